@@ -35,7 +35,6 @@ interface Held {
  * PyTorch registers them.
  */
 function heldBy(layer: Layer): Held {
-<<<<<<< HEAD
   const held = { layers: [], tensors: [] };
   const fields = layer as unknown as Readonly<Record<string, unknown>>;
   // Every model is walked several times as it is made: a loop over the fields, and no copies of them.
@@ -45,17 +44,6 @@ function heldBy(layer: Layer): Held {
     if (!Array.isArray(field)) hold(field, held);
     // A list has values of one type.
     else if (typeof field[0] === 'object') for (const value of field) hold(value, held);
-=======
-  const layers: Layer[] = [];
-  const tensors: Param[] = [];
-  for (const field of Object.values(layer)) {
-    for (const value of Array.isArray(field) ? field : [field]) {
-      if (isLayer(value)) layers.push(value);
-      else if (isTensor(value)) tensors.push(value);
-      // All values of a list have one type.
-      else if (typeof value !== 'object') break;
-    }
->>>>>>> w-e3
   }
   return held;
 }
@@ -94,13 +82,10 @@ export function stagesOf(model: LanguageModel): readonly Layer[] {
 /** Tensors of a layer itself, without those of its children. */
 export const ownTensors = (layer: Layer): readonly Param[] => heldBy(layer).tensors;
 
-<<<<<<< HEAD
 /** The layers that a layer itself holds. */
 export const childLayers = (layer: Layer): readonly Layer[] => heldBy(layer).layers;
 
 /** A layer met on a walk. */
-=======
->>>>>>> w-e3
 export interface Visit {
   readonly layer: Layer;
   /** Component of the layer, or of the nearest layer above that has one. */

@@ -225,20 +225,7 @@ const VALUE_BYTES: Readonly<Record<NonNullable<Vectors['bytes']>, (bytes: Input)
   '4 - bytes': (bytes) => sub(4, bytes),
 };
 
-<<<<<<< HEAD
 /** Full recomputation keeps what goes into each block, and nothing of its inside. */
-=======
-/** Vectors of all members; equal blocks share one object, which is evaluated once. */
-function vectorsOf(members: readonly Saved[]): Vectors[] {
-  const times = new Map<Saved, number>();
-  for (const each of members) times.set(each, (times.get(each) ?? 0) + 1);
-  return [...times].flatMap(([each, many]) =>
-    each.vectors.map((vector) => ({ ...vector, count: many * vector.count })),
-  );
-}
-
-/** Full recomputation keeps only the input of each block. */
->>>>>>> w-e3
 function blockInputs(model: LanguageModel, setting: ActivationSetting): Figure {
   const { from, to } = stageOf(model, setting);
   const sequences = sequencesIn(setting);

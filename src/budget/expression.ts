@@ -35,21 +35,8 @@ type FunctionName = (typeof FUNCTIONS)[number];
 /** An operand of an expression; a number is a constant. */
 export type Operand = Expression | number;
 
-<<<<<<< HEAD
 const NO_OPERANDS: readonly Expression[] = [];
 const NO_SIGNS: readonly Sign[] = [];
-=======
-/** Number system of an evaluation. Functions that it lacks have no value. */
-export interface Arithmetic<T> {
-  readonly of: (value: Exact) => T;
-  readonly '+': (a: T, b: T) => T;
-  readonly '-': (a: T, b: T) => T;
-  readonly '*': (a: T, b: T) => T;
-  /** Undefined if the quotient does not exist. */
-  readonly '/': (a: T, b: T) => T | undefined;
-  readonly functions: Readonly<Partial<Record<FunctionName, (values: readonly T[]) => T>>>;
-}
->>>>>>> w-e3
 
 /** Input for the only name in a record: `v({ batch })`, `v({ [name]: value })`. */
 export function v(only: Readonly<Record<string, Exact>>): Input {
@@ -85,18 +72,10 @@ const expressionOf = (operand: Operand): Expression =>
     ? { kind: 'constant', name: '', value: operand, operands: NO_OPERANDS, signs: NO_SIGNS }
     : operand;
 
-<<<<<<< HEAD
 /** `first sign other sign other …`; what is chained in the same way is joined where that changes no value. */
 function chain(kind: 'sum' | 'product', sign: Sign, given: readonly Operand[]): Expression {
   const operands: Expression[] = [];
   const signs: Sign[] = [];
-=======
-/** `first sign other sign other …`; joins equal chains if that keeps the value. */
-function chain(kind: Chain['kind'], sign: Sign, operands: readonly Operand[]): Expression {
-  let first: Expression | undefined;
-  // Loops instead of copies, because searches create many expressions.
-  const rest: { sign: Sign; operand: Expression }[] = [];
->>>>>>> w-e3
   const joins = sign === '+' || sign === '*';
   for (const each of given) {
     const operand = expressionOf(each);
@@ -149,14 +128,9 @@ export const ln = (value: Operand): Expression => call('ln', [value]);
 export const exp = (value: Operand): Expression => call('exp', [value]);
 
 /**
-<<<<<<< HEAD
  * The value in doubles.
  * @param isExact Whether the value has to be exact in whole numbers: if it is not in doubles, NaN.
  * @throws Error for a division by zero of real numbers, and for an unknown function: bugs of ours.
-=======
- * Value of an expression.
- * @throws Error for a division without a quotient, or a function that the arithmetic lacks; both are bugs.
->>>>>>> w-e3
  */
 export function doubleOf(expression: Expression, isExact: boolean, whole = expression): number {
   const { kind, operands, signs } = expression;
@@ -286,12 +260,9 @@ function collect(expression: Expression, all: Record<string, Input>): void {
   for (const operand of expression.operands) collect(operand, all);
 }
 
-<<<<<<< HEAD
 const isInput = (expression: Expression): expression is Input => expression.kind === 'input';
 
 /** Values of inputs by name. */
-=======
->>>>>>> w-e3
 export function valuesOf(all: Readonly<Record<string, Input>>): Record<string, Exact> {
   const values: Record<string, Exact> = {};
   for (const name in all) values[name] = all[name]?.value ?? 0;

@@ -42,7 +42,6 @@ export interface Statement<Stated extends { readonly unit: string }> {
   readonly source: string;
 }
 
-<<<<<<< HEAD
 /**
  * A statement with its value. The text of its formula and its inputs are made when they are first read: searches state
  * thousands of figures and read their values alone.
@@ -72,18 +71,6 @@ export function stated<Unit extends string, Value>(
 /** States a figure; its value is computed from its formula. */
 export const figure = (statement: Statement<Figure>): Figure =>
   stated(statement, evaluate(statement.formula));
-=======
-/** Derivation of a statement: its formula as text, and its inputs. */
-export const explained = (parts: Pick<Statement<Figure>, 'formula' | 'inputs'>) => ({
-  formula: textOf(parts.formula),
-  inputs: valuesOf(inputsOf(...Object.values(parts.inputs ?? {}), parts.formula)),
-});
-
-/** Creates a figure; its value is computed from its formula. */
-export function figure({ source, ...stated }: Statement<Figure>): Figure {
-  return { ...stated, ...explained(stated), source, value: evaluate(stated.formula) };
-}
->>>>>>> w-e3
 
 /** Figure that sums others, each of which becomes an input. */
 export const sumFigure = (

@@ -41,39 +41,9 @@ export interface Bounds {
   readonly upper: Quantity;
 }
 
-<<<<<<< HEAD
 /** States a quantity; its value is computed from its formula. */
 export const quantity = (statement: Statement<Quantity>): Quantity =>
   stated(statement, realValue(statement.formula));
 
 /** The value of an expression in real numbers, for searches that need no derivation. */
 export const realValue = (formula: Expression): number => doubleOf(formula, false);
-=======
-/** Creates a quantity; its value is computed from its formula. */
-export function quantity({ source, ...stated }: Statement<Quantity>): Quantity {
-  return {
-    ...stated,
-    ...explained(stated),
-    source,
-    value: realValue(stated.formula),
-  };
-}
-
-/** Value of an expression in real numbers, for searches that need no derivation. */
-export const realValue = (formula: Expression): number => evaluateIn(REALS, formula);
-
-const REALS: Arithmetic<number> = {
-  of: Number,
-  '+': (a, b) => a + b,
-  '-': (a, b) => a - b,
-  '*': (a, b) => a * b,
-  '/': (a, b) => (b === 0 ? undefined : a / b),
-  functions: {
-    min: (values) => Math.min(...values),
-    max: (values) => Math.max(...values),
-    ceil: ([value = 0]) => Math.ceil(value),
-    ln: ([value = 0]) => Math.log(value),
-    exp: ([value = 0]) => Math.exp(value),
-  },
-};
->>>>>>> w-e3

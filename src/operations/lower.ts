@@ -55,7 +55,6 @@ export function primitivesOf(layer: Layer, width?: number): readonly Primitive[]
   return primitives;
 }
 
-<<<<<<< HEAD
 /** Kinds that only hold other layers: the state of decoding is in those. */
 const HOLDS_LAYERS: ReadonlySet<Layer['kind']> = new Set<Layer['kind']>([
   'languageModel',
@@ -82,9 +81,6 @@ export const primitivesWithState = (layer: Layer): readonly Primitive[] => {
 };
 
 /** Values of each token that a layer gives for `width` values. */
-=======
-/** Output values per token of a layer with input `width`. */
->>>>>>> w-e3
 export const widthAfter = (layer: Layer, width: number): number =>
   lower(layer, { width, share: 'tokens', component: 'other' }).at(-1)?.output ?? width;
 
