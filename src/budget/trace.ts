@@ -2,6 +2,7 @@
  * Flow of shapes through a model, from its description alone: each step's operation, output and parameters.
  * Shapes: B batch, T tokens, H hidden, D inner.
  */
+
 import type {
   Alignment,
   Attention,
@@ -33,6 +34,8 @@ import {
 } from '../architecture/walk.js';
 import { widthAfter } from '../operations/lower.js';
 import type { Shape } from '../tensor/dtype.js';
+import { formatInteger } from '../text/units.js';
+import { blocksText, counted } from '../text/words.js';
 
 /** Sequences, and tokens per sequence. */
 interface TokenGrid {
@@ -131,7 +134,11 @@ class Tracer {
         return this.#inTurn(layer.layers, size);
       case 'embedding':
         return [
-          this.#step(layer, `row of each id, of ${integer(layer.weight.shape[0] ?? 0)}`, size),
+          this.#step(
+            layer,
+            `row of each id, of ${formatInteger(layer.weight.shape[0] ?? 0)}`,
+            size,
+          ),
         ];
       case 'linear':
       case 'transposedLinear':
@@ -149,7 +156,7 @@ class Tracer {
       case 'softcap':
         return [this.#step(layer, `${layer.cap} · tanh(x / ${layer.cap})`, size)];
       case 'learnedPositions': {
-        const rows = integer(layer.weight.shape[0] ?? 0);
+        const rows = formatInteger(layer.weight.shape[0] ?? 0);
         return [this.#step(layer, `+ row of each position, of ${rows}`, size)];
       }
       case 'residual':
@@ -226,14 +233,14 @@ class Tracer {
     const stored = layer.kind === 'transposedLinear' ? ', stored [in, out]' : '';
     return this.#step(
       layer,
-      `linear ${integer(from)} → ${integer(to)}${bias}${stored}${again}`,
+      `linear ${formatInteger(from)} → ${formatInteger(to)}${bias}${stored}${again}`,
       to,
     );
   }
 
   #fused({ name, projection, widths, groups }: FusedProjection): Said[] {
-    const parts = widths.map(integer).join(', ');
-    const interleaved = groups > 1 ? `, of each of ${integer(groups)} groups its part` : '';
+    const parts = widths.map(formatInteger).join(', ');
+    const interleaved = groups > 1 ? `, of each of ${formatInteger(groups)} groups its part` : '';
     return [
       this.#linear(projection),
       this.#between(name, `cut into ${parts}${interleaved}`, ...new Set(widths)),
@@ -278,10 +285,10 @@ class Tracer {
     const { name, router, experts, shared, sharedGate } = layer;
     const all = expertLayers(experts);
     const [fn = ''] = all.map(({ activation }) => ACTIVATIONS[activation]);
-    const widths = [size, expertInner(layer), size].map(integer).join(' → ');
+    const widths = [size, expertInner(layer), size].map(formatInteger).join(' → ');
     const routed: Said = {
       name: 'kind' in experts ? experts.name : blocksText(all.map((each) => each.name)),
-      operation: `${router.expertsPerToken} of ${integer(router.weight.shape[0] ?? 0)} experts ${widths}, f = ${fn}`,
+      operation: `${router.expertsPerToken} of ${formatInteger(router.weight.shape[0] ?? 0)} experts ${widths}, f = ${fn}`,
       shape: [...this.#lead, router.expertsPerToken, size],
       parameters: all.reduce((sum, each) => sum + this.#parametersOf(each), 0),
     };
@@ -334,7 +341,7 @@ class Tracer {
     );
     return [
       this.#linear(layer.inProj),
-      this.#between(`${name}.split`, `x and residual, ${integer(inner)} each`, inner),
+      this.#between(`${name}.split`, `x and residual, ${formatInteger(inner)} each`, inner),
       ...this.#steps(layer.conv, inner),
       this.#linear(layer.xProj),
       this.#between(`${name}.split`, `step ${stepRank}, B ${state}, C ${state}`, stepRank),
@@ -390,13 +397,16 @@ class Tracer {
       this.#linear(layer.keyValueDown),
       this.#between(
         `${name}.latent`,
-        `latent ${integer(latentRank)}, and a key of ${integer(rotary.headDim)} for all heads`,
+        `latent ${formatInteger(latentRank)}, and a key of ${formatInteger(rotary.headDim)} for all heads`,
         latentRank,
       ),
       this.#step(layer.latentNorm, rmsText(layer.latentNorm), latentRank),
       this.#linear(layer.keyValueUp),
       {
-        ...perHead(`the last ${integer(rotary.headDim)} of q and k rotated by position`, headDim),
+        ...perHead(
+          `the last ${formatInteger(rotary.headDim)} of q and k rotated by position`,
+          headDim,
+        ),
         name: rotary.name,
       },
       perHead(
@@ -444,9 +454,9 @@ function likeOthers(blocks: readonly Repeated[]) {
 function srteText(srte: Srte): string {
   switch (srte.kind) {
     case 'srteTable':
-      return `a table of ${integer(srte.table.shape[1] ?? 0)}`;
+      return `a table of ${formatInteger(srte.table.shape[1] ?? 0)}`;
     case 'srteLowRank':
-      return `${integer(srte.lowRank.shape[1] ?? 0)} rows of rank ${srte.lowRank.shape[2]} · projection`;
+      return `${formatInteger(srte.lowRank.shape[1] ?? 0)} rows of rank ${srte.lowRank.shape[2]} · projection`;
     case 'srteSincos':
       return 'sines and cosines';
   }
@@ -461,7 +471,7 @@ const rmsText = ({ eps, offset }: RmsNorm) =>
   `RMSNorm, eps ${eps}${offset === 0 ? '' : `, weight + ${offset}`}`;
 
 const rotaryText = ({ base, headDim, rotatedDim, scaling }: Rotary) =>
-  `q and k rotated by position, base ${integer(base)}` +
+  `q and k rotated by position, base ${base.toLocaleString('en-US')}` +
   `${rotatedDim < headDim ? `, ${rotatedDim} of ${headDim}` : ''}${scaling ? `, ${scaling.kind}` : ''}`;
 
 const productText = (scale: number, headDim: number) =>
@@ -475,25 +485,4 @@ function scoresText({ scale, headDim, softcap, alibi }: Attention): string {
 
 const hasHeads = ({ heads }: HeadSpan) => heads > 0;
 const spanText = ({ heads, window }: HeadSpan) =>
-  `${counted(heads, 'head')} ${window === undefined ? 'global' : `${window.rule} (${integer(window.tokens)})`}`;
-
-/** `3 layers`, `1 layer`. */
-export const counted = (number: number, what: string): string =>
-  `${integer(number)} ${what}${number === 1 ? '' : 's'}`;
-
-/** `16,384`. */
-export const integer = (number: number): string => number.toLocaleString('en-US');
-
-/** `layers.0–31`, `layers.0, 2`: names of some blocks. */
-export function blocksText(names: readonly string[]): string {
-  const numbers = names.map((name) => Number(name.slice(name.lastIndexOf('.') + 1)));
-  const [first = ''] = names;
-  const prefix = first.slice(0, first.lastIndexOf('.') + 1);
-  const runs: [number, number][] = [];
-  for (const number of numbers) {
-    const last = runs.at(-1);
-    if (last && last[1] === number - 1) last[1] = number;
-    else runs.push([number, number]);
-  }
-  return `${prefix}${runs.map(([from, to]) => (from === to ? from : `${from}–${to}`)).join(', ')}`;
-}
+  `${counted(heads, 'head')} ${window === undefined ? 'global' : `${window.rule} (${formatInteger(window.tokens)})`}`;

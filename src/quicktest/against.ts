@@ -4,7 +4,6 @@
  */
 import type { LanguageModel } from '../architecture/layer.js';
 import { countParameters } from '../budget/parameters.js';
-import { counted, integer } from '../budget/trace.js';
 import { UserError } from '../errors.js';
 import type { CallSize, EngineInfo, Ids, RunOutput } from '../runtime/engine.js';
 import { DEVICES, ENGINES } from '../runtime/engine.js';
@@ -19,6 +18,8 @@ import type { SelfCheck } from '../runtime/select/self-check.js';
 import type { WeightSource } from '../runtime/weights.js';
 import { randomWeights } from '../runtime/weights.js';
 import { isSameShape, shapeText } from '../tensor/dtype.js';
+import { formatInteger } from '../text/units.js';
+import { counted } from '../text/words.js';
 import type { LogitDifference } from './differences.js';
 import {
   largestDifference,
@@ -139,7 +140,7 @@ function refuseOtherVocabulary(own: LanguageModel, other: LanguageModel): void {
   if (at < 0) return;
   throw new UserError(
     'usage',
-    `the models do not share a vocabulary: ${integer(here[at] ?? 0)} and ${integer(there[at] ?? 0)} tokens`,
+    `the models do not share a vocabulary: ${formatInteger(here[at] ?? 0)} and ${formatInteger(there[at] ?? 0)} tokens`,
     { suggestion: 'compare models that take the same tokens' },
   );
 }
@@ -256,7 +257,7 @@ function comparisonOf(
 
 function whyApart({ blocks: own }: Output, { blocks: other }: Output): string | null {
   if (own.size !== other.size) {
-    return `one model has ${counted(own.size, 'block')}, the other ${integer(other.size)}`;
+    return `one model has ${counted(own.size, 'block')}, the other ${formatInteger(other.size)}`;
   }
   const others = [...other.values()];
   for (const [at, { shape }] of [...own.values()].entries()) {

@@ -4,7 +4,6 @@ import type { LanguageModel } from '../architecture/layer.js';
 import { decoderProxy } from '../architecture/transformer/scaled-down-proxy.js';
 import { ownedTensors } from '../architecture/walk.js';
 import { countParameters } from '../budget/parameters.js';
-import { integer } from '../budget/trace.js';
 import type { TensorToWrite } from '../checkpoint/safetensors/write-safetensors.js';
 import { writeSafetensors } from '../checkpoint/safetensors/write-safetensors.js';
 import { UserError } from '../errors.js';
@@ -16,6 +15,7 @@ import { chooseEngine, chooseEngineFor, otherThan } from '../runtime/select/devi
 import type { SelfCheck } from '../runtime/select/self-check.js';
 import type { WeightSource } from '../runtime/weights.js';
 import { randomWeights } from '../runtime/weights.js';
+import { formatInteger } from '../text/units.js';
 import { notComparable } from './checks/forward.js';
 import type { CheckName, CheckResult } from './checks.js';
 import { CHECKS } from './checks.js';
@@ -211,7 +211,7 @@ export const tooMuch = (
 ) =>
   new UserError(
     'usage',
-    `${integer(batch)} × ${integer(tokens)} tokens need ${gigabytes(activationBytes)} on their way through the ` +
+    `${formatInteger(batch)} × ${formatInteger(tokens)} tokens need ${gigabytes(activationBytes)} on their way through the ` +
       `model, ${gigabytes(totalBytes)} with its weights, and here ${gigabytes(usable)} can be used`,
     {
       suggestion: `ask for a smaller --batch or --context${fitsTfjs ? ', or for --engine tfjs, which needs less' : ''}`,
@@ -228,7 +228,7 @@ const savesTwin = (reason: TooLarge, { totalBytes }: MemoryNeed, usable: number)
   new UserError(
     'usage',
     reason === 'tensors'
-      ? `--save keeps what the model computes, and a model runs as a whole up to ${integer(MOST_TENSORS)} tensors`
+      ? `--save keeps what the model computes, and a model runs as a whole up to ${formatInteger(MOST_TENSORS)} tensors`
       : `--save keeps what the model computes, which needs ${gigabytes(totalBytes)} and room to be made ready, and ` +
           `here ${gigabytes(usable)} can be used`,
     { suggestion: 'add --full, which runs the model itself layer by layer' },

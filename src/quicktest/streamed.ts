@@ -4,8 +4,9 @@
  */
 import type { LanguageModel } from '../architecture/layer.js';
 import { stagesOf } from '../architecture/walk.js';
-import { counted, integer } from '../budget/trace.js';
 import type { Ids, RunInput, RunOutput, Values } from '../runtime/engine.js';
+import { formatInteger } from '../text/units.js';
+import { counted } from '../text/words.js';
 import { judgeTrials, positionsToTry, trialOf, usualLeak } from './checks/causality.js';
 import { judgeElements } from './checks/created.js';
 import { judgeLogits, notComparable, originIn } from './checks/forward.js';
@@ -169,10 +170,10 @@ function timingOf(
   trials: number,
 ): Finding {
   const rows = batch + trials;
-  const speed = integer(Math.round((rows * tokens) / runSeconds));
+  const speed = Math.round((rows * tokens) / runSeconds).toLocaleString('en-US');
   return {
     verdict: 'passed',
-    finding: `one pass of ${rows} × ${integer(tokens)} tokens: ${loadSeconds.toFixed(1)} s to load the layers, ${runSeconds.toFixed(1)} s to run them, ${speed} tokens/s`,
+    finding: `one pass of ${rows} × ${formatInteger(tokens)} tokens: ${loadSeconds.toFixed(1)} s to load the layers, ${runSeconds.toFixed(1)} s to run them, ${speed} tokens/s`,
     measure: { what: 'seconds', value: loadSeconds + runSeconds },
   };
 }

@@ -43,3 +43,17 @@ export function sumOf<Item>(items: Iterable<Item>, numberOf: (item: Item) => num
   for (const item of items) sum += numberOf(item);
   return sum;
 }
+
+/** `layers.0–31`, `layers.0, 2`: names of some blocks. */
+export function blocksText(names: readonly string[]): string {
+  const numbers = names.map((name) => Number(name.slice(name.lastIndexOf('.') + 1)));
+  const [first = ''] = names;
+  const prefix = first.slice(0, first.lastIndexOf('.') + 1);
+  const runs: [number, number][] = [];
+  for (const number of numbers) {
+    const last = runs.at(-1);
+    if (last && last[1] === number - 1) last[1] = number;
+    else runs.push([number, number]);
+  }
+  return `${prefix}${runs.map(([from, to]) => (from === to ? from : `${from}–${to}`)).join(', ')}`;
+}

@@ -1,9 +1,10 @@
 import type { LanguageModel, Layer, Window } from '../../architecture/layer.js';
 import { windowKey } from '../../architecture/masks.js';
 import { walk } from '../../architecture/walk.js';
-import { counted, integer } from '../../budget/trace.js';
 import { decodingKeys, fullForwardKeys } from '../../runtime/calls.js';
 import type { Ids, Program, RunInput, RunOutput, State, Values } from '../../runtime/engine.js';
+import { formatInteger } from '../../text/units.js';
+import { counted } from '../../text/words.js';
 import {
   allowedDifference,
   differenceText,
@@ -159,7 +160,7 @@ const RULES = {
 } as const satisfies Record<Decoding['rule'], string>;
 
 const decodingText = ({ tokens, prefill, rule, difference, rounding }: Decoding) =>
-  `${counted(tokens, 'token')}, ${integer(tokens - prefill)} of them one by one (${RULES[rule]}): ` +
+  `${counted(tokens, 'token')}, ${formatInteger(tokens - prefill)} of them one by one (${RULES[rule]}): ` +
   `${differenceText(difference)}${roundingText(rounding)}`;
 
 const isWrong = ({ difference, limit, block }: Decoding) => block || !(difference <= limit);
@@ -198,12 +199,12 @@ function remarksOn(
   return [
     ...(longest < tokens
       ? [
-          `at ${integer(tokens)} tokens the full forward pass moves its window block by block, which no cache can follow: decoding slides it there too`,
+          `at ${formatInteger(tokens)} tokens the full forward pass moves its window block by block, which no cache can follow: decoding slides it there too`,
         ]
       : []),
     ...(windows.length > 0 && tokens <= smallest
       ? [
-          `all tokens lie within the window of ${integer(smallest)}; a longer --context tests beyond it`,
+          `all tokens lie within the window of ${formatInteger(smallest)}; a longer --context tests beyond it`,
         ]
       : []),
   ];

@@ -1,6 +1,7 @@
 import type { Layer } from '../../architecture/layer.js';
 import type { Param } from '../../architecture/param.js';
-import { counted, integer } from '../../budget/trace.js';
+import { formatInteger } from '../../text/units.js';
+import { counted } from '../../text/words.js';
 import type { Finding } from '../finding.js';
 import { elementsIn, neededTensors } from '../memory.js';
 import type { TestContext } from '../test-context.js';
@@ -20,7 +21,7 @@ export function judgeElements(layer: Layer, elements: number): Finding {
   const described = parameters + buffers;
   const measure = { what: 'elements', value: elements, limit: described };
   if (elements === described) {
-    const more = buffers > 0 ? `, and ${integer(buffers)} of a buffer` : '';
+    const more = buffers > 0 ? `, and ${formatInteger(buffers)} of a buffer` : '';
     return {
       verdict: 'passed',
       finding: `the engine received ${counted(parameters, 'parameter')}${more}, as described`,
@@ -31,8 +32,8 @@ export function judgeElements(layer: Layer, elements: number): Finding {
   return {
     verdict: 'failed',
     finding:
-      `the engine received ${counted(elements, 'element')}: ${integer(Math.abs(extra))} ` +
-      `${extra > 0 ? 'more' : 'fewer'} than the ${integer(described)} described`,
+      `the engine received ${counted(elements, 'element')}: ${formatInteger(Math.abs(extra))} ` +
+      `${extra > 0 ? 'more' : 'fewer'} than the ${formatInteger(described)} described`,
     measure,
     remarks: extra > 0 ? copied(needed, extra) : [],
   };
@@ -55,6 +56,6 @@ function copied(tensors: readonly Param[], extra: number): string[] {
   const copies = extra / elementsIn(group);
   const names = group.map(({ name }) => name).join(' and ');
   return [
-    `that is ${names} ${copies === 1 ? 'once' : `${integer(copies)} times`} more: shared in the description, copied in the engine`,
+    `that is ${names} ${copies === 1 ? 'once' : `${formatInteger(copies)} times`} more: shared in the description, copied in the engine`,
   ];
 }

@@ -2,10 +2,11 @@
 import type { Layer } from '../../architecture/layer.js';
 import type { Param } from '../../architecture/param.js';
 import { stagesOf, tensorsOf } from '../../architecture/walk.js';
-import { counted, integer } from '../../budget/trace.js';
 import type { Compute, RunInput, Values } from '../../runtime/engine.js';
 import type { WeightSource } from '../../runtime/weights.js';
 import { isSameShape, shapeText } from '../../tensor/dtype.js';
+import { formatInteger } from '../../text/units.js';
+import { counted } from '../../text/words.js';
 import { isAllFinite, notFinite, statisticsOf } from '../differences.js';
 import type { Finding, Origin } from '../finding.js';
 import type { TestContext } from '../test-context.js';
@@ -122,14 +123,14 @@ const REMEDIES: Readonly<Record<Compute, readonly string[]>> = {
 const NOT_FINITE = 'values that are not finite';
 
 const notFiniteText = (bad: number, { data }: Values) =>
-  `${integer(bad)} of ${counted(data.length, 'logit')} are not finite`;
+  `${formatInteger(bad)} of ${counted(data.length, 'logit')} are not finite`;
 
 function originText({ tensor, kind, shape, statistics, after }: Origin): string {
   const { nan, positiveInfinity, negativeInfinity, min, max } = statistics;
   const infinite = positiveInfinity + negativeInfinity;
   const counts = [
-    ...(nan > 0 ? [`${integer(nan)} NaN`] : []),
-    ...(infinite > 0 ? [`${integer(infinite)} infinite`] : []),
+    ...(nan > 0 ? [`${formatInteger(nan)} NaN`] : []),
+    ...(infinite > 0 ? [`${formatInteger(infinite)} infinite`] : []),
   ].join(' and ');
   const elements = shape.reduce((product, size) => product * size, 1);
   const rest =

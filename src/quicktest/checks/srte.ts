@@ -1,10 +1,10 @@
 import type { LanguageModel, Layer, Srte } from '../../architecture/layer.js';
 import type { Param } from '../../architecture/param.js';
 import { tensorsOf, walk } from '../../architecture/walk.js';
-import { blocksText, counted } from '../../budget/trace.js';
 import type { Ids, Values } from '../../runtime/engine.js';
 import type { WeightSource } from '../../runtime/weights.js';
 import { isSameShape, shapeText } from '../../tensor/dtype.js';
+import { blocksText, counted } from '../../text/words.js';
 import { isSame, notFinite, statisticsOf } from '../differences.js';
 import type { Finding, Sharing } from '../finding.js';
 import { skipped } from '../finding.js';

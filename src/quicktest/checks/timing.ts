@@ -3,7 +3,6 @@
  * the process.
  */
 import type { HybridBlock, Layer } from '../../architecture/layer.js';
-import { integer } from '../../budget/trace.js';
 import { widthAfter } from '../../operations/lower.js';
 import type { Program, RunInput, Values } from '../../runtime/engine.js';
 import type { Finding, PartTiming, Timing } from '../finding.js';
@@ -33,7 +32,7 @@ export async function checkTiming(context: TestContext): Promise<Finding> {
   };
   return {
     verdict: 'passed',
-    finding: `${integer(Math.round(timing.tokensPerSecond))} tokens/s`,
+    finding: `${Math.round(timing.tokensPerSecond).toLocaleString('en-US')} tokens/s`,
     measure: { what: 'mean seconds', value: mean },
     details: { timing },
   };
