@@ -88,10 +88,10 @@ const LEAST_KEY = -(2n ** 63n);
 const MOST_KEY = 2n ** 64n - 1n;
 /**
  * Memory limit for all values, plus MAX_BYTES_PER_BYTE for each byte over the size of a small file. The small
- * limit fits about 70,000 tensors; training checkpoints are large, and their optimizer state has three more
+ * limit fits about 50,000 tensors; training checkpoints are large, and their optimizer state has three more
  * tensors per parameter.
  */
-const MAX_BYTES = { small: 160e6, large: 640e6 };
+const MAX_BYTES = { small: 90e6, large: 640e6 };
 const SMALL_FILE = 16e6;
 const MAX_BYTES_PER_BYTE = 30;
 const MAX_MARKS = 200;
