@@ -106,8 +106,13 @@ export function parseTokenizer(text: string, file: string, measured: string): Pa
       suggestion: 'give the tokenizer.json of a model',
     });
   const mostTokens = Math.max(MAX_TOKENS.small, Math.floor(MAX_TOKENS.perByte * text.length));
-  // Each key has a colon, and each token with a score or merge of two tokens has a bracket.
-  if (isMoreOften(':', text, mostTokens) || isMoreOften('[', text, mostTokens)) {
+  // Each key has a colon, each token with a score or merge of two tokens a bracket, and each item of a list a comma.
+  // A token of a converted SentencePiece model can have several merges.
+  if (
+    isMoreOften(':', text, mostTokens) ||
+    isMoreOften('[', text, mostTokens) ||
+    isMoreOften(',', text, 2 * mostTokens)
+  ) {
     throw refuse(`expected at most ${mostTokens} tokens, and as many merges`);
   }
   let content: unknown;

@@ -64,6 +64,11 @@ describe('measureText', () => {
       `{"model":{"vocab":[${'["a",0],'.repeat(600_001)}["b",0]]}}`,
       'is not a tokenizer: expected at most 600000 tokens',
     ],
+    [
+      'more merges than two for each token',
+      `{"model":{"vocab":{"a":0},"merges":[${'"a a",'.repeat(1_200_001)}"a a"]}}`,
+      'is not a tokenizer: expected at most 600000 tokens',
+    ],
     ['no text', Buffer.from([0xff, 0xfe, 0x00]), 'is not UTF-8 text'],
   ])('refuses %s for a tokenizer', async (_, content, message) => {
     const place = file('tokenizer.json', content);
