@@ -25,7 +25,7 @@ const MAX_TOKENIZER_BYTES = 100_000_000;
  * million characters of the text and of the file. Only a pattern with exponential backtracking takes longer.
  */
 const timeLimit = (text: string, json: string) =>
-  2000 + Math.ceil((10_000 * text.length + 500 * json.length) / 1e6);
+  1500 + Math.ceil((10_000 * text.length + 500 * json.length) / 1e6);
 
 /**
  * Counts the tokens of a text per tokenizer, without tokens for its beginning and end.
