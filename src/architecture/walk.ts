@@ -82,9 +82,6 @@ export function stagesOf(model: LanguageModel): readonly Layer[] {
 /** Tensors of a layer itself, without those of its children. */
 export const ownTensors = (layer: Layer): readonly Param[] => heldBy(layer).tensors;
 
-/** The layers that a layer itself holds. */
-export const childLayers = (layer: Layer): readonly Layer[] => heldBy(layer).layers;
-
 /** A layer met on a walk. */
 export interface Visit {
   readonly layer: Layer;

@@ -2,7 +2,7 @@
 import type { HeadSpan, Layer, Window } from '../architecture/layer.js';
 import { reachOf, windowKey } from '../architecture/masks.js';
 import { remembered } from '../architecture/walk.js';
-import { primitivesWithState } from '../operations/lower.js';
+import { primitivesOf } from '../operations/lower.js';
 import type { Scores } from '../operations/primitive.js';
 import type { Dtype } from '../tensor/dtype.js';
 import { DTYPES } from '../tensor/dtype.js';
@@ -204,7 +204,7 @@ function keptBy(model: Layer, gpus: number): Kept {
   let latentWidth = 0;
   let mambaValues = 0;
   let convolutionValues = 0;
-  for (const primitive of primitivesWithState(model)) {
+  for (const primitive of primitivesOf(model)) {
     if (primitive.kind === 'scan') mambaValues += share(primitive.inner) * primitive.state;
     else if (primitive.kind === 'convolution') {
       convolutionValues += share(primitive.channels) * (primitive.kernel - 1);

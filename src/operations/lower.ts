@@ -4,7 +4,7 @@
  * it.
  */
 import type { Component, HybridBlock, LanguageModel, Layer, Mamba } from '../architecture/layer.js';
-import { childLayers, inputWidth, isProduct, outputWidth } from '../architecture/walk.js';
+import { inputWidth, isProduct, outputWidth } from '../architecture/walk.js';
 import { lowerAttention, lowerLatentAttention } from './attention.js';
 import { lowerGatedMlp, lowerMixture, lowerRouter } from './feed-forward.js';
 import {
@@ -54,31 +54,6 @@ export function primitivesOf(layer: Layer, width?: number): readonly Primitive[]
   known.set(layer, { width, primitives });
   return primitives;
 }
-
-/** Kinds that only hold other layers: the state of decoding is in those. */
-const HOLDS_LAYERS: ReadonlySet<Layer['kind']> = new Set<Layer['kind']>([
-  'languageModel',
-  'hybridBlock',
-  'sequence',
-  'residual',
-]);
-/** Kinds between blocks and attention that searches meet most, and that keep no state. */
-const IS_STATELESS: ReadonlySet<Layer['kind']> = new Set<Layer['kind']>([
-  'embedding',
-  'linear',
-  'rmsNorm',
-  'layerNorm',
-  'gatedMlp',
-  'mixtureOfExperts',
-]);
-
-/** Primitives that keep a state between tokens; of other layers, not all are lowered. */
-export const primitivesWithState = (layer: Layer): readonly Primitive[] => {
-  if (IS_STATELESS.has(layer.kind)) return [];
-  return HOLDS_LAYERS.has(layer.kind)
-    ? childLayers(layer).flatMap(primitivesWithState)
-    : primitivesOf(layer);
-};
 
 /** Values of each token that a layer gives for `width` values. */
 export const widthAfter = (layer: Layer, width: number): number =>
