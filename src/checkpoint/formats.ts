@@ -4,12 +4,20 @@
  */
 
 /** File formats that can be written, and their extensions. */
-export const CONTAINERS = {
+const CONTAINERS = {
   safetensors: { extensions: ['.safetensors'] },
   pt: { extensions: ['.pt', '.pth', '.bin', '.ckpt'] },
 } as const satisfies Record<string, { readonly extensions: readonly string[] }>;
 
 export type Container = keyof typeof CONTAINERS;
+
+export const CONTAINER_NAMES = Object.keys(CONTAINERS) as readonly Container[];
+
+/** Container of a file by the ending of its name, in lower case. */
+export const containerOf = (ending: string): Container | undefined =>
+  CONTAINER_NAMES.find((name) =>
+    (CONTAINERS[name].extensions as readonly string[]).includes(ending),
+  );
 
 /** File formats that are recognised by their first bytes. */
 export const FORMATS = {

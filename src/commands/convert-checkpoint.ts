@@ -1,5 +1,6 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
+import { CONTAINER_NAMES } from '../checkpoint/formats.js';
 import { openCheckpoint } from '../checkpoint/open.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
 import {
@@ -14,14 +15,7 @@ import {
 import { progressDisplay, stepProgress } from '../cli/progress.js';
 import { quote } from '../config/quote.js';
 import type { Proof } from '../conversion/execute/check.js';
-import type {
-  Container,
-  Extension,
-  LayoutName,
-  Merge,
-  NamingScheme,
-  Tie,
-} from '../conversion/job.js';
+import type { Extension, LayoutName, Merge, NamingScheme, Tie } from '../conversion/job.js';
 import { UserError } from '../errors.js';
 import { warningsOf } from '../model-input/checkpoint-config.js';
 import { convertReport, exceedsBound } from '../report/convert/convert.js';
@@ -32,7 +26,6 @@ import { percentText } from '../text/units.js';
 const LAYOUTS = ['shared', 'low-rank', 'sincos', 'per-layer'] as const satisfies LayoutName[];
 const EXTENSIONS = ['repeat', 'zero'] as const satisfies Extension[];
 const TIES = ['embed', 'head', 'mean'] as const satisfies Tie[];
-const CONTAINERS = ['safetensors', 'pt'] as const satisfies Container[];
 const DIALECTS = ['minimind'] as const satisfies NamingScheme[];
 const DTYPES = ['keep', 'f32', 'f16', 'bf16'] as const;
 
@@ -172,7 +165,7 @@ export default class ConvertCheckpoint extends BaseCommand {
     }),
     'state-dict': { ...stateDict, helpGroup: 'INPUT' },
     container: Flags.option({
-      options: CONTAINERS,
+      options: CONTAINER_NAMES,
       description: 'format of OUT [default: by its name]',
       helpGroup: 'OUT',
     } as const)(),

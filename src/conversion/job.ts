@@ -2,6 +2,7 @@
 
 import path from 'node:path';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
+import { type Container, containerOf } from '../checkpoint/formats.js';
 import { type Problem, UserError } from '../errors.js';
 import { CONFIG_FILES, ownConfigNames } from '../files/config-names.js';
 import { overlap } from '../files/inputs.js';
@@ -30,9 +31,6 @@ export type Tie = 'embed' | 'head' | 'mean';
 
 /** Naming scheme of an older input: MiniMind before April 2025. */
 export type NamingScheme = 'minimind';
-
-/** Format of the output's weights. */
-export type Container = 'safetensors' | 'pt';
 
 /** Begins a step on a number of bytes. Returns a function to call with each further number of finished bytes. */
 export type Step = (label: string, bytes: number) => (bytes: number) => void;
@@ -128,12 +126,6 @@ export function checkJob(job: ConversionJob): void {
   });
 }
 
-/** Endings of the files of each container. */
-const CONTAINERS = {
-  safetensors: ['.safetensors'],
-  pt: ['.pt', '.pth', '.bin', '.ckpt'],
-} as const satisfies Record<Container, readonly string[]>;
-
 /** Endings of files, such as `.gguf`, `.txt` or a mistyped `.safetensor`; but not of versions: `llama-3.2-1b`. */
 const FILE_ENDING = /^\.(?:[a-z]{3,}\d?|gz|h5|7z)$/;
 
@@ -153,9 +145,7 @@ export interface CheckpointPlace {
 export function outputPlace(name: string, container: Container | undefined): CheckpointPlace {
   if (name === '') throw new UserError('usage', 'the name of the output is empty');
   const ending = path.extname(name).toLowerCase();
-  const byName = (Object.keys(CONTAINERS) as Container[]).find((each) =>
-    (CONTAINERS[each] as readonly string[]).includes(ending),
-  );
+  const byName = containerOf(ending);
   if (byName === undefined && !/[/\\]$/.test(name) && FILE_ENDING.test(ending)) {
     throw new UserError('usage', `${name}: ${ending} files cannot be written`, {
       suggestion: `end the name in .safetensors or .pt, or write ${name}/ for a folder`,

@@ -1,6 +1,6 @@
 import type { SrteForm, SrteLayout } from '../architecture/srte-layout.js';
 import { srteParameters } from '../architecture/srte-layout.js';
-import type { CheckpointFormat } from '../checkpoint/formats.js';
+import type { CheckpointFormat, Container } from '../checkpoint/formats.js';
 import { groupAlike, templateOf } from '../checkpoint/names.js';
 import { bytesOfViews, viewsOf } from '../checkpoint/sharing.js';
 import type { ConfigOrigin } from '../model-input/checkpoint-config.js';
@@ -9,7 +9,7 @@ import type { Proof, TensorError } from './execute/check.js';
 import type { ConversionOutput } from './execute/execute.js';
 import type { TableError } from './execute/table-rows.js';
 import { overallError } from './execute/table-rows.js';
-import type { Container, ConversionJob, Extension } from './job.js';
+import type { ConversionJob, Extension } from './job.js';
 import type { ConversionInput, Omission, PlannedTie, StepGroup, TensorStep } from './plan/plan.js';
 import { groupSteps, stepsOf } from './plan/plan.js';
 import { isBufferName } from './plan/plan-tensors.js';

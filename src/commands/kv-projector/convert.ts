@@ -1,12 +1,10 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
-import type { Container } from '../../checkpoint/formats.js';
+import { CONTAINER_NAMES } from '../../checkpoint/formats.js';
 import { BaseCommand } from '../../cli/base-command.js';
 import { isStdout } from '../../cli/output.js';
 import { progressDisplay } from '../../cli/progress.js';
 import { projectorConversionReport } from '../../report/kv-projector/kv-projector.js';
-
-const CONTAINERS = ['safetensors', 'pt'] as const satisfies Container[];
 
 export default class KvProjectorConvert extends BaseCommand {
   static override summary = 'Write a saved projector in another container.';
@@ -24,7 +22,7 @@ export default class KvProjectorConvert extends BaseCommand {
   };
   static override flags = {
     container: Flags.option({
-      options: CONTAINERS,
+      options: CONTAINER_NAMES,
       description: 'format of OUT [default: by its name]',
     } as const)(),
     force: Flags.boolean({
