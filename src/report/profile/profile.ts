@@ -178,7 +178,7 @@ function stateFacts(state: State, { inference }: ResolvedSetting): Fact[] {
             `${formatInteger(inference.batch)} × ${formatInteger(inference.context)} tokens`,
         ]
       : []),
-    ...(recurrent > 0 ? [`${formatBytes(recurrent)} of recurrent state`] : []),
+    ...(recurrent > 0 ? [`${formatBytes(recurrent)} of other state`] : []),
   ];
   if (parts.length === 0) return [];
   return [{ name: keyValueCache.value > 0 ? 'KV cache' : 'state', text: parts.join('; ') }];
