@@ -759,12 +759,16 @@ describe('a legacy file', () => {
   it('finds its dict although there are countless ways to it', () => {
     // Each dict holds the next one twice: 2^100 paths.
     const shared = Array.from({ length: 100 }, (_, index) =>
-      a.join(a.dict(a.text('a'), a.get(index), a.text('b'), a.get(index)), a.put(index + 1), a.POP),
+      a.join(
+        a.int(index),
+        a.dict(a.text('a'), a.get(index), a.text('b'), a.get(index)),
+        ...[a.put(index + 1), a.SETITEM],
+      ),
     );
     const bytes = a.legacy(
       a.pickle(
-        ...[a.dict(a.text('0.w'), a.tensor()), a.put(0), a.POP, ...shared],
-        a.dict(a.text('a'), a.get(100), a.text('b'), a.get(0)),
+        ...[a.EMPTY_DICT, a.text('b'), a.dict(a.text('0.w'), a.tensor()), a.put(0), a.SETITEM],
+        ...[...shared, a.text('a'), a.get(100), a.SETITEM],
       ),
       ['0'],
       [fourFloats],

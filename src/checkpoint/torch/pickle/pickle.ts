@@ -299,8 +299,6 @@ const OPCODES: ReadonlyMap<number, Run> = new Map<number, Run>([
   [0x6a, (machine, source) => machine.get(u32(source))], // LONG_BINGET
   [0x94, (machine) => machine.memoize()], // MEMOIZE
   [0x95, (_machine, source) => source.frame(u64(source))], // FRAME
-  [0x30, (machine) => void machine.pop()], // POP
-  [0x31, (machine) => void machine.popMark()], // POP_MARK
   [0x63, (machine, source) => findGlobal(machine, line(source), line(source))], // GLOBAL
   [0x93, stackGlobal], // STACK_GLOBAL
   [0x52, reduce], // REDUCE
