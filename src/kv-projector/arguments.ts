@@ -1,8 +1,8 @@
 /** Constructor arguments of a projector: stored with the state dict in a PyTorch file, else in the metadata. */
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { quoted, tensorPlace } from '../checkpoint/rules.js';
-import { isKind } from '../checkpoint/torch/pickle/pickle-machine.js';
 import type { Dict, List, Tuple, Value } from '../checkpoint/torch/pickle/values.js';
+import { isKind } from '../checkpoint/torch/pickle/values.js';
 import type { Problem } from '../errors.js';
 import { UserError } from '../errors.js';
 

@@ -5,9 +5,10 @@ import type { Meaning } from './globals.js';
 import { explainGlobal, meaningOf } from './globals.js';
 import { opaque } from './pickle.js';
 import type { Environment } from './pickle-machine.js';
-import { isKey, isKind, nameOf } from './pickle-machine.js';
+import { isKey } from './pickle-machine.js';
 import { Members, Table } from './tables.js';
 import type { Global, Tuple, Value } from './values.js';
+import { isKind, nameOf } from './values.js';
 
 type RefuseArguments = (message: string) => never;
 

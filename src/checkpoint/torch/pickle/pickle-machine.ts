@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { PickleSource } from './pickle-source.js';
 import type { Dict, Global, SetOf, Tuple, Value } from './values.js';
+import { isKind, nameOf } from './values.js';
 
 const MAX_NESTING = 200;
 
@@ -296,16 +297,6 @@ export class PickleMachine {
   }
 }
 
-type Kinded = Exclude<Value, null | boolean | number | bigint | string | Uint8Array>;
-
-/** Whether a value is an object of the given kind. */
-export function isKind<K extends Kinded['kind']>(
-  value: Value,
-  kind: K,
-): value is Extract<Kinded, { kind: K }> {
-  return typeof value === 'object' && value !== null && 'kind' in value && value.kind === kind;
-}
-
 /** Whether a value is not an integer beyond 64 bits. */
 const isShort = (value: Value) =>
   typeof value !== 'bigint' || (value >= LEAST_KEY && value <= MOST_KEY);
@@ -323,11 +314,4 @@ function isHashable(value: Value): boolean {
   if (isKind(value, 'tuple')) return value.hashable;
   if (isKind(value, 'set')) return value.type === 'frozenset';
   return !isKind(value, 'list') && !isKind(value, 'dict');
-}
-
-export function nameOf(value: Value): string {
-  if (value === null) return 'None';
-  if (value instanceof Uint8Array) return 'bytes';
-  if (typeof value === 'object') return `a ${value.kind}`;
-  return typeof value === 'string' ? 'a text' : `${value}`;
 }

@@ -8,7 +8,6 @@ import type { Environment } from './pickle-machine.js';
 import {
   checkStructure,
   ENTRY_BYTES,
-  isKind,
   keyBytes,
   PickleMachine,
   TABLE_BYTES,
@@ -16,6 +15,7 @@ import {
 import type { PickleSource } from './pickle-source.js';
 import { Members, Table } from './tables.js';
 import type { Global, Opaque, Tuple, Value } from './values.js';
+import { isKind } from './values.js';
 
 /**
  * Reads one pickle and advances `source` past it.

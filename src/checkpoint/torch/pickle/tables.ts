@@ -1,5 +1,5 @@
-import { isKind } from './pickle-machine.js';
 import type { Entries, Items, Value } from './values.js';
+import { isKind } from './values.js';
 
 /**
  * Entries of a dict from a file. JavaScript hashes numbers and digit strings without a seed, so a file could

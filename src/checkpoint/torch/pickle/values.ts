@@ -105,3 +105,20 @@ export interface Storage {
   /** Bytes of the complete storage. */
   readonly data: StoredBytes;
 }
+
+type Kinded = Exclude<Value, null | boolean | number | bigint | string | Uint8Array>;
+
+/** Whether a value is an object of the given kind. */
+export function isKind<K extends Kinded['kind']>(
+  value: Value,
+  kind: K,
+): value is Extract<Kinded, { kind: K }> {
+  return typeof value === 'object' && value !== null && 'kind' in value && value.kind === kind;
+}
+
+export function nameOf(value: Value): string {
+  if (value === null) return 'None';
+  if (value instanceof Uint8Array) return 'bytes';
+  if (typeof value === 'object') return `a ${value.kind}`;
+  return typeof value === 'string' ? 'a text' : `${value}`;
+}

@@ -4,8 +4,8 @@ import type { Refusal } from '../../rules.js';
 import { listed as listedNames, quoted, refusal } from '../../rules.js';
 import { bytesOfViews, viewsOf } from '../../sharing.js';
 import type { StoredTensor } from '../../stored-tensor.js';
-import { isKind, nameOf } from '../pickle/pickle-machine.js';
 import type { Dict, Value } from '../pickle/values.js';
+import { isKind, nameOf } from '../pickle/values.js';
 import { show } from './storages.js';
 
 export interface StateDict {

@@ -3,8 +3,8 @@ import { exactProduct, STORED_DTYPES, type StoredDtype } from '../../../tensor/d
 import type { Refusal } from '../../rules.js';
 import type { StoredBytes } from '../../stored-tensor.js';
 import { meaningOf } from '../pickle/globals.js';
-import { isKind, nameOf } from '../pickle/pickle-machine.js';
 import type { Storage, Value } from '../pickle/values.js';
+import { isKind, nameOf } from '../pickle/values.js';
 
 /** Bytes of a storage; in a legacy file their position follows after the object. */
 export type PlacedLater = { -readonly [Key in keyof StoredBytes]: StoredBytes[Key] };

@@ -4,8 +4,8 @@ import { exactProduct, STORED_DTYPES, storedBytes } from '../../../tensor/dtype.
 import { bytesText } from '../../rules.js';
 import type { StoredTensor } from '../../stored-tensor.js';
 import { meaningOf } from '../pickle/globals.js';
-import { isKind } from '../pickle/pickle-machine.js';
 import type { Dict, Storage, Tuple, Value } from '../pickle/values.js';
+import { isKind } from '../pickle/values.js';
 import type { Refuse } from './storages.js';
 import { show } from './storages.js';
 

@@ -131,7 +131,7 @@ function readEntry(path: string, entry: Buffer, at: number): DirectoryEntry {
     });
   }
   const extra = entry.subarray(nameEnd, nameEnd + entry.readUInt16LE(30));
-  const { bytes, storedBytes, position, disk } = widened(entry, extra, refuseEntry);
+  const { bytes, storedBytes, position, disk } = directorySizes(entry, extra, refuseEntry);
   if (bytes !== storedBytes) {
     throw refuseEntry({
       rule: 'zip-sizes',
@@ -166,7 +166,7 @@ const WIDENED = { bytes: 24, storedBytes: 20, position: 42 } as const;
 const DISK = 34;
 
 /** Sizes, position and disk of an entry, from its zip64 field where its own fields are saturated. */
-function widened(entry: Buffer, extra: Buffer, refuse: Refuse) {
+function directorySizes(entry: Buffer, extra: Buffer, refuse: Refuse) {
   const field = zip64Field(extra, refuse);
   const missing = Object.values(WIDENED).filter((at) => entry.readUInt32LE(at) === SATURATED_32);
   const isDiskMissing = entry.readUInt16LE(DISK) === SATURATED_16;

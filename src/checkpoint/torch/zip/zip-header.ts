@@ -87,7 +87,7 @@ export class HeaderReader {
     const isLeftOut = hasDescriptor && sizes.every((size) => size === 0);
     if (!isLeftOut) {
       const extra = () => this.#file.read(Number(data) - extraBytes, extraBytes);
-      const own = widened(sizes, extra, refuse);
+      const own = headerSizes(sizes, extra, refuse);
       if (own.some((size) => size !== bytes)) {
         throw refuse({
           rule: 'zip-header-sizes',
@@ -112,7 +112,7 @@ export class HeaderReader {
 const HEADER_SIZES = [22, 18] as const;
 
 /** Sizes in a header, from its zip64 field where they are saturated; 0 where the field is too short. */
-function widened(sizes: readonly number[], extra: () => Buffer, refuse: Refuse): bigint[] {
+function headerSizes(sizes: readonly number[], extra: () => Buffer, refuse: Refuse): bigint[] {
   if (!sizes.includes(SATURATED_32)) return sizes.map(BigInt);
   const field = zip64Field(extra(), refuse);
   let at = 0;
