@@ -1,7 +1,7 @@
 import fs from 'node:fs';
 import { UserError } from '../errors.js';
 import { noteInput } from '../files/inputs.js';
-import { refusal } from './rules.js';
+import { refusal } from './checkpoint-rules.js';
 
 /** A read-only file with random access. */
 export class ByteFile {

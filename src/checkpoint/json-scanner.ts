@@ -3,8 +3,8 @@
  * have exact positions and a name does not keep the text in memory.
  */
 import type { UserError } from '../errors.js';
-import type { Rule } from './rules.js';
-import { quoted, refusal } from './rules.js';
+import type { Rule } from './checkpoint-rules.js';
+import { quoted, refusal } from './checkpoint-rules.js';
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;

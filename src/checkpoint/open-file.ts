@@ -1,8 +1,8 @@
 import { ByteFile } from './byte-file.js';
 import type { FileIndex } from './checkpoint.js';
+import { refusal } from './checkpoint-rules.js';
 import type { CheckpointFormat } from './formats.js';
 import { FORMATS } from './formats.js';
-import { refusal } from './rules.js';
 import {
   LENGTH_FIELD_BYTES,
   MAX_HEADER_BYTES,

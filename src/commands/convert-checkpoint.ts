@@ -14,7 +14,7 @@ import {
 } from '../cli/flags.js';
 import { progressDisplay, stepProgress } from '../cli/progress.js';
 import { quote } from '../config/quote.js';
-import type { Proof } from '../conversion/execute/check.js';
+import type { Proof } from '../conversion/execute/check-output.js';
 import type { Extension, LayoutName, Merge, NamingScheme, Tie } from '../conversion/job.js';
 import { UserError } from '../errors.js';
 import { warningsOf } from '../model-input/checkpoint-config.js';
@@ -207,7 +207,7 @@ export default class ConvertCheckpoint extends BaseCommand {
 
   async run() {
     const { args, flags } = await this.parse(ConvertCheckpoint);
-    const { convert } = await import('../conversion/index.js');
+    const { convert } = await import('../conversion/conversion.js');
     await this.refuseUnwritable(flags);
     const progress = stepProgress(flags);
     const checkpoint = openCheckpoint(args.in, { stateDict: flags['state-dict'] });

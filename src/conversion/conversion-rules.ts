@@ -1,5 +1,5 @@
 /** Named rules for checkpoints to be convertible, and the errors for violations. */
-import { tensorPlace } from '../checkpoint/rules.js';
+import { tensorPlace } from '../checkpoint/checkpoint-rules.js';
 import { type Problem, UserError } from '../errors.js';
 
 /**

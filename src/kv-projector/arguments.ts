@@ -1,6 +1,6 @@
 /** Constructor arguments of a projector: stored with the state dict in a PyTorch file, else in the metadata. */
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
-import { quoted, tensorPlace } from '../checkpoint/rules.js';
+import { quoted, tensorPlace } from '../checkpoint/checkpoint-rules.js';
 import type { Dict, List, Tuple, Value } from '../checkpoint/torch/pickle/values.js';
 import { isKind } from '../checkpoint/torch/pickle/values.js';
 import type { Problem } from '../errors.js';

@@ -10,7 +10,7 @@ import type {
   Writable,
   WritableDict,
   WritableTensor,
-} from '../checkpoint/torch/pickle/write-opcodes.js';
+} from '../checkpoint/torch/pickle/writable.js';
 import { planTorch } from '../checkpoint/torch/write-torch.js';
 import { writeZip } from '../checkpoint/torch/zip/write-zip.js';
 import { chunksOf } from '../checkpoint/view.js';

@@ -1,6 +1,6 @@
 /** Assigns the tensors of a file to teachers, keys or values, and adapters. */
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
-import { listed, quoted } from '../checkpoint/rules.js';
+import { listed, quoted } from '../checkpoint/checkpoint-rules.js';
 import type { StoredTensor } from '../checkpoint/stored-tensor.js';
 import type { Shape } from '../tensor/dtype.js';
 import { STORED_DTYPES, shapeText } from '../tensor/dtype.js';

@@ -1,16 +1,16 @@
 import type { ByteFile } from '../byte-file.js';
 import type { FileIndex } from '../checkpoint.js';
-import type { Refusal } from '../rules.js';
-import { FETCH_AGAIN, refusal, SAVE_TORCH_AGAIN } from '../rules.js';
+import type { Refusal } from '../checkpoint-rules.js';
+import { FETCH_AGAIN, refusal, SAVE_TORCH_AGAIN } from '../checkpoint-rules.js';
 import { torchEnvironment } from './pickle/environment.js';
 import { readPickle } from './pickle/pickle.js';
-import { PickleSource } from './pickle/pickle-source.js';
+import { PickleSource } from './pickle/pickle-machine.js';
 import type { Storage, Value } from './pickle/values.js';
 import { isKind } from './pickle/values.js';
 import { findStateDict } from './state-dict/state-dict.js';
 import type { PlacedLater, Refuse } from './state-dict/storages.js';
 import { Storages, show } from './state-dict/storages.js';
-import { readTorchArchive } from './zip/zip.js';
+import { readTorchArchive } from './zip/torch-archive.js';
 
 export interface TorchOptions {
   /** Dotted keys of the dict to read when several contain tensors. */

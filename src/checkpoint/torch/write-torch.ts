@@ -5,13 +5,13 @@ import type { ByteFile } from '../byte-file.js';
 import { streamTensor } from '../view.js';
 import { torchEnvironment } from './pickle/environment.js';
 import { readPickle } from './pickle/pickle.js';
-import { PickleSource } from './pickle/pickle-source.js';
-import type { Writable } from './pickle/write-opcodes.js';
+import { PickleSource } from './pickle/pickle-machine.js';
+import type { Writable, WrittenStorage } from './pickle/writable.js';
+import { collectStorages } from './pickle/writable.js';
 import { writePickle } from './pickle/write-pickle.js';
 import { type Refuse, Storages } from './state-dict/storages.js';
-import { collectStorages, type WrittenStorage } from './state-dict/write-storages.js';
 import { planZip, type Take, writeZip, type ZipContent, type ZipPlan } from './zip/write-zip.js';
-import { isPlainPath } from './zip/zip-directory.js';
+import { isPlainPath } from './zip/zip-entries.js';
 
 /** Folder name that PyTorch uses when the file name is unknown. */
 const DEFAULT_ROOT = 'archive';

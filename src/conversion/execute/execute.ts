@@ -14,7 +14,7 @@ import { Staging } from '../../files/staging.js';
 import { TemporaryFolder } from '../../files/temporary.js';
 import { writeWhole } from '../../files/write-whole.js';
 import type { ConversionJob } from '../job.js';
-import type { ConversionInput, ConversionPlan, PlannedTensor } from '../plan/plan.js';
+import type { ConversionInput, ConversionPlan, PlannedTensor } from '../plan/conversion-plan.js';
 import { isRankOpen, planConversion } from '../plan/plan-conversion.js';
 import type { Resources } from '../resources.js';
 import { findSrteTables } from '../srte/srte-tables.js';
@@ -33,7 +33,7 @@ import {
   measureTie,
   type TensorError,
   WrongOutput,
-} from './check.js';
+} from './check-output.js';
 import { type MadeTable, makeTables, type Scratch } from './make-tables.js';
 import type { OutputFile, ValuesOf } from './output-files.js';
 import { valuesOf } from './tensor-values.js';

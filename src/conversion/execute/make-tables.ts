@@ -15,7 +15,7 @@ import { STORED_DTYPES } from '../../tensor/dtype.js';
 import type { EncodableDtype } from '../../tensor/encode.js';
 import { encode, isEncodable } from '../../tensor/encode.js';
 import type { ConversionJob } from '../job.js';
-import type { ConversionInput } from '../plan/plan.js';
+import type { ConversionInput } from '../plan/conversion-plan.js';
 import type { Resources } from '../resources.js';
 import type { PlannedTable, SrtePlan } from '../srte/srte-plan.js';
 import { rowsMade } from '../srte/srte-plan.js';

@@ -9,13 +9,13 @@ import type {
   Writable,
   WritableDict,
   WritableTensor,
-} from '../../checkpoint/torch/pickle/write-opcodes.js';
+} from '../../checkpoint/torch/pickle/writable.js';
 import { planTorch } from '../../checkpoint/torch/write-torch.js';
 import { writeZip } from '../../checkpoint/torch/zip/write-zip.js';
 import { UserError } from '../../errors.js';
 import { INDEX_FILE } from '../../files/config-names.js';
 import type { ByteSink } from '../../files/write-whole.js';
-import type { ConversionPlan, PlannedTensor } from '../plan/plan.js';
+import type { ConversionPlan, PlannedTensor } from '../plan/conversion-plan.js';
 
 /** A safetensors file of the output. */
 export interface Shard {

@@ -11,9 +11,9 @@ import type { CheckpointPlace, ConversionJob } from '../job.js';
 import { fromOldMiniMind } from '../legacy/old-minimind-names.js';
 import type { SrteSource } from '../srte/srte-plan.js';
 import { requestedLayout, srteSourceOf } from '../srte/srte-plan.js';
+import type { ConversionInput, ConversionPlan, Omission } from './conversion-plan.js';
 import type { SourceConfig, TargetConfig } from './model-configs.js';
 import { changedConfig, sourceConfigOf, targetConfig } from './model-configs.js';
-import type { ConversionInput, ConversionPlan, Omission } from './plan.js';
 import { planTensors } from './plan-tensors.js';
 
 /** @throws UserError when the checkpoint, its config or the request are wrong or inconsistent. */

@@ -26,7 +26,6 @@ import type { Tie } from '../job.js';
 import type { SrtePlan } from '../srte/srte-plan.js';
 import { planTables } from '../srte/srte-plan.js';
 import { srtePlaceOf } from '../srte/srte-tables.js';
-import type { TargetConfig } from './model-configs.js';
 import type {
   Action,
   ConversionInput,
@@ -36,7 +35,8 @@ import type {
   PlannedTie,
   SourceTensor,
   SourceTensors,
-} from './plan.js';
+} from './conversion-plan.js';
+import type { TargetConfig } from './model-configs.js';
 
 /**
  * The tensors of the output, and the sources of their values.

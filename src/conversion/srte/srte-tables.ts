@@ -1,7 +1,7 @@
 /** The SRTE tables of a checkpoint, found by their names and checked without reading values. */
 import type { Checkpoint } from '../../checkpoint/checkpoint.js';
+import { listed } from '../../checkpoint/checkpoint-rules.js';
 import { canonicalNames, layerNumber } from '../../checkpoint/names.js';
-import { listed } from '../../checkpoint/rules.js';
 import type { Sameness, Watch } from '../../checkpoint/sharing.js';
 import { samenessOfBytes, samenessOfPlaces } from '../../checkpoint/sharing.js';
 import type { StoredTensor } from '../../checkpoint/stored-tensor.js';

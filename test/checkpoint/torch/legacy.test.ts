@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { STATE_DICT_RULES } from '../../../src/checkpoint/rules.js';
+import { STATE_DICT_RULES } from '../../../src/checkpoint/checkpoint-rules.js';
 import { readTorchLegacy } from '../../../src/checkpoint/torch/read-torch.js';
 import { readTensor } from '../../../src/checkpoint/view.js';
 import { UserError } from '../../../src/errors.js';

@@ -3,7 +3,7 @@ import {
   type AccompanyingData,
   safetensorsFiles,
 } from '../../../src/conversion/execute/output-files.js';
-import type { ConversionPlan } from '../../../src/conversion/plan/plan.js';
+import type { ConversionPlan } from '../../../src/conversion/plan/conversion-plan.js';
 import { UserError } from '../../../src/errors.js';
 
 const NOTHING: AccompanyingData = {

@@ -6,9 +6,8 @@ import { explainGlobal, meaningOf } from './globals.js';
 import { opaque } from './pickle.js';
 import type { Environment } from './pickle-machine.js';
 import { isKey } from './pickle-machine.js';
-import { Members, Table } from './tables.js';
 import type { Global, Tuple, Value } from './values.js';
-import { isKind, nameOf } from './values.js';
+import { isKind, Members, nameOf, Table } from './values.js';
 
 type RefuseArguments = (message: string) => never;
 

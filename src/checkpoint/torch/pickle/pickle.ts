@@ -4,7 +4,7 @@
  * follow Python's Lib/pickletools.py.
  */
 
-import type { Environment } from './pickle-machine.js';
+import type { Environment, PickleSource } from './pickle-machine.js';
 import {
   checkStructure,
   ENTRY_BYTES,
@@ -12,10 +12,8 @@ import {
   PickleMachine,
   TABLE_BYTES,
 } from './pickle-machine.js';
-import type { PickleSource } from './pickle-source.js';
-import { Members, Table } from './tables.js';
 import type { Global, Opaque, Tuple, Value } from './values.js';
-import { isKind } from './values.js';
+import { isKind, Members, Table } from './values.js';
 
 /**
  * Reads one pickle and advances `source` past it.

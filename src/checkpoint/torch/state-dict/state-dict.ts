@@ -1,7 +1,7 @@
 /** Finds the dict with the model's tensors in a PyTorch file. */
 import type { ByteFile } from '../../byte-file.js';
-import type { Refusal } from '../../rules.js';
-import { listed as listedNames, quoted, refusal } from '../../rules.js';
+import type { Refusal } from '../../checkpoint-rules.js';
+import { listed as listedNames, quoted, refusal } from '../../checkpoint-rules.js';
 import { bytesOfViews, viewsOf } from '../../sharing.js';
 import type { StoredTensor } from '../../stored-tensor.js';
 import type { Dict, Value } from '../pickle/values.js';

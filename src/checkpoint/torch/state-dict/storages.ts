@@ -1,6 +1,6 @@
 import type { UserError } from '../../../errors.js';
 import { exactProduct, STORED_DTYPES, type StoredDtype } from '../../../tensor/dtype.js';
-import type { Refusal } from '../../rules.js';
+import type { Refusal } from '../../checkpoint-rules.js';
 import type { StoredBytes } from '../../stored-tensor.js';
 import { meaningOf } from '../pickle/globals.js';
 import type { Storage, Value } from '../pickle/values.js';

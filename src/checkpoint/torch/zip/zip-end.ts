@@ -1,6 +1,6 @@
 import type { ByteFile } from '../../byte-file.js';
-import type { Refusal } from '../../rules.js';
-import { refusal, SAVE_TORCH_AGAIN } from '../../rules.js';
+import type { Refusal } from '../../checkpoint-rules.js';
+import { refusal, SAVE_TORCH_AGAIN } from '../../checkpoint-rules.js';
 import { END64_LENGTH, RECORD_BYTES, SIGNATURES } from './zip-format.js';
 
 export interface DirectoryPlace {

@@ -5,15 +5,26 @@ import { groupAlike, templateOf } from '../checkpoint/names.js';
 import { bytesOfViews, viewsOf } from '../checkpoint/sharing.js';
 import type { ConfigOrigin } from '../model-input/checkpoint-config.js';
 import type { StoredDtype } from '../tensor/dtype.js';
-import type { Proof, TensorError } from './execute/check.js';
+import type { Proof, TensorError } from './execute/check-output.js';
+import { checkProvable, prove } from './execute/check-output.js';
 import type { ConversionOutput } from './execute/execute.js';
+import { execute, preview } from './execute/execute.js';
 import type { TableError } from './execute/table-rows.js';
 import { overallError } from './execute/table-rows.js';
 import type { ConversionJob, Extension } from './job.js';
-import type { ConversionInput, Omission, PlannedTie, StepGroup, TensorStep } from './plan/plan.js';
-import { groupSteps, stepsOf } from './plan/plan.js';
+import { checkJob, outputPlace, refuseOverlap } from './job.js';
+import type {
+  ConversionInput,
+  Omission,
+  PlannedTie,
+  StepGroup,
+  TensorStep,
+} from './plan/conversion-plan.js';
+import { groupSteps, stepsOf } from './plan/conversion-plan.js';
+import { planConversion, readInput } from './plan/plan-conversion.js';
 import { isBufferName } from './plan/plan-tensors.js';
 import type { Resources } from './resources.js';
+import { resourcesFor } from './resources.js';
 import type { SrtePlan } from './srte/srte-plan.js';
 
 /** A planned or finished conversion: output of `minimind convert-checkpoint --json`. */
@@ -121,7 +132,7 @@ export interface ConvertedTable {
 }
 
 /** @param seconds Duration of the run; null for a plan. */
-export function resultOf(
+function resultOf(
   input: ConversionInput,
   resources: Resources,
   output: ConversionOutput,
@@ -242,4 +253,38 @@ function describedRun(
     checked: Boolean(check),
     products: backend.name,
   };
+}
+
+// Converts a checkpoint: request, plan, execution, check, result.
+
+/**
+ * Converts, or with a dry run reports the plan.
+ * @throws UserError for every fault of the input, the request or the destination.
+ */
+export async function convert(job: ConversionJob): Promise<ConversionResult> {
+  const start = performance.now();
+  checkJob(job);
+  const place = outputPlace(job.out, job.container);
+  const read = [job.config, job.target].filter((file) => file !== undefined);
+  refuseOverlap(job.checkpoint, place, { read, report: job.output });
+  const input = await readInput(job, place);
+  await job.warn(input.warnings);
+  if (job.prove) await checkProvable(job, input.source);
+
+  const plan = await planConversion(input);
+  const resources = await resourcesFor(plan.srte, job);
+  try {
+    if (job['dry-run']) {
+      return resultOf(input, resources, await preview(input, plan, resources), null);
+    }
+    const output = await execute(input, plan, resources);
+    const seconds = (performance.now() - start) / 1000;
+    const result = resultOf(input, resources, output, seconds);
+    if (!job.prove || input.source === undefined) return result;
+    job.progress.end();
+    const keepsSrte = result.srte === null || result.srte.relativeError === 0;
+    return { ...result, proof: await prove(job, input.source, keepsSrte) };
+  } finally {
+    await resources.backend.close();
+  }
 }

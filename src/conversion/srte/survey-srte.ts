@@ -1,6 +1,7 @@
 /** Survey of the SRTE tables of a checkpoint: how similar they are, and the error of sharing them. */
 import type { Checkpoint } from '../../checkpoint/checkpoint.js';
-import { isSameView, type StoredTensor } from '../../checkpoint/stored-tensor.js';
+import type { StoredTensor } from '../../checkpoint/stored-tensor.js';
+import { isSameView } from '../../checkpoint/stored-tensor.js';
 import { rowBytes } from '../../checkpoint/view.js';
 import { UserError } from '../../errors.js';
 import { symmetricEigenvalues } from '../../linalg/eigenvalues.js';
@@ -16,9 +17,12 @@ import {
   valueAt,
 } from '../../linalg/matrix.js';
 import { squaredLosses } from '../../linalg/subspace-iteration.js';
-import { STORED_DTYPES, type StoredDtype } from '../../tensor/dtype.js';
-import { type NonFinite, NonFiniteValues, SrteRowReader } from '../execute/table-rows.js';
-import { isSameAs, type SrteTables, srteTablesWithCopies } from './srte-tables.js';
+import type { StoredDtype } from '../../tensor/dtype.js';
+import { STORED_DTYPES } from '../../tensor/dtype.js';
+import type { NonFinite } from '../execute/table-rows.js';
+import { NonFiniteValues, SrteRowReader } from '../execute/table-rows.js';
+import type { SrteTables } from './srte-tables.js';
+import { isSameAs, srteTablesWithCopies } from './srte-tables.js';
 
 /** Norms and distances are Frobenius norms. Null is an undefined value: 0/0, or not finite. */
 export interface TableSurvey {

@@ -1,4 +1,5 @@
 /** Checks of a written output: the errors of its tables, its values read again, and a run of both models. */
+
 import os from 'node:os';
 import { setImmediate as breathe } from 'node:timers/promises';
 import type { Checkpoint } from '../../checkpoint/checkpoint.js';
@@ -12,7 +13,12 @@ import type { ModelFile } from '../../model-input/model-file.js';
 import type { Against, OpenedSide } from '../../quicktest/sides.js';
 import { isSameShape } from '../../tensor/dtype.js';
 import type { ConversionJob, Step } from '../job.js';
-import type { ConversionInput, ConversionPlan, PlannedTensor, PlannedTie } from '../plan/plan.js';
+import type {
+  ConversionInput,
+  ConversionPlan,
+  PlannedTensor,
+  PlannedTie,
+} from '../plan/conversion-plan.js';
 import type { Resources } from '../resources.js';
 import type { PlannedTable, SrtePlan } from '../srte/srte-plan.js';
 import type { SrteTable, SrteTables } from '../srte/srte-tables.js';
