@@ -8,10 +8,6 @@ import { UserError } from '../errors.js';
 
 export const FETCH_AGAIN = 'copy or download the file again';
 
-/** Suggestion when the bytes of a safetensors file are wrong. */
-export const SAVE_SAFETENSORS_AGAIN =
-  'download the file again, or save it again with the safetensors library';
-
 const MAX_SHOWN_CHARACTERS = 200;
 
 /** Quotes text from a file in a message; long text is cut. */
@@ -34,9 +30,6 @@ export function listed(names: readonly string[]): string {
   const more = names.length - MAX_LISTED;
   return more > 0 ? `${shown} and ${more} more` : shown;
 }
-
-/** Suggestion for most errors in a torch.save file. */
-export const SAVE_TORCH_AGAIN = 'copy or download the file again, or save it again with torch.save';
 
 /** Rules for paths, checked before the format. */
 export const FILE_RULES = {
@@ -189,8 +182,8 @@ export const PICKLE_RULES = {
   'pickle-cycle': 'No container holds itself.',
 } as const;
 
-/** Rules for the tensors of a PyTorch file and their dict. */
-export const STATE_DICT_RULES = {
+/** Rules for the storages and tensors of a PyTorch file. */
+export const TENSOR_RULES = {
   'storage-id': 'A persistent id names a storage, as PyTorch writes it.',
   'storage-key': 'The key of a storage is a decimal number, as PyTorch writes it.',
   'storage-location': 'The location of a storage is a device, such as cpu or cuda:0.',
@@ -226,6 +219,10 @@ export const STATE_DICT_RULES = {
   'legacy-length': 'Each storage of a legacy file has the length that the object says.',
   'legacy-whole': 'The storages of a legacy file lie in the file.',
   'legacy-end': 'A legacy file ends with its last storage.',
+} as const;
+
+/** Rules for the dict with the tensors of a PyTorch file. */
+export const STATE_DICT_RULES = {
   'state-dict-missing': 'A file holds a dict of tensors by name.',
   'state-dict-many':
     'Only one dict of a file holds the tensors of the model, unless one is chosen.',
@@ -238,7 +235,7 @@ export const STATE_DICT_RULES = {
   'state-dict-choice': 'The dict that was chosen is there, and holds tensors.',
 } as const;
 
-const TORCH_RULES = { ...ZIP_RULES, ...PICKLE_RULES, ...STATE_DICT_RULES } as const;
+const TORCH_RULES = { ...ZIP_RULES, ...PICKLE_RULES, ...TENSOR_RULES } as const;
 
 export const RULES = {
   ...FILE_RULES,
@@ -246,15 +243,23 @@ export const RULES = {
   ...SAFETENSORS_RULES,
   ...SHARD_RULES,
   ...TORCH_RULES,
+  ...STATE_DICT_RULES,
 } as const;
 
 export type Rule = keyof typeof RULES;
 
-export interface Refusal {
+/** Suggestions by the formats of the rules, for violations that mean wrong bytes. */
+const SUGGESTIONS: readonly (readonly [rules: object, suggestion: string])[] = [
+  [SAFETENSORS_RULES, 'download the file again, or save it again with the safetensors library'],
+  [TORCH_RULES, 'copy or download the file again, or save it again with torch.save'],
+];
+
+interface Refusal {
   readonly rule: Rule;
   /** Place in the file: `tensor embed.weight`, `header byte 312`, `entry archive/data/0`. */
   readonly place?: string | undefined;
   readonly message: string;
+  /** By default the one of the format. */
   readonly suggestion?: string | undefined;
 }
 
@@ -263,6 +268,7 @@ export interface Refusal {
  * @param file The path as the user wrote it.
  */
 export function refusal(file: string, { rule, place, message, suggestion }: Refusal): UserError {
+  const advice = suggestion ?? SUGGESTIONS.find(([rules]) => rule in rules)?.[1];
   return new UserError('refused-file', `${file} is refused`, {
     problems: [
       {
@@ -271,11 +277,20 @@ export function refusal(file: string, { rule, place, message, suggestion }: Refu
         ...(place !== undefined && { path: place }),
         message,
         rule,
-        ...(suggestion !== undefined && { suggestion }),
+        ...(advice !== undefined && { suggestion: advice }),
       },
     ],
   });
 }
+
+/** Makes the error for a violated rule, at a place that its maker knows. */
+export type Refuse = (rule: Rule, message: string, suggestion?: string) => UserError;
+
+/** Errors at one place of a file. */
+export const refuseAt =
+  (file: string, place?: string): Refuse =>
+  (rule, message, suggestion) =>
+    refusal(file, { rule, place, message, suggestion });
 
 /** Name of the rule that an error reports as violated. */
 export function ruleOf(error: unknown): string | undefined {

@@ -41,8 +41,8 @@ export interface JsonText {
   /** Prefix of positions in errors: `header` gives `header byte 312`. */
   readonly part?: string;
   readonly rules: JsonRules;
-  /** Suggestion when the text is not valid. */
-  readonly suggestion: string;
+  /** Suggestion when the text is not valid; by default the one of the rule. */
+  readonly suggestion?: string;
   /** Suggestion when the text nests too deep or has too many keys. */
   readonly otherFile?: string;
 }

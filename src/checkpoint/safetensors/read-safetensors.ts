@@ -5,14 +5,7 @@ import { STORED_DTYPES, shapeText, storedBytes } from '../../tensor/dtype.js';
 import type { ByteFile } from '../byte-file.js';
 import type { FileIndex } from '../checkpoint.js';
 import type { SAFETENSORS_RULES } from '../checkpoint-rules.js';
-import {
-  bytesText,
-  FETCH_AGAIN,
-  quoted,
-  refusal,
-  SAVE_SAFETENSORS_AGAIN,
-  tensorPlace,
-} from '../checkpoint-rules.js';
+import { bytesText, FETCH_AGAIN, quoted, refusal, tensorPlace } from '../checkpoint-rules.js';
 import type { JsonRules } from '../json-scanner.js';
 import { ARRAY, JsonScanner, OBJECT } from '../json-scanner.js';
 import type { StoredTensor } from '../stored-tensor.js';
@@ -221,12 +214,7 @@ class TensorEntryReader {
   }
 
   #refusal(name: string, rule: keyof typeof SAFETENSORS_RULES, message: string): UserError {
-    return refusal(this.#file.path, {
-      rule,
-      place: tensorPlace(name),
-      message,
-      suggestion: SAVE_SAFETENSORS_AGAIN,
-    });
+    return refusal(this.#file.path, { rule, place: tensorPlace(name), message });
   }
 }
 
@@ -260,7 +248,6 @@ function checkTiling(
         rule: 'st-tiling',
         place: tensorPlace(nameOf(tensor, tensors)),
         message: `begins at offset ${position - dataPosition}, expected ${end - dataPosition}: ${wrong}`,
-        suggestion: SAVE_SAFETENSORS_AGAIN,
       });
     }
     end = position + bytes;
@@ -343,14 +330,12 @@ function readHeader(file: ByteFile): Buffer {
       rule: 'st-header-start',
       place: 'header byte 0',
       message: `the header begins with byte ${header[0]}, expected ${OPENING_BRACE}, which is "{"`,
-      suggestion: SAVE_SAFETENSORS_AGAIN,
     });
   }
   if (!isUtf8(header)) {
     throw refusal(file.path, {
       rule: 'st-header-utf8',
       message: 'the header holds bytes that are no UTF-8',
-      suggestion: SAVE_SAFETENSORS_AGAIN,
     });
   }
   return header;
@@ -392,7 +377,6 @@ function readEntries(file: ByteFile, header: Buffer): HeaderEntries {
     bytes: header,
     part: 'header',
     rules: HEADER_RULES,
-    suggestion: SAVE_SAFETENSORS_AGAIN,
   });
   const entries = new TensorEntryReader(scanner, file, LENGTH_FIELD_BYTES + header.length);
   const tensors = new Map<string, StoredTensor>();
@@ -418,7 +402,6 @@ function readEntries(file: ByteFile, header: Buffer): HeaderEntries {
         rule: 'st-name-twice',
         place: tensorPlace(name),
         message: 'the name stands twice in the header, expected once',
-        suggestion: SAVE_SAFETENSORS_AGAIN,
       });
     }
   }
@@ -435,7 +418,6 @@ function readMetadata(file: string, scanner: JsonScanner): Map<string, string> {
         rule: 'st-metadata-twice',
         place: METADATA_KEY,
         message: `the key ${quoted(key)} stands twice, expected once`,
-        suggestion: SAVE_SAFETENSORS_AGAIN,
       });
     }
     if (metadata.size === MAX_METADATA) {
@@ -443,7 +425,6 @@ function readMetadata(file: string, scanner: JsonScanner): Map<string, string> {
         rule: 'st-metadata-size',
         place: METADATA_KEY,
         message: `has more than ${MAX_METADATA} keys`,
-        suggestion: SAVE_SAFETENSORS_AGAIN,
       });
     }
     metadata.set(key, scanner.string());

@@ -1,14 +1,13 @@
 import type { ByteFile } from '../byte-file.js';
 import type { FileIndex } from '../checkpoint.js';
-import type { Refusal } from '../checkpoint-rules.js';
-import { FETCH_AGAIN, refusal, SAVE_TORCH_AGAIN } from '../checkpoint-rules.js';
+import { FETCH_AGAIN, refusal, refuseAt } from '../checkpoint-rules.js';
 import { torchEnvironment } from './pickle/environment.js';
 import { readPickle } from './pickle/pickle.js';
 import { PickleSource } from './pickle/pickle-machine.js';
 import type { Storage, Value } from './pickle/values.js';
 import { isKind } from './pickle/values.js';
 import { findStateDict } from './state-dict/state-dict.js';
-import type { PlacedLater, Refuse } from './state-dict/storages.js';
+import type { PlacedLater } from './state-dict/storages.js';
 import { Storages, show } from './state-dict/storages.js';
 import { readTorchArchive } from './zip/torch-archive.js';
 
@@ -26,7 +25,7 @@ export function readTorchZip(file: ByteFile, { stateDict }: TorchOptions = {}): 
   const { records, isBigEndian, warnings } = readTorchArchive(file);
   const pickle = records.get('data.pkl') ?? { position: 0, bytes: 0 };
   const source = new PickleSource(file, pickle.position, pickle.position + pickle.bytes);
-  const refuse: Refuse = (...broken) => source.refusal(...broken);
+  const refuse = source.refusal;
   const storages = new Storages(
     refuse,
     (key, bytes) => {
@@ -69,7 +68,7 @@ const PROTOCOL = 1001;
  */
 export function readTorchLegacy(file: ByteFile, { stateDict }: TorchOptions = {}): FileIndex {
   const source = new PickleSource(file, headerEnd(file), file.size);
-  const refuse: Refuse = (...broken) => source.refusal(...broken);
+  const refuse = source.refusal;
   const places = new Map<string, PlacedLater>();
   const storages = new Storages(
     refuse,
@@ -99,17 +98,13 @@ export function readTorchLegacy(file: ByteFile, { stateDict }: TorchOptions = {}
 /** Reads a pickle without storages, and returns the position after it. */
 function plainPickle(file: ByteFile, start: number): { value: Value; end: number } {
   const source = new PickleSource(file, start, file.size);
-  const value = readPickle(
-    source,
-    torchEnvironment((...broken) => source.refusal(...broken), undefined),
-  );
+  const value = readPickle(source, torchEnvironment(source.refusal, undefined));
   return { value, end: source.position };
 }
 
 /** Checks the three pickles before the object, and returns the position after them. */
 function headerEnd(file: ByteFile): number {
-  const refuse = (rule: Refusal['rule'], message: string, suggestion = SAVE_TORCH_AGAIN) =>
-    refusal(file.path, { rule, place: 'header', message, suggestion });
+  const refuse = refuseAt(file.path, 'header');
   const magic = plainPickle(file, 0);
   if (magic.value !== MAGIC) {
     throw refuse(
@@ -145,7 +140,6 @@ function keysIn(
       rule: 'legacy-keys',
       place: 'list of storages',
       message: `lists ${items.length} storages, and the object uses ${used.size}; they are not the same`,
-      suggestion: SAVE_TORCH_AGAIN,
     });
   }
   return keys;
@@ -181,7 +175,6 @@ function placeStorages(
         rule: 'legacy-length',
         place,
         message: `has ${length} elements; the object says ${expected}`,
-        suggestion: SAVE_TORCH_AGAIN,
       });
     }
     need(place, stored.bytes);
@@ -193,7 +186,6 @@ function placeStorages(
       rule: 'legacy-end',
       place: `byte ${position}`,
       message: `goes on for ${file.size - position} bytes after its last storage`,
-      suggestion: SAVE_TORCH_AGAIN,
     });
   }
 }

@@ -9,7 +9,7 @@ import { PickleSource } from './pickle/pickle-machine.js';
 import type { Writable, WrittenStorage } from './pickle/writable.js';
 import { collectStorages } from './pickle/writable.js';
 import { writePickle } from './pickle/write-pickle.js';
-import { type Refuse, Storages } from './state-dict/storages.js';
+import { Storages } from './state-dict/storages.js';
 import { planZip, type Take, writeZip, type ZipContent, type ZipPlan } from './zip/write-zip.js';
 import { isPlainPath } from './zip/zip-entries.js';
 
@@ -63,12 +63,14 @@ function refuseUnreadable(pickle: Uint8Array, size: number): void {
       Buffer.from(pickle.subarray(position, position + length)),
   };
   const source = new PickleSource(file, 0, pickle.length);
-  const refuse: Refuse = (...broken) => source.refusal(...broken);
   // Reads only the pickle, not the storages.
   const nowhere = { file: file as unknown as ByteFile, position: 0, isBigEndian: false };
   const place = (_: string, bytes: number) => ({ ...nowhere, bytes });
   try {
-    readPickle(source, torchEnvironment(refuse, new Storages(refuse, place, false)));
+    readPickle(
+      source,
+      torchEnvironment(source.refusal, new Storages(source.refusal, place, false)),
+    );
   } catch (error) {
     if (!(error instanceof UserError)) throw error;
     const why = error.problems.map(({ message }) => message).join('; ');

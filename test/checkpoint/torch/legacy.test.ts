@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { STATE_DICT_RULES } from '../../../src/checkpoint/checkpoint-rules.js';
+import { STATE_DICT_RULES, TENSOR_RULES } from '../../../src/checkpoint/checkpoint-rules.js';
 import { readTorchLegacy } from '../../../src/checkpoint/torch/read-torch.js';
 import { readTensor } from '../../../src/checkpoint/view.js';
 import { UserError } from '../../../src/errors.js';
@@ -58,7 +58,7 @@ const parameterWithState = (state: Uint8Array | number) =>
 const good = fileWith(a.tensor());
 const odict = (...pairs: Uint8Array[]) => a.dict(...pairs);
 
-type RuleId = keyof typeof STATE_DICT_RULES;
+type RuleId = keyof typeof TENSOR_RULES | keyof typeof STATE_DICT_RULES;
 /** Rules that only the records of an archive can break; torch-zip.test.ts has them. */
 const OF_ARCHIVES: readonly RuleId[] = ['storage-record', 'storage-size', 'storage-words'];
 
@@ -566,7 +566,7 @@ describe('a PyTorch file that breaks a rule', () => {
       'state-dict-choice',
       ...OF_ARCHIVES,
     ]);
-    expect(attacked).toEqual(new Set(Object.keys(STATE_DICT_RULES)));
+    expect(attacked).toEqual(new Set(Object.keys({ ...TENSOR_RULES, ...STATE_DICT_RULES })));
   });
 });
 

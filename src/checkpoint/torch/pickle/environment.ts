@@ -1,5 +1,6 @@
+import type { Refuse } from '../../checkpoint-rules.js';
 import type { StoredTensor } from '../../stored-tensor.js';
-import type { Refuse, Storages } from '../state-dict/storages.js';
+import type { Storages } from '../state-dict/storages.js';
 import { buildTensor, checkGradient } from '../state-dict/tensors.js';
 import type { Meaning } from './globals.js';
 import { explainGlobal, meaningOf } from './globals.js';

@@ -1,8 +1,7 @@
 import { isUtf8 } from 'node:buffer';
-import type { UserError } from '../../../errors.js';
 import type { ByteFile } from '../../byte-file.js';
-import type { Refusal } from '../../checkpoint-rules.js';
-import { refusal, SAVE_TORCH_AGAIN } from '../../checkpoint-rules.js';
+import type { Refuse } from '../../checkpoint-rules.js';
+import { refusal } from '../../checkpoint-rules.js';
 import type { Dict, Global, SetOf, Tuple, Value } from './values.js';
 import { isKind, nameOf } from './values.js';
 
@@ -30,10 +29,10 @@ export class PickleSource {
   }
 
   /** Error for a rule that is violated at the current opcode. */
-  refusal(rule: Refusal['rule'], message: string, suggestion = SAVE_TORCH_AGAIN): UserError {
+  readonly refusal: Refuse = (rule, message, suggestion) => {
     const place = `pickle byte ${this.#opcode - this.#start}`;
     return refusal(this.file.path, { rule, place, message, suggestion });
-  }
+  };
 
   opcode(): number {
     this.#opcode = this.position;

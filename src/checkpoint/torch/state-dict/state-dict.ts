@@ -1,7 +1,7 @@
 /** Finds the dict with the model's tensors in a PyTorch file. */
 import type { ByteFile } from '../../byte-file.js';
-import type { Refusal } from '../../checkpoint-rules.js';
-import { listed as listedNames, quoted, refusal } from '../../checkpoint-rules.js';
+import type { Refuse } from '../../checkpoint-rules.js';
+import { listed as listedNames, quoted, refuseAt } from '../../checkpoint-rules.js';
 import { bytesOfViews, viewsOf } from '../../sharing.js';
 import type { StoredTensor } from '../../stored-tensor.js';
 import type { Dict, Value } from '../pickle/values.js';
@@ -44,16 +44,13 @@ interface Candidate extends Place {
   readonly rank: number;
 }
 
-type Refuse = (rule: Refusal['rule'], message: string, suggestion?: string) => Error;
-
 /**
  * Finds the dict with the model's tensors: one with numbered layers, else one with modules, else any with
  * tensors. A training checkpoint has other tensors too (random states, optimizer moments).
  * @param choice Dotted keys of the dict, if the user gives them.
  */
 export function findStateDict(root: Value, choice: string | undefined, file: ByteFile): StateDict {
-  const refuse: Refuse = (rule, message, suggestion) =>
-    refusal(file.path, { rule, message, suggestion });
+  const refuse = refuseAt(file.path);
   const candidates = candidatesIn(root, refuse);
   if (choice !== undefined) {
     const chosen = candidates.find((candidate) => isNamed(candidate, choice));

@@ -1,6 +1,5 @@
-import type { UserError } from '../../../errors.js';
 import { exactProduct, STORED_DTYPES, type StoredDtype } from '../../../tensor/dtype.js';
-import type { Refusal } from '../../checkpoint-rules.js';
+import type { Refuse } from '../../checkpoint-rules.js';
 import type { StoredBytes } from '../../stored-tensor.js';
 import { meaningOf } from '../pickle/globals.js';
 import type { Storage, Value } from '../pickle/values.js';
@@ -8,8 +7,6 @@ import { isKind, nameOf } from '../pickle/values.js';
 
 /** Bytes of a storage; in a legacy file their position follows after the object. */
 export type PlacedLater = { -readonly [Key in keyof StoredBytes]: StoredBytes[Key] };
-
-export type Refuse = (rule: Refusal['rule'], message: string, suggestion?: string) => UserError;
 
 /** Devices of PyTorch and of its extensions. */
 const LOCATION = /^(cpu|(cuda|mps|hpu|xpu|mtia|xla|npu|mlu|musa|privateuseone)(:[0-9]+)?)$/;

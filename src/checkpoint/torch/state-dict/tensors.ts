@@ -1,12 +1,12 @@
 /** Builds tensors from the arguments of PyTorch's rebuild functions (torch/_utils.py). */
 import type { StoredDtype } from '../../../tensor/dtype.js';
 import { exactProduct, STORED_DTYPES, storedBytes } from '../../../tensor/dtype.js';
+import type { Refuse } from '../../checkpoint-rules.js';
 import { bytesText } from '../../checkpoint-rules.js';
 import type { StoredTensor } from '../../stored-tensor.js';
 import { meaningOf } from '../pickle/globals.js';
 import type { Dict, Storage, Tuple, Value } from '../pickle/values.js';
 import { isKind } from '../pickle/values.js';
-import type { Refuse } from './storages.js';
 import { show } from './storages.js';
 
 const MAX_RANK = 8;

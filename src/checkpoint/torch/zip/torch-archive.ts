@@ -3,7 +3,7 @@
  * the tensors.
  */
 import type { ByteFile } from '../../byte-file.js';
-import { quoted, refusal, SAVE_TORCH_AGAIN } from '../../checkpoint-rules.js';
+import { quoted, refusal } from '../../checkpoint-rules.js';
 import { readEnd } from './zip-end.js';
 import type { EntryPlace } from './zip-entries.js';
 import { entryPlace, HeaderReader, readDirectory } from './zip-entries.js';
@@ -37,7 +37,6 @@ export function readTorchArchive(file: ByteFile): TorchArchive {
         rule: 'zip-root',
         place: entryPlace(entry.name),
         message: `does not lie in the one folder that holds all entries${root && ` before it, ${quoted(root)}`}`,
-        suggestion: SAVE_TORCH_AGAIN,
       });
     }
     const name = entry.name.slice(slash + 1);
@@ -46,7 +45,6 @@ export function readTorchArchive(file: ByteFile): TorchArchive {
         rule: 'zip-name-once',
         place: entryPlace(entry.name),
         message: 'has the name of an entry before it: PyTorch ignores the case of letters',
-        suggestion: SAVE_TORCH_AGAIN,
       });
     }
     folded.add(name.toLowerCase());
@@ -83,7 +81,6 @@ function checkBetween(file: ByteFile, last: EntryPlace | undefined, next: number
       rule: 'zip-overlap',
       place: `byte ${next}`,
       message: `an entry begins here, but one before it ends only at byte ${end}`,
-      suggestion: SAVE_TORCH_AGAIN,
     });
   }
   if (next === end || (last && isDescriptor(file, last, next - end))) return;
@@ -91,7 +88,6 @@ function checkBetween(file: ByteFile, last: EntryPlace | undefined, next: number
     rule: 'zip-gap',
     place: `byte ${end}`,
     message: `${next - end} bytes here belong to no entry of the directory`,
-    suggestion: SAVE_TORCH_AGAIN,
   });
 }
 
@@ -151,7 +147,6 @@ function checkTorchRecords(
       rule: 'zip-byteorder',
       place: 'record byteorder',
       message: `says ${quoted(byteorder)}, expected "little" or "big"`,
-      suggestion: SAVE_TORCH_AGAIN,
     });
   }
   const alignment = wordOf(file, records, '.storage_alignment') ?? '64';
@@ -160,7 +155,6 @@ function checkTorchRecords(
       rule: 'zip-alignment',
       place: 'record .storage_alignment',
       message: `says ${quoted(alignment)}, expected a number`,
-      suggestion: SAVE_TORCH_AGAIN,
     });
   }
   return { isBigEndian: byteorder === 'big', warnings: strangers(records) };
@@ -174,7 +168,6 @@ function checkCase(file: ByteFile, records: ReadonlyMap<string, ZipRecord>): voi
       rule: 'zip-name-case',
       place: `record ${quoted(name)}`,
       message: `PyTorch ignores the case of letters and reads this record as ${quoted(name.toLowerCase())}`,
-      suggestion: SAVE_TORCH_AGAIN,
     });
   }
 }
@@ -184,7 +177,6 @@ function checkKind(file: ByteFile, records: ReadonlyMap<string, ZipRecord>): voi
     throw refusal(file.path, {
       rule: 'zip-content',
       message: 'is a zip archive that holds nothing',
-      suggestion: SAVE_TORCH_AGAIN,
     });
   }
   if (records.has('constants.pkl')) {
@@ -210,7 +202,6 @@ function checkVersion(file: ByteFile, records: ReadonlyMap<string, ZipRecord>): 
     throw refusal(file.path, {
       rule: 'zip-version-record',
       message: 'has neither a record version nor .data/version',
-      suggestion: SAVE_TORCH_AGAIN,
     });
   }
   for (const name of versions) {

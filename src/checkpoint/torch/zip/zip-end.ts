@@ -1,6 +1,6 @@
 import type { ByteFile } from '../../byte-file.js';
-import type { Refusal } from '../../checkpoint-rules.js';
-import { refusal, SAVE_TORCH_AGAIN } from '../../checkpoint-rules.js';
+import type { Refuse } from '../../checkpoint-rules.js';
+import { refuseAt } from '../../checkpoint-rules.js';
 import { END64_LENGTH, RECORD_BYTES, SIGNATURES } from './zip-format.js';
 
 export interface DirectoryPlace {
@@ -48,38 +48,32 @@ const SATURATED: End = {
 export function readEnd(file: ByteFile): DirectoryPlace {
   const tail = readTail(file);
   /** File position of an offset in the tail. */
-  const position = (at: number) => file.size - TAIL_BYTES + at;
-  const refuse = (at: number, broken: Pick<Refusal, 'rule' | 'message'>) =>
-    refusal(file.path, {
-      ...broken,
-      place: `byte ${Math.max(0, position(at))}`,
-      suggestion: SAVE_TORCH_AGAIN,
-    });
+  const position = (offset: number) => file.size - TAIL_BYTES + offset;
+  const at: RefuseAt = (offset) => refuseAt(file.path, `byte ${Math.max(0, position(offset))}`);
 
   if (tail.readUInt32LE(AT.end) !== SIGNATURES.end || tail.readUInt16LE(AT.end + 20) !== 0) {
-    throw refuse(AT.end, {
-      rule: 'zip-end',
-      message:
-        'the file does not end with the end record of a zip archive without a comment: it was cut short, or something follows',
-    });
+    throw at(AT.end)(
+      'zip-end',
+      'the file does not end with the end record of a zip archive without a comment: it was cut short, or something follows',
+    );
   }
   const has64 = tail.readUInt32LE(AT.locator64) === SIGNATURES.locator64;
-  if (has64) checkEnd64(tail, position(AT.end64), refuse);
+  if (has64) checkEnd64(tail, position(AT.end64), at);
   const end = has64 ? end64Of(tail) : endOf(tail);
-  checkOneDisk(end, has64 ? tail : undefined, refuse);
+  checkOneDisk(end, has64 ? tail : undefined, at);
 
   const start = has64 ? AT.end64 : AT.end;
   if (end.position + end.bytes !== BigInt(position(start))) {
-    throw refuse(start, {
-      rule: 'zip-directory-place',
-      message: `the directory has ${end.bytes} bytes from byte ${end.position} on, but should end here`,
-    });
+    throw at(start)(
+      'zip-directory-place',
+      `the directory has ${end.bytes} bytes from byte ${end.position} on, but should end here`,
+    );
   }
   if (end.bytes > MAX_DIRECTORY_BYTES) {
-    throw refuse(start, {
-      rule: 'zip-directory-size',
-      message: `the directory has ${end.bytes} bytes, expected at most ${MAX_DIRECTORY_BYTES}`,
-    });
+    throw at(start)(
+      'zip-directory-size',
+      `the directory has ${end.bytes} bytes, expected at most ${MAX_DIRECTORY_BYTES}`,
+    );
   }
   // Exact: both are within the file.
   return { position: Number(end.position), bytes: Number(end.bytes), entries: end.entries };
@@ -93,23 +87,21 @@ function readTail(file: ByteFile): Buffer {
   return tail;
 }
 
-type RefuseAt = (at: number, broken: Pick<Refusal, 'rule' | 'message'>) => Error;
+/** @param offset Offset in the tail. */
+type RefuseAt = (offset: number) => Refuse;
 
 /** @param position Expected position of the zip64 end record. */
-function checkEnd64(tail: Buffer, position: number, refuse: RefuseAt): void {
+function checkEnd64(tail: Buffer, position: number, at: RefuseAt): void {
   const located = tail.readBigUInt64LE(AT.locator64 + 8);
   if (located !== BigInt(position)) {
-    throw refuse(AT.locator64, {
-      rule: 'zip-64-locator',
-      message: `the zip64 end record is said to be at byte ${located}, expected ${position}`,
-    });
+    throw at(AT.locator64)(
+      'zip-64-locator',
+      `the zip64 end record is said to be at byte ${located}, expected ${position}`,
+    );
   }
   const length = tail.readBigUInt64LE(AT.end64 + 4);
   if (tail.readUInt32LE(AT.end64) !== SIGNATURES.end64 || length !== END64_LENGTH) {
-    throw refuse(AT.end64, {
-      rule: 'zip-64-end',
-      message: `a zip64 end record of length ${END64_LENGTH} should be here`,
-    });
+    throw at(AT.end64)('zip-64-end', `a zip64 end record of length ${END64_LENGTH} should be here`);
   }
   const narrow = endOf(tail);
   const wide = end64Of(tail);
@@ -117,10 +109,10 @@ function checkEnd64(tail: Buffer, position: number, refuse: RefuseAt): void {
     (field) => narrow[field] !== SATURATED[field] && narrow[field] !== wide[field],
   );
   if (differing !== undefined) {
-    throw refuse(AT.end64, {
-      rule: 'zip-64-agrees',
-      message: `the zip64 end record says ${wide[differing]} for ${MEANINGS[differing]}, and the end record ${narrow[differing]}`,
-    });
+    throw at(AT.end64)(
+      'zip-64-agrees',
+      `the zip64 end record says ${wide[differing]} for ${MEANINGS[differing]}, and the end record ${narrow[differing]}`,
+    );
   }
 }
 
@@ -156,7 +148,7 @@ function end64Of(tail: Buffer): End {
 }
 
 /** @param tail Present if the file has a zip64 locator. */
-function checkOneDisk(end: End, tail: Buffer | undefined, refuse: RefuseAt): void {
+function checkOneDisk(end: End, tail: Buffer | undefined, at: RefuseAt): void {
   const locatorDisk = tail?.readUInt32LE(AT.locator64 + 4) ?? 0;
   const disks = tail?.readUInt32LE(AT.locator64 + 16) ?? 1;
   const isOne =
@@ -166,10 +158,9 @@ function checkOneDisk(end: End, tail: Buffer | undefined, refuse: RefuseAt): voi
     locatorDisk === 0 &&
     disks === 1;
   if (!isOne) {
-    throw refuse(AT.end, {
-      rule: 'zip-one-disk',
-      message:
-        'the end records tell of an archive in several parts, expected one part that holds all',
-    });
+    throw at(AT.end)(
+      'zip-one-disk',
+      'the end records tell of an archive in several parts, expected one part that holds all',
+    );
   }
 }

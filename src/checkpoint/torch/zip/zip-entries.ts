@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { ByteFile } from '../../byte-file.js';
-import type { Refusal } from '../../checkpoint-rules.js';
-import { quoted, refusal, SAVE_TORCH_AGAIN } from '../../checkpoint-rules.js';
+import type { Refuse } from '../../checkpoint-rules.js';
+import { quoted, refusal, refuseAt } from '../../checkpoint-rules.js';
 import type { DirectoryPlace } from './zip-end.js';
 import {
   DESCRIPTOR_FLAG,
@@ -28,7 +28,6 @@ function readName(path: string, bytes: Buffer, position: number): string {
       rule: 'zip-name-utf8',
       place: `byte ${position}`,
       message: `the entry here has the name ${quoted(name)}, which is no valid UTF-8`,
-      suggestion: SAVE_TORCH_AGAIN,
     });
   }
   if (!isPlainPath(name)) {
@@ -83,7 +82,6 @@ export function* readDirectory(
       rule: 'zip-directory-entries',
       place: `byte ${position + at}`,
       message: `the directory has ${count} entries in ${at} bytes, expected ${entries} in ${bytes}`,
-      suggestion: SAVE_TORCH_AGAIN,
     });
   }
 }
@@ -104,43 +102,37 @@ const REFUSED_FLAGS = (1 << 0) | (1 << 5) | (1 << 6) | (1 << 13);
  * @param at Position of these bytes in the file.
  */
 function readEntry(path: string, entry: Buffer, at: number): DirectoryEntry {
-  const refuse: Refuse = (broken) =>
-    refusal(path, { place: `byte ${at}`, suggestion: SAVE_TORCH_AGAIN, ...broken });
   if (entry.readUInt32LE(0) !== SIGNATURES.entry) {
-    throw refuse({ rule: 'zip-entry', message: 'an entry of the directory should begin here' });
+    throw refuseAt(path, `byte ${at}`)('zip-entry', 'an entry of the directory should begin here');
   }
   const nameEnd = RECORD_BYTES.entry + entry.readUInt16LE(28);
   const nameBytes = entry.subarray(RECORD_BYTES.entry, nameEnd);
   const name = readName(path, nameBytes, at);
-  const refuseEntry: Refuse = (broken) => refuse({ place: entryPlace(name), ...broken });
+  const refuse = refuseAt(path, entryPlace(name));
 
-  checkAttributes(entry.readUInt32LE(38), refuseEntry);
+  checkAttributes(entry.readUInt32LE(38), refuse);
   const flags = entry.readUInt16LE(8);
   const method = entry.readUInt16LE(10);
   if ((flags & REFUSED_FLAGS) !== 0) {
-    throw refuseEntry({
-      rule: 'zip-flags',
-      message: `is encrypted or a patch: its flags are 0x${flags.toString(16)}`,
-    });
+    throw refuse('zip-flags', `is encrypted or a patch: its flags are 0x${flags.toString(16)}`);
   }
   if (method !== STORED) {
-    throw refuseEntry({
-      rule: 'zip-method',
-      message: `is compressed by method ${method}, expected ${STORED}, which is none`,
-      suggestion:
-        'unpack it and pack it again without compression (zip -0 -D -r), or save it again with torch.save',
-    });
+    throw refuse(
+      'zip-method',
+      `is compressed by method ${method}, expected ${STORED}, which is none`,
+      'unpack it and pack it again without compression (zip -0 -D -r), or save it again with torch.save',
+    );
   }
   const extra = entry.subarray(nameEnd, nameEnd + entry.readUInt16LE(30));
-  const { bytes, storedBytes, position, disk } = directorySizes(entry, extra, refuseEntry);
+  const { bytes, storedBytes, position, disk } = directorySizes(entry, extra, refuse);
   if (bytes !== storedBytes) {
-    throw refuseEntry({
-      rule: 'zip-sizes',
-      message: `has ${storedBytes} bytes in the archive and ${bytes} unpacked, expected the same`,
-    });
+    throw refuse(
+      'zip-sizes',
+      `has ${storedBytes} bytes in the archive and ${bytes} unpacked, expected the same`,
+    );
   }
   if (disk !== 0) {
-    throw refuseEntry({ rule: 'zip-entry-disk', message: `lies on disk ${disk}, expected 0` });
+    throw refuse('zip-entry-disk', `lies on disk ${disk}, expected 0`);
   }
   return { name, nameBytes, method, flags, bytes, position };
 }
@@ -153,13 +145,11 @@ const FILE_KINDS: readonly number[] = [0, 8];
 /** @param external MS-DOS attributes in the low half, Unix mode in the high half. */
 function checkAttributes(external: number, refuse: Refuse): void {
   if ((external & FOLDER_ATTRIBUTE) === 0 && FILE_KINDS.includes(external >>> 28)) return;
-  throw refuse({
-    rule: 'zip-attributes',
-    message: `has the attributes 0x${external.toString(16)} of a folder, a link or a device, expected those of a regular file`,
-  });
+  throw refuse(
+    'zip-attributes',
+    `has the attributes 0x${external.toString(16)} of a folder, a link or a device, expected those of a regular file`,
+  );
 }
-
-export type Refuse = (broken: Omit<Refusal, 'place'> & { readonly place?: string }) => Error;
 
 /** Offsets of 32-bit fields that can be saturated, in the order of the zip64 field. */
 const WIDENED = { bytes: 24, storedBytes: 20, position: 42 } as const;
@@ -173,10 +163,10 @@ function directorySizes(entry: Buffer, extra: Buffer, refuse: Refuse) {
   const isDiskMissing = entry.readUInt16LE(DISK) === SATURATED_16;
   const expected = 8 * missing.length + (isDiskMissing ? 4 : 0);
   if (field.length !== expected) {
-    throw refuse({
-      rule: 'zip-64-extra',
-      message: `has a zip64 field of ${field.length} bytes, expected ${expected}`,
-    });
+    throw refuse(
+      'zip-64-extra',
+      `has a zip64 field of ${field.length} bytes, expected ${expected}`,
+    );
   }
   const read = (at: (typeof missing)[number]) => {
     const index = missing.indexOf(at);
@@ -204,10 +194,10 @@ function zip64Field(extra: Buffer, refuse: Refuse): Buffer {
     at = end;
   }
   if (at !== extra.length || found.length > 1) {
-    throw refuse({
-      rule: 'zip-extra',
-      message: `has ${extra.length} bytes of extra fields, of which ${at} are whole fields and ${found.length} for zip64`,
-    });
+    throw refuse(
+      'zip-extra',
+      `has ${extra.length} bytes of extra fields, of which ${at} are whole fields and ${found.length} for zip64`,
+    );
   }
   return found[0] ?? ABSENT;
 }
@@ -238,51 +228,40 @@ export class HeaderReader {
 
   /** @throws UserError if the entry's header is missing or belongs to another entry. */
   locate({ name, nameBytes, method, flags, bytes, position }: DirectoryEntry): EntryPlace {
-    const refuse: Refuse = (broken) =>
-      refusal(this.#file.path, {
-        place: entryPlace(name),
-        suggestion: SAVE_TORCH_AGAIN,
-        ...broken,
-      });
+    const refuse = refuseAt(this.#file.path, entryPlace(name));
     const fixedEnd = position + BigInt(RECORD_BYTES.header);
     if (fixedEnd > this.#limit) {
-      throw refuse({
-        rule: 'zip-header-place',
-        message: `has its header at byte ${position}, but the directory begins at ${this.#limit}`,
-      });
+      throw refuse(
+        'zip-header-place',
+        `has its header at byte ${position}, but the directory begins at ${this.#limit}`,
+      );
     }
     const header = this.#read(Number(position), nameBytes.length);
     if (header.readUInt32LE(0) !== SIGNATURES.header) {
-      throw refuse({
-        rule: 'zip-header',
-        message: `should have its header at byte ${position}, where none begins`,
-      });
+      throw refuse('zip-header', `should have its header at byte ${position}, where none begins`);
     }
     const [ownFlags, ownMethod] = [header.readUInt16LE(6), header.readUInt16LE(8)];
     if (ownFlags !== flags || ownMethod !== method) {
-      throw refuse({
-        rule: 'zip-header-agrees',
-        message: `has flags 0x${ownFlags.toString(16)} and method ${ownMethod} in its header, in the directory 0x${flags.toString(16)} and ${method}`,
-      });
+      throw refuse(
+        'zip-header-agrees',
+        `has flags 0x${ownFlags.toString(16)} and method ${ownMethod} in its header, in the directory 0x${flags.toString(16)} and ${method}`,
+      );
     }
     const nameLength = header.readUInt16LE(26);
     if (
       nameLength !== nameBytes.length ||
       !header.subarray(RECORD_BYTES.header).equals(nameBytes)
     ) {
-      throw refuse({
-        rule: 'zip-header-name',
-        message: `has another name in its header, at byte ${position}`,
-      });
+      throw refuse('zip-header-name', `has another name in its header, at byte ${position}`);
     }
     const extraBytes = header.readUInt16LE(28);
     const data = fixedEnd + BigInt(nameLength + extraBytes);
     const end = data + bytes;
     if (end > this.#limit) {
-      throw refuse({
-        rule: 'zip-data-place',
-        message: `has ${bytes} bytes from byte ${data} on, but the directory begins at ${this.#limit}`,
-      });
+      throw refuse(
+        'zip-data-place',
+        `has ${bytes} bytes from byte ${data} on, but the directory begins at ${this.#limit}`,
+      );
     }
     const hasDescriptor = (flags & DESCRIPTOR_FLAG) !== 0;
     const sizes = HEADER_SIZES.map((at) => header.readUInt32LE(at));
@@ -291,10 +270,10 @@ export class HeaderReader {
       const extra = () => this.#file.read(Number(data) - extraBytes, extraBytes);
       const own = headerSizes(sizes, extra, refuse);
       if (own.some((size) => size !== bytes)) {
-        throw refuse({
-          rule: 'zip-header-sizes',
-          message: `has ${own.join(' and ')} bytes in its header, in the directory ${bytes}`,
-        });
+        throw refuse(
+          'zip-header-sizes',
+          `has ${own.join(' and ')} bytes in its header, in the directory ${bytes}`,
+        );
       }
     }
     // Exact: all three are within the file.
