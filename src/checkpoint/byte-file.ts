@@ -14,7 +14,11 @@ export class ByteFile {
   #descriptor: number | undefined;
   #bytesRead = 0;
 
-  private constructor(path: string, status: fs.Stats, descriptor: number) {
+  protected constructor(
+    path: string,
+    status: Pick<fs.Stats, 'size' | 'mtimeMs'>,
+    descriptor?: number,
+  ) {
     this.path = path;
     this.size = status.size;
     this.changedAt = status.mtimeMs;

@@ -4,9 +4,8 @@ import fs from 'node:fs';
 import { dirname, isAbsolute, join, relative, sep } from 'node:path';
 import type { ByteFile } from '../byte-file.js';
 import { cannotRead } from '../byte-file.js';
-import type { FileIndex } from '../checkpoint.js';
+import type { FileIndex, OpenedFiles, OpenOptions } from '../checkpoint.js';
 import { listed, quoted, refusal } from '../checkpoint-rules.js';
-import type { OpenedFile, OpenOptions } from '../open-file.js';
 import { openFile } from '../open-file.js';
 import { aliasesIn } from '../safetensors/read-safetensors.js';
 import type { StoredBytes, StoredTensor } from '../stored-tensor.js';
@@ -100,11 +99,6 @@ function isBelow(folder: string, path: string): boolean {
   return way !== '' && way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way);
 }
 
-export interface OpenedFiles {
-  readonly files: readonly ByteFile[];
-  readonly index: FileIndex;
-}
-
 /**
  * Opens all shards of an index as one checkpoint. Each stays open with its own descriptor, unless this throws.
  * @param path The path of the index as the user wrote it.
@@ -112,21 +106,22 @@ export interface OpenedFiles {
  */
 export function openShards(path: string, options: OpenOptions): OpenedFiles {
   const index = readShardIndex(path);
-  const opened: OpenedFile[] = [];
+  const files: ByteFile[] = [];
   try {
     const shards = new Map<string, FileIndex>();
     const allowed = allowedFolders(index);
     for (const [name, place] of locateShards(index, allowed)) {
       const check = (file: ByteFile) => checkShardPlace(index, allowed, name, file);
       const shard = openFile(place, options, check);
-      opened.push(shard);
-      checkAgreement(index, name, shard.index);
-      checkLikeness(index, name, shard.index, opened[0]?.index ?? shard.index);
+      files.push(...shard.files);
       shards.set(name, shard.index);
+      checkAgreement(index, name, shard.index);
+      const [first = shard.index] = shards.values();
+      checkLikeness(index, name, shard.index, first);
     }
-    return { files: opened.map(({ file }) => file), index: joined(index, shards) };
+    return { files, index: joined(index, shards) };
   } catch (error) {
-    for (const { file } of opened) file.close();
+    for (const file of files) file.close();
     throw error;
   }
 }

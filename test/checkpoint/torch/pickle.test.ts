@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import { PICKLE_RULES } from '../../../src/checkpoint/checkpoint-rules.js';
-import { torchEnvironment } from '../../../src/checkpoint/torch/pickle/environment.js';
 import { readPickle } from '../../../src/checkpoint/torch/pickle/pickle.js';
 import { PickleSource } from '../../../src/checkpoint/torch/pickle/pickle-machine.js';
 import type { Value } from '../../../src/checkpoint/torch/pickle/values.js';
@@ -13,10 +12,7 @@ import * as a from './assemble.js';
 function read(bytes: Uint8Array): Value {
   const file = fileOf(bytes);
   const source = new PickleSource(file, 0, file.size);
-  return readPickle(
-    source,
-    torchEnvironment((...broken) => source.refusal(...broken), undefined),
-  );
+  return readPickle(source);
 }
 
 /** The entries of a dict. */

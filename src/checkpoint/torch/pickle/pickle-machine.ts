@@ -2,7 +2,8 @@ import { isUtf8 } from 'node:buffer';
 import type { ByteFile } from '../../byte-file.js';
 import type { Refuse } from '../../checkpoint-rules.js';
 import { refusal } from '../../checkpoint-rules.js';
-import type { Dict, Global, SetOf, Tuple, Value } from './values.js';
+import type { Storages } from '../state-dict/storages.js';
+import type { Dict, SetOf, Tuple, Value } from './values.js';
 import { isKind, nameOf } from './values.js';
 
 /** Far above real files: the pickle of 100,000 tensors has about 15 MB. */
@@ -11,7 +12,7 @@ const WINDOW_BYTES = 64 * 1024;
 
 /** A part of a file, read sequentially through a window. */
 export class PickleSource {
-  readonly file: Pick<ByteFile, 'path' | 'read' | 'size'>;
+  readonly file: ByteFile;
   position: number;
   readonly #start: number;
   readonly #end: number;
@@ -21,7 +22,7 @@ export class PickleSource {
   #opcode = 0;
 
   /** @param end Maximum end position of the pickle in the file. */
-  constructor(file: Pick<ByteFile, 'path' | 'read' | 'size'>, start: number, end: number) {
+  constructor(file: ByteFile, start: number, end: number) {
     this.file = file;
     this.position = start;
     this.#start = start;
@@ -170,18 +171,6 @@ function partsOf(value: Value): readonly Value[] | undefined {
   return undefined;
 }
 
-/** Meaning of names in the file: the part of the reader that knows PyTorch. */
-export interface Environment {
-  /** Finds an allowed global; undefined for others. */
-  find(module: string, name: string): Global | undefined;
-  explain(module: string, name: string): { message: string; suggestion: string };
-  /** Result of calling `callee`; undefined if it cannot be called. `refuse` rejects wrong arguments. */
-  call(callee: Global, args: Tuple, refuse: (message: string) => never): Value | undefined;
-  /** Whether a class may be created without a call. */
-  canBeMade(callee: Global): boolean;
-  persistent(id: Value): Value;
-}
-
 /**
  * Approximate measured bytes in memory: a single value, an empty dict or set, and a reference in a growing
  * array or dict.
@@ -214,7 +203,7 @@ const EMPTY_TUPLE: Tuple = { kind: 'tuple', items: [], hashable: true };
 /** Stack, marks and memo of the pickle machine. Builds data, and never runs code. */
 export class PickleMachine {
   readonly source: PickleSource;
-  readonly environment: Environment;
+  readonly storages: Storages | undefined;
   #stack: Value[] = [];
   /** Stacks below the open marks. */
   readonly #below: Value[][] = [];
@@ -222,9 +211,9 @@ export class PickleMachine {
   readonly #maxBytes: number;
   #bytes = 0;
 
-  constructor(source: PickleSource, environment: Environment) {
+  constructor(source: PickleSource, storages: Storages | undefined) {
     this.source = source;
-    this.environment = environment;
+    this.storages = storages;
     const beyond = Math.max(0, source.file.size - SMALL_FILE);
     this.#maxBytes = Math.min(MAX_BYTES.small + MAX_BYTES_PER_BYTE * beyond, MAX_BYTES.large);
   }

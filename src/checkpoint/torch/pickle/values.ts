@@ -209,3 +209,8 @@ function keyOf(slot: unknown): Value {
   const number = Number(slot.slice(1));
   return Number.isSafeInteger(number) ? number : BigInt(slot.slice(1));
 }
+
+/** An object that is kept as data. */
+export function opaque(of: Global, args: Tuple, made: Opaque['made']): Opaque {
+  return { kind: 'opaque', type: `${of.module}.${of.name}`, made, of, args, state: undefined };
+}

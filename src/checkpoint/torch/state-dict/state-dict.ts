@@ -1,5 +1,6 @@
 /** Finds the dict with the model's tensors in a PyTorch file. */
 import type { ByteFile } from '../../byte-file.js';
+import type { FileIndex } from '../../checkpoint.js';
 import type { Refuse } from '../../checkpoint-rules.js';
 import { listed as listedNames, quoted, refuseAt } from '../../checkpoint-rules.js';
 import { bytesOfViews, viewsOf } from '../../sharing.js';
@@ -8,16 +9,8 @@ import type { Dict, Value } from '../pickle/values.js';
 import { isKind, nameOf } from '../pickle/values.js';
 import { show } from './storages.js';
 
-export interface StateDict {
-  /** Keys from the root to the dict. */
-  readonly path: readonly string[];
-  readonly tensors: ReadonlyMap<string, StoredTensor>;
-  /** Tensor names that equal the text of an integer key in the same dict. */
-  readonly ambiguous: readonly string[];
-  /** Other entries of the dict and of its parents. */
-  readonly content: ReadonlyMap<string, Value>;
-  readonly warnings: readonly string[];
-}
+/** The dict with the model's tensors, and the other entries of the file. */
+export type StateDict = Omit<FileIndex, 'format' | 'aliases' | 'metadata'>;
 
 /** Maximum depth of a state dict. Training checkpoints have it at depth one or two. */
 const MAX_DEPTH = 8;
@@ -188,7 +181,7 @@ function taken(place: Place, file: ByteFile, refuse: Refuse): StateDict {
     .filter((name) => tensors.has(name));
   const { values: content, alike } = beside;
   const warnings = warningsOf(nameless, ambiguous, alike);
-  return { path: pathTo(place), tensors, ambiguous, content, warnings };
+  return { stateDict: pathTo(place), tensors, ambiguous, content, warnings };
 }
 
 const isInteger = (key: Value) => typeof key === 'number' || typeof key === 'bigint';

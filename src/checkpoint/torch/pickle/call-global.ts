@@ -1,49 +1,21 @@
 import type { Refuse } from '../../checkpoint-rules.js';
 import type { StoredTensor } from '../../stored-tensor.js';
-import type { Storages } from '../state-dict/storages.js';
 import { buildTensor, checkGradient } from '../state-dict/tensors.js';
 import type { Meaning } from './globals.js';
-import { explainGlobal, meaningOf } from './globals.js';
-import { opaque } from './pickle.js';
-import type { Environment } from './pickle-machine.js';
+import { meaningOf } from './globals.js';
 import { isKey } from './pickle-machine.js';
 import type { Global, Tuple, Value } from './values.js';
-import { isKind, Members, nameOf, Table } from './values.js';
+import { isKind, Members, nameOf, opaque, Table } from './values.js';
 
 type RefuseArguments = (message: string) => never;
 
-interface Tools {
-  readonly refuse: Refuse;
-  readonly refuseArguments: RefuseArguments;
-}
-
-/** Meaning of the names in a PyTorch file. Legacy headers have no storages. */
-export function torchEnvironment(refuse: Refuse, storages: Storages | undefined): Environment {
-  return {
-    find(module, name) {
-      const global: Global = { kind: 'global', module, name };
-      return meaningOf(global) && global;
-    },
-    explain: explainGlobal,
-    canBeMade: (callee) => meaningOf(callee)?.is === 'opaque',
-    call(callee, args, refuseArguments) {
-      const meaning = meaningOf(callee);
-      return meaning && callMeaning(meaning, callee, args, { refuse, refuseArguments });
-    },
-    persistent(id) {
-      if (storages) return storages.find(id);
-      throw refuse('pickle-no-storage', 'names a storage where none can be');
-    },
+/** Result of calling an allowed function or class; undefined if it cannot be called. Nothing is run. */
+export function callGlobal(callee: Global, args: Tuple, refuse: Refuse): Value | undefined {
+  const meaning = meaningOf(callee);
+  const refuseArguments: RefuseArguments = (message) => {
+    throw refuse('pickle-arguments', `${callee.module}.${callee.name}: ${message}`);
   };
-}
-
-function callMeaning(
-  meaning: Meaning,
-  callee: Global,
-  args: Tuple,
-  { refuse, refuseArguments }: Tools,
-): Value | undefined {
-  switch (meaning.is) {
+  switch (meaning?.is) {
     case 'dict':
       return dictFrom(meaning, args, refuseArguments);
     case 'set':
@@ -58,9 +30,7 @@ function callMeaning(
       return buildTensor(args, meaning.what === 'typed-tensor', refuse);
     case 'parameter':
       return parameterData(args, meaning.hasState, refuse);
-    case 'type':
-    case 'dtype':
-    case 'storage':
+    default:
       return undefined;
   }
 }
