@@ -5,13 +5,14 @@ import { groupAlike, templateOf } from '../checkpoint/names.js';
 import { bytesOfViews, viewsOf } from '../checkpoint/sharing.js';
 import type { ConfigOrigin } from '../model-input/checkpoint-config.js';
 import type { StoredDtype } from '../tensor/dtype.js';
+import type { Extension } from './choices.js';
 import type { Proof, TensorError } from './execute/check-output.js';
 import { checkProvable, prove } from './execute/check-output.js';
 import type { ConversionOutput } from './execute/execute.js';
 import { execute, preview } from './execute/execute.js';
 import type { TableError } from './execute/table-rows.js';
 import { overallError } from './execute/table-rows.js';
-import type { ConversionJob, Extension } from './job.js';
+import type { ConversionJob } from './job.js';
 import { checkJob, outputPlace, refuseOverlap } from './job.js';
 import type {
   ConversionInput,
@@ -281,7 +282,7 @@ export async function convert(job: ConversionJob): Promise<ConversionResult> {
     const seconds = (performance.now() - start) / 1000;
     const result = resultOf(input, resources, output, seconds);
     if (!job.prove || input.source === undefined) return result;
-    job.progress.end();
+    job.display.end();
     const keepsSrte = result.srte === null || result.srte.relativeError === 0;
     return { ...result, proof: await prove(job, input.source, keepsSrte) };
   } finally {

@@ -10,6 +10,7 @@ import type { RowSource } from '../../linalg/low-rank.js';
 import type { MatrixProducts } from '../../linalg/matrix.js';
 import { squaredNorm } from '../../linalg/matrix.js';
 import type { ModelFile } from '../../model-input/model-file.js';
+import type { ProgressDisplay } from '../../progress-display.js';
 import type { Against, OpenedSide } from '../../quicktest/sides.js';
 import { isSameShape } from '../../tensor/dtype.js';
 import type { ConversionJob, Step } from '../job.js';
@@ -86,7 +87,7 @@ async function measureTable(
   if (isExact(srte, table, tables)) return replaced.map(({ number, had }) => exact(number, had));
   const gets = fittedRows(outputRows(srte, table, output, products), rows, null);
   const bytes = rows * gets.columns * replaced.length;
-  const tell = job.progress.step(`measuring ${table.name}`, bytes);
+  const tell = job.display.step(`measuring ${table.name}`, bytes);
   const had = replaced.map((each) => ({ name: each.had.name, rows: each.rows }));
   const errors = await compareRows(job.checkpoint.path, gets, had, blockRows, tell);
   return errors.map((error, index) => ({ layers: [replaced[index]?.number ?? 0], ...error }));
@@ -289,8 +290,7 @@ export type ProofJob = Pick<
   | 'engine'
   | 'device'
   | 'threads'
-  | 'display'
->;
+> & { readonly display: ProgressDisplay };
 
 /**
  * Runs both models of a finished conversion, each with its own config.

@@ -138,7 +138,7 @@ export async function execute(
   const staging = await openStaging(input, first);
   const scratch = scratchAt((name) => staging.spool(name));
   const stopped = () => {
-    if (staging.isWorthKeeping) job.progress.stopped(resumeHint(job));
+    if (staging.isWorthKeeping) job.display.stopped(resumeHint(job));
   };
   process.once('exit', stopped);
   try {
@@ -180,7 +180,7 @@ async function writeOutput(
   staging: Staging,
   resources: Resources,
 ): Promise<ConversionOutput> {
-  const { checkpoint, saturate, check, progress } = input.job;
+  const { checkpoint, saturate, check, display } = input.job;
   const usual = CONFIG_FILES[configFormatOf(plan)];
   const configName = staging.isFinished(usual) ? usual : configNameFor(input, plan);
   const values = (tensor: PlannedTensor) => valuesOf(tensor, { checkpoint, made, plan, saturate });
@@ -196,7 +196,7 @@ async function writeOutput(
     }
   });
   const written = [];
-  tell = progress.step(
+  tell = display.step(
     'writing',
     files.reduce((sum, { name, bytes }) => sum + (staging.isFinished(name) ? 0 : bytes), 0),
   );
@@ -211,9 +211,9 @@ async function writeOutput(
     const tables = await measureTables(input, plan.srte, made, output, resources);
     if (check && !staging.isInPlace) {
       const bytes = plan.tensors.reduce((sum, tensor) => sum + tensor.bytes, 0);
-      await checkOutput(plan, output, values, progress.step('checking', bytes));
+      await checkOutput(plan, output, values, display.step('checking', bytes));
     }
-    const tie = plan.tie ? await measureTie(plan.tie, checkpoint, output, progress.step) : [];
+    const tie = plan.tie ? await measureTie(plan.tie, checkpoint, output, display.step) : [];
     return { plan, files: written, tables, tie };
   } finally {
     output.close();

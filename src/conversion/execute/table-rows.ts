@@ -5,8 +5,8 @@ import type { RowSource } from '../../linalg/low-rank.js';
 import type { MatrixProduct } from '../../linalg/matrix.js';
 import { addComparison, emptyComparison, plainProduct } from '../../linalg/matrix.js';
 import { decode } from '../../tensor/decode.js';
+import type { Extension } from '../choices.js';
 import { SrteFaults } from '../conversion-rules.js';
-import type { Extension } from '../job.js';
 import type { SrteTable } from '../srte/srte-tables.js';
 
 /** A table whose rows may be stored in a tensor. */

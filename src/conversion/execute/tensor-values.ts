@@ -9,7 +9,7 @@ import { meanOfRows } from '../../linalg/matrix.js';
 import { decode, numbersIn } from '../../tensor/decode.js';
 import { elementCount, type Shape, STORED_DTYPES, type StoredDtype } from '../../tensor/dtype.js';
 import { cast, type EncodableDtype, encode, isEncodable } from '../../tensor/encode.js';
-import type { Extension } from '../job.js';
+import type { Extension } from '../choices.js';
 import { type ConversionPlan, type PlannedTensor, tensorNamed } from '../plan/conversion-plan.js';
 import type { SrtePart } from '../srte/srte-tables.js';
 import { runsOf } from './table-rows.js';

@@ -20,9 +20,9 @@ import {
   storedBytes,
 } from '../../tensor/dtype.js';
 import { isEncodable } from '../../tensor/encode.js';
+import type { Tie } from '../choices.js';
 import type { PlanFault } from '../conversion-rules.js';
 import { refusedPlan } from '../conversion-rules.js';
-import type { Tie } from '../job.js';
 import type { SrtePlan } from '../srte/srte-plan.js';
 import { planTables } from '../srte/srte-plan.js';
 import { srtePlaceOf } from '../srte/srte-tables.js';
