@@ -1,12 +1,12 @@
-import type { SrteForm, SrteLayout } from '../architecture/srte-layout.js';
+import type { SrteLayout } from '../architecture/srte-layout.js';
 import { srteParameters } from '../architecture/srte-layout.js';
 import type { CheckpointFormat, Container } from '../checkpoint/formats.js';
 import { groupAlike, templateOf } from '../checkpoint/names.js';
 import { bytesOfViews, viewsOf } from '../checkpoint/sharing.js';
 import type { ConfigOrigin } from '../model-input/checkpoint-config.js';
-import type { StoredDtype } from '../tensor/dtype.js';
+import { sumOf } from '../text/words.js';
 import type { Extension } from './choices.js';
-import type { Proof, TensorError } from './execute/check-output.js';
+import type { MeasuredTable, Proof, TensorError } from './execute/check-output.js';
 import { checkProvable, prove } from './execute/check-output.js';
 import type { ConversionOutput } from './execute/execute.js';
 import { execute, preview } from './execute/execute.js';
@@ -119,18 +119,8 @@ export interface ConvertedSrte {
   readonly tables: readonly ConvertedTable[];
 }
 
-export interface ConvertedTable {
-  readonly name: string;
-  readonly form: SrteForm;
-  readonly rank: number | null;
-  readonly dtype: StoredDtype;
-  /** Numbers of the input's tables that it replaces, and of those that its values come from. */
-  readonly replaces: readonly number[];
-  readonly sources: readonly number[];
-  /** Share of the source table's squared norm that a pair keeps; null for other forms. */
-  readonly energy: number | null;
-  readonly errors: readonly TableError[];
-}
+/** The errors are empty for a plan. */
+export type ConvertedTable = Omit<MeasuredTable, 'isMade'>;
 
 /** @param seconds Duration of the run; null for a plan. */
 function resultOf(
@@ -145,9 +135,12 @@ function resultOf(
   const written = {
     path: place.path,
     container: place.container,
-    parameters: sum(steps.filter(({ role }) => role === 'parameter').map(elementsOf)),
-    tensorBytes: sum(steps.map(({ bytes }) => bytes)),
-    bytes: sum(files.map(({ bytes }) => bytes)),
+    parameters: sumOf(
+      steps.filter(({ role }) => role === 'parameter'),
+      elementsOf,
+    ),
+    tensorBytes: sumOf(steps, ({ bytes }) => bytes),
+    bytes: sumOf(files, ({ bytes }) => bytes),
     files: files.map(({ name, bytes, resumed = false }) => ({ name, bytes, resumed })),
   };
   return {
@@ -172,9 +165,6 @@ function resultOf(
   };
 }
 
-const sum = (numbers: readonly number[]): number =>
-  numbers.reduce((total, each) => total + each, 0);
-
 const elementsOf = ({ shape }: TensorStep): number =>
   shape.reduce((product, size) => product * size, 1);
 
@@ -186,9 +176,9 @@ function describedInput({ job, source }: ConversionInput): ConversionResult['inp
     path,
     format,
     config: source ? { file: source.file, origin: source.origin } : null,
-    parameters: sum(parameters.map(({ tensor }) => tensor.elements)),
+    parameters: sumOf(parameters, ({ tensor }) => tensor.elements),
     tensorBytes: bytesOfViews(views),
-    bytes: sum(files.map(({ size }) => size)),
+    bytes: sumOf(files, ({ size }) => size),
   };
 }
 
@@ -242,8 +232,8 @@ function describedRun(
   files: ConversionResult['output']['files'],
   seconds: number,
 ): ConversionResult['run'] {
-  const readBytes = sum(checkpoint.files.map(({ bytesRead }) => bytesRead));
-  const writtenBytes = sum(files.map(({ bytes, resumed }) => (resumed ? 0 : bytes)));
+  const readBytes = sumOf(checkpoint.files, ({ bytesRead }) => bytesRead);
+  const writtenBytes = sumOf(files, ({ bytes, resumed }) => (resumed ? 0 : bytes));
   return {
     seconds,
     readBytes,

@@ -21,7 +21,7 @@ import {
 } from '../../tensor/dtype.js';
 import { isEncodable } from '../../tensor/encode.js';
 import type { Tie } from '../choices.js';
-import type { PlanFault } from '../conversion-rules.js';
+import type { Fault } from '../conversion-rules.js';
 import { refusedPlan } from '../conversion-rules.js';
 import type { SrtePlan } from '../srte/srte-plan.js';
 import { planTables } from '../srte/srte-plan.js';
@@ -79,7 +79,7 @@ const holdsNothing = (file: string) =>
   });
 
 class Resolver {
-  readonly faults: PlanFault[] = [];
+  readonly faults: Fault[] = [];
   tie: PlannedTie | null = null;
   readonly #used = new Set<string>();
   readonly #input: ConversionInput;
@@ -240,8 +240,8 @@ class Resolver {
     for (const name of names) this.#used.add(name);
   }
 
-  #fault(name: string, message: string, suggestion: string): void {
-    this.faults.push({ name, message, suggestion });
+  #fault(tensor: string, message: string, suggestion: string): void {
+    this.faults.push({ tensor, message, suggestion });
   }
 }
 

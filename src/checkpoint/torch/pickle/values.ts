@@ -3,6 +3,7 @@
  * classes that the file names are never looked up.
  */
 import type { StoredDtype } from '../../../tensor/dtype.js';
+import { STORED_DTYPES } from '../../../tensor/dtype.js';
 import type { StoredBytes, StoredTensor } from '../../stored-tensor.js';
 
 /** Operations on the entries of a dict, common to Map and `Table`. */
@@ -214,3 +215,15 @@ function keyOf(slot: unknown): Value {
 export function opaque(of: Global, args: Tuple, made: Opaque['made']): Opaque {
   return { kind: 'opaque', type: `${of.module}.${of.name}`, made, of, args, state: undefined };
 }
+
+/** Whether a value is a safe integer ≥ 0. Unsafe integers are bigints. */
+export const isNatural = (value: Value | undefined): value is number =>
+  typeof value === 'number' && value >= 0;
+
+/** Bytes of an element of a storage; of an untyped one, 1. */
+export const elementBytes = (dtype: StoredDtype | undefined): number =>
+  dtype ? STORED_DTYPES[dtype].bits / 8 : 1;
+
+/** Bytes of the words that a big-endian storage swaps. */
+export const wordBytesOf = (dtype: StoredDtype | undefined) =>
+  dtype ? STORED_DTYPES[dtype].wordBytes : 1;

@@ -1,10 +1,10 @@
 import { UserError } from '../../../errors.js';
 import type { Chunks } from '../../../files/write-whole.js';
 import type { Shape, StoredDtype } from '../../../tensor/dtype.js';
-import { STORED_DTYPES } from '../../../tensor/dtype.js';
 import type { StoredBytes } from '../../stored-tensor.js';
 import { TORCH_TYPES } from './globals.js';
 import type { Float, Global, Opaque, SetOf, Storage, Value } from './values.js';
+import { elementBytes, wordBytesOf } from './values.js';
 
 export interface Leaf {
   readonly leaf: WritableTensor | Storage;
@@ -169,7 +169,8 @@ function obstacleOf(leaf: WritableTensor | Storage): string | undefined {
   if (leaf.dtype !== undefined && TORCH_TYPES[leaf.dtype] === undefined) {
     return `has elements of type ${leaf.dtype}`;
   }
-  const isPart = leaf.kind === 'storage' && leaf.length * widthOf(leaf.dtype) !== leaf.data.bytes;
+  const isPart =
+    leaf.kind === 'storage' && leaf.length * elementBytes(leaf.dtype) !== leaf.data.bytes;
   return isPart ? 'is a part of another storage' : undefined;
 }
 
@@ -185,21 +186,19 @@ function byteOrderObstacle(bytes: WritableBytes, uses: Uses): string | undefined
 function written(bytes: WritableBytes, uses: Uses, key: string): WrittenStorage {
   const [first] = uses;
   const storage = first === undefined ? undefined : TORCH_TYPES[first]?.storage;
-  const isTyped = storage !== undefined && uses.size === 1 && bytes.bytes % widthOf(first) === 0;
+  const isTyped =
+    storage !== undefined && uses.size === 1 && bytes.bytes % elementBytes(first) === 0;
   return {
     key,
     type: isTyped
       ? { kind: 'global', module: 'torch', name: storage }
       : { kind: 'global', module: 'torch.storage', name: 'UntypedStorage' },
     isTyped,
-    length: isTyped ? bytes.bytes / widthOf(first) : bytes.bytes,
+    length: isTyped ? bytes.bytes / elementBytes(first) : bytes.bytes,
     bytes,
     words: isBigEndian(bytes) ? WORDS[wordBytesOf(first)] : 'U8',
   };
 }
 
-const widthOf = (dtype: StoredDtype | undefined) => (dtype ? STORED_DTYPES[dtype].bits / 8 : 1);
-const wordBytesOf = (dtype: StoredDtype | undefined) =>
-  dtype ? STORED_DTYPES[dtype].wordBytes : 1;
 const isBigEndian = (bytes: WritableBytes) => 'isBigEndian' in bytes && bytes.isBigEndian;
 const WORDS = { 1: 'U8', 2: 'U16', 4: 'U32', 8: 'U64' } as const;
