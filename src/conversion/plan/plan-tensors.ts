@@ -6,6 +6,7 @@ import type { Param } from '../../architecture/param.js';
 import { buffer } from '../../architecture/param.js';
 import type { SrteLayout } from '../../architecture/srte-layout.js';
 import { stateDictOf, tensorsOf } from '../../architecture/walk.js';
+import { isOfTraining } from '../../checkpoint/formats.js';
 import { firstLike } from '../../checkpoint/names.js';
 import { viewsOf } from '../../checkpoint/sharing.js';
 import type { StoredTensor } from '../../checkpoint/stored-tensor.js';
@@ -220,7 +221,7 @@ class Resolver {
   #computed({ name, formula }: ExpectedTensor): Resolution | undefined {
     if (formula !== undefined) {
       // A PyTorch loader needs every name. A computed SRTE consists only of its buffer.
-      const isExpected = this.#input.place.container === 'pt' || isSrteName(name);
+      const isExpected = isOfTraining(this.#input.place.container) || isSrteName(name);
       return isExpected ? { action: { do: 'compute' } } : undefined;
     }
     this.#fault(name, 'is missing', 'check that the checkpoint is whole, and the config its own');
