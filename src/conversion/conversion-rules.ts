@@ -29,7 +29,7 @@ export const CONVERSION_RULES = {
 export type SrteRule = keyof typeof SRTE_RULES;
 
 /** A fault of a file, in one of its tensors or in several. */
-export interface Fault {
+export interface ConversionFault {
   readonly rule?: SrteRule;
   /** Name of the tensor in the file; absent when the fault concerns several. */
   readonly tensor?: string;
@@ -40,8 +40,8 @@ export interface Fault {
 /** Problems of a file: the faults of one kind are one problem, with the first of their tensors. */
 function problemsOf(
   file: string,
-  faults: readonly Fault[],
-  kindOf: (fault: Fault) => string,
+  faults: readonly ConversionFault[],
+  kindOf: (fault: ConversionFault) => string,
   placeOf: (tensor: string) => string,
 ): Problem[] {
   return Array.from(groupBy(faults, kindOf).values(), ([first, ...others]): Problem => {
@@ -61,13 +61,13 @@ function problemsOf(
 /** Collects the faults of the SRTE tables of one file. */
 export class SrteFaults {
   readonly #file: string;
-  readonly #faults: Fault[] = [];
+  readonly #faults: ConversionFault[] = [];
 
   constructor(file: string) {
     this.#file = file;
   }
 
-  add(fault: Fault & { readonly rule: SrteRule }): void {
+  add(fault: ConversionFault & { readonly rule: SrteRule }): void {
     this.#faults.push(fault);
   }
 
@@ -77,13 +77,13 @@ export class SrteFaults {
   }
 
   /** The error of this fault and all collected ones. */
-  with(fault: Fault & { readonly rule: SrteRule }): UserError {
+  with(fault: ConversionFault & { readonly rule: SrteRule }): UserError {
     this.add(fault);
     return this.#error();
   }
 
   #error(): UserError {
-    const kindOf = ({ rule, message }: Fault) => `${rule} ${message}`;
+    const kindOf = ({ rule, message }: ConversionFault) => `${rule} ${message}`;
     return new UserError('refused-file', `the SRTE tables of ${this.#file} cannot be used`, {
       problems: problemsOf(this.#file, this.#faults, kindOf, tensorPlace),
     });
@@ -94,8 +94,8 @@ export class SrteFaults {
 const MOST_SHOWN = 20;
 
 /** One error for all tensors without a plan; the same fault in many layers is one problem. */
-export function refusedPlan(file: string, faults: readonly Fault[]): UserError {
-  const kindOf = ({ tensor = '', message }: Fault) =>
+export function refusedPlan(file: string, faults: readonly ConversionFault[]): UserError {
+  const kindOf = ({ tensor = '', message }: ConversionFault) =>
     `${tensor.replace(/\.\d+\./, '.#.')} ${message}`;
   const problems = problemsOf(file, faults, kindOf, (name) => `tensor ${JSON.stringify(name)}`);
   const hidden = problems.length - MOST_SHOWN;

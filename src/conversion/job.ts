@@ -12,12 +12,12 @@ import type { EncodableDtype } from '../tensor/encode.js';
 import type { Extension, LayoutName, Merge, NamingScheme, Tie } from './choices.js';
 
 /** Begins a step on a number of bytes. Returns a function to call with each further number of finished bytes. */
-export type Step = (label: string, bytes: number) => (bytes: number) => void;
+export type BeginStep = (label: string, bytes: number) => (bytes: number) => void;
 
 /** Shows the steps of a conversion, and the models that --prove runs. */
 export interface ConversionDisplay extends ProgressDisplay {
   /** Begins a step and ends the previous one. */
-  readonly step: Step;
+  readonly step: BeginStep;
   /** Ends the last step. Can be repeated. */
   readonly end: () => void;
   /** Shows a message when the process ends in the middle of a conversion. */

@@ -13,7 +13,7 @@ import type { ModelFile } from '../../model-input/model-file.js';
 import type { ProgressDisplay } from '../../progress-display.js';
 import type { Against, OpenedSide } from '../../quicktest/sides.js';
 import { isSameShape } from '../../tensor/dtype.js';
-import type { ConversionJob, Step } from '../job.js';
+import type { BeginStep, ConversionJob } from '../job.js';
 import type {
   ConversionInput,
   ConversionPlan,
@@ -104,7 +104,7 @@ export async function measureTie(
   { name, from }: PlannedTie,
   input: Pick<Checkpoint, 'path' | 'tensors' | 'aliases'>,
   output: Checkpoint,
-  step: Step,
+  step: BeginStep,
 ): Promise<TensorError[]> {
   const rowsIn = (tensor: string, checkpoint: typeof input) =>
     storedRows({ rows: storedUnder(tensor, checkpoint), projection: null });

@@ -22,7 +22,7 @@ import {
 } from '../../tensor/dtype.js';
 import { isEncodable } from '../../tensor/encode.js';
 import type { Tie } from '../choices.js';
-import type { Fault } from '../conversion-rules.js';
+import type { ConversionFault } from '../conversion-rules.js';
 import { refusedPlan } from '../conversion-rules.js';
 import type { SrtePlan } from '../srte/srte-plan.js';
 import { planTables } from '../srte/srte-plan.js';
@@ -80,7 +80,7 @@ const holdsNothing = (file: string) =>
   });
 
 class Resolver {
-  readonly faults: Fault[] = [];
+  readonly faults: ConversionFault[] = [];
   tie: PlannedTie | null = null;
   readonly #used = new Set<string>();
   readonly #input: ConversionInput;

@@ -288,11 +288,7 @@ const SRTE_NAME = /^(|.*\.)(?:layers\.([^.]*)\.srte|shared_srte)\.(freqs|lowrank
  * tensors.
  * @throws UserError when two names are equal without those prefixes.
  */
-function srteNames({
-  path,
-  tensors,
-  aliases,
-}: Pick<Checkpoint, 'path' | 'tensors' | 'aliases'>): SrteNames[] {
+function srteNames({ path, tensors, aliases }: Tensors): SrteNames[] {
   const named = new Map(tensors);
   for (const [alias, target] of aliases) {
     const tensor = tensors.get(target);

@@ -116,7 +116,7 @@ export class PickleSource {
 const MAX_NESTING = 200;
 
 /** A container on the path from the root, and the progress within it. */
-interface Step {
+interface OpenContainer {
   readonly container: Value;
   readonly parts: readonly Value[];
   next: number;
@@ -128,7 +128,7 @@ interface Step {
 export function checkStructure(root: Value, source: PickleSource): void {
   const heights = new Map<Value, number>();
   const open = new Set<Value>();
-  const path: Step[] = [];
+  const path: OpenContainer[] = [];
   const enter = (container: Value) => {
     const parts = partsOf(container);
     if (parts === undefined) return;
@@ -158,7 +158,7 @@ export function checkStructure(root: Value, source: PickleSource): void {
   }
 }
 
-function grow(step: Step | undefined, below: number): void {
+function grow(step: OpenContainer | undefined, below: number): void {
   if (step) step.height = Math.max(step.height, below + 1);
 }
 

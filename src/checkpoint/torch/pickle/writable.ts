@@ -1,9 +1,9 @@
 import { UserError } from '../../../errors.js';
 import type { Chunks } from '../../../files/write-whole.js';
-import type { Shape, StoredDtype } from '../../../tensor/dtype.js';
-import type { StoredBytes } from '../../stored-tensor.js';
+import type { StoredDtype } from '../../../tensor/dtype.js';
+import type { StoredBytes, StoredTensor } from '../../stored-tensor.js';
 import { TORCH_TYPES } from './globals.js';
-import type { Float, Global, Opaque, SetOf, Storage, Value } from './values.js';
+import type { Dict, Float, Global, Opaque, SetOf, Storage, Value } from './values.js';
 import { elementBytes, wordBytesOf } from './values.js';
 
 export interface Leaf {
@@ -77,37 +77,21 @@ export interface WritableSequence {
   readonly items: readonly Writable[];
 }
 
-export interface WritableDict {
-  readonly kind: 'dict';
-  /** `dict`, `collections.OrderedDict`, … */
-  readonly type: string;
-  readonly factory?: Global | undefined;
+export interface WritableDict extends Omit<Dict, 'entries'> {
   readonly entries: Iterable<readonly [Writable, Writable]>;
 }
 
-export interface WritableSet {
-  readonly kind: 'set';
-  readonly type: SetOf['type'];
+export interface WritableSet extends Omit<SetOf, 'items'> {
   readonly items: Iterable<Writable>;
 }
 
-export interface WritableObject {
-  readonly kind: 'opaque';
-  readonly made: Opaque['made'];
-  readonly of: Global;
+export interface WritableObject extends Pick<Opaque, 'kind' | 'made' | 'of'> {
   readonly args: WritableSequence;
   readonly state?: Writable | undefined;
 }
 
 /** A tensor stored in a file, or one whose bytes are computed during the write. */
-export interface WritableTensor {
-  readonly kind: 'tensor';
-  readonly dtype: StoredDtype;
-  readonly shape: Shape;
-  /** Strides in elements, one per dimension. */
-  readonly strides: readonly number[];
-  /** Index of the first element in the storage. */
-  readonly offset: number;
+export interface WritableTensor extends Omit<StoredTensor, 'elements' | 'bytes' | 'storage'> {
   /** Tensors that share a storage refer to the same object; it is written once and completely. */
   readonly storage: WritableBytes;
 }
