@@ -1,6 +1,7 @@
 import { stringify } from 'yaml';
 import type { Finding, PropertyPath } from '../errors.js';
-import { isMapping, setOwn } from './path.js';
+import { isRecord } from '../text/words.js';
+import { setOwn } from './path.js';
 import { type Found, invalidConfig, toProblems, Unreadable } from './problems.js';
 import { describeValue } from './quote.js';
 import {
@@ -26,7 +27,7 @@ export class ConfigDocument {
   readonly found: readonly Found[];
 
   constructor(file: string, root: Located, found: readonly Found[] = []) {
-    if (!isMapping(root.value)) throw new TypeError('A document must be a mapping.');
+    if (!isRecord(root.value)) throw new TypeError('A document must be a mapping.');
     this.file = file;
     this.value = root.value;
     this.root = root;
@@ -64,7 +65,7 @@ export function parseDocument(text: string | Uint8Array, file: string): ConfigDo
   const source = new TextSource(file, decode(text, file));
   try {
     const { root, found } = parseYaml(source.text, source);
-    if (isMapping(root.value)) return new ConfigDocument(file, root, found);
+    if (isRecord(root.value)) return new ConfigDocument(file, root, found);
     if (root.flaw === 'wrong') throw new Unreadable(found);
     const { value, place } = root;
     throw new Unreadable([...found, { severity: 'error', place, finding: rootFinding(value) }]);

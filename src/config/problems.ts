@@ -5,6 +5,7 @@ import {
   type Severity,
   UserError,
 } from '../errors.js';
+import { counted } from '../text/words.js';
 import { formatPath } from './path.js';
 import { escapeText } from './quote.js';
 import type { Place } from './source.js';
@@ -80,7 +81,7 @@ function toProblem({ severity, place, path, finding }: Found): Problem {
 function andMore(all: readonly Found[], shown: number, isCut: boolean): Problem[] {
   const first = all[shown];
   if (first === undefined) return [];
-  const message = `and ${isCut ? 'at least ' : ''}${count(all.length - shown, `more ${first.severity}`)}`;
+  const message = `and ${isCut ? 'at least ' : ''}${counted(all.length - shown, `more ${first.severity}`)}`;
   return [{ severity: first.severity, file: first.place.source.file, message }];
 }
 
@@ -94,13 +95,8 @@ export function invalidConfig(
   errors: number,
   isCut = false,
 ): UserError {
-  const counted = `${isCut ? 'at least ' : ''}${count(errors, 'error')}`;
-  return new UserError('invalid-config', `${escapeText(file)} is not valid: ${counted}`, {
+  const total = `${isCut ? 'at least ' : ''}${counted(errors, 'error')}`;
+  return new UserError('invalid-config', `${escapeText(file)} is not valid: ${total}`, {
     problems,
   });
-}
-
-/** `1 error`, `70,000 errors`. */
-function count(number: number, what: string): string {
-  return `${number.toLocaleString('en-US')} ${what}${number === 1 ? '' : 's'}`;
 }

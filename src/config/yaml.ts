@@ -16,8 +16,9 @@ import {
   type YAMLSeq,
 } from 'yaml';
 import type { Finding } from '../errors.js';
+import { isRecord } from '../text/words.js';
 import { nearest } from './nearest.js';
-import { isMapping, setOwn } from './path.js';
+import { setOwn } from './path.js';
 import { type Found, Unreadable } from './problems.js';
 import { describeValue, quote } from './quote.js';
 import type { Located, Source } from './source.js';
@@ -322,7 +323,7 @@ class Builder {
     for (const { value, flaw, parts: added = new Map<string, Located>() } of mappings) {
       // An invalid alias.
       if (value === undefined) isWhole = false;
-      else if (isMapping(value)) {
+      else if (isRecord(value)) {
         if (flaw !== undefined) isWhole = false;
         for (const [key, part] of added) if (!parts.has(key)) parts.set(key, part);
       } else {
