@@ -1,8 +1,8 @@
 import { stringify } from 'yaml';
 import type { Finding, PropertyPath } from '../errors.js';
 import { isRecord } from '../text/words.js';
+import { invalidConfig, type LocatedFinding, toProblems, Unreadable } from './document-problems.js';
 import { setOwn } from './path.js';
-import { type Found, invalidConfig, toProblems, Unreadable } from './problems.js';
 import { describeValue } from './quote.js';
 import {
   dataSource,
@@ -24,9 +24,9 @@ export class ConfigDocument {
   /** Location tree for the other files of this folder. */
   readonly root: Located;
   /** Findings of the reader; `checkDocument` reports them. */
-  readonly found: readonly Found[];
+  readonly found: readonly LocatedFinding[];
 
-  constructor(file: string, root: Located, found: readonly Found[] = []) {
+  constructor(file: string, root: Located, found: readonly LocatedFinding[] = []) {
     if (!isRecord(root.value)) throw new TypeError('A document must be a mapping.');
     this.file = file;
     this.value = root.value;
@@ -115,7 +115,7 @@ interface Origins {
   /** Path to show for all other keys. */
   readonly otherwise: PropertyPath;
   /** Findings about the values themselves. */
-  readonly found?: readonly Found[];
+  readonly found?: readonly LocatedFinding[];
 }
 
 /**

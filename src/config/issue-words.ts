@@ -13,7 +13,7 @@ import {
   type Literal,
   limitsOf,
   type Schema,
-} from './schema.js';
+} from './schema-structure.js';
 
 /** A key missing in its mapping's schema. */
 export interface UnknownKey {

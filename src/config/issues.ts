@@ -15,7 +15,7 @@ import {
   knownKeys,
   type Schema,
   schemaAt,
-} from './schema.js';
+} from './schema-structure.js';
 
 type Issue = z.core.$ZodIssue;
 

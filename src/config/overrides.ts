@@ -1,10 +1,10 @@
 import { type PropertyPath, UserError } from '../errors.js';
 import { isRecord } from '../text/words.js';
 import { ConfigDocument } from './document.js';
+import { type LocatedFinding, Unreadable } from './document-problems.js';
 import { formatPath, setOwn, valueAt } from './path.js';
-import { type Found, Unreadable } from './problems.js';
 import { describeValue, quote } from './quote.js';
-import { keyPaths, type Schema } from './schema.js';
+import { keyPaths, type Schema } from './schema-structure.js';
 import { follow, type Located, overrideSource, type Place } from './source.js';
 import { MAX_DEPTH, parseYaml } from './yaml.js';
 
@@ -72,7 +72,7 @@ export function meantOverrides(schema: Schema, sets: readonly string[]): string[
  */
 export function applyOverrides(document: ConfigDocument, sets: readonly string[]): ConfigDocument {
   let { root } = document;
-  const found: Found[] = [...document.found];
+  const found: LocatedFinding[] = [...document.found];
   for (const [index, text] of sets.entries()) {
     const place = { source: overrideSource(text, index + 1), offset: 0 };
     try {
@@ -97,13 +97,13 @@ const misplaced = (place: Place, message: string, suggestion: string) =>
   new Unreadable([{ severity: 'error', place, finding: { message, suggestion } }]);
 
 /** Problems of an override that cannot be read; rethrows other errors. */
-function foundIn(error: unknown): readonly Found[] {
+function foundIn(error: unknown): readonly LocatedFinding[] {
   if (error instanceof Unreadable) return error.found;
   throw error;
 }
 
 /** The value of an override, undefined when it has none; adds its problems to `found`. */
-function readValue(text: string, place: Place, found: Found[]): Located {
+function readValue(text: string, place: Place, found: LocatedFinding[]): Located {
   try {
     if (text.startsWith('#')) {
       throw misplaced(

@@ -1,7 +1,7 @@
 /** Explains the YAML library's errors to users who do not know YAML's grammar. */
 import { type Document, type ErrorCode, isCollection, isScalar, visit, type YAMLError } from 'yaml';
 import type { Finding } from '../errors.js';
-import type { Found } from './problems.js';
+import type { LocatedFinding } from './document-problems.js';
 import { escapeText, quote } from './quote.js';
 import type { Source } from './source.js';
 
@@ -101,9 +101,9 @@ export function explainMistakes(
   document: Document.Parsed,
   text: string,
   source: Source,
-): Found[] {
+): LocatedFinding[] {
   if (mistakes.length === 0) return [];
-  const byLine = new Map<number, Found>();
+  const byLine = new Map<number, LocatedFinding>();
   const openings = openingsOf(document);
   for (const mistake of mistakes.toSorted((a, b) => a.pos[0] - b.pos[0])) {
     const line = source.lineAt(mistake.pos[0]);

@@ -7,12 +7,12 @@
  *       workstation: { gpu: rtx-4090-48gb, gpus: 2 }
  */
 import * as z from 'zod';
-import { checkDocument } from '../config/check.js';
+import { checkDocument } from '../config/check-document.js';
 import type { ConfigDocument } from '../config/document.js';
+import { invalidConfig } from '../config/document-problems.js';
+import { lacksUnit, parseLimit, type ReadUnit } from '../config/parse-limit.js';
 import { formatPath } from '../config/path.js';
-import { invalidConfig } from '../config/problems.js';
 import { describeValue, quote } from '../config/quote.js';
-import { lacksUnit, parseLimit, type ReadUnit } from '../config/units.js';
 import { type Finding, type Problem, type PropertyPath, UserError } from '../errors.js';
 import type { Gpu, Hardware, Link, Machine } from './gpu.js';
 import { ARCHITECTURES, GPU_KINDS, MOST_OF_LABEL, PEAK_DTYPES } from './gpu.js';

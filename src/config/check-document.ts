@@ -2,11 +2,13 @@ import type { z } from 'zod';
 import type { Confusion, PropertyPath, Rule, Severity } from '../errors.js';
 import { isRecord } from '../text/words.js';
 import type { ConfigDocument } from './document.js';
-import { EXPLANATIONS, type UnknownKey } from './issue-words.js';
+import type { LocatedFinding, Problems } from './document-problems.js';
+import { toProblems } from './document-problems.js';
+import type { UnknownKey } from './issue-words.js';
+import { EXPLANATIONS } from './issue-words.js';
 import { mistakesOf, OUR_WORDS, unknownKeys } from './issues.js';
 import { areRelated, pathKey, setOwn, splitDotted, valueAt } from './path.js';
-import { type Found, type Problems, toProblems } from './problems.js';
-import type { Schema } from './schema.js';
+import type { Schema } from './schema-structure.js';
 import { follow, isUncertain } from './source.js';
 
 /** Schema, rules and known mistakes of a document. */
@@ -45,7 +47,7 @@ export function checkDocument<T>(
 }
 
 /** Keys of the document missing in `schema`, as errors. */
-export const unreadKeys = (document: ConfigDocument, schema: Schema): Found[] =>
+export const unreadKeys = (document: ConfigDocument, schema: Schema): LocatedFinding[] =>
   [...unknownKeys(schema, document.value)].map((unknown) => ({
     severity: 'error',
     place: document.place(unknown.path),
@@ -54,7 +56,7 @@ export const unreadKeys = (document: ConfigDocument, schema: Schema): Found[] =>
   }));
 
 class Check<T> {
-  readonly found: Found[];
+  readonly found: LocatedFinding[];
   readonly #document: ConfigDocument;
   readonly #schema: z.ZodType<T>;
   readonly #parsed: z.ZodSafeParseResult<T>;

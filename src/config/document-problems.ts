@@ -1,10 +1,5 @@
-import {
-  type Finding,
-  type Problem,
-  type PropertyPath,
-  type Severity,
-  UserError,
-} from '../errors.js';
+import type { Finding, Problem, PropertyPath, Severity } from '../errors.js';
+import { UserError } from '../errors.js';
 import { counted } from '../text/words.js';
 import { formatPath } from './path.js';
 import { escapeText } from './quote.js';
@@ -14,7 +9,7 @@ import type { Place } from './source.js';
 const MAX_PROBLEMS = 50;
 
 /** A finding; it becomes a `Problem` if it is listed. */
-export interface Found {
+export interface LocatedFinding {
   readonly severity: Severity;
   readonly place: Place;
   readonly path?: PropertyPath;
@@ -33,11 +28,11 @@ export interface Problems {
 
 /** Thrown to stop reading an unreadable or unsafe text; caught in this folder. */
 export class Unreadable extends Error {
-  readonly found: readonly Found[];
+  readonly found: readonly LocatedFinding[];
   /** Whether there may be more to find. */
   readonly isCut: boolean;
 
-  constructor(found: readonly Found[], isCut = false) {
+  constructor(found: readonly LocatedFinding[], isCut = false) {
     super('The text cannot be read on.');
     this.found = found;
     this.isCut = isCut;
@@ -48,7 +43,7 @@ export class Unreadable extends Error {
  * Lists at most `MAX_PROBLEMS` problems in order of place, then counts the rest. If not all fit, errors take
  * precedence. `isCut` means that the search stopped early.
  */
-export function toProblems(found: readonly Found[], isCut = false): Problems {
+export function toProblems(found: readonly LocatedFinding[], isCut = false): Problems {
   const errors = inOrder(found.filter(({ severity }) => severity === 'error'));
   const warnings = inOrder(found.filter(({ severity }) => severity === 'warning'));
   const shownErrors = errors.slice(0, MAX_PROBLEMS);
@@ -61,13 +56,13 @@ export function toProblems(found: readonly Found[], isCut = false): Problems {
   return { problems, errors: errors.length, warnings: warnings.length };
 }
 
-function inOrder(found: readonly Found[]): Found[] {
+function inOrder(found: readonly LocatedFinding[]): LocatedFinding[] {
   return found.toSorted(
     (a, b) => a.place.source.rank - b.place.source.rank || a.place.offset - b.place.offset,
   );
 }
 
-function toProblem({ severity, place, path, finding }: Found): Problem {
+function toProblem({ severity, place, path, finding }: LocatedFinding): Problem {
   const { message, suggestion } = typeof finding === 'function' ? finding() : finding;
   return {
     severity,
@@ -78,7 +73,7 @@ function toProblem({ severity, place, path, finding }: Found): Problem {
   };
 }
 
-function andMore(all: readonly Found[], shown: number, isCut: boolean): Problem[] {
+function andMore(all: readonly LocatedFinding[], shown: number, isCut: boolean): Problem[] {
   const first = all[shown];
   if (first === undefined) return [];
   const message = `and ${isCut ? 'at least ' : ''}${counted(all.length - shown, `more ${first.severity}`)}`;
