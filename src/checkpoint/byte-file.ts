@@ -1,6 +1,6 @@
 import fs from 'node:fs';
 import { UserError } from '../errors.js';
-import { noteInput } from '../files/inputs.js';
+import { noteInput } from '../files/input-registry.js';
 import { refusal } from './checkpoint-rules.js';
 
 /** A read-only file with random access. */

@@ -1,5 +1,5 @@
 /** Entries of a PyTorch file other than the model's tensors, as plain data of bounded size. */
-import { decode } from '../tensor/decode.js';
+import { decode } from '../tensor/decode-values.js';
 import type { StoredDtype } from '../tensor/dtype.js';
 import { STORED_DTYPES } from '../tensor/dtype.js';
 import type { StoredTensor } from './stored-tensor.js';

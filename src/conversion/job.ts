@@ -5,7 +5,7 @@ import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { type Container, containerOf } from '../checkpoint/formats.js';
 import { type Problem, UserError } from '../errors.js';
 import { CONFIG_FILES, ownConfigNames } from '../files/config-names.js';
-import { overlap } from '../files/inputs.js';
+import { overlap } from '../files/input-registry.js';
 import type { ProgressDisplay } from '../progress-display.js';
 import type { DeviceChoice, EngineChoice } from '../runtime/select/devices.js';
 import type { EncodableDtype } from '../tensor/encode.js';

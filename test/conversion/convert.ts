@@ -11,7 +11,7 @@ import type { ConversionResult } from '../../src/conversion/conversion.js';
 import { convert as convertJob } from '../../src/conversion/conversion.js';
 import type { ConversionJob } from '../../src/conversion/job.js';
 import { type Problem, UserError } from '../../src/errors.js';
-import { decode } from '../../src/tensor/decode.js';
+import { decode } from '../../src/tensor/decode-values.js';
 import { folderOf } from '../checkpoint/temp-folder.js';
 
 type ConvertFlags = Omit<ConversionJob, 'checkpoint' | 'out' | 'display'>;

@@ -16,10 +16,10 @@ import {
   CONFIG_FILES,
   CONFIG_NAMES,
   configIn,
-  isSameFile,
   isSidecarName,
   ownConfigName,
 } from '../../files/config-names.js';
+import { isSameFile } from '../../files/file-system.js';
 import { findOutputPlace } from '../../files/output-place.js';
 import { readFileAtMost } from '../../files/read-file.js';
 import { isRecord } from '../../text/words.js';

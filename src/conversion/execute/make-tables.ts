@@ -9,7 +9,7 @@ import type { LowRank, RowSource } from '../../linalg/low-rank.js';
 import { lowRank } from '../../linalg/low-rank.js';
 import type { MatrixProducts } from '../../linalg/matrix.js';
 import { addComparison, emptyComparison, meanOfRows, squaredNorm } from '../../linalg/matrix.js';
-import { decode } from '../../tensor/decode.js';
+import { decode } from '../../tensor/decode-values.js';
 import type { Shape, StoredDtype } from '../../tensor/dtype.js';
 import { STORED_DTYPES } from '../../tensor/dtype.js';
 import type { EncodableDtype } from '../../tensor/encode.js';

@@ -6,7 +6,7 @@ import { contiguousStrides, type StoredTensor } from '../../checkpoint/stored-te
 import { chunksOf, narrow, piecesOf, readTensor } from '../../checkpoint/view.js';
 import { UserError } from '../../errors.js';
 import { meanOfRows } from '../../linalg/matrix.js';
-import { decode, numbersIn } from '../../tensor/decode.js';
+import { decode, numbersIn } from '../../tensor/decode-values.js';
 import { elementCount, type Shape, STORED_DTYPES, type StoredDtype } from '../../tensor/dtype.js';
 import { cast, type EncodableDtype, encode, isEncodable } from '../../tensor/encode.js';
 import type { Extension } from '../choices.js';

@@ -16,15 +16,16 @@ import { UserError } from '../errors.js';
 import { refuseFullDisk } from '../files/output-place.js';
 import { isFolder, refuseUnwritable, writeWhole } from '../files/write-whole.js';
 import type { Matrix, MatrixProducts } from '../linalg/matrix.js';
-import { layerNorm } from '../modules/norms.js';
-import { decode, numbersIn } from '../tensor/decode.js';
+import { layerNorm } from '../modules/norms-and-activations.js';
+import { decode, numbersIn } from '../tensor/decode-values.js';
 import type { Dtype, StoredDtype } from '../tensor/dtype.js';
 import { elementCount, STORED_DTYPES, storedBytes } from '../tensor/dtype.js';
 import type { EncodableDtype } from '../tensor/encode.js';
 import { encode, isEncodable } from '../tensor/encode.js';
 import { sumOf } from '../text/words.js';
-import type { ProjectedTensor } from './inputs.js';
-import { planProjection } from './inputs.js';
+import { complaintsOf } from './arguments.js';
+import type { ProjectedTensor } from './projection-plan.js';
+import { planProjection } from './projection-plan.js';
 import { NORM_EPSILON, partName } from './projector.js';
 import type { ProjectorSurroundings, SavedAdapter } from './saved.js';
 import { describedProjector, projectorWarnings, savedProjector } from './saved.js';
@@ -188,18 +189,13 @@ function valuesOf({ module, branch, parts }: SavedAdapter, part: string): Float6
   const values = new Float64Array(tensor.elements);
   decode(tensor.dtype, readTensor(tensor), values);
   if (countNonFinite(values) > 0) {
-    const { path } = tensor.storage.file;
-    throw new UserError('refused-file', `${path} is refused`, {
-      problems: [
-        {
-          severity: 'error',
-          file: path,
-          path: `tensor ${JSON.stringify(partName(module, branch, part))}`,
-          message: 'holds NaN or infinities, of which all results would be NaN',
-          suggestion: 'train the projector again from a state that is finite',
-        },
-      ],
-    });
+    const complain = complaintsOf(tensor.storage.file.path);
+    complain(
+      partName(module, branch, part),
+      'holds NaN or infinities, of which all results would be NaN',
+      'train the projector again from a state that is finite',
+    );
+    throw complain.error();
   }
   return values;
 }

@@ -1,6 +1,7 @@
 import type { z } from 'zod';
 import type { PropertyPath } from '../errors.js';
-import { isMapping, valueAt } from './path.js';
+import { isRecord } from '../text/words.js';
+import { valueAt } from './path.js';
 
 export type Schema = z.core.$ZodType;
 export type Definition = z.core.$ZodTypes['_zod']['def'];
@@ -96,7 +97,7 @@ export function chooseOption(definition: UnionDefinition, value: unknown): numbe
 function fitness(schema: Schema, value: unknown, discriminator?: string): number | undefined {
   const definition = definitionOf(schema);
   if (Array.isArray(value)) return isListType(definition.type) ? 0 : undefined;
-  if (!isMapping(value)) return undefined;
+  if (!isRecord(value)) return undefined;
   if (definition.type === 'record') return 0;
   if (definition.type === 'union') {
     const index = chooseOption(definition, value);

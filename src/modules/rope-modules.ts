@@ -1,15 +1,7 @@
 /** Rotary positions, and their scaling to longer inputs by a larger base. */
 import { ntkBase, rotaryFrequencies } from '../architecture/rotary-scaling.js';
-import {
-  expectAxes,
-  expectShape,
-  expectWhole,
-  type Float32Tensor,
-  mistake,
-  numbersOf,
-  rounded,
-  type Tensor,
-} from './tensor.js';
+import type { Float32Tensor, Tensor } from './tensor.js';
+import { expectAxes, expectShape, expectWhole, mistake, numbersOf, rounded } from './tensor.js';
 
 /**
  * Rotates the pairs (x_0, x_{hd/2}), (x_1, x_{hd/2+1}), … of every head by its position's angles:

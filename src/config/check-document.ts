@@ -1,11 +1,14 @@
 import type { z } from 'zod';
 import type { Confusion, PropertyPath, Rule, Severity } from '../errors.js';
+import { isRecord } from '../text/words.js';
 import type { ConfigDocument } from './document.js';
-import { EXPLANATIONS, type UnknownKey } from './issue-words.js';
-import { meantBy, mistakesOf, OUR_WORDS, unknownKeys, unrecognizedKeys } from './issues.js';
-import { areRelated, isMapping, pathKey, setOwn, splitDotted, valueAt } from './path.js';
-import { type Found, type Problems, toProblems } from './problems.js';
-import { definitionOf, knownKeys, type Schema, schemaAt } from './schema.js';
+import type { LocatedFinding, Problems } from './document-problems.js';
+import { toProblems } from './document-problems.js';
+import type { UnknownKey } from './issue-words.js';
+import { EXPLANATIONS } from './issue-words.js';
+import { mistakesOf, OUR_WORDS, unknownKeys } from './issues.js';
+import { areRelated, pathKey, setOwn, splitDotted, valueAt } from './path.js';
+import type { Schema } from './schema-structure.js';
 import { follow, isUncertain } from './source.js';
 
 /** Schema, rules and known mistakes of a document. */
@@ -44,7 +47,7 @@ export function checkDocument<T>(
 }
 
 /** Keys of the document missing in `schema`, as errors. */
-export const unreadKeys = (document: ConfigDocument, schema: Schema): Found[] =>
+export const unreadKeys = (document: ConfigDocument, schema: Schema): LocatedFinding[] =>
   [...unknownKeys(schema, document.value)].map((unknown) => ({
     severity: 'error',
     place: document.place(unknown.path),
@@ -53,7 +56,7 @@ export const unreadKeys = (document: ConfigDocument, schema: Schema): Found[] =>
   }));
 
 class Check<T> {
-  readonly found: Found[];
+  readonly found: LocatedFinding[];
   readonly #document: ConfigDocument;
   readonly #schema: z.ZodType<T>;
   readonly #parsed: z.ZodSafeParseResult<T>;
@@ -98,16 +101,6 @@ class Check<T> {
 
   findUnknownKeys(): void {
     for (const unknown of this.#unknownKeys) this.#unknown(unknown);
-    const issues = this.#parsed.error?.issues ?? [];
-    for (const path of unrecognizedKeys(issues, this.#schema, this.#document.value)) {
-      const mappingPath = path.slice(0, -1);
-      const schema = schemaAt(this.#schema, this.#document.value, mappingPath);
-      const known = (schema && knownKeys(definitionOf(schema))) ?? [];
-      const mapping = valueAt(this.#document.value, mappingPath);
-      const key = String(path.at(-1));
-      const meant = isMapping(mapping) ? meantBy(key, known, mapping) : undefined;
-      this.#unknown({ path, severity: 'error', known, meant });
-    }
   }
 
   findMistakes(): void {
@@ -210,7 +203,7 @@ function without(value: Record<string, unknown>, paths: readonly PropertyPath[])
   for (const [key, inner] of Object.entries(value)) {
     const rest = below.get(key);
     if (rest === undefined) setOwn(copy, key, inner);
-    else if (isMapping(inner) && rest.every((path) => path.length > 0)) {
+    else if (isRecord(inner) && rest.every((path) => path.length > 0)) {
       setOwn(copy, key, without(inner, rest));
     }
   }

@@ -1,30 +1,19 @@
 /** Parses numbers with common units exactly: `26M`, `24GB`, `165TFLOP/s`. */
 
-const BYTES = {
-  '': 1n,
-  b: 1n,
-  kb: 10n ** 3n,
-  mb: 10n ** 6n,
-  gb: 10n ** 9n,
-  tb: 10n ** 12n,
-  pb: 10n ** 15n,
-  kib: 2n ** 10n,
-  mib: 2n ** 20n,
-  gib: 2n ** 30n,
-  tib: 2n ** 40n,
-  pib: 2n ** 50n,
-  // Short for kB to PB and KiB to PiB.
-  k: 10n ** 3n,
-  m: 10n ** 6n,
-  g: 10n ** 9n,
-  t: 10n ** 12n,
-  p: 10n ** 15n,
-  ki: 2n ** 10n,
-  mi: 2n ** 20n,
-  gi: 2n ** 30n,
-  ti: 2n ** 40n,
-  pi: 2n ** 50n,
-} as const;
+/** `kB`, `KiB` and their short forms `k`, `Ki`, up to 1000^5 and 1024^5. */
+const BYTES: Readonly<Record<string, bigint>> = Object.fromEntries([
+  ['', 1n],
+  ['b', 1n],
+  ...[...'kmgtp'].flatMap((prefix, index) => {
+    const [decimal, binary] = [1000n ** BigInt(index + 1), 1024n ** BigInt(index + 1)];
+    return [
+      [prefix, decimal],
+      [`${prefix}b`, decimal],
+      [`${prefix}i`, binary],
+      [`${prefix}ib`, binary],
+    ];
+  }),
+]);
 
 /** `TFLOP/s`, `TFLOPS`, and `TOPS` for integers. */
 const rates = (prefix: string, scale: bigint): (readonly [string, bigint])[] =>

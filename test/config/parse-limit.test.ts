@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { lacksUnit, parseLimit, parseRounded } from '../../src/config/units.js';
+import { lacksUnit, parseLimit, parseRounded } from '../../src/config/parse-limit.js';
 
 const MAX = Number.MAX_SAFE_INTEGER;
 

@@ -1,10 +1,6 @@
-import {
-  type Finding,
-  type Problem,
-  type PropertyPath,
-  type Severity,
-  UserError,
-} from '../errors.js';
+import type { Finding, Problem, PropertyPath, Severity } from '../errors.js';
+import { UserError } from '../errors.js';
+import { counted } from '../text/words.js';
 import { formatPath } from './path.js';
 import { escapeText } from './quote.js';
 import type { Place } from './source.js';
@@ -13,7 +9,7 @@ import type { Place } from './source.js';
 const MAX_PROBLEMS = 50;
 
 /** A finding; it becomes a `Problem` if it is listed. */
-export interface Found {
+export interface LocatedFinding {
   readonly severity: Severity;
   readonly place: Place;
   readonly path?: PropertyPath;
@@ -32,11 +28,11 @@ export interface Problems {
 
 /** Thrown to stop reading an unreadable or unsafe text; caught in this folder. */
 export class Unreadable extends Error {
-  readonly found: readonly Found[];
+  readonly found: readonly LocatedFinding[];
   /** Whether there may be more to find. */
   readonly isCut: boolean;
 
-  constructor(found: readonly Found[], isCut = false) {
+  constructor(found: readonly LocatedFinding[], isCut = false) {
     super('The text cannot be read on.');
     this.found = found;
     this.isCut = isCut;
@@ -47,7 +43,7 @@ export class Unreadable extends Error {
  * Lists at most `MAX_PROBLEMS` problems in order of place, then counts the rest. If not all fit, errors take
  * precedence. `isCut` means that the search stopped early.
  */
-export function toProblems(found: readonly Found[], isCut = false): Problems {
+export function toProblems(found: readonly LocatedFinding[], isCut = false): Problems {
   const errors = inOrder(found.filter(({ severity }) => severity === 'error'));
   const warnings = inOrder(found.filter(({ severity }) => severity === 'warning'));
   const shownErrors = errors.slice(0, MAX_PROBLEMS);
@@ -60,13 +56,13 @@ export function toProblems(found: readonly Found[], isCut = false): Problems {
   return { problems, errors: errors.length, warnings: warnings.length };
 }
 
-function inOrder(found: readonly Found[]): Found[] {
+function inOrder(found: readonly LocatedFinding[]): LocatedFinding[] {
   return found.toSorted(
     (a, b) => a.place.source.rank - b.place.source.rank || a.place.offset - b.place.offset,
   );
 }
 
-function toProblem({ severity, place, path, finding }: Found): Problem {
+function toProblem({ severity, place, path, finding }: LocatedFinding): Problem {
   const { message, suggestion } = typeof finding === 'function' ? finding() : finding;
   return {
     severity,
@@ -77,10 +73,10 @@ function toProblem({ severity, place, path, finding }: Found): Problem {
   };
 }
 
-function andMore(all: readonly Found[], shown: number, isCut: boolean): Problem[] {
+function andMore(all: readonly LocatedFinding[], shown: number, isCut: boolean): Problem[] {
   const first = all[shown];
   if (first === undefined) return [];
-  const message = `and ${isCut ? 'at least ' : ''}${count(all.length - shown, `more ${first.severity}`)}`;
+  const message = `and ${isCut ? 'at least ' : ''}${counted(all.length - shown, `more ${first.severity}`)}`;
   return [{ severity: first.severity, file: first.place.source.file, message }];
 }
 
@@ -94,13 +90,8 @@ export function invalidConfig(
   errors: number,
   isCut = false,
 ): UserError {
-  const counted = `${isCut ? 'at least ' : ''}${count(errors, 'error')}`;
-  return new UserError('invalid-config', `${escapeText(file)} is not valid: ${counted}`, {
+  const total = `${isCut ? 'at least ' : ''}${counted(errors, 'error')}`;
+  return new UserError('invalid-config', `${escapeText(file)} is not valid: ${total}`, {
     problems,
   });
-}
-
-/** `1 error`, `70,000 errors`. */
-function count(number: number, what: string): string {
-  return `${number.toLocaleString('en-US')} ${what}${number === 1 ? '' : 's'}`;
 }

@@ -1,17 +1,17 @@
 /**
- * Norms over the last axis. Squares are float32, which overflow at 3.4e38 as in PyTorch. Their sums use double
+ * Norms over the last axis, and SwiGLU. Squares are float32, which overflow at 3.4e38 as in PyTorch. Their sums use double
  * precision. Results are rounded to float32 and then to X's dtype.
  */
 import { manualSeed } from '../random/generator.js';
+import type { Float32Tensor, Tensor } from './tensor.js';
 import {
   expectFinite,
+  expectSameDtype,
   expectShape,
   expectWhole,
-  type Float32Tensor,
   mistake,
   numbersOf,
   rounded,
-  type Tensor,
 } from './tensor.js';
 
 const DEFAULT_EPS = 1e-5;
@@ -123,4 +123,20 @@ export function initialGamma(
   expectWhole('initialGamma', 'the width', hiddenSize, 1);
   const data = manualSeed(seed).uniform(new Float32Array(hiddenSize), low, high);
   return { dtype: 'f32', shape: [hiddenSize], data };
+}
+
+/**
+ * SwiGLU (arXiv 2002.05202): silu(gate) · up, with silu(x) = x / (1 + exp(−x)).
+ * @param gate [...]
+ * @param up [...], of the same shape and dtype.
+ * @returns [...] in their dtype, rounded once, after the product.
+ * @throws UserError when shapes or dtypes differ.
+ */
+export function swiglu(gate: Tensor, up: Tensor): Tensor {
+  expectShape('swiglu', 'up', up.shape, gate.shape);
+  expectSameDtype('swiglu', { gate, up });
+  const gates = numbersOf('swiglu', gate);
+  const ups = numbersOf('swiglu', up);
+  const data = gates.map((value, at) => (value / (1 + Math.exp(-value))) * (ups[at] ?? 0));
+  return rounded('swiglu', { dtype: 'f32', shape: gate.shape, data }, gate.dtype);
 }

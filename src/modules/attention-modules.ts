@@ -1,4 +1,5 @@
 /** Plain and tiled attention. Shapes: b batch, s queries, t keys, hd width of a head. */
+import type { Tensor } from './tensor.js';
 import {
   expectAxes,
   expectSameDtype,
@@ -7,7 +8,6 @@ import {
   mistake,
   numbersOf,
   rounded,
-  type Tensor,
 } from './tensor.js';
 
 export interface AttentionOptions {

@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { checkDocument } from '../../src/config/check.js';
+import { checkDocument } from '../../src/config/check-document.js';
 import { parseDocument } from '../../src/config/document.js';
-import { type Config, check, model, problemsOf } from './model-schema.js';
+import type { Config } from './model-schema.js';
+import { check, model, problemsOf } from './model-schema.js';
 import { line } from './support.js';
 
 describe('a good document', () => {

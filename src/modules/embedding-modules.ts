@@ -1,14 +1,7 @@
 /** Embedding tables: whole, or split by rows over several ranks. */
 import { manualSeed } from '../random/generator.js';
-import {
-  checked,
-  expectAxes,
-  expectWhole,
-  type Float32Tensor,
-  type Ids,
-  mistake,
-  type Tensor,
-} from './tensor.js';
+import type { Float32Tensor, Ids, Tensor } from './tensor.js';
+import { checked, expectAxes, expectWhole, mistake } from './tensor.js';
 
 /**
  * Rows of a table selected by ids.

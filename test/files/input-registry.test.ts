@@ -9,7 +9,7 @@ import {
   noteOutput,
   refuseInput,
   refuseInputsIn,
-} from '../../src/files/inputs.js';
+} from '../../src/files/input-registry.js';
 import { Staging } from '../../src/files/staging.js';
 import { writeWhole } from '../../src/files/write-whole.js';
 import { folderOf } from '../checkpoint/temp-folder.js';

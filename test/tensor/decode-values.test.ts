@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { decode, numbersIn, numbersPerElement } from '../../src/tensor/decode.js';
+import { decode, numbersIn, numbersPerElement } from '../../src/tensor/decode-values.js';
 import type { StoredDtype } from '../../src/tensor/dtype.js';
 
 /** The numbers in some bytes. */
