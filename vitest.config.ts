@@ -8,8 +8,8 @@ const ENVIRONMENTS: Readonly<Record<string, Record<string, string>>> = {
 };
 
 /**
- * Folders whose tests only call functions, and change nothing that outlives a test. Their files share a process and what they
- * they import: that takes half the time of importing it for each file.
+ * Folders whose tests only call functions, and change nothing that outlives a test. Their files share a process and its
+ * modules, which takes a third less processor time than importing them for each file.
  */
 const SHARED = [
   'architecture',
