@@ -145,7 +145,7 @@ interface WasmModule {
 const heaps = new WeakMap<Tf, Heap>();
 
 /** Makes wasm the current backend, from the file in its package and so without a network. */
-export async function startWasm(
+async function startWasm(
   packages: Packages,
   tf: Tf,
   wishedThreads: number,
