@@ -156,13 +156,12 @@ const perGpuByModel = remembered<LanguageModel, Map<number, PerGpu>>(() => new M
 
 function findPerGpu(model: LanguageModel, gpus: number): PerGpu {
   const shares = sharesOf(model);
-  const trainedOf = remembered(
-    (share: SharedParam): Trained => ({
-      elements: ofGpu(share, gpus),
-      count: share.count,
-      isEmbedding: share.isEmbedding,
-    }),
-  );
+  const trained = new Map<SharedParam, Trained>();
+  for (const share of shares.values()) {
+    const { count, isEmbedding } = share;
+    trained.set(share, { elements: ofGpu(share, gpus), count, isEmbedding });
+  }
+  const trainedOf = (share: SharedParam) => trained.get(share) as Trained;
   const sizeOf = (block: Layer) =>
     heldBy(block).reduce((sum, { tensor, count }) => {
       const share = shares.get(tensor);
