@@ -16,8 +16,10 @@ import {
   set,
   stateDict,
   threads,
+  tokens,
 } from '../cli/flags.js';
 import { progressDisplay } from '../cli/progress.js';
+import { exceededLogits, logitLimits } from '../cli/thresholds.js';
 import { readText } from '../files/read-file.js';
 import { refuseUnwritable } from '../files/write-whole.js';
 import {
@@ -77,8 +79,9 @@ export default class QuickTest extends BaseCommand {
 
   static override args = {
     config: Args.string({
-      required: true,
-      description: 'a config, a checkpoint with its config, or - for standard input',
+      ignoreStdin: true,
+      description:
+        'a preset, a config, - for standard input, or a checkpoint [default: the model of this folder]',
     }),
   };
   static override flags = {
@@ -89,7 +92,7 @@ export default class QuickTest extends BaseCommand {
     }),
     'state-dict': stateDict,
     batch: count({ description: 'sequences at a time [default: 1]' }),
-    context: count({ description: 'tokens of a sequence [default: 512, or all positions]' }),
+    context: tokens({ description: 'tokens of a sequence [default: 512, or all positions]' }),
     ids: Flags.string({
       helpValue: 'FILE',
       description: 'token ids as JSON, [[5, 17, 3], …] [default: random ids]',
@@ -127,6 +130,7 @@ export default class QuickTest extends BaseCommand {
         'device (cpu, cuda, webgpu, …)',
       exclusive: NOT_COMPARED,
     }),
+    ...logitLimits('against'),
     trace: Flags.boolean({
       description: 'print the shape of every step and run nothing',
       exclusive: NOT_TRACED,
@@ -135,11 +139,12 @@ export default class QuickTest extends BaseCommand {
 
   async run() {
     const { args, flags } = await this.parse(QuickTest);
-    const own = ownCheckpoint(args.config, flags);
+    const config = await this.modelGiven(flags, args.config, 'hybrid/tiny');
+    const own = ownCheckpoint(config, flags);
     try {
       const described = own
         ? await modelOf((await configOf(own, undefined)).document, flags)
-        : await loadModelFile(args.config, flags);
+        : await loadModelFile(config, flags);
       await this.warnAbout(flags, described.warnings);
       if (flags.trace) return await this.#trace(flags, described);
       return await this.#test(described, own, flags);
@@ -200,9 +205,11 @@ export default class QuickTest extends BaseCommand {
         schema: 'minimind/quick-test@1',
         ...{ file, family, checkpoint, batch, context, against },
       } as const;
-      return await this.answer(flags, result, (each) =>
+      await this.answer(flags, result, (each) =>
         againstReport(each.against, { flat: formatOf(flags) === 'csv' }),
       );
+      this.exceeded(exceededLogits(flags, against.logits));
+      return result;
     } finally {
       opened?.checkpoint?.close();
     }

@@ -42,7 +42,7 @@ describe('profile', () => {
     const read = (...flags: string[]) =>
       JSON.parse(runCli(['profile', '-', '--json', ...flags], { input }).stdout).setting;
     expect(read()).toEqual({
-      inference: { batch: 1, context: 100, dtype: 'bf16', causal: false },
+      inference: { batch: 1, context: 100, dtype: 'bf16', cacheDtype: 'bf16', causal: false },
       training: {
         batch: 3,
         context: 100,
@@ -99,7 +99,7 @@ describe('profile', () => {
     const { code, stderr } = await profile(TINY, '--context', '257');
     expect(code).toBe(2);
     expect(stderr).toBe(
-      'error: --context: 257 tokens are more than the 256 positions of the model\n  → ask for at most 256\n',
+      'error: --context: 257 tokens are more than the 256 positions of the model\n  → write --context 256, or less\n',
     );
   });
 
@@ -120,19 +120,19 @@ describe('profile', () => {
   ])('%j exits with %d', async (limits, code) => {
     const run = await profile(ORIGINAL, ...limits);
     expect(run.code).toBe(code);
-    expect(run.stderr).toBe('');
+    expect(run.stderr).toMatch(code === 1 ? /^error: .* exceeds? --max-/ : /^$/);
     expect(run.stdout).toContain(code === 1 ? 'exceeded' : 'kept');
   });
 
   it.each([
-    [['--max-memory', '24X'], '--max-memory: "24X" is not a size'],
+    [['--max-memory', '24X'], '--max-memory: expected a size, found "24X"'],
     ...['max-memory', 'max-kv-cache', 'max-training-memory'].map((flag): [string[], string] => [
       [`--${flag}`, '30'],
-      `--${flag}: expected a size with its unit, found "30"\n  → write 30GB or 30GiB, or 30B for bytes`,
+      `--${flag}: expected a size with its unit, found "30"\n  → write --${flag} 30GB or 30GiB, or 30B for bytes`,
     ]),
-    [['--max-params', 'lots'], '--max-params: "lots" is no count'],
-    [['--context', '0'], '--context: "0" is no positive whole number'],
-    [['--published', '7Q'], '--published: "7Q" is no count'],
+    [['--max-params', 'lots'], '--max-params: expected a count, found "lots"'],
+    [['--context', '0'], '--context: expected a positive whole number, found "0"'],
+    [['--published', '7Q'], '--published: expected a count, found "7Q"'],
   ])('%j is the user’s mistake', async (args, message) => {
     const { code, stderr } = await profile(TINY, ...args);
     expect(code).toBe(2);

@@ -142,7 +142,7 @@ describe('a trace', () => {
     ['--cross-check'],
   ])('takes no %s, as nothing runs', async (...words) => {
     const { code, stderr } = await quickTest(TINY, '--trace', ...words);
-    expect(stderr).toMatch(new RegExp(`${words[0]}=.* cannot .* --trace`));
+    expect(stderr).toContain(`--trace and ${words[0]} cannot be used together`);
     expect(code).toBe(2);
   });
 });
@@ -270,7 +270,7 @@ describe('quick-test refuses', () => {
     [
       'an unknown check',
       [TINY, '--only', 'speed'],
-      /Expected --only=speed to be one of: created, /,
+      /--only: expected one of created, .*, found "speed"/,
     ],
     ['too many tokens', [TINY, '--context', '257'], /257 tokens are more than the 256 positions/],
     [
@@ -286,18 +286,22 @@ describe('quick-test refuses', () => {
     [
       'no threads',
       [TINY, '--threads', '0'],
-      /^error: --threads: "0" is no positive whole number\n/,
+      /^error: --threads: expected a positive whole number, found "0"\n/,
     ],
     [
       'more threads than processors',
       [TINY, '--threads', '99999'],
-      /99999 are more than the \d+ pro/,
+      /expected at most \d+, the processors here, found 99999/,
     ],
-    ['a seed that is not exact', [TINY, '--seed', '9007199254740993'], /Expected an integer/],
+    [
+      'a seed that is not exact',
+      [TINY, '--seed', '9007199254740993'],
+      /--seed: expected a whole number, found "9007199254740993"/,
+    ],
     [
       'an empty batch',
       [TINY, '--batch', '0'],
-      /^error: --batch: "0" is no positive whole number\n/,
+      /^error: --batch: expected a positive whole number, found "0"\n/,
     ],
     ['a batch without end', [TINY, '--batch', '1000000000'], /GB on their way through the model/],
   ])('%s', async (_, args, message) => {

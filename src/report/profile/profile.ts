@@ -415,8 +415,8 @@ function quantisedNotes(dtype: Dtype): Block[] {
   const served = QUANTISED[dtype as keyof typeof QUANTISED];
   return [
     note(
-      `All weights and the cache are counted in ${dtype}, without scales. fit --dtype ${served} counts scales, leaves ` +
-        'embedding, head and norms in 16 bits, and keeps the cache in bf16.',
+      `All weights are counted in ${dtype}, without scales. fit --dtype ${served} counts scales, and leaves ` +
+        'embedding, head and norms in 16 bits.',
     ),
   ];
 }
