@@ -2,16 +2,16 @@ import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { countParameters } from '../budget/parameters.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
-import { set } from '../cli/flags.js';
+import { details, set } from '../cli/flags.js';
 import { loadModelFile } from '../model-input/model-file.js';
 import { loadAllFiles } from '../model-input/model-source.js';
 import { validationReport } from '../report/models.js';
 
 export default class Validate extends BaseCommand {
-  static override summary = 'Check configs: every mistake with its place and its remedy.';
+  static override summary = 'Check configs and report every mistake with its fix.';
   static override description =
-    'Finds all mistakes of a file at once: wrong and unknown keys, values that contradict each other, ' +
-    'models that cannot be built. Exits with 0 when all files are valid, with 2 when one is not.';
+    'Finds all mistakes of a file at once: wrong and unknown keys, contradicting values, models that cannot be ' +
+    'built. Exits with 0 when all files are valid, with 2 when one is not.';
   static override examples = [
     '<%= config.bin %> <%= command.id %> configs/hybrid/original.yaml',
     '<%= config.bin %> <%= command.id %> configs/hybrid/*.yaml --strict',
@@ -27,6 +27,7 @@ export default class Validate extends BaseCommand {
   };
   static override flags = {
     set,
+    details,
     strict: Flags.boolean({ description: 'treat warnings as errors' }),
   };
 
@@ -47,10 +48,10 @@ export default class Validate extends BaseCommand {
       warnings,
     }));
     const result = { schema: 'minimind/validate@1', files } as const;
-    if (!error) return this.answer(flags, result, validationReport);
+    const report = () => validationReport(result, { given: argv.length });
+    if (!error) return this.answer(flags, result, report);
     // The result for valid files is part of the answer, except in JSON, which is only the error.
-    if (files.length > 0 && formatOf(flags) !== 'json')
-      await this.answer(flags, result, validationReport);
+    if (files.length > 0 && formatOf(flags) !== 'json') await this.answer(flags, result, report);
     throw error;
   }
 }
