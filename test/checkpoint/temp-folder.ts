@@ -8,7 +8,8 @@ import type { OpenOptions } from '../../src/checkpoint/open-file.js';
 import { ruleOf } from '../../src/checkpoint/rules.js';
 
 const root = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
-afterAll(() => fs.rmSync(root, { recursive: true }));
+// Thousands of files take long to remove on a busy machine.
+afterAll(() => fs.rmSync(root, { recursive: true }), 120_000);
 
 const open: Checkpoint[] = [];
 afterEach(() => {
