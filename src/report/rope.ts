@@ -86,17 +86,19 @@ function verdictOf(analysis: RopeAnalysis): Verdict {
         };
   }
   const all = sumOf(rotaries, ({ rotatedDim }) => rotatedDim / 2);
-  const helping = (rotaries[0]?.methods ?? []).filter(
+  const helps = (rotaries[0]?.methods ?? []).filter(
     ({ id }) =>
       id !== 'own' &&
       rotaries.every(({ methods }) =>
         methods.some((method) => method.id === id && method.counts.extrapolated === 0),
       ),
   );
+  const yarn = helps.filter(({ id }) => id === 'yarn');
+  const helping = yarn.length > 0 ? yarn : helps;
   return {
     text:
       `${positions} positions: ${formatInteger(unseen)} of ${formatInteger(all)} frequencies meet unseen angles` +
-      (helping.length > 0 ? `; none with ${joined(helping.map(nameOf))}` : ''),
+      (helping.length > 0 ? `, none with ${joined(helping.map(nameOf))}` : ''),
     tone: 'bad',
   };
 }

@@ -23,11 +23,9 @@ export function srteReport(comparison: SrteComparison): Report {
   const largest = Math.max(...own.map(({ parameters }) => parameters));
   // Values below a million are shown in full.
   const unit = largest < 1e6 ? '' : countUnit(largest);
+  const most = { '': 1e6, K: 1e6, M: 1e9, B: Number.POSITIVE_INFINITY }[unit];
   const count = (value: number): Cell => ({
-    text: (unit === '' && Math.abs(value) >= 1e6
-      ? formatCount(value)
-      : formatCount(value, unit)
-    ).replace('-', '−'),
+    text: formatCount(value, Math.abs(value) >= most ? undefined : unit).replace('-', '−'),
     value,
   });
   const share = (part: number, whole: number): Cell => ({

@@ -40,8 +40,12 @@ const MAIN: ReadonlySet<string> = new Set([
   ...STRUCTURE_COLUMNS,
 ]);
 
+/** Structure that only --details shows. */
+const MINOR: ReadonlySet<string> = new Set(['kv-heads', 'tied']);
+
 /** Whether a column is part of the answer. */
-const isMain = ({ name, unit }: ShownColumn) => unit === 'value' || MAIN.has(name);
+const isMain = ({ name, unit }: ShownColumn) =>
+  unit === 'value' || (MAIN.has(name) && !MINOR.has(name));
 
 /** What an answer shows. */
 interface Answer {
@@ -198,7 +202,8 @@ function pairText(
   if (!(ratio > 0) || !Number.isFinite(ratio)) {
     return `${name} has ${text} ${nounOf(column)}, ${other} ${base}`;
   }
-  const share = percentText(Math.abs(ratio - 1));
+  const change = changeCell(shown, row, column).text.replace(/[+−]/, '');
+  const share = change.includes('%') ? change : percentText(1 - ratio);
   if (column.unit === 'parameters') {
     const noun = nounOf(column);
     const how =
@@ -495,8 +500,11 @@ function differenceTable(shown: Shown): TableBlock {
 
 // ── Models in columns ────────────────────────────────────────────────────────────────────────────
 
-/** Rows of an answer with models in columns. */
-const MOST_SIDE_ROWS = 14;
+/** Rows of an answer with models in columns; names wrap where there are three models or more. */
+const MOST_SIDE_ROWS = 12;
+const MOST_WRAPPED_ROWS = 10;
+/** Characters of a setting's name in an answer. */
+const LONGEST_NAME = 28;
 /** Settings that are shown beside the figures, at least. */
 const LEAST_SETTINGS = 4;
 
@@ -507,7 +515,10 @@ function inColumns(
   const { result } = shown;
   const { differing } = result;
   const models = result.rows.filter(({ valid }) => valid);
-  const room = Math.max(LEAST_SETTINGS, MOST_SIDE_ROWS - columns.length);
+  const room = Math.max(
+    LEAST_SETTINGS,
+    (models.length > 2 ? MOST_WRAPPED_ROWS : MOST_SIDE_ROWS) - columns.length,
+  );
   const settings = models.length < 2 ? [] : differing.slice(0, room);
   const hidden = models.length < 2 ? 0 : differing.length - settings.length;
   const more =
@@ -532,7 +543,7 @@ function inColumns(
       ...invalidNotes(shown),
     ],
     details:
-      hidden > 0 || result.columns.length > columns.length
+      hidden > 0 || models.length > 2 || result.columns.length > columns.length
         ? [
             heading('All settings and figures'),
             table(differing, result.columns, Number.POSITIVE_INFINITY),
@@ -562,6 +573,9 @@ function sideTable(
 ): TableBlock {
   const isChanged = (row: ComparedRow) =>
     hasChanges && figures.some((column) => changeCell(shown, row, column).text !== '');
+  // Names next to many models would wrap over several lines; the answer then has models in rows.
+  const canWrap = models.length <= 2 || limit > LONGEST_VALUE;
+  const isOfSettings = keys.some((key) => key !== 'model.family');
   const line = (
     title: string,
     cell: (row: ComparedRow) => Cell,
@@ -573,7 +587,7 @@ function sideTable(
   return {
     kind: 'table',
     columns: [
-      left(keys.length > 0 ? 'setting or figure' : 'figure', 'figure', true),
+      left(isOfSettings ? 'setting or figure' : 'figure', 'figure', !hasChanges && canWrap),
       ...models.flatMap((row) => [
         right(shown.labelOf(row), shown.labelOf(row)),
         ...(isChanged(row) ? [right('change', 'change')] : []),
@@ -582,7 +596,7 @@ function sideTable(
     rows: [
       ...keys.map((key) =>
         line(
-          titleOfKey(key),
+          shortened(titleOfKey(key), limit === LONGEST_VALUE ? LONGEST_NAME : limit),
           (row) => {
             const cell = keyCell(row, shown.baseline, key);
             return { ...cell, text: shortened(cell.text, limit) };
