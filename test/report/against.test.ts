@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Proof } from '../../src/conversion/execute/check.js';
+import type { Proof } from '../../src/conversion/execute/check-output.js';
 import type { Against } from '../../src/quicktest/sides.js';
 import { proofBlocks } from '../../src/report/convert/convert.js';
 import { againstReport } from '../../src/report/quick-test/against.js';
