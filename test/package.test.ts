@@ -217,7 +217,10 @@ describe('the installed program', () => {
       prints: 'done: projected.safetensors',
     },
     list: { args: [], prints: 'minimind profile minimind/minimind2-small' },
-    plan: { args: ['--max-params', '26M', '--vocab', '6400'], prints: 'Best minimind model by balance' },
+    plan: {
+      args: ['--max-params', '26M', '--vocab', '6400'],
+      prints: 'Best minimind model by balance',
+    },
     profile: { args: ['original.yaml'], prints: '22.144B' },
     'quick-test': { args: ['small.yaml', '--engine', 'tfjs'], prints: 'ok: 7 checks passed' },
     rope: { args: ['original.yaml', '--context', '32768'], prints: 'NTK-aware' },

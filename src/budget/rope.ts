@@ -115,7 +115,7 @@ export const hasUnseen = ({ rotaries }: RopeAnalysis): boolean =>
   );
 
 /** Whether the config has a scaling of its own, made for a context of this length. */
-export const isScaledFor = ({ rotaries, context, positions }: RopeAnalysis): boolean =>
+const isScaledFor = ({ rotaries, context, positions }: RopeAnalysis): boolean =>
   context <= positions &&
   rotaries.some(({ methods }) => methods.some(({ current, scaling }) => current && scaling));
 

@@ -6,7 +6,7 @@ import { jsonSchemaOf } from '../architecture/family.js';
 import { BaseCommand, formatOf, type OutputFlags } from '../cli/base-command.js';
 import { writeStdout, writeText } from '../cli/output.js';
 import { canAsk, Questions } from '../cli/questions.js';
-import { parseLimit } from '../config/units.js';
+import { parseLimit } from '../config/parse-limit.js';
 import { readPresetFile } from '../model-input/locate.js';
 import { initReport } from '../report/models.js';
 import { toJson } from '../text/escape.js';
@@ -21,6 +21,8 @@ interface Written {
   readonly text: string;
   /** Name of the file without its ending. */
   readonly name: string;
+  /** What the config describes. */
+  readonly title: string;
 }
 
 export default class Init extends BaseCommand {
@@ -57,12 +59,14 @@ export default class Init extends BaseCommand {
     const schemaFile = await writeSchema(path.dirname(file), family, flags);
     const result = { schema: 'minimind/init@1', preset, family, file, schemaFile } as const;
     // -o is the config, not the file of this answer.
-    return this.answer({ ...flags, output: undefined }, result, initReport);
+    return this.answer({ ...flags, output: undefined }, result, (each) =>
+      initReport({ ...each, title: written.title }),
+    );
   }
 
   async #preset(name = DEFAULT_PRESET): Promise<Written> {
     const { preset, family, text } = await readPresetFile(this.config.root, name);
-    return { preset, family, text, name: preset.split('/').at(-1) ?? preset };
+    return { preset, family, text, name: preset.split('/').at(-1) ?? preset, title: preset };
   }
 
   /** The config by the user's answers. */
@@ -113,11 +117,13 @@ async function planned(name: FamilyName, preset: string, size: number | bigint):
     sort: 'balance',
     top: 1,
   });
+  const parameters = shortCount(plan.rows[0]?.parameters.value ?? size);
   return {
     preset: `${name}/${preset}`,
     family: name,
     text: writtenRow(plan, 1),
-    name: `${name}-${shortCount(plan.rows[0]?.parameters.value ?? size)}`,
+    name: `${name}-${parameters}`,
+    title: `${parameters} parameters, vocabulary of ${name}/${preset}`,
   };
 }
 

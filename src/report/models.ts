@@ -124,15 +124,17 @@ export function initReport(written: {
   readonly preset: string;
   readonly file: string;
   readonly schemaFile: string | null;
+  /** What the config describes. */
+  readonly title: string;
 }): Report {
-  const { preset, file, schemaFile } = written;
+  const { preset, file, schemaFile, title } = written;
   return {
-    verdict: { text: `Wrote ${file}: ${preset}`, tone: 'good' },
+    verdict: { text: `Wrote ${file}: ${title}`, tone: 'good' },
     blocks: [
       note(
         schemaFile === null
           ? 'The JSON Schema that it names for editors was kept as it is.'
-          : `${schemaFile}: JSON Schema for editors, named in the first line of the config.`,
+          : `${schemaFile}: the JSON Schema that the config names, for editors.`,
       ),
     ],
     next: `minimind profile ${shellWord(file)}`,
