@@ -87,6 +87,8 @@ export interface RopeAnalysis {
   readonly positions: number;
   /** Scaling factor of the methods; 1 for a context within the training length. */
   readonly factor: number;
+  /** Whether the model as it is meets angles unseen in training, and has no scaling made for this context. */
+  readonly needsScaling: boolean;
   readonly rotaries: readonly RopeRotary[];
   /** Attention layers without rotation. */
   readonly layersWithout: number;
@@ -104,24 +106,29 @@ export function analyseRope(model: LanguageModel, options: RopeOptions): RopeAna
   const { context, contextFrom } = wantedLength(model, trained, options.context);
   const factor = options.factor ?? Math.max(1, context / trained);
   const rotaries = groups.map((group) => rotaryUnder(group, { context, trained, factor }));
-  const { positions } = model;
-  return { context, contextFrom, trained, trainedFrom, positions, factor, rotaries, layersWithout };
+  return {
+    context,
+    contextFrom,
+    trained,
+    trainedFrom,
+    positions: model.positions,
+    factor,
+    needsScaling: needsScaling(rotaries, context, model),
+    rotaries,
+    layersWithout,
+  };
 }
 
-/** Whether the model as it is meets angles unseen in training. */
-export const hasUnseen = ({ rotaries }: RopeAnalysis): boolean =>
-  rotaries.some(({ methods }) =>
-    methods.some(({ current, counts }) => current && counts.extrapolated > 0),
-  );
-
-/** Whether the config has a scaling of its own, made for a context of this length. */
-const isScaledFor = ({ rotaries, context, positions }: RopeAnalysis): boolean =>
-  context <= positions &&
-  rotaries.some(({ methods }) => methods.some(({ current, scaling }) => current && scaling));
-
-/** Whether the config needs other settings for this context. */
-export const isStretchNeeded = (analysis: RopeAnalysis): boolean =>
-  hasUnseen(analysis) && !isScaledFor(analysis);
+/** Whether the model as it is meets angles unseen in training, and has no scaling made for this context. */
+function needsScaling(
+  rotaries: readonly RopeRotary[],
+  context: number,
+  { positions }: LanguageModel,
+): boolean {
+  const own = rotaries.flatMap(({ methods }) => methods.filter(({ current }) => current));
+  const isScaled = context <= positions && own.some(({ scaling }) => scaling !== null);
+  return own.some(({ counts }) => counts.extrapolated > 0) && !isScaled;
+}
 
 // ── Rotations of a model ─────────────────────────────────────────────────────────────────────────
 

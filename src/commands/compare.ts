@@ -5,7 +5,7 @@ import { BaseCommand, type FlagsOf } from '../cli/base-command.js';
 import { details, names, setOf, settingFlags, stateDict } from '../cli/flags.js';
 import { progress } from '../cli/progress.js';
 import { COLUMN_NAMES } from '../comparison/columns.js';
-import { compareModels, warningsOf } from '../comparison/compare.js';
+import { compareModels, mainColumns, warningsOf } from '../comparison/compare.js';
 import { loadCandidates } from '../model-input/model-source.js';
 import { compareReport } from '../report/compare/compare.js';
 import { formatInteger } from '../text/units.js';
@@ -84,7 +84,10 @@ export default class Compare extends BaseCommand {
     await this.warnAbout(flags, warningsOf(comparison));
     const result = { schema: 'minimind/compare@1', ...comparison } as const;
     return this.answer(flags, result, (each) =>
-      compareReport(each, { isChosen: flags.columns !== undefined }),
+      compareReport(
+        each,
+        flags.columns === undefined ? { columns: mainColumns(each) } : { isChosen: true },
+      ),
     );
   }
 }

@@ -1,5 +1,5 @@
 import * as Args from '@oclif/core/args';
-import { analyseRope, isStretchNeeded } from '../budget/rope.js';
+import { analyseRope } from '../budget/rope.js';
 import { BaseCommand } from '../cli/base-command.js';
 import { count, details, modelFlags, times } from '../cli/flags.js';
 import { openModelSource } from '../model-input/model-source.js';
@@ -47,7 +47,7 @@ export default class Rope extends BaseCommand {
     await this.warnAbout(flags, warnings);
     const analysis = analyseRope(model, { ...flags, name: file });
     const config = checkpoint?.config.file ?? file;
-    const settings = isStretchNeeded(analysis)
+    const settings = analysis.needsScaling
       ? await yarnSettings({ ...analysis, file: config, family, model }, (set) =>
           source.model([...(flags.set ?? []), ...set]),
         )

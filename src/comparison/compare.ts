@@ -212,6 +212,19 @@ function defaultColumns(
   );
 }
 
+const MAIN: ReadonlySet<string> = new Set([
+  ...DEFAULT_COLUMNS,
+  ...TEXT_COLUMNS,
+  ...STRUCTURE_COLUMNS,
+]);
+
+/** Structure that a short answer leaves out. */
+const MINOR: ReadonlySet<string> = new Set(['kv-heads', 'tied']);
+
+/** The columns of a short answer. */
+export const mainColumns = ({ columns }: Comparison): readonly ShownColumn[] =>
+  columns.filter(({ name }) => MAIN.has(name) && !MINOR.has(name));
+
 /** Whether a key does not affect a model's figures. */
 const saysNothing = (key: string) => BOOKKEEPING_KEYS.has(key.replace(/^model\./, ''));
 

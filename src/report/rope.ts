@@ -10,7 +10,6 @@ import type {
   RopeRotary,
   TrainedFrom,
 } from '../budget/rope.js';
-import { hasUnseen, isStretchNeeded } from '../budget/rope.js';
 import { formatInteger } from '../text/units.js';
 import { counted, joined, sumOf } from '../text/words.js';
 import { CURRENT_MARK, heading, integerCell, left, note, right } from './kit/cells.js';
@@ -54,7 +53,7 @@ export function ropeReport(analysis: Analysed): Report {
 
 /** Lines for the config, ready to paste. */
 function settingsBlocks(analysis: RopeAnalysis, settings: Analysed['settings']): Block[] {
-  if (!isStretchNeeded(analysis)) return [];
+  if (!analysis.needsScaling) return [];
   if (!settings) return [note('The config of this family has no settings for YaRN.')];
   return [
     heading(settings.format === 'json' ? 'YaRN in config.json' : 'YaRN in the config (YAML)'),
@@ -65,19 +64,19 @@ function settingsBlocks(analysis: RopeAnalysis, settings: Analysed['settings']):
 // ── Overview ─────────────────────────────────────────────────────────────────────────────────────
 
 function verdictOf(analysis: RopeAnalysis): Verdict {
-  const { context, trained, rotaries } = analysis;
+  const { context, trained, rotaries, needsScaling } = analysis;
   const positions = formatInteger(context);
   const own = rotaries.map(({ methods }) => methods.find(({ current }) => current));
   const names = [...new Set(own.flatMap((method) => (method ? [nameOf(method)] : [])))];
   const unseen = sumOf(own, (method) => method?.counts.extrapolated ?? 0);
-  if (hasUnseen(analysis) && !isStretchNeeded(analysis)) {
+  if (unseen > 0 && !needsScaling) {
     return {
       text:
         `${positions} positions are within those of the config, with its own scaling (${joined(names.map((name) => name.replace('own: ', '')))}); ` +
         `${counted(unseen, 'frequency').replace(/ys$/, 'ies')} beyond the original ${formatInteger(trained)}`,
     };
   }
-  if (!isStretchNeeded(analysis)) {
+  if (!needsScaling) {
     return context <= trained
       ? { text: `${positions} positions are within the trained ${formatInteger(trained)}` }
       : {

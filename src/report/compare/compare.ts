@@ -1,6 +1,5 @@
 /** Report of `minimind compare`: the main difference, and the models in columns, or in rows when there are many. */
 import type { ColumnValue, Disagreement } from '../../comparison/columns.js';
-import { DEFAULT_COLUMNS, STRUCTURE_COLUMNS, TEXT_COLUMNS } from '../../comparison/columns.js';
 import type { ComparedRow, Comparison, ShownColumn } from '../../comparison/compare.js';
 import {
   formatBytes,
@@ -17,13 +16,18 @@ import type { Block, Cell, Column, Report, TableBlock, Tone, Verdict } from '../
 
 type Value = ColumnValue | undefined;
 
-/** @param isChosen Whether the user chose the columns, which are then all shown. */
+/**
+ * @param columns Columns of the answer; --details has all.
+ * @param isChosen Whether the user chose the columns, which are then all shown.
+ */
 export function compareReport(
   result: Comparison,
-  { isChosen = false }: { readonly isChosen?: boolean } = {},
+  {
+    columns = result.columns,
+    isChosen = false,
+  }: { readonly columns?: readonly ShownColumn[]; readonly isChosen?: boolean } = {},
 ): Report {
   const shown = new Shown(result);
-  const columns = isChosen ? result.columns : result.columns.filter(isMain);
   const answer = { shown, columns, isChosen };
   const { blocks, details } = result.layout === 'rows' ? inRows(answer) : inColumns(answer);
   return {
@@ -33,19 +37,6 @@ export function compareReport(
     data: flatTable(shown),
   };
 }
-
-const MAIN: ReadonlySet<string> = new Set([
-  ...DEFAULT_COLUMNS,
-  ...TEXT_COLUMNS,
-  ...STRUCTURE_COLUMNS,
-]);
-
-/** Structure that only --details shows. */
-const MINOR: ReadonlySet<string> = new Set(['kv-heads', 'tied']);
-
-/** Whether a column is part of the answer. */
-const isMain = ({ name, unit }: ShownColumn) =>
-  unit === 'value' || (MAIN.has(name) && !MINOR.has(name));
 
 /** What an answer shows. */
 interface Answer {
