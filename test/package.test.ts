@@ -198,7 +198,7 @@ describe('the installed program', () => {
     doctor: { args: [], prints: 'TensorFlow.js' },
     export: {
       args: ['small.yaml', '--checkpoint', 'small.safetensors', '-o', 'small.onnx'],
-      prints: 'done: small.onnx',
+      prints: 'Wrote small.onnx: ',
     },
     fit: { args: ['original.yaml', '--gpu', 'h100-80gb'], prints: 'Training: does not fit' },
     init: { args: ['tiny', '-o', 'mine.yaml'], prints: 'mine.yaml' },
@@ -216,13 +216,16 @@ describe('the installed program', () => {
       args: ['kv.safetensors', 'kv-input.safetensors', '-o', 'projected.safetensors'],
       prints: 'done: projected.safetensors',
     },
-    list: { args: [], prints: '22,143,967,232' },
-    plan: { args: ['--max-params', '26M', '--vocab', '6400'], prints: 'Best first by balance' },
+    list: { args: [], prints: 'minimind profile minimind/minimind2-small' },
+    plan: {
+      args: ['--max-params', '26M', '--vocab', '6400'],
+      prints: 'Best minimind model by balance',
+    },
     profile: { args: ['original.yaml'], prints: '22.144B' },
     'quick-test': { args: ['small.yaml', '--engine', 'tfjs'], prints: 'ok: 7 checks passed' },
     rope: { args: ['original.yaml', '--context', '32768'], prints: 'NTK-aware' },
     schema: { args: ['hybrid'], prints: '"srte_encoding"' },
-    validate: { args: ['original.yaml'], prints: '22,143,967,232' },
+    validate: { args: ['original.yaml'], prints: 'valid: 1 file' },
     verify: { args: ['small.yaml', 'small.safetensors'], prints: 'ok: ' },
   };
 

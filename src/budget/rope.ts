@@ -17,8 +17,8 @@ import { UserError } from '../errors.js';
 export interface RopeOptions {
   /** Model name in error messages. */
   readonly name: string;
-  /** Positions to reach. */
-  readonly context: number;
+  /** Positions to reach; default: those of the config if the training had fewer, else four times the training. */
+  readonly context?: number | undefined;
   /** Training positions, if the config lacks them or has them wrong. */
   readonly trained?: number | undefined;
   /** Scaling factor of the methods; default context / trained. */
@@ -27,6 +27,9 @@ export interface RopeOptions {
 
 /** Source of the training length. */
 export type TrainedFrom = 'flag' | 'scaling' | 'positions';
+
+/** Source of the positions to reach. */
+export type ContextFrom = 'flag' | 'config' | 'default';
 
 /** `own` is the model's scaling, if no other method gives its frequencies. */
 export type RopeMethodId = 'plain' | 'linear' | 'ntk' | 'yarn' | 'llama3' | 'own';
@@ -77,10 +80,15 @@ export interface RopeRotary {
 
 export interface RopeAnalysis {
   readonly context: number;
+  readonly contextFrom: ContextFrom;
   readonly trained: number;
   readonly trainedFrom: TrainedFrom;
+  /** Longest input of the config. */
+  readonly positions: number;
   /** Scaling factor of the methods; 1 for a context within the training length. */
   readonly factor: number;
+  /** Whether the model as it is meets angles unseen in training, and has no scaling made for this context. */
+  readonly needsScaling: boolean;
   readonly rotaries: readonly RopeRotary[];
   /** Attention layers without rotation. */
   readonly layersWithout: number;
@@ -91,13 +99,35 @@ export interface RopeAnalysis {
  * @throws UserError for a model without rotary positions, or numbers that float32 frequencies cannot hold.
  */
 export function analyseRope(model: LanguageModel, options: RopeOptions): RopeAnalysis {
-  const { context, name } = options;
+  const { name } = options;
   const { groups, layersWithout } = rotationsOf(model);
   if (groups.length === 0) throw noRotary(model, name);
   const { trained, trainedFrom } = trainedLength(model, groups, options.trained);
+  const { context, contextFrom } = wantedLength(model, trained, options.context);
   const factor = options.factor ?? Math.max(1, context / trained);
   const rotaries = groups.map((group) => rotaryUnder(group, { context, trained, factor }));
-  return { context, trained, trainedFrom, factor, rotaries, layersWithout };
+  return {
+    context,
+    contextFrom,
+    trained,
+    trainedFrom,
+    positions: model.positions,
+    factor,
+    needsScaling: needsScaling(rotaries, context, model),
+    rotaries,
+    layersWithout,
+  };
+}
+
+/** Whether the model as it is meets angles unseen in training, and has no scaling made for this context. */
+function needsScaling(
+  rotaries: readonly RopeRotary[],
+  context: number,
+  { positions }: LanguageModel,
+): boolean {
+  const own = rotaries.flatMap(({ methods }) => methods.filter(({ current }) => current));
+  const isScaled = context <= positions && own.some(({ scaling }) => scaling !== null);
+  return own.some(({ counts }) => counts.extrapolated > 0) && !isScaled;
 }
 
 // ── Rotations of a model ─────────────────────────────────────────────────────────────────────────
@@ -161,6 +191,20 @@ function trainedLength(
     }
   }
   return { trained: model.positions, trainedFrom: 'positions' };
+}
+
+/** Multiple of the training length that is usually asked for. */
+const USUAL_STRETCH = 4;
+
+function wantedLength(
+  { positions }: LanguageModel,
+  trained: number,
+  given: number | undefined,
+): Pick<RopeAnalysis, 'context' | 'contextFrom'> {
+  if (given !== undefined) return { context: given, contextFrom: 'flag' };
+  return positions > trained
+    ? { context: positions, contextFrom: 'config' }
+    : { context: USUAL_STRETCH * trained, contextFrom: 'default' };
 }
 
 function noRotary(model: LanguageModel, name: string): UserError {

@@ -127,7 +127,7 @@ function countCandidate(notes: string[]) {
       return [{ ...candidate, budget }];
     } catch (error) {
       if (!(error instanceof LimitError)) throw error;
-      notes.push(`The row "${candidate.label}" is left out: it ${error.message}.`);
+      notes.push(`Skipped "${candidate.label}": it ${error.message}.`);
       return [];
     }
   };
@@ -143,7 +143,7 @@ function tooShort(rows: readonly SrteRow[], trainedContext: number | undefined):
     )
     .map(
       ({ label, settings }) =>
-        `The row "${label}" has ${thousands(settings.max_position_embeddings)} positions, fewer than ` +
+        `"${label}" has ${thousands(settings.max_position_embeddings)} positions, fewer than ` +
         `the ${thousands(trainedContext)} tokens of training.max_seq_length.`,
     );
 }
@@ -157,7 +157,7 @@ function strategyCandidates(
   const isLowRank = (rank: number, what: string) => {
     if (rank < hidden) return true;
     notes.push(
-      `${what} is left out: ${rank} is not below hidden_size ${hidden}, so the full table would be built.`,
+      `Skipped ${what}: rank ${rank} is not below hidden_size ${hidden}, so it is the full table.`,
     );
     return false;
   };
@@ -171,7 +171,7 @@ function strategyCandidates(
     strategy('not-shared', 'not shared', NOT_SHARED),
     strategy('shared', 'shared', SHARED),
     ...distinct(ranks)
-      .filter((rank) => isLowRank(rank, `Rank ${rank}`))
+      .filter((rank) => isLowRank(rank, `"shared, rank ${rank}"`))
       .map((rank) =>
         strategy(`shared-rank-${rank}`, `shared, rank ${rank}`, {
           ...SHARED,
@@ -179,7 +179,7 @@ function strategyCandidates(
         }),
       ),
     strategy('shared-sincos', 'shared, sincos', { ...SHARED, srte_encoding: 'sincos' }),
-    ...(isLowRank(RECOMMENDED.srte_factorized_rank, 'The recommended setting')
+    ...(isLowRank(RECOMMENDED.srte_factorized_rank, '"recommended"')
       ? [
           strategy('recommended', 'recommended', {
             ...RECOMMENDED,

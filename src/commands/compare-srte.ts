@@ -8,11 +8,11 @@ import { documentOf, loadModelFile } from '../model-input/model-file.js';
 import { srteReport } from '../report/compare/compare-srte.js';
 
 export default class CompareSrte extends BaseCommand {
-  static override summary = 'Compare the ways of building the SRTE of a hybrid model.';
+  static override summary = 'Compare the SRTE strategies of a hybrid model.';
   static override description =
-    'One row per strategy: every layer its own table, one shared table, low rank, sines and cosines, ' +
-    'and the recommended setting. Each is described and counted exactly. The setting of the file is ' +
-    'marked; all savings are against the unshared model.';
+    'One row per strategy, counted exactly: one table per layer, one shared table, low rank, sines and cosines, ' +
+    'and the recommended setting. The setting of the file is marked. Savings are against the model that is not ' +
+    'shared.';
   static override examples = [
     '<%= config.bin %> <%= command.id %> configs/hybrid/original.yaml',
     '<%= config.bin %> <%= command.id %> configs/hybrid/original.yaml --ranks 256,128,64,32 --presets',
@@ -30,11 +30,11 @@ export default class CompareSrte extends BaseCommand {
     set,
     dtype: dtype({ default: 'bf16', description: 'element type for the bytes' }),
     ranks: counts({ default: [...PUBLISHED_RANKS], description: 'ranks to compare' }),
-    'max-positions': tokenCounts({ description: 'add rows: the file with so many positions' }),
-    'vocab-sizes': counts({ description: 'add rows: the file with such a vocabulary' }),
-    tie: Flags.boolean({ description: 'add a row: the file with its head tied' }),
+    'max-positions': tokenCounts({ description: 'add a row per number of positions' }),
+    'vocab-sizes': counts({ description: 'add a row per vocabulary size' }),
+    tie: Flags.boolean({ description: 'add a row with a tied head' }),
     presets: Flags.boolean({
-      description: 'add rows: the three proposals of the published report',
+      description: 'add a row per preset of the published report',
     }),
   };
 

@@ -1,26 +1,27 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { OPTIMIZER_NAMES } from '../budget/training.js';
-import { BaseCommand, type FlagsOf, formatOf } from '../cli/base-command.js';
-import { names, setOf, settingFlags, stateDict } from '../cli/flags.js';
+import { BaseCommand, type FlagsOf } from '../cli/base-command.js';
+import { details, names, setOf, settingFlags, stateDict } from '../cli/flags.js';
 import { progress } from '../cli/progress.js';
 import { COLUMN_NAMES } from '../comparison/columns.js';
-import { compareModels, warningsOf } from '../comparison/compare.js';
+import { compareModels, mainColumns, warningsOf } from '../comparison/compare.js';
 import { UserError } from '../errors.js';
 import { loadCandidates } from '../model-input/model-source.js';
 import { compareReport } from '../report/compare/compare.js';
 import { formatInteger } from '../text/units.js';
 
 export default class Compare extends BaseCommand {
-  static override summary = 'Set models side by side, and mark in what they differ.';
+  static override summary = 'Compare models side by side.';
   static override description =
-    'Takes any number of configs and checkpoints, all counted at the same length and precision. A list of ' +
-    'values in --set makes a model of each, and several lists one of every combination (in step with --zip); one that is ' +
-    `not valid is told, and the others are compared. Columns are ${COLUMN_NAMES.join(', ')}, and any key of ` +
+    'Takes any number of configs and checkpoints, and compares them at one length and precision. A list of ' +
+    'values in --set makes one model per value; several lists make all combinations, or pairs with --zip. A ' +
+    'model that is not valid is reported, and the others are compared. The answer shows the settings that differ ' +
+    `and the main figures; --details shows all. Columns: ${COLUMN_NAMES.join(', ')}, and any key of ` +
     'the configs, such as model.num_layers.';
   static override examples = [
     '<%= config.bin %> <%= command.id %> configs/hybrid/original.yaml configs/hybrid/recommended.yaml',
-    '<%= config.bin %> <%= command.id %> configs/hybrid/*.yaml --sort parameters',
+    '<%= config.bin %> <%= command.id %> configs/hybrid/*.yaml --sort parameters --baseline tiny',
     '<%= config.bin %> <%= command.id %> configs/hybrid/original.yaml --set model.vocab_size=1000,6400,100000',
     '<%= config.bin %> <%= command.id %> configs/hybrid/tiny.yaml --set model.num_layers=2,4 --set model.hidden_size=64,128 --columns parameters,kv-cache,width-per-layer --sort=-parameters',
   ];
@@ -34,38 +35,43 @@ export default class Compare extends BaseCommand {
     }),
   };
   static override flags = {
-    set: setOf('override a value; several with commas between them make several models'),
+    set: setOf('override a value; a list such as 2,4,8 makes one model per value'),
     zip: Flags.boolean({
-      description: 'take the lists of --set in step, and not every combination',
+      description: 'pair the lists of --set, instead of all combinations',
     }),
-    columns: names({ description: 'what to show [default: the costs]' }),
+    columns: names({ description: 'columns to show [default: the main costs]' }),
     sort: Flags.string({
       helpValue: 'COLUMN',
-      description: 'order of the models; =-COLUMN for the largest first',
+      description: 'sort by a column; =-COLUMN for the largest first',
     }),
+    baseline: Flags.string({
+      helpValue: 'NAME|N',
+      description: 'model that changes are against: its name, or its number [default: the first]',
+    }),
+    details,
     tokenizer: Flags.string({
       multiple: true,
       multipleNonGreedy: true,
       helpValue: 'FILE',
       dependsOn: ['text'],
       description:
-        'a tokenizer.json to cut --text with (repeatable): each model has the largest that fits it',
+        'a tokenizer.json for --text (repeatable); each model uses the largest that fits its vocabulary',
     }),
     text: Flags.string({
       helpValue: 'FILE',
       dependsOn: ['tokenizer'],
-      description: 'a text, to tell what a character of it costs',
+      description: 'a text, to show the cost per character',
     }),
     config: Flags.string({
       helpValue: 'FILE',
-      description: 'the config of the checkpoints [default: the one in them, or in their folder]',
+      description: 'config of the checkpoints [default: the one in them, or in their folder]',
     }),
     'state-dict': stateDict,
     ...settingFlags,
     optimizer: Flags.option({
       options: OPTIMIZER_NAMES,
       default: 'adamw',
-      description: 'optimizer of the training',
+      description: 'optimizer',
     } as const)(),
   };
 
@@ -90,7 +96,10 @@ export default class Compare extends BaseCommand {
     await this.warnAbout(flags, warningsOf(comparison));
     const result = { schema: 'minimind/compare@1', ...comparison } as const;
     return this.answer(flags, result, (each) =>
-      compareReport(each, { flat: formatOf(flags) === 'csv' }),
+      compareReport(
+        each,
+        flags.columns === undefined ? { columns: mainColumns(each) } : { isChosen: true },
+      ),
     );
   }
 }

@@ -2,7 +2,7 @@ import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { BaseCommand, type FlagsOf } from '../cli/base-command.js';
-import { seed, set, stateDict } from '../cli/flags.js';
+import { details, seed, set, stateDict } from '../cli/flags.js';
 import { progressDisplay } from '../cli/progress.js';
 import { UserError } from '../errors.js';
 import { refuseUnwritable } from '../files/write-whole.js';
@@ -17,13 +17,13 @@ import { checkedAgainst } from '../model-input/verify-checkpoint.js';
 import { exportReport } from '../report/models.js';
 
 export default class Export extends BaseCommand {
-  static override summary = 'Write a model as an ONNX graph with its weights.';
+  static override summary = 'Export a model as an ONNX graph with its weights.';
   static override description =
-    'The graph takes token ids, input_ids (int64 [batch, sequence]), and gives logits (float32 [batch, sequence, ' +
-    'vocabulary]), for any batch and any length; it keeps no cache. It opens in Netron and runs in ONNX Runtime ' +
-    'of any language: some of its operators are ONNX Runtime’s own (com.microsoft, version 1, beside ' +
-    'operator set 20), which other runtimes may lack. Weights are float32, under the names that the checkpoint ' +
-    'gives them; beyond 1 GB they stand beside the graph in FILE.data, and the two must stay together.';
+    'The graph maps token ids, input_ids (int64 [batch, sequence]), to logits (float32 [batch, sequence, ' +
+    'vocabulary]), for any batch and length, without a cache. It opens in Netron and runs in ONNX Runtime of any ' +
+    'language. Some operators are of ONNX Runtime itself (com.microsoft version 1, with operator set 20); other ' +
+    'runtimes may lack them. Weights are float32 under the names of the checkpoint. Beyond 1 GB they are in ' +
+    'FILE.data next to the graph; keep both files together.';
   static override examples = [
     '<%= config.bin %> <%= command.id %> fixtures/hf/llama -o llama.onnx',
     '<%= config.bin %> <%= command.id %> fixtures/hybrid/shared-lowrank-tied/config.yaml --checkpoint fixtures/hybrid/shared-lowrank-tied/model.safetensors -o model.onnx',
@@ -45,13 +45,14 @@ export default class Export extends BaseCommand {
     }),
     'state-dict': stateDict,
     random: Flags.boolean({
-      description: 'instead of those of a checkpoint: random weights, by --seed',
+      description: 'use random weights, from --seed, instead of a checkpoint',
       exclusive: ['checkpoint', 'state-dict'],
     }),
     seed,
     'external-data': Flags.boolean({
-      description: 'write the weights to FILE.data, however few they are',
+      description: 'always write the weights to FILE.data',
     }),
+    details,
     output: Flags.string({
       char: 'o',
       required: true,
@@ -139,16 +140,16 @@ export default class Export extends BaseCommand {
 type ExportFlags = FlagsOf<typeof Export>;
 
 const isNoFile = () =>
-  new UserError('usage', 'a graph goes to a file, not to standard output', {
-    suggestion: 'name one, as in -o model.onnx',
+  new UserError('usage', '--output must be a file; a graph cannot go to standard output', {
+    suggestion: 'write -o model.onnx',
   });
 
 const hasWeights = (config: string) =>
-  new UserError('usage', `${config} is a checkpoint, and --random is for weights of none`, {
-    suggestion: 'leave --random out, or name a config in its place',
+  new UserError('usage', `${config} is a checkpoint; --random requires a config`, {
+    suggestion: 'remove --random, or pass a config',
   });
 
 const hasNoWeights = (file: string) =>
-  new UserError('usage', `${file} is a config, which has no weights`, {
-    suggestion: 'name their checkpoint with --checkpoint PATH, or say --random for random ones',
+  new UserError('usage', `${file} is a config without weights`, {
+    suggestion: 'add --checkpoint PATH, or --random for random weights',
   });

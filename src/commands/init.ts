@@ -1,14 +1,36 @@
+import fs from 'node:fs/promises';
+import path from 'node:path';
 import * as Args from '@oclif/core/args';
-import { BaseCommand, formatOf } from '../cli/base-command.js';
+import { type FamilyName, loadFamily } from '../architecture/families.js';
+import { jsonSchemaOf } from '../architecture/family.js';
+import { BaseCommand, formatOf, type OutputFlags } from '../cli/base-command.js';
 import { writeStdout, writeText } from '../cli/output.js';
+import { canAsk, Questions } from '../cli/questions.js';
+import { parseLimit } from '../config/parse-limit.js';
 import { readPresetFile } from '../model-input/presets.js';
 import { initReport } from '../report/models.js';
 import { toJson } from '../text/escape.js';
+import { shortCount } from '../text/units.js';
+
+const DEFAULT_PRESET = 'recommended';
+
+/** A config to write. */
+interface Written {
+  readonly preset: string;
+  readonly family: string;
+  readonly text: string;
+  /** Name of the file without its ending. */
+  readonly name: string;
+  /** What the config describes. */
+  readonly title: string;
+}
 
 export default class Init extends BaseCommand {
   static override summary = 'Write a commented config to start from.';
   static override description =
-    'Writes PRESET.yaml, or the file that -o names (- is standard output). minimind list shows the presets.';
+    'Writes PRESET.yaml, or the file of -o (- for standard output), and the JSON Schema that the config names for ' +
+    'editors. minimind list shows the presets. Without PRESET on a terminal, asks for the family, the preset and ' +
+    'the number of parameters.';
   static override examples = [
     '<%= config.bin %> <%= command.id %>',
     '<%= config.bin %> <%= command.id %> tiny -o my-model.yaml',
@@ -17,22 +39,105 @@ export default class Init extends BaseCommand {
 
   static override args = {
     preset: Args.string({
-      default: 'recommended',
-      description: 'a preset, as minimind list shows',
+      ignoreStdin: true,
+      description: `a preset, as minimind list shows [default: ${DEFAULT_PRESET}]`,
     }),
   };
 
   async run() {
     const { args, flags } = await this.parse(Init);
-    const { preset, family, text } = readPresetFile(args.preset);
-    const file = flags.output ?? `${preset.split('/').at(-1)}.yaml`;
-    const result = { schema: 'minimind/init@1', preset, family, file } as const;
+    const isAsking = args.preset === undefined && flags.output !== '-' && canAsk();
+    const written = isAsking ? await this.#asked() : await this.#preset(args.preset);
+    const { preset, family, text } = written;
+    const file = flags.output ?? `${written.name}.yaml`;
     if (file === '-') {
+      const result = { schema: 'minimind/init@1', preset, family, file, schemaFile: null } as const;
       await writeStdout(formatOf(flags) === 'json' ? toJson({ ...result, text }) : text);
       return result;
     }
     await writeText(file, text, flags.force);
+    const schemaFile = await writeSchema(path.dirname(file), family, flags);
+    const result = { schema: 'minimind/init@1', preset, family, file, schemaFile } as const;
     // -o is the config, not the file of this answer.
-    return this.answer({ ...flags, output: undefined }, result, initReport);
+    return this.answer({ ...flags, output: undefined }, result, (each) =>
+      initReport({ ...each, title: written.title }),
+    );
   }
+
+  async #preset(name = DEFAULT_PRESET): Promise<Written> {
+    const { preset, family, text } = readPresetFile(name);
+    return { preset, family, text, name: preset.split('/').at(-1) ?? preset, title: preset };
+  }
+
+  /** The config by the user's answers. */
+  async #asked(): Promise<Written> {
+    const { describeFamilies } = await import('../budget/family-counts.js');
+    const families = (await describeFamilies()).filter(({ presets }) => presets.length > 0);
+    const questions = new Questions();
+    try {
+      const family = await questions.choose(
+        'Family',
+        families.map((value) => ({ name: value.name, text: value.title, value })),
+      );
+      const preset = await questions.choose(
+        'Preset',
+        family.presets.map((value) => ({
+          name: value.name,
+          text: `${shortCount(value.parameters)}  ${value.title}`,
+          value,
+        })),
+      );
+      const size = await questions.value(
+        `Parameters [${shortCount(preset.parameters)}, as the preset]`,
+        (text) => parseLimit(text, 'count'),
+        '26M',
+      );
+      const name = `${family.name}/${preset.name}`;
+      return await (size === undefined
+        ? this.#preset(name)
+        : planned(family.name as FamilyName, preset.name, size));
+    } finally {
+      questions.close();
+    }
+  }
+}
+
+/** The best model with at most this number of parameters, and the vocabulary of a preset. */
+async function planned(name: FamilyName, preset: string, size: number | bigint): Promise<Written> {
+  const { planModels, writtenRow } = await import('../plan/plan.js');
+  const family = await loadFamily(name);
+  const model = family.presets[preset]?.document as { readonly model?: Record<string, unknown> };
+  const vocabulary = model.model?.[family.dimensions?.vocabulary ?? ''];
+  const plan = planModels(family, {
+    vocabulary: typeof vocabulary === 'number' ? vocabulary : undefined,
+    inference: { batch: 1, context: 2048, dtype: 'bf16' },
+    maxParameters: size,
+    align: 64,
+    set: [],
+    sort: 'balance',
+    top: 1,
+  });
+  const parameters = shortCount(plan.rows[0]?.parameters.value ?? size);
+  return {
+    preset: `${name}/${preset}`,
+    family: name,
+    text: writtenRow(plan, 1),
+    name: `${name}-${parameters}`,
+    title: `${parameters} parameters, vocabulary of ${name}/${preset}`,
+  };
+}
+
+/** Writes the schema that the config names. A different file of its name is kept, unless --force. */
+async function writeSchema(
+  folder: string,
+  family: string,
+  { force }: OutputFlags,
+): Promise<string | null> {
+  const file = path.join(folder, `${family}.schema.json`);
+  const text = toJson(jsonSchemaOf(await loadFamily(family as FamilyName)));
+  const kept = await fs.readFile(file, 'utf8').catch(() => undefined);
+  if (kept === text) return file;
+  if (kept !== undefined && !force) return null;
+  await writeText(file, text, force);
+  return file;
 }

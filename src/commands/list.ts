@@ -1,17 +1,68 @@
-import { describeFamilies } from '../budget/family-counts.js';
+import * as Args from '@oclif/core/args';
+import { describeFamilies, type FamilySummary } from '../budget/family-counts.js';
 import { BaseCommand } from '../cli/base-command.js';
+import { details } from '../cli/flags.js';
+import { globMatcher } from '../cli/name-filter.js';
+import { nearest } from '../config/nearest.js';
+import { quote } from '../config/quote.js';
+import { UserError } from '../errors.js';
 import { familiesReport } from '../report/models.js';
 
 export default class List extends BaseCommand {
   static override summary = 'List the model families and their presets.';
+  static override description =
+    'A preset is a ready config. Use it by name where a config is expected, or copy it with minimind init.';
   static override examples = [
     '<%= config.bin %> <%= command.id %>',
-    '<%= config.bin %> <%= command.id %> --json',
+    '<%= config.bin %> <%= command.id %> minimind',
+    "<%= config.bin %> <%= command.id %> 'rank-*' --json",
   ];
 
+  static override args = {
+    pattern: Args.string({
+      description: 'a family, or a part of a name; * stands for any characters',
+    }),
+  };
+  static override flags = { details };
+
   async run() {
-    const { flags } = await this.parse(List);
-    const families = await describeFamilies();
-    return this.answer(flags, { schema: 'minimind/list@1', families } as const, familiesReport);
+    const { args, flags } = await this.parse(List);
+    const all = await describeFamilies();
+    const families = args.pattern === undefined ? all : matching(all, args.pattern);
+    return this.answer(flags, { schema: 'minimind/list@1', families } as const, (each) =>
+      familiesReport({ ...each, pattern: args.pattern }),
+    );
+  }
+}
+
+/** Families of this name with all presets, or else those whose presets match. @throws UserError when there is none. */
+function matching(families: readonly FamilySummary[], pattern: string): FamilySummary[] {
+  const exact = families.filter(({ name }) => name === pattern);
+  if (exact.length > 0) return exact;
+  const isMatch = matcherOf(pattern);
+  const found = families.flatMap((family) => {
+    if (isMatch(family.name)) return [family];
+    const presets = family.presets.filter(
+      ({ name }) => isMatch(name) || isMatch(`${family.name}/${name}`),
+    );
+    return presets.length > 0 ? [{ ...family, presets }] : [];
+  });
+  if (found.length > 0) return found;
+  const names = families.flatMap(({ name, presets }) => [
+    name,
+    ...presets.map((each) => each.name),
+  ]);
+  const close = nearest(pattern, names);
+  throw new UserError('usage', `no family or preset matches ${quote(pattern)}`, {
+    suggestion: close ? `did you mean ${close}?` : 'minimind list shows the families',
+  });
+}
+
+function matcherOf(pattern: string): (name: string) => boolean {
+  try {
+    return globMatcher(/[*?[{]/.test(pattern) ? pattern : `*${pattern}*`);
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    throw new UserError('usage', `${quote(pattern)}: ${error.message}`, { cause: error });
   }
 }

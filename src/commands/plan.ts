@@ -1,11 +1,12 @@
 import * as Flags from '@oclif/core/flags';
 import { FAMILY_NAMES, loadFamily } from '../architecture/families.js';
-import { BaseCommand, formatOf } from '../cli/base-command.js';
+import { BaseCommand } from '../cli/base-command.js';
 import {
   bytesLimit,
   count,
   countLimit,
   counts,
+  details,
   dtype,
   range,
   setOf,
@@ -21,20 +22,20 @@ import { CRITERIA, CRITERION_NAMES } from '../plan/criteria.js';
 import { decodeOn, withoutPeak } from '../plan/decode.js';
 import { planModels, writtenRow } from '../plan/plan.js';
 import { planReport } from '../report/plan.js';
-import { formatInteger } from '../text/units.js';
+import { formatInteger, shortCount } from '../text/units.js';
+import { shellWord } from '../text/words.js';
 
 const CRITERIA_TEXT = CRITERION_NAMES.map((name) => `${name}, ${CRITERIA[name].title}`).join('; ');
 
 const { gpus: _, ...oneGpu } = hardwareFlags;
 
 export default class Plan extends BaseCommand {
-  static override summary = 'Find the depth, width and heads that make the most of a budget.';
+  static override summary = 'Find the best model shape for a parameter budget.';
   static override description =
-    'Searches the depths, widths, heads, key-value heads and feed-forward widths of a family, and shows the models ' +
-    'that are not beaten in parameters, memory, decode speed, width per layer and what they are sorted by all at ' +
-    'once, best first. A model that does not fit into the memory of --gpu is shown without tokens/s, and --max-memory ' +
-    'leaves it out. With -o FILE the best of them, or the row that --write names, becomes a config. ' +
-    `To sort by: ${CRITERIA_TEXT}. A size that --set gives is no choice any more.`;
+    'Searches the depths, widths, heads, key-value heads and feed-forward widths of a family. Shows the ' +
+    'Pareto-optimal models in parameters, memory, decode speed, width per layer and the sort criterion, best first. ' +
+    'A model that does not fit into the memory of --gpu has no tokens/s; --max-memory removes it. -o FILE writes the ' +
+    `best model, or the row of --write, as a config. A size given with --set is fixed. Sort by: ${CRITERIA_TEXT}.`;
   static override examples = [
     '<%= config.bin %> <%= command.id %> --max-params 26M --vocab 6400 --gpu h100-80gb',
     '<%= config.bin %> <%= command.id %> --max-params 26M --vocab 6400 --context 4096 --depth 4..40 --sort memory',
@@ -48,34 +49,39 @@ export default class Plan extends BaseCommand {
       default: 'minimind',
       description: 'the model family',
     } as const)(),
-    'max-params': countLimit({ required: true, description: 'most parameters, as in 26M' }),
-    'min-params': countLimit({
-      description: 'least parameters [default: 95% of the most, or of the largest below it]',
+    'max-params': countLimit({
+      required: true,
+      description: 'maximum number of parameters, as in 26M',
     }),
-    'max-memory': bytesLimit({ description: 'most memory of inference' }),
-    vocab: count({ description: 'tokens of the vocabulary [default: as the family has it]' }),
+    'min-params': countLimit({
+      description:
+        'minimum number of parameters [default: 95% of the maximum, or of the largest model below it]',
+    }),
+    'max-memory': bytesLimit({ description: 'maximum memory of inference' }),
+    vocab: count({ description: 'vocabulary size [default: that of the family]' }),
     context: tokens({ default: 2048, description: 'tokens per sequence; 32k is 32,768' }),
-    batch: count({ default: 1, description: 'sequences at a time' }),
+    batch: count({ default: 1, description: 'sequences per batch' }),
     dtype: dtype({ default: 'bf16', description: 'element type of weights and caches' }),
-    depth: range({ description: 'layers to try [default: 2..128]' }),
-    width: range({ description: 'hidden sizes to try [default: 64..65536]' }),
-    'head-dim': counts({ description: 'widths of a head [default: 64 and what is usual]' }),
+    depth: range({ description: 'range of layers [default: 2..128]' }),
+    width: range({ description: 'range of hidden sizes [default: 64..65536]' }),
+    'head-dim': counts({ description: 'head dimensions [default: 64 and other common ones]' }),
     align: Flags.option({
       options: ['64', '128'],
       default: '64',
-      description: 'of what the feed-forward width is a multiple',
+      description: 'multiple that the feed-forward width is rounded to',
     } as const)(),
-    set: setOf('give a value of the config, as in model.num_attention_heads=8'),
+    set: setOf('set a value of the config, as in model.num_attention_heads=8'),
     sort: Flags.option({
       options: CRITERION_NAMES,
       default: 'balance',
-      description: 'what makes a model the best',
+      description: 'criterion of the order',
     } as const)(),
-    top: count({ default: 10, description: 'how many models to show' }),
+    top: count({ default: 10, description: 'number of models to show' }),
+    details,
     ...oneGpu,
     write: count({
       dependsOn: ['output'],
-      description: 'the row that -o writes as a config [default: 1]',
+      description: 'row that -o writes as a config [default: 1]',
     }),
   };
 
@@ -117,10 +123,22 @@ export default class Plan extends BaseCommand {
       await writeText(output, text, flags.force);
       this.note(flags, `wrote ${output}`);
     }
+    const next =
+      output === undefined
+        ? this.#commandToWrite(plan)
+        : `minimind profile ${shellWord(output)} --context ${flags.context}`;
     // -o is the config, not the file of this answer.
     return this.answer({ ...flags, output: undefined }, result, (each) =>
-      planReport(each, { flat: formatOf(flags) === 'csv' }),
+      planReport(each, { next }),
     );
+  }
+
+  /** This command line, with a file for the best model. */
+  #commandToWrite({ family, rows: [best] }: ReturnType<typeof planModels>): string | undefined {
+    if (!best) return undefined;
+    const file = `${family}-${shortCount(best.parameters.value)}.yaml`;
+    const words = this.argv.filter((word) => word !== '--details');
+    return ['minimind plan', ...words.map(shellWord), '-o', file].join(' ');
   }
 }
 

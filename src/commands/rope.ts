@@ -1,17 +1,18 @@
 import * as Args from '@oclif/core/args';
 import { analyseRope } from '../budget/rope.js';
-import { BaseCommand, formatOf } from '../cli/base-command.js';
-import { modelFlags, times, tokens } from '../cli/flags.js';
+import { BaseCommand } from '../cli/base-command.js';
+import { details, modelFlags, times, tokens } from '../cli/flags.js';
 import { openModelSource } from '../model-input/model-source.js';
+import { yarnSettings } from '../model-input/rope-settings.js';
 import { configText } from '../report/inspect/inspect-text.js';
 import { ropeReport } from '../report/rope.js';
 
 export default class Rope extends BaseCommand {
-  static override summary = 'Tell what ways of stretching RoPE do to each frequency of a model.';
+  static override summary = 'Compare RoPE scaling methods for a longer context.';
   static override description =
-    'The wavelength of each frequency against the length of the training, as it is and under linear, NTK-aware, ' +
-    'YaRN and llama3 scaling: which are kept, which interpolated, and which meet angles that the training did not ' +
-    'have. The setting of the model is marked. Where layers differ in their rotation, each is shown once.';
+    'Counts the frequencies that meet angles unseen in training, for the plain rotation and under linear, NTK-aware, ' +
+    'YaRN and llama3 scaling. Shows the settings of YaRN for the config. --details has the wavelength of each ' +
+    'frequency, and a plot. Each distinct rotation of the layers is shown once.';
   static override examples = [
     '<%= config.bin %> <%= command.id %> configs/minimind/minimind2-small.yaml --context 131072',
     '<%= config.bin %> <%= command.id %> configs/minimind/minimind2-small.yaml --context 32768 --trained 2048 --set model.inference_rope_scaling=true',
@@ -27,12 +28,16 @@ export default class Rope extends BaseCommand {
   };
   static override flags = {
     ...modelFlags,
-    context: tokens({ required: true, description: 'positions to reach, as in 32k for 32,768' }),
+    context: tokens({
+      description:
+        'positions to reach, as in 32k for 32,768 [default: those of the config if the training had fewer, else 4 × the training]',
+    }),
     trained: tokens({
       description:
-        'positions of the training [default: where the scaling of the model begins, or its positions]',
+        'positions of the training [default: the original positions of the scaling, or those of the config]',
     }),
-    factor: times({ description: 'by how much to stretch [default: context / trained]' }),
+    details,
+    factor: times({ description: 'scaling factor [default: context / trained]' }),
   };
 
   async run() {
@@ -42,9 +47,19 @@ export default class Rope extends BaseCommand {
     if (checkpoint) this.note(flags, configText(checkpoint.config));
     await this.warnAbout(flags, warnings);
     const analysis = analyseRope(model, { ...flags, name: file });
-    const result = { schema: 'minimind/rope@1', file, family: family.name, ...analysis } as const;
-    return this.answer(flags, result, (each) =>
-      ropeReport(each, { flat: formatOf(flags) === 'csv' }),
-    );
+    const config = checkpoint?.config.file ?? file;
+    const settings = analysis.needsScaling
+      ? await yarnSettings({ ...analysis, file: config, family, model }, (set) =>
+          source.model([...(flags.set ?? []), ...set]),
+        )
+      : null;
+    const result = {
+      schema: 'minimind/rope@1',
+      file,
+      family: family.name,
+      ...analysis,
+      settings,
+    } as const;
+    return this.answer(flags, result, ropeReport);
   }
 }

@@ -8,7 +8,7 @@ import { nearest } from '../config/nearest.js';
 import { formatPath, valueAt } from '../config/path.js';
 import { quote } from '../config/quote.js';
 import { type Problem, problemsOf, UserError } from '../errors.js';
-import { isRecord } from '../text/words.js';
+import { isRecord, modelName } from '../text/words.js';
 import type {
   Column,
   ColumnName,
@@ -48,6 +48,8 @@ export interface CompareWish extends ProfileWish {
   readonly columns?: readonly string[] | undefined;
   /** Sort column; a `-` prefix means largest first. */
   readonly sort?: string | undefined;
+  /** Baseline of the changes: a number in the given order, or a name; default: the first valid model. */
+  readonly baseline?: string | undefined;
   /** Tokenizers; each model uses the largest one that fits its vocabulary. */
   readonly texts?: readonly TextMeasure[] | undefined;
   /** Called after each counted model. */
@@ -89,7 +91,7 @@ export interface Comparison {
   readonly layout: 'columns' | 'rows';
   /** Columns to show, in order. */
   readonly columns: readonly ShownColumn[];
-  /** Index in `rows` of the first valid model, the baseline of differences. */
+  /** Index in `rows` of the baseline of changes: the first valid model, or the chosen one. */
   readonly baseline: number;
   /** Lowest value of each cost in which the models differ. */
   readonly least: Readonly<Partial<Record<ColumnName, ColumnValue>>>;
@@ -121,6 +123,7 @@ export function compareModels(
   const valid = measured.filter((each) => each.valid);
   const [first] = valid;
   if (!first) throw noneIsValid(measured);
+  const baseline = wish.baseline === undefined ? first : namedBaseline(measured, wish.baseline);
   const keys = [...new Set(valid.flatMap(({ document }) => [...document.keys()]))];
   const isMixed = valid.some(({ figures }) => figures?.family !== first.figures?.family);
   const differing = keys
@@ -142,7 +145,7 @@ export function compareModels(
     differing: differing.filter((key) => !swept.includes(key)),
     layout,
     columns: columns.map(shownColumn),
-    baseline: rows.indexOf(first),
+    baseline: rows.indexOf(baseline),
     least: leastOf(valid),
     rows: rows.map(({ document, ...row }) => ({
       ...row,
@@ -151,6 +154,32 @@ export function compareModels(
         : null,
     })),
   };
+}
+
+/** @throws UserError when the baseline is unknown, not unique or not valid. */
+function namedBaseline(rows: readonly Measured[], text: string): Measured {
+  const namesOf = ({ file, chosen }: Measured) => [file, modelName(file), chosen.join(',')];
+  const named = rows.filter((row) => namesOf(row).includes(text));
+  const numbered = named.length === 0 && /^\d+$/.test(text) ? [rows[Number(text) - 1]] : named;
+  const [row] = numbered;
+  const refuse = (message: string, suggestion: string) =>
+    new UserError('usage', `--baseline: ${message}`, { suggestion });
+  const numbers = `write a number from 1 to ${rows.length}`;
+  if (!row) {
+    const names = rows.flatMap(namesOf).filter(Boolean);
+    const close = nearest(text, new Set(names));
+    throw refuse(
+      `${quote(text)} is not one of the ${rows.length} models`,
+      close
+        ? `did you mean ${close}?`
+        : `${numbers}, or a model such as ${modelName(rows[0]?.file ?? '')}`,
+    );
+  }
+  if (numbered.length > 1) {
+    throw refuse(`${quote(text)} is the name of ${numbered.length} models`, numbers);
+  }
+  if (!row.valid) throw refuse(`${quote(text)} is not valid`, 'choose a valid model');
+  return row;
 }
 
 /** Limit of models as columns. */
@@ -182,6 +211,19 @@ function defaultColumns(
     ),
   );
 }
+
+const MAIN: ReadonlySet<string> = new Set([
+  ...DEFAULT_COLUMNS,
+  ...TEXT_COLUMNS,
+  ...STRUCTURE_COLUMNS,
+]);
+
+/** Structure that a short answer leaves out. */
+const MINOR: ReadonlySet<string> = new Set(['kv-heads', 'tied']);
+
+/** The columns of a short answer. */
+export const mainColumns = ({ columns }: Comparison): readonly ShownColumn[] =>
+  columns.filter(({ name }) => MAIN.has(name) && !MINOR.has(name));
 
 /** Whether a key does not affect a model's figures. */
 const saysNothing = (key: string) => BOOKKEEPING_KEYS.has(key.replace(/^model\./, ''));

@@ -2,80 +2,147 @@ import type { FamilySummary } from '../budget/family-counts.js';
 import type { Problem } from '../errors.js';
 import type { OnnxValue } from '../runtime/engine.js';
 import type { WrittenExport } from '../runtime/export-files.js';
-import { formatBytes, formatInteger } from '../text/units.js';
-import { counted } from '../text/words.js';
-import { left, note } from './kit/cells.js';
-import type { Cell, Report } from './kit/report.js';
+import { formatBytes, formatInteger, shortCount } from '../text/units.js';
+import { counted, shellWord, sumOf } from '../text/words.js';
+import { heading, integerCell, left, note, right } from './kit/cells.js';
+import type { Cell, Report, TableBlock } from './kit/report.js';
 
-/** The families, each followed by a table of its presets if there are any. */
-export function familiesReport({ families }: { families: readonly FamilySummary[] }): Report {
+interface Families {
+  readonly families: readonly FamilySummary[];
+  /** What the user asked for; undefined for all. */
+  readonly pattern?: string | undefined;
+}
+
+/** The families with their presets; the presets of those that the user asked for. */
+export function familiesReport({ families, pattern }: Families): Report {
+  const filled = families.filter(hasPresets);
+  const presets = filled.flatMap((family) => family.presets.map((preset) => ({ family, preset })));
+  const readers = families.filter(({ huggingFace }) => huggingFace).map(({ name }) => name);
+  const example = presets.find(({ preset }) => preset.name === EXAMPLE) ?? presets[0];
+  const verdict = [
+    ...(presets.length > 0
+      ? [
+          `${counted(presets.length, 'preset')} in ${filled.length} ${filled.length === 1 ? 'family' : 'families'}`,
+        ]
+      : []),
+    ...(readers.length > 0 ? [`config.json of ${counted(readers.length, 'model type')}`] : []),
+  ].join('; ');
+  const all = presetTable(presets);
   return {
-    blocks: [
-      { kind: 'heading', text: 'Families' },
-      {
-        kind: 'table',
-        columns: [
-          { title: 'model.family', key: 'family' },
-          { title: 'config.json', key: 'hugging_face' },
-          { title: 'what models these are', key: 'title', wrap: true },
-        ],
-        rows: families.map(({ name, title, huggingFace }) => [
-          { text: name, tone: 'strong' as const },
-          { text: huggingFace ? 'read' : '–', value: huggingFace },
-          { text: title },
-        ]),
-      },
-      ...families.filter(hasPresets).flatMap(({ name, title, presets }) => [
-        { kind: 'heading' as const, text: `${name}: ${title}` },
-        {
-          kind: 'table' as const,
-          columns: [
-            { title: 'preset', key: 'preset' },
-            { title: 'parameters', key: 'parameters', align: 'right' as const },
-            { title: 'what it is', key: 'title', wrap: true },
+    verdict: { text: verdict },
+    blocks:
+      pattern === undefined
+        ? [
+            familyTable(filled),
+            note(`config.json of Hugging Face, by its model_type: ${readers.join(', ')}.`),
+            note('Presets of a family: minimind list hybrid. Write a preset: minimind init NAME.'),
+          ]
+        : [
+            ...(presets.length > 0 ? [all] : []),
+            ...families
+              .filter((family) => !hasPresets(family))
+              .map(({ name, title }) => note(`${name}: ${title}. No presets; reads config.json.`)),
           ],
-          rows: presets.map((preset) => [
-            { text: `${name}/${preset.name}`, tone: 'strong' as const },
-            { text: formatInteger(preset.parameters), value: preset.parameters },
-            { text: preset.title },
-          ]),
-        },
-      ]),
-      {
-        kind: 'note',
-        text:
-          'minimind init PRESET writes one of them as a commented file to start from. A config.json of Hugging Face, ' +
-          'or its folder, is taken wherever a config is, by its model_type.',
-      },
-    ],
+    details:
+      pattern === undefined
+        ? [
+            heading('Presets'),
+            all,
+            heading('Families'),
+            {
+              kind: 'table',
+              columns: [
+                left('model.family', 'family'),
+                left('config.json', 'hugging_face'),
+                left('models', 'title', true),
+              ],
+              rows: families.map(({ name, title, huggingFace }) => [
+                { text: name, tone: 'strong' as const },
+                { text: huggingFace ? 'read' : '–', value: huggingFace },
+                { text: title },
+              ]),
+            },
+          ]
+        : [],
+    next: example && `minimind profile ${nameOf(example)}`,
+    data: all,
   };
 }
+
+/** The preset of examples: small, and known by its name. */
+const EXAMPLE = 'minimind2-small';
+
+interface Listed {
+  readonly family: FamilySummary;
+  readonly preset: FamilySummary['presets'][number];
+}
+
+const nameOf = ({ family, preset }: Listed) => `${family.name}/${preset.name}`;
+
+function familyTable(families: readonly FamilySummary[]): TableBlock {
+  return {
+    kind: 'table',
+    columns: [
+      left('family', 'family'),
+      right('presets', 'presets'),
+      left('example', 'example'),
+      right('parameters', 'parameters'),
+      left('models', 'title', true),
+    ],
+    rows: families.map((family) => {
+      const { name, title, presets } = family;
+      const preset = presets.find((each) => each.name === EXAMPLE) ?? presets[0];
+      return [
+        { text: name, tone: 'strong' as const },
+        integerCell(presets.length),
+        { text: preset ? nameOf({ family, preset }) : '' },
+        { text: preset ? shortCount(preset.parameters) : '', value: preset?.parameters },
+        { text: title },
+      ];
+    }),
+  };
+}
+
+const presetTable = (presets: readonly Listed[]): TableBlock => ({
+  kind: 'table',
+  columns: [
+    left('preset', 'preset'),
+    right('parameters', 'parameters'),
+    left('description', 'title', true),
+  ],
+  rows: presets.map(({ family, preset }) => [
+    { text: nameOf({ family, preset }), tone: 'strong' as const },
+    { text: shortCount(preset.parameters), value: preset.parameters },
+    { text: preset.title },
+  ]),
+});
 
 const hasPresets = ({ presets }: FamilySummary) => presets.length > 0;
 
 /** The written file and next steps. */
 export function initReport(written: {
   readonly preset: string;
-  readonly family: string;
   readonly file: string;
+  readonly schemaFile: string | null;
+  /** What the config describes. */
+  readonly title: string;
 }): Report {
-  const { preset, family, file } = written;
+  const { preset, file, schemaFile, title } = written;
   return {
+    verdict: { text: `Wrote ${file}: ${title}`, tone: 'good' },
     blocks: [
-      {
-        kind: 'table',
-        columns: [
-          { title: 'file', key: 'file', wrap: true },
-          { title: 'preset', key: 'preset' },
-        ],
-        rows: [[{ text: file, tone: 'strong' }, { text: preset }]],
-      },
-      { kind: 'note', text: `Check it: minimind validate ${file}` },
-      {
-        kind: 'note',
-        text: `Completion in an editor: minimind schema ${family} -o ${family}.schema.json`,
-      },
+      note(
+        schemaFile === null
+          ? 'The JSON Schema that it names for editors was kept as it is.'
+          : `${schemaFile}: the JSON Schema that the config names, for editors.`,
+      ),
     ],
+    next: `minimind profile ${shellWord(file)}`,
+    data: {
+      kind: 'table',
+      columns: [left('file', 'file'), left('preset', 'preset')],
+      rows: [[{ text: file }, { text: preset }]],
+    },
   };
 }
 
@@ -86,34 +153,58 @@ interface ValidFile {
   readonly warnings: readonly Problem[];
 }
 
-/** One row per file. */
-export function validationReport({ files }: { files: readonly ValidFile[] }): Report {
+/** Rows of an answer: all of them, or the first ten. */
+const MOST_ROWS = 16;
+const FIRST_ROWS = 10;
+
+/** @param given Number of files, with those that are not valid. */
+export function validationReport(
+  { files }: { readonly files: readonly ValidFile[] },
+  { given }: { readonly given: number },
+): Report {
+  const valid = files.length;
+  const warnings = sumOf(files, (file) => file.warnings.length);
+  const isCut = valid > MOST_ROWS;
+  const first = isCut ? filesTable(files.slice(0, FIRST_ROWS)) : filesTable(files);
   return {
+    verdict: {
+      text:
+        (valid === given
+          ? `valid: ${counted(valid, 'file')}`
+          : `${valid} of ${counted(given, 'file')} ${valid === 1 ? 'is' : 'are'} valid`) +
+        (warnings === 0 ? '' : `, ${counted(warnings, 'warning')}`),
+      tone: valid === given ? 'good' : 'bad',
+    },
     blocks: [
-      {
-        kind: 'table',
-        columns: [
-          { title: 'file', key: 'file', wrap: true },
-          { title: 'verdict', key: 'verdict' },
-          { title: 'family', key: 'family' },
-          { title: 'parameters', key: 'parameters', align: 'right' },
-          { title: 'warnings', key: 'warnings', align: 'right' },
-        ],
-        rows: files.map(({ file, family, parameters, warnings }) => [
-          { text: file },
-          { text: 'valid', tone: 'good' },
-          { text: family },
-          { text: formatInteger(parameters), value: parameters },
-          {
-            text: warnings.length === 0 ? '–' : String(warnings.length),
-            value: warnings.length,
-            ...(warnings.length > 0 && { tone: 'warning' }),
-          },
-        ]),
-      },
+      first,
+      ...(isCut ? [note(`… ${formatInteger(valid - FIRST_ROWS)} more: --details`)] : []),
     ],
+    details: isCut ? [heading('All valid files'), filesTable(files)] : [],
+    data: filesTable(files),
   };
 }
+
+const filesTable = (files: readonly ValidFile[]): TableBlock => ({
+  kind: 'table',
+  columns: [
+    left('file', 'file', true),
+    left('result', 'verdict'),
+    left('family', 'family'),
+    right('parameters', 'parameters'),
+    right('warnings', 'warnings'),
+  ],
+  rows: files.map(({ file, family, parameters, warnings }) => [
+    { text: file },
+    { text: 'valid', tone: 'good' },
+    { text: family },
+    { text: formatInteger(parameters), value: parameters },
+    {
+      text: warnings.length === 0 ? '–' : String(warnings.length),
+      value: warnings.length,
+      ...(warnings.length > 0 && { tone: 'warning' as const }),
+    },
+  ]),
+});
 
 // Report of `minimind export`: the files, inputs and outputs, and requirements for running them.
 
@@ -126,22 +217,55 @@ interface ExportResult extends WrittenExport {
 }
 
 export function exportReport(result: ExportResult): Report {
+  const { files, weights, positions, inputs, outputs, operatorSets, operators } = result;
+  const file = files[0]?.path ?? '';
+  const count = sumOf(operators, (each) => each.count);
   return {
+    verdict: {
+      text: `Wrote ${file}: ${formatBytes(sumOf(files, ({ bytes }) => bytes))}, ${weightsText(result)}`,
+      tone: 'good',
+    },
     blocks: [
-      { kind: 'heading', text: `done: ${result.files[0]?.path ?? ''}`, tone: 'good' },
-      note(`${result.config} (${result.family}), ${weightsText(result)}.`),
       {
-        kind: 'table',
-        columns: [left('what', 'what'), left('name', 'name', true), left('is', 'is', true)],
-        rows: rowsOf(result),
+        kind: 'facts',
+        facts: [
+          ...(files.length > 1
+            ? [
+                {
+                  name: 'files',
+                  text: files.map(({ path, bytes }) => `${path} ${formatBytes(bytes)}`).join(', '),
+                },
+              ]
+            : []),
+          ...inputs.map((each) => ({ name: 'input', text: `${each.name} ${valueText(each)}` })),
+          ...outputs.map((each) => ({ name: 'output', text: `${each.name} ${valueText(each)}` })),
+          {
+            name: 'graph',
+            text:
+              `${counted(count, 'node')}; ` +
+              operatorSets.map(({ domain, version }) => `${domain} ${version}`).join(', '),
+          },
+          {
+            name: 'weights',
+            text: `${counted(weights.tensors, 'tensor')}, ${shortCount(weights.elements)} values, float32`,
+          },
+        ],
       },
       note(
-        `Batch and sequence are free; the model was made for at most ${counted(result.positions, 'token')}. The ` +
-          'operators of com.microsoft need ONNX Runtime, in whichever language.',
+        `Batch and sequence length are free, up to ${counted(positions, 'token')}. Operators of com.microsoft ` +
+          'require ONNX Runtime.',
       ),
     ],
+    details: [exportTable(result)],
+    data: exportTable(result),
   };
 }
+
+const exportTable = (result: ExportResult): TableBlock => ({
+  kind: 'table',
+  columns: [left('part', 'what'), left('name', 'name', true), left('value', 'is', true)],
+  rows: rowsOf(result),
+});
 
 const weightsText = ({ checkpoint, seed }: ExportResult): string =>
   checkpoint === null ? `random weights, seed ${seed}` : `weights of ${checkpoint}`;

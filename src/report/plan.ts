@@ -2,22 +2,22 @@
 import type { Exact } from '../budget/figure.js';
 import type { MeasureName } from '../plan/criteria.js';
 import type { Plan, PlanRow } from '../plan/plan.js';
-import { formatBytes, formatCount, formatInteger } from '../text/units.js';
+import { formatBytes, formatCount, formatInteger, shortCount } from '../text/units.js';
 import { counted, joined, sentence } from '../text/words.js';
 import { bar, bytesCell, heading, integerCell, left, note, right } from './kit/cells.js';
-import type { Block, Cell, Column, Report, TableBlock, Tone } from './kit/report.js';
+import type { Block, Cell, Column, Report, TableBlock, Tone, Verdict } from './kit/report.js';
 
-/** @param flat Whether to output one table with all values, for programs. */
-export function planReport(plan: Plan, { flat }: { readonly flat: boolean }): Report {
-  if (flat) return { blocks: [flatTable(plan)] };
+/** @param next Command that writes the best model as a config, or shows it. */
+export function planReport(
+  plan: Plan,
+  { next }: { readonly next?: string | undefined } = {},
+): Report {
   return {
-    blocks: [
-      heading(titleOf(plan)),
-      ...conditionNotes(plan),
-      rowTable(plan),
-      ...spectrumBlocks(plan),
-      ...explanationNotes(plan),
-    ],
+    verdict: verdictOf(plan),
+    blocks: [...conditionNotes(plan), rowTable(plan), note(LEGEND)],
+    details: [...searchNotes(plan), ...spectrumBlocks(plan), ...explanationNotes(plan)],
+    next,
+    data: flatTable(plan),
   };
 }
 
@@ -29,11 +29,6 @@ interface Shown {
   readonly isIn?: (row: PlanRow) => boolean;
 }
 
-function titleOf({ family, limits }: Plan): string {
-  const { minParameters, maxParameters } = limits;
-  return `${family} models of ${formatCount(minParameters)} to ${formatCount(maxParameters)} parameters`;
-}
-
 const AXIS_WORDS = {
   parameters: 'parameters',
   body: 'parameters of the body',
@@ -43,19 +38,39 @@ const AXIS_WORDS = {
   offBalance: 'balance',
 } as const satisfies Record<MeasureName, string>;
 
+function verdictOf({ family, rows, criterion, limits }: Plan): Verdict {
+  const [best] = rows;
+  const limit = shortCount(limits.maxParameters);
+  if (!best) return { text: `No ${family} model has at most ${limit} parameters` };
+  const { sizes, parameters, memory, decode } = best;
+  const rate = decode ? `, ${rateText(decode.expected.value)} tokens/s` : '';
+  return {
+    text:
+      `Best ${family} model by ${criterion.name}: ${sizes.depth} layers of width ${sizes.width}, ` +
+      `${shortCount(parameters.value)} of ${limit} parameters, ${formatBytes(memory.value)}${rate}`,
+  };
+}
+
 function conditionNotes(plan: Plan): Block[] {
-  const { inference, gpu, limits, criterion, compared, pareto, axes } = plan;
+  const { inference, gpu, limits, compared, pareto } = plan;
   const memory = limits.maxMemory === null ? '' : `, in at most ${formatBytes(limits.maxMemory)}`;
   return [
     note(
-      `Inference: ${formatInteger(inference.batch)} × ${formatInteger(inference.context)} tokens, ${inference.dtype}${gpu === null ? '' : `, on ${gpu}`}${memory}.`,
+      `${formatInteger(pareto)} of ${counted(compared, 'candidate')} ${pareto === 1 ? 'is' : 'are'} Pareto-optimal. ` +
+        `Inference: ${formatInteger(inference.batch)} × ${formatInteger(inference.context)} tokens, ${inference.dtype}${gpu === null ? '' : `, on ${gpu}`}${memory}.`,
     ),
+    ...misfitNotes(plan),
+  ];
+}
+
+/** How the models were chosen. */
+function searchNotes({ axes, criterion, limits: { minParameters, maxParameters } }: Plan): Block[] {
+  return [
     note(
-      `${counted(compared, 'model')} compared; ${formatInteger(pareto)} that no other beats in ` +
+      `Models of ${formatCount(minParameters)} to ${formatCount(maxParameters)} parameters. No shown model is beaten in ` +
         `${joined(axes.map(({ measure }) => AXIS_WORDS[measure]))} at once.`,
     ),
-    note(`Best first by ${criterion.name}: ${criterion.title}.`),
-    ...misfitNotes(plan),
+    note(`Sorted by ${criterion.name}: ${criterion.title}.`),
   ];
 }
 
@@ -71,8 +86,8 @@ function misfitNotes({ rows, spectrum, gpu, gpuMemory }: Plan): Block[] {
       tone: 'bad',
       text:
         `${formatInteger(misfits)} of ${counted(shown.size, 'model')} shown do not fit into the ` +
-        `${formatBytes(gpuMemory.value)} of ${gpu ?? 'the GPU'}, and have no tokens/s; ` +
-        `--max-memory ${gpuMemory.value} leaves them out.`,
+        `${formatBytes(gpuMemory.value)} of ${gpu ?? 'the GPU'} (no tokens/s). ` +
+        `--max-memory ${gpuMemory.value} removes them.`,
     },
   ];
 }
@@ -101,9 +116,9 @@ const ROW_COLUMNS: readonly Shown[] = [
   { column: right('#', 'place'), cell: ({ place }) => sizeCell(place) },
   { column: right('layers', 'layers'), cell: ({ sizes }) => sizeCell(sizes.depth) },
   { column: right('width', 'width'), cell: ({ sizes }) => sizeCell(sizes.width) },
-  { column: right('heads', 'heads'), cell: (row) => ({ text: headsText(row) }) },
+  { column: right('heads/KV', 'heads'), cell: (row) => ({ text: headsText(row) }) },
   {
-    column: right('inner', 'feed_forward'),
+    column: right('FFN', 'feed_forward'),
     cell: ({ sizes }) => sizeCell(sizes.feedForward),
     isIn: ({ sizes }) => sizes.feedForward !== null,
   },
@@ -120,14 +135,13 @@ const ROW_COLUMNS: readonly Shown[] = [
     isIn: ({ decode, misfit }) => decode !== null || misfit !== null,
   },
   {
-    column: right('w/layer', 'width_per_layer'),
-    cell: ({ widthPerLayer: { value } }) => ({ text: ratioText(value, 1), value }),
-  },
-  {
-    column: right('off', 'off_balance'),
+    column: right('balance', 'off_balance'),
     cell: ({ offBalance: { value } }) => ({ text: times(value), value }),
   },
 ];
+
+const LEGEND =
+  'heads/KV: query heads / key-value heads. FFN: feed-forward width. balance: ×1 is ideal.';
 
 /** Additional columns for programs. */
 const FLAT_COLUMNS: readonly Shown[] = [
@@ -186,14 +200,14 @@ function spectrumBlocks({ spectrum }: Plan): Block[] {
   });
   const hasRate = mostRate > 0;
   return [
-    heading('From deep and thin to shallow and wide: the best of each width'),
+    heading('From deep and thin to shallow and wide: the best model of each width'),
     {
       kind: 'table',
       columns: [
         right('#', 'place'),
         right('shape', 'shape'),
         right('w/layer', 'width_per_layer'),
-        right('off', 'off_balance'),
+        right('balance', 'off_balance'),
         right('state', 'state_bytes'),
         left('', 'state_bar'),
         ...(hasRate ? [right('tokens/s', 'tokens_per_second'), left('', 'rate_bar')] : []),
@@ -233,8 +247,8 @@ function rateNotes(rows: readonly PlanRow[]): Block[] {
   const { place, decode } = rated;
   return [
     note(
-      `tokens/s: as expected; of ${place === 1 ? 'the first row' : `row ${place}`} ` +
-        `${rateText(decode.lower.value)} at least, and ${rateText(decode.upper.value)} by the roofline.`,
+      `tokens/s: an estimate. Row ${place}: lower bound ${rateText(decode.lower.value)}, ` +
+        `upper bound ${rateText(decode.upper.value)} (roofline).`,
     ),
   ];
 }
@@ -244,18 +258,17 @@ function explanationNotes({ rows, criterion, withoutPeak }: Plan): Block[] {
   if (!best) return [];
   return [
     note(
-      'heads: of queries / of keys and values. inner: feed-forward width. shape: layers × width. memory: weights, buffers and state, as in ' +
-        'minimind profile. w/layer: width per layer.',
+      'shape: layers × width. w/layer: width per layer. memory: weights, buffers and state, as in minimind profile.',
     ),
     note(
-      `off: how many times deeper or shallower than balanced, ${best.offBalance.formula} with balanced = ` +
-        `${best.balancedDepth.formula}; ${best.offBalance.source}.`,
+      `balance: how many times deeper or shallower than the balanced depth, ${best.offBalance.formula} with ` +
+        `balanced = ${best.balancedDepth.formula} (${best.offBalance.source}).`,
     ),
     ...rateNotes(rows),
     ...(withoutPeak === null ? [] : [note(sentence(withoutPeak))]),
     ...(criterion.measure === 'offBalance'
       ? []
-      : [note(`${criterion.name}: ${criterion.title}; ${criterion.source}.`)]),
-    note('-o model.yaml writes the first row as a config, --write 2 the second.'),
+      : [note(`${criterion.name}: ${criterion.title} (${criterion.source}).`)]),
+    note('-o model.yaml writes the first row as a config; --write 2 writes the second.'),
   ];
 }

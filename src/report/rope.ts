@@ -1,6 +1,7 @@
 /** Report of `minimind rope`: a table of methods, a plot and a table of frequencies for each rotation. */
 import type { RotaryScaling } from '../architecture/rotary-scaling.js';
 import type {
+  ContextFrom,
   RopeAnalysis,
   RopeChange,
   RopeFrequency,
@@ -10,53 +11,127 @@ import type {
   TrainedFrom,
 } from '../budget/rope.js';
 import { formatInteger } from '../text/units.js';
-import { counted } from '../text/words.js';
+import { counted, joined, sumOf } from '../text/words.js';
 import { CURRENT_MARK, heading, integerCell, left, note, right } from './kit/cells.js';
-import type { Block, Cell, Column, PlotBlock, Report, TableBlock, Tone } from './kit/report.js';
+import type {
+  Block,
+  Cell,
+  Column,
+  PlotBlock,
+  Report,
+  TableBlock,
+  Tone,
+  Verdict,
+} from './kit/report.js';
 
-type Named = RopeAnalysis & { readonly file: string };
+interface Analysed extends RopeAnalysis {
+  readonly file: string;
+  /** Settings of YaRN for the config; null where none are needed or possible. */
+  readonly settings: { readonly format: 'yaml' | 'json'; readonly text: string } | null;
+}
 
-/** @param flat Whether to output one table with all values, for programs. */
-export function ropeReport(analysis: Named, { flat }: { readonly flat: boolean }): Report {
-  if (flat) return { blocks: [flatTable(analysis)] };
+export function ropeReport(analysis: Analysed): Report {
+  const { rotaries, settings } = analysis;
+  const [first, ...others] = rotaries;
   return {
+    verdict: verdictOf(analysis),
     blocks: [
-      heading(`Rotary positions of ${analysis.file}`),
       ...lengthNotes(analysis),
-      ...analysis.rotaries.flatMap((rotary) => rotaryBlocks(rotary, analysis)),
+      ...(first ? [methodTable(first.methods, true)] : []),
+      ...(others.length > 0
+        ? [note(`${counted(others.length, 'other rotation')}: --details.`)]
+        : []),
+      ...settingsBlocks(analysis, settings),
+    ],
+    details: [
+      ...rotaries.flatMap((rotary) => rotaryBlocks(rotary, analysis, rotary !== first)),
       ...EXPLANATIONS.map(note),
     ],
+    data: flatTable(analysis),
   };
+}
+
+/** Lines for the config, ready to paste. */
+function settingsBlocks(analysis: RopeAnalysis, settings: Analysed['settings']): Block[] {
+  if (!analysis.needsScaling) return [];
+  if (!settings) return [note('The config of this family has no settings for YaRN.')];
+  return [
+    heading(settings.format === 'json' ? 'YaRN in config.json' : 'YaRN in the config (YAML)'),
+    ...settings.text.split('\n').map((text): Block => ({ kind: 'note', text })),
+  ];
 }
 
 // ── Overview ─────────────────────────────────────────────────────────────────────────────────────
 
+function verdictOf(analysis: RopeAnalysis): Verdict {
+  const { context, trained, rotaries, needsScaling } = analysis;
+  const positions = formatInteger(context);
+  const own = rotaries.map(({ methods }) => methods.find(({ current }) => current));
+  const names = [...new Set(own.flatMap((method) => (method ? [nameOf(method)] : [])))];
+  const unseen = sumOf(own, (method) => method?.counts.extrapolated ?? 0);
+  if (unseen > 0 && !needsScaling) {
+    return {
+      text:
+        `${positions} positions are within those of the config, with its own scaling (${joined(names.map((name) => name.replace('own: ', '')))}); ` +
+        `${counted(unseen, 'frequency').replace(/ys$/, 'ies')} beyond the original ${formatInteger(trained)}`,
+    };
+  }
+  if (!needsScaling) {
+    return context <= trained
+      ? { text: `${positions} positions are within the trained ${formatInteger(trained)}` }
+      : {
+          text: `${positions} positions work with the RoPE of the model (${joined(names.map((name) => name.replace('own: ', '')))}): no angle is unseen`,
+          tone: 'good',
+        };
+  }
+  const all = sumOf(rotaries, ({ rotatedDim }) => rotatedDim / 2);
+  const helps = (rotaries[0]?.methods ?? []).filter(
+    ({ id }) =>
+      id !== 'own' &&
+      rotaries.every(({ methods }) =>
+        methods.some((method) => method.id === id && method.counts.extrapolated === 0),
+      ),
+  );
+  const yarn = helps.filter(({ id }) => id === 'yarn');
+  const helping = yarn.length > 0 ? yarn : helps;
+  return {
+    text:
+      `${positions} positions: ${formatInteger(unseen)} of ${formatInteger(all)} frequencies meet unseen angles` +
+      (helping.length > 0 ? `, none with ${joined(helping.map(nameOf))}` : ''),
+    tone: 'bad',
+  };
+}
+
 const TRAINED_FROM = {
   flag: '',
-  scaling: ' (where its scaling begins)',
-  positions: ' (its positions; --trained says otherwise)',
+  scaling: ' (original positions of its scaling)',
+  positions: ' (positions of the config; change with --trained)',
 } as const satisfies Record<TrainedFrom, string>;
 
-function lengthNotes({ context, trained, trainedFrom, factor, layersWithout }: RopeAnalysis) {
-  const isWithin = context <= trained && factor === 1;
+const CONTEXT_FROM = {
+  flag: '',
+  config: ' (positions of the config)',
+  default: ' (default: 4 × the training)',
+} as const satisfies Record<ContextFrom, string>;
+
+function lengthNotes(analysis: RopeAnalysis): Block[] {
+  const { context, contextFrom, trained, trainedFrom, factor, layersWithout } = analysis;
   return [
     note(
-      `Trained with ${formatInteger(trained)} positions${TRAINED_FROM[trainedFrom]}, to reach ` +
-        `${formatInteger(context)}: factor ${decimals(factor)}.`,
+      `Trained: ${formatInteger(trained)}${TRAINED_FROM[trainedFrom]}. ` +
+        `Context: ${formatInteger(context)}${CONTEXT_FROM[contextFrom]}. Factor: ${decimals(factor)}.` +
+        (layersWithout > 0
+          ? ` ${counted(layersWithout, 'attention layer')} without rotary positions.`
+          : ''),
     ),
-    ...(isWithin ? [note('That is within the training: nothing has to be stretched.')] : []),
-    ...(layersWithout > 0
-      ? [note(`${counted(layersWithout, 'further layer')} with attention have no rotation.`)]
-      : []),
   ];
 }
 
 const EXPLANATIONS = [
-  `${CURRENT_MARK} as the model is set. Kept: the frequency is unchanged. Interpolated: fully, divided by the factor or ` +
-    'more; partly, changed by less.',
-  '! beyond, extrapolated: the wave is longer than the training, which saw a part of a turn only, and the context goes ' +
-    'further round than that.',
-  'Amplitude: what cosine and sine are multiplied by. Turns: of the plain wave, within the training.',
+  `${CURRENT_MARK} as in the model. kept: the frequency is unchanged. fully: divided by the factor or more. partly: ` +
+    'changed by less.',
+  '! unseen: the wave is longer than the training, which has only part of a turn, and the context turns further.',
+  'amplitude: factor of cosine and sine. turns: turns of the plain wave within the training.',
 ];
 
 // ── One rotation ─────────────────────────────────────────────────────────────────────────────────
@@ -79,7 +154,8 @@ const SCALINGS = {
   longrope: 'LongRoPE',
 } as const satisfies Record<RotaryScaling['kind'], string>;
 
-function rotaryBlocks(rotary: RopeRotary, analysis: RopeAnalysis): Block[] {
+/** @param hasMethods Whether to show the methods, which the answer has for the first rotation. */
+function rotaryBlocks(rotary: RopeRotary, analysis: RopeAnalysis, hasMethods: boolean): Block[] {
   const { layers, base, headDim, rotatedDim, pairs, window } = rotary;
   const part = rotatedDim === headDim ? '' : `, of which ${rotatedDim} are rotated`;
   return [
@@ -96,11 +172,10 @@ function rotaryBlocks(rotary: RopeRotary, analysis: RopeAnalysis): Block[] {
       ? []
       : [
           note(
-            `These layers see ${formatInteger(window)} positions at most, in training as later: of a longer context ` +
-              'they meet no new angles.',
+            `These layers see at most ${formatInteger(window)} positions, so a longer context has no unseen angles for them.`,
           ),
         ]),
-    methodTable(rotary.methods, true),
+    ...(hasMethods ? [methodTable(rotary.methods, true)] : []),
     plotOf(rotary, analysis),
     frequencyTable(rotary.methods, analysis.trained),
   ];
@@ -138,7 +213,7 @@ function methodTable(methods: readonly RopeMethod[], hasSetting: boolean): Table
       right('kept', 'kept'),
       right('partly', 'partly'),
       right('fully', 'fully'),
-      right('! beyond', 'extrapolated'),
+      right('! unseen', 'extrapolated'),
       right('amplitude', 'amplitude'),
     ],
     rows: methods.map((method) => [
@@ -175,7 +250,7 @@ const plotOf = ({ methods }: RopeRotary, { trained, context }: RopeAnalysis): Pl
   title: 'Wavelength in positions, over the frequencies',
   series: methods.map((method) => ({
     ...MARKS[method.id],
-    label: method.current ? `${nameOf(method)} (as it is set)` : nameOf(method),
+    label: method.current ? `${nameOf(method)} (current)` : nameOf(method),
     isOnTop: method.current,
     values: method.frequencies.map(({ wavelength }) => wavelength),
   })),

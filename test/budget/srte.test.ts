@@ -74,8 +74,8 @@ describe('rows that are asked for', () => {
       'shared-sincos',
     ]);
     expect(notes).toEqual([
-      'Rank 64 is left out: 64 is not below hidden_size 64, so the full table would be built.',
-      'The recommended setting is left out: 128 is not below hidden_size 64, so the full table would be built.',
+      'Skipped "shared, rank 64": rank 64 is not below hidden_size 64, so it is the full table.',
+      'Skipped "recommended": rank 128 is not below hidden_size 64, so it is the full table.',
     ]);
   });
 
@@ -128,14 +128,14 @@ describe('rows that are asked for', () => {
       savedParameters: null,
       savedShare: null,
     });
-    expect(notes[0]).toMatch(/^The row "not shared" is left out: it describes .* stored values/);
+    expect(notes[0]).toMatch(/^Skipped "not shared": it describes .* stored values/);
   });
 
   it('notes rows that are shorter than what the file trains with', () => {
     const { notes } = compare({}, { trainedContext: 60_000, maxPositions: [1000] });
     expect(notes).toEqual([
-      'The row "recommended" has 32,768 positions, fewer than the 60,000 tokens of training.max_seq_length.',
-      'The row "1,000 positions" has 1,000 positions, fewer than the 60,000 tokens of training.max_seq_length.',
+      '"recommended" has 32,768 positions, fewer than the 60,000 tokens of training.max_seq_length.',
+      '"1,000 positions" has 1,000 positions, fewer than the 60,000 tokens of training.max_seq_length.',
     ]);
   });
 });

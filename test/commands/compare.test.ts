@@ -62,19 +62,21 @@ describe('models side by side', () => {
   it('may lie anywhere', async () => {
     const { code, stdout } = await compare(inPackage(TINY), RECOMMENDED);
     expect(code).toBe(0);
-    expect(stdout).toContain(inPackage('configs/hybrid/tiny'));
+    expect(stdout).toContain('recommended has 48,518 × the parameters of tiny (13.4B vs 275K)');
   });
 
   it('show in what they differ, the least, and the change', async () => {
     const { code, stdout, stderr } = await compare(ORIGINAL, RECOMMENDED);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-    expect(stdout).toMatch(/^2 models in configs\/hybrid\/$/m);
-    expect(stdout).toMatch(/^in the config +original +recommended$/m);
+    expect(stdout).toMatch(/^recommended has 39\.7% fewer parameters than original/);
+    expect(stdout).toMatch(/^setting or figure +original +recommended +change$/m);
     expect(stdout).toMatch(/^srte_factorized_rank +0 +128$/m);
     // 22,143,967,232 and 13,352,042,496 parameters: 8,791,924,736 / 22,143,967,232 = 39.70%.
     expect(stdout).toMatch(/^parameters +22\.144B +\*13\.352B +−39\.7%$/m);
     // What they have alike has neither mark nor change.
-    expect(stdout).toMatch(/^KV cache +319\.3 MB +319\.3 MB$/m);
+    expect((await compare(ORIGINAL, RECOMMENDED, '--details')).stdout).toMatch(
+      /^KV cache +319\.3 MB +319\.3 MB$/m,
+    );
     expect(stdout).not.toMatch(/^hidden_size/m);
     expect((await json(ORIGINAL, RECOMMENDED)).differing).toEqual([
       'model.max_position_embeddings',
@@ -131,8 +133,8 @@ describe('models side by side', () => {
     const { setting } = await json(long, short);
     expect(setting.inference.context).toBe(200);
     expect(setting.disagreements).toEqual([{ of: 'context', said: [300, 200] }]);
-    expect((await compare(long, short)).stdout).toContain(
-      'The files ask for sequences of 300 and 200; all models are counted alike.',
+    expect((await compare(long, short, '--details')).stdout).toContain(
+      'The files ask for sequences of 300 and 200; all models use the same setting.',
     );
     expect((await json(long, short, '--context', '100')).setting).toMatchObject({
       inference: { context: 100 },
@@ -186,7 +188,8 @@ describe('a sweep', () => {
     const { stdout } = await compare(TINY, ORIGINAL, '--set', 'model.num_layers=1,2');
     expect(stdout).toMatch(/^model +num_layers +parameters/m);
     expect(stdout).toMatch(/^original +2 /m);
-    expect(stdout).toContain('In what their configs differ');
+    const args = [TINY, ORIGINAL, '--set', 'model.num_layers=1,2', '--details'];
+    expect((await compare(...args)).stdout).toContain('Differing settings');
   });
 
   it('of standard input reads it once', () => {
@@ -201,7 +204,9 @@ describe('a sweep', () => {
     expect(code).toBe(0);
     expect(stderr).toMatch(/^warning: .*5 heads do not divide hidden_size 64/);
     expect(stdout).toMatch(/^ +5 +not valid$/m);
-    expect(stdout).toMatch(/^num_heads=5 +model\.num_heads: 5 heads do not divide/m);
+    expect((await compare(...args, '--details')).stdout).toMatch(
+      /^num_heads=5 +model\.num_heads: 5 heads do not divide/m,
+    );
     const { rows } = await json(...args);
     expect(rows.map(({ valid }: { valid: boolean }) => valid)).toEqual([true, false, true]);
     expect(rows[1]).toMatchObject({ figures: null, values: null });
@@ -261,6 +266,65 @@ describe('--sort', () => {
   });
 });
 
+describe('--baseline', () => {
+  it.each([
+    ['recommended', 1],
+    [RECOMMENDED, 1],
+    ['2', 1],
+    ['original', 0],
+  ])('%s', async (name, index) => {
+    const found = await json(ORIGINAL, RECOMMENDED, '--baseline', name);
+    expect(found.baseline).toBe(index);
+  });
+
+  it('changes what the answer is against', async () => {
+    const { stdout } = await compare(ORIGINAL, RECOMMENDED, '--baseline', 'recommended');
+    expect(stdout).toMatch(/^original has 65\.8% more parameters than recommended/);
+    expect(stdout).toMatch(/^parameters +22\.144B +\+65\.8% +\*13\.352B$/m);
+  });
+
+  it('is a choice of a sweep', async () => {
+    const sweep = [TINY, '--set', 'model.num_layers=1,2,4', '--baseline'];
+    expect((await json(...sweep, '3')).baseline).toBe(2);
+    expect((await compare(...sweep, 'tiny')).stderr).toContain('is the name of 3 models');
+  });
+
+  it.each([
+    ['recommende', 'did you mean recommended?'],
+    ['3', 'write a number from 1 to 2'],
+    ['0', 'write a number from 1 to 2'],
+  ])('refuses %s', async (name, suggestion) => {
+    const { code, stderr } = await compare(ORIGINAL, RECOMMENDED, '--baseline', name);
+    expect(code).toBe(2);
+    expect(stderr).toContain(suggestion);
+  });
+});
+
+describe('the verdict', () => {
+  it.each([
+    [
+      ['configs/minimind/minimind2-small.yaml', 'configs/minimind/minimind2.yaml'],
+      'minimind2 has 4.0 × the parameters of minimind2-small (104M vs 25.8M)',
+    ],
+    [
+      [ORIGINAL, RECOMMENDED, TINY],
+      'Smallest: tiny, 275K parameters. Largest: original, 22.1B (×80,465)',
+    ],
+    [
+      [TINY, '--set', 'model.num_heads=2,4'],
+      'num_heads=2 and num_heads=4 have the same parameters (275K). ' +
+        'Training memory of num_heads=4: 50.8 MB, 24.3% less than num_heads=2 (67.0 MB)',
+    ],
+    [[TINY], 'tiny: 275K parameters'],
+    [
+      [ORIGINAL, RECOMMENDED, '--columns', 'training-memory'],
+      'Training memory of recommended: 454.7 GB, 23.6% less than original (595.4 GB)',
+    ],
+  ])('of %j', async (args, verdict) => {
+    expect((await compare(...args)).stdout.split('\n')[0]).toBe(verdict);
+  });
+});
+
 describe('--columns', () => {
   it('picks figures and keys, in their order', async () => {
     const { stdout } = await compare(
@@ -292,9 +356,9 @@ describe('--columns', () => {
 
 describe('the setting', () => {
   it('of the training is told when a column depends on it', async () => {
-    expect((await compare(TINY)).stdout).toMatch(/^Training: /m);
-    expect((await compare(TINY, '--columns', 'parameters,kv-cache')).stdout).not.toMatch(
-      /^Training: /m,
+    expect((await compare(TINY)).stdout).toContain(' Training: ');
+    expect((await compare(TINY, '--columns', 'parameters,kv-cache')).stdout).not.toContain(
+      'Training: ',
     );
   });
 
@@ -302,8 +366,9 @@ describe('the setting', () => {
     const set = ['--set', 'training.bf16=true'];
     const flags = ['--context=100', '--batch=3', '--dtype=fp32'];
     const { stdout } = await compare(TINY, ORIGINAL, ...flags, ...set);
-    expect(stdout).toMatch(/^Inference: 3 × 100 tokens, f32\.$/m);
-    expect(stdout).toMatch(/^Training: 3 × 100 tokens, mixed precision \(from the files\)/m);
+    expect(stdout).toContain('Inference: 3 × 100 tokens, f32. Training: 3 × 100 tokens, mixed');
+    const { stdout: long } = await compare(TINY, ORIGINAL, ...flags, ...set, '--details');
+    expect(long).toMatch(/^Training: 3 × 100 tokens, mixed precision \(from the files\)/m);
   });
 });
 

@@ -21,9 +21,9 @@ describe('export', () => {
   it('tells what it wrote, and leaves nothing beside it', async () => {
     const { code, stdout, stderr } = await exported(MODEL, '-o', out());
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-    expect(stdout).toContain(`done: ${out()}`);
-    expect(stdout).toMatch(/^input +input_ids +int64 \[batch, sequence\]$/m);
-    expect(stdout).toMatch(/^output +logits +float32 \[batch, sequence, 97\]$/m);
+    expect(stdout).toMatch(/^Wrote .*model\.onnx: 129\.2 kB, weights of fixtures\/hf\/llama$/m);
+    expect(stdout).toMatch(/^ +input +input_ids int64 \[batch, sequence\]$/m);
+    expect(stdout).toMatch(/^ +output +logits float32 \[batch, sequence, 97\]$/m);
     expect(fs.readdirSync(folder)).toEqual(['model.onnx']);
   });
 
@@ -77,8 +77,8 @@ describe('export', () => {
 
 describe('mistakes of the user', () => {
   it.each([
-    [[CONFIG], 'is a config, which has no weights'],
-    [[MODEL, '--random'], 'is a checkpoint, and --random is for weights of none'],
+    [[CONFIG], 'is a config without weights'],
+    [[MODEL, '--random'], 'is a checkpoint; --random requires a config'],
     [[MODEL, '--checkpoint', MODEL], 'is a checkpoint, and so is --checkpoint'],
     [[CONFIG, '--checkpoint', MODEL], 'is not as'],
     [[CONFIG, '--checkpoint', MODEL, '--random'], 'cannot be used together'],
@@ -92,7 +92,7 @@ describe('mistakes of the user', () => {
 
   it.each([
     ['no place at all', [], '--output is required'],
-    ['standard output', ['-o', '-'], 'a graph goes to a file'],
+    ['standard output', ['-o', '-'], '--output must be a file'],
     ['no such folder', ['-o', 'no-such-folder/model.onnx'], 'there is no such folder'],
     ['a folder', ['-o', 'src'], 'src is a folder'],
     ['a device', ['-o', '/dev/null'], 'neither a file nor a folder'],

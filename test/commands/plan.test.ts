@@ -32,6 +32,19 @@ describe('plan -o', () => {
     expect(profile.setting.inference).toMatchObject({ batch: 1, context: 2048, dtype: 'bf16' });
   });
 
+  it('shows the command that writes the best model', async () => {
+    const { stdout } = await runHere(BUDGET);
+    const next = /^Next: minimind (.*)$/m.exec(stdout)?.[1]?.replace(/ {4}Details.*$/, '') ?? '';
+    expect(next).toBe('plan --max-params 26M --vocab 6400 -o minimind-24.9M.yaml');
+    const written = await runHere(next.split(' '), { cwd: folder });
+    expect(written.code).toBe(0);
+    expect(written.stdout).toContain('Next: minimind profile minimind-24.9M.yaml --context 2048');
+    expect(stdout).toMatch(
+      /^Best minimind model by balance: 16 layers of width 384, 24\.9M of 26\.0M/,
+    );
+    expect(stdout).toContain('82 of 183 candidates are Pareto-optimal.');
+  });
+
   it('writes over nothing without --force', async () => {
     const file = path.join(folder, 'kept.yaml');
     fs.writeFileSync(file, 'kept');

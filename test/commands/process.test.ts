@@ -279,7 +279,9 @@ describe.skipIf(onnxVersion() === undefined)(
       const env = { TMPDIR: path.join(folder, 'no-such-folder') };
       const { code, stdout } = runCli(['quick-test', tiny, '--only', 'forward'], { env });
       expect(code).toBe(0);
-      expect(stdout).toMatch(/^ {2}skipped +ONNX Runtime \(cpu\): cannot keep weights in .*no-such-folder/m);
+      expect(stdout).toMatch(
+        /^ {2}skipped +ONNX Runtime \(cpu\): cannot keep weights in .*no-such-folder/m,
+      );
       expect(stdout).toMatch(/^Engine: TensorFlow\.js /m);
     });
 

@@ -1,9 +1,14 @@
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
 import { analyseRope } from '../../src/budget/rope.js';
 import { loadModelFile } from '../../src/model-input/model-file.js';
 import type { Format } from '../../src/report/kit/report.js';
 import { render } from '../../src/report/render/render.js';
 import { ropeReport } from '../../src/report/rope.js';
+import { inPackage } from '../fixtures.js';
 import { runHere } from '../run-here.js';
 
 const LLAMA = 'fixtures/hf-configs/llama-3.1-8b/config.json';
@@ -11,8 +16,8 @@ const rope = (...args: string[]) => runHere(['rope', ...args]);
 
 /** What the command prints, computed here. */
 async function shown(format: Exclude<Format, 'json'>, width = Number.POSITIVE_INFINITY) {
-  const report = ropeReport(await analysisOf(LLAMA, 32768), { flat: format === 'csv' });
-  return render(report, format, { width, colourLevel: 0 });
+  const report = ropeReport({ ...(await analysisOf(LLAMA, 32768)), settings: null });
+  return render(report, format, { width, colourLevel: 0, details: true });
 }
 
 async function analysisOf(path: string, context: number) {
@@ -22,18 +27,20 @@ async function analysisOf(path: string, context: number) {
 
 describe('minimind rope', () => {
   it('marks the setting of the model, and what is beyond the training', async () => {
-    const { code, stdout } = await rope(LLAMA, '--context', '32768');
+    const { code, stdout } = await rope(LLAMA, '--context', '32768', '--details');
     expect(code).toBe(0);
     expect(stdout).toContain(
-      'Trained with 8,192 positions (where its scaling begins), to reach 32,768: factor 4.',
+      'Trained: 8,192 (original positions of its scaling). Context: 32,768. Factor: 4.',
     );
     expect(stdout).toMatch(/^● own: llama3 +÷ 8, turns 1–4 +29 +5 +30 +0 +1\.0000$/m);
     expect(stdout).toMatch(/^ {2}YaRN +÷ 4, turns 1–32 +19 +16 +29 +0 +1\.1386$/m);
     // The first wave that is longer than the training.
     expect(stdout).toMatch(/^34 +6,695 +1\.224 /m);
     expect(stdout).toMatch(/^35 +!8,219 +0\.997 /m);
-    expect(stdout).toContain('p plain   l linear   n NTK-aware   y YaRN   3 llama3\n');
-    expect(stdout).toContain('* own: llama3 (as it is set)   # several   - trained 8,192');
+    expect(stdout).toContain(
+      'p plain   l linear   n NTK-aware   y YaRN   3 llama3   * own: llama3 (current)\n',
+    );
+    expect(stdout).toContain('# several   - trained 8,192   = context 32,768');
   });
 
   it('has a row for each frequency and method in CSV', async () => {
@@ -69,12 +76,46 @@ describe('minimind rope', () => {
   it.each([
     [['--context', '0'], 'expected a positive whole number'],
     [['--context', '9', '--factor', '0.5'], 'expected a factor'],
-    [[], '--context is required'],
   ])('refuses %j', async (args, message) => {
     const { code, stderr } = await rope(LLAMA, ...args);
     expect(code).toBe(2);
     expect(stderr).toContain(message);
     expect(stderr).not.toMatch(/^\s+at /m);
+  });
+
+  it.each([
+    ['configs/minimind/minimind2-small.yaml', 'Context: 131,072 (default: 4 × the training)'],
+    [LLAMA, 'Context: 131,072 (positions of the config)'],
+  ])('has a default context for %s', async (file, text) => {
+    expect((await rope(file)).stdout).toContain(text);
+  });
+
+  it.each([
+    'configs/minimind/minimind2-small.yaml',
+    'fixtures/hf-configs/qwen3-8b/config.json',
+    'fixtures/hf-configs/pythia-70m/config.json',
+  ])('shows settings of %s that work when pasted', async (file) => {
+    const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-rope-'));
+    const { settings, context } = JSON.parse((await rope(file, '--json')).stdout);
+    const text = fs.readFileSync(inPackage(file), 'utf8');
+    const isJson = settings.format === 'json';
+    const pasted = path.join(folder, isJson ? 'config.json' : 'pasted.yaml');
+    const { model } = isJson ? { model: undefined } : parse(settings.text);
+    const whole = isJson
+      ? { ...JSON.parse(text), ...JSON.parse(`{${settings.text}}`) }
+      : { ...parse(text), model: { ...parse(text).model, ...model } };
+    fs.writeFileSync(pasted, JSON.stringify(whole));
+    const after = JSON.parse((await rope(pasted, '--context', String(context), '--json')).stdout);
+    fs.rmSync(folder, { recursive: true });
+    const own = after.rotaries[0].methods.find((method: { current: boolean }) => method.current);
+    expect(own.scaling.kind).toBe('yarn');
+    expect(own.counts.extrapolated).toBe(0);
+    expect(after.settings).toBeNull();
+  });
+
+  it('says when a family has no scaling', async () => {
+    const { stdout } = await rope('configs/minigpt/minigpt-small.yaml', '--context', '8192');
+    expect(stdout).toContain('The config of this family has no settings for YaRN.');
   });
 
   it('takes the longest context that a flag can hold', async () => {

@@ -155,7 +155,10 @@ describe('validate', () => {
     fs.writeFileSync(path.join(folder, 'bad.yaml'), 'model: {x: 1}\n');
     const { stdout, code } = await runHere(['validate', 'good.yaml', 'bad.yaml'], { cwd: folder });
     expect(code).toBe(1);
+    expect(stdout).toMatch(/^1 of 2 files is valid$/m);
     expect(stdout).toMatch(/^good\.yaml +valid +hybrid/m);
+    const { stdout: all } = await runHere(['validate', 'good.yaml'], { cwd: folder });
+    expect(all.split('\n')[0]).toBe('valid: 1 file');
   });
 
   it('tells a mistake in a --set once, however many files', async () => {

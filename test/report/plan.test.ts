@@ -41,14 +41,14 @@ describe('the report of a plan', () => {
     ['llama', 7e9],
   ] as const)('of %s fits 80 columns as tables', async (name, maxParameters) => {
     const plan = await planned(name, maxParameters);
-    const text = renderTable(planReport(plan, { flat: false }), { width: 80, colourLevel: 0 });
+    const text = renderTable(planReport(plan), { width: 80, colourLevel: 0, details: true });
     for (const line of text.split('\n')) expect(textWidth(line)).toBeLessThanOrEqual(80);
     expect(text.match(/^ *# +(layers|shape) /gm)).toHaveLength(plan.spectrum.length > 1 ? 2 : 1);
   });
 
   it('shows with bars how the state grows with depth, and speed with width', async () => {
     const plan = await planned('minimind', 26e6);
-    const text = renderTable(planReport(plan, { flat: false }), { width: 80, colourLevel: 0 });
+    const text = renderTable(planReport(plan), { width: 80, colourLevel: 0, details: true });
     const [, spectrum = ''] = text.split('From deep and thin to shallow and wide');
     const rows = spectrum.split('\n').filter((line) => /^ *\d+ +\d+ × /.test(line));
     const bars = rows.map((line) => line.match(/[█▉▊▋▌▍▎▏]+/g)?.map((each) => each.length));
@@ -59,7 +59,7 @@ describe('the report of a plan', () => {
 
   it('says which models are not in the memory of the GPU', async () => {
     const plan = await planned('llama', 405e9);
-    const text = renderTable(planReport(plan, { flat: false }), { width: 80, colourLevel: 0 });
+    const text = renderTable(planReport(plan), { width: 80, colourLevel: 0, details: true });
     const told = text.replace(/\s+/g, ' ');
     expect(told).toMatch(/(\d+) of \1 models shown do not fit into the 84\.9 GB of h100-80gb/);
     expect(told).toContain('tokens/s');
@@ -68,7 +68,7 @@ describe('the report of a plan', () => {
 
   it('is one table with exact numbers for programs', async () => {
     const plan = await planned('minimind', 26e6);
-    const lines = (await renderCsv(planReport(plan, { flat: true }))).trim().split('\n');
+    const lines = (await renderCsv(planReport(plan))).trim().split('\n');
     expect(lines).toHaveLength(4);
     expect(lines[0]).toMatch(
       /^place,layers,width,heads,kv_heads,head_dim,feed_forward,rank,parameters,/,

@@ -5,21 +5,31 @@ import {
   formatCount,
   formatInteger,
   formatShare,
+  shortCount,
 } from '../../text/units.js';
 import { CURRENT_MARK } from '../kit/cells.js';
-import type { Cell, Report } from '../kit/report.js';
+import type { Cell, Fact, Report, Verdict } from '../kit/report.js';
+
+/** Loss as a multiple of the model above which a percentage is unreadable. */
+const LARGE_LOSS = 10;
 
 const NOTHING: Cell = { text: '–', value: '' };
 
 /** The comparison in the format of the published report: billions and per cent. */
-export function srteReport(comparison: SrteComparison & { readonly file: string }): Report {
-  const { file, rows, notes, dtype } = comparison;
-  const largest = Math.max(...rows.map(({ parameters }) => parameters));
+export function srteReport(comparison: SrteComparison): Report {
+  const { rows, notes, dtype } = comparison;
+  // Presets can be far larger than the file.
+  const own = rows.filter(({ kind }) => kind !== 'preset');
+  const largest = Math.max(...own.map(({ parameters }) => parameters));
   // Values below a million are shown in full.
   const unit = largest < 1e6 ? '' : countUnit(largest);
-  const count = (value: number): Cell => ({ text: formatCount(value, unit), value });
+  const most = { '': 1e6, K: 1e6, M: 1e9, B: Number.POSITIVE_INFINITY }[unit];
+  const count = (value: number): Cell => ({
+    text: formatCount(value, Math.abs(value) >= most ? undefined : unit).replace('-', '−'),
+    value,
+  });
   const share = (part: number, whole: number): Cell => ({
-    text: formatShare(part, whole),
+    text: part < -LARGE_LOSS * whole ? '–' : formatShare(part, whole).replace('-', '−'),
     value: part / whole,
   });
   const baseline = rows.find(({ id }) => id === 'not-shared')?.parameters ?? 0;
@@ -50,8 +60,9 @@ export function srteReport(comparison: SrteComparison & { readonly file: string 
     { text: formatBytes(row.bytes), value: row.bytes },
   ];
   return {
+    verdict: verdictOf(rows),
     blocks: [
-      { kind: 'heading', text: `SRTE strategies for ${file}` },
+      { kind: 'facts', facts: yamlFacts(rows) },
       {
         kind: 'table',
         columns: [
@@ -65,35 +76,79 @@ export function srteReport(comparison: SrteComparison & { readonly file: string 
         ],
         rows: rows.map(cells),
       },
-      ...notesOf(rows, notes, dtype),
+      ...notesOf(rows, notes),
     ],
   };
 }
 
-function notesOf(rows: readonly SrteRow[], notes: readonly string[], dtype: string) {
+/** The file's model beside a shared table of low rank, or beside the unshared model when it saves already. */
+function verdictOf(rows: readonly SrteRow[]): Verdict {
+  const own = rows.find(({ current }) => current);
   const unshared = rows.find(({ id }) => id === 'not-shared');
+  const lowRank = lowRankOf(rows);
+  if (own && own.id === unshared?.id && lowRank && lowRank.parameters < own.parameters) {
+    return {
+      text: `One shared table of rank ${lowRank.settings.srte_factorized_rank} saves ${savingText(own, lowRank)}`,
+    };
+  }
+  if (own && unshared && own.id !== unshared.id) {
+    const saves = own.parameters <= unshared.parameters;
+    return {
+      text: saves
+        ? `This setting saves ${savingText(unshared, own)} against one table per layer`
+        : `This model has ${shortCount(own.parameters)} parameters, one table per layer ${shortCount(unshared.parameters)}`,
+    };
+  }
+  const smallest = rows.reduce<SrteRow | undefined>(
+    (least, row) => (least && least.parameters <= row.parameters ? least : row),
+    undefined,
+  );
+  return {
+    text: smallest
+      ? `Smallest: ${smallest.label}, ${shortCount(smallest.parameters)} parameters`
+      : '',
+  };
+}
+
+/** `8.58B parameters (38.8%): 22.1B → 13.6B`. */
+const savingText = (from: SrteRow, to: SrteRow) =>
+  `${shortCount(from.parameters - to.parameters)} parameters ` +
+  `(${formatShare(from.parameters - to.parameters, from.parameters)}): ` +
+  `${shortCount(from.parameters)} → ${shortCount(to.parameters)}`;
+
+/** The first shared table of low rank. */
+const lowRankOf = (rows: readonly SrteRow[]) =>
+  rows.find(({ id }) => id.startsWith('shared-rank-'));
+
+/** The settings of the shared table of low rank, as YAML, unless the file is smaller. */
+function yamlFacts(rows: readonly SrteRow[]): Fact[] {
+  const lowRank = lowRankOf(rows);
+  const own = rows.find(({ current }) => current);
+  if (!lowRank || !own || own.parameters <= lowRank.parameters) return [];
+  const { srte_factorized_rank: rank } = lowRank.settings;
+  return [
+    {
+      name: 'YAML',
+      text: `model: {srte_share_across_layers: true, srte_factorized_rank: ${rank}}`,
+    },
+  ];
+}
+
+function notesOf(rows: readonly SrteRow[], notes: readonly string[]) {
   const has = (kind: SrteRow['kind']) => rows.some((row) => row.kind === kind);
   const recommended = rows.find(({ id }) => id === 'recommended');
   return [
-    `${CURRENT_MARK} as in the file. ` +
-      (unshared
-        ? `Saved against not shared: ${formatInteger(unshared.parameters)} parameters. `
-        : '') +
-      `Bytes of the parameters in ${dtype}, buffers not counted.`,
+    `${CURRENT_MARK} as in the file. Savings are against the model that is not shared.`,
     ...(recommended
       ? [
           `Recommended: ${formatInteger(recommended.settings.max_position_embeddings)} positions, shared, ` +
-            `rank ${recommended.settings.srte_factorized_rank}, head tied to the embedding.`,
+            `rank ${recommended.settings.srte_factorized_rank}, tied head.`,
         ]
       : []),
     ...(has('lever')
-      ? ['Rows for positions, vocabulary and tying change that alone; the rest is as in the file.']
+      ? ['Rows for positions, vocabulary and tying change that setting alone.']
       : []),
-    ...(has('preset')
-      ? [
-          'Presets are whole configurations of their own; their authors call aggressive "about 7B", which it is not.',
-        ]
-      : []),
+    ...(has('preset') ? ['Presets are whole configs. Aggressive is published as "about 7B".'] : []),
     ...notes,
   ].map((text) => ({ kind: 'note' as const, text, tone: 'dim' as const }));
 }

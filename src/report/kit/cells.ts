@@ -88,7 +88,7 @@ export const settingNotes = (setting: ResolvedSetting, file = 'file'): Block[] =
 
 const from = (origin: Origin, file: string) => ORIGINS[origin].replace('file', file);
 
-export const inferenceNote = ({ inference, origins }: ResolvedSetting, file: string): Block =>
+const inferenceNote = ({ inference, origins }: ResolvedSetting, file: string): Block =>
   note(
     `Inference: ${formatInteger(inference.batch)} × ${formatInteger(inference.context)} tokens` +
       `${from(origins.context, file)}, ${inference.dtype}.`,

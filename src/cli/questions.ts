@@ -1,0 +1,79 @@
+/** Questions on a terminal, with a default for each. */
+import { createInterface, type Interface } from 'node:readline/promises';
+import { UserError } from '../errors.js';
+import { printable } from '../text/escape.js';
+
+/** Whether someone can answer: in a pipe there are no questions. */
+export const canAsk = () => process.stdin.isTTY === true && process.stdout.isTTY === true;
+
+export interface Choice<Value> {
+  readonly name: string;
+  /** Description beside the name. */
+  readonly text: string;
+  readonly value: Value;
+}
+
+export class Questions {
+  readonly #lines: Interface;
+  readonly #stopped = new AbortController();
+  readonly #output: NodeJS.WritableStream;
+
+  constructor(
+    input: NodeJS.ReadableStream = process.stdin,
+    output: NodeJS.WritableStream = process.stderr,
+  ) {
+    this.#output = output;
+    this.#lines = createInterface({ input, output });
+    // Ctrl-C and Ctrl-D.
+    for (const event of ['SIGINT', 'close']) this.#lines.on(event, () => this.#stopped.abort());
+  }
+
+  close(): void {
+    this.#lines.close();
+  }
+
+  /** Answer to a question; empty for the default. @throws UserError when the user stops. */
+  async ask(question: string): Promise<string> {
+    try {
+      const answer = await this.#lines.question(`${question}: `, { signal: this.#stopped.signal });
+      return answer.trim();
+    } catch (error) {
+      if (!this.#stopped.signal.aborted) throw error;
+      this.#output.write('\n');
+      throw new UserError('interrupted', 'stopped; nothing was written');
+    }
+  }
+
+  /** Choice by its number or name; the first for an empty answer. Asks again for any other answer. */
+  async choose<Value>(question: string, choices: readonly Choice<Value>[]): Promise<Value> {
+    const widest = Math.max(...choices.map(({ name }) => name.length));
+    choices.forEach(({ name, text }, index) => {
+      const number = String(index + 1).padStart(String(choices.length).length);
+      this.#output.write(`  ${number}  ${name.padEnd(widest)}  ${printable(text)}\n`);
+    });
+    for (;;) {
+      const answer = await this.ask(`${question} [${choices[0]?.name}]`);
+      const chosen = choices.find(
+        ({ name }, index) => answer === name || answer === String(index + 1),
+      );
+      const choice = answer === '' ? choices[0] : chosen;
+      if (choice) return choice.value;
+      this.#output.write(`  write a number from 1 to ${choices.length}, or a name\n`);
+    }
+  }
+
+  /** Parsed answer; undefined for an empty one. Asks again for an answer that `parse` does not take. */
+  async value<Value>(
+    question: string,
+    parse: (text: string) => Value | undefined,
+    example: string,
+  ): Promise<Value | undefined> {
+    for (;;) {
+      const answer = await this.ask(question);
+      if (answer === '') return undefined;
+      const value = parse(answer);
+      if (value !== undefined) return value;
+      this.#output.write(`  write it as ${example}\n`);
+    }
+  }
+}

@@ -1,0 +1,94 @@
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { PassThrough } from 'node:stream';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { Questions } from '../../src/cli/questions.js';
+import { runHere } from '../run-here.js';
+
+let folder = '';
+beforeEach(() => {
+  folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
+});
+afterEach(() => fs.rmSync(folder, { recursive: true }));
+
+const init = (...args: string[]) => runHere(['init', ...args], { cwd: folder });
+const read = (name: string) => fs.readFileSync(path.join(folder, name), 'utf8');
+
+describe('init', () => {
+  it('writes the config and the schema that it names', async () => {
+    const { stdout, code } = await init('tiny');
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^Wrote tiny\.yaml: hybrid\/tiny$/m);
+    expect(stdout).toContain('Next: minimind profile tiny.yaml');
+    const [, named = ''] = /\$schema=(\S+)/.exec(read('tiny.yaml')) ?? [];
+    expect(named).toBe('./hybrid.schema.json');
+    expect(JSON.parse(read(named)).type).toBe('object');
+    expect((await runHere(['validate', 'tiny.yaml', '--strict'], { cwd: folder })).code).toBe(0);
+  });
+
+  it('keeps a different file of that name, unless --force', async () => {
+    fs.writeFileSync(path.join(folder, 'hybrid.schema.json'), 'mine');
+    expect(JSON.parse((await init('tiny', '--json')).stdout).schemaFile).toBeNull();
+    expect(read('hybrid.schema.json')).toBe('mine');
+    expect((await init('tiny', '--force')).code).toBe(0);
+    expect(read('hybrid.schema.json')).not.toBe('mine');
+  });
+
+  it('writes nothing over a config that is there', async () => {
+    fs.writeFileSync(path.join(folder, 'tiny.yaml'), 'mine');
+    expect((await init('tiny')).code).toBe(2);
+    expect(fs.readdirSync(folder)).toEqual(['tiny.yaml']);
+    expect(read('tiny.yaml')).toBe('mine');
+  });
+
+  it('asks nothing in a pipe', async () => {
+    expect((await init()).stdout).toContain('Wrote recommended.yaml');
+  });
+
+  it('writes no schema beside standard output', async () => {
+    expect((await init('tiny', '-o', '-')).stdout).toMatch(/^# yaml-language-server/);
+    expect(fs.readdirSync(folder)).toEqual([]);
+  });
+});
+
+describe('questions', () => {
+  const CHOICES = ['hybrid', 'minimind'].map((name) => ({ name, text: 'a family', value: name }));
+
+  function asked() {
+    const [input, output] = [new PassThrough(), new PassThrough()];
+    return { input, output, questions: new Questions(input, output) };
+  }
+
+  it.each([
+    ['\n', 'hybrid'],
+    ['2\n', 'minimind'],
+    ['minimind\n', 'minimind'],
+  ])('take %j', async (answer, value) => {
+    const { input, questions } = asked();
+    const choice = questions.choose('Family', CHOICES);
+    input.write(answer);
+    expect(await choice).toBe(value);
+    questions.close();
+  });
+
+  it('are asked again for any other answer', async () => {
+    const { input, output, questions } = asked();
+    const choice = questions.choose('Family', CHOICES);
+    input.write('3\n');
+    setImmediate(() => input.write('1\n'));
+    expect(await choice).toBe('hybrid');
+    expect(String(output.read())).toContain('write a number from 1 to 2, or a name');
+    questions.close();
+  });
+
+  it('end with what was written', async () => {
+    const { input, questions } = asked();
+    const choice = questions.choose('Family', CHOICES);
+    input.end();
+    await expect(choice).rejects.toMatchObject({
+      code: 'interrupted',
+      message: 'stopped; nothing was written',
+    });
+  });
+});

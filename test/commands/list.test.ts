@@ -1,0 +1,47 @@
+import { describe, expect, it } from 'vitest';
+import { runHere } from '../run-here.js';
+
+const list = (...args: string[]) => runHere(['list', ...args]);
+const json = async (...args: string[]) =>
+  JSON.parse((await list(...args, '--json')).stdout).families as {
+    name: string;
+    presets: { name: string }[];
+  }[];
+
+describe('list', () => {
+  it('shows a family per row, with an example and how to use it', async () => {
+    const { stdout } = await list();
+    expect(stdout).toMatch(/^\d+ presets in 3 families; config\.json of \d+ model types$/m);
+    expect(stdout).toMatch(/^minimind +6 +minimind\/minimind2-small +25\.8M/m);
+    expect(stdout).toContain('Next: minimind profile minimind/minimind2-small');
+    expect(stdout).not.toContain('hybrid/rank-64');
+    expect((await list('--details')).stdout).toContain('hybrid/rank-64');
+  });
+
+  it('takes a family', async () => {
+    expect((await list('hybrid')).stdout).toMatch(/^hybrid\/rank-64 +13\.6B/m);
+    expect((await json('hybrid')).map(({ name }) => name)).toEqual(['hybrid']);
+    expect((await list('llama')).stdout).toContain('No presets; reads config.json.');
+  });
+
+  it('takes a pattern', async () => {
+    const found = (await json('rank-*')).flatMap(({ presets }) => presets.map(({ name }) => name));
+    expect(found).toEqual(['rank-128', 'rank-64']);
+  });
+
+  it('has the presets in CSV', async () => {
+    const lines = (await list('--format', 'csv')).stdout.trim().split('\n');
+    expect(lines[0]).toBe('preset,parameters,title');
+    expect(lines).toContain('minimind/minimind2-small,25829888,MiniMind2-Small: 25.8M');
+  });
+
+  it.each([
+    ['hybird', 'did you mean hybrid?'],
+    ['orignal', 'did you mean original?'],
+    ['zzz', 'minimind list shows the families'],
+  ])('refuses %s', async (pattern, suggestion) => {
+    const { code, stderr } = await list(pattern);
+    expect(code).toBe(2);
+    expect(stderr).toContain(suggestion);
+  });
+});
