@@ -18,9 +18,11 @@ export function remembered<Key extends object, Value>(
 ): (key: Key) => Value {
   const known = new WeakMap<Key, { readonly value: Value }>();
   return (key) => {
-    const found = known.get(key) ?? { value: of(key) };
-    known.set(key, found);
-    return found.value;
+    const found = known.get(key);
+    if (found) return found.value;
+    const value = of(key);
+    known.set(key, { value });
+    return value;
   };
 }
 
@@ -34,10 +36,10 @@ interface Held {
  * Layers and tensors in a layer's own fields, lists included. They follow the order of its constructor, in which
  * PyTorch registers them.
  */
-function heldBy(layer: Layer): Held {
+function heldBy(layer: object): Held {
   const held = { layers: [], tensors: [] };
-  const fields = layer as unknown as Readonly<Record<string, unknown>>;
-  // Every model is walked several times as it is made: a loop over the fields, and no copies of them.
+  const fields = layer as Readonly<Record<string, unknown>>;
+  // A loop over the fields, without copies of them: every model is walked as it is made.
   for (const name in fields) {
     const field = fields[name];
     if (typeof field !== 'object' || field === null) continue;
@@ -87,25 +89,53 @@ export interface Visit {
   readonly layer: Layer;
   /** Component of the layer, or of the nearest layer above that has one. */
   readonly component: Component;
+  /** Tensors of the layer itself. */
+  readonly tensors: readonly Param[];
+  /** Number of equal layers that this one represents; see `walkCounted`. */
+  readonly count: number;
 }
 
 /** All layers from `layer` down, parents first; a shared layer appears at each of its places. */
 export const walk = (layer: Layer): readonly Visit[] =>
   // Only whole models are walked often enough to cache.
-  layer.kind === 'languageModel' ? walkOfModel(layer) : visitsOf(layer);
+  layer.kind === 'languageModel' ? walkOfModel(layer) : visitsOf(layer, false);
 
-function visitsOf(layer: Layer): Visit[] {
+const walkOfModel = remembered((model: LanguageModel) => visitsOf(model, false));
+
+/**
+ * `walk` with one expert of each mixture for all: experts differ only in their names. Counts take time by the layers
+ * of a model, and not by its experts, of which there can be tens of thousands.
+ */
+export const walkCounted: (layer: Layer) => readonly Visit[] = remembered((layer) => {
+  if (layer.kind !== 'languageModel') return visitsOf(layer, true);
+  // Blocks are walked as they are built.
+  const { layers, tensors } = heldBy(layer);
+  const itself: Visit = { layer, component: 'other', tensors, count: 1 };
+  return [itself, ...layers.flatMap(walkCounted)];
+});
+
+function visitsOf(layer: Layer, isCounted: boolean): Visit[] {
   const visits: Visit[] = [];
-  collect(layer, 'other', visits);
+  collect(layer, { component: 'other', count: 1 }, isCounted, visits);
   return visits;
 }
 
-const walkOfModel = remembered<LanguageModel, readonly Visit[]>(visitsOf);
-
-function collect(layer: Layer, inherited: Component, visits: Visit[]): void {
-  const component = layer.component ?? inherited;
-  visits.push({ layer, component });
-  for (const child of heldBy(layer).layers) collect(child, component, visits);
+function collect(
+  layer: Layer,
+  above: Pick<Visit, 'component' | 'count'>,
+  isCounted: boolean,
+  visits: Visit[],
+): void {
+  const { component = above.component } = layer;
+  const experts = isCounted && layer.kind === 'mixtureOfExperts' ? expertLayers(layer.experts) : [];
+  const [first] = experts;
+  const { layers, tensors } = heldBy(first ? { ...layer, experts: [first] } : layer);
+  const visit = { layer, component, tensors, count: above.count };
+  visits.push(visit);
+  for (const child of layers) {
+    const count = child === first ? visit.count * experts.length : visit.count;
+    collect(child, { component, count }, isCounted, visits);
+  }
 }
 
 /** A stored tensor and its component. */
@@ -113,28 +143,48 @@ export interface OwnedTensor {
   readonly tensor: Param;
   /** Component of the first layer that holds it: a tied head counts as embedding. */
   readonly component: Component;
+  /** Number of equal tensors that this one represents; see `walkCounted`. */
+  readonly count: number;
 }
 
 /** Every stored tensor below `layer` once, by identity, in the canonical order. */
 export const ownedTensors = (layer: Layer): readonly OwnedTensor[] =>
-  layer.kind === 'languageModel' ? ownedByModel(layer) : ownedBy(layer);
+  layer.kind === 'languageModel' ? ownedByModel(layer) : ownedIn(walk(layer));
 
-function ownedBy(layer: Layer): OwnedTensor[] {
+const ownedByModel = remembered((model: LanguageModel) => ownedIn(walk(model)));
+
+/** `ownedTensors` with those of one expert of each mixture for all. */
+export const countedTensors: (layer: Layer) => readonly OwnedTensor[] = remembered((layer) =>
+  ownedIn(walkCounted(layer)),
+);
+
+function ownedIn(visits: readonly Visit[]): OwnedTensor[] {
   const owned = new Map<Param, OwnedTensor>();
-  for (const visit of walk(layer)) {
-    for (const tensor of ownTensors(visit.layer)) {
-      if (!owned.has(tensor)) owned.set(tensor, { tensor, component: visit.component });
+  for (const { tensors, component, count } of visits) {
+    for (const tensor of tensors) {
+      if (!owned.has(tensor)) owned.set(tensor, { tensor, component, count });
     }
   }
   return [...owned.values()];
 }
 
-const ownedByModel = remembered<LanguageModel, readonly OwnedTensor[]>(ownedBy);
-
 /** `ownedTensors` without their components. */
 export function tensorsOf(layer: Layer): Param[] {
   return ownedTensors(layer).map(({ tensor }) => tensor);
 }
+
+/** Tensors of a mixture's experts, those of the first for all. */
+export function expertTensors({ experts }: MixtureOfExperts): readonly OwnedTensor[] {
+  const layers = expertLayers(experts);
+  const [first] = layers;
+  return first
+    ? countedTensors(first).map((each) => ({ ...each, count: each.count * layers.length }))
+    : [];
+}
+
+/** Sum of a value over all tensors below `layer`. */
+export const sumOfTensors = (layer: Layer, of: (tensor: Param) => number): number =>
+  countedTensors(layer).reduce((total, { tensor, count }) => total + count * of(tensor), 0);
 
 export interface StateDictEntry {
   /** The tensor's own name, or an alias. */
@@ -150,7 +200,7 @@ export function stateDictOf(layer: Layer): StateDictEntry[] {
   const met = new Map<Param, number>();
   const entries: StateDictEntry[] = [];
   for (const visit of walk(layer)) {
-    for (const tensor of ownTensors(visit.layer)) {
+    for (const tensor of visit.tensors) {
       const times = met.get(tensor) ?? 0;
       met.set(tensor, times + 1);
       entries.push({
