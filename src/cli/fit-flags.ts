@@ -5,6 +5,7 @@ import { resolveSetting } from '../budget/profile.js';
 import { OPTIMIZER_NAMES } from '../budget/training.js';
 import { quote } from '../config/quote.js';
 import { UserError } from '../errors.js';
+import { COMMON_HARDWARE, type TableRequest } from '../fit/fit-table.js';
 import type { FitRequest, Resolved } from '../fit/fits.js';
 import { hintsOf } from '../fit/fits.js';
 import type { ServingFitSetting } from '../fit/serving/serving-work.js';
@@ -140,7 +141,12 @@ export const fitFlags = {
     ...SERVING,
     description: 'of keys and values [default: bf16, or f32 with weights of f32]',
   }),
-  batch: count({ ...SERVING, description: 'sequences at a time [default: 1]' }),
+  batch: count({ ...SERVING, description: 'sequences at a time on each replica [default: 1]' }),
+  users: count({
+    ...SERVING,
+    description: 'users at the same time, on all GPUs',
+    exclusive: ['batch'],
+  }),
   prompt: count({ ...SERVING, description: 'tokens that a request brings' }),
   output: count({ ...SERVING, description: 'tokens that it gets' }),
   qps: positive({
@@ -290,6 +296,65 @@ function refuseTooLong(prompt: number, output: number, context: number): void {
   );
 }
 
+/** Columns of the table of common hardware without `--dtype`. */
+const USUAL_DTYPES = ['bf16', 'int8', 'int4'] as const satisfies readonly WeightDtype[];
+
+/** Flags whose figures depend on the hardware. */
+const OF_HARDWARE = [
+  'gpus',
+  'tensor-parallel',
+  'pipeline-parallel',
+  'sequence-parallel',
+  'zero',
+  'global-batch',
+  'train-tokens',
+  'mfu',
+  'qps',
+  'check',
+  'explain',
+] as const;
+
+/** @throws UserError when a flag applies only to named hardware. */
+export function refuseWithoutHardware(flags: Readonly<Record<string, unknown>>): void {
+  const flag = OF_HARDWARE.find((name) => flags[name] !== undefined && flags[name] !== false);
+  if (flag === undefined) return;
+  throw new UserError('usage', `--${flag} requires hardware`, {
+    suggestion: 'name a GPU, as in --gpu h100-80gb, or measure this machine with --this-machine',
+  });
+}
+
+/**
+ * Settings of the table of common hardware. Training saves memory where no flag says otherwise: full recomputation.
+ * @throws UserError as `fitRequestOf`.
+ */
+export function tableRequestOf(
+  loaded: Pick<ModelFile, 'family' | 'document' | 'model' | 'quantization'>,
+  flags: FitFlags,
+): TableRequest {
+  const [gpu] = COMMON_HARDWARE;
+  if (gpu === undefined) throw new Error('a table without rows');
+  const cluster = { gpu: gpu.gpu, gpus: 1, network: null };
+  const stored = loaded.quantization?.served?.dtype;
+  const dtypes: readonly WeightDtype[] = flags.dtype
+    ? [flags.dtype]
+    : [...new Set([...(stored ? [stored] : []), ...USUAL_DTYPES])];
+  const { training } = fitRequestOf(loaded, cluster, {
+    ...flags,
+    recompute: flags.recompute ?? 'full',
+  });
+  const serving = dtypes.flatMap((dtype) => {
+    const isStored = flags.dtype === undefined && dtype === stored;
+    const wish = isStored ? flags : { ...flags, dtype };
+    return fitRequestOf(loaded, cluster, wish).serving ?? [];
+  });
+  return {
+    serving: serving.map(({ setting }) => setting),
+    users: flags.users,
+    training: training?.setting ?? null,
+    contextOrigin: (training ?? serving[0])?.contextOrigin ?? 'flag',
+  };
+}
+
 /** Help group of each purpose, which identifies the other one's flags. */
 const GROUPS = {
   training: TRAINING.helpGroup,
@@ -335,6 +400,7 @@ export function fitRequestOf(
         : {
             ...servingSettingOf(flags, hints, positions, cluster, loaded.quantization?.served),
             isSharingChosen: flags['tensor-parallel'] !== undefined,
+            users: flags.users,
           },
   };
 }

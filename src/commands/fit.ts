@@ -1,26 +1,36 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { countParameters } from '../budget/parameters.js';
-import { BaseCommand, formatOf } from '../cli/base-command.js';
-import { fitFlags, fitRequestOf, PURPOSES } from '../cli/fit-flags.js';
-import { modelFlags } from '../cli/flags.js';
+import { BaseCommand } from '../cli/base-command.js';
+import {
+  fitFlags,
+  fitRequestOf,
+  PURPOSES,
+  refuseWithoutHardware,
+  tableRequestOf,
+} from '../cli/fit-flags.js';
+import { details, modelFlags } from '../cli/flags.js';
 import { hardwareFlags, hardwareOf, ownHardware } from '../cli/hardware-flags.js';
 import { UserError } from '../errors.js';
+import { fitTable } from '../fit/fit-table.js';
 import { fitsOf, forwardOn } from '../fit/fits.js';
 import { doubtsOf } from '../fit/remedies/remedies.js';
 import { withTable } from '../hardware/machines.js';
 import { openModelSource } from '../model-input/model-source.js';
 import { fitReport, hardwareReport } from '../report/fit/fit.js';
+import { fitTableReport } from '../report/fit/fit-table.js';
 import { configText } from '../report/inspect/inspect-text.js';
 
 export default class Fit extends BaseCommand {
-  static override summary =
-    'Tell whether a model can be trained and served on some hardware, and how fast.';
+  static override summary = 'Check whether a model fits on a GPU, and how fast it runs.';
   static override description =
-    'Memory of the fullest GPU and the time of a step, each with a lower, an expected and an upper bound; what limits ' +
-    'it; and if it does not fit, the fewest changes that make it fit, as flags. --explain derives every figure. Nothing is run, ' +
-    'unless --this-machine measures what this machine can do.';
+    'Without --gpu: a table of common GPUs and machines. With --gpu: the users it serves, the speed of serving and ' +
+    'training, what limits them, and the smallest changes that make it fit, as flags. Memory and times have a lower ' +
+    'bound, an estimate and an upper bound; --explain derives each. Nothing is run, except that --this-machine ' +
+    'measures this machine.';
   static override examples = [
+    '<%= config.bin %> <%= command.id %> configs/hybrid/recommended.yaml',
+    '<%= config.bin %> <%= command.id %> configs/hybrid/recommended.yaml --gpu h100-80gb --users 50',
     '<%= config.bin %> <%= command.id %> configs/hybrid/recommended.yaml --gpu h100-80gb --gpus 8',
     '<%= config.bin %> <%= command.id %> configs/hybrid/bench-60m.yaml --gpu rtx-4090 --for training --micro-batch 8 --train-tokens 3e9',
     '<%= config.bin %> <%= command.id %> configs/minimind/minimind2.yaml --gpu l4 --for serving --qps 100 --prompt 200 --output 50 --p95 2s',
@@ -43,14 +53,17 @@ export default class Fit extends BaseCommand {
     ...modelFlags,
     for: Flags.option({
       options: PURPOSES,
-      description: 'what is asked [default: both]',
+      description: 'check serving or training only [default: both]',
     } as const)(),
+    details,
     explain: Flags.boolean({ description: 'add formula, inputs and source of each figure' }),
     check: Flags.boolean({
       description:
-        'exit with 1 unless it fits by the upper bounds, and the GPUs meet the load as expected',
+        'exit with 1 unless it fits by the upper bounds, and the GPUs meet the load by the estimate',
     }),
-    'list-gpus': Flags.boolean({ description: 'print the GPUs and machines that have a name' }),
+    'list-gpus': Flags.boolean({
+      description: 'list the GPUs and machines, or those whose name contains FILE',
+    }),
     ...hardwareFlags,
     ...fitFlags,
   };
@@ -61,9 +74,11 @@ export default class Fit extends BaseCommand {
     if (flags['list-gpus']) {
       const known = withTable(await ownHardware(flags.hardware));
       const result = { schema: 'minimind/gpus@1', ...known } as const;
-      return this.answer(output, result, hardwareReport);
+      return this.answer(output, result, (each) => hardwareReport(each, args.file));
     }
     const source = await openModelSource(args.file ?? refuseNothing(), flags);
+    const isHardware = (flags.gpu ?? flags.hardware) !== undefined || flags['this-machine'];
+    if (!isHardware) refuseWithoutHardware(flags);
     const loaded = await source.model(flags.set);
     if (loaded.checkpoint) this.note(output, configText(loaded.checkpoint.config));
     await this.warnAbout(output, loaded.warnings);
@@ -72,14 +87,23 @@ export default class Fit extends BaseCommand {
       const { dtype } = quantization.served;
       this.note(output, `Serving in ${dtype}: the weights are stored as ${quantization.label}.`);
     }
+    const model = {
+      file: loaded.file,
+      family: loaded.family.name,
+      parameters: countParameters(loaded.model).parameters,
+    };
+    if (!isHardware) {
+      const setting = tableRequestOf(loaded, flags);
+      const rows = fitTable(loaded.model, setting);
+      const result = { schema: 'minimind/fit-table@1', ...model, setting, rows } as const;
+      return this.answer(output, result, fitTableReport);
+    }
     const { profile = null, ...cluster } = await hardwareOf(flags);
     const fits = fitsOf(loaded.model, fitRequestOf(loaded, cluster, flags));
     const doubts = doubtsOf({ cluster, ...fits });
     const result = {
       schema: 'minimind/fit@1',
-      file: loaded.file,
-      family: loaded.family.name,
-      parameters: countParameters(loaded.model).parameters,
+      ...model,
       cluster,
       profile,
       ...fits,
@@ -93,13 +117,13 @@ export default class Fit extends BaseCommand {
       this.note(output, `--check: ${doubts.map(({ text }) => text).join('; ')}`);
     }
     return this.answer(output, result, (each) =>
-      fitReport(each, { explain: flags.explain, flat: formatOf(flags) === 'csv' }),
+      fitReport(each, { explain: flags.explain, argv: this.argv }),
     );
   }
 }
 
 function refuseNothing(): never {
-  throw new UserError('usage', 'no model is named', {
+  throw new UserError('usage', 'no model given', {
     suggestion: 'name a config, as in minimind fit configs/hybrid/tiny.yaml --gpu h100-80gb',
   });
 }

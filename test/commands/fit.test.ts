@@ -54,6 +54,7 @@ const FLAGS: FitFlags = {
   'scale-dtype': undefined,
   'cache-dtype': undefined,
   batch: undefined,
+  users: undefined,
   prompt: undefined,
   output: undefined,
   qps: undefined,
@@ -228,7 +229,7 @@ describe('the answer', () => {
   it.each(CASES)('of a model %s fits 80 columns', async (_, file, gpu, wish) => {
     const result = await answeredOnce(file, gpu, wish);
     for (const explain of [false, true]) {
-      const report = fitReport(result, { explain, flat: false });
+      const report = fitReport(result, { explain, argv: [] });
       const text = renderTable(report, { width: 80, colourLevel: 0 });
       const wide = text.split('\n').filter((line) => textWidth(line) > 80);
       expect(wide).toEqual([]);
@@ -244,7 +245,7 @@ describe('the answer', () => {
 
   it.each(CASES)('of a model %s is explained in every figure', async (_, file, gpu, wish) => {
     const result = await answeredOnce(file, gpu, wish);
-    const report = fitReport(result, { explain: true, flat: false });
+    const report = fitReport(result, { explain: true, argv: [] });
     const text = renderTable(report, { width: Number.POSITIVE_INFINITY, colourLevel: 0 });
     const fit = result.serving?.fit;
     // There is no speed of what does not fit.
@@ -274,7 +275,7 @@ describe('the answer', () => {
     ['a processor', 'processor', 'machine', 'this machine has'],
   ] as const)('tells the memory of %s by its name', async (_, kind, each, has) => {
     const result = await answered(SMALL, { ...TPU_V4, kind });
-    const text = renderMarkdown(fitReport(result, { explain: false, flat: false }));
+    const text = renderMarkdown(fitReport(result, { explain: false, argv: [] }));
     const [training, serving] = text.split('## Serving');
     for (const part of [training, serving]) {
       expect(part).toMatch(new RegExp(`^\\| memory of the fullest ${each} `, 'm'));
@@ -302,7 +303,7 @@ describe('the answer', () => {
 
   it('is one table of exact numbers as CSV', async () => {
     const result = await answered(SMALL, 'l4', LOAD);
-    const csv = await renderCsv(fitReport(result, { explain: false, flat: true }));
+    const csv = await renderCsv(fitReport(result, { explain: false, argv: [] }));
     const [head, ...rows] = csv.trim().split('\n');
     expect(head?.trim()).toBe('for,what,unit,lower,expected,upper');
     for (const row of rows) {
@@ -328,13 +329,13 @@ describe('the answer', () => {
 
   it('tells of a chip without a published peak what needs none, and why there is no more', async () => {
     const result = await answered(SMALL, 'm4-max-36gb', { for: 'serving', context: 512 });
-    const text = renderMarkdown(fitReport(result, { explain: false, flat: false }));
+    const text = renderMarkdown(fitReport(result, { explain: false, argv: [] }));
     expect(text).toMatch(/^## Serving: fits$/m);
     expect(text).toMatch(/^\| prefill of 384 tokens \| +– \| +– \| +– \|$/m);
     expect(text).toMatch(
       /^No peak of m4-max-36gb is published for bf16: there is no time of a prefill/m,
     );
-    const csv = await renderCsv(fitReport(result, { explain: false, flat: true }));
+    const csv = await renderCsv(fitReport(result, { explain: false, argv: [] }));
     expect(csv).toMatch(/^serving,step of decoding,seconds,/m);
     expect(csv).not.toContain('prefill');
   });
@@ -349,9 +350,9 @@ describe('the answer', () => {
       verdict: 'does not fit',
       withoutRoom: 'no speed estimate: the model does not fit into the memory',
     });
-    const flat = await renderCsv(fitReport(result, { explain: false, flat: true }));
+    const flat = await renderCsv(fitReport(result, { explain: false, argv: [] }));
     const texts = [false, true].map((explain) =>
-      renderTable(fitReport(result, { explain, flat: false }), {
+      renderTable(fitReport(result, { explain, argv: [] }), {
         width: Number.POSITIVE_INFINITY,
         colourLevel: 0,
       }),
@@ -372,7 +373,7 @@ describe('the answer', () => {
 
   it('has tables and headings as Markdown', async () => {
     const result = await answered(SMALL, 'l4', LOAD);
-    const text = renderMarkdown(fitReport(result, { explain: false, flat: false }));
+    const text = renderMarkdown(fitReport(result, { explain: false, argv: [] }));
     expect(text).toMatch(/^## Training: fits$/m);
     expect(text).toMatch(/^## Serving: fits$/m);
     expect(text).toMatch(/^\| weights +\| +51\.7 MB \|/m);
@@ -382,7 +383,7 @@ describe('the answer', () => {
   it('says of which GPUs nobody knows what joins them, and how to tell', async () => {
     const text = async (gpu: string) => {
       const result = await answered(SMALL, gpu, { gpus: 16, 'tensor-parallel': 2 });
-      return renderMarkdown(fitReport(result, { explain: false, flat: false }));
+      return renderMarkdown(fitReport(result, { explain: false, argv: [] }));
     };
     const told =
       /what joins more than 8 of h100-80gb is not known: name a machine, as in --gpu dgx-h100/;

@@ -95,7 +95,7 @@ function stageMemory(
 }
 
 /** Memory of a GPU of a stage, with its workspace. */
-function stageFit(
+export function stageFit(
   model: LanguageModel,
   setting: TrainingFitSetting,
   parallelism: Parallelism,
@@ -306,7 +306,7 @@ function temporaryInputs(
 
 /** Gradient bytes of the whole head weight, on a stage with the head. */
 function headGradient({ model, setting, parallelism, stage }: Situation): number {
-  if (stage.to < model.blocks.length) return 0;
+  if (stage.frozen || stage.to < model.blocks.length) return 0;
   const rows = Math.ceil(outputWidth(model.head) / parallelism.tensor);
   return gradientBytesOf(setting) * rows * inputWidth(model.head);
 }
