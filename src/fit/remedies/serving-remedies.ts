@@ -38,7 +38,7 @@ const NARROWER: readonly WeightDtype[] = ['int8', 'int4'];
 /** Shorter contexts are not useful. */
 const SHORTEST_CONTEXT = 128;
 
-/** Single changes, each enough by the upper bound: type, users, tokens, GPUs, another GPU. */
+/** Single changes, each enough by the upper bound: type, more GPUs, another GPU, then less to serve. */
 export function servingRemedies(
   model: LanguageModel,
   setting: ServingFitSetting,
@@ -71,10 +71,6 @@ export function servingRemedies(
     .find(({ total }) => total);
   return [
     ...(narrower ? remedy({ dtype: narrower.dtype }, narrower.total) : []),
-    ...(context >= SHORTEST_CONTEXT ? remedy({ context }, at({ context })) : []),
-    ...(fitting > 0
-      ? remedy(users === undefined ? { batch: fitting } : { users: fitting }, fewer(fitting))
-      : []),
     ...(more && more.gpus > gpus
       ? remedy(
           {
@@ -93,6 +89,10 @@ export function servingRemedies(
         )
       : []),
     ...(larger ? remedy({ gpu: larger.name, ...(gpus > 1 && { gpus }) }, larger.total) : []),
+    ...(context >= SHORTEST_CONTEXT ? remedy({ context }, at({ context })) : []),
+    ...(fitting > 0
+      ? remedy(users === undefined ? { batch: fitting } : { users: fitting }, fewer(fitting))
+      : []),
   ];
 }
 

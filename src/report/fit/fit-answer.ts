@@ -46,7 +46,7 @@ export function verdictOf(result: FitResult): Verdict {
   if (same)
     return { text: `${capital(VERDICTS[worst])} on ${on}${detail}`, tone: load ? 'bad' : tone };
   return {
-    text: `Serving ${served} on ${on}${detail}; training ${trained}`,
+    text: `Serving ${served} on ${on}${detail.replace(': serves ', ': ')}; training ${trained}`,
     tone: load ? 'bad' : tone,
   };
 }
@@ -92,7 +92,7 @@ function servingFacts(serving: Serving, { doubts }: FitResult): Fact[] {
       name: 'serving',
       text: `${formatText(setting)} weights, ${setting.cacheDtype} cache, ${formatInteger(context)} tokens${contextText(contextOrigin)}${shared}`,
     },
-    { name: 'users', text: roomText(users) },
+    { name: 'room for', text: roomText(users) },
     ...(users.needed && users.asked !== null && fit.verdict !== 'fits'
       ? [{ name: 'needed', text: neededText(users.asked, users.needed) }]
       : []),
@@ -102,28 +102,31 @@ function servingFacts(serving: Serving, { doubts }: FitResult): Fact[] {
   ];
 }
 
-/** `31 per replica × 4 = 124 users`. */
-function roomText({ replicas, perReplica, total }: UsersFit): string {
-  const range = (bounds: Bounds) =>
-    bounds.lower.value === bounds.upper.value
+/** `31 per replica × 4 = 124 users (estimate; bounds 120–128)`. */
+function roomText({ replicas, perReplica, total: { lower, expected, upper } }: UsersFit): string {
+  const range =
+    lower.value === upper.value
       ? ''
-      : `, ${formatInteger(bounds.lower.value)}–${formatInteger(bounds.upper.value)} by the bounds`;
-  const users = counted(total.expected.value, 'user');
-  return replicas === 1
-    ? `room for ${users} (estimate${range(total)})`
-    : `${formatInteger(perReplica.expected.value)} per replica × ${formatInteger(replicas)} = ${users} (estimate${range(total)})`;
+      : `; bounds ${formatInteger(lower.value)}–${formatInteger(upper.value)}`;
+  const product =
+    replicas === 1
+      ? ''
+      : `${formatInteger(perReplica.expected.value)} per replica × ${formatInteger(replicas)} = `;
+  return `${product}${counted(expected.value, 'user')} (estimate${range})`;
 }
 
 const neededText = (
   asked: number,
-  { gpus, replicas, perReplica }: NonNullable<UsersFit['needed']>,
+  { gpus, replicas, perReplica, tensorParallel }: NonNullable<UsersFit['needed']>,
 ): string =>
-  `${counted(gpus, 'GPU')} for ${counted(asked, 'user')}: ${counted(replicas, 'replica')} with up to ${formatInteger(perReplica)} each`;
+  `${counted(gpus, 'GPU')} for ${counted(asked, 'user')}: ${counted(replicas, 'replica')}` +
+  `${tensorParallel === 1 ? '' : ` of ${counted(tensorParallel, 'GPU')}`} with room for ` +
+  `${formatInteger(perReplica)}${replicas === 1 ? '' : ' each'}`;
 
 function speedFacts({ setting, fit, users }: Serving): Fact[] {
   if (fit.withoutRoom !== null) return [];
   if (fit.prefill === null) return [{ name: 'speed', text: NO_PEAK }];
-  const { tokensPerSecond, seconds, limitedBy } = fit.decode;
+  const { tokensPerSecond, limitedBy } = fit.decode;
   const { expected, lower, upper } = tokensPerSecond;
   const one = setting.batch === 1;
   const { speed } = users;
@@ -134,7 +137,7 @@ function speedFacts({ setting, fit, users }: Serving): Fact[] {
             name: 'speed',
             text:
               `1 user: ${significant(expected.value)} tokens/s (${significant(lower.value)}–${significant(upper.value)}), ` +
-              `${formatSeconds(seconds.expected.value)} a token, limited by ${DECODE_LIMITS[limitedBy]}`,
+              `limited by ${DECODE_LIMITS[limitedBy]}`,
           },
         ]
       : []),

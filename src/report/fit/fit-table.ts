@@ -15,13 +15,11 @@ export interface FitTableResult {
 }
 
 export function fitTableReport(result: FitTableResult): Report {
-  const { file, family, parameters, rows } = result;
+  const { file, rows } = result;
   const best = bestRow(rows);
   return {
-    verdict: {
-      text: `${modelName(file)} · ${family} · ${shortCount(parameters)} parameters`,
-    },
-    blocks: [{ kind: 'facts', facts: smallestFacts(rows) }, table(rows), ...notes(result.setting)],
+    verdict: { text: verdictText(result) },
+    blocks: [table(rows), ...notes(result.setting)],
     ...(best && { next: `minimind fit ${shellWord(file)} --gpu ${best.name}` }),
     data: dataTable(rows),
   };
@@ -34,18 +32,16 @@ const TITLES = { serve: 'serve', lora: 'LoRA', train: 'train' } as const satisfi
 
 const titleOf = ({ use, dtype }: TableCell) => dtype ?? TITLES[use];
 
-/** Smallest hardware for each use. */
-function smallestFacts(rows: readonly TableRow[]) {
+/** `Smallest GPU for qwen3-8b (8.19B parameters): l4 to serve in bf16, rtx-5090 for LoRA, mi300x to train`. */
+function verdictText({ file, parameters, rows }: FitTableResult): string {
   const uses = rows[0]?.cells ?? [];
-  const found = uses.map((cell, index) => ({ cell, text: smallestText(rows, index) }));
-  const served = found.filter(({ cell }) => cell.use === 'serve');
-  const trained = found.filter(({ cell }) => cell.use !== 'serve');
-  const listed = (each: typeof found) =>
-    each.map(({ cell, text }) => `${titleOf(cell)}: ${text}`).join(' · ');
-  return [
-    ...(served.length > 0 ? [{ name: 'serve', text: listed(served) }] : []),
-    ...(trained.length > 0 ? [{ name: 'train', text: listed(trained) }] : []),
-  ];
+  const first = uses.findIndex(({ use }) => use === 'serve');
+  const found = uses.flatMap(({ use, dtype }, index) => {
+    if (use === 'serve' && index !== first) return [];
+    const purpose = { serve: `to serve in ${dtype}`, lora: 'for LoRA', train: 'to train' }[use];
+    return [`${smallestText(rows, index)} ${purpose}`];
+  });
+  return `Smallest GPU for ${modelName(file)} (${shortCount(parameters)} parameters): ${found.join(', ')}`;
 }
 
 function smallestText(rows: readonly TableRow[], index: number): string {
@@ -56,7 +52,7 @@ function smallestText(rows: readonly TableRow[], index: number): string {
       return gpus === null ? [] : [{ name, gpus, memoryBytes }];
     });
   const [first] = fitting.sort((a, b) => a.gpus - b.gpus || a.memoryBytes - b.memoryBytes);
-  if (first === undefined) return 'none of these';
+  if (first === undefined) return 'none listed';
   return first.gpus === 1 ? first.name : `${first.gpus} × ${first.name}`;
 }
 
@@ -127,8 +123,8 @@ function notes({ serving, users, training, contextOrigin }: TableRequest): Block
     ...(training
       ? [
           note(
-            `Training: --recompute ${training.recompute} --zero 3, ${training.microBatch} × ${formatInteger(training.context)} tokens, ` +
-              `${training.optimizer}; LoRA: rank ${LORA_RANK}, bf16.`,
+            `Training: ${training.microBatch} × ${formatInteger(training.context)} tokens, ${training.optimizer}, ` +
+              `--recompute ${training.recompute} --zero 3; LoRA: rank ${LORA_RANK}.`,
           ),
         ]
       : []),
