@@ -338,11 +338,9 @@ export function tableRequestOf(
   const dtypes: readonly WeightDtype[] = flags.dtype
     ? [flags.dtype]
     : [...new Set([...(stored ? [stored] : []), ...USUAL_DTYPES])];
-  const { training } = fitRequestOf(loaded, cluster, {
-    ...flags,
-    recompute: flags.recompute ?? 'full',
-  });
-  const serving = dtypes.flatMap((dtype) => {
+  const recompute = flags.recompute ?? (flags.for === 'serving' ? undefined : 'full');
+  const { training, serving: first } = fitRequestOf(loaded, cluster, { ...flags, recompute });
+  const serving = (first ? dtypes : []).flatMap((dtype) => {
     const isStored = flags.dtype === undefined && dtype === stored;
     const wish = isStored ? flags : { ...flags, dtype };
     return fitRequestOf(loaded, cluster, wish).serving ?? [];

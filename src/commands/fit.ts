@@ -12,7 +12,7 @@ import {
 import { details, modelFlags } from '../cli/flags.js';
 import { hardwareFlags, hardwareOf, ownHardware } from '../cli/hardware-flags.js';
 import { UserError } from '../errors.js';
-import { fitTable } from '../fit/fit-table.js';
+import { fitTable, tableSettingOf } from '../fit/fit-table.js';
 import { fitsOf, forwardOn } from '../fit/fits.js';
 import { doubtsOf } from '../fit/remedies/remedies.js';
 import { withTable } from '../hardware/machines.js';
@@ -93,8 +93,9 @@ export default class Fit extends BaseCommand {
       parameters: countParameters(loaded.model).parameters,
     };
     if (!isHardware) {
-      const setting = tableRequestOf(loaded, flags);
-      const rows = fitTable(loaded.model, setting);
+      const request = tableRequestOf(loaded, flags);
+      const setting = tableSettingOf(request);
+      const rows = fitTable(loaded.model, request);
       const result = { schema: 'minimind/fit-table@1', ...model, setting, rows } as const;
       return this.answer(output, result, fitTableReport);
     }

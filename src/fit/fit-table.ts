@@ -10,7 +10,7 @@ import { servedWeights, weightLayout } from './serving/quantized.js';
 import { servingMemoryOf } from './serving/serving-memory.js';
 import type { ServingFitSetting } from './serving/serving-work.js';
 import type { WeightDtype } from './serving/weight-types.js';
-import { fitLora } from './training/lora.js';
+import { fitLora, LORA_RANK } from './training/lora.js';
 import type { Verdict } from './training/training.js';
 import { fitTrainingMemory, verdictOf } from './training/training-memory.js';
 import type { TrainingFitSetting } from './training/training-setting.js';
@@ -83,6 +83,52 @@ export interface TableRequest {
   readonly users: number | undefined;
   readonly training: TrainingFitSetting | null;
   readonly contextOrigin: Origin;
+}
+
+/** Settings that all cells of a column share. */
+export interface TableSetting {
+  readonly contextOrigin: Origin;
+  readonly serving:
+    | (Pick<ServingFitSetting, 'context' | 'batch' | 'cacheDtype'> & {
+        readonly users: number | null;
+      })
+    | null;
+  readonly training:
+    | (Pick<
+        TrainingFitSetting,
+        'context' | 'microBatch' | 'precision' | 'optimizer' | 'recompute' | 'attention' | 'loss'
+      > & { readonly zero: 3; readonly loraRank: number })
+    | null;
+}
+
+export function tableSettingOf({
+  serving: [served],
+  users,
+  training,
+  contextOrigin,
+}: TableRequest): TableSetting {
+  return {
+    contextOrigin,
+    serving: served
+      ? {
+          context: served.context,
+          batch: served.batch,
+          cacheDtype: served.cacheDtype,
+          users: users ?? null,
+        }
+      : null,
+    training: training && {
+      context: training.context,
+      microBatch: training.microBatch,
+      precision: training.precision,
+      optimizer: training.optimizer,
+      recompute: training.recompute,
+      attention: training.attention,
+      loss: training.loss,
+      zero: 3,
+      loraRank: LORA_RANK,
+    },
+  };
 }
 
 /** Memory of a GPU as a function of the number of GPUs, for one use; undefined: more than it has. */
@@ -176,12 +222,12 @@ function servingTotal(
 /** GPUs are replicas that divide all state (ZeRO-3). */
 function trainingTotal(
   setting: TrainingFitSetting,
-  fit: (model: LanguageModel, setting: TrainingFitSetting) => { readonly total: Bounds },
+  memoryOf: (model: LanguageModel, setting: TrainingFitSetting) => { readonly total: Bounds },
   model: LanguageModel,
 ): TotalOn {
   const total = byChip(
     (gpu, gpus) =>
-      fit(model, {
+      memoryOf(model, {
         ...setting,
         cluster: { gpu, gpus, network: null },
         zero: 3,

@@ -16,13 +16,11 @@ import { contextText, left, right, strong } from '../kit/cells.js';
 import type { Cell, Fact, TableBlock, Tone, Verdict } from '../kit/report.js';
 import type { FitResult } from './fit.js';
 import { boundsCells, boundsColumns, bytesText, NOUNS, TONES } from './fit-bounds.js';
-import { DECODE_LIMITS, formatText, type Serving, servingFlags } from './fit-serving.js';
-import { flagsText, NO_PEAK, NOTHING_FITS, type Training } from './fit-training.js';
+import { DECODE_LIMITS, formatText, NO_PEAK, type Serving, servingFlags } from './fit-serving.js';
+import { flagsText, NOTHING_FITS, type Training } from './fit-training.js';
 
 export const hardwareText = ({ gpu, gpus }: FitResult['cluster']) =>
   `${formatInteger(gpus)} × ${gpu.title}`;
-
-const VERDICTS = { fits: 'fits', 'may fit': 'may fit', 'does not fit': 'does not fit' } as const;
 
 export function verdictOf(result: FitResult): Verdict {
   const { cluster, training, serving, doubts } = result;
@@ -43,8 +41,7 @@ export function verdictOf(result: FitResult): Verdict {
     : same
       ? 'bad'
       : 'warning';
-  if (same)
-    return { text: `${capital(VERDICTS[worst])} on ${on}${detail}`, tone: load ? 'bad' : tone };
+  if (same) return { text: `${capital(worst)} on ${on}${detail}`, tone: load ? 'bad' : tone };
   return {
     text: `Serving ${served} on ${on}${detail.replace(': serves ', ': ')}; training ${trained}`,
     tone: load ? 'bad' : tone,
@@ -282,16 +279,32 @@ export function nextOf({ serving, training, cluster }: FitResult, argv: readonly
   return ['minimind fit', ...without(argv, names).map(shellWord), ...words.flat()].join(' ');
 }
 
-/** `argv` without some flags and their values, and without the flags of output. */
+/** Flags of the output, and whether they have a value. */
+const OUTPUT_FLAGS = {
+  '--check': false,
+  '--details': false,
+  '--explain': false,
+  '--json': false,
+  '--force': false,
+  '--sequence-parallel': false,
+  '--format': true,
+  '--output-file': true,
+  '-o': true,
+} as const satisfies Record<string, boolean>;
+
+/** `argv` without some flags and their values, and without those of the output. */
 function without(argv: readonly string[], names: readonly string[]): string[] {
-  const dropped = new Set([...names, '--check', '--json']);
-  const withoutValue = new Set(['--check', '--json', '--sequence-parallel']);
+  const hasValue = new Map<string, boolean>([
+    ...names.map((name) => [name, true] as const),
+    ...Object.entries(OUTPUT_FLAGS),
+  ]);
   const kept: string[] = [];
   for (let index = 0; index < argv.length; index++) {
     const word = argv[index] ?? '';
     const [name = ''] = word.split('=');
-    if (!dropped.has(name)) kept.push(word);
-    else if (!word.includes('=') && !withoutValue.has(name)) index++;
+    const value = hasValue.get(name);
+    if (value === undefined) kept.push(word);
+    else if (value && !word.includes('=')) index++;
   }
   return kept;
 }

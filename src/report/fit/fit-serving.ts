@@ -4,7 +4,7 @@ import type { Fits } from '../../fit/fits.js';
 import type { Doubt } from '../../fit/remedies/remedies.js';
 import type { ServingRemedy } from '../../fit/remedies/serving-remedies.js';
 import type { LoadAnswer } from '../../fit/serving/queueing.js';
-import type { StepLimit } from '../../fit/serving/roofline.js';
+import type { Prefill, StepLimit } from '../../fit/serving/roofline.js';
 import type { ServingLoad } from '../../fit/serving/serving.js';
 import { formatInteger, formatSeconds, percentText, significant } from '../../text/units.js';
 import { counted, sentence } from '../../text/words.js';
@@ -26,6 +26,8 @@ export const DECODE_LIMITS = {
   compute: 'compute',
   links: 'links between GPUs',
 } as const satisfies Record<StepLimit, string>;
+
+export const NO_PEAK = 'no speed estimate: no published peak for this GPU';
 
 export type Serving = NonNullable<Fits['serving']>;
 
@@ -55,7 +57,7 @@ export function servingBlocks(
       capacity,
     ),
     ...(fit.withoutRoom === null
-      ? [speedTable(fit, setting), note(`${limitsText(fit)} ${roomText(fit, setting)}`)]
+      ? [...speedBlocks(fit, setting), note(roomText(fit, setting))]
       : [note(`${sentence(fit.withoutRoom)} ${roomText(fit, setting)}`)]),
     ...(fit.withoutLink === null
       ? []
@@ -103,13 +105,26 @@ export const formatText = ({
     : `${dtype} (a scale in ${scaleDtype} for ${groupSize === 'row' ? 'each row' : `each ${formatInteger(groupSize)} values`}` +
       `${zeroPoints ? ', with zero points' : ''})`;
 
-const limitsText = ({ decode, prefill, withoutPeak }: Serving['fit']) =>
-  prefill
-    ? `Decoding is limited by ${DECODE_LIMITS[decode.limitedBy]}, prefill by ${prefill.limitedBy}.`
-    : sentence(withoutPeak ?? '');
+function speedBlocks(fit: Serving['fit'], setting: Serving['setting']): Block[] {
+  const { decode, prefill } = fit;
+  if (prefill === null) {
+    const least = formatSeconds(decode.seconds.lower.value);
+    return [
+      note(
+        `${sentence(NO_PEAK)} A decoding step takes at least ${least}, for reading weights and caches.`,
+      ),
+    ];
+  }
+  return [
+    speedTable({ prefill, decode }, setting),
+    note(
+      `Decoding is limited by ${DECODE_LIMITS[decode.limitedBy]}, prefill by ${prefill.limitedBy}.`,
+    ),
+  ];
+}
 
 function speedTable(
-  { prefill, decode }: Serving['fit'],
+  { prefill, decode }: { readonly prefill: Prefill } & Pick<Serving['fit'], 'decode'>,
   { prompt, batch }: Serving['setting'],
 ): TableBlock {
   const sequences = batch === 1 ? '1 sequence' : `${formatInteger(batch)} sequences`;
@@ -119,7 +134,7 @@ function speedTable(
     rows: [
       [
         strong(`prefill of ${formatInteger(prompt)} tokens`),
-        ...(prefill ? boundsCells(prefill.seconds, formatSeconds) : NOTHING_BOUNDED),
+        ...boundsCells(prefill.seconds, formatSeconds),
       ],
       [strong(`decoding step of ${sequences}`), ...boundsCells(decode.seconds, formatSeconds)],
       [{ text: 'tokens/s' }, ...boundsCells(decode.tokensPerSecond, significant)],
@@ -181,7 +196,6 @@ function loadBlocks(
 }
 
 const NOTHING: Cell = { text: '–', value: '' };
-const NOTHING_BOUNDED = [NOTHING, NOTHING, NOTHING];
 
 function loadRow(title: string, answer: LoadAnswer): Cell[] {
   if (!answer.met) {

@@ -1,6 +1,5 @@
 /** Report of `minimind fit` without hardware: common GPUs and machines, and what fits on each. */
-import type { TableCell, TableRequest, TableRow } from '../../fit/fit-table.js';
-import { LORA_RANK } from '../../fit/training/lora.js';
+import type { TableCell, TableRow, TableSetting } from '../../fit/fit-table.js';
 import { formatBytes, formatInteger, shortCount } from '../../text/units.js';
 import { counted, modelName, shellWord } from '../../text/words.js';
 import { contextText, left, note, right, strong } from '../kit/cells.js';
@@ -10,7 +9,7 @@ export interface FitTableResult {
   readonly file: string;
   readonly family: string;
   readonly parameters: number;
-  readonly setting: TableRequest;
+  readonly setting: TableSetting;
   readonly rows: readonly TableRow[];
 }
 
@@ -110,21 +109,23 @@ const dataTable = (rows: readonly TableRow[]): TableBlock => ({
   ),
 });
 
-function notes({ serving, users, training, contextOrigin }: TableRequest): Block[] {
-  const [served] = serving;
-  const tokens = (context: number) =>
-    `${formatInteger(context)} tokens${contextText(contextOrigin)}`;
-  const load =
-    users === undefined ? counted(served?.batch ?? 1, 'sequence') : counted(users, 'user');
+function notes({ serving, training, contextOrigin }: TableSetting): Block[] {
+  const load = (each: NonNullable<TableSetting['serving']>) =>
+    each.users === null ? counted(each.batch, 'sequence') : counted(each.users, 'user');
   return [
-    ...(served
-      ? [note(`Serving: ${load} of ${tokens(served.context)}; 2×: two GPUs share the model.`)]
+    ...(serving
+      ? [
+          note(
+            `Serving: ${load(serving)} of ${formatInteger(serving.context)} tokens${contextText(contextOrigin)}; ` +
+              '2×: two GPUs share the model.',
+          ),
+        ]
       : []),
     ...(training
       ? [
           note(
             `Training: ${training.microBatch} × ${formatInteger(training.context)} tokens, ${training.optimizer}, ` +
-              `--recompute ${training.recompute} --zero 3; LoRA: rank ${LORA_RANK}.`,
+              `--recompute ${training.recompute} --zero ${training.zero}; LoRA: rank ${training.loraRank}.`,
           ),
         ]
       : []),

@@ -15,12 +15,13 @@ import {
   sameBounds,
   verdictHeading,
 } from './fit-bounds.js';
+import { NO_PEAK } from './fit-serving.js';
 
 export type Training = NonNullable<Fits['training']>;
 
 export function trainingBlocks(training: Training): Block[] {
   const { setting, contextOrigin, fit } = training;
-  const { stages, fullest, apart, workspaceParts, total, capacity, verdict, step, time } = fit;
+  const { stages, fullest, apart, workspaceParts, total, capacity, verdict } = fit;
   const stage = stages[fullest];
   const parts = stage ? stage.parts : [];
   return [
@@ -46,8 +47,6 @@ export function trainingBlocks(training: Training): Block[] {
     ...remedyBlocks(training),
   ];
 }
-
-export const NO_PEAK = 'no speed estimate: no published peak for this GPU';
 
 function speedBlocks({ verdict, step, time }: Training['fit']): Block[] {
   if (verdict === 'does not fit') {
