@@ -89,52 +89,55 @@ export interface Visit {
   readonly layer: Layer;
   /** Component of the layer, or of the nearest layer above that has one. */
   readonly component: Component;
-  /** Tensors of the layer itself. */
-  readonly tensors: readonly Param[];
-  /** Number of equal layers that this one represents; see `walkCounted`. */
-  readonly count: number;
 }
 
 /** All layers from `layer` down, parents first; a shared layer appears at each of its places. */
 export const walk = (layer: Layer): readonly Visit[] =>
   // Only whole models are walked often enough to cache.
-  layer.kind === 'languageModel' ? walkOfModel(layer) : visitsOf(layer, false);
+  layer.kind === 'languageModel' ? walkOfModel(layer) : visitsOf(layer, 'each');
 
-const walkOfModel = remembered((model: LanguageModel) => visitsOf(model, false));
+const walkOfModel = remembered((model: LanguageModel) => visitsOf(model, 'each'));
 
 /**
  * `walk` with one expert of each mixture for all: experts differ only in their names. Counts take time by the layers
  * of a model, and not by its experts, of which there can be tens of thousands.
  */
-export const walkCounted: (layer: Layer) => readonly Visit[] = remembered((layer) => {
-  if (layer.kind !== 'languageModel') return visitsOf(layer, true);
-  // Blocks are walked as they are built.
-  const { layers, tensors } = heldBy(layer);
-  const itself: Visit = { layer, component: 'other', tensors, count: 1 };
-  return [itself, ...layers.flatMap(walkCounted)];
-});
+export const walkCounted = (layer: Layer): readonly Visit[] =>
+  layer.kind === 'languageModel' ? countedWalkOfModel(layer) : visitsOf(layer, 'one');
 
-function visitsOf(layer: Layer, isCounted: boolean): Visit[] {
+const countedWalkOfModel = remembered((model: LanguageModel) => visitsOf(model, 'one'));
+
+function visitsOf(layer: Layer, experts: Experts): Visit[] {
   const visits: Visit[] = [];
-  collect(layer, { component: 'other', count: 1 }, isCounted, visits);
+  descend(layer, { component: 'other', count: 1 }, experts, (each, _, { component }) =>
+    visits.push({ layer: each, component }),
+  );
   return visits;
 }
 
-function collect(
+/** Whether each expert of a mixture is met, or one for all. */
+type Experts = 'each' | 'one';
+
+/** Component of a layer, and the number of equal layers that it represents. */
+type Place = Pick<OwnedTensor, 'component' | 'count'>;
+
+/** Meets `layer` with its own tensors, then all layers below it. */
+function descend(
   layer: Layer,
-  above: Pick<Visit, 'component' | 'count'>,
-  isCounted: boolean,
-  visits: Visit[],
+  above: Place,
+  experts: Experts,
+  meet: (layer: Layer, tensors: readonly Param[], place: Place) => void,
 ): void {
   const { component = above.component } = layer;
-  const experts = isCounted && layer.kind === 'mixtureOfExperts' ? expertLayers(layer.experts) : [];
-  const [first] = experts;
+  const place = component === above.component ? above : { component, count: above.count };
+  const equal =
+    experts === 'one' && layer.kind === 'mixtureOfExperts' ? expertLayers(layer.experts) : [];
+  const [first] = equal;
   const { layers, tensors } = heldBy(first ? { ...layer, experts: [first] } : layer);
-  const visit = { layer, component, tensors, count: above.count };
-  visits.push(visit);
+  meet(layer, tensors, place);
   for (const child of layers) {
-    const count = child === first ? visit.count * experts.length : visit.count;
-    collect(child, { component, count }, isCounted, visits);
+    const below = child === first ? { component, count: place.count * equal.length } : place;
+    descend(child, below, experts, meet);
   }
 }
 
@@ -149,23 +152,27 @@ export interface OwnedTensor {
 
 /** Every stored tensor below `layer` once, by identity, in the canonical order. */
 export const ownedTensors = (layer: Layer): readonly OwnedTensor[] =>
-  layer.kind === 'languageModel' ? ownedByModel(layer) : ownedIn(walk(layer));
+  layer.kind === 'languageModel' ? ownedByModel(layer) : ownedBy(layer, 'each');
 
-const ownedByModel = remembered((model: LanguageModel) => ownedIn(walk(model)));
+const ownedByModel = remembered((model: LanguageModel) => ownedBy(model, 'each'));
 
 /** `ownedTensors` with those of one expert of each mixture for all. */
-export const countedTensors: (layer: Layer) => readonly OwnedTensor[] = remembered((layer) =>
-  ownedIn(walkCounted(layer)),
-);
+export const countedTensors = (layer: Layer): readonly OwnedTensor[] =>
+  layer.kind === 'languageModel' ? countedByModel(layer) : ownedBy(layer, 'one');
 
-function ownedIn(visits: readonly Visit[]): OwnedTensor[] {
-  const owned = new Map<Param, OwnedTensor>();
-  for (const { tensors, component, count } of visits) {
+const countedByModel = remembered((model: LanguageModel) => ownedBy(model, 'one'));
+
+function ownedBy(layer: Layer, experts: Experts): readonly OwnedTensor[] {
+  const met = new Set<Param>();
+  const owned: OwnedTensor[] = [];
+  descend(layer, { component: 'other', count: 1 }, experts, (_, tensors, { component, count }) => {
     for (const tensor of tensors) {
-      if (!owned.has(tensor)) owned.set(tensor, { tensor, component, count });
+      if (met.has(tensor)) continue;
+      met.add(tensor);
+      owned.push({ tensor, component, count });
     }
-  }
-  return [...owned.values()];
+  });
+  return owned;
 }
 
 /** `ownedTensors` without their components. */
@@ -200,7 +207,7 @@ export function stateDictOf(layer: Layer): StateDictEntry[] {
   const met = new Map<Param, number>();
   const entries: StateDictEntry[] = [];
   for (const visit of walk(layer)) {
-    for (const tensor of visit.tensors) {
+    for (const tensor of ownTensors(visit.layer)) {
       const times = met.get(tensor) ?? 0;
       met.set(tensor, times + 1);
       entries.push({

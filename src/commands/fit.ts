@@ -15,7 +15,7 @@ import { UserError } from '../errors.js';
 import { fitTable, tableSettingOf } from '../fit/fit-table.js';
 import { fitsOf, forwardOn } from '../fit/fits.js';
 import { doubtsOf } from '../fit/remedies/remedies.js';
-import { withTable } from '../hardware/machines.js';
+import { withTable } from '../hardware/gpus.js';
 import { openModelSource } from '../model-input/model-source.js';
 import { fitReport, hardwareReport } from '../report/fit/fit.js';
 import { fitTableReport } from '../report/fit/fit-table.js';

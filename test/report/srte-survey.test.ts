@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { SrteOption, SrteSurvey, TableSurvey } from '../../src/conversion/srte/srte-survey.js';
+import type { SrteOption, SrteSurvey, TableSurvey } from '../../src/conversion/srte/survey-srte.js';
 import { srteSurveyBlocks } from '../../src/report/inspect/srte-survey.js';
 import { renderCsv } from '../../src/report/render/csv.js';
 import { renderTable } from '../../src/report/render/table.js';

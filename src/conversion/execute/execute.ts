@@ -8,13 +8,13 @@ import { openCheckpoint } from '../../checkpoint/open.js';
 import { escapeText } from '../../config/quote.js';
 import { UserError } from '../../errors.js';
 import { CONFIG_FILES, INDEX_FILE } from '../../files/config-names.js';
+import { explained } from '../../files/file-system.js';
 import { checkReplaceable, findOutputPlace, refuseFullDisk } from '../../files/output-place.js';
-import { explained } from '../../files/refusals.js';
 import { Staging } from '../../files/staging.js';
 import { TemporaryFolder } from '../../files/temporary.js';
 import { writeWhole } from '../../files/write-whole.js';
 import type { ConversionJob } from '../job.js';
-import type { ConversionInput, ConversionPlan, PlannedTensor } from '../plan/plan.js';
+import type { ConversionInput, ConversionPlan, PlannedTensor } from '../plan/conversion-plan.js';
 import { isRankOpen, planConversion } from '../plan/plan-conversion.js';
 import type { Resources } from '../resources.js';
 import { findSrteTables } from '../srte/srte-tables.js';
@@ -33,7 +33,7 @@ import {
   measureTie,
   type TensorError,
   WrongOutput,
-} from './check.js';
+} from './check-output.js';
 import { type MadeTable, makeTables, type Scratch } from './make-tables.js';
 import type { OutputFile, ValuesOf } from './output-files.js';
 import { valuesOf } from './tensor-values.js';
@@ -138,7 +138,7 @@ export async function execute(
   const staging = await openStaging(input, first);
   const scratch = scratchAt((name) => staging.spool(name));
   const stopped = () => {
-    if (staging.isWorthKeeping) job.progress.stopped(resumeHint(job));
+    if (staging.isWorthKeeping) job.display.stopped(resumeHint(job));
   };
   process.once('exit', stopped);
   try {
@@ -180,7 +180,7 @@ async function writeOutput(
   staging: Staging,
   resources: Resources,
 ): Promise<ConversionOutput> {
-  const { checkpoint, saturate, check, progress } = input.job;
+  const { checkpoint, saturate, check, display } = input.job;
   const usual = CONFIG_FILES[configFormatOf(plan)];
   const configName = staging.isFinished(usual) ? usual : configNameFor(input, plan);
   const values = (tensor: PlannedTensor) => valuesOf(tensor, { checkpoint, made, plan, saturate });
@@ -196,7 +196,7 @@ async function writeOutput(
     }
   });
   const written = [];
-  tell = progress.step(
+  tell = display.step(
     'writing',
     files.reduce((sum, { name, bytes }) => sum + (staging.isFinished(name) ? 0 : bytes), 0),
   );
@@ -211,9 +211,9 @@ async function writeOutput(
     const tables = await measureTables(input, plan.srte, made, output, resources);
     if (check && !staging.isInPlace) {
       const bytes = plan.tensors.reduce((sum, tensor) => sum + tensor.bytes, 0);
-      await checkOutput(plan, output, values, progress.step('checking', bytes));
+      await checkOutput(plan, output, values, display.step('checking', bytes));
     }
-    const tie = plan.tie ? await measureTie(plan.tie, checkpoint, output, progress.step) : [];
+    const tie = plan.tie ? await measureTie(plan.tie, checkpoint, output, display.step) : [];
     return { plan, files: written, tables, tie };
   } finally {
     output.close();

@@ -158,15 +158,14 @@ const perGpuByModel = remembered<LanguageModel, Map<number, PerGpu>>(() => new M
 
 function findPerGpu(model: LanguageModel, gpus: number): PerGpu {
   const shares = sharesOf(model);
-  const trainedOf = remembered(
-    (share: SharedParam): Trained => ({
-      elements: ofGpu(share, gpus),
-      count: share.count,
-      isEmbedding: share.isEmbedding,
-    }),
-  );
+  const trained = new Map<SharedParam, Trained>();
+  for (const share of shares.values()) {
+    const { count, isEmbedding } = share;
+    trained.set(share, { elements: ofGpu(share, gpus), count, isEmbedding });
+  }
+  const trainedOf = (share: SharedParam) => trained.get(share) as Trained;
   const sizeOf = (block: Layer) =>
-    countedTensors(block).reduce((sum, { tensor, count }) => {
+    heldBy(block).reduce((sum, { tensor, count }) => {
       const share = shares.get(tensor);
       return share ? sum + count * trainedOf(share).elements : sum;
     }, 0);
@@ -192,10 +191,12 @@ function layersBetween(model: LanguageModel, from: number, to: number): readonly
 export function distinctTensors(layers: readonly Layer[]): readonly OwnedTensor[] {
   const distinct = new Map<Param, OwnedTensor>();
   for (const layer of layers) {
-    for (const each of countedTensors(layer)) distinct.set(each.tensor, each);
+    for (const each of heldBy(layer)) distinct.set(each.tensor, each);
   }
   return [...distinct.values()];
 }
+
+const heldBy = remembered(countedTensors);
 
 function parametersFigure(trained: readonly SharedParam[], gpus: number): Figure {
   const elements = ({ elements }: SharedParam) => elements;

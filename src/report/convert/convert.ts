@@ -1,9 +1,9 @@
 /** Report of `minimind convert-checkpoint`. */
 
 import { FORMATS } from '../../checkpoint/formats.js';
-import type { Proof } from '../../conversion/execute/check.js';
-import type { Tie } from '../../conversion/job.js';
-import type { ConversionResult } from '../../conversion/result.js';
+import type { Tie } from '../../conversion/choices.js';
+import type { ConversionResult } from '../../conversion/conversion.js';
+import type { Proof } from '../../conversion/execute/check-output.js';
 import { formatBytes, formatDuration, formatShare, percentText } from '../../text/units.js';
 import { shortened } from '../../text/words.js';
 import { configText } from '../inspect/inspect-text.js';
