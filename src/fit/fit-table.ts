@@ -4,8 +4,7 @@ import type { Origin } from '../budget/profile.js';
 import type { Bounds } from '../budget/quantity.js';
 import type { Gpu, Machine } from '../hardware/gpu.js';
 import { capacityOf } from '../hardware/gpu.js';
-import { GPUS } from '../hardware/gpus.js';
-import { MACHINES } from '../hardware/machines.js';
+import { GPUS, MACHINES } from '../hardware/gpus.js';
 import { servedWeights, weightLayout } from './serving/quantized.js';
 import { servingMemoryOf } from './serving/serving-memory.js';
 import type { ServingFitSetting } from './serving/serving-work.js';
@@ -19,7 +18,6 @@ import type { TrainingFitSetting } from './training/training-setting.js';
 const COMMON = [
   'rtx-3060-12gb',
   't4',
-  'a10g',
   'l4',
   'rtx-4090',
   'rtx-5090',

@@ -70,7 +70,7 @@ function linkNotes({ training, serving }: FitResult): Block[] {
 
 const sectionsOf = ({ training, serving, forward }: FitResult) => ({
   ...(training && { training: training.fit }),
-  ...(serving && { serving: explained(serving.fit) }),
+  ...(serving && { serving: { ...explained(serving.fit), users: serving.users } }),
   ...(forward && { 'forward pass on this machine': forward }),
 });
 
