@@ -31,7 +31,7 @@ const COMMON = [
 ] as const;
 
 /** Most GPUs that a row is tried with. */
-export const MOST_IN_TABLE = 64;
+const MOST_IN_TABLE = 64;
 
 /** Hardware of a row: one GPU, or a machine with several. */
 export interface TableHardware {

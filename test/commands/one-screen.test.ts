@@ -12,17 +12,27 @@ const CONFIGS = [
 ];
 
 /** Commands whose default answer fits on one screen. */
-const COMMANDS = CONFIGS.map((file) => ['profile', file]);
+const COMMANDS = CONFIGS.flatMap((file) => [
+  ['profile', file],
+  ['fit', file],
+  ['fit', file, '--gpu', 'rtx-4090'],
+  ['fit', file, '--gpu', 'h100-80gb', '--gpus', '8', '--users', '50'],
+]);
 
 describe('the answer at 80 × 24', () => {
-  it.each(COMMANDS)('%s %s fits on the screen', async (...command) => {
-    const { stdout, code } = await runHere([...command, '-q'], {
-      terminal: { columns: 80, rows: 24 },
-    });
-    const lines = stdout.trimEnd().split('\n');
-    expect(code).toBe(0);
-    // The prompt has the last line.
-    expect(lines.length, stdout).toBeLessThan(24);
-    expect(Math.max(...lines.slice(0, -1).map((line) => line.length))).toBeLessThanOrEqual(80);
-  });
+  it.each(COMMANDS.map((command) => [command.join(' '), command] as const))(
+    '%s fits on the screen',
+    async (_, command) => {
+      const { stdout, code } = await runHere([...command, '-q'], {
+        terminal: { columns: 80, rows: 24 },
+      });
+      const lines = stdout.trimEnd().split('\n');
+      expect(code).toBe(0);
+      // The prompt has the last line.
+      expect(lines.length, stdout).toBeLessThan(24);
+      // A command to paste is never wrapped.
+      const wide = lines.filter((line) => line.length > 80 && !line.startsWith('Next: '));
+      expect(wide).toEqual([]);
+    },
+  );
 });

@@ -1,8 +1,11 @@
 /** The answer of `minimind fit` on one screen: a verdict, the facts, and the memory. */
 import type { Bounds } from '../../budget/quantity.js';
+import type { Fits, MachineForward } from '../../fit/fits.js';
+import type { Doubt } from '../../fit/remedies/remedies.js';
 import type { UsersFit } from '../../fit/serving/users.js';
 import type { Verdict as FitVerdict } from '../../fit/training/training.js';
-import { GPUS } from '../../hardware/gpus.js';
+import type { Cluster } from '../../hardware/gpu.js';
+import type { MachineProfile } from '../../hardware/machine-profile.js';
 import {
   formatInteger,
   formatSeconds,
@@ -14,12 +17,24 @@ import {
 import { counted, modelName, shellWord } from '../../text/words.js';
 import { contextText, left, right, strong } from '../kit/cells.js';
 import type { Cell, Fact, TableBlock, Tone, Verdict } from '../kit/report.js';
-import type { FitResult } from './fit.js';
 import { boundsCells, boundsColumns, bytesText, NOUNS, TONES } from './fit-bounds.js';
 import { DECODE_LIMITS, formatText, NO_PEAK, type Serving, servingFlags } from './fit-serving.js';
 import { flagsText, NOTHING_FITS, type Training } from './fit-training.js';
 
-export const hardwareText = ({ gpu, gpus }: FitResult['cluster']) =>
+export interface FitResult extends Fits {
+  readonly file: string;
+  readonly family: string;
+  readonly parameters: number;
+  readonly cluster: Cluster;
+  /** Reasons for doubt about the availability of the requested setup. */
+  readonly doubts: readonly Doubt[];
+  /** Measured profile when the hardware is this machine. */
+  readonly profile: MachineProfile | null;
+  /** A forward pass on this machine. */
+  readonly forward: MachineForward | null;
+}
+
+const hardwareText = ({ gpu, gpus }: FitResult['cluster']) =>
   `${formatInteger(gpus)} × ${gpu.title}`;
 
 export function verdictOf(result: FitResult): Verdict {
@@ -263,7 +278,7 @@ export function memoryTable({ cluster, training, serving }: FitResult): TableBlo
  * Command with the smallest change that makes it fit.
  * @param argv Words of the user's command after `fit`.
  */
-export function nextOf({ serving, training, cluster }: FitResult, argv: readonly string[]) {
+export function nextOf({ serving, training, profile }: FitResult, argv: readonly string[]) {
   const [served] = serving?.remedies ?? [];
   const isTrained = training && training.fit.verdict !== 'fits' && !served;
   const trained = isTrained ? training.fit.remedies[0] : undefined;
@@ -272,8 +287,8 @@ export function nextOf({ serving, training, cluster }: FitResult, argv: readonly
     : trained
       ? flagsText(trained.flags).split(/ (?=--)/)
       : [];
-  // A description of the user's own hardware may not be found by another command.
-  if (flags.length === 0 || !GPUS.includes(cluster.gpu)) return undefined;
+  // This machine cannot have more GPUs, or another one.
+  if (flags.length === 0 || profile) return undefined;
   const words = flags.map((flag) => flag.split(' '));
   const names = words.map(([name = '']) => name);
   return ['minimind fit', ...without(argv, names).map(shellWord), ...words.flat()].join(' ');

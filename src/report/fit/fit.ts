@@ -2,7 +2,6 @@
 import type { Fits, MachineForward } from '../../fit/fits.js';
 import type { Doubt } from '../../fit/remedies/remedies.js';
 import type { Cluster, Gpu, Hardware, Link, Machine, PeakDtype } from '../../hardware/gpu.js';
-import { PEAK_DTYPES } from '../../hardware/gpu.js';
 import type { MachineProfile } from '../../hardware/machine-profile.js';
 import {
   formatBytes,
@@ -14,25 +13,13 @@ import {
 import { heading, integerCell, left, note, right, strong } from '../kit/cells.js';
 import type { Block, Cell, Report, TableBlock } from '../kit/report.js';
 import { explanationBlocks } from '../profile/inventory.js';
+import type { FitResult } from './fit-answer.js';
 import { factsOf, memoryTable, nextOf, verdictOf } from './fit-answer.js';
 import { boundsCells, boundsColumns, bytesText } from './fit-bounds.js';
 import { csvTable } from './fit-csv.js';
 import type { Serving } from './fit-serving.js';
 import { servingBlocks } from './fit-serving.js';
 import { trainingBlocks } from './fit-training.js';
-
-export interface FitResult extends Fits {
-  readonly file: string;
-  readonly family: string;
-  readonly parameters: number;
-  readonly cluster: Cluster;
-  /** Reasons for doubt about the availability of the requested setup. */
-  readonly doubts: readonly Doubt[];
-  /** Measured profile when the hardware is this machine. */
-  readonly profile: MachineProfile | null;
-  /** A forward pass on this machine. */
-  readonly forward: MachineForward | null;
-}
 
 export interface Asked {
   readonly explain: boolean;
@@ -133,7 +120,16 @@ export function hardwareReport({ gpus, machines }: Hardware, pattern?: string): 
   };
 }
 
-const PEAKS = PEAK_DTYPES;
+const PEAKS = Object.keys({
+  f32: true,
+  tf32: true,
+  bf16: true,
+  f16: true,
+  f8: true,
+  f4: true,
+  int8: true,
+  int4: true,
+} satisfies Record<PeakDtype, true>) as PeakDtype[];
 
 /** Types of peaks that fit into 80 columns. */
 const FEW = ['bf16', 'f8', 'int8'] as const satisfies readonly PeakDtype[];
