@@ -1,7 +1,6 @@
 /** Report of `minimind fit`: a verdict for training and for serving, and its basis. */
-import type { Fits, MachineForward } from '../../fit/fits.js';
-import type { Doubt } from '../../fit/remedies/remedies.js';
-import type { Cluster, Gpu, Hardware, Link, Machine, PeakDtype } from '../../hardware/gpu.js';
+import type { MachineForward } from '../../fit/fits.js';
+import type { Gpu, Hardware, Link, Machine, PeakDtype } from '../../hardware/gpu.js';
 import type { MachineProfile } from '../../hardware/machine-profile.js';
 import {
   formatBytes,
