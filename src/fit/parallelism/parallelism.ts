@@ -67,6 +67,8 @@ export interface Stage {
   readonly trained: readonly Trained[];
   /** Number of trained parameters. */
   readonly tensors: number;
+  /** Weights that are not trained, on one GPU; without it, all are trained. */
+  readonly frozen?: readonly Trained[];
   readonly parameters: Figure;
   /** Values in buffers. */
   readonly buffers: number;

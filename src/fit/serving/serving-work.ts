@@ -65,6 +65,9 @@ export interface ServedModel {
   readonly shared: SharedWork;
 }
 
+/** What memory depends on. */
+export type ServedLayout = Pick<ServedModel, 'model' | 'form' | 'layout'>;
+
 export function servedModel(model: LanguageModel, form: ServingForm): ServedModel {
   const layout = weightLayout(model);
   const bytesOf = (which: Parameters<typeof servedWeights>[3]) =>
@@ -100,7 +103,7 @@ export interface SequenceState {
   readonly state: Figure;
 }
 
-export function sequenceState({ model, form }: ServedModel, context: number): SequenceState {
+export function sequenceState({ model, form }: ServedLayout, context: number): SequenceState {
   const setting = { batch: 1, context, gpus: form.tensorParallel };
   const { cacheDtype, stateDtype } = form;
   const caches = stateOf(model, { ...setting, dtype: cacheDtype });

@@ -119,8 +119,7 @@ export function fitServing(model: LanguageModel, setting: ServingFitSetting): Se
 }
 
 const WITHOUT_PEAK =
-  'there is no time of a prefill, and of decoding reading alone is counted, so that with many sequences it is slower ' +
-  'than told';
+  'no speed estimate; the time of decoding is that of reading weights and caches alone';
 
 const WITHOUT_ROOM = 'no speed estimate: the model does not fit into the memory';
 

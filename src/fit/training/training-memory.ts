@@ -95,7 +95,7 @@ function stageMemory(
 }
 
 /** Memory of a GPU of a stage, with its workspace. */
-function stageFit(
+export function stageFit(
   model: LanguageModel,
   setting: TrainingFitSetting,
   parallelism: Parallelism,
@@ -220,7 +220,7 @@ function fullest(of: Readonly<Record<CountedName | TemporaryName | 'staying', In
 function apartBytes(situation: Situation, workspace: Workspace): Bounds | undefined {
   const { parallelism } = situation;
   const isLone = parallelism.microBatches === 1;
-  const shared = { label: 'what is never there at once', unit: 'bytes' } as const;
+  const shared = { label: 'parts not at the peak', unit: 'bytes' } as const;
   const counted = inputs(exactInputs(situation));
   const { gradients, activations, logits, one_block } = counted;
   const again = min(one_block, logits);
@@ -259,7 +259,7 @@ type CountedName = keyof ReturnType<typeof exactInputs>;
 type TemporaryName = keyof ReturnType<typeof temporaryInputs>;
 
 const ORDER =
-  'the fullest moment of a step in place of all that is counted: loss, head, last block, first block, embedding, ' +
+  'the peak of a step in place of the sum of all parts: loss, head, last block, first block, embedding, ' +
   'update (the order of a backward pass in PyTorch)';
 
 /** Exactly counted parts that are temporary. */
@@ -306,7 +306,7 @@ function temporaryInputs(
 
 /** Gradient bytes of the whole head weight, on a stage with the head. */
 function headGradient({ model, setting, parallelism, stage }: Situation): number {
-  if (stage.to < model.blocks.length) return 0;
+  if (stage.frozen || stage.to < model.blocks.length) return 0;
   const rows = Math.ceil(outputWidth(model.head) / parallelism.tensor);
   return gradientBytesOf(setting) * rows * inputWidth(model.head);
 }

@@ -8,7 +8,8 @@ import { activationsOf, type BlockInHand, blocksInHand } from '../../budget/acti
 import { add, div, type Expression, inputs, max, min, mul, sub } from '../../budget/expression.js';
 import { type ActivationSetting, OTHER_PARTS } from '../../budget/kernel-activations.js';
 import type { Bounds } from '../../budget/quantity.js';
-import { bytesIn } from '../../budget/training.js';
+import { bytesIn, type Trained } from '../../budget/training.js';
+import { sumOf } from '../../text/words.js';
 import { boundsOf, eachBound, sumBounds } from '../bounds.js';
 import type { Parallelism, Stage } from '../parallelism/parallelism.js';
 import { fragmentationBytes, roundingBytes } from './allocator.js';
@@ -96,16 +97,18 @@ const buckets: Part = ({ setting, parallelism: { replicas }, stage }) => {
 /** Gathered weights of current blocks (ZeRO-3), and whole gradients before their reduction (from ZeRO-2 on). */
 const gathered: Part = ({ setting, parallelism: { replicas }, stage }) => {
   if (replicas === 1 || setting.zero < 2) return undefined;
+  const trained = Number(stage.parameters.value);
   const of = inputs({
     bytes: setting.zero === 3 ? bytesIn(setting.precision) : 0,
     gradient_bytes: gradientBytesOf(setting),
     block: stage.largestBlock,
-    parameters: stage.parameters.value,
+    parameters: trained + elementsIn(stage.frozen ?? []),
     live: CONSTANTS.liveParameters,
     replicas,
   });
+  const { block } = stage.frozen ? inputs({ block: Math.min(stage.largestBlock, trained) }) : of;
   const twoBlocks = min(mul(2, of.block), of.parameters);
-  const gradients = mul(of.gradient_bytes, of.block);
+  const gradients = mul(of.gradient_bytes, block);
   return boundsOf(
     { label: 'gathered blocks', unit: 'bytes', inputs: of },
     {
@@ -184,8 +187,9 @@ const small: Part = ({ setting, stage }) => {
 };
 
 /** Gradients of embedding and head before they are added to the stored gradients. */
-const added: Part = ({ model, setting, parallelism, stage: { from, to } }) => {
+const added: Part = ({ model, setting, parallelism, stage: { from, to, frozen } }) => {
   const { embedding, head, blocks } = model;
+  if (frozen) return undefined;
   const isTied = embedding.weight === head.weight && from === 0 && to === blocks.length;
   const of = inputs({
     bytes: gradientBytesOf(setting),
@@ -262,7 +266,12 @@ const rounding = ({ setting, parallelism: { replicas }, stage }: Situation): Bou
   const tensors = [...tensorsBySize(stage)].flatMap(([elements, count]) =>
     bytesPerValue.map((each) => ({ count, bytes: each * elements })),
   );
-  return roundingBytes(setting.cluster.gpu, tensors);
+  const [weightBytes = 0] = bytesPerValue;
+  const frozen = (stage.frozen ?? []).map(({ elements, count = 1 }) => ({
+    count,
+    bytes: weightBytes * elements,
+  }));
+  return roundingBytes(setting.cluster.gpu, [...tensors, ...frozen]);
 };
 
 const tensorsBySize = remembered(({ trained }: Stage): ReadonlyMap<number, number> => {
@@ -272,6 +281,9 @@ const tensorsBySize = remembered(({ trained }: Stage): ReadonlyMap<number, numbe
   }
   return counts;
 });
+
+const elementsIn = (tensors: readonly Trained[]) =>
+  sumOf(tensors, ({ elements, count = 1 }) => count * elements);
 
 /** Parts in output order. */
 const PARTS = {
