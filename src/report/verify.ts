@@ -18,7 +18,7 @@ const ANSWER_ROWS = 10;
 const MOST_ROWS = 1000;
 
 export function verifyReport(result: VerifyResult): Report {
-  const { matches, counts, faults, notes, suggestions, configDifferences, checkpoint } = result;
+  const { matches, counts, faults, notes, suggestions, configDifferences } = result;
   const advised = new Set(
     suggestions.flatMap((each) => (each.kind === 'config' ? each.set.map(({ path }) => path) : [])),
   );
@@ -34,9 +34,16 @@ export function verifyReport(result: VerifyResult): Report {
       ...(isLong ? [note(`… ${formatInteger(faults.length - ANSWER_ROWS)} more: --details`)] : []),
     ],
     details: isLong ? faultBlocks(faults) : [],
-    next: matches ? `minimind quick-test ${shellWord(checkpoint)}` : undefined,
+    next: matches ? quickTest(result) : undefined,
     data: faultTable(faults),
   };
+}
+
+/** Undefined for a config from standard input. */
+function quickTest({ config, checkpoint }: VerifyResult): string | undefined {
+  if (config.startsWith(checkpoint)) return `minimind quick-test ${shellWord(checkpoint)}`;
+  if (!/\.(?:ya?ml|json)$/i.test(config)) return undefined;
+  return `minimind quick-test ${shellWord(config)} --checkpoint ${shellWord(checkpoint)}`;
 }
 
 function verdictOf({ matches, counts, faults }: VerifyResult): Verdict {
