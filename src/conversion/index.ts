@@ -1,7 +1,8 @@
 /** Converts a checkpoint: request, plan, execution, check, result. */
 import { checkProvable, prove } from './execute/check.js';
 import { execute, preview } from './execute/execute.js';
-import { type ConversionJob, checkJob, outputPlace, refuseOverlap } from './job.js';
+import type { CheckpointPlace, ConversionJob } from './job.js';
+import { checkJob, NOTHING_WRITTEN, orStopped, outputPlace, refuseOverlap } from './job.js';
 import { planConversion, readInput } from './plan/plan-conversion.js';
 import { resourcesFor } from './resources.js';
 import { type ConversionResult, resultOf } from './result.js';
@@ -16,24 +17,38 @@ export async function convert(job: ConversionJob): Promise<ConversionResult> {
   const place = outputPlace(job.out, job.container);
   const read = [job.config, job.target].filter((file) => file !== undefined);
   refuseOverlap(job.checkpoint, place, { read, report: job.output });
-  const input = await readInput(job, place);
-  await job.warn(input.warnings);
-  if (job.prove) await checkProvable(job, input.source);
-
-  const plan = await planConversion(input);
-  const resources = await resourcesFor(plan.srte, job);
+  const { input, plan, resources } = await orStopped(
+    job,
+    () => NOTHING_WRITTEN,
+    () => planned(job, place),
+  );
   try {
     if (job['dry-run']) {
-      return resultOf(input, resources, await preview(input, plan, resources), null);
+      const output = await orStopped(
+        job,
+        () => NOTHING_WRITTEN,
+        () => preview(input, plan, resources),
+      );
+      return resultOf(input, resources, output, null);
     }
     const output = await execute(input, plan, resources);
     const seconds = (performance.now() - start) / 1000;
     const result = resultOf(input, resources, output, seconds);
-    if (!job.prove || input.source === undefined) return result;
+    const { source } = input;
+    if (!job.prove || source === undefined) return result;
     job.progress.end();
     const keepsSrte = result.srte === null || result.srte.relativeError === 0;
-    return { ...result, proof: await prove(job, input.source, keepsSrte) };
+    const left = () => `${job.out} is complete, but was not compared with the input`;
+    return { ...result, proof: await orStopped(job, left, () => prove(job, source, keepsSrte)) };
   } finally {
     await resources.backend.close();
   }
+}
+
+async function planned(job: ConversionJob, place: CheckpointPlace) {
+  const input = await readInput(job, place);
+  await job.warn(input.warnings);
+  if (job.prove) await checkProvable(job, input.source);
+  const plan = await planConversion(input);
+  return { input, plan, resources: await resourcesFor(plan.srte, job) };
 }

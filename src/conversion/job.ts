@@ -4,7 +4,7 @@ import path from 'node:path';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { type Container, containerOf } from '../checkpoint/formats.js';
 import { type Problem, UserError } from '../errors.js';
-import { CONFIG_FILES, ownConfigNames } from '../files/config-names.js';
+import { ownConfigNames } from '../files/config-names.js';
 import { overlap } from '../files/inputs.js';
 import type { ProgressDisplay } from '../progress-display.js';
 import type { DeviceChoice, EngineChoice } from '../runtime/select/devices.js';
@@ -103,11 +103,29 @@ export interface ConversionJob {
   readonly warn: (warnings: readonly Problem[]) => Promise<void>;
 }
 
+/** What a run leaves when it ends before any file is complete. */
+export const NOTHING_WRITTEN = 'nothing was written';
+
+/** Runs `work`. If the process ends meanwhile, as with Ctrl-C, shows what is left. */
+export async function orStopped<Result>(
+  { progress }: Pick<ConversionJob, 'progress'>,
+  left: () => string,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  const stopped = () => progress.stopped(left());
+  process.once('exit', stopped);
+  try {
+    return await work();
+  } finally {
+    process.removeListener('exit', stopped);
+  }
+}
+
 /** @throws UserError when the request changes nothing. */
 export function checkJob(job: ConversionJob): void {
   if (job.extend !== undefined && !job['max-positions'] && job.target === undefined) {
-    throw new UserError('usage', '--extend means nothing without a number of rows', {
-      suggestion: 'give it with --max-positions, or in a --target',
+    throw new UserError('usage', '--extend requires a number of rows', {
+      suggestion: 'write --max-positions N, or --target FILE',
     });
   }
   const asked = [
@@ -121,8 +139,8 @@ export function checkJob(job: ConversionJob): void {
     job['shard-size'],
   ];
   if (asked.some((each) => each !== undefined)) return;
-  throw new UserError('usage', 'nothing is asked for that would change the checkpoint', {
-    suggestion: 'say how the SRTE is to be with --to, or what else to change: see --help',
+  throw new UserError('usage', 'expected a change of the checkpoint, found none', {
+    suggestion: 'write --to LAYOUT, --dtype TYPE, --tie NAME or another output format; see --help',
   });
 }
 
@@ -147,16 +165,16 @@ export function outputPlace(name: string, container: Container | undefined): Che
   const ending = path.extname(name).toLowerCase();
   const byName = containerOf(ending);
   if (byName === undefined && !/[/\\]$/.test(name) && FILE_ENDING.test(ending)) {
-    throw new UserError('usage', `${name}: ${ending} files cannot be written`, {
-      suggestion: `end the name in .safetensors or .pt, or write ${name}/ for a folder`,
+    throw new UserError('usage', `expected OUT to end in .safetensors or .pt, found ${ending}`, {
+      suggestion: `write ${name.slice(0, -ending.length)}.safetensors, or ${name}/ for a folder`,
     });
   }
   if (byName !== undefined && container !== undefined && byName !== container) {
     throw new UserError(
       'usage',
-      `${name} is named like a ${byName} file, and --container says ${container}`,
+      `${name} has the ending of a ${byName} file, but --container is ${container}`,
       {
-        suggestion: 'give the output another name, or leave --container out',
+        suggestion: 'change the name of the output, or omit --container',
       },
     );
   }
@@ -178,8 +196,8 @@ export function refuseOverlap(
   const inputs = [input, ...files.map((file) => file.path), ...read];
   const inPlace = inputs.find((each) => overlap(each, output.path));
   if (inPlace !== undefined) {
-    throw new UserError('usage', `${output.path} is in the place of ${inPlace}, which is read`, {
-      suggestion: 'choose an output somewhere else: the input is never changed',
+    throw new UserError('usage', `${output.path} would replace the input ${inPlace}`, {
+      suggestion: 'choose another output: the input is never changed',
     });
   }
   const [, taken] =
@@ -189,8 +207,8 @@ export function refuseOverlap(
           .map((each) => [overlap(report, each), each] as const)
           .find(([isTaken]) => isTaken) ?? []);
   if (taken === undefined) return;
-  throw new UserError('usage', `the report would be in the place of ${taken}`, {
-    suggestion: 'give another file with --output',
+  throw new UserError('usage', `the report would replace ${taken}`, {
+    suggestion: 'choose another file for --output',
   });
 }
 
@@ -198,6 +216,4 @@ export function refuseOverlap(
 const configsBeside = ({ path: output, kind }: CheckpointPlace): string[] =>
   kind === 'folder'
     ? []
-    : [...Object.values(CONFIG_FILES), ...ownConfigNames(output)].map((name) =>
-        path.join(path.dirname(output), name),
-      );
+    : ownConfigNames(output).map((name) => path.join(path.dirname(output), name));

@@ -3,6 +3,7 @@ import { srteParameters } from '../architecture/srte-layout.js';
 import type { CheckpointFormat, Container } from '../checkpoint/formats.js';
 import { groupAlike, templateOf } from '../checkpoint/names.js';
 import { bytesOfViews, viewsOf } from '../checkpoint/sharing.js';
+import { isSidecarName } from '../files/config-names.js';
 import type { ConfigOrigin } from '../model-input/checkpoint-config.js';
 import type { StoredDtype } from '../tensor/dtype.js';
 import type { Proof, TensorError } from './execute/check.js';
@@ -32,6 +33,8 @@ export interface ConversionResult {
       readonly bytes: number;
       /** Whether an earlier run wrote it. */
       readonly resumed: boolean;
+      /** Whether it is a copy from the folder of the input: a tokenizer, a chat template. */
+      readonly copied: boolean;
     }[];
   };
   /** Null when the SRTE is unchanged or absent. */
@@ -136,7 +139,12 @@ export function resultOf(
     parameters: sum(steps.filter(({ role }) => role === 'parameter').map(elementsOf)),
     tensorBytes: sum(steps.map(({ bytes }) => bytes)),
     bytes: sum(files.map(({ bytes }) => bytes)),
-    files: files.map(({ name, bytes, resumed = false }) => ({ name, bytes, resumed })),
+    files: files.map(({ name, bytes, resumed = false }) => ({
+      name,
+      bytes,
+      resumed,
+      copied: isSidecarName(name),
+    })),
   };
   return {
     schema: 'minimind/convert-checkpoint@1',

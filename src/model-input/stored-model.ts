@@ -12,7 +12,7 @@ export interface StoredModel {
   /** Null without a usable config. */
   readonly family: string | null;
   readonly config: string | null;
-  readonly srte: (Partial<Pick<SrteLayout, 'form'>> & Pick<SrteLayout, 'sharing'>) | null;
+  readonly srte: Pick<SrteLayout, 'sharing' | 'form'> | null;
   /** Names of the tensors that are buffers by the config. */
   readonly buffers: readonly string[];
 }

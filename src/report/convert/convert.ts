@@ -168,7 +168,10 @@ function factsOf(result: ConversionResult): Fact[] {
     ...(srte ? [{ name: 'SRTE', text: srteText(srte) }] : []),
     ...(tie ? [{ name: 'tied', text: tieText(tie) }] : []),
     ...(proof ? [proofFact(proof)] : []),
-    { name: 'files', text: namesText(output.files.map(({ name }) => name)) },
+    { name: 'files', text: namesText(namesOf(output, false)) },
+    ...(namesOf(output, true).length > 0
+      ? [{ name: 'copied', text: namesOf(output, true).join(', ') }]
+      : []),
     ...(result.configChanges.length > 0 ? [{ name: 'config', text: changesText(result) }] : []),
     ...(lost.length > 0
       ? [{ name: 'left out', text: andMore(lost.map(({ pattern }) => shortened(pattern))) }]
@@ -178,6 +181,9 @@ function factsOf(result: ConversionResult): Fact[] {
       : { name: 'time', text: timeText(run) },
   ];
 }
+
+const namesOf = ({ files }: ConversionResult['output'], isCopied: boolean): string[] =>
+  files.filter(({ copied }) => copied === isCopied).map(({ name }) => name);
 
 /** `22.1B → 18.0B (−18.8%)`, `22.1B, unchanged`. */
 function parametersText(before: number, after: number): string {
@@ -333,7 +339,7 @@ function filesBlocks({ dryRun, output: { files } }: ConversionResult): Block[] {
       rows: files.map(({ name, bytes, resumed }) => [
         { text: shortened(name) },
         bytesCell({ value: bytes }),
-        ...(isResumed ? [{ text: resumed ? 'from the earlier run' : '' }] : []),
+        ...(isResumed ? [{ text: resumed ? 'earlier run' : '' }] : []),
       ]),
     },
   ];

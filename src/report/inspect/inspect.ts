@@ -85,7 +85,7 @@ function modelText({ model }: InspectResult): string {
   const { family, srte } = model;
   return [
     ...(family === null ? [] : [`${family} model`]),
-    ...(srte ? [`${srte.sharing}${FORMS[srte.form ?? 'table']} SRTE`] : []),
+    ...(srte ? [`${srte.sharing}${FORMS[srte.form]} SRTE`] : []),
   ].join(', ');
 }
 
