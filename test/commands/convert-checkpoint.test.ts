@@ -27,10 +27,13 @@ describe('convert-checkpoint', () => {
     const before = fs.readdirSync(folder);
     const { code, stdout, stderr } = await shared(target);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-    expect(stdout).toMatch(/^done: .*\.pt, with an SRTE error of 23\.0%\n/);
+    expect(stdout).toMatch(
+      /^Converted to .*\.pt: [\d.]+ kB → [\d.]+ kB, largest SRTE error \d\d\.\d% \(layer \d\)\n/,
+    );
+    expect(stdout).toMatch(/^total +23\.0%$/m);
     expect(fs.readdirSync(folder).sort()).toEqual([...before, path.basename(target)].sort());
     const { size } = fs.statSync(target);
-    expect(stdout).toMatch(/^out-\d+\.pt +\d+\.\d kB$/m);
+    expect(stdout).toMatch(/^ {2}files +out-\d+\.pt$/m);
     const { output, run } = JSON.parse((await shared(target, '--force', '--json')).stdout);
     expect(output.bytes).toBe(size);
     expect(run.writtenBytes).toBe(size);
@@ -42,7 +45,10 @@ describe('convert-checkpoint', () => {
     const target = out('');
     const { code, stdout } = await shared(target, '--dry-run');
     expect(code).toBe(0);
-    expect(stdout).toContain(`only a plan: nothing was written to ${target}\n`);
+    expect(stdout).toMatch(/^Plan for .*, nothing was written\n/);
+    expect(stdout).toContain(
+      `Next: minimind convert-checkpoint ${IN} ${target} --to shared --no-config`,
+    );
     expect(stdout).toMatch(/^merged +shared_srte\.freqs +1 +F32 +1\.5 kB$/m);
     expect(stdout).toMatch(/^copied +layers\.\{0–2\}\.… +102 +F32 /m);
     expect(fs.readdirSync(folder)).toEqual(before);
@@ -151,7 +157,7 @@ describe('convert-checkpoint', () => {
     const file = path.join(folder, 'report.md');
     const { code, stdout, stderr } = await shared(out(), '--format', 'markdown', '-o', file);
     expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: '', stderr: `wrote ${file}\n` });
-    expect(fs.readFileSync(file, 'utf8')).toMatch(/^## done: /);
+    expect(fs.readFileSync(file, 'utf8')).toMatch(/^## Converted to /);
   });
 
   it('is quiet about warnings when it is told so', async () => {
@@ -170,7 +176,8 @@ describe('convert-checkpoint', () => {
   it('colours when it is forced to', () => {
     const args = ['convert-checkpoint', IN, out(), '--to', 'shared', '--dry-run', '--no-config'];
     const start = String.fromCharCode(27);
-    expect(runCli(args, { env: { FORCE_COLOR: '1' } }).stdout).toContain(`${start}[32m768`);
+    const { stdout } = runCli([...args, '--details'], { env: { FORCE_COLOR: '1' } });
+    expect(stdout).toContain(`${start}[32m768`);
     expect(runCli(args, { env: { NO_COLOR: '1' } }).stdout).not.toContain(start);
   });
 });
@@ -179,8 +186,8 @@ describe('mistakes of the user', () => {
   it.each([
     [[], 'Missing 2 required args'],
     [['no-such.pt', 'x.pt', '--to', 'shared'], 'there is no file or folder no-such.pt'],
-    [[IN, 'x.pt'], 'nothing is asked for that would change the checkpoint'],
-    [[IN, IN, '--to', 'shared'], 'is in the place of'],
+    [[IN, 'x.pt'], 'expected a change of the checkpoint, found none'],
+    [[IN, IN, '--to', 'shared'], 'would replace the input'],
     [[IN, 'x.pt', '--to', 'low-rank'], 'low-rank needs a rank'],
     [
       [IN, 'x.pt', '--to', 'shared', '--merge', 'layer:9'],

@@ -42,7 +42,7 @@ import {
 } from './convert-plan.js';
 
 /** Rows of the answer's table; the details have all. */
-const ANSWER_ROWS = 8;
+const ANSWER_ROWS = 6;
 
 /** @param again Command line that carries out a plan, if this is one. */
 export function convertReport(
@@ -151,7 +151,7 @@ function worstOf<Error extends Pick<TensorError, 'relativeError'>>(
     );
 }
 
-function proofText(verdict: Proof['verdict'], { logits }: Against): string {
+export function proofText(verdict: Proof['verdict'], { logits }: Against): string {
   if (verdict === 'same') return 'logits equal within rounding';
   const { relativeDifference, klDivergence, topAgreement } = logits;
   const found = Number.isFinite(relativeDifference)
