@@ -33,7 +33,7 @@ describe('kv-projector verify', () => {
   });
 
   it('says where linear wins', async () => {
-    const { stdout } = await verify(...SMALL, '--steps', '20');
+    const { stdout } = await verify(...SMALL, '--steps', '20', '--details');
     expect(stdout).toMatch(/^elastic wins after \d+ steps: loss [\d.]+, linear [\d.]+\n/);
     expect(stdout).toContain('--data linear');
     expect(stdout).toContain('x linear   o elastic');
@@ -134,7 +134,7 @@ describe('its report', () => {
   it('says that widths were reduced, and what the others would take', async () => {
     const reduced = { fromTeacherWidth: 5120, fromStudentWidth: 1536, estimatedSeconds: 200 };
     expect(await text({ ...RESULT, reduced })).toMatch(
-      /5,120 → 1,536 would take about\s+3 min 20 s/,
+      /--full runs 5,120 → 1,536\s+\(about\s+3 min 20 s\)/,
     );
   });
 });

@@ -232,7 +232,8 @@ tensor  type     shape   size  shared with  sha256
 embed   F32   [10, 10]  400 B  head         0123456789ab…
 head    F32   [10, 10]  400 B  embed        …
 
-The first 12 of the 64 characters of each sha256; --json and --format csv have all.
+The first 12 of the 64 characters of each sha256; --json and --format csv have
+all.
 `);
   });
 
