@@ -7,9 +7,34 @@ const ENVIRONMENTS: Readonly<Record<string, Record<string, string>>> = {
   conversions: { MINIMIND_CONVERSIONS: 'all' },
 };
 
+/**
+ * Folders whose tests only call functions, and change nothing that outlives a test. Their files share a process and its
+ * modules, which takes a third less processor time than importing them for each file.
+ */
+const SHARED = [
+  'architecture',
+  'budget',
+  'fit',
+  'hardware',
+  'linalg',
+  'model-input',
+  'modules',
+  'plan',
+  'quantization',
+  'random',
+  'reconcile',
+  'report',
+  'tensor',
+  'text',
+  'tokenizer',
+].map((folder) => `test/${folder}/**/*.test.ts`);
+
 export default defineConfig(({ mode }) => ({
   test: {
-    include: ['test/**/*.test.ts'],
+    projects: [
+      { extends: true, test: { name: 'shared', include: SHARED, isolate: false } },
+      { extends: true, test: { name: 'own', include: ['test/**/*.test.ts'], exclude: SHARED } },
+    ],
     environment: 'node',
     // Whole-command tests start Node processes; on a busy two-core machine those take their time.
     testTimeout: 60_000,

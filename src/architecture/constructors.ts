@@ -36,7 +36,7 @@ import type {
 import { checkEach, checkElements, checkLayers, checkNames } from './limits.js';
 import { buffer, type Param, param } from './param.js';
 import type { RotaryScaling } from './rotary-scaling.js';
-import { tensorsOf } from './walk.js';
+import { sumOfTensors } from './walk.js';
 
 export function embedding(
   name: string,
@@ -408,9 +408,11 @@ export function languageModel(parts: ModelParts): LanguageModel {
     logitSteps: parts.logitSteps ?? [],
     positions: parts.positions,
   };
-  const tensors = tensorsOf(model);
-  checkNames('model', namesIn(tensors));
-  checkElements('model', elementsIn(tensors));
+  checkNames('model', namesIn(model));
+  checkElements(
+    'model',
+    sumOfTensors(model, ({ elements }) => elements),
+  );
   return model;
 }
 
@@ -434,7 +436,7 @@ export function stack<Block extends Layer>(
   for (const [index, name] of names.entries()) {
     const block = make(name, index);
     // A state dict names each tensor of a block.
-    held += tensorsOf(block).length;
+    held += sumOfTensors(block, () => 1);
     if (index === 0) checkEach(countPath, names.length, held);
     checkNames(countPath, held);
     blocks.push(block);
@@ -442,8 +444,4 @@ export function stack<Block extends Layer>(
   return blocks;
 }
 
-const namesIn = (tensors: readonly Param[]) =>
-  tensors.reduce((total, { aliases }) => total + 1 + aliases.length, 0);
-
-const elementsIn = (tensors: readonly Param[]) =>
-  tensors.reduce((total, { elements }) => total + elements, 0);
+const namesIn = (layer: Layer) => sumOfTensors(layer, ({ aliases }) => 1 + aliases.length);

@@ -198,6 +198,7 @@ export interface PackedExperts extends Node<'packedExperts'> {
 /** Weighted sum of the chosen experts' outputs, plus the shared experts': x [B, T, H] → [B, T, H]. */
 export interface MixtureOfExperts extends Node<'mixtureOfExperts'> {
   readonly router: Router;
+  /** Equal in all but their names. */
   readonly experts: readonly GatedMlp[] | PackedExperts;
   /** Applied to every token; several are summed. */
   readonly shared: readonly GatedMlp[];

@@ -18,9 +18,11 @@ export function remembered<Key extends object, Value>(
 ): (key: Key) => Value {
   const known = new WeakMap<Key, { readonly value: Value }>();
   return (key) => {
-    const found = known.get(key) ?? { value: of(key) };
-    known.set(key, found);
-    return found.value;
+    const found = known.get(key);
+    if (found) return found.value;
+    const value = of(key);
+    known.set(key, { value });
+    return value;
   };
 }
 
@@ -34,10 +36,10 @@ interface Held {
  * Layers and tensors in a layer's own fields, lists included. They follow the order of its constructor, in which
  * PyTorch registers them.
  */
-function heldBy(layer: Layer): Held {
+function heldBy(layer: object): Held {
   const held = { layers: [], tensors: [] };
-  const fields = layer as unknown as Readonly<Record<string, unknown>>;
-  // Every model is walked several times as it is made: a loop over the fields, and no copies of them.
+  const fields = layer as Readonly<Record<string, unknown>>;
+  // A loop over the fields, without copies of them: every model is walked as it is made.
   for (const name in fields) {
     const field = fields[name];
     if (typeof field !== 'object' || field === null) continue;
@@ -92,20 +94,51 @@ export interface Visit {
 /** All layers from `layer` down, parents first; a shared layer appears at each of its places. */
 export const walk = (layer: Layer): readonly Visit[] =>
   // Only whole models are walked often enough to cache.
-  layer.kind === 'languageModel' ? walkOfModel(layer) : visitsOf(layer);
+  layer.kind === 'languageModel' ? walkOfModel(layer) : visitsOf(layer, 'each');
 
-function visitsOf(layer: Layer): Visit[] {
+const walkOfModel = remembered((model: LanguageModel) => visitsOf(model, 'each'));
+
+/**
+ * `walk` with one expert of each mixture for all: experts differ only in their names. Counts take time by the layers
+ * of a model, and not by its experts, of which there can be tens of thousands.
+ */
+export const walkCounted = (layer: Layer): readonly Visit[] =>
+  layer.kind === 'languageModel' ? countedWalkOfModel(layer) : visitsOf(layer, 'one');
+
+const countedWalkOfModel = remembered((model: LanguageModel) => visitsOf(model, 'one'));
+
+function visitsOf(layer: Layer, experts: Experts): Visit[] {
   const visits: Visit[] = [];
-  collect(layer, 'other', visits);
+  descend(layer, { component: 'other', count: 1 }, experts, (each, _, { component }) =>
+    visits.push({ layer: each, component }),
+  );
   return visits;
 }
 
-const walkOfModel = remembered<LanguageModel, readonly Visit[]>(visitsOf);
+/** Whether each expert of a mixture is met, or one for all. */
+type Experts = 'each' | 'one';
 
-function collect(layer: Layer, inherited: Component, visits: Visit[]): void {
-  const component = layer.component ?? inherited;
-  visits.push({ layer, component });
-  for (const child of heldBy(layer).layers) collect(child, component, visits);
+/** Component of a layer, and the number of equal layers that it represents. */
+type Place = Pick<OwnedTensor, 'component' | 'count'>;
+
+/** Meets `layer` with its own tensors, then all layers below it. */
+function descend(
+  layer: Layer,
+  above: Place,
+  experts: Experts,
+  meet: (layer: Layer, tensors: readonly Param[], place: Place) => void,
+): void {
+  const { component = above.component } = layer;
+  const place = component === above.component ? above : { component, count: above.count };
+  const equal =
+    experts === 'one' && layer.kind === 'mixtureOfExperts' ? expertLayers(layer.experts) : [];
+  const [first] = equal;
+  const { layers, tensors } = heldBy(first ? { ...layer, experts: [first] } : layer);
+  meet(layer, tensors, place);
+  for (const child of layers) {
+    const below = child === first ? { component, count: place.count * equal.length } : place;
+    descend(child, below, experts, meet);
+  }
 }
 
 /** A stored tensor and its component. */
@@ -113,28 +146,52 @@ export interface OwnedTensor {
   readonly tensor: Param;
   /** Component of the first layer that holds it: a tied head counts as embedding. */
   readonly component: Component;
+  /** Number of equal tensors that this one represents; see `walkCounted`. */
+  readonly count: number;
 }
 
 /** Every stored tensor below `layer` once, by identity, in the canonical order. */
 export const ownedTensors = (layer: Layer): readonly OwnedTensor[] =>
-  layer.kind === 'languageModel' ? ownedByModel(layer) : ownedBy(layer);
+  layer.kind === 'languageModel' ? ownedByModel(layer) : ownedBy(layer, 'each');
 
-function ownedBy(layer: Layer): OwnedTensor[] {
-  const owned = new Map<Param, OwnedTensor>();
-  for (const visit of walk(layer)) {
-    for (const tensor of ownTensors(visit.layer)) {
-      if (!owned.has(tensor)) owned.set(tensor, { tensor, component: visit.component });
+const ownedByModel = remembered((model: LanguageModel) => ownedBy(model, 'each'));
+
+/** `ownedTensors` with those of one expert of each mixture for all. */
+export const countedTensors = (layer: Layer): readonly OwnedTensor[] =>
+  layer.kind === 'languageModel' ? countedByModel(layer) : ownedBy(layer, 'one');
+
+const countedByModel = remembered((model: LanguageModel) => ownedBy(model, 'one'));
+
+function ownedBy(layer: Layer, experts: Experts): readonly OwnedTensor[] {
+  const met = new Set<Param>();
+  const owned: OwnedTensor[] = [];
+  descend(layer, { component: 'other', count: 1 }, experts, (_, tensors, { component, count }) => {
+    for (const tensor of tensors) {
+      if (met.has(tensor)) continue;
+      met.add(tensor);
+      owned.push({ tensor, component, count });
     }
-  }
-  return [...owned.values()];
+  });
+  return owned;
 }
-
-const ownedByModel = remembered<LanguageModel, readonly OwnedTensor[]>(ownedBy);
 
 /** `ownedTensors` without their components. */
 export function tensorsOf(layer: Layer): Param[] {
   return ownedTensors(layer).map(({ tensor }) => tensor);
 }
+
+/** Tensors of a mixture's experts, those of the first for all. */
+export function expertTensors({ experts }: MixtureOfExperts): readonly OwnedTensor[] {
+  const layers = expertLayers(experts);
+  const [first] = layers;
+  return first
+    ? countedTensors(first).map((each) => ({ ...each, count: each.count * layers.length }))
+    : [];
+}
+
+/** Sum of a value over all tensors below `layer`. */
+export const sumOfTensors = (layer: Layer, of: (tensor: Param) => number): number =>
+  countedTensors(layer).reduce((total, { tensor, count }) => total + count * of(tensor), 0);
 
 export interface StateDictEntry {
   /** The tensor's own name, or an alias. */

@@ -41,17 +41,15 @@ export interface ActivationBudget {
 
 /** Peak activations of a training step on one device. */
 export function activationsOf(model: LanguageModel, setting: ActivationSetting): ActivationBudget {
-  const { embeddingSteps, norm, head, logitSteps } = model;
+  const ends = savedAtEnds(model);
   const { from, to } = stageOf(model, setting);
   const blocks = model.blocks.slice(from, to);
   const [isFirst, isLast] = [from === 0, to === model.blocks.length];
-  const hidden = norm.weight.elements;
   const hasLogits = isLast && setting.loss !== 'chunked';
   const aroundBlocks = [
-    ...(isFirst ? savedInTurn(embeddingSteps, hidden, 'embedding') : []),
-    ...(isFirst ? savedParts([dropoutMask(hidden)]) : []),
-    ...(isLast ? savedInTurn([norm, head], hidden) : []),
-    ...(hasLogits ? savedInTurn(logitSteps, outputWidth(head), 'head', 'width') : []),
+    ...(isFirst ? ends.beforeBlocks : []),
+    ...(isLast ? ends.afterBlocks : []),
+    ...(hasLogits ? ends.logits : []),
   ];
   const parts =
     setting.recompute === 'full'
@@ -77,8 +75,10 @@ interface SavedPart {
   readonly layers: number;
 }
 
-/** Searches ask for the same layers in many settings. */
-const savedParts = remembered((all: readonly Saved[]): readonly SavedPart[] => {
+/** Searches ask for the same blocks in many settings. */
+const savedParts = remembered(groupedByPart);
+
+function groupedByPart(all: readonly Saved[]): readonly SavedPart[] {
   const parts = new Map<Saved['part'], { vectors: Map<string, Vectors>; sources: Set<string> }>();
   for (const { part, vectors, source } of all) {
     const known = parts.get(part) ?? { vectors: new Map(), sources: new Set() };
@@ -96,6 +96,20 @@ const savedParts = remembered((all: readonly Saved[]): readonly SavedPart[] => {
     sources,
     layers: 1,
   }));
+}
+
+/** Saved values of the layers around the blocks. */
+const savedAtEnds = remembered((model: LanguageModel) => {
+  const { embeddingSteps, norm, head, logitSteps } = model;
+  const hidden = norm.weight.elements;
+  return {
+    beforeBlocks: [
+      ...savedInTurn(embeddingSteps, hidden, 'embedding'),
+      ...groupedByPart([dropoutMask(hidden)]),
+    ],
+    afterBlocks: savedInTurn([norm, head], hidden),
+    logits: savedInTurn(logitSteps, outputWidth(head), 'head', 'width'),
+  };
 });
 
 const savedInTurn = (
@@ -104,7 +118,7 @@ const savedInTurn = (
   component: Component = 'other',
   share: Share = 'tokens',
 ): readonly SavedPart[] =>
-  savedParts(savedOf(lowerInTurn('', layers, { width, share, component })));
+  groupedByPart(savedOf(lowerInTurn('', layers, { width, share, component })));
 
 const sumOf = (label: string, parts: readonly PartBytes[]) =>
   sumFigure(

@@ -4,13 +4,12 @@ import {
   type Layer,
   type MixtureOfExperts,
 } from '../architecture/layer.js';
-import type { Param } from '../architecture/param.js';
 import {
-  expertLayers,
+  countedTensors,
+  expertTensors,
   type OwnedTensor,
-  ownedTensors,
-  tensorsOf,
-  walk,
+  remembered,
+  walkCounted,
 } from '../architecture/walk.js';
 import { add, div, type Expression, mul, sub, v } from './expression.js';
 import { type Figure, figure } from './figure.js';
@@ -27,23 +26,24 @@ export interface ParameterBudget {
 const COMPONENT_NAMES = Object.keys(COMPONENTS) as readonly Component[];
 
 /** Counts a layer and everything below it. Exact for all models that `languageModel` accepts. */
-export function countParameters(layer: Layer): ParameterBudget {
+export const countParameters: (layer: Layer) => ParameterBudget = remembered((layer) => {
   const byComponent = Object.fromEntries(COMPONENT_NAMES.map((name) => [name, 0])) as Record<
     Component,
     number
   >;
   let parameters = 0;
   let buffers = 0;
-  for (const { tensor, component } of ownedTensors(layer)) {
+  for (const { tensor, component, count } of countedTensors(layer)) {
+    const elements = count * tensor.elements;
     if (tensor.role === 'buffer') {
-      buffers += tensor.elements;
+      buffers += elements;
       continue;
     }
-    parameters += tensor.elements;
-    byComponent[component] += tensor.elements;
+    parameters += elements;
+    byComponent[component] += elements;
   }
   return { parameters, byComponent, buffers };
-}
+});
 
 /** `countParameters` with its derivation. */
 export interface ParameterFigures {
@@ -85,7 +85,7 @@ export const bodyIn = ({ byComponent }: Pick<ParameterBudget, 'byComponent'>): n
 
 /** Parameters of a model, summed from its tensors. */
 export function parameterFigures(layer: Layer): ParameterFigures {
-  const owned = ownedTensors(layer);
+  const owned = countedTensors(layer);
   const parameters = owned.filter(({ tensor }) => tensor.role === 'parameter');
   const components = COMPONENT_NAMES.map((component) => ({
     component,
@@ -164,12 +164,12 @@ export function componentSums(
 /** All parameters except those of the experts not used by a token. */
 function activeFigure(layer: Layer, total: Figure): Figure {
   const groups = new Map<string, { experts: number; idle: number; elements: number }>();
-  for (const { layer: each } of walk(layer)) {
+  for (const { layer: each } of walkCounted(layer)) {
     if (each.kind !== 'mixtureOfExperts') continue;
     const { expertsPerToken } = each.router;
     const experts = expertCount(each);
     const name = `experts_${expertsPerToken}_of_${experts}`;
-    const elements = (groups.get(name)?.elements ?? 0) + elementsIn(expertTensors(each));
+    const elements = (groups.get(name)?.elements ?? 0) + expertElements(each);
     groups.set(name, { experts, idle: experts - expertsPerToken, elements });
   }
   const unused = [...groups].map(([name, { experts, idle, elements }]) =>
@@ -197,20 +197,17 @@ function withoutLookup(layer: Layer, active: Figure): Figure {
   });
 }
 
-const elementsIn = (tensors: readonly Param[]) =>
-  tensors.reduce((total, { elements }) => total + elements, 0);
-
-const expertTensors = ({ experts }: MixtureOfExperts): readonly Param[] =>
-  expertLayers(experts).flatMap(tensorsOf);
+const expertElements = (mixture: MixtureOfExperts): number =>
+  expertTensors(mixture).reduce((sum, { tensor, count }) => sum + count * tensor.elements, 0);
 
 const expertCount = ({ router }: MixtureOfExperts): number => router.weight.shape[0] ?? 0;
 
 function contestedBuffers(owned: readonly OwnedTensor[]): ContestedBuffers[] {
   const found = new Map<string, ContestedBuffers>();
-  for (const { tensor } of owned) {
+  for (const { tensor, count } of owned) {
     if (tensor.contested === undefined) continue;
     const pattern = layerPattern(tensor.name);
-    const values = (found.get(pattern)?.values ?? 0) + tensor.elements;
+    const values = (found.get(pattern)?.values ?? 0) + count * tensor.elements;
     found.set(pattern, { pattern, values, reason: tensor.contested });
   }
   return [...found.values()];
@@ -232,12 +229,12 @@ export function elementsFigure(
   owned: readonly OwnedTensor[],
 ): Figure {
   const kinds = new Map<string, { pattern: string; elements: number; copies: number }>();
-  for (const { tensor } of owned) {
+  for (const { tensor, count } of owned) {
     const pattern = layerPattern(tensor.name);
     const key = `${pattern} ${tensor.elements}`;
     const kind = kinds.get(key);
-    if (kind) kind.copies += 1;
-    else kinds.set(key, { pattern, elements: tensor.elements, copies: 1 });
+    if (kind) kind.copies += count;
+    else kinds.set(key, { pattern, elements: tensor.elements, copies: count });
   }
   const names = new Set<string>();
   const terms: Expression[] = [];

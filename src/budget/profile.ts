@@ -1,7 +1,7 @@
 /** Profile of a model: all budgets of one description, for a batch, context and precision. */
 import type { TrainingHints } from '../architecture/family.js';
 import type { Component, LanguageModel, Layer, Window } from '../architecture/layer.js';
-import { ownedTensors, tensorsOf, walk } from '../architecture/walk.js';
+import { countedTensors, ownedTensors, tensorsOf, walkCounted } from '../architecture/walk.js';
 import { UserError } from '../errors.js';
 import type { Dtype } from '../tensor/dtype.js';
 import { DTYPE_NAMES, DTYPES } from '../tensor/dtype.js';
@@ -246,13 +246,13 @@ export function blocksOf(
 ): BlockBudget[] {
   const shared = new Set(model.shared.flatMap(tensorsOf));
   return model.blocks.map((block) => {
-    const own = ownedTensors(block).filter(
+    const own = countedTensors(block).filter(
       ({ tensor }) => tensor.role === 'parameter' && !shared.has(tensor),
     );
     return {
       name: block.name,
       parameters: elementsFigure(block.name, 'parameters', own),
-      spans: walk(block).flatMap(({ layer }) => spansOf(layer)),
+      spans: walkCounted(block).flatMap(({ layer }) => spansOf(layer)),
       state: stateOf(block, inference).total,
       forwardFlops: forwardFlopsOf(block, inference).total,
     };

@@ -11,7 +11,7 @@ import {
   rotaryFrequencies,
 } from '../architecture/rotary-scaling.js';
 import { scalingOf } from '../architecture/transformer/rotary.js';
-import { walk } from '../architecture/walk.js';
+import { walkCounted } from '../architecture/walk.js';
 import { UserError } from '../errors.js';
 
 export interface RopeOptions {
@@ -112,7 +112,7 @@ interface Group {
 function rotationsOf(model: LanguageModel) {
   const groups = new Map<string, Group>();
   let layersWithout = 0;
-  for (const { layer } of walk(model)) {
+  for (const { layer } of walkCounted(model)) {
     if (layer.kind !== 'attention' && layer.kind !== 'latentAttention') continue;
     if (layer.rotary === undefined) layersWithout++;
     else include(groups, layer.rotary, windowOf(layer));
@@ -164,7 +164,7 @@ function trainedLength(
 }
 
 function noRotary(model: LanguageModel, name: string): UserError {
-  const positions = walk(model).flatMap(({ layer }) => {
+  const positions = walkCounted(model).flatMap(({ layer }) => {
     if (layer.kind === 'learnedPositions') {
       return [`learned positions, a row for each of ${layer.weight.shape[0]}`];
     }

@@ -1,12 +1,12 @@
 /** Memory of training on one device: weights, gradients, optimizer, buffers, activations. */
 import type { LanguageModel } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
-import { tensorsOf } from '../architecture/walk.js';
+import { countedTensors } from '../architecture/walk.js';
 import { type ActivationBudget, activationsOf } from './activations.js';
 import { add, ceildiv, type Expression, inputs, mul, v } from './expression.js';
 import { type Figure, figure, type Statement, sumFigure } from './figure.js';
 import type { Recompute } from './flops.js';
-import { bufferBytes } from './parameters.js';
+import { bufferBytes, countParameters } from './parameters.js';
 
 /** Values per scale, and minimum tensor size, of the 8-bit optimizer of bitsandbytes. */
 const EIGHT_BIT_BLOCK = 256;
@@ -52,7 +52,7 @@ function eightBitMoments(trained: readonly Trained[]): Expression {
   const of = inputs({
     large: sum(large),
     small: sum(trained) - sum(large),
-    blocks: large.reduce((n, { elements }) => n + Math.ceil(elements / EIGHT_BIT_BLOCK), 0),
+    blocks: sum(large, (elements) => Math.ceil(elements / EIGHT_BIT_BLOCK)),
   });
   return add(mul(2, of.large), mul(8, of.small), mul(8, of.blocks));
 }
@@ -82,13 +82,16 @@ export interface TrainingBudget {
 
 /** Everything that training keeps; kernel workspaces and fragmentation are extra. */
 export function trainingMemoryOf(model: LanguageModel, setting: TrainingSetting): TrainingBudget {
-  const tensors = tensorsOf(model);
   const embeddings = embeddingsOf(model);
-  const trained = tensors
-    .filter(({ role }) => role === 'parameter')
-    .map((tensor) => ({ elements: tensor.elements, isEmbedding: embeddings.has(tensor) }));
+  const trained = countedTensors(model)
+    .filter(({ tensor: { role } }) => role === 'parameter')
+    .map(({ tensor, count }) => ({
+      elements: tensor.elements,
+      count,
+      isEmbedding: embeddings.has(tensor),
+    }));
   const { weights, gradients, optimizer } = trainedStateOf(trained, setting);
-  const buffers = bufferBytes(sum(tensors) - sum(trained));
+  const buffers = bufferBytes(countParameters(model).buffers);
   const bytesPerValue = bytesIn(setting.precision);
   const activations = activationsOf(model, { ...setting, bytesPerValue });
   const parts = { weights, gradients, optimizer, buffers, activations: activations.total };
@@ -100,9 +103,12 @@ export function trainingMemoryOf(model: LanguageModel, setting: TrainingSetting)
 export const bytesIn = (precision: TrainingSetting['precision']): number =>
   precision === 'mixed' ? 2 : 4;
 
-/** A tensor, or a device's part of one. */
+/** Equal tensors, or a device's parts of them. */
 export interface Trained {
+  /** Elements of each. */
   readonly elements: number;
+  /** Number of tensors; default 1. */
+  readonly count?: number;
   /** Whether rows are looked up: 8-bit optimizers keep its state in float32. */
   readonly isEmbedding?: boolean;
 }
@@ -185,5 +191,7 @@ const dividedBy = (whole: Statement<Figure>, division: Division | undefined): St
 
 const parametersOf = (trained: readonly Trained[]) => v({ parameters: sum(trained) });
 
-const sum = (tensors: readonly Trained[]) =>
-  tensors.reduce((total, { elements }) => total + elements, 0);
+const sum = (
+  tensors: readonly Trained[],
+  of: (elements: number) => number = (elements) => elements,
+): number => tensors.reduce((total, { elements, count = 1 }) => total + count * of(elements), 0);

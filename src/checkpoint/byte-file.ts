@@ -1,7 +1,7 @@
 import fs from 'node:fs';
 import { UserError } from '../errors.js';
-import { noteInput } from '../files/inputs.js';
-import { refusal } from './rules.js';
+import { noteInput } from '../files/input-registry.js';
+import { refusal } from './checkpoint-rules.js';
 
 /** A read-only file with random access. */
 export class ByteFile {
@@ -14,7 +14,11 @@ export class ByteFile {
   #descriptor: number | undefined;
   #bytesRead = 0;
 
-  private constructor(path: string, status: fs.Stats, descriptor: number) {
+  protected constructor(
+    path: string,
+    status: Pick<fs.Stats, 'size' | 'mtimeMs'>,
+    descriptor?: number,
+  ) {
     this.path = path;
     this.size = status.size;
     this.changedAt = status.mtimeMs;

@@ -32,3 +32,13 @@ export interface Checkpoint {
 
 /** Content of one file: a checkpoint without its origin. */
 export type FileIndex = Omit<Checkpoint, 'path' | 'files' | 'close'>;
+
+export interface OpenOptions {
+  /** Dotted keys of the dict to read when several contain tensors: `ema.state_dict`. */
+  readonly stateDict?: string | undefined;
+}
+
+export interface OpenedFiles {
+  readonly files: readonly ByteFile[];
+  readonly index: FileIndex;
+}

@@ -3,13 +3,21 @@
  * that listing a folder stays fast.
  */
 
-/** File formats that can be written, and their extensions. */
+/**
+ * File formats that can be written, and their extensions. A file of a training program is one whole file: it holds the
+ * config and each name of the state dict.
+ */
 const CONTAINERS = {
-  safetensors: { extensions: ['.safetensors'] },
-  pt: { extensions: ['.pt', '.pth', '.bin', '.ckpt'] },
-} as const satisfies Record<string, { readonly extensions: readonly string[] }>;
+  safetensors: { extensions: ['.safetensors'], isOfTraining: false },
+  pt: { extensions: ['.pt', '.pth', '.bin', '.ckpt'], isOfTraining: true },
+} as const satisfies Record<
+  string,
+  { readonly extensions: readonly string[]; readonly isOfTraining: boolean }
+>;
 
 export type Container = keyof typeof CONTAINERS;
+
+export const isOfTraining = (container: Container): boolean => CONTAINERS[container].isOfTraining;
 
 export const CONTAINER_NAMES = Object.keys(CONTAINERS) as readonly Container[];
 

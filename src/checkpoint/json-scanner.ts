@@ -3,8 +3,8 @@
  * have exact positions and a name does not keep the text in memory.
  */
 import type { UserError } from '../errors.js';
-import type { Rule } from './rules.js';
-import { quoted, refusal } from './rules.js';
+import type { Rule } from './checkpoint-rules.js';
+import { quoted, refusal } from './checkpoint-rules.js';
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
@@ -41,8 +41,8 @@ export interface JsonText {
   /** Prefix of positions in errors: `header` gives `header byte 312`. */
   readonly part?: string;
   readonly rules: JsonRules;
-  /** Suggestion when the text is not valid. */
-  readonly suggestion: string;
+  /** Suggestion when the text is not valid; by default the one of the rule. */
+  readonly suggestion?: string;
   /** Suggestion when the text nests too deep or has too many keys. */
   readonly otherFile?: string;
 }

@@ -1,6 +1,6 @@
 /** Turns the names of a file into the names of the model. Knows no model. */
 import type { Checkpoint } from './checkpoint.js';
-import { refusal, tensorPlace } from './rules.js';
+import { refusal, tensorPlace } from './checkpoint-rules.js';
 import type { StoredTensor } from './stored-tensor.js';
 
 /** Prefixes that wrappers add to every name: data parallelism and torch.compile. */

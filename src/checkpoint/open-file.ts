@@ -1,8 +1,8 @@
 import { ByteFile } from './byte-file.js';
-import type { FileIndex } from './checkpoint.js';
+import type { FileIndex, OpenedFiles, OpenOptions } from './checkpoint.js';
+import { refusal } from './checkpoint-rules.js';
 import type { CheckpointFormat } from './formats.js';
 import { FORMATS } from './formats.js';
-import { refusal } from './rules.js';
 import {
   LENGTH_FIELD_BYTES,
   MAX_HEADER_BYTES,
@@ -263,16 +263,6 @@ function shown(head: string): string {
   return `"${text}"`;
 }
 
-export interface OpenOptions {
-  /** Dotted keys of the dict to read when several contain tensors: `ema.state_dict`. */
-  readonly stateDict?: string | undefined;
-}
-
-export interface OpenedFile {
-  readonly file: ByteFile;
-  readonly index: FileIndex;
-}
-
 const READERS: Readonly<
   Record<CheckpointFormat, (file: ByteFile, options: OpenOptions) => FileIndex>
 > = {
@@ -290,11 +280,11 @@ export function openFile(
   path: string,
   options: OpenOptions,
   check: (file: ByteFile) => void = () => {},
-): OpenedFile {
+): OpenedFiles {
   const file = ByteFile.open(path);
   try {
     check(file);
-    return { file, index: READERS[formatOf(file)](file, options) };
+    return { files: [file], index: READERS[formatOf(file)](file, options) };
   } catch (error) {
     file.close();
     throw error;

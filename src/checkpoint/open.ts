@@ -3,13 +3,11 @@
 import fs from 'node:fs';
 import { basename, join } from 'node:path';
 import { cannotRead } from './byte-file.js';
-import type { Checkpoint } from './checkpoint.js';
+import type { Checkpoint, OpenedFiles, OpenOptions } from './checkpoint.js';
+import { listed, refusal } from './checkpoint-rules.js';
 import { isIndexName, isWeightsName } from './formats.js';
-import type { OpenOptions } from './open-file.js';
 import { openFile } from './open-file.js';
-import { listed, refusal } from './rules.js';
 import { isShardIndex, readShardIndex } from './shards/index-file.js';
-import type { OpenedFiles } from './shards/open-shards.js';
 import { openShards } from './shards/open-shards.js';
 
 // Choice of the checkpoint in a folder.
@@ -104,12 +102,9 @@ function isFolder(path: string): boolean {
 }
 
 function openAlone(path: string, options: OpenOptions): OpenedFiles {
-  const { file, index } = openFile(path, options);
+  const { files, index } = openFile(path, options);
   const part = partOfSeveral(path);
-  return {
-    files: [file],
-    index: part === undefined ? index : { ...index, warnings: [part, ...index.warnings] },
-  };
+  return { files, index: part ? { ...index, warnings: [part, ...index.warnings] } : index };
 }
 
 /** Hint for a shard that is opened alone; undefined for other files. */

@@ -1,5 +1,6 @@
 /** Finds names that refer to the same values, and tensors that overlap. */
 import { isSameShape, STORED_DTYPES } from '../tensor/dtype.js';
+import { groupBy } from '../text/words.js';
 import type { StoredBytes, StoredTensor } from './stored-tensor.js';
 import { isContiguous, isSameView } from './stored-tensor.js';
 import { breathe, piecesOf, readRows, rowsOf } from './view.js';
@@ -9,7 +10,7 @@ export interface NamedView {
   readonly names: readonly [string, ...string[]];
 }
 
-type View = { readonly tensor: StoredTensor; readonly names: [string, ...string[]] };
+type View = NamedView & { readonly names: string[] };
 
 /** Cache of the views per index; an index never changes after it is read. */
 const known = new WeakMap<ReadonlyMap<string, StoredTensor>, readonly NamedView[]>();
@@ -144,7 +145,7 @@ export async function samenessOfBytes(
   groups: readonly (readonly StoredTensor[])[],
   watch: Watch = () => () => {},
 ): Promise<Sameness> {
-  const races = groups.flatMap(byForm).flatMap(raceOf);
+  const races = groups.flatMap((group) => [...byForm(group)]).flatMap(raceOf);
   const onBytes = watch(
     races.reduce((sum, race) => sum + race.first.bytes * race.rivals.length, 0),
   );
@@ -175,16 +176,8 @@ interface Race {
 }
 
 /** Only tensors of one dtype and shape can hold the same values. */
-function byForm(group: readonly StoredTensor[]): StoredTensor[][] {
-  const forms = new Map<string, StoredTensor[]>();
-  for (const tensor of group) {
-    const form = `${tensor.dtype} ${tensor.shape}`;
-    const like = forms.get(form);
-    if (like) like.push(tensor);
-    else forms.set(form, [tensor]);
-  }
-  return [...forms.values()];
-}
+const byForm = (group: readonly StoredTensor[]): Iterable<StoredTensor[]> =>
+  groupBy(group, ({ dtype, shape }) => `${dtype} ${shape}`).values();
 
 /** @param like Tensors of one dtype and shape. The result is empty if all have the same location. */
 function raceOf(like: readonly StoredTensor[]): Race[] {

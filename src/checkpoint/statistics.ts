@@ -2,7 +2,7 @@
 
 import { createHash } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
-import { decode } from '../tensor/decode.js';
+import { decode } from '../tensor/decode-values.js';
 import type { StoredDtype } from '../tensor/dtype.js';
 import { STORED_DTYPES } from '../tensor/dtype.js';
 import type { NamedView } from './sharing.js';

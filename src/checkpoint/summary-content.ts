@@ -1,10 +1,10 @@
 /** Entries of a PyTorch file other than the model's tensors, as plain data of bounded size. */
-import { decode } from '../tensor/decode.js';
+import { decode } from '../tensor/decode-values.js';
 import type { StoredDtype } from '../tensor/dtype.js';
 import { STORED_DTYPES } from '../tensor/dtype.js';
 import type { StoredTensor } from './stored-tensor.js';
-import { isKind } from './torch/pickle/pickle-machine.js';
 import type { Dict, Opaque, Value } from './torch/pickle/values.js';
+import { isKind } from './torch/pickle/values.js';
 
 /** Dtypes by numpy type code: kind and number of bytes. */
 const NUMPY_DTYPES: ReadonlyMap<Value | undefined, StoredDtype> = new Map([

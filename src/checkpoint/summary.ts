@@ -1,6 +1,6 @@
 /** The content of a checkpoint as plain data: the JSON output of `inspect`, and the input of its report. */
 import type { Shape, StoredDtype } from '../tensor/dtype.js';
-import { sumOf } from '../text/words.js';
+import { groupBy, sumOf } from '../text/words.js';
 import type { Checkpoint } from './checkpoint.js';
 import type { CheckpointFormat } from './formats.js';
 import { FORMATS } from './formats.js';
@@ -34,15 +34,14 @@ export interface TensorGroup {
  * (`model.layers.11.mlp.weight` belongs to `model.layers.11`); other names are grouped by their first two parts.
  */
 export function groupTensors(tensors: ReadonlyMap<string, StoredTensor>): TensorGroup[] {
-  const alike = new Map<string, Part[]>();
+  const parts = [...partsOf(tensors)];
   const turns = new Map<string, number>();
-  for (const part of partsOf(tensors)) {
-    if (!turns.has(part.name)) turns.set(part.name, turns.size);
-    const form = `${part.name.length} ${part.name}${part.layer === undefined ? '' : formOf(part.members)}`;
-    const others = alike.get(form);
-    if (others) others.push(part);
-    else alike.set(form, [part]);
-  }
+  for (const { name } of parts) if (!turns.has(name)) turns.set(name, turns.size);
+  const alike = groupBy(
+    parts,
+    ({ name, layer, members }) =>
+      `${name.length} ${name}${layer === undefined ? '' : formOf(members)}`,
+  );
   const turnOf = ({ name }: TensorGroup) => turns.get(name) ?? 0;
   return Array.from(alike.values(), groupOf).sort(
     (a, b) => turnOf(a) - turnOf(b) || firstLayer(a) - firstLayer(b),
@@ -251,12 +250,7 @@ function totalsOf(tensors: ReadonlyMap<string, StoredTensor>, views: readonly Na
 }
 
 function dtypesOf(tensors: readonly StoredTensor[]): DtypeTotals[] {
-  const byDtype = new Map<StoredDtype, StoredTensor[]>();
-  for (const tensor of tensors) {
-    const same = byDtype.get(tensor.dtype);
-    if (same) same.push(tensor);
-    else byDtype.set(tensor.dtype, [tensor]);
-  }
+  const byDtype = groupBy(tensors, ({ dtype }) => dtype);
   return Array.from(byDtype, ([dtype, same]) => ({
     dtype,
     tensors: same.length,

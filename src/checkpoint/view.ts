@@ -1,6 +1,11 @@
 /** Reads the values of a stored tensor as contiguous little-endian bytes, for any strides and byte order. */
 import { STORED_DTYPES } from '../tensor/dtype.js';
-import { isContiguous, type StoredBytes, type StoredTensor } from './stored-tensor.js';
+import {
+  contiguousStrides,
+  isContiguous,
+  type StoredBytes,
+  type StoredTensor,
+} from './stored-tensor.js';
 
 /** Number of rows of a tensor [rows, …]; a scalar is one row. */
 export const rowsOf = ({ shape }: StoredTensor): number => shape[0] ?? 1;
@@ -301,7 +306,7 @@ function gatherBox(
   const width = elementBytes(tensor);
   const first = firstOf(tensor, box) * width - start;
   const index = box.size.map(() => 0);
-  const steps = targetSteps(shape);
+  const steps = contiguousStrides(shape);
   const base = box.from.reduce(
     (sum, at, axis) => sum + (axis === 0 ? at - firstRow : at) * (steps[axis] ?? 0),
     0,
@@ -321,15 +326,6 @@ function gatherBox(
       for (let byte = 0; byte < width; byte++) target[to + byte] = bytes[from + byte] ?? 0;
     }
   } while (advance(index, box.size, last));
-}
-
-/** Strides of the contiguous result, in elements. */
-function targetSteps(shape: readonly number[]): number[] {
-  const steps = shape.map(() => 1);
-  for (let axis = shape.length - 2; axis >= 0; axis--) {
-    steps[axis] = (steps[axis + 1] ?? 1) * (shape[axis + 1] ?? 1);
-  }
-  return steps;
 }
 
 /** Advances to the next index over the axes before `last`, in row-major order; false after the final one. */

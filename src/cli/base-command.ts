@@ -1,7 +1,7 @@
 import { Command } from '@oclif/core/command';
 import type * as Interfaces from '@oclif/core/interfaces';
 import type { Problem } from '../errors.js';
-import { refuseModelFile } from '../files/inputs.js';
+import { refuseModelFile } from '../files/input-registry.js';
 import type { Format, Report } from '../report/kit/report.js';
 import { jsonPieces, printable } from '../text/escape.js';
 import type { ParsedFlags } from './flags.js';

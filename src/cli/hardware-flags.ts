@@ -4,10 +4,10 @@ import * as Flags from '@oclif/core/flags';
 import { readDocument } from '../config/read.js';
 import { UserError } from '../errors.js';
 import type { Cluster, Hardware } from '../hardware/gpu.js';
+import { clusterNamed } from '../hardware/gpus.js';
 import { hardwareOfDocument, onlyGpu } from '../hardware/hardware-file.js';
 import type { MachineProfile } from '../hardware/machine-profile.js';
 import { gpuOfProfile } from '../hardware/machine-profile.js';
-import { clusterNamed } from '../hardware/machines.js';
 import { compute, count, device, engine, type ParsedFlags, threads } from './flags.js';
 import { progressDisplay } from './progress.js';
 

@@ -6,7 +6,7 @@ import { run } from '@oclif/core/run';
 import { nearest } from '../config/nearest.js';
 import { escapeText, quote } from '../config/quote.js';
 import { ERROR_CODES, UserError } from '../errors.js';
-import { beginInputs } from '../files/inputs.js';
+import { beginInputs } from '../files/input-registry.js';
 import { renderOptions } from './output.js';
 
 /** Must match `additionalHelpFlags` and `additionalVersionFlags` in package.json. */

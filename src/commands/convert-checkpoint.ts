@@ -15,21 +15,21 @@ import {
 } from '../cli/flags.js';
 import { progressDisplay, stepProgress } from '../cli/progress.js';
 import { quote } from '../config/quote.js';
-import type { Proof } from '../conversion/execute/check.js';
-import type { Extension, LayoutName, Merge, NamingScheme, Tie } from '../conversion/job.js';
+import type { Merge } from '../conversion/choices.js';
+import {
+  DTYPE_NAMES,
+  DTYPES,
+  EXTENSIONS,
+  LAYOUT_NAMES,
+  NAMING_SCHEMES,
+  TIES,
+} from '../conversion/choices.js';
+import type { Proof } from '../conversion/execute/check-output.js';
 import { UserError } from '../errors.js';
 import { warningsOf } from '../model-input/checkpoint-config.js';
 import { convertReport, exceedsBound } from '../report/convert/convert.js';
-import type { EncodableDtype } from '../tensor/encode.js';
 import { percentText } from '../text/units.js';
 import { shellWord } from '../text/words.js';
-
-// Copy of the layouts in the conversion code, which is loaded only for a conversion.
-const LAYOUTS = ['shared', 'low-rank', 'sincos', 'per-layer'] as const satisfies LayoutName[];
-const EXTENSIONS = ['repeat', 'zero'] as const satisfies Extension[];
-const TIES = ['embed', 'head', 'mean'] as const satisfies Tie[];
-const DIALECTS = ['minimind'] as const satisfies NamingScheme[];
-const DTYPES = ['keep', 'f32', 'f16', 'bf16'] as const;
 
 /** `mean`, `first` or `layer:N`. */
 const merge = Flags.custom<Merge>({
@@ -80,7 +80,7 @@ export default class ConvertCheckpoint extends BaseCommand {
   };
   static override flags = {
     to: Flags.option({
-      options: LAYOUTS,
+      options: LAYOUT_NAMES,
       description: 'SRTE layout of the output',
       exclusive: ['target', 'dialect'],
       helpGroup: 'SRTE',
@@ -125,7 +125,7 @@ export default class ConvertCheckpoint extends BaseCommand {
       helpGroup: 'SRTE',
     }),
     dtype: Flags.option({
-      options: DTYPES,
+      options: DTYPE_NAMES,
       default: 'keep',
       description: 'type of the parameters; buffers keep their type',
       helpGroup: 'TENSOR',
@@ -140,7 +140,7 @@ export default class ConvertCheckpoint extends BaseCommand {
       helpGroup: 'TENSOR',
     } as const)(),
     dialect: Flags.option({
-      options: DIALECTS,
+      options: NAMING_SCHEMES,
       dependsOn: ['heads'],
       description: 'convert names and RoPE of MiniMind files from before April 2025',
       helpGroup: 'TENSOR',
@@ -204,9 +204,9 @@ export default class ConvertCheckpoint extends BaseCommand {
 
   async run() {
     const { args, flags } = await this.parse(ConvertCheckpoint);
-    const { convert } = await import('../conversion/index.js');
+    const { convert } = await import('../conversion/conversion.js');
     await this.refuseUnwritable(flags);
-    const progress = stepProgress(flags);
+    const display = { ...progressDisplay(flags), ...stepProgress(flags) };
     const checkpoint = openCheckpoint(args.in, { stateDict: flags['state-dict'] });
     try {
       await this.warnAbout(flags, warningsOf(checkpoint));
@@ -214,11 +214,10 @@ export default class ConvertCheckpoint extends BaseCommand {
         ...flags,
         checkpoint,
         out: args.out,
-        dtype: flags.dtype === 'keep' ? undefined : DTYPE_OF[flags.dtype],
-        progress,
-        display: progressDisplay(flags),
+        dtype: DTYPES[flags.dtype],
+        display,
         warn: (warnings) => this.warnAbout(flags, warnings),
-      }).finally(progress.end);
+      }).finally(display.end);
       if (exceedsBound(result)) {
         const error = percentText(result.srte?.relativeError ?? null);
         const most = percentText(flags['max-error'] ?? null);
@@ -246,9 +245,4 @@ const realRun = (argv: readonly string[]): string =>
 const PROOF_EXIT_CODES = { same: 0, differs: 0, failed: 1, skipped: 3 } as const satisfies Record<
   Proof['verdict'],
   number
->;
-
-const DTYPE_OF = { f32: 'F32', f16: 'F16', bf16: 'BF16' } as const satisfies Record<
-  string,
-  EncodableDtype
 >;

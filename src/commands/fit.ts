@@ -8,7 +8,7 @@ import { hardwareFlags, hardwareOf, ownHardware } from '../cli/hardware-flags.js
 import { UserError } from '../errors.js';
 import { fitsOf, forwardOn } from '../fit/fits.js';
 import { doubtsOf } from '../fit/remedies/remedies.js';
-import { withTable } from '../hardware/machines.js';
+import { withTable } from '../hardware/gpus.js';
 import { openModelSource } from '../model-input/model-source.js';
 import { fitReport, hardwareReport } from '../report/fit/fit.js';
 import { configText } from '../report/inspect/inspect-text.js';

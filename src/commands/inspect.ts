@@ -12,7 +12,7 @@ import { BaseCommand } from '../cli/base-command.js';
 import { counts, details, stateDict } from '../cli/flags.js';
 import { filterByName } from '../cli/name-filter.js';
 import { progress } from '../cli/progress.js';
-import type { SrteSurvey } from '../conversion/srte/srte-survey.js';
+import type { SrteSurvey } from '../conversion/srte/survey-srte.js';
 import { warningsOf } from '../model-input/checkpoint-config.js';
 import type { StoredModel } from '../model-input/stored-model.js';
 import { storedModel } from '../model-input/stored-model.js';
@@ -107,7 +107,7 @@ async function measured(
 }
 
 async function surveyed(checkpoint: Checkpoint, flags: InspectFlags): Promise<SrteSurvey> {
-  const { bytesToSurvey, surveySrte } = await import('../conversion/srte/srte-survey.js');
+  const { bytesToSurvey, surveySrte } = await import('../conversion/srte/survey-srte.js');
   const { add, end } = progress(flags, 'comparing', await bytesToSurvey(checkpoint));
   try {
     return await surveySrte(checkpoint, {

@@ -1,7 +1,7 @@
 /** Columns of `minimind compare`, computed from a model's description or profile. */
 import type { TrainingHints } from '../architecture/family.js';
 import type { LanguageModel, Layer } from '../architecture/layer.js';
-import { walk } from '../architecture/walk.js';
+import { walkCounted } from '../architecture/walk.js';
 import type { Exact } from '../budget/figure.js';
 import type { ModelProfile, ProfileWish, ResolvedSetting } from '../budget/profile.js';
 import { resolveSetting } from '../budget/profile.js';
@@ -197,7 +197,7 @@ function hiddenOf({ embedding }: LanguageModel): number {
 
 /** Common value of all attention layers; a range such as `2–8` if they differ, null if there are none. */
 function alike(model: LanguageModel, of: (layer: Layer) => number | undefined) {
-  const values = walk(model).flatMap(({ layer }) => of(layer) ?? []);
+  const values = walkCounted(model).flatMap(({ layer }) => of(layer) ?? []);
   if (values.length === 0) return null;
   const [least, most] = [Math.min(...values), Math.max(...values)];
   return least === most ? least : `${least}–${most}`;

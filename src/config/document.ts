@@ -1,7 +1,8 @@
 import { stringify } from 'yaml';
 import type { Finding, PropertyPath } from '../errors.js';
-import { isMapping, setOwn } from './path.js';
-import { type Found, invalidConfig, toProblems, Unreadable } from './problems.js';
+import { isRecord } from '../text/words.js';
+import { invalidConfig, type LocatedFinding, toProblems, Unreadable } from './document-problems.js';
+import { setOwn } from './path.js';
 import { describeValue } from './quote.js';
 import {
   dataSource,
@@ -23,10 +24,10 @@ export class ConfigDocument {
   /** Location tree for the other files of this folder. */
   readonly root: Located;
   /** Findings of the reader; `checkDocument` reports them. */
-  readonly found: readonly Found[];
+  readonly found: readonly LocatedFinding[];
 
-  constructor(file: string, root: Located, found: readonly Found[] = []) {
-    if (!isMapping(root.value)) throw new TypeError('A document must be a mapping.');
+  constructor(file: string, root: Located, found: readonly LocatedFinding[] = []) {
+    if (!isRecord(root.value)) throw new TypeError('A document must be a mapping.');
     this.file = file;
     this.value = root.value;
     this.root = root;
@@ -64,7 +65,7 @@ export function parseDocument(text: string | Uint8Array, file: string): ConfigDo
   const source = new TextSource(file, decode(text, file));
   try {
     const { root, found } = parseYaml(source.text, source);
-    if (isMapping(root.value)) return new ConfigDocument(file, root, found);
+    if (isRecord(root.value)) return new ConfigDocument(file, root, found);
     if (root.flaw === 'wrong') throw new Unreadable(found);
     const { value, place } = root;
     throw new Unreadable([...found, { severity: 'error', place, finding: rootFinding(value) }]);
@@ -114,7 +115,7 @@ interface Origins {
   /** Path to show for all other keys. */
   readonly otherwise: PropertyPath;
   /** Findings about the values themselves. */
-  readonly found?: readonly Found[];
+  readonly found?: readonly LocatedFinding[];
 }
 
 /**

@@ -1,7 +1,8 @@
 /** Wording of schema errors, in one place to keep messages consistent. */
 import type { Finding, PropertyPath, Severity } from '../errors.js';
+import { isRecord } from '../text/words.js';
 import { nearest, nearSynonymAmong, synonymAmong } from './nearest.js';
-import { formatPath, isMapping } from './path.js';
+import { formatPath } from './path.js';
 import { describeValue, quote } from './quote.js';
 import {
   type Allowed,
@@ -12,7 +13,7 @@ import {
   type Literal,
   limitsOf,
   type Schema,
-} from './schema.js';
+} from './schema-structure.js';
 
 /** A key missing in its mapping's schema. */
 export interface UnknownKey {
@@ -235,7 +236,7 @@ function nearestMultiples({ kinds }: Allowed, value: number): string | undefined
 function suggestKeys(path: PropertyPath, value: unknown, { kinds }: Allowed): string | undefined {
   const [mapping] = kinds;
   const isForKeys = kinds.every(({ type }) => type === 'object' || type === 'record');
-  if (mapping === undefined || !isForKeys || isMapping(value)) return undefined;
+  if (mapping === undefined || !isForKeys || isRecord(value)) return undefined;
   if (value === null) return 'write keys below it, or {}';
   const [key] = knownKeys(mapping) ?? [];
   // The value may be in a file or in an override; both accept a path with its value.

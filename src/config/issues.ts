@@ -1,9 +1,10 @@
 /** Mistakes that a schema finds in a value. */
 import type { z } from 'zod';
 import type { Finding, PropertyPath, Severity } from '../errors.js';
+import { isRecord } from '../text/words.js';
 import { EXPLANATIONS, type UnknownKey } from './issue-words.js';
 import { nearest, nearSynonymAmong, synonymAmong } from './nearest.js';
-import { isMapping, pathKey, valueAt } from './path.js';
+import { pathKey, valueAt } from './path.js';
 import {
   type Allowed,
   allowedBy,
@@ -14,7 +15,7 @@ import {
   knownKeys,
   type Schema,
   schemaAt,
-} from './schema.js';
+} from './schema-structure.js';
 
 type Issue = z.core.$ZodIssue;
 
@@ -39,18 +40,6 @@ export function mistakesOf(issues: readonly Issue[], schema: Schema, document: u
     mistakes.push(toMistake(path, issue, schema, document));
   }
   return mistakes;
-}
-
-/** Unknown keys reported by zod, for schema kinds that `unknownKeys` does not check. */
-export function* unrecognizedKeys(
-  issues: readonly Issue[],
-  schema: Schema,
-  document: unknown,
-): Generator<PropertyPath> {
-  for (const { path, issue } of resolveUnions(issues, schema, document, [])) {
-    if (issue.code !== 'unrecognized_keys') continue;
-    for (const key of issue.keys) yield [...path, key];
-  }
 }
 
 /** Replaces issues of a union with those of its most likely option. */
@@ -132,23 +121,23 @@ export function* unknownKeys(
       const inner = childOf(schema, value, index);
       if (inner !== undefined) yield* unknownKeys(inner, item, [...path, index]);
     }
-  } else if (isMapping(value)) {
+  } else if (isRecord(value)) {
     const known = knownKeys(definition) ?? [];
     const isKnown = new Set(known);
     for (const key of Object.keys(value)) {
       const inner = [...path, key];
-      const verdict = judge(definition, isKnown, key);
-      if (verdict === 'error' || verdict === 'warning') {
-        yield { path: inner, severity: verdict, known, meant: meantBy(key, known, value) };
-      } else if (verdict !== undefined) {
-        yield* unknownKeys(verdict, value[key], inner);
+      const found = schemaOrSeverity(definition, isKnown, key);
+      if (found === 'error' || found === 'warning') {
+        yield { path: inner, severity: found, known, meant: meantBy(key, known, value) };
+      } else if (found !== undefined) {
+        yield* unknownKeys(found, value[key], inner);
       }
     }
   }
 }
 
-/** Severity of the key in the mapping, or the schema of its value if the key is valid. */
-function judge(
+/** Schema of the value if the key is valid in the mapping, else the severity of the key. */
+function schemaOrSeverity(
   definition: Definition,
   known: ReadonlySet<string>,
   key: string,
@@ -157,6 +146,13 @@ function judge(
     // zod would silently drop __proto__.
     if (key === '__proto__') return 'error';
     return known.size === 0 || known.has(key) ? definition.valueType : 'error';
+  }
+  if (definition.type === 'intersection') {
+    const [left, right] = [definition.left, definition.right].map((side) => {
+      const own = definitionOf(side);
+      return schemaOrSeverity(own, new Set(knownKeys(own)), key);
+    });
+    return left === 'error' || (left === 'warning' && typeof right === 'object') ? right : left;
   }
   if (definition.type !== 'object') return undefined;
   if (known.has(key)) return definition.shape[key];

@@ -1,11 +1,10 @@
-import type { Finding, PropertyPath } from '../errors.js';
-import { UserError } from '../errors.js';
+import { type PropertyPath, UserError } from '../errors.js';
+import { isRecord } from '../text/words.js';
 import { ConfigDocument } from './document.js';
-import { formatPath, isMapping, setOwn, valueAt } from './path.js';
-import type { Found } from './problems.js';
-import { Unreadable } from './problems.js';
+import { type LocatedFinding, Unreadable } from './document-problems.js';
+import { formatPath, setOwn, valueAt } from './path.js';
 import { describeValue, quote } from './quote.js';
-import { keyPaths, type Schema } from './schema.js';
+import { keyPaths, type Schema } from './schema-structure.js';
 import { follow, type Located, overrideSource, type Place } from './source.js';
 import { MAX_DEPTH, parseYaml } from './yaml.js';
 
@@ -66,16 +65,6 @@ export function meantOverrides(schema: Schema, sets: readonly string[]): string[
   });
 }
 
-/** An override without a place in the document. Thrown and caught in this file. */
-class Misplaced extends Error {
-  readonly finding: Finding;
-
-  constructor(finding: Finding) {
-    super(finding.message);
-    this.finding = finding;
-  }
-}
-
 /**
  * Applies each `path=value` of `sets` to a copy of the document, in order. Values are YAML: `3`, `true`, `text`,
  * `[1, 2]`, `{a: 1}`; an empty value is null. Missing mappings are created. Invalid overrides are skipped and
@@ -83,55 +72,60 @@ class Misplaced extends Error {
  */
 export function applyOverrides(document: ConfigDocument, sets: readonly string[]): ConfigDocument {
   let { root } = document;
-  const found: Found[] = [...document.found];
+  const found: LocatedFinding[] = [...document.found];
   for (const [index, text] of sets.entries()) {
     const place = { source: overrideSource(text, index + 1), offset: 0 };
     try {
-      const { path, value } = split(text);
-      const read = readValue(value.trim(), place);
-      for (const each of read.found) found.push(each);
+      const parts = splitOverride(text);
+      if ('mistake' in parts) {
+        throw misplaced(place, `${quote(text)} ${parts.mistake}`, 'write --set path.to.key=value');
+      }
+      const { path } = parts;
+      const value = readValue(parts.value.trim(), place, found);
       // An unreadable value replaces nothing, but the key counts as set.
-      if (read.root.value === undefined && follow(root, path).isWhole) continue;
-      root = put(root, path, 0, read.root, place);
+      if (value.value === undefined && follow(root, path).isWhole) continue;
+      root = put(root, path, 0, value, place);
     } catch (error) {
-      if (!(error instanceof Misplaced)) throw error;
-      found.push({ severity: 'error', place, finding: error.finding });
+      found.push(...foundIn(error));
     }
   }
   return new ConfigDocument(document.file, root, found);
 }
 
-function split(text: string): { readonly path: PropertyPath; readonly value: string } {
-  const parts = splitOverride(text);
-  if (!('mistake' in parts)) return parts;
-  throw new Misplaced({
-    message: `${quote(text)} ${parts.mistake}`,
-    suggestion: 'write --set path.to.key=value',
-  });
+/** An override without a place in the document. */
+const misplaced = (place: Place, message: string, suggestion: string) =>
+  new Unreadable([{ severity: 'error', place, finding: { message, suggestion } }]);
+
+/** Problems of an override that cannot be read; rethrows other errors. */
+function foundIn(error: unknown): readonly LocatedFinding[] {
+  if (error instanceof Unreadable) return error.found;
+  throw error;
 }
 
-/** The value of an override, undefined when it has none, and its problems. */
-function readValue(text: string, place: Place): ReturnType<typeof parseYaml> {
-  const nothing = (found: readonly Found[]) =>
-    ({ root: { value: undefined, place, flaw: 'wrong' }, found }) as const;
-  const refused = (finding: Finding) => nothing([{ severity: 'error', place, finding }]);
-  if (text.startsWith('#')) {
-    return refused({
-      message: `the value ${quote(text)} is a comment in YAML`,
-      suggestion: 'put a value that begins with # in quotes inside the override',
-    });
-  }
+/** The value of an override, undefined when it has none; adds its problems to `found`. */
+function readValue(text: string, place: Place, found: LocatedFinding[]): Located {
   try {
+    if (text.startsWith('#')) {
+      throw misplaced(
+        place,
+        `the value ${quote(text)} is a comment in YAML`,
+        'put a value that begins with # in quotes inside the override',
+      );
+    }
     const read = parseYaml(text, place.source);
     const { value } = read.root;
-    if (typeof value !== 'object' || value === null || /^[[{&!]/.test(text)) return read;
-    return refused({
-      message: `the value ${quote(text)} is ${describeValue(value)}`,
-      suggestion: 'write {key: value} or [item, item], or put a text in quotes',
-    });
+    if (typeof value === 'object' && value !== null && !/^[[{&!]/.test(text)) {
+      throw misplaced(
+        place,
+        `the value ${quote(text)} is ${describeValue(value)}`,
+        'write {key: value} or [item, item], or put a text in quotes',
+      );
+    }
+    for (const each of read.found) found.push(each);
+    return read.root;
   } catch (error) {
-    if (!(error instanceof Unreadable)) throw error;
-    return nothing(error.found);
+    for (const each of foundIn(error)) found.push(each);
+    return { value: undefined, place, flaw: 'wrong' };
   }
 }
 
@@ -142,12 +136,15 @@ function put(at: Located, path: PropertyPath, depth: number, part: Located, plac
   // Undefined marks an invalid value.
   const whole = at.value ?? {};
   const above = path.slice(0, depth);
-  const key = Array.isArray(whole) ? itemIndex(whole, String(segment), above) : String(segment);
-  if (!Array.isArray(whole) && !isMapping(whole)) {
-    throw new Misplaced({
-      message: `${formatPath(above)} is ${describeValue(at.value)}, so it has no key ${quote(key)}`,
-      suggestion: `set ${formatPath(above)} itself, or check the path`,
-    });
+  const key = Array.isArray(whole)
+    ? itemIndex(whole, String(segment), above, place)
+    : String(segment);
+  if (!Array.isArray(whole) && !isRecord(whole)) {
+    throw misplaced(
+      place,
+      `${formatPath(above)} is ${describeValue(at.value)}, so it has no key ${quote(key)}`,
+      `set ${formatPath(above)} itself, or check the path`,
+    );
   }
   const old: Located = at.parts?.get(key) ?? { value: null, place };
   const next = put({ ...old, value: valueAt(whole, [key]) ?? null }, path, depth + 1, part, place);
@@ -158,17 +155,22 @@ function put(at: Located, path: PropertyPath, depth: number, part: Located, plac
 }
 
 /** Index of `key` in `list`; the index after the last appends an item. */
-function itemIndex(list: readonly unknown[], key: string, path: PropertyPath): string {
+function itemIndex(
+  list: readonly unknown[],
+  key: string,
+  path: PropertyPath,
+  place: Place,
+): string {
   const index = Number(key);
   if (/^\d+$/.test(key) && index <= list.length) return String(index);
   const last = list.length - 1;
-  throw new Misplaced({
-    message: `${formatPath(path)} is a list of ${list.length} ${list.length === 1 ? 'item' : 'items'}, and has no ${quote(key)}`,
-    suggestion:
-      last < 0
-        ? 'use the index 0 to add an item'
-        : `use an index from 0 to ${last}, or ${list.length} to add an item`,
-  });
+  throw misplaced(
+    place,
+    `${formatPath(path)} is a list of ${list.length} ${list.length === 1 ? 'item' : 'items'}, and has no ${quote(key)}`,
+    last < 0
+      ? 'use the index 0 to add an item'
+      : `use an index from 0 to ${last}, or ${list.length} to add an item`,
+  );
 }
 
 // Overrides with several values per key: `--set model.num_layers=12,24`

@@ -32,10 +32,6 @@ export function pathKey(path: PropertyPath): string {
   return JSON.stringify(path.map(String));
 }
 
-export function isMapping(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
 /** Value at `path` below `value`, or undefined if missing. Own properties only. */
 export function valueAt(value: unknown, path: PropertyPath): unknown {
   let at = value;

@@ -1,7 +1,7 @@
 import { readdir } from 'node:fs/promises';
 import { basename, dirname, extname, join } from 'node:path';
 import { type ErrorCode, UserError } from '../errors.js';
-import { noteStandardInput } from '../files/inputs.js';
+import { noteStandardInput } from '../files/input-registry.js';
 import { readFileAtMost, readStreamAtMost } from '../files/read-file.js';
 import { type ConfigDocument, parseDocument } from './document.js';
 import { nearest } from './nearest.js';

@@ -1,131 +1,91 @@
 /** Explains the YAML library's errors to users who do not know YAML's grammar. */
 import { type Document, type ErrorCode, isCollection, isScalar, visit, type YAMLError } from 'yaml';
 import type { Finding } from '../errors.js';
-import type { Found } from './problems.js';
+import type { LocatedFinding } from './document-problems.js';
 import { escapeText, quote } from './quote.js';
 import type { Source } from './source.js';
 
 /** Kinds of openings for which the library only reports the end. */
 type Opening = 'quotes' | 'brackets';
 
-interface Explanation {
-  readonly message: string | ((text: string) => string);
-  readonly suggestion?: string;
-  readonly opening?: Opening;
-}
+type Explanation = readonly [
+  /** The library's code or message. */
+  by: ErrorCode | RegExp,
+  message: string | ((text: string) => string),
+  suggestion?: string,
+  opening?: Opening,
+];
 
 const KEY_VALUE = 'write "key: value", with a space after the colon';
 
-const TABS: Finding = {
+const TABS = {
   message: 'a tab is used as indentation',
   suggestion: 'indent with spaces: YAML does not allow tabs',
-};
+} as const satisfies Finding;
 
-/** Matched by the library's code or message; the first match applies. A message may quote the text. */
-const EXPLANATIONS: readonly (readonly [ErrorCode | RegExp, Explanation])[] = [
-  ['TAB_AS_INDENT', TABS],
-  [
-    /^Missing closing "quote/,
-    { message: 'a double quote is not closed', suggestion: 'add the closing "', opening: 'quotes' },
-  ],
-  [
-    /^Missing closing 'quote/,
-    { message: 'a single quote is not closed', suggestion: "add the closing '", opening: 'quotes' },
-  ],
-  [
-    /end with a \}/,
-    { message: 'a { is not closed', suggestion: 'add the closing }', opening: 'brackets' },
-  ],
-  [
-    /end with a \]/,
-    { message: 'a [ is not closed', suggestion: 'add the closing ]', opening: 'brackets' },
-  ],
-  [/^Implicit map keys need/, { message: 'this line is no "key: value"', suggestion: KEY_VALUE }],
-  [/^Missing ,( or :)? between/, { message: 'a comma is missing', suggestion: 'add a comma' }],
-  [
-    /^Missing space after :/,
-    { message: 'a space is missing after the colon', suggestion: 'write ": "' },
-  ],
-  [
-    /^Unexpected flow-(map|seq)-end/,
-    { message: 'a closing bracket has no opening one', suggestion: 'remove it' },
-  ],
+/** Explanations in order; the first match applies. A message may quote the text. */
+const EXPLANATIONS: readonly Explanation[] = [
+  ['TAB_AS_INDENT', TABS.message, TABS.suggestion],
+  [/^Missing closing "quote/, 'a double quote is not closed', 'add the closing "', 'quotes'],
+  [/^Missing closing 'quote/, 'a single quote is not closed', "add the closing '", 'quotes'],
+  [/end with a \}/, 'a { is not closed', 'add the closing }', 'brackets'],
+  [/end with a \]/, 'a [ is not closed', 'add the closing ]', 'brackets'],
+  [/^Implicit map keys need/, 'this line is no "key: value"', KEY_VALUE],
+  [/^Missing ,( or :)? between/, 'a comma is missing', 'add a comma'],
+  [/^Missing space after :/, 'a space is missing after the colon', 'write ": "'],
+  [/^Unexpected flow-(map|seq)-end/, 'a closing bracket has no opening one', 'remove it'],
   [
     /^Unexpected block-seq-ind/,
-    {
-      message: 'a list cannot begin on the line of its key',
-      suggestion: 'put each item on a line of its own, or write the list as [a, b]',
-    },
+    'a list cannot begin on the line of its key',
+    'put each item on a line of its own, or write the list as [a, b]',
   ],
   [
     /at node end(: "|$)|^Unexpected [a-z-]*scalar token/,
-    {
-      message: 'this text belongs to nothing: the value before it has ended',
-      suggestion: 'put the whole value in quotes, or write "key: value" on a line of its own',
-    },
+    'this text belongs to nothing: the value before it has ended',
+    'put the whole value in quotes, or write "key: value" on a line of its own',
   ],
   [
     'BAD_DQ_ESCAPE',
-    {
-      message: 'this backslash begins no escape that YAML knows',
-      suggestion: 'write \\\\ for a backslash, or use single quotes',
-    },
+    'this backslash begins no escape that YAML knows',
+    'write \\\\ for a backslash, or use single quotes',
   ],
   [
     'BAD_INDENT',
-    {
-      message: 'the indentation does not fit the lines above',
-      suggestion:
-        'indent all keys of one mapping by the same number of spaces, and close every bracket',
-    },
+    'the indentation does not fit the lines above',
+    'indent all keys of one mapping by the same number of spaces, and close every bracket',
   ],
   [
     'BAD_SCALAR_START',
-    {
-      message: (text) => `a value cannot begin with ${quote(text.slice(0, 1))}`,
-      suggestion: 'put the value in quotes',
-    },
+    (text) => `a value cannot begin with ${quote(text.slice(0, 1))}`,
+    'put the value in quotes',
   ],
   [
     'BLOCK_AS_IMPLICIT_KEY',
-    {
-      message: 'another key or list begins inside this value',
-      suggestion: 'check the indentation of the next lines, and quote a value that contains ": "',
-    },
+    'another key or list begins inside this value',
+    'check the indentation of the next lines, and quote a value that contains ": "',
   ],
   [
     'BLOCK_IN_FLOW',
-    {
-      message: 'indented lines cannot stand inside brackets',
-      suggestion: 'close the bracket, or use brackets inside it too',
-    },
+    'indented lines cannot stand inside brackets',
+    'close the bracket, or use brackets inside it too',
   ],
-  [
-    'KEY_OVER_1024_CHARS',
-    { message: 'a key is longer than 1024 characters', suggestion: 'use a shorter key' },
-  ],
+  ['KEY_OVER_1024_CHARS', 'a key is longer than 1024 characters', 'use a shorter key'],
   [
     'MULTIPLE_DOCS',
-    {
-      message: 'a second document begins here',
-      suggestion: 'keep one document, and remove the line "---" before the other',
-    },
+    'a second document begins here',
+    'keep one document, and remove the line "---" before the other',
   ],
   [
     'MULTILINE_IMPLICIT_KEY',
-    {
-      message: 'this line is no "key: value", or a key goes over several lines',
-      suggestion: KEY_VALUE,
-    },
+    'this line is no "key: value", or a key goes over several lines',
+    KEY_VALUE,
   ],
-  ['MULTIPLE_ANCHORS', { message: 'a value can have only one anchor' }],
-  ['MULTIPLE_TAGS', { message: 'a value can have only one tag' }],
+  ['MULTIPLE_ANCHORS', 'a value can have only one anchor'],
+  ['MULTIPLE_TAGS', 'a value can have only one tag'],
   [
     'TAG_RESOLVE_FAILED',
-    {
-      message: (text) => `the tag ${quote(text)} does not fit or is not known here`,
-      suggestion: 'remove the tag: a config needs none',
-    },
+    (text) => `the tag ${quote(text)} does not fit or is not known here`,
+    'remove the tag: a config needs none',
   ],
 ];
 
@@ -141,9 +101,9 @@ export function explainMistakes(
   document: Document.Parsed,
   text: string,
   source: Source,
-): Found[] {
+): LocatedFinding[] {
   if (mistakes.length === 0) return [];
-  const byLine = new Map<number, Found>();
+  const byLine = new Map<number, LocatedFinding>();
   const openings = openingsOf(document);
   for (const mistake of mistakes.toSorted((a, b) => a.pos[0] - b.pos[0])) {
     const line = source.lineAt(mistake.pos[0]);
@@ -176,14 +136,18 @@ function explain(
 ): readonly [offset: number, Finding] {
   const tab = tabInIndentation(text, start);
   if (tab !== undefined) return [tab, TABS];
-  const [, explanation] =
-    EXPLANATIONS.find(([by]) => (by instanceof RegExp ? by.test(own) : by === code)) ?? [];
+  const explanation = EXPLANATIONS.find(([by]) =>
+    by instanceof RegExp ? by.test(own) : by === code,
+  );
   if (explanation === undefined) return [start, { message: firstLine(own) }];
-  const { message, opening, ...rest } = explanation;
+  const [, message, suggestion, opening] = explanation;
   const meant = text.slice(start, Math.min(end, start + 1000));
   return [
     (opening && openings[opening].get(start)) ?? start,
-    { message: typeof message === 'string' ? message : message(meant), ...rest },
+    {
+      message: typeof message === 'string' ? message : message(meant),
+      ...(suggestion !== undefined && { suggestion }),
+    },
   ];
 }
 

@@ -16,9 +16,10 @@ import {
   type YAMLSeq,
 } from 'yaml';
 import type { Finding } from '../errors.js';
+import { isRecord } from '../text/words.js';
+import { type LocatedFinding, Unreadable } from './document-problems.js';
 import { nearest } from './nearest.js';
-import { isMapping, setOwn } from './path.js';
-import { type Found, Unreadable } from './problems.js';
+import { setOwn } from './path.js';
 import { describeValue, quote } from './quote.js';
 import type { Located, Source } from './source.js';
 import { explainMistakes, type Mistake } from './yaml-messages.js';
@@ -64,7 +65,7 @@ const CONTROL_CHARACTER: Finding = {
 export function parseYaml(
   text: string,
   source: Source,
-): { readonly root: Located; readonly found: readonly Found[] } {
+): { readonly root: Located; readonly found: readonly LocatedFinding[] } {
   const control = findControlCharacter(text);
   if (control !== undefined) throw stop(source, control, CONTROL_CHARACTER, true);
   const { document, mistakes: all } = compose(text, source);
@@ -173,7 +174,7 @@ interface Anchored {
  * object.
  */
 class Builder {
-  readonly found: Found[];
+  readonly found: LocatedFinding[];
   readonly #source: Source;
   readonly #refusesTags: boolean;
   /** Value of each anchor at this point of the text; 'open' while it is being built. */
@@ -182,7 +183,7 @@ class Builder {
   #deepest = 0;
 
   /** @param refusedTags Tags already reported. */
-  constructor(source: Source, refusedTags: readonly Found[]) {
+  constructor(source: Source, refusedTags: readonly LocatedFinding[]) {
     this.#source = source;
     this.#refusesTags = refusedTags.length > 0;
     this.found = [...refusedTags];
@@ -322,7 +323,7 @@ class Builder {
     for (const { value, flaw, parts: added = new Map<string, Located>() } of mappings) {
       // An invalid alias.
       if (value === undefined) isWhole = false;
-      else if (isMapping(value)) {
+      else if (isRecord(value)) {
         if (flaw !== undefined) isWhole = false;
         for (const [key, part] of added) if (!parts.has(key)) parts.set(key, part);
       } else {
@@ -360,7 +361,7 @@ class Builder {
     if (this.#values > MAX_VALUES) throw this.#stop(offset, TOO_MANY_VALUES);
   }
 
-  #report(offset: number, finding: Found['finding']): void {
+  #report(offset: number, finding: LocatedFinding['finding']): void {
     this.found.push({ severity: 'error', place: { source: this.#source, offset }, finding });
   }
 

@@ -1,6 +1,7 @@
 /** Named rules for checkpoints to be convertible, and the errors for violations. */
-import { tensorPlace } from '../checkpoint/rules.js';
+import { tensorPlace } from '../checkpoint/checkpoint-rules.js';
 import { type Problem, UserError } from '../errors.js';
+import { groupBy } from '../text/words.js';
 
 /**
  * Rules of the SRTE tables of a state dict, required to compare and share them. A problem names its rule; each is
@@ -27,90 +28,76 @@ export const CONVERSION_RULES = {
 
 export type SrteRule = keyof typeof SRTE_RULES;
 
-/** A fault of the tables of a file. */
-export interface SrteFault {
-  readonly rule: SrteRule;
+/** A fault of a file, in one of its tensors or in several. */
+export interface ConversionFault {
+  readonly rule?: SrteRule;
   /** Name of the tensor in the file; absent when the fault concerns several. */
   readonly tensor?: string;
   readonly message: string;
   readonly suggestion: string;
 }
 
-/** Collects the faults of the tables of one file; the same fault in many tensors is one problem. */
+/** Problems of a file: the faults of one kind are one problem, with the first of their tensors. */
+function problemsOf(
+  file: string,
+  faults: readonly ConversionFault[],
+  kindOf: (fault: ConversionFault) => string,
+  placeOf: (tensor: string) => string,
+): Problem[] {
+  return Array.from(groupBy(faults, kindOf).values(), ([first, ...others]): Problem => {
+    const { rule, tensor, message, suggestion } = first;
+    const more = others.length === 0 ? '' : ` and ${others.length} more`;
+    return {
+      severity: 'error',
+      file,
+      ...(tensor !== undefined && { path: placeOf(tensor) + more }),
+      message,
+      suggestion,
+      ...(rule !== undefined && { rule }),
+    };
+  });
+}
+
+/** Collects the faults of the SRTE tables of one file. */
 export class SrteFaults {
   readonly #file: string;
-  readonly #faults = new Map<string, { readonly fault: SrteFault; tensors: number }>();
+  readonly #faults: ConversionFault[] = [];
 
   constructor(file: string) {
     this.#file = file;
   }
 
-  add(fault: SrteFault): void {
-    const key = `${fault.rule} ${fault.message}`;
-    const known = this.#faults.get(key);
-    if (known) known.tensors++;
-    else this.#faults.set(key, { fault, tensors: 1 });
+  add(fault: ConversionFault & { readonly rule: SrteRule }): void {
+    this.#faults.push(fault);
   }
 
   /** @throws UserError when there are faults. */
   throwAny(): void {
-    if (this.#faults.size > 0) throw this.#error();
+    if (this.#faults.length > 0) throw this.#error();
   }
 
   /** The error of this fault and all collected ones. */
-  with(fault: SrteFault): UserError {
+  with(fault: ConversionFault & { readonly rule: SrteRule }): UserError {
     this.add(fault);
     return this.#error();
   }
 
   #error(): UserError {
+    const kindOf = ({ rule, message }: ConversionFault) => `${rule} ${message}`;
     return new UserError('refused-file', `the SRTE tables of ${this.#file} cannot be used`, {
-      problems: Array.from(this.#faults.values(), ({ fault, tensors }): Problem => {
-        const { rule, tensor, message, suggestion } = fault;
-        const others = tensors === 1 ? '' : ` and ${tensors - 1} more`;
-        return {
-          severity: 'error',
-          file: this.#file,
-          ...(tensor !== undefined && { path: tensorPlace(tensor) + others }),
-          message,
-          suggestion,
-          rule,
-        };
-      }),
+      problems: problemsOf(this.#file, this.#faults, kindOf, tensorPlace),
     });
   }
-}
-
-/** A tensor without a plan. */
-export interface PlanFault {
-  readonly name: string;
-  readonly message: string;
-  readonly suggestion: string;
 }
 
 /** More kinds of faults indicate another model. */
 const MOST_SHOWN = 20;
 
-/** One error for all faults; the same one in many layers is one problem. */
-export function refusedPlan(file: string, faults: readonly PlanFault[]): UserError {
-  const groups = new Map<string, { readonly first: PlanFault; count: number }>();
-  for (const fault of faults) {
-    const key = `${fault.name.replace(/\.\d+\./, '.#.')} ${fault.message}`;
-    const known = groups.get(key);
-    if (known) known.count++;
-    else groups.set(key, { first: fault, count: 1 });
-  }
-  const problems = Array.from(groups.values(), ({ first, count }): Problem => {
-    const { name, message, suggestion } = first;
-    const others = count === 1 ? '' : ` and ${count - 1} more`;
-    return {
-      severity: 'error',
-      file,
-      path: `tensor ${JSON.stringify(name)}${others}`,
-      message,
-      suggestion,
-    };
-  });
+/** One error for all tensors without a plan; the same fault in many layers is one problem. */
+export function refusedPlan(file: string, faults: readonly ConversionFault[]): UserError {
+  const kindOf = ({ tensor = '', message }: ConversionFault) =>
+    `${tensor.replace(/\.\d+\./, '.#.')} ${message}`;
+  const problems = problemsOf(file, faults, kindOf, (name) => `tensor ${JSON.stringify(name)}`);
   const hidden = problems.length - MOST_SHOWN;
   return new UserError(
     'refused-file',

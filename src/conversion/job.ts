@@ -5,46 +5,26 @@ import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { type Container, containerOf } from '../checkpoint/formats.js';
 import { type Problem, UserError } from '../errors.js';
 import { ownConfigNames } from '../files/config-names.js';
-import { overlap } from '../files/inputs.js';
+import { overlap } from '../files/input-registry.js';
 import type { ProgressDisplay } from '../progress-display.js';
 import type { DeviceChoice, EngineChoice } from '../runtime/select/devices.js';
 import type { EncodableDtype } from '../tensor/encode.js';
-
-/** SRTE layouts by their names in flags: one table, one pair or one formula for all layers, or a table for each. */
-export const LAYOUTS = {
-  shared: { sharing: 'shared', form: 'table' },
-  'low-rank': { sharing: 'shared', form: 'low-rank' },
-  sincos: { sharing: 'shared', form: 'sincos' },
-  'per-layer': { sharing: 'per-layer', form: 'table' },
-} as const;
-
-export type LayoutName = keyof typeof LAYOUTS;
-
-/** Rule for merging the tables of several layers. */
-export type Merge = 'mean' | 'first' | { readonly layer: number };
-
-/** Values of additional rows: the table's rows repeated from the first, or zeros. */
-export type Extension = 'repeat' | 'zero';
-
-/** Source of the weights of a tied embedding and head: one of the two, or their mean. */
-export type Tie = 'embed' | 'head' | 'mean';
-
-/** Naming scheme of an older input: MiniMind before April 2025. */
-export type NamingScheme = 'minimind';
+import type { Extension, LayoutName, Merge, NamingScheme, Tie } from './choices.js';
 
 /** Begins a step on a number of bytes. Returns a function to call with each further number of finished bytes. */
-export type Step = (label: string, bytes: number) => (bytes: number) => void;
+export type BeginStep = (label: string, bytes: number) => (bytes: number) => void;
 
-export interface ConversionProgress {
+/** Shows the steps of a conversion, and the models that --prove runs. */
+export interface ConversionDisplay extends ProgressDisplay {
   /** Begins a step and ends the previous one. */
-  readonly step: Step;
+  readonly step: BeginStep;
   /** Ends the last step. Can be repeated. */
   readonly end: () => void;
   /** Shows a message when the process ends in the middle of a conversion. */
   readonly stopped: (message: string) => void;
 }
 
-/** The flags of `convert-checkpoint` under their own names, its input and output, and its displays. */
+/** The flags of `convert-checkpoint` under their own names, its input and output, and its display. */
 export interface ConversionJob {
   /** The open input. */
   readonly checkpoint: Checkpoint;
@@ -97,9 +77,7 @@ export interface ConversionJob {
   /** The file of the report; undefined to print it. */
   readonly output: string | undefined;
   readonly force: boolean;
-  /** Shows the models that --prove runs. */
-  readonly display: ProgressDisplay;
-  readonly progress: ConversionProgress;
+  readonly display: ConversionDisplay;
   readonly warn: (warnings: readonly Problem[]) => Promise<void>;
 }
 
@@ -108,11 +86,11 @@ export const NOTHING_WRITTEN = 'nothing was written';
 
 /** Runs `work`. If the process ends meanwhile, as with Ctrl-C, shows what is left. */
 export async function orStopped<Result>(
-  { progress }: Pick<ConversionJob, 'progress'>,
+  { display }: Pick<ConversionJob, 'display'>,
   left: () => string,
   work: () => Promise<Result>,
 ): Promise<Result> {
-  const stopped = () => progress.stopped(left());
+  const stopped = () => display.stopped(left());
   process.once('exit', stopped);
   try {
     return await work();

@@ -2,7 +2,6 @@
 
 import fs from 'node:fs';
 import path from 'node:path';
-import { alreadyExists, codeOf } from './refusals.js';
 
 /** Config names in a checkpoint folder: minimind's and Hugging Face's. */
 export const CONFIG_FILES = { yaml: 'config.yaml', json: 'config.json' } as const;
@@ -78,57 +77,3 @@ export const ownConfigName = (checkpoint: string, format: ConfigFormat): string 
 /** Possible config names of one checkpoint; the first that exists is used. */
 export const ownConfigNames = (checkpoint: string): string[] =>
   (Object.keys(CONFIG_FILES) as ConfigFormat[]).map((format) => ownConfigName(checkpoint, format));
-
-/** Renames a file to a name that must be unused. */
-export function takeFreeName(from: string, to: string): void {
-  try {
-    // A link fails if the name is already taken; a rename would replace that file.
-    fs.linkSync(from, to);
-  } catch (error) {
-    if (!NO_LINKS.has(codeOf(error) ?? '')) throw error;
-    if (fs.existsSync(to)) throw alreadyExists(to);
-    fs.renameSync(from, to);
-  }
-}
-
-/** Errors of file systems without hard links (FAT, some network shares), and of all systems for folders. */
-export const NO_LINKS: ReadonlySet<string> = new Set([
-  'EPERM',
-  'ENOTSUP',
-  'EOPNOTSUPP',
-  'ENOSYS',
-  'EMLINK',
-]);
-
-/** Syncs the names in a folder to disk. */
-export function syncFolder(folder: string): void {
-  try {
-    const descriptor = fs.openSync(folder, 'r');
-    try {
-      fs.fsyncSync(descriptor);
-    } finally {
-      fs.closeSync(descriptor);
-    }
-  } catch {
-    // Not every system can open or sync a folder. The content is on disk already.
-  }
-}
-
-/** Whether a path exists, even as a broken link. */
-export const exists = (file: string) => fs.lstatSync(file, { throwIfNoEntry: false }) !== undefined;
-
-/** Whether two paths, links included, lead to one file. */
-export function isSameFile(a: string, b: string): boolean {
-  const [one, other] = [a, b].map((file) =>
-    fs.lstatSync(file, { bigint: true, throwIfNoEntry: false }),
-  );
-  return one !== undefined && one.ino === other?.ino && one.dev === other.dev;
-}
-
-export function removeQuietly(file: string): void {
-  try {
-    fs.rmSync(file, { recursive: true, force: true });
-  } catch {
-    // The earlier error is the one that the user needs.
-  }
-}

@@ -5,8 +5,8 @@ import path from 'node:path';
 import { UserError } from '../errors.js';
 import { formatBytes } from '../text/units.js';
 import { isConvertedName, isConvertedWeights } from './config-names.js';
-import { behindLinks, refuseInput, refuseInputsIn } from './inputs.js';
-import { alreadyExists } from './refusals.js';
+import { alreadyExists } from './file-system.js';
+import { behindLinks, refuseInput, refuseInputsIn } from './input-registry.js';
 import { isFolder } from './write-whole.js';
 
 export type OutputKind = 'file' | 'folder';

@@ -4,7 +4,7 @@ import { type FileHandle, open } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { UserError } from '../errors.js';
-import { noteInput } from './inputs.js';
+import { noteInput } from './input-registry.js';
 
 export interface ReadOptions {
   readonly most: number;

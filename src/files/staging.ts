@@ -28,11 +28,9 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { UserError } from '../errors.js';
-import { moveAll } from './atomic-rename.js';
-import { exists, syncFolder } from './config-names.js';
-import { noteOutput, refuseInput } from './inputs.js';
+import { alreadyExists, exists, explained, moveAll, syncFolder } from './file-system.js';
+import { noteOutput, refuseInput } from './input-registry.js';
 import { checkReplaceable, findOutputPlace, type OutputPlace } from './output-place.js';
-import { alreadyExists, explained } from './refusals.js';
 import type { Journal } from './staging-folder.js';
 import { isPlainName, StagingFolder } from './staging-folder.js';
 import type { ByteSink } from './write-whole.js';

@@ -5,9 +5,14 @@ import type { FileHandle } from 'node:fs/promises';
 import { open } from 'node:fs/promises';
 import path from 'node:path';
 import { UserError } from '../errors.js';
-import { removeQuietly, syncFolder, takeFreeName } from './config-names.js';
-import { noteOutput, refuseInput } from './inputs.js';
-import { alreadyExists, explained } from './refusals.js';
+import {
+  alreadyExists,
+  explained,
+  removeQuietly,
+  syncFolder,
+  takeFreeName,
+} from './file-system.js';
+import { noteOutput, refuseInput } from './input-registry.js';
 import { sweep, temporaryFileName } from './temporary.js';
 
 // Writing bytes to an open file.

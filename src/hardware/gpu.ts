@@ -153,101 +153,11 @@ export const capacityOf = ({ name, memoryBytes: memory, usable, source }: Gpu): 
     source: usable?.source ?? source,
   });
 
-// Common links. Bandwidths are per direction: half of the printed sum of both.
-
-/** PCI-SIG, 16 lanes: 8, 16 and 32 GT/s; printed as 32, 64 and 128 GB/s for both directions together. */
-export const PCIE_3: Link = { name: 'PCIe 3 x16', bandwidth: 16e9, gpus: 8 };
-export const PCIE_4: Link = { name: 'PCIe 4 x16', bandwidth: 32e9, gpus: 8 };
-export const PCIE_5: Link = { name: 'PCIe 5 x16', bandwidth: 64e9, gpus: 8 };
-
-/** PCIe with 8 lanes, as on small cards. */
-export const PCIE_4_X8: Link = { name: 'PCIe 4 x8', bandwidth: 16e9, gpus: 8 };
-export const PCIE_5_X8: Link = { name: 'PCIe 5 x8', bandwidth: 32e9, gpus: 8 };
-
-export const nvlink = (generation: number, bandwidth: number, gpus: number): Link => ({
-  name: `NVLink ${generation}`,
-  bandwidth,
-  gpus,
-});
-
-/** Network between machines, from bits per second per GPU. */
-export const network = (name: string, bitsPerSecond: number): Link => ({
-  name,
-  bandwidth: bitsPerSecond / 8,
-  gpus: Number.POSITIVE_INFINITY,
-});
-
-const GIB = 2 ** 30;
-
 /**
  * Largest ratio of a memory to its label. Labels are in GB of 10^9 bytes, and chips hold powers of two: an H100 of 80
  * GB has 80 GiB.
  */
-export const MOST_OF_LABEL = GIB / 1e9;
-
-/**
- * Usable memory as a driver reports it. On cards with GDDR, error correction takes a part if it is on, as on an L4. On
- * all cards the driver reserves some tenths of a GiB more than nvidia-smi shows (23,034 MiB on an L4). Values vary
- * slightly between drivers and are rounded down.
- */
-export const toldByDriver = (gibibytes: number): Usable => ({
-  bytes: Math.floor(gibibytes * GIB),
-  source:
-    `approximate: ${gibibytes} GiB, what its driver reports to programs, as PyTorch states it, rounded down; ` +
-    'not measured',
-});
-
-/** GiB reserved by the driver beyond the total of nvidia-smi: 0.54 on an H100, 0.71 on a B200, rounded up. */
-const KEPT_BY_DRIVER = 0.75;
-
-/** Usable memory from the total of nvidia-smi. */
-export const countedBySmi = (mebibytes: number): Usable => ({
-  bytes: Math.floor((mebibytes / 1024 - KEPT_BY_DRIVER) * GIB),
-  source:
-    `approximate: ${mebibytes.toLocaleString('en')} MiB by nvidia-smi (aiconfigurator, systems, 2026), less ` +
-    `${KEPT_BY_DRIVER} GiB that the driver keeps; not measured`,
-});
-
-/** Usable memory of makers that state GiB and print GB. */
-export const statedInGib = (gibibytes: number): Usable => ({
-  bytes: gibibytes * GIB,
-  source: `${gibibytes} GiB, as Google states it ("How to Scale Your Model", 2025, chapter 2; Google Cloud documentation)`,
-});
-
-/**
- * GiB of a Mac's memory that graphics can keep resident (Metal, recommendedMaxWorkingSetSize), from logs of llama.cpp
- * in MB of 10^6 bytes. Up to macOS 15: 11,453.25 of 16 GiB, 17,179.89 of 24, 22,906.50 of 32 (two thirds), 28,991.03 of
- * 36, 38,654.71 of 48, 51,539.61 of 64, 103,079.22 of 128 (three quarters; of 36 GiB exactly 27), 498,216.21 of 512
- * (all but 48 GiB).
- */
-function upToMacOs15(gibibytes: number): number {
-  if (gibibytes < 36) return (gibibytes * 2) / 3;
-  return gibibytes < 512 ? (gibibytes * 3) / 4 : gibibytes - 48;
-}
-
-/** MB of 10^6 bytes on macOS 26; for other sizes no log was found. */
-const ON_MACOS_26: Readonly<Record<number, number>> = {
-  16: 12_713.12,
-  24: 19_069.67,
-  32: 26_800.6,
-  36: 30_150.67,
-  48: 40_200.9,
-  64: 55_662.79,
-  128: 115_448.73,
-};
-
-/** Memory for graphics on every macOS: the limit up to version 15, because macOS 26 allows more. */
-export const leftByMacOs = (gibibytes: number): Usable => {
-  const newer = ON_MACOS_26[gibibytes];
-  const onNewer =
-    newer === undefined ? 'more, not known how much' : `${newer.toLocaleString('en')} MB`;
-  return {
-    bytes: Math.floor(upToMacOs15(gibibytes) * GIB),
-    source:
-      `up to macOS 15, of ${gibibytes} GiB; macOS 26 leaves graphics ${onNewer} (Metal, recommendedMaxWorkingSetSize, ` +
-      'as llama.cpp logs it); sysctl iogpu.wired_limit_mb changes it',
-  };
-};
+export const MOST_OF_LABEL = 2 ** 30 / 1e9;
 
 /**
  * Types of products. Sums of f16, bf16, f8 and f4 products are in float32; see `Gpu.peakFlops`. f4 is NVFP4 or MXFP4,

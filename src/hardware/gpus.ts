@@ -1,12 +1,10 @@
-/** Table of all accelerators. */
+/** Tables of all accelerators and machines, and the lookup by name. */
 import { nearest } from '../config/nearest.js';
 import { quote } from '../config/quote.js';
 import { UserError } from '../errors.js';
-import { APPLE } from './apple.js';
 import { GEFORCE } from './geforce.js';
-import type { Gpu } from './gpu.js';
-import { NVIDIA_DATA_CENTER } from './nvidia-data-center.js';
-import { NVIDIA_WORKSTATION } from './nvidia-workstation.js';
+import type { Cluster, Gpu, Hardware, Link, Machine } from './gpu.js';
+import { NVIDIA_DATA_CENTER, NVIDIA_WORKSTATION } from './nvidia.js';
 import { OTHER_MAKERS } from './other-makers.js';
 
 export const GPUS: readonly Gpu[] = [
@@ -14,7 +12,6 @@ export const GPUS: readonly Gpu[] = [
   ...NVIDIA_WORKSTATION,
   ...GEFORCE,
   ...OTHER_MAKERS,
-  ...APPLE,
 ];
 
 /**
@@ -37,4 +34,124 @@ export function nameSuggestion(name: string, among: readonly { readonly name: st
   if (longer.length > 1) return `write one of ${longer.join(', ')}`;
   const [only = nearest(name, names)] = longer;
   return only ? `did you mean ${only}?` : 'see minimind fit --list-gpus';
+}
+
+/** Network between machines, from Gbit/s per GPU. */
+const network = (name: string, gigabitsPerSecond: number): Link => ({
+  name,
+  bandwidth: (gigabitsPerSecond * 1e9) / 8,
+  gpus: Number.POSITIVE_INFINITY,
+});
+
+/** Four ports of 100 Gbit/s for eight GPUs. */
+const INFINIBAND_EDR = network('InfiniBand EDR', 50);
+const INFINIBAND_HDR = network('InfiniBand HDR', 200);
+const INFINIBAND_NDR = network('InfiniBand NDR', 400);
+const INFINIBAND_XDR = network('InfiniBand XDR', 800);
+const EFA_400 = network('EFA, 400 Gbit/s of 8', 50);
+const EFA_3200 = network('EFA, 3200 Gbit/s of 8', 400);
+const EFA_6400 = network('EFA, 6400 Gbit/s of 8', 800);
+const ETHERNET_100 = network('Ethernet, 100 Gbit/s of 8', 12.5);
+const TCPXO = network('GPUDirect-TCPXO', 200);
+
+const SURVEY = 'stas00, ml-engineering, network (2025)';
+
+function nvidiaSheet(product: string, year: number): string {
+  return `NVIDIA ${product} datasheet (${year})`;
+}
+
+function ec2Page(instances: string, year: number): string {
+  return `Amazon EC2 ${instances} instances, product page (${year})`;
+}
+
+/** Name, title, GPU, its share of the network if known, source, number of GPUs if not 8. */
+type MachineRow = readonly [string, string, string, Link | null, string, number?];
+
+const MACHINE_ROWS: readonly MachineRow[] = [
+  [
+    'dgx-1-v100',
+    'NVIDIA DGX-1 with 8 V100',
+    'v100-32gb',
+    INFINIBAND_EDR,
+    nvidiaSheet('DGX-1', 2019),
+  ],
+  [
+    'dgx-a100',
+    'NVIDIA DGX A100 640 GB',
+    'a100-80gb',
+    INFINIBAND_HDR,
+    nvidiaSheet('DGX A100', 2021),
+  ],
+  ['dgx-h100', 'NVIDIA DGX H100', 'h100-80gb', INFINIBAND_NDR, nvidiaSheet('DGX H100', 2023)],
+  ['dgx-h200', 'NVIDIA DGX H200', 'h200', INFINIBAND_NDR, nvidiaSheet('DGX H200', 2024)],
+  ['hgx-h200', 'NVIDIA HGX H200 with 8 GPUs', 'h200', null, nvidiaSheet('H200', 2024)],
+  ['dgx-b200', 'NVIDIA DGX B200', 'b200', INFINIBAND_NDR, nvidiaSheet('DGX B200', 2024)],
+  ['dgx-b300', 'NVIDIA DGX B300', 'b300', INFINIBAND_XDR, nvidiaSheet('DGX B300', 2025)],
+  [
+    'gb200-nvl72',
+    'NVIDIA GB200 NVL72, as in DGX GB200',
+    'gb200',
+    INFINIBAND_NDR,
+    nvidiaSheet('DGX GB200', 2024),
+    72,
+  ],
+  ['hgx-h20', 'NVIDIA HGX H20 with 8 GPUs', 'h20', null, 'as reported by SemiAnalysis (2023)'],
+  ['p4d.24xlarge', 'Amazon EC2 p4d.24xlarge', 'a100-40gb', EFA_400, ec2Page('P4', 2020)],
+  ['p5.48xlarge', 'Amazon EC2 p5.48xlarge', 'h100-80gb', EFA_3200, ec2Page('P5', 2023)],
+  ['p5e.48xlarge', 'Amazon EC2 p5e.48xlarge', 'h200', EFA_3200, SURVEY],
+  ['p5en.48xlarge', 'Amazon EC2 p5en.48xlarge', 'h200', EFA_3200, SURVEY],
+  ['p6-b200.48xlarge', 'Amazon EC2 p6-b200.48xlarge', 'b200', EFA_3200, SURVEY],
+  ['p6-b300.48xlarge', 'Amazon EC2 p6-b300.48xlarge', 'b300', EFA_6400, SURVEY],
+  ['a3-megagpu-8g', 'Google Cloud a3-megagpu-8g', 'h100-80gb', TCPXO, SURVEY],
+  ['g5.48xlarge', 'Amazon EC2 g5.48xlarge', 'a10g', ETHERNET_100, ec2Page('G5', 2021)],
+  [
+    'mi300x-platform',
+    'AMD Instinct MI300X platform',
+    'mi300x',
+    null,
+    'AMD Instinct MI300X platform datasheet (2023)',
+  ],
+];
+
+/** Machines sold with several GPUs, each with its share of the network. */
+export const MACHINES: readonly Machine[] = MACHINE_ROWS.map(
+  ([name, title, gpu, network, source, gpus = 8]) => ({
+    name,
+    title,
+    gpu: gpuNamed(gpu),
+    gpus,
+    network,
+    source,
+  }),
+);
+
+/** User's hardware with the table; the user's entries replace those of the same name. */
+export const withTable = (own: Hardware): Hardware => ({
+  gpus: joined(own.gpus, GPUS),
+  machines: joined(own.machines, MACHINES),
+});
+
+const joined = <T extends { readonly name: string }>(own: readonly T[], table: readonly T[]) => [
+  ...own,
+  ...table.filter(({ name }) => !own.some((each) => each.name === name)),
+];
+
+/**
+ * Cluster of GPUs by name, or a machine by name with its GPUs.
+ * @param gpus Number of GPUs; undefined: one of a GPU, all of a machine.
+ * @throws UserError with the nearest name if there is neither.
+ */
+export function clusterNamed(name: string, gpus: number | undefined, own: Hardware): Cluster {
+  const { gpus: knownGpus, machines } = withTable(own);
+  const machine = machines.find((each) => each.name === name);
+  if (machine) {
+    return { gpu: machine.gpu, gpus: gpus ?? machine.gpus, network: machine.network };
+  }
+  const known = [...knownGpus, ...machines];
+  if (!known.some((each) => each.name === name)) {
+    throw new UserError('usage', `${quote(name)} is no GPU or machine that is known here`, {
+      suggestion: nameSuggestion(name, known),
+    });
+  }
+  return { gpu: gpuNamed(name, own.gpus), gpus: gpus ?? 1, network: null };
 }

@@ -7,17 +7,16 @@
  *       workstation: { gpu: rtx-4090-48gb, gpus: 2 }
  */
 import * as z from 'zod';
-import { checkDocument } from '../config/check.js';
+import { checkDocument } from '../config/check-document.js';
 import type { ConfigDocument } from '../config/document.js';
+import { invalidConfig } from '../config/document-problems.js';
+import { lacksUnit, parseLimit, type ReadUnit } from '../config/parse-limit.js';
 import { formatPath } from '../config/path.js';
-import { invalidConfig } from '../config/problems.js';
 import { describeValue, quote } from '../config/quote.js';
-import { lacksUnit, parseLimit, type ReadUnit } from '../config/units.js';
 import { type Finding, type Problem, type PropertyPath, UserError } from '../errors.js';
 import type { Gpu, Hardware, Link, Machine } from './gpu.js';
 import { ARCHITECTURES, GPU_KINDS, MOST_OF_LABEL, PEAK_DTYPES } from './gpu.js';
-import { GPUS, nameSuggestion } from './gpus.js';
-import { MACHINES } from './machines.js';
+import { GPUS, MACHINES, nameSuggestion } from './gpus.js';
 
 /** Valid names: they must work as a word on the command line. */
 const NAME = /^[a-z0-9]+([-.][a-z0-9]+)*$/i;
@@ -179,7 +178,7 @@ class Resolver {
           message: `${quote(name)} is the name of a ${what}`,
           suggestion: 'give it a name that neither a GPU nor a machine has',
         };
-        this.#tell([key, name], finding, 'key');
+        this.#report([key, name], finding, 'key');
       }
     };
     refuse('machines', machines, 'GPU', [...gpus, ...namesOf(GPUS)]);
@@ -215,7 +214,7 @@ class Resolver {
   #refuseMoreThanThereIs(name: string, { usable = 0 }: GpuEntry, memoryBytes: number): void {
     const most = Math.floor(memoryBytes * MOST_OF_LABEL);
     if (usable <= most) return;
-    this.#tell(['gpus', name, 'usable'], {
+    this.#report(['gpus', name, 'usable'], {
       message: `must be no more than the memory holds, ${most} bytes where its label counts GiB, but is ${usable}`,
       suggestion: 'state a larger memory, or less that programs can have',
     });
@@ -227,7 +226,7 @@ class Resolver {
     if (!isOwn) return GPUS.find((each) => each.name === name) ?? this.#unknown(name, path, within);
     const gpu = this.own(name);
     if (gpu !== 'open') return gpu;
-    return this.#tell(path, {
+    return this.#report(path, {
       message: `${quote(name)} extends this one in turn`,
       suggestion: 'extend one of the table',
     });
@@ -235,13 +234,13 @@ class Resolver {
 
   #unknown(name: string, path: PropertyPath, within?: string): undefined {
     const own = Object.keys(this.#entries).filter((each) => each !== within);
-    this.#tell(path, {
+    this.#report(path, {
       message: `${quote(name)} is no GPU that is known here`,
       suggestion: nameSuggestion(name, [...own.map((each) => ({ name: each })), ...GPUS]),
     });
   }
 
-  #tell(path: PropertyPath, finding: Finding, of: 'value' | 'key' = 'value'): undefined {
+  #report(path: PropertyPath, finding: Finding, of: 'value' | 'key' = 'value'): undefined {
     const place = this.#document.locate(path, of);
     this.found.push({ severity: 'error', ...place, path: formatPath(path), ...finding });
   }

@@ -1,8 +1,8 @@
 /** Constructor arguments of a projector: stored with the state dict in a PyTorch file, else in the metadata. */
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
-import { quoted, tensorPlace } from '../checkpoint/rules.js';
-import { isKind } from '../checkpoint/torch/pickle/pickle-machine.js';
+import { quoted, tensorPlace } from '../checkpoint/checkpoint-rules.js';
 import type { Dict, List, Tuple, Value } from '../checkpoint/torch/pickle/values.js';
+import { isKind } from '../checkpoint/torch/pickle/values.js';
 import type { Problem } from '../errors.js';
 import { UserError } from '../errors.js';
 
@@ -95,124 +95,55 @@ const ODD_FLOATS: Readonly<Record<string, number>> = {
   '-Infinity': Number.NEGATIVE_INFINITY,
 };
 
+/** A string, a word or number, or a bracket. */
+const TOKEN = /"[^"\\]*(?:\\.[^"\\]*)*"?|[^\s,:[\]{}"]+|[[\]{}]/gs;
+const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?$/;
+
+/** Marks of strings and of words in the text for `JSON.parse`, which would not distinguish 1 from 1.0. */
+const STRING_MARK = 's';
+const WORD_MARK = 'w';
+
 /**
  * Parses a JSON text; undefined when it is invalid or nested too deeply. Integers beyond 2^53 − 1 become bigints.
  */
 export function parseJson(text: string): Value | undefined {
+  let depth = 0;
   try {
-    return new JsonReader(text).whole();
+    const marked = text.replace(TOKEN, (token) => {
+      if (token === ']' || token === '}') depth--;
+      else if (depth > MOST_DEPTH) throw new RangeError('too deep');
+      if (token === '[' || token === '{') depth++;
+      if (token.startsWith('"')) return `"${STRING_MARK}${token.slice(1)}`;
+      return /^[[\]{}]/.test(token) ? token : JSON.stringify(WORD_MARK + token);
+    });
+    return unmarked(JSON.parse(marked));
   } catch (error) {
     if (error instanceof SyntaxError || error instanceof RangeError) return undefined;
     throw error;
   }
 }
 
-/** A token other than a bracket or string: a word or a number. */
-const WORD = /[^\s,:[\]{}"]+/y;
-const BLANKS = /[ \t\n\r]*/y;
-const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?$/;
-
-const WORDS: ReadonlyMap<string, Value> = new Map<string, Value>([
-  ['null', null],
-  ['true', true],
-  ['false', false],
-]);
-
-/** Parses JSON in one pass. `JSON.parse` would not distinguish 1 from 1.0. */
-class JsonReader {
-  readonly #text: string;
-  #position = 0;
-
-  constructor(text: string) {
-    this.#text = text;
+/** @param marked A marked string, or a list or object of such. */
+function unmarked(marked: unknown): Value {
+  if (typeof marked === 'string') {
+    return marked.startsWith(WORD_MARK) ? scalarOf(marked.slice(1)) : marked.slice(1);
   }
-
-  whole(): Value {
-    const value = this.#value(0);
-    if (this.#next() !== undefined) throw new SyntaxError('more than a value');
-    return value;
-  }
-
-  #value(depth: number): Value {
-    if (depth > MOST_DEPTH) throw new RangeError('too deep');
-    const next = this.#next();
-    if (next === '"') return this.#string();
-    if (next === '[') {
-      const items: Value[] = [];
-      this.#members(']', () => items.push(this.#value(depth + 1)));
-      return { kind: 'list', items };
-    }
-    if (next === '{') {
-      const entries = new Map<Value, Value>();
-      this.#members('}', () => {
-        const key = this.#string();
-        this.#expect(':');
-        entries.set(key, this.#value(depth + 1));
-      });
-      return { kind: 'dict', type: 'dict', entries };
-    }
-    const word = this.#match(WORD);
-    const known = WORDS.get(word);
-    return known === undefined ? numberOf(word) : known;
-  }
-
-  /** Reads the items between brackets, separated by commas. */
-  #members(closing: string, read: () => void): void {
-    this.#position++;
-    if (this.#next() !== closing) {
-      do read();
-      while (this.#skip(','));
-    }
-    this.#expect(closing);
-  }
-
-  #string(): string {
-    if (this.#next() !== '"') throw new SyntaxError('no string');
-    const start = this.#position;
-    let end = this.#text.indexOf('"', start + 1);
-    while (this.#isEscaped(end)) end = this.#text.indexOf('"', end + 1);
-    if (end < 0) throw new SyntaxError('a string without an end');
-    this.#position = end + 1;
-    return JSON.parse(this.#text.slice(start, end + 1)) as string;
-  }
-
-  /** Whether an odd number of backslashes precedes a quote. */
-  #isEscaped(quote: number): boolean {
-    let at = quote;
-    while (this.#text[at - 1] === '\\') at--;
-    return (quote - at) % 2 === 1;
-  }
-
-  /** Next character other than whitespace. */
-  #next(): string | undefined {
-    this.#match(BLANKS);
-    return this.#text[this.#position];
-  }
-
-  #skip(character: string): boolean {
-    const isNext = this.#next() === character;
-    if (isNext) this.#position++;
-    return isNext;
-  }
-
-  #expect(character: string): void {
-    if (!this.#skip(character)) throw new SyntaxError(`no ${character}`);
-  }
-
-  #match(pattern: RegExp): string {
-    pattern.lastIndex = this.#position;
-    const [found = ''] = pattern.exec(this.#text) ?? [];
-    this.#position += found.length;
-    return found;
-  }
+  if (Array.isArray(marked)) return { kind: 'list', items: marked.map(unmarked) };
+  const entries = Object.entries(marked as object).map(([key, value]) => {
+    if (!key.startsWith(STRING_MARK)) throw new SyntaxError('no string');
+    return [key.slice(1), unmarked(value)] as const;
+  });
+  return { kind: 'dict', type: 'dict', entries: new Map<Value, Value>(entries) };
 }
 
-function numberOf(token: string): Value {
-  if (Object.hasOwn(ODD_FLOATS, token)) return { kind: 'float', value: ODD_FLOATS[token] ?? 0 };
-  if (!NUMBER.test(token)) throw new SyntaxError('no number');
-  if (!/^-?\d+$/.test(token)) return { kind: 'float', value: Number(token) };
-  const whole = Number(token);
-  return Number.isSafeInteger(whole) ? whole + 0 : BigInt(token);
+function scalarOf(word: string): Value {
+  if (word === 'null') return null;
+  if (word === 'true' || word === 'false') return word === 'true';
+  if (Object.hasOwn(ODD_FLOATS, word)) return { kind: 'float', value: ODD_FLOATS[word] ?? 0 };
+  if (!NUMBER.test(word)) throw new SyntaxError('no number');
+  if (!/^-?\d+$/.test(word)) return { kind: 'float', value: Number(word) };
+  const whole = Number(word);
+  return Number.isSafeInteger(whole) ? whole + 0 : BigInt(word);
 }
 
 export interface ConstructorArguments {

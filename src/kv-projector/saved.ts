@@ -1,6 +1,6 @@
 /** Reads saved projectors: assigns a checkpoint's tensors to adapters and checks them. */
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
-import { listed } from '../checkpoint/rules.js';
+import { listed } from '../checkpoint/checkpoint-rules.js';
 import type { StoredTensor } from '../checkpoint/stored-tensor.js';
 import type { Problem } from '../errors.js';
 import type { ProgressDisplay } from '../progress-display.js';

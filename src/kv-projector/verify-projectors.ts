@@ -56,7 +56,7 @@ export async function verifyProjectors(request: VerifyProjectorsRequest, shown: 
       ...{ data: request.data, size, steps: request.steps, random: manualSeed(request.seed) },
       watch: (done) => {
         const seconds = (performance.now() - start) / 1000;
-        const status = `${statusOf(done, request.steps, seconds)}${toldOf(reduced)}`;
+        const status = `${statusOf(done, request.steps, seconds)}${reductionText(reduced)}`;
         return shown.show(done, status);
       },
     });
@@ -80,7 +80,7 @@ function statusOf(done: readonly Step[], steps: number, seconds: number): string
   );
 }
 
-const toldOf = (reduced: VerifyProjectorsResult['reduced']): string =>
+const reductionText = (reduced: VerifyProjectorsResult['reduced']): string =>
   reduced ? ` (reduced: --full takes about ${formatDuration(reduced.estimatedSeconds)})` : '';
 
 interface ChosenSize {

@@ -8,7 +8,7 @@ import { positiveEigen } from './eigenvalues.js';
 import { orthonormaliseRows } from './gram.js';
 import type { Matrix, MatrixProducts } from './matrix.js';
 import { plainProducts, rowsOf, scale, squaredNorm as squaredNormOf } from './matrix.js';
-import type { Found, Reading, RowSource } from './subspace-iteration.js';
+import type { PassResult, Reading, RowSource } from './subspace-iteration.js';
 import { Convergence, passOver, squaredLossesOf } from './subspace-iteration.js';
 
 export type { RowSource } from './subspace-iteration.js';
@@ -94,7 +94,7 @@ export async function lowRank(source: RowSource, options: LowRankOptions): Promi
 }
 
 /** Final state of the iteration. */
-interface Subspace extends Found {
+interface Subspace extends PassResult {
   readonly rank: number;
   /** Right singular vectors as rows, [k, columns]. */
   readonly directions: Matrix;
@@ -160,7 +160,7 @@ class SubspaceIteration {
   }
 
   /** Requested rank; undefined when more directions are needed to determine it. */
-  #rankOf(found: Found): number | undefined {
+  #rankOf(found: PassResult): number | undefined {
     const { want } = this.#options;
     if ('rank' in want) return want.rank;
     const largest = want.relativeError ** 2 * found.squaredNorm;

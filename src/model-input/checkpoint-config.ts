@@ -10,7 +10,7 @@ import { openCheckpoint } from '../checkpoint/open.js';
 import { samenessOfPlaces } from '../checkpoint/sharing.js';
 import type { Plain, PlainLimits } from '../checkpoint/summary-content.js';
 import { plainOf, typeName } from '../checkpoint/summary-content.js';
-import { isKind } from '../checkpoint/torch/pickle/pickle-machine.js';
+import { isKind } from '../checkpoint/torch/pickle/values.js';
 import type { ConfigDocument } from '../config/document.js';
 import { documentOfData } from '../config/document.js';
 import { setOwn, splitDotted, valueAt } from '../config/path.js';

@@ -76,7 +76,7 @@ export async function openCheckpointModel(
       model: async (set, { isChecked = true } = {}) => {
         const described = asStored(await modelOf(document, { set }), checkpoint);
         const loaded = { ...described, file: path };
-        return isChecked ? held(checkpoint, config, loaded, open) : loaded;
+        return isChecked ? comparedWithIndex(checkpoint, config, loaded, open) : loaded;
       },
     };
   } finally {
@@ -84,7 +84,7 @@ export async function openCheckpointModel(
   }
 }
 
-async function held(
+async function comparedWithIndex(
   checkpoint: Checkpoint,
   config: CheckpointFound['config'],
   loaded: ModelFile,
@@ -174,11 +174,12 @@ async function comparedIn(checkpoint: Checkpoint, model: LanguageModel) {
 }
 
 /** Further faults are only counted. */
-const TOLD = 3;
+const MAX_LISTED_FAULTS = 3;
 
 function mismatches(file: string, { faults }: Reconciliation, config: string): Problem[] {
   if (faults.length === 0) return [];
-  const more = faults.length > TOLD ? `, of which ${TOLD} are told here` : '';
+  const more =
+    faults.length > MAX_LISTED_FAULTS ? `, of which ${MAX_LISTED_FAULTS} are told here` : '';
   return [
     {
       severity: 'warning',
@@ -186,6 +187,6 @@ function mismatches(file: string, { faults }: Reconciliation, config: string): P
       message: `is not as ${config} describes: ${faults.length} ${faults.length === 1 ? 'fault' : 'faults'}${more}`,
       suggestion: 'see them all with --json',
     },
-    ...faultProblems(file, faults, 'warning', TOLD),
+    ...faultProblems(file, faults, 'warning', MAX_LISTED_FAULTS),
   ];
 }

@@ -5,11 +5,11 @@ import { FAMILY_NAMES, isFamilyName, loadFamily } from '../architecture/families
 import type { Family, KeyRemark } from '../architecture/family.js';
 import type { ConfigDocument } from '../config/document.js';
 import { documentOfSection, editedText, parseDocument } from '../config/document.js';
+import type { LocatedFinding } from '../config/document-problems.js';
+import { invalidConfig } from '../config/document-problems.js';
 import { meantBy } from '../config/issues.js';
 import { applyOverrides, splitOverride } from '../config/overrides.js';
 import { formatPath, setOwn, valueAt } from '../config/path.js';
-import type { Found } from '../config/problems.js';
-import { invalidConfig } from '../config/problems.js';
 import { describeValue, quote } from '../config/quote.js';
 import type { Finding, PropertyPath, UserError } from '../errors.js';
 import type { QuantizationReading } from '../quantization/quantization-config.js';
@@ -69,7 +69,7 @@ export const quantizationOf = (document: ConfigDocument): QuantizationReading =>
   isHuggingFace(document) ? readQuantization(document.value) : { doubts: [] };
 
 /** Warnings about unsupported parts of a quantization. */
-function quantizationFound(document: ConfigDocument): Found[] {
+function quantizationFound(document: ConfigDocument): LocatedFinding[] {
   const path = ['quantization_config'];
   const place = document.place(path, 'key');
   const { quantization, doubts } = quantizationOf(document);
@@ -88,7 +88,7 @@ function quantizationFound(document: ConfigDocument): Found[] {
 }
 
 /** A remark on a key, with its location and text. */
-function foundOf(remark: KeyRemark, document: ConfigDocument, reader: Reader): Found {
+function foundOf(remark: KeyRemark, document: ConfigDocument, reader: Reader): LocatedFinding {
   const { path, severity } = remark;
   const isWhole = path.length === 0;
   const place = document.place(isWhole ? [KIND] : path, 'key');

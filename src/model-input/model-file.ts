@@ -8,11 +8,11 @@ import {
 import type { DocumentOf, Family } from '../architecture/family.js';
 import type { LanguageModel } from '../architecture/layer.js';
 import { LimitError } from '../architecture/limits.js';
-import { checkDocument } from '../config/check.js';
+import { checkDocument } from '../config/check-document.js';
 import type { ConfigDocument } from '../config/document.js';
+import { invalidConfig } from '../config/document-problems.js';
 import { nearest } from '../config/nearest.js';
 import { applyOverrides, meantOverrides } from '../config/overrides.js';
-import { invalidConfig } from '../config/problems.js';
 import { describeValue } from '../config/quote.js';
 import { readDocument } from '../config/read.js';
 import type { Problem } from '../errors.js';

@@ -68,16 +68,16 @@ function joined(
 ): UserError | undefined {
   if (failures.length === 0) return undefined;
   // An error in --set affects every file; report it once.
-  const told = new Map<string, Problem>();
+  const unique = new Map<string, Problem>();
   for (const { source, error } of failures) {
-    for (const problem of problemsOf(error, source)) told.set(JSON.stringify(problem), problem);
+    for (const problem of problemsOf(error, source)) unique.set(JSON.stringify(problem), problem);
   }
   // A system error decides the exit code.
   const system = failures.find(({ error }) => error.code === 'system');
   return new UserError(
     system ? 'system' : 'invalid-config',
     `${failures.length} of ${files} files ${failures.length === 1 ? 'is' : 'are'} not valid`,
-    { problems: [...told.values()] },
+    { problems: [...unique.values()] },
   );
 }
 

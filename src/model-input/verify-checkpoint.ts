@@ -110,7 +110,7 @@ export const faultProblems = (
   });
 
 /** Further faults are only counted: they indicate another model. */
-const MOST_TOLD = 40;
+const MAX_LISTED_FAULTS = 40;
 
 /** @throws UserError with the faults and their likely causes, if there are any. */
 function refuseFaults(
@@ -119,12 +119,13 @@ function refuseFaults(
   { faults, suggestions }: Reconciliation,
 ): void {
   if (faults.length === 0) return;
-  const more = faults.length > MOST_TOLD ? `, of which ${MOST_TOLD} are told here` : '';
+  const more =
+    faults.length > MAX_LISTED_FAULTS ? `, of which ${MAX_LISTED_FAULTS} are told here` : '';
   throw new UserError(
     'usage',
     `${file} is not as ${config} describes: ${faultCountText(faults)}${more}`,
     {
-      problems: faultProblems(file, faults, 'error', MOST_TOLD),
+      problems: faultProblems(file, faults, 'error', MAX_LISTED_FAULTS),
       suggestion:
         suggestions.map(adviceText).join(' ') ||
         'name the config that it was made with; minimind verify compares the two',

@@ -12,7 +12,7 @@ export {
   groupedQueryAttention,
   onlineSoftmaxAttention,
   type TiledAttentionOptions,
-} from './attention.js';
+} from './attention-modules.js';
 export {
   initialParallelTable,
   initialTable,
@@ -20,15 +20,14 @@ export {
   type Rank,
   type TableInitialisation,
   vocabEmbedding,
-} from './embeddings.js';
-export { groupRmsNorm, initialGamma, layerNorm, rmsNorm } from './norms.js';
+} from './embedding-modules.js';
+export { groupRmsNorm, initialGamma, layerNorm, rmsNorm, swiglu } from './norms-and-activations.js';
 export {
   applyRotaryPosEmb,
   NtkAwareRope,
   type NtkAwareRopeOptions,
   type RotaryTables,
-} from './rope.js';
-export { swiglu } from './swiglu.js';
+} from './rope-modules.js';
 export {
   cast,
   type Float32Tensor,

@@ -1,6 +1,6 @@
 /** Tensors of the building blocks: a shape, and a typed array in row-major order. */
 import { UserError } from '../errors.js';
-import { valueTable } from '../tensor/decode.js';
+import { valueTable } from '../tensor/decode-values.js';
 import { elementCount, isSameShape, type Shape, shapeText } from '../tensor/dtype.js';
 import { narrow } from '../tensor/encode.js';
 

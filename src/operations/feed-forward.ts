@@ -115,7 +115,6 @@ export function lowerMixture(layer: MixtureOfExperts, component: Component): Pri
     ),
     ...(sharedGate ? [matmul(sharedGate, component, { saved: [gate] })] : []),
     elementwise(layer, component, hidden, {
-      alike: 'kind' in experts ? [] : experts.slice(chosen),
       forward: allReduce(hidden),
       launches: 1 + EXPERT_LAUNCHES,
     }),

@@ -234,12 +234,13 @@ export function lowerInTurn(
 ): Primitive[] {
   let { width, share }: { width: number; share: Share } = around;
   return layers.flatMap((layer, index) => {
-    const primitives = lower(layer, { ...around, width, share }).map((each) =>
-      isProduct(layer) && each.kind === 'matmul' ? paired(each, name, layers, index) : each,
-    );
+    const primitives = lower(layer, { ...around, width, share });
     width = primitives.at(-1)?.output ?? width;
-    if (isProduct(layer)) share = layers[index + 1]?.kind === 'activation' ? 'width' : 'tokens';
-    return primitives;
+    if (!isProduct(layer)) return primitives;
+    share = layers[index + 1]?.kind === 'activation' ? 'width' : 'tokens';
+    return primitives.map((each) =>
+      each.kind === 'matmul' ? paired(each, name, layers, index) : each,
+    );
   });
 }
 

@@ -2,7 +2,7 @@
  * Primitives: the work that every layer is lowered to (lower.ts). Each gives its computation, tensors, saved
  * values and division among GPUs. Budgets, parallelism and graph limits are folds over lists of these.
  */
-import type { Component, HeadSpan, Layer } from '../architecture/layer.js';
+import type { Component, HeadSpan } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
 
 /**
@@ -78,8 +78,6 @@ interface Base<Kind extends string> {
   readonly saved: readonly Saved[];
   /** Tensor cuts under tensor parallelism; the others are whole on every GPU. */
   readonly cuts: readonly (readonly [Param, Cut])[];
-  /** Layers that do the same for other tokens: no extra cost, but their own tensors. */
-  readonly alike?: readonly Layer[];
   /** Collective for the layer's output among the GPUs that share it. */
   readonly forward?: Collective;
   /** Collective for the gradient of its input. */

@@ -1,4 +1,6 @@
 /** Decoding speed of planned models on a GPU. */
+import type { LanguageModel } from '../architecture/layer.js';
+import { remembered } from '../architecture/walk.js';
 import type { StateSetting } from '../budget/state.js';
 import { UserError } from '../errors.js';
 import { eachBound } from '../fit/bounds.js';
@@ -43,13 +45,11 @@ export function decodeOn({ gpu }: Cluster, { batch, context, dtype }: StateSetti
     stateDtype: dtype,
     tensorParallel: 1,
   } as const;
+  const workOfPart = remembered((part: LanguageModel) =>
+    decodeWork(servedModel(part, form), context),
+  );
   const workOf = (model: FoldedModel) =>
-    summedWork(
-      model.map(({ model: part, times }) => ({
-        work: decodeWork(servedModel(part, form), context),
-        times,
-      })),
-    );
+    summedWork(model.map(({ model: part, times }) => ({ work: workOfPart(part), times })));
   return {
     rates: (model) => {
       const work = workOf(model);

@@ -1,6 +1,7 @@
 /** Folded models: many blocks, described by one block of each kind. */
 import type { LanguageModel, Layer } from '../architecture/layer.js';
 import { LimitError } from '../architecture/limits.js';
+import { remembered } from '../architecture/walk.js';
 import { countParameters } from '../budget/parameters.js';
 import type { ModelSpace, Sizes } from './space.js';
 
@@ -119,16 +120,17 @@ export class Folding {
     }
     const pattern = this.#patternOf(sizes.depth);
     if (!pattern) return this.#whole(sizes);
-    const parts: { readonly model: LanguageModel; readonly times: number }[] = [];
+    const parts: Folded[] = [];
+    let ends: LanguageModel | undefined;
     for (const [{ depth, index }, times] of timesOf(pattern)) {
       const model = this.#small({ ...sizes, depth });
       const block = model?.blocks[index];
       if (!model || !block) return this.#whole(sizes);
-      parts.push({ model: { ...model, blocks: [block] }, times });
+      parts.push({ model: withBlock(model, block), times });
+      ends ??= withoutBlocks(model);
     }
-    const [first] = parts;
-    if (!first) return this.#whole(sizes);
-    return [{ model: { ...first.model, blocks: [] }, times: 1 - pattern.length }, ...parts];
+    if (!ends) return this.#whole(sizes);
+    return [{ model: ends, times: 1 - pattern.length }, ...parts];
   }
 
   /** Parameters of a model; infinite if it is too large to describe. */
@@ -212,6 +214,20 @@ export class Folding {
     this.#kinds.push(kind);
     return kind;
   }
+}
+
+/** Parts of small models, which are asked for at many depths. */
+const withoutBlocks = remembered(
+  (model: LanguageModel): LanguageModel => ({ ...model, blocks: [] }),
+);
+
+const withEachBlock = remembered<LanguageModel, Map<Layer, LanguageModel>>(() => new Map());
+
+function withBlock(model: LanguageModel, block: Layer): LanguageModel {
+  const known = withEachBlock(model);
+  const part = known.get(block) ?? { ...model, blocks: [block] };
+  known.set(block, part);
+  return part;
 }
 
 function timesOf(pattern: readonly Kind[]): Map<Kind, number> {

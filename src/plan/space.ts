@@ -1,10 +1,10 @@
 /** Models of a family by size; each is a document checked by the family's schema and rules. */
 import type { Dimensions, Family } from '../architecture/family.js';
 import type { LanguageModel } from '../architecture/layer.js';
-import { checkDocument, unreadKeys } from '../config/check.js';
+import { checkDocument, unreadKeys } from '../config/check-document.js';
 import { documentOfData } from '../config/document.js';
+import { invalidConfig, toProblems } from '../config/document-problems.js';
 import { applyOverrides, meantOverrides } from '../config/overrides.js';
-import { invalidConfig, toProblems } from '../config/problems.js';
 import type { UserError } from '../errors.js';
 import { isRecord } from '../text/words.js';
 

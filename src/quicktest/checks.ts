@@ -37,7 +37,7 @@ export const CHECKS = {
   repeat: {
     summary: 'two runs give the same',
     needs: 'program',
-    load: async () => (await import('./checks/repeat.js')).checkRepeat,
+    load: async () => (await import('./checks/forward.js')).checkRepeat,
   },
   timing: {
     summary: 'how fast it is, and where the time goes',

@@ -2,12 +2,12 @@
 import { mkdir } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
-import { checkDocument } from '../config/check.js';
-import { invalidConfig } from '../config/problems.js';
+import { checkDocument } from '../config/check-document.js';
+import { invalidConfig } from '../config/document-problems.js';
 import { escapeText } from '../config/quote.js';
 import { readDocument } from '../config/read.js';
 import { UserError } from '../errors.js';
-import { forgetInput } from '../files/inputs.js';
+import { forgetInput } from '../files/input-registry.js';
 import { writeWhole } from '../files/write-whole.js';
 import type { Circumstances, MachineProfile } from '../hardware/machine-profile.js';
 import {

@@ -12,7 +12,7 @@ import { readRows, rowsOf } from '../checkpoint/view.js';
 import { UserError } from '../errors.js';
 import type { Distribution } from '../random/distributions.js';
 import { SeededFill } from '../random/distributions.js';
-import { decode } from '../tensor/decode.js';
+import { decode } from '../tensor/decode-values.js';
 import type { StoredDtype } from '../tensor/dtype.js';
 import { isSameShape, STORED_DTYPES, shapeText } from '../tensor/dtype.js';
 import { fillHashes, keyOf } from '../tensor/random.js';

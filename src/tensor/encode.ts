@@ -7,7 +7,7 @@ import {
   numbersIn,
   valueTable,
   viewOf,
-} from './decode.js';
+} from './decode-values.js';
 import type { StoredDtype } from './dtype.js';
 import { STORED_DTYPES } from './dtype.js';
 

@@ -3,7 +3,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { afterAll } from 'vitest';
 import { ByteFile } from '../../src/checkpoint/byte-file.js';
-import { ruleOf } from '../../src/checkpoint/rules.js';
+import { ruleOf } from '../../src/checkpoint/checkpoint-rules.js';
 
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
 const files: ByteFile[] = [];

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { NAME_RULES, ruleOf } from '../../src/checkpoint/checkpoint-rules.js';
 import { canonicalNames, layerNumber, storedNames } from '../../src/checkpoint/names.js';
-import { NAME_RULES, ruleOf } from '../../src/checkpoint/rules.js';
 import { UserError } from '../../src/errors.js';
 import { ruleBrokenBy } from './byte-files.js';
 import { checkpointOf, tensorOf } from './stored-tensors.js';

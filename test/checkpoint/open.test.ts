@@ -1,8 +1,8 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
+import { FILE_RULES, ruleOf } from '../../src/checkpoint/checkpoint-rules.js';
 import { openCheckpoint } from '../../src/checkpoint/open.js';
-import { FILE_RULES, ruleOf } from '../../src/checkpoint/rules.js';
 import { readTensor } from '../../src/checkpoint/view.js';
 import { UserError } from '../../src/errors.js';
 import { inPackage } from '../fixtures.js';

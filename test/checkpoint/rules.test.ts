@@ -1,6 +1,6 @@
 import fs from 'node:fs';
 import { expect, it } from 'vitest';
-import { RULES } from '../../src/checkpoint/rules.js';
+import { RULES } from '../../src/checkpoint/checkpoint-rules.js';
 import { CONVERSION_RULES } from '../../src/conversion/conversion-rules.js';
 import { inPackage } from '../fixtures.js';
 

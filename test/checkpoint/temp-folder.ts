@@ -2,13 +2,13 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { afterAll, afterEach } from 'vitest';
-import type { Checkpoint } from '../../src/checkpoint/checkpoint.js';
+import type { Checkpoint, OpenOptions } from '../../src/checkpoint/checkpoint.js';
+import { ruleOf } from '../../src/checkpoint/checkpoint-rules.js';
 import { openCheckpoint } from '../../src/checkpoint/open.js';
-import type { OpenOptions } from '../../src/checkpoint/open-file.js';
-import { ruleOf } from '../../src/checkpoint/rules.js';
 
 const root = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
-afterAll(() => fs.rmSync(root, { recursive: true }));
+// Thousands of files take long to remove on a busy machine.
+afterAll(() => fs.rmSync(root, { recursive: true }), 120_000);
 
 const open: Checkpoint[] = [];
 afterEach(() => {

@@ -274,7 +274,7 @@ describe('profile of a checkpoint', () => {
     expect(run.stderr).toContain(
       'warning: beside: lm_head.weight: misshapen: described as [9, 8], found F32 [17, 8]\n',
     );
-    expect(run.stdout).toContain('does not match beside/config.yaml');
+    expect(run.stdout).toContain('does not match config.yaml');
   });
 
   it.each([

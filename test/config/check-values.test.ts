@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { checkDocument } from '../../src/config/check.js';
+import { checkDocument } from '../../src/config/check-document.js';
 import { parseDocument } from '../../src/config/document.js';
 import { model, problemsOf } from './model-schema.js';
 import { line } from './support.js';

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { checkDocument } from '../../src/config/check.js';
+import { checkDocument } from '../../src/config/check-document.js';
 import { documentOfData } from '../../src/config/document.js';
 import { applyOverrides } from '../../src/config/overrides.js';
 import { SCHEMA } from './model-schema.js';

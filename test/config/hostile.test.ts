@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { checkDocument } from '../../src/config/check.js';
+import { checkDocument } from '../../src/config/check-document.js';
 import { parseDocument } from '../../src/config/document.js';
-import { invalidConfig } from '../../src/config/problems.js';
+import { invalidConfig } from '../../src/config/document-problems.js';
 import { MAX_DOCUMENT_BYTES } from '../../src/config/source.js';
 import { line, problemsOfReading, userError } from './support.js';
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { checkDocument, type Expectations } from '../../src/config/check.js';
+import { checkDocument, type Expectations } from '../../src/config/check-document.js';
 import { parseDocument } from '../../src/config/document.js';
 import { applyOverrides } from '../../src/config/overrides.js';
 import { line } from './support.js';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { checkDocument } from '../../src/config/check.js';
+import { checkDocument } from '../../src/config/check-document.js';
 import { type ConfigDocument, parseDocument } from '../../src/config/document.js';
 import { applyOverrides } from '../../src/config/overrides.js';
 import { formatPath } from '../../src/config/path.js';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { checkDocument } from '../../src/config/check.js';
+import { checkDocument } from '../../src/config/check-document.js';
 import type { ConfigDocument } from '../../src/config/document.js';
 import { type Problem, UserError } from '../../src/errors.js';
 

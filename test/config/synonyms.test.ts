@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { type FamilyName, loadFamily } from '../../src/architecture/families.js';
-import { checkDocument } from '../../src/config/check.js';
+import { checkDocument } from '../../src/config/check-document.js';
 import { parseDocument } from '../../src/config/document.js';
 import { applyOverrides } from '../../src/config/overrides.js';
 

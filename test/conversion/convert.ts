@@ -7,14 +7,14 @@ import { openCheckpoint } from '../../src/checkpoint/open.js';
 import type { StoredTensor } from '../../src/checkpoint/stored-tensor.js';
 import { readTensor } from '../../src/checkpoint/view.js';
 import { progressDisplay, stepProgress } from '../../src/cli/progress.js';
-import { convert as convertJob } from '../../src/conversion/index.js';
+import type { ConversionResult } from '../../src/conversion/conversion.js';
+import { convert as convertJob } from '../../src/conversion/conversion.js';
 import type { ConversionJob } from '../../src/conversion/job.js';
-import type { ConversionResult } from '../../src/conversion/result.js';
 import { type Problem, UserError } from '../../src/errors.js';
-import { decode } from '../../src/tensor/decode.js';
+import { decode } from '../../src/tensor/decode-values.js';
 import { folderOf } from '../checkpoint/temp-folder.js';
 
-type ConvertFlags = Omit<ConversionJob, 'checkpoint' | 'out' | 'progress'>;
+type ConvertFlags = Omit<ConversionJob, 'checkpoint' | 'out' | 'display'>;
 
 export type Flags = Partial<ConvertFlags> & { readonly stateDict?: string };
 
@@ -49,7 +49,6 @@ const DEFAULTS: ConvertFlags = {
   context: undefined,
   check: true,
   force: false,
-  display: progressDisplay({ quiet: true }),
   warn: async () => {},
 };
 
@@ -67,8 +66,9 @@ export async function convert(input: string, output: string, flags: Flags): Prom
   };
   const checkpoint = openCheckpoint(input, { stateDict });
   try {
-    const progress = stepProgress({ quiet: true });
-    const job = { ...DEFAULTS, ...asked, checkpoint, out: output, progress, warn };
+    const quiet = { quiet: true };
+    const display = { ...progressDisplay(quiet), ...stepProgress(quiet) };
+    const job = { ...DEFAULTS, ...asked, checkpoint, out: output, display, warn };
     const result = await convertJob(job);
     return { ...result, warnings };
   } finally {

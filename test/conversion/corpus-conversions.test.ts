@@ -1,8 +1,8 @@
 /** Conversions of a whole corpus, where there is one, held against what numpy computes. */
 
 import { describe, expect, it } from 'vitest';
+import { ruleOf } from '../../src/checkpoint/checkpoint-rules.js';
 import { storedNames } from '../../src/checkpoint/names.js';
-import { ruleOf } from '../../src/checkpoint/rules.js';
 import { isSrteName } from '../../src/conversion/plan/plan-tensors.js';
 import { convertTo, digest, digestOf, look, refused, textOf } from './convert.js';
 import { corpus, entries, fileOf, withNumbers, withRules } from './corpus-entries.js';

@@ -1,10 +1,10 @@
 /** The tables of a whole corpus, where there is one: see fixtures/README.md. */
 
 import { describe, expect, it } from 'vitest';
+import { ruleOf } from '../../src/checkpoint/checkpoint-rules.js';
 import { openCheckpoint } from '../../src/checkpoint/open.js';
-import { ruleOf } from '../../src/checkpoint/rules.js';
-import type { SurveyOptions } from '../../src/conversion/srte/srte-survey.js';
-import { surveySrte } from '../../src/conversion/srte/srte-survey.js';
+import type { SurveyOptions } from '../../src/conversion/srte/survey-srte.js';
+import { surveySrte } from '../../src/conversion/srte/survey-srte.js';
 import { corpus, fileOf, withNumbers, withRules } from './corpus-entries.js';
 
 async function survey(entry: string, options?: SurveyOptions) {

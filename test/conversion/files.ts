@@ -3,7 +3,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { writeSafetensors } from '../../src/checkpoint/safetensors/write-safetensors.js';
 import { contiguousStrides } from '../../src/checkpoint/stored-tensor.js';
-import type { Writable, WritableTensor } from '../../src/checkpoint/torch/pickle/write-opcodes.js';
+import type { Writable, WritableTensor } from '../../src/checkpoint/torch/pickle/writable.js';
 import { writeTorch } from '../../src/checkpoint/torch/write-torch.js';
 import type { ByteSink } from '../../src/files/write-whole.js';
 import { STORED_DTYPES, type StoredDtype } from '../../src/tensor/dtype.js';

@@ -2,7 +2,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { ruleOf } from '../../src/checkpoint/rules.js';
+import { ruleOf } from '../../src/checkpoint/checkpoint-rules.js';
 import { UserError } from '../../src/errors.js';
 import { folderOf } from '../checkpoint/temp-folder.js';
 import { convert, convertTo, digests, type Flags, refused, textOf } from './convert.js';

@@ -64,7 +64,9 @@ const times = (count: number, part: Parts) => {
 
 const put = (index: number) => a.join(0x72, a.u32(index));
 const get = (index: number) => a.join(0x6a, a.u32(index));
-const remembered = (index: number, ...parts: Parts) => a.join(...parts, put(index), a.POP);
+/** Remembers a value. The dict on top of the stack holds it until the next one takes its key. */
+const remembered = (index: number, ...parts: Parts) =>
+  a.join(a.NONE, ...parts, put(index), a.SETITEM);
 const i32 = (value: number) => {
   const bytes = Buffer.alloc(4);
   bytes.writeInt32LE(value);
@@ -77,29 +79,27 @@ const { EMPTY_DICT: DICT, MARK, SETITEMS, REDUCE, NONE } = a;
 
 /** A dict in which each level holds the one below it twice, this deep. */
 const laughs = (depth: number) => {
-  const first = a.join(a.dict(a.text('x'), a.int(1)), put(1000));
-  const levels = Array.from({ length: depth }, (_, at) => [
-    a.POP,
-    a.dict(a.text('a'), get(1000 + at), a.text('b'), get(1000 + at)),
-    put(1001 + at),
-  ]);
-  return a.join(first, ...levels.flat());
+  const openings = Array.from({ length: depth }, () => a.join(DICT, a.text('a')));
+  const levels = Array.from({ length: depth }, (_, at) =>
+    a.join(put(1000 + at), SET, a.text('b'), get(1000 + at), SET),
+  );
+  return a.join(...openings, a.dict(a.text('x'), a.int(1)), ...levels, put(1000 + depth));
 };
 
 /** A call as often as there is room for; its arguments take half of it. */
 const calls = (callee: Uint8Array, args: (size: number) => Parts, tuple = a.TUPLE1) =>
   torch((size) => [
+    DICT,
     remembered(1, ...args(size / 2), tuple),
     remembered(2, callee),
-    times(size / 2 / 12, [get(2), get(1), REDUCE, a.POP]),
-    MODEL,
+    times(size / 2 / 13, [NONE, get(2), get(1), REDUCE, SET]),
+    ...[a.text('model'), MODEL, SET],
   ]);
 const builtin = (name: string) => a.global('builtins', name);
-const pair = remembered(5, a.text('a'), NONE, a.TUPLE2);
 const pairs = (size: number): Parts => [
-  pair,
   a.EMPTY_LIST,
   MARK,
+  ...[a.text('a'), NONE, a.TUPLE2, put(5)],
   times(size / 5, [get(5)]),
   a.APPENDS,
 ];
@@ -238,6 +238,7 @@ const pickles: readonly (readonly [name: string, make: Shape['make']])[] = [
   [
     'many flags, again and again',
     torch((size) => [
+      DICT,
       remembered(1, ...[DICT, MARK, fill(size / 2, (at) => a.join(i32(at), a.FALSE)), SETITEMS]),
       remembered(2, a.global('torch._utils', '_rebuild_tensor_v2')),
       remembered(
@@ -247,8 +248,8 @@ const pickles: readonly (readonly [name: string, make: Shape['make']])[] = [
           ...[a.FALSE, NONE, get(1)],
         ),
       ),
-      times(size / 2 / 12, [get(2), get(3), REDUCE, a.POP]),
-      MODEL,
+      times(size / 2 / 13, [NONE, get(2), get(3), REDUCE, SET]),
+      ...[a.text('model'), MODEL, SET],
     ]),
   ],
   [
@@ -273,7 +274,12 @@ const pickles: readonly (readonly [name: string, make: Shape['make']])[] = [
       SETITEMS,
     ]),
   ],
-  ['nothing but lists', torch((size) => [times(size / 2, [a.EMPTY_LIST, a.POP]), MODEL])],
+  [
+    'nothing but lists',
+    torch((size) => [
+      ...[DICT, times(size / 3, [NONE, a.EMPTY_LIST, SET]), a.text('model'), MODEL, SET],
+    ]),
+  ],
   [
     'nothing but floats',
     torch((size) => [

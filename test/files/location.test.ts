@@ -1,7 +1,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { identitiesAt, isIn, overlap } from '../../src/files/inputs.js';
+import { identitiesAt, isIn, overlap } from '../../src/files/input-registry.js';
 import { folderOf } from '../checkpoint/temp-folder.js';
 
 afterEach(() => vi.restoreAllMocks());

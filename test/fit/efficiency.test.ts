@@ -10,8 +10,7 @@ import {
 import { assumedMfu, reachedOn } from '../../src/fit/training/step-time.js';
 import type { Gpu } from '../../src/hardware/gpu.js';
 import { ARCHITECTURES, peakIfKnown } from '../../src/hardware/gpu.js';
-import { GPUS, gpuNamed } from '../../src/hardware/gpus.js';
-import { clusterNamed } from '../../src/hardware/machines.js';
+import { clusterNamed, GPUS, gpuNamed } from '../../src/hardware/gpus.js';
 
 const NOTHING_OWN = { gpus: [], machines: [] };
 const on = (name: string) => clusterNamed(name, undefined, NOTHING_OWN);

@@ -12,8 +12,7 @@ import {
 import { fitTrainingMemory } from '../../src/fit/training/training-memory.js';
 import type { TrainingFitSetting } from '../../src/fit/training/training-setting.js';
 import type { Gpu } from '../../src/hardware/gpu.js';
-import { gpuNamed } from '../../src/hardware/gpus.js';
-import { clusterNamed } from '../../src/hardware/machines.js';
+import { clusterNamed, gpuNamed } from '../../src/hardware/gpus.js';
 import { fitSetting, gptLike } from './settings.js';
 
 describe('published', () => {

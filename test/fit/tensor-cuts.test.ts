@@ -2,7 +2,7 @@ import { readdirSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { FAMILY_NAMES, type FamilyName, loadFamily } from '../../src/architecture/families.js';
 import type { LanguageModel } from '../../src/architecture/layer.js';
-import { tensorsOf } from '../../src/architecture/walk.js';
+import { countedTensors } from '../../src/architecture/walk.js';
 import { layerPattern } from '../../src/budget/parameters.js';
 import { UserError } from '../../src/errors.js';
 import { parallelismOf, stagesOf } from '../../src/fit/parallelism/parallelism.js';
@@ -23,8 +23,8 @@ async function modelOf(family: FamilyName, config: object): Promise<LanguageMode
 function namesByCut(model: LanguageModel) {
   const cuts = tensorCuts(model);
   const named = (cut: 'rows' | 'length' | undefined) => {
-    const tensors = tensorsOf(model).filter((tensor) => cuts.get(tensor)?.along === cut);
-    return [...new Set(tensors.map(({ name }) => layerPattern(name)))].sort();
+    const tensors = countedTensors(model).filter(({ tensor }) => cuts.get(tensor)?.along === cut);
+    return [...new Set(tensors.map(({ tensor: { name } }) => layerPattern(name)))].sort();
   };
   return { rows: named('rows'), length: named('length'), whole: named(undefined) };
 }
@@ -117,7 +117,10 @@ describe('which tensors GPUs share', () => {
 
 /** Parameters of one GPU, as they are trained. */
 const trainedPerGpu = (model: LanguageModel, gpus: number): number =>
-  onlyStage(model, gpus).trained.reduce((sum, { elements }) => sum + elements, 0);
+  onlyStage(model, gpus).trained.reduce(
+    (sum, { elements, count = 1 }) => sum + count * elements,
+    0,
+  );
 
 function onlyStage(model: LanguageModel, gpus: number) {
   const setting = fitSetting({ cluster: H100(gpus), tensorParallel: gpus, context: 1 });

@@ -1,5 +1,5 @@
 /** Files of torch.save with something changed in their archive, in a record of it, or in their pickles. */
-import { readTorchArchive } from '../../src/checkpoint/torch/zip/zip.js';
+import { readTorchArchive } from '../../src/checkpoint/torch/zip/torch-archive.js';
 import { fileOf } from '../checkpoint/byte-files.js';
 import {
   type ArchiveSpec,

@@ -135,7 +135,6 @@ const steps = (dice: Dice): Buffer =>
     () => a.join(a.dict(a.text(dice.pick(NAMES)), anyValue(dice)), a.BUILD),
     () => a.join(anyValue(dice), anyValue(dice), a.SETITEM),
     () => a.join(a.put(dice.below(12))),
-    () => a.join(anyValue(dice), a.POP),
   ])();
 
 const isPut = (opcode: Uint8Array | undefined) => opcode?.[0] === 0x71 || opcode?.[0] === 0x72;
@@ -153,7 +152,6 @@ const CLOSES_MARK: ReadonlySet<number | undefined> = new Set([
   a.APPENDS,
   a.ADDITEMS,
   a.FROZENSET,
-  a.POP_MARK,
 ]);
 
 /** Where the callee of a call stands whose arguments are between a mark and the TUPLE at an index. */

@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Gpu, PeakDtype } from '../../src/hardware/gpu.js';
 import { bandwidthOf, capacityOf, PEAK_DTYPES, peakFor } from '../../src/hardware/gpu.js';
-import { GPUS, gpuNamed } from '../../src/hardware/gpus.js';
-import { MACHINES } from '../../src/hardware/machines.js';
+import { GPUS, gpuNamed, MACHINES } from '../../src/hardware/gpus.js';
 
 /** Kinds of arithmetic from slow to fast: no GPU here is slower with narrower numbers. */
 const ORDER: readonly PeakDtype[] = ['f32', 'tf32', 'bf16', 'f8'];

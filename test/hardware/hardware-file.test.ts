@@ -4,13 +4,12 @@ import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { parseDocument } from '../../src/config/document.js';
 import { UserError } from '../../src/errors.js';
-import { GPUS, gpuNamed } from '../../src/hardware/gpus.js';
+import { clusterNamed, GPUS, gpuNamed, MACHINES, withTable } from '../../src/hardware/gpus.js';
 import {
   hardwareJsonSchema,
   hardwareOfDocument,
   onlyGpu,
 } from '../../src/hardware/hardware-file.js';
-import { clusterNamed, MACHINES, withTable } from '../../src/hardware/machines.js';
 import { inPackage, readJson } from '../fixtures.js';
 
 const read = (text: string) => hardwareOfDocument(parseDocument(text, 'own.yaml'));

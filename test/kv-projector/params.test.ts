@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Figure } from '../../src/budget/figure.js';
-import { compareProjectors, leastRatioText } from '../../src/kv-projector/costs.js';
+import { compareProjectors, leastRatioText, loadTeachers } from '../../src/kv-projector/costs.js';
 import {
   adapterParameters,
   hiddenOf,
@@ -10,7 +10,6 @@ import {
   sizeInName,
   sizeOfModel,
 } from '../../src/kv-projector/projector.js';
-import { loadTeachers } from '../../src/kv-projector/teachers.js';
 import { projectorParamsReport } from '../../src/report/kv-projector/kv-projector.js';
 import { render } from '../../src/report/render/render.js';
 import { evaluateIndependently } from '../budget/independent.js';

@@ -8,9 +8,9 @@ import type { Value } from '../../src/checkpoint/torch/pickle/values.js';
 import { readTensor } from '../../src/checkpoint/view.js';
 import { writeWhole } from '../../src/files/write-whole.js';
 import { jsonText, parseJson } from '../../src/kv-projector/arguments.js';
-import { planConversion } from '../../src/kv-projector/convert.js';
+import { planConversion } from '../../src/kv-projector/convert-projector.js';
 import { savedProjector } from '../../src/kv-projector/saved.js';
-import { decode } from '../../src/tensor/decode.js';
+import { decode } from '../../src/tensor/decode-values.js';
 import { inPackage, readJson } from '../fixtures.js';
 import { runHere } from '../run-here.js';
 

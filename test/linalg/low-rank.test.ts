@@ -12,7 +12,7 @@ import {
 } from '../../src/linalg/low-rank.js';
 import type { Matrix } from '../../src/linalg/matrix.js';
 import { plainProducts } from '../../src/linalg/matrix.js';
-import { decode } from '../../src/tensor/decode.js';
+import { decode } from '../../src/tensor/decode-values.js';
 import { inPackage } from '../fixtures.js';
 import {
   generator,

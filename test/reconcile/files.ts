@@ -6,7 +6,7 @@ import type {
   Writable,
   WritableDict,
   WritableTensor,
-} from '../../src/checkpoint/torch/pickle/write-opcodes.js';
+} from '../../src/checkpoint/torch/pickle/writable.js';
 import { writeTorch } from '../../src/checkpoint/torch/write-torch.js';
 import { readTensor } from '../../src/checkpoint/view.js';
 import type { ByteSink } from '../../src/files/write-whole.js';

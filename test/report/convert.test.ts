@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import type { TableError } from '../../src/conversion/execute/table-rows.js';
 import type {
   ConversionResult,
   ConvertedSrte,
   ConvertedTable,
-} from '../../src/conversion/result.js';
+} from '../../src/conversion/conversion.js';
+import type { TableError } from '../../src/conversion/execute/table-rows.js';
 import { convertReport } from '../../src/report/convert/convert.js';
 import { renderCsv } from '../../src/report/render/csv.js';
 import { renderMarkdown } from '../../src/report/render/markdown.js';

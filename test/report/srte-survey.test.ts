@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { SrteOption, SrteSurvey, TableSurvey } from '../../src/conversion/srte/srte-survey.js';
+import type { SrteOption, SrteSurvey, TableSurvey } from '../../src/conversion/srte/survey-srte.js';
 import {
   srteData,
   srteSurveyBlocks,

@@ -8,7 +8,7 @@ import { readTensor } from '../../src/checkpoint/view.js';
 import type { Ids, Values } from '../../src/runtime/engine.js';
 import type { WeightSource } from '../../src/runtime/weights.js';
 import { checkpointWeights } from '../../src/runtime/weights.js';
-import { decode } from '../../src/tensor/decode.js';
+import { decode } from '../../src/tensor/decode-values.js';
 import { type HybridCase, inPackage, readJson } from '../fixtures.js';
 
 export interface FixtureModel {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { decode } from '../../src/tensor/decode.js';
+import { decode } from '../../src/tensor/decode-values.js';
 import { STORED_DTYPES, type StoredDtype } from '../../src/tensor/dtype.js';
 import { cast, type EncodableDtype, type EncodeOptions, encode } from '../../src/tensor/encode.js';
 

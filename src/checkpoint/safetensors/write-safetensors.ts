@@ -3,12 +3,13 @@ import type { ByteSink, Chunks } from '../../files/write-whole.js';
 import type { Shape, StoredDtype } from '../../tensor/dtype.js';
 import { elementCount, shapeText, storedBytes } from '../../tensor/dtype.js';
 import {
+  DTYPES,
   FORMAT_KEY,
   LENGTH_FIELD_BYTES,
   MAX_HEADER_BYTES,
+  MAX_RANK,
   METADATA_KEY,
 } from './read-safetensors.js';
-import { DTYPES, MAX_RANK } from './tensor-entry.js';
 
 /** Header fields of a tensor. */
 export interface TensorHeading {

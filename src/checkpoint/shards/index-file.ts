@@ -2,11 +2,12 @@
 
 import { isUtf8 } from 'node:buffer';
 import { basename, extname } from 'node:path';
+import { groupBy } from '../../text/words.js';
 import { ByteFile } from '../byte-file.js';
+import { quoted, refusal } from '../checkpoint-rules.js';
 import { SHARD_EXTENSIONS } from '../formats.js';
 import type { JsonRules, JsonValue } from '../json-scanner.js';
 import { JsonScanner } from '../json-scanner.js';
-import { quoted, refusal } from '../rules.js';
 
 /**
  * Checks the text of a shard name in an index.
@@ -190,12 +191,7 @@ function shardsOf(
   path: string,
   weightMap: ReadonlyMap<string, string>,
 ): ReadonlyMap<string, readonly string[]> {
-  const shards = new Map<string, string[]>();
-  for (const [tensor, shard] of weightMap) {
-    const tensors = shards.get(shard);
-    if (tensors) tensors.push(tensor);
-    else shards.set(shard, [tensor]);
-  }
+  const shards = groupBy(weightMap.keys(), (tensor) => weightMap.get(tensor) ?? '');
   if (shards.size === 0) {
     throw refusal(path, {
       rule: 'shard-index-empty',

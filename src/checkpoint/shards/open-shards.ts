@@ -4,13 +4,13 @@ import fs from 'node:fs';
 import { dirname, isAbsolute, join, relative, sep } from 'node:path';
 import type { ByteFile } from '../byte-file.js';
 import { cannotRead } from '../byte-file.js';
-import type { FileIndex } from '../checkpoint.js';
-import type { OpenedFile, OpenOptions } from '../open-file.js';
+import type { FileIndex, OpenedFiles, OpenOptions } from '../checkpoint.js';
+import { listed, quoted, refusal } from '../checkpoint-rules.js';
 import { openFile } from '../open-file.js';
-import { listed, quoted, refusal } from '../rules.js';
+import { aliasesIn } from '../safetensors/read-safetensors.js';
+import type { StoredBytes, StoredTensor } from '../stored-tensor.js';
 import type { ShardIndex } from './index-file.js';
 import { readShardIndex } from './index-file.js';
-import { checkAgreement, checkLikeness, joined } from './join.js';
 
 /**
  * Path of each shard by name, in index order.
@@ -99,11 +99,6 @@ function isBelow(folder: string, path: string): boolean {
   return way !== '' && way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way);
 }
 
-export interface OpenedFiles {
-  readonly files: readonly ByteFile[];
-  readonly index: FileIndex;
-}
-
 /**
  * Opens all shards of an index as one checkpoint. Each stays open with its own descriptor, unless this throws.
  * @param path The path of the index as the user wrote it.
@@ -111,21 +106,161 @@ export interface OpenedFiles {
  */
 export function openShards(path: string, options: OpenOptions): OpenedFiles {
   const index = readShardIndex(path);
-  const opened: OpenedFile[] = [];
+  const files: ByteFile[] = [];
   try {
     const shards = new Map<string, FileIndex>();
     const allowed = allowedFolders(index);
     for (const [name, place] of locateShards(index, allowed)) {
       const check = (file: ByteFile) => checkShardPlace(index, allowed, name, file);
       const shard = openFile(place, options, check);
-      opened.push(shard);
-      checkAgreement(index, name, shard.index);
-      checkLikeness(index, name, shard.index, opened[0]?.index ?? shard.index);
+      files.push(...shard.files);
       shards.set(name, shard.index);
+      checkAgreement(index, name, shard.index);
+      const [first = shard.index] = shards.values();
+      checkLikeness(index, name, shard.index, first);
     }
-    return { files: opened.map(({ file }) => file), index: joined(index, shards) };
+    return { files, index: joined(index, shards) };
   } catch (error) {
-    for (const { file } of opened) file.close();
+    for (const file of files) file.close();
     throw error;
   }
+}
+
+/** Suggestion when files of different versions of a checkpoint are mixed. */
+const FETCH_ALL = 'download the index and all of its files together';
+
+/**
+ * Checks that a shard contains exactly the tensors that the index lists.
+ * @throws UserError if it does not.
+ */
+function checkAgreement(
+  { path, shards, weightMap }: ShardIndex,
+  shard: string,
+  { tensors }: FileIndex,
+): void {
+  const place = `shard ${shard}`;
+  const absent = (shards.get(shard) ?? []).filter((name) => !tensors.has(name));
+  if (absent.length > 0) {
+    throw refusal(path, {
+      rule: 'shard-tensor-present',
+      place,
+      message: `lacks tensors that the index places in it: ${listed(absent)}`,
+      suggestion: FETCH_ALL,
+    });
+  }
+  const names = [...tensors.keys()];
+  const unlisted = names.filter((name) => !weightMap.has(name));
+  if (unlisted.length > 0) {
+    throw refusal(path, {
+      rule: 'shard-tensor-listed',
+      place,
+      message: `holds tensors that the index does not name: ${listed(unlisted)}`,
+      suggestion: FETCH_ALL,
+    });
+  }
+  const misplaced = names.filter((name) => weightMap.get(name) !== shard);
+  if (misplaced.length > 0) {
+    throw refusal(path, {
+      rule: 'shard-tensor-place',
+      place,
+      message: `holds tensors that the index places in another shard: ${listed(misplaced)}`,
+      suggestion: FETCH_ALL,
+    });
+  }
+}
+
+/**
+ * Checks that a shard has the same format as the first one.
+ * @throws UserError if it has not.
+ */
+function checkLikeness(
+  { path }: ShardIndex,
+  shard: string,
+  { format, stateDict }: FileIndex,
+  first: FileIndex,
+): void {
+  const place = `shard ${shard}`;
+  if (format !== first.format) {
+    throw refusal(path, {
+      rule: 'shard-format',
+      place,
+      message: `has the format ${format}, but the first shard has ${first.format}`,
+      suggestion: FETCH_ALL,
+    });
+  }
+  if (stateDict.join('.') !== first.stateDict.join('.')) {
+    throw refusal(path, {
+      rule: 'shard-state-dict',
+      place,
+      message: `holds its tensors under ${keysText(stateDict)}, but the first shard under ${keysText(first.stateDict)}`,
+      suggestion: 'save the shards as plain state dicts',
+    });
+  }
+}
+
+const keysText = (keys: readonly string[]) =>
+  keys.length === 0 ? 'no key' : quoted(keys.join('.'));
+
+/**
+ * Joins shards into one index: tensors in the order of the shards, then in file order.
+ * @param shards Shards by name; at least one, checked against each other and the index.
+ */
+function joined(index: ShardIndex, shards: ReadonlyMap<string, FileIndex>): FileIndex {
+  const parts = [...shards.values()];
+  const { format, stateDict } = parts.reduce((first) => first);
+  const tensors = new Map(parts.flatMap((part) => [...part.tensors]));
+  const warnings = [...shards].flatMap(([name, part]) =>
+    part.warnings.map((warning) => `${name}: ${warning}`),
+  );
+  const metadata = union(shards, (part) => part.metadata, warnings);
+  const content = union(shards, (part) => part.content, warnings);
+  warnings.push(...totalWarnings(index, tensors));
+  return {
+    format,
+    tensors,
+    ambiguous: parts.flatMap((part) => part.ambiguous),
+    // A tied name may be in another shard than its tensor; huggingface_hub (save_torch_state_dict) notes it
+    // only in the index.
+    aliases: aliasesIn(new Map([...index.metadata, ...metadata]), tensors),
+    metadata,
+    stateDict,
+    content,
+    warnings,
+  };
+}
+
+/** Union of the shards' entries by key; on conflict the first shard wins. */
+function union<T>(
+  shards: ReadonlyMap<string, FileIndex>,
+  take: (part: FileIndex) => ReadonlyMap<string, T>,
+  warnings: string[],
+): ReadonlyMap<string, T> {
+  const all = new Map<string, T>();
+  for (const [name, part] of shards) {
+    for (const [key, value] of take(part)) {
+      if (!all.has(key)) all.set(key, value);
+      else if (all.get(key) !== value) {
+        warnings.push(`${name}: has its own ${quoted(key)}; that of an earlier shard is taken`);
+      }
+    }
+  }
+  return all;
+}
+
+/** Warns when the total size in the index is wrong. Nothing depends on it. */
+function totalWarnings(
+  { totalBytes }: ShardIndex,
+  tensors: ReadonlyMap<string, StoredTensor>,
+): string[] {
+  if (totalBytes === undefined) return [];
+  let each = 0;
+  const storages = new Set<StoredBytes>();
+  for (const { bytes, storage } of tensors.values()) {
+    each += bytes;
+    storages.add(storage);
+  }
+  const distinct = [...storages].reduce((sum, { bytes }) => sum + bytes, 0);
+  // Writers count a tied tensor once or twice.
+  if (totalBytes === each || totalBytes === distinct) return [];
+  return [`metadata.total_size of the index is ${totalBytes}, but the tensors have ${each} bytes`];
 }

@@ -1,32 +1,28 @@
 import type { ByteFile } from '../byte-file.js';
-import type { FileIndex } from '../checkpoint.js';
-import type { Refusal } from '../rules.js';
-import { FETCH_AGAIN, refusal, SAVE_TORCH_AGAIN } from '../rules.js';
-import { torchEnvironment } from './pickle/environment.js';
+import type { FileIndex, OpenOptions } from '../checkpoint.js';
+import { FETCH_AGAIN, refusal, refuseAt } from '../checkpoint-rules.js';
 import { readPickle } from './pickle/pickle.js';
-import { isKind } from './pickle/pickle-machine.js';
-import { PickleSource } from './pickle/pickle-source.js';
+import { PickleSource } from './pickle/pickle-machine.js';
 import type { Storage, Value } from './pickle/values.js';
+import { isKind } from './pickle/values.js';
 import { findStateDict } from './state-dict/state-dict.js';
-import type { PlacedLater, Refuse } from './state-dict/storages.js';
+import type { PlacedLater } from './state-dict/storages.js';
 import { Storages, show } from './state-dict/storages.js';
-import { readTorchArchive } from './zip/zip.js';
+import { readTorchArchive } from './zip/torch-archive.js';
 
-export interface TorchOptions {
-  /** Dotted keys of the dict to read when several contain tensors. */
-  readonly stateDict?: string | undefined;
-}
+/** Parts of an index that only safetensors files have. */
+const NO_METADATA = { aliases: new Map(), metadata: new Map() } as const;
 
 /**
  * Index of a torch.save file since PyTorch 1.6: an archive with a pickle and one record per storage. Reads the
  * directory and the pickle, not the values.
  * @throws UserError that names the violated rule.
  */
-export function readTorchZip(file: ByteFile, { stateDict }: TorchOptions = {}): FileIndex {
+export function readTorchZip(file: ByteFile, { stateDict }: OpenOptions = {}): FileIndex {
   const { records, isBigEndian, warnings } = readTorchArchive(file);
   const pickle = records.get('data.pkl') ?? { position: 0, bytes: 0 };
   const source = new PickleSource(file, pickle.position, pickle.position + pickle.bytes);
-  const refuse: Refuse = (...broken) => source.refusal(...broken);
+  const refuse = source.refusal;
   const storages = new Storages(
     refuse,
     (key, bytes) => {
@@ -44,16 +40,12 @@ export function readTorchZip(file: ByteFile, { stateDict }: TorchOptions = {}): 
     },
     false,
   );
-  const root = readPickle(source, torchEnvironment(refuse, storages));
+  const root = readPickle(source, storages);
   const found = findStateDict(root, stateDict, file);
   return {
+    ...NO_METADATA,
+    ...found,
     format: 'torch-zip',
-    tensors: found.tensors,
-    ambiguous: found.ambiguous,
-    aliases: new Map(),
-    metadata: new Map(),
-    stateDict: found.path,
-    content: found.content,
     warnings: [...warnings, ...found.warnings],
   };
 }
@@ -67,9 +59,9 @@ const PROTOCOL = 1001;
  * and its storage keys; then each storage after its length.
  * @throws UserError that names the violated rule.
  */
-export function readTorchLegacy(file: ByteFile, { stateDict }: TorchOptions = {}): FileIndex {
+export function readTorchLegacy(file: ByteFile, { stateDict }: OpenOptions = {}): FileIndex {
   const source = new PickleSource(file, headerEnd(file), file.size);
-  const refuse: Refuse = (...broken) => source.refusal(...broken);
+  const refuse = source.refusal;
   const places = new Map<string, PlacedLater>();
   const storages = new Storages(
     refuse,
@@ -80,36 +72,23 @@ export function readTorchLegacy(file: ByteFile, { stateDict }: TorchOptions = {}
     },
     true,
   );
-  const root = readPickle(source, torchEnvironment(refuse, storages));
+  const root = readPickle(source, storages);
   const found = findStateDict(root, stateDict, file);
   const { value, end } = plainPickle(file, source.position);
   placeStorages(file, end, keysIn(file, value, places), places, storages.all);
-  return {
-    format: 'torch-legacy',
-    tensors: found.tensors,
-    ambiguous: found.ambiguous,
-    aliases: new Map(),
-    metadata: new Map(),
-    stateDict: found.path,
-    content: found.content,
-    warnings: found.warnings,
-  };
+  return { ...NO_METADATA, ...found, format: 'torch-legacy' };
 }
 
 /** Reads a pickle without storages, and returns the position after it. */
 function plainPickle(file: ByteFile, start: number): { value: Value; end: number } {
   const source = new PickleSource(file, start, file.size);
-  const value = readPickle(
-    source,
-    torchEnvironment((...broken) => source.refusal(...broken), undefined),
-  );
+  const value = readPickle(source);
   return { value, end: source.position };
 }
 
 /** Checks the three pickles before the object, and returns the position after them. */
 function headerEnd(file: ByteFile): number {
-  const refuse = (rule: Refusal['rule'], message: string, suggestion = SAVE_TORCH_AGAIN) =>
-    refusal(file.path, { rule, place: 'header', message, suggestion });
+  const refuse = refuseAt(file.path, 'header');
   const magic = plainPickle(file, 0);
   if (magic.value !== MAGIC) {
     throw refuse(
@@ -145,7 +124,6 @@ function keysIn(
       rule: 'legacy-keys',
       place: 'list of storages',
       message: `lists ${items.length} storages, and the object uses ${used.size}; they are not the same`,
-      suggestion: SAVE_TORCH_AGAIN,
     });
   }
   return keys;
@@ -181,7 +159,6 @@ function placeStorages(
         rule: 'legacy-length',
         place,
         message: `has ${length} elements; the object says ${expected}`,
-        suggestion: SAVE_TORCH_AGAIN,
       });
     }
     need(place, stored.bytes);
@@ -193,7 +170,6 @@ function placeStorages(
       rule: 'legacy-end',
       place: `byte ${position}`,
       message: `goes on for ${file.size - position} bytes after its last storage`,
-      suggestion: SAVE_TORCH_AGAIN,
     });
   }
 }

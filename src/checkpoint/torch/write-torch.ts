@@ -1,17 +1,16 @@
 import { UserError } from '../../errors.js';
 import type { ByteSink } from '../../files/write-whole.js';
 import { STORED_DTYPES } from '../../tensor/dtype.js';
-import type { ByteFile } from '../byte-file.js';
+import { ByteFile } from '../byte-file.js';
 import { streamTensor } from '../view.js';
-import { torchEnvironment } from './pickle/environment.js';
 import { readPickle } from './pickle/pickle.js';
-import { PickleSource } from './pickle/pickle-source.js';
-import type { Writable } from './pickle/write-opcodes.js';
+import { PickleSource } from './pickle/pickle-machine.js';
+import type { Writable, WrittenStorage } from './pickle/writable.js';
+import { collectStorages } from './pickle/writable.js';
 import { writePickle } from './pickle/write-pickle.js';
-import { type Refuse, Storages } from './state-dict/storages.js';
-import { collectStorages, type WrittenStorage } from './state-dict/write-storages.js';
+import { Storages } from './state-dict/storages.js';
 import { planZip, type Take, writeZip, type ZipContent, type ZipPlan } from './zip/write-zip.js';
-import { isPlainPath } from './zip/zip-directory.js';
+import { isPlainPath } from './zip/zip-entries.js';
 
 /** Folder name that PyTorch uses when the file name is unknown. */
 const DEFAULT_ROOT = 'archive';
@@ -56,19 +55,12 @@ export async function writeTorch(sink: ByteSink, value: Writable, root?: string)
  * @throws UserError if the pickle violates a rule of the reader, such as its memory limit for too many tensors.
  */
 function refuseUnreadable(pickle: Uint8Array, size: number): void {
-  const file = {
-    path: 'data.pkl',
-    size,
-    read: (position: number, length: number) =>
-      Buffer.from(pickle.subarray(position, position + length)),
-  };
+  const file = new PlannedFile(pickle, size);
   const source = new PickleSource(file, 0, pickle.length);
-  const refuse: Refuse = (...broken) => source.refusal(...broken);
   // Reads only the pickle, not the storages.
-  const nowhere = { file: file as unknown as ByteFile, position: 0, isBigEndian: false };
-  const place = (_: string, bytes: number) => ({ ...nowhere, bytes });
+  const place = (_: string, bytes: number) => ({ file, position: 0, bytes, isBigEndian: false });
   try {
-    readPickle(source, torchEnvironment(refuse, new Storages(refuse, place, false)));
+    readPickle(source, new Storages(source.refusal, place, false));
   } catch (error) {
     if (!(error instanceof UserError)) throw error;
     const why = error.problems.map(({ message }) => message).join('; ');
@@ -76,6 +68,20 @@ function refuseUnreadable(pickle: Uint8Array, size: number): void {
       suggestion: 'write safetensors: let the name end in .safetensors, or name a folder',
       cause: error,
     });
+  }
+}
+
+/** A file that is not written yet; of its content only the pickle is known. */
+class PlannedFile extends ByteFile {
+  readonly #pickle: Uint8Array;
+
+  constructor(pickle: Uint8Array, size: number) {
+    super('data.pkl', { size, mtimeMs: 0 });
+    this.#pickle = pickle;
+  }
+
+  override read(position: number, length: number): Buffer {
+    return Buffer.from(this.#pickle.subarray(position, position + length));
   }
 }
 

@@ -3,8 +3,8 @@ import { BaseCommand } from '../../cli/base-command.js';
 import { count, details } from '../../cli/flags.js';
 import { quote } from '../../config/quote.js';
 import { UserError } from '../../errors.js';
-import { compareProjectors, type RatioChoice } from '../../kv-projector/costs.js';
-import { loadTeachers } from '../../kv-projector/teachers.js';
+import type { RatioChoice } from '../../kv-projector/costs.js';
+import { compareProjectors, loadTeachers } from '../../kv-projector/costs.js';
 import { projectorParamsReport } from '../../report/kv-projector/kv-projector.js';
 
 /** A larger ratio would not be a bottleneck. */

@@ -46,7 +46,7 @@ export default class KvProjectorProject extends BaseCommand {
         suggestion: 'write -o projected.safetensors',
       });
     }
-    const { projectKv } = await import('../../kv-projector/project.js');
+    const { projectKv } = await import('../../kv-projector/project-kv.js');
     const result = await projectKv(args.projector, args.kv, {
       ...flags,
       dtype: flags.dtype === 'keep' ? undefined : flags.dtype,

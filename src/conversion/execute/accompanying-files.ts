@@ -4,29 +4,29 @@ import fs from 'node:fs';
 import path from 'node:path';
 import type { Setting } from '../../architecture/family.js';
 import type { Checkpoint } from '../../checkpoint/checkpoint.js';
-import { isIndexName, isWeightsName } from '../../checkpoint/formats.js';
-import { listed } from '../../checkpoint/rules.js';
-import { isKind } from '../../checkpoint/torch/pickle/pickle-machine.js';
+import { listed } from '../../checkpoint/checkpoint-rules.js';
+import { isIndexName, isOfTraining, isWeightsName } from '../../checkpoint/formats.js';
 import type { Dict, Value } from '../../checkpoint/torch/pickle/values.js';
-import type { Writable, WritableDict } from '../../checkpoint/torch/pickle/write-opcodes.js';
+import { isKind } from '../../checkpoint/torch/pickle/values.js';
+import type { Writable, WritableDict } from '../../checkpoint/torch/pickle/writable.js';
 import { splitDotted } from '../../config/path.js';
 import { UserError } from '../../errors.js';
 import type { ConfigFormat } from '../../files/config-names.js';
 import {
   CONFIG_FILES,
   CONFIG_NAMES,
-  isSameFile,
   isSidecarName,
   ownConfigName,
   ownConfigNames,
 } from '../../files/config-names.js';
+import { isSameFile } from '../../files/file-system.js';
 import { findOutputPlace } from '../../files/output-place.js';
 import { readFileAtMost } from '../../files/read-file.js';
 import { isRecord } from '../../text/words.js';
 import type { CheckpointPlace } from '../job.js';
-import type { ConversionInput, ConversionPlan } from '../plan/plan.js';
+import type { ConversionInput, ConversionPlan } from '../plan/conversion-plan.js';
 import type { AccompanyingData, OutputFile, Shard, ValuesOf } from './output-files.js';
-import { DEFAULT_SHARD_BYTES, safetensorsFiles, shardsOf, torchFile } from './output-files.js';
+import { DEFAULT_SHARD_BYTES, shardsOf, TENSOR_FILES } from './output-files.js';
 
 export interface Sidecar {
   readonly name: string;
@@ -185,7 +185,7 @@ export function outputFilesOf(
   const { checkpoint, target, set = [], 'shard-size': shardBytes } = job;
   const isNew = target !== undefined || set.length > 0;
   const accompanying = { ...accompanyingData(checkpoint, plan, isNew), configName };
-  if (place.container === 'pt' && shardBytes !== undefined) {
+  if (isOfTraining(place.container) && shardBytes !== undefined) {
     throw new UserError('usage', 'a PyTorch file has no shards', {
       suggestion: 'leave --shard-size out, or write safetensors into a folder',
     });
@@ -199,13 +199,9 @@ export function outputFilesOf(
       { suggestion: 'name a folder for them: a name without an ending' },
     );
   }
-  return (valuesOf) =>
-    place.container === 'pt'
-      ? [torchFile(name, plan, accompanying, valuesOf)]
-      : [
-          ...safetensorsFiles(plan, shards, accompanying, valuesOf),
-          ...(place.kind === 'folder' ? copiesOf(sidecarsOf(checkpoint)) : []),
-        ];
+  const copies = place.kind === 'folder' ? copiesOf(sidecarsOf(checkpoint)) : [];
+  const tensorFiles = TENSOR_FILES[place.container];
+  return (valuesOf) => [...tensorFiles({ name, plan, shards, accompanying, valuesOf }), ...copies];
 }
 
 /** @param name Name of the single file, when the output is not a folder. */
@@ -236,7 +232,7 @@ export function configNameFor(
   plan: ConversionPlan,
 ): string {
   const format = configFormatOf(plan);
-  if (place.kind === 'folder' || place.container === 'pt') return CONFIG_FILES[format];
+  if (place.kind === 'folder' || isOfTraining(place.container)) return CONFIG_FILES[format];
   const output = fileOf(place);
   const folder = path.dirname(output);
   const name = ownConfigName(output, format);

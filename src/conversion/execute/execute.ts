@@ -7,8 +7,8 @@ import type { Checkpoint } from '../../checkpoint/checkpoint.js';
 import { openCheckpoint } from '../../checkpoint/open.js';
 import { UserError } from '../../errors.js';
 import { INDEX_FILE } from '../../files/config-names.js';
+import { explained } from '../../files/file-system.js';
 import { checkReplaceable, findOutputPlace, refuseFullDisk } from '../../files/output-place.js';
-import { explained } from '../../files/refusals.js';
 import { Staging } from '../../files/staging.js';
 import { TemporaryFolder } from '../../files/temporary.js';
 import { writeWhole } from '../../files/write-whole.js';
@@ -16,7 +16,7 @@ import { formatBytes } from '../../text/units.js';
 import { sumOf } from '../../text/words.js';
 import type { ConversionJob } from '../job.js';
 import { NOTHING_WRITTEN, orStopped } from '../job.js';
-import type { ConversionInput, ConversionPlan, PlannedTensor } from '../plan/plan.js';
+import type { ConversionInput, ConversionPlan, PlannedTensor } from '../plan/conversion-plan.js';
 import { isRankOpen, planConversion } from '../plan/plan-conversion.js';
 import type { Resources } from '../resources.js';
 import { findSrteTables } from '../srte/srte-tables.js';
@@ -34,7 +34,7 @@ import {
   measureTie,
   type TensorError,
   WrongOutput,
-} from './check.js';
+} from './check-output.js';
 import { type MadeTable, makeTables, type Scratch } from './make-tables.js';
 import type { OutputFile, ValuesOf } from './output-files.js';
 import { valuesOf } from './tensor-values.js';
@@ -191,7 +191,7 @@ async function writeOutput(
   staging: Staging,
   resources: Resources,
 ): Promise<ConversionOutput> {
-  const { checkpoint, saturate, check, progress } = input.job;
+  const { checkpoint, saturate, check, display } = input.job;
   const configName = configNameFor(input, plan);
   const values = (tensor: PlannedTensor) => valuesOf(tensor, { checkpoint, made, plan, saturate });
   let tell: (bytes: number) => void = () => {};
@@ -206,7 +206,7 @@ async function writeOutput(
     }
   });
   const written = [];
-  tell = progress.step(
+  tell = display.step(
     'writing',
     files.reduce((sum, { name, bytes }) => sum + (staging.isFinished(name) ? 0 : bytes), 0),
   );
@@ -221,9 +221,9 @@ async function writeOutput(
     const tables = await measureTables(input, plan.srte, made, output, resources);
     if (check && !staging.isInPlace) {
       const bytes = plan.tensors.reduce((sum, tensor) => sum + tensor.bytes, 0);
-      await checkOutput(plan, output, values, progress.step('checking', bytes));
+      await checkOutput(plan, output, values, display.step('checking', bytes));
     }
-    const tie = plan.tie ? await measureTie(plan.tie, checkpoint, output, progress.step) : [];
+    const tie = plan.tie ? await measureTie(plan.tie, checkpoint, output, display.step) : [];
     return { plan, files: written, tables, tie };
   } finally {
     output.close();

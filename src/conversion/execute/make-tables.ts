@@ -9,13 +9,13 @@ import type { LowRank, RowSource } from '../../linalg/low-rank.js';
 import { lowRank } from '../../linalg/low-rank.js';
 import type { MatrixProducts } from '../../linalg/matrix.js';
 import { addComparison, emptyComparison, meanOfRows, squaredNorm } from '../../linalg/matrix.js';
-import { decode } from '../../tensor/decode.js';
+import { decode } from '../../tensor/decode-values.js';
 import type { Shape, StoredDtype } from '../../tensor/dtype.js';
 import { STORED_DTYPES } from '../../tensor/dtype.js';
 import type { EncodableDtype } from '../../tensor/encode.js';
 import { encode, isEncodable } from '../../tensor/encode.js';
 import type { ConversionJob } from '../job.js';
-import type { ConversionInput } from '../plan/plan.js';
+import type { ConversionInput } from '../plan/conversion-plan.js';
 import type { Resources } from '../resources.js';
 import type { PlannedTable, SrtePlan } from '../srte/srte-plan.js';
 import { rowsMade } from '../srte/srte-plan.js';
@@ -69,7 +69,7 @@ export async function makeTables(
     }
     const rows = Math.min(plan.target.positions, plan.source.positions);
     const bytes = rows * plan.source.hidden * table.sources.length;
-    const onBytes = input.job.progress.step(`merging ${table.name}`, bytes);
+    const onBytes = input.job.display.step(`merging ${table.name}`, bytes);
     const making = new Making(input, plan, table, resources, scratch, onBytes);
     made.push(await (table.form === 'low-rank' ? making.pair() : making.full()));
   }
@@ -277,7 +277,7 @@ class Making {
 
   /** Shows the progress of each pass over a table. The number of passes is unknown in advance. */
   #watchPasses({ rows, columns }: RowSource): (rows: number) => void {
-    const { step } = this.#job.progress;
+    const { step } = this.#job.display;
     const rowBytes = columns * Float64Array.BYTES_PER_ELEMENT;
     let pass = 0;
     let left = 0;

@@ -1,4 +1,5 @@
 /** The files of an output: its shards, their index, and their contents. */
+import type { Container } from '../../checkpoint/formats.js';
 import { FORMAT_KEY } from '../../checkpoint/safetensors/read-safetensors.js';
 import {
   planSafetensors,
@@ -9,13 +10,13 @@ import type {
   Writable,
   WritableDict,
   WritableTensor,
-} from '../../checkpoint/torch/pickle/write-opcodes.js';
+} from '../../checkpoint/torch/pickle/writable.js';
 import { planTorch } from '../../checkpoint/torch/write-torch.js';
 import { writeZip } from '../../checkpoint/torch/zip/write-zip.js';
 import { UserError } from '../../errors.js';
 import { INDEX_FILE } from '../../files/config-names.js';
 import type { ByteSink } from '../../files/write-whole.js';
-import type { ConversionPlan, PlannedTensor } from '../plan/plan.js';
+import type { ConversionPlan, PlannedTensor } from '../plan/conversion-plan.js';
 
 /** A safetensors file of the output. */
 export interface Shard {
@@ -92,13 +93,18 @@ export interface AccompanyingData {
   readonly metadata: ReadonlyMap<string, string>;
 }
 
+/** Everything that the files of an output are made of. */
+interface Output {
+  /** Name of the output, when it is one file. */
+  readonly name: string;
+  readonly plan: ConversionPlan;
+  readonly shards: readonly Shard[];
+  readonly accompanying: AccompanyingData;
+  readonly valuesOf: ValuesOf;
+}
+
 /** Safetensors files, their index when there are several, and the config. */
-export function safetensorsFiles(
-  plan: ConversionPlan,
-  shards: readonly Shard[],
-  accompanying: AccompanyingData,
-  valuesOf: ValuesOf,
-): OutputFile[] {
+function safetensorsFiles({ plan, shards, accompanying, valuesOf }: Output): OutputFile[] {
   const byName = new Map(plan.tensors.map((tensor) => [tensor.name, tensor]));
   const files = shards.map((shard): OutputFile => {
     const tensors = shard.tensors.flatMap((name) => byName.get(name) ?? []);
@@ -161,14 +167,10 @@ function textFile(name: string, text: string): OutputFile {
 /**
  * A PyTorch file in the format of training programs, `{step, model_state_dict, config}`; only the state dict when
  * neither step nor config is known. Every alias uses the storage of its tensor.
- * @param name Name of the file; without its ending it is the folder in the archive, as in PyTorch.
+ * Its name without the ending is the folder in the archive, as in PyTorch.
  */
-export function torchFile(
-  name: string,
-  plan: ConversionPlan,
-  { step, config }: AccompanyingData,
-  valuesOf: ValuesOf,
-): OutputFile {
+function torchFile({ name, plan, accompanying, valuesOf }: Output): OutputFile {
+  const { step, config } = accompanying;
   const tensors = new Map<string, WritableTensor>();
   for (const planned of plan.tensors) {
     const { dtype, shape, bytes } = planned;
@@ -213,3 +215,9 @@ function rootOf(name: string): string {
   const stem = name.replace(/\.[^.]*$/, '');
   return /^[\w-][\w.-]*$/.test(stem) ? stem : 'archive';
 }
+
+/** The files of an output by its container: tensors, and the config where it has a file of its own. */
+export const TENSOR_FILES: Readonly<Record<Container, (output: Output) => OutputFile[]>> = {
+  safetensors: safetensorsFiles,
+  pt: (output) => [torchFile(output)],
+};

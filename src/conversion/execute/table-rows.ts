@@ -4,9 +4,9 @@ import { readRows, readRowsAsync, rowBytes } from '../../checkpoint/view.js';
 import type { RowSource } from '../../linalg/low-rank.js';
 import type { MatrixProduct } from '../../linalg/matrix.js';
 import { addComparison, emptyComparison, plainProduct } from '../../linalg/matrix.js';
-import { decode } from '../../tensor/decode.js';
+import { decode } from '../../tensor/decode-values.js';
+import type { Extension } from '../choices.js';
 import { SrteFaults } from '../conversion-rules.js';
-import type { Extension } from '../job.js';
 import type { SrteTable } from '../srte/srte-tables.js';
 
 /** A table whose rows may be stored in a tensor. */

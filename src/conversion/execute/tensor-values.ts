@@ -6,11 +6,11 @@ import { contiguousStrides, type StoredTensor } from '../../checkpoint/stored-te
 import { chunksOf, narrow, piecesOf, readTensor } from '../../checkpoint/view.js';
 import { UserError } from '../../errors.js';
 import { meanOfRows } from '../../linalg/matrix.js';
-import { decode, numbersIn } from '../../tensor/decode.js';
+import { decode, numbersIn } from '../../tensor/decode-values.js';
 import { elementCount, type Shape, STORED_DTYPES, type StoredDtype } from '../../tensor/dtype.js';
 import { cast, type EncodableDtype, encode, isEncodable } from '../../tensor/encode.js';
-import type { Extension } from '../job.js';
-import { type ConversionPlan, type PlannedTensor, tensorNamed } from '../plan/plan.js';
+import type { Extension } from '../choices.js';
+import { type ConversionPlan, type PlannedTensor, tensorNamed } from '../plan/conversion-plan.js';
 import type { SrtePart } from '../srte/srte-tables.js';
 import { runsOf } from './table-rows.js';
 

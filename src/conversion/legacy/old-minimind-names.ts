@@ -4,7 +4,7 @@
  * the rows of each head: row j becomes old row 2j, and row d/2 + j old row 2j + 1.
  */
 import { UserError } from '../../errors.js';
-import type { SourceTensor, SourceTensors } from '../plan/plan.js';
+import type { SourceTensor, SourceTensors } from '../plan/conversion-plan.js';
 
 /** Names in a layer, old and new. The list is complete: such a model has no biases. */
 const LAYER_NAMES = new Map([

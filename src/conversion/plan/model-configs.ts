@@ -48,7 +48,7 @@ export async function sourceConfigOf(
     const found = await findConfig(checkpoint, config);
     if (found === undefined) return none;
     const loaded = asStored(await modelOf(found.document), checkpoint);
-    const watch = (bytes: number) => job.progress.step('comparing', bytes);
+    const watch = (bytes: number) => job.display.step('comparing', bytes);
     const compared = await reconcile(descriptionOf(loaded), checkpoint, watch);
     if (!compared.matches) throw unlike(checkpoint.path, loaded.file, compared);
     const source = { ...loaded, written: found.document, origin: found.origin };

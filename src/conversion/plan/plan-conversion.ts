@@ -4,6 +4,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { SrteLayout } from '../../architecture/srte-layout.js';
 import { srteLayoutOf } from '../../architecture/srte-layout.js';
 import type { Checkpoint } from '../../checkpoint/checkpoint.js';
+import { isOfTraining } from '../../checkpoint/formats.js';
 import type { StoredNames } from '../../checkpoint/names.js';
 import { storedNames } from '../../checkpoint/names.js';
 import { UserError } from '../../errors.js';
@@ -11,9 +12,9 @@ import type { CheckpointPlace, ConversionJob } from '../job.js';
 import { fromOldMiniMind } from '../legacy/old-minimind-names.js';
 import type { SrteSource } from '../srte/srte-plan.js';
 import { requestedLayout, srteSourceOf } from '../srte/srte-plan.js';
+import type { ConversionInput, ConversionPlan, Omission } from './conversion-plan.js';
 import type { SourceConfig, TargetConfig } from './model-configs.js';
 import { changedConfig, sourceConfigOf, targetConfig } from './model-configs.js';
-import type { ConversionInput, ConversionPlan, Omission } from './plan.js';
 import { planTensors } from './plan-tensors.js';
 
 /** @throws UserError when the checkpoint, its config or the request are wrong or inconsistent. */
@@ -59,7 +60,7 @@ export async function planConversion(
   const planned = planTensors(input, config, layout);
   const isOther = !isDeepStrictEqual(layout, srte?.layout) || job.tie !== undefined;
   const keepsConfig = config === undefined && !isOther && job.dialect === undefined;
-  const hasConfig = config !== undefined || (keepsConfig && input.place.container === 'pt');
+  const hasConfig = config !== undefined || (keepsConfig && isOfTraining(input.place.container));
   const leftOut = [...planned.leftOut, ...input.dropped, ...contentLeftOut(checkpoint, hasConfig)];
   const target = isOpen && foundRank === undefined ? input.layout : layout;
   const srtePlan = planned.srte && target ? { ...planned.srte, target } : null;

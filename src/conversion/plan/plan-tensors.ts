@@ -6,6 +6,7 @@ import type { Param } from '../../architecture/param.js';
 import { buffer } from '../../architecture/param.js';
 import type { SrteLayout } from '../../architecture/srte-layout.js';
 import { stateDictOf, tensorsOf } from '../../architecture/walk.js';
+import { isOfTraining } from '../../checkpoint/formats.js';
 import { firstLike } from '../../checkpoint/names.js';
 import { viewsOf } from '../../checkpoint/sharing.js';
 import type { StoredTensor } from '../../checkpoint/stored-tensor.js';
@@ -20,13 +21,12 @@ import {
   storedBytes,
 } from '../../tensor/dtype.js';
 import { isEncodable } from '../../tensor/encode.js';
-import type { PlanFault } from '../conversion-rules.js';
+import type { Tie } from '../choices.js';
+import type { ConversionFault } from '../conversion-rules.js';
 import { refusedPlan } from '../conversion-rules.js';
-import type { Tie } from '../job.js';
 import type { SrtePlan } from '../srte/srte-plan.js';
 import { planTables } from '../srte/srte-plan.js';
 import { srtePlaceOf } from '../srte/srte-tables.js';
-import type { TargetConfig } from './model-configs.js';
 import type {
   Action,
   ConversionInput,
@@ -36,7 +36,8 @@ import type {
   PlannedTie,
   SourceTensor,
   SourceTensors,
-} from './plan.js';
+} from './conversion-plan.js';
+import type { TargetConfig } from './model-configs.js';
 
 /**
  * The tensors of the output, and the sources of their values.
@@ -79,7 +80,7 @@ const holdsNothing = (file: string) =>
   });
 
 class Resolver {
-  readonly faults: PlanFault[] = [];
+  readonly faults: ConversionFault[] = [];
   tie: PlannedTie | null = null;
   readonly #used = new Set<string>();
   readonly #input: ConversionInput;
@@ -220,7 +221,7 @@ class Resolver {
   #computed({ name, formula }: ExpectedTensor): Resolution | undefined {
     if (formula !== undefined) {
       // A PyTorch loader needs every name. A computed SRTE consists only of its buffer.
-      const isExpected = this.#input.place.container === 'pt' || isSrteName(name);
+      const isExpected = isOfTraining(this.#input.place.container) || isSrteName(name);
       return isExpected ? { action: { do: 'compute' } } : undefined;
     }
     this.#fault(name, 'is missing', 'check that the checkpoint is whole, and the config its own');
@@ -240,8 +241,8 @@ class Resolver {
     for (const name of names) this.#used.add(name);
   }
 
-  #fault(name: string, message: string, suggestion: string): void {
-    this.faults.push({ name, message, suggestion });
+  #fault(tensor: string, message: string, suggestion: string): void {
+    this.faults.push({ tensor, message, suggestion });
   }
 }
 

@@ -9,8 +9,9 @@ import { UserError } from '../../errors.js';
 import type { StoredDtype } from '../../tensor/dtype.js';
 import { STORED_DTYPES } from '../../tensor/dtype.js';
 import { isEncodable } from '../../tensor/encode.js';
-import type { ConversionJob, Extension, Merge } from '../job.js';
-import { LAYOUTS } from '../job.js';
+import type { Extension, Merge } from '../choices.js';
+import { LAYOUTS } from '../choices.js';
+import type { ConversionJob } from '../job.js';
 import type { SrteTables } from './srte-tables.js';
 import { srtePlaceOf, srteTablesWithCopies } from './srte-tables.js';
 

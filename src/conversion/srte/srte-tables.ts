@@ -1,7 +1,7 @@
 /** The SRTE tables of a checkpoint, found by their names and checked without reading values. */
 import type { Checkpoint } from '../../checkpoint/checkpoint.js';
+import { listed } from '../../checkpoint/checkpoint-rules.js';
 import { canonicalNames, layerNumber } from '../../checkpoint/names.js';
-import { listed } from '../../checkpoint/rules.js';
 import type { Sameness, Watch } from '../../checkpoint/sharing.js';
 import { samenessOfBytes, samenessOfPlaces } from '../../checkpoint/sharing.js';
 import type { StoredTensor } from '../../checkpoint/stored-tensor.js';
@@ -288,11 +288,7 @@ const SRTE_NAME = /^(|.*\.)(?:layers\.([^.]*)\.srte|shared_srte)\.(freqs|lowrank
  * tensors.
  * @throws UserError when two names are equal without those prefixes.
  */
-function srteNames({
-  path,
-  tensors,
-  aliases,
-}: Pick<Checkpoint, 'path' | 'tensors' | 'aliases'>): SrteNames[] {
+function srteNames({ path, tensors, aliases }: Tensors): SrteNames[] {
   const named = new Map(tensors);
   for (const [alias, target] of aliases) {
     const tensor = tensors.get(target);

@@ -14,7 +14,7 @@ import {
 import { type Quantity, quantity } from '../../budget/quantity.js';
 import { bytesIn } from '../../budget/training.js';
 import type { Cluster } from '../../hardware/gpu.js';
-import { MACHINES } from '../../hardware/machines.js';
+import { MACHINES } from '../../hardware/gpus.js';
 import { type Efficiency, type GroupLink, hopSeconds } from '../efficiency.js';
 import type { StepSituation } from '../training/training.js';
 import {

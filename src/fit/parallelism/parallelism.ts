@@ -1,7 +1,7 @@
 /** Parallelism of a training: replicas, pipeline stages, and GPUs that share each layer. */
 import type { LanguageModel, Layer } from '../../architecture/layer.js';
 import type { Param } from '../../architecture/param.js';
-import { remembered, tensorsOf } from '../../architecture/walk.js';
+import { countedTensors, type OwnedTensor, remembered } from '../../architecture/walk.js';
 import { add, div, inputs, v } from '../../budget/expression.js';
 import { type Figure, figure } from '../../budget/figure.js';
 import { requirePositions } from '../../budget/profile.js';
@@ -63,8 +63,10 @@ export interface Stage {
   readonly from: number;
   /** Index after the last block. */
   readonly to: number;
-  /** The part of each trained parameter on one GPU. */
+  /** The part of each trained parameter on one GPU; equal ones together. */
   readonly trained: readonly Trained[];
+  /** Number of trained parameters. */
+  readonly tensors: number;
   readonly parameters: Figure;
   /** Values in buffers. */
   readonly buffers: number;
@@ -87,9 +89,10 @@ export function stagesOf(
 /** Cache of stages by the number of stages and of GPUs per layer. */
 const spreadings = remembered<LanguageModel, Map<string, readonly Stage[]>>(() => new Map());
 
-/** Parameter with its cut for tensor parallelism. */
+/** Equal parameters with their cut for tensor parallelism. */
 interface SharedParam {
   readonly elements: number;
+  readonly count: number;
   readonly isEmbedding: boolean;
   readonly cut: Cut | undefined;
 }
@@ -102,16 +105,17 @@ function spread(model: LanguageModel, tensor: number, pipeline: number): Stage[]
     const [from, to] = [border(stage), border(stage + 1)];
     const parameters: SharedParam[] = [];
     let buffers = 0;
-    for (const held of tensorsIn(layersBetween(model, from, to))) {
+    for (const { tensor: held, count } of distinctTensors(layersBetween(model, from, to))) {
       const share = shares.get(held);
       if (share) parameters.push(share);
-      else buffers += held.elements;
+      else buffers += count * held.elements;
     }
     return {
       stage,
       from,
       to,
       trained: parameters.map(trainedOf),
+      tensors: parameters.reduce((sum, { count }) => sum + count, 0),
       parameters: parametersFigure(parameters, tensor),
       buffers,
       largestBlock: Math.max(...blockSizes.slice(from, to)),
@@ -123,11 +127,11 @@ function spread(model: LanguageModel, tensor: number, pipeline: number): Stage[]
 const sharesOf = remembered((model: LanguageModel): ReadonlyMap<Param, SharedParam> => {
   const cuts = tensorCuts(model);
   const embeddings = embeddingsOf(model);
-  const parameters = heldBy(model).filter(({ role }) => role === 'parameter');
+  const parameters = countedTensors(model).filter(({ tensor: { role } }) => role === 'parameter');
   return new Map(
-    parameters.map((param) => {
-      const { elements } = param;
-      return [param, { elements, isEmbedding: embeddings.has(param), cut: cuts.get(param) }];
+    parameters.map(({ tensor, count }) => {
+      const isEmbedding = embeddings.has(tensor);
+      return [tensor, { elements: tensor.elements, count, isEmbedding, cut: cuts.get(tensor) }];
     }),
   );
 });
@@ -152,25 +156,25 @@ const perGpuByModel = remembered<LanguageModel, Map<number, PerGpu>>(() => new M
 
 function findPerGpu(model: LanguageModel, gpus: number): PerGpu {
   const shares = sharesOf(model);
-  const trainedOf = remembered(
-    (share: SharedParam): Trained => ({
-      elements: ofGpu(share, gpus),
-      isEmbedding: share.isEmbedding,
-    }),
-  );
+  const trained = new Map<SharedParam, Trained>();
+  for (const share of shares.values()) {
+    const { count, isEmbedding } = share;
+    trained.set(share, { elements: ofGpu(share, gpus), count, isEmbedding });
+  }
+  const trainedOf = (share: SharedParam) => trained.get(share) as Trained;
   const sizeOf = (block: Layer) =>
-    sumOf(heldBy(block), (param) => {
-      const share = shares.get(param);
-      return share ? trainedOf(share).elements : 0;
-    });
+    heldBy(block).reduce((sum, { tensor, count }) => {
+      const share = shares.get(tensor);
+      return share ? sum + count * trainedOf(share).elements : sum;
+    }, 0);
   return { trainedOf, blockSizes: model.blocks.map(sizeOf) };
 }
 
 const ofGpu = ({ elements, cut }: SharedParam, gpus: number): number =>
   elementsPerGpu(elements, cut, gpus);
 
-const sumOf = <T>(all: readonly T[], of: (each: T) => number): number =>
-  all.reduce((sum, each) => sum + of(each), 0);
+const sumOf = (all: readonly SharedParam[], of: (each: SharedParam) => number): number =>
+  all.reduce((sum, each) => sum + each.count * of(each), 0);
 
 function layersBetween(model: LanguageModel, from: number, to: number): readonly Layer[] {
   const { embedding, embeddingSteps, blocks, norm, head, logitSteps } = model;
@@ -182,13 +186,15 @@ function layersBetween(model: LanguageModel, from: number, to: number): readonly
 }
 
 /** Distinct tensors. A tied head shares the embedding's tensor, so the first and last stages each hold it. */
-const tensorsIn = (layers: readonly Layer[]): ReadonlySet<Param> => {
-  const tensors = new Set<Param>();
-  for (const layer of layers) for (const tensor of heldBy(layer)) tensors.add(tensor);
-  return tensors;
-};
+export function distinctTensors(layers: readonly Layer[]): readonly OwnedTensor[] {
+  const distinct = new Map<Param, OwnedTensor>();
+  for (const layer of layers) {
+    for (const each of heldBy(layer)) distinct.set(each.tensor, each);
+  }
+  return [...distinct.values()];
+}
 
-const heldBy = remembered(tensorsOf);
+const heldBy = remembered(countedTensors);
 
 function parametersFigure(trained: readonly SharedParam[], gpus: number): Figure {
   const elements = ({ elements }: SharedParam) => elements;

@@ -7,7 +7,7 @@ import { operationsIn } from '../../budget/flops.js';
 import { ranksOf, spansOfRank } from '../../budget/state.js';
 import { UserError } from '../../errors.js';
 import { primitivesOf } from '../../operations/lower.js';
-import type { Collective, Cut, Primitive, Run } from '../../operations/primitive.js';
+import type { Collective, Cut, Run } from '../../operations/primitive.js';
 import { allReduce } from '../../operations/primitive.js';
 
 // Cuts of tensors under tensor parallelism, in training and in serving. As in Megatron-LM (arXiv 1909.08053), products
@@ -24,14 +24,9 @@ import { allReduce } from '../../operations/primitive.js';
 // key-value heads than GPUs, each GPU has one head and heads are repeated, as in vLLM. Training requires divisible
 // numbers (see `requireTensorParallel`) except for the vocabulary, which is padded. Serving accepts any.
 
-const cutsOf = ({ cuts, alike = [] }: Primitive): Primitive['cuts'] => [
-  ...cuts,
-  ...alike.flatMap((layer) => primitivesOf(layer).flatMap(cutsOf)),
-];
-
-/** Tensors of a layer that are cut; all others are whole on every GPU. */
+/** Tensors of a layer that are cut; all others are whole on every GPU. One expert of each mixture has those of all. */
 export const tensorCuts: (layer: Layer) => ReadonlyMap<Param, Cut> = remembered(
-  (layer) => new Map(primitivesOf(layer).flatMap(cutsOf)),
+  (layer) => new Map(primitivesOf(layer).flatMap(({ cuts }) => cuts)),
 );
 
 /** Rows, or values of a row, on the fullest GPU. */

@@ -16,14 +16,13 @@ import {
 import type { Param } from '../../architecture/param.js';
 import type { OwnedTensor } from '../../architecture/walk.js';
 import {
-  expertLayers,
+  countedTensors,
+  expertTensors,
   inputWidth,
   isProduct,
   outputWidth,
-  ownedTensors,
   remembered,
-  tensorsOf,
-  walk,
+  walkCounted,
 } from '../../architecture/walk.js';
 import { add, ceildiv, div, inputs, mul, v } from '../../budget/expression.js';
 import { type Figure, figure, sumFigure } from '../../budget/figure.js';
@@ -46,7 +45,7 @@ interface Matrix {
   readonly copies: number;
 }
 
-/** Tensors of a model with their roles in serving. */
+/** Tensors of a model with their roles in serving; one expert of each mixture represents all. */
 export interface WeightLayout {
   readonly owned: readonly OwnedTensor[];
   /** Tensors read by row lookup only, never by a product. */
@@ -61,16 +60,16 @@ export interface WeightLayout {
 
 /** Roles of a model's tensors, computed once per model. */
 export const weightLayout: (model: LanguageModel) => WeightLayout = remembered((model) => {
-  const inBlocks = model.blocks.flatMap(walk).map(({ layer }) => layer);
+  const inBlocks = model.blocks.flatMap(walkCounted).map(({ layer }) => layer);
   const mixtures = inBlocks.filter((layer) => layer.kind === 'mixtureOfExperts');
   // The gate of the shared experts is not quantised: it is as small as a router.
   const gates = new Set(mixtures.map(({ sharedGate }) => sharedGate?.weight));
   const products = inBlocks.flatMap(productsIn).filter(([weight]) => !gates.has(weight));
-  const experts = mixtures.flatMap(({ experts }) => expertLayers(experts).flatMap(tensorsOf));
+  const experts = mixtures.flatMap(expertTensors).map(({ tensor }) => tensor);
   const { embedding, head } = model;
   const tied = embedding.weight === head.weight;
   return {
-    owned: ownedTensors(model),
+    owned: countedTensors(model),
     lookups: new Set(tied ? [] : [embedding.weight]),
     experts: new Set(experts),
     quantised: new Map(products),
@@ -95,15 +94,16 @@ export function servedWeights(
   gpus: number,
   which: (tensor: Param) => boolean = () => true,
 ): ServedWeights {
-  const byComponent = new Map<Component, Param[]>();
+  const byComponent = new Map<Component, OwnedTensor[]>();
   let bufferValues = 0;
-  for (const { tensor, component } of layout.owned) {
+  for (const each of layout.owned) {
+    const { tensor, component, count } = each;
     if (!which(tensor)) continue;
-    if (tensor.role === 'buffer') bufferValues += tensor.elements;
+    if (tensor.role === 'buffer') bufferValues += count * tensor.elements;
     else {
       const tensors = byComponent.get(component);
-      if (tensors) tensors.push(tensor);
-      else byComponent.set(component, [tensor]);
+      if (tensors) tensors.push(each);
+      else byComponent.set(component, [each]);
     }
   }
   const parts = [...byComponent].map(([component, tensors]) => ({
@@ -130,7 +130,7 @@ export function servedParameters(model: LanguageModel, dtype: WeightDtype): Figu
 /** Bytes of a component; rows of the same length are one input. */
 function componentBytes(
   label: string,
-  tensors: readonly Param[],
+  tensors: readonly OwnedTensor[],
   layout: WeightLayout,
   format: WeightFormat,
   gpus: number,
@@ -138,16 +138,16 @@ function componentBytes(
   const { bits, otherBits, blocks, usual, source } = WEIGHT_DTYPES[format.dtype];
   const rows = new Map<string, { readonly kind: RowKind; readonly length: number; rows: number }>();
   let others = 0;
-  for (const tensor of tensors) {
+  for (const { tensor, count } of tensors) {
     const cut = layout.cuts.get(tensor);
     const found = usual || blocks ? quantisedMatrix(tensor, layout, blocks) : undefined;
-    if (found === undefined) others += elementsPerGpu(tensor.elements, cut, gpus);
+    if (found === undefined) others += count * elementsPerGpu(tensor.elements, cut, gpus);
     else {
       const { kind } = found;
       const { rows: own, length, copies } = matrixOfGpu(found.matrix, cut, gpus);
       const name = `rows_of_${length}${kind === 'products' ? '' : `_of_${kind}`}`;
       const known = rows.get(name) ?? { kind, length, rows: 0 };
-      rows.set(name, { ...known, rows: known.rows + own * copies });
+      rows.set(name, { ...known, rows: known.rows + count * own * copies });
     }
   }
   const perValue = v({ bits });

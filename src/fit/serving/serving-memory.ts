@@ -1,7 +1,7 @@
 /** Memory of one GPU in serving: exact parts and workspace. */
 import type { LanguageModel } from '../../architecture/layer.js';
 import type { Param } from '../../architecture/param.js';
-import { outputWidth, walk } from '../../architecture/walk.js';
+import { outputWidth, walkCounted } from '../../architecture/walk.js';
 import { activationsOf, unlikeBlocks } from '../../budget/activations.js';
 import { add, type Expression, mul, v } from '../../budget/expression.js';
 import type { Figure } from '../../budget/figure.js';
@@ -125,12 +125,16 @@ function allottedWeights({ model, layout, form }: ServedModel): Allotted[] {
     (elementsPerGpu(tensor.elements, layout.cuts.get(tensor), form.tensorParallel) *
       bitsOf(tensor)) /
     8;
-  const mixtures = walk(model).filter(({ layer }) => layer.kind === 'mixtureOfExperts').length;
-  const ofExperts = [...layout.experts].reduce((sum, tensor) => sum + bytesOf(tensor), 0);
+  const mixtures = walkCounted(model).filter(
+    ({ layer }) => layer.kind === 'mixtureOfExperts',
+  ).length;
+  const ofExperts = layout.owned
+    .filter(({ tensor }) => layout.experts.has(tensor))
+    .reduce((sum, { tensor, count }) => sum + count * bytesOf(tensor), 0);
   return [
     ...layout.owned
       .filter(({ tensor }) => !layout.experts.has(tensor))
-      .map(({ tensor }) => ({ count: 1, bytes: bytesOf(tensor) })),
+      .map(({ tensor, count }) => ({ count, bytes: bytesOf(tensor) })),
     ...(mixtures > 0 ? [{ count: 2 * mixtures, bytes: ofExperts / (2 * mixtures) }] : []),
   ];
 }

@@ -1,7 +1,7 @@
 /** Work of one GPU in serving: bytes read, FLOPs and communication, from the model description. */
 import type { LanguageModel, Layer } from '../../architecture/layer.js';
 import type { Param } from '../../architecture/param.js';
-import { expertLayers, tensorsOf, walk } from '../../architecture/walk.js';
+import { expertTensors, walkCounted } from '../../architecture/walk.js';
 import { activationsOf } from '../../budget/activations.js';
 import { add, div, sub, v } from '../../budget/expression.js';
 import type { Figure } from '../../budget/figure.js';
@@ -75,7 +75,7 @@ export function servedModel(model: LanguageModel, form: ServingForm): ServedMode
     form,
     layout,
     weightBytes: bytesOf((tensor) => !layout.lookups.has(tensor) && !layout.experts.has(tensor)),
-    expertGroups: expertGroupsOf(model, bytesOf),
+    expertGroups: expertGroupsOf([model], bytesOf),
     shared: sharedWork(model, valueBytes(form)),
   };
 }
@@ -102,11 +102,12 @@ export interface SequenceState {
 
 export function sequenceState({ model, form }: ServedModel, context: number): SequenceState {
   const setting = { batch: 1, context, gpus: form.tensorParallel };
-  const { keyValueCache, keyValuePerToken } = stateOf(model, {
-    ...setting,
-    dtype: form.cacheDtype,
-  });
-  const { mambaState, convolutionState } = stateOf(model, { ...setting, dtype: form.stateDtype });
+  const { cacheDtype, stateDtype } = form;
+  const caches = stateOf(model, { ...setting, dtype: cacheDtype });
+  const states =
+    stateDtype === cacheDtype ? caches : stateOf(model, { ...setting, dtype: stateDtype });
+  const { keyValueCache, keyValuePerToken } = caches;
+  const { mambaState, convolutionState } = states;
   return {
     cache: keyValueCache,
     perToken: keyValuePerToken,
@@ -183,17 +184,17 @@ function keptActivationBytes({ model, form }: ServedModel, context: number, batc
 
 /** Routed experts grouped by their counts. */
 export function expertGroupsOf(
-  model: Layer,
+  layers: readonly Layer[],
   bytesOf: (which: (tensor: Param) => boolean) => number,
 ): ExpertGroup[] {
   const groups = new Map<string, { experts: number; perToken: number; tensors: Set<Param> }>();
-  for (const { layer } of walk(model)) {
+  for (const { layer } of layers.flatMap(walkCounted)) {
     if (layer.kind !== 'mixtureOfExperts') continue;
     const experts = layer.router.weight.shape[0] ?? 0;
     const perToken = layer.router.expertsPerToken;
     const key = `${perToken} of ${experts}`;
     const group = groups.get(key) ?? { experts, perToken, tensors: new Set() };
-    for (const tensor of expertLayers(layer.experts).flatMap(tensorsOf)) group.tensors.add(tensor);
+    for (const { tensor } of expertTensors(layer)) group.tensors.add(tensor);
     groups.set(key, group);
   }
   return [...groups.values()].map(({ experts, perToken, tensors }) => ({

@@ -1,7 +1,6 @@
 /** Limits of a training step: compute and memory traffic. */
 import type { LanguageModel, Layer } from '../../architecture/layer.js';
-import type { Param } from '../../architecture/param.js';
-import { remembered, tensorsOf } from '../../architecture/walk.js';
+import { countedTensors, type OwnedTensor, remembered } from '../../architecture/walk.js';
 import { activationsOf } from '../../budget/activations.js';
 import {
   add,
@@ -25,7 +24,7 @@ import { bandwidthOf } from '../../hardware/gpu.js';
 import { boundsOf, eachBound } from '../bounds.js';
 import { launchesOf } from '../efficiency.js';
 import type { Pace } from '../parallelism/collectives.js';
-import type { Parallelism, Stage } from '../parallelism/parallelism.js';
+import { distinctTensors, type Parallelism, type Stage } from '../parallelism/parallelism.js';
 import type { Sharing } from '../parallelism/tensor-parallel.js';
 import {
   elementsPerGpu,
@@ -188,7 +187,7 @@ function memoryOfStage(
     parameters: parameters.value,
     bandwidth: bandwidth.value,
     launches: launchesOfStage(model, stage, setting.recompute),
-    tensors: stage.trained.length,
+    tensors: stage.tensors,
   });
   const inMicroBatch = add(
     mul(add(2, div(of.gradient_bytes, of.bytes)), read),
@@ -244,12 +243,18 @@ function valuesRead(model: LanguageModel, stage: Stage, gpus: number): ValuesRea
 
 function readIn(model: LanguageModel, { from, to, parameters }: Stage, gpus: number): ValuesRead {
   const cuts = tensorCuts(model);
-  const valuesOf = (tensors: readonly Param[]) =>
-    sum(tensors.map((each) => elementsPerGpu(each.elements, cuts.get(each), gpus)));
+  const valuesOf = (tensors: readonly OwnedTensor[]) =>
+    sum(
+      tensors.map(
+        ({ tensor, count }) => count * elementsPerGpu(tensor.elements, cuts.get(tensor), gpus),
+      ),
+    );
   const lookups = valuesOf(lookedUp(model, from === 0, to === model.blocks.length));
-  const layers = model.blocks.slice(from, to);
-  const stack = { kind: 'sequence', name: '', layers } as const;
-  const expertGroups = expertGroupsOf(stack, (which) => valuesOf(tensorsOf(stack).filter(which)));
+  const blocks = model.blocks.slice(from, to);
+  const tensors = distinctTensors(blocks);
+  const expertGroups = expertGroupsOf(blocks, (which) =>
+    valuesOf(tensors.filter(({ tensor }) => which(tensor))),
+  );
   const experts = sum(expertGroups.map(({ bytes }) => bytes));
   return { computed: Number(parameters.value) - lookups - experts, lookups, expertGroups };
 }
@@ -259,11 +264,11 @@ function lookedUp(
   { embedding, embeddingSteps, head }: LanguageModel,
   isFirst: boolean,
   isLast: boolean,
-): Param[] {
+): OwnedTensor[] {
   if (!isFirst) return [];
   const isTied = isLast && embedding.weight === head.weight;
   const positions = embeddingSteps.filter(({ kind }) => kind === 'learnedPositions');
-  return [...(isTied ? [] : [embedding.weight]), ...positions.flatMap(tensorsOf)];
+  return [...(isTied ? [] : [embedding]), ...positions].flatMap(countedTensors);
 }
 
 /** Launches of one micro-batch. */

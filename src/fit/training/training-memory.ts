@@ -132,8 +132,8 @@ export function isFitting(model: LanguageModel, setting: TrainingFitSetting): bo
 /** Whether a stage needs at most the memory of the one before: equal blocks keep fewer micro-batches. */
 function needsNoMore(model: LanguageModel, stage: Stage, before: Stage | undefined): boolean {
   if (before === undefined || before.from === 0 || stage.to === model.blocks.length) return false;
-  const sizes = ({ parameters, trained, buffers, largestBlock }: Stage) =>
-    [parameters.value, trained.length, buffers, largestBlock].join(' ');
+  const sizes = ({ parameters, tensors, buffers, largestBlock }: Stage) =>
+    [parameters.value, tensors, buffers, largestBlock].join(' ');
   const blocks = ({ from, to }: Stage) => model.blocks.slice(from, to);
   return sizes(stage) === sizes(before) && areAlike(model, blocks(stage), blocks(before));
 }

@@ -163,7 +163,7 @@ const small: Part = ({ setting, stage }) => {
   const of = inputs({
     batch: setting.microBatch,
     context: setting.context,
-    tensors: stage.trained.length,
+    tensors: stage.tensors,
   });
   const ids = mul(8, of.batch, of.context);
   const counters = mul(4, of.tensors);
@@ -267,7 +267,9 @@ const rounding = ({ setting, parallelism: { replicas }, stage }: Situation): Bou
 
 const tensorsBySize = remembered(({ trained }: Stage): ReadonlyMap<number, number> => {
   const counts = new Map<number, number>();
-  for (const { elements } of trained) counts.set(elements, (counts.get(elements) ?? 0) + 1);
+  for (const { elements, count = 1 } of trained) {
+    counts.set(elements, (counts.get(elements) ?? 0) + count);
+  }
   return counts;
 });
 

@@ -167,8 +167,8 @@ const isWrong = ({ difference, limit, block }: Decoding) => block || !(differenc
 
 function judge(decoded: readonly Decoding[], remarks: readonly string[]): Finding {
   const wrong = decoded.filter(isWrong);
-  const told = wrong.length > 0 ? wrong : decoded;
-  const worst = told.reduce((a, b) => (b.difference > a.difference ? b : a));
+  const shown = wrong.length > 0 ? wrong : decoded;
+  const worst = shown.reduce((a, b) => (b.difference > a.difference ? b : a));
   const found = `${differenceText(worst.difference)}${roundingText(worst.rounding)}`;
   return {
     verdict: wrong.length > 0 ? 'failed' : 'passed',

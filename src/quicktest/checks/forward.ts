@@ -7,7 +7,14 @@ import type { WeightSource } from '../../runtime/weights.js';
 import { isSameShape, shapeText } from '../../tensor/dtype.js';
 import { formatInteger } from '../../text/units.js';
 import { counted } from '../../text/words.js';
-import { isAllFinite, notFinite, statisticsOf } from '../differences.js';
+import {
+  differenceText,
+  isAllFinite,
+  isSame,
+  largestDifference,
+  notFinite,
+  statisticsOf,
+} from '../differences.js';
 import type { Finding, Origin } from '../finding.js';
 import type { TestContext } from '../test-context.js';
 
@@ -141,4 +148,22 @@ function originText({ tensor, kind, shape, statistics, after }: Origin): string 
   const what =
     kind === 'weight' ? `the weight ${tensor} holds` : `it begins ${from} ${tensor}, with`;
   return `${what} ${counts} among ${counted(elements, 'value')} ${shapeText(shape)}${rest}`;
+}
+
+/** Checks that two runs with the same input give identical output. */
+export async function checkRepeat(context: TestContext): Promise<Finding> {
+  const first = (await context.base()).output;
+  const second = (await context.forward(context.ids)).output;
+  // Two runs with the same NaNs count as identical.
+  const difference = isSame(first.data, second.data)
+    ? 0
+    : largestDifference(first.data, second.data);
+  const measure = { what: 'largest difference', value: difference, limit: 0 };
+  return difference === 0
+    ? { verdict: 'passed', finding: 'two runs are the same to the last bit', measure }
+    : {
+        verdict: 'failed',
+        finding: `two runs of the same differ by up to ${differenceText(difference)}`,
+        measure,
+      };
 }

@@ -1,9 +1,9 @@
 /** Report of the planned steps per tensor. */
 import type { SrteForm, SrteLayout } from '../../architecture/srte-layout.js';
+import type { Extension } from '../../conversion/choices.js';
+import type { ConvertedSrte, ConvertedTable } from '../../conversion/conversion.js';
 import type { TableError } from '../../conversion/execute/table-rows.js';
-import type { Extension } from '../../conversion/job.js';
-import type { StepGroup, StepKind, TensorStep } from '../../conversion/plan/plan.js';
-import type { ConvertedSrte, ConvertedTable } from '../../conversion/result.js';
+import type { StepGroup, StepKind, TensorStep } from '../../conversion/plan/conversion-plan.js';
 import { formatInteger, percentText } from '../../text/units.js';
 import { counted, nameText } from '../../text/words.js';
 import { MAX_ROWS } from '../inspect/inspect-text.js';

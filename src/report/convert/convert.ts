@@ -1,9 +1,9 @@
 /** Report of `minimind convert-checkpoint`. */
 
 import { FORMATS } from '../../checkpoint/formats.js';
-import type { Proof, TensorError } from '../../conversion/execute/check.js';
-import type { Tie } from '../../conversion/job.js';
-import type { ConversionResult, ConvertedSrte } from '../../conversion/result.js';
+import type { Tie } from '../../conversion/choices.js';
+import type { ConversionResult, ConvertedSrte } from '../../conversion/conversion.js';
+import type { Proof, TensorError } from '../../conversion/execute/check-output.js';
 import type { Against } from '../../quicktest/sides.js';
 import {
   formatBytes,

@@ -5,7 +5,7 @@ import type { Sharing } from '../../checkpoint/sharing.js';
 import type { Statistics } from '../../checkpoint/statistics.js';
 import type { CheckpointSummary, TensorSummary } from '../../checkpoint/summary.js';
 import type { ContentEntry, Plain } from '../../checkpoint/summary-content.js';
-import type { SrteSurvey } from '../../conversion/srte/srte-survey.js';
+import type { SrteSurvey } from '../../conversion/srte/survey-srte.js';
 import type { StoredModel } from '../../model-input/stored-model.js';
 import { formatBytes, formatInteger } from '../../text/units.js';
 import { namesText, nameText, shortened } from '../../text/words.js';

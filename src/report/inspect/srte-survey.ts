@@ -1,5 +1,5 @@
 /** Report of `minimind inspect --srte`. */
-import type { SrteOption, SrteSurvey, TableSurvey } from '../../conversion/srte/srte-survey.js';
+import type { SrteOption, SrteSurvey, TableSurvey } from '../../conversion/srte/survey-srte.js';
 import { formatBytes, formatInteger, formatShare, percentText } from '../../text/units.js';
 import { shortened } from '../../text/words.js';
 import {

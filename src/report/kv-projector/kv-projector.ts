@@ -1,14 +1,14 @@
 /** Reports of `minimind kv-projector project` and `convert`. */
 
 import { FORMATS } from '../../checkpoint/formats.js';
-import type { ProjectorConversion } from '../../kv-projector/convert.js';
+import type { ProjectorConversion } from '../../kv-projector/convert-projector.js';
 import type {
   CostedTeacher,
   ProjectorComparison,
   ProjectorCosts,
   TeacherCosts,
 } from '../../kv-projector/costs.js';
-import type { Projection } from '../../kv-projector/project.js';
+import type { Projection } from '../../kv-projector/project-kv.js';
 import { formatBytes, formatInteger, shortCount } from '../../text/units.js';
 import { counted, sumOf } from '../../text/words.js';
 import {

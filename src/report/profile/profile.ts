@@ -19,7 +19,7 @@ import {
   formatMacs,
   shortCount,
 } from '../../text/units.js';
-import { counted, modelName, shellWord, sumOf } from '../../text/words.js';
+import { counted, joined, modelName, shellWord, sumOf } from '../../text/words.js';
 import { checkpointBlocks } from '../inspect/inspect-text.js';
 import {
   bar,
@@ -81,13 +81,14 @@ export function profileReport(result: ProfileResult, { explain, flat }: Asked): 
     ...(layers ? layersBlocks(layers, flat) : []),
     ...(tensors ? tensorsBlocks(tensors, flat) : []),
   ];
+  const facts = factsOf(result);
   return {
     verdict: verdictOf(result),
     blocks: [
-      { kind: 'facts', facts: factsOf(result) },
+      { kind: 'facts', facts },
       ...(checks.length > 0 ? [checksTable(checks)] : []),
       ...(published ? publishedBlocks(published) : []),
-      componentsTable(result),
+      componentsTable(result, componentRows(result.parameters, mostRows(facts.length))),
       ...inventory,
       ...(explain ? explanationBlocks(sectionsOf(result)) : []),
     ],
@@ -115,7 +116,7 @@ function verdictOf({ file, family, parameters, layerCount }: ProfileResult): Ver
   return {
     text:
       `${modelName(file)} · ${family} · ${shortCount(total.value)} parameters${used} ` +
-      `(${shortCount(nonEmbedding.value)} without embeddings), ${counted(layerCount, 'layer')}`,
+      `(${shortCount(nonEmbedding.value)} non-embedding), ${counted(layerCount, 'layer')}`,
   };
 }
 
@@ -159,58 +160,78 @@ function factsOf({
 }
 
 function checkpointFact({ totals, matches, config }: CheckpointFound): Omit<Fact, 'name'> {
-  const stored = `${formatBytes(totals.distinctBytes)}, ${counted(totals.distinctTensors, 'tensor')}`;
+  const stored = `${counted(totals.distinctTensors, 'tensor')}, ${formatBytes(totals.distinctBytes)}`;
+  // The note on stderr has the whole path.
+  const name = config.file.split(/[\\/]/).at(-1) ?? config.file;
   return matches
-    ? { text: `${stored}; names, shapes and types match ${config.file}` }
-    : { text: `${stored}; does not match ${config.file}`, tone: 'bad' };
+    ? { text: `${stored}; names, shapes and types match ${name}` }
+    : { text: `${stored}; does not match ${name}`, tone: 'bad' };
 }
 
 function stateFacts(state: State, { inference }: ResolvedSetting): Fact[] {
   const { keyValueCache, keyValuePerToken } = state;
-  const others = recurrentStates(state).map(
-    ({ label, value }) => `${formatBytes(value)} ${label.replace(/ state$/, '')}`,
-  );
-  const at = `${formatInteger(inference.batch)} × ${formatInteger(inference.context)} tokens`;
-  return [
+  const recurrent = sumOf(recurrentStates(state), ({ value }) => Number(value));
+  const parts = [
     ...(keyValueCache.value > 0
       ? [
-          {
-            name: 'KV cache',
-            text: `${formatBytes(keyValuePerToken.value)} per token, ${formatBytes(keyValueCache.value)} for ${at}`,
-          },
+          `${formatBytes(keyValuePerToken.value)} per token, ${formatBytes(keyValueCache.value)} for ` +
+            `${formatInteger(inference.batch)} × ${formatInteger(inference.context)} tokens`,
         ]
       : []),
-    ...(others.length > 0
-      ? [{ name: 'states', text: `${others.join(' · ')}, for any number of tokens` }]
-      : []),
+    ...(recurrent > 0 ? [`${formatBytes(recurrent)} of other state`] : []),
   ];
+  if (parts.length === 0) return [];
+  return [{ name: keyValueCache.value > 0 ? 'KV cache' : 'state', text: parts.join('; ') }];
 }
 
 /** `1.3 GB`, and the total without what only plain kernels keep. */
 function trainingFact(
   { total, activations, optimizer }: ProfileResult['training'],
-  setting: ResolvedSetting,
+  { training, inference }: ResolvedSetting,
 ) {
-  const { batch, context, precision, recompute } = setting.training;
+  const { batch, context, precision, recompute } = training;
   const plain = plainKernelBytes(activations);
-  const sizes =
-    plain > 0
-      ? `${formatBytes(total.value)} with plain attention, ${formatBytes(BigInt(total.value) - BigInt(plain))} fused`
-      : formatBytes(total.value);
-  const how = [
+  const fused = formatBytes(BigInt(total.value) - BigInt(plain));
+  return [
+    `${formatBytes(total.value)}${plain > 0 ? ` (${fused} with fused attention)` : ''}`,
     optimizer.label.replace(/^optimizer: /, ''),
     precision === 'mixed' ? 'mixed precision' : 'float32',
-    `${formatInteger(batch)} × ${formatInteger(context)} tokens`,
+    ...(batch === inference.batch
+      ? []
+      : [`${formatInteger(batch)} × ${formatInteger(context)} tokens`]),
     ...(recompute === 'none' ? [] : [`recomputation ${recompute}`]),
+  ].join(', ');
+}
+
+/** Rows of the table of the answer, with its total; fewer below many facts, to fit on a screen. */
+const mostRows = (facts: number) => Math.min(10, 16 - facts);
+
+/** The largest components in the order of the model, and the sum of the others. */
+function componentRows(
+  { components }: ProfileResult['parameters'],
+  most: number = Number.POSITIVE_INFINITY,
+) {
+  const rows = components.map(({ parameters: { label, value } }) => ({ label, value }));
+  if (rows.length < most) return rows;
+  const largest = rows.toSorted((a, b) => Number(b.value) - Number(a.value));
+  const others = largest.slice(most - 2);
+  return [
+    ...rows.filter((row) => !others.includes(row)),
+    {
+      label: joined(others.map(({ label }) => label)),
+      value: others.reduce((sum, { value }) => sum + BigInt(value), 0n),
+    },
   ];
-  return `${sizes} (${how.join(', ')})`;
 }
 
 /** Parameters by component, with bars. */
-function componentsTable({ parameters }: ProfileResult): TableBlock {
+function componentsTable(
+  { parameters }: ProfileResult,
+  shown: readonly { readonly label: string; readonly value: number | bigint }[],
+): TableBlock {
   const total = parameters.total.value;
-  const largest = parameters.components.reduce(
-    (most, { parameters: { value } }) => (value > most ? value : most),
+  const largest = shown.reduce(
+    (most, { value }) => (value > most ? value : most),
     0 as number | bigint,
   );
   return {
@@ -222,7 +243,7 @@ function componentsTable({ parameters }: ProfileResult): TableBlock {
       left('', 'bar'),
     ],
     rows: [
-      ...parameters.components.map(({ parameters: { label, value } }): Cell[] => [
+      ...shown.map(({ label, value }): Cell[] => [
         { text: label },
         integerCell(value),
         shareCell(value, total),
@@ -277,7 +298,8 @@ function sectionsOf(result: ProfileResult): Record<string, unknown> {
   };
 }
 
-function parameterDetails({ parameters, bytes, stored }: ProfileResult): Block[] {
+function parameterDetails(result: ProfileResult): Block[] {
+  const { parameters, bytes, stored } = result;
   const total = parameters.total.value;
   const counts = [
     parameters.trainable,
@@ -291,6 +313,7 @@ function parameterDetails({ parameters, bytes, stored }: ProfileResult): Block[]
   ];
   return [
     heading(`Parameters: ${total < 1e6 ? formatInteger(total) : formatCount(total)}`),
+    componentsTable(result, componentRows(parameters)),
     {
       kind: 'table',
       columns: [left('count', 'count'), right('values', 'values'), right('share', 'share')],

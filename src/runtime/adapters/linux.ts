@@ -180,8 +180,8 @@ async function memoryOf(machine: Machine, folder: string): Promise<number | null
 
 /** Name from amdgpu for some cards, else from the list of PCI devices, where one is installed. */
 async function nameOf(machine: Machine, folder: string, event: string): Promise<string | null> {
-  const told = cleanName(await machine.read(`${folder}/product_name`));
-  if (told !== null) return told;
+  const productName = cleanName(await machine.read(`${folder}/product_name`));
+  if (productName !== null) return productName;
   const [, vendor, device] = /^PCI_ID=([\dA-F]{4}):([\dA-F]{4})$/m.exec(event) ?? [];
   if (vendor === undefined || device === undefined) return null;
   for (const list of ['/usr/share/misc/pci.ids', '/usr/share/hwdata/pci.ids']) {

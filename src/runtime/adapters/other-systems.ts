@@ -9,8 +9,8 @@ const MAC_WORDS = ['SPDisplaysDataType', '-json'];
 
 /** Metal is part of macOS and never computes in software: every adapter is a card. */
 export async function macCards(machine: Machine): Promise<SystemCards> {
-  const told = displaysIn(await machine.ask(PROFILER, MAC_WORDS));
-  const cards = told.flatMap((each) => macCard(each, machine)).sort(byLikelySpeed);
+  const displays = displaysIn(await machine.ask(PROFILER, MAC_WORDS));
+  const cards = displays.flatMap((each) => macCard(each, machine)).sort(byLikelySpeed);
   const findings =
     cards.length > 0 ? [] : [{ message: 'system_profiler tells of no graphics card with Metal' }];
   return { cards, forWebgpu: cards, findings };
@@ -42,9 +42,9 @@ const hasMetal = (display: Display) =>
 
 function macCard(display: Display, { memoryBytes }: Machine): Adapter[] {
   const name = cleanName(display.sppci_model);
-  const told = String(display.spdisplays_vendor);
-  const [, id = ''] = /\(0x([\da-f]{4})\)/i.exec(told) ?? [];
-  const vendor = pciVendor(id) ?? vendorIn(told);
+  const vendorText = String(display.spdisplays_vendor);
+  const [, id = ''] = /\(0x([\da-f]{4})\)/i.exec(vendorText) ?? [];
+  const vendor = pciVendor(id) ?? vendorIn(vendorText);
   if (name === null || vendor === null || !hasMetal(display)) return [];
   // Apple's cards share the memory of the machine.
   const memory = vendor === 'Apple' ? memoryBytes : memoryIn(String(display.spdisplays_vram));
@@ -80,15 +80,15 @@ export async function windowsCards(
   machine: Machine,
   nvidia: readonly Adapter[],
 ): Promise<SystemCards> {
-  const told = controllersIn(await machine.ask(powerShell(machine), WINDOWS_WORDS));
-  const cards = told.flatMap((each) => windowsCard(each, nvidia)).sort(byLikelySpeed);
+  const controllers = controllersIn(await machine.ask(powerShell(machine), WINDOWS_WORDS));
+  const cards = controllers.flatMap((each) => windowsCard(each, nvidia)).sort(byLikelySpeed);
   const findings =
     cards.length > 0
       ? []
       : [
           {
             message:
-              told.length === 0
+              controllers.length === 0
                 ? 'Windows does not say what graphics adapters there are (Win32_VideoController)'
                 : 'of what Windows shows pictures with, nothing is a graphics card that works',
           },
@@ -143,8 +143,8 @@ const QUERY = [
 
 /** Cards from nvidia-smi, else from the driver's files on Linux; empty without a driver. */
 export async function nvidiaCards(machine: Machine): Promise<Adapter[]> {
-  const told = fromQuery(await machine.ask(nvidiaSmi(machine), QUERY));
-  return told.length > 0 ? told : await fromProc(machine);
+  const cards = fromQuery(await machine.ask(nvidiaSmi(machine), QUERY));
+  return cards.length > 0 ? cards : await fromProc(machine);
 }
 
 /** Full path: Windows would look for a bare name in the current folder first. */

@@ -72,18 +72,18 @@ function read(answer: string): WebgpuAnswer {
 /** Libraries that compute on the processor, in case one does not report it. */
 const SOFTWARE = /llvmpipe|lavapipe|swiftshader|basic render|\bwarp\b/i;
 
-function adapterOf(told: Readonly<Record<string, unknown>>, listed: string): Adapter | null {
-  const device = cleanName(told.device);
-  const name = listedAs(device, listed) ?? device ?? cleanName(told.description);
-  if (name === null || typeof told.isFallbackAdapter !== 'boolean') return null;
-  const vendor = cleanName(told.vendor);
+function adapterOf(info: Readonly<Record<string, unknown>>, listed: string): Adapter | null {
+  const device = cleanName(info.device);
+  const name = listedAs(device, listed) ?? device ?? cleanName(info.description);
+  if (name === null || typeof info.isFallbackAdapter !== 'boolean') return null;
+  const vendor = cleanName(info.vendor);
   return card({
     name,
     vendor: vendorIn(vendor ?? '') ?? vendor,
-    isSoftware: told.isFallbackAdapter || SOFTWARE.test(name),
-    maxBufferBytes: bytesOf(told.maxBufferSize),
-    maxBindingBytes: bytesOf(told.maxStorageBufferBindingSize),
-    hasFloat16: typeof told.hasFloat16 === 'boolean' ? told.hasFloat16 : null,
+    isSoftware: info.isFallbackAdapter || SOFTWARE.test(name),
+    maxBufferBytes: bytesOf(info.maxBufferSize),
+    maxBindingBytes: bytesOf(info.maxStorageBufferBindingSize),
+    hasFloat16: typeof info.hasFloat16 === 'boolean' ? info.hasFloat16 : null,
     source: WEBGPU_PACKAGE,
   });
 }

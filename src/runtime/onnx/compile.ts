@@ -123,7 +123,7 @@ export function compileAlone(model: LanguageModel, place: Place): GraphProto {
     type: 'f32',
     shape: ['batch', 'sequence', vocabulary],
   });
-  return graph.build('model');
+  return { ...graph.build('model'), sized: [] };
 }
 
 /** An operation may have more columns of logits than of other values. */
@@ -174,7 +174,7 @@ function rootInputs(layer: Layer, shared: Shared): { sizes: Value; inputs: reado
       feed(`input.${index}`, { kind: 'value', index }),
     );
     const sizes = graph.op('Shape', given.slice(0, 1), { attributes: { start: 0, end: 2 } });
-    return { sizes, inputs: given.map((value) => folded(shared, value)) };
+    return { sizes, inputs: given.map((value) => folded({ ...shared, sizes }, value)) };
   };
   switch (inputsOf(layer)) {
     case 'ids': {

@@ -193,12 +193,24 @@ export function unfolded({ graph, once, sizes }: Context, rows: Value, ...rest: 
   const shape = once(`shape:${sizes}:${rest}`, () =>
     graph.op('Concat', [sizes, graph.ints(...rest)], { attributes: { axis: 0 } }),
   );
-  return graph.op('Reshape', [rows, shape]);
+  const { batch, tokens } = sizeNames(sizes);
+  const known = rest.map((size) => (size === -1 ? '' : size));
+  return graph.sized(graph.op('Reshape', [rows, shape]), [batch, tokens, ...known]);
 }
 
+/** Names of the sizes B, T and B·T in a graph. */
+export const sizeNames = (sizes: Value) => ({
+  batch: `B:${sizes}`,
+  tokens: `T:${sizes}`,
+  rows: `R:${sizes}`,
+});
+
 /** [B, T, …] → rows [B·T, …] of two dimensions. */
-export const folded = ({ graph }: Shared, value: Value): Value =>
-  graph.op('Flatten', [value], { attributes: { axis: 2 } });
+export const folded = ({ graph, sizes }: Pick<Context, 'graph' | 'sizes'>, value: Value): Value =>
+  graph.sized(graph.op('Flatten', [value], { attributes: { axis: 2 } }), [
+    sizeNames(sizes).rows,
+    '',
+  ]);
 
 /** A layer's rows as the graph outputs them, [B, T, C]. */
 export const whole = (context: Context, rows: Value): Value =>

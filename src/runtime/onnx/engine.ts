@@ -96,8 +96,8 @@ export async function openOnnx(options: OnnxOptions): Promise<Engine> {
   };
   const held = provider === 'cpu' ? undefined : await heldOpen(library, provider, settings);
   const card = await PROVIDERS[provider].adapter();
-  const told = provider === 'webgpu' ? card?.maxBindingBytes : undefined;
-  const maxBindingBytes = options.maxBindingBytes ?? told ?? GUARANTEED_BYTES[provider];
+  const cardLimit = provider === 'webgpu' ? card?.maxBindingBytes : undefined;
+  const maxBindingBytes = options.maxBindingBytes ?? cardLimit ?? GUARANTEED_BYTES[provider];
   const target = { provider, maxBindingBytes, compute };
   return {
     info: {

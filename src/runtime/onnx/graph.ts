@@ -27,6 +27,7 @@ export class GraphBuilder {
   readonly #inputs = new Map<string, ValueInfo>();
   readonly #outputs = new Map<Value, Value>();
   readonly #declared: ValueInfo[] = [];
+  readonly #sized = new Map<Value, ValueInfo>();
   readonly #prefix: string;
   #scope = '';
   #count = 0;
@@ -107,6 +108,17 @@ export class GraphBuilder {
     this.#declared.push(output);
   }
 
+  /**
+   * Declares the sizes of a value that ONNX Runtime cannot infer. It reuses memory for values of the same sizes, and
+   * compares each value with all free memory: with unknown sizes, nothing is reused and the search takes a time that is
+   * quadratic in the number of nodes.
+   * @param shape Equal names are equal sizes, in every run. An empty name is a size that is inferred.
+   */
+  sized(value: Value, shape: ValueInfo['shape'], type: ElementType = 'f32'): Value {
+    this.#sized.set(value, { name: value, type, shape });
+    return value;
+  }
+
   /** A tensor in the graph; one of the same name is stored once. */
   initializer(initializer: Initializer): Value {
     this.#initializers.set(initializer.name, initializer);
@@ -165,6 +177,7 @@ export class GraphBuilder {
       initializers: [...this.#initializers.values()],
       inputs: [...this.#inputs.values()],
       outputs: [...this.#outputs.values(), ...this.#declared],
+      sized: [...this.#sized.values()],
     };
   }
 

@@ -29,7 +29,7 @@ export interface Initializer {
   readonly bytes: InitializerBytes;
 }
 
-/** An input or output; a name is a size unknown before a run. */
+/** An input, an output or a value between nodes; a name is a size unknown before a run, an empty one is unnamed. */
 export interface ValueInfo {
   readonly name: string;
   readonly type: ElementType;
@@ -63,6 +63,8 @@ export interface GraphProto {
   readonly inputs: readonly ValueInfo[];
   /** Type and shape of a plain name are inferred. */
   readonly outputs: readonly (string | ValueInfo)[];
+  /** Values between nodes whose sizes are declared. */
+  readonly sized: readonly ValueInfo[];
 }
 
 /** Version 9 belongs to operator set 20. */
@@ -190,6 +192,7 @@ function writeNodes(graph: GraphProto, writer: PbfWriter): void {
 function writeEnds(graph: GraphProto, writer: PbfWriter): void {
   for (const input of graph.inputs) writer.writeMessage(11, writeValueInfo, input);
   for (const output of graph.outputs) writer.writeMessage(12, writeOutput, output);
+  for (const value of graph.sized) writer.writeMessage(13, writeValueInfo, value);
 }
 
 function writeNode(node: NodeProto, writer: PbfWriter): void {
@@ -284,5 +287,5 @@ function writeShape(shape: ValueInfo['shape'], writer: PbfWriter): void {
 
 function writeDimension(size: number | string, writer: PbfWriter): void {
   if (typeof size === 'number') writer.writeVarintField(1, size);
-  else writer.writeStringField(2, size);
+  else if (size !== '') writer.writeStringField(2, size);
 }

@@ -169,9 +169,9 @@ export function noticeOf(
   }
   const cards = passedOver.filter((each) => each.device !== 'cpu');
   // A finding about an existing card says more than a missing card.
-  const told = cards.find(({ why }) => why !== NO_CARD);
-  if (told !== undefined) {
-    const { engine: name, backend, why, suggestion } = told;
+  const known = cards.find(({ why }) => why !== NO_CARD);
+  if (known !== undefined) {
+    const { engine: name, backend, why, suggestion } = known;
     const remedy = suggestion ? `; to mend it: ${suggestion}` : '';
     return `running on ${DEVICES[info.deviceKind]}: ${ENGINES[name]} (${backend}): ${why}${remedy}`;
   }

@@ -1,9 +1,8 @@
 import type { Attention, HeadSpan, LatentAttention, Window } from '../../architecture/layer.js';
 import { alibiSlopes } from '../../architecture/masks.js';
 import { decodingKeys, firstKeys } from '../calls.js';
-import { softcap } from './basic.js';
+import { projected, rotate, softcap } from './basic.js';
 import type { Tensor, Tensor2D, Tensor3D, Tf } from './library.js';
-import { projected, rotate } from './projections.js';
 import type { Decoding, HeadMemory, Run } from './run.js';
 import { valuesOf } from './run.js';
 

@@ -12,10 +12,13 @@ import type {
 import { attention, latentAttention } from './attention.js';
 import {
   embedding,
+  fusedProjection,
+  gatedMlp,
   layerNorm,
   learnedPositions,
   linear,
   rmsNorm,
+  rotate,
   softcap,
   srte,
   transposedLinear,
@@ -24,7 +27,6 @@ import { activate } from './differentiable.js';
 import type { Tensor3D } from './library.js';
 import { causalConv, mamba } from './mamba.js';
 import { mixtureOfExperts, router } from './mixture.js';
-import { fusedProjection, gatedMlp, rotate } from './projections.js';
 import type { Run } from './run.js';
 
 /**

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { afterAll } from 'vitest';
 import { ByteFile } from '../../../src/checkpoint/byte-file.js';
 import type { FileIndex } from '../../../src/checkpoint/checkpoint.js';
-import { ruleOf } from '../../../src/checkpoint/rules.js';
+import { ruleOf } from '../../../src/checkpoint/checkpoint-rules.js';
 import { readSafetensors } from '../../../src/checkpoint/safetensors/read-safetensors.js';
 
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { FileIndex } from '../../../src/checkpoint/checkpoint.js';
-import { ruleOf, SAFETENSORS_RULES } from '../../../src/checkpoint/rules.js';
+import { ruleOf, SAFETENSORS_RULES } from '../../../src/checkpoint/checkpoint-rules.js';
 import { readSafetensors } from '../../../src/checkpoint/safetensors/read-safetensors.js';
 import { writeSafetensors } from '../../../src/checkpoint/safetensors/write-safetensors.js';
 import type { StoredTensor } from '../../../src/checkpoint/stored-tensor.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { SAFETENSORS_RULES } from '../../../src/checkpoint/rules.js';
+import { SAFETENSORS_RULES } from '../../../src/checkpoint/checkpoint-rules.js';
 import { UserError } from '../../../src/errors.js';
 import { fileBytes, header, indexOf, lengthField, member, ruleBrokenBy } from './files.js';
 

@@ -1,7 +1,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { SHARD_RULES } from '../../../src/checkpoint/rules.js';
+import { SHARD_RULES } from '../../../src/checkpoint/checkpoint-rules.js';
 import type { UserError } from '../../../src/errors.js';
 import { inPackage } from '../../fixtures.js';
 import { errorOf, fileIn, folderOf, opened, ruleBrokenBy, safetensors } from '../temp-folder.js';

@@ -44,8 +44,6 @@ export const BUILD = 0x62;
 export const NEWOBJ = 0x81;
 export const BINPERSID = 0x51;
 export const STACK_GLOBAL = 0x93;
-export const POP = 0x30;
-export const POP_MARK = 0x31;
 export const FROZENSET = 0x91;
 export const MEMOIZE = 0x94;
 

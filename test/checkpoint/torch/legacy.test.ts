@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { STATE_DICT_RULES } from '../../../src/checkpoint/rules.js';
+import { STATE_DICT_RULES, TENSOR_RULES } from '../../../src/checkpoint/checkpoint-rules.js';
 import { readTorchLegacy } from '../../../src/checkpoint/torch/read-torch.js';
 import { readTensor } from '../../../src/checkpoint/view.js';
 import { UserError } from '../../../src/errors.js';
@@ -58,7 +58,7 @@ const parameterWithState = (state: Uint8Array | number) =>
 const good = fileWith(a.tensor());
 const odict = (...pairs: Uint8Array[]) => a.dict(...pairs);
 
-type RuleId = keyof typeof STATE_DICT_RULES;
+type RuleId = keyof typeof TENSOR_RULES | keyof typeof STATE_DICT_RULES;
 /** Rules that only the records of an archive can break; torch-zip.test.ts has them. */
 const OF_ARCHIVES: readonly RuleId[] = ['storage-record', 'storage-size', 'storage-words'];
 
@@ -566,7 +566,7 @@ describe('a PyTorch file that breaks a rule', () => {
       'state-dict-choice',
       ...OF_ARCHIVES,
     ]);
-    expect(attacked).toEqual(new Set(Object.keys(STATE_DICT_RULES)));
+    expect(attacked).toEqual(new Set(Object.keys({ ...TENSOR_RULES, ...STATE_DICT_RULES })));
   });
 });
 
@@ -759,12 +759,16 @@ describe('a legacy file', () => {
   it('finds its dict although there are countless ways to it', () => {
     // Each dict holds the next one twice: 2^100 paths.
     const shared = Array.from({ length: 100 }, (_, index) =>
-      a.join(a.dict(a.text('a'), a.get(index), a.text('b'), a.get(index)), a.put(index + 1), a.POP),
+      a.join(
+        a.int(index),
+        a.dict(a.text('a'), a.get(index), a.text('b'), a.get(index)),
+        ...[a.put(index + 1), a.SETITEM],
+      ),
     );
     const bytes = a.legacy(
       a.pickle(
-        ...[a.dict(a.text('0.w'), a.tensor()), a.put(0), a.POP, ...shared],
-        a.dict(a.text('a'), a.get(100), a.text('b'), a.get(0)),
+        ...[a.EMPTY_DICT, a.text('b'), a.dict(a.text('0.w'), a.tensor()), a.put(0), a.SETITEM],
+        ...[...shared, a.text('a'), a.get(100), a.SETITEM],
       ),
       ['0'],
       [fourFloats],

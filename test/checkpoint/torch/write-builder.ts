@@ -1,9 +1,6 @@
 /** Values to be written. */
-import { Members, Table } from '../../../src/checkpoint/torch/pickle/tables.js';
-import type {
-  Writable,
-  WritableTensor,
-} from '../../../src/checkpoint/torch/pickle/write-opcodes.js';
+import { Members, Table } from '../../../src/checkpoint/torch/pickle/values.js';
+import type { Writable, WritableTensor } from '../../../src/checkpoint/torch/pickle/writable.js';
 
 export const list = (...items: readonly Writable[]): Writable => ({ kind: 'list', items });
 export const tuple = (...items: readonly Writable[]) => ({ kind: 'tuple', items }) as const;

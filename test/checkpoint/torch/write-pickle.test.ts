@@ -1,11 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { torchEnvironment } from '../../../src/checkpoint/torch/pickle/environment.js';
 import { readPickle } from '../../../src/checkpoint/torch/pickle/pickle.js';
-import { PickleSource } from '../../../src/checkpoint/torch/pickle/pickle-source.js';
-import type { Writable } from '../../../src/checkpoint/torch/pickle/write-opcodes.js';
+import { PickleSource } from '../../../src/checkpoint/torch/pickle/pickle-machine.js';
+import type { Writable } from '../../../src/checkpoint/torch/pickle/writable.js';
+import { collectStorages } from '../../../src/checkpoint/torch/pickle/writable.js';
 import { writePickle } from '../../../src/checkpoint/torch/pickle/write-pickle.js';
-import { collectStorages } from '../../../src/checkpoint/torch/state-dict/write-storages.js';
 import { fileOf } from '../byte-files.js';
 import * as a from './assemble.js';
 import { comparable, dict, list, tensor, tuple } from './write-builder.js';
@@ -271,10 +270,7 @@ describe('what is written', () => {
   const read = (bytes: Uint8Array) => {
     const file = fileOf(bytes);
     const source = new PickleSource(file, 0, file.size);
-    return readPickle(
-      source,
-      torchEnvironment((...broken) => source.refusal(...broken), undefined),
-    );
+    return readPickle(source);
   };
 
   const { tree } = fc.letrec<{ tree: Writable }>((tie) => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { Writable } from '../../../src/checkpoint/torch/pickle/write-opcodes.js';
-import { collectStorages } from '../../../src/checkpoint/torch/state-dict/write-storages.js';
+import type { Writable } from '../../../src/checkpoint/torch/pickle/writable.js';
+import { collectStorages } from '../../../src/checkpoint/torch/pickle/writable.js';
 import type { StoredDtype } from '../../../src/tensor/dtype.js';
 import { bytesOf, dict, list, tensor } from './write-builder.js';
 

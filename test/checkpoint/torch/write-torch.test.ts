@@ -4,13 +4,10 @@ import {
   type StoredBytes,
   type StoredTensor,
 } from '../../../src/checkpoint/stored-tensor.js';
-import type {
-  Writable,
-  WritableTensor,
-} from '../../../src/checkpoint/torch/pickle/write-opcodes.js';
+import type { Writable, WritableTensor } from '../../../src/checkpoint/torch/pickle/writable.js';
 import { readTorchZip } from '../../../src/checkpoint/torch/read-torch.js';
 import { planTorch, writeTorch } from '../../../src/checkpoint/torch/write-torch.js';
-import { readTorchArchive } from '../../../src/checkpoint/torch/zip/zip.js';
+import { readTorchArchive } from '../../../src/checkpoint/torch/zip/torch-archive.js';
 import { readTensor } from '../../../src/checkpoint/view.js';
 import { UserError } from '../../../src/errors.js';
 import type { Chunks } from '../../../src/files/write-whole.js';

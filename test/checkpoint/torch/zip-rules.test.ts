@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { ZIP_RULES } from '../../../src/checkpoint/rules.js';
-import { readTorchArchive } from '../../../src/checkpoint/torch/zip/zip.js';
+import { ZIP_RULES } from '../../../src/checkpoint/checkpoint-rules.js';
+import { readTorchArchive } from '../../../src/checkpoint/torch/zip/torch-archive.js';
 import { fileOf, ruleBrokenBy } from '../byte-files.js';
 import {
   archive,

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import {
   type AccompanyingData,
-  safetensorsFiles,
+  TENSOR_FILES,
 } from '../../../src/conversion/execute/output-files.js';
-import type { ConversionPlan } from '../../../src/conversion/plan/plan.js';
+import type { ConversionPlan } from '../../../src/conversion/plan/conversion-plan.js';
 import { UserError } from '../../../src/errors.js';
 
 const NOTHING: AccompanyingData = {
@@ -17,7 +17,9 @@ const files = (alias: string, accompanying: AccompanyingData) => {
   const tensor = { name: 'w', aliases: [alias], dtype: 'F32', shape: [1], bytes: 4 };
   const plan = { tensors: [tensor] } as unknown as ConversionPlan;
   const shard = { file: 'model.safetensors', bytes: 4, tensors: ['w'] };
-  return safetensorsFiles(plan, [shard], accompanying, async function* () {});
+  const valuesOf = async function* () {};
+  const output = { name: 'out', plan, shards: [shard], accompanying, valuesOf };
+  return TENSOR_FILES.safetensors(output);
 };
 
 describe('a tied tensor in the metadata of safetensors', () => {

@@ -2,8 +2,8 @@ import path from 'node:path';
 import { expect, it } from 'vitest';
 import { openCheckpoint } from '../../../src/checkpoint/open.js';
 import { progressDisplay } from '../../../src/cli/progress.js';
-import type { ProofJob } from '../../../src/conversion/execute/check.js';
-import { prove } from '../../../src/conversion/execute/check.js';
+import type { ProofJob } from '../../../src/conversion/execute/check-output.js';
+import { prove } from '../../../src/conversion/execute/check-output.js';
 import { loadModelFile } from '../../../src/model-input/model-file.js';
 import { inPackage } from '../../fixtures.js';
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { SrtePass } from '../../../src/conversion/srte/srte-survey.js';
+import { SrtePass } from '../../../src/conversion/srte/survey-srte.js';
 import { GramAccumulator } from '../../../src/linalg/gram.js';
 import { plainProduct } from '../../../src/linalg/matrix.js';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { bytesToSurvey, surveySrte as survey } from '../../../src/conversion/srte/srte-survey.js';
+import { bytesToSurvey, surveySrte as survey } from '../../../src/conversion/srte/survey-srte.js';
 import { UserError } from '../../../src/errors.js';
 import { checkpointOf, storageOf, tensorIn, tensorOf } from '../../checkpoint/stored-tensors.js';
 import { layersOf } from '../layers.js';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { openCheckpoint } from '../../../src/checkpoint/open.js';
-import { surveySrte as survey } from '../../../src/conversion/srte/srte-survey.js';
+import { surveySrte as survey } from '../../../src/conversion/srte/survey-srte.js';
 import { checkpointOf, storageOf, tensorIn, tensorOf } from '../../checkpoint/stored-tensors.js';
 import { inPackage } from '../../fixtures.js';
 import { layersOf } from '../layers.js';

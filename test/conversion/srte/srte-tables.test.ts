@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ruleOf } from '../../../src/checkpoint/rules.js';
+import { ruleOf } from '../../../src/checkpoint/checkpoint-rules.js';
 import type { StoredTensor } from '../../../src/checkpoint/stored-tensor.js';
 import { readTensor } from '../../../src/checkpoint/view.js';
 import { SRTE_RULES } from '../../../src/conversion/conversion-rules.js';

@@ -12,7 +12,7 @@ import { PlacedWeights } from '../../../src/runtime/onnx/placed-weights.js';
 import type { Initializer } from '../../../src/runtime/onnx/proto.js';
 import type { FileRange, WeightSource } from '../../../src/runtime/weights.js';
 import { randomWeights } from '../../../src/runtime/weights.js';
-import { decode } from '../../../src/tensor/decode.js';
+import { decode } from '../../../src/tensor/decode-values.js';
 import { inPackage } from '../../fixtures.js';
 import { differenceAt, idsOf, modelOfConfig } from '../fixture-models.js';
 import { referenceEngine } from '../reference-engine.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { guardHeap } from '../../../src/runtime/tfjs/wasm.js';
+import { guardHeap } from '../../../src/runtime/tfjs/backends.js';
 
 const MIB = 2 ** 20;
 

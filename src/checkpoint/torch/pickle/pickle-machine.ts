@@ -1,11 +1,122 @@
 import { isUtf8 } from 'node:buffer';
-import type { PickleSource } from './pickle-source.js';
-import type { Dict, Global, SetOf, Tuple, Value } from './values.js';
+import type { ByteFile } from '../../byte-file.js';
+import type { Refuse } from '../../checkpoint-rules.js';
+import { refusal } from '../../checkpoint-rules.js';
+import type { Storages } from '../state-dict/storages.js';
+import type { Dict, SetOf, Tuple, Value } from './values.js';
+import { isKind, nameOf } from './values.js';
+
+/** Far above real files: the pickle of 100,000 tensors has about 15 MB. */
+const MAX_PICKLE_BYTES = 64 * 2 ** 20;
+const WINDOW_BYTES = 64 * 1024;
+
+/** A part of a file, read sequentially through a window. */
+export class PickleSource {
+  readonly file: ByteFile;
+  position: number;
+  readonly #start: number;
+  readonly #end: number;
+  #window: Buffer = Buffer.alloc(0);
+  #windowStart = 0;
+  /** Position of the current opcode, for messages. */
+  #opcode = 0;
+
+  /** @param end Maximum end position of the pickle in the file. */
+  constructor(file: ByteFile, start: number, end: number) {
+    this.file = file;
+    this.position = start;
+    this.#start = start;
+    this.#end = end;
+  }
+
+  /** Error for a rule that is violated at the current opcode. */
+  readonly refusal: Refuse = (rule, message, suggestion) => {
+    const place = `pickle byte ${this.#opcode - this.#start}`;
+    return refusal(this.file.path, { rule, place, message, suggestion });
+  };
+
+  opcode(): number {
+    this.#opcode = this.position;
+    return this.byte();
+  }
+
+  /** A frame only bounds read-ahead, but its bytes must exist. */
+  frame(length: number): void {
+    const left = this.#end - this.position;
+    if (length > left) {
+      throw this.refusal(
+        'pickle-frame',
+        `announces a frame of ${length} bytes where ${left} are left`,
+      );
+    }
+  }
+
+  /** A pickle is mostly opcodes and small numbers, so this allocates no object. */
+  byte(): number {
+    const from = this.#advance(1);
+    return this.#window[from] ?? 0;
+  }
+
+  u16(): number {
+    const from = this.#advance(2);
+    return this.#window.readUInt16LE(from);
+  }
+
+  u32(): number {
+    const from = this.#advance(4);
+    return this.#window.readUInt32LE(from);
+  }
+
+  i32(): number {
+    const from = this.#advance(4);
+    return this.#window.readInt32LE(from);
+  }
+
+  /** The next `length` bytes. The next call overwrites them: copy them to keep them. */
+  take(length: number): Buffer {
+    if (length > WINDOW_BYTES) {
+      const at = this.position;
+      this.#pass(length);
+      return this.file.read(at, length);
+    }
+    const from = this.#advance(length);
+    return this.#window.subarray(from, from + length);
+  }
+
+  /** Skips `length` bytes, at most one window. Returns their offset in the window. */
+  #advance(length: number): number {
+    const at = this.position;
+    const from = at - this.#windowStart;
+    if (from + length <= this.#window.length) {
+      this.position = at + length;
+      return from;
+    }
+    this.#pass(length);
+    this.#window = this.file.read(at, Math.min(WINDOW_BYTES, this.#end - at));
+    this.#windowStart = at;
+    return 0;
+  }
+
+  /** Skips `length` bytes, which must exist. */
+  #pass(length: number): void {
+    this.position += length;
+    if (this.position > this.#end) {
+      throw this.refusal(
+        'pickle-whole',
+        `ends after ${this.#end - this.#start} bytes, inside an opcode or its argument`,
+        'the file is cut off or damaged: copy or download it again',
+      );
+    }
+    if (this.position - this.#start > MAX_PICKLE_BYTES) {
+      throw this.refusal('pickle-size', `is longer than ${MAX_PICKLE_BYTES} bytes`);
+    }
+  }
+}
 
 const MAX_NESTING = 200;
 
 /** A container on the path from the root, and the progress within it. */
-interface Step {
+interface OpenContainer {
   readonly container: Value;
   readonly parts: readonly Value[];
   next: number;
@@ -17,7 +128,7 @@ interface Step {
 export function checkStructure(root: Value, source: PickleSource): void {
   const heights = new Map<Value, number>();
   const open = new Set<Value>();
-  const path: Step[] = [];
+  const path: OpenContainer[] = [];
   const enter = (container: Value) => {
     const parts = partsOf(container);
     if (parts === undefined) return;
@@ -47,7 +158,7 @@ export function checkStructure(root: Value, source: PickleSource): void {
   }
 }
 
-function grow(step: Step | undefined, below: number): void {
+function grow(step: OpenContainer | undefined, below: number): void {
   if (step) step.height = Math.max(step.height, below + 1);
 }
 
@@ -58,18 +169,6 @@ function partsOf(value: Value): readonly Value[] | undefined {
   if (isKind(value, 'set')) return [...value.items];
   if (isKind(value, 'opaque')) return [value.args, value.state ?? null];
   return undefined;
-}
-
-/** Meaning of names in the file: the part of the reader that knows PyTorch. */
-export interface Environment {
-  /** Finds an allowed global; undefined for others. */
-  find(module: string, name: string): Global | undefined;
-  explain(module: string, name: string): { message: string; suggestion: string };
-  /** Result of calling `callee`; undefined if it cannot be called. `refuse` rejects wrong arguments. */
-  call(callee: Global, args: Tuple, refuse: (message: string) => never): Value | undefined;
-  /** Whether a class may be created without a call. */
-  canBeMade(callee: Global): boolean;
-  persistent(id: Value): Value;
 }
 
 /**
@@ -104,7 +203,7 @@ const EMPTY_TUPLE: Tuple = { kind: 'tuple', items: [], hashable: true };
 /** Stack, marks and memo of the pickle machine. Builds data, and never runs code. */
 export class PickleMachine {
   readonly source: PickleSource;
-  readonly environment: Environment;
+  readonly storages: Storages | undefined;
   #stack: Value[] = [];
   /** Stacks below the open marks. */
   readonly #below: Value[][] = [];
@@ -112,9 +211,9 @@ export class PickleMachine {
   readonly #maxBytes: number;
   #bytes = 0;
 
-  constructor(source: PickleSource, environment: Environment) {
+  constructor(source: PickleSource, storages: Storages | undefined) {
     this.source = source;
-    this.environment = environment;
+    this.storages = storages;
     const beyond = Math.max(0, source.file.size - SMALL_FILE);
     this.#maxBytes = Math.min(MAX_BYTES.small + MAX_BYTES_PER_BYTE * beyond, MAX_BYTES.large);
   }
@@ -296,16 +395,6 @@ export class PickleMachine {
   }
 }
 
-type Kinded = Exclude<Value, null | boolean | number | bigint | string | Uint8Array>;
-
-/** Whether a value is an object of the given kind. */
-export function isKind<K extends Kinded['kind']>(
-  value: Value,
-  kind: K,
-): value is Extract<Kinded, { kind: K }> {
-  return typeof value === 'object' && value !== null && 'kind' in value && value.kind === kind;
-}
-
 /** Whether a value is not an integer beyond 64 bits. */
 const isShort = (value: Value) =>
   typeof value !== 'bigint' || (value >= LEAST_KEY && value <= MOST_KEY);
@@ -323,11 +412,4 @@ function isHashable(value: Value): boolean {
   if (isKind(value, 'tuple')) return value.hashable;
   if (isKind(value, 'set')) return value.type === 'frozenset';
   return !isKind(value, 'list') && !isKind(value, 'dict');
-}
-
-export function nameOf(value: Value): string {
-  if (value === null) return 'None';
-  if (value instanceof Uint8Array) return 'bytes';
-  if (typeof value === 'object') return `a ${value.kind}`;
-  return typeof value === 'string' ? 'a text' : `${value}`;
 }

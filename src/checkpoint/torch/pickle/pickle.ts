@@ -4,26 +4,28 @@
  * follow Python's Lib/pickletools.py.
  */
 
-import type { Environment } from './pickle-machine.js';
+import type { Storages } from '../state-dict/storages.js';
+import { callGlobal } from './call-global.js';
+import { explainGlobal, meaningOf } from './globals.js';
+import type { PickleSource } from './pickle-machine.js';
 import {
   checkStructure,
   ENTRY_BYTES,
-  isKind,
   keyBytes,
   PickleMachine,
   TABLE_BYTES,
 } from './pickle-machine.js';
-import type { PickleSource } from './pickle-source.js';
-import { Members, Table } from './tables.js';
-import type { Global, Opaque, Tuple, Value } from './values.js';
+import type { Global, Tuple, Value } from './values.js';
+import { isKind, Members, opaque, Table } from './values.js';
 
 /**
  * Reads one pickle and advances `source` past it.
+ * @param storages Absent for a pickle without tensors.
  * @throws UserError that names the violated rule and the position of the opcode.
  */
-export function readPickle(source: PickleSource, environment: Environment): Value {
+export function readPickle(source: PickleSource, storages?: Storages): Value {
   checkProtocol(source);
-  const machine = new PickleMachine(source, environment);
+  const machine = new PickleMachine(source, storages);
   for (let opcode = source.opcode(); opcode !== STOP; opcode = source.opcode()) {
     const run = OPCODES.get(opcode);
     if (run === undefined) {
@@ -131,12 +133,12 @@ function line(source: PickleSource): string {
 }
 
 function findGlobal(machine: PickleMachine, module: string, name: string): void {
-  const found = machine.environment.find(module, name);
-  if (found === undefined) {
-    const { message, suggestion } = machine.environment.explain(module, name);
+  const global: Global = { kind: 'global', module, name };
+  if (meaningOf(global) === undefined) {
+    const { message, suggestion } = explainGlobal(module, name);
     throw machine.source.refusal('pickle-global', message, suggestion);
   }
-  machine.push(found);
+  machine.push(global);
 }
 
 function stackGlobal(machine: PickleMachine): void {
@@ -164,11 +166,7 @@ function reduce(machine: PickleMachine, source: PickleSource): void {
   for (const argument of args.items) {
     for (const key of keysIn(argument)) machine.spend(ENTRY_BYTES + keyBytes(key));
   }
-  const result = isKind(callee, 'global')
-    ? machine.environment.call(callee, args, (message) => {
-        throw source.refusal('pickle-arguments', `${callee.module}.${callee.name}: ${message}`);
-      })
-    : undefined;
+  const result = isKind(callee, 'global') ? callGlobal(callee, args, source.refusal) : undefined;
   if (result === undefined) {
     throw source.refusal('pickle-call', 'calls something that is no function of the allow-list');
   }
@@ -190,7 +188,7 @@ function heldBytes(value: Value): number {
 
 function newObject(machine: PickleMachine, source: PickleSource): void {
   const { callee, args } = callOperands(machine);
-  if (!isKind(callee, 'global') || !machine.environment.canBeMade(callee)) {
+  if (!isKind(callee, 'global') || meaningOf(callee)?.is !== 'opaque') {
     throw source.refusal(
       'pickle-new',
       'makes an object of something that is no class of the allow-list',
@@ -199,9 +197,11 @@ function newObject(machine: PickleMachine, source: PickleSource): void {
   machine.pushNew(opaque(callee, args, 'newobj'));
 }
 
-/** An object that is kept as data. */
-export function opaque(of: Global, args: Tuple, made: Opaque['made']): Opaque {
-  return { kind: 'opaque', type: `${of.module}.${of.name}`, made, of, args, state: undefined };
+function persistentId(machine: PickleMachine, source: PickleSource): void {
+  const { storages } = machine;
+  const id = machine.pop();
+  if (!storages) throw source.refusal('pickle-no-storage', 'names a storage where none can be');
+  machine.pushNew(storages.find(id));
 }
 
 function build(machine: PickleMachine, source: PickleSource): void {
@@ -299,12 +299,10 @@ const OPCODES: ReadonlyMap<number, Run> = new Map<number, Run>([
   [0x6a, (machine, source) => machine.get(u32(source))], // LONG_BINGET
   [0x94, (machine) => machine.memoize()], // MEMOIZE
   [0x95, (_machine, source) => source.frame(u64(source))], // FRAME
-  [0x30, (machine) => void machine.pop()], // POP
-  [0x31, (machine) => void machine.popMark()], // POP_MARK
   [0x63, (machine, source) => findGlobal(machine, line(source), line(source))], // GLOBAL
   [0x93, stackGlobal], // STACK_GLOBAL
   [0x52, reduce], // REDUCE
   [0x62, build], // BUILD
   [0x81, newObject], // NEWOBJ
-  [0x51, (machine) => machine.pushNew(machine.environment.persistent(machine.pop()))], // BINPERSID
+  [0x51, persistentId], // BINPERSID
 ]);

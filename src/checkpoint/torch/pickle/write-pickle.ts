@@ -2,10 +2,8 @@
  * Writes values as a pickle of protocol 2, as `torch.save` does. A value that is used several times is written
  * once and then referenced.
  */
-import type { WrittenStorage } from '../state-dict/write-storages.js';
 import { TORCH_TYPES } from './globals.js';
 import type {
-  Opcode,
   Writable,
   WritableBytes,
   WritableDict,
@@ -13,8 +11,157 @@ import type {
   WritableSequence,
   WritableSet,
   WritableTensor,
-} from './write-opcodes.js';
-import { OpcodeWriter } from './write-opcodes.js';
+  WrittenStorage,
+} from './writable.js';
+
+/** Opcodes of pickle protocol 2, from Python's Lib/pickletools.py. */
+const OPCODES = {
+  PROTO: 0x80,
+  STOP: 0x2e,
+  MARK: 0x28,
+  NONE: 0x4e,
+  NEWTRUE: 0x88,
+  NEWFALSE: 0x89,
+  BININT: 0x4a,
+  BININT1: 0x4b,
+  BININT2: 0x4d,
+  LONG1: 0x8a,
+  BINFLOAT: 0x47,
+  BINUNICODE: 0x58,
+  EMPTY_LIST: 0x5d,
+  EMPTY_DICT: 0x7d,
+  EMPTY_TUPLE: 0x29,
+  TUPLE: 0x74,
+  TUPLE1: 0x85,
+  TUPLE2: 0x86,
+  TUPLE3: 0x87,
+  APPEND: 0x61,
+  APPENDS: 0x65,
+  SETITEM: 0x73,
+  SETITEMS: 0x75,
+  BINPUT: 0x71,
+  LONG_BINPUT: 0x72,
+  BINGET: 0x68,
+  LONG_BINGET: 0x6a,
+  GLOBAL: 0x63,
+  REDUCE: 0x52,
+  BUILD: 0x62,
+  NEWOBJ: 0x81,
+  BINPERSID: 0x51,
+} as const;
+
+export type Opcode = keyof typeof OPCODES;
+
+/** Tuples of up to three items have their own opcodes, without a mark. */
+const SHORT_TUPLES: readonly Opcode[] = ['EMPTY_TUPLE', 'TUPLE1', 'TUPLE2', 'TUPLE3'];
+
+/** A growing buffer of opcodes with their arguments, and the memo. */
+class OpcodeWriter {
+  #buffer = Buffer.alloc(2 ** 12);
+  #length = 0;
+  readonly #memo = new Map<unknown, number>();
+
+  get bytes(): Uint8Array {
+    return this.#buffer.subarray(0, this.#length);
+  }
+
+  op(opcode: Opcode): void {
+    this.#grow(1)[0] = OPCODES[opcode];
+  }
+
+  /** Writes the header of protocol 2, which every Python since 2.3 can read. */
+  start(): void {
+    this.#withNumber('PROTO', 2, 1);
+  }
+
+  /** Writes an opcode and a number of `width` bytes. */
+  #withNumber(opcode: Opcode, value: number, width: 1 | 2 | 4): void {
+    this.op(opcode);
+    this.#grow(width).writeUIntLE(value, 0, width);
+  }
+
+  /**
+   * Writes an integer in the fewest bytes, as Python does.
+   * @throws RangeError for fractions, and beyond 255 bytes.
+   */
+  int(value: number | bigint): void {
+    if (typeof value === 'number' && !Number.isInteger(value))
+      throw new RangeError(`${value} is no integer`);
+    if (value >= 0 && value < 2 ** 8) this.#withNumber('BININT1', Number(value), 1);
+    else if (value >= 0 && value < 2 ** 16) this.#withNumber('BININT2', Number(value), 2);
+    else if (value >= -(2 ** 31) && value < 2 ** 31) {
+      this.#withNumber('BININT', Number(value) >>> 0, 4);
+    } else this.#long(BigInt(value));
+  }
+
+  /** Two's complement, in the fewest bytes that keep the sign. */
+  #long(value: bigint): void {
+    const bits = (value < 0n ? ~value : value).toString(2).length + 1;
+    const width = Math.ceil(bits / 8);
+    this.#withNumber('LONG1', width, 1);
+    const digits = BigInt.asUintN(8 * width, value)
+      .toString(16)
+      .padStart(2 * width, '0');
+    this.#append(Buffer.from(digits, 'hex').reverse());
+  }
+
+  float(value: number): void {
+    this.op('BINFLOAT');
+    this.#grow(8).writeDoubleBE(value);
+  }
+
+  text(value: string): void {
+    const bytes = Buffer.from(value);
+    this.#withNumber('BINUNICODE', bytes.length, 4);
+    this.#append(bytes);
+  }
+
+  global(module: string, name: string): void {
+    this.op('GLOBAL');
+    this.#append(Buffer.from(`${module}\n${name}\n`));
+  }
+
+  /** Writes a tuple, calling `write` for each item. */
+  tuple<Item>(items: readonly Item[], write: (item: Item) => void): void {
+    const short = SHORT_TUPLES[items.length];
+    if (short === undefined) this.op('MARK');
+    for (const item of items) write(item);
+    this.op(short ?? 'TUPLE');
+  }
+
+  /** Memoizes the last written value under `key`: the object itself, or a text. */
+  remember(key: unknown): void {
+    const index = this.#memo.size;
+    this.#memo.set(key, index);
+    if (index < 2 ** 8) this.#withNumber('BINPUT', index, 1);
+    else this.#withNumber('LONG_BINPUT', index, 4);
+  }
+
+  /** Writes a reference to a memoized value; false if there is none. */
+  recall(key: unknown): boolean {
+    const index = this.#memo.get(key);
+    if (index === undefined) return false;
+    if (index < 2 ** 8) this.#withNumber('BINGET', index, 1);
+    else this.#withNumber('LONG_BINGET', index, 4);
+    return true;
+  }
+
+  #append(bytes: Buffer): void {
+    bytes.copy(this.#grow(bytes.length));
+  }
+
+  /** Appends `count` bytes and returns them to be filled. */
+  #grow(count: number): Buffer {
+    const start = this.#length;
+    this.#length += count;
+    if (this.#length > this.#buffer.length) {
+      const larger = Buffer.alloc(Math.max(this.#length, 2 * this.#buffer.length));
+      this.#buffer.copy(larger, 0, 0, start);
+      this.#buffer = larger;
+    }
+    return this.#buffer.subarray(start, this.#length);
+  }
+}
 
 /** More than the reader accepts. */
 const MAX_NESTING = 500;

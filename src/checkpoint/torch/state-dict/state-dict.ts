@@ -1,23 +1,16 @@
 /** Finds the dict with the model's tensors in a PyTorch file. */
 import type { ByteFile } from '../../byte-file.js';
-import type { Refusal } from '../../rules.js';
-import { listed as listedNames, quoted, refusal } from '../../rules.js';
+import type { FileIndex } from '../../checkpoint.js';
+import type { Refuse } from '../../checkpoint-rules.js';
+import { listed as listedNames, quoted, refuseAt } from '../../checkpoint-rules.js';
 import { bytesOfViews, viewsOf } from '../../sharing.js';
 import type { StoredTensor } from '../../stored-tensor.js';
-import { isKind, nameOf } from '../pickle/pickle-machine.js';
 import type { Dict, Value } from '../pickle/values.js';
+import { isKind, nameOf } from '../pickle/values.js';
 import { show } from './storages.js';
 
-export interface StateDict {
-  /** Keys from the root to the dict. */
-  readonly path: readonly string[];
-  readonly tensors: ReadonlyMap<string, StoredTensor>;
-  /** Tensor names that equal the text of an integer key in the same dict. */
-  readonly ambiguous: readonly string[];
-  /** Other entries of the dict and of its parents. */
-  readonly content: ReadonlyMap<string, Value>;
-  readonly warnings: readonly string[];
-}
+/** The dict with the model's tensors, and the other entries of the file. */
+export type StateDict = Omit<FileIndex, 'format' | 'aliases' | 'metadata'>;
 
 /** Maximum depth of a state dict. Training checkpoints have it at depth one or two. */
 const MAX_DEPTH = 8;
@@ -44,16 +37,13 @@ interface Candidate extends Place {
   readonly rank: number;
 }
 
-type Refuse = (rule: Refusal['rule'], message: string, suggestion?: string) => Error;
-
 /**
  * Finds the dict with the model's tensors: one with numbered layers, else one with modules, else any with
  * tensors. A training checkpoint has other tensors too (random states, optimizer moments).
  * @param choice Dotted keys of the dict, if the user gives them.
  */
 export function findStateDict(root: Value, choice: string | undefined, file: ByteFile): StateDict {
-  const refuse: Refuse = (rule, message, suggestion) =>
-    refusal(file.path, { rule, message, suggestion });
+  const refuse = refuseAt(file.path);
   const candidates = candidatesIn(root, refuse);
   if (choice !== undefined) {
     const chosen = candidates.find((candidate) => isNamed(candidate, choice));
@@ -191,7 +181,7 @@ function taken(place: Place, file: ByteFile, refuse: Refuse): StateDict {
     .filter((name) => tensors.has(name));
   const { values: content, alike } = beside;
   const warnings = warningsOf(nameless, ambiguous, alike);
-  return { path: pathTo(place), tensors, ambiguous, content, warnings };
+  return { stateDict: pathTo(place), tensors, ambiguous, content, warnings };
 }
 
 const isInteger = (key: Value) => typeof key === 'number' || typeof key === 'bigint';

@@ -1,15 +1,12 @@
-import type { UserError } from '../../../errors.js';
-import { exactProduct, STORED_DTYPES, type StoredDtype } from '../../../tensor/dtype.js';
-import type { Refusal } from '../../rules.js';
+import { exactProduct, type StoredDtype } from '../../../tensor/dtype.js';
+import type { Refuse } from '../../checkpoint-rules.js';
 import type { StoredBytes } from '../../stored-tensor.js';
 import { meaningOf } from '../pickle/globals.js';
-import { isKind, nameOf } from '../pickle/pickle-machine.js';
 import type { Storage, Value } from '../pickle/values.js';
+import { elementBytes, isKind, isNatural, nameOf } from '../pickle/values.js';
 
 /** Bytes of a storage; in a legacy file their position follows after the object. */
 export type PlacedLater = { -readonly [Key in keyof StoredBytes]: StoredBytes[Key] };
-
-export type Refuse = (rule: Refusal['rule'], message: string, suggestion?: string) => UserError;
 
 /** Devices of PyTorch and of its extensions. */
 const LOCATION = /^(cpu|(cuda|mps|hpu|xpu|mtia|xla|npu|mlu|musa|privateuseone)(:[0-9]+)?)$/;
@@ -157,10 +154,8 @@ export class Storages {
     length: Value,
     dtype: StoredDtype | undefined,
   ): { elements: number; bytes: number } {
-    const width = dtype ? STORED_DTYPES[dtype].bits / 8 : 1;
-    const isCount = typeof length === 'number' && length >= 0;
-    const bytes = isCount ? exactProduct(length, width) : undefined;
-    if (!isCount || bytes === undefined) {
+    const bytes = isNatural(length) ? exactProduct(length, elementBytes(dtype)) : undefined;
+    if (!isNatural(length) || bytes === undefined) {
       throw this.#refuse('storage-length', `says that storage ${key} has ${show(length)} elements`);
     }
     return { elements: length, bytes };
@@ -173,8 +168,8 @@ export class Storages {
     const isView =
       fields.length === 3 &&
       typeof viewKey === 'string' &&
-      isCount(offset) &&
-      isCount(length) &&
+      isNatural(offset) &&
+      isNatural(length) &&
       offset + length <= elements;
     if (isView) return { key: viewKey, offset, length };
     throw this.#refuse(
@@ -183,9 +178,6 @@ export class Storages {
     );
   }
 }
-
-const isCount = (value: Value | undefined): value is number =>
-  typeof value === 'number' && value >= 0;
 
 /** Message and suggestion for a persistent id that is not a storage. */
 function wrongId(fields: number, tag: Value, type: Value): [message: string, suggestion?: string] {

@@ -1,12 +1,12 @@
 /** Builds tensors from the arguments of PyTorch's rebuild functions (torch/_utils.py). */
 import type { StoredDtype } from '../../../tensor/dtype.js';
-import { exactProduct, STORED_DTYPES, storedBytes } from '../../../tensor/dtype.js';
-import { bytesText } from '../../rules.js';
+import { elementCount, STORED_DTYPES, storedBytes } from '../../../tensor/dtype.js';
+import type { Refuse } from '../../checkpoint-rules.js';
+import { bytesText } from '../../checkpoint-rules.js';
 import type { StoredTensor } from '../../stored-tensor.js';
 import { meaningOf } from '../pickle/globals.js';
-import { isKind } from '../pickle/pickle-machine.js';
 import type { Dict, Storage, Tuple, Value } from '../pickle/values.js';
-import type { Refuse } from './storages.js';
+import { elementBytes, isKind, isNatural, wordBytesOf } from '../pickle/values.js';
 import { show } from './storages.js';
 
 const MAX_RANK = 8;
@@ -88,9 +88,6 @@ function checkByteOrder({ key, data, dtype }: Storage, read: StoredDtype, refuse
   );
 }
 
-const wordBytesOf = (dtype: StoredDtype | undefined) =>
-  dtype ? STORED_DTYPES[dtype].wordBytes : 1;
-
 /** PyTorch fails on a tensor that requires gradients if its dtype cannot have them. */
 export function checkGradient(required: Value, dtype: StoredDtype, refuse: Refuse): void {
   const { kind } = STORED_DTYPES[dtype];
@@ -133,8 +130,6 @@ function numbers(
   return { offset, shape: sizes, strides };
 }
 
-/** Whether a value is a safe integer ≥ 0. Unsafe integers are bigints. */
-const isNatural = (value: Value): value is number => typeof value === 'number' && value >= 0;
 const areNatural = (values: readonly Value[]): values is readonly number[] =>
   values.every(isNatural);
 
@@ -144,13 +139,13 @@ function place(
   { offset, shape, strides }: Geometry,
   refuse: Refuse,
 ): StoredTensor {
-  const elements = product(shape);
+  const elements = shape.includes(0) ? 0 : elementCount(shape);
   const bytes = elements === undefined ? undefined : storedBytes(elements, dtype);
   if (elements === undefined || bytes === undefined) {
     throw refuse('tensor-elements', `rebuilds a tensor of sizes (${shape.join(', ')})`);
   }
-  const storageBytes = storage.length * widthOf(storage.dtype);
-  const capacity = Math.floor(storageBytes / widthOf(dtype));
+  const storageBytes = storage.length * elementBytes(storage.dtype);
+  const capacity = Math.floor(storageBytes / elementBytes(dtype));
   const last = elements === 0 ? -1 : lastElement(offset, shape, strides);
   if (last >= capacity) {
     throw refuse(
@@ -179,24 +174,14 @@ function place(
 
 /** Start of a storage in its bytes, in elements of the dtype that is read. */
 function firstElement({ key, start, dtype }: Storage, read: StoredDtype, refuse: Refuse): number {
-  const bytes = start * widthOf(dtype);
-  const first = bytes / widthOf(read);
+  const bytes = start * elementBytes(dtype);
+  const first = bytes / elementBytes(read);
   if (Number.isInteger(first)) return first;
   throw refuse(
     'tensor-view',
-    `reads ${read} from byte ${bytes} of storage ${key} on, which is no multiple of ${bytesText(widthOf(read))}`,
+    `reads ${read} from byte ${bytes} of storage ${key} on, which is no multiple of ${bytesText(elementBytes(read))}`,
     'save a copy of it: tensor.clone()',
   );
-}
-
-const widthOf = (dtype: StoredDtype | undefined) => (dtype ? STORED_DTYPES[dtype].bits / 8 : 1);
-
-/** Product of the sizes; 0 if one is 0, undefined if it exceeds 2^53 − 1. */
-function product(shape: readonly number[]): number | undefined {
-  if (shape.includes(0)) return 0;
-  let total: number | undefined = 1;
-  for (const size of shape) total = total === undefined ? undefined : exactProduct(total, size);
-  return total;
 }
 
 /** Highest element index in the storage. A bigint only if a number would not be exact. */

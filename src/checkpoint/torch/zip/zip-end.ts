@@ -1,6 +1,6 @@
 import type { ByteFile } from '../../byte-file.js';
-import type { Refusal } from '../../rules.js';
-import { refusal, SAVE_TORCH_AGAIN } from '../../rules.js';
+import type { Refuse } from '../../checkpoint-rules.js';
+import { refuseAt } from '../../checkpoint-rules.js';
 import { END64_LENGTH, RECORD_BYTES, SIGNATURES } from './zip-format.js';
 
 export interface DirectoryPlace {
@@ -21,25 +21,37 @@ const AT = {
 } as const;
 const TAIL_BYTES = AT.end + RECORD_BYTES.end;
 
-/** Fields of the end record, or of the zip64 end record, which has wider fields. */
-interface End {
-  readonly disk: bigint;
-  readonly directoryDisk: bigint;
-  readonly entriesOnDisk: bigint;
-  readonly entries: bigint;
-  readonly bytes: bigint;
-  readonly position: bigint;
+/** Fields of both end records: offset and bytes in each. The zip64 end record has wider ones. */
+const FIELDS = {
+  disk: { narrow: [4, 2], wide: [16, 4], meaning: 'the number of this disk' },
+  directoryDisk: { narrow: [6, 2], wide: [20, 4], meaning: 'the disk of the directory' },
+  entriesOnDisk: { narrow: [8, 2], wide: [24, 8], meaning: 'the entries on this disk' },
+  entries: { narrow: [10, 2], wide: [32, 8], meaning: 'the entries' },
+  bytes: { narrow: [12, 4], wide: [40, 8], meaning: 'the bytes of the directory' },
+  position: { narrow: [16, 4], wide: [48, 8], meaning: 'the position of the directory' },
+} as const;
+
+type Field = keyof typeof FIELDS;
+
+const FIELD_NAMES = Object.keys(FIELDS) as readonly Field[];
+
+type End = Readonly<Record<Field, bigint>>;
+
+/** Fields of the end record, or of the zip64 end record. */
+function endOf(tail: Buffer, record: 'narrow' | 'wide'): End {
+  const start = record === 'wide' ? AT.end64 : AT.end;
+  const read = (field: Field) => {
+    const [at, bytes] = FIELDS[field][record];
+    return bytes === 8
+      ? tail.readBigUInt64LE(start + at)
+      : BigInt(tail.readUIntLE(start + at, bytes));
+  };
+  return Object.fromEntries(FIELD_NAMES.map((field) => [field, read(field)])) as End;
 }
 
-/** Field values in the end record that refer to the zip64 end record. */
-const SATURATED: End = {
-  disk: 0xffffn,
-  directoryDisk: 0xffffn,
-  entriesOnDisk: 0xffffn,
-  entries: 0xffffn,
-  bytes: 0xffff_ffffn,
-  position: 0xffff_ffffn,
-};
+/** Whether a field of the end record refers to the zip64 end record: all of its bits are set. */
+const isSaturated = (field: Field, value: bigint) =>
+  value === 2n ** BigInt(8 * FIELDS[field].narrow[1]) - 1n;
 
 /**
  * Reads the records at the end of an archive.
@@ -48,38 +60,32 @@ const SATURATED: End = {
 export function readEnd(file: ByteFile): DirectoryPlace {
   const tail = readTail(file);
   /** File position of an offset in the tail. */
-  const position = (at: number) => file.size - TAIL_BYTES + at;
-  const refuse = (at: number, broken: Pick<Refusal, 'rule' | 'message'>) =>
-    refusal(file.path, {
-      ...broken,
-      place: `byte ${Math.max(0, position(at))}`,
-      suggestion: SAVE_TORCH_AGAIN,
-    });
+  const position = (offset: number) => file.size - TAIL_BYTES + offset;
+  const at: RefuseAt = (offset) => refuseAt(file.path, `byte ${Math.max(0, position(offset))}`);
 
   if (tail.readUInt32LE(AT.end) !== SIGNATURES.end || tail.readUInt16LE(AT.end + 20) !== 0) {
-    throw refuse(AT.end, {
-      rule: 'zip-end',
-      message:
-        'the file does not end with the end record of a zip archive without a comment: it was cut short, or something follows',
-    });
+    throw at(AT.end)(
+      'zip-end',
+      'the file does not end with the end record of a zip archive without a comment: it was cut short, or something follows',
+    );
   }
   const has64 = tail.readUInt32LE(AT.locator64) === SIGNATURES.locator64;
-  if (has64) checkEnd64(tail, position(AT.end64), refuse);
-  const end = has64 ? end64Of(tail) : endOf(tail);
-  checkOneDisk(end, has64 ? tail : undefined, refuse);
+  if (has64) checkEnd64(tail, position(AT.end64), at);
+  const end = endOf(tail, has64 ? 'wide' : 'narrow');
+  checkOneDisk(end, has64 ? tail : undefined, at);
 
   const start = has64 ? AT.end64 : AT.end;
   if (end.position + end.bytes !== BigInt(position(start))) {
-    throw refuse(start, {
-      rule: 'zip-directory-place',
-      message: `the directory has ${end.bytes} bytes from byte ${end.position} on, but should end here`,
-    });
+    throw at(start)(
+      'zip-directory-place',
+      `the directory has ${end.bytes} bytes from byte ${end.position} on, but should end here`,
+    );
   }
   if (end.bytes > MAX_DIRECTORY_BYTES) {
-    throw refuse(start, {
-      rule: 'zip-directory-size',
-      message: `the directory has ${end.bytes} bytes, expected at most ${MAX_DIRECTORY_BYTES}`,
-    });
+    throw at(start)(
+      'zip-directory-size',
+      `the directory has ${end.bytes} bytes, expected at most ${MAX_DIRECTORY_BYTES}`,
+    );
   }
   // Exact: both are within the file.
   return { position: Number(end.position), bytes: Number(end.bytes), entries: end.entries };
@@ -93,70 +99,37 @@ function readTail(file: ByteFile): Buffer {
   return tail;
 }
 
-type RefuseAt = (at: number, broken: Pick<Refusal, 'rule' | 'message'>) => Error;
+/** @param offset Offset in the tail. */
+type RefuseAt = (offset: number) => Refuse;
 
 /** @param position Expected position of the zip64 end record. */
-function checkEnd64(tail: Buffer, position: number, refuse: RefuseAt): void {
+function checkEnd64(tail: Buffer, position: number, at: RefuseAt): void {
   const located = tail.readBigUInt64LE(AT.locator64 + 8);
   if (located !== BigInt(position)) {
-    throw refuse(AT.locator64, {
-      rule: 'zip-64-locator',
-      message: `the zip64 end record is said to be at byte ${located}, expected ${position}`,
-    });
+    throw at(AT.locator64)(
+      'zip-64-locator',
+      `the zip64 end record is said to be at byte ${located}, expected ${position}`,
+    );
   }
   const length = tail.readBigUInt64LE(AT.end64 + 4);
   if (tail.readUInt32LE(AT.end64) !== SIGNATURES.end64 || length !== END64_LENGTH) {
-    throw refuse(AT.end64, {
-      rule: 'zip-64-end',
-      message: `a zip64 end record of length ${END64_LENGTH} should be here`,
-    });
+    throw at(AT.end64)('zip-64-end', `a zip64 end record of length ${END64_LENGTH} should be here`);
   }
-  const narrow = endOf(tail);
-  const wide = end64Of(tail);
-  const differing = (Object.keys(SATURATED) as (keyof End)[]).find(
-    (field) => narrow[field] !== SATURATED[field] && narrow[field] !== wide[field],
+  const narrow = endOf(tail, 'narrow');
+  const wide = endOf(tail, 'wide');
+  const differing = FIELD_NAMES.find(
+    (field) => !isSaturated(field, narrow[field]) && narrow[field] !== wide[field],
   );
   if (differing !== undefined) {
-    throw refuse(AT.end64, {
-      rule: 'zip-64-agrees',
-      message: `the zip64 end record says ${wide[differing]} for ${MEANINGS[differing]}, and the end record ${narrow[differing]}`,
-    });
+    throw at(AT.end64)(
+      'zip-64-agrees',
+      `the zip64 end record says ${wide[differing]} for ${FIELDS[differing].meaning}, and the end record ${narrow[differing]}`,
+    );
   }
-}
-
-const MEANINGS: Readonly<Record<keyof End, string>> = {
-  disk: 'the number of this disk',
-  directoryDisk: 'the disk of the directory',
-  entriesOnDisk: 'the entries on this disk',
-  entries: 'the entries',
-  bytes: 'the bytes of the directory',
-  position: 'the position of the directory',
-};
-
-function endOf(tail: Buffer): End {
-  return {
-    disk: BigInt(tail.readUInt16LE(AT.end + 4)),
-    directoryDisk: BigInt(tail.readUInt16LE(AT.end + 6)),
-    entriesOnDisk: BigInt(tail.readUInt16LE(AT.end + 8)),
-    entries: BigInt(tail.readUInt16LE(AT.end + 10)),
-    bytes: BigInt(tail.readUInt32LE(AT.end + 12)),
-    position: BigInt(tail.readUInt32LE(AT.end + 16)),
-  };
-}
-
-function end64Of(tail: Buffer): End {
-  return {
-    disk: BigInt(tail.readUInt32LE(AT.end64 + 16)),
-    directoryDisk: BigInt(tail.readUInt32LE(AT.end64 + 20)),
-    entriesOnDisk: tail.readBigUInt64LE(AT.end64 + 24),
-    entries: tail.readBigUInt64LE(AT.end64 + 32),
-    bytes: tail.readBigUInt64LE(AT.end64 + 40),
-    position: tail.readBigUInt64LE(AT.end64 + 48),
-  };
 }
 
 /** @param tail Present if the file has a zip64 locator. */
-function checkOneDisk(end: End, tail: Buffer | undefined, refuse: RefuseAt): void {
+function checkOneDisk(end: End, tail: Buffer | undefined, at: RefuseAt): void {
   const locatorDisk = tail?.readUInt32LE(AT.locator64 + 4) ?? 0;
   const disks = tail?.readUInt32LE(AT.locator64 + 16) ?? 1;
   const isOne =
@@ -166,10 +139,9 @@ function checkOneDisk(end: End, tail: Buffer | undefined, refuse: RefuseAt): voi
     locatorDisk === 0 &&
     disks === 1;
   if (!isOne) {
-    throw refuse(AT.end, {
-      rule: 'zip-one-disk',
-      message:
-        'the end records tell of an archive in several parts, expected one part that holds all',
-    });
+    throw at(AT.end)(
+      'zip-one-disk',
+      'the end records tell of an archive in several parts, expected one part that holds all',
+    );
   }
 }

@@ -1,6 +1,6 @@
 /** Shapes: B batch, T tokens of the call, S keys, R = B·T rows, d width of a head. */
 import type { Attention, HeadSpan, RmsNorm } from '../../../architecture/layer.js';
-import { type Context, folded, unfolded } from '../context.js';
+import { type Context, folded, sizeNames, unfolded } from '../context.js';
 import { LEFT_OUT, type Value } from '../graph.js';
 import type { HeadRange } from './mask.js';
 import { mask, maskWithAlibi, withPast } from './mask.js';
@@ -18,23 +18,34 @@ export function attention(context: Context, layer: Attention, u: Value): Value {
   const given = {
     queries: turned(context, layer, queries, heads),
     keys: turned(context, layer, keys, keyValueHeads),
-    values: unfolded(context, v, -1),
+    values: unfolded(context, v, keyValueHeads * headDim),
   };
   const results = partsOf(context, layer, given).map((part) => attendPart(context, layer, part));
   return apply(layer.out, folded(context, graph.joined(results)));
 }
 
 /** Over each head of x [R, heads · d], or over all of them when its weight is as wide. */
-function normed({ graph, apply }: Context, norm: RmsNorm | undefined, x: Value, width: number) {
+function normed(
+  { graph, apply, sizes }: Context,
+  norm: RmsNorm | undefined,
+  x: Value,
+  width: number,
+) {
   if (!norm) return x;
   if (norm.weight.elements === width) return apply(norm, x);
-  const perHead = graph.op('Reshape', [x, graph.ints(-1, norm.weight.elements)]);
-  return graph.op('Reshape', [apply(norm, perHead), graph.ints(-1, width)]);
+  const { elements } = norm.weight;
+  const { rows } = sizeNames(sizes);
+  const perHead = graph.sized(graph.op('Reshape', [x, graph.ints(-1, elements)]), [
+    `${rows}·${width / elements}`,
+    elements,
+  ]);
+  const together = graph.op('Reshape', [apply(norm, perHead), graph.ints(-1, width)]);
+  return graph.sized(together, [rows, width]);
 }
 
 /** x [R, heads · d] → [B, T, heads · d] */
 function turned(context: Context, layer: Attention, x: Value, heads: number): Value {
-  const rows = unfolded(context, x, -1);
+  const rows = unfolded(context, x, heads * layer.headDim);
   return layer.rotary ? rotary(context, layer.rotary, rows, heads) : rows;
 }
 

@@ -8,13 +8,14 @@ import type {
 } from '../../../architecture/layer.js';
 import type { Param } from '../../../architecture/param.js';
 import type { Context } from '../context.js';
-import { folded, positionsOf, unfolded, weightOf, weightRows } from '../context.js';
+import { folded, positionsOf, sizeNames, unfolded, weightOf, weightRows } from '../context.js';
 import type { Value } from '../graph.js';
 
 /** Token ids [B, T] → [R, H]. */
 export function embedding(context: Context, { weight }: Embedding, ids: Value): Value {
-  const { graph } = context;
-  return weightRows(context, weight, graph.op('Reshape', [ids, graph.ints(-1)]));
+  const { graph, sizes } = context;
+  const rows = graph.op('Reshape', [ids, graph.ints(-1)]);
+  return weightRows(context, weight, graph.sized(rows, [sizeNames(sizes).rows], 'i32'));
 }
 
 /** x [R, H] plus the position's row for each token. */
@@ -40,12 +41,14 @@ function rowsAtPositions(context: Context, table: Param): Value {
 
 /** Sines in the even columns, cosines in the odd ones. */
 export function srteSincos(context: Context, { inverseFrequencies }: SrteSincos): Value {
-  const { graph } = context;
+  const { graph, sizes } = context;
   const t = graph.op('Unsqueeze', [graph.cast(positionsOf(context), 'f32'), graph.ints(1)]);
   const angles = graph.op('Mul', [t, weightOf(context, inverseFrequencies)]); // [T, H / 2]
   const columns = ['Sin', 'Cos'].map((op) =>
     graph.op('Unsqueeze', [graph.op(op, [angles]), graph.ints(2)]),
   );
   const pairs = graph.op('Concat', columns, { attributes: { axis: 2 } }); // [T, H / 2, 2]
-  return graph.op('Reshape', [pairs, graph.ints(-1, 2 * inverseFrequencies.elements)]);
+  const width = 2 * inverseFrequencies.elements;
+  const rows = graph.op('Reshape', [pairs, graph.ints(-1, width)]);
+  return graph.sized(rows, [sizeNames(sizes).tokens, width]);
 }

@@ -3,7 +3,7 @@
  * R·K pairs of a token and one of its experts.
  */
 import type { GatedMlp, MixtureOfExperts, PackedExperts } from '../../../architecture/layer.js';
-import type { Context } from '../context.js';
+import { type Context, sizeNames } from '../context.js';
 import type { Value } from '../graph.js';
 import { gated } from './activations.js';
 import { productParts } from './projections.js';
@@ -27,7 +27,8 @@ function sharedOutput(context: Context, layer: MixtureOfExperts, x: Value): Valu
 }
 
 function routedOutput(context: Context, layer: MixtureOfExperts, x: Value): Value {
-  const { graph, apply } = context;
+  const { graph, apply, sizes } = context;
+  const { rows } = sizeNames(sizes);
   const { expertsPerToken } = layer.router;
   const [weights, experts] = best(context, apply(layer.router, x), expertsPerToken); // [R, K] each
   const { order, counts } = byExpert(context, layer, experts);
@@ -35,10 +36,18 @@ function routedOutput(context: Context, layer: MixtureOfExperts, x: Value): Valu
   const sent = graph.op('Gather', [x, graph.op('Div', [order, perToken])]); // [N, H]
   const found = eachOwn(context, layer, sent, counts);
   const back = graph.op('Gather', [found, inverse(context, order)]);
-  const outputs = graph.op('Reshape', [back, graph.ints(-1, expertsPerToken, hiddenOf(layer))]);
+  const shape = [expertsPerToken, hiddenOf(layer)];
+  const outputs = graph.sized(graph.op('Reshape', [back, graph.ints(-1, ...shape)]), [
+    rows,
+    ...shape,
+  ]);
   const weighted = graph.op('Mul', [outputs, graph.op('Unsqueeze', [weights, graph.ints(2)])]);
   return graph.op('ReduceSum', [weighted, graph.ints(1)], { attributes: { keepdims: 0 } });
 }
+
+/** Name of the size N. */
+const pairsOf = ({ sizes }: Context, { router }: MixtureOfExperts): string =>
+  `${sizeNames(sizes).rows}·${router.expertsPerToken}`;
 
 const hiddenOf = ({ router }: MixtureOfExperts): number => router.weight.shape[1] ?? 0;
 const expertCount = ({ router }: MixtureOfExperts): number => router.weight.shape[0] ?? 0;
@@ -46,13 +55,18 @@ const expertCount = ({ router }: MixtureOfExperts): number => router.weight.shap
 /** The pairs [N] sorted by expert, and the number of pairs per expert, [E]. @param experts [R, K] */
 function byExpert(context: Context, layer: MixtureOfExperts, experts: Value) {
   const { graph } = context;
+  const pairs = pairsOf(context, layer);
   const every = graph.ints(...Array.from({ length: expertCount(layer) }, (_, expert) => expert));
   const isFor = graph.op('Equal', [
     graph.op('Unsqueeze', [every, graph.ints(1)]),
-    graph.op('Reshape', [experts, graph.ints(1, -1)]),
+    graph.sized(graph.op('Reshape', [experts, graph.ints(1, -1)]), [1, pairs], 'i64'),
   ]); // [E, N]
   // Row by row, so expert by expert.
-  const order = graph.op('Gather', [graph.op('NonZero', [isFor]), graph.int(1)]);
+  const order = graph.sized(
+    graph.op('Gather', [graph.op('NonZero', [isFor]), graph.int(1)]),
+    [pairs],
+    'i64',
+  );
   const counts = graph.op('ReduceSum', [graph.cast(isFor, 'i64'), graph.ints(1)], {
     attributes: { keepdims: 0 },
   });
@@ -73,10 +87,14 @@ function inverse({ graph }: Context, order: Value): Value {
 function eachOwn(context: Context, layer: MixtureOfExperts, sent: Value, counts: Value): Value {
   const { graph } = context;
   const shares = graph.splitRows(sent, counts, expertCount(layer));
+  for (const share of shares) graph.sized(share, [`R:${share}`, hiddenOf(layer)]);
   const outputs = shares.map((share, expert) =>
     expertOutput(context, layer.experts, expert, share),
   );
-  return graph.op('Concat', outputs, { attributes: { axis: 0 } });
+  return graph.sized(graph.op('Concat', outputs, { attributes: { axis: 0 } }), [
+    pairsOf(context, layer),
+    hiddenOf(layer),
+  ]);
 }
 
 function expertOutput(

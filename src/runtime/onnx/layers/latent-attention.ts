@@ -24,7 +24,7 @@ function queriesOf(context: Context, layer: LatentAttention, u: Value): Value {
   const { graph, apply } = context;
   const { heads, nopeDim, rotary: turning } = layer;
   const byHead = graph.op('Reshape', [
-    unfolded(context, apply(layer.query, u), -1),
+    unfolded(context, apply(layer.query, u), heads * (nopeDim + turning.headDim)),
     graph.ints(0, 0, heads, nopeDim + turning.headDim),
   ]);
   const [still, moving] = graph.split(byHead, [nopeDim, turning.headDim]);
@@ -50,17 +50,17 @@ function keysAndValues(context: Context, layer: LatentAttention, u: Value) {
   const latents = withPast(
     context,
     { name: `${name}.latents`, width: latentRank, window: undefined },
-    unfolded(context, apply(layer.latentNorm, down), -1),
+    unfolded(context, apply(layer.latentNorm, down), latentRank),
   );
   const sharedKeys = withPast(
     context,
     { name: `${name}.keys`, width: turning.headDim, window: undefined },
-    rotary(context, turning, unfolded(context, moving, -1), 1),
+    rotary(context, turning, unfolded(context, moving, turning.headDim), 1),
   );
   const known = context.withSizes(
     graph.op('Shape', [latents], { attributes: { start: 0, end: 2 } }), // B and S
   );
-  const up = known.apply(layer.keyValueUp, folded(context, latents));
+  const up = known.apply(layer.keyValueUp, folded(known, latents));
   const [still, values] = graph.split(unfolded(known, up, heads, nopeDim + valueDim), [
     nopeDim,
     valueDim,

@@ -1,7 +1,7 @@
 /** The selective state space. Shapes: B batch, T tokens, R = B·T rows, D inner, N state, K kernel. */
 import type { CausalConv, Mamba } from '../../../architecture/layer.js';
 import type { Context, Target } from '../context.js';
-import { folded, unfolded, weightOf } from '../context.js';
+import { folded, sizeNames, unfolded, weightOf } from '../context.js';
 import type { Value } from '../graph.js';
 import { silu, softplus } from './activations.js';
 import { chunkedScan } from './chunked-scan.js';
@@ -38,7 +38,8 @@ function projectedStep(context: Context, { dtProj }: Mamba, low: Value): Value {
 
 /** x [R, D]: Σ_k weight[:, 0, k] · x at K − 1 − k tokens before, and the bias. */
 export function causalConv(context: Context, layer: CausalConv, x: Value): Value {
-  const { graph } = context;
+  const { graph, sizes } = context;
+  const { batch, tokens } = sizeNames(sizes);
   const [inner = 0, , kernel = 0] = layer.weight.shape;
   const padded = withPast(context, layer, unfolded(context, x, inner)); // [B, K − 1 + T, D]
   const flat = graph.op('Reshape', [weightOf(context, layer.weight), graph.ints(inner, kernel)]);
@@ -46,7 +47,10 @@ export function causalConv(context: Context, layer: CausalConv, x: Value): Value
   let sum = weightOf(context, layer.bias);
   for (let k = 0; k < kernel; k++) {
     const end = k - kernel + 1 || Number.MAX_SAFE_INTEGER;
-    const part = graph.op('Slice', [padded, graph.ints(k), graph.ints(end), graph.ints(1)]);
+    const part = graph.sized(
+      graph.op('Slice', [padded, graph.ints(k), graph.ints(end), graph.ints(1)]),
+      [batch, tokens, inner],
+    );
     const tap = graph.op('Gather', [taps, graph.int(k)]); // [D]
     sum = graph.op('Add', [graph.op('Mul', [part, tap]), sum]);
   }
@@ -55,14 +59,18 @@ export function causalConv(context: Context, layer: CausalConv, x: Value): Value
 
 /** x [B, T, D] after the K − 1 previous inputs, or zeros. */
 function withPast(context: Context, { name, weight }: CausalConv, x: Value): Value {
-  const { graph, outputs } = context;
+  const { graph, outputs, sizes } = context;
   const [inner = 0, , kernel = 0] = weight.shape;
   const reach = kernel - 1;
   if (reach === 0) return x;
-  if (!outputs.states) return graph.op('Pad', [x, graph.ints(0, reach, 0, 0, 0, 0)]);
+  const { batch, tokens } = sizeNames(sizes);
+  const shape = [batch, `${tokens}+${reach}`, inner];
+  if (!outputs.states) {
+    return graph.sized(graph.op('Pad', [x, graph.ints(0, reach, 0, 0, 0, 0)]), shape);
+  }
   const input = `${name}.past`;
   const past = context.feed(input, { kind: 'state', shape: [reach, inner] });
-  const both = graph.op('Concat', [past, x], { attributes: { axis: 1 } });
+  const both = graph.sized(graph.op('Concat', [past, x], { attributes: { axis: 1 } }), shape);
   const last = [graph.ints(-reach), graph.ints(Number.MAX_SAFE_INTEGER), graph.ints(1)];
   outputs.states.set(input, graph.output(graph.op('Slice', [both, ...last])));
   return both;

@@ -1,7 +1,7 @@
 import type { Alibi, Window } from '../../../architecture/layer.js';
 import { alibiSlopes, windowKey } from '../../../architecture/masks.js';
 import type { Context } from '../context.js';
-import { positionsOf } from '../context.js';
+import { positionsOf, sizeNames } from '../context.js';
 import type { Value } from '../graph.js';
 
 /** Additive mask of the scores: 0 where a token sees a key, else −∞. [1, 1, T, S] */
@@ -65,10 +65,14 @@ export interface Memory {
 
 /** Values [B, T, width] after those of former calls, [B, S, width]. */
 export function withPast(context: Context, { name, width, window }: Memory, now: Value): Value {
-  const { graph, outputs } = context;
+  const { graph, outputs, sizes } = context;
   if (!outputs.states) return now;
   const past = context.feed(name, { kind: 'state', shape: [0, width] });
-  const all = graph.op('Concat', [past, now], { attributes: { axis: 1 } });
+  const all = graph.sized(graph.op('Concat', [past, now], { attributes: { axis: 1 } }), [
+    sizeNames(sizes).batch,
+    `S.${windowKey(window)}:${sizes}`,
+    width,
+  ]);
   const dropped = context.feed(`dropped.${windowKey(window)}`, { kind: 'droppedKeys', window });
   const rest = [dropped, graph.ints(Number.MAX_SAFE_INTEGER), graph.ints(1)];
   outputs.states.set(name, graph.output(graph.op('Slice', [all, ...rest])));

@@ -1,7 +1,7 @@
 /** Products with weights. Shapes: R rows. */
 import type { FusedProjection, Projection, Projections } from '../../../architecture/layer.js';
 import type { Param } from '../../../architecture/param.js';
-import { type Context, type Rows, weightBlocks, weightOf } from '../context.js';
+import { type Context, type Rows, sizeNames, weightBlocks, weightOf } from '../context.js';
 import { LEFT_OUT, type Value } from '../graph.js';
 
 /** [R, in] → [R, out]. */
@@ -61,19 +61,25 @@ function transposedProduct(
 
 /** The outputs of a fused product, [R, width] each. */
 export function fusedParts(context: Context, layer: FusedProjection, x: Value): Value[] {
-  const { graph, apply } = context;
+  const { graph, apply, sizes } = context;
   const { widths, groups } = layer;
   const rows = apply(layer.projection, x);
   if (groups === 1) return graph.split(rows, widths);
   const share = widths.reduce((sum, width) => sum + width, 0) / groups;
-  const grouped = graph.op('Reshape', [rows, graph.ints(-1, groups, share)]);
+  const count = sizeNames(sizes).rows;
+  const grouped = graph.sized(graph.op('Reshape', [rows, graph.ints(-1, groups, share)]), [
+    count,
+    groups,
+    share,
+  ]);
   const parts = graph.split(
     grouped,
     widths.map((width) => width / groups),
   );
-  return parts.map((part, index) =>
-    graph.op('Reshape', [part, graph.ints(-1, widths[index] ?? 0)]),
-  );
+  return parts.map((part, index) => {
+    const width = widths[index] ?? 0;
+    return graph.sized(graph.op('Reshape', [part, graph.ints(-1, width)]), [count, width]);
+  });
 }
 
 /** Projections of x [R, in], separate or from one fused product. */

@@ -34,17 +34,25 @@ function scoresOf(context: Context, { weight, scoring }: Router, x: Value): Valu
 }
 
 /** Scores by which experts are selected, [R, E]. */
-function choiceOf(context: Context, { correction, groups }: Router, scores: Value): Value {
+function choiceOf(context: Context, { correction, groups, weight }: Router, scores: Value): Value {
   const choice = correction
     ? context.graph.op('Add', [scores, weightOf(context, correction)])
     : scores;
-  return groups ? inBestGroups(context, groups, choice) : choice;
+  return groups ? inBestGroups(context, groups, choice, weight.shape[0] ?? 0) : choice;
 }
 
 /** Scores [R, E] with the experts outside the best groups set to `dropped`. */
-function inBestGroups(context: Context, groups: RouterGroups, choice: Value): Value {
+function inBestGroups(
+  context: Context,
+  groups: RouterGroups,
+  choice: Value,
+  experts: number,
+): Value {
   const { graph } = context;
-  const grouped = graph.op('Reshape', [choice, graph.ints(0, groups.count, -1)]); // [R, G, E / G]
+  const grouped = graph.sized(
+    graph.op('Reshape', [choice, graph.ints(0, groups.count, -1)]), // [R, G, E / G]
+    ['', groups.count, experts / groups.count],
+  );
   const [largest] = best(context, grouped, groups.score === 'best' ? 1 : 2);
   const scores = sumOfLast(context, largest); // [R, G]
   const [, kept] = best(context, scores, groups.kept);

@@ -1,6 +1,6 @@
 import type { Mamba } from '../../../architecture/layer.js';
 import type { Context } from '../context.js';
-import { folded, parts, unfolded, weightOf } from '../context.js';
+import { folded, parts, sizeNames, unfolded, weightOf } from '../context.js';
 import { GraphBuilder, LEFT_OUT, type Value } from '../graph.js';
 import type { GraphProto } from '../proto.js';
 
@@ -65,7 +65,7 @@ export const startingState = (
 function zeros({ graph, sizes }: Context, shape: readonly number[]): Value {
   const batch = graph.op('Gather', [sizes, graph.ints(0)]);
   const whole = graph.op('Concat', [batch, graph.ints(...shape)], { attributes: { axis: 0 } });
-  return graph.op('ConstantOfShape', [whole]);
+  return graph.sized(graph.op('ConstantOfShape', [whole]), [sizeNames(sizes).batch, ...shape]);
 }
 
 /** The scan over one sequence, in parts of the inner values. @param decays From the outer graph. */

@@ -1,6 +1,6 @@
 /** Softmax attention over given queries, keys and values. Shapes: T queries, S keys, G = heads / keyValueHeads. */
 import type { Context, Target } from '../context.js';
-import { headsAtATime, parts, scaled, swapped } from '../context.js';
+import { headsAtATime, parts, scaled, sizeNames, swapped } from '../context.js';
 import { LEFT_OUT, type Value } from '../graph.js';
 import { MICROSOFT } from '../proto.js';
 import type { HeadRange } from './mask.js';
@@ -160,22 +160,30 @@ function stepByStep(
   layer: Heads,
   { queries, keys, values, bias }: AttendedAtOnce,
 ): Value {
-  const { graph } = context;
+  const { graph, sizes } = context;
   const { heads, keyValueHeads, keyDim, valueDim, softcap } = layer;
+  const { tokens } = sizeNames(sizes);
+  const together = heads === keyValueHeads ? tokens : `${tokens}·${heads / keyValueHeads}`;
   const shared = graph.ints(0, keyValueHeads, -1, 0); // of [B, keyValueHeads, G · T, ·]
   const each = graph.ints(0, heads, -1, 0); // of [B, heads, T, ·]
-  const q = graph.op('Reshape', [byHead(context, queries, heads, keyDim), shared]);
+  const grouped = (value: Value) =>
+    graph.sized(graph.op('Reshape', [value, shared]), ['', keyValueHeads, together, '']);
+  const single = (value: Value) =>
+    graph.sized(graph.op('Reshape', [value, each]), ['', heads, tokens, '']);
+  const q = grouped(byHead(context, queries, heads, keyDim));
   const products = productsOf(context, layer, q, keys);
   const capped =
     softcap === undefined ? products : scaled(context, graph.op('Tanh', [products]), softcap);
-  const scores = graph.op('Reshape', [capped, each]); // [B, heads, T, S]
+  const scores = single(capped); // [B, heads, T, S]
   const probabilities = graph.op('Softmax', [graph.op('Add', [scores, bias])]);
   const results = graph.op('MatMul', [
-    graph.op('Reshape', [probabilities, shared]),
+    grouped(probabilities),
     byHead(context, values, keyValueHeads, valueDim),
   ]);
-  const together = swapped(context, graph.op('Reshape', [results, each]));
-  return graph.op('Reshape', [together, graph.ints(0, 0, heads * valueDim)]);
+  return graph.op('Reshape', [
+    swapped(context, single(results)),
+    graph.ints(0, 0, heads * valueDim),
+  ]);
 }
 
 /**

@@ -1,0 +1,298 @@
+/**
+ * All rules for checkpoints, by name. An error names the rule that is violated. Each rule is checked in exactly
+ * one place and has a test that violates only this rule.
+ */
+import { UserError } from '../errors.js';
+
+// Text shared by the errors of all formats.
+
+export const FETCH_AGAIN = 'copy or download the file again';
+
+const MAX_SHOWN_CHARACTERS = 200;
+
+/** Quotes text from a file in a message; long text is cut. */
+export function quoted(text: string): string {
+  const isLong = text.length > MAX_SHOWN_CHARACTERS;
+  return JSON.stringify(isLong ? `${text.slice(0, MAX_SHOWN_CHARACTERS)}…` : text);
+}
+
+export const bytesText = (count: number | bigint) =>
+  `${count} ${Number(count) === 1 ? 'byte' : 'bytes'}`;
+
+/** A tensor as the place of a problem. */
+export const tensorPlace = (name: string) => `tensor ${quoted(name)}`;
+
+const MAX_LISTED = 10;
+
+/** Names from a file or folder in a message: the first ones and the number of the others. */
+export function listed(names: readonly string[]): string {
+  const shown = names.slice(0, MAX_LISTED).map(quoted).join(', ');
+  const more = names.length - MAX_LISTED;
+  return more > 0 ? `${shown} and ${more} more` : shown;
+}
+
+/** Rules for paths, checked before the format. */
+export const FILE_RULES = {
+  'file-is-regular': 'A checkpoint is a file or a folder, no pipe and no device.',
+  'file-is-whole': 'A file keeps its length while it is read.',
+  'file-stays': 'A path keeps leading to the file that was opened.',
+  'file-kind': 'A file begins as one of the formats that hold weights does.',
+  'folder-holds-weights': 'A folder holds a file of weights, or an index of some.',
+  'folder-is-one': 'A folder holds one checkpoint; of several, the path says which one.',
+} as const;
+
+/** Rules for tensor names without wrapper prefixes. */
+export const NAME_RULES = {
+  'names-collide': 'Names stay different when the prefixes of wrappers are taken off.',
+  'names-keys': 'No integer key of a state dict reads like the name of a tensor beside it.',
+} as const;
+
+export const SAFETENSORS_RULES = {
+  'st-length-field': 'A file begins with the 8 bytes that hold the length of its header.',
+  'st-header-length': 'A header has from 2 to 100,000,000 bytes.',
+  'st-header-whole': 'The header ends within the file.',
+  'st-header-start': 'A header begins with an opening brace.',
+  'st-header-utf8': 'A header is UTF-8.',
+  'st-header-json': 'A header is strict JSON, with a value of the right kind in each place.',
+  'st-surrogate': 'Escaped surrogates in a string come in pairs.',
+  'st-integer': 'Sizes and offsets are plain integers from 0 to 2^53 − 1.',
+  'st-padding': 'Only spaces follow the closing brace of a header.',
+  'st-tensors': 'A header has at most 200,000 tensors, in a file below 16 MB at most 100,000.',
+  'st-name-length': 'A name, or a key of the metadata, has at most 65,536 bytes in a header.',
+  'st-name-twice': 'Each name stands once in a header.',
+  'st-metadata-twice': 'Each key stands once in the metadata.',
+  'st-metadata-size': 'The metadata have at most 100,000 keys.',
+  'st-field-twice': 'Each field of a tensor stands once.',
+  'st-field-unknown': 'A tensor has no other fields than dtype, shape and data_offsets.',
+  'st-field-missing': 'A tensor has all of the fields dtype, shape and data_offsets.',
+  'st-dtype': 'The dtype of a tensor is one that the format knows.',
+  'st-rank': 'A tensor has at most 64 dimensions.',
+  'st-elements': 'The sizes of a tensor, zeros left out, multiply to at most 2^53 − 1.',
+  'st-bytes': 'The elements of a tensor are a whole number of bytes, at most 2^53 − 1.',
+  'st-offsets': 'The place of a tensor is a beginning and an end.',
+  'st-span': 'A tensor lies in exactly as many bytes as its shape and dtype need.',
+  'st-tiling': 'In order of their offsets, each tensor begins where the one before it ends.',
+  'st-data-end': 'The last tensor ends where the file ends.',
+} as const;
+
+/** Rules for a shard index and its files. */
+export const SHARD_RULES = {
+  'shard-index-size': 'An index has at most 32,000,000 bytes.',
+  'shard-index-utf8': 'An index is UTF-8.',
+  'shard-index-depth': 'An index nests its values at most 32 deep.',
+  'shard-index-keys': 'An index has at most 400,000 keys.',
+  'shard-index-key-twice': 'Each key stands once in its object of an index.',
+  'shard-index-json': 'An index is JSON.',
+  'shard-index-object': 'An index is an object.',
+  'shard-index-map': 'An index has an object weight_map.',
+  'shard-index-empty': 'The weight_map of an index names a tensor.',
+  'shard-count': 'An index names at most 10,000 shards.',
+  'shard-name-text': 'The weight_map gives for each tensor the name of its shard.',
+  'shard-name-path': 'The name of a shard is a path that goes down from the folder of the index.',
+  'shard-name-extension': 'The extension of a shard is the one that the name of the index states.',
+  'shard-exists': 'Every shard that the index names is there.',
+  'shard-in-folder':
+    'A shard that is a link leads to a file in the folder of the index, before and after it is opened.',
+  'shard-format': 'All shards have the same format.',
+  'shard-state-dict': 'The tensors of all shards stand under the same keys.',
+  'shard-tensor-present': 'A shard holds each tensor that the index places in it.',
+  'shard-tensor-listed': 'The index names each tensor that a shard holds.',
+  'shard-tensor-place':
+    'A tensor stands in the shard in which the index places it, and in no other.',
+} as const;
+
+export const ZIP_RULES = {
+  'zip-end': 'An archive ends with its end record, which has no comment.',
+  'zip-64-locator': 'A zip64 locator gives the place of the zip64 end record right before it.',
+  'zip-64-end': 'A zip64 end record has its signature and no more fields than it must.',
+  'zip-64-agrees': 'End record and zip64 end record say the same.',
+  'zip-one-disk': 'An archive lies on one disk.',
+  'zip-directory-place': 'The directory ends where the first of the end records begins.',
+  'zip-directory-size': 'A directory has at most 16 MiB.',
+  'zip-directory-entries':
+    'A directory holds as many entries as the end record says, and nothing else.',
+  'zip-entry': 'Each entry of the directory begins with its signature.',
+  'zip-extra':
+    'The extra fields of an entry fill their space, and at most one of them is for zip64.',
+  'zip-64-extra': 'The zip64 field of an entry holds just what the entry leaves out.',
+  'zip-name-utf8': 'The name of an entry is valid UTF-8.',
+  'zip-name': 'The name of an entry is a plain relative path.',
+  'zip-name-once': 'No two entries have the same name, in whatever case.',
+  'zip-name-case': 'A record that PyTorch reads has its name in lower case.',
+  'zip-root': 'All entries lie in one folder.',
+  'zip-attributes': 'An entry has the attributes of a regular file.',
+  'zip-method': 'Entries are stored, not compressed.',
+  'zip-flags': 'Entries are not encrypted, and no patches.',
+  'zip-sizes': 'A stored entry is as large as its content.',
+  'zip-entry-disk': 'Entries lie on the disk that the archive lies on.',
+  'zip-header-place': 'The header of an entry lies before the directory.',
+  'zip-header': 'The header of an entry begins with its signature.',
+  'zip-header-agrees': 'The header of an entry has the method and the flags of the directory.',
+  'zip-header-name': 'The header of an entry has the name of the directory.',
+  'zip-header-sizes':
+    'The header of an entry has the sizes of the directory, or zeros before a data descriptor.',
+  'zip-data-place': 'The data of an entry end before the directory begins.',
+  'zip-overlap': 'No two entries share bytes.',
+  'zip-gap':
+    'Entries follow each other from byte 0 to the directory, with only data descriptors between them.',
+  'zip-content': 'An archive holds something.',
+  'zip-torchscript': 'An archive is no TorchScript module, which is a program.',
+  'zip-pickle': 'A PyTorch archive holds data.pkl.',
+  'zip-version-record': 'A PyTorch archive says the version of its format.',
+  'zip-version': 'The version of the format is a number from 1 to 10.',
+  'zip-byteorder': 'A byte order is little or big.',
+  'zip-alignment': 'An alignment of storages is a number.',
+} as const;
+
+/** Rules for pickles, so that they can be read as data. */
+export const PICKLE_RULES = {
+  'pickle-size': 'A pickle has at most 64 MiB.',
+  'pickle-whole': 'A pickle ends with STOP, and every argument is whole.',
+  'pickle-protocol': 'A pickle begins with PROTO and a protocol from 2 to 5.',
+  'pickle-frame': 'A frame is no longer than what is left.',
+  'pickle-opcode': 'Only the opcodes that data needs are used.',
+  'pickle-memory':
+    'What a pickle builds takes at most about 90 MB, in files beyond 16 MB up to 640 MB.',
+  'pickle-stack': 'Every opcode finds its operands on the stack.',
+  'pickle-mark': 'Every opcode that needs a mark finds one.',
+  'pickle-marks': 'At most 200 marks are open at a time.',
+  'pickle-rest': 'STOP leaves exactly one object.',
+  'pickle-memo': 'Only memo entries that were set are read.',
+  'pickle-memo-index': 'A memo index is below two million.',
+  'pickle-text-length': 'A text has at most 1 MiB.',
+  'pickle-utf8': 'Text is valid UTF-8.',
+  'pickle-integer': 'An integer has at most 16 bytes.',
+  'pickle-line': 'A name of a global has at most 1,000 bytes.',
+  'pickle-key': 'Keys and members of sets are values that Python can hash.',
+  'pickle-integer-key': 'Integers that are keys or members of sets fit in 64 bits.',
+  'pickle-list': 'Items are appended to lists.',
+  'pickle-dict': 'Entries are set in dicts.',
+  'pickle-pairs': 'Keys and values come in pairs.',
+  'pickle-set': 'Members are added to sets.',
+  'pickle-name': 'Module and name of a global are texts.',
+  'pickle-global': 'Only classes and functions of the allow-list are named.',
+  'pickle-call': 'Only functions and classes that are allowed to be called are called.',
+  'pickle-call-arguments': 'The arguments of a call are a tuple.',
+  'pickle-arguments': 'A call has the arguments that its function takes in real files.',
+  'pickle-new': 'Only classes that stay opaque are made by NEWOBJ.',
+  'pickle-state': 'Only objects that have a state are given one.',
+  'pickle-attributes': 'An OrderedDict or another kind of dict has no attributes but _metadata.',
+  'pickle-no-storage': 'The pickles around the object of a legacy file name no storages.',
+  'pickle-nesting': 'Containers are nested at most 200 deep.',
+  'pickle-cycle': 'No container holds itself.',
+} as const;
+
+/** Rules for the storages and tensors of a PyTorch file. */
+export const TENSOR_RULES = {
+  'storage-id': 'A persistent id names a storage, as PyTorch writes it.',
+  'storage-key': 'The key of a storage is a decimal number, as PyTorch writes it.',
+  'storage-location': 'The location of a storage is a device, such as cpu or cuda:0.',
+  'storage-device': 'A storage has values: none lies on the meta device.',
+  'storage-length': 'The length of a storage is a number of elements whose bytes can be counted.',
+  'storage-agrees': 'A storage is named with the same type and length wherever it is used.',
+  'storage-record': 'The archive holds every storage that the pickle names.',
+  'storage-size': 'The record of a storage has exactly the bytes of its elements.',
+  'storage-words': 'In a big-endian file, tensors have words as long as those of their storage.',
+  'storage-view': 'A view of a storage lies in it.',
+  'storage-view-key':
+    'The key of a view means one part of one storage, and is no key of a storage.',
+  'tensor-arguments': 'A tensor is rebuilt from a storage, an offset, sizes and strides.',
+  'tensor-numbers':
+    'Offset, sizes and strides are integers, none negative, as many strides as sizes.',
+  'tensor-rank': 'A tensor has at most 8 dimensions.',
+  'tensor-dtype': 'The element type of a tensor is one that files store.',
+  'tensor-flags':
+    'A tensor has no flags, such as neg and conj, so that its stored bytes are its values.',
+  'tensor-gradient':
+    'Whether a tensor requires gradients is False, or True for floats and complex numbers.',
+  'tensor-elements': 'The bytes of a tensor can be counted exactly.',
+  'tensor-bounds': 'Every element of a tensor lies in its storage.',
+  'tensor-amplification': 'A tensor has at most as many elements as its storage, or 2^20.',
+  'tensor-view': 'A tensor on a view begins at a multiple of the bytes of its elements.',
+  'parameter-data': 'A parameter is made of a tensor, and as many arguments as it takes.',
+  'parameter-state': 'A parameter has no attributes of its own.',
+  'legacy-magic': 'A legacy file begins with the magic number of PyTorch.',
+  'legacy-protocol': 'The protocol of a legacy file is 1001.',
+  'legacy-system': 'A legacy file says that its values are little-endian.',
+  'legacy-typed': 'The storages of a legacy file have an element type.',
+  'legacy-keys': 'A legacy file lists exactly the storages that its object uses.',
+  'legacy-length': 'Each storage of a legacy file has the length that the object says.',
+  'legacy-whole': 'The storages of a legacy file lie in the file.',
+  'legacy-end': 'A legacy file ends with its last storage.',
+} as const;
+
+/** Rules for the dict with the tensors of a PyTorch file. */
+export const STATE_DICT_RULES = {
+  'state-dict-missing': 'A file holds a dict of tensors by name.',
+  'state-dict-many':
+    'Only one dict of a file holds the tensors of the model, unless one is chosen.',
+  'state-dict-key':
+    'A key of the dicts that are searched for a state dict has at most 65,536 characters.',
+  'state-dict-content':
+    'Beside a state dict there are at most 100,000 values, whose names have at most 2^24 characters together.',
+  'state-dict-views':
+    'The tensors of a state dict, tied ones once, take at most 8 times the bytes of the file, and 64 MiB more.',
+  'state-dict-choice': 'The dict that was chosen is there, and holds tensors.',
+} as const;
+
+const TORCH_RULES = { ...ZIP_RULES, ...PICKLE_RULES, ...TENSOR_RULES } as const;
+
+export const RULES = {
+  ...FILE_RULES,
+  ...NAME_RULES,
+  ...SAFETENSORS_RULES,
+  ...SHARD_RULES,
+  ...TORCH_RULES,
+  ...STATE_DICT_RULES,
+} as const;
+
+export type Rule = keyof typeof RULES;
+
+/** Suggestions by the formats of the rules, for violations that mean wrong bytes. */
+const SUGGESTIONS: readonly (readonly [rules: object, suggestion: string])[] = [
+  [SAFETENSORS_RULES, 'download the file again, or save it again with the safetensors library'],
+  [TORCH_RULES, 'copy or download the file again, or save it again with torch.save'],
+];
+
+interface Refusal {
+  readonly rule: Rule;
+  /** Place in the file: `tensor embed.weight`, `header byte 312`, `entry archive/data/0`. */
+  readonly place?: string | undefined;
+  readonly message: string;
+  /** By default the one of the format. */
+  readonly suggestion?: string | undefined;
+}
+
+/**
+ * Error for a file that violates a rule.
+ * @param file The path as the user wrote it.
+ */
+export function refusal(file: string, { rule, place, message, suggestion }: Refusal): UserError {
+  const advice = suggestion ?? SUGGESTIONS.find(([rules]) => rule in rules)?.[1];
+  return new UserError('refused-file', `${file} is refused`, {
+    problems: [
+      {
+        severity: 'error',
+        file,
+        ...(place !== undefined && { path: place }),
+        message,
+        rule,
+        ...(advice !== undefined && { suggestion: advice }),
+      },
+    ],
+  });
+}
+
+/** Makes the error for a violated rule, at a place that its maker knows. */
+export type Refuse = (rule: Rule, message: string, suggestion?: string) => UserError;
+
+/** Errors at one place of a file. */
+export const refuseAt =
+  (file: string, place?: string): Refuse =>
+  (rule, message, suggestion) =>
+    refusal(file, { rule, place, message, suggestion });
+
+/** Name of the rule that an error reports as violated. */
+export function ruleOf(error: unknown): string | undefined {
+  return error instanceof UserError ? error.problems[0]?.rule : undefined;
+}

@@ -1,0 +1,303 @@
+import type { SrteLayout } from '../architecture/srte-layout.js';
+import { srteParameters } from '../architecture/srte-layout.js';
+import type { CheckpointFormat, Container } from '../checkpoint/formats.js';
+import { groupAlike, templateOf } from '../checkpoint/names.js';
+import { bytesOfViews, viewsOf } from '../checkpoint/sharing.js';
+import { isSidecarName } from '../files/config-names.js';
+import type { ConfigOrigin } from '../model-input/checkpoint-config.js';
+import { sumOf } from '../text/words.js';
+import type { Extension } from './choices.js';
+import type { MeasuredTable, Proof, TensorError } from './execute/check-output.js';
+import { checkProvable, prove } from './execute/check-output.js';
+import type { ConversionOutput } from './execute/execute.js';
+import { execute, preview } from './execute/execute.js';
+import type { TableError } from './execute/table-rows.js';
+import { overallError } from './execute/table-rows.js';
+import type { CheckpointPlace, ConversionJob } from './job.js';
+import { checkJob, NOTHING_WRITTEN, orStopped, outputPlace, refuseOverlap } from './job.js';
+import type {
+  ConversionInput,
+  Omission,
+  PlannedTie,
+  StepGroup,
+  TensorStep,
+} from './plan/conversion-plan.js';
+import { groupSteps, stepsOf } from './plan/conversion-plan.js';
+import { planConversion, readInput } from './plan/plan-conversion.js';
+import { isBufferName } from './plan/plan-tensors.js';
+import type { Resources } from './resources.js';
+import { resourcesFor } from './resources.js';
+import type { SrtePlan } from './srte/srte-plan.js';
+
+/** A planned or finished conversion: output of `minimind convert-checkpoint --json`. */
+export interface ConversionResult {
+  readonly schema: 'minimind/convert-checkpoint@1';
+  readonly dryRun: boolean;
+  readonly input: ConvertedSide & {
+    readonly format: CheckpointFormat;
+    /** Null for a conversion by names only. */
+    readonly config: { readonly file: string; readonly origin: ConfigOrigin } | null;
+  };
+  readonly output: ConvertedSide & {
+    readonly container: Container;
+    readonly files: readonly {
+      readonly name: string;
+      readonly bytes: number;
+      /** Whether an earlier run wrote it. */
+      readonly resumed: boolean;
+      /** Whether it is a copy from the folder of the input: a tokenizer, a chat template. */
+      readonly copied: boolean;
+    }[];
+  };
+  /** Null when the SRTE is unchanged or absent. */
+  readonly srte: ConvertedSrte | null;
+  /** Null when nothing is tied. */
+  readonly tie: ConvertedTie | null;
+  readonly configChanges: readonly {
+    readonly path: string;
+    readonly from: unknown;
+    readonly to: unknown;
+  }[];
+  /** Similar names of all layers, grouped. */
+  readonly leftOut: readonly {
+    readonly pattern: string;
+    readonly names: readonly string[];
+    readonly why: string;
+  }[];
+  readonly notes: readonly string[];
+  readonly groups: readonly StepGroup[];
+  readonly tensors: readonly TensorStep[];
+  readonly memory: {
+    readonly limitBytes: number;
+    /** Memory of the process. */
+    readonly predictedPeakBytes: number;
+    /** Measured by the system; null for a plan. */
+    readonly peakBytes: number | null;
+  };
+  /** Null for a plan. */
+  readonly run: {
+    readonly seconds: number;
+    /** Bytes of the input, repeated reads included; scratch files are not counted. */
+    readonly readBytes: number;
+    /** Bytes of the output, without those of an earlier run. */
+    readonly writtenBytes: number;
+    /** Read and written bytes per second. */
+    readonly bytesPerSecond: number;
+    readonly resumed: boolean;
+    readonly checked: boolean;
+    /** Backend of the matrix products: `JavaScript`, `ONNX Runtime 1.30.0, 2 threads`. */
+    readonly products: string;
+  } | null;
+  /** Null without a request. */
+  readonly proof: Proof | null;
+}
+
+interface ConvertedSide {
+  /** Path as given. */
+  readonly path: string;
+  readonly parameters: number;
+  /** Bytes of the distinct tensors, including buffers. */
+  readonly tensorBytes: number;
+  /** Bytes of the files; for a training checkpoint including data outside the model. */
+  readonly bytes: number;
+}
+
+/** An embedding and a head that became one tensor. */
+export interface ConvertedTie extends PlannedTie {
+  /** Errors of the tied tensor relative to the embedding and the head; empty for a plan. */
+  readonly errors: readonly TensorError[];
+}
+
+export interface ConvertedSrte {
+  readonly source: SrteLayout & { readonly parameters: number };
+  readonly target: SrteLayout & { readonly parameters: number };
+  /** `mean`, `first`, `layer:3`; null without a merge. */
+  readonly merge: string | null;
+  /** The allowed `relativeError` that determined the rank. */
+  readonly maxError: number | null;
+  /** Values of the rows that the input lacks. */
+  readonly extension: Extension | null;
+  /** ‖had − gets‖ / ‖had‖ of all layers together; null for a plan, and for zero tables. */
+  readonly relativeError: number | null;
+  readonly tables: readonly ConvertedTable[];
+}
+
+/** The errors are empty for a plan. */
+export type ConvertedTable = Omit<MeasuredTable, 'isMade'>;
+
+/** @param seconds Duration of the run; null for a plan. */
+function resultOf(
+  input: ConversionInput,
+  resources: Resources,
+  output: ConversionOutput,
+  seconds: number | null,
+): ConversionResult {
+  const { job, place } = input;
+  const { plan, files, tie } = output;
+  const steps = stepsOf(plan, input, files);
+  const written = {
+    path: place.path,
+    container: place.container,
+    parameters: sumOf(
+      steps.filter(({ role }) => role === 'parameter'),
+      elementsOf,
+    ),
+    tensorBytes: sumOf(steps, ({ bytes }) => bytes),
+    bytes: sumOf(files, ({ bytes }) => bytes),
+    files: files.map(({ name, bytes, resumed = false }) => ({
+      name,
+      bytes,
+      resumed,
+      copied: isSidecarName(name),
+    })),
+  };
+  return {
+    schema: 'minimind/convert-checkpoint@1',
+    dryRun: seconds === null,
+    input: describedInput(input),
+    output: written,
+    srte: plan.srte && convertedSrte(plan.srte, job, output),
+    tie: plan.tie && { ...plan.tie, errors: tie ?? [] },
+    configChanges: plan.config?.changes ?? [],
+    leftOut: groupedOmissions(plan.leftOut),
+    notes: plan.notes,
+    groups: groupSteps(steps),
+    tensors: steps,
+    memory: {
+      limitBytes: resources.limitBytes,
+      predictedPeakBytes: Math.round(resources.peakBytes),
+      peakBytes: seconds === null ? null : process.resourceUsage().maxRSS * 1024,
+    },
+    run: seconds === null ? null : describedRun(job, resources, written.files, seconds),
+    proof: null,
+  };
+}
+
+const elementsOf = ({ shape }: TensorStep): number =>
+  shape.reduce((product, size) => product * size, 1);
+
+function describedInput({ job, source }: ConversionInput): ConversionResult['input'] {
+  const { path, format, files, tensors } = job.checkpoint;
+  const views = viewsOf(tensors);
+  const parameters = views.filter(({ names }) => !names.some(isBufferName));
+  return {
+    path,
+    format,
+    config: source ? { file: source.file, origin: source.origin } : null,
+    parameters: sumOf(parameters, ({ tensor }) => tensor.elements),
+    tensorBytes: bytesOfViews(views),
+    bytes: sumOf(files, ({ size }) => size),
+  };
+}
+
+function convertedSrte(
+  { source, target, merge, extension, ...plan }: SrtePlan,
+  job: ConversionJob,
+  { tables: measured }: ConversionOutput,
+): ConversionResult['srte'] {
+  const tables = (measured ?? plan.tables).map((table, number): ConvertedTable => {
+    const { name, form, rank, dtype, replaces, sources } = table;
+    const { energy, errors } = { energy: null, errors: [], ...table };
+    const known = errors.map((error) => withLayers(error, number, source, target));
+    return { name, form, rank, dtype, replaces, sources, energy, errors: known };
+  });
+  const isMerged = target.form !== 'sincos' && tables.some(({ replaces }) => replaces.length > 1);
+  return {
+    source: { ...source, parameters: srteParameters(source) },
+    target: { ...target, parameters: srteParameters(target) },
+    merge: isMerged ? (typeof merge === 'string' ? merge : `layer:${merge.layer}`) : null,
+    maxError: (job.rank === undefined ? job['max-error'] : undefined) ?? null,
+    extension,
+    relativeError: measured && overallError(tables.flatMap(({ errors }) => errors)),
+    tables,
+  };
+}
+
+/** Adds the layers of the table; a shared table has all of them. */
+function withLayers(
+  error: TableError,
+  number: number,
+  source: SrteLayout,
+  target: SrteLayout,
+): TableError {
+  if (error.layers.length > 0) return error;
+  const all = Array.from({ length: source.layers }, (_, layer) => layer);
+  return { ...error, layers: target.sharing === 'shared' ? all : [number] };
+}
+
+const groupedOmissions = (leftOut: readonly Omission[]): ConversionResult['leftOut'] =>
+  groupAlike(leftOut, ({ name, why }) => ({ template: templateOf(name), key: why })).map(
+    ({ pattern, first, members }) => ({
+      pattern,
+      names: members.map(({ name }) => name),
+      why: first.why,
+    }),
+  );
+
+function describedRun(
+  { checkpoint, check }: ConversionJob,
+  { backend }: Resources,
+  files: ConversionResult['output']['files'],
+  seconds: number,
+): ConversionResult['run'] {
+  const readBytes = sumOf(checkpoint.files, ({ bytesRead }) => bytesRead);
+  const writtenBytes = sumOf(files, ({ bytes, resumed }) => (resumed ? 0 : bytes));
+  return {
+    seconds,
+    readBytes,
+    writtenBytes,
+    bytesPerSecond: Math.round((readBytes + writtenBytes) / seconds),
+    resumed: files.some(({ resumed }) => resumed),
+    // A missing flag is undefined, despite its type.
+    checked: Boolean(check),
+    products: backend.name,
+  };
+}
+
+// Converts a checkpoint: request, plan, execution, check, result.
+
+/**
+ * Converts, or with a dry run reports the plan.
+ * @throws UserError for every fault of the input, the request or the destination.
+ */
+export async function convert(job: ConversionJob): Promise<ConversionResult> {
+  const start = performance.now();
+  checkJob(job);
+  const place = outputPlace(job.out, job.container);
+  const read = [job.config, job.target].filter((file) => file !== undefined);
+  refuseOverlap(job.checkpoint, place, { read, report: job.output });
+  const { input, plan, resources } = await orStopped(
+    job,
+    () => NOTHING_WRITTEN,
+    () => planned(job, place),
+  );
+  try {
+    if (job['dry-run']) {
+      const output = await orStopped(
+        job,
+        () => NOTHING_WRITTEN,
+        () => preview(input, plan, resources),
+      );
+      return resultOf(input, resources, output, null);
+    }
+    const output = await execute(input, plan, resources);
+    const seconds = (performance.now() - start) / 1000;
+    const result = resultOf(input, resources, output, seconds);
+    const { source } = input;
+    if (!job.prove || source === undefined) return result;
+    job.display.end();
+    const keepsSrte = result.srte === null || result.srte.relativeError === 0;
+    const left = () => `${job.out} is complete, but was not compared with the input`;
+    return { ...result, proof: await orStopped(job, left, () => prove(job, source, keepsSrte)) };
+  } finally {
+    await resources.backend.close();
+  }
+}
+
+async function planned(job: ConversionJob, place: CheckpointPlace) {
+  const input = await readInput(job, place);
+  await job.warn(input.warnings);
+  if (job.prove) await checkProvable(job, input.source);
+  const plan = await planConversion(input);
+  return { input, plan, resources: await resourcesFor(plan.srte, job) };
+}

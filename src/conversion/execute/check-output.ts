@@ -1,0 +1,358 @@
+/** Checks of a written output: the errors of its tables, its values read again, and a run of both models. */
+
+import os from 'node:os';
+import { setImmediate as breathe } from 'node:timers/promises';
+import type { Checkpoint } from '../../checkpoint/checkpoint.js';
+import { isSameView } from '../../checkpoint/stored-tensor.js';
+import { chunksOf } from '../../checkpoint/view.js';
+import { UserError } from '../../errors.js';
+import type { RowSource } from '../../linalg/low-rank.js';
+import type { MatrixProducts } from '../../linalg/matrix.js';
+import { squaredNorm } from '../../linalg/matrix.js';
+import type { ModelFile } from '../../model-input/model-file.js';
+import type { ProgressDisplay } from '../../progress-display.js';
+import type { Against, OpenedSide } from '../../quicktest/sides.js';
+import { isSameShape } from '../../tensor/dtype.js';
+import type { BeginStep, ConversionJob } from '../job.js';
+import type {
+  ConversionInput,
+  ConversionPlan,
+  PlannedTensor,
+  PlannedTie,
+} from '../plan/conversion-plan.js';
+import type { Resources } from '../resources.js';
+import type { PlannedTable, SrtePlan } from '../srte/srte-plan.js';
+import type { SrteTable, SrteTables } from '../srte/srte-tables.js';
+import type { MadeTable } from './make-tables.js';
+import type { TableError } from './table-rows.js';
+import {
+  fittedRows,
+  NonFiniteValues,
+  sincosRows,
+  storedRows,
+  TableComparison,
+} from './table-rows.js';
+import { storedUnder } from './tensor-values.js';
+
+export interface MeasuredTable extends PlannedTable {
+  readonly energy: number | null;
+  /** One error per replaced table. */
+  readonly errors: readonly TableError[];
+}
+
+/**
+ * Compares the tables of the output with the replaced ones.
+ * @param made Computed tables, by number.
+ * @throws UserError when reading fails, or values are not finite.
+ */
+export async function measureTables(
+  input: ConversionInput,
+  srte: SrtePlan | null,
+  made: readonly (MadeTable | undefined)[],
+  output: Checkpoint,
+  resources: Resources,
+): Promise<MeasuredTable[]> {
+  const result: MeasuredTable[] = [];
+  for (const [number, table] of srte?.tables.entries() ?? []) {
+    if (srte === null) continue;
+    const known = made[number];
+    const errors = known?.errors ?? (await measureTable(input, srte, table, output, resources));
+    const { rank = table.rank, energy = null } = known ?? {};
+    // Layers with the same table have the same error.
+    const isShared = input.srte?.tables?.sharing === 'shared';
+    result.push({
+      ...table,
+      rank: rank ?? table.rank,
+      energy,
+      errors: isShared ? errors.map((error) => ({ ...error, layers: [] })) : errors,
+    });
+  }
+  return result;
+}
+
+/** Compares the rows that both have. */
+async function measureTable(
+  { job, srte: source }: ConversionInput,
+  srte: SrtePlan,
+  table: PlannedTable,
+  output: Checkpoint,
+  { backend: { products }, blockRows }: Resources,
+): Promise<TableError[]> {
+  const tables = source?.tables ?? null;
+  const replaced = table.replaces.flatMap((number) => {
+    const had = tables?.tables[number];
+    return had ? [{ number, had, rows: storedRows(had, products.timesTransposed) }] : [];
+  });
+  const rows = Math.min(srte.source.positions, srte.target.positions);
+  if (isExact(srte, table, tables)) return replaced.map(({ number, had }) => exact(number, had));
+  const gets = fittedRows(outputRows(srte, table, output, products), rows, null);
+  const bytes = rows * gets.columns * replaced.length;
+  const tell = job.display.step(`measuring ${table.name}`, bytes);
+  const had = replaced.map((each) => ({ name: each.had.name, rows: each.rows }));
+  const errors = await compareRows(job.checkpoint.path, gets, had, blockRows, tell);
+  return errors.map((error, index) => ({ layers: [replaced[index]?.number ?? 0], ...error }));
+}
+
+/** Error of one tensor outside the SRTE. */
+export type TensorError = Omit<TableError, 'layers'>;
+
+/**
+ * Compares a tied tensor of the output with the embedding and the head that it replaces.
+ * @throws UserError when reading fails, or values are not finite.
+ */
+export async function measureTie(
+  { name, from }: PlannedTie,
+  input: Pick<Checkpoint, 'path' | 'tensors' | 'aliases'>,
+  output: Checkpoint,
+  step: BeginStep,
+): Promise<TensorError[]> {
+  const rowsIn = (tensor: string, checkpoint: typeof input) =>
+    storedRows({ rows: storedUnder(tensor, checkpoint), projection: null });
+  const gets = rowsIn(name, output);
+  const had = from.map((each) => ({ name: each, rows: rowsIn(each, input) }));
+  const blockRows = Math.max(1, Math.floor(BLOCK_NUMBERS / gets.columns));
+  const tell = step(`measuring ${name}`, gets.rows * gets.columns * had.length);
+  return compareRows(input.path, gets, had, blockRows, tell);
+}
+
+/** Numbers of a tied tensor compared at a time. */
+const BLOCK_NUMBERS = 2 ** 17;
+
+/** The errors of `gets` as a replacement for each of `had`, over the rows of `gets`. */
+async function compareRows(
+  file: string,
+  gets: RowSource,
+  had: readonly { readonly name: string; readonly rows: RowSource }[],
+  blockRows: number,
+  tell: (numbers: number) => void,
+): Promise<TensorError[]> {
+  const { rows, columns } = gets;
+  const nonFinite = new NonFiniteValues(had.length, columns);
+  const comparisons = had.map(() => new TableComparison());
+  const memory = [0, 1].map(() => new Float64Array(Math.min(blockRows, rows) * columns));
+  for (let row = 0; row < rows; row += blockRows) {
+    const count = Math.min(blockRows, rows - row);
+    const [got, own] = memory.map((values) => values.subarray(0, count * columns));
+    if (!got || !own) throw new Error('no memory');
+    await gets.read(row, count, got);
+    const squares = squaredNorm(got);
+    for (const [index, { rows: source }] of had.entries()) {
+      await source.read(row, count, own);
+      if (!Number.isFinite(squaredNorm(own))) nonFinite.add(index, own, row);
+      comparisons[index]?.add(own, got, squares);
+      tell(count * columns);
+      await breathe();
+    }
+  }
+  const names = had.map(({ name }) => name);
+  nonFinite.refuseAny(file, names);
+  return comparisons.map((each, index) => ({ name: names[index] ?? '', ...each.result() }));
+}
+
+/** Whether the table equals the replaced one exactly, over its rows. */
+function isExact(srte: SrtePlan, table: PlannedTable, tables: SrteTables | null): boolean {
+  const [source] = table.sources;
+  const stored = tables?.tables[source ?? 0];
+  return (
+    !table.isMade &&
+    srte.target.form === srte.source.form &&
+    table.replaces.length === 1 &&
+    stored?.rows.dtype === table.dtype
+  );
+}
+
+const exact = (number: number, { name }: SrteTable): TableError => ({
+  layers: [number],
+  name,
+  norm: null,
+  distance: 0,
+  relativeError: 0,
+  largestError: 0,
+  cosine: 1,
+});
+
+function outputRows(
+  { target: { positions, hidden } }: SrtePlan,
+  { name, form }: PlannedTable,
+  output: Checkpoint,
+  { timesTransposed }: MatrixProducts,
+): RowSource {
+  const part = (leaf: string) => storedUnder(`${name}.${leaf}`, output);
+  const table = (leaf: string) => {
+    const tensor = part(leaf);
+    return { ...tensor, shape: tensor.shape.slice(1), strides: tensor.strides.slice(1) };
+  };
+  switch (form) {
+    case 'table':
+      return storedRows({ rows: table('freqs'), projection: null });
+    case 'low-rank':
+      return storedRows(
+        { rows: table('lowrank'), projection: part('proj.weight') },
+        timesTransposed,
+      );
+    case 'sincos':
+      return sincosRows(positions, hidden);
+  }
+}
+
+/**
+ * @param valuesOf Expected bytes of a tensor.
+ * @throws UserError when a name is missing, or a tensor has other values.
+ */
+export async function checkOutput(
+  { tensors }: ConversionPlan,
+  output: Checkpoint,
+  valuesOf: (tensor: PlannedTensor) => AsyncIterable<Uint8Array>,
+  onBytes: (bytes: number) => void,
+): Promise<void> {
+  const names = new Set([...output.tensors.keys(), ...output.aliases.keys()]);
+  const wanted = tensors.flatMap(({ name, aliases }) => [name, ...aliases]);
+  const missing = wanted.find((name) => !names.has(name));
+  if (missing !== undefined) throw differs(output.path, missing, 'is missing');
+  if (names.size !== wanted.length) {
+    throw differs(output.path, '', `has ${names.size} names instead of ${wanted.length}`);
+  }
+  for (const tensor of tensors) {
+    const stored = storedUnder(tensor.name, output);
+    if (!isSameShape(stored.shape, tensor.shape) || stored.dtype !== tensor.dtype) {
+      throw differs(output.path, tensor.name, 'has another shape or type');
+    }
+    const loose = tensor.aliases.find((name) => !isSameView(storedUnder(name, output), stored));
+    if (loose !== undefined) throw differs(output.path, loose, `is not ${tensor.name}`);
+    await compare(chunksOf(stored), valuesOf(tensor), onBytes, () =>
+      differs(output.path, tensor.name, 'has other values'),
+    );
+  }
+}
+
+/** The output differs from the written data. */
+export class WrongOutput extends UserError {}
+
+function differs(file: string, name: string, message: string): UserError {
+  return new WrongOutput('system', `${file} is not what was written: ${name} ${message}`, {
+    suggestion: 'check the disk: what was read back differs from what should stand there',
+  });
+}
+
+/** Compares streams of bytes with pieces of different sizes. */
+async function compare(
+  found: AsyncIterable<Uint8Array>,
+  wanted: AsyncIterable<Uint8Array>,
+  onBytes: (bytes: number) => void,
+  refuse: () => UserError,
+): Promise<void> {
+  const pieces = found[Symbol.asyncIterator]();
+  let rest: Uint8Array = new Uint8Array();
+  for await (const chunk of wanted) {
+    for (let at = 0; at < chunk.length; ) {
+      if (rest.length === 0) {
+        const next = await pieces.next();
+        if (next.done) throw refuse();
+        rest = next.value;
+      }
+      const length = Math.min(rest.length, chunk.length - at);
+      if (Buffer.compare(rest.subarray(0, length), chunk.subarray(at, at + length)) !== 0) {
+        throw refuse();
+      }
+      rest = rest.subarray(length);
+      at += length;
+    }
+    onBytes(chunk.length);
+  }
+  if (rest.length > 0 || !(await pieces.next()).done) throw refuse();
+}
+
+/** The input and the output, run on the same tokens. Its memory and time are not part of the conversion's. */
+export interface Proof {
+  /**
+   * `same` within rounding; `differs` when values change; `failed` when an exact conversion differs by more than
+   * rounding; `skipped` when it could not run.
+   */
+  readonly verdict: 'same' | 'differs' | 'failed' | 'skipped';
+  /** Whether the conversion keeps every value used by the model. */
+  readonly isExact: boolean;
+  /** Reason why it could not run. */
+  readonly why: string | null;
+  readonly against: Against | null;
+}
+
+/** The flags that a proof depends on. */
+export type ProofJob = Pick<
+  ConversionJob,
+  | 'checkpoint'
+  | 'out'
+  | 'tie'
+  | 'dtype'
+  | 'target'
+  | 'set'
+  | 'context'
+  | 'seed'
+  | 'engine'
+  | 'device'
+  | 'threads'
+> & { readonly display: ProgressDisplay };
+
+/**
+ * Runs both models of a finished conversion, each with its own config.
+ * @param source The config of the input.
+ * @param keepsSrte Whether every value of the SRTE is the input's.
+ * @returns The reason when there is not enough memory for a model, or no engine. The output is valid all the same.
+ */
+export async function prove(
+  { checkpoint, out, tie, dtype, target, set = [], ...job }: ProofJob,
+  source: ModelFile,
+  keepsSrte: boolean,
+): Promise<Proof> {
+  const { checkpointSide, compareSides } = await import('../../quicktest/sides.js');
+  // Conservative: assumes changed values unless every value is certainly one of the input's.
+  const isChanged = [tie, dtype, target].some((each) => each !== undefined) || set.length > 0;
+  const isExact = keepsSrte && !isChanged;
+  let output: OpenedSide | undefined;
+  try {
+    output = await checkpointSide(out, source, job.display);
+    const { context, seed, engine, device = 'auto', threads, display } = job;
+    const against = await compareSides(
+      { loaded: source, checkpoint },
+      output,
+      {
+        ...{ context, seed, engine, device, compute: 'f32', threads },
+        ids: undefined,
+        full: false,
+        otherWay: undefined,
+      },
+      display,
+    );
+    const isSame = against.partsAt === null;
+    const verdict = isSame ? 'same' : isExact ? 'failed' : 'differs';
+    return { verdict, isExact, why: null, against };
+  } catch (error) {
+    if (!(error instanceof UserError) || error.code === 'interrupted') throw error;
+    return { verdict: 'skipped', isExact, why: error.message, against: null };
+  } finally {
+    output?.checkpoint?.close();
+  }
+}
+
+/** @throws UserError when the models certainly cannot run, before the conversion. */
+export async function checkProvable(job: ConversionJob, source: ModelFile | undefined) {
+  const { context = 1, 'max-positions': cut = Number.POSITIVE_INFINITY, device = 'auto' } = job;
+  if (source === undefined) {
+    const file = job.checkpoint.path;
+    throw new UserError('usage', `--prove runs the model, and no config describes ${file}`, {
+      suggestion: 'name one that does with --config FILE, or leave --prove out',
+    });
+  }
+  const positions = Math.min(source.model.positions, cut);
+  if (context > positions) {
+    throw new UserError(
+      'usage',
+      `--context: ${context} tokens are more than the ${positions} positions of the model`,
+      { suggestion: `ask for at most ${positions}` },
+    );
+  }
+  if (device === 'auto') return;
+  const { chooseEngine } = await import('../../runtime/select/devices.js');
+  const threads = job.threads ?? os.availableParallelism();
+  const chosen = await chooseEngine({ engine: job.engine, device, threads, compute: 'f32' });
+  await chosen.engine.close();
+}

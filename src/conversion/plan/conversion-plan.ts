@@ -1,0 +1,255 @@
+/**
+ * The plan of a conversion as data: the source of the values of every output tensor. It is made from indexes and
+ * configs only, printed by a dry run, and carried out by `execute`.
+ */
+import type { Formula } from '../../architecture/computed-buffers.js';
+import type { SrteLayout } from '../../architecture/srte-layout.js';
+import type { Checkpoint } from '../../checkpoint/checkpoint.js';
+import type { Alike, StoredName } from '../../checkpoint/names.js';
+import { groupAlike, templateOf } from '../../checkpoint/names.js';
+import type { StoredTensor } from '../../checkpoint/stored-tensor.js';
+import type { Problem } from '../../errors.js';
+import type { Shape, StoredDtype } from '../../tensor/dtype.js';
+import type { Extension, Tie } from '../choices.js';
+import type { CheckpointPlace, ConversionJob } from '../job.js';
+import type { SrtePlan, SrteSource } from '../srte/srte-plan.js';
+import type { SrtePart, SrteTable } from '../srte/srte-tables.js';
+import type { SourceConfig, TargetConfig } from './model-configs.js';
+
+/** A tensor of the input under the output's name. */
+export interface SourceTensor extends StoredName {
+  /** Attention heads whose rows must be reordered for RoPE (see legacy/old-minimind-names.ts). */
+  readonly heads?: number;
+}
+
+export type SourceTensors = ReadonlyMap<string, SourceTensor>;
+
+/** The input of a job, and the SRTE and config of its output. */
+export interface ConversionInput {
+  readonly job: ConversionJob;
+  readonly place: CheckpointPlace;
+  /** The config of the input; undefined when there is none. */
+  readonly source: SourceConfig | undefined;
+  /** The config given by `--target`. */
+  readonly target: TargetConfig | undefined;
+  /** Undefined when the input has no SRTE. */
+  readonly srte: SrteSource | undefined;
+  /** The SRTE of the output; the rank of a pair is null while unknown. */
+  readonly layout: SrteLayout | undefined;
+  readonly tensors: SourceTensors;
+  /** Tensors of an old naming scheme that today's files lack. */
+  readonly dropped: readonly Omission[];
+  readonly warnings: readonly Problem[];
+}
+
+/** Source of the values of a tensor. Names are the input's own. */
+export type Action =
+  /** One tensor, unchanged except for the dtype. */
+  | { readonly do: 'copy'; readonly from: string }
+  /** The first rows of a table or of a pair's rows; additional ones by `extension`. */
+  | {
+      readonly do: 'fit';
+      readonly from: string;
+      readonly rows: number;
+      readonly extension: Extension | null;
+    }
+  /** The rows of each attention head, converted from neighbouring pairs for RoPE to two halves. */
+  | { readonly do: 'unpair'; readonly from: string; readonly heads: number }
+  /** The mean of two tensors, value by value. */
+  | { readonly do: 'average'; readonly from: readonly [string, string] }
+  /** A part of a table of `SrtePlan.tables`. */
+  | { readonly do: 'table'; readonly table: number; readonly part: SrtePart }
+  /** A buffer computed from the configuration. */
+  | { readonly do: 'compute' };
+
+export interface PlannedTensor {
+  readonly name: string;
+  /** Other names of the same values. */
+  readonly aliases: readonly string[];
+  readonly role: 'parameter' | 'buffer';
+  readonly dtype: StoredDtype;
+  readonly shape: Shape;
+  readonly bytes: number;
+  readonly action: Action;
+}
+
+/** A tensor or another entry of the input that the output lacks. */
+export interface Omission {
+  readonly name: string;
+  readonly why: string;
+}
+
+/** An embedding and a head that become one tensor. */
+export interface PlannedTie {
+  /** Name of the output's tensor. */
+  readonly name: string;
+  /** The input's names of the embedding and the head. */
+  readonly from: readonly [string, string];
+  readonly values: Tie;
+}
+
+export interface ConversionPlan {
+  /** Distinct tensors in the order of the state dict. */
+  readonly tensors: readonly PlannedTensor[];
+  /** All names in the order of the state dict, including aliases. */
+  readonly names: readonly string[];
+  /** Null when the SRTE is unchanged. */
+  readonly srte: SrtePlan | null;
+  /** Null when nothing is tied. */
+  readonly tie: PlannedTie | null;
+  readonly leftOut: readonly Omission[];
+  /** Remarks for the user. */
+  readonly notes: readonly string[];
+  /** Formulas of the computable buffers, by their names. */
+  readonly formulas: ReadonlyMap<string, Formula>;
+  /** The config of the output; undefined without a description. */
+  readonly config: TargetConfig | undefined;
+  /** Whether an unreadable config still describes the output. */
+  readonly keepsConfig: boolean;
+}
+
+/** Kinds of steps, the largest changes first. A computed tensor is also cast if necessary. */
+export const STEP_KINDS = [
+  'factorised',
+  'merged',
+  'multiplied-out',
+  'averaged',
+  'reordered',
+  'cut',
+  'extended',
+  'computed',
+  'cast',
+  'copied',
+] as const;
+
+export type StepKind = (typeof STEP_KINDS)[number];
+
+export interface TensorStep extends Omit<PlannedTensor, 'action'> {
+  readonly action: StepKind;
+  /** Names in the input. */
+  readonly from: readonly string[];
+  /** Distinct types of those tensors. */
+  readonly fromDtypes: readonly StoredDtype[];
+  /** The file of the output that contains it. */
+  readonly file: string;
+}
+
+/** Tensors with the same step, over all layers. */
+export interface StepGroup {
+  readonly action: StepKind;
+  /** `layers.{0–31}.srte.freqs`; `layers.{0–31}.…` for tensors whose values are unchanged except for the type. */
+  readonly pattern: string;
+  readonly tensors: number;
+  readonly bytes: number;
+  readonly fromDtypes: readonly StoredDtype[];
+  readonly dtype: StoredDtype;
+}
+
+/**
+ * The step for each tensor, in the order of the plan.
+ * @param outputs The files of the output, with the tensors in each.
+ */
+export function stepsOf(
+  plan: ConversionPlan,
+  { job: { checkpoint }, srte }: ConversionInput,
+  outputs: readonly { readonly name: string; readonly tensors: readonly string[] }[],
+): TensorStep[] {
+  const files = new Map(
+    outputs.flatMap((file) => file.tensors.map((name) => [name, file.name] as const)),
+  );
+  const tables = srte?.tables?.tables ?? [];
+  return plan.tensors.map(({ action, ...tensor }): TensorStep => {
+    const from = namesFrom(action, plan.srte, tables);
+    const stored = from.flatMap((name) => tensorNamed(name, checkpoint) ?? []);
+    return {
+      ...tensor,
+      action: kindOf(tensor, action, plan.srte, stored),
+      from,
+      fromDtypes: [...new Set(stored.map(({ dtype }) => dtype))],
+      file: files.get(tensor.name) ?? '',
+    };
+  });
+}
+
+/** A tensor by its own name, or by an alias in the metadata. */
+export const tensorNamed = (
+  name: string,
+  { tensors, aliases }: Pick<Checkpoint, 'tensors' | 'aliases'>,
+): StoredTensor | undefined => tensors.get(name) ?? tensors.get(aliases.get(name) ?? '');
+
+function namesFrom(
+  action: Action,
+  srte: SrtePlan | null,
+  tables: readonly SrteTable[],
+): readonly string[] {
+  switch (action.do) {
+    case 'copy':
+    case 'fit':
+    case 'unpair':
+      return [action.from];
+    case 'average':
+      return action.from;
+    case 'compute':
+      return [];
+    case 'table':
+      return (srte?.tables[action.table]?.sources ?? []).flatMap((number) => {
+        const { name, projectionName } = tables[number] ?? {};
+        return [name, projectionName].filter((each) => each != null);
+      });
+  }
+}
+
+function kindOf(
+  { dtype, shape }: { readonly dtype: StoredDtype; readonly shape: Shape },
+  action: Action,
+  srte: SrtePlan | null,
+  [stored]: readonly StoredTensor[],
+): StepKind {
+  switch (action.do) {
+    case 'copy':
+      return stored?.dtype === dtype ? 'copied' : 'cast';
+    case 'fit':
+      return (shape[1] ?? 0) < (stored?.shape[1] ?? 0) ? 'cut' : 'extended';
+    case 'unpair':
+      return 'reordered';
+    case 'average':
+      return 'averaged';
+    case 'compute':
+      return 'computed';
+    case 'table':
+      return kindOfTable(action.part, srte?.tables[action.table]?.sources.length ?? 0);
+  }
+}
+
+function kindOfTable(part: SrtePart, sources: number): StepKind {
+  if (part !== 'freqs') return 'factorised';
+  if (sources === 0) return 'computed';
+  return sources === 1 ? 'multiplied-out' : 'merged';
+}
+
+/** Kinds of steps that are only counted. */
+const PLAIN: ReadonlySet<StepKind> = new Set(['cast', 'copied']);
+
+/** Groups in the order of `STEP_KINDS`. */
+export function groupSteps(steps: readonly TensorStep[]): StepGroup[] {
+  const groups = groupAlike(steps, ({ name, action, fromDtypes, dtype }) => {
+    const whole = templateOf(name);
+    const isPlain = PLAIN.has(action) && whole.number !== undefined;
+    return {
+      template: isPlain ? { ...whole, after: '.…' } : whole,
+      key: JSON.stringify([action, fromDtypes, dtype]),
+    };
+  });
+  return STEP_KINDS.flatMap((kind) => groups.filter(({ first }) => first.action === kind)).map(
+    groupOf,
+  );
+}
+
+const groupOf = ({ pattern, first, members }: Alike<TensorStep>): StepGroup => ({
+  action: first.action,
+  pattern,
+  tensors: members.length,
+  bytes: members.reduce((sum, { bytes }) => sum + bytes, 0),
+  fromDtypes: first.fromDtypes,
+  dtype: first.dtype,
+});

@@ -1,0 +1,184 @@
+/** Operations of file systems for writing, and their errors as messages with a suggestion. */
+
+import fs from 'node:fs';
+import path from 'node:path';
+import { UserError } from '../errors.js';
+
+/**
+ * Runs an action that the system may reject.
+ * @param target The output as the user wrote it, for the message.
+ * @param where Progress of the write so far, for the message.
+ * @throws UserError if the system reports an error; rethrows other errors.
+ */
+export async function explained<T>(
+  target: string,
+  act: () => T | Promise<T>,
+  where = '',
+): Promise<T> {
+  try {
+    return await act();
+  } catch (error) {
+    throw cannotWrite(target, error, where);
+  }
+}
+
+function cannotWrite(target: string, error: unknown, where: string): unknown {
+  const code = codeOf(error);
+  if (error instanceof UserError || code === undefined) return error;
+  if (code === 'EEXIST') return alreadyExists(target);
+  if (code === 'ENOENT' || code === 'ENOTDIR') {
+    return new UserError('usage', `cannot write ${target}: there is no such folder`, {
+      suggestion: 'make the folder first, or choose another',
+      cause: error,
+    });
+  }
+  const suggestion = ADVICE.get(code);
+  return new UserError('system', `cannot write ${target}${where}: ${(error as Error).message}`, {
+    cause: error,
+    ...(suggestion && { suggestion }),
+  });
+}
+
+export const alreadyExists = (target: string) =>
+  new UserError('usage', `${target} exists already`, {
+    suggestion: 'choose another name, or replace it with --force',
+  });
+
+const ADVICE: ReadonlyMap<string, string> = new Map([
+  ['ENOSPC', 'free some space, or write to another disk'],
+  ['EDQUOT', 'free some of your quota, or write to another disk'],
+  ['EFBIG', 'write to a file system that takes files of this size'],
+  ['EROFS', 'choose a folder that can be written to'],
+  ['EACCES', 'check the permissions of the folder'],
+  ['EPERM', 'check the permissions of the folder'],
+]);
+
+/** System code of an error, such as ENOSPC. */
+export function codeOf(error: unknown): string | undefined {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined;
+  return typeof code === 'string' ? code : undefined;
+}
+
+// Operations of file systems that not all of them support
+
+/** Renames a file to a name that must be unused. */
+export function takeFreeName(from: string, to: string): void {
+  try {
+    // A link fails if the name is already taken; a rename would replace that file.
+    fs.linkSync(from, to);
+  } catch (error) {
+    if (!NO_LINKS.has(codeOf(error) ?? '')) throw error;
+    if (fs.existsSync(to)) throw alreadyExists(to);
+    fs.renameSync(from, to);
+  }
+}
+
+/** Errors of file systems without hard links (FAT, some network shares), and of all systems for folders. */
+const NO_LINKS: ReadonlySet<string> = new Set([
+  'EPERM',
+  'ENOTSUP',
+  'EOPNOTSUPP',
+  'ENOSYS',
+  'EMLINK',
+]);
+
+/** Syncs the names in a folder to disk. */
+export function syncFolder(folder: string): void {
+  try {
+    const descriptor = fs.openSync(folder, 'r');
+    try {
+      fs.fsyncSync(descriptor);
+    } finally {
+      fs.closeSync(descriptor);
+    }
+  } catch {
+    // Not every system can open or sync a folder. The content is on disk already.
+  }
+}
+
+/** Whether a path exists, even as a broken link. */
+export const exists = (file: string) => fs.lstatSync(file, { throwIfNoEntry: false }) !== undefined;
+
+/** Whether two paths, links included, lead to one file. */
+export function isSameFile(a: string, b: string): boolean {
+  const [one, other] = [a, b].map((file) =>
+    fs.lstatSync(file, { bigint: true, throwIfNoEntry: false }),
+  );
+  return one !== undefined && one.ino === other?.ino && one.dev === other.dev;
+}
+
+export function removeQuietly(file: string): void {
+  try {
+    fs.rmSync(file, { recursive: true, force: true });
+  } catch {
+    // The earlier error is the one that the user needs.
+  }
+}
+
+// Moves of several files into place. An interrupted move can be finished or reverted.
+
+/** All three paths are on one file system. */
+export interface Move {
+  readonly from: string;
+  readonly to: string;
+  /** Backup path of the file that is replaced. */
+  readonly aside: string;
+}
+
+/** Whether all moves are done: the source of the last one is gone. */
+export const areDone = (moves: readonly Move[]) => !exists(lastOf(moves).from);
+
+/** Replaces the files at the targets. Keeps the old ones aside, and applies their permissions to the new ones. */
+export function moveAll(moves: readonly Move[]): void {
+  for (const { from, to, aside } of moves) {
+    if (exists(to)) {
+      const mode = fs.statSync(to, { throwIfNoEntry: false })?.mode;
+      if (mode !== undefined) fs.chmodSync(from, mode & 0o777);
+      keepAside(to, aside);
+    }
+    fs.renameSync(from, to);
+    syncFolder(path.dirname(to));
+  }
+}
+
+/** A file stays until it is replaced in one step; a folder cannot be. */
+function keepAside(file: string, aside: string): void {
+  try {
+    fs.linkSync(file, aside);
+  } catch (error) {
+    if (!NO_LINKS.has(codeOf(error) ?? '')) throw error;
+    fs.renameSync(file, aside);
+  }
+  syncFolder(path.dirname(aside));
+  syncFolder(path.dirname(file));
+}
+
+/**
+ * Reverts moves that have begun and are not all done.
+ * @throws UserError if a new file exists where an old one was moved away.
+ */
+export function takeBack(moves: readonly Move[]): void {
+  for (const { from, to, aside } of [...moves].reverse()) {
+    if (!exists(from) && exists(to)) fs.renameSync(to, from);
+    if (!exists(aside)) continue;
+    if (!exists(to)) fs.renameSync(aside, to);
+    else if (!isSameFile(aside, to)) throw twoOf(to, aside);
+    syncFolder(path.dirname(to));
+  }
+  syncFolder(path.dirname(lastOf(moves).from));
+}
+
+const twoOf = (to: string, aside: string) =>
+  new UserError(
+    'usage',
+    `a run that was cut short has moved ${to} to ${aside}, and now there is another ${to}`,
+    {
+      suggestion: 'move one of the two elsewhere',
+    },
+  );
+
+function lastOf(moves: readonly Move[]): Move {
+  const last = moves.at(-1);
+  if (last === undefined) throw new RangeError('no moves');
+  return last;
+}

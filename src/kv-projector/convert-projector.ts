@@ -1,0 +1,188 @@
+/** Converts a saved projector to another container, with the same tensors and constructor arguments. */
+import type { Container } from '../checkpoint/formats.js';
+import { openCheckpoint } from '../checkpoint/open.js';
+import type { TensorToWrite } from '../checkpoint/safetensors/write-safetensors.js';
+import { planSafetensors, writeSafetensors } from '../checkpoint/safetensors/write-safetensors.js';
+import type { StoredTensor } from '../checkpoint/stored-tensor.js';
+import { contiguousStrides } from '../checkpoint/stored-tensor.js';
+import type { Value } from '../checkpoint/torch/pickle/values.js';
+import type {
+  Writable,
+  WritableDict,
+  WritableTensor,
+} from '../checkpoint/torch/pickle/writable.js';
+import { planTorch } from '../checkpoint/torch/write-torch.js';
+import { writeZip } from '../checkpoint/torch/zip/write-zip.js';
+import { chunksOf } from '../checkpoint/view.js';
+import { outputPlace, refuseOverlap } from '../conversion/job.js';
+import { UserError } from '../errors.js';
+import { refuseFullDisk } from '../files/output-place.js';
+import type { ByteSink } from '../files/write-whole.js';
+import { refuseUnwritable, writeWhole } from '../files/write-whole.js';
+import { CONTAINER_KEY, JsonWriter, STATE_DICT } from './arguments.js';
+import { partName } from './projector.js';
+import type { ProjectorSurroundings, SavedProjector } from './saved.js';
+import { describedProjector, projectorWarnings, savedProjector } from './saved.js';
+
+/** A file, ready to write. */
+export interface PlannedFile {
+  readonly bytes: number;
+  write(sink: ByteSink): Promise<void>;
+}
+
+const WRITERS = {
+  safetensors: planSafetensorsFile,
+  pt: planTorchFile,
+} as const satisfies Record<
+  Container,
+  (projector: SavedProjector, done: (bytes: number) => void) => PlannedFile
+>;
+
+/**
+ * Output file of a projector.
+ * @param done Called with the tensor bytes written.
+ * @throws UserError when the container cannot hold a tensor or an argument.
+ */
+export const planConversion = (
+  projector: SavedProjector,
+  container: Container,
+  done: (bytes: number) => void,
+): PlannedFile => WRITERS[container](projector, done);
+
+/** Tensors by name, in state dict order. */
+const tensorsOf = ({ adapters }: SavedProjector): [string, StoredTensor][] =>
+  adapters.flatMap(({ module, branch, parts }) =>
+    [...parts].map(([part, tensor]): [string, StoredTensor] => [
+      partName(module, branch, part),
+      tensor,
+    ]),
+  );
+
+async function* counted(
+  tensor: StoredTensor,
+  done: (bytes: number) => void,
+): AsyncGenerator<Uint8Array, undefined> {
+  for await (const chunk of chunksOf(tensor)) {
+    yield chunk;
+    done(chunk.length);
+  }
+}
+
+/** Stores each argument as a JSON string in the metadata. */
+function planSafetensorsFile(
+  projector: SavedProjector,
+  done: (bytes: number) => void,
+): PlannedFile {
+  if (projector.arguments.values.has(CONTAINER_KEY)) throw takenName(projector.path);
+  const tensors: TensorToWrite[] = tensorsOf(projector).map(([name, tensor]) => ({
+    name,
+    dtype: tensor.dtype,
+    shape: tensor.shape,
+    chunks: () => counted(tensor, done),
+  }));
+  const writer = new JsonWriter();
+  const metadata = new Map(
+    [...projector.arguments.values].map(([name, value]) => [name, writer.text(name, value)]),
+  );
+  return {
+    bytes: planSafetensors(tensors, metadata).fileBytes,
+    write: (sink) => writeSafetensors(sink, tensors, metadata),
+  };
+}
+
+const takenName = (file: string): UserError =>
+  new UserError('refused-file', `${file} is refused`, {
+    problems: [
+      {
+        severity: 'error',
+        file,
+        path: `argument ${JSON.stringify(CONTAINER_KEY)}`,
+        message: 'has the name under which safetensors keeps which library wrote the file',
+        suggestion: 'write a PyTorch file, which can hold it, or give the argument another name',
+      },
+    ],
+  });
+
+/** Stores a dict of the arguments and the state dict, like the projector's own save method. */
+function planTorchFile(projector: SavedProjector, done: (bytes: number) => void): PlannedFile {
+  const stateDict: WritableDict = {
+    kind: 'dict',
+    type: 'collections.OrderedDict',
+    entries: new Map<Writable, Writable>(
+      tensorsOf(projector).map(([name, tensor]) => [name, ownStorage(tensor, done)]),
+    ),
+  };
+  const root: WritableDict = {
+    kind: 'dict',
+    type: 'dict',
+    entries: new Map<Writable, Writable | Value>([
+      ...projector.arguments.values,
+      [STATE_DICT, stateDict],
+    ]),
+  };
+  const plan = planTorch(root);
+  return { bytes: plan.fileBytes, write: (sink) => writeZip(sink, plan) };
+}
+
+/** A copy with its own storage, so the surrounding storage is not written. */
+const ownStorage = (tensor: StoredTensor, done: (bytes: number) => void): WritableTensor => ({
+  kind: 'tensor',
+  dtype: tensor.dtype,
+  shape: tensor.shape,
+  strides: contiguousStrides(tensor.shape),
+  offset: 0,
+  storage: { bytes: tensor.bytes, chunks: () => counted(tensor, done) },
+});
+
+export interface ConvertProjectorRequest extends ProjectorSurroundings {
+  readonly container: Container | undefined;
+  /** Report file; undefined for printing. */
+  readonly report: string | undefined;
+}
+
+export type ProjectorConversion = Awaited<ReturnType<typeof convertProjector>>;
+
+/**
+ * Writes a projector in the container implied by the output's name.
+ * @throws UserError before writing anything, if the input is not a projector, the container cannot hold it, or two
+ * of input, output and report have the same path.
+ */
+export async function convertProjector(
+  file: string,
+  out: string,
+  request: ConvertProjectorRequest,
+) {
+  const place = outputPlace(out, request.container);
+  if (place.kind === 'folder') {
+    throw new UserError('usage', `${out} is named like no file of weights`, {
+      suggestion: 'let the name end in .safetensors or .pt',
+    });
+  }
+  const checkpoint = openCheckpoint(file);
+  try {
+    const projector = savedProjector(checkpoint);
+    await request.warn(projectorWarnings(file, projector.warnings));
+    refuseOverlap(checkpoint, place, { read: [], report: request.report });
+    await refuseUnwritable(out, request.force);
+    const total = tensorsOf(projector).reduce((sum, [, { bytes }]) => sum + bytes, 0);
+    const shown = request.display.bytes('writing', total);
+    try {
+      const planned = planConversion(projector, place.container, shown.add);
+      refuseFullDisk(out, [planned]);
+      await writeWhole(out, request.force, planned.write);
+      return {
+        schema: 'minimind/kv-projector-convert@1',
+        projector: describedProjector(projector),
+        format: checkpoint.format,
+        output: out,
+        container: place.container,
+        bytes: planned.bytes,
+        arguments: [...projector.arguments.values.keys()],
+      } as const;
+    } finally {
+      shown.end();
+    }
+  } finally {
+    checkpoint.close();
+  }
+}

@@ -1,0 +1,364 @@
+/** Projects keys and values through an adapter, in blocks of rows. */
+
+import fs from 'node:fs';
+import type { Checkpoint } from '../checkpoint/checkpoint.js';
+import { FORMATS } from '../checkpoint/formats.js';
+import { openCheckpoint } from '../checkpoint/open.js';
+import { writeSafetensors } from '../checkpoint/safetensors/write-safetensors.js';
+import type { StoredTensor } from '../checkpoint/stored-tensor.js';
+import { breathe, readRowsAsync, readTensor } from '../checkpoint/view.js';
+import { quote } from '../config/quote.js';
+import type { CheckpointPlace } from '../conversion/job.js';
+import { outputPlace, refuseOverlap } from '../conversion/job.js';
+import { matmulBackendFor } from '../conversion/resources.js';
+import type { Problem } from '../errors.js';
+import { UserError } from '../errors.js';
+import { refuseFullDisk } from '../files/output-place.js';
+import { isFolder, refuseUnwritable, writeWhole } from '../files/write-whole.js';
+import type { Matrix, MatrixProducts } from '../linalg/matrix.js';
+import { layerNorm } from '../modules/norms-and-activations.js';
+import { decode, numbersIn } from '../tensor/decode-values.js';
+import type { Dtype, StoredDtype } from '../tensor/dtype.js';
+import { elementCount, STORED_DTYPES, storedBytes } from '../tensor/dtype.js';
+import type { EncodableDtype } from '../tensor/encode.js';
+import { encode, isEncodable } from '../tensor/encode.js';
+import { sumOf } from '../text/words.js';
+import { complaintsOf } from './arguments.js';
+import type { ProjectedTensor } from './projection-plan.js';
+import { planProjection } from './projection-plan.js';
+import { NORM_EPSILON, partName } from './projector.js';
+import type { ProjectorSurroundings, SavedAdapter } from './saved.js';
+import { describedProjector, projectorWarnings, savedProjector } from './saved.js';
+
+/** Approximate maximum of a block's rows times its widest row: 32 MB in float64. */
+const BLOCK_NUMBERS = 2 ** 22;
+
+/** NaN and infinite values of a result. */
+export interface NonFinite {
+  /** Number in the input. */
+  given: number;
+  made: number;
+}
+
+export interface ProjectOptions {
+  readonly products: MatrixProducts;
+  readonly dtype: EncodableDtype;
+  /** Counters to update. */
+  readonly nonFinite: NonFinite;
+  /** Called after each block with its input bytes. */
+  readonly done: (bytes: number) => void;
+}
+
+/**
+ * Bytes of a projected tensor, in blocks of rows. Computed in float32 or better and rounded once.
+ * @throws UserError when a file cannot be read, or the adapter holds values that are not finite.
+ */
+async function* projectedChunks(
+  { tensor, adapter }: ProjectedTensor,
+  { products, dtype, nonFinite, done }: ProjectOptions,
+): AsyncGenerator<Uint8Array, undefined> {
+  if (tensor.elements === 0) return;
+  const { teacherWidth, studentWidth, hidden = 0 } = adapter;
+  const run = loadAdapter(adapter, products);
+  const rows = tensor.elements / teacherWidth;
+  const atOnce = Math.max(
+    1,
+    Math.floor(BLOCK_NUMBERS / Math.max(teacherWidth, studentWidth, hidden)),
+  );
+  const flat = asRows(tensor, rows, teacherWidth);
+  try {
+    for (let row = 0; row < rows; row += atOnce) {
+      const count = Math.min(atOnce, rows - row);
+      const bytes = new Uint8Array((count * tensor.bytes) / rows);
+      await readRowsAsync(flat, row, count, bytes);
+      const input = new Float64Array(count * teacherWidth);
+      decode(tensor.dtype, bytes, input);
+      nonFinite.given += countNonFinite(input);
+      const output = await run.apply({ values: input, rows: count, columns: teacherWidth });
+      const encoded = new Uint8Array((output.length * STORED_DTYPES[dtype].bits) / 8);
+      const overflow = encode(dtype, output, encoded);
+      nonFinite.made += overflow < 0 ? countNonFinite(output) : countEncoded(dtype, encoded);
+      yield encoded;
+      done(bytes.length);
+      await breathe();
+    }
+  } finally {
+    run.close();
+  }
+}
+
+function countNonFinite(values: Float64Array): number {
+  let count = 0;
+  for (const value of values) if (!Number.isFinite(value)) count++;
+  return count;
+}
+
+/** Counts values that are not finite after encoding, for results beyond the type's range. */
+function countEncoded(dtype: EncodableDtype, encoded: Uint8Array): number {
+  const values = new Float64Array(numbersIn(dtype, encoded.length));
+  decode(dtype, encoded, values);
+  return countNonFinite(values);
+}
+
+/** View of [..., d] as [rows, d]: a safetensors file has no strides. */
+const asRows = (tensor: StoredTensor, rows: number, width: number): StoredTensor => ({
+  ...tensor,
+  shape: [rows, width],
+  strides: [width, 1],
+});
+
+interface Runnable {
+  /** [n, d_t] → [n, d_s] */
+  apply(input: Matrix): Promise<Float64Array>;
+  close(): void;
+}
+
+function loadAdapter(adapter: SavedAdapter, products: MatrixProducts): Runnable {
+  switch (adapter.kind) {
+    case 'linear': {
+      const linear = loadLinear(adapter, 'weight', 'bias', products);
+      return { apply: (input) => linear.apply(input), close: linear.close };
+    }
+    case 'elastic': {
+      const norm = loadNorm(adapter);
+      const down = loadLinear(adapter, '1.weight', '1.bias', products);
+      const up = loadLinear(adapter, '4.weight', '4.bias', products);
+      return {
+        apply: async (input) => {
+          const values = silu(await down.apply({ ...input, values: norm(input) }));
+          return up.apply({ values, rows: input.rows, columns: down.width });
+        },
+        close: () => {
+          down.close();
+          up.close();
+        },
+      };
+    }
+  }
+}
+
+function silu(values: Float64Array): Float64Array {
+  for (const [at, value] of values.entries()) values[at] = value / (1 + Math.exp(-value));
+  return values;
+}
+
+function loadNorm(adapter: SavedAdapter): (input: Matrix) => Float64Array {
+  const shape = [adapter.teacherWidth];
+  const scales = Float32Array.from(valuesOf(adapter, '0.weight'));
+  const shifts = Float32Array.from(valuesOf(adapter, '0.bias'));
+  const [gamma, beta] = [scales, shifts].map((data) => ({ dtype: 'f32', shape, data }) as const);
+  return ({ values, rows, columns }) => {
+    const x = { dtype: 'f32', shape: [rows, columns], data: Float32Array.from(values) } as const;
+    if (gamma === undefined) throw new Error('a norm without scales');
+    return Float64Array.from(layerNorm(x, gamma, beta, NORM_EPSILON).data);
+  };
+}
+
+interface LoadedLinear extends Runnable {
+  /** Output width. */
+  readonly width: number;
+}
+
+/** x · weightᵀ + bias */
+function loadLinear(
+  adapter: SavedAdapter,
+  weightPart: string,
+  biasPart: string,
+  products: MatrixProducts,
+): LoadedLinear {
+  const [width = 0, columns = 0] = adapter.parts.get(weightPart)?.shape ?? [];
+  const weight = { values: valuesOf(adapter, weightPart), rows: width, columns };
+  const bias = adapter.parts.has(biasPart) ? valuesOf(adapter, biasPart) : undefined;
+  const release = products.hold(weight);
+  return {
+    width,
+    close: release,
+    apply: async (input) => {
+      const target = new Float64Array(input.rows * width);
+      await products.timesTransposed(input, weight, target);
+      if (bias)
+        for (const [at, value] of target.entries()) target[at] = value + (bias[at % width] ?? 0);
+      return target;
+    },
+  };
+}
+
+function valuesOf({ module, branch, parts }: SavedAdapter, part: string): Float64Array {
+  const tensor = parts.get(part);
+  if (tensor === undefined) throw new Error(`an adapter without ${part}`);
+  const values = new Float64Array(tensor.elements);
+  decode(tensor.dtype, readTensor(tensor), values);
+  if (countNonFinite(values) > 0) {
+    const complain = complaintsOf(tensor.storage.file.path);
+    complain(
+      partName(module, branch, part),
+      'holds NaN or infinities, of which all results would be NaN',
+      'train the projector again from a state that is finite',
+    );
+    throw complain.error();
+  }
+  return values;
+}
+
+const multiplicationsOf = (tensors: readonly ProjectedTensor[]): number =>
+  tensors.reduce((sum, { tensor, adapter }) => {
+    const { teacherWidth, studentWidth, hidden } = adapter;
+    const each =
+      hidden === undefined ? teacherWidth * studentWidth : hidden * (teacherWidth + studentWidth);
+    return sum + (tensor.elements / teacherWidth) * each;
+  }, 0);
+
+// Applies a saved projector to the keys and values of a file
+
+/** Element types for results. */
+export const OUTPUT_DTYPES = {
+  f32: 'F32',
+  f16: 'F16',
+  bf16: 'BF16',
+  f64: 'F64',
+} as const satisfies {
+  readonly [Name in Dtype]?: EncodableDtype;
+};
+export type OutputDtype = keyof typeof OUTPUT_DTYPES;
+
+export interface ProjectRequest extends ProjectorSurroundings {
+  readonly output: string;
+  /** Undefined keeps the input's type. */
+  readonly dtype: OutputDtype | undefined;
+  readonly threads: number | undefined;
+}
+
+export type Projection = Awaited<ReturnType<typeof projectKv>>;
+
+/**
+ * Writes projected keys and values.
+ * @throws UserError with all mismatches, before anything is written.
+ */
+export async function projectKv(file: string, kvFile: string, request: ProjectRequest) {
+  const checkpoint = openCheckpoint(file);
+  try {
+    const kv = openCheckpoint(kvFile);
+    try {
+      return await project(checkpoint, kv, request);
+    } finally {
+      kv.close();
+    }
+  } finally {
+    checkpoint.close();
+  }
+}
+
+async function project(checkpoint: Checkpoint, kv: Checkpoint, request: ProjectRequest) {
+  const projector = savedProjector(checkpoint);
+  await request.warn(projectorWarnings(checkpoint.path, projector.warnings));
+  if (kv.format !== 'safetensors') {
+    throw new UserError(
+      'usage',
+      `${kv.path} is ${FORMATS[kv.format].title}, and keys and values come in safetensors`,
+      {
+        suggestion: 'save them with safetensors.torch.save_file',
+      },
+    );
+  }
+  const place = resultsPlace(request.output);
+  refuseOverlap(checkpoint, place, { read: [], report: undefined });
+  refuseOverlap(kv, place, { read: [], report: undefined });
+  await refuseUnwritable(request.output, request.force);
+  const { tensors, unused, ignored } = planProjection(projector, kv);
+  await request.warn(
+    projectorWarnings(
+      kv.path,
+      unused.map((module) => `has nothing of the teacher ${quote(module)} of the projector`),
+    ),
+  );
+  const planned = tensors.map((each) => ({
+    ...each,
+    dtype: writtenDtype(each.tensor.dtype, request),
+  }));
+  const bytes = sumOf(
+    planned,
+    ({ shape, dtype }) => storedBytes(elementCount(shape) ?? 0, dtype) ?? 0,
+  );
+  refuseFullDisk(request.output, [{ bytes }]);
+  const backend = await matmulBackendFor(multiplicationsOf(tensors), {
+    engine: 'auto',
+    ...request,
+  });
+  const total = sumOf(tensors, ({ tensor }) => tensor.bytes);
+  const shown = request.display.bytes('projecting', total);
+  const results = planned.map((each) => ({
+    ...each,
+    nonFinite: { given: 0, made: 0 } satisfies NonFinite,
+  }));
+  try {
+    await writeWhole(request.output, request.force, (sink) =>
+      writeSafetensors(
+        sink,
+        results.map((each) => ({
+          name: each.output,
+          dtype: each.dtype,
+          shape: each.shape,
+          chunks: () =>
+            projectedChunks(each, { ...each, products: backend.products, done: shown.add }),
+        })),
+      ),
+    );
+  } finally {
+    shown.end();
+    await backend.close();
+  }
+  await request.warn(results.flatMap((each) => nonFiniteWarning(kv.path, each)));
+  return {
+    schema: 'minimind/kv-projector-project@1',
+    projector: describedProjector(projector),
+    input: kv.path,
+    output: request.output,
+    products: backend.name,
+    bytes,
+    tensors: results.map(({ teacher, branch, input, output, tensor, shape, dtype, nonFinite }) => ({
+      teacher,
+      branch,
+      input: { name: input, dtype: tensor.dtype, shape: tensor.shape, nonFinite: nonFinite.given },
+      output: { name: output, dtype, shape, nonFinite: nonFinite.made },
+    })),
+    unused,
+    ignored,
+  } as const;
+}
+
+/** Results are one file, whose name must not imply another container. */
+function resultsPlace(name: string): CheckpointPlace {
+  const isThere = fs.statSync(name, { throwIfNoEntry: false })?.isDirectory() ?? false;
+  if (isThere || /[\\/]$/.test(name)) throw isFolder(name);
+  const { container } = outputPlace(name, undefined);
+  if (container === 'safetensors') return { path: name, container, kind: 'file' };
+  throw new UserError(
+    'usage',
+    `${name} is named like a ${container} file, and results are safetensors`,
+    {
+      suggestion: 'let the name end in .safetensors',
+    },
+  );
+}
+
+/** Replaces types that cannot be written by F32. */
+function writtenDtype(
+  given: StoredDtype,
+  { dtype }: Pick<ProjectRequest, 'dtype'>,
+): EncodableDtype {
+  if (dtype !== undefined) return OUTPUT_DTYPES[dtype];
+  return isEncodable(given) ? given : 'F32';
+}
+
+function nonFiniteWarning(
+  file: string,
+  { input, output, nonFinite }: { input: string; output: string; nonFinite: NonFinite },
+): Problem[] {
+  const { given, made } = nonFinite;
+  if (made === 0) return [];
+  const why =
+    given > 0
+      ? `${quote(input)} holds ${given} NaN or infinities, each of which spoils its row`
+      : `${quote(input)} leads to values beyond the type`;
+  return projectorWarnings(file, [`${why}: ${made} values of ${quote(output)} are not finite`]);
+}

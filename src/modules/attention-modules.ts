@@ -1,0 +1,197 @@
+/** Plain and tiled attention. Shapes: b batch, s queries, t keys, hd width of a head. */
+import type { Tensor } from './tensor.js';
+import {
+  expectAxes,
+  expectSameDtype,
+  expectShape,
+  expectWhole,
+  mistake,
+  numbersOf,
+  rounded,
+} from './tensor.js';
+
+export interface AttentionOptions {
+  /**
+   * Whether queries see only keys up to their own position. The last query aligns with the last key, so all
+   * queries see the cached keys before them. (`is_causal` of PyTorch's function aligns the first ones instead.)
+   */
+  readonly causal?: boolean;
+  /** Factor of the scores; default 1 / sqrt(hd). Negative factors reverse the order, as in PyTorch. */
+  readonly scale?: number;
+}
+
+export interface TiledAttentionOptions extends AttentionOptions {
+  /** Keys per tile, default 64. */
+  readonly tile?: number;
+}
+
+/**
+ * Grouped-query attention (arXiv 2305.13245): query head i uses key head floor(i · keyHeads / heads). Computes all
+ * scores of a query, their softmax, and the weighted mean of the values.
+ * @param q [b, s, heads, hd]
+ * @param k [b, t, keyHeads, hd], where keyHeads divides heads: heads means plain attention, 1 multi-query.
+ * @param v [b, t, keyHeads, width]
+ * @returns [b, s, heads, width] in Q's dtype, rounded once at the end.
+ * @throws UserError when shapes or dtypes do not fit.
+ */
+export function groupedQueryAttention(
+  q: Tensor,
+  k: Tensor,
+  v: Tensor,
+  options: AttentionOptions = {},
+): Tensor {
+  return attention('groupedQueryAttention', { q, k, v }, options, plainly);
+}
+
+/**
+ * The same attention by tiles of keys, as in FlashAttention (arXiv 2205.14135, after arXiv 1805.02867): only one
+ * tile of scores exists at a time. Each tile corrects a running maximum and sum, so the result equals that of the
+ * whole softmax.
+ * @param q [b, s, heads, hd]
+ * @param k [b, t, keyHeads, hd]
+ * @param v [b, t, keyHeads, width]
+ * @returns [b, s, heads, width] in Q's dtype, rounded once at the end.
+ * @throws UserError when shapes or dtypes do not fit, or the tile is not a number of keys.
+ */
+export function onlineSoftmaxAttention(
+  q: Tensor,
+  k: Tensor,
+  v: Tensor,
+  { tile = 64, ...options }: TiledAttentionOptions = {},
+): Tensor {
+  expectWhole('onlineSoftmaxAttention', 'the tile', tile, 1);
+  return attention('onlineSoftmaxAttention', { q, k, v }, options, byTiles(tile));
+}
+
+/** One query, and the visible keys and values of its head. */
+interface Query {
+  /** Number of visible keys, from the first on. */
+  readonly keys: number;
+  readonly width: number;
+  score(key: number): number;
+  value(key: number, column: number): number;
+}
+
+/** Weighted mean of the values: [width]. */
+type Attend = (query: Query) => Float64Array;
+
+const plainly: Attend = ({ keys, width, score, value }) => {
+  const scores = Float64Array.from({ length: keys }, (_, key) => score(key));
+  const highest = scores.reduce((a, b) => Math.max(a, b), Number.NEGATIVE_INFINITY);
+  const weights = scores.map((own) => Math.exp(own - highest));
+  const total = weights.reduce((sum, weight) => sum + weight, 0);
+  const mean = new Float64Array(width);
+  for (const [key, weight] of weights.entries()) {
+    for (let i = 0; i < width; i++) mean[i] = (mean[i] ?? 0) + (weight / total) * value(key, i);
+  }
+  return mean;
+};
+
+const byTiles =
+  (tile: number): Attend =>
+  ({ keys, width, score, value }) => {
+    let highest = Number.NEGATIVE_INFINITY;
+    let total = 0;
+    const sums = new Float64Array(width);
+    const scores = new Float64Array(Math.min(tile, keys));
+    for (let first = 0; first < keys; first += tile) {
+      const count = Math.min(tile, keys - first);
+      let top = highest;
+      for (let j = 0; j < count; j++) {
+        const own = score(first + j);
+        scores[j] = own;
+        top = Math.max(top, own);
+      }
+      // Earlier sums are relative to the previous maximum, which may be −∞ if all scores so far are.
+      const correction = weightOf(highest, top);
+      total *= correction;
+      for (let i = 0; i < width; i++) sums[i] = (sums[i] ?? 0) * correction;
+      for (let j = 0; j < count; j++) {
+        const weight = weightOf(scores[j] ?? 0, top);
+        total += weight;
+        for (let i = 0; i < width; i++) sums[i] = (sums[i] ?? 0) + weight * value(first + j, i);
+      }
+      highest = top;
+    }
+    return sums.map((sum) => sum / total);
+  };
+
+/** e^(score − top). 0 for −∞, even without a higher score yet; 0 times an infinite value is NaN, as in PyTorch. */
+const weightOf = (score: number, top: number): number =>
+  score === Number.NEGATIVE_INFINITY ? 0 : Math.exp(score - top);
+
+interface Inputs {
+  readonly q: Tensor;
+  readonly k: Tensor;
+  readonly v: Tensor;
+}
+
+/** Applies `attend` to every query of every head. */
+function attention(
+  where: string,
+  inputs: Inputs,
+  { causal = false, scale }: AttentionOptions,
+  attend: Attend,
+): Tensor {
+  const sizes = sizesOf(where, inputs, causal);
+  const { batch, queries, keys, heads, keyHeads, headDim, width } = sizes;
+  const factor = scale ?? headDim ** -0.5;
+  if (!Number.isFinite(factor))
+    throw mistake(where, `the scale is ${factor}`, 'Give a finite number.');
+  const q = numbersOf(where, inputs.q);
+  const k = numbersOf(where, inputs.k);
+  const v = numbersOf(where, inputs.v);
+  const shape = [batch, queries, heads, width];
+  const data = new Float32Array(batch * queries * heads * width);
+  for (let row = 0; row < batch * queries * heads; row++) {
+    const head = row % heads;
+    const query = Math.floor(row / heads) % queries;
+    const sample = Math.floor(row / (heads * queries));
+    const keyHead = Math.floor((head * keyHeads) / heads);
+    const rowOf = (key: number) => (sample * keys + key) * keyHeads + keyHead;
+    const own = q.subarray(row * headDim, (row + 1) * headDim);
+    const mean = attend({
+      keys: causal ? keys - queries + query + 1 : keys,
+      width,
+      score: (key) => factor * dot(own, k, rowOf(key) * headDim),
+      value: (key, column) => v[rowOf(key) * width + column] ?? 0,
+    });
+    data.set(mean, row * width);
+  }
+  return rounded(where, { dtype: 'f32', shape, data }, inputs.q.dtype);
+}
+
+function dot(a: Float32Array, b: Float32Array, from: number): number {
+  let sum = 0;
+  for (let i = 0; i < a.length; i++) sum += (a[i] ?? 0) * (b[from + i] ?? 0);
+  return sum;
+}
+
+function sizesOf(where: string, { q, k, v }: Inputs, causal: boolean) {
+  expectAxes(where, 'Q', q.shape, 'batch, queries, heads, width');
+  expectAxes(where, 'K', k.shape, 'batch, keys, key heads, width');
+  expectAxes(where, 'V', v.shape, 'batch, keys, key heads, width');
+  expectSameDtype(where, { Q: q, K: k, V: v });
+  const [batch = 0, queries = 0, heads = 0, headDim = 0] = q.shape;
+  const [, keys = 0, keyHeads = 0] = k.shape;
+  const width = v.shape[3] ?? 0;
+  expectShape(where, 'K', k.shape, [batch, keys, keyHeads, headDim]);
+  expectShape(where, 'V', v.shape, [batch, keys, keyHeads, width]);
+  expectWhole(where, 'the width of a head', headDim, 1);
+  expectWhole(where, 'the number of keys', keys, 1);
+  if (keyHeads === 0 || heads % keyHeads !== 0) {
+    throw mistake(
+      where,
+      `${keyHeads} key heads do not divide ${heads} heads`,
+      'Give a number of key heads that divides the number of heads.',
+    );
+  }
+  if (causal && queries > keys) {
+    throw mistake(
+      where,
+      `${queries} queries and ${keys} keys: the first queries would see none`,
+      'Give as many keys as queries, or more.',
+    );
+  }
+  return { batch, queries, keys, heads, keyHeads, headDim, width };
+}

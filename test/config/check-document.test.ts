@@ -1,0 +1,348 @@
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { checkDocument } from '../../src/config/check-document.js';
+import { parseDocument } from '../../src/config/document.js';
+import type { Config } from './model-schema.js';
+import { check, model, problemsOf } from './model-schema.js';
+import { line } from './support.js';
+
+describe('a good document', () => {
+  it('gives the value with its defaults', () => {
+    const { value, problems } = check('model: {num_layers: 2}', ['model.dropout=0.1']);
+    expect(problems).toStrictEqual([]);
+    expect(value?.model).toStrictEqual({
+      num_layers: 2,
+      hidden_size: 64,
+      vocab_size: 100,
+      tie: true,
+      rope: 'none',
+      dropout: 0.1,
+      window: null,
+    });
+  });
+});
+
+describe('unknown keys', () => {
+  it.each([
+    ['num_layer: 1', 'error model.num_layer: unknown key "num_layer" → did you mean "num_layers"?'],
+    [
+      'Hidden-Size: 8',
+      'error model.Hidden-Size: unknown key "Hidden-Size" → did you mean "hidden_size"?',
+    ],
+    ['notes: {}', 'error model.notes: unknown key "notes" → it belongs at the top of the document'],
+    [
+      'tie:false',
+      'error model["tie:false"]: unknown key "tie:false" → put a space after the colon: "tie: …"',
+    ],
+    [
+      'colour: 1',
+      'error model.colour: unknown key "colour" → valid keys here: num_layers, hidden_size, vocab_size, tie, rope, dropout, layers, window, … (12 in all)',
+    ],
+    [
+      '__proto__: {x: 1}',
+      'error model.__proto__: unknown key "__proto__" → valid keys here: num_layers, hidden_size, vocab_size, tie, rope, dropout, layers, window, … (12 in all)',
+    ],
+    [
+      'layers: [{kind: mamba, staet: 1}]',
+      'error model.layers.0.staet: unknown key "staet" → did you mean "state"?',
+    ],
+  ])('%s', (text, problem) => {
+    expect(model(text)).toStrictEqual([problem]);
+  });
+
+  it('point at the key', () => {
+    expect(check('model:\n  num_layers: 1\n  "foo": {a: 1}').problems).toMatchObject([
+      { line: 3, column: 3, excerpt: '  "foo": {a: 1}', path: 'model.foo' },
+    ]);
+  });
+
+  it('belong elsewhere when they do', () => {
+    expect(problemsOf('model: {num_layers: 1}\nhidden_size: 8')).toStrictEqual([
+      'f:2:1 error hidden_size: unknown key "hidden_size" → it belongs under model',
+    ]);
+  });
+
+  it('are warnings in a loose object, and stay in the value', () => {
+    const { value, problems } = check('model: {num_layers: 1}\nnotes: {authr: x, "\u202e": 1}');
+    expect(problems.map(line)).toStrictEqual([
+      'f:2:9 warning notes.authr: unknown key "authr" → did you mean "author"?',
+      'f:2:19 warning notes["\\u202e"]: unknown key "\\u202e" → valid keys here: author',
+    ]);
+    expect(value?.notes).toStrictEqual({ authr: 'x', '\u202e': 1 });
+  });
+
+  it('are errors in a plain object, where zod says nothing', () => {
+    const schema = z.object({ a: z.object({ b: z.int().optional() }) });
+    const { value, problems } = checkDocument(parseDocument('a: {c: 1}', 'f'), { schema });
+    expect(value).toBeUndefined();
+    expect(problems.map(line)).toStrictEqual([
+      'f:1:5 error a.c: unknown key "c" → valid keys here: b',
+    ]);
+  });
+
+  it('are told in records, too', () => {
+    expect(
+      problemsOf('model: {num_layers: 1}\ntags: {a: 1, __proto__: 2}\nweights: {q: 1, Q_: 2}'),
+    ).toStrictEqual([
+      'f:2:14 error tags.__proto__: unknown key "__proto__" → remove it',
+      'f:3:17 error weights.Q_: unknown key "Q_" → valid keys here: q, k',
+    ]);
+  });
+
+  it.each([
+    ['optional', (inner: z.ZodObject) => inner.optional()],
+    ['nullable', (inner: z.ZodObject) => inner.nullable()],
+    ['default', (inner: z.ZodObject) => inner.default({})],
+    ['prefault', (inner: z.ZodObject) => inner.prefault({})],
+    ['readonly', (inner: z.ZodObject) => inner.readonly()],
+    ['transform', (inner: z.ZodObject) => inner.transform((value) => value)],
+    ['preprocess', (inner: z.ZodObject) => z.preprocess((value) => value, inner)],
+    ['lazy', (inner: z.ZodObject) => z.lazy(() => inner)],
+    ['union', (inner: z.ZodObject) => z.union([z.string(), inner])],
+    ['list', (inner: z.ZodObject) => z.array(inner)],
+    [
+      'intersection',
+      (inner: z.ZodObject) => z.intersection(inner, z.strictObject({ b: z.int().optional() })),
+    ],
+  ])('are found once behind %s', (name, wrap) => {
+    const schema = z.strictObject({ x: wrap(z.strictObject({ a: z.int().optional() })) });
+    const text = name === 'list' ? 'x: [{aa: 1}]' : 'x: {aa: 1}';
+    const { problems } = checkDocument(parseDocument(text, 'f'), { schema });
+    expect(problems.map(({ message }) => message)).toStrictEqual(['unknown key "aa"']);
+  });
+});
+
+describe('missing keys', () => {
+  it('are told at the mapping that should have them', () => {
+    expect(problemsOf('notes: {}\nmodel:\n  tie: true')).toStrictEqual([
+      'f:2:1 error model.num_layers: the key "num_layers" is missing → add num_layers: it must be an integer ≥ 1',
+    ]);
+    expect(problemsOf('notes: {}')).toStrictEqual([
+      'f:1:1 error model: the key "model" is missing → add model: it must be a mapping',
+    ]);
+  });
+
+  it('are not told when they are only misspelt', () => {
+    expect(problemsOf('model: {num_layer: 3}')).toStrictEqual([
+      'f:1:9 error model.num_layer: unknown key "num_layer" → did you mean "num_layers"?',
+    ]);
+  });
+
+  it('are told when the misspelt key is only a warning', () => {
+    const schema = z.looseObject({ author: z.string() });
+    const { value, problems } = checkDocument(parseDocument('authr: x', 'f'), { schema });
+    expect(value).toBeUndefined();
+    expect(problems.map(({ severity }) => severity)).toStrictEqual(['error', 'warning']);
+  });
+});
+
+describe('confusions', () => {
+  const confusions = [
+    { path: 'model.n_layer', message: 'is what GPT-2 calls it', suggestion: 'write num_layers' },
+    { path: 'model.rope', value: 'rotary', message: 'is no scaling', suggestion: 'write none' },
+    { path: 'model.tie', value: 'true', message: 'is never right', suggestion: 'write false' },
+  ];
+
+  it('stand in place of what can be said in general', () => {
+    expect(problemsOf('model: {n_layer: 3, rope: rotary}', [], { confusions })).toStrictEqual([
+      'f:1:9 error model.n_layer: is what GPT-2 calls it → write num_layers',
+      'f:1:27 error model.rope: is no scaling → write none',
+    ]);
+  });
+
+  it('do not stand in the way of other values', () => {
+    expect(problemsOf('model: {num_layers: 1, rope: rotari}', [], { confusions })).toStrictEqual([
+      'f:1:30 error model.rope: must be one of "none", "linear", "yarn", but is "rotari"',
+    ]);
+  });
+
+  it('are errors where the schema has nothing to say', () => {
+    const { value, problems } = check('model: {num_layers: 1, tie: true}', [], { confusions });
+    expect(value).toBeUndefined();
+    expect(problems.map(line)).toStrictEqual([
+      'f:1:29 error model.tie: is never right → write false',
+    ]);
+  });
+});
+
+describe('confusions that are only warnings', () => {
+  const confusions = [
+    { path: 'vocab_size', message: 'stands at the top', suggestion: 'move it under model:' },
+  ];
+
+  it('hide no missing key that they name', () => {
+    const schema = z.looseObject({ model: z.strictObject({}) });
+    const checked = checkDocument(parseDocument('vocab_size: 3', 'f'), { schema, confusions });
+    expect(checked).toMatchObject({ value: undefined, errors: 1, warnings: 1 });
+    expect(checked.problems.map(line)).toStrictEqual([
+      'f:1:1 error model: the key "model" is missing → add model: it must be a mapping',
+      'f:1:1 warning vocab_size: stands at the top → move it under model:',
+    ]);
+  });
+});
+
+describe('mistakes that were found while the document was read', () => {
+  it('are told with all others, in order', () => {
+    const text = [
+      'model:',
+      '  num_layers: 99999999999999999999',
+      '  hidden_size: 9',
+      '  tie: true',
+      '  tie: 3',
+      '  rope: *nothing',
+      '  dropout: !foo 0.1',
+      '  colour: 1',
+      'tags: {a: x}',
+    ].join('\n');
+    const sets = ['model.vocab_size=[1', 'model.tie.x=1', 'oops', 'model.foo=1'];
+    expect(problemsOf(text, sets).map((each) => each.split(' → ', 1)[0])).toStrictEqual([
+      'f:2:15 error: 99999999999999999999 is beyond 2^53 − 1',
+      'f:3:16 error model.hidden_size: must be a multiple of 8, but is 9',
+      'f:5:3 error: the key "tie" stands twice in this mapping; the first is at 4:3',
+      'f:6:9 error: no anchor "&nothing" stands above this alias',
+      'f:7:12 error: the tag "!foo" does not fit or is not known here',
+      'f:8:3 error model.colour: unknown key "colour"',
+      'f:9:11 error tags.a: must be an integer, but is "x"',
+      '--set error: a [ is not closed',
+      '--set error: model.tie is 3, so it has no key "x"',
+      '--set error: "oops" has no =',
+      '--set error model.foo: unknown key "foo"',
+    ]);
+  });
+
+  it.each([
+    ['of a value', 'model: {num_layers: 1e400}'],
+    ['of a list item', 'model: {num_layers: 1, layers: [*x]}'],
+    ['of a key', 'model: {num_layers: 1, 99999999999999999999: 1}'],
+    ['of an unknown key', 'model: {num_layers: 1, colour: 1, colour: 2}'],
+    ['of a missing key', 'model: {num_layers: *x}'],
+    ['of what a failed merge would have brought', 'model: {<<: *x}'],
+    ['of what a merge of a bad mapping brought', 'notes: &n {<<: *x}\nmodel: {<<: *n}'],
+    ['of what the other of two mappings may have', 'model: {num_layers: 1}\nmodel: {}'],
+    ['of what a key that cannot be read may have been', 'model: {[a]: 1}'],
+    ['of what an alias that is no key may have been', 'model: {*x : 1}'],
+    ['of a mapping that is not there', 'model: *x'],
+    ['of what an override was to set', 'model: {}', 'model.num_layers=[1'],
+    ['of a key below what was found wrong', 'model: *x', 'model.num_layers=1'],
+  ])('are not told twice: %s', (_, text, ...sets) => {
+    const { value, problems } = check(text, sets);
+    expect(value).toBeUndefined();
+    expect(problems).toHaveLength(1);
+  });
+
+  it('leave what is inside a key that stands twice to be checked: the last counts', () => {
+    const text = 'model: {num_layers: 1, tie: 3}\nmodel: {num_layers: 1, tie: 4}';
+    expect(problemsOf(text).map((each) => each.split(' → ', 1)[0])).toStrictEqual([
+      'f:2:1 error: the key "model" stands twice in this mapping; the first is at 1:1',
+      'f:2:29 error model.tie: must be true or false, but is 4',
+    ]);
+  });
+
+  it.each([
+    ['of a wrong value', 'model: {num_layers: 1, dropout: 1e400}', false],
+    ['of a value that stands twice', 'model: {num_layers: 1, dropout: 0.1, dropout: 0}', false],
+    ['of a default that a merge may have set', 'model: {num_layers: 1, <<: *x}', false],
+    ['of something in it', 'model: {num_layers: 1, dropout: {a: *x}}', false],
+    ['of something else', 'model: {num_layers: 1, tie: *x, dropout: 0.5}', true],
+  ])('keep rules from judging: %s', (_, text, runs) => {
+    const check = () => ({ message: 'ran' });
+    const rule = { severity: 'error', reads: ['model.dropout'], check } as const;
+    expect(
+      problemsOf(text, [], { rules: [rule] })
+        .join()
+        .includes('ran'),
+    ).toBe(runs);
+  });
+
+  it('stay with the document when an override mends the place', () => {
+    expect(check('model: {num_layers: 1e400}', ['model.num_layers=1'])).toMatchObject({
+      errors: 1,
+      problems: [{ line: 1, message: '1e400 is too large for a number' }],
+    });
+  });
+});
+
+describe('rules', () => {
+  const severity = 'error';
+  const big = {
+    severity,
+    reads: ['model.hidden_size', 'model.num_layers'],
+    check: ({ model }: Config) =>
+      model.hidden_size > 10 * model.num_layers
+        ? {
+            message: `${model.hidden_size} is wide for ${model.num_layers}`,
+            suggestion: 'add layers',
+          }
+        : undefined,
+  } as const;
+
+  it('are told where the first value that they read stands', () => {
+    expect(
+      problemsOf('model:\n  num_layers: 1\n  hidden_size: 16', [], { rules: [big] }),
+    ).toStrictEqual(['f:3:16 error model.hidden_size: 16 is wide for 1 → add layers']);
+  });
+
+  it('are told at another that they read when that is a default', () => {
+    expect(problemsOf('model:\n  num_layers: 1', [], { rules: [big] })).toStrictEqual([
+      'f:2:15 error model.num_layers: 64 is wide for 1 → add layers',
+    ]);
+  });
+
+  it('are told at the mapping when all are defaults', () => {
+    const rule = { severity, reads: ['model.tie'], check: () => ({ message: 'no' }) } as const;
+    expect(problemsOf('model: {num_layers: 1}', [], { rules: [rule] })).toStrictEqual([
+      'f:1:1 error model.tie: no',
+    ]);
+  });
+
+  it('run when the document is wrong elsewhere only', () => {
+    const text = 'model: {num_layers: 1, tie: 3, layers: [{kind: x}], foo: 1}\ntags: {a: x, b: 1}';
+    const rule = {
+      severity: 'warning',
+      reads: ['tags.b'],
+      check: ({ tags }: Config) => ({ message: JSON.stringify(tags) }),
+    } as const;
+    const said = problemsOf(text, [], { rules: [big, rule] });
+    expect(said).toContain('f:1:21 error model.num_layers: 64 is wide for 1 → add layers');
+    expect(said).toContain('f:2:17 warning tags.b: {"b":1}');
+  });
+
+  it.each([
+    ['itself', 'model: {num_layers: 1, hidden_size: 9}'],
+    ['above', 'model: [1]'],
+    ['in a key that was meant', 'model: {num_layers: 1, hiden_size: 8}'],
+    ['missing', 'model: {hidden_size: 8}'],
+  ])('do not run when what they read is wrong (%s)', (_, text) => {
+    const rule = { ...big, check: () => ({ message: 'ran' }) };
+    expect(problemsOf(text, [], { rules: [rule] }).join()).not.toContain('ran');
+  });
+
+  it('do not run when something below what they read is wrong', () => {
+    const rule = { severity, reads: ['model'], check: () => ({ message: 'ran' }) } as const;
+    expect(problemsOf('model: {num_layers: x}', [], { rules: [rule] }).join()).not.toContain('ran');
+    expect(problemsOf('model: {num_layers: 1}', [], { rules: [rule] }).join()).toContain('ran');
+  });
+
+  it('that warn leave the value as it is', () => {
+    const { value, problems } = check('model: {num_layers: 1}', [], {
+      rules: [{ ...big, severity: 'warning' }],
+    });
+    expect(problems).toMatchObject([{ severity: 'warning' }]);
+    expect(value?.model.num_layers).toBe(1);
+  });
+});
+
+describe('the order of problems', () => {
+  it('is that of the file, then of the overrides', () => {
+    const text = 'tags: {a: x}\nmodel:\n  foo: 1\n  num_layers: 0\n';
+    const sets = ['zzz=1', 'model.tie=3', 'aaa=1'];
+    expect(problemsOf(text, sets).map((problem) => problem.split(': ', 1)[0])).toStrictEqual([
+      'f:1:11 error tags.a',
+      'f:3:3 error model.foo',
+      'f:4:15 error model.num_layers',
+      '--set error zzz',
+      '--set error model.tie',
+      '--set error aaa',
+    ]);
+  });
+});
