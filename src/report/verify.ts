@@ -6,14 +6,15 @@ import type { FaultGroup, Note } from '../reconcile/notes.js';
 import type { ConfigDifference, Suggestion } from '../reconcile/reconcile.js';
 import { adviceText, differenceText, FAULT_NAMES, saidText } from '../reconcile/reconcile.js';
 import { formatBytes, formatInteger } from '../text/units.js';
-import { counted, namesText, shellWord, shortened, sumOf } from '../text/words.js';
+import { counted, joined, namesText, shellWord, shortened, sumOf } from '../text/words.js';
 import { heading, integerCell, left, note, right } from './kit/cells.js';
 import type { Block, Cell, Fact, Report, TableBlock, Verdict } from './kit/report.js';
 
 /** Report of `minimind verify`: a verdict, the faults by kind, and suggestions. */
 
-/** Rows of the answer's table; the details have all. */
+/** Rows of the answer's table, alone and below suggestions; the details have all. */
 const ANSWER_ROWS = 10;
+const ROWS_BELOW = 5;
 /** Longer lists are only for programs. */
 const MOST_ROWS = 1000;
 
@@ -22,18 +23,24 @@ export function verifyReport(result: VerifyResult): Report {
   const advised = new Set(
     suggestions.flatMap((each) => (each.kind === 'config' ? each.set.map(({ path }) => path) : [])),
   );
-  const isLong = faults.length > ANSWER_ROWS;
+  const differences = configDifferences.filter(({ path }) => !advised.has(path));
+  const isAlone = suggestions.length + differences.length === 0;
+  const shown = foremost(faults, isAlone ? ANSWER_ROWS : ROWS_BELOW);
+  const more = faults.length - shown.length;
   return {
     verdict: verdictOf(result),
     blocks: [
       { kind: 'facts', facts: factsOf(result) },
       ...suggestions.map((each) => adviceBlock(each, counts.faulty)),
       ...notes.map(noteBlock),
-      ...configDifferences.filter(({ path }) => !advised.has(path)).map(differenceBlock),
-      ...(faults.length > 0 ? [faultTable(foremost(faults))] : []),
-      ...(isLong ? [note(`… ${formatInteger(faults.length - ANSWER_ROWS)} more: --details`)] : []),
+      ...differenceBlocks(differences),
+      ...(faults.length > 0 ? [faultTable(shown)] : []),
+      ...(more > 0 ? [note(`… ${formatInteger(more)} more: --details`)] : []),
     ],
-    details: isLong ? faultBlocks(faults) : [],
+    details: [
+      ...(differences.length > 1 ? differences.map(differenceBlock) : []),
+      ...(more > 0 ? faultBlocks(faults) : []),
+    ],
     next: matches ? quickTest(result) : undefined,
     data: faultTable(faults),
   };
@@ -53,18 +60,30 @@ function verdictOf({ matches, counts, faults }: VerifyResult): Verdict {
       faults.filter((fault) => fault.kind === kind),
       countOf,
     );
-    return number > 0 ? [`${formatInteger(number)} ${FAULT_NAMES[kind]}`] : [];
+    return number > 0 ? [countText(kind, number)] : [];
   });
   const what =
     kinds.length > 0 ? kinds.join(', ') : 'the tensors match, but --strict refuses warnings';
   return { text: `does not match: ${what}`, tone: 'bad' };
 }
 
+/** `2 missing`, `1 extra layer`. */
+const countText = (kind: FaultKind, number: number): string =>
+  isOfLayers(kind)
+    ? counted(number, LAYERS[kind])
+    : `${formatInteger(number)} ${FAULT_NAMES[kind]}`;
+
+const LAYERS = {
+  'missing-layers': 'missing layer',
+  'layer-gap': 'skipped layer',
+  'extra-layers': 'extra layer',
+} as const satisfies Partial<Record<FaultKind, string>>;
+
+const isOfLayers = (kind: FaultKind): kind is keyof typeof LAYERS => kind in LAYERS;
+
 /** Layers of a fault of complete layers, else tensors. */
 const countOf = ({ kind, names, pattern }: FaultGroup): number =>
-  OF_LAYERS.has(kind) ? layersIn(pattern) : names.length;
-
-const OF_LAYERS: ReadonlySet<FaultKind> = new Set(['missing-layers', 'layer-gap', 'extra-layers']);
+  isOfLayers(kind) ? layersIn(pattern) : names.length;
 
 /** Number of layers in `layers.{24–31}` or `layers.5`. */
 const layersIn = (pattern: string): number =>
@@ -94,13 +113,13 @@ function factsOf({
 }
 
 /** Faults for the answer: of each kind the first ones, so that no kind is hidden. */
-function foremost(faults: readonly FaultGroup[]): readonly FaultGroup[] {
+function foremost(faults: readonly FaultGroup[], most: number): readonly FaultGroup[] {
   const byKind = FAULT_KINDS.map((kind) => faults.filter((fault) => fault.kind === kind));
   const shown = new Set<FaultGroup>();
-  for (let turn = 0; shown.size < Math.min(ANSWER_ROWS, faults.length); turn++) {
+  for (let turn = 0; shown.size < Math.min(most, faults.length); turn++) {
     for (const each of byKind) {
       const fault = each[turn];
-      if (fault && shown.size < ANSWER_ROWS) shown.add(fault);
+      if (fault && shown.size < most) shown.add(fault);
     }
   }
   return byKind.flat().filter((fault) => shown.has(fault));
@@ -167,6 +186,22 @@ const noteBlock = (each: Note): Block => ({
   text: NOTES[each.kind](each),
   tone: each.severity === 'warning' ? 'warning' : 'dim',
 });
+
+/** One difference with its values, or the names of several. */
+function differenceBlocks(differences: readonly ConfigDifference[]): Block[] {
+  if (differences.length <= 1) return differences.map(differenceBlock);
+  const paths = differences.map(({ path }) => shortened(path));
+  const [first, second] = paths;
+  const shown =
+    paths.length > 3 ? `${first}, ${second} and ${paths.length - 2} more` : joined(paths);
+  return [
+    {
+      kind: 'note',
+      text: `The config inside the checkpoint has other values: ${shown}.`,
+      tone: 'warning',
+    },
+  ];
+}
 
 const differenceBlock = (difference: ConfigDifference): Block => ({
   kind: 'note',

@@ -176,9 +176,9 @@ function factsOf(result: ConversionResult): Fact[] {
     ...(lost.length > 0
       ? [{ name: 'left out', text: andMore(lost.map(({ pattern }) => shortened(pattern))) }]
       : []),
-    run === null
-      ? { name: 'memory', text: `about ${formatBytes(memory.predictedPeakBytes)}` }
-      : { name: 'time', text: timeText(run) },
+    ...(run
+      ? runFacts(run)
+      : [{ name: 'memory', text: `about ${formatBytes(memory.predictedPeakBytes)}` }]),
   ];
 }
 
@@ -230,12 +230,13 @@ const changesText = ({ configChanges }: ConversionResult): string =>
     ),
   );
 
-const timeText = ({ seconds, bytesPerSecond, resumed, checked }: ConversionRun): string =>
-  [
-    `${secondsText(seconds)} at ${formatBytes(bytesPerSecond)}/s`,
-    ...(resumed ? ['resumed'] : []),
+function runFacts({ resumed, checked }: ConversionRun): Fact[] {
+  const texts = [
+    ...(resumed ? ['resumed an earlier run'] : []),
     ...(checked ? ['output read back and compared'] : []),
-  ].join(', ');
+  ];
+  return texts.length > 0 ? [{ name: 'run', text: texts.join(', ') }] : [];
+}
 
 type ConversionRun = NonNullable<ConversionResult['run']>;
 

@@ -1,6 +1,5 @@
 /** Tables of the tensors of a checkpoint. */
 
-import { templateOf } from '../../checkpoint/names.js';
 import type { Sharing } from '../../checkpoint/sharing.js';
 import type { Statistics } from '../../checkpoint/statistics.js';
 import type { CheckpointSummary, TensorSummary } from '../../checkpoint/summary.js';
@@ -158,38 +157,12 @@ function rowsOf({ tensors, shared }: InspectResult, most = Number.POSITIVE_INFIN
   for (const { kind, names } of shared) {
     if (kind === 'same') for (const name of names) sharers.set(name, names);
   }
-  return naturalOrder(Object.keys(tensors))
+  return Object.keys(tensors)
     .slice(0, most)
     .flatMap((name) => {
       const tensor = tensors[name];
       return tensor ? [{ ...tensor, name, names: sharers.get(name) ?? [] }] : [];
     });
-}
-
-/** Numbers in a name that are sorted by value: layers, and experts in a layer. */
-const SORTED_NUMBERS = 2;
-
-/** The order of the file, with layers.2 before layers.10. */
-function naturalOrder(names: readonly string[], numbers = SORTED_NUMBERS): readonly string[] {
-  if (numbers === 0) return names;
-  const lists = new Map<string, Map<number, string[]>>();
-  for (const name of names) {
-    const { before, number = -1, after } = templateOf(name);
-    const list = lists.get(before) ?? new Map<number, string[]>();
-    lists.set(before, list);
-    const rest = list.get(number);
-    if (rest) rest.push(after);
-    else list.set(number, [after]);
-  }
-  return Array.from(lists, ([before, list]) =>
-    [...list]
-      .sort(([a], [b]) => a - b)
-      .flatMap(([number, rests]) =>
-        naturalOrder(rests, numbers - 1).map((rest) =>
-          number < 0 ? before : `${before}${number}${rest}`,
-        ),
-      ),
-  ).flat();
 }
 
 function titleOf({ filter, totals }: InspectResult, shown: number): string {
