@@ -1,3 +1,4 @@
+import { spawn } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -179,6 +180,24 @@ describe('convert-checkpoint', () => {
     const { stdout } = runCli([...args, '--details'], { env: { FORCE_COLOR: '1' } });
     expect(stdout).toContain(`${start}[32m768`);
     expect(runCli(args, { env: { NO_COLOR: '1' } }).stdout).not.toContain(start);
+  });
+});
+
+describe('Ctrl-C', () => {
+  it('ends with a line that says what is left', async () => {
+    // The warning about a single shard comes first; then the command waits for the config.
+    const shard = path.join(folder, 'model-00001-of-00002.safetensors');
+    fs.copyFileSync(inPackage('fixtures/checkpoints/valid/st_nan_inf.safetensors'), shard);
+    const args = ['convert-checkpoint', shard, out(), '--dtype', 'bf16', '--config', '-'];
+    const child = spawn(process.execPath, [inPackage('bin/run.js'), ...args]);
+    const closed = new Promise((resolve) => child.on('close', resolve));
+    let stderr = '';
+    child.stderr.on('data', (chunk) => {
+      if (stderr === '') child.kill('SIGINT');
+      stderr += chunk;
+    });
+    expect(await closed).toBe(130);
+    expect(stderr).toMatch(/^warning: [^\0]*\nstopped; nothing was written\n$/);
   });
 });
 
