@@ -101,7 +101,7 @@ export function refuseLostSidecars(out: string, written: readonly Sidecar[]): vo
     'usage',
     `${out} is not replaced: it has ${lost.join(', ')}, which the new folder would lack`,
     {
-      suggestion: 'move them away, put them beside the input, or choose another name',
+      suggestion: 'move them away, copy them to the input’s folder, or choose another name',
     },
   );
 }
@@ -169,7 +169,7 @@ function stepOf({ content, metadata }: Checkpoint): number | bigint | null {
   return typeof step === 'string' && /^\d{1,15}$/.test(step) ? Number(step) : null;
 }
 
-export const configFormatOf = ({ config }: ConversionPlan): ConfigFormat =>
+const configFormatOf = ({ config }: ConversionPlan): ConfigFormat =>
   config?.written.format ?? 'yaml';
 
 /**

@@ -241,7 +241,7 @@ function refuseChanged(files: Checkpoint['files']): void {
   const changed = files.find((file) => file.hasChanged());
   if (changed === undefined) return;
   throw new UserError('refused-file', `${changed.path} was changed while it was read`, {
-    suggestion: 'wait until whatever writes it has finished, and convert again',
+    suggestion: 'wait until the other program has finished writing, then convert again',
   });
 }
 
