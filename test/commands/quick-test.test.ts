@@ -32,10 +32,10 @@ describe('quick-test', () => {
     expect(stdout).toMatch(/^tiny: 7 checks passed, [\d,]+ tokens\/s\n/);
     expect(stdout).toMatch(/^created +ok +the engine received 275,200 parameters, as described$/m);
     expect(stdout).toMatch(
-      /^srte +ok +rows \[1, 256, 64\]; a change of shared_srte\.lowrank changes layers\.0–1/m,
+      /^srte +ok +rows \[1, 256, 64\]; changing shared_srte\.lowrank changes layers\.0–1/m,
     );
     expect(stdout).toMatch(
-      /^ {2}cache +32 tokens, 16 of them one by one \(every head sees everything\): \d/m,
+      /^ {2}cache +32 tokens, 16 of them one by one \(no window is full\): \d/m,
     );
     expect(stdout).toMatch(/^ {2}cache +256 tokens, 32 of them one by one \(windows slide\): \d/m);
     expect(stdout).toMatch(/^layers\.\*\.mamba /m);
@@ -255,7 +255,7 @@ describe('the device', () => {
       ...['--device', 'cpu', '--against', 'cpu', '--context', '8'],
     );
     expect(same.code).toBe(2);
-    expect(same.stderr).toContain('the CPU is what runs the model already');
+    expect(same.stderr).toContain('the CPU runs the model already');
     expect(same.stderr).toContain('as in --device webgpu');
     const none = await quickTest(
       TINY,
