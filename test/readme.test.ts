@@ -70,7 +70,7 @@ describe.each(['README.md', 'README.zh-CN.md'])('%s', (name) => {
     fs.rmSync(folder, { recursive: true });
     const shown = blocks('text')[3] ?? '';
     expect(stdout.slice(0, shown.length)).toBe(shown);
-    expect(shown).toContain('What each layer gets beside what it had');
+    expect(shown).toContain('SRTE error by layer');
   });
 
   it('shows a config that is valid', () => {

@@ -4,6 +4,7 @@ import { groupBy, sumOf } from '../text/words.js';
 import type { Checkpoint } from './checkpoint.js';
 import type { CheckpointFormat } from './formats.js';
 import { FORMATS } from './formats.js';
+import { naturalOrder } from './names.js';
 import type { NamedView, Sharing } from './sharing.js';
 import { bytesOfViews, sharingsOf, viewsOf } from './sharing.js';
 import type { Measurement } from './statistics.js';
@@ -211,7 +212,10 @@ function* described(
   tensors: ReadonlyMap<string, StoredTensor>,
   measured: ReadonlyMap<string, Measurement>,
 ): Generator<[string, TensorSummary]> {
-  for (const [name, tensor] of tensors) yield [name, describeTensor(tensor, measured.get(name))];
+  for (const name of naturalOrder([...tensors.keys()])) {
+    const tensor = tensors.get(name);
+    if (tensor) yield [name, describeTensor(tensor, measured.get(name))];
+  }
 }
 
 function describeTensor(tensor: StoredTensor, measured?: Measurement): TensorSummary {

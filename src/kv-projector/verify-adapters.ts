@@ -11,10 +11,9 @@ export type DataKind = 'published' | 'linear' | 'shifted';
 
 /** Description of each kind of data. */
 export const DATA = {
-  published:
-    'X = 3·randn + 1.5, Y = tanh(randn): what comes out has nothing to do with what goes in',
-  linear: 'X = randn, Y = X·W + 0.1·randn: a linear relation, which the linear adapter can state',
-  shifted: 'X = 6·randn + 3, Y = tanh(randn): as published, with twice the scale and the shift',
+  published: 'X = 3·randn + 1.5, Y = tanh(randn), unrelated to X',
+  linear: 'X = randn, Y = X·W + 0.1·randn, a linear relation',
+  shifted: 'X = 6·randn + 3, Y = tanh(randn), unrelated to X',
 } as const satisfies Record<DataKind, string>;
 
 export interface VerifySize {

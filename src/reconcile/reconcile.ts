@@ -209,7 +209,7 @@ export const FAULT_NAMES = {
   'extra-layers': 'extra layers',
   missing: 'missing',
   extra: 'extra',
-  misshapen: 'misshapen',
+  misshapen: 'wrong shape',
   'wrong-dtype': 'wrong type',
   'not-tied': 'not tied',
   tied: 'wrongly tied',
@@ -221,10 +221,10 @@ export function faultCountText(faults: readonly FaultGroup[]): string {
   return `${counted(faults.length, 'fault')} in ${counted(faulty, 'tensor')}`;
 }
 
-/** Text of a fault without its tensors: `misshapen: described as [8], found F32 [9]`. */
+/** Text of a fault without its tensors: `wrong shape: expected [8], found F32 [9]`. */
 export function faultText({ kind, expected, found }: FaultGroup): string {
   const said = [
-    ...(expected ? [`described as ${saidText(expected)}`] : []),
+    ...(expected ? [`expected ${saidText(expected)}`] : []),
     ...(found ? [`found ${saidText(found)}`] : []),
   ];
   return `${FAULT_NAMES[kind]}: ${said.join(', ')}`;
@@ -240,7 +240,7 @@ export function saidText(said: Said): string {
 
 export function adviceText(suggestion: Suggestion): string {
   if (suggestion.kind === 'rename') {
-    return `every name begins with ${JSON.stringify(suggestion.prefix)}, which is none of the model’s: take it off.`;
+    return `every name begins with ${JSON.stringify(suggestion.prefix)}, which the model does not have: remove this prefix.`;
   }
   const { set } = suggestion;
   const shows = joined(set.map((each) => each.shows));

@@ -359,7 +359,7 @@ it('tells where the arguments say something else than the tensors', () => {
 describe('convert', () => {
   it.each([
     ['no file of weights', 'projector'],
-    ['in the place of', inPackage(FIXTURES, 'two-teachers/saved.pt')],
+    ['would replace the input', inPackage(FIXTURES, 'two-teachers/saved.pt')],
   ])('refuses an output that is %s', async (message, out) => {
     const { code, answer } = await run(
       'convert',
@@ -407,7 +407,7 @@ describe('what a conversion keeps', () => {
       ...['kv-projector', 'convert', input, out, '-o', report, '--json', ...flags],
     ]);
     expect(code).toBe(2);
-    expect(stderr + stdout).toContain('the report would be in the place of');
+    expect(stderr + stdout).toContain('the report would replace');
     expect(fs.readFileSync(input)).toEqual(before);
     expect(fs.existsSync(out)).toBe(false);
   });

@@ -230,7 +230,7 @@ export class WrongOutput extends UserError {}
 
 function differs(file: string, name: string, message: string): UserError {
   return new WrongOutput('system', `${file} is not what was written: ${name} ${message}`, {
-    suggestion: 'check the disk: what was read back differs from what should stand there',
+    suggestion: 'check the disk: it returned other bytes than were written',
   });
 }
 

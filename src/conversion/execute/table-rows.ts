@@ -318,7 +318,7 @@ export class NonFiniteValues {
         rule: 'srte-finite',
         tensor: names[table] ?? '',
         message: `holds ${found.value} in row ${found.row}, column ${found.column} (layer ${table})${others}`,
-        suggestion: 'mend it, or take the table of another layer with --merge layer:N',
+        suggestion: 'replace it, or use the table of another layer with --merge layer:N',
       });
     }
     faults.throwAny();

@@ -190,7 +190,7 @@ const contentLeftOut = ({ content }: Checkpoint, hasConfig: boolean): Omission[]
     .map((name) => ({ name, why: reasonOf(name) }));
 
 function reasonOf(name: string): string {
-  if (name === CONFIG) return 'it would not be true of the output, and cannot be read here';
+  if (name === CONFIG) return 'does not describe the output and cannot be converted';
   return OPTIMIZER.test(name)
     ? 'the state of an optimizer belongs to the tensors that it has trained'
     : 'it is not part of the model';

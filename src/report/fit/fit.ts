@@ -9,6 +9,7 @@ import {
   loadText,
   significant,
 } from '../../text/units.js';
+import { counted } from '../../text/words.js';
 import { heading, integerCell, left, note, right, strong } from '../kit/cells.js';
 import type { Block, Cell, Report, TableBlock } from '../kit/report.js';
 import { explanationBlocks } from '../profile/inventory.js';
