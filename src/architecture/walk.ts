@@ -38,10 +38,7 @@ interface Held {
  */
 function heldBy(layer: object): Held {
   const held = { layers: [], tensors: [] };
-  const fields = layer as Readonly<Record<string, unknown>>;
-  // A loop over the fields, without copies of them: every model is walked as it is made.
-  for (const name in fields) {
-    const field = fields[name];
+  for (const field of Object.values(layer)) {
     if (typeof field !== 'object' || field === null) continue;
     if (!Array.isArray(field)) hold(field, held);
     // A list has values of one type.
@@ -50,10 +47,12 @@ function heldBy(layer: object): Held {
   return held;
 }
 
-function hold(value: object, { layers, tensors }: { layers: Layer[]; tensors: Param[] }): void {
-  const { kind, role } = value as { readonly kind?: unknown; readonly role?: unknown };
-  if (role !== undefined) tensors.push(value as Param);
-  else if (kind !== undefined && 'name' in value) layers.push(value as Layer);
+function hold(
+  value: Partial<Param | Layer>,
+  { layers, tensors }: { layers: Layer[]; tensors: Param[] },
+): void {
+  if ('role' in value) tensors.push(value as Param);
+  else if ('kind' in value && value.name !== undefined) layers.push(value as Layer);
 }
 
 /** Layers that compute several values of one input. */
