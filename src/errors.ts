@@ -75,6 +75,8 @@ export class UserError extends Error {
   readonly problems: readonly Problem[];
   /** Suggestion for a fix, as a sentence. */
   readonly suggestion: string | undefined;
+  /** Exit code that replaces the one of `code`, in a command that checks. */
+  exitCode: 1 | undefined;
 
   constructor(
     code: ErrorCode,

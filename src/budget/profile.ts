@@ -101,6 +101,7 @@ export interface ProfileWish {
   readonly batch?: number | undefined;
   readonly context?: number | undefined;
   readonly dtype: Dtype;
+  readonly cacheDtype?: Dtype | undefined;
   readonly causal: boolean;
   readonly precision?: 'mixed' | 'float32' | undefined;
   readonly optimizer: Optimizer;
@@ -146,8 +147,9 @@ export function resolveSetting(
   const hinted = hints.recompute === undefined ? undefined : hints.recompute ? 'full' : 'none';
   const recompute = first<Recompute>(wish.recompute, hinted, 'none');
   const { dtype, causal, optimizer } = wish;
+  const cacheDtype = wish.cacheDtype ?? usualCacheDtype(dtype);
   return {
-    inference: { batch: inferenceBatch.value, context: context.value, dtype, causal },
+    inference: { batch: inferenceBatch.value, context: context.value, dtype, cacheDtype, causal },
     training: {
       batch: trainingBatch.value,
       context: context.value,
@@ -167,13 +169,16 @@ export function resolveSetting(
   };
 }
 
+/** Quantized weights usually keep a cache in 16 bits. */
+const usualCacheDtype = (dtype: Dtype): Dtype => (DTYPES[dtype].bits < 16 ? 'bf16' : dtype);
+
 /** @throws UserError when a context is longer than the model's positions. */
 export function requirePositions(context: number, positions: number): void {
   if (context <= positions) return;
   throw new UserError(
     'usage',
     `--context: ${context} tokens are more than the ${positions} positions of the model`,
-    { suggestion: `ask for at most ${positions}` },
+    { suggestion: `write --context ${positions}, or less` },
   );
 }
 

@@ -14,8 +14,10 @@ export interface StateSetting {
   readonly batch: number;
   /** Tokens so far in each sequence. */
   readonly context: number;
-  /** Element type of weights, caches and states. */
+  /** Element type of weights. */
   readonly dtype: Dtype;
+  /** Element type of caches and states; default: that of the weights. */
+  readonly cacheDtype?: Dtype;
   /** GPUs that share the heads and channels of each layer; counts the one that keeps most. Default 1. */
   readonly gpus?: number;
 }
@@ -44,10 +46,10 @@ interface Kept {
 /** State of decoding with sliding windows: a windowed head keeps the keys that the next token sees. */
 export function stateOf(
   model: Layer,
-  { batch, context, dtype, gpus = 1 }: StateSetting,
+  { batch, context, dtype, cacheDtype = dtype, gpus = 1 }: StateSetting,
 ): StateBudget {
   const { windows, mambaValues, convolutionValues, onRanks } = keptOn(model, gpus);
-  const of = inputs({ batch, context, bits: DTYPES[dtype].bits });
+  const of = inputs({ batch, context, bits: DTYPES[cacheDtype].bits });
   /** Bytes of the values in the caches that `which` selects, by one of `of`. */
   const keyValues = (
     label: string,

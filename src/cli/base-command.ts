@@ -1,6 +1,7 @@
 import { Command } from '@oclif/core/command';
 import type * as Interfaces from '@oclif/core/interfaces';
 import type { Problem } from '../errors.js';
+import { UserError } from '../errors.js';
 import { refuseModelFile } from '../files/input-registry.js';
 import type { Format, Report } from '../report/kit/report.js';
 import { jsonPieces, printable } from '../text/escape.js';
@@ -18,12 +19,71 @@ export type FlagsOf<Class extends { readonly flags: object }> = OutputFlags &
 export const formatOf = ({ json, format }: Pick<OutputFlags, 'json' | 'format'>): Format =>
   json ? 'json' : format;
 
+const ENDINGS: Readonly<Record<string, Format>> = {
+  json: 'json',
+  csv: 'csv',
+  md: 'markdown',
+  markdown: 'markdown',
+};
+
+/** @throws UserError when `--format` contradicts the ending of `--output`. */
+function chooseFormat(flags: Partial<OutputFlags>, isFormatGiven: boolean): void {
+  const { output, format, json } = flags;
+  if (json && isFormatGiven && format !== 'json') {
+    throw new UserError('usage', `--json and --format ${format} contradict each other`, {
+      suggestion: 'write only one of them',
+    });
+  }
+  const ending = /\.(\w+)$/.exec(output ?? '')?.[1]?.toLowerCase() ?? '';
+  const named = Object.hasOwn(ENDINGS, ending) ? ENDINGS[ending] : undefined;
+  if (named === undefined || format === undefined) return;
+  const asked = json ? 'json' : isFormatGiven ? format : undefined;
+  if (asked !== undefined && asked !== named) {
+    throw new UserError('usage', `--output ${output} is ${named}, and the format is ${asked}`, {
+      suggestion: `write --format ${named}, or another ending`,
+    });
+  }
+  flags.format = named;
+}
+
 /** Base class of commands: each parses its flags, calls one function, and answers with its result. */
 export abstract class BaseCommand extends Command {
   static override baseFlags = baseFlags;
 
+  /** How values of flags were read, where that needs a word. The parsers of flags add to it. */
+  readonly notes: string[] = [];
+
   /** All warnings so far, also those that are not printed. */
   readonly #warnings: Problem[] = [];
+
+  /** Parses the flags; the ending of `--output` selects the format of the answer. */
+  protected override async parse<
+    F extends Interfaces.OutputFlags<Interfaces.FlagInput>,
+    B extends Interfaces.OutputFlags<Interfaces.FlagInput>,
+    A extends Interfaces.OutputArgs<Interfaces.ArgInput>,
+  >(
+    options?: Interfaces.Input<F, B, A>,
+    argv?: string[],
+  ): Promise<Interfaces.ParserOutput<F, B, A>> {
+    const parsed = await super.parse(options, argv);
+    const flags = parsed.flags as unknown as Partial<OutputFlags>;
+    chooseFormat(flags, parsed.metadata.flags.format?.setFromDefault !== true);
+    if (!flags.quiet) for (const text of this.notes) process.stderr.write(`${text}\n`);
+    return parsed;
+  }
+
+  /** The model to work on: the one given, else the one of the working folder, which is named on stderr. */
+  protected async modelGiven(
+    flags: OutputFlags,
+    file: string | undefined,
+    example: string,
+  ): Promise<string> {
+    if (file !== undefined) return file;
+    const { modelOfFolder } = await import('../model-input/working-folder.js');
+    const found = modelOfFolder(this.id ?? '', example);
+    this.note(flags, `using ${found === '.' ? 'the checkpoint in this folder' : found}`);
+    return found;
+  }
 
   /**
    * Prints a result in the requested format, and returns it.
@@ -31,7 +91,7 @@ export abstract class BaseCommand extends Command {
    * @param report Builds the report for the other formats.
    */
   protected async answer<Result extends { readonly schema: string }>(
-    flags: OutputFlags,
+    flags: OutputFlags & { readonly details?: boolean },
     result: Result,
     report: (result: Result) => Report,
   ): Promise<Result> {
@@ -48,7 +108,8 @@ export abstract class BaseCommand extends Command {
     const options = isStdout(flags.output)
       ? renderOptions(process.stdout, flags['no-color'])
       : { width: Number.POSITIVE_INFINITY, colourLevel: 0 as const };
-    await this.write(flags, await render(report(result), format, options));
+    const { details } = flags;
+    await this.write(flags, await render(report(result), format, { ...options, details }));
     return result;
   }
 
@@ -74,6 +135,13 @@ export abstract class BaseCommand extends Command {
     if (flags.quiet || warnings.length === 0) return;
     const { problemsText } = await import('../report/kit/problems.js');
     process.stderr.write(problemsText(warnings, renderOptions(process.stderr, flags['no-color'])));
+  }
+
+  /** Ends with exit code 1 when a result exceeds thresholds; each has its line on stderr. */
+  protected exceeded(lines: readonly string[]): void {
+    if (lines.length === 0) return;
+    process.exitCode = 1;
+    for (const line of lines) process.stderr.write(`error: ${printable(line)}\n`);
   }
 
   /** A progress line on stderr, unless the user wants quiet. */

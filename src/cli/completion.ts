@@ -1,6 +1,6 @@
 /** Completion scripts for shells, generated from the commands' flags and arguments. */
 
-export const SHELLS = ['bash', 'zsh', 'fish'] as const;
+export const SHELLS = ['bash', 'zsh', 'fish', 'powershell'] as const;
 export type Shell = (typeof SHELLS)[number];
 
 export interface CompletedFlag {
@@ -10,8 +10,10 @@ export interface CompletedFlag {
   readonly summary: string;
   readonly takesValue: boolean;
   readonly isRepeatable: boolean;
-  /** Allowed values; without them, any file. */
+  /** Values to offer; without them, any file. */
   readonly options?: readonly string[] | undefined;
+  /** Whether files are valid too. */
+  readonly isOpen?: boolean | undefined;
 }
 
 export interface CompletedCommand {
@@ -21,6 +23,8 @@ export interface CompletedCommand {
   readonly flags: readonly CompletedFlag[];
   /** Allowed argument: one of these words, a file, or none. */
   readonly argument: readonly string[] | 'file' | 'none';
+  /** Words to offer beside files. */
+  readonly names?: readonly string[] | undefined;
 }
 
 const HELP: CompletedFlag = {
@@ -46,7 +50,7 @@ export function completionScript(
     flags: [...command.flags, HELP],
   }));
   const names = new Set(topics.map(({ name }) => name));
-  return { bash, zsh, fish }[shell](bin, own, names);
+  return { bash, zsh, fish, powershell }[shell](bin, own, names);
 }
 
 /** The first word of a name that has two. */
@@ -107,13 +111,17 @@ function bash(
     return [
       ...valued
         .filter(({ options }) => options)
-        .map((flag) => `    ${patterns(name, [flag])}) ${offer(flag.options ?? [])}; return ;;`),
+        .map((flag) => {
+          const files = flag.isOpen ? `; _${bin}_files` : '';
+          return `    ${patterns(name, [flag])}) ${offer(flag.options ?? [])}${files}; return ;;`;
+        }),
       ...(free ? [`    ${free}) return ;;`] : []),
     ];
   });
-  const rest = commands.flatMap(({ name, flags, argument }) => [
+  const rest = commands.flatMap(({ name, flags, argument, names = [] }) => [
     `    ${quoted(`${name} -`)}) ${offer(flags.flatMap(spellings))} ;;`,
     ...(typeof argument === 'string' ? [] : [`    ${quoted(`${name} `)}) ${offer(argument)} ;;`]),
+    ...(names.length > 0 ? [`    ${quoted(`${name} `)}) ${offer(names)}; _${bin}_files ;;`] : []),
   ]);
   return `# Completion of ${bin} for bash.
 # Offers the words that begin as $word does. Without any, bash completes file names.
@@ -122,6 +130,13 @@ _${bin}_offer() {
   for each in "$@"; do
     if [[ $each == "$word"* ]]; then COMPREPLY+=("$each"); fi
   done
+  # A key of a config still needs its value.
+  if [[ \${COMPREPLY[*]} == *= ]]; then compopt -o nospace 2>/dev/null; fi
+}
+_${bin}_files() {
+  local each
+  while IFS= read -r each; do COMPREPLY+=("$each"); done < <(compgen -f -- "$word")
+  compopt -o filenames 2>/dev/null
 }
 _${bin}() {
   local word=\${COMP_WORDS[COMP_CWORD]} before=\${COMP_WORDS[COMP_CWORD-1]} command=\${COMP_WORDS[1]}
@@ -157,21 +172,28 @@ function zsh(
   /** Escapes a part of a specification, in which brackets and colons are special. */
   const part = (text: string) => oneLine(text).replace(/[\\[\]:]/g, '\\$&');
   const choice = (options: readonly string[]) => `(${options.map(literal).join(' ')})`;
+  const withFiles = (words: readonly string[]) =>
+    `{compadd -- ${words.map(literal).join(' ')}; _files}`;
   const flagSpec = (flag: CompletedFlag) => {
     const names = spellings(flag);
     const repeat = flag.isRepeatable ? '*' : names.length > 1 ? `(${names.join(' ')})` : '';
     const ends = names.map((name) =>
       flag.takesValue ? `${name}${name.startsWith('--') ? '=' : '+'}` : name,
     );
-    const value = flag.options ? choice(flag.options) : '_files';
+    const value = !flag.options
+      ? '_files'
+      : flag.isOpen
+        ? withFiles(flag.options)
+        : choice(flag.options);
     const about = `[${part(flag.summary)}]${flag.takesValue ? `:${part(flag.name)}:${value}` : ''}`;
     return ends.map((end) => quoted(`${repeat}${end}${about}`));
   };
-  const cases = commands.map(({ name, flags, argument }) => {
+  const cases = commands.map(({ name, flags, argument, names = [] }) => {
+    const files = names.length > 0 ? withFiles(names) : '_files';
     const rest =
       argument === 'none'
         ? []
-        : [quoted(`*:argument:${argument === 'file' ? '_files' : choice(argument)}`)];
+        : [quoted(`*:argument:${argument === 'file' ? files : choice(argument)}`)];
     const specs = [...flags.flatMap(flagSpec), ...rest];
     return `    ${quoted(name)})
       _arguments -s \\
@@ -223,11 +245,14 @@ function fish(
     [
       `complete -c ${bin} -n ${condition} -l ${flag.name}`,
       ...(flag.char ? [`-s ${flag.char}`] : []),
-      ...(flag.takesValue ? (flag.options ? [`-x -a ${list(flag.options)}`] : ['-r -F']) : []),
+      ...(flag.takesValue && flag.options
+        ? [`${flag.isOpen ? '-r -F' : '-x'} -a ${list(flag.options)}`]
+        : []),
+      ...(flag.takesValue && !flag.options ? ['-r -F'] : []),
       `-d ${text(flag.summary)}`,
     ].join(' ');
   const lines = commands.flatMap((command) => {
-    const { name, summary, flags, argument } = command;
+    const { name, summary, flags, argument, names = [] } = command;
     const topic = topicOf(command);
     const last = lastWord(command);
     // The last word of a command may also be a command by itself.
@@ -241,7 +266,8 @@ function fish(
     ]
       .join('; and ')
       .concat("'");
-    const argumentLine = argument === 'file' ? ['-F'] : [`-a ${list([...argument])}`];
+    const offered = names.length > 0 ? `-F -a ${list(names)}` : '-F';
+    const argumentLine = argument === 'file' ? [offered] : [`-a ${list([...argument])}`];
     return [
       ...(topic === undefined
         ? [`complete -c ${bin} -n __fish_use_subcommand -a ${name} -d ${text(summary)}`]
@@ -254,5 +280,56 @@ function fish(
 complete -c ${bin} -f
 ${[HELP, VERSION].map((flag) => flagLine('__fish_use_subcommand', flag)).join('\n')}
 ${lines.join('\n')}
+`;
+}
+
+function powershell(
+  bin: string,
+  commands: readonly CompletedCommand[],
+  topics: ReadonlySet<string>,
+): string {
+  const text = (word: string) => `'${oneLine(word).replaceAll("'", "''")}'`;
+  const list = (words: readonly string[]) => `@(${words.map(text).join(', ')})`;
+  const entry = (key: string, words: readonly string[]) => `  ${text(key)} = ${list(words)}`;
+  const flags = commands.map(({ name, flags: own }) => entry(name, own.flatMap(spellings)));
+  const values = commands.flatMap(({ name, flags: own }) =>
+    own.flatMap((flag) =>
+      flag.options
+        ? spellings(flag).map((spelling) => entry(`${name} ${spelling}`, flag.options ?? []))
+        : [],
+    ),
+  );
+  const words = commands.flatMap(({ name, argument, names = [] }) => {
+    const offered = typeof argument === 'string' ? names : argument;
+    return offered.length > 0 ? [entry(name, offered)] : [];
+  });
+  return `# Completion of ${bin} for PowerShell. Without an offer, PowerShell completes file names.
+$${bin}Topics = ${list([...topics])}
+$${bin}First = ${list([...firstWords(commands), ...[HELP, VERSION].flatMap(spellings)])}
+$${bin}Flags = @{
+${flags.join('\n')}
+}
+$${bin}Values = @{
+${values.join('\n')}
+}
+$${bin}Words = @{
+${words.join('\n')}
+}
+Register-ArgumentCompleter -Native -CommandName ${bin} -ScriptBlock {
+  param($word, $line, $cursor)
+  $given = @($line.CommandElements | Where-Object { $_.Extent.EndOffset -lt $cursor } | ForEach-Object { $_.ToString() })
+  $offered = $${bin}First
+  if ($given.Count -gt 1) {
+    $command = $given[1]
+    if ($${bin}Topics -contains $command -and $given.Count -gt 2) { $command = "$command $($given[2])" }
+    $before = "$command $($given[-1])"
+    if ($${bin}Values.ContainsKey($before)) { $offered = $${bin}Values[$before] }
+    elseif ($word -like '-*') { $offered = $${bin}Flags[$command] }
+    else { $offered = $${bin}Words[$command] }
+  }
+  $offered | Where-Object { $_ -like "$word*" } | ForEach-Object {
+    [System.Management.Automation.CompletionResult]::new($_, $_, 'ParameterValue', $_)
+  }
+}
 `;
 }

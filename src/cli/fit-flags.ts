@@ -33,6 +33,7 @@ import {
   positive,
   settingFlags,
   share,
+  tokens,
   typeSuggestion,
 } from './flags.js';
 
@@ -51,13 +52,9 @@ const weightDtype = Flags.custom<WeightDtype>({
   parse: async (text, _context, { name }) => {
     const parsed = parseWeightDtype(text);
     if (parsed) return parsed;
-    throw new UserError(
-      'usage',
-      `--${name}: ${quote(text)} is not a type that weights are served in`,
-      {
-        suggestion: typeSuggestion(text, WEIGHT_DTYPE_NAMES, parseWeightDtype),
-      },
-    );
+    throw new UserError('usage', `--${name}: expected a type of weights, found ${quote(text)}`, {
+      suggestion: typeSuggestion(text, WEIGHT_DTYPE_NAMES, parseWeightDtype),
+    });
   },
 });
 
@@ -140,9 +137,17 @@ export const fitFlags = {
     ...SERVING,
     description: 'of keys and values [default: bf16, or f32 with weights of f32]',
   }),
-  batch: count({ ...SERVING, description: 'sequences at a time [default: 1]' }),
-  prompt: count({ ...SERVING, description: 'tokens that a request brings' }),
-  output: count({ ...SERVING, description: 'tokens that it gets' }),
+  batch: count({
+    ...SERVING,
+    description: 'sequences at a time on each replica [default: 1]',
+    exclusive: ['users'],
+  }),
+  users: count({
+    ...SERVING,
+    description: 'users at a time on all GPUs together, as in 50, instead of --batch',
+  }),
+  'prompt-tokens': tokens({ ...SERVING, description: 'prompt tokens per request' }),
+  'output-tokens': tokens({ ...SERVING, description: 'output tokens per request' }),
   qps: positive({
     ...SERVING,
     helpValue: 'N',
@@ -201,8 +206,8 @@ function trainingSettingOf(
 /** Sequence parallelism needs GPUs that share the layers. */
 function refuseLoneSequence(flags: FitFlags): void {
   if (!flags['sequence-parallel'] || flags['tensor-parallel'] !== 1) return;
-  throw new UserError('usage', '--sequence-parallel: no GPUs share the layers', {
-    suggestion: 'write --tensor-parallel with 2 or more, or leave it out',
+  throw new UserError('usage', '--sequence-parallel requires GPUs that share layers', {
+    suggestion: 'write --tensor-parallel 2 or more',
   });
 }
 
@@ -211,8 +216,8 @@ function tokensOf(flags: FitFlags, flag: 'global-batch' | 'train-tokens'): numbe
   const value = flags[flag];
   if (value === undefined) return undefined;
   if (Number(value) > 0) return Number(value);
-  throw new UserError('usage', `--${flag}: no tokens are nothing to train on`, {
-    suggestion: `write a number of them, as in --${flag} 4M`,
+  throw new UserError('usage', `--${flag}: expected a positive number of tokens, found 0`, {
+    suggestion: `write it as in --${flag} 4M`,
   });
 }
 
@@ -230,7 +235,7 @@ function servingSettingOf(
   cluster: Cluster,
   stored: ServedType | undefined,
 ): Resolved<ServingFitSetting> {
-  const { prompt, output } = flags;
+  const { 'prompt-tokens': prompt, 'output-tokens': output } = flags;
   const dtype = flags.dtype ?? stored?.dtype ?? 'bf16';
   const both = prompt !== undefined && output !== undefined ? prompt + output : undefined;
   const wish = {
@@ -259,7 +264,7 @@ function servingSettingOf(
       cacheDtype: flags['cache-dtype'] ?? (dtype === 'f32' ? 'f32' : 'bf16'),
       stateDtype: 'f32',
       context,
-      batch: flags.batch ?? 1,
+      batch: flags.batch ?? usersOfReplica(flags, cluster),
       prompt: brings,
       output: gets,
       load:
@@ -269,6 +274,12 @@ function servingSettingOf(
       tensorParallel: flags['tensor-parallel'] ?? 1,
     },
   };
+}
+
+/** Users of the replica with the most, when all replicas share them evenly; 1 without `--users`. */
+function usersOfReplica(flags: FitFlags, { gpus }: Cluster): number {
+  const replicas = Math.max(1, Math.floor(gpus / (flags['tensor-parallel'] ?? 1)));
+  return Math.ceil((flags.users ?? 1) / replicas);
 }
 
 /** Types without scales of their own take neither groups nor a scale type. */
@@ -285,8 +296,8 @@ function refuseTooLong(prompt: number, output: number, context: number): void {
   if (prompt > 0 && prompt + output <= context) return;
   throw new UserError(
     'usage',
-    `a prompt of ${prompt} and an output of ${output} tokens do not fit into a context of ${context}`,
-    { suggestion: `ask for --context ${Math.max(1, prompt) + output}, or for less` },
+    `expected prompt and output within the context of ${context} tokens, found ${prompt} + ${output}`,
+    { suggestion: `write --context ${Math.max(1, prompt) + output}, or fewer tokens` },
   );
 }
 
@@ -310,8 +321,8 @@ function refuseForeign(flags: FitFlags): void {
   if (foreign === undefined) return;
   throw new UserError(
     'usage',
-    `--${foreign[0]} is of ${other}: with --for ${purpose} it changes nothing`,
-    { suggestion: `leave it out, or ask for --for ${other}, or for both without --for` },
+    `--${foreign[0]} is a flag of ${other}, and --for ${purpose} excludes it`,
+    { suggestion: `write --for ${other}, or leave --for out for both` },
   );
 }
 

@@ -3,7 +3,7 @@ import os from 'node:os';
 import * as Flags from '@oclif/core/flags';
 import type * as Interfaces from '@oclif/core/interfaces';
 import { nearest } from '../config/nearest.js';
-import { lacksUnit, parseLimit, parseRounded } from '../config/parse-limit.js';
+import { lacksUnit, parseCount, parseLimit, parseRounded } from '../config/parse-limit.js';
 import { quote } from '../config/quote.js';
 import { UserError } from '../errors.js';
 import { FORMATS, type Format } from '../report/kit/report.js';
@@ -62,6 +62,12 @@ export const baseFlags = {
   'no-color': Flags.boolean({ description: 'print without colours', helpGroup: 'OUTPUT' }),
 };
 
+/** `--details`, for commands whose answer is shorter than what they know. */
+export const details = Flags.boolean({
+  description: 'show all tables of the answer',
+  helpGroup: 'OUTPUT',
+});
+
 /** `--set model.num_layers=24`, repeatable. */
 export const setOf = (description: string, helpGroup?: string) =>
   Flags.string({
@@ -110,9 +116,12 @@ export const dtype = Flags.custom<Dtype>({
   parse: async (text, _context, options) => {
     const parsed = parseDtype(text);
     if (parsed) return parsed;
-    throw new UserError('usage', `--${options.name}: ${quote(text)} is not an element type`, {
-      suggestion: typeSuggestion(text, DTYPE_NAMES, parseDtype),
-    });
+    return unreadable(
+      options.name,
+      text,
+      'an element type',
+      typeSuggestion(text, DTYPE_NAMES, parseDtype),
+    );
   },
 });
 
@@ -142,13 +151,28 @@ export const counts = Flags.custom<number>({
   multipleNonGreedy: true,
   delimiter: ',',
   helpValue: 'N,N',
-  parse: async (text, _context, options) => wholeNumber(text, options.name),
+  parse: async (text, context, options) => wholeNumber(text, options.name, context),
 });
 
-/** A positive integer. */
+/** A positive integer: `128`, `32_768`, `1e4`, `32k`. */
 export const count = Flags.custom<number>({
   helpValue: 'N',
-  parse: async (text, _context, options) => wholeNumber(text, options.name),
+  parse: async (text, context, options) => wholeNumber(text, options.name, context),
+});
+
+/** A number of tokens in a sequence, where `32k` is 32,768. */
+export const tokens = Flags.custom<number>({
+  helpValue: 'N',
+  parse: async (text, context, options) => wholeNumber(text, options.name, context, 'tokens'),
+});
+
+/** Comma-separated numbers of tokens: `--max-positions 32k,16k`. */
+export const tokenCounts = Flags.custom<number>({
+  multiple: true,
+  multipleNonGreedy: true,
+  delimiter: ',',
+  helpValue: 'N,N',
+  parse: async (text, context, options) => wholeNumber(text, options.name, context, 'tokens'),
 });
 
 /** A growth factor: `--factor 4`, `--factor 1.5`. */
@@ -160,8 +184,8 @@ export const times = Flags.custom<number>({
     return unreadable(
       options.name,
       text,
-      'is no factor',
-      'write a number from 1 on, as in 4 or 1.5',
+      'a factor of at least 1',
+      `write it as in --${options.name} 4`,
     );
   },
 });
@@ -203,27 +227,26 @@ export const compute = (description: string, helpGroup?: string) =>
 export const threads = Flags.custom<number>({
   helpValue: 'N',
   description: 'threads of the engine [default: one for each processor]',
-  parse: async (text, _context, options) => {
-    const value = wholeNumber(text, options.name);
+  parse: async (text, context, options) => {
+    const value = wholeNumber(text, options.name, context);
     const most = os.availableParallelism();
     if (value <= most) return value;
     throw new UserError(
       'usage',
-      `--${options.name}: ${text} are more than the ${most} processors here`,
-      {
-        suggestion: `ask for at most ${most}`,
-      },
+      `--${options.name}: expected at most ${most}, the processors here, found ${text}`,
+      { suggestion: `write --${options.name} ${most}` },
     );
   },
 });
 
 /** `--seed 7`: a non-negative safe integer. */
-export const seed = Flags.integer({
-  min: 0,
-  max: Number.MAX_SAFE_INTEGER,
-  default: 0,
-  description: 'of whatever is random',
+export const seedOf = Flags.custom<number>({
+  helpValue: 'N',
+  parse: async (text, _context, { name }) =>
+    parseCount(text) ?? unreadable(name, text, 'a whole number', `write it as in --${name} 7`),
 });
+
+export const seed = seedOf({ default: 0, description: 'seed of random values' });
 
 /** A positive number: `0.4`, `2.5`, `1e3`. */
 export const positive = Flags.custom<number>({
@@ -235,8 +258,8 @@ export const positive = Flags.custom<number>({
     return unreadable(
       options.name,
       text,
-      'is no number above zero',
-      `write one as in --${options.name} 0.5`,
+      'a number above 0',
+      `write it as in --${options.name} 0.5`,
     );
   },
 });
@@ -250,8 +273,8 @@ export const share = Flags.custom<number>({
     return unreadable(
       options.name,
       text,
-      'is no share of one',
-      `write one as in --${options.name} 0.4`,
+      'a share above 0, at most 1',
+      `write it as in --${options.name} 0.4`,
     );
   },
 });
@@ -268,8 +291,8 @@ export const duration = Flags.custom<number>({
     return unreadable(
       options.name,
       text,
-      'is not a time',
-      `write one as in --${options.name} 500ms`,
+      'a time with its unit',
+      `write it as in --${options.name} 500ms`,
     );
   },
 });
@@ -279,7 +302,7 @@ export const countLimit = Flags.custom<number | bigint>({
   helpValue: 'N',
   parse: async (text, _context, options) =>
     parseLimit(text, 'count') ??
-    unreadable(options.name, text, 'is no count', 'write one as 26M, 13.4B or 1000000'),
+    unreadable(options.name, text, 'a count', `write it as in --${options.name} 26M`),
 });
 
 /** A limit on a size: `24GB`, `512MiB`, `24G`. A small number without a unit is ambiguous. */
@@ -288,18 +311,11 @@ export const bytesLimit = Flags.custom<number | bigint>({
   parse: async (text, _context, { name }) => {
     if (lacksUnit(text, 'bytes')) {
       const number = text.trim();
-      const suggestion = `write ${number}GB or ${number}GiB, or ${number}B for bytes`;
-      throw new UserError(
-        'usage',
-        `--${name}: expected a size with its unit, found ${quote(text)}`,
-        {
-          suggestion,
-        },
-      );
+      const suggestion = `write --${name} ${number}GB or ${number}GiB, or ${number}B for bytes`;
+      return unreadable(name, text, 'a size with its unit', suggestion);
     }
     return (
-      parseLimit(text, 'bytes') ??
-      unreadable(name, text, 'is not a size', 'write one as 24GB, 512MiB or 1000000000')
+      parseLimit(text, 'bytes') ?? unreadable(name, text, 'a size', `write it as in --${name} 24GB`)
     );
   },
 });
@@ -309,39 +325,67 @@ export const publishedNumber = Flags.custom<NonNullable<ReturnType<typeof parseR
   helpValue: 'N',
   parse: async (text, _context, options) =>
     parseRounded(text) ??
-    unreadable(options.name, text, 'is no count', 'write one as 7B, 13.8B or 22,143,967,232'),
+    unreadable(options.name, text, 'a count', `write it as in --${options.name} 13.8B`),
 });
 
-/** A range of positive integers: `--depth 4..40`, or a single one. */
+/** A range of positive integers: `--depth 4..40`, `4-40`, `4:40`, or a single one. */
 export const range = Flags.custom<{ readonly least: number; readonly most: number }>({
   helpValue: 'N..M',
-  parse: async (text, _context, options) => {
-    const [first = '', last = first, ...more] = text.split('..');
-    const [least, most] = [first, last].map((each) => wholeNumber(each, options.name));
+  parse: async (text, _context, { name }) => {
+    const [first = '', last = first, ...more] = text.split(/\s*(?:\.{2,3}|[-:–…]|\bto\b)\s*/);
+    const [least, most] = [first, last].map((each) => positiveCount(each));
     if (least !== undefined && most !== undefined && least <= most && more.length === 0) {
       return { least, most };
     }
-    return unreadable(options.name, text, 'is no range', `write one as in --${options.name} 4..40`);
+    const isReversed = least !== undefined && most !== undefined && more.length === 0;
+    const example = isReversed ? `${most}..${least}` : '4..40';
+    return unreadable(name, text, 'a range from small to large', `write --${name} ${example}`);
   },
 });
 
-function wholeNumber(text: string, flag: string): number {
-  const value = Number(text);
-  if (/^\s*\d+\s*$/.test(text) && Number.isSafeInteger(value) && value > 0) return value;
-  return unreadable(flag, text, 'is no positive whole number', `write one as in --${flag} 128`);
+const positiveCount = (text: string, unit: 'count' | 'tokens' = 'count'): number | undefined =>
+  parseCount(text, unit) || undefined;
+
+/**
+ * Parses a positive whole number. A unit is explained in a note, because k is 1,000 for some counts and 1,024 for tokens.
+ * @param context The command, which prints its `notes`.
+ */
+function wholeNumber(
+  text: string,
+  flag: string,
+  context: object,
+  unit: 'count' | 'tokens' = 'count',
+): number {
+  const value = positiveCount(text, unit);
+  if (value === undefined) {
+    const example = unit === 'tokens' ? '4096 or 32k' : '128';
+    return unreadable(flag, text, 'a positive whole number', `write it as in --${flag} ${example}`);
+  }
+  if (/[a-z]\s*$/i.test(text) && 'notes' in context && Array.isArray(context.notes)) {
+    const words = unit === 'tokens' ? ' tokens' : '';
+    context.notes.push(`--${flag} ${text.trim()}: ${value.toLocaleString('en-US')}${words}`);
+  }
+  return value;
 }
 
-function unreadable(flag: string, text: string, what: string, suggestion: string): never {
-  throw new UserError('usage', `--${flag}: ${quote(text)} ${what}`, { suggestion });
+function unreadable(flag: string, text: string, expected: string, suggestion: string): never {
+  throw new UserError('usage', `--${flag}: expected ${expected}, found ${quote(text)}`, {
+    suggestion,
+  });
 }
 
 /** Sizes and types of inference and training, for budgets. */
 export const settingFlags = {
   batch: count({ description: 'sequences at a time [default: 1; in training as in the file]' }),
-  context: count({ description: 'tokens of a sequence [default: as in the file, or 2048]' }),
+  context: tokens({
+    description: 'tokens per sequence; 32k is 32,768 [default: as in the file, or 2048]',
+  }),
   dtype: dtype({
     default: 'bf16',
-    description: 'element type of weights and caches in inference',
+    description: 'element type of weights in inference',
+  }),
+  'cache-dtype': dtype({
+    description: 'element type of keys, values and states [default: as --dtype, at least 16 bits]',
   }),
   causal: Flags.boolean({
     default: false,

@@ -17,13 +17,14 @@ const MEASURED = { helpGroup: 'THIS MACHINE', dependsOn: ['this-machine'] };
 export const hardwareFlags = {
   gpu: Flags.string({
     helpValue: 'NAME|FILE',
-    description: 'a GPU or a machine of --list-gpus, or a YAML file that describes one',
+    description:
+      'a GPU or machine of --list-gpus, as in h100, RTX 4090 or 8xA100, or a YAML file that describes one',
     exclusive: ['this-machine'],
   }),
   gpus: count({ description: 'how many of them [default: 1, of a machine all that it has]' }),
   hardware: Flags.string({
     helpValue: 'FILE',
-    description: 'a YAML file with GPUs and machines beside those of --list-gpus',
+    description: 'a YAML file with more GPUs and machines for --gpu',
     exclusive: ['this-machine'],
   }),
   'this-machine': Flags.boolean({
@@ -53,17 +54,21 @@ export interface AskedHardware extends Cluster {
 
 /**
  * The hardware selected by the flags.
+ * @param say Called with the choice when a name could mean several GPUs.
  * @throws UserError when they name none, or an unknown one, and as `readDocument` and `machineProfile`.
  */
-export async function hardwareOf(flags: HardwareFlags): Promise<AskedHardware> {
+export async function hardwareOf(
+  flags: HardwareFlags,
+  say: (choice: string) => void,
+): Promise<AskedHardware> {
   if (flags['this-machine']) return thisMachine(flags);
   const { gpu: name, gpus } = flags;
   const own = await ownHardware(flags.hardware);
-  if (name !== undefined && !isFile(name)) return clusterNamed(name, gpus, own);
+  if (name !== undefined && !isFile(name)) return clusterNamed(name, gpus, own, say);
   const file = name ?? flags.hardware;
   if (file === undefined) {
-    throw new UserError('usage', 'no hardware is named', {
-      suggestion: 'name a GPU, as in --gpu h100-80gb, or measure this machine with --this-machine',
+    throw new UserError('usage', 'expected a GPU, found none', {
+      suggestion: 'write --gpu h100 for a GPU, or --this-machine to measure this one',
     });
   }
   const gpu = onlyGpu(name === undefined ? own : await ownHardware(name), file);

@@ -1,4 +1,5 @@
 /** The process around a command: streams, signals, and the handling of errors. */
+import fs from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { Config } from '@oclif/core/config';
 import type { LoadOptions } from '@oclif/core/interfaces';
@@ -7,10 +8,14 @@ import { nearest } from '../config/nearest.js';
 import { escapeText, quote } from '../config/quote.js';
 import { ERROR_CODES, UserError } from '../errors.js';
 import { beginInputs } from '../files/input-registry.js';
-import { renderOptions } from './output.js';
+import { pasteable, readCommandLine } from './command-line.js';
+import { renderOptions, writeStdout } from './output.js';
+import { commandMeant } from './spellings.js';
 
 /** Must match `additionalHelpFlags` and `additionalVersionFlags` in package.json. */
-const HELP_AND_VERSION: ReadonlySet<string> = new Set(['--help', '-h', '--version', '-v']);
+const HELP_AND_VERSION: ReadonlySet<string> = new Set(['--help', '-h', '--version', '-v', '-V']);
+
+const HELP: ReadonlySet<string> = new Set(['--help', '-h']);
 
 /** Lines that the parser adds to each of its messages, which do not help here. */
 const PARSER_ADVICE = /^(See more help|Note: |Alternatively, )/;
@@ -38,8 +43,9 @@ export async function runCommandLine(
   beginInputs();
   try {
     const config = await loadConfig(root, load);
-    refuseUnknownCommand(words, config);
-    await run(words, config);
+    await refuseUnknownCommand(words, config);
+    if (await showHelp(words, config)) return;
+    await run(readWords(words, config), config);
   } catch (error) {
     await fail(asUserError(error), words);
   }
@@ -55,6 +61,25 @@ function loadConfig(root: URL, load: Load): Promise<Config> {
     devPlugins: false,
     ...load,
   });
+}
+
+/** Prints help when the words ask for it, or name a topic without a command. */
+async function showHelp(words: readonly string[], config: Config): Promise<boolean> {
+  const [word = ''] = words;
+  const isTopic = words.length === 1 && config.findTopic(word) && !config.findCommand(word);
+  const wantsHelp =
+    words.length === 0 || isTopic || words.some((each) => each === '--help' || each === '-h');
+  if (!wantsHelp) return false;
+  const [{ helpLength, helpText }, { colours }] = await Promise.all([
+    import('./help.js'),
+    import('../report/render/table.js'),
+  ]);
+  const length = helpLength(words) ?? (isTopic ? 'long' : undefined);
+  if (length === undefined) return false;
+  const { width, colourLevel } = renderOptions(process.stdout, false);
+  const style = { width: Math.min(width, 100), bold: colours(colourLevel).bold };
+  await writeStdout(helpText(config, words, length, style));
+  return true;
 }
 
 /** A closed pipe ends quietly; a full disk behind stdout is a regular error. */
@@ -83,31 +108,56 @@ function watchSignals(): void {
   }
 }
 
-function refuseUnknownCommand(words: readonly string[], config: Config): void {
+async function refuseUnknownCommand(words: readonly string[], config: Config): Promise<void> {
   const [word, next] = words;
   if (word === undefined || HELP_AND_VERSION.has(word) || config.findCommand(word)) return;
   if (config.findTopic(word)) {
     // A topic without a command shows its help.
     if (next === undefined || HELP_AND_VERSION.has(next)) return;
-    if (!config.findCommand(`${word}:${next}`)) throw unknownCommand([word, next], config);
+    if (!config.findCommand(`${word}:${next}`))
+      throw await unknownCommand([word, next], words, config);
     return;
   }
-  if (word.startsWith('-')) {
-    throw new UserError('usage', `${quote(word)} stands where a command should`, {
-      suggestion: 'name the command first; minimind --help lists them',
-    });
-  }
-  throw unknownCommand([word], config);
+  throw await unknownCommand([word], words, config);
 }
 
-function unknownCommand(words: readonly string[], config: Config): UserError {
-  const written = words.join(' ');
+/** The command line with the spellings that its command declares. */
+function readWords(words: string[], config: Config): string[] {
+  const end = words.indexOf('--');
+  const flags = end < 0 ? words : words.slice(0, end);
+  if (flags.some((word) => HELP.has(word)) || HELP_AND_VERSION.has(words[0] ?? '')) return words;
+  const name = words.slice(0, config.findCommand(words[0] ?? '') ? 1 : 2);
+  const command = config.findCommand(name.join(':'));
+  if (command === undefined) return words;
+  return [...name, ...readCommandLine(words.slice(name.length), command, config.commands)];
+}
+
+/** @param written The words of a command's name. */
+async function unknownCommand(
+  written: readonly string[],
+  words: readonly string[],
+  config: Config,
+): Promise<UserError> {
+  const text = written.join(' ');
+  const rest = words.slice(written.length);
+  const isFlag = text.startsWith('-');
   const topics = config.topics.map(({ name }) => name);
-  const known = [...config.commandIDs, ...topics].map((id) => id.replaceAll(':', ' '));
-  const close = nearest(written, known);
-  return new UserError('usage', `there is no command ${quote(written)}`, {
-    suggestion: close ? `did you mean ${close}?` : 'minimind --help lists them',
+  const ids = [...config.commandIDs, ...topics].map((id) => id.replaceAll(':', ' '));
+  const known = [...new Set(ids)];
+  const close = isFlag ? nearest(text, ['--version', '--help']) : commandMeant(text, known);
+  const isFile = close === undefined && !isFlag && (await isModel(text));
+  const meant = isFile ? ['profile', text] : close?.split(' ');
+  return new UserError('usage', `expected a command, found ${quote(text)}`, {
+    suggestion: meant
+      ? `did you mean ${meant.join(' ')}? write ${pasteable([...meant, ...rest])}`
+      : 'minimind --help lists the commands',
   });
+}
+
+async function isModel(text: string): Promise<boolean> {
+  if (/[/\\.]/.test(text) || fs.existsSync(text)) return true;
+  const { presetsNamed } = await import('../model-input/presets.js');
+  return presetsNamed(text).length > 0;
 }
 
 /** Text of the parser around the message of a flag's own parser. */
@@ -133,7 +183,8 @@ function asUserError(error: unknown): unknown {
 
 async function fail(error: unknown, argv: readonly string[]): Promise<void> {
   const known = error instanceof UserError;
-  process.exitCode = ERROR_CODES[known ? error.code : 'bug'].exitCode;
+  const own = known ? error.exitCode : undefined;
+  process.exitCode = own ?? ERROR_CODES[known ? error.code : 'bug'].exitCode;
   const { errorJson, errorText } = await import('../report/kit/problems.js');
   if (wantsJson(argv)) {
     const { toJson } = await import('../text/escape.js');
@@ -165,7 +216,7 @@ function wantsJson(argv: readonly string[]): boolean {
   return flags.some(
     (word, index) =>
       word === '--json' ||
-      word === '--format=json' ||
-      (word === '--format' && flags[index + 1] === 'json'),
+      /^--format=json$/i.test(word) ||
+      (word === '--format' && /^json$/i.test(flags[index + 1] ?? '')),
   );
 }

@@ -3,7 +3,7 @@ import * as Flags from '@oclif/core/flags';
 import { hybrid } from '../architecture/models/hybrid.js';
 import { compareSrte, PUBLISHED_RANKS } from '../budget/srte.js';
 import { BaseCommand } from '../cli/base-command.js';
-import { counts, dtype, set } from '../cli/flags.js';
+import { counts, dtype, set, tokenCounts } from '../cli/flags.js';
 import { documentOf, loadModelFile } from '../model-input/model-file.js';
 import { srteReport } from '../report/compare/compare-srte.js';
 
@@ -20,13 +20,17 @@ export default class CompareSrte extends BaseCommand {
   ];
 
   static override args = {
-    file: Args.string({ required: true, description: 'a config, or - for standard input' }),
+    file: Args.string({
+      ignoreStdin: true,
+      description:
+        'a preset, a config, or - for standard input [default: the model of this folder]',
+    }),
   };
   static override flags = {
     set,
     dtype: dtype({ default: 'bf16', description: 'element type for the bytes' }),
     ranks: counts({ default: [...PUBLISHED_RANKS], description: 'ranks to compare' }),
-    'max-positions': counts({ description: 'add rows: the file with so many positions' }),
+    'max-positions': tokenCounts({ description: 'add rows: the file with so many positions' }),
     'vocab-sizes': counts({ description: 'add rows: the file with such a vocabulary' }),
     tie: Flags.boolean({ description: 'add a row: the file with its head tied' }),
     presets: Flags.boolean({
@@ -36,7 +40,8 @@ export default class CompareSrte extends BaseCommand {
 
   async run() {
     const { args, flags } = await this.parse(CompareSrte);
-    const loaded = await loadModelFile(args.file, flags);
+    const file = await this.modelGiven(flags, args.file, 'hybrid/original');
+    const loaded = await loadModelFile(file, flags);
     await this.warnAbout(flags, loaded.warnings);
     const { model, training } = documentOf(loaded, hybrid);
     const comparison = compareSrte(model, {

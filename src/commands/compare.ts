@@ -6,6 +6,7 @@ import { names, setOf, settingFlags, stateDict } from '../cli/flags.js';
 import { progress } from '../cli/progress.js';
 import { COLUMN_NAMES } from '../comparison/columns.js';
 import { compareModels, warningsOf } from '../comparison/compare.js';
+import { UserError } from '../errors.js';
 import { loadCandidates } from '../model-input/model-source.js';
 import { compareReport } from '../report/compare/compare.js';
 import { formatInteger } from '../text/units.js';
@@ -28,6 +29,7 @@ export default class Compare extends BaseCommand {
   static override args = {
     file: Args.string({
       required: true,
+      ignoreStdin: true,
       description: 'configs, checkpoints with their configs, - for standard input',
     }),
   };
@@ -70,10 +72,20 @@ export default class Compare extends BaseCommand {
   async run() {
     const { argv, flags } = await this.parse(Compare);
     const { swept, candidates } = await loadCandidates(argv as string[], flags);
+    if (flags.zip && swept.length === 0) {
+      throw new UserError('usage', '--zip requires several values in --set', {
+        suggestion: 'write --set model.num_layers=2,4 for several values',
+      });
+    }
     const texts = await textsOf(flags);
     const shown = progress(flags, 'counting models', candidates.length, undefined, formatInteger);
     const onCounted = () => shown.add(1);
-    const comparison = compareModels(candidates, swept, { ...flags, texts, onCounted });
+    const comparison = compareModels(candidates, swept, {
+      ...flags,
+      cacheDtype: flags['cache-dtype'],
+      texts,
+      onCounted,
+    });
     shown.end();
     await this.warnAbout(flags, warningsOf(comparison));
     const result = { schema: 'minimind/compare@1', ...comparison } as const;

@@ -1,17 +1,25 @@
 import * as Args from '@oclif/core/args';
 import type { Command } from '@oclif/core/command';
+import { FAMILY_NAMES, loadFamily } from '../architecture/families.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
 import { type CompletedCommand, completionScript, SHELLS, type Shell } from '../cli/completion.js';
 import { baseFlags, formatFlag } from '../cli/flags.js';
+import { COLUMN_NAMES } from '../comparison/columns.js';
+import { formatPath } from '../config/path.js';
+import { keyPaths } from '../config/schema-structure.js';
+import { GPUS, MACHINES } from '../hardware/gpus.js';
+import { presetNames } from '../model-input/presets.js';
+import { DTYPE_NAMES } from '../tensor/dtype.js';
 import { toJson } from '../text/escape.js';
 
 export default class Completion extends BaseCommand {
-  static override summary = 'Print a completion script for bash, zsh or fish.';
+  static override summary = 'Print a completion script for bash, zsh, fish or PowerShell.';
   static override description =
     'The shell then completes commands, flags, their values and file names. To switch it on for good:\n\n' +
     "  bash: echo 'source <(minimind completion bash)' >> ~/.bashrc\n" +
     "  zsh:  echo 'source <(minimind completion zsh)' >> ~/.zshrc (after compinit)\n" +
-    '  fish: minimind completion fish > ~/.config/fish/completions/minimind.fish';
+    '  fish: minimind completion fish > ~/.config/fish/completions/minimind.fish\n' +
+    '  PowerShell: minimind completion powershell | Out-String | Invoke-Expression, in $PROFILE';
   static override examples = [
     '<%= config.bin %> <%= command.id %> bash',
     '<%= config.bin %> <%= command.id %> zsh -o _minimind',
@@ -26,19 +34,47 @@ export default class Completion extends BaseCommand {
   async run() {
     const { args, flags } = await this.parse(Completion);
     const shell = args.shell as Shell;
-    const script = completionScript(shell, this.config.bin, this.config.commands.map(completed));
+    const names = await namesToOffer();
+    const commands = this.config.commands.map((command) => completed(command, names));
+    const script = completionScript(shell, this.config.bin, commands);
     const result = { schema: 'minimind/completion@1', shell, script } as const;
     await this.write(flags, formatOf(flags) === 'json' ? toJson(result) : script);
     return result;
   }
 }
 
-function completed({ id, summary, flags, args }: Command.Loadable): CompletedCommand {
+/** Values of flags without a fixed choice, by flag, and the presets. */
+async function namesToOffer() {
+  const schemas = await Promise.all(
+    FAMILY_NAMES.map(async (name) => (await loadFamily(name)).schema),
+  );
+  const keys = schemas.flatMap((schema) => [...keyPaths(schema)].filter((path) => path.length > 1));
+  const presets = presetNames().map((preset) => preset.slice(preset.indexOf('/') + 1));
+  return {
+    presets: [...presets, ...presetNames()],
+    flags: new Map<string, readonly string[]>([
+      ['gpu', [...GPUS, ...MACHINES].map(({ name }) => name)],
+      ['set', [...new Set(keys.map((path) => `${formatPath(path)}=`))].sort()],
+      ['columns', COLUMN_NAMES],
+      ['dtype', [...DTYPE_NAMES, 'fp16', 'fp32', 'fp8', 'int8', 'int4']],
+    ]),
+  };
+}
+
+/** Flags whose values can be files as well. */
+const OPEN: ReadonlySet<string> = new Set(['gpu']);
+
+function completed(
+  { id, summary, flags, args }: Command.Loadable,
+  names: Awaited<ReturnType<typeof namesToOffer>>,
+): CompletedCommand {
   const [argument] = Object.values(args);
+  const takesPreset = /\bpreset/.test(argument?.description ?? '');
   return {
     name: id.replaceAll(':', ' '),
     summary: summary ?? '',
     argument: argument ? (argument.options ?? 'file') : 'none',
+    names: takesPreset ? names.presets : undefined,
     flags: Object.values(flags)
       .filter(({ hidden }) => !hidden)
       .map((flag) => ({
@@ -47,7 +83,8 @@ function completed({ id, summary, flags, args }: Command.Loadable): CompletedCom
         summary: flag.summary ?? flag.description ?? '',
         takesValue: flag.type === 'option',
         isRepeatable: flag.type === 'option' && flag.multiple === true,
-        options: flag.type === 'option' ? flag.options : undefined,
+        options: flag.type === 'option' ? (flag.options ?? names.flags.get(flag.name)) : undefined,
+        isOpen: OPEN.has(flag.name),
       })),
   };
 }

@@ -1,18 +1,24 @@
+import fs from 'node:fs';
+import path from 'node:path';
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
-import { CONTAINER_NAMES } from '../checkpoint/formats.js';
+import { CONTAINER_NAMES, containerOf } from '../checkpoint/formats.js';
 import { openCheckpoint } from '../checkpoint/open.js';
-import { BaseCommand, formatOf } from '../cli/base-command.js';
+import { BaseCommand, type FlagsOf, formatOf } from '../cli/base-command.js';
+import { pasteable } from '../cli/command-line.js';
 import {
   bytesLimit,
   count,
   device,
   ENGINE_CHOICES,
+  seedOf,
   setOf,
   stateDict,
   threads,
+  tokens,
 } from '../cli/flags.js';
 import { progressDisplay, stepProgress } from '../cli/progress.js';
+import { exceededLogits, logitLimits } from '../cli/thresholds.js';
 import { quote } from '../config/quote.js';
 import type { Merge } from '../conversion/choices.js';
 import {
@@ -23,21 +29,25 @@ import {
   NAMING_SCHEMES,
   TIES,
 } from '../conversion/choices.js';
+import type { ConversionResult } from '../conversion/conversion.js';
 import type { Proof } from '../conversion/execute/check-output.js';
 import { UserError } from '../errors.js';
 import { warningsOf } from '../model-input/checkpoint-config.js';
+import { checkpointOfFolder } from '../model-input/working-folder.js';
 import { convertReport, exceedsBound } from '../report/convert/convert.js';
 import { percentText } from '../text/units.js';
 
 /** `mean`, `first` or `layer:N`. */
 const merge = Flags.custom<Merge>({
   helpValue: 'mean|first|layer:N',
-  parse: async (text) => {
+  parse: async (written) => {
+    const text = written.trim().toLowerCase();
     if (text === 'mean' || text === 'first') return text;
-    const [, layer] = /^layer:(\d{1,5})$/.exec(text) ?? [];
+    if (text === 'average' || text === 'avg') return 'mean';
+    const [, layer] = /^(?:layer[:=]?)?(\d{1,5})$/.exec(text) ?? [];
     if (layer !== undefined) return { layer: Number(layer) };
-    throw new UserError('usage', `--merge: ${quote(text)} is no way to merge tables`, {
-      suggestion: 'write mean, first, or the number of a layer as in layer:3',
+    throw new UserError('usage', `--merge: expected mean, first or layer:N, found ${quote(text)}`, {
+      suggestion: 'write --merge mean, or --merge layer:3 for one layer',
     });
   },
 });
@@ -46,11 +56,15 @@ const merge = Flags.custom<Merge>({
 const fraction = Flags.custom<number>({
   helpValue: 'E',
   parse: async (text, _context, { name }) => {
-    const value = Number(text);
+    const value = text.trim().endsWith('%') ? Number.parseFloat(text) / 100 : Number(text);
     if (text.trim() !== '' && value > 0 && value < 1) return value;
-    throw new UserError('usage', `--${name}: ${quote(text)} is no number between 0 and 1`, {
-      suggestion: `write one as in --${name} 0.05`,
-    });
+    throw new UserError(
+      'usage',
+      `--${name}: expected a number between 0 and 1, found ${quote(text)}`,
+      {
+        suggestion: `write it as in --${name} 0.05 or --${name} 5%`,
+      },
+    );
   },
 });
 
@@ -71,9 +85,13 @@ export default class ConvertCheckpoint extends BaseCommand {
   ];
 
   static override args = {
-    in: Args.string({ required: true, description: 'a file, an index of shards, or a folder' }),
+    in: Args.string({
+      ignoreStdin: true,
+      description:
+        'a file, an index of shards, or a folder [default: the checkpoint of this folder]',
+    }),
     out: Args.string({
-      required: true,
+      ignoreStdin: true,
       description: 'a .safetensors or .pt file, or a folder for safetensors and their config',
     }),
   };
@@ -108,7 +126,7 @@ export default class ConvertCheckpoint extends BaseCommand {
       exclusive: ['target'],
       helpGroup: 'SRTE',
     }),
-    'max-positions': count({
+    'max-positions': tokens({
       description: 'rows of a table: fewer are cut, for more say --extend',
       exclusive: ['target'],
       helpGroup: 'SRTE',
@@ -118,11 +136,9 @@ export default class ConvertCheckpoint extends BaseCommand {
       description: 'what stands in further rows: the table again from its first row on, or zeros',
       helpGroup: 'SRTE',
     } as const)(),
-    seed: Flags.integer({
-      min: 0,
+    seed: seedOf({
       default: 0,
-      helpValue: 'N',
-      description: 'of the search for a low-rank pair, and of the tokens of --prove',
+      description: 'seed of the search for a low-rank pair, and of the tokens of --prove',
       helpGroup: 'SRTE',
     }),
     dtype: Flags.option({
@@ -194,10 +210,11 @@ export default class ConvertCheckpoint extends BaseCommand {
       exclusive: ['dry-run', 'no-config', 'dialect'],
     }),
     device: device({ dependsOn: ['prove'] }),
-    context: count({
+    context: tokens({
       dependsOn: ['prove'],
       description: 'tokens of --prove [default: 512, or all positions]',
     }),
+    ...logitLimits('prove'),
     resume: Flags.boolean({
       description: 'go on where a run was cut short: what it had finished is kept',
     }),
@@ -210,31 +227,63 @@ export default class ConvertCheckpoint extends BaseCommand {
     const { convert } = await import('../conversion/conversion.js');
     await this.refuseUnwritable(flags);
     const display = { ...progressDisplay(flags), ...stepProgress(flags) };
-    const checkpoint = openCheckpoint(args.in, { stateDict: flags['state-dict'] });
+    const places = this.#placesOf(flags, args.in, args.out);
+    const checkpoint = openCheckpoint(places.in, { stateDict: flags['state-dict'] });
     try {
       await this.warnAbout(flags, warningsOf(checkpoint));
       const result = await convert({
         ...flags,
         checkpoint,
-        out: args.out,
+        out: places.out,
         dtype: DTYPES[flags.dtype],
         display,
         warn: (warnings) => this.warnAbout(flags, warnings),
       }).finally(display.end);
-      if (exceedsBound(result)) {
-        const error = percentText(result.srte?.relativeError ?? null);
-        const most = percentText(flags['max-error'] ?? null);
-        const why = `as it is stored, the SRTE error is ${error}, more than --max-error ${most}`;
-        this.note(flags, `${why}: use a wider --dtype`);
-        process.exitCode = 1;
-      } else if (result.proof) process.exitCode = PROOF_EXIT_CODES[result.proof.verdict];
-      return await this.answer(flags, result, (each) =>
+      if (result.proof) process.exitCode = PROOF_EXIT_CODES[result.proof.verdict];
+      await this.answer(flags, result, (each) =>
         convertReport(each, { flat: formatOf(flags) === 'csv' }),
       );
+      const against = result.proof?.against;
+      this.exceeded([
+        ...exceededError(result, flags['max-error']),
+        ...(against ? exceededLogits(flags, against.logits) : []),
+      ]);
+      return result;
     } finally {
       checkpoint.close();
     }
   }
+
+  /**
+   * Input and output. One alone is the output, unless it exists.
+   * @throws UserError when one is missing.
+   */
+  #placesOf(flags: FlagsOf<typeof ConvertCheckpoint>, first?: string, second?: string) {
+    if (first !== undefined && second !== undefined) return { in: first, out: second };
+    const example = 'model.pt shared.safetensors';
+    if (first !== undefined && fs.existsSync(first)) {
+      const { dir, name, ext } = path.parse(first);
+      const out = path.join(dir, `${name}-shared${containerOf(ext) ? ext : ''}`);
+      throw new UserError('usage', `expected IN and OUT, found only ${quote(first)}`, {
+        suggestion: `write ${pasteable(['convert-checkpoint', ...this.argv.flatMap((word) => (word === first ? [word, out] : word))])}`,
+      });
+    }
+    const found = checkpointOfFolder('convert-checkpoint', example);
+    if (first === undefined) {
+      throw new UserError('usage', 'expected OUT, found nothing', {
+        suggestion: `write minimind convert-checkpoint ${found} shared.safetensors`,
+      });
+    }
+    this.note(flags, `using ${found === '.' ? 'the checkpoint in this folder' : found}`);
+    return { in: found, out: first };
+  }
+}
+
+function exceededError(result: ConversionResult, most: number | undefined): string[] {
+  if (!exceedsBound(result)) return [];
+  const error = percentText(result.srte?.relativeError ?? null);
+  const bound = percentText(most ?? null);
+  return [`stored SRTE error ${error} exceeds --max-error ${bound}; use a wider --dtype`];
 }
 
 /** A requested proof that could not be made is not an error of the input. */

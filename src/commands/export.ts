@@ -33,7 +33,8 @@ export default class Export extends BaseCommand {
   static override args = {
     config: Args.string({
       required: true,
-      description: 'a config, - for standard input, or a checkpoint with its config',
+      ignoreStdin: true,
+      description: 'a preset, a config, - for standard input, or a checkpoint with its config',
     }),
   };
   static override flags = {

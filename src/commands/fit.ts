@@ -2,16 +2,26 @@ import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { countParameters } from '../budget/parameters.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
+import { pasteable } from '../cli/command-line.js';
 import { fitFlags, fitRequestOf, PURPOSES } from '../cli/fit-flags.js';
 import { modelFlags } from '../cli/flags.js';
 import { hardwareFlags, hardwareOf, ownHardware } from '../cli/hardware-flags.js';
+import { quote } from '../config/quote.js';
 import { UserError } from '../errors.js';
 import { fitsOf, forwardOn } from '../fit/fits.js';
 import { doubtsOf } from '../fit/remedies/remedies.js';
+import type { Hardware } from '../hardware/gpu.js';
 import { withTable } from '../hardware/gpus.js';
+import { entriesLike } from '../hardware/hardware-names.js';
 import { openModelSource } from '../model-input/model-source.js';
 import { fitReport, hardwareReport } from '../report/fit/fit.js';
 import { configText } from '../report/inspect/inspect-text.js';
+
+/** Flags of a model on hardware, which a list has no use for. */
+const NOT_LISTED = [modelFlags, fitFlags, hardwareFlags]
+  .flatMap((flags) => Object.keys(flags))
+  .filter((name) => name !== 'hardware')
+  .concat('for', 'explain', 'check');
 
 export default class Fit extends BaseCommand {
   static override summary =
@@ -23,23 +33,19 @@ export default class Fit extends BaseCommand {
   static override examples = [
     '<%= config.bin %> <%= command.id %> configs/hybrid/recommended.yaml --gpu h100-80gb --gpus 8',
     '<%= config.bin %> <%= command.id %> configs/hybrid/bench-60m.yaml --gpu rtx-4090 --for training --micro-batch 8 --train-tokens 3e9',
-    '<%= config.bin %> <%= command.id %> configs/minimind/minimind2.yaml --gpu l4 --for serving --qps 100 --prompt 200 --output 50 --p95 2s',
+    '<%= config.bin %> <%= command.id %> configs/minimind/minimind2.yaml --gpu l4 --for serving --qps 100 --prompt-tokens 200 --output-tokens 50 --p95 2s',
     '<%= config.bin %> <%= command.id %> --list-gpus',
   ];
 
   static override args = {
     file: Args.string({
-      description: 'a config, - for standard input, or a checkpoint with its config',
+      ignoreStdin: true,
+      description:
+        'a preset, a config, - for standard input, or a checkpoint [default: the model of this folder]; with ' +
+        '--list-gpus, words to look for',
     }),
   };
   static override flags = {
-    // `--output` is tokens here, so the file of the answer has another flag.
-    'output-file': Flags.string({
-      char: 'o',
-      helpValue: 'FILE',
-      description: 'write the answer to FILE, whole or not at all',
-      helpGroup: 'OUTPUT',
-    }),
     ...modelFlags,
     for: Flags.option({
       options: PURPOSES,
@@ -50,29 +56,36 @@ export default class Fit extends BaseCommand {
       description:
         'exit with 1 unless it fits by the upper bounds, and the GPUs meet the load as expected',
     }),
-    'list-gpus': Flags.boolean({ description: 'print the GPUs and machines that have a name' }),
+    'list-gpus': Flags.boolean({
+      description:
+        'list the GPUs and machines with a name; a word selects, as in fit --list-gpus 4090',
+      exclusive: NOT_LISTED,
+    }),
     ...hardwareFlags,
     ...fitFlags,
   };
 
   async run() {
     const { args, flags } = await this.parse(Fit);
-    const output = { ...flags, output: flags['output-file'] };
+    refuseTokensAsFile(flags.output, this.argv);
     if (flags['list-gpus']) {
-      const known = withTable(await ownHardware(flags.hardware));
+      const known = await listed(args.file, flags.hardware);
       const result = { schema: 'minimind/gpus@1', ...known } as const;
-      return this.answer(output, result, hardwareReport);
+      return this.answer(flags, result, hardwareReport);
     }
-    const source = await openModelSource(args.file ?? refuseNothing(), flags);
+    const file = await this.modelGiven(flags, args.file, 'minimind2-small --gpu h100');
+    const source = await openModelSource(file, flags);
     const loaded = await source.model(flags.set);
-    if (loaded.checkpoint) this.note(output, configText(loaded.checkpoint.config));
-    await this.warnAbout(output, loaded.warnings);
+    if (loaded.checkpoint) this.note(flags, configText(loaded.checkpoint.config));
+    await this.warnAbout(flags, loaded.warnings);
     const { quantization } = loaded;
     if (quantization?.served && flags.dtype === undefined && flags.for !== 'training') {
       const { dtype } = quantization.served;
-      this.note(output, `Serving in ${dtype}: the weights are stored as ${quantization.label}.`);
+      this.note(flags, `Serving in ${dtype}: the weights are stored as ${quantization.label}.`);
     }
-    const { profile = null, ...cluster } = await hardwareOf(flags);
+    const { profile = null, ...cluster } = await hardwareOf(flags, (choice) =>
+      this.note(flags, choice),
+    );
     const fits = fitsOf(loaded.model, fitRequestOf(loaded, cluster, flags));
     const doubts = doubtsOf({ cluster, ...fits });
     const result = {
@@ -90,16 +103,31 @@ export default class Fit extends BaseCommand {
     } as const;
     if (flags.check && doubts.length > 0) {
       process.exitCode = 1;
-      this.note(output, `--check: ${doubts.map(({ text }) => text).join('; ')}`);
+      this.note(flags, `--check: ${doubts.map(({ text }) => text).join('; ')}`);
     }
-    return this.answer(output, result, (each) =>
+    return this.answer(flags, result, (each) =>
       fitReport(each, { explain: flags.explain, flat: formatOf(flags) === 'csv' }),
     );
   }
 }
 
-function refuseNothing(): never {
-  throw new UserError('usage', 'no model is named', {
-    suggestion: 'name a config, as in minimind fit configs/hybrid/tiny.yaml --gpu h100-80gb',
+/** Hardware whose name or title has the words of `pattern`. */
+async function listed(pattern: string | undefined, file: string | undefined): Promise<Hardware> {
+  const { gpus, machines } = withTable(await ownHardware(file));
+  if (pattern === undefined) return { gpus, machines };
+  const known = { gpus: entriesLike(pattern, gpus), machines: entriesLike(pattern, machines) };
+  if (known.gpus.length + known.machines.length > 0) return known;
+  throw new UserError('usage', `--list-gpus: found no GPU or machine like ${quote(pattern)}`, {
+    suggestion: 'minimind fit --list-gpus lists all',
   });
 }
+
+/** A number is meant as tokens of output, and not as the name of a file. */
+function refuseTokensAsFile(output: string | undefined, words: readonly string[]): void {
+  if (output === undefined || !/^\d+[kKmM]?$/.test(output)) return;
+  throw new UserError('usage', `--output: expected a file for the answer, found ${output}`, {
+    suggestion: `for tokens, write ${pasteable(['fit', ...words.map(asTokens)])}`,
+  });
+}
+
+const asTokens = (word: string) => word.replace(/^(?:--output|-o)(?==|$)/, '--output-tokens');

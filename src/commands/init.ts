@@ -1,7 +1,7 @@
 import * as Args from '@oclif/core/args';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
 import { writeStdout, writeText } from '../cli/output.js';
-import { readPresetFile } from '../model-input/locate.js';
+import { readPresetFile } from '../model-input/presets.js';
 import { initReport } from '../report/models.js';
 import { toJson } from '../text/escape.js';
 
@@ -24,7 +24,7 @@ export default class Init extends BaseCommand {
 
   async run() {
     const { args, flags } = await this.parse(Init);
-    const { preset, family, text } = await readPresetFile(this.config.root, args.preset);
+    const { preset, family, text } = readPresetFile(args.preset);
     const file = flags.output ?? `${preset.split('/').at(-1)}.yaml`;
     const result = { schema: 'minimind/init@1', preset, family, file } as const;
     if (file === '-') {

@@ -30,7 +30,11 @@ export default class Inspect extends BaseCommand {
   ];
 
   static override args = {
-    path: Args.string({ required: true, description: 'a file, an index of shards, or a folder' }),
+    path: Args.string({
+      required: true,
+      ignoreStdin: true,
+      description: 'a file, an index of shards, or a folder',
+    }),
   };
   static override flags = {
     tensors: Flags.boolean({ description: 'a row for each tensor, not for each layer' }),

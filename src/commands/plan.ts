@@ -1,10 +1,22 @@
 import * as Flags from '@oclif/core/flags';
 import { FAMILY_NAMES, loadFamily } from '../architecture/families.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
-import { bytesLimit, count, countLimit, counts, dtype, range, setOf } from '../cli/flags.js';
+import {
+  bytesLimit,
+  count,
+  countLimit,
+  counts,
+  dtype,
+  range,
+  setOf,
+  tokens,
+} from '../cli/flags.js';
 import { type HardwareFlags, hardwareFlags, hardwareOf } from '../cli/hardware-flags.js';
 import { writeStdout, writeText } from '../cli/output.js';
 import { progress } from '../cli/progress.js';
+import { quote } from '../config/quote.js';
+import { UserError } from '../errors.js';
+import { splitCount } from '../hardware/hardware-names.js';
 import { CRITERIA, CRITERION_NAMES } from '../plan/criteria.js';
 import { decodeOn, withoutPeak } from '../plan/decode.js';
 import { planModels, writtenRow } from '../plan/plan.js';
@@ -42,7 +54,7 @@ export default class Plan extends BaseCommand {
     }),
     'max-memory': bytesLimit({ description: 'most memory of inference' }),
     vocab: count({ description: 'tokens of the vocabulary [default: as the family has it]' }),
-    context: count({ default: 2048, description: 'tokens of a sequence' }),
+    context: tokens({ default: 2048, description: 'tokens per sequence; 32k is 32,768' }),
     batch: count({ default: 1, description: 'sequences at a time' }),
     dtype: dtype({ default: 'bf16', description: 'element type of weights and caches' }),
     depth: range({ description: 'layers to try [default: 2..128]' }),
@@ -71,7 +83,7 @@ export default class Plan extends BaseCommand {
     const { flags } = await this.parse(Plan);
     const family = await loadFamily(flags.family);
     const inference = { batch: flags.batch, context: flags.context, dtype: flags.dtype };
-    const cluster = await askedGpu(flags);
+    const cluster = await askedGpu(flags, (choice) => this.note(flags, choice));
     let shown: ReturnType<typeof progress> | undefined;
     const plan = planModels(family, {
       ...flags,
@@ -113,7 +125,16 @@ export default class Plan extends BaseCommand {
 }
 
 /** The GPU for decoding, if any. */
-const askedGpu = async (flags: Omit<HardwareFlags, 'gpus'>) =>
+const askedGpu = async (flags: Omit<HardwareFlags, 'gpus'>, say: (choice: string) => void) =>
   (flags.gpu ?? flags.hardware ?? (flags['this-machine'] || undefined))
-    ? hardwareOf({ ...flags, gpus: 1 })
+    ? hardwareOf({ ...flags, gpu: oneOf(flags.gpu), gpus: 1 }, say)
     : undefined;
+
+/** @throws UserError for several GPUs. */
+function oneOf(gpu: string | undefined): string | undefined {
+  const { name, count = 1 } = splitCount(gpu ?? '');
+  if (gpu === undefined || count === 1) return gpu && name;
+  throw new UserError('usage', `--gpu: expected one GPU, found ${quote(gpu)}`, {
+    suggestion: `write --gpu ${quote(name)}`,
+  });
+}

@@ -1,6 +1,8 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
+import type { Exact } from '../budget/figure.js';
 import { flopsByConvention } from '../budget/flops.js';
+import type { LimitCheck, LimitName } from '../budget/profile.js';
 import {
   blocksOf,
   checkLimits,
@@ -11,11 +13,23 @@ import {
 import { explainPublished } from '../budget/published.js';
 import { OPTIMIZER_NAMES } from '../budget/training.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
-import { bytesLimit, countLimit, modelFlags, publishedNumber, settingFlags } from '../cli/flags.js';
+import {
+  bytesLimit,
+  countLimit,
+  details,
+  modelFlags,
+  publishedNumber,
+  settingFlags,
+} from '../cli/flags.js';
+import { servedParameters } from '../fit/serving/quantized.js';
 import { openModelSource } from '../model-input/model-source.js';
 import { storedWeights } from '../quantization/stored-weights.js';
 import { configText } from '../report/inspect/inspect-text.js';
 import { profileReport } from '../report/profile/profile.js';
+import { formatBytes, formatCount, formatFlops } from '../text/units.js';
+
+/** Quantised types that are usually compared with bf16. */
+const SERVED = ['int8', 'int4'] as const;
 
 export default class Profile extends BaseCommand {
   static override summary = 'Tell what a model weighs and costs, exactly.';
@@ -33,8 +47,9 @@ export default class Profile extends BaseCommand {
 
   static override args = {
     file: Args.string({
-      required: true,
-      description: 'a config, - for standard input, or a checkpoint with its config',
+      ignoreStdin: true,
+      description:
+        'a preset, a config, - for standard input, or a checkpoint [default: the model of this folder]',
     }),
   };
   static override flags = {
@@ -47,6 +62,7 @@ export default class Profile extends BaseCommand {
     } as const)(),
     layers: Flags.boolean({ description: 'add a row for each block' }),
     tensors: Flags.boolean({ description: 'add the tree of tensors, with shapes and aliases' }),
+    details,
     explain: Flags.boolean({ description: 'add formula, inputs and source of each figure' }),
     published: publishedNumber({
       description: 'name the likely reason why this published number differs, as in 7B',
@@ -63,12 +79,17 @@ export default class Profile extends BaseCommand {
 
   async run() {
     const { args, flags } = await this.parse(Profile);
-    const source = await openModelSource(args.file, flags);
+    const given = await this.modelGiven(flags, args.file, 'minimind2-small');
+    const source = await openModelSource(given, flags);
     const loaded = await source.model(flags.set);
     const { file, family, document, model, warnings, checkpoint, quantization } = loaded;
     if (checkpoint) this.note(flags, configText(checkpoint.config));
     await this.warnAbout(flags, warnings);
-    const setting = resolveSetting(flags, family.trainingHints?.(document) ?? {}, model.positions);
+    const setting = resolveSetting(
+      { ...flags, cacheDtype: flags['cache-dtype'] },
+      family.trainingHints?.(document) ?? {},
+      model.positions,
+    );
     const profile = profileModel(model, setting);
     const checks = checkLimits(profile, flags);
     // Loaded on demand, because it describes every preset of the family.
@@ -78,7 +99,9 @@ export default class Profile extends BaseCommand {
       file,
       family: family.name,
       setting,
+      layerCount: model.blocks.length,
       ...profile,
+      served: SERVED.map((dtype) => ({ dtype, bytes: servedParameters(model, dtype) })),
       ...(quantization && { stored: storedWeights(model, quantization) }),
       ...(checkpoint && { checkpoint }),
       ...(flags.layers && { layers: blocksOf(model, setting) }),
@@ -96,9 +119,28 @@ export default class Profile extends BaseCommand {
         }),
       checks,
     } as const;
-    if (checks.some(({ passed }) => !passed)) process.exitCode = 1;
-    return this.answer(flags, result, (each) =>
+    await this.answer(flags, result, (each) =>
       profileReport(each, { explain: flags.explain, flat: formatOf(flags) === 'csv' }),
     );
+    this.exceeded(checks.flatMap(exceededLimit));
+    return result;
   }
+}
+
+/** The name of each limited figure, and its text. */
+const LIMITED = {
+  'max-params': ['parameters', (value) => formatCount(value).replace(/\.?0+(?=[A-Z])/, '')],
+  'max-memory': ['memory', formatBytes],
+  'max-kv-cache': ['KV cache', formatBytes],
+  'max-training-memory': ['training memory', formatBytes],
+  'max-flops': ['FLOPs', formatFlops],
+} as const satisfies Record<LimitName, [string, (value: Exact) => string]>;
+
+function exceededLimit({ limit, figure, allowed, passed }: LimitCheck): string[] {
+  if (passed) return [];
+  const [name, text] = LIMITED[limit];
+  const verb = name.endsWith('s') ? 'exceed' : 'exceeds';
+  const rounded = [text(figure.value), text(allowed)];
+  const [value, most] = rounded[0] === rounded[1] ? [figure.value, allowed] : rounded;
+  return [`${name} ${value} ${verb} --${limit} ${most}`];
 }

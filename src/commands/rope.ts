@@ -1,7 +1,7 @@
 import * as Args from '@oclif/core/args';
 import { analyseRope } from '../budget/rope.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
-import { count, modelFlags, times } from '../cli/flags.js';
+import { modelFlags, times, tokens } from '../cli/flags.js';
 import { openModelSource } from '../model-input/model-source.js';
 import { configText } from '../report/inspect/inspect-text.js';
 import { ropeReport } from '../report/rope.js';
@@ -21,13 +21,14 @@ export default class Rope extends BaseCommand {
   static override args = {
     file: Args.string({
       required: true,
-      description: 'a config, - for standard input, or a checkpoint with its config',
+      ignoreStdin: true,
+      description: 'a preset, a config, - for standard input, or a checkpoint with its config',
     }),
   };
   static override flags = {
     ...modelFlags,
-    context: count({ required: true, description: 'positions to reach' }),
-    trained: count({
+    context: tokens({ required: true, description: 'positions to reach, as in 32k for 32,768' }),
+    trained: tokens({
       description:
         'positions of the training [default: where the scaling of the model begins, or its positions]',
     }),

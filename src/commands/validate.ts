@@ -11,7 +11,7 @@ export default class Validate extends BaseCommand {
   static override summary = 'Check configs: every mistake with its place and its remedy.';
   static override description =
     'Finds all mistakes of a file at once: wrong and unknown keys, values that contradict each other, ' +
-    'models that cannot be built. Exits with 0 when all files are valid, with 2 when one is not.';
+    'models that cannot be built. Exits with 0 when all files are valid, with 1 when one is not, with 2 when one cannot be read.';
   static override examples = [
     '<%= config.bin %> <%= command.id %> configs/hybrid/original.yaml',
     '<%= config.bin %> <%= command.id %> configs/hybrid/*.yaml --strict',
@@ -21,8 +21,9 @@ export default class Validate extends BaseCommand {
   static override strict = false;
   static override args = {
     file: Args.string({
-      required: true,
-      description: 'one or more configs; - for standard input',
+      ignoreStdin: true,
+      description:
+        'one or more configs or presets; - for standard input [default: the model of this folder]',
     }),
   };
   static override flags = {
@@ -32,24 +33,28 @@ export default class Validate extends BaseCommand {
 
   async run() {
     const { argv, flags } = await this.parse(Validate);
-    const { loaded, error } = await loadAllFiles(argv as string[], (source) =>
-      loadModelFile(source, flags),
-    );
+    const files =
+      argv.length > 0
+        ? (argv as string[])
+        : [await this.modelGiven(flags, undefined, 'minimind2-small')];
+    const { loaded, error } = await loadAllFiles(files, (source) => loadModelFile(source, flags));
     await this.warnAbout(
       flags,
       loaded.flatMap(({ warnings }) => warnings),
     );
-    const files = loaded.map(({ file, family, model, warnings }) => ({
+    const valid = loaded.map(({ file, family, model, warnings }) => ({
       file,
       valid: true,
       family: family.name,
       parameters: countParameters(model).parameters,
       warnings,
     }));
-    const result = { schema: 'minimind/validate@1', files } as const;
+    const result = { schema: 'minimind/validate@1', files: valid } as const;
     if (!error) return this.answer(flags, result, validationReport);
+    // An invalid config is a failed check here; a file that cannot be read is not.
+    if (error.code === 'invalid-config') error.exitCode = 1;
     // The result for valid files is part of the answer, except in JSON, which is only the error.
-    if (files.length > 0 && formatOf(flags) !== 'json')
+    if (valid.length > 0 && formatOf(flags) !== 'json')
       await this.answer(flags, result, validationReport);
     throw error;
   }

@@ -26,6 +26,7 @@ export default class Verify extends BaseCommand {
   static override args = {
     config: Args.string({
       required: true,
+      ignoreStdin: true,
       description:
         'a config, or - for standard input; or a checkpoint, for the config that belongs to it',
     }),

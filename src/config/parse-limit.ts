@@ -33,9 +33,27 @@ const READ_UNITS: Readonly<Record<ReadUnit, Readonly<Record<string, bigint>>>> =
     ...rates('p', 10n ** 15n),
   ]),
   count: { '': 1n, k: 10n ** 3n, m: 10n ** 6n, b: 10n ** 9n, t: 10n ** 12n },
+  // Context lengths are powers of two: a context of 32k is 32,768 tokens.
+  tokens: { '': 1n, k: 2n ** 10n, m: 2n ** 20n, ki: 2n ** 10n, mi: 2n ** 20n },
 };
 
-export type ReadUnit = 'bytes' | 'bytes/s' | 'FLOP/s' | 'count';
+export type ReadUnit = 'bytes' | 'bytes/s' | 'FLOP/s' | 'count' | 'tokens';
+
+/** Removes the commas between groups of three digits: `32,768`. */
+const withoutCommas = (text: string) => text.replace(/(?<=\d),(?=\d{3}(?!\d))/g, '');
+
+/**
+ * A whole number: `128`, `32_768`, `32,768`, `1e4`, `32k`. With the unit `tokens`, k is 1,024. Undefined for a fraction,
+ * a number beyond 2^53 − 1, and digits after a leading zero.
+ */
+export function parseCount(text: string, unit: 'count' | 'tokens' = 'count'): number | undefined {
+  const plain = withoutCommas(text);
+  if (/^\s*0\d/.test(plain)) return undefined;
+  const scaled = parseScaled(plain, READ_UNITS[unit]);
+  if (!scaled || scaled.numerator % scaled.divisor !== 0n) return undefined;
+  const value = Number(scaled.numerator / scaled.divisor);
+  return Number.isSafeInteger(value) ? value : undefined;
+}
 
 /**
  * Parses a printed number with commas or a unit. `13.8B` covers half of its last digit in both directions
@@ -44,7 +62,7 @@ export type ReadUnit = 'bytes' | 'bytes/s' | 'FLOP/s' | 'count';
 export function parseRounded(
   text: string,
 ): { readonly value: bigint; readonly tolerance: bigint } | undefined {
-  const scaled = parseScaled(text.replace(/(?<=\d),(?=\d{3}(?!\d))/g, ''), READ_UNITS.count);
+  const scaled = parseScaled(withoutCommas(text), READ_UNITS.count);
   if (!scaled || scaled.numerator % scaled.divisor !== 0n) return undefined;
   const { numerator, divisor, scale } = scaled;
   return { value: numerator / divisor, tolerance: scale / divisor / 2n };
@@ -56,7 +74,7 @@ export function parseRounded(
  * 2^53 − 1; undefined if it cannot be read.
  */
 export function parseLimit(text: string, unit: ReadUnit): number | bigint | undefined {
-  const scaled = parseScaled(text, READ_UNITS[unit]);
+  const scaled = parseScaled(withoutCommas(text), READ_UNITS[unit]);
   if (!scaled) return undefined;
   const value = scaled.numerator / scaled.divisor;
   return value <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(value) : value;

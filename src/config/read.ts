@@ -26,6 +26,8 @@ interface ReadDocumentOptions {
   readonly stdin?: AsyncIterable<Uint8Array | string>;
   /** Whether minimind found the file instead of the user naming it; it must then be a regular file. */
   readonly isFound?: boolean;
+  /** Name for messages and results instead of the path. */
+  readonly name?: string;
 }
 
 /**
@@ -37,9 +39,9 @@ interface ReadDocumentOptions {
  */
 export async function readDocument(
   source: string,
-  { stdin = process.stdin, isFound = false }: ReadDocumentOptions = {},
+  { stdin = process.stdin, isFound = false, name = source }: ReadDocumentOptions = {},
 ): Promise<ConfigDocument> {
-  const file = source === '-' ? '<stdin>' : source;
+  const file = source === '-' ? '<stdin>' : name;
   const most = MAX_DOCUMENT_BYTES;
   let bytes: Uint8Array | undefined;
   if (source === '-') noteStandardInput();

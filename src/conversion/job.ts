@@ -81,13 +81,17 @@ export interface ConversionJob {
   readonly warn: (warnings: readonly Problem[]) => Promise<void>;
 }
 
-/** @throws UserError when the request changes nothing. */
+/** @throws UserError for a flag without an effect. */
 export function checkJob(job: ConversionJob): void {
   if (job.extend !== undefined && !job['max-positions'] && job.target === undefined) {
-    throw new UserError('usage', '--extend means nothing without a number of rows', {
-      suggestion: 'give it with --max-positions, or in a --target',
+    throw new UserError('usage', '--extend requires --max-positions or --target', {
+      suggestion: 'write --max-positions 32k for the number of rows',
     });
   }
+}
+
+/** Whether the request names no change at all. */
+export function isUnspecific(job: ConversionJob): boolean {
   const asked = [
     job.to,
     job.target,
@@ -97,11 +101,10 @@ export function checkJob(job: ConversionJob): void {
     job.container,
     job['max-positions'],
     job['shard-size'],
+    job.rank,
+    job['max-error'],
   ];
-  if (asked.some((each) => each !== undefined)) return;
-  throw new UserError('usage', 'nothing is asked for that would change the checkpoint', {
-    suggestion: 'say how the SRTE is to be with --to, or what else to change: see --help',
-  });
+  return asked.every((each) => each === undefined);
 }
 
 /** Endings of files, such as `.gguf`, `.txt` or a mistyped `.safetensor`; but not of versions: `llama-3.2-1b`. */

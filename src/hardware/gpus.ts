@@ -4,6 +4,7 @@ import { quote } from '../config/quote.js';
 import { UserError } from '../errors.js';
 import { GEFORCE } from './geforce.js';
 import type { Cluster, Gpu, Hardware, Link, Machine } from './gpu.js';
+import { entryNamed, splitCount } from './hardware-names.js';
 import { NVIDIA_DATA_CENTER, NVIDIA_WORKSTATION } from './nvidia.js';
 import { OTHER_MAKERS } from './other-makers.js';
 
@@ -137,21 +138,34 @@ const joined = <T extends { readonly name: string }>(own: readonly T[], table: r
 ];
 
 /**
- * Cluster of GPUs by name, or a machine by name with its GPUs.
+ * Cluster of GPUs by name, or a machine by name with its GPUs; with a count as in `8xA100`.
  * @param gpus Number of GPUs; undefined: one of a GPU, all of a machine.
- * @throws UserError with the nearest name if there is neither.
+ * @param say Called with the choice when the name could mean several.
+ * @throws UserError with the nearest name if there is neither, and for two counts that differ.
  */
-export function clusterNamed(name: string, gpus: number | undefined, own: Hardware): Cluster {
+export function clusterNamed(
+  text: string,
+  gpus: number | undefined,
+  own: Hardware,
+  say: (choice: string) => void = () => {},
+): Cluster {
   const { gpus: knownGpus, machines } = withTable(own);
-  const machine = machines.find((each) => each.name === name);
-  if (machine) {
-    return { gpu: machine.gpu, gpus: gpus ?? machine.gpus, network: machine.network };
+  const isName = [...knownGpus, ...machines].some(({ name }) => name === text);
+  const { name, count } = isName ? { name: text } : splitCount(text);
+  const { entry, others } = entryNamed(name, [...knownGpus, ...machines]);
+  if (others.length > 0) {
+    const names = others.map((each) => each.name).join(', ');
+    say(`--gpu ${name}: using ${entry.name} (${entry.title}); also ${names}`);
   }
-  const known = [...knownGpus, ...machines];
-  if (!known.some((each) => each.name === name)) {
-    throw new UserError('usage', `${quote(name)} is no GPU or machine that is known here`, {
-      suggestion: nameSuggestion(name, known),
+  const [gpu, each, network] =
+    'gpu' in entry ? [entry.gpu, entry.gpus, entry.network] : [entry, 1, null];
+  const counted = count === undefined ? undefined : count * each;
+  if (counted === 0 || (counted !== undefined && gpus !== undefined && gpus !== counted)) {
+    const suggestion = `write --gpu ${entry.name} --gpus ${gpus ?? 1}`;
+    const found = gpus === undefined ? '' : ` and --gpus ${gpus}`;
+    throw new UserError('usage', `expected one number of GPUs, found ${quote(text)}${found}`, {
+      suggestion,
     });
   }
-  return { gpu: gpuNamed(name, own.gpus), gpus: gpus ?? 1, network: null };
+  return { gpu, gpus: gpus ?? counted ?? each, network };
 }

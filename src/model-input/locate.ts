@@ -1,12 +1,8 @@
-/** Finds configs, checkpoints and preset files by path or name. */
+/** Finds configs and checkpoints by path or name. */
 import fs from 'node:fs';
-import path from 'node:path';
-import { FAMILY_NAMES, loadFamily } from '../architecture/families.js';
 import { FORMATS, hasWeightsExtension, isIndexName, isWeightsName } from '../checkpoint/formats.js';
-import { nearest } from '../config/nearest.js';
-import { quote } from '../config/quote.js';
-import { UserError } from '../errors.js';
 import { configIn } from '../files/config-names.js';
+import { presetPath } from './presets.js';
 
 const INDEX_NAME = /\.index\.json$/i;
 const CONFIG_NAME = /\.(?:ya?ml|json)$/i;
@@ -44,12 +40,16 @@ export function isCheckpointPath(path: string): boolean {
 export const hasWeights = (folder: string): boolean =>
   fs.readdirSync(folder).some((name) => isIndexName(name) || isWeightsName(name));
 
-/** Path of a config; in a folder with a config, that file. */
+/**
+ * Path of a config: in a folder with a config, that file; for the name of a preset without a file of that name, the
+ * preset's file.
+ */
 export function configPath(source: string): string {
   if (source === '-') return source;
   try {
-    const isFolder = fs.statSync(source, { throwIfNoEntry: false })?.isDirectory() ?? false;
-    return (isFolder ? configIn(source) : undefined) ?? source;
+    const status = fs.statSync(source, { throwIfNoEntry: false });
+    if (status === undefined) return presetPath(source) ?? source;
+    return (status.isDirectory() ? configIn(source) : undefined) ?? source;
   } catch {
     // See above.
     return source;
@@ -65,45 +65,4 @@ function beginsAsCheckpoint(path: string): boolean {
     fs.closeSync(descriptor);
   }
   return beginsLikeCheckpoint(head);
-}
-
-/** The commented file of a preset in the package's configs folder. */
-export interface PresetFile {
-  /** `hybrid/recommended`. */
-  readonly preset: string;
-  readonly family: string;
-  readonly text: string;
-}
-
-/**
- * @param root Folder of the package.
- * @param name `hybrid/recommended`, or `recommended` when only one family has it.
- * @throws UserError when there is no such preset.
- */
-export async function readPresetFile(root: string, name: string): Promise<PresetFile> {
-  const presets: { family: string; preset: string }[] = [];
-  for (const family of FAMILY_NAMES) {
-    const { presets: own } = await loadFamily(family);
-    presets.push(...Object.keys(own).map((preset) => ({ family, preset })));
-  }
-  const full = ({ family, preset }: (typeof presets)[number]) => `${family}/${preset}`;
-  const found = presets.filter((entry) => full(entry) === name || entry.preset === name);
-  const [only] = found;
-  if (!only || found.length > 1) {
-    const names = presets.map(full);
-    const close = nearest(name, [...names, ...presets.map(({ preset }) => preset)]);
-    const [problem, choices] = only
-      ? ['stands in several families', found.map(full).join(', ')]
-      : ['is no preset', close ?? 'one that minimind list shows'];
-    throw new UserError('usage', `${quote(name)} ${problem}`, {
-      suggestion: `write ${choices}`,
-    });
-  }
-  const text = fs.readFileSync(path.join(root, 'configs', `${full(only)}.yaml`), 'utf8');
-  return { preset: full(only), family: only.family, text: withLocalSchema(text, only.family) };
-}
-
-/** Sets the schema's path: in docs for the package's presets, in the same folder for the user's file. */
-function withLocalSchema(text: string, family: string): string {
-  return text.replace(/^(# yaml-language-server: \$schema=).*$/m, `$1./${family}.schema.json`);
 }

@@ -1,4 +1,5 @@
 /** Loads a config file with its family: the first step of every command that takes a FILE. */
+import type { FamilyName } from '../architecture/families.js';
 import {
   DEFAULT_FAMILY,
   FAMILY_NAMES,
@@ -13,13 +14,15 @@ import type { ConfigDocument } from '../config/document.js';
 import { invalidConfig } from '../config/document-problems.js';
 import { nearest } from '../config/nearest.js';
 import { applyOverrides, meantOverrides } from '../config/overrides.js';
-import { describeValue } from '../config/quote.js';
+import { describeValue, quote } from '../config/quote.js';
 import { readDocument } from '../config/read.js';
+import { keyPaths } from '../config/schema-structure.js';
 import type { Problem } from '../errors.js';
 import { UserError } from '../errors.js';
 import type { Quantization } from '../quantization/quantization-config.js';
 import { asOurDocument, quantizationOf } from './hugging-face-document.js';
 import { configPath } from './locate.js';
+import { nearestPreset, presetOfPath } from './presets.js';
 
 /** A valid config and the model that it describes. */
 export interface ModelFile {
@@ -66,10 +69,33 @@ export async function loadModelFile(source: string, options: LoadOptions = {}): 
   return modelOf(await readConfig(source), options);
 }
 
-/** The config at a path, in a folder, or, with `-`, from stdin. @throws UserError as `readDocument`. */
-export function readConfig(source: string): Promise<ConfigDocument> {
+/**
+ * The config at a path, in a folder, of a preset, or, with `-`, from stdin.
+ * @throws UserError as `readDocument`.
+ */
+export async function readConfig(source: string): Promise<ConfigDocument> {
   const file = configPath(source);
-  return readDocument(file, { isFound: file !== source });
+  const preset = presetOfPath(file);
+  try {
+    return await readDocument(file, {
+      isFound: file !== source,
+      ...(preset !== undefined && file !== source && { name: preset }),
+    });
+  } catch (error) {
+    throw isMissing(error) ? missingModel(source, error) : error;
+  }
+}
+
+const isMissing = (error: unknown): error is UserError =>
+  error instanceof UserError && error.code === 'usage' && error.message.startsWith('there is no');
+
+/** The error of a missing file, with the presets as what could be meant. */
+function missingModel(source: string, cause: UserError): UserError {
+  const near = nearestPreset(source);
+  const message = `expected a config, a checkpoint or a preset, found no file ${quote(source, 200)}`;
+  const suggestion =
+    cause.suggestion ?? (near ? `did you mean ${near}?` : 'minimind list shows the presets');
+  return new UserError('usage', message, { suggestion, cause });
 }
 
 /**
@@ -126,7 +152,8 @@ async function familyOf(document: ConfigDocument): Promise<{ family: Family; pro
   // Undefined for an alias without an anchor, which the reader of the file reports.
   if (named === undefined) return { family: await loadFamily(DEFAULT_FAMILY) };
   if (isFamilyName(named)) return { family: await loadFamily(named) };
-  const close = typeof named === 'string' ? nearest(named, FAMILY_NAMES) : undefined;
+  const near = typeof named === 'string' ? nearest(named, FAMILY_NAMES) : undefined;
+  const close = isFamilyName(near) && (await hasKeysOf(near, section)) ? near : undefined;
   const family = await loadFamily(isFamilyName(close) ? close : DEFAULT_FAMILY);
   const problem: Problem = {
     severity: 'error',
@@ -138,6 +165,13 @@ async function familyOf(document: ConfigDocument): Promise<{ family: Family; pro
       : `write one of ${FAMILY_NAMES.join(', ')}; minimind list describes them`,
   };
   return { family, problem };
+}
+
+/** Whether a family knows all keys of a model section: a similar name alone can be another kind of model. */
+async function hasKeysOf(name: FamilyName, section: unknown): Promise<boolean> {
+  const { schema } = await loadFamily(name);
+  const known = new Set([...keyPaths(schema)].map(([first, key]) => first === 'model' && key));
+  return Object.keys(section ?? {}).every((key) => known.has(key));
 }
 
 function describe(

@@ -72,10 +72,11 @@ function joined(
   for (const { source, error } of failures) {
     for (const problem of problemsOf(error, source)) unique.set(JSON.stringify(problem), problem);
   }
-  // A system error decides the exit code.
-  const system = failures.find(({ error }) => error.code === 'system');
+  // A file that cannot be read decides the exit code.
+  const codes = failures.map(({ error }) => error.code);
+  const isMissing = codes.some((code) => code === 'usage' || code === 'refused-file');
   return new UserError(
-    system ? 'system' : 'invalid-config',
+    codes.includes('system') ? 'system' : isMissing ? 'usage' : 'invalid-config',
     `${failures.length} of ${files} files ${failures.length === 1 ? 'is' : 'are'} not valid`,
     { problems: [...unique.values()] },
   );

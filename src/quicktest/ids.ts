@@ -53,7 +53,7 @@ export function inputSize(
   throw new UserError(
     'usage',
     `--context: ${tokens} tokens are more than the ${positions} positions of the model`,
-    { suggestion: `ask for at most ${positions}` },
+    { suggestion: `write --context ${positions}, or less` },
   );
 }
 

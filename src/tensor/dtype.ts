@@ -3,14 +3,14 @@
  * the command line.
  */
 export const DTYPES = {
-  f64: { bits: 64, aliases: ['float64', 'double'] },
-  f32: { bits: 32, aliases: ['float32', 'fp32', 'float'] },
+  f64: { bits: 64, aliases: ['float64', 'fp64', 'double'] },
+  f32: { bits: 32, aliases: ['float32', 'fp32', 'float', 'single', '32bit'] },
   f16: { bits: 16, aliases: ['float16', 'fp16', 'half'] },
-  bf16: { bits: 16, aliases: ['bfloat16'] },
-  f8_e4m3: { bits: 8, aliases: ['fp8', 'float8_e4m3fn'] },
-  f8_e5m2: { bits: 8, aliases: ['float8_e5m2'] },
-  i8: { bits: 8, aliases: ['int8'] },
-  i4: { bits: 4, aliases: ['int4'] },
+  bf16: { bits: 16, aliases: ['bfloat16', 'bfp16', 'brain16'] },
+  f8_e4m3: { bits: 8, aliases: ['f8', 'fp8', 'float8', 'e4m3', 'fp8_e4m3', 'float8_e4m3fn'] },
+  f8_e5m2: { bits: 8, aliases: ['e5m2', 'fp8_e5m2', 'float8_e5m2'] },
+  i8: { bits: 8, aliases: ['int8', '8bit', '8_bit', 'w8a8'] },
+  i4: { bits: 4, aliases: ['int4', '4bit', '4_bit', 'w4a16', 'gptq', 'awq'] },
 } as const satisfies Record<string, { bits: number; aliases: readonly string[] }>;
 
 export type Dtype = keyof typeof DTYPES;
@@ -23,9 +23,13 @@ export const DTYPE_SPELLINGS: readonly string[] = DTYPE_NAMES.flatMap((name) => 
   ...DTYPES[name].aliases,
 ]);
 
-/** Parses a dtype in any case and by any of its usual names. */
+/** Parses a dtype in any case, by any of its usual names, also as `torch.float16`. */
 export function parseDtype(text: string): Dtype | undefined {
-  const wanted = text.toLowerCase();
+  const wanted = text
+    .trim()
+    .toLowerCase()
+    .replace(/^torch\./, '')
+    .replaceAll(/[- ]/g, '_');
   return DTYPE_NAMES.find(
     (name) => name === wanted || (DTYPES[name].aliases as readonly string[]).includes(wanted),
   );

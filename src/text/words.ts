@@ -72,3 +72,18 @@ export function blocksText(names: readonly string[]): string {
   }
   return `${prefix}${runs.map(([from, to]) => (from === to ? from : `${from}–${to}`)).join(', ')}`;
 }
+
+/** `text` as one word of a command line, quoted where a shell would read more or less than it. */
+export const shellWord = (text: string): string =>
+  /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
+
+/** Files that are named after their folder. */
+const COMMON_NAMES: ReadonlySet<string> = new Set(['config', 'model', 'minimind']);
+
+/** `Qwen3-8B`: name of a model by its file, or by the folder of a `config.json`. */
+export function modelName(file: string): string {
+  const parts = file.split(/[\\/]/).filter((part) => part !== '' && part !== '.');
+  const last = parts.at(-1)?.replace(/\.(?:ya?ml|json|safetensors|pt|pth|bin|gguf)$/i, '') ?? '';
+  const folder = parts.at(-2);
+  return COMMON_NAMES.has(last) && folder !== undefined && folder !== '..' ? folder : last || file;
+}

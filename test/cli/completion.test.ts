@@ -124,7 +124,14 @@ describe.skipIf(!hasShell('bash'))('in bash', () => {
     [['profile', 'a.yaml', '--max-m'], ['--max-memory']],
     [
       ['completion', ''],
-      ['bash', 'zsh', 'fish'],
+      ['bash', 'zsh', 'fish', 'powershell'],
+    ],
+    [['fit', '--gpu', 'rtx-409'], ['rtx-4090']],
+    [['profile', '--set', 'model.gate_r'], ['model.gate_rank=']],
+    [['compare', '--columns', 'parameters-'], []],
+    [
+      ['profile', 'minimind2-'],
+      ['minimind2-moe', 'minimind2-small'],
     ],
     [['--v'], ['--version']],
     [['kv'], ['kv-projector']],
@@ -132,7 +139,6 @@ describe.skipIf(!hasShell('bash'))('in bash', () => {
     [['kv-projector', 'params', '--te'], ['--teacher']],
     [['kv-projector', 'params', '--dev'], []],
     // Nothing, so that bash completes file names.
-    [['profile', ''], []],
     [['profile', '--output', ''], []],
     [['profile', '-o', ''], []],
   ])('minimind %j gives %j', (words, expected) => {

@@ -10,20 +10,23 @@ const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
 afterAll(() => fs.rmSync(folder, { recursive: true }));
 
 const ask = (flags: Partial<HardwareFlags>) =>
-  hardwareOf({
-    gpu: undefined,
-    gpus: undefined,
-    hardware: undefined,
-    'this-machine': false,
-    profile: undefined,
-    remeasure: false,
-    engine: undefined,
-    device: undefined,
-    compute: 'f32',
-    threads: undefined,
-    quiet: true,
-    ...flags,
-  });
+  hardwareOf(
+    {
+      gpu: undefined,
+      gpus: undefined,
+      hardware: undefined,
+      'this-machine': false,
+      profile: undefined,
+      remeasure: false,
+      engine: undefined,
+      device: undefined,
+      compute: 'f32',
+      threads: undefined,
+      quiet: true,
+      ...flags,
+    },
+    () => {},
+  );
 
 const written = (text: string): string => {
   const file = path.join(folder, 'own.yaml');
@@ -55,7 +58,7 @@ describe('the hardware that flags ask for', () => {
   });
 
   it.each<[Partial<HardwareFlags>, object]>([
-    [{}, { code: 'usage', message: 'no hardware is named' }],
+    [{}, { code: 'usage', message: 'expected a GPU, found none' }],
     [{ gpu: 'dgx-h10' }, { code: 'usage', suggestion: 'did you mean dgx-h100?' }],
     [{ gpu: EXAMPLE }, { code: 'usage', message: expect.stringContaining('describes 2 GPUs') }],
     [{ gpu: 'no-such.yaml' }, { code: 'usage', message: 'there is no file "no-such.yaml"' }],

@@ -81,10 +81,10 @@ describe('compare-srte', () => {
   });
 
   it.each([
-    [['--ranks', '0'], '--ranks: "0" is no positive whole number'],
-    [['--ranks', '12,x'], '--ranks: "x" is no positive whole number'],
-    [['--dtype', 'f7'], '--dtype: "f7" is not an element type'],
-    [['--format', 'xml'], 'Expected --format=xml to be one of: table, json, csv, markdown'],
+    [['--ranks', '0'], '--ranks: expected a positive whole number, found "0"'],
+    [['--ranks', '12,x'], '--ranks: expected a positive whole number, found "x"'],
+    [['--dtype', 'f7'], '--dtype: expected an element type, found "f7"'],
+    [['--format', 'xml'], '--format: expected one of table, json, csv, markdown, found "xml"'],
   ])('%j is the user’s mistake', async (args, message) => {
     const { code, stdout, stderr } = await compare(ORIGINAL, ...args);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });

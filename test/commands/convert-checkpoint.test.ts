@@ -177,17 +177,24 @@ describe('convert-checkpoint', () => {
 
 describe('mistakes of the user', () => {
   it.each([
-    [[], 'Missing 2 required args'],
+    [[], 'expected a checkpoint, found none'],
     [['no-such.pt', 'x.pt', '--to', 'shared'], 'there is no file or folder no-such.pt'],
-    [[IN, 'x.pt'], 'nothing is asked for that would change the checkpoint'],
+    [[IN, 'x.pt', '--set', 'model.window_size=8'], 'expected a change, found none'],
+    [[IN], 'expected IN and OUT, found only'],
     [[IN, IN, '--to', 'shared'], 'is in the place of'],
-    [[IN, 'x.pt', '--to', 'low-rank'], 'low-rank needs a rank'],
+    [[IN, 'x.pt', '--to', 'low-rank'], '--to low-rank requires a rank'],
     [
       [IN, 'x.pt', '--to', 'shared', '--merge', 'layer:9'],
       '--merge layer:9: there is no such layer',
     ],
-    [[IN, 'x.pt', '--to', 'shared', '--merge', 'median'], '"median" is no way to merge tables'],
-    [[IN, 'x.pt', '--to', 'low-rank', '--max-error', '2'], '"2" is no number between 0 and 1'],
+    [
+      [IN, 'x.pt', '--to', 'shared', '--merge', 'median'],
+      '--merge: expected mean, first or layer:N, found "median"',
+    ],
+    [
+      [IN, 'x.pt', '--to', 'low-rank', '--max-error', '2'],
+      'expected a number between 0 and 1, found "2"',
+    ],
     [[IN, 'x.pt', '--to', 'per-layer'], 'its SRTE is per-layer already [conversion-changes]'],
     [[IN, 'x.pt', '--max-positions', '99'], 'the tables have 48 rows, and 99 are asked for'],
     [
@@ -203,7 +210,7 @@ describe('mistakes of the user', () => {
     [[IN, 'x.pt', '--to', 'shared', '--shard-size', '9kB'], 'a PyTorch file has no shards'],
     [
       [IN, 'x.pt', '--to', 'shared', '--rank', '3', '--max-error', '0.1'],
-      'cannot also be provided',
+      'cannot be used together',
     ],
   ])('%j', async (args, message) => {
     const { code, stdout, stderr } = await convert(...args);

@@ -81,7 +81,7 @@ describe('mistakes of the user', () => {
     [[MODEL, '--random'], 'is a checkpoint, and --random is for weights of none'],
     [[MODEL, '--checkpoint', MODEL], 'is a checkpoint, and so is --checkpoint'],
     [[CONFIG, '--checkpoint', MODEL], 'is not as'],
-    [[CONFIG, '--checkpoint', MODEL, '--random'], 'cannot also be provided'],
+    [[CONFIG, '--checkpoint', MODEL, '--random'], 'cannot be used together'],
   ])('%j', async (args, message) => {
     const { code, stdout, stderr } = await exported(...args, '-o', out());
     expect(stderr).toContain(message);
@@ -91,7 +91,7 @@ describe('mistakes of the user', () => {
   });
 
   it.each([
-    ['no place at all', [], 'Missing required flag output'],
+    ['no place at all', [], '--output is required'],
     ['standard output', ['-o', '-'], 'a graph goes to a file'],
     ['no such folder', ['-o', 'no-such-folder/model.onnx'], 'there is no such folder'],
     ['a folder', ['-o', 'src'], 'src is a folder'],

@@ -53,8 +53,9 @@ const FLAGS: FitFlags = {
   'scale-dtype': undefined,
   'cache-dtype': undefined,
   batch: undefined,
-  prompt: undefined,
-  output: undefined,
+  users: undefined,
+  'prompt-tokens': undefined,
+  'output-tokens': undefined,
   qps: undefined,
   p95: undefined,
 };
@@ -100,7 +101,7 @@ const TPU_V4: Gpu = {
   source: 'arXiv 2304.01433, table 4',
 };
 
-const LOAD = { qps: 100, p95: 2, prompt: 200, output: 50 } as const;
+const LOAD = { qps: 100, p95: 2, 'prompt-tokens': 200, 'output-tokens': 50 } as const;
 
 /** Models that fit and that do not, spread and alone, with a load that can be met and one that cannot. */
 const CASES: readonly (readonly [title: string, file: string, gpu: string, wish: Wish])[] = [
@@ -157,23 +158,27 @@ describe('exit codes', () => {
   });
 
   it.each([
-    ['no model', ['--gpu', 'l4'], /no model is named/],
-    ['no hardware', [SMALL], /no hardware is named\n.*--this-machine/],
-    ['an unknown GPU', [SMALL, '--gpu', 'h100-80g'], /"h100-80g" is no GPU.*\n.*h100-80gb\?/],
+    ['no model', ['--gpu', 'l4'], /expected a model, found none/],
+    ['no hardware', [SMALL], /expected a GPU, found none\n.*--this-machine/],
+    ['an unknown GPU', [SMALL, '--gpu', 'h1000'], /unknown GPU or machine "h1000"\n.*h100\?/],
     ['an unknown flag', [SMALL, '--gpu', 'l4', '--nonsense'], /--nonsense/],
     ['two kinds of hardware', [SMALL, '--gpu', 'l4', '--this-machine'], /--this-machine/],
     ['requests without a limit', [SMALL, '--gpu', 'l4', '--qps', '1'], /--p95/],
     [
       'a limit of no time',
       [SMALL, '--gpu', 'l4', '--qps', '1', '--p95', '0s'],
-      /"0s" is not a time/,
+      /expected a time with its unit, found "0s"/,
     ],
     [
       'sequences shared by one GPU',
       [SMALL, '--gpu', 'l4', '--tensor-parallel', '1', '--sequence-parallel'],
-      /no GPUs share the layers\n.*--tensor-parallel/,
+      /requires GPUs that share layers\n.*--tensor-parallel/,
     ],
-    ['an MFU of nothing', [SMALL, '--gpu', 'l4', '--mfu', 'NaN'], /"NaN" is no share/],
+    [
+      'an MFU of nothing',
+      [SMALL, '--gpu', 'l4', '--mfu', 'NaN'],
+      /expected a share above 0, at most 1, found "NaN"/,
+    ],
   ])('2 of %s', async (_, args, message) => {
     const { code, stdout, stderr } = await runHere(['fit', ...args]);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
@@ -182,16 +187,16 @@ describe('exit codes', () => {
   });
 
   it.each([
+    ['prompt and output beyond the context', { ...LOAD, context: 100 }, /found 200 \+ 50/],
     [
-      'prompt and output beyond the context',
-      { ...LOAD, context: 100 },
-      /a prompt of 200 and an output of 50/,
+      'a context beyond the model',
+      { ...LOAD, 'prompt-tokens': 40_000 },
+      /40050 tokens are more than the/,
     ],
-    ['a context beyond the model', { ...LOAD, prompt: 40_000 }, /40050 tokens are more than the/],
     [
       'a prompt that is the context',
-      { context: 50, prompt: 50 },
-      /do not fit into a context of 50/,
+      { context: 50, 'prompt-tokens': 50 },
+      /within the context of 50 tokens, found 50/,
     ],
     [
       'heads that do not divide',
@@ -199,10 +204,18 @@ describe('exit codes', () => {
       /3 GPUs cannot share the 8 heads/,
     ],
     ['more sharing than GPUs', { 'tensor-parallel': 2 }, /2 does not divide 1/],
-    ['a flag of training', { for: 'serving', 'micro-batch': 2 }, /^--micro-batch is of training/],
-    ['a type of training', { for: 'serving', optimizer: 'sgd' }, /^--optimizer is of training/],
-    ['a flag of serving', { for: 'training', ...LOAD }, /^--prompt is of serving: with --for tr/],
-    ['a type of serving', { for: 'training', dtype: 'int4' }, /^--dtype is of serving/],
+    [
+      'a flag of training',
+      { for: 'serving', 'micro-batch': 2 },
+      /^--micro-batch is a flag of training/,
+    ],
+    [
+      'a type of training',
+      { for: 'serving', optimizer: 'sgd' },
+      /^--optimizer is a flag of training/,
+    ],
+    ['a flag of serving', { for: 'training', ...LOAD }, /^--prompt-tokens is a flag of serving/],
+    ['a type of serving', { for: 'training', dtype: 'int4' }, /^--dtype is a flag of serving/],
     ['more stages than blocks', { gpus: 9, 'pipeline-parallel': 9 }, /more than the 8 blocks/],
   ] as const)('the mistake of the user: %s', async (_, wish, message) => {
     const error = await answered(SMALL, 'l4', wish).catch((thrown: unknown) => thrown);
@@ -220,7 +233,7 @@ it.each([
 });
 
 it.each(['__proto__', 'constructor', ''])('no GPU is called %j', async (name) => {
-  await expect(answered(SMALL, name)).rejects.toThrow(/is no GPU or machine/);
+  await expect(answered(SMALL, name)).rejects.toThrow(/unknown GPU or machine/);
 });
 
 describe('the answer', () => {
@@ -287,7 +300,16 @@ describe('the answer', () => {
   });
 
   it('says how many GPUs a load is short of, and so does --check', async () => {
-    const load = ['--qps', '5000', '--prompt', '200', '--output', '50', '--p95', '2s'];
+    const load = [
+      '--qps',
+      '5000',
+      '--prompt-tokens',
+      '200',
+      '--output-tokens',
+      '50',
+      '--p95',
+      '2s',
+    ];
     const args = ['fit', SMALL, '--gpu', 'l4', '--for', 'serving', ...load];
     const { code, stdout, stderr } = await runHere([...args, '--check']);
     expect(code).toBe(1);
@@ -563,12 +585,21 @@ function byFormula(formula: string, inputs: Explained['inputs']): number {
 describe('-o', () => {
   it('is a file, and --output tokens', async () => {
     const file = path.join(folder, 'answer.json');
-    const wish = ['--for', 'serving', '--gpu', 'l4', '--prompt', '30', '--output', '7'];
+    const wish = [
+      '--for',
+      'serving',
+      '--gpu',
+      'l4',
+      '--prompt-tokens',
+      '30',
+      '--output-tokens',
+      '7',
+    ];
     const { code, stdout } = await runHere(['fit', SMALL, ...wish, '-o', file, '--json']);
     expect({ code, stdout }).toEqual({ code: 0, stdout: '' });
     const { setting } = JSON.parse(fs.readFileSync(file, 'utf8')).serving;
     expect(setting).toMatchObject({ prompt: 30, output: 7, context: 37 });
-    const again = await runHere(['fit', SMALL, ...wish, '--output-file', file]);
+    const again = await runHere(['fit', SMALL, ...wish, '--output', file]);
     expect(again.code).toBe(2);
     expect(again.stderr).toContain('--force');
   });

@@ -33,7 +33,7 @@ function complaints(output: string): unknown[] {
 const CONFIG = 'configs/hybrid/original.yaml';
 const SMALL_CONFIG = 'configs/minimind/minimind2-small.yaml';
 const EXPERTS = 'fixtures/hf-configs/qwen1.5-moe-a2.7b/config.json';
-const LOAD = ['--qps', '100', '--prompt', '200', '--output', '50', '--p95', '2s'];
+const LOAD = ['--qps', '100', '--prompt-tokens', '200', '--output-tokens', '50', '--p95', '2s'];
 const TOKENIZERS = 'fixtures/tokenizers';
 const TEXT = ['--tokenizer', `${TOKENIZERS}/bpe-512.json`, '--text', `${TOKENIZERS}/text.txt`];
 
@@ -159,9 +159,9 @@ describe('JSON output keeps to docs/schemas', () => {
     ['a missing file', ['validate', 'no-such-file.yaml']],
     [
       'three mistakes',
-      ['validate', CONFIG, '--set', 'model.x=1', '--set', 'model.num_heads=3', '--set', 'y'],
+      ['profile', CONFIG, '--set', 'model.x=1', '--set', 'model.num_heads=3', '--set', 'y'],
     ],
-    ['a model that is too large', ['validate', CONFIG, '--set', 'model.num_layers=1000000000']],
+    ['a model that is too large', ['profile', CONFIG, '--set', 'model.num_layers=1000000000']],
   ])('an error: %s', async (_, args) => {
     const { code, stdout, stderr } = await runHere([...args, '--json']);
     expect(code).toBe(2);

@@ -67,9 +67,9 @@ describe('minimind rope', () => {
   });
 
   it.each([
-    [['--context', '0'], 'is no positive whole number'],
-    [['--context', '9', '--factor', '0.5'], 'is no factor'],
-    [[], 'Missing required flag context'],
+    [['--context', '0'], 'expected a positive whole number'],
+    [['--context', '9', '--factor', '0.5'], 'expected a factor'],
+    [[], '--context is required'],
   ])('refuses %j', async (args, message) => {
     const { code, stderr } = await rope(LLAMA, ...args);
     expect(code).toBe(2);

@@ -20,7 +20,7 @@ async function validate(text: string, ...args: string[]) {
 describe('golden error texts', () => {
   it('srte_encoding: factorized', async () => {
     const { code, stdout, stderr } = await validate('model:\n  srte_encoding: factorized\n');
-    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
     expect(stderr).toBe(`error: model.yaml is not valid: 1 error
 
 error: model.yaml:2:18: model.srte_encoding: "factorized" is no encoding: a factorized SRTE is a learnable one with a rank
@@ -97,7 +97,7 @@ describe('validate', () => {
     expect(lax.stderr).toContain('warning: model.yaml:2:');
     expect(lax.stderr).toContain(message);
     const strict = await validate(`model:\n  ${line}\n`, '--strict');
-    expect(strict.code).toBe(2);
+    expect(strict.code).toBe(1);
     expect(strict.stderr).toContain('error: model.yaml:2:');
   });
 
@@ -133,7 +133,7 @@ describe('validate', () => {
     ['', 'empty'],
   ])('refuses %s', async (text, message) => {
     const { code, stderr } = await validate(text);
-    expect(code).toBe(2);
+    expect(code).toBe(1);
     expect(stderr).toContain(message);
     expect(stderr).not.toMatch(/^\s+at /m);
   });
@@ -154,7 +154,7 @@ describe('validate', () => {
     fs.writeFileSync(path.join(folder, 'good.yaml'), 'model: {}\n');
     fs.writeFileSync(path.join(folder, 'bad.yaml'), 'model: {x: 1}\n');
     const { stdout, code } = await runHere(['validate', 'good.yaml', 'bad.yaml'], { cwd: folder });
-    expect(code).toBe(2);
+    expect(code).toBe(1);
     expect(stdout).toMatch(/^good\.yaml +valid +hybrid/m);
   });
 

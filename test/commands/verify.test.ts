@@ -149,7 +149,7 @@ describe('verify', () => {
   });
 
   it.each([
-    [['no-such.yaml', PT], 'there is no file "no-such.yaml"'],
+    [['no-such.yaml', PT], 'found no file "no-such.yaml"'],
     [[CONFIG, 'no-such.pt'], 'there is no file or folder no-such.pt'],
     [[CONFIG], 'the checkpoint is missing beside'],
     [[CONFIG, CONFIG], 'is JSON'],

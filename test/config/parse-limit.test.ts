@@ -1,5 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { lacksUnit, parseLimit, parseRounded } from '../../src/config/parse-limit.js';
+import {
+  lacksUnit,
+  parseLimit,
+  parseRounded,
+  parseCount as parseWhole,
+} from '../../src/config/parse-limit.js';
 
 const MAX = Number.MAX_SAFE_INTEGER;
 
@@ -40,7 +45,7 @@ describe('parseLimit of bytes', () => {
     '24 gigabytes',
     '-1',
     '+1',
-    '1,000',
+    '1,00',
     '1.',
     '.5GB',
     '1__0',
@@ -153,4 +158,24 @@ describe('parseRounded', () => {
   it.each(['', 'B', '7Q', '1.5', '1,00', '1,0000', ',100', '-7B', '7 B B'])('refuses %j', (text) =>
     expect(parseRounded(text)).toBeUndefined(),
   );
+});
+
+describe('parseCount', () => {
+  it.each([
+    ['128', 128, 128],
+    ['32_768', 32_768, 32_768],
+    ['32,768', 32_768, 32_768],
+    ['1e4', 10_000, 10_000],
+    ['1.5k', 1500, 1536],
+    ['32k', 32_000, 32_768],
+    ['128K', 128_000, 131_072],
+    ['0', 0, 0],
+    ['1.5', undefined, undefined],
+    ['024', undefined, undefined],
+    ['1,00', undefined, undefined],
+    ['-1', undefined, undefined],
+    ['32kB', undefined, undefined],
+  ])('reads %j as %j, and as %j tokens', (text, count, tokens) => {
+    expect([parseWhole(text), parseWhole(text, 'tokens')]).toEqual([count, tokens]);
+  });
 });

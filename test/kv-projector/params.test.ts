@@ -235,7 +235,7 @@ describe('minimind kv-projector params', () => {
 
   it.each([
     [['--teacher', 'a:8', '--student', '8', '--ratio', '-1'], 'is no ratio'],
-    [['--student', '8'], 'Missing required flag teacher'],
+    [['--student', '8'], '--teacher is required'],
   ])('%j', async (args, message) => {
     const { code, answer } = await params(...args);
     expect(code).toBe(2);

@@ -17,8 +17,8 @@ export default class KvProjectorConvert extends BaseCommand {
   ];
 
   static override args = {
-    in: Args.string({ required: true, description: 'a saved projector' }),
-    out: Args.string({ required: true, description: 'the file to write' }),
+    in: Args.string({ required: true, ignoreStdin: true, description: 'a saved projector' }),
+    out: Args.string({ required: true, ignoreStdin: true, description: 'the file to write' }),
   };
   static override flags = {
     container: Flags.option({

@@ -45,7 +45,8 @@ export default class KvProjectorParams extends BaseCommand {
       multiple: true,
       multipleNonGreedy: true,
       helpValue: 'NAME:WIDTHxLAYERS',
-      description: 'a teacher, or NAME:WIDTH, or the path of its config (repeatable)',
+      description:
+        'a teacher, as in Qwen2-14B:5120x40, or NAME:WIDTH, or the path of its config (repeatable)',
     }),
     student: count({ required: true, description: 'width of the student' }),
     ratio: ratios({

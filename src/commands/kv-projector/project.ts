@@ -19,8 +19,12 @@ export default class KvProjectorProject extends BaseCommand {
   ];
 
   static override args = {
-    projector: Args.string({ required: true, description: 'a saved projector' }),
-    kv: Args.string({ required: true, description: 'keys and values, in safetensors' }),
+    projector: Args.string({ required: true, ignoreStdin: true, description: 'a saved projector' }),
+    kv: Args.string({
+      required: true,
+      ignoreStdin: true,
+      description: 'keys and values, in safetensors',
+    }),
   };
   static override flags = {
     dtype: Flags.option({

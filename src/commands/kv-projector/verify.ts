@@ -1,6 +1,6 @@
 import * as Flags from '@oclif/core/flags';
 import { BaseCommand, formatOf } from '../../cli/base-command.js';
-import { count, seed, threads } from '../../cli/flags.js';
+import { count, seed, threads, tokens } from '../../cli/flags.js';
 import type { DataKind } from '../../kv-projector/verify-adapters.js';
 import { DATA, STEPS } from '../../kv-projector/verify-adapters.js';
 import { lossPlot, verifyProjectorsReport } from '../../report/kv-projector/kv-projector-verify.js';
@@ -29,7 +29,7 @@ export default class KvProjectorVerify extends BaseCommand {
     'teacher-width': count({ description: 'width of X [default: 5120, or a quarter]' }),
     student: count({ description: 'width of Y [default: 1536, or a quarter]' }),
     batch: count({ description: 'sequences [default: 4]' }),
-    context: count({ description: 'tokens of a sequence [default: 64]' }),
+    context: tokens({ description: 'tokens of a sequence [default: 64]' }),
     steps: count({ default: STEPS, description: 'how often both learn' }),
     full: Flags.boolean({
       description: 'the published widths, however long they take',

@@ -347,7 +347,7 @@ export async function checkProvable(job: ConversionJob, source: ModelFile | unde
     throw new UserError(
       'usage',
       `--context: ${context} tokens are more than the ${positions} positions of the model`,
-      { suggestion: `ask for at most ${positions}` },
+      { suggestion: `write --context ${positions}, or less` },
     );
   }
   if (device === 'auto') return;

@@ -9,6 +9,7 @@ import type { StoredNames } from '../../checkpoint/names.js';
 import { storedNames } from '../../checkpoint/names.js';
 import { UserError } from '../../errors.js';
 import type { CheckpointPlace, ConversionJob } from '../job.js';
+import { isUnspecific } from '../job.js';
 import { fromOldMiniMind } from '../legacy/old-minimind-names.js';
 import type { SrteSource } from '../srte/srte-plan.js';
 import { requestedLayout, srteSourceOf } from '../srte/srte-plan.js';
@@ -19,18 +20,19 @@ import { planTensors } from './plan-tensors.js';
 
 /** @throws UserError when the checkpoint, its config or the request are wrong or inconsistent. */
 export async function readInput(
-  job: ConversionJob,
+  request: ConversionJob,
   place: CheckpointPlace,
 ): Promise<ConversionInput> {
-  const { checkpoint, set = [] } = job;
+  const { checkpoint, set = [] } = request;
   const stored = storedNames(checkpoint);
-  const { source, warnings } = await sourceConfigOf(job);
-  if (set.length > 0 && source === undefined && job.target === undefined) {
+  const { source, warnings } = await sourceConfigOf(request);
+  if (set.length > 0 && source === undefined && request.target === undefined) {
     throw new UserError('usage', '--set has no config to change', {
       suggestion: 'name the config of the input with --config, or leave --set out',
     });
   }
-  const srte = await srteOf(job, stored, source);
+  const srte = await srteOf(request, stored, source);
+  const job = isUnspecific(request) ? sharing(request, srte) : request;
   const target = job.target ? await targetConfig(job.target, source, checkpoint, set) : undefined;
   const layout = srte && layoutFor(srte, job, target);
   const names = namesOf(job, stored);
@@ -78,6 +80,26 @@ function refuseContradiction({ model }: TargetConfig, layout: SrteLayout): void 
     `--set describes another SRTE than is asked for: its ${wrong} would be ${described?.[wrong]}, not ${layout[wrong]}`,
     { suggestion: 'say how it is to be with --to, --rank and --max-positions, or with --target' },
   );
+}
+
+/**
+ * The request for a shared table, which is meant when nothing else is named and each layer has a table.
+ * @throws UserError for an input without such tables.
+ */
+function sharing(job: ConversionJob, srte: SrteSource | undefined): ConversionJob {
+  const { set = [] } = job;
+  if (srte?.layout.sharing === 'per-layer' && srte.layout.form !== 'sincos' && set.length === 0) {
+    const shown = job.display.steps();
+    shown.say('each layer has a table: converting to --to shared');
+    shown.end();
+    return { ...job, to: 'shared' };
+  }
+  const has = srte ? 'one SRTE for all layers' : 'no SRTE';
+  throw new UserError('usage', `expected a change, found none; the input has ${has}`, {
+    suggestion: srte
+      ? 'write --to per-layer, --rank 128, --dtype bf16, --tie embed or --container safetensors'
+      : 'write --dtype bf16, --tie embed or --container safetensors',
+  });
 }
 
 /** Undefined without an SRTE or a request for one. */

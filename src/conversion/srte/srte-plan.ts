@@ -114,11 +114,14 @@ export function requestedLayout(source: SrteLayout, request: LayoutRequest): Srt
   const { to, 'max-positions': positions = source.positions } = request;
   const isTruncated = request.rank !== undefined || request['max-error'] !== undefined;
   checkPositions(source, request);
-  const { sharing, form } = to === undefined ? source : LAYOUTS[to];
-  const isPair = form === 'low-rank' || (to === 'per-layer' && isTruncated);
+  // A rank alone asks for the low-rank pair that all layers share.
+  const asked = to ?? (isTruncated && source.form !== 'low-rank' ? 'low-rank' : undefined);
+  const { sharing, form } = asked === undefined ? source : LAYOUTS[asked];
+  const isPair = form === 'low-rank' || (isTruncated && form === 'table');
   if (isTruncated && !isPair) {
-    throw new UserError('usage', `a rank means nothing to ${to ?? form}`, {
-      suggestion: 'write --to low-rank, or leave the rank out',
+    const flag = request.rank === undefined ? '--max-error' : '--rank';
+    throw new UserError('usage', `${flag} requires a low-rank layout, found --to ${to ?? form}`, {
+      suggestion: `write --to low-rank, or leave ${flag} out`,
     });
   }
   const sizes = { ...source, sharing, positions };
@@ -146,8 +149,9 @@ function requestedRank(
 ): number | null {
   if (requested === undefined && maxError === undefined) {
     if (form === 'low-rank') return rank;
-    throw new UserError('usage', 'low-rank needs a rank', {
-      suggestion: 'add --rank 128, or --max-error 0.05 for the smallest rank within that error',
+    const usual = Math.max(1, Math.min(128, Math.floor(Math.min(positions, hidden - 1) / 2)));
+    throw new UserError('usage', '--to low-rank requires a rank, found none', {
+      suggestion: `add --rank ${usual}, or --max-error 0.05 for the smallest rank within that error`,
     });
   }
   if (requested === undefined) {

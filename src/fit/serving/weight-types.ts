@@ -215,11 +215,16 @@ export const SERVED_IN = {
   i4: 'int4',
 } as const satisfies Record<Dtype, WeightDtype | undefined>;
 
+/** `q4km` for `Q4_K_M`. */
+const joinedName = (text: string) => text.toLowerCase().replaceAll(/[^a-z0-9]/g, '');
+
 /** Type for a user's `text`, in any case and by any usual name. */
 export function parseWeightDtype(text: string): WeightDtype | undefined {
-  const name = text.trim().toLowerCase().replaceAll('-', '_');
-  const stored = parseDtype(name);
-  return WEIGHT_DTYPE_NAMES.find((each) => each === name) ?? (stored && SERVED_IN[stored]);
+  const name = joinedName(text);
+  const stored = parseDtype(text);
+  return (
+    WEIGHT_DTYPE_NAMES.find((each) => joinedName(each) === name) ?? (stored && SERVED_IN[stored])
+  );
 }
 
 export function usualFormat(dtype: WeightDtype): WeightFormat {

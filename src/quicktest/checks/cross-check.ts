@@ -41,7 +41,7 @@ async function runOn(engine: Engine, { model, weights, ids }: TestContext): Prom
 
 /** Skips the check: a limit of the other engine is not an error of the model, and its advice is about that engine. */
 const noOpinion = ({ message, suggestion }: UserError, other: Engine | undefined): Finding => ({
-  ...skipped(`there is no second opinion: ${other ? `${titleOf(other)}: ` : ''}${message}`),
+  ...skipped(`no second engine: ${other ? `${titleOf(other)}: ` : ''}${message}`),
   remarks: other ? ['a smaller --batch or --context may help'] : suggestion ? [suggestion] : [],
 });
 
@@ -138,17 +138,17 @@ function judge(
 ): Finding {
   const first = compared.find(({ difference, limit }) => !(difference <= limit));
   if (first) {
-    const finding = `${other} differs from ${first.name} on, there by up to ${foundText(first)}`;
+    const finding = `${other} differs from ${first.name} on, by up to ${foundText(first)}`;
     return { verdict: 'failed', finding, measure: measureOf(first) };
   }
   if (block) {
-    const finding = `${other} differs in ${block.block}, given the same, by up to ${foundText(block)}`;
+    const finding = `${other} differs in ${block.block} with equal inputs by up to ${foundText(block)}`;
     return { verdict: 'failed', finding, measure: measureOf(block) };
   }
   const worst = compared.reduce((a, b) => (b.difference > a.difference ? b : a));
   return {
     verdict: 'passed',
-    finding: `${other} gives the same within ${foundText(worst)}, most in ${worst.name}`,
+    finding: `${other} agrees; largest difference ${foundText(worst)}, in ${worst.name}`,
     measure: measureOf(worst),
   };
 }
@@ -158,7 +158,7 @@ type Found = Omit<Compared, 'name'>;
 const foundText = ({ difference, rounding }: Found) =>
   rounding === undefined
     ? differenceText(difference)
-    : `${differenceText(difference)}, where rounding alone moves it by ${differenceText(rounding)}`;
+    : `${differenceText(difference)} (rounding: ${differenceText(rounding)})`;
 
 const measureOf = ({ difference, limit }: Found) => ({
   what: 'largest difference',

@@ -1,0 +1,318 @@
+/** Reads a command line against the declared arguments and flags of its command, before the command library does. */
+import type { Command } from '@oclif/core/command';
+import { nearest } from '../config/nearest.js';
+import { quote } from '../config/quote.js';
+import { UserError } from '../errors.js';
+import { flagMeant, foldedName, valueMeant } from './spellings.js';
+
+/** Declaration of a command, from its class or from the manifest. */
+export type DeclaredCommand = Pick<
+  Command.Loadable,
+  'id' | 'args' | 'flags' | 'strict' | 'examples'
+>;
+
+type DeclaredFlag = DeclaredCommand['flags'][string];
+
+/**
+ * The words of a command line with the spellings that the command declares: flags and choices in any case, and by
+ * their common names.
+ * @param words The words after the command's name.
+ * @param others All commands, which may have a flag that this one lacks.
+ * @throws UserError for the first mistake, with the corrected command line where there is one.
+ */
+export function readCommandLine(
+  words: readonly string[],
+  command: DeclaredCommand,
+  others: readonly DeclaredCommand[],
+): string[] {
+  const line = new CommandLine(command, words, others);
+  line.read();
+  line.checkArguments();
+  line.checkRelations();
+  return [...line.words];
+}
+
+/** A command line as a user can paste it. */
+export const pasteable = (words: readonly string[]): string =>
+  ['minimind', ...words.map(shellWord)].join(' ');
+
+const shellWord = (word: string): string =>
+  /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+
+const usage = (message: string, suggestion: string | undefined) =>
+  new UserError('usage', message, suggestion === undefined ? {} : { suggestion });
+
+/** A number, which can be an argument or a value; no flag here begins with a digit. */
+const isNegativeNumber = (word: string) => /^-\d/.test(word);
+
+class CommandLine {
+  readonly #command: DeclaredCommand;
+  readonly #others: readonly DeclaredCommand[];
+  readonly #flags: readonly DeclaredFlag[];
+  readonly #arguments: { readonly word: string; readonly at: number }[] = [];
+  /** Places of each given flag in `words`. */
+  readonly #given = new Map<string, number>();
+  words: string[];
+
+  constructor(
+    command: DeclaredCommand,
+    words: readonly string[],
+    others: readonly DeclaredCommand[],
+  ) {
+    this.#command = command;
+    this.#others = others;
+    this.#flags = Object.values(command.flags);
+    this.words = [...words];
+  }
+
+  read(): void {
+    for (let at = 0; at < this.words.length; at++) {
+      const word = this.words[at] ?? '';
+      if (word === '--') {
+        for (let rest = at + 1; rest < this.words.length; rest++) this.#addArgument(rest);
+        return;
+      }
+      if (!word.startsWith('-') || word === '-' || isNegativeNumber(word)) this.#addArgument(at);
+      else at = this.#readFlag(word, at);
+    }
+  }
+
+  /** @returns the place of the last word that belongs to the flag. */
+  #readFlag(word: string, at: number): number {
+    const isLong = word.startsWith('--');
+    const equals = word.indexOf('=');
+    const flag = this.#flagOf(word, at);
+    // Short flags can be written together: -qo FILE.
+    const attached = isLong ? '' : word.slice(2);
+    const inline = equals > 0 ? word.slice(equals + 1) : attached || undefined;
+    const isRepeated = this.#given.has(flag.name);
+    this.#given.set(flag.name, at);
+    if (flag.type === 'boolean') return this.#readSwitch(flag, at, isLong ? inline : undefined);
+    if (isRepeated && !flag.multiple) {
+      throw usage(
+        `--${flag.name}: expected one value, found the flag twice`,
+        flag.options || !this.#canBeList(flag.name)
+          ? 'write the flag once'
+          : 'write all values in one flag, with commas between them',
+      );
+    }
+    const end = inline === undefined ? at + 1 : at;
+    const value = inline ?? this.words[end];
+    if (value === undefined || (inline === undefined && this.#isFlag(value))) {
+      throw usage(
+        `--${flag.name}: expected a value, found ${value === undefined ? 'none' : value}`,
+        this.#corrected(at, [`--${flag.name}`, exampleOf(flag)]),
+      );
+    }
+    const meant = flag.options ? this.#choice(flag, value, at, end) : value;
+    if (isLong || meant !== value) {
+      const written =
+        inline === undefined ? [`--${flag.name}`, meant] : [`--${flag.name}=${meant}`];
+      this.words.splice(at, end - at + 1, ...written);
+    }
+    return end;
+  }
+
+  #readSwitch(flag: DeclaredFlag, at: number, value: string | undefined): number {
+    if (value === undefined) {
+      if (this.words[at]?.startsWith('--')) this.words[at] = `--${flag.name}`;
+      else this.#checkCluster(at);
+      return at;
+    }
+    const isOff = /^(false|no|off|0)$/i.test(value);
+    const isArgument =
+      !/^(true|yes|on|1)$/i.test(value) && Object.keys(this.#command.args).length > 0;
+    const words = [`--${flag.name}`, ...(isArgument ? [value] : [])];
+    throw usage(
+      `--${flag.name}: expected no value, found ${quote(value)}`,
+      this.#corrected(at, isOff ? [] : words),
+    );
+  }
+
+  /** Splits `-qo` into `-q -o`. */
+  #checkCluster(at: number): void {
+    const word = this.words[at] ?? '';
+    if (word.length > 2) this.words.splice(at, 1, word.slice(0, 2), `-${word.slice(2)}`);
+  }
+
+  #flagOf(word: string, at: number): DeclaredFlag {
+    const name = word.startsWith('--') ? word.slice(2).split('=', 1)[0] : word[1];
+    const folded = foldedName(name ?? '');
+    const found = word.startsWith('--')
+      ? this.#flags.find((flag) => foldedName(flag.name) === folded)
+      : this.#flags.find(({ char }) => char === name);
+    if (found) return found;
+    throw this.#unknownFlag(word, at);
+  }
+
+  #unknownFlag(word: string, at: number): UserError {
+    const [written = '', ...value] = word.split('=');
+    const message = `unknown flag ${quote(written)} of minimind ${this.#name}`;
+    const known = this.#flags.filter(({ hidden }) => !hidden).map(({ name }) => name);
+    const name = written.replace(/^-+/, '');
+    const meant = flagMeant(name, known) ?? (name.length > 1 ? nearest(name, known) : undefined);
+    if (meant !== undefined) {
+      const [flag = '', ...more] = meant.split('=');
+      const text = [`--${flag}`, ...(more.length > 0 ? more : value)].join('=');
+      const declared = this.#command.flags[flag];
+      const lacksValue =
+        declared?.type === 'option' && !text.includes('=') && this.#isValueMissing(at + 1);
+      const words = declared && lacksValue ? [text, exampleOf(declared)] : [text];
+      return usage(message, `did you mean --${flag}? ${this.#corrected(at, words)}`);
+    }
+    const owner = this.#others.find(({ flags }) => Object.hasOwn(flags, name));
+    if (owner) return usage(message, `${spaced(owner.id)} has a flag of this name`);
+    return usage(message, `minimind ${this.#name} --help lists its flags`);
+  }
+
+  #isValueMissing(at: number): boolean {
+    const word = this.words[at];
+    return word === undefined || this.#isFlag(word);
+  }
+
+  #isFlag(word: string): boolean {
+    if (word.startsWith('--')) {
+      const name = foldedName(word.slice(2).split('=', 1)[0] ?? '');
+      return this.#flags.some((flag) => foldedName(flag.name) === name);
+    }
+    return /^-[a-z]$/i.test(word) && this.#flags.some(({ char }) => char === word[1]);
+  }
+
+  /** The choices that a value means; several in a list. */
+  #choice(flag: DeclaredFlag, value: string, at: number, end: number): string {
+    const { options = [], delimiter } = flag as { options?: string[]; delimiter?: string };
+    const items = delimiter === undefined ? [value] : value.split(delimiter);
+    const meant = items.map((item) => valueMeant(flag.name, item, options));
+    const wrong = meant.indexOf(undefined);
+    if (wrong < 0) return meant.join(delimiter);
+    const close = nearest(items[wrong] ?? '', options);
+    const list = options.length > 1 ? `one of ${options.join(', ')}` : options.join();
+    throw usage(
+      `--${flag.name}: expected ${list}, found ${quote(items[wrong] ?? '')}`,
+      close === undefined
+        ? undefined
+        : this.#corrected(
+            at,
+            [`--${flag.name}`, items.with(wrong, close).join(delimiter)],
+            end - at + 1,
+          ),
+    );
+  }
+
+  #addArgument(at: number): void {
+    const word = this.words[at] ?? '';
+    const index = this.#arguments.length;
+    this.#arguments.push({ word, at });
+    const declared = Object.values(this.#command.args)[index];
+    if (!declared?.options) return;
+    const meant = valueMeant(declared.name, word, declared.options);
+    if (meant !== undefined) {
+      this.words[at] = meant;
+      return;
+    }
+    const close = nearest(word, declared.options);
+    throw usage(
+      `${declared.name.toUpperCase()}: expected one of ${declared.options.join(', ')}, found ${quote(word)}`,
+      close && this.#corrected(at, [close]),
+    );
+  }
+
+  checkArguments(): void {
+    const declared = Object.values(this.#command.args);
+    const missing = declared.filter(({ required }, index) => required && !this.#arguments[index]);
+    if (missing.length > 0) {
+      const names = missing.map(({ name }) => name.toUpperCase()).join(' and ');
+      throw usage(
+        `expected ${names}, found ${this.#arguments.length || 'no'} arguments`,
+        this.#example,
+      );
+    }
+    const extra = this.#arguments[declared.length];
+    if (this.#command.strict === false || extra === undefined) return;
+    const most = ['no argument', 'one argument'][declared.length] ?? `${declared.length} arguments`;
+    throw usage(
+      `minimind ${this.#name}: expected ${most}, found ${quote(extra.word)} as well`,
+      this.#corrected(extra.at, []),
+    );
+  }
+
+  checkRelations(): void {
+    for (const flag of this.#flags) {
+      const { name } = flag;
+      if (flag.required && !this.#given.has(name)) {
+        throw usage(`--${name} is required`, this.#added(flag));
+      }
+      const at = this.#given.get(name);
+      if (at === undefined) continue;
+      const needed = flag.dependsOn?.find((each) => !this.#isSet(each));
+      if (needed !== undefined) {
+        throw usage(`--${name} requires --${needed}`, this.#added(this.#command.flags[needed]));
+      }
+      const other = flag.exclusive?.find(
+        (each) => typeof each === 'string' && this.#given.has(each),
+      );
+      if (typeof other === 'string') {
+        throw usage(
+          `--${name} and --${other} cannot be used together`,
+          this.#corrected(at, [], this.#lengthOf(flag, at)),
+        );
+      }
+    }
+  }
+
+  #isSet(name: string): boolean {
+    return this.#given.has(name) || this.#command.flags[name]?.default !== undefined;
+  }
+
+  /** Number of words of a flag that was read. */
+  #lengthOf({ type }: DeclaredFlag, at: number): number {
+    return type === 'boolean' || this.words[at]?.includes('=') ? 1 : 2;
+  }
+
+  get #name(): string {
+    return spaced(this.#command.id);
+  }
+
+  /** The line with other words at `at`. */
+  #corrected(at: number, words: readonly string[], length = 1): string {
+    return `write ${pasteable([...this.#name.split(' '), ...this.words.toSpliced(at, length, ...words)])}`;
+  }
+
+  #added(flag: DeclaredFlag | undefined): string {
+    const words = flag
+      ? [`--${flag.name}`, ...(flag.type === 'option' ? [exampleOf(flag)] : [])]
+      : [];
+    return this.#corrected(this.words.length, words);
+  }
+
+  /** The first example of the command's help. */
+  get #example(): string {
+    const [first] = this.#command.examples ?? [];
+    const text = typeof first === 'string' ? first : (first?.command ?? '');
+    const line = text
+      .replace('<%= config.bin %>', 'minimind')
+      .replace('<%= command.id %>', this.#name);
+    return line === '' ? `see minimind ${this.#name} --help` : `write it as in ${line}`;
+  }
+
+  #canBeList(name: string): boolean {
+    return (this.#command.flags[name] as { delimiter?: string } | undefined)?.delimiter === ',';
+  }
+}
+
+const spaced = (id: string) => id.replaceAll(':', ' ');
+
+/** A value that a flag accepts: its first choice, or the example in its description. */
+function exampleOf(flag: DeclaredFlag): string {
+  const {
+    options,
+    helpValue,
+    description = '',
+  } = flag as {
+    options?: readonly string[];
+    helpValue?: string;
+    description?: string;
+  };
+  const [, example] = /\bas in (?!the\b)([^\s,;)\]]+)/.exec(description) ?? [];
+  return options?.[0] ?? example ?? (helpValue === 'N' ? '1' : (helpValue ?? 'VALUE'));
+}

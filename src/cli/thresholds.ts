@@ -1,0 +1,79 @@
+/** Thresholds on how far two models are apart, and the lines about those that a result exceeds. */
+import * as Flags from '@oclif/core/flags';
+import { quote } from '../config/quote.js';
+import { UserError } from '../errors.js';
+import { percentText } from '../text/units.js';
+import type { ParsedFlags } from './flags.js';
+
+/** A share: `0.05` or `5%`. */
+const shareOrPercent = Flags.custom<number>({
+  helpValue: 'SHARE',
+  parse: async (text, _context, { name }) => {
+    const [, number, percent] = /^\s*(\d*\.?\d+(?:e[+-]?\d+)?)\s*(%?)\s*$/i.exec(text) ?? [];
+    const value = Number(number) / (percent ? 100 : 1);
+    if (value >= 0 && value <= 1) return value;
+    throw new UserError(
+      'usage',
+      `--${name}: expected a share from 0 to 1, or a percentage, found ${quote(text)}`,
+      { suggestion: `write it as in --${name} 0.05 or --${name} 5%` },
+    );
+  },
+});
+
+const nats = Flags.custom<number>({
+  helpValue: 'NATS',
+  parse: async (text, _context, { name }) => {
+    const value = Number(text);
+    if (/^\s*\d*\.?\d+(e[+-]?\d+)?\s*$/i.test(text) && Number.isFinite(value)) return value;
+    throw new UserError('usage', `--${name}: expected a number of nats, found ${quote(text)}`, {
+      suggestion: `write it as in --${name} 0.01`,
+    });
+  },
+});
+
+/** `--max-kl`, `--min-top-match` and `--max-logit-error`. @param needed The flag that runs both models. */
+export const logitLimits = (needed: string) => {
+  const group = { dependsOn: [needed], helpGroup: 'LIMITS' };
+  return {
+    'max-kl': nats({
+      ...group,
+      description: 'largest KL divergence of the next token, in nats, as in 0.01',
+    }),
+    'min-top-match': shareOrPercent({
+      ...group,
+      description: 'smallest share of positions with the same most likely token, as in 0.99',
+    }),
+    'max-logit-error': shareOrPercent({
+      ...group,
+      description: 'largest relative difference of the logits, as in 0.05',
+    }),
+  };
+};
+
+export type LogitLimits = ParsedFlags<ReturnType<typeof logitLimits>>;
+
+/** Differences of logits that a threshold can limit. */
+export interface LimitedLogits {
+  readonly klDivergence: number;
+  readonly topAgreement: number;
+  readonly relativeDifference: number;
+}
+
+/** A line for each threshold that the logits of two models exceed. */
+export function exceededLogits(limits: LogitLimits, logits: LimitedLogits): string[] {
+  const { 'max-kl': kl, 'min-top-match': match, 'max-logit-error': error } = limits;
+  const { klDivergence, topAgreement, relativeDifference } = logits;
+  return [
+    ...(kl !== undefined && !(klDivergence <= kl)
+      ? [`KL divergence ${klDivergence.toPrecision(3)} nats exceeds --max-kl ${kl}`]
+      : []),
+    ...(match !== undefined && !(topAgreement >= match)
+      ? [`top match ${percentText(topAgreement)} is below --min-top-match ${percentText(match)}`]
+      : []),
+    ...(error !== undefined && !(relativeDifference <= error)
+      ? [
+          `logit error ${percentText(relativeDifference)} exceeds --max-logit-error ${percentText(error)}`,
+        ]
+      : []),
+  ];
+}
