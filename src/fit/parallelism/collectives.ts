@@ -95,7 +95,7 @@ export function communicationSeconds(situation: StepSituation, pace: Pace): Quan
   const unknown = withoutLink(cluster, cluster.gpus);
   return unknown === null
     ? longest
-    : { ...longest, source: `${longest.source}; not counted: ${unknown}` };
+    : longest.reworded({ source: `${longest.source}; not counted: ${unknown}` });
 }
 
 /** Traffic on the same link is sequential; different links work at the same time. */

@@ -165,7 +165,7 @@ function findPerGpu(model: LanguageModel, gpus: number): PerGpu {
   }
   const trainedOf = (share: SharedParam) => trained.get(share) as Trained;
   const sizeOf = (block: Layer) =>
-    heldBy(block).reduce((sum, { tensor, count }) => {
+    countedTensors(block).reduce((sum, { tensor, count }) => {
       const share = shares.get(tensor);
       return share ? sum + count * trainedOf(share).elements : sum;
     }, 0);
@@ -191,12 +191,10 @@ function layersBetween(model: LanguageModel, from: number, to: number): readonly
 export function distinctTensors(layers: readonly Layer[]): readonly OwnedTensor[] {
   const distinct = new Map<Param, OwnedTensor>();
   for (const layer of layers) {
-    for (const each of heldBy(layer)) distinct.set(each.tensor, each);
+    for (const each of countedTensors(layer)) distinct.set(each.tensor, each);
   }
   return [...distinct.values()];
 }
-
-const heldBy = remembered(countedTensors);
 
 function parametersFigure(trained: readonly SharedParam[], gpus: number): Figure {
   const elements = ({ elements }: SharedParam) => elements;

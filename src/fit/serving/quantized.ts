@@ -124,7 +124,7 @@ export function servedWeights(
 export function servedParameters(model: LanguageModel, dtype: WeightDtype): Figure {
   const isParameter = ({ role }: Param) => role === 'parameter';
   const { total } = servedWeights(weightLayout(model), usualFormat(dtype), 1, isParameter);
-  return { ...total, label: `weights served in ${dtype}` };
+  return total.reworded({ label: `weights served in ${dtype}` });
 }
 
 /** Bytes of a component; rows of the same length are one input. */

@@ -34,10 +34,9 @@ const BY_KIND = {
   other: (bounds) => ({
     lower: bounds.lower,
     expected: nothingOf(bounds, 'left out: not known of this GPU'),
-    upper: {
-      ...bounds.upper,
+    upper: bounds.upper.reworded({
       source: `not known of this GPU, assumed as on NVIDIA's: ${bounds.upper.source}`,
-    },
+    }),
   }),
 } as const satisfies Record<GpuKind, Known>;
 

@@ -125,7 +125,7 @@ function stepSeconds({ situation, peak, limits, assumed }: StepWork, lower: Quan
         `and with attention in full (arXiv 2204.02311, appendix B), at a utilisation: ${source}`,
     });
   return {
-    lower: { ...lower, label: 'seconds of a step' },
+    lower: lower.reworded({ label: 'seconds of a step' }),
     expected: at('expected', assumed.value, assumed.source),
     upper: at(
       'upper',
