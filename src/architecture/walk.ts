@@ -7,7 +7,7 @@ import type {
   Layer,
   MixtureOfExperts,
   PackedExperts,
-  Projection,
+  ProjectionLayer,
   Projections,
 } from './layer.js';
 import type { Param } from './param.js';
@@ -27,7 +27,7 @@ export function remembered<Key extends object, Value>(
 }
 
 /** Contents of a layer's fields. */
-interface Held {
+interface FieldContents {
   readonly layers: readonly Layer[];
   readonly tensors: readonly Param[];
 }
@@ -36,7 +36,7 @@ interface Held {
  * Layers and tensors in a layer's own fields, lists included. They follow the order of its constructor, in which
  * PyTorch registers them.
  */
-function heldBy(layer: object): Held {
+function heldBy(layer: object): FieldContents {
   const held = { layers: [], tensors: [] };
   const fields = layer as Readonly<Record<string, unknown>>;
   // A loop over the fields, without copies of them: every model is walked as it is made.
@@ -57,12 +57,14 @@ function hold(value: object, { layers, tensors }: { layers: Layer[]; tensors: Pa
 }
 
 /** Layers that compute several values of one input. */
-export function projectionLayers(inputs: Projections): readonly (Projection | FusedProjection)[] {
+export function projectionLayers(
+  inputs: Projections,
+): readonly (ProjectionLayer | FusedProjection)[] {
   return 'kind' in inputs ? [inputs] : inputs;
 }
 
 /** Products that compute several values of one input. */
-export function productsOf(inputs: Projections): readonly Projection[] {
+export function productsOf(inputs: Projections): readonly ProjectionLayer[] {
   return 'kind' in inputs ? [inputs.projection] : inputs;
 }
 
@@ -72,7 +74,7 @@ export const expertLayers = (
 ): readonly (GatedMlp | PackedExperts)[] => ('kind' in experts ? [experts] : experts);
 
 /** Whether a layer is a plain product with a weight. */
-export const isProduct = (layer: Layer): layer is Projection =>
+export const isProduct = (layer: Layer): layer is ProjectionLayer =>
   layer.kind === 'linear' || layer.kind === 'transposedLinear';
 
 /** Stages of a model in order, from ids to logits. */
@@ -119,14 +121,14 @@ function visitsOf(layer: Layer, experts: Experts): Visit[] {
 type Experts = 'each' | 'one';
 
 /** Component of a layer, and the number of equal layers that it represents. */
-type Place = Pick<OwnedTensor, 'component' | 'count'>;
+type LayerOwner = Pick<OwnedTensor, 'component' | 'count'>;
 
 /** Meets `layer` with its own tensors, then all layers below it. */
 function descend(
   layer: Layer,
-  above: Place,
+  above: LayerOwner,
   experts: Experts,
-  meet: (layer: Layer, tensors: readonly Param[], place: Place) => void,
+  meet: (layer: Layer, tensors: readonly Param[], place: LayerOwner) => void,
 ): void {
   const { component = above.component } = layer;
   const place = component === above.component ? above : { component, count: above.count };
@@ -222,11 +224,11 @@ export function stateDictOf(layer: Layer): StateDictEntry[] {
 // Widths of values between layers
 
 /** Input values of a product, per token. */
-export const inputWidth = ({ kind, weight }: Projection): number =>
+export const inputWidth = ({ kind, weight }: ProjectionLayer): number =>
   weight.shape[kind === 'linear' ? 1 : 0] ?? 0;
 
 /** Output values of a product, per token. */
-export const outputWidth = ({ kind, weight }: Projection): number =>
+export const outputWidth = ({ kind, weight }: ProjectionLayer): number =>
   weight.shape[kind === 'linear' ? 0 : 1] ?? 0;
 
 /** Input values of all products that share one input, per token. */

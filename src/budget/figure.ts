@@ -10,8 +10,8 @@ import {
   type Input,
   inputNamed,
   inputsOf,
+  inputValues,
   textOf,
-  valuesOf,
   wholeNumberOf,
 } from './expression.js';
 
@@ -60,7 +60,7 @@ export function stated<Unit extends string, Value>(
       return text;
     },
     get inputs() {
-      values ??= valuesOf(inputsOf(...Object.values(inputs), formula));
+      values ??= inputValues(inputsOf(...Object.values(inputs), formula));
       return values;
     },
     source,

@@ -65,7 +65,7 @@ export interface SrteOptions {
   readonly trainedContext?: number | undefined;
 }
 
-interface Candidate extends Pick<SrteRow, 'id' | 'label' | 'kind'> {
+interface SrteCandidate extends Pick<SrteRow, 'id' | 'label' | 'kind'> {
   readonly config: HybridConfig;
 }
 
@@ -119,7 +119,7 @@ export function compareSrte(config: HybridConfig, options: SrteOptions): SrteCom
 /** Counts candidates, equal models once; a candidate beyond the limits becomes a note instead of a row. */
 function countCandidate(notes: string[]) {
   const known = new Map<string, ParameterBudget>();
-  return (candidate: Candidate): (Candidate & { readonly budget: ParameterBudget })[] => {
+  return (candidate: SrteCandidate): (SrteCandidate & { readonly budget: ParameterBudget })[] => {
     const key = fingerprint(candidate.config);
     try {
       const budget = known.get(key) ?? countParameters(hybrid.build({ model: candidate.config }));
@@ -152,7 +152,7 @@ function strategyCandidates(
   config: HybridConfig,
   ranks: readonly number[],
   notes: string[],
-): Candidate[] {
+): SrteCandidate[] {
   const { hidden_size: hidden, max_position_embeddings: rows } = config;
   const isLowRank = (rank: number, what: string) => {
     if (rank < hidden) return true;
@@ -161,7 +161,7 @@ function strategyCandidates(
     );
     return false;
   };
-  const strategy = (id: string, label: string, change: Partial<HybridConfig>): Candidate => ({
+  const strategy = (id: string, label: string, change: Partial<HybridConfig>): SrteCandidate => ({
     id,
     label,
     kind: 'strategy',
@@ -191,15 +191,15 @@ function strategyCandidates(
 }
 
 /** The file's setting, if it is not one of the strategies. */
-function ownCandidate(config: HybridConfig, strategies: readonly Candidate[]): Candidate[] {
+function ownCandidate(config: HybridConfig, strategies: readonly SrteCandidate[]): SrteCandidate[] {
   const own = fingerprint(config);
   return strategies.some((candidate) => fingerprint(candidate.config) === own)
     ? []
     : [{ id: 'file', label: 'as in the file', kind: 'strategy', config }];
 }
 
-function leverCandidates(config: HybridConfig, options: SrteOptions): Candidate[] {
-  const lever = (id: string, label: string, change: Partial<HybridConfig>): Candidate => ({
+function leverCandidates(config: HybridConfig, options: SrteOptions): SrteCandidate[] {
+  const lever = (id: string, label: string, change: Partial<HybridConfig>): SrteCandidate => ({
     id,
     label,
     kind: 'lever',
@@ -217,7 +217,7 @@ function leverCandidates(config: HybridConfig, options: SrteOptions): Candidate[
   ];
 }
 
-function presetCandidates(): Candidate[] {
+function presetCandidates(): SrteCandidate[] {
   return PROPOSED_PRESETS.map((name) => ({
     id: `preset-${name}`,
     label: `preset ${name}`,

@@ -92,7 +92,7 @@ export function trainingMemoryOf(model: LanguageModel, setting: TrainingSetting)
     }));
   const { weights, gradients, optimizer } = trainedStateOf(trained, setting);
   const buffers = bufferBytes(countParameters(model).buffers);
-  const bytesPerValue = bytesIn(setting.precision);
+  const bytesPerValue = trainingBytes(setting.precision);
   const activations = activationsOf(model, { ...setting, bytesPerValue });
   const parts = { weights, gradients, optimizer, buffers, activations: activations.total };
   const total = sumFigure('training memory', 'bytes', parts, 'sum of the parts, on one device');
@@ -100,7 +100,7 @@ export function trainingMemoryOf(model: LanguageModel, setting: TrainingSetting)
 }
 
 /** Bytes per weight and per activation. */
-export const bytesIn = (precision: TrainingSetting['precision']): number =>
+export const trainingBytes = (precision: TrainingSetting['precision']): number =>
   precision === 'mixed' ? 2 : 4;
 
 /** Equal tensors, or a device's parts of them. */
@@ -146,7 +146,7 @@ export function trainedStateOf(
   const parameters = parametersOf(trained);
   const part = (name: keyof TrainedState, whole: Statement<Figure>) =>
     figure(dividedBy(whole, setting.divided?.(name)));
-  const bytes = bytesIn(precision);
+  const bytes = trainingBytes(precision);
   return {
     weights: part('weights', {
       label: 'weights',

@@ -5,7 +5,7 @@ import { BaseCommand, type FlagsOf, formatOf } from '../cli/base-command.js';
 import { names, setOf, settingFlags, stateDict } from '../cli/flags.js';
 import { progress } from '../cli/progress.js';
 import { COLUMN_NAMES } from '../comparison/columns.js';
-import { compareModels, warningsOf } from '../comparison/compare.js';
+import { compareModels, comparisonWarnings } from '../comparison/compare.js';
 import { loadCandidates } from '../model-input/model-source.js';
 import { compareReport } from '../report/compare/compare.js';
 import { formatInteger } from '../text/units.js';
@@ -75,7 +75,7 @@ export default class Compare extends BaseCommand {
     const onCounted = () => shown.add(1);
     const comparison = compareModels(candidates, swept, { ...flags, texts, onCounted });
     shown.end();
-    await this.warnAbout(flags, warningsOf(comparison));
+    await this.warnAbout(flags, comparisonWarnings(comparison));
     const result = { schema: 'minimind/compare@1', ...comparison } as const;
     return this.answer(flags, result, (each) =>
       compareReport(each, { flat: formatOf(flags) === 'csv' }),

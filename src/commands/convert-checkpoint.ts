@@ -16,8 +16,8 @@ import { progressDisplay, stepProgress } from '../cli/progress.js';
 import { quote } from '../config/quote.js';
 import type { Merge } from '../conversion/choices.js';
 import {
-  DTYPE_NAMES,
-  DTYPES,
+  CONVERTED_DTYPE_NAMES,
+  CONVERTED_DTYPES,
   EXTENSIONS,
   LAYOUT_NAMES,
   NAMING_SCHEMES,
@@ -25,7 +25,7 @@ import {
 } from '../conversion/choices.js';
 import type { Proof } from '../conversion/execute/check-output.js';
 import { UserError } from '../errors.js';
-import { warningsOf } from '../model-input/checkpoint-config.js';
+import { checkpointWarnings } from '../model-input/checkpoint-config.js';
 import { convertReport, exceedsBound } from '../report/convert/convert.js';
 import { percentText } from '../text/units.js';
 
@@ -126,7 +126,7 @@ export default class ConvertCheckpoint extends BaseCommand {
       helpGroup: 'SRTE',
     }),
     dtype: Flags.option({
-      options: DTYPE_NAMES,
+      options: CONVERTED_DTYPE_NAMES,
       default: 'keep',
       description: 'type of the parameters; buffers keep theirs',
       helpGroup: 'TENSOR',
@@ -212,12 +212,12 @@ export default class ConvertCheckpoint extends BaseCommand {
     const display = { ...progressDisplay(flags), ...stepProgress(flags) };
     const checkpoint = openCheckpoint(args.in, { stateDict: flags['state-dict'] });
     try {
-      await this.warnAbout(flags, warningsOf(checkpoint));
+      await this.warnAbout(flags, checkpointWarnings(checkpoint));
       const result = await convert({
         ...flags,
         checkpoint,
         out: args.out,
-        dtype: DTYPES[flags.dtype],
+        dtype: CONVERTED_DTYPES[flags.dtype],
         display,
         warn: (warnings) => this.warnAbout(flags, warnings),
       }).finally(display.end);

@@ -13,7 +13,7 @@ import { counts, stateDict } from '../cli/flags.js';
 import { filterByName } from '../cli/name-filter.js';
 import { progress } from '../cli/progress.js';
 import type { SrteSurvey } from '../conversion/srte/survey-srte.js';
-import { warningsOf } from '../model-input/checkpoint-config.js';
+import { checkpointWarnings } from '../model-input/checkpoint-config.js';
 import { inspectReport } from '../report/inspect/inspect.js';
 
 export default class Inspect extends BaseCommand {
@@ -56,7 +56,7 @@ export default class Inspect extends BaseCommand {
     const { args, flags } = await this.parse(Inspect);
     const checkpoint = openCheckpoint(args.path, { stateDict: flags['state-dict'] });
     try {
-      await this.warnAbout(flags, warningsOf(checkpoint));
+      await this.warnAbout(flags, checkpointWarnings(checkpoint));
       const chosen = filterByName(checkpoint.tensors, flags.filter);
       const result = {
         schema: 'minimind/inspect@1',

@@ -182,7 +182,7 @@ export function allowedBy(schema: Schema): Allowed {
 }
 
 /** Checks attached to a schema. */
-export const limitsOf = (definition: Definition): Limit[] =>
+export const checksOf = (definition: Definition): Limit[] =>
   (definition.checks ?? []).map((check) => check._zod.def as Limit);
 
 /** Paths of all mapping keys, outer ones first within each mapping. */

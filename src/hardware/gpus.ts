@@ -3,7 +3,7 @@ import { nearest } from '../config/nearest.js';
 import { quote } from '../config/quote.js';
 import { UserError } from '../errors.js';
 import { GEFORCE } from './geforce.js';
-import type { Cluster, Gpu, Hardware, Link, Machine } from './gpu.js';
+import type { Cluster, Gpu, GpuMachine, Hardware, Link } from './gpu.js';
 import { NVIDIA_DATA_CENTER, NVIDIA_WORKSTATION } from './nvidia.js';
 import { OTHER_MAKERS } from './other-makers.js';
 
@@ -114,7 +114,7 @@ const MACHINE_ROWS: readonly MachineRow[] = [
 ];
 
 /** Machines sold with several GPUs, each with its share of the network. */
-export const MACHINES: readonly Machine[] = MACHINE_ROWS.map(
+export const MACHINES: readonly GpuMachine[] = MACHINE_ROWS.map(
   ([name, title, gpu, network, source, gpus = 8]) => ({
     name,
     title,

@@ -2,7 +2,12 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { FAMILY_NAMES, loadFamily } from '../architecture/families.js';
-import { FORMATS, hasWeightsExtension, isIndexName, isWeightsName } from '../checkpoint/formats.js';
+import {
+  FILE_FORMATS,
+  hasWeightsExtension,
+  isIndexName,
+  isWeightsName,
+} from '../checkpoint/formats.js';
 import { nearest } from '../config/nearest.js';
 import { quote } from '../config/quote.js';
 import { UserError } from '../errors.js';
@@ -11,7 +16,7 @@ import { configIn } from '../files/config-names.js';
 const INDEX_NAME = /\.index\.json$/i;
 const CONFIG_NAME = /\.(?:ya?ml|json)$/i;
 
-const MAGIC: readonly string[] = Object.values(FORMATS).flatMap(({ magic }) => [...magic]);
+const MAGIC: readonly string[] = Object.values(FILE_FORMATS).flatMap(({ magic }) => [...magic]);
 
 /** Whether a file begins like a checkpoint, which text never does. */
 function beginsLikeCheckpoint(head: Buffer): boolean {

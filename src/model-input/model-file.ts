@@ -50,7 +50,7 @@ export function documentOf<F extends Family>(loaded: ModelFile, family: F): Docu
   return loaded.document as DocumentOf<F>;
 }
 
-export interface LoadOptions {
+export interface ModelLoadOptions {
   /** Overrides in the form `model.key=value`. */
   readonly set?: readonly string[] | undefined;
   /** Whether warnings count as errors. */
@@ -62,7 +62,10 @@ export interface LoadOptions {
  * @param source A path, a folder with a config, or `-` for stdin.
  * @throws UserError with every problem.
  */
-export async function loadModelFile(source: string, options: LoadOptions = {}): Promise<ModelFile> {
+export async function loadModelFile(
+  source: string,
+  options: ModelLoadOptions = {},
+): Promise<ModelFile> {
   return modelOf(await readConfig(source), options);
 }
 
@@ -78,7 +81,7 @@ export function readConfig(source: string): Promise<ConfigDocument> {
  */
 export async function modelOf(
   document: ConfigDocument,
-  { set = [], strict = false }: LoadOptions = {},
+  { set = [], strict = false }: ModelLoadOptions = {},
 ): Promise<ModelFile> {
   const { written, family, problem } = await overridden(await asOurDocument(document), set);
   const checked = checkDocument(written, family);

@@ -8,7 +8,14 @@ import type { TensorToWrite } from '../checkpoint/safetensors/write-safetensors.
 import { writeSafetensors } from '../checkpoint/safetensors/write-safetensors.js';
 import { UserError } from '../errors.js';
 import { writeWhole } from '../files/write-whole.js';
-import type { Engine, EngineInfo, EngineName, Ids, RunOutput, Values } from '../runtime/engine.js';
+import type {
+  Engine,
+  EngineInfo,
+  EngineName,
+  RunOutput,
+  TokenIds,
+  Values,
+} from '../runtime/engine.js';
 import { DeviceLostError } from '../runtime/engine.js';
 import type { ChosenEngine, EngineWish, PassedOver } from '../runtime/select/devices.js';
 import { chooseEngine, chooseEngineFor, otherThan } from '../runtime/select/devices.js';
@@ -19,9 +26,9 @@ import { formatInteger } from '../text/units.js';
 import { notComparable } from './checks/forward.js';
 import type { CheckName, CheckResult } from './checks.js';
 import { CHECKS } from './checks.js';
-import type { Finding } from './finding.js';
+import type { CheckFinding } from './finding.js';
 import type { InputSize } from './ids.js';
-import { inputSize, limitsOf, randomIds } from './ids.js';
+import { idLimitsOf, inputSize, randomIds } from './ids.js';
 import type { MemoryNeed } from './memory.js';
 import { fits, memoryNeed, peakBytes, streamedNeed, usableBytes } from './memory.js';
 import { streamedTest } from './streamed.js';
@@ -35,7 +42,7 @@ export interface QuickTestRequest extends EngineWish {
   /** Weights of a checkpoint; undefined for random weights. */
   readonly weights: WeightSource | undefined;
   /** Undefined for random ids: `batch` sequences of `context` tokens. */
-  readonly ids: Ids | undefined;
+  readonly ids: TokenIds | undefined;
   readonly batch?: number | undefined;
   readonly context?: number | undefined;
   readonly seed: number;
@@ -237,8 +244,8 @@ const savesTwin = (reason: TooLarge, { totalBytes }: MemoryNeed, usable: number)
 const gigabytes = (bytes: number) => `${(bytes / 1e9).toFixed(1)} GB`;
 
 /** A twin has a smaller vocabulary than given ids may need. */
-function idsFor({ ids, seed }: QuickTestRequest, size: InputSize, model: LanguageModel): Ids {
-  const limits = limitsOf(model);
+function idsFor({ ids, seed }: QuickTestRequest, size: InputSize, model: LanguageModel): TokenIds {
+  const limits = idLimitsOf(model);
   if (!ids) return randomIds(seed, 'ids', size, limits);
   return { ...ids, data: ids.data.map((id) => id % limits.vocabulary) };
 }
@@ -304,7 +311,7 @@ export async function runCheck(name: CheckName, context: TestContext): Promise<C
   return { check: name, ...finding, seconds: (performance.now() - start) / 1000 };
 }
 
-async function findingOf(name: CheckName, context: TestContext): Promise<Finding> {
+async function findingOf(name: CheckName, context: TestContext): Promise<CheckFinding> {
   const { needs, load } = CHECKS[name];
   try {
     const wrong =
@@ -320,7 +327,7 @@ async function findingOf(name: CheckName, context: TestContext): Promise<Finding
 const endsAll = (error: UserError): boolean =>
   error.code === 'interrupted' || error instanceof DeviceLostError;
 
-const cannotRun = ({ message, suggestion }: UserError): Finding => ({
+const cannotRun = ({ message, suggestion }: UserError): CheckFinding => ({
   verdict: 'failed',
   finding: `it could not run: ${message}`,
   remarks: suggestion === undefined ? [] : [suggestion],

@@ -1,11 +1,11 @@
 import type { LanguageModel, Layer } from '../architecture/layer.js';
 import type {
   Engine,
-  Ids,
-  LoadOptions,
   Program,
+  ProgramOptions,
   RunInput,
   RunOutput,
+  TokenIds,
   Values,
 } from '../runtime/engine.js';
 import type { WeightSource } from '../runtime/weights.js';
@@ -16,7 +16,7 @@ interface TestContextParts {
   readonly weights: WeightSource;
   readonly engine: Engine;
   /** Input of the model. */
-  readonly ids: Ids;
+  readonly ids: TokenIds;
   /** Seed of all other random values. */
   readonly seed: number;
   /** Number of timed forward passes; undefined to time for half a second. */
@@ -32,7 +32,7 @@ export class TestContext {
   readonly model: LanguageModel;
   readonly weights: WeightSource;
   readonly engine: Engine;
-  readonly ids: Ids;
+  readonly ids: TokenIds;
   readonly seed: number;
   readonly repeats: number | undefined;
   readonly openOther: () => Promise<Engine>;
@@ -68,7 +68,7 @@ export class TestContext {
   }
 
   /** Runs a forward pass of the whole model. */
-  async forward(ids: Ids): Promise<RunOutput> {
+  async forward(ids: TokenIds): Promise<RunOutput> {
     return (await this.program()).run({ ids });
   }
 
@@ -90,7 +90,7 @@ export class TestContext {
   async with<T>(
     layer: Layer,
     use: (program: Program) => Promise<T>,
-    { weights = this.weights, ...options }: LoadOptions & { weights?: WeightSource } = {},
+    { weights = this.weights, ...options }: ProgramOptions & { weights?: WeightSource } = {},
   ): Promise<T> {
     const program = await this.engine.load(layer, weights, options);
     try {
@@ -104,13 +104,13 @@ export class TestContext {
   async once(
     layer: Layer,
     input: RunInput,
-    options?: LoadOptions & { weights?: WeightSource },
+    options?: ProgramOptions & { weights?: WeightSource },
   ): Promise<RunOutput> {
     return this.with(layer, (program) => program.run(input), options);
   }
 
   /** Input of the first block, [B, T, H]. */
-  async embedded(ids: Ids): Promise<Values> {
+  async embedded(ids: TokenIds): Promise<Values> {
     let { output } = await this.once(this.model.embedding, { ids });
     for (const step of this.model.embeddingSteps) {
       ({ output } = await this.once(step, { inputs: [output] }));

@@ -1,5 +1,5 @@
 /** Report of `minimind doctor`: one line for each way of running a model. */
-import type { Finding } from '../errors.js';
+import type { ProblemText } from '../errors.js';
 import type { Adapter } from '../runtime/adapters/adapters.js';
 import type { ENGINES, EngineInfo } from '../runtime/engine.js';
 import type { PassedOver } from '../runtime/select/devices.js';
@@ -18,7 +18,7 @@ interface DoctorResult {
   readonly engines: readonly SurveyEntry[];
   /** Null, like their findings, when adapters were not surveyed. */
   readonly adapters: readonly Adapter[] | null;
-  readonly adapterFindings: readonly Finding[] | null;
+  readonly adapterFindings: readonly ProblemText[] | null;
 }
 
 export function doctorReport(result: DoctorResult): Report {
@@ -103,7 +103,7 @@ function remedies(engines: readonly SurveyEntry[]): Block[] {
 
 function graphics(
   adapters: readonly Adapter[],
-  findings: readonly Finding[],
+  findings: readonly ProblemText[],
   engines: readonly SurveyEntry[],
 ): Block[] {
   if (adapters.length === 0)
@@ -177,7 +177,7 @@ function adapterCells(adapter: Adapter): [Cell[], Cell] {
 const limitCell = (bytes: number | null): Cell =>
   bytes === null ? NOTHING : { text: formatBinaryBytes(bytes), value: bytes };
 
-const findingNote = ({ message, suggestion }: Finding): Block => ({
+const findingNote = ({ message, suggestion }: ProblemText): Block => ({
   kind: 'note',
   text: `→ ${suggestion === undefined ? message : `${message}: ${suggestion}`}`,
 });

@@ -1,11 +1,11 @@
-import { FORMATS } from '../checkpoint/formats.js';
+import { FILE_FORMATS } from '../checkpoint/formats.js';
 import type { VerifyResult } from '../model-input/verify-checkpoint.js';
-import type { Said } from '../reconcile/faults.js';
+import type { TensorProperties } from '../reconcile/faults.js';
 import type { FaultGroup, Note } from '../reconcile/notes.js';
 import type { ConfigDifference, Suggestion } from '../reconcile/reconcile.js';
 import {
   adviceText,
-  differenceText,
+  configDifferenceText,
   FAULT_NAMES,
   faultCountText,
   saidText,
@@ -62,7 +62,7 @@ function sourceText({
   const where = stateDict.length > 0 ? ` in ${stateDict.join('.')}` : '';
   const stripped = prefix === '' ? '' : `, each without its ${JSON.stringify(prefix)}`;
   const names = `${counted(counts.stored, 'name')}${where}${stripped}`;
-  return `${checkpoint} (${FORMATS[format].title}, ${names}), held against ${config}.`;
+  return `${checkpoint} (${FILE_FORMATS[format].title}, ${names}), held against ${config}.`;
 }
 
 function faultBlocks(faults: readonly FaultGroup[], flat: boolean): Block[] {
@@ -93,7 +93,7 @@ function faultBlocks(faults: readonly FaultGroup[], flat: boolean): Block[] {
   ];
 }
 
-const saidCell = (said: Said | null): Cell =>
+const saidCell = (said: TensorProperties | null): Cell =>
   said === null ? { text: '–', value: '' } : { text: saidText(said) };
 
 function adviceBlock(suggestion: Suggestion, faulty: number): Block {
@@ -126,6 +126,6 @@ const noteBlock = (each: Note): Block => ({
 
 const differenceBlock = (difference: ConfigDifference): Block => ({
   kind: 'note',
-  text: `The ${differenceText(difference)}.`,
+  text: `The ${configDifferenceText(difference)}.`,
   tone: 'warning',
 });

@@ -22,7 +22,7 @@ import type {
 } from '../plan/conversion-plan.js';
 import type { Resources } from '../resources.js';
 import type { PlannedTable, SrtePlan } from '../srte/srte-plan.js';
-import type { SrteTable, SrteTables } from '../srte/srte-tables.js';
+import type { SrteTables, StoredSrteTable } from '../srte/srte-tables.js';
 import type { MadeTable } from './make-tables.js';
 import type { TableError } from './table-rows.js';
 import {
@@ -161,7 +161,7 @@ function isExact(srte: SrtePlan, table: PlannedTable, tables: SrteTables | null)
   );
 }
 
-const exact = (number: number, { name }: SrteTable): TableError => ({
+const exact = (number: number, { name }: StoredSrteTable): TableError => ({
   layers: [number],
   name,
   norm: null,

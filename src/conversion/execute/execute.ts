@@ -8,7 +8,7 @@ import { openCheckpoint } from '../../checkpoint/open.js';
 import { escapeText } from '../../config/quote.js';
 import { UserError } from '../../errors.js';
 import { CONFIG_FILES, INDEX_FILE } from '../../files/config-names.js';
-import { explained } from '../../files/file-system.js';
+import { withFileErrors } from '../../files/file-system.js';
 import { checkReplaceable, findOutputPlace, refuseFullDisk } from '../../files/output-place.js';
 import { Staging } from '../../files/staging.js';
 import { TemporaryFolder } from '../../files/temporary.js';
@@ -36,7 +36,7 @@ import {
 } from './check-output.js';
 import { type MadeTable, makeTables, type Scratch } from './make-tables.js';
 import type { OutputFile, ValuesOf } from './output-files.js';
-import { valuesOf } from './tensor-values.js';
+import { outputValuesOf } from './tensor-values.js';
 
 /** The output of a conversion, or of its preview. */
 export interface ConversionOutput {
@@ -88,7 +88,7 @@ const expectedFiles = (
   input: ConversionInput,
   plan: ConversionPlan,
 ): Promise<readonly OutputFile[]> =>
-  explained(input.place.path, () =>
+  withFileErrors(input.place.path, () =>
     outputFilesOf(input, plan, configNameFor(input, plan))(noValues),
   );
 
@@ -183,7 +183,8 @@ async function writeOutput(
   const { checkpoint, saturate, check, display } = input.job;
   const usual = CONFIG_FILES[configFormatOf(plan)];
   const configName = staging.isFinished(usual) ? usual : configNameFor(input, plan);
-  const values = (tensor: PlannedTensor) => valuesOf(tensor, { checkpoint, made, plan, saturate });
+  const values = (tensor: PlannedTensor) =>
+    outputValuesOf(tensor, { checkpoint, made, plan, saturate });
   let tell: (bytes: number) => void = () => {};
   const files = outputFilesOf(
     input,

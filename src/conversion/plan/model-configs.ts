@@ -121,7 +121,7 @@ async function writtenWith(
   return { value, text: documentText(value), format: 'yaml' };
 }
 
-interface Change extends ModelChange {
+interface ModelConfigChange extends ModelChange {
   readonly dtype?: EncodableDtype | undefined;
 }
 
@@ -155,7 +155,7 @@ export interface TargetConfig {
 export async function changedConfig(
   source: SourceConfig,
   checkpoint: Checkpoint,
-  change: Change,
+  change: ModelConfigChange,
   set: readonly string[],
 ): Promise<TargetConfig> {
   const wanted = [

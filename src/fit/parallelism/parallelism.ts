@@ -75,7 +75,7 @@ export interface Stage {
 }
 
 /** Blocks in stages of nearly equal size. Each stage holds the shared layers that its blocks use. */
-export function stagesOf(
+export function pipelineStages(
   model: LanguageModel,
   { tensor, pipeline }: Parallelism,
 ): readonly Stage[] {

@@ -15,7 +15,7 @@ import { trainedStateOf } from '../../budget/training.js';
 import { capacityOf } from '../../hardware/gpu.js';
 import { sumBounds } from '../bounds.js';
 import type { Parallelism, Stage } from '../parallelism/parallelism.js';
-import { parallelismOf, stagesOf } from '../parallelism/parallelism.js';
+import { parallelismOf, pipelineStages } from '../parallelism/parallelism.js';
 import { optimizerReplicas, updateTemporary } from './step-limits.js';
 import type { StageMemory, TrainingMemoryFit, Verdict } from './training.js';
 import type { TrainingFitSetting } from './training-setting.js';
@@ -124,7 +124,7 @@ export function isFitting(model: LanguageModel, setting: TrainingFitSetting): bo
   if (sum(Object.values(replicatedState([average], { ...setting, ...parallelism }))) > capacity) {
     return false;
   }
-  return stagesOf(model, parallelism)
+  return pipelineStages(model, parallelism)
     .filter((stage, at, all) => !needsNoMore(model, stage, all[at - 1]))
     .every((stage) => stageFit(model, setting, parallelism, stage).total.upper.value <= capacity);
 }
@@ -152,7 +152,7 @@ export function fitTrainingMemory(
   setting: TrainingFitSetting,
 ): TrainingMemoryFit {
   const parallelism = parallelismOf(model, setting);
-  const fits = stagesOf(model, parallelism).map((stage) =>
+  const fits = pipelineStages(model, parallelism).map((stage) =>
     stageFit(model, setting, parallelism, stage),
   );
   const fullestBy = (which: keyof Bounds) =>

@@ -1,6 +1,6 @@
 /** Report of `minimind compare`: models in columns, or in rows when there are many. */
 import type { ColumnValue, Disagreement } from '../../comparison/columns.js';
-import type { ComparedRow, Comparison, ShownColumn } from '../../comparison/compare.js';
+import type { ComparedRow, ComparisonTable, ShownColumn } from '../../comparison/compare.js';
 import {
   formatBytes,
   formatChange,
@@ -15,7 +15,10 @@ import type { Block, Cell, Column, Report, TableBlock, Tone } from '../kit/repor
 type Value = ColumnValue | undefined;
 
 /** @param flat Whether to output one table with all values, for programs. */
-export function compareReport(result: Comparison, { flat }: { readonly flat: boolean }): Report {
+export function compareReport(
+  result: ComparisonTable,
+  { flat }: { readonly flat: boolean },
+): Report {
   const shown = new Shown(result);
   if (flat) return { blocks: [flatTable(shown)] };
   return {
@@ -31,12 +34,12 @@ export function compareReport(result: Comparison, { flat }: { readonly flat: boo
 
 /** A comparison, and the labels of its models. */
 class Shown {
-  readonly result: Comparison;
+  readonly result: ComparisonTable;
   /** The shortest unique name of each file. */
   readonly names: ReadonlyMap<string, string>;
   readonly folder: string;
 
-  constructor(result: Comparison) {
+  constructor(result: ComparisonTable) {
     this.result = result;
     const files = [...new Set(result.rows.map(({ file }) => file))];
     this.folder = commonFolder(files);

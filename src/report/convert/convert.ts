@@ -1,6 +1,6 @@
 /** Report of `minimind convert-checkpoint`. */
 
-import { FORMATS } from '../../checkpoint/formats.js';
+import { FILE_FORMATS } from '../../checkpoint/formats.js';
 import type { Tie } from '../../conversion/choices.js';
 import type { ConversionResult } from '../../conversion/conversion.js';
 import type { Proof } from '../../conversion/execute/check-output.js';
@@ -105,7 +105,7 @@ const TIE_VALUES = {
 
 function sourceText({ input: { path, format, config } }: ConversionResult): string {
   const by = config === null ? 'by its names alone' : configText(config);
-  return `From ${path} (${FORMATS[format].title}); ${by}.`;
+  return `From ${path} (${FILE_FORMATS[format].title}); ${by}.`;
 }
 
 function totalsTable({ input, output, srte }: ConversionResult): TableBlock {

@@ -1,7 +1,7 @@
 /** Serving part of the report of `minimind fit`. */
 import type { Quantity } from '../../budget/quantity.js';
 import type { Fits } from '../../fit/fits.js';
-import type { Doubt } from '../../fit/remedies/remedies.js';
+import type { UnmetRequirement } from '../../fit/remedies/remedies.js';
 import type { LoadAnswer } from '../../fit/serving/queueing.js';
 import type { ServingLoad } from '../../fit/serving/serving.js';
 import { formatInteger, formatSeconds, percentText, significant } from '../../text/units.js';
@@ -21,7 +21,7 @@ export type Serving = NonNullable<Fits['serving']>;
 
 export function servingBlocks(
   { setting, contextOrigin, fit }: Serving,
-  doubts: readonly Doubt[],
+  doubts: readonly UnmetRequirement[],
 ): Block[] {
   const { weightParts, cachePerSequence, state, workspaceParts, total, capacity, verdict } = fit;
   const { batch, context } = setting;
@@ -104,7 +104,7 @@ function roomText(
 function loadBlocks(
   answers: ServingLoad,
   setting: Serving['setting'],
-  doubts: readonly Doubt[],
+  doubts: readonly UnmetRequirement[],
 ): Block[] {
   const { load, prompt, output } = setting;
   if (!load) return [];

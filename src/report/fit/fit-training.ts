@@ -1,7 +1,7 @@
 /** Training part of the report of `minimind fit`. */
 import type { Bounds } from '../../budget/quantity.js';
 import type { Fits } from '../../fit/fits.js';
-import type { Remedy, StepLimit, StepTime, TrainingTime } from '../../fit/training/training.js';
+import type { Remedy, StepTime, TrainingLimit, TrainingTime } from '../../fit/training/training.js';
 import { formatInteger, formatSeconds, percentText, significant } from '../../text/units.js';
 import { counted } from '../../text/words.js';
 import { contextText, heading, integerCell, left, note, right, strong } from '../kit/cells.js';
@@ -105,7 +105,7 @@ const DECIDING = {
   compute: 'computing decides',
   memory: 'memory and launches decide',
   communication: 'communication decides',
-} as const satisfies Record<StepLimit, string>;
+} as const satisfies Record<TrainingLimit, string>;
 
 function utilisationText({ mfu, assumedMfu, decidedBy }: StepTime): string {
   const assumed = `${percentText(assumedMfu.value)} (${assumedMfu.source})`;

@@ -1,7 +1,7 @@
 /** Report of `minimind fit`: a verdict for training and for serving, and its basis. */
 import type { Fits, MachineForward } from '../../fit/fits.js';
-import type { Doubt } from '../../fit/remedies/remedies.js';
-import type { Cluster, Gpu, Hardware, Machine, PeakDtype } from '../../hardware/gpu.js';
+import type { UnmetRequirement } from '../../fit/remedies/remedies.js';
+import type { Cluster, Gpu, GpuMachine, Hardware, PeakDtype } from '../../hardware/gpu.js';
 import type { MachineProfile } from '../../hardware/machine-profile.js';
 import {
   formatBytes,
@@ -26,7 +26,7 @@ export interface FitResult extends Fits {
   readonly parameters: number;
   readonly cluster: Cluster;
   /** Reasons for doubt about the availability of the requested setup. */
-  readonly doubts: readonly Doubt[];
+  readonly doubts: readonly UnmetRequirement[];
   /** Measured profile when the hardware is this machine. */
   readonly profile: MachineProfile | null;
   /** A forward pass on this machine. */
@@ -180,7 +180,7 @@ const usableCell = ({ memoryBytes, usable }: Gpu): Cell =>
 const peakCell = (peak: number | undefined): Cell =>
   peak === undefined ? { text: '–', value: '' } : { text: significant(peak / 1e12), value: peak };
 
-const machinesTable = (machines: readonly Machine[]): TableBlock => ({
+const machinesTable = (machines: readonly GpuMachine[]): TableBlock => ({
   kind: 'table',
   columns: [
     left('name', 'name'),

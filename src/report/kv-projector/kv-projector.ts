@@ -1,6 +1,6 @@
 /** Reports of `minimind kv-projector project` and `convert`. */
 
-import { FORMATS } from '../../checkpoint/formats.js';
+import { FILE_FORMATS } from '../../checkpoint/formats.js';
 import type { ProjectorConversion } from '../../kv-projector/convert-projector.js';
 import type {
   CostedTeacher,
@@ -8,7 +8,7 @@ import type {
   ProjectorCosts,
   TeacherCosts,
 } from '../../kv-projector/costs.js';
-import type { Projection } from '../../kv-projector/project-kv.js';
+import type { KvProjection } from '../../kv-projector/project-kv.js';
 import { formatBytes, formatCount, formatInteger } from '../../text/units.js';
 import { counted } from '../../text/words.js';
 import {
@@ -24,12 +24,12 @@ import {
 import type { Block, Cell, Column, Report, TableBlock } from '../kit/report.js';
 import { explanationBlocks } from '../profile/inventory.js';
 
-type Described = Projection['projector'];
+type Described = KvProjection['projector'];
 
 const projectorText = ({ path, kind, teachers, studentWidth, parameters }: Described): string =>
   `${path}: ${kind}, ${counted(teachers.length, 'teacher')}, width ${studentWidth}, ${formatInteger(parameters)} parameters.`;
 
-export function projectionReport(result: Projection): Report {
+export function projectionReport(result: KvProjection): Report {
   const { projector, output, bytes, tensors, ignored, products } = result;
   return {
     blocks: [
@@ -77,7 +77,7 @@ export function projectorConversionReport(result: ProjectorConversion): Report {
         ],
         rows: [
           [
-            { text: FORMATS[format].title, value: format },
+            { text: FILE_FORMATS[format].title, value: format },
             { text: container },
             integerCell(projector.tensors),
             integerCell(projector.parameters),

@@ -50,7 +50,7 @@ export function layersBlocks(layers: readonly BlockBudget[], flat: boolean): Blo
 }
 
 /** Parameters as a tree of their names; buffers in a separate list. */
-export function tensorsBlocks(tensors: readonly TensorEntry[], flat: boolean): Block[] {
+export function inventoryBlocks(tensors: readonly TensorEntry[], flat: boolean): Block[] {
   const columns = [
     left('tensor', 'tensor'),
     right('shape', 'shape'),

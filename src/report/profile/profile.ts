@@ -34,7 +34,7 @@ import {
   strong,
 } from '../kit/cells.js';
 import type { Block, Cell, Report, TableBlock, Tone } from '../kit/report.js';
-import { explanationBlocks, layersBlocks, tensorsBlocks } from './inventory.js';
+import { explanationBlocks, inventoryBlocks, layersBlocks } from './inventory.js';
 
 /** Full result of the command. */
 export interface ProfileResult extends ModelProfile {
@@ -71,7 +71,7 @@ export function profileReport(
       ...flopsBlocks(result),
       ...trainingBlocks(result),
       ...(result.layers ? layersBlocks(result.layers, flat) : []),
-      ...(result.tensors ? tensorsBlocks(result.tensors, flat) : []),
+      ...(result.tensors ? inventoryBlocks(result.tensors, flat) : []),
       ...(explain ? explanationBlocks(sectionsOf(result)) : []),
       ...(result.published ? publishedBlocks(result.published) : []),
       ...(result.checks.length > 0 ? checksBlocks(result.checks) : []),

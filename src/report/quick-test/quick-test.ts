@@ -2,7 +2,13 @@
 
 import type { TraceStep } from '../../budget/trace.js';
 import type { CheckName } from '../../quicktest/checks.js';
-import type { Float16Cost, PartTiming, Spent, Timing, Verdict } from '../../quicktest/finding.js';
+import type {
+  CheckVerdict,
+  Float16Cost,
+  PartTiming,
+  Spent,
+  Timing,
+} from '../../quicktest/finding.js';
 import type { QuickTest } from '../../quicktest/index.js';
 import { formatBytes, formatInteger } from '../../text/units.js';
 import { counted, sumOf } from '../../text/words.js';
@@ -82,7 +88,7 @@ function twinBlocks({
 function verdict({ checks }: QuickTestResult): Block {
   const judged = checks.filter(({ check, verdict }) => !isTime(check, verdict));
   if (judged.length === 0) return heading('timed; no check was asked for');
-  const of = (wanted: Verdict) => judged.filter((each) => each.verdict === wanted);
+  const of = (wanted: CheckVerdict) => judged.filter((each) => each.verdict === wanted);
   const failed = of('failed');
   const skipped = of('skipped').length > 0 ? `, ${of('skipped').length} skipped` : '';
   return failed.length === 0
@@ -113,12 +119,13 @@ const VERDICTS = {
   passed: { text: 'ok', tone: 'good' },
   failed: { text: 'FAILED', tone: 'bad' },
   skipped: { text: 'skipped', tone: 'dim' },
-} as const satisfies Record<Verdict, { text: string; tone: Tone }>;
+} as const satisfies Record<CheckVerdict, { text: string; tone: Tone }>;
 
 /** A time is neither right nor wrong. */
-const isTime = (check: CheckName, verdict: Verdict) => check === 'timing' && verdict === 'passed';
+const isTime = (check: CheckName, verdict: CheckVerdict) =>
+  check === 'timing' && verdict === 'passed';
 
-const verdictCell = (check: CheckName, verdict: Verdict): Cell =>
+const verdictCell = (check: CheckName, verdict: CheckVerdict): Cell =>
   isTime(check, verdict) ? { text: '–', value: verdict } : { ...VERDICTS[verdict], value: verdict };
 
 function checksTable({ checks }: QuickTestResult, flat: boolean): TableBlock {

@@ -1,7 +1,7 @@
 import type { Layer } from '../../architecture/layer.js';
 import { UserError } from '../../errors.js';
 import { type Adapter, cudaAdapter, UNNAMED_CARD, webgpuAdapter } from '../adapters/adapters.js';
-import type { Compute, DeviceName, Engine, LoadOptions, Program } from '../engine.js';
+import type { Compute, DeviceName, Engine, Program, ProgramOptions } from '../engine.js';
 import type { WeightSource } from '../weights.js';
 import { compile } from './compile.js';
 import { GUARANTEED_BYTES, type Target } from './context.js';
@@ -17,7 +17,7 @@ import {
 } from './library.js';
 import { PlacedWeights } from './placed-weights.js';
 import type { Failure } from './program.js';
-import { explained, OnnxProgram } from './program.js';
+import { engineError, OnnxProgram } from './program.js';
 import { encodeModel } from './proto.js';
 
 interface ProviderKind {
@@ -192,7 +192,7 @@ interface Loading {
   readonly settings: SessionOptions;
   readonly layer: Layer;
   readonly source: WeightSource;
-  readonly loading: LoadOptions;
+  readonly loading: ProgramOptions;
   readonly target: Target;
 }
 
@@ -217,7 +217,7 @@ export async function load(wanted: Loading): Promise<Program> {
       target,
     });
   } catch (error) {
-    throw explained(error, 'load the model');
+    throw engineError(error, 'load the model');
   } finally {
     // Mapped files stay readable after removal. Windows deletes them when the program is released.
     weights.release();

@@ -4,7 +4,7 @@ import { UserError } from '../../errors.js';
 import type { Adapter } from '../adapters/adapters.js';
 import type { CallSize, DeviceName, Engine, EngineInfo, EngineName } from '../engine.js';
 import { DEVICES, ENGINES } from '../engine.js';
-import type { Candidate, OpenOptions } from './candidates.js';
+import type { EngineCandidate, EngineOptions } from './candidates.js';
 import { CANDIDATES, installedVersion } from './candidates.js';
 import type { SelfCheck } from './self-check.js';
 import { selfCheck } from './self-check.js';
@@ -34,12 +34,12 @@ export interface ChosenEngine extends CheckedEngine {
   readonly passedOver: readonly PassedOver[];
 }
 
-export interface EngineWish extends OpenOptions {
+export interface EngineWish extends EngineOptions {
   readonly engine: EngineChoice;
   readonly device: DeviceChoice;
 }
 
-type Choosable = Omit<Candidate, 'name'>;
+type Choosable = Omit<EngineCandidate, 'name'>;
 
 /**
  * Opens the requested engine on the requested device, or under `auto` the fastest, if it passes its self-check. A
@@ -181,13 +181,13 @@ export function noticeOf(
 
 /** Whether a candidate exists on a system. */
 export const isFor = (
-  { platforms }: Pick<Candidate, 'platforms'>,
+  { platforms }: Pick<EngineCandidate, 'platforms'>,
   platform: NodeJS.Platform,
 ): boolean => platforms?.includes(platform) ?? true;
 
 async function openHere(
-  candidate: Pick<Candidate, 'device' | 'platforms' | 'open'>,
-  options: OpenOptions,
+  candidate: Pick<EngineCandidate, 'device' | 'platforms' | 'open'>,
+  options: EngineOptions,
   platform: NodeJS.Platform,
 ): Promise<Engine> {
   if (isFor(candidate, platform)) return candidate.open(options);
@@ -217,19 +217,19 @@ function noSuchPair(wish: EngineWish, candidates: readonly Choosable[]): UserErr
 }
 
 /** Something that can be opened on one of an engine's backends. */
-export type Openable = Pick<Candidate, 'engine' | 'backend' | 'device'>;
+export type Openable = Pick<EngineCandidate, 'engine' | 'backend' | 'device'>;
 
 interface Closable {
   close(): Promise<void>;
 }
 
 /** An opened candidate and the result of its check. */
-interface Checked<T> {
+interface CheckedCandidate<T> {
   readonly opened: T;
   readonly selfCheck: SelfCheck;
 }
 
-interface Usable<T, C> extends Checked<T> {
+interface UsableCandidate<T, C> extends CheckedCandidate<T> {
   readonly way: C;
   /** Skipped candidates of higher priority. */
   readonly passedOver: readonly PassedOver[];
@@ -243,7 +243,7 @@ export async function firstUsable<T extends Closable, C extends Openable>(
   candidates: readonly C[],
   open: (candidate: C) => Promise<T>,
   checkOf: (opened: T) => Promise<SelfCheck>,
-): Promise<Usable<T, C>> {
+): Promise<UsableCandidate<T, C>> {
   const passedOver: PassedOver[] = [];
   for (const candidate of candidates) {
     const tried = await tryOpen(candidate, open, checkOf);
@@ -275,8 +275,8 @@ export const otherThan = ({
 
 /** Opens an engine and runs its self-check. */
 export async function tryCandidate(
-  candidate: Openable & Pick<Candidate, 'open' | 'platforms'>,
-  options: OpenOptions,
+  candidate: Openable & Pick<EngineCandidate, 'open' | 'platforms'>,
+  options: EngineOptions,
 ): Promise<CheckedEngine | PassedOver> {
   const tried = await tryOpen(
     candidate,
@@ -290,7 +290,7 @@ async function tryOpen<T extends Closable, C extends Openable>(
   candidate: C,
   open: (candidate: C) => Promise<T>,
   checkOf: (opened: T) => Promise<SelfCheck>,
-): Promise<Checked<T> | PassedOver> {
+): Promise<CheckedCandidate<T> | PassedOver> {
   const { engine, backend, device } = candidate;
   let opened: T | undefined;
   try {

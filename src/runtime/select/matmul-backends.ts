@@ -2,7 +2,7 @@
 
 import type { MatrixProducts } from '../../linalg/matrix.js';
 import { plainProducts } from '../../linalg/matrix.js';
-import { fillUniform, keyOf } from '../../tensor/random.js';
+import { fillKeyedUniform, keyOf } from '../../tensor/random.js';
 import type { EngineName } from '../engine.js';
 import type { ClosableProducts } from '../float32-products.js';
 import type { BackendName } from '../tfjs/backends.js';
@@ -13,12 +13,12 @@ import type { SelfCheck } from './self-check.js';
 
 export type { ClosableProducts } from '../float32-products.js';
 
-interface Candidate extends Openable {
+interface MatmulCandidate extends Openable {
   readonly open: (threads: number) => Promise<ClosableProducts>;
 }
 
 /** The fastest first; plain JavaScript is faster than TensorFlow.js without a native part. */
-const CANDIDATES: readonly Candidate[] = [
+const CANDIDATES: readonly MatmulCandidate[] = [
   {
     engine: 'onnx',
     backend: 'cpu',
@@ -49,9 +49,9 @@ export interface ChosenProducts {
  */
 export async function chooseProducts(
   { engine: choice, threads }: { readonly engine: EngineChoice; readonly threads: number },
-  candidates: readonly Candidate[] = CANDIDATES,
+  candidates: readonly MatmulCandidate[] = CANDIDATES,
 ): Promise<ChosenProducts> {
-  const { opened, way, passedOver } = await firstUsable<ClosableProducts, Candidate>(
+  const { opened, way, passedOver } = await firstUsable<ClosableProducts, MatmulCandidate>(
     candidates.filter(({ engine }) => choice === 'auto' || engine === choice),
     ({ open }) => open(threads),
     checkProducts,
@@ -86,7 +86,7 @@ async function checkProducts(products: MatrixProducts): Promise<SelfCheck> {
 
 function randomMatrix(rows: number, columns: number, name: string) {
   const values = new Float64Array(rows * columns);
-  fillUniform(keyOf(1, name), 0, values, 1);
+  fillKeyedUniform(keyOf(1, name), 0, values, 1);
   return { values, rows, columns };
 }
 

@@ -7,7 +7,7 @@ import { UserError } from '../../errors.js';
 import { cudaCard } from '../adapters/adapters.js';
 import { installCommand } from '../select/installation.js';
 import type { Backend, Heap, Packages, Tf } from './library.js';
-import { INSTALLED, inTurn, versionOf } from './library.js';
+import { INSTALLED, runExclusively, versionOf } from './library.js';
 
 const CORE = '@tensorflow/tfjs-core';
 /** The supported release; all packages must have the same version. */
@@ -119,7 +119,7 @@ async function startBackend(
     });
   }
   try {
-    return { ...(await inTurn(() => kind.start(packages, threads))), version };
+    return { ...(await runExclusively(() => kind.start(packages, threads))), version };
   } catch (error) {
     throw new UserError('system', firstLine(error), { cause: error });
   }

@@ -4,7 +4,7 @@ import type { Layer } from '../../../src/architecture/layer.js';
 import { type BackendName, openBackend } from '../../../src/runtime/tfjs/backends.js';
 import { interpret } from '../../../src/runtime/tfjs/interpret.js';
 import { onBackend, type Tensor, type Tensor3D } from '../../../src/runtime/tfjs/library.js';
-import type { Run } from '../../../src/runtime/tfjs/run.js';
+import type { ForwardRun } from '../../../src/runtime/tfjs/run.js';
 import { planWeights, Weights } from '../../../src/runtime/tfjs/weights.js';
 import { familyCase } from '../family-cases.js';
 
@@ -25,7 +25,7 @@ async function slopes(place: string, backendName: BackendName) {
   return onBackend(backend, () => {
     const weights = new Weights(backend, planWeights(layer), source);
     const kept = new Map<unknown, Tensor>();
-    const run: Run = {
+    const run: ForwardRun = {
       tf,
       weights,
       batch: 1,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import {
-  ratesOf,
+  decayRates,
   type ScanInput,
   type ScanSizes,
   selectiveScan,
@@ -24,7 +24,7 @@ function example(sizes: ScanSizes, longest = 0.1): ScanInput & { stateLog: Float
     b: values(batch * tokens * state, -1, 1),
     c: values(batch * tokens * state, -1, 1),
     state: values(batch * inner * state, -1, 1),
-    rates: ratesOf(stateLog),
+    rates: decayRates(stateLog),
     stateLog,
   };
 }

@@ -2,71 +2,72 @@
 import type { ActivationName, GatedMlp } from '../../../architecture/layer.js';
 import { LAPLACE } from '../../../architecture/layer.js';
 import type { Context } from '../context.js';
-import { scaled } from '../context.js';
-import type { Value } from '../graph.js';
+import { scaledBy } from '../context.js';
+import type { GraphValue } from '../graph.js';
 import { LEFT_OUT } from '../graph.js';
 import { MICROSOFT } from '../proto.js';
-import { projected } from './projections.js';
+import { emitProjections } from './projections.js';
 
 /** Graph of each activation of x. */
-const ACTIVATED: Readonly<Record<ActivationName, (context: Context, x: Value) => Value>> = {
-  silu,
-  gelu: ({ graph }, x) => graph.op('Gelu', [x]),
-  geluTanh: ({ graph }, x) => graph.op('Gelu', [x], { attributes: { approximate: 'tanh' } }),
-  quickGelu: ({ graph }, x) =>
-    graph.op('QuickGelu', [x], { domain: MICROSOFT, attributes: { alpha: { float: 1.702 } } }),
-  relu: ({ graph }, x) => graph.op('Relu', [x]),
-  reluSquared({ graph }, x) {
-    const positive = graph.op('Relu', [x]);
-    return graph.op('Mul', [positive, positive]);
-  },
-  relu6: ({ graph }, x) => clipped(graph, x, 0, 6),
-  leakyRelu: ({ graph }, x) =>
-    graph.op('LeakyRelu', [x], { attributes: { alpha: { float: 0.01 } } }),
-  geluClipped: ({ graph }, x) => clipped(graph, graph.op('Gelu', [x]), -10, 10),
-  hardSwish: ({ graph }, x) => graph.op('HardSwish', [x]),
-  mish: (context, x) =>
-    context.graph.op('Mul', [x, context.graph.op('Tanh', [softplus(context, x)])]),
-  tanh: ({ graph }, x) => graph.op('Tanh', [x]),
-  sigmoid: ({ graph }, x) => graph.op('Sigmoid', [x]),
-  laplace(context, x) {
-    const { graph } = context;
-    const apart = graph.op('Sub', [x, graph.float(LAPLACE.mean)]);
-    const half = Math.SQRT1_2 / LAPLACE.deviation;
-    const normal = graph.op('Erf', [graph.op('Mul', [apart, graph.float(half)])]);
-    return scaled(context, graph.op('Add', [normal, graph.float(1)]), 0.5);
-  },
-};
+const ACTIVATED: Readonly<Record<ActivationName, (context: Context, x: GraphValue) => GraphValue>> =
+  {
+    silu: emitSilu,
+    gelu: ({ graph }, x) => graph.op('Gelu', [x]),
+    geluTanh: ({ graph }, x) => graph.op('Gelu', [x], { attributes: { approximate: 'tanh' } }),
+    quickGelu: ({ graph }, x) =>
+      graph.op('QuickGelu', [x], { domain: MICROSOFT, attributes: { alpha: { float: 1.702 } } }),
+    relu: ({ graph }, x) => graph.op('Relu', [x]),
+    reluSquared({ graph }, x) {
+      const positive = graph.op('Relu', [x]);
+      return graph.op('Mul', [positive, positive]);
+    },
+    relu6: ({ graph }, x) => clipped(graph, x, 0, 6),
+    leakyRelu: ({ graph }, x) =>
+      graph.op('LeakyRelu', [x], { attributes: { alpha: { float: 0.01 } } }),
+    geluClipped: ({ graph }, x) => clipped(graph, graph.op('Gelu', [x]), -10, 10),
+    hardSwish: ({ graph }, x) => graph.op('HardSwish', [x]),
+    mish: (context, x) =>
+      context.graph.op('Mul', [x, context.graph.op('Tanh', [softplus(context, x)])]),
+    tanh: ({ graph }, x) => graph.op('Tanh', [x]),
+    sigmoid: ({ graph }, x) => graph.op('Sigmoid', [x]),
+    laplace(context, x) {
+      const { graph } = context;
+      const apart = graph.op('Sub', [x, graph.float(LAPLACE.mean)]);
+      const half = Math.SQRT1_2 / LAPLACE.deviation;
+      const normal = graph.op('Erf', [graph.op('Mul', [apart, graph.float(half)])]);
+      return scaledBy(context, graph.op('Add', [normal, graph.float(1)]), 0.5);
+    },
+  };
 
-export const activated = (context: Context, name: ActivationName, x: Value): Value =>
+export const activated = (context: Context, name: ActivationName, x: GraphValue): GraphValue =>
   ACTIVATED[name](context, x);
 
-const clipped = (graph: Context['graph'], x: Value, least: number, most: number): Value =>
+const clipped = (graph: Context['graph'], x: GraphValue, least: number, most: number): GraphValue =>
   graph.op('Min', [graph.op('Max', [x, graph.float(least)]), graph.float(most)]);
 
 /** x · sigmoid(x). */
-export function silu({ graph }: Context, x: Value): Value {
+export function emitSilu({ graph }: Context, x: GraphValue): GraphValue {
   return graph.op('Mul', [x, graph.op('Sigmoid', [x])]);
 }
 
 /** cap · tanh(x / cap). */
-export function capped(context: Context, x: Value, cap: number): Value {
+export function capped(context: Context, x: GraphValue, cap: number): GraphValue {
   const { graph } = context;
-  return scaled(context, graph.op('Tanh', [graph.op('Div', [x, graph.float(cap)])]), cap);
+  return scaledBy(context, graph.op('Tanh', [graph.op('Div', [x, graph.float(cap)])]), cap);
 }
 
 /** Threshold above which log(1 + exp(x)) equals x, while exp(x) is still finite. */
 const LARGE = 80;
 
 /** log(1 + exp(x)). ONNX Runtime's own `Softplus` takes four times as long: it computes value by value. */
-export function softplus({ graph }: Context, x: Value): Value {
+export function softplus({ graph }: Context, x: GraphValue): GraphValue {
   const power = graph.op('Exp', [graph.op('Min', [x, graph.float(LARGE)])]);
   return graph.op('Max', [x, graph.op('Log', [graph.op('Add', [power, graph.float(1)])])]);
 }
 
 /** [R, H] → [R, H]. */
-export function gatedMlp(context: Context, layer: GatedMlp, x: Value): Value {
-  const inner = gated(context, layer.activation, projected(context, layer.inputs, x));
+export function emitGatedMlp(context: Context, layer: GatedMlp, x: GraphValue): GraphValue {
+  const inner = gated(context, layer.activation, emitProjections(context, layer.inputs, x));
   return context.apply(layer.down, inner);
 }
 
@@ -74,7 +75,7 @@ export function gatedMlp(context: Context, layer: GatedMlp, x: Value): Value {
 export function gated(
   context: Context,
   activation: ActivationName,
-  [gate = LEFT_OUT, up = LEFT_OUT]: readonly Value[],
-): Value {
+  [gate = LEFT_OUT, up = LEFT_OUT]: readonly GraphValue[],
+): GraphValue {
   return context.graph.op('Mul', [activated(context, activation, gate), up]);
 }

@@ -1,24 +1,24 @@
 /** Shapes: B batch, T tokens of the call, S keys, R = B·T rows, d width of a head. */
 import type { Attention, HeadSpan, RmsNorm } from '../../../architecture/layer.js';
-import { type Context, folded, sizeNames, unfolded } from '../context.js';
-import { LEFT_OUT, type Value } from '../graph.js';
+import { type Context, folded, sizeNames, unfoldedRows } from '../context.js';
+import { type GraphValue, LEFT_OUT } from '../graph.js';
 import type { HeadRange } from './mask.js';
 import { mask, maskWithAlibi, withPast } from './mask.js';
-import { projected } from './projections.js';
-import { rotary } from './rotary.js';
+import { emitProjections } from './projections.js';
+import { emitRotary } from './rotary.js';
 import { attend, forEachHead } from './scores.js';
 
 /** u [R, H] → [R, H]. */
-export function attention(context: Context, layer: Attention, u: Value): Value {
+export function emitAttention(context: Context, layer: Attention, u: GraphValue): GraphValue {
   const { graph, apply } = context;
   const { heads, keyValueHeads, headDim, queryNorm, keyNorm } = layer;
-  const [q = LEFT_OUT, k = LEFT_OUT, v = LEFT_OUT] = projected(context, layer.inputs, u);
+  const [q = LEFT_OUT, k = LEFT_OUT, v = LEFT_OUT] = emitProjections(context, layer.inputs, u);
   const queries = normed(context, queryNorm, q, heads * headDim);
   const keys = normed(context, keyNorm, k, keyValueHeads * headDim);
   const given = {
     queries: turned(context, layer, queries, heads),
     keys: turned(context, layer, keys, keyValueHeads),
-    values: unfolded(context, v, keyValueHeads * headDim),
+    values: unfoldedRows(context, v, keyValueHeads * headDim),
   };
   const results = partsOf(context, layer, given).map((part) => attendPart(context, layer, part));
   return apply(layer.out, folded(context, graph.joined(results)));
@@ -28,7 +28,7 @@ export function attention(context: Context, layer: Attention, u: Value): Value {
 function normed(
   { graph, apply, sizes }: Context,
   norm: RmsNorm | undefined,
-  x: Value,
+  x: GraphValue,
   width: number,
 ) {
   if (!norm) return x;
@@ -44,33 +44,33 @@ function normed(
 }
 
 /** x [R, heads · d] → [B, T, heads · d] */
-function turned(context: Context, layer: Attention, x: Value, heads: number): Value {
-  const rows = unfolded(context, x, heads * layer.headDim);
-  return layer.rotary ? rotary(context, layer.rotary, rows, heads) : rows;
+function turned(context: Context, layer: Attention, x: GraphValue, heads: number): GraphValue {
+  const rows = unfoldedRows(context, x, heads * layer.headDim);
+  return layer.rotary ? emitRotary(context, layer.rotary, rows, heads) : rows;
 }
 
 /** Queries, keys and values of heads with the same window, [B, T, ·]. */
-interface Part extends HeadRange, Pick<HeadSpan, 'window'>, Given {
+interface WindowHeads extends HeadRange, Pick<HeadSpan, 'window'>, Given {
   /** Name of its state between calls. */
   readonly name: string;
   readonly keyValueHeads: number;
 }
 
 interface Given {
-  readonly queries: Value;
-  readonly keys: Value;
-  readonly values: Value;
+  readonly queries: GraphValue;
+  readonly keys: GraphValue;
+  readonly values: GraphValue;
 }
 
 /** Groups of heads by window, each with its own keys and values. */
-function partsOf(context: Context, layer: Attention, given: Given): Part[] {
+function partsOf(context: Context, layer: Attention, given: Given): WindowHeads[] {
   const { name, keyValueHeads, headDim } = layer;
   const spans = spansOf(layer);
   const [only, ...others] = spans;
   if (only && others.length === 0) {
     return [{ ...only, ...given, name: `${name}.0`, keyValueHeads }];
   }
-  const split = (value: Value) =>
+  const split = (value: GraphValue) =>
     context.graph.split(
       value,
       spans.map(({ heads }) => heads * headDim),
@@ -100,7 +100,7 @@ function spansOf({ spans }: Attention): (HeadSpan & HeadRange)[] {
 }
 
 /** → [B, T, heads · d] */
-function attendPart(context: Context, layer: Attention, part: Part): Value {
+function attendPart(context: Context, layer: Attention, part: WindowHeads): GraphValue {
   const { headDim, scale, softcap, alibi } = layer;
   const { name, window, keyValueHeads } = part;
   const memory = { width: keyValueHeads * headDim, window };

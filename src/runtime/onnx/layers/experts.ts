@@ -4,20 +4,28 @@
  */
 import type { GatedMlp, MixtureOfExperts, PackedExperts } from '../../../architecture/layer.js';
 import { type Context, sizeNames } from '../context.js';
-import type { Value } from '../graph.js';
+import type { GraphValue } from '../graph.js';
 import { gated } from './activations.js';
 import { productParts } from './projections.js';
 import { best } from './router.js';
 
 /** x [R, H] → [R, H]. */
-export function mixtureOfExperts(context: Context, layer: MixtureOfExperts, x: Value): Value {
+export function emitMixtureOfExperts(
+  context: Context,
+  layer: MixtureOfExperts,
+  x: GraphValue,
+): GraphValue {
   const { graph } = context;
   const routed = routedOutput(context, layer, x);
   const shared = sharedOutput(context, layer, x);
   return shared === undefined ? routed : graph.op('Add', [routed, shared]);
 }
 
-function sharedOutput(context: Context, layer: MixtureOfExperts, x: Value): Value | undefined {
+function sharedOutput(
+  context: Context,
+  layer: MixtureOfExperts,
+  x: GraphValue,
+): GraphValue | undefined {
   const { graph, apply } = context;
   const [first, ...others] = layer.shared.map((expert) => apply(expert, x));
   if (first === undefined) return undefined;
@@ -26,7 +34,7 @@ function sharedOutput(context: Context, layer: MixtureOfExperts, x: Value): Valu
   return graph.op('Mul', [sum, graph.op('Sigmoid', [apply(layer.sharedGate, x)])]);
 }
 
-function routedOutput(context: Context, layer: MixtureOfExperts, x: Value): Value {
+function routedOutput(context: Context, layer: MixtureOfExperts, x: GraphValue): GraphValue {
   const { graph, apply, sizes } = context;
   const { rows } = sizeNames(sizes);
   const { expertsPerToken } = layer.router;
@@ -53,7 +61,7 @@ const hiddenOf = ({ router }: MixtureOfExperts): number => router.weight.shape[1
 const expertCount = ({ router }: MixtureOfExperts): number => router.weight.shape[0] ?? 0;
 
 /** The pairs [N] sorted by expert, and the number of pairs per expert, [E]. @param experts [R, K] */
-function byExpert(context: Context, layer: MixtureOfExperts, experts: Value) {
+function byExpert(context: Context, layer: MixtureOfExperts, experts: GraphValue) {
   const { graph } = context;
   const pairs = pairsOf(context, layer);
   const every = graph.ints(...Array.from({ length: expertCount(layer) }, (_, expert) => expert));
@@ -74,7 +82,7 @@ function byExpert(context: Context, layer: MixtureOfExperts, experts: Value) {
 }
 
 /** Inverse permutation, [N]. */
-function inverse({ graph }: Context, order: Value): Value {
+function inverse({ graph }: Context, order: GraphValue): GraphValue {
   const places = graph.op('Range', [
     graph.int(0),
     graph.op('Squeeze', [graph.op('Shape', [order])]),
@@ -84,7 +92,12 @@ function inverse({ graph }: Context, order: Value): Value {
 }
 
 /** Outputs of all experts for their rows, concatenated. @param sent [N, H] */
-function eachOwn(context: Context, layer: MixtureOfExperts, sent: Value, counts: Value): Value {
+function eachOwn(
+  context: Context,
+  layer: MixtureOfExperts,
+  sent: GraphValue,
+  counts: GraphValue,
+): GraphValue {
   const { graph } = context;
   const shares = graph.splitRows(sent, counts, expertCount(layer));
   for (const share of shares) graph.sized(share, [`R:${share}`, hiddenOf(layer)]);
@@ -101,8 +114,8 @@ function expertOutput(
   context: Context,
   experts: readonly GatedMlp[] | PackedExperts,
   index: number,
-  share: Value,
-): Value {
+  share: GraphValue,
+): GraphValue {
   if ('kind' in experts) return packedOutput(context, experts, index, share);
   const expert = experts[index];
   if (!expert) throw new Error(`there is no expert ${index}`);
@@ -110,7 +123,7 @@ function expertOutput(
 }
 
 /** 1 and the number of rows, [2]. */
-function oneSequence({ graph }: Context, rows: Value): Value {
+function oneSequence({ graph }: Context, rows: GraphValue): GraphValue {
   const count = graph.op('Shape', [rows], { attributes: { end: 1 } });
   return graph.op('Concat', [graph.ints(1), count], { attributes: { axis: 0 } });
 }
@@ -119,10 +132,10 @@ function packedOutput(
   context: Context,
   { gateUp, down, activation }: PackedExperts,
   index: number,
-  share: Value,
-): Value {
+  share: GraphValue,
+): GraphValue {
   const { graph } = context;
-  const times = (x: Value, weight: typeof down) => {
+  const times = (x: GraphValue, weight: typeof down) => {
     const [, count = 0] = weight.shape;
     const rows = { first: index * count, count };
     return graph.joined(productParts(context, weight, x, { rows }));

@@ -1,13 +1,17 @@
 /** Shapes: B batch, T tokens of the call, S keys, R = B·T rows. */
 import type { LatentAttention } from '../../../architecture/layer.js';
-import { type Context, folded, unfolded } from '../context.js';
-import type { Value } from '../graph.js';
+import { type Context, folded, unfoldedRows } from '../context.js';
+import type { GraphValue } from '../graph.js';
 import { mask, withPast } from './mask.js';
-import { rotary } from './rotary.js';
+import { emitRotary } from './rotary.js';
 import { attend } from './scores.js';
 
 /** u [R, H] → [R, H]. */
-export function latentAttention(context: Context, layer: LatentAttention, u: Value): Value {
+export function emitLatentAttention(
+  context: Context,
+  layer: LatentAttention,
+  u: GraphValue,
+): GraphValue {
   const { heads, nopeDim, valueDim, scale, rotary: turning } = layer;
   const keyDim = nopeDim + turning.headDim;
   const { keys, values } = keysAndValues(context, layer, u);
@@ -20,16 +24,16 @@ export function latentAttention(context: Context, layer: LatentAttention, u: Val
 }
 
 /** Queries with the last columns of each head rotated, [B, T, heads · (nopeDim + d)]. */
-function queriesOf(context: Context, layer: LatentAttention, u: Value): Value {
+function queriesOf(context: Context, layer: LatentAttention, u: GraphValue): GraphValue {
   const { graph, apply } = context;
   const { heads, nopeDim, rotary: turning } = layer;
   const byHead = graph.op('Reshape', [
-    unfolded(context, apply(layer.query, u), heads * (nopeDim + turning.headDim)),
+    unfoldedRows(context, apply(layer.query, u), heads * (nopeDim + turning.headDim)),
     graph.ints(0, 0, heads, nopeDim + turning.headDim),
   ]);
   const [still, moving] = graph.split(byHead, [nopeDim, turning.headDim]);
   const flat = graph.op('Reshape', [moving, graph.ints(0, 0, heads * turning.headDim)]);
-  const turned = rotary(context, turning, flat, heads);
+  const turned = emitRotary(context, turning, flat, heads);
   return headsOf(context, layer, [
     still,
     graph.op('Reshape', [turned, graph.ints(0, 0, heads, turning.headDim)]),
@@ -37,31 +41,35 @@ function queriesOf(context: Context, layer: LatentAttention, u: Value): Value {
 }
 
 /** Joins parts of each head [B, S, heads, ·] to [B, S, heads · width]. */
-function headsOf({ graph }: Context, { heads, nopeDim, rotary }: LatentAttention, parts: Value[]) {
+function headsOf(
+  { graph }: Context,
+  { heads, nopeDim, rotary }: LatentAttention,
+  parts: GraphValue[],
+) {
   const width = heads * (nopeDim + rotary.headDim);
   return graph.op('Reshape', [graph.joined(parts), graph.ints(0, 0, width)]);
 }
 
 /** Keys and values from the cached latents and the key that all heads share. */
-function keysAndValues(context: Context, layer: LatentAttention, u: Value) {
+function keysAndValues(context: Context, layer: LatentAttention, u: GraphValue) {
   const { graph, apply } = context;
   const { name, heads, latentRank, nopeDim, valueDim, rotary: turning } = layer;
   const [down, moving] = graph.split(apply(layer.keyValueDown, u), [latentRank, turning.headDim]);
   const latents = withPast(
     context,
     { name: `${name}.latents`, width: latentRank, window: undefined },
-    unfolded(context, apply(layer.latentNorm, down), latentRank),
+    unfoldedRows(context, apply(layer.latentNorm, down), latentRank),
   );
   const sharedKeys = withPast(
     context,
     { name: `${name}.keys`, width: turning.headDim, window: undefined },
-    rotary(context, turning, unfolded(context, moving, turning.headDim), 1),
+    emitRotary(context, turning, unfoldedRows(context, moving, turning.headDim), 1),
   );
   const known = context.withSizes(
     graph.op('Shape', [latents], { attributes: { start: 0, end: 2 } }), // B and S
   );
   const up = known.apply(layer.keyValueUp, folded(known, latents));
-  const [still, values] = graph.split(unfolded(known, up, heads, nopeDim + valueDim), [
+  const [still, values] = graph.split(unfoldedRows(known, up, heads, nopeDim + valueDim), [
     nopeDim,
     valueDim,
   ]);

@@ -1,9 +1,13 @@
 /** Normalisation over the last dimension, [.., H] → [.., H]. */
 import type { LayerNorm, RmsNorm } from '../../../architecture/layer.js';
 import { type Context, weightOf } from '../context.js';
-import type { Value } from '../graph.js';
+import type { GraphValue } from '../graph.js';
 
-export function layerNorm(context: Context, { weight, bias, eps }: LayerNorm, x: Value): Value {
+export function emitLayerNorm(
+  context: Context,
+  { weight, bias, eps }: LayerNorm,
+  x: GraphValue,
+): GraphValue {
   return context.graph.op(
     'LayerNormalization',
     [x, weightOf(context, weight), weightOf(context, bias)],
@@ -12,7 +16,7 @@ export function layerNorm(context: Context, { weight, bias, eps }: LayerNorm, x:
 }
 
 /** `SimplifiedLayerNormalization` is ONNX Runtime's own, although its domain is ONNX's. */
-export function rmsNorm(context: Context, layer: RmsNorm, x: Value): Value {
+export function emitRmsNorm(context: Context, layer: RmsNorm, x: GraphValue): GraphValue {
   if (context.isForOthers) return rmsNormInSteps(context, layer, x);
   return context.graph.op('SimplifiedLayerNormalization', [x, factorOf(context, layer)], {
     attributes: { axis: -1, epsilon: { float: layer.eps } },
@@ -20,7 +24,7 @@ export function rmsNorm(context: Context, layer: RmsNorm, x: Value): Value {
 }
 
 /** RMS norm in ONNX's operators, in the form that ONNX Runtime fuses to one operation. */
-function rmsNormInSteps(context: Context, layer: RmsNorm, x: Value): Value {
+function rmsNormInSteps(context: Context, layer: RmsNorm, x: GraphValue): GraphValue {
   const { graph } = context;
   const squares = graph.op('Pow', [x, graph.float(2)]);
   const mean = graph.op('ReduceMean', [squares, graph.ints(-1)], { attributes: { keepdims: 1 } });
@@ -29,7 +33,7 @@ function rmsNormInSteps(context: Context, layer: RmsNorm, x: Value): Value {
 }
 
 /** The sum with the offset is computed once, when the session is created. */
-function factorOf(context: Context, { weight, offset }: RmsNorm): Value {
+function factorOf(context: Context, { weight, offset }: RmsNorm): GraphValue {
   const { graph, once } = context;
   const values = weightOf(context, weight);
   if (offset === 0) return values;

@@ -1,11 +1,11 @@
 /** Router: selects the experts of a token. Shapes: R rows, E experts, K of them for each token, G groups. */
 import type { Router, RouterGroups } from '../../../architecture/layer.js';
-import { type Context, scaled, weightOf } from '../context.js';
-import type { Value } from '../graph.js';
+import { type Context, scaledBy, weightOf } from '../context.js';
+import type { GraphValue } from '../graph.js';
 import { productParts } from './projections.js';
 
 /** x [R, H] → the weight of each expert, 0 for unselected ones, [R, E]. */
-export function router(context: Context, layer: Router, x: Value): Value {
+export function emitRouter(context: Context, layer: Router, x: GraphValue): GraphValue {
   const { graph } = context;
   const scores = scoresOf(context, layer, x);
   const [, chosen] = best(context, choiceOf(context, layer, scores), layer.expertsPerToken);
@@ -17,12 +17,16 @@ export function router(context: Context, layer: Router, x: Value): Value {
 const LAST = { attributes: { axis: 1 } };
 
 /** The `count` largest of each row and their indices, [.., count] each. */
-export function best({ graph }: Context, values: Value, count: number): [Value, Value] {
+export function best(
+  { graph }: Context,
+  values: GraphValue,
+  count: number,
+): [GraphValue, GraphValue] {
   return graph.pair('TopK', [values, graph.ints(count)]);
 }
 
 /** [R, E] */
-function scoresOf(context: Context, { weight, scoring }: Router, x: Value): Value {
+function scoresOf(context: Context, { weight, scoring }: Router, x: GraphValue): GraphValue {
   const { graph } = context;
   const logits = graph.joined(productParts(context, weight, x));
   switch (scoring) {
@@ -34,7 +38,11 @@ function scoresOf(context: Context, { weight, scoring }: Router, x: Value): Valu
 }
 
 /** Scores by which experts are selected, [R, E]. */
-function choiceOf(context: Context, { correction, groups, weight }: Router, scores: Value): Value {
+function choiceOf(
+  context: Context,
+  { correction, groups, weight }: Router,
+  scores: GraphValue,
+): GraphValue {
   const choice = correction
     ? context.graph.op('Add', [scores, weightOf(context, correction)])
     : scores;
@@ -45,9 +53,9 @@ function choiceOf(context: Context, { correction, groups, weight }: Router, scor
 function inBestGroups(
   context: Context,
   groups: RouterGroups,
-  choice: Value,
+  choice: GraphValue,
   experts: number,
-): Value {
+): GraphValue {
   const { graph } = context;
   const grouped = graph.sized(
     graph.op('Reshape', [choice, graph.ints(0, groups.count, -1)]), // [R, G, E / G]
@@ -66,14 +74,18 @@ function inBestGroups(
 }
 
 /** [R, .., n] → [R, ..] */
-const sumOfLast = ({ graph }: Context, values: Value, keepdims = 0): Value =>
+const sumOfLast = ({ graph }: Context, values: GraphValue, keepdims = 0): GraphValue =>
   graph.op('ReduceSum', [values, graph.ints(-1)], { attributes: { keepdims } });
 
 /** Weights of the selected experts from their scores, [R, K]. */
-function weightsOf(context: Context, { renormalised, scale }: Router, scores: Value): Value {
+function weightsOf(
+  context: Context,
+  { renormalised, scale }: Router,
+  scores: GraphValue,
+): GraphValue {
   const { graph } = context;
-  if (!renormalised) return scaled(context, scores, scale);
+  if (!renormalised) return scaledBy(context, scores, scale);
   const sum = sumOfLast(context, scores, 1);
   const divisor = renormalised.eps ? graph.op('Add', [sum, graph.float(renormalised.eps)]) : sum;
-  return scaled(context, graph.op('Div', [scores, divisor]), scale);
+  return scaledBy(context, graph.op('Div', [scores, divisor]), scale);
 }
