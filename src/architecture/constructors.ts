@@ -33,8 +33,8 @@ import type {
   TransposedLinear,
   Window,
 } from './layer.js';
-import { checkEach, checkElements, checkLayers, checkNames } from './limits.js';
-import { buffer, type Param, param } from './param.js';
+import type { Param } from './param.js';
+import { buffer, checkEach, checkElements, checkLayers, checkNames, param } from './param.js';
 import type { RotaryScaling } from './rotary-scaling.js';
 import { sumOfTensors } from './walk.js';
 

@@ -1,11 +1,11 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
-import { OPTIMIZER_NAMES } from '../budget/training.js';
+import { OPTIMIZER_NAMES } from '../budget/training-budget.js';
 import { BaseCommand, type FlagsOf, formatOf } from '../cli/base-command.js';
 import { names, setOf, settingFlags, stateDict } from '../cli/flags.js';
 import { progress } from '../cli/progress.js';
 import { COLUMN_NAMES } from '../comparison/columns.js';
-import { compareModels, comparisonWarnings } from '../comparison/compare.js';
+import { compareModels, comparisonWarnings } from '../comparison/compare-models.js';
 import { loadCandidates } from '../model-input/model-source.js';
 import { compareReport } from '../report/compare/compare.js';
 import { formatInteger } from '../text/units.js';

@@ -113,7 +113,7 @@ export default class Export extends BaseCommand {
     flags: ExportFlags,
   ) {
     const { writeExport } = await import('../runtime/export-files.js');
-    const { planExport } = await import('../runtime/onnx/export.js');
+    const { planExport } = await import('../runtime/onnx/plan-export.js');
     const { checkpointWeights } = await import('../runtime/weights.js');
     const { randomWeights } = await import('../runtime/weights.js');
     const weights = checkpoint

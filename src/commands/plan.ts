@@ -7,7 +7,7 @@ import { writeStdout, writeText } from '../cli/output.js';
 import { progress } from '../cli/progress.js';
 import { CRITERIA, CRITERION_NAMES } from '../plan/criteria.js';
 import { decodeOn, withoutPeak } from '../plan/decode.js';
-import { planModels, writtenRow } from '../plan/plan.js';
+import { planModels, writtenRow } from '../plan/plan-models.js';
 import { planReport } from '../report/plan.js';
 import { formatInteger } from '../text/units.js';
 

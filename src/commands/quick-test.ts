@@ -28,7 +28,7 @@ import {
 import type { ModelFile } from '../model-input/model-file.js';
 import { loadModelFile, modelOf } from '../model-input/model-file.js';
 import { checkedAgainst } from '../model-input/verify-checkpoint.js';
-import type { OtherWay } from '../quicktest/against.js';
+import type { OtherWay } from '../quicktest/compare-outputs.js';
 import type { CheckName } from '../quicktest/checks.js';
 import { CHECK_NAMES } from '../quicktest/checks.js';
 import type { QuickTestRun } from '../quicktest/index.js';
@@ -190,7 +190,7 @@ export default class QuickTest extends BaseCommand {
     try {
       const other = opened ?? own;
       await this.warnAbout(flags, opened?.warnings ?? []);
-      const { narrower } = await import('../quicktest/against.js');
+      const { narrower } = await import('../quicktest/compare-outputs.js');
       const ids = await idsOf(flags, narrower(own.loaded.model, other.loaded.model));
       const wishes = { ...flags, device: flags.device ?? 'auto', ids, otherWay } as const;
       const against = await compareSides(own, other, wishes, display);

@@ -1,5 +1,5 @@
 import * as Args from '@oclif/core/args';
-import { analyseRope } from '../budget/rope.js';
+import { analyseRope } from '../budget/analyse-rope.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
 import { count, modelFlags, times } from '../cli/flags.js';
 import { openModelSource } from '../model-input/model-source.js';

@@ -3,8 +3,8 @@ import type { TrainingHints } from '../architecture/family.js';
 import type { LanguageModel, Layer } from '../architecture/layer.js';
 import { walkCounted } from '../architecture/walk.js';
 import type { Exact } from '../budget/figure.js';
-import type { ModelProfile, ModelProfileWish, ResolvedSetting } from '../budget/profile.js';
-import { resolveSetting } from '../budget/profile.js';
+import type { ModelProfile, ModelProfileWish, ResolvedSetting } from '../budget/profile-model.js';
+import { resolveSetting } from '../budget/profile-model.js';
 
 // Common setting of compared models: figures at different lengths are not comparable.
 

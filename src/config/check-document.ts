@@ -7,7 +7,7 @@ import { toProblems } from './document-problems.js';
 import type { UnknownKey } from './issue-words.js';
 import { EXPLANATIONS } from './issue-words.js';
 import { mistakesOf, OUR_WORDS, unknownKeys } from './issues.js';
-import { areRelated, pathKey, setOwn, splitDotted, valueAt } from './path.js';
+import { areRelated, pathKey, setOwn, splitDotted, valueAt } from './quote.js';
 import type { Schema } from './schema-structure.js';
 import { follow, isUncertain } from './source.js';
 

@@ -1,8 +1,7 @@
 import type { Problem, ProblemText, PropertyPath, Severity } from '../errors.js';
 import { UserError } from '../errors.js';
 import { counted } from '../text/words.js';
-import { formatPath } from './path.js';
-import { escapeText } from './quote.js';
+import { escapeText, formatPath } from './quote.js';
 import type { SourcePosition } from './source.js';
 
 /** Maximum number of listed problems; the rest are only counted. */

@@ -2,8 +2,7 @@ import { stringify } from 'yaml';
 import type { ProblemText, PropertyPath } from '../errors.js';
 import { isRecord } from '../text/words.js';
 import { invalidConfig, type LocatedFinding, toProblems, Unreadable } from './document-problems.js';
-import { setOwn } from './path.js';
-import { describeValue } from './quote.js';
+import { describeValue, setOwn } from './quote.js';
 import {
   dataSource,
   decodeText,

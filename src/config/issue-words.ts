@@ -2,8 +2,7 @@
 import type { ProblemText, PropertyPath, Severity } from '../errors.js';
 import { isRecord } from '../text/words.js';
 import { nearest, nearSynonymAmong, synonymAmong } from './nearest.js';
-import { formatPath } from './path.js';
-import { describeValue, quote } from './quote.js';
+import { describeValue, formatPath, quote } from './quote.js';
 import {
   type Allowed,
   checksOf,

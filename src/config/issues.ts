@@ -4,7 +4,7 @@ import type { ProblemText, PropertyPath, Severity } from '../errors.js';
 import { isRecord } from '../text/words.js';
 import { EXPLANATIONS, type UnknownKey } from './issue-words.js';
 import { nearest, nearSynonymAmong, synonymAmong } from './nearest.js';
-import { pathKey, valueAt } from './path.js';
+import { pathKey, valueAt } from './quote.js';
 import {
   type Allowed,
   allowedBy,

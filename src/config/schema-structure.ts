@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import type { PropertyPath } from '../errors.js';
 import { isRecord } from '../text/words.js';
-import { valueAt } from './path.js';
+import { valueAt } from './quote.js';
 
 export type Schema = z.core.$ZodType;
 export type Definition = z.core.$ZodTypes['_zod']['def'];

@@ -19,8 +19,7 @@ import type { ProblemText } from '../errors.js';
 import { isRecord } from '../text/words.js';
 import { type LocatedFinding, Unreadable } from './document-problems.js';
 import { nearest } from './nearest.js';
-import { setOwn } from './path.js';
-import { describeValue, quote } from './quote.js';
+import { describeValue, quote, setOwn } from './quote.js';
 import type { Located, Source } from './source.js';
 import { explainMistakes, type YamlMistake } from './yaml-messages.js';
 

@@ -1,8 +1,8 @@
 /** Training and serving of a model on some hardware, and a forward pass on this machine. */
 import type { Family, TrainingHints } from '../architecture/family.js';
 import type { LanguageModel } from '../architecture/layer.js';
-import type { SettingOrigin } from '../budget/profile.js';
-import { resolveSetting } from '../budget/profile.js';
+import type { SettingOrigin } from '../budget/profile-model.js';
+import { resolveSetting } from '../budget/profile-model.js';
 import type { Bounds } from '../budget/quantity.js';
 import type { MachineProfile } from '../hardware/machine-profile.js';
 import { fitTraining } from './remedies/remedies.js';
@@ -11,7 +11,7 @@ import { fitServing } from './serving/serving.js';
 import type { ServingFitSetting } from './serving/serving-work.js';
 import type { ForwardNeed, ForwardSize } from './serving/this-machine-forward.js';
 import { forwardBytesOf, forwardSecondsOf } from './serving/this-machine-forward.js';
-import type { TrainingFit } from './training/training.js';
+import type { TrainingFit } from './training/training-fit.js';
 import type { TrainingFitSetting } from './training/training-setting.js';
 
 /** Parts of a loaded config that a fit needs. */

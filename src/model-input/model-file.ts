@@ -7,7 +7,7 @@ import {
 } from '../architecture/families.js';
 import type { DocumentOf, Family } from '../architecture/family.js';
 import type { LanguageModel } from '../architecture/layer.js';
-import { LimitError } from '../architecture/limits.js';
+import { LimitError } from '../architecture/param.js';
 import { checkDocument } from '../config/check-document.js';
 import type { ConfigDocument } from '../config/document.js';
 import { invalidConfig } from '../config/document-problems.js';

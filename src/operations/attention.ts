@@ -10,7 +10,7 @@ import {
   openingMatmuls,
   paramsOf,
   unfusedNorm,
-} from './parts.js';
+} from './lowering-blocks.js';
 import {
   allReduce,
   type Norm,

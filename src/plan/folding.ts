@@ -1,6 +1,6 @@
 /** Folded models: many blocks, described by one block of each kind. */
 import type { LanguageModel, Layer } from '../architecture/layer.js';
-import { LimitError } from '../architecture/limits.js';
+import { LimitError } from '../architecture/param.js';
 import { remembered } from '../architecture/walk.js';
 import { countParameters } from '../budget/parameters.js';
 import type { ModelSpace, Sizes } from './space.js';

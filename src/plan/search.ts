@@ -1,7 +1,7 @@
 /** Searches the sizes of a family for models within a budget. */
 import type { Exact } from '../budget/figure.js';
 import { bodyIn, countParameters, type ParameterBudget } from '../budget/parameters.js';
-import { inferenceBytes, requirePositions } from '../budget/profile.js';
+import { inferenceBytes, requirePositions } from '../budget/profile-model.js';
 import type { Bounds, Quantity } from '../budget/quantity.js';
 import { type StateSetting, stateOf } from '../budget/state.js';
 import { type Measures, offBalance, widthPerLayer } from './criteria.js';

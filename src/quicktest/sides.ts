@@ -17,7 +17,7 @@ import {
   compareOutputs,
   type ModelComparison,
   type RanModel,
-} from './against.js';
+} from './compare-outputs.js';
 
 /** A model and the source of its weights. */
 export interface Side {

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
 import { blockNames, rmsNormLayer, sequence, stack } from '../../src/architecture/constructors.js';
 import { FAMILY_NAMES, loadFamily } from '../../src/architecture/families.js';
-import { LimitError, MAX_LAYERS, MAX_TENSORS } from '../../src/architecture/limits.js';
+import { LimitError, MAX_LAYERS, MAX_TENSORS } from '../../src/architecture/param.js';
 import { DECODER_DIMENSIONS } from '../../src/architecture/transformer/settings.js';
 import { runHere } from '../run-here.js';
 

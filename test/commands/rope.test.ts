@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { analyseRope } from '../../src/budget/rope.js';
+import { analyseRope } from '../../src/budget/analyse-rope.js';
 import { loadModelFile } from '../../src/model-input/model-file.js';
 import type { Format } from '../../src/report/kit/report.js';
 import { render } from '../../src/report/render/render.js';

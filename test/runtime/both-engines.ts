@@ -2,9 +2,9 @@
 import { describe } from 'vitest';
 import type { Layer } from '../../src/architecture/layer.js';
 import type { Program, ProgramOptions } from '../../src/runtime/engine.js';
-import { openOnnx } from '../../src/runtime/onnx/engine.js';
 import { onnxVersion } from '../../src/runtime/onnx/library.js';
-import { openTfjs } from '../../src/runtime/tfjs/engine.js';
+import { openOnnx } from '../../src/runtime/onnx/onnx-engine.js';
+import { openTfjs } from '../../src/runtime/tfjs/tfjs-engine.js';
 import type { WeightSource } from '../../src/runtime/weights.js';
 
 const ENGINES = {

@@ -18,7 +18,8 @@ import {
   separateAttention,
   separateMlp,
 } from '../transformer/parts.js';
-import { type RotaryReading, rotaryIn, scalingIn } from '../transformer/rotary.js';
+import type { RotaryReading } from '../transformer/rotary.js';
+import { rotaryIn, scalingIn } from '../transformer/rotary.js';
 import { DECODER_RULES } from '../transformer/rules.js';
 import { decoderProxy } from '../transformer/scaled-down-proxy.js';
 import {

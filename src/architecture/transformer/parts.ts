@@ -30,7 +30,7 @@ import type {
   Rotary,
   Sequence,
 } from '../layer.js';
-import { checkNames } from '../limits.js';
+import { checkNames } from '../param.js';
 import { longestInput, type RopeScaling, scalingOf } from './rotary.js';
 import { activationOf, type FilledHeads } from './settings.js';
 

@@ -9,7 +9,7 @@ import { isIndexName, isOfTraining, isWeightsName } from '../../checkpoint/forma
 import type { Dict, PickleValue } from '../../checkpoint/torch/pickle/values.js';
 import { isKind } from '../../checkpoint/torch/pickle/values.js';
 import type { Writable, WritableDict } from '../../checkpoint/torch/pickle/writable.js';
-import { splitDotted } from '../../config/path.js';
+import { splitDotted } from '../../config/quote.js';
 import { UserError } from '../../errors.js';
 import type { ConfigFormat } from '../../files/config-names.js';
 import {

@@ -7,7 +7,7 @@ import type { Checkpoint } from '../../checkpoint/checkpoint.js';
 import { TORCH_TYPES } from '../../checkpoint/torch/pickle/globals.js';
 import type { ConfigDocument } from '../../config/document.js';
 import { documentText } from '../../config/document.js';
-import { formatPath, splitDotted, valueAt } from '../../config/path.js';
+import { formatPath, splitDotted, valueAt } from '../../config/quote.js';
 import type { Problem } from '../../errors.js';
 import { UserError } from '../../errors.js';
 import type { ConfigFormat } from '../../files/config-names.js';

@@ -12,11 +12,11 @@ import {
   v,
 } from '../../budget/expression.js';
 import { type Quantity, quantity } from '../../budget/quantity.js';
-import { trainingBytes } from '../../budget/training.js';
+import { trainingBytes } from '../../budget/training-budget.js';
 import type { Cluster } from '../../hardware/gpu.js';
 import { MACHINES } from '../../hardware/gpus.js';
 import { type Efficiency, type GroupLink, hopSeconds } from '../efficiency.js';
-import type { StepSituation } from '../training/training.js';
+import type { StepSituation } from '../training/training-fit.js';
 import {
   gradientBytesOf,
   type TrainingFitSetting,

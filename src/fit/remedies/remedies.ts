@@ -7,7 +7,7 @@ import { parallelismOf } from '../parallelism/parallelism.js';
 import { MOST_GPUS } from '../parallelism/tensor-parallel.js';
 import type { ServingFit, ServingLoad } from '../serving/serving.js';
 import { computedIn, stepTimeOf, tokensOfStep, trainingTimeOf } from '../training/step-time.js';
-import type { Remedy, TrainingFit } from '../training/training.js';
+import type { Remedy, TrainingFit } from '../training/training-fit.js';
 import { fitTrainingMemory } from '../training/training-memory.js';
 import type { TrainingFitSetting } from '../training/training-setting.js';
 import type { Combination, Flags, Lever, SettingChange } from './options.js';

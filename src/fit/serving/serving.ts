@@ -8,7 +8,7 @@ import type { Cluster } from '../../hardware/gpu.js';
 import { capacityOf, noPeakText, peakFor, peakIfKnown } from '../../hardware/gpu.js';
 import { largest } from '../bounds.js';
 import { withoutLink } from '../parallelism/collectives.js';
-import type { Verdict } from '../training/training.js';
+import type { Verdict } from '../training/training-fit.js';
 import { verdictOf } from '../training/training-memory.js';
 import { servedWeights } from './quantized.js';
 import { LARGEST_BATCH, LOAD_ASSUMPTION, type LoadAnswer, replicasFor } from './queueing.js';

@@ -8,7 +8,7 @@ import { inputWidth, outputWidth } from '../../architecture/walk.js';
 import { add, inputs, min, mul, sub } from '../../budget/expression.js';
 import type { Bounds } from '../../budget/quantity.js';
 import { quantity } from '../../budget/quantity.js';
-import { trainingBytes } from '../../budget/training.js';
+import { trainingBytes } from '../../budget/training-budget.js';
 import type { Gpu, GpuKind } from '../../hardware/gpu.js';
 import { isFromHopperOn } from '../../hardware/gpu.js';
 import { boundsOf } from '../bounds.js';

@@ -1,7 +1,6 @@
 /** Limits of a training step: compute and memory traffic. */
 import type { LanguageModel, Layer } from '../../architecture/layer.js';
 import { countedTensors, type OwnedTensor, remembered } from '../../architecture/walk.js';
-import { activationsOf } from '../../budget/activations.js';
 import {
   add,
   div,
@@ -18,8 +17,9 @@ import type { Operation, Recompute } from '../../budget/flops.js';
 import { trainingFlopsOf } from '../../budget/flops.js';
 import type { Bounds, Quantity } from '../../budget/quantity.js';
 import { quantity } from '../../budget/quantity.js';
-import type { Optimizer } from '../../budget/training.js';
-import { trainingBytes } from '../../budget/training.js';
+import { activationsOf } from '../../budget/saved-activations.js';
+import type { Optimizer } from '../../budget/training-budget.js';
+import { trainingBytes } from '../../budget/training-budget.js';
 import { bandwidthOf } from '../../hardware/gpu.js';
 import { boundsOf, eachBound } from '../bounds.js';
 import { launchesOf } from '../efficiency.js';
@@ -35,7 +35,7 @@ import {
 import type { ExpertGroup } from '../serving/roofline.js';
 import { weightsTerm } from '../serving/roofline.js';
 import { expertGroupsOf } from '../serving/serving-work.js';
-import type { StepSituation } from './training.js';
+import type { StepSituation } from './training-fit.js';
 import type { TrainingFitSetting } from './training-setting.js';
 import { activationSetting, DIVIDED_FROM, gradientBytesOf } from './training-setting.js';
 

@@ -15,7 +15,7 @@ import type { Parallelism } from '../parallelism/parallelism.js';
 import { parallelismOf, pipelineStages } from '../parallelism/parallelism.js';
 import type { Computing } from './step-limits.js';
 import { computeSeconds, memorySeconds } from './step-limits.js';
-import type { StageMemory, StepSituation, StepTime, TrainingTime } from './training.js';
+import type { StageMemory, StepSituation, StepTime, TrainingTime } from './training-fit.js';
 import type { TrainingFitSetting } from './training-setting.js';
 
 /**

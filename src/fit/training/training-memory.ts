@@ -1,7 +1,6 @@
 /** Memory of each GPU in training, exact parts and workspace, and the verdict. */
 import type { LanguageModel } from '../../architecture/layer.js';
 import { inputWidth, outputWidth, remembered } from '../../architecture/walk.js';
-import { activationsOf, areAlike } from '../../budget/activations.js';
 import type { Exact, Expression, Input } from '../../budget/expression.js';
 import { add, div, inputs, max, min, sub } from '../../budget/expression.js';
 import type { Figure } from '../../budget/figure.js';
@@ -10,14 +9,15 @@ import type { ActivationSetting } from '../../budget/kernel-activations.js';
 import { bufferBytes, countParameters } from '../../budget/parameters.js';
 import type { Bounds, Quantity } from '../../budget/quantity.js';
 import { quantity } from '../../budget/quantity.js';
-import type { Trained, TrainedState, TrainedStateSetting } from '../../budget/training.js';
-import { trainedStateOf } from '../../budget/training.js';
+import { activationsOf, areAlike } from '../../budget/saved-activations.js';
+import type { Trained, TrainedState, TrainedStateSetting } from '../../budget/training-budget.js';
+import { trainedStateOf } from '../../budget/training-budget.js';
 import { capacityOf } from '../../hardware/gpu.js';
 import { sumBounds } from '../bounds.js';
 import type { Parallelism, Stage } from '../parallelism/parallelism.js';
 import { parallelismOf, pipelineStages } from '../parallelism/parallelism.js';
 import { optimizerReplicas, updateTemporary } from './step-limits.js';
-import type { StageMemory, TrainingMemoryFit, Verdict } from './training.js';
+import type { StageMemory, TrainingMemoryFit, Verdict } from './training-fit.js';
 import type { TrainingFitSetting } from './training-setting.js';
 import {
   activationSetting,

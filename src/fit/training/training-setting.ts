@@ -4,7 +4,11 @@ import type {
   AttentionKernel,
   LossKernel,
 } from '../../budget/kernel-activations.js';
-import { type TrainedState, type TrainingSetting, trainingBytes } from '../../budget/training.js';
+import {
+  type TrainedState,
+  type TrainingSetting,
+  trainingBytes,
+} from '../../budget/training-budget.js';
 import type { Cluster } from '../../hardware/gpu.js';
 
 /** ZeRO stage: replicas split nothing, the optimizer, also gradients, or also weights. */

@@ -4,17 +4,17 @@
  */
 import type { LanguageModel } from '../../architecture/layer.js';
 import { inputWidth, outputWidth, remembered } from '../../architecture/walk.js';
-import { activationsOf, type BlockInHand, blocksInHand } from '../../budget/activations.js';
 import { add, div, type Expression, inputs, max, min, mul, sub } from '../../budget/expression.js';
 import { type ActivationSetting, OTHER_PARTS } from '../../budget/kernel-activations.js';
 import type { Bounds } from '../../budget/quantity.js';
-import { trainingBytes } from '../../budget/training.js';
+import { activationsOf, type BlockInHand, blocksInHand } from '../../budget/saved-activations.js';
+import { trainingBytes } from '../../budget/training-budget.js';
 import { boundsOf, eachBound, sumBounds } from '../bounds.js';
 import type { Parallelism, Stage } from '../parallelism/parallelism.js';
 import { fragmentationBytes, roundingBytes } from './allocator.js';
 import { channelBytes, contextBytes, libraryBytes, lossBytes, MIB } from './fixed-workspace.js';
 import { optimizerReplicas, UPDATES, updateBytes } from './step-limits.js';
-import type { StageMemory } from './training.js';
+import type { StageMemory } from './training-fit.js';
 import {
   activationSetting,
   DIVIDED_FROM,

@@ -1,6 +1,6 @@
 /** Report of `minimind compare`: models in columns, or in rows when there are many. */
 import type { ColumnValue, Disagreement } from '../../comparison/columns.js';
-import type { ComparedRow, ComparisonTable, ShownColumn } from '../../comparison/compare.js';
+import type { ComparedRow, ComparisonTable, ShownColumn } from '../../comparison/compare-models.js';
 import {
   formatBytes,
   formatChange,

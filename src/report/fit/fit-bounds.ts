@@ -1,6 +1,6 @@
 /** Lower, expected and upper bounds as cells, and the memory table shared by training and serving. */
 import type { Bounds, Quantity } from '../../budget/quantity.js';
-import type { Verdict } from '../../fit/training/training.js';
+import type { Verdict } from '../../fit/training/training-fit.js';
 import type { GpuKind } from '../../hardware/gpu.js';
 import { formatBytes } from '../../text/units.js';
 import { bar, left, right, strong } from '../kit/cells.js';

@@ -1,6 +1,6 @@
 /** Cells and blocks of reports. */
 import type { Figure } from '../../budget/figure.js';
-import type { ResolvedSetting, SettingOrigin } from '../../budget/profile.js';
+import type { ResolvedSetting, SettingOrigin } from '../../budget/profile-model.js';
 import {
   formatBinaryBytes,
   formatBytes,

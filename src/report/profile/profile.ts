@@ -6,7 +6,7 @@ import type {
   ModelProfile,
   ResolvedSetting,
   TensorEntry,
-} from '../../budget/profile.js';
+} from '../../budget/profile-model.js';
 import type { PublishedReport } from '../../budget/published.js';
 import type { CheckpointFound } from '../../model-input/checkpoint-model.js';
 import type { StoredWeights } from '../../quantization/stored-weights.js';

@@ -5,12 +5,10 @@ import type { ProgramOptions } from '../engine.js';
 import type { Context, GraphContext, InitializerLookup, Outputs, Target } from './context.js';
 import { feedPositions, folded, ON_CPU, rowsWithin, scaledBy, whole } from './context.js';
 import { declarationOf, type Feed } from './feeds.js';
-import { withFloat16Products } from './float16.js';
+import { withFloat16Products } from './float16-products.js';
 import { GraphBuilder, type GraphValue, LEFT_OUT } from './graph.js';
 import { madeInGraph } from './in-graph-feeds.js';
 import { logitColumns } from './largest-tensor.js';
-import { activated, capped, emitGatedMlp } from './layers/activations.js';
-import { emitAttention } from './layers/attention.js';
 import {
   emitAlignment,
   emitGate,
@@ -20,19 +18,24 @@ import {
   emitResidual,
 } from './layers/block.js';
 import {
+  activated,
+  capped,
+  emitGatedMlp,
+  emitLayerNorm,
+  emitRmsNorm,
+} from './layers/elementwise.js';
+import {
   emitEmbedding,
   emitLearnedPositions,
   emitSrteLowRank,
   emitSrteSincos,
   emitSrteTable,
+  rotaryAlone,
 } from './layers/embeddings.js';
-import { emitMixtureOfExperts } from './layers/experts.js';
-import { emitLatentAttention } from './layers/latent-attention.js';
-import { emitCausalConv, emitMamba } from './layers/mamba.js';
-import { emitLayerNorm, emitRmsNorm } from './layers/norms.js';
+import { emitAttention, emitLatentAttention } from './layers/emit-attention.js';
+import { emitCausalConv, emitMamba } from './layers/emit-mamba.js';
+import { emitMixtureOfExperts, emitRouter } from './layers/mixture-of-experts.js';
 import { emitProjection, fusedParts } from './layers/projections.js';
-import { rotaryAlone } from './layers/rotary.js';
-import { emitRouter } from './layers/router.js';
 import type { GraphProto, Initializer } from './proto.js';
 
 /** A graph with its inputs and outputs. */

@@ -4,7 +4,8 @@
  */
 import type { Rotary, Window } from '../../architecture/layer.js';
 import { LARGEST_BLOCK, LONGEST_SLIDING_CONTEXT, reachOf } from '../../architecture/masks.js';
-import { type RotaryScaling, rotaryFrequencies } from '../../architecture/rotary-scaling.js';
+import type { RotaryScaling } from '../../architecture/rotary-scaling.js';
+import { rotaryFrequencies } from '../../architecture/rotary-scaling.js';
 import type { GraphContext } from './context.js';
 import type { Feed } from './feeds.js';
 import type { GraphValue } from './graph.js';

@@ -7,7 +7,7 @@ import { DeviceLostError } from '../engine.js';
 import type { CompiledGraph } from './compile.js';
 import type { Target } from './context.js';
 import { tensorFor } from './feeds.js';
-import { heldBytes } from './float16.js';
+import { heldBytes } from './float16-products.js';
 import type { GraphValue } from './graph.js';
 import { checkFits } from './largest-tensor.js';
 import type { Library, OrtTensor, Session } from './library.js';

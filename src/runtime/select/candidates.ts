@@ -4,7 +4,7 @@ import type { ProblemText } from '../../errors.js';
 import type { Adapter } from '../adapters/adapters.js';
 import { cudaAdapter, webgpuAdapter, webgpuObstacle } from '../adapters/adapters.js';
 import type { Compute, DeviceName, Engine, EngineName } from '../engine.js';
-import type { Provider } from '../onnx/engine.js';
+import type { Provider } from '../onnx/onnx-engine.js';
 import type { BackendName } from '../tfjs/backends.js';
 
 /** Options for opening an engine. */
@@ -54,7 +54,7 @@ const onnx = <const Name extends Provider>(provider: Name, traits: Traits = {}) 
   backend: provider,
   package: 'onnxruntime-node',
   open: async (options: EngineOptions) =>
-    (await import('../onnx/engine.js')).openOnnx({ ...options, provider }),
+    (await import('../onnx/onnx-engine.js')).openOnnx({ ...options, provider }),
 });
 
 const tfjs = <const Name extends BackendName>(
@@ -68,7 +68,7 @@ const tfjs = <const Name extends BackendName>(
   backend,
   package: packageName,
   open: async (options: EngineOptions) =>
-    (await import('../tfjs/engine.js')).openTfjs({ ...options, backend }),
+    (await import('../tfjs/tfjs-engine.js')).openTfjs({ ...options, backend }),
 });
 
 const WEBGPU = { adapter: webgpuAdapter, obstacle: webgpuObstacle };

@@ -23,14 +23,15 @@ const CANDIDATES: readonly MatmulCandidate[] = [
     engine: 'onnx',
     backend: 'cpu',
     device: 'cpu',
-    open: async (threads) => (await import('../onnx/products.js')).openOnnxProducts({ threads }),
+    open: async (threads) =>
+      (await import('../onnx/onnx-products.js')).openOnnxProducts({ threads }),
   },
   ...(['node-gpu', 'node', 'wasm'] as const).map((backend) => ({
     engine: 'tfjs' as const,
     backend,
     device: backend === 'node-gpu' ? ('cuda' as const) : ('cpu' as const),
     open: async (threads: number) =>
-      (await import('../tfjs/products.js')).openTfjsProducts({ threads, backend }),
+      (await import('../tfjs/tfjs-products.js')).openTfjsProducts({ threads, backend }),
   })),
 ];
 
@@ -99,6 +100,6 @@ export async function chooseTrainer(
 ): Promise<{ readonly trainer: Trainer; readonly passedOver: readonly PassedOver[] }> {
   const { backend, products, passedOver } = await chooseProducts({ engine: 'tfjs', threads });
   await products.close();
-  const { openTrainer } = await import('../tfjs/training.js');
+  const { openTrainer } = await import('../tfjs/tfjs-trainer.js');
   return { trainer: await openTrainer(threads, backend as BackendName), passedOver };
 }

@@ -18,7 +18,7 @@ import {
   rotaryFrequencies,
 } from '../../architecture/rotary-scaling.js';
 import { activate, normalized } from './differentiable.js';
-import type { Tensor, Tensor2D, Tensor3D, Tensor4D, Tf } from './library.js';
+import type { Tensor, Tensor2D, Tensor3D, Tensor4D, Tf } from './packages.js';
 import type { ForwardRun } from './run.js';
 
 /** Embedding rows of the ids, [B, T, H]. */

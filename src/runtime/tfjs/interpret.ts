@@ -9,7 +9,6 @@ import type {
   LanguageModel,
   Layer,
 } from '../../architecture/layer.js';
-import { runAttention, runLatentAttention } from './attention.js';
 import {
   applySoftcap,
   runEmbedding,
@@ -24,10 +23,11 @@ import {
   runTransposedLinear,
 } from './basic.js';
 import { activate } from './differentiable.js';
-import type { Tensor3D } from './library.js';
-import { runCausalConv, runMamba } from './mamba.js';
 import { runMixtureOfExperts, runRouter } from './mixture.js';
+import type { Tensor3D } from './packages.js';
 import type { ForwardRun } from './run.js';
+import { runAttention, runLatentAttention } from './run-attention.js';
+import { runCausalConv, runMamba } from './run-mamba.js';
 
 /**
  * The value of a layer, [B, T, …].

@@ -1,7 +1,7 @@
 import type { MixtureOfExperts, PackedExperts, Router } from '../../architecture/layer.js';
 import { asRows, product } from './basic.js';
 import { activate } from './differentiable.js';
-import type { Tensor2D, Tensor3D } from './library.js';
+import type { Tensor2D, Tensor3D } from './packages.js';
 import type { ForwardRun } from './run.js';
 import { readValues } from './run.js';
 

@@ -7,8 +7,8 @@ import type {
   Mamba,
 } from '../../architecture/layer.js';
 import type { TokenIds } from '../engine.js';
-import type { Tensor, Tensor3D, Tf } from './library.js';
-import type { Weights } from './weights.js';
+import type { Tensor, Tensor3D, Tf } from './packages.js';
+import type { Weights } from './weight-plan.js';
 
 /** Letters in shapes: B batch, T tokens of this run, S keys, H hidden, D inner, N state. */
 export interface ForwardRun {

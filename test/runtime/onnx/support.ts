@@ -10,8 +10,8 @@ import type {
   Values,
 } from '../../../src/runtime/engine.js';
 import type { Target } from '../../../src/runtime/onnx/context.js';
-import { load, openOnnx } from '../../../src/runtime/onnx/engine.js';
 import { loadLibrary, onnxVersion } from '../../../src/runtime/onnx/library.js';
+import { load, openOnnx } from '../../../src/runtime/onnx/onnx-engine.js';
 import type { WeightSource } from '../../../src/runtime/weights.js';
 
 /** Tests that need the library; where it is missing they are skipped, and say so. */

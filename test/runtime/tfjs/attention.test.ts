@@ -4,7 +4,7 @@ import type { Attention, ProjectionLayer, Window } from '../../../src/architectu
 import { productsOf } from '../../../src/architecture/walk.js';
 import { fullForwardKeys } from '../../../src/runtime/calls.js';
 import type { Values } from '../../../src/runtime/engine.js';
-import { openTfjs } from '../../../src/runtime/tfjs/engine.js';
+import { openTfjs } from '../../../src/runtime/tfjs/tfjs-engine.js';
 import { largestDifference, weightsOf } from './support.js';
 
 const HIDDEN = 12;

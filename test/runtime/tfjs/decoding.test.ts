@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { walk } from '../../../src/architecture/walk.js';
 import type { Engine, RunOutput } from '../../../src/runtime/engine.js';
-import { openTfjs } from '../../../src/runtime/tfjs/engine.js';
 import type { LayerStates } from '../../../src/runtime/tfjs/run.js';
+import { openTfjs } from '../../../src/runtime/tfjs/tfjs-engine.js';
 import { familyCase } from '../family-cases.js';
 import { fixtureModel, modelOfConfig } from '../fixture-models.js';
 import { partOf, rowsOf } from '../sequences.js';

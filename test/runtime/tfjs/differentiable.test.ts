@@ -13,7 +13,7 @@ import {
   type Tensor1D,
   type Tensor2D,
   type Tf,
-} from '../../../src/runtime/tfjs/library.js';
+} from '../../../src/runtime/tfjs/packages.js';
 
 const [ROWS, WIDTH, HIDDEN, OUT] = [5, 7, 6, 3];
 

@@ -4,7 +4,7 @@ import {
   type ScanInput,
   type ScanSizes,
   selectiveScan,
-} from '../../../src/runtime/tfjs/scan.js';
+} from '../../../src/runtime/tfjs/selective-scan.js';
 import { largestDifference } from './support.js';
 
 /** Some input, the same each time; steps up to `longest`. */

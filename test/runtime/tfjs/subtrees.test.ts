@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import type { HybridBlock, LanguageModel, Layer } from '../../../src/architecture/layer.js';
 import { productsOf } from '../../../src/architecture/walk.js';
 import type { Engine, RunInput, TokenIds, Values } from '../../../src/runtime/engine.js';
-import { openTfjs } from '../../../src/runtime/tfjs/engine.js';
+import { openTfjs } from '../../../src/runtime/tfjs/tfjs-engine.js';
 import { fixtureModel } from '../fixture-models.js';
 import { largestDifference } from './support.js';
 

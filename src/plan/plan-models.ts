@@ -2,7 +2,7 @@
 import type { Family } from '../architecture/family.js';
 import type { Exact, Figure } from '../budget/figure.js';
 import { componentSums, countParameters } from '../budget/parameters.js';
-import { inferenceMemoryOf } from '../budget/profile.js';
+import { inferenceMemoryOf } from '../budget/profile-model.js';
 import type { Bounds, Quantity } from '../budget/quantity.js';
 import type { StateSetting } from '../budget/state.js';
 import { documentText } from '../config/document.js';

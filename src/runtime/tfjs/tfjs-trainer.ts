@@ -1,4 +1,5 @@
 /** Chains of layers trained on a backend of TensorFlow.js. */
+
 import os from 'node:os';
 import { UserError } from '../../errors.js';
 import type { Values } from '../engine.js';
@@ -19,10 +20,10 @@ import {
   meanSquaredError,
   silu,
 } from './differentiable.js';
-import { infoOf } from './engine.js';
-import type { Backend, Tensor, Tensor1D, Tensor2D, Tf } from './library.js';
-import { onBackend, scoped } from './library.js';
+import type { Backend, Tensor, Tensor1D, Tensor2D, Tf } from './packages.js';
+import { onBackend, scoped } from './packages.js';
 import { readValues } from './run.js';
+import { infoOf } from './tfjs-engine.js';
 
 /** A trained tensor, and the running means of its gradient and of the gradient's square. */
 interface Learned {

@@ -14,8 +14,8 @@ import type { ParameterFigures } from './parameters.js';
 import { bufferBytes, elementsFigure, parameterFigures } from './parameters.js';
 import type { StateBudget, StateSetting } from './state.js';
 import { stateOf } from './state.js';
-import type { Optimizer, TrainingBudget, TrainingSetting } from './training.js';
-import { trainingMemoryOf } from './training.js';
+import type { Optimizer, TrainingBudget, TrainingSetting } from './training-budget.js';
+import { trainingMemoryOf } from './training-budget.js';
 
 export interface ProfileSetting {
   readonly inference: StateSetting & {

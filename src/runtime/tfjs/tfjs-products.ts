@@ -1,8 +1,10 @@
 /** Matrix products by TensorFlow.js. */
-import { type ClosableProducts, float32Products } from '../float32-products.js';
-import { type BackendName, openBackend } from './backends.js';
-import type { Backend, Packages, Tensor2D } from './library.js';
-import { onBackend, scoped } from './library.js';
+import type { ClosableProducts } from '../float32-products.js';
+import { float32Products } from '../float32-products.js';
+import type { BackendName } from './backends.js';
+import { openBackend } from './backends.js';
+import type { Backend, Packages, Tensor2D } from './packages.js';
+import { onBackend, scoped } from './packages.js';
 import { readValues } from './run.js';
 
 /** A matrix on a backend, and its transpose once it is needed. */

@@ -4,19 +4,11 @@ import type { Param } from '../../architecture/param.js';
 import type { ExportFile, OnnxExport, OnnxOperator, OnnxValue } from '../engine.js';
 import type { WeightSource } from '../weights.js';
 import { compileAlone } from './compile.js';
-import { columnsOf, type Rows } from './context.js';
+import type { Rows } from './context.js';
+import { columnsOf } from './context.js';
 import { aligned, initializerRows, weightBytes } from './placed-weights.js';
-import {
-  type About,
-  encodeInStretches,
-  type GraphProto,
-  type Initializer,
-  IR_VERSION,
-  type LateBytes,
-  lengthOf,
-  OPERATOR_SETS,
-  type ValueInfo,
-} from './proto.js';
+import type { About, GraphProto, Initializer, LateBytes, ValueInfo } from './proto.js';
+import { encodeInStretches, IR_VERSION, lengthOf, OPERATOR_SETS } from './proto.js';
 
 /** Larger weights go to a separate file: a message of Protocol Buffers ends at 2 GiB. */
 const MOST_INSIDE_BYTES = 1e9;

@@ -3,9 +3,9 @@ import type { Param } from '../../architecture/param.js';
 import { ownTensors, walk } from '../../architecture/walk.js';
 import { UserError } from '../../errors.js';
 import type { WeightSource } from '../weights.js';
-import type { Backend, Tensor, Tensor2D } from './library.js';
-import { scoped } from './library.js';
-import { decayRates } from './scan.js';
+import type { Backend, Tensor, Tensor2D } from './packages.js';
+import { scoped } from './packages.js';
+import { decayRates } from './selective-scan.js';
 
 // Tensors that a layer needs and their forms, planned before reading.
 

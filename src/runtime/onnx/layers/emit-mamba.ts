@@ -3,8 +3,8 @@ import type { CausalConv, Mamba } from '../../../architecture/layer.js';
 import type { Context, Target } from '../context.js';
 import { folded, sizeNames, unfoldedRows, weightOf } from '../context.js';
 import type { GraphValue } from '../graph.js';
-import { emitSilu, softplus } from './activations.js';
 import { chunkedScan } from './chunked-scan.js';
+import { emitSilu, softplus } from './elementwise.js';
 import { scan } from './scan.js';
 
 /** Uses `Scan` where it has a kernel: without one, values would be copied back and forth for every token. */

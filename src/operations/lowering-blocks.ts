@@ -10,22 +10,20 @@ import type {
 } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
 import { inputWidth, outputWidth, productsOf, sharedInputWidth } from '../architecture/walk.js';
-import {
-  allReduce,
-  type Convolution,
-  type Cut,
-  type Elementwise,
-  type Lookup,
-  type Matmul,
-  type Norm,
-  type Primitive,
-  runOf,
-  type Saved,
-  type Share,
-  type UnitRun,
-  type Vectors,
-  vectors,
+import type {
+  Convolution,
+  Cut,
+  Elementwise,
+  Lookup,
+  Matmul,
+  Norm,
+  Primitive,
+  Saved,
+  Share,
+  UnitRun,
+  Vectors,
 } from './primitive.js';
+import { allReduce, runOf, vectors } from './primitive.js';
 
 /** Context of a layer. */
 export interface Surroundings {

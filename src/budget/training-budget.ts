@@ -2,11 +2,14 @@
 import type { LanguageModel } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
 import { countedTensors } from '../architecture/walk.js';
-import { type ActivationBudget, activationsOf } from './activations.js';
-import { add, ceildiv, type Expression, inputs, mul, v } from './expression.js';
-import { type Figure, figure, type Statement, sumFigure } from './figure.js';
+import type { Expression } from './expression.js';
+import { add, ceildiv, inputs, mul, v } from './expression.js';
+import type { Figure, Statement } from './figure.js';
+import { figure, sumFigure } from './figure.js';
 import type { Recompute } from './flops.js';
 import { bufferBytes, countParameters } from './parameters.js';
+import type { ActivationBudget } from './saved-activations.js';
+import { activationsOf } from './saved-activations.js';
 
 /** Values per scale, and minimum tensor size, of the 8-bit optimizer of bitsandbytes. */
 const EIGHT_BIT_BLOCK = 256;

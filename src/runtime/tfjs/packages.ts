@@ -2,6 +2,7 @@
  * The used part of TensorFlow.js, from any of its packages: `@tensorflow/tfjs-node` and its GPU sibling export all of
  * `@tensorflow/tfjs-core`. Types only, so that importing it loads nothing.
  */
+
 import { createRequire } from 'node:module';
 import type * as core from '@tensorflow/tfjs-core';
 

@@ -1,13 +1,9 @@
 /** Matrix products by ONNX Runtime. */
-import { type ClosableProducts, float32Products } from '../float32-products.js';
+import type { ClosableProducts } from '../float32-products.js';
+import { float32Products } from '../float32-products.js';
 import { GraphBuilder } from './graph.js';
-import {
-  loadLibrary,
-  type OrtTensor,
-  type Require,
-  type Session,
-  type SessionOptions,
-} from './library.js';
+import type { OrtTensor, Require, Session, SessionOptions } from './library.js';
+import { loadLibrary } from './library.js';
 import { engineError } from './program.js';
 import { encodeModel } from './proto.js';
 

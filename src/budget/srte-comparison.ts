@@ -2,17 +2,13 @@
  * Cost of each SRTE strategy for one configuration of the hybrid model: the comparison in the published report.
  * Every row counts a real description, without formulas.
  */
-
-import { LimitError } from '../architecture/limits.js';
-import {
-  type HybridConfig,
-  hybrid,
-  PROPOSED_PRESETS,
-  RECOMMENDED,
-  srteRank,
-} from '../architecture/models/hybrid.js';
-import { bytesIn, type Dtype } from '../tensor/dtype.js';
-import { countParameters, type ParameterBudget } from './parameters.js';
+import type { HybridConfig } from '../architecture/models/hybrid.js';
+import { hybrid, PROPOSED_PRESETS, RECOMMENDED, srteRank } from '../architecture/models/hybrid.js';
+import { LimitError } from '../architecture/param.js';
+import type { Dtype } from '../tensor/dtype.js';
+import { bytesIn } from '../tensor/dtype.js';
+import type { ParameterBudget } from './parameters.js';
+import { countParameters } from './parameters.js';
 
 /** The part of a configuration that the comparison varies. */
 type Settings = ReturnType<typeof settingsOf>;

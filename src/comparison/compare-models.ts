@@ -2,12 +2,12 @@
 import type { Family } from '../architecture/family.js';
 import type { LanguageModel } from '../architecture/layer.js';
 import { BOOKKEEPING_KEYS } from '../architecture/transformer/settings.js';
-import type { ModelProfileWish } from '../budget/profile.js';
-import { profileModel, requirePositions } from '../budget/profile.js';
+import type { ModelProfileWish } from '../budget/profile-model.js';
+import { profileModel, requirePositions } from '../budget/profile-model.js';
 import { nearest } from '../config/nearest.js';
-import { formatPath, valueAt } from '../config/path.js';
-import { quote } from '../config/quote.js';
-import { type Problem, problemsOf, UserError } from '../errors.js';
+import { formatPath, quote, valueAt } from '../config/quote.js';
+import type { Problem } from '../errors.js';
+import { problemsOf, UserError } from '../errors.js';
 import { isRecord } from '../text/words.js';
 import type {
   ColumnName,

@@ -2,7 +2,7 @@ import type { Attention, HeadSpan, LatentAttention, Window } from '../../archite
 import { alibiSlopes } from '../../architecture/masks.js';
 import { decodingKeys, firstKeys } from '../calls.js';
 import { applySoftcap, runProjections, runRotary } from './basic.js';
-import type { Tensor, Tensor2D, Tensor3D, Tf } from './library.js';
+import type { Tensor, Tensor2D, Tensor3D, Tf } from './packages.js';
 import type { DecodingState, ForwardRun, HeadMemory } from './run.js';
 import { readValues } from './run.js';
 

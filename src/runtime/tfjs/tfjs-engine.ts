@@ -12,11 +12,11 @@ import type {
 import type { BackendName } from './backends.js';
 import { openBackend } from './backends.js';
 import { interpret } from './interpret.js';
-import type { Backend, Packages, Tensor, Tensor3D } from './library.js';
-import { onBackend, scoped } from './library.js';
+import type { Backend, Packages, Tensor, Tensor3D } from './packages.js';
+import { onBackend, scoped } from './packages.js';
 import type { ForwardRun, LayerStates } from './run.js';
 import { emptyMemory, readValues } from './run.js';
-import { planWeights, Weights } from './weights.js';
+import { planWeights, Weights } from './weight-plan.js';
 
 /** A subtree of a description with its weights on a backend, interpreted at each run. */
 export class TfjsProgram implements Program {

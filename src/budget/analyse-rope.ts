@@ -4,12 +4,8 @@
  */
 import type { Attention, LanguageModel, LatentAttention, Rotary } from '../architecture/layer.js';
 import { LARGEST_BLOCK, reachOf } from '../architecture/masks.js';
-import {
-  amplitudeOf,
-  ntkBase,
-  type RotaryScaling,
-  rotaryFrequencies,
-} from '../architecture/rotary-scaling.js';
+import type { RotaryScaling } from '../architecture/rotary-scaling.js';
+import { amplitudeOf, ntkBase, rotaryFrequencies } from '../architecture/rotary-scaling.js';
 import { scalingOf } from '../architecture/transformer/rotary.js';
 import { walkCounted } from '../architecture/walk.js';
 import { UserError } from '../errors.js';

@@ -7,13 +7,8 @@ import { countParameters } from '../budget/parameters.js';
 import { UserError } from '../errors.js';
 import type { CallSize, EngineInfo, RunOutput, TokenIds } from '../runtime/engine.js';
 import { DEVICES, ENGINES } from '../runtime/engine.js';
-import {
-  type ChosenEngine,
-  chooseEngineFor,
-  type EngineWish,
-  isSameWay,
-  type ModelsToRun,
-} from '../runtime/select/devices.js';
+import type { ChosenEngine, EngineWish, ModelsToRun } from '../runtime/select/devices.js';
+import { chooseEngineFor, isSameWay } from '../runtime/select/devices.js';
 import type { SelfCheck } from '../runtime/select/self-check.js';
 import type { WeightSource } from '../runtime/weights.js';
 import { randomWeights } from '../runtime/weights.js';
@@ -28,7 +23,8 @@ import {
   relativeLimit,
 } from './differences.js';
 import { idLimitsOf, inputSize, randomIds } from './ids.js';
-import { type Mode, tooMuch } from './index.js';
+import type { Mode } from './index.js';
+import { tooMuch } from './index.js';
 import { fits, memoryNeed, streamedNeed, usableBytes } from './memory.js';
 import { streamedTest } from './streamed.js';
 import { TestContext } from './test-context.js';
