@@ -75,7 +75,7 @@ class Tracer {
   readonly #tokens: number;
   readonly #batch: number;
   /** Tensors already counted. */
-  readonly #told = new Set<unknown>();
+  readonly #listed = new Set<unknown>();
 
   constructor({ batch, tokens }: TokenGrid) {
     this.#batch = batch;
@@ -98,10 +98,10 @@ class Tracer {
   #blocks(model: LanguageModel, hidden: number): TraceStep[] {
     const shape = [...this.#lead, hidden];
     const known = new Map<string, string>();
-    const told: TraceStep[] = [];
+    const allSteps: TraceStep[] = [];
     let more: Repeated[] = [];
-    const tellMore = () => {
-      if (more.length > 0) told.push(at(0, { ...likeOthers(more), shape }));
+    const addRepeated = () => {
+      if (more.length > 0) allSteps.push(at(0, { ...likeOthers(more), shape }));
       more = [];
     };
     for (const block of model.blocks) {
@@ -116,11 +116,14 @@ class Tracer {
         continue;
       }
       known.set(form, name);
-      tellMore();
-      told.push(at(0, { name, operation: 'block', shape, parameters: 0 }), ...atDepth(1, steps));
+      addRepeated();
+      allSteps.push(
+        at(0, { name, operation: 'block', shape, parameters: 0 }),
+        ...atDepth(1, steps),
+      );
     }
-    tellMore();
-    return told;
+    addRepeated();
+    return allSteps;
   }
 
   /** Steps of a layer whose input has `size` values per token. */
@@ -208,8 +211,8 @@ class Tracer {
 
   /** Parameters of tensors not counted in an earlier step. */
   #parametersOf(layer: Layer): number {
-    const fresh = tensorsOf(layer).filter((tensor) => !this.#told.has(tensor));
-    for (const tensor of fresh) this.#told.add(tensor);
+    const fresh = tensorsOf(layer).filter((tensor) => !this.#listed.has(tensor));
+    for (const tensor of fresh) this.#listed.add(tensor);
     return fresh.reduce(
       (sum, { role, elements }) => sum + (role === 'parameter' ? elements : 0),
       0,
@@ -228,7 +231,7 @@ class Tracer {
 
   #linear(layer: ProjectionLayer): UnplacedStep {
     const [from, to] = [inputWidth(layer), outputWidth(layer)];
-    const again = this.#told.has(layer.weight) ? `, with ${layer.weight.name}` : '';
+    const again = this.#listed.has(layer.weight) ? `, with ${layer.weight.name}` : '';
     const bias = layer.bias ? ' + bias' : '';
     const stored = layer.kind === 'transposedLinear' ? ', stored [in, out]' : '';
     return this.#step(
@@ -304,7 +307,7 @@ class Tracer {
   }
 
   #srte(layer: Srte, size: number): UnplacedStep {
-    const known = tensorsOf(layer).every((tensor) => this.#told.has(tensor));
+    const known = tensorsOf(layer).every((tensor) => this.#listed.has(tensor));
     const rows = `rows 0 to ${this.#tokens - 1}`;
     const operation = known ? `${rows} again` : `${rows}: ${srteText(layer)}`;
     return { ...this.#step(layer, operation), shape: [1, this.#tokens, size] };
@@ -332,8 +335,8 @@ class Tracer {
 
   #mamba(layer: Mamba): UnplacedStep[] {
     const { name, innerSize: inner, stateSize: state, stepRank } = layer;
-    const own = [layer.stateLog, layer.skip].filter((tensor) => !this.#told.has(tensor));
-    for (const tensor of own) this.#told.add(tensor);
+    const own = [layer.stateLog, layer.skip].filter((tensor) => !this.#listed.has(tensor));
+    for (const tensor of own) this.#listed.add(tensor);
     const scan = this.#between(
       `${name}.scan`,
       `h = h · exp(Δ · A) + Δ · B · x; y = C · h + D · x, state [${this.#batch}, ${inner}, ${state}]`,

@@ -80,24 +80,26 @@ export function parseIds(text: string, file: string, limits: IdLimits): TokenIds
   const tokens = rows[0]?.length ?? 0;
   const wrong: string[] = [];
   let count = 0;
-  const tell = (what: () => string) => {
+  const reportProblem = (what: () => string) => {
     if (count++ < MOST_TOLD) wrong.push(what());
   };
   for (const [index, row] of rows.entries()) {
     if (row.length !== tokens) {
-      tell(() => `sequence ${index} has ${row.length} ids, and the first ${tokens}`);
+      reportProblem(() => `sequence ${index} has ${row.length} ids, and the first ${tokens}`);
     }
     const at = row.findIndex((id) => !isId(id, limits));
     if (at >= 0) {
-      tell(
+      reportProblem(
         () =>
           `id ${at} of sequence ${index} is ${shortened(row[at])}, and ids go from 0 to ${limits.vocabulary - 1}`,
       );
     }
   }
-  if (rows.length === 0 || tokens === 0) tell(() => 'there are no ids');
+  if (rows.length === 0 || tokens === 0) reportProblem(() => 'there are no ids');
   if (tokens > limits.positions) {
-    tell(() => `${tokens} tokens are more than the ${limits.positions} positions of the model`);
+    reportProblem(
+      () => `${tokens} tokens are more than the ${limits.positions} positions of the model`,
+    );
   }
   if (count > 0) {
     const more = count > MOST_TOLD ? `; and ${count - MOST_TOLD} more` : '';

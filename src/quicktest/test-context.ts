@@ -27,31 +27,21 @@ interface TestContextParts {
   readonly openFloat32: () => Promise<Engine>;
 }
 
+/** Base class whose instances have the given parts as fields. */
+const WithParts = class {
+  constructor(parts: TestContextParts) {
+    Object.assign(this, parts);
+  }
+} as new (
+  parts: TestContextParts,
+) => TestContextParts;
+
 /** The model under test. Its whole program is loaded at first use and shared by several checks. */
-export class TestContext {
-  readonly model: LanguageModel;
-  readonly weights: WeightSource;
-  readonly engine: Engine;
-  readonly ids: TokenIds;
-  readonly seed: number;
-  readonly repeats: number | undefined;
-  readonly openOther: () => Promise<Engine>;
-  readonly openFloat32: () => Promise<Engine>;
+export class TestContext extends WithParts {
   #program: Program | undefined;
   #base: RunOutput | undefined;
   #loadSeconds = 0;
   #peakBytes: number | undefined;
-
-  constructor(parts: TestContextParts) {
-    this.model = parts.model;
-    this.weights = parts.weights;
-    this.engine = parts.engine;
-    this.ids = parts.ids;
-    this.seed = parts.seed;
-    this.repeats = parts.repeats;
-    this.openOther = parts.openOther;
-    this.openFloat32 = parts.openFloat32;
-  }
 
   /** Seconds to load the whole model; 0 before. */
   get loadSeconds(): number {

@@ -2,7 +2,7 @@
 import type { ProblemText } from '../errors.js';
 import type { Adapter } from '../runtime/adapters/adapters.js';
 import type { ENGINES, EngineInfo } from '../runtime/engine.js';
-import type { PassedOver } from '../runtime/select/devices.js';
+import type { SkippedEngine } from '../runtime/select/devices.js';
 import type { SelfCheck } from '../runtime/select/self-check.js';
 import type { SurveyEntry } from '../runtime/select/survey.js';
 import { formatBinaryBytes, formatBytes } from '../text/units.js';
@@ -200,5 +200,5 @@ export function engineText(info: EngineInfo, { difference }: SelfCheck): string 
 }
 
 /** Skipped engine with its reason and suggested fix. */
-export const passedOverText = ({ engine, backend, why, suggestion }: PassedOver): string =>
+export const passedOverText = ({ engine, backend, why, suggestion }: SkippedEngine): string =>
   `Not ${ENGINE_TITLES[engine]} (${backend}): ${why}.${suggestion ? ` To mend it: ${suggestion}` : ''}`;

@@ -31,6 +31,12 @@ export function namesText(names: readonly string[]): string {
   return `${shown} … ${nameText(names.at(-1) ?? '')}`;
 }
 
+/** `text` quoted as one word for a shell. */
+export function shellWord(text: string): string {
+  if (/^[\w@%+=:,./\\-]+$/.test(text)) return text;
+  return process.platform === 'win32' ? `"${text}"` : `'${text.replaceAll("'", "'\\''")}'`;
+}
+
 // Helpers for values, used in many folders
 
 /** Whether `value` is an object with named entries, not a list or null. */

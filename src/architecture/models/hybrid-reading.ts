@@ -72,13 +72,13 @@ function layerCount(layers: readonly number[]): ReadSetting[] {
 }
 
 function srte(stored: StoredShapes, layers: readonly number[]): ReadSetting[] {
-  const places = [SHARED, ...layers.map((layer) => `layers.${layer}.srte`)];
+  const prefixes = [SHARED, ...layers.map((layer) => `layers.${layer}.srte`)];
   const forms = Object.keys(STORED_SRTE_FORMS) as StoredSrteForm[];
-  const form = forms.find((each) => places.some((place) => stored.shapeOf(`${place}.${each}`)));
+  const form = forms.find((each) => prefixes.some((place) => stored.shapeOf(`${place}.${each}`)));
   // Without a tensor it must be the formula, whose buffer is often left out.
   if (!form) return [reading('srte_encoding', 'sincos', 'the SRTE has no tensors')];
   const { encoding, tensors } = STORED_SRTE_FORMS[form];
-  const held = places.filter((place) => stored.shapeOf(`${place}.${form}`));
+  const held = prefixes.filter((place) => stored.shapeOf(`${place}.${form}`));
   return [
     encoding === 'sincos'
       ? reading('srte_encoding', encoding, 'the SRTE is sines and cosines')

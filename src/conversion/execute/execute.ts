@@ -185,7 +185,7 @@ async function writeOutput(
   const configName = staging.isFinished(usual) ? usual : configNameFor(input, plan);
   const values = (tensor: PlannedTensor) =>
     outputValuesOf(tensor, { checkpoint, made, plan, saturate });
-  let tell: (bytes: number) => void = () => {};
+  let onProgress: (bytes: number) => void = () => {};
   const files = outputFilesOf(
     input,
     plan,
@@ -193,11 +193,11 @@ async function writeOutput(
   )(async function* (tensor) {
     for await (const chunk of values(tensor)) {
       yield chunk;
-      tell(chunk.length);
+      onProgress(chunk.length);
     }
   });
   const written = [];
-  tell = display.step(
+  onProgress = display.step(
     'writing',
     files.reduce((sum, { name, bytes }) => sum + (staging.isFinished(name) ? 0 : bytes), 0),
   );

@@ -281,15 +281,15 @@ class Making {
     const rowBytes = columns * Float64Array.BYTES_PER_ELEMENT;
     let pass = 0;
     let left = 0;
-    let tell: (bytes: number) => void = () => {};
+    let onProgress: (bytes: number) => void = () => {};
     return (count) => {
       if (left === 0) {
         pass++;
         left = rows;
-        tell = step(`factorising ${this.#table.name}, pass ${pass}`, rows * rowBytes);
+        onProgress = step(`factorising ${this.#table.name}, pass ${pass}`, rows * rowBytes);
       }
       left -= count;
-      tell(count * rowBytes);
+      onProgress(count * rowBytes);
     };
   }
 

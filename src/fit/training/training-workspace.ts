@@ -7,7 +7,11 @@ import { inputWidth, outputWidth, remembered } from '../../architecture/walk.js'
 import { add, div, type Expression, inputs, max, min, mul, sub } from '../../budget/expression.js';
 import { type ActivationSetting, OTHER_PARTS } from '../../budget/kernel-activations.js';
 import type { Bounds } from '../../budget/quantity.js';
-import { activationsOf, type BlockInHand, blocksInHand } from '../../budget/saved-activations.js';
+import {
+  activationsOf,
+  type BlockInBackward,
+  blocksInBackward,
+} from '../../budget/saved-activations.js';
 import { trainingBytes } from '../../budget/training-budget.js';
 import { boundsOf, eachBound, sumBounds } from '../bounds.js';
 import type { Parallelism, Stage } from '../parallelism/parallelism.js';
@@ -206,18 +210,18 @@ const added: WorkspaceTerm = ({ model, setting, parallelism, stage: { from, to }
   );
 };
 
-/** Live values of a block in its backward pass beyond the saved ones: see `BlockInHand`. */
+/** Live values of a block in its backward pass beyond the saved ones: see `BlockInBackward`. */
 const blockGradients: WorkspaceTerm = ({ model, setting, stage: { from, to } }) => {
-  const blocks = blocksInHand(model, {
+  const blocks = blocksInBackward(model, {
     ...activationSetting(setting),
     stage: { from, to, microBatches: 1 },
-  }).map(ofBlockInHand);
+  }).map(workspaceOfBlock);
   return eachBound({ lower: 'lower', expected: 'expected', upper: 'upper' } as const, (bound) =>
     blocks.map((each) => each[bound]).reduce((a, b) => (b.value > a.value ? b : a)),
   );
 };
 
-function ofBlockInHand(block: BlockInHand): Bounds {
+function workspaceOfBlock(block: BlockInBackward): Bounds {
   const of = inputs({
     layers: block.layers,
     score_gradients: block.scoreGradients,

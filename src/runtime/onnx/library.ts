@@ -2,7 +2,8 @@
 import { createRequire } from 'node:module';
 import type * as Ort from 'onnxruntime-node';
 import { UserError } from '../../errors.js';
-import { installCommand, shellWord } from '../select/installation.js';
+import { shellWord } from '../../text/words.js';
+import { installCommand } from '../select/installation.js';
 
 export type Library = Pick<typeof Ort, 'InferenceSession' | 'Tensor' | 'env'>;
 export type Session = Ort.InferenceSession;

@@ -15,7 +15,7 @@ export type EngineChoice = EngineName | 'auto';
 export type DeviceChoice = DeviceName | 'gpu' | 'auto';
 
 /** A candidate that cannot be used here. */
-export interface PassedOver {
+export interface SkippedEngine {
   readonly engine: EngineName;
   readonly backend: string;
   readonly device: DeviceName;
@@ -31,7 +31,7 @@ export interface CheckedEngine {
 
 export interface ChosenEngine extends CheckedEngine {
   /** Candidates of higher priority that were skipped, except optional packages that are not installed. */
-  readonly passedOver: readonly PassedOver[];
+  readonly passedOver: readonly SkippedEngine[];
 }
 
 export interface EngineWish extends EngineOptions {
@@ -160,14 +160,14 @@ const NO_CARD = 'there is no graphics card that it can use';
 /** Notice for the user about a choice among several; null when there is nothing to report. */
 export function noticeOf(
   { device }: Pick<EngineWish, 'device'>,
-  { engine, passedOver }: ChosenEngine,
+  { engine, passedOver: skipped }: ChosenEngine,
 ): string | null {
   const { info } = engine;
   if (info.isSoftware) {
     const title = DEVICES[info.deviceKind];
     return `${title} has only a software adapter here (${info.device}): it computes on the CPU, slowly`;
   }
-  const cards = passedOver.filter((each) => each.device !== 'cpu');
+  const cards = skipped.filter((each) => each.device !== 'cpu');
   // A finding about an existing card says more than a missing card.
   const known = cards.find(({ why }) => why !== NO_CARD);
   if (known !== undefined) {
@@ -232,7 +232,7 @@ interface CheckedCandidate<T> {
 interface UsableCandidate<T, C> extends CheckedCandidate<T> {
   readonly way: C;
   /** Skipped candidates of higher priority. */
-  readonly passedOver: readonly PassedOver[];
+  readonly passedOver: readonly SkippedEngine[];
 }
 
 /**
@@ -244,13 +244,13 @@ export async function firstUsable<T extends Closable, C extends Openable>(
   open: (candidate: C) => Promise<T>,
   checkOf: (opened: T) => Promise<SelfCheck>,
 ): Promise<UsableCandidate<T, C>> {
-  const passedOver: PassedOver[] = [];
+  const skipped: SkippedEngine[] = [];
   for (const candidate of candidates) {
     const tried = await tryOpen(candidate, open, checkOf);
-    if ('selfCheck' in tried) return { ...tried, way: candidate, passedOver };
-    passedOver.push(tried);
+    if ('selfCheck' in tried) return { ...tried, way: candidate, passedOver: skipped };
+    skipped.push(tried);
   }
-  throw noEngine(passedOver);
+  throw noEngine(skipped);
 }
 
 /** Whether a request matches the running engine. */
@@ -277,7 +277,7 @@ export const otherThan = ({
 export async function tryCandidate(
   candidate: Openable & Pick<EngineCandidate, 'open' | 'platforms'>,
   options: EngineOptions,
-): Promise<CheckedEngine | PassedOver> {
+): Promise<CheckedEngine | SkippedEngine> {
   const tried = await tryOpen(
     candidate,
     (each) => openHere(each, options, process.platform),
@@ -290,7 +290,7 @@ async function tryOpen<T extends Closable, C extends Openable>(
   candidate: C,
   open: (candidate: C) => Promise<T>,
   checkOf: (opened: T) => Promise<SelfCheck>,
-): Promise<CheckedCandidate<T> | PassedOver> {
+): Promise<CheckedCandidate<T> | SkippedEngine> {
   const { engine, backend, device } = candidate;
   let opened: T | undefined;
   try {
@@ -315,13 +315,13 @@ async function tryOpen<T extends Closable, C extends Openable>(
 
 const firstLine = (text: string) => text.split('\n', 1)[0] ?? '';
 
-function noEngine(passedOver: readonly PassedOver[]): UserError {
-  const reasons = passedOver.map(
+function noEngine(skipped: readonly SkippedEngine[]): UserError {
+  const reasons = skipped.map(
     ({ engine, backend, why }) => `${ENGINES[engine]} (${backend}): ${why}`,
   );
-  const areCards = passedOver.every(({ device }) => device !== 'cpu');
+  const areCards = skipped.every(({ device }) => device !== 'cpu');
   const what = areCards ? 'no graphics card can be used here' : 'no engine can run here';
-  const remedies = [...new Set(passedOver.flatMap(({ suggestion }) => suggestion ?? []))];
+  const remedies = [...new Set(skipped.flatMap(({ suggestion }) => suggestion ?? []))];
   return new UserError('system', `${what}: ${reasons.join('; ')}`, {
     suggestion: remedies.length > 0 ? remedies.join('; or ') : 'minimind doctor says what there is',
   });

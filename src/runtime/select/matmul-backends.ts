@@ -7,7 +7,7 @@ import type { EngineName } from '../engine.js';
 import type { ClosableProducts } from '../float32-products.js';
 import type { BackendName } from '../tfjs/backends.js';
 import type { Trainer } from '../trainer.js';
-import type { EngineChoice, Openable, PassedOver } from './devices.js';
+import type { EngineChoice, Openable, SkippedEngine } from './devices.js';
 import { firstUsable } from './devices.js';
 import type { SelfCheck } from './self-check.js';
 
@@ -41,7 +41,7 @@ export interface ChosenProducts {
   /** The caller closes them. */
   readonly products: ClosableProducts;
   /** Skipped candidates of higher priority. */
-  readonly passedOver: readonly PassedOver[];
+  readonly passedOver: readonly SkippedEngine[];
 }
 
 /**
@@ -97,7 +97,7 @@ function randomMatrix(rows: number, columns: number, name: string) {
  */
 export async function chooseTrainer(
   threads: number,
-): Promise<{ readonly trainer: Trainer; readonly passedOver: readonly PassedOver[] }> {
+): Promise<{ readonly trainer: Trainer; readonly passedOver: readonly SkippedEngine[] }> {
   const { backend, products, passedOver } = await chooseProducts({ engine: 'tfjs', threads });
   await products.close();
   const { openTrainer } = await import('../tfjs/tfjs-trainer.js');
