@@ -12,7 +12,7 @@ let isRunning = false;
  */
 export async function runHere(
   args: readonly string[],
-  { cwd = ROOT }: { readonly cwd?: string } = {},
+  { cwd = ROOT, terminal }: { readonly cwd?: string; readonly terminal?: Terminal } = {},
 ): Promise<Run> {
   // They would write into each other's answers.
   if (isRunning) throw new Error('one command at a time: await the one before');
@@ -22,6 +22,7 @@ export async function runHere(
   const err: Buffer[] = [];
   const { stdout, stderr, exitCode } = process;
   const [writeOut, writeErr] = [stdout.write, stderr.write];
+  const restore = terminal && pretend(stdout, terminal);
   try {
     process.exitCode = undefined;
     process.chdir(cwd);
@@ -31,10 +32,39 @@ export async function runHere(
     return { code: Number(process.exitCode ?? 0), stdout: textOf(out), stderr: textOf(err) };
   } finally {
     isRunning = false;
+    restore?.();
     [stdout.write, stderr.write] = [writeOut, writeErr];
     process.exitCode = exitCode;
     process.chdir(before);
   }
+}
+
+/** Size in characters. */
+interface Terminal {
+  readonly columns: number;
+  readonly rows: number;
+}
+
+/** Makes a stream look like a terminal without colours. Returns what undoes it. */
+function pretend(stream: NodeJS.WriteStream, { columns, rows }: Terminal): () => void {
+  const given = {
+    isTTY: true,
+    columns,
+    rows,
+    getColorDepth: () => 1,
+    getWindowSize: () => [columns, rows],
+  };
+  const before = Object.getOwnPropertyDescriptors(stream);
+  for (const [name, value] of Object.entries(given)) {
+    Object.defineProperty(stream, name, { value, configurable: true, writable: true });
+  }
+  return () => {
+    for (const name of Object.keys(given)) {
+      const own = before[name as keyof typeof before];
+      if (own) Object.defineProperty(stream, name, own);
+      else Reflect.deleteProperty(stream, name);
+    }
+  };
 }
 
 function builtMain(): Promise<typeof import('../src/cli/main.js')> {

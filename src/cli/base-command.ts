@@ -31,7 +31,7 @@ export abstract class BaseCommand extends Command {
    * @param report Builds the report for the other formats.
    */
   protected async answer<Result extends { readonly schema: string }>(
-    flags: OutputFlags,
+    flags: OutputFlags & { readonly details?: boolean },
     result: Result,
     report: (result: Result) => Report,
   ): Promise<Result> {
@@ -48,7 +48,8 @@ export abstract class BaseCommand extends Command {
     const options = isStdout(flags.output)
       ? renderOptions(process.stdout, flags['no-color'])
       : { width: Number.POSITIVE_INFINITY, colourLevel: 0 as const };
-    await this.write(flags, await render(report(result), format, options));
+    const { details } = flags;
+    await this.write(flags, await render(report(result), format, { ...options, details }));
     return result;
   }
 

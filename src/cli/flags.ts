@@ -62,6 +62,12 @@ export const baseFlags = {
   'no-color': Flags.boolean({ description: 'print without colours', helpGroup: 'OUTPUT' }),
 };
 
+/** `--details`, for commands whose answer is shorter than what they know. */
+export const details = Flags.boolean({
+  description: 'show all tables of the answer',
+  helpGroup: 'OUTPUT',
+});
+
 /** `--set model.num_layers=24`, repeatable. */
 export const setOf = (description: string, helpGroup?: string) =>
   Flags.string({

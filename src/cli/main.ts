@@ -7,7 +7,7 @@ import { nearest } from '../config/nearest.js';
 import { escapeText, quote } from '../config/quote.js';
 import { ERROR_CODES, UserError } from '../errors.js';
 import { beginInputs } from '../files/input-registry.js';
-import { renderOptions } from './output.js';
+import { renderOptions, writeStdout } from './output.js';
 
 /** Must match `additionalHelpFlags` and `additionalVersionFlags` in package.json. */
 const HELP_AND_VERSION: ReadonlySet<string> = new Set(['--help', '-h', '--version', '-v']);
@@ -39,6 +39,7 @@ export async function runCommandLine(
   try {
     const config = await loadConfig(root, load);
     refuseUnknownCommand(words, config);
+    if (await showHelp(words, config)) return;
     await run(words, config);
   } catch (error) {
     await fail(asUserError(error), words);
@@ -55,6 +56,25 @@ function loadConfig(root: URL, load: Load): Promise<Config> {
     devPlugins: false,
     ...load,
   });
+}
+
+/** Prints help when the words ask for it, or name a topic without a command. */
+async function showHelp(words: readonly string[], config: Config): Promise<boolean> {
+  const [word = ''] = words;
+  const isTopic = words.length === 1 && config.findTopic(word) && !config.findCommand(word);
+  const wantsHelp =
+    words.length === 0 || isTopic || words.some((each) => each === '--help' || each === '-h');
+  if (!wantsHelp) return false;
+  const [{ helpLength, helpText }, { colours }] = await Promise.all([
+    import('./help.js'),
+    import('../report/render/table.js'),
+  ]);
+  const length = helpLength(words) ?? (isTopic ? 'long' : undefined);
+  if (length === undefined) return false;
+  const { width, colourLevel } = renderOptions(process.stdout, false);
+  const style = { width: Math.min(width, 100), bold: colours(colourLevel).bold };
+  await writeStdout(helpText(config, words, length, style));
+  return true;
 }
 
 /** A closed pipe ends quietly; a full disk behind stdout is a regular error. */

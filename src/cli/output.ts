@@ -30,7 +30,8 @@ export async function writeText(
   });
 }
 
-type Stream = Pick<NodeJS.WriteStream, 'isTTY' | 'columns' | 'getColorDepth'>;
+type Stream = Pick<NodeJS.WriteStream, 'isTTY' | 'columns' | 'getColorDepth'> &
+  Partial<Pick<NodeJS.WriteStream, 'rows'>>;
 
 const COLOUR_LEVELS = { 1: 0, 4: 1, 8: 2, 24: 3 } as const;
 
@@ -45,6 +46,7 @@ export function renderOptions(
 ): RenderOptions {
   return {
     width: stream.isTTY ? (stream.columns ?? 80) : Number.POSITIVE_INFINITY,
+    height: stream.isTTY ? (stream.rows ?? 24) : undefined,
     colourLevel: noColor ? 0 : colourLevel(stream, env),
   };
 }

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import os from 'node:os';
 import * as Flags from '@oclif/core/flags';
 import { BaseCommand, type FlagsOf } from '../cli/base-command.js';
-import { threads as threadsFlag } from '../cli/flags.js';
+import { details, threads as threadsFlag } from '../cli/flags.js';
 import { steps } from '../cli/progress.js';
 import { doctorReport } from '../report/doctor.js';
 import type { AdapterSurvey } from '../runtime/adapters/adapters.js';
@@ -23,22 +23,22 @@ const NAMES = {
 } as const satisfies Record<CandidateName, true>;
 
 export default class Doctor extends BaseCommand {
-  static override summary =
-    'Tell which engines can run models here, how to get the others, and what graphics adapters there are.';
+  static override summary = 'Show which engines and graphics cards can run models here.';
   static override description =
-    'Tries every engine with every backend: whether it is there, whether it computes what it should (a tiny ' +
-    'model whose logits are known), and how fast it multiplies; and lists the graphics adapters, with what they can ' +
-    'hold. Needs no config. Exits with 0 whatever it finds.';
+    'Tries every engine with every backend: is it installed, does it compute a tiny model correctly, and how fast is ' +
+    'a matrix product. --details lists what is wrong with the others and how to fix it, and the limits of the ' +
+    'graphics cards. The exit code is 0 whatever it finds.';
   static override examples = [
     '<%= config.bin %> <%= command.id %>',
     '<%= config.bin %> <%= command.id %> --only tfjs:wasm --json',
   ];
 
   static override flags = {
+    details,
     threads: threadsFlag(),
     only: Flags.option({
       options: Object.keys(NAMES) as CandidateName[],
-      description: 'try this one alone',
+      description: 'try only this one',
     } as const)(),
   };
 

@@ -11,11 +11,22 @@ import {
 import { explainPublished } from '../budget/published.js';
 import { OPTIMIZER_NAMES } from '../budget/training-budget.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
-import { bytesLimit, countLimit, modelFlags, publishedNumber, settingFlags } from '../cli/flags.js';
+import {
+  bytesLimit,
+  countLimit,
+  details,
+  modelFlags,
+  publishedNumber,
+  settingFlags,
+} from '../cli/flags.js';
+import { servedParameters } from '../fit/serving/quantized.js';
 import { openModelSource } from '../model-input/model-source.js';
 import { storedWeights } from '../quantization/stored-weights.js';
 import { configText } from '../report/inspect/inspect-text.js';
 import { profileReport } from '../report/profile/profile.js';
+
+/** Quantised types that are usually compared with bf16. */
+const SERVED = ['int8', 'int4'] as const;
 
 export default class Profile extends BaseCommand {
   static override summary = 'Tell what a model weighs and costs, exactly.';
@@ -47,6 +58,7 @@ export default class Profile extends BaseCommand {
     } as const)(),
     layers: Flags.boolean({ description: 'add a row for each block' }),
     tensors: Flags.boolean({ description: 'add the tree of tensors, with shapes and aliases' }),
+    details,
     explain: Flags.boolean({ description: 'add formula, inputs and source of each figure' }),
     published: publishedNumber({
       description: 'name the likely reason why this published number differs, as in 7B',
@@ -78,7 +90,9 @@ export default class Profile extends BaseCommand {
       file,
       family: family.name,
       setting,
+      layerCount: model.blocks.length,
       ...profile,
+      served: SERVED.map((dtype) => ({ dtype, bytes: servedParameters(model, dtype) })),
       ...(quantization && { stored: storedWeights(model, quantization) }),
       ...(checkpoint && { checkpoint }),
       ...(flags.layers && { layers: blocksOf(model, setting) }),

@@ -9,6 +9,7 @@ import {
   compute,
   count,
   DEVICE_CHOICES,
+  details,
   device,
   ENGINE_CHOICES,
   seed,
@@ -28,9 +29,9 @@ import {
 import type { ModelFile } from '../model-input/model-file.js';
 import { loadModelFile, modelOf } from '../model-input/model-file.js';
 import { checkedAgainst } from '../model-input/verify-checkpoint.js';
-import type { OtherWay } from '../quicktest/compare-outputs.js';
 import type { CheckName } from '../quicktest/checks.js';
 import { CHECK_NAMES } from '../quicktest/checks.js';
+import type { OtherWay } from '../quicktest/compare-outputs.js';
 import type { QuickTestRun } from '../quicktest/index.js';
 import type { Side } from '../quicktest/sides.js';
 import { againstReport } from '../report/quick-test/against.js';
@@ -58,13 +59,13 @@ const NOT_TRACED = [
 const NOT_COMPARED = ['only', 'cross-check', 'repeat', 'save', 'trace'];
 
 export default class QuickTest extends BaseCommand {
-  static override summary = 'Run a model, and check that it really works.';
+  static override summary = 'Run a model and check that it works.';
   static override description =
-    'Builds the model with random weights, or those of a checkpoint, and runs it: shapes are right, all is ' +
-    'finite, sharing is real, nothing leaks from the future, rows and runs do not depend on each other, ' +
-    'decoding step by step gives what the whole forward pass does; then how fast it is, part by part. A model ' +
-    'too large for this machine runs as a smaller one of the same structure, or with --full layer by layer. ' +
-    'Exits with 1 when a check fails. With --against it checks nothing, but tells how far two models are apart.';
+    'Builds the model with random weights or those of a checkpoint, runs it and checks: logits are finite and of the ' +
+    'right shape, shared tensors are shared, no token sees a later one, sequences of a batch are independent, two ' +
+    'runs are equal, and decoding with a cache equals the full forward pass. Then it measures the speed. A model that ' +
+    'is too large for this machine runs as a scaled-down proxy, or with --full layer by layer. Exit code 1 when a ' +
+    'check fails. --against compares two models instead.';
   static override examples = [
     '<%= config.bin %> <%= command.id %> configs/hybrid/tiny.yaml',
     '<%= config.bin %> <%= command.id %> configs/hybrid/tiny.yaml --only cache,cross-check --context 48',
@@ -77,7 +78,7 @@ export default class QuickTest extends BaseCommand {
   static override args = {
     config: Args.string({
       required: true,
-      description: 'a config, - for standard input, or a checkpoint with its config',
+      description: 'a config, a checkpoint with its config, or - for standard input',
     }),
   };
   static override flags = {
@@ -99,23 +100,22 @@ export default class QuickTest extends BaseCommand {
       multiple: true,
       multipleNonGreedy: true,
       delimiter: ',',
-      description: 'run these checks alone',
+      description: 'run only these checks',
     } as const)(),
-    'cross-check': Flags.boolean({ description: 'compare with the other engine, too' }),
-    repeat: count({ description: 'runs that are timed [default: half a second long]' }),
+    'cross-check': Flags.boolean({ description: 'also compare with the other engine' }),
+    repeat: count({ description: 'timed runs [default: as many as take half a second]' }),
     engine: Flags.option({
       options: ENGINE_CHOICES,
       default: 'auto',
       description:
-        'what runs the model; auto is the first that computes what it should: onnx, then tfjs with ' +
+        'engine that runs the model; auto takes the first that passes its self-check: onnx, then tfjs with ' +
         'tfjs-node-gpu, tfjs-node, WebAssembly, JavaScript',
     } as const)(),
     device: device(),
-    compute: compute(
-      'what products of matrices are computed in; with f16 the error beside f32 is told',
-    ),
+    compute: compute('type of matrix products; with f16 the error against f32 is reported'),
     threads: threads(),
-    full: Flags.boolean({ description: 'run the model layer by layer, however large it is' }),
+    full: Flags.boolean({ description: 'run the whole model layer by layer, whatever its size' }),
+    details,
     save: Flags.string({
       helpValue: 'FILE',
       description: 'write logits and the output of every block to a safetensors file',
@@ -128,7 +128,7 @@ export default class QuickTest extends BaseCommand {
       exclusive: NOT_COMPARED,
     }),
     trace: Flags.boolean({
-      description: 'print the flow of shapes, and run nothing',
+      description: 'print the shape of every step and run nothing',
       exclusive: NOT_TRACED,
     }),
   };

@@ -15,7 +15,7 @@ interface CheckEntry {
 /** Every check, in the order in which they run. */
 export const CHECKS = {
   created: {
-    summary: 'the engine received what is described',
+    summary: 'the engine received every parameter once',
     needs: 'program',
     load: async () => (await import('./checks/created.js')).checkCreated,
   },
@@ -25,42 +25,42 @@ export const CHECKS = {
     load: async () => (await import('./checks/forward.js')).checkForward,
   },
   causality: {
-    summary: 'no logit changes with a later token',
+    summary: 'no token sees a later one',
     needs: 'finite logits',
     load: async () => (await import('./checks/causality.js')).checkCausality,
   },
   batch: {
-    summary: 'the rows of a batch do not see each other',
+    summary: 'sequences of a batch are independent',
     needs: 'finite logits',
     load: async () => (await import('./checks/batch.js')).checkBatch,
   },
   repeat: {
-    summary: 'two runs give the same',
+    summary: 'two runs give identical logits',
     needs: 'program',
     load: async () => (await import('./checks/forward.js')).checkRepeat,
   },
   timing: {
-    summary: 'how fast it is, and where the time goes',
+    summary: 'speed, and time by part',
     needs: 'program',
     load: async () => (await import('./checks/timing.js')).checkTiming,
   },
   srte: {
-    summary: 'rows of the right shape, and whose they are',
+    summary: 'SRTE rows have the right shape, and the right blocks share them',
     needs: 'program',
     load: async () => (await import('./checks/srte.js')).checkSrte,
   },
   cache: {
-    summary: 'decoding step by step gives what the full forward pass does',
+    summary: 'decoding with a cache equals the full forward pass',
     needs: 'finite logits',
     load: async () => (await import('./checks/cache.js')).checkCache,
   },
   float16: {
-    summary: 'how far float16 is from float32, and what it saves',
+    summary: 'error and savings of float16 against float32',
     needs: 'finite logits',
     load: async () => (await import('./checks/float16.js')).checkFloat16,
   },
   'cross-check': {
-    summary: 'the other engine gives the same',
+    summary: 'the other engine gives the same logits',
     needs: 'finite logits',
     load: async () => (await import('./checks/cross-check.js')).checkAcross,
   },

@@ -168,8 +168,8 @@ function refuseSameEngine(info: EngineInfo, other: OtherWay): void {
     other.device === 'auto'
       ? [ENGINES[info.name], 'engine', info.name === 'onnx' ? 'tfjs' : 'onnx']
       : [DEVICES[info.deviceKind], 'device', info.deviceKind === 'cpu' ? 'webgpu' : 'cpu'];
-  throw new UserError('usage', `${what} is what runs the model already`, {
-    suggestion: `let another run the first of the two, as in --${flag} ${example}`,
+  throw new UserError('usage', `${what} runs the model already`, {
+    suggestion: `choose another for the first model, as in --${flag} ${example}`,
   });
 }
 

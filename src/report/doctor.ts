@@ -7,8 +7,8 @@ import type { SelfCheck } from '../runtime/select/self-check.js';
 import type { SurveyEntry } from '../runtime/select/survey.js';
 import { formatBinaryBytes, formatBytes } from '../text/units.js';
 import { counted } from '../text/words.js';
-import { heading, left, note, right } from './kit/cells.js';
-import type { Block, Cell, Report, TableBlock } from './kit/report.js';
+import { heading, left, right } from './kit/cells.js';
+import type { Block, Cell, Fact, Report, TableBlock, Verdict } from './kit/report.js';
 
 interface DoctorResult {
   readonly node: string;
@@ -24,41 +24,77 @@ interface DoctorResult {
 export function doctorReport(result: DoctorResult): Report {
   const { node, platform, processors, availableBytes, engines, adapters } = result;
   return {
+    verdict: verdictOf(engines),
     blocks: [
-      verdict(engines),
-      note(
-        `Node.js ${node} on ${platform}, ${counted(processors, 'processor')}, ` +
-          `${formatBytes(availableBytes)} of memory to be had.`,
-      ),
       {
-        kind: 'table',
-        columns: [
-          left('engine', 'engine'),
-          left('backend', 'backend'),
-          left('version', 'version'),
-          left('verdict', 'verdict'),
-          right('threads', 'threads'),
-          right('off by', 'difference'),
-          right('512³ product', 'product_flops'),
-          left('what is wrong', 'problem', true),
+        kind: 'facts',
+        facts: [
+          {
+            name: 'machine',
+            text: `${platform}, ${counted(processors, 'processor')}, ${formatBytes(availableBytes)} of free memory, Node.js ${node}`,
+          },
+          ...(adapters ? [graphicsFact(adapters)] : []),
         ],
-        rows: engines.map(engineCells),
       },
-      ...remedies(engines),
+      enginesTable(engines),
+    ],
+    details: [
+      ...problemBlocks(engines),
       ...(adapters ? graphics(adapters, result.adapterFindings ?? [], engines) : []),
     ],
+    data: enginesTable(engines, true),
   };
 }
 
-function verdict(engines: readonly SurveyEntry[]): Block {
+function verdictOf(engines: readonly SurveyEntry[]): Verdict {
   const usable = engines.filter(({ problem }) => problem === null);
   const [fastest] = usable.toSorted((a, b) => (b.productFlops ?? 0) - (a.productFlops ?? 0));
-  if (!fastest) return { kind: 'heading', text: 'No engine can run models here', tone: 'bad' };
+  if (!fastest) return { text: 'No engine can run models here', tone: 'bad' };
   const name = `${ENGINE_TITLES[fastest.engine]} (${fastest.backend})`;
-  return heading(
-    `${usable.length} of ${engines.length} can run models; ${name} multiplies fastest`,
-  );
+  return {
+    text: `Models run here on ${name}, the fastest of ${counted(usable.length, 'usable engine')}`,
+    tone: 'good',
+  };
 }
+
+function graphicsFact(adapters: readonly Adapter[]): Fact {
+  const names = adapters.map(({ name, isSoftware }) => (isSoftware ? `${name} (software)` : name));
+  return {
+    name: 'graphics',
+    text: names.length === 0 ? 'no graphics card found' : names.join(', '),
+  };
+}
+
+/** @param flat Whether to add what went wrong, for programs. */
+const enginesTable = (engines: readonly SurveyEntry[], flat = false): TableBlock => ({
+  kind: 'table',
+  columns: [
+    left('engine', 'engine'),
+    left('backend', 'backend'),
+    left('version', 'version'),
+    left('result', 'verdict'),
+    right('threads', 'threads'),
+    right('error', 'difference'),
+    right('512³ product', 'product_flops'),
+    ...(flat ? [left('problem', 'problem')] : []),
+  ],
+  rows: engines.map((entry) => engineCells(entry).slice(0, flat ? undefined : -1)),
+});
+
+/** Unusable engines: what is wrong, and how to fix it. */
+const problemBlocks = (engines: readonly SurveyEntry[]): Block[] => {
+  const facts = engines.flatMap(({ engine, backend, problem, remedy }): Fact[] =>
+    problem === null
+      ? []
+      : [
+          {
+            name: `${ENGINE_TITLES[engine]} (${backend})`,
+            text: `${problem}${remedy === null ? '' : `; to fix it: ${remedy}`}`,
+          },
+        ],
+  );
+  return facts.length === 0 ? [] : [heading('Unusable engines'), { kind: 'facts', facts }];
+};
 
 const NOTHING: Cell = { text: '–', value: '' };
 
@@ -90,26 +126,14 @@ function engineCells(entry: SurveyEntry): Cell[] {
   ];
 }
 
-/** Suggested fixes, each once. */
-function remedies(engines: readonly SurveyEntry[]): Block[] {
-  const all = engines.flatMap(({ remedy }) => remedy ?? []);
-  return [...new Set(all)].map((remedy) => {
-    const names = engines
-      .filter((entry) => entry.remedy === remedy)
-      .map(({ engine, backend }) => `${ENGINE_TITLES[engine]} (${backend})`);
-    return { kind: 'note', text: `→ for ${names.join(', ')}: ${remedy}` };
-  });
-}
-
 function graphics(
   adapters: readonly Adapter[],
   findings: readonly ProblemText[],
   engines: readonly SurveyEntry[],
 ): Block[] {
-  if (adapters.length === 0)
-    return [heading('No graphics adapter is known'), ...findings.map(findingNote)];
+  if (adapters.length === 0) return [heading('Graphics cards'), ...findings.map(findingNote)];
   return [
-    heading('Graphics adapters'),
+    heading('Graphics cards'),
     adaptersTable(adapters, engines),
     ...findings.map(findingNote),
   ];
@@ -126,12 +150,12 @@ function adaptersTable(adapters: readonly Adapter[], engines: readonly SurveyEnt
     right('binding', 'max_binding_bytes'),
     left('f16', 'float16'),
   ];
-  const source = left('told by', 'source', true);
+  const source = left('source', 'source', true);
   return {
     kind: 'table',
     columns: [
       ...limits,
-      right('off by', 'difference'),
+      right('error', 'difference'),
       right('512³ product', 'product_flops'),
       source,
     ],
@@ -196,9 +220,9 @@ export function engineText(info: EngineInfo, { difference }: SelfCheck): string 
   const where = provider === device ? provider : `${provider} on ${device}`;
   const many = counted(threads, 'thread');
   const products = compute === 'f16' ? ', products in float16' : '';
-  return `${ENGINE_TITLES[name]} ${version} (${where}), ${many}${products}; self-check within ${difference.toExponential(1)}`;
+  return `${ENGINE_TITLES[name]} ${version} (${where}), ${many}${products}, self-check error ${difference.toExponential(1)}`;
 }
 
 /** Skipped engine with its reason and suggested fix. */
 export const passedOverText = ({ engine, backend, why, suggestion }: SkippedEngine): string =>
-  `Not ${ENGINE_TITLES[engine]} (${backend}): ${why}.${suggestion ? ` To mend it: ${suggestion}` : ''}`;
+  `${ENGINE_TITLES[engine]} (${backend}): ${why}${suggestion ? `; to fix it: ${suggestion}` : ''}`;

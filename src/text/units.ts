@@ -23,6 +23,18 @@ export function formatCount(
   return `${decimal(BigInt(value), COUNT_UNITS[unit], 3)}${unit}`;
 }
 
+/** `25.8M`, `8.19B`: three significant digits, exact below 10,000. @throws RangeError for a value other than an integer. */
+export function shortCount(value: number | bigint): string {
+  const size = absolute(BigInt(value));
+  if (size < 10_000n) return formatInteger(value);
+  // Rounded first, so that 999,999 is 1.00M instead of 1000K.
+  const digits = String(size).length - 3;
+  const three = rounded(BigInt(value), 10n ** BigInt(digits)) * 10n ** BigInt(digits);
+  const unit = countUnit(absolute(three)) as keyof typeof COUNT_UNITS;
+  const whole = String(absolute(three) / COUNT_UNITS[unit]).length;
+  return `${decimal(three, COUNT_UNITS[unit], Math.max(0, 3 - whole))}${unit}`;
+}
+
 /** `38.8%`; `–` if the whole is zero. @throws RangeError for a value other than an integer. */
 export function formatShare(part: number | bigint, whole: number | bigint): string {
   if (BigInt(whole) === 0n) return '–';
@@ -102,7 +114,8 @@ function decimal(value: bigint, divisor: bigint, decimals: number): string {
   const quotient = rounded(value * scale, divisor);
   const size = absolute(quotient);
   const fraction = String(size % scale).padStart(decimals, '0');
-  return `${quotient < 0n ? '-' : ''}${formatInteger(size / scale)}.${fraction}`;
+  const sign = quotient < 0n ? '-' : '';
+  return `${sign}${formatInteger(size / scale)}${decimals === 0 ? '' : `.${fraction}`}`;
 }
 
 /** `value / divisor` to the nearest integer, halves away from zero. */

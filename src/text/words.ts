@@ -31,12 +31,6 @@ export function namesText(names: readonly string[]): string {
   return `${shown} … ${nameText(names.at(-1) ?? '')}`;
 }
 
-/** `text` quoted as one word for a shell. */
-export function shellWord(text: string): string {
-  if (/^[\w@%+=:,./\\-]+$/.test(text)) return text;
-  return process.platform === 'win32' ? `"${text}"` : `'${text.replaceAll("'", "'\\''")}'`;
-}
-
 // Helpers for values, used in many folders
 
 /** Whether `value` is an object with named entries, not a list or null. */
@@ -77,4 +71,24 @@ export function blocksText(names: readonly string[]): string {
     else runs.push([number, number]);
   }
   return `${prefix}${runs.map(([from, to]) => (from === to ? from : `${from}–${to}`)).join(', ')}`;
+}
+
+/** Characters that the shell of this system leaves as they are. */
+const UNQUOTED = process.platform === 'win32' ? /^[\w@%+=:,./\\-]+$/ : /^[\w@%+=:,./-]+$/;
+
+/** `text` as one word of a command line, quoted where a shell would read more or less than it. */
+export function shellWord(text: string): string {
+  if (UNQUOTED.test(text)) return text;
+  return process.platform === 'win32' ? `"${text}"` : `'${text.replaceAll("'", "'\\''")}'`;
+}
+
+/** Files that are named after their folder. */
+const COMMON_NAMES: ReadonlySet<string> = new Set(['config', 'model', 'minimind']);
+
+/** `Qwen3-8B`: name of a model by its file, or by the folder of a `config.json`. */
+export function modelName(file: string): string {
+  const parts = file.split(/[\\/]/).filter((part) => part !== '' && part !== '.');
+  const last = parts.at(-1)?.replace(/\.(?:ya?ml|json|safetensors|pt|pth|bin|gguf)$/i, '') ?? '';
+  const folder = parts.at(-2);
+  return COMMON_NAMES.has(last) && folder !== undefined && folder !== '..' ? folder : last || file;
 }

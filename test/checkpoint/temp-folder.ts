@@ -7,7 +7,8 @@ import { ruleOf } from '../../src/checkpoint/checkpoint-rules.js';
 import { openCheckpoint } from '../../src/checkpoint/open.js';
 
 const root = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
-afterAll(() => fs.rmSync(root, { recursive: true }));
+// Thousands of files take long to remove on a busy machine.
+afterAll(() => fs.rmSync(root, { recursive: true }), 120_000);
 
 const open: Checkpoint[] = [];
 afterEach(() => {

@@ -2,11 +2,15 @@ import { describe, expect, it } from 'vitest';
 import { renderOptions } from '../../src/cli/output.js';
 
 describe('renderOptions', () => {
-  const terminal = { isTTY: true, columns: 100, getColorDepth: () => 8 };
+  const terminal = { isTTY: true, columns: 100, rows: 30, getColorDepth: () => 8 };
   const pipe = { ...terminal, isTTY: false };
 
   it('takes width and colours from the terminal, none from a pipe', () => {
-    expect(renderOptions(terminal, false, {})).toEqual({ width: 100, colourLevel: 2 });
+    expect(renderOptions(terminal, false, {})).toEqual({
+      width: 100,
+      height: 30,
+      colourLevel: 2,
+    });
     expect(renderOptions(pipe, false, {})).toEqual({ width: Infinity, colourLevel: 0 });
   });
 

@@ -134,8 +134,8 @@ describe('quick-test --against', () => {
     expect([first.relativeDifference, result.against.partsAt]).toEqual([0, 'layers.1']);
     expect(second.relativeDifference).toBeGreaterThan(5e-5);
     expect(third.block).toBe('layers.2');
-    const { stdout } = await runHere(['quick-test', TRAINED, '--against', other]);
-    expect(stdout).toMatch(/^they part at layers\.1\n/);
+    const { stdout } = await runHere(['quick-test', TRAINED, '--against', other, '--details']);
+    expect(stdout).toMatch(/: different from layers\.1 on \(KL /);
     expect(stdout).toMatch(/^layers\.0 +0% +0$/m);
     expect(stdout).toMatch(/^layers\.2 +[\d.]+% +█+/m);
   });

@@ -84,7 +84,7 @@ describe('a count that others have otherwise', () => {
   });
 
   it('is said of the cache of the hybrid model', async () => {
-    const flags = ['--set', 'model.window_size=16', '--context', '64'];
+    const flags = ['--set', 'model.window_size=16', '--context', '64', '--details'];
     const { stdout } = await runHere(['profile', 'configs/hybrid/tiny.yaml', ...flags]);
     expect(stdout.replaceAll(/\s+/g, ' ')).toContain(
       'The original code never evicts a key: its cache keeps all.',

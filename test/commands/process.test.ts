@@ -101,9 +101,9 @@ describe('a bug of ours', () => {
 describe('the command line itself', () => {
   it('shows help for nothing, help and --help', () => {
     const help = runCli(['--help']).stdout;
-    expect(help).toMatch(/compare-srte +Compare the ways/);
+    expect(help).toMatch(/compare-srte +Compare /);
     expect(runCli(['help']).stdout).toBe(help);
-    expect(runCli([])).toMatchObject({ code: 0, stdout: help });
+    expect(runCli([])).toMatchObject({ code: 0, stdout: runCli(['-h']).stdout });
     expect(runCli(['help', 'validate']).stdout).toBe(runCli(['validate', '--help']).stdout);
   });
 
@@ -135,7 +135,7 @@ describe('the command line itself', () => {
   });
 
   it('knows the short forms', () => {
-    expect(runCli(['-h']).stdout).toBe(runCli(['--help']).stdout);
+    expect(runCli(['-h']).stdout).toContain('Help: minimind COMMAND -h');
     expect(runCli(['-v']).stdout).toBe(runCli(['--version']).stdout);
   });
 
@@ -171,7 +171,7 @@ describe('the command line itself', () => {
     'kv-projector convert',
   ])('runs the examples of %s --help', async (command) => {
     const { stdout } = runCli([...command.split(' '), '--help']);
-    const examples = [...stdout.matchAll(/^ {2}\$ minimind (.+)$/gm)].slice(1);
+    const examples = [...stdout.matchAll(/^ {2}\$ minimind (.+)$/gm)].slice(0, -1); // the last is the usage
     expect(examples.length).toBeGreaterThan(1);
     const cwd = path.join(folder, command);
     for (const data of ['configs', 'fixtures']) {

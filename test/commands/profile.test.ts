@@ -25,8 +25,10 @@ describe('profile', () => {
     const { code, stdout, stderr } = await profile(ORIGINAL);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toMatch(/^SRTE +8,589,934,592 +38\.8% {2}█{24}$/m);
-    expect(stdout).toMatch(/^in all +22,143,967,232 +100\.0%$/m);
-    expect(stdout).toMatch(/^key-value cache +319\.3 MB +304\.5 MiB/m);
+    expect(stdout).toMatch(/^total +22,143,967,232 +100\.0%$/m);
+    expect(stdout).toContain('KV cache   524.3 kB per token, 319.3 MB for 1 × 2,048 tokens');
+    const { stdout: long } = await profile(ORIGINAL, '--details');
+    expect(long).toMatch(/^key-value cache +319\.3 MB +304\.5 MiB/m);
   });
 
   it('takes batch, length, precision and recomputation from the file where it says so', () => {
@@ -83,12 +85,12 @@ describe('profile', () => {
   });
 
   it('says what fit counts otherwise', async () => {
-    const { stdout } = await profile(TINY, '--dtype', 'i4', '-q');
+    const { stdout } = await profile(TINY, '--dtype', 'i4', '-q', '--details');
     const text = stdout.replace(/\s+/g, ' ');
     expect(text).toContain('fit counts fused kernels, which keep neither');
     expect(text).toContain('fit --dtype int4 counts scales');
-    const { stdout: usual } = await profile(TINY, '--recompute', 'full', '-q');
-    expect(usual.replace(/\s+/g, ' ')).not.toContain('fit ');
+    const { stdout: usual } = await profile(TINY, '--recompute', 'full', '-q', '--details');
+    expect(usual.replace(/\s+/g, ' ').replace(/Next: .*/, '')).not.toContain('fit ');
     const fit = await runHere(['fit', TINY, '--gpu', 't4', '--for', 'training']);
     expect(fit.stdout.replace(/\s+/g, ' ')).toContain('fused attention (profile counts plain)');
   });
@@ -156,6 +158,7 @@ describe('profile', () => {
   it('explains every figure', async () => {
     const { stdout } = await profile(TINY, '--explain', '--format', 'csv');
     const lines = stdout.split('\n').filter((line) => line.startsWith('key-value cache,'));
+    expect(stdout).toMatch(/^figure,value,unit,formula,inputs,source\n/);
     expect(lines.at(-1)).toMatch(/ceildiv\(batch \* \(2 \* width_window_32 \* min\(context, 17\)/);
     expect((await profile(TINY)).stdout).not.toContain('How each figure comes about');
   });
@@ -255,7 +258,7 @@ describe('profile of a checkpoint', () => {
   });
 
   it('shows what is stored beside the budgets', () => {
-    const { stdout } = runCli(['profile', 'beside'], { cwd: folder });
+    const { stdout } = runCli(['profile', 'beside', '--details'], { cwd: folder });
     expect(stdout).toMatch(/^F32 +144 +[\d,]+ +[\d.]+ kB$/m);
     expect(stdout).toContain(
       '144 names. Names, shapes and types are as the config describes; the config is beside/config.yaml, beside the checkpoint.',
@@ -271,7 +274,7 @@ describe('profile of a checkpoint', () => {
     expect(run.stderr).toContain(
       'warning: beside: lm_head.weight: misshapen: described as [9, 8], found F32 [17, 8]\n',
     );
-    expect(run.stdout).toContain('not as the config describes');
+    expect(run.stdout).toContain('does not match config.yaml');
   });
 
   it.each([

@@ -359,12 +359,19 @@ describe('the report', () => {
 
   it('has the weights as stored beside those in one type', async () => {
     const { place } = await modelFolder({ ...LLAMA, quantization_config });
-    const { stdout } = await runHere(['profile', place, '--context', '8', '--explain']);
+    const { stdout } = await runHere([
+      'profile',
+      place,
+      '--context',
+      '8',
+      '--explain',
+      '--details',
+    ]);
     expect(stdout).toMatch(/^as stored +68,264 +68\.3 kB +66\.7 KiB$/m);
     expect(stdout).toContain(
       'Weights as stored: 68.3 kB (fp8, blocks of 128×128): 43.0 kB quantized values, 40 B scales, 25.2 kB unquantized in bf16.',
     );
-    expect(stdout).toContain('How the figures come about: weights as stored');
+    expect(stdout).toContain('How the figures are computed: weights as stored');
   });
 
   it.each([

@@ -41,8 +41,8 @@ describe.each(Object.entries(CONFIGS))(
 
 describe('what cannot be checked is skipped', () => {
   it.each([
-    ['causality', 'one token has none before it'],
-    ['cache', 'one token has nothing to continue'],
+    ['causality', 'one token: no earlier logits'],
+    ['cache', 'one token: nothing to decode'],
   ] as const)('%s of one token', async (name, finding) => {
     expect(await checked(name, { tokens: 1 })).toMatchObject({ verdict: 'skipped', finding });
   });
@@ -50,7 +50,7 @@ describe('what cannot be checked is skipped', () => {
   it('causality where there is no other token', async () => {
     expect(await checked('causality', { config: { vocab_size: 1 } })).toMatchObject({
       verdict: 'skipped',
-      finding: 'a vocabulary of one token has no other to put in its place',
+      finding: 'the vocabulary has only one token',
     });
   });
 
@@ -60,7 +60,7 @@ describe('what cannot be checked is skipped', () => {
     const alter: Alter = (path, { data }) => void (path === 'norm' && data.fill(1));
     expect(await checked('causality', { config, faults: { alter } })).toMatchObject({
       verdict: 'skipped',
-      finding: expect.stringMatching(/changes no logit at all, as it may with a hidden size of 2$/),
+      finding: expect.stringMatching(/changes no logit; possible with a hidden size of 2$/),
     });
   });
 
@@ -68,7 +68,7 @@ describe('what cannot be checked is skipped', () => {
     const config = { srte_encoding: 'sincos', max_position_embeddings: 1 };
     expect(await checked('srte', { config, tokens: 1 })).toMatchObject({
       verdict: 'skipped',
-      finding: 'the only row is the same whatever the frequencies are',
+      finding: 'one token: its row does not depend on the frequencies',
     });
   });
 
@@ -78,7 +78,7 @@ describe('what cannot be checked is skipped', () => {
     };
     expect(await checked('cross-check', { openOther })).toMatchObject({
       verdict: 'skipped',
-      finding: 'there is no second opinion: it is not installed',
+      finding: 'no second engine: it is not installed',
       remarks: ['npm install it'],
     });
   });
@@ -87,7 +87,7 @@ describe('what cannot be checked is skipped', () => {
     const openOther = async () => failing('tfjs', 'no room', 'use --engine onnx');
     expect(await checked('cross-check', { openOther })).toMatchObject({
       verdict: 'skipped',
-      finding: 'there is no second opinion: TensorFlow.js (reference): no room',
+      finding: 'no second engine: TensorFlow.js (reference): no room',
       remarks: ['a smaller --batch or --context may help'],
     });
   });
@@ -132,9 +132,7 @@ describe('logits that are no numbers', () => {
     async (name) => {
       expect(await checked(name, { weights })).toMatchObject({
         verdict: 'failed',
-        finding: expect.stringMatching(
-          /^\d+ of 192 logits are not finite: there is nothing to compare$/,
-        ),
+        finding: expect.stringMatching(/^\d+ of 192 logits are not finite: nothing to compare$/),
       });
     },
   );
@@ -193,51 +191,51 @@ describe('a planted fault makes its check fail, and says what is wrong', () => {
       'no mask',
       'causality',
       { noMask: true },
-      /the future shows: changing token 1 changes logits from token 0 on, by up to \d/,
+      /tokens see later ones: changing token 1 changes logits from token 0 on, by up to \d/,
     ],
     [
       'tokens that are not looked at',
       'causality',
       { alter: (path, { data }) => void (path === 'embed_tokens' && data.fill(1)) },
-      /changing token 1, 8 or 15 changes no logit at all: the model does not see it/,
+      /changing token 1, 8 or 15 changes no logit: the model does not see it/,
     ],
     [
       'rows that see each other',
       'batch',
       { alter: leaking },
-      /row 0 changes by up to .* when row 1 does: the rows see each other/,
+      /sequence 0 changes by up to .* when sequence 1 changes: they see each other/,
     ],
     [
       'another result alone',
       'batch',
       { alter: alone },
-      /a row alone differs from the same in a batch by up to/,
+      /a sequence alone differs from the same sequence in a batch by up to/,
     ],
     [
       'chance',
       'repeat',
       { alter: shifted('layers.0', () => ++runs / 100) },
-      /two runs of the same differ by up to/,
+      /two runs differ by up to/,
     ],
     [
       'a copy of a shared table',
       'srte',
       { copyShared: true },
-      /a change of shared_srte.lowrank changes layers.0; layers.1 should share it and does not change: a copy of its own\?/,
+      /changing shared_srte.lowrank changes layers.0; layers.1 should share it and does not change: a separate copy\?/,
     ],
-    ['a scan that begins anew', 'cache', { forget: 'scan' }, /a state is not continued/],
+    ['a scan that begins anew', 'cache', { forget: 'scan' }, /a state is lost between steps/],
     [
       'a convolution that begins anew',
       'cache',
       { forget: 'convolution' },
-      /a state is not continued/,
+      /a state is lost between steps/,
     ],
-    ['keys that are lost', 'cache', { forget: 'keys' }, /a state is not continued/],
+    ['keys that are lost', 'cache', { forget: 'keys' }, /a state is lost between steps/],
     [
       'an SRTE that begins anew',
       'cache',
       { forget: 'rows' },
-      /decoding differs from the full forward pass by up to \d.*: a state is not continued/,
+      /decoding with a cache differs from the full forward pass by up to \d.*: a state is lost between steps/,
     ],
     [
       'NaN',
@@ -255,11 +253,13 @@ describe('a planted fault makes its check fail, and says what is wrong', () => {
   it('names what was copied', async () => {
     expect(await checked('created', { faults: { copyShared: true } })).toMatchObject({
       remarks: [
-        expect.stringMatching(/^that is shared_srte.lowrank and shared_srte.proj.weight once more/),
+        expect.stringMatching(
+          /^the engine copied shared_srte.lowrank and shared_srte.proj.weight instead/,
+        ),
       ],
     });
     expect(await checked('created', { faults: { copyTied: true } })).toMatchObject({
-      remarks: [expect.stringMatching(/^that is embed_tokens.weight once more/)],
+      remarks: [expect.stringMatching(/^the engine copied embed_tokens.weight instead of sharing/)],
     });
   });
 
@@ -274,7 +274,7 @@ describe('a planted fault makes its check fail, and says what is wrong', () => {
     });
     expect(remarks).toEqual([
       expect.stringMatching(
-        /^it begins after layers.1.mamba.in_proj, which is finite, and no later than in layers.1.mamba.conv1d, with 1 NaN among 256 values \[1, 16, 16\]; the others go from/,
+        /^first after layers.1.mamba.in_proj \(finite\) and at the latest in layers.1.mamba.conv1d: 1 NaN among 256 values \[1, 16, 16\]; the others range from/,
       ),
     ]);
   });
@@ -303,7 +303,7 @@ describe('a planted fault makes its check fail, and says what is wrong', () => {
     expect(verdict).toBe('failed');
     expect(details?.origin).toMatchObject({ tensor: 'layers.1.mamba.D', kind: 'weight' });
     expect(remarks).toEqual([
-      'the weight layers.1.mamba.D holds 1 infinite among 16 values [16]; the others go from 1.00 to 1.00',
+      'the weight layers.1.mamba.D has 1 infinite among 16 values [16]; the others range from 1.00 to 1.00',
     ]);
   });
 
@@ -350,7 +350,7 @@ describe('a planted fault makes its check fail, and says what is wrong', () => {
     // … and as it should be, the last layer alone does.
     expect(await checked('srte', { model })).toMatchObject({
       verdict: 'passed',
-      finding: expect.stringMatching(/layers.1.srte.lowrank changes layers.1, whose own it is$/),
+      finding: expect.stringMatching(/layers.1.srte.lowrank changes layers.1, its only user$/),
     });
   });
 });
@@ -364,7 +364,7 @@ describe('weights so large that rounding grows', () => {
     if (!path.endsWith('alignment')) return;
     for (const [at, value] of data.entries()) data[at] = value * (1 + (at % 2 ? 1 : -1) * 2 ** -24);
   };
-  const ROUNDS = /^[^;]* \d\.\de.*,.* rounding alone moves (the logits|it) by \d\.\de/;
+  const ROUNDS = /\d\.\de.*(\(rounding: \d\.\de|rounding alone moves the logits by \d\.\de)/;
 
   it('do not accuse another engine', async () => {
     const found = await checked('cross-check', { ...large, otherFaults: { alter: rounding } });
@@ -397,7 +397,7 @@ describe('weights so large that rounding grows', () => {
     async (forget) => {
       const found = await checked('cache', { ...large, faults: { forget } });
       expect(found.finding).toMatch(
-        /layers\.\d by itself, given the same, by \d.*, where rounding moves it by \d.*: a state is not/,
+        /layers\.\d alone, with equal inputs, by \d.* \(rounding: \d.*\): a state is lost/,
       );
       expect(found.verdict).toBe('failed');
     },
@@ -415,7 +415,7 @@ describe('the other engine', () => {
   it('agrees', async () => {
     expect(await checked('cross-check')).toMatchObject({
       verdict: 'passed',
-      finding: expect.stringMatching(/^TensorFlow.js \(reference\) gives the same within 0/),
+      finding: expect.stringMatching(/^TensorFlow.js \(reference\) agrees; largest difference 0/),
     });
   });
 
@@ -424,7 +424,7 @@ describe('the other engine', () => {
     expect(await checked('cross-check', { otherFaults })).toMatchObject({
       verdict: 'failed',
       finding: expect.stringMatching(
-        /^TensorFlow.js \(reference\) differs from layers.0 on, there by up to \d/,
+        /^TensorFlow.js \(reference\) differs from layers.0 on, by up to \d/,
       ),
     });
   });
@@ -478,7 +478,7 @@ describe('float16', () => {
       { compute: 'f16', deviceKind: 'webgpu' },
     );
 
-  it('is told by its distance from float32, its memory and its time', async () => {
+  it('reports its distance from float32, its memory and its time', async () => {
     const closed: string[] = [];
     const openFloat32 = async () => ({
       ...referenceEngine(),
@@ -490,7 +490,7 @@ describe('float16', () => {
     });
     expect(verdict).toBe('passed');
     expect(finding).toMatch(
-      /^the logits are within \d\.\de-\d of float32's, 1\.0e-2 of their norm; the same token is likeliest at 100\.0% of the positions$/,
+      /^logits differ from float32 by up to \d\.\de-\d \(1\.0e-2 of their norm\), same top token at 100\.0% of the positions$/,
     );
     expect(measure).toMatchObject({ what: 'relative difference', limit: 0.03 });
     expect(measure?.value).toBeCloseTo(0.01, 6);
@@ -511,20 +511,20 @@ describe('float16', () => {
     });
   });
 
-  it('has nothing to tell of a model in float32', async () => {
+  it('is skipped for a model in float32', async () => {
     expect(await checked('float16')).toMatchObject({
       verdict: 'skipped',
-      finding: 'nothing is computed in float16: that takes --compute f16',
+      finding: 'no float16: it needs --compute f16',
     });
   });
 
-  it('needs a float32 to be compared with', async () => {
+  it('needs a float32 run to compare with', async () => {
     const openFloat32 = async (): Promise<Engine> => {
       throw new UserError('system', 'it is too large', { suggestion: 'ask for less' });
     };
     expect(await checked('float16', { engine: offBy(0), openFloat32 })).toMatchObject({
       verdict: 'skipped',
-      finding: 'there is no float32 to compare with: it is too large',
+      finding: 'no float32 run to compare with: it is too large',
       remarks: ['ask for less'],
     });
   });
@@ -546,8 +546,10 @@ describe('float16', () => {
       verdict: 'failed',
       details: { origin: { kind: 'value', tensor: 'layers.0.fusion_proj' } },
       remarks: [
-        expect.stringMatching(/^it begins after .*, and no later than in layers\.0\.fusion_proj/),
-        expect.stringMatching(/^float16 ends at 65,504/),
+        expect.stringMatching(
+          /^first after .* \(finite\) and at the latest in layers\.0\.fusion_proj/,
+        ),
+        expect.stringMatching(/^float16 overflows above 65,504/),
       ],
     });
   });

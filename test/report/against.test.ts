@@ -57,15 +57,18 @@ const against = (given: Partial<Against> = {}): Against => ({
 });
 
 const lines = (given?: Partial<Against>) =>
-  renderTable(againstReport(against(given), { flat: false }), PLAIN).split('\n');
+  renderTable(againstReport(against(given), { flat: false }), { ...PLAIN, details: true }).split(
+    '\n',
+  );
 
 describe('the report of two models', () => {
-  it('tells where they part, what they are, and how far apart', () => {
+  it('says from which block on they differ, what they are, and by how much', () => {
     expect(lines()).toEqual([
-      'they part at layers.2',
-      'model.yaml (hybrid, 16,920 parameters), weights of old.pt.',
-      'Against model.yaml (hybrid, 16,920 parameters), weights of new.safetensors.',
-      'Both on 1 × 48 random tokens, seed 7. Engine: ONNX Runtime 1.30.0 (cpu), 2 threads; self-check within 1.1e-7.',
+      'model: different from layers.2 on (KL 0.0727 nats, same top token 93.8%)',
+      '  model    model.yaml (hybrid, 16,920 parameters), weights of old.pt',
+      '  against  model.yaml (hybrid, 16,920 parameters), weights of new.safetensors',
+      '  input    1 × 48 random tokens, seed 7, the same for both',
+      '  engine   ONNX Runtime 1.30.0 (cpu), 2 threads, self-check error 1.1e-7',
       '',
       'logits                 value',
       '───────────────────  ───────',
@@ -75,8 +78,8 @@ describe('the report of two models', () => {
       'KL divergence, nats   0.0727',
       'same top token         93.8%',
       '',
-      'Where they part',
-      'Relative difference of the output of each block, ‖own − other‖ / ‖own‖. From layers.2 on it is above 0.005%, below which rounding usually stays.',
+      'Difference by block',
+      "Relative difference of each block's output, ‖own − other‖ / ‖own‖. It is above 0.005% from layers.2 on; rounding usually stays below.",
       '',
       'block     relative                    largest',
       '────────  ────────  ────────────────  ───────',
@@ -91,7 +94,7 @@ describe('the report of two models', () => {
     const same = { largestDifference: 1e-7, relativeDifference: 1e-7 };
     const logits = { ...against().logits, ...same };
     const text = lines({ partsAt: null, blocks: [block(0, 1e-7)], logits });
-    expect(text[0]).toBe('the same within rounding: nothing differs by more than 0.005%');
+    expect(text[0]).toBe('model: equal within rounding (no difference above 0.005%)');
     expect(text.join('')).not.toMatch(/[█▌]/);
   });
 
@@ -100,7 +103,7 @@ describe('the report of two models', () => {
     const logits = { ...against().logits, klDivergence: infinite, relativeDifference: infinite };
     const why = 'one model has 1 block, the other 2';
     const text = lines({ partsAt: 'logits', blocks: null, blocksDiffer: why, logits });
-    expect(text[0]).toBe('their logits differ');
+    expect(text[0]).toBe('model: the logits differ (KL infinite nats, same top token 93.8%)');
     expect(text).toContain(`Only logits are compared: ${why}.`);
     expect(text.filter((line) => /infinite$/.test(line))).toHaveLength(2);
   });
@@ -108,9 +111,9 @@ describe('the report of two models', () => {
   it('names both engines where there are two', () => {
     const other = { ...side('old.pt'), engine: { ...side('').engine, name: 'tfjs' as const } };
     const text = lines({ other });
-    expect(text[1]).toMatch(/weights of old\.pt, on ONNX Runtime /);
-    expect(text[2]).toMatch(/weights of old\.pt, on TensorFlow\.js /);
-    expect(text[3]).toBe('Both on 1 × 48 random tokens, seed 7.');
+    expect(text[1]).toMatch(/weights of old\.pt; ONNX Runtime /);
+    expect(text[2]).toMatch(/weights of old\.pt; TensorFlow\.js /);
+    expect(text[3]).toBe('  input    1 × 48 random tokens, seed 7, the same for both');
   });
 });
 

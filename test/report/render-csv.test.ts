@@ -25,7 +25,7 @@ function readCsv(text: string): string[][] {
 }
 
 describe('renderCsv', () => {
-  it('has the tables only: keys and exact values', () => {
+  it('writes the first table: keys and exact values', () => {
     const text = renderCsv({
       blocks: [
         { kind: 'heading', text: 'Budget' },
@@ -37,7 +37,15 @@ describe('renderCsv', () => {
         table(['is_tied'], [{ text: 'yes', value: true }], [{ text: 'no', value: false }]),
       ],
     });
-    expect(text).toBe('name,total_parameters\n"a, ""b""",22143967232\n\nis_tied\ntrue\nfalse');
+    expect(text).toBe('name,total_parameters\n"a, ""b""",22143967232');
+  });
+
+  it('writes the table for programs where there is one', () => {
+    const data = table(['is_tied'], [{ text: 'yes', value: true }], [{ text: 'no', value: false }]);
+    expect(renderCsv({ blocks: [table(['k'], [{ text: 'x' }])], data })).toBe(
+      'is_tied\ntrue\nfalse',
+    );
+    expect(renderCsv({ blocks: [{ kind: 'note', text: 'no table' }] })).toBe('');
   });
 
   it.each([

@@ -30,7 +30,13 @@ import { bufferBytes } from '../../budget/parameters.js';
 import type { Cut } from '../../operations/primitive.js';
 import { DTYPES } from '../../tensor/dtype.js';
 import { elementsPerGpu, shareOf, tensorCuts } from '../parallelism/tensor-parallel.js';
-import { type BlockBits, WEIGHT_DTYPES, type WeightFormat } from './weight-types.js';
+import {
+  type BlockBits,
+  usualFormat,
+  WEIGHT_DTYPES,
+  type WeightDtype,
+  type WeightFormat,
+} from './weight-types.js';
 
 interface QuantizedMatrix {
   readonly rows: number;
@@ -112,6 +118,13 @@ export function servedWeights(
     'sum of the parts',
   );
   return { parts, total };
+}
+
+/** Bytes of all parameters in their usual format with its scales, on one GPU. Buffers are not part of it. */
+export function servedParameters(model: LanguageModel, dtype: WeightDtype): Figure {
+  const isParameter = ({ role }: Param) => role === 'parameter';
+  const { total } = servedWeights(weightLayout(model), usualFormat(dtype), 1, isParameter);
+  return { ...total, label: `weights served in ${dtype}` };
 }
 
 /** Bytes of a component; rows of the same length are one input. */

@@ -27,7 +27,7 @@ export interface StageFit extends StageMemory {
   readonly total: Bounds;
 }
 
-export type Verdict = 'fits' | 'may fit' | 'does not fit';
+export type FitVerdict = 'fits' | 'may fit' | 'does not fit';
 
 export type TrainingLimit = 'compute' | 'memory' | 'communication';
 
@@ -94,7 +94,7 @@ export interface TrainingMemoryFit {
   /** Total with workspace; each bound is of the GPUs that are fullest by it. */
   readonly total: Bounds;
   readonly capacity: Quantity;
-  readonly verdict: Verdict;
+  readonly verdict: FitVerdict;
 }
 
 export interface TrainingFit extends TrainingMemoryFit {

@@ -17,7 +17,7 @@ import { sumBounds } from '../bounds.js';
 import type { Parallelism, Stage } from '../parallelism/parallelism.js';
 import { parallelismOf, pipelineStages } from '../parallelism/parallelism.js';
 import { optimizerReplicas, updateTemporary } from './step-limits.js';
-import type { StageMemory, TrainingMemoryFit, Verdict } from './training-fit.js';
+import type { FitVerdict, StageMemory, TrainingMemoryFit } from './training-fit.js';
 import type { TrainingFitSetting } from './training-setting.js';
 import {
   activationSetting,
@@ -178,7 +178,7 @@ export function fitTrainingMemory(
 }
 
 /** Verdict: fits if the upper bound fits, does not fit if the lower bound does not. */
-export function verdictOf({ lower, upper }: Bounds, capacity: Quantity): Verdict {
+export function verdictOf({ lower, upper }: Bounds, capacity: Quantity): FitVerdict {
   if (upper.value <= capacity.value) return 'fits';
   return lower.value <= capacity.value ? 'may fit' : 'does not fit';
 }

@@ -37,8 +37,8 @@ export async function checkBatch(context: TestContext): Promise<CheckFinding> {
   if (leak > limit) {
     return {
       verdict: 'failed',
-      finding: `row 0 changes by up to ${differenceText(leak)} when row 1 does: the rows see each other`,
-      measure: { what: 'largest difference beside another row', value: leak, limit },
+      finding: `sequence 0 changes by up to ${differenceText(leak)} when sequence 1 changes: they see each other`,
+      measure: { what: 'largest difference with another sequence', value: leak, limit },
     };
   }
   return judgeAlone(context, own, rowAt(first, 0));
@@ -73,8 +73,8 @@ async function judgeAlone(
   return {
     verdict: isExplained ? 'passed' : 'failed',
     finding: isExplained
-      ? `a row is the same beside any other, and alone within ${found}`
-      : `a row alone differs from the same in a batch by up to ${found}`,
+      ? `output does not depend on the rest of the batch (difference ${found})`
+      : `a sequence alone differs from the same sequence in a batch by up to ${found}`,
     measure: { what: 'largest difference alone', value: difference, limit },
   };
 }

@@ -37,7 +37,7 @@ export async function checkCache(context: TestContext): Promise<CheckFinding> {
   const { ids, model } = context;
   const windows = windowsOf(model);
   const lengths = lengthsToTry(ids.tokens, windows);
-  if (lengths.length === 0) return skipped('one token has nothing to continue');
+  if (lengths.length === 0) return skipped('one token: nothing to decode');
   const wholes: Whole[] = [];
   for (const tokens of lengths) {
     const part = firstTokens(ids, tokens);
@@ -162,7 +162,7 @@ async function explained(context: TestContext, { ids, full }: Whole) {
 }
 
 const RULES = {
-  everything: 'every head sees everything',
+  everything: 'no window is full',
   'sliding window': 'windows slide',
 } as const satisfies Record<StepwiseDecoding['rule'], string>;
 
@@ -181,8 +181,8 @@ function judge(decoded: readonly StepwiseDecoding[], remarks: readonly string[])
     verdict: wrong.length > 0 ? 'failed' : 'passed',
     finding:
       wrong.length > 0
-        ? `decoding differs from the full forward pass by up to ${found}${blockText(worst)}`
-        : `decoding gives the full forward pass within ${found}`,
+        ? `decoding with a cache differs from the full forward pass by up to ${found}${blockText(worst)}`
+        : `decoding with a cache equals the full forward pass (difference ${found})`,
     measure: { what: 'largest difference', value: worst.difference, limit: worst.limit },
     remarks: [...decoded.map(decodingText), ...remarks],
     details: { decoding: decoded },
@@ -192,8 +192,8 @@ function judge(decoded: readonly StepwiseDecoding[], remarks: readonly string[])
 /** Reports a lost state only when a single block shows it. */
 const blockText = ({ block }: StepwiseDecoding) =>
   block
-    ? `; ${block.block} by itself, given the same, by ${differenceText(block.difference)}, where rounding ` +
-      `moves it by ${differenceText(block.rounding)}: a state is not continued`
+    ? `; ${block.block} alone, with equal inputs, by ${differenceText(block.difference)} (rounding: ` +
+      `${differenceText(block.rounding)}): a state is lost between steps`
     : '';
 
 function remarksOn(
@@ -206,7 +206,7 @@ function remarksOn(
   return [
     ...(longest < tokens
       ? [
-          `at ${formatInteger(tokens)} tokens the full forward pass moves its window block by block, which no cache can follow: decoding slides it there too`,
+          `at ${formatInteger(tokens)} tokens the full forward pass moves its window block by block; decoding slides it`,
         ]
       : []),
     ...(windows.length > 0 && tokens <= smallest

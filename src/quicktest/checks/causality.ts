@@ -32,7 +32,7 @@ export async function checkCausality(context: TestContext): Promise<CheckFinding
 export const usualLeak = ({ model, engine }: TestContext, { data }: Values): number =>
   hasMixture(model) ? allowedDifference(data, engine.info) : 0;
 
-const ONE_TOKEN = 'a vocabulary of one token has no other to put in its place';
+const ONE_TOKEN = 'the vocabulary has only one token';
 const hasOneToken = (model: LanguageModel) => idLimitsOf(model).vocabulary < 2;
 
 /** A LayerNorm of two values keeps only their order; an RMSNorm of one only its sign. */
@@ -72,25 +72,25 @@ export function judgeTrials(
   limit: number,
 ): CheckFinding {
   if (hasOneToken(model)) return skipped(ONE_TOKEN);
-  if (trials.length === 0) return skipped('one token has none before it');
+  if (trials.length === 0) return skipped('one token: no earlier logits');
   const value = Math.max(...trials.map(({ leak }) => leak));
   const measure = { what: 'largest difference before the token', value, limit };
   const leaks = trials.filter(({ leak }) => leak > limit);
   if (leaks.length > 0) {
-    const finding = `the future shows: ${leaks.map(leakText).join('; ')}`;
+    const finding = `tokens see later ones: ${leaks.map(leakText).join('; ')}`;
     return { verdict: 'failed', finding, measure };
   }
   const unseen = trials.filter(({ isSeen }) => !isSeen);
   if (unseen.length > 0 && passesSignsAlone(model)) {
-    const finding = `changing token ${listed(unseen)} changes no logit at all, as it may with a hidden size of ${model.norm.weight.elements}`;
+    const finding = `changing token ${listed(unseen)} changes no logit; possible with a hidden size of ${model.norm.weight.elements}`;
     return { ...skipped(finding), measure };
   }
   if (unseen.length > 0) {
-    const finding = `changing token ${listed(unseen)} changes no logit at all: the model does not see it`;
+    const finding = `changing token ${listed(unseen)} changes no logit: the model does not see it`;
     return { verdict: 'failed', finding, measure };
   }
-  const bits = value === 0 ? 'not by a bit' : `but for rounding, by ${differenceText(value)}`;
-  const finding = `changing token ${listed(trials)} changes no logit before it, ${bits}`;
+  const same = value === 0 ? 'identical' : `equal within rounding (${differenceText(value)})`;
+  const finding = `changing token ${listed(trials)} leaves all earlier logits ${same}`;
   return { verdict: 'passed', finding, measure };
 }
 

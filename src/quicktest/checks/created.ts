@@ -56,6 +56,6 @@ function copied(tensors: readonly Param[], extra: number): string[] {
   const copies = extra / elementsIn(group);
   const names = group.map(({ name }) => name).join(' and ');
   return [
-    `that is ${names} ${copies === 1 ? 'once' : `${formatInteger(copies)} times`} more: shared in the description, copied in the engine`,
+    `the engine copied ${names}${copies === 1 ? '' : ` ${formatInteger(copies)} times`} instead of sharing`,
   ];
 }

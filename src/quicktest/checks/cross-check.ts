@@ -44,7 +44,7 @@ const noOpinion = (
   { message, suggestion }: UserError,
   other: Engine | undefined,
 ): CheckFinding => ({
-  ...skipped(`there is no second opinion: ${other ? `${titleOf(other)}: ` : ''}${message}`),
+  ...skipped(`no second engine: ${other ? `${titleOf(other)}: ` : ''}${message}`),
   remarks: other ? ['a smaller --batch or --context may help'] : suggestion ? [suggestion] : [],
 });
 
@@ -141,17 +141,17 @@ function judge(
 ): CheckFinding {
   const first = compared.find(({ difference, limit }) => !(difference <= limit));
   if (first) {
-    const finding = `${other} differs from ${first.name} on, there by up to ${foundText(first)}`;
+    const finding = `${other} differs from ${first.name} on, by up to ${foundText(first)}`;
     return { verdict: 'failed', finding, measure: measureOf(first) };
   }
   if (block) {
-    const finding = `${other} differs in ${block.block}, given the same, by up to ${foundText(block)}`;
+    const finding = `${other} differs in ${block.block} with equal inputs by up to ${foundText(block)}`;
     return { verdict: 'failed', finding, measure: measureOf(block) };
   }
   const worst = compared.reduce((a, b) => (b.difference > a.difference ? b : a));
   return {
     verdict: 'passed',
-    finding: `${other} gives the same within ${foundText(worst)}, most in ${worst.name}`,
+    finding: `${other} agrees; largest difference ${foundText(worst)}, in ${worst.name}`,
     measure: measureOf(worst),
   };
 }
@@ -161,7 +161,7 @@ type ComparedEngine = Omit<Compared, 'name'>;
 const foundText = ({ difference, rounding }: ComparedEngine) =>
   rounding === undefined
     ? differenceText(difference)
-    : `${differenceText(difference)}, where rounding alone moves it by ${differenceText(rounding)}`;
+    : `${differenceText(difference)} (rounding: ${differenceText(rounding)})`;
 
 const measureOf = ({ difference, limit }: ComparedEngine) => ({
   what: 'largest difference',

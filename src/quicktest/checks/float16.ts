@@ -12,8 +12,7 @@ import { timed } from './timing.js';
 /** Compares the model with itself in float32, on the same engine and device: error and savings of float16. */
 export async function checkFloat16(context: TestContext): Promise<CheckFinding> {
   const { info } = context.engine;
-  if (info.compute === 'f32')
-    return skipped('nothing is computed in float16: that takes --compute f16');
+  if (info.compute === 'f32') return skipped('no float16: it needs --compute f16');
   await context.unload();
   const half = await context.with(context.model, (program) => measured(context, program), APART);
   try {
@@ -21,7 +20,7 @@ export async function checkFloat16(context: TestContext): Promise<CheckFinding> 
   } catch (error) {
     if (!(error instanceof UserError) || endsAll(error)) throw error;
     return {
-      ...skipped(`there is no float32 to compare with: ${error.message}`),
+      ...skipped(`no float32 run to compare with: ${error.message}`),
       remarks: error.suggestion === undefined ? [] : [error.suggestion],
     };
   }
@@ -80,13 +79,12 @@ function judge({ model, engine }: TestContext, half: ForwardPass, full: ForwardP
   };
 }
 
-const OTHER_EXPERTS =
-  'where two experts are nearly as good for a token, rounding may send it to the other one';
+const OTHER_EXPERTS = 'rounding can choose another expert when two have nearly equal scores';
 
 const ON_CPU =
-  'the CPU rounds to float16 and computes in float32: memory and time are not those of a graphics card';
+  'the CPU rounds to float16 and computes in float32: a graphics card needs less memory and time';
 
 const costText = ({ relativeDifference, largestDifference, topAgreement }: LogitDifference) =>
-  `the logits are within ${differenceText(largestDifference)} of float32's, ` +
-  `${differenceText(relativeDifference)} of their norm; the same token is likeliest at ` +
+  `logits differ from float32 by up to ${differenceText(largestDifference)} ` +
+  `(${differenceText(relativeDifference)} of their norm), same top token at ` +
   `${(topAgreement * 100).toFixed(1)}% of the positions`;

@@ -114,7 +114,7 @@ export function notComparable(logits: Values): CheckFinding | undefined {
   const bad = notFinite(statisticsOf(logits.data));
   return {
     verdict: 'failed',
-    finding: `${notFiniteText(bad, logits)}: there is nothing to compare`,
+    finding: `${notFiniteText(bad, logits)}: nothing to compare`,
     measure: { what: NOT_FINITE, value: bad, limit: 0 },
   };
 }
@@ -122,9 +122,7 @@ export function notComparable(logits: Values): CheckFinding | undefined {
 /** Possible remedies, by the number type of products. */
 const REMEDIES: Readonly<Record<Compute, readonly string[]>> = {
   f32: [],
-  f16: [
-    'float16 ends at 65,504, beyond which it is infinite; --compute f32 tells whether that is all',
-  ],
+  f16: ['float16 overflows above 65,504; --compute f32 shows whether this is the cause'],
 };
 
 const NOT_FINITE = 'values that are not finite';
@@ -143,10 +141,9 @@ function originText({ tensor, kind, shape, statistics, after }: NonFiniteOrigin)
   const rest =
     min === null || max === null
       ? ''
-      : `; the others go from ${min.toPrecision(3)} to ${max.toPrecision(3)}`;
-  const from = after === undefined ? 'in' : `after ${after}, which is finite, and no later than in`;
-  const what =
-    kind === 'weight' ? `the weight ${tensor} holds` : `it begins ${from} ${tensor}, with`;
+      : `; the others range from ${min.toPrecision(3)} to ${max.toPrecision(3)}`;
+  const from = after === undefined ? 'in' : `after ${after} (finite) and at the latest in`;
+  const what = kind === 'weight' ? `the weight ${tensor} has` : `first ${from} ${tensor}:`;
   return `${what} ${counts} among ${counted(elements, 'value')} ${shapeText(shape)}${rest}`;
 }
 
@@ -160,10 +157,10 @@ export async function checkRepeat(context: TestContext): Promise<CheckFinding> {
     : largestDifference(first.data, second.data);
   const measure = { what: 'largest difference', value: difference, limit: 0 };
   return difference === 0
-    ? { verdict: 'passed', finding: 'two runs are the same to the last bit', measure }
+    ? { verdict: 'passed', finding: 'two runs give identical logits', measure }
     : {
         verdict: 'failed',
-        finding: `two runs of the same differ by up to ${differenceText(difference)}`,
+        finding: `two runs differ by up to ${differenceText(difference)}`,
         measure,
       };
 }

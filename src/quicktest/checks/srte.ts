@@ -28,7 +28,7 @@ export async function checkSrte(context: TestContext): Promise<CheckFinding> {
   const wrong = await wrongRows(context, srte);
   if (wrong) return { verdict: 'failed', finding: wrong };
   if (srte.kind === 'srteSincos' && model.positions < TOKENS.fewest) {
-    return skipped('the only row is the same whatever the frequencies are');
+    return skipped('one token: its row does not depend on the frequencies');
   }
   const rows = shapeText([1, context.ids.tokens, model.norm.weight.elements]);
   return judgeSharing(rows, await sharingOf(context, srte));
@@ -121,10 +121,10 @@ function judgeSharing(rows: string, sharing: TableSharing): CheckFinding {
   const measure = { what: 'blocks that change', value: changed.length, limit: holders.length };
   if (deaf.length === 0 && moved.length === 0) {
     const whose =
-      holders.length === 1 ? 'whose own it is' : `all ${holders.length} blocks that share it`;
+      holders.length === 1 ? 'its only user' : `the ${holders.length} blocks that share it`;
     return {
       verdict: 'passed',
-      finding: `rows ${rows}; a change of ${table} changes ${blocksText(holders)}, ${whose}`,
+      finding: `rows ${rows}; changing ${table} changes ${blocksText(holders)}, ${whose}`,
       measure,
       details: { sharing },
     };
@@ -132,13 +132,13 @@ function judgeSharing(rows: string, sharing: TableSharing): CheckFinding {
   return {
     verdict: 'failed',
     finding: [
-      `a change of ${table} changes ${changed.length > 0 ? blocksText(changed) : 'no block'}`,
+      `changing ${table} changes ${changed.length > 0 ? blocksText(changed) : 'no block'}`,
       ...(deaf.length > 0
         ? [
-            `${blocksText(deaf)} should share it and ${deaf.length === 1 ? 'does' : 'do'} not change: a copy of its own?`,
+            `${blocksText(deaf)} should share it and ${deaf.length === 1 ? 'does' : 'do'} not change: a separate copy?`,
           ]
         : []),
-      ...(moved.length > 0 ? [`${blocksText(moved)} should not hold it`] : []),
+      ...(moved.length > 0 ? [`${blocksText(moved)} should not use it`] : []),
     ].join('; '),
     measure,
     details: { sharing },

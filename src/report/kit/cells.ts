@@ -74,7 +74,7 @@ const ORIGINS = {
   flag: '',
   file: ' (from the file)',
   default: ' (default)',
-  longest: ' (default: all that the model takes)',
+  longest: ' (default, its maximum)',
 } as const satisfies Record<SettingOrigin, string>;
 
 /** Origin of the sequence length, when it is not the user. */

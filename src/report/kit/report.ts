@@ -80,17 +80,65 @@ export interface PlotBlock {
   readonly mostRows?: number;
 }
 
-export type Block = TableBlock | TextBlock | PlotBlock;
+/** Lines of a short name and its figures: `KV cache   4.1 kB/token · 8.4 MB at 2,048 tokens`. Omitted in CSV. */
+export interface FactsBlock {
+  readonly kind: 'facts';
+  readonly facts: readonly Fact[];
+}
+
+export interface Fact {
+  readonly name: string;
+  readonly text: string;
+  readonly tone?: Tone | undefined;
+}
+
+export type Block = TableBlock | TextBlock | PlotBlock | FactsBlock;
+
+/** One line with the result of a command and its main figures. */
+export interface Verdict {
+  readonly text: string;
+  readonly tone?: Tone | undefined;
+}
 
 export interface Report {
+  /** First line. Repeated as the last line when the report is longer than the screen. */
+  readonly verdict?: Verdict | undefined;
+  /** The answer, within one screen unless flags ask for more. */
   readonly blocks: readonly Block[];
+  /** Long form, for `--details`. */
+  readonly details?: readonly Block[] | undefined;
+  /** Flags other than `--details` that show more: `--explain`. */
+  readonly more?: readonly string[] | undefined;
+  /** Command for the obvious next step, ready to paste. */
+  readonly next?: string | undefined;
+  /** The one table of CSV; default: the first table. */
+  readonly data?: TableBlock | undefined;
 }
 
 export interface RenderOptions {
   /** Columns of the terminal; `Number.POSITIVE_INFINITY` when there is none. */
   readonly width: number;
+  /** Lines of the terminal; unlimited by default. */
+  readonly height?: number | undefined;
+  /** Whether to show the long form. */
+  readonly details?: boolean | undefined;
   /** chalk's colour level: 0 none, 1 basic, 2 256 colours, 3 millions. */
   readonly colourLevel: 0 | 1 | 2 | 3;
+}
+
+/** The blocks of a report that these options ask for. */
+export const shownBlocks = (
+  { blocks, details = [] }: Report,
+  { details: isLong = false }: Pick<RenderOptions, 'details'>,
+): readonly Block[] => (isLong ? [...blocks, ...details] : blocks);
+
+/** How to get more: `Details: --details, --explain`; empty when there is no more. */
+export function moreText(
+  { details = [], more = [] }: Report,
+  { details: isLong = false }: Pick<RenderOptions, 'details'>,
+): string {
+  const flags = [...(details.length > 0 && !isLong ? ['--details'] : []), ...more];
+  return flags.length === 0 ? '' : `Details: ${flags.join(', ')}`;
 }
 
 // Layout of text in terminal columns. All of it is `printable` text, without colours.

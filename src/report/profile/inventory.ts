@@ -134,7 +134,7 @@ const isBounds = (value: object): value is Bounds =>
   BOUNDS.every((name) => isFigure((value as Partial<Bounds>)[name]));
 
 /** Every figure of a result, in display order. */
-function* figuresOf(value: unknown): Generator<Explained> {
+export function* figuresOf(value: unknown): Generator<Explained> {
   if (typeof value !== 'object' || value === null) return;
   if (isFigure(value)) {
     yield [value];
@@ -153,7 +153,22 @@ function* figuresOf(value: unknown): Generator<Explained> {
  * A table for each section; a figure in two sections is explained in the first.
  * @param sections Results by name; every figure inside them is explained.
  */
-export function explanationBlocks(sections: Readonly<Record<string, unknown>>): Block[] {
+export const explanationBlocks = (sections: Readonly<Record<string, unknown>>): Block[] =>
+  newFigures(sections).flatMap(({ name, figures }) => {
+    const hasBounds = figures.some((each) => each.length === BOUNDS.length);
+    return [
+      heading(`How the figures are computed: ${name}`),
+      ...(hasBounds ? [note(`Where there are three, they are ${BOUNDS.join(' / ')}.`)] : []),
+      explanationTable(figures),
+    ];
+  });
+
+/** The same as one table, for programs. */
+export const explanationData = (sections: Readonly<Record<string, unknown>>): TableBlock =>
+  explanationTable(newFigures(sections).flatMap(({ figures }) => figures));
+
+/** The figures of each section that no earlier section has. */
+function newFigures(sections: Readonly<Record<string, unknown>>) {
   const seen = new Set<string>();
   const isNew = (figures: Explained) => {
     const key = figures
@@ -161,16 +176,9 @@ export function explanationBlocks(sections: Readonly<Record<string, unknown>>): 
       .join();
     return !seen.has(key) && seen.add(key);
   };
-  return Object.entries(sections).flatMap(([name, section]) => {
-    const figures = [...figuresOf(section)].filter(isNew);
-    if (figures.length === 0) return [];
-    const hasBounds = figures.some((each) => each.length === BOUNDS.length);
-    return [
-      heading(`How the figures come about: ${name}`),
-      ...(hasBounds ? [note(`Where there are three, they are ${BOUNDS.join(' / ')}.`)] : []),
-      explanationTable(figures),
-    ];
-  });
+  return Object.entries(sections)
+    .map(([name, section]) => ({ name, figures: [...figuresOf(section)].filter(isNew) }))
+    .filter(({ figures }) => figures.length > 0);
 }
 
 function explanationTable(explained: readonly Explained[]): TableBlock {

@@ -17,12 +17,15 @@ import {
   formatFlops,
   formatInteger,
   formatMacs,
+  shortCount,
 } from '../../text/units.js';
+import { counted, joined, modelName, shellWord, sumOf } from '../../text/words.js';
 import { checkpointBlocks } from '../inspect/inspect-text.js';
 import {
   bar,
   binaryCell,
   bytesCell,
+  contextText,
   flopsCell,
   heading,
   integerCell,
@@ -33,8 +36,14 @@ import {
   shareCell,
   strong,
 } from '../kit/cells.js';
-import type { Block, Cell, Report, TableBlock, Tone } from '../kit/report.js';
-import { explanationBlocks, inventoryBlocks, layersBlocks } from './inventory.js';
+import type { Block, Cell, Fact, Report, TableBlock, Tone, Verdict } from '../kit/report.js';
+import {
+  explanationBlocks,
+  explanationData,
+  figuresOf,
+  inventoryBlocks,
+  layersBlocks,
+} from './inventory.js';
 
 /** Full result of the command. */
 export interface ProfileResult extends ModelProfile {
@@ -49,6 +58,9 @@ export interface ProfileResult extends ModelProfile {
   readonly checkpoint?: CheckpointFound;
   /** Set when a config has quantized weights. */
   readonly stored?: StoredWeights;
+  readonly layerCount: number;
+  /** Weights quantised as `fit` serves them, with scales. */
+  readonly served: readonly { readonly dtype: string; readonly bytes: Figure }[];
 }
 
 /** Columns of the bar of the largest component. */
@@ -56,37 +68,228 @@ const BAR_WIDTH = 24;
 /** Columns of the bar of the total, in the narrower table of FLOPs. */
 const FLOPS_BAR_WIDTH = 16;
 
-/** @param flat Whether to output for programs, without a tree of names. */
-export function profileReport(
-  result: ProfileResult,
-  { explain, flat }: { readonly explain: boolean; readonly flat: boolean },
-): Report {
+/** What `profile` prints beyond its answer. */
+interface Asked {
+  readonly explain: boolean;
+  /** Whether to output for programs, without a tree of names. */
+  readonly flat: boolean;
+}
+
+export function profileReport(result: ProfileResult, { explain, flat }: Asked): Report {
+  const { layers, tensors, published, checks } = result;
+  const inventory = [
+    ...(layers ? layersBlocks(layers, flat) : []),
+    ...(tensors ? inventoryBlocks(tensors, flat) : []),
+  ];
+  const facts = factsOf(result);
   return {
+    verdict: verdictOf(result),
     blocks: [
-      heading(`${result.family} model of ${result.file}`),
+      { kind: 'facts', facts },
+      ...(checks.length > 0 ? [checksTable(checks)] : []),
+      ...(published ? publishedBlocks(published) : []),
+      componentsTable(result, componentRows(result.parameters, mostRows(facts.length))),
+      ...inventory,
+      ...(explain ? explanationBlocks(sectionsOf(result)) : []),
+    ],
+    details: [
       ...settingNotes(result.setting),
-      ...parametersBlocks(result),
+      ...parameterDetails(result),
       ...(result.checkpoint ? checkpointBlocks(result.checkpoint) : []),
       ...inferenceBlocks(result),
       ...flopsBlocks(result),
       ...trainingBlocks(result),
-      ...(result.layers ? layersBlocks(result.layers, flat) : []),
-      ...(result.tensors ? inventoryBlocks(result.tensors, flat) : []),
-      ...(explain ? explanationBlocks(sectionsOf(result)) : []),
-      ...(result.published ? publishedBlocks(result.published) : []),
-      ...(result.checks.length > 0 ? checksBlocks(result.checks) : []),
     ],
+    more: explain ? [] : ['--explain'],
+    next: `minimind fit ${shellWord(result.file)}`,
+    data:
+      inventory.find((block) => block.kind === 'table') ??
+      (explain ? explanationData(sectionsOf(result)) : figuresTable(result)),
+  };
+}
+
+// The answer
+
+function verdictOf({ file, family, parameters, layerCount }: ProfileResult): Verdict {
+  const { total, nonEmbedding, active } = parameters;
+  const used = active.value < total.value ? `, ${shortCount(active.value)} active per token` : '';
+  return {
+    text:
+      `${modelName(file)} · ${family} · ${shortCount(total.value)} parameters${used} ` +
+      `(${shortCount(nonEmbedding.value)} non-embedding), ${counted(layerCount, 'layer')}`,
+  };
+}
+
+function factsOf({
+  inference,
+  served,
+  stored,
+  checkpoint,
+  bytes,
+  forwardFlops,
+  training,
+  setting,
+}: ProfileResult): Fact[] {
+  const { state, total, weights } = inference;
+  const { batch, context, dtype } = setting.inference;
+  const tokens = `${formatInteger(batch)} × ${formatInteger(context)} tokens${contextText(setting.origins.context)}`;
+  const bf16 = bytes.find((each) => each.dtype === 'bf16');
+  return [
+    {
+      name: 'weights',
+      text: [
+        ...(dtype === 'bf16' ? [] : [`${formatBytes(weights.value)} ${dtype}`]),
+        ...(bf16 ? [`${formatBytes(bf16.bytes.value)} bf16`] : []),
+        ...served.map(({ dtype: type, bytes: { value } }) => `${formatBytes(value)} ${type}`),
+      ].join(' · '),
+    },
+    ...(stored
+      ? [{ name: 'stored', text: `${formatBytes(stored.total.value)} (${stored.label})` }]
+      : []),
+    ...(checkpoint ? [{ name: 'checkpoint', ...checkpointFact(checkpoint) }] : []),
+    ...stateFacts(state, setting),
+    { name: 'inference', text: `${formatBytes(total.value)} in ${dtype}, for ${tokens}` },
+    {
+      name: 'compute',
+      text:
+        `${formatFlops(BigInt(forwardFlops.total.value) / BigInt(batch * context))} per token, ` +
+        `${formatFlops(forwardFlops.total.value)} per forward pass${setting.inference.causal ? ' (causal)' : ''}`,
+    },
+    { name: 'training', text: trainingFact(training, setting) },
+  ];
+}
+
+function checkpointFact({ totals, matches, config }: CheckpointFound): Omit<Fact, 'name'> {
+  const stored = `${counted(totals.distinctTensors, 'tensor')}, ${formatBytes(totals.distinctBytes)}`;
+  // The note on stderr has the whole path.
+  const name = config.file.split(/[\\/]/).at(-1) ?? config.file;
+  return matches
+    ? { text: `${stored}; names, shapes and types match ${name}` }
+    : { text: `${stored}; does not match ${name}`, tone: 'bad' };
+}
+
+function stateFacts(state: State, { inference }: ResolvedSetting): Fact[] {
+  const { keyValueCache, keyValuePerToken } = state;
+  const recurrent = sumOf(recurrentStates(state), ({ value }) => Number(value));
+  const parts = [
+    ...(keyValueCache.value > 0
+      ? [
+          `${formatBytes(keyValuePerToken.value)} per token, ${formatBytes(keyValueCache.value)} for ` +
+            `${formatInteger(inference.batch)} × ${formatInteger(inference.context)} tokens`,
+        ]
+      : []),
+    ...(recurrent > 0 ? [`${formatBytes(recurrent)} of other state`] : []),
+  ];
+  if (parts.length === 0) return [];
+  return [{ name: keyValueCache.value > 0 ? 'KV cache' : 'state', text: parts.join('; ') }];
+}
+
+/** `1.3 GB`, and the total without what only plain kernels keep. */
+function trainingFact(
+  { total, activations, optimizer }: ProfileResult['training'],
+  { training, inference }: ResolvedSetting,
+) {
+  const { batch, context, precision, recompute } = training;
+  const plain = plainKernelBytes(activations);
+  const fused = formatBytes(BigInt(total.value) - BigInt(plain));
+  return [
+    `${formatBytes(total.value)}${plain > 0 ? ` (${fused} with fused attention)` : ''}`,
+    optimizer.label.replace(/^optimizer: /, ''),
+    precision === 'mixed' ? 'mixed precision' : 'float32',
+    ...(batch === inference.batch
+      ? []
+      : [`${formatInteger(batch)} × ${formatInteger(context)} tokens`]),
+    ...(recompute === 'none' ? [] : [`recomputation ${recompute}`]),
+  ].join(', ');
+}
+
+/** Rows of the table of the answer, with its total; fewer below many facts, to fit on a screen. */
+const mostRows = (facts: number) => Math.min(10, 16 - facts);
+
+/** The largest components in the order of the model, and the sum of the others. */
+function componentRows(
+  { components }: ProfileResult['parameters'],
+  most: number = Number.POSITIVE_INFINITY,
+) {
+  const rows = components.map(({ parameters: { label, value } }) => ({ label, value }));
+  if (rows.length < most) return rows;
+  const largest = rows.toSorted((a, b) => Number(b.value) - Number(a.value));
+  const others = largest.slice(most - 2);
+  return [
+    ...rows.filter((row) => !others.includes(row)),
+    {
+      label: joined(others.map(({ label }) => label)),
+      value: others.reduce((sum, { value }) => sum + BigInt(value), 0n),
+    },
+  ];
+}
+
+/** Parameters by component, with bars. */
+function componentsTable(
+  { parameters }: ProfileResult,
+  shown: readonly { readonly label: string; readonly value: number | bigint }[],
+): TableBlock {
+  const total = parameters.total.value;
+  const largest = shown.reduce(
+    (most, { value }) => (value > most ? value : most),
+    0 as number | bigint,
+  );
+  return {
+    kind: 'table',
+    columns: [
+      left('component', 'component'),
+      right('parameters', 'parameters'),
+      right('share', 'share'),
+      left('', 'bar'),
+    ],
+    rows: [
+      ...shown.map(({ label, value }): Cell[] => [
+        { text: label },
+        integerCell(value),
+        shareCell(value, total),
+        { text: bar(Number(value) / Number(largest), BAR_WIDTH), value: '' },
+      ]),
+      [
+        strong('total'),
+        { ...integerCell(total), tone: 'strong' },
+        shareCell(total, total),
+        {
+          text: parameters.components.some(({ component }) => component === 'head')
+            ? ''
+            : 'the head shares the embedding',
+          value: '',
+          tone: 'dim',
+        },
+      ],
+    ],
+  };
+}
+
+/** Every figure for programs, one a row. */
+function figuresTable(result: ProfileResult): TableBlock {
+  const figures = (section: string, value: unknown): Cell[][] =>
+    [...figuresOf(value)].map(([{ label, unit, value: exact }]) => [
+      { text: section },
+      { text: label },
+      typeof exact === 'bigint' ? { text: String(exact) } : { text: String(exact), value: exact },
+      { text: unit },
+    ]);
+  return {
+    kind: 'table',
+    columns: ['section', 'figure', 'value', 'unit'].map((key) => left(key, key)),
+    rows: Object.entries(sectionsOf(result)).flatMap(([name, section]) => figures(name, section)),
   };
 }
 
 /** The explained budgets, in display order. */
 function sectionsOf(result: ProfileResult): Record<string, unknown> {
   const { parameters, bytes, inference, forwardFlops, trainingFlops, training } = result;
-  const { layers, stored } = result;
+  const { layers, stored, served } = result;
   return {
     parameters,
     'bytes of the weights': bytes,
     'weights as stored': stored,
+    'weights as served': served,
     'inference memory': inference,
     'forward pass': forwardFlops,
     'training step': trainingFlops,
@@ -95,19 +298,10 @@ function sectionsOf(result: ProfileResult): Record<string, unknown> {
   };
 }
 
-function parametersBlocks({ parameters, bytes, stored }: ProfileResult): Block[] {
+function parameterDetails(result: ProfileResult): Block[] {
+  const { parameters, bytes, stored } = result;
   const total = parameters.total.value;
-  const largest = parameters.components.reduce(
-    (most, { parameters: { value } }) => (value > most ? value : most),
-    0 as number | bigint,
-  );
-  const rows = parameters.components.map(({ parameters: { label, value } }): Cell[] => [
-    { text: label },
-    integerCell(value),
-    shareCell(value, total),
-    { text: bar(Number(value) / Number(largest), BAR_WIDTH), value: '' },
-  ]);
-  const summary = [
+  const counts = [
     parameters.trainable,
     parameters.embedding,
     parameters.nonEmbedding,
@@ -116,43 +310,26 @@ function parametersBlocks({ parameters, bytes, stored }: ProfileResult): Block[]
       ? [parameters.active, parameters.activeWithoutEmbedding]
       : []),
     ...(parameters.contested.length > 0 ? [parameters.withContested] : []),
-    parameters.buffers,
-  ].map((figure): Cell[] => [
-    { text: figure.label, tone: 'dim' },
-    integerCell(figure.value),
-    figure === parameters.buffers ? { text: '' } : shareCell(figure.value, total),
-    {
-      text: figure === parameters.buffers ? 'stored, but no parameters' : '',
-      value: '',
-      tone: 'dim',
-    },
-  ]);
+  ];
   return [
-    heading(
-      total < 1e6 ? `Parameters: ${formatInteger(total)}` : `Parameters: ${formatCount(total)}`,
-    ),
+    heading(`Parameters: ${total < 1e6 ? formatInteger(total) : formatCount(total)}`),
+    componentsTable(result, componentRows(parameters)),
     {
       kind: 'table',
-      columns: [
-        left('component', 'component'),
-        right('parameters', 'parameters'),
-        right('share', 'share'),
-        left('', 'bar'),
-      ],
+      columns: [left('count', 'count'), right('values', 'values'), right('share', 'share')],
       rows: [
-        ...rows,
+        ...counts.map(({ label, value }): Cell[] => [
+          { text: label },
+          integerCell(value),
+          shareCell(value, total),
+        ]),
         [
-          strong('in all'),
-          { ...integerCell(total), tone: 'strong' },
-          shareCell(total, total),
+          { text: 'buffers (stored, not parameters)' },
+          integerCell(parameters.buffers.value),
           { text: '' },
         ],
-        ...summary,
       ],
     },
-    ...(parameters.components.some(({ component }) => component === 'head')
-      ? []
-      : [note('The head is tied: it reads the embedding, and has no parameters of its own.')]),
     ...contestedNotes(parameters.contested),
     {
       kind: 'table',
@@ -208,7 +385,7 @@ function bytesTable(figures: readonly Figure[], sum: Figure): TableBlock {
     ],
     rows: [
       ...figures.map((figure) => row(figure.label, figure, 'plain')),
-      row('in all', sum, 'strong'),
+      row('total', sum, 'strong'),
     ],
   };
 }
@@ -292,7 +469,7 @@ function flopsBlocks({ forwardFlops, trainingFlops, setting, parameters }: Profi
           { text: bar(Number(flops.value) / Number(total.value), FLOPS_BAR_WIDTH), value: '' },
         ]),
         [
-          strong('in all'),
+          strong('total'),
           { ...flopsCell(total.value), tone: 'strong' },
           shareCell(total.value, total.value),
           { ...flopsCell(trainingFlops.total.value), tone: 'strong' },
@@ -332,7 +509,7 @@ function trainingBlocks({ training, setting }: ProfileResult): Block[] {
         'states, as fused kernels do, and full all but the inputs of the blocks and one block at a time. ' +
         'What dropout keeps, workspaces and fragmentation come on top.',
     ),
-    ...(hasPlainKernels(activations)
+    ...(plainKernelBytes(activations) > 0
       ? [
           note(
             'Scores and scan states are counted, as plain kernels keep them. fit counts fused kernels, which keep neither: ' +
@@ -343,9 +520,12 @@ function trainingBlocks({ training, setting }: ProfileResult): Block[] {
   ];
 }
 
-/** Whether there are activations that fused kernels would not save. */
-const hasPlainKernels = ({ parts }: ProfileResult['training']['activations']): boolean =>
-  parts.some(({ part, bytes }) => (part === 'scores' || part === 'scanStates') && bytes.value > 0);
+/** Bytes of activations that fused kernels would not save. */
+const plainKernelBytes = ({ parts }: ProfileResult['training']['activations']): number =>
+  sumOf(
+    parts.filter(({ part }) => part === 'scores' || part === 'scanStates'),
+    ({ bytes }) => Number(bytes.value),
+  );
 
 function publishedBlocks({ value, difference, explanations, tried }: PublishedReport): Block[] {
   const shown = formatInteger(value);
@@ -377,25 +557,22 @@ function publishedBlocks({ value, difference, explanations, tried }: PublishedRe
   ];
 }
 
-function checksBlocks(checks: readonly LimitCheck[]): Block[] {
-  return [
-    heading('Limits'),
-    {
-      kind: 'table',
-      columns: [
-        left('limit', 'limit'),
-        left('of', 'figure', true),
-        right('allowed', 'allowed'),
-        right('value', 'value'),
-        left('verdict', 'verdict'),
-      ],
-      rows: checks.map(({ limit, allowed, figure, passed }) => [
-        { text: `--${limit}` },
-        { text: figure.label },
-        integerCell(allowed),
-        integerCell(figure.value),
-        passed ? { text: 'kept', tone: 'good' } : { text: 'exceeded', tone: 'bad' },
-      ]),
-    },
-  ];
+function checksTable(checks: readonly LimitCheck[]): TableBlock {
+  return {
+    kind: 'table',
+    columns: [
+      left('limit', 'limit'),
+      left('of', 'figure', true),
+      right('allowed', 'allowed'),
+      right('value', 'value'),
+      left('verdict', 'verdict'),
+    ],
+    rows: checks.map(({ limit, allowed, figure, passed }) => [
+      { text: `--${limit}` },
+      { text: figure.label },
+      integerCell(allowed),
+      integerCell(figure.value),
+      passed ? { text: 'kept', tone: 'good' } : { text: 'exceeded', tone: 'bad' },
+    ]),
+  };
 }

@@ -1,41 +1,66 @@
 /** Comparison of two models on the same tokens: report of `quick-test --against`, and check of a conversion. */
 import type { Against, AgainstSide } from '../../quicktest/sides.js';
 import { formatInteger, percentText } from '../../text/units.js';
-import { counted } from '../../text/words.js';
+import { counted, modelName } from '../../text/words.js';
 import { engineText } from '../doctor.js';
 import { bar, heading, left, note, right } from '../kit/cells.js';
-import type { Block, Cell, Report, TableBlock } from '../kit/report.js';
+import type { Block, Cell, Fact, Report, TableBlock, Verdict } from '../kit/report.js';
 
 /** @param flat Whether to output one table, for programs. */
 export function againstReport(against: Against, { flat }: { readonly flat: boolean }): Report {
-  if (flat) return { blocks: [flatTable(against)] };
-  return { blocks: [verdict(against), ...againstBlocks(against)] };
+  const { blocks } = against;
+  return {
+    verdict: verdictOf(against),
+    blocks: [
+      { kind: 'facts', facts: sidesFacts(against) },
+      logitsTable(against),
+      ...(blocks === null ? [note(`Only logits are compared: ${against.blocksDiffer}.`)] : []),
+    ],
+    details: blocks === null ? [] : blocksDetails(against),
+    ...(flat && { data: flatTable(against) }),
+  };
 }
 
-function verdict({ partsAt, threshold, blocks }: Against): Block {
+function verdictOf({ own, other, partsAt, threshold, blocks, logits }: Against): Verdict {
+  const [a, b] = [own, other].map(({ file }) => modelName(file));
+  const sides = a === b ? `${a}:` : `${a} and ${b}:`;
+  const measured = `KL ${differenceText(logits.klDivergence)} nats, same top token ${percentText(logits.topAgreement)}`;
   return partsAt === null
     ? {
-        kind: 'heading',
-        text: `the same within rounding: nothing differs by more than ${percentText(threshold)}`,
+        text: `${sides} equal within rounding (no difference above ${percentText(threshold)})`,
         tone: 'good',
       }
-    : heading(blocks === null ? 'their logits differ' : `they part at ${partsAt}`);
+    : {
+        text: `${sides} ${blocks === null ? 'the logits differ' : `different from ${partsAt} on`} (${measured})`,
+      };
 }
 
-/** All blocks except the verdict. */
-export function againstBlocks(against: Against): Block[] {
-  const { own, other, blocks, blocksDiffer } = against;
+/** All of a comparison below its verdict, for the report of a conversion. */
+export const againstBlocks = (against: Against): Block[] => [
+  { kind: 'facts', facts: sidesFacts(against) },
+  logitsTable(against),
+  ...(against.blocks === null
+    ? [note(`Only logits are compared: ${against.blocksDiffer}.`)]
+    : blocksDetails(against)),
+];
+
+function sidesFacts(against: Against): Fact[] {
+  const { own, other } = against;
   const isSameEngine = engineOf(own) === engineOf(other);
+  const engine = (side: AgainstSide) => (isSameEngine ? '' : `; ${engineOf(side)}`);
   return [
-    note(`${sideText(own)}${isSameEngine ? '' : `, on ${engineOf(own)}`}.`),
-    note(`Against ${sideText(other)}${isSameEngine ? '' : `, on ${engineOf(other)}`}.`),
-    note(`${tokensText(against)}${isSameEngine ? ` Engine: ${engineOf(own)}.` : ''}`),
-    logitsTable(against),
-    ...(blocks
-      ? [heading('Where they part'), note(thresholdText(against)), blocksTable(against)]
-      : [note(`Only logits are compared: ${blocksDiffer}.`)]),
+    { name: 'model', text: `${sideText(own)}${engine(own)}` },
+    { name: 'against', text: `${sideText(other)}${engine(other)}` },
+    { name: 'input', text: tokensText(against) },
+    ...(isSameEngine ? [{ name: 'engine', text: engineOf(own) }] : []),
   ];
 }
+
+const blocksDetails = (against: Against): Block[] => [
+  heading('Difference by block'),
+  note(thresholdText(against)),
+  blocksTable(against),
+];
 
 const engineOf = ({ engine, selfCheck }: AgainstSide) => engineText(engine, selfCheck);
 
@@ -48,13 +73,13 @@ function sideText({ file, family, parameters, checkpoint, weights, mode }: Again
 function tokensText({ batch, context, ids, seed, own, other }: Against): string {
   const isRandom = ids === 'random' || own.weights === 'random' || other.weights === 'random';
   const chance = isRandom ? `, seed ${seed}` : '';
-  return `Both on ${formatInteger(batch)} × ${formatInteger(context)} ${ids} tokens${chance}.`;
+  return `${formatInteger(batch)} × ${formatInteger(context)} ${ids} tokens${chance}, the same for both`;
 }
 
 const thresholdText = ({ partsAt, threshold }: Against) =>
-  `Relative difference of the output of each block, ‖own − other‖ / ‖own‖. ${
-    partsAt === null ? 'None is' : `From ${partsAt} on it is`
-  } above ${percentText(threshold)}, below which rounding usually stays.`;
+  `Relative difference of each block's output, ‖own − other‖ / ‖own‖. ${
+    partsAt === null ? 'None is' : `It is`
+  } above ${percentText(threshold)}${partsAt === null ? '' : ` from ${partsAt} on`}; rounding usually stays below.`;
 
 const MEASURES = [
   { key: 'largestDifference', title: 'largest difference' },

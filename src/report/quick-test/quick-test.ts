@@ -10,11 +10,11 @@ import type {
   Timing,
 } from '../../quicktest/finding.js';
 import type { QuickTest } from '../../quicktest/index.js';
-import { formatBytes, formatInteger } from '../../text/units.js';
-import { counted, sumOf } from '../../text/words.js';
+import { formatBytes, formatInteger, shortCount } from '../../text/units.js';
+import { counted, modelName, sumOf } from '../../text/words.js';
 import { engineText, passedOverText } from '../doctor.js';
 import { bar, heading, integerCell, left, note, right } from '../kit/cells.js';
-import type { Block, Cell, Report, TableBlock, Tone } from '../kit/report.js';
+import type { Block, Cell, Fact, Report, TableBlock, Tone, Verdict } from '../kit/report.js';
 import { logitsTable } from './against.js';
 
 interface QuickTestResult extends QuickTest {
@@ -28,91 +28,132 @@ export function quickTestReport(
   result: QuickTestResult,
   { flat }: { readonly flat: boolean },
 ): Report {
-  const timing = result.checks.find(({ details }) => details?.timing)?.details?.timing;
-  const float16 = result.checks.find(({ details }) => details?.float16)?.details?.float16;
+  const { checks } = result;
+  const timing = checks.find(({ details }) => details?.timing)?.details?.timing;
+  const float16 = checks.find(({ details }) => details?.float16)?.details?.float16;
   return {
-    blocks: [
-      ...twinBlocks(result),
-      verdict(result),
-      note(subjectText(result)),
-      note(`Engine: ${engineText(result.engine, result.selfCheck)}.`),
-      // Skipped graphics cards are reported on stderr, or as an error.
-      ...result.passedOver
-        .filter(({ device }) => device === 'cpu')
-        .map((each) => note(passedOverText(each))),
-      checksTable(result, flat),
+    verdict: verdictOf(result, timing),
+    blocks: [{ kind: 'facts', facts: factsOf(result, timing) }, checksTable(checks, flat)],
+    details: [
+      ...proxyDetails(result),
+      ...remarkBlocks(checks),
       ...(timing ? timingBlocks(timing, result) : []),
       ...(float16 ? float16Blocks(float16) : []),
-      ...memoryBlocks(result),
     ],
   };
 }
 
-const WHY_TWIN = {
-  memory: ({ parameters, memory }) =>
-    `${formatInteger(parameters)} parameters in float32 take ` +
-    `${formatBytes(memory.need.weightBytes)}, all of the forward pass ` +
-    `${formatBytes(memory.need.totalBytes)}, and here ${formatBytes(memory.usableBytes)} can be used`,
+const WHY_PROXY = {
+  memory: ({ memory }) =>
+    `the model needs ${formatBytes(memory.need.totalBytes)} in float32, ${formatBytes(memory.usableBytes)} are available`,
   tensors: () => 'the model has too many tensors to run as a whole',
 } as const satisfies Record<
   NonNullable<QuickTestResult['twin']>['reason'],
-  (result: Pick<QuickTestResult, 'parameters' | 'memory'>) => string
+  (result: Pick<QuickTestResult, 'memory'>) => string
 >;
 
-function twinBlocks({
-  mode,
-  twin,
-  parameters,
-  memory,
-  weights,
-  checkpoint,
-}: QuickTestResult): Block[] {
-  if (mode !== 'twin' || !twin) return [];
-  const changes = twin.changes.map(
-    ({ path, from, to }) => `${path} ${formatInteger(from)} → ${formatInteger(to)}`,
-  );
-  const lost = checkpoint && weights === 'random' ? ' Its weights are random.' : '';
+const proxyOf = ({ mode, twin }: QuickTestResult) => (mode === 'twin' ? twin : null);
+
+function proxyFacts(result: QuickTestResult): Fact[] {
+  const proxy = proxyOf(result);
+  if (!proxy) return [];
+  const { checkpoint, weights } = result;
+  const lost = checkpoint && weights === 'random' ? ', with random weights' : '';
   return [
     {
-      kind: 'note',
+      name: 'proxy',
       tone: 'warning',
-      text: `A smaller twin ran: ${WHY_TWIN[twin.reason]({ parameters, memory })}. --full runs the model itself, layer by layer.`,
+      text:
+        `${counted(proxy.parameters, 'parameter')}${lost}: ${WHY_PROXY[proxy.reason](result)}; ` +
+        '--full runs it layer by layer',
     },
-    note(
-      `The twin has ${counted(twin.parameters, 'parameter')}: ${changes.join(', ')}.${lost} Its times are ` +
-        'not those of the model.',
-    ),
   ];
 }
 
-function verdict({ checks }: QuickTestResult): Block {
-  const judged = checks.filter(({ check, verdict }) => !isTime(check, verdict));
-  if (judged.length === 0) return heading('timed; no check was asked for');
-  const of = (wanted: CheckVerdict) => judged.filter((each) => each.verdict === wanted);
-  const failed = of('failed');
-  const skipped = of('skipped').length > 0 ? `, ${of('skipped').length} skipped` : '';
-  return failed.length === 0
-    ? {
-        kind: 'heading',
-        text: `ok: ${counted(of('passed').length, 'check')} passed${skipped}`,
-        tone: 'good',
-      }
-    : {
-        kind: 'heading',
-        text: `not ok: ${failed.map(({ check }) => check).join(', ')} failed${skipped}`,
-        tone: 'bad',
-      };
+/** Changes from the model to its proxy. */
+function proxyDetails(result: QuickTestResult): Block[] {
+  const proxy = proxyOf(result);
+  if (!proxy) return [];
+  return [
+    heading('Scaled-down proxy'),
+    {
+      kind: 'table',
+      columns: [left('setting', 'setting'), right('model', 'model'), right('proxy', 'proxy')],
+      rows: proxy.changes.map(({ path, from, to }) => [
+        { text: path },
+        integerCell(from),
+        integerCell(to),
+      ]),
+    },
+    note('Times of the proxy say nothing about the model.'),
+  ];
 }
 
-function subjectText(result: QuickTestResult): string {
-  const { file, family, parameters, batch, context, seed, ids, weights, checkpoint, mode } = result;
-  const from = weights === 'checkpoint' ? `weights of ${checkpoint}` : `random weights`;
-  const random = weights === 'random' || ids === 'random' ? `, seed ${seed}` : '';
-  const how = mode === 'streamed' ? ', one layer in memory at a time' : '';
-  return (
-    `${file} (${family}, ${counted(parameters, 'parameter')}), ${from}, ${formatInteger(batch)} × ` +
-    `${formatInteger(context)} ${ids} tokens${random}${how}.`
-  );
+/** Checks first, then the speed. */
+function verdictOf(result: QuickTestResult, timing: Timing | undefined): Verdict {
+  const { file, checks } = result;
+  const judged = checks.filter(({ check, verdict }) => !isTime(check, verdict));
+  const of = (wanted: CheckVerdict) => judged.filter(({ verdict }) => verdict === wanted);
+  const [passed, failed, skipped] = [of('passed'), of('failed'), of('skipped')];
+  const parts = [
+    ...(failed.length > 0 ? [`FAILED ${failed.map(({ check }) => check).join(', ')}`] : []),
+    ...(passed.length > 0 ? [`${counted(passed.length, 'check')} passed`] : []),
+    ...(skipped.length > 0 ? [`${skipped.length} skipped`] : []),
+    ...(timing ? [`${formatInteger(Math.round(timing.tokensPerSecond))} tokens/s`] : []),
+  ];
+  const where = proxyOf(result) ? ' (scaled-down proxy)' : '';
+  return {
+    text: `${modelName(file)}${where}: ${parts.join(', ')}`,
+    tone: failed.length > 0 ? 'bad' : 'good',
+  };
+}
+
+function factsOf(result: QuickTestResult, timing: Timing | undefined): Fact[] {
+  const { family, parameters, batch, context, seed, ids, weights, checkpoint, mode } = result;
+  const { engine, selfCheck, memory, passedOver } = result;
+  const seeded = `seed ${seed}`;
+  return [
+    {
+      name: 'model',
+      text: [
+        family,
+        counted(parameters, 'parameter'),
+        weights === 'checkpoint' ? `weights of ${checkpoint}` : `random weights (${seeded})`,
+        ...(mode === 'streamed' ? ['one layer in memory at a time'] : []),
+      ].join(', '),
+    },
+    ...proxyFacts(result),
+    {
+      name: 'input',
+      text:
+        `${formatInteger(batch)} × ${formatInteger(context)} ${ids} tokens` +
+        (ids === 'random' ? ` (${seeded})` : ''),
+    },
+    { name: 'engine', text: engineText(engine, selfCheck) },
+    // Skipped graphics cards are reported on stderr, or as an error.
+    ...passedOver
+      .filter(({ device }) => device === 'cpu')
+      .map((each): Fact => ({ name: 'skipped', text: passedOverText(each) })),
+    ...(timing
+      ? [{ name: 'time', text: `${meanText(timing)} for a forward pass; ${runsText(timing)}` }]
+      : []),
+    { name: 'memory', text: memoryText(memory) },
+  ];
+}
+
+const meanText = ({ meanSeconds, deviationSeconds }: Timing) =>
+  `${secondsText(meanSeconds)}${deviationSeconds === null ? '' : ` ± ${secondsText(deviationSeconds)}`}`;
+
+const runsText = ({ repeats, loadSeconds }: Timing) =>
+  `${counted(repeats, 'run')} after a warm-up, ${secondsText(loadSeconds)} to load`;
+
+function memoryText({ predictedBytes, peakBytes, startBytes, need }: QuickTestResult['memory']) {
+  const used = formatBytes(Math.max(0, peakBytes - startBytes));
+  const expected =
+    predictedBytes === null
+      ? `${formatBytes(need.totalBytes)} predicted for the whole model at once`
+      : `${formatBytes(predictedBytes)} predicted`;
+  return `peak ${formatBytes(peakBytes)}, forward pass ${used} (${expected})`;
 }
 
 const VERDICTS = {
@@ -128,13 +169,13 @@ const isTime = (check: CheckName, verdict: CheckVerdict) =>
 const verdictCell = (check: CheckName, verdict: CheckVerdict): Cell =>
   isTime(check, verdict) ? { text: '–', value: verdict } : { ...VERDICTS[verdict], value: verdict };
 
-function checksTable({ checks }: QuickTestResult, flat: boolean): TableBlock {
+function checksTable(checks: QuickTestResult['checks'], flat: boolean): TableBlock {
   return {
     kind: 'table',
     columns: [
       left('check', 'check'),
-      left('verdict', 'verdict'),
-      left('what was found', 'finding', true),
+      left('result', 'verdict'),
+      left('finding', 'finding', true),
       ...(flat
         ? [
             left('measured', 'measured'),
@@ -144,62 +185,62 @@ function checksTable({ checks }: QuickTestResult, flat: boolean): TableBlock {
           ]
         : []),
     ],
-    rows: checks.flatMap(
-      ({ check, verdict, finding, measure, remarks = [], seconds }): Cell[][] => [
-        [
-          { text: check, tone: 'strong' },
-          verdictCell(check, verdict),
-          { text: finding },
-          ...(flat
-            ? [
-                { text: measure?.what ?? '' },
-                { text: '', value: measure?.value ?? '' },
-                { text: '', value: measure?.limit ?? '' },
-                { text: '', value: seconds },
-              ]
-            : []),
-        ],
-        ...(flat
-          ? []
-          : remarks.map((text): Cell[] => [{ text: '' }, { text: '' }, { text, tone: 'dim' }])),
-      ],
-    ),
+    rows: checks.map(({ check, verdict, finding, measure, seconds }): Cell[] => [
+      { text: check, tone: 'strong' },
+      verdictCell(check, verdict),
+      { text: finding },
+      ...(flat
+        ? [
+            { text: measure?.what ?? '' },
+            { text: '', value: measure?.value ?? '' },
+            { text: '', value: measure?.limit ?? '' },
+            { text: '', value: seconds },
+          ]
+        : []),
+    ]),
   };
+}
+
+/** Remarks of the checks: how a figure was measured. */
+function remarkBlocks(checks: QuickTestResult['checks']): Block[] {
+  const facts = checks.flatMap(({ check, remarks = [] }) =>
+    remarks.map((text): Fact => ({ name: check, text })),
+  );
+  return facts.length === 0 ? [] : [heading('Measurements'), { kind: 'facts', facts }];
 }
 
 /** Columns of the bar of the total. */
 const BAR_WIDTH = 16;
 
 /** A card computes asynchronously, so the end of a timed run needs an explanation. */
-const COPIED = ' A run ends when the logits, but no outputs of blocks, are copied to memory.';
+const COPIED =
+  ' A run ends when the logits are copied to memory; outputs of blocks are not copied.';
 
 function timingBlocks(timing: Timing, { batch, context, engine }: QuickTestResult): Block[] {
-  const { parts, meanSeconds, deviationSeconds, minSeconds, medianSeconds, repeats } = timing;
-  const inAll = sumOf(parts, (each) => inModel(each));
+  const { parts, minSeconds, medianSeconds } = timing;
+  const sum = sumOf(parts, (each) => inModel(each));
   return [
-    heading(`Forward pass: ${secondsText(meanSeconds)} ± ${deviationText(deviationSeconds)}`),
+    heading(`Forward pass: ${meanText(timing)}`),
     note(
-      `${formatInteger(batch)} × ${formatInteger(context)} tokens, ` +
-        `${formatInteger(Math.round(timing.tokensPerSecond))} tokens/s; ${counted(repeats, 'run')} after one ` +
-        `that does not count, median ${secondsText(medianSeconds)}, fastest ${secondsText(minSeconds)}. ` +
-        `Making the model ready took ${secondsText(timing.loadSeconds)}.` +
+      `${formatInteger(batch)} × ${formatInteger(context)} tokens; ${runsText(timing)}; ` +
+        `median ${secondsText(medianSeconds)}, fastest ${secondsText(minSeconds)}.` +
         (engine.deviceKind === 'cpu' ? '' : COPIED),
     ),
     {
       kind: 'table',
       columns: [
         left('part', 'part'),
-        right('one takes', 'seconds'),
-        right('times', 'times'),
-        right('in all', 'seconds_in_all'),
+        right('each', 'seconds'),
+        right('count', 'times'),
+        right('total', 'seconds_in_all'),
         right('share', 'share'),
         left('', 'bar'),
       ],
-      rows: parts.map((part) => partCells(part, inAll)),
+      rows: parts.map((part) => partCells(part, sum)),
     },
     note(
-      `Each part is run by itself, and the first block stands for all: together ${secondsText(inAll)}, of which ` +
-        `the shares are, where the whole takes ${secondsText(meanSeconds)}.`,
+      `Each part runs alone, and the first block is measured for all: ${secondsText(sum)} together. ` +
+        'Shares are of this sum.',
     ),
   ];
 }
@@ -218,8 +259,6 @@ function partCells(part: PartTiming, inAll: number): Cell[] {
     { text: bar(share, BAR_WIDTH), value: '' },
   ];
 }
-
-const deviationText = (seconds: number | null) => (seconds === null ? '–' : secondsText(seconds));
 
 /** `0.06 ms`, `12.3 ms`, `1.25 s`. */
 function secondsText(seconds: number): string {
@@ -249,20 +288,6 @@ function float16Blocks(cost: Float16Cost): Block[] {
   ];
 }
 
-function memoryBlocks({ memory }: QuickTestResult): Block[] {
-  const { predictedBytes, peakBytes, startBytes, need } = memory;
-  const grown = formatBytes(Math.max(0, peakBytes - startBytes));
-  const predicted =
-    predictedBytes === null
-      ? `; all of it at once would take ${formatBytes(need.totalBytes)}`
-      : `; predicted were ${formatBytes(predictedBytes)}`;
-  return [
-    note(
-      `Memory at its peak: ${formatBytes(peakBytes)}, of which ${grown} for the forward pass${predicted}.`,
-    ),
-  ];
-}
-
 // Report of `minimind quick-test --trace`: one line for each step of a forward pass.
 
 interface TraceResult {
@@ -279,12 +304,12 @@ export function traceReport(
 ): Report {
   const total = sumOf(trace, ({ parameters }) => parameters);
   return {
+    verdict: {
+      text:
+        `${modelName(file)}: ${counted(trace.length, 'step')} from ids to logits for ${formatInteger(batch)} × ` +
+        `${formatInteger(context)} tokens, ${shortCount(total)} parameters`,
+    },
     blocks: [
-      heading(`From ids to logits: ${file}`),
-      note(
-        `${formatInteger(batch)} × ${formatInteger(context)} tokens; ${formatInteger(total)} parameters, ` +
-          'each told where it is first used.',
-      ),
       {
         kind: 'table',
         columns: [

@@ -3,14 +3,12 @@ import { printable } from '../../text/escape.js';
 import type { Cell, Report, TableBlock } from '../kit/report.js';
 
 /**
- * The tables of a report, in RFC 4180 with lines that end in `\n`; a blank line between two tables. The first line of
- * each has the columns' keys, the others the exact values. Without a final newline.
+ * The one table of a report for programs, in RFC 4180 with lines that end in `\n`. The first line has the columns'
+ * keys, the others the exact values. Without a final newline.
  */
-export function renderCsv(report: Report): string {
-  return report.blocks
-    .filter((block) => block.kind === 'table')
-    .map(csvTable)
-    .join('\n\n');
+export function renderCsv({ data, blocks }: Report): string {
+  const table = data ?? blocks.find((block) => block.kind === 'table');
+  return table ? csvTable(table) : '';
 }
 
 function csvTable({ columns, rows }: TableBlock): string {
@@ -23,7 +21,7 @@ function csvTable({ columns, rows }: TableBlock): string {
     eof: false,
     // A spreadsheet would evaluate a text that begins with = + - or @.
     escape_formulas: true,
-    // A row of one empty cell must differ from the blank line between tables.
+    // A row of one empty cell would look like no row.
     quoted_empty: columns.length === 1,
   });
 }

@@ -1,12 +1,38 @@
 import { markdownTable } from 'markdown-table';
 import { printable } from '../../text/escape.js';
 import { drawPlot } from '../kit/plot.js';
-import type { Block, PlotBlock, Report, TableBlock, TextBlock } from '../kit/report.js';
-import { textWidth } from '../kit/report.js';
+import type {
+  Block,
+  FactsBlock,
+  PlotBlock,
+  RenderOptions,
+  Report,
+  TableBlock,
+  TextBlock,
+} from '../kit/report.js';
+import { shownBlocks, textWidth } from '../kit/report.js';
 
 /** GitHub's Markdown, without a final newline. */
-export function renderMarkdown(report: Report): string {
-  return report.blocks.map(markdownBlock).filter(Boolean).join('\n\n');
+export function renderMarkdown(
+  report: Report,
+  options: Pick<RenderOptions, 'details'> = {},
+): string {
+  const { verdict, next } = report;
+  return [
+    verdict ? `## ${inline(verdict.text)}`.trimEnd() : '',
+    ...shownBlocks(report, options).map(markdownBlock),
+    next === undefined ? '' : `Next: ${codeSpan(next)}`,
+  ]
+    .filter(Boolean)
+    .join('\n\n');
+}
+
+/** A command as code, which shows it literally. */
+function codeSpan(text: string): string {
+  const shown = printable(text);
+  const runs = shown.match(/`+/g)?.map((run) => run.length) ?? [];
+  const fence = '`'.repeat(Math.max(0, ...runs) + 1);
+  return runs.length === 0 ? fence + shown + fence : `${fence} ${shown} ${fence}`;
 }
 
 const BLOCKS = {
@@ -16,8 +42,12 @@ const BLOCKS = {
 
 function markdownBlock(block: Block): string {
   if (block.kind === 'plot') return plot(block);
+  if (block.kind === 'facts') return facts(block);
   return block.kind === 'table' ? table(block) : BLOCKS[block.kind](block);
 }
+
+const facts = ({ facts: all }: FactsBlock) =>
+  all.map(({ name, text }) => `- **${inline(name)}**: ${inline(text)}`).join('\n');
 
 /** A plot as a code block. */
 function plot(block: PlotBlock): string {

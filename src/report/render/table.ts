@@ -3,38 +3,76 @@ import { Chalk } from 'chalk';
 import Table from 'cli-table3';
 import { printable } from '../../text/escape.js';
 import { drawPlot } from '../kit/plot.js';
-import type { Block, RenderOptions, Report, TableBlock, Tone } from '../kit/report.js';
-import { textWidth, usableWidth, wrap } from '../kit/report.js';
+import type {
+  Block,
+  FactsBlock,
+  RenderOptions,
+  Report,
+  TableBlock,
+  Tone,
+  Verdict,
+} from '../kit/report.js';
+import { moreText, shownBlocks, textWidth, usableWidth, wrap } from '../kit/report.js';
 
 const GAP = '  ';
 
 /** Minimum width of a column with wrapped text. */
 const NARROWEST_COLUMN = 10;
 
-/** The report for people at a terminal, within its width, without a final newline. */
+/**
+ * The report for people at a terminal, within its width, without a final newline: the verdict, the blocks, how to get
+ * more, and the next step.
+ */
 export function renderTable(report: Report, options: RenderOptions): string {
   const width = usableWidth(options.width);
   const chalk = colours(options.colourLevel);
-  let text = '';
-  let before: Block | undefined;
-  for (const block of report.blocks) {
+  const verdict = report.verdict && verdictLines(report.verdict, width, chalk);
+  let text = verdict?.join('\n') ?? '';
+  let before: Block['kind'] | 'verdict' | undefined = verdict && 'verdict';
+  for (const block of shownBlocks(report, options)) {
     const rendered = renderBlock(block, width, chalk).join('\n');
     if (rendered === '') continue;
-    text += (before === undefined ? '' : separatorBetween(before, block)) + rendered;
-    before = block;
+    text += (before === undefined ? '' : separatorBetween(before, block.kind)) + rendered;
+    before = block.kind;
   }
   // The last row of a table may be empty.
-  return text.trimEnd();
+  text = [text.trimEnd(), ...footer(report, options, width, chalk)].join('\n');
+  const isLong = verdict && text.split('\n').length > (options.height ?? Number.POSITIVE_INFINITY);
+  return isLong ? [text, '', ...verdict].join('\n') : text;
 }
 
-/** No blank line between notes, or after a heading. */
-function separatorBetween(before: Block, block: Block): string {
-  const isTogether = before.kind === 'heading' || (before.kind === 'note' && block.kind === 'note');
+const verdictLines = ({ text, tone = 'strong' }: Verdict, width: number, chalk: ChalkInstance) =>
+  wrap(printable(text), width, '  ').map((line) => tinted(chalk, tone, line));
+
+/** The next step and how to get more: on one line where both fit. */
+function footer(
+  report: Report,
+  options: RenderOptions,
+  width: number,
+  chalk: ChalkInstance,
+): string[] {
+  const more = moreText(report, options);
+  const next = report.next === undefined ? '' : printable(`Next: ${report.next}`);
+  if (more === '' && next === '') return [];
+  const together = [next, more].filter(Boolean).join('    ');
+  // A command is never wrapped: it could not be pasted.
+  const lines = textWidth(together) <= width ? [together] : [next, ...wrap(more, width)];
+  return ['', ...lines.filter(Boolean).map((line) => tinted(chalk, 'dim', line))];
+}
+
+/** No blank line between notes, between facts, or after a heading or the verdict. */
+function separatorBetween(before: Block['kind'] | 'verdict', kind: Block['kind']): string {
+  const isTogether =
+    before === 'heading' ||
+    (before === kind && kind !== 'table' && kind !== 'plot') ||
+    (before === 'verdict' && (kind === 'note' || kind === 'facts')) ||
+    (before === 'facts' && kind === 'note');
   return isTogether ? '\n' : '\n\n';
 }
 
 function renderBlock(block: Block, width: number, chalk: ChalkInstance): string[] {
   if (block.kind === 'table') return renderGrid(block, width, chalk);
+  if (block.kind === 'facts') return factLines(block, width, chalk);
   if (block.kind === 'plot') {
     return drawPlot(block, width).map((line) =>
       line.map(({ text, tone }) => tinted(chalk, tone, text)).join(''),
@@ -42,6 +80,23 @@ function renderBlock(block: Block, width: number, chalk: ChalkInstance): string[
   }
   const tone = block.tone ?? (block.kind === 'heading' ? 'strong' : 'plain');
   return wrap(printable(block.text), width).map((line) => tinted(chalk, tone, line));
+}
+
+/** Names in a column of their own; texts wrap within theirs. */
+function factLines({ facts }: FactsBlock, width: number, chalk: ChalkInstance): string[] {
+  const widest = Math.max(...facts.map(({ name }) => textWidth(printable(name))));
+  return facts.flatMap(({ name, text, tone = 'plain' }) => {
+    const label = `${GAP}${printable(name)}`;
+    const indent = ' '.repeat(GAP.length + widest + GAP.length);
+    const [first = '', ...others] = wrap(
+      label + ' '.repeat(indent.length - textWidth(label)) + printable(text),
+      width,
+      indent,
+    );
+    const own = Math.min(first.length, indent.length);
+    const drawn = chalk.dim(first.slice(0, own)) + tinted(chalk, tone, first.slice(own));
+    return [drawn, ...others.map((line) => tinted(chalk, tone, line))];
+  });
 }
 
 /** A text with its colour, in a row of a table. */

@@ -1,0 +1,248 @@
+/**
+ * Help of the program, of a topic and of a command. `-h` is one screen with the common flags, `--help` has everything.
+ */
+import type { Command } from '@oclif/core/command';
+import type { Config } from '@oclif/core/config';
+import { type RenderOptions, wrap } from '../report/kit/report.js';
+
+/** Commands by what people want to do, in the order in which they usually need them. */
+export const COMMAND_GROUPS = {
+  Design: ['list', 'init', 'plan', 'compare', 'compare-srte', 'rope'],
+  Check: ['validate', 'profile', 'fit', 'inspect', 'verify'],
+  Run: ['quick-test', 'doctor', 'export'],
+  Convert: ['convert-checkpoint', 'kv-projector'],
+  Setup: ['completion', 'schema'],
+} as const satisfies Record<string, readonly string[]>;
+
+/** Flags of the short help, the most useful first. */
+const COMMON_FLAGS: readonly string[] = [
+  ...[
+    'gpu',
+    'gpus',
+    'users',
+    'to',
+    'rank',
+    'tie',
+    'max-error',
+    'target',
+    'max-params',
+    'max-memory',
+  ],
+  ...['tensors', 'stats', 'ranks', 'baseline', 'columns', 'sort', 'teacher', 'student', 'data'],
+  ...['checkpoint', 'against', 'prove', 'only', 'trace', 'factor', 'context', 'batch', 'dtype'],
+  ...['set', 'strict', 'dry-run', 'check', 'random', 'write', 'layers', 'details', 'explain'],
+  ...['json', 'output', 'force'],
+];
+
+/** Most lines of flags in the short help of a command, so that it fits on a screen of 24 lines. */
+const MOST_COMMON_LINES = 11;
+
+const SHORT: ReadonlySet<string> = new Set(['-h']);
+const LONG: ReadonlySet<string> = new Set(['--help']);
+
+/** How much help a command line asks for. */
+export type HelpLength = 'short' | 'long';
+
+/** Undefined when the words before `--` ask for no help. No words at all ask for the short one. */
+export function helpLength(words: readonly string[]): HelpLength | undefined {
+  const end = words.indexOf('--');
+  const own = end < 0 ? words : words.slice(0, end);
+  if (own.some((word) => LONG.has(word))) return 'long';
+  return own.length === 0 || own.some((word) => SHORT.has(word)) ? 'short' : undefined;
+}
+
+type Style = Pick<RenderOptions, 'width'> & { readonly bold: (text: string) => string };
+
+/** @param words Command line; words that name no command or topic give the help of the program. */
+export function helpText(
+  config: Config,
+  words: readonly string[],
+  length: HelpLength,
+  style: Style,
+): string {
+  const [first = '', second = ''] = words.filter((word) => !word.startsWith('-'));
+  const command = config.findCommand(`${first}:${second}`) ?? config.findCommand(first);
+  if (command) return commandHelp(config, command, length, style);
+  const topic = config.findTopic(first);
+  return topic ? topicHelp(config, topic.name, style) : programHelp(config, length, style);
+}
+
+// ── The program and its topics ───────────────────────────────────────────────────────────────────
+
+function programHelp(config: Config, length: HelpLength, { width, bold }: Style): string {
+  const groups = Object.entries(COMMAND_GROUPS)
+    .filter(([name]) => length === 'long' || name !== 'Setup')
+    .map(([name, ids]) => ({ name, rows: ids.map((id) => [id, summaryOf(config, id)] as const) }));
+  const column = Math.max(...groups.flatMap(({ rows }) => rows.map(([id]) => id.length)));
+  const lines = groups.flatMap(({ name, rows }) => [
+    ...(length === 'long' ? [''] : []),
+    bold(name),
+    ...rows.flatMap(([id, summary]) => entry(id, summary, column, width)),
+  ]);
+  const about = config.pjson.description ?? '';
+  return text([
+    ...(length === 'long'
+      ? [...wrap(about, width), '', `Usage: ${config.bin} COMMAND [flags]`]
+      : [`Usage: ${config.bin} COMMAND [flags]`]),
+    ...lines,
+    ...(length === 'long' ? [''] : []),
+    `Help: ${config.bin} COMMAND -h, ${config.bin} COMMAND --help` +
+      (length === 'short' ? `, ${config.bin} --help` : ''),
+  ]);
+}
+
+function topicHelp(config: Config, topic: string, { width, bold }: Style): string {
+  const rows = config.commandIDs
+    .filter((id) => id.startsWith(`${topic}:`))
+    .map((id) => [id.replaceAll(':', ' '), summaryOf(config, id)] as const);
+  const column = Math.max(...rows.map(([name]) => name.length));
+  return text([
+    ...wrap(summaryOf(config, topic), width),
+    '',
+    `Usage: ${config.bin} ${topic} COMMAND [flags]`,
+    '',
+    bold('Commands'),
+    ...rows.flatMap(([name, summary]) => entry(name, summary, column, width)),
+  ]);
+}
+
+const summaryOf = (config: Config, id: string): string =>
+  config.findCommand(id)?.summary ?? config.findTopic(id)?.description ?? '';
+
+// ── A command ────────────────────────────────────────────────────────────────────────────────────
+
+function commandHelp(
+  config: Config,
+  command: Command.Cached,
+  length: HelpLength,
+  { width, bold }: Style,
+): string {
+  const name = command.id.replaceAll(':', ' ');
+  const args = Object.values(command.args);
+  const examples = examplesOf(config, command);
+  const usage = [
+    config.bin,
+    name,
+    ...args.map((arg) => (arg.required ? argName(arg) : `[${argName(arg)}]`)),
+    '[flags]',
+  ].join(' ');
+  const flags = Object.values(command.flags).filter(({ hidden }) => !hidden);
+  if (length === 'short') {
+    return text([
+      ...wrap(command.summary ?? '', width),
+      '',
+      `Usage: ${usage}`,
+      '',
+      ...examples.slice(0, 2).map((line) => `  ${line}`),
+      '',
+      bold('Common flags'),
+      ...flagLines(commonFlags(flags, width), width),
+      '',
+      `All ${flags.length} flags and more examples: ${config.bin} ${name} --help`,
+    ]);
+  }
+  return text([
+    ...wrap(command.summary ?? '', width),
+    '',
+    bold('Examples'),
+    ...examples.map((line) => `  $ ${line}`),
+    '',
+    bold('Usage'),
+    `  $ ${usage}`,
+    ...(args.length === 0
+      ? []
+      : [
+          '',
+          bold('Arguments'),
+          ...args.flatMap((arg) =>
+            entry(
+              argName(arg),
+              arg.description ?? '',
+              Math.max(...args.map((each) => argName(each).length)),
+              width,
+            ),
+          ),
+        ]),
+    ...groupsOf(flags).flatMap(([title, group]) => ['', bold(title), ...flagLines(group, width)]),
+    ...(command.description
+      ? ['', bold('Description'), ...wrap(`  ${command.description}`, width)]
+      : []),
+  ]);
+}
+
+const argName = ({ name }: { readonly name: string }) => name.toUpperCase();
+
+function examplesOf(config: Config, { id, examples = [] }: Command.Cached): string[] {
+  return examples.map((example) =>
+    (typeof example === 'string' ? example : example.command)
+      .replaceAll('<%= config.bin %>', config.bin)
+      .replaceAll('<%= command.id %>', id.replaceAll(':', ' ')),
+  );
+}
+
+type Flag = Command.Cached['flags'][string];
+
+/** The first of `COMMON_FLAGS` that fit. */
+function commonFlags(flags: readonly Flag[], width: number): Flag[] {
+  const common = COMMON_FLAGS.flatMap((name) => flags.find((flag) => flag.name === name) ?? []);
+  while (flagLines(common, width).length > MOST_COMMON_LINES) common.pop();
+  return common;
+}
+
+/** Flags without a group first, and those of the output last. */
+function groupsOf(flags: readonly Flag[]): [string, Flag[]][] {
+  const titles = [...new Set(flags.map(({ helpGroup }) => helpGroup ?? ''))];
+  const order = (title: string) => (title === '' ? 0 : title === 'OUTPUT' ? 2 : 1);
+  return titles
+    .toSorted((a, b) => order(a) - order(b))
+    .map((title) => [
+      title === '' ? 'Flags' : `${title.charAt(0)}${title.slice(1).toLowerCase()} flags`,
+      flags.filter(({ helpGroup = '' }) => helpGroup === title),
+    ]);
+}
+
+function flagLines(flags: readonly Flag[], width: number): string[] {
+  const rows = flags.map((flag) => [flagName(flag), flagText(flag)] as const);
+  const column = Math.max(...rows.map(([name]) => name.length).filter((length) => length <= 26));
+  return rows.flatMap(([name, description]) => entry(name, description, column, width));
+}
+
+/** Allowed values that are shorter than this stand in the place of the value. */
+const MOST_INLINE = 20;
+
+const inlineOptions = ({ type, options = [] }: Flag & { readonly options?: readonly string[] }) => {
+  const joined = options.join('|');
+  return type === 'option' && joined !== '' && joined.length <= MOST_INLINE ? joined : undefined;
+};
+
+function flagName(flag: Flag): string {
+  const short = flag.char ? `-${flag.char}, ` : '';
+  if (flag.type === 'boolean') return `${short}--${flag.name}`;
+  const value = flag.helpValue ?? inlineOptions(flag) ?? 'VALUE';
+  return `${short}--${flag.name} ${value}`;
+}
+
+function flagText(flag: Flag): string {
+  const { description = '' } = flag;
+  if (flag.type === 'boolean') return description;
+  const options = inlineOptions(flag) ? [] : (flag.options ?? []);
+  const preset = flag.default;
+  const isShown = preset !== undefined && !description.includes('[default');
+  return [
+    description,
+    ...(options.length > 0 ? [`(${options.join(', ')})`] : []),
+    ...(isShown ? [`[default: ${String(preset)}]`] : []),
+  ].join(' ');
+}
+
+// ── Lines ────────────────────────────────────────────────────────────────────────────────────────
+
+/** `  name    description`, wrapped within its column; below a name that is wider than the column. */
+function entry(name: string, description: string, column: number, width: number): string[] {
+  const indent = ' '.repeat(column + 4);
+  const head = `  ${name.padEnd(column)}  `;
+  if (name.length <= column) return wrap(head + description, width, indent);
+  return [`  ${name}`, ...wrap(indent + description, width, indent)];
+}
+
+const text = (lines: readonly string[]) => `${lines.map((line) => line.trimEnd()).join('\n')}\n`;

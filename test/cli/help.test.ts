@@ -1,0 +1,66 @@
+import { readdirSync } from 'node:fs';
+import path from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { COMMAND_GROUPS } from '../../src/cli/help.js';
+import { inPackage, readJson } from '../fixtures.js';
+import { runHere } from '../run-here.js';
+
+const TERMINAL = { columns: 80, rows: 24 };
+
+/** `compare`, `kv-projector params`. */
+const COMMANDS = readdirSync(inPackage('src/commands'), { recursive: true })
+  .map(String)
+  .filter((file) => file.endsWith('.ts'))
+  .map((file) => file.replace(/\.ts$/, '').replaceAll(path.sep, ' '));
+
+const MANIFEST = readJson<{
+  commands: Record<string, { flags: Record<string, { hidden?: boolean }> }>;
+}>('oclif.manifest.json');
+
+const linesOf = async (...words: string[]) => {
+  const { stdout, stderr, code } = await runHere(words, { terminal: TERMINAL });
+  expect({ stderr, code }).toEqual({ stderr: '', code: 0 });
+  return stdout.trimEnd().split('\n');
+};
+
+describe('help', () => {
+  it('has every command in one group', () => {
+    const grouped = Object.values(COMMAND_GROUPS).flat();
+    const first = new Set(COMMANDS.map((command) => command.split(' ')[0]));
+    expect(grouped.toSorted()).toEqual([...first].toSorted());
+  });
+
+  it('of the program fits on the screen, and lists the commands by group', async () => {
+    const lines = await linesOf('-h');
+    expect(lines.length).toBeLessThan(24);
+    expect(lines.indexOf('Design')).toBeLessThan(lines.indexOf('Convert'));
+    expect(await linesOf()).toEqual(lines);
+  });
+
+  it.each(COMMANDS)('-h of %s fits on the screen, with examples', async (command) => {
+    const lines = await linesOf(...command.split(' '), '-h');
+    expect(lines.length, lines.join('\n')).toBeLessThan(24);
+    // An example is never wrapped: it could not be pasted.
+    const others = lines.filter((line) => !line.startsWith('  minimind '));
+    expect(Math.max(...others.map((line) => line.length))).toBeLessThanOrEqual(80);
+    expect(lines[0]).toMatch(/^[A-Z].*\.$/);
+    expect(lines.filter((line) => line.startsWith('  minimind ')).length).toBeGreaterThan(0);
+  });
+
+  it.each(COMMANDS)('--help of %s has the examples first and every flag', async (command) => {
+    const text = (await linesOf(...command.split(' '), '--help')).join('\n');
+    const { flags } = MANIFEST.commands[command.replace(' ', ':')] ?? { flags: {} };
+    expect(text.indexOf('\nExamples\n')).toBeLessThan(text.indexOf('\nUsage\n'));
+    expect(text).toContain('\nExamples\n');
+    expect(Object.keys(flags)).toContain('json');
+    for (const [name, { hidden = false }] of Object.entries(flags)) {
+      expect(new RegExp(`^  (-\\w, )?--${name}( |$)`, 'm').test(text), name).toBe(!hidden);
+    }
+    expect(text).not.toMatch(/<%|undefined|<option>/);
+  });
+
+  it('is not asked for by what follows --', async () => {
+    const { stdout } = await runHere(['profile', '--', '--help']);
+    expect(stdout).not.toContain('Usage');
+  });
+});
