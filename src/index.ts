@@ -20,8 +20,8 @@ export {
   type LanguageModel,
   type Layer,
 } from './architecture/layer.js';
-export { LimitError, MAX_TENSORS } from './architecture/param.js';
 export type { Param } from './architecture/param.js';
+export { LimitError, MAX_TENSORS } from './architecture/param.js';
 export { ownedTensors, tensorsOf, walk } from './architecture/walk.js';
 export { countParameters, type ParameterBudget } from './budget/parameters.js';
 export {

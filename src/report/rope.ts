@@ -1,6 +1,14 @@
 /** Report of `minimind rope`: a table of methods, a plot and a table of frequencies for each rotation. */
 import type { RotaryScaling } from '../architecture/rotary-scaling.js';
-import type { RopeAnalysis, RopeChange, RopeFrequency, RopeMethod, RopeMethodId, RopeRotary, TrainedFrom } from '../budget/analyse-rope.js';
+import type {
+  RopeAnalysis,
+  RopeChange,
+  RopeFrequency,
+  RopeMethod,
+  RopeMethodId,
+  RopeRotary,
+  TrainedFrom,
+} from '../budget/analyse-rope.js';
 import { formatInteger } from '../text/units.js';
 import { counted } from '../text/words.js';
 import { CURRENT_MARK, heading, integerCell, left, note, right } from './kit/cells.js';

@@ -25,11 +25,7 @@ export function emitRouter(context: Context, layer: Router, x: GraphValue): Grap
 const LAST = { attributes: { axis: 1 } };
 
 /** The `count` largest of each row and their indices, [.., count] each. */
-function best(
-  { graph }: Context,
-  values: GraphValue,
-  count: number,
-): [GraphValue, GraphValue] {
+function best({ graph }: Context, values: GraphValue, count: number): [GraphValue, GraphValue] {
   return graph.pair('TopK', [values, graph.ints(count)]);
 }
 
