@@ -7,7 +7,7 @@ import type {
   Layer,
   MixtureOfExperts,
   PackedExperts,
-  Projection,
+  ProjectionLayer,
   Projections,
 } from './layer.js';
 import type { Param } from './param.js';
@@ -27,7 +27,7 @@ export function remembered<Key extends object, Value>(
 }
 
 /** Contents of a layer's fields. */
-interface Held {
+interface FieldContents {
   readonly layers: readonly Layer[];
   readonly tensors: readonly Param[];
 }
@@ -36,7 +36,7 @@ interface Held {
  * Layers and tensors in a layer's own fields, lists included. They follow the order of its constructor, in which
  * PyTorch registers them.
  */
-function heldBy(layer: object): Held {
+function heldBy(layer: object): FieldContents {
   const held = { layers: [], tensors: [] };
   for (const field of Object.values(layer)) {
     if (typeof field !== 'object' || field === null) continue;
@@ -56,12 +56,14 @@ function hold(
 }
 
 /** Layers that compute several values of one input. */
-export function projectionLayers(inputs: Projections): readonly (Projection | FusedProjection)[] {
+export function projectionLayers(
+  inputs: Projections,
+): readonly (ProjectionLayer | FusedProjection)[] {
   return 'kind' in inputs ? [inputs] : inputs;
 }
 
 /** Products that compute several values of one input. */
-export function productsOf(inputs: Projections): readonly Projection[] {
+export function productsOf(inputs: Projections): readonly ProjectionLayer[] {
   return 'kind' in inputs ? [inputs.projection] : inputs;
 }
 
@@ -71,7 +73,7 @@ export const expertLayers = (
 ): readonly (GatedMlp | PackedExperts)[] => ('kind' in experts ? [experts] : experts);
 
 /** Whether a layer is a plain product with a weight. */
-export const isProduct = (layer: Layer): layer is Projection =>
+export const isProduct = (layer: Layer): layer is ProjectionLayer =>
   layer.kind === 'linear' || layer.kind === 'transposedLinear';
 
 /** Stages of a model in order, from ids to logits. */
@@ -228,11 +230,11 @@ export function stateDictOf(layer: Layer): StateDictEntry[] {
 // Widths of values between layers
 
 /** Input values of a product, per token. */
-export const inputWidth = ({ kind, weight }: Projection): number =>
+export const inputWidth = ({ kind, weight }: ProjectionLayer): number =>
   weight.shape[kind === 'linear' ? 1 : 0] ?? 0;
 
 /** Output values of a product, per token. */
-export const outputWidth = ({ kind, weight }: Projection): number =>
+export const outputWidth = ({ kind, weight }: ProjectionLayer): number =>
   weight.shape[kind === 'linear' ? 0 : 1] ?? 0;
 
 /** Input values of all products that share one input, per token. */

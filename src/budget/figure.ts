@@ -10,8 +10,8 @@ import {
   type Input,
   inputNamed,
   inputsOf,
+  inputValues,
   textOf,
-  valuesOf,
   wholeNumberOf,
 } from './expression.js';
 

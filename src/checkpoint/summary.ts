@@ -53,14 +53,14 @@ export function groupTensors(tensors: ReadonlyMap<string, StoredTensor>): Tensor
 const firstLayer = ({ layers }: TensorGroup) => layers?.[0] ?? -1;
 
 /** A layer, or a part without a layer number. */
-interface Part {
+interface ModelPart {
   readonly name: string;
   readonly layer: number | undefined;
   readonly members: { readonly rest: string; readonly tensor: StoredTensor }[];
 }
 
-function partsOf(tensors: ReadonlyMap<string, StoredTensor>): Iterable<Part> {
-  const parts = new Map<string, Part>();
+function partsOf(tensors: ReadonlyMap<string, StoredTensor>): Iterable<ModelPart> {
+  const parts = new Map<string, ModelPart>();
   for (const [fullName, tensor] of tensors) {
     const { name, layer, rest } = splitName(fullName);
     const prefix = layer === undefined ? name : `${name}.${layer}`;
@@ -92,13 +92,13 @@ function splitName(fullName: string): { name: string; layer: number | undefined;
 }
 
 /** Key that is equal for layers whose tensors have the same names, dtypes and shapes, in any order. */
-const formOf = (members: Part['members']): string =>
+const formOf = (members: ModelPart['members']): string =>
   members
     .map(({ rest, tensor }) => ` ${rest.length} ${rest}${tensor.dtype} ${tensor.shape}`)
     .sort()
     .join('');
 
-function groupOf(parts: readonly Part[]): TensorGroup {
+function groupOf(parts: readonly ModelPart[]): TensorGroup {
   const { name = '', members = [] } = parts[0] ?? {};
   const layers = parts.flatMap(({ layer }) => layer ?? []).sort((a, b) => a - b);
   return {
@@ -128,7 +128,7 @@ export interface CheckpointSummary {
   readonly aliases: ByName<string>;
   readonly totals: Totals;
   readonly groups: readonly TensorGroup[];
-  readonly shared: readonly Sharing[];
+  readonly shared: readonly SharedBytes[];
   /** Other entries of a PyTorch file, by key. */
   readonly content: ByName<ContentEntry>;
   readonly warnings: readonly string[];
@@ -193,7 +193,7 @@ export function summarise(
   return {
     file: path,
     format,
-    formatName: FORMATS[format].title,
+    formatName: FILE_FORMATS[format].title,
     files: files.map((file) => ({ path: file.path, bytes: file.size })),
     stateDict,
     metadata: Object.fromEntries(metadata),

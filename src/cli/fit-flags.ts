@@ -1,8 +1,8 @@
 /** The flags of `minimind fit`, and the settings they result in. */
 import * as Flags from '@oclif/core/flags';
 import type { TrainingHints } from '../architecture/family.js';
-import { resolveSetting } from '../budget/profile.js';
-import { OPTIMIZER_NAMES } from '../budget/training.js';
+import { resolveSetting } from '../budget/profile-model.js';
+import { OPTIMIZER_NAMES } from '../budget/training-budget.js';
 import { quote } from '../config/quote.js';
 import { UserError } from '../errors.js';
 import { COMMON_HARDWARE, type TableRequest } from '../fit/fit-table.js';

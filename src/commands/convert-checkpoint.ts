@@ -23,8 +23,8 @@ import { exceededLogits, logitLimits } from '../cli/thresholds.js';
 import { quote } from '../config/quote.js';
 import type { Merge } from '../conversion/choices.js';
 import {
-  DTYPE_NAMES,
-  DTYPES,
+  CONVERTED_DTYPE_NAMES,
+  CONVERTED_DTYPES,
   EXTENSIONS,
   LAYOUT_NAMES,
   NAMING_SCHEMES,
@@ -141,7 +141,7 @@ export default class ConvertCheckpoint extends BaseCommand {
       helpGroup: 'SRTE',
     }),
     dtype: Flags.option({
-      options: DTYPE_NAMES,
+      options: CONVERTED_DTYPE_NAMES,
       default: 'keep',
       description: 'type of the parameters; buffers keep their type',
       helpGroup: 'TENSOR',
@@ -227,7 +227,7 @@ export default class ConvertCheckpoint extends BaseCommand {
     const places = this.#placesOf(flags, args.in, args.out);
     const checkpoint = openCheckpoint(places.in, { stateDict: flags['state-dict'] });
     try {
-      await this.warnAbout(flags, warningsOf(checkpoint));
+      await this.warnAbout(flags, checkpointWarnings(checkpoint));
       const result = await convert({
         ...flags,
         checkpoint,

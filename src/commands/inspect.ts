@@ -66,7 +66,7 @@ export default class Inspect extends BaseCommand {
     const { args, flags } = await this.parse(Inspect);
     const checkpoint = openCheckpoint(args.path, { stateDict: flags['state-dict'] });
     try {
-      await this.warnAbout(flags, warningsOf(checkpoint));
+      await this.warnAbout(flags, checkpointWarnings(checkpoint));
       const chosen = filterByName(checkpoint.tensors, flags.filter);
       const model = await storedModel(checkpoint);
       const result = {

@@ -1,8 +1,8 @@
 /** Training and serving of a model on some hardware, and a forward pass on this machine. */
 import type { Family, TrainingHints } from '../architecture/family.js';
 import type { LanguageModel } from '../architecture/layer.js';
-import type { Origin } from '../budget/profile.js';
-import { resolveSetting } from '../budget/profile.js';
+import type { SettingOrigin } from '../budget/profile-model.js';
+import { resolveSetting } from '../budget/profile-model.js';
 import type { Bounds } from '../budget/quantity.js';
 import type { MachineProfile } from '../hardware/machine-profile.js';
 import { fitTraining } from './remedies/remedies.js';
@@ -30,7 +30,7 @@ export const hintsOf = ({ family, document }: ModelToFit): TrainingHints =>
 /** Setting with the origin of its sequence length. */
 export interface Resolved<Setting> {
   readonly setting: Setting;
-  readonly contextOrigin: Origin;
+  readonly contextOrigin: SettingOrigin;
 }
 
 /** Settings to fit; null for a purpose that was not requested. */

@@ -1,4 +1,4 @@
-import { FORMATS } from '../checkpoint/formats.js';
+import { FILE_FORMATS } from '../checkpoint/formats.js';
 import type { VerifyResult } from '../model-input/verify-checkpoint.js';
 import type { FaultKind, Said } from '../reconcile/faults.js';
 import { FAULT_KINDS } from '../reconcile/faults.js';
@@ -205,6 +205,6 @@ function differenceBlocks(differences: readonly ConfigDifference[]): Block[] {
 
 const differenceBlock = (difference: ConfigDifference): Block => ({
   kind: 'note',
-  text: `The ${differenceText(difference)}.`,
+  text: `The ${configDifferenceText(difference)}.`,
   tone: 'warning',
 });

@@ -6,10 +6,10 @@ import type { Setting } from '../../architecture/family.js';
 import type { Checkpoint } from '../../checkpoint/checkpoint.js';
 import { listed } from '../../checkpoint/checkpoint-rules.js';
 import { isIndexName, isOfTraining, isWeightsName } from '../../checkpoint/formats.js';
-import type { Dict, Value } from '../../checkpoint/torch/pickle/values.js';
+import type { Dict, PickleValue } from '../../checkpoint/torch/pickle/values.js';
 import { isKind } from '../../checkpoint/torch/pickle/values.js';
 import type { Writable, WritableDict } from '../../checkpoint/torch/pickle/writable.js';
-import { splitDotted } from '../../config/path.js';
+import { splitDotted } from '../../config/quote.js';
 import { UserError } from '../../errors.js';
 import type { ConfigFormat } from '../../files/config-names.js';
 import {
@@ -128,15 +128,19 @@ function namesIn(folder: string): string[] {
 function configWith({ content }: Checkpoint, settings: readonly Setting[]): Writable | undefined {
   const config = content.get('config');
   if (config === undefined || !isKind(config, 'dict')) return undefined;
-  return settings.reduce<Value>(
+  return settings.reduce<PickleValue>(
     (whole, { path, value }) => withValue(whole, splitDotted(path), value),
     config,
   );
 }
 
-function withValue(at: Value, [key, ...rest]: readonly string[], value: unknown): Value {
+function withValue(
+  at: PickleValue,
+  [key, ...rest]: readonly string[],
+  value: unknown,
+): PickleValue {
   // Unchanged values are copied.
-  if (key === undefined) return writableOf(value) as Value;
+  if (key === undefined) return writableOf(value) as PickleValue;
   const dict: Dict = isKind(at, 'dict') ? at : { kind: 'dict', type: 'dict', entries: new Map() };
   const inner = withValue(dict.entries.get(key) ?? null, rest, value);
   return { ...dict, entries: new Map(dict.entries).set(key, inner) };

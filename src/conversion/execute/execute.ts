@@ -37,7 +37,7 @@ import {
 } from './check-output.js';
 import { type MadeTable, makeTables, type Scratch } from './make-tables.js';
 import type { OutputFile, ValuesOf } from './output-files.js';
-import { valuesOf } from './tensor-values.js';
+import { outputValuesOf } from './tensor-values.js';
 
 /** The output of a conversion, or of its preview. */
 export interface ConversionOutput {
@@ -89,7 +89,7 @@ const expectedFiles = (
   input: ConversionInput,
   plan: ConversionPlan,
 ): Promise<readonly OutputFile[]> =>
-  explained(input.place.path, () =>
+  withFileErrors(input.place.path, () =>
     outputFilesOf(input, plan, configNameFor(input, plan))(noValues),
   );
 
@@ -202,11 +202,11 @@ async function writeOutput(
   )(async function* (tensor) {
     for await (const chunk of values(tensor)) {
       yield chunk;
-      tell(chunk.length);
+      onProgress(chunk.length);
     }
   });
   const written = [];
-  tell = display.step(
+  onProgress = display.step(
     'writing',
     files.reduce((sum, { name, bytes }) => sum + (staging.isFinished(name) ? 0 : bytes), 0),
   );

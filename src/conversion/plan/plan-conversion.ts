@@ -143,10 +143,10 @@ function layoutFor(
 
 /** The tensors of the input under the output's names. */
 function namesOf(
-  { checkpoint, dialect, heads }: ConversionJob,
+  { checkpoint, dialect: namingScheme, heads }: ConversionJob,
   stored: StoredNames,
 ): Pick<ConversionInput, 'tensors' | 'dropped'> {
-  if (dialect === undefined || heads === undefined) return { tensors: stored, dropped: [] };
+  if (namingScheme === undefined || heads === undefined) return { tensors: stored, dropped: [] };
   const { sources, dropped } = fromOldMiniMind(checkpoint.path, stored, heads);
   const why = 'it follows from the config, and files of today do not hold it';
   return { tensors: sources, dropped: dropped.map((name) => ({ name, why })) };

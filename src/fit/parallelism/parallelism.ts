@@ -4,8 +4,8 @@ import type { Param } from '../../architecture/param.js';
 import { countedTensors, type OwnedTensor, remembered } from '../../architecture/walk.js';
 import { add, div, inputs, v } from '../../budget/expression.js';
 import { type Figure, figure } from '../../budget/figure.js';
-import { requirePositions } from '../../budget/profile.js';
-import { embeddingsOf, type Trained } from '../../budget/training.js';
+import { requirePositions } from '../../budget/profile-model.js';
+import { embeddingsOf, type Trained } from '../../budget/training-budget.js';
 import { UserError } from '../../errors.js';
 import type { Cut } from '../../operations/primitive.js';
 import type { TrainingFitSetting } from '../training/training-setting.js';
@@ -77,7 +77,7 @@ export interface Stage {
 }
 
 /** Blocks in stages of nearly equal size. Each stage holds the shared layers that its blocks use. */
-export function stagesOf(
+export function pipelineStages(
   model: LanguageModel,
   { tensor, pipeline }: Parallelism,
 ): readonly Stage[] {

@@ -9,13 +9,13 @@ import { MOST_GPUS } from '../parallelism/tensor-parallel.js';
 import type { ServingFit, ServingLoad } from '../serving/serving.js';
 import type { UsersFit } from '../serving/users.js';
 import { computedIn, stepTimeOf, tokensOfStep, trainingTimeOf } from '../training/step-time.js';
-import type { Remedy, TrainingFit } from '../training/training.js';
+import type { Remedy, TrainingFit } from '../training/training-fit.js';
 import { fitTrainingMemory } from '../training/training-memory.js';
 import type { TrainingFitSetting } from '../training/training-setting.js';
-import type { Change, Combination, Flags, Lever } from './options.js';
+import type { Combination, Flags, Lever, SettingChange } from './options.js';
 import { CHANGING, doubled, Fitting, fewestChanges, flagsOf, leversOf, onGpus } from './options.js';
 
-export interface Doubt {
+export interface UnmetRequirement {
   readonly about: 'training' | 'serving' | 'load';
   readonly text: string;
 }
@@ -30,8 +30,8 @@ interface Asked {
 }
 
 /** Doubts by the upper bound of memory and the expected speed; empty if there are none. */
-export function doubtsOf({ cluster, training, serving }: Asked): Doubt[] {
-  const doubts: Doubt[] = [];
+export function doubtsOf({ cluster, training, serving }: Asked): UnmetRequirement[] {
+  const doubts: UnmetRequirement[] = [];
   for (const [about, asked] of [
     ['training', training],
     ['serving', serving],
@@ -133,7 +133,7 @@ const listed = (words: readonly string[]): string =>
 function roomFor(model: LanguageModel, setting: TrainingFitSetting): Remedy[] {
   const { microBatch, context } = setting;
   const fitting = new Fitting(model, setting);
-  const fitsWith = (flags: Change['flags']) => fitting.fits([{ words: '', flags }]);
+  const fitsWith = (flags: SettingChange['flags']) => fitting.fits([{ words: '', flags }]);
   const batches = largest(
     Math.max(microBatch, MOST_SEQUENCES),
     (value) => value <= microBatch || fitsWith({ microBatch: value }),

@@ -2,12 +2,12 @@
 import type { LanguageModel, Layer } from '../../architecture/layer.js';
 import type { Param } from '../../architecture/param.js';
 import { expertTensors, walkCounted } from '../../architecture/walk.js';
-import { activationsOf } from '../../budget/activations.js';
 import { add, div, sub, v } from '../../budget/expression.js';
 import type { Figure } from '../../budget/figure.js';
 import { figure } from '../../budget/figure.js';
 import type { Work } from '../../budget/flops.js';
 import { decodingFlopsOf, forwardFlopsOf } from '../../budget/flops.js';
+import { activationsOf } from '../../budget/saved-activations.js';
 import { stateOf } from '../../budget/state.js';
 import type { Cluster } from '../../hardware/gpu.js';
 import type { Dtype } from '../../tensor/dtype.js';

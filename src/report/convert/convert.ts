@@ -1,6 +1,6 @@
 /** Report of `minimind convert-checkpoint`. */
 
-import { FORMATS } from '../../checkpoint/formats.js';
+import { FILE_FORMATS } from '../../checkpoint/formats.js';
 import type { Tie } from '../../conversion/choices.js';
 import type { ConversionResult, ConvertedSrte } from '../../conversion/conversion.js';
 import type { Proof, TensorError } from '../../conversion/execute/check-output.js';

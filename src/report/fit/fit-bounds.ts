@@ -1,6 +1,6 @@
 /** Lower bounds, estimates and upper bounds as cells, and the memory table shared by training and serving. */
 import type { Bounds, Quantity } from '../../budget/quantity.js';
-import type { Verdict } from '../../fit/training/training.js';
+import type { FitVerdict } from '../../fit/training/training-fit.js';
 import type { GpuKind } from '../../hardware/gpu.js';
 import { formatBytes } from '../../text/units.js';
 import { bar, left, right, strong } from '../kit/cells.js';
@@ -102,9 +102,9 @@ export const TONES = {
   fits: 'good',
   'may fit': 'warning',
   'does not fit': 'bad',
-} as const satisfies Record<Verdict, Tone>;
+} as const satisfies Record<FitVerdict, Tone>;
 
-export const verdictHeading = (what: string, verdict: Verdict): Block => ({
+export const verdictHeading = (what: string, verdict: FitVerdict): Block => ({
   kind: 'heading',
   text: `${what}: ${verdict}`,
   tone: TONES[verdict],

@@ -160,7 +160,7 @@ function roomText(
 function loadBlocks(
   answers: ServingLoad,
   setting: Serving['setting'],
-  doubts: readonly Doubt[],
+  doubts: readonly UnmetRequirement[],
 ): Block[] {
   const { load, prompt, output } = setting;
   if (!load) return [];

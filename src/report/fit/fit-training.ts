@@ -1,7 +1,12 @@
 /** Training part of the report of `minimind fit`. */
 import type { Bounds } from '../../budget/quantity.js';
 import type { Fits } from '../../fit/fits.js';
-import type { Remedy, StepLimit, StepTime, TrainingTime } from '../../fit/training/training.js';
+import type {
+  Remedy,
+  StepTime,
+  TrainingLimit,
+  TrainingTime,
+} from '../../fit/training/training-fit.js';
 import { formatInteger, formatSeconds, percentText, significant } from '../../text/units.js';
 import { counted, sentence } from '../../text/words.js';
 import { contextText, heading, integerCell, left, note, right, strong } from '../kit/cells.js';

@@ -1,6 +1,6 @@
 /** Tables of the tensors of a checkpoint. */
 
-import type { Sharing } from '../../checkpoint/sharing.js';
+import type { SharedBytes } from '../../checkpoint/sharing.js';
 import type { Statistics } from '../../checkpoint/statistics.js';
 import type { CheckpointSummary, TensorSummary } from '../../checkpoint/summary.js';
 import type { ContentEntry, Plain } from '../../checkpoint/summary-content.js';
@@ -211,7 +211,7 @@ const MAX_BESIDE = 100;
 const KINDS = {
   same: 'one tensor',
   overlapping: 'overlapping',
-} as const satisfies Record<Sharing['kind'], string>;
+} as const satisfies Record<SharedBytes['kind'], string>;
 
 /** Names that share bytes, and names that occur only in the metadata. */
 export function sharingBlocks({ shared, aliases }: CheckpointSummary): Block[] {

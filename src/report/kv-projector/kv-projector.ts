@@ -1,6 +1,6 @@
 /** Reports of `minimind kv-projector project` and `convert`. */
 
-import { FORMATS } from '../../checkpoint/formats.js';
+import { FILE_FORMATS } from '../../checkpoint/formats.js';
 import type { ProjectorConversion } from '../../kv-projector/convert-projector.js';
 import type {
   CostedTeacher,
@@ -24,7 +24,7 @@ import {
 import type { Block, Cell, Column, Fact, Report, TableBlock, Verdict } from '../kit/report.js';
 import { explanationBlocks } from '../profile/inventory.js';
 
-type Described = Projection['projector'];
+type Described = KvProjection['projector'];
 
 const projectorFact = ({ path, kind, teachers, studentWidth, parameters }: Described): Fact => ({
   name: 'projector',
@@ -34,7 +34,7 @@ const projectorFact = ({ path, kind, teachers, studentWidth, parameters }: Descr
 /** Rows of the answer's table; the details have all. */
 const ANSWER_ROWS = 10;
 
-export function projectionReport(result: Projection): Report {
+export function projectionReport(result: KvProjection): Report {
   const { projector, output, bytes, tensors, ignored, products } = result;
   const more = tensors.length - ANSWER_ROWS;
   const nonFinite = sumOf(tensors, (each) => each.output.nonFinite);

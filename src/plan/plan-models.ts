@@ -2,7 +2,7 @@
 import type { Family } from '../architecture/family.js';
 import type { Exact, Figure } from '../budget/figure.js';
 import { componentSums, countParameters } from '../budget/parameters.js';
-import { inferenceMemoryOf } from '../budget/profile.js';
+import { inferenceMemoryOf } from '../budget/profile-model.js';
 import type { Bounds, Quantity } from '../budget/quantity.js';
 import type { StateSetting } from '../budget/state.js';
 import { documentText } from '../config/document.js';
@@ -18,9 +18,9 @@ import {
   widthPerLayer,
 } from './criteria.js';
 import { unfolded } from './folding.js';
-import type { Decoding, Found, Near, SearchResult, SearchWish } from './search.js';
+import type { DecodingSpeed, FoundModel, Near, SearchResult, SearchWish } from './search.js';
 import { isWithin, search } from './search.js';
-import type { Range, Sizes, SpaceWish } from './space.js';
+import type { SizeRange, Sizes, SpaceWish } from './space.js';
 import { ModelSpace } from './space.js';
 
 /** @throws UserError when the plan has no such row. */
@@ -54,8 +54,8 @@ export interface PlanWish
   readonly minParameters?: Exact | undefined;
   /** Bytes of inference. */
   readonly maxMemory?: Exact | undefined;
-  readonly depth?: Range | undefined;
-  readonly width?: Range | undefined;
+  readonly depth?: SizeRange | undefined;
+  readonly width?: SizeRange | undefined;
   readonly headDims?: readonly number[] | undefined;
   readonly sort: CriterionName;
   /** Number of rows. */
@@ -111,8 +111,8 @@ export interface Plan {
   readonly spectrum: readonly PlanRow[];
 }
 
-const DEFAULT_DEPTHS: Range = { least: 2, most: 128 };
-const DEFAULT_WIDTHS: Range = { least: 64, most: 65_536 };
+const DEFAULT_DEPTHS: SizeRange = { least: 2, most: 128 };
+const DEFAULT_WIDTHS: SizeRange = { least: 64, most: 65_536 };
 
 /**
  * Searches a family for the best models within a budget. Each returned model is a valid document.
@@ -138,7 +138,7 @@ function planWith(space: ModelSpace, wish: PlanWish, isFolded: boolean): Plan | 
   const axes = axesFor(criterion).filter(({ measure }) => wish.decode || measure !== 'decode');
   const best = paretoSet(inOrder(result.found, criterion), axes);
   const places = new Map(best.map((found, index) => [found, index + 1]));
-  const rows = new Map<Found, PlanRow>();
+  const rows = new Map<FoundModel, PlanRow>();
   const first = best.slice(0, wish.top);
   const spectrum = bestOfEachWidth(best);
   for (const found of new Set([...first, ...spectrum])) {
@@ -146,7 +146,7 @@ function planWith(space: ModelSpace, wish: PlanWish, isFolded: boolean): Plan | 
     if (!row || (isFolded && !isAsMeasured(row, found.measures))) return undefined;
     rows.set(found, row);
   }
-  const rowOf = (found: Found) => rows.get(found) as PlanRow;
+  const rowOf = (found: FoundModel) => rows.get(found) as PlanRow;
   return {
     family: family.name,
     inference,
@@ -222,7 +222,7 @@ const mostOf = (value: Exact): Exact =>
   typeof value === 'bigint' ? (value * 19n) / 20n : Math.floor((value * 19) / 20);
 
 /** Best model of each width, thinnest first. */
-const bestOfEachWidth = (best: readonly Found[]): Found[] =>
+const bestOfEachWidth = (best: readonly FoundModel[]): FoundModel[] =>
   [...new Map(best.toReversed().map((each) => [each.sizes.width, each])).values()].toSorted(
     (a, b) => a.measures.widthPerLayer - b.measures.widthPerLayer,
   );
@@ -231,7 +231,7 @@ const bestOfEachWidth = (best: readonly Found[]): Found[] =>
 function describeRow(
   space: ModelSpace,
   { inference, decode }: PlanWish,
-  { sizes }: Found,
+  { sizes }: FoundModel,
   place: number,
 ): PlanRow | undefined {
   const model = space.model(sizes);
@@ -269,7 +269,7 @@ const isAsMeasured = ({ parameters, body, memory, decode }: PlanRow, measures: M
   Math.abs(Number(memory.value) - measures.memory) <= 1e-12 * measures.memory &&
   Math.abs((decode?.expected.value ?? 0) - (measures.decode ?? 0)) <= 1e-9 * (measures.decode ?? 1);
 
-const misfitText = ({ value }: Figure, { capacity }: Decoding) =>
+const misfitText = ({ value }: Figure, { capacity }: DecodingSpeed) =>
   `${grouped(value)} bytes do not fit into the ${grouped(capacity.value)} of the GPU`;
 
 // Errors of a search without results.

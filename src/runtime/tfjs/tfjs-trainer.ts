@@ -1,4 +1,5 @@
 /** Chains of layers trained on a backend of TensorFlow.js. */
+
 import os from 'node:os';
 import { UserError } from '../../errors.js';
 import type { Values } from '../engine.js';
@@ -7,16 +8,22 @@ import type {
   ChainLayer,
   Task,
   Trainer,
-  Training,
+  TrainingRun,
   TrainingSize,
 } from '../trainer.js';
 import type { BackendName } from './backends.js';
 import { openBackend } from './backends.js';
-import { layerNormOfData, linear, masked, meanSquaredError, silu } from './differentiable.js';
-import { infoOf } from './engine.js';
-import type { Backend, Tensor, Tensor1D, Tensor2D, Tf } from './library.js';
-import { onBackend, scoped } from './library.js';
-import { valuesOf } from './run.js';
+import {
+  differentiableLinear,
+  layerNormOfData,
+  masked,
+  meanSquaredError,
+  silu,
+} from './differentiable.js';
+import type { Backend, Tensor, Tensor1D, Tensor2D, Tf } from './packages.js';
+import { onBackend, scoped } from './packages.js';
+import { readValues } from './run.js';
+import { infoOf } from './tfjs-engine.js';
 
 /** A trained tensor, and the running means of its gradient and of the gradient's square. */
 interface Learned {
@@ -101,7 +108,7 @@ export async function openTrainer(threads: number, name: BackendName): Promise<T
         scoped(tf, () => {
           const columns = tf.transpose(tensorOf(tf, x));
           const product = tf.transpose(tf.matMul(tensorOf(tf, weight) as Tensor2D, columns));
-          return { shape: product.shape, data: valuesOf(product) };
+          return { shape: product.shape, data: readValues(product) };
         }),
       ),
     refuseTooMany: (size) => refuseTooMany(backend, size),
@@ -144,7 +151,7 @@ function refuseTooMany({ heap }: Backend, size: TrainingSize): void {
   );
 }
 
-class TfjsTraining implements Training {
+class TfjsTraining implements TrainingRun {
   readonly #backend: Backend;
   readonly #chain: readonly ChainLayer[];
   readonly #x: Tensor2D;
@@ -173,7 +180,7 @@ class TfjsTraining implements Training {
         const lossOf = (...parameters: Tensor[]) => this.#loss(parameters) as never;
         const { value, grads } = tf.valueAndGrads(lossOf)(this.#optimizer.values);
         this.#optimizer.step(grads);
-        return valuesOf(value)[0] ?? Number.NaN;
+        return readValues(value)[0] ?? Number.NaN;
       }),
     );
   }
@@ -188,7 +195,7 @@ class TfjsTraining implements Training {
 
   parameters(): Promise<Values[]> {
     return onBackend(this.#backend, () =>
-      this.#optimizer.values.map((each) => ({ shape: each.shape, data: valuesOf(each).slice() })),
+      this.#optimizer.values.map((each) => ({ shape: each.shape, data: readValues(each).slice() })),
     );
   }
 
@@ -215,7 +222,7 @@ function applyLayer(
     }
     case 'linear': {
       const [weight, bias] = parameters.splice(0, 2) as [Tensor2D, Tensor1D];
-      return linear(tf, rows, { weight, bias, ofData });
+      return differentiableLinear(tf, rows, { weight, bias, ofData });
     }
     case 'silu':
       return silu(tf, rows);

@@ -1,23 +1,19 @@
 import type { Layer } from '../../architecture/layer.js';
 import { UserError } from '../../errors.js';
-import { type Adapter, cudaAdapter, UNNAMED_CARD, webgpuAdapter } from '../adapters/adapters.js';
-import type { Compute, DeviceName, Engine, LoadOptions, Program } from '../engine.js';
+import type { Adapter } from '../adapters/adapters.js';
+import { cudaAdapter, UNNAMED_CARD, webgpuAdapter } from '../adapters/adapters.js';
+import type { Compute, DeviceName, Engine, Program, ProgramOptions } from '../engine.js';
 import type { WeightSource } from '../weights.js';
 import { compile } from './compile.js';
-import { GUARANTEED_BYTES, type Target } from './context.js';
+import type { Target } from './context.js';
+import { GUARANTEED_BYTES } from './context.js';
 import { GraphBuilder } from './graph.js';
 import { checkFits } from './largest-tensor.js';
-import {
-  CUDA_COMMAND,
-  type Library,
-  loadLibrary,
-  type Require,
-  type Session,
-  type SessionOptions,
-} from './library.js';
+import type { Library, Require, Session, SessionOptions } from './library.js';
+import { CUDA_COMMAND, loadLibrary } from './library.js';
 import { PlacedWeights } from './placed-weights.js';
 import type { Failure } from './program.js';
-import { explained, OnnxProgram } from './program.js';
+import { engineError, OnnxProgram } from './program.js';
 import { encodeModel } from './proto.js';
 
 interface ProviderKind {
@@ -192,7 +188,7 @@ interface Loading {
   readonly settings: SessionOptions;
   readonly layer: Layer;
   readonly source: WeightSource;
-  readonly loading: LoadOptions;
+  readonly loading: ProgramOptions;
   readonly target: Target;
 }
 
@@ -217,7 +213,7 @@ export async function load(wanted: Loading): Promise<Program> {
       target,
     });
   } catch (error) {
-    throw explained(error, 'load the model');
+    throw engineError(error, 'load the model');
   } finally {
     // Mapped files stay readable after removal. Windows deletes them when the program is released.
     weights.release();

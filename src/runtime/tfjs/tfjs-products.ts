@@ -1,9 +1,11 @@
 /** Matrix products by TensorFlow.js. */
-import { type ClosableProducts, float32Products } from '../float32-products.js';
-import { type BackendName, openBackend } from './backends.js';
-import type { Backend, Packages, Tensor2D } from './library.js';
-import { onBackend, scoped } from './library.js';
-import { valuesOf } from './run.js';
+import type { ClosableProducts } from '../float32-products.js';
+import { float32Products } from '../float32-products.js';
+import type { BackendName } from './backends.js';
+import { openBackend } from './backends.js';
+import type { Backend, Packages, Tensor2D } from './packages.js';
+import { onBackend, scoped } from './packages.js';
+import { readValues } from './run.js';
 
 /** A matrix on a backend, and its transpose once it is needed. */
 interface Loaded {
@@ -23,9 +25,9 @@ export async function openTfjsProducts(
     load: (values, rows, columns) =>
       onBackend(backend, () => ({ tensor: tf.tensor2d(values, [rows, columns], 'float32') })),
     times: (a, b) =>
-      onBackend(backend, () => scoped(tf, () => valuesOf(tf.matMul(a.tensor, b.tensor)))),
+      onBackend(backend, () => scoped(tf, () => readValues(tf.matMul(a.tensor, b.tensor)))),
     timesTransposed: (a, b) =>
-      onBackend(backend, () => scoped(tf, () => valuesOf(timesTransposed(backend, a, b)))),
+      onBackend(backend, () => scoped(tf, () => readValues(timesTransposed(backend, a, b)))),
     release({ tensor, transposed }) {
       tensor.dispose();
       transposed?.dispose();

@@ -1,22 +1,14 @@
 /** Exports a model as standalone files for ONNX Runtime: the graph, and its weights inside or in a separate file. */
 import type { LanguageModel } from '../../architecture/layer.js';
 import type { Param } from '../../architecture/param.js';
-import type { OnnxExport, OnnxOperator, OnnxValue, PlannedFile } from '../engine.js';
+import type { ExportFile, OnnxExport, OnnxOperator, OnnxValue } from '../engine.js';
 import type { WeightSource } from '../weights.js';
 import { compileAlone } from './compile.js';
-import { columnsOf, type Rows } from './context.js';
-import { aligned, rowsOf, weightBytes } from './placed-weights.js';
-import {
-  type About,
-  encodeInStretches,
-  type GraphProto,
-  type Initializer,
-  IR_VERSION,
-  type LateBytes,
-  lengthOf,
-  OPERATOR_SETS,
-  type ValueInfo,
-} from './proto.js';
+import type { Rows } from './context.js';
+import { columnsOf } from './context.js';
+import { aligned, initializerRows, weightBytes } from './placed-weights.js';
+import type { About, GraphProto, Initializer, LateBytes, ValueInfo } from './proto.js';
+import { encodeInStretches, IR_VERSION, lengthOf, OPERATOR_SETS } from './proto.js';
 
 /** Larger weights go to a separate file: a message of Protocol Buffers ends at 2 GiB. */
 const MOST_INSIDE_BYTES = 1e9;
@@ -80,7 +72,7 @@ class LaidWeights {
   /** Location of a tensor, or of some rows of it. */
   place(tensor: Param, rows?: Rows): Initializer {
     const placed = this.#whole(tensor);
-    const initializer = rows === undefined ? placed : rowsOf(placed, rows);
+    const initializer = rows === undefined ? placed : initializerRows(placed, rows);
     const count = initializer.shape.reduce((product, size) => product * size, 1);
     const first = (rows?.first ?? 0) * columnsOf(tensor);
     this.#contents.set(initializer.name, this.#late(tensor, first, count));
@@ -92,7 +84,7 @@ class LaidWeights {
     return this.#contents.get(name);
   }
 
-  get file(): PlannedFile {
+  get file(): ExportFile {
     return { name: this.#name, length: this.#end, pieces: () => this.#pieces() };
   }
 

@@ -145,7 +145,7 @@ export interface ScanInput {
 }
 
 /** Rates of states whose log(−A) is stored: exp(Δ · A) = 2^(Δ · A · log2(e)). */
-export function ratesOf(stateLog: Float32Array): Float32Array {
+export function decayRates(stateLog: Float32Array): Float32Array {
   return stateLog.map((value) => -Math.exp(value) * Math.LOG2E);
 }
 
@@ -232,15 +232,15 @@ function copyRows(
 
 /** Used part of the global of this name, which Node's types do not declare. */
 declare const WebAssembly: {
-  readonly Memory: new (limits: { initial: number }) => Memory;
+  readonly Memory: new (limits: { initial: number }) => WasmMemory;
   readonly Module: new (bytes: Uint8Array<ArrayBuffer>) => object;
   readonly Instance: new (
     module: object,
-    imports: { env: { memory: Memory } },
+    imports: { env: { memory: WasmMemory } },
   ) => { readonly exports: { readonly run: (...parameters: number[]) => void } };
 };
 
-interface Memory {
+interface WasmMemory {
   readonly buffer: ArrayBuffer;
   grow(pages: number): void;
 }

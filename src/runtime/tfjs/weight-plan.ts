@@ -3,9 +3,9 @@ import type { Param } from '../../architecture/param.js';
 import { ownTensors, walk } from '../../architecture/walk.js';
 import { UserError } from '../../errors.js';
 import type { WeightSource } from '../weights.js';
-import type { Backend, Tensor, Tensor2D } from './library.js';
-import { scoped } from './library.js';
-import { ratesOf } from './scan.js';
+import type { Backend, Tensor, Tensor2D } from './packages.js';
+import { scoped } from './packages.js';
+import { decayRates } from './selective-scan.js';
 
 // Tensors that a layer needs and their forms, planned before reading.
 
@@ -126,7 +126,7 @@ export class Weights {
       case 'tensor':
         return held(this.#tensors, tensor, tf.tensor(values, [...tensor.shape], 'float32')).size;
       case 'rates':
-        return held(this.#rates, tensor, ratesOf(values)).length;
+        return held(this.#rates, tensor, decayRates(values)).length;
       case 'factor':
         return held(this.#factors, tensor, factorOf(backend, values, tensor.shape)).size;
       case 'transposed': {

@@ -1,10 +1,10 @@
 /** The selective state space. Shapes: B batch, T tokens, R = B·T rows, D inner, N state, K kernel. */
 import type { CausalConv, Mamba } from '../../../architecture/layer.js';
 import type { Context, Target } from '../context.js';
-import { folded, sizeNames, unfolded, weightOf } from '../context.js';
-import type { Value } from '../graph.js';
-import { silu, softplus } from './activations.js';
+import { folded, sizeNames, unfoldedRows, weightOf } from '../context.js';
+import type { GraphValue } from '../graph.js';
 import { chunkedScan } from './chunked-scan.js';
+import { emitSilu, softplus } from './elementwise.js';
 import { scan } from './scan.js';
 
 /** Uses `Scan` where it has a kernel: without one, values would be copied back and forth for every token. */
@@ -17,31 +17,31 @@ const SCANS = {
 } as const satisfies Record<Target['provider'], typeof scan>;
 
 /** u [R, H] → [R, H]. */
-export function mamba(context: Context, layer: Mamba, u: Value): Value {
+export function emitMamba(context: Context, layer: Mamba, u: GraphValue): GraphValue {
   const { graph, apply } = context;
   const { innerSize, stateSize, stepRank } = layer;
   const [x0, residual] = graph.split(apply(layer.inProj, u), [innerSize, innerSize]);
-  const x = silu(context, apply(layer.conv, x0)); // [R, D]
+  const x = emitSilu(context, apply(layer.conv, x0)); // [R, D]
   const [low, b, c] = graph.split(apply(layer.xProj, x), [stepRank, stateSize, stateSize]);
   const step = softplus(context, projectedStep(context, layer, low)); // [R, D]
   const scanned = SCANS[context.target.provider](context, layer, { step, x, b, c });
   const skipped = graph.op('Mul', [x, weightOf(context, layer.skip)]);
   const y = graph.op('Add', [scanned, skipped]);
-  return apply(layer.outProj, graph.op('Mul', [y, silu(context, residual)]));
+  return apply(layer.outProj, graph.op('Mul', [y, emitSilu(context, residual)]));
 }
 
 /** The bias is added a second time, as in the original. */
-function projectedStep(context: Context, { dtProj }: Mamba, low: Value): Value {
+function projectedStep(context: Context, { dtProj }: Mamba, low: GraphValue): GraphValue {
   const once = context.apply(dtProj, low);
   return dtProj.bias ? context.graph.op('Add', [once, weightOf(context, dtProj.bias)]) : once;
 }
 
 /** x [R, D]: Σ_k weight[:, 0, k] · x at K − 1 − k tokens before, and the bias. */
-export function causalConv(context: Context, layer: CausalConv, x: Value): Value {
+export function emitCausalConv(context: Context, layer: CausalConv, x: GraphValue): GraphValue {
   const { graph, sizes } = context;
   const { batch, tokens } = sizeNames(sizes);
   const [inner = 0, , kernel = 0] = layer.weight.shape;
-  const padded = withPast(context, layer, unfolded(context, x, inner)); // [B, K − 1 + T, D]
+  const padded = withPast(context, layer, unfoldedRows(context, x, inner)); // [B, K − 1 + T, D]
   const flat = graph.op('Reshape', [weightOf(context, layer.weight), graph.ints(inner, kernel)]);
   const taps = graph.op('Transpose', [flat], { attributes: { perm: [1, 0] } }); // [K, D]
   let sum = weightOf(context, layer.bias);
@@ -58,7 +58,7 @@ export function causalConv(context: Context, layer: CausalConv, x: Value): Value
 }
 
 /** x [B, T, D] after the K − 1 previous inputs, or zeros. */
-function withPast(context: Context, { name, weight }: CausalConv, x: Value): Value {
+function withPast(context: Context, { name, weight }: CausalConv, x: GraphValue): GraphValue {
   const { graph, outputs, sizes } = context;
   const [inner = 0, , kernel = 0] = weight.shape;
   const reach = kernel - 1;

@@ -1,8 +1,8 @@
 /** Result types of fitting a training: memory, time and remedies. */
 import type { LanguageModel } from '../../architecture/layer.js';
-import type { ActivationBudget } from '../../budget/activations.js';
 import type { Figure } from '../../budget/figure.js';
 import type { Bounds, Quantity } from '../../budget/quantity.js';
+import type { ActivationBudget } from '../../budget/saved-activations.js';
 import type { Parallelism, Stage } from '../parallelism/parallelism.js';
 import type { TrainingFitSetting } from './training-setting.js';
 
@@ -27,9 +27,9 @@ export interface StageFit extends StageMemory {
   readonly total: Bounds;
 }
 
-export type Verdict = 'fits' | 'may fit' | 'does not fit';
+export type FitVerdict = 'fits' | 'may fit' | 'does not fit';
 
-export type StepLimit = 'compute' | 'memory' | 'communication';
+export type TrainingLimit = 'compute' | 'memory' | 'communication';
 
 /** Inputs of a step: model, setting and parallelism. */
 export interface StepSituation {
@@ -48,13 +48,13 @@ export interface StepTime {
   /** MFU set by the user or reached by others: the result if no limit takes longer. */
   readonly assumedMfu: Quantity;
   /** Reason for the expected time: the utilisation, or a limit that takes longer. */
-  readonly decidedBy: StepLimit | 'utilisation';
+  readonly decidedBy: TrainingLimit | 'utilisation';
   /** Lower bound: all at peak, and overlapped. */
   readonly roofline: Quantity;
   /** Possible limits of a step; `memory` includes launches. */
-  readonly limits: readonly { readonly limit: StepLimit; readonly seconds: Bounds }[];
+  readonly limits: readonly { readonly limit: TrainingLimit; readonly seconds: Bounds }[];
   /** Largest limit in the lower bound. */
-  readonly limitedBy: StepLimit;
+  readonly limitedBy: TrainingLimit;
   /** Text about communication without a known link, which is not counted; null if all is. */
   readonly withoutLink: string | null;
   /** Tokens of a step, with formula. */
@@ -68,7 +68,7 @@ export interface TrainingTime {
   readonly totalSeconds: Bounds;
   readonly mfu: Quantity;
   readonly roofline: Quantity;
-  readonly limitedBy: StepLimit;
+  readonly limitedBy: TrainingLimit;
 }
 
 /** Change of the setting, with the resulting memory. */
@@ -94,7 +94,7 @@ export interface TrainingMemoryFit {
   /** Total with workspace; each bound is of the GPUs that are fullest by it. */
   readonly total: Bounds;
   readonly capacity: Quantity;
-  readonly verdict: Verdict;
+  readonly verdict: FitVerdict;
 }
 
 export interface TrainingFit extends TrainingMemoryFit {

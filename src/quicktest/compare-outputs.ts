@@ -5,15 +5,10 @@
 import type { LanguageModel } from '../architecture/layer.js';
 import { countParameters } from '../budget/parameters.js';
 import { UserError } from '../errors.js';
-import type { CallSize, EngineInfo, Ids, RunOutput } from '../runtime/engine.js';
+import type { CallSize, EngineInfo, RunOutput, TokenIds } from '../runtime/engine.js';
 import { DEVICES, ENGINES } from '../runtime/engine.js';
-import {
-  type ChosenEngine,
-  chooseEngineFor,
-  type EngineWish,
-  isSameWay,
-  type ModelsToRun,
-} from '../runtime/select/devices.js';
+import type { ChosenEngine, EngineWish, ModelsToRun } from '../runtime/select/devices.js';
+import { chooseEngineFor, isSameWay } from '../runtime/select/devices.js';
 import type { SelfCheck } from '../runtime/select/self-check.js';
 import type { WeightSource } from '../runtime/weights.js';
 import { randomWeights } from '../runtime/weights.js';
@@ -27,8 +22,9 @@ import {
   relativeDifference,
   relativeLimit,
 } from './differences.js';
-import { inputSize, limitsOf, randomIds } from './ids.js';
-import { type Mode, tooMuch } from './index.js';
+import { idLimitsOf, inputSize, randomIds } from './ids.js';
+import type { Mode } from './index.js';
+import { tooMuch } from './index.js';
 import { fits, memoryNeed, streamedNeed, usableBytes } from './memory.js';
 import { streamedTest } from './streamed.js';
 import { TestContext } from './test-context.js';
@@ -46,7 +42,7 @@ export interface AgainstRequest extends EngineWish {
   readonly own: ModelToRun;
   readonly other: ModelToRun;
   /** Undefined for random ids: `batch` sequences of `context` tokens. */
-  readonly ids: Ids | undefined;
+  readonly ids: TokenIds | undefined;
   readonly batch?: number | undefined;
   readonly context?: number | undefined;
   /** Seed of random ids and of random weights, which are the same for tensors of the same name. */
@@ -102,11 +98,11 @@ export interface ModelComparison {
  * @throws UserError when they do not share a vocabulary, when even a layer does not fit in memory, or without an
  * engine.
  */
-export async function compareModels(request: AgainstRequest): Promise<ModelComparison> {
+export async function compareOutputs(request: AgainstRequest): Promise<ModelComparison> {
   const { own, other, otherWay, seed } = request;
   refuseOtherVocabulary(own.model, other.model);
   const model = narrower(own.model, other.model);
-  const ids = request.ids ?? randomIds(seed, 'ids', inputSize(request, model), limitsOf(model));
+  const ids = request.ids ?? randomIds(seed, 'ids', inputSize(request, model), idLimitsOf(model));
   const size = { batch: ids.batch, tokens: ids.tokens };
   const passOf = (each: ModelToRun) => (chosen: ChosenEngine) => pass(chosen, each, ids, request);
   const [first, second] =
@@ -133,7 +129,7 @@ export const narrower = (own: LanguageModel, other: LanguageModel): LanguageMode
 
 function refuseOtherVocabulary(own: LanguageModel, other: LanguageModel): void {
   const [here, there] = [own, other].map((model) => [
-    limitsOf(model).vocabulary,
+    idLimitsOf(model).vocabulary,
     model.head.weight.shape[0] ?? 0,
   ]) as [number[], number[]];
   const at = here.findIndex((size, index) => size !== there[index]);
@@ -191,19 +187,19 @@ async function onEngine<T>(
   }
 }
 
-type Output = Pick<RunOutput, 'output' | 'blocks'>;
+type ModelOutput = Pick<RunOutput, 'output' | 'blocks'>;
 
-interface Pass {
+interface ModelPass {
   readonly ran: RanModel;
-  readonly output: Output;
+  readonly output: ModelOutput;
 }
 
 async function pass(
   { engine, selfCheck }: ChosenEngine,
   { model, weights }: ModelToRun,
-  ids: Ids,
+  ids: TokenIds,
   { full, seed, watch }: AgainstRequest,
-): Promise<Pass> {
+): Promise<ModelPass> {
   const { name } = engine.info;
   const usable = usableBytes(engine.info);
   const mode = full || !fits(memoryNeed(model, ids, name), usable) ? 'streamed' : 'whole';
@@ -226,7 +222,10 @@ async function pass(
   return { ran: { parameters, weights: from, mode, engine: engine.info, selfCheck }, output };
 }
 
-const streamed = async (context: TestContext, watch: (doing: string) => void): Promise<Output> =>
+const streamed = async (
+  context: TestContext,
+  watch: (doing: string) => void,
+): Promise<ModelOutput> =>
   (
     await streamedTest(context, {
       checks: [],
@@ -243,8 +242,8 @@ type Distances = Pick<
 
 /** Comparison of the outputs of two models for the same tokens. */
 function comparisonOf(
-  { ran, output: own }: Pass,
-  { ran: otherRan, output: other }: Pass,
+  { ran, output: own }: ModelPass,
+  { ran: otherRan, output: other }: ModelPass,
 ): Distances {
   const threshold = Math.max(relativeLimit(ran.engine), relativeLimit(otherRan.engine));
   const logits = logitDifference(own.output, other.output);
@@ -255,7 +254,7 @@ function comparisonOf(
   return { logits, blocks, blocksDiffer, threshold, partsAt };
 }
 
-function whyApart({ blocks: own }: Output, { blocks: other }: Output): string | null {
+function whyApart({ blocks: own }: ModelOutput, { blocks: other }: ModelOutput): string | null {
   if (own.size !== other.size) {
     return `one model has ${counted(own.size, 'block')}, the other ${formatInteger(other.size)}`;
   }
@@ -270,7 +269,7 @@ function whyApart({ blocks: own }: Output, { blocks: other }: Output): string | 
 }
 
 /** Blocks are paired by their order: families name them differently. */
-function distancesOf({ blocks: own }: Output, { blocks }: Output): BlockDistance[] {
+function distancesOf({ blocks: own }: ModelOutput, { blocks }: ModelOutput): BlockDistance[] {
   const others = [...blocks];
   return [...own].flatMap(([block, { data }], at) => {
     const [other, value] = others[at] ?? [];

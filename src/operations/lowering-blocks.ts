@@ -3,29 +3,27 @@ import type {
   CausalConv,
   Component,
   Layer,
-  Norm as NormLayer,
-  Projection,
+  NormLayer,
+  ProjectionLayer,
   Projections,
   RmsNorm,
 } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
 import { inputWidth, outputWidth, productsOf, sharedInputWidth } from '../architecture/walk.js';
-import {
-  allReduce,
-  type Convolution,
-  type Cut,
-  type Elementwise,
-  type Lookup,
-  type Matmul,
-  type Norm,
-  type Primitive,
-  type Run,
-  runOf,
-  type Saved,
-  type Share,
-  type Vectors,
-  vectors,
+import type {
+  Convolution,
+  Cut,
+  Elementwise,
+  Lookup,
+  Matmul,
+  Norm,
+  Primitive,
+  Saved,
+  Share,
+  UnitRun,
+  Vectors,
 } from './primitive.js';
+import { allReduce, runOf, vectors } from './primitive.js';
 
 /** Context of a layer. */
 export interface Surroundings {
@@ -41,22 +39,22 @@ export interface Surroundings {
 export const byRows = (
   tensors: readonly Param[],
   of: string,
-  ...runs: readonly Run[]
+  ...runs: readonly UnitRun[]
 ): Primitive['cuts'] => tensors.map((tensor) => [tensor, { along: 'rows', runs, of }]);
 
 /** A tensor cut along its length; its bias is whole, and added to the sum. */
 export const byLength = (
   tensor: Param,
   of: string,
-  run: Run,
+  run: UnitRun,
 ): readonly (readonly [Param, Cut])[] => [[tensor, { along: 'length', runs: [run], of }]];
 
-export const paramsOf = ({ weight, bias }: Projection): readonly Param[] =>
+export const paramsOf = ({ weight, bias }: ProjectionLayer): readonly Param[] =>
   bias ? [weight, bias] : [weight];
 
 /** A product that saves nothing itself and is whole on every GPU, unless `more` changes that. */
 export function matmul(
-  product: Projection,
+  product: ProjectionLayer,
   component: Component,
   more: Partial<Matmul> = {},
 ): Matmul {
@@ -79,7 +77,7 @@ export function matmul(
 
 /** A single product, cut by its outputs, which are gathered. */
 export const gatheredMatmul = (
-  product: Projection,
+  product: ProjectionLayer,
   component: Component,
   more: Partial<Matmul> = {},
 ): Matmul =>
@@ -94,7 +92,7 @@ export const gatheredMatmul = (
 export function openingMatmuls(
   inputs: Projections,
   component: Component,
-  { of, runs, saved }: { of: string; runs: readonly Run[]; saved: readonly Saved[] },
+  { of, runs, saved }: { of: string; runs: readonly UnitRun[]; saved: readonly Saved[] },
 ): Matmul[] {
   const isFused = 'kind' in inputs;
   return productsOf(inputs).map((product, index) =>
@@ -107,10 +105,10 @@ export function openingMatmuls(
 
 /** A product cut by its inputs; its outputs are summed. */
 export const closingMatmul = (
-  product: Projection,
+  product: ProjectionLayer,
   component: Component,
   of: string,
-  run: Run,
+  run: UnitRun,
   more: Partial<Matmul> = {},
 ): Matmul =>
   matmul(product, component, {

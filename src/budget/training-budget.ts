@@ -2,11 +2,14 @@
 import type { LanguageModel } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
 import { countedTensors } from '../architecture/walk.js';
-import { type ActivationBudget, activationsOf } from './activations.js';
-import { add, ceildiv, type Expression, inputs, mul, v } from './expression.js';
-import { type Figure, figure, type Statement, sumFigure } from './figure.js';
+import type { Expression } from './expression.js';
+import { add, ceildiv, inputs, mul, v } from './expression.js';
+import type { Figure, Statement } from './figure.js';
+import { figure, sumFigure } from './figure.js';
 import type { Recompute } from './flops.js';
 import { bufferBytes, countParameters } from './parameters.js';
+import type { ActivationBudget } from './saved-activations.js';
+import { activationsOf } from './saved-activations.js';
 
 /** Values per scale, and minimum tensor size, of the 8-bit optimizer of bitsandbytes. */
 const EIGHT_BIT_BLOCK = 256;
@@ -92,7 +95,7 @@ export function trainingMemoryOf(model: LanguageModel, setting: TrainingSetting)
     }));
   const { weights, gradients, optimizer } = trainedStateOf(trained, setting);
   const buffers = bufferBytes(countParameters(model).buffers);
-  const bytesPerValue = bytesIn(setting.precision);
+  const bytesPerValue = trainingBytes(setting.precision);
   const activations = activationsOf(model, { ...setting, bytesPerValue });
   const parts = { weights, gradients, optimizer, buffers, activations: activations.total };
   const total = sumFigure('training memory', 'bytes', parts, 'sum of the parts, on one device');
@@ -100,7 +103,7 @@ export function trainingMemoryOf(model: LanguageModel, setting: TrainingSetting)
 }
 
 /** Bytes per weight and per activation. */
-export const bytesIn = (precision: TrainingSetting['precision']): number =>
+export const trainingBytes = (precision: TrainingSetting['precision']): number =>
   precision === 'mixed' ? 2 : 4;
 
 /** Equal tensors, or a device's parts of them. */
@@ -146,7 +149,7 @@ export function trainedStateOf(
   const parameters = parametersOf(trained);
   const part = (name: keyof TrainedState, whole: Statement<Figure>) =>
     figure(dividedBy(whole, setting.divided?.(name)));
-  const bytes = bytesIn(precision);
+  const bytes = trainingBytes(precision);
   return {
     weights: part('weights', {
       label: 'weights',

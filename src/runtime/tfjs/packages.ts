@@ -2,6 +2,7 @@
  * The used part of TensorFlow.js, from any of its packages: `@tensorflow/tfjs-node` and its GPU sibling export all of
  * `@tensorflow/tfjs-core`. Types only, so that importing it loads nothing.
  */
+
 import { createRequire } from 'node:module';
 import type * as core from '@tensorflow/tfjs-core';
 
@@ -62,7 +63,7 @@ export interface Backend {
 let turn: Promise<unknown> = Promise.resolve();
 
 /** Runs `work` after all earlier work: a process has one current backend. */
-export function inTurn<T>(work: () => Promise<T>): Promise<T> {
+export function runExclusively<T>(work: () => Promise<T>): Promise<T> {
   const result = turn.then(work);
   turn = result.catch(() => {});
   return result;
@@ -70,7 +71,7 @@ export function inTurn<T>(work: () => Promise<T>): Promise<T> {
 
 /** Runs synchronous `work` with `backend` as the current one. */
 export function onBackend<T>({ tf, provider }: Backend, work: () => T): Promise<T> {
-  return inTurn(async () => {
+  return runExclusively(async () => {
     if (tf.getBackend() !== provider) await tf.setBackend(provider);
     return work();
   });

@@ -268,7 +268,7 @@ function blockInputs(model: LanguageModel, setting: ActivationSetting): Figure {
  * recomputation, it counts with the block that runs again. With selective recomputation, it is extra, like scan
  * states.
  */
-export interface BlockInHand {
+export interface BlockInBackward {
   /** Gradients of its layers' kept values, without scores and scan states. */
   readonly layers: Exact;
   /** Score gradients of plain attention. */
@@ -280,7 +280,10 @@ export interface BlockInHand {
 }
 
 /** Each distinct kind of block in a stage. */
-export function blocksInHand(model: LanguageModel, whole: ActivationSetting): BlockInHand[] {
+export function blocksInBackward(
+  model: LanguageModel,
+  whole: ActivationSetting,
+): BlockInBackward[] {
   const setting = { ...whole, stage: undefined };
   const isPlain = (setting.attention ?? 'plain') === 'plain';
   return kindsIn(model, whole).map(({ inside, block }) => {

@@ -1,14 +1,10 @@
 /** Matrix products by ONNX Runtime. */
-import { type ClosableProducts, float32Products } from '../float32-products.js';
+import type { ClosableProducts } from '../float32-products.js';
+import { float32Products } from '../float32-products.js';
 import { GraphBuilder } from './graph.js';
-import {
-  loadLibrary,
-  type Require,
-  type Session,
-  type SessionOptions,
-  type Tensor,
-} from './library.js';
-import { explained } from './program.js';
+import type { OrtTensor, Require, Session, SessionOptions } from './library.js';
+import { loadLibrary } from './library.js';
+import { engineError } from './program.js';
 import { encodeModel } from './proto.js';
 
 interface ProductOptions {
@@ -30,7 +26,7 @@ export async function openOnnxProducts(options: ProductOptions): Promise<Closabl
   };
   const times = await InferenceSession.create(productModel(0), settings);
   const timesTransposed = await InferenceSession.create(productModel(1), settings);
-  return float32Products<Tensor>({
+  return float32Products<OrtTensor>({
     load: async (values, rows, columns) => new Tensor('float32', values, [rows, columns]),
     times: (a, b) => run(times, a, b),
     timesTransposed: (a, b) => run(timesTransposed, a, b),
@@ -54,11 +50,11 @@ function productModel(transB: 0 | 1): Uint8Array {
   return encodeModel(graph.build('product'));
 }
 
-async function run(session: Session, a: Tensor, b: Tensor): Promise<Float32Array> {
+async function run(session: Session, a: OrtTensor, b: OrtTensor): Promise<Float32Array> {
   try {
     const [product] = Object.values(await session.run({ a, b }));
     return product?.data as Float32Array;
   } catch (error) {
-    throw explained(error, 'multiply matrices');
+    throw engineError(error, 'multiply matrices');
   }
 }

@@ -14,8 +14,8 @@ import type { ParameterFigures } from './parameters.js';
 import { bufferBytes, elementsFigure, parameterFigures } from './parameters.js';
 import type { StateBudget, StateSetting } from './state.js';
 import { stateOf } from './state.js';
-import type { Optimizer, TrainingBudget, TrainingSetting } from './training.js';
-import { trainingMemoryOf } from './training.js';
+import type { Optimizer, TrainingBudget, TrainingSetting } from './training-budget.js';
+import { trainingMemoryOf } from './training-budget.js';
 
 export interface ProfileSetting {
   readonly inference: StateSetting & {
@@ -97,7 +97,7 @@ export const inferenceBytes = (counts: {
 // Batch, length and precision of a profile, and their origins
 
 /** User settings; undefined falls back to the file, then to the default. */
-export interface ProfileWish {
+export interface ModelProfileWish {
   readonly batch?: number | undefined;
   readonly context?: number | undefined;
   readonly dtype: Dtype;
@@ -112,15 +112,15 @@ export interface ProfileWish {
  * `flag`: the command line; `file`: the document; `default`: neither; `longest`: neither, and the default is the
  * model's longest input.
  */
-export type Origin = 'flag' | 'file' | 'default' | 'longest';
+export type SettingOrigin = 'flag' | 'file' | 'default' | 'longest';
 
 export interface ResolvedSetting extends ProfileSetting {
   readonly origins: {
-    readonly inferenceBatch: Origin;
-    readonly trainingBatch: Origin;
-    readonly context: Origin;
-    readonly precision: Origin;
-    readonly recompute: Origin;
+    readonly inferenceBatch: SettingOrigin;
+    readonly trainingBatch: SettingOrigin;
+    readonly context: SettingOrigin;
+    readonly precision: SettingOrigin;
+    readonly recompute: SettingOrigin;
   };
   /** Settings of the file that a one-device budget does not count. */
   readonly beyondOneDevice: readonly string[];
@@ -135,7 +135,7 @@ const DEFAULT_CONTEXT = 2048;
  * @throws UserError when the context is longer than the model's positions.
  */
 export function resolveSetting(
-  wish: ProfileWish,
+  wish: ModelProfileWish,
   hints: TrainingHints,
   positions: number,
 ): ResolvedSetting {
@@ -186,7 +186,7 @@ function first<T>(
   flag: T | undefined,
   file: T | undefined,
   fallback: T,
-): { readonly value: T; readonly origin: Origin } {
+): { readonly value: T; readonly origin: SettingOrigin } {
   if (flag !== undefined) return { value: flag, origin: 'flag' };
   if (file !== undefined) return { value: file, origin: 'file' };
   return { value: fallback, origin: 'default' };

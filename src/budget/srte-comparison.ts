@@ -2,17 +2,13 @@
  * Cost of each SRTE strategy for one configuration of the hybrid model: the comparison in the published report.
  * Every row counts a real description, without formulas.
  */
-
-import { LimitError } from '../architecture/limits.js';
-import {
-  type HybridConfig,
-  hybrid,
-  PROPOSED_PRESETS,
-  RECOMMENDED,
-  srteRank,
-} from '../architecture/models/hybrid.js';
-import { bytesIn, type Dtype } from '../tensor/dtype.js';
-import { countParameters, type ParameterBudget } from './parameters.js';
+import type { HybridConfig } from '../architecture/models/hybrid.js';
+import { hybrid, PROPOSED_PRESETS, RECOMMENDED, srteRank } from '../architecture/models/hybrid.js';
+import { LimitError } from '../architecture/param.js';
+import type { Dtype } from '../tensor/dtype.js';
+import { bytesIn } from '../tensor/dtype.js';
+import type { ParameterBudget } from './parameters.js';
+import { countParameters } from './parameters.js';
 
 /** The part of a configuration that the comparison varies. */
 type Settings = ReturnType<typeof settingsOf>;
@@ -65,7 +61,7 @@ export interface SrteOptions {
   readonly trainedContext?: number | undefined;
 }
 
-interface Candidate extends Pick<SrteRow, 'id' | 'label' | 'kind'> {
+interface SrteCandidate extends Pick<SrteRow, 'id' | 'label' | 'kind'> {
   readonly config: HybridConfig;
 }
 
@@ -119,7 +115,7 @@ export function compareSrte(config: HybridConfig, options: SrteOptions): SrteCom
 /** Counts candidates, equal models once; a candidate beyond the limits becomes a note instead of a row. */
 function countCandidate(notes: string[]) {
   const known = new Map<string, ParameterBudget>();
-  return (candidate: Candidate): (Candidate & { readonly budget: ParameterBudget })[] => {
+  return (candidate: SrteCandidate): (SrteCandidate & { readonly budget: ParameterBudget })[] => {
     const key = fingerprint(candidate.config);
     try {
       const budget = known.get(key) ?? countParameters(hybrid.build({ model: candidate.config }));
@@ -152,7 +148,7 @@ function strategyCandidates(
   config: HybridConfig,
   ranks: readonly number[],
   notes: string[],
-): Candidate[] {
+): SrteCandidate[] {
   const { hidden_size: hidden, max_position_embeddings: rows } = config;
   const isLowRank = (rank: number, what: string) => {
     if (rank < hidden) return true;
@@ -161,7 +157,7 @@ function strategyCandidates(
     );
     return false;
   };
-  const strategy = (id: string, label: string, change: Partial<HybridConfig>): Candidate => ({
+  const strategy = (id: string, label: string, change: Partial<HybridConfig>): SrteCandidate => ({
     id,
     label,
     kind: 'strategy',
@@ -191,15 +187,15 @@ function strategyCandidates(
 }
 
 /** The file's setting, if it is not one of the strategies. */
-function ownCandidate(config: HybridConfig, strategies: readonly Candidate[]): Candidate[] {
+function ownCandidate(config: HybridConfig, strategies: readonly SrteCandidate[]): SrteCandidate[] {
   const own = fingerprint(config);
   return strategies.some((candidate) => fingerprint(candidate.config) === own)
     ? []
     : [{ id: 'file', label: 'as in the file', kind: 'strategy', config }];
 }
 
-function leverCandidates(config: HybridConfig, options: SrteOptions): Candidate[] {
-  const lever = (id: string, label: string, change: Partial<HybridConfig>): Candidate => ({
+function leverCandidates(config: HybridConfig, options: SrteOptions): SrteCandidate[] {
+  const lever = (id: string, label: string, change: Partial<HybridConfig>): SrteCandidate => ({
     id,
     label,
     kind: 'lever',
@@ -217,7 +213,7 @@ function leverCandidates(config: HybridConfig, options: SrteOptions): Candidate[
   ];
 }
 
-function presetCandidates(): Candidate[] {
+function presetCandidates(): SrteCandidate[] {
   return PROPOSED_PRESETS.map((name) => ({
     id: `preset-${name}`,
     label: `preset ${name}`,

@@ -1,12 +1,12 @@
 import type { CausalConv, Mamba } from '../../architecture/layer.js';
 import { activate } from './differentiable.js';
-import type { Tensor3D, Tensor4D, Tf } from './library.js';
-import type { Run } from './run.js';
-import { valuesOf } from './run.js';
-import { selectiveScan } from './scan.js';
+import type { Tensor3D, Tensor4D, Tf } from './packages.js';
+import type { ForwardRun } from './run.js';
+import { readValues } from './run.js';
+import { selectiveScan } from './selective-scan.js';
 
 /** x [B, T, D]: Σ_k weight[:, 0, k] · x, kernel − 1 − k tokens before, + bias. */
-export function causalConv(run: Run, layer: CausalConv, x: Tensor3D): Tensor3D {
+export function runCausalConv(run: ForwardRun, layer: CausalConv, x: Tensor3D): Tensor3D {
   const { tf, weights, decoding } = run;
   const [batch, tokens, channels] = x.shape;
   const kernel = layer.weight.shape[2] ?? 1;
@@ -14,7 +14,7 @@ export function causalConv(run: Run, layer: CausalConv, x: Tensor3D): Tensor3D {
   const before = decoding?.before.convolutions.get(layer);
   const padding: Tensor3D = before ? tf.tensor3d(before, past) : tf.zeros(past);
   const padded: Tensor3D = tf.concat([padding, x], 1); // (B, kernel − 1 + T, D)
-  decoding?.after.convolutions.set(layer, valuesOf(tf.slice(padded, [0, tokens, 0], past)));
+  decoding?.after.convolutions.set(layer, readValues(tf.slice(padded, [0, tokens, 0], past)));
   // Time is the height of an image with a width of one pixel.
   const image: Tensor4D = tf.reshape(padded, [batch, kernel - 1 + tokens, 1, channels]);
   const filter: Tensor4D = tf.reshape(weights.transposed(layer.weight), [kernel, 1, channels, 1]);
@@ -23,7 +23,7 @@ export function causalConv(run: Run, layer: CausalConv, x: Tensor3D): Tensor3D {
 }
 
 /** u [B, T, H] → [B, T, H]. */
-export function mamba(run: Run, layer: Mamba, u: Tensor3D): Tensor3D {
+export function runMamba(run: ForwardRun, layer: Mamba, u: Tensor3D): Tensor3D {
   const { tf, weights } = run;
   const { innerSize, stateSize, stepRank, dtProj, skip } = layer;
   const [input, residual] = split(tf, run.apply(layer.inProj, u), [innerSize, innerSize]);
@@ -50,17 +50,17 @@ interface ScanTensors {
 }
 
 /** Runs the scan on plain values, from the state of the previous run. */
-function scan(run: Run, layer: Mamba, { step, x, b, c }: ScanTensors): Tensor3D {
+function scan(run: ForwardRun, layer: Mamba, { step, x, b, c }: ScanTensors): Tensor3D {
   const { tf, weights, batch, tokens, decoding } = run;
   const { innerSize, stateSize } = layer;
   const before = decoding?.before.scans.get(layer);
   const state = before?.slice() ?? new Float32Array(batch * innerSize * stateSize);
   const output = selectiveScan({
     sizes: { batch, tokens, inner: innerSize, state: stateSize },
-    step: valuesOf(step),
-    x: valuesOf(x),
-    b: valuesOf(b),
-    c: valuesOf(c),
+    step: readValues(step),
+    x: readValues(x),
+    b: readValues(b),
+    c: readValues(c),
     rates: weights.rates(layer.stateLog),
     state,
   });

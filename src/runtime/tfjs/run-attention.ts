@@ -1,10 +1,10 @@
 import type { Attention, HeadSpan, LatentAttention, Window } from '../../architecture/layer.js';
 import { alibiSlopes } from '../../architecture/masks.js';
 import { decodingKeys, firstKeys } from '../calls.js';
-import { projected, rotate, softcap } from './basic.js';
-import type { Tensor, Tensor2D, Tensor3D, Tf } from './library.js';
-import type { Decoding, HeadMemory, Run } from './run.js';
-import { valuesOf } from './run.js';
+import { applySoftcap, runProjections, runRotary } from './basic.js';
+import type { Tensor, Tensor2D, Tensor3D, Tf } from './packages.js';
+import type { DecodingState, ForwardRun, HeadMemory } from './run.js';
+import { readValues } from './run.js';
 
 // The keys and values of attention by head: those of this run after the cached ones; d is headDim.
 
@@ -20,7 +20,7 @@ function splitHeads(tf: Tf, x: Tensor3D, headDim: number): Tensor2D[] {
 }
 
 /** Keys and values for each sequence and key-value head. k, v: [B, T, keyValueHeads · d]. */
-function headKeys(run: Run, layer: Attention, k: Tensor3D, v: Tensor3D): HeadKeys[] {
+function headKeys(run: ForwardRun, layer: Attention, k: Tensor3D, v: Tensor3D): HeadKeys[] {
   const { tf, decoding } = run;
   const values = splitHeads(tf, v, layer.headDim);
   const heads = splitHeads(tf, k, layer.headDim).map((keys, index) => ({
@@ -44,7 +44,7 @@ function joined(
   before: HeadMemory | undefined,
   { keys, values }: { keys: Tensor2D; values: Tensor2D },
 ): HeadMemory {
-  const [newKeys, newValues] = [valuesOf(keys), valuesOf(values)];
+  const [newKeys, newValues] = [readValues(keys), readValues(values)];
   if (!before) return { first: 0, keys: newKeys, values: newValues };
   return {
     first: before.first,
@@ -62,8 +62,8 @@ function concatenated(a: Float32Array, b: Float32Array): Float32Array {
 
 /** Cached keys without those that future queries cannot see. */
 function remembered(
-  { start, tokens }: Run,
-  { totalTokens }: Decoding,
+  { start, tokens }: ForwardRun,
+  { totalTokens }: DecodingState,
   { spans, heads, keyValueHeads, headDim }: Attention,
   known: readonly HeadMemory[],
 ): HeadMemory[] {
@@ -110,7 +110,7 @@ export interface Rules {
 const ROWS_AT_ONCE = 512;
 
 /** A range of queries and the keys that they see: all positions. */
-interface Block {
+interface QueryRange {
   readonly from: number;
   readonly to: number;
   readonly firstKey: number;
@@ -121,7 +121,11 @@ interface Block {
  * The groups of each sequence → [B, T, heads · width of a value]. Computes two products of plain matrices for each
  * group and block, because the wasm backend is 10 to 20 times slower for batched products.
  */
-function attend(run: Run, sequences: readonly (readonly HeadGroup[])[], rules: Rules): Tensor3D {
+function attend(
+  run: ForwardRun,
+  sequences: readonly (readonly HeadGroup[])[],
+  rules: Rules,
+): Tensor3D {
   const { tf, start, tokens } = run;
   const seen = firstKeys({ start, tokens, total: run.decoding?.totalTokens }, rules.window);
   const heads = Math.max(...sequences.flat().map(({ queries }) => queries.length));
@@ -139,9 +143,9 @@ function attend(run: Run, sequences: readonly (readonly HeadGroup[])[], rules: R
 type BlockRules = Rules & { readonly seen: Int32Array };
 
 function attendBlock(
-  run: Run,
+  run: ForwardRun,
   sequences: readonly (readonly HeadGroup[])[],
-  block: Block,
+  block: QueryRange,
   rules: BlockRules,
 ): Tensor3D {
   const { tf } = run;
@@ -159,7 +163,7 @@ function attendBlock(
 function attendGroup(
   tf: Tf,
   group: HeadGroup,
-  block: Block,
+  block: QueryRange,
   rules: Rules & { readonly mask: Tensor2D | undefined },
 ): Tensor2D[] {
   const { from, to, firstKey, endKey } = block;
@@ -170,7 +174,7 @@ function attendGroup(
   const keys: Tensor2D = tf.slice(group.keys, [0, first], [-1, count]);
   const values: Tensor2D = tf.slice(group.values, [first, 0], [count, -1]);
   const products: Tensor2D = tf.matMul(queries, keys); // (heads · rows, S)
-  const capped = rules.softcap === undefined ? products : softcap(tf, products, rules.softcap);
+  const capped = rules.softcap === undefined ? products : applySoftcap(tf, products, rules.softcap);
   const scores = [rules.mask, penaltyOf(tf, group, block)].reduce<Tensor>(
     (sum, each) => (each ? tf.add(sum, each) : sum),
     tf.reshape(capped, [heads, rows, count]),
@@ -184,7 +188,7 @@ function attendGroup(
 function penaltyOf(
   tf: Tf,
   { slopes }: HeadGroup,
-  { firstKey, endKey }: Block,
+  { firstKey, endKey }: QueryRange,
 ): Tensor3D | undefined {
   if (!slopes) return undefined;
   const distances: Tensor3D = tf.reshape(tf.range(firstKey + 1 - endKey, 1), [1, 1, -1]);
@@ -193,8 +197,8 @@ function penaltyOf(
 
 /** 0 where a query sees a key, −∞ elsewhere, [to − from, S]; undefined when every query sees all keys. */
 function maskOf(
-  { tf, start }: Run,
-  { from, to, firstKey, endKey }: Block,
+  { tf, start }: ForwardRun,
+  { from, to, firstKey, endKey }: QueryRange,
   seen: Int32Array,
 ): Tensor2D | undefined {
   // The keys start at the first one visible to the first query, so a single query sees them all.
@@ -210,13 +214,13 @@ function maskOf(
 }
 
 /** u [B, T, H] → [B, T, H]. */
-export function attention(run: Run, layer: Attention, u: Tensor3D): Tensor3D {
+export function runAttention(run: ForwardRun, layer: Attention, u: Tensor3D): Tensor3D {
   const { tf } = run;
   const { queryNorm, keyNorm, rotary, headDim } = layer;
   const normed = (norm: typeof queryNorm, x: Tensor3D) => (norm ? run.apply(norm, x) : x);
   // The rotary layer transforms two values: it has no single output to keep.
-  const turned = (x: Tensor3D) => (rotary ? rotate(run, rotary, x) : x);
-  const [q, k, v] = projected(run, layer.inputs, u) as [Tensor3D, Tensor3D, Tensor3D];
+  const turned = (x: Tensor3D) => (rotary ? runRotary(run, rotary, x) : x);
+  const [q, k, v] = runProjections(run, layer.inputs, u) as [Tensor3D, Tensor3D, Tensor3D];
   const queries: Tensor3D = tf.mul(turned(normed(queryNorm, q)), layer.scale); // (B, T, heads · d)
   const keys = headKeys(run, layer, turned(normed(keyNorm, k)), v);
   const heads = splitHeads(tf, queries, headDim);
@@ -258,7 +262,7 @@ function groupsOf(
 }
 
 /** u [B, T, H] → [B, T, H]. Keys and values of all heads are recomputed from the cache in every run. */
-export function latentAttention(run: Run, layer: LatentAttention, u: Tensor3D): Tensor3D {
+export function runLatentAttention(run: ForwardRun, layer: LatentAttention, u: Tensor3D): Tensor3D {
   const { tf } = run;
   const { latentRank, nopeDim, valueDim, rotary } = layer;
   const queries = splitHeads(tf, queriesOf(run, layer, u), nopeDim + rotary.headDim);
@@ -266,7 +270,7 @@ export function latentAttention(run: Run, layer: LatentAttention, u: Tensor3D): 
   const [latent, sharedKey] = cut(tf, down, latentRank, 2);
   const { latents, keys } = latentsSoFar(run, layer, {
     latents: run.apply(layer.latentNorm, latent),
-    keys: rotate(run, rotary, sharedKey),
+    keys: runRotary(run, rotary, sharedKey),
   });
   const shared = splitHeads(tf, keys, rotary.headDim); // (S, rotated) of each sequence
   const heads = splitHeads(tf, run.apply(layer.keyValueUp, latents), nopeDim + valueDim);
@@ -287,13 +291,13 @@ export function latentAttention(run: Run, layer: LatentAttention, u: Tensor3D): 
 }
 
 /** Scaled queries with the end of each head rotated: [B, T, heads · (nopeDim + rotated)]. */
-function queriesOf(run: Run, layer: LatentAttention, u: Tensor3D): Tensor3D {
+function queriesOf(run: ForwardRun, layer: LatentAttention, u: Tensor3D): Tensor3D {
   const { tf, batch, tokens } = run;
   const { heads, nopeDim, rotary } = layer;
   const rotated = rotary.headDim;
   const perHead: Tensor3D = tf.reshape(run.apply(layer.query, u), [-1, heads, nopeDim + rotated]);
   const [own, end] = cut(tf, perHead, nopeDim, 2);
-  const turned = rotate(run, rotary, tf.reshape(end, [batch, tokens, heads * rotated]));
+  const turned = runRotary(run, rotary, tf.reshape(end, [batch, tokens, heads * rotated]));
   const joined = tf.concat([own, tf.reshape(turned, [-1, heads, rotated])], 2);
   return tf.reshape(tf.mul(joined, layer.scale), [batch, tokens, -1]);
 }
@@ -303,7 +307,7 @@ function cut<T extends Tensor2D | Tensor3D>(tf: Tf, x: T, width: number, axis: n
   return tf.split(x, [width, (x.shape[axis] ?? 0) - width], axis) as [T, T];
 }
 
-interface Known {
+interface LatentCache {
   /** [B, S, latentRank], normed */
   readonly latents: Tensor3D;
   /** [B, S, rotary.headDim], rotated */
@@ -311,7 +315,11 @@ interface Known {
 }
 
 /** Cached latents and keys followed by those of this run. */
-function latentsSoFar({ tf, decoding }: Run, layer: LatentAttention, now: Known): Known {
+function latentsSoFar(
+  { tf, decoding }: ForwardRun,
+  layer: LatentAttention,
+  now: LatentCache,
+): LatentCache {
   if (!decoding) return now;
   const before = decoding.before.latents.get(layer);
   const latents = rowsAfter(before?.latents, now.latents);
@@ -327,7 +335,7 @@ function latentsSoFar({ tf, decoding }: Run, layer: LatentAttention, now: Known)
 
 /** Cached rows of each sequence followed by the new ones. */
 function rowsAfter(before: readonly Float32Array[] | undefined, now: Tensor3D): Float32Array[] {
-  const values = valuesOf(now);
+  const values = readValues(now);
   const [batch] = now.shape;
   const size = values.length / batch;
   return Array.from({ length: batch }, (_, sequence) => {

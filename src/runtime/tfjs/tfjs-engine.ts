@@ -3,8 +3,8 @@ import { Calls } from '../calls.js';
 import type {
   Engine,
   EngineInfo,
-  LoadOptions,
   Program,
+  ProgramOptions,
   RunInput,
   RunOutput,
   Values,
@@ -12,22 +12,22 @@ import type {
 import type { BackendName } from './backends.js';
 import { openBackend } from './backends.js';
 import { interpret } from './interpret.js';
-import type { Backend, Packages, Tensor, Tensor3D } from './library.js';
-import { onBackend, scoped } from './library.js';
-import type { Memory, Run } from './run.js';
-import { emptyMemory, valuesOf } from './run.js';
-import { planWeights, Weights } from './weights.js';
+import type { Backend, Packages, Tensor, Tensor3D } from './packages.js';
+import { onBackend, scoped } from './packages.js';
+import type { ForwardRun, LayerStates } from './run.js';
+import { emptyMemory, readValues } from './run.js';
+import { planWeights, Weights } from './weight-plan.js';
 
 /** A subtree of a description with its weights on a backend, interpreted at each run. */
 export class TfjsProgram implements Program {
   readonly #backend: Backend;
   readonly #layer: Layer;
   readonly #weights: Weights;
-  readonly #options: LoadOptions;
-  readonly #calls: Calls<Memory>;
+  readonly #options: ProgramOptions;
+  readonly #calls: Calls<LayerStates>;
   #isReleased = false;
 
-  constructor(backend: Backend, layer: Layer, weights: Weights, options: LoadOptions) {
+  constructor(backend: Backend, layer: Layer, weights: Weights, options: ProgramOptions) {
     this.#backend = backend;
     this.#layer = layer;
     this.#weights = weights;
@@ -62,7 +62,7 @@ export class TfjsProgram implements Program {
         : { totalTokens: call.total, before: call.kept ?? emptyMemory(), after: emptyMemory() };
     const recorder = new Recorder(this.#layer, this.#options);
     const kept = new Map<unknown, Tensor>();
-    const run: Run = {
+    const run: ForwardRun = {
       tf,
       weights: this.#weights,
       batch: call.batch,
@@ -93,7 +93,7 @@ export class TfjsProgram implements Program {
   }
 }
 
-const hostValues = (tensor: Tensor): Values => ({ shape: tensor.shape, data: valuesOf(tensor) });
+const hostValues = (tensor: Tensor): Values => ({ shape: tensor.shape, data: readValues(tensor) });
 
 /** Copies the values that a run reports as they are computed. */
 class Recorder {
@@ -102,7 +102,7 @@ class Recorder {
   readonly #blocks: ReadonlySet<Layer>;
   readonly #wantsTaps: boolean;
 
-  constructor(layer: Layer, { blocks = true, taps = false }: LoadOptions) {
+  constructor(layer: Layer, { blocks = true, taps = false }: ProgramOptions) {
     this.#blocks = new Set(blocks && layer.kind === 'languageModel' ? layer.blocks : []);
     this.#wantsTaps = taps;
   }

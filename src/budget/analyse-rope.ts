@@ -4,12 +4,8 @@
  */
 import type { Attention, LanguageModel, LatentAttention, Rotary } from '../architecture/layer.js';
 import { LARGEST_BLOCK, reachOf } from '../architecture/masks.js';
-import {
-  amplitudeOf,
-  ntkBase,
-  type RotaryScaling,
-  rotaryFrequencies,
-} from '../architecture/rotary-scaling.js';
+import type { RotaryScaling } from '../architecture/rotary-scaling.js';
+import { amplitudeOf, ntkBase, rotaryFrequencies } from '../architecture/rotary-scaling.js';
 import { scalingOf } from '../architecture/transformer/rotary.js';
 import { walkCounted } from '../architecture/walk.js';
 import { UserError } from '../errors.js';
@@ -132,7 +128,7 @@ function needsScaling(
 
 // ── Rotations of a model ─────────────────────────────────────────────────────────────────────────
 
-interface Group {
+interface RotaryGroup {
   readonly rotary: Rotary;
   layers: number;
   /** Undefined if a layer sees all positions. */
@@ -140,7 +136,7 @@ interface Group {
 }
 
 function rotationsOf(model: LanguageModel) {
-  const groups = new Map<string, Group>();
+  const groups = new Map<string, RotaryGroup>();
   let layersWithout = 0;
   for (const { layer } of walkCounted(model)) {
     if (layer.kind !== 'attention' && layer.kind !== 'latentAttention') continue;
@@ -150,7 +146,11 @@ function rotationsOf(model: LanguageModel) {
   return { groups: [...groups.values()], layersWithout };
 }
 
-function include(groups: Map<string, Group>, rotary: Rotary, window: number | undefined): void {
+function include(
+  groups: Map<string, RotaryGroup>,
+  rotary: Rotary,
+  window: number | undefined,
+): void {
   const { base, headDim, rotatedDim, pairs, scaling } = rotary;
   const key = JSON.stringify([base, headDim, rotatedDim, pairs, scaling]);
   const group = groups.get(key);
@@ -180,7 +180,7 @@ function windowOf(layer: Attention | LatentAttention): number | undefined {
 /** Original length of the scaling; without scaling, all positions of the config. */
 function trainedLength(
   model: LanguageModel,
-  groups: readonly Group[],
+  groups: readonly RotaryGroup[],
   given: number | undefined,
 ): { readonly trained: number; readonly trainedFrom: TrainedFrom } {
   if (given !== undefined) return { trained: given, trainedFrom: 'flag' };
@@ -230,7 +230,7 @@ interface Lengths {
 }
 
 /** Frequency settings of a method. */
-type Turning = Pick<Rotary, 'base' | 'scaling'>;
+type FrequencySettings = Pick<Rotary, 'base' | 'scaling'>;
 
 /**
  * Published methods with their authors' defaults. `scaling` uses the names of transformers:
@@ -251,21 +251,21 @@ const METHODS = {
     stretched(rotary, lengths, { rope_type: 'llama3', low_freq_factor: 1, high_freq_factor: 4 }),
 } as const satisfies Record<
   Exclude<RopeMethodId, 'own'>,
-  (rotary: Rotary, lengths: Lengths) => Turning
+  (rotary: Rotary, lengths: Lengths) => FrequencySettings
 >;
 
 function stretched(
   { base, rotatedDim }: Rotary,
   { factor, trained }: Lengths,
   scaling: NonNullable<Parameters<typeof scalingOf>[0]>,
-): Turning {
+): FrequencySettings {
   return { base, scaling: scalingOf({ ...scaling, factor }, trained, rotatedDim) };
 }
 
 /** Wider heads do not exist, and a longer table would be unreadable. */
 const MOST_FREQUENCIES = 4096;
 
-function rotaryUnder({ rotary, layers, window }: Group, lengths: Lengths): RopeRotary {
+function rotaryUnder({ rotary, layers, window }: RotaryGroup, lengths: Lengths): RopeRotary {
   const { base, headDim, rotatedDim, pairs, scaling } = rotary;
   if (rotatedDim / 2 > MOST_FREQUENCIES) {
     throw new UserError(
@@ -282,7 +282,7 @@ function rotaryUnder({ rotary, layers, window }: Group, lengths: Lengths): RopeR
     trained: Math.min(lengths.trained, window ?? lengths.trained),
     factor: lengths.factor,
   };
-  const make = (id: RopeMethodId, turning: Turning): RopeMethod => {
+  const make = (id: RopeMethodId, turning: FrequencySettings): RopeMethod => {
     const frequencies = rotaryFrequencies({ ...turning, rotatedDim }, lengths.context);
     const each = Array.from(frequencies, (frequency, j) =>
       judged(id, turning, frequency, plain[j] ?? Number.NaN, seen),
@@ -328,7 +328,7 @@ function countsOf(frequencies: readonly RopeFrequency[]): RopeMethod['counts'] {
 
 function judged(
   id: RopeMethodId,
-  { base }: Turning,
+  { base }: FrequencySettings,
   frequency: number,
   plain: number,
   seen: Lengths,

@@ -2,19 +2,19 @@
 import type { Family } from '../architecture/family.js';
 import type { LanguageModel } from '../architecture/layer.js';
 import { BOOKKEEPING_KEYS } from '../architecture/transformer/settings.js';
-import type { ProfileWish } from '../budget/profile.js';
-import { profileModel, requirePositions } from '../budget/profile.js';
+import type { ModelProfileWish } from '../budget/profile-model.js';
+import { profileModel, requirePositions } from '../budget/profile-model.js';
 import { nearest } from '../config/nearest.js';
 import { formatPath, valueAt } from '../config/path.js';
 import { quote } from '../config/quote.js';
 import { type Problem, problemsOf, UserError } from '../errors.js';
 import { isRecord, modelName } from '../text/words.js';
 import type {
-  Column,
   ColumnName,
   ColumnValue,
   CommonSetting,
-  Described,
+  ModelColumn,
+  ModelFigures,
   TextFigures,
 } from './columns.js';
 import {
@@ -27,7 +27,7 @@ import {
 } from './columns.js';
 
 /** Model to compare: a file with one choice of overrides. */
-export interface Candidate {
+export interface ModelCandidate {
   readonly file: string;
   /** Values of the swept keys as written. */
   readonly chosen: readonly string[];
@@ -39,11 +39,11 @@ export interface Candidate {
 }
 
 /** Figures of the text under a tokenizer. */
-export interface TextMeasure extends TextFigures {
+export interface ComparedText extends TextFigures {
   readonly tokenizer: string;
 }
 
-export interface CompareWish extends ProfileWish {
+export interface CompareWish extends ModelProfileWish {
   /** Names of `COLUMNS`, or dotted paths of the document: `model.num_layers`. */
   readonly columns?: readonly string[] | undefined;
   /** Sort column; a `-` prefix means largest first. */
@@ -51,7 +51,7 @@ export interface CompareWish extends ProfileWish {
   /** Baseline of the changes: a number in the given order, or a name; default: the first valid model. */
   readonly baseline?: string | undefined;
   /** Tokenizers; each model uses the largest one that fits its vocabulary. */
-  readonly texts?: readonly TextMeasure[] | undefined;
+  readonly texts?: readonly ComparedText[] | undefined;
   /** Called after each counted model. */
   readonly onCounted?: (() => void) | undefined;
 }
@@ -77,11 +77,11 @@ export interface ShownColumn {
   /** Name of `COLUMNS`, or a dotted path of the document. */
   readonly name: string;
   readonly title: string;
-  readonly unit: Column['unit'] | 'value';
+  readonly unit: ModelColumn['unit'] | 'value';
   readonly isCost: boolean;
 }
 
-export interface Comparison {
+export interface ComparisonTable {
   readonly setting: CommonSetting;
   /** Dotted paths of the keys with several values in `--set`. */
   readonly swept: readonly string[];
@@ -99,7 +99,7 @@ export interface Comparison {
 }
 
 /** `ComparedRow` with its document. */
-interface Measured extends ComparedRow {
+interface DocumentRow extends ComparedRow {
   readonly document: ReadonlyMap<string, DocumentValue>;
 }
 
@@ -109,10 +109,10 @@ interface Measured extends ComparedRow {
  * @throws UserError when no model is valid, a column is unknown, or two tokenizers have the same size.
  */
 export function compareModels(
-  candidates: readonly Candidate[],
+  candidates: readonly ModelCandidate[],
   swept: readonly string[],
   wish: CompareWish,
-): Comparison {
+): ComparisonTable {
   refuseAlike(wish.texts ?? []);
   const setting = settingOf(candidates, wish);
   const measured = candidates.map((each) => {
@@ -189,15 +189,15 @@ const MOST_SIDE_BY_SIDE = 4;
  * View for default columns. Columns of models show all costs. Columns without any value are left out, as are those
  * equal to the parameters in all models.
  */
-interface View {
-  readonly layout: Comparison['layout'];
+interface ColumnChoice {
+  readonly layout: ComparisonTable['layout'];
   /** Whether the models are of several families, whose configs share few keys. */
   readonly isMixed: boolean;
   readonly isText: boolean;
 }
 
 function defaultColumns(
-  { layout, isMixed, isText }: View,
+  { layout, isMixed, isText }: ColumnChoice,
   rows: readonly ComparedRow[],
 ): readonly ColumnName[] {
   const few: readonly ColumnName[] = isText ? TEXT_COLUMNS : DEFAULT_COLUMNS;
@@ -237,7 +237,7 @@ function shownColumn(name: string): ShownColumn {
 /** Whether a name is a figure rather than a document key. */
 const isColumn = (name: string): name is ColumnName => Object.hasOwn(COLUMNS, name);
 
-function settingOf(candidates: readonly Candidate[], wish: CompareWish): CommonSetting {
+function settingOf(candidates: readonly ModelCandidate[], wish: CompareWish): CommonSetting {
   const loaded = candidates.flatMap((each) => each.loaded ?? []);
   if (loaded.length === 0) throw noneIsValid(candidates);
   return commonSetting(
@@ -257,7 +257,7 @@ function noneIsValid(rows: readonly { readonly problems: readonly Problem[] }[])
 const TOLD = 10;
 
 /** Warnings of a comparison: in a successful comparison, problems of single models are warnings. */
-export function warningsOf({ rows }: Comparison): Problem[] {
+export function comparisonWarnings({ rows }: ComparisonTable): Problem[] {
   const all = distinctProblems(rows).map((each): Problem => ({ ...each, severity: 'warning' }));
   const more = all[TOLD];
   if (!more) return all;
@@ -272,10 +272,10 @@ function distinctProblems(rows: readonly { readonly problems: readonly Problem[]
 }
 
 function measure(
-  { file, chosen, loaded, problems }: Candidate,
+  { file, chosen, loaded, problems }: ModelCandidate,
   setting: CommonSetting,
-  texts: readonly TextMeasure[] | undefined,
-): Measured {
+  texts: readonly ComparedText[] | undefined,
+): DocumentRow {
   const row = { file, chosen, values: null, tokenizer: null };
   const invalid = { ...row, valid: false, figures: null, document: new Map() };
   if (!loaded) return { ...invalid, problems };
@@ -289,7 +289,7 @@ function measure(
   const vocabulary = model.embedding.weight.shape[0] ?? 0;
   const text = fitting(texts, vocabulary);
   const { batch, context } = setting.inference;
-  const described: Described = {
+  const described: ModelFigures = {
     family: family.name,
     model,
     profile: profileModel(model, setting),
@@ -310,10 +310,13 @@ function measure(
 }
 
 /** Largest tokenizer that fits. Models often pad the vocabulary to a round number of rows. */
-function fitting(texts: readonly TextMeasure[] = [], vocabulary: number): TextMeasure | undefined {
+function fitting(
+  texts: readonly ComparedText[] = [],
+  vocabulary: number,
+): ComparedText | undefined {
   return texts
     .filter((text) => text.vocabulary <= vocabulary)
-    .reduce<TextMeasure | undefined>(
+    .reduce<ComparedText | undefined>(
       (best, text) => (best && best.vocabulary >= text.vocabulary ? best : text),
       undefined,
     );
@@ -328,7 +331,7 @@ const noTokenizer = (file: string, vocabulary: number): Problem => ({
 });
 
 /** @throws UserError when two tokenizers would fit the same models. */
-function refuseAlike(texts: readonly TextMeasure[]): void {
+function refuseAlike(texts: readonly ComparedText[]): void {
   const bySize = new Map<number, string>();
   for (const { vocabulary, tokenizer } of texts) {
     const other = bySize.get(vocabulary);
@@ -376,14 +379,14 @@ function knownColumn(name: string, keys: readonly string[]): string {
 
 /** Stable sort by a column, rows without a value last. */
 function sorted(
-  rows: readonly Measured[],
+  rows: readonly DocumentRow[],
   sort: string | undefined,
   keys: readonly string[],
-): readonly Measured[] {
+): readonly DocumentRow[] {
   if (sort === undefined) return rows;
   const direction = sort.startsWith('-') ? -1 : 1;
   const name = knownColumn(sort.replace(/^-/, ''), keys);
-  const key = ({ figures, document }: Measured) =>
+  const key = ({ figures, document }: DocumentRow) =>
     isColumn(name) ? (figures?.[name] ?? null) : documentValue(document, name);
   return rows.toSorted((a, b) => {
     const [left, right] = [key(a), key(b)];
@@ -400,7 +403,7 @@ function order(a: Exclude<ColumnValue, null>, b: Exclude<ColumnValue, null>): nu
 const isNumber = (value: unknown) => typeof value === 'number' || typeof value === 'bigint';
 
 /** Lowest value of each cost in which the models differ. */
-function leastOf(rows: readonly Measured[]): Comparison['least'] {
+function leastOf(rows: readonly DocumentRow[]): ComparisonTable['least'] {
   const found = COLUMN_NAMES.flatMap((name) => {
     const [first, ...others] = rows.flatMap(({ figures }) => figures?.[name] ?? []);
     const isCost = COLUMNS[name].isCost && others.some((value) => value !== first);
