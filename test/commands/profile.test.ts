@@ -130,6 +130,7 @@ describe('profile', () => {
       [`--${flag}`, '30'],
       `--${flag}: expected a size with its unit, found "30"\n  → write --${flag} 30GB or 30GiB, or 30B for bytes`,
     ]),
+    [['--layers', '--tensors', '--format', 'csv'], 'expected one table for CSV'],
     [['--max-params', 'lots'], '--max-params: expected a count, found "lots"'],
     [['--context', '0'], '--context: expected a positive whole number, found "0"'],
     [['--published', '7Q'], '--published: expected a count, found "7Q"'],
