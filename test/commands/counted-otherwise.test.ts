@@ -48,7 +48,8 @@ describe('a tied config with a head stored', () => {
     expect(code).toBe(0);
     return stderr;
   };
-  const verified = (place: string) => runHere(['verify', `${place}/config.json`, place]);
+  const verified = (place: string) =>
+    runHere(['verify', `${place}/config.json`, place, '--details']);
 
   it('of the same values has no warning', async () => {
     const place = await withHead('equal', 1);

@@ -91,7 +91,7 @@ describe('profile', () => {
     expect(text).toContain('fit --dtype int4 counts scales');
     const { stdout: usual } = await profile(TINY, '--recompute', 'full', '-q', '--details');
     expect(usual.replace(/\s+/g, ' ').replace(/Next: .*/, '')).not.toContain('fit ');
-    const fit = await runHere(['fit', TINY, '--gpu', 't4', '--for', 'training']);
+    const fit = await runHere(['fit', TINY, '--gpu', 't4', '--for', 'training', '--details']);
     expect(fit.stdout.replace(/\s+/g, ' ')).toContain('fused attention (profile counts plain)');
   });
 
@@ -273,7 +273,7 @@ describe('profile of a checkpoint', () => {
       'warning: beside: is not as beside/config.yaml describes: 2 faults\n',
     );
     expect(run.stderr).toContain(
-      'warning: beside: lm_head.weight: misshapen: described as [9, 8], found F32 [17, 8]\n',
+      'warning: beside: lm_head.weight: wrong shape: expected [9, 8], found F32 [17, 8]\n',
     );
     expect(run.stdout).toContain('does not match config.yaml');
   });
