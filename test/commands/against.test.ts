@@ -251,9 +251,7 @@ describe('convert-checkpoint --prove', () => {
     const out = path.join(folder, 'report');
     const args = ['convert-checkpoint', TRAINED, out, '--dtype', 'f16', '--prove', '--details'];
     const { stdout } = await runHere(args);
-    expect(stdout).toMatch(
-      /^Converted to .*logits differ by 0\.\d+%/s,
-    );
+    expect(stdout).toMatch(/^Converted to .*logits differ by 0\.\d+%/s);
     expect(stdout).toMatch(/^same top token +[\d.]+%$/m);
   });
 });
