@@ -71,9 +71,9 @@ describe('a quick test', () => {
     expect(output).toBeUndefined();
     expect(done).toEqual([
       'choosing an engine',
-      'checking created',
-      'checking forward',
-      'checking causality',
+      '[1/3] created',
+      '[2/3] forward',
+      '[3/3] causality',
     ]);
   });
 
