@@ -262,7 +262,7 @@ describe('profile of a checkpoint', () => {
     const { stdout } = runCli(['profile', 'beside', '--details'], { cwd: folder });
     expect(stdout).toMatch(/^F32 +144 +[\d,]+ +[\d.]+ kB$/m);
     expect(stdout).toContain(
-      '144 names. Names, shapes and types are as the config describes; the config is beside/config.yaml, beside the checkpoint.',
+      '144 names. Names, shapes and types are as the config describes; the config is beside/config.yaml, next to the checkpoint.',
     );
   });
 

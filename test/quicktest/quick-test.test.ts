@@ -230,7 +230,7 @@ describe('a model run layer by layer', () => {
     expect(passes(await streamed({}, undefined, () => false))).toMatchObject([
       {
         verdict: 'skipped',
-        finding: 'there is no memory for another row, with a changed token',
+        finding: 'no memory for another row with a changed token',
       },
       { finding: expect.stringMatching(/^one pass of 2 × 16 tokens: /) },
     ]);
