@@ -5,6 +5,7 @@ import {
   formatCount,
   formatInteger,
   formatShare,
+  percentText,
   shortCount,
 } from '../../text/units.js';
 import { CURRENT_MARK } from '../kit/cells.js';
@@ -29,7 +30,7 @@ export function srteReport(comparison: SrteComparison): Report {
     value,
   });
   const share = (part: number, whole: number): Cell => ({
-    text: part < -LARGE_LOSS * whole ? '–' : formatShare(part, whole),
+    text: part < -LARGE_LOSS * whole ? '–' : percentText(part / whole, 1),
     value: part / whole,
   });
   const baseline = rows.find(({ id }) => id === 'not-shared')?.parameters ?? 0;
