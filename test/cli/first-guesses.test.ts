@@ -248,7 +248,10 @@ describe('what the grammar refuses', () => {
       'convert-checkpoint old.pt new.pt --seed 1',
       /--seed: expected --prove or a new low-rank pair, found neither/,
     ],
-    ['convert-checkpoint old.pt new.gguf', /expected OUT to end in \.safetensors or \.pt, found \.gguf/],
+    [
+      'convert-checkpoint old.pt new.gguf',
+      /expected OUT to end in \.safetensors or \.pt, found \.gguf/,
+    ],
   ])('minimind %s', async (line, message) => {
     const { code, stderr } = await run(wordsOf(line));
     expect(code).toBe(2);
