@@ -197,11 +197,11 @@ describe('the installed program', () => {
     },
     doctor: { args: [], prints: 'TensorFlow.js' },
     export: {
-      args: ['small.yaml', '--checkpoint', 'small.safetensors', '-o', 'small.onnx'],
+      args: ['small.yaml', '--checkpoint', 'small.safetensors', '--save', 'small.onnx'],
       prints: 'Wrote small.onnx: ',
     },
     fit: { args: ['original.yaml', '--gpu', 'h100-80gb'], prints: 'training does not fit' },
-    init: { args: ['tiny', '-o', 'mine.yaml'], prints: 'mine.yaml' },
+    init: { args: ['tiny', '--save', 'mine.yaml'], prints: 'mine.yaml' },
     inspect: { args: ['small.safetensors'], prints: 'safetensors · 94.9 kB' },
     'kv-projector convert': { args: ['kv.safetensors', 'kv.pt'], prints: 'Converted to kv.pt' },
     'kv-projector params': {
@@ -213,7 +213,7 @@ describe('the installed program', () => {
       prints: 'elastic',
     },
     'kv-projector project': {
-      args: ['kv.safetensors', 'kv-input.safetensors', '-o', 'projected.safetensors'],
+      args: ['kv.safetensors', 'kv-input.safetensors', '--save', 'projected.safetensors'],
       prints: 'Wrote projected.safetensors',
     },
     list: { args: [], prints: 'minimind profile minimind/minimind2-small' },

@@ -1,15 +1,19 @@
 import { Command } from '@oclif/core/command';
 import type * as Interfaces from '@oclif/core/interfaces';
+import { quote } from '../config/quote.js';
 import type { Problem } from '../errors.js';
 import { UserError } from '../errors.js';
-import { refuseModelFile } from '../files/input-registry.js';
+import { overlap, refuseModelFile } from '../files/input-registry.js';
 import type { Format, Report } from '../report/kit/report.js';
 import { jsonPieces, printable } from '../text/escape.js';
+import { pasteable } from './command-line.js';
 import type { ParsedFlags } from './flags.js';
 import { baseFlags } from './flags.js';
 import { isStdout, renderOptions, writeStdout, writeText } from './output.js';
 
 export type OutputFlags = Interfaces.InferredFlags<typeof baseFlags>;
+
+type SavingFlags = OutputFlags & { readonly save?: string | undefined };
 
 /** The values that a command's flags parse to. */
 export type FlagsOf<Class extends { readonly flags: object }> = OutputFlags &
@@ -50,6 +54,9 @@ function chooseFormat(flags: Partial<OutputFlags>, isFormatGiven: boolean): void
 export abstract class BaseCommand extends Command {
   static override baseFlags = baseFlags;
 
+  /** Whether the command writes a file that no flag and no argument names. */
+  static writesUnasked = false;
+
   /** How values of flags were read, where that needs a word. The parsers of flags add to it. */
   readonly notes: string[] = [];
 
@@ -67,9 +74,22 @@ export abstract class BaseCommand extends Command {
   ): Promise<Interfaces.ParserOutput<F, B, A>> {
     const parsed = await super.parse(options, argv);
     const flags = parsed.flags as unknown as Partial<OutputFlags>;
+    this.#refuseIdleForce(flags, 'out' in (options?.args ?? {}));
     chooseFormat(flags, parsed.metadata.flags.format?.setFromDefault !== true);
     if (!flags.quiet) for (const text of this.notes) process.stderr.write(`${text}\n`);
     return parsed;
+  }
+
+  /** @throws UserError for `--force` where no file is written. */
+  #refuseIdleForce(flags: Partial<SavingFlags>, hasOut: boolean): void {
+    const { writesUnasked } = this.constructor as typeof BaseCommand;
+    const { force, output, save } = flags;
+    if (!force || hasOut || !isStdout(output) || !isStdout(save)) return;
+    if (writesUnasked && save === undefined) return;
+    const words = this.argv.filter((word) => word !== '--force');
+    throw new UserError('usage', '--force: expected a file to replace, found none', {
+      suggestion: `write ${pasteable([...(this.id ?? '').split(':'), ...words])}`,
+    });
   }
 
   /** The model to work on: the one given, else the one of the working folder, which is named on stderr. */
@@ -113,6 +133,24 @@ export abstract class BaseCommand extends Command {
     return result;
   }
 
+  /** Writes a text to stdout for `--save -`. The answer goes to the file of `-o`; in JSON the text is part of it. */
+  protected async answerBeside<Result extends { readonly schema: string }>(
+    text: string,
+    flags: OutputFlags & { readonly details?: boolean },
+    result: Result,
+    report: (result: Result) => Report,
+  ): Promise<Result> {
+    const format = formatOf(flags);
+    if (isStdout(flags.output) && format !== 'table') {
+      if (format === 'json') return this.answer(flags, { ...result, text }, report);
+      throw new UserError('usage', `--save - and --format ${format} both need standard output`, {
+        suggestion: `write --output answer.${format === 'csv' ? 'csv' : 'md'} for the answer`,
+      });
+    }
+    await writeStdout(text);
+    return isStdout(flags.output) ? result : this.answer(flags, result, report);
+  }
+
   /** Writes the answer's text to stdout, or to the file of `-o`. */
   protected async write(flags: OutputFlags, text: string | Iterable<string>): Promise<void> {
     if (isStdout(flags.output)) return writeStdout(text);
@@ -121,11 +159,17 @@ export abstract class BaseCommand extends Command {
     this.note(flags, `wrote ${flags.output}`);
   }
 
-  /** Rejects an output file that cannot be written, before the work begins. */
-  protected async refuseUnwritable({ output, force }: OutputFlags): Promise<void> {
-    if (isStdout(output)) return;
-    refuseModelFile(output);
+  /** Rejects files of `--output` and `--save` that cannot be written, before the work begins. */
+  protected async refuseUnwritable({ output, save, force }: SavingFlags): Promise<void> {
     const { refuseUnwritable } = await import('../files/write-whole.js');
+    if (!isStdout(save)) await refuseUnwritable(save, force);
+    if (isStdout(output)) return;
+    if (!isStdout(save) && overlap(output, save)) {
+      throw new UserError('usage', `--output and --save are the same file, ${quote(save)}`, {
+        suggestion: 'choose another file for --output',
+      });
+    }
+    refuseModelFile(output);
     await refuseUnwritable(output, force);
   }
 

@@ -28,6 +28,7 @@ export function readCommandLine(
   const line = new CommandLine(command, words, others);
   line.read();
   line.checkArguments();
+  line.checkAnswerFile();
   line.checkRelations();
   return [...line.words];
 }
@@ -38,6 +39,9 @@ export const pasteable = (words: readonly string[]): string =>
 
 const shellWord = (word: string): string =>
   /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+
+/** Endings of what commands make besides their answers: configs, graphs and tensors. */
+const SAVED_ENDING = /\.(?:ya?ml|onnx|safetensors|pt|pth)$/i;
 
 const usage = (message: string, suggestion: string | undefined) =>
   new UserError('usage', message, suggestion === undefined ? {} : { suggestion });
@@ -233,6 +237,21 @@ class CommandLine {
     throw usage(
       `minimind ${this.#name}: expected ${most}, found ${quote(extra.word)} as well`,
       this.#corrected(extra.at, []),
+    );
+  }
+
+  /** Refuses `-o model.onnx` where that file is what `--save` writes: `--output` is the answer. */
+  checkAnswerFile(): void {
+    const at = this.#given.get('output');
+    if (at === undefined || !Object.hasOwn(this.#command.flags, 'save')) return;
+    const word = this.words[at] ?? '';
+    const isAlone = /^(?:-o|--output)$/.test(word);
+    const file = isAlone ? (this.words[at + 1] ?? '') : word.replace(/^(?:-o|--output)=?/, '');
+    if (!SAVED_ENDING.test(file)) return;
+    const words = this.#given.has('save') ? [] : ['--save', file];
+    throw usage(
+      `--output: expected a file for the answer (.json, .csv, .md, .txt), found ${quote(file)}`,
+      this.#corrected(at, words, isAlone ? 2 : 1),
     );
   }
 

@@ -10,6 +10,7 @@ import { FORMATS, type Format } from '../report/kit/report.js';
 import type { Compute } from '../runtime/engine.js';
 import type { DeviceChoice, EngineChoice } from '../runtime/select/devices.js';
 import { DTYPE_NAMES, DTYPE_SPELLINGS, type Dtype, parseDtype } from '../tensor/dtype.js';
+import { pasteable } from './command-line.js';
 
 /** Copy of the devices in `src/runtime/engine.ts`, which is loaded only when a model runs. */
 export const DEVICE_CHOICES = Object.keys({
@@ -68,6 +69,14 @@ export const details = Flags.boolean({
   helpGroup: 'OUTPUT',
 });
 
+/** `--save FILE`: what a command makes besides its answer, where that cannot go to standard output. */
+export const savedFile = Flags.custom<string, { readonly example: string }>({
+  helpValue: 'FILE',
+  helpGroup: 'OUTPUT',
+  parse: async (text, _context, { name, example }) =>
+    text === '-' ? unreadable(name, text, 'a file', `write --${name} ${example}`) : text,
+});
+
 /** `--set model.num_layers=24`, repeatable. */
 export const setOf = (description: string, helpGroup?: string) =>
   Flags.string({
@@ -113,9 +122,10 @@ export function typeSuggestion<T extends string>(
 /** `--dtype bf16`, by any usual name of a type. */
 export const dtype = Flags.custom<Dtype>({
   helpValue: 'TYPE',
-  parse: async (text, _context, options) => {
+  parse: async (text, context, options) => {
     const parsed = parseDtype(text);
     if (parsed) return parsed;
+    if (options.name === 'dtype') await refuseServedType(text, context);
     return unreadable(
       options.name,
       text,
@@ -124,6 +134,21 @@ export const dtype = Flags.custom<Dtype>({
     );
   },
 });
+
+/** @throws UserError for a type of weights that only `fit` counts, as q4_k_m. */
+async function refuseServedType(text: string, context: object): Promise<void> {
+  const { parseWeightDtype } = await import('../fit/serving/weight-types.js');
+  const served = parseWeightDtype(text);
+  if (served === undefined) return;
+  const argv = 'argv' in context && Array.isArray(context.argv) ? context.argv : [];
+  const [model = ''] = argv.filter((word) => typeof word === 'string');
+  const words = ['fit', ...(model.startsWith('-') ? [] : [model]), '--dtype', served];
+  throw new UserError(
+    'usage',
+    `--dtype: expected an element type, found ${quote(text)}, a type of quantized files`,
+    { suggestion: `for its memory write ${pasteable(words)}` },
+  );
+}
 
 /** `--precision float32`, for training. */
 const precision = Flags.option({

@@ -56,8 +56,9 @@ export function renderOptions(
   env: NodeJS.ProcessEnv = process.env,
 ): RenderOptions {
   return {
-    width: stream.isTTY ? (stream.columns ?? 80) : Number.POSITIVE_INFINITY,
-    height: stream.isTTY ? (stream.rows ?? 24) : undefined,
+    // A terminal that does not know its size reports 0.
+    width: stream.isTTY ? stream.columns || 80 : Number.POSITIVE_INFINITY,
+    height: stream.isTTY ? stream.rows || 24 : undefined,
     colourLevel: noColor ? 0 : colourLevel(stream, env),
   };
 }

@@ -111,9 +111,7 @@ export default class ConvertCheckpoint extends BaseCommand {
       helpGroup: 'SRTE',
     }),
     merge: merge({
-      default: 'mean',
-      defaultHelp: 'mean',
-      description: 'values of a shared table: mean of all layers, or one layer',
+      description: 'values of a shared table: mean of all layers, or one layer [default: mean]',
       helpGroup: 'SRTE',
     }),
     rank: count({
@@ -137,8 +135,7 @@ export default class ConvertCheckpoint extends BaseCommand {
       helpGroup: 'SRTE',
     } as const)(),
     seed: seedOf({
-      default: 0,
-      description: 'seed of the low-rank search and of the tokens of --prove',
+      description: 'seed of the low-rank search and of the tokens of --prove [default: 0]',
       helpGroup: 'SRTE',
     }),
     dtype: Flags.option({
@@ -201,7 +198,10 @@ export default class ConvertCheckpoint extends BaseCommand {
       description: 'engine for large matrix products',
     } as const)(),
     'dry-run': Flags.boolean({ description: 'show the plan and write nothing' }),
-    check: Flags.boolean({ description: 'read OUT back and compare every value' }),
+    check: Flags.boolean({
+      description: 'read OUT back and compare every value',
+      exclusive: ['dry-run'],
+    }),
     prove: Flags.boolean({
       description: 'run IN and OUT on the same random tokens and compare the logits',
       exclusive: ['dry-run', 'no-config', 'dialect'],
@@ -214,6 +214,7 @@ export default class ConvertCheckpoint extends BaseCommand {
     ...logitLimits('prove'),
     resume: Flags.boolean({
       description: 'continue an interrupted run; finished files are kept',
+      exclusive: ['dry-run'],
     }),
     details,
     'max-memory': bytesLimit({ description: 'memory limit [default: 512MB]' }),

@@ -2,10 +2,9 @@ import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { BaseCommand, type FlagsOf } from '../cli/base-command.js';
-import { details, seed, set, stateDict } from '../cli/flags.js';
+import { details, savedFile, seedOf, set, stateDict } from '../cli/flags.js';
 import { progressDisplay } from '../cli/progress.js';
 import { UserError } from '../errors.js';
-import { refuseUnwritable } from '../files/write-whole.js';
 import {
   checkpointWarnings,
   configOf,
@@ -25,9 +24,9 @@ export default class Export extends BaseCommand {
     'runtimes may lack them. Weights are float32 under the names of the checkpoint. Beyond 1 GB they are in ' +
     'FILE.data next to the graph; keep both files together.';
   static override examples = [
-    '<%= config.bin %> <%= command.id %> fixtures/hf/llama -o llama.onnx',
-    '<%= config.bin %> <%= command.id %> fixtures/hybrid/shared-lowrank-tied/config.yaml --checkpoint fixtures/hybrid/shared-lowrank-tied/model.safetensors -o model.onnx',
-    '<%= config.bin %> <%= command.id %> configs/hybrid/tiny.yaml --random -o tiny.onnx --json',
+    '<%= config.bin %> <%= command.id %> fixtures/hf/llama --save llama.onnx',
+    '<%= config.bin %> <%= command.id %> fixtures/hybrid/shared-lowrank-tied/config.yaml --checkpoint fixtures/hybrid/shared-lowrank-tied/model.safetensors --save model.onnx',
+    '<%= config.bin %> <%= command.id %> configs/hybrid/tiny.yaml --random --save tiny.onnx --json',
   ];
 
   static override args = {
@@ -45,20 +44,18 @@ export default class Export extends BaseCommand {
     }),
     'state-dict': stateDict,
     random: Flags.boolean({
-      description: 'use random weights, from --seed, instead of a checkpoint',
+      description: 'use random weights instead of a checkpoint',
       exclusive: ['checkpoint', 'state-dict'],
     }),
-    seed,
+    seed: seedOf({ description: 'seed of --random [default: 0]', dependsOn: ['random'] }),
     'external-data': Flags.boolean({
       description: 'always write the weights to FILE.data',
     }),
     details,
-    output: Flags.string({
-      char: 'o',
+    save: savedFile({
       required: true,
-      helpValue: 'FILE',
-      description: 'write the graph to FILE, whole or not at all',
-      helpGroup: 'OUTPUT',
+      description: 'write the graph to FILE, whole or not at all, as in model.onnx',
+      example: 'model.onnx',
     }),
     force: Flags.boolean({
       description: 'replace FILE and FILE.data if they exist',
@@ -68,8 +65,7 @@ export default class Export extends BaseCommand {
 
   async run() {
     const { args, flags } = await this.parse(Export);
-    if (flags.output === '-') throw isNoFile();
-    await refuseUnwritable(flags.output, flags.force);
+    await this.refuseUnwritable(flags);
     const own = ownCheckpoint(args.config, flags);
     try {
       if (own && flags.random) throw hasWeights(args.config);
@@ -97,12 +93,11 @@ export default class Export extends BaseCommand {
         config: loaded.file,
         family: loaded.family.name,
         checkpoint: checkpoint?.path ?? null,
-        seed: checkpoint ? null : flags.seed,
+        seed: checkpoint ? null : (flags.seed ?? 0),
         positions: loaded.model.positions,
         ...(await this.#written(loaded, checkpoint, flags)),
       } as const;
-      // `--output` names the model: the answer goes to stdout.
-      return await this.answer({ ...flags, output: undefined }, result, exportReport);
+      return await this.answer(flags, result, exportReport);
     } finally {
       if (checkpoint !== own) checkpoint?.close();
     }
@@ -120,7 +115,7 @@ export default class Export extends BaseCommand {
     const { randomWeights } = await import('../runtime/weights.js');
     const weights = checkpoint
       ? checkpointWeights(model, checkpoint)
-      : randomWeights(model, flags.seed);
+      : randomWeights(model, flags.seed ?? 0);
     const metadata = new Map([
       ['family', family.name],
       ['config', JSON.stringify(document)],
@@ -138,11 +133,6 @@ export default class Export extends BaseCommand {
 }
 
 type ExportFlags = FlagsOf<typeof Export>;
-
-const isNoFile = () =>
-  new UserError('usage', '--output must be a file; a graph cannot go to standard output', {
-    suggestion: 'write -o model.onnx',
-  });
 
 const hasWeights = (config: string) =>
   new UserError('usage', `${config} is a checkpoint; --random requires a config`, {

@@ -1,10 +1,11 @@
 import fs from 'node:fs/promises';
 import path from 'node:path';
 import * as Args from '@oclif/core/args';
+import * as Flags from '@oclif/core/flags';
 import { type FamilyName, loadFamily } from '../architecture/families.js';
 import { jsonSchemaOf } from '../architecture/family.js';
-import { BaseCommand, formatOf, type OutputFlags } from '../cli/base-command.js';
-import { writeStdout, writeText } from '../cli/output.js';
+import { BaseCommand, type OutputFlags } from '../cli/base-command.js';
+import { writeText } from '../cli/output.js';
 import { canAsk, Questions } from '../cli/questions.js';
 import { parseLimit } from '../config/parse-limit.js';
 import { readPresetFile } from '../model-input/presets.js';
@@ -28,13 +29,13 @@ interface Written {
 export default class Init extends BaseCommand {
   static override summary = 'Write a commented config to start from.';
   static override description =
-    'Writes PRESET.yaml, or the file of -o (- for standard output), and the JSON Schema that the config names for ' +
+    'Writes PRESET.yaml, or the file of --save (- for standard output), and the JSON Schema that the config names for ' +
     'editors. minimind list shows the presets. Without PRESET on a terminal, asks for the family, the preset and ' +
     'the number of parameters.';
   static override examples = [
     '<%= config.bin %> <%= command.id %>',
-    '<%= config.bin %> <%= command.id %> tiny -o my-model.yaml',
-    '<%= config.bin %> <%= command.id %> sincos -o -',
+    '<%= config.bin %> <%= command.id %> tiny --save my-model.yaml',
+    '<%= config.bin %> <%= command.id %> sincos --save -',
   ];
 
   static override args = {
@@ -44,24 +45,32 @@ export default class Init extends BaseCommand {
     }),
   };
 
+  static override writesUnasked = true;
+  static override flags = {
+    save: Flags.string({
+      helpValue: 'FILE',
+      description: 'write the config to FILE, as in my-model.yaml [default: PRESET.yaml]',
+      helpGroup: 'OUTPUT',
+    }),
+  };
+
   async run() {
     const { args, flags } = await this.parse(Init);
-    const isAsking = args.preset === undefined && flags.output !== '-' && canAsk();
+    await this.refuseUnwritable(flags);
+    const isAsking = args.preset === undefined && flags.save !== '-' && canAsk();
     const written = isAsking ? await this.#asked() : await this.#preset(args.preset);
     const { preset, family, text } = written;
-    const file = flags.output ?? `${written.name}.yaml`;
+    const report = (each: Omit<Parameters<typeof initReport>[0], 'title'>) =>
+      initReport({ ...each, title: written.title });
+    const file = flags.save ?? `${written.name}.yaml`;
     if (file === '-') {
       const result = { schema: 'minimind/init@1', preset, family, file, schemaFile: null } as const;
-      await writeStdout(formatOf(flags) === 'json' ? toJson({ ...result, text }) : text);
-      return result;
+      return this.answerBeside(text, flags, result, report);
     }
     await writeText(file, text, flags.force);
     const schemaFile = await writeSchema(path.dirname(file), family, flags);
     const result = { schema: 'minimind/init@1', preset, family, file, schemaFile } as const;
-    // -o is the config, not the file of this answer.
-    return this.answer({ ...flags, output: undefined }, result, (each) =>
-      initReport({ ...each, title: written.title }),
-    );
+    return this.answer(flags, result, report);
   }
 
   async #preset(name = DEFAULT_PRESET): Promise<Written> {

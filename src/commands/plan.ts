@@ -13,7 +13,7 @@ import {
   tokens,
 } from '../cli/flags.js';
 import { type HardwareFlags, hardwareFlags, hardwareOf } from '../cli/hardware-flags.js';
-import { writeStdout, writeText } from '../cli/output.js';
+import { isStdout, writeText } from '../cli/output.js';
 import { progress } from '../cli/progress.js';
 import { quote } from '../config/quote.js';
 import { UserError } from '../errors.js';
@@ -23,7 +23,7 @@ import { decodeOn, withoutPeak } from '../plan/decode.js';
 import { planModels, writtenRow } from '../plan/plan-models.js';
 import { planReport } from '../report/plan.js';
 import { formatInteger, shortCount } from '../text/units.js';
-import { shellWord } from '../text/words.js';
+import { shellWord, withoutFlags } from '../text/words.js';
 
 const CRITERIA_TEXT = CRITERION_NAMES.map((name) => `${name}, ${CRITERIA[name].title}`).join('; ');
 
@@ -34,13 +34,13 @@ export default class Plan extends BaseCommand {
   static override description =
     'Searches the depths, widths, heads, key-value heads and feed-forward widths of a family. Shows the ' +
     'Pareto-optimal models in parameters, memory, decode speed, width per layer and the sort criterion, best first. ' +
-    'A model that does not fit into the memory of --gpu has no tokens/s; --max-memory removes it. -o FILE writes the ' +
-    `best model, or the row of --write, as a config. A size given with --set is fixed. Sort by: ${CRITERIA_TEXT}.`;
+    'A model that does not fit into the memory of --gpu has no tokens/s; --max-memory removes it. --save FILE writes the ' +
+    `best model, or that of --row, as a config (- for standard output). A size given with --set is fixed. Sort by: ${CRITERIA_TEXT}.`;
   static override examples = [
     '<%= config.bin %> <%= command.id %> --max-params 26M --vocab 6400 --gpu h100-80gb',
     '<%= config.bin %> <%= command.id %> --max-params 26M --vocab 6400 --context 4096 --depth 4..40 --sort memory',
     '<%= config.bin %> <%= command.id %> --max-params 135M --vocab 49152 --family llama --set model.tie_word_embeddings=true --top 3',
-    '<%= config.bin %> <%= command.id %> --max-params 26M --vocab 6400 --write 2 -o -',
+    '<%= config.bin %> <%= command.id %> --max-params 26M --vocab 6400 --row 2 --save -',
   ];
 
   static override flags = {
@@ -79,14 +79,21 @@ export default class Plan extends BaseCommand {
     top: count({ default: 10, description: 'number of models to show' }),
     details,
     ...oneGpu,
-    write: count({
-      dependsOn: ['output'],
-      description: 'row that -o writes as a config [default: 1]',
+    save: Flags.string({
+      helpValue: 'FILE',
+      description: 'write the best model to a config, as in best.yaml',
+      helpGroup: 'OUTPUT',
+    }),
+    row: count({
+      dependsOn: ['save'],
+      description: 'row of the table that --save writes [default: 1]',
+      helpGroup: 'OUTPUT',
     }),
   };
 
   async run() {
     const { flags } = await this.parse(Plan);
+    await this.refuseUnwritable(flags);
     const family = await loadFamily(flags.family);
     const inference = { batch: flags.batch, context: flags.context, dtype: flags.dtype };
     const cluster = await askedGpu(flags, (choice) => this.note(flags, choice));
@@ -112,33 +119,26 @@ export default class Plan extends BaseCommand {
       },
     });
     shown?.end();
-    const { output } = flags;
+    const { save } = flags;
     const result = { schema: 'minimind/plan@1', ...plan } as const;
-    if (output !== undefined) {
-      const text = writtenRow(plan, flags.write ?? 1);
-      if (output === '-') {
-        await writeStdout(text);
-        return result;
-      }
-      await writeText(output, text, flags.force);
-      this.note(flags, `wrote ${output}`);
-    }
-    const next =
-      output === undefined
-        ? this.#commandToWrite(plan)
-        : `minimind profile ${shellWord(output)} --context ${flags.context}`;
-    // -o is the config, not the file of this answer.
-    return this.answer({ ...flags, output: undefined }, result, (each) =>
-      planReport(each, { next }),
-    );
+    const next = isStdout(save)
+      ? this.#commandToSave(plan)
+      : `minimind profile ${shellWord(save)} --context ${flags.context}`;
+    const report = (each: typeof result) => planReport(each, { next });
+    if (save === undefined) return this.answer(flags, result, report);
+    const text = writtenRow(plan, flags.row ?? 1);
+    if (save === '-') return this.answerBeside(text, flags, result, report);
+    await writeText(save, text, flags.force);
+    this.note(flags, `wrote ${save}`);
+    return this.answer(flags, result, report);
   }
 
   /** This command line, with a file for the best model. */
-  #commandToWrite({ family, rows: [best] }: ReturnType<typeof planModels>): string | undefined {
+  #commandToSave({ family, rows: [best] }: ReturnType<typeof planModels>): string | undefined {
     if (!best) return undefined;
     const file = `${family}-${shortCount(best.parameters.value)}.yaml`;
-    const words = this.argv.filter((word) => word !== '--details');
-    return ['minimind plan', ...words.map(shellWord), '-o', file].join(' ');
+    const words = withoutFlags(this.argv, ['--save']);
+    return ['minimind plan', ...words.map(shellWord), '--save', file].join(' ');
   }
 }
 

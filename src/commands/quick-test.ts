@@ -12,6 +12,7 @@ import {
   details,
   device,
   ENGINE_CHOICES,
+  savedFile,
   seed,
   set,
   stateDict,
@@ -21,7 +22,6 @@ import {
 import { progressDisplay } from '../cli/progress.js';
 import { exceededLogits, logitLimits } from '../cli/thresholds.js';
 import { readText } from '../files/read-file.js';
-import { refuseUnwritable } from '../files/write-whole.js';
 import {
   checkpointWarnings,
   configOf,
@@ -119,9 +119,9 @@ export default class QuickTest extends BaseCommand {
     threads: threads(),
     full: Flags.boolean({ description: 'run the whole model layer by layer, whatever its size' }),
     details,
-    save: Flags.string({
-      helpValue: 'FILE',
+    save: savedFile({
       description: 'write logits and the output of every block to a safetensors file',
+      example: 'logits.safetensors',
     }),
     against: Flags.string({
       helpValue: 'OTHER',
@@ -159,7 +159,7 @@ export default class QuickTest extends BaseCommand {
     own: Checkpoint | undefined,
     flags: TestFlags,
   ): Promise<unknown> {
-    if (flags.save !== undefined) await refuseUnwritable(flags.save, flags.force);
+    await this.refuseUnwritable(flags);
     const checkpoint = own ?? openedFor(flags);
     try {
       const held =

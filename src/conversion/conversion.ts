@@ -3,6 +3,7 @@ import { srteParameters } from '../architecture/srte-layout.js';
 import type { CheckpointFormat, Container } from '../checkpoint/formats.js';
 import { groupAlike, templateOf } from '../checkpoint/names.js';
 import { bytesOfViews, viewsOf } from '../checkpoint/sharing.js';
+import { UserError } from '../errors.js';
 import { isSidecarName } from '../files/config-names.js';
 import type { ConfigOrigin } from '../model-input/checkpoint-config.js';
 import { sumOf } from '../text/words.js';
@@ -13,7 +14,7 @@ import type { ConversionOutput } from './execute/execute.js';
 import { execute, preview } from './execute/execute.js';
 import type { TableError } from './execute/table-rows.js';
 import { overallError } from './execute/table-rows.js';
-import type { CheckpointPlace, ConversionJob } from './job.js';
+import type { CheckpointPlace, ConversionJob, ConversionRequest } from './job.js';
 import { checkJob, NOTHING_WRITTEN, orStopped, outputPlace, refuseOverlap } from './job.js';
 import type {
   ConversionInput,
@@ -27,7 +28,7 @@ import { planConversion, readInput } from './plan/plan-conversion.js';
 import { isBufferName } from './plan/plan-tensors.js';
 import type { Resources } from './resources.js';
 import { resourcesFor } from './resources.js';
-import type { SrtePlan } from './srte/srte-plan.js';
+import type { PlannedTable, SrtePlan } from './srte/srte-plan.js';
 
 /** A planned or finished conversion: output of `minimind convert-checkpoint --json`. */
 export interface ConversionResult {
@@ -201,7 +202,7 @@ function convertedSrte(
     const known = errors.map((error) => withLayers(error, number, source, target));
     return { name, form, rank, dtype, replaces, sources, energy, errors: known };
   });
-  const isMerged = target.form !== 'sincos' && tables.some(({ replaces }) => replaces.length > 1);
+  const isMerged = merges(target, tables);
   return {
     source: { ...source, parameters: srteParameters(source) },
     target: { ...target, parameters: srteParameters(target) },
@@ -211,6 +212,30 @@ function convertedSrte(
     relativeError: measured && overallError(tables.flatMap(({ errors }) => errors)),
     tables,
   };
+}
+
+/** Whether several tables of the input become one. */
+const merges = (target: SrteLayout, tables: readonly Pick<PlannedTable, 'replaces'>[]): boolean =>
+  target.form !== 'sincos' && tables.some(({ replaces }) => replaces.length > 1);
+
+/** @throws UserError for `--merge` where nothing is merged, or `--seed` where nothing is random. */
+function refuseIdle({ merge, seed, prove }: ConversionRequest, srte: SrtePlan | null): void {
+  if (merge !== undefined && !(srte && merges(srte.target, srte.tables))) {
+    throw new UserError(
+      'usage',
+      '--merge: expected tables of several layers to share, found none',
+      {
+        suggestion:
+          'remove --merge; it needs an input with a table for each layer, and --to shared',
+      },
+    );
+  }
+  const isSearched = srte?.tables.some(({ form, isMade }) => form === 'low-rank' && isMade);
+  if (seed !== undefined && !prove && !isSearched) {
+    throw new UserError('usage', '--seed: expected --prove or a new low-rank pair, found neither', {
+      suggestion: 'remove --seed; nothing here is random',
+    });
+  }
 }
 
 /** Adds the layers of the table; a shared table has all of them. */
@@ -260,16 +285,17 @@ function describedRun(
  * Converts, or with a dry run reports the plan.
  * @throws UserError for every fault of the input, the request or the destination.
  */
-export async function convert(job: ConversionJob): Promise<ConversionResult> {
+export async function convert(request: ConversionRequest): Promise<ConversionResult> {
   const start = performance.now();
-  checkJob(job);
+  checkJob(request);
+  const job = { ...request, merge: request.merge ?? 'mean', seed: request.seed ?? 0 } as const;
   const place = outputPlace(job.out, job.container);
   const read = [job.config, job.target].filter((file) => file !== undefined);
   refuseOverlap(job.checkpoint, place, { read, report: job.output });
   const { input, plan, resources } = await orStopped(
     job,
     () => NOTHING_WRITTEN,
-    () => planned(job, place),
+    () => planned(job, request, place),
   );
   try {
     if (job['dry-run']) {
@@ -294,10 +320,11 @@ export async function convert(job: ConversionJob): Promise<ConversionResult> {
   }
 }
 
-async function planned(job: ConversionJob, place: CheckpointPlace) {
+async function planned(job: ConversionJob, asked: ConversionRequest, place: CheckpointPlace) {
   const input = await readInput(job, place);
   await job.warn(input.warnings);
   if (job.prove) await checkProvable(job, input.source);
   const plan = await planConversion(input);
+  refuseIdle(asked, plan.srte);
   return { input, plan, resources: await resourcesFor(plan.srte, job) };
 }

@@ -81,6 +81,12 @@ export interface ConversionJob {
   readonly warn: (warnings: readonly Problem[]) => Promise<void>;
 }
 
+/** A job as asked for, where a value that is not given is undefined. */
+export type ConversionRequest = Omit<ConversionJob, 'merge' | 'seed'> & {
+  readonly merge: Merge | undefined;
+  readonly seed: number | undefined;
+};
+
 /** What a run leaves when it ends before any file is complete. */
 export const NOTHING_WRITTEN = 'nothing was written';
 
@@ -100,7 +106,7 @@ export async function orStopped<Result>(
 }
 
 /** @throws UserError for a flag without an effect. */
-export function checkJob(job: ConversionJob): void {
+export function checkJob(job: ConversionRequest): void {
   if (job.extend !== undefined && !job['max-positions'] && job.target === undefined) {
     throw new UserError('usage', '--extend requires --max-positions or --target', {
       suggestion: 'write --max-positions 32k for the number of rows',

@@ -222,7 +222,7 @@ export const OUTPUT_DTYPES = {
 export type OutputDtype = keyof typeof OUTPUT_DTYPES;
 
 export interface ProjectRequest extends ProjectorSurroundings {
-  readonly output: string;
+  readonly save: string;
   /** Undefined keeps the input's type. */
   readonly dtype: OutputDtype | undefined;
   readonly threads: number | undefined;
@@ -260,10 +260,10 @@ async function project(checkpoint: Checkpoint, kv: Checkpoint, request: ProjectR
       },
     );
   }
-  const place = resultsPlace(request.output);
+  const place = resultsPlace(request.save);
   refuseOverlap(checkpoint, place, { read: [], report: undefined });
   refuseOverlap(kv, place, { read: [], report: undefined });
-  await refuseUnwritable(request.output, request.force);
+  await refuseUnwritable(request.save, request.force);
   const { tensors, unused, ignored } = planProjection(projector, kv);
   await request.warn(
     projectorWarnings(
@@ -279,7 +279,7 @@ async function project(checkpoint: Checkpoint, kv: Checkpoint, request: ProjectR
     planned,
     ({ shape, dtype }) => storedBytes(elementCount(shape) ?? 0, dtype) ?? 0,
   );
-  refuseFullDisk(request.output, [{ bytes }]);
+  refuseFullDisk(request.save, [{ bytes }]);
   const backend = await matmulBackendFor(multiplicationsOf(tensors), {
     engine: 'auto',
     ...request,
@@ -291,7 +291,7 @@ async function project(checkpoint: Checkpoint, kv: Checkpoint, request: ProjectR
     nonFinite: { given: 0, made: 0 } satisfies NonFiniteCounts,
   }));
   try {
-    await writeWhole(request.output, request.force, (sink) =>
+    await writeWhole(request.save, request.force, (sink) =>
       writeSafetensors(
         sink,
         results.map((each) => ({
@@ -312,7 +312,7 @@ async function project(checkpoint: Checkpoint, kv: Checkpoint, request: ProjectR
     schema: 'minimind/kv-projector-project@1',
     projector: describedProjector(projector),
     input: kv.path,
-    output: request.output,
+    output: request.save,
     products: backend.name,
     bytes,
     tensors: results.map(({ teacher, branch, input, output, tensor, shape, dtype, nonFinite }) => ({

@@ -27,7 +27,7 @@ import { ModelSpace } from './space.js';
 export function writtenRow({ rows, family, limits, inference }: Plan, place: number): string {
   const row = rows[place - 1];
   if (row === undefined) {
-    throw new UserError('usage', `--write: there is no row ${place}; the plan has ${rows.length}`, {
+    throw new UserError('usage', `--row: there is no row ${place}; the plan has ${rows.length}`, {
       suggestion: 'write one that is shown, or show more with --top',
     });
   }

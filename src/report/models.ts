@@ -128,16 +128,22 @@ export function initReport(written: {
   readonly title: string;
 }): Report {
   const { preset, file, schemaFile, title } = written;
+  const isFile = file !== '-';
   return {
-    verdict: { text: `Wrote ${file}: ${title}`, tone: 'good' },
-    blocks: [
-      note(
-        schemaFile === null
-          ? 'The JSON Schema that it names for editors was kept as it is.'
-          : `${schemaFile}: the JSON Schema that the config names, for editors.`,
-      ),
-    ],
-    next: `minimind profile ${shellWord(file)}`,
+    verdict: {
+      text: `Wrote ${isFile ? file : 'to standard output'}: ${title}`,
+      tone: 'good',
+    },
+    blocks: isFile
+      ? [
+          note(
+            schemaFile === null
+              ? 'The JSON Schema that it names for editors was kept as it is.'
+              : `${schemaFile}: the JSON Schema that the config names, for editors.`,
+          ),
+        ]
+      : [],
+    ...(isFile && { next: `minimind profile ${shellWord(file)}` }),
     data: {
       kind: 'table',
       columns: [left('file', 'file'), left('preset', 'preset')],

@@ -269,6 +269,6 @@ function explanationNotes({ rows, criterion, withoutPeak }: Plan): Block[] {
     ...(criterion.measure === 'offBalance'
       ? []
       : [note(`${criterion.name}: ${criterion.title} (${criterion.source}).`)]),
-    note('-o model.yaml writes the first row as a config; --write 2 writes the second.'),
+    note('--save best.yaml writes the first row as a config; with --row 2 it writes the second.'),
   ];
 }

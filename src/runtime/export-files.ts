@@ -7,7 +7,7 @@ import type { OnnxExport } from './engine.js';
 
 interface ExportRequest {
   /** The file of the graph. */
-  readonly output: string;
+  readonly save: string;
   readonly force: boolean;
   readonly display: ProgressDisplay;
 }
@@ -27,21 +27,21 @@ export interface WrittenExport extends Omit<OnnxExport, 'files'> {
  * @throws UserError when a file exists without `force`, is also an input, or cannot be written.
  */
 export async function writeExport(
-  { output, force, display }: ExportRequest,
+  { save, force, display }: ExportRequest,
   plan: (name: string) => OnnxExport,
 ): Promise<WrittenExport> {
   const options = { kind: 'file', force, resume: false, identity: 'export' } as const;
-  const staging = await Staging.open(output, options);
+  const staging = await Staging.open(save, options);
   // A graph without its weights is useless, and so are weights without their graph.
   const discard = () => void staging.discard();
   process.prependOnceListener('exit', discard);
   try {
     const { files, ...facts } = plan(staging.mainName);
     const written = files.map(({ name, length }) => ({
-      path: name === staging.mainName ? output : path.join(path.dirname(output), name),
+      path: name === staging.mainName ? save : path.join(path.dirname(save), name),
       bytes: length,
     }));
-    refuseFullDisk(output, written);
+    refuseFullDisk(save, written);
     await writeFiles(staging, files, display);
     await staging.commit();
     return { ...facts, files: written };

@@ -1,6 +1,11 @@
+/** Minus sign of texts for people; the hyphen is for values. */
+const MINUS = '−';
+
 /** `22,143,967,232`. @throws RangeError for a value other than an integer. */
 export function formatInteger(value: number | bigint): string {
-  return String(BigInt(value)).replace(/\B(?=(\d{3})+$)/g, ',');
+  return String(BigInt(value))
+    .replace(/\B(?=(\d{3})+$)/g, ',')
+    .replace('-', MINUS);
 }
 
 const COUNT_UNITS = { B: 1_000_000_000n, M: 1_000_000n, K: 1_000n } as const;
@@ -35,11 +40,9 @@ export function shortCount(value: number | bigint): string {
   return `${decimal(three, COUNT_UNITS[unit], Math.max(0, 3 - whole))}${unit}`;
 }
 
-/** `38.8%`; `–` if the whole is zero. @throws RangeError for a value other than an integer. */
-export function formatShare(part: number | bigint, whole: number | bigint): string {
-  if (BigInt(whole) === 0n) return '–';
-  return `${decimal(BigInt(part) * 100n, BigInt(whole), 1)}%`;
-}
+/** `38.8%`, as `percentText`; `–` if the whole is zero. */
+export const formatShare = (part: number | bigint, whole: number | bigint): string =>
+  percentText(BigInt(whole) === 0n ? null : Number(part) / Number(whole));
 
 /** Smallest ratio shown as a factor: +1463.2% is hard to read, and −100.0% would mean zero. */
 const LARGE_CHANGE = 10n;
@@ -53,7 +56,7 @@ export function formatChange(value: number | bigint, base: number | bigint): str
   if (now === before || before <= 0n || now < 0n) return '';
   if (now >= LARGE_CHANGE * before) return `×${decimal(now, before, 1)}`;
   if (now > 0n && before >= LARGE_CHANGE * now) return `÷${decimal(before, now, 1)}`;
-  const sign = now > before ? '+' : '−';
+  const sign = now > before ? '+' : MINUS;
   const percent = decimal(absolute(now - before) * 100n, before, 1);
   return percent === '0.0' ? `<${sign}0.1%` : `${sign}${percent}%`;
 }
@@ -114,7 +117,7 @@ function decimal(value: bigint, divisor: bigint, decimals: number): string {
   const quotient = rounded(value * scale, divisor);
   const size = absolute(quotient);
   const fraction = String(size % scale).padStart(decimals, '0');
-  const sign = quotient < 0n ? '-' : '';
+  const sign = quotient < 0n ? MINUS : '';
   return `${sign}${formatInteger(size / scale)}${decimals === 0 ? '' : `.${fraction}`}`;
 }
 
@@ -151,16 +154,15 @@ const UNCOUNTED = 1e15;
 
 /** Three digits, without a power of ten up to 10^15: `4.98`, `1,240`, `0.0123`, `2.50e+20`. */
 export function significant(value: number): string {
+  if (value < 0) return `${MINUS}${significant(-value)}`;
   if (value === 0 || !Number.isFinite(value)) return String(value);
-  if (Math.abs(value) >= UNCOUNTED) return value.toExponential(2);
-  const decimals = Math.max(0, 2 - Math.floor(Math.log10(Math.abs(value))));
+  if (value >= UNCOUNTED) return value.toExponential(2);
+  const decimals = Math.max(0, 2 - Math.floor(Math.log10(value)));
   return value.toLocaleString('en-US', {
     minimumFractionDigits: Math.min(decimals, 20),
     maximumFractionDigits: Math.min(decimals, 20),
   });
 }
-
-// Shares that are not quotients of integers, and other real numbers
 
 /** Decimals of a percentage, by the size of the share: small shares must not look like zero. */
 const DECIMALS = [
@@ -170,11 +172,14 @@ const DECIMALS = [
 ] as const;
 
 /**
- * `8.60%` for 0.086, `–` for null. Shares that would round to `0.000%` or `100.0%` without being exact are
+ * `38.8%`, `8.61%`, `0.86%`, `0.034%`, and `–` for null: the one form of a share in texts for people. Shares that would round to `0.000%` or `100.0%` without being exact are
  * `<0.001%` and `>99.9%`.
+ * @param places Fixed number of decimals, for a table that a published one is compared with.
  */
-export function percentText(share: number | null): string {
+export function percentText(share: number | null, places?: number): string {
   if (share === null) return '–';
+  if (share < 0) return `${MINUS}${percentText(-share, places)}`;
+  if (places !== undefined) return `${(share * 100).toFixed(places)}%`;
   const { digits } = DECIMALS.find(({ from }) => share >= from) ?? DECIMALS[2];
   const text = `${(share * 100).toFixed(digits)}%`;
   if (text === '0.000%') return share === 0 ? '0%' : '<0.001%';

@@ -82,6 +82,36 @@ export function shellWord(text: string): string {
   return process.platform === 'win32' ? `"${text}"` : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
+/** Flags of the output, and whether they have a value. */
+const OUTPUT_FLAGS = {
+  '--check': false,
+  '--details': false,
+  '--explain': false,
+  '--json': false,
+  '--force': false,
+  '--sequence-parallel': false,
+  '--format': true,
+  '--output': true,
+  '-o': true,
+} as const satisfies Record<string, boolean>;
+
+/** `argv` without some flags that have values, and without the flags of the output. */
+export function withoutFlags(argv: readonly string[], names: readonly string[]): string[] {
+  const hasValue = new Map<string, boolean>([
+    ...names.map((name) => [name, true] as const),
+    ...Object.entries(OUTPUT_FLAGS),
+  ]);
+  const kept: string[] = [];
+  for (let index = 0; index < argv.length; index++) {
+    const word = argv[index] ?? '';
+    const [name = ''] = word.split('=');
+    const value = hasValue.get(name);
+    if (value === undefined) kept.push(word);
+    else if (value && !word.includes('=')) index++;
+  }
+  return kept;
+}
+
 /** Files that are named after their folder. */
 const COMMON_NAMES: ReadonlySet<string> = new Set(['config', 'model', 'minimind']);
 

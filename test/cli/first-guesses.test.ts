@@ -9,6 +9,7 @@ import { runHere } from '../run-here.js';
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
 const CHECKPOINT = 'old.pt';
 beforeAll(() => {
+  fs.mkdirSync(path.join(folder, 'saved'));
   fs.copyFileSync(inPackage('configs/hybrid/tiny.yaml'), path.join(folder, 'my.yaml'));
   fs.copyFileSync(
     inPackage('fixtures/checkpoints/valid/zip_proto5.pt'),
@@ -178,7 +179,23 @@ describe('a first guess', () => {
     // Names.
     'profile minimind2-smal',
     'profile my.yml',
-    'init tinny -o -',
+    'init tinny --save -',
+    // Files: the answer, and what is made.
+    'plan --max-params 1M --vocab 1k --depth 2..3 --width 64..128 -o saved/best.yaml',
+    'plan --max-params 1M --vocab 1k --depth 2..3 --width 64..128 --write 1 --output=saved/second.yaml',
+    'plan --max-params 1M --vocab 1k --depth 2..3 --width 64..128 --save saved/both.yaml -o again.yaml',
+    'init tiny -o saved/mine.yaml',
+    'init tiny --save saved/mine2.yaml -omine3.yml',
+    'export my.yaml --random -o saved/model.onnx',
+    'export my.yaml --random --save - --force',
+    // Nothing given is ignored.
+    'profile my.yaml --force',
+    'profile my.yaml -o - --force',
+    'init tiny --save - --force',
+    'export my.yaml --save saved/seeded.onnx --seed 3',
+    'convert-checkpoint old.pt new.pt --dry-run --check',
+    'convert-checkpoint old.pt new.pt --dry-run --resume',
+    'profile my.yaml --dtype q4_k_m',
     'fit my.yaml --gpu h1000 --for serving',
     'fit my.yaml --gpu 8xA100 --gpus 4 --for serving',
   ])('or its suggestion is: minimind %s', async (line) => {
@@ -214,7 +231,27 @@ describe('what the grammar refuses', () => {
     ['inspect', /expected PATH, found no arguments/],
     ['profile nothing-known', /expected a config, a checkpoint or a preset/],
     ['convert-checkpoint old.pt new.pt --max-kl 0.1', /--max-kl requires --prove/],
-    ['convert-checkpoint old.pt new.gguf', /expected OUT to end in \.safetensors/],
+    [
+      'plan --max-params 1M -o best.yaml',
+      /--output: expected a file for the answer .*, found "best.yaml"\n.*--save best.yaml/,
+    ],
+    ['profile my.yaml --force', /--force: expected a file to replace, found none/],
+    [
+      'profile my.yaml --dtype q4_k_m',
+      /expected an element type, found "q4_k_m", .*\n.*minimind fit my.yaml --dtype q4_k_m/,
+    ],
+    [
+      'convert-checkpoint old.pt new.pt --dtype bf16 --merge first',
+      /--merge: expected tables of several layers to share, found none/,
+    ],
+    [
+      'convert-checkpoint old.pt new.pt --seed 1',
+      /--seed: expected --prove or a new low-rank pair, found neither/,
+    ],
+    [
+      'convert-checkpoint old.pt new.gguf',
+      /expected OUT to end in \.safetensors or \.pt, found \.gguf/,
+    ],
   ])('minimind %s', async (line, message) => {
     const { code, stderr } = await run(wordsOf(line));
     expect(code).toBe(2);

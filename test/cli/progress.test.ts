@@ -92,8 +92,8 @@ describe('in a log', () => {
     }
     end();
     expect(written).toEqual([
-      'hashing: 100.0 MB of 36.0 GB (0.3%), 10.0 MB/s, 59 min 50 s left\n',
-      'hashing: 200.0 MB of 36.0 GB (0.6%), 10.0 MB/s, 59 min 40 s left\n',
+      'hashing: 100.0 MB of 36.0 GB (0.28%), 10.0 MB/s, 59 min 50 s left\n',
+      'hashing: 200.0 MB of 36.0 GB (0.56%), 10.0 MB/s, 59 min 40 s left\n',
     ]);
   });
 
@@ -102,7 +102,7 @@ describe('in a log', () => {
     const { add } = progress({ quiet: false }, 'hashing', 50e9, place);
     clock.time += 10_000;
     add(100e6);
-    expect(written).toEqual(['hashing: 100.0 MB of 50.0 GB (0.2%), 10.0 MB/s, 1 h 23 min left\n']);
+    expect(written).toEqual(['hashing: 100.0 MB of 50.0 GB (0.20%), 10.0 MB/s, 1 h 23 min left\n']);
   });
 
   it('does not divide by nothing', () => {

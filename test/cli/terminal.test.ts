@@ -14,6 +14,11 @@ describe('renderOptions', () => {
     expect(renderOptions(pipe, false, {})).toEqual({ width: Infinity, colourLevel: 0 });
   });
 
+  it('takes 80 by 24 from a terminal that reports no size', () => {
+    const unknown = { ...terminal, columns: 0, rows: 0 };
+    expect(renderOptions(unknown, true, {})).toMatchObject({ width: 80, height: 24 });
+  });
+
   it.each([
     [{ NO_COLOR: '1' }, false, 0],
     [{ NO_COLOR: '' }, false, 2],

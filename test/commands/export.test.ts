@@ -19,7 +19,7 @@ const exported = (...args: string[]) => runHere(['export', ...args]);
 
 describe('export', () => {
   it('tells what it wrote, and leaves nothing beside it', async () => {
-    const { code, stdout, stderr } = await exported(MODEL, '-o', out());
+    const { code, stdout, stderr } = await exported(MODEL, '--save', out());
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toMatch(/^Wrote .*model\.onnx: 129\.4 kB, weights of fixtures\/hf\/llama$/m);
     expect(stdout).toMatch(/^ +input +input_ids int64 \[batch, sequence\]$/m);
@@ -28,7 +28,7 @@ describe('export', () => {
   });
 
   it('tells the figures exactly', async () => {
-    const { stdout } = await exported(MODEL, '-o', out(), '--json');
+    const { stdout } = await exported(MODEL, '--save', out(), '--json');
     const { files, weights, operators, checkpoint, seed, positions } = JSON.parse(stdout);
     expect(files).toEqual([{ path: out(), bytes: fs.statSync(out()).size }]);
     const stored = fs.statSync(inPackage(MODEL, 'model.safetensors')).size;
@@ -48,7 +48,7 @@ describe('export', () => {
   });
 
   it('puts the weights beside the graph when it is told so', async () => {
-    const { code } = await exported(MODEL, '-o', out(), '--external-data');
+    const { code } = await exported(MODEL, '--save', out(), '--external-data');
     expect(code).toBe(0);
     expect(fs.readdirSync(folder).sort()).toEqual(['model.onnx', 'model.onnx.data']);
   });
@@ -56,7 +56,7 @@ describe('export', () => {
   it('writes the same random weights for the same seed, and others for another', async () => {
     const bytes = async (seed: string) => {
       expect(
-        (await exported(CONFIG, '--random', '--seed', seed, '-o', out(), '--force')).code,
+        (await exported(CONFIG, '--random', '--seed', seed, '--save', out(), '--force')).code,
       ).toBe(0);
       return fs.readFileSync(out());
     };
@@ -69,7 +69,7 @@ describe('export', () => {
     const half = out('half');
     const given = 'fixtures/hybrid/shared-lowrank-tied';
     expect((await runHere(['convert-checkpoint', given, half, '--dtype', 'bf16'])).code).toBe(0);
-    const { code, stdout } = await exported(half, '-o', out(), '--json');
+    const { code, stdout } = await exported(half, '--save', out(), '--json');
     expect(code).toBe(0);
     expect(JSON.parse(stdout).weights.dtype).toBe('F32');
   });
@@ -83,7 +83,7 @@ describe('mistakes of the user', () => {
     [[CONFIG, '--checkpoint', MODEL], 'is not as'],
     [[CONFIG, '--checkpoint', MODEL, '--random'], 'cannot be used together'],
   ])('%j', async (args, message) => {
-    const { code, stdout, stderr } = await exported(...args, '-o', out());
+    const { code, stdout, stderr } = await exported(...args, '--save', out());
     expect(stderr).toContain(message);
     expect(stderr).not.toMatch(/^\s+at /m);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
@@ -91,11 +91,11 @@ describe('mistakes of the user', () => {
   });
 
   it.each([
-    ['no place at all', [], '--output is required'],
-    ['standard output', ['-o', '-'], '--output must be a file'],
-    ['no such folder', ['-o', 'no-such-folder/model.onnx'], 'there is no such folder'],
-    ['a folder', ['-o', 'src'], 'src is a folder'],
-    ['a device', ['-o', '/dev/null'], 'neither a file nor a folder'],
+    ['no place at all', [], '--save is required'],
+    ['standard output', ['--save', '-'], '--save: expected a file, found "-"'],
+    ['no such folder', ['--save', 'no-such-folder/model.onnx'], 'there is no such folder'],
+    ['a folder', ['--save', 'src'], 'src is a folder'],
+    ['a device', ['--save', '/dev/null'], 'neither a file nor a folder'],
   ])('%s', async (_, args, message) => {
     const { code, stderr } = await exported(MODEL, ...args);
     expect(stderr).toContain(message);
@@ -104,7 +104,7 @@ describe('mistakes of the user', () => {
 
   it.each(['model.onnx', 'model.onnx.data'])('never cost a %s that was there', async (name) => {
     fs.writeFileSync(out(name), 'mine');
-    const args = [MODEL, '-o', out(), '--external-data'];
+    const args = [MODEL, '--save', out(), '--external-data'];
     const { code, stderr } = await exported(...args);
     expect({ code, stderr }).toEqual({
       code: 2,
@@ -119,7 +119,7 @@ describe('mistakes of the user', () => {
   it.each(['model.safetensors', 'config.json'])('never cost the %s that is read', async (name) => {
     fs.cpSync(inPackage(MODEL), folder, { recursive: true });
     const before = fs.readFileSync(out(name));
-    const { code, stderr } = await exported(folder, '-o', out(name), '--force');
+    const { code, stderr } = await exported(folder, '--save', out(name), '--force');
     expect(code).toBe(2);
     expect(stderr).toContain('is read, and would be replaced');
     expect(fs.readFileSync(out(name)).equals(before)).toBe(true);
@@ -129,7 +129,7 @@ describe('mistakes of the user', () => {
 describe('what goes wrong on the way', () => {
   it('leaves nothing: Ctrl-C', async () => {
     const args = [CONFIG, '--random', '--external-data', '--set', 'model.vocab_size=2000000'];
-    const run = [inPackage('bin/run.js'), 'export', ...args, '-o', out()];
+    const run = [inPackage('bin/run.js'), 'export', ...args, '--save', out()];
     const child = spawn(process.execPath, run, { cwd: inPackage(), stdio: 'ignore' });
     const closed = new Promise((resolve) => child.on('close', resolve));
     while (fs.readdirSync(folder).length === 0 && child.exitCode === null) {

@@ -47,7 +47,7 @@ describe('init', () => {
   });
 
   it('writes no schema beside standard output', async () => {
-    expect((await init('tiny', '-o', '-')).stdout).toMatch(/^# yaml-language-server/);
+    expect((await init('tiny', '--save', '-')).stdout).toMatch(/^# yaml-language-server/);
     expect(fs.readdirSync(folder)).toEqual([]);
   });
 });

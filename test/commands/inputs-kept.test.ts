@@ -54,18 +54,36 @@ const COMMANDS: readonly (readonly [string, string, readonly string[]])[] = [
     'a/in.pt',
     [...['convert-checkpoint', 'a/in.pt', 'new.pt', '--to', 'shared', '--json', '-o', 'OUT']],
   ],
-  ['export', 'a/model.safetensors', ['export', 'a/model.safetensors', '-o', 'OUT']],
-  ['export: config', 'a/config.yaml', ['export', 'a/config.yaml', '--random', '-o', 'OUT']],
+  ['export', 'a/model.safetensors', ['export', 'a/model.safetensors', '--save', 'OUT']],
+  ['export: config', 'a/config.yaml', ['export', 'a/config.yaml', '--random', '--save', 'OUT']],
   ['kv-projector convert', 'a/saved.pt', ['kv-projector', 'convert', 'a/saved.pt', 'OUT']],
   [
     'kv-projector project',
     'a/kv.safetensors',
-    [...['kv-projector', 'project', 'a/projector.safetensors', 'a/kv.safetensors', '-o', 'OUT']],
+    [
+      ...[
+        'kv-projector',
+        'project',
+        'a/projector.safetensors',
+        'a/kv.safetensors',
+        '--save',
+        'OUT',
+      ],
+    ],
   ],
   [
     'kv-projector project: projector',
     'a/projector.safetensors',
-    [...['kv-projector', 'project', 'a/projector.safetensors', 'a/kv.safetensors', '-o', 'OUT']],
+    [
+      ...[
+        'kv-projector',
+        'project',
+        'a/projector.safetensors',
+        'a/kv.safetensors',
+        '--save',
+        'OUT',
+      ],
+    ],
   ],
   [
     'quick-test: ids',
@@ -238,7 +256,7 @@ describe('what is no danger is done', () => {
     ['a file beside the input', ['convert-checkpoint', 'a/in.pt', 'a/new.pt', '--to', 'shared']],
     ['a folder beside the input', ['convert-checkpoint', 'a/in.pt', 'a/new', '--to', 'shared']],
     ['a folder beside that of the input', ['convert-checkpoint', 'a/in.pt', 'b', '--to', 'shared']],
-    ['a graph in the folder of the model', ['export', 'a', '-o', 'a/model.onnx']],
+    ['a graph in the folder of the model', ['export', 'a', '--save', 'a/model.onnx']],
   ])('%s', async (_, args) => {
     const folder = inputs();
     const keeps = args.includes('a') ? ['model.safetensors', 'config.yaml'] : ['in.pt'];

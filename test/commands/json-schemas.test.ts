@@ -241,7 +241,7 @@ describe('JSON output of kv-projector', () => {
     ['params', ['--teacher', 'A-14B:5120x40', '--teacher', 'B-72B:8192', '--student', '1536']],
     ['params', ['--teacher', 'unknown:64', '--student', '9007199254740991', '--ratio', '0.1,3']],
     ['params', ['--teacher', 'fixtures/hf-configs/llama-3.1-8b', '--student', '8']],
-    ['project', [`${fixture}/saved.pt`, `${fixture}/expected.safetensors`, '-o', output]],
+    ['project', [`${fixture}/saved.pt`, `${fixture}/expected.safetensors`, '--save', output]],
     ['convert', [`${fixture}/saved.pt`, path.join(folder, 'projector.safetensors')]],
     ['convert', [`${fixture}/model.safetensors`, path.join(folder, 'projector.pt')]],
   ])('%s %j', async (topic, args) => {
@@ -318,7 +318,7 @@ describe('JSON output of export', () => {
     const { code, stdout, stderr } = await runHere([
       'export',
       input,
-      '-o',
+      '--save',
       target,
       ...flags,
       '--json',

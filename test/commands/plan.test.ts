@@ -10,14 +10,14 @@ afterAll(() => fs.rmSync(folder, { recursive: true }));
 
 const BUDGET = ['plan', '--max-params', '26M', '--vocab', '6400'];
 
-describe('plan -o', () => {
+describe('plan --save', () => {
   it('writes a config that validate and profile take, and says the same', async () => {
     const file = path.join(folder, 'second.yaml');
     const { code, stdout, stderr } = await runHere([
       ...BUDGET,
-      '--write',
+      '--row',
       '2',
-      '-o',
+      '--save',
       file,
       '--json',
     ]);
@@ -35,7 +35,7 @@ describe('plan -o', () => {
   it('shows the command that writes the best model', async () => {
     const { stdout } = await runHere(BUDGET);
     const next = /^Next: minimind (.*)$/m.exec(stdout)?.[1]?.replace(/ {4}Details.*$/, '') ?? '';
-    expect(next).toBe('plan --max-params 26M --vocab 6400 -o minimind-24.9M.yaml');
+    expect(next).toBe('plan --max-params 26M --vocab 6400 --save minimind-24.9M.yaml');
     const written = await runHere(next.split(' '), { cwd: folder });
     expect(written.code).toBe(0);
     expect(written.stdout).toContain('Next: minimind profile minimind-24.9M.yaml --context 2048');
@@ -48,14 +48,22 @@ describe('plan -o', () => {
   it('writes over nothing without --force', async () => {
     const file = path.join(folder, 'kept.yaml');
     fs.writeFileSync(file, 'kept');
-    expect((await runHere([...BUDGET, '-o', file])).code).not.toBe(0);
+    expect((await runHere([...BUDGET, '--save', file])).code).not.toBe(0);
     expect(fs.readFileSync(file, 'utf8')).toBe('kept');
-    expect((await runHere([...BUDGET, '-o', file, '--force', '-q'])).code).toBe(0);
+    expect((await runHere([...BUDGET, '--save', file, '--force', '-q'])).code).toBe(0);
     expect((await runHere(['validate', file])).code).toBe(0);
   });
 
+  it('writes the answer to the file of -o, beside the config', async () => {
+    const [saved, answer] = ['both.yaml', 'both.json'].map((name) => path.join(folder, name));
+    const words = [...BUDGET, '--save', saved ?? '', '-o', answer ?? ''];
+    expect(await runHere(words)).toMatchObject({ code: 0, stdout: '' });
+    expect(JSON.parse(fs.readFileSync(answer ?? '', 'utf8')).schema).toBe('minimind/plan@1');
+    expect((await runHere(['validate', saved ?? ''])).code).toBe(0);
+  });
+
   it('writes to standard output the config alone', async () => {
-    const { stdout } = await runHere([...BUDGET, '-o', '-']);
+    const { stdout } = await runHere([...BUDGET, '--save', '-']);
     expect(stdout).toMatch(/^# A minimind model of [\d,]+ parameters/);
     expect(runCli(['validate', '-', '--strict'], { input: stdout }).code).toBe(0);
   });
@@ -63,10 +71,20 @@ describe('plan -o', () => {
   it.each([
     [
       'a row that is not there',
-      ['-o', '-', '--write', '11'],
+      ['--save', '-', '--row', '11'],
       /there is no row 11; the plan has 10/,
     ],
-    ['a row without a file', ['--write', '2'], /--output/],
+    ['a row without a file', ['--row', '2'], /--row requires --save/],
+    [
+      'one file for two things',
+      ['--save', 'both', '-o', './both'],
+      /--output and --save are the same file, "both"/,
+    ],
+    [
+      'two answers on standard output',
+      ['--save', '-', '--format', 'csv'],
+      /--save - and --format csv both need standard output/,
+    ],
   ])('refuses %s', async (_, flags, message) => {
     const { code, stderr } = await runHere([...BUDGET, ...flags]);
     expect(code).toBe(2);

@@ -224,7 +224,7 @@ describe('init and list', () => {
     for (const { name, presets } of JSON.parse(list.stdout).families) {
       for (const preset of presets) {
         const written = path.join(folder, `${name}-${preset.name}.yaml`);
-        await runHere(['init', `${name}/${preset.name}`, '-o', written]);
+        await runHere(['init', `${name}/${preset.name}`, '--save', written]);
         const { stdout } = await runHere(['validate', written, '--strict', '--json']);
         expect(JSON.parse(stdout).files[0].parameters).toBe(preset.parameters);
       }
@@ -233,14 +233,14 @@ describe('init and list', () => {
 
   it('writes a preset to a pipe from which another can read it', () => {
     const { status, stdout } = shell(
-      `node ${RUN} init tiny -o - | node ${RUN} validate - --strict --json`,
+      `node ${RUN} init tiny --save - | node ${RUN} validate - --strict --json`,
     );
     expect(status).toBe(0);
     expect(JSON.parse(stdout).files[0].file).toBe('<stdin>');
   });
 
   it('writes a modeline that names a schema beside the file', () => {
-    const [first] = runCli(['init', 'tiny', '-o', '-']).stdout.split('\n');
+    const [first] = runCli(['init', 'tiny', '--save', '-']).stdout.split('\n');
     expect(first).toBe('# yaml-language-server: $schema=./hybrid.schema.json');
   });
 

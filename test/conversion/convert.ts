@@ -9,12 +9,12 @@ import { readTensor } from '../../src/checkpoint/view.js';
 import { progressDisplay, stepProgress } from '../../src/cli/progress.js';
 import type { ConversionResult } from '../../src/conversion/conversion.js';
 import { convert as convertJob } from '../../src/conversion/conversion.js';
-import type { ConversionJob } from '../../src/conversion/job.js';
+import type { ConversionRequest } from '../../src/conversion/job.js';
 import { type Problem, UserError } from '../../src/errors.js';
 import { decodeValues } from '../../src/tensor/decode-values.js';
 import { folderOf } from '../checkpoint/temp-folder.js';
 
-type ConvertFlags = Omit<ConversionJob, 'checkpoint' | 'out' | 'display'>;
+type ConvertFlags = Omit<ConversionRequest, 'checkpoint' | 'out' | 'display'>;
 
 export type Flags = Partial<ConvertFlags> & { readonly stateDict?: string };
 
@@ -22,7 +22,7 @@ export type Flags = Partial<ConvertFlags> & { readonly stateDict?: string };
 const DEFAULTS: ConvertFlags = {
   to: undefined,
   target: undefined,
-  merge: 'mean',
+  merge: undefined,
   rank: undefined,
   'max-error': undefined,
   'max-positions': undefined,
@@ -38,7 +38,7 @@ const DEFAULTS: ConvertFlags = {
   config: undefined,
   'no-config': false,
   set: undefined,
-  seed: 0,
+  seed: undefined,
   engine: 'auto',
   device: undefined,
   output: undefined,

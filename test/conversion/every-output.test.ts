@@ -94,7 +94,7 @@ describe('the output of a conversion', () => {
     const next = [
       ['verify', output],
       ['quick-test', output, '--context', '12'],
-      ['export', output, '-o', 'model.onnx'],
+      ['export', output, '--save', 'model.onnx'],
       ['convert-checkpoint', output, 'again', '--dtype', 'f32', '--check'],
       ['verify', 'again'],
     ];

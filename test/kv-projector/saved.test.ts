@@ -81,7 +81,7 @@ describe.each(CASES)('project %s', (name) => {
       'project',
       `${FIXTURES}/${name}/${projector}`,
       input,
-      '-o',
+      '--save',
       output,
     );
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
@@ -151,7 +151,7 @@ describe('project', () => {
     const projector = await written('identity.safetensors', both);
     const input = await written('kv.safetensors', kv);
     const output = inFolder('projected.safetensors');
-    const { answer } = await run('project', projector, input, '-o', output, '--dtype', 'bf16');
+    const { answer } = await run('project', projector, input, '--save', output, '--dtype', 'bf16');
     const { tensors } = contentOf(output);
     expect(answer.tensors[0].output).toEqual({
       name: 'a.b.K',
@@ -162,7 +162,7 @@ describe('project', () => {
     expect([...numbersOf(tensors, 'a.b.K')]).toEqual([1, 2, 3, 4, 5, 6]);
     expect([...numbersOf(tensors, 'a.b.V')]).toEqual([8, 7]);
     // Not again over what is there.
-    expect((await run('project', projector, input, '-o', output)).answer.message).toContain(
+    expect((await run('project', projector, input, '--save', output)).answer.message).toContain(
       'exists',
     );
   });
@@ -193,7 +193,7 @@ describe('project', () => {
       'project',
       projector,
       input,
-      '-o',
+      '--save',
       inFolder('odd.out.safetensors'),
       '--dtype',
       'f16',
@@ -228,7 +228,7 @@ describe('project', () => {
       ],
     });
     const output = inFolder('proto.out.safetensors');
-    expect((await run('project', projector, input, '-o', output)).code).toBe(0);
+    expect((await run('project', projector, input, '--save', output)).code).toBe(0);
     const { tensors } = contentOf(output);
     expect(tensors.get('__proto__.K')?.shape).toEqual([0, 1]);
     expect([...numbersOf(tensors, '__proto__.V')]).toEqual([11]);
@@ -257,7 +257,7 @@ describe('project', () => {
     const projector = await written('refusing.safetensors', both);
     const input = await written('refused.safetensors', tensors);
     const output = inFolder('never.safetensors');
-    const { code, stdout } = await run('project', projector, input, '-o', output);
+    const { code, stdout } = await run('project', projector, input, '--save', output);
     expect(code).toBe(2);
     for (const message of messages) expect(stdout).toContain(message);
     expect(fs.existsSync(output)).toBe(false);
@@ -299,7 +299,7 @@ describe('project', () => {
     const projector = await written('broken.safetensors', tensors);
     const input = await written('good-kv.safetensors', kv);
     const output = inFolder('never.safetensors');
-    const { code, stdout } = await run('project', projector, input, '-o', output);
+    const { code, stdout } = await run('project', projector, input, '--save', output);
     expect({ code, stdout }).toEqual({ code: 2, stdout: expect.stringContaining(message) });
     expect(fs.readdirSync(folder).filter((each) => /never|\.tmp$/.test(each))).toEqual([]);
   });
@@ -321,7 +321,7 @@ describe('project', () => {
     const projector = await written('in-folder.safetensors', both);
     const input = await written('in-folder-kv.safetensors', kv);
     for (const place of [folder, `${folder}/`, `${folder}/not-there/`]) {
-      const { code, answer } = await run('project', projector, input, '-o', place);
+      const { code, answer } = await run('project', projector, input, '--save', place);
       expect(code).toBe(2);
       expect(answer.message).toBe(`${place} is a folder`);
     }
@@ -330,7 +330,13 @@ describe('project', () => {
   it('refuses a name that is of another container', async () => {
     const projector = await written('named.safetensors', both);
     const input = await written('named-kv.safetensors', kv);
-    const { code, answer } = await run('project', projector, input, '-o', inFolder('results.pt'));
+    const { code, answer } = await run(
+      'project',
+      projector,
+      input,
+      '--save',
+      inFolder('results.pt'),
+    );
     expect(code).toBe(2);
     expect(answer.message).toContain('results.pt is named like a pt file');
   });

@@ -245,7 +245,7 @@ describe('what was done', () => {
     expect(text).toMatch(/^ {2}SRTE +4,294,967,296 +134,217,728 +4,160,749,568 +96\.9%$/m);
     const { input, output } = result();
     const grown = long(result({ input: { ...input, tensorBytes: 100 }, output }));
-    expect(grown).toMatch(/^tensors +.* -71\.9 GB +× 7\.19e\+8$/m);
+    expect(grown).toMatch(/^tensors +.* −71\.9 GB +× 7\.19e\+8$/m);
     const same = long(result({ input: { ...input, bytes: output.bytes } }));
     expect(same).toMatch(/^files +71\.9 GB +71\.9 GB +– +–$/m);
   });

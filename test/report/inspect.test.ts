@@ -77,7 +77,7 @@ PyTorch (zip) · 2.0 kB · 5 tensors · 116 values · f32, f16
 component   tensors  values   size   share
 ──────────  ───────  ──────  ─────  ──────  ────────────
 embed             1     100  400 B   46.7%  ████████████
-layers.0–1        4      16   56 B    6.5%  █▋
+layers.0–1        4      16   56 B   6.54%  █▋
 head              1     100  400 B   46.7%  ████████████
 total             6     216  856 B  100.0%
 
@@ -263,7 +263,7 @@ all.
 Values
 tensor    min      max     mean  deviation  norm  zeros
 ──────  ─────  ───────  ───────  ─────────  ────  ─────
-embed   -1.23  1.00e30  1.23e-5      0.250  1234  4,321
+embed   −1.23  1.00e30  1.23e-5      0.250  1234  4,321
 head        –        –        –          –     0  4,321
 
 All values are finite.

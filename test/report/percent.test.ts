@@ -15,6 +15,7 @@ it.each([
   [0.9994, '99.9%'],
   [0.99951, '>99.9%'],
   [1 - 2 ** -53, '>99.9%'],
+  [-0.0861, '−8.61%'],
   [null, '–'],
 ])('%d is %s', (share, text) => expect(percentText(share)).toBe(text));
 

@@ -182,8 +182,8 @@ describe('the report of a quick test', () => {
         '1 × 256 tokens; 20 runs, 61.0 ms to load; median 1.00 s, fastest 10.2 ms.',
       ].join('\n'),
     );
-    expect(text).toMatch(/^layers\.\*\.mamba +1\.50 ms +2 +3\.00 ms +0\.0%$/m);
-    expect(text).toMatch(/^norm +12\.3 s +1 +12\.3 s +100\.0% +█{16}$/m);
+    expect(text).toMatch(/^layers\.\*\.mamba +1\.50 ms +2 +3\.00 ms +0\.024%$/m);
+    expect(text).toMatch(/^norm +12\.3 s +1 +12\.3 s +>99\.9% +█{16}$/m);
   });
 
   it('says what a time on a graphics card ends with', () => {

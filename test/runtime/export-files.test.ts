@@ -40,7 +40,7 @@ describe('a full disk, at whichever operation,', () => {
         const text = old[index];
         if (text !== undefined) fs.writeFileSync(path.join(place, name), text);
       }
-      const flags = { output: path.join(place, 'out'), force: true, display };
+      const flags = { save: path.join(place, 'out'), force: true, display };
       const fault = { after, lasts: false, code: 'ENOSPC' };
       const { operations, error } = await withFault(fault, () => writeExport(flags, plan));
       const found = FILES.map((name) => path.join(place, name)).map((file) =>
@@ -55,7 +55,7 @@ describe('a full disk, at whichever operation,', () => {
 
   it('is told before anything is written', async () => {
     const huge = { ...file('out', ''), length: Number.MAX_SAFE_INTEGER };
-    const given = { output: inFolder('out'), force: false, display };
+    const given = { save: inFolder('out'), force: false, display };
     await expect(writeExport(given, (name) => ({ ...plan(name), files: [huge] }))).rejects.toThrow(
       /it takes .* and the disk has .* free/,
     );

@@ -1,9 +1,8 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { BaseCommand } from '../../cli/base-command.js';
-import { details, threads } from '../../cli/flags.js';
+import { details, savedFile, threads } from '../../cli/flags.js';
 import { progressDisplay } from '../../cli/progress.js';
-import { UserError } from '../../errors.js';
 import { projectionReport } from '../../report/kv-projector/kv-projector.js';
 
 export default class KvProjectorProject extends BaseCommand {
@@ -14,8 +13,8 @@ export default class KvProjectorProject extends BaseCommand {
     'output.TEACHER.V. Shapes: any leading axes, the teacher’s width last; FILE has the student’s width instead. ' +
     'Dropout is off. Results are computed in float32 or better and rounded once.';
   static override examples = [
-    '<%= config.bin %> <%= command.id %> fixtures/kv-projector/two-teachers/model.safetensors fixtures/kv-projector/two-teachers/expected.safetensors -o projected.safetensors',
-    '<%= config.bin %> <%= command.id %> fixtures/kv-projector/linear-one-teacher/model.safetensors fixtures/kv-projector/linear-one-teacher/expected.safetensors -o half.safetensors --dtype bf16 --json',
+    '<%= config.bin %> <%= command.id %> fixtures/kv-projector/two-teachers/model.safetensors fixtures/kv-projector/two-teachers/expected.safetensors --save projected.safetensors',
+    '<%= config.bin %> <%= command.id %> fixtures/kv-projector/linear-one-teacher/model.safetensors fixtures/kv-projector/linear-one-teacher/expected.safetensors --save half.safetensors --dtype bf16 --json',
   ];
 
   static override args = {
@@ -34,22 +33,16 @@ export default class KvProjectorProject extends BaseCommand {
       description: 'element type of the results',
     } as const)(),
     threads: threads(),
-    output: Flags.string({
-      char: 'o',
+    save: savedFile({
       required: true,
-      helpValue: 'FILE',
-      description: 'file of the results',
-      helpGroup: 'OUTPUT',
+      description: 'write the results to a safetensors file, as in projected.safetensors',
+      example: 'projected.safetensors',
     }),
   };
 
   async run() {
     const { args, flags } = await this.parse(KvProjectorProject);
-    if (flags.output === '-') {
-      throw new UserError('usage', '-o: expected a file, found -', {
-        suggestion: 'write -o projected.safetensors',
-      });
-    }
+    await this.refuseUnwritable(flags);
     const { projectKv } = await import('../../kv-projector/project-kv.js');
     const result = await projectKv(args.projector, args.kv, {
       ...flags,
@@ -57,7 +50,6 @@ export default class KvProjectorProject extends BaseCommand {
       display: progressDisplay(flags),
       warn: (warnings) => this.warnAbout(flags, warnings),
     });
-    // `--output` names the results: the answer goes to stdout.
-    return this.answer({ ...flags, output: undefined }, result, projectionReport);
+    return this.answer(flags, result, projectionReport);
   }
 }

@@ -1,6 +1,7 @@
 import { UserError } from '../../errors.js';
 import type { Program, Values } from '../../runtime/engine.js';
 import { DeviceLostError } from '../../runtime/engine.js';
+import { percentText } from '../../text/units.js';
 import type { LogitDifference } from '../differences.js';
 import { differenceText, logitDifference, relativeLimit } from '../differences.js';
 import type { CheckFinding, Spent } from '../finding.js';
@@ -87,4 +88,4 @@ const ON_CPU =
 const costText = ({ relativeDifference, largestDifference, topAgreement }: LogitDifference) =>
   `logits differ from float32 by up to ${differenceText(largestDifference)} ` +
   `(${differenceText(relativeDifference)} of their norm), same top token at ` +
-  `${(topAgreement * 100).toFixed(1)}% of the positions`;
+  `${percentText(topAgreement)} of the positions`;

@@ -5,6 +5,7 @@ import {
   formatCount,
   formatInteger,
   formatShare,
+  percentText,
   shortCount,
 } from '../../text/units.js';
 import { CURRENT_MARK } from '../kit/cells.js';
@@ -25,11 +26,11 @@ export function srteReport(comparison: SrteComparison): Report {
   const unit = largest < 1e6 ? '' : countUnit(largest);
   const most = { '': 1e6, K: 1e6, M: 1e9, B: Number.POSITIVE_INFINITY }[unit];
   const count = (value: number): Cell => ({
-    text: formatCount(value, Math.abs(value) >= most ? undefined : unit).replace('-', '−'),
+    text: formatCount(value, Math.abs(value) >= most ? undefined : unit),
     value,
   });
   const share = (part: number, whole: number): Cell => ({
-    text: part < -LARGE_LOSS * whole ? '–' : formatShare(part, whole).replace('-', '−'),
+    text: part < -LARGE_LOSS * whole ? '–' : percentText(part / whole, 1),
     value: part / whole,
   });
   const baseline = rows.find(({ id }) => id === 'not-shared')?.parameters ?? 0;

@@ -15,7 +15,7 @@ import {
   shortCount,
   significant,
 } from '../../text/units.js';
-import { counted, modelName, shellWord } from '../../text/words.js';
+import { counted, modelName, shellWord, withoutFlags } from '../../text/words.js';
 import { contextText, left, right, strong } from '../kit/cells.js';
 import type { Cell, Fact, TableBlock, Tone, Verdict } from '../kit/report.js';
 import { boundsCells, boundsColumns, bytesText, NOUNS, TONES } from './fit-bounds.js';
@@ -294,35 +294,5 @@ export function nextOf({ serving, training, profile }: FitResult, argv: readonly
   if (flags.length === 0 || profile) return undefined;
   const words = flags.map((flag) => flag.split(' '));
   const names = words.map(([name = '']) => name);
-  return ['minimind fit', ...without(argv, names).map(shellWord), ...words.flat()].join(' ');
-}
-
-/** Flags of the output, and whether they have a value. */
-const OUTPUT_FLAGS = {
-  '--check': false,
-  '--details': false,
-  '--explain': false,
-  '--json': false,
-  '--force': false,
-  '--sequence-parallel': false,
-  '--format': true,
-  '--output': true,
-  '-o': true,
-} as const satisfies Record<string, boolean>;
-
-/** `argv` without some flags and their values, and without those of the output. */
-function without(argv: readonly string[], names: readonly string[]): string[] {
-  const hasValue = new Map<string, boolean>([
-    ...names.map((name) => [name, true] as const),
-    ...Object.entries(OUTPUT_FLAGS),
-  ]);
-  const kept: string[] = [];
-  for (let index = 0; index < argv.length; index++) {
-    const word = argv[index] ?? '';
-    const [name = ''] = word.split('=');
-    const value = hasValue.get(name);
-    if (value === undefined) kept.push(word);
-    else if (value && !word.includes('=')) index++;
-  }
-  return kept;
+  return ['minimind fit', ...withoutFlags(argv, names).map(shellWord), ...words.flat()].join(' ');
 }

@@ -197,9 +197,9 @@ function sharedCell({ name, names }: Row): Cell {
 
 /** Three digits, enough to compare by eye; all digits when there are no more. */
 function numberText(value: number): string {
-  const size = Math.abs(value);
-  if (Number.isInteger(value) && size < 1e4) return String(value);
-  const text = size >= 1e-3 && size < 1e3 ? value.toPrecision(3) : value.toExponential(2);
+  if (value < 0) return `−${numberText(-value)}`;
+  if (Number.isInteger(value) && value < 1e4) return String(value);
+  const text = value >= 1e-3 && value < 1e3 ? value.toPrecision(3) : value.toExponential(2);
   return text.replace('e+', 'e');
 }
 

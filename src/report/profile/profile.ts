@@ -529,7 +529,7 @@ const plainKernelBytes = ({ parts }: ProfileResult['training']['activations']): 
 
 function publishedBlocks({ value, difference, explanations, tried }: PublishedReport): Block[] {
   const shown = formatInteger(value);
-  const away = `${difference >= 0n ? '+' : '−'}${formatInteger(difference < 0n ? -difference : difference)}`;
+  const away = `${difference >= 0n ? '+' : ''}${formatInteger(difference)}`;
   const [best] = explanations;
   if (!best) {
     return [

@@ -13,7 +13,7 @@ import type { QuickTest } from '../../quicktest/index.js';
 import { formatBytes, formatInteger, shortCount } from '../../text/units.js';
 import { counted, modelName, sumOf } from '../../text/words.js';
 import { engineText, passedOverText } from '../doctor.js';
-import { bar, heading, integerCell, left, note, right } from '../kit/cells.js';
+import { bar, heading, integerCell, left, note, percentCell, right } from '../kit/cells.js';
 import type { Block, Cell, Fact, Report, TableBlock, Tone, Verdict } from '../kit/report.js';
 import { logitsTable } from './against.js';
 
@@ -258,7 +258,7 @@ function partCells(part: PartTiming, inAll: number): Cell[] {
     { text: secondsText(seconds), value: seconds },
     { text: formatInteger(times), value: times },
     { text: secondsText(inModel(part)), value: inModel(part) },
-    { text: `${(share * 100).toFixed(1)}%`, value: share },
+    percentCell(share),
     { text: bar(share, BAR_WIDTH), value: '' },
   ];
 }
