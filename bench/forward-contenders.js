@@ -72,13 +72,13 @@ export async function timeOf(work) {
 }
 
 export async function timedOnnx(model) {
-  const { openOnnx } = await source('runtime/onnx/engine.ts');
+  const { openOnnx } = await source('runtime/onnx/onnx-engine.ts');
   return timedEngine('minimind', await openOnnx({ threads: THREADS }), model);
 }
 
 /** It has one thread, whatever is asked for. */
 export async function timedWasm(model) {
-  const { openTfjs } = await source('runtime/tfjs/engine.ts');
+  const { openTfjs } = await source('runtime/tfjs/tfjs-engine.ts');
   const engine = await openTfjs({ threads: THREADS, backend: 'wasm' });
   return timedEngine('minimind on WebAssembly', engine, model);
 }
@@ -169,7 +169,7 @@ function initializer(graph, index, shape) {
 /** The same products on the engine in WebAssembly, in its fast form: of two plain matrices, weights [in, out]. */
 export async function timedWasmProducts(model) {
   const { openBackend } = await source('runtime/tfjs/backends.ts');
-  const { onBackend, scoped } = await source('runtime/tfjs/library.ts');
+  const { onBackend, scoped } = await source('runtime/tfjs/packages.ts');
   const backend = await openBackend('wasm', THREADS);
   const { tf } = backend;
   const matrix = (rows, columns) => tf.keep(tf.fill([rows, columns], 1 / 64));

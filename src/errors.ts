@@ -46,24 +46,24 @@ export interface Problem {
 }
 
 /** Message and suggestion: the part of a problem that does not depend on its place. */
-export interface Finding {
+export interface ProblemText {
   readonly message: string;
   readonly suggestion?: string;
 }
 
 /** A check that a schema cannot express, because it relates several values of a document of type `T`. */
-export interface Rule<T> {
+export interface DocumentRule<T> {
   readonly severity: Severity;
   /**
    * Dotted paths that it reads. Its problem is shown at the first one. It runs only if the document is valid at
    * all of them, so it never checks a wrong value.
    */
   readonly reads: readonly [string, ...string[]];
-  check(document: T): Finding | undefined;
+  check(document: T): ProblemText | undefined;
 }
 
 /** A frequent mistake in a key or its value, and its correction. */
-export interface Confusion extends Finding {
+export interface Confusion extends ProblemText {
   readonly path: string;
   /** Wrong value of the key; if absent, the key itself is the mistake. */
   readonly value?: string;

@@ -20,8 +20,8 @@ export {
   type LanguageModel,
   type Layer,
 } from './architecture/layer.js';
-export { LimitError, MAX_TENSORS } from './architecture/limits.js';
 export type { Param } from './architecture/param.js';
+export { LimitError, MAX_TENSORS } from './architecture/param.js';
 export { ownedTensors, tensorsOf, walk } from './architecture/walk.js';
 export { countParameters, type ParameterBudget } from './budget/parameters.js';
 export {
@@ -29,5 +29,5 @@ export {
   type SrteComparison,
   type SrteOptions,
   type SrteRow,
-} from './budget/srte.js';
+} from './budget/srte-comparison.js';
 export { bytesIn, DTYPE_NAMES, DTYPES, type Dtype, parseDtype } from './tensor/dtype.js';

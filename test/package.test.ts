@@ -202,7 +202,7 @@ describe('the installed program', () => {
       args: ['small.yaml', '--checkpoint', 'small.safetensors', '-o', 'small.onnx'],
       prints: 'Wrote small.onnx: ',
     },
-    fit: { args: ['original.yaml', '--gpu', 'h100-80gb'], prints: 'Training: does not fit' },
+    fit: { args: ['original.yaml', '--gpu', 'h100-80gb'], prints: 'training does not fit' },
     init: { args: ['tiny', '-o', 'mine.yaml'], prints: 'mine.yaml' },
     inspect: { args: ['small.safetensors'], prints: 'Tensors by layer' },
     'kv-projector convert': { args: ['kv.safetensors', 'kv.pt'], prints: 'done: kv.pt' },

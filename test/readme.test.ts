@@ -45,15 +45,13 @@ describe.each(['README.md', 'README.zh-CN.md'])('%s', (name) => {
     const [alone, loaded, measured] = lines.trim().split('\n');
     const answer = async (line = '') => (await runHere(line.split(' ').slice(1))).stdout;
     const first = await answer(alone);
-    expect(first).toMatch(/^13\.3\d*B parameters/m);
-    expect(first).toMatch(/^Training: does not fit$/m);
-    expect(first).toMatch(/^The fewest changes that make it fit, even by the upper bound$/m);
-    expect(first).toMatch(/^all 18,310,547 steps /m);
-    expect(first).toMatch(/^Serving: fits$/m);
-    expect(first).toMatch(/, each GPU by itself\.$/m);
+    expect(first).toMatch(/^Serving fits on 8 × NVIDIA H100 .* users .*; training does not fit$/m);
+    expect(first).toMatch(/ 13\.[34]\d*B parameters$/m);
+    expect(first).toMatch(/^ {2}to train +--/m);
+    expect(first).toMatch(/per replica × 8 = /);
     const second = await answer(loaded);
-    expect(second).toMatch(/^as expected +1 /m);
-    expect(second).toMatch(/^Assumed: Poisson /m);
+    expect(second).toMatch(/^ {2}load +100 requests\/s need 1 GPU: /m);
+    expect(await answer(`${loaded} --details`)).toMatch(/^Assumed: Poisson /m);
     expect(measured).toMatch(/ --this-machine /);
   });
 
@@ -72,7 +70,7 @@ describe.each(['README.md', 'README.zh-CN.md'])('%s', (name) => {
     fs.rmSync(folder, { recursive: true });
     const shown = blocks('text')[3] ?? '';
     expect(stdout.slice(0, shown.length)).toBe(shown);
-    expect(shown).toContain('What each layer gets beside what it had');
+    expect(shown).toContain('SRTE error by layer');
   });
 
   it('shows a config that is valid', () => {

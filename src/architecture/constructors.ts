@@ -20,7 +20,7 @@ import type {
   Mamba,
   MixtureOfExperts,
   PackedExperts,
-  Projection,
+  ProjectionLayer,
   Projections,
   Residual,
   RmsNorm,
@@ -33,8 +33,8 @@ import type {
   TransposedLinear,
   Window,
 } from './layer.js';
-import { checkEach, checkElements, checkLayers, checkNames } from './limits.js';
-import { buffer, type Param, param } from './param.js';
+import type { Param } from './param.js';
+import { buffer, checkEach, checkElements, checkLayers, checkNames, param } from './param.js';
 import type { RotaryScaling } from './rotary-scaling.js';
 import { sumOfTensors } from './walk.js';
 
@@ -80,7 +80,7 @@ export function head(name: string, from: number, to: number, tiedTo?: Embedding)
     : linear(name, from, to, { bias: false, component: 'head' });
 }
 
-export function layerNorm(name: string, size: number, eps: number): LayerNorm {
+export function layerNormLayer(name: string, size: number, eps: number): LayerNorm {
   const [weight, bias] = [param(`${name}.weight`, [size]), param(`${name}.bias`, [size])];
   return { kind: 'layerNorm', name, component: 'norm', weight, bias, eps };
 }
@@ -168,9 +168,9 @@ export function hybridAttention(name: string, sizes: HybridAttentionSizes): Atte
 }
 
 /** Optional parts of an attention; by default, one key-value head per query head and nothing else. */
-interface AttentionParts {
+export interface AttentionParts {
   readonly inputs: Projections;
-  readonly out: Projection;
+  readonly out: ProjectionLayer;
   readonly heads: number;
   readonly headDim: number;
   readonly keyValueHeads?: number;
@@ -250,7 +250,7 @@ export function transposedLinear(name: string, from: number, to: number): Transp
 
 /** @param widths Columns of each value; their sum is the projection's output width. */
 export function fusedProjection(
-  projection: Projection,
+  projection: ProjectionLayer,
   widths: readonly number[],
   groups = 1,
 ): FusedProjection {
@@ -258,7 +258,7 @@ export function fusedProjection(
 }
 
 /** `weight` [size]; `offset` is added to it. */
-export function rmsNorm(name: string, size: number, eps: number, offset = 0): RmsNorm {
+export function rmsNormLayer(name: string, size: number, eps: number, offset = 0): RmsNorm {
   const weight = param(`${name}.weight`, [size]);
   return { kind: 'rmsNorm', name, component: 'norm', weight, eps, offset };
 }
@@ -295,7 +295,7 @@ export function residual(name: string, ...branches: readonly Layer[]): Residual 
 interface GatedMlpParts {
   readonly inputs: Projections;
   readonly activation: ActivationName;
-  readonly down: Projection;
+  readonly down: ProjectionLayer;
   readonly component?: Component;
 }
 

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import type { Confusion, PropertyPath, Rule, Severity } from '../errors.js';
+import type { Confusion, DocumentRule, PropertyPath, Severity } from '../errors.js';
 import type { Shape } from '../tensor/dtype.js';
 import type { LanguageModel } from './layer.js';
 import type { SrteLayout } from './srte-layout.js';
@@ -20,7 +20,7 @@ export interface StoredShapes {
 }
 
 /** One document value read from a checkpoint. */
-export interface Reading {
+export interface ReadSetting {
   /** Dotted path in the document: `model.num_layers`. */
   readonly path: string;
   readonly value: number | string | boolean;
@@ -139,7 +139,7 @@ export interface Family<Schema extends z.ZodType = z.ZodType> {
   readonly title: string;
   readonly schema: Schema;
   /** Checks beyond the schema. */
-  readonly rules: readonly Rule<z.output<Schema>>[];
+  readonly rules: readonly DocumentRule<z.output<Schema>>[];
   /** Known user mistakes, with explanations. */
   readonly confusions: readonly Confusion[];
   readonly presets: Readonly<Record<string, Preset<z.input<Schema>>>>;
@@ -162,7 +162,7 @@ export interface Family<Schema extends z.ZodType = z.ZodType> {
   predictionLayers?(document: z.output<Schema>): number;
   trainingHints?(document: z.output<Schema>): TrainingHints;
   /** Document values that a checkpoint's tensors show; empty for another family. */
-  readOff?(stored: StoredShapes): readonly Reading[];
+  readOff?(stored: StoredShapes): readonly ReadSetting[];
   /**
    * Document values that depend on the writer of the checkpoint, not on the model. They override the document
    * whenever a model is compared with that checkpoint.
@@ -180,7 +180,9 @@ export function defineFamily<Schema extends z.ZodType>(family: Family<Schema>): 
 }
 
 /** Defines rules for any document that has the parts they read. */
-export function defineRules<Part>(rules: readonly Rule<Part>[]): readonly Rule<Part>[] {
+export function defineRules<Part>(
+  rules: readonly DocumentRule<Part>[],
+): readonly DocumentRule<Part>[] {
   return rules;
 }
 

@@ -59,11 +59,11 @@ export interface TransposedLinear extends Node<'transposedLinear'> {
   readonly bias: Param | undefined;
 }
 
-export type Projection = Linear | TransposedLinear;
+export type ProjectionLayer = Linear | TransposedLinear;
 
 /** One product that gives several values as adjacent columns. */
 export interface FusedProjection extends Node<'fusedProjection'> {
-  readonly projection: Projection;
+  readonly projection: ProjectionLayer;
   /** Columns of each value. */
   readonly widths: readonly number[];
   /** Number of equal column groups, each with its part of every value; 1 means no grouping. */
@@ -71,7 +71,7 @@ export interface FusedProjection extends Node<'fusedProjection'> {
 }
 
 /** Several values of one input: one product each, or one for all. */
-export type Projections = readonly Projection[] | FusedProjection;
+export type Projections = readonly ProjectionLayer[] | FusedProjection;
 
 /** Normalises over the last dimension; weight and bias [H]. */
 export interface LayerNorm extends Node<'layerNorm'> {
@@ -88,7 +88,7 @@ export interface RmsNorm extends Node<'rmsNorm'> {
   readonly offset: number;
 }
 
-export type Norm = LayerNorm | RmsNorm;
+export type NormLayer = LayerNorm | RmsNorm;
 
 /** Activation functions by name; σ is the sigmoid. */
 export const ACTIVATIONS = {
@@ -154,7 +154,7 @@ export interface GatedMlp extends Node<'gatedMlp'> {
   /** Gate, then up. */
   readonly inputs: Projections;
   readonly activation: ActivationName;
-  readonly down: Projection;
+  readonly down: ProjectionLayer;
 }
 
 /** Expert groups; only experts of the best few groups can be chosen (DeepSeek, arXiv 2405.04434). */
@@ -275,7 +275,7 @@ export interface Alibi extends Node<'alibi'> {
 export interface Attention extends Node<'attention'> {
   /** Queries [heads · headDim], keys and values [keyValueHeads · headDim]. */
   readonly inputs: Projections;
-  readonly out: Projection;
+  readonly out: ProjectionLayer;
   /** Applied before the rotation: per head, or over all heads when the weight has their total width. */
   readonly queryNorm: RmsNorm | undefined;
   readonly keyNorm: RmsNorm | undefined;
@@ -369,7 +369,7 @@ export interface LanguageModel extends Node<'languageModel'> {
   /** Layers that several blocks share; stored and named once, here. */
   readonly shared: readonly Layer[];
   readonly blocks: readonly Layer[];
-  readonly norm: Norm;
+  readonly norm: NormLayer;
   readonly head: Linear;
   /** Steps applied to the logits. */
   readonly logitSteps: readonly Layer[];

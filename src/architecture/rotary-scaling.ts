@@ -44,25 +44,25 @@ export type RotaryScaling =
 const f32 = Math.fround;
 
 /** Inputs of a rotary's angles. */
-interface Turning {
+interface AngleInputs {
   readonly base: number;
   readonly rotatedDim: number;
   readonly scaling: RotaryScaling | undefined;
 }
 
 /** Whether frequencies depend on the length of the whole input. */
-export const dependsOnLength = ({ scaling }: Pick<Turning, 'scaling'>): boolean =>
+export const dependsOnLength = ({ scaling }: Pick<AngleInputs, 'scaling'>): boolean =>
   scaling?.kind === 'dynamic' || scaling?.kind === 'longrope';
 
 /** Factor of cosine and sine. */
-export const amplitudeOf = ({ scaling }: Pick<Turning, 'scaling'>): number =>
+export const amplitudeOf = ({ scaling }: Pick<AngleInputs, 'scaling'>): number =>
   scaling?.kind === 'yarn' || scaling?.kind === 'longrope' ? f32(scaling.amplitude) : 1;
 
 /**
  * Radians per position, [rotatedDim / 2], rounded to float32 at each step as in PyTorch.
  * @param tokens Length of the whole input; only `dynamic` and `longrope` use it.
  */
-export function rotaryFrequencies(turning: Turning, tokens = 0): Float32Array {
+export function rotaryFrequencies(turning: AngleInputs, tokens = 0): Float32Array {
   const { base, rotatedDim, scaling } = turning;
   const plain = frequenciesOf(base, rotatedDim);
   if (scaling === undefined) return plain;
@@ -128,7 +128,7 @@ function frequenciesOf(base: number, dimensions: number): Float32Array {
 
 /** YaRN's ramp from kept to divided dimensions: those with betaFast and betaSlow turns. */
 export function yarnRamp(
-  { base, rotatedDim }: Turning,
+  { base, rotatedDim }: AngleInputs,
   {
     betaFast,
     betaSlow,

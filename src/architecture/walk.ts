@@ -7,7 +7,7 @@ import type {
   Layer,
   MixtureOfExperts,
   PackedExperts,
-  Projection,
+  ProjectionLayer,
   Projections,
 } from './layer.js';
 import type { Param } from './param.js';
@@ -27,7 +27,7 @@ export function remembered<Key extends object, Value>(
 }
 
 /** Contents of a layer's fields. */
-interface Held {
+interface FieldContents {
   readonly layers: readonly Layer[];
   readonly tensors: readonly Param[];
 }
@@ -36,12 +36,9 @@ interface Held {
  * Layers and tensors in a layer's own fields, lists included. They follow the order of its constructor, in which
  * PyTorch registers them.
  */
-function heldBy(layer: object): Held {
+function heldBy(layer: object): FieldContents {
   const held = { layers: [], tensors: [] };
-  const fields = layer as Readonly<Record<string, unknown>>;
-  // A loop over the fields, without copies of them: every model is walked as it is made.
-  for (const name in fields) {
-    const field = fields[name];
+  for (const field of Object.values(layer)) {
     if (typeof field !== 'object' || field === null) continue;
     if (!Array.isArray(field)) hold(field, held);
     // A list has values of one type.
@@ -50,19 +47,23 @@ function heldBy(layer: object): Held {
   return held;
 }
 
-function hold(value: object, { layers, tensors }: { layers: Layer[]; tensors: Param[] }): void {
-  const { kind, role } = value as { readonly kind?: unknown; readonly role?: unknown };
-  if (role !== undefined) tensors.push(value as Param);
-  else if (kind !== undefined && 'name' in value) layers.push(value as Layer);
+function hold(
+  value: Partial<Param | Layer>,
+  { layers, tensors }: { layers: Layer[]; tensors: Param[] },
+): void {
+  if ('role' in value) tensors.push(value as Param);
+  else if ('kind' in value && value.name !== undefined) layers.push(value as Layer);
 }
 
 /** Layers that compute several values of one input. */
-export function projectionLayers(inputs: Projections): readonly (Projection | FusedProjection)[] {
+export function projectionLayers(
+  inputs: Projections,
+): readonly (ProjectionLayer | FusedProjection)[] {
   return 'kind' in inputs ? [inputs] : inputs;
 }
 
 /** Products that compute several values of one input. */
-export function productsOf(inputs: Projections): readonly Projection[] {
+export function productsOf(inputs: Projections): readonly ProjectionLayer[] {
   return 'kind' in inputs ? [inputs.projection] : inputs;
 }
 
@@ -72,7 +73,7 @@ export const expertLayers = (
 ): readonly (GatedMlp | PackedExperts)[] => ('kind' in experts ? [experts] : experts);
 
 /** Whether a layer is a plain product with a weight. */
-export const isProduct = (layer: Layer): layer is Projection =>
+export const isProduct = (layer: Layer): layer is ProjectionLayer =>
   layer.kind === 'linear' || layer.kind === 'transposedLinear';
 
 /** Stages of a model in order, from ids to logits. */
@@ -91,53 +92,61 @@ export interface Visit {
   readonly component: Component;
 }
 
-/** All layers from `layer` down, parents first; a shared layer appears at each of its places. */
-export const walk = (layer: Layer): readonly Visit[] =>
-  // Only whole models are walked often enough to cache.
-  layer.kind === 'languageModel' ? walkOfModel(layer) : visitsOf(layer, 'each');
+/** Visit of a layer and of those equal to it. */
+interface CountedVisit extends Visit {
+  /** Tensors of the layer itself. */
+  readonly tensors: readonly Param[];
+  /** Number of equal layers that this one represents. */
+  readonly count: number;
+}
 
-const walkOfModel = remembered((model: LanguageModel) => visitsOf(model, 'each'));
+/** All layers from `layer` down, parents first; a shared layer appears at each of its places. */
+export const walk = (layer: Layer): readonly Visit[] => visits(layer);
+
+const visits = (layer: Layer): readonly CountedVisit[] =>
+  // Only whole models are walked often enough to cache.
+  layer.kind === 'languageModel' ? visitsOfModel(layer) : visitsFrom(layer, 'each');
+
+const visitsOfModel = remembered((model: LanguageModel) => visitsFrom(model, 'each'));
 
 /**
  * `walk` with one expert of each mixture for all: experts differ only in their names. Counts take time by the layers
  * of a model, and not by its experts, of which there can be tens of thousands.
  */
-export const walkCounted = (layer: Layer): readonly Visit[] =>
-  layer.kind === 'languageModel' ? countedWalkOfModel(layer) : visitsOf(layer, 'one');
-
-const countedWalkOfModel = remembered((model: LanguageModel) => visitsOf(model, 'one'));
-
-function visitsOf(layer: Layer, experts: Experts): Visit[] {
-  const visits: Visit[] = [];
-  descend(layer, { component: 'other', count: 1 }, experts, (each, _, { component }) =>
-    visits.push({ layer: each, component }),
-  );
-  return visits;
-}
+export const walkCounted: (layer: Layer) => readonly CountedVisit[] = remembered((layer) => {
+  if (layer.kind !== 'languageModel') return visitsFrom(layer, 'one');
+  // Blocks have been walked when they were put together.
+  const { layers, tensors } = heldBy(layer);
+  return [{ layer, ...WHOLE, tensors }, ...layers.flatMap(walkCounted)];
+});
 
 /** Whether each expert of a mixture is met, or one for all. */
 type Experts = 'each' | 'one';
 
 /** Component of a layer, and the number of equal layers that it represents. */
-type Place = Pick<OwnedTensor, 'component' | 'count'>;
+type Place = Pick<CountedVisit, 'component' | 'count'>;
 
-/** Meets `layer` with its own tensors, then all layers below it. */
-function descend(
-  layer: Layer,
-  above: Place,
-  experts: Experts,
-  meet: (layer: Layer, tensors: readonly Param[], place: Place) => void,
-): void {
+const WHOLE: Place = { component: 'other', count: 1 };
+
+function visitsFrom(layer: Layer, experts: Experts): readonly CountedVisit[] {
+  const met: CountedVisit[] = [];
+  descend(layer, WHOLE, experts, met);
+  return met;
+}
+
+/** Adds `layer` to those met, then all layers below it. */
+function descend(layer: Layer, above: Place, experts: Experts, met: CountedVisit[]): void {
   const { component = above.component } = layer;
-  const place = component === above.component ? above : { component, count: above.count };
+  const { count } = above;
   const equal =
     experts === 'one' && layer.kind === 'mixtureOfExperts' ? expertLayers(layer.experts) : [];
   const [first] = equal;
   const { layers, tensors } = heldBy(first ? { ...layer, experts: [first] } : layer);
-  meet(layer, tensors, place);
+  const visit = { layer, component, tensors, count };
+  met.push(visit);
   for (const child of layers) {
-    const below = child === first ? { component, count: place.count * equal.length } : place;
-    descend(child, below, experts, meet);
+    const place = child === first ? { component, count: count * equal.length } : visit;
+    descend(child, place, experts, met);
   }
 }
 
@@ -152,26 +161,25 @@ export interface OwnedTensor {
 
 /** Every stored tensor below `layer` once, by identity, in the canonical order. */
 export const ownedTensors = (layer: Layer): readonly OwnedTensor[] =>
-  layer.kind === 'languageModel' ? ownedByModel(layer) : ownedBy(layer, 'each');
+  layer.kind === 'languageModel' ? ownedByModel(layer) : ownedBy(visits(layer));
 
-const ownedByModel = remembered((model: LanguageModel) => ownedBy(model, 'each'));
+const ownedByModel = remembered((model: LanguageModel) => ownedBy(visits(model)));
 
 /** `ownedTensors` with those of one expert of each mixture for all. */
-export const countedTensors = (layer: Layer): readonly OwnedTensor[] =>
-  layer.kind === 'languageModel' ? countedByModel(layer) : ownedBy(layer, 'one');
+export const countedTensors: (layer: Layer) => readonly OwnedTensor[] = remembered((layer) =>
+  ownedBy(walkCounted(layer)),
+);
 
-const countedByModel = remembered((model: LanguageModel) => ownedBy(model, 'one'));
-
-function ownedBy(layer: Layer, experts: Experts): readonly OwnedTensor[] {
-  const met = new Set<Param>();
+function ownedBy(met: readonly CountedVisit[]): readonly OwnedTensor[] {
+  const known = new Set<Param>();
   const owned: OwnedTensor[] = [];
-  descend(layer, { component: 'other', count: 1 }, experts, (_, tensors, { component, count }) => {
+  for (const { tensors, component, count } of met) {
     for (const tensor of tensors) {
-      if (met.has(tensor)) continue;
-      met.add(tensor);
+      if (known.has(tensor)) continue;
+      known.add(tensor);
       owned.push({ tensor, component, count });
     }
-  });
+  }
   return owned;
 }
 
@@ -206,8 +214,8 @@ export interface StateDictEntry {
 export function stateDictOf(layer: Layer): StateDictEntry[] {
   const met = new Map<Param, number>();
   const entries: StateDictEntry[] = [];
-  for (const visit of walk(layer)) {
-    for (const tensor of ownTensors(visit.layer)) {
+  for (const { tensors } of visits(layer)) {
+    for (const tensor of tensors) {
       const times = met.get(tensor) ?? 0;
       met.set(tensor, times + 1);
       entries.push({
@@ -222,11 +230,11 @@ export function stateDictOf(layer: Layer): StateDictEntry[] {
 // Widths of values between layers
 
 /** Input values of a product, per token. */
-export const inputWidth = ({ kind, weight }: Projection): number =>
+export const inputWidth = ({ kind, weight }: ProjectionLayer): number =>
   weight.shape[kind === 'linear' ? 1 : 0] ?? 0;
 
 /** Output values of a product, per token. */
-export const outputWidth = ({ kind, weight }: Projection): number =>
+export const outputWidth = ({ kind, weight }: ProjectionLayer): number =>
   weight.shape[kind === 'linear' ? 0 : 1] ?? 0;
 
 /** Input values of all products that share one input, per token. */

@@ -263,7 +263,7 @@ function collect(expression: Expression, all: Record<string, Input>): void {
 const isInput = (expression: Expression): expression is Input => expression.kind === 'input';
 
 /** Values of inputs by name. */
-export function valuesOf(all: Readonly<Record<string, Input>>): Record<string, Exact> {
+export function inputValues(all: Readonly<Record<string, Input>>): Record<string, Exact> {
   const values: Record<string, Exact> = {};
   for (const name in all) values[name] = all[name]?.value ?? 0;
   return values;

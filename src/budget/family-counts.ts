@@ -2,10 +2,10 @@
 import { FAMILY_NAMES, loadFamily } from '../architecture/families.js';
 import type { Family } from '../architecture/family.js';
 import type { LanguageModel } from '../architecture/layer.js';
-import { LimitError } from '../architecture/limits.js';
 import { hybrid } from '../architecture/models/hybrid.js';
+import { LimitError } from '../architecture/param.js';
 import { countParameters } from './parameters.js';
-import { compareSrte, PUBLISHED_RANKS } from './srte.js';
+import { compareSrte, PUBLISHED_RANKS } from './srte-comparison.js';
 
 export interface PresetSummary {
   readonly name: string;

@@ -10,32 +10,17 @@ import {
   type Input,
   inputNamed,
   inputsOf,
+  inputValues,
   textOf,
-  valuesOf,
   wholeNumberOf,
 } from './expression.js';
 
 export type { Exact } from './expression.js';
 
-export interface Figure {
-  /** Short description. */
-  readonly label: string;
-  readonly value: Exact;
-  readonly unit: 'parameters' | 'values' | 'bytes' | 'FLOP' | 'MAC';
-  /**
-   * Whole-number arithmetic over `inputs`: + - * /, brackets, min, max and ceildiv (division rounded up).
-   * Divisions by / are exact.
-   */
-  readonly formula: string;
-  readonly inputs: Readonly<Record<string, Exact>>;
-  /** Source of the formula. */
-  readonly source: string;
-}
-
 /** A figure or quantity before evaluation: its value and inputs follow from its formula. */
-export interface Statement<Stated extends { readonly unit: string }> {
+export interface Statement<Of extends { readonly unit: string }> {
   readonly label: string;
-  readonly unit: Stated['unit'];
+  readonly unit: Of['unit'];
   readonly formula: Expression;
   /** Inputs to list first: for a different order, or for inputs outside the formula. */
   readonly inputs?: Readonly<Record<string, Input>>;
@@ -43,34 +28,63 @@ export interface Statement<Stated extends { readonly unit: string }> {
 }
 
 /**
- * A statement with its value. The text of its formula and its inputs are made when they are first read: searches state
- * thousands of figures and read their values alone.
+ * A statement with its value. The text of its formula and its inputs are made when they are read: searches state
+ * thousands of figures and read their values alone. The accessors belong to the class: with its own accessors, each
+ * object would have a shape of its own, which keeps the formula in memory until the whole heap is collected.
  */
-export function stated<Unit extends string, Value>(
-  { label, unit, formula, inputs = {}, source }: Statement<{ readonly unit: Unit }>,
-  value: Value,
-) {
-  let text: string | undefined;
-  let values: Record<string, Exact> | undefined;
-  return {
-    label,
-    unit,
-    get formula() {
-      text ??= textOf(formula);
-      return text;
-    },
-    get inputs() {
-      values ??= valuesOf(inputsOf(...Object.values(inputs), formula));
-      return values;
-    },
-    source,
-    value,
-  };
+export class Stated<Unit extends string, Value extends Exact> {
+  /** Short description. */
+  readonly label: string;
+  readonly unit: Unit;
+  /** Source of the formula, or of a constant in it. */
+  readonly source: string;
+  readonly value: Value;
+  readonly #formula: Expression;
+  readonly #listed: Readonly<Record<string, Input>>;
+
+  constructor(statement: Statement<{ readonly unit: Unit }>, value: Value) {
+    this.label = statement.label;
+    this.unit = statement.unit;
+    this.source = statement.source;
+    this.value = value;
+    this.#formula = statement.formula;
+    this.#listed = statement.inputs ?? NO_INPUTS;
+  }
+
+  /** Arithmetic over `inputs`. */
+  get formula(): string {
+    return textOf(this.#formula);
+  }
+
+  get inputs(): Readonly<Record<string, Exact>> {
+    return valuesOf(inputsOf(...Object.values(this.#listed), this.#formula));
+  }
+
+  /** The same value with another label or source. */
+  reworded(words: Partial<Pick<Statement<{ unit: Unit }>, 'label' | 'source'>>) {
+    const { label = this.label, source = this.source } = words;
+    const { unit, value } = this;
+    const statement = { label, unit, formula: this.#formula, inputs: this.#listed, source };
+    return new Stated<Unit, Value>(statement, value);
+  }
+
+  toJSON() {
+    const { label, unit, formula, inputs, source, value } = this;
+    return { label, unit, formula, inputs, source, value };
+  }
 }
+
+const NO_INPUTS: Readonly<Record<string, Input>> = {};
+
+/**
+ * An exact whole number. Its formula is whole-number arithmetic: + - * /, brackets, min, max and ceildiv (division
+ * rounded up). Divisions by / are exact.
+ */
+export type Figure = Stated<'parameters' | 'values' | 'bytes' | 'FLOP' | 'MAC', Exact>;
 
 /** States a figure; its value is computed from its formula. */
 export const figure = (statement: Statement<Figure>): Figure =>
-  stated(statement, evaluate(statement.formula));
+  new Stated(statement, evaluate(statement.formula));
 
 /** Figure that sums others, each of which becomes an input. */
 export const sumFigure = (

@@ -113,12 +113,12 @@ const named = (parts: readonly ComponentFlops[]) =>
 const sumOf = (label: string, parts: readonly ComponentFlops[]) =>
   sumFigure(label, 'FLOP', named(parts), 'sum of the parts');
 
-type Group = readonly [Operation, ...Operation[]];
+type OperationGroup = readonly [Operation, ...Operation[]];
 
 const groupsOf = remembered((work: Work) => grouped(operationsIn(work)));
 
 /** Groups operations by component and kind, in order of first appearance. */
-function grouped(operations: readonly Operation[]): Group[] {
+function grouped(operations: readonly Operation[]): OperationGroup[] {
   const groups = new Map<string, [Operation, ...Operation[]]>();
   for (const operation of operations) {
     const key = `${operation.component} ${WORK[operation.kind]}`;
@@ -129,7 +129,10 @@ function grouped(operations: readonly Operation[]): Group[] {
   return [...groups.values()];
 }
 
-function forwardFigure(operations: Group, { batch, context, causal }: ForwardSetting): Figure {
+function forwardFigure(
+  operations: OperationGroup,
+  { batch, context, causal }: ForwardSetting,
+): Figure {
   const { component } = operations[0];
   const kind = WORK[operations[0].kind];
   const { label, source } = KINDS[kind];
@@ -173,7 +176,7 @@ function forwardFigure(operations: Group, { batch, context, causal }: ForwardSet
 
 /** One MAC per pair for each value of a query and of v; heads with the same window together. */
 function scoresFormula(
-  operations: Group,
+  operations: OperationGroup,
   batch: number,
   context: number,
   causal: boolean,

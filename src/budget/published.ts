@@ -25,7 +25,7 @@ export interface Reason {
   readonly weight: number;
 }
 
-export interface Explanation {
+export interface CountExplanation {
   /** Empty when the number is correct. */
   readonly reasons: readonly Reason[];
   /** Count with these errors. */
@@ -38,7 +38,7 @@ export interface PublishedReport {
   /** value − the true number of parameters. */
   readonly difference: bigint;
   /** Most likely first; empty when no combination gives the number. */
-  readonly explanations: readonly Explanation[];
+  readonly explanations: readonly CountExplanation[];
   /** Number of combinations tried. */
   readonly tried: number;
 }
@@ -95,13 +95,13 @@ export function explainPublished(
     scaleChoices(model, predictionLayers),
   ];
   const counts = [...combinations(parts)].map(
-    (choices): Explanation => ({
+    (choices): CountExplanation => ({
       value: choices.reduce((total, { adds }) => total + adds, truth),
       reasons: choices.flatMap(({ reasons }) => reasons),
     }),
   );
   const others = known.map(
-    ({ id, text, value }): Explanation => ({
+    ({ id, text, value }): CountExplanation => ({
       value,
       reasons: [{ id, text: `these are ${text}`, weight: 1.2 }],
     }),
@@ -118,13 +118,13 @@ export function explainPublished(
 }
 
 /** Most likely first; drops explanations that contain all errors of another. */
-function ranked(found: readonly Explanation[], published: bigint): Explanation[] {
-  const ids = ({ reasons }: Explanation) => reasons.map(({ id }) => id);
-  const weight = ({ reasons }: Explanation) =>
+function ranked(found: readonly CountExplanation[], published: bigint): CountExplanation[] {
+  const ids = ({ reasons }: CountExplanation) => reasons.map(({ id }) => id);
+  const weight = ({ reasons }: CountExplanation) =>
     reasons.reduce((total, reason) => total + reason.weight, 0);
-  const isPartOf = (a: Explanation, b: Explanation) =>
+  const isPartOf = (a: CountExplanation, b: CountExplanation) =>
     a !== b && a.reasons.length < b.reasons.length && ids(a).every((id) => ids(b).includes(id));
-  const closer = (a: Explanation, b: Explanation) =>
+  const closer = (a: CountExplanation, b: CountExplanation) =>
     Number(distance(a.value, published) - distance(b.value, published));
   return found
     .filter((each) => !found.some((other) => isPartOf(other, each)))
@@ -201,11 +201,11 @@ function paddings(vocabulary: number): { rows: number; multiple: number }[] {
 function otherVocabulary(
   model: LanguageModel,
   { value, tolerance }: PublishedNumber,
-  counts: readonly Explanation[],
-): Explanation[] {
+  counts: readonly CountExplanation[],
+): CountExplanation[] {
   if (tolerance > 0n) return [];
   const [vocabulary = 0, hidden = 0] = model.embedding.weight.shape;
-  return matrixChoices(model).flatMap(({ matrices, choice }): Explanation[] => {
+  return matrixChoices(model).flatMap(({ matrices, choice }): CountExplanation[] => {
     const base = counts.find(
       ({ reasons }) =>
         reasons.every((each) => choice.reasons.includes(each)) &&
@@ -370,7 +370,7 @@ function bufferChoices(model: LanguageModel): Choice[] {
 }
 
 /** Operation counts that could be published as parameters by mistake; MACs are half of FLOPs. */
-function operationCounts(operations: Readonly<Record<string, Exact>>): Explanation[] {
+function operationCounts(operations: Readonly<Record<string, Exact>>): CountExplanation[] {
   return Object.entries(operations).flatMap(([name, value]) => {
     const reason = (id: string, what: string): Reason => ({
       id: `${id}: ${name}`,

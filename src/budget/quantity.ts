@@ -3,20 +3,10 @@
  * `Figure`, the formula and inputs give the value.
  */
 import { doubleOf, type Expression } from './expression.js';
-import { type Statement, stated } from './figure.js';
+import { Stated, type Statement } from './figure.js';
 
-export interface Quantity {
-  /** Short description. */
-  readonly label: string;
-  /** Double precision. */
-  readonly value: number;
-  readonly unit: QuantityUnit;
-  /** Real arithmetic over `inputs`: + - * /, brackets, min, max, ceil, ln and exp. */
-  readonly formula: string;
-  readonly inputs: Readonly<Record<string, number | bigint>>;
-  /** Source of the formula or of a constant in it. */
-  readonly source: string;
-}
+/** A number in double precision. Its formula is real arithmetic: + - * /, brackets, min, max, ceil, ln and exp. */
+export type Quantity = Stated<QuantityUnit, number>;
 
 export type QuantityUnit =
   | 'bytes'
@@ -43,7 +33,7 @@ export interface Bounds {
 
 /** States a quantity; its value is computed from its formula. */
 export const quantity = (statement: Statement<Quantity>): Quantity =>
-  stated(statement, realValue(statement.formula));
+  new Stated(statement, realValue(statement.formula));
 
 /** The value of an expression in real numbers, for searches that need no derivation. */
 export const realValue = (formula: Expression): number => doubleOf(formula, false);

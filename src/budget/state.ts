@@ -35,7 +35,7 @@ export interface StateBudget {
   readonly total: Figure;
 }
 
-interface Kept {
+interface StateSizes {
   readonly attentions: readonly Scores[];
   /** Latent and shared rotated key of a token, over all layers. */
   readonly latentWidth: number;
@@ -117,7 +117,7 @@ export function stateOf(
 }
 
 /** State kept per GPU, for the GPUs that may keep most. */
-interface KeptOnGpus extends Pick<Kept, 'mambaValues' | 'convolutionValues'> {
+interface KeptOnGpus extends Pick<StateSizes, 'mambaValues' | 'convolutionValues'> {
   readonly windows: readonly Window[];
   readonly onRanks: readonly (readonly CachedValues[])[];
 }
@@ -135,7 +135,7 @@ interface CachedValues {
 const NO_CACHE = 'no layer keeps keys and values';
 
 /** Cached values on one of the GPUs that share the heads. */
-function cachedValues({ attentions, latentWidth }: Kept, gpus: number, rank: number) {
+function cachedValues({ attentions, latentWidth }: StateSizes, gpus: number, rank: number) {
   const heads = widthsOf(attentions, gpus, rank).map(({ window, width }): CachedValues => {
     return {
       perToken: mul(2, v({ [`width_${windowKey(window)}`]: width })),
@@ -200,7 +200,7 @@ const fullest = (figures: readonly Figure[]): Figure =>
  * Each GPU keeps whole heads and channels; a remaining key head is replicated on several. The latent of a token
  * belongs to all heads, so each GPU keeps it.
  */
-function keptBy(model: Layer, gpus: number): Kept {
+function keptBy(model: Layer, gpus: number): StateSizes {
   const share = (parts: number) => (gpus === 1 ? parts : Math.ceil(parts / gpus));
   const attentions: Scores[] = [];
   let latentWidth = 0;

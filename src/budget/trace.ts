@@ -16,7 +16,7 @@ import type {
   Layer,
   Mamba,
   MixtureOfExperts,
-  Projection,
+  ProjectionLayer,
   Residual,
   RmsNorm,
   Rotary,
@@ -61,7 +61,7 @@ export function traceOf(model: LanguageModel, setting: TokenGrid): TraceStep[] {
 }
 
 /** A step without its depth. */
-type Said = Omit<TraceStep, 'depth'>;
+type UnplacedStep = Omit<TraceStep, 'depth'>;
 
 /** A block equal to a listed one. */
 interface Repeated {
@@ -75,7 +75,7 @@ class Tracer {
   readonly #tokens: number;
   readonly #batch: number;
   /** Tensors already counted. */
-  readonly #told = new Set<unknown>();
+  readonly #listed = new Set<unknown>();
 
   constructor({ batch, tokens }: TokenGrid) {
     this.#batch = batch;
@@ -98,10 +98,10 @@ class Tracer {
   #blocks(model: LanguageModel, hidden: number): TraceStep[] {
     const shape = [...this.#lead, hidden];
     const known = new Map<string, string>();
-    const told: TraceStep[] = [];
+    const allSteps: TraceStep[] = [];
     let more: Repeated[] = [];
-    const tellMore = () => {
-      if (more.length > 0) told.push(at(0, { ...likeOthers(more), shape }));
+    const addRepeated = () => {
+      if (more.length > 0) allSteps.push(at(0, { ...likeOthers(more), shape }));
       more = [];
     };
     for (const block of model.blocks) {
@@ -116,15 +116,18 @@ class Tracer {
         continue;
       }
       known.set(form, name);
-      tellMore();
-      told.push(at(0, { name, operation: 'block', shape, parameters: 0 }), ...atDepth(1, steps));
+      addRepeated();
+      allSteps.push(
+        at(0, { name, operation: 'block', shape, parameters: 0 }),
+        ...atDepth(1, steps),
+      );
     }
-    tellMore();
-    return told;
+    addRepeated();
+    return allSteps;
   }
 
   /** Steps of a layer whose input has `size` values per token. */
-  #steps(layer: Layer, size: number): Said[] {
+  #steps(layer: Layer, size: number): UnplacedStep[] {
     switch (layer.kind) {
       case 'languageModel':
         return this.model(layer);
@@ -192,7 +195,7 @@ class Tracer {
     }
   }
 
-  #step(layer: Layer, operation: string, ...sizes: readonly number[]): Said {
+  #step(layer: Layer, operation: string, ...sizes: readonly number[]): UnplacedStep {
     return {
       name: layer.name,
       operation,
@@ -202,14 +205,14 @@ class Tracer {
   }
 
   /** A step without its own layer. */
-  #between(name: string, operation: string, ...sizes: readonly number[]): Said {
+  #between(name: string, operation: string, ...sizes: readonly number[]): UnplacedStep {
     return { name, operation, shape: [...this.#lead, ...sizes], parameters: 0 };
   }
 
   /** Parameters of tensors not counted in an earlier step. */
   #parametersOf(layer: Layer): number {
-    const fresh = tensorsOf(layer).filter((tensor) => !this.#told.has(tensor));
-    for (const tensor of fresh) this.#told.add(tensor);
+    const fresh = tensorsOf(layer).filter((tensor) => !this.#listed.has(tensor));
+    for (const tensor of fresh) this.#listed.add(tensor);
     return fresh.reduce(
       (sum, { role, elements }) => sum + (role === 'parameter' ? elements : 0),
       0,
@@ -217,7 +220,7 @@ class Tracer {
   }
 
   /** Layers applied in order. */
-  #inTurn(layers: readonly Layer[], size: number): Said[] {
+  #inTurn(layers: readonly Layer[], size: number): UnplacedStep[] {
     let width = size;
     return layers.flatMap((layer) => {
       const steps = this.#steps(layer, width);
@@ -226,9 +229,9 @@ class Tracer {
     });
   }
 
-  #linear(layer: Projection): Said {
+  #linear(layer: ProjectionLayer): UnplacedStep {
     const [from, to] = [inputWidth(layer), outputWidth(layer)];
-    const again = this.#told.has(layer.weight) ? `, with ${layer.weight.name}` : '';
+    const again = this.#listed.has(layer.weight) ? `, with ${layer.weight.name}` : '';
     const bias = layer.bias ? ' + bias' : '';
     const stored = layer.kind === 'transposedLinear' ? ', stored [in, out]' : '';
     return this.#step(
@@ -238,7 +241,7 @@ class Tracer {
     );
   }
 
-  #fused({ name, projection, widths, groups }: FusedProjection): Said[] {
+  #fused({ name, projection, widths, groups }: FusedProjection): UnplacedStep[] {
     const parts = widths.map(formatInteger).join(', ');
     const interleaved = groups > 1 ? `, of each of ${formatInteger(groups)} groups its part` : '';
     return [
@@ -247,7 +250,7 @@ class Tracer {
     ];
   }
 
-  #residual({ name, branches }: Residual, size: number): Said[] {
+  #residual({ name, branches }: Residual, size: number): UnplacedStep[] {
     const leaves = branches.map((branch) => branch.name.slice(branch.name.lastIndexOf('.') + 1));
     return [
       ...branches.flatMap((branch) => this.#steps(branch, size)),
@@ -255,7 +258,7 @@ class Tracer {
     ];
   }
 
-  #gatedMlp({ name, inputs, activation, down }: GatedMlp): Said[] {
+  #gatedMlp({ name, inputs, activation, down }: GatedMlp): UnplacedStep[] {
     return [
       ...projectionLayers(inputs).flatMap((each) => this.#steps(each, 0)),
       this.#between(
@@ -267,7 +270,7 @@ class Tracer {
     ];
   }
 
-  #router(layer: Router): Said {
+  #router(layer: Router): UnplacedStep {
     const { expertsPerToken, groups, scoring, renormalised, scale } = layer;
     const [experts = 0] = layer.weight.shape;
     const operation = [
@@ -281,12 +284,12 @@ class Tracer {
   }
 
   /** Experts are equal, so one step covers all. */
-  #mixture(layer: MixtureOfExperts, size: number): Said[] {
+  #mixture(layer: MixtureOfExperts, size: number): UnplacedStep[] {
     const { name, router, experts, shared, sharedGate } = layer;
     const all = expertLayers(experts);
     const [fn = ''] = all.map(({ activation }) => ACTIVATIONS[activation]);
     const widths = [size, expertInner(layer), size].map(formatInteger).join(' → ');
-    const routed: Said = {
+    const routed: UnplacedStep = {
       name: 'kind' in experts ? experts.name : blocksText(all.map((each) => each.name)),
       operation: `${router.expertsPerToken} of ${formatInteger(router.weight.shape[0] ?? 0)} experts ${widths}, f = ${fn}`,
       shape: [...this.#lead, router.expertsPerToken, size],
@@ -303,14 +306,14 @@ class Tracer {
     ];
   }
 
-  #srte(layer: Srte, size: number): Said {
-    const known = tensorsOf(layer).every((tensor) => this.#told.has(tensor));
+  #srte(layer: Srte, size: number): UnplacedStep {
+    const known = tensorsOf(layer).every((tensor) => this.#listed.has(tensor));
     const rows = `rows 0 to ${this.#tokens - 1}`;
     const operation = known ? `${rows} again` : `${rows}: ${srteText(layer)}`;
     return { ...this.#step(layer, operation), shape: [1, this.#tokens, size] };
   }
 
-  #hybridBlock(block: HybridBlock, size: number): Said[] {
+  #hybridBlock(block: HybridBlock, size: number): UnplacedStep[] {
     const { name } = block;
     return [
       ...this.#steps(block.inputNorm, size),
@@ -330,10 +333,10 @@ class Tracer {
     ];
   }
 
-  #mamba(layer: Mamba): Said[] {
+  #mamba(layer: Mamba): UnplacedStep[] {
     const { name, innerSize: inner, stateSize: state, stepRank } = layer;
-    const own = [layer.stateLog, layer.skip].filter((tensor) => !this.#told.has(tensor));
-    for (const tensor of own) this.#told.add(tensor);
+    const own = [layer.stateLog, layer.skip].filter((tensor) => !this.#listed.has(tensor));
+    for (const tensor of own) this.#listed.add(tensor);
     const scan = this.#between(
       `${name}.scan`,
       `h = h · exp(Δ · A) + Δ · B · x; y = C · h + D · x, state [${this.#batch}, ${inner}, ${state}]`,
@@ -353,9 +356,9 @@ class Tracer {
     ];
   }
 
-  #attention(layer: Attention): Said[] {
+  #attention(layer: Attention): UnplacedStep[] {
     const { name, heads, keyValueHeads, headDim, spans, rotary } = layer;
-    const perHead = (operation: string, last: number): Said => ({
+    const perHead = (operation: string, last: number): UnplacedStep => ({
       ...this.#between(`${name}.heads`, operation),
       shape: [this.#batch, heads, this.#tokens, last],
     });
@@ -379,16 +382,16 @@ class Tracer {
   }
 
   /** Over each head, or over all of them, depending on the size of its weight. */
-  #headNorm(norm: RmsNorm | undefined, heads: number, headDim: number): Said[] {
+  #headNorm(norm: RmsNorm | undefined, heads: number, headDim: number): UnplacedStep[] {
     if (!norm) return [];
     const shape = norm.weight.elements === headDim ? [heads, headDim] : [heads * headDim];
     return [this.#step(norm, rmsText(norm), ...shape)];
   }
 
-  #latentAttention(layer: LatentAttention, size: number): Said[] {
+  #latentAttention(layer: LatentAttention, size: number): UnplacedStep[] {
     const { name, heads, latentRank, nopeDim, valueDim, rotary, scale } = layer;
     const headDim = nopeDim + rotary.headDim;
-    const perHead = (operation: string, last: number): Said => ({
+    const perHead = (operation: string, last: number): UnplacedStep => ({
       ...this.#between(`${name}.heads`, operation),
       shape: [this.#batch, heads, this.#tokens, last],
     });
@@ -418,7 +421,7 @@ class Tracer {
     ];
   }
 
-  #alignment({ name, net, residual }: Alignment, size: number): Said[] {
+  #alignment({ name, net, residual }: Alignment, size: number): UnplacedStep[] {
     return [
       this.#between(`${name}.concat`, 'Mamba, attention', 2 * size),
       ...this.#steps(net, size),
@@ -427,7 +430,7 @@ class Tracer {
     ];
   }
 
-  #gate({ name, up, down }: Gate): Said[] {
+  #gate({ name, up, down }: Gate): UnplacedStep[] {
     const [rank = 0, size = 0] = up.weight.shape;
     return [
       this.#linear(up),
@@ -438,7 +441,8 @@ class Tracer {
   }
 }
 
-const sumOf = (steps: readonly Said[]) => steps.reduce((sum, each) => sum + each.parameters, 0);
+const sumOf = (steps: readonly UnplacedStep[]) =>
+  steps.reduce((sum, each) => sum + each.parameters, 0);
 
 function likeOthers(blocks: readonly Repeated[]) {
   const models = [...new Set(blocks.map(({ like }) => like))];
@@ -462,8 +466,9 @@ function srteText(srte: Srte): string {
   }
 }
 
-const at = (depth: number, said: Said): TraceStep => ({ ...said, depth });
-const atDepth = (depth: number, said: readonly Said[]) => said.map((each) => at(depth, each));
+const at = (depth: number, said: UnplacedStep): TraceStep => ({ ...said, depth });
+const atDepth = (depth: number, said: readonly UnplacedStep[]) =>
+  said.map((each) => at(depth, each));
 
 const ALIBI = 'a penalty on every score: slope · distance, a slope for each head';
 

@@ -16,7 +16,7 @@ export function quoted(text: string): string {
   return JSON.stringify(isLong ? `${text.slice(0, MAX_SHOWN_CHARACTERS)}…` : text);
 }
 
-export const bytesText = (count: number | bigint) =>
+export const exactBytesText = (count: number | bigint) =>
   `${count} ${Number(count) === 1 ? 'byte' : 'bytes'}`;
 
 /** A tensor as the place of a problem. */
@@ -246,7 +246,7 @@ export const RULES = {
   ...STATE_DICT_RULES,
 } as const;
 
-export type Rule = keyof typeof RULES;
+export type CheckpointRule = keyof typeof RULES;
 
 /** Suggestions by the formats of the rules, for violations that mean wrong bytes. */
 const SUGGESTIONS: readonly (readonly [rules: object, suggestion: string])[] = [
@@ -255,7 +255,7 @@ const SUGGESTIONS: readonly (readonly [rules: object, suggestion: string])[] = [
 ];
 
 interface Refusal {
-  readonly rule: Rule;
+  readonly rule: CheckpointRule;
   /** Place in the file: `tensor embed.weight`, `header byte 312`, `entry archive/data/0`. */
   readonly place?: string | undefined;
   readonly message: string;
@@ -284,7 +284,7 @@ export function refusal(file: string, { rule, place, message, suggestion }: Refu
 }
 
 /** Makes the error for a violated rule, at a place that its maker knows. */
-export type Refuse = (rule: Rule, message: string, suggestion?: string) => UserError;
+export type Refuse = (rule: CheckpointRule, message: string, suggestion?: string) => UserError;
 
 /** Errors at one place of a file. */
 export const refuseAt =

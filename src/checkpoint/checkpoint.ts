@@ -5,7 +5,7 @@
 import type { ByteFile } from './byte-file.js';
 import type { CheckpointFormat } from './formats.js';
 import type { StoredTensor } from './stored-tensor.js';
-import type { Value } from './torch/pickle/values.js';
+import type { PickleValue } from './torch/pickle/values.js';
 
 export interface Checkpoint {
   /** The path that the user wrote: a file, an index or a folder. */
@@ -24,7 +24,7 @@ export interface Checkpoint {
   /** Keys that lead to the dict with the tensors: `['model_state_dict']`; empty when it is the top-level dict. */
   readonly stateDict: readonly string[];
   /** Other entries of a PyTorch file, by key. */
-  readonly content: ReadonlyMap<string, Value>;
+  readonly content: ReadonlyMap<string, PickleValue>;
   /** Unusual but harmless findings. */
   readonly warnings: readonly string[];
   close(): void;
@@ -33,7 +33,7 @@ export interface Checkpoint {
 /** Content of one file: a checkpoint without its origin. */
 export type FileIndex = Omit<Checkpoint, 'path' | 'files' | 'close'>;
 
-export interface OpenOptions {
+export interface CheckpointOptions {
   /** Dotted keys of the dict to read when several contain tensors: `ema.state_dict`. */
   readonly stateDict?: string | undefined;
 }

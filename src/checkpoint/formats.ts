@@ -28,7 +28,7 @@ export const containerOf = (ending: string): Container | undefined =>
   );
 
 /** File formats that are recognised by their first bytes. */
-export const FORMATS = {
+export const FILE_FORMATS = {
   // https://huggingface.co/docs/safetensors: no magic number; the file starts with the length of the header.
   safetensors: { title: 'safetensors', container: 'safetensors', magic: [] },
   // APPNOTE.TXT 4.3.7: the local header of the first entry.
@@ -44,7 +44,7 @@ export const FORMATS = {
   { readonly title: string; readonly container: Container; readonly magic: readonly string[] }
 >;
 
-export type CheckpointFormat = keyof typeof FORMATS;
+export type CheckpointFormat = keyof typeof FILE_FORMATS;
 
 /** Extensions of weight files, in the order of `CONTAINERS`. */
 const EXTENSIONS: readonly string[] = Object.values(CONTAINERS).flatMap(({ extensions }) => [

@@ -3,7 +3,7 @@
  * have exact positions and a name does not keep the text in memory.
  */
 import type { UserError } from '../errors.js';
-import type { Rule } from './checkpoint-rules.js';
+import type { CheckpointRule } from './checkpoint-rules.js';
 import { quoted, refusal } from './checkpoint-rules.js';
 
 const QUOTE = 0x22;
@@ -22,15 +22,19 @@ const END = -1;
 
 /** Rules of a file format; absent ones do not apply. */
 export interface JsonRules {
-  readonly syntax: Rule;
-  readonly integer?: Rule;
+  readonly syntax: CheckpointRule;
+  readonly integer?: CheckpointRule;
   /** Only spaces may follow the value; without this rule, any whitespace. */
-  readonly padding?: Rule;
-  readonly loneSurrogate?: Rule;
-  readonly keyBytes?: { readonly rule: Rule; readonly most: number };
-  readonly depth?: { readonly rule: Rule; readonly most: number; readonly message: string };
-  readonly keys?: { readonly rule: Rule; readonly most: number };
-  readonly repeatedKey?: Rule;
+  readonly padding?: CheckpointRule;
+  readonly loneSurrogate?: CheckpointRule;
+  readonly keyBytes?: { readonly rule: CheckpointRule; readonly most: number };
+  readonly depth?: {
+    readonly rule: CheckpointRule;
+    readonly most: number;
+    readonly message: string;
+  };
+  readonly keys?: { readonly rule: CheckpointRule; readonly most: number };
+  readonly repeatedKey?: CheckpointRule;
 }
 
 export interface JsonText {
@@ -311,7 +315,7 @@ export class JsonScanner {
 
   /** @param rule The syntax rule, unless another rule is violated. */
   #refusal(
-    rule: Rule | undefined,
+    rule: CheckpointRule | undefined,
     position: number,
     message: string,
     suggestion = this.#text.suggestion,

@@ -145,6 +145,35 @@ export function templateOf(name: string): Template {
   };
 }
 
+/** Numbers in a name that are sorted by value: layers, and experts in a layer. */
+const SORTED_NUMBERS = 2;
+
+/** The order of the file, with layers.2 before layers.10. */
+export function naturalOrder(
+  names: readonly string[],
+  numbers = SORTED_NUMBERS,
+): readonly string[] {
+  if (numbers === 0) return names;
+  const lists = new Map<string, Map<number, string[]>>();
+  for (const name of names) {
+    const { before, number = -1, after } = templateOf(name);
+    const list = lists.get(before) ?? new Map<number, string[]>();
+    lists.set(before, list);
+    const rest = list.get(number);
+    if (rest) rest.push(after);
+    else list.set(number, [after]);
+  }
+  return Array.from(lists, ([before, list]) =>
+    [...list]
+      .sort(([a], [b]) => a - b)
+      .flatMap(([number, rests]) =>
+        naturalOrder(rests, numbers - 1).map((rest) =>
+          number < 0 ? before : `${before}${number}${rest}`,
+        ),
+      ),
+  ).flat();
+}
+
 /**
  * Whether a name matches a pattern: parts between dots, where `*` is any layer number and a final `**` is one
  * or more parts.

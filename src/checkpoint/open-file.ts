@@ -1,8 +1,8 @@
 import { ByteFile } from './byte-file.js';
-import type { FileIndex, OpenedFiles, OpenOptions } from './checkpoint.js';
+import type { CheckpointOptions, FileIndex, OpenedFiles } from './checkpoint.js';
 import { refusal } from './checkpoint-rules.js';
 import type { CheckpointFormat } from './formats.js';
-import { FORMATS } from './formats.js';
+import { FILE_FORMATS } from './formats.js';
 import {
   LENGTH_FIELD_BYTES,
   MAX_HEADER_BYTES,
@@ -24,7 +24,7 @@ interface Look {
 const HEAD_BYTES = 512;
 const TAIL_BYTES = 8;
 
-type Kind = { is(look: Look): boolean } & (
+type FileKind = { is(look: Look): boolean } & (
   | { readonly format: CheckpointFormat }
   /** A file that is not a checkpoint, given by mistake. `what` completes "is …". */
   | { readonly what: string; readonly suggestion: string }
@@ -40,7 +40,7 @@ const matches =
   ({ head }: Look) =>
     pattern.test(head);
 
-const [ZIP_ENTRY] = FORMATS['torch-zip'].magic;
+const [ZIP_ENTRY] = FILE_FORMATS['torch-zip'].magic;
 
 const DOWNLOAD = 'download it again';
 const UNPACK = 'unpack it first';
@@ -54,7 +54,7 @@ const ONNX_BEGINNINGS = Array.from({ length: 11 }, (_, version) =>
 ).flatMap((version) => [`\x08${version}\x12`, `\x08${version}:`]);
 
 /** The first match counts, so specific signatures come before general ones. */
-const KINDS: readonly Kind[] = [
+const KINDS: readonly FileKind[] = [
   {
     // https://huggingface.co/docs/safetensors: the length of the header, then the header. With the extension
     // .safetensors a plausible length is enough, so that the reader reports the error.
@@ -69,8 +69,8 @@ const KINDS: readonly Kind[] = [
     suggestion: 'save its arrays as safetensors with Python',
     is: ({ head }) => head.startsWith(ZIP_ENTRY) && firstEntryOf(head).endsWith('.npy'),
   },
-  { format: 'torch-zip', is: begins(...FORMATS['torch-zip'].magic) },
-  { format: 'torch-legacy', is: begins(...FORMATS['torch-legacy'].magic) },
+  { format: 'torch-zip', is: begins(...FILE_FORMATS['torch-zip'].magic) },
+  { format: 'torch-legacy', is: begins(...FILE_FORMATS['torch-legacy'].magic) },
   {
     what: 'an empty file',
     suggestion: DOWNLOAD,
@@ -210,7 +210,7 @@ const KINDS: readonly Kind[] = [
  * Format of a weight file. The name matters only if the bytes are ambiguous.
  * @throws UserError if it is not a weight file.
  */
-export function formatOf(file: ByteFile): CheckpointFormat {
+export function checkpointFormatOf(file: ByteFile): CheckpointFormat {
   const headBytes = Math.min(HEAD_BYTES, file.size);
   const tailBytes = Math.min(TAIL_BYTES, file.size);
   const head = file.read(0, headBytes).toString('latin1');
@@ -264,7 +264,7 @@ function shown(head: string): string {
 }
 
 const READERS: Readonly<
-  Record<CheckpointFormat, (file: ByteFile, options: OpenOptions) => FileIndex>
+  Record<CheckpointFormat, (file: ByteFile, options: CheckpointOptions) => FileIndex>
 > = {
   safetensors: readSafetensors,
   'torch-zip': readTorchZip,
@@ -278,13 +278,13 @@ const READERS: Readonly<
  */
 export function openFile(
   path: string,
-  options: OpenOptions,
+  options: CheckpointOptions,
   check: (file: ByteFile) => void = () => {},
 ): OpenedFiles {
   const file = ByteFile.open(path);
   try {
     check(file);
-    return { files: [file], index: READERS[formatOf(file)](file, options) };
+    return { files: [file], index: READERS[checkpointFormatOf(file)](file, options) };
   } catch (error) {
     file.close();
     throw error;

@@ -3,7 +3,7 @@
 import fs from 'node:fs';
 import { basename, join } from 'node:path';
 import { cannotRead } from './byte-file.js';
-import type { Checkpoint, OpenedFiles, OpenOptions } from './checkpoint.js';
+import type { Checkpoint, CheckpointOptions, OpenedFiles } from './checkpoint.js';
 import { listed, refusal } from './checkpoint-rules.js';
 import { isIndexName, isWeightsName } from './formats.js';
 import { openFile } from './open-file.js';
@@ -78,7 +78,7 @@ function markedIn(folder: string, names: readonly string[]): string[] {
  * index (`*.index.json`); or a folder with one of these. The files stay open until the checkpoint is closed.
  * @throws UserError if `path` does not exist, cannot be read, or violates a rule. No file stays open then.
  */
-export function openCheckpoint(path: string, options: OpenOptions = {}): Checkpoint {
+export function openCheckpoint(path: string, options: CheckpointOptions = {}): Checkpoint {
   const found = isFolder(path) ? weightsIn(path) : path;
   const { files, index } = isShardIndex(found)
     ? openShards(found, options)
@@ -101,7 +101,7 @@ function isFolder(path: string): boolean {
   }
 }
 
-function openAlone(path: string, options: OpenOptions): OpenedFiles {
+function openAlone(path: string, options: CheckpointOptions): OpenedFiles {
   const { files, index } = openFile(path, options);
   const part = partOfSeveral(path);
   return { files, index: part ? { ...index, warnings: [part, ...index.warnings] } : index };

@@ -3,14 +3,14 @@ import { isSameShape, STORED_DTYPES } from '../tensor/dtype.js';
 import { groupBy } from '../text/words.js';
 import type { StoredBytes, StoredTensor } from './stored-tensor.js';
 import { isContiguous, isSameView } from './stored-tensor.js';
-import { breathe, piecesOf, readRows, rowsOf } from './view.js';
+import { breathe, piecesOf, readRows, rowCount } from './view.js';
 
 export interface NamedView {
   readonly tensor: StoredTensor;
   readonly names: readonly [string, ...string[]];
 }
 
-type View = NamedView & { readonly names: string[] };
+type SharedView = NamedView & { readonly names: string[] };
 
 /** Cache of the views per index; an index never changes after it is read. */
 const known = new WeakMap<ReadonlyMap<string, StoredTensor>, readonly NamedView[]>();
@@ -22,10 +22,10 @@ export function viewsOf(tensors: ReadonlyMap<string, StoredTensor>): readonly Na
   return found;
 }
 
-function findViews(tensors: ReadonlyMap<string, StoredTensor>): View[] {
-  const views: View[] = [];
+function findViews(tensors: ReadonlyMap<string, StoredTensor>): SharedView[] {
+  const views: SharedView[] = [];
   /** The only view of a storage, or all views by key. Most storages have one view, which needs no key. */
-  const storages = new Map<StoredBytes, View | Map<string, View>>();
+  const storages = new Map<StoredBytes, SharedView | Map<string, SharedView>>();
   for (const [name, tensor] of tensors) {
     const others = storages.get(tensor.storage);
     const same =
@@ -35,7 +35,7 @@ function findViews(tensors: ReadonlyMap<string, StoredTensor>): View[] {
     if (first) {
       first.names.push(name);
     } else {
-      const view: View = { tensor, names: [name] };
+      const view: SharedView = { tensor, names: [name] };
       views.push(view);
       if (!same) storages.set(tensor.storage, view);
       else same.set(key, view);
@@ -54,7 +54,7 @@ export const bytesOfViews = (views: readonly NamedView[]): number =>
   views.reduce((sum, { tensor }) => sum + tensor.bytes, 0);
 
 /** Names that share bytes. */
-export interface Sharing {
+export interface SharedBytes {
   /**
    * `same`: all names refer to one tensor. `overlapping`: several tensors with overlapping byte ranges; with
    * strides they may still have no element in common.
@@ -66,11 +66,11 @@ export interface Sharing {
 }
 
 /** Names that share bytes in a checkpoint. Empty tensors are skipped. */
-export function sharingsOf(views: readonly NamedView[]): Sharing[] {
+export function sharingsOf(views: readonly NamedView[]): SharedBytes[] {
   const filled = views.filter(({ tensor }) => tensor.elements > 0);
   const same = filled
     .filter(({ names }) => names.length > 1)
-    .map(({ names, tensor }): Sharing => {
+    .map(({ names, tensor }): SharedBytes => {
       const [begin, end] = bytesUnder(tensor);
       return { kind: 'same', names, bytes: end - begin };
     });
@@ -93,7 +93,7 @@ function crowded(views: readonly NamedView[]): Iterable<readonly NamedView[]> {
 }
 
 /** Groups of views of one storage with overlapping byte ranges. */
-function overlappings(views: readonly NamedView[]): Sharing[] {
+function overlappings(views: readonly NamedView[]): SharedBytes[] {
   const ranges = views
     .map(({ names, tensor }) => ({ names, range: bytesUnder(tensor) }))
     .sort((a, b) => a.range[0] - b.range[0]);
@@ -221,7 +221,7 @@ async function equalTo(
 
 function bytesOf(part: StoredTensor, memory: Uint8Array): Uint8Array {
   const target = memory.subarray(0, part.bytes);
-  if (part.elements > 0) readRows(part, 0, rowsOf(part), target);
+  if (part.elements > 0) readRows(part, 0, rowCount(part), target);
   return target;
 }
 

@@ -2,7 +2,7 @@
 
 import { createHash } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
-import { decode } from '../tensor/decode-values.js';
+import { decodeValues } from '../tensor/decode-values.js';
 import type { StoredDtype } from '../tensor/dtype.js';
 import { STORED_DTYPES } from '../tensor/dtype.js';
 import type { NamedView } from './sharing.js';
@@ -75,7 +75,7 @@ export class StatisticsFold {
   }
 
   #takeBlock(bytes: Uint8Array): void {
-    const count = decode(this.#dtype, bytes, workspace);
+    const count = decodeValues(this.#dtype, bytes, workspace);
     const isComplex = STORED_DTYPES[this.#dtype].kind === 'complex';
     let values = workspace.subarray(0, isComplex ? toModuli(workspace, count) : count);
     let range = rangeOf(values);
@@ -183,7 +183,7 @@ export interface Measurement {
   readonly stats?: Statistics;
 }
 
-export interface MeasureOptions {
+export interface StatisticsOptions {
   readonly hash: boolean;
   readonly stats: boolean;
   /** Receives the bytes processed since the last call. */
@@ -196,7 +196,7 @@ export interface MeasureOptions {
  */
 export async function measureTensors(
   views: readonly NamedView[],
-  options: MeasureOptions,
+  options: StatisticsOptions,
 ): Promise<Map<string, Measurement>> {
   const measured = new Map<string, Measurement>();
   let turn = performance.now();
@@ -217,7 +217,7 @@ const MOST_WITHOUT_A_BREAK = 50;
 
 async function measureTensor(
   tensor: StoredTensor,
-  { hash, stats, onBytes }: MeasureOptions,
+  { hash, stats, onBytes }: StatisticsOptions,
 ): Promise<Measurement> {
   const digest = hash ? createHash('sha256') : undefined;
   const fold = stats ? new StatisticsFold(tensor.dtype) : undefined;

@@ -1,13 +1,13 @@
 /** Entries of a PyTorch file other than the model's tensors, as plain data of bounded size. */
-import { decode } from '../tensor/decode-values.js';
+import { decodeValues } from '../tensor/decode-values.js';
 import type { StoredDtype } from '../tensor/dtype.js';
 import { STORED_DTYPES } from '../tensor/dtype.js';
 import type { StoredTensor } from './stored-tensor.js';
-import type { Dict, Opaque, Value } from './torch/pickle/values.js';
+import type { Dict, Opaque, PickleValue } from './torch/pickle/values.js';
 import { isKind } from './torch/pickle/values.js';
 
 /** Dtypes by numpy type code: kind and number of bytes. */
-const NUMPY_DTYPES: ReadonlyMap<Value | undefined, StoredDtype> = new Map([
+const NUMPY_DTYPES: ReadonlyMap<PickleValue | undefined, StoredDtype> = new Map([
   ['b1', 'BOOL'],
   ['i1', 'I8'],
   ['i2', 'I16'],
@@ -32,7 +32,7 @@ function numpyScalar({ type, args }: Opaque): number | undefined {
   const stored = isKind(dtype, 'opaque') ? littleEndianDtype(dtype) : undefined;
   if (stored === undefined || bytes.length * 8 !== STORED_DTYPES[stored].bits) return undefined;
   const target = new Float64Array(1);
-  decode(stored, bytes, target);
+  decodeValues(stored, bytes, target);
   return target[0];
 }
 
@@ -84,7 +84,7 @@ const ALL_STEPS = 1_000_000;
 
 /** Entries by key. The size of the result is bounded for any file. */
 export function describeContent(
-  content: ReadonlyMap<string, Value>,
+  content: ReadonlyMap<string, PickleValue>,
 ): ReadonlyMap<string, ContentEntry> {
   const left = { nodes: ALL_NODES, steps: ALL_STEPS };
   const entries = new Map<string, ContentEntry>();
@@ -103,13 +103,13 @@ export function describeContent(
 }
 
 /** A value as plain data; undefined if it exceeds the limits. */
-export function plainOf(value: Value, limits: PlainLimits): Plain | undefined {
+export function plainOf(value: PickleValue, limits: PlainLimits): Plain | undefined {
   const writer = new PlainWriter(limits);
   const plain = writer.plain(value, 0);
   return writer.truncated ? undefined : plain;
 }
 
-export function typeName(value: Value): string {
+export function typeName(value: PickleValue): string {
   if (value === null) return 'None';
   if (typeof value !== 'object') return PRIMITIVES[typeof value as keyof typeof PRIMITIVES];
   if (value instanceof Uint8Array) return 'bytes';
@@ -139,7 +139,7 @@ class PlainWriter {
   }
 
   /** @param depth Depth of the value in its entry; bounds the recursion. */
-  plain(value: Value, depth: number): Plain {
+  plain(value: PickleValue, depth: number): Plain {
     this.written++;
     if (value === null || typeof value === 'boolean') return value;
     if (typeof value === 'number' || typeof value === 'bigint') return value;
@@ -171,7 +171,7 @@ class PlainWriter {
     return text.slice(0, this.#limits.text);
   }
 
-  #list(items: Iterable<Value>, depth: number): Plain[] {
+  #list(items: Iterable<PickleValue>, depth: number): Plain[] {
     const plain: Plain[] = [];
     for (const item of items) {
       if (this.#isSpent(depth)) break;
@@ -212,12 +212,12 @@ const isName = (key: Plain) => typeof key === 'string' || typeof key === 'number
 
 /** Tensors inside a value, found without recursion; the search stops when no steps are left. */
 function tensorsWithin(
-  root: Value,
+  root: PickleValue,
   left: { steps: number },
 ): Pick<ContentEntry, 'tensors' | 'tensorBytes'> {
   const tensors = new Set<StoredTensor>();
-  const seen = new Set<Value>();
-  const waiting: Value[] = [root];
+  const seen = new Set<PickleValue>();
+  const waiting: PickleValue[] = [root];
   for (let value = waiting.pop(); value !== undefined; value = waiting.pop()) {
     if (typeof value !== 'object' || value === null || value instanceof Uint8Array) continue;
     if (seen.has(value)) continue;
@@ -235,7 +235,7 @@ function tensorsWithin(
   };
 }
 
-function* partsOf(value: Exclude<Value & object, Uint8Array>): Generator<Value> {
+function* partsOf(value: Exclude<PickleValue & object, Uint8Array>): Generator<PickleValue> {
   if ('items' in value) yield* value.items;
   else if ('entries' in value) {
     for (const entry of value.entries) yield* entry;

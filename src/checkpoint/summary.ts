@@ -4,6 +4,7 @@ import { groupBy, sumOf } from '../text/words.js';
 import type { Checkpoint } from './checkpoint.js';
 import type { CheckpointFormat } from './formats.js';
 import { FORMATS } from './formats.js';
+import { naturalOrder } from './names.js';
 import type { NamedView, Sharing } from './sharing.js';
 import { bytesOfViews, sharingsOf, viewsOf } from './sharing.js';
 import type { Measurement } from './statistics.js';
@@ -52,14 +53,14 @@ export function groupTensors(tensors: ReadonlyMap<string, StoredTensor>): Tensor
 const firstLayer = ({ layers }: TensorGroup) => layers?.[0] ?? -1;
 
 /** A layer, or a part without a layer number. */
-interface Part {
+interface ModelPart {
   readonly name: string;
   readonly layer: number | undefined;
   readonly members: { readonly rest: string; readonly tensor: StoredTensor }[];
 }
 
-function partsOf(tensors: ReadonlyMap<string, StoredTensor>): Iterable<Part> {
-  const parts = new Map<string, Part>();
+function partsOf(tensors: ReadonlyMap<string, StoredTensor>): Iterable<ModelPart> {
+  const parts = new Map<string, ModelPart>();
   for (const [fullName, tensor] of tensors) {
     const { name, layer, rest } = splitName(fullName);
     const prefix = layer === undefined ? name : `${name}.${layer}`;
@@ -91,13 +92,13 @@ function splitName(fullName: string): { name: string; layer: number | undefined;
 }
 
 /** Key that is equal for layers whose tensors have the same names, dtypes and shapes, in any order. */
-const formOf = (members: Part['members']): string =>
+const formOf = (members: ModelPart['members']): string =>
   members
     .map(({ rest, tensor }) => ` ${rest.length} ${rest}${tensor.dtype} ${tensor.shape}`)
     .sort()
     .join('');
 
-function groupOf(parts: readonly Part[]): TensorGroup {
+function groupOf(parts: readonly ModelPart[]): TensorGroup {
   const { name = '', members = [] } = parts[0] ?? {};
   const layers = parts.flatMap(({ layer }) => layer ?? []).sort((a, b) => a - b);
   return {
@@ -127,7 +128,7 @@ export interface CheckpointSummary {
   readonly aliases: ByName<string>;
   readonly totals: Totals;
   readonly groups: readonly TensorGroup[];
-  readonly shared: readonly Sharing[];
+  readonly shared: readonly SharedBytes[];
   /** Other entries of a PyTorch file, by key. */
   readonly content: ByName<ContentEntry>;
   readonly warnings: readonly string[];
@@ -192,7 +193,7 @@ export function summarise(
   return {
     file: path,
     format,
-    formatName: FORMATS[format].title,
+    formatName: FILE_FORMATS[format].title,
     files: files.map((file) => ({ path: file.path, bytes: file.size })),
     stateDict,
     metadata: Object.fromEntries(metadata),
@@ -211,7 +212,10 @@ function* described(
   tensors: ReadonlyMap<string, StoredTensor>,
   measured: ReadonlyMap<string, Measurement>,
 ): Generator<[string, TensorSummary]> {
-  for (const [name, tensor] of tensors) yield [name, describeTensor(tensor, measured.get(name))];
+  for (const name of naturalOrder([...tensors.keys()])) {
+    const tensor = tensors.get(name);
+    if (tensor) yield [name, describeTensor(tensor, measured.get(name))];
+  }
 }
 
 function describeTensor(tensor: StoredTensor, measured?: Measurement): TensorSummary {

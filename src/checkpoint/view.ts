@@ -8,11 +8,11 @@ import {
 } from './stored-tensor.js';
 
 /** Number of rows of a tensor [rows, …]; a scalar is one row. */
-export const rowsOf = ({ shape }: StoredTensor): number => shape[0] ?? 1;
+export const rowCount = ({ shape }: StoredTensor): number => shape[0] ?? 1;
 
 /** Bytes per row when contiguous; 0 for a tensor without elements. */
 export const rowBytes = (tensor: StoredTensor): number =>
-  tensor.elements === 0 ? 0 : tensor.bytes / rowsOf(tensor);
+  tensor.elements === 0 ? 0 : tensor.bytes / rowCount(tensor);
 
 /** Number of pieces read ahead: the next one can start while one waits for its thread. */
 const PIECES_AHEAD = 3;
@@ -36,8 +36,8 @@ export function readRows(
 ): void {
   const start = firstRow * rowBytes(tensor);
   const length = rows * rowBytes(tensor);
-  if (firstRow < 0 || rows < 0 || firstRow + rows > rowsOf(tensor)) {
-    throw new RangeError(`rows ${firstRow} to ${firstRow + rows} of ${rowsOf(tensor)}`);
+  if (firstRow < 0 || rows < 0 || firstRow + rows > rowCount(tensor)) {
+    throw new RangeError(`rows ${firstRow} to ${firstRow + rows} of ${rowCount(tensor)}`);
   }
   if (target.length !== length || !Number.isInteger(start) || !Number.isInteger(length)) {
     throw new RangeError(`${length} bytes from ${start} on, into ${target.length}`);
@@ -69,7 +69,7 @@ export async function readRowsAsync(
 
 export function readTensor(tensor: StoredTensor): Uint8Array {
   const target = new Uint8Array(tensor.bytes);
-  if (tensor.elements > 0) readRows(tensor, 0, rowsOf(tensor), target);
+  if (tensor.elements > 0) readRows(tensor, 0, rowCount(tensor), target);
   return target;
 }
 
@@ -112,7 +112,7 @@ export function* piecesOf(tensor: StoredTensor, most: number): Generator<StoredT
     yield tensor;
     return;
   }
-  const rows = rowsOf(tensor);
+  const rows = rowCount(tensor);
   const fitting = Math.floor(most / rowBytes(tensor));
   if (fitting === 0) {
     for (let row = 0; row < rows; row++) yield* piecesOf(rowAt(tensor, row), most);

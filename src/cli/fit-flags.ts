@@ -1,10 +1,11 @@
 /** The flags of `minimind fit`, and the settings they result in. */
 import * as Flags from '@oclif/core/flags';
 import type { TrainingHints } from '../architecture/family.js';
-import { resolveSetting } from '../budget/profile.js';
-import { OPTIMIZER_NAMES } from '../budget/training.js';
+import { resolveSetting } from '../budget/profile-model.js';
+import { OPTIMIZER_NAMES } from '../budget/training-budget.js';
 import { quote } from '../config/quote.js';
 import { UserError } from '../errors.js';
+import { COMMON_HARDWARE, type TableRequest } from '../fit/fit-table.js';
 import type { FitRequest, Resolved } from '../fit/fits.js';
 import { hintsOf } from '../fit/fits.js';
 import type { ServingFitSetting } from '../fit/serving/serving-work.js';
@@ -142,10 +143,7 @@ export const fitFlags = {
     description: 'sequences at a time on each replica [default: 1]',
     exclusive: ['users'],
   }),
-  users: count({
-    ...SERVING,
-    description: 'users at a time on all GPUs together, as in 50, instead of --batch',
-  }),
+  users: count({ ...SERVING, description: 'users at the same time, on all GPUs, as in 50' }),
   'prompt-tokens': tokens({ ...SERVING, description: 'prompt tokens per request' }),
   'output-tokens': tokens({ ...SERVING, description: 'output tokens per request' }),
   qps: positive({
@@ -264,7 +262,7 @@ function servingSettingOf(
       cacheDtype: flags['cache-dtype'] ?? (dtype === 'f32' ? 'f32' : 'bf16'),
       stateDtype: 'f32',
       context,
-      batch: flags.batch ?? usersOfReplica(flags, cluster),
+      batch: flags.batch ?? 1,
       prompt: brings,
       output: gets,
       load:
@@ -274,12 +272,6 @@ function servingSettingOf(
       tensorParallel: flags['tensor-parallel'] ?? 1,
     },
   };
-}
-
-/** Users of the replica with the most, when all replicas share them evenly; 1 without `--users`. */
-function usersOfReplica(flags: FitFlags, { gpus }: Cluster): number {
-  const replicas = Math.max(1, Math.floor(gpus / (flags['tensor-parallel'] ?? 1)));
-  return Math.ceil((flags.users ?? 1) / replicas);
 }
 
 /** Types without scales of their own take neither groups nor a scale type. */
@@ -299,6 +291,63 @@ function refuseTooLong(prompt: number, output: number, context: number): void {
     `expected prompt and output within the context of ${context} tokens, found ${prompt} + ${output}`,
     { suggestion: `write --context ${Math.max(1, prompt) + output}, or fewer tokens` },
   );
+}
+
+/** Columns of the table of common hardware without `--dtype`. */
+const USUAL_DTYPES = ['bf16', 'int8', 'int4'] as const satisfies readonly WeightDtype[];
+
+/** Flags whose figures depend on the hardware. */
+const OF_HARDWARE = [
+  'gpus',
+  'tensor-parallel',
+  'pipeline-parallel',
+  'sequence-parallel',
+  'zero',
+  'global-batch',
+  'train-tokens',
+  'mfu',
+  'qps',
+  'check',
+  'explain',
+] as const;
+
+/** @throws UserError when a flag applies only to named hardware. */
+export function refuseWithoutHardware(flags: Readonly<Record<string, unknown>>): void {
+  const flag = OF_HARDWARE.find((name) => flags[name] !== undefined && flags[name] !== false);
+  if (flag === undefined) return;
+  throw new UserError('usage', `--${flag} requires hardware`, {
+    suggestion: 'name a GPU, as in --gpu h100-80gb, or measure this machine with --this-machine',
+  });
+}
+
+/**
+ * Settings of the table of common hardware. Training saves memory where no flag says otherwise: full recomputation.
+ * @throws UserError as `fitRequestOf`.
+ */
+export function tableRequestOf(
+  loaded: Pick<ModelFile, 'family' | 'document' | 'model' | 'quantization'>,
+  flags: FitFlags,
+): TableRequest {
+  const [gpu] = COMMON_HARDWARE;
+  if (gpu === undefined) throw new Error('a table without rows');
+  const cluster = { gpu: gpu.gpu, gpus: 1, network: null };
+  const stored = loaded.quantization?.served?.dtype;
+  const dtypes: readonly WeightDtype[] = flags.dtype
+    ? [flags.dtype]
+    : [...new Set([...(stored ? [stored] : []), ...USUAL_DTYPES])];
+  const recompute = flags.recompute ?? (flags.for === 'serving' ? undefined : 'full');
+  const { training, serving: first } = fitRequestOf(loaded, cluster, { ...flags, recompute });
+  const serving = (first ? dtypes : []).flatMap((dtype) => {
+    const isStored = flags.dtype === undefined && dtype === stored;
+    const wish = isStored ? flags : { ...flags, dtype };
+    return fitRequestOf(loaded, cluster, wish).serving ?? [];
+  });
+  return {
+    serving: serving.map(({ setting }) => setting),
+    users: flags.users,
+    training: training?.setting ?? null,
+    contextOrigin: (training ?? serving[0])?.contextOrigin ?? 'flag',
+  };
 }
 
 /** Help group of each purpose, which identifies the other one's flags. */
@@ -346,6 +395,7 @@ export function fitRequestOf(
         : {
             ...servingSettingOf(flags, hints, positions, cluster, loaded.quantization?.served),
             isSharingChosen: flags['tensor-parallel'] !== undefined,
+            users: flags.users,
           },
   };
 }

@@ -80,7 +80,7 @@ export function stepProgress(flags: { readonly quiet: boolean }) {
     /** Shows a message when the process ends in the middle of the task. */
     stopped: (message: string) => {
       const line = process.stderr.isTTY ? CLEAR_LINE : '';
-      process.stderr.write(`${line}stopped: ${message}\n`);
+      process.stderr.write(`${line}stopped; ${printable(message)}\n`);
     },
   };
 }

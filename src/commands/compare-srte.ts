@@ -1,7 +1,7 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { hybrid } from '../architecture/models/hybrid.js';
-import { compareSrte, PUBLISHED_RANKS } from '../budget/srte.js';
+import { compareSrte, PUBLISHED_RANKS } from '../budget/srte-comparison.js';
 import { BaseCommand } from '../cli/base-command.js';
 import { counts, dtype, set, tokenCounts } from '../cli/flags.js';
 import { documentOf, loadModelFile } from '../model-input/model-file.js';

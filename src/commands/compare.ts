@@ -93,7 +93,7 @@ export default class Compare extends BaseCommand {
       onCounted,
     });
     shown.end();
-    await this.warnAbout(flags, warningsOf(comparison));
+    await this.warnAbout(flags, comparisonWarnings(comparison));
     const result = { schema: 'minimind/compare@1', ...comparison } as const;
     return this.answer(flags, result, (each) =>
       compareReport(

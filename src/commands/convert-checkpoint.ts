@@ -4,11 +4,12 @@ import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { CONTAINER_NAMES, containerOf } from '../checkpoint/formats.js';
 import { openCheckpoint } from '../checkpoint/open.js';
-import { BaseCommand, type FlagsOf, formatOf } from '../cli/base-command.js';
+import { BaseCommand, type FlagsOf } from '../cli/base-command.js';
 import { pasteable } from '../cli/command-line.js';
 import {
   bytesLimit,
   count,
+  details,
   device,
   ENGINE_CHOICES,
   seedOf,
@@ -22,8 +23,8 @@ import { exceededLogits, logitLimits } from '../cli/thresholds.js';
 import { quote } from '../config/quote.js';
 import type { Merge } from '../conversion/choices.js';
 import {
-  DTYPE_NAMES,
-  DTYPES,
+  CONVERTED_DTYPE_NAMES,
+  CONVERTED_DTYPES,
   EXTENSIONS,
   LAYOUT_NAMES,
   NAMING_SCHEMES,
@@ -36,6 +37,7 @@ import { warningsOf } from '../model-input/checkpoint-config.js';
 import { checkpointOfFolder } from '../model-input/working-folder.js';
 import { convertReport, exceedsBound } from '../report/convert/convert.js';
 import { percentText } from '../text/units.js';
+import { shellWord } from '../text/words.js';
 
 /** `mean`, `first` or `layer:N`. */
 const merge = Flags.custom<Merge>({
@@ -69,13 +71,12 @@ const fraction = Flags.custom<number>({
 });
 
 export default class ConvertCheckpoint extends BaseCommand {
-  static override summary = 'Bring a checkpoint into another layout, and tell what that costs.';
+  static override summary = 'Convert a checkpoint and report the error.';
   static override description =
-    'Makes one SRTE table of those of all layers, or a low-rank pair, or sines and cosines; or makes tables for ' +
-    'each layer again. On the way it ties, casts, renames, and moves between PyTorch files and safetensors. A ' +
-    'model may be larger than the memory. All that is missing, extra or misshapen is told before anything is ' +
-    'written; the input is never changed; the output appears whole or not at all. The report says how far each ' +
-    'layer’s SRTE is from the one that it had, measured on what was written.';
+    'Changes how a model stores its SRTE: one shared table, a low-rank pair, sines and cosines, or a table for each ' +
+    'layer. Can also tie or cast weights, rename old tensors, and convert between PyTorch files and safetensors. ' +
+    'The model may be larger than memory. All problems of the input are reported before anything is written. The ' +
+    'input never changes, and OUT appears complete or not at all. Errors are measured on the written values.';
   static override examples = [
     '<%= config.bin %> <%= command.id %> fixtures/checkpoints/valid/zip_proto5.pt shared.pt --to shared --dry-run',
     '<%= config.bin %> <%= command.id %> fixtures/checkpoints/valid/zip_proto5.pt pair.safetensors --to low-rank --max-error 0.75',
@@ -92,27 +93,26 @@ export default class ConvertCheckpoint extends BaseCommand {
     }),
     out: Args.string({
       ignoreStdin: true,
-      description: 'a .safetensors or .pt file, or a folder for safetensors and their config',
+      description: 'a .safetensors or .pt file, or a folder',
     }),
   };
   static override flags = {
     to: Flags.option({
       options: LAYOUT_NAMES,
-      description: 'the SRTE that the output has',
+      description: 'SRTE layout of the output',
       exclusive: ['target', 'dialect'],
       helpGroup: 'SRTE',
     } as const)(),
     target: Flags.string({
       helpValue: 'FILE',
-      description: 'instead of --to: the config of the output',
+      description: 'config of the output, instead of --to',
       exclusive: ['dialect'],
       helpGroup: 'SRTE',
     }),
     merge: merge({
       default: 'mean',
       defaultHelp: 'mean',
-      description:
-        'the table for all: the mean of those of the layers, which is the nearest to all, or one of them',
+      description: 'values of a shared table: mean of all layers, or one layer',
       helpGroup: 'SRTE',
     }),
     rank: count({
@@ -121,47 +121,44 @@ export default class ConvertCheckpoint extends BaseCommand {
       helpGroup: 'SRTE',
     }),
     'max-error': fraction({
-      description:
-        'instead of --rank: the smallest rank whose reported SRTE error is at most E, as in 0.05',
+      description: 'use the smallest rank with an SRTE error of at most E, as in 0.05',
       exclusive: ['target'],
       helpGroup: 'SRTE',
     }),
     'max-positions': tokens({
-      description: 'rows of a table: fewer are cut, for more say --extend',
+      description: 'rows of a table; more rows than the input has require --extend',
       exclusive: ['target'],
       helpGroup: 'SRTE',
     }),
     extend: Flags.option({
       options: EXTENSIONS,
-      description: 'what stands in further rows: the table again from its first row on, or zeros',
+      description: 'values of additional rows: the table repeated from row 0, or zeros',
       helpGroup: 'SRTE',
     } as const)(),
     seed: seedOf({
       default: 0,
-      description: 'seed of the search for a low-rank pair, and of the tokens of --prove',
+      description: 'seed of the low-rank search and of the tokens of --prove',
       helpGroup: 'SRTE',
     }),
     dtype: Flags.option({
-      options: DTYPE_NAMES,
+      options: CONVERTED_DTYPE_NAMES,
       default: 'keep',
-      description: 'type of the parameters; buffers keep theirs',
+      description: 'type of the parameters; buffers keep their type',
       helpGroup: 'TENSOR',
     } as const)(),
     saturate: Flags.boolean({
-      description: 'values that --dtype cannot hold become its largest, instead of an error',
+      description: 'clamp values that overflow --dtype',
       helpGroup: 'TENSOR',
     }),
     tie: Flags.option({
       options: TIES,
-      description:
-        'make embedding and head one tensor, with the values of one of them or their mean',
+      description: 'tie embedding and head, with the values of one of them or their mean',
       helpGroup: 'TENSOR',
     } as const)(),
     dialect: Flags.option({
       options: NAMING_SCHEMES,
       dependsOn: ['heads'],
-      description:
-        'turn the names and the RoPE of MiniMind files from before April 2025 into today’s',
+      description: 'convert names and RoPE of MiniMind files from before April 2025',
       helpGroup: 'TENSOR',
     } as const)(),
     heads: count({
@@ -171,12 +168,12 @@ export default class ConvertCheckpoint extends BaseCommand {
     }),
     config: Flags.string({
       helpValue: 'FILE',
-      description: 'the config of the input [default: the one inside or beside it]',
+      description: 'config of the input [default: inside IN or in its folder]',
       exclusive: ['no-config', 'dialect'],
       helpGroup: 'INPUT',
     }),
     'no-config': Flags.boolean({
-      description: 'convert by names alone, whatever config there is',
+      description: 'ignore configs and convert by tensor names',
       helpGroup: 'INPUT',
     }),
     'state-dict': { ...stateDict, helpGroup: 'INPUT' },
@@ -186,27 +183,26 @@ export default class ConvertCheckpoint extends BaseCommand {
       helpGroup: 'OUT',
     } as const)(),
     'shard-size': bytesLimit({
-      description: 'the most that a file of a folder holds, as in 2GB [default: 5GB]',
+      description: 'maximum size of a file in a folder, as in 2GB [default: 5GB]',
       helpGroup: 'OUT',
     }),
     set: setOf(
-      'override a value of the output’s config, as in training.max_seq_length=2048',
+      'override a value in the output’s config, as in training.max_seq_length=2048',
       'OUT',
     ),
     force: Flags.boolean({
-      description: 'replace OUT, its config and the FILE of --output, if they exist',
+      description: 'replace OUT, its config and the FILE of --output if they exist',
       helpGroup: 'OUT',
     }),
     engine: Flags.option({
       options: ENGINE_CHOICES,
       default: 'auto',
-      description: 'what multiplies matrices where there is much to multiply',
+      description: 'engine for large matrix products',
     } as const)(),
-    'dry-run': Flags.boolean({ description: 'print the plan, and write nothing' }),
-    check: Flags.boolean({ description: 'read OUT again, and compare every value' }),
+    'dry-run': Flags.boolean({ description: 'show the plan and write nothing' }),
+    check: Flags.boolean({ description: 'read OUT back and compare every value' }),
     prove: Flags.boolean({
-      description:
-        'run IN and OUT on the same random tokens at the end, and tell how far they are apart',
+      description: 'run IN and OUT on the same random tokens and compare the logits',
       exclusive: ['dry-run', 'no-config', 'dialect'],
     }),
     device: device({ dependsOn: ['prove'] }),
@@ -216,9 +212,10 @@ export default class ConvertCheckpoint extends BaseCommand {
     }),
     ...logitLimits('prove'),
     resume: Flags.boolean({
-      description: 'go on where a run was cut short: what it had finished is kept',
+      description: 'continue an interrupted run; finished files are kept',
     }),
-    'max-memory': bytesLimit({ description: 'memory that it may take [default: 512MB]' }),
+    details,
+    'max-memory': bytesLimit({ description: 'memory limit [default: 512MB]' }),
     threads: threads(),
   };
 
@@ -230,7 +227,7 @@ export default class ConvertCheckpoint extends BaseCommand {
     const places = this.#placesOf(flags, args.in, args.out);
     const checkpoint = openCheckpoint(places.in, { stateDict: flags['state-dict'] });
     try {
-      await this.warnAbout(flags, warningsOf(checkpoint));
+      await this.warnAbout(flags, checkpointWarnings(checkpoint));
       const result = await convert({
         ...flags,
         checkpoint,
@@ -241,7 +238,7 @@ export default class ConvertCheckpoint extends BaseCommand {
       }).finally(display.end);
       if (result.proof) process.exitCode = PROOF_EXIT_CODES[result.proof.verdict];
       await this.answer(flags, result, (each) =>
-        convertReport(each, { flat: formatOf(flags) === 'csv' }),
+        convertReport(each, { again: realRun(this.argv) }),
       );
       const against = result.proof?.against;
       this.exceeded([
@@ -285,6 +282,13 @@ function exceededError(result: ConversionResult, most: number | undefined): stri
   const bound = percentText(most ?? null);
   return [`stored SRTE error ${error} exceeds --max-error ${bound}; use a wider --dtype`];
 }
+
+/** The command line of a dry run without `--dry-run`. */
+const realRun = (argv: readonly string[]): string =>
+  [
+    'minimind convert-checkpoint',
+    ...argv.filter((word) => word !== '--dry-run').map(shellWord),
+  ].join(' ');
 
 /** A requested proof that could not be made is not an error of the input. */
 const PROOF_EXIT_CODES = { same: 0, differs: 0, failed: 1, skipped: 3 } as const satisfies Record<

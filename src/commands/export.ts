@@ -7,10 +7,10 @@ import { progressDisplay } from '../cli/progress.js';
 import { UserError } from '../errors.js';
 import { refuseUnwritable } from '../files/write-whole.js';
 import {
+  checkpointWarnings,
   configOf,
   openedFor,
   ownCheckpoint,
-  warningsOf,
 } from '../model-input/checkpoint-config.js';
 import { loadModelFile, type ModelFile, modelOf } from '../model-input/model-file.js';
 import { checkedAgainst } from '../model-input/verify-checkpoint.js';
@@ -90,7 +90,7 @@ export default class Export extends BaseCommand {
       if (!checkpoint && !flags.random) throw hasNoWeights(described.file);
       const held =
         checkpoint && (await checkedAgainst(described, checkpoint, progressDisplay(flags)));
-      if (held) await this.warnAbout(flags, [...warningsOf(checkpoint), ...held.warnings]);
+      if (held) await this.warnAbout(flags, [...checkpointWarnings(checkpoint), ...held.warnings]);
       const loaded = held?.loaded ?? described;
       const result = {
         schema: 'minimind/export@1',
@@ -115,7 +115,7 @@ export default class Export extends BaseCommand {
     flags: ExportFlags,
   ) {
     const { writeExport } = await import('../runtime/export-files.js');
-    const { planExport } = await import('../runtime/onnx/export.js');
+    const { planExport } = await import('../runtime/onnx/plan-export.js');
     const { checkpointWeights } = await import('../runtime/weights.js');
     const { randomWeights } = await import('../runtime/weights.js');
     const weights = checkpoint

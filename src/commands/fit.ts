@@ -1,13 +1,20 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { countParameters } from '../budget/parameters.js';
-import { BaseCommand, formatOf } from '../cli/base-command.js';
+import { BaseCommand } from '../cli/base-command.js';
 import { pasteable } from '../cli/command-line.js';
-import { fitFlags, fitRequestOf, PURPOSES } from '../cli/fit-flags.js';
-import { modelFlags } from '../cli/flags.js';
+import {
+  fitFlags,
+  fitRequestOf,
+  PURPOSES,
+  refuseWithoutHardware,
+  tableRequestOf,
+} from '../cli/fit-flags.js';
+import { details, modelFlags } from '../cli/flags.js';
 import { hardwareFlags, hardwareOf, ownHardware } from '../cli/hardware-flags.js';
 import { quote } from '../config/quote.js';
 import { UserError } from '../errors.js';
+import { fitTable, tableSettingOf } from '../fit/fit-table.js';
 import { fitsOf, forwardOn } from '../fit/fits.js';
 import { doubtsOf } from '../fit/remedies/remedies.js';
 import type { Hardware } from '../hardware/gpu.js';
@@ -15,6 +22,7 @@ import { withTable } from '../hardware/gpus.js';
 import { entriesLike } from '../hardware/hardware-names.js';
 import { openModelSource } from '../model-input/model-source.js';
 import { fitReport, hardwareReport } from '../report/fit/fit.js';
+import { fitTableReport } from '../report/fit/fit-table.js';
 import { configText } from '../report/inspect/inspect-text.js';
 
 /** Flags of a model on hardware, which a list has no use for. */
@@ -24,13 +32,15 @@ const NOT_LISTED = [modelFlags, fitFlags, hardwareFlags]
   .concat('for', 'explain', 'check');
 
 export default class Fit extends BaseCommand {
-  static override summary =
-    'Tell whether a model can be trained and served on some hardware, and how fast.';
+  static override summary = 'Check whether a model fits on a GPU, and how fast it runs.';
   static override description =
-    'Memory of the fullest GPU and the time of a step, each with a lower, an expected and an upper bound; what limits ' +
-    'it; and if it does not fit, the fewest changes that make it fit, as flags. --explain derives every figure. Nothing is run, ' +
-    'unless --this-machine measures what this machine can do.';
+    'Without --gpu: a table of common GPUs and machines. With --gpu: the users it serves, the speed of serving and ' +
+    'training, what limits them, and the smallest changes that make it fit, as flags. Memory and times have a lower ' +
+    'bound, an estimate and an upper bound; --explain derives each. Nothing is run, except that --this-machine ' +
+    'measures this machine.';
   static override examples = [
+    '<%= config.bin %> <%= command.id %> configs/hybrid/recommended.yaml',
+    '<%= config.bin %> <%= command.id %> configs/hybrid/recommended.yaml --gpu h100-80gb --users 50',
     '<%= config.bin %> <%= command.id %> configs/hybrid/recommended.yaml --gpu h100-80gb --gpus 8',
     '<%= config.bin %> <%= command.id %> configs/hybrid/bench-60m.yaml --gpu rtx-4090 --for training --micro-batch 8 --train-tokens 3e9',
     '<%= config.bin %> <%= command.id %> configs/minimind/minimind2.yaml --gpu l4 --for serving --qps 100 --prompt-tokens 200 --output-tokens 50 --p95 2s',
@@ -49,12 +59,13 @@ export default class Fit extends BaseCommand {
     ...modelFlags,
     for: Flags.option({
       options: PURPOSES,
-      description: 'what is asked [default: both]',
+      description: 'check serving or training only [default: both]',
     } as const)(),
+    details,
     explain: Flags.boolean({ description: 'add formula, inputs and source of each figure' }),
     check: Flags.boolean({
       description:
-        'exit with 1 unless it fits by the upper bounds, and the GPUs meet the load as expected',
+        'exit with 1 unless it fits by the upper bounds, and the GPUs meet the load by the estimate',
     }),
     'list-gpus': Flags.boolean({
       description:
@@ -75,6 +86,8 @@ export default class Fit extends BaseCommand {
     }
     const file = await this.modelGiven(flags, args.file, 'minimind2-small --gpu h100');
     const source = await openModelSource(file, flags);
+    const isHardware = (flags.gpu ?? flags.hardware) !== undefined || flags['this-machine'];
+    if (!isHardware) refuseWithoutHardware(flags);
     const loaded = await source.model(flags.set);
     if (loaded.checkpoint) this.note(flags, configText(loaded.checkpoint.config));
     await this.warnAbout(flags, loaded.warnings);
@@ -83,6 +96,18 @@ export default class Fit extends BaseCommand {
       const { dtype } = quantization.served;
       this.note(flags, `Serving in ${dtype}: the weights are stored as ${quantization.label}.`);
     }
+    const model = {
+      file: loaded.file,
+      family: loaded.family.name,
+      parameters: countParameters(loaded.model).parameters,
+    };
+    if (!isHardware) {
+      const request = tableRequestOf(loaded, flags);
+      const setting = tableSettingOf(request);
+      const rows = fitTable(loaded.model, request);
+      const result = { schema: 'minimind/fit-table@1', ...model, setting, rows } as const;
+      return this.answer(flags, result, fitTableReport);
+    }
     const { profile = null, ...cluster } = await hardwareOf(flags, (choice) =>
       this.note(flags, choice),
     );
@@ -90,9 +115,7 @@ export default class Fit extends BaseCommand {
     const doubts = doubtsOf({ cluster, ...fits });
     const result = {
       schema: 'minimind/fit@1',
-      file: loaded.file,
-      family: loaded.family.name,
-      parameters: countParameters(loaded.model).parameters,
+      ...model,
       cluster,
       profile,
       ...fits,
@@ -106,7 +129,7 @@ export default class Fit extends BaseCommand {
       this.note(flags, `--check: ${doubts.map(({ text }) => text).join('; ')}`);
     }
     return this.answer(flags, result, (each) =>
-      fitReport(each, { explain: flags.explain, flat: formatOf(flags) === 'csv' }),
+      fitReport(each, { explain: flags.explain, argv: this.argv }),
     );
   }
 }

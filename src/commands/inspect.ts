@@ -8,20 +8,23 @@ import { measureTensors } from '../checkpoint/statistics.js';
 import type { StoredTensor } from '../checkpoint/stored-tensor.js';
 import { summarise } from '../checkpoint/summary.js';
 import type { FlagsOf } from '../cli/base-command.js';
-import { BaseCommand, formatOf } from '../cli/base-command.js';
-import { counts, stateDict } from '../cli/flags.js';
+import { BaseCommand } from '../cli/base-command.js';
+import { counts, details, stateDict } from '../cli/flags.js';
 import { filterByName } from '../cli/name-filter.js';
 import { progress } from '../cli/progress.js';
 import type { SrteSurvey } from '../conversion/srte/survey-srte.js';
 import { warningsOf } from '../model-input/checkpoint-config.js';
+import type { StoredModel } from '../model-input/stored-model.js';
+import { storedModel } from '../model-input/stored-model.js';
 import { inspectReport } from '../report/inspect/inspect.js';
+import { sumOf } from '../text/words.js';
 
 export default class Inspect extends BaseCommand {
-  static override summary = 'Show what is in a checkpoint.';
+  static override summary = 'Show the tensors of a checkpoint.';
   static override description =
-    'Takes safetensors, PyTorch files (.pt, .pth, .bin, also from before 1.6), and sharded models by their ' +
-    'folder or index. Pickles are read as data; nothing in them is ever run. Only the index is read, unless ' +
-    '--stats, --hash or --srte ask for the values.';
+    'Reads safetensors, PyTorch files (.pt, .pth, .bin, also from before 1.6), and sharded models by their folder or ' +
+    'index. Pickles are read as data; nothing in them is ever run. Only the index is read, unless --stats, --hash or ' +
+    '--srte need the values.';
   static override examples = [
     '<%= config.bin %> <%= command.id %> fixtures/checkpoints/valid/nested_train_proto4.pt',
     '<%= config.bin %> <%= command.id %> fixtures/checkpoints/valid/st_nan_inf.safetensors --stats',
@@ -37,22 +40,25 @@ export default class Inspect extends BaseCommand {
     }),
   };
   static override flags = {
-    tensors: Flags.boolean({ description: 'a row for each tensor, not for each layer' }),
+    tensors: Flags.boolean({ description: 'list every tensor' }),
     filter: Flags.string({
       helpValue: 'GLOB',
-      description: 'only tensors with such names, as in *.bias, layers.{0,1}.* or *.[qkv].weight',
+      description:
+        'list only tensors with matching names, as in *.bias, layers.{0,1}.* or *.[qkv].weight',
     }),
     stats: Flags.boolean({
-      description: 'read the values: least, largest, mean, deviation, norm, zeros, NaN, infinities',
+      description:
+        'add minimum, maximum, mean, deviation, norm, zeros, NaN and infinities of each tensor',
     }),
     hash: Flags.boolean({ description: 'add the sha256 of the values of each tensor' }),
     srte: Flags.boolean({
-      description: 'compare the SRTE tables of the layers, and tell what sharing them would cost',
+      description: 'compare the SRTE tables of the layers and estimate the error of sharing them',
     }),
     ranks: counts({
       dependsOn: ['srte'],
-      description: 'ranks for --srte to look at [default: powers of two]',
+      description: 'ranks for --srte [default: powers of two]',
     }),
+    details,
     'state-dict': stateDict,
   };
 
@@ -60,22 +66,32 @@ export default class Inspect extends BaseCommand {
     const { args, flags } = await this.parse(Inspect);
     const checkpoint = openCheckpoint(args.path, { stateDict: flags['state-dict'] });
     try {
-      await this.warnAbout(flags, warningsOf(checkpoint));
+      await this.warnAbout(flags, checkpointWarnings(checkpoint));
       const chosen = filterByName(checkpoint.tensors, flags.filter);
+      const model = await storedModel(checkpoint);
       const result = {
         schema: 'minimind/inspect@1',
         ...(flags.filter !== undefined && { filter: flags.filter }),
         ...(flags.srte && { srte: await surveyed(checkpoint, flags) }),
         ...summarise(checkpoint, chosen, await measured(chosen, flags)),
+        ...modelFields(checkpoint, model),
       } as const;
       const listed = [flags.tensors, flags.stats, flags.hash, flags.filter].some(Boolean);
-      return await this.answer(flags, result, (each) =>
-        inspectReport(each, { listed, flat: formatOf(flags) === 'csv' }),
-      );
+      return await this.answer(flags, result, (each) => inspectReport(each, { listed }));
     } finally {
       checkpoint.close();
     }
   }
+}
+
+/** The model without its buffers, and its parameters if they are known. */
+function modelFields({ tensors }: Checkpoint, model: StoredModel | null) {
+  if (model === null) return { model };
+  const { buffers, ...known } = model;
+  if (model.family === null) return { model: known };
+  const isBuffer = new Set(buffers);
+  const views = viewsOf(tensors).filter(({ names }) => !names.some((name) => isBuffer.has(name)));
+  return { model: known, parameters: sumOf(views, ({ tensor }) => tensor.elements) };
 }
 
 type InspectFlags = FlagsOf<typeof Inspect>;

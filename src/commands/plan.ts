@@ -20,7 +20,7 @@ import { UserError } from '../errors.js';
 import { splitCount } from '../hardware/hardware-names.js';
 import { CRITERIA, CRITERION_NAMES } from '../plan/criteria.js';
 import { decodeOn, withoutPeak } from '../plan/decode.js';
-import { planModels, writtenRow } from '../plan/plan.js';
+import { planModels, writtenRow } from '../plan/plan-models.js';
 import { planReport } from '../report/plan.js';
 import { formatInteger, shortCount } from '../text/units.js';
 import { shellWord } from '../text/words.js';

@@ -9,9 +9,9 @@ import {
   profileModel,
   resolveSetting,
   tensorInventory,
-} from '../budget/profile.js';
+} from '../budget/profile-model.js';
 import { explainPublished } from '../budget/published.js';
-import { OPTIMIZER_NAMES } from '../budget/training.js';
+import { OPTIMIZER_NAMES } from '../budget/training-budget.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
 import {
   bytesLimit,

@@ -23,22 +23,22 @@ import { exceededLogits, logitLimits } from '../cli/thresholds.js';
 import { readText } from '../files/read-file.js';
 import { refuseUnwritable } from '../files/write-whole.js';
 import {
+  checkpointWarnings,
   configOf,
   openedFor,
   ownCheckpoint,
-  warningsOf,
 } from '../model-input/checkpoint-config.js';
 import type { ModelFile } from '../model-input/model-file.js';
 import { loadModelFile, modelOf } from '../model-input/model-file.js';
 import { checkedAgainst } from '../model-input/verify-checkpoint.js';
-import type { OtherWay } from '../quicktest/against.js';
 import type { CheckName } from '../quicktest/checks.js';
 import { CHECK_NAMES } from '../quicktest/checks.js';
+import type { OtherWay } from '../quicktest/compare-outputs.js';
 import type { QuickTestRun } from '../quicktest/index.js';
 import type { Side } from '../quicktest/sides.js';
 import { againstReport } from '../report/quick-test/against.js';
 import { quickTestReport, traceReport } from '../report/quick-test/quick-test.js';
-import type { Ids } from '../runtime/engine.js';
+import type { TokenIds } from '../runtime/engine.js';
 
 /** Flags of a run, unused by --trace. */
 const NOT_TRACED = [
@@ -164,7 +164,7 @@ export default class QuickTest extends BaseCommand {
     try {
       const held =
         checkpoint && (await checkedAgainst(described, checkpoint, progressDisplay(flags)));
-      if (held) await this.warnAbout(flags, [...warningsOf(checkpoint), ...held.warnings]);
+      if (held) await this.warnAbout(flags, [...checkpointWarnings(checkpoint), ...held.warnings]);
       const loaded = held?.loaded ?? described;
       if (flags.against !== undefined) {
         return await this.#compare(flags, { loaded, checkpoint }, flags.against);
@@ -195,7 +195,7 @@ export default class QuickTest extends BaseCommand {
     try {
       const other = opened ?? own;
       await this.warnAbout(flags, opened?.warnings ?? []);
-      const { narrower } = await import('../quicktest/against.js');
+      const { narrower } = await import('../quicktest/compare-outputs.js');
       const ids = await idsOf(flags, narrower(own.loaded.model, other.loaded.model));
       const wishes = { ...flags, device: flags.device ?? 'auto', ids, otherWay } as const;
       const against = await compareSides(own, other, wishes, display);
@@ -296,10 +296,10 @@ const IDS_READ = { most: 16_000_000, suggestion: 'give fewer sequences' };
 async function idsOf(
   { ids: file }: Pick<TestFlags, 'ids'>,
   model: LanguageModel,
-): Promise<Ids | undefined> {
+): Promise<TokenIds | undefined> {
   if (file === undefined) return undefined;
-  const { limitsOf, parseIds } = await import('../quicktest/ids.js');
-  return parseIds(await readText(file, IDS_READ), file, limitsOf(model));
+  const { idLimitsOf, parseIds } = await import('../quicktest/ids.js');
+  return parseIds(await readText(file, IDS_READ), file, idLimitsOf(model));
 }
 
 /** The checks to run, in the order of the table. */

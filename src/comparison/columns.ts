@@ -3,8 +3,8 @@ import type { TrainingHints } from '../architecture/family.js';
 import type { LanguageModel, Layer } from '../architecture/layer.js';
 import { walkCounted } from '../architecture/walk.js';
 import type { Exact } from '../budget/figure.js';
-import type { ModelProfile, ProfileWish, ResolvedSetting } from '../budget/profile.js';
-import { resolveSetting } from '../budget/profile.js';
+import type { ModelProfile, ModelProfileWish, ResolvedSetting } from '../budget/profile-model.js';
+import { resolveSetting } from '../budget/profile-model.js';
 
 // Common setting of compared models: figures at different lengths are not comparable.
 
@@ -26,7 +26,7 @@ export interface CommonSetting extends ResolvedSetting {
  * @param positions Maximum input length of each model.
  */
 export function commonSetting(
-  wish: ProfileWish,
+  wish: ModelProfileWish,
   hints: readonly TrainingHints[],
   positions: readonly number[],
 ): CommonSetting {
@@ -54,7 +54,7 @@ export function commonSetting(
   return { ...setting, disagreements };
 }
 
-export interface Described {
+export interface ModelFigures {
   readonly family: string;
   readonly model: LanguageModel;
   readonly profile: ModelProfile;
@@ -74,32 +74,35 @@ export interface TextFigures {
 /** Null if a model has no such value, or more than one. */
 export type ColumnValue = Exact | string | boolean | null;
 
-export interface Column {
+export interface ModelColumn {
   /** Header in text output. */
   readonly title: string;
   readonly unit: 'parameters' | 'bytes' | 'FLOP' | 'number' | 'ratio' | 'word';
   /** Whether lower is better. */
   readonly isCost: boolean;
-  readonly of: (described: Described) => ColumnValue;
+  readonly of: (described: ModelFigures) => ColumnValue;
 }
 
-const cost = (title: string, unit: Column['unit'], of: (profile: ModelProfile) => Exact) =>
-  ({ title, unit, isCost: true, of: ({ profile }: Described) => of(profile) }) as const;
+const cost = (title: string, unit: ModelColumn['unit'], of: (profile: ModelProfile) => Exact) =>
+  ({ title, unit, isCost: true, of: ({ profile }: ModelFigures) => of(profile) }) as const;
 
-const fact = (title: string, unit: Column['unit'], of: (model: LanguageModel) => ColumnValue) =>
-  ({ title, unit, isCost: false, of: ({ model }: Described) => of(model) }) as const;
+const fact = (
+  title: string,
+  unit: ModelColumn['unit'],
+  of: (model: LanguageModel) => ColumnValue,
+) => ({ title, unit, isCost: false, of: ({ model }: ModelFigures) => of(model) }) as const;
 
 const ofText = (
   title: string,
-  unit: Column['unit'],
+  unit: ModelColumn['unit'],
   isCost: boolean,
-  of: (text: TextFigures, described: Described) => number,
+  of: (text: TextFigures, described: ModelFigures) => number,
 ) =>
   ({
     title,
     unit,
     isCost,
-    of: (described: Described) => (described.text ? of(described.text, described) : null),
+    of: (described: ModelFigures) => (described.text ? of(described.text, described) : null),
   }) as const;
 
 /** Cost per character, from the cost per token. */
@@ -155,7 +158,7 @@ export const COLUMNS = {
   'flops-per-char': ofText('forward per char', 'FLOP', true, (text, { profile, tokens }) =>
     forCharacter(text, Number(profile.forwardFlops.total.value) / tokens),
   ),
-} as const satisfies Record<string, Column>;
+} as const satisfies Record<string, ModelColumn>;
 
 export type ColumnName = keyof typeof COLUMNS;
 

@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import type { Confusion, PropertyPath, Rule, Severity } from '../errors.js';
+import type { Confusion, DocumentRule, PropertyPath, Severity } from '../errors.js';
 import { isRecord } from '../text/words.js';
 import type { ConfigDocument } from './document.js';
 import type { LocatedFinding, Problems } from './document-problems.js';
@@ -7,7 +7,7 @@ import { toProblems } from './document-problems.js';
 import type { UnknownKey } from './issue-words.js';
 import { EXPLANATIONS } from './issue-words.js';
 import { mistakesOf, OUR_WORDS, unknownKeys } from './issues.js';
-import { areRelated, pathKey, setOwn, splitDotted, valueAt } from './path.js';
+import { areRelated, pathKey, setOwn, splitDotted, valueAt } from './quote.js';
 import type { Schema } from './schema-structure.js';
 import { follow, isUncertain } from './source.js';
 
@@ -15,13 +15,13 @@ import { follow, isUncertain } from './source.js';
 export interface Expectations<T> {
   readonly schema: z.ZodType<T>;
   /** Checks that relate several values, beyond the schema. */
-  readonly rules?: readonly Rule<T>[];
+  readonly rules?: readonly DocumentRule<T>[];
   /** Known mistakes with specific advice. */
   readonly confusions?: readonly Confusion[];
 }
 
 /** The value of a document, and all its problems. */
-export interface Checked<T> extends Problems {
+export interface CheckedDocument<T> extends Problems {
   /** Undefined exactly when there are errors. */
   readonly value: T | undefined;
 }
@@ -36,7 +36,7 @@ export interface Checked<T> extends Problems {
 export function checkDocument<T>(
   document: ConfigDocument,
   { schema, rules = [], confusions = [] }: Expectations<T>,
-): Checked<T> {
+): CheckedDocument<T> {
   const check = new Check(document, schema);
   check.findConfusions(confusions);
   check.findUnknownKeys();
@@ -115,7 +115,7 @@ class Check<T> {
     }
   }
 
-  runRules(rules: readonly Rule<T>[]): void {
+  runRules(rules: readonly DocumentRule<T>[]): void {
     const value = this.#wrong.length === 0 ? this.value : this.#valueWithout(this.#wrong);
     if (value === undefined) return;
     for (const { severity, reads, check } of rules) {

@@ -1,9 +1,8 @@
-import type { Finding, Problem, PropertyPath, Severity } from '../errors.js';
+import type { Problem, ProblemText, PropertyPath, Severity } from '../errors.js';
 import { UserError } from '../errors.js';
 import { counted } from '../text/words.js';
-import { formatPath } from './path.js';
-import { escapeText } from './quote.js';
-import type { Place } from './source.js';
+import { escapeText, formatPath } from './quote.js';
+import type { SourcePosition } from './source.js';
 
 /** Maximum number of listed problems; the rest are only counted. */
 const MAX_PROBLEMS = 50;
@@ -11,10 +10,10 @@ const MAX_PROBLEMS = 50;
 /** A finding; it becomes a `Problem` if it is listed. */
 export interface LocatedFinding {
   readonly severity: Severity;
-  readonly place: Place;
+  readonly place: SourcePosition;
   readonly path?: PropertyPath;
   /** A function if the message is costly and may not be listed. */
-  readonly finding: Finding | (() => Finding);
+  readonly finding: ProblemText | (() => ProblemText);
 }
 
 export interface Problems {

@@ -1,17 +1,16 @@
 import { stringify } from 'yaml';
-import type { Finding, PropertyPath } from '../errors.js';
+import type { ProblemText, PropertyPath } from '../errors.js';
 import { isRecord } from '../text/words.js';
 import { invalidConfig, type LocatedFinding, toProblems, Unreadable } from './document-problems.js';
-import { setOwn } from './path.js';
-import { describeValue } from './quote.js';
+import { describeValue, setOwn } from './quote.js';
 import {
   dataSource,
-  decode,
+  decodeText,
   follow,
   type Located,
   type Location,
-  type Place,
   type Source,
+  type SourcePosition,
   TextSource,
 } from './source.js';
 import { parseYaml } from './yaml.js';
@@ -48,7 +47,7 @@ export class ConfigDocument {
   }
 
   /** Like `locate`, without computing line and column. */
-  place(path: PropertyPath, of: 'value' | 'key' = 'value'): Place {
+  place(path: PropertyPath, of: 'value' | 'key' = 'value'): SourcePosition {
     const { at, isWhole } = follow(this.root, path);
     return of === 'key' || !isWhole ? (at.key ?? at.place) : at.place;
   }
@@ -62,7 +61,7 @@ export class ConfigDocument {
  * it is not one valid YAML mapping.
  */
 export function parseDocument(text: string | Uint8Array, file: string): ConfigDocument {
-  const source = new TextSource(file, decode(text, file));
+  const source = new TextSource(file, decodeText(text, file));
   try {
     const { root, found } = parseYaml(source.text, source);
     if (isRecord(root.value)) return new ConfigDocument(file, root, found);
@@ -76,7 +75,7 @@ export function parseDocument(text: string | Uint8Array, file: string): ConfigDo
   }
 }
 
-function rootFinding(value: unknown): Finding {
+function rootFinding(value: unknown): ProblemText {
   if (value === null) {
     const suggestion = 'write at least one line such as "key: value"';
     return { message: 'the document is empty', suggestion };
@@ -166,7 +165,7 @@ export function editedText(document: ConfigDocument, edits: readonly Edit[]): st
   return text;
 }
 
-interface Change {
+interface TextEdit {
   readonly from: number;
   readonly to: number;
   readonly text: string;
@@ -179,7 +178,7 @@ function changeOf(
   document: ConfigDocument,
   text: string,
   { path, value }: Edit,
-): Change | undefined {
+): TextEdit | undefined {
   const written = JSON.stringify(value);
   if (document.has(path)) {
     const { offset: from } = document.place(path);

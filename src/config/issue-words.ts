@@ -1,17 +1,16 @@
 /** Wording of schema errors, in one place to keep messages consistent. */
-import type { Finding, PropertyPath, Severity } from '../errors.js';
+import type { ProblemText, PropertyPath, Severity } from '../errors.js';
 import { isRecord } from '../text/words.js';
 import { nearest, nearSynonymAmong, synonymAmong } from './nearest.js';
-import { formatPath } from './path.js';
-import { describeValue, quote } from './quote.js';
+import { describeValue, formatPath, quote } from './quote.js';
 import {
   type Allowed,
+  checksOf,
   type Definition,
   keyPaths,
   knownKeys,
   type Limit,
   type Literal,
-  limitsOf,
   type Schema,
 } from './schema-structure.js';
 
@@ -27,18 +26,18 @@ export interface UnknownKey {
 
 /** Message and suggestion for each kind of mistake. */
 export const EXPLANATIONS = {
-  badKey: (key: string, own: string | undefined): Finding => ({
+  badKey: (key: string, own: string | undefined): ProblemText => ({
     message: `${quote(key)} cannot be a key here${own === undefined ? '' : `: ${own}`}`,
     suggestion: 'rename it or remove it',
   }),
 
-  missing: (key: string, allowed: Allowed | undefined): Finding => ({
+  missing: (key: string, allowed: Allowed | undefined): ProblemText => ({
     message: `the key ${quote(key)} is missing`,
     suggestion:
       allowed === undefined ? `add ${key}` : `add ${key}: it must be ${describeAllowed(allowed)}`,
   }),
 
-  wrong(path: PropertyPath, value: unknown, allowed: Allowed | undefined): Finding {
+  wrong(path: PropertyPath, value: unknown, allowed: Allowed | undefined): ProblemText {
     if (allowed === undefined) return { message: `is not valid here: ${describeValue(value)}` };
     const isInfinite = typeof value === 'number' && !Number.isFinite(value);
     const words = describeAllowed(allowed).replace(
@@ -54,7 +53,7 @@ export const EXPLANATIONS = {
   },
 
   /** @param root Schema of the whole document. */
-  unknownKey({ path, known, meant }: UnknownKey, root: Schema): Finding {
+  unknownKey({ path, known, meant }: UnknownKey, root: Schema): ProblemText {
     const key = String(path.at(-1));
     const message = `unknown key ${quote(key)}`;
     const ofModel = path.length === 1 ? keysOfModel(root) : [];
@@ -136,7 +135,7 @@ function listLiterals(literals: readonly Literal[]): string {
 }
 
 function describeKind(definition: Definition): string {
-  const limits = limitsOf(definition);
+  const limits = checksOf(definition);
   if (definition.type === 'tuple') return `a list of ${count(definition.items.length, 'item')}`;
   const isNumber = definition.type === 'number';
   const name = isNumber ? numberName(definition, limits) : KIND_WORDS[definition.type];
@@ -224,7 +223,7 @@ function booleanInText(text: string): string | undefined {
 
 /** Nearest valid multiples on both sides of a number. */
 function nearestMultiples({ kinds }: Allowed, value: number): string | undefined {
-  const limit = kinds.flatMap(limitsOf).find(({ check }) => check === 'multiple_of');
+  const limit = kinds.flatMap(checksOf).find(({ check }) => check === 'multiple_of');
   if (limit?.check !== 'multiple_of' || !Number.isFinite(value)) return undefined;
   const step = Number(limit.value);
   if (value % step === 0) return undefined;

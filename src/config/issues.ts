@@ -1,10 +1,10 @@
 /** Mistakes that a schema finds in a value. */
 import type { z } from 'zod';
-import type { Finding, PropertyPath, Severity } from '../errors.js';
+import type { ProblemText, PropertyPath, Severity } from '../errors.js';
 import { isRecord } from '../text/words.js';
 import { EXPLANATIONS, type UnknownKey } from './issue-words.js';
 import { nearest, nearSynonymAmong, synonymAmong } from './nearest.js';
-import { pathKey, valueAt } from './path.js';
+import { pathKey, valueAt } from './quote.js';
 import {
   type Allowed,
   allowedBy,
@@ -23,16 +23,20 @@ type Issue = z.core.$ZodIssue;
 export const OUR_WORDS = '\0';
 
 /** A mistake found by the schema, other than an unknown key. */
-export interface Mistake {
+export interface SchemaMistake {
   readonly path: PropertyPath;
   readonly kind: 'wrong' | 'missing' | 'key';
-  readonly explain: () => Finding;
+  readonly explain: () => ProblemText;
 }
 
 /** Converts zod's issues to mistakes, with at most one generic message per path. */
-export function mistakesOf(issues: readonly Issue[], schema: Schema, document: unknown): Mistake[] {
+export function mistakesOf(
+  issues: readonly Issue[],
+  schema: Schema,
+  document: unknown,
+): SchemaMistake[] {
   const seen = new Set<string>();
-  const mistakes: Mistake[] = [];
+  const mistakes: SchemaMistake[] = [];
   for (const { path, issue } of resolveUnions(issues, schema, document, [])) {
     const key = issue.message === OUR_WORDS ? pathKey(path) : `${pathKey(path)}${issue.message}`;
     if (issue.code === 'unrecognized_keys' || seen.has(key)) continue;
@@ -76,7 +80,12 @@ function meantOption(
     : { issues, schema: option, value: inner };
 }
 
-function toMistake(path: PropertyPath, issue: Issue, root: Schema, document: unknown): Mistake {
+function toMistake(
+  path: PropertyPath,
+  issue: Issue,
+  root: Schema,
+  document: unknown,
+): SchemaMistake {
   const key = String(path.at(-1) ?? '');
   if (issue.code === 'invalid_key') {
     const own = issue.issues.map(({ message }) => message).find((each) => each !== OUR_WORDS);

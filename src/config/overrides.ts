@@ -2,10 +2,9 @@ import { type PropertyPath, UserError } from '../errors.js';
 import { isRecord } from '../text/words.js';
 import { ConfigDocument } from './document.js';
 import { type LocatedFinding, Unreadable } from './document-problems.js';
-import { formatPath, setOwn, valueAt } from './path.js';
-import { describeValue, quote } from './quote.js';
+import { describeValue, formatPath, quote, setOwn, valueAt } from './quote.js';
 import { keyPaths, type Schema } from './schema-structure.js';
-import { follow, type Located, overrideSource, type Place } from './source.js';
+import { follow, type Located, overrideSource, type SourcePosition } from './source.js';
 import { MAX_DEPTH, parseYaml } from './yaml.js';
 
 /** One step of the path of a `--set`, from its first character on. */
@@ -93,7 +92,7 @@ export function applyOverrides(document: ConfigDocument, sets: readonly string[]
 }
 
 /** An override without a place in the document. */
-const misplaced = (place: Place, message: string, suggestion: string) =>
+const misplaced = (place: SourcePosition, message: string, suggestion: string) =>
   new Unreadable([{ severity: 'error', place, finding: { message, suggestion } }]);
 
 /** Problems of an override that cannot be read; rethrows other errors. */
@@ -103,7 +102,7 @@ function foundIn(error: unknown): readonly LocatedFinding[] {
 }
 
 /** The value of an override, undefined when it has none; adds its problems to `found`. */
-function readValue(text: string, place: Place, found: LocatedFinding[]): Located {
+function readValue(text: string, place: SourcePosition, found: LocatedFinding[]): Located {
   try {
     if (text.startsWith('#')) {
       throw misplaced(
@@ -130,7 +129,13 @@ function readValue(text: string, place: Place, found: LocatedFinding[]): Located
 }
 
 /** Copies `at` with `part` at `path`, from its key `depth` on; shares the rest. */
-function put(at: Located, path: PropertyPath, depth: number, part: Located, place: Place): Located {
+function put(
+  at: Located,
+  path: PropertyPath,
+  depth: number,
+  part: Located,
+  place: SourcePosition,
+): Located {
   const segment = path[depth];
   if (segment === undefined) return part;
   // Undefined marks an invalid value.
@@ -159,7 +164,7 @@ function itemIndex(
   list: readonly unknown[],
   key: string,
   path: PropertyPath,
-  place: Place,
+  place: SourcePosition,
 ): string {
   const index = Number(key);
   if (/^\d+$/.test(key) && index <= list.length) return String(index);

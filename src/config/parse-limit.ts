@@ -95,7 +95,7 @@ export function lacksUnit(text: string, unit: Exclude<ReadUnit, 'count'>): boole
 }
 
 /** numerator / divisor, where one unit before the decimal point is worth `scale`. */
-interface Scaled {
+interface ScaledFraction {
   readonly numerator: bigint;
   readonly divisor: bigint;
   readonly scale: bigint;
@@ -107,7 +107,10 @@ const NUMBER_AND_UNIT = /^(\d+(?:_\d+)*)(?:\.(\d+))?(?:e\+?(\d{1,2}))? ?([a-z/]*
 const MAX_CHARACTERS = 64;
 
 /** Decimal arithmetic on the text: 13.4 × 10^9 in floating point need not be a whole number. */
-function parseScaled(text: string, units: Readonly<Record<string, bigint>>): Scaled | undefined {
+function parseScaled(
+  text: string,
+  units: Readonly<Record<string, bigint>>,
+): ScaledFraction | undefined {
   if (text.length > MAX_CHARACTERS) return undefined;
   const [, whole, fraction = '', exponent = '0', unit = ''] =
     NUMBER_AND_UNIT.exec(text.trim().toLowerCase()) ?? [];

@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import type { PropertyPath } from '../errors.js';
 import { isRecord } from '../text/words.js';
-import { valueAt } from './path.js';
+import { valueAt } from './quote.js';
 
 export type Schema = z.core.$ZodType;
 export type Definition = z.core.$ZodTypes['_zod']['def'];
@@ -182,7 +182,7 @@ export function allowedBy(schema: Schema): Allowed {
 }
 
 /** Checks attached to a schema. */
-export const limitsOf = (definition: Definition): Limit[] =>
+export const checksOf = (definition: Definition): Limit[] =>
   (definition.checks ?? []).map((check) => check._zod.def as Limit);
 
 /** Paths of all mapping keys, outer ones first within each mapping. */

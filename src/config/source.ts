@@ -26,7 +26,7 @@ export interface Source {
 }
 
 /** A position in a source. Cheap to keep by the hundred thousand; `source.at(offset)` is not. */
-export interface Place {
+export interface SourcePosition {
   readonly source: Source;
   readonly offset: number;
 }
@@ -113,9 +113,9 @@ type Flaw = 'wrong' | 'incomplete';
 /** A value with its position and those of all its parts. Aliases share their value. */
 export interface Located {
   readonly value: unknown;
-  readonly place: Place;
+  readonly place: SourcePosition;
   /** Position of its key in a mapping. */
-  readonly key?: Place;
+  readonly key?: SourcePosition;
   readonly flaw?: Flaw;
   /** Values in a mapping or list, by key or index. */
   readonly parts?: ReadonlyMap<string, Located>;
@@ -164,7 +164,7 @@ export function tooLarge(file: string): UserError {
  *
  * @throws UserError `refused-file` for too many bytes, or bytes that are not text.
  */
-export function decode(bytes: Uint8Array | string, file: string): string {
+export function decodeText(bytes: Uint8Array | string, file: string): string {
   const size = typeof bytes === 'string' ? Buffer.byteLength(bytes) : bytes.byteLength;
   if (size > MAX_DOCUMENT_BYTES) throw tooLarge(file);
   const raw = typeof bytes === 'string' ? bytes : decodeBytes(Buffer.from(bytes), file);

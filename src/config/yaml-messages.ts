@@ -1,6 +1,6 @@
 /** Explains the YAML library's errors to users who do not know YAML's grammar. */
 import { type Document, type ErrorCode, isCollection, isScalar, visit, type YAMLError } from 'yaml';
-import type { Finding } from '../errors.js';
+import type { ProblemText } from '../errors.js';
 import type { LocatedFinding } from './document-problems.js';
 import { escapeText, quote } from './quote.js';
 import type { Source } from './source.js';
@@ -8,7 +8,7 @@ import type { Source } from './source.js';
 /** Kinds of openings for which the library only reports the end. */
 type Opening = 'quotes' | 'brackets';
 
-type Explanation = readonly [
+type YamlExplanation = readonly [
   /** The library's code or message. */
   by: ErrorCode | RegExp,
   message: string | ((text: string) => string),
@@ -21,10 +21,10 @@ const KEY_VALUE = 'write "key: value", with a space after the colon';
 const TABS = {
   message: 'a tab is used as indentation',
   suggestion: 'indent with spaces: YAML does not allow tabs',
-} as const satisfies Finding;
+} as const satisfies ProblemText;
 
 /** Explanations in order; the first match applies. A message may quote the text. */
-const EXPLANATIONS: readonly Explanation[] = [
+const EXPLANATIONS: readonly YamlExplanation[] = [
   ['TAB_AS_INDENT', TABS.message, TABS.suggestion],
   [/^Missing closing "quote/, 'a double quote is not closed', 'add the closing "', 'quotes'],
   [/^Missing closing 'quote/, 'a single quote is not closed', "add the closing '", 'quotes'],
@@ -90,14 +90,14 @@ const EXPLANATIONS: readonly Explanation[] = [
 ];
 
 /** Parts of the library's `YAMLParseError` and `YAMLWarning` that explain a mistake. */
-export type Mistake = Pick<YAMLError, 'pos' | 'code' | 'message'>;
+export type YamlMistake = Pick<YAMLError, 'pos' | 'code' | 'message'>;
 
 /** Start of each quoted text or bracket by its end. */
 type Openings = Readonly<Record<Opening, Map<number, number>>>;
 
 /** One finding per line: after the first mistake on a line, further parser errors are unreliable. */
 export function explainMistakes(
-  mistakes: readonly Mistake[],
+  mistakes: readonly YamlMistake[],
   document: Document.Parsed,
   text: string,
   source: Source,
@@ -131,9 +131,9 @@ function openingsOf(document: Document.Parsed): Openings {
 /** Position of a mistake in `text`, the whole document, and its message. */
 function explain(
   text: string,
-  { pos: [start, end], code, message: own }: Mistake,
+  { pos: [start, end], code, message: own }: YamlMistake,
   openings: Openings,
-): readonly [offset: number, Finding] {
+): readonly [offset: number, ProblemText] {
   const tab = tabInIndentation(text, start);
   if (tab !== undefined) return [tab, TABS];
   const explanation = EXPLANATIONS.find(([by]) =>

@@ -15,14 +15,13 @@ import {
   type YAMLMap,
   type YAMLSeq,
 } from 'yaml';
-import type { Finding } from '../errors.js';
+import type { ProblemText } from '../errors.js';
 import { isRecord } from '../text/words.js';
 import { type LocatedFinding, Unreadable } from './document-problems.js';
 import { nearest } from './nearest.js';
-import { setOwn } from './path.js';
-import { describeValue, quote } from './quote.js';
+import { describeValue, quote, setOwn } from './quote.js';
 import type { Located, Source } from './source.js';
-import { explainMistakes, type Mistake } from './yaml-messages.js';
+import { explainMistakes, type YamlMistake } from './yaml-messages.js';
 
 /** A typical config has a few hundred values, or some thousand in lists. */
 const MAX_NODES = 150_000;
@@ -36,22 +35,22 @@ export const MAX_DEPTH = 100;
 /** Maximum number of explained mistakes; a hostile file has one per character. */
 const MAX_MISTAKES = 1000;
 
-const TOO_MANY_NODES: Finding = {
+const TOO_MANY_NODES: ProblemText = {
   message: 'the document has more than 150,000 values',
   suggestion: 'give a config: a short YAML or JSON file',
 };
 
-const TOO_MANY_VALUES: Finding = {
+const TOO_MANY_VALUES: ProblemText = {
   message: 'the aliases multiply this document to more than 1,000,000 values',
   suggestion: 'use fewer aliases',
 };
 
-const TOO_DEEP: Finding = {
+const TOO_DEEP: ProblemText = {
   message: `nested deeper than ${MAX_DEPTH} levels`,
   suggestion: 'use fewer levels',
 };
 
-const CONTROL_CHARACTER: Finding = {
+const CONTROL_CHARACTER: ProblemText = {
   message: 'a control character stands here',
   suggestion: 'remove it, or write it as an escape in double quotes, as in "\\u0007"',
 };
@@ -81,7 +80,7 @@ export function parseYaml(
   return { root: builder.build(document.contents, 0), found: builder.found };
 }
 
-const stop = (source: Source, offset: number, finding: Finding, isCut = false): Unreadable =>
+const stop = (source: Source, offset: number, finding: ProblemText, isCut = false): Unreadable =>
   new Unreadable([{ severity: 'error', place: { source, offset }, finding }], isCut);
 
 /** Offset of the first character that YAML forbids everywhere, even in quotes. */
@@ -113,7 +112,7 @@ const OPTIONS = {
 function compose(
   text: string,
   source: Source,
-): { readonly document: Document.Parsed; readonly mistakes: readonly Mistake[] } {
+): { readonly document: Document.Parsed; readonly mistakes: readonly YamlMistake[] } {
   const { stackTraceLimit } = Error;
   // The library creates an Error per mistake, whose stacks would take ten times the memory.
   Error.stackTraceLimit = 0;
@@ -121,11 +120,11 @@ function compose(
     const composer = new Composer(OPTIONS);
     const [document, second] = composer.compose(guardedTokens(text, source), true, text.length);
     if (document === undefined) throw new TypeError('The composer makes one document at least.');
-    const mistakesOf = (each: Document.Parsed): Mistake[] => [...each.errors, ...each.warnings];
+    const mistakesOf = (each: Document.Parsed): YamlMistake[] => [...each.errors, ...each.warnings];
     const mistakes = mistakesOf(document);
     if (second === undefined) return { document, mistakes };
     const [start, end] = second.range;
-    const multiple: Mistake = { pos: [start, end], code: 'MULTIPLE_DOCS', message: '' };
+    const multiple: YamlMistake = { pos: [start, end], code: 'MULTIPLE_DOCS', message: '' };
     return { document, mistakes: [...mistakes, ...mistakesOf(second), multiple] };
   } finally {
     Error.stackTraceLimit = stackTraceLimit;
@@ -337,7 +336,7 @@ class Builder {
     return isWhole;
   }
 
-  #explainUnknownAnchor(name: string): Finding {
+  #explainUnknownAnchor(name: string): ProblemText {
     const near = nearest(name, this.#anchors.keys());
     const message = `no anchor ${quote(`&${name}`)} stands above this alias`;
     return near === undefined
@@ -365,7 +364,7 @@ class Builder {
     this.found.push({ severity: 'error', place: { source: this.#source, offset }, finding });
   }
 
-  #stop(offset: number, finding: Finding): Unreadable {
+  #stop(offset: number, finding: ProblemText): Unreadable {
     this.#report(offset, finding);
     return new Unreadable(this.found);
   }

@@ -31,6 +31,8 @@ export const NAMING_SCHEMES = ['minimind'] as const;
 export type NamingScheme = (typeof NAMING_SCHEMES)[number];
 
 /** Types of parameters; undefined keeps each. */
-export const DTYPES = { keep: undefined, f32: 'F32', f16: 'F16', bf16: 'BF16' } as const;
+export const CONVERTED_DTYPES = { keep: undefined, f32: 'F32', f16: 'F16', bf16: 'BF16' } as const;
 
-export const DTYPE_NAMES = Object.keys(DTYPES) as readonly (keyof typeof DTYPES)[];
+export const CONVERTED_DTYPE_NAMES = Object.keys(
+  CONVERTED_DTYPES,
+) as readonly (keyof typeof CONVERTED_DTYPES)[];

@@ -9,7 +9,7 @@ import { groupBy } from '../text/words.js';
  */
 export const SRTE_RULES = {
   'srte-present': 'Some tensor is an SRTE table.',
-  'srte-one-model': 'All SRTE tables stand under the same prefix.',
+  'srte-one-model': 'All SRTE tables have the same prefix.',
   'srte-layer-number': 'A layer is numbered in plain decimal digits, at most five of them.',
   'srte-layers-complete': 'The layers that have a table are 0, 1, 2 and so on, without a gap.',
   'srte-parts': 'A table is one tensor `freqs`, or a pair of `lowrank` and `proj.weight`.',
@@ -17,7 +17,7 @@ export const SRTE_RULES = {
   'srte-dtype': 'The values of a table are real floating-point numbers.',
   'srte-alike': 'All tables have the same shape, and all pairs the same rank.',
   'srte-finite': 'Values of tables that are merged, factorised or compared are finite.',
-  'srte-one-sharing': 'Beside a shared table, no layer has one of its own.',
+  'srte-one-sharing': 'With a shared table, no layer has its own.',
 } as const;
 
 export const CONVERSION_RULES = {
@@ -101,7 +101,7 @@ export function refusedPlan(file: string, faults: readonly ConversionFault[]): U
   const hidden = problems.length - MOST_SHOWN;
   return new UserError(
     'refused-file',
-    `${file} cannot be converted to this: ${faults.length} ${faults.length === 1 ? 'tensor does' : 'tensors do'} not fit${hidden > 0 ? `, of which the first kinds are told` : ''}`,
+    `${file} cannot be converted to this: ${faults.length} ${faults.length === 1 ? 'tensor does' : 'tensors do'} not fit${hidden > 0 ? `; the first ${MOST_SHOWN} kinds are listed` : ''}`,
     { problems: problems.slice(0, MOST_SHOWN) },
   );
 }

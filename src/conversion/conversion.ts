@@ -3,6 +3,7 @@ import { srteParameters } from '../architecture/srte-layout.js';
 import type { CheckpointFormat, Container } from '../checkpoint/formats.js';
 import { groupAlike, templateOf } from '../checkpoint/names.js';
 import { bytesOfViews, viewsOf } from '../checkpoint/sharing.js';
+import { isSidecarName } from '../files/config-names.js';
 import type { ConfigOrigin } from '../model-input/checkpoint-config.js';
 import { sumOf } from '../text/words.js';
 import type { Extension } from './choices.js';
@@ -12,8 +13,8 @@ import type { ConversionOutput } from './execute/execute.js';
 import { execute, preview } from './execute/execute.js';
 import type { TableError } from './execute/table-rows.js';
 import { overallError } from './execute/table-rows.js';
-import type { ConversionJob } from './job.js';
-import { checkJob, outputPlace, refuseOverlap } from './job.js';
+import type { CheckpointPlace, ConversionJob } from './job.js';
+import { checkJob, NOTHING_WRITTEN, orStopped, outputPlace, refuseOverlap } from './job.js';
 import type {
   ConversionInput,
   Omission,
@@ -44,6 +45,8 @@ export interface ConversionResult {
       readonly bytes: number;
       /** Whether an earlier run wrote it. */
       readonly resumed: boolean;
+      /** Whether it is a copy from the folder of the input: a tokenizer, a chat template. */
+      readonly copied: boolean;
     }[];
   };
   /** Null when the SRTE is unchanged or absent. */
@@ -141,7 +144,12 @@ function resultOf(
     ),
     tensorBytes: sumOf(steps, ({ bytes }) => bytes),
     bytes: sumOf(files, ({ bytes }) => bytes),
-    files: files.map(({ name, bytes, resumed = false }) => ({ name, bytes, resumed })),
+    files: files.map(({ name, bytes, resumed = false }) => ({
+      name,
+      bytes,
+      resumed,
+      copied: isSidecarName(name),
+    })),
   };
   return {
     schema: 'minimind/convert-checkpoint@1',
@@ -258,24 +266,38 @@ export async function convert(job: ConversionJob): Promise<ConversionResult> {
   const place = outputPlace(job.out, job.container);
   const read = [job.config, job.target].filter((file) => file !== undefined);
   refuseOverlap(job.checkpoint, place, { read, report: job.output });
-  const input = await readInput(job, place);
-  await job.warn(input.warnings);
-  if (job.prove) await checkProvable(job, input.source);
-
-  const plan = await planConversion(input);
-  const resources = await resourcesFor(plan.srte, job);
+  const { input, plan, resources } = await orStopped(
+    job,
+    () => NOTHING_WRITTEN,
+    () => planned(job, place),
+  );
   try {
     if (job['dry-run']) {
-      return resultOf(input, resources, await preview(input, plan, resources), null);
+      const output = await orStopped(
+        job,
+        () => NOTHING_WRITTEN,
+        () => preview(input, plan, resources),
+      );
+      return resultOf(input, resources, output, null);
     }
     const output = await execute(input, plan, resources);
     const seconds = (performance.now() - start) / 1000;
     const result = resultOf(input, resources, output, seconds);
-    if (!job.prove || input.source === undefined) return result;
+    const { source } = input;
+    if (!job.prove || source === undefined) return result;
     job.display.end();
     const keepsSrte = result.srte === null || result.srte.relativeError === 0;
-    return { ...result, proof: await prove(job, input.source, keepsSrte) };
+    const left = () => `${job.out} is complete, but was not compared with the input`;
+    return { ...result, proof: await orStopped(job, left, () => prove(job, source, keepsSrte)) };
   } finally {
     await resources.backend.close();
   }
+}
+
+async function planned(job: ConversionJob, place: CheckpointPlace) {
+  const input = await readInput(job, place);
+  await job.warn(input.warnings);
+  if (job.prove) await checkProvable(job, input.source);
+  const plan = await planConversion(input);
+  return { input, plan, resources: await resourcesFor(plan.srte, job) };
 }

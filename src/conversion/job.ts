@@ -4,7 +4,7 @@ import path from 'node:path';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { type Container, containerOf } from '../checkpoint/formats.js';
 import { type Problem, UserError } from '../errors.js';
-import { CONFIG_FILES, ownConfigNames } from '../files/config-names.js';
+import { ownConfigNames } from '../files/config-names.js';
 import { overlap } from '../files/input-registry.js';
 import type { ProgressDisplay } from '../progress-display.js';
 import type { DeviceChoice, EngineChoice } from '../runtime/select/devices.js';
@@ -81,6 +81,24 @@ export interface ConversionJob {
   readonly warn: (warnings: readonly Problem[]) => Promise<void>;
 }
 
+/** What a run leaves when it ends before any file is complete. */
+export const NOTHING_WRITTEN = 'nothing was written';
+
+/** Runs `work`. If the process ends meanwhile, as with Ctrl-C, shows what is left. */
+export async function orStopped<Result>(
+  { display }: Pick<ConversionJob, 'display'>,
+  left: () => string,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  const stopped = () => display.stopped(left());
+  process.once('exit', stopped);
+  try {
+    return await work();
+  } finally {
+    process.removeListener('exit', stopped);
+  }
+}
+
 /** @throws UserError for a flag without an effect. */
 export function checkJob(job: ConversionJob): void {
   if (job.extend !== undefined && !job['max-positions'] && job.target === undefined) {
@@ -128,16 +146,16 @@ export function outputPlace(name: string, container: Container | undefined): Che
   const ending = path.extname(name).toLowerCase();
   const byName = containerOf(ending);
   if (byName === undefined && !/[/\\]$/.test(name) && FILE_ENDING.test(ending)) {
-    throw new UserError('usage', `${name}: ${ending} files cannot be written`, {
-      suggestion: `end the name in .safetensors or .pt, or write ${name}/ for a folder`,
+    throw new UserError('usage', `expected OUT to end in .safetensors or .pt, found ${ending}`, {
+      suggestion: `write ${name.slice(0, -ending.length)}.safetensors, or ${name}/ for a folder`,
     });
   }
   if (byName !== undefined && container !== undefined && byName !== container) {
     throw new UserError(
       'usage',
-      `${name} is named like a ${byName} file, and --container says ${container}`,
+      `${name} has the ending of a ${byName} file, but --container is ${container}`,
       {
-        suggestion: 'give the output another name, or leave --container out',
+        suggestion: 'change the name of the output, or omit --container',
       },
     );
   }
@@ -159,8 +177,8 @@ export function refuseOverlap(
   const inputs = [input, ...files.map((file) => file.path), ...read];
   const inPlace = inputs.find((each) => overlap(each, output.path));
   if (inPlace !== undefined) {
-    throw new UserError('usage', `${output.path} is in the place of ${inPlace}, which is read`, {
-      suggestion: 'choose an output somewhere else: the input is never changed',
+    throw new UserError('usage', `${output.path} would replace the input ${inPlace}`, {
+      suggestion: 'choose another output: the input is never changed',
     });
   }
   const [, taken] =
@@ -170,8 +188,8 @@ export function refuseOverlap(
           .map((each) => [overlap(report, each), each] as const)
           .find(([isTaken]) => isTaken) ?? []);
   if (taken === undefined) return;
-  throw new UserError('usage', `the report would be in the place of ${taken}`, {
-    suggestion: 'give another file with --output',
+  throw new UserError('usage', `the report would replace ${taken}`, {
+    suggestion: 'choose another file for --output',
   });
 }
 
@@ -179,6 +197,4 @@ export function refuseOverlap(
 const configsBeside = ({ path: output, kind }: CheckpointPlace): string[] =>
   kind === 'folder'
     ? []
-    : [...Object.values(CONFIG_FILES), ...ownConfigNames(output)].map((name) =>
-        path.join(path.dirname(output), name),
-      );
+    : ownConfigNames(output).map((name) => path.join(path.dirname(output), name));

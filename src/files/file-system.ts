@@ -10,7 +10,7 @@ import { UserError } from '../errors.js';
  * @param where Progress of the write so far, for the message.
  * @throws UserError if the system reports an error; rethrows other errors.
  */
-export async function explained<T>(
+export async function withFileErrors<T>(
   target: string,
   act: () => T | Promise<T>,
   where = '',

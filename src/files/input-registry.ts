@@ -59,7 +59,7 @@ export function overlap(a: string, b: string): boolean {
 export const isIn = (file: string, folder: string): boolean =>
   isAround(locationOf(folder), locationOf(file));
 
-interface Location {
+interface PathIdentity {
   /** Identities of the path, or of its nearest existing parent. */
   readonly found: readonly Identity[];
   /** These identities and those of each parent. */
@@ -68,7 +68,7 @@ interface Location {
   readonly missing: readonly string[];
 }
 
-function isAround(outer: Location, inner: Location): boolean {
+function isAround(outer: PathIdentity, inner: PathIdentity): boolean {
   if (outer.missing.length === 0) return outer.found.some((each) => inner.above.has(each));
   // A missing path can only contain missing paths.
   return (
@@ -77,7 +77,7 @@ function isAround(outer: Location, inner: Location): boolean {
   );
 }
 
-function locationOf(file: string): Location {
+function locationOf(file: string): PathIdentity {
   const missing: string[] = [];
   let place = behindLinks(file);
   while (statusOf(place) === undefined && path.dirname(place) !== place) {
@@ -132,14 +132,14 @@ function realPath(file: string): string {
   }
 }
 
-interface Kept {
+interface RegisteredFile {
   /** The path as the user wrote it. */
   readonly file: string;
   readonly why: 'is read' | 'was just written';
 }
 
 /** Undefined outside commands: library callers may replace files they have read. */
-let kept: Map<Identity, Kept> | undefined;
+let kept: Map<Identity, RegisteredFile> | undefined;
 
 /** Starts a command: forgets files that an earlier command in this process used. */
 export function beginInputs(): void {
@@ -234,7 +234,7 @@ export function refuseInputsIn(folder: string, target: string): void {
   }
 }
 
-function replaces(target: string, { file, why }: Kept): UserError {
+function replaces(target: string, { file, why }: RegisteredFile): UserError {
   const by = file === target ? '' : `: ${target} leads to the same place`;
   return new UserError('usage', `${file} ${why}, and would be replaced${by}`, {
     suggestion: 'choose another name for the output',

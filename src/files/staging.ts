@@ -28,7 +28,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { UserError } from '../errors.js';
-import { alreadyExists, exists, explained, moveAll, syncFolder } from './file-system.js';
+import { alreadyExists, exists, moveAll, syncFolder, withFileErrors } from './file-system.js';
 import { noteOutput, refuseInput } from './input-registry.js';
 import { checkReplaceable, findOutputPlace, type OutputPlace } from './output-place.js';
 import type { Journal } from './staging-folder.js';
@@ -65,9 +65,9 @@ export class Staging {
    *   `resume`, or on a system error.
    */
   static async open(target: string, options: StagingOptions): Promise<Staging> {
-    const place = await explained(target, () => findOutputPlace(target, options.kind));
+    const place = await withFileErrors(target, () => findOutputPlace(target, options.kind));
     const staging = new Staging(place, options);
-    await explained(target, () => staging.#begin());
+    await withFileErrors(target, () => staging.#begin());
     return staging;
   }
 
@@ -131,7 +131,7 @@ export class Staging {
    * @throws UserError if a new file exists at the target in the meantime, or the system reports an error.
    */
   async commit(): Promise<void> {
-    if (!this.isInPlace) await explained(this.#place.target, () => this.#putInPlace());
+    if (!this.isInPlace) await withFileErrors(this.#place.target, () => this.#putInPlace());
     for (const name of this.#finished) noteOutput(this.#inOutput(name, this.#place.target));
     opened.delete(this);
     this.#folder.remove();

@@ -7,10 +7,10 @@ import path from 'node:path';
 import { UserError } from '../errors.js';
 import {
   alreadyExists,
-  explained,
   removeQuietly,
   syncFolder,
   takeFreeName,
+  withFileErrors,
 } from './file-system.js';
 import { noteOutput, refuseInput } from './input-registry.js';
 import { sweep, temporaryFileName } from './temporary.js';
@@ -25,7 +25,7 @@ export interface ByteSink {
 }
 
 /** Contiguous little-endian bytes of a tensor, in pieces that may reuse one buffer. */
-export type Chunks = Iterable<Uint8Array> | AsyncIterable<Uint8Array>;
+export type ByteChunks = Iterable<Uint8Array> | AsyncIterable<Uint8Array>;
 
 /**
  * Writes the content of an open file and closes it.
@@ -42,11 +42,11 @@ async function writeContent(
   try {
     await fill(sink);
     await sink.flush();
-    await explained(target, sink.synced);
-    await explained(target, async () => finish?.());
+    await withFileErrors(target, sink.synced);
+    await withFileErrors(target, async () => finish?.());
   } finally {
     await sink.synced().catch(() => {});
-    await explained(target, () => handle.close());
+    await withFileErrors(target, () => handle.close());
   }
 }
 
@@ -93,7 +93,7 @@ class FileSink implements ByteSink {
 
   async #writeOut(bytes: Uint8Array): Promise<void> {
     for (let done = 0; done < bytes.length; ) {
-      const { bytesWritten } = await explained(
+      const { bytesWritten } = await withFileErrors(
         this.#target,
         () => this.#handle.write(bytes, done),
         `, after ${this.#written} bytes`,
@@ -105,7 +105,7 @@ class FileSink implements ByteSink {
   }
 
   async #sync(): Promise<void> {
-    await explained(this.#target, this.synced);
+    await withFileErrors(this.#target, this.synced);
     this.#nextSync = this.#written + SYNC_BYTES;
     this.#syncing = this.#handle.datasync();
     // The error is thrown later, when the sync is awaited.
@@ -132,8 +132,9 @@ export async function writeWhole(
   force: boolean,
   fill: (sink: ByteSink) => Promise<void>,
 ): Promise<void> {
-  const { file, mode, isStream } = await explained(target, () => findPlace(target, force));
-  if (isStream) return writeContent(await explained(target, () => open(file, 'w')), target, fill);
+  const { file, mode, isStream } = await withFileErrors(target, () => findPlace(target, force));
+  if (isStream)
+    return writeContent(await withFileErrors(target, () => open(file, 'w')), target, fill);
   const folder = path.dirname(file);
   sweep(folder);
   const sibling = path.join(folder, temporaryFileName());
@@ -163,13 +164,13 @@ export async function writeThrough(
   temporaryFiles.add(temporary);
   try {
     // Synchronous: a file created during exit would be missed by the clean-up.
-    await explained(target, async () => fs.closeSync(fs.openSync(temporary, 'wx')));
-    const handle = await explained(target, () => open(temporary, 'r+'));
+    await withFileErrors(target, async () => fs.closeSync(fs.openSync(temporary, 'wx')));
+    const handle = await withFileErrors(target, () => open(temporary, 'r+'));
     await writeContent(handle, target, fill, async () => {
       if (mode !== undefined) await handle.chmod(mode & 0o777);
       await handle.sync();
     });
-    await explained(target, takeName);
+    await withFileErrors(target, takeName);
   } finally {
     removeQuietly(temporary);
     temporaryFiles.delete(temporary);
@@ -181,10 +182,10 @@ export async function writeThrough(
  * @throws UserError as `writeWhole` does.
  */
 export async function refuseUnwritable(target: string, force: boolean): Promise<void> {
-  await explained(target, async () => findPlace(target, force));
+  await withFileErrors(target, async () => findPlace(target, force));
 }
 
-interface Place {
+interface WriteTarget {
   /** Path of the file, with links resolved. */
   readonly file: string;
   /** Permissions of the replaced file, to keep. */
@@ -193,7 +194,7 @@ interface Place {
   readonly isStream: boolean;
 }
 
-function findPlace(target: string, force: boolean): Place {
+function findPlace(target: string, force: boolean): WriteTarget {
   if (target === '') throw new UserError('usage', 'the name of the file to write is empty');
   const existing = fs.statSync(target, { throwIfNoEntry: false });
   if (existing === undefined) return { file: target, mode: undefined, isStream: false };

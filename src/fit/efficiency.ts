@@ -30,7 +30,7 @@ export type Efficiencies = Readonly<Record<keyof Bounds, Efficiency>>;
 /** Width of weights: more unpacking work before a product for fewer bits. */
 export type WeightWidth = 'wide' | 'eight' | 'four';
 
-interface Share {
+interface MeasuredShare {
   readonly share: number;
   readonly source: string;
 }
@@ -39,7 +39,7 @@ const GPT_FAST = 'on an A100 with 2,039 GB/s (gpt-fast, README, 2024)';
 const LLAMA_CPP = 'Llama-3-8B in llama.cpp (GPU-Benchmarks-on-LLM-Inference, 2024)';
 
 /** Share of the memory bandwidth, by memory kind and weight width. */
-const READING: Readonly<Record<MemoryKind, Readonly<Record<WeightWidth, Share>>>> = {
+const READING: Readonly<Record<MemoryKind, Readonly<Record<WeightWidth, MeasuredShare>>>> = {
   hbm: {
     wide: { share: 0.69, source: `Llama-2-7B in 16 bits reads 1,397 GB/s ${GPT_FAST}` },
     eight: { share: 0.52, source: `Llama-2-7B in int8 reads 1,069 GB/s ${GPT_FAST}` },
@@ -77,10 +77,10 @@ const COMPUTING = {
     share: 0.52,
     source: '52 % of the peak in FP8 of an L40S (TensorRT-LLM, performance.md, v0.6.1)',
   },
-} as const satisfies Record<string, Share>;
+} as const satisfies Record<string, MeasuredShare>;
 
 /** Share of the compute peak, by the type of the products. */
-function computing(isNarrow: boolean, architecture: Architecture | undefined): Share {
+function computing(isNarrow: boolean, architecture: Architecture | undefined): MeasuredShare {
   if (isNarrow) return architecture === 'sm89' ? COMPUTING.eightOfAda : COMPUTING.eight;
   return architecture === 'sm90' ? COMPUTING.hopper : COMPUTING.wide;
 }

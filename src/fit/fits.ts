@@ -1,16 +1,18 @@
 /** Training and serving of a model on some hardware, and a forward pass on this machine. */
 import type { Family, TrainingHints } from '../architecture/family.js';
 import type { LanguageModel } from '../architecture/layer.js';
-import type { Origin } from '../budget/profile.js';
-import { resolveSetting } from '../budget/profile.js';
+import type { SettingOrigin } from '../budget/profile-model.js';
+import { resolveSetting } from '../budget/profile-model.js';
 import type { Bounds } from '../budget/quantity.js';
 import type { MachineProfile } from '../hardware/machine-profile.js';
 import { fitTraining } from './remedies/remedies.js';
+import { type ServingRemedy, servingRemedies } from './remedies/serving-remedies.js';
 import type { ServingFit } from './serving/serving.js';
 import { fitServing } from './serving/serving.js';
 import type { ServingFitSetting } from './serving/serving-work.js';
 import type { ForwardNeed, ForwardSize } from './serving/this-machine-forward.js';
 import { forwardBytesOf, forwardSecondsOf } from './serving/this-machine-forward.js';
+import { replicasOf, type UsersFit, usersOf } from './serving/users.js';
 import type { TrainingFit } from './training/training.js';
 import type { TrainingFitSetting } from './training/training-setting.js';
 
@@ -28,7 +30,7 @@ export const hintsOf = ({ family, document }: ModelToFit): TrainingHints =>
 /** Setting with the origin of its sequence length. */
 export interface Resolved<Setting> {
   readonly setting: Setting;
-  readonly contextOrigin: Origin;
+  readonly contextOrigin: SettingOrigin;
 }
 
 /** Settings to fit; null for a purpose that was not requested. */
@@ -38,6 +40,8 @@ export interface FitRequest {
     | (Resolved<ServingFitSetting> & {
         /** Whether the user fixed the number of GPUs that share the layers. */
         readonly isSharingChosen: boolean;
+        /** Users at the same time, spread over the replicas; undefined: `setting.batch` for each replica. */
+        readonly users: number | undefined;
       })
     | null;
 }
@@ -45,31 +49,53 @@ export interface FitRequest {
 /** Results; null for a purpose that was not requested. */
 export interface Fits {
   readonly training: (Resolved<TrainingFitSetting> & { readonly fit: TrainingFit }) | null;
-  readonly serving: (Resolved<ServingFitSetting> & { readonly fit: ServingFit }) | null;
+  readonly serving:
+    | (Resolved<ServingFitSetting> & {
+        readonly fit: ServingFit;
+        readonly users: UsersFit;
+        /** Single changes that make it fit; empty if it does. */
+        readonly remedies: readonly ServingRemedy[];
+      })
+    | null;
 }
 
 /** @throws UserError when the model cannot be spread over the GPUs as the settings ask. */
 export function fitsOf(model: LanguageModel, { training, serving }: FitRequest): Fits {
   return {
     training: training && { ...training, fit: fitTraining(model, training.setting) },
-    serving: serving && {
-      contextOrigin: serving.contextOrigin,
-      ...leastShared(model, serving.setting, serving.isSharingChosen),
-    },
+    serving: serving && servingOf(model, serving),
+  };
+}
+
+function servingOf(
+  model: LanguageModel,
+  request: NonNullable<FitRequest['serving']>,
+): NonNullable<Fits['serving']> {
+  const { setting, fit } = leastShared(model, request);
+  return {
+    contextOrigin: request.contextOrigin,
+    setting,
+    fit,
+    users: usersOf(model, setting, request.users),
+    remedies: fit.verdict === 'fits' ? [] : servingRemedies(model, setting, request),
   };
 }
 
 /** Serving on the fewest GPUs per layer that fit the model, or on the most if none fits. A fixed number is kept. */
 function leastShared(
   model: LanguageModel,
-  setting: ServingFitSetting,
-  isFixed: boolean,
+  { setting: asked, users, isSharingChosen }: NonNullable<FitRequest['serving']>,
 ): { readonly setting: ServingFitSetting; readonly fit: ServingFit } {
-  let best = { setting, fit: fitServing(model, setting) };
-  if (isFixed) return best;
-  for (let shared = 2; shared <= setting.cluster.gpus && best.fit.verdict !== 'fits'; shared *= 2) {
-    const wider = { ...setting, tensorParallel: shared };
-    best = { setting: wider, fit: fitServing(model, wider) };
+  const sharedBy = (tensorParallel: number) => {
+    const wider = { ...asked, tensorParallel };
+    const setting =
+      users === undefined ? wider : { ...wider, batch: Math.ceil(users / replicasOf(wider)) };
+    return { setting, fit: fitServing(model, setting) };
+  };
+  let best = sharedBy(asked.tensorParallel);
+  if (isSharingChosen) return best;
+  for (let shared = 2; shared <= asked.cluster.gpus && best.fit.verdict !== 'fits'; shared *= 2) {
+    best = sharedBy(shared);
   }
   return best;
 }

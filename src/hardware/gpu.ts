@@ -186,7 +186,7 @@ export const GPU_KINDS = ['nvidia', 'processor', 'other'] as const;
 export type GpuKind = (typeof GPU_KINDS)[number];
 
 /** Memory that programs can use. */
-export interface Usable {
+export interface UsableMemory {
   readonly bytes: number;
   readonly source: string;
 }
@@ -205,7 +205,7 @@ export interface Gpu {
    * two (nvidia-smi shows 81,559 MiB on an H100 of 80 GB, 85.5e9 bytes). It can be less, because of error correction or
    * the system.
    */
-  readonly usable?: Usable;
+  readonly usable?: UsableMemory;
   /** Memory bandwidth as published, bytes per second. */
   readonly bandwidth: number;
   /**
@@ -220,7 +220,7 @@ export interface Gpu {
 }
 
 /** Machine with several GPUs. */
-export interface Machine {
+export interface GpuMachine {
   readonly name: string;
   readonly title: string;
   readonly gpu: Gpu;
@@ -233,7 +233,7 @@ export interface Machine {
 /** GPUs and machines by name: those of a user's file, or those with the table. */
 export interface Hardware {
   readonly gpus: readonly Gpu[];
-  readonly machines: readonly Machine[];
+  readonly machines: readonly GpuMachine[];
 }
 
 /** Number of GPUs of one kind. */

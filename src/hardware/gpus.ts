@@ -115,7 +115,7 @@ const MACHINE_ROWS: readonly MachineRow[] = [
 ];
 
 /** Machines sold with several GPUs, each with its share of the network. */
-export const MACHINES: readonly Machine[] = MACHINE_ROWS.map(
+export const MACHINES: readonly GpuMachine[] = MACHINE_ROWS.map(
   ([name, title, gpu, network, source, gpus = 8]) => ({
     name,
     title,

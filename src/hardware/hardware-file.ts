@@ -11,10 +11,9 @@ import { checkDocument } from '../config/check-document.js';
 import type { ConfigDocument } from '../config/document.js';
 import { invalidConfig } from '../config/document-problems.js';
 import { lacksUnit, parseLimit, type ReadUnit } from '../config/parse-limit.js';
-import { formatPath } from '../config/path.js';
-import { describeValue, quote } from '../config/quote.js';
-import { type Finding, type Problem, type PropertyPath, UserError } from '../errors.js';
-import type { Gpu, Hardware, Link, Machine } from './gpu.js';
+import { describeValue, formatPath, quote } from '../config/quote.js';
+import { type Problem, type ProblemText, type PropertyPath, UserError } from '../errors.js';
+import type { Gpu, GpuMachine, Hardware, Link } from './gpu.js';
 import { ARCHITECTURES, GPU_KINDS, MOST_OF_LABEL, PEAK_DTYPES } from './gpu.js';
 import { GPUS, MACHINES, nameSuggestion } from './gpus.js';
 
@@ -158,7 +157,7 @@ class Resolver {
     return gpu;
   }
 
-  machine(name: string, entry: MachineEntry): Machine | undefined {
+  machine(name: string, entry: MachineEntry): GpuMachine | undefined {
     const gpu = this.#named(entry.gpu, ['machines', name, 'gpu']);
     if (gpu === undefined) return undefined;
     const { gpus, title = name, network, source = this.#document.file } = entry;
@@ -240,7 +239,7 @@ class Resolver {
     });
   }
 
-  #report(path: PropertyPath, finding: Finding, of: 'value' | 'key' = 'value'): undefined {
+  #report(path: PropertyPath, finding: ProblemText, of: 'value' | 'key' = 'value'): undefined {
     const place = this.#document.locate(path, of);
     this.found.push({ severity: 'error', ...place, path: formatPath(path), ...finding });
   }

@@ -26,7 +26,7 @@ const spread = z
  * Spread from the worst round to the best single run of all measurements. The median is over the mean of each round in
  * the newest measurement. `least` is slowest for a rate and fastest for a time.
  */
-export type Spread = Readonly<z.output<typeof spread>>;
+export type MeasurementSpread = Readonly<z.output<typeof spread>>;
 
 /** Rate of products of [rows, width] by [width, width]. */
 const productRate = z.strictObject({
@@ -148,7 +148,7 @@ export function mergedProfile(older: MachineProfile, newer: MachineProfile): Mac
   };
 }
 
-const widened = (older: Spread, newer: Spread): Spread => ({
+const widened = (older: MeasurementSpread, newer: MeasurementSpread): MeasurementSpread => ({
   least: Math.min(older.least, newer.least),
   median: newer.median,
   most: Math.max(older.most, newer.most),

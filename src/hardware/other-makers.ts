@@ -1,5 +1,5 @@
 /** Accelerators of AMD, Google, Amazon, Intel and Apple. */
-import type { Gpu, Usable } from './gpu.js';
+import type { Gpu, UsableMemory } from './gpu.js';
 import {
   EVERFIR,
   linkBeforePcie,
@@ -116,7 +116,7 @@ const AMD: readonly Gpu[] = [
 const SCALING_BOOK = '"How to Scale Your Model" (2025), chapter 2';
 
 /** Usable memory of makers that state GiB and print GB. */
-const statedInGib = (gibibytes: number): Usable => ({
+const statedInGib = (gibibytes: number): UsableMemory => ({
   bytes: gibibytes * 2 ** 30,
   source: `${gibibytes} GiB, as Google states it ("How to Scale Your Model", 2025, chapter 2; Google Cloud documentation)`,
 });
@@ -223,7 +223,7 @@ const ON_MACOS_26: Readonly<Record<number, number>> = {
 };
 
 /** Memory for graphics on every macOS: the limit up to version 15, because macOS 26 allows more. */
-function leftByMacOs(gibibytes: number): Usable {
+function leftByMacOs(gibibytes: number): UsableMemory {
   const newer = ON_MACOS_26[gibibytes];
   const onNewer =
     newer === undefined ? 'more, not known how much' : `${newer.toLocaleString('en')} MB`;

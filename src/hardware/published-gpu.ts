@@ -1,12 +1,12 @@
 /** GPUs from published figures, in the units that makers print: GB, GB/s and TFLOP/s. */
-import type { Architecture, Gpu, GpuKind, Link, PeakDtype, Usable } from './gpu.js';
+import type { Architecture, Gpu, GpuKind, Link, PeakDtype, UsableMemory } from './gpu.js';
 
 /** Dense peaks in TFLOP/s; `half` is the peak of both bf16 and f16. */
 export type Peaks = Readonly<Partial<Record<PeakDtype | 'half', number>>>;
 
-interface Published {
+interface PublishedGpu {
   readonly peaks?: Peaks;
-  readonly usable?: Usable;
+  readonly usable?: UsableMemory;
   /** Links, fastest first; without them, the PCIe of the architecture. */
   readonly links?: readonly Link[];
   readonly source: string;
@@ -24,7 +24,7 @@ export const publisher =
     architecture: Architecture,
     gigabytes: number,
     gigabytesPerSecond: number,
-    { peaks = {}, usable, links = PCIE_OF[architecture] ?? [], source }: Published,
+    { peaks = {}, usable, links = PCIE_OF[architecture] ?? [], source }: PublishedGpu,
   ): Gpu => ({
     name,
     title: `${maker}${model}`,
@@ -100,7 +100,7 @@ const GIB = 2 ** 30;
  * all cards the driver reserves some tenths of a GiB more than nvidia-smi shows (23,034 MiB on an L4). Values vary
  * slightly between drivers and are rounded down.
  */
-export const reportedByDriver = (gibibytes: number): Usable => ({
+export const reportedByDriver = (gibibytes: number): UsableMemory => ({
   bytes: Math.floor(gibibytes * GIB),
   source:
     `approximate: ${gibibytes} GiB, what its driver reports to programs, as PyTorch states it, rounded down; ` +
@@ -111,7 +111,7 @@ export const reportedByDriver = (gibibytes: number): Usable => ({
 const KEPT_BY_DRIVER = 0.75;
 
 /** Usable memory from the total of nvidia-smi. */
-export const totalOfSmi = (mebibytes: number): Usable => ({
+export const totalOfSmi = (mebibytes: number): UsableMemory => ({
   bytes: Math.floor((mebibytes / 1024 - KEPT_BY_DRIVER) * GIB),
   source:
     `approximate: ${mebibytes.toLocaleString('en')} MiB by nvidia-smi (aiconfigurator, systems, 2026), less ` +

@@ -1,7 +1,7 @@
 /** Constructor arguments of a projector: stored with the state dict in a PyTorch file, else in the metadata. */
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { quoted, tensorPlace } from '../checkpoint/checkpoint-rules.js';
-import type { Dict, List, Tuple, Value } from '../checkpoint/torch/pickle/values.js';
+import type { Dict, List, PickleValue, Tuple } from '../checkpoint/torch/pickle/values.js';
 import { isKind } from '../checkpoint/torch/pickle/values.js';
 import type { Problem } from '../errors.js';
 import { UserError } from '../errors.js';
@@ -29,14 +29,15 @@ function checkLength(characters: number): void {
  * @param name Argument name for the error.
  * @throws UserError for a value that is too long or has no JSON form.
  */
-export const jsonText = (name: string, value: Value): string => new JsonWriter().text(name, value);
+export const jsonText = (name: string, value: PickleValue): string =>
+  new JsonWriter().text(name, value);
 
 /** Writes the arguments of a projector. A value can be referenced many times, so the total output is limited. */
 export class JsonWriter {
   #characters = 0;
 
   /** Like `jsonText`, with earlier output counted towards the limit. */
-  text(name: string, value: Value, depth = 0): string {
+  text(name: string, value: PickleValue, depth = 0): string {
     if (depth > MOST_DEPTH) throw cannotHold(name, 'lists and dicts that deep');
     if (!isKind(value, 'dict') && !isKind(value, 'list') && !isKind(value, 'tuple')) {
       return this.#counted(scalarText(name, value));
@@ -51,7 +52,7 @@ export class JsonWriter {
     return this.#counted(isDict ? '{' : '[') + parts.join(', ') + (isDict ? '}' : ']');
   }
 
-  #key(name: string, key: Value): string {
+  #key(name: string, key: PickleValue): string {
     if (typeof key !== 'string') throw cannotHold(name, 'a key that is no text');
     return this.#counted(JSON.stringify(key));
   }
@@ -63,7 +64,7 @@ export class JsonWriter {
   }
 }
 
-function scalarText(name: string, value: Exclude<Value, Dict | List | Tuple>): string {
+function scalarText(name: string, value: Exclude<PickleValue, Dict | List | Tuple>): string {
   if (value === null) return 'null';
   if (typeof value === 'string') return JSON.stringify(value);
   if (typeof value !== 'object') return String(value);
@@ -106,7 +107,7 @@ const WORD_MARK = 'w';
 /**
  * Parses a JSON text; undefined when it is invalid or nested too deeply. Integers beyond 2^53 − 1 become bigints.
  */
-export function parseJson(text: string): Value | undefined {
+export function parseJson(text: string): PickleValue | undefined {
   let depth = 0;
   try {
     const marked = text.replace(TOKEN, (token) => {
@@ -124,7 +125,7 @@ export function parseJson(text: string): Value | undefined {
 }
 
 /** @param marked A marked string, or a list or object of such. */
-function unmarked(marked: unknown): Value {
+function unmarked(marked: unknown): PickleValue {
   if (typeof marked === 'string') {
     return marked.startsWith(WORD_MARK) ? scalarOf(marked.slice(1)) : marked.slice(1);
   }
@@ -133,10 +134,10 @@ function unmarked(marked: unknown): Value {
     if (!key.startsWith(STRING_MARK)) throw new SyntaxError('no string');
     return [key.slice(1), unmarked(value)] as const;
   });
-  return { kind: 'dict', type: 'dict', entries: new Map<Value, Value>(entries) };
+  return { kind: 'dict', type: 'dict', entries: new Map<PickleValue, PickleValue>(entries) };
 }
 
-function scalarOf(word: string): Value {
+function scalarOf(word: string): PickleValue {
   if (word === 'null') return null;
   if (word === 'true' || word === 'false') return word === 'true';
   if (Object.hasOwn(ODD_FLOATS, word)) return { kind: 'float', value: ODD_FLOATS[word] ?? 0 };
@@ -148,7 +149,7 @@ function scalarOf(word: string): Value {
 
 export interface ConstructorArguments {
   /** All arguments by name, in file order. */
-  readonly values: ReadonlyMap<string, Value>;
+  readonly values: ReadonlyMap<string, PickleValue>;
   /** `student_d_model` */
   readonly studentWidth: number | undefined;
   /** `mlp_ratio` */
@@ -186,12 +187,12 @@ export function constructorArguments(
   };
 }
 
-function ratioIn(value: Value): number | undefined {
+function ratioIn(value: PickleValue): number | undefined {
   if (isKind(value, 'float')) return value.value;
   return typeof value === 'number' ? value : undefined;
 }
 
-function numberIn(config: Value, key: string): number | undefined {
+function numberIn(config: PickleValue, key: string): number | undefined {
   const value = isKind(config, 'dict') ? config.entries.get(key) : config;
   return typeof value === 'number' ? value : undefined;
 }
@@ -199,8 +200,11 @@ function numberIn(config: Value, key: string): number | undefined {
 /** A content key, with dots and backslashes escaped by a backslash. */
 const KEY = /^(?:[^\\.]|\\[\\.])*$/s;
 
-function fromContent({ content, stateDict }: Checkpoint, complain: Complain): Map<string, Value> {
-  const values = new Map<string, Value>();
+function fromContent(
+  { content, stateDict }: Checkpoint,
+  complain: Complain,
+): Map<string, PickleValue> {
+  const values = new Map<string, PickleValue>();
   if (stateDict.length > 1) {
     complain(
       undefined,
@@ -221,8 +225,8 @@ const SAVED = 'save a dict of the constructor’s arguments and state_dict';
 function fromMetadata(
   metadata: ReadonlyMap<string, string>,
   complain: Complain,
-): Map<string, Value> {
-  const values = new Map<string, Value>();
+): Map<string, PickleValue> {
+  const values = new Map<string, PickleValue>();
   let characters = 0;
   for (const [key, text] of metadata) {
     characters += text.length;

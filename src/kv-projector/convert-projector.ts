@@ -5,7 +5,7 @@ import type { TensorToWrite } from '../checkpoint/safetensors/write-safetensors.
 import { planSafetensors, writeSafetensors } from '../checkpoint/safetensors/write-safetensors.js';
 import type { StoredTensor } from '../checkpoint/stored-tensor.js';
 import { contiguousStrides } from '../checkpoint/stored-tensor.js';
-import type { Value } from '../checkpoint/torch/pickle/values.js';
+import type { PickleValue } from '../checkpoint/torch/pickle/values.js';
 import type {
   Writable,
   WritableDict,
@@ -25,7 +25,7 @@ import type { ProjectorSurroundings, SavedProjector } from './saved.js';
 import { describedProjector, projectorWarnings, savedProjector } from './saved.js';
 
 /** A file, ready to write. */
-export interface PlannedFile {
+export interface ProjectorFile {
   readonly bytes: number;
   write(sink: ByteSink): Promise<void>;
 }
@@ -35,7 +35,7 @@ const WRITERS = {
   pt: planTorchFile,
 } as const satisfies Record<
   Container,
-  (projector: SavedProjector, done: (bytes: number) => void) => PlannedFile
+  (projector: SavedProjector, done: (bytes: number) => void) => ProjectorFile
 >;
 
 /**
@@ -43,11 +43,11 @@ const WRITERS = {
  * @param done Called with the tensor bytes written.
  * @throws UserError when the container cannot hold a tensor or an argument.
  */
-export const planConversion = (
+export const planProjectorFiles = (
   projector: SavedProjector,
   container: Container,
   done: (bytes: number) => void,
-): PlannedFile => WRITERS[container](projector, done);
+): ProjectorFile => WRITERS[container](projector, done);
 
 /** Tensors by name, in state dict order. */
 const tensorsOf = ({ adapters }: SavedProjector): [string, StoredTensor][] =>
@@ -72,7 +72,7 @@ async function* counted(
 function planSafetensorsFile(
   projector: SavedProjector,
   done: (bytes: number) => void,
-): PlannedFile {
+): ProjectorFile {
   if (projector.arguments.values.has(CONTAINER_KEY)) throw takenName(projector.path);
   const tensors: TensorToWrite[] = tensorsOf(projector).map(([name, tensor]) => ({
     name,
@@ -104,7 +104,7 @@ const takenName = (file: string): UserError =>
   });
 
 /** Stores a dict of the arguments and the state dict, like the projector's own save method. */
-function planTorchFile(projector: SavedProjector, done: (bytes: number) => void): PlannedFile {
+function planTorchFile(projector: SavedProjector, done: (bytes: number) => void): ProjectorFile {
   const stateDict: WritableDict = {
     kind: 'dict',
     type: 'collections.OrderedDict',
@@ -115,7 +115,7 @@ function planTorchFile(projector: SavedProjector, done: (bytes: number) => void)
   const root: WritableDict = {
     kind: 'dict',
     type: 'dict',
-    entries: new Map<Writable, Writable | Value>([
+    entries: new Map<Writable, Writable | PickleValue>([
       ...projector.arguments.values,
       [STATE_DICT, stateDict],
     ]),
@@ -167,7 +167,7 @@ export async function convertProjector(
     const total = tensorsOf(projector).reduce((sum, [, { bytes }]) => sum + bytes, 0);
     const shown = request.display.bytes('writing', total);
     try {
-      const planned = planConversion(projector, place.container, shown.add);
+      const planned = planProjectorFiles(projector, place.container, shown.add);
       refuseFullDisk(out, [planned]);
       await writeWhole(out, request.force, planned.write);
       return {

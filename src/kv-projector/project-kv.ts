@@ -2,7 +2,7 @@
 
 import fs from 'node:fs';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
-import { FORMATS } from '../checkpoint/formats.js';
+import { FILE_FORMATS } from '../checkpoint/formats.js';
 import { openCheckpoint } from '../checkpoint/open.js';
 import { writeSafetensors } from '../checkpoint/safetensors/write-safetensors.js';
 import type { StoredTensor } from '../checkpoint/stored-tensor.js';
@@ -17,7 +17,7 @@ import { refuseFullDisk } from '../files/output-place.js';
 import { isFolder, refuseUnwritable, writeWhole } from '../files/write-whole.js';
 import type { Matrix, MatrixProducts } from '../linalg/matrix.js';
 import { layerNorm } from '../modules/norms-and-activations.js';
-import { decode, numbersIn } from '../tensor/decode-values.js';
+import { decodeValues, numbersIn } from '../tensor/decode-values.js';
 import type { Dtype, StoredDtype } from '../tensor/dtype.js';
 import { elementCount, STORED_DTYPES, storedBytes } from '../tensor/dtype.js';
 import type { EncodableDtype } from '../tensor/encode.js';
@@ -34,7 +34,7 @@ import { describedProjector, projectorWarnings, savedProjector } from './saved.j
 const BLOCK_NUMBERS = 2 ** 22;
 
 /** NaN and infinite values of a result. */
-export interface NonFinite {
+export interface NonFiniteCounts {
   /** Number in the input. */
   given: number;
   made: number;
@@ -44,7 +44,7 @@ export interface ProjectOptions {
   readonly products: MatrixProducts;
   readonly dtype: EncodableDtype;
   /** Counters to update. */
-  readonly nonFinite: NonFinite;
+  readonly nonFinite: NonFiniteCounts;
   /** Called after each block with its input bytes. */
   readonly done: (bytes: number) => void;
 }
@@ -72,7 +72,7 @@ async function* projectedChunks(
       const bytes = new Uint8Array((count * tensor.bytes) / rows);
       await readRowsAsync(flat, row, count, bytes);
       const input = new Float64Array(count * teacherWidth);
-      decode(tensor.dtype, bytes, input);
+      decodeValues(tensor.dtype, bytes, input);
       nonFinite.given += countNonFinite(input);
       const output = await run.apply({ values: input, rows: count, columns: teacherWidth });
       const encoded = new Uint8Array((output.length * STORED_DTYPES[dtype].bits) / 8);
@@ -96,7 +96,7 @@ function countNonFinite(values: Float64Array): number {
 /** Counts values that are not finite after encoding, for results beyond the type's range. */
 function countEncoded(dtype: EncodableDtype, encoded: Uint8Array): number {
   const values = new Float64Array(numbersIn(dtype, encoded.length));
-  decode(dtype, encoded, values);
+  decodeValues(dtype, encoded, values);
   return countNonFinite(values);
 }
 
@@ -187,7 +187,7 @@ function valuesOf({ module, branch, parts }: SavedAdapter, part: string): Float6
   const tensor = parts.get(part);
   if (tensor === undefined) throw new Error(`an adapter without ${part}`);
   const values = new Float64Array(tensor.elements);
-  decode(tensor.dtype, readTensor(tensor), values);
+  decodeValues(tensor.dtype, readTensor(tensor), values);
   if (countNonFinite(values) > 0) {
     const complain = complaintsOf(tensor.storage.file.path);
     complain(
@@ -228,7 +228,7 @@ export interface ProjectRequest extends ProjectorSurroundings {
   readonly threads: number | undefined;
 }
 
-export type Projection = Awaited<ReturnType<typeof projectKv>>;
+export type KvProjection = Awaited<ReturnType<typeof projectKv>>;
 
 /**
  * Writes projected keys and values.
@@ -254,7 +254,7 @@ async function project(checkpoint: Checkpoint, kv: Checkpoint, request: ProjectR
   if (kv.format !== 'safetensors') {
     throw new UserError(
       'usage',
-      `${kv.path} is ${FORMATS[kv.format].title}, and keys and values come in safetensors`,
+      `${kv.path} is ${FILE_FORMATS[kv.format].title}, and keys and values come in safetensors`,
       {
         suggestion: 'save them with safetensors.torch.save_file',
       },
@@ -288,7 +288,7 @@ async function project(checkpoint: Checkpoint, kv: Checkpoint, request: ProjectR
   const shown = request.display.bytes('projecting', total);
   const results = planned.map((each) => ({
     ...each,
-    nonFinite: { given: 0, made: 0 } satisfies NonFinite,
+    nonFinite: { given: 0, made: 0 } satisfies NonFiniteCounts,
   }));
   try {
     await writeWhole(request.output, request.force, (sink) =>
@@ -352,7 +352,7 @@ function writtenDtype(
 
 function nonFiniteWarning(
   file: string,
-  { input, output, nonFinite }: { input: string; output: string; nonFinite: NonFinite },
+  { input, output, nonFinite }: { input: string; output: string; nonFinite: NonFiniteCounts },
 ): Problem[] {
   const { given, made } = nonFinite;
   if (made === 0) return [];

@@ -38,7 +38,7 @@ const OUTPUT = 'output.';
 const ADVICE =
   'name each tensor after its teacher, as in Qwen2-7B.K and Qwen2-7B.V, or all of them as in input.Qwen2-7B.K';
 
-interface NamedTensor {
+interface TeacherTensor {
   readonly name: string;
   readonly teacher: string;
   readonly branch: Branch;
@@ -68,7 +68,7 @@ export function planProjection(projector: SavedProjector, kv: Checkpoint): Proje
 }
 
 function namedTensors(kv: Checkpoint, prefix: string, complain: Complain) {
-  const named: NamedTensor[] = [];
+  const named: TeacherTensor[] = [];
   const ignored: string[] = [];
   for (const [name, tensor] of kv.tensors) {
     const [, teacher, branch] = /^(.+)\.([KV])$/s.exec(name.slice(prefix.length)) ?? [];
@@ -82,11 +82,11 @@ function namedTensors(kv: Checkpoint, prefix: string, complain: Complain) {
 
 /** Each teacher needs both tensors and its own adapter. */
 function checkTeachers(
-  named: readonly NamedTensor[],
+  named: readonly TeacherTensor[],
   projector: SavedProjector,
   complain: Complain,
 ): void {
-  const branches = new Map<string, NamedTensor[]>();
+  const branches = new Map<string, TeacherTensor[]>();
   for (const each of named) {
     branches.set(each.teacher, [...(branches.get(each.teacher) ?? []), each]);
   }
@@ -127,7 +127,7 @@ function adaptersByModule({ adapters }: SavedProjector): Adapters {
 }
 
 function projected(
-  { name, teacher, branch, tensor }: NamedTensor,
+  { name, teacher, branch, tensor }: TeacherTensor,
   { studentWidth }: SavedProjector,
   byModule: Adapters,
   prefix: string,

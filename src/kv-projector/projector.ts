@@ -13,7 +13,7 @@ export type Branch = (typeof BRANCHES)[number];
 /** Sizes that define an adapter's tensor shapes: d_t, d_s, and the hidden width of an elastic one. */
 export type Size = 'teacher' | 'student' | 'hidden';
 
-interface Part {
+interface AdapterPart {
   readonly sizes: readonly Size[];
   readonly isOptional?: boolean;
 }
@@ -22,7 +22,7 @@ interface Part {
  * Tensors of an adapter, in state dict order. v1 is a `Linear`. v2 is a `Sequential`: 0 is the norm, 1 and 4 the
  * linear layers; 2 and 3, SiLU and dropout, have no tensors.
  */
-export const ADAPTER_PARTS: Readonly<Record<AdapterKind, Readonly<Record<string, Part>>>> = {
+export const ADAPTER_PARTS: Readonly<Record<AdapterKind, Readonly<Record<string, AdapterPart>>>> = {
   linear: {
     weight: { sizes: ['student', 'teacher'] },
     bias: { sizes: ['student'], isOptional: true },
@@ -37,7 +37,7 @@ export const ADAPTER_PARTS: Readonly<Record<AdapterKind, Readonly<Record<string,
   },
 };
 
-export interface PartName {
+export interface ParsedPartName {
   /** Teacher name with "_" for "." and "-". */
   readonly module: string;
   readonly branch: Branch;
@@ -49,7 +49,7 @@ export interface PartName {
 const NAME = /^projectors\.([^.]+)\.([KV])\.(.+)$/s;
 
 /** Parses a tensor name; undefined if it does not belong to a projector. */
-export function readPartName(name: string): PartName | undefined {
+export function readPartName(name: string): ParsedPartName | undefined {
   const [, module, branch, part = ''] = NAME.exec(name) ?? [];
   const kind = KINDS.find((each) => Object.hasOwn(ADAPTER_PARTS[each], part));
   if (module === undefined || kind === undefined) return undefined;

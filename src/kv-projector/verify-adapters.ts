@@ -3,7 +3,7 @@
 import { setImmediate as breathe } from 'node:timers/promises';
 import type { Generator } from '../random/index.js';
 import type { EngineInfo, Values } from '../runtime/engine.js';
-import type { AdamWSettings, ChainLayer, Task, Trainer, Training } from '../runtime/trainer.js';
+import type { AdamWSettings, ChainLayer, Task, Trainer, TrainingRun } from '../runtime/trainer.js';
 import type { AdapterKind } from './projector.js';
 import { adapterParameters, hiddenOf, KINDS, NORM_EPSILON } from './projector.js';
 
@@ -11,10 +11,9 @@ export type DataKind = 'published' | 'linear' | 'shifted';
 
 /** Description of each kind of data. */
 export const DATA = {
-  published:
-    'X = 3·randn + 1.5, Y = tanh(randn): what comes out has nothing to do with what goes in',
-  linear: 'X = randn, Y = X·W + 0.1·randn: a linear relation, which the linear adapter can state',
-  shifted: 'X = 6·randn + 3, Y = tanh(randn): as published, with twice the scale and the shift',
+  published: 'X = 3·randn + 1.5, Y = tanh(randn), unrelated to X',
+  linear: 'X = randn, Y = X·W + 0.1·randn, a linear relation',
+  shifted: 'X = 6·randn + 3, Y = tanh(randn), unrelated to X',
 } as const satisfies Record<DataKind, string>;
 
 export interface VerifySize {
@@ -104,7 +103,7 @@ const zeros = (...shape: readonly number[]): Values => ({
 // Published comparison of the adapters' learning speed, on its own or other data
 
 /** Lowest and highest of several runs. */
-type Range = readonly [number, number];
+type LossRange = readonly [number, number];
 
 /** Published losses at a step, and the loss of this run. */
 export interface Band {
@@ -117,10 +116,10 @@ export interface Band {
   readonly within: boolean;
 }
 
-interface Published {
+interface PublishedLosses {
   readonly step: number;
-  readonly linear: Range;
-  readonly elastic: Range;
+  readonly linear: LossRange;
+  readonly elastic: LossRange;
   /** Decimal places. */
   readonly digits: Readonly<Record<AdapterKind, number>>;
 }
@@ -129,7 +128,7 @@ interface Published {
  * Three runs of the published program in PyTorch, which sets no seed. Its text gives 2.00 for linear at step 40;
  * no run reproduces that.
  */
-const PUBLISHED: readonly Published[] = [
+const PUBLISHED: readonly PublishedLosses[] = [
   { step: 5, linear: [22.0, 22.5], elastic: [0.144, 0.145], digits: { linear: 1, elastic: 3 } },
   { step: 10, linear: [11.5, 11.7], elastic: [0.073, 0.074], digits: { linear: 1, elastic: 3 } },
   { step: 15, linear: [6.13, 6.27], elastic: [0.054, 0.054], digits: { linear: 2, elastic: 3 } },
@@ -295,7 +294,7 @@ export async function verify(trainer: Trainer, request: VerifyRequest): Promise<
   const parameters = parametersOf(size);
   refuseTooLarge(trainer, size);
   const task = await dataFor(data, size, random, trainer);
-  const trainings: (readonly [AdapterKind, Training])[] = [];
+  const trainings: (readonly [AdapterKind, TrainingRun])[] = [];
   try {
     for (const kind of KINDS) {
       const adapter = freshAdapter(kind, size, random, dropout);

@@ -1,7 +1,7 @@
 /** All eigenvalues of a symmetric matrix. */
 import { setImmediate as breathe } from 'node:timers/promises';
 import type { Matrix, SymmetricMatrix } from './matrix.js';
-import { addMultiple, dotOf, scale, triangleRow, valueAt } from './matrix.js';
+import { addMultiple, dotOf, scaleRow, symmetricValue, triangleRow } from './matrix.js';
 
 /**
  * All eigenvalues, largest first. Overwrites `matrix`, which must be finite. The absolute error is a small
@@ -120,13 +120,13 @@ async function tridiagonalise(matrix: SymmetricMatrix): Promise<Tridiagonal> {
 }
 
 /** Pending replacement of A by A − u·wᵀ − w·uᵀ. */
-interface Update {
+interface RankTwoUpdate {
   readonly u: Float64Array;
   readonly w: Float64Array;
 }
 
 /** Applies the update to row `row`, including its diagonal value. */
-function updateRow(values: Float64Array, row: number, { u, w }: Update): void {
+function updateRow(values: Float64Array, row: number, { u, w }: RankTwoUpdate): void {
   const at = triangleRow(row);
   const [uRow, wRow] = [u[row] ?? 0, w[row] ?? 0];
   for (let k = 0; k <= row; k++) {
@@ -163,8 +163,8 @@ function reflector(values: Float64Array, row: number, u: Float64Array) {
 function updateAndMultiply(
   values: Float64Array,
   size: number,
-  pending: Update,
-  next: Update,
+  pending: RankTwoUpdate,
+  next: RankTwoUpdate,
 ): void {
   next.w.fill(0, 0, size);
   const paired = size - (size % 2);
@@ -173,7 +173,12 @@ function updateAndMultiply(
 }
 
 /** Rows `row` and `row` + 1 together, which halves the passes over the vectors. */
-function updatePair(values: Float64Array, row: number, pending: Update, next: Update): void {
+function updatePair(
+  values: Float64Array,
+  row: number,
+  pending: RankTwoUpdate,
+  next: RankTwoUpdate,
+): void {
   const { u, w } = pending;
   const { u: v, w: product } = next;
   const [at, below] = [triangleRow(row), triangleRow(row + 1)];
@@ -204,7 +209,12 @@ function updatePair(values: Float64Array, row: number, pending: Update, next: Up
 }
 
 /** The last row of an odd number. */
-function updateLast(values: Float64Array, row: number, pending: Update, next: Update): void {
+function updateLast(
+  values: Float64Array,
+  row: number,
+  pending: RankTwoUpdate,
+  next: RankTwoUpdate,
+): void {
   updateRow(values, row, pending);
   const { u: v, w: product } = next;
   const at = triangleRow(row);
@@ -219,7 +229,7 @@ function updateLast(values: Float64Array, row: number, pending: Update, next: Up
 }
 
 /** Turns A·u into the w of the update: w = p − (uᵀp / (2 · divisor)) · u with p = A·u / divisor. */
-function completeUpdate({ u, w }: Update, size: number, divisor: number): void {
+function completeUpdate({ u, w }: RankTwoUpdate, size: number, divisor: number): void {
   let dot = 0;
   for (let k = 0; k < size; k++) {
     const value = (w[k] ?? 0) / divisor;
@@ -259,7 +269,7 @@ export async function positiveEigen(matrix: SymmetricMatrix): Promise<PositiveEi
     const square = squares[row] ?? 0;
     eigenvalues[place] = square;
     vectors.values.set(values.subarray(row * size, (row + 1) * size), place * size);
-    scale(vectors.values, place * size, 1 / Math.sqrt(square), size);
+    scaleRow(vectors.values, place * size, 1 / Math.sqrt(square), size);
   }
   return { values: eigenvalues, vectors };
 }
@@ -271,18 +281,18 @@ export async function positiveEigen(matrix: SymmetricMatrix): Promise<PositiveEi
 function choleskyRows(matrix: SymmetricMatrix): Matrix {
   const { size } = matrix;
   const factor = new Float64Array(size * size);
-  const diagonal = Float64Array.from({ length: size }, (_, i) => valueAt(matrix, i, i));
+  const diagonal = Float64Array.from({ length: size }, (_, i) => symmetricValue(matrix, i, i));
   const least = diagonal.map((value) => value * size * Number.EPSILON);
   let rank = 0;
   for (; rank < size; rank++) {
     const pivot = largestLeft(diagonal, least);
     if (pivot === undefined) break;
     const at = rank * size;
-    for (let i = 0; i < size; i++) factor[at + i] = valueAt(matrix, i, pivot);
+    for (let i = 0; i < size; i++) factor[at + i] = symmetricValue(matrix, i, pivot);
     for (let before = 0; before < rank; before++) {
       addMultiple(factor, at, before * size, -(factor[before * size + pivot] ?? 0), size);
     }
-    scale(factor, at, 1 / Math.sqrt(diagonal[pivot] ?? 1), size);
+    scaleRow(factor, at, 1 / Math.sqrt(diagonal[pivot] ?? 1), size);
     factor[at + pivot] = Math.sqrt(diagonal[pivot] ?? 0);
     for (let i = 0; i < size; i++) {
       // Finished pivot rows: the rounding error left there is not part of the factor.

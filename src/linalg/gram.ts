@@ -5,8 +5,8 @@ import {
   addMultiple,
   dotOf,
   plainProduct,
-  rowsOf,
-  scale,
+  rowsView,
+  scaleRow,
   symmetricMatrix,
   triangleRow,
 } from './matrix.js';
@@ -31,9 +31,9 @@ export async function addRowProducts(
   const tile = tileSize(target.size);
   const results = new Float64Array(tile * tile);
   for (let row = 0; row < target.size; row += tile) {
-    const rows = rowsOf(x, row, Math.min(target.size, row + tile));
+    const rows = rowsView(x, row, Math.min(target.size, row + tile));
     for (let column = 0; column <= row; column += tile) {
-      const columns = rowsOf(x, column, Math.min(target.size, column + tile));
+      const columns = rowsView(x, column, Math.min(target.size, column + tile));
       await product(rows, columns, results);
       addLowerPart(target, results, row, column, rows.rows, columns.rows);
       await breathe();
@@ -183,8 +183,8 @@ function toLengthOne({ values, columns }: Matrix, at: number, least: number): bo
   let largest = 0;
   for (let k = at; k < at + columns; k++) largest = Math.max(largest, Math.abs(values[k] ?? 0));
   if (largest === 0) return false;
-  scale(values, at, 1 / largest, columns);
+  scaleRow(values, at, 1 / largest, columns);
   const length = Math.sqrt(dotOf(values, at, at, columns));
-  scale(values, at, 1 / length, columns);
+  scaleRow(values, at, 1 / length, columns);
   return length * largest > least;
 }

@@ -7,13 +7,13 @@ import { fillNormal, keyOf } from '../tensor/random.js';
 import { positiveEigen } from './eigenvalues.js';
 import { orthonormaliseRows } from './gram.js';
 import type { Matrix, MatrixProducts } from './matrix.js';
-import { plainProducts, rowsOf, scale, squaredNorm as squaredNormOf } from './matrix.js';
-import type { PassResult, Reading, RowSource } from './subspace-iteration.js';
+import { plainProducts, rowsView, scaleRow, squaredNorm as squaredNormOf } from './matrix.js';
+import type { PassResult, RowSource, SourceReading } from './subspace-iteration.js';
 import { Convergence, passOver, squaredLossesOf } from './subspace-iteration.js';
 
 export type { RowSource } from './subspace-iteration.js';
 
-export interface LowRankOptions extends Reading {
+export interface LowRankOptions extends SourceReading {
   /**
    * The rank, or the largest relative Frobenius error, which selects the smallest sufficient rank; `mostRank` if
    * no smaller one is enough.
@@ -204,7 +204,7 @@ class SubspaceIteration {
   #random(rows: number): Matrix {
     const { columns } = this.#source;
     const matrix = { values: new Float64Array(rows * columns), rows, columns };
-    for (let row = 0; row < rows; row++) this.#fill(rowsOf(matrix, row, row + 1).values);
+    for (let row = 0; row < rows; row++) this.#fill(rowsView(matrix, row, row + 1).values);
     return matrix;
   }
 
@@ -238,7 +238,7 @@ function factorsOf(found: Subspace, products: MatrixProducts): LowRank {
   const singularValues = found.energies
     .slice(0, rank)
     .map((energy) => (Math.sqrt(energy) > least ? Math.sqrt(energy) : 0));
-  const directions = withSigns(rowsOf(found.directions, 0, rank));
+  const directions = withSigns(rowsView(found.directions, 0, rank));
   const roots = singularValues.map(Math.sqrt);
   const inverse = rowsTimes(
     directions,
@@ -258,7 +258,7 @@ function factorsOf(found: Subspace, products: MatrixProducts): LowRank {
 /** Makes the largest value of each row positive; its sign would otherwise be arbitrary. */
 function withSigns(x: Matrix): Matrix {
   const signs = Float64Array.from({ length: x.rows }, (_, row) => {
-    const { values } = rowsOf(x, row, row + 1);
+    const { values } = rowsView(x, row, row + 1);
     return Math.sign(values.reduce((a, b) => (Math.abs(b) > Math.abs(a) ? b : a), 0));
   });
   return rowsTimes(x, signs);
@@ -267,7 +267,7 @@ function withSigns(x: Matrix): Matrix {
 function rowsTimes(x: Matrix, factors: Float64Array): Matrix {
   const result = { ...x, values: x.values.slice() };
   for (const [row, factor] of factors.entries()) {
-    scale(result.values, row * x.columns, factor, x.columns);
+    scaleRow(result.values, row * x.columns, factor, x.columns);
   }
   return result;
 }

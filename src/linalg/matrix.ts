@@ -34,7 +34,7 @@ export function addMultiple(
 }
 
 /** Multiplies the row at `at` by `factor`. */
-export function scale(values: Float64Array, at: number, factor: number, length: number): void {
+export function scaleRow(values: Float64Array, at: number, factor: number, length: number): void {
   for (let k = at; k < at + length; k++) values[k] = (values[k] ?? 0) * factor;
 }
 
@@ -46,7 +46,7 @@ export interface Matrix {
 }
 
 /** View of the rows from `first` up to `end`. */
-export function rowsOf({ values, columns }: Matrix, first: number, end: number): Matrix {
+export function rowsView({ values, columns }: Matrix, first: number, end: number): Matrix {
   return {
     values: values.subarray(first * columns, end * columns),
     rows: end - first,
@@ -70,7 +70,7 @@ export function symmetricMatrix(size: number): SymmetricMatrix {
 }
 
 /** Value (row, column), on either side of the diagonal. */
-export function valueAt({ values }: SymmetricMatrix, row: number, column: number): number {
+export function symmetricValue({ values }: SymmetricMatrix, row: number, column: number): number {
   return values[triangleRow(Math.max(row, column)) + Math.min(row, column)] ?? Number.NaN;
 }
 
@@ -78,7 +78,7 @@ export function valueAt({ values }: SymmetricMatrix, row: number, column: number
 
 /** Writes the mean of the rows of `x`, [n, k], to the first k numbers of `target`. */
 export function meanOfRows(x: Matrix, target: Float64Array): void {
-  const row = (index: number) => rowsOf(x, index, index + 1).values;
+  const row = (index: number) => rowsView(x, index, index + 1).values;
   target.fill(0, 0, x.columns);
   let done = 0;
   // Four rows at a time take half the time, with the same order of additions.
@@ -106,7 +106,7 @@ function addFour(
 }
 
 /** Comparison of a table with the mean, over all blocks added so far. */
-export interface Comparison {
+export interface TableDistance {
   /** Sum of the squares of the table's values. */
   squaredNorm: number;
   /** Sum of the products of their values. */
@@ -118,7 +118,7 @@ export interface Comparison {
 }
 
 /** Comparison before the first block. */
-export const emptyComparison = (): Comparison => ({
+export const emptyComparison = (): TableDistance => ({
   squaredNorm: 0,
   dot: 0,
   squaredDistance: 0,
@@ -126,7 +126,7 @@ export const emptyComparison = (): Comparison => ({
 });
 
 /** Adds a block of a table and the same block of the mean. Sums are computed per block. */
-export function addComparison(to: Comparison, values: Float64Array, mean: Float64Array): void {
+export function addComparison(to: TableDistance, values: Float64Array, mean: Float64Array): void {
   let norm = 0;
   let dot = 0;
   let squares = 0;

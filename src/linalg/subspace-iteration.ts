@@ -1,7 +1,7 @@
 /** One pass over a matrix A in blocks of rows, applied to a few directions. */
 import { addRowProducts } from './gram.js';
 import type { Matrix, MatrixProducts, SymmetricMatrix } from './matrix.js';
-import { plainProduct, rowsOf, symmetricMatrix } from './matrix.js';
+import { plainProduct, rowsView, symmetricMatrix } from './matrix.js';
 
 /** A matrix that can be read repeatedly in blocks of rows. */
 export interface RowSource {
@@ -12,7 +12,7 @@ export interface RowSource {
 }
 
 /** Settings for reading and multiplying a source. */
-export interface Reading {
+export interface SourceReading {
   readonly products: MatrixProducts;
   /** Rows per block. */
   readonly blockRows: number;
@@ -20,7 +20,7 @@ export interface Reading {
   readonly onRows?: (rows: number) => void;
 }
 
-export interface Pass {
+export interface SourcePass {
   /** XAᵀAXᵀ, for X's rows: the energy of A in the directions. */
   readonly gram: SymmetricMatrix;
   /** XAᵀA, of X's shape. */
@@ -31,9 +31,9 @@ export interface Pass {
 export async function passOver(
   source: RowSource,
   x: Matrix,
-  reading: Reading,
+  reading: SourceReading,
   see: (values: Float64Array) => void,
-): Promise<Pass> {
+): Promise<SourcePass> {
   const { products, blockRows, onRows } = reading;
   const { rows, columns } = source;
   const most = Math.min(rows, blockRows);
@@ -46,7 +46,7 @@ export async function passOver(
   try {
     for (let row = 0; row < rows; row += most) {
       const count = Math.min(most, rows - row);
-      const a = rowsOf(block, 0, count);
+      const a = rowsView(block, 0, count);
       await source.read(row, count, a.values);
       see(a.values);
       await addBlock(a, x, { gram, image, part, caught: caught.values }, products);

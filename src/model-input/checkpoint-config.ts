@@ -3,7 +3,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import type { Setting } from '../architecture/family.js';
-import { LimitError } from '../architecture/limits.js';
+import { LimitError } from '../architecture/param.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { storedNames } from '../checkpoint/names.js';
 import { openCheckpoint } from '../checkpoint/open.js';
@@ -13,7 +13,7 @@ import { plainOf, typeName } from '../checkpoint/summary-content.js';
 import { isKind } from '../checkpoint/torch/pickle/values.js';
 import type { ConfigDocument } from '../config/document.js';
 import { documentOfData } from '../config/document.js';
-import { setOwn, splitDotted, valueAt } from '../config/path.js';
+import { setOwn, splitDotted, valueAt } from '../config/quote.js';
 import { readDocument } from '../config/read.js';
 import type { Problem } from '../errors.js';
 import { UserError } from '../errors.js';
@@ -137,7 +137,7 @@ function neighbourOf(checkpoint: string): string | undefined {
 }
 
 /** Warnings about the file itself. */
-export const warningsOf = ({ path: file, warnings }: Checkpoint): Problem[] =>
+export const checkpointWarnings = ({ path: file, warnings }: Checkpoint): Problem[] =>
   warnings.map((message) => ({ severity: 'warning', file, message }));
 
 /**
@@ -205,7 +205,7 @@ function withSettings(document: unknown, settings: readonly Setting[]): unknown 
 
 // Checkpoint with the weights of a model: the one of --checkpoint, or the argument itself.
 
-interface CheckpointFlags {
+interface WeightsFlags {
   readonly checkpoint: string | undefined;
   readonly 'state-dict': string | undefined;
 }
@@ -214,7 +214,7 @@ interface CheckpointFlags {
  * Opens a checkpoint given in place of a config.
  * @throws UserError when it is refused, or another is given too.
  */
-export function ownCheckpoint(config: string, flags: CheckpointFlags): Checkpoint | undefined {
+export function ownCheckpoint(config: string, flags: WeightsFlags): Checkpoint | undefined {
   if (!isCheckpointPath(config)) return undefined;
   if (flags.checkpoint === undefined) return opened(config, flags);
   throw new UserError('usage', `${config} is a checkpoint, and so is --checkpoint`, {
@@ -222,8 +222,8 @@ export function ownCheckpoint(config: string, flags: CheckpointFlags): Checkpoin
   });
 }
 
-export const openedFor = (flags: CheckpointFlags): Checkpoint | undefined =>
+export const openedFor = (flags: WeightsFlags): Checkpoint | undefined =>
   flags.checkpoint === undefined ? undefined : opened(flags.checkpoint, flags);
 
-const opened = (path: string, flags: CheckpointFlags): Checkpoint =>
+const opened = (path: string, flags: WeightsFlags): Checkpoint =>
   openCheckpoint(path, { stateDict: flags['state-dict'] });

@@ -16,7 +16,7 @@ import type { FaultGroup } from '../reconcile/notes.js';
 import type { Reconciliation, Suggestion } from '../reconcile/reconcile.js';
 import { reconcileIndex } from '../reconcile/reconcile.js';
 import type { ConfigOrigin } from './checkpoint-config.js';
-import { asStored, configOf, descriptionOf, warningsOf } from './checkpoint-config.js';
+import { asStored, checkpointWarnings, configOf, descriptionOf } from './checkpoint-config.js';
 import type { ModelFile } from './model-file.js';
 import { modelOf } from './model-file.js';
 import { faultProblems } from './verify-checkpoint.js';
@@ -96,7 +96,7 @@ async function comparedWithIndex(
     ...loaded,
     warnings: [
       ...loaded.warnings,
-      ...warningsOf(checkpoint),
+      ...checkpointWarnings(checkpoint),
       ...mismatches(path, result, config.file),
       ...(await countedOnce(checkpoint, loaded, open)),
     ],

@@ -3,20 +3,19 @@
 import { isDeepStrictEqual } from 'node:util';
 import { FAMILY_NAMES, isFamilyName, loadFamily } from '../architecture/families.js';
 import type { Family, KeyRemark } from '../architecture/family.js';
+import type { JsonObject } from '../architecture/transformer/config-keys.js';
 import type { ConfigDocument } from '../config/document.js';
 import { documentOfSection, editedText, parseDocument } from '../config/document.js';
 import type { LocatedFinding } from '../config/document-problems.js';
 import { invalidConfig } from '../config/document-problems.js';
 import { meantBy } from '../config/issues.js';
 import { applyOverrides, splitOverride } from '../config/overrides.js';
-import { formatPath, setOwn, valueAt } from '../config/path.js';
-import { describeValue, quote } from '../config/quote.js';
-import type { Finding, PropertyPath, UserError } from '../errors.js';
+import { describeValue, formatPath, quote, setOwn, valueAt } from '../config/quote.js';
+import type { ProblemText, PropertyPath, UserError } from '../errors.js';
 import type { QuantizationReading } from '../quantization/quantization-config.js';
 import { KNOWN_METHODS, readQuantization } from '../quantization/quantization-config.js';
 import { isRecord } from '../text/words.js';
 
-type Json = Readonly<Record<string, unknown>>;
 type Reader = NonNullable<Family['fromHuggingFace']>;
 
 /** Key of the kind of model. */
@@ -97,7 +96,7 @@ function foundOf(remark: KeyRemark, document: ConfigDocument, reader: Reader): L
 }
 
 /** Remark on a file without sizes. */
-function aboutWhole({ why }: KeyRemark, config: Json): Finding {
+function aboutWhole({ why }: KeyRemark, config: JsonObject): ProblemText {
   const inside = TEXT_PARTS.find((key) => isRecord(config[key]));
   return {
     message: `${why}: all sizes would be the defaults of the class`,
@@ -107,7 +106,11 @@ function aboutWhole({ why }: KeyRemark, config: Json): Finding {
   };
 }
 
-function aboutKey({ path, severity, why }: KeyRemark, config: Json, { keys }: Reader): Finding {
+function aboutKey(
+  { path, severity, why }: KeyRemark,
+  config: JsonObject,
+  { keys }: Reader,
+): ProblemText {
   const key = String(path.at(-1));
   if (why === undefined) {
     const meant = meantBy(key, [...keys], config);
@@ -206,7 +209,10 @@ async function withoutKind(document: ConfigDocument): Promise<UserError> {
 }
 
 /** The only kind that knows all keys of a file. */
-async function likelyKind(config: Json, kinds: readonly string[]): Promise<string | undefined> {
+async function likelyKind(
+  config: JsonObject,
+  kinds: readonly string[],
+): Promise<string | undefined> {
   const keys = Object.keys(config);
   const readers = await Promise.all(kinds.map(readerOf));
   const [likely, ...others] = kinds.filter((_, index) =>
@@ -228,7 +234,7 @@ async function unknownKind(document: ConfigDocument): Promise<UserError> {
   });
 }
 
-async function textPartOf(config: Json): Promise<string | undefined> {
+async function textPartOf(config: JsonObject): Promise<string | undefined> {
   for (const key of TEXT_PARTS) {
     const kind = valueAt(config, [key, KIND]);
     if (!(await readerOf(kind))) continue;
@@ -257,8 +263,8 @@ const MOST_TRIED = 200;
 
 /** The path in `config` that each setting comes from; its own keys map to themselves. */
 function originsOf(
-  config: Json,
-  settings: Json,
+  config: JsonObject,
+  settings: JsonObject,
   reader: Reader,
 ): ReadonlyMap<string, PropertyPath> {
   const origins = new Map<string, PropertyPath>(Object.keys(config).map((key) => [key, [key]]));
@@ -277,8 +283,8 @@ function originsOf(
 /** The key whose removal changes a setting. */
 function triedOrigin(
   setting: string,
-  config: Json,
-  settings: Json,
+  config: JsonObject,
+  settings: JsonObject,
   reader: Reader,
 ): PropertyPath | undefined {
   const keys = Object.keys(config);

@@ -7,7 +7,7 @@ import { presetPath } from './presets.js';
 const INDEX_NAME = /\.index\.json$/i;
 const CONFIG_NAME = /\.(?:ya?ml|json)$/i;
 
-const MAGIC: readonly string[] = Object.values(FORMATS).flatMap(({ magic }) => [...magic]);
+const MAGIC: readonly string[] = Object.values(FILE_FORMATS).flatMap(({ magic }) => [...magic]);
 
 /** Whether a file begins like a checkpoint, which text never does. */
 function beginsLikeCheckpoint(head: Buffer): boolean {

@@ -8,7 +8,7 @@ import {
 } from '../architecture/families.js';
 import type { DocumentOf, Family } from '../architecture/family.js';
 import type { LanguageModel } from '../architecture/layer.js';
-import { LimitError } from '../architecture/limits.js';
+import { LimitError } from '../architecture/param.js';
 import { checkDocument } from '../config/check-document.js';
 import type { ConfigDocument } from '../config/document.js';
 import { invalidConfig } from '../config/document-problems.js';
@@ -53,7 +53,7 @@ export function documentOf<F extends Family>(loaded: ModelFile, family: F): Docu
   return loaded.document as DocumentOf<F>;
 }
 
-export interface LoadOptions {
+export interface ModelLoadOptions {
   /** Overrides in the form `model.key=value`. */
   readonly set?: readonly string[] | undefined;
   /** Whether warnings count as errors. */
@@ -65,7 +65,10 @@ export interface LoadOptions {
  * @param source A path, a folder with a config, or `-` for stdin.
  * @throws UserError with every problem.
  */
-export async function loadModelFile(source: string, options: LoadOptions = {}): Promise<ModelFile> {
+export async function loadModelFile(
+  source: string,
+  options: ModelLoadOptions = {},
+): Promise<ModelFile> {
   return modelOf(await readConfig(source), options);
 }
 
@@ -104,7 +107,7 @@ function missingModel(source: string, cause: UserError): UserError {
  */
 export async function modelOf(
   document: ConfigDocument,
-  { set = [], strict = false }: LoadOptions = {},
+  { set = [], strict = false }: ModelLoadOptions = {},
 ): Promise<ModelFile> {
   const { written, family, problem } = await overridden(await asOurDocument(document), set);
   const checked = checkDocument(written, family);

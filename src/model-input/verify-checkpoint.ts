@@ -10,14 +10,19 @@ import type { FaultGroup } from '../reconcile/notes.js';
 import type { ConfigDifference, Reconciliation } from '../reconcile/reconcile.js';
 import {
   adviceText,
-  differenceText,
+  configDifferenceText,
   faultCountText,
   faultText,
   reconcile,
 } from '../reconcile/reconcile.js';
 import { shortened } from '../text/words.js';
-import { asStored, descriptionOf, differencesInside, warningsOf } from './checkpoint-config.js';
-import type { LoadOptions, ModelFile } from './model-file.js';
+import {
+  asStored,
+  checkpointWarnings,
+  descriptionOf,
+  differencesInside,
+} from './checkpoint-config.js';
+import type { ModelFile, ModelLoadOptions } from './model-file.js';
 import { modelOf } from './model-file.js';
 
 export interface VerifyResult extends Reconciliation {
@@ -50,12 +55,12 @@ interface VerifySurroundings {
 export async function verifyCheckpoint(
   checkpoint: Checkpoint,
   document: ConfigDocument,
-  options: LoadOptions,
+  options: ModelLoadOptions,
   { display, warn }: VerifySurroundings,
 ): Promise<VerifyResult> {
   const described = await modelOf(document, options);
   await warn(described.warnings);
-  await warn(warningsOf(checkpoint));
+  await warn(checkpointWarnings(checkpoint));
   const loaded = asStored(described, checkpoint);
   const reconciliation = await reconciled(loaded, checkpoint, display);
   const configDifferences = await differencesInside(loaded, checkpoint);
@@ -153,6 +158,6 @@ async function differenceWarnings(loaded: ModelFile, checkpoint: Checkpoint): Pr
   return differences.map((each) => ({
     severity: 'warning',
     file: checkpoint.path,
-    message: differenceText(each),
+    message: configDifferenceText(each),
   }));
 }

@@ -120,7 +120,7 @@ const byTiles =
 const weightOf = (score: number, top: number): number =>
   score === Number.NEGATIVE_INFINITY ? 0 : Math.exp(score - top);
 
-interface Inputs {
+interface AttentionInputs {
   readonly q: Tensor;
   readonly k: Tensor;
   readonly v: Tensor;
@@ -129,7 +129,7 @@ interface Inputs {
 /** Applies `attend` to every query of every head. */
 function attention(
   where: string,
-  inputs: Inputs,
+  inputs: AttentionInputs,
   { causal = false, scale }: AttentionOptions,
   attend: Attend,
 ): Tensor {
@@ -167,7 +167,7 @@ function dot(a: Float32Array, b: Float32Array, from: number): number {
   return sum;
 }
 
-function sizesOf(where: string, { q, k, v }: Inputs, causal: boolean) {
+function sizesOf(where: string, { q, k, v }: AttentionInputs, causal: boolean) {
   expectAxes(where, 'Q', q.shape, 'batch, queries, heads, width');
   expectAxes(where, 'K', k.shape, 'batch, keys, key heads, width');
   expectAxes(where, 'V', v.shape, 'batch, keys, key heads, width');

@@ -2,7 +2,7 @@
 import { UserError } from '../errors.js';
 import { valueTable } from '../tensor/decode-values.js';
 import { elementCount, isSameShape, type Shape, shapeText } from '../tensor/dtype.js';
-import { narrow } from '../tensor/encode.js';
+import { narrowFloats } from '../tensor/encode.js';
 
 /** Names of the 16-bit dtypes in the table of formats. */
 const HALVES = { f16: 'F16', bf16: 'BF16' } as const;
@@ -80,7 +80,13 @@ export function rounded(where: string, values: Float32Tensor, dtype: ModuleDtype
   }
   const { shape, data } = values;
   const codes = new Uint16Array(data.length);
-  narrow('F32', format, new Uint32Array(data.buffer, data.byteOffset, data.length), codes, false);
+  narrowFloats(
+    'F32',
+    format,
+    new Uint32Array(data.buffer, data.byteOffset, data.length),
+    codes,
+    false,
+  );
   return { dtype, shape, data: codes };
 }
 

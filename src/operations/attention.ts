@@ -10,15 +10,15 @@ import {
   openingMatmuls,
   paramsOf,
   unfusedNorm,
-} from './parts.js';
+} from './lowering-blocks.js';
 import {
   allReduce,
   type Norm,
   type Primitive,
-  type Run,
   runOf,
   type Saved,
   type Scores,
+  type UnitRun,
   vectors,
 } from './primitive.js';
 
@@ -87,7 +87,7 @@ function headNorm(
   layer: RmsNorm,
   component: Component,
   [what, widthName, width]: readonly [what: string, widthName: string, width: number],
-  run: Run,
+  run: UnitRun,
 ): Norm {
   const input = vectors(1, widthName, width, 'width');
   return norm(layer, component, width, {

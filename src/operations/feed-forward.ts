@@ -7,7 +7,14 @@ import type {
   Router,
 } from '../architecture/layer.js';
 import { expertInner, expertLayers, inputWidth, sharedInputWidth } from '../architecture/walk.js';
-import { byLength, byRows, closingMatmul, elementwise, matmul, openingMatmuls } from './parts.js';
+import {
+  byLength,
+  byRows,
+  closingMatmul,
+  elementwise,
+  matmul,
+  openingMatmuls,
+} from './lowering-blocks.js';
 import {
   afterSavedInput,
   allReduce,

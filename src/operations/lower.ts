@@ -20,7 +20,7 @@ import {
   paramsOf,
   type Surroundings,
   unfusedNorm,
-} from './parts.js';
+} from './lowering-blocks.js';
 import {
   afterSavedInput,
   allReduce,

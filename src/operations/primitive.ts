@@ -43,7 +43,7 @@ type Unit =
   | 'rows of the vocabulary';
 
 /** Units stored consecutively in a tensor and distributed whole over the GPUs. */
-export interface Run {
+export interface UnitRun {
   readonly unit: Unit;
   readonly count: number;
   /** Rows per unit, or values of a row. */
@@ -54,7 +54,7 @@ export interface Run {
 export interface Cut {
   readonly along: 'rows' | 'length';
   /** Consecutive runs, each distributed separately: queries, keys and values of one product. */
-  readonly runs: readonly Run[];
+  readonly runs: readonly UnitRun[];
   /** Layer that the units belong to. */
   readonly of: string;
 }
@@ -199,6 +199,6 @@ export function afterSavedInput(primitives: readonly Primitive[]): Primitive[] {
   );
 }
 
-export const runOf = (unit: Unit, count: number, size = 1): Run => ({ unit, count, size });
+export const runOf = (unit: Unit, count: number, size = 1): UnitRun => ({ unit, count, size });
 
 export const allReduce = (width: number): Collective => ({ kind: 'allReduce', width });

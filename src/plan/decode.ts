@@ -24,14 +24,14 @@ import type { Cluster } from '../hardware/gpu.js';
 import { capacityOf, noPeakText, peakIfKnown } from '../hardware/gpu.js';
 import type { Dtype } from '../tensor/dtype.js';
 import type { FoldedModel } from './folding.js';
-import type { Decoding } from './search.js';
+import type { DecodingSpeed } from './search.js';
 
 /**
  * Decoding on one GPU in tokens per second, with weights and caches in the type of the setting. Without a published
  * peak, only reading is counted.
  * @throws UserError when serving does not support that type.
  */
-export function decodeOn({ gpu }: Cluster, { batch, context, dtype }: StateSetting): Decoding {
+export function decodeOn({ gpu }: Cluster, { batch, context, dtype }: StateSetting): DecodingSpeed {
   const served = servedIn(dtype);
   const rates = ratesOf(
     { gpu, gpus: 1, network: null },

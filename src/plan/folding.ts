@@ -1,6 +1,6 @@
 /** Folded models: many blocks, described by one block of each kind. */
 import type { LanguageModel, Layer } from '../architecture/layer.js';
-import { LimitError } from '../architecture/limits.js';
+import { LimitError } from '../architecture/param.js';
 import { remembered } from '../architecture/walk.js';
 import { countParameters } from '../budget/parameters.js';
 import type { ModelSpace, Sizes } from './space.js';
@@ -81,14 +81,14 @@ const MOST_KINDS = 8;
 const MOST_KEPT = 64;
 
 /** Representative block, and the depth of a model that contains it. */
-interface Kind {
+interface RepeatedBlock {
   readonly block: Layer;
   readonly depth: number;
   readonly index: number;
 }
 
 /** Kinds of a model's blocks in order; null if there are too many. */
-type Pattern = readonly Kind[] | null;
+type RepeatedBlocks = readonly RepeatedBlock[] | null;
 
 /**
  * Describes the models of a space by few of their blocks. The block kinds of a depth come from the first requested
@@ -97,8 +97,8 @@ type Pattern = readonly Kind[] | null;
 export class Folding {
   readonly #space: ModelSpace;
   readonly #mostKinds: number;
-  readonly #kinds: Kind[] = [];
-  readonly #patterns = new Map<number, Pattern>();
+  readonly #kinds: RepeatedBlock[] = [];
+  readonly #patterns = new Map<number, RepeatedBlocks>();
   readonly #kept = new Map<string, LanguageModel | undefined>();
   #first: Sizes | undefined;
 
@@ -163,7 +163,7 @@ export class Folding {
    * Block kinds of a depth. If the model at the next power of two begins like the one at the previous power, its prefix
    * is used; otherwise the model of the depth itself. Null if the first sizes have no such model.
    */
-  #patternOf(depth: number): Pattern {
+  #patternOf(depth: number): RepeatedBlocks {
     const above = 2 ** Math.ceil(Math.log2(depth));
     const [smaller, larger] = [this.#patternAt(above / 2), this.#patternAt(above)];
     const isTold =
@@ -173,7 +173,7 @@ export class Folding {
     return isTold ? larger.slice(0, depth) : this.#patternAt(depth);
   }
 
-  #patternAt(depth: number): Pattern {
+  #patternAt(depth: number): RepeatedBlocks {
     const known = this.#patterns.get(depth);
     if (known !== undefined) return known;
     const blocks = this.#blocksAt(depth);
@@ -193,8 +193,8 @@ export class Folding {
     }
   }
 
-  #patternIn(blocks: readonly Layer[], depth: number): Pattern {
-    const pattern: Kind[] = [];
+  #patternIn(blocks: readonly Layer[], depth: number): RepeatedBlocks {
+    const pattern: RepeatedBlock[] = [];
     for (const [index, block] of blocks.entries()) {
       const kind =
         this.#kinds.find((each) => areAlike(each.block, block)) ??
@@ -206,7 +206,7 @@ export class Folding {
   }
 
   /** Adds a kind, from the model that ends with its block if possible. Undefined if there are too many. */
-  #newKind(block: Layer, depth: number, index: number): Kind | undefined {
+  #newKind(block: Layer, depth: number, index: number): RepeatedBlock | undefined {
     if (this.#kinds.length >= this.#mostKinds) return undefined;
     const inSmallest = this.#blocksAt(index + 1)[index];
     const isInSmallest = inSmallest !== undefined && areAlike(inSmallest, block);
@@ -230,8 +230,8 @@ function withBlock(model: LanguageModel, block: Layer): LanguageModel {
   return part;
 }
 
-function timesOf(pattern: readonly Kind[]): Map<Kind, number> {
-  const times = new Map<Kind, number>();
+function timesOf(pattern: readonly RepeatedBlock[]): Map<RepeatedBlock, number> {
+  const times = new Map<RepeatedBlock, number>();
   for (const kind of pattern) times.set(kind, (times.get(kind) ?? 0) + 1);
   return times;
 }

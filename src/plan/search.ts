@@ -1,7 +1,7 @@
 /** Searches the sizes of a family for models within a budget. */
 import type { Exact } from '../budget/figure.js';
 import { bodyIn, countParameters, type ParameterBudget } from '../budget/parameters.js';
-import { inferenceBytes, requirePositions } from '../budget/profile.js';
+import { inferenceBytes, requirePositions } from '../budget/profile-model.js';
 import type { Bounds, Quantity } from '../budget/quantity.js';
 import { type StateSetting, stateOf } from '../budget/state.js';
 import { type Measures, offBalance, widthPerLayer } from './criteria.js';
@@ -14,11 +14,11 @@ import {
   positionsOf,
   sumOver,
 } from './folding.js';
-import type { HeadLayout, ModelSpace, Range, Sizes } from './space.js';
+import type { HeadLayout, ModelSpace, SizeRange, Sizes } from './space.js';
 import { depthsIn, headLayouts, widthsIn } from './space.js';
 
 /** Decoding on a GPU, in tokens per second of all sequences together. */
-export interface Decoding {
+export interface DecodingSpeed {
   readonly rates: (model: FoldedModel) => Bounds;
   /** Expected rate only. */
   readonly expected: (model: FoldedModel) => number;
@@ -27,12 +27,12 @@ export interface Decoding {
 }
 
 /** Whether inference fits in the GPU's memory. */
-export const isWithin = (memory: Exact, { capacity }: Pick<Decoding, 'capacity'>): boolean =>
+export const isWithin = (memory: Exact, { capacity }: Pick<DecodingSpeed, 'capacity'>): boolean =>
   memory <= capacity.value;
 
 export interface SearchWish {
-  readonly depth: Range;
-  readonly width: Range;
+  readonly depth: SizeRange;
+  readonly width: SizeRange;
   /** Divisor of the feed-forward width. */
   readonly align: number;
   /** Head dimensions; undefined: usual ones for the width. */
@@ -44,12 +44,12 @@ export interface SearchWish {
   readonly isFolded: boolean;
   /** Setting at which models are measured. */
   readonly inference: StateSetting;
-  readonly decode?: Decoding | undefined;
+  readonly decode?: DecodingSpeed | undefined;
   /** Called with the number of searched widths and of all widths. */
   readonly onSearched?: ((done: number, of: number) => void) | undefined;
 }
 
-export interface Found {
+export interface FoundModel {
   readonly sizes: Sizes;
   readonly measures: Measures;
 }
@@ -62,7 +62,7 @@ export interface Near {
 
 export interface SearchResult {
   /** Models with the widest feed-forward network, one per depth, width, head layout and rank. */
-  readonly found: readonly Found[];
+  readonly found: readonly FoundModel[];
   /** Model with the fewest parameters. */
   readonly smallest: Near | undefined;
   /** Largest model with at most the maximum number of parameters. */
@@ -72,7 +72,7 @@ export interface SearchResult {
 }
 
 /** Models that differ only in depth and feed-forward width. */
-interface Column {
+interface ShapeColumn {
   readonly width: number;
   readonly layout: HeadLayout;
   readonly rank: number | null;
@@ -95,7 +95,7 @@ export function search(space: ModelSpace, wish: SearchWish): SearchResult {
   return run.result;
 }
 
-const fixedOr = (fixed: number | undefined, range: Range): Range =>
+const fixedOr = (fixed: number | undefined, range: SizeRange): SizeRange =>
   fixed === undefined ? range : { least: fixed, most: fixed };
 
 class Search {
@@ -103,7 +103,7 @@ class Search {
   readonly #wish: SearchWish;
   readonly #models: Folding;
   readonly #depths: readonly number[];
-  readonly #found: Found[] = [];
+  readonly #found: FoundModel[] = [];
   #smallest: Near | undefined;
   #largest: Near | undefined;
   #leanest: Near | undefined;
@@ -138,7 +138,7 @@ class Search {
     return isBeyond ? 'beyond' : 'searched';
   }
 
-  #columns(width: number): Column[] {
+  #columns(width: number): ShapeColumn[] {
     const { dimensions } = this.#space;
     const fixed = (key: string | undefined) => this.#space.fixed(key);
     const layouts = headLayouts(width, {
@@ -158,7 +158,7 @@ class Search {
     );
   }
 
-  #feedForwards(width: number): Column['feedForward'] {
+  #feedForwards(width: number): ShapeColumn['feedForward'] {
     const { feedForward } = this.#space.dimensions;
     if (!feedForward) return null;
     const fixed = this.#space.fixed(feedForward.key);
@@ -170,7 +170,7 @@ class Search {
   }
 
   /** Adds the models of a column within the budget. Returns its fewest parameters; undefined if none is valid. */
-  #column(column: Column): number | undefined {
+  #column(column: ShapeColumn): number | undefined {
     const sizesAt = (depth: number, steps: number) => sizesIn(column, depth, steps);
     const described = describedCounts(this.#models, sizesAt);
     const foreseen = foreseenCounts(described);
@@ -184,12 +184,12 @@ class Search {
 
   /** Models of a column; undefined if a count differs from a model's parameters. */
   #foundIn(
-    column: Column,
+    column: ShapeColumn,
     counts: Counts,
-  ): { models: Found[]; fewest: number | undefined } | undefined {
+  ): { models: FoundModel[]; fewest: number | undefined } | undefined {
     const { minParameters, maxParameters, maxMemory } = this.#wish;
     const most = column.feedForward?.most ?? 0;
-    const models: Found[] = [];
+    const models: FoundModel[] = [];
     let fewest: number | undefined;
     for (const depth of this.#depths) {
       const least = counts(depth, 0);
@@ -237,7 +237,7 @@ class Search {
 }
 
 const sizesIn = (
-  { width, layout, rank, feedForward }: Column,
+  { width, layout, rank, feedForward }: ShapeColumn,
   depth: number,
   steps: number,
 ): Sizes => ({
@@ -252,7 +252,7 @@ export function measuresOf(
   model: FoldedModel,
   sizes: Sizes,
   inference: StateSetting,
-  decode?: Decoding,
+  decode?: DecodingSpeed,
 ): Measures {
   const counted = model.map(({ model: part, times }) => ({ times, ...countParameters(part) }));
   const sum = (of: (count: ParameterBudget) => number) =>

@@ -1,6 +1,8 @@
 /** Models of a family by size; each is a document checked by the family's schema and rules. */
+
 import type { Dimensions, Family } from '../architecture/family.js';
 import type { LanguageModel } from '../architecture/layer.js';
+import type { JsonObject } from '../architecture/transformer/config-keys.js';
 import { checkDocument, unreadKeys } from '../config/check-document.js';
 import { documentOfData } from '../config/document.js';
 import { invalidConfig, toProblems } from '../config/document-problems.js';
@@ -24,7 +26,7 @@ export interface Sizes {
 }
 
 /** Range with both ends included. */
-export interface Range {
+export interface SizeRange {
   readonly least: number;
   readonly most: number;
 }
@@ -37,17 +39,17 @@ const WIDTHS_PER_DOUBLING = 8;
 const WIDTH_UNIT = 64;
 
 /** Depths of a range, including both ends. */
-export function depthsIn(range: Range): number[] {
+export function depthsIn(range: SizeRange): number[] {
   const depths = multiples(range, 1, DEPTHS_PER_DOUBLING);
   return depths.at(-1) === range.most ? depths : [...depths, range.most];
 }
 
 /** Widths of a range; a single width is kept as given. */
-export const widthsIn = (range: Range): number[] =>
+export const widthsIn = (range: SizeRange): number[] =>
   range.least === range.most ? [range.least] : multiples(range, WIDTH_UNIT, WIDTHS_PER_DOUBLING);
 
 /** Multiples of `unit`, at most `perDoubling` per doubling. */
-function multiples({ least, most }: Range, unit: number, perDoubling: number): number[] {
+function multiples({ least, most }: SizeRange, unit: number, perDoubling: number): number[] {
   const found: number[] = [];
   let value = Math.max(unit, Math.ceil(least / unit) * unit);
   while (value <= most) {
@@ -122,8 +124,6 @@ export interface SpaceWish {
   readonly set: readonly string[];
 }
 
-type Values = Readonly<Record<string, unknown>>;
-
 /** Name of a document without a file, in messages. */
 const NAME = 'the plan';
 
@@ -132,8 +132,8 @@ export class ModelSpace {
   readonly dimensions: Dimensions;
   readonly #wish: SpaceWish;
   /** Overrides outside and inside `model`. */
-  readonly #sections: Values;
-  readonly #model: Values;
+  readonly #sections: JsonObject;
+  readonly #model: JsonObject;
 
   /** @throws UserError when an override cannot be read, or removes the model. */
   constructor(family: Family, dimensions: Dimensions, wish: SpaceWish) {
@@ -166,7 +166,7 @@ export class ModelSpace {
     return { ...this.#sections, model: { ...this.#written(sizes), ...this.#model } };
   }
 
-  #written(sizes: Sizes): Values {
+  #written(sizes: Sizes): JsonObject {
     const { dimensions } = this;
     const { vocabulary, context } = this.#wish;
     const { keyValueHeads, headDim, feedForward, rank } = dimensions;

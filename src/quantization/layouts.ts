@@ -5,7 +5,7 @@
  */
 
 /** Weight matrix of a linear layer: one row per output. */
-export interface Matrix {
+export interface WeightMatrix {
   readonly rows: number;
   readonly length: number;
 }
@@ -18,19 +18,19 @@ export const PARTS = {
   others: 'code tables and formats',
 } as const satisfies Record<string, string>;
 
-export type PartName = keyof typeof PARTS;
+export type WeightPart = keyof typeof PARTS;
 
 /** One tensor, or several with one dtype. */
 export interface StoredPart {
-  readonly part: PartName;
+  readonly part: WeightPart;
   readonly elements: number;
   /** Bits per stored element; packed values are stored in words. */
   readonly bits: number;
 }
 
-export type Layout = (matrix: Matrix) => readonly StoredPart[];
+export type Layout = (matrix: WeightMatrix) => readonly StoredPart[];
 
-const stored = (part: PartName, elements: number, bits: number): StoredPart => ({
+const stored = (part: WeightPart, elements: number, bits: number): StoredPart => ({
   part,
   elements,
   bits,
@@ -43,7 +43,7 @@ export type Granularity =
 
 export const groupsAlongRow = (length: number): Granularity => ({ per: 'block', rows: 1, length });
 
-function scaleCount({ rows, length }: Matrix, granularity: Granularity): number {
+function scaleCount({ rows, length }: WeightMatrix, granularity: Granularity): number {
   switch (granularity.per) {
     case 'tensor':
       return 1;
@@ -65,7 +65,7 @@ interface ScaledOptions {
 }
 
 /** Layout with values in bytes or half bytes, and separate scales. */
-export const scaled =
+export const scaledLayout =
   ({ bits, scaleBits, granularity, singles = 0, zeroPoints = false }: ScaledOptions): Layout =>
   (matrix) => {
     const { rows, length } = matrix;
@@ -84,7 +84,7 @@ interface PackedOptions {
   readonly group: number | undefined;
 }
 
-const groupsOf = ({ length }: Matrix, group: number | undefined) =>
+const groupsOf = ({ length }: WeightMatrix, group: number | undefined) =>
   group === undefined ? 1 : Math.ceil(length / group);
 
 const words = (values: number, bits: number) => Math.ceil((values * bits) / 32);

@@ -9,7 +9,7 @@ interface Atom {
   readonly isRepeated: boolean;
 }
 
-interface Pattern {
+interface ParsedPattern {
   readonly atoms: readonly Atom[];
   /** Whether the pattern must match to the end of the name. */
   readonly isClosed: boolean;
@@ -34,7 +34,7 @@ export interface ModulePatterns {
 /** Compiles many patterns; most are long lists of plain names. */
 export function modulePatterns(texts: readonly string[]): ModulePatterns {
   const root: Letters = new Map();
-  const patterns: Pattern[] = [];
+  const patterns: ParsedPattern[] = [];
   const notUnderstood: string[] = [];
   for (const text of texts) {
     if (PLAIN.test(text)) add(root, text);
@@ -95,7 +95,7 @@ function alternativesOf(text: string): string[] | undefined {
   return all;
 }
 
-function patternOf(text: string): Pattern | undefined {
+function patternOf(text: string): ParsedPattern | undefined {
   const isClosed = text.endsWith('$');
   let rest = isClosed ? text.slice(0, -1) : text;
   const atoms: Atom[] = [];
@@ -137,7 +137,7 @@ function setMatcher(set: string): Atom['matches'] | undefined {
 }
 
 /** Simulates all paths through a pattern in parallel. */
-function isBeginning({ atoms, isClosed }: Pattern, name: string): boolean {
+function isBeginning({ atoms, isClosed }: ParsedPattern, name: string): boolean {
   const end = atoms.length;
   let states = skipped(new Set([0]), atoms);
   for (const character of name) {

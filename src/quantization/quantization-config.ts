@@ -1,4 +1,5 @@
 /** Parses the `quantization_config` of a `config.json`: the method, and the weights it applies to. */
+import type { JsonObject } from '../architecture/transformer/config-keys.js';
 import { quote } from '../config/quote.js';
 import { isRecord } from '../text/words.js';
 import {
@@ -10,11 +11,9 @@ import {
   int8OfBitsandbytes,
   type Layout,
   packQuantized,
-  scaled,
+  scaledLayout,
 } from './layouts.js';
 import { modulePatterns } from './module-pattern.js';
-
-type Json = Readonly<Record<string, unknown>>;
 
 /** A module that a quantization method may replace. */
 export interface Module {
@@ -62,7 +61,7 @@ interface Scheme {
   readonly doubts?: readonly string[];
 }
 
-type Method = (config: Json, otherBits: number) => Scheme | Doubt;
+type Method = (config: JsonObject, otherBits: number) => Scheme | UnreadConfig;
 
 const texts = (value: unknown): readonly string[] =>
   Array.isArray(value) ? value.filter((each) => typeof each === 'string') : [];
@@ -115,7 +114,7 @@ const fp8: Method = ({ quant_method: method, ...config }) => {
   const isByte = method === 'mxfp8' || config.scale_fmt === 'ue8m0';
   return {
     label: rows ? `${method}, blocks of ${rows}×${length}` : `${method}, a scale for each tensor`,
-    layout: scaled({
+    layout: scaledLayout({
       bits: 8,
       scaleBits: isByte ? 8 : 32,
       granularity,
@@ -128,7 +127,7 @@ const fp8: Method = ({ quant_method: method, ...config }) => {
 
 const fbgemm: Method = ({ modules_to_not_convert: list }) => ({
   label: 'fbgemm_fp8, a scale for each row',
-  layout: scaled({ bits: 8, scaleBits: 32, granularity: { per: 'row' } }),
+  layout: scaledLayout({ bits: 8, scaleBits: 32, granularity: { per: 'row' } }),
   ...linears(list),
   served: { dtype: 'f8' },
 });
@@ -137,7 +136,7 @@ const mxfp4: Method = ({ modules_to_not_convert: list }) => {
   const { isLeftOut, doubts } = leftOut(texts(list), { isEnding: true });
   return {
     label: `mxfp4, blocks of ${MX_BLOCK}, experts only`,
-    layout: scaled({ bits: 4, scaleBits: 8, granularity: groupsAlongRow(MX_BLOCK) }),
+    layout: scaledLayout({ bits: 4, scaleBits: 8, granularity: groupsAlongRow(MX_BLOCK) }),
     isQuantized: ({ name, isExpert }) => isExpert && !isLeftOut(name),
     doubts,
     served: { dtype: 'mxfp4' },
@@ -183,13 +182,13 @@ interface Packing {
   readonly served?: ServedType;
 }
 
-interface Doubt {
+interface UnreadConfig {
   readonly doubt: string;
 }
 
-const isDoubt = (found: object): found is Doubt => 'doubt' in found;
+const isDoubt = (found: object): found is UnreadConfig => 'doubt' in found;
 
-function packing(config: Json, allowed: readonly number[]): Packing | Doubt {
+function packing(config: JsonObject, allowed: readonly number[]): Packing | UnreadConfig {
   const { bits = config.w_bit ?? 4, group_size: size = config.q_group_size ?? 128 } = config;
   const width = counted(bits);
   const group = size === -1 ? undefined : counted(size);
@@ -319,12 +318,12 @@ const compressedTensors: Method = (config, otherBits) => {
 interface CompressedSettings {
   readonly format?: unknown;
   readonly inputs: unknown;
-  readonly weights: Json;
+  readonly weights: JsonObject;
   readonly bits: number;
   readonly otherBits: number;
 }
 
-function compressedLayout(settings: CompressedSettings): { layout: Layout } | Doubt {
+function compressedLayout(settings: CompressedSettings): { layout: Layout } | UnreadConfig {
   const { format, inputs, weights, bits, otherBits: scaleBits } = settings;
   const group = counted(weights.group_size);
   const zeroPoints = weights.symmetric === false;
@@ -345,7 +344,12 @@ function compressedLayout(settings: CompressedSettings): { layout: Layout } | Do
   if (format === 'nvfp4-pack-quantized') {
     const singles = 1 + (isRecord(inputs) ? 1 : 0);
     return {
-      layout: scaled({ bits: 4, scaleBits: 8, granularity: groupsAlongRow(group ?? 16), singles }),
+      layout: scaledLayout({
+        bits: 4,
+        scaleBits: 8,
+        granularity: groupsAlongRow(group ?? 16),
+        singles,
+      }),
     };
   }
   if (!/^(?:float|int|naive)-quantized$/.test(String(format)) || bits !== 8) {
@@ -354,13 +358,13 @@ function compressedLayout(settings: CompressedSettings): { layout: Layout } | Do
   const granularity = compressedGranularity(weights, group);
   if (granularity === undefined)
     return { doubt: `strategy ${quote(String(weights.strategy))} is not known` };
-  const plain = scaled({ bits, scaleBits, granularity, zeroPoints });
+  const plain = scaledLayout({ bits, scaleBits, granularity, zeroPoints });
   const inputScale = { part: 'scales', elements: 1, bits: scaleBits } as const;
   return { layout: (matrix) => [...plain(matrix), ...(isStatic ? [inputScale] : [])] };
 }
 
 function compressedGranularity(
-  { strategy, block_structure: block }: Json,
+  { strategy, block_structure: block }: JsonObject,
   group: number | undefined,
 ): Granularity | undefined {
   if (strategy === 'tensor') return { per: 'tensor' };
@@ -396,10 +400,10 @@ const TYPES: Readonly<Record<string, readonly [type: string, bits: number]>> = {
 };
 
 /** Older bitsandbytes configs do not name their method. */
-const methodOf = ({ quant_method: method, load_in_8bit, load_in_4bit }: Json): unknown =>
+const methodOf = ({ quant_method: method, load_in_8bit, load_in_4bit }: JsonObject): unknown =>
   method ?? (load_in_8bit || load_in_4bit ? 'bitsandbytes' : undefined);
 
-export function readQuantization(config: Json): QuantizationReading {
+export function readQuantization(config: JsonObject): QuantizationReading {
   const { quantization_config: own } = config;
   if (own == null) return { doubts: [] };
   if (!isRecord(own)) return { doubts: ['it is not a mapping'] };

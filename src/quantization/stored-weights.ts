@@ -11,18 +11,18 @@ import {
 } from '../architecture/walk.js';
 import { add, div, mul, v } from '../budget/expression.js';
 import { type Figure, figure, sumFigure } from '../budget/figure.js';
-import { PARTS, type PartName } from './layouts.js';
+import { PARTS, type WeightPart } from './layouts.js';
 import type { Module, Quantization } from './quantization-config.js';
 
 export interface StoredWeights {
   readonly method: string;
   readonly label: string;
-  readonly parts: readonly { readonly part: PartName | 'notQuantized'; readonly bytes: Figure }[];
+  readonly parts: readonly { readonly part: WeightPart | 'notQuantized'; readonly bytes: Figure }[];
   readonly total: Figure;
 }
 
 /** A module, its weight tensor, and the number of matrices in the tensor. */
-interface Held {
+interface ModuleWeight {
   readonly module: Module;
   readonly tensor: Param;
   readonly copies: number;
@@ -32,7 +32,7 @@ interface Held {
 export function storedWeights(model: LanguageModel, quantization: Quantization): StoredWeights {
   const { method, label, layout, otherBits, otherType } = quantization;
   const quantized = new Set<Param>();
-  const totals = new Map<PartName, Map<number, number>>();
+  const totals = new Map<WeightPart, Map<number, number>>();
   for (const { module, tensor, copies } of modulesOf(model)) {
     if (quantized.has(tensor) || !quantization.isQuantized(module)) continue;
     quantized.add(tensor);
@@ -72,7 +72,7 @@ function bytesFigure(label: string, byBits: ReadonlyMap<number, number>, source:
 }
 
 /** Linear modules of a model. A tied head is an embedding, so it is not included. */
-function modulesOf(model: LanguageModel): Held[] {
+function modulesOf(model: LanguageModel): ModuleWeight[] {
   const { head, embedding } = model;
   const layers = walk(model).map(({ layer }) => layer);
   const mixtures = layers.filter((layer) => layer.kind === 'mixtureOfExperts');
@@ -81,7 +81,7 @@ function modulesOf(model: LanguageModel): Held[] {
       .flatMap(({ experts }) => expertLayers(experts).flatMap(walk))
       .map(({ layer }) => layer),
   );
-  return layers.flatMap((layer): Held[] => {
+  return layers.flatMap((layer): ModuleWeight[] => {
     const { name } = layer;
     const common = { isHead: layer === head, isExpert: ofExperts.has(layer) };
     if (layer.kind === 'packedExperts') {

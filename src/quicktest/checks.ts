@@ -1,8 +1,8 @@
 /** The list of all checks of a quick test. A check is loaded only when it runs. */
-import type { Finding } from './finding.js';
+import type { CheckFinding } from './finding.js';
 import type { TestContext } from './test-context.js';
 
-export type Check = (context: TestContext) => Promise<Finding>;
+export type Check = (context: TestContext) => Promise<CheckFinding>;
 
 interface CheckEntry {
   /** Meaning of a passed check. */
@@ -70,7 +70,7 @@ export type CheckName = keyof typeof CHECKS;
 
 export const CHECK_NAMES = Object.keys(CHECKS) as readonly CheckName[];
 
-export interface CheckResult extends Finding {
+export interface CheckResult extends CheckFinding {
   readonly check: CheckName;
   /** Duration of the check. */
   readonly seconds: number;

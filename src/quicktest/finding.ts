@@ -5,7 +5,7 @@ import type { Shape } from '../tensor/dtype.js';
 import type { LogitDifference } from './differences.js';
 
 /** Outcome of a check; a skipped one has the reason in its finding. */
-export type Verdict = 'passed' | 'failed' | 'skipped';
+export type CheckVerdict = 'passed' | 'failed' | 'skipped';
 
 /** The main number of a check. */
 export interface Measure {
@@ -16,8 +16,8 @@ export interface Measure {
   readonly limit?: number;
 }
 
-export interface Finding {
-  readonly verdict: Verdict;
+export interface CheckFinding {
+  readonly verdict: CheckVerdict;
   /** The finding in a sentence. */
   readonly finding: string;
   readonly measure?: Measure;
@@ -30,15 +30,15 @@ export interface Finding {
 export interface Details {
   readonly statistics?: Statistics;
   /** Origin of the first value that is not finite. */
-  readonly origin?: Origin;
-  readonly sharing?: Sharing;
-  readonly decoding?: readonly Decoding[];
+  readonly origin?: NonFiniteOrigin;
+  readonly sharing?: TableSharing;
+  readonly decoding?: readonly StepwiseDecoding[];
   readonly timing?: Timing;
   readonly float16?: Float16Cost;
 }
 
 /** A tensor with a value that is not finite. */
-export interface Origin {
+export interface NonFiniteOrigin {
   readonly tensor: string;
   readonly kind: 'weight' | 'value';
   readonly shape: Shape;
@@ -51,14 +51,14 @@ export interface Origin {
 }
 
 /** Blocks that change with a table, and blocks that contain it by the description. */
-export interface Sharing {
+export interface TableSharing {
   readonly table: string;
   readonly holders: readonly string[];
   readonly changed: readonly string[];
 }
 
 /** One sequence decoded step by step. */
-export interface Decoding {
+export interface StepwiseDecoding {
   readonly tokens: number;
   /** Tokens of the first call; the others come one by one. */
   readonly prefill: number;
@@ -122,4 +122,4 @@ export interface PartTiming {
   readonly seconds: number;
 }
 
-export const skipped = (finding: string): Finding => ({ verdict: 'skipped', finding });
+export const skipped = (finding: string): CheckFinding => ({ verdict: 'skipped', finding });

@@ -1,7 +1,7 @@
 /** Token ids: parsed, random, sliced and changed. */
 import type { LanguageModel } from '../architecture/layer.js';
 import { UserError } from '../errors.js';
-import type { Ids } from '../runtime/engine.js';
+import type { TokenIds } from '../runtime/engine.js';
 import { randomIntegers } from '../runtime/weights.js';
 
 /** Input limits of a model. */
@@ -12,7 +12,7 @@ export interface IdLimits {
   readonly positions: number;
 }
 
-export const limitsOf = ({ embedding, positions }: LanguageModel): IdLimits => ({
+export const idLimitsOf = ({ embedding, positions }: LanguageModel): IdLimits => ({
   vocabulary: embedding.weight.shape[0] ?? 0,
   positions,
 });
@@ -31,7 +31,7 @@ interface SizeWishes {
   readonly batch?: number | undefined;
   readonly context?: number | undefined;
   /** Given ids, which determine both. */
-  readonly ids?: Ids | undefined;
+  readonly ids?: TokenIds | undefined;
 }
 
 /**
@@ -63,7 +63,7 @@ export function randomIds(
   name: string,
   { batch, tokens }: InputSize,
   { vocabulary }: IdLimits,
-): Ids {
+): TokenIds {
   return { batch, tokens, data: randomIntegers(seed, name, batch * tokens, vocabulary) };
 }
 
@@ -75,29 +75,31 @@ const MOST_TOLD = 5;
  * @param file File name for the message.
  * @throws UserError with the invalid places.
  */
-export function parseIds(text: string, file: string, limits: IdLimits): Ids {
+export function parseIds(text: string, file: string, limits: IdLimits): TokenIds {
   const rows = rowsIn(text, file);
   const tokens = rows[0]?.length ?? 0;
   const wrong: string[] = [];
   let count = 0;
-  const tell = (what: () => string) => {
+  const reportProblem = (what: () => string) => {
     if (count++ < MOST_TOLD) wrong.push(what());
   };
   for (const [index, row] of rows.entries()) {
     if (row.length !== tokens) {
-      tell(() => `sequence ${index} has ${row.length} ids, and the first ${tokens}`);
+      reportProblem(() => `sequence ${index} has ${row.length} ids, and the first ${tokens}`);
     }
     const at = row.findIndex((id) => !isId(id, limits));
     if (at >= 0) {
-      tell(
+      reportProblem(
         () =>
           `id ${at} of sequence ${index} is ${shortened(row[at])}, and ids go from 0 to ${limits.vocabulary - 1}`,
       );
     }
   }
-  if (rows.length === 0 || tokens === 0) tell(() => 'there are no ids');
+  if (rows.length === 0 || tokens === 0) reportProblem(() => 'there are no ids');
   if (tokens > limits.positions) {
-    tell(() => `${tokens} tokens are more than the ${limits.positions} positions of the model`);
+    reportProblem(
+      () => `${tokens} tokens are more than the ${limits.positions} positions of the model`,
+    );
   }
   if (count > 0) {
     const more = count > MOST_TOLD ? `; and ${count - MOST_TOLD} more` : '';
@@ -130,10 +132,10 @@ const refused = (file: string, what: string) =>
   });
 
 /** The first `tokens` tokens of every row. */
-export const firstTokens = (ids: Ids, tokens: number): Ids => span(ids, 0, tokens);
+export const firstTokens = (ids: TokenIds, tokens: number): TokenIds => span(ids, 0, tokens);
 
 /** `tokens` tokens of every row, from `start` on. */
-export function span(ids: Ids, start: number, tokens: number): Ids {
+export function span(ids: TokenIds, start: number, tokens: number): TokenIds {
   const data = new Int32Array(ids.batch * tokens);
   for (let row = 0; row < ids.batch; row++) {
     const from = row * ids.tokens + start;
@@ -143,7 +145,7 @@ export function span(ids: Ids, start: number, tokens: number): Ids {
 }
 
 /** Some rows, in this order. */
-export function rowsOf(ids: Ids, rows: readonly number[]): Ids {
+export function pickRows(ids: TokenIds, rows: readonly number[]): TokenIds {
   const { tokens } = ids;
   const data = new Int32Array(rows.length * tokens);
   for (const [to, row] of rows.entries()) {
@@ -153,7 +155,11 @@ export function rowsOf(ids: Ids, rows: readonly number[]): Ids {
 }
 
 /** Ids with another token at a position in every row. */
-export function withOtherToken(ids: Ids, position: number, { vocabulary }: IdLimits): Ids {
+export function withOtherToken(
+  ids: TokenIds,
+  position: number,
+  { vocabulary }: IdLimits,
+): TokenIds {
   const data = ids.data.slice();
   for (let row = 0; row < ids.batch; row++) {
     const at = row * ids.tokens + position;

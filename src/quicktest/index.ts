@@ -1,4 +1,4 @@
-/** Runs and checks a model: as a whole, as a smaller twin, or layer by layer. */
+/** Runs and checks a model: as a whole, as a scaled-down proxy, or layer by layer. */
 import type { Family, ProxySetting } from '../architecture/family.js';
 import type { LanguageModel } from '../architecture/layer.js';
 import { decoderProxy } from '../architecture/transformer/scaled-down-proxy.js';
@@ -8,9 +8,16 @@ import type { TensorToWrite } from '../checkpoint/safetensors/write-safetensors.
 import { writeSafetensors } from '../checkpoint/safetensors/write-safetensors.js';
 import { UserError } from '../errors.js';
 import { writeWhole } from '../files/write-whole.js';
-import type { Engine, EngineInfo, EngineName, Ids, RunOutput, Values } from '../runtime/engine.js';
+import type {
+  Engine,
+  EngineInfo,
+  EngineName,
+  RunOutput,
+  TokenIds,
+  Values,
+} from '../runtime/engine.js';
 import { DeviceLostError } from '../runtime/engine.js';
-import type { ChosenEngine, EngineWish, PassedOver } from '../runtime/select/devices.js';
+import type { ChosenEngine, EngineWish, SkippedEngine } from '../runtime/select/devices.js';
 import { chooseEngine, chooseEngineFor, otherThan } from '../runtime/select/devices.js';
 import type { SelfCheck } from '../runtime/select/self-check.js';
 import type { WeightSource } from '../runtime/weights.js';
@@ -19,9 +26,9 @@ import { formatInteger } from '../text/units.js';
 import { notComparable } from './checks/forward.js';
 import type { CheckName, CheckResult } from './checks.js';
 import { CHECKS } from './checks.js';
-import type { Finding } from './finding.js';
+import type { CheckFinding } from './finding.js';
 import type { InputSize } from './ids.js';
-import { inputSize, limitsOf, randomIds } from './ids.js';
+import { idLimitsOf, inputSize, randomIds } from './ids.js';
 import type { MemoryNeed } from './memory.js';
 import { fits, memoryNeed, peakBytes, streamedNeed, usableBytes } from './memory.js';
 import { streamedTest } from './streamed.js';
@@ -35,7 +42,7 @@ export interface QuickTestRequest extends EngineWish {
   /** Weights of a checkpoint; undefined for random weights. */
   readonly weights: WeightSource | undefined;
   /** Undefined for random ids: `batch` sequences of `context` tokens. */
-  readonly ids: Ids | undefined;
+  readonly ids: TokenIds | undefined;
   readonly batch?: number | undefined;
   readonly context?: number | undefined;
   readonly seed: number;
@@ -70,7 +77,7 @@ export interface QuickTest {
   /** The model that ran instead. */
   readonly twin: {
     readonly parameters: number;
-    readonly changes: readonly TwinChange[];
+    readonly changes: readonly ProxyChange[];
     /** The exceeded limit: bytes of this machine, or tensors of a graph. */
     readonly reason: TooLarge;
   } | null;
@@ -81,7 +88,7 @@ export interface QuickTest {
   readonly seed: number;
   readonly engine: EngineInfo;
   readonly selfCheck: SelfCheck;
-  readonly passedOver: readonly PassedOver[];
+  readonly passedOver: readonly SkippedEngine[];
   readonly memory: {
     /** Memory need of the described model as a whole. */
     readonly need: MemoryNeed;
@@ -104,7 +111,7 @@ export interface QuickTestRun {
 }
 
 /**
- * Runs a model and checks it. A model that exceeds the memory or the number of tensors runs as its twin, unless it runs
+ * Runs a model and checks it. A model that exceeds the memory or the number of tensors runs as a proxy, unless it runs
  * layer by layer.
  * @throws UserError when the options contradict each other, or no engine can run here.
  */
@@ -135,14 +142,14 @@ async function testOn(
   const usable = usableBytes(engine.info);
   const reason = tooLarge(model, fits(need, usable));
   const mode = request.full ? 'streamed' : reason ? 'twin' : 'whole';
-  const twin = mode === 'twin' ? twinOf(family, document, size.tokens) : undefined;
-  const ran = twin?.model ?? model;
+  const proxy = mode === 'twin' ? scaledDownProxy(family, document, size.tokens) : undefined;
+  const ran = proxy?.model ?? model;
   const needs = mode === 'streamed' ? streamedNeed : memoryNeed;
   const ranNeed = needs(ran, size, name);
   if (!fits(ranNeed, usable))
     throw tooMuch(size, ranNeed, usable, fitsOther(needs, ran, size, name));
-  if (reason && twin && request.keepsOutput) throw savesTwin(reason, need, usable);
-  const weights = twin ? undefined : request.weights;
+  if (reason && proxy && request.keepsOutput) throw savesProxy(reason, need, usable);
+  const weights = proxy ? undefined : request.weights;
   const ids = idsFor(request, size, ran);
   const context = new TestContext({
     model: ran,
@@ -164,8 +171,8 @@ async function testOn(
     mode,
     parameters: countParameters(model).parameters,
     twin:
-      reason && twin
-        ? { parameters: countParameters(ran).parameters, changes: twin.changes, reason }
+      reason && proxy
+        ? { parameters: countParameters(ran).parameters, changes: proxy.changes, reason }
         : null,
     weights: weights ? 'checkpoint' : 'random',
     ids: request.ids ? 'given' : 'random',
@@ -223,8 +230,8 @@ function tooLarge(model: LanguageModel, isFitting: boolean): TooLarge | undefine
   return ownedTensors(model).length > MOST_TENSORS ? 'tensors' : undefined;
 }
 
-/** Reason not to save the output of a twin, which is not the model's. */
-const savesTwin = (reason: TooLarge, { totalBytes }: MemoryNeed, usable: number) =>
+/** Reason not to save the output of a proxy, which is not the model's. */
+const savesProxy = (reason: TooLarge, { totalBytes }: MemoryNeed, usable: number) =>
   new UserError(
     'usage',
     reason === 'tensors'
@@ -236,9 +243,9 @@ const savesTwin = (reason: TooLarge, { totalBytes }: MemoryNeed, usable: number)
 
 const gigabytes = (bytes: number) => `${(bytes / 1e9).toFixed(1)} GB`;
 
-/** A twin has a smaller vocabulary than given ids may need. */
-function idsFor({ ids, seed }: QuickTestRequest, size: InputSize, model: LanguageModel): Ids {
-  const limits = limitsOf(model);
+/** A proxy has a smaller vocabulary than given ids may need. */
+function idsFor({ ids, seed }: QuickTestRequest, size: InputSize, model: LanguageModel): TokenIds {
+  const limits = idLimitsOf(model);
   if (!ids) return randomIds(seed, 'ids', size, limits);
   return { ...ids, data: ids.data.map((id) => id % limits.vocabulary) };
 }
@@ -304,7 +311,7 @@ export async function runCheck(name: CheckName, context: TestContext): Promise<C
   return { check: name, ...finding, seconds: (performance.now() - start) / 1000 };
 }
 
-async function findingOf(name: CheckName, context: TestContext): Promise<Finding> {
+async function findingOf(name: CheckName, context: TestContext): Promise<CheckFinding> {
   const { needs, load } = CHECKS[name];
   try {
     const wrong =
@@ -320,7 +327,7 @@ async function findingOf(name: CheckName, context: TestContext): Promise<Finding
 const endsAll = (error: UserError): boolean =>
   error.code === 'interrupted' || error instanceof DeviceLostError;
 
-const cannotRun = ({ message, suggestion }: UserError): Finding => ({
+const cannotRun = ({ message, suggestion }: UserError): CheckFinding => ({
   verdict: 'failed',
   finding: `it could not run: ${message}`,
   remarks: suggestion === undefined ? [] : [suggestion],
@@ -329,30 +336,30 @@ const cannotRun = ({ message, suggestion }: UserError): Finding => ({
 // A small model of the same structure, for models too large for the machine.
 
 /** A value of the configuration, before and after. */
-export interface TwinChange {
+export interface ProxyChange {
   readonly path: string;
   readonly from: number;
   readonly to: number;
 }
 
-export interface Twin {
+export interface ScaledDownProxy {
   readonly model: LanguageModel;
   /** Changed values, without the per-layer lists, which are cut with the layers. */
-  readonly changes: readonly TwinChange[];
+  readonly changes: readonly ProxyChange[];
 }
 
 /**
- * The twin of a model.
+ * Scaled-down proxy of a model.
  * @param document Document parsed by the family's schema.
  * @param tokens Tokens that it must support.
  */
-export function twinOf(
+export function scaledDownProxy(
   family: Pick<Family, 'build' | 'scaledDownProxy'>,
   document: unknown,
   tokens: number,
-): Twin {
+): ScaledDownProxy {
   const settings = (family.scaledDownProxy ?? decoderProxy)(document, tokens);
-  const changes = settings.flatMap(({ path, value }): TwinChange[] => {
+  const changes = settings.flatMap(({ path, value }): ProxyChange[] => {
     const from = valueAt(document, path.split('.'));
     return typeof from === 'number' && typeof value === 'number' && from !== value
       ? [{ path, from, to: value }]

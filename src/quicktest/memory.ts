@@ -2,7 +2,7 @@
 import type { LanguageModel, Layer } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
 import { stagesOf, tensorsOf, walk } from '../architecture/walk.js';
-import { activationsOf } from '../budget/activations.js';
+import { activationsOf } from '../budget/saved-activations.js';
 import type { EngineInfo, EngineName } from '../runtime/engine.js';
 import type { InputSize } from './ids.js';
 

@@ -5,7 +5,7 @@
 import type { Layer } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
 import { walk } from '../architecture/walk.js';
-import type { Compute, Ids, RunOutput, Values } from '../runtime/engine.js';
+import type { Compute, RunOutput, TokenIds, Values } from '../runtime/engine.js';
 import type { WeightSource } from '../runtime/weights.js';
 import { randomIntegers } from '../runtime/weights.js';
 import type { Arithmetic } from './differences.js';
@@ -19,7 +19,7 @@ import type { TestContext } from './test-context.js';
  * Whether the layer contains experts. Then the rows that an expert computes together depend on all tokens, and so does
  * the order of its sums. Where two experts score almost the same, rounding decides.
  */
-export const hasExperts = (layer: Layer): boolean =>
+export const hasMixture = (layer: Layer): boolean =>
   walk(layer).some(({ layer: each }) => each.kind === 'mixtureOfExperts');
 
 /** Values changed by some of the last bits, up or down by a seed. */
@@ -58,7 +58,7 @@ const TIE_NUDGES: readonly Nudge[] = ['first', 'second', 'third'].flatMap((seed)
 ]);
 
 const nudgesFor = (layer: Layer): readonly Nudge[] =>
-  hasExperts(layer) ? [...NUDGES, ...TIE_NUDGES] : NUDGES;
+  hasMixture(layer) ? [...NUDGES, ...TIE_NUDGES] : NUDGES;
 
 /** Allowed difference from these values when rounding alone changes them by `rounding`. */
 const explainedDifference = (
@@ -125,7 +125,7 @@ export interface Rounding {
 /** Runs the whole model with its embeddings nudged. */
 export async function roundingOf(
   context: TestContext,
-  ids: Ids,
+  ids: TokenIds,
   { output, blocks }: Pick<RunOutput, 'output' | 'blocks'>,
 ): Promise<Rounding> {
   const { model, weights, engine } = context;
@@ -153,7 +153,7 @@ export async function roundingOf(
 export async function eachBlock(
   context: TestContext,
   layers: readonly Layer[],
-  { ids, blocks }: Pick<RunOutput, 'blocks'> & { readonly ids: Ids },
+  { ids, blocks }: Pick<RunOutput, 'blocks'> & { readonly ids: TokenIds },
   differenceOf: (block: Layer, input: Values, output: Values) => Promise<number>,
 ): Promise<BlockDifference[]> {
   await context.unload();

@@ -5,7 +5,7 @@ import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { openCheckpoint } from '../checkpoint/open.js';
 import type { Problem } from '../errors.js';
 import { UserError } from '../errors.js';
-import { findConfig, warningsOf } from '../model-input/checkpoint-config.js';
+import { checkpointWarnings, findConfig } from '../model-input/checkpoint-config.js';
 import { configPath, hasWeights, isCheckpointPath } from '../model-input/locate.js';
 import type { ModelFile } from '../model-input/model-file.js';
 import { loadModelFile, modelOf } from '../model-input/model-file.js';
@@ -14,10 +14,10 @@ import type { ProgressDisplay } from '../progress-display.js';
 import { checkpointWeights } from '../runtime/weights.js';
 import {
   type AgainstRequest,
-  compareModels,
+  compareOutputs,
   type ModelComparison,
   type RanModel,
-} from './against.js';
+} from './compare-outputs.js';
 
 /** A model and the source of its weights. */
 export interface Side {
@@ -71,7 +71,7 @@ export async function checkpointSide(
     const held = await checkedAgainst(described, checkpoint, display);
     const warnings = [
       ...(described === otherwise ? [] : described.warnings),
-      ...warningsOf(checkpoint),
+      ...checkpointWarnings(checkpoint),
       ...held.warnings,
     ];
     return { loaded: held.loaded, checkpoint, warnings };
@@ -101,7 +101,7 @@ export interface Against extends ModelComparison {
 
 /**
  * Runs both.
- * @throws UserError as `compareModels`.
+ * @throws UserError as `compareOutputs`.
  */
 export async function compareSides(
   own: Side,
@@ -115,7 +115,7 @@ export async function compareSides(
   });
   const shown = display.steps();
   try {
-    const found = await compareModels({
+    const found = await compareOutputs({
       ...wishes,
       own: toRun(own),
       other: toRun(other),

@@ -4,7 +4,7 @@
  */
 import type { LanguageModel } from '../architecture/layer.js';
 import { stagesOf } from '../architecture/walk.js';
-import type { Ids, RunInput, RunOutput, Values } from '../runtime/engine.js';
+import type { RunInput, RunOutput, TokenIds, Values } from '../runtime/engine.js';
 import { formatInteger } from '../text/units.js';
 import { counted } from '../text/words.js';
 import { judgeTrials, positionsToTry, trialOf, usualLeak } from './checks/causality.js';
@@ -12,8 +12,8 @@ import { judgeElements } from './checks/created.js';
 import { judgeLogits, notComparable, originIn } from './checks/forward.js';
 import type { CheckName, CheckResult } from './checks.js';
 import { isAllFinite, rowAt } from './differences.js';
-import { type Finding, type Origin, skipped } from './finding.js';
-import { limitsOf, rowsOf, withOtherToken } from './ids.js';
+import { type CheckFinding, type NonFiniteOrigin, skipped } from './finding.js';
+import { idLimitsOf, pickRows, withOtherToken } from './ids.js';
 import { elementsIn, neededTensors } from './memory.js';
 import type { TestContext } from './test-context.js';
 
@@ -41,7 +41,7 @@ export async function streamedTest(
   const tried = wished.filter((_, index) => roomFor(index + 1));
   const pass = await onePass(context, withTrials(context, tried), { keepsBlocks, watch });
   const own = { ...pass, logits: rows(pass.logits, 0, ids.batch) };
-  const findings: Partial<Record<CheckName, () => Finding | Promise<Finding>>> = {
+  const findings: Partial<Record<CheckName, () => CheckFinding | Promise<CheckFinding>>> = {
     created: () => pass.created,
     forward: () => judgeLogits(context, own.logits, async () => pass.origin),
     causality: () =>
@@ -79,14 +79,14 @@ const NO_ROOM = skipped('there is no memory for another row, with a changed toke
 const NOT_STREAMED = skipped('it takes the whole model in memory at a time');
 
 /** The ids, followed by their first row with another token for each position. */
-function withTrials({ ids, model }: TestContext, tried: readonly number[]): Ids {
-  const first = rowsOf(ids, [0]);
-  const more = tried.map((position) => withOtherToken(first, position, limitsOf(model)));
+function withTrials({ ids, model }: TestContext, tried: readonly number[]): TokenIds {
+  const first = pickRows(ids, [0]);
+  const more = tried.map((position) => withOtherToken(first, position, idLimitsOf(model)));
   const data = Int32Array.from([ids, ...more].flatMap((each) => [...each.data]));
   return { batch: ids.batch + tried.length, tokens: ids.tokens, data };
 }
 
-const trialsOf = (logits: Values, { batch }: Ids, tried: readonly number[]) =>
+const trialsOf = (logits: Values, { batch }: TokenIds, tried: readonly number[]) =>
   tried.map((position, index) =>
     trialOf(rows(logits, 0, 1), rows(logits, batch + index, 1), position),
   );
@@ -100,25 +100,25 @@ function rows(value: Values, first: number, count: number): Values {
   };
 }
 
-interface Pass {
-  readonly created: Finding;
+interface StreamedPass {
+  readonly created: CheckFinding;
   readonly logits: Values;
   readonly blocks: ReadonlyMap<string, Values>;
-  readonly origin: Origin | undefined;
+  readonly origin: NonFiniteOrigin | undefined;
   readonly loadSeconds: number;
   readonly runSeconds: number;
 }
 
 async function onePass(
   context: TestContext,
-  ids: Ids,
+  ids: TokenIds,
   { keepsBlocks, watch }: Pick<StreamedOptions, 'keepsBlocks' | 'watch'>,
-): Promise<Pass> {
+): Promise<StreamedPass> {
   const { model } = context;
   const blocks = new Map<string, Values>();
-  const findings: Finding[] = [];
+  const findings: CheckFinding[] = [];
   const seconds = { load: 0, run: 0 };
-  let origin: Origin | undefined;
+  let origin: NonFiniteOrigin | undefined;
   let input: RunInput = { ids };
   let value: Values = { shape: [], data: new Float32Array(0) };
   for (const layer of stagesOf(model)) {
@@ -146,13 +146,13 @@ async function onePass(
   };
 }
 
-const inLayer = (name: string, finding: Finding): Finding => ({
+const inLayer = (name: string, finding: CheckFinding): CheckFinding => ({
   ...finding,
   finding: `in ${name}, ${finding.finding}`,
 });
 
 /** Finding for all layers: a tensor of several layers is received by each, but counts once. */
-function judgeLayers(findings: readonly Finding[], model: LanguageModel): Finding {
+function judgeLayers(findings: readonly CheckFinding[], model: LanguageModel): CheckFinding {
   const wrong = findings.find(({ verdict }) => verdict === 'failed');
   if (wrong) return wrong;
   const { finding, measure } = judgeElements(model, elementsIn(neededTensors(model)));
@@ -165,10 +165,10 @@ function judgeLayers(findings: readonly Finding[], model: LanguageModel): Findin
 
 /** @param trials Number of additional rows in the run. */
 function timingOf(
-  { loadSeconds, runSeconds }: Pass,
-  { batch, tokens }: Ids,
+  { loadSeconds, runSeconds }: StreamedPass,
+  { batch, tokens }: TokenIds,
   trials: number,
-): Finding {
+): CheckFinding {
   const rows = batch + trials;
   const speed = Math.round((rows * tokens) / runSeconds).toLocaleString('en-US');
   return {

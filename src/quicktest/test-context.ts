@@ -1,11 +1,11 @@
 import type { LanguageModel, Layer } from '../architecture/layer.js';
 import type {
   Engine,
-  Ids,
-  LoadOptions,
   Program,
+  ProgramOptions,
   RunInput,
   RunOutput,
+  TokenIds,
   Values,
 } from '../runtime/engine.js';
 import type { WeightSource } from '../runtime/weights.js';
@@ -16,7 +16,7 @@ interface TestContextParts {
   readonly weights: WeightSource;
   readonly engine: Engine;
   /** Input of the model. */
-  readonly ids: Ids;
+  readonly ids: TokenIds;
   /** Seed of all other random values. */
   readonly seed: number;
   /** Number of timed forward passes; undefined to time for half a second. */
@@ -27,31 +27,21 @@ interface TestContextParts {
   readonly openFloat32: () => Promise<Engine>;
 }
 
+/** Base class whose instances have the given parts as fields. */
+const WithParts = class {
+  constructor(parts: TestContextParts) {
+    Object.assign(this, parts);
+  }
+} as new (
+  parts: TestContextParts,
+) => TestContextParts;
+
 /** The model under test. Its whole program is loaded at first use and shared by several checks. */
-export class TestContext {
-  readonly model: LanguageModel;
-  readonly weights: WeightSource;
-  readonly engine: Engine;
-  readonly ids: Ids;
-  readonly seed: number;
-  readonly repeats: number | undefined;
-  readonly openOther: () => Promise<Engine>;
-  readonly openFloat32: () => Promise<Engine>;
+export class TestContext extends WithParts {
   #program: Program | undefined;
   #base: RunOutput | undefined;
   #loadSeconds = 0;
   #peakBytes: number | undefined;
-
-  constructor(parts: TestContextParts) {
-    this.model = parts.model;
-    this.weights = parts.weights;
-    this.engine = parts.engine;
-    this.ids = parts.ids;
-    this.seed = parts.seed;
-    this.repeats = parts.repeats;
-    this.openOther = parts.openOther;
-    this.openFloat32 = parts.openFloat32;
-  }
 
   /** Seconds to load the whole model; 0 before. */
   get loadSeconds(): number {
@@ -68,7 +58,7 @@ export class TestContext {
   }
 
   /** Runs a forward pass of the whole model. */
-  async forward(ids: Ids): Promise<RunOutput> {
+  async forward(ids: TokenIds): Promise<RunOutput> {
     return (await this.program()).run({ ids });
   }
 
@@ -90,7 +80,7 @@ export class TestContext {
   async with<T>(
     layer: Layer,
     use: (program: Program) => Promise<T>,
-    { weights = this.weights, ...options }: LoadOptions & { weights?: WeightSource } = {},
+    { weights = this.weights, ...options }: ProgramOptions & { weights?: WeightSource } = {},
   ): Promise<T> {
     const program = await this.engine.load(layer, weights, options);
     try {
@@ -104,13 +94,13 @@ export class TestContext {
   async once(
     layer: Layer,
     input: RunInput,
-    options?: LoadOptions & { weights?: WeightSource },
+    options?: ProgramOptions & { weights?: WeightSource },
   ): Promise<RunOutput> {
     return this.with(layer, (program) => program.run(input), options);
   }
 
   /** Input of the first block, [B, T, H]. */
-  async embedded(ids: Ids): Promise<Values> {
+  async embedded(ids: TokenIds): Promise<Values> {
     let { output } = await this.once(this.model.embedding, { ids });
     for (const step of this.model.embeddingSteps) {
       ({ output } = await this.once(step, { inputs: [output] }));

@@ -30,7 +30,7 @@ export const FAULT_KINDS = [
 export type FaultKind = (typeof FAULT_KINDS)[number];
 
 /** Properties of a tensor on one side, description or checkpoint. */
-export interface Said {
+export interface TensorProperties {
   readonly shape?: Shape;
   readonly dtype?: StoredDtype | 'float';
   /** Another tensor with the same values. */
@@ -46,9 +46,9 @@ export interface Fault {
   /** Name in the file; in the description if the tensor is missing. */
   readonly own: string;
   /** Properties in the description; null if it does not contain the tensor. */
-  readonly expected: Said | null;
+  readonly expected: TensorProperties | null;
   /** Properties in the checkpoint; null if it does not contain the tensor. */
-  readonly found: Said | null;
+  readonly found: TensorProperties | null;
 }
 
 // Shapes and ties found in the tensors of a checkpoint.
@@ -152,7 +152,7 @@ function expectedNames(model: LanguageModel): Map<string, Param> {
 
 export const namesOf = ({ name, aliases }: Param): string[] => [name, ...aliases];
 
-const saidOf = ({ dtype, shape }: StoredTensor): Said => ({ dtype, shape });
+const saidOf = ({ dtype, shape }: StoredTensor): TensorProperties => ({ dtype, shape });
 
 function faultsOfTensor(
   tensor: Param,
@@ -208,7 +208,7 @@ function missing(tensor: Param, layers: Layers): Fault[] {
 function formFaults(tensor: Param, present: Present): Fault[] {
   const { shape, dtype } = present.tensor;
   const found = saidOf(present.tensor);
-  const fault = (kind: FaultKind, expected: Said): Fault => ({
+  const fault = (kind: FaultKind, expected: TensorProperties): Fault => ({
     ...named(present),
     kind,
     expected,

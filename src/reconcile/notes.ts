@@ -9,7 +9,7 @@ import type { Sameness } from '../checkpoint/sharing.js';
 import { isSameView } from '../checkpoint/stored-tensor.js';
 import { isSameShape } from '../tensor/dtype.js';
 import { sumOf } from '../text/words.js';
-import type { Fault, FaultKind, Said } from './faults.js';
+import type { Fault, FaultKind, TensorProperties } from './faults.js';
 import { FAULT_KINDS, namesOf, quantizedPart } from './faults.js';
 
 export interface Note {
@@ -38,7 +38,7 @@ export const keptByOthers = (beside: ReadonlyMap<string, readonly StoredName[]>)
     what,
   }));
 
-interface Described {
+interface ReadCheckpoint {
   readonly model: LanguageModel;
   /** Model that the checkpoint suggests, if any. */
   readonly likely: LanguageModel | undefined;
@@ -48,7 +48,7 @@ interface Described {
 }
 
 /** Notes on a checkpoint without faults. */
-export function notesOf({ model, likely, format, stored, sameness }: Described): Note[] {
+export function notesOf({ model, likely, format, stored, sameness }: ReadCheckpoint): Note[] {
   const again = copiesOf(model, stored, sameness);
   const equal = (likely ? copiesOf(likely, stored, sameness) : []).filter(
     (copy) => !again.includes(copy),
@@ -105,8 +105,8 @@ export interface FaultGroup {
   readonly pattern: string;
   /** Names in the file; in the description if the tensors are missing. */
   readonly names: readonly string[];
-  readonly expected: Said | null;
-  readonly found: Said | null;
+  readonly expected: TensorProperties | null;
+  readonly found: TensorProperties | null;
   readonly hint: string | null;
 }
 
@@ -160,7 +160,7 @@ function hintsOf(drafts: readonly Draft[]): Map<Draft, string> {
   return hints;
 }
 
-function isTransposed(expected: Said | null, found: Said | null): boolean {
+function isTransposed(expected: TensorProperties | null, found: TensorProperties | null): boolean {
   return isSameShape(expected?.shape ?? [], (found?.shape ?? []).toReversed());
 }
 

@@ -1,5 +1,5 @@
 /** Compares a checkpoint with a model description: faults, notes and suggested fixes. */
-import type { Ignored, Reading, StoredShapes } from '../architecture/family.js';
+import type { Ignored, ReadSetting, StoredShapes } from '../architecture/family.js';
 import type { LanguageModel } from '../architecture/layer.js';
 import { tensorsOf } from '../architecture/walk.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
@@ -9,7 +9,7 @@ import type { Sameness, Watch } from '../checkpoint/sharing.js';
 import { samenessOfBytes, samenessOfPlaces } from '../checkpoint/sharing.js';
 import type { StoredTensor } from '../checkpoint/stored-tensor.js';
 import { counted, joined, shortened } from '../text/words.js';
-import type { FaultKind, Said } from './faults.js';
+import type { FaultKind, TensorProperties } from './faults.js';
 import { faultsOf, namesOf, shapesOf } from './faults.js';
 import type { FaultGroup, Note } from './notes.js';
 import { groupFaults, keptByOthers, notesOf } from './notes.js';
@@ -20,9 +20,9 @@ export interface Description {
   /** Tensors that other programs store with the model; they are not faults. */
   readonly ignored: readonly Ignored[];
   /** Reads config values from the tensors of a checkpoint. */
-  readonly readOff: (stored: StoredShapes) => readonly Reading[];
+  readonly readOff: (stored: StoredShapes) => readonly ReadSetting[];
   /** Rebuilds the model with these config values; undefined if they are not valid. */
-  readonly rebuild: (readings: readonly Reading[]) => LanguageModel | undefined;
+  readonly rebuild: (readings: readonly ReadSetting[]) => LanguageModel | undefined;
 }
 
 export interface Reconciliation {
@@ -139,7 +139,7 @@ export type Suggestion = {
   readonly explains: number;
   readonly leaves: number;
 } & (
-  | { readonly kind: 'config'; readonly set: readonly Reading[] }
+  | { readonly kind: 'config'; readonly set: readonly ReadSetting[] }
   /** A prefix that every name has and should not have. */
   | { readonly kind: 'rename'; readonly prefix: string }
 );
@@ -149,8 +149,8 @@ interface Case {
   /** Number of faults without a fix. */
   readonly faults: number;
   /** Config values read from the checkpoint. */
-  readonly readings: readonly Reading[];
-  readonly rebuild: (readings: readonly Reading[]) => LanguageModel | undefined;
+  readonly readings: readonly ReadSetting[];
+  readonly rebuild: (readings: readonly ReadSetting[]) => LanguageModel | undefined;
   /** Counts the faults for another description or other names. */
   readonly count: (model: LanguageModel, stored: StoredNames) => number;
   readonly model: LanguageModel;
@@ -163,7 +163,7 @@ function suggestionsFor(given: Case): Suggestion[] {
 
 /** The smallest set of config values that removes the same number of faults as all values read from the checkpoint. */
 function configSuggestion({ stored, faults, readings, rebuild, count }: Case): Suggestion[] {
-  const leftBy = (tried: readonly Reading[]) => {
+  const leftBy = (tried: readonly ReadSetting[]) => {
     const model = rebuild(tried);
     return model ? count(model, stored) : Number.POSITIVE_INFINITY;
   };
@@ -209,7 +209,7 @@ export const FAULT_NAMES = {
   'extra-layers': 'extra layers',
   missing: 'missing',
   extra: 'extra',
-  misshapen: 'misshapen',
+  misshapen: 'wrong shape',
   'wrong-dtype': 'wrong type',
   'not-tied': 'not tied',
   tied: 'wrongly tied',
@@ -221,17 +221,17 @@ export function faultCountText(faults: readonly FaultGroup[]): string {
   return `${counted(faults.length, 'fault')} in ${counted(faulty, 'tensor')}`;
 }
 
-/** Text of a fault without its tensors: `misshapen: described as [8], found F32 [9]`. */
+/** Text of a fault without its tensors: `wrong shape: expected [8], found F32 [9]`. */
 export function faultText({ kind, expected, found }: FaultGroup): string {
   const said = [
-    ...(expected ? [`described as ${saidText(expected)}`] : []),
+    ...(expected ? [`expected ${saidText(expected)}`] : []),
     ...(found ? [`found ${saidText(found)}`] : []),
   ];
   return `${FAULT_NAMES[kind]}: ${said.join(', ')}`;
 }
 
 /** `F32 [64, 64]`, `values of embed_tokens.weight`, `32 layers`. */
-export function saidText(said: Said): string {
+export function saidText(said: TensorProperties): string {
   if (said.sameAs !== undefined) return `values of ${shortened(said.sameAs)}`;
   if (said.layers !== undefined) return counted(said.layers, 'layer');
   const shape = said.shape ? `[${said.shape.join(', ')}]` : '';
@@ -240,7 +240,7 @@ export function saidText(said: Said): string {
 
 export function adviceText(suggestion: Suggestion): string {
   if (suggestion.kind === 'rename') {
-    return `every name begins with ${JSON.stringify(suggestion.prefix)}, which is none of the model’s: take it off.`;
+    return `every name begins with ${JSON.stringify(suggestion.prefix)}, which the model does not have: remove this prefix.`;
   }
   const { set } = suggestion;
   const shows = joined(set.map((each) => each.shows));
@@ -250,5 +250,5 @@ export function adviceText(suggestion: Suggestion): string {
 }
 
 /** `config inside the checkpoint says model.window_size: 1024, not 7`. */
-export const differenceText = ({ path, config, checkpoint }: ConfigDifference): string =>
+export const configDifferenceText = ({ path, config, checkpoint }: ConfigDifference): string =>
   `config inside the checkpoint says ${path}: ${JSON.stringify(checkpoint)}, not ${JSON.stringify(config)}`;

@@ -1,8 +1,8 @@
 /** Report of `minimind doctor`: one line for each way of running a model. */
-import type { Finding } from '../errors.js';
+import type { ProblemText } from '../errors.js';
 import type { Adapter } from '../runtime/adapters/adapters.js';
 import type { ENGINES, EngineInfo } from '../runtime/engine.js';
-import type { PassedOver } from '../runtime/select/devices.js';
+import type { SkippedEngine } from '../runtime/select/devices.js';
 import type { SelfCheck } from '../runtime/select/self-check.js';
 import type { SurveyEntry } from '../runtime/select/survey.js';
 import { formatBinaryBytes, formatBytes } from '../text/units.js';
@@ -18,7 +18,7 @@ interface DoctorResult {
   readonly engines: readonly SurveyEntry[];
   /** Null, like their findings, when adapters were not surveyed. */
   readonly adapters: readonly Adapter[] | null;
-  readonly adapterFindings: readonly Finding[] | null;
+  readonly adapterFindings: readonly ProblemText[] | null;
 }
 
 export function doctorReport(result: DoctorResult): Report {
@@ -128,7 +128,7 @@ function engineCells(entry: SurveyEntry): Cell[] {
 
 function graphics(
   adapters: readonly Adapter[],
-  findings: readonly Finding[],
+  findings: readonly ProblemText[],
   engines: readonly SurveyEntry[],
 ): Block[] {
   if (adapters.length === 0) return [heading('Graphics cards'), ...findings.map(findingNote)];
@@ -201,7 +201,7 @@ function adapterCells(adapter: Adapter): [Cell[], Cell] {
 const limitCell = (bytes: number | null): Cell =>
   bytes === null ? NOTHING : { text: formatBinaryBytes(bytes), value: bytes };
 
-const findingNote = ({ message, suggestion }: Finding): Block => ({
+const findingNote = ({ message, suggestion }: ProblemText): Block => ({
   kind: 'note',
   text: `→ ${suggestion === undefined ? message : `${message}: ${suggestion}`}`,
 });
@@ -224,5 +224,5 @@ export function engineText(info: EngineInfo, { difference }: SelfCheck): string 
 }
 
 /** Skipped engine with its reason and suggested fix. */
-export const passedOverText = ({ engine, backend, why, suggestion }: PassedOver): string =>
+export const passedOverText = ({ engine, backend, why, suggestion }: SkippedEngine): string =>
   `${ENGINE_TITLES[engine]} (${backend}): ${why}${suggestion ? `; to fix it: ${suggestion}` : ''}`;

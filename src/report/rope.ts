@@ -9,7 +9,7 @@ import type {
   RopeMethodId,
   RopeRotary,
   TrainedFrom,
-} from '../budget/rope.js';
+} from '../budget/analyse-rope.js';
 import { formatInteger } from '../text/units.js';
 import { counted, joined, sumOf } from '../text/words.js';
 import { CURRENT_MARK, heading, integerCell, left, note, right } from './kit/cells.js';

@@ -1,96 +1,159 @@
-import { FORMATS } from '../checkpoint/formats.js';
+import { FILE_FORMATS } from '../checkpoint/formats.js';
 import type { VerifyResult } from '../model-input/verify-checkpoint.js';
-import type { Said } from '../reconcile/faults.js';
+import type { FaultKind, Said } from '../reconcile/faults.js';
+import { FAULT_KINDS } from '../reconcile/faults.js';
 import type { FaultGroup, Note } from '../reconcile/notes.js';
 import type { ConfigDifference, Suggestion } from '../reconcile/reconcile.js';
-import {
-  adviceText,
-  differenceText,
-  FAULT_NAMES,
-  faultCountText,
-  saidText,
-} from '../reconcile/reconcile.js';
+import { adviceText, differenceText, FAULT_NAMES, saidText } from '../reconcile/reconcile.js';
 import { formatBytes, formatInteger } from '../text/units.js';
-import { counted, namesText, shortened } from '../text/words.js';
-import { integerCell, left, note, right } from './kit/cells.js';
-import type { Block, Cell, Report } from './kit/report.js';
+import { counted, joined, namesText, shellWord, shortened, sumOf } from '../text/words.js';
+import { heading, integerCell, left, note, right } from './kit/cells.js';
+import type { Block, Cell, Fact, Report, TableBlock, Verdict } from './kit/report.js';
 
-/** Report of `minimind verify`: a verdict, one line per fault, and suggestions. */
+/** Report of `minimind verify`: a verdict, the faults by kind, and suggestions. */
 
+/** Rows of the answer's table, alone and below suggestions; the details have all. */
+const ANSWER_ROWS = 10;
+const ROWS_BELOW = 5;
 /** Longer lists are only for programs. */
-const MOST_LINES = 100;
+const MOST_ROWS = 1000;
 
-/** @param flat Whether to output every fault, for programs. */
-export function verifyReport(result: VerifyResult, { flat }: { readonly flat: boolean }): Report {
-  const { counts, faults, notes, suggestions, configDifferences } = result;
+export function verifyReport(result: VerifyResult): Report {
+  const { matches, counts, faults, notes, suggestions, configDifferences } = result;
   const advised = new Set(
     suggestions.flatMap((each) => (each.kind === 'config' ? each.set.map(({ path }) => path) : [])),
   );
+  const differences = configDifferences.filter(({ path }) => !advised.has(path));
+  const isAlone = suggestions.length + differences.length === 0;
+  const shown = foremost(faults, isAlone ? ANSWER_ROWS : ROWS_BELOW);
+  const more = faults.length - shown.length;
   return {
+    verdict: verdictOf(result),
     blocks: [
-      verdict(result),
-      note(sourceText(result)),
-      ...(faults.length > 0 || flat ? faultBlocks(faults, flat) : []),
+      { kind: 'facts', facts: factsOf(result) },
       ...suggestions.map((each) => adviceBlock(each, counts.faulty)),
       ...notes.map(noteBlock),
-      ...configDifferences.filter(({ path }) => !advised.has(path)).map(differenceBlock),
+      ...differenceBlocks(differences),
+      ...(faults.length > 0 ? [faultTable(shown)] : []),
+      ...(more > 0 ? [note(`… ${formatInteger(more)} more: --details`)] : []),
     ],
+    details: [
+      ...(differences.length > 1 ? differences.map(differenceBlock) : []),
+      ...(more > 0 ? faultBlocks(faults) : []),
+    ],
+    next: matches ? quickTest(result) : undefined,
+    data: faultTable(faults),
   };
 }
 
-function verdict({ matches, counts, faults }: VerifyResult): Block {
-  if (matches) {
-    return {
-      kind: 'heading',
-      text: `ok: ${counted(counts.described, 'tensor')} as described`,
-      tone: 'good',
-    };
-  }
-  const what =
-    faults.length > 0 ? faultCountText(faults) : 'the tensors are, but there are warnings';
-  return { kind: 'heading', text: `not as described: ${what}`, tone: 'bad' };
+/** Undefined for a config from standard input. */
+function quickTest({ config, checkpoint }: VerifyResult): string | undefined {
+  if (config.startsWith(checkpoint)) return `minimind quick-test ${shellWord(checkpoint)}`;
+  if (!/\.(?:ya?ml|json)$/i.test(config)) return undefined;
+  return `minimind quick-test ${shellWord(config)} --checkpoint ${shellWord(checkpoint)}`;
 }
 
-function sourceText({
+function verdictOf({ matches, counts, faults }: VerifyResult): Verdict {
+  if (matches) return { text: `matches: ${counted(counts.described, 'tensor')}`, tone: 'good' };
+  const kinds = FAULT_KINDS.flatMap((kind) => {
+    const number = sumOf(
+      faults.filter((fault) => fault.kind === kind),
+      countOf,
+    );
+    return number > 0 ? [countText(kind, number)] : [];
+  });
+  const what =
+    kinds.length > 0 ? kinds.join(', ') : 'the tensors match, but --strict refuses warnings';
+  return { text: `does not match: ${what}`, tone: 'bad' };
+}
+
+/** `2 missing`, `1 extra layer`. */
+const countText = (kind: FaultKind, number: number): string =>
+  isOfLayers(kind)
+    ? counted(number, LAYERS[kind])
+    : `${formatInteger(number)} ${FAULT_NAMES[kind]}`;
+
+const LAYERS = {
+  'missing-layers': 'missing layer',
+  'layer-gap': 'skipped layer',
+  'extra-layers': 'extra layer',
+} as const satisfies Partial<Record<FaultKind, string>>;
+
+const isOfLayers = (kind: FaultKind): kind is keyof typeof LAYERS => kind in LAYERS;
+
+/** Layers of a fault of complete layers, else tensors. */
+const countOf = ({ kind, names, pattern }: FaultGroup): number =>
+  isOfLayers(kind) ? layersIn(pattern) : names.length;
+
+/** Number of layers in `layers.{24–31}` or `layers.5`. */
+const layersIn = (pattern: string): number =>
+  sumOf(
+    pattern.matchAll(/(\d+)(?:–(\d+))?/g),
+    ([, from, to]) => Number(to ?? from) - Number(from) + 1,
+  );
+
+function factsOf({
   checkpoint,
   config,
   format,
+  family,
   stateDict,
   prefix,
   counts,
-}: VerifyResult): string {
-  const where = stateDict.length > 0 ? ` in ${stateDict.join('.')}` : '';
-  const stripped = prefix === '' ? '' : `, each without its ${JSON.stringify(prefix)}`;
-  const names = `${counted(counts.stored, 'name')}${where}${stripped}`;
-  return `${checkpoint} (${FORMATS[format].title}, ${names}), held against ${config}.`;
-}
-
-function faultBlocks(faults: readonly FaultGroup[], flat: boolean): Block[] {
-  const shown = flat ? faults : faults.slice(0, MOST_LINES);
-  const hasHints = shown.some(({ hint }) => hint !== null);
-  const more = faults.length - shown.length;
+}: VerifyResult): Fact[] {
+  const where = stateDict.length > 0 ? `, state dict ${shortened(stateDict.join('.'))}` : '';
+  const stripped = prefix === '' ? '' : `, prefix ${JSON.stringify(shortened(prefix))} ignored`;
   return [
     {
-      kind: 'table',
-      columns: [
-        left('fault', 'fault'),
-        left('tensors', 'tensors', true),
-        right('count', 'count'),
-        left('described', 'described', true),
-        left('found', 'found', true),
-        ...(hasHints ? [left('remark', 'remark', true)] : []),
-      ],
-      rows: shown.map(({ kind, pattern, names, expected, found, hint }): Cell[] => [
-        { text: FAULT_NAMES[kind], value: kind, tone: 'bad' },
-        { text: shortened(pattern) },
-        integerCell(names.length),
-        saidCell(expected),
-        saidCell(found),
-        ...(hasHints ? [{ text: hint ?? '' }] : []),
-      ]),
+      name: 'checkpoint',
+      text: `${checkpoint} (${FORMATS[format].title}, ${counted(counts.stored, 'name')}${where}${stripped})`,
     },
-    ...(more > 0 ? [note(`And ${counted(more, 'more line')}; --json has them all.`)] : []),
+    { name: 'config', text: `${config} (${family})` },
   ];
+}
+
+/** Faults for the answer: of each kind the first ones, so that no kind is hidden. */
+function foremost(faults: readonly FaultGroup[], most: number): readonly FaultGroup[] {
+  const byKind = FAULT_KINDS.map((kind) => faults.filter((fault) => fault.kind === kind));
+  const shown = new Set<FaultGroup>();
+  for (let turn = 0; shown.size < Math.min(most, faults.length); turn++) {
+    for (const each of byKind) {
+      const fault = each[turn];
+      if (fault && shown.size < most) shown.add(fault);
+    }
+  }
+  return byKind.flat().filter((fault) => shown.has(fault));
+}
+
+const faultBlocks = (faults: readonly FaultGroup[]): Block[] => [
+  heading('Faults'),
+  faultTable(faults.slice(0, MOST_ROWS)),
+  ...(faults.length > MOST_ROWS
+    ? [note(`… ${formatInteger(faults.length - MOST_ROWS)} more: --json`)]
+    : []),
+];
+
+function faultTable(faults: readonly FaultGroup[]): TableBlock {
+  const hasHints = faults.some(({ hint }) => hint !== null);
+  return {
+    kind: 'table',
+    columns: [
+      left('fault', 'fault'),
+      { ...left('tensors', 'tensors'), cut: true },
+      right('count', 'count'),
+      left('expected', 'described', true),
+      left('found', 'found', true),
+      ...(hasHints ? [left('hint', 'remark', true)] : []),
+    ],
+    rows: faults.map(({ kind, pattern, names, expected, found, hint }): Cell[] => [
+      { text: FAULT_NAMES[kind], value: kind, tone: 'bad' },
+      { text: shortened(pattern) },
+      integerCell(names.length),
+      saidCell(expected),
+      saidCell(found),
+      ...(hasHints ? [{ text: hint ?? '' }] : []),
+    ]),
+  };
 }
 
 const saidCell = (said: Said | null): Cell =>
@@ -100,22 +163,22 @@ function adviceBlock(suggestion: Suggestion, faulty: number): Block {
   const { leaves } = suggestion;
   const rest =
     leaves === 0
-      ? 'That explains everything.'
-      : `That leaves ${formatInteger(leaves)} of ${counted(faulty, 'tensor')}.`;
+      ? 'This explains all differences.'
+      : `${formatInteger(leaves)} of ${counted(faulty, 'tensor')} still differ.`;
   return { kind: 'note', text: `→ ${adviceText(suggestion)} ${rest}` };
 }
 
 const NOTES = {
   'buffers-left-out': ({ names }) =>
-    `${counted(names.length, 'buffer')} left out (${namesText(names)}): they follow from the config.`,
+    `${counted(names.length, 'buffer')} not stored, computed from the config: ${namesText(names)}.`,
   'strict-load': ({ names }) =>
-    `PyTorch’s load_state_dict(strict=True) would miss ${counted(names.length, 'name')}: ${namesText(names)}.`,
+    `PyTorch’s load_state_dict(strict=True) also requires ${counted(names.length, 'name')}: ${namesText(names)}.`,
   'stored-again': ({ names, bytes = 0 }) =>
-    `${counted(names.length, 'copy').replace('copys', 'copies')} of what the config has once: ${namesText(names)}, ${formatBytes(bytes)} in vain.`,
+    `${counted(names.length, 'tied tensor')} stored twice (${namesText(names)}): ${formatBytes(bytes)} more than needed.`,
   'equal-values': ({ names, bytes = 0 }) =>
-    `${counted(names.length, 'tensor')} with the values of another one (${namesText(names)}): sharing would save ${formatBytes(bytes)}.`,
+    `${counted(names.length, 'tensor')} equal to another tensor (${namesText(names)}): tying saves ${formatBytes(bytes)}.`,
   'kept-by-others': ({ names, bytes = 0, what = '' }) =>
-    `${counted(names.length, 'tensor')} that the model does without (${namesText(names)}), ${formatBytes(bytes)}: ${what}.`,
+    `${counted(names.length, 'tensor')} not used by the model (${namesText(names)}), ${formatBytes(bytes)}: ${what}.`,
 } as const satisfies Record<Note['kind'], (note: Note) => string>;
 
 const noteBlock = (each: Note): Block => ({
@@ -124,8 +187,24 @@ const noteBlock = (each: Note): Block => ({
   tone: each.severity === 'warning' ? 'warning' : 'dim',
 });
 
+/** One difference with its values, or the names of several. */
+function differenceBlocks(differences: readonly ConfigDifference[]): Block[] {
+  if (differences.length <= 1) return differences.map(differenceBlock);
+  const paths = differences.map(({ path }) => shortened(path));
+  const [first, second] = paths;
+  const shown =
+    paths.length > 3 ? `${first}, ${second} and ${paths.length - 2} more` : joined(paths);
+  return [
+    {
+      kind: 'note',
+      text: `The config inside the checkpoint has other values: ${shown}.`,
+      tone: 'warning',
+    },
+  ];
+}
+
 const differenceBlock = (difference: ConfigDifference): Block => ({
   kind: 'note',
-  text: `The ${differenceText(difference)}.`,
+  text: `The ${configDifferenceText(difference)}.`,
   tone: 'warning',
 });

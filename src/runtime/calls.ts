@@ -3,7 +3,7 @@ import type { Layer, Window } from '../architecture/layer.js';
 import { firstVisibleKey, reachOf } from '../architecture/masks.js';
 import { UserError } from '../errors.js';
 import { primitivesOf } from '../operations/lower.js';
-import type { Ids, LoadOptions, Program, RunInput, State } from './engine.js';
+import type { Program, ProgramOptions, RunInput, StateHandle, TokenIds } from './engine.js';
 
 /** A valid call of a program. */
 export interface CheckedCall<Kept> {
@@ -17,7 +17,7 @@ export interface CheckedCall<Kept> {
   readonly kept: Kept | undefined;
 }
 
-class ProgramState<Kept> implements State {
+class ProgramState<Kept> implements StateHandle {
   readonly owner: Program;
   readonly position: number;
   readonly batch: number;
@@ -38,7 +38,7 @@ export class Calls<Kept> {
   readonly #total: number | undefined;
   readonly #positions: number;
 
-  constructor(program: Program, layer: Layer, { decoding }: LoadOptions) {
+  constructor(program: Program, layer: Layer, { decoding }: ProgramOptions) {
     this.#program = program;
     this.#layer = layer;
     this.#total = decoding?.totalTokens;
@@ -65,11 +65,11 @@ export class Calls<Kept> {
   }
 
   /** State that the next call continues from. */
-  stateAfter(call: CheckedCall<Kept>, kept: Kept): State {
+  stateAfter(call: CheckedCall<Kept>, kept: Kept): StateHandle {
     return new ProgramState(this.#program, call, kept);
   }
 
-  #before(state: State | undefined, batch: number): ProgramState<Kept> | undefined {
+  #before(state: StateHandle | undefined, batch: number): ProgramState<Kept> | undefined {
     if (state === undefined) return undefined;
     if (!(state instanceof ProgramState) || state.owner !== this.#program) {
       throw new Error('the state is that of another program');
@@ -89,7 +89,7 @@ const positionsOf = (layer: Layer): number =>
     layer.kind === 'languageModel' ? layer.positions : Number.POSITIVE_INFINITY,
   );
 
-interface Sizes {
+interface InputSizes {
   readonly batch: number;
   readonly tokens: number;
 }
@@ -99,7 +99,7 @@ interface Sizes {
  * @throws UserError when there are no tokens, or one is not in the vocabulary; Error when the layer takes something
  * else.
  */
-function sizesOf(layer: Layer, input: RunInput): Sizes {
+function sizesOf(layer: Layer, input: RunInput): InputSizes {
   const sizes = givenSizes(layer, input);
   if (sizes.batch < 1 || sizes.tokens < 1) {
     throw new UserError('usage', 'there are no tokens to run the model on');
@@ -107,8 +107,8 @@ function sizesOf(layer: Layer, input: RunInput): Sizes {
   return sizes;
 }
 
-function givenSizes(layer: Layer, { ids, inputs = [], tokens }: RunInput): Sizes {
-  switch (inputsOf(layer)) {
+function givenSizes(layer: Layer, { ids, inputs = [], tokens }: RunInput): InputSizes {
+  switch (inputKindOf(layer)) {
     case 'ids':
       if (ids === undefined) throw takes(layer, 'token ids');
       checkIds(layer, ids);
@@ -123,7 +123,11 @@ function givenSizes(layer: Layer, { ids, inputs = [], tokens }: RunInput): Sizes
   }
 }
 
-function valueSizes(layer: Layer, inputs: NonNullable<RunInput['inputs']>, count: number): Sizes {
+function valueSizes(
+  layer: Layer,
+  inputs: NonNullable<RunInput['inputs']>,
+  count: number,
+): InputSizes {
   const [batch, tokens, width] = inputs[0]?.shape ?? [];
   const fits = inputs.every(
     ({ shape, data }) =>
@@ -136,7 +140,7 @@ function valueSizes(layer: Layer, inputs: NonNullable<RunInput['inputs']>, count
   return { batch, tokens };
 }
 
-function checkIds(layer: Layer, { batch, tokens, data }: Ids): void {
+function checkIds(layer: Layer, { batch, tokens, data }: TokenIds): void {
   if (data.length !== batch * tokens) {
     throw new RangeError(`${data.length} token ids for ${batch} × ${tokens}`);
   }
@@ -162,10 +166,10 @@ function vocabularyOf(layer: Layer): number {
 const takes = ({ kind, name }: Layer, what: string) =>
   new Error(`the layer ${JSON.stringify(name)} (${kind}) takes ${what}`);
 
-type Inputs = 'ids' | 'nothing' | 'a value' | 'two values';
+type InputKind = 'ids' | 'nothing' | 'a value' | 'two values';
 
 /** Inputs of layers that do not take a value. */
-const INPUTS: Readonly<Partial<Record<Layer['kind'], Inputs>>> = {
+const INPUTS: Readonly<Partial<Record<Layer['kind'], InputKind>>> = {
   languageModel: 'ids',
   embedding: 'ids',
   srteTable: 'nothing',
@@ -175,7 +179,7 @@ const INPUTS: Readonly<Partial<Record<Layer['kind'], Inputs>>> = {
 };
 
 /** Input of a layer: token ids [B, T], values [B, T, C], or nothing. */
-export const inputsOf = ({ kind }: Layer): Inputs => INPUTS[kind] ?? 'a value';
+export const inputKindOf = ({ kind }: Layer): InputKind => INPUTS[kind] ?? 'a value';
 
 /** Tokens of one call; `total` is the final number when decoding. */
 interface Extent {

@@ -49,7 +49,7 @@ export interface EngineInfo {
   readonly compute: Compute;
 }
 
-export interface LoadOptions {
+export interface ProgramOptions {
   /**
    * Whether to keep the output of every block of a language model; true by default. A run on a graphics card copies
    * each to the memory of the process, which takes time.
@@ -81,7 +81,7 @@ export interface Engine {
    * token ids, an alignment two branches, an SRTE nothing, all others one value [B, T, in].
    * @param weights Read once, here.
    */
-  load(layer: Layer, weights: WeightSource, options?: LoadOptions): Promise<Program>;
+  load(layer: Layer, weights: WeightSource, options?: ProgramOptions): Promise<Program>;
   /**
    * Error if the engine cannot run a language model on this number of tokens, when known in advance; absent when only
    * memory limits it.
@@ -93,13 +93,13 @@ export interface Engine {
 
 export interface RunInput {
   /** Input of a language model or an embedding. */
-  readonly ids?: Ids;
+  readonly ids?: TokenIds;
   /** Input of all other layers: one value, or for an alignment Mamba's and attention's. */
   readonly inputs?: readonly Values[];
   /** Number of rows of an SRTE. */
   readonly tokens?: number;
   /** `RunOutput.state` of the previous call, when decoding; undefined for the first. */
-  readonly state?: State | undefined;
+  readonly state?: StateHandle | undefined;
 }
 
 export interface RunOutput {
@@ -110,11 +110,11 @@ export interface RunOutput {
   /** Empty unless requested. */
   readonly taps: ReadonlyMap<string, Values>;
   /** State for the next call, when decoding. */
-  readonly state?: State;
+  readonly state?: StateHandle;
 }
 
 /** State of a program, opaque outside its engine. */
-export interface State {
+export interface StateHandle {
   /** Number of earlier tokens. */
   readonly position: number;
 }
@@ -136,7 +136,7 @@ export interface Values {
 }
 
 /** Token ids, [B, T], row-major. */
-export interface Ids {
+export interface TokenIds {
   readonly batch: number;
   readonly tokens: number;
   readonly data: Int32Array;
@@ -148,7 +148,7 @@ export class DeviceLostError extends UserError {}
 // A model as standalone files: the files to write and their summary.
 
 /** A file to be written. */
-export interface PlannedFile {
+export interface ExportFile {
   readonly name: string;
   /** Bytes. */
   readonly length: number;
@@ -174,7 +174,7 @@ export interface OnnxValue {
 
 export interface OnnxExport {
   /** The graph, and the weights when they are in a separate file. */
-  readonly files: readonly PlannedFile[];
+  readonly files: readonly ExportFile[];
   readonly irVersion: number;
   readonly operatorSets: readonly { readonly domain: string; readonly version: number }[];
   readonly inputs: readonly OnnxValue[];

@@ -21,7 +21,7 @@ export interface ClosableProducts extends MatrixProducts {
 }
 
 /** A loaded matrix, scaled by `factor`, a power of two. */
-interface Operand<Loaded> {
+interface LoadedOperand<Loaded> {
   readonly loaded: Loaded;
   readonly factor: number;
   readonly values: Float32Array;
@@ -33,10 +33,10 @@ interface Operand<Loaded> {
  */
 export function float32Products<Loaded>(library: Float32Library<Loaded>): ClosableProducts {
   /** Undefined until its first use. */
-  const held = new Map<Matrix, Operand<Loaded> | undefined>();
+  const held = new Map<Matrix, LoadedOperand<Loaded> | undefined>();
   const spare: Float32Array[] = [];
 
-  async function load({ values, rows, columns }: Matrix): Promise<Operand<Loaded>> {
+  async function load({ values, rows, columns }: Matrix): Promise<LoadedOperand<Loaded>> {
     const size = rows * columns;
     const at = spare.findIndex(({ length }) => length === size);
     const [scaled = new Float32Array(size)] = at < 0 ? [] : spare.splice(at, 1);
@@ -44,7 +44,7 @@ export function float32Products<Loaded>(library: Float32Library<Loaded>): Closab
     return { loaded: await library.load(scaled, rows, columns), factor, values: scaled };
   }
 
-  function release(operand: Operand<Loaded>): void {
+  function release(operand: LoadedOperand<Loaded>): void {
     library.release(operand.loaded);
     spare.push(operand.values);
     if (spare.length > MOST_SPARE) spare.shift();

@@ -22,7 +22,7 @@ import { toJson } from '../text/escape.js';
 import { loadText } from '../text/units.js';
 import type { EngineWish } from './select/devices.js';
 
-export interface ProfileWish extends EngineWish {
+export interface MachineProfileWish extends EngineWish {
   /** Path of the profile; in the user's cache when undefined. */
   readonly file: string | undefined;
   /** Whether to measure even if a profile is stored. */
@@ -31,7 +31,7 @@ export interface ProfileWish extends EngineWish {
 }
 
 /** Facts of the machine from outside this program. */
-interface Surroundings {
+interface ProfileSources {
   readonly measure: (
     wish: EngineWish,
     circumstances: Circumstances,
@@ -49,8 +49,8 @@ interface Surroundings {
  * @throws UserError when no engine can run here, or a file that the user names is not a profile.
  */
 export async function machineProfile(
-  wish: ProfileWish,
-  { measure, load: loadOf }: Surroundings = { measure: measured, load: loadPerCore },
+  wish: MachineProfileWish,
+  { measure, load: loadOf }: ProfileSources = { measure: measured, load: loadPerCore },
 ): Promise<MachineProfile> {
   const file = wish.file ?? cachedProfile(wish, process.platform, process.env, os.homedir());
   const shown = wish.display.steps();
@@ -136,7 +136,7 @@ export function cachedProfile(
  */
 async function storedProfile(
   file: string,
-  wish: ProfileWish,
+  wish: MachineProfileWish,
 ): Promise<MachineProfile | string | undefined> {
   try {
     const document = await readDocument(file, { isFound: wish.file === undefined });
@@ -231,7 +231,7 @@ async function measured(
 async function store(
   file: string,
   profile: MachineProfile,
-  wish: ProfileWish,
+  wish: MachineProfileWish,
   say: (text: string) => void,
 ): Promise<void> {
   try {

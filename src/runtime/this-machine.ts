@@ -2,13 +2,13 @@
  * Measures this machine's speed for models by running them: the bandwidth of weights outside the caches, products of
  * several sizes, elementwise layers, and the overhead per call and per layer.
  */
-import { activation, linear, rmsNorm, sequence } from '../architecture/constructors.js';
+import { activation, linear, rmsNormLayer, sequence } from '../architecture/constructors.js';
 import type { Layer } from '../architecture/layer.js';
-import type { MachineSpeed, ProductRate, Spread } from '../hardware/machine-profile.js';
+import type { MachineSpeed, MeasurementSpread, ProductRate } from '../hardware/machine-profile.js';
 import type { Engine, Values } from './engine.js';
 import type { WeightSource } from './weights.js';
 
-export interface MeasureOptions {
+export interface BenchmarkOptions {
   /** Called with each measurement before it begins. */
   readonly watch: (what: string) => void;
   /** Bytes that may be used: a small machine gets fewer weights. */
@@ -33,7 +33,7 @@ const PRODUCTS: readonly (readonly [rows: number, width: number])[] = [
 /** Takes some four seconds, and up to three times that on a machine that needs longer to reach its best. */
 export async function measureMachine(
   engine: Engine,
-  { watch, usableBytes }: MeasureOptions,
+  { watch, usableBytes }: BenchmarkOptions,
 ): Promise<MachineSpeed> {
   watch('memory bandwidth');
   const weightBandwidth = await measureWeights(engine, usableBytes);
@@ -55,7 +55,7 @@ const linearOf = (from: number, to: number, name = 'product') =>
 const FLOAT_BYTES = 4;
 
 /** Measures a product with one row, as in decoding: it reads all weights and computes little. */
-async function measureWeights(engine: Engine, usableBytes: number): Promise<Spread> {
+async function measureWeights(engine: Engine, usableBytes: number): Promise<MeasurementSpread> {
   const bytes = Math.min(WEIGHT_BYTES, WEIGHT_SHARE * usableBytes);
   // A power of two, because engines split matrices into blocks.
   const width = 2 ** Math.floor(Math.log2(bytes / FLOAT_BYTES) / 2);
@@ -68,10 +68,10 @@ const VALUES = [1, 512, 1024] as const;
 /** Pairs of a norm and an activation. */
 const PAIRS = 4;
 
-async function measureValues(engine: Engine): Promise<Spread> {
+async function measureValues(engine: Engine): Promise<MeasurementSpread> {
   const [, tokens, width] = VALUES;
   const pair = (at: number) => [
-    rmsNorm(`norm${at}`, width, 1e-6),
+    rmsNormLayer(`norm${at}`, width, 1e-6),
     activation(`activation${at}`, 'silu'),
   ];
   const pairs = (count: number) =>
@@ -220,14 +220,14 @@ async function timed(run: () => Promise<unknown>): Promise<Round> {
 }
 
 /** Range from the fastest run of all to the slowest round. */
-function spreadOf(rounds: readonly Round[]): Spread {
+function spreadOf(rounds: readonly Round[]): MeasurementSpread {
   const means = rounds.map(({ mean }) => mean).toSorted((a, b) => a - b);
   const least = Math.min(...rounds.map(({ fastest }) => fastest), ...means);
   const median = means[Math.floor(means.length / 2)] ?? least;
   return { least, median, most: means.at(-1) ?? least };
 }
 
-function rates(amount: number, rounds: readonly Round[]): Spread {
+function rates(amount: number, rounds: readonly Round[]): MeasurementSpread {
   const { least, median, most } = spreadOf(rounds);
   return { least: amount / most, median: amount / median, most: amount / least };
 }

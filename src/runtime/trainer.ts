@@ -31,7 +31,7 @@ export interface Task {
 }
 
 /** A chain in training, with all rows in each step. */
-export interface Training {
+export interface TrainingRun {
   /** Updates the parameters. Returns the mean squared error before the update. */
   step(): Promise<number>;
   /** Current parameters, in the order of the layers, weight before bias. */
@@ -56,5 +56,5 @@ export interface Trainer {
   product(x: Values, weight: Values): Promise<Values>;
   /** @throws UserError when memory is insufficient for chains of this size, or their data. */
   refuseTooMany(size: TrainingSize): void;
-  train(chain: readonly ChainLayer[], task: Task, optimizer: AdamWSettings): Promise<Training>;
+  train(chain: readonly ChainLayer[], task: Task, optimizer: AdamWSettings): Promise<TrainingRun>;
 }

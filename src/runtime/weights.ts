@@ -8,11 +8,11 @@ import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { canonicalNames } from '../checkpoint/names.js';
 import type { StoredTensor } from '../checkpoint/stored-tensor.js';
 import { isContiguous } from '../checkpoint/stored-tensor.js';
-import { readRows, rowsOf } from '../checkpoint/view.js';
+import { readRows, rowCount } from '../checkpoint/view.js';
 import { UserError } from '../errors.js';
 import type { Distribution } from '../random/distributions.js';
 import { SeededFill } from '../random/distributions.js';
-import { decode } from '../tensor/decode-values.js';
+import { decodeValues } from '../tensor/decode-values.js';
 import type { StoredDtype } from '../tensor/dtype.js';
 import { isSameShape, STORED_DTYPES, shapeText } from '../tensor/dtype.js';
 import { fillHashes, keyOf } from '../tensor/random.js';
@@ -246,7 +246,7 @@ function readElements(tensor: StoredTensor, first: number, target: Float32Array)
     readRows(flat, first, target.length, bytes);
     return;
   }
-  const rowSize = tensor.elements / rowsOf(flat);
+  const rowSize = tensor.elements / rowCount(flat);
   const unit = rowSize * (rowSize % 4 === 0 ? 1 : 4);
   const atOnce = Math.max(unit, BLOCK - (BLOCK % unit));
   const end = first + target.length;
@@ -267,10 +267,10 @@ const asRow = (tensor: StoredTensor): StoredTensor => ({
 });
 
 function decodeElements(tensor: StoredTensor, firstRow: number, rows: number): Float64Array {
-  const elements = rows * (tensor.elements / rowsOf(tensor));
+  const elements = rows * (tensor.elements / rowCount(tensor));
   const bytes = new Uint8Array((elements * STORED_DTYPES[tensor.dtype].bits) / 8);
   readRows(tensor, firstRow, rows, bytes);
   const values = new Float64Array(elements);
-  decode(tensor.dtype, bytes, values);
+  decodeValues(tensor.dtype, bytes, values);
   return values;
 }

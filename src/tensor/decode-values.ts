@@ -161,14 +161,14 @@ export function numbersIn(dtype: StoredDtype, bytes: number): number {
  * format defines the size of packed types, not their order; this is PyTorch's for F4.)
  * @throws RangeError for a partial element or a target that is too short.
  */
-export function decode(dtype: StoredDtype, bytes: Uint8Array, target: Float64Array): number {
+export function decodeValues(dtype: StoredDtype, bytes: Uint8Array, target: Float64Array): number {
   const count = numbersIn(dtype, bytes.length);
   if (count > target.length) throw new RangeError(`${count} numbers into ${target.length}`);
   DECODERS[dtype](littleEndianWords(bytes, STORED_DTYPES[dtype].wordBytes), target);
   return count;
 }
 
-type Decoder = (bytes: Uint8Array, target: Float64Array) => void;
+type ValueDecoder = (bytes: Uint8Array, target: Float64Array) => void;
 
 const DECODERS = {
   BOOL: (bytes, target) => {
@@ -197,10 +197,10 @@ const DECODERS = {
   F64: viewed(Float64Array),
   C64: viewed(Float32Array),
   C128: viewed(Float64Array),
-} as const satisfies Record<StoredDtype, Decoder>;
+} as const satisfies Record<StoredDtype, ValueDecoder>;
 
 /** Decoder for dtypes with a native number type. */
-function viewed(Type: Parameters<typeof viewOf<ArrayLike<number>>>[0]): Decoder {
+function viewed(Type: Parameters<typeof viewOf<ArrayLike<number>>>[0]): ValueDecoder {
   return (bytes, target) => target.set(viewOf(Type, bytes));
 }
 

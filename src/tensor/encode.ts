@@ -1,6 +1,6 @@
 /** Encodes numbers to stored bytes. */
 import {
-  decode,
+  decodeValues,
   FLOAT_FORMATS,
   fillLittleEndian,
   littleEndianWords,
@@ -56,7 +56,7 @@ type Narrowing = ReturnType<typeof narrowingOf>;
  * @param saturate Whether an overflow becomes the largest finite number instead of infinity.
  * @returns Index of the first overflow, a finite number that rounds to infinity; −1 if there is none.
  */
-export function narrow(
+export function narrowFloats(
   from: SourceDtype,
   to: NarrowDtype,
   words: Uint32Array,
@@ -151,11 +151,11 @@ export function encode(
 
 /**
  * Converts elements to another dtype, rounded once like `encode`. Equal dtypes keep every bit. Integers are
- * encoded from the numbers that `decode` gives.
+ * encoded from the numbers that `decodeValues` gives.
  * @returns The result of `encode`.
  * @throws RangeError for a partial element, a target that is too short, or complex elements.
  */
-export function cast(
+export function convertDtype(
   from: StoredDtype,
   to: EncodableDtype,
   bytes: Uint8Array,
@@ -187,9 +187,9 @@ const ENCODERS = {
   },
   F32: encodeF32,
   F16: (numbers, target, saturate) =>
-    narrow('F64', 'F16', highWords(numbers), viewOf(Uint16Array, target), saturate),
+    narrowFloats('F64', 'F16', highWords(numbers), viewOf(Uint16Array, target), saturate),
   BF16: (numbers, target, saturate) =>
-    narrow('F64', 'BF16', highWords(numbers), viewOf(Uint16Array, target), saturate),
+    narrowFloats('F64', 'BF16', highWords(numbers), viewOf(Uint16Array, target), saturate),
 } as const satisfies Record<
   EncodableDtype,
   (numbers: Float64Array, target: Uint8Array, saturate: boolean) => number
@@ -216,9 +216,9 @@ type DirectCast = (source: Uint8Array, target: Uint8Array, saturate: boolean) =>
 /** Frequent casts that need no intermediate float64. */
 const DIRECT_CASTS: Readonly<Record<string, DirectCast>> = {
   'F32-F16': (source, target, saturate) =>
-    narrow('F32', 'F16', viewOf(Uint32Array, source), viewOf(Uint16Array, target), saturate),
+    narrowFloats('F32', 'F16', viewOf(Uint32Array, source), viewOf(Uint16Array, target), saturate),
   'F32-BF16': (source, target, saturate) =>
-    narrow('F32', 'BF16', viewOf(Uint32Array, source), viewOf(Uint16Array, target), saturate),
+    narrowFloats('F32', 'BF16', viewOf(Uint32Array, source), viewOf(Uint16Array, target), saturate),
   'F16-F32': (source, target) => {
     const codes = viewOf(Uint16Array, source);
     const floats = viewOf(Float32Array, target);
@@ -250,7 +250,7 @@ function castByNumbers(
   let firstOverflow = -1;
   for (let block = 0; block * fromBytes < bytes.length; block++) {
     const source = bytes.subarray(block * fromBytes, (block + 1) * fromBytes);
-    const decoded = numbers.subarray(0, decode(from, source, numbers));
+    const decoded = numbers.subarray(0, decodeValues(from, source, numbers));
     const overflow = encode(to, decoded, target.subarray(block * toBytes), { saturate });
     if (firstOverflow < 0 && overflow >= 0) firstOverflow = block * NUMBERS_PER_BLOCK + overflow;
   }

@@ -6,7 +6,7 @@
 type Floats = Float32Array | Float64Array;
 
 /** Fills with uniform numbers between −bound and bound, from index `first` on. */
-export function fillUniform(key: number, first: number, target: Floats, bound: number): void {
+export function fillKeyedUniform(key: number, first: number, target: Floats, bound: number): void {
   const step = bound * 2 ** -23;
   hashed(key, first, target.length, (hashes, at) => {
     // The 24 bits of a float32, centred between −bound and bound.

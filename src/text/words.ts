@@ -73,9 +73,14 @@ export function blocksText(names: readonly string[]): string {
   return `${prefix}${runs.map(([from, to]) => (from === to ? from : `${from}–${to}`)).join(', ')}`;
 }
 
+/** Characters that the shell of this system leaves as they are. */
+const UNQUOTED = process.platform === 'win32' ? /^[\w@%+=:,./\\-]+$/ : /^[\w@%+=:,./-]+$/;
+
 /** `text` as one word of a command line, quoted where a shell would read more or less than it. */
-export const shellWord = (text: string): string =>
-  /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
+export function shellWord(text: string): string {
+  if (UNQUOTED.test(text)) return text;
+  return process.platform === 'win32' ? `"${text}"` : `'${text.replaceAll("'", "'\\''")}'`;
+}
 
 /** Files that are named after their folder. */
 const COMMON_NAMES: ReadonlySet<string> = new Set(['config', 'model', 'minimind']);

@@ -4,7 +4,7 @@ import { isRecord } from '../text/words.js';
 
 // Upper bound on the length of a text after the normalizer and pre-tokenizer of a tokenizer.json.
 
-type Part = Readonly<Record<string, unknown>>;
+type TokenizerPart = Readonly<Record<string, unknown>>;
 
 /** UTF-8 bytes per UTF-16 code unit, each written as a character, plus a space before each piece. */
 const BYTE_LEVEL = 4;
@@ -48,7 +48,7 @@ function growthOf(part: unknown): number {
   }
 }
 
-function replacementGrowth({ pattern, content }: Part): number {
+function replacementGrowth({ pattern, content }: TokenizerPart): number {
   // A JavaScript replacement can insert all text before or after the match.
   if (typeof content === 'string' && /\$[`'&<\d]/.test(content)) return Number.POSITIVE_INFINITY;
   const length = lengthOf(content);
@@ -74,7 +74,8 @@ function consumes(pattern: string): boolean {
 const lengthOf = (text: unknown): number =>
   typeof text === 'string' ? decomposedLength(text) : String(text ?? '').length;
 
-const isPart = (value: unknown): value is Part => typeof value === 'object' && value !== null;
+const isPart = (value: unknown): value is TokenizerPart =>
+  typeof value === 'object' && value !== null;
 
 interface ParsedTokenizer {
   /** The part of the file that the library needs to tokenize. */

@@ -1,8 +1,8 @@
 import fs from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { LimitError, MAX_LAYERS, MAX_TENSORS } from '../../src/architecture/limits.js';
 import { hybrid } from '../../src/architecture/models/hybrid.js';
+import { LimitError, MAX_LAYERS, MAX_TENSORS } from '../../src/architecture/param.js';
 import { stateDictOf, tensorsOf } from '../../src/architecture/walk.js';
 import { countParameters } from '../../src/budget/parameters.js';
 import { hybridCases, inPackage, readJson } from '../fixtures.js';

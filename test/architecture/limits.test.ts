@@ -2,9 +2,9 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
-import { blockNames, rmsNorm, sequence, stack } from '../../src/architecture/constructors.js';
+import { blockNames, rmsNormLayer, sequence, stack } from '../../src/architecture/constructors.js';
 import { FAMILY_NAMES, loadFamily } from '../../src/architecture/families.js';
-import { LimitError, MAX_LAYERS, MAX_TENSORS } from '../../src/architecture/limits.js';
+import { LimitError, MAX_LAYERS, MAX_TENSORS } from '../../src/architecture/param.js';
 import { DECODER_DIMENSIONS } from '../../src/architecture/transformer/settings.js';
 import { runHere } from '../run-here.js';
 
@@ -42,7 +42,7 @@ describe('blocks', () => {
   const block = (name: string, tensors: number) =>
     sequence(
       name,
-      Array.from({ length: tensors }, (_, index) => rmsNorm(`${name}.${index}`, 2, 1e-5)),
+      Array.from({ length: tensors }, (_, index) => rmsNormLayer(`${name}.${index}`, 2, 1e-5)),
     );
 
   it('are refused by the first of them when all would have too many tensors', () => {

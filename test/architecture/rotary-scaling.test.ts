@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { minimind } from '../../src/architecture/models/minimind.js';
+import type { RotaryScaling } from '../../src/architecture/rotary-scaling.js';
 import {
   amplitudeOf,
   dependsOnLength,
-  type RotaryScaling,
   rotaryFrequencies,
   yarnRamp,
 } from '../../src/architecture/rotary-scaling.js';

@@ -9,6 +9,7 @@ import {
   exp,
   inputs,
   inputsOf,
+  inputValues,
   ln,
   max,
   min,
@@ -16,7 +17,6 @@ import {
   sub,
   textOf,
   v,
-  valuesOf,
 } from '../../src/budget/expression.js';
 import { evaluate } from '../../src/budget/figure.js';
 import { quantity } from '../../src/budget/quantity.js';
@@ -51,7 +51,7 @@ describe('textOf', () => {
 
 describe('inputsOf', () => {
   it('lists names in the order of the formula, each once', () => {
-    expect(Object.entries(valuesOf(inputsOf(add(mul(c, a), a, b))))).toEqual([
+    expect(Object.entries(inputValues(inputsOf(add(mul(c, a), a, b))))).toEqual([
       ['c', 2],
       ['a', 12],
       ['b', 3],
@@ -117,7 +117,7 @@ describe('an expression', () => {
       fc.property(expressions(leaf, exactQuotient), (expression) => {
         const found = BigInt(evaluate(expression));
         expect(found).toBe(
-          evaluateIndependently(textOf(expression), valuesOf(inputsOf(expression))),
+          evaluateIndependently(textOf(expression), inputValues(inputsOf(expression))),
         );
       }),
     );

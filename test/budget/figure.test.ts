@@ -7,7 +7,8 @@ const { n, m } = inputs({ n: 4, m: 1 });
 describe('figure', () => {
   it('has the value of its formula, and the inputs that it names', () => {
     const parts = { label: 'x', unit: 'bytes', source: 's' } as const;
-    expect(figure({ ...parts, formula: mul(2, n) })).toEqual({
+    const stated = figure({ ...parts, formula: mul(2, n) });
+    expect(JSON.parse(JSON.stringify(stated))).toEqual({
       ...parts,
       formula: '2 * n',
       inputs: { n: 4 },

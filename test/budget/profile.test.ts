@@ -5,9 +5,9 @@ import { tensorsOf } from '../../src/architecture/walk.js';
 import type { Figure } from '../../src/budget/figure.js';
 import { forwardFlopsOf, trainingFlopsOf } from '../../src/budget/flops.js';
 import { countParameters } from '../../src/budget/parameters.js';
-import { blocksOf, profileModel } from '../../src/budget/profile.js';
+import { blocksOf, profileModel } from '../../src/budget/profile-model.js';
 import { stateOf } from '../../src/budget/state.js';
-import { OPTIMIZER_NAMES, trainingMemoryOf } from '../../src/budget/training.js';
+import { OPTIMIZER_NAMES, trainingMemoryOf } from '../../src/budget/training-budget.js';
 import { hybridCases } from '../fixtures.js';
 import { evaluateIndependently } from './independent.js';
 

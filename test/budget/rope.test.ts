@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { type FamilyName, loadFamily } from '../../src/architecture/families.js';
-import { analyseRope, type RopeMethod, type RopeOptions } from '../../src/budget/rope.js';
+import { analyseRope, type RopeMethod, type RopeOptions } from '../../src/budget/analyse-rope.js';
 import { readJson } from '../fixtures.js';
 
 /** Of a `config.json` in the fixtures, with other values where they are given. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { hybrid } from '../../src/architecture/models/hybrid.js';
-import { compareSrte, type SrteOptions } from '../../src/budget/srte.js';
+import { compareSrte, type SrteOptions } from '../../src/budget/srte-comparison.js';
 
 const compare = (config: Record<string, unknown>, options: Partial<SrteOptions> = {}) =>
   compareSrte(hybrid.schema.parse({ model: config }).model, {

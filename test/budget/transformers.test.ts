@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { gpt2 } from '../../src/architecture/models/gpt2.js';
 import { minimind } from '../../src/architecture/models/minimind.js';
-import { activationsOf } from '../../src/budget/activations.js';
 import { forwardFlopsOf, trainingFlopsOf } from '../../src/budget/flops.js';
-import { blocksOf } from '../../src/budget/profile.js';
+import { blocksOf } from '../../src/budget/profile-model.js';
+import { activationsOf } from '../../src/budget/saved-activations.js';
 import { stateOf } from '../../src/budget/state.js';
 import type { Dtype } from '../../src/tensor/dtype.js';
 import { publishedConfig } from './published-models.js';

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ByteFile } from '../../src/checkpoint/byte-file.js';
 import { ruleOf } from '../../src/checkpoint/checkpoint-rules.js';
-import { formatOf } from '../../src/checkpoint/open-file.js';
+import { checkpointFormatOf } from '../../src/checkpoint/open-file.js';
 import { UserError } from '../../src/errors.js';
 import { inPackage } from '../fixtures.js';
 import { fileIn, safetensors } from './temp-folder.js';
@@ -12,7 +12,7 @@ import { fileIn, safetensors } from './temp-folder.js';
 function kindOf(path: string): string {
   const file = ByteFile.open(path);
   try {
-    return formatOf(file);
+    return checkpointFormatOf(file);
   } catch (error) {
     if (!(error instanceof UserError) || ruleOf(error) !== 'file-kind') throw error;
     return error.problems.map(({ message, suggestion }) => `${message}; ${suggestion}`).join();

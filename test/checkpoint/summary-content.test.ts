@@ -5,20 +5,20 @@ import type {
   Float,
   List,
   Opaque,
+  PickleValue,
   Tuple,
-  Value,
 } from '../../src/checkpoint/torch/pickle/values.js';
 import { storageOf, tensorIn } from './stored-tensors.js';
 
 const float = (value: number): Float => ({ kind: 'float', value });
-const list = (...items: Value[]): List => ({ kind: 'list', items });
-const tuple = (...items: Value[]): Tuple => ({ kind: 'tuple', items, hashable: true });
-const dict = (...entries: [Value, Value][]): Dict => ({
+const list = (...items: PickleValue[]): List => ({ kind: 'list', items });
+const tuple = (...items: PickleValue[]): Tuple => ({ kind: 'tuple', items, hashable: true });
+const dict = (...entries: [PickleValue, PickleValue][]): Dict => ({
   kind: 'dict',
   type: 'dict',
   entries: new Map(entries),
 });
-const opaque = (type: string, args: Value[], state?: Value): Opaque => ({
+const opaque = (type: string, args: PickleValue[], state?: PickleValue): Opaque => ({
   kind: 'opaque',
   type,
   made: 'reduce',
@@ -27,18 +27,25 @@ const opaque = (type: string, args: Value[], state?: Value): Opaque => ({
   state,
 });
 const data = storageOf(new Uint8Array(64));
-const storage: Value = { kind: 'storage', key: '3', dtype: 'F32', start: 0, length: 16, data };
+const storage: PickleValue = {
+  kind: 'storage',
+  key: '3',
+  dtype: 'F32',
+  start: 0,
+  length: 16,
+  data,
+};
 const tensor = tensorIn(data, [2, 3]);
 
 /** The only entry. */
-function describeOne(value: Value): ContentEntry {
+function describeOne(value: PickleValue): ContentEntry {
   const entry = describeContent(new Map([['it', value]])).get('it');
   if (!entry) throw new Error('the entry is missing');
   return entry;
 }
 
 describe('describeContent', () => {
-  it.each<[string, Value, unknown, string]>([
+  it.each<[string, PickleValue, unknown, string]>([
     ['None', null, null, 'None'],
     ['a truth value', true, true, 'bool'],
     ['an integer', 30, 30, 'int'],
@@ -112,7 +119,7 @@ describe('a numpy scalar', () => {
     ]);
   const half = new Uint8Array(Float64Array.of(0.5).buffer);
 
-  it.each<[string, Value, number]>([
+  it.each<[string, PickleValue, number]>([
     ['f8', scalar('f8', '<', half), 0.5],
     ['f8 of numpy 2', scalar('f8', '<', half, '_core'), 0.5],
     ['f4', scalar('f4', '<', new Uint8Array(Float32Array.of(-2.5).buffer)), -2.5],
@@ -123,7 +130,7 @@ describe('a numpy scalar', () => {
     expect(describeOne(value).value).toBe(expected);
   });
 
-  it.each<[string, Value]>([
+  it.each<[string, PickleValue]>([
     ['big-endian', scalar('f8', '>', half)],
     ['of another type', scalar('U8', '<', half)],
     ['of another size', scalar('f4', '<', half)],
@@ -137,8 +144,8 @@ describe('a numpy scalar', () => {
 
 describe('what a stranger makes large', () => {
   /** A list of which every part is the same list again, 2^levels paths in all. */
-  const laughs = (levels: number): Value => {
-    let value: Value = list('ha');
+  const laughs = (levels: number): PickleValue => {
+    let value: PickleValue = list('ha');
     for (let level = 0; level < levels; level++) value = list(value, value);
     return value;
   };
@@ -159,7 +166,7 @@ describe('what a stranger makes large', () => {
   });
 
   it('is cut when it is deep, without recursion as deep', () => {
-    let value: Value = tensor;
+    let value: PickleValue = tensor;
     for (let depth = 0; depth < 100_000; depth++) value = list(value);
     const entry = describeOne(value);
     expect(entry).toMatchObject({ truncated: true, tensors: 1 });
@@ -179,7 +186,9 @@ describe('what a stranger makes large', () => {
 
   it('is cut when many entries are long', () => {
     const numbers = list(...Array.from({ length: 900 }, (_, n) => n));
-    const content = new Map(Array.from({ length: 100 }, (_, n) => [`${n}`, numbers as Value]));
+    const content = new Map(
+      Array.from({ length: 100 }, (_, n) => [`${n}`, numbers as PickleValue]),
+    );
     const entries = [...describeContent(content).values()];
     expect(entries[0]?.truncated).toBeUndefined();
     expect(entries.at(-1)).toEqual({ type: 'list', value: [], truncated: true });
@@ -189,7 +198,7 @@ describe('what a stranger makes large', () => {
   it('is looked through for tensors only for so long', () => {
     const shared = list(...Array.from({ length: 10_000 }, () => tensor));
     const content = new Map(
-      Array.from({ length: 1000 }, (_, n) => [`${n}`, list(shared) as Value]),
+      Array.from({ length: 1000 }, (_, n) => [`${n}`, list(shared) as PickleValue]),
     );
     const entries = [...describeContent(content).values()];
     expect(entries[0]?.tensors).toBe(1);

@@ -2,7 +2,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { afterAll, afterEach } from 'vitest';
-import type { Checkpoint, OpenOptions } from '../../src/checkpoint/checkpoint.js';
+import type { Checkpoint, CheckpointOptions } from '../../src/checkpoint/checkpoint.js';
 import { ruleOf } from '../../src/checkpoint/checkpoint-rules.js';
 import { openCheckpoint } from '../../src/checkpoint/open.js';
 
@@ -50,14 +50,14 @@ export function safetensors(
 }
 
 /** An open checkpoint; it is closed when the test is done. */
-export function opened(target: string, options?: OpenOptions): Checkpoint {
+export function opened(target: string, options?: CheckpointOptions): Checkpoint {
   const checkpoint = openCheckpoint(target, options);
   open.push(checkpoint);
   return checkpoint;
 }
 
 /** What opening a path throws. */
-export function errorOf(target: string, options?: OpenOptions): unknown {
+export function errorOf(target: string, options?: CheckpointOptions): unknown {
   try {
     opened(target, options);
   } catch (error) {
@@ -67,5 +67,5 @@ export function errorOf(target: string, options?: OpenOptions): unknown {
 }
 
 /** The rule by which a path is refused. */
-export const ruleBrokenBy = (target: string, options?: OpenOptions) =>
+export const ruleBrokenBy = (target: string, options?: CheckpointOptions) =>
   ruleOf(errorOf(target, options));

@@ -1,7 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import { contiguousStrides, type StoredTensor } from '../../src/checkpoint/stored-tensor.js';
-import { readRows, readTensor, rowBytes, rowsOf, streamTensor } from '../../src/checkpoint/view.js';
+import {
+  readRows,
+  readTensor,
+  rowBytes,
+  rowCount,
+  streamTensor,
+} from '../../src/checkpoint/view.js';
 import { STORED_DTYPES, type StoredDtype } from '../../src/tensor/dtype.js';
 import { fileOf } from './byte-files.js';
 
@@ -76,7 +82,7 @@ describe('the values of a tensor', () => {
           const expected = gathered(bytes, tensor);
           expect([...readTensor(tensor)]).toEqual(expected);
           expect(await streamed(tensor, chunk)).toEqual(expected);
-          const first = cut % rowsOf(tensor);
+          const first = cut % rowCount(tensor);
           const target = new Uint8Array(rowBytes(tensor));
           readRows(tensor, first, 1, target);
           expect([...target]).toEqual(

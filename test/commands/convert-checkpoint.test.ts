@@ -1,3 +1,4 @@
+import { spawn } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -27,10 +28,13 @@ describe('convert-checkpoint', () => {
     const before = fs.readdirSync(folder);
     const { code, stdout, stderr } = await shared(target);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-    expect(stdout).toMatch(/^done: .*\.pt, with an SRTE error of 23\.0%\n/);
+    expect(stdout).toMatch(
+      /^Converted to .*\.pt: [\d.]+ kB → [\d.]+ kB, largest SRTE error \d\d\.\d% \(layer \d\)\n/,
+    );
+    expect(stdout).toMatch(/^total +23\.0%$/m);
     expect(fs.readdirSync(folder).sort()).toEqual([...before, path.basename(target)].sort());
     const { size } = fs.statSync(target);
-    expect(stdout).toMatch(/^out-\d+\.pt +\d+\.\d kB$/m);
+    expect(stdout).toMatch(/^ {2}files +out-\d+\.pt$/m);
     const { output, run } = JSON.parse((await shared(target, '--force', '--json')).stdout);
     expect(output.bytes).toBe(size);
     expect(run.writtenBytes).toBe(size);
@@ -42,7 +46,10 @@ describe('convert-checkpoint', () => {
     const target = out('');
     const { code, stdout } = await shared(target, '--dry-run');
     expect(code).toBe(0);
-    expect(stdout).toContain(`only a plan: nothing was written to ${target}\n`);
+    expect(stdout).toMatch(/^Plan for .*, nothing was written\n/);
+    expect(stdout).toContain(
+      `Next: minimind convert-checkpoint ${IN} ${target} --to shared --no-config`,
+    );
     expect(stdout).toMatch(/^merged +shared_srte\.freqs +1 +F32 +1\.5 kB$/m);
     expect(stdout).toMatch(/^copied +layers\.\{0–2\}\.… +102 +F32 /m);
     expect(fs.readdirSync(folder)).toEqual(before);
@@ -151,7 +158,7 @@ describe('convert-checkpoint', () => {
     const file = path.join(folder, 'report.md');
     const { code, stdout, stderr } = await shared(out(), '--format', 'markdown', '-o', file);
     expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: '', stderr: `wrote ${file}\n` });
-    expect(fs.readFileSync(file, 'utf8')).toMatch(/^## done: /);
+    expect(fs.readFileSync(file, 'utf8')).toMatch(/^## Converted to /);
   });
 
   it('is quiet about warnings when it is told so', async () => {
@@ -170,8 +177,27 @@ describe('convert-checkpoint', () => {
   it('colours when it is forced to', () => {
     const args = ['convert-checkpoint', IN, out(), '--to', 'shared', '--dry-run', '--no-config'];
     const start = String.fromCharCode(27);
-    expect(runCli(args, { env: { FORCE_COLOR: '1' } }).stdout).toContain(`${start}[32m768`);
+    const { stdout } = runCli([...args, '--details'], { env: { FORCE_COLOR: '1' } });
+    expect(stdout).toContain(`${start}[32m768`);
     expect(runCli(args, { env: { NO_COLOR: '1' } }).stdout).not.toContain(start);
+  });
+});
+
+describe('Ctrl-C', () => {
+  it('ends with a line that says what is left', async () => {
+    // The warning about a single shard comes first; then the command waits for the config.
+    const shard = path.join(folder, 'model-00001-of-00002.safetensors');
+    fs.copyFileSync(inPackage('fixtures/checkpoints/valid/st_nan_inf.safetensors'), shard);
+    const args = ['convert-checkpoint', shard, out(), '--dtype', 'bf16', '--config', '-'];
+    const child = spawn(process.execPath, [inPackage('bin/run.js'), ...args]);
+    const closed = new Promise((resolve) => child.on('close', resolve));
+    let stderr = '';
+    child.stderr.on('data', (chunk) => {
+      if (stderr === '') child.kill('SIGINT');
+      stderr += chunk;
+    });
+    expect(await closed).toBe(130);
+    expect(stderr).toMatch(/^warning: [^\0]*\nstopped; nothing was written\n$/);
   });
 });
 
@@ -181,7 +207,7 @@ describe('mistakes of the user', () => {
     [['no-such.pt', 'x.pt', '--to', 'shared'], 'there is no file or folder no-such.pt'],
     [[IN, 'x.pt', '--set', 'model.window_size=8'], 'expected a change, found none'],
     [[IN], 'expected IN and OUT, found only'],
-    [[IN, IN, '--to', 'shared'], 'is in the place of'],
+    [[IN, IN, '--to', 'shared'], 'would replace the input'],
     [[IN, 'x.pt', '--to', 'low-rank'], '--to low-rank requires a rank'],
     [
       [IN, 'x.pt', '--to', 'shared', '--merge', 'layer:9'],

@@ -12,8 +12,8 @@ import { parseWeightDtype, WEIGHT_DTYPE_NAMES } from '../../src/fit/serving/weig
 import type { Gpu } from '../../src/hardware/gpu.js';
 import { clusterNamed, GPUS, MACHINES } from '../../src/hardware/gpus.js';
 import { loadModelFile } from '../../src/model-input/model-file.js';
-import type { FitResult } from '../../src/report/fit/fit.js';
 import { fitReport, hardwareReport } from '../../src/report/fit/fit.js';
+import type { FitResult } from '../../src/report/fit/fit-answer.js';
 import { textWidth } from '../../src/report/kit/report.js';
 import { renderCsv } from '../../src/report/render/csv.js';
 import { renderMarkdown } from '../../src/report/render/markdown.js';
@@ -154,12 +154,12 @@ describe('exit codes', () => {
     const { code, stdout, stderr } = await runHere(['fit', ...args]);
     const expected = doubt === '' ? '' : `--check: ${doubt}\n`;
     expect({ code, stderr }).toEqual({ code: doubt === '' ? 0 : 1, stderr: expected });
-    expect(stdout).toMatch(/^(Training|Serving): (fits|does not fit)$/m);
+    expect(stdout).toMatch(/^(Fits on|Does not fit on|Serving fits on) 1 × NVIDIA/);
   });
 
   it.each([
     ['no model', ['--gpu', 'l4'], /expected a model, found none/],
-    ['no hardware', [SMALL], /expected a GPU, found none\n.*--this-machine/],
+    ['GPUs without a name', [SMALL, '--gpus', '2'], /--gpus requires hardware\n.*--this-machine/],
     ['an unknown GPU', [SMALL, '--gpu', 'h1000'], /unknown GPU or machine "h1000"\n.*h100\?/],
     ['an unknown flag', [SMALL, '--gpu', 'l4', '--nonsense'], /--nonsense/],
     ['two kinds of hardware', [SMALL, '--gpu', 'l4', '--this-machine'], /--this-machine/],
@@ -240,9 +240,12 @@ describe('the answer', () => {
   it.each(CASES)('of a model %s fits 80 columns', async (_, file, gpu, wish) => {
     const result = await answeredOnce(file, gpu, wish);
     for (const explain of [false, true]) {
-      const report = fitReport(result, { explain, flat: false });
-      const text = renderTable(report, { width: 80, colourLevel: 0 });
-      const wide = text.split('\n').filter((line) => textWidth(line) > 80);
+      const report = fitReport(result, { explain, argv: [] });
+      const text = renderTable(report, { width: 80, colourLevel: 0, details: true });
+      // A command is never wrapped: it could not be pasted.
+      const wide = text
+        .split('\n')
+        .filter((line) => textWidth(line) > 80 && !line.startsWith('Next: '));
       expect(wide).toEqual([]);
     }
   });
@@ -256,7 +259,7 @@ describe('the answer', () => {
 
   it.each(CASES)('of a model %s is explained in every figure', async (_, file, gpu, wish) => {
     const result = await answeredOnce(file, gpu, wish);
-    const report = fitReport(result, { explain: true, flat: false });
+    const report = fitReport(result, { explain: true, argv: [] });
     const text = renderTable(report, { width: Number.POSITIVE_INFINITY, colourLevel: 0 });
     const fit = result.serving?.fit;
     // There is no speed of what does not fit.
@@ -286,8 +289,8 @@ describe('the answer', () => {
     ['a processor', 'processor', 'machine', 'this machine has'],
   ] as const)('tells the memory of %s by its name', async (_, kind, each, has) => {
     const result = await answered(SMALL, { ...TPU_V4, kind });
-    const text = renderMarkdown(fitReport(result, { explain: false, flat: false }));
-    const [training, serving] = text.split('## Serving');
+    const text = renderMarkdown(fitReport(result, { explain: false, argv: [] }), { details: true });
+    const [, serving, training] = text.split(/^## (?=Serving|Training)/m);
     for (const part of [training, serving]) {
       expect(part).toMatch(new RegExp(`^\\| memory of the fullest ${each} `, 'm'));
       expect(part).toMatch(new RegExp(`^\\| ${has} `, 'm'));
@@ -313,7 +316,7 @@ describe('the answer', () => {
     const args = ['fit', SMALL, '--gpu', 'l4', '--for', 'serving', ...load];
     const { code, stdout, stderr } = await runHere([...args, '--check']);
     expect(code).toBe(1);
-    const short = /the load takes (\d+) GPUs as expected, and 1 is there/;
+    const short = /the load needs (\d+) GPUs \(estimate\), found 1/;
     expect(stderr).toMatch(short);
     expect(stdout).toMatch(new RegExp(short.source, 'i'));
     const [, gpus] = short.exec(stderr) ?? [];
@@ -323,7 +326,7 @@ describe('the answer', () => {
 
   it('is one table of exact numbers as CSV', async () => {
     const result = await answered(SMALL, 'l4', LOAD);
-    const csv = await renderCsv(fitReport(result, { explain: false, flat: true }));
+    const csv = await renderCsv(fitReport(result, { explain: false, argv: [] }));
     const [head, ...rows] = csv.trim().split('\n');
     expect(head?.trim()).toBe('for,what,unit,lower,expected,upper');
     for (const row of rows) {
@@ -333,8 +336,8 @@ describe('the answer', () => {
       const units = ['bytes', 'seconds', 'tokens/s', 'tokens', 'sequences', 'GPUs', 'requests'];
       expect([...units, '1 or 0']).toContain(unit);
       expect(values).toHaveLength(3);
-      // What is never there at once makes a lower bound less.
-      if (what === 'never there at once') continue;
+      // Parts that are not at the peak make a lower bound less.
+      if (what === 'not at the peak') continue;
       for (const value of values) expect(Number(value)).toBeGreaterThanOrEqual(0);
     }
     // 25,829,888 parameters (MiniMind2-Small) in 2 bytes, and in the 12 of AdamW.
@@ -347,15 +350,14 @@ describe('the answer', () => {
     expect(csv).toMatch(new RegExp(`^serving,load: GPUs,GPUs,\\d+,${gpus},\\d+`, 'm'));
   });
 
-  it('tells of a chip without a published peak what needs none, and why there is no more', async () => {
+  it('has no speed estimate for a chip without a published peak', async () => {
     const result = await answered(SMALL, 'm4-max-36gb', { for: 'serving', context: 512 });
-    const text = renderMarkdown(fitReport(result, { explain: false, flat: false }));
+    const text = renderMarkdown(fitReport(result, { explain: false, argv: [] }), { details: true });
+    expect(text).toMatch(/^- \*\*speed\*\*: no speed estimate: no published peak for this GPU$/m);
     expect(text).toMatch(/^## Serving: fits$/m);
-    expect(text).toMatch(/^\| prefill of 384 tokens \| +– \| +– \| +– \|$/m);
-    expect(text).toMatch(
-      /^No peak of m4-max-36gb is published for bf16: there is no time of a prefill/m,
-    );
-    const csv = await renderCsv(fitReport(result, { explain: false, flat: true }));
+    expect(text).toMatch(/^No speed estimate: .*A decoding step takes at least [\d.]+ [µm]s/m);
+    expect(text).not.toContain('prefill');
+    const csv = await renderCsv(fitReport(result, { explain: false, argv: [] }));
     expect(csv).toMatch(/^serving,step of decoding,seconds,/m);
     expect(csv).not.toContain('prefill');
   });
@@ -370,15 +372,16 @@ describe('the answer', () => {
       verdict: 'does not fit',
       withoutRoom: 'no speed estimate: the model does not fit into the memory',
     });
-    const flat = await renderCsv(fitReport(result, { explain: false, flat: true }));
+    const flat = await renderCsv(fitReport(result, { explain: false, argv: [] }));
     const texts = [false, true].map((explain) =>
-      renderTable(fitReport(result, { explain, flat: false }), {
+      renderTable(fitReport(result, { explain, argv: [] }), {
         width: Number.POSITIVE_INFINITY,
         colourLevel: 0,
+        details: true,
       }),
     );
     for (const text of [flat, ...texts]) {
-      expect(text).not.toMatch(/tokens\/s|^prefill|^a token of|^step of decoding/m);
+      expect(text).not.toMatch(/tokens\/s|^prefill|^decoding step of|^step of decoding/m);
     }
     expect(texts[0]).toContain('No speed estimate: the model does not fit into the memory.');
     const fits = await answered(SMALL, 't4', { for: 'serving', context: 512 });
@@ -393,7 +396,7 @@ describe('the answer', () => {
 
   it('has tables and headings as Markdown', async () => {
     const result = await answered(SMALL, 'l4', LOAD);
-    const text = renderMarkdown(fitReport(result, { explain: false, flat: false }));
+    const text = renderMarkdown(fitReport(result, { explain: false, argv: [] }), { details: true });
     expect(text).toMatch(/^## Training: fits$/m);
     expect(text).toMatch(/^## Serving: fits$/m);
     expect(text).toMatch(/^\| weights +\| +51\.7 MB \|/m);
@@ -403,7 +406,7 @@ describe('the answer', () => {
   it('says of which GPUs nobody knows what joins them, and how to tell', async () => {
     const text = async (gpu: string) => {
       const result = await answered(SMALL, gpu, { gpus: 16, 'tensor-parallel': 2 });
-      return renderMarkdown(fitReport(result, { explain: false, flat: false }));
+      return renderMarkdown(fitReport(result, { explain: false, argv: [] }), { details: true });
     };
     const told =
       /what joins more than 8 of h100-80gb is not known: name a machine, as in --gpu dgx-h100/;
@@ -449,7 +452,7 @@ describe('the answer', () => {
         ...figuresIn(result.serving),
       ]) {
         expect(value).not.toBeNaN();
-        if (label === 'what is never there at once') continue;
+        if (label === 'parts not at the peak') continue;
         expect(Number(value)).toBeGreaterThanOrEqual(0);
       }
     }
@@ -602,6 +605,113 @@ describe('-o', () => {
     const again = await runHere(['fit', SMALL, ...wish, '--output', file]);
     expect(again.code).toBe(2);
     expect(again.stderr).toContain('--force');
+  });
+});
+
+describe('users', () => {
+  const MODEL = 'fixtures/hf-configs/qwen3-8b/config.json';
+  const asked = { for: 'serving', context: 2048 } as const;
+
+  it('fit on as many replicas as there are', async () => {
+    const one = (await answered(MODEL, 'h100-80gb', asked)).serving;
+    const four = (await answered(MODEL, 'h100-80gb', { ...asked, gpus: 4 })).serving;
+    const each = one?.users.total.expected.value ?? 0;
+    // As many sequences as memory has room for, which JSON has always had.
+    expect(each).toBe(one?.fit.largestBatch?.value);
+    expect(four?.users.total.expected.value).toBe(4 * each);
+    const result = await answered(MODEL, 'h100-80gb', { ...asked, gpus: 4 });
+    const text = renderMarkdown(fitReport(result, { explain: false, argv: [] }));
+    expect(text).toContain(`${each} per replica × 4 = ${4 * each} users`);
+  });
+
+  it.each([
+    ['h100-80gb', 200, 0, /^Fits on .* serves 200 users at 2,048 tokens, [\d.]+ tokens\/s each/m],
+    ['rtx-4090', 200, 1, /^Does not fit on .* room for \d+ of 200 users/m],
+  ] as const)('on %s: %d with --check', async (gpu, users, code, verdict) => {
+    const args = ['--gpu', gpu, '--for', 'serving', '--users', String(users), '--check'];
+    const run = await runHere(['fit', MODEL, ...args]);
+    expect(run.stdout).toMatch(verdict);
+    expect({ code: run.code, stderr: run.stderr }).toEqual({
+      code,
+      stderr: code === 0 ? '' : `--check: serving does not fit ${users} users\n`,
+    });
+  });
+
+  it('fit on the GPUs that they are said to need', async () => {
+    const { serving } = await answered(MODEL, 'rtx-4090', { ...asked, users: 200 });
+    const needed = serving?.users.needed;
+    expect(needed?.gpus).toBeGreaterThan(1);
+    const enough = await answered(MODEL, 'rtx-4090', {
+      ...asked,
+      users: 200,
+      gpus: needed?.gpus ?? 0,
+    });
+    expect(enough.serving?.fit.verdict).toBe('fits');
+  });
+});
+
+describe('serving that does not fit', () => {
+  const MODEL = 'fixtures/hf-configs/qwen3-8b/config.json';
+
+  it.each([
+    ['rtx-3060-12gb', {}, ['dtype', 'gpus', 'gpu']],
+    ['rtx-3060-12gb', { dtype: 'int8', batch: 64 }, ['gpus', 'gpu', 'batch']],
+    ['rtx-3060-12gb', { dtype: 'int8', context: 30_000 }, ['gpus', 'gpu', 'context']],
+  ] as const)('on %s with %j gets changes that make it fit', async (gpu, wish, changed) => {
+    const { serving } = await answered(MODEL, gpu, { ...wish, for: 'serving' });
+    expect(serving?.remedies.map(({ flags }) => Object.keys(flags)[0])).toEqual(changed);
+    for (const { flags, total } of serving?.remedies ?? []) {
+      const { gpu: other = gpu, tensorParallel: _, ...others } = flags;
+      const again = await answered(MODEL, other, { ...wish, ...others, for: 'serving' });
+      expect(again.serving?.fit.verdict).toBe('fits');
+      expect(again.serving?.fit.total.upper.value).toBe(total.upper.value);
+    }
+  });
+
+  it('gets a command to paste', async () => {
+    const args = ['fit', MODEL, '--gpu', 'rtx-3060-12gb', '--for', 'serving'];
+    const { stdout } = await runHere([...args, '--details']);
+    expect(stdout).toContain(`Next: minimind ${args.join(' ')} --dtype int8  `);
+    expect((await runHere([...args, '--dtype', 'int8', '--check'])).code).toBe(0);
+  });
+});
+
+describe('without hardware', () => {
+  it('has a row for each of the common GPUs, as --gpu answers', async () => {
+    const MODEL = 'fixtures/hf-configs/qwen3-8b/config.json';
+    const { code, stdout } = await runHere(['fit', MODEL, '--json']);
+    expect(code).toBe(0);
+    const { rows, setting } = JSON.parse(stdout);
+    expect(rows).toHaveLength(12);
+    for (const { name, unit, cells } of rows) {
+      for (const { use, dtype, verdict, gpus } of cells) {
+        if (use === 'lora' || name === 'mi300x') continue;
+        const wish =
+          use === 'serve'
+            ? ({ for: 'serving', dtype } as const)
+            : ({ for: 'training', recompute: setting.training.recompute, zero: '3' } as const);
+        if (use === 'serve' || unit === 1) {
+          const on = await answered(MODEL, name, wish);
+          expect([name, use, (on.serving ?? on.training)?.fit.verdict]).toEqual([
+            name,
+            use,
+            verdict,
+          ]);
+        }
+        if (gpus === null || gpus < unit) continue;
+        const enough = await answered(MODEL, name, { ...wish, gpus });
+        expect((enough.serving ?? enough.training)?.fit.verdict).toBe('fits');
+      }
+    }
+  });
+
+  it('shows it in a table, and refuses what needs hardware', async () => {
+    const { stdout } = await runHere(['fit', SMALL]);
+    expect(stdout).toMatch(/^Smallest GPU for minimind2-small \(25.8M parameters\): rtx-3060-12gb/);
+    expect(stdout).toMatch(/^h100-80gb +84\.9 GB +fits +fits +fits +fits +fits$/m);
+    const { code, stderr } = await runHere(['fit', SMALL, '--check']);
+    expect(code).toBe(2);
+    expect(stderr).toMatch(/--check requires hardware/);
   });
 });
 

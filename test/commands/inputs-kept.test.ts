@@ -94,7 +94,7 @@ async function expectRefused(folder: string, args: readonly string[], out: strin
   const { code, stderr } = await runHere([...words, '--force'], { cwd: folder });
   expect({ code, stderr }).toMatchObject({
     code: 2,
-    stderr: expect.stringMatching(/ (is read|be in the place of|belongs to the same model)/),
+    stderr: expect.stringMatching(/ (is read|is an input|would replace|belongs to the same model)/),
   });
   expect(contents(folder)).toEqual(before);
 }

@@ -37,11 +37,15 @@ describe('inspect', () => {
   it('shows a training checkpoint by layer, and what else is in it', async () => {
     const { code, stdout, stderr } = await inspect(TRAINING);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-    expect(stdout).toContain(`PyTorch (zip): ${TRAINING}\n`);
-    expect(stdout).toContain('The tensors stand under model.\n');
-    expect(stdout).toMatch(/^layers\.0 … layers\.1 +2 +1 +128 +512 B +F32$/m);
-    expect(stdout).toMatch(/^optimizer +dict +21 tensors, 3\.6 kB$/m);
-    expect(stdout).toMatch(/^step +numpy\.core\.multiarray\.scalar +1234$/m);
+    expect(stdout).toMatch(
+      /^PyTorch \(zip\) · 20\.8 kB · 4 tensors · 416 values · f32 · per-layer SRTE\n/,
+    );
+    expect(stdout).toMatch(/^ {2}state dict +model$/m);
+    expect(stdout).toMatch(/^layers\.0–1 +2 +256 +1\.0 kB /m);
+    const long = (await inspect(TRAINING, '--details')).stdout;
+    expect(long).toMatch(/^layers\.0 … layers\.1 +2 +1 +128 +512 B +F32$/m);
+    expect(long).toMatch(/^optimizer +dict +21 tensors, 3\.6 kB$/m);
+    expect(long).toMatch(/^step +numpy\.core\.multiarray\.scalar +1234$/m);
   });
 
   it.each([TRAINING, ODD_NAMES, NOT_FINITE])(
@@ -78,7 +82,7 @@ describe('inspect', () => {
 
   it('shows the tensors that are asked for', async () => {
     const { stdout } = await inspect(TRAINING, '--filter', '*.{0,1}.*');
-    expect(stdout).toContain('Tensors like *.{0,1}.*: 2 of 4\n');
+    expect(stdout).toContain('Tensors that match *.{0,1}.*: 2 of 4\n');
     expect(Object.keys((await json(TRAINING, '--filter', 'h*')).tensors)).toEqual(['head.weight']);
     const [, ...rows] = (await inspect(TRAINING, '--tensors', '--format', 'csv')).stdout
       .trim()
@@ -98,7 +102,9 @@ describe('inspect', () => {
     const { srte } = await json(TRAINING, '--srte', '--ranks', '2,4');
     expect(srte).toMatchObject({ sharing: 'per-layer', positions: 16, hidden: 8 });
     expect(srte.options.map(({ rank }: { rank: number | null }) => rank)).toEqual([null, 2, 4]);
-    expect((await inspect(TRAINING, '--srte')).stdout).toContain('\nSRTE tables\n');
+    expect((await inspect(TRAINING, '--srte')).stdout).toContain(
+      '\nSRTE\n2 tables, one for each layer',
+    );
     expect((await inspect('--ranks', '2', TRAINING)).stderr).toContain('--srte');
   });
 

@@ -88,6 +88,7 @@ describe('JSON output keeps to docs/schemas', () => {
     ],
     ['fit', [SMALL_CONFIG, '--gpu', 'l4', '--for', 'serving', ...LOAD, '--dtype', 'int4']],
     ['fit', [SMALL_CONFIG, '--gpu', 'm4-max-36gb']],
+    ['fit', [CONFIG, '--gpu', 'l4', '--users', '50']],
     ['fit', [SMALL_CONFIG, '--gpu', 'dgx-h100', '--gpus', '16', '--pipeline-parallel', '2']],
     ['fit', [EXPERTS, '--gpu', 'h200', '--gpus', '4', '--tensor-parallel', '2', ...LOAD]],
     ['fit', [CONFIG, '--gpu', 'l4', ...LOAD, '--mfu', '0.3', '--global-batch', '4M']],
@@ -95,6 +96,19 @@ describe('JSON output keeps to docs/schemas', () => {
     const { code, stdout } = await runHere([command, ...args, '--json']);
     expect(code).toBe(0);
     expect(JSON.parse(stdout).schema).toBe(`minimind/${command}@1`);
+    expect(complaints(stdout)).toEqual([]);
+  });
+
+  it.each([
+    [CONFIG],
+    [SMALL_CONFIG, '--for', 'serving', '--dtype', 'q4_k_m', '--users', '9'],
+    [EXPERTS, '--for', 'training'],
+  ])('fit %j without hardware', async (...args) => {
+    const { code, stdout } = await runHere(['fit', ...args, '--json']);
+    expect({ code, schema: JSON.parse(stdout).schema }).toEqual({
+      code: 0,
+      schema: 'minimind/fit-table@1',
+    });
     expect(complaints(stdout)).toEqual([]);
   });
 

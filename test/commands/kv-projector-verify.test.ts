@@ -33,8 +33,8 @@ describe('kv-projector verify', () => {
   });
 
   it('says where linear wins', async () => {
-    const { stdout } = await verify(...SMALL, '--steps', '20');
-    expect(stdout).toContain('elastic is ahead');
+    const { stdout } = await verify(...SMALL, '--steps', '20', '--details');
+    expect(stdout).toMatch(/^elastic wins after \d+ steps: loss [\d.]+, linear [\d.]+\n/);
     expect(stdout).toContain('--data linear');
     expect(stdout).toContain('x linear   o elastic');
   });
@@ -110,7 +110,8 @@ const RESULT: VerifyProjectorsResult = {
 
 describe('its report', () => {
   const text = (result: VerifyProjectorsResult) =>
-    render(verifyProjectorsReport(result, { flat: false, about: DATA[result.data] }), 'table', {
+    render(verifyProjectorsReport(result, DATA[result.data]), 'table', {
+      details: true,
       width: 100,
       colourLevel: 0,
     });
@@ -123,7 +124,9 @@ describe('its report', () => {
 
   it('names no winner where a loss is no number, and draws the others', async () => {
     const steps = [...RESULT.steps, { step: 6, linear: Number.NaN, elastic: 0.1 }];
-    expect(await text({ ...RESULT, steps, winner: null })).toContain('nobody wins');
+    expect(await text({ ...RESULT, steps, winner: null })).toContain(
+      'No winner: a loss is not a number',
+    );
     expect(lossPlot(steps)?.series.map(({ values }) => values.length)).toEqual([2, 3]);
     expect(lossPlot([{ step: 1, linear: Number.NaN, elastic: 0 }])).toBeNull();
   });
@@ -131,7 +134,7 @@ describe('its report', () => {
   it('says that widths were reduced, and what the others would take', async () => {
     const reduced = { fromTeacherWidth: 5120, fromStudentWidth: 1536, estimatedSeconds: 200 };
     expect(await text({ ...RESULT, reduced })).toMatch(
-      /5,120 → 1,536 would take about\s+3 min 20 s/,
+      /--full runs 5,120 → 1,536\s+\(about\s+3 min 20 s\)/,
     );
   });
 });

@@ -1,4 +1,7 @@
-import { describe, expect, it } from 'vitest';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
 import { runHere } from '../run-here.js';
 
 /** Models of every kind. */
@@ -13,9 +16,14 @@ const CONFIGS = [
 
 /** Commands whose default answer fits on one screen. */
 const COMMANDS: readonly string[][] = [
-  ...CONFIGS.map((file) => ['profile', file]),
-  ...CONFIGS.map((file) => ['rope', file]),
-  ...CONFIGS.map((file) => ['compare', file, 'configs/hybrid/shared.yaml']),
+  ...CONFIGS.flatMap((file) => [
+    ['profile', file],
+    ['fit', file],
+    ['fit', file, '--gpu', 'rtx-4090'],
+    ['fit', file, '--gpu', 'h100-80gb', '--gpus', '8', '--users', '50'],
+    ['rope', file],
+    ['compare', file, 'configs/hybrid/shared.yaml'],
+  ]),
   ['compare', ...CONFIGS.slice(0, 4)],
   ['compare', ...CONFIGS, '--set', 'model.num_layers=2,4,6'],
   ['compare-srte', 'configs/hybrid/original.yaml'],
@@ -27,6 +35,52 @@ const COMMANDS: readonly string[][] = [
   ['validate', ...CONFIGS.slice(0, 4)],
 ];
 
+/** Checkpoints of every kind. */
+const CHECKPOINTS = [
+  ...[
+    'zip_proto5.pt',
+    'nested_train_proto4.pt',
+    'zip_odd_names.pt',
+    'st_all_dtypes.safetensors',
+  ].map((name) => `fixtures/checkpoints/valid/${name}`),
+  ...[
+    'hybrid/shared-lowrank-tied',
+    'hf/mixtral-saved',
+    'hf/deepseek-v3-saved',
+    'minimind/v3-moe',
+  ].map((name) => `fixtures/${name}`),
+];
+const OLD = 'fixtures/old-checkpoint/trained-same-start/checkpoint_step_30.pt';
+const OUT = path.join(os.tmpdir(), `minimind-${process.pid}-screen`);
+const convert = (...args: string[]) => ['convert-checkpoint', OLD, `${OUT}.pt`, ...args, '--force'];
+
+const OF_CHECKPOINTS = [
+  ...CHECKPOINTS.map((file) => ['inspect', file]),
+  ['inspect', OLD, '--srte'],
+  ['verify', 'fixtures/hf/mixtral-saved'],
+  ['verify', 'configs/hybrid/tiny.yaml', OLD],
+  convert('--to', 'shared', '--no-config'),
+  convert('--to', 'low-rank', '--max-error', '0.5', '--no-config', '--tie', 'mean'),
+  convert('--to', 'shared', '--dry-run', '--no-config'),
+  ['kv-projector', 'params', '--teacher', 'Qwen2-14B:5120x40', '--student', '1536'],
+  ['kv-projector', 'verify', '--teacher-width', '32', '--student', '8', '--steps', '9'],
+];
+
+describe('the answer about a checkpoint at 80 × 24', () => {
+  afterAll(() => fs.rmSync(`${OUT}.pt`, { force: true }));
+
+  it.each(OF_CHECKPOINTS)('%s %s %s %s %s fits on the screen', async (...command) => {
+    const { stdout } = await runHere([...command.filter(Boolean), '-q'], {
+      terminal: { columns: 80, rows: 24 },
+    });
+    const lines = stdout.trimEnd().split('\n');
+    expect(lines.length, stdout).toBeLessThan(24);
+    // A command to paste is never wrapped.
+    const texts = lines.filter((line) => !line.startsWith('Next: '));
+    expect(Math.max(...texts.map((line) => line.length)), stdout).toBeLessThanOrEqual(80);
+  });
+});
+
 describe('the answer at 80 × 24', () => {
   it.each(COMMANDS.map((command) => [command]))('%j fits on the screen', async (command) => {
     const { stdout, code } = await runHere([...command, '-q'], {
@@ -36,7 +90,8 @@ describe('the answer at 80 × 24', () => {
     expect(code).toBe(0);
     // The prompt has the last line.
     expect(lines.length, stdout).toBeLessThan(24);
-    const texts = lines.filter((line) => !line.startsWith('Next: '));
-    expect(Math.max(...texts.map((line) => line.length))).toBeLessThanOrEqual(80);
+    // A command to paste is never wrapped.
+    const wide = lines.filter((line) => line.length > 80 && !line.startsWith('Next: '));
+    expect(wide).toEqual([]);
   });
 });

@@ -33,7 +33,10 @@ describe('verify', () => {
     const { code, stdout, stderr } = await verify(CONFIG, PT);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toBe(
-      `ok: 80 tensors as described\n${PT} (PyTorch (zip), 80 names in model_state_dict), held against ${CONFIG}.\n`,
+      'matches: 80 tensors\n' +
+        `  checkpoint  ${PT} (PyTorch (zip), 80 names, state dict model_state_dict)\n` +
+        `  config      ${CONFIG} (hybrid)\n\n` +
+        `Next: minimind quick-test ${CONFIG} --checkpoint ${PT}\n`,
     );
   });
 
@@ -45,12 +48,12 @@ describe('verify', () => {
       'model.max_position_embeddings=9',
     );
     expect({ code, stderr }).toEqual({ code: 1, stderr: '' });
-    expect(stdout).toMatch(/^not as described: 1 fault in 2 tensors\n/);
+    expect(stdout).toMatch(/^does not match: 2 wrong shape\n/);
     expect(stdout).toMatch(
-      /^misshapen {2}layers\.\{0–1\}\.srte\.freqs +2 {2}\[1, 9, 8\] {2}F32 \[1, 12, 8\]$/m,
+      /^wrong shape {2}layers\.\{0–1\}\.srte\.freqs +2 {2}\[1, 9, 8\] {2}F32 \[1, 12, 8\]$/m,
     );
     expect(stdout).toMatch(
-      /^→ the SRTE has 12 rows: set model\.max_position_embeddings: 12, or convert the checkpoint\. That explains everything\.$/m,
+      /^→ the SRTE has 12 rows: set model\.max_position_embeddings: 12, or convert the checkpoint\. This explains all differences\.$/m,
     );
   });
 
@@ -84,7 +87,9 @@ describe('verify', () => {
     );
     const strict = await verify(CONFIG, PT, ...change, '--strict');
     expect(strict.code).toBe(1);
-    expect(strict.stdout).toMatch(/^not as described: the tensors are, but there are warnings\n/);
+    expect(strict.stdout).toMatch(
+      /^does not match: the tensors match, but --strict refuses warnings\n/,
+    );
     expect((await json(CONFIG, PT, ...change, '--strict')).matches).toBe(false);
     expect((await verify(CONFIG, PT, '--strict')).code).toBe(0);
   });
@@ -109,8 +114,8 @@ describe('verify', () => {
     const file = await safetensorsFile(path.join(folder, 'model.safetensors'), wrapped);
     const { code, stdout } = await verify(CONFIG, file, '--strict');
     expect(code).toBe(0);
-    expect(stdout).toContain('74 names, each without its "_orig_mod."');
-    expect(stdout).toContain('6 buffers left out');
+    expect(stdout).toContain('74 names, prefix "_orig_mod." ignored');
+    expect(stdout).toContain('6 buffers not stored');
   });
 
   it('refuses names that collide', async () => {
@@ -120,6 +125,18 @@ describe('verify', () => {
     const { code, stderr } = await verify(CONFIG, file);
     expect(code).toBe(2);
     expect(stderr).toContain('tensor "layers.0._orig_mod.mamba.D"');
+  });
+
+  it('shows ten faults of all kinds, and the others in the details', async () => {
+    const args = ['configs/hybrid/tiny.yaml', 'fixtures/checkpoints/valid/zip_proto5.pt'];
+    const { stdout } = await verify(...args);
+    const faults = (text: string) => text.match(/^(?:missing|extra) /gm) ?? [];
+    expect(stdout).toMatch(/^does not match: 73 missing, 4 extra\n/);
+    expect(faults(stdout)).toHaveLength(10);
+    expect(new Set(faults(stdout)).size).toBe(2);
+    expect(stdout).toContain('… 32 more: --details');
+    expect(stdout.split('\n').length).toBeLessThanOrEqual(24);
+    expect(faults((await verify(...args, '--details')).stdout)).toHaveLength(10 + 42);
   });
 
   it('has a line of CSV for each fault', async () => {
@@ -151,9 +168,9 @@ describe('verify', () => {
   it.each([
     [['no-such.yaml', PT], 'found no file "no-such.yaml"'],
     [[CONFIG, 'no-such.pt'], 'there is no file or folder no-such.pt'],
-    [[CONFIG], 'the checkpoint is missing beside'],
+    [[CONFIG], 'expected CONFIG and CHECKPOINT, found only'],
     [[CONFIG, CONFIG], 'is JSON'],
-    [[PT, CONFIG], 'is a checkpoint, and the config comes first'],
+    [[PT, CONFIG], 'expected a config first, found the checkpoint'],
   ])('%j is the user’s mistake', async (args, message) => {
     const { code, stderr } = await verify(...args);
     expect(code).toBe(2);

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { checkDocument } from '../../src/config/check-document.js';
 import { type ConfigDocument, parseDocument } from '../../src/config/document.js';
 import { applyOverrides } from '../../src/config/overrides.js';
-import { formatPath } from '../../src/config/path.js';
+import { formatPath } from '../../src/config/quote.js';
 import { line, userError } from './support.js';
 
 /** JSON whose integers can be kept, with any names at all. */

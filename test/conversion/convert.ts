@@ -11,7 +11,7 @@ import type { ConversionResult } from '../../src/conversion/conversion.js';
 import { convert as convertJob } from '../../src/conversion/conversion.js';
 import type { ConversionJob } from '../../src/conversion/job.js';
 import { type Problem, UserError } from '../../src/errors.js';
-import { decode } from '../../src/tensor/decode-values.js';
+import { decodeValues } from '../../src/tensor/decode-values.js';
 import { folderOf } from '../checkpoint/temp-folder.js';
 
 type ConvertFlags = Omit<ConversionJob, 'checkpoint' | 'out' | 'display'>;
@@ -148,6 +148,6 @@ export const numbersOf = (file: string, name: string): Float64Array =>
     const tensor = namedTensors(checkpoint).get(name);
     if (tensor === undefined) throw new Error(`no ${name} in ${file}`);
     const numbers = new Float64Array(tensor.elements);
-    decode(tensor.dtype, readTensor(tensor), numbers);
+    decodeValues(tensor.dtype, readTensor(tensor), numbers);
     return numbers;
   });

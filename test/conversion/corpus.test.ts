@@ -3,11 +3,11 @@
 import { describe, expect, it } from 'vitest';
 import { ruleOf } from '../../src/checkpoint/checkpoint-rules.js';
 import { openCheckpoint } from '../../src/checkpoint/open.js';
-import type { SurveyOptions } from '../../src/conversion/srte/survey-srte.js';
+import type { SrteSurveyOptions } from '../../src/conversion/srte/survey-srte.js';
 import { surveySrte } from '../../src/conversion/srte/survey-srte.js';
 import { corpus, fileOf, withNumbers, withRules } from './corpus-entries.js';
 
-async function survey(entry: string, options?: SurveyOptions) {
+async function survey(entry: string, options?: SrteSurveyOptions) {
   const checkpoint = openCheckpoint(fileOf(entry));
   try {
     return await surveySrte(checkpoint, options);

@@ -79,7 +79,7 @@ describe('a conversion that was cut short', () => {
       /cannot write \S+\/out\/model-0000\d-of-\d+\.safetensors.*ENOSPC/,
     );
     expect(textOf(error)).toContain(
-      `free some space, or write to another disk, then go on with --resume: what is finished of ${out} is kept`,
+      'free some space, or write to another disk, then run again with --resume to continue',
     );
     const kept = staged('files');
     const scratch = staged('spool');
@@ -182,13 +182,13 @@ describe('a config that is read', () => {
     },
   );
 
-  it('leaves no name for the output’s when it has them all', async () => {
+  it('is never replaced by the output’s, even with --force', async () => {
     const files = { 'in/config.yaml': 'another', 'in/new.config.yaml': CONFIG };
     const { at, input } = places(files);
     const asked = { ...flags, config: at('in/new.config.yaml'), force: true };
     await expect(convert(input, at('in/new.safetensors'), asked)).rejects.toMatchObject({
       code: 'usage',
-      message: `${at('in/new.config.yaml')} is read, and would be replaced`,
+      message: `${at('in/new.config.yaml')} is an input and would be replaced`,
     });
     expect(fs.readFileSync(at('in/config.yaml'), 'utf8')).toBe('another');
   });

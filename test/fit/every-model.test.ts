@@ -2,7 +2,7 @@ import { readdir } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
 import { FAMILY_NAMES, loadFamily } from '../../src/architecture/families.js';
 import type { LanguageModel } from '../../src/architecture/layer.js';
-import { LimitError } from '../../src/architecture/limits.js';
+import { LimitError } from '../../src/architecture/param.js';
 import { UserError } from '../../src/errors.js';
 import { fitTraining } from '../../src/fit/remedies/remedies.js';
 import { stepTimeOf } from '../../src/fit/training/step-time.js';

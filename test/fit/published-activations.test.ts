@@ -1,7 +1,7 @@
 /** Reducing Activation Recomputation in Large Transformer Models (arXiv 2205.05198), through descriptions. */
 import { describe, expect, it } from 'vitest';
-import { activationsOf } from '../../src/budget/activations.js';
 import type { ActivationSetting } from '../../src/budget/kernel-activations.js';
+import { activationsOf } from '../../src/budget/saved-activations.js';
 import { gptLike } from './settings.js';
 
 const s = 2048;

@@ -1,8 +1,8 @@
 /** Activations of layers that GPUs share, by hand: what is divided by t, what by tokens, and what is whole. */
 import { describe, expect, it } from 'vitest';
 import { type FamilyName, loadFamily } from '../../src/architecture/families.js';
-import { activationsOf } from '../../src/budget/activations.js';
 import type { ActivationSetting } from '../../src/budget/kernel-activations.js';
+import { activationsOf } from '../../src/budget/saved-activations.js';
 
 const [s, t] = [8, 2];
 

@@ -5,7 +5,7 @@ import type { LanguageModel } from '../../src/architecture/layer.js';
 import { countedTensors } from '../../src/architecture/walk.js';
 import { layerPattern } from '../../src/budget/parameters.js';
 import { UserError } from '../../src/errors.js';
-import { parallelismOf, stagesOf } from '../../src/fit/parallelism/parallelism.js';
+import { parallelismOf, pipelineStages } from '../../src/fit/parallelism/parallelism.js';
 import { tensorCuts } from '../../src/fit/parallelism/tensor-parallel.js';
 import { servedWeights, weightLayout } from '../../src/fit/serving/quantized.js';
 import { usualFormat } from '../../src/fit/serving/weight-types.js';
@@ -124,7 +124,7 @@ const trainedPerGpu = (model: LanguageModel, gpus: number): number =>
 
 function onlyStage(model: LanguageModel, gpus: number) {
   const setting = fitSetting({ cluster: H100(gpus), tensorParallel: gpus, context: 1 });
-  const [stage] = stagesOf(model, parallelismOf(model, setting));
+  const [stage] = pipelineStages(model, parallelismOf(model, setting));
   if (!stage) throw new Error('no stage');
   return stage;
 }

@@ -2,7 +2,7 @@ import fs from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { hybrid } from '../../src/architecture/models/hybrid.js';
 import { forwardBytesOf, forwardSecondsOf } from '../../src/fit/serving/this-machine-forward.js';
-import type { Spread } from '../../src/hardware/machine-profile.js';
+import type { MeasurementSpread } from '../../src/hardware/machine-profile.js';
 import { loadModelFile } from '../../src/model-input/model-file.js';
 import { memoryNeed } from '../../src/quicktest/memory.js';
 import { onnxVersion } from '../../src/runtime/onnx/library.js';
@@ -50,7 +50,7 @@ describe('seconds of a forward pass', () => {
   it('hold on an idle machine that was measured while busy', () => {
     // Two programs for each core: what was seen is up to half of what it can do.
     const best = { ...PROFILE, history: { ...PROFILE.history, leastLoad: 1 } };
-    const halved = (rate: Spread): Spread => ({
+    const halved = (rate: MeasurementSpread): MeasurementSpread => ({
       least: rate.least / 2,
       median: rate.median / 2,
       most: rate.most / 2,

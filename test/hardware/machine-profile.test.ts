@@ -3,9 +3,9 @@ import { bandwidthOf, peakFor } from '../../src/hardware/gpu.js';
 import {
   gpuOfProfile,
   type MachineProfile,
+  type MeasurementSpread,
   machineProfileSchema,
   mergedProfile,
-  type Spread,
   stalenessOf,
 } from '../../src/hardware/machine-profile.js';
 import { PROFILE } from './profiles.js';
@@ -89,7 +89,7 @@ describe('a profile', () => {
 
 /** All rates so many times as fast, and all times so much shorter. */
 const timesAsFast = (factor: number, change: Partial<MachineProfile> = {}): MachineProfile => {
-  const times = ({ least, median, most }: Spread, by: number): Spread => ({
+  const times = ({ least, median, most }: MeasurementSpread, by: number): MeasurementSpread => ({
     least: least * by,
     median: median * by,
     most: most * by,

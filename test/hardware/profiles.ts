@@ -1,6 +1,10 @@
-import type { MachineProfile, Spread } from '../../src/hardware/machine-profile.js';
+import type { MachineProfile, MeasurementSpread } from '../../src/hardware/machine-profile.js';
 
-const spread = (least: number, median: number, most: number): Spread => ({ least, median, most });
+const spread = (least: number, median: number, most: number): MeasurementSpread => ({
+  least,
+  median,
+  most,
+});
 
 /** As a machine of two processors gave it. */
 export const PROFILE: MachineProfile = {

@@ -226,15 +226,18 @@ describe('minimind kv-projector params', () => {
     const { teachers } = await loadTeachers(['Qwen2-7B:3584x28']);
     const report = projectorParamsReport(compareProjectors(teachers, 2048, [0.5]), {
       explain: false,
-      flat: false,
     });
-    const text = await render(report, 'table', { width: 80, colourLevel: 0 });
+    const text = await render(report, 'table', {
+      width: 80,
+      colourLevel: 0,
+      details: true,
+    });
     // The column of f32 has no room there.
-    expect(text.replace(/\s+/g, ' ')).toContain('in f32 they take twice that');
+    expect(text.replace(/\s+/g, ' ')).toContain('f32 takes twice as many');
   });
 
   it.each([
-    [['--teacher', 'a:8', '--student', '8', '--ratio', '-1'], 'is no ratio'],
+    [['--teacher', 'a:8', '--student', '8', '--ratio', '-1'], 'expected a number or recommended'],
     [['--student', '8'], '--teacher is required'],
   ])('%j', async (args, message) => {
     const { code, answer } = await params(...args);
@@ -249,7 +252,7 @@ describe('minimind kv-projector params', () => {
   ])('fits %d columns', async (width, label, parts) => {
     const { teachers } = await loadTeachers(['Qwen2-7B:3584x28', 'Llama-3-70B:8192x80']);
     const comparison = compareProjectors(teachers, 2048, [0.5, 'recommended']);
-    const report = projectorParamsReport(comparison, { explain: false, flat: false });
+    const report = projectorParamsReport(comparison, { explain: false });
     const text = await render(report, 'table', { width, colourLevel: 0 });
     expect(Math.max(...text.split('\n').map((line) => line.length))).toBeLessThanOrEqual(width);
     for (const part of [label, ...parts]) expect(text).toContain(part);

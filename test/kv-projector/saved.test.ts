@@ -4,13 +4,13 @@ import path from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { openCheckpoint } from '../../src/checkpoint/open.js';
 import { writeSafetensors } from '../../src/checkpoint/safetensors/write-safetensors.js';
-import type { Value } from '../../src/checkpoint/torch/pickle/values.js';
+import type { PickleValue } from '../../src/checkpoint/torch/pickle/values.js';
 import { readTensor } from '../../src/checkpoint/view.js';
 import { writeWhole } from '../../src/files/write-whole.js';
 import { jsonText, parseJson } from '../../src/kv-projector/arguments.js';
-import { planConversion } from '../../src/kv-projector/convert-projector.js';
+import { planProjectorFiles } from '../../src/kv-projector/convert-projector.js';
 import { savedProjector } from '../../src/kv-projector/saved.js';
-import { decode } from '../../src/tensor/decode-values.js';
+import { decodeValues } from '../../src/tensor/decode-values.js';
 import { inPackage, readJson } from '../fixtures.js';
 import { runHere } from '../run-here.js';
 
@@ -48,7 +48,7 @@ type Content = ReturnType<typeof contentOf>['tensors'];
 const numbersOf = (content: Content, name: string): Float64Array => {
   const { dtype, bytes } = content.get(name) ?? { dtype: 'F32', bytes: Buffer.alloc(0) };
   const numbers = new Float64Array(bytes.length);
-  return numbers.subarray(0, decode(dtype, bytes, numbers));
+  return numbers.subarray(0, decodeValues(dtype, bytes, numbers));
 };
 
 /** A file of float32 tensors. */
@@ -359,7 +359,7 @@ it('tells where the arguments say something else than the tensors', () => {
 describe('convert', () => {
   it.each([
     ['no file of weights', 'projector'],
-    ['in the place of', inPackage(FIXTURES, 'two-teachers/saved.pt')],
+    ['would replace the input', inPackage(FIXTURES, 'two-teachers/saved.pt')],
   ])('refuses an output that is %s', async (message, out) => {
     const { code, answer } = await run(
       'convert',
@@ -373,13 +373,13 @@ describe('convert', () => {
 });
 
 /** A saved projector whose constructor had other arguments as well. */
-async function savedWith(name: string, more: readonly (readonly [string, Value])[]) {
+async function savedWith(name: string, more: readonly (readonly [string, PickleValue])[]) {
   const checkpoint = openCheckpoint(inPackage(FIXTURES, 'linear-one-teacher/saved.pt'));
   try {
     const projector = savedProjector(checkpoint);
     const values = new Map([...projector.arguments.values, ...more]);
     const args = { ...projector.arguments, values };
-    const planned = planConversion({ ...projector, arguments: args }, 'pt', () => {});
+    const planned = planProjectorFiles({ ...projector, arguments: args }, 'pt', () => {});
     await writeWhole(inFolder(name), true, planned.write);
     return inFolder(name);
   } finally {
@@ -407,7 +407,7 @@ describe('what a conversion keeps', () => {
       ...['kv-projector', 'convert', input, out, '-o', report, '--json', ...flags],
     ]);
     expect(code).toBe(2);
-    expect(stderr + stdout).toContain('the report would be in the place of');
+    expect(stderr + stdout).toContain('the report would replace');
     expect(fs.readFileSync(input)).toEqual(before);
     expect(fs.existsSync(out)).toBe(false);
   });
@@ -501,8 +501,8 @@ describe('arguments as JSON', () => {
   });
 
   it('counts what it writes, however often a value is held', () => {
-    const pair = (inner: Value): Value => ({ kind: 'list', items: [inner, inner] });
-    const held = Array.from({ length: 50 }).reduce<Value>(pair, 'x');
+    const pair = (inner: PickleValue): PickleValue => ({ kind: 'list', items: [inner, inner] });
+    const held = Array.from({ length: 50 }).reduce<PickleValue>(pair, 'x');
     expect(() => jsonText('x', held)).toThrow('more than 4194304 characters');
   });
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { symmetricEigenvalues } from '../../src/linalg/eigenvalues.js';
-import { type SymmetricMatrix, valueAt } from '../../src/linalg/matrix.js';
+import { type SymmetricMatrix, symmetricValue } from '../../src/linalg/matrix.js';
 import { at, generator, orthonormalRows, symmetric } from './matrices.js';
 
 /** Each is right to within 10⁻¹³ of the largest. */
@@ -154,8 +154,8 @@ describe('the eigenvalues of', () => {
         const matrix = symmetric(size, () => 2 * random() - 1);
         let [trace, squares] = [0, 0];
         for (let i = 0; i < size; i++) {
-          trace += valueAt(matrix, i, i);
-          for (let j = 0; j < size; j++) squares += valueAt(matrix, i, j) ** 2;
+          trace += symmetricValue(matrix, i, i);
+          for (let j = 0; j < size; j++) squares += symmetricValue(matrix, i, j) ** 2;
         }
         const found = await symmetricEigenvalues(matrix);
         const sum = found.reduce((total, value) => total + value, 0);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { addRowProducts, GramAccumulator } from '../../src/linalg/gram.js';
 import type { Matrix } from '../../src/linalg/matrix.js';
-import { plainProduct, symmetricMatrix, valueAt } from '../../src/linalg/matrix.js';
+import { plainProduct, symmetricMatrix, symmetricValue } from '../../src/linalg/matrix.js';
 import { generator, integerMatrix, naiveProduct, transposed } from './matrices.js';
 
 /** The full matrix, [size, size]. */
@@ -28,7 +28,7 @@ describe('the products of all rows', () => {
     const target = symmetricMatrix(size);
     target.values.fill(1000);
     await addRowProducts(target, x);
-    expect(whole(size, (row, column) => valueAt(target, row, column) - 1000)).toEqual(
+    expect(whole(size, (row, column) => symmetricValue(target, row, column) - 1000)).toEqual(
       naiveProduct(x, x),
     );
   });
@@ -73,7 +73,7 @@ describe('the Gram matrix of a matrix in blocks', () => {
     const gram = await gramOf(a, blockRows);
     expect(gram.size).toBe(columns);
     const turned = transposed(a);
-    expect(whole(columns, (row, column) => valueAt(gram, row, column))).toEqual(
+    expect(whole(columns, (row, column) => symmetricValue(gram, row, column))).toEqual(
       naiveProduct(turned, turned),
     );
   });
@@ -86,7 +86,9 @@ describe('the Gram matrix of a matrix in blocks', () => {
     const a = integerMatrix(rows, columns, generator(rows + columns));
     const gram = await gramOf(a, blockRows);
     expect(gram.size).toBe(rows);
-    expect(whole(rows, (row, column) => valueAt(gram, row, column))).toEqual(naiveProduct(a, a));
+    expect(whole(rows, (row, column) => symmetricValue(gram, row, column))).toEqual(
+      naiveProduct(a, a),
+    );
   });
 
   it('says what memory it takes', () => {

@@ -12,7 +12,7 @@ import {
 } from '../../src/linalg/low-rank.js';
 import type { Matrix } from '../../src/linalg/matrix.js';
 import { plainProducts } from '../../src/linalg/matrix.js';
-import { decode } from '../../src/tensor/decode-values.js';
+import { decodeValues } from '../../src/tensor/decode-values.js';
 import { inPackage } from '../fixtures.js';
 import {
   generator,
@@ -66,7 +66,7 @@ describe('a low rank', () => {
       const stored = checkpoint.tensors.get(`layers.${layer}.srte.freqs`);
       if (!stored) throw new Error(`layer ${layer}`);
       const values = new Float64Array(stored.elements);
-      decode(stored.dtype, readTensor(stored), values);
+      decodeValues(stored.dtype, readTensor(stored), values);
       return values;
     });
     checkpoint.close();

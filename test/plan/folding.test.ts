@@ -4,7 +4,7 @@ import type { Family } from '../../src/architecture/family.js';
 import { gpuNamed } from '../../src/hardware/gpus.js';
 import { decodeOn } from '../../src/plan/decode.js';
 import { Folding, unfolded } from '../../src/plan/folding.js';
-import { type PlanWish, planModels } from '../../src/plan/plan.js';
+import { type PlanWish, planModels } from '../../src/plan/plan-models.js';
 import { measuresOf } from '../../src/plan/search.js';
 import { ModelSpace } from '../../src/plan/space.js';
 

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { FamilyName } from '../../src/architecture/families.js';
 import { FAMILY_NAMES, loadFamily } from '../../src/architecture/families.js';
-import { profileModel, resolveSetting } from '../../src/budget/profile.js';
+import { profileModel, resolveSetting } from '../../src/budget/profile-model.js';
 import { parseDocument } from '../../src/config/document.js';
 import { UserError } from '../../src/errors.js';
 import { gpuNamed } from '../../src/hardware/gpus.js';
@@ -19,8 +19,8 @@ import {
 } from '../../src/plan/criteria.js';
 import { decodeOn } from '../../src/plan/decode.js';
 import { unfolded } from '../../src/plan/folding.js';
-import type { Plan, PlanRow, PlanWish } from '../../src/plan/plan.js';
-import { planModels, writtenRow } from '../../src/plan/plan.js';
+import type { Plan, PlanRow, PlanWish } from '../../src/plan/plan-models.js';
+import { planModels, writtenRow } from '../../src/plan/plan-models.js';
 import { measuresOf } from '../../src/plan/search.js';
 
 const INFERENCE = { batch: 1, context: 2048, dtype: 'bf16' } as const;

@@ -5,10 +5,10 @@ import { originIn } from '../../src/quicktest/checks/forward.js';
 import type { CheckName } from '../../src/quicktest/checks.js';
 import { CHECK_NAMES } from '../../src/quicktest/checks.js';
 import { runCheck } from '../../src/quicktest/index.js';
-import type { Engine, EngineName, LoadOptions } from '../../src/runtime/engine.js';
+import type { Engine, EngineName, ProgramOptions } from '../../src/runtime/engine.js';
 import { DeviceLostError } from '../../src/runtime/engine.js';
-import { openOnnx } from '../../src/runtime/onnx/engine.js';
 import { onnxVersion } from '../../src/runtime/onnx/library.js';
+import { openOnnx } from '../../src/runtime/onnx/onnx-engine.js';
 import { modelOfConfig } from '../runtime/fixture-models.js';
 import { type Faults, referenceEngine } from '../runtime/reference-engine.js';
 import { checked, contextOf, scaled, TINY, withValue } from './test-contexts.js';
@@ -607,7 +607,7 @@ describe('timing', () => {
 
 /** An engine, and what it loads: `heldBefore` are the programs of the same layer that are not yet released. */
 function watched(engine: Engine) {
-  const loads: { layer: Layer; options: LoadOptions | undefined; heldBefore: number }[] = [];
+  const loads: { layer: Layer; options: ProgramOptions | undefined; heldBefore: number }[] = [];
   const held: Layer[] = [];
   const load: Engine['load'] = async (layer, weights, options) => {
     loads.push({ layer, options, heldBefore: held.filter((each) => each === layer).length });

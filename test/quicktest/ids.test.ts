@@ -2,11 +2,11 @@ import { describe, expect, it } from 'vitest';
 import { UserError } from '../../src/errors.js';
 import {
   firstTokens,
+  idLimitsOf,
   inputSize,
-  limitsOf,
   parseIds,
+  pickRows,
   randomIds,
-  rowsOf,
   span,
   withOtherToken,
 } from '../../src/quicktest/ids.js';
@@ -67,7 +67,7 @@ describe('parts of ids', () => {
   it.each([
     ['the first tokens', () => firstTokens(ids, 2), [1, 2, 5, 6]],
     ['some tokens', () => span(ids, 1, 2), [2, 3, 6, 7]],
-    ['some rows', () => rowsOf(ids, [1, 1, 0]), [5, 6, 7, 8, 5, 6, 7, 8, 1, 2, 3, 4]],
+    ['some rows', () => pickRows(ids, [1, 1, 0]), [5, 6, 7, 8, 5, 6, 7, 8, 1, 2, 3, 4]],
     ['another token', () => withOtherToken(ids, 2, LIMITS), [1, 2, 8, 4, 5, 6, 2, 8]],
   ])('%s', (_, make, expected) => expect([...make().data]).toEqual(expected));
 
@@ -95,6 +95,6 @@ describe('how much a model is given', () => {
   });
 
   it('has ids below its vocabulary', () => {
-    expect(limitsOf(model)).toEqual({ vocabulary: 12, positions: 2000 });
+    expect(idLimitsOf(model)).toEqual({ vocabulary: 12, positions: 2000 });
   });
 });

@@ -3,7 +3,7 @@ import { type FamilyName, loadFamily } from '../../src/architecture/families.js'
 import { hybrid } from '../../src/architecture/models/hybrid.js';
 import { walk } from '../../src/architecture/walk.js';
 import { countParameters } from '../../src/budget/parameters.js';
-import { twinOf } from '../../src/quicktest/index.js';
+import { scaledDownProxy } from '../../src/quicktest/index.js';
 import {
   fits,
   memoryNeed,
@@ -110,7 +110,7 @@ describe('what is predicted is 0.9 to 1.5 times what was measured', () => {
 
 describe('a twin', () => {
   const twin = (config: Record<string, unknown>, tokens = 512) =>
-    twinOf(hybrid, hybrid.schema.parse({ model: config }), tokens);
+    scaledDownProxy(hybrid, hybrid.schema.parse({ model: config }), tokens);
 
   it('is small, and of the same structure', () => {
     const { model, changes } = twin({});
@@ -160,7 +160,7 @@ describe('a twin', () => {
 describe('a twin by the keys of Hugging Face', () => {
   const twin = async (model: Record<string, unknown> & { family: FamilyName }, tokens = 512) => {
     const family = await loadFamily(model.family);
-    return twinOf(family, family.schema.parse({ model }), tokens);
+    return scaledDownProxy(family, family.schema.parse({ model }), tokens);
   };
   const LARGE = {
     llama: {
@@ -207,7 +207,7 @@ describe('a twin by the keys of Hugging Face', () => {
 
   it.each(publishedModels().map(({ model }) => model))('of %s is small', async (name) => {
     const { family, document, model } = await publishedConfig(name);
-    const twin = twinOf(family, document, 512).model;
+    const twin = scaledDownProxy(family, document, 512).model;
     expect(countParameters(twin).parameters).toBeLessThan(countParameters(model).parameters / 2);
     expect(countParameters(twin).parameters).toBeLessThan(150e6);
     const kinds = (each: typeof model) => new Set(walk(each).map(({ layer }) => layer.kind));

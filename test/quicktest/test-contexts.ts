@@ -2,7 +2,7 @@
 import type { LanguageModel } from '../../src/architecture/layer.js';
 import type { Param } from '../../src/architecture/param.js';
 import type { CheckName } from '../../src/quicktest/checks.js';
-import { limitsOf, randomIds } from '../../src/quicktest/ids.js';
+import { idLimitsOf, randomIds } from '../../src/quicktest/ids.js';
 import { runCheck } from '../../src/quicktest/index.js';
 import { TestContext } from '../../src/quicktest/test-context.js';
 import type { Engine } from '../../src/runtime/engine.js';
@@ -58,7 +58,7 @@ export function contextOf({
     model,
     weights: weights(model),
     engine,
-    ids: randomIds(3, 'ids', { batch, tokens }, limitsOf(model)),
+    ids: randomIds(3, 'ids', { batch, tokens }, idLimitsOf(model)),
     seed: 3,
     repeats,
     openOther,

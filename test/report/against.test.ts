@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { Proof } from '../../src/conversion/execute/check-output.js';
 import type { Against } from '../../src/quicktest/sides.js';
-import { proofBlocks } from '../../src/report/convert/convert.js';
+import { proofText } from '../../src/report/convert/convert.js';
 import { againstReport } from '../../src/report/quick-test/against.js';
 import { renderTable } from '../../src/report/render/table.js';
 
@@ -119,32 +118,18 @@ describe('the report of two models', () => {
 
 describe('the proof of a conversion', () => {
   const infinite = { ...against().logits, relativeDifference: Number.POSITIVE_INFINITY };
-  const proof = (verdict: Proof['verdict'], given: Partial<Proof> = {}): Proof => ({
-    verdict,
-    isExact: false,
-    why: null,
-    against: against(),
-    ...given,
-  });
+  const found = 'logits differ by 50.0% (KL divergence 0.0727 nats, same top token 93.8%)';
 
   it.each([
-    [proof('same'), 'Proof: the output computes the same as the input, within rounding'],
-    [proof('differs'), 'Proof: the logits of the output differ from those of the input by 50.0%'],
+    ['same', against(), 'logits equal within rounding'],
+    ['differs', against(), found],
+    ['failed', against(), `FAILED: no value should change, but ${found}`],
     [
-      proof('failed'),
-      'Proof FAILED: no value was to change, and the logits of the output differ from those of the input by 50.0%',
+      'failed',
+      against({ logits: infinite }),
+      'FAILED: no value should change, but logits are not finite and cannot be compared',
     ],
-    [
-      proof('failed', { against: against({ logits: infinite }) }),
-      'Proof FAILED: no value was to change, and the logits are not all finite, and cannot be compared',
-    ],
-    [proof('skipped', { why: 'no engine can run here', against: null }), 'No proof could be made'],
-  ])('begins with what it shows', (given, title) => {
-    const text = renderTable({ blocks: proofBlocks(given) }, PLAIN);
-    expect(text.split('\n')[0]).toBe(title);
-    expect(text.includes('KL divergence')).toBe(given.against !== null);
-    if (given.why) expect(text).toContain(`was not run: ${given.why}.`);
+  ] as const)('is told in the verdict: %s', (verdict, of, text) => {
+    expect(proofText(verdict, of)).toBe(text);
   });
-
-  it('is nothing where none was asked for', () => expect(proofBlocks(null)).toEqual([]));
 });

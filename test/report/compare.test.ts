@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { hybrid } from '../../src/architecture/models/hybrid.js';
-import { type Candidate, compareModels } from '../../src/comparison/compare.js';
+import { compareModels, type ModelCandidate } from '../../src/comparison/compare-models.js';
 import { compareReport } from '../../src/report/compare/compare.js';
 import { textWidth } from '../../src/report/kit/report.js';
 import { render } from '../../src/report/render/render.js';
 
 const WISH = { dtype: 'bf16', causal: false, optimizer: 'adamw' } as const;
 
-function candidate(file: string, model: object, chosen: readonly string[] = []): Candidate {
+function candidate(file: string, model: object, chosen: readonly string[] = []): ModelCandidate {
   const document = hybrid.schema.parse({ model });
   return {
     file,

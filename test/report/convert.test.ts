@@ -72,8 +72,8 @@ const result = (given: Partial<ConversionResult> = {}): ConversionResult => ({
     tensorBytes: 71900000000,
     bytes: 71900001234,
     files: [
-      { name: 'model.safetensors', bytes: 71900000999, resumed: false },
-      { name: 'config.yaml', bytes: 235, resumed: false },
+      { name: 'model.safetensors', bytes: 71900000999, resumed: false, copied: false },
+      { name: 'config.yaml', bytes: 235, resumed: false, copied: false },
     ],
   },
   srte: srte(),
@@ -139,8 +139,10 @@ const plan = (given: Partial<ConversionResult> = {}) =>
   });
 
 const printed = (of: ConversionResult, width = Number.POSITIVE_INFINITY) =>
-  renderTable(convertReport(of, { flat: false }), { ...PLAIN, width });
-const csv = (of: ConversionResult) => renderCsv(convertReport(of, { flat: true }));
+  renderTable(convertReport(of), { ...PLAIN, width });
+const long = (of: ConversionResult, width = Number.POSITIVE_INFINITY) =>
+  renderTable(convertReport(of), { ...PLAIN, width, details: true });
+const csv = (of: ConversionResult) => renderCsv(convertReport(of));
 const lineOf = (text: string, start: string) =>
   text.split('\n').find((line) => line.trimStart().startsWith(start));
 
@@ -148,46 +150,104 @@ describe('what was done', () => {
   it('is told first, with what it cost', () => {
     const lines = printed(result()).split('\n');
     expect(lines.slice(0, 2)).toEqual([
-      'done: new, with an SRTE error of 4.71%',
-      'From old.pt (PyTorch (zip)); the config is the one in the checkpoint.',
+      'Converted to new: 265.8 GB → 71.9 GB, largest SRTE error 6.22% (layer 31)',
+      '  parameters  22.1B → 18.0B (−18.8%)',
     ]);
+    expect(lines.at(-1)).toBe('Next: minimind quick-test new    Details: --details');
+  });
+
+  const tied = (relativeError: number): ConversionResult['tie'] => ({
+    name: 'embed.weight',
+    from: ['embed.weight', 'head.weight'],
+    values: 'embed',
+    errors: [
+      { ...error(0, { name: 'embed.weight', relativeError: 0 }) },
+      { ...error(0, { name: 'head.weight', relativeError }) },
+    ],
+  });
+  const copies = result().groups.map((group) => ({ ...group, action: 'copied' as const }));
+  it.each<[Partial<ConversionResult>, string]>([
+    [{ srte: null }, ''],
+    [{ srte: null, groups: copies }, ', all values unchanged'],
+    [
+      { srte: null, groups: copies.map((group) => ({ ...group, action: 'cast' as const })) },
+      ', weights cast to F32, BF16',
+    ],
+    [{ srte: null, tie: tied(0.953) }, ', error 95.3% in head.weight (tied)'],
+    [
+      { tie: tied(0.953) },
+      ', error 95.3% in head.weight (tied), largest SRTE error 6.22% (layer 31)',
+    ],
+    [
+      { tie: tied(0.001) },
+      ', largest SRTE error 6.22% (layer 31), error 0.10% in head.weight (tied)',
+    ],
+    [
+      { srte: srte({ maxError: 0.05 }) },
+      ', SRTE error 4.71% (limit 5.00%), largest 6.22% (layer 31)',
+    ],
+    [
+      { srte: srte({ tables: [table({ errors: [error(0, { layers: ALL })] })] }) },
+      ', SRTE error 4.71%',
+    ],
+  ])('%# has its worst change in the verdict', (given, text) => {
+    expect(printed(result(given)).split('\n')[0]).toBe(
+      `Converted to new: 265.8 GB → 71.9 GB${text}`,
+    );
+  });
+
+  it('is within a screen, with the worst layers first', () => {
+    const text = printed(result(), 80);
+    expect(text.split('\n').length).toBeLessThanOrEqual(24);
+    expect(text).toMatch(/^ {3}31 {2}6\.22%.*\n {3}30 {2}6\.12%/m);
+    expect(text).toContain('… 26 more: --details');
   });
 
   it.each([
-    [{ input: { ...result().input, config: null } }, '(PyTorch (zip)); by its names alone.'],
-    [{ srte: null }, 'done: new\n'],
-    [{ run: { ...run(), checked: true } }, 'done, and read again: new, with'],
-    [{ run: { ...run(), seconds: 0.149 } }, ' in 0.15 s: '],
-    [{}, 'Read 90.0 GB and wrote 71.9 GB in 2 min 5 s: 1.3 GB a second.\n'],
-    [{}, 'Memory at its peak: 390.0 MB; predicted were 400.0 MB, and 512.0 MB are allowed.'],
+    [
+      { input: { ...result().input, config: null } },
+      '(PyTorch (zip)); converted by tensor names, without a config.',
+    ],
+    [{ run: { ...run(), checked: true } }, 'output read back and compared'],
+    [{ run: { ...run(), seconds: 0.149 } }, ' in 0.15 s ('],
+    [{}, 'Read 90.0 GB, wrote 71.9 GB in 2 min 5 s (1.3 GB/s).\n'],
+    [{}, 'Peak memory: 390.0 MB (estimate 400.0 MB, limit 512.0 MB).'],
     [{ srte: srte({ target: { ...PAIR, parameters: 1 } }) }, ' Matrix products: JavaScript.\n'],
     [{}, 'Something deserves a word.\n'],
     [{}, 'layers.{0–31}.srte.freqs     32  replaced by shared_srte'],
     [{}, 'model.srte_share_across_layers  false  true'],
-  ])('%# with its particulars', (given: Partial<ConversionResult>, text) => {
-    expect(printed(result(given))).toContain(text);
+  ])('%# has its particulars in the details', (given: Partial<ConversionResult>, text) => {
+    expect(long(result(given))).toContain(text);
+  });
+
+  it('lists what was copied', () => {
+    const files = [
+      ...result().output.files,
+      { name: 'tokenizer.json', bytes: 1, resumed: false, copied: true },
+    ];
+    const text = printed(result({ output: { ...result().output, files } }));
+    expect(lineOf(text, 'copied')).toBe('  copied      tokenizer.json');
+    expect(printed(result())).not.toContain('copied');
   });
 
   it('says which files are from an earlier run', () => {
     const [first, ...others] = result().output.files;
     const files = first ? [{ ...first, resumed: true }, ...others] : [];
-    const text = printed(result({ output: { ...result().output, files } }));
-    expect(lineOf(text, 'model.safetensors')).toMatch(/ from the earlier run$/);
-    expect(lineOf(text, 'config.yaml')).toMatch(/ 235 B$/);
-    expect(printed(result())).not.toContain('earlier run');
+    const text = long(result({ output: { ...result().output, files } }));
+    expect(lineOf(text, 'model.safetensors  ')).toMatch(/ earlier run$/);
+    expect(lineOf(text, 'config.yaml ')).toMatch(/ 235 B$/);
+    expect(long(result())).not.toContain('earlier run');
   });
 
   it('counts exactly, and says how many times more there is', () => {
-    const text = printed(result());
-    expect(lineOf(text, 'parameters')).toMatch(
-      / 22,143,967,232 +17,983,217,664 +4,160,749,568 +18\.8%$/,
-    );
-    expect(lineOf(text, 'SRTE ')).toMatch(/ 4,294,967,296 +134,217,728 +4,160,749,568 +96\.9%$/);
+    const text = long(result());
+    expect(text).toMatch(/^parameters +22,143,967,232 +17,983,217,664 +4,160,749,568 +18\.8%$/m);
+    expect(text).toMatch(/^ {2}SRTE +4,294,967,296 +134,217,728 +4,160,749,568 +96\.9%$/m);
     const { input, output } = result();
-    const grown = printed(result({ input: { ...input, tensorBytes: 100 }, output }));
-    expect(lineOf(grown, 'tensors')).toMatch(/ -71\.9 GB +× 7\.19e\+8$/);
-    const same = printed(result({ input: { ...input, bytes: output.bytes } }));
-    expect(lineOf(same, 'files')).toMatch(/ 71\.9 GB +71\.9 GB +– +–$/);
+    const grown = long(result({ input: { ...input, tensorBytes: 100 }, output }));
+    expect(grown).toMatch(/^tensors +.* -71\.9 GB +× 7\.19e\+8$/m);
+    const same = long(result({ input: { ...input, bytes: output.bytes } }));
+    expect(same).toMatch(/^files +71\.9 GB +71\.9 GB +– +–$/m);
   });
 });
 
@@ -201,60 +261,51 @@ describe('the SRTE in words', () => {
   const shared = { ...SHARED, parameters: 1 };
   it.each<[string, Partial<ConvertedSrte>]>([
     [
-      'a table (32,768 × 4,096) for each of 32 layers → one table (32,768 × 4,096) for all 32 layers, the mean of theirs.',
+      'a table (32,768 × 4,096) in each of 32 layers → one table (32,768 × 4,096) for 32 layers, mean of all layers',
       {},
     ],
     [
-      '→ one low-rank pair (rank 128, 32,768 × 4,096) for all 32 layers, made from the mean of theirs, the smallest rank with an error of at most 5.00%.',
+      '→ one rank-128 pair (32,768 × 4,096) for 32 layers, mean of all layers, smallest rank with an error of at most 5.00%',
       { target: { ...PAIR, parameters: 1 }, maxError: 0.05 },
     ],
-    ['for all 32 layers, that of layer 0.', { merge: 'first' }],
-    ['for all 32 layers, that of layer 7.', { merge: 'layer:7' }],
+    ['for 32 layers, values of layer 0', { merge: 'first' }],
+    ['for 32 layers, values of layer 7', { merge: 'layer:7' }],
     [
-      'for all 32 layers, that of layer 7.',
-      {
-        merge: 'layer:7',
-        source: { ...PAIR, sharing: 'per-layer', parameters: 1 },
-        target: { ...PAIR, parameters: 1 },
-        tables: [table({ sources: [7] })],
-      },
-    ],
-    [
-      '→ sines and cosines for all 32 layers.',
+      '→ sines and cosines for 32 layers',
       { merge: null, target: { ...SHARED, form: 'sincos', parameters: 0 } },
     ],
     [
-      'one table (32,768 × 4,096) for all 32 layers → one table (1,024 × 4,096) for all 32 layers, rows beyond 1,024 are cut off.',
+      'one table (32,768 × 4,096) for 32 layers → one table (1,024 × 4,096) for 32 layers, rows from 1,024 on are cut',
       { merge: null, source: shared, target: { ...shared, positions: 1024 } },
     ],
     [
-      ', beyond row 32,768: the table again from its first row on.',
+      ', rows from 32,768 on repeat the table from row 0',
       { extension: 'repeat', target: { ...shared, positions: 40000 } },
     ],
     [
-      'SRTE: one table (32,768 × 4,096) for all 32 layers, as before.',
+      'one table (32,768 × 4,096) for 32 layers, same layout',
       { source: shared, target: shared, merge: null },
     ],
     [
-      'a table (32,768 × 4,096) for the only layer →',
+      'a table (32,768 × 4,096) in each of 1 layer →',
       { source: { ...PER_LAYER, layers: 1, parameters: 1 } },
     ],
   ])('%s', (text, given) => {
-    expect(lineOf(printed(result({ srte: srte(given) })), 'SRTE: ')).toContain(text);
+    expect(lineOf(printed(result({ srte: srte(given) })), 'SRTE  ')).toContain(text);
   });
 });
 
 describe('the errors', () => {
   it('have a line and a bar for each layer, and one for all', () => {
-    const text = printed(result());
+    const text = long(result()).split('SRTE error by layer')[1] ?? '';
     expect(lineOf(text, '0  3.12%')).toBe('    0  3.12%  ▍  0.25000  0.9900');
     expect(lineOf(text, '31  6.22%')).toBe('   31  6.22%  ▊  0.25000  0.9900');
-    expect(lineOf(text, 'all ')).toBe('  all  4.71%');
+    expect(lineOf(text, 'total ')).toBe('total  4.71%');
   });
 
   it('of neighbours that are the same are told once', () => {
     const errors = ALL.map((layer) => error(layer, { relativeError: layer === 5 ? 1 : 0 }));
-    const text = printed(result({ srte: srte({ tables: [table({ errors })] }) }));
+    const text = long(result({ srte: srte({ tables: [table({ errors })] }) }));
     expect(text).toMatch(/^ {2}0–4 +0%.*\n +5 +100\.0% +█{12} .*\n +6–31 +0% /m);
   });
 
@@ -270,46 +321,54 @@ describe('the errors', () => {
 
   it('say over how many rows, when not over all', () => {
     const target = { ...SHARED, positions: 1024, parameters: 1 };
-    expect(printed(result({ srte: srte({ target }) }))).toContain('norm of the first 1,024 rows;');
-    expect(printed(result())).not.toContain('of the first');
+    expect(long(result({ srte: srte({ target }) }))).toContain(', over the first 1,024 rows.');
+    expect(long(result())).not.toContain('over the first');
   });
 
   it('come with the energy of one pair in a sentence, of several in a column', () => {
     const one = srte({ tables: [table({ rank: 128, energy: 0.8034 })] });
-    expect(printed(result({ srte: one }))).toContain('Rank 128 keeps 80.3% of the energy');
+    expect(long(result({ srte: one }))).toContain('Rank 128 keeps 80.3% of the energy');
     const tables = [0, 1].map((layer) =>
       table({ energy: 0.5 + layer / 4, errors: [error(layer)] }),
     );
-    const several = printed(result({ srte: srte({ tables }) }));
+    const several = long(result({ srte: srte({ tables }) }));
     expect(lineOf(several, '1  3.22%')).toMatch(/ 75\.0%$/);
     expect(several).not.toContain('keeps');
   });
 
   it('are left out when nothing was measured', () => {
     const computed = srte({ tables: [table({ errors: [] })], relativeError: null });
-    expect(printed(result({ srte: computed }))).not.toContain('beside what it had');
+    expect(long(result({ srte: computed }))).not.toContain('SRTE error');
   });
 });
 
 describe('a plan', () => {
   it('says that nothing was written, and what would be', () => {
     const text = printed(plan());
-    expect(text).toMatch(/^only a plan: nothing was written to new\n/);
+    expect(text).toMatch(/^Plan for new: 265\.8 GB → 71\.9 GB, nothing was written\n/);
     expect(lineOf(text, 'merged')).toMatch(
       /^merged +shared_srte\.freqs +1 +F16, F32 → F32 +512 B$/,
     );
     expect(lineOf(text, 'cast')).toMatch(/^cast +layers\.\{0–31\}\.… +1,088 +F32 → BF16 +4\.1 kB$/);
-    expect(text).toContain('Files to be written\n');
-    expect(text).toContain('Memory at its peak: about 400.0 MB; 512.0 MB are allowed.');
-    expect(text).not.toMatch(/beside what it had|a second/);
+    expect(long(plan())).toContain('Planned files\n');
+    expect(long(plan())).toContain('Peak memory: about 400.0 MB (limit 512.0 MB).');
+    expect(long(plan())).not.toMatch(/SRTE error|GB\/s/);
   });
 
-  it('has a hundred lines at most, and says what is missing', () => {
+  it('has six lines in the answer and all in the details', () => {
     const [group] = plan().groups;
     const groups = group ? Array(103).fill(group) : [];
+    const merged = (text: string) => text.split('\n').filter((line) => line.startsWith('merged'));
     const text = printed(plan({ groups }));
-    expect(text.split('\n').filter((line) => line.startsWith('merged'))).toHaveLength(100);
-    expect(text).toContain('And 3 more lines; --json has them all.');
+    expect(merged(text)).toHaveLength(6);
+    expect(text).toContain('… 97 more: --details');
+    expect(text.split('\n').length).toBeLessThanOrEqual(24);
+    expect(merged(long(plan({ groups })))).toHaveLength(6 + 103);
+  });
+
+  it('ends with the command that carries it out', () => {
+    const again = 'minimind convert-checkpoint old.pt new --to shared';
+    expect(renderTable(convertReport(plan(), { again }), PLAIN)).toContain(`Next: ${again} `);
   });
 });
 
@@ -340,19 +399,21 @@ describe('every form', () => {
   it.each([80, 200])('fits %d columns', (width) => {
     for (const each of cases) {
       const longest = Math.max(
-        ...printed(each, width)
+        ...long(each, width)
           .split('\n')
           .map((line) => line.length),
       );
       expect(longest).toBeLessThanOrEqual(width);
       // No table falls apart into records.
-      expect(printed(each, width)).not.toMatch(/^layer: |^tensors: /m);
+      expect(long(each, width)).not.toMatch(/^layer: |^tensors: /m);
     }
   });
 
   it('is the same in Markdown', () => {
-    const text = renderMarkdown(convertReport(result(), { flat: false }));
-    expect(text).toMatch(/^## done: new, with an SRTE error of 4\.71%$/m);
+    const text = renderMarkdown(convertReport(result()), { details: true });
+    expect(text).toMatch(
+      /^## Converted to new: 265\.8 GB → 71\.9 GB, largest SRTE error 6\.22% \(layer 31\)$/m,
+    );
     expect(text).toMatch(/^\| +31 \| +6\.22% \| ▊ /m);
   });
 });

@@ -28,6 +28,8 @@ interface Shown {
   readonly measured?: ReadonlyMap<string, Measurement>;
   readonly filter?: string;
   readonly listed?: boolean;
+  readonly details?: boolean;
+  readonly width?: number;
 }
 
 function resultOf(checkpoint: Checkpoint, { measured = new Map(), filter }: Shown) {
@@ -42,18 +44,17 @@ function resultOf(checkpoint: Checkpoint, { measured = new Map(), filter }: Show
 
 /** As on a terminal of 80 columns without colours. */
 const shown = (checkpoint: Checkpoint, how: Shown = {}) =>
-  render(
-    inspectReport(resultOf(checkpoint, how), { listed: how.listed ?? false, flat: false }),
-    'table',
-    { width: 80, colourLevel: 0 },
-  );
+  render(inspectReport(resultOf(checkpoint, how), { listed: how.listed ?? false }), 'table', {
+    width: how.width ?? 80,
+    colourLevel: 0,
+    details: how.details ?? false,
+  });
 
 const csv = (checkpoint: Checkpoint, how: Shown = {}) =>
-  render(
-    inspectReport(resultOf(checkpoint, how), { listed: how.listed ?? false, flat: true }),
-    'csv',
-    { width: 80, colourLevel: 0 },
-  );
+  render(inspectReport(resultOf(checkpoint, how), { listed: how.listed ?? false }), 'csv', {
+    width: 80,
+    colourLevel: 0,
+  });
 
 describe('the index of a checkpoint', () => {
   it('is told by layer, with what is counted twice and what else there is', async () => {
@@ -67,30 +68,50 @@ describe('the index of a checkpoint', () => {
       }),
     );
     expect(text).toBe(`\
-PyTorch (zip): model.pt
-One file of 2.0 kB.
-The tensors stand under ema.model.
+PyTorch (zip) · 2.0 kB · 5 tensors · 116 values · f32, f16
+  file        model.pt
+  state dict  ema.model
+  shared      embed, head are one tensor
+  also holds  step and optimizer
 
-          tensors  elements  bytes
-────────  ───────  ────────  ─────
-in all          6       216  856 B
-distinct        5       116  456 B
-  F32           3       112  448 B
-  F16           2         4    8 B
+component   tensors  values   size   share
+──────────  ───────  ──────  ─────  ──────  ────────────
+embed             1     100  400 B   46.7%  ████████████
+layers.0–1        4      16   56 B    6.5%  █▋
+head              1     100  400 B   46.7%  ████████████
+total             6     216  856 B  100.0%
 
-Tensors by layer
-group                alike  tensors each  elements each  bytes each  dtypes
-───────────────────  ─────  ────────────  ─────────────  ──────────  ────────
-embed                                  1            100       400 B  F32
-layers.0 … layers.1      2             2              8        28 B  F32, F16
-head                                   1            100       400 B  F32
+Details: --details, --tensors
+`);
+  });
 
-Shared
-what        names  bytes  which
+  it('has in its details what is counted twice', async () => {
+    const content = new Map<string, number | string>([
+      ['step', 30],
+      ['optimizer', 'adamw'],
+    ]);
+    expect(await shown(checkpointOf(MODEL, { content }), { details: true })).toContain(`
+Totals
+          tensors  values   size
+────────  ───────  ──────  ─────
+total           6     216  856 B
+distinct        5     116  456 B
+  F32           3     112  448 B
+  F16           2       4    8 B
+
+Components
+component            layers  tensors each  values each  size each  types
+───────────────────  ──────  ────────────  ───────────  ─────────  ────────
+embed                                   1          100      400 B  F32
+layers.0 … layers.1       2             2            8       28 B  F32, F16
+head                                    1          100      400 B  F32
+
+Shared tensors
+kind        names   size  tensors
 ──────────  ─────  ─────  ───────────
 one tensor      2  400 B  embed, head
 
-Also in the file
+Other content
 key        type  value
 ─────────  ────  ─────
 step       int   30
@@ -109,41 +130,61 @@ optimizer  str   adamw
       }),
     );
     expect(text).toBe(`\
-safetensors: folder
-2 files, 4.0 kB in all.
-Metadata: format: pt
+safetensors · 4.0 kB · 1 tensor · 100 values · f32
+  file    folder (2 files)
+  shared  embed, head are one tensor
 
-             tensors  elements  bytes
-───────────  ───────  ────────  ─────
-in all, F32        1       100  400 B
+component  tensors  values   size   share
+─────────  ───────  ──────  ─────  ──────  ────────────
+embed            1     100  400 B  100.0%  ████████████
+total            1     100  400 B  100.0%
 
-Tensors by layer
-group  tensors  elements  bytes  dtypes
-─────  ───────  ────────  ─────  ──────
-embed        1       100  400 B  F32
-
-Shared
-what         names  bytes  which
-───────────  ─────  ─────  ─────────────
-in metadata                head is embed
+Details: --details, --tensors
 `);
   });
 
   it('tells what is stored without being in a tensor', async () => {
     const part = tensorIn(place(0), [2, 2]);
-    expect(await shown(checkpointOf({ part }))).toMatch(/^stored {3,}400 B$/m);
+    expect(await shown(checkpointOf({ part }))).toContain(
+      '  unused  384 B of the stored data is in no tensor\n',
+    );
+    expect(await shown(checkpointOf({ part }), { details: true })).toMatch(/^stored {3,}400 B$/m);
     expect(await shown(checkpointOf({ embed }))).not.toContain('stored');
   });
 
   it('tells of no tensors in few words', async () => {
     expect(await shown(checkpointOf({}, { files: [file] }))).toBe(`\
-PyTorch (zip): model.pt
-One file of 2.0 kB.
+PyTorch (zip) · 2.0 kB · 0 tensors · 0 values
+  file  model.pt
 
-        tensors  elements  bytes
-──────  ───────  ────────  ─────
-in all        0         0    0 B
+Details: --details, --tensors
 `);
+  });
+
+  it('shows the ten largest components, in the order of the file', async () => {
+    const big = (n: number) => [`part${n}.w`, tensorIn(place(0), [n, 2])] as const;
+    const tensors = new Map(Array.from({ length: 14 }, (_, n) => big(n + 1)));
+    const text = await shown(checkpointOf(tensors));
+    expect(text.match(/^part\d+/gm)).toEqual(Array.from({ length: 10 }, (_, n) => `part${n + 5}`));
+    expect(text).toContain('… 4 more: --details');
+    expect(text.split('\n').length).toBeLessThanOrEqual(24);
+  });
+
+  it('has the model, its parameters and its SRTE in the first line', async () => {
+    const result = {
+      ...resultOf(checkpointOf({ embed }), {}),
+      model: {
+        family: 'hybrid',
+        config: 'config.yaml',
+        srte: { sharing: 'shared', form: 'low-rank' },
+      },
+      parameters: 22_143_967_232,
+    } as const;
+    const report = inspectReport(result, { listed: false });
+    expect(report.verdict?.text).toBe(
+      'PyTorch (zip) · 2.0 kB · 1 tensor · 22.1B parameters · f32 · hybrid model, shared low-rank SRTE',
+    );
+    expect(report.next).toBe('minimind verify model.pt');
   });
 
   it.each([
@@ -186,12 +227,13 @@ describe('the tensors one by one', () => {
     const text = await shown(checkpointOf({ embed, head: embed }), { listed: true, measured });
     expect(text).toContain(`
 Tensors
-tensor  dtype     shape  bytes  shared with  sha256
-──────  ─────  ────────  ─────  ───────────  ─────────────
-embed   F32    [10, 10]  400 B  head         0123456789ab…
-head    F32    [10, 10]  400 B  embed        …
+tensor  type     shape   size  shared with  sha256
+──────  ────  ────────  ─────  ───────────  ─────────────
+embed   F32   [10, 10]  400 B  head         0123456789ab…
+head    F32   [10, 10]  400 B  embed        …
 
-12 of the 64 characters of each sha256; --json and --format csv have all.
+The first 12 of the 64 characters of each sha256; --json and --format csv have
+all.
 `);
   });
 
@@ -200,12 +242,12 @@ head    F32    [10, 10]  400 B  embed        …
     const text = await shown(checkpointOf(tensors), { listed: true });
     expect(text).toMatch(/^h\.0 {5}F32.* h\.1 … \(5 names\)$/m);
     expect(text).toMatch(/^h\.4 {5}F32.* h\.0 … \(5 names\)$/m);
-    expect(text).toMatch(/^one tensor +5 +400 B +h\.0, h\.1 … h\.4$/m);
+    expect(text).toContain('  shared  h.0, h.1 … h.4 are one tensor\n');
   });
 
   it('are those of the filter only', async () => {
     const text = await shown(checkpointOf(MODEL), { listed: true, filter: 'layers.1' });
-    expect(text).toContain('Tensors like layers.1: 2 of 6\n');
+    expect(text).toContain('Tensors that match layers.1: 2 of 6\n');
     expect(text).not.toContain('layers.0');
   });
 
@@ -236,8 +278,28 @@ All values are finite.
     const text = await shown(checkpointOf({ z: complex }), { listed: true, measured });
     expect(text).toMatch(/zeros {2}NaN {2}\+Inf {2}−Inf$/m);
     expect(text).toMatch(/4,321 {4}3 {5}0 {5}1$/m);
-    expect(text).toContain('of the finite values');
+    expect(text).toContain('cover the finite values');
     expect(text).toContain('moduli');
+  });
+
+  it('are in the order of their layers and experts', async () => {
+    const names = ['h.10.e.10.w', 'h.10.e.2.w', 'h.2.w', 'h.1.b', 'h.1.a', 'x', 'h.', 'y.0'];
+    const text = await csv(checkpointOf(new Map(names.map((name) => [name, embed]))), {
+      listed: true,
+    });
+    const shownNames = text.trim().split('\n').slice(1);
+    expect(shownNames.map((line) => line.split(',')[0])).toEqual([
+      ...['h.', 'h.1.b', 'h.1.a', 'h.2.w', 'h.10.e.2.w', 'h.10.e.10.w', 'x', 'y.0'],
+    ]);
+  });
+
+  it('are cut in the middle of long names, to fit the terminal', async () => {
+    const name = `layers.0.${'block.'.repeat(12)}down_proj.weight`;
+    const checkpoint = checkpointOf(new Map([[name, embed]]));
+    const text = await shown(checkpoint, { listed: true, width: 60 });
+    expect(text).toMatch(/^layers\.0\.[a-z.]+….*down_proj\.weight {2}F32 /m);
+    expect(Math.max(...text.split('\n').map((line) => line.length))).toBeLessThanOrEqual(60);
+    expect(await shown(checkpoint, { listed: true, width: 200 })).toContain(name);
   });
 
   it('are in CSV with all that is known', async () => {
@@ -269,12 +331,12 @@ describe('what strangers wrote', () => {
   it('is not shown without end', async () => {
     const content = new Map(Array.from({ length: 250 }, (_, n) => [`key${n}.`, n]));
     const aliases = new Map(Array.from({ length: 130 }, (_, n) => [`alias${n}.`, 'embed']));
-    const text = await shown(checkpointOf({ embed }, { content, aliases }));
+    const text = await shown(checkpointOf({ embed }, { content, aliases }), { details: true });
     expect(text).toContain('key99.');
     expect(text).not.toContain('key100.');
-    expect(text).toContain('150 more are not shown; --json has them.');
+    expect(text).toContain('… 150 more: --json');
     expect(text).not.toContain('alias100.');
-    expect(text).toContain('30 more are not shown; --json has them.');
+    expect(text).toContain('… 30 more: --json');
   });
 
   it('has no effect on the terminal', async () => {

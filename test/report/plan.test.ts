@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { type FamilyName, loadFamily } from '../../src/architecture/families.js';
 import { gpuNamed } from '../../src/hardware/gpus.js';
 import { decodeOn } from '../../src/plan/decode.js';
-import { type Plan, planModels } from '../../src/plan/plan.js';
+import { type Plan, planModels } from '../../src/plan/plan-models.js';
 import { textWidth } from '../../src/report/kit/report.js';
 import { planReport } from '../../src/report/plan.js';
 import { renderCsv } from '../../src/report/render/csv.js';

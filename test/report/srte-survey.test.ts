@@ -1,6 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import type { SrteOption, SrteSurvey, TableSurvey } from '../../src/conversion/srte/survey-srte.js';
-import { srteSurveyBlocks } from '../../src/report/inspect/srte-survey.js';
+import {
+  srteData,
+  srteSurveyBlocks,
+  srteSurveyDetails,
+} from '../../src/report/inspect/srte-survey.js';
 import { renderCsv } from '../../src/report/render/csv.js';
 import { renderTable } from '../../src/report/render/table.js';
 
@@ -58,7 +62,10 @@ const survey = (given: Partial<SrteSurvey> = {}): SrteSurvey => ({
 });
 
 const lines = (given?: Partial<SrteSurvey>, width = 80): string[] =>
-  renderTable({ blocks: srteSurveyBlocks(survey(given)) }, { width, colourLevel: 0 }).split('\n');
+  renderTable(
+    { blocks: [...srteSurveyBlocks(survey(given)), ...srteSurveyDetails(survey(given))] },
+    { width, colourLevel: 0 },
+  ).split('\n');
 
 const text = (given?: Partial<SrteSurvey>): string =>
   lines(given, Number.POSITIVE_INFINITY).join('\n');
@@ -74,44 +81,42 @@ function many(layers: number): Partial<SrteSurvey> {
 describe('a survey of SRTE tables', () => {
   it('is printed in numbers when they are few', () => {
     expect(lines()).toEqual([
-      'SRTE tables',
+      'SRTE',
       '3 tables, one for each layer, 48 × 8: 1,152 parameters, 4.6 kB in F32.',
+      'One shared table has an error of 23.0% and saves 66.7% of the SRTE parameters.',
+      'The tables are similar: share one and continue training. Rank 4 has an error of',
+      '24.0% and saves 80.6%.',
       '',
-      'Cosine similarity of each layer to each',
+      'option            parameters     F32   saved  share  error  energy',
+      '────────────────  ──────────  ──────  ──────  ─────  ─────  ──────',
+      'as stored              1,152  4.6 kB       –      –      –       –',
+      'one shared table         384  1.5 kB  3.1 kB  66.7%  23.0%  100.0%',
+      'shared, rank 4           224   896 B  3.7 kB  80.6%  24.0%   65.9%',
+      '',
+      'Cosine similarity between layers',
       'layer       0       1       2',
       '─────  ──────  ──────  ──────',
       '    0  1.0000  0.9133  0.8974',
       '    1  0.9133  1.0000       –',
       '    2  0.8974       –  1.0000',
       '',
-      'Each layer beside the mean of all',
+      'Distance of each layer to the mean',
       'layer    norm  distance  relative                largest  cosine',
       '─────  ──────  ────────  ────────  ────────────  ───────  ──────',
       '    0  12.500    3.5186     27.1%  ███▎          0.74875  0.9637',
       '    1  12.500    3.5186        0%                0.74875  0.9637',
       '    2  12.500    3.5186    100.0%  ████████████  0.74875  0.9637',
       '',
-      'Distances are Frobenius norms; a full bar is as far from the mean as from zero.',
-      '',
-      'What sharing would cost',
-      '                  parameters     F32   saved  share  error  energy',
-      '────────────────  ──────────  ──────  ──────  ─────  ─────  ──────',
-      'as it is               1,152  4.6 kB       –      –      –       –',
-      'one shared table         384  1.5 kB  3.1 kB  66.7%  23.0%  100.0%',
-      'shared, rank 4           224   896 B  3.7 kB  80.6%  24.0%   65.9%',
-      '',
-      'Error: of what each layer gets to what it had, over all layers (relative',
-      'Frobenius norm), before it is rounded to a dtype. Energy: the share of the',
-      'squared norm of the mean that the rank keeps.',
-      'One table for all layers changes them by 23.0% and saves 66.7% of their',
-      'parameters: they are alike, so share it and train the model on for a while. Rank',
-      '4 adds little to that: 24.0%, and saves 80.6%.',
+      'Distances are Frobenius norms. A full bar is 100%.',
+      'Error: relative Frobenius norm of the difference to the stored tables, over all',
+      'layers, before rounding to a type. Energy: share of the squared norm of the mean',
+      'that the rank keeps.',
     ]);
   });
 
   it('is a picture when they are many', () => {
     const picture = lines(many(32));
-    const from = picture.indexOf('Cosine similarity of each layer to each') + 3;
+    const from = picture.indexOf('Cosine similarity between layers') + 3;
     expect(picture.slice(from - 2, from + 2)).toEqual([
       'layer',
       `─────  ${'─'.repeat(64)}`,
@@ -127,8 +132,8 @@ describe('a survey of SRTE tables', () => {
     const all = lines(many(layers));
     expect(all.filter((line) => line.length > 80)).toEqual([]);
     const picture = all.slice(
-      all.indexOf('Cosine similarity of each layer to each'),
-      all.indexOf('Each layer beside the mean of all'),
+      all.indexOf('Cosine similarity between layers'),
+      all.indexOf('Distance of each layer to the mean'),
     );
     expect(picture.filter((line) => /[█▓]/.test(line)).length).toBeGreaterThan(8);
     expect(picture.length).toBeLessThan(80);
@@ -150,10 +155,10 @@ describe('a survey of SRTE tables', () => {
     const nonFinite = { count: 1200, row: 3, column: 2, value: 'NaN' } as const;
     const printed = text({ tables: [table(0, { nonFinite, norm: null }), table(1)] });
     expect(printed).toContain(
-      'layers.0.srte.freqs: 1,200 values are not finite, the first NaN at row 3, column 2.',
+      'layers.0.srte.freqs: 1,200 values are not finite; the first is NaN at row 3, column 2.',
     );
-    expect(printed).toContain('Mend the values that are not finite first');
-    expect(printed).not.toContain('so share it');
+    expect(printed).toContain('Replace the values that are not finite first');
+    expect(printed).not.toContain('share one');
   });
 
   it('shows in the colour of faults what is not finite', () => {
@@ -165,7 +170,7 @@ describe('a survey of SRTE tables', () => {
   it('shortens names that would fill the screen', () => {
     const nonFinite = { count: 1, row: 0, column: 0, value: '-Infinity' } as const;
     const printed = text({ tables: [table(0, { name: 'x'.repeat(10_000), nonFinite })] });
-    expect(printed).toMatch(/^x{50,250}…: 1 value is not finite, the first -Infinity at row 0/m);
+    expect(printed).toMatch(/^x{50,250}…: 1 value is not finite; the first is -Infinity at row 0/m);
   });
 
   it('has the notes of the survey', () => {
@@ -176,9 +181,9 @@ describe('a survey of SRTE tables', () => {
     const shared = { sharing: 'shared', tables: [table(null)], cosines: [[1]] } as const;
     const printed = text({ ...shared, options: [option(4, { relativeError: 0.03 })] });
     expect(printed).toContain('One table for all layers, 48 × 8: ');
-    expect(printed).toContain('What a lower rank would cost');
+    expect(printed).toContain('shared, rank 4');
     expect(printed).not.toContain('Cosine similarity');
-    expect(printed).not.toContain('beside the mean');
+    expect(printed).not.toContain('to the mean');
   });
 
   it('says of what rank pairs are', () => {
@@ -186,18 +191,21 @@ describe('a survey of SRTE tables', () => {
   });
 
   it('is exact for programs', () => {
-    const csv = renderCsv({ blocks: srteSurveyBlocks(survey()) }).split('\n');
-    expect(csv).toContain('layer,cosine_to_layer_0,cosine_to_layer_1,cosine_to_layer_2');
-    expect(csv).toContain('1,0.9133,1,');
-    expect(csv).toContain('0,12.5,3.5186,0.27108,,0.74875,0.96371');
+    const csv = renderCsv({ blocks: [], data: srteData(survey()) }).split('\n');
+    expect(csv[0]).toBe('option,parameters,bytes,saved_bytes,saved_share,relative_error,energy');
     expect(csv).toContain('stored,1152,4608,0,0,0,');
     expect(csv).toContain('shared-rank-4,224,896,3712,0.8055555555555556,0.24,0.65949');
-    const [first] = renderCsv({ blocks: srteSurveyBlocks(survey(many(10))) })
-      .split('\n')
-      .slice(1);
-    expect(first).toBe(
-      '0,1 0.8 0.6 0.4 0.19999999999999996 0 -0.19999999999999996 -0.3999999999999999 -0.6000000000000001 -0.8',
+  });
+
+  it('has eight options in the answer and all in the details', () => {
+    const options = [1, 2, 4, 8, 16, 32, 64, 128, 256].map((rank) => option(rank));
+    const answer = renderTable(
+      { blocks: srteSurveyBlocks(survey({ options })) },
+      { width: 80, colourLevel: 0 },
     );
+    expect(answer.match(/^shared, rank/gm)).toHaveLength(8);
+    expect(answer).toContain('… 1 more: --details');
+    expect(text({ options })).toContain('shared, rank 256');
   });
 });
 
@@ -215,20 +223,20 @@ describe('the advice', () => {
   });
 
   it.each([
-    [0.05, 'they are nearly the same, so share it.'],
-    [0.051, 'they are alike, so share it and train the model on for a while.'],
-    [0.5, 'they are alike, so share it and train the model on for a while.'],
-    [0.51, 'they have little in common, so share it only if the model is trained on.'],
+    [0.05, 'The tables are nearly equal: share one.'],
+    [0.051, 'The tables are similar: share one and continue training.'],
+    [0.5, 'The tables are similar: share one and continue training.'],
+    [0.51, 'The tables differ: share one only if training continues.'],
   ])('for an error of %d is that %s', (error, verdict) => {
-    expect(advice(errors(error))).toContain(`saves 66.7% of their parameters: ${verdict}`);
+    expect(advice(errors(error))).toContain(`saves 66.7% of the SRTE parameters. ${verdict}`);
   });
 
   it('names the least rank that adds little', () => {
     expect(advice(errors(0.2, [8, 0.23], [16, 0.219], [32, 0.201]))).toContain(
-      'Rank 16 adds little to that: 21.9%, and saves 66.7%.',
+      'Rank 16 has an error of 21.9% and saves 66.7%.',
     );
     // Or whatever is close anyway.
-    expect(advice(errors(0.001, [8, 0.06], [16, 0.049]))).toContain('Rank 16 adds little');
+    expect(advice(errors(0.001, [8, 0.06], [16, 0.049]))).toContain('Rank 16 has');
     expect(advice(errors(0.2, [8, 0.5]))).not.toContain('Rank');
   });
 
@@ -236,16 +244,16 @@ describe('the advice', () => {
   it('for a table that is shared is about ranks', () => {
     const ranks = [8, 16].map((rank) => option(rank, { relativeError: 0.4 / rank }));
     expect(advice({ ...one, options: ranks })).toBe(
-      'Rank 8 changes the table by 5.00% and saves 66.7% of its parameters.',
+      'Rank 8 has an error of 5.00% and saves 66.7% of the SRTE parameters.',
     );
     expect(advice({ ...one, options: [option(8, { relativeError: 0.2 })] })).toBe(
-      'No rank that was looked into stays within 5% of the table: leave it whole.',
+      'Every tested rank has an error above 5%: keep the full table.',
     );
   });
 
   it('for one layer is that there is nothing to share', () => {
     expect(advice({ tables: [table(0)], options: [option(null)] })).toBe(
-      'There is one layer, and so nothing to share.',
+      'The model has one layer, so there is nothing to share.',
     );
   });
 
@@ -256,13 +264,15 @@ describe('the advice', () => {
         tables: [table(0, zero), table(1, zero)],
         options: [option(null, { relativeError: null })],
       }),
-    ).toBe('There is nothing to lose: every value is zero.');
+    ).toBe('Every value is zero: sharing the tables loses nothing.');
   });
 
   it('is none when nothing is known', () => {
     expect(text({ ...one, options: [] })).toBe(
-      'SRTE tables\nOne table for all layers, 48 × 8: 1,152 parameters, 4.6 kB in F32.',
+      'SRTE\nOne table for all layers, 48 × 8: 1,152 parameters, 4.6 kB in F32.',
     );
-    expect(text({ options: [option(null, { relativeError: null })] })).not.toContain('One table');
+    expect(text({ options: [option(null, { relativeError: null })] })).not.toContain(
+      'One shared table',
+    );
   });
 });

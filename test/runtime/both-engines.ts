@@ -1,10 +1,10 @@
 /** Tests that every engine has to pass in the same way. */
 import { describe } from 'vitest';
 import type { Layer } from '../../src/architecture/layer.js';
-import type { LoadOptions, Program } from '../../src/runtime/engine.js';
-import { openOnnx } from '../../src/runtime/onnx/engine.js';
+import type { Program, ProgramOptions } from '../../src/runtime/engine.js';
 import { onnxVersion } from '../../src/runtime/onnx/library.js';
-import { openTfjs } from '../../src/runtime/tfjs/engine.js';
+import { openOnnx } from '../../src/runtime/onnx/onnx-engine.js';
+import { openTfjs } from '../../src/runtime/tfjs/tfjs-engine.js';
 import type { WeightSource } from '../../src/runtime/weights.js';
 
 const ENGINES = {
@@ -14,7 +14,7 @@ const ENGINES = {
 
 type EngineTitle = keyof typeof ENGINES;
 
-type Load = (layer: Layer, weights: WeightSource, options?: LoadOptions) => Promise<Program>;
+type Load = (layer: Layer, weights: WeightSource, options?: ProgramOptions) => Promise<Program>;
 
 /** With each engine that is installed; the other's tests are skipped, and say so. */
 export function withEachEngine(

@@ -3,7 +3,7 @@ import { UserError } from '../../src/errors.js';
 import type { Adapter } from '../../src/runtime/adapters/adapters.js';
 import type { DeviceName, Engine, EngineName } from '../../src/runtime/engine.js';
 import { onnxVersion } from '../../src/runtime/onnx/library.js';
-import { CANDIDATES, type OpenOptions } from '../../src/runtime/select/candidates.js';
+import { CANDIDATES, type EngineOptions } from '../../src/runtime/select/candidates.js';
 import {
   chooseEngine,
   type DeviceChoice,
@@ -104,7 +104,7 @@ describe('the engine that is chosen', () => {
 
   it('is the one that is asked for, with its threads', async () => {
     let asked = 0;
-    const open = async ({ threads }: OpenOptions) => {
+    const open = async ({ threads }: EngineOptions) => {
       asked = threads;
       return working();
     };
@@ -276,7 +276,7 @@ describe('the device that is chosen', () => {
     ['webgpu', true],
   ] as const)('may be software only by its own name (%s: %s)', async (device, accepted) => {
     let asked: boolean | undefined;
-    const open = async ({ acceptsSoftware }: OpenOptions) => {
+    const open = async ({ acceptsSoftware }: EngineOptions) => {
       asked = acceptsSoftware;
       return onCard('NVIDIA H200')();
     };

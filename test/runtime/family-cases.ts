@@ -3,7 +3,7 @@ import fs from 'node:fs';
 import { isFamilyName, loadFamily } from '../../src/architecture/families.js';
 import type { LanguageModel } from '../../src/architecture/layer.js';
 import { openCheckpoint } from '../../src/checkpoint/open.js';
-import type { Ids, Values } from '../../src/runtime/engine.js';
+import type { TokenIds, Values } from '../../src/runtime/engine.js';
 import type { WeightSource } from '../../src/runtime/weights.js';
 import { checkpointWeights } from '../../src/runtime/weights.js';
 import type { Shape } from '../../src/tensor/dtype.js';
@@ -13,7 +13,7 @@ import { idsOf, valuesOf } from './fixture-models.js';
 export interface FamilyCase {
   readonly model: LanguageModel;
   readonly weights: WeightSource;
-  readonly ids: Ids;
+  readonly ids: TokenIds;
   /** By name: `logits`, `hidden.0`, … */
   readonly expected: ReadonlyMap<string, Values>;
   /** Without buffers, and tied ones once. */

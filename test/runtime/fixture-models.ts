@@ -5,17 +5,17 @@ import type { Checkpoint } from '../../src/checkpoint/checkpoint.js';
 import { openCheckpoint } from '../../src/checkpoint/open.js';
 import type { StoredTensor } from '../../src/checkpoint/stored-tensor.js';
 import { readTensor } from '../../src/checkpoint/view.js';
-import type { Ids, Values } from '../../src/runtime/engine.js';
+import type { TokenIds, Values } from '../../src/runtime/engine.js';
 import type { WeightSource } from '../../src/runtime/weights.js';
 import { checkpointWeights } from '../../src/runtime/weights.js';
-import { decode } from '../../src/tensor/decode-values.js';
+import { decodeValues } from '../../src/tensor/decode-values.js';
 import { type HybridCase, inPackage, readJson } from '../fixtures.js';
 
 export interface FixtureModel {
   readonly model: LanguageModel;
   readonly checkpoint: Checkpoint;
   readonly weights: WeightSource;
-  readonly ids: Ids;
+  readonly ids: TokenIds;
   /** By name: `logits`, `hidden.0`, … */
   readonly expected: ReadonlyMap<string, Values>;
   /** The expected values are those of every so manieth position. */
@@ -44,7 +44,7 @@ export function fixtureModel(name: string): FixtureModel {
   };
 }
 
-export const idsOf = (rows: readonly (readonly number[])[]): Ids => ({
+export const idsOf = (rows: readonly (readonly number[])[]): TokenIds => ({
   batch: rows.length,
   tokens: rows[0]?.length ?? 0,
   data: Int32Array.from(rows.flat()),
@@ -52,7 +52,7 @@ export const idsOf = (rows: readonly (readonly number[])[]): Ids => ({
 
 export function valuesOf(tensor: StoredTensor): Values {
   const numbers = new Float64Array(tensor.elements);
-  decode(tensor.dtype, readTensor(tensor), numbers);
+  decodeValues(tensor.dtype, readTensor(tensor), numbers);
   return { shape: tensor.shape, data: Float32Array.from(numbers) };
 }
 

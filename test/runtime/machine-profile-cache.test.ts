@@ -3,8 +3,8 @@ import os from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { progressDisplay } from '../../src/cli/progress.js';
-import type { Circumstances, Spread } from '../../src/hardware/machine-profile.js';
-import type { ProfileWish } from '../../src/runtime/machine-profile-cache.js';
+import type { Circumstances, MeasurementSpread } from '../../src/hardware/machine-profile.js';
+import type { MachineProfileWish } from '../../src/runtime/machine-profile-cache.js';
 import { cachedProfile, machineProfile } from '../../src/runtime/machine-profile-cache.js';
 import { PROFILE } from '../hardware/profiles.js';
 
@@ -19,7 +19,7 @@ afterEach(() => {
   fs.rmSync(folder, { recursive: true, force: true });
 });
 
-const WISH: ProfileWish = {
+const WISH: MachineProfileWish = {
   engine: 'auto',
   device: 'cpu',
   compute: 'f32',
@@ -32,12 +32,12 @@ const WISH: ProfileWish = {
 /** What a measurement is said to find: as an idle machine does, or a busy one. */
 interface Found {
   readonly load?: number | null;
-  readonly weightBandwidth?: Spread;
+  readonly weightBandwidth?: MeasurementSpread;
 }
 
 /** Asks for the profile; what was measured in place of it is counted. */
 async function asked(
-  change: Partial<ProfileWish> = {},
+  change: Partial<MachineProfileWish> = {},
   { load = 0, weightBandwidth = PROFILE.speed.weightBandwidth }: Found = {},
 ) {
   let measurements = 0;

@@ -5,9 +5,9 @@ import type { Matrix } from '../../src/linalg/matrix.js';
 import { plainProducts } from '../../src/linalg/matrix.js';
 import type { EngineName } from '../../src/runtime/engine.js';
 import { type Float32Library, float32Products } from '../../src/runtime/float32-products.js';
-import { openOnnxProducts } from '../../src/runtime/onnx/products.js';
+import { openOnnxProducts } from '../../src/runtime/onnx/onnx-products.js';
 import { type ClosableProducts, chooseProducts } from '../../src/runtime/select/matmul-backends.js';
-import { openTfjsProducts } from '../../src/runtime/tfjs/products.js';
+import { openTfjsProducts } from '../../src/runtime/tfjs/tfjs-products.js';
 import {
   generator,
   largestDifference,

@@ -1,7 +1,8 @@
 /** Heads of the reference engine, one number at a time. Shapes: B batch, T tokens, S keys, d width of a head. */
 import type { Rotary } from '../../src/architecture/layer.js';
 import { amplitudeOf, rotaryFrequencies } from '../../src/architecture/rotary-scaling.js';
-import { each, sumOf, type Tensor } from './reference-values.js';
+import type { Tensor } from './reference-values.js';
+import { each, sumOf } from './reference-values.js';
 
 /** Rotary positions of each head of x [B, T, heads · d]. @param length Tokens of the whole input. */
 export function rotate(x: Tensor, layer: Rotary, start: number, length: number): Tensor {

@@ -16,7 +16,7 @@ import type {
   Linear,
   Mamba,
   MixtureOfExperts,
-  Projection,
+  ProjectionLayer,
   Projections,
   RmsNorm,
   Rotary,
@@ -31,11 +31,11 @@ import { decodingKeys, fullForwardKeys } from '../../src/runtime/calls.js';
 import type {
   Engine,
   EngineInfo,
-  LoadOptions,
   Program,
+  ProgramOptions,
   RunInput,
   RunOutput,
-  State,
+  StateHandle,
   Values,
 } from '../../src/runtime/engine.js';
 import type { WeightSource } from '../../src/runtime/weights.js';
@@ -90,12 +90,12 @@ export function referenceEngine(faults: Faults = {}, info: Partial<EngineInfo> =
 type Copies = Map<string, Float64Array>;
 
 interface Setting {
-  readonly options: LoadOptions;
+  readonly options: ProgramOptions;
   readonly faults: Faults;
   readonly copies: Copies;
 }
 
-interface ReferenceState extends State {
+interface ReferenceState extends StateHandle {
   readonly kept: ReadonlyMap<string, Float64Array>;
 }
 
@@ -298,7 +298,7 @@ class Run {
     return product(x, values, bias && this.#weight(bias));
   }
 
-  #bias({ bias }: Projection): Float64Array | undefined {
+  #bias({ bias }: ProjectionLayer): Float64Array | undefined {
     return bias && this.#weight(bias);
   }
 
@@ -634,7 +634,7 @@ function rmsNorm(x: Tensor, weight: Float64Array, { eps, offset }: RmsNorm): Ten
 }
 
 /** [in, out] as [out, in]. */
-function transposed({ weight }: Projection, values: Float64Array): Float64Array {
+function transposed({ weight }: ProjectionLayer, values: Float64Array): Float64Array {
   const [from = 0, to = 0] = weight.shape;
   return values.map((_, at) => values[(at % from) * to + Math.floor(at / from)] ?? 0);
 }

@@ -1,8 +1,8 @@
 /** Cutting sequences along their tokens. */
-import type { Ids, Values } from '../../src/runtime/engine.js';
+import type { TokenIds, Values } from '../../src/runtime/engine.js';
 
 /** Tokens `from` to `to` of every sequence. */
-export function partOf({ batch, tokens, data }: Ids, from: number, to: number): Ids {
+export function partOf({ batch, tokens, data }: TokenIds, from: number, to: number): TokenIds {
   const rows = Array.from({ length: batch }, (_, row) => [
     ...data.subarray(row * tokens + from, row * tokens + to),
   ]);

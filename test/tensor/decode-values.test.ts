@@ -1,13 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { decode, numbersIn, numbersPerElement } from '../../src/tensor/decode-values.js';
+import { decodeValues, numbersIn, numbersPerElement } from '../../src/tensor/decode-values.js';
 import type { StoredDtype } from '../../src/tensor/dtype.js';
 
 /** The numbers in some bytes. */
 function numbers(dtype: StoredDtype, bytes: ArrayLike<number> | ArrayBuffer): number[] {
   const source = bytes instanceof ArrayBuffer ? new Uint8Array(bytes) : Uint8Array.from(bytes);
   const target = new Float64Array(numbersIn(dtype, source.length) + 1).fill(1234.5);
-  const count = decode(dtype, source, target);
+  const count = decodeValues(dtype, source, target);
   // What follows is not written to.
   expect(target[count]).toBe(1234.5);
   return [...target.subarray(0, count)];
@@ -202,7 +202,7 @@ describe('decode', () => {
     bytes.writeDoubleLE(-0.2, 9);
     bytes.writeDoubleLE(0.3, 17);
     const target = new Float64Array(3);
-    expect(decode('F64', bytes.subarray(1), target)).toBe(3);
+    expect(decodeValues('F64', bytes.subarray(1), target)).toBe(3);
     expect([...target]).toEqual([0.1, -0.2, 0.3]);
   });
 
@@ -212,12 +212,12 @@ describe('decode', () => {
     ['F6_E3M2', 4],
     ['I64', 7],
   ])('refuses a part of an element of %s', (dtype, bytes) => {
-    const call = () => decode(dtype, new Uint8Array(bytes), new Float64Array(100));
+    const call = () => decodeValues(dtype, new Uint8Array(bytes), new Float64Array(100));
     expect(call).toThrow(new RangeError(`${bytes} bytes of ${dtype}`));
   });
 
   it('refuses a target that is too short', () => {
-    const call = () => decode('F4', new Uint8Array(2), new Float64Array(3));
+    const call = () => decodeValues('F4', new Uint8Array(2), new Float64Array(3));
     expect(call).toThrow(new RangeError('4 numbers into 3'));
   });
 });

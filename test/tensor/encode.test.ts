@@ -1,8 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { decode } from '../../src/tensor/decode-values.js';
+import { decodeValues } from '../../src/tensor/decode-values.js';
 import { STORED_DTYPES, type StoredDtype } from '../../src/tensor/dtype.js';
-import { cast, type EncodableDtype, type EncodeOptions, encode } from '../../src/tensor/encode.js';
+import {
+  convertDtype,
+  type EncodableDtype,
+  type EncodeOptions,
+  encode,
+} from '../../src/tensor/encode.js';
 
 const INFINITY = Number.POSITIVE_INFINITY;
 const ALL_CODES = Uint16Array.from({ length: 65536 }, (_, code) => code);
@@ -11,7 +16,7 @@ const bytesOf = (words: ArrayBufferView) =>
 
 function valuesOf(dtype: StoredDtype, bytes: Uint8Array): Float64Array {
   const values = new Float64Array((bytes.length * 8) / STORED_DTYPES[dtype].bits);
-  decode(dtype, bytes, values);
+  decodeValues(dtype, bytes, values);
   return values;
 }
 
@@ -31,7 +36,7 @@ function castTo(
 ) {
   const count = (bytes.length * 8) / STORED_DTYPES[from].bits;
   const target = new Uint8Array((count * STORED_DTYPES[dtype].bits) / 8);
-  const overflow = cast(from, dtype, bytes, target, options);
+  const overflow = convertDtype(from, dtype, bytes, target, options);
   return { values: [...valuesOf(dtype, target)], overflow };
 }
 
@@ -203,7 +208,7 @@ describe('cast', () => {
 
   it.each(HALVES)('reads every %s as float32 and back', (dtype) => {
     const floats = new Float32Array(65536);
-    expect(cast(dtype, 'F32', bytesOf(ALL_CODES), bytesOf(floats))).toBe(-1);
+    expect(convertDtype(dtype, 'F32', bytesOf(ALL_CODES), bytesOf(floats))).toBe(-1);
     expect(Float64Array.from(floats)).toEqual(valuesOf(dtype, bytesOf(ALL_CODES)));
     const { values } = castTo(dtype, 'F32', bytesOf(floats));
     expect(values).toEqual([...floats]);
@@ -249,20 +254,20 @@ describe('cast', () => {
 
   it('copies every bit between equal dtypes, those of a NaN too', () => {
     const target = new Uint16Array(65536);
-    expect(cast('BF16', 'BF16', bytesOf(ALL_CODES), bytesOf(target))).toBe(-1);
+    expect(convertDtype('BF16', 'BF16', bytesOf(ALL_CODES), bytesOf(target))).toBe(-1);
     expect(target).toEqual(ALL_CODES);
   });
 
   it('reads and writes at any place of memory', () => {
     const memory = new Uint8Array(20);
     memory.set(bytesOf(Float32Array.of(1.5, -2)), 1);
-    cast('F32', 'BF16', memory.subarray(1, 9), memory.subarray(11));
+    convertDtype('F32', 'BF16', memory.subarray(1, 9), memory.subarray(11));
     expect([...memory.subarray(11, 16)]).toEqual([0xc0, 0x3f, 0x00, 0xc0, 0]);
   });
 
   it('refuses what it cannot write', () => {
     const call = (from: StoredDtype, bytes: number, target: number) => () =>
-      cast(from, 'F16', new Uint8Array(bytes), new Uint8Array(target));
+      convertDtype(from, 'F16', new Uint8Array(bytes), new Uint8Array(target));
     expect(call('C64', 8, 100)).toThrow(new RangeError('C64 as F16'));
     expect(call('F32', 6, 100)).toThrow(new RangeError('6 bytes of F32'));
     expect(call('F32', 8, 3)).toThrow(new RangeError('4 bytes into 3'));

@@ -5,7 +5,7 @@ import {
   alibi,
   attention,
   fusedProjection,
-  layerNorm,
+  layerNormLayer,
   linear,
   residual,
   sequence,
@@ -16,9 +16,9 @@ import { defineTransformer } from '../transformer/define-decoder.js';
 import { causalModel, residualBlock } from '../transformer/parts.js';
 import { headsDivide, lengthRules } from '../transformer/rules.js';
 import {
-  count,
   epsilon,
   flag,
+  positiveInteger,
   prefixStoredIn,
   storedPrefix,
   transformerDocument,
@@ -28,11 +28,11 @@ import {
 const MLP_EXPANSION = 4;
 
 const schema = transformerDocument('bloom', {
-  vocab_size: count.default(250_880).describe('Rows of the embedding and of the head'),
-  hidden_size: count.default(64).describe('Width of the residual stream'),
-  n_layer: count.default(2).describe('Number of blocks'),
-  n_head: count.default(8).describe('Attention heads, a divisor of hidden_size'),
-  seq_length: count
+  vocab_size: positiveInteger.default(250_880).describe('Rows of the embedding and of the head'),
+  hidden_size: positiveInteger.default(64).describe('Width of the residual stream'),
+  n_layer: positiveInteger.default(2).describe('Number of blocks'),
+  n_head: positiveInteger.default(8).describe('Attention heads, a divisor of hidden_size'),
+  seq_length: positiveInteger
     .default(2048)
     .describe('Length of the training; ALiBi itself sets no limit, so raise it as you like'),
   layer_norm_epsilon: epsilon.default(1e-5).describe('Epsilon of the norms'),
@@ -83,7 +83,7 @@ export const bloom = defineTransformer({
   build({ model: config }) {
     const { hidden_size: hidden, n_head: heads, stored_prefix: prefix } = config;
     const inner = MLP_EXPANSION * hidden;
-    const norm = (name: string) => layerNorm(name, hidden, config.layer_norm_epsilon);
+    const norm = (name: string) => layerNormLayer(name, hidden, config.layer_norm_epsilon);
     const attend = (name: string): Layer =>
       attention(`${name}.self_attention`, {
         inputs: fusedProjection(

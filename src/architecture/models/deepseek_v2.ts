@@ -1,7 +1,7 @@
 /** DeepSeek-V2 (arXiv 2405.04434): latent attention and grouped experts. */
 
 import * as z from 'zod';
-import { rmsNorm } from '../constructors.js';
+import { rmsNormLayer } from '../constructors.js';
 import {
   DEEPSEEK_RULES,
   deepseekAttention,
@@ -79,7 +79,7 @@ export const deepseekV2 = defineTransformer({
   storedSettings: mixtureStored,
   build({ model: config }) {
     const { hidden_size: hidden, n_group: count, topk_group: kept, topk_method: method } = config;
-    const norm = (name: string) => rmsNorm(name, hidden, config.rms_norm_eps);
+    const norm = (name: string) => rmsNormLayer(name, hidden, config.rms_norm_eps);
     const isGrouped = method === 'group_limited_greedy' && count !== null && kept !== null;
     const groups = isGrouped ? ({ count, kept, score: 'best', dropped: 0 } as const) : undefined;
     return decoder(config, {

@@ -1,7 +1,7 @@
 /** DeepSeek-V3 and R1 (arXiv 2412.19437): V2 with sigmoid scores, and a correction instead of a loss. */
 
 import * as z from 'zod';
-import { rmsNorm } from '../constructors.js';
+import { rmsNormLayer } from '../constructors.js';
 import { buffer } from '../param.js';
 import { unreadBut } from '../transformer/config-keys.js';
 import {
@@ -101,7 +101,7 @@ export const deepseekV3 = defineTransformer({
   build({ model: config }) {
     const { hidden_size: hidden, n_routed_experts: experts } = config;
     const { n_group: count, topk_group: kept } = config;
-    const norm = (name: string) => rmsNorm(name, hidden, config.rms_norm_eps);
+    const norm = (name: string) => rmsNormLayer(name, hidden, config.rms_norm_eps);
     const groups =
       count !== null && kept !== null && count > 1
         ? ({ count, kept, score: 'bestTwo', dropped: Number.NEGATIVE_INFINITY } as const)

@@ -1,7 +1,7 @@
 /** Gemma 3, the text part (arXiv 2503.19786): one layer in six without a window, norms on q and k. */
 import { rotary } from '../constructors.js';
 import type { KeyRemark } from '../family.js';
-import { type Json, unreadBut } from '../transformer/config-keys.js';
+import { type JsonObject, unreadBut } from '../transformer/config-keys.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
 import {
   isObject,
@@ -12,7 +12,7 @@ import {
   unreadRotary,
 } from '../transformer/rotary.js';
 import { localRotaryRules } from '../transformer/rules.js';
-import { count, windowAt, windowSettings } from '../transformer/settings.js';
+import { positiveInteger, windowAt, windowSettings } from '../transformer/settings.js';
 import { HIDDEN_ACT_UNREAD, LATER_GEMMA, laterGemmaSettings } from './gemma.js';
 
 const [fullBase, localBase] = [1e6, 10_000];
@@ -25,10 +25,10 @@ const WITH_IMAGES = Object.fromEntries(
 /** Five layers with a window, then one without. */
 const DEFAULT_PATTERN = 6;
 
-const objectOr = (value: unknown): Json => (isObject(value) ? value : {});
+const objectOr = (value: unknown): JsonObject => (isObject(value) ? value : {});
 
 /** Rotary settings of the two layer kinds; an older `rope_scaling` applies to layers without a window. */
-function rotaryByKind(config: Json): Readonly<Record<'full' | 'sliding', Json>> {
+function rotaryByKind(config: JsonObject): Readonly<Record<'full' | 'sliding', JsonObject>> {
   const { full_attention, sliding_attention } = objectOr(config.rope_parameters);
   return {
     full: { ...objectOr(full_attention), ...objectOr(config.rope_scaling) },
@@ -37,12 +37,12 @@ function rotaryByKind(config: Json): Readonly<Record<'full' | 'sliding', Json>> 
 }
 
 /** Drops `truncate`: transformers reads it outside the two kinds. */
-function scalingOfKind(rotary: Json): Json | undefined {
+function scalingOfKind(rotary: JsonObject): JsonObject | undefined {
   const { truncate: _, ...scaling } = scalingIn(rotary) ?? {};
   return 'rope_type' in scaling ? scaling : undefined;
 }
 
-function unreadOfKind(rotary: Json, kind: string): KeyRemark[] {
+function unreadOfKind(rotary: JsonObject, kind: string): KeyRemark[] {
   const path = ['rope_parameters', kind];
   const { truncate, ...rest } = rotary;
   const why = 'this family always truncates';
@@ -111,7 +111,7 @@ export const gemma3Text = defineDecoder({
         'How the positions of those layers reach beyond the training',
       ),
       ...windowSettings(4096),
-      sliding_window_pattern: count
+      sliding_window_pattern: positiveInteger
         .default(DEFAULT_PATTERN)
         .describe('Every so many layers one has no window'),
       ...laterGemmaSettings({ attention: null, logits: null }),

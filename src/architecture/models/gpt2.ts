@@ -5,7 +5,7 @@ import {
   activation,
   attention,
   fusedProjection,
-  layerNorm,
+  layerNormLayer,
   learnedPositions,
   sequence,
   transposedLinear,
@@ -17,24 +17,24 @@ import { headsDivide, lengthRules } from '../transformer/rules.js';
 import {
   activationOf,
   activationWord,
-  count,
   epsilon,
   FEED_FORWARD_PER_CHANNEL,
   flag,
   isComposed,
   oldBuffers,
+  positiveInteger,
   prefixStoredIn,
   storedPrefix,
   transformerDocument,
 } from '../transformer/settings.js';
 
 const schema = transformerDocument('gpt2', {
-  vocab_size: count.default(50_257).describe('Rows of the embedding and of the head'),
-  n_positions: count.default(1024).describe('Rows of the positions: longest input'),
-  n_embd: count.default(768).describe('Width of the residual stream'),
-  n_layer: count.default(12).describe('Number of blocks'),
-  n_head: count.default(12).describe('Attention heads, a divisor of n_embd'),
-  n_inner: count.nullish().describe('Width inside the feed-forward network [4 · n_embd]'),
+  vocab_size: positiveInteger.default(50_257).describe('Rows of the embedding and of the head'),
+  n_positions: positiveInteger.default(1024).describe('Rows of the positions: longest input'),
+  n_embd: positiveInteger.default(768).describe('Width of the residual stream'),
+  n_layer: positiveInteger.default(12).describe('Number of blocks'),
+  n_head: positiveInteger.default(12).describe('Attention heads, a divisor of n_embd'),
+  n_inner: positiveInteger.nullish().describe('Width inside the feed-forward network [4 · n_embd]'),
   activation_function: activationWord.default('gelu_new').describe('Activation between the two'),
   layer_norm_epsilon: epsilon.default(1e-5).describe('Epsilon of the norms'),
   scale_attn_weights: flag.default(true).describe('Scores are divided by the root of the width'),
@@ -92,7 +92,7 @@ export const gpt2 = defineTransformer({
     const { n_embd: hidden, n_head: heads, stored_prefix: prefix } = config;
     const inner = config.n_inner ?? 4 * hidden;
     const headDim = hidden / heads;
-    const norm = (name: string) => layerNorm(name, hidden, config.layer_norm_epsilon);
+    const norm = (name: string) => layerNormLayer(name, hidden, config.layer_norm_epsilon);
     return causalModel({
       paths: { embedding: `${prefix}wte`, blocks: `${prefix}h`, head: 'lm_head' },
       vocabulary: config.vocab_size,

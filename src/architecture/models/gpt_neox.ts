@@ -5,14 +5,14 @@ import {
   activation,
   attention,
   fusedProjection,
-  layerNorm,
+  layerNormLayer,
   linear,
   residual,
   rotary,
   sequence,
 } from '../constructors.js';
 import type { Layer } from '../layer.js';
-import { type Json, unreadBut } from '../transformer/config-keys.js';
+import { type JsonObject, unreadBut } from '../transformer/config-keys.js';
 import { defineTransformer } from '../transformer/define-decoder.js';
 import { isHeldInMemory } from '../transformer/hugging-face.js';
 import { causalModel, residualBlock } from '../transformer/parts.js';
@@ -27,13 +27,13 @@ import {
 import {
   activationOf,
   activationWord,
-  count,
   epsilon,
   FEED_FORWARD_PER_CHANNEL,
   flag,
   isComposed,
   oldBuffers,
   partOfHead,
+  positiveInteger,
   prefixStoredIn,
   storedPrefix,
   transformerDocument,
@@ -47,12 +47,16 @@ const HEADS = ['embed_out', 'lm_head'] as const;
 const ROTATED = partOfEachHead('rotary_pct');
 
 const schema = transformerDocument('gpt_neox', {
-  vocab_size: count.default(50_432).describe('Rows of the embedding and of the head'),
-  hidden_size: count.default(6144).describe('Width of the residual stream'),
-  num_hidden_layers: count.default(44).describe('Number of blocks'),
-  num_attention_heads: count.default(64).describe('Attention heads, a divisor of hidden_size'),
-  intermediate_size: count.default(24_576).describe('Width inside the feed-forward network'),
-  max_position_embeddings: count.default(2048).describe('Longest input, in tokens'),
+  vocab_size: positiveInteger.default(50_432).describe('Rows of the embedding and of the head'),
+  hidden_size: positiveInteger.default(6144).describe('Width of the residual stream'),
+  num_hidden_layers: positiveInteger.default(44).describe('Number of blocks'),
+  num_attention_heads: positiveInteger
+    .default(64)
+    .describe('Attention heads, a divisor of hidden_size'),
+  intermediate_size: positiveInteger
+    .default(24_576)
+    .describe('Width inside the feed-forward network'),
+  max_position_embeddings: positiveInteger.default(2048).describe('Longest input, in tokens'),
   layer_norm_eps: epsilon.default(1e-5).describe('Epsilon of the norms'),
   hidden_act: activationWord.default('gelu').describe('Activation between the two products'),
   rotary_emb_base: rope_theta,
@@ -71,7 +75,7 @@ const schema = transformerDocument('gpt_neox', {
 });
 
 /** Default head width of a file without one. */
-const headDimIn = ({ hidden_size: hidden = 6144, num_attention_heads: heads = 64 }: Json) =>
+const headDimIn = ({ hidden_size: hidden = 6144, num_attention_heads: heads = 64 }: JsonObject) =>
   Number(hidden) / Number(heads);
 
 export const gptNeox = defineTransformer({
@@ -128,7 +132,7 @@ export const gptNeox = defineTransformer({
     const headDim = hidden / heads;
     const rotatedDim = Math.trunc(headDim * config.rotary_pct);
     const scaling = scalingOf(config.rope_scaling, positions, rotatedDim);
-    const norm = (name: string) => layerNorm(name, hidden, config.layer_norm_eps);
+    const norm = (name: string) => layerNormLayer(name, hidden, config.layer_norm_eps);
     const attend = (name: string): Layer =>
       attention(`${name}.attention`, {
         inputs: fusedProjection(

@@ -1,6 +1,6 @@
 /** Reads the configuration of a hybrid model from its tensor names and shapes. */
 import type { Shape } from '../../tensor/dtype.js';
-import type { Reading, StoredShapes } from '../family.js';
+import type { ReadSetting, StoredShapes } from '../family.js';
 
 /** Tensors in every block that identify a checkpoint of this family. */
 const SIGNATURE = ['mamba.A_log', 'gate.u.weight'] as const;
@@ -14,16 +14,16 @@ const FEWEST_IN_BLOCK = 20;
 const SHARED = 'shared_srte';
 
 /** Forms of the SRTE by the tensor unique to them, with its further tensors. */
-const SRTE_FORMS = {
+const STORED_SRTE_FORMS = {
   freqs: { encoding: 'learnable', tensors: ['freqs'] },
   lowrank: { encoding: 'learnable', tensors: ['lowrank', 'proj.weight'] },
   inv_freq: { encoding: 'sincos', tensors: ['inv_freq'] },
 } as const;
 
-type SrteForm = keyof typeof SRTE_FORMS;
+type StoredSrteForm = keyof typeof STORED_SRTE_FORMS;
 
 /** Values shown by the tensors; none for a model of another family. */
-export function readOff(stored: StoredShapes): Reading[] {
+export function readOff(stored: StoredShapes): ReadSetting[] {
   const layers = stored.numbersUnder('layers');
   const [first] = layers;
   const inBlock = (leaf: string) => stored.shapeOf(`layers.${first}.${leaf}`);
@@ -39,12 +39,12 @@ export function readOff(stored: StoredShapes): Reading[] {
 
 const reading = (
   key: string,
-  value: Reading['value'],
+  value: ReadSetting['value'],
   shows: string,
   convertible = false,
-): Reading => ({ path: `model.${key}`, value, shows, convertible });
+): ReadSetting => ({ path: `model.${key}`, value, shows, convertible });
 
-function sizes(stored: StoredShapes, inBlock: (leaf: string) => Shape | undefined): Reading[] {
+function sizes(stored: StoredShapes, inBlock: (leaf: string) => Shape | undefined): ReadSetting[] {
   const embedding = stored.shapeOf('embed_tokens.weight') ?? stored.shapeOf('lm_head.weight');
   const vocabulary = embedding?.[0];
   const hidden = stored.shapeOf('norm.weight')?.[0] ?? embedding?.[1];
@@ -64,21 +64,21 @@ function sizes(stored: StoredShapes, inBlock: (leaf: string) => Shape | undefine
 }
 
 /** Layer numbers with gaps give no count. */
-function layerCount(layers: readonly number[]): Reading[] {
+function layerCount(layers: readonly number[]): ReadSetting[] {
   const count = layers.length;
   return layers.at(-1) === count - 1
     ? [reading('num_layers', count, `there ${count === 1 ? 'is 1 layer' : `are ${count} layers`}`)]
     : [];
 }
 
-function srte(stored: StoredShapes, layers: readonly number[]): Reading[] {
-  const places = [SHARED, ...layers.map((layer) => `layers.${layer}.srte`)];
-  const forms = Object.keys(SRTE_FORMS) as SrteForm[];
-  const form = forms.find((each) => places.some((place) => stored.shapeOf(`${place}.${each}`)));
+function srte(stored: StoredShapes, layers: readonly number[]): ReadSetting[] {
+  const prefixes = [SHARED, ...layers.map((layer) => `layers.${layer}.srte`)];
+  const forms = Object.keys(STORED_SRTE_FORMS) as StoredSrteForm[];
+  const form = forms.find((each) => prefixes.some((place) => stored.shapeOf(`${place}.${each}`)));
   // Without a tensor it must be the formula, whose buffer is often left out.
   if (!form) return [reading('srte_encoding', 'sincos', 'the SRTE has no tensors')];
-  const { encoding, tensors } = SRTE_FORMS[form];
-  const held = places.filter((place) => stored.shapeOf(`${place}.${form}`));
+  const { encoding, tensors } = STORED_SRTE_FORMS[form];
+  const held = prefixes.filter((place) => stored.shapeOf(`${place}.${form}`));
   return [
     encoding === 'sincos'
       ? reading('srte_encoding', encoding, 'the SRTE is sines and cosines')
@@ -88,7 +88,7 @@ function srte(stored: StoredShapes, layers: readonly number[]): Reading[] {
   ];
 }
 
-function srteSizes(form: SrteForm, shape: Shape | undefined): Reading[] {
+function srteSizes(form: StoredSrteForm, shape: Shape | undefined): ReadSetting[] {
   const [, rows, width] = shape ?? [];
   if (form === 'inv_freq' || rows === undefined || width === undefined) return [];
   const rank = form === 'lowrank' ? width : 0;
@@ -108,14 +108,14 @@ function srteSharing(
   held: readonly string[],
   tensors: readonly string[],
   stored: StoredShapes,
-): Reading[] {
+): ReadSetting[] {
   const isOne = tensors.every((tensor) => stored.areOne(held.map((place) => `${place}.${tensor}`)));
   const shared = isOne && (held[0] === SHARED || held.length > 1);
   const shows = shared ? 'all layers share one SRTE' : 'this checkpoint is not shared';
   return [reading('srte_share_across_layers', shared, shows, true)];
 }
 
-function alignment(inBlock: (leaf: string) => Shape | undefined): Reading[] {
+function alignment(inBlock: (leaf: string) => Shape | undefined): ReadSetting[] {
   const has = inBlock('alignment.net.0.weight') ?? inBlock('alignment.residual_proj.weight');
   return [
     has
@@ -124,7 +124,7 @@ function alignment(inBlock: (leaf: string) => Shape | undefined): Reading[] {
   ];
 }
 
-function tying(stored: StoredShapes): Reading[] {
+function tying(stored: StoredShapes): ReadSetting[] {
   const [embedding, head] = ['embed_tokens.weight', 'lm_head.weight'] as const;
   const tied = stored.shapeOf(head)
     ? stored.areOne([embedding, head])

@@ -4,7 +4,7 @@
  * Names, shapes and order follow the original PyTorch state dict.
  */
 import * as z from 'zod';
-import type { Confusion, Rule } from '../../errors.js';
+import type { Confusion, DocumentRule } from '../../errors.js';
 import {
   alignment,
   blockNames,
@@ -14,7 +14,7 @@ import {
   head,
   hybridAttention,
   languageModel,
-  layerNorm,
+  layerNormLayer,
   linear,
   mamba,
   stack,
@@ -175,7 +175,7 @@ function block(
   return {
     kind: 'hybridBlock',
     name,
-    inputNorm: layerNorm(`${name}.ln_input`, hidden, BLOCK_NORM_EPS),
+    inputNorm: layerNormLayer(`${name}.ln_input`, hidden, BLOCK_NORM_EPS),
     mamba: mamba(`${name}.mamba`, {
       hidden,
       inner: MAMBA_EXPANSION * hidden,
@@ -195,7 +195,7 @@ function block(
     gate: gate(`${name}.gate`, hidden, Math.min(gate_rank, Math.floor(hidden / 2))),
     fusion: linear(`${name}.fusion_proj`, hidden, hidden, { component: 'fusion' }),
     mlp: geluNetwork(`${name}.small_mlp`, [hidden, MLP_EXPANSION * hidden, hidden], 'mlp'),
-    outputNorm: layerNorm(`${name}.ln_output`, hidden, BLOCK_NORM_EPS),
+    outputNorm: layerNormLayer(`${name}.ln_output`, hidden, BLOCK_NORM_EPS),
   };
 }
 
@@ -214,7 +214,7 @@ function build({ model: config }: HybridDocument): LanguageModel {
     embedding: tokens,
     shared: shared ? [shared] : [],
     blocks: stack(names, 'model.num_layers', (name, index) => block(name, index, config, shared)),
-    norm: layerNorm('norm', hidden, config.layer_norm_eps),
+    norm: layerNormLayer('norm', hidden, config.layer_norm_eps),
     head: head('lm_head', hidden, vocabulary, tied ? tokens : undefined),
     positions: config.max_position_embeddings,
   });
@@ -236,7 +236,7 @@ function settingsFor({ srte: layout, tied }: ModelChange): Setting[] {
 
 // ── Rules ────────────────────────────────────────────────────────────────────────────────────────
 
-const rules: readonly Rule<HybridDocument>[] = [
+const rules: readonly DocumentRule<HybridDocument>[] = [
   {
     severity: 'error',
     reads: ['model.num_heads', 'model.hidden_size'],
@@ -325,7 +325,7 @@ const rules: readonly Rule<HybridDocument>[] = [
         : undefined,
   },
   ...(['pad_token_id', 'bos_token_id', 'eos_token_id'] as const).map(
-    (key): Rule<HybridDocument> => ({
+    (key): DocumentRule<HybridDocument> => ({
       severity: 'warning',
       reads: [`model.${key}`, 'model.vocab_size'],
       check: ({ model: config }) =>

@@ -1,6 +1,6 @@
 /** MiniGPT: a small Llama-like decoder with grouped-query attention and its own names. */
 import * as z from 'zod';
-import { rmsNorm, rotary } from '../constructors.js';
+import { rmsNormLayer, rotary } from '../constructors.js';
 import { defineFamily, type Preset } from '../family.js';
 import { trainingHints } from '../training-section.js';
 import { huggingFaceReader } from '../transformer/hugging-face.js';
@@ -12,23 +12,25 @@ import {
 } from '../transformer/parts.js';
 import { DECODER_RULES } from '../transformer/rules.js';
 import {
-  count,
   DECODER_DIMENSIONS,
   epsilon,
   flag,
   headsOf,
+  positiveInteger,
   transformerDocument,
   tyingSettings,
 } from '../transformer/settings.js';
 
 const schema = transformerDocument('minigpt', {
-  vocab_size: count.default(10_000).describe('Rows of the embedding and of the head'),
-  hidden_size: count.describe('Width of the residual stream'),
-  num_hidden_layers: count.describe('Number of blocks'),
-  num_attention_heads: count.describe('Query heads'),
-  num_key_value_heads: count.nullish().describe('Key and value heads [as many as query heads]'),
-  intermediate_size: count.describe('Width inside the feed-forward network'),
-  max_position_embeddings: count.default(512).describe('Longest input, in tokens'),
+  vocab_size: positiveInteger.default(10_000).describe('Rows of the embedding and of the head'),
+  hidden_size: positiveInteger.describe('Width of the residual stream'),
+  num_hidden_layers: positiveInteger.describe('Number of blocks'),
+  num_attention_heads: positiveInteger.describe('Query heads'),
+  num_key_value_heads: positiveInteger
+    .nullish()
+    .describe('Key and value heads [as many as query heads]'),
+  intermediate_size: positiveInteger.describe('Width inside the feed-forward network'),
+  max_position_embeddings: positiveInteger.default(512).describe('Longest input, in tokens'),
   rms_norm_eps: epsilon.default(1e-6).describe('Epsilon of the norms'),
   rope_theta: z.number().positive().default(10_000).describe('Base of the rotary frequencies'),
   hidden_act: z.literal(['swiglu', 'silu']).default('swiglu').describe('SwiGLU, by either name'),
@@ -38,8 +40,8 @@ const schema = transformerDocument('minigpt', {
   dropout: z.number().nullish().describe('Training only'),
 });
 
-type Input = z.input<typeof schema>;
-type Sizes = readonly [
+type MinigptInput = z.input<typeof schema>;
+type ModelSizes = readonly [
   vocabulary: number,
   hidden: number,
   layers: number,
@@ -49,7 +51,7 @@ type Sizes = readonly [
   positions: number,
 ];
 
-const preset = (title: string, sizes: Sizes): Preset<Input> => {
+const preset = (title: string, sizes: ModelSizes): Preset<MinigptInput> => {
   const [vocabulary, hidden, layers, heads, keyValueHeads, inner, positions] = sizes;
   return {
     title,
@@ -98,11 +100,11 @@ export const minigpt = defineFamily({
       tied: config.tie_word_embeddings,
       blocks: config.num_hidden_layers,
       blocksKey: 'num_hidden_layers',
-      norm: rmsNorm('layer_norm', hidden, eps),
+      norm: rmsNormLayer('layer_norm', hidden, eps),
       block: (name) =>
         residualBlock(name, {
           attention: [
-            rmsNorm(`${name}.norm1`, hidden, eps),
+            rmsNormLayer(`${name}.norm1`, hidden, eps),
             separateAttention(`${name}.attention`, {
               ...heads,
               rotary: rotary(`${name}.attention.rotary`, {
@@ -112,7 +114,7 @@ export const minigpt = defineFamily({
             }),
           ],
           mlp: [
-            rmsNorm(`${name}.norm2`, hidden, eps),
+            rmsNormLayer(`${name}.norm2`, hidden, eps),
             separateMlp(`${name}.feed_forward`, {
               hidden,
               inner: config.intermediate_size,

@@ -4,8 +4,8 @@
  */
 
 import * as z from 'zod';
-import type { Rule } from '../../errors.js';
-import { mixtureOfExperts, rmsNorm, rotary, router } from '../constructors.js';
+import type { DocumentRule } from '../../errors.js';
+import { mixtureOfExperts, rmsNormLayer, rotary, router } from '../constructors.js';
 import type { Preset } from '../family.js';
 import type { Layer, Router } from '../layer.js';
 import type { RotaryScaling } from '../rotary-scaling.js';
@@ -18,18 +18,19 @@ import {
   separateAttention,
   separateMlp,
 } from '../transformer/parts.js';
-import { type RotaryReading, rotaryIn, scalingIn } from '../transformer/rotary.js';
+import type { RotaryReading } from '../transformer/rotary.js';
+import { rotaryIn, scalingIn } from '../transformer/rotary.js';
 import { DECODER_RULES } from '../transformer/rules.js';
 import { decoderProxy } from '../transformer/scaled-down-proxy.js';
 import {
   activationOf,
   activationWord,
-  count,
   DECODER_DIMENSIONS,
   decoderStored,
   epsilon,
   flag,
   headsOf,
+  positiveInteger,
   storedPrefix,
   transformerDocument,
 } from '../transformer/settings.js';
@@ -42,18 +43,20 @@ const schema = transformerDocument('minimind', {
     .nullish()
     .describe('[3 with head_dim, num_experts or moe_intermediate_size, otherwise 2]'),
   stored_prefix: storedPrefix('model.'),
-  vocab_size: count.default(6400).describe('Rows of the embedding and of the head'),
-  hidden_size: count.describe('Width of the residual stream'),
-  num_hidden_layers: count.describe('Number of blocks'),
-  num_attention_heads: count.default(8).describe('Query heads'),
-  num_key_value_heads: count.nullish().describe('Key and value heads [2; version 3: 4]'),
-  head_dim: count.nullish().describe('Width of a head [hidden_size / num_attention_heads]'),
-  intermediate_size: count
+  vocab_size: positiveInteger.default(6400).describe('Rows of the embedding and of the head'),
+  hidden_size: positiveInteger.describe('Width of the residual stream'),
+  num_hidden_layers: positiveInteger.describe('Number of blocks'),
+  num_attention_heads: positiveInteger.default(8).describe('Query heads'),
+  num_key_value_heads: positiveInteger.nullish().describe('Key and value heads [2; version 3: 4]'),
+  head_dim: positiveInteger
+    .nullish()
+    .describe('Width of a head [hidden_size / num_attention_heads]'),
+  intermediate_size: positiveInteger
     .nullish()
     .describe(
       'Width inside the feed-forward network [8/3, version 3: π times hidden_size, in 64s]',
     ),
-  max_position_embeddings: count.default(32_768).describe('Longest input, in tokens'),
+  max_position_embeddings: positiveInteger.default(32_768).describe('Longest input, in tokens'),
   rms_norm_eps: epsilon.nullish().describe('Epsilon of the norms [1e-5; version 3: 1e-6]'),
   rope_theta: z.number().positive().default(1e6).describe('Base of the rotary frequencies'),
   inference_rope_scaling: flag
@@ -62,7 +65,7 @@ const schema = transformerDocument('minimind', {
   rope_scaling: z
     .looseObject({
       factor: factor.default(16),
-      original_max_position_embeddings: count.default(2048),
+      original_max_position_embeddings: positiveInteger.default(2048),
       beta_fast: factor.default(32),
       beta_slow: factor.default(1),
       attention_factor: factor.default(1),
@@ -73,11 +76,13 @@ const schema = transformerDocument('minimind', {
   hidden_act: activationWord.default('silu').describe('Activation of the gate'),
   tie_word_embeddings: flag.default(true).describe('The head reads the embedding'),
   use_moe: flag.default(false).describe('A mixture of experts in every block'),
-  num_experts_per_tok: count.nullish().describe('Experts that a token goes to [2; version 3: 1]'),
-  n_routed_experts: count.nullish().describe('Version 2: experts to choose from [4]'),
+  num_experts_per_tok: positiveInteger
+    .nullish()
+    .describe('Experts that a token goes to [2; version 3: 1]'),
+  n_routed_experts: positiveInteger.nullish().describe('Version 2: experts to choose from [4]'),
   n_shared_experts: z.int().min(0).nullish().describe('Version 2: experts for every token [1]'),
-  num_experts: count.nullish().describe('Version 3: experts to choose from [4]'),
-  moe_intermediate_size: count
+  num_experts: positiveInteger.nullish().describe('Version 3: experts to choose from [4]'),
+  moe_intermediate_size: positiveInteger
     .nullish()
     .describe('Version 3: width inside an expert [intermediate_size]'),
   scoring_func: z.literal('softmax').default('softmax').describe('How experts are scored'),
@@ -91,10 +96,15 @@ const schema = transformerDocument('minimind', {
 });
 
 type Document = z.output<typeof schema>;
-type Config = Document['model'];
+type MinimindConfig = Document['model'];
 type Version = 2 | 3;
 
-const versionOf = ({ version, head_dim, num_experts, moe_intermediate_size }: Config): Version =>
+const versionOf = ({
+  version,
+  head_dim,
+  num_experts,
+  moe_intermediate_size,
+}: MinimindConfig): Version =>
   version ?? ((head_dim ?? num_experts ?? moe_intermediate_size) == null ? 2 : 3);
 
 /** Defaults of each version. */
@@ -126,7 +136,7 @@ const EXPERTS = 4;
 const RENORMALISE_EPS = 1e-20;
 
 /** YaRN, if tables are built for more positions than the original length. */
-function scalingOf(config: Config, headDim: number): RotaryScaling | undefined {
+function scalingOf(config: MinimindConfig, headDim: number): RotaryScaling | undefined {
   const given = config.rope_scaling;
   const originalPositions = given?.original_max_position_embeddings ?? 2048;
   const applies =
@@ -146,7 +156,7 @@ function scalingOf(config: Config, headDim: number): RotaryScaling | undefined {
 }
 
 /** A mixture of experts or a gated network. */
-function feedForward(name: string, config: Config): Layer {
+function feedForward(name: string, config: MinimindConfig): Layer {
   const version = versionOf(config);
   const { hidden_size: hidden } = config;
   const activation = activationOf(config.hidden_act);
@@ -178,9 +188,12 @@ function feedForward(name: string, config: Config): Layer {
   });
 }
 
-type Input = z.input<typeof schema>['model'];
+type MinimindInput = z.input<typeof schema>['model'];
 
-const preset = (title: string, model: Omit<Input, 'family'>): Preset<z.input<typeof schema>> => ({
+const preset = (
+  title: string,
+  model: Omit<MinimindInput, 'family'>,
+): Preset<z.input<typeof schema>> => ({
   title,
   document: { model: { family: 'minimind', ...model } },
 });
@@ -216,7 +229,7 @@ export const minimind = defineTransformer({
       },
     },
     ...OTHER_VERSION_KEYS.map(
-      ([key, version]): Rule<Document> => ({
+      ([key, version]): DocumentRule<Document> => ({
         severity: 'warning',
         reads: [`model.${key}`, 'model.version'],
         check: ({ model }) =>
@@ -282,8 +295,8 @@ export const minimind = defineTransformer({
     const { headDim } = heads;
     const scaling = scalingOf(config, headDim);
     const headNorm = (name: string) =>
-      versionOf(config) === 3 ? rmsNorm(name, headDim, eps) : undefined;
-    const norm = (name: string) => rmsNorm(name, hidden, eps);
+      versionOf(config) === 3 ? rmsNormLayer(name, headDim, eps) : undefined;
+    const norm = (name: string) => rmsNormLayer(name, hidden, eps);
     return decoder(
       { ...config, rope_scaling: undefined },
       {

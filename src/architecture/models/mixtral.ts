@@ -5,9 +5,9 @@ import { softmaxMixture } from '../transformer/parts.js';
 import { expertRules } from '../transformer/rules.js';
 import {
   activationOf,
-  count,
   expertsStored,
   gateActivation,
+  positiveInteger,
   windowAt,
   windowSettings,
 } from '../transformer/settings.js';
@@ -32,8 +32,8 @@ export const mixtral = defineDecoder({
     },
     {
       sliding_window: windowSettings().sliding_window,
-      num_local_experts: count.default(8).describe('Experts to choose from'),
-      num_experts_per_tok: count.default(2).describe('Experts that a token goes to'),
+      num_local_experts: positiveInteger.default(8).describe('Experts to choose from'),
+      num_experts_per_tok: positiveInteger.default(2).describe('Experts that a token goes to'),
       experts_stored: expertsStored,
       hidden_act: gateActivation,
     },

@@ -1,15 +1,15 @@
 /** Phi 3 (arXiv 2404.14219): fused query-key-value and gate-up products. */
 import { attention, fusedProjection, linear, rotary } from '../constructors.js';
-import type { Json } from '../transformer/config-keys.js';
+import type { JsonObject } from '../transformer/config-keys.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
 import { fusedMlp } from '../transformer/parts.js';
 import { rotaryIn, scalingIn, scalingOf } from '../transformer/rotary.js';
 import { decoderRules, partOfEachHead, scalingRules } from '../transformer/rules.js';
 import {
   activationOf,
-  count,
   gateActivation,
   partOfHead,
+  positiveInteger,
   windowAt,
   windowSettings,
 } from '../transformer/settings.js';
@@ -17,7 +17,7 @@ import {
 const ROTATED = partOfEachHead('partial_rotary_factor');
 
 /** Older files use the name YaRN for longrope. */
-function phi3Scaling(config: Json): Json | undefined {
+function phi3Scaling(config: JsonObject): JsonObject | undefined {
   const scaling = scalingIn(rotaryIn(config));
   return scaling?.rope_type === 'yarn' ? { ...scaling, rope_type: 'longrope' } : scaling;
 }
@@ -37,7 +37,7 @@ export const phi3 = defineDecoder({
     },
     {
       partial_rotary_factor: partOfHead(1),
-      original_max_position_embeddings: count
+      original_max_position_embeddings: positiveInteger
         .default(4096)
         .describe('Length of the training, beyond which longrope takes its long divisors'),
       sliding_window: windowSettings().sliding_window,

@@ -6,10 +6,10 @@ import { mlpOf, separateMlp, sparseMixture } from '../transformer/parts.js';
 import { expertRules } from '../transformer/rules.js';
 import {
   activationOf,
-  count,
   flag,
   gateActivation,
   hasExperts,
+  positiveInteger,
   sparseSettings,
   upperWindowSettings,
   windowAt,
@@ -32,7 +32,7 @@ export const qwen2Moe = defineDecoder({
     {
       ...upperWindowSettings,
       ...sparseSettings({ experts: 60, expertsPerToken: 4, inner: 1408 }),
-      shared_expert_intermediate_size: count
+      shared_expert_intermediate_size: positiveInteger
         .default(5632)
         .describe('Width inside the shared expert'),
       qkv_bias: flag.default(true).describe('Biases on queries, keys and values'),

@@ -3,10 +3,10 @@ import * as z from 'zod';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
 import {
   attentionBias,
-  count,
   flag,
   gateActivation,
   mlpBias,
+  positiveInteger,
   windowAt,
   windowSettings,
 } from '../transformer/settings.js';
@@ -34,7 +34,7 @@ export const smollm3 = defineDecoder({
         .array(z.literal([0, 1]))
         .nullish()
         .describe('For each layer 1 where positions are rotated, 0 where there are none'),
-      no_rope_layer_interval: count
+      no_rope_layer_interval: positiveInteger
         .default(4)
         .describe('Without no_rope_layers: every so many layers one has no positions'),
       ...windowSettings(),

@@ -4,12 +4,12 @@
  */
 import type { Severity } from '../../errors.js';
 
-export type Json = Readonly<Record<string, unknown>>;
+export type JsonObject = Readonly<Record<string, unknown>>;
 
 /** A key that is supported for some values only. */
 export interface LimitedKey {
   /** Whether the value is supported. */
-  readonly allows: (value: unknown, config: Json) => boolean;
+  readonly allows: (value: unknown, config: JsonObject) => boolean;
   /** Effect of an unsupported value in transformers. */
   readonly why: string;
   /** A warning if the logits stay the same. */
@@ -189,7 +189,7 @@ const isEmpty = (value: unknown) =>
   value === null || (typeof value === 'object' && Object.keys(value).length === 0);
 
 /** Kind of all layers in a family without a list of kinds. */
-const kindOfAllLayers = ({ sliding_window: window, use_sliding_window: use }: Json) =>
+const kindOfAllLayers = ({ sliding_window: window, use_sliding_window: use }: JsonObject) =>
   window == null || use === false ? 'full_attention' : 'sliding_attention';
 
 /** Keys that transformers reads in every family, with one supported value. */

@@ -4,7 +4,7 @@ import {
   latentAttention,
   linear,
   mixtureOfExperts,
-  rmsNorm,
+  rmsNormLayer,
   rotary,
   router,
   sequence,
@@ -18,11 +18,11 @@ import { expertRules, lengthRules, rotationRules, scalingRules } from './rules.j
 import {
   activationOf,
   activationWord,
-  count,
   decoderSizes,
   epsilon,
   expertsStored,
   flag,
+  positiveInteger,
 } from './settings.js';
 
 /** Norms inside the attention use this instead of `rms_norm_eps`. */
@@ -53,25 +53,32 @@ export const deepseekSettings = ({ sizes, ...defaults }: Defaults) => ({
     .default(sizes.rms_norm_eps)
     .describe('Epsilon of the norms; those inside the attention always have 1e-6'),
   ...rotarySettings(10_000),
-  q_lora_rank: count.nullable().default(1536).describe('Rank of the queries; null: one product'),
-  kv_lora_rank: count
+  q_lora_rank: positiveInteger
+    .nullable()
+    .default(1536)
+    .describe('Rank of the queries; null: one product'),
+  kv_lora_rank: positiveInteger
     .default(512)
     .describe('Width of the latent of which keys and values are made'),
-  qk_nope_head_dim: count.default(128).describe('Dimensions of a head that are not rotated'),
-  qk_rope_head_dim: count.default(64).describe('Dimensions of a head that are'),
-  v_head_dim: count.default(128).describe("Width of a head's value"),
+  qk_nope_head_dim: positiveInteger
+    .default(128)
+    .describe('Dimensions of a head that are not rotated'),
+  qk_rope_head_dim: positiveInteger.default(64).describe('Dimensions of a head that are'),
+  v_head_dim: positiveInteger.default(128).describe("Width of a head's value"),
   attention_bias: flag.default(false).describe('Biases in the products into and out of it'),
-  n_routed_experts: count.default(defaults.n_routed_experts).describe('Experts to choose from'),
+  n_routed_experts: positiveInteger
+    .default(defaults.n_routed_experts)
+    .describe('Experts to choose from'),
   n_shared_experts: z
     .int()
     .min(0)
     .nullable()
     .default(defaults.n_shared_experts)
     .describe('Experts for every token, as one network of their joint width'),
-  num_experts_per_tok: count
+  num_experts_per_tok: positiveInteger
     .default(defaults.num_experts_per_tok)
     .describe('Experts that a token goes to'),
-  moe_intermediate_size: count
+  moe_intermediate_size: positiveInteger
     .default(defaults.moe_intermediate_size)
     .describe('Width inside an expert'),
   first_k_dense_replace: z
@@ -79,9 +86,14 @@ export const deepseekSettings = ({ sizes, ...defaults }: Defaults) => ({
     .min(0)
     .default(defaults.first_k_dense_replace)
     .describe('So many first layers have no experts'),
-  moe_layer_freq: count.default(1).describe('From there on every so many layers have experts'),
-  n_group: count.nullable().default(defaults.n_group).describe('Groups of experts'),
-  topk_group: count.nullable().default(defaults.topk_group).describe('Groups that are kept'),
+  moe_layer_freq: positiveInteger
+    .default(1)
+    .describe('From there on every so many layers have experts'),
+  n_group: positiveInteger.nullable().default(defaults.n_group).describe('Groups of experts'),
+  topk_group: positiveInteger
+    .nullable()
+    .default(defaults.topk_group)
+    .describe('Groups that are kept'),
   routed_scaling_factor: z
     .number()
     .positive()
@@ -95,7 +107,7 @@ export const deepseekSettings = ({ sizes, ...defaults }: Defaults) => ({
   tie_word_embeddings: flag.default(false).describe('The head reads the embedding'),
 });
 
-interface Config {
+interface DeepseekConfig {
   readonly hidden_size: number;
   readonly intermediate_size: number;
   readonly num_hidden_layers: number;
@@ -124,7 +136,7 @@ interface Config {
 
 const ROTATED = {
   reads: ['model.qk_rope_head_dim'],
-  of: ({ qk_rope_head_dim }: Config) => qk_rope_head_dim,
+  of: ({ qk_rope_head_dim }: DeepseekConfig) => qk_rope_head_dim,
   suggestion: 'write an even qk_rope_head_dim',
 } as const;
 
@@ -149,7 +161,7 @@ export const DEEPSEEK_RULES = [
   ...rotationRules(ROTATED),
   ...scalingRules(ROTATED),
   ...expertRules({ experts: 'n_routed_experts', chosen: 'num_experts_per_tok' }),
-  ...defineRules<{ readonly model: Config }>([
+  ...defineRules<{ readonly model: DeepseekConfig }>([
     {
       severity: 'warning',
       reads: ['model.first_k_dense_replace', 'model.num_hidden_layers'],
@@ -215,13 +227,18 @@ export const DEEPSEEK_RULES = [
 ];
 
 /** Multi-head latent attention. */
-export function deepseekAttention(name: string, config: Config, pairs: Rotary['pairs']): Layer {
+export function deepseekAttention(
+  name: string,
+  config: DeepseekConfig,
+  pairs: Rotary['pairs'],
+): Layer {
   const { hidden_size: hidden, num_attention_heads: heads, attention_bias: bias } = config;
   const { q_lora_rank: queryRank, kv_lora_rank: latentRank, v_head_dim: valueDim } = config;
   const { qk_nope_head_dim: nopeDim, qk_rope_head_dim: rotatedDim } = config;
   const width = heads * (nopeDim + rotatedDim);
   const plain = { bias: false };
-  const norm = (leaf: string, size: number) => rmsNorm(`${name}.${leaf}`, size, LATENT_NORM_EPS);
+  const norm = (leaf: string, size: number) =>
+    rmsNormLayer(`${name}.${leaf}`, size, LATENT_NORM_EPS);
   const scaling = config.rope_scaling;
   const stretched = scaling && scaling.rope_type !== 'default' ? (scaling.mscale_all_dim ?? 0) : 0;
   return latentAttention(name, {
@@ -261,7 +278,7 @@ type Routing = Pick<Router, 'scoring' | 'correction' | 'groups' | 'renormalised'
 export function deepseekFeedForward(
   name: string,
   index: number,
-  config: Config,
+  config: DeepseekConfig,
   { routing, bias = false }: { routing: (name: string) => Routing; bias?: boolean },
 ): Layer {
   const { hidden_size: hidden, moe_intermediate_size: inner, n_routed_experts: experts } = config;

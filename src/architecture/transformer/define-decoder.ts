@@ -1,8 +1,8 @@
 /** Defines Hugging Face families by their differences from Llama. */
 import type * as z from 'zod';
-import { rmsNorm } from '../constructors.js';
+import { rmsNormLayer } from '../constructors.js';
 import { type Dimensions, defineFamily, type Family } from '../family.js';
-import type { Layer, Norm } from '../layer.js';
+import type { Layer, NormLayer } from '../layer.js';
 import { type TRAINING_SECTIONS, trainingHints } from '../training-section.js';
 import { type LimitedKeys, unreadBut } from './config-keys.js';
 import { huggingFaceReader, type Special } from './hugging-face.js';
@@ -27,8 +27,8 @@ import {
   DECODER_DIMENSIONS,
   decoderSizes,
   decoderStored,
+  type FilledHeads,
   flag,
-  type Heads,
   headsOf,
   mixtureStored,
   type SizeDefaults,
@@ -41,10 +41,10 @@ type TransformerSchema = z.ZodObject<
   { model: z.ZodObject<{ family: z.ZodLiteral<string> }> } & typeof TRAINING_SECTIONS
 >;
 
-type Shared = 'name' | 'confusions' | 'presets' | 'rules' | 'fromHuggingFace' | 'build';
+type SharedField = 'name' | 'confusions' | 'presets' | 'rules' | 'fromHuggingFace' | 'build';
 
 interface Transformer<Schema extends TransformerSchema>
-  extends Omit<Family<Schema>, Shared>,
+  extends Omit<Family<Schema>, SharedField>,
     Partial<Pick<Family<Schema>, 'confusions' | 'presets'>>,
     Pick<Family<Schema>, 'rules' | 'build'> {
   /** Special features of its `config.json`. */
@@ -108,16 +108,16 @@ type DecoderSchema = TransformerSchema & z.ZodType<{ model: DecoderSettings }>;
 type ConfigOf<Schema extends z.ZodType<{ model: unknown }>> = z.output<Schema>['model'];
 
 /** Inputs for building a block: its path, its number from 0, and the config. */
-export interface Block<Config> {
+export interface BlockInputs<Config> {
   readonly name: string;
   readonly index: number;
   readonly config: Config;
-  readonly heads: Heads;
+  readonly heads: FilledHeads;
 }
 
 /** Family definition by differences from Llama. */
-interface Decoder<Schema extends DecoderSchema>
-  extends Omit<Family<Schema>, Shared | 'dimensions'>,
+interface DecoderFamily<Schema extends DecoderSchema>
+  extends Omit<Family<Schema>, SharedField | 'dimensions'>,
     Partial<Pick<Family<Schema>, 'confusions' | 'presets' | 'rules'>>,
     Pick<Transformer<Schema>, 'huggingFace'> {
   /** Replaces the shared rules for heads, rotation and rotary scaling. */
@@ -129,24 +129,24 @@ interface Decoder<Schema extends DecoderSchema>
   /** Added to the weights of the norms. */
   readonly normOffset?: number;
   /** Norms of the blocks and the final norm, if not RMSNorms with `rms_norm_eps`. */
-  readonly norm?: (name: string, config: ConfigOf<Schema>) => Norm;
+  readonly norm?: (name: string, config: ConfigOf<Schema>) => NormLayer;
   /** Norms on queries and keys: per head, or over all heads at once. */
   readonly queryKeyNorms?: 'each head' | 'all heads';
   /** Position of the norms in a block. */
   readonly block?: typeof preNormBlock;
   /** Changes to the attention. Default: no window, and biases from `attention_bias`. */
-  readonly attention?: (block: Block<ConfigOf<Schema>>) => Partial<AttentionSettings>;
+  readonly attention?: (block: BlockInputs<ConfigOf<Schema>>) => Partial<AttentionSettings>;
   /** Attention with different products. */
-  readonly attentionLayer?: (block: Block<ConfigOf<Schema>>) => Layer;
+  readonly attentionLayer?: (block: BlockInputs<ConfigOf<Schema>>) => Layer;
   /** Feed-forward network, if not a gated one with the usual keys. */
-  readonly feedForward?: (block: Block<ConfigOf<Schema>>) => Layer;
+  readonly feedForward?: (block: BlockInputs<ConfigOf<Schema>>) => Layer;
   readonly embeddingSteps?: (config: ConfigOf<Schema>) => readonly Layer[];
   readonly logitSteps?: (config: ConfigOf<Schema>) => readonly Layer[];
 }
 
 /** A family built like Llama: pre-norm blocks of rotary attention and a gated network. */
 export function defineDecoder<Schema extends DecoderSchema>(
-  family: Decoder<Schema>,
+  family: DecoderFamily<Schema>,
 ): Family<Schema> {
   const {
     rules = [],
@@ -168,9 +168,9 @@ export function defineDecoder<Schema extends DecoderSchema>(
   const { shape } = family.schema.shape.model as z.ZodObject;
   const normOf = (name: string, config: DecoderSettings, width: number) => {
     if (config.rms_norm_eps === undefined) throw new TypeError('Without rms_norm_eps give norm.');
-    return rmsNorm(name, width, config.rms_norm_eps, normOffset);
+    return rmsNormLayer(name, width, config.rms_norm_eps, normOffset);
   };
-  const usualAttention = (at: Block<ConfigOf<Schema>>): Layer => {
+  const usualAttention = (at: BlockInputs<ConfigOf<Schema>>): Layer => {
     const { name: blockName, heads: layout } = at;
     const config: DecoderSettings = at.config;
     const { heads, keyValueHeads, headDim } = layout;
@@ -203,7 +203,7 @@ export function defineDecoder<Schema extends DecoderSchema>(
     ...rest,
     build({ model: config }: z.output<Schema>) {
       const heads = headsOf(config);
-      const blockNorm = (name: string): Norm =>
+      const blockNorm = (name: string): NormLayer =>
         norm?.(name, config) ?? normOf(name, config, config.hidden_size);
       return decoder(config, {
         norm: blockNorm,

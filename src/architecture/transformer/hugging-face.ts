@@ -4,7 +4,7 @@ import type { HuggingFaceReader, KeyRemark } from '../family.js';
 import {
   HARMLESS,
   type HarmlessKeys,
-  type Json,
+  type JsonObject,
   type KeyUse,
   LIMITED,
   type LimitedKeys,
@@ -17,7 +17,7 @@ export interface Special {
   /** Other names of a setting in `config.json`; the last one present counts. */
   readonly names?: Readonly<Record<string, readonly string[]>>;
   /** Derived settings; undefined for those missing in the file. */
-  readonly more?: (config: Json) => Json;
+  readonly more?: (config: JsonObject) => JsonObject;
   /** Keys that `more` reads. */
   readonly reads?: readonly string[];
   /** Keys that change no logits of this family, with the reason. */
@@ -57,7 +57,7 @@ export function huggingFaceReader(model: z.ZodObject, special: Special = {}): Hu
     useOf,
     read(config) {
       const settings: Record<string, unknown> = {};
-      const found: Json = { ...config, ...defined(rotary.settings(config)) };
+      const found: JsonObject = { ...config, ...defined(rotary.settings(config)) };
       for (const key of Object.keys(model.shape).filter(isSetting)) {
         // transformers sets the other names after the fields of its class.
         const name = [...(names[key] ?? [])].reverse().find((each) => found[each] != null);
@@ -99,7 +99,7 @@ function limitedOrHarmless(
 const ownValue = <Value>(values: Readonly<Record<string, Value>>, key: string) =>
   Object.hasOwn(values, key) ? values[key] : undefined;
 
-function keyRemarks(config: Json, useOf: (key: string) => KeyUse): KeyRemark[] {
+function keyRemarks(config: JsonObject, useOf: (key: string) => KeyUse): KeyRemark[] {
   return Object.entries(config).flatMap(([key, value]): KeyRemark[] => {
     const use = useOf(key);
     if (use.use === 'unknown') return [{ path: [key], severity: 'warning' }];
@@ -112,7 +112,7 @@ function keyRemarks(config: Json, useOf: (key: string) => KeyUse): KeyRemark[] {
 const SIZES = ['hidden_size', 'n_embd', 'num_hidden_layers', 'n_layer'] as const;
 
 /** Remarks on a file without width and depth, whose defaults are those of a large model. */
-function sizeRemarks(settings: Json, model: z.ZodObject): KeyRemark[] {
+function sizeRemarks(settings: JsonObject, model: z.ZodObject): KeyRemark[] {
   const keys = SIZES.filter((key) => model.shape[key]?.safeParse(undefined).success === true);
   const isSilent = keys.length > 0 && keys.every((key) => settings[key] == null);
   return isSilent
@@ -120,11 +120,11 @@ function sizeRemarks(settings: Json, model: z.ZodObject): KeyRemark[] {
     : [];
 }
 
-const defined = (values: Json): Json =>
+const defined = (values: JsonObject): JsonObject =>
   Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined));
 
 /** Drops null where the family gives it no meaning. */
-function withoutNulls(settings: Json, model: z.ZodObject): Record<string, unknown> {
+function withoutNulls(settings: JsonObject, model: z.ZodObject): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(settings).filter(
       ([key, value]) => value !== null || model.shape[key]?.safeParse(null).success === true,
@@ -136,11 +136,11 @@ function withoutNulls(settings: Json, model: z.ZodObject): Record<string, unknow
  * Whether a config describes a model in memory instead of files. Only transformers 5 writes such configs, and some
  * tensor layouts differ from the saved ones. They lack `architectures`, which a saved model has.
  */
-export function isHeldInMemory(config: Json): boolean {
+export function isHeldInMemory(config: JsonObject): boolean {
   const version = Number.parseInt(String(config.transformers_version ?? ''), 10);
   return version >= 5 && config.architectures == null;
 }
 
 /** Storage of a mixture's experts, judged by the config alone. */
-const expertsIn = (config: Json): 'packed' | 'separate' =>
+const expertsIn = (config: JsonObject): 'packed' | 'separate' =>
   isHeldInMemory(config) ? 'packed' : 'separate';

@@ -1,5 +1,6 @@
 /** Layers that transformer families share. */
 import {
+  type AttentionParts,
   attention,
   blockNames,
   embedding,
@@ -25,13 +26,13 @@ import type {
   Layer,
   Linear,
   MixtureOfExperts,
-  Norm,
+  NormLayer,
   Rotary,
   Sequence,
 } from '../layer.js';
-import { checkNames } from '../limits.js';
+import { checkNames } from '../param.js';
 import { longestInput, type RopeScaling, scalingOf } from './rotary.js';
-import { activationOf, type Heads } from './settings.js';
+import { activationOf, type FilledHeads } from './settings.js';
 
 interface CausalModel {
   readonly vocabulary: number;
@@ -44,7 +45,7 @@ interface CausalModel {
   /** Key of the number of blocks. */
   readonly blocksKey: string;
   readonly block: (name: string, index: number) => Layer;
-  readonly norm: Norm;
+  readonly norm: NormLayer;
   readonly embeddingSteps?: readonly Layer[];
   readonly logitSteps?: readonly Layer[];
 }
@@ -67,7 +68,7 @@ export function causalModel(parts: CausalModel): LanguageModel {
   });
 }
 
-interface DecoderSettings {
+interface CausalSettings {
   readonly vocab_size: number;
   readonly hidden_size: number;
   readonly num_hidden_layers: number;
@@ -78,11 +79,11 @@ interface DecoderSettings {
 }
 
 interface DecoderParts extends Pick<CausalModel, 'block' | 'embeddingSteps' | 'logitSteps'> {
-  readonly norm: (name: string) => Norm;
+  readonly norm: (name: string) => NormLayer;
 }
 
 /** `causalModel` for a config with the usual keys and names. */
-export function decoder(config: DecoderSettings, { norm, ...parts }: DecoderParts): LanguageModel {
+export function decoder(config: CausalSettings, { norm, ...parts }: DecoderParts): LanguageModel {
   const { stored_prefix: prefix = 'model.' } = config;
   return causalModel({
     paths: { embedding: `${prefix}embed_tokens`, blocks: `${prefix}layers`, head: 'lm_head' },
@@ -98,7 +99,7 @@ export function decoder(config: DecoderSettings, { norm, ...parts }: DecoderPart
 }
 
 interface BlockParts {
-  readonly norm: (name: string) => Norm;
+  readonly norm: (name: string) => NormLayer;
   readonly attention: Layer;
   readonly feedForward: Layer;
 }
@@ -147,10 +148,8 @@ export function residualBlock(
   );
 }
 
-type AttentionParts = Parameters<typeof attention>[1];
-
 export interface AttentionSettings
-  extends Heads,
+  extends FilledHeads,
     Omit<AttentionParts, 'inputs' | 'out' | 'heads' | 'keyValueHeads' | 'headDim'> {
   /** Whether queries, keys and values have biases. */
   readonly bias?: boolean | undefined;

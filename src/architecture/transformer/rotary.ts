@@ -2,8 +2,8 @@
 import * as z from 'zod';
 import type { KeyRemark } from '../family.js';
 import type { RotaryScaling } from '../rotary-scaling.js';
-import type { Json } from './config-keys.js';
-import { count } from './settings.js';
+import type { JsonObject } from './config-keys.js';
+import { positiveInteger } from './settings.js';
 
 const factor = z.number().positive();
 
@@ -14,7 +14,9 @@ const ropeScaling = z.strictObject({
     .default('default')
     .describe('How frequencies are stretched'),
   factor: factor.nullish().describe('How many times longer'),
-  original_max_position_embeddings: count.nullish().describe('Length that it was trained with'),
+  original_max_position_embeddings: positiveInteger
+    .nullish()
+    .describe('Length that it was trained with'),
   low_freq_factor: factor.nullish(),
   high_freq_factor: factor.nullish(),
   beta_fast: factor.nullish(),
@@ -118,21 +120,22 @@ export function scalingOf(
 /** Reader of a family's rotary settings. */
 export interface RotaryReading {
   readonly keys: readonly string[];
-  readonly settings: (config: Json) => Json;
-  readonly remarks: (config: Json) => readonly KeyRemark[];
+  readonly settings: (config: JsonObject) => JsonObject;
+  readonly remarks: (config: JsonObject) => readonly KeyRemark[];
 }
 
-export const isObject = (value: unknown): value is Json =>
+export const isObject = (value: unknown): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-const isGiven = (value: unknown): value is Json => isObject(value) && Object.keys(value).length > 0;
+const isGiven = (value: unknown): value is JsonObject =>
+  isObject(value) && Object.keys(value).length > 0;
 
 /** The rotary key that transformers reads: the older one, unless it is empty. */
-const nameIn = (config: Json) =>
+const nameIn = (config: JsonObject) =>
   isGiven(config.rope_scaling) ? 'rope_scaling' : 'rope_parameters';
 
 /** Rotary settings of a `config.json`. */
-export function rotaryIn(config: Json): Json {
+export function rotaryIn(config: JsonObject): JsonObject {
   const value = config[nameIn(config)];
   return isObject(value) ? value : {};
 }
@@ -140,7 +143,7 @@ export function rotaryIn(config: Json): Json {
 /** Older names of scaling types. */
 const OLD_TYPES: Readonly<Record<string, string>> = { su: 'longrope' };
 
-const typeOf = ({ rope_type: type, type: oldType }: Json): unknown => {
+const typeOf = ({ rope_type: type, type: oldType }: JsonObject): unknown => {
   const name = type ?? oldType ?? 'default';
   return typeof name === 'string' && Object.hasOwn(OLD_TYPES, name) ? OLD_TYPES[name] : name;
 };
@@ -155,7 +158,7 @@ const FROM_TRAINED: readonly unknown[] = ['llama3', 'yarn', 'longrope'];
  * `rope_scaling` of a document; undefined without scaling.
  * @param trained Training length given outside; overrides the one inside.
  */
-export function scalingIn(rotary: Json, trained?: unknown): Json | undefined {
+export function scalingIn(rotary: JsonObject, trained?: unknown): JsonObject | undefined {
   const type = typeOf(rotary);
   if (type === 'default') return undefined;
   const rest = Object.fromEntries(
@@ -185,7 +188,7 @@ const OF_ALL_STRETCHED = 'mscale_all_dim';
 
 /** Unread keys of rotary settings. @param isPartial Whether the family rotates a part of a head. */
 export function unreadRotary(
-  rotary: Json,
+  rotary: JsonObject,
   path: readonly string[],
   isPartial: boolean,
 ): KeyRemark[] {
@@ -211,7 +214,7 @@ export function unreadRotary(
 }
 
 /** Remark on the other rotary key, if the two differ. */
-function unreadName(config: Json): KeyRemark[] {
+function unreadName(config: JsonObject): KeyRemark[] {
   const { rope_scaling: old, rope_parameters: current } = config;
   const isUnread =
     nameIn(config) === 'rope_scaling' &&
@@ -223,7 +226,7 @@ function unreadName(config: Json): KeyRemark[] {
 }
 
 /** One rotation for all layers, with the settings in `shape`. */
-export function rotaryReading(shape: Json): RotaryReading {
+export function rotaryReading(shape: JsonObject): RotaryReading {
   const isPartial = 'partial_rotary_factor' in shape || 'rotary_pct' in shape;
   return {
     keys: ['rope_parameters', 'rope_scaling', TRAINED],

@@ -1,10 +1,10 @@
 /** Config rules of transformer families that a schema cannot express. */
-import type { Finding } from '../../errors.js';
+
+import type { ProblemText } from '../../errors.js';
 import { defineRules } from '../family.js';
+import type { JsonObject } from './config-keys.js';
 import type { RopeScaling } from './rotary.js';
 import { type HeadSettings, headsOf } from './settings.js';
-
-type Values = Readonly<Record<string, unknown>>;
 
 /** Divisor of `whole` nearest to `wanted`. */
 function nearestDivisor(wanted: number, whole: number): number {
@@ -82,7 +82,7 @@ const wholeHead: Rotated<HeadSettings> = {
 /** Rotated part of each head, by the key that sets it. */
 export const partOfEachHead = (key: string): Rotated<HeadSettings> => ({
   reads: [`model.${key}`, ...HEAD_KEYS],
-  of: (model) => Math.trunc(headsOf(model).headDim * Number((model as unknown as Values)[key])),
+  of: (model) => Math.trunc(headsOf(model).headDim * Number((model as unknown as JsonObject)[key])),
   suggestion: `write another ${key}`,
 });
 
@@ -118,14 +118,14 @@ const NEEDED = {
 /** Keys of rotary scaling. */
 type ScalingKey = 'rope_scaling' | 'rope_local_scaling';
 
-type Scaled = Partial<Record<ScalingKey, RopeScaling | null | undefined>>;
+type ScalingSettings = Partial<Record<ScalingKey, RopeScaling | null | undefined>>;
 
 /** Rules for the keys that a scaling type requires, and for their values. */
 export const scalingRules = <Model>(
   { reads, of }: Rotated<Model>,
   key: ScalingKey = 'rope_scaling',
 ) =>
-  defineRules<{ readonly model: Model & Scaled }>([
+  defineRules<{ readonly model: Model & ScalingSettings }>([
     {
       severity: 'error',
       reads: [`model.${key}`, ...reads],
@@ -158,7 +158,7 @@ export const scalingRules = <Model>(
     {
       severity: 'error',
       reads: [`model.${key}`],
-      check: ({ model: { [key]: scaling } }): Finding | undefined => {
+      check: ({ model: { [key]: scaling } }): ProblemText | undefined => {
         if (!scaling) return undefined;
         const missing = NEEDED[scaling.rope_type].filter((each) => scaling[each] == null);
         return missing.length === 0

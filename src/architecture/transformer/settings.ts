@@ -61,7 +61,7 @@ export const oldBuffers = (patterns: readonly string[]): readonly Ignored[] =>
 export const tyingSettings = ({ tied }: ModelChange): readonly Setting[] =>
   tied === undefined ? [] : [{ path: 'model.tie_word_embeddings', value: tied }];
 
-export const count = z.int().min(1);
+export const positiveInteger = z.int().min(1);
 // Files on the Hub use −1 for none.
 const tokenId = z.int();
 export const epsilon = z.number().positive();
@@ -157,22 +157,30 @@ export interface SizeDefaults {
 
 /** Sizes of every Llama-like model, with the defaults of its class in transformers. */
 export const decoderSizes = (defaults: SizeDefaults) => ({
-  vocab_size: count.default(defaults.vocab_size).describe('Rows of the embedding and of the head'),
-  hidden_size: count.default(defaults.hidden_size).describe('Width of the residual stream'),
-  intermediate_size: count
+  vocab_size: positiveInteger
+    .default(defaults.vocab_size)
+    .describe('Rows of the embedding and of the head'),
+  hidden_size: positiveInteger
+    .default(defaults.hidden_size)
+    .describe('Width of the residual stream'),
+  intermediate_size: positiveInteger
     .default(defaults.intermediate_size)
     .describe('Width inside the feed-forward network'),
-  num_hidden_layers: count.default(defaults.num_hidden_layers).describe('Number of blocks'),
-  num_attention_heads: count.default(defaults.num_attention_heads).describe('Query heads'),
-  num_key_value_heads: count
+  num_hidden_layers: positiveInteger
+    .default(defaults.num_hidden_layers)
+    .describe('Number of blocks'),
+  num_attention_heads: positiveInteger
+    .default(defaults.num_attention_heads)
+    .describe('Query heads'),
+  num_key_value_heads: positiveInteger
     .nullable()
     .default(defaults.num_key_value_heads ?? null)
     .describe('Key and value heads, a divisor of the query heads; null: as many'),
-  head_dim: count
+  head_dim: positiveInteger
     .nullable()
     .default(defaults.head_dim ?? null)
     .describe('Width of a head; null: hidden_size / num_attention_heads'),
-  max_position_embeddings: count
+  max_position_embeddings: positiveInteger
     .default(defaults.max_position_embeddings)
     .describe('Longest input, in tokens'),
   rms_norm_eps: epsilon.default(defaults.rms_norm_eps).describe('Epsilon of the norms'),
@@ -251,7 +259,7 @@ export const upperWindows = (
     : undefined;
 
 /** Layout of heads, with defaults filled in. */
-export interface Heads {
+export interface FilledHeads {
   readonly hidden: number;
   readonly heads: number;
   readonly keyValueHeads: number;
@@ -265,7 +273,7 @@ export interface HeadSettings {
   readonly head_dim?: number | null | undefined;
 }
 
-export const headsOf = (config: HeadSettings): Heads => ({
+export const headsOf = (config: HeadSettings): FilledHeads => ({
   hidden: config.hidden_size,
   heads: config.num_attention_heads,
   keyValueHeads: config.num_key_value_heads ?? config.num_attention_heads,
@@ -287,10 +295,12 @@ interface SparseDefaults {
 /** Keys of Qwen's mixtures; some layers can have none. */
 export const sparseSettings = ({ experts, expertsPerToken, inner }: SparseDefaults) => ({
   num_experts: z.int().min(0).default(experts).describe('Experts to choose from'),
-  num_experts_per_tok: count.default(expertsPerToken).describe('Experts that a token goes to'),
-  moe_intermediate_size: count.default(inner).describe('Width inside an expert'),
+  num_experts_per_tok: positiveInteger
+    .default(expertsPerToken)
+    .describe('Experts that a token goes to'),
+  moe_intermediate_size: positiveInteger.default(inner).describe('Width inside an expert'),
   norm_topk_prob: flag.default(false).describe('Weights of the chosen experts sum to one'),
-  decoder_sparse_step: count.default(1).describe('Every so many layers have experts'),
+  decoder_sparse_step: positiveInteger.default(1).describe('Every so many layers have experts'),
   mlp_only_layers: z.array(z.int().min(0)).default([]).describe('Layers without experts'),
   experts_stored: expertsStored,
 });

@@ -5,7 +5,7 @@ import { STORED_DTYPES, shapeText, storedBytes } from '../../tensor/dtype.js';
 import type { ByteFile } from '../byte-file.js';
 import type { FileIndex } from '../checkpoint.js';
 import type { SAFETENSORS_RULES } from '../checkpoint-rules.js';
-import { bytesText, FETCH_AGAIN, quoted, refusal, tensorPlace } from '../checkpoint-rules.js';
+import { exactBytesText, FETCH_AGAIN, quoted, refusal, tensorPlace } from '../checkpoint-rules.js';
 import type { JsonRules } from '../json-scanner.js';
 import { ARRAY, JsonScanner, OBJECT } from '../json-scanner.js';
 import type { StoredTensor } from '../stored-tensor.js';
@@ -15,7 +15,7 @@ import { contiguousStrides } from '../stored-tensor.js';
  * Dtypes of the format, in the order in which its library writes tensors: wide ones first. Tensors are then
  * aligned for their dtype when the data begin at a multiple of 8.
  */
-export const DTYPES: readonly StoredDtype[] = [
+export const SAFETENSORS_DTYPES: readonly StoredDtype[] = [
   'U64',
   'I64',
   'F64',
@@ -44,7 +44,7 @@ export const DTYPES: readonly StoredDtype[] = [
 export const MAX_RANK = 64;
 
 const DTYPES_BY_TEXT: ReadonlyMap<string, StoredDtype> = new Map(
-  DTYPES.map((dtype) => [dtype, dtype]),
+  SAFETENSORS_DTYPES.map((dtype) => [dtype, dtype]),
 );
 
 /** Header entry of a tensor, before validation. */
@@ -99,7 +99,7 @@ class TensorEntryReader {
       throw this.#refusal(
         name,
         'st-span',
-        `${dtype} ${shapeText(shape)} takes ${bytesText(bytes)}, but the offsets ${begin} to ${end} span ${end - begin}`,
+        `${dtype} ${shapeText(shape)} takes ${exactBytesText(bytes)}, but the offsets ${begin} to ${end} span ${end - begin}`,
       );
     }
     return {
@@ -172,7 +172,7 @@ class TensorEntryReader {
       throw this.#refusal(
         name,
         'st-dtype',
-        `the dtype is ${quoted(text)}, expected one of ${DTYPES.join(', ')}`,
+        `the dtype is ${quoted(text)}, expected one of ${SAFETENSORS_DTYPES.join(', ')}`,
       );
     }
     return dtype;
@@ -242,7 +242,7 @@ function checkTiling(
     if (position !== end) {
       const wrong =
         position > end
-          ? `${bytesText(position - end)} before it belong to no tensor`
+          ? `${exactBytesText(position - end)} before it belong to no tensor`
           : 'it overlaps the one before it';
       throw refusal(file.path, {
         rule: 'st-tiling',
@@ -258,8 +258,8 @@ function checkTiling(
       place: `byte ${Math.min(end, file.size)}`,
       message:
         end > file.size
-          ? `the file ends here, ${bytesText(end - file.size)} before its last tensor does`
-          : `the last tensor ends here, but the file goes on for ${bytesText(file.size - end)}`,
+          ? `the file ends here, ${exactBytesText(end - file.size)} before its last tensor does`
+          : `the last tensor ends here, but the file goes on for ${exactBytesText(file.size - end)}`,
       suggestion: FETCH_AGAIN,
     });
   }
@@ -301,7 +301,7 @@ function readHeader(file: ByteFile): Buffer {
   if (file.size < LENGTH_FIELD_BYTES) {
     throw refusal(file.path, {
       rule: 'st-length-field',
-      message: `has ${bytesText(file.size)}, fewer than the ${LENGTH_FIELD_BYTES} that a file begins with`,
+      message: `has ${exactBytesText(file.size)}, fewer than the ${LENGTH_FIELD_BYTES} that a file begins with`,
       suggestion: FETCH_AGAIN,
     });
   }
@@ -310,7 +310,7 @@ function readHeader(file: ByteFile): Buffer {
     throw refusal(file.path, {
       rule: 'st-header-length',
       place: 'byte 0',
-      message: `the header has ${bytesText(declared)} by its length field, expected ${MIN_HEADER_BYTES} to ${MAX_HEADER_BYTES}`,
+      message: `the header has ${exactBytesText(declared)} by its length field, expected ${MIN_HEADER_BYTES} to ${MAX_HEADER_BYTES}`,
       suggestion: 'check that this is a safetensors file',
     });
   }
@@ -320,7 +320,7 @@ function readHeader(file: ByteFile): Buffer {
     throw refusal(file.path, {
       rule: 'st-header-whole',
       place: 'byte 0',
-      message: `the header has ${bytesText(length)} by its length field, but only ${present} follow`,
+      message: `the header has ${exactBytesText(length)} by its length field, but only ${present} follow`,
       suggestion: FETCH_AGAIN,
     });
   }

@@ -1,14 +1,14 @@
 import { UserError } from '../../errors.js';
-import type { ByteSink, Chunks } from '../../files/write-whole.js';
+import type { ByteChunks, ByteSink } from '../../files/write-whole.js';
 import type { Shape, StoredDtype } from '../../tensor/dtype.js';
 import { elementCount, shapeText, storedBytes } from '../../tensor/dtype.js';
 import {
-  DTYPES,
   FORMAT_KEY,
   LENGTH_FIELD_BYTES,
   MAX_HEADER_BYTES,
   MAX_RANK,
   METADATA_KEY,
+  SAFETENSORS_DTYPES,
 } from './read-safetensors.js';
 
 /** Header fields of a tensor. */
@@ -20,7 +20,7 @@ export interface TensorHeading {
 
 export interface TensorToWrite extends TensorHeading {
   /** Yields all bytes of the tensor. Called once, in file order. */
-  chunks(): Chunks;
+  chunks(): ByteChunks;
 }
 
 export interface PlacedTensor<Tensor extends TensorHeading> {
@@ -95,7 +95,7 @@ export function planSafetensors<Tensor extends TensorHeading>(
 function inFileOrder<Tensor extends TensorHeading>(tensors: readonly Tensor[]): Tensor[] {
   const keyed = tensors.map((tensor) => ({
     tensor,
-    dtype: DTYPES.indexOf(tensor.dtype),
+    dtype: SAFETENSORS_DTYPES.indexOf(tensor.dtype),
     name: Buffer.from(tensor.name),
   }));
   keyed.sort((a, b) => a.dtype - b.dtype || a.name.compare(b.name));
@@ -104,7 +104,7 @@ function inFileOrder<Tensor extends TensorHeading>(tensors: readonly Tensor[]): 
 
 function bytesOf(tensor: TensorHeading): number {
   const { name, dtype, shape } = tensor;
-  if (!DTYPES.includes(dtype)) {
+  if (!SAFETENSORS_DTYPES.includes(dtype)) {
     throw cannotHold(`the dtype ${dtype} of the tensor ${JSON.stringify(name)}`);
   }
   if (name === METADATA_KEY) throw cannotHold(`a tensor of the name ${METADATA_KEY}`);

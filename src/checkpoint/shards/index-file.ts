@@ -120,7 +120,7 @@ export function readShardIndex(path: string): ShardIndex {
   }
   const weightMap = weightMapIn(path, document);
   const metadata = document.get('metadata');
-  const said: JsonObject = isObject(metadata) ? metadata : new Map();
+  const said: IndexJson = isObject(metadata) ? metadata : new Map();
   const totalBytes = said.get('total_size');
   return {
     path,
@@ -147,9 +147,9 @@ function bytesOf(path: string): Buffer {
   }
 }
 
-type JsonObject = ReadonlyMap<string, JsonValue>;
+type IndexJson = ReadonlyMap<string, JsonValue>;
 
-const isObject = (value: JsonValue | undefined): value is JsonObject => value instanceof Map;
+const isObject = (value: JsonValue | undefined): value is IndexJson => value instanceof Map;
 
 const isTextEntry = (entry: [string, JsonValue]): entry is [string, string] =>
   typeof entry[1] === 'string';
@@ -161,7 +161,7 @@ function kindOf(value: JsonValue | undefined): string {
   return typeof value === 'object' ? 'an object' : `a ${typeof value}`;
 }
 
-function weightMapIn(path: string, document: JsonObject): ReadonlyMap<string, string> {
+function weightMapIn(path: string, document: IndexJson): ReadonlyMap<string, string> {
   const weightMap = document.get('weight_map');
   if (!isObject(weightMap)) {
     throw refusal(path, {

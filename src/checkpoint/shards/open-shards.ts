@@ -4,7 +4,7 @@ import fs from 'node:fs';
 import { dirname, isAbsolute, join, relative, sep } from 'node:path';
 import type { ByteFile } from '../byte-file.js';
 import { cannotRead } from '../byte-file.js';
-import type { FileIndex, OpenedFiles, OpenOptions } from '../checkpoint.js';
+import type { CheckpointOptions, FileIndex, OpenedFiles } from '../checkpoint.js';
 import { listed, quoted, refusal } from '../checkpoint-rules.js';
 import { openFile } from '../open-file.js';
 import { aliasesIn } from '../safetensors/read-safetensors.js';
@@ -104,7 +104,7 @@ function isBelow(folder: string, path: string): boolean {
  * @param path The path of the index as the user wrote it.
  * @throws UserError if a file cannot be read or violates a rule, or index and shards disagree.
  */
-export function openShards(path: string, options: OpenOptions): OpenedFiles {
+export function openShards(path: string, options: CheckpointOptions): OpenedFiles {
   const index = readShardIndex(path);
   const files: ByteFile[] = [];
   try {

@@ -1,9 +1,9 @@
 import type { ByteFile } from '../byte-file.js';
-import type { FileIndex, OpenOptions } from '../checkpoint.js';
+import type { CheckpointOptions, FileIndex } from '../checkpoint.js';
 import { FETCH_AGAIN, refusal, refuseAt } from '../checkpoint-rules.js';
 import { readPickle } from './pickle/pickle.js';
 import { PickleSource } from './pickle/pickle-machine.js';
-import type { Storage, Value } from './pickle/values.js';
+import type { PickleValue, Storage } from './pickle/values.js';
 import { isKind } from './pickle/values.js';
 import { findStateDict } from './state-dict/state-dict.js';
 import type { PlacedLater } from './state-dict/storages.js';
@@ -18,7 +18,7 @@ const NO_METADATA = { aliases: new Map(), metadata: new Map() } as const;
  * directory and the pickle, not the values.
  * @throws UserError that names the violated rule.
  */
-export function readTorchZip(file: ByteFile, { stateDict }: OpenOptions = {}): FileIndex {
+export function readTorchZip(file: ByteFile, { stateDict }: CheckpointOptions = {}): FileIndex {
   const { records, isBigEndian, warnings } = readTorchArchive(file);
   const pickle = records.get('data.pkl') ?? { position: 0, bytes: 0 };
   const source = new PickleSource(file, pickle.position, pickle.position + pickle.bytes);
@@ -59,7 +59,7 @@ const PROTOCOL = 1001;
  * and its storage keys; then each storage after its length.
  * @throws UserError that names the violated rule.
  */
-export function readTorchLegacy(file: ByteFile, { stateDict }: OpenOptions = {}): FileIndex {
+export function readTorchLegacy(file: ByteFile, { stateDict }: CheckpointOptions = {}): FileIndex {
   const source = new PickleSource(file, headerEnd(file), file.size);
   const refuse = source.refusal;
   const places = new Map<string, PlacedLater>();
@@ -80,7 +80,7 @@ export function readTorchLegacy(file: ByteFile, { stateDict }: OpenOptions = {})
 }
 
 /** Reads a pickle without storages, and returns the position after it. */
-function plainPickle(file: ByteFile, start: number): { value: Value; end: number } {
+function plainPickle(file: ByteFile, start: number): { value: PickleValue; end: number } {
   const source = new PickleSource(file, start, file.size);
   const value = readPickle(source);
   return { value, end: source.position };
@@ -112,7 +112,7 @@ function headerEnd(file: ByteFile): number {
 /** Storage keys in file order: every storage of the object, each once. */
 function keysIn(
   file: ByteFile,
-  value: Value,
+  value: PickleValue,
   used: ReadonlyMap<string, PlacedLater>,
 ): readonly string[] {
   const items = isKind(value, 'list') ? value.items : [];

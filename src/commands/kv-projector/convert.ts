@@ -7,10 +7,10 @@ import { progressDisplay } from '../../cli/progress.js';
 import { projectorConversionReport } from '../../report/kv-projector/kv-projector.js';
 
 export default class KvProjectorConvert extends BaseCommand {
-  static override summary = 'Write a saved projector in another container.';
+  static override summary = 'Convert a saved projector between .pt and safetensors.';
   static override description =
-    'Between .pt, a dict of the constructor’s arguments and state_dict, and safetensors, where each argument is a string of ' +
-    'JSON in the metadata. Names, values and types of all tensors stay as they are.';
+    'A .pt file is a dict of the constructor’s arguments and state_dict. In safetensors, each argument is a JSON string ' +
+    'in the metadata. Names, values and types of all tensors stay the same.';
   static override examples = [
     '<%= config.bin %> <%= command.id %> fixtures/kv-projector/two-teachers/model.safetensors projector.pt',
     '<%= config.bin %> <%= command.id %> fixtures/kv-projector/two-teachers/saved.pt projector.safetensors --json',
@@ -26,7 +26,7 @@ export default class KvProjectorConvert extends BaseCommand {
       description: 'format of OUT [default: by its name]',
     } as const)(),
     force: Flags.boolean({
-      description: 'replace OUT, and the FILE of --output, if they exist',
+      description: 'replace OUT and the FILE of --output if they exist',
       helpGroup: 'OUTPUT',
     }),
   };

@@ -1,18 +1,18 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { BaseCommand } from '../../cli/base-command.js';
-import { threads } from '../../cli/flags.js';
+import { details, threads } from '../../cli/flags.js';
 import { progressDisplay } from '../../cli/progress.js';
 import { UserError } from '../../errors.js';
 import { projectionReport } from '../../report/kv-projector/kv-projector.js';
 
 export default class KvProjectorProject extends BaseCommand {
-  static override summary = 'Apply a saved projector to the keys and values of its teachers.';
+  static override summary = 'Apply a saved projector to keys and values of its teachers.';
   static override description =
-    'PROJECTOR is a PyTorch or safetensors file, linear (v1) or elastic (v2), told by the names of its tensors. KV is a ' +
-    'safetensors file with TEACHER.K and TEACHER.V, or input.TEACHER.K and input.TEACHER.V, whose results are called ' +
-    'output.TEACHER.K and so on: any leading axes, the teacher’s width last. FILE gets the same with the student’s width. ' +
-    'Dropout is off. Computed in float32 or better and rounded once.';
+    'PROJECTOR is a PyTorch or safetensors file, linear (v1) or elastic (v2). KV is a safetensors file with TEACHER.K ' +
+    'and TEACHER.V, or input.TEACHER.K and input.TEACHER.V, whose results are named output.TEACHER.K and ' +
+    'output.TEACHER.V. Shapes: any leading axes, the teacher’s width last; FILE has the student’s width instead. ' +
+    'Dropout is off. Results are computed in float32 or better and rounded once.';
   static override examples = [
     '<%= config.bin %> <%= command.id %> fixtures/kv-projector/two-teachers/model.safetensors fixtures/kv-projector/two-teachers/expected.safetensors -o projected.safetensors',
     '<%= config.bin %> <%= command.id %> fixtures/kv-projector/linear-one-teacher/model.safetensors fixtures/kv-projector/linear-one-teacher/expected.safetensors -o half.safetensors --dtype bf16 --json',
@@ -27,6 +27,7 @@ export default class KvProjectorProject extends BaseCommand {
     }),
   };
   static override flags = {
+    details,
     dtype: Flags.option({
       options: ['keep', 'f32', 'f16', 'bf16', 'f64'],
       default: 'keep',
@@ -37,7 +38,7 @@ export default class KvProjectorProject extends BaseCommand {
       char: 'o',
       required: true,
       helpValue: 'FILE',
-      description: 'write the results to FILE, whole or not at all',
+      description: 'file of the results',
       helpGroup: 'OUTPUT',
     }),
   };
@@ -45,8 +46,8 @@ export default class KvProjectorProject extends BaseCommand {
   async run() {
     const { args, flags } = await this.parse(KvProjectorProject);
     if (flags.output === '-') {
-      throw new UserError('usage', 'the results are a file, and - is none', {
-        suggestion: 'name one, as in -o projected.safetensors',
+      throw new UserError('usage', '-o: expected a file, found -', {
+        suggestion: 'write -o projected.safetensors',
       });
     }
     const { projectKv } = await import('../../kv-projector/project-kv.js');

@@ -6,18 +6,18 @@ import type { Setting } from '../../architecture/family.js';
 import type { Checkpoint } from '../../checkpoint/checkpoint.js';
 import { listed } from '../../checkpoint/checkpoint-rules.js';
 import { isIndexName, isOfTraining, isWeightsName } from '../../checkpoint/formats.js';
-import type { Dict, Value } from '../../checkpoint/torch/pickle/values.js';
+import type { Dict, PickleValue } from '../../checkpoint/torch/pickle/values.js';
 import { isKind } from '../../checkpoint/torch/pickle/values.js';
 import type { Writable, WritableDict } from '../../checkpoint/torch/pickle/writable.js';
-import { splitDotted } from '../../config/path.js';
+import { splitDotted } from '../../config/quote.js';
 import { UserError } from '../../errors.js';
 import type { ConfigFormat } from '../../files/config-names.js';
 import {
   CONFIG_FILES,
   CONFIG_NAMES,
-  configIn,
   isSidecarName,
   ownConfigName,
+  ownConfigNames,
 } from '../../files/config-names.js';
 import { isSameFile } from '../../files/file-system.js';
 import { findOutputPlace } from '../../files/output-place.js';
@@ -78,9 +78,7 @@ export function sidecarNotes(
 ): string[] {
   const sidecars = sidecarsOf(checkpoint).map(({ name }) => name);
   if (kind === 'file') {
-    return sidecars.length > 0
-      ? [`Not copied, because OUT is a file: ${listed(sidecars)}; name a folder to have them in it`]
-      : [];
+    return sidecars.length > 0 ? [`Not copied, because OUT is a file: ${listed(sidecars)}`] : [];
   }
   if (!isFolderInput(checkpoint)) return [];
   const others = namesIn(folderOf(checkpoint)).filter(
@@ -91,7 +89,7 @@ export function sidecarNotes(
       !CONFIG_NAMES.includes(name) &&
       !sidecars.includes(name),
   );
-  return others.length > 0 ? [`Not copied from the folder of the input: ${listed(others)}`] : [];
+  return others.length > 0 ? [`Not copied: ${listed(others)}`] : [];
 }
 
 /** @throws UserError when replacing a folder would delete sidecars that the new one lacks. */
@@ -101,9 +99,9 @@ export function refuseLostSidecars(out: string, written: readonly Sidecar[]): vo
   if (lost.length === 0) return;
   throw new UserError(
     'usage',
-    `${out} is not replaced: it holds ${lost.join(', ')}, which the new folder would not have`,
+    `${out} is not replaced: it has ${lost.join(', ')}, which the new folder would lack`,
     {
-      suggestion: 'move them away, put them beside the input, or choose another name',
+      suggestion: 'move them away, copy them to the input’s folder, or choose another name',
     },
   );
 }
@@ -130,15 +128,19 @@ function namesIn(folder: string): string[] {
 function configWith({ content }: Checkpoint, settings: readonly Setting[]): Writable | undefined {
   const config = content.get('config');
   if (config === undefined || !isKind(config, 'dict')) return undefined;
-  return settings.reduce<Value>(
+  return settings.reduce<PickleValue>(
     (whole, { path, value }) => withValue(whole, splitDotted(path), value),
     config,
   );
 }
 
-function withValue(at: Value, [key, ...rest]: readonly string[], value: unknown): Value {
+function withValue(
+  at: PickleValue,
+  [key, ...rest]: readonly string[],
+  value: unknown,
+): PickleValue {
   // Unchanged values are copied.
-  if (key === undefined) return writableOf(value) as Value;
+  if (key === undefined) return writableOf(value) as PickleValue;
   const dict: Dict = isKind(at, 'dict') ? at : { kind: 'dict', type: 'dict', entries: new Map() };
   const inner = withValue(dict.entries.get(key) ?? null, rest, value);
   return { ...dict, entries: new Map(dict.entries).set(key, inner) };
@@ -171,7 +173,7 @@ function stepOf({ content, metadata }: Checkpoint): number | bigint | null {
   return typeof step === 'string' && /^\d{1,15}$/.test(step) ? Number(step) : null;
 }
 
-export const configFormatOf = ({ config }: ConversionPlan): ConfigFormat =>
+const configFormatOf = ({ config }: ConversionPlan): ConfigFormat =>
   config?.written.format ?? 'yaml';
 
 /**
@@ -225,33 +227,32 @@ const fileOf = ({ path: target, kind }: CheckpointPlace): string =>
   findOutputPlace(target, kind).file;
 
 /**
- * Name of the config next to an output: `config.yaml` or, for Hugging Face, `config.json`. Another name is used if that
- * file belongs to another model or would be read as the output's. An input config is never replaced, even with force.
- * @throws UserError when no name is left.
+ * Name of the config of an output: in a folder `config.yaml` or, for Hugging Face, `config.json`; beside a file after that
+ * file, as `shared.config.yaml`. A config that is read is never replaced, even with force.
+ * @throws UserError when it would replace such a config, or another would be read in its place.
  */
 export function configNameFor(
-  { source, place, job: { force, target, config } }: ConversionInput,
+  { source, place, job: { target, config } }: ConversionInput,
   plan: ConversionPlan,
 ): string {
   const format = configFormatOf(plan);
-  const usual = CONFIG_FILES[format];
-  if (place.kind === 'folder' || isOfTraining(place.container)) return usual;
+  if (place.kind === 'folder' || isOfTraining(place.container)) return CONFIG_FILES[format];
   const output = fileOf(place);
   const folder = path.dirname(output);
+  const name = ownConfigName(output, format);
+  const file = path.join(folder, name);
   const read = [target, config, source?.origin === 'inside' ? undefined : source?.file];
-  const isRead = (name: string) =>
-    read.some((file) => file !== undefined && isSameFile(file, path.join(folder, name)));
-  // Next to a missing output, an existing config belongs to another model.
-  const mayReplace = force && fs.existsSync(output);
-  const isUsable = (name: string) =>
-    !fs.existsSync(path.join(folder, name)) || (mayReplace && !isRead(name));
-  const others = configIn(folder);
-  const isHidden = others !== undefined && path.basename(others) !== usual && format === 'json';
-  const own = ownConfigName(output, format);
-  const name = [...(isHidden ? [] : [usual]), own].find(isUsable) ?? own;
-  if (!isRead(name)) return name;
-  throw new UserError('usage', `${path.join(folder, name)} is read, and would be replaced`, {
-    suggestion: 'choose an output in another folder: its config is written beside it',
+  if (read.some((each) => each !== undefined && isSameFile(each, file))) {
+    throw new UserError('usage', `${file} is an input and would be replaced`, {
+      suggestion: 'choose another name for the output: its config is written beside it',
+    });
+  }
+  const first = ownConfigNames(output).find(
+    (each) => each === name || fs.existsSync(path.join(folder, each)),
+  );
+  if (first === undefined || first === name) return name;
+  throw new UserError('usage', `${path.join(folder, first)} would be read instead of ${name}`, {
+    suggestion: 'move it away, or choose another name for the output',
   });
 }
 

@@ -22,7 +22,7 @@ import type {
 } from '../plan/conversion-plan.js';
 import type { Resources } from '../resources.js';
 import type { PlannedTable, SrtePlan } from '../srte/srte-plan.js';
-import type { SrteTable, SrteTables } from '../srte/srte-tables.js';
+import type { SrteTables, StoredSrteTable } from '../srte/srte-tables.js';
 import type { MadeTable } from './make-tables.js';
 import type { TableError } from './table-rows.js';
 import {
@@ -87,9 +87,9 @@ async function measureTable(
   if (isExact(srte, table, tables)) return replaced.map(({ number, had }) => exact(number, had));
   const gets = fittedRows(outputRows(srte, table, output, products), rows, null);
   const bytes = rows * gets.columns * replaced.length;
-  const tell = job.display.step(`measuring ${table.name}`, bytes);
+  const onProgress = job.display.step(`measuring ${table.name}`, bytes);
   const had = replaced.map((each) => ({ name: each.had.name, rows: each.rows }));
-  const errors = await compareRows(job.checkpoint.path, gets, had, blockRows, tell);
+  const errors = await compareRows(job.checkpoint.path, gets, had, blockRows, onProgress);
   return errors.map((error, index) => ({ layers: [replaced[index]?.number ?? 0], ...error }));
 }
 
@@ -111,8 +111,8 @@ export async function measureTie(
   const gets = rowsIn(name, output);
   const had = from.map((each) => ({ name: each, rows: rowsIn(each, input) }));
   const blockRows = Math.max(1, Math.floor(BLOCK_NUMBERS / gets.columns));
-  const tell = step(`measuring ${name}`, gets.rows * gets.columns * had.length);
-  return compareRows(input.path, gets, had, blockRows, tell);
+  const onProgress = step(`measuring ${name}`, gets.rows * gets.columns * had.length);
+  return compareRows(input.path, gets, had, blockRows, onProgress);
 }
 
 /** Numbers of a tied tensor compared at a time. */
@@ -124,7 +124,7 @@ async function compareRows(
   gets: RowSource,
   had: readonly { readonly name: string; readonly rows: RowSource }[],
   blockRows: number,
-  tell: (numbers: number) => void,
+  onProgress: (numbers: number) => void,
 ): Promise<TensorError[]> {
   const { rows, columns } = gets;
   const nonFinite = new NonFiniteValues(had.length, columns);
@@ -140,7 +140,7 @@ async function compareRows(
       await source.read(row, count, own);
       if (!Number.isFinite(squaredNorm(own))) nonFinite.add(index, own, row);
       comparisons[index]?.add(own, got, squares);
-      tell(count * columns);
+      onProgress(count * columns);
       await breathe();
     }
   }
@@ -161,7 +161,7 @@ function isExact(srte: SrtePlan, table: PlannedTable, tables: SrteTables | null)
   );
 }
 
-const exact = (number: number, { name }: SrteTable): TableError => ({
+const exact = (number: number, { name }: StoredSrteTable): TableError => ({
   layers: [number],
   name,
   norm: null,
@@ -230,7 +230,7 @@ export class WrongOutput extends UserError {}
 
 function differs(file: string, name: string, message: string): UserError {
   return new WrongOutput('system', `${file} is not what was written: ${name} ${message}`, {
-    suggestion: 'check the disk: what was read back differs from what should stand there',
+    suggestion: 'check the disk: it returned other bytes than were written',
   });
 }
 

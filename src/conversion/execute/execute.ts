@@ -5,21 +5,22 @@ import path from 'node:path';
 import { ByteFile } from '../../checkpoint/byte-file.js';
 import type { Checkpoint } from '../../checkpoint/checkpoint.js';
 import { openCheckpoint } from '../../checkpoint/open.js';
-import { escapeText } from '../../config/quote.js';
 import { UserError } from '../../errors.js';
-import { CONFIG_FILES, INDEX_FILE } from '../../files/config-names.js';
+import { INDEX_FILE } from '../../files/config-names.js';
 import { explained } from '../../files/file-system.js';
 import { checkReplaceable, findOutputPlace, refuseFullDisk } from '../../files/output-place.js';
 import { Staging } from '../../files/staging.js';
 import { TemporaryFolder } from '../../files/temporary.js';
 import { writeWhole } from '../../files/write-whole.js';
+import { formatBytes } from '../../text/units.js';
+import { sumOf } from '../../text/words.js';
 import type { ConversionJob } from '../job.js';
+import { NOTHING_WRITTEN, orStopped } from '../job.js';
 import type { ConversionInput, ConversionPlan, PlannedTensor } from '../plan/conversion-plan.js';
 import { isRankOpen, planConversion } from '../plan/plan-conversion.js';
 import type { Resources } from '../resources.js';
 import { findSrteTables } from '../srte/srte-tables.js';
 import {
-  configFormatOf,
   configNameFor,
   outputFilesOf,
   refuseLostSidecars,
@@ -36,7 +37,7 @@ import {
 } from './check-output.js';
 import { type MadeTable, makeTables, type Scratch } from './make-tables.js';
 import type { OutputFile, ValuesOf } from './output-files.js';
-import { valuesOf } from './tensor-values.js';
+import { outputValuesOf } from './tensor-values.js';
 
 /** The output of a conversion, or of its preview. */
 export interface ConversionOutput {
@@ -88,7 +89,7 @@ const expectedFiles = (
   input: ConversionInput,
   plan: ConversionPlan,
 ): Promise<readonly OutputFile[]> =>
-  explained(input.place.path, () =>
+  withFileErrors(input.place.path, () =>
     outputFilesOf(input, plan, configNameFor(input, plan))(noValues),
   );
 
@@ -108,7 +109,7 @@ function reasonsNotToWrite(input: ConversionInput): string[] {
     return [];
   } catch (error) {
     if (!(error instanceof UserError)) return [];
-    return [`As it is, the output could not be written: ${error.message}`];
+    return [`The output cannot be written: ${error.message}`];
   }
 }
 
@@ -137,30 +138,40 @@ export async function execute(
   refuseLost(input);
   const staging = await openStaging(input, first);
   const scratch = scratchAt((name) => staging.spool(name));
-  const stopped = () => {
-    if (staging.isWorthKeeping) job.display.stopped(resumeHint(job));
-  };
-  process.once('exit', stopped);
-  try {
-    // An output that an earlier run completed is only measured.
-    const made = staging.isInPlace ? [] : await makeTables(input, first.srte, resources, scratch);
-    const plan = isRankOpen(input)
-      ? await planConversion(input, made[0]?.rank ?? rankIn(place.path))
-      : first;
-    const output = await writeOutput(input, plan, made, staging, resources);
-    scratch.close();
-    await staging.commit();
-    return { ...output, plan: { ...plan, notes: [...plan.notes, ...notesOnFiles(input)] } };
-  } catch (error) {
-    scratch.close();
-    throw await abandoned(error, staging, job);
-  } finally {
-    process.removeListener('exit', stopped);
-  }
+  return orStopped(
+    job,
+    () => leftText(staging, expected),
+    async () => {
+      try {
+        // An output that an earlier run completed is only measured.
+        const made = staging.isInPlace
+          ? []
+          : await makeTables(input, first.srte, resources, scratch);
+        const plan = isRankOpen(input)
+          ? await planConversion(input, made[0]?.rank ?? rankIn(place.path))
+          : first;
+        const output = await writeOutput(input, plan, made, staging, resources);
+        scratch.close();
+        await staging.commit();
+        return { ...output, plan: { ...plan, notes: [...plan.notes, ...notesOnFiles(input)] } };
+      } catch (error) {
+        scratch.close();
+        throw await abandoned(error, staging);
+      }
+    },
+  );
 }
 
-const resumeHint = ({ out }: ConversionJob) =>
-  `go on with --resume: what is finished of ${escapeText(out)} is kept`;
+const RESUME = 'run again with --resume to continue';
+
+/** What a run leaves when the process ends: `run again with --resume to continue: 3.1 GB of 8.8 GB are done`. */
+function leftText(staging: Staging, files: readonly OutputFile[]): string {
+  if (!staging.isWorthKeeping) return NOTHING_WRITTEN;
+  const bytesOf = (some: readonly OutputFile[]) => sumOf(some, ({ bytes }) => bytes);
+  const done = bytesOf(files.filter(({ name }) => staging.isFinished(name)));
+  if (done === 0) return RESUME;
+  return `${RESUME}: ${formatBytes(done)} of ${formatBytes(bytesOf(files))} are done`;
+}
 
 /** The rank of the pair in a finished output. */
 function rankIn(file: string): number {
@@ -181,8 +192,7 @@ async function writeOutput(
   resources: Resources,
 ): Promise<ConversionOutput> {
   const { checkpoint, saturate, check, display } = input.job;
-  const usual = CONFIG_FILES[configFormatOf(plan)];
-  const configName = staging.isFinished(usual) ? usual : configNameFor(input, plan);
+  const configName = configNameFor(input, plan);
   const values = (tensor: PlannedTensor) => valuesOf(tensor, { checkpoint, made, plan, saturate });
   let tell: (bytes: number) => void = () => {};
   const files = outputFilesOf(
@@ -192,11 +202,11 @@ async function writeOutput(
   )(async function* (tensor) {
     for await (const chunk of values(tensor)) {
       yield chunk;
-      tell(chunk.length);
+      onProgress(chunk.length);
     }
   });
   const written = [];
-  tell = display.step(
+  onProgress = display.step(
     'writing',
     files.reduce((sum, { name, bytes }) => sum + (staging.isFinished(name) ? 0 : bytes), 0),
   );
@@ -231,7 +241,7 @@ function refuseChanged(files: Checkpoint['files']): void {
   const changed = files.find((file) => file.hasChanged());
   if (changed === undefined) return;
   throw new UserError('refused-file', `${changed.path} was changed while it was read`, {
-    suggestion: 'wait until whatever writes it has finished, and convert again',
+    suggestion: 'wait until the other program has finished writing, then convert again',
   });
 }
 
@@ -239,7 +249,7 @@ function refuseChanged(files: Checkpoint['files']): void {
  * Keeps finished work where it helps a later run, and reports that. Nothing is kept for an error that would occur
  * again.
  */
-async function abandoned(error: unknown, staging: Staging, job: ConversionJob): Promise<unknown> {
+async function abandoned(error: unknown, staging: Staging): Promise<unknown> {
   const isLost =
     error instanceof WrongOutput || (error instanceof UserError && error.code === 'refused-file');
   if (isLost) {
@@ -250,7 +260,7 @@ async function abandoned(error: unknown, staging: Staging, job: ConversionJob): 
   if (left === 'removed' || !(error instanceof UserError)) return error;
   return new UserError(error.code, error.message, {
     problems: error.problems,
-    suggestion: `${error.suggestion ? `${error.suggestion}, then ` : ''}${resumeHint(job)}`,
+    suggestion: `${error.suggestion ? `${error.suggestion}, then ` : ''}${RESUME}`,
     cause: error,
   });
 }

@@ -9,7 +9,7 @@ import type { LowRank, RowSource } from '../../linalg/low-rank.js';
 import { lowRank } from '../../linalg/low-rank.js';
 import type { MatrixProducts } from '../../linalg/matrix.js';
 import { addComparison, emptyComparison, meanOfRows, squaredNorm } from '../../linalg/matrix.js';
-import { decode } from '../../tensor/decode-values.js';
+import { decodeValues } from '../../tensor/decode-values.js';
 import type { Shape, StoredDtype } from '../../tensor/dtype.js';
 import { STORED_DTYPES } from '../../tensor/dtype.js';
 import type { EncodableDtype } from '../../tensor/encode.js';
@@ -202,7 +202,7 @@ class Making {
   /** Reads all tables once. If the rank depends on an error, also stores the error of merging. */
   async #mergeRows(onRows: (rows: Float64Array) => Promise<unknown>): Promise<void> {
     const maxError = this.#maxError;
-    const spread: Spread = { had: 0, merged: 0, distance: 0 };
+    const spread: MergeNorms = { had: 0, merged: 0, distance: 0 };
     for await (const { rows, values } of this.#means()) {
       if (maxError !== undefined) addSpread(spread, rows, values);
       await onRows(rows);
@@ -239,7 +239,7 @@ class Making {
     return merged === 0 ? 0 : (loss / Math.sqrt(merged)) * (1 - 1e-6);
   }
 
-  async #spread(): Promise<Spread> {
+  async #spread(): Promise<MergeNorms> {
     // An interrupted run can leave only the merged table.
     if (!this.#scratch.has(this.#nameOf('spread'))) await this.#mergeRows(async () => {});
     return this.#json('spread');
@@ -281,15 +281,15 @@ class Making {
     const rowBytes = columns * Float64Array.BYTES_PER_ELEMENT;
     let pass = 0;
     let left = 0;
-    let tell: (bytes: number) => void = () => {};
+    let onProgress: (bytes: number) => void = () => {};
     return (count) => {
       if (left === 0) {
         pass++;
         left = rows;
-        tell = step(`factorising ${this.#table.name}, pass ${pass}`, rows * rowBytes);
+        onProgress = step(`factorising ${this.#table.name}, pass ${pass}`, rows * rowBytes);
       }
       left -= count;
-      tell(count * rowBytes);
+      onProgress(count * rowBytes);
     };
   }
 
@@ -376,7 +376,7 @@ class Making {
         throw overflowError(this.#file, name, dtype, values[overflow] ?? Number.NaN, place);
       }
       const written = numbers.subarray(0, values.length);
-      decode(dtype, target, written);
+      decodeValues(dtype, target, written);
       firstRow += values.length / columns;
       return { bytes: target, written };
     };
@@ -398,7 +398,7 @@ class Making {
 }
 
 /** Squared Frobenius norms. */
-interface Spread {
+interface MergeNorms {
   /** Sum over the replaced tables. */
   had: number;
   merged: number;
@@ -406,7 +406,11 @@ interface Spread {
   distance: number;
 }
 
-function addSpread(spread: Spread, merged: Float64Array, tables: readonly Float64Array[]): void {
+function addSpread(
+  spread: MergeNorms,
+  merged: Float64Array,
+  tables: readonly Float64Array[],
+): void {
   spread.merged += squaredNorm(merged);
   for (const table of tables) {
     const sums = emptyComparison();

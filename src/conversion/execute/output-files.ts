@@ -94,7 +94,7 @@ export interface AccompanyingData {
 }
 
 /** Everything that the files of an output are made of. */
-interface Output {
+interface OutputContents {
   /** Name of the output, when it is one file. */
   readonly name: string;
   readonly plan: ConversionPlan;
@@ -104,7 +104,7 @@ interface Output {
 }
 
 /** Safetensors files, their index when there are several, and the config. */
-function safetensorsFiles({ plan, shards, accompanying, valuesOf }: Output): OutputFile[] {
+function safetensorsFiles({ plan, shards, accompanying, valuesOf }: OutputContents): OutputFile[] {
   const byName = new Map(plan.tensors.map((tensor) => [tensor.name, tensor]));
   const files = shards.map((shard): OutputFile => {
     const tensors = shard.tensors.flatMap((name) => byName.get(name) ?? []);
@@ -169,7 +169,7 @@ function textFile(name: string, text: string): OutputFile {
  * neither step nor config is known. Every alias uses the storage of its tensor.
  * Its name without the ending is the folder in the archive, as in PyTorch.
  */
-function torchFile({ name, plan, accompanying, valuesOf }: Output): OutputFile {
+function torchFile({ name, plan, accompanying, valuesOf }: OutputContents): OutputFile {
   const { step, config } = accompanying;
   const tensors = new Map<string, WritableTensor>();
   for (const planned of plan.tensors) {
@@ -217,7 +217,7 @@ function rootOf(name: string): string {
 }
 
 /** The files of an output by its container: tensors, and the config where it has a file of its own. */
-export const TENSOR_FILES: Readonly<Record<Container, (output: Output) => OutputFile[]>> = {
+export const TENSOR_FILES: Readonly<Record<Container, (output: OutputContents) => OutputFile[]>> = {
   safetensors: safetensorsFiles,
   pt: (output) => [torchFile(output)],
 };

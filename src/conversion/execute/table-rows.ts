@@ -4,10 +4,10 @@ import { readRows, readRowsAsync, rowBytes } from '../../checkpoint/view.js';
 import type { RowSource } from '../../linalg/low-rank.js';
 import type { MatrixProduct } from '../../linalg/matrix.js';
 import { addComparison, emptyComparison, plainProduct } from '../../linalg/matrix.js';
-import { decode } from '../../tensor/decode-values.js';
+import { decodeValues } from '../../tensor/decode-values.js';
 import type { Extension } from '../choices.js';
 import { SrteFaults } from '../conversion-rules.js';
-import type { SrteTable } from '../srte/srte-tables.js';
+import type { StoredSrteTable } from '../srte/srte-tables.js';
 
 /** A table whose rows may be stored in a tensor. */
 export interface TableRows extends RowSource {
@@ -74,7 +74,7 @@ export function fittedRows(
 }
 
 /** Consecutive rows of a longer table that are rows of the original, or zeros. */
-export interface Run {
+export interface RowRun {
   /** The first row of the original; null for zeros. */
   readonly from: number | null;
   /** Start of the run, relative to the first requested row. */
@@ -88,7 +88,7 @@ export function* runsOf(
   firstRow: number,
   count: number,
   extension: Extension | null,
-): Generator<Run, undefined> {
+): Generator<RowRun, undefined> {
   for (let at = 0; at < count; ) {
     const row = firstRow + at;
     const isBeyond = row >= stored;
@@ -163,7 +163,7 @@ async function* decodedRows(
       const values = memory.subarray(0, columns * tensors.length);
       for (const [index, tensor] of tensors.entries()) {
         const own = part(bytes[index] ?? new Uint8Array(), row, rowBytes(tensor), few);
-        decode(tensor.dtype, own, part(values, index, columns));
+        decodeValues(tensor.dtype, own, part(values, index, columns));
       }
       yield { firstRow: firstRow + row, values, columns };
     }
@@ -217,7 +217,7 @@ function* steps(first: number, rows: number, step: number): Generator<readonly [
 }
 
 /** Location of a table's values. */
-export type SrteValues = Pick<SrteTable, 'rows' | 'projection'>;
+export type SrteValues = Pick<StoredSrteTable, 'rows' | 'projection'>;
 
 /** Reads rows of tables as float64. Its memory is reused between readings. */
 export class SrteRowReader {
@@ -264,7 +264,7 @@ export class SrteRowReader {
     if (this.#bytes.length < length) this.#bytes = new Uint8Array(length);
     const bytes = this.#bytes.subarray(0, length);
     readRows(tensor, firstRow, rows, bytes);
-    decode(tensor.dtype, bytes, target);
+    decodeValues(tensor.dtype, bytes, target);
   }
 }
 
@@ -272,7 +272,7 @@ const atLeast = (numbers: Float64Array<ArrayBuffer>, length: number) =>
   numbers.length >= length ? numbers : new Float64Array(length);
 
 /** The values of a table that are not finite. */
-export interface NonFinite {
+export interface NonFiniteSummary {
   readonly count: number;
   /** Row and column of the first one. */
   readonly row: number;
@@ -283,7 +283,7 @@ export interface NonFinite {
 /** Collects values that are not finite from blocks of tables. */
 export class NonFiniteValues {
   /** Null for a table with only finite values. */
-  readonly found: (NonFinite | null)[];
+  readonly found: (NonFiniteSummary | null)[];
   readonly #columns: number;
 
   /** @param tables Number of tables. @param columns Columns of each. */
@@ -303,7 +303,7 @@ export class NonFiniteValues {
             count: 1,
             row: firstRow + Math.floor(index / this.#columns),
             column: index % this.#columns,
-            value: String(value) as NonFinite['value'],
+            value: String(value) as NonFiniteSummary['value'],
           };
     }
   }
@@ -318,7 +318,7 @@ export class NonFiniteValues {
         rule: 'srte-finite',
         tensor: names[table] ?? '',
         message: `holds ${found.value} in row ${found.row}, column ${found.column} (layer ${table})${others}`,
-        suggestion: 'mend it, or take the table of another layer with --merge layer:N',
+        suggestion: 'replace it, or use the table of another layer with --merge layer:N',
       });
     }
     faults.throwAny();

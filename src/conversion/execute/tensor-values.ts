@@ -6,9 +6,9 @@ import { contiguousStrides, type StoredTensor } from '../../checkpoint/stored-te
 import { chunksOf, narrow, piecesOf, readTensor } from '../../checkpoint/view.js';
 import { UserError } from '../../errors.js';
 import { meanOfRows } from '../../linalg/matrix.js';
-import { decode, numbersIn } from '../../tensor/decode-values.js';
+import { decodeValues, numbersIn } from '../../tensor/decode-values.js';
 import { elementCount, type Shape, STORED_DTYPES, type StoredDtype } from '../../tensor/dtype.js';
-import { cast, type EncodableDtype, encode, isEncodable } from '../../tensor/encode.js';
+import { convertDtype, type EncodableDtype, encode, isEncodable } from '../../tensor/encode.js';
 import type { Extension } from '../choices.js';
 import { type ConversionPlan, type PlannedTensor, tensorNamed } from '../plan/conversion-plan.js';
 import type { SrtePart } from '../srte/srte-tables.js';
@@ -33,7 +33,7 @@ const BLOCK_NUMBERS = 2 ** 17;
  * The bytes of a planned tensor, in order, little-endian. A piece may reuse the memory of the previous one.
  * @throws UserError when reading fails, or a value does not fit the dtype.
  */
-export function valuesOf(
+export function outputValuesOf(
   planned: PlannedTensor,
   sources: ValueSources,
 ): AsyncGenerator<Uint8Array, undefined> {
@@ -126,10 +126,10 @@ async function* castTo(
     const numbers = numbersIn(from, chunk.length);
     const bytes = bytesOf(numbers, dtype);
     if (target.length < bytes) target = new Uint8Array(bytes);
-    const overflow = cast(from, dtype, chunk, target, { saturate });
+    const overflow = convertDtype(from, dtype, chunk, target, { saturate });
     if (overflow >= 0 && !saturate) {
       const values = new Float64Array(numbers);
-      decode(from, chunk, values);
+      decodeValues(from, chunk, values);
       throw overflowError(
         path,
         name,
@@ -159,7 +159,7 @@ async function* averaged(
     const values = new Float64Array(tensors.length * piece.elements);
     for (const [place, pieces] of wide.entries()) {
       const part = pieces[index] ?? piece;
-      decode(part.dtype, readTensor(part), values.subarray(place * piece.elements));
+      decodeValues(part.dtype, readTensor(part), values.subarray(place * piece.elements));
     }
     const mean = new Float64Array(piece.elements);
     meanOfRows({ values, rows: tensors.length, columns: piece.elements }, mean);

@@ -13,7 +13,7 @@ import type { Shape, StoredDtype } from '../../tensor/dtype.js';
 import type { Extension, Tie } from '../choices.js';
 import type { CheckpointPlace, ConversionJob } from '../job.js';
 import type { SrtePlan, SrteSource } from '../srte/srte-plan.js';
-import type { SrtePart, SrteTable } from '../srte/srte-tables.js';
+import type { SrtePart, StoredSrteTable } from '../srte/srte-tables.js';
 import type { SourceConfig, TargetConfig } from './model-configs.js';
 
 /** A tensor of the input under the output's name. */
@@ -180,7 +180,7 @@ export const tensorNamed = (
 function namesFrom(
   action: Action,
   srte: SrtePlan | null,
-  tables: readonly SrteTable[],
+  tables: readonly StoredSrteTable[],
 ): readonly string[] {
   switch (action.do) {
     case 'copy':

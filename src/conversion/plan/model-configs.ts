@@ -7,7 +7,7 @@ import type { Checkpoint } from '../../checkpoint/checkpoint.js';
 import { TORCH_TYPES } from '../../checkpoint/torch/pickle/globals.js';
 import type { ConfigDocument } from '../../config/document.js';
 import { documentText } from '../../config/document.js';
-import { formatPath, splitDotted, valueAt } from '../../config/path.js';
+import { formatPath, splitDotted, valueAt } from '../../config/quote.js';
 import type { Problem } from '../../errors.js';
 import { UserError } from '../../errors.js';
 import type { ConfigFormat } from '../../files/config-names.js';
@@ -121,7 +121,7 @@ async function writtenWith(
   return { value, text: documentText(value), format: 'yaml' };
 }
 
-interface Change extends ModelChange {
+interface ModelConfigChange extends ModelChange {
   readonly dtype?: EncodableDtype | undefined;
 }
 
@@ -155,7 +155,7 @@ export interface TargetConfig {
 export async function changedConfig(
   source: SourceConfig,
   checkpoint: Checkpoint,
-  change: Change,
+  change: ModelConfigChange,
   set: readonly string[],
 ): Promise<TargetConfig> {
   const wanted = [

@@ -143,10 +143,10 @@ function layoutFor(
 
 /** The tensors of the input under the output's names. */
 function namesOf(
-  { checkpoint, dialect, heads }: ConversionJob,
+  { checkpoint, dialect: namingScheme, heads }: ConversionJob,
   stored: StoredNames,
 ): Pick<ConversionInput, 'tensors' | 'dropped'> {
-  if (dialect === undefined || heads === undefined) return { tensors: stored, dropped: [] };
+  if (namingScheme === undefined || heads === undefined) return { tensors: stored, dropped: [] };
   const { sources, dropped } = fromOldMiniMind(checkpoint.path, stored, heads);
   const why = 'it follows from the config, and files of today do not hold it';
   return { tensors: sources, dropped: dropped.map((name) => ({ name, why })) };
@@ -190,7 +190,7 @@ const contentLeftOut = ({ content }: Checkpoint, hasConfig: boolean): Omission[]
     .map((name) => ({ name, why: reasonOf(name) }));
 
 function reasonOf(name: string): string {
-  if (name === CONFIG) return 'it would not be true of the output, and cannot be read here';
+  if (name === CONFIG) return 'does not describe the output and cannot be converted';
   return OPTIMIZER.test(name)
     ? 'the state of an optimizer belongs to the tensors that it has trained'
     : 'it is not part of the model';

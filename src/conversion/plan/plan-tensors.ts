@@ -21,6 +21,7 @@ import {
   storedBytes,
 } from '../../tensor/dtype.js';
 import { isEncodable } from '../../tensor/encode.js';
+import { counted } from '../../text/words.js';
 import type { Tie } from '../choices.js';
 import type { ConversionFault } from '../conversion-rules.js';
 import { refusedPlan } from '../conversion-rules.js';
@@ -267,10 +268,10 @@ function notesOf(sources: SourceTensors, tensors: readonly PlannedTensor[]): str
   const wrapped = [...sources].find(([name, { own }]) => own !== name && own.endsWith(name));
   const prefix = wrapped ? wrapped[1].own.slice(0, -wrapped[0].length) : '';
   return [
-    ...(prefix === '' ? [] : [`Names lose what a wrapper put before them: ${prefix}`]),
+    ...(prefix === '' ? [] : [`Prefix of a wrapper removed from names: ${prefix}`]),
     ...(computed === 0
       ? []
-      : [`Buffers that the input does not have are computed from the config: ${computed}`]),
+      : [`Computed from the config: ${counted(computed, 'buffer')} that the input lacks`]),
     ...(unpaired === 0
       ? []
       : [`Rows of query and key projections are reordered for RoPE by halves: ${unpaired}`]),

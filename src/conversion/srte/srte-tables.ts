@@ -10,7 +10,7 @@ import { STORED_DTYPES, shapeText } from '../../tensor/dtype.js';
 import { SrteFaults } from '../conversion-rules.js';
 
 /** A stored table [L, H]. */
-export interface SrteTable {
+export interface StoredSrteTable {
   /** Name in the file; for a pair, the name of the rows. */
   readonly name: string;
   /** [L, H]; [L, r] for a pair. */
@@ -24,7 +24,7 @@ export interface SrteTable {
 export interface SrteTables {
   readonly sharing: 'per-layer' | 'shared';
   /** Layer i at index i; when shared, the only one. All have the same shape and rank. */
-  readonly tables: readonly [SrteTable, ...SrteTable[]];
+  readonly tables: readonly [StoredSrteTable, ...StoredSrteTable[]];
   /** L, the rows of a table. */
   readonly positions: number;
   /** H, its columns. */
@@ -92,8 +92,8 @@ export async function srteTablesWithCopies(
 
 /** Whether a table is the same tensor at the same location. */
 export const isSameAs =
-  (table: SrteTable) =>
-  ({ rows, projection }: SrteTable): boolean =>
+  (table: StoredSrteTable) =>
+  ({ rows, projection }: StoredSrteTable): boolean =>
     isSameView(rows, table.rows) &&
     (projection === null || table.projection === null
       ? projection === table.projection
@@ -161,7 +161,7 @@ function layersInOrder(layers: SrteNames['layers'], faults: SrteFaults): SrtePar
 }
 
 /** The table stored in some tensors; undefined for a fault. */
-function tableOf(parts: SrteParts, faults: SrteFaults): SrteTable | undefined {
+function tableOf(parts: SrteParts, faults: SrteFaults): StoredSrteTable | undefined {
   const full = parts.get('freqs');
   const factors = [parts.get('lowrank'), parts.get('proj.weight')] as const;
   const [rows, projection] = factors;
@@ -194,7 +194,7 @@ function shaped(
   { name, tensor }: NamedTensor,
   projection: NamedTensor | null,
   faults: SrteFaults,
-): SrteTable | undefined {
+): StoredSrteTable | undefined {
   const [one, , width] = tensor.shape;
   const other = projection?.tensor ?? null;
   const isRight =
@@ -218,14 +218,14 @@ function shaped(
   return undefined;
 }
 
-function sizesOf({ rows, projection }: SrteTable) {
+function sizesOf({ rows, projection }: StoredSrteTable) {
   const [positions = 0, width = 0] = rows.shape;
   return projection === null
     ? { positions, hidden: width, rank: null }
     : { positions, hidden: projection.shape[0] ?? 0, rank: width };
 }
 
-function checkAlike(table: SrteTable, first: SrteTable, faults: SrteFaults): void {
+function checkAlike(table: StoredSrteTable, first: StoredSrteTable, faults: SrteFaults): void {
   const [found, expected] = [sizesText(table), sizesText(first)];
   if (found === expected) return;
   faults.add({
@@ -236,12 +236,16 @@ function checkAlike(table: SrteTable, first: SrteTable, faults: SrteFaults): voi
   });
 }
 
-function sizesText(table: SrteTable): string {
+function sizesText(table: StoredSrteTable): string {
   const { positions, hidden, rank } = sizesOf(table);
   return `shape ${shapeText([positions, hidden])}${rank === null ? '' : ` and rank ${rank}`}`;
 }
 
-function checkShared(shared: SrteTable, own: readonly SrteTable[], faults: SrteFaults): void {
+function checkShared(
+  shared: StoredSrteTable,
+  own: readonly StoredSrteTable[],
+  faults: SrteFaults,
+): void {
   if (own.length === 0) return;
   faults.add({
     rule: 'srte-one-sharing',
@@ -294,7 +298,7 @@ function srteNames({ path, tensors, aliases }: Tensors): SrteNames[] {
     const tensor = tensors.get(target);
     if (tensor) named.set(alias, tensor);
   }
-  const models = new Map<string, { shared: Parts; layers: Map<string, Parts> }>();
+  const models = new Map<string, { shared: StoredParts; layers: Map<string, StoredParts> }>();
   for (const [name, canonical] of canonicalNames(named.keys(), path)) {
     const place = srtePlaceOf(canonical);
     const tensor = named.get(name);
@@ -325,4 +329,4 @@ export function srtePlaceOf(name: string): SrtePlace | undefined {
     : { prefix, layer: layer ?? null, part: part as SrtePart };
 }
 
-type Parts = Map<SrtePart, NamedTensor>;
+type StoredParts = Map<SrtePart, NamedTensor>;

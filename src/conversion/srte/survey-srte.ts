@@ -6,20 +6,20 @@ import { rowBytes } from '../../checkpoint/view.js';
 import { UserError } from '../../errors.js';
 import { symmetricEigenvalues } from '../../linalg/eigenvalues.js';
 import { addRowProducts, GramAccumulator } from '../../linalg/gram.js';
-import type { Comparison, Matrix, SymmetricMatrix } from '../../linalg/matrix.js';
+import type { Matrix, SymmetricMatrix, TableDistance } from '../../linalg/matrix.js';
 import {
   addComparison,
   emptyComparison,
   meanOfRows,
-  rowsOf,
+  rowsView,
   squaredNorm,
   symmetricMatrix,
-  valueAt,
+  symmetricValue,
 } from '../../linalg/matrix.js';
 import { squaredLosses } from '../../linalg/subspace-iteration.js';
 import type { StoredDtype } from '../../tensor/dtype.js';
 import { STORED_DTYPES } from '../../tensor/dtype.js';
-import type { NonFinite } from '../execute/table-rows.js';
+import type { NonFiniteSummary } from '../execute/table-rows.js';
 import { NonFiniteValues, SrteRowReader } from '../execute/table-rows.js';
 import type { SrteTables } from './srte-tables.js';
 import { isSameAs, srteTablesWithCopies } from './srte-tables.js';
@@ -38,7 +38,7 @@ export interface TableSurvey {
   /** Largest difference between a value of the table and of the mean. */
   readonly largestDifference: number | null;
   /** Null when all values are finite. */
-  readonly nonFinite: NonFinite | null;
+  readonly nonFinite: NonFiniteSummary | null;
 }
 
 export interface SrteSurvey extends SrteStorage {
@@ -59,7 +59,7 @@ export interface SrteSurvey extends SrteStorage {
   readonly notes: readonly string[];
 }
 
-export interface SurveyOptions {
+export interface SrteSurveyOptions {
   /** Ranks from 1 to min(L, H). By default the powers of two from 8 on that make a table smaller. */
   readonly ranks?: readonly number[];
   /** Called with each further number of processed table bytes. */
@@ -96,7 +96,7 @@ const MOST_GRAM_BYTES = 400e6;
  */
 export async function surveySrte(
   checkpoint: Checkpoint,
-  options: SurveyOptions = {},
+  options: SrteSurveyOptions = {},
 ): Promise<SrteSurvey> {
   const found = await srteTablesWithCopies(checkpoint);
   checkSize(found, checkpoint.path);
@@ -104,7 +104,7 @@ export async function surveySrte(
   checkRanks(ranks, found);
   const gram = gramFor(found, ranks);
   const pass = await passOver(found, gram, options.onBytes);
-  const squares = sumOver(found, (table) => valueAt(pass.dots, table, table));
+  const squares = sumOver(found, (table) => symmetricValue(pass.dots, table, table));
   const hasMean = Number.isFinite(pass.squaredMean);
   const eigenvalues = gram && hasMean ? await symmetricEigenvalues(await gram.finish()) : null;
   return {
@@ -180,7 +180,7 @@ async function passOver(
 }
 
 function tableSurvey({ sharing, tables }: SrteTables, pass: SrtePass, table: number): TableSurvey {
-  const squares = valueAt(pass.dots, table, table);
+  const squares = symmetricValue(pass.dots, table, table);
   const norm = Math.sqrt(squares);
   const { dot, squaredDistance, largestDifference } = pass.comparisons[table] ?? emptyComparison();
   const distance = Math.sqrt(squaredDistance);
@@ -198,9 +198,9 @@ function tableSurvey({ sharing, tables }: SrteTables, pass: SrtePass, table: num
 }
 
 function cosinesOf(dots: SymmetricMatrix): (number | null)[][] {
-  const squares = Array.from({ length: dots.size }, (_, row) => valueAt(dots, row, row));
+  const squares = Array.from({ length: dots.size }, (_, row) => symmetricValue(dots, row, row));
   return squares.map((square, row) =>
-    squares.map((other, column) => cosine(valueAt(dots, row, column), square, other)),
+    squares.map((other, column) => cosine(symmetricValue(dots, row, column), square, other)),
   );
 }
 
@@ -235,7 +235,7 @@ export class SrtePass {
   /** The products of all tables with each other, [n, n]. */
   readonly dots: SymmetricMatrix;
   /** Comparison of each table with the mean. */
-  readonly comparisons: readonly Comparison[];
+  readonly comparisons: readonly TableDistance[];
   readonly nonFinite: NonFiniteValues;
   squaredMean = 0;
   readonly #gram: GramAccumulator | null;
@@ -266,7 +266,7 @@ export class SrtePass {
     const squares = squaredNorm(mean);
     this.squaredMean += squares;
     for (const [table, comparison] of this.comparisons.entries()) {
-      const { values } = rowsOf(block, table, table + 1);
+      const { values } = rowsView(block, table, table + 1);
       addComparison(comparison, values, mean);
       if (!Number.isFinite(squares)) this.nonFinite.add(table, values, firstRow);
     }

@@ -12,11 +12,11 @@ import {
   v,
 } from '../../budget/expression.js';
 import { type Quantity, quantity } from '../../budget/quantity.js';
-import { bytesIn } from '../../budget/training.js';
+import { trainingBytes } from '../../budget/training-budget.js';
 import type { Cluster } from '../../hardware/gpu.js';
 import { MACHINES } from '../../hardware/gpus.js';
 import { type Efficiency, type GroupLink, hopSeconds } from '../efficiency.js';
-import type { StepSituation } from '../training/training.js';
+import type { StepSituation } from '../training/training-fit.js';
 import {
   gradientBytesOf,
   type TrainingFitSetting,
@@ -95,7 +95,7 @@ export function communicationSeconds(situation: StepSituation, pace: Pace): Quan
   const unknown = withoutLink(cluster, cluster.gpus);
   return unknown === null
     ? longest
-    : { ...longest, source: `${longest.source}; not counted: ${unknown}` };
+    : longest.reworded({ source: `${longest.source}; not counted: ${unknown}` });
 }
 
 /** Traffic on the same link is sequential; different links work at the same time. */
@@ -154,7 +154,7 @@ function tensorTraffic(
     turns: pace.turns,
     batch: setting.microBatch,
     context: setting.context,
-    bytes: bytesIn(setting.precision),
+    bytes: trainingBytes(setting.precision),
     values: inAll('values'),
     tensor,
     all_reduces: inAll('times'),
@@ -228,7 +228,7 @@ function replicaTraffic(
 ): Traffic | undefined {
   const link = linkFor(setting, tensor * replicas, tensor);
   if (replicas === 1 || link === undefined) return undefined;
-  const bytes = bytesIn(setting.precision);
+  const bytes = trainingBytes(setting.precision);
   const traffic = REPLICA_TRAFFIC[setting.zero];
   const of = inputs({
     weights: bytes * Number(value),
@@ -265,7 +265,7 @@ function pipelineTraffic(
     turns: pace.turns,
     batch: setting.microBatch,
     context: setting.context,
-    bytes: bytesIn(setting.precision),
+    bytes: trainingBytes(setting.precision),
     hidden: model.norm.weight.elements,
     parts: setting.sequenceParallel ? tensor : 1,
   });

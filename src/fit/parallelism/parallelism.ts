@@ -4,8 +4,8 @@ import type { Param } from '../../architecture/param.js';
 import { countedTensors, type OwnedTensor, remembered } from '../../architecture/walk.js';
 import { add, div, inputs, v } from '../../budget/expression.js';
 import { type Figure, figure } from '../../budget/figure.js';
-import { requirePositions } from '../../budget/profile.js';
-import { embeddingsOf, type Trained } from '../../budget/training.js';
+import { requirePositions } from '../../budget/profile-model.js';
+import { embeddingsOf, type Trained } from '../../budget/training-budget.js';
 import { UserError } from '../../errors.js';
 import type { Cut } from '../../operations/primitive.js';
 import type { TrainingFitSetting } from '../training/training-setting.js';
@@ -67,6 +67,8 @@ export interface Stage {
   readonly trained: readonly Trained[];
   /** Number of trained parameters. */
   readonly tensors: number;
+  /** Weights that are not trained, on one GPU; without it, all are trained. */
+  readonly frozen?: readonly Trained[];
   readonly parameters: Figure;
   /** Values in buffers. */
   readonly buffers: number;
@@ -75,7 +77,7 @@ export interface Stage {
 }
 
 /** Blocks in stages of nearly equal size. Each stage holds the shared layers that its blocks use. */
-export function stagesOf(
+export function pipelineStages(
   model: LanguageModel,
   { tensor, pipeline }: Parallelism,
 ): readonly Stage[] {
@@ -163,7 +165,7 @@ function findPerGpu(model: LanguageModel, gpus: number): PerGpu {
   }
   const trainedOf = (share: SharedParam) => trained.get(share) as Trained;
   const sizeOf = (block: Layer) =>
-    heldBy(block).reduce((sum, { tensor, count }) => {
+    countedTensors(block).reduce((sum, { tensor, count }) => {
       const share = shares.get(tensor);
       return share ? sum + count * trainedOf(share).elements : sum;
     }, 0);
@@ -189,12 +191,10 @@ function layersBetween(model: LanguageModel, from: number, to: number): readonly
 export function distinctTensors(layers: readonly Layer[]): readonly OwnedTensor[] {
   const distinct = new Map<Param, OwnedTensor>();
   for (const layer of layers) {
-    for (const each of heldBy(layer)) distinct.set(each.tensor, each);
+    for (const each of countedTensors(layer)) distinct.set(each.tensor, each);
   }
   return [...distinct.values()];
 }
-
-const heldBy = remembered(countedTensors);
 
 function parametersFigure(trained: readonly SharedParam[], gpus: number): Figure {
   const elements = ({ elements }: SharedParam) => elements;

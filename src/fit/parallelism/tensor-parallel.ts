@@ -1,5 +1,5 @@
 /** Tensor parallelism: the possible numbers of GPUs, their share of each layer, and their communication. */
-import type { Layer, Projection } from '../../architecture/layer.js';
+import type { Layer, ProjectionLayer } from '../../architecture/layer.js';
 import type { Param } from '../../architecture/param.js';
 import { inputWidth, remembered } from '../../architecture/walk.js';
 import type { Operation } from '../../budget/flops.js';
@@ -7,7 +7,7 @@ import { operationsIn } from '../../budget/flops.js';
 import { ranksOf, spansOfRank } from '../../budget/state.js';
 import { UserError } from '../../errors.js';
 import { primitivesOf } from '../../operations/lower.js';
-import type { Collective, Cut, Run } from '../../operations/primitive.js';
+import type { Collective, Cut, UnitRun } from '../../operations/primitive.js';
 import { allReduce } from '../../operations/primitive.js';
 
 // Cuts of tensors under tensor parallelism, in training and in serving. As in Megatron-LM (arXiv 1909.08053), products
@@ -41,12 +41,12 @@ export const elementsPerGpu = (elements: number, cut: Cut | undefined, gpus: num
   cut === undefined ? elements : (elements / sizeOf(cut)) * shareOf(cut, gpus);
 
 /** Whether all GPUs need equal shares; if not, the last one is padded. */
-export const isDealtEqually = ({ unit }: Run): boolean => unit !== 'rows of the vocabulary';
+export const isDealtEqually = ({ unit }: UnitRun): boolean => unit !== 'rows of the vocabulary';
 
 // Work of each GPU that shares layers: its part of cut tensors, and all of whole tensors.
 
 /** Cuts of layers over GPUs. */
-export interface Sharing {
+export interface TensorParallelCuts {
   readonly cuts: ReadonlyMap<Param, Cut>;
   readonly gpus: number;
   /** Whether GPUs split the tokens for layers that are whole (sequence parallelism, arXiv 2205.05198). */
@@ -64,11 +64,15 @@ export const ranksThatDiffer = (layers: readonly Layer[], gpus: number): readonl
 
 export const operationsOfRank = (
   layer: Layer,
-  sharing: Sharing,
+  sharing: TensorParallelCuts,
   rank: number,
 ): readonly Operation[] => operationsIn(layer).map((operation) => partOf(operation, sharing, rank));
 
-function partOf(operation: Operation, { cuts, gpus, byTokens }: Sharing, rank: number): Operation {
+function partOf(
+  operation: Operation,
+  { cuts, gpus, byTokens }: TensorParallelCuts,
+  rank: number,
+): Operation {
   switch (operation.kind) {
     case 'matmul':
     case 'router': {
@@ -172,7 +176,7 @@ export function exchangeOf(layers: readonly Layer[]): Exchange {
 }
 
 /** The loss is computed on the cut vocabulary, so only the gradient of the head's input is reduced. */
-export const headExchange = (head: Projection): Exchange => ({
+export const headExchange = (head: ProjectionLayer): Exchange => ({
   forward: NOTHING,
   backward: total([allReduce(inputWidth(head))]),
 });

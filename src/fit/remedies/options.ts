@@ -8,18 +8,18 @@ import type { TrainingFitSetting, ZeroStage } from '../training/training-setting
 export type Flags = Partial<TrainingFitSetting>;
 
 /** Change of one setting. */
-export interface Change {
+export interface SettingChange {
   /** Text for the user. */
   readonly words: string;
   readonly flags: Flags;
   /** Smaller change that may be enough. */
-  readonly simpler?: Change;
+  readonly simpler?: SettingChange;
 }
 
 /** Group of changes to one setting, ordered by increasing saving and cost. */
 export interface Lever {
   readonly name: LeverName;
-  readonly changes: readonly Change[];
+  readonly changes: readonly SettingChange[];
 }
 
 /** Shorter contexts are not useful for training. */
@@ -37,16 +37,19 @@ const halved = (from: number): number[] => {
   return half >= 1 ? [half, ...halved(half)] : [];
 };
 
-const FUSED: Change = { words: 'fused attention', flags: { attention: 'fused' } };
-const CHUNKED: Change = { words: 'a loss in chunks', flags: { loss: 'chunked' } };
-const SEQUENCE: Change = { words: 'sequence parallelism', flags: { sequenceParallel: true } };
-const SELECTIVE: Change = {
+const FUSED: SettingChange = { words: 'fused attention', flags: { attention: 'fused' } };
+const CHUNKED: SettingChange = { words: 'a loss in chunks', flags: { loss: 'chunked' } };
+const SEQUENCE: SettingChange = {
+  words: 'sequence parallelism',
+  flags: { sequenceParallel: true },
+};
+const SELECTIVE: SettingChange = {
   words: 'selective recomputation',
   flags: { recompute: 'selective' },
 };
-const FULL: Change = { words: 'full recomputation', flags: { recompute: 'full' } };
+const FULL: SettingChange = { words: 'full recomputation', flags: { recompute: 'full' } };
 
-type Changes = (setting: TrainingFitSetting, model: LanguageModel) => readonly Change[];
+type Changes = (setting: TrainingFitSetting, model: LanguageModel) => readonly SettingChange[];
 
 /**
  * Changes in order of cost: free ones, small communication or work, other ways to spread the same training,
@@ -109,13 +112,16 @@ export const leversOf = (setting: TrainingFitSetting, model: LanguageModel): Lev
     .filter(({ changes }) => changes.length > 0);
 
 /** Same training on another number of GPUs. */
-export const onGpus = ({ cluster }: Pick<TrainingFitSetting, 'cluster'>, gpus: number): Change => ({
+export const onGpus = (
+  { cluster }: Pick<TrainingFitSetting, 'cluster'>,
+  gpus: number,
+): SettingChange => ({
   words: `${gpus} GPUs`,
   flags: { cluster: { ...cluster, gpus } },
 });
 
 /** One change for each of some levers. */
-export type Combination = readonly Change[];
+export type Combination = readonly SettingChange[];
 
 export const flagsOf = (changes: Combination): Flags =>
   Object.assign({}, ...changes.map(({ flags }) => flags));

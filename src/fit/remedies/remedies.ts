@@ -2,18 +2,20 @@
 import type { LanguageModel } from '../../architecture/layer.js';
 import type { Cluster } from '../../hardware/gpu.js';
 import { peakIfKnown } from '../../hardware/gpu.js';
+import { counted } from '../../text/words.js';
 import { largest } from '../bounds.js';
 import { parallelismOf } from '../parallelism/parallelism.js';
 import { MOST_GPUS } from '../parallelism/tensor-parallel.js';
 import type { ServingFit, ServingLoad } from '../serving/serving.js';
+import type { UsersFit } from '../serving/users.js';
 import { computedIn, stepTimeOf, tokensOfStep, trainingTimeOf } from '../training/step-time.js';
-import type { Remedy, TrainingFit } from '../training/training.js';
+import type { Remedy, TrainingFit } from '../training/training-fit.js';
 import { fitTrainingMemory } from '../training/training-memory.js';
 import type { TrainingFitSetting } from '../training/training-setting.js';
-import type { Change, Combination, Flags, Lever } from './options.js';
+import type { Combination, Flags, Lever, SettingChange } from './options.js';
 import { CHANGING, doubled, Fitting, fewestChanges, flagsOf, leversOf, onGpus } from './options.js';
 
-export interface Doubt {
+export interface UnmetRequirement {
   readonly about: 'training' | 'serving' | 'load';
   readonly text: string;
 }
@@ -21,18 +23,23 @@ export interface Doubt {
 interface Asked {
   readonly cluster: Cluster;
   readonly training: { readonly fit: Pick<TrainingFit, 'verdict'> } | null;
-  readonly serving: { readonly fit: Pick<ServingFit, 'verdict' | 'load'> } | null;
+  readonly serving: {
+    readonly fit: Pick<ServingFit, 'verdict' | 'load'>;
+    readonly users: Pick<UsersFit, 'asked'>;
+  } | null;
 }
 
 /** Doubts by the upper bound of memory and the expected speed; empty if there are none. */
-export function doubtsOf({ cluster, training, serving }: Asked): Doubt[] {
-  const doubts: Doubt[] = [];
+export function doubtsOf({ cluster, training, serving }: Asked): UnmetRequirement[] {
+  const doubts: UnmetRequirement[] = [];
   for (const [about, asked] of [
     ['training', training],
     ['serving', serving],
   ] as const) {
     if (asked === null || asked.fit.verdict === 'fits') continue;
-    doubts.push({ about, text: `${about} ${asked.fit.verdict}` });
+    const users = 'users' in asked ? asked.users.asked : null;
+    const whom = users === null ? '' : ` ${counted(users, 'user')}`;
+    doubts.push({ about, text: `${about} ${asked.fit.verdict}${whom}` });
   }
   const load = serving?.fit.load && shortageOf(serving.fit.load, cluster);
   return load === undefined ? doubts : [...doubts, { about: 'load', text: load }];
@@ -40,10 +47,9 @@ export function doubtsOf({ cluster, training, serving }: Asked): Doubt[] {
 
 /** Hardware that a load still needs, by the estimate. */
 function shortageOf({ expected }: ServingLoad, { gpus }: Cluster): string | undefined {
-  if (!expected.met) return 'no number of GPUs meets the load as expected';
-  const there = gpus === 1 ? '1 is there' : `${gpus} are there`;
+  if (!expected.met) return 'no number of GPUs meets the load (estimate)';
   return expected.gpus.value > gpus
-    ? `the load takes ${expected.gpus.value} GPUs as expected, and ${there}`
+    ? `the load needs ${counted(expected.gpus.value, 'GPU')} (estimate), found ${gpus}`
     : undefined;
 }
 
@@ -127,7 +133,7 @@ const listed = (words: readonly string[]): string =>
 function roomFor(model: LanguageModel, setting: TrainingFitSetting): Remedy[] {
   const { microBatch, context } = setting;
   const fitting = new Fitting(model, setting);
-  const fitsWith = (flags: Change['flags']) => fitting.fits([{ words: '', flags }]);
+  const fitsWith = (flags: SettingChange['flags']) => fitting.fits([{ words: '', flags }]);
   const batches = largest(
     Math.max(microBatch, MOST_SEQUENCES),
     (value) => value <= microBatch || fitsWith({ microBatch: value }),

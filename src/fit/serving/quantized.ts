@@ -38,7 +38,7 @@ import {
   type WeightFormat,
 } from './weight-types.js';
 
-interface Matrix {
+interface QuantizedMatrix {
   readonly rows: number;
   readonly length: number;
   /** Matrices of the same shape in the same tensor. */
@@ -52,7 +52,7 @@ export interface WeightLayout {
   readonly lookups: ReadonlySet<Param>;
   /** Tensors of routed experts. */
   readonly experts: ReadonlySet<Param>;
-  readonly quantised: ReadonlyMap<Param, Matrix>;
+  readonly quantised: ReadonlyMap<Param, QuantizedMatrix>;
   /** Embedding and head, which GGUF quantises; a tied weight counts as a head. */
   readonly tables: ReadonlyMap<Param, 'embedding' | 'head'>;
   readonly cuts: ReadonlyMap<Param, Cut>;
@@ -124,7 +124,7 @@ export function servedWeights(
 export function servedParameters(model: LanguageModel, dtype: WeightDtype): Figure {
   const isParameter = ({ role }: Param) => role === 'parameter';
   const { total } = servedWeights(weightLayout(model), usualFormat(dtype), 1, isParameter);
-  return { ...total, label: `weights served in ${dtype}` };
+  return total.reworded({ label: `weights served in ${dtype}` });
 }
 
 /** Bytes of a component; rows of the same length are one input. */
@@ -184,7 +184,7 @@ function quantisedMatrix(
   tensor: Param,
   { quantised, tables }: WeightLayout,
   blocks: BlockBits | undefined,
-): { readonly kind: RowKind; readonly matrix: Matrix } | undefined {
+): { readonly kind: RowKind; readonly matrix: QuantizedMatrix } | undefined {
   const kind = blocks && tables.get(tensor);
   const [rows = 1, length = 1] = tensor.shape;
   if (kind) return { kind, matrix: { rows, length, copies: 1 } };
@@ -193,7 +193,11 @@ function quantisedMatrix(
 }
 
 /** Part of a matrix on the fullest GPU. */
-function matrixOfGpu({ rows, length, copies }: Matrix, cut: Cut | undefined, gpus: number): Matrix {
+function matrixOfGpu(
+  { rows, length, copies }: QuantizedMatrix,
+  cut: Cut | undefined,
+  gpus: number,
+): QuantizedMatrix {
   switch (cut?.along) {
     case undefined:
       return { rows, length, copies };
@@ -205,7 +209,7 @@ function matrixOfGpu({ rows, length, copies }: Matrix, cut: Cut | undefined, gpu
 }
 
 /** The weights of a layer's own products. */
-function productsIn(layer: Layer): readonly (readonly [Param, Matrix])[] {
+function productsIn(layer: Layer): readonly (readonly [Param, QuantizedMatrix])[] {
   if (layer.kind === 'packedExperts') {
     return [layer.gateUp, layer.down].map((weight) => {
       const [copies = 1, rows = 1, length = 1] = weight.shape;

@@ -69,14 +69,14 @@ export interface DecodeWork extends SharedWork {
   readonly flops: number;
 }
 
-export type StepLimit = 'weights' | 'cache' | 'compute' | 'links';
+export type DecodingLimit = 'weights' | 'cache' | 'compute' | 'links';
 
 export interface DecodeStep {
   readonly seconds: Bounds;
   /** Largest term of the roofline. */
-  readonly limitedBy: StepLimit;
+  readonly limitedBy: DecodingLimit;
   /** Terms of the roofline. */
-  readonly limits: readonly { readonly limit: StepLimit; readonly seconds: Quantity }[];
+  readonly limits: readonly { readonly limit: DecodingLimit; readonly seconds: Quantity }[];
 }
 
 /** Work of one GPU in a prefill: all prompt tokens in one pass. */

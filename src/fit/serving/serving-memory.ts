@@ -2,17 +2,17 @@
 import type { LanguageModel } from '../../architecture/layer.js';
 import type { Param } from '../../architecture/param.js';
 import { outputWidth, walkCounted } from '../../architecture/walk.js';
-import { activationsOf, unlikeBlocks } from '../../budget/activations.js';
 import { add, type Expression, mul, v } from '../../budget/expression.js';
 import type { Figure } from '../../budget/figure.js';
 import { type Bounds, type Quantity, quantity } from '../../budget/quantity.js';
+import { activationsOf, unlikeBlocks } from '../../budget/saved-activations.js';
 import type { Gpu } from '../../hardware/gpu.js';
 import { eachBound, sumBounds } from '../bounds.js';
 import { elementsPerGpu } from '../parallelism/tensor-parallel.js';
 import { type Allotted, roundingBytes } from '../training/allocator.js';
 import { channelBytes, contextBytes, libraryBytes } from '../training/fixed-workspace.js';
 import { servedWeights } from './quantized.js';
-import { type ServedModel, sequenceState, valueBytes } from './serving-work.js';
+import { type ServedLayout, sequenceState, valueBytes } from './serving-work.js';
 import { WEIGHT_DTYPES } from './weight-types.js';
 
 /** Tokens per prefill pass; longer prompts take several passes. */
@@ -39,7 +39,7 @@ export interface ServingMemory {
 
 /** Memory as a function of batch and context, for searches; constant parts are computed once. */
 export function servingMemoryOf(
-  served: ServedModel,
+  served: ServedLayout,
   gpu: Pick<Gpu, 'kind' | 'architecture'>,
 ): (batch: number, context: number) => ServingMemory {
   const { parts, total: weights } = servedWeights(
@@ -96,7 +96,7 @@ function totalOf(
 }
 
 function constantParts(
-  served: ServedModel,
+  served: ServedLayout,
   gpu: Pick<Gpu, 'kind' | 'architecture'>,
 ): WorkspacePart[] {
   const { form } = served;
@@ -114,7 +114,7 @@ function constantParts(
 }
 
 /** Tensors on one GPU; the experts of a layer are two allocations: into the inner width, and back. */
-function allottedWeights({ model, layout, form }: ServedModel): Allotted[] {
+function allottedWeights({ model, layout, form }: ServedLayout): Allotted[] {
   const { bits, otherBits, blocks } = WEIGHT_DTYPES[form.weights.dtype];
   const bitsOf = (tensor: Param) => {
     const table = blocks && layout.tables.get(tensor);
@@ -147,7 +147,7 @@ interface Live {
 }
 
 /** Live activations of the largest block; equal blocks are computed once. */
-function liveActivations({ model, form }: ServedModel): Live {
+function liveActivations({ model, form }: ServedLayout): Live {
   const bytesPerValue = valueBytes(form);
   const stream = model.norm.weight.elements * bytesPerValue;
   const setting = {

@@ -2,12 +2,12 @@
 import type { LanguageModel, Layer } from '../../architecture/layer.js';
 import type { Param } from '../../architecture/param.js';
 import { expertTensors, walkCounted } from '../../architecture/walk.js';
-import { activationsOf } from '../../budget/activations.js';
 import { add, div, sub, v } from '../../budget/expression.js';
 import type { Figure } from '../../budget/figure.js';
 import { figure } from '../../budget/figure.js';
 import type { Work } from '../../budget/flops.js';
 import { decodingFlopsOf, forwardFlopsOf } from '../../budget/flops.js';
+import { activationsOf } from '../../budget/saved-activations.js';
 import { stateOf } from '../../budget/state.js';
 import type { Cluster } from '../../hardware/gpu.js';
 import type { Dtype } from '../../tensor/dtype.js';
@@ -65,6 +65,9 @@ export interface ServedModel {
   readonly shared: SharedWork;
 }
 
+/** What memory depends on. */
+export type ServedLayout = Pick<ServedModel, 'model' | 'form' | 'layout'>;
+
 export function servedModel(model: LanguageModel, form: ServingForm): ServedModel {
   const layout = weightLayout(model);
   const bytesOf = (which: Parameters<typeof servedWeights>[3]) =>
@@ -100,7 +103,7 @@ export interface SequenceState {
   readonly state: Figure;
 }
 
-export function sequenceState({ model, form }: ServedModel, context: number): SequenceState {
+export function sequenceState({ model, form }: ServedLayout, context: number): SequenceState {
   const setting = { batch: 1, context, gpus: form.tensorParallel };
   const { cacheDtype, stateDtype } = form;
   const caches = stateOf(model, { ...setting, dtype: cacheDtype });

@@ -8,7 +8,7 @@ import type { Cluster } from '../../hardware/gpu.js';
 import { capacityOf, noPeakText, peakFor, peakIfKnown } from '../../hardware/gpu.js';
 import { largest } from '../bounds.js';
 import { withoutLink } from '../parallelism/collectives.js';
-import type { Verdict } from '../training/training.js';
+import type { FitVerdict } from '../training/training-fit.js';
 import { verdictOf } from '../training/training-memory.js';
 import { servedWeights } from './quantized.js';
 import { LARGEST_BATCH, LOAD_ASSUMPTION, type LoadAnswer, replicasFor } from './queueing.js';
@@ -55,7 +55,7 @@ export interface ServingFit {
   /** Total memory of one GPU. */
   readonly total: Bounds;
   readonly capacity: Quantity;
-  readonly verdict: Verdict;
+  readonly verdict: FitVerdict;
   /** Peak in the type of the products; null if none is published. */
   readonly peak: Quantity | null;
   /** Text about figures that are missing without a published peak; null if there is one. */
@@ -119,8 +119,7 @@ export function fitServing(model: LanguageModel, setting: ServingFitSetting): Se
 }
 
 const WITHOUT_PEAK =
-  'there is no time of a prefill, and of decoding reading alone is counted, so that with many sequences it is slower ' +
-  'than told';
+  'no speed estimate; the time of decoding is that of reading weights and caches alone';
 
 const WITHOUT_ROOM = 'no speed estimate: the model does not fit into the memory';
 

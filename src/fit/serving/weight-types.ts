@@ -26,10 +26,13 @@ const TENSORS = {
   tq2_0: 20_625,
 } as const;
 
-type Tensor = keyof typeof TENSORS;
+type BlockType = keyof typeof TENSORS;
 
 /** File with one block type for all tensors; the head has at least Q6_K. */
-const uniform = (tensor: Tensor, { embedding = tensor }: { readonly embedding?: Tensor } = {}) => ({
+const uniform = (
+  tensor: BlockType,
+  { embedding = tensor }: { readonly embedding?: BlockType } = {},
+) => ({
   blocks: {
     products: TENSORS[tensor],
     embedding: TENSORS[embedding],
@@ -39,7 +42,7 @@ const uniform = (tensor: Tensor, { embedding = tensor }: { readonly embedding?: 
 });
 
 /** Same block type for every tensor, as with --pure. */
-const pure = (tensor: Tensor) => ({
+const pure = (tensor: BlockType) => ({
   blocks: { products: TENSORS[tensor], embedding: TENSORS[tensor], head: TENSORS[tensor] },
   source: `${tensor}, ${TENSORS[tensor] / 10_000} bits a weight with its scales (ggml-common.h), embedding and head too`,
 });
@@ -51,8 +54,8 @@ const pure = (tensor: Tensor) => ({
 const mixed = (
   whole: number,
   products: number,
-  embedding: Tensor = 'q2_k',
-  head: Tensor = 'q6_k',
+  embedding: BlockType = 'q2_k',
+  head: BlockType = 'q6_k',
 ) => ({
   blocks: { products, embedding: TENSORS[embedding], head: TENSORS[head] },
   source:

@@ -8,7 +8,7 @@ import { inputWidth, outputWidth } from '../../architecture/walk.js';
 import { add, inputs, min, mul, sub } from '../../budget/expression.js';
 import type { Bounds } from '../../budget/quantity.js';
 import { quantity } from '../../budget/quantity.js';
-import { bytesIn } from '../../budget/training.js';
+import { trainingBytes } from '../../budget/training-budget.js';
 import type { Gpu, GpuKind } from '../../hardware/gpu.js';
 import { isFromHopperOn } from '../../hardware/gpu.js';
 import { boundsOf } from '../bounds.js';
@@ -22,7 +22,7 @@ const NOT_COUNTED = {
   source: 'not counted: an implementation may do without',
 } as const;
 
-type Known = (bounds: Bounds) => Bounds;
+type BoundsAdjustment = (bounds: Bounds) => Bounds;
 
 /** Conversion of bounds for NVIDIA GPUs to each kind of GPU. */
 const BY_KIND = {
@@ -34,12 +34,11 @@ const BY_KIND = {
   other: (bounds) => ({
     lower: bounds.lower,
     expected: nothingOf(bounds, 'left out: not known of this GPU'),
-    upper: {
-      ...bounds.upper,
+    upper: bounds.upper.reworded({
       source: `not known of this GPU, assumed as on NVIDIA's: ${bounds.upper.source}`,
-    },
+    }),
   }),
-} as const satisfies Record<GpuKind, Known>;
+} as const satisfies Record<GpuKind, BoundsAdjustment>;
 
 const nothingOf = ({ expected: { label, unit } }: Bounds, source: string) =>
   quantity({ label, unit, formula: add(), source });
@@ -183,7 +182,7 @@ function chunkedLoss(
     chunk: chunkOf(tokens, vocabulary, hidden),
     vocabulary,
     hidden,
-    bytes: bytesIn(setting.precision),
+    bytes: trainingBytes(setting.precision),
     micro_batches: microBatches,
   });
   return boundsOf(

@@ -1,7 +1,6 @@
 /** Limits of a training step: compute and memory traffic. */
 import type { LanguageModel, Layer } from '../../architecture/layer.js';
 import { countedTensors, type OwnedTensor, remembered } from '../../architecture/walk.js';
-import { activationsOf } from '../../budget/activations.js';
 import {
   add,
   div,
@@ -18,14 +17,15 @@ import type { Operation, Recompute } from '../../budget/flops.js';
 import { trainingFlopsOf } from '../../budget/flops.js';
 import type { Bounds, Quantity } from '../../budget/quantity.js';
 import { quantity } from '../../budget/quantity.js';
-import type { Optimizer } from '../../budget/training.js';
-import { bytesIn } from '../../budget/training.js';
+import { activationsOf } from '../../budget/saved-activations.js';
+import type { Optimizer } from '../../budget/training-budget.js';
+import { trainingBytes } from '../../budget/training-budget.js';
 import { bandwidthOf } from '../../hardware/gpu.js';
 import { boundsOf, eachBound } from '../bounds.js';
 import { launchesOf } from '../efficiency.js';
 import type { Pace } from '../parallelism/collectives.js';
 import { distinctTensors, type Parallelism, type Stage } from '../parallelism/parallelism.js';
-import type { Sharing } from '../parallelism/tensor-parallel.js';
+import type { TensorParallelCuts } from '../parallelism/tensor-parallel.js';
 import {
   elementsPerGpu,
   operationsOfRank,
@@ -35,7 +35,7 @@ import {
 import type { ExpertGroup } from '../serving/roofline.js';
 import { weightsTerm } from '../serving/roofline.js';
 import { expertGroupsOf } from '../serving/serving-work.js';
-import type { StepSituation } from './training.js';
+import type { StepSituation } from './training-fit.js';
 import type { TrainingFitSetting } from './training-setting.js';
 import { activationSetting, DIVIDED_FROM, gradientBytesOf } from './training-setting.js';
 
@@ -127,7 +127,11 @@ interface SharedOperations {
   readonly key: string;
 }
 
-function sharedOperations(layer: Layer, sharing: Sharing, rank: number): SharedOperations {
+function sharedOperations(
+  layer: Layer,
+  sharing: TensorParallelCuts,
+  rank: number,
+): SharedOperations {
   const known = knownOperations(layer);
   const name = `${sharing.gpus} ${sharing.byTokens} ${rank}`;
   const found = known.get(name);
@@ -163,7 +167,7 @@ function memoryOfStage(
 ): Bounds {
   const { from, to, parameters } = stage;
   const bandwidth = bandwidthOf(setting.cluster.gpu);
-  const bytes = bytesIn(setting.precision);
+  const bytes = trainingBytes(setting.precision);
   const gradientBytes = gradientBytesOf(setting);
   const optimizer = memory[stage.stage]?.parts.find(({ part }) => part === 'optimizer');
   const kept = activationsOf(model, {
@@ -300,7 +304,7 @@ interface Temporary {
   readonly source: string;
 }
 
-interface Update {
+interface OptimizerUpdate {
   readonly expected: Temporary;
   readonly upper: Temporary;
   /** Bytes per value of each state tensor, without the float32 copy of mixed precision. */
@@ -335,7 +339,7 @@ export const UPDATES = {
   'adamw-8bit': { expected: IN_PLACE, upper: IN_PLACE, state: [1, 1, 4 / 256, 4 / 256] },
   sgd: { expected: PLAIN_SGD, upper: DECAYED_SGD, state: [] },
   'sgd-momentum': { expected: PLAIN_SGD, upper: DECAYED_SGD, state: [4] },
-} as const satisfies Record<Optimizer, Update>;
+} as const satisfies Record<Optimizer, OptimizerUpdate>;
 
 /** Number of GPUs that divide the optimizer state. */
 export const optimizerReplicas = (

@@ -12,10 +12,10 @@ import { boundsOf, eachBound } from '../bounds.js';
 import { efficienciesOn } from '../efficiency.js';
 import { communicationSeconds, paceOf, withoutLink } from '../parallelism/collectives.js';
 import type { Parallelism } from '../parallelism/parallelism.js';
-import { parallelismOf, stagesOf } from '../parallelism/parallelism.js';
+import { parallelismOf, pipelineStages } from '../parallelism/parallelism.js';
 import type { Computing } from './step-limits.js';
 import { computeSeconds, memorySeconds } from './step-limits.js';
-import type { StageMemory, StepSituation, StepTime, TrainingTime } from './training.js';
+import type { StageMemory, StepSituation, StepTime, TrainingTime } from './training-fit.js';
 import type { TrainingFitSetting } from './training-setting.js';
 
 /**
@@ -28,7 +28,7 @@ export function stepTimeOf(
   memory: readonly StageMemory[],
 ): StepTime {
   const parallelism = parallelismOf(model, setting);
-  const stages = stagesOf(model, parallelism);
+  const stages = pipelineStages(model, parallelism);
   const situation = { model, setting, parallelism, stages, memory };
   const peak = peakFor(setting.cluster.gpu, computedIn(setting));
   const limits = limitsOf(situation, peak);
@@ -125,7 +125,7 @@ function stepSeconds({ situation, peak, limits, assumed }: StepWork, lower: Quan
         `and with attention in full (arXiv 2204.02311, appendix B), at a utilisation: ${source}`,
     });
   return {
-    lower: { ...lower, label: 'seconds of a step' },
+    lower: lower.reworded({ label: 'seconds of a step' }),
     expected: at('expected', assumed.value, assumed.source),
     upper: at(
       'upper',

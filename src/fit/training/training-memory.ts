@@ -1,7 +1,6 @@
 /** Memory of each GPU in training, exact parts and workspace, and the verdict. */
 import type { LanguageModel } from '../../architecture/layer.js';
 import { inputWidth, outputWidth, remembered } from '../../architecture/walk.js';
-import { activationsOf, areAlike } from '../../budget/activations.js';
 import type { Exact, Expression, Input } from '../../budget/expression.js';
 import { add, div, inputs, max, min, sub } from '../../budget/expression.js';
 import type { Figure } from '../../budget/figure.js';
@@ -10,14 +9,15 @@ import type { ActivationSetting } from '../../budget/kernel-activations.js';
 import { bufferBytes, countParameters } from '../../budget/parameters.js';
 import type { Bounds, Quantity } from '../../budget/quantity.js';
 import { quantity } from '../../budget/quantity.js';
-import type { Trained, TrainedState, TrainedStateSetting } from '../../budget/training.js';
-import { trainedStateOf } from '../../budget/training.js';
+import { activationsOf, areAlike } from '../../budget/saved-activations.js';
+import type { Trained, TrainedState, TrainedStateSetting } from '../../budget/training-budget.js';
+import { trainedStateOf } from '../../budget/training-budget.js';
 import { capacityOf } from '../../hardware/gpu.js';
 import { sumBounds } from '../bounds.js';
 import type { Parallelism, Stage } from '../parallelism/parallelism.js';
-import { parallelismOf, stagesOf } from '../parallelism/parallelism.js';
+import { parallelismOf, pipelineStages } from '../parallelism/parallelism.js';
 import { optimizerReplicas, updateTemporary } from './step-limits.js';
-import type { StageMemory, TrainingMemoryFit, Verdict } from './training.js';
+import type { FitVerdict, StageMemory, TrainingMemoryFit } from './training-fit.js';
 import type { TrainingFitSetting } from './training-setting.js';
 import {
   activationSetting,
@@ -95,7 +95,7 @@ function stageMemory(
 }
 
 /** Memory of a GPU of a stage, with its workspace. */
-function stageFit(
+export function stageFit(
   model: LanguageModel,
   setting: TrainingFitSetting,
   parallelism: Parallelism,
@@ -124,7 +124,7 @@ export function isFitting(model: LanguageModel, setting: TrainingFitSetting): bo
   if (sum(Object.values(replicatedState([average], { ...setting, ...parallelism }))) > capacity) {
     return false;
   }
-  return stagesOf(model, parallelism)
+  return pipelineStages(model, parallelism)
     .filter((stage, at, all) => !needsNoMore(model, stage, all[at - 1]))
     .every((stage) => stageFit(model, setting, parallelism, stage).total.upper.value <= capacity);
 }
@@ -152,7 +152,7 @@ export function fitTrainingMemory(
   setting: TrainingFitSetting,
 ): TrainingMemoryFit {
   const parallelism = parallelismOf(model, setting);
-  const fits = stagesOf(model, parallelism).map((stage) =>
+  const fits = pipelineStages(model, parallelism).map((stage) =>
     stageFit(model, setting, parallelism, stage),
   );
   const fullestBy = (which: keyof Bounds) =>
@@ -178,7 +178,7 @@ export function fitTrainingMemory(
 }
 
 /** Verdict: fits if the upper bound fits, does not fit if the lower bound does not. */
-export function verdictOf({ lower, upper }: Bounds, capacity: Quantity): Verdict {
+export function verdictOf({ lower, upper }: Bounds, capacity: Quantity): FitVerdict {
   if (upper.value <= capacity.value) return 'fits';
   return lower.value <= capacity.value ? 'may fit' : 'does not fit';
 }
@@ -220,7 +220,7 @@ function fullest(of: Readonly<Record<CountedName | TemporaryName | 'staying', In
 function apartBytes(situation: Situation, workspace: Workspace): Bounds | undefined {
   const { parallelism } = situation;
   const isLone = parallelism.microBatches === 1;
-  const shared = { label: 'what is never there at once', unit: 'bytes' } as const;
+  const shared = { label: 'parts not at the peak', unit: 'bytes' } as const;
   const counted = inputs(exactInputs(situation));
   const { gradients, activations, logits, one_block } = counted;
   const again = min(one_block, logits);
@@ -259,7 +259,7 @@ type CountedName = keyof ReturnType<typeof exactInputs>;
 type TemporaryName = keyof ReturnType<typeof temporaryInputs>;
 
 const ORDER =
-  'the fullest moment of a step in place of all that is counted: loss, head, last block, first block, embedding, ' +
+  'the peak of a step in place of the sum of all parts: loss, head, last block, first block, embedding, ' +
   'update (the order of a backward pass in PyTorch)';
 
 /** Exactly counted parts that are temporary. */
@@ -306,7 +306,7 @@ function temporaryInputs(
 
 /** Gradient bytes of the whole head weight, on a stage with the head. */
 function headGradient({ model, setting, parallelism, stage }: Situation): number {
-  if (stage.to < model.blocks.length) return 0;
+  if (stage.frozen || stage.to < model.blocks.length) return 0;
   const rows = Math.ceil(outputWidth(model.head) / parallelism.tensor);
   return gradientBytesOf(setting) * rows * inputWidth(model.head);
 }

@@ -4,7 +4,11 @@ import type {
   AttentionKernel,
   LossKernel,
 } from '../../budget/kernel-activations.js';
-import { bytesIn, type TrainedState, type TrainingSetting } from '../../budget/training.js';
+import {
+  type TrainedState,
+  type TrainingSetting,
+  trainingBytes,
+} from '../../budget/training-budget.js';
 import type { Cluster } from '../../hardware/gpu.js';
 
 /** ZeRO stage: replicas split nothing, the optimizer, also gradients, or also weights. */
@@ -62,13 +66,13 @@ export const gradientBytesOf = ({
   precision,
   convention,
 }: Pick<TrainingFitSetting, 'precision' | 'convention'>): number =>
-  CONVENTIONS[convention].gradientBytes ?? bytesIn(precision);
+  CONVENTIONS[convention].gradientBytes ?? trainingBytes(precision);
 
 /** Activations of one micro-batch of the whole model. */
 export const activationSetting = (setting: TrainingFitSetting): ActivationSetting => ({
   batch: setting.microBatch,
   context: setting.context,
-  bytesPerValue: bytesIn(setting.precision),
+  bytesPerValue: trainingBytes(setting.precision),
   recompute: setting.recompute,
   attention: setting.attention,
   loss: setting.loss,

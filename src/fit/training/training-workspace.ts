@@ -4,17 +4,17 @@
  */
 import type { LanguageModel } from '../../architecture/layer.js';
 import { inputWidth, outputWidth, remembered } from '../../architecture/walk.js';
-import { activationsOf, type BlockInHand, blocksInHand } from '../../budget/activations.js';
 import { add, div, type Expression, inputs, max, min, mul, sub } from '../../budget/expression.js';
 import { type ActivationSetting, OTHER_PARTS } from '../../budget/kernel-activations.js';
 import type { Bounds } from '../../budget/quantity.js';
-import { bytesIn } from '../../budget/training.js';
+import { bytesIn, type Trained } from '../../budget/training.js';
+import { sumOf } from '../../text/words.js';
 import { boundsOf, eachBound, sumBounds } from '../bounds.js';
 import type { Parallelism, Stage } from '../parallelism/parallelism.js';
 import { fragmentationBytes, roundingBytes } from './allocator.js';
 import { channelBytes, contextBytes, libraryBytes, lossBytes, MIB } from './fixed-workspace.js';
 import { optimizerReplicas, UPDATES, updateBytes } from './step-limits.js';
-import type { StageMemory } from './training.js';
+import type { StageMemory } from './training-fit.js';
 import {
   activationSetting,
   DIVIDED_FROM,
@@ -32,7 +32,7 @@ export interface Situation {
   readonly memory: StageMemory;
 }
 
-type Part = (situation: Situation) => Bounds | undefined;
+type WorkspaceTerm = (situation: Situation) => Bounds | undefined;
 
 /** Constants of PyTorch and DeepSpeed. */
 const CONSTANTS = {
@@ -47,13 +47,13 @@ const CONSTANTS = {
 const NONE = { formula: add(), source: 'an implementation may do without' } as const;
 
 /** One communicator for each kind of parallelism. */
-const communicators: Part = ({ setting, parallelism: { tensor, pipeline, replicas } }) => {
+const communicators: WorkspaceTerm = ({ setting, parallelism: { tensor, pipeline, replicas } }) => {
   const count = [tensor, pipeline, replicas].filter((gpus) => gpus > 1).length;
   return count === 0 ? undefined : channelBytes(count, setting.cluster.gpu);
 };
 
 /** Copies of gradients for communication with other replicas. */
-const buckets: Part = ({ setting, parallelism: { replicas }, stage }) => {
+const buckets: WorkspaceTerm = ({ setting, parallelism: { replicas }, stage }) => {
   if (replicas === 1) return undefined;
   const { bucket, zeroBucket } = CONSTANTS;
   const of = inputs({
@@ -94,18 +94,20 @@ const buckets: Part = ({ setting, parallelism: { replicas }, stage }) => {
 };
 
 /** Gathered weights of current blocks (ZeRO-3), and whole gradients before their reduction (from ZeRO-2 on). */
-const gathered: Part = ({ setting, parallelism: { replicas }, stage }) => {
+const gathered: WorkspaceTerm = ({ setting, parallelism: { replicas }, stage }) => {
   if (replicas === 1 || setting.zero < 2) return undefined;
+  const trained = Number(stage.parameters.value);
   const of = inputs({
-    bytes: setting.zero === 3 ? bytesIn(setting.precision) : 0,
+    bytes: setting.zero === 3 ? trainingBytes(setting.precision) : 0,
     gradient_bytes: gradientBytesOf(setting),
     block: stage.largestBlock,
-    parameters: stage.parameters.value,
+    parameters: trained + elementsIn(stage.frozen ?? []),
     live: CONSTANTS.liveParameters,
     replicas,
   });
+  const { block } = stage.frozen ? inputs({ block: Math.min(stage.largestBlock, trained) }) : of;
   const twoBlocks = min(mul(2, of.block), of.parameters);
-  const gradients = mul(of.gradient_bytes, of.block);
+  const gradients = mul(of.gradient_bytes, block);
   return boundsOf(
     { label: 'gathered blocks', unit: 'bytes', inputs: of },
     {
@@ -127,11 +129,11 @@ const gathered: Part = ({ setting, parallelism: { replicas }, stage }) => {
 };
 
 /** Temporary logits, on the last stage only. */
-const loss: Part = ({ model, setting, parallelism, stage }) =>
+const loss: WorkspaceTerm = ({ model, setting, parallelism, stage }) =>
   stage.to < model.blocks.length ? undefined : lossBytes(model, setting, parallelism);
 
 /** Activations that usual programs save beyond those needed for gradients, because they fuse less. */
-const unfused: Part = ({ model, setting, kept, memory }) => {
+const unfused: WorkspaceTerm = ({ model, setting, kept, memory }) => {
   const total = (wish: Pick<ActivationSetting, 'unfused' | 'repeated'>) =>
     activationsOf(model, { ...kept, ...wish }).total.value;
   const isPlain = setting.attention === 'plain';
@@ -159,7 +161,7 @@ const unfused: Part = ({ model, setting, kept, memory }) => {
 };
 
 /** Small permanent tensors. */
-const small: Part = ({ setting, stage }) => {
+const small: WorkspaceTerm = ({ setting, stage }) => {
   const of = inputs({
     batch: setting.microBatch,
     context: setting.context,
@@ -184,8 +186,9 @@ const small: Part = ({ setting, stage }) => {
 };
 
 /** Gradients of embedding and head before they are added to the stored gradients. */
-const added: Part = ({ model, setting, parallelism, stage: { from, to } }) => {
+const added: Part = ({ model, setting, parallelism, stage: { from, to, frozen } }) => {
   const { embedding, head, blocks } = model;
+  if (frozen) return undefined;
   const isTied = embedding.weight === head.weight && from === 0 && to === blocks.length;
   const of = inputs({
     bytes: gradientBytesOf(setting),
@@ -206,18 +209,18 @@ const added: Part = ({ model, setting, parallelism, stage: { from, to } }) => {
   );
 };
 
-/** Live values of a block in its backward pass beyond the saved ones: see `BlockInHand`. */
-const blockGradients: Part = ({ model, setting, stage: { from, to } }) => {
-  const blocks = blocksInHand(model, {
+/** Live values of a block in its backward pass beyond the saved ones: see `BlockInBackward`. */
+const blockGradients: WorkspaceTerm = ({ model, setting, stage: { from, to } }) => {
+  const blocks = blocksInBackward(model, {
     ...activationSetting(setting),
     stage: { from, to, microBatches: 1 },
-  }).map(ofBlockInHand);
+  }).map(workspaceOfBlock);
   return eachBound({ lower: 'lower', expected: 'expected', upper: 'upper' } as const, (bound) =>
     blocks.map((each) => each[bound]).reduce((a, b) => (b.value > a.value ? b : a)),
   );
 };
 
-function ofBlockInHand(block: BlockInHand): Bounds {
+function workspaceOfBlock(block: BlockInBackward): Bounds {
   const of = inputs({
     layers: block.layers,
     score_gradients: block.scoreGradients,
@@ -255,14 +258,19 @@ const rounding = ({ setting, parallelism: { replicas }, stage }: Situation): Bou
     setting.zero >= DIVIDED_FROM[name] ? replicas : 1;
   const master = setting.precision === 'mixed' ? [4] : [];
   const bytesPerValue = [
-    bytesIn(setting.precision) / partOf('weights'),
+    trainingBytes(setting.precision) / partOf('weights'),
     gradientBytesOf(setting) / partOf('gradients'),
     ...[...master, ...UPDATES[setting.optimizer].state].map((each) => each / partOf('optimizer')),
   ];
   const tensors = [...tensorsBySize(stage)].flatMap(([elements, count]) =>
     bytesPerValue.map((each) => ({ count, bytes: each * elements })),
   );
-  return roundingBytes(setting.cluster.gpu, tensors);
+  const [weightBytes = 0] = bytesPerValue;
+  const frozen = (stage.frozen ?? []).map(({ elements, count = 1 }) => ({
+    count,
+    bytes: weightBytes * elements,
+  }));
+  return roundingBytes(setting.cluster.gpu, [...tensors, ...frozen]);
 };
 
 const tensorsBySize = remembered(({ trained }: Stage): ReadonlyMap<number, number> => {
@@ -272,6 +280,9 @@ const tensorsBySize = remembered(({ trained }: Stage): ReadonlyMap<number, numbe
   }
   return counts;
 });
+
+const elementsIn = (tensors: readonly Trained[]) =>
+  sumOf(tensors, ({ elements, count = 1 }) => count * elements);
 
 /** Parts in output order. */
 const PARTS = {
@@ -285,7 +296,7 @@ const PARTS = {
   blockGradients,
   added,
   small,
-} as const satisfies Record<string, Part>;
+} as const satisfies Record<string, WorkspaceTerm>;
 
 /** Parts of the backward pass that are free before the update. */
 const BACKWARD = ['gathered', 'unfused', 'loss', 'blockGradients', 'added'] as const;

@@ -1,4 +1,4 @@
-import type { Ids } from '../../runtime/engine.js';
+import type { TokenIds } from '../../runtime/engine.js';
 import {
   allowedDifference,
   differenceText,
@@ -6,9 +6,9 @@ import {
   roundingText,
   rowAt,
 } from '../differences.js';
-import type { Finding } from '../finding.js';
-import { firstTokens, limitsOf, randomIds, rowsOf } from '../ids.js';
-import { explainedInWhole, hasExperts, roundingOf } from '../rounding.js';
+import type { CheckFinding } from '../finding.js';
+import { firstTokens, idLimitsOf, pickRows, randomIds } from '../ids.js';
+import { explainedInWhole, hasMixture, roundingOf } from '../rounding.js';
 import type { TestContext } from '../test-context.js';
 
 /** Rows would influence each other in short sequences as in long ones. */
@@ -18,17 +18,17 @@ const TOKENS = 64;
  * Checks that the output of a row does not depend on the rest of the batch: identical without experts. A row alone may
  * use other kernels, so it is compared within the rounding error.
  */
-export async function checkBatch(context: TestContext): Promise<Finding> {
+export async function checkBatch(context: TestContext): Promise<CheckFinding> {
   const tokens = Math.min(TOKENS, context.ids.tokens);
-  const own = rowsOf(firstTokens(context.ids, tokens), [0]);
+  const own = pickRows(firstTokens(context.ids, tokens), [0]);
   const others = randomIds(
     context.seed,
     'other rows',
     { batch: 2, tokens },
-    limitsOf(context.model),
+    idLimitsOf(context.model),
   );
   const beside = async (row: number) => {
-    const data = Int32Array.from([...own.data, ...rowsOf(others, [row]).data]);
+    const data = Int32Array.from([...own.data, ...pickRows(others, [row]).data]);
     return (await context.forward({ batch: 2, tokens, data })).output;
   };
   const [first, second] = [await beside(0), await beside(1)];
@@ -45,14 +45,22 @@ export async function checkBatch(context: TestContext): Promise<Finding> {
 }
 
 /** Zero, unless experts compute rows together. */
-async function leakLimit(context: TestContext, own: Ids, beside: Float32Array): Promise<number> {
-  if (!hasExperts(context.model)) return 0;
+async function leakLimit(
+  context: TestContext,
+  own: TokenIds,
+  beside: Float32Array,
+): Promise<number> {
+  if (!hasMixture(context.model)) return 0;
   const { logits } = await roundingOf(context, own, await context.forward(own));
   return explainedInWhole(beside, logits, context.engine.info);
 }
 
 /** @param beside Output of the row in a batch. */
-async function judgeAlone(context: TestContext, own: Ids, beside: Float32Array): Promise<Finding> {
+async function judgeAlone(
+  context: TestContext,
+  own: TokenIds,
+  beside: Float32Array,
+): Promise<CheckFinding> {
   const alone = await context.forward(own);
   const difference = largestDifference(beside, alone.output.data);
   const { info } = context.engine;

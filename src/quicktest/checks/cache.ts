@@ -2,7 +2,14 @@ import type { LanguageModel, Layer, Window } from '../../architecture/layer.js';
 import { windowKey } from '../../architecture/masks.js';
 import { walk } from '../../architecture/walk.js';
 import { decodingKeys, fullForwardKeys } from '../../runtime/calls.js';
-import type { Ids, Program, RunInput, RunOutput, State, Values } from '../../runtime/engine.js';
+import type {
+  Program,
+  RunInput,
+  RunOutput,
+  StateHandle,
+  TokenIds,
+  Values,
+} from '../../runtime/engine.js';
 import { formatInteger } from '../../text/units.js';
 import { counted } from '../../text/words.js';
 import {
@@ -12,7 +19,7 @@ import {
   positions,
   roundingText,
 } from '../differences.js';
-import type { Decoding, Finding } from '../finding.js';
+import type { CheckFinding, StepwiseDecoding } from '../finding.js';
 import { skipped } from '../finding.js';
 import { firstTokens, span } from '../ids.js';
 import { eachBlock, explainedInWhole, roundingOf, unexplained } from '../rounding.js';
@@ -26,7 +33,7 @@ const MOST_STEPS = 32;
  * Decoding step by step must give the logits of the full forward pass, inside and beyond the window, as far as a cache
  * supports it.
  */
-export async function checkCache(context: TestContext): Promise<Finding> {
+export async function checkCache(context: TestContext): Promise<CheckFinding> {
   const { ids, model } = context;
   const windows = windowsOf(model);
   const lengths = lengthsToTry(ids.tokens, windows);
@@ -38,14 +45,14 @@ export async function checkCache(context: TestContext): Promise<Finding> {
     wholes.push({ ids: part, full });
   }
   await context.unload();
-  const decoded: Decoding[] = [];
+  const decoded: StepwiseDecoding[] = [];
   for (const whole of wholes) decoded.push(await decode(context, whole, windows));
   return judge(decoded, remarksOn(ids.tokens, lengths, windows));
 }
 
 /** A sequence and its full forward pass. */
 interface Whole {
-  readonly ids: Ids;
+  readonly ids: TokenIds;
   readonly full: Pick<RunOutput, 'output' | 'blocks'>;
 }
 
@@ -88,7 +95,7 @@ async function decode(
   context: TestContext,
   whole: Whole,
   windows: readonly Window[],
-): Promise<Decoding> {
+): Promise<StepwiseDecoding> {
   const { ids, full } = whole;
   const { tokens } = ids;
   const difference = await decodedDifference(
@@ -123,7 +130,7 @@ function decodedDifference(
   const [, tokens = 0] = expected.shape;
   const decodeSteps = async (program: Program) => {
     let largest = 0;
-    let state: State | undefined;
+    let state: StateHandle | undefined;
     for (let from = 0; from < tokens; ) {
       const count = from === 0 ? Math.max(1, prefillOf(tokens)) : 1;
       const step = await program.run({ ...inputOf(from, count), state });
@@ -157,15 +164,15 @@ async function explained(context: TestContext, { ids, full }: Whole) {
 const RULES = {
   everything: 'no window is full',
   'sliding window': 'windows slide',
-} as const satisfies Record<Decoding['rule'], string>;
+} as const satisfies Record<StepwiseDecoding['rule'], string>;
 
-const decodingText = ({ tokens, prefill, rule, difference, rounding }: Decoding) =>
+const decodingText = ({ tokens, prefill, rule, difference, rounding }: StepwiseDecoding) =>
   `${counted(tokens, 'token')}, ${formatInteger(tokens - prefill)} of them one by one (${RULES[rule]}): ` +
   `${differenceText(difference)}${roundingText(rounding)}`;
 
-const isWrong = ({ difference, limit, block }: Decoding) => block || !(difference <= limit);
+const isWrong = ({ difference, limit, block }: StepwiseDecoding) => block || !(difference <= limit);
 
-function judge(decoded: readonly Decoding[], remarks: readonly string[]): Finding {
+function judge(decoded: readonly StepwiseDecoding[], remarks: readonly string[]): CheckFinding {
   const wrong = decoded.filter(isWrong);
   const shown = wrong.length > 0 ? wrong : decoded;
   const worst = shown.reduce((a, b) => (b.difference > a.difference ? b : a));
@@ -183,7 +190,7 @@ function judge(decoded: readonly Decoding[], remarks: readonly string[]): Findin
 }
 
 /** Reports a lost state only when a single block shows it. */
-const blockText = ({ block }: Decoding) =>
+const blockText = ({ block }: StepwiseDecoding) =>
   block
     ? `; ${block.block} alone, with equal inputs, by ${differenceText(block.difference)} (rounding: ` +
       `${differenceText(block.rounding)}): a state is lost between steps`

@@ -1,28 +1,28 @@
 import type { LanguageModel } from '../../architecture/layer.js';
 import type { Values } from '../../runtime/engine.js';
 import { allowedDifference, differenceText, largestDifference, positions } from '../differences.js';
-import type { Finding } from '../finding.js';
+import type { CheckFinding } from '../finding.js';
 import { skipped } from '../finding.js';
-import { limitsOf, withOtherToken } from '../ids.js';
-import { explainedInWhole, hasExperts, roundingOf } from '../rounding.js';
+import { idLimitsOf, withOtherToken } from '../ids.js';
+import { explainedInWhole, hasMixture, roundingOf } from '../rounding.js';
 import type { TestContext } from '../test-context.js';
 
 /**
  * Checks that changing token t changes no earlier logit. They must be identical, because the computation is the same,
  * except with experts, which then get other rows.
  */
-export async function checkCausality(context: TestContext): Promise<Finding> {
+export async function checkCausality(context: TestContext): Promise<CheckFinding> {
   const { ids, model } = context;
   if (hasOneToken(model)) return skipped(ONE_TOKEN);
   const full = await context.base();
   const base = full.output;
   const trials: Trial[] = [];
   for (const position of positionsToTry(ids.tokens)) {
-    const { output } = await context.forward(withOtherToken(ids, position, limitsOf(model)));
+    const { output } = await context.forward(withOtherToken(ids, position, idLimitsOf(model)));
     trials.push(trialOf(base, output, position));
   }
   const usual = usualLeak(context, base);
-  const isExplained = !hasExperts(model) || trials.every(({ leak }) => leak <= usual);
+  const isExplained = !hasMixture(model) || trials.every(({ leak }) => leak <= usual);
   if (isExplained) return judgeTrials(trials, model, usual);
   const { logits } = await roundingOf(context, ids, full);
   return judgeTrials(trials, model, explainedInWhole(base.data, logits, context.engine.info));
@@ -30,10 +30,10 @@ export async function checkCausality(context: TestContext): Promise<Finding> {
 
 /** Allowed change before a token: zero, unless experts get other rows. */
 export const usualLeak = ({ model, engine }: TestContext, { data }: Values): number =>
-  hasExperts(model) ? allowedDifference(data, engine.info) : 0;
+  hasMixture(model) ? allowedDifference(data, engine.info) : 0;
 
 const ONE_TOKEN = 'the vocabulary has only one token';
-const hasOneToken = (model: LanguageModel) => limitsOf(model).vocabulary < 2;
+const hasOneToken = (model: LanguageModel) => idLimitsOf(model).vocabulary < 2;
 
 /** A LayerNorm of two values keeps only their order; an RMSNorm of one only its sign. */
 const passesSignsAlone = ({ norm }: LanguageModel) =>
@@ -70,7 +70,7 @@ export function judgeTrials(
   trials: readonly Trial[],
   model: LanguageModel,
   limit: number,
-): Finding {
+): CheckFinding {
   if (hasOneToken(model)) return skipped(ONE_TOKEN);
   if (trials.length === 0) return skipped('one token: no earlier logits');
   const value = Math.max(...trials.map(({ leak }) => leak));

@@ -2,18 +2,18 @@ import type { Layer } from '../../architecture/layer.js';
 import type { Param } from '../../architecture/param.js';
 import { formatInteger } from '../../text/units.js';
 import { counted } from '../../text/words.js';
-import type { Finding } from '../finding.js';
+import type { CheckFinding } from '../finding.js';
 import { elementsIn, neededTensors } from '../memory.js';
 import type { TestContext } from '../test-context.js';
 
 /** Checks that the engine received every shared tensor only once. */
-export async function checkCreated(context: TestContext): Promise<Finding> {
+export async function checkCreated(context: TestContext): Promise<CheckFinding> {
   const { elements } = await context.program();
   return judgeElements(context.model, elements);
 }
 
 /** @param elements Number of elements that the engine received for `layer`. */
-export function judgeElements(layer: Layer, elements: number): Finding {
+export function judgeElements(layer: Layer, elements: number): CheckFinding {
   const needed = neededTensors(layer);
   const [parameters, buffers] = (['parameter', 'buffer'] as const).map((role) =>
     elementsIn(needed.filter((tensor) => tensor.role === role)),

@@ -3,14 +3,14 @@ import type { Engine, RunOutput, Values } from '../../runtime/engine.js';
 import { ENGINES } from '../../runtime/engine.js';
 import type { Arithmetic } from '../differences.js';
 import { allowedDifference, differenceText, largestDifference } from '../differences.js';
-import type { BlockDifference, Finding } from '../finding.js';
+import type { BlockDifference, CheckFinding } from '../finding.js';
 import { skipped } from '../finding.js';
 import type { Rounding } from '../rounding.js';
 import { eachBlock, explainedInWhole, roundingOf, unexplained } from '../rounding.js';
 import type { TestContext } from '../test-context.js';
 
 /** Checks that another engine gives the same logits and the same output of every block. */
-export async function checkAcross(context: TestContext): Promise<Finding> {
+export async function checkAcross(context: TestContext): Promise<CheckFinding> {
   const own = await context.base();
   await context.unload();
   let other: Engine | undefined;
@@ -40,7 +40,10 @@ async function runOn(engine: Engine, { model, weights, ids }: TestContext): Prom
 }
 
 /** Skips the check: a limit of the other engine is not an error of the model, and its advice is about that engine. */
-const noOpinion = ({ message, suggestion }: UserError, other: Engine | undefined): Finding => ({
+const noOpinion = (
+  { message, suggestion }: UserError,
+  other: Engine | undefined,
+): CheckFinding => ({
   ...skipped(`no second engine: ${other ? `${titleOf(other)}: ` : ''}${message}`),
   remarks: other ? ['a smaller --batch or --context may help'] : suggestion ? [suggestion] : [],
 });
@@ -56,7 +59,7 @@ async function compare(
   context: TestContext,
   own: RunOutput,
   { engine, output }: Opinion,
-): Promise<Finding> {
+): Promise<CheckFinding> {
   const pairs = pairsOf(own, output);
   const { info } = context.engine;
   const compared = pairs.map((pair) => comparedWith(pair, undefined, info));
@@ -135,7 +138,7 @@ function judge(
   other: string,
   compared: readonly Compared[],
   block: BlockDifference | undefined,
-): Finding {
+): CheckFinding {
   const first = compared.find(({ difference, limit }) => !(difference <= limit));
   if (first) {
     const finding = `${other} differs from ${first.name} on, by up to ${foundText(first)}`;
@@ -153,14 +156,14 @@ function judge(
   };
 }
 
-type Found = Omit<Compared, 'name'>;
+type ComparedEngine = Omit<Compared, 'name'>;
 
-const foundText = ({ difference, rounding }: Found) =>
+const foundText = ({ difference, rounding }: ComparedEngine) =>
   rounding === undefined
     ? differenceText(difference)
     : `${differenceText(difference)} (rounding: ${differenceText(rounding)})`;
 
-const measureOf = ({ difference, limit }: Found) => ({
+const measureOf = ({ difference, limit }: ComparedEngine) => ({
   what: 'largest difference',
   value: difference,
   limit,

@@ -3,14 +3,14 @@ import type { Program, Values } from '../../runtime/engine.js';
 import { DeviceLostError } from '../../runtime/engine.js';
 import type { LogitDifference } from '../differences.js';
 import { differenceText, logitDifference, relativeLimit } from '../differences.js';
-import type { Finding, Spent } from '../finding.js';
+import type { CheckFinding, Spent } from '../finding.js';
 import { skipped } from '../finding.js';
-import { hasExperts } from '../rounding.js';
+import { hasMixture } from '../rounding.js';
 import type { TestContext } from '../test-context.js';
 import { timed } from './timing.js';
 
 /** Compares the model with itself in float32, on the same engine and device: error and savings of float16. */
-export async function checkFloat16(context: TestContext): Promise<Finding> {
+export async function checkFloat16(context: TestContext): Promise<CheckFinding> {
   const { info } = context.engine;
   if (info.compute === 'f32') return skipped('no float16: it needs --compute f16');
   await context.unload();
@@ -34,7 +34,7 @@ const endsAll = (error: UserError): boolean =>
 const APART = { blocks: false } as const;
 
 /** A forward pass. */
-interface Measured {
+interface ForwardPass {
   readonly logits: Values;
   readonly spent: Spent;
 }
@@ -42,13 +42,13 @@ interface Measured {
 async function measured(
   { ids, repeats }: Pick<TestContext, 'ids' | 'repeats'>,
   program: Program,
-): Promise<Measured> {
+): Promise<ForwardPass> {
   const { output: logits } = await program.run({ ids });
   const { mean: meanSeconds } = await timed(program, { ids }, repeats);
   return { logits, spent: { weightBytes: program.weightBytes, meanSeconds } };
 }
 
-async function inFloat32(context: TestContext): Promise<Measured> {
+async function inFloat32(context: TestContext): Promise<ForwardPass> {
   const engine = await context.openFloat32();
   try {
     const program = await engine.load(context.model, context.weights, APART);
@@ -62,7 +62,7 @@ async function inFloat32(context: TestContext): Promise<Measured> {
   }
 }
 
-function judge({ model, engine }: TestContext, half: Measured, full: Measured): Finding {
+function judge({ model, engine }: TestContext, half: ForwardPass, full: ForwardPass): CheckFinding {
   const { info } = engine;
   const limit = relativeLimit(info);
   const logits = logitDifference(full.logits, half.logits);
@@ -72,7 +72,7 @@ function judge({ model, engine }: TestContext, half: Measured, full: Measured): 
     finding: costText(logits),
     measure: { what: 'relative difference', value: relativeDifference, limit },
     remarks: [
-      ...(relativeDifference > limit && hasExperts(model) ? [OTHER_EXPERTS] : []),
+      ...(relativeDifference > limit && hasMixture(model) ? [OTHER_EXPERTS] : []),
       ...(info.deviceKind === 'cpu' ? [ON_CPU] : []),
     ],
     details: { float16: { logits, f16: half.spent, f32: full.spent } },

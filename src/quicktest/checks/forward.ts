@@ -15,11 +15,11 @@ import {
   notFinite,
   statisticsOf,
 } from '../differences.js';
-import type { Finding, Origin } from '../finding.js';
+import type { CheckFinding, NonFiniteOrigin } from '../finding.js';
 import type { TestContext } from '../test-context.js';
 
 /** Undefined when the layers, run one by one, are all finite. */
-export async function originOf(context: TestContext): Promise<Origin | undefined> {
+export async function originOf(context: TestContext): Promise<NonFiniteOrigin | undefined> {
   const { model, ids } = context;
   let input: RunInput = { ids };
   for (const layer of stagesOf(model)) {
@@ -35,7 +35,7 @@ export async function originIn(
   context: Pick<TestContext, 'once' | 'weights'>,
   layer: Layer,
   input: RunInput,
-): Promise<Origin | undefined> {
+): Promise<NonFiniteOrigin | undefined> {
   // A bad weight is preferred: it is the cause, not only a symptom.
   const weight = badWeight(layer, context.weights);
   if (weight) return weight;
@@ -44,7 +44,7 @@ export async function originIn(
 }
 
 /** The taps come in the order of computation. */
-function firstBad(taps: ReadonlyMap<string, Values>): Origin | undefined {
+function firstBad(taps: ReadonlyMap<string, Values>): NonFiniteOrigin | undefined {
   let after: string | undefined;
   for (const [tensor, { shape, data }] of taps) {
     const statistics = statisticsOf(data);
@@ -56,7 +56,7 @@ function firstBad(taps: ReadonlyMap<string, Values>): Origin | undefined {
   return undefined;
 }
 
-function badWeight(layer: Layer, weights: WeightSource): Origin | undefined {
+function badWeight(layer: Layer, weights: WeightSource): NonFiniteOrigin | undefined {
   for (const tensor of tensorsOf(layer)) {
     const statistics = tensor.role === 'parameter' ? weightStatistics(tensor, weights) : undefined;
     if (statistics) return { tensor: tensor.name, kind: 'weight', shape: tensor.shape, statistics };
@@ -73,7 +73,7 @@ function weightStatistics(tensor: Param, weights: WeightSource) {
 }
 
 /** Checks that the logits [B, T, V] are finite. If not, finds the origin. */
-export async function checkForward(context: TestContext): Promise<Finding> {
+export async function checkForward(context: TestContext): Promise<CheckFinding> {
   const { output } = await context.base();
   return judgeLogits(context, output, () => originOf(context));
 }
@@ -82,8 +82,8 @@ export async function checkForward(context: TestContext): Promise<Finding> {
 export async function judgeLogits(
   { ids, model, engine }: Pick<TestContext, 'ids' | 'model' | 'engine'>,
   logits: Values,
-  search: () => Promise<Origin | undefined>,
-): Promise<Finding> {
+  search: () => Promise<NonFiniteOrigin | undefined>,
+): Promise<CheckFinding> {
   const expected = [ids.batch, ids.tokens, model.head.weight.shape[0] ?? 0];
   if (!isSameShape(logits.shape, expected)) {
     return {
@@ -109,7 +109,7 @@ export async function judgeLogits(
 }
 
 /** Finding for checks that need finite logits; undefined when they are finite. */
-export function notComparable(logits: Values): Finding | undefined {
+export function notComparable(logits: Values): CheckFinding | undefined {
   if (isAllFinite(logits)) return undefined;
   const bad = notFinite(statisticsOf(logits.data));
   return {
@@ -130,7 +130,7 @@ const NOT_FINITE = 'values that are not finite';
 const notFiniteText = (bad: number, { data }: Values) =>
   `${formatInteger(bad)} of ${counted(data.length, 'logit')} are not finite`;
 
-function originText({ tensor, kind, shape, statistics, after }: Origin): string {
+function originText({ tensor, kind, shape, statistics, after }: NonFiniteOrigin): string {
   const { nan, positiveInfinity, negativeInfinity, min, max } = statistics;
   const infinite = positiveInfinity + negativeInfinity;
   const counts = [
@@ -148,7 +148,7 @@ function originText({ tensor, kind, shape, statistics, after }: Origin): string 
 }
 
 /** Checks that two runs with the same input give identical output. */
-export async function checkRepeat(context: TestContext): Promise<Finding> {
+export async function checkRepeat(context: TestContext): Promise<CheckFinding> {
   const first = (await context.base()).output;
   const second = (await context.forward(context.ids)).output;
   // Two runs with the same NaNs count as identical.

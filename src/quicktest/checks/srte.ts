@@ -1,14 +1,14 @@
 import type { LanguageModel, Layer, Srte } from '../../architecture/layer.js';
 import type { Param } from '../../architecture/param.js';
 import { tensorsOf, walk } from '../../architecture/walk.js';
-import type { Ids, Values } from '../../runtime/engine.js';
+import type { TokenIds, Values } from '../../runtime/engine.js';
 import type { WeightSource } from '../../runtime/weights.js';
 import { isSameShape, shapeText } from '../../tensor/dtype.js';
 import { blocksText, counted } from '../../text/words.js';
 import { isSame, notFinite, statisticsOf } from '../differences.js';
-import type { Finding, Sharing } from '../finding.js';
+import type { CheckFinding, TableSharing } from '../finding.js';
 import { skipped } from '../finding.js';
-import { firstTokens, limitsOf, randomIds } from '../ids.js';
+import { firstTokens, idLimitsOf, randomIds } from '../ids.js';
 import type { TestContext } from '../test-context.js';
 import { notComparable } from './forward.js';
 
@@ -19,7 +19,7 @@ const TOKENS = { most: 16, fewest: 2 };
  * Checks that the encoding's rows are [1, T, H], and that changing its table changes exactly the blocks that contain
  * it, each run separately.
  */
-export async function checkSrte(context: TestContext): Promise<Finding> {
+export async function checkSrte(context: TestContext): Promise<CheckFinding> {
   const { model } = context;
   const srte = srteOf(model);
   if (!srte) return skipped('the model has no SRTE');
@@ -53,7 +53,7 @@ async function wrongRows(context: TestContext, srte: Srte): Promise<string | und
   return bad > 0 ? `${counted(bad, 'value')} of ${srte.name} are not finite` : undefined;
 }
 
-async function sharingOf(context: TestContext, srte: Srte): Promise<Sharing> {
+async function sharingOf(context: TestContext, srte: Srte): Promise<TableSharing> {
   const { model } = context;
   const ids = someIds(context);
   const { blocks } = await context.forward(ids);
@@ -81,11 +81,11 @@ async function sharingOf(context: TestContext, srte: Srte): Promise<Sharing> {
   };
 }
 
-function someIds({ ids, model, seed }: TestContext): Ids {
+function someIds({ ids, model, seed }: TestContext): TokenIds {
   const { most, fewest } = TOKENS;
   if (ids.tokens >= fewest) return firstTokens(ids, Math.min(most, ids.tokens));
   const tokens = Math.min(fewest, model.positions);
-  return randomIds(seed, 'srte', { batch: 1, tokens }, limitsOf(model));
+  return randomIds(seed, 'srte', { batch: 1, tokens }, idLimitsOf(model));
 }
 
 /**
@@ -114,7 +114,7 @@ function changed(weights: WeightSource, tensors: ReadonlySet<Param>): WeightSour
   };
 }
 
-function judgeSharing(rows: string, sharing: Sharing): Finding {
+function judgeSharing(rows: string, sharing: TableSharing): CheckFinding {
   const { table, holders, changed } = sharing;
   const deaf = holders.filter((name) => !changed.includes(name));
   const moved = changed.filter((name) => !holders.includes(name));

@@ -5,7 +5,7 @@
 import type { HybridBlock, Layer } from '../../architecture/layer.js';
 import { widthAfter } from '../../operations/lower.js';
 import type { Program, RunInput, Values } from '../../runtime/engine.js';
-import type { Finding, PartTiming, Timing } from '../finding.js';
+import type { CheckFinding, PartTiming, Timing } from '../finding.js';
 import { formsOf } from '../memory.js';
 import type { TestContext } from '../test-context.js';
 
@@ -14,7 +14,7 @@ const PATIENCE = 0.5;
 const MOST_REPEATS = 20;
 const FEWEST_REPEATS = 3;
 
-export async function checkTiming(context: TestContext): Promise<Finding> {
+export async function checkTiming(context: TestContext): Promise<CheckFinding> {
   const whole = await timeWhole(context);
   const parts = await timeParts(context);
   const { mean, deviation } = whole;
@@ -104,7 +104,7 @@ const PART_PATIENCE = 0.02;
 async function timeParts(context: TestContext): Promise<PartTiming[]> {
   const { model, ids } = context;
   const x = await context.embedded(ids);
-  const parts: Part[] = [
+  const parts: TimedLayer[] = [
     { layer: model.embedding, input: { ids }, times: 1 },
     ...formsOf(model.blocks).flatMap(({ block, times }) =>
       partsOf(block, x).map((part) => ({
@@ -126,14 +126,14 @@ async function timeParts(context: TestContext): Promise<PartTiming[]> {
   return timings;
 }
 
-interface Part {
+interface TimedLayer {
   readonly layer: Layer;
   readonly input: RunInput;
   readonly times: number;
 }
 
 /** Parts of a block. The input values do not influence the time. */
-function partsOf(block: Layer, x: Values): Omit<Part, 'times'>[] {
+function partsOf(block: Layer, x: Values): Omit<TimedLayer, 'times'>[] {
   return block.kind === 'hybridBlock'
     ? hybridParts(block, x)
     : plainParts(block, x.shape[2] ?? 0).map((layer) => ({ layer, input: { inputs: [x] } }));
@@ -148,7 +148,7 @@ function plainParts(layer: Layer, width: number): readonly Layer[] {
     : [layer];
 }
 
-function hybridParts(block: HybridBlock, x: Values): Omit<Part, 'times'>[] {
+function hybridParts(block: HybridBlock, x: Values): Omit<TimedLayer, 'times'>[] {
   const { inputNorm, srte, mamba, attention, alignment, gate, fusion, mlp, outputNorm } = block;
   const onOne = (layer: Layer) => ({ layer, input: { inputs: [x] } });
   return [

@@ -1,4 +1,4 @@
-import type { SrteComparison, SrteRow } from '../../budget/srte.js';
+import type { SrteComparison, SrteRow } from '../../budget/srte-comparison.js';
 import {
   countUnit,
   formatBytes,

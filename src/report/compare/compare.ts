@@ -1,6 +1,6 @@
 /** Report of `minimind compare`: the main difference, and the models in columns, or in rows when there are many. */
 import type { ColumnValue, Disagreement } from '../../comparison/columns.js';
-import type { ComparedRow, Comparison, ShownColumn } from '../../comparison/compare.js';
+import type { ComparedRow, ComparisonTable, ShownColumn } from '../../comparison/compare-models.js';
 import {
   formatBytes,
   formatChange,
@@ -47,11 +47,11 @@ interface Answer {
 
 /** A comparison, and the labels of its models. */
 class Shown {
-  readonly result: Comparison;
+  readonly result: ComparisonTable;
   /** The shortest unique name of each file. */
   readonly names: ReadonlyMap<string, string>;
 
-  constructor(result: Comparison) {
+  constructor(result: ComparisonTable) {
     this.result = result;
     const files = [...new Set(result.rows.map(({ file }) => file))];
     this.names = shortNames(files, commonFolder(files));

@@ -35,24 +35,21 @@ const STEPS = {
   copied: 'copied',
 } as const satisfies Record<StepKind, string>;
 
-/** Longer lists are only for programs. */
-const MOST_LINES = 100;
-
-export function planBlocks(groups: readonly StepGroup[]): Block[] {
-  const more = groups.length - MOST_LINES;
+/** @param most Maximum rows. */
+export function planBlocks(groups: readonly StepGroup[], most: number): Block[] {
   return [
     heading('Tensors of the output'),
     {
       kind: 'table',
       columns: [
-        left('', 'action'),
+        left('action', 'action'),
         left('tensors', 'tensors', true),
         right('count', 'count'),
         left('type', 'dtype'),
-        right('bytes', 'bytes'),
+        right('size', 'bytes'),
       ],
       rows: groups
-        .slice(0, MOST_LINES)
+        .slice(0, most)
         .map((group) => [
           { text: STEPS[group.action], value: group.action },
           { text: nameText(group.pattern) },
@@ -61,9 +58,15 @@ export function planBlocks(groups: readonly StepGroup[]): Block[] {
           bytesCell({ value: group.bytes }),
         ]),
     },
-    ...(more > 0 ? [note(`And ${counted(more, 'more line')}; --json has them all.`)] : []),
+    ...moreRows(groups.length - most, most),
   ];
 }
+
+/** `… 14 more: --details`, after a table that was cut at `most` rows. */
+const moreRows = (more: number, most: number): Block[] =>
+  more <= 0
+    ? []
+    : [note(`… ${formatInteger(more)} more: ${most >= MAX_ROWS ? '--json' : '--details'}`)];
 
 /** `F32 → BF16`, `F32`. */
 function dtypeText({ fromDtypes, dtype }: Pick<StepGroup, 'fromDtypes' | 'dtype'>): string {
@@ -105,118 +108,129 @@ export const stepsTable = (steps: readonly TensorStep[]): TableBlock => ({
 /** Columns of the bar of an error of 100 %, as large as replacing the table by zero. */
 const BAR_WIDTH = 12;
 
+/** `32 tables (16 × 8) → one table for 32 layers, mean of all layers`. */
 export function srteText(srte: ConvertedSrte): string {
   const [before, after] = [layoutText(srte.source), layoutText(srte.target)];
-  if (before === after) return `SRTE: ${after}, as before.`;
+  if (before === after) return `${after}, same layout`;
   const how = [mergeText(srte), ...rowsTexts(srte), rankText(srte)].filter(Boolean);
-  return `SRTE: ${before} → ${[after, ...how].join(', ')}.`;
+  return `${before} → ${[after, ...how].join(', ')}`;
 }
 
 const FORMS = {
   table: (size) => `table (${size})`,
-  'low-rank': (size, rank) => `low-rank pair (rank ${formatInteger(rank)}, ${size})`,
-  sincos: () => undefined,
-} as const satisfies Record<SrteForm, (size: string, rank: number) => string | undefined>;
+  'low-rank': (size, rank) => `rank-${rank} pair (${size})`,
+  sincos: () => 'sines and cosines',
+} as const satisfies Record<SrteForm, (size: string, rank: number | string) => string>;
 
-/** `a table (48 × 8) for each of 3 layers`, `one low-rank pair (rank 4, 48 × 8) for all 3 layers`. */
+/** `a table (48 × 8) in each of 3 layers`, `one rank-4 pair (48 × 8) for 3 layers`. */
 function layoutText({ sharing, form, positions, hidden, rank, layers }: SrteLayout): string {
   const isShared = sharing === 'shared';
-  const thing = FORMS[form](`${formatInteger(positions)} × ${formatInteger(hidden)}`, rank ?? 0);
-  const what = thing === undefined ? 'sines and cosines' : `${isShared ? 'one' : 'a'} ${thing}`;
-  const whose = layers === 1 ? 'the only' : isShared ? 'all' : 'each of';
-  const number = layers === 1 ? 'layer' : counted(layers, 'layer');
-  return `${what} for ${whose} ${number}`;
+  const size = `${formatInteger(positions)} × ${formatInteger(hidden)}`;
+  const thing = FORMS[form](size, rank ?? 'r');
+  const what = form === 'sincos' ? thing : `${isShared ? 'one' : 'a'} ${thing}`;
+  return `${what} ${isShared ? 'for' : 'in each of'} ${counted(layers, 'layer')}`;
 }
 
 /** Source of a table: one of the layers' tables, or their merge. */
-function mergeText({ merge, source, target, tables }: ConvertedSrte): string {
+function mergeText({ merge }: ConvertedSrte): string {
   if (merge === null) return '';
-  const which =
-    merge === 'mean'
-      ? 'the mean of theirs'
-      : `that of layer ${merge === 'first' ? '0' : merge.replace('layer:', '')}`;
-  const isKept = tables[0]?.sources.length === 1 && source.rank === target.rank;
-  return target.form === 'low-rank' && !isKept ? `made from ${which}` : which;
+  if (merge === 'mean') return 'mean of all layers';
+  return `values of layer ${merge === 'first' ? '0' : merge.replace('layer:', '')}`;
 }
 
 const EXTENSIONS = {
-  repeat: 'the table again from its first row on',
-  zero: 'zeros',
+  repeat: 'repeat the table from row 0',
+  zero: 'are zero',
 } as const satisfies Record<Extension, string>;
 
 function rowsTexts({ source, target, extension }: ConvertedSrte): string[] {
   const { positions } = source;
-  if (extension !== null)
-    return [`beyond row ${formatInteger(positions)}: ${EXTENSIONS[extension]}`];
+  if (extension !== null) {
+    return [`rows from ${formatInteger(positions)} on ${EXTENSIONS[extension]}`];
+  }
   if (target.positions >= positions || target.form === 'sincos') return [];
-  return [`rows beyond ${formatInteger(target.positions)} are cut off`];
+  return [`rows from ${formatInteger(target.positions)} on are cut`];
 }
 
 const rankText = ({ maxError }: ConvertedSrte): string =>
-  maxError === null ? '' : `the smallest rank with an error of at most ${percentText(maxError)}`;
+  maxError === null ? '' : `smallest rank with an error of at most ${percentText(maxError)}`;
+
+/** The layers with the largest errors, when errors differ. @param most Maximum rows. */
+export function worstErrorsBlocks(srte: ConvertedSrte | null, most: number): Block[] {
+  const runs = runsOf(srte ? layerErrors(srte) : []);
+  if (srte === null || runs.length <= 1) return [];
+  const worst = runs.toSorted(([a], [b]) => (b.relativeError ?? -1) - (a.relativeError ?? -1));
+  return [
+    heading(worst.length > most ? `SRTE error of the ${most} worst layers` : 'SRTE error by layer'),
+    errorTable(srte, worst.slice(0, most)),
+    ...moreRows(runs.length - most, most),
+  ];
+}
 
 /** Error of each layer in a finished conversion. */
-export function srteBlocks(srte: ConvertedSrte): Block[] {
-  const lines = linesOf(srte);
-  if (lines.length === 0) return [];
-  const { tables, source, target, relativeError } = srte;
-  const pairs = tables.filter(({ energy }) => energy !== null);
-  const hasEnergies = pairs.length > 1;
-  const runs = runsOf(lines);
-  const shown = runs.slice(0, MAX_ROWS);
-  const more = runs.length - shown.length;
+export function errorsBlocks(srte: ConvertedSrte | null): Block[] {
+  const lines = srte ? layerErrors(srte) : [];
+  if (srte === null || lines.length === 0) return [];
+  const { source, target } = srte;
+  const pairs = srte.tables.filter(({ energy }) => energy !== null);
   const [pair] = pairs;
-  const nothing: Cell[] = Array(hasEnergies ? 4 : 3).fill({ text: '' });
+  const runs = runsOf(lines);
   const isPartly = source.positions !== target.positions && source.form !== 'sincos';
   const rows = formatInteger(Math.min(source.positions, target.positions));
   return [
-    heading('What each layer gets beside what it had'),
-    {
-      kind: 'table',
-      columns: [
-        right('layer', 'layer'),
-        right('error', 'relative_error'),
-        left('', 'bar'),
-        right('largest', 'largest_error'),
-        right('cosine', 'cosine'),
-        ...(hasEnergies ? [right('energy', 'energy')] : []),
-      ],
-      rows: [
-        ...shown.map(([first, last]): Cell[] => [
-          { text: rangeText(first, last) },
-          errorCell(first.relativeError),
-          { text: bar(first.relativeError ?? 0, BAR_WIDTH) },
-          realCell(first.largestError),
-          cosineCell(first.cosine),
-          ...(hasEnergies ? [percentCell(first.energy)] : []),
-        ]),
-        [strong('all'), { ...errorCell(relativeError), tone: 'strong' }, ...nothing],
-      ],
-    },
-    ...(more > 0 ? [note(`And ${counted(more, 'more line')}; --json has them all.`)] : []),
+    heading('SRTE error by layer'),
+    errorTable(srte, runs.slice(0, MAX_ROWS)),
+    ...moreRows(runs.length - MAX_ROWS, MAX_ROWS),
     note(
-      'Error: of the table as it was written to the one that it takes the place of, relative Frobenius norm' +
-        `${isPartly ? ` of the first ${rows} rows` : ''}; a full bar is as far from it as zero is. ` +
-        'Largest: of the errors of single values.',
+      'Error: relative Frobenius norm of the difference between the written table and the one that it replaces' +
+        `${isPartly ? `, over the first ${rows} rows` : ''}. A full bar is 100%. Largest: the largest error of a single value.`,
     ),
-    ...(pair && !hasEnergies
+    ...(pair && pairs.length === 1
       ? [
           note(
-            `Rank ${formatInteger(pair.rank ?? 0)} keeps ${percentText(pair.energy)} of the energy (squared norm) of the table that it was made from.`,
+            `Rank ${formatInteger(pair.rank ?? 0)} keeps ${percentText(pair.energy)} of the energy (squared norm) of its source table.`,
           ),
         ]
       : []),
   ];
 }
 
+function errorTable(srte: ConvertedSrte, runs: readonly (readonly [Line, Line])[]): TableBlock {
+  const hasEnergies = srte.tables.filter(({ energy }) => energy !== null).length > 1;
+  const nothing: Cell[] = Array(hasEnergies ? 4 : 3).fill({ text: '' });
+  return {
+    kind: 'table',
+    columns: [
+      right('layer', 'layer'),
+      right('error', 'relative_error'),
+      left('', 'bar'),
+      right('largest', 'largest_error'),
+      right('cosine', 'cosine'),
+      ...(hasEnergies ? [right('energy', 'energy')] : []),
+    ],
+    rows: [
+      ...runs.map(([first, last]): Cell[] => [
+        { text: rangeText(first, last) },
+        errorCell(first.relativeError),
+        { text: bar(first.relativeError ?? 0, BAR_WIDTH) },
+        realCell(first.largestError),
+        cosineCell(first.cosine),
+        ...(hasEnergies ? [percentCell(first.energy)] : []),
+      ]),
+      [strong('total'), { ...errorCell(srte.relativeError), tone: 'strong' }, ...nothing],
+    ],
+  };
+}
+
 /** Old and new table of one layer. */
-interface Line extends TableError {
+export interface Line extends TableError {
   readonly layer: number;
   readonly table: string;
   readonly energy: number | null;
 }
 
-const linesOf = ({ tables }: ConvertedSrte): Line[] => tables.flatMap(linesOfTable);
+/** Errors of all layers, in order. */
+export const layerErrors = ({ tables }: ConvertedSrte): Line[] => tables.flatMap(linesOfTable);
 
 const linesOfTable = ({ name: table, energy, errors }: ConvertedTable): Line[] =>
   errors.flatMap((error) => error.layers.map((layer) => ({ ...error, layer, table, energy })));
@@ -239,7 +253,10 @@ const isSame = (a: Line, b: Line) => FIGURES.every((figure) => a[figure] === b[f
 const rangeText = (first: Line, last: Line) =>
   first === last ? String(first.layer) : `${first.layer}–${last.layer}`;
 
-/** A zero table has no relative error. */
+/** `4.71%`, `∞`, `–` for a zero table, which has no relative error. */
+export const errorText = (error: number | null): string =>
+  error === Number.POSITIVE_INFINITY ? '∞' : percentText(error);
+
 const errorCell = (error: number | null): Cell =>
   error === Number.POSITIVE_INFINITY ? { text: '∞', value: 'Infinity' } : percentCell(error);
 
@@ -256,7 +273,7 @@ export const errorsTable = (srte: ConvertedSrte | null): TableBlock => ({
     right('cosine', 'cosine'),
     right('energy', 'energy'),
   ],
-  rows: (srte ? linesOf(srte) : []).map((line) => [
+  rows: (srte ? layerErrors(srte) : []).map((line) => [
     { text: String(line.layer), value: line.layer },
     { text: line.name },
     { text: line.table },

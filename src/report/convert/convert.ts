@@ -1,12 +1,21 @@
 /** Report of `minimind convert-checkpoint`. */
 
-import { FORMATS } from '../../checkpoint/formats.js';
+import { FILE_FORMATS } from '../../checkpoint/formats.js';
 import type { Tie } from '../../conversion/choices.js';
-import type { ConversionResult } from '../../conversion/conversion.js';
-import type { Proof } from '../../conversion/execute/check-output.js';
-import { formatBytes, formatDuration, formatShare, percentText } from '../../text/units.js';
-import { shortened } from '../../text/words.js';
-import { configText } from '../inspect/inspect-text.js';
+import type { ConversionResult, ConvertedSrte } from '../../conversion/conversion.js';
+import type { Proof, TensorError } from '../../conversion/execute/check-output.js';
+import type { Against } from '../../quicktest/sides.js';
+import {
+  formatBytes,
+  formatChange,
+  formatDuration,
+  formatInteger,
+  formatShare,
+  percentText,
+  shortCount,
+} from '../../text/units.js';
+import { namesText, shellWord, shortened } from '../../text/words.js';
+import { configText, MAX_ROWS } from '../inspect/inspect-text.js';
 import { cosineCell } from '../inspect/srte-survey.js';
 import {
   bytesCell,
@@ -19,56 +28,225 @@ import {
   right,
   strong,
 } from '../kit/cells.js';
-import type { Block, Cell, Report, TableBlock, Tone } from '../kit/report.js';
-import { againstBlocks } from '../quick-test/against.js';
-import { errorsTable, planBlocks, srteBlocks, srteText, stepsTable } from './convert-plan.js';
+import type { Block, Cell, Fact, Report, TableBlock, Verdict } from '../kit/report.js';
+import { againstBlocks, differenceText } from '../quick-test/against.js';
+import {
+  errorsBlocks,
+  errorsTable,
+  errorText,
+  layerErrors,
+  planBlocks,
+  srteText,
+  stepsTable,
+  worstErrorsBlocks,
+} from './convert-plan.js';
 
-/** @param flat Whether to output one table for programs: the tensors of a plan, or the errors per layer. */
+/** Rows of the answer's table; the details have all. */
+const ANSWER_ROWS = 6;
+
+/** @param again Command line that carries out a plan, if this is one. */
 export function convertReport(
   result: ConversionResult,
-  { flat }: { readonly flat: boolean },
+  { again }: { readonly again?: string | undefined } = {},
 ): Report {
-  const { dryRun, srte, groups } = result;
-  if (flat) return { blocks: [dryRun ? stepsTable(result.tensors) : errorsTable(srte)] };
+  const { dryRun, srte, groups, tensors } = result;
   return {
+    verdict: verdictOf(result),
     blocks: [
-      verdict(result),
-      note(sourceText(result)),
+      { kind: 'facts', facts: factsOf(result) },
+      ...result.notes.map((text): Block => ({ kind: 'note', text: `${text}.` })),
+      ...(dryRun ? planBlocks(groups, ANSWER_ROWS) : worstErrorsBlocks(srte, ANSWER_ROWS)),
+    ],
+    details: [
+      heading('Sizes'),
       totalsTable(result),
-      ...(srte ? [note(srteText(srte))] : []),
-      ...(dryRun ? planBlocks(groups) : srte ? srteBlocks(srte) : []),
+      note(sourceText(result)),
+      ...(dryRun ? [] : errorsBlocks(srte)),
       ...tieBlocks(result),
+      ...proofBlocks(result.proof),
+      ...planBlocks(groups, MAX_ROWS),
       ...filesBlocks(result),
       ...changesBlocks(result),
       ...leftOutBlocks(result),
-      ...result.notes.map((text) => note(`${text}.`)),
       ...costBlocks(result),
-      ...proofBlocks(result.proof),
     ],
+    next: nextStep(result, again),
+    data: dryRun ? stepsTable(tensors) : errorsTable(srte),
   };
 }
 
-function verdict(result: ConversionResult): Block {
-  const { dryRun, output, run } = result;
-  if (dryRun) return heading(`only a plan: nothing was written to ${output.path}`);
-  const worst = worstError(result);
-  const cost = worst === undefined ? '' : `, with ${worst.what} of ${percentText(worst.error)}`;
-  const done = run?.checked ? 'done, and read again' : 'done';
-  const tone = exceedsBound(result) ? 'bad' : 'good';
-  return { kind: 'heading', text: `${done}: ${output.path}${cost}`, tone };
+// The answer
+
+function verdictOf(result: ConversionResult): Verdict {
+  const { dryRun, input, output, proof } = result;
+  const sizes = `${formatBytes(input.bytes)} → ${formatBytes(output.bytes)}`;
+  if (dryRun) return { text: `Plan for ${output.path}: ${sizes}, nothing was written` };
+  const changes = changeTexts(result);
+  const isBad = exceedsBound(result) || proof?.verdict === 'failed';
+  return {
+    text: [`Converted to ${output.path}: ${sizes}`, ...changes].join(', '),
+    tone: isBad ? 'bad' : 'good',
+  };
 }
 
-/** The largest relative change of recomputed tensors: SRTE, embedding or head. */
-function worstError({ srte, tie }: ConversionResult) {
-  const errors = [
-    { what: 'an SRTE error', error: srte?.relativeError ?? null },
-    ...(tie?.errors ?? []).map(({ name, relativeError }) => ({
-      what: `an error in ${shortened(name)}`,
-      error: relativeError,
-    })),
-  ].flatMap(({ what, error }) => (error === null ? [] : [{ what, error }]));
-  return errors.toSorted((a, b) => b.error - a.error)[0];
+/** The changes of values, the worst first: of the logits if both models were run, else of the tensors. */
+function changeTexts(result: ConversionResult): string[] {
+  const { proof, srte, tie, groups } = result;
+  if (proof?.against) return [proofText(proof.verdict, proof.against)];
+  const worstTie = worstOf(tie?.errors ?? []);
+  const worstTable = worstOf(srte ? layerErrors(srte) : []);
+  const changes = [
+    ...(worstTie ? [{ error: worstTie.relativeError, text: tieErrorText(worstTie) }] : []),
+    ...(srte && worstTable
+      ? [{ error: worstTable.relativeError, text: srteErrorText(srte, worstTable) }]
+      : []),
+  ].filter(({ error }) => error > 0);
+  if (changes.length > 0) {
+    return changes.toSorted((a, b) => b.error - a.error).map(({ text }) => text);
+  }
+  if (groups.every(({ action }) => action === 'copied')) return ['all values unchanged'];
+  const types = [...new Set(groups.filter(isCast).map(({ dtype }) => dtype))];
+  const isOnlyCast = groups.every((group) => group.action === 'copied' || isCast(group));
+  return isOnlyCast ? [`weights cast to ${types.join(', ')}`] : [];
 }
+
+const isCast = ({ action }: { readonly action: string }) => action === 'cast';
+
+function tieErrorText({ name, relativeError }: Worst): string {
+  return `error ${errorText(relativeError)} in ${shortened(name)} (tied)`;
+}
+
+/** A bound applies to the error of all layers, so that error is printed beside it. */
+function srteErrorText(srte: ConvertedSrte, { layer, relativeError }: Worst & Layered): string {
+  const errors = layerErrors(srte);
+  const isSame = errors.every((each) => each.relativeError === relativeError);
+  const overall = `SRTE error ${errorText(srte.relativeError)}`;
+  const bound = srte.maxError === null ? '' : ` (limit ${percentText(srte.maxError)})`;
+  const largest = `${errorText(relativeError)} (layer ${layer})`;
+  if (isSame) return overall + bound;
+  return bound === '' ? `largest SRTE error ${largest}` : `${overall}${bound}, largest ${largest}`;
+}
+
+interface Worst {
+  readonly name: string;
+  readonly relativeError: number;
+}
+
+interface Layered {
+  readonly layer: number;
+}
+
+/** The largest relative error; undefined when none is known. */
+function worstOf<Error extends Pick<TensorError, 'relativeError'>>(
+  errors: readonly Error[],
+): (Error & { readonly relativeError: number }) | undefined {
+  return errors
+    .flatMap((error) => {
+      const { relativeError } = error;
+      return relativeError === null ? [] : [{ ...error, relativeError }];
+    })
+    .reduce<(Error & { readonly relativeError: number }) | undefined>(
+      (worst, each) => (worst && worst.relativeError >= each.relativeError ? worst : each),
+      undefined,
+    );
+}
+
+export function proofText(verdict: Proof['verdict'], { logits }: Against): string {
+  if (verdict === 'same') return 'logits equal within rounding';
+  const { relativeDifference, klDivergence, topAgreement } = logits;
+  const found = Number.isFinite(relativeDifference)
+    ? `logits differ by ${percentText(relativeDifference)} (KL divergence ${differenceText(klDivergence)} nats, same top token ${percentText(topAgreement)})`
+    : 'logits are not finite and cannot be compared';
+  return verdict === 'failed' ? `FAILED: no value should change, but ${found}` : found;
+}
+
+function factsOf(result: ConversionResult): Fact[] {
+  const { input, output, srte, tie, proof, memory, run, leftOut } = result;
+  const lost = leftOut.filter(({ why }) => !why.startsWith('replaced by '));
+  return [
+    { name: 'parameters', text: parametersText(input.parameters, output.parameters) },
+    ...(srte ? [{ name: 'SRTE', text: srteText(srte) }] : []),
+    ...(tie ? [{ name: 'tied', text: tieText(tie) }] : []),
+    ...(proof ? [proofFact(proof)] : []),
+    { name: 'files', text: namesText(namesOf(output, false)) },
+    ...(namesOf(output, true).length > 0
+      ? [{ name: 'copied', text: namesOf(output, true).join(', ') }]
+      : []),
+    ...(result.configChanges.length > 0 ? [{ name: 'config', text: changesText(result) }] : []),
+    ...(lost.length > 0
+      ? [{ name: 'left out', text: andMore(lost.map(({ pattern }) => shortened(pattern))) }]
+      : []),
+    ...(run
+      ? runFacts(run)
+      : [{ name: 'memory', text: `about ${formatBytes(memory.predictedPeakBytes)}` }]),
+  ];
+}
+
+const namesOf = ({ files }: ConversionResult['output'], isCopied: boolean): string[] =>
+  files.filter(({ copied }) => copied === isCopied).map(({ name }) => name);
+
+/** `22.1B → 18.0B (−18.8%)`, `22.1B, unchanged`. */
+function parametersText(before: number, after: number): string {
+  if (before === after) return `${shortCount(before)}, unchanged`;
+  const change = formatChange(after, before);
+  return `${shortCount(before)} → ${shortCount(after)}${change === '' ? '' : ` (${change})`}`;
+}
+
+function tieText({ values, errors }: NonNullable<ConversionResult['tie']>): string {
+  const each = errors.map(
+    ({ name, relativeError }) => `${errorText(relativeError)} in ${shortened(name)}`,
+  );
+  const cost = each.length > 0 ? `, error ${each.join(', ')}` : '';
+  return `embedding and head, values of ${TIE_VALUES[values]}${cost}`;
+}
+
+function proofFact({ verdict, against, why }: Proof): Fact {
+  if (against === null) {
+    return { name: 'proof', text: `none: ${why ?? 'the models did not run'}`, tone: 'warning' };
+  }
+  const { batch, context, seed, logits, partsAt } = against;
+  const where = partsAt === null ? '' : `, differs from ${partsAt} on`;
+  return {
+    name: 'proof',
+    text:
+      `${formatInteger(batch)} × ${formatInteger(context)} random tokens (seed ${seed}), ` +
+      `largest difference of a logit ${differenceText(logits.largestDifference)}${where}`,
+    ...(verdict === 'failed' && { tone: 'bad' as const }),
+  };
+}
+
+/** Values and entries that an answer lists before it counts. */
+const SHOWN = 2;
+
+const andMore = (texts: readonly string[]): string =>
+  texts.length > SHOWN + 1
+    ? [...texts.slice(0, SHOWN), `${texts.length - SHOWN} more`].join(', ')
+    : texts.join(', ');
+
+const changesText = ({ configChanges }: ConversionResult): string =>
+  andMore(
+    configChanges.map(
+      ({ path, from, to }) => `${path} ${settingCell(from).text} → ${settingCell(to).text}`,
+    ),
+  );
+
+function runFacts({ resumed, checked }: ConversionRun): Fact[] {
+  const texts = [
+    ...(resumed ? ['resumed an earlier run'] : []),
+    ...(checked ? ['output read back and compared'] : []),
+  ];
+  return texts.length > 0 ? [{ name: 'run', text: texts.join(', ') }] : [];
+}
+
+type ConversionRun = NonNullable<ConversionResult['run']>;
+
+function nextStep({ dryRun, input, output }: ConversionResult, again: string | undefined) {
+  if (dryRun) return again;
+  const hasConfig = input.config !== null || output.files.some(({ name }) => isConfigName(name));
+  return `minimind ${hasConfig ? 'quick-test' : 'inspect'} ${shellWord(output.path)}`;
+}
+
+const isConfigName = (name: string) => /(?:^|\.)config\.(?:ya?ml|json)$/.test(name);
 
 /** Whether the stored tables exceed the allowed error. */
 export const exceedsBound = ({ srte }: Pick<ConversionResult, 'srte'>): boolean =>
@@ -78,7 +256,7 @@ export const exceedsBound = ({ srte }: Pick<ConversionResult, 'srte'>): boolean 
 function tieBlocks({ tie }: ConversionResult): Block[] {
   if (tie === null || tie.errors.length === 0) return [];
   return [
-    heading(`Embedding and head, tied with the values of ${TIE_VALUES[tie.values]}`),
+    heading(`Error of the tied tensor (values of ${TIE_VALUES[tie.values]})`),
     {
       kind: 'table',
       columns: [
@@ -104,8 +282,8 @@ const TIE_VALUES = {
 } as const satisfies Record<Tie, string>;
 
 function sourceText({ input: { path, format, config } }: ConversionResult): string {
-  const by = config === null ? 'by its names alone' : configText(config);
-  return `From ${path} (${FORMATS[format].title}); ${by}.`;
+  const by = config === null ? 'converted by tensor names, without a config' : configText(config);
+  return `Input: ${path} (${FORMATS[format].title}); ${by}.`;
 }
 
 function totalsTable({ input, output, srte }: ConversionResult): TableBlock {
@@ -151,18 +329,18 @@ function savedCells(before: number, after: number, cell: (value: number) => Cell
 function filesBlocks({ dryRun, output: { files } }: ConversionResult): Block[] {
   const isResumed = files.some(({ resumed }) => resumed);
   return [
-    heading(dryRun ? 'Files to be written' : 'Files'),
+    heading(dryRun ? 'Planned files' : 'Files'),
     {
       kind: 'table',
       columns: [
         left('file', 'file', true),
         right('bytes', 'bytes'),
-        ...(isResumed ? [left('', 'resumed')] : []),
+        ...(isResumed ? [left('origin', 'resumed')] : []),
       ],
       rows: files.map(({ name, bytes, resumed }) => [
         { text: shortened(name) },
         bytesCell({ value: bytes }),
-        ...(isResumed ? [{ text: resumed ? 'from the earlier run' : '' }] : []),
+        ...(isResumed ? [{ text: resumed ? 'earlier run' : '' }] : []),
       ]),
     },
   ];
@@ -171,7 +349,7 @@ function filesBlocks({ dryRun, output: { files } }: ConversionResult): Block[] {
 function changesBlocks({ configChanges }: ConversionResult): Block[] {
   if (configChanges.length === 0) return [];
   return [
-    heading('Config'),
+    heading('Config changes'),
     {
       kind: 'table',
       columns: [left('key', 'key', true), left('from', 'from', true), left('to', 'to', true)],
@@ -194,7 +372,7 @@ function leftOutBlocks({ leftOut }: ConversionResult): Block[] {
     heading('Left out'),
     {
       kind: 'table',
-      columns: [left('what', 'what', true), right('count', 'count'), left('why', 'why', true)],
+      columns: [left('entry', 'what', true), right('count', 'count'), left('reason', 'why', true)],
       rows: leftOut.map(({ pattern, names, why }) => [
         { text: shortened(pattern) },
         integerCell(names.length),
@@ -206,21 +384,21 @@ function leftOutBlocks({ leftOut }: ConversionResult): Block[] {
 
 function costBlocks({ memory, run, srte }: ConversionResult): Block[] {
   const { limitBytes, predictedPeakBytes, peakBytes } = memory;
-  const allowed = `${formatBytes(limitBytes)} are allowed`;
+  const limit = `limit ${formatBytes(limitBytes)}`;
   const predicted = formatBytes(predictedPeakBytes);
   if (run === null || peakBytes === null) {
-    return [note(`Memory at its peak: about ${predicted}; ${allowed}.`)];
+    return [note(`Peak memory: about ${predicted} (${limit}).`)];
   }
   const { readBytes, writtenBytes, bytesPerSecond, seconds, products } = run;
   const isFactorised = [srte?.source, srte?.target].some((each) => each?.form === 'low-rank');
   return [
     note(
-      `Read ${formatBytes(readBytes)} and wrote ${formatBytes(writtenBytes)} in ${secondsText(seconds)}: ` +
-        `${formatBytes(bytesPerSecond)} a second.${isFactorised ? ` Matrix products: ${products}.` : ''}`,
+      `Read ${formatBytes(readBytes)}, wrote ${formatBytes(writtenBytes)} in ${secondsText(seconds)} ` +
+        `(${formatBytes(bytesPerSecond)}/s).${isFactorised ? ` Matrix products: ${products}.` : ''}`,
     ),
     {
       kind: 'note',
-      text: `Memory at its peak: ${formatBytes(peakBytes)}; predicted were ${predicted}, and ${allowed}.`,
+      text: `Peak memory: ${formatBytes(peakBytes)} (estimate ${predicted}, ${limit}).`,
       tone: peakBytes > limitBytes ? 'warning' : 'dim',
     },
   ];
@@ -230,37 +408,6 @@ function costBlocks({ memory, run, srte }: ConversionResult): Block[] {
 const secondsText = (seconds: number) =>
   seconds < 10 ? `${seconds.toFixed(2)} s` : formatDuration(seconds);
 
-// Measured effect of a conversion on the model's output.
-
-export function proofBlocks(proof: Proof | null): Block[] {
-  if (proof === null) return [];
-  const { against, why } = proof;
-  return [
-    { kind: 'heading', text: proofText(proof), tone: PROOF_TONES[proof.verdict] },
-    ...(against ? againstBlocks(against) : [note(`The output stands, and was not run: ${why}.`)]),
-  ];
-}
-
-const PROOF_TONES = {
-  same: 'good',
-  differs: 'strong',
-  failed: 'bad',
-  skipped: 'warning',
-} as const satisfies Record<Proof['verdict'], Tone>;
-
-function proofText({ verdict, against }: Proof): string {
-  const share = against?.logits.relativeDifference ?? 0;
-  const found = Number.isFinite(share)
-    ? `the logits of the output differ from those of the input by ${percentText(share)}`
-    : 'the logits are not all finite, and cannot be compared';
-  switch (verdict) {
-    case 'same':
-      return 'Proof: the output computes the same as the input, within rounding';
-    case 'differs':
-      return `Proof: ${found}`;
-    case 'failed':
-      return `Proof FAILED: no value was to change, and ${found}`;
-    case 'skipped':
-      return 'No proof could be made';
-  }
-}
+/** Effect of the conversion on the logits. */
+const proofBlocks = (proof: Proof | null): Block[] =>
+  proof?.against ? [heading('Proof'), ...againstBlocks(proof.against)] : [];

@@ -1,6 +1,6 @@
-/** Lower, expected and upper bounds as cells, and the memory table shared by training and serving. */
+/** Lower bounds, estimates and upper bounds as cells, and the memory table shared by training and serving. */
 import type { Bounds, Quantity } from '../../budget/quantity.js';
-import type { Verdict } from '../../fit/training/training.js';
+import type { FitVerdict } from '../../fit/training/training-fit.js';
 import type { GpuKind } from '../../hardware/gpu.js';
 import { formatBytes } from '../../text/units.js';
 import { bar, left, right, strong } from '../kit/cells.js';
@@ -35,7 +35,7 @@ interface MemoryPart {
 const BAR_WIDTH = 20;
 
 /** Nouns for the kinds of devices. */
-const NOUNS = {
+export const NOUNS = {
   nvidia: { each: 'GPU', own: 'the GPU' },
   processor: { each: 'machine', own: 'this machine' },
   other: { each: 'GPU', own: 'the GPU' },
@@ -86,7 +86,7 @@ const isThere = ({ bytes: { lower, upper } }: MemoryPart): boolean =>
 
 export const boundsColumns = (unit: string) => [
   right('lower', `lower_${unit}`),
-  right('expected', `expected_${unit}`),
+  right('estimate', `expected_${unit}`),
   right('upper', `upper_${unit}`),
 ];
 
@@ -98,13 +98,13 @@ export const boundsCells = (bounds: ShownBounds, text: (value: number) => string
 
 export const bytesText = (bytes: number) => formatBytes(Math.round(bytes));
 
-const TONES = {
+export const TONES = {
   fits: 'good',
   'may fit': 'warning',
   'does not fit': 'bad',
-} as const satisfies Record<Verdict, Tone>;
+} as const satisfies Record<FitVerdict, Tone>;
 
-export const verdictHeading = (what: string, verdict: Verdict): Block => ({
+export const verdictHeading = (what: string, verdict: FitVerdict): Block => ({
   kind: 'heading',
   text: `${what}: ${verdict}`,
   tone: TONES[verdict],

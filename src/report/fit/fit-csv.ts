@@ -63,7 +63,7 @@ const cellsOf = (purpose: string, { what, unit, bounds }: Row): Cell[] => [
 
 const trainingRows = ({ fit }: Training): Row[] => [
   ...(fit.stages[fit.fullest]?.parts ?? []).map(({ part, bytes }) => bytesRow(part, bytes.value)),
-  ...(fit.apart ? [{ what: 'never there at once', unit: 'bytes', bounds: fit.apart }] : []),
+  ...(fit.apart ? [{ what: 'not at the peak', unit: 'bytes', bounds: fit.apart }] : []),
   { what: 'workspace', unit: 'bytes', bounds: fit.workspace },
   ...memoryRows(fit),
   ...(fit.step ? [{ what: 'step', unit: 'seconds', bounds: fit.step.seconds }] : []),

@@ -2,25 +2,37 @@
 import type { Quantity } from '../../budget/quantity.js';
 import type { Fits } from '../../fit/fits.js';
 import type { Doubt } from '../../fit/remedies/remedies.js';
+import type { ServingRemedy } from '../../fit/remedies/serving-remedies.js';
 import type { LoadAnswer } from '../../fit/serving/queueing.js';
+import type { Prefill, StepLimit } from '../../fit/serving/roofline.js';
 import type { ServingLoad } from '../../fit/serving/serving.js';
 import { formatInteger, formatSeconds, percentText, significant } from '../../text/units.js';
-import { sentence } from '../../text/words.js';
-import { contextText, integerCell, left, note, right, strong } from '../kit/cells.js';
+import { counted, sentence } from '../../text/words.js';
+import { contextText, heading, integerCell, left, note, right, strong } from '../kit/cells.js';
 import type { Block, Cell, TableBlock } from '../kit/report.js';
 import {
   boundsCells,
   boundsColumns,
+  bytesText,
   labelled,
   memoryTable,
   sameBounds,
   verdictHeading,
 } from './fit-bounds.js';
 
+export const DECODE_LIMITS = {
+  weights: 'reading weights',
+  cache: 'reading the KV cache',
+  compute: 'compute',
+  links: 'links between GPUs',
+} as const satisfies Record<StepLimit, string>;
+
+export const NO_PEAK = 'no speed estimate: no published peak for this GPU';
+
 export type Serving = NonNullable<Fits['serving']>;
 
 export function servingBlocks(
-  { setting, contextOrigin, fit }: Serving,
+  { setting, contextOrigin, fit, remedies }: Serving,
   doubts: readonly Doubt[],
 ): Block[] {
   const { weightParts, cachePerSequence, state, workspaceParts, total, capacity, verdict } = fit;
@@ -31,7 +43,7 @@ export function servingBlocks(
     note(
       `${formatInteger(batch)} × ${formatInteger(context)} tokens${contextText(contextOrigin)}, weights in ` +
         `${formatText(setting)}, cache in ${setting.cacheDtype}, ` +
-        `${setting.tensorParallel === 1 ? 'each GPU by itself' : `${setting.tensorParallel} GPUs share the layers`}.`,
+        `${setting.tensorParallel === 1 ? 'a replica on each GPU' : `${setting.tensorParallel} GPUs share each layer`}.`,
     ),
     memoryTable(
       setting.cluster.gpu.kind,
@@ -45,16 +57,47 @@ export function servingBlocks(
       capacity,
     ),
     ...(fit.withoutRoom === null
-      ? [speedTable(fit, setting), note(`${limitsText(fit)} ${roomText(fit, setting)}`)]
+      ? [...speedBlocks(fit, setting), note(roomText(fit, setting))]
       : [note(`${sentence(fit.withoutRoom)} ${roomText(fit, setting)}`)]),
     ...(fit.withoutLink === null
       ? []
-      : [note(`Sums over GPUs are not counted: ${fit.withoutLink}.`)]),
+      : [note(`All-reduces between GPUs are not counted: ${fit.withoutLink}.`)]),
     ...(fit.load ? loadBlocks(fit.load, setting, doubts) : []),
+    ...remedyBlocks(remedies),
   ];
 }
 
-const formatText = ({
+function remedyBlocks(remedies: Serving['remedies']): Block[] {
+  if (remedies.length === 0) return [];
+  return [
+    heading('Changes that make serving fit, each by itself'),
+    {
+      kind: 'table',
+      columns: [left('flags', 'flags', true), ...boundsColumns('bytes')],
+      rows: remedies.map((remedy) => [
+        { text: servingFlags(remedy).join(' ') },
+        ...boundsCells(remedy.total, bytesText),
+      ]),
+    },
+  ];
+}
+
+const SERVING_FLAGS = {
+  gpu: 'gpu',
+  gpus: 'gpus',
+  tensorParallel: 'tensor-parallel',
+  dtype: 'dtype',
+  context: 'context',
+  batch: 'batch',
+  users: 'users',
+} as const satisfies Record<keyof ServingRemedy['flags'], string>;
+
+export const servingFlags = ({ flags }: ServingRemedy): string[] =>
+  (Object.keys(flags) as (keyof typeof flags)[]).map(
+    (name) => `--${SERVING_FLAGS[name]} ${flags[name]}`,
+  );
+
+export const formatText = ({
   weights: { dtype, groupSize, scaleDtype, zeroPoints },
 }: Serving['setting']) =>
   groupSize === 'block' || ['f32', 'bf16', 'f16'].includes(dtype)
@@ -62,13 +105,26 @@ const formatText = ({
     : `${dtype} (a scale in ${scaleDtype} for ${groupSize === 'row' ? 'each row' : `each ${formatInteger(groupSize)} values`}` +
       `${zeroPoints ? ', with zero points' : ''})`;
 
-const limitsText = ({ decode, prefill, withoutPeak }: Serving['fit']) =>
-  prefill
-    ? `At best ${decode.limitedBy} limits decoding, and ${prefill.limitedBy} the prefill.`
-    : `${sentence(withoutPeak ?? '')} But for computing, ${decode.limitedBy} limits it.`;
+function speedBlocks(fit: Serving['fit'], setting: Serving['setting']): Block[] {
+  const { decode, prefill } = fit;
+  if (prefill === null) {
+    const least = formatSeconds(decode.seconds.lower.value);
+    return [
+      note(
+        `${sentence(NO_PEAK)} A decoding step takes at least ${least}, for reading weights and caches.`,
+      ),
+    ];
+  }
+  return [
+    speedTable({ prefill, decode }, setting),
+    note(
+      `Decoding is limited by ${DECODE_LIMITS[decode.limitedBy]}, prefill by ${prefill.limitedBy}.`,
+    ),
+  ];
+}
 
 function speedTable(
-  { prefill, decode }: Serving['fit'],
+  { prefill, decode }: { readonly prefill: Prefill } & Pick<Serving['fit'], 'decode'>,
   { prompt, batch }: Serving['setting'],
 ): TableBlock {
   const sequences = batch === 1 ? '1 sequence' : `${formatInteger(batch)} sequences`;
@@ -78,9 +134,9 @@ function speedTable(
     rows: [
       [
         strong(`prefill of ${formatInteger(prompt)} tokens`),
-        ...(prefill ? boundsCells(prefill.seconds, formatSeconds) : NOTHING_BOUNDED),
+        ...boundsCells(prefill.seconds, formatSeconds),
       ],
-      [strong(`a token of ${sequences}`), ...boundsCells(decode.seconds, formatSeconds)],
+      [strong(`decoding step of ${sequences}`), ...boundsCells(decode.seconds, formatSeconds)],
       [{ text: 'tokens/s' }, ...boundsCells(decode.tokensPerSecond, significant)],
     ],
   };
@@ -92,19 +148,19 @@ function roomText(
 ): string {
   const sequences =
     largestBatch === null
-      ? `Not one sequence of ${formatInteger(context)} tokens fits`
-      : `At ${formatInteger(context)} tokens ${formatInteger(largestBatch.value)} sequences fit`;
+      ? `No sequence of ${formatInteger(context)} tokens fits`
+      : `${counted(largestBatch.value, 'sequence')} of ${formatInteger(context)} tokens ${largestBatch.value === 1 ? 'fits' : 'fit'}`;
   const tokens =
     largestContext === null
-      ? `and ${batch === 1 ? 'none' : `no ${formatInteger(batch)} at a time`} of any length`
-      : `and ${formatInteger(largestContext.value)} tokens at a batch of ${formatInteger(batch)}`;
-  return `${sequences}, ${tokens}.`;
+      ? `no context fits at a batch of ${formatInteger(batch)}`
+      : `the longest context at a batch of ${formatInteger(batch)} is ${formatInteger(largestContext.value)} tokens`;
+  return `${sequences}; ${tokens} (estimates).`;
 }
 
 function loadBlocks(
   answers: ServingLoad,
   setting: Serving['setting'],
-  doubts: readonly Doubt[],
+  doubts: readonly UnmetRequirement[],
 ): Block[] {
   const { load, prompt, output } = setting;
   if (!load) return [];
@@ -115,39 +171,38 @@ function loadBlocks(
       kind: 'heading',
       text:
         `${significant(load.requestsPerSecond)} requests/s of ${formatInteger(prompt)} and ${formatInteger(output)} tokens, ` +
-        `95 % within ${formatSeconds(load.p95Seconds)}`,
+        `95% within ${formatSeconds(load.p95Seconds)}`,
       tone: doubt ? 'bad' : 'good',
     },
     ...(doubt ? [note(sentence(doubt.text))] : []),
     {
       kind: 'table',
       columns: [
-        left('if speed is', 'speed'),
+        left('speed', 'speed'),
         right('GPUs', 'gpus'),
         right('replicas', 'replicas'),
         right('batch', 'batch'),
         right('p95', 'p95_seconds'),
-        right('served', 'service_seconds'),
-        right('waits', 'waiting_seconds'),
-        right('in use', 'utilisation'),
+        right('service', 'service_seconds'),
+        right('wait', 'waiting_seconds'),
+        right('utilisation', 'utilisation'),
         left('', 'remark', true),
       ],
       // The lower bound of a time is the best speed.
-      rows: [loadRow('the best', lower), loadRow('as expected', expected), loadRow('poor', upper)],
+      rows: [loadRow('upper', lower), loadRow('estimate', expected), loadRow('lower', upper)],
     },
     note(`Assumed: ${assumption}.`),
   ];
 }
 
 const NOTHING: Cell = { text: '–', value: '' };
-const NOTHING_BOUNDED = [NOTHING, NOTHING, NOTHING];
 
 function loadRow(title: string, answer: LoadAnswer): Cell[] {
   if (!answer.met) {
     const why =
       answer.reason === 'no room'
-        ? 'there is no room for one request'
-        : `impossible: a request alone takes ${formatSeconds(answer.best.value)}`;
+        ? 'no room for one request'
+        : `too slow: a single request takes ${formatSeconds(answer.best.value)}`;
     return [strong(title), ...Array.from({ length: 7 }, () => NOTHING), { text: why, tone: 'bad' }];
   }
   const { gpus, replicas, batch, p95Seconds, service, waiting, utilisation } = answer;
@@ -161,6 +216,6 @@ function loadRow(title: string, answer: LoadAnswer): Cell[] {
     seconds(service),
     seconds(waiting),
     { text: percentText(utilisation.value), value: utilisation.value },
-    { text: batch.value === 1 ? 'one at a time: far on the safe side' : '' },
+    { text: batch.value === 1 ? 'one at a time: a cautious figure' : '' },
   ];
 }

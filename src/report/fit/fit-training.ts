@@ -1,9 +1,14 @@
 /** Training part of the report of `minimind fit`. */
 import type { Bounds } from '../../budget/quantity.js';
 import type { Fits } from '../../fit/fits.js';
-import type { Remedy, StepLimit, StepTime, TrainingTime } from '../../fit/training/training.js';
+import type {
+  Remedy,
+  StepTime,
+  TrainingLimit,
+  TrainingTime,
+} from '../../fit/training/training-fit.js';
 import { formatInteger, formatSeconds, percentText, significant } from '../../text/units.js';
-import { counted } from '../../text/words.js';
+import { counted, sentence } from '../../text/words.js';
 import { contextText, heading, integerCell, left, note, right, strong } from '../kit/cells.js';
 import type { Block, TableBlock } from '../kit/report.js';
 import {
@@ -15,38 +20,44 @@ import {
   sameBounds,
   verdictHeading,
 } from './fit-bounds.js';
+import { NO_PEAK } from './fit-serving.js';
 
 export type Training = NonNullable<Fits['training']>;
 
 export function trainingBlocks(training: Training): Block[] {
   const { setting, contextOrigin, fit } = training;
-  const { stages, fullest, apart, workspaceParts, total, capacity, verdict, step, time } = fit;
+  const { stages, fullest, apart, workspaceParts, total, capacity, verdict } = fit;
   const stage = stages[fullest];
   const parts = stage ? stage.parts : [];
   return [
     verdictHeading('Training', verdict),
     note(
-      `${formatInteger(setting.microBatch)} × ${formatInteger(setting.context)} tokens${contextText(contextOrigin)} a ` +
-        `micro-batch, ${setting.precision === 'mixed' ? 'mixed precision' : 'float32'}, ${setting.optimizer}, ` +
+      `Micro-batch of ${formatInteger(setting.microBatch)} × ${formatInteger(setting.context)} ` +
+        `tokens${contextText(contextOrigin)}, ${setting.precision === 'mixed' ? 'mixed precision' : 'float32'}, ${setting.optimizer}, ` +
         `recomputation ${setting.recompute}, ${ATTENTION[setting.attention]}, ${LOSSES[setting.loss]}, ` +
         `${setting.dropout ? 'with dropout, ' : ''}${spreadText(setting)}.`,
     ),
     memoryTable(
       setting.cluster.gpu.kind,
-      [
-        ...parts.map(({ part, bytes }) => ({ part, bytes: sameBounds(bytes.value) })),
-        ...(apart ? labelled([{ bytes: apart }]) : []),
-      ],
+      parts.map(({ part, bytes }) => ({ part, bytes: sameBounds(bytes.value) })),
       labelled(workspaceParts),
       stage?.total ?? total,
       capacity,
     ),
+    ...(apart
+      ? [note('The total is the peak of a step: not all parts exist at the same time.')]
+      : []),
     ...(stages.length > 1 ? [stagesTable(fit)] : []),
-    ...(step
-      ? stepBlocks(step, time)
-      : [note('How fast it is, nobody says: no peak of this GPU is published.')]),
+    ...speedBlocks(fit),
     ...remedyBlocks(training),
   ];
+}
+
+function speedBlocks({ verdict, step, time }: Training['fit']): Block[] {
+  if (verdict === 'does not fit') {
+    return [note('No speed estimate: the training does not fit into the memory.')];
+  }
+  return step ? stepBlocks(step, time) : [note(sentence(NO_PEAK))];
 }
 
 const ATTENTION = {
@@ -55,7 +66,7 @@ const ATTENTION = {
 } as const satisfies Record<Training['setting']['attention'], string>;
 
 const LOSSES = {
-  full: 'logits of all tokens at a time',
+  full: 'logits of all tokens',
   chunked: 'loss in chunks',
 } as const satisfies Record<Training['setting']['loss'], string>;
 
@@ -79,7 +90,7 @@ function stagesTable({ stages, fullest, total }: Training['fit']): TableBlock {
       (bound) => own[bound].value > (stages[fullest]?.total ?? own)[bound].value,
     );
     const decides = by.filter((bound) => own[bound].value === total[bound].value);
-    return index === fullest ? 'the fullest' : decides.map((bound) => `by its ${bound}`).join(', ');
+    return index === fullest ? 'fullest' : decides.map((bound) => `fullest by ${bound}`).join(', ');
   };
   return {
     kind: 'table',
@@ -102,16 +113,16 @@ function stagesTable({ stages, fullest, total }: Training['fit']): TableBlock {
 
 /** Limiting factor of the expected time, shown instead of the utilisation. */
 const DECIDING = {
-  compute: 'computing decides',
-  memory: 'memory and launches decide',
-  communication: 'communication decides',
+  compute: 'compute',
+  memory: 'memory traffic and launches',
+  communication: 'communication',
 } as const satisfies Record<StepLimit, string>;
 
 function utilisationText({ mfu, assumedMfu, decidedBy }: StepTime): string {
   const assumed = `${percentText(assumedMfu.value)} (${assumedMfu.source})`;
   return decidedBy === 'utilisation'
     ? `at an MFU of ${assumed}`
-    : `${DECIDING[decidedBy]}, and an MFU of ${percentText(mfu.value)} comes of it, less than ${assumed}`;
+    : `limited by ${DECIDING[decidedBy]} to an MFU of ${percentText(mfu.value)}, less than ${assumed}`;
 }
 
 function limitText(
@@ -127,22 +138,22 @@ function stepBlocks(step: StepTime, time: TrainingTime | undefined): Block[] {
   const { seconds, limits, limitedBy, withoutLink, tokens, tokensPerSecond } = step;
   return [
     note(
-      `A step is ${formatInteger(Math.round(tokens.value))} tokens, ${significant(tokensPerSecond.value)} tokens/s as ` +
-        `expected: ${utilisationText(step)}. At best ${limitedBy} limits it: ` +
+      `A step has ${formatInteger(Math.round(tokens.value))} tokens: ${significant(tokensPerSecond.value)} tokens/s ` +
+        `(estimate), ${utilisationText(step)}. Its lower bound is limited by ${limitedBy}: ` +
         `${limits.map((each) => limitText(each, step)).join(', ')}.`,
     ),
     ...(withoutLink === null
       ? []
-      : [note(`Communication is not counted where nobody knows how fast it is: ${withoutLink}.`)]),
+      : [note(`Communication over unknown links is not counted: ${withoutLink}.`)]),
     {
       kind: 'table',
       columns: [left('time', 'what'), ...boundsColumns('seconds')],
       rows: [
-        [strong('a step'), ...boundsCells(seconds, formatSeconds)],
+        [strong('one step'), ...boundsCells(seconds, formatSeconds)],
         ...(time
           ? [
               [
-                strong(`all ${formatInteger(Math.round(time.steps.value))} steps`),
+                strong(`total, ${formatInteger(Math.round(time.steps.value))} steps`),
                 ...boundsCells(time.totalSeconds, formatSeconds),
               ],
             ]
@@ -155,19 +166,19 @@ function stepBlocks(step: StepTime, time: TrainingTime | undefined): Block[] {
 function remedyBlocks({ setting, fit: { remedies, verdict } }: Training): Block[] {
   const isRoom = verdict === 'fits';
   if (remedies.length === 0) {
-    return isRoom ? [] : [note(`${NOTHING} on any number of GPUs up to 65,536.`)];
+    return isRoom ? [] : [note(sentence(NOTHING_FITS))];
   }
   return [
     heading(
       isRoom
-        ? 'How far it could be taken'
-        : 'The fewest changes that make it fit, even by the upper bound',
+        ? 'Largest micro-batch and context that fit'
+        : 'Smallest changes that make training fit by the upper bound',
     ),
     ...(isRoom ? [] : caveats(remedies, setting)),
     {
       kind: 'table',
       columns: [
-        left('write', 'flags', true),
+        left('flags', 'flags', true),
         ...boundsColumns('bytes'),
         right('tokens/s', 'expected_tokens_per_second'),
       ],
@@ -182,7 +193,7 @@ function remedyBlocks({ setting, fit: { remedies, verdict } }: Training): Block[
   ];
 }
 
-const NOTHING = 'Nothing that is known here makes this training fit';
+export const NOTHING_FITS = 'does not fit on any number of GPUs up to 65,536';
 
 /** Side effects of the remedies. */
 function caveats(remedies: readonly Remedy[], { cluster: { gpus } }: Training['setting']): Block[] {
@@ -192,10 +203,14 @@ function caveats(remedies: readonly Remedy[], { cluster: { gpus } }: Training['s
   const others = remedies.filter(isAnother);
   if (remedies.length > others.length && more === undefined) return [];
   const first =
-    others.length > 0 ? `Only another training fits on ${here}` : `${NOTHING} on ${here}`;
+    others.length > 0
+      ? `On ${here}, only another optimizer or context fits.`
+      : `Does not fit on ${here}.`;
   const needed =
-    more === undefined ? '' : `: this one takes ${formatInteger(more)}, half of them are too few`;
-  return [note(`${first}${needed}.`)];
+    more === undefined
+      ? ''
+      : ` Smallest setup that fits: ${counted(more, 'GPU')} (tried by doubling).`;
+  return [note(`${first}${needed}`)];
 }
 
 const FLAG_NAMES = {

@@ -1,67 +1,64 @@
 /** Report of `minimind fit`: a verdict for training and for serving, and its basis. */
-import type { Fits, MachineForward } from '../../fit/fits.js';
-import type { Doubt } from '../../fit/remedies/remedies.js';
-import type { Cluster, Gpu, Hardware, Machine, PeakDtype } from '../../hardware/gpu.js';
+import type { MachineForward } from '../../fit/fits.js';
+import type { Gpu, Hardware, Link, Machine, PeakDtype } from '../../hardware/gpu.js';
 import type { MachineProfile } from '../../hardware/machine-profile.js';
 import {
   formatBytes,
-  formatCount,
   formatInteger,
   formatSeconds,
   loadText,
   significant,
 } from '../../text/units.js';
-import { heading, left, note, right, strong } from '../kit/cells.js';
+import { counted } from '../../text/words.js';
+import { heading, integerCell, left, note, right, strong } from '../kit/cells.js';
 import type { Block, Cell, Report, TableBlock } from '../kit/report.js';
 import { explanationBlocks } from '../profile/inventory.js';
+import type { FitResult } from './fit-answer.js';
+import { factsOf, memoryTable, nextOf, verdictOf } from './fit-answer.js';
 import { boundsCells, boundsColumns, bytesText } from './fit-bounds.js';
 import { csvTable } from './fit-csv.js';
 import type { Serving } from './fit-serving.js';
 import { servingBlocks } from './fit-serving.js';
 import { trainingBlocks } from './fit-training.js';
 
-export interface FitResult extends Fits {
-  readonly file: string;
-  readonly family: string;
-  readonly parameters: number;
-  readonly cluster: Cluster;
-  /** Reasons for doubt about the availability of the requested setup. */
-  readonly doubts: readonly Doubt[];
-  /** Measured profile when the hardware is this machine. */
-  readonly profile: MachineProfile | null;
-  /** A forward pass on this machine. */
-  readonly forward: MachineForward | null;
+export interface Asked {
+  readonly explain: boolean;
+  /** Words of the user's command after `fit`, for the next one. */
+  readonly argv: readonly string[];
 }
 
-/** @param flat Whether to output one table, for programs. */
-export function fitReport(
-  result: FitResult,
-  { explain, flat }: { readonly explain: boolean; readonly flat: boolean },
-): Report {
-  const { file, family, parameters, cluster, training, serving, doubts } = result;
-  if (flat) return { blocks: [csvTable(result)] };
+export function fitReport(result: FitResult, { explain, argv }: Asked): Report {
+  const { training, serving, doubts } = result;
+  const next = nextOf(result, argv);
   return {
+    verdict: verdictOf(result),
     blocks: [
-      heading(`${family} model of ${file} on ${hardwareText(cluster)}`),
-      note(
-        `${formatCount(parameters)} parameters. Of every figure there is what must be (lower), what is expected, and ` +
-          'what poor software makes of it (upper); --explain has the formulas.',
-      ),
-      ...(training ? trainingBlocks(training) : []),
-      ...(serving ? servingBlocks(serving, doubts) : []),
-      ...(result.forward && result.profile ? forwardBlocks(result.forward, result.profile) : []),
+      { kind: 'facts', facts: factsOf(result) },
+      memoryTable(result),
+      ...linkNotes(result),
       ...(explain ? explanationBlocks(sectionsOf(result)) : []),
     ],
+    details: [
+      ...(serving ? servingBlocks(serving, doubts) : []),
+      ...(training ? trainingBlocks(training) : []),
+      ...(result.forward && result.profile ? forwardBlocks(result.forward, result.profile) : []),
+    ],
+    more: explain ? [] : ['--explain'],
+    ...(next && { next }),
+    data: csvTable(result),
   };
 }
 
-const hardwareText = ({ gpu, gpus }: Cluster) =>
-  `${gpus === 1 ? '' : `${formatInteger(gpus)} × `}${gpu.title}`;
+/** Communication that is not counted makes the speeds too high. */
+function linkNotes({ training, serving }: FitResult): Block[] {
+  const missing = training?.fit.step?.withoutLink ?? serving?.fit.withoutLink ?? null;
+  return missing === null ? [] : [note(`Communication is not counted: ${missing}.`)];
+}
 
 const sectionsOf = ({ training, serving, forward }: FitResult) => ({
   ...(training && { training: training.fit }),
-  ...(serving && { serving: explained(serving.fit) }),
-  ...(forward && { 'a forward pass here': forward }),
+  ...(serving && { serving: { ...explained(serving.fit), users: serving.users } }),
+  ...(forward && { 'forward pass on this machine': forward }),
 });
 
 /** A model that does not fit has no speed. */
@@ -81,119 +78,102 @@ const forwardBlocks = (
   ),
   {
     kind: 'table',
-    columns: [left('quick-test will tell', 'what'), ...boundsColumns('value')],
+    columns: [left('forward pass', 'what'), ...boundsColumns('value')],
     rows: [
       [strong('time'), ...boundsCells(seconds, formatSeconds)],
-      [strong('memory, beside what it begins with'), ...boundsCells(bytes, bytesText)],
+      [strong('memory, on top of the weights'), ...boundsCells(bytes, bytesText)],
     ],
   },
   note(
-    `Measured on ${measured.slice(0, 10)} at ${loadText(load)}. ${historyText(history)} A lower bound of time is the ` +
-      'best that was seen with a margin for what was not; an upper one holds at loads like those that were seen.',
+    `Measured on ${measured.slice(0, 10)} at ${loadText(load)}. ${historyText(history)} The lower bound of the time is ` +
+      'the best measurement less a margin; the upper bound holds at loads like those measured.',
   ),
 ];
 
 const historyText = ({ measurements, since, leastLoad }: MachineProfile['history']): string =>
   measurements === 1
-    ? 'Best and worst are of this one measurement.'
-    : `Best and worst are of ${formatInteger(measurements)} measurements since ${since.slice(0, 10)}, the quietest at ` +
+    ? 'Best and worst are from this one measurement.'
+    : `Best and worst are from ${formatInteger(measurements)} measurements since ${since.slice(0, 10)}, the quietest at ` +
       `${loadText(leastLoad)}.`;
 
 // Report of `minimind fit --list-gpus`.
 
-export const hardwareReport = ({ gpus, machines }: Hardware): Report => ({
-  blocks: [
-    heading('GPUs'),
-    gpusTable(gpus),
-    note(
-      'Peaks in TFLOP/s (TOP/s of integers) of dense matrices, sums in float32; GB is 10^9 bytes. usable: what programs ' +
-        'can have of the memory, where that is known: more than its label says, as chips hold GiB, or less. Where it is ' +
-        'not known, fit counts with what is sold.',
-    ),
-    heading('Machines'),
-    machinesTable(machines),
-  ],
-});
+/** @param pattern Text that the names contain; undefined: all. */
+export function hardwareReport({ gpus, machines }: Hardware): Report {
+  const listed = [
+    ...gpus.map((gpu) => ({ ...gpu, gpu, gpus: 1 })),
+    ...machines.map((machine) => ({ ...machine, links: machine.network ? [machine.network] : [] })),
+  ];
+  return {
+    verdict: {
+      text: `${counted(gpus.length, 'GPU')} and ${counted(machines.length, 'machine')} with a name for --gpu`,
+    },
+    blocks: [
+      hardwareTable(listed, FEW, false),
+      note(
+        'Memory that programs can use, and bandwidth, per GPU; peaks in TFLOP/s of dense products. GB is 10^9 bytes. ' +
+          'Memory marked * is the advertised size.',
+      ),
+    ],
+    details: [hardwareTable(listed, PEAKS, true)],
+    data: hardwareTable(listed, PEAKS, true),
+  };
+}
 
-/** Order of the types; a wide terminal shows only the usual ones. */
-const IS_USUAL: Readonly<Record<PeakDtype, boolean>> = {
+const PEAKS = Object.keys({
   f32: true,
-  tf32: false,
+  tf32: true,
   bf16: true,
   f16: true,
   f8: true,
-  f4: false,
+  f4: true,
   int8: true,
-  int4: false,
-};
+  int4: true,
+} satisfies Record<PeakDtype, true>) as PeakDtype[];
 
-const PEAKS = Object.keys(IS_USUAL) as PeakDtype[];
-const USUAL = PEAKS.filter((dtype) => IS_USUAL[dtype]);
+/** Types of peaks that fit into 80 columns. */
+const FEW = ['bf16', 'f8', 'int8'] as const satisfies readonly PeakDtype[];
 
-/** The types that fit into 80 columns. */
-const FEW = ['f32', 'bf16', 'f16', 'f8'] as const satisfies readonly PeakDtype[];
+/** A GPU, or a machine with its GPUs; links are those of one GPU, or of the machine to others. */
+interface Listed extends Pick<Machine, 'name' | 'title' | 'gpu' | 'gpus' | 'source'> {
+  readonly links: readonly Link[];
+}
 
-const gpusTable = (gpus: readonly Gpu[]): TableBlock => ({
-  ...peaksTable(gpus, PEAKS, { hasTitle: true, hasSource: true }),
-  narrower: {
-    ...peaksTable(gpus, USUAL, { hasTitle: true, hasSource: false }),
-    narrower: {
-      ...peaksTable(gpus, FEW, { hasTitle: false, hasSource: false }),
-      narrower: peaksTable(gpus, ['bf16'], { hasTitle: false, hasSource: false }),
-    },
-  },
-});
-
-function peaksTable(
-  gpus: readonly Gpu[],
+function hardwareTable(
+  listed: readonly Listed[],
   dtypes: readonly PeakDtype[],
-  { hasTitle, hasSource }: { readonly hasTitle: boolean; readonly hasSource: boolean },
+  isLong: boolean,
 ): TableBlock {
-  return {
-    kind: 'table',
+  const rows = (isShort: boolean) => ({
+    kind: 'table' as const,
     columns: [
       left('name', 'name'),
-      ...(hasTitle ? [left('title', 'title', true)] : []),
-      right('memory', 'memory_bytes'),
-      right('usable', 'usable_bytes'),
+      ...(isShort ? [] : [left('title', 'title', true)]),
+      right('GPUs', 'gpus'),
+      right('memory', 'usable_bytes'),
+      ...(isShort ? [] : [right('label', 'memory_bytes')]),
       right('bandwidth', 'bandwidth_bytes_per_second'),
       ...dtypes.map((dtype) => right(dtype, `${dtype}_flops`)),
-      ...(hasSource ? [left('link', 'link'), left('source', 'source', true)] : []),
+      ...(isShort ? [] : [left('link', 'link'), left('source', 'source', true)]),
     ],
-    rows: gpus.map((gpu) => [
-      strong(gpu.name),
-      ...(hasTitle ? [{ text: gpu.title }] : []),
-      { text: formatBytes(gpu.memoryBytes), value: gpu.memoryBytes },
+    rows: listed.map(({ name, title, gpu, gpus, links, source }): Cell[] => [
+      strong(name),
+      ...(isShort ? [] : [{ text: title }]),
+      integerCell(gpus),
       usableCell(gpu),
+      ...(isShort ? [] : [{ text: formatBytes(gpu.memoryBytes), value: gpu.memoryBytes }]),
       { text: `${formatBytes(gpu.bandwidth)}/s`, value: gpu.bandwidth },
       ...dtypes.map((dtype): Cell => peakCell(gpu.peakFlops[dtype])),
-      ...(hasSource ? [{ text: gpu.links[0]?.name ?? '' }, { text: gpu.source }] : []),
+      ...(isShort ? [] : [{ text: links[0]?.name ?? '' }, { text: source }]),
     ]),
-  };
+  });
+  return isLong ? rows(false) : rows(true);
 }
 
 const usableCell = ({ memoryBytes, usable }: Gpu): Cell =>
   usable
     ? { text: formatBytes(usable.bytes), value: usable.bytes }
-    : { text: '', value: memoryBytes };
+    : { text: `*${formatBytes(memoryBytes)}`, value: memoryBytes };
 
 const peakCell = (peak: number | undefined): Cell =>
   peak === undefined ? { text: '–', value: '' } : { text: significant(peak / 1e12), value: peak };
-
-const machinesTable = (machines: readonly Machine[]): TableBlock => ({
-  kind: 'table',
-  columns: [
-    left('name', 'name'),
-    left('title', 'title', true),
-    right('GPUs', 'gpus'),
-    left('GPU', 'gpu'),
-    left('network', 'network', true),
-  ],
-  rows: machines.map(({ name, title, gpus, gpu, network }) => [
-    strong(name),
-    { text: title },
-    { text: String(gpus), value: gpus },
-    { text: gpu.name },
-    { text: network?.name ?? '' },
-  ]),
-});

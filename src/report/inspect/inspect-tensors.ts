@@ -1,10 +1,11 @@
 /** Tables of the tensors of a checkpoint. */
 
-import type { Sharing } from '../../checkpoint/sharing.js';
+import type { SharedBytes } from '../../checkpoint/sharing.js';
 import type { Statistics } from '../../checkpoint/statistics.js';
 import type { CheckpointSummary, TensorSummary } from '../../checkpoint/summary.js';
 import type { ContentEntry, Plain } from '../../checkpoint/summary-content.js';
 import type { SrteSurvey } from '../../conversion/srte/survey-srte.js';
+import type { StoredModel } from '../../model-input/stored-model.js';
 import { formatBytes, formatInteger } from '../../text/units.js';
 import { namesText, nameText, shortened } from '../../text/words.js';
 import { bytesCell, heading, integerCell, left, note, right } from '../kit/cells.js';
@@ -16,6 +17,10 @@ export interface InspectResult extends CheckpointSummary {
   /** The glob that the names in `tensors` match, if any. */
   readonly filter?: string;
   readonly srte?: SrteSurvey;
+  /** Null when neither a config nor a name tells. */
+  readonly model?: Omit<StoredModel, 'buffers'> | null;
+  /** Elements of the distinct tensors without buffers; absent without a config. */
+  readonly parameters?: number;
 }
 
 /** A tensor with its name and the names that share it. */
@@ -37,23 +42,26 @@ const SHOWN_HASH = 12;
 const NOTHING: Cell = { text: '–', value: '' };
 
 const NAME: Field = {
-  column: left('tensor', 'tensor', true),
+  column: { ...left('tensor', 'tensor'), cut: true },
   cell: ({ name }) => ({ text: nameText(name), value: name }),
 };
-const DTYPE: Field = { column: left('dtype', 'dtype'), cell: ({ dtype }) => ({ text: dtype }) };
+const DTYPE: Field = { column: left('type', 'dtype'), cell: ({ dtype }) => ({ text: dtype }) };
 const SHAPE: Field = {
   column: right('shape', 'shape'),
   cell: ({ shape }) => ({ text: shortened(`[${shape.join(', ')}]`) }),
 };
 const ELEMENTS: Field = {
-  column: right('elements', 'elements'),
+  column: right('values', 'elements'),
   cell: ({ elements }) => integerCell(elements),
 };
 const BYTES: Field = {
-  column: right('bytes', 'bytes'),
+  column: right('size', 'bytes'),
   cell: ({ bytes }) => bytesCell({ value: bytes }),
 };
-const SHARED: Field = { column: left('shared with', 'shared_with', true), cell: sharedCell };
+const SHARED: Field = {
+  column: { ...left('shared with', 'shared_with'), cut: true },
+  cell: sharedCell,
+};
 const HASH: Field = {
   column: left('sha256', 'sha256'),
   cell: ({ sha256 = '' }) => ({ text: `${sha256.slice(0, SHOWN_HASH)}…`, value: sha256 }),
@@ -114,7 +122,7 @@ export function tensorsBlocks(result: InspectResult): Block[] {
     ...(hasHashes
       ? [
           note(
-            `${SHOWN_HASH} of the 64 characters of each sha256; --json and --format csv have all.`,
+            `The first ${SHOWN_HASH} of the 64 characters of each sha256; --json and --format csv have all.`,
           ),
         ]
       : []),
@@ -159,7 +167,7 @@ function rowsOf({ tensors, shared }: InspectResult, most = Number.POSITIVE_INFIN
 
 function titleOf({ filter, totals }: InspectResult, shown: number): string {
   if (filter === undefined) return 'Tensors';
-  return `Tensors like ${shortened(filter)}: ${formatInteger(shown)} of ${formatInteger(totals.tensors)}`;
+  return `Tensors that match ${shortened(filter)}: ${formatInteger(shown)} of ${formatInteger(totals.tensors)}`;
 }
 
 function statisticsBlocks(rows: readonly Row[]): Block[] {
@@ -173,9 +181,9 @@ function statisticsBlocks(rows: readonly Row[]): Block[] {
     note(
       allFinite
         ? 'All values are finite.'
-        : 'All columns but those of NaN and infinities are of the finite values.',
+        : 'Columns other than NaN and infinities cover the finite values.',
     ),
-    ...(hasComplex ? [note('Of complex values, the moduli are meant.')] : []),
+    ...(hasComplex ? [note('Complex values are counted by their moduli.')] : []),
   ];
 }
 
@@ -203,7 +211,7 @@ const MAX_BESIDE = 100;
 const KINDS = {
   same: 'one tensor',
   overlapping: 'overlapping',
-} as const satisfies Record<Sharing['kind'], string>;
+} as const satisfies Record<SharedBytes['kind'], string>;
 
 /** Names that share bytes, and names that occur only in the metadata. */
 export function sharingBlocks({ shared, aliases }: CheckpointSummary): Block[] {
@@ -228,14 +236,14 @@ export function sharingBlocks({ shared, aliases }: CheckpointSummary): Block[] {
   ];
   if (rows.length === 0) return [];
   return [
-    heading('Shared'),
+    heading('Shared tensors'),
     {
       kind: 'table',
       columns: [
-        left('what', 'what'),
+        left('kind', 'what'),
         right('names', 'names'),
-        right('bytes', 'bytes'),
-        left('which', 'which', true),
+        right('size', 'bytes'),
+        left('tensors', 'which', true),
       ],
       rows,
     },
@@ -247,7 +255,7 @@ export function contentBlocks({ content }: CheckpointSummary): Block[] {
   const entries = Object.entries(content);
   if (entries.length === 0) return [];
   return [
-    heading('Also in the file'),
+    heading('Other content'),
     {
       kind: 'table',
       columns: [left('key', 'key', true), left('type', 'type'), left('value', 'value', true)],
@@ -286,5 +294,5 @@ function contentOf(value: Plain, isForm: boolean): Plain {
 
 /** Number of omitted rows, if any. */
 export function moreNote(more: number): Block[] {
-  return more > 0 ? [note(`${formatInteger(more)} more are not shown; --json has them.`)] : [];
+  return more > 0 ? [note(`… ${formatInteger(more)} more: --json`)] : [];
 }

@@ -81,7 +81,7 @@ export function checkpointBlocks({ totals, config, matches }: CheckpointFound): 
         ...dtypes.map((each) =>
           row({ text: each.dtype }, [each.tensors, each.elements, each.bytes]),
         ),
-        row(strong('in all'), [distinctTensors, distinctElements, distinctBytes]),
+        row(strong('total'), [distinctTensors, distinctElements, distinctBytes]),
       ],
     },
     note(

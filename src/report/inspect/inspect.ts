@@ -1,9 +1,19 @@
 /** Report of `minimind inspect`: a checkpoint's type and tensors. */
 import type { TensorGroup } from '../../checkpoint/summary.js';
-import { formatBytes, formatInteger } from '../../text/units.js';
-import { nameText, shortened } from '../../text/words.js';
-import { bytesCell, heading, integerCell, left, note, right, strong } from '../kit/cells.js';
-import type { Block, Cell, Report, TableBlock } from '../kit/report.js';
+import { formatBytes, formatInteger, shortCount } from '../../text/units.js';
+import { counted, joined, namesText, nameText, shellWord, shortened } from '../../text/words.js';
+import {
+  bar,
+  bytesCell,
+  heading,
+  integerCell,
+  left,
+  note,
+  right,
+  shareCell,
+  strong,
+} from '../kit/cells.js';
+import type { Block, Cell, Fact, Report, TableBlock, Verdict } from '../kit/report.js';
 import type { InspectResult } from './inspect-tensors.js';
 import {
   contentBlocks,
@@ -13,48 +23,198 @@ import {
   tensorsTable,
 } from './inspect-tensors.js';
 import { MAX_ROWS } from './inspect-text.js';
-import { srteSurveyBlocks } from './srte-survey.js';
+import { srteData, srteSurveyBlocks, srteSurveyDetails } from './srte-survey.js';
 
-interface Options {
-  /** Whether each tensor has its own row. */
-  readonly listed: boolean;
-  /** Whether the output is for programs, which get only the requested data in full. */
-  readonly flat: boolean;
-}
-
-export function inspectReport(result: InspectResult, { listed, flat }: Options): Report {
-  const survey = result.srte ? srteSurveyBlocks(result.srte) : [];
-  if (flat) return { blocks: flatBlocks(result, listed, survey) };
+/** @param options.listed Whether each tensor has its own row. */
+export function inspectReport(
+  result: InspectResult,
+  { listed }: { readonly listed: boolean },
+): Report {
+  const { srte, groups } = result;
   return {
+    verdict: verdictOf(result),
     blocks: [
-      heading(`${result.formatName}: ${result.file}`),
-      ...originNotes(result),
+      { kind: 'facts', facts: factsOf(result) },
+      ...(srte ? srteSurveyBlocks(srte) : []),
+      ...(listed ? tensorsBlocks(result) : []),
+      ...(srte || listed ? [] : componentsBlocks(result)),
+    ],
+    details: [
+      ...(srte ? srteSurveyDetails(srte) : []),
+      heading('Totals'),
       totalsTable(result),
-      ...(listed ? tensorsBlocks(result) : groupsBlocks(result.groups)),
+      ...groupsBlocks(groups),
       ...sharingBlocks(result),
       ...contentBlocks(result),
-      ...survey,
     ],
+    more: listed ? [] : ['--tensors'],
+    next: nextStep(result),
+    data: listed ? tensorsTable(result) : srte ? srteData(srte) : groupsTable(groups),
   };
 }
 
-/** One table of the tensors, unless the survey was requested. */
-function flatBlocks(result: InspectResult, listed: boolean, survey: readonly Block[]) {
-  if (listed) return [tensorsTable(result)];
-  return survey.length > 0 ? survey : [groupsTable(result.groups)];
+// The answer
+
+function verdictOf(result: InspectResult): Verdict {
+  const { formatName, files, totals } = result;
+  const size = files.reduce((sum, { bytes }) => sum + bytes, 0);
+  const types = totals.dtypes.map(({ dtype }) => dtype.toLowerCase());
+  const parts = [
+    formatName,
+    formatBytes(size),
+    counted(totals.distinctTensors, 'tensor'),
+    valuesText(result),
+    types.length > MOST_TYPES ? `${types.length} types` : types.join(', '),
+    modelText(result),
+  ];
+  return { text: parts.filter(Boolean).join(' · ') };
 }
 
-function originNotes({ files, stateDict, metadata }: InspectResult): Block[] {
-  const size = formatBytes(files.reduce((sum, { bytes }) => sum + bytes, 0));
-  const strings = Object.entries(metadata).map(([key, value]) => `${key}: ${value}`);
+/** Types that a verdict names. */
+const MOST_TYPES = 3;
+
+/** Buffers are no parameters; without a config it is unknown which tensors are. */
+function valuesText({ parameters, totals }: InspectResult): string {
+  return parameters === undefined
+    ? `${shortCount(totals.distinctElements)} values`
+    : `${shortCount(parameters)} parameters`;
+}
+
+function modelText({ model }: InspectResult): string {
+  if (!model) return '';
+  const { family, srte } = model;
   return [
-    note(files.length === 1 ? `One file of ${size}.` : `${files.length} files, ${size} in all.`),
-    ...(stateDict.length > 0
-      ? [note(`The tensors stand under ${shortened(stateDict.join('.'))}.`)]
+    ...(family === null ? [] : [`${family} model`]),
+    ...(srte ? [`${srte.sharing}${FORMS[srte.form]} SRTE`] : []),
+  ].join(', ');
+}
+
+const FORMS = { table: '', 'low-rank': ' low-rank', sincos: ' sine and cosine' } as const;
+
+function factsOf(result: InspectResult): Fact[] {
+  const { file, files, stateDict, metadata, totals, shared, aliases, content, model } = result;
+  const strings = Object.entries(metadata).filter(
+    ([key]) => !Object.hasOwn(aliases, key) && key !== FORMAT_KEY,
+  );
+  const others = Object.keys(content);
+  const same = shared.filter(({ kind }) => kind === 'same');
+  const overlapping = shared.length - same.length;
+  const unused = totals.storedBytes - totals.distinctBytes;
+  return [
+    { name: 'file', text: files.length > 1 ? `${file} (${files.length} files)` : file },
+    ...(model?.config != null && model.config !== file
+      ? [{ name: 'config', text: model.config }]
       : []),
-    ...(strings.length > 0 ? [note(`Metadata: ${shortened(strings.join(', '))}`)] : []),
+    ...(stateDict.length > 0 ? [{ name: 'state dict', text: shortened(stateDict.join('.')) }] : []),
+    ...(same.length > 0 || Object.keys(aliases).length > 0
+      ? [{ name: 'shared', text: sharedText(result) }]
+      : []),
+    ...(overlapping > 0
+      ? [{ name: 'overlapping', text: `${counted(overlapping, 'group')} of tensors` }]
+      : []),
+    ...(unused > 0
+      ? [{ name: 'unused', text: `${formatBytes(unused)} of the stored data is in no tensor` }]
+      : []),
+    ...(others.length > 0 ? [{ name: 'also holds', text: listText(others) }] : []),
+    ...(strings.length > 0
+      ? [
+          {
+            name: 'metadata',
+            text: shortened(listText(strings.map(([key, value]) => `${key}: ${value}`))),
+          },
+        ]
+      : []),
   ];
 }
+
+/** Key of all safetensors files that PyTorch reads; it tells nothing more. */
+const FORMAT_KEY = 'format';
+
+/** Entries that a fact names. */
+const LISTED = 6;
+
+const listText = (texts: readonly string[]): string =>
+  texts.length > LISTED
+    ? `${texts.slice(0, LISTED).map(nameText).join(', ')} and ${texts.length - LISTED} more`
+    : joined(texts.map(nameText));
+
+/** `embed, head`, `3 tensors with 9 names`. */
+function sharedText({ shared, aliases }: InspectResult): string {
+  const groups = [
+    ...shared.filter(({ kind }) => kind === 'same').map(({ names }) => names),
+    ...Object.entries(aliases).map(([alias, name]) => [name, alias]),
+  ];
+  const [only, ...others] = groups;
+  if (only !== undefined && others.length === 0) return `${namesText(only)} are one tensor`;
+  const names = groups.reduce((sum, each) => sum + each.length, 0);
+  return `${counted(groups.length, 'tensor')} with ${counted(names, 'name')}`;
+}
+
+/** Rows of the answer's table; the details have all. */
+const ANSWER_ROWS = 10;
+/** Columns of the bar of the largest component. */
+const BAR_WIDTH = 12;
+
+/** The largest components, in the order of the checkpoint. */
+function componentsBlocks({ groups, totals }: InspectResult): Block[] {
+  if (groups.length === 0) return [];
+  const largest = groups.toSorted((a, b) => totalOf(b, 'bytes') - totalOf(a, 'bytes'));
+  const shown = new Set(largest.slice(0, ANSWER_ROWS));
+  const more = groups.length - shown.size;
+  const most = Math.max(1, ...groups.map((group) => totalOf(group, 'bytes')));
+  return [
+    {
+      kind: 'table',
+      columns: [
+        { ...left('component', 'component'), cut: true },
+        right('tensors', 'tensors'),
+        right('values', 'values'),
+        right('size', 'bytes'),
+        right('share', 'share'),
+        left('', 'bar'),
+      ],
+      rows: [
+        ...groups
+          .filter((group) => shown.has(group))
+          .map((group): Cell[] => [
+            { text: nameText(shortLabel(group)) },
+            integerCell(totalOf(group, 'tensors')),
+            integerCell(totalOf(group, 'elements')),
+            bytesCell({ value: totalOf(group, 'bytes') }),
+            shareCell(totalOf(group, 'bytes'), totals.bytes),
+            { text: bar(totalOf(group, 'bytes') / most, BAR_WIDTH) },
+          ]),
+        [
+          strong('total'),
+          { ...integerCell(totals.tensors), tone: 'strong' },
+          { ...integerCell(totals.elements), tone: 'strong' },
+          { ...bytesCell({ value: totals.bytes }), tone: 'strong' },
+          shareCell(totals.bytes, totals.bytes),
+          { text: '' },
+        ],
+      ],
+    },
+    ...(more > 0 ? [note(`… ${formatInteger(more)} more: --details`)] : []),
+  ];
+}
+
+/** Figure of all layers of a group. */
+const totalOf = (group: TensorGroup, figure: 'tensors' | 'elements' | 'bytes'): number =>
+  group[figure] * Math.max(1, group.layers?.length ?? 1);
+
+/** `layers.0–31`, `layers.0, 2–5`, `embed`. */
+function shortLabel({ name, layers }: TensorGroup): string {
+  if (layers === undefined) return name;
+  const runs = runsOf(layers).map(({ from, to }) => (from === to ? `${from}` : `${from}–${to}`));
+  return `${name === '' ? '' : `${name}.`}${runs.join(', ')}`;
+}
+
+function nextStep({ file, model, srte }: InspectResult): string | undefined {
+  if (model?.config != null) return `minimind verify ${shellWord(file)}`;
+  return model?.srte && !srte ? `minimind inspect ${shellWord(file)} --srte` : undefined;
+}
+
+// The details
 
 /** Total, total without duplicates if there are any, and the mixture of dtypes. */
 function totalsTable({ totals }: InspectResult): TableBlock {
@@ -73,16 +233,11 @@ function totalsTable({ totals }: InspectResult): TableBlock {
     columns: [
       left('', 'what'),
       right('tensors', 'tensors'),
-      right('elements', 'elements'),
-      right('bytes', 'bytes'),
+      right('values', 'elements'),
+      right('size', 'bytes'),
     ],
     rows: [
-      row(
-        strong(`in all${only ? `, ${only}` : ''}`),
-        totals.tensors,
-        totals.elements,
-        totals.bytes,
-      ),
+      row(strong(`total${only ? `, ${only}` : ''}`), totals.tensors, totals.elements, totals.bytes),
       ...(isShared
         ? [
             row(
@@ -108,7 +263,7 @@ function totalsTable({ totals }: InspectResult): TableBlock {
 const groupsBlocks = (groups: readonly TensorGroup[]): Block[] =>
   groups.length > 0
     ? [
-        heading('Tensors by layer'),
+        heading('Components'),
         groupsTable(groups.slice(0, MAX_ROWS)),
         ...moreNote(groups.length - MAX_ROWS),
       ]
@@ -119,12 +274,12 @@ function groupsTable(groups: readonly TensorGroup[]): TableBlock {
   return {
     kind: 'table',
     columns: [
-      left('group', 'group', true),
-      ...(isRepeated ? [right('alike', 'alike')] : []),
+      { ...left('component', 'group'), cut: true },
+      ...(isRepeated ? [right('layers', 'alike')] : []),
       right(isRepeated ? 'tensors each' : 'tensors', 'tensors_each'),
-      right(isRepeated ? 'elements each' : 'elements', 'elements_each'),
-      right(isRepeated ? 'bytes each' : 'bytes', 'bytes_each'),
-      left('dtypes', 'dtypes', true),
+      right(isRepeated ? 'values each' : 'values', 'elements_each'),
+      right(isRepeated ? 'size each' : 'size', 'bytes_each'),
+      left('types', 'dtypes', true),
     ],
     rows: groups.map((group) => [
       { text: nameText(groupLabel(group)), value: groupLabel(group) },

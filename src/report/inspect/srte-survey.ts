@@ -21,19 +21,37 @@ const BAR_WIDTH = 12;
 
 const NOTHING: Cell = { text: '–', value: '' };
 
+/** Rows of the answer's table; the details have all. */
+const ANSWER_ROWS = 8;
+
+/** Advice, and the options with their errors. */
 export function srteSurveyBlocks(survey: SrteSurvey): Block[] {
-  const { tables, cosines, options, notes } = survey;
+  const { tables, options, notes } = survey;
   const advice = srteAdvice(survey);
+  const more = options.length - ANSWER_ROWS;
   return [
-    heading('SRTE tables'),
-    note(storageText(survey)),
+    heading('SRTE'),
+    { kind: 'note', text: storageText(survey) },
     ...notes.map(note),
     ...tables.flatMap(nonFiniteBlocks),
-    ...(tables.length > 1 ? [...cosineBlocks(cosines), ...tablesBlocks(tables)] : []),
-    ...(options.length > 0 ? optionsBlocks(survey) : []),
     ...(advice === undefined ? [] : [{ kind: 'note' as const, text: advice }]),
+    ...(options.length > 0 ? [optionsTable(survey, ANSWER_ROWS)] : []),
+    ...(more > 0 ? [note(`… ${formatInteger(more)} more: --details`)] : []),
   ];
 }
+
+/** Similarity of the tables, and all options. */
+export function srteSurveyDetails(survey: SrteSurvey): Block[] {
+  const { tables, cosines, options } = survey;
+  return [
+    ...(tables.length > 1 ? [...cosineBlocks(cosines), ...tablesBlocks(tables)] : []),
+    ...(options.length > 0 ? optionsBlocks(survey) : []),
+  ];
+}
+
+/** Table for programs: the options. */
+export const srteData = (survey: SrteSurvey): TableBlock =>
+  optionsTable(survey, Number.POSITIVE_INFINITY);
 
 function storageText({ tables, sharing, positions, hidden, storedRank, ...stored }: SrteSurvey) {
   const which =
@@ -55,7 +73,7 @@ function nonFiniteBlocks({ name, nonFinite }: TableSurvey): Block[] {
   return [
     {
       kind: 'note',
-      text: `${shortened(name)}: ${formatInteger(count)} ${what} not finite, the first ${value} at row ${row}, column ${column}.`,
+      text: `${shortened(name)}: ${formatInteger(count)} ${what} not finite; the first is ${value} at row ${row}, column ${column}.`,
       tone: 'bad',
     },
   ];
@@ -63,7 +81,7 @@ function nonFiniteBlocks({ name, nonFinite }: TableSurvey): Block[] {
 
 function tablesBlocks(tables: readonly TableSurvey[]): Block[] {
   return [
-    heading('Each layer beside the mean of all'),
+    heading('Distance of each layer to the mean'),
     {
       kind: 'table',
       columns: [
@@ -85,30 +103,35 @@ function tablesBlocks(tables: readonly TableSurvey[]): Block[] {
         cosineCell(table.cosineToMean),
       ]),
     },
-    note('Distances are Frobenius norms; a full bar is as far from the mean as from zero.'),
+    note('Distances are Frobenius norms. A full bar is 100%.'),
   ];
 }
 
 function optionsBlocks(survey: SrteSurvey): Block[] {
   const { tables, options } = survey;
   return [
-    heading(tables.length > 1 ? 'What sharing would cost' : 'What a lower rank would cost'),
-    optionsTable(survey),
+    ...(options.length > ANSWER_ROWS
+      ? [
+          heading(tables.length > 1 ? 'Options for sharing' : 'Options for a lower rank'),
+          optionsTable(survey, Number.POSITIVE_INFINITY),
+        ]
+      : []),
     note(
-      'Error: of what each layer gets to what it had, over all layers (relative Frobenius norm), before it ' +
-        'is rounded to a dtype. ' +
+      'Error: relative Frobenius norm of the difference to the stored tables, over all layers, before rounding to a ' +
+        'type.' +
         (options.some(({ rank }) => rank !== null)
-          ? 'Energy: the share of the squared norm of the mean that the rank keeps.'
+          ? ' Energy: share of the squared norm of the mean that the rank keeps.'
           : ''),
     ),
   ];
 }
 
-function optionsTable({ parameters, bytes, options, dtype }: SrteSurvey): TableBlock {
+/** @param most Maximum number of options. */
+function optionsTable({ parameters, bytes, options, dtype }: SrteSurvey, most: number): TableBlock {
   return {
     kind: 'table',
     columns: [
-      left('', 'option'),
+      left('option', 'option'),
       right('parameters', 'parameters'),
       right(dtype, 'bytes'),
       right('saved', 'saved_bytes'),
@@ -118,7 +141,7 @@ function optionsTable({ parameters, bytes, options, dtype }: SrteSurvey): TableB
     ],
     rows: [
       [
-        { text: 'as it is', value: 'stored' },
+        { text: 'as stored', value: 'stored' },
         integerCell(parameters),
         bytesCell({ value: bytes }),
         { ...NOTHING, value: 0 },
@@ -126,7 +149,7 @@ function optionsTable({ parameters, bytes, options, dtype }: SrteSurvey): TableB
         { ...NOTHING, value: 0 },
         NOTHING,
       ],
-      ...options.map((option) => optionCells(option, parameters)),
+      ...options.slice(0, most).map((option) => optionCells(option, parameters)),
     ],
   };
 }
@@ -160,13 +183,15 @@ const LITTLE_MORE = 1.1;
 function srteAdvice(survey: SrteSurvey): string | undefined {
   const { sharing, tables } = survey;
   if (tables.some(({ nonFinite }) => nonFinite !== null)) {
-    return 'Mend the values that are not finite first: no mean can be made of them.';
+    return 'Replace the values that are not finite first: they have no mean.';
   }
   if (tables.every(({ norm }) => norm === 0))
-    return 'There is nothing to lose: every value is zero.';
+    return 'Every value is zero: sharing the tables loses nothing.';
   if (sharing === 'shared') return rankAdvice(survey);
   if (tables.length === 1) {
-    return ['There is one layer, and so nothing to share.', rankAdvice(survey)].join(' ').trim();
+    return ['The model has one layer, so there is nothing to share.', rankAdvice(survey)]
+      .join(' ')
+      .trim();
   }
   return sharingAdvice(survey);
 }
@@ -179,19 +204,19 @@ function sharingAdvice({ options, parameters }: SrteSurvey): string | undefined 
     option.rank !== null && isWithin(option, Math.max(CLOSE, error * LITTLE_MORE));
   const rank = options.find(isCheap);
   return [
-    `One table for all layers changes them by ${percentText(error)} and saves ${saved(mean, parameters)} of their parameters: ${verdict(error)}.`,
+    `One shared table has an error of ${percentText(error)} and saves ${saved(mean, parameters)} of the SRTE parameters. ${verdict(error)}.`,
     ...(rank
       ? [
-          `Rank ${rank.rank} adds little to that: ${percentText(rank.relativeError)}, and saves ${saved(rank, parameters)}.`,
+          `Rank ${rank.rank} has an error of ${percentText(rank.relativeError)} and saves ${saved(rank, parameters)}.`,
         ]
       : []),
   ].join(' ');
 }
 
 function verdict(error: number): string {
-  if (error <= CLOSE) return 'they are nearly the same, so share it';
-  if (error <= FAR) return 'they are alike, so share it and train the model on for a while';
-  return 'they have little in common, so share it only if the model is trained on';
+  if (error <= CLOSE) return 'The tables are nearly equal: share one';
+  if (error <= FAR) return 'The tables are similar: share one and continue training';
+  return 'The tables differ: share one only if training continues';
 }
 
 /** Advice for a single table. */
@@ -200,8 +225,8 @@ function rankAdvice({ options, parameters }: SrteSurvey): string | undefined {
   if (ranks.length === 0) return undefined;
   const close = ranks.find((option) => isWithin(option, CLOSE));
   return close
-    ? `Rank ${close.rank} changes the table by ${percentText(close.relativeError)} and saves ${saved(close, parameters)} of its parameters.`
-    : `No rank that was looked into stays within ${CLOSE * 100}% of the table: leave it whole.`;
+    ? `Rank ${close.rank} has an error of ${percentText(close.relativeError)} and saves ${saved(close, parameters)} of the SRTE parameters.`
+    : `Every tested rank has an error above ${CLOSE * 100}%: keep the full table.`;
 }
 
 const isWithin = ({ relativeError }: SrteOption, most: number) =>
@@ -236,7 +261,7 @@ const LEGEND = '█ from 0.99, ▓ from 0.9, ▒ from 0.5, ░ from 0.1, · arou
 function cosineBlocks(cosines: Cosines): Block[] {
   const isFew = cosines.length <= MOST_NUMBERS;
   return [
-    heading('Cosine similarity of each layer to each'),
+    heading('Cosine similarity between layers'),
     isFew ? numbers(cosines) : picture(cosines),
     ...(isFew ? [] : [note(LEGEND)]),
   ];

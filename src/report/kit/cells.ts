@@ -1,6 +1,6 @@
 /** Cells and blocks of reports. */
 import type { Figure } from '../../budget/figure.js';
-import type { Origin, ResolvedSetting } from '../../budget/profile.js';
+import type { ResolvedSetting, SettingOrigin } from '../../budget/profile-model.js';
 import {
   formatBinaryBytes,
   formatBytes,
@@ -75,10 +75,10 @@ const ORIGINS = {
   file: ' (from the file)',
   default: ' (default)',
   longest: ' (default, its maximum)',
-} as const satisfies Record<Origin, string>;
+} as const satisfies Record<SettingOrigin, string>;
 
 /** Origin of the sequence length, when it is not the user. */
-export const contextText = (origin: Origin): string => ORIGINS[origin];
+export const contextText = (origin: SettingOrigin): string => ORIGINS[origin];
 
 /** @param file Name of the source of values without a flag. */
 export const settingNotes = (setting: ResolvedSetting, file = 'file'): Block[] => [
@@ -86,7 +86,7 @@ export const settingNotes = (setting: ResolvedSetting, file = 'file'): Block[] =
   ...trainingNotes(setting, file),
 ];
 
-const from = (origin: Origin, file: string) => ORIGINS[origin].replace('file', file);
+const from = (origin: SettingOrigin, file: string) => ORIGINS[origin].replace('file', file);
 
 const inferenceNote = ({ inference, origins }: ResolvedSetting, file: string): Block =>
   note(

@@ -31,6 +31,8 @@ export interface Column {
   readonly align?: 'left' | 'right';
   /** Whether text may be wrapped on a narrow terminal. Numbers are never wrapped. */
   readonly wrap?: boolean;
+  /** Whether text is cut in the middle on a narrow terminal: for names, whose ends tell them apart. */
+  readonly cut?: boolean;
 }
 
 export interface TableBlock {
@@ -174,6 +176,15 @@ export function graphemes(text: string): string[] {
 /** Cuts `text` at `width` columns. */
 export function clip(text: string, width: number): string {
   return splitAt(graphemes(text), width)[0];
+}
+
+/** `layers.0.mlp…down_proj.weight`: cuts the middle of `text`, so that it takes at most `width` columns. */
+export function cutMiddle(text: string, width: number): string {
+  if (textWidth(text) <= width) return text;
+  const characters = graphemes(text);
+  const end = Math.max(1, Math.floor((width - 1) / 2));
+  const [reversed] = splitAt(characters.toReversed(), end);
+  return `${clip(text, Math.max(1, width - 1 - end))}…${graphemes(reversed).reverse().join('')}`;
 }
 
 /**

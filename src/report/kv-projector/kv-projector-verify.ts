@@ -2,10 +2,20 @@
 import type { AdapterKind } from '../../kv-projector/projector.js';
 import type { DataKind, Step, Verification } from '../../kv-projector/verify-adapters.js';
 import type { VerifyProjectorsResult } from '../../kv-projector/verify-projectors.js';
-import { formatDuration, formatInteger } from '../../text/units.js';
+import { formatDuration, formatInteger, shortCount } from '../../text/units.js';
+import { counted } from '../../text/words.js';
 import { ENGINE_TITLES } from '../doctor.js';
 import { heading, integerCell, left, note, right } from '../kit/cells.js';
-import type { Block, Cell, PlotBlock, Report, Series, TableBlock } from '../kit/report.js';
+import type {
+  Block,
+  Cell,
+  Fact,
+  PlotBlock,
+  Report,
+  Series,
+  TableBlock,
+  Verdict,
+} from '../kit/report.js';
 
 const MARKS = {
   linear: { mark: 'x', tone: 'hue1' },
@@ -14,39 +24,52 @@ const MARKS = {
 
 const KINDS = Object.keys(MARKS) as AdapterKind[];
 
-interface Options {
-  /** Whether the output is for programs, which get every step. */
-  readonly flat: boolean;
-  /** Description of the data. */
-  readonly about: string;
-}
-
-export function verifyProjectorsReport(
-  result: VerifyProjectorsResult,
-  { flat, about }: Options,
-): Report {
-  if (flat) return { blocks: [everyStep(result)] };
+/** @param about Description of the data. */
+export function verifyProjectorsReport(result: VerifyProjectorsResult, about: string): Report {
   const plot = lossPlot(result.steps);
   return {
-    blocks: [
-      heading(verdict(result)),
-      stepTable(result),
+    verdict: verdictOf(result),
+    blocks: [{ kind: 'facts', facts: factsOf(result, about) }, stepTable(result, ANSWER_ROWS)],
+    details: [
       ...(plot ? [plot] : []),
+      ...(result.steps.length > ANSWER_ROWS
+        ? [heading('Losses'), stepTable(result, MOST_ROWS)]
+        : []),
+      heading('Adapters'),
       adapterTable(result),
-      ...notes(result, about),
+      ...notes(result),
     ],
+    data: everyStep(result),
   };
 }
 
-function verdict({ winner, steps }: Verification): string {
+function verdictOf({ winner, steps }: Verification): Verdict {
   const last = steps.at(-1);
-  if (!last || winner === null)
-    return 'Linear against elastic: a loss is no number, and nobody wins';
+  if (!last || winner === null) return { text: 'No winner: a loss is not a number', tone: 'bad' };
   const loser = winner === 'linear' ? 'elastic' : 'linear';
-  return (
-    `Linear against elastic: after ${last.step} steps ${winner} is ahead, ` +
-    `with a loss of ${lossText(last[winner])} beside ${lossText(last[loser])}`
-  );
+  return {
+    text: `${winner} wins after ${counted(last.step, 'step')}: loss ${lossText(last[winner])}, ${loser} ${lossText(last[loser])}`,
+  };
+}
+
+function factsOf(result: VerifyProjectorsResult, about: string): Fact[] {
+  const { size, parameters, engine, seconds, published, reduced } = result;
+  const { teacherWidth, studentWidth, hidden, batch, context } = size;
+  const widths = `${formatInteger(teacherWidth)} → ${formatInteger(studentWidth)}`;
+  return [
+    { name: 'linear', text: `${widths}, ${shortCount(parameters.linear)} parameters` },
+    {
+      name: 'elastic',
+      text: `${formatInteger(teacherWidth)} → ${formatInteger(hidden)} → ${formatInteger(studentWidth)}, ${shortCount(parameters.elastic)} parameters`,
+    },
+    { name: 'data', text: `${about}, ${formatInteger(batch)} × ${formatInteger(context)} tokens` },
+    {
+      name: 'engine',
+      text: `${ENGINE_TITLES[engine.name]} ${engine.version}, ${formatDuration(seconds)}`,
+    },
+    ...(published ? [{ name: 'published', text: bandsText(published) }] : []),
+    ...(reduced ? [{ name: 'reduced', text: reducedText(reduced) }] : []),
+  ];
 }
 
 /** Four digits: `22.02`, `0.02638`. */
@@ -60,15 +83,16 @@ const everyStep = ({ steps }: Verification): TableBlock => ({
   rows: steps.map((each) => [integerCell(each.step), ...KINDS.map((kind) => lossCell(each[kind]))]),
 });
 
-/** Maximum rows of steps for people. */
-const MOST_ROWS = 12;
+/** Maximum rows of steps in the answer, and in its details. */
+const ANSWER_ROWS = 8;
+const MOST_ROWS = 24;
 
 /** A sample of the steps, with the published losses. */
-function stepTable({ steps, published }: Verification): TableBlock {
-  const period = Math.max(1, Math.ceil(steps.length / MOST_ROWS / 5) * 5);
+function stepTable({ steps, published }: Verification, most: number): TableBlock {
+  const period = Math.max(1, Math.ceil(steps.length / (most - 2) / 5) * 5);
   const shown = steps.filter(
     ({ step }) =>
-      steps.length <= MOST_ROWS || step === 1 || step % period === 0 || step === steps.length,
+      steps.length <= most || step === 1 || step % period === 0 || step === steps.length,
   );
   return {
     kind: 'table',
@@ -112,7 +136,7 @@ export function lossPlot(steps: readonly Step[]): PlotBlock | null {
   if (series.every(({ values }) => values.length === 0)) return null;
   return {
     kind: 'plot',
-    title: 'Loss (mean squared error), over the steps',
+    title: 'Loss (mean squared error) by step',
     first: 1,
     series,
     levels: [],
@@ -150,25 +174,25 @@ const ADVICE = {
   published: {
     expected: 'elastic',
     asExpected:
-      'Elastic begins with a norm, so the mean of X does not throw it about as it does linear. It does not follow that ' +
-      'it is the better projector: where the relation is linear, linear wins. See --data linear.',
-    otherwise: 'At the published widths, and within its 40 steps, elastic is ahead on this data.',
+      'Elastic starts with a norm, so the mean of X hardly affects it. This does not make it the better projector: ' +
+      'linear wins where the relation is linear. Try --data linear.',
+    otherwise: 'At the published widths and within 40 steps, elastic wins on this data.',
   },
   linear: {
     expected: 'linear',
     asExpected:
-      'Where the relation is linear and X is centred, linear gets nearer with fewer parameters: elastic has to imitate ' +
-      'it, and its dropout keeps it from the last part. Try linear first on keys and values of your own.',
+      'Where the relation is linear and X is centred, linear reaches a lower loss with fewer parameters. Try linear ' +
+      'first on your own keys and values.',
     otherwise:
-      'The relation is linear, but in so few steps at such widths linear does not get there. It wins at the published ' +
-      'widths and a quarter of them: leave the widths out, or give more --steps.',
+      'The relation is linear, but linear needs more steps at these widths. It wins at the published widths and at a ' +
+      'quarter of them: leave the widths out, or use more --steps.',
   },
   shifted: {
     expected: 'elastic',
     asExpected:
-      'The norm of elastic takes scale and shift of X away, so it learns as on published data; linear begins with losses ' +
-      'about four times as high. For where linear wins, see --data linear.',
-    otherwise: 'At the published widths, and within 40 steps, elastic is ahead on this data.',
+      'The norm of elastic removes scale and shift of X, so it learns as on the published data. Linear starts with ' +
+      'losses about four times as high. Linear wins with --data linear.',
+    otherwise: 'At the published widths and within 40 steps, elastic wins on this data.',
   },
 } as const satisfies Record<DataKind, Advice>;
 
@@ -177,39 +201,27 @@ function adviceOn({ data, winner }: Verification): string {
   return winner === expected ? asExpected : otherwise;
 }
 
-function notes(result: VerifyProjectorsResult, about: string): Block[] {
-  const { size, engine, optimizer, dropout, seconds, seed, published, reduced } = result;
-  const { teacherWidth, studentWidth, hidden, batch, context } = size;
+function notes(result: VerifyProjectorsResult): Block[] {
+  const { optimizer, dropout, seed } = result;
   const [beta1, beta2] = optimizer.betas;
   return [
     note(adviceOn(result)),
-    note(`Data: ${about}.`),
     note(
-      `${teacherWidth} → ${studentWidth}, the branch of K alone, ${batch} × ${context} tokens, seed ${seed}. Linear: one ` +
-        `layer with bias. Elastic: norm, ${teacherWidth} → ${hidden}, SiLU, dropout ${dropout}, ${hidden} → ${studentWidth}.`,
+      `Only the adapter of K is trained, seed ${seed}. Linear: one layer with bias. Elastic: norm, linear, SiLU, ` +
+        `dropout ${dropout}, linear.`,
     ),
     note(
       `AdamW: learning rate ${optimizer.learningRate}, betas ${beta1} and ${beta2}, epsilon ${optimizer.epsilon}, weight ` +
-        `decay ${optimizer.weightDecay}. A step’s loss is the one before its update; steps count from 1.`,
-    ),
-    ...(published ? [note(bandsText(published))] : []),
-    ...(reduced ? [note(reducedText(reduced))] : []),
-    note(
-      `${ENGINE_TITLES[engine.name]} ${engine.version} (${engine.provider}), ${formatDuration(seconds)}.`,
+        `decay ${optimizer.weightDecay}. The loss of a step is measured before its update; steps count from 1.`,
     ),
   ];
 }
 
 function bandsText(published: NonNullable<Verification['published']>): string {
   const outside = published.filter(({ within }) => !within).length;
-  const said =
-    outside === 0
-      ? 'All losses are within'
-      : `${outside} of ${published.length} losses are outside`;
-  return (
-    `${said} what three runs of the published comparison gave in PyTorch, which sets no seed: others may lie a little ` +
-    'outside. The published 2.00 of linear at step 40 is not what it gives.'
-  );
+  return outside === 0
+    ? 'all losses are in the range of three PyTorch runs without a seed'
+    : `${outside} of ${published.length} losses are outside the range of three PyTorch runs without a seed`;
 }
 
 const reducedText = ({
@@ -217,5 +229,5 @@ const reducedText = ({
   fromStudentWidth,
   estimatedSeconds,
 }: NonNullable<VerifyProjectorsResult['reduced']>): string =>
-  `Reduced: ${formatInteger(fromTeacherWidth)} → ${formatInteger(fromStudentWidth)} would take about ` +
-  `${formatDuration(estimatedSeconds)} here; --full runs it, and shows the published losses beside it.`;
+  `a quarter of the published widths or less; --full runs ${formatInteger(fromTeacherWidth)} → ` +
+  `${formatInteger(fromStudentWidth)} (about ${formatDuration(estimatedSeconds)})`;

@@ -1,6 +1,6 @@
 /** Reports of `minimind kv-projector project` and `convert`. */
 
-import { FORMATS } from '../../checkpoint/formats.js';
+import { FILE_FORMATS } from '../../checkpoint/formats.js';
 import type { ProjectorConversion } from '../../kv-projector/convert-projector.js';
 import type {
   CostedTeacher,
@@ -9,8 +9,8 @@ import type {
   TeacherCosts,
 } from '../../kv-projector/costs.js';
 import type { Projection } from '../../kv-projector/project-kv.js';
-import { formatBytes, formatCount, formatInteger } from '../../text/units.js';
-import { counted } from '../../text/words.js';
+import { formatBytes, formatInteger, shortCount } from '../../text/units.js';
+import { counted, sumOf } from '../../text/words.js';
 import {
   bytesCell,
   flopsCell,
@@ -21,104 +21,163 @@ import {
   right,
   strong,
 } from '../kit/cells.js';
-import type { Block, Cell, Column, Report, TableBlock } from '../kit/report.js';
+import type { Block, Cell, Column, Fact, Report, TableBlock, Verdict } from '../kit/report.js';
 import { explanationBlocks } from '../profile/inventory.js';
 
-type Described = Projection['projector'];
+type Described = KvProjection['projector'];
 
-const projectorText = ({ path, kind, teachers, studentWidth, parameters }: Described): string =>
-  `${path}: ${kind}, ${counted(teachers.length, 'teacher')}, width ${studentWidth}, ${formatInteger(parameters)} parameters.`;
+const projectorFact = ({ path, kind, teachers, studentWidth, parameters }: Described): Fact => ({
+  name: 'projector',
+  text: `${path} (${kind}, ${counted(teachers.length, 'teacher')}, width ${studentWidth}, ${shortCount(parameters)} parameters)`,
+});
 
-export function projectionReport(result: Projection): Report {
+/** Rows of the answer's table; the details have all. */
+const ANSWER_ROWS = 10;
+
+export function projectionReport(result: KvProjection): Report {
   const { projector, output, bytes, tensors, ignored, products } = result;
+  const more = tensors.length - ANSWER_ROWS;
+  const nonFinite = sumOf(tensors, (each) => each.output.nonFinite);
+  const table = projectionTable(tensors);
   return {
+    verdict: {
+      text:
+        `Wrote ${output}: ${counted(tensors.length, 'tensor')}, ${formatBytes(bytes)}` +
+        `${nonFinite > 0 ? `, ${counted(nonFinite, 'value')} not finite` : ''}`,
+      tone: nonFinite > 0 ? 'bad' : 'good',
+    },
     blocks: [
-      { kind: 'heading', text: `done: ${output}`, tone: 'good' },
-      note(projectorText(projector)),
       {
-        kind: 'table',
-        columns: [
-          left('tensor', 'tensor', true),
-          left('of', 'shape'),
-          left('becomes', 'projected_shape'),
-          left('type', 'dtype'),
-          right('not finite', 'non_finite'),
+        kind: 'facts',
+        facts: [
+          projectorFact(projector),
+          { name: 'products', text: products },
+          ...(ignored.length > 0
+            ? [{ name: 'skipped', text: `${counted(ignored.length, 'tensor')} of earlier results` }]
+            : []),
         ],
-        rows: tensors.map((each) => [
-          { text: each.output.name },
-          { text: `[${each.input.shape.join(', ')}]` },
-          { text: `[${each.output.shape.join(', ')}]` },
-          { text: each.output.dtype },
-          integerCell(each.output.nonFinite),
-        ]),
       },
-      note(
-        `${formatBytes(bytes)}, products by ${products}.${ignored.length > 0 ? ` Left alone: ${counted(ignored.length, 'tensor')} of results.` : ''}`,
-      ),
+      { ...table, rows: table.rows.slice(0, ANSWER_ROWS) },
+      ...(more > 0 ? [note(`… ${more} more: --details`)] : []),
     ],
+    details: more > 0 ? [heading('Tensors'), table] : [],
+    data: table,
   };
 }
+
+const projectionTable = (tensors: Projection['tensors']): TableBlock => ({
+  kind: 'table',
+  columns: [
+    { ...left('tensor', 'tensor'), cut: true },
+    left('input shape', 'shape'),
+    left('output shape', 'projected_shape'),
+    left('type', 'dtype'),
+    right('not finite', 'non_finite'),
+  ],
+  rows: tensors.map((each) => [
+    { text: each.output.name },
+    { text: `[${each.input.shape.join(', ')}]` },
+    { text: `[${each.output.shape.join(', ')}]` },
+    { text: each.output.dtype },
+    integerCell(each.output.nonFinite),
+  ]),
+});
 
 export function projectorConversionReport(result: ProjectorConversion): Report {
   const { projector, format, output, container, bytes, arguments: names } = result;
   return {
+    verdict: {
+      text: `Converted to ${output}: ${FORMATS[format].title} → ${container}, ${counted(projector.tensors, 'tensor')}, ${formatBytes(bytes)}, all values unchanged`,
+      tone: 'good',
+    },
     blocks: [
-      { kind: 'heading', text: `done: ${output}`, tone: 'good' },
-      note(projectorText(projector)),
       {
-        kind: 'table',
-        columns: [
-          left('from', 'from'),
-          left('to', 'to'),
-          right('tensors', 'tensors'),
-          right('parameters', 'parameters'),
-          right('size', 'bytes'),
-          left('arguments', 'arguments', true),
-        ],
-        rows: [
-          [
-            { text: FORMATS[format].title, value: format },
-            { text: container },
-            integerCell(projector.tensors),
-            integerCell(projector.parameters),
-            bytesCell({ value: bytes }),
-            { text: names.join(', ') || 'none in the file' },
-          ],
+        kind: 'facts',
+        facts: [
+          projectorFact(projector),
+          { name: 'arguments', text: names.join(', ') || 'none in the file' },
         ],
       },
     ],
+    data: {
+      kind: 'table',
+      columns: [
+        left('from', 'from'),
+        left('to', 'to'),
+        right('tensors', 'tensors'),
+        right('parameters', 'parameters'),
+        right('size', 'bytes'),
+        left('arguments', 'arguments', true),
+      ],
+      rows: [
+        [
+          { text: FORMATS[format].title, value: format },
+          { text: container },
+          integerCell(projector.tensors),
+          integerCell(projector.parameters),
+          bytesCell({ value: bytes }),
+          { text: names.join(', ') || 'none in the file' },
+        ],
+      ],
+    },
   };
 }
 
 // Report of `minimind kv-projector params`: one row for each kind of projector and teacher.
 
-interface Options {
-  readonly explain: boolean;
-  /** Whether to output one table with all values, for programs. */
-  readonly flat: boolean;
-}
-
 const NOTHING: Cell = { text: '–', value: '' };
 
 export function projectorParamsReport(
   result: ProjectorComparison,
-  { explain, flat }: Options,
+  { explain }: { readonly explain: boolean },
 ): Report {
-  if (flat) return { blocks: [tableOf(result)] };
-  const { student, teachers, projectors } = result;
+  const { projectors } = result;
+  const table = tableOf(result);
+  const more = table.rows.length - PARAMS_ROWS;
   return {
+    verdict: paramsVerdict(result),
     blocks: [
-      heading(`Projectors of ${counted(teachers.length, 'teacher')} to a width of ${student}`),
-      tableOf(result),
-      ...notesOf(result),
+      more > 0 ? totalsOf(result) : table,
       ...(explain
         ? explanationBlocks(
             Object.fromEntries(projectors.map((each) => [labelOf(each), each] as const)),
           )
         : []),
     ],
+    details: [...(more > 0 ? [heading('Adapters'), table] : []), ...notesOf(result)],
+    more: explain ? [] : ['--explain'],
+    data: table,
   };
 }
+
+/** Rows of the answer's table: for more teachers, it has the totals only. */
+const PARAMS_ROWS = 16;
+
+/** The smallest and the largest projector. */
+function paramsVerdict({ student, teachers, projectors }: ProjectorComparison): Verdict {
+  const sizes = projectors.map(
+    (each) => [each.total.parameters.value, shortLabelOf(each)] as const,
+  );
+  const [least, ...others] = sizes.toSorted(([a], [b]) => Number(a) - Number(b));
+  const most = others.at(-1);
+  const range = [least, most].flatMap((each) =>
+    each ? [`${shortCount(each[0])} (${each[1]})`] : [],
+  );
+  const about = `${counted(teachers.length, 'teacher')} → width ${formatInteger(student)}`;
+  return { text: `${about}: ${range.join(' to ')}${range.length > 0 ? ' parameters' : ''}` };
+}
+
+/** The rows of the table for all teachers together. */
+function totalsOf(result: ProjectorComparison): TableBlock {
+  const withoutTeachers = (table: TableBlock): TableBlock => ({
+    ...table,
+    rows: table.rows.filter(([, teacher]) => teacher?.text === TOTAL),
+    narrower: table.narrower && withoutTeachers(table.narrower),
+  });
+  return withoutTeachers(tableOf(result));
+}
+
+const TOTAL = 'total';
 
 const labelOf = ({ kind, ratio }: ProjectorCosts): string =>
   ratio === null ? kind : `${kind}, ratio ${ratio}`;
@@ -212,7 +271,7 @@ function tableOf(
         ? [
             [
               strong(label(projector)),
-              strong('all'),
+              strong(TOTAL),
               ...figures.map(({ ofAll }) => ofAll(projector.total)),
             ],
           ]
@@ -226,19 +285,15 @@ function notesOf({ teachers, withoutSize }: ProjectorComparison): Block[] {
   const beyond = teachers.filter(({ recommended }) => recommended?.isBeyond);
   return [
     ...teachers.map((teacher) => note(teacherText(teacher))),
+    note('Columns per adapter, K and V: parameters. bf16, f16: bytes; f32 takes twice as many.'),
+    note('Hidden width of an elastic adapter: the teacher’s width times the ratio.'),
     note(
-      'Per adapter, and for K and V: parameters. bf16, f16: the bytes that they take as such; in f32 they take twice that.',
-    ),
-    note(
-      'An elastic adapter narrows the teacher’s width to the ratio times that, its hidden width, before it leads to the student’s.',
-    ),
-    note(
-      'Per token: FLOPs of the matrix products, for K and V of one token in every layer of its teacher.',
+      'FLOPs per token: matrix products for K and V of one token in every layer of the teacher.',
     ),
     ...(withoutSize.length > 0
       ? [
           note(
-            `No ratio is recommended: the size of ${withoutSize.join(', ')} is unknown. A name such as Qwen2-14B says it.`,
+            `No recommended ratio: unknown size of ${withoutSize.join(', ')}. Put the size in the name, as in Qwen2-14B.`,
           ),
         ]
       : []),
@@ -249,10 +304,10 @@ function notesOf({ teachers, withoutSize }: ProjectorComparison): Block[] {
 }
 
 function teacherText({ name, width, layers, size, recommended }: CostedTeacher): string {
-  const depth = layers === null ? 'one layer counted' : counted(layers, 'layer');
+  const depth = layers === null ? 'layers unknown, 1 counted' : counted(layers, 'layer');
   const published =
     size && recommended
-      ? `; ${formatCount(size.parameters)} parameters by its ${size.from}, for which ratio ${recommended.ratio} is published`
+      ? `, ${shortCount(size.parameters)} parameters (from its ${size.from}), recommended ratio ${recommended.ratio}`
       : '';
   return `${name}: width ${formatInteger(width)}, ${depth}${published}.`;
 }

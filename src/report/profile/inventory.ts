@@ -1,6 +1,6 @@
 /** Inventory of the model for `profile`: block by block and tensor by tensor. */
 import type { Figure } from '../../budget/figure.js';
-import type { BlockBudget, TensorEntry } from '../../budget/profile.js';
+import type { BlockBudget, TensorEntry } from '../../budget/profile-model.js';
 import type { Bounds, Quantity } from '../../budget/quantity.js';
 import { formatInteger } from '../../text/units.js';
 import { moreNote } from '../inspect/inspect-tensors.js';
@@ -50,7 +50,7 @@ export function layersBlocks(layers: readonly BlockBudget[], flat: boolean): Blo
 }
 
 /** Parameters as a tree of their names; buffers in a separate list. */
-export function tensorsBlocks(tensors: readonly TensorEntry[], flat: boolean): Block[] {
+export function inventoryBlocks(tensors: readonly TensorEntry[], flat: boolean): Block[] {
   const columns = [
     left('tensor', 'tensor'),
     right('shape', 'shape'),

@@ -6,7 +6,7 @@ import type {
   ModelProfile,
   ResolvedSetting,
   TensorEntry,
-} from '../../budget/profile.js';
+} from '../../budget/profile-model.js';
 import type { PublishedReport } from '../../budget/published.js';
 import type { CheckpointFound } from '../../model-input/checkpoint-model.js';
 import type { StoredWeights } from '../../quantization/stored-weights.js';
@@ -41,8 +41,8 @@ import {
   explanationBlocks,
   explanationData,
   figuresOf,
+  inventoryBlocks,
   layersBlocks,
-  tensorsBlocks,
 } from './inventory.js';
 
 /** Full result of the command. */
@@ -79,7 +79,7 @@ export function profileReport(result: ProfileResult, { explain, flat }: Asked): 
   const { layers, tensors, published, checks } = result;
   const inventory = [
     ...(layers ? layersBlocks(layers, flat) : []),
-    ...(tensors ? tensorsBlocks(tensors, flat) : []),
+    ...(tensors ? inventoryBlocks(tensors, flat) : []),
   ];
   const facts = factsOf(result);
   return {

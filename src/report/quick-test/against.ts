@@ -105,7 +105,7 @@ export function logitsTable({ logits }: Pick<Against, 'logits'>): TableBlock {
 const differenceCell = (value: number): Cell => ({ text: differenceText(value), value });
 
 /** `0`, `2.41e-7`, `0.0727`, `3.13`. */
-function differenceText(value: number): string {
+export function differenceText(value: number): string {
   if (value === 0) return '0';
   if (!Number.isFinite(value)) return 'infinite';
   return value < 1e-3 ? value.toExponential(2) : value.toPrecision(3);

@@ -3,7 +3,7 @@
 import type { TraceStep } from '../../budget/trace.js';
 import type { CheckName } from '../../quicktest/checks.js';
 import type {
-  Verdict as CheckVerdict,
+  CheckVerdict,
   Float16Cost,
   PartTiming,
   Spent,

@@ -12,7 +12,7 @@ import type {
   Tone,
   Verdict,
 } from '../kit/report.js';
-import { moreText, shownBlocks, textWidth, usableWidth, wrap } from '../kit/report.js';
+import { cutMiddle, moreText, shownBlocks, textWidth, usableWidth, wrap } from '../kit/report.js';
 
 const GAP = '  ';
 
@@ -135,8 +135,8 @@ function columnWidths(
   const room = width - GAP.length * (columns.length - 1);
   for (;;) {
     if (widths.reduce((sum, each) => sum + each, 0) <= room) return widths;
-    const widest = columns.reduce<number | undefined>((best, { wrap }, index) => {
-      const size = wrap ? (widths[index] ?? 0) : 0;
+    const widest = columns.reduce<number | undefined>((best, { wrap, cut }, index) => {
+      const size = wrap || cut ? (widths[index] ?? 0) : 0;
       return size > (best === undefined ? NARROWEST_COLUMN : (widths[best] ?? 0)) ? index : best;
     }, undefined);
     if (widest === undefined) return undefined;
@@ -158,7 +158,8 @@ function gridLines(
   const linesOf = (row: readonly Item[]): string[][] => {
     const cells = row.map(({ text, tone }, index) => {
       const width = widths[index] ?? 0;
-      return wrap(text, width).map((line) => {
+      const shown = columns[index]?.cut ? [cutMiddle(text, width)] : wrap(text, width);
+      return shown.map((line) => {
         const padding = ' '.repeat(Math.max(0, width - textWidth(line)));
         const drawn = tinted(chalk, tone, line);
         return columns[index]?.align === 'right' ? padding + drawn : drawn + padding;

@@ -5,7 +5,7 @@ import { access, readdir, readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import os from 'node:os';
 import { pathToFileURL } from 'node:url';
-import type { Finding } from '../../errors.js';
+import type { ProblemText } from '../../errors.js';
 
 /** A device that graphics libraries compute on. */
 export interface Adapter {
@@ -26,10 +26,15 @@ export interface Adapter {
   readonly source: string;
 }
 
-type Known = Pick<Adapter, 'name' | 'vendor' | 'source'>;
+type AdapterIdentity = Pick<Adapter, 'name' | 'vendor' | 'source'>;
 
 /** A graphics card of which little is known. */
-export const card = ({ name, vendor, source, ...more }: Known & Partial<Adapter>): Adapter => ({
+export const card = ({
+  name,
+  vendor,
+  source,
+  ...more
+}: AdapterIdentity & Partial<Adapter>): Adapter => ({
   name,
   vendor,
   isSoftware: false,
@@ -122,13 +127,13 @@ export interface SystemCards {
   /** Cards that WebGPU can use: they have a driver and the user has permission. */
   readonly forWebgpu: readonly Adapter[];
   /** Obstacles of the other cards; without cards, the places that were searched. */
-  readonly findings: readonly Finding[];
+  readonly findings: readonly ProblemText[];
 }
 
 // System calls used to find graphics cards.
 
 /** None of these throws: missing data is empty. */
-export interface Machine {
+export interface SystemCalls {
   readonly platform: NodeJS.Platform;
   readonly memoryBytes: number;
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -144,7 +149,7 @@ export interface Machine {
   locate(packageName: string): string | null;
 }
 
-export const THIS_MACHINE: Machine = {
+export const THIS_MACHINE: SystemCalls = {
   platform: process.platform,
   memoryBytes: os.totalmem(),
   env: process.env,

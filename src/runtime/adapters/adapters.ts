@@ -1,6 +1,6 @@
 /** Graphics adapters of this machine. */
-import type { Finding } from '../../errors.js';
-import type { Adapter, Machine, SystemCards } from './adapter.js';
+import type { ProblemText } from '../../errors.js';
+import type { Adapter, SystemCalls, SystemCards } from './adapter.js';
 import { THIS_MACHINE } from './adapter.js';
 import { linuxCards } from './linux.js';
 import { macCards, nvidiaCards, windowsCards } from './other-systems.js';
@@ -25,7 +25,7 @@ export async function webgpuAdapter(machine = THIS_MACHINE): Promise<Adapter | n
 }
 
 /** Reason why WebGPU cannot use an existing card; null without a card or a known obstacle. */
-export async function webgpuObstacle(machine = THIS_MACHINE): Promise<Finding | null> {
+export async function webgpuObstacle(machine = THIS_MACHINE): Promise<ProblemText | null> {
   const { cards, forWebgpu, findings } = await systemOf(machine);
   return cards.length > 0 && forWebgpu.length === 0 ? (findings[0] ?? null) : null;
 }
@@ -53,7 +53,7 @@ export interface AdapterSurvey {
   /** WebGPU's preferred adapter first, where known. */
   readonly adapters: readonly Adapter[];
   /** Reasons for missing cards or missing data. */
-  readonly findings: readonly Finding[];
+  readonly findings: readonly ProblemText[];
 }
 
 /** All adapters, each once. Never throws. */
@@ -69,8 +69,8 @@ export async function surveyAdapters(machine = THIS_MACHINE): Promise<AdapterSur
 }
 
 /** Asks a machine once in a process: cards do not come and go. */
-function once<T>(ask: (machine: Machine) => Promise<T>): (machine: Machine) => Promise<T> {
-  const answers = new WeakMap<Machine, Promise<T>>();
+function once<T>(ask: (machine: SystemCalls) => Promise<T>): (machine: SystemCalls) => Promise<T> {
+  const answers = new WeakMap<SystemCalls, Promise<T>>();
   return (machine) => {
     const answer = answers.get(machine) ?? ask(machine);
     answers.set(machine, answer);
@@ -87,7 +87,7 @@ const webgpuOf = once(async (machine) => {
     : answer;
 });
 
-async function systemCards(machine: Machine, nvidia: readonly Adapter[]): Promise<SystemCards> {
+async function systemCards(machine: SystemCalls, nvidia: readonly Adapter[]): Promise<SystemCards> {
   switch (machine.platform) {
     case 'darwin':
       return macCards(machine);
@@ -118,7 +118,7 @@ function sameCard(adapter: Adapter, cards: readonly Adapter[]): Adapter | undefi
   );
 }
 
-function aboutWebgpu(answer: WebgpuAnswer): Finding[] {
+function aboutWebgpu(answer: WebgpuAnswer): ProblemText[] {
   switch (answer.kind) {
     case 'missing':
       return [

@@ -1,7 +1,7 @@
 /** Graphics cards of Linux, found by reading files only. */
 import path from 'node:path';
-import type { Finding } from '../../errors.js';
-import type { Adapter, Machine, SystemCards } from './adapter.js';
+import type { ProblemText } from '../../errors.js';
+import type { Adapter, SystemCalls, SystemCards } from './adapter.js';
 import { byLikelySpeed, card, cleanName, pciVendor } from './adapter.js';
 
 const DRM = '/sys/class/drm';
@@ -51,7 +51,7 @@ const DXG_DRIVER: Pick<Driver, 'vulkan' | 'remedy'> = {
 const SOFTWARE_VULKAN = /libvulkan_lvp|libvk_swiftshader/;
 
 export async function linuxCards(
-  machine: Machine,
+  machine: SystemCalls,
   nvidia: readonly Adapter[],
 ): Promise<SystemCards> {
   const libraries = await vulkanLibraries(machine);
@@ -73,9 +73,9 @@ export async function linuxCards(
 }
 
 /** A card, and the reason why WebGPU cannot use it. */
-interface Found {
+interface LinuxAdapter {
   readonly adapter: Adapter;
-  readonly lack: Finding | null;
+  readonly lack: ProblemText | null;
 }
 
 /** Whether a library for Vulkan is installed. */
@@ -83,10 +83,10 @@ type Has = (pattern: RegExp) => boolean;
 
 /** Cards that need no kernel device node: NVIDIA's in a container, and those of the Windows host. */
 async function drivenElsewhere(
-  machine: Machine,
+  machine: SystemCalls,
   nvidia: readonly Adapter[],
   has: Has,
-): Promise<Found[]> {
+): Promise<LinuxAdapter[]> {
   const isWsl = (await machine.list(path.posix.dirname(DXG))).includes(path.posix.basename(DXG));
   const lack = lackOf(isWsl ? DXG_DRIVER : DRIVERS.nvidia, has);
   if (nvidia.length > 0) return nvidia.map((adapter) => ({ adapter, lack }));
@@ -95,10 +95,10 @@ async function drivenElsewhere(
 }
 
 async function drivenByNodes(
-  machine: Machine,
+  machine: SystemCalls,
   nvidia: readonly Adapter[],
   has: Has,
-): Promise<Found[]> {
+): Promise<LinuxAdapter[]> {
   const nodes = await renderNodes(machine);
   // NVIDIA's driver has already listed its own cards.
   const others = nodes.filter(({ driver }) => driver !== 'nvidia' || nvidia.length === 0);
@@ -111,18 +111,21 @@ async function drivenByNodes(
   );
 }
 
-function lackOf(driver: Pick<Driver, 'vulkan' | 'remedy'> | undefined, has: Has): Finding | null {
+function lackOf(
+  driver: Pick<Driver, 'vulkan' | 'remedy'> | undefined,
+  has: Has,
+): ProblemText | null {
   if (driver && has(driver.vulkan)) return null;
   const message = 'has no Vulkan driver here, which WebGPU needs';
   return driver ? { message, suggestion: driver.remedy } : { message };
 }
 
-const closed = (device: string): Finding => ({
+const closed = (device: string): ProblemText => ({
   message: `cannot be used: ${device} is not there or may not be opened`,
   suggestion: 'let the user into the group that owns it: sudo usermod -aG render "$USER"',
 });
 
-const nothing = (hasSoftware: boolean): Finding => ({
+const nothing = (hasSoftware: boolean): ProblemText => ({
   message:
     `there is no graphics card: no render node of one in ${DRM}, no ${DXG}, none that NVIDIA’s driver tells of` +
     (hasSoftware ? '; what is installed of Vulkan computes on the processor' : ''),
@@ -136,14 +139,14 @@ interface RenderNode {
 }
 
 /** Nodes of cards that can compute; virtual machines and servers have others. */
-async function renderNodes(machine: Machine): Promise<RenderNode[]> {
+async function renderNodes(machine: SystemCalls): Promise<RenderNode[]> {
   const names = (await machine.list(DRM)).filter((name) => /^renderD\d+$/.test(name));
   const nodes = await Promise.all(names.map((name) => renderNode(machine, name)));
   return nodes.filter((node) => node !== null);
 }
 
 /** Read from `uevent` (`DRIVER=i915`, `PCI_ID=8086:9A49`) and `vendor` (`0x8086`) of its device. */
-async function renderNode(machine: Machine, node: string): Promise<RenderNode | null> {
+async function renderNode(machine: SystemCalls, node: string): Promise<RenderNode | null> {
   const folder = `${DRM}/${node}/device`;
   const [event, vendorId] = await Promise.all([
     machine.read(`${folder}/uevent`),
@@ -173,13 +176,13 @@ const driverOf = (name: string): Driver | undefined =>
  * Bytes of its own memory that amdgpu reports (https://docs.kernel.org/gpu/amdgpu/driver-misc.html); other drivers
  * report none.
  */
-async function memoryOf(machine: Machine, folder: string): Promise<number | null> {
+async function memoryOf(machine: SystemCalls, folder: string): Promise<number | null> {
   const text = await machine.read(`${folder}/mem_info_vram_total`);
   return /^[1-9]\d{0,14}\n?$/.test(text) ? Number(text) : null;
 }
 
 /** Name from amdgpu for some cards, else from the list of PCI devices, where one is installed. */
-async function nameOf(machine: Machine, folder: string, event: string): Promise<string | null> {
+async function nameOf(machine: SystemCalls, folder: string, event: string): Promise<string | null> {
   const productName = cleanName(await machine.read(`${folder}/product_name`));
   if (productName !== null) return productName;
   const [, vendor, device] = /^PCI_ID=([\dA-F]{4}):([\dA-F]{4})$/m.exec(event) ?? [];
@@ -210,13 +213,13 @@ function nameIn(list: string, vendor: string, device: string): string | null {
  * Libraries named in the manifests that Vulkan's loader finds
  * (https://github.com/KhronosGroup/Vulkan-Loader/blob/main/docs/LoaderDriverInterface.md).
  */
-async function vulkanLibraries(machine: Machine): Promise<string[]> {
+async function vulkanLibraries(machine: SystemCalls): Promise<string[]> {
   const files = await manifests(machine);
   const texts = await Promise.all(files.map((file) => machine.read(file)));
   return texts.flatMap((text) => /"library_path"\s*:\s*"([^"]+)"/.exec(text)?.[1] ?? []);
 }
 
-async function manifests(machine: Machine): Promise<string[]> {
+async function manifests(machine: SystemCalls): Promise<string[]> {
   const { env } = machine;
   const given = env.VK_DRIVER_FILES || env.VK_ICD_FILENAMES;
   const places = given?.split(':') ?? [
@@ -234,7 +237,7 @@ async function manifests(machine: Machine): Promise<string[]> {
 }
 
 /** Folders of settings and data, the user's and the system's. */
-const folders = (env: Machine['env']): string[] =>
+const folders = (env: SystemCalls['env']): string[] =>
   [
     env.XDG_CONFIG_HOME || (env.HOME && `${env.HOME}/.config`),
     ...(env.XDG_CONFIG_DIRS || '/etc/xdg').split(':'),

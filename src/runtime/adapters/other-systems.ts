@@ -1,14 +1,14 @@
 /** Graphics cards of macOS. */
 
 import path from 'node:path';
-import type { Adapter, Machine, SystemCards } from './adapter.js';
+import type { Adapter, SystemCalls, SystemCards } from './adapter.js';
 import { byLikelySpeed, card, cleanName, pciVendor, vendorIn } from './adapter.js';
 
 const PROFILER = '/usr/sbin/system_profiler';
 const MAC_WORDS = ['SPDisplaysDataType', '-json'];
 
 /** Metal is part of macOS and never computes in software: every adapter is a card. */
-export async function macCards(machine: Machine): Promise<SystemCards> {
+export async function macCards(machine: SystemCalls): Promise<SystemCards> {
   const displays = displaysIn(await machine.ask(PROFILER, MAC_WORDS));
   const cards = displays.flatMap((each) => macCard(each, machine)).sort(byLikelySpeed);
   const findings =
@@ -40,7 +40,7 @@ const hasMetal = (display: Display) =>
     ([key, value]) => /_(metal|mtl)/.test(key) && /not_?supported/.test(String(value)),
   );
 
-function macCard(display: Display, { memoryBytes }: Machine): Adapter[] {
+function macCard(display: Display, { memoryBytes }: SystemCalls): Adapter[] {
   const name = cleanName(display.sppci_model);
   const vendorText = String(display.spdisplays_vendor);
   const [, id = ''] = /\(0x([\da-f]{4})\)/i.exec(vendorText) ?? [];
@@ -69,7 +69,7 @@ const SCRIPT =
 const WINDOWS_WORDS = ['-NoProfile', '-NonInteractive', '-Command', SCRIPT];
 
 /** Full path: Windows would look for a bare name in the current folder first. */
-const powerShell = ({ env }: Machine): string =>
+const powerShell = ({ env }: SystemCalls): string =>
   path.win32.join(
     env.SystemRoot ?? 'C:\\Windows',
     'System32/WindowsPowerShell/v1.0/powershell.exe',
@@ -77,7 +77,7 @@ const powerShell = ({ env }: Machine): string =>
 
 /** Direct3D 12 is part of Windows: a card with a driver can compute. */
 export async function windowsCards(
-  machine: Machine,
+  machine: SystemCalls,
   nvidia: readonly Adapter[],
 ): Promise<SystemCards> {
   const controllers = controllersIn(await machine.ask(powerShell(machine), WINDOWS_WORDS));
@@ -142,13 +142,13 @@ const QUERY = [
 ] as const;
 
 /** Cards from nvidia-smi, else from the driver's files on Linux; empty without a driver. */
-export async function nvidiaCards(machine: Machine): Promise<Adapter[]> {
+export async function nvidiaCards(machine: SystemCalls): Promise<Adapter[]> {
   const cards = fromQuery(await machine.ask(nvidiaSmi(machine), QUERY));
   return cards.length > 0 ? cards : await fromProc(machine);
 }
 
 /** Full path: Windows would look for a bare name in the current folder first. */
-const nvidiaSmi = ({ platform, env }: Machine): string =>
+const nvidiaSmi = ({ platform, env }: SystemCalls): string =>
   platform === 'win32'
     ? path.win32.join(env.SystemRoot ?? 'C:\\Windows', 'System32', 'nvidia-smi.exe')
     : 'nvidia-smi';
@@ -175,7 +175,7 @@ const PROC = '/proc/driver/nvidia/gpus';
  * One file per card, with a line `Model: 		 NVIDIA H200` (README of NVIDIA's driver for Linux, “The Proc Filesystem
  * Interface”).
  */
-async function fromProc(machine: Machine): Promise<Adapter[]> {
+async function fromProc(machine: SystemCalls): Promise<Adapter[]> {
   if (machine.platform !== 'linux') return [];
   const places = await machine.list(PROC);
   const texts = await Promise.all(

@@ -1,6 +1,6 @@
 /** The adapter that WebGPU uses, from the package `webgpu`: ONNX Runtime includes the same library. */
 import { installCommand } from '../select/installation.js';
-import type { Adapter, Machine } from './adapter.js';
+import type { Adapter, SystemCalls } from './adapter.js';
 import { card, cleanName, vendorIn } from './adapter.js';
 
 export const WEBGPU_PACKAGE = 'webgpu';
@@ -43,7 +43,7 @@ process.exit(0);
 `;
 
 /** Never throws. */
-export async function askWebgpu(machine: Machine): Promise<WebgpuAnswer> {
+export async function askWebgpu(machine: SystemCalls): Promise<WebgpuAnswer> {
   const url = machine.locate(WEBGPU_PACKAGE);
   if (url === null) return { kind: 'missing' };
   const words = ['--input-type=module', '--eval', PROBE, url];

@@ -1,31 +1,41 @@
 /** Compiles a description of a model, or of a part of it, to an ONNX graph. */
 import type { LanguageModel, Layer } from '../../architecture/layer.js';
-import { inputsOf } from '../calls.js';
-import type { LoadOptions } from '../engine.js';
-import type { Context, Outputs, Place, Shared, Target } from './context.js';
-import { folded, ON_CPU, positionsOf, rowsWithin, scaled, whole } from './context.js';
+import { inputKindOf } from '../calls.js';
+import type { ProgramOptions } from '../engine.js';
+import type { Context, GraphContext, InitializerLookup, Outputs, Target } from './context.js';
+import { feedPositions, folded, ON_CPU, rowsWithin, scaledBy, whole } from './context.js';
 import { declarationOf, type Feed } from './feeds.js';
-import { withFloat16Products } from './float16.js';
-import { GraphBuilder, LEFT_OUT, type Value } from './graph.js';
+import { withFloat16Products } from './float16-products.js';
+import { GraphBuilder, type GraphValue, LEFT_OUT } from './graph.js';
 import { madeInGraph } from './in-graph-feeds.js';
 import { logitColumns } from './largest-tensor.js';
-import { activated, capped, gatedMlp } from './layers/activations.js';
-import { attention } from './layers/attention.js';
-import { alignment, gate, hybridBlock, inTurn, languageModel, residual } from './layers/block.js';
 import {
-  embedding,
-  learnedPositions,
-  srteLowRank,
-  srteSincos,
-  srteTable,
+  emitAlignment,
+  emitGate,
+  emitHybridBlock,
+  emitInTurn,
+  emitLanguageModel,
+  emitResidual,
+} from './layers/block.js';
+import {
+  activated,
+  capped,
+  emitGatedMlp,
+  emitLayerNorm,
+  emitRmsNorm,
+} from './layers/elementwise.js';
+import {
+  emitEmbedding,
+  emitLearnedPositions,
+  emitSrteLowRank,
+  emitSrteSincos,
+  emitSrteTable,
+  rotaryAlone,
 } from './layers/embeddings.js';
-import { mixtureOfExperts } from './layers/experts.js';
-import { latentAttention } from './layers/latent-attention.js';
-import { causalConv, mamba } from './layers/mamba.js';
-import { layerNorm, rmsNorm } from './layers/norms.js';
-import { fusedParts, projection } from './layers/projections.js';
-import { rotaryAlone } from './layers/rotary.js';
-import { router } from './layers/router.js';
+import { emitAttention, emitLatentAttention } from './layers/emit-attention.js';
+import { emitCausalConv, emitMamba } from './layers/emit-mamba.js';
+import { emitMixtureOfExperts, emitRouter } from './layers/mixture-of-experts.js';
+import { emitProjection, fusedParts } from './layers/projections.js';
 import type { GraphProto, Initializer } from './proto.js';
 
 /** A graph with its inputs and outputs. */
@@ -33,7 +43,7 @@ export interface CompiledGraph extends Outputs {
   readonly graph: GraphProto;
   readonly feeds: ReadonlyMap<string, Feed>;
   /** Output of the layer: one value, or a language model's logits in column blocks. */
-  readonly output: readonly Value[];
+  readonly output: readonly GraphValue[];
   /** Weight elements in the graph: a weight that occurs twice counts twice. */
   readonly weightElements: number;
   /** Names of these weights. */
@@ -46,8 +56,8 @@ export interface CompiledGraph extends Outputs {
  */
 export function compile(
   layer: Layer,
-  place: Place,
-  options: LoadOptions,
+  place: InitializerLookup,
+  options: ProgramOptions,
   target: Target = ON_CPU,
 ): CompiledGraph {
   const graph = new GraphBuilder();
@@ -57,7 +67,7 @@ export function compile(
     graph,
     target,
     mostRows: rowLimit(layer, target),
-    place(...which: Parameters<Place>): Initializer {
+    place(...which: Parameters<InitializerLookup>): Initializer {
       const initializer = place(...which);
       weights.add(initializer.name);
       return initializer;
@@ -67,7 +77,7 @@ export function compile(
       taps: options.taps ? new Map() : undefined,
       states: options.decoding ? new Map() : undefined,
     },
-    feed(name: string, feed: Feed): Value {
+    feed(name: string, feed: Feed): GraphValue {
       feeds.set(name, feed);
       const { type, shape } = declarationOf(feed);
       return graph.input(name, type, shape);
@@ -79,7 +89,7 @@ export function compile(
   const context = contextOf(shared, sizes);
   const results =
     layer.kind === 'languageModel' && !options.taps
-      ? languageModel(context, layer, ...inputs)
+      ? emitLanguageModel(context, layer, ...inputs)
       : [context.apply(layer, ...inputs)];
   const output = results.map((part) => graph.output(whole(context, part)));
   const built = graph.build(layer.name);
@@ -102,11 +112,11 @@ const COMPUTED_IN: Readonly<
  * Compiles a language model to a standalone graph for ONNX Runtime: token ids `input_ids` [batch, sequence] of int64
  * in, `logits` [batch, sequence, vocabulary] out. The graph computes all other inputs.
  */
-export function compileAlone(model: LanguageModel, place: Place): GraphProto {
+export function compileAlone(model: LanguageModel, place: InitializerLookup): GraphProto {
   const graph = new GraphBuilder();
   const ids = graph.input('input_ids', 'i64', ['batch', 'sequence']);
   const once = onceEach();
-  const shared: Shared = {
+  const shared: GraphContext = {
     graph,
     place,
     target: ON_CPU,
@@ -127,7 +137,7 @@ export function compileAlone(model: LanguageModel, place: Place): GraphProto {
 }
 
 /** An operation may have more columns of logits than of other values. */
-function rowLimit(layer: Layer, target: Target): Shared['mostRows'] {
+function rowLimit(layer: Layer, target: Target): GraphContext['mostRows'] {
   if (layer.kind !== 'languageModel') return (tensor) => rowsWithin(target, tensor);
   const columns = logitColumns(target, layer);
   return (tensor) =>
@@ -138,7 +148,7 @@ function rowLimit(layer: Layer, target: Target): Shared['mostRows'] {
 }
 
 /** Creates each value once. */
-function onceEach(): Shared['once'] {
+function onceEach(): GraphContext['once'] {
   const made = new Map<unknown, unknown>();
   return <Made>(key: unknown, make: () => Made): Made => {
     if (!made.has(key)) made.set(key, make());
@@ -147,7 +157,7 @@ function onceEach(): Shared['once'] {
 }
 
 /** Context of layers whose rows have these sizes. */
-function contextOf(shared: Shared, sizes: Value): Context {
+function contextOf(shared: GraphContext, sizes: GraphValue): Context {
   const { graph, outputs } = shared;
   const context: Context = {
     ...shared,
@@ -156,7 +166,7 @@ function contextOf(shared: Shared, sizes: Value): Context {
     apply(layer, ...inputs) {
       return graph.within(layer.name, () => {
         const own =
-          inputsOf(layer) === 'nothing' ? contextOf(shared, encodingSizes(shared)) : context;
+          inputKindOf(layer) === 'nothing' ? contextOf(shared, encodingSizes(shared)) : context;
         const value = addLayer(own, layer, inputs);
         outputs.taps?.set(layer.name, graph.output(whole(own, value)));
         return value;
@@ -167,7 +177,10 @@ function contextOf(shared: Shared, sizes: Value): Context {
 }
 
 /** Inputs of the layer to compile, and their sizes. */
-function rootInputs(layer: Layer, shared: Shared): { sizes: Value; inputs: readonly Value[] } {
+function rootInputs(
+  layer: Layer,
+  shared: GraphContext,
+): { sizes: GraphValue; inputs: readonly GraphValue[] } {
   const { graph, feed } = shared;
   const values = (count: number) => {
     const given = Array.from({ length: count }, (_, index) =>
@@ -176,7 +189,7 @@ function rootInputs(layer: Layer, shared: Shared): { sizes: Value; inputs: reado
     const sizes = graph.op('Shape', given.slice(0, 1), { attributes: { start: 0, end: 2 } });
     return { sizes, inputs: given.map((value) => folded({ ...shared, sizes }, value)) };
   };
-  switch (inputsOf(layer)) {
+  switch (inputKindOf(layer)) {
     case 'ids': {
       const ids = feed('ids', { kind: 'ids' });
       return { sizes: graph.op('Shape', [ids]), inputs: [ids] };
@@ -191,10 +204,10 @@ function rootInputs(layer: Layer, shared: Shared): { sizes: Value; inputs: reado
 }
 
 /** An SRTE has the rows of a batch of one: 1 and T, [2]. */
-function encodingSizes(shared: Shared): Value {
+function encodingSizes(shared: GraphContext): GraphValue {
   const { graph, once } = shared;
   return once('encoding sizes', () => {
-    const tokens = graph.op('Shape', [positionsOf(shared)]);
+    const tokens = graph.op('Shape', [feedPositions(shared)]);
     return graph.op('Concat', [graph.ints(1), tokens], { attributes: { axis: 0 } });
   });
 }
@@ -203,62 +216,62 @@ function encodingSizes(shared: Shared): Value {
 function addLayer(
   context: Context,
   layer: Layer,
-  [x = LEFT_OUT, y = LEFT_OUT]: readonly Value[],
-): Value {
+  [x = LEFT_OUT, y = LEFT_OUT]: readonly GraphValue[],
+): GraphValue {
   switch (layer.kind) {
     case 'languageModel':
-      return context.graph.joined(languageModel(context, layer, x));
+      return context.graph.joined(emitLanguageModel(context, layer, x));
     case 'hybridBlock':
-      return hybridBlock(context, layer, x);
+      return emitHybridBlock(context, layer, x);
     case 'sequence':
-      return inTurn(context, layer.layers, x);
+      return emitInTurn(context, layer.layers, x);
     case 'residual':
-      return residual(context, layer, x);
+      return emitResidual(context, layer, x);
     case 'embedding':
-      return embedding(context, layer, x);
+      return emitEmbedding(context, layer, x);
     case 'learnedPositions':
-      return learnedPositions(context, layer, x);
+      return emitLearnedPositions(context, layer, x);
     case 'linear':
     case 'transposedLinear':
-      return projection(context, layer, x);
+      return emitProjection(context, layer, x);
     case 'fusedProjection':
       return context.graph.joined(fusedParts(context, layer, x));
     case 'layerNorm':
-      return layerNorm(context, layer, x);
+      return emitLayerNorm(context, layer, x);
     case 'rmsNorm':
-      return rmsNorm(context, layer, x);
+      return emitRmsNorm(context, layer, x);
     case 'activation':
       return activated(context, layer.fn, x);
     case 'scale':
-      return scaled(context, x, layer.factor);
+      return scaledBy(context, x, layer.factor);
     case 'softcap':
       return capped(context, x, layer.cap);
     case 'gatedMlp':
-      return gatedMlp(context, layer, x);
+      return emitGatedMlp(context, layer, x);
     case 'router':
-      return router(context, layer, x);
+      return emitRouter(context, layer, x);
     case 'mixtureOfExperts':
-      return mixtureOfExperts(context, layer, x);
+      return emitMixtureOfExperts(context, layer, x);
     case 'causalConv':
-      return causalConv(context, layer, x);
+      return emitCausalConv(context, layer, x);
     case 'mamba':
-      return mamba(context, layer, x);
+      return emitMamba(context, layer, x);
     case 'rotary':
       return rotaryAlone(context, layer, x);
     case 'attention':
-      return attention(context, layer, x);
+      return emitAttention(context, layer, x);
     case 'latentAttention':
-      return latentAttention(context, layer, x);
+      return emitLatentAttention(context, layer, x);
     case 'srteTable':
-      return srteTable(context, layer);
+      return emitSrteTable(context, layer);
     case 'srteLowRank':
-      return srteLowRank(context, layer);
+      return emitSrteLowRank(context, layer);
     case 'srteSincos':
-      return srteSincos(context, layer);
+      return emitSrteSincos(context, layer);
     case 'alignment':
-      return alignment(context, layer, x, y);
+      return emitAlignment(context, layer, x, y);
     case 'gate':
-      return gate(context, layer, x);
+      return emitGate(context, layer, x);
     case 'packedExperts':
     case 'alibi':
       throw new Error(`a ${layer.kind} computes nothing by itself: it belongs to what holds it`);

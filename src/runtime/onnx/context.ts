@@ -2,7 +2,7 @@ import type { Layer } from '../../architecture/layer.js';
 import type { Param } from '../../architecture/param.js';
 import type { Compute } from '../engine.js';
 import type { Feed } from './feeds.js';
-import type { GraphBuilder, Value } from './graph.js';
+import type { GraphBuilder, GraphValue } from './graph.js';
 import type { Initializer } from './proto.js';
 
 export interface Target {
@@ -52,11 +52,11 @@ export function parts(whole: number, largest: number): number[] {
 /** Additional outputs of a graph. */
 export interface Outputs {
   /** Outputs of a language model's blocks, by their paths; undefined when not requested. */
-  readonly blocks: Map<string, Value> | undefined;
+  readonly blocks: Map<string, GraphValue> | undefined;
   /** Outputs of all layers, by their paths; undefined when not requested. */
-  readonly taps: Map<string, Value> | undefined;
+  readonly taps: Map<string, GraphValue> | undefined;
   /** States for the next call, by the name of its input; undefined without decoding. */
-  readonly states: Map<string, Value> | undefined;
+  readonly states: Map<string, GraphValue> | undefined;
 }
 
 /** Some rows of a tensor [.., columns]; all dimensions but the last count rows. */
@@ -66,20 +66,20 @@ export interface Rows {
 }
 
 /** Location of a tensor, or of some rows of one: [count, columns]. */
-export type Place = (tensor: Param, rows?: Rows) => Initializer;
+export type InitializerLookup = (tensor: Param, rows?: Rows) => Initializer;
 
 /** State shared by all functions that add to a graph. */
-export interface Shared {
+export interface GraphContext {
   readonly graph: GraphBuilder;
   readonly outputs: Outputs;
-  readonly place: Place;
+  readonly place: InitializerLookup;
   readonly target: Target;
   /** Rows of a weight that one operation may bind; at least one. */
   readonly mostRows: (tensor: Param) => number;
   /** Whether other tools than ONNX Runtime check the graph: its own operators then need their domain. */
   readonly isForOthers: boolean;
   /** Adds an input of the graph; inputs of the same name are one. */
-  readonly feed: (name: string, feed: Feed) => Value;
+  readonly feed: (name: string, feed: Feed) => GraphValue;
   /** Result of `make`, added to the graph once per key. */
   readonly once: <Made>(key: unknown, make: () => Made) => Made;
 }
@@ -88,39 +88,43 @@ export interface Shared {
  * Context of the functions that add a layer. Values between layers are rows [B·T, C], so that a linear layer is one
  * product. An SRTE's rows are [T, H]: they are the same for the whole batch.
  */
-export interface Context extends Shared {
+export interface Context extends GraphContext {
   /** Adds a layer and its sublayers. */
-  readonly apply: (layer: Layer, ...inputs: readonly Value[]) => Value;
+  readonly apply: (layer: Layer, ...inputs: readonly GraphValue[]) => GraphValue;
   /** Sizes B and T of the rows, [2]. */
-  readonly sizes: Value;
+  readonly sizes: GraphValue;
   /** The same context for layers whose rows have other sizes. */
-  readonly withSizes: (sizes: Value) => Context;
+  readonly withSizes: (sizes: GraphValue) => Context;
 }
 
-export function weightOf({ graph, place, once }: Shared, tensor: Param): Value {
+export function weightOf({ graph, place, once }: GraphContext, tensor: Param): GraphValue {
   return once(tensor, () => asFloats(graph, place(tensor)));
 }
 
 /** Rows of a weight for one operation. */
-interface Block extends Rows {
+interface WeightRows extends Rows {
   /** Float32 value, [count, columns]. */
-  readonly value: Value;
+  readonly value: GraphValue;
 }
 
 /** All rows of a weight, or some of them, in blocks small enough for one operation. */
-export function weightBlocks(shared: Shared, tensor: Param, rows = allRows(tensor)): Block[] {
+export function weightBlocks(
+  shared: GraphContext,
+  tensor: Param,
+  rows = allRows(tensor),
+): WeightRows[] {
   return blocksOf(shared, tensor, rows).map((block) => ({
     ...block,
     value: isWhole(tensor, block) ? weightOf(shared, tensor) : weightBlock(shared, tensor, block),
   }));
 }
 
-function weightBlock({ graph, place, once }: Shared, tensor: Param, rows: Rows): Value {
+function weightBlock({ graph, place, once }: GraphContext, tensor: Param, rows: Rows): GraphValue {
   const key = `${rows.first}+${rows.count}:${tensor.name}`;
   return once(key, () => asFloats(graph, place(tensor, rows)));
 }
 
-function blocksOf({ mostRows }: Shared, tensor: Param, { first, count }: Rows): Rows[] {
+function blocksOf({ mostRows }: GraphContext, tensor: Param, { first, count }: Rows): Rows[] {
   let next = first;
   return parts(count, mostRows(tensor)).map((size) => {
     const start = next;
@@ -139,7 +143,7 @@ const allRows = (tensor: Param): Rows => ({
 const isWhole = (tensor: Param, { count }: Rows): boolean =>
   tensor.shape.length === 2 && count === tensor.shape[0];
 
-function asFloats(graph: GraphBuilder, initializer: Initializer): Value {
+function asFloats(graph: GraphBuilder, initializer: Initializer): GraphValue {
   const value = graph.initializer(initializer);
   return initializer.type === 'f32' ? value : graph.cast(value, 'f32');
 }
@@ -153,7 +157,7 @@ export const rowsWithin = (target: Target, tensor: Param): number =>
  * is not converted as a whole.
  * @param indices [n], of int32 where the table may be too large for one operation.
  */
-export function weightRows(shared: Shared, tensor: Param, indices: Value): Value {
+export function weightRows(shared: GraphContext, tensor: Param, indices: GraphValue): GraphValue {
   const { graph, place } = shared;
   const [whole, ...others] = blocksOf(shared, tensor, allRows(tensor));
   if (others.length === 0) return gathered(graph, place(tensor), indices);
@@ -178,7 +182,7 @@ export function weightRows(shared: Shared, tensor: Param, indices: Value): Value
   );
 }
 
-function gathered(graph: GraphBuilder, table: Initializer, indices: Value): Value {
+function gathered(graph: GraphBuilder, table: Initializer, indices: GraphValue): GraphValue {
   const axis = table.shape.length - 2;
   const rows = graph.op('Gather', [graph.initializer(table), indices], { attributes: { axis } });
   const flat = axis === 0 ? rows : graph.op('Squeeze', [rows, graph.ints(0)]);
@@ -186,10 +190,15 @@ function gathered(graph: GraphBuilder, table: Initializer, indices: Value): Valu
 }
 
 /** Position of each token of the call, [T]. */
-export const positionsOf = ({ feed }: Shared): Value => feed('positions', { kind: 'positions' });
+export const feedPositions = ({ feed }: GraphContext): GraphValue =>
+  feed('positions', { kind: 'positions' });
 
 /** Rows [B·T, …] → [B, T, ...rest], where a rest of −1 is inferred. */
-export function unfolded({ graph, once, sizes }: Context, rows: Value, ...rest: number[]): Value {
+export function unfoldedRows(
+  { graph, once, sizes }: Context,
+  rows: GraphValue,
+  ...rest: number[]
+): GraphValue {
   const shape = once(`shape:${sizes}:${rest}`, () =>
     graph.op('Concat', [sizes, graph.ints(...rest)], { attributes: { axis: 0 } }),
   );
@@ -199,27 +208,30 @@ export function unfolded({ graph, once, sizes }: Context, rows: Value, ...rest: 
 }
 
 /** Names of the sizes B, T and B·T in a graph. */
-export const sizeNames = (sizes: Value) => ({
+export const sizeNames = (sizes: GraphValue) => ({
   batch: `B:${sizes}`,
   tokens: `T:${sizes}`,
   rows: `R:${sizes}`,
 });
 
 /** [B, T, …] → rows [B·T, …] of two dimensions. */
-export const folded = ({ graph, sizes }: Pick<Context, 'graph' | 'sizes'>, value: Value): Value =>
+export const folded = (
+  { graph, sizes }: Pick<Context, 'graph' | 'sizes'>,
+  value: GraphValue,
+): GraphValue =>
   graph.sized(graph.op('Flatten', [value], { attributes: { axis: 2 } }), [
     sizeNames(sizes).rows,
     '',
   ]);
 
 /** A layer's rows as the graph outputs them, [B, T, C]. */
-export const whole = (context: Context, rows: Value): Value =>
-  context.once(`whole:${rows}`, () => unfolded(context, rows, -1));
+export const whole = (context: Context, rows: GraphValue): GraphValue =>
+  context.once(`whole:${rows}`, () => unfoldedRows(context, rows, -1));
 
-export function scaled({ graph }: Shared, value: Value, factor: number): Value {
+export function scaledBy({ graph }: GraphContext, value: GraphValue, factor: number): GraphValue {
   return factor === 1 ? value : graph.op('Mul', [value, graph.float(factor)]);
 }
 
 /** Swaps the second and third of four dimensions. */
-export const swapped = ({ graph }: Shared, value: Value): Value =>
+export const swapped = ({ graph }: GraphContext, value: GraphValue): GraphValue =>
   graph.op('Transpose', [value], { attributes: { perm: [0, 2, 1, 3] } });

@@ -3,8 +3,8 @@ import type { Rotary, Window } from '../../architecture/layer.js';
 import { windowKey } from '../../architecture/masks.js';
 import { rotaryFrequencies } from '../../architecture/rotary-scaling.js';
 import { decodingKeys, firstKeys } from '../calls.js';
-import type { Ids, Values } from '../engine.js';
-import type { Library, Tensor } from './library.js';
+import type { TokenIds, Values } from '../engine.js';
+import type { Library, OrtTensor } from './library.js';
 import type { ElementType } from './proto.js';
 
 /** Names of sizes that a run determines. */
@@ -62,13 +62,13 @@ export interface Call {
   readonly start: number;
   /** Final number of tokens, when decoding. */
   readonly total: number | undefined;
-  readonly ids: Ids | undefined;
+  readonly ids: TokenIds | undefined;
   readonly inputs: readonly Values[];
   /** States by the name of the input; empty at the beginning. */
-  readonly states: ReadonlyMap<string, Tensor>;
+  readonly states: ReadonlyMap<string, OrtTensor>;
 }
 
-export function tensorFor(library: Library, name: string, feed: Feed, call: Call): Tensor {
+export function tensorFor(library: Library, name: string, feed: Feed, call: Call): OrtTensor {
   const { Tensor } = library;
   const { batch, tokens, start } = call;
   const integers = (values: Int32Array) => new Tensor('int32', values, [values.length]);
@@ -99,7 +99,7 @@ export function tensorFor(library: Library, name: string, feed: Feed, call: Call
 const range = (from: number, to: number) =>
   Int32Array.from({ length: to - from }, (_, index) => from + index);
 
-function zeros({ Tensor }: Library, shape: readonly number[]): Tensor {
+function zeros({ Tensor }: Library, shape: readonly number[]): OrtTensor {
   const elements = shape.reduce((product, size) => product * size, 1);
   return new Tensor('float32', new Float32Array(elements), [...shape]);
 }

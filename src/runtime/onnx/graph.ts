@@ -9,10 +9,10 @@ import {
 } from './proto.js';
 
 /** Name of a value in a graph under construction. */
-export type Value = string & { readonly graphValue: true };
+export type GraphValue = string & { readonly graphValue: true };
 
 /** Name of an omitted input of a node. */
-export const LEFT_OUT = '' as Value;
+export const LEFT_OUT = '' as GraphValue;
 
 interface NodeOptions {
   readonly attributes?: Readonly<Record<string, Attribute>>;
@@ -25,9 +25,9 @@ export class GraphBuilder {
   readonly #nodes: NodeProto[] = [];
   readonly #initializers = new Map<string, Initializer>();
   readonly #inputs = new Map<string, ValueInfo>();
-  readonly #outputs = new Map<Value, Value>();
+  readonly #outputs = new Map<GraphValue, GraphValue>();
   readonly #declared: ValueInfo[] = [];
-  readonly #sized = new Map<Value, ValueInfo>();
+  readonly #sized = new Map<GraphValue, ValueInfo>();
   readonly #prefix: string;
   #scope = '';
   #count = 0;
@@ -47,53 +47,57 @@ export class GraphBuilder {
   }
 
   /** A node with one output. */
-  op(op: string, inputs: readonly Value[], options: NodeOptions = {}): Value {
+  op(op: string, inputs: readonly GraphValue[], options: NodeOptions = {}): GraphValue {
     const output = this.#name(op);
     this.#add(op, inputs, [output], options);
     return output;
   }
 
   /** A node with two outputs. */
-  pair(op: string, inputs: readonly Value[], options: NodeOptions = {}): [Value, Value] {
-    const outputs: [Value, Value] = [this.#name(op), this.#name(op)];
+  pair(
+    op: string,
+    inputs: readonly GraphValue[],
+    options: NodeOptions = {},
+  ): [GraphValue, GraphValue] {
+    const outputs: [GraphValue, GraphValue] = [this.#name(op), this.#name(op)];
     this.#add(op, inputs, outputs, options);
     return outputs;
   }
 
   /** Splits a value into columns of these sizes. */
   split<const Sizes extends readonly number[]>(
-    value: Value,
+    value: GraphValue,
     sizes: Sizes,
-  ): { -readonly [Part in keyof Sizes]: Value } {
+  ): { -readonly [Part in keyof Sizes]: GraphValue } {
     const outputs = sizes.length === 1 ? [value] : sizes.map(() => this.#name('Split'));
     if (outputs.length > 1) {
       this.#add('Split', [value, this.ints(...sizes)], outputs, { attributes: { axis: -1 } });
     }
-    return outputs as { -readonly [Part in keyof Sizes]: Value };
+    return outputs as { -readonly [Part in keyof Sizes]: GraphValue };
   }
 
   /** Splits the rows of a value into `parts`, whose sizes each run determines: `sizes` [parts]. */
-  splitRows(value: Value, sizes: Value, parts: number): Value[] {
+  splitRows(value: GraphValue, sizes: GraphValue, parts: number): GraphValue[] {
     const outputs = Array.from({ length: parts }, () => this.#name('Split'));
     this.#add('Split', [value, sizes], outputs, { attributes: { axis: 0 } });
     return outputs;
   }
 
   /** Joins values along the columns, the reverse of `split`. */
-  joined(parts: readonly Value[]): Value {
+  joined(parts: readonly GraphValue[]): GraphValue {
     const [first = LEFT_OUT, ...others] = parts;
     return others.length > 0 ? this.op('Concat', parts, { attributes: { axis: -1 } }) : first;
   }
 
   /** An input; one of the same name is declared once. */
-  input(name: string, type: ElementType, shape: ValueInfo['shape']): Value {
-    const value = `${this.#prefix}${name}` as Value;
+  input(name: string, type: ElementType, shape: ValueInfo['shape']): GraphValue {
+    const value = `${this.#prefix}${name}` as GraphValue;
     this.#inputs.set(value, { name: value, type, shape });
     return value;
   }
 
   /** Makes a value an output of the graph, and returns the output's name. */
-  output(value: Value): Value {
+  output(value: GraphValue): GraphValue {
     const known = this.#outputs.get(value);
     if (known !== undefined) return known;
     // An input that is also an output needs a node.
@@ -103,8 +107,8 @@ export class GraphBuilder {
   }
 
   /** Makes a value an output with a given name, type and shape. */
-  declareOutput(value: Value, output: ValueInfo): void {
-    this.#add('Identity', [value], [output.name as Value], {});
+  declareOutput(value: GraphValue, output: ValueInfo): void {
+    this.#add('Identity', [value], [output.name as GraphValue], {});
     this.#declared.push(output);
   }
 
@@ -114,49 +118,49 @@ export class GraphBuilder {
    * quadratic in the number of nodes.
    * @param shape Equal names are equal sizes, in every run. An empty name is a size that is inferred.
    */
-  sized(value: Value, shape: ValueInfo['shape'], type: ElementType = 'f32'): Value {
+  sized(value: GraphValue, shape: ValueInfo['shape'], type: ElementType = 'f32'): GraphValue {
     this.#sized.set(value, { name: value, type, shape });
     return value;
   }
 
   /** A tensor in the graph; one of the same name is stored once. */
-  initializer(initializer: Initializer): Value {
+  initializer(initializer: Initializer): GraphValue {
     this.#initializers.set(initializer.name, initializer);
-    return initializer.name as Value;
+    return initializer.name as GraphValue;
   }
 
   /** Integers, for shapes, axes and bounds [n]. */
-  ints(...values: readonly number[]): Value {
+  ints(...values: readonly number[]): GraphValue {
     return this.#integers(values, [values.length]);
   }
 
   /** An integer without dimensions. */
-  int(value: number): Value {
+  int(value: number): GraphValue {
     return this.#integers([value], []);
   }
 
   /** An integer of 32 bits without dimensions. */
-  int32(value: number): Value {
+  int32(value: number): GraphValue {
     const raw = new Uint8Array(Int32Array.of(value).buffer);
     const name = `${this.#prefix}int32:${value}`;
     return this.initializer({ name, type: 'i32', shape: [], bytes: { raw } });
   }
 
   /** Floats [n]. */
-  floats(name: string, values: Float32Array): Value {
+  floats(name: string, values: Float32Array): GraphValue {
     const raw = new Uint8Array(values.buffer, values.byteOffset, values.byteLength);
     return this.initializer({ name, type: 'f32', shape: [values.length], bytes: { raw } });
   }
 
   /** Floats of double precision [n]. */
-  doubles(...values: readonly number[]): Value {
+  doubles(...values: readonly number[]): GraphValue {
     const raw = new Uint8Array(Float64Array.from(values).buffer);
     const name = `${this.#prefix}doubles:${values}`;
     return this.initializer({ name, type: 'f64', shape: [values.length], bytes: { raw } });
   }
 
   /** A float without dimensions. */
-  float(value: number): Value {
+  float(value: number): GraphValue {
     const raw = new Uint8Array(Float32Array.of(value).buffer);
     return this.initializer({
       name: `${this.#prefix}float:${value}`,
@@ -166,7 +170,7 @@ export class GraphBuilder {
     });
   }
 
-  cast(value: Value, to: ElementType): Value {
+  cast(value: GraphValue, to: ElementType): GraphValue {
     return this.op('Cast', [value], { attributes: { to: ELEMENT_TYPES[to] } });
   }
 
@@ -183,21 +187,21 @@ export class GraphBuilder {
 
   #add(
     op: string,
-    inputs: readonly Value[],
-    outputs: readonly Value[],
+    inputs: readonly GraphValue[],
+    outputs: readonly GraphValue[],
     { attributes = {}, domain = '' }: NodeOptions,
   ): void {
     const name = `${this.#scope}/${outputs[0]}`;
     this.#nodes.push({ name, op, domain, inputs, outputs, attributes });
   }
 
-  #integers(values: readonly number[], shape: readonly number[]): Value {
+  #integers(values: readonly number[], shape: readonly number[]): GraphValue {
     const raw = new Uint8Array(BigInt64Array.from(values, BigInt).buffer);
     const name = `${this.#prefix}ints:[${shape}]:${values}`;
     return this.initializer({ name, type: 'i64', shape, bytes: { raw } });
   }
 
-  #name(op: string): Value {
-    return `${this.#prefix}${op}.${this.#count++}` as Value;
+  #name(op: string): GraphValue {
+    return `${this.#prefix}${op}.${this.#count++}` as GraphValue;
   }
 }

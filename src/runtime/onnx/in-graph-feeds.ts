@@ -4,15 +4,16 @@
  */
 import type { Rotary, Window } from '../../architecture/layer.js';
 import { LARGEST_BLOCK, LONGEST_SLIDING_CONTEXT, reachOf } from '../../architecture/masks.js';
-import { type RotaryScaling, rotaryFrequencies } from '../../architecture/rotary-scaling.js';
-import type { Shared } from './context.js';
+import type { RotaryScaling } from '../../architecture/rotary-scaling.js';
+import { rotaryFrequencies } from '../../architecture/rotary-scaling.js';
+import type { GraphContext } from './context.js';
 import type { Feed } from './feeds.js';
-import type { Value } from './graph.js';
+import type { GraphValue } from './graph.js';
 
-type Making = Pick<Shared, 'graph' | 'once'>;
+type Making = Pick<GraphContext, 'graph' | 'once'>;
 
 /** The value of a feed. @param ids Token ids [B, T]. */
-export function madeInGraph(making: Making, ids: Value, feed: Feed): Value {
+export function madeInGraph(making: Making, ids: GraphValue, feed: Feed): GraphValue {
   switch (feed.kind) {
     case 'ids':
       return ids;
@@ -31,7 +32,7 @@ export function madeInGraph(making: Making, ids: Value, feed: Feed): Value {
 }
 
 /** T, without dimensions. */
-const tokensOf = ({ graph, once }: Making, ids: Value): Value =>
+const tokensOf = ({ graph, once }: Making, ids: GraphValue): GraphValue =>
   once('tokens', () =>
     graph.op('Squeeze', [
       graph.op('Shape', [ids], { attributes: { start: 1, end: 2 } }),
@@ -40,20 +41,21 @@ const tokensOf = ({ graph, once }: Making, ids: Value): Value =>
   );
 
 /** 0, 1, … [T] */
-const positions = (making: Making, ids: Value): Value =>
+const positions = (making: Making, ids: GraphValue): GraphValue =>
   making.once('positions', () => {
     const { graph } = making;
     return graph.op('Range', [graph.int(0), tokensOf(making, ids), graph.int(1)]);
   });
 
 /** First visible keys by the rule of `firstVisibleKey` in architecture/masks.ts, [T]. */
-function firstKeys(making: Making, ids: Value, window: Window | undefined): Value {
+function firstKeys(making: Making, ids: GraphValue, window: Window | undefined): GraphValue {
   const { graph } = making;
   const own = positions(making, ids);
   const zeros = graph.op('Sub', [own, own]);
   if (window === undefined) return zeros;
   const reach = graph.int(reachOf(window));
-  const before = (from: Value) => graph.op('Max', [graph.op('Sub', [from, reach]), graph.int(0)]);
+  const before = (from: GraphValue) =>
+    graph.op('Max', [graph.op('Sub', [from, reach]), graph.int(0)]);
   if (window.rule === 'sliding') return before(own);
   const tokens = tokensOf(making, ids);
   const block = graph.int(Math.min(window.tokens, LARGEST_BLOCK));
@@ -68,7 +70,7 @@ function firstKeys(making: Making, ids: Value, window: Window | undefined): Valu
  * Frequencies by the rule of `rotaryFrequencies` in architecture/rotary-scaling.ts for rules that depend on T,
  * [rotatedDim / 2].
  */
-function frequencies(making: Making, tokens: Value, rotary: Rotary): Value {
+function frequencies(making: Making, tokens: GraphValue, rotary: Rotary): GraphValue {
   const { graph } = making;
   const { scaling } = rotary;
   switch (scaling?.kind) {
@@ -81,7 +83,7 @@ function frequencies(making: Making, tokens: Value, rotary: Rotary): Value {
           `frequencies:${length}:${JSON.stringify(rotary)}`,
           rotaryFrequencies(rotary, length),
         ),
-      ) as [Value, Value];
+      ) as [GraphValue, GraphValue];
       const isLong = graph.op('Greater', [tokens, graph.int(originalPositions)]);
       return graph.op('Where', [isLong, long, short]);
     }
@@ -96,10 +98,10 @@ function frequencies(making: Making, tokens: Value, rotary: Rotary): Value {
 /** Frequencies of a base that grows with the length, in double precision up to the last power, as in JavaScript. */
 function dynamicFrequencies(
   { graph }: Making,
-  tokens: Value,
+  tokens: GraphValue,
   { base, rotatedDim }: Rotary,
   { factor, originalPositions }: Extract<RotaryScaling, { kind: 'dynamic' }>,
-): Value {
+): GraphValue {
   const length = graph.cast(graph.op('Max', [tokens, graph.int(originalPositions)]), 'f64');
   const share = graph.op('Div', [
     graph.op('Mul', [length, graph.doubles(factor)]),

@@ -8,7 +8,7 @@ import type { Target } from './context.js';
 import { GUARANTEED_BYTES, headsAtATime, mostElements } from './context.js';
 
 /** One run of a graph. */
-interface CallSize {
+interface GraphRun {
   readonly batch: number;
   readonly tokens: number;
   /** Tokens of former calls. */
@@ -25,7 +25,7 @@ export const logitColumns = (target: Target, model: Layer): number =>
     largestValue(model, ONE_ROW, target).elements,
   );
 
-const ONE_ROW: CallSize = { batch: 1, tokens: 1, start: 0 };
+const ONE_ROW: GraphRun = { batch: 1, tokens: 1, start: 0 };
 
 /**
  * ONNX Runtime 1.30 splits tensors that are too large into several bindings, but not for every operation: the results
@@ -35,7 +35,7 @@ const ONE_ROW: CallSize = { batch: 1, tokens: 1, start: 0 };
  */
 export function checkFits(
   layer: Layer,
-  call: CallSize,
+  call: GraphRun,
   target: Target,
   areLogitsApart: boolean,
 ): void {
@@ -44,7 +44,7 @@ export function checkFits(
   const needed = largestValue(layer, call, target, areLogitsApart);
   if (needed.elements <= most) return;
   const { batch, tokens, start } = call;
-  const fits = (smaller: Partial<CallSize>) =>
+  const fits = (smaller: Partial<GraphRun>) =>
     largestValue(layer, { ...call, ...smaller }, target, areLogitsApart).elements <= most;
   const sequences = largestThat(batch, (count) => fits({ batch: count }));
   const length = largestThat(tokens, (count) => fits({ batch: 1, tokens: count }));
@@ -86,7 +86,7 @@ interface Large {
 /** The largest value except weights. */
 export function largestValue(
   layer: Layer,
-  call: CallSize,
+  call: GraphRun,
   target: Target,
   areLogitsApart = true,
 ): Large {
@@ -105,7 +105,7 @@ const isLarger = (one: Large, other: Large): boolean =>
 /** Elements of the largest value inside a primitive, where it can be larger than its input and output. */
 function elementsOf(
   primitive: Primitive,
-  { batch, tokens, start }: CallSize,
+  { batch, tokens, start }: GraphRun,
   target: Target,
 ): number {
   const rows = batch * tokens;

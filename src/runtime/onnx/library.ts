@@ -2,12 +2,13 @@
 import { createRequire } from 'node:module';
 import type * as Ort from 'onnxruntime-node';
 import { UserError } from '../../errors.js';
-import { installCommand, shellWord } from '../select/installation.js';
+import { shellWord } from '../../text/words.js';
+import { installCommand } from '../select/installation.js';
 
 export type Library = Pick<typeof Ort, 'InferenceSession' | 'Tensor' | 'env'>;
 export type Session = Ort.InferenceSession;
 export type SessionOptions = Ort.InferenceSession.SessionOptions;
-export type Tensor = Ort.Tensor;
+export type OrtTensor = Ort.Tensor;
 
 /** Returns a module by its name, like `require`. */
 export type Require = (name: string) => unknown;

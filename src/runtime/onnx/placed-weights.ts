@@ -7,7 +7,7 @@ import type { Param } from '../../architecture/param.js';
 import { UserError } from '../../errors.js';
 import { TemporaryFolder } from '../../files/temporary.js';
 import type { MappableDtype, WeightSource } from '../weights.js';
-import type { Place, Rows } from './context.js';
+import type { InitializerLookup, Rows } from './context.js';
 import type { ElementType, Initializer, InitializerBytes } from './proto.js';
 
 // Weights as the bytes of a file that ONNX Runtime reads: float32, little-endian.
@@ -147,9 +147,9 @@ export class PlacedWeights {
   readonly root = path.parse(os.tmpdir()).root;
 
   /** The initializer of a tensor, or of some rows of it; always the same one. */
-  place(...[tensor, rows]: Parameters<Place>): Initializer {
+  place(...[tensor, rows]: Parameters<InitializerLookup>): Initializer {
     const placed = this.#whole(tensor);
-    return rows === undefined ? placed : rowsOf(placed, rows);
+    return rows === undefined ? placed : initializerRows(placed, rows);
   }
 
   /** Writes the weights that are not in a file of the user's to the locations from `place`. */
@@ -200,7 +200,10 @@ export class PlacedWeights {
 }
 
 /** Some rows of what an initializer holds. */
-export function rowsOf({ name, type, shape, bytes }: Initializer, rows: Rows): Initializer {
+export function initializerRows(
+  { name, type, shape, bytes }: Initializer,
+  rows: Rows,
+): Initializer {
   const columns = shape.at(-1) ?? 1;
   const all = shape.reduce((product, size) => product * size, 1) / columns;
   return {

@@ -2,15 +2,15 @@ import type { Layer } from '../../architecture/layer.js';
 import { UserError } from '../../errors.js';
 import type { CheckedCall } from '../calls.js';
 import { Calls } from '../calls.js';
-import type { LoadOptions, Program, RunInput, RunOutput, Values } from '../engine.js';
+import type { Program, ProgramOptions, RunInput, RunOutput, Values } from '../engine.js';
 import { DeviceLostError } from '../engine.js';
 import type { CompiledGraph } from './compile.js';
 import type { Target } from './context.js';
 import { tensorFor } from './feeds.js';
-import { heldBytes } from './float16.js';
-import type { Value } from './graph.js';
+import { heldBytes } from './float16-products.js';
+import type { GraphValue } from './graph.js';
 import { checkFits } from './largest-tensor.js';
-import type { Library, Session, Tensor } from './library.js';
+import type { Library, OrtTensor, Session } from './library.js';
 import type { PlacedWeights } from './placed-weights.js';
 
 // Errors of ONNX Runtime, translated to actionable messages.
@@ -46,7 +46,7 @@ const FAILURES: readonly Failure[] = [
 ];
 
 /** Converts an error to a `UserError` where the user can act on it, else to an internal error. */
-export function explained(error: unknown, doing: string): Error {
+export function engineError(error: unknown, doing: string): Error {
   if (error instanceof UserError) return error;
   const reason = error instanceof Error ? error.message : String(error);
   const known = FAILURES.find(({ pattern }) => pattern.test(reason));
@@ -59,15 +59,15 @@ export function explained(error: unknown, doing: string): Error {
 }
 
 /** State for the next call, by the name of its input. */
-type States = ReadonlyMap<string, Tensor>;
+type States = ReadonlyMap<string, OrtTensor>;
 
-interface Parts {
+interface ProgramParts {
   readonly library: Library;
   readonly layer: Layer;
   readonly compiled: CompiledGraph;
   readonly session: Session;
   readonly weights: PlacedWeights;
-  readonly options: LoadOptions;
+  readonly options: ProgramOptions;
   readonly target: Target;
 }
 
@@ -75,12 +75,12 @@ interface Parts {
 export class OnnxProgram implements Program {
   readonly elements: number;
   readonly weightBytes: number;
-  readonly #parts: Parts;
+  readonly #parts: ProgramParts;
   readonly #calls: Calls<States>;
   #session: Session | undefined;
   #isLost = false;
 
-  constructor(parts: Parts) {
+  constructor(parts: ProgramParts) {
     this.#parts = parts;
     this.#calls = new Calls(this, parts.layer, parts.options);
     this.#session = parts.session;
@@ -107,7 +107,7 @@ export class OnnxProgram implements Program {
       const results = await this.#session.run(Object.fromEntries(feeds));
       return this.#outputOf(call, new Map(Object.entries(results)));
     } catch (error) {
-      const known = explained(error, 'run the model');
+      const known = engineError(error, 'run the model');
       this.#isLost ||= known instanceof DeviceLostError;
       throw known;
     }
@@ -123,10 +123,10 @@ export class OnnxProgram implements Program {
     this.#parts.weights.release();
   }
 
-  #outputOf(call: CheckedCall<States>, results: ReadonlyMap<string, Tensor>): RunOutput {
+  #outputOf(call: CheckedCall<States>, results: ReadonlyMap<string, OrtTensor>): RunOutput {
     const { output, blocks, taps, states } = this.#parts.compiled;
-    const tensor = (value: Value) => present(results.get(value), value);
-    const all = (values: ReadonlyMap<string, Value> = new Map()) =>
+    const tensor = (value: GraphValue) => present(results.get(value), value);
+    const all = (values: ReadonlyMap<string, GraphValue> = new Map()) =>
       new Map([...values].map(([path, value]) => [path, valuesOf(tensor(value))]));
     return {
       output: besideEachOther(output.map((part) => valuesOf(tensor(part)))),
@@ -143,12 +143,12 @@ export class OnnxProgram implements Program {
   }
 }
 
-function present(tensor: Tensor | undefined, name: string): Tensor {
+function present(tensor: OrtTensor | undefined, name: string): OrtTensor {
   if (tensor === undefined) throw new Error(`there is no output ${name}`);
   return tensor;
 }
 
-function valuesOf({ data, dims }: Tensor): Values {
+function valuesOf({ data, dims }: OrtTensor): Values {
   if (!(data instanceof Float32Array)) throw new Error('an output is not float32');
   return { shape: dims, data };
 }

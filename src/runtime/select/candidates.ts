@@ -1,14 +1,14 @@
 /** Candidates for running a model: each engine with each of its backends. */
 import { createRequire } from 'node:module';
-import type { Finding } from '../../errors.js';
+import type { ProblemText } from '../../errors.js';
 import type { Adapter } from '../adapters/adapters.js';
 import { cudaAdapter, webgpuAdapter, webgpuObstacle } from '../adapters/adapters.js';
 import type { Compute, DeviceName, Engine, EngineName } from '../engine.js';
-import type { Provider } from '../onnx/engine.js';
+import type { Provider } from '../onnx/onnx-engine.js';
 import type { BackendName } from '../tfjs/backends.js';
 
 /** Options for opening an engine. */
-export interface OpenOptions {
+export interface EngineOptions {
   /** Threads of one run, at most, where the library supports the choice. */
   readonly threads: number;
   readonly compute: Compute;
@@ -17,7 +17,7 @@ export interface OpenOptions {
 }
 
 /** An engine with one of its backends. */
-export interface Candidate {
+export interface EngineCandidate {
   /** `onnx:cpu`, `tfjs:wasm`, … */
   readonly name: `${EngineName}:${string}`;
   readonly engine: EngineName;
@@ -36,9 +36,9 @@ export interface Candidate {
   /** The graphics card that it would use; null when there is none. Absent for engines on the processor. */
   readonly adapter?: () => Promise<Adapter | null>;
   /** Reason why it cannot use an existing card; null when there is none. */
-  readonly obstacle?: () => Promise<Finding | null>;
+  readonly obstacle?: () => Promise<ProblemText | null>;
   /** @throws UserError when it cannot be used here. */
-  readonly open: (options: OpenOptions) => Promise<Engine>;
+  readonly open: (options: EngineOptions) => Promise<Engine>;
 }
 
 interface Traits {
@@ -53,8 +53,8 @@ const onnx = <const Name extends Provider>(provider: Name, traits: Traits = {}) 
   engine: 'onnx' as const,
   backend: provider,
   package: 'onnxruntime-node',
-  open: async (options: OpenOptions) =>
-    (await import('../onnx/engine.js')).openOnnx({ ...options, provider }),
+  open: async (options: EngineOptions) =>
+    (await import('../onnx/onnx-engine.js')).openOnnx({ ...options, provider }),
 });
 
 const tfjs = <const Name extends BackendName>(
@@ -67,8 +67,8 @@ const tfjs = <const Name extends BackendName>(
   computes: ['f32'] as readonly Compute[],
   backend,
   package: packageName,
-  open: async (options: OpenOptions) =>
-    (await import('../tfjs/engine.js')).openTfjs({ ...options, backend }),
+  open: async (options: EngineOptions) =>
+    (await import('../tfjs/tfjs-engine.js')).openTfjs({ ...options, backend }),
 });
 
 const WEBGPU = { adapter: webgpuAdapter, obstacle: webgpuObstacle };
@@ -79,13 +79,13 @@ const ADAPTERS = {
   webgpu: WEBGPU,
   directml: WEBGPU,
   coreml: WEBGPU,
-} as const satisfies Record<DeviceName, Pick<Candidate, 'adapter' | 'obstacle'>>;
+} as const satisfies Record<DeviceName, Pick<EngineCandidate, 'adapter' | 'obstacle'>>;
 
 const candidate = <const Name extends string>(
   name: Name,
   { device = 'cpu', platforms, isOptional = false, isAutomatic = true }: Traits,
 ): Pick<
-  Candidate,
+  EngineCandidate,
   'device' | 'isOptional' | 'isAutomatic' | 'platforms' | 'adapter' | 'obstacle'
 > & {
   readonly name: Name;
@@ -114,12 +114,14 @@ export const CANDIDATES = [
   tfjs('node', '@tensorflow/tfjs-node', { isOptional: true }),
   tfjs('wasm', '@tensorflow/tfjs-backend-wasm'),
   tfjs('cpu', '@tensorflow/tfjs-backend-cpu'),
-] as const satisfies readonly Candidate[];
+] as const satisfies readonly EngineCandidate[];
 
 export type CandidateName = (typeof CANDIDATES)[number]['name'];
 
 /** Version of a candidate's package, without loading it; null when it is not installed. */
-export function installedVersion({ package: name }: Pick<Candidate, 'package'>): string | null {
+export function installedVersion({
+  package: name,
+}: Pick<EngineCandidate, 'package'>): string | null {
   try {
     const manifest: unknown = createRequire(import.meta.url)(`${name}/package.json`);
     return (manifest as { readonly version: string }).version;

@@ -4,7 +4,7 @@ import { UserError } from '../../errors.js';
 import type { Adapter } from '../adapters/adapters.js';
 import type { CallSize, DeviceName, Engine, EngineInfo, EngineName } from '../engine.js';
 import { DEVICES, ENGINES } from '../engine.js';
-import type { Candidate, OpenOptions } from './candidates.js';
+import type { EngineCandidate, EngineOptions } from './candidates.js';
 import { CANDIDATES, installedVersion } from './candidates.js';
 import type { SelfCheck } from './self-check.js';
 import { selfCheck } from './self-check.js';
@@ -15,7 +15,7 @@ export type EngineChoice = EngineName | 'auto';
 export type DeviceChoice = DeviceName | 'gpu' | 'auto';
 
 /** A candidate that cannot be used here. */
-export interface PassedOver {
+export interface SkippedEngine {
   readonly engine: EngineName;
   readonly backend: string;
   readonly device: DeviceName;
@@ -31,15 +31,15 @@ export interface CheckedEngine {
 
 export interface ChosenEngine extends CheckedEngine {
   /** Candidates of higher priority that were skipped, except optional packages that are not installed. */
-  readonly passedOver: readonly PassedOver[];
+  readonly passedOver: readonly SkippedEngine[];
 }
 
-export interface EngineWish extends OpenOptions {
+export interface EngineWish extends EngineOptions {
   readonly engine: EngineChoice;
   readonly device: DeviceChoice;
 }
 
-type Choosable = Omit<Candidate, 'name'>;
+type Choosable = Omit<EngineCandidate, 'name'>;
 
 /**
  * Opens the requested engine on the requested device, or under `auto` the fastest, if it passes its self-check. A
@@ -160,14 +160,14 @@ const NO_CARD = 'there is no graphics card that it can use';
 /** Notice for the user about a choice among several; null when there is nothing to report. */
 export function noticeOf(
   { device }: Pick<EngineWish, 'device'>,
-  { engine, passedOver }: ChosenEngine,
+  { engine, passedOver: skipped }: ChosenEngine,
 ): string | null {
   const { info } = engine;
   if (info.isSoftware) {
     const title = DEVICES[info.deviceKind];
     return `${title} has only a software adapter here (${info.device}): it computes on the CPU, slowly`;
   }
-  const cards = passedOver.filter((each) => each.device !== 'cpu');
+  const cards = skipped.filter((each) => each.device !== 'cpu');
   // A finding about an existing card says more than a missing card.
   const known = cards.find(({ why }) => why !== NO_CARD);
   if (known !== undefined) {
@@ -181,13 +181,13 @@ export function noticeOf(
 
 /** Whether a candidate exists on a system. */
 export const isFor = (
-  { platforms }: Pick<Candidate, 'platforms'>,
+  { platforms }: Pick<EngineCandidate, 'platforms'>,
   platform: NodeJS.Platform,
 ): boolean => platforms?.includes(platform) ?? true;
 
 async function openHere(
-  candidate: Pick<Candidate, 'device' | 'platforms' | 'open'>,
-  options: OpenOptions,
+  candidate: Pick<EngineCandidate, 'device' | 'platforms' | 'open'>,
+  options: EngineOptions,
   platform: NodeJS.Platform,
 ): Promise<Engine> {
   if (isFor(candidate, platform)) return candidate.open(options);
@@ -217,22 +217,22 @@ function noSuchPair(wish: EngineWish, candidates: readonly Choosable[]): UserErr
 }
 
 /** Something that can be opened on one of an engine's backends. */
-export type Openable = Pick<Candidate, 'engine' | 'backend' | 'device'>;
+export type Openable = Pick<EngineCandidate, 'engine' | 'backend' | 'device'>;
 
 interface Closable {
   close(): Promise<void>;
 }
 
 /** An opened candidate and the result of its check. */
-interface Checked<T> {
+interface CheckedCandidate<T> {
   readonly opened: T;
   readonly selfCheck: SelfCheck;
 }
 
-interface Usable<T, C> extends Checked<T> {
+interface UsableCandidate<T, C> extends CheckedCandidate<T> {
   readonly way: C;
   /** Skipped candidates of higher priority. */
-  readonly passedOver: readonly PassedOver[];
+  readonly passedOver: readonly SkippedEngine[];
 }
 
 /**
@@ -243,14 +243,14 @@ export async function firstUsable<T extends Closable, C extends Openable>(
   candidates: readonly C[],
   open: (candidate: C) => Promise<T>,
   checkOf: (opened: T) => Promise<SelfCheck>,
-): Promise<Usable<T, C>> {
-  const passedOver: PassedOver[] = [];
+): Promise<UsableCandidate<T, C>> {
+  const skipped: SkippedEngine[] = [];
   for (const candidate of candidates) {
     const tried = await tryOpen(candidate, open, checkOf);
-    if ('selfCheck' in tried) return { ...tried, way: candidate, passedOver };
-    passedOver.push(tried);
+    if ('selfCheck' in tried) return { ...tried, way: candidate, passedOver: skipped };
+    skipped.push(tried);
   }
-  throw noEngine(passedOver);
+  throw noEngine(skipped);
 }
 
 /** Whether a request matches the running engine. */
@@ -275,9 +275,9 @@ export const otherThan = ({
 
 /** Opens an engine and runs its self-check. */
 export async function tryCandidate(
-  candidate: Openable & Pick<Candidate, 'open' | 'platforms'>,
-  options: OpenOptions,
-): Promise<CheckedEngine | PassedOver> {
+  candidate: Openable & Pick<EngineCandidate, 'open' | 'platforms'>,
+  options: EngineOptions,
+): Promise<CheckedEngine | SkippedEngine> {
   const tried = await tryOpen(
     candidate,
     (each) => openHere(each, options, process.platform),
@@ -290,7 +290,7 @@ async function tryOpen<T extends Closable, C extends Openable>(
   candidate: C,
   open: (candidate: C) => Promise<T>,
   checkOf: (opened: T) => Promise<SelfCheck>,
-): Promise<Checked<T> | PassedOver> {
+): Promise<CheckedCandidate<T> | SkippedEngine> {
   const { engine, backend, device } = candidate;
   let opened: T | undefined;
   try {
@@ -315,13 +315,13 @@ async function tryOpen<T extends Closable, C extends Openable>(
 
 const firstLine = (text: string) => text.split('\n', 1)[0] ?? '';
 
-function noEngine(passedOver: readonly PassedOver[]): UserError {
-  const reasons = passedOver.map(
+function noEngine(skipped: readonly SkippedEngine[]): UserError {
+  const reasons = skipped.map(
     ({ engine, backend, why }) => `${ENGINES[engine]} (${backend}): ${why}`,
   );
-  const areCards = passedOver.every(({ device }) => device !== 'cpu');
+  const areCards = skipped.every(({ device }) => device !== 'cpu');
   const what = areCards ? 'no graphics card can be used here' : 'no engine can run here';
-  const remedies = [...new Set(passedOver.flatMap(({ suggestion }) => suggestion ?? []))];
+  const remedies = [...new Set(skipped.flatMap(({ suggestion }) => suggestion ?? []))];
   return new UserError('system', `${what}: ${reasons.join('; ')}`, {
     suggestion: remedies.length > 0 ? remedies.join('; or ') : 'minimind doctor says what there is',
   });

@@ -2,6 +2,7 @@
 import { existsSync, realpathSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { shellWord } from '../../text/words.js';
 
 /** Type and location of minimind's npm installation. */
 export interface Installation {
@@ -51,12 +52,6 @@ function npmFolder(cwd: string): string {
     if (marks.some((mark) => existsSync(mark))) return folder;
     if (folder === path.dirname(folder)) return cwd;
   }
-}
-
-/** Quotes a path as one word for a shell. */
-export function shellWord(text: string): string {
-  if (/^[\w@%+=:,./\\-]+$/.test(text)) return text;
-  return process.platform === 'win32' ? `"${text}"` : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
 function thisInstallation(): Installation {

@@ -2,35 +2,36 @@
 
 import type { MatrixProducts } from '../../linalg/matrix.js';
 import { plainProducts } from '../../linalg/matrix.js';
-import { fillUniform, keyOf } from '../../tensor/random.js';
+import { fillKeyedUniform, keyOf } from '../../tensor/random.js';
 import type { EngineName } from '../engine.js';
 import type { ClosableProducts } from '../float32-products.js';
 import type { BackendName } from '../tfjs/backends.js';
 import type { Trainer } from '../trainer.js';
-import type { EngineChoice, Openable, PassedOver } from './devices.js';
+import type { EngineChoice, Openable, SkippedEngine } from './devices.js';
 import { firstUsable } from './devices.js';
 import type { SelfCheck } from './self-check.js';
 
 export type { ClosableProducts } from '../float32-products.js';
 
-interface Candidate extends Openable {
+interface MatmulCandidate extends Openable {
   readonly open: (threads: number) => Promise<ClosableProducts>;
 }
 
 /** The fastest first; plain JavaScript is faster than TensorFlow.js without a native part. */
-const CANDIDATES: readonly Candidate[] = [
+const CANDIDATES: readonly MatmulCandidate[] = [
   {
     engine: 'onnx',
     backend: 'cpu',
     device: 'cpu',
-    open: async (threads) => (await import('../onnx/products.js')).openOnnxProducts({ threads }),
+    open: async (threads) =>
+      (await import('../onnx/onnx-products.js')).openOnnxProducts({ threads }),
   },
   ...(['node-gpu', 'node', 'wasm'] as const).map((backend) => ({
     engine: 'tfjs' as const,
     backend,
     device: backend === 'node-gpu' ? ('cuda' as const) : ('cpu' as const),
     open: async (threads: number) =>
-      (await import('../tfjs/products.js')).openTfjsProducts({ threads, backend }),
+      (await import('../tfjs/tfjs-products.js')).openTfjsProducts({ threads, backend }),
   })),
 ];
 
@@ -40,7 +41,7 @@ export interface ChosenProducts {
   /** The caller closes them. */
   readonly products: ClosableProducts;
   /** Skipped candidates of higher priority. */
-  readonly passedOver: readonly PassedOver[];
+  readonly passedOver: readonly SkippedEngine[];
 }
 
 /**
@@ -49,9 +50,9 @@ export interface ChosenProducts {
  */
 export async function chooseProducts(
   { engine: choice, threads }: { readonly engine: EngineChoice; readonly threads: number },
-  candidates: readonly Candidate[] = CANDIDATES,
+  candidates: readonly MatmulCandidate[] = CANDIDATES,
 ): Promise<ChosenProducts> {
-  const { opened, way, passedOver } = await firstUsable<ClosableProducts, Candidate>(
+  const { opened, way, passedOver } = await firstUsable<ClosableProducts, MatmulCandidate>(
     candidates.filter(({ engine }) => choice === 'auto' || engine === choice),
     ({ open }) => open(threads),
     checkProducts,
@@ -86,7 +87,7 @@ async function checkProducts(products: MatrixProducts): Promise<SelfCheck> {
 
 function randomMatrix(rows: number, columns: number, name: string) {
   const values = new Float64Array(rows * columns);
-  fillUniform(keyOf(1, name), 0, values, 1);
+  fillKeyedUniform(keyOf(1, name), 0, values, 1);
   return { values, rows, columns };
 }
 
@@ -96,9 +97,9 @@ function randomMatrix(rows: number, columns: number, name: string) {
  */
 export async function chooseTrainer(
   threads: number,
-): Promise<{ readonly trainer: Trainer; readonly passedOver: readonly PassedOver[] }> {
+): Promise<{ readonly trainer: Trainer; readonly passedOver: readonly SkippedEngine[] }> {
   const { backend, products, passedOver } = await chooseProducts({ engine: 'tfjs', threads });
   await products.close();
-  const { openTrainer } = await import('../tfjs/training.js');
+  const { openTrainer } = await import('../tfjs/tfjs-trainer.js');
   return { trainer: await openTrainer(threads, backend as BackendName), passedOver };
 }

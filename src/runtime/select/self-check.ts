@@ -9,13 +9,13 @@ import {
   head,
   languageModel,
   latentAttention,
-  layerNorm,
+  layerNormLayer,
   learnedPositions,
   linear,
   mixtureOfExperts,
   packedExperts,
   residual,
-  rmsNorm,
+  rmsNormLayer,
   rotary,
   router,
   scale,
@@ -66,7 +66,7 @@ export function transformerModel(): LanguageModel {
     embeddingSteps: [
       scale('embed_scale', 4),
       learnedPositions('positions', POSITIONS, HIDDEN),
-      layerNorm('embed_norm', HIDDEN, EPS),
+      layerNormLayer('embed_norm', HIDDEN, EPS),
     ],
     blocks: [
       groupedBlock('blocks.0'),
@@ -74,7 +74,7 @@ export function transformerModel(): LanguageModel {
       parallelBlock('blocks.2'),
       latentBlock('blocks.3'),
     ],
-    norm: rmsNorm('norm', HIDDEN, EPS),
+    norm: rmsNormLayer('norm', HIDDEN, EPS),
     head: head('head', HIDDEN, VOCABULARY, embeddings),
     logitSteps: [softcap('logit_cap', 3)],
     positions: POSITIONS,
@@ -92,7 +92,7 @@ const block = (name: string, mix: Layer, feed: Layer, offset = 0): Layer =>
       residual(
         `${layer.name}.residual`,
         sequence(`${layer.name}.branch`, [
-          rmsNorm(`${layer.name}.norm`, HIDDEN, EPS, offset),
+          rmsNormLayer(`${layer.name}.norm`, HIDDEN, EPS, offset),
           layer,
         ]),
       ),
@@ -119,8 +119,8 @@ function groupedBlock(name: string): Layer {
     heads: HEADS,
     keyValueHeads: KEY_VALUE_HEADS,
     headDim: HEAD_DIM,
-    queryNorm: rmsNorm(`${name}.attention.q_norm`, HEAD_DIM, EPS),
-    keyNorm: rmsNorm(`${name}.attention.k_norm`, HEAD_DIM, EPS),
+    queryNorm: rmsNormLayer(`${name}.attention.q_norm`, HEAD_DIM, EPS),
+    keyNorm: rmsNormLayer(`${name}.attention.k_norm`, HEAD_DIM, EPS),
     rotary: rotary(`${name}.attention.rotary`, {
       base: 100,
       headDim: HEAD_DIM,
@@ -162,7 +162,7 @@ function cappedBlock(name: string): Layer {
     heads: HEADS,
     keyValueHeads: KEY_VALUE_HEADS,
     headDim: HEAD_DIM,
-    keyNorm: rmsNorm(`${name}.attention.k_norm`, keys, EPS),
+    keyNorm: rmsNormLayer(`${name}.attention.k_norm`, keys, EPS),
     rotary: rotary(`${name}.attention.rotary`, {
       base: 100,
       headDim: HEAD_DIM,
@@ -194,7 +194,10 @@ function parallelBlock(name: string): Layer {
   });
   return residual(
     name,
-    sequence(`${name}.attention_branch`, [layerNorm(`${name}.attention_norm`, HIDDEN, EPS), mix]),
+    sequence(`${name}.attention_branch`, [
+      layerNormLayer(`${name}.attention_norm`, HIDDEN, EPS),
+      mix,
+    ]),
     sequence(`${name}.mlp_branch`, [
       transposedLinear(`${name}.mlp.in`, HIDDEN, INNER),
       activation(`${name}.mlp.quick`, 'quickGelu'),
@@ -212,11 +215,11 @@ function latentBlock(name: string): Layer {
   const mix = latentAttention(at, {
     query: sequence(`${at}.query`, [
       product(`${at}.query_down`, HIDDEN, queryRank),
-      rmsNorm(`${at}.query_norm`, queryRank, EPS),
+      rmsNormLayer(`${at}.query_norm`, queryRank, EPS),
       product(`${at}.query_up`, queryRank, HEADS * (nopeDim + turnedDim)),
     ]),
     keyValueDown: product(`${at}.down`, HIDDEN, latentRank + turnedDim),
-    latentNorm: rmsNorm(`${at}.latent_norm`, latentRank, EPS),
+    latentNorm: rmsNormLayer(`${at}.latent_norm`, latentRank, EPS),
     keyValueUp: product(`${at}.up`, latentRank, HEADS * (nopeDim + valueDim)),
     rotary: rotary(`${at}.rotary`, { base: 100, headDim: turnedDim, pairs: 'neighbours' }),
     out: product(`${at}.out`, HEADS * valueDim, HIDDEN),

@@ -1,6 +1,6 @@
 /** Survey of every engine with every backend, tried one by one. */
 import type { DeviceName, EngineInfo, EngineName } from '../engine.js';
-import type { Candidate, CandidateName } from './candidates.js';
+import type { CandidateName, EngineCandidate } from './candidates.js';
 import { CANDIDATES, installedVersion } from './candidates.js';
 import type { CheckedEngine } from './devices.js';
 import { isFor, tryCandidate } from './devices.js';
@@ -26,7 +26,7 @@ export interface SurveyEntry {
   readonly productFlops: number | null;
 }
 
-interface SurveyOptions {
+interface EngineSurveyOptions {
   readonly threads: number;
   /** Called with each candidate before it is tried. */
   readonly watch: (name: CandidateName) => void;
@@ -41,7 +41,7 @@ type KnownCandidate = (typeof CANDIDATES)[number];
 
 /** Tries all candidates that exist on this system. */
 export async function surveyEngines(
-  { threads, watch, apart }: SurveyOptions,
+  { threads, watch, apart }: EngineSurveyOptions,
   candidates: readonly KnownCandidate[] = CANDIDATES,
 ): Promise<SurveyEntry[]> {
   const entries: SurveyEntry[] = [];
@@ -61,7 +61,7 @@ export async function surveyEngine(name: CandidateName, threads: number): Promis
   return tryHere(candidate, threads);
 }
 
-async function tryHere(candidate: Candidate, threads: number): Promise<SurveyEntry> {
+async function tryHere(candidate: EngineCandidate, threads: number): Promise<SurveyEntry> {
   const tried = await tryCandidate(candidate, { threads, compute: 'f32' });
   if ('why' in tried) return unusable(candidate, tried.why, tried.suggestion);
   return { ...unusable(candidate, null), ...(await measured(tried)) };
@@ -69,7 +69,7 @@ async function tryHere(candidate: Candidate, threads: number): Promise<SurveyEnt
 
 async function tryApart(
   candidate: KnownCandidate,
-  apart: SurveyOptions['apart'],
+  apart: EngineSurveyOptions['apart'],
 ): Promise<SurveyEntry> {
   try {
     const answer = JSON.parse(await apart(candidate.name)) as Answer;
@@ -87,7 +87,11 @@ type Answer =
   | { readonly engines: readonly [SurveyEntry] }
   | { readonly message: string; readonly suggestion?: string };
 
-function unusable(candidate: Candidate, problem: string | null, remedy?: string): SurveyEntry {
+function unusable(
+  candidate: EngineCandidate,
+  problem: string | null,
+  remedy?: string,
+): SurveyEntry {
   const { engine, backend, device, package: name } = candidate;
   const version = installedVersion(candidate);
   return {

@@ -6,8 +6,8 @@ import type * as wasmPackage from '@tensorflow/tfjs-backend-wasm';
 import { UserError } from '../../errors.js';
 import { cudaCard } from '../adapters/adapters.js';
 import { installCommand } from '../select/installation.js';
-import type { Backend, Heap, Packages, Tf } from './library.js';
-import { INSTALLED, inTurn, versionOf } from './library.js';
+import type { Backend, Heap, Packages, Tf } from './packages.js';
+import { INSTALLED, runExclusively, versionOf } from './packages.js';
 
 const CORE = '@tensorflow/tfjs-core';
 /** The supported release; all packages must have the same version. */
@@ -119,7 +119,7 @@ async function startBackend(
     });
   }
   try {
-    return { ...(await inTurn(() => kind.start(packages, threads))), version };
+    return { ...(await runExclusively(() => kind.start(packages, threads))), version };
   } catch (error) {
     throw new UserError('system', firstLine(error), { cause: error });
   }

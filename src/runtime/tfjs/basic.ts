@@ -18,11 +18,14 @@ import {
   rotaryFrequencies,
 } from '../../architecture/rotary-scaling.js';
 import { activate, normalized } from './differentiable.js';
-import type { Tensor, Tensor2D, Tensor3D, Tensor4D, Tf } from './library.js';
-import type { Run } from './run.js';
+import type { Tensor, Tensor2D, Tensor3D, Tensor4D, Tf } from './packages.js';
+import type { ForwardRun } from './run.js';
 
 /** Embedding rows of the ids, [B, T, H]. */
-export function embedding({ tf, weights, ids }: Run, { name, weight }: Embedding): Tensor3D {
+export function runEmbedding(
+  { tf, weights, ids }: ForwardRun,
+  { name, weight }: Embedding,
+): Tensor3D {
   if (!ids) throw new TypeError(`${name} needs token ids`);
   const [, hidden = 0] = weight.shape;
   const found = tf.gather(weights.tensor(weight), tf.tensor1d(ids.data, 'int32')); // (B·T, H)
@@ -30,13 +33,13 @@ export function embedding({ tf, weights, ids }: Run, { name, weight }: Embedding
 }
 
 /** x [B, T, in] → [B, T, out]. */
-export function linear(run: Run, { weight, bias }: Linear, x: Tensor3D): Tensor3D {
+export function runLinear(run: ForwardRun, { weight, bias }: Linear, x: Tensor3D): Tensor3D {
   return product(run, x, run.weights.transposed(weight), bias);
 }
 
 /** x [B, T, in] → [B, T, out]. */
-export function transposedLinear(
-  run: Run,
+export function runTransposedLinear(
+  run: ForwardRun,
   { weight, bias }: TransposedLinear,
   x: Tensor3D,
 ): Tensor3D {
@@ -48,7 +51,7 @@ export function transposedLinear(
  * @param factor [in, out]
  */
 export function product(
-  { tf, weights }: Run,
+  { tf, weights }: ForwardRun,
   x: Tensor3D,
   factor: Tensor2D,
   bias: Param | undefined,
@@ -64,13 +67,13 @@ export function asRows(tf: Tf, x: Tensor3D): Tensor2D {
   return tf.reshape(x, [batch * tokens, width]);
 }
 
-export function layerNorm({ tf, weights }: Run, layer: LayerNorm, x: Tensor3D): Tensor3D {
+export function runLayerNorm({ tf, weights }: ForwardRun, layer: LayerNorm, x: Tensor3D): Tensor3D {
   const normed = normalized(tf, x, layer.eps);
   return tf.add(tf.mul(normed, weights.tensor(layer.weight)), weights.tensor(layer.bias));
 }
 
 /** Normalises each part of the last dimension with the length of the weight: each head, or all of it. */
-export function rmsNorm({ tf, weights }: Run, layer: RmsNorm, x: Tensor3D): Tensor3D {
+export function runRmsNorm({ tf, weights }: ForwardRun, layer: RmsNorm, x: Tensor3D): Tensor3D {
   const parts: Tensor2D = tf.reshape(x, [-1, layer.weight.elements]);
   const meanSquare = tf.mean(tf.square(parts), -1, true);
   const normed: Tensor2D = tf.mul(parts, tf.rsqrt(tf.add(meanSquare, layer.eps)));
@@ -80,8 +83,8 @@ export function rmsNorm({ tf, weights }: Run, layer: RmsNorm, x: Tensor3D): Tens
 }
 
 /** x [B, T, H] plus the rows of the positions of this run. */
-export function learnedPositions(
-  { tf, weights, start, tokens }: Run,
+export function runLearnedPositions(
+  { tf, weights, start, tokens }: ForwardRun,
   { weight }: LearnedPositions,
   x: Tensor3D,
 ): Tensor3D {
@@ -89,16 +92,16 @@ export function learnedPositions(
 }
 
 /** cap · tanh(x / cap) */
-export function softcap<T extends Tensor>(tf: Tf, x: T, cap: number): T {
+export function applySoftcap<T extends Tensor>(tf: Tf, x: T, cap: number): T {
   return tf.mul(tf.tanh(tf.div(x, cap)), cap);
 }
 
 /** The rows of the positions of this run, [1, T, H]; once for all blocks that share them. */
-export function srte(run: Run, layer: Srte): Tensor3D {
+export function runSrte(run: ForwardRun, layer: Srte): Tensor3D {
   return run.once(layer, () => rowsOf(run, layer));
 }
 
-function rowsOf(run: Run, layer: Srte): Tensor3D {
+function rowsOf(run: ForwardRun, layer: Srte): Tensor3D {
   const { tf, weights, start, tokens } = run;
   switch (layer.kind) {
     case 'srteTable': {
@@ -119,14 +122,18 @@ function rowsOf(run: Run, layer: Srte): Tensor3D {
 }
 
 /** Projections of x [B, T, in], each [B, T, its width]. */
-export function projected(run: Run, inputs: Projections, x: Tensor3D): Tensor3D[] {
+export function runProjections(run: ForwardRun, inputs: Projections, x: Tensor3D): Tensor3D[] {
   return 'kind' in inputs
-    ? fusedProjection(run, inputs, x)
+    ? runFusedProjection(run, inputs, x)
     : inputs.map((each) => run.apply(each, x));
 }
 
 /** One product, split into its values. */
-export function fusedProjection(run: Run, layer: FusedProjection, x: Tensor3D): Tensor3D[] {
+export function runFusedProjection(
+  run: ForwardRun,
+  layer: FusedProjection,
+  x: Tensor3D,
+): Tensor3D[] {
   const { tf } = run;
   const [batch, tokens] = x.shape;
   const { projection, widths, groups } = layer;
@@ -142,14 +149,14 @@ export function fusedProjection(run: Run, layer: FusedProjection, x: Tensor3D): 
 }
 
 /** x [B, T, H] → [B, T, H]. */
-export function gatedMlp(run: Run, layer: GatedMlp, x: Tensor3D): Tensor3D {
+export function runGatedMlp(run: ForwardRun, layer: GatedMlp, x: Tensor3D): Tensor3D {
   const { tf } = run;
-  const [gate, up] = projected(run, layer.inputs, x) as [Tensor3D, Tensor3D];
+  const [gate, up] = runProjections(run, layer.inputs, x) as [Tensor3D, Tensor3D];
   return run.apply(layer.down, tf.mul(activate(tf, layer.activation, gate), up));
 }
 
 /** Rotates each head of x, [B, T, heads · headDim], by the angles of the positions of this run. */
-export function rotate(run: Run, layer: Rotary, x: Tensor3D): Tensor3D {
+export function runRotary(run: ForwardRun, layer: Rotary, x: Tensor3D): Tensor3D {
   const { tf } = run;
   const { headDim, rotatedDim } = layer;
   const [batch, tokens, width] = x.shape;
@@ -163,7 +170,7 @@ export function rotate(run: Run, layer: Rotary, x: Tensor3D): Tensor3D {
 }
 
 /** Rotates each pair (a, b) to (−b, a); x [B, T, heads, rotatedDim]. */
-function quarterTurn({ tf }: Run, { rotatedDim, pairs }: Rotary, x: Tensor4D): Tensor4D {
+function quarterTurn({ tf }: ForwardRun, { rotatedDim, pairs }: Rotary, x: Tensor4D): Tensor4D {
   const half = rotatedDim / 2;
   const isHalves = pairs === 'halves';
   const axis = isHalves ? 1 : 2;
@@ -173,7 +180,7 @@ function quarterTurn({ tf }: Run, { rotatedDim, pairs }: Rotary, x: Tensor4D): T
 }
 
 /** Cosine and sine of each position and frequency, for both elements of a pair: [T, 1, rotatedDim]. */
-function tablesOf(run: Run, layer: Rotary): [Tensor, Tensor] {
+function tablesOf(run: ForwardRun, layer: Rotary): [Tensor, Tensor] {
   const { base, rotatedDim, pairs, scaling } = layer;
   const { start, tokens, decoding } = run;
   const length = dependsOnLength(layer) ? (decoding?.totalTokens ?? start + tokens) : 0;

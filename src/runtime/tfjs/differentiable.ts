@@ -4,7 +4,7 @@
  */
 import type { ActivationName } from '../../architecture/layer.js';
 import { LAPLACE } from '../../architecture/layer.js';
-import type { Tensor, Tensor1D, Tensor2D, Tf } from './library.js';
+import type { Tensor, Tensor1D, Tensor2D, Tf } from './packages.js';
 
 type Activate = <T extends Tensor>(tf: Tf, x: T) => T;
 
@@ -45,7 +45,7 @@ export function activate<T extends Tensor>(tf: Tf, fn: ActivationName, x: T): T 
 /** A scalar. */
 export type Loss = Tensor;
 
-interface Operation<T extends Tensor> {
+interface DifferentiableOperation<T extends Tensor> {
   readonly inputs: readonly Tensor[];
   /** Tensors that `backward` reads, in its order: they outlive the scope that created them. */
   readonly saved: Tensor[];
@@ -54,7 +54,10 @@ interface Operation<T extends Tensor> {
   readonly backward: (dy: T, saved: Tensor[]) => Tensor[];
 }
 
-function apply<T extends Tensor>(tf: Tf, { inputs, saved, value, backward }: Operation<T>): T {
+function apply<T extends Tensor>(
+  tf: Tf,
+  { inputs, saved, value, backward }: DifferentiableOperation<T>,
+): T {
   const operation = tf.customGrad((...given) => {
     const save = given.at(-1) as (tensors: Tensor[]) => void;
     save(saved);
@@ -64,7 +67,7 @@ function apply<T extends Tensor>(tf: Tf, { inputs, saved, value, backward }: Ope
 }
 
 /** x · weightᵀ + bias; x [N, in], weight [out, in], bias [out] → [N, out]. The data has no gradient. */
-export function linear(
+export function differentiableLinear(
   tf: Tf,
   x: Tensor2D,
   { weight, bias, ofData }: { weight: Tensor2D; bias: Tensor1D; ofData: boolean },

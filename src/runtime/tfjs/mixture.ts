@@ -1,20 +1,20 @@
 import type { MixtureOfExperts, PackedExperts, Router } from '../../architecture/layer.js';
 import { asRows, product } from './basic.js';
 import { activate } from './differentiable.js';
-import type { Tensor2D, Tensor3D } from './library.js';
-import type { Run } from './run.js';
-import { valuesOf } from './run.js';
+import type { Tensor2D, Tensor3D } from './packages.js';
+import type { ForwardRun } from './run.js';
+import { readValues } from './run.js';
 
 /**
  * x [B, T, H] → the weight of every expert, 0 for unselected ones: [B, T, experts]. The choice uses values read back
  * from the library. It is a step function without a gradient: the gradient of the weights ignores it.
  */
-export function router(run: Run, layer: Router, x: Tensor3D): Tensor3D {
+export function runRouter(run: ForwardRun, layer: Router, x: Tensor3D): Tensor3D {
   const { tf, weights } = run;
   const logits = product(run, x, weights.transposed(layer.weight), undefined);
   const scores: Tensor3D = layer.scoring === 'softmax' ? tf.softmax(logits) : tf.sigmoid(logits);
   const judged = layer.correction ? tf.add(scores, weights.tensor(layer.correction)) : scores;
-  const chosen = tf.tensor3d(chosenExperts(valuesOf(judged), layer), scores.shape);
+  const chosen = tf.tensor3d(chosenExperts(readValues(judged), layer), scores.shape);
   const kept: Tensor3D = tf.mul(scores, chosen);
   const shares: Tensor3D = layer.renormalised
     ? tf.div(kept, tf.add(tf.sum(kept, 2, true), layer.renormalised.eps))
@@ -67,7 +67,11 @@ function largest(values: Float32Array, count: number): number[] {
  * the library; its operations do the rest. A gradient needs that of `gather`, whose kernel UnsortedSegmentSum the wasm
  * backend lacks.
  */
-export function mixtureOfExperts(run: Run, layer: MixtureOfExperts, x: Tensor3D): Tensor3D {
+export function runMixtureOfExperts(
+  run: ForwardRun,
+  layer: MixtureOfExperts,
+  x: Tensor3D,
+): Tensor3D {
   const { tf } = run;
   const routed = tf.tidy((): Tensor3D => tf.reshape(routedExperts(run, layer, x), x.shape));
   if (layer.shared.length === 0) return routed;
@@ -78,11 +82,11 @@ export function mixtureOfExperts(run: Run, layer: MixtureOfExperts, x: Tensor3D)
 }
 
 /** Σ of weight · output over the selected experts, [B·T, H]. */
-function routedExperts(run: Run, layer: MixtureOfExperts, x: Tensor3D): Tensor2D {
+function routedExperts(run: ForwardRun, layer: MixtureOfExperts, x: Tensor3D): Tensor2D {
   const { tf } = run;
   const [experts = 0] = layer.router.weight.shape;
   const weights = run.apply(layer.router, x); // (B, T, experts)
-  const { tokensOf, places } = routes(valuesOf(weights), experts, layer.router.expertsPerToken);
+  const { tokensOf, places } = routes(readValues(weights), experts, layer.router.expertsPerToken);
   const rows = asRows(tf, x);
   const outputs = tokensOf.flatMap((tokens, expert) => {
     if (tokens.length === 0) return [];
@@ -131,7 +135,7 @@ function routes(weights: Float32Array, experts: number, perToken: number): Route
 
 /** x [tokens, H] → [tokens, H]. */
 function runExpert(
-  run: Run,
+  run: ForwardRun,
   experts: MixtureOfExperts['experts'],
   expert: number,
   x: Tensor2D,
@@ -143,7 +147,7 @@ function runExpert(
 }
 
 function packedExpert(
-  { tf, weights }: Run,
+  { tf, weights }: ForwardRun,
   { gateUp, down, activation }: PackedExperts,
   expert: number,
   x: Tensor2D,

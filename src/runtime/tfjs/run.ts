@@ -6,36 +6,36 @@ import type {
   Layer,
   Mamba,
 } from '../../architecture/layer.js';
-import type { Ids } from '../engine.js';
-import type { Tensor, Tensor3D, Tf } from './library.js';
-import type { Weights } from './weights.js';
+import type { TokenIds } from '../engine.js';
+import type { Tensor, Tensor3D, Tf } from './packages.js';
+import type { Weights } from './weight-plan.js';
 
 /** Letters in shapes: B batch, T tokens of this run, S keys, H hidden, D inner, N state. */
-export interface Run {
+export interface ForwardRun {
   readonly tf: Tf;
   readonly weights: Weights;
   readonly batch: number;
   readonly tokens: number;
   /** Position of the first token; above 0 only when decoding. */
   readonly start: number;
-  readonly ids: Ids | undefined;
+  readonly ids: TokenIds | undefined;
   /** Undefined without decoding. */
-  readonly decoding: Decoding | undefined;
+  readonly decoding: DecodingState | undefined;
   /** The value of a sublayer. */
   apply(layer: Layer, ...inputs: Tensor3D[]): Tensor3D;
   /** A value shared by several layers: computed at the first use of its key, disposed after the run. */
   once<T extends Tensor>(key: unknown, compute: () => T): T;
 }
 
-export interface Decoding {
+export interface DecodingState {
   /** Final number of tokens. */
   readonly totalTokens: number;
-  readonly before: Memory;
-  readonly after: Memory;
+  readonly before: LayerStates;
+  readonly after: LayerStates;
 }
 
 /** Memory of layers between runs: plain values, which need no disposal. */
-export interface Memory {
+export interface LayerStates {
   /** The last inputs, [B, kernel − 1, D]. */
   readonly convolutions: Map<CausalConv, Float32Array>;
   /** The state, [B, D, N]. */
@@ -61,7 +61,7 @@ export interface HeadMemory {
   readonly values: Float32Array;
 }
 
-export const emptyMemory = (): Memory => ({
+export const emptyMemory = (): LayerStates => ({
   convolutions: new Map(),
   scans: new Map(),
   attentions: new Map(),
@@ -69,4 +69,4 @@ export const emptyMemory = (): Memory => ({
 });
 
 /** The values of a float tensor, row-major. */
-export const valuesOf = (tensor: Tensor): Float32Array => tensor.dataSync<'float32'>();
+export const readValues = (tensor: Tensor): Float32Array => tensor.dataSync<'float32'>();

@@ -3,20 +3,22 @@ import { describe, expect, it, vi } from 'vitest';
 import { PICKLE_RULES } from '../../../src/checkpoint/checkpoint-rules.js';
 import { readPickle } from '../../../src/checkpoint/torch/pickle/pickle.js';
 import { PickleSource } from '../../../src/checkpoint/torch/pickle/pickle-machine.js';
-import type { Value } from '../../../src/checkpoint/torch/pickle/values.js';
+import type { PickleValue } from '../../../src/checkpoint/torch/pickle/values.js';
 import { Table } from '../../../src/checkpoint/torch/pickle/values.js';
 import { UserError } from '../../../src/errors.js';
 import { fileOf, ruleBrokenBy } from '../byte-files.js';
 import * as a from './assemble.js';
 
-function read(bytes: Uint8Array): Value {
+function read(bytes: Uint8Array): PickleValue {
   const file = fileOf(bytes);
   const source = new PickleSource(file, 0, file.size);
   return readPickle(source);
 }
 
 /** The entries of a dict. */
-const entriesOf = (value: Value) => [...(value as Extract<Value, { kind: 'dict' }>).entries];
+const entriesOf = (value: PickleValue) => [
+  ...(value as Extract<PickleValue, { kind: 'dict' }>).entries,
+];
 
 const ruleOfBytes = (bytes: Uint8Array) => ruleBrokenBy(() => read(bytes));
 
@@ -363,7 +365,7 @@ describe('a pickle of data', () => {
     expect(entriesOf(value)).toEqual([[1, 'c']]);
     const items = a.join(a.EMPTY_LIST, a.MARK, a.TRUE, a.int(1), a.float(1), a.APPENDS);
     const set = read(a.pickle(a.call(a.global('builtins', 'set'), items)));
-    expect([...(set as Extract<Value, { kind: 'set' }>).items]).toEqual([1]);
+    expect([...(set as Extract<PickleValue, { kind: 'set' }>).items]).toEqual([1]);
   });
 
   it('keeps numbers and texts that read like them apart, as they were', () => {
@@ -391,7 +393,7 @@ describe('a pickle of data', () => {
   it('keeps sharing as sharing', () => {
     const value = read(a.pickle(a.EMPTY_LIST, a.put(0), a.get(0), a.TUPLE2));
     expect(value).toMatchObject({ kind: 'tuple' });
-    const { items } = value as Extract<Value, { kind: 'tuple' }>;
+    const { items } = value as Extract<PickleValue, { kind: 'tuple' }>;
     expect(items[0]).toBe(items[1]);
   });
 
@@ -399,7 +401,7 @@ describe('a pickle of data', () => {
     const made = a.join(a.global('argparse', 'Namespace'), a.EMPTY_TUPLE, a.NEWOBJ);
     const value = read(a.pickle(made, a.dict(a.text('lr'), a.float(0.1)), a.BUILD));
     expect(value).toMatchObject({ kind: 'opaque', type: 'argparse.Namespace', made: 'newobj' });
-    const { state = null } = value as Extract<Value, { kind: 'opaque' }>;
+    const { state = null } = value as Extract<PickleValue, { kind: 'opaque' }>;
     expect(entriesOf(state)).toMatchObject([['lr', { value: 0.1 }]]);
   });
 

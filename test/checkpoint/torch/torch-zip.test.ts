@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Value } from '../../../src/checkpoint/torch/pickle/values.js';
+import type { PickleValue } from '../../../src/checkpoint/torch/pickle/values.js';
 import { readTorchZip } from '../../../src/checkpoint/torch/read-torch.js';
 import { writeTorch } from '../../../src/checkpoint/torch/write-torch.js';
 import { readTensor } from '../../../src/checkpoint/view.js';
@@ -106,7 +106,7 @@ describe('a PyTorch archive', () => {
 });
 
 /** Values as a pickle gives them: what is hashable only as a key, and floats apart from integers. */
-const values: fc.Memo<Value> = fc.memo((depth) =>
+const values: fc.Memo<PickleValue> = fc.memo((depth) =>
   depth > 1 ? fc.oneof(leaves, branches(depth)) : leaves,
 );
 const keys = fc.oneof(
@@ -115,33 +115,33 @@ const keys = fc.oneof(
   fc.bigInt({ min: 2n ** 60n, max: 2n ** 64n - 1n }),
   fc.constant(null),
 );
-const leaves: fc.Arbitrary<Value> = fc.oneof(
+const leaves: fc.Arbitrary<PickleValue> = fc.oneof(
   keys,
   fc.bigInt({ min: 2n ** 60n, max: 2n ** 100n }),
   fc.boolean(),
   fc.uint8Array(),
-  fc.double().map((value): Value => ({ kind: 'float', value })),
+  fc.double().map((value): PickleValue => ({ kind: 'float', value })),
 );
 const branches = fc.memo(
-  (depth): fc.Arbitrary<Value> =>
+  (depth): fc.Arbitrary<PickleValue> =>
     fc.oneof(
       fc
         .array(values(depth - 1), { maxLength: 4 })
-        .map((items): Value => ({ kind: 'list', items })),
+        .map((items): PickleValue => ({ kind: 'list', items })),
       fc
         .array(keys, { maxLength: 4 })
-        .map((items): Value => ({ kind: 'tuple', items, hashable: true })),
+        .map((items): PickleValue => ({ kind: 'tuple', items, hashable: true })),
       fc
         .array(keys, { maxLength: 4 })
-        .map((items): Value => ({ kind: 'set', type: 'frozenset', items: new Set(items) })),
+        .map((items): PickleValue => ({ kind: 'set', type: 'frozenset', items: new Set(items) })),
       fc
         .tuple(
           fc.constantFrom('dict', 'collections.OrderedDict', 'collections.Counter'),
           fc.array(fc.tuple(keys, values(depth - 1)), { maxLength: 4 }),
         )
-        .map(([type, entries]): Value => ({ kind: 'dict', type, entries: new Map(entries) })),
+        .map(([type, entries]): PickleValue => ({ kind: 'dict', type, entries: new Map(entries) })),
       fc.tuple(values(depth - 1), fc.boolean()).map(
-        ([state, isReduced]): Value => ({
+        ([state, isReduced]): PickleValue => ({
           kind: 'opaque',
           type: 'argparse.Namespace',
           of: { kind: 'global', module: 'argparse', name: 'Namespace' },
@@ -151,7 +151,7 @@ const branches = fc.memo(
         }),
       ),
       fc.array(keys, { maxLength: 3 }).map(
-        (items): Value => ({
+        (items): PickleValue => ({
           kind: 'dict',
           type: 'collections.defaultdict',
           factory: { kind: 'global', module: 'builtins', name: 'list' },
@@ -166,7 +166,7 @@ describe('a written file', () => {
     await fc.assert(
       fc.asyncProperty(values(4), async (value) => {
         const sink = new MemorySink();
-        const entries = new Map<Value, Value>([
+        const entries = new Map<PickleValue, PickleValue>([
           ['w', tensorOf([1, 2])],
           ['extra', value],
         ]);

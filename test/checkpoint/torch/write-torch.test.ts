@@ -10,7 +10,7 @@ import { planTorch, writeTorch } from '../../../src/checkpoint/torch/write-torch
 import { readTorchArchive } from '../../../src/checkpoint/torch/zip/torch-archive.js';
 import { readTensor } from '../../../src/checkpoint/view.js';
 import { UserError } from '../../../src/errors.js';
-import type { Chunks } from '../../../src/files/write-whole.js';
+import type { ByteChunks } from '../../../src/files/write-whole.js';
 import type { StoredDtype } from '../../../src/tensor/dtype.js';
 import { fileOf } from '../byte-files.js';
 import { MemorySink } from '../safetensors/tensors.js';
@@ -23,7 +23,12 @@ const dictOf = (entries: Readonly<Record<string, Writable>>, type = 'dict'): Wri
 });
 
 /** A tensor that is made while it is written. */
-function made(dtype: StoredDtype, shape: readonly number[], chunks: () => Chunks, bytes: number) {
+function made(
+  dtype: StoredDtype,
+  shape: readonly number[],
+  chunks: () => ByteChunks,
+  bytes: number,
+) {
   const storage = { bytes, chunks };
   const strides = contiguousStrides(shape);
   return { kind: 'tensor', dtype, shape, strides, offset: 0, storage } satisfies WritableTensor;

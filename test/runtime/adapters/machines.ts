@@ -1,9 +1,9 @@
-import type { Machine } from '../../../src/runtime/adapters/adapter.js';
+import type { SystemCalls } from '../../../src/runtime/adapters/adapter.js';
 
 interface Given {
   readonly platform?: NodeJS.Platform;
   readonly memoryBytes?: number;
-  readonly env?: Machine['env'];
+  readonly env?: SystemCalls['env'];
   /** Their texts, by their paths. */
   readonly files?: Readonly<Record<string, string>>;
   /** What may not be opened. */
@@ -14,7 +14,7 @@ interface Given {
   readonly webgpu?: string;
 }
 
-export interface FakeMachine extends Machine {
+export interface FakeMachine extends SystemCalls {
   /** What was run: program and words. */
   readonly runs: string[][];
 }

@@ -3,7 +3,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterAll, describe, expect, it, vi } from 'vitest';
-import { ask, type Machine, THIS_MACHINE } from '../../../src/runtime/adapters/adapter.js';
+import { ask, type SystemCalls, THIS_MACHINE } from '../../../src/runtime/adapters/adapter.js';
 import { surveyAdapters, webgpuAdapter } from '../../../src/runtime/adapters/adapters.js';
 import { machine } from './machines.js';
 
@@ -158,7 +158,7 @@ describe('the process that asks the package', () => {
 
   let files = 0;
   /** A machine on which the package is a module of this text. */
-  function withModule(text: string, patience = 10_000): Machine {
+  function withModule(text: string, patience = 10_000): SystemCalls {
     const file = path.join(folder, `${files++}.mjs`);
     fs.writeFileSync(file, text);
     return {

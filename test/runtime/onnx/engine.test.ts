@@ -3,7 +3,6 @@ import { createRequire } from 'node:module';
 import { describe, expect, it } from 'vitest';
 import type { LanguageModel } from '../../../src/architecture/layer.js';
 import { DeviceLostError } from '../../../src/runtime/engine.js';
-import { openOnnx } from '../../../src/runtime/onnx/engine.js';
 import {
   CUDA_COMMAND,
   INSTALL_COMMAND,
@@ -12,6 +11,7 @@ import {
   type Require,
   type Session,
 } from '../../../src/runtime/onnx/library.js';
+import { openOnnx } from '../../../src/runtime/onnx/onnx-engine.js';
 import { randomWeights } from '../../../src/runtime/weights.js';
 import { inPackage, readJson } from '../../fixtures.js';
 import { idsOf, modelOfConfig } from '../fixture-models.js';

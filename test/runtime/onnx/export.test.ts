@@ -6,9 +6,9 @@ import { PbfReader } from 'pbf';
 import { afterAll, describe, expect, it } from 'vitest';
 import type { LanguageModel } from '../../../src/architecture/layer.js';
 import { tensorsOf } from '../../../src/architecture/walk.js';
-import type { Ids, Values } from '../../../src/runtime/engine.js';
-import { planExport } from '../../../src/runtime/onnx/export.js';
+import type { TokenIds, Values } from '../../../src/runtime/engine.js';
 import { loadLibrary } from '../../../src/runtime/onnx/library.js';
+import { planExport } from '../../../src/runtime/onnx/plan-export.js';
 import type { WeightSource } from '../../../src/runtime/weights.js';
 import { inPackage } from '../../fixtures.js';
 import { FAMILY_CASES, familyCase } from '../family-cases.js';
@@ -43,7 +43,7 @@ function written({ model, weights }: Exported, external: boolean): string {
 }
 
 /** Logits of each input, by ONNX Runtime alone. */
-async function logitsOf(file: string, inputs: readonly Ids[]): Promise<Values[]> {
+async function logitsOf(file: string, inputs: readonly TokenIds[]): Promise<Values[]> {
   const { InferenceSession, Tensor } = loadLibrary();
   const session = await InferenceSession.create(file, { intraOpNumThreads: 1 });
   expect([session.inputNames, session.outputNames]).toEqual([['input_ids'], ['logits']]);
@@ -58,7 +58,7 @@ async function logitsOf(file: string, inputs: readonly Ids[]): Promise<Values[]>
 }
 
 /** Three times the first half of the first sequence: another batch, and another length. */
-function others(ids: Ids): Ids {
+function others(ids: TokenIds): TokenIds {
   const tokens = Math.ceil(ids.tokens / 2);
   const row = partOf(ids, 0, tokens).data.subarray(0, tokens);
   return { batch: 3, tokens, data: Int32Array.from([...row, ...row, ...row]) };

@@ -6,9 +6,9 @@ import type { Param } from '../../../src/architecture/param.js';
 import type { Compute, Values } from '../../../src/runtime/engine.js';
 import { compile } from '../../../src/runtime/onnx/compile.js';
 import { ON_CPU } from '../../../src/runtime/onnx/context.js';
-import { openOnnx } from '../../../src/runtime/onnx/engine.js';
-import { heldBytes, withFloat16Products } from '../../../src/runtime/onnx/float16.js';
+import { heldBytes, withFloat16Products } from '../../../src/runtime/onnx/float16-products.js';
 import { GraphBuilder } from '../../../src/runtime/onnx/graph.js';
+import { openOnnx } from '../../../src/runtime/onnx/onnx-engine.js';
 import {
   ELEMENT_TYPES,
   type ElementType,

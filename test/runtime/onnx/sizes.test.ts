@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { type CompiledGraph, compile } from '../../../src/runtime/onnx/compile.js';
 import { type Call, tensorFor } from '../../../src/runtime/onnx/feeds.js';
-import { loadLibrary, type Tensor } from '../../../src/runtime/onnx/library.js';
+import { loadLibrary, type OrtTensor } from '../../../src/runtime/onnx/library.js';
 import { PlacedWeights } from '../../../src/runtime/onnx/placed-weights.js';
 import { encodeModel, type GraphProto } from '../../../src/runtime/onnx/proto.js';
 import { casesToRun, familyCase } from '../family-cases.js';
@@ -27,7 +27,7 @@ function reshaped({ nodes, initializers, outputs }: GraphProto): string[] {
 }
 
 /** Sizes of a call's values by their names in the declarations; several when the declarations are wrong. */
-function sizesOf({ graph }: CompiledGraph, results: ReadonlyMap<string, Tensor>) {
+function sizesOf({ graph }: CompiledGraph, results: ReadonlyMap<string, OrtTensor>) {
   const sizes = new Map<string | number, Set<number | undefined>>();
   for (const { name, shape } of graph.sized) {
     const dims = results.get(name)?.dims;
@@ -61,7 +61,7 @@ describeWithOnnx('sizes of values between nodes', () => {
       extra: { session: { model_external_initializers_file_folder_path: placed.root } },
     });
     let start = 0;
-    let kept: ReadonlyMap<string, Tensor> = new Map();
+    let kept: ReadonlyMap<string, OrtTensor> = new Map();
     for (const tokens of CALLS) {
       const part = partOf(ids, start, start + tokens);
       const call: Call = {
@@ -80,7 +80,7 @@ describeWithOnnx('sizes of values between nodes', () => {
       );
       expect(wrong).toEqual([]);
       kept = new Map(
-        [...states].map(([name, value]) => [name, results.get(value) as Tensor] as const),
+        [...states].map(([name, value]) => [name, results.get(value) as OrtTensor] as const),
       );
       start += tokens;
     }

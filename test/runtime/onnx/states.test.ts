@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { compile } from '../../../src/runtime/onnx/compile.js';
-import type { Tensor } from '../../../src/runtime/onnx/library.js';
+import type { OrtTensor } from '../../../src/runtime/onnx/library.js';
 import { transformerModel } from '../../../src/runtime/select/self-check.js';
 import { randomWeights } from '../../../src/runtime/weights.js';
 import { differenceAt, idsOf } from '../fixture-models.js';
@@ -63,7 +63,7 @@ describeWithOnnx('decoding a transformer', () => {
   it('keeps no more keys than a window reaches back', async () => {
     const program = await loaded(model, weights, { decoding });
     const { state } = await program.run({ ids });
-    const { kept } = state as unknown as { kept: ReadonlyMap<string, Tensor> };
+    const { kept } = state as unknown as { kept: ReadonlyMap<string, OrtTensor> };
     // Those that the last token saw, and all tokens where there is no window.
     expect(kept.get('blocks.0.attention.0.keys')?.dims).toEqual([2, 3, 16]);
     expect(kept.get('blocks.1.attention.0.keys')?.dims).toEqual([2, 12, 16]);

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { hybridAttention, rotary } from '../../../src/architecture/constructors.js';
 import type { Layer, Linear } from '../../../src/architecture/layer.js';
 import { productsOf, walk } from '../../../src/architecture/walk.js';
-import { inputsOf } from '../../../src/runtime/calls.js';
+import { inputKindOf } from '../../../src/runtime/calls.js';
 import type { RunInput, RunOutput, Values } from '../../../src/runtime/engine.js';
 import { transformerModel } from '../../../src/runtime/select/self-check.js';
 import { randomWeights } from '../../../src/runtime/weights.js';
@@ -77,7 +77,7 @@ function widthFor(layer: Layer): number {
 
 /** Something of the kind that a layer takes. */
 function inputFor(layer: Layer): RunInput {
-  switch (inputsOf(layer)) {
+  switch (inputKindOf(layer)) {
     case 'ids':
       return {
         ids: idsOf(

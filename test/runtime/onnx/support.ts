@@ -3,15 +3,15 @@ import { afterAll, describe } from 'vitest';
 import type { Layer } from '../../../src/architecture/layer.js';
 import type {
   Engine,
-  Ids,
-  LoadOptions,
   Program,
+  ProgramOptions,
   RunOutput,
+  TokenIds,
   Values,
 } from '../../../src/runtime/engine.js';
 import type { Target } from '../../../src/runtime/onnx/context.js';
-import { load, openOnnx } from '../../../src/runtime/onnx/engine.js';
 import { loadLibrary, onnxVersion } from '../../../src/runtime/onnx/library.js';
+import { load, openOnnx } from '../../../src/runtime/onnx/onnx-engine.js';
 import type { WeightSource } from '../../../src/runtime/weights.js';
 
 /** Tests that need the library; where it is missing they are skipped, and say so. */
@@ -32,7 +32,7 @@ let engine: Promise<Engine> | undefined;
 export async function loaded(
   layer: Layer,
   weights: WeightSource,
-  options?: LoadOptions,
+  options?: ProgramOptions,
 ): Promise<Program> {
   engine ??= openOnnx({ threads: 1 });
   const program = await (await engine).load(layer, weights, options);
@@ -45,7 +45,7 @@ export async function loadedFor(
   target: Target,
   layer: Layer,
   source: WeightSource,
-  loading: LoadOptions = {},
+  loading: ProgramOptions = {},
 ): Promise<Program> {
   const settings = {
     executionProviders: ['cpu'],
@@ -59,7 +59,7 @@ export async function loadedFor(
 }
 
 /** Columns of token ids from a position on. */
-function idsFrom(ids: Ids, from: number, tokens: number): Ids {
+function idsFrom(ids: TokenIds, from: number, tokens: number): TokenIds {
   const data = Int32Array.from({ length: ids.batch * tokens }, (_, at) => {
     const row = Math.floor(at / tokens);
     return ids.data[row * ids.tokens + from + (at % tokens)] ?? 0;
@@ -70,7 +70,7 @@ function idsFrom(ids: Ids, from: number, tokens: number): Ids {
 /** The outputs of calls that take so many tokens each, behind each other along the tokens. */
 export async function decoded(
   program: Program,
-  ids: Ids,
+  ids: TokenIds,
   counts: readonly number[],
 ): Promise<Values> {
   const parts: Values[] = [];

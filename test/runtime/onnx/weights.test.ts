@@ -12,7 +12,7 @@ import { PlacedWeights } from '../../../src/runtime/onnx/placed-weights.js';
 import type { Initializer } from '../../../src/runtime/onnx/proto.js';
 import type { FileRange, WeightSource } from '../../../src/runtime/weights.js';
 import { randomWeights } from '../../../src/runtime/weights.js';
-import { decode } from '../../../src/tensor/decode-values.js';
+import { decodeValues } from '../../../src/tensor/decode-values.js';
 import { inPackage } from '../../fixtures.js';
 import { differenceAt, idsOf, modelOfConfig } from '../fixture-models.js';
 import { referenceEngine } from '../reference-engine.js';
@@ -103,7 +103,7 @@ function halved(dtype: Half, numbers: Float32Array): Buffer {
   }
   const bytes = new Uint8Array(codes.buffer);
   const exact = new Float64Array(numbers.length);
-  decode(dtype, bytes, exact);
+  decodeValues(dtype, bytes, exact);
   numbers.set(exact);
   return Buffer.from(bytes);
 }

@@ -1,10 +1,10 @@
 import { expect, it } from 'vitest';
 import { attention, linear, rotary } from '../../../src/architecture/constructors.js';
-import type { Attention, Projection, Window } from '../../../src/architecture/layer.js';
+import type { Attention, ProjectionLayer, Window } from '../../../src/architecture/layer.js';
 import { productsOf } from '../../../src/architecture/walk.js';
 import { fullForwardKeys } from '../../../src/runtime/calls.js';
 import type { Values } from '../../../src/runtime/engine.js';
-import { openTfjs } from '../../../src/runtime/tfjs/engine.js';
+import { openTfjs } from '../../../src/runtime/tfjs/tfjs-engine.js';
 import { largestDifference, weightsOf } from './support.js';
 
 const HIDDEN = 12;
@@ -46,7 +46,7 @@ function rotated(row: readonly number[], position: number): number[] {
 /** One sequence, by the definition, in float64. */
 function naively(layer: Attention, x: Matrix): Matrix {
   const source = weightsOf(layer);
-  const matrix = ({ weight }: Projection): Matrix => {
+  const matrix = ({ weight }: ProjectionLayer): Matrix => {
     const [rows = 0, columns = 0] = weight.shape;
     const values = new Float32Array(rows * columns);
     source.read(weight, 0, values);

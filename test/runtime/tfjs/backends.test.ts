@@ -3,8 +3,8 @@ import type { KernelBackend } from '@tensorflow/tfjs-core';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { cudaCard } from '../../../src/runtime/adapters/adapters.js';
 import type { BackendName } from '../../../src/runtime/tfjs/backends.js';
-import { openTfjs } from '../../../src/runtime/tfjs/engine.js';
-import { INSTALLED, type Packages } from '../../../src/runtime/tfjs/library.js';
+import { INSTALLED, type Packages } from '../../../src/runtime/tfjs/packages.js';
+import { openTfjs } from '../../../src/runtime/tfjs/tfjs-engine.js';
 import { differenceAt, fixtureModel } from '../fixture-models.js';
 import { tf } from './support.js';
 

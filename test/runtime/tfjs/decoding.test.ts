@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { walk } from '../../../src/architecture/walk.js';
 import type { Engine, RunOutput } from '../../../src/runtime/engine.js';
-import { openTfjs } from '../../../src/runtime/tfjs/engine.js';
-import type { Memory } from '../../../src/runtime/tfjs/run.js';
+import type { LayerStates } from '../../../src/runtime/tfjs/run.js';
+import { openTfjs } from '../../../src/runtime/tfjs/tfjs-engine.js';
 import { familyCase } from '../family-cases.js';
 import { fixtureModel, modelOfConfig } from '../fixture-models.js';
 import { partOf, rowsOf } from '../sequences.js';
@@ -101,7 +101,7 @@ it('keeps of latent attention the latent and one rotated key of each token', asy
   );
   const program = await engine.load(model, weights, { decoding: { totalTokens: ids.tokens } });
   const { state } = await program.run({ ids });
-  const { kept } = state as unknown as { kept: Memory };
+  const { kept } = state as unknown as { kept: LayerStates };
   expect(layers.length).toBeGreaterThan(0);
   expect(kept.attentions.size).toBe(0);
   for (const layer of layers) {

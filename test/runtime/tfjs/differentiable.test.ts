@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
 import { openBackend } from '../../../src/runtime/tfjs/backends.js';
 import {
+  differentiableLinear,
   layerNormOfData,
-  linear,
   masked,
   meanSquaredError,
   silu,
@@ -13,7 +13,7 @@ import {
   type Tensor1D,
   type Tensor2D,
   type Tf,
-} from '../../../src/runtime/tfjs/library.js';
+} from '../../../src/runtime/tfjs/packages.js';
 
 const [ROWS, WIDTH, HIDDEN, OUT] = [5, 7, 6, 3];
 
@@ -46,8 +46,8 @@ function lossOf(tf: Tf, parameters: readonly Tensor[]): Tensor {
   const mask = tf.add(wave(tf, [ROWS, HIDDEN], 2.9), 1) as Tensor2D;
   const target = wave(tf, [ROWS, OUT], 0.3) as Tensor2D;
   const normed = layerNormOfData(tf, x, { weight: scale, bias: shift, epsilon: 1e-5 });
-  const wide = linear(tf, normed, { weight: first, bias: firstBias, ofData: false });
-  const y = linear(tf, masked(tf, silu(tf, wide), mask), {
+  const wide = differentiableLinear(tf, normed, { weight: first, bias: firstBias, ofData: false });
+  const y = differentiableLinear(tf, masked(tf, silu(tf, wide), mask), {
     ...{ weight: second, bias: secondBias, ofData: false },
   });
   return meanSquaredError(tf, y, target);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { BackendName } from '../../../src/runtime/tfjs/backends.js';
-import { openTfjs } from '../../../src/runtime/tfjs/engine.js';
+import { openTfjs } from '../../../src/runtime/tfjs/tfjs-engine.js';
 import { differenceAt, fixtureModel } from '../fixture-models.js';
 
 const SHORT = [

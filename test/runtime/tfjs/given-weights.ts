@@ -1,6 +1,6 @@
 import type { Layer } from '../../../src/architecture/layer.js';
 import type { Param } from '../../../src/architecture/param.js';
-import { openTfjs } from '../../../src/runtime/tfjs/engine.js';
+import { openTfjs } from '../../../src/runtime/tfjs/tfjs-engine.js';
 import type { WeightSource } from '../../../src/runtime/weights.js';
 
 /** Weights of which each value follows from its tensor and its place. */

@@ -3,9 +3,9 @@ import { beforeAll, expect, it } from 'vitest';
 import type { Layer } from '../../../src/architecture/layer.js';
 import { type BackendName, openBackend } from '../../../src/runtime/tfjs/backends.js';
 import { interpret } from '../../../src/runtime/tfjs/interpret.js';
-import { onBackend, type Tensor, type Tensor3D } from '../../../src/runtime/tfjs/library.js';
-import type { Run } from '../../../src/runtime/tfjs/run.js';
-import { planWeights, Weights } from '../../../src/runtime/tfjs/weights.js';
+import { onBackend, type Tensor, type Tensor3D } from '../../../src/runtime/tfjs/packages.js';
+import type { ForwardRun } from '../../../src/runtime/tfjs/run.js';
+import { planWeights, Weights } from '../../../src/runtime/tfjs/weight-plan.js';
 import { familyCase } from '../family-cases.js';
 
 const TOKENS = 5;
@@ -25,7 +25,7 @@ async function slopes(place: string, backendName: BackendName) {
   return onBackend(backend, () => {
     const weights = new Weights(backend, planWeights(layer), source);
     const kept = new Map<unknown, Tensor>();
-    const run: Run = {
+    const run: ForwardRun = {
       tf,
       weights,
       batch: 1,

@@ -5,7 +5,7 @@ import {
   learnedPositions,
   linear,
   residual,
-  rmsNorm,
+  rmsNormLayer,
   rotary,
   scale,
   softcap,
@@ -89,10 +89,10 @@ describe('layers of one line', () => {
 
   it('RMSNorm adds its offset to the weight, and norms each part that is as long as that', async () => {
     const weights = weightsBy(() => 0.5);
-    const [plain = []] = await rowsThrough(rmsNorm('n', 2, 0.02), weights, [[1, 3]]);
+    const [plain = []] = await rowsThrough(rmsNormLayer('n', 2, 0.02), weights, [[1, 3]]);
     const mean = Math.sqrt(5 + 0.02);
     expect(largestDifference(plain, [0.5 / mean, 1.5 / mean])).toBeLessThan(1e-6);
-    const heads = rmsNorm('n', 2, 0, 1);
+    const heads = rmsNormLayer('n', 2, 0, 1);
     const [found = []] = await rowsThrough(heads, weights, [[1, 3, -200, 0]]);
     const [one, two] = [1.5 / Math.sqrt(5), 4.5 / Math.sqrt(5)];
     expect(largestDifference(found, [one, two, -1.5 * Math.SQRT2, 0])).toBeLessThan(1e-6);

@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { expect, it } from 'vitest';
-import { openTfjs } from '../../../src/runtime/tfjs/engine.js';
+import { openTfjs } from '../../../src/runtime/tfjs/tfjs-engine.js';
 import type { WeightSource } from '../../../src/runtime/weights.js';
 import { inPackage } from '../../fixtures.js';
 import { familyCase } from '../family-cases.js';
@@ -100,7 +100,7 @@ it('refuses a model that does not fit the memory of wasm, before it reads anythi
 
 it.each(['wasm', 'cpu'])('%s writes nothing and leaves the process as it was', (backend) => {
   const script = `
-    const { openTfjs } = await import('./src/runtime/tfjs/engine.ts');
+    const { openTfjs } = await import('./src/runtime/tfjs/tfjs-engine.ts');
     const { fixtureModel } = await import('./test/runtime/fixture-models.ts');
     const { model, weights, ids } = fixtureModel('shared-learnable');
     const engine = await openTfjs({ threads: 2, backend: '${backend}' });

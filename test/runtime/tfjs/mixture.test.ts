@@ -9,7 +9,7 @@ import {
 import type { GatedMlp, MixtureOfExperts, Router } from '../../../src/architecture/layer.js';
 import { buffer } from '../../../src/architecture/param.js';
 import type { Engine } from '../../../src/runtime/engine.js';
-import { openTfjs } from '../../../src/runtime/tfjs/engine.js';
+import { openTfjs } from '../../../src/runtime/tfjs/tfjs-engine.js';
 import type { WeightSource } from '../../../src/runtime/weights.js';
 import { identity, rowsThrough, weightsBy } from './given-weights.js';
 import { largestDifference, tf, weightsOf } from './support.js';

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import {
-  ratesOf,
+  decayRates,
   type ScanInput,
   type ScanSizes,
   selectiveScan,
-} from '../../../src/runtime/tfjs/scan.js';
+} from '../../../src/runtime/tfjs/selective-scan.js';
 import { largestDifference } from './support.js';
 
 /** Some input, the same each time; steps up to `longest`. */
@@ -24,7 +24,7 @@ function example(sizes: ScanSizes, longest = 0.1): ScanInput & { stateLog: Float
     b: values(batch * tokens * state, -1, 1),
     c: values(batch * tokens * state, -1, 1),
     state: values(batch * inner * state, -1, 1),
-    rates: ratesOf(stateLog),
+    rates: decayRates(stateLog),
     stateLog,
   };
 }

@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { HybridBlock, LanguageModel, Layer } from '../../../src/architecture/layer.js';
 import { productsOf } from '../../../src/architecture/walk.js';
-import type { Engine, Ids, RunInput, Values } from '../../../src/runtime/engine.js';
-import { openTfjs } from '../../../src/runtime/tfjs/engine.js';
+import type { Engine, RunInput, TokenIds, Values } from '../../../src/runtime/engine.js';
+import { openTfjs } from '../../../src/runtime/tfjs/tfjs-engine.js';
 import { fixtureModel } from '../fixture-models.js';
 import { largestDifference } from './support.js';
 
@@ -21,7 +21,7 @@ interface Given {
 function layersWithInputs(
   model: LanguageModel,
   block: HybridBlock,
-  ids: Ids,
+  ids: TokenIds,
   tap: (layer: Layer) => Values,
 ): Given[] {
   const { inputNorm, mamba, attention, srte, alignment, gate, fusion, mlp, outputNorm } = block;

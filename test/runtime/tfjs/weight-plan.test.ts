@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { linear, packedExperts, transposedLinear } from '../../../src/architecture/constructors.js';
 import { walk } from '../../../src/architecture/walk.js';
 import { neededTensors } from '../../../src/quicktest/memory.js';
-import { heapBytes, planWeights } from '../../../src/runtime/tfjs/weights.js';
+import { heapBytes, planWeights } from '../../../src/runtime/tfjs/weight-plan.js';
 import { FAMILY_CASES, familyCase } from '../family-cases.js';
 import { fixtureModel } from '../fixture-models.js';
 

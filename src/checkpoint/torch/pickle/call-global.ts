@@ -4,13 +4,13 @@ import { buildTensor, checkGradient } from '../state-dict/tensors.js';
 import type { Meaning } from './globals.js';
 import { meaningOf } from './globals.js';
 import { isKey } from './pickle-machine.js';
-import type { Global, Tuple, Value } from './values.js';
+import type { Global, PickleValue, Tuple } from './values.js';
 import { isKind, Members, nameOf, opaque, Table } from './values.js';
 
 type RefuseArguments = (message: string) => never;
 
 /** Result of calling an allowed function or class; undefined if it cannot be called. Nothing is run. */
-export function callGlobal(callee: Global, args: Tuple, refuse: Refuse): Value | undefined {
+export function callGlobal(callee: Global, args: Tuple, refuse: Refuse): PickleValue | undefined {
   const meaning = meaningOf(callee);
   const refuseArguments: RefuseArguments = (message) => {
     throw refuse('pickle-arguments', `${callee.module}.${callee.name}: ${message}`);
@@ -57,7 +57,7 @@ function parameterData({ items }: Tuple, hasState: boolean, refuse: Refuse): Sto
 }
 
 /** Whether a state is empty: None, an empty dict, or a pair of these. */
-function isEmptyState(state: Value): boolean {
+function isEmptyState(state: PickleValue): boolean {
   const parts = isKind(state, 'tuple') && state.items.length === 2 ? state.items : [state];
   return parts.every((part) => part === null || (isKind(part, 'dict') && part.entries.size === 0));
 }
@@ -66,7 +66,7 @@ function dictFrom(
   { from, type }: Extract<Meaning, { is: 'dict' }>,
   args: Tuple,
   refuseArguments: RefuseArguments,
-): Value {
+): PickleValue {
   const [source] = args.items;
   const entries = new Table();
   const dict = { kind: 'dict', type, entries } as const;
@@ -96,7 +96,11 @@ function dictFrom(
   return dict;
 }
 
-function setFrom(type: 'set' | 'frozenset', args: Tuple, refuseArguments: RefuseArguments): Value {
+function setFrom(
+  type: 'set' | 'frozenset',
+  args: Tuple,
+  refuseArguments: RefuseArguments,
+): PickleValue {
   const [source = null] = args.items;
   if (args.items.length !== 1 || !isKind(source, 'list') || !source.items.every(isKey)) {
     return refuseArguments('called with something else than one list of what can be a member');
@@ -107,7 +111,7 @@ function setFrom(type: 'set' | 'frozenset', args: Tuple, refuseArguments: Refuse
 /**
  * bytes() or bytearray() without arguments, of bytes, or of Latin-1 text. Never of a number, which would be a length.
  */
-function bytesFrom(args: Tuple, refuseArguments: RefuseArguments): Value {
+function bytesFrom(args: Tuple, refuseArguments: RefuseArguments): PickleValue {
   const [source, encoding] = args.items;
   if (source === undefined) return new Uint8Array(0);
   if (source instanceof Uint8Array && args.items.length === 1) return source;
@@ -118,7 +122,7 @@ function bytesFrom(args: Tuple, refuseArguments: RefuseArguments): Value {
 const LATIN_1: ReadonlySet<unknown> = new Set(['latin1', 'latin-1']);
 
 /** Text with one character per byte, as protocol 2 writes bytes. */
-function encoded(args: Tuple, refuseArguments: RefuseArguments): Value {
+function encoded(args: Tuple, refuseArguments: RefuseArguments): PickleValue {
   const [text, encoding] = args.items;
   if (typeof text !== 'string' || !LATIN_1.has(encoding) || args.items.length !== 2) {
     return refuseArguments('called with something else than a text and latin1');

@@ -3,7 +3,7 @@ import type { ByteFile } from '../../byte-file.js';
 import type { Refuse } from '../../checkpoint-rules.js';
 import { refusal } from '../../checkpoint-rules.js';
 import type { Storages } from '../state-dict/storages.js';
-import type { Dict, SetOf, Tuple, Value } from './values.js';
+import type { Dict, PickleValue, SetOf, Tuple } from './values.js';
 import { isKind, nameOf } from './values.js';
 
 /** Far above real files: the pickle of 100,000 tensors has about 15 MB. */
@@ -117,19 +117,19 @@ const MAX_NESTING = 200;
 
 /** A container on the path from the root, and the progress within it. */
 interface OpenContainer {
-  readonly container: Value;
-  readonly parts: readonly Value[];
+  readonly container: PickleValue;
+  readonly parts: readonly PickleValue[];
   next: number;
   /** Height of the container tree, itself included. */
   height: number;
 }
 
 /** Checks for cycles and for nesting that is too deep, so that later traversals end. Visits each container once. */
-export function checkStructure(root: Value, source: PickleSource): void {
-  const heights = new Map<Value, number>();
-  const open = new Set<Value>();
+export function checkStructure(root: PickleValue, source: PickleSource): void {
+  const heights = new Map<PickleValue, number>();
+  const open = new Set<PickleValue>();
   const path: OpenContainer[] = [];
-  const enter = (container: Value) => {
+  const enter = (container: PickleValue) => {
     const parts = partsOf(container);
     if (parts === undefined) return;
     const known = heights.get(container);
@@ -163,7 +163,7 @@ function grow(step: OpenContainer | undefined, below: number): void {
 }
 
 /** Members of a container; undefined for other values. */
-function partsOf(value: Value): readonly Value[] | undefined {
+function partsOf(value: PickleValue): readonly PickleValue[] | undefined {
   if (isKind(value, 'list') || isKind(value, 'tuple')) return value.items;
   if (isKind(value, 'dict')) return [...value.entries.keys(), ...value.entries.values()];
   if (isKind(value, 'set')) return [...value.items];
@@ -204,10 +204,10 @@ const EMPTY_TUPLE: Tuple = { kind: 'tuple', items: [], hashable: true };
 export class PickleMachine {
   readonly source: PickleSource;
   readonly storages: Storages | undefined;
-  #stack: Value[] = [];
+  #stack: PickleValue[] = [];
   /** Stacks below the open marks. */
-  readonly #below: Value[][] = [];
-  readonly #memo = new Map<number, Value>();
+  readonly #below: PickleValue[][] = [];
+  readonly #memo = new Map<number, PickleValue>();
   readonly #maxBytes: number;
   #bytes = 0;
 
@@ -218,7 +218,7 @@ export class PickleMachine {
     this.#maxBytes = Math.min(MAX_BYTES.small + MAX_BYTES_PER_BYTE * beyond, MAX_BYTES.large);
   }
 
-  push(value: Value): void {
+  push(value: PickleValue): void {
     this.spend(REFERENCE_BYTES);
     this.#stack.push(value);
   }
@@ -227,18 +227,18 @@ export class PickleMachine {
    * Pushes a new value.
    * @param bytes Bytes of its content without references.
    */
-  pushNew(value: Value, bytes = 0): void {
+  pushNew(value: PickleValue, bytes = 0): void {
     this.spend(OBJECT_BYTES + bytes);
     this.push(value);
   }
 
-  pop(): Value {
+  pop(): PickleValue {
     const value = this.#stack.pop();
     if (value === undefined) throw this.#underflow();
     return value;
   }
 
-  top(): Value {
+  top(): PickleValue {
     const value = this.#stack.at(-1);
     if (value === undefined) throw this.#underflow();
     return value;
@@ -253,7 +253,7 @@ export class PickleMachine {
   }
 
   /** Pops the values above the last mark, and the mark. */
-  popMark(): Value[] {
+  popMark(): PickleValue[] {
     const below = this.#below.pop();
     if (below === undefined) {
       throw this.source.refusal('pickle-mark', 'takes what stands above a mark, but there is none');
@@ -287,7 +287,7 @@ export class PickleMachine {
   }
 
   /** The object that the pickle encodes. */
-  result(): Value {
+  result(): PickleValue {
     const [result, ...others] = this.#stack;
     if (result === undefined || others.length > 0 || this.#below.length > 0) {
       throw this.source.refusal(
@@ -318,12 +318,12 @@ export class PickleMachine {
     return this.source.take(length);
   }
 
-  tuple(items: readonly Value[]): void {
+  tuple(items: readonly PickleValue[]): void {
     if (items.length === 0) this.push(EMPTY_TUPLE);
     else this.pushNew({ kind: 'tuple', items, hashable: items.every(isHashable) });
   }
 
-  append(items: readonly Value[]): void {
+  append(items: readonly PickleValue[]): void {
     const list = this.top();
     if (!isKind(list, 'list'))
       throw this.source.refusal('pickle-list', 'appends to what is no list');
@@ -331,18 +331,18 @@ export class PickleMachine {
     for (const item of items) list.items.push(item);
   }
 
-  addItems(items: readonly Value[]): void {
+  addItems(items: readonly PickleValue[]): void {
     const set = this.top();
     if (!isKind(set, 'set')) throw this.source.refusal('pickle-set', 'adds to what is no set');
     this.addTo(set, items);
   }
 
-  addTo(set: SetOf, items: readonly Value[]): void {
+  addTo(set: SetOf, items: readonly PickleValue[]): void {
     this.spend(items.length * ENTRY_BYTES);
     for (const item of items) set.items.add(this.#key(item));
   }
 
-  setItems(pairs: readonly Value[]): void {
+  setItems(pairs: readonly PickleValue[]): void {
     const dict = this.top();
     if (!isKind(dict, 'dict'))
       throw this.source.refusal('pickle-dict', 'sets items of what is no dict');
@@ -350,7 +350,7 @@ export class PickleMachine {
   }
 
   /** @param pairs Key, value, key, value, … */
-  setIn(dict: Dict, pairs: readonly Value[]): void {
+  setIn(dict: Dict, pairs: readonly PickleValue[]): void {
     if (pairs.length % 2 !== 0) {
       throw this.source.refusal('pickle-pairs', 'sets a key without a value');
     }
@@ -361,7 +361,7 @@ export class PickleMachine {
   }
 
   /** A key, checked to be hashable in Python. */
-  #key(value: Value): Value {
+  #key(value: PickleValue): PickleValue {
     if (!isHashable(value)) {
       throw this.source.refusal(
         'pickle-key',
@@ -396,19 +396,19 @@ export class PickleMachine {
 }
 
 /** Whether a value is not an integer beyond 64 bits. */
-const isShort = (value: Value) =>
+const isShort = (value: PickleValue) =>
   typeof value !== 'bigint' || (value >= LEAST_KEY && value <= MOST_KEY);
 
 /** Whether a value can be a dict key or set member. */
-export const isKey = (value: Value): boolean => isHashable(value) && isShort(value);
+export const isKey = (value: PickleValue): boolean => isHashable(value) && isShort(value);
 
 /** Approximate bytes of a key, each time it is inserted into a table. */
-export function keyBytes(key: Value): number {
+export function keyBytes(key: PickleValue): number {
   if (typeof key === 'number') return INTEGER_KEY_BYTES;
   return typeof key === 'bigint' ? BIG_KEY_BYTES : 0;
 }
 
-function isHashable(value: Value): boolean {
+function isHashable(value: PickleValue): boolean {
   if (isKind(value, 'tuple')) return value.hashable;
   if (isKind(value, 'set')) return value.type === 'frozenset';
   return !isKind(value, 'list') && !isKind(value, 'dict');

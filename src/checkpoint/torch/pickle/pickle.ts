@@ -15,7 +15,7 @@ import {
   PickleMachine,
   TABLE_BYTES,
 } from './pickle-machine.js';
-import type { Global, Tuple, Value } from './values.js';
+import type { Global, PickleValue, Tuple } from './values.js';
 import { isKind, Members, opaque, Table } from './values.js';
 
 /**
@@ -23,7 +23,7 @@ import { isKind, Members, opaque, Table } from './values.js';
  * @param storages Absent for a pickle without tensors.
  * @throws UserError that names the violated rule and the position of the opcode.
  */
-export function readPickle(source: PickleSource, storages?: Storages): Value {
+export function readPickle(source: PickleSource, storages?: Storages): PickleValue {
   checkProtocol(source);
   const machine = new PickleMachine(source, storages);
   for (let opcode = source.opcode(); opcode !== STOP; opcode = source.opcode()) {
@@ -59,30 +59,30 @@ function checkProtocol(source: PickleSource): void {
   }
 }
 
-type Run = (machine: PickleMachine, source: PickleSource) => void;
+type OpcodeHandler = (machine: PickleMachine, source: PickleSource) => void;
 
 const constant =
-  (value: Value): Run =>
+  (value: PickleValue): OpcodeHandler =>
   (machine) =>
     machine.push(value);
 const integer =
-  (read: (source: PickleSource) => number): Run =>
+  (read: (source: PickleSource) => number): OpcodeHandler =>
   (machine, source) =>
     machine.push(read(source));
 const text =
-  (read: (source: PickleSource) => number): Run =>
+  (read: (source: PickleSource) => number): OpcodeHandler =>
   (machine, source) => {
     const value = machine.text(read(source));
     machine.pushNew(value, value.length * 2);
   };
 const byteString =
-  (read: (source: PickleSource) => number): Run =>
+  (read: (source: PickleSource) => number): OpcodeHandler =>
   (machine, source) => {
     const value = machine.byteString(read(source));
     machine.pushNew(value, value.length * 2);
   };
 const bytes =
-  (read: (source: PickleSource) => number): Run =>
+  (read: (source: PickleSource) => number): OpcodeHandler =>
   (machine, source) => {
     const length = read(source);
     machine.pushNew(new Uint8Array(source.take(length)), length);
@@ -114,9 +114,9 @@ function long(machine: PickleMachine, source: PickleSource, length: number): voi
 }
 
 const tupleOf =
-  (length: number): Run =>
+  (length: number): OpcodeHandler =>
   (machine) => {
-    const items: Value[] = [];
+    const items: PickleValue[] = [];
     for (let index = 0; index < length; index++) items.unshift(machine.pop());
     machine.tuple(items);
   };
@@ -151,7 +151,7 @@ function stackGlobal(machine: PickleMachine): void {
 }
 
 /** Pops the argument tuple and the callee below it. */
-function callOperands(machine: PickleMachine): { callee: Value; args: Tuple } {
+function callOperands(machine: PickleMachine): { callee: PickleValue; args: Tuple } {
   const args = machine.pop();
   const callee = machine.pop();
   if (!isKind(args, 'tuple')) {
@@ -174,13 +174,13 @@ function reduce(machine: PickleMachine, source: PickleSource): void {
 }
 
 /** Members of a container that a call may use as keys. */
-function keysIn(value: Value): Iterable<Value> {
+function keysIn(value: PickleValue): Iterable<PickleValue> {
   if (isKind(value, 'dict')) return value.entries.keys();
   return isKind(value, 'set') || isKind(value, 'list') ? value.items : [];
 }
 
 /** Approximate bytes of the result of a call, so that repeated calls have a cost. */
-function heldBytes(value: Value): number {
+function heldBytes(value: PickleValue): number {
   if (isKind(value, 'dict')) return TABLE_BYTES + ENTRY_BYTES * value.entries.size;
   if (isKind(value, 'set')) return TABLE_BYTES + ENTRY_BYTES * value.items.size;
   return value instanceof Uint8Array ? value.length : 0;
@@ -222,7 +222,7 @@ function build(machine: PickleMachine, source: PickleSource): void {
  * Checks attributes of a dict: only PyTorch's `_metadata`, module versions that are not needed. Others could
  * replace its methods: `keys`, `items`.
  */
-function checkAttributes(state: Value, source: PickleSource): void {
+function checkAttributes(state: PickleValue, source: PickleSource): void {
   if (isKind(state, 'dict')) {
     const { entries } = state;
     if (entries.size === 0 || (entries.size === 1 && entries.has('_metadata'))) return;
@@ -234,13 +234,17 @@ function checkAttributes(state: Value, source: PickleSource): void {
   );
 }
 
-function setFrom(machine: PickleMachine, type: 'set' | 'frozenset', items: readonly Value[]): void {
+function setFrom(
+  machine: PickleMachine,
+  type: 'set' | 'frozenset',
+  items: readonly PickleValue[],
+): void {
   const set = { kind: 'set', type, items: new Members() } as const;
   machine.addTo(set, items);
   machine.pushNew(set, TABLE_BYTES);
 }
 
-const OPCODES: ReadonlyMap<number, Run> = new Map<number, Run>([
+const OPCODES: ReadonlyMap<number, OpcodeHandler> = new Map<number, OpcodeHandler>([
   [0x28, (machine) => machine.mark()], // MARK
   [0x4e, constant(null)], // NONE
   [0x88, constant(true)], // NEWTRUE

@@ -7,23 +7,23 @@ import { STORED_DTYPES } from '../../../tensor/dtype.js';
 import type { StoredBytes, StoredTensor } from '../../stored-tensor.js';
 
 /** Operations on the entries of a dict, common to Map and `Table`. */
-export interface Entries extends Iterable<[Value, Value]> {
+export interface Entries extends Iterable<[PickleValue, PickleValue]> {
   readonly size: number;
-  has(key: Value): boolean;
-  get(key: Value): Value | undefined;
-  set(key: Value, value: Value): unknown;
-  keys(): Iterable<Value>;
-  values(): Iterable<Value>;
+  has(key: PickleValue): boolean;
+  get(key: PickleValue): PickleValue | undefined;
+  set(key: PickleValue, value: PickleValue): unknown;
+  keys(): Iterable<PickleValue>;
+  values(): Iterable<PickleValue>;
 }
 
 /** Operations on the members of a set, common to Set and `Members`. */
-export interface Items extends Iterable<Value> {
+export interface Items extends Iterable<PickleValue> {
   readonly size: number;
-  add(item: Value): unknown;
+  add(item: PickleValue): unknown;
 }
 
 /** Safe integers are numbers, others bigints; a float is always a `Float`. */
-export type Value =
+export type PickleValue =
   | null
   | boolean
   | number
@@ -48,12 +48,12 @@ export interface Float {
 
 export interface List {
   readonly kind: 'list';
-  readonly items: Value[];
+  readonly items: PickleValue[];
 }
 
 export interface Tuple {
   readonly kind: 'tuple';
-  readonly items: readonly Value[];
+  readonly items: readonly PickleValue[];
   /** Whether Python can hash it: it contains no list, dict or set. */
   readonly hashable: boolean;
 }
@@ -90,7 +90,7 @@ export interface Opaque {
   readonly of: Global;
   readonly args: Tuple;
   /** State set by BUILD. */
-  state: Value | undefined;
+  state: PickleValue | undefined;
 }
 
 /** A storage of a PyTorch file, or the part used by a legacy view. */
@@ -107,17 +107,17 @@ export interface Storage {
   readonly data: StoredBytes;
 }
 
-type Kinded = Exclude<Value, null | boolean | number | bigint | string | Uint8Array>;
+type Kinded = Exclude<PickleValue, null | boolean | number | bigint | string | Uint8Array>;
 
 /** Whether a value is an object of the given kind. */
 export function isKind<K extends Kinded['kind']>(
-  value: Value,
+  value: PickleValue,
   kind: K,
 ): value is Extract<Kinded, { kind: K }> {
   return typeof value === 'object' && value !== null && 'kind' in value && value.kind === kind;
 }
 
-export function nameOf(value: Value): string {
+export function nameOf(value: PickleValue): string {
   if (value === null) return 'None';
   if (value instanceof Uint8Array) return 'bytes';
   if (typeof value === 'object') return `a ${value.kind}`;
@@ -130,9 +130,9 @@ export function nameOf(value: Value): string {
  * which are hashed with a seed.
  */
 export class Table implements Entries {
-  readonly #values = new Map<unknown, Value>();
+  readonly #values = new Map<unknown, PickleValue>();
 
-  constructor(entries: Iterable<[Value, Value]> = []) {
+  constructor(entries: Iterable<[PickleValue, PickleValue]> = []) {
     for (const [key, value] of entries) this.set(key, value);
   }
 
@@ -140,27 +140,27 @@ export class Table implements Entries {
     return this.#values.size;
   }
 
-  has(key: Value): boolean {
+  has(key: PickleValue): boolean {
     return this.#values.has(slotOf(key));
   }
 
-  get(key: Value): Value | undefined {
+  get(key: PickleValue): PickleValue | undefined {
     return this.#values.get(slotOf(key));
   }
 
-  set(key: Value, value: Value): void {
+  set(key: PickleValue, value: PickleValue): void {
     this.#values.set(slotOf(key), value);
   }
 
-  *keys(): Generator<Value> {
+  *keys(): Generator<PickleValue> {
     for (const slot of this.#values.keys()) yield keyOf(slot);
   }
 
-  values(): Iterable<Value> {
+  values(): Iterable<PickleValue> {
     return this.#values.values();
   }
 
-  *[Symbol.iterator](): Generator<[Value, Value]> {
+  *[Symbol.iterator](): Generator<[PickleValue, PickleValue]> {
     for (const [slot, value] of this.#values) yield [keyOf(slot), value];
   }
 }
@@ -169,7 +169,7 @@ export class Table implements Entries {
 export class Members implements Items {
   readonly #table = new Table();
 
-  constructor(items: Iterable<Value> = []) {
+  constructor(items: Iterable<PickleValue> = []) {
     for (const item of items) this.add(item);
   }
 
@@ -177,11 +177,11 @@ export class Members implements Items {
     return this.#table.size;
   }
 
-  add(item: Value): void {
+  add(item: PickleValue): void {
     this.#table.set(item, null);
   }
 
-  [Symbol.iterator](): Iterator<Value> {
+  [Symbol.iterator](): Iterator<PickleValue> {
     return this.#table.keys()[Symbol.iterator]();
   }
 }
@@ -190,7 +190,7 @@ const INTEGER = '#';
 const TEXT = '$';
 
 /** Key in the table: one string for all numbers that Python treats as equal (1, 1.0 and True), else the key itself. */
-function slotOf(key: Value): unknown {
+function slotOf(key: PickleValue): unknown {
   if (typeof key === 'boolean') return INTEGER + Number(key);
   if (isKind(key, 'float') && Number.isSafeInteger(key.value)) return INTEGER + key.value;
   if (typeof key === 'number' || typeof key === 'bigint') return `${INTEGER}${key}`;
@@ -203,8 +203,8 @@ function isSigned(text: string): boolean {
   return first === 0x23 || first === 0x24 || (first >= 0x30 && first <= 0x39);
 }
 
-function keyOf(slot: unknown): Value {
-  if (typeof slot !== 'string') return slot as Value;
+function keyOf(slot: unknown): PickleValue {
+  if (typeof slot !== 'string') return slot as PickleValue;
   if (slot.startsWith(TEXT)) return slot.slice(1);
   if (!slot.startsWith(INTEGER)) return slot;
   const number = Number(slot.slice(1));
@@ -217,7 +217,7 @@ export function opaque(of: Global, args: Tuple, made: Opaque['made']): Opaque {
 }
 
 /** Whether a value is a safe integer ≥ 0. Unsafe integers are bigints. */
-export const isNatural = (value: Value | undefined): value is number =>
+export const isNatural = (value: PickleValue | undefined): value is number =>
   typeof value === 'number' && value >= 0;
 
 /** Bytes of an element of a storage; of an untyped one, 1. */

@@ -1,9 +1,9 @@
 import { UserError } from '../../../errors.js';
-import type { Chunks } from '../../../files/write-whole.js';
+import type { ByteChunks } from '../../../files/write-whole.js';
 import type { StoredDtype } from '../../../tensor/dtype.js';
 import type { StoredBytes, StoredTensor } from '../../stored-tensor.js';
 import { TORCH_TYPES } from './globals.js';
-import type { Dict, Float, Global, Opaque, SetOf, Storage, Value } from './values.js';
+import type { Dict, Float, Global, Opaque, PickleValue, SetOf, Storage } from './values.js';
 import { elementBytes, wordBytesOf } from './values.js';
 
 export interface Leaf {
@@ -59,9 +59,9 @@ const keyText = (key: Writable) => (typeof key === 'object' ? '' : `${key}`);
 
 // Values that can be written as a PyTorch file: everything that can be read, and new tensors.
 
-/** A `Value`, or a tree with other tensors. */
+/** A `PickleValue`, or a tree with other tensors. */
 export type Writable =
-  | Exclude<Value, object>
+  | Exclude<PickleValue, object>
   | Uint8Array
   | Float
   | Global
@@ -101,7 +101,7 @@ export type WritableBytes = StoredBytes | NewBytes;
 export interface NewBytes {
   readonly bytes: number;
   /** Yields the bytes in order, little-endian; called once. */
-  chunks(): Chunks;
+  chunks(): ByteChunks;
 }
 
 export interface WrittenStorage {

@@ -5,7 +5,7 @@ import type { Refuse } from '../../checkpoint-rules.js';
 import { listed as listedNames, quoted, refuseAt } from '../../checkpoint-rules.js';
 import { bytesOfViews, viewsOf } from '../../sharing.js';
 import type { StoredTensor } from '../../stored-tensor.js';
-import type { Dict, Value } from '../pickle/values.js';
+import type { Dict, PickleValue } from '../pickle/values.js';
 import { isKind, nameOf } from '../pickle/values.js';
 import { show } from './storages.js';
 
@@ -25,14 +25,14 @@ const MAX_SHOWINGS = 8;
 const MAX_EXTRA_BYTES = 2 ** 26;
 
 /** A dict on a path from the root, as a linked list: a key list per dict would take quadratic memory. */
-interface Place {
+interface DictPath {
   readonly dict: Dict;
-  readonly parent: Place | undefined;
+  readonly parent: DictPath | undefined;
   readonly key: string;
   readonly depth: number;
 }
 
-interface Candidate extends Place {
+interface StateDictCandidate extends DictPath {
   /** Similarity of its tensor names to those of a model. */
   readonly rank: number;
 }
@@ -42,7 +42,11 @@ interface Candidate extends Place {
  * tensors. A training checkpoint has other tensors too (random states, optimizer moments).
  * @param choice Dotted keys of the dict, if the user gives them.
  */
-export function findStateDict(root: Value, choice: string | undefined, file: ByteFile): StateDict {
+export function findStateDict(
+  root: PickleValue,
+  choice: string | undefined,
+  file: ByteFile,
+): StateDict {
   const refuse = refuseAt(file.path);
   const candidates = candidatesIn(root, refuse);
   if (choice !== undefined) {
@@ -77,19 +81,19 @@ export function findStateDict(root: Value, choice: string | undefined, file: Byt
 
 const MOST_LISTED = 10;
 
-function listed(candidates: readonly Candidate[]): string {
+function listed(candidates: readonly StateDictCandidate[]): string {
   const names = candidates.slice(0, MOST_LISTED).map((each) => quoted(nameOfPlace(each)));
   const more = candidates.length > MOST_LISTED ? `, … (${candidates.length})` : '';
   return names.join(', ') + more;
 }
 
 /** Every dict with tensors under text keys, each once. */
-function candidatesIn(root: Value, refuse: Refuse): Candidate[] {
-  const candidates: Candidate[] = [];
+function candidatesIn(root: PickleValue, refuse: Refuse): StateDictCandidate[] {
+  const candidates: StateDictCandidate[] = [];
   if (!isKind(root, 'dict')) return candidates;
   const ranks = new NameRanks();
   const seen = new Set<Dict>([root]);
-  const waiting: Place[] = [{ dict: root, parent: undefined, key: '', depth: 0 }];
+  const waiting: DictPath[] = [{ dict: root, parent: undefined, key: '', depth: 0 }];
   for (const place of waiting) {
     const { dict, depth } = place;
     let rank = 0;
@@ -134,13 +138,13 @@ function rankOf(name: string): number {
 }
 
 /** The dicts from the root to a place. */
-function wayTo(place: Place): Place[] {
-  const way: Place[] = [];
-  for (let at: Place | undefined = place; at; at = at.parent) way.unshift(at);
+function wayTo(place: DictPath): DictPath[] {
+  const way: DictPath[] = [];
+  for (let at: DictPath | undefined = place; at; at = at.parent) way.unshift(at);
   return way;
 }
 
-const pathTo = (place: Place): string[] =>
+const pathTo = (place: DictPath): string[] =>
   wayTo(place)
     .slice(1)
     .map(({ key }) => key);
@@ -148,21 +152,21 @@ const pathTo = (place: Place): string[] =>
 /** A key in a dotted name: dots and backslashes are escaped with a backslash. */
 const escaped = (key: string) => key.replace(/[\\.]/g, '\\$&');
 
-const nameOfPlace = (place: Place) => pathTo(place).map(escaped).join('.');
+const nameOfPlace = (place: DictPath) => pathTo(place).map(escaped).join('.');
 
 /** Whether a place has this dotted name. Stops at keys that are longer than the name, without building theirs. */
-const isNamed = (place: Place, name: string) =>
+const isNamed = (place: DictPath, name: string) =>
   wayTo(place).every(({ key }) => key.length <= name.length) && nameOfPlace(place) === name;
 
 /** Quotes text as one word of a shell command. */
 const shellWord = (text: string) =>
   /^[\w.-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 
-function taken(place: Place, file: ByteFile, refuse: Refuse): StateDict {
+function taken(place: DictPath, file: ByteFile, refuse: Refuse): StateDict {
   const tensors = new Map<string, StoredTensor>();
   const beside = new Content(refuse);
   const way = wayTo(place);
-  const nameless: Value[] = [];
+  const nameless: PickleValue[] = [];
   const prefixes = way.map((each) => (each.parent ? `${nameOfPlace(each)}.` : ''));
   for (const [key, value] of place.dict.entries) {
     if (typeof key === 'string' && isKind(value, 'tensor')) tensors.set(key, value);
@@ -184,11 +188,11 @@ function taken(place: Place, file: ByteFile, refuse: Refuse): StateDict {
   return { stateDict: pathTo(place), tensors, ambiguous, content, warnings };
 }
 
-const isInteger = (key: Value) => typeof key === 'number' || typeof key === 'bigint';
+const isInteger = (key: PickleValue) => typeof key === 'number' || typeof key === 'bigint';
 
 /** Warnings about entries that other programs may read differently, or not at all. */
 function warningsOf(
-  nameless: readonly Value[],
+  nameless: readonly PickleValue[],
   ambiguous: readonly string[],
   alike: readonly string[],
 ): string[] {
@@ -211,7 +215,7 @@ function warningsOf(
 
 /** Other entries of a file, by dotted name. */
 class Content {
-  readonly values = new Map<string, Value>();
+  readonly values = new Map<string, PickleValue>();
   /** Names that several values have. */
   readonly alike: string[] = [];
   readonly #refuse: Refuse;
@@ -222,7 +226,7 @@ class Content {
   }
 
   /** @param prefix Name of the dict with the value, with a dot at the end; empty for the root. */
-  add(prefix: string, key: Value, value: Value): void {
+  add(prefix: string, key: PickleValue, value: PickleValue): void {
     const own = escaped(typeof key === 'string' ? key : `[${show(key)}]`);
     this.#characters += prefix.length + own.length;
     if (this.values.size >= MAX_CONTENT || this.#characters > MAX_CONTENT_NAMES) {

@@ -2,7 +2,7 @@ import { exactProduct, type StoredDtype } from '../../../tensor/dtype.js';
 import type { Refuse } from '../../checkpoint-rules.js';
 import type { StoredBytes } from '../../stored-tensor.js';
 import { meaningOf } from '../pickle/globals.js';
-import type { Storage, Value } from '../pickle/values.js';
+import type { PickleValue, Storage } from '../pickle/values.js';
 import { elementBytes, isKind, isNatural, nameOf } from '../pickle/values.js';
 
 /** Bytes of a storage; in a legacy file their position follows after the object. */
@@ -49,7 +49,7 @@ export class Storages {
   }
 
   /** Storage of a persistent id: the same object for the same storage, except views. */
-  find(id: Value): Storage {
+  find(id: PickleValue): Storage {
     const { key, dtype, length, bytes, view } = this.#parse(id);
     const known = this.#byKey.get(key);
     if (this.#views.has(key)) throw this.#sharedKey(key);
@@ -94,7 +94,7 @@ export class Storages {
   }
 
   /** Parses `('storage', type, key, location, length)`; legacy files append None or `(key, offset, length)`. */
-  #parse(id: Value): StorageId {
+  #parse(id: PickleValue): StorageId {
     const fields = isKind(id, 'tuple') ? id.items : [];
     const [tag = null, type = null, key = null, location = null, length = null, view = null] =
       fields;
@@ -124,7 +124,7 @@ export class Storages {
     };
   }
 
-  #key(key: Value): string {
+  #key(key: PickleValue): string {
     // At most 20 digits: legacy keys are 64-bit addresses.
     if (typeof key === 'string' && /^(0|[1-9][0-9]{0,19})$/.test(key)) return key;
     throw this.#refuse(
@@ -134,7 +134,7 @@ export class Storages {
   }
 
   /** Any device is valid, except those without values. */
-  #checkLocation(location: Value): void {
+  #checkLocation(location: PickleValue): void {
     if (typeof location === 'string' && LOCATION.test(location)) return;
     if (location === 'meta') {
       throw this.#refuse(
@@ -151,7 +151,7 @@ export class Storages {
 
   #length(
     key: string,
-    length: Value,
+    length: PickleValue,
     dtype: StoredDtype | undefined,
   ): { elements: number; bytes: number } {
     const bytes = isNatural(length) ? exactProduct(length, elementBytes(dtype)) : undefined;
@@ -161,7 +161,7 @@ export class Storages {
     return { elements: length, bytes };
   }
 
-  #view(key: string, elements: number, view: Value): StorageId['view'] {
+  #view(key: string, elements: number, view: PickleValue): StorageId['view'] {
     if (view === null) return undefined;
     const fields = isKind(view, 'tuple') ? view.items : [];
     const [viewKey, offset, length] = fields;
@@ -180,7 +180,11 @@ export class Storages {
 }
 
 /** Message and suggestion for a persistent id that is not a storage. */
-function wrongId(fields: number, tag: Value, type: Value): [message: string, suggestion?: string] {
+function wrongId(
+  fields: number,
+  tag: PickleValue,
+  type: PickleValue,
+): [message: string, suggestion?: string] {
   if (tag === 'module') {
     return [
       'holds a whole module, with its source code',
@@ -194,7 +198,7 @@ function wrongId(fields: number, tag: Value, type: Value): [message: string, sug
 }
 
 /** Text of an unexpected value. */
-export function show(value: Value): string {
+export function show(value: PickleValue): string {
   if (typeof value === 'string') return JSON.stringify(value.slice(0, 50));
   return isKind(value, 'float') ? `${value.value} (a float)` : nameOf(value);
 }

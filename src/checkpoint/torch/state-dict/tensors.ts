@@ -2,10 +2,10 @@
 import type { StoredDtype } from '../../../tensor/dtype.js';
 import { elementCount, STORED_DTYPES, storedBytes } from '../../../tensor/dtype.js';
 import type { Refuse } from '../../checkpoint-rules.js';
-import { bytesText } from '../../checkpoint-rules.js';
+import { exactBytesText } from '../../checkpoint-rules.js';
 import type { StoredTensor } from '../../stored-tensor.js';
 import { meaningOf } from '../pickle/globals.js';
-import type { Dict, Storage, Tuple, Value } from '../pickle/values.js';
+import type { Dict, PickleValue, Storage, Tuple } from '../pickle/values.js';
 import { elementBytes, isKind, isNatural, wordBytesOf } from '../pickle/values.js';
 import { show } from './storages.js';
 
@@ -51,7 +51,7 @@ export function buildTensor(args: Tuple, isTyped: boolean, refuse: Refuse): Stor
   return place(storage, dtype, numbers([offset], size.items, stride.items, refuse), refuse);
 }
 
-function dtypeOf(value: Value): StoredDtype | undefined {
+function dtypeOf(value: PickleValue): StoredDtype | undefined {
   const meaning = isKind(value, 'global') ? meaningOf(value) : undefined;
   return meaning?.is === 'dtype' ? meaning.dtype : undefined;
 }
@@ -83,13 +83,13 @@ function checkByteOrder({ key, data, dtype }: Storage, read: StoredDtype, refuse
   if (!data.isBigEndian || wordBytesOf(read) === words) return;
   throw refuse(
     'storage-words',
-    `reads ${read} from storage ${key} of a big-endian file, whose words have ${bytesText(words)}`,
+    `reads ${read} from storage ${key} of a big-endian file, whose words have ${exactBytesText(words)}`,
     'save it on a little-endian machine',
   );
 }
 
 /** PyTorch fails on a tensor that requires gradients if its dtype cannot have them. */
-export function checkGradient(required: Value, dtype: StoredDtype, refuse: Refuse): void {
+export function checkGradient(required: PickleValue, dtype: StoredDtype, refuse: Refuse): void {
   const { kind } = STORED_DTYPES[dtype];
   if (required === false) return;
   if (required === true && (kind === 'float' || kind === 'complex')) return;
@@ -106,9 +106,9 @@ interface Geometry {
 }
 
 function numbers(
-  [offset]: readonly [Value],
-  sizes: readonly Value[],
-  strides: readonly Value[],
+  [offset]: readonly [PickleValue],
+  sizes: readonly PickleValue[],
+  strides: readonly PickleValue[],
   refuse: Refuse,
 ): Geometry {
   if (
@@ -117,7 +117,7 @@ function numbers(
     !areNatural(strides) ||
     sizes.length !== strides.length
   ) {
-    const list = (values: readonly Value[]) =>
+    const list = (values: readonly PickleValue[]) =>
       `(${values.slice(0, MAX_RANK).map(show).join(', ')})`;
     throw refuse(
       'tensor-numbers',
@@ -130,7 +130,7 @@ function numbers(
   return { offset, shape: sizes, strides };
 }
 
-const areNatural = (values: readonly Value[]): values is readonly number[] =>
+const areNatural = (values: readonly PickleValue[]): values is readonly number[] =>
   values.every(isNatural);
 
 function place(
@@ -179,7 +179,7 @@ function firstElement({ key, start, dtype }: Storage, read: StoredDtype, refuse:
   if (Number.isInteger(first)) return first;
   throw refuse(
     'tensor-view',
-    `reads ${read} from byte ${bytes} of storage ${key} on, which is no multiple of ${bytesText(elementBytes(read))}`,
+    `reads ${read} from byte ${bytes} of storage ${key} on, which is no multiple of ${exactBytesText(elementBytes(read))}`,
     'save a copy of it: tensor.clone()',
   );
 }

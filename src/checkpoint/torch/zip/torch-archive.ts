@@ -4,10 +4,9 @@
  */
 import type { ByteFile } from '../../byte-file.js';
 import { quoted, refusal } from '../../checkpoint-rules.js';
-import { readEnd } from './zip-end.js';
+import { DESCRIPTOR_BYTES, readEnd, SIGNATURES } from './zip-end.js';
 import type { EntryPlace } from './zip-entries.js';
 import { entryPlace, HeaderReader, readDirectory } from './zip-entries.js';
-import { DESCRIPTOR_BYTES, SIGNATURES } from './zip-format.js';
 
 export interface TorchArchive extends RecordFindings {
   /** Folder of all entries. */

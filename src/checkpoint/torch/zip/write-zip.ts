@@ -14,7 +14,7 @@ import {
   SIGNATURES,
   STORED,
   ZIP64_EXTRA,
-} from './zip-format.js';
+} from './zip-end.js';
 
 /** Consumes the next bytes of an entry; their buffer may be reused after the promise resolves. */
 export type Take = (bytes: Uint8Array) => Promise<void>;

@@ -12,7 +12,7 @@ import {
   SIGNATURES,
   STORED,
   ZIP64_EXTRA,
-} from './zip-format.js';
+} from './zip-end.js';
 
 /** An entry as the place of a problem. */
 export const entryPlace = (name: string) => `entry ${quoted(name)}`;

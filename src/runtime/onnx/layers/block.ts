@@ -8,26 +8,30 @@ import type {
   Residual,
 } from '../../../architecture/layer.js';
 import { type Context, weightBlocks, weightOf, whole } from '../context.js';
-import { LEFT_OUT, type Value } from '../graph.js';
+import { type GraphValue, LEFT_OUT } from '../graph.js';
 import { withPositions } from './embeddings.js';
 import { productParts } from './projections.js';
 
 /** Applies layers in sequence. */
-export const inTurn = (context: Context, layers: readonly Layer[], x: Value): Value =>
+export const emitInTurn = (context: Context, layers: readonly Layer[], x: GraphValue): GraphValue =>
   layers.reduce((value, each) => context.apply(each, value), x);
 
 /** x [R, H] → [R, H]. */
-export function residual({ graph, apply }: Context, { branches }: Residual, x: Value): Value {
+export function emitResidual(
+  { graph, apply }: Context,
+  { branches }: Residual,
+  x: GraphValue,
+): GraphValue {
   return branches.reduce((sum, branch) => graph.op('Add', [sum, apply(branch, x)]), x);
 }
 
 /** Token ids [B, T] → logits [R, V], as columns [R, ..] of one block of the head's weight each. */
-export function languageModel(
+export function emitLanguageModel(
   context: Context,
   model: LanguageModel,
-  ids: Value = LEFT_OUT,
-): Value[] {
-  let x = inTurn(context, model.embeddingSteps, context.apply(model.embedding, ids));
+  ids: GraphValue = LEFT_OUT,
+): GraphValue[] {
+  let x = emitInTurn(context, model.embeddingSteps, context.apply(model.embedding, ids));
   for (const block of model.blocks) {
     x = context.apply(block, x);
     context.outputs.blocks?.set(block.name, context.graph.output(whole(context, x)));
@@ -36,15 +40,15 @@ export function languageModel(
   const { weight, bias } = model.head;
   const blocks = weightBlocks(context, weight);
   if (blocks.length === 1 || context.outputs.taps) {
-    return [inTurn(context, [model.head, ...model.logitSteps], normed)];
+    return [emitInTurn(context, [model.head, ...model.logitSteps], normed)];
   }
   return productParts(context, weight, normed, {
     bias: bias && weightOf(context, bias),
-  }).map((part) => inTurn(context, model.logitSteps, part));
+  }).map((part) => emitInTurn(context, model.logitSteps, part));
 }
 
 /** x [R, H] → [R, H]. */
-export function hybridBlock(context: Context, block: HybridBlock, x: Value): Value {
+export function emitHybridBlock(context: Context, block: HybridBlock, x: GraphValue): GraphValue {
   const { graph, apply } = context;
   const n = apply(block.inputNorm, x);
   const encoding = context.once(block.srte, () => apply(block.srte)); // [T, H]
@@ -61,13 +65,18 @@ export function hybridBlock(context: Context, block: HybridBlock, x: Value): Val
 }
 
 /** m, a [R, H] → [R, H]. */
-export function alignment(context: Context, layer: Alignment, m: Value, a: Value): Value {
+export function emitAlignment(
+  context: Context,
+  layer: Alignment,
+  m: GraphValue,
+  a: GraphValue,
+): GraphValue {
   const { graph, apply } = context;
   const c = graph.joined([m, a]);
   return graph.op('Add', [apply(layer.net, c), apply(layer.residual, c)]);
 }
 
 /** z [R, H] → [R, H]. */
-export function gate({ graph, apply }: Context, layer: Gate, z: Value): Value {
+export function emitGate({ graph, apply }: Context, layer: Gate, z: GraphValue): GraphValue {
   return graph.op('Sigmoid', [apply(layer.down, graph.op('Tanh', [apply(layer.up, z)]))]);
 }

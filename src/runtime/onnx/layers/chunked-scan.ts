@@ -4,8 +4,8 @@
  */
 import type { Mamba } from '../../../architecture/layer.js';
 import type { Context } from '../context.js';
-import { folded, mostElements, unfolded } from '../context.js';
-import { GraphBuilder, LEFT_OUT, type Value } from '../graph.js';
+import { folded, mostElements, unfoldedRows } from '../context.js';
+import { GraphBuilder, type GraphValue, LEFT_OUT } from '../graph.js';
 import { type GraphProto, MICROSOFT } from '../proto.js';
 import { decay, type ScanInputs, startingState } from './scan.js';
 
@@ -13,7 +13,11 @@ import { decay, type ScanInputs, startingState } from './scan.js';
 const CHUNK_BYTES = 2 ** 27;
 
 /** The same as `scan` of scan.ts. Its state is [B, D, N, 1]. */
-export function chunkedScan(context: Context, layer: Mamba, { step, x, b, c }: ScanInputs): Value {
+export function chunkedScan(
+  context: Context,
+  layer: Mamba,
+  { step, x, b, c }: ScanInputs,
+): GraphValue {
   const { graph, outputs } = context;
   const { name, innerSize: inner, stateSize: state } = layer;
   const chunks = chunksOf(context, inner * state);
@@ -30,27 +34,27 @@ export function chunkedScan(context: Context, layer: Mamba, { step, x, b, c }: S
   return joinedChunks(context, y, inner);
 }
 
-interface Chunks {
+interface ScanChunks {
   /** n, [1] */
-  readonly count: Value;
+  readonly count: GraphValue;
   /** c, [1] */
-  readonly length: Value;
+  readonly length: GraphValue;
   /** n · c − T, [1] */
-  readonly missing: Value;
+  readonly missing: GraphValue;
 }
 
 /** The fewest chunks, of equal length. @param size Decays of a token. */
-function chunksOf(context: Context, size: number): Chunks {
+function chunksOf(context: Context, size: number): ScanChunks {
   const { graph, once, sizes, target } = context;
   const largest = Math.min(mostElements(target), CHUNK_BYTES / Float32Array.BYTES_PER_ELEMENT);
   const most = Math.max(1, Math.floor(largest / size)); // tokens of all sequences
   return once(`chunks:${most}:${sizes}`, () => {
     const [batch, tokens] = [0, 1].map((at) => graph.op('Gather', [sizes, graph.ints(at)])) as [
-      Value,
-      Value,
+      GraphValue,
+      GraphValue,
     ];
     const one = graph.ints(1);
-    const quotient = (a: Value, divisor: Value) => graph.op('Div', [a, divisor]);
+    const quotient = (a: GraphValue, divisor: GraphValue) => graph.op('Div', [a, divisor]);
     const less = graph.op('Sub', [tokens, one]);
     const perSequence = graph.op('Max', [quotient(graph.ints(most), batch), one]);
     const count = graph.op('Add', [quotient(less, perSequence), one]);
@@ -61,13 +65,18 @@ function chunksOf(context: Context, size: number): Chunks {
 }
 
 /** Rows [B · T, width] → [B, n, c, width], padded with zeros after the last token, which leave a state unchanged. */
-function chunked(context: Context, chunks: Chunks, rows: Value, width: number): Value {
+function chunked(
+  context: Context,
+  chunks: ScanChunks,
+  rows: GraphValue,
+  width: number,
+): GraphValue {
   const { graph } = context;
   const { count, length, missing } = chunks;
   const pads = graph.op('Concat', [graph.ints(0, 0, 0, 0), missing, graph.ints(0)], {
     attributes: { axis: 0 },
   });
-  const padded = graph.op('Pad', [unfolded(context, rows, width), pads]);
+  const padded = graph.op('Pad', [unfoldedRows(context, rows, width), pads]);
   const shape = graph.op('Concat', [graph.ints(0), count, length, graph.ints(width)], {
     attributes: { axis: 0 },
   });
@@ -75,7 +84,7 @@ function chunked(context: Context, chunks: Chunks, rows: Value, width: number): 
 }
 
 /** y [n, B, c, D] → rows [B · T, D]. */
-function joinedChunks(context: Context, y: Value, inner: number): Value {
+function joinedChunks(context: Context, y: GraphValue, inner: number): GraphValue {
   const { graph, sizes } = context;
   const bySequence = graph.op('Transpose', [y], { attributes: { perm: [1, 0, 2, 3] } });
   const flat = graph.op('Reshape', [bySequence, graph.ints(0, -1, inner)]);
@@ -87,14 +96,15 @@ function joinedChunks(context: Context, y: Value, inner: number): Value {
 function chunk(
   { innerSize: inner, stateSize: state }: Mamba,
   inputs: ScanInputsOfChunks,
-  decays: Value,
+  decays: GraphValue,
   prefix: string,
 ): GraphProto {
   const graph = new GraphBuilder(prefix);
   const index = graph.input('index', 'i64', []);
   const goesOn = graph.input('goes_on', 'bool', []);
   const before = graph.input('h', 'f32', ['B', 'D', 'N', 1]);
-  const own = (value: Value) => graph.op('Gather', [value, index], { attributes: { axis: 1 } });
+  const own = (value: GraphValue) =>
+    graph.op('Gather', [value, index], { attributes: { axis: 1 } });
   const step = graph.op('Unsqueeze', [own(inputs.step), graph.ints(3)]); // [B, c, D, 1]
   const log = graph.op('Reshape', [
     graph.op('Mul', [step, decays]),
@@ -121,8 +131,8 @@ function chunk(
 
 /** [B, n, c, ·] each. */
 interface ScanInputsOfChunks {
-  readonly step: Value;
-  readonly u: Value;
-  readonly b: Value;
-  readonly c: Value;
+  readonly step: GraphValue;
+  readonly u: GraphValue;
+  readonly b: GraphValue;
+  readonly c: GraphValue;
 }

@@ -2,47 +2,72 @@
 import type {
   Embedding,
   LearnedPositions,
+  Rotary,
   SrteLowRank,
   SrteSincos,
   SrteTable,
 } from '../../../architecture/layer.js';
 import type { Param } from '../../../architecture/param.js';
+import {
+  amplitudeOf,
+  dependsOnLength,
+  rotaryFrequencies,
+} from '../../../architecture/rotary-scaling.js';
 import type { Context } from '../context.js';
-import { folded, positionsOf, sizeNames, unfolded, weightOf, weightRows } from '../context.js';
-import type { Value } from '../graph.js';
+import {
+  feedPositions,
+  folded,
+  scaledBy,
+  sizeNames,
+  swapped,
+  unfoldedRows,
+  weightOf,
+  weightRows,
+} from '../context.js';
+import type { GraphValue } from '../graph.js';
+import { MICROSOFT } from '../proto.js';
 
 /** Token ids [B, T] → [R, H]. */
-export function embedding(context: Context, { weight }: Embedding, ids: Value): Value {
+export function emitEmbedding(
+  context: Context,
+  { weight }: Embedding,
+  ids: GraphValue,
+): GraphValue {
   const { graph, sizes } = context;
   const rows = graph.op('Reshape', [ids, graph.ints(-1)]);
   return weightRows(context, weight, graph.sized(rows, [sizeNames(sizes).rows], 'i32'));
 }
 
 /** x [R, H] plus the position's row for each token. */
-export const learnedPositions = (context: Context, { weight }: LearnedPositions, x: Value): Value =>
-  withPositions(context, x, weightRows(context, weight, positionsOf(context)));
+export const emitLearnedPositions = (
+  context: Context,
+  { weight }: LearnedPositions,
+  x: GraphValue,
+): GraphValue => withPositions(context, x, weightRows(context, weight, feedPositions(context)));
 
 /** x [R, H] plus the same rows [T, H] for every sequence. */
-export const withPositions = (context: Context, x: Value, rows: Value): Value =>
-  folded(context, context.graph.op('Add', [unfolded(context, x, -1), rows]));
+export const withPositions = (context: Context, x: GraphValue, rows: GraphValue): GraphValue =>
+  folded(context, context.graph.op('Add', [unfoldedRows(context, x, -1), rows]));
 
 // Rows of the time encoding at the positions of a call, [T, H].
 
-export const srteTable = (context: Context, { table }: SrteTable): Value =>
+export const emitSrteTable = (context: Context, { table }: SrteTable): GraphValue =>
   rowsAtPositions(context, table);
 
-export const srteLowRank = (context: Context, { lowRank, projection }: SrteLowRank): Value =>
-  context.apply(projection, rowsAtPositions(context, lowRank));
+export const emitSrteLowRank = (
+  context: Context,
+  { lowRank, projection }: SrteLowRank,
+): GraphValue => context.apply(projection, rowsAtPositions(context, lowRank));
 
 /** [1, rows, n] → [T, n]. */
-function rowsAtPositions(context: Context, table: Param): Value {
-  return weightRows(context, table, positionsOf(context));
+function rowsAtPositions(context: Context, table: Param): GraphValue {
+  return weightRows(context, table, feedPositions(context));
 }
 
 /** Sines in the even columns, cosines in the odd ones. */
-export function srteSincos(context: Context, { inverseFrequencies }: SrteSincos): Value {
+export function emitSrteSincos(context: Context, { inverseFrequencies }: SrteSincos): GraphValue {
   const { graph, sizes } = context;
-  const t = graph.op('Unsqueeze', [graph.cast(positionsOf(context), 'f32'), graph.ints(1)]);
+  const t = graph.op('Unsqueeze', [graph.cast(feedPositions(context), 'f32'), graph.ints(1)]);
   const angles = graph.op('Mul', [t, weightOf(context, inverseFrequencies)]); // [T, H / 2]
   const columns = ['Sin', 'Cos'].map((op) =>
     graph.op('Unsqueeze', [graph.op(op, [angles]), graph.ints(2)]),
@@ -51,4 +76,57 @@ export function srteSincos(context: Context, { inverseFrequencies }: SrteSincos)
   const width = 2 * inverseFrequencies.elements;
   const rows = graph.op('Reshape', [pairs, graph.ints(-1, width)]);
   return graph.sized(rows, [sizeNames(sizes).tokens, width]);
+}
+
+/** Pairing of columns, as an attribute of `RotaryEmbedding`. */
+const INTERLEAVED = { halves: 0, neighbours: 1 } as const satisfies Record<Rotary['pairs'], 0 | 1>;
+
+/** Rotates each head's pairs of columns by the angle of their position, [B, T, heads · d] → the same. */
+export function emitRotary(
+  context: Context,
+  layer: Rotary,
+  x: GraphValue,
+  heads: number,
+): GraphValue {
+  const { graph } = context;
+  const { headDim, rotatedDim, pairs } = layer;
+  const { cos, sin } = context.once(`turns:${turningOf(layer)}`, () => tables(context, layer));
+  const part = rotatedDim < headDim ? { num_heads: heads, rotary_embedding_dim: rotatedDim } : {};
+  // The tables have a row for each token of the call, so positions begin at 0.
+  return graph.op('RotaryEmbedding', [x, graph.ints(0), cos, sin], {
+    domain: MICROSOFT,
+    attributes: { interleaved: INTERLEAVED[pairs], ...part },
+  });
+}
+
+/** Rotation as a separate layer, on rows of any number of heads [R, heads · d]: each head is its own sequence. */
+export function rotaryAlone(context: Context, layer: Rotary, x: GraphValue): GraphValue {
+  const { graph } = context;
+  const byHead = swapped(context, unfoldedRows(context, x, -1, layer.headDim)); // [B, heads, T, d]
+  const tokens = graph.op('Shape', [byHead], { attributes: { start: 2 } }); // T, d
+  const sequences = graph.op('Concat', [graph.ints(-1), tokens], { attributes: { axis: 0 } });
+  const turned = emitRotary(context, layer, graph.op('Reshape', [byHead, sequences]), 1);
+  const result = graph.op('Reshape', [turned, graph.op('Shape', [byHead])]);
+  return folded(context, swapped(context, result));
+}
+
+/** Cache key of rotations by the same angles. */
+const turningOf = ({ base, rotatedDim, scaling }: Rotary): string =>
+  JSON.stringify([base, rotatedDim, scaling]);
+
+/** Cosine and sine of position · frequency, [T, rotatedDim / 2] each. */
+function tables(context: Context, layer: Rotary): { cos: GraphValue; sin: GraphValue } {
+  const { graph } = context;
+  const t = graph.op('Unsqueeze', [graph.cast(feedPositions(context), 'f32'), graph.ints(1)]);
+  const angles = graph.op('Mul', [t, frequencies(context, layer)]);
+  const table = (op: 'Cos' | 'Sin') =>
+    scaledBy(context, graph.op(op, [angles]), amplitudeOf(layer));
+  return { cos: table('Cos'), sin: table('Sin') };
+}
+
+function frequencies({ graph, feed }: Context, layer: Rotary): GraphValue {
+  const name = `frequencies:${turningOf(layer)}`;
+  return dependsOnLength(layer)
+    ? feed(name, { kind: 'frequencies', rotary: layer })
+    : graph.floats(name, rotaryFrequencies(layer));
 }

@@ -1,18 +1,18 @@
 import type { Alibi, Window } from '../../../architecture/layer.js';
 import { alibiSlopes, windowKey } from '../../../architecture/masks.js';
 import type { Context } from '../context.js';
-import { positionsOf, sizeNames } from '../context.js';
-import type { Value } from '../graph.js';
+import { feedPositions, sizeNames } from '../context.js';
+import type { GraphValue } from '../graph.js';
 
 /** Additive mask of the scores: 0 where a token sees a key, else −∞. [1, 1, T, S] */
-export function mask(context: Context, window: Window | undefined): Value {
+export function mask(context: Context, window: Window | undefined): GraphValue {
   const key = windowKey(window);
   return context.once(`mask:${key}`, () => {
     const { graph } = context;
     const keys = keyPositions(context, window);
     const first = context.feed(`first.${key}`, { kind: 'firstKeys', window });
     const visible = graph.op('And', [
-      graph.op('LessOrEqual', [keys, column(context, positionsOf(context))]),
+      graph.op('LessOrEqual', [keys, column(context, feedPositions(context))]),
       graph.op('GreaterOrEqual', [keys, column(context, first)]),
     ]);
     const hidden = graph.float(Number.NEGATIVE_INFINITY);
@@ -33,13 +33,13 @@ export function maskWithAlibi(
   window: Window | undefined,
   { heads: all }: Alibi,
   { first, heads }: HeadRange,
-): Value {
+): GraphValue {
   const { graph, once } = context;
   return once(`alibi:${windowKey(window)}:${all}:${first}:${heads}`, () => {
     const slopes = alibiSlopes(all).slice(first, first + heads);
     const ahead = graph.op('Sub', [
       keyPositions(context, window),
-      column(context, positionsOf(context)),
+      column(context, feedPositions(context)),
     ]); // [T, S]; where it is positive, the key is masked
     const penalties = graph.op('Mul', [
       graph.cast(ahead, 'f32'),
@@ -49,22 +49,26 @@ export function maskWithAlibi(
   });
 }
 
-const column = ({ graph }: Context, values: Value): Value =>
+const column = ({ graph }: Context, values: GraphValue): GraphValue =>
   graph.op('Unsqueeze', [values, graph.ints(1)]);
 
 /** [S] */
-const keyPositions = (context: Context, window: Window | undefined): Value =>
+const keyPositions = (context: Context, window: Window | undefined): GraphValue =>
   context.feed(`keys.${windowKey(window)}`, { kind: 'keyPositions', window });
 
 /** State between calls, as far back as `window` reaches. */
-export interface Memory {
+export interface PastValues {
   readonly name: string;
   readonly width: number;
   readonly window: Window | undefined;
 }
 
 /** Values [B, T, width] after those of former calls, [B, S, width]. */
-export function withPast(context: Context, { name, width, window }: Memory, now: Value): Value {
+export function withPast(
+  context: Context,
+  { name, width, window }: PastValues,
+  now: GraphValue,
+): GraphValue {
   const { graph, outputs, sizes } = context;
   if (!outputs.states) return now;
   const past = context.feed(name, { kind: 'state', shape: [0, width] });

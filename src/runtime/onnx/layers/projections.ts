@@ -1,11 +1,15 @@
 /** Products with weights. Shapes: R rows. */
-import type { FusedProjection, Projection, Projections } from '../../../architecture/layer.js';
+import type { FusedProjection, ProjectionLayer, Projections } from '../../../architecture/layer.js';
 import type { Param } from '../../../architecture/param.js';
 import { type Context, type Rows, sizeNames, weightBlocks, weightOf } from '../context.js';
-import { LEFT_OUT, type Value } from '../graph.js';
+import { type GraphValue, LEFT_OUT } from '../graph.js';
 
 /** [R, in] → [R, out]. */
-export function projection(context: Context, layer: Projection, x: Value): Value {
+export function emitProjection(
+  context: Context,
+  layer: ProjectionLayer,
+  x: GraphValue,
+): GraphValue {
   const { graph } = context;
   const bias = layer.bias && weightOf(context, layer.bias);
   switch (layer.kind) {
@@ -16,20 +20,20 @@ export function projection(context: Context, layer: Projection, x: Value): Value
   }
 }
 
-interface ProductOptions {
+interface LayerProductOptions {
   /** Rows of the weight; all when absent. */
   readonly rows?: Rows;
   /** One element per row. */
-  readonly bias?: Value | undefined;
+  readonly bias?: GraphValue | undefined;
 }
 
 /** x [R, in] · weightᵀ [in, out] plus the bias, as columns [R, ..] of one block of the weight each. */
 export function productParts(
   context: Context,
   weight: Param,
-  x: Value,
-  { rows, bias }: ProductOptions = {},
-): Value[] {
+  x: GraphValue,
+  { rows, bias }: LayerProductOptions = {},
+): GraphValue[] {
   const { graph } = context;
   const blocks = weightBlocks(context, weight, rows);
   const sizes = blocks.map(({ count }) => count);
@@ -43,9 +47,9 @@ export function productParts(
 function transposedProduct(
   context: Context,
   weight: Param,
-  x: Value,
-  bias: Value | undefined,
-): Value {
+  x: GraphValue,
+  bias: GraphValue | undefined,
+): GraphValue {
   const { graph } = context;
   const blocks = weightBlocks(context, weight);
   const shares = graph.split(
@@ -60,7 +64,7 @@ function transposedProduct(
 }
 
 /** The outputs of a fused product, [R, width] each. */
-export function fusedParts(context: Context, layer: FusedProjection, x: Value): Value[] {
+export function fusedParts(context: Context, layer: FusedProjection, x: GraphValue): GraphValue[] {
   const { graph, apply, sizes } = context;
   const { widths, groups } = layer;
   const rows = apply(layer.projection, x);
@@ -83,5 +87,9 @@ export function fusedParts(context: Context, layer: FusedProjection, x: Value): 
 }
 
 /** Projections of x [R, in], separate or from one fused product. */
-export const projected = (context: Context, inputs: Projections, x: Value): Value[] =>
+export const emitProjections = (
+  context: Context,
+  inputs: Projections,
+  x: GraphValue,
+): GraphValue[] =>
   'kind' in inputs ? fusedParts(context, inputs, x) : inputs.map((each) => context.apply(each, x));

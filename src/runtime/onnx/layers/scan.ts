@@ -1,15 +1,15 @@
 import type { Mamba } from '../../../architecture/layer.js';
 import type { Context } from '../context.js';
-import { folded, parts, sizeNames, unfolded, weightOf } from '../context.js';
-import { GraphBuilder, LEFT_OUT, type Value } from '../graph.js';
+import { folded, parts, sizeNames, unfoldedRows, weightOf } from '../context.js';
+import { GraphBuilder, type GraphValue, LEFT_OUT } from '../graph.js';
 import type { GraphProto } from '../proto.js';
 
 /** Inputs of a scan: the step and x [R, D], B and C [R, N]. */
 export interface ScanInputs {
-  readonly step: Value;
-  readonly x: Value;
-  readonly b: Value;
-  readonly c: Value;
+  readonly step: GraphValue;
+  readonly x: GraphValue;
+  readonly b: GraphValue;
+  readonly c: GraphValue;
 }
 
 /**
@@ -20,7 +20,7 @@ export interface ScanInputs {
 const PART = 2 ** 15;
 
 /** h = h · exp(step ⊗ A) + (step · x) ⊗ B; y = C · h, from zero or from the state. Returns y [R, D]. */
-export function scan(context: Context, layer: Mamba, { step, x, b, c }: ScanInputs): Value {
+export function scan(context: Context, layer: Mamba, { step, x, b, c }: ScanInputs): GraphValue {
   const { graph, outputs } = context;
   const { name, innerSize: inner, stateSize: state } = layer;
   const shape = [state, inner]; // the inner values lie together: 4 times as fast as [D, N]
@@ -33,10 +33,10 @@ export function scan(context: Context, layer: Mamba, { step, x, b, c }: ScanInpu
   );
   const inputs = [
     before,
-    unfolded(context, step, 1, inner),
-    unfolded(context, graph.op('Mul', [step, x]), 1, inner),
-    unfolded(context, b, state, 1),
-    unfolded(context, c, 1, state),
+    unfoldedRows(context, step, 1, inner),
+    unfoldedRows(context, graph.op('Mul', [step, x]), 1, inner),
+    unfoldedRows(context, b, state, 1),
+    unfoldedRows(context, c, 1, state),
   ];
   const [after, y] = graph.pair('Scan', inputs, {
     attributes: { body: sequence(decays, widths, `${name}/`), num_scan_inputs: inputs.length },
@@ -46,7 +46,7 @@ export function scan(context: Context, layer: Mamba, { step, x, b, c }: ScanInpu
 }
 
 /** A = −exp(A_log), [D, N]. */
-export function decay(context: Context, { stateLog }: Mamba): Value {
+export function decay(context: Context, { stateLog }: Mamba): GraphValue {
   const { graph } = context;
   return graph.op('Neg', [graph.op('Exp', [weightOf(context, stateLog)])]);
 }
@@ -56,20 +56,24 @@ export const startingState = (
   context: Context,
   { name }: Mamba,
   shape: readonly number[],
-): Value =>
+): GraphValue =>
   context.outputs.states
     ? context.feed(`${name}.scan`, { kind: 'state', shape })
     : zeros(context, shape);
 
 /** [B, …shape] */
-function zeros({ graph, sizes }: Context, shape: readonly number[]): Value {
+function zeros({ graph, sizes }: Context, shape: readonly number[]): GraphValue {
   const batch = graph.op('Gather', [sizes, graph.ints(0)]);
   const whole = graph.op('Concat', [batch, graph.ints(...shape)], { attributes: { axis: 0 } });
   return graph.sized(graph.op('ConstantOfShape', [whole]), [sizeNames(sizes).batch, ...shape]);
 }
 
 /** The scan over one sequence, in parts of the inner values. @param decays From the outer graph. */
-function sequence(decays: readonly Value[], widths: readonly number[], prefix: string): GraphProto {
+function sequence(
+  decays: readonly GraphValue[],
+  widths: readonly number[],
+  prefix: string,
+): GraphProto {
   const graph = new GraphBuilder(prefix);
   const befores = graph.split(graph.input('h', 'f32', ['N', 'D']), widths);
   const steps = graph.split(graph.input('step', 'f32', ['T', 1, 'D']), widths);
@@ -90,7 +94,7 @@ function sequence(decays: readonly Value[], widths: readonly number[], prefix: s
 }
 
 /** One step of the scan. @param decay [N, D], from the outer graph. */
-function token(decay: Value, prefix: string): GraphProto {
+function token(decay: GraphValue, prefix: string): GraphProto {
   const graph = new GraphBuilder(prefix);
   const h = graph.input('h', 'f32', ['N', 'D']);
   const step = graph.input('step', 'f32', [1, 'D']);

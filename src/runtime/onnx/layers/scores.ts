@@ -1,11 +1,11 @@
 /** Softmax attention over given queries, keys and values. Shapes: T queries, S keys, G = heads / keyValueHeads. */
 import type { Context, Target } from '../context.js';
-import { headsAtATime, parts, scaled, sizeNames, swapped } from '../context.js';
-import { LEFT_OUT, type Value } from '../graph.js';
+import { headsAtATime, parts, scaledBy, sizeNames, swapped } from '../context.js';
+import { type GraphValue, LEFT_OUT } from '../graph.js';
 import { MICROSOFT } from '../proto.js';
 import type { HeadRange } from './mask.js';
 
-export interface Heads {
+export interface ScoreHeads {
   readonly heads: number;
   readonly keyValueHeads: number;
   /** Width of a query and key. */
@@ -17,17 +17,17 @@ export interface Heads {
 
 export interface Attended {
   /** [B, T, heads · keyDim] */
-  readonly queries: Value;
+  readonly queries: GraphValue;
   /** [B, S, keyValueHeads · keyDim] */
-  readonly keys: Value;
+  readonly keys: GraphValue;
   /** [B, S, keyValueHeads · valueDim] */
-  readonly values: Value;
+  readonly values: GraphValue;
   /** Value added to the scores of some heads, [1, 1 or heads, T, S]. */
-  readonly bias: (heads: HeadRange) => Value;
+  readonly bias: (heads: HeadRange) => GraphValue;
 }
 
 /** → [B, T, heads · valueDim] */
-export function attend(context: Context, all: Heads, attended: Attended): Value {
+export function attend(context: Context, all: ScoreHeads, attended: Attended): GraphValue {
   const { graph } = context;
   const { keyDim, valueDim } = all;
   const groups = groupsOf(all, headsAtATime(context.target, all.heads));
@@ -61,14 +61,14 @@ export function attend(context: Context, all: Heads, attended: Attended): Value 
 }
 
 /** Heads whose scores are computed together. */
-interface Group extends HeadRange {
+interface ScoreGroup extends HeadRange {
   readonly keyValueHeads: number;
   /** Whether it is the first group of its keys and values. */
   readonly isFirst: boolean;
 }
 
 /** Groups of at most `most` heads: whole sets of heads that share a key, or a part of one set. */
-function groupsOf({ heads, keyValueHeads }: Heads, most: number): Group[] {
+function groupsOf({ heads, keyValueHeads }: ScoreHeads, most: number): ScoreGroup[] {
   const sharing = heads / keyValueHeads;
   if (most < sharing) {
     return Array.from({ length: keyValueHeads }, (_, index) =>
@@ -97,10 +97,10 @@ function ranges(start: number, count: number, most: number): HeadRange[] {
 }
 
 /** One group with its own bias. */
-type AttendedAtOnce = Omit<Attended, 'bias'> & { readonly bias: Value };
+type AttendedAtOnce = Omit<Attended, 'bias'> & { readonly bias: GraphValue };
 
 /** Only the products use float16, not the masked scores. */
-const attendAtOnce = (context: Context, heads: Heads, attended: AttendedAtOnce): Value =>
+const attendAtOnce = (context: Context, heads: ScoreHeads, attended: AttendedAtOnce): GraphValue =>
   heads.softcap === undefined && context.target.compute === 'f32' && FUSES[context.target.provider]
     ? fused(context, heads, attended)
     : stepByStep(context, heads, attended);
@@ -120,9 +120,9 @@ const FUSES = {
 /** Attention in one operation, which requires a key and value for every query head. */
 function fused(
   context: Context,
-  each: Heads,
+  each: ScoreHeads,
   { queries, keys, values, bias }: AttendedAtOnce,
-): Value {
+): GraphValue {
   const { heads, keyDim, valueDim, scale } = each;
   const inputs = [
     queries,
@@ -141,10 +141,10 @@ function fused(
 /** Keys or values [B, S, keyValueHeads · d] → [B, S, heads · d], repeated for the query heads that share them. */
 export function forEachHead(
   { graph }: Context,
-  { heads, keyValueHeads }: Pick<Heads, 'heads' | 'keyValueHeads'>,
-  rows: Value,
+  { heads, keyValueHeads }: Pick<ScoreHeads, 'heads' | 'keyValueHeads'>,
+  rows: GraphValue,
   dim: number,
-): Value {
+): GraphValue {
   if (heads === keyValueHeads) return rows;
   const single = graph.op('Reshape', [rows, graph.ints(0, 0, keyValueHeads, dim)]);
   const repeated = graph.op('Tile', [single, graph.ints(1, 1, 1, heads / keyValueHeads)]);
@@ -157,23 +157,23 @@ export function forEachHead(
  */
 function stepByStep(
   context: Context,
-  layer: Heads,
+  layer: ScoreHeads,
   { queries, keys, values, bias }: AttendedAtOnce,
-): Value {
+): GraphValue {
   const { graph, sizes } = context;
   const { heads, keyValueHeads, keyDim, valueDim, softcap } = layer;
   const { tokens } = sizeNames(sizes);
   const together = heads === keyValueHeads ? tokens : `${tokens}·${heads / keyValueHeads}`;
   const shared = graph.ints(0, keyValueHeads, -1, 0); // of [B, keyValueHeads, G · T, ·]
   const each = graph.ints(0, heads, -1, 0); // of [B, heads, T, ·]
-  const grouped = (value: Value) =>
+  const grouped = (value: GraphValue) =>
     graph.sized(graph.op('Reshape', [value, shared]), ['', keyValueHeads, together, '']);
-  const single = (value: Value) =>
+  const single = (value: GraphValue) =>
     graph.sized(graph.op('Reshape', [value, each]), ['', heads, tokens, '']);
   const q = grouped(byHead(context, queries, heads, keyDim));
   const products = productsOf(context, layer, q, keys);
   const capped =
-    softcap === undefined ? products : scaled(context, graph.op('Tanh', [products]), softcap);
+    softcap === undefined ? products : scaledBy(context, graph.op('Tanh', [products]), softcap);
   const scores = single(capped); // [B, heads, T, S]
   const probabilities = graph.op('Softmax', [graph.op('Add', [scores, bias])]);
   const results = graph.op('MatMul', [
@@ -190,7 +190,12 @@ function stepByStep(
  * Scaled scores, divided by the cap if there is one, [B, keyValueHeads, G · T, S]. @param q [B, keyValueHeads, G · T,
  * d]
  */
-function productsOf(context: Context, layer: Heads, q: Value, keys: Value): Value {
+function productsOf(
+  context: Context,
+  layer: ScoreHeads,
+  q: GraphValue,
+  keys: GraphValue,
+): GraphValue {
   const { graph, target } = context;
   const { keyValueHeads, keyDim, scale, softcap = 1 } = layer;
   if (target.provider === 'cpu') {
@@ -201,11 +206,11 @@ function productsOf(context: Context, layer: Heads, q: Value, keys: Value): Valu
   }
   const single = graph.op('Reshape', [keys, graph.ints(0, 0, keyValueHeads, keyDim)]);
   const turned = graph.op('Transpose', [single], { attributes: { perm: [0, 2, 3, 1] } });
-  return graph.op('MatMul', [scaled(context, q, scale / softcap), turned]);
+  return graph.op('MatMul', [scaledBy(context, q, scale / softcap), turned]);
 }
 
 /** [B, T, heads · d] → [B, heads, T, d] */
-function byHead(context: Context, value: Value, heads: number, dim: number): Value {
+function byHead(context: Context, value: GraphValue, heads: number, dim: number): GraphValue {
   const { graph } = context;
   return swapped(context, graph.op('Reshape', [value, graph.ints(0, 0, heads, dim)]));
 }

@@ -1,0 +1,389 @@
+/**
+ * Activations that a forward pass keeps for the backward pass, counted once per value from the original's
+ * operations. Norm statistics and token ids are not counted; dropout masks only on request. Keys shared by query
+ * heads are kept once.
+ * Attention scores and scan states are those of the plain implementations; fused kernels and selective
+ * recomputation avoid them. GPUs that share layers, and pipeline stages, each keep their part.
+ */
+import type { Component, LanguageModel, Layer } from '../architecture/layer.js';
+import { COMPONENTS } from '../architecture/layer.js';
+import { outputWidth, remembered } from '../architecture/walk.js';
+import { lowerInTurn, primitivesOf } from '../operations/lower.js';
+import type { OptionalPart, Primitive, Saved, Share, Vectors } from '../operations/primitive.js';
+import { dropoutMask, withoutInput } from '../operations/primitive.js';
+import type { Expression, Input, Operand } from './expression.js';
+import { add, ceildiv, inputs, inputsOf, mul, sub, v } from './expression.js';
+import type { Exact, Figure } from './figure.js';
+import { exact, figure, sumFigure } from './figure.js';
+import type { ActivationPart, ActivationSetting } from './kernel-activations.js';
+import {
+  kernelsOf,
+  OTHER_PARTS,
+  scanFigure,
+  scoreGradientsFigure,
+  scoresFigure,
+  scoresOf,
+  sequencesIn,
+  softmaxSums,
+  stageOf,
+  tensorOf,
+} from './kernel-activations.js';
+
+interface PartBytes {
+  readonly part: ActivationPart;
+  readonly bytes: Figure;
+}
+
+export interface ActivationBudget {
+  readonly parts: readonly PartBytes[];
+  readonly total: Figure;
+}
+
+/** Peak activations of a training step on one device. */
+export function activationsOf(model: LanguageModel, setting: ActivationSetting): ActivationBudget {
+  const ends = savedAtEnds(model);
+  const { from, to } = stageOf(model, setting);
+  const blocks = model.blocks.slice(from, to);
+  const [isFirst, isLast] = [from === 0, to === model.blocks.length];
+  const hasLogits = isLast && setting.loss !== 'chunked';
+  const aroundBlocks = [
+    ...(isFirst ? ends.beforeBlocks : []),
+    ...(isLast ? ends.afterBlocks : []),
+    ...(hasLogits ? ends.logits : []),
+  ];
+  const parts =
+    setting.recompute === 'full'
+      ? [
+          { part: 'blockInputs' as const, bytes: blockInputs(model, setting) },
+          { part: 'oneBlock' as const, bytes: largestBlock(model, setting) },
+          ...partsOf(aroundBlocks, [], setting),
+        ]
+      : partsOf([...keptInBlocks(model, blocks), ...aroundBlocks], blocks, setting);
+  const loss = hasLogits ? [{ part: 'logits' as const, bytes: logits(model, setting) }] : [];
+  const all = [...parts, ...loss];
+  return { parts: all, total: sumOf('activations', all) };
+}
+
+const savedOf = (primitives: readonly Primitive[]): Saved[] =>
+  primitives.flatMap(({ saved }) => saved);
+
+/** Saved values of one part: what is alike is one vector, and counted for as many layers as save the same. */
+interface SavedPart {
+  readonly part: Saved['part'];
+  readonly vectors: readonly Vectors[];
+  readonly sources: ReadonlySet<string>;
+  readonly layers: number;
+}
+
+/** Searches ask for the same blocks in many settings. */
+const savedParts = remembered(groupedByPart);
+
+function groupedByPart(all: readonly Saved[]): readonly SavedPart[] {
+  const parts = new Map<Saved['part'], { vectors: Map<string, Vectors>; sources: Set<string> }>();
+  for (const { part, vectors, source } of all) {
+    const known = parts.get(part) ?? { vectors: new Map(), sources: new Set() };
+    parts.set(part, known);
+    known.sources.add(source);
+    for (const vector of vectors) {
+      const key = `${vector.name} ${vector.size} ${vector.share} ${vector.bytes}`;
+      const before = known.vectors.get(key)?.count ?? 0;
+      known.vectors.set(key, { ...vector, count: before + vector.count });
+    }
+  }
+  return [...parts].map(([part, { vectors, sources }]) => ({
+    part,
+    vectors: [...vectors.values()],
+    sources,
+    layers: 1,
+  }));
+}
+
+/** Saved values of the layers around the blocks. */
+const savedAtEnds = remembered((model: LanguageModel) => {
+  const { embeddingSteps, norm, head, logitSteps } = model;
+  const hidden = norm.weight.elements;
+  return {
+    beforeBlocks: [
+      ...savedInTurn(embeddingSteps, hidden, 'embedding'),
+      ...groupedByPart([dropoutMask(hidden)]),
+    ],
+    afterBlocks: savedInTurn([norm, head], hidden),
+    logits: savedInTurn(logitSteps, outputWidth(head), 'head', 'width'),
+  };
+});
+
+const savedInTurn = (
+  layers: readonly Layer[],
+  width: number,
+  component: Component = 'other',
+  share: Share = 'tokens',
+): readonly SavedPart[] =>
+  groupedByPart(savedOf(lowerInTurn('', layers, { width, share, component })));
+
+const sumOf = (label: string, parts: readonly PartBytes[]) =>
+  sumFigure(
+    label,
+    'bytes',
+    Object.fromEntries(parts.map(({ part, bytes }) => [part, bytes])),
+    'sum of the parts',
+  );
+
+/** Parts of `kept`, plus the scores and scan states of `blocks` unless they are recomputed. */
+function partsOf(
+  kept: readonly SavedPart[],
+  blocks: readonly Layer[],
+  setting: ActivationSetting,
+): PartBytes[] {
+  const byPart = new Map<Saved['part'], SavedPart[]>();
+  for (const each of kept) {
+    const { part } = each;
+    if (isOptional(part) && !setting[part]) continue;
+    const members = byPart.get(part);
+    if (members) members.push(each);
+    else byPart.set(part, [each]);
+  }
+  const parts: PartBytes[] = [...byPart].map(([part, members]) => ({
+    part,
+    bytes: vectorsFigure(`activations: ${labelOf(part)}`, members, setting),
+  }));
+  if (setting.recompute === 'selective') return parts;
+  return [...parts, ...insideKernels(blocks, setting).filter(({ bytes }) => bytes.value > 0)];
+}
+
+const isOptional = (part: Saved['part']): part is OptionalPart =>
+  part === 'dropout' || part === 'unfused' || part === 'repeated';
+
+const labelOf = (part: Saved['part']) => (isOptional(part) ? OTHER_PARTS[part] : COMPONENTS[part]);
+
+/** Kept intermediates of the attention and scan of `blocks`. */
+function insideKernels(blocks: readonly Layer[], setting: ActivationSetting): PartBytes[] {
+  if (blocks.length === 0) return [];
+  switch (setting.attention ?? 'plain') {
+    case 'fused':
+      return [{ part: 'softmaxSums', bytes: softmaxSums(blocks, setting) }];
+    case 'plain':
+      return [
+        { part: 'scores', bytes: scoresFigure(blocks, setting) },
+        { part: 'scanStates', bytes: scanFigure(blocks, setting) },
+      ];
+  }
+}
+
+/** Groups vectors of the same name and size into one input, with their number in all layers. */
+function vectorsFigure(
+  label: string,
+  members: readonly SavedPart[],
+  setting: ActivationSetting,
+): Figure {
+  const sequences = sequencesIn(setting);
+  const tensor = v({ tensor: tensorOf(setting) });
+  const { context, bytes } = inputs({ context: setting.context, bytes: setting.bytesPerValue });
+  const named: Record<string, Input> = { ...inputsOf(sequences), context, bytes };
+  const groups = new Map<string, { readonly each: Expression; readonly values: ValueCounts }>();
+  const vectors = members.flatMap(({ vectors, layers }) =>
+    vectors.map((each) => (layers === 1 ? each : { ...each, count: layers * each.count })),
+  );
+  for (const { name, size, count, share, bytes: own } of vectors) {
+    let unique = name;
+    for (let number = 2; (named[unique]?.value ?? size) !== size; number++) {
+      unique = `${name}_${number}`;
+    }
+    const input = v({ [unique]: size });
+    named[unique] = input;
+    const isShared = tensor.value > 1;
+    const byTokens = isShared && share === 'tokens' && setting.sequence === true;
+    const byWidth = isShared && share === 'width';
+    const key = `${byTokens} ${own}`;
+    const group = groups.get(key) ?? {
+      each: mul(
+        byTokens ? ceildiv(context, tensor) : context,
+        own ? VALUE_BYTES[own](bytes) : bytes,
+      ),
+      values: new Map(),
+    };
+    groups.set(key, group);
+    const values = `${byWidth} ${unique}`;
+    const before = group.values.get(values)?.count ?? 0;
+    group.values.set(values, { input, byWidth, count: before + count });
+  }
+  /** `count` times an input, or each GPU's part of it. */
+  const valuesOfGpu = ({ input, byWidth, count }: ValueCount) =>
+    byWidth ? ceildiv(mul(count, input), tensor) : mul(count, input);
+  const terms = [...groups.values()].map(({ each, values }) =>
+    mul(each, add(...[...values.values()].map(valuesOfGpu))),
+  );
+  const sources = [...new Set(members.flatMap(({ sources }) => [...sources]))];
+  const source = `per token, over all layers: ${sources.join('; ')}`;
+  return figure({
+    label,
+    unit: 'bytes',
+    formula: mul(sequences, add(...terms)),
+    inputs: named,
+    source,
+  });
+}
+
+/** Number of values of one size per token: `count` times `input`, and whether GPUs share them. */
+interface ValueCount {
+  readonly input: Input;
+  readonly byWidth: boolean;
+  readonly count: number;
+}
+
+type ValueCounts = Map<string, ValueCount>;
+
+/** Bytes of a value that differ from those of an activation. */
+const VALUE_BYTES: Readonly<Record<NonNullable<Vectors['bytes']>, (bytes: Input) => Operand>> = {
+  '1': () => 1,
+  '4': () => 4,
+  '4 - bytes': (bytes) => sub(4, bytes),
+};
+
+/** Full recomputation keeps what goes into each block, and nothing of its inside. */
+function blockInputs(model: LanguageModel, setting: ActivationSetting): Figure {
+  const { from, to } = stageOf(model, setting);
+  const sequences = sequencesIn(setting);
+  const tensor = setting.sequence ? tensorOf(setting) : 1;
+  const of = inputs({
+    context: setting.context,
+    bytes: setting.bytesPerValue,
+    blocks: to - from,
+    hidden: model.norm.weight.elements,
+  });
+  const tokens = tensor > 1 ? ceildiv(of.context, v({ tensor })) : of.context;
+  return figure({
+    label: `activations: ${OTHER_PARTS.blockInputs}`,
+    unit: 'bytes',
+    formula: mul(sequences, tokens, of.bytes, of.blocks, of.hidden),
+    inputs: { ...inputsOf(sequences), ...of },
+    source: 'full recomputation keeps the input of every block (arXiv 2205.05198)',
+  });
+}
+
+/**
+ * Live bytes of one block in its backward pass, in addition to kept activations. Values of its layers get
+ * gradients.
+ * Plain attention holds the softmax of its scores and two more squares: the gradients of the softmax and of its
+ * input. Fused attention holds none of the three. Without recomputation, the softmax is already kept. With full
+ * recomputation, it counts with the block that runs again. With selective recomputation, it is extra, like scan
+ * states.
+ */
+export interface BlockInBackward {
+  /** Gradients of its layers' kept values, without scores and scan states. */
+  readonly layers: Exact;
+  /** Score gradients of plain attention. */
+  readonly scoreGradients: Exact;
+  /** Gradients of the states of a plain scan. */
+  readonly scanStates: Exact;
+  /** Scores and scan states, unless they count as kept. */
+  readonly recomputed: Exact;
+}
+
+/** Each distinct kind of block in a stage. */
+export function blocksInBackward(
+  model: LanguageModel,
+  whole: ActivationSetting,
+): BlockInBackward[] {
+  const setting = { ...whole, stage: undefined };
+  const isPlain = (setting.attention ?? 'plain') === 'plain';
+  return kindsIn(model, whole).map(({ inside, block }) => {
+    const layers = sumOf('layers of a block', partsOf(savedParts(inside), [], setting)).value;
+    if (!isPlain) return { layers, scoreGradients: 0, scanStates: 0, recomputed: 0 };
+    const scanStates = scanFigure([block], setting).value;
+    const scores = scoresFigure([block], setting).value;
+    const isRecomputed = setting.recompute === 'selective';
+    return {
+      layers,
+      scoreGradients: scoreGradientsFigure(block, setting).value,
+      scanStates,
+      recomputed: isRecomputed ? exact(BigInt(scores) + BigInt(scanStates)) : 0,
+    };
+  });
+}
+
+const kindsIn = (model: LanguageModel, setting: ActivationSetting): BlockKind[] => {
+  const { from, to } = stageOf(model, setting);
+  const kinds = kindsOfBlocks(model);
+  const distinct = new Set(model.blocks.slice(from, to).map((block) => kinds.get(block)));
+  return [...distinct].filter((kind) => kind !== undefined);
+};
+
+/** All activations of the block that runs again, except its input, which is already kept. */
+function largestBlock(model: LanguageModel, whole: ActivationSetting): Figure {
+  const setting = { ...whole, stage: undefined };
+  const figures = kindsIn(model, whole).map(({ inside, block }) =>
+    sumOf(`activations: ${OTHER_PARTS.oneBlock}`, partsOf(savedParts(inside), [block], setting)),
+  );
+  return figures.reduce((a, b) => (b.value > a.value ? b : a));
+}
+
+/** Blocks that keep the same values. */
+interface BlockKind {
+  readonly kept: readonly Saved[];
+  /** Values kept by a block, without its input. */
+  readonly inside: readonly Saved[];
+  /** An example of the kind. */
+  readonly block: Layer;
+}
+
+/** Most blocks are equal, so each kind is counted once. */
+const kindsOfBlocks = remembered((model: LanguageModel): ReadonlyMap<Layer, BlockKind> => {
+  const hidden = model.norm.weight.elements;
+  const kinds = new Map<string, BlockKind>();
+  return new Map(
+    model.blocks.map((block) => {
+      const kept = savedOf(primitivesOf(block, hidden));
+      const { attentions, scans } = kernelsOf(block);
+      const states = scans.map(({ inner, state }) => [inner, state]);
+      const key = JSON.stringify([kept, attentions.map(scoresOf), states]);
+      const kind = kinds.get(key) ?? { kept, inside: withoutInput(kept), block };
+      kinds.set(key, kind);
+      return [block, kind];
+    }),
+  );
+});
+
+/** One block of each kind. */
+export const unlikeBlocks = (model: LanguageModel): Layer[] =>
+  [...new Set(kindsOfBlocks(model).values())].map(({ block }) => block);
+
+/** Whether blocks keep the same values, kind by kind. */
+export const areAlike = (
+  model: LanguageModel,
+  some: readonly Layer[],
+  other: readonly Layer[],
+): boolean => {
+  const kinds = kindsOfBlocks(model);
+  return (
+    some.length === other.length &&
+    some.every((block, at) => kinds.get(block) === kinds.get(other[at] ?? block))
+  );
+};
+
+function keptInBlocks(model: LanguageModel, blocks: readonly Layer[]): SavedPart[] {
+  const kinds = kindsOfBlocks(model);
+  const times = new Map<BlockKind, number>();
+  for (const block of blocks) {
+    const kind = kinds.get(block);
+    if (kind) times.set(kind, (times.get(kind) ?? 0) + 1);
+  }
+  return [...times].flatMap(([{ kept }, layers]) =>
+    savedParts(kept).map((each) => ({ ...each, layers })),
+  );
+}
+
+/**
+ * The loss is computed on float32 logits, for any model dtype. In chunks, no logits are kept. Either the gradient
+ * of the head's input replaces that input (arXiv 2410.10989), or the logits are recomputed (2411.09009).
+ */
+function logits(model: LanguageModel, setting: ActivationSetting): Figure {
+  const tensor = tensorOf(setting);
+  const vocabulary = v({ vocabulary: outputWidth(model.head) });
+  const width = tensor > 1 ? ceildiv(vocabulary, v({ tensor })) : vocabulary;
+  return figure({
+    label: `activations: ${OTHER_PARTS.logits}`,
+    unit: 'bytes',
+    formula: mul(4, sequencesIn(setting), v({ context: setting.context }), width),
+    source: 'log-softmax in float32',
+  });
+}

@@ -1,0 +1,414 @@
+/** Comparison of models: figures at one setting, config differences, and the lowest costs. */
+import type { Family } from '../architecture/family.js';
+import type { LanguageModel } from '../architecture/layer.js';
+import { BOOKKEEPING_KEYS } from '../architecture/transformer/settings.js';
+import type { ModelProfileWish } from '../budget/profile-model.js';
+import { profileModel, requirePositions } from '../budget/profile-model.js';
+import { nearest } from '../config/nearest.js';
+import { formatPath, valueAt } from '../config/path.js';
+import { quote } from '../config/quote.js';
+import { type Problem, problemsOf, UserError } from '../errors.js';
+import { isRecord, modelName } from '../text/words.js';
+import type {
+  ColumnName,
+  ColumnValue,
+  CommonSetting,
+  ModelColumn,
+  ModelFigures,
+  TextFigures,
+} from './columns.js';
+import {
+  COLUMN_NAMES,
+  COLUMNS,
+  commonSetting,
+  DEFAULT_COLUMNS,
+  STRUCTURE_COLUMNS,
+  TEXT_COLUMNS,
+} from './columns.js';
+
+/** Model to compare: a file with one choice of overrides. */
+export interface ModelCandidate {
+  readonly file: string;
+  /** Values of the swept keys as written. */
+  readonly chosen: readonly string[];
+  /** Undefined if the model is invalid; see `problems`. */
+  readonly loaded:
+    | { readonly family: Family; readonly document: unknown; readonly model: LanguageModel }
+    | undefined;
+  readonly problems: readonly Problem[];
+}
+
+/** Figures of the text under a tokenizer. */
+export interface ComparedText extends TextFigures {
+  readonly tokenizer: string;
+}
+
+export interface CompareWish extends ModelProfileWish {
+  /** Names of `COLUMNS`, or dotted paths of the document: `model.num_layers`. */
+  readonly columns?: readonly string[] | undefined;
+  /** Sort column; a `-` prefix means largest first. */
+  readonly sort?: string | undefined;
+  /** Baseline of the changes: a number in the given order, or a name; default: the first valid model. */
+  readonly baseline?: string | undefined;
+  /** Tokenizers; each model uses the largest one that fits its vocabulary. */
+  readonly texts?: readonly ComparedText[] | undefined;
+  /** Called after each counted model. */
+  readonly onCounted?: (() => void) | undefined;
+}
+
+/** Value of a document, null if absent; lists are JSON text. */
+export type DocumentValue = string | number | boolean | null;
+
+export interface ComparedRow {
+  readonly file: string;
+  /** Values of the swept keys as written. */
+  readonly chosen: readonly string[];
+  readonly valid: boolean;
+  /** Figures by the names of `COLUMNS`; null for an invalid model. */
+  readonly figures: Readonly<Record<ColumnName, ColumnValue>> | null;
+  /** File of the tokenizer; null without one. */
+  readonly tokenizer: string | null;
+  /** Document values that differ between models or that the columns name. */
+  readonly values: Readonly<Record<string, DocumentValue>> | null;
+  readonly problems: readonly Problem[];
+}
+
+export interface ShownColumn {
+  /** Name of `COLUMNS`, or a dotted path of the document. */
+  readonly name: string;
+  readonly title: string;
+  readonly unit: ModelColumn['unit'] | 'value';
+  readonly isCost: boolean;
+}
+
+export interface ComparisonTable {
+  readonly setting: CommonSetting;
+  /** Dotted paths of the keys with several values in `--set`. */
+  readonly swept: readonly string[];
+  /** Other document keys in which the models differ. */
+  readonly differing: readonly string[];
+  /** Models as columns if there are few, or as rows if there are many or a sweep. */
+  readonly layout: 'columns' | 'rows';
+  /** Columns to show, in order. */
+  readonly columns: readonly ShownColumn[];
+  /** Index in `rows` of the baseline of changes: the first valid model, or the chosen one. */
+  readonly baseline: number;
+  /** Lowest value of each cost in which the models differ. */
+  readonly least: Readonly<Partial<Record<ColumnName, ColumnValue>>>;
+  readonly rows: readonly ComparedRow[];
+}
+
+/** `ComparedRow` with its document. */
+interface DocumentRow extends ComparedRow {
+  readonly document: ReadonlyMap<string, DocumentValue>;
+}
+
+/**
+ * Compares models. An invalid model keeps its row, without figures.
+ * @param swept Keys of the values in `chosen`.
+ * @throws UserError when no model is valid, a column is unknown, or two tokenizers have the same size.
+ */
+export function compareModels(
+  candidates: readonly ModelCandidate[],
+  swept: readonly string[],
+  wish: CompareWish,
+): ComparisonTable {
+  refuseAlike(wish.texts ?? []);
+  const setting = settingOf(candidates, wish);
+  const measured = candidates.map((each) => {
+    const row = measure(each, setting, wish.texts);
+    wish.onCounted?.();
+    return row;
+  });
+  const valid = measured.filter((each) => each.valid);
+  const [first] = valid;
+  if (!first) throw noneIsValid(measured);
+  const baseline = wish.baseline === undefined ? first : namedBaseline(measured, wish.baseline);
+  const keys = [...new Set(valid.flatMap(({ document }) => [...document.keys()]))];
+  const isMixed = valid.some(({ figures }) => figures?.family !== first.figures?.family);
+  const differing = keys
+    .filter((key) => key === 'model.family' || !(isMixed || saysNothing(key)))
+    .filter((key) =>
+      valid.some(
+        ({ document }) => documentValue(document, key) !== documentValue(first.document, key),
+      ),
+    );
+  const layout = swept.length > 0 || candidates.length > MOST_SIDE_BY_SIDE ? 'rows' : 'columns';
+  const columns =
+    wish.columns?.map((name) => knownColumn(name, keys)) ??
+    defaultColumns({ layout, isMixed, isText: wish.texts !== undefined }, valid);
+  const rows = sorted(measured, wish.sort, keys);
+  const kept = new Set([...differing, ...columns.filter((name) => !isColumn(name))]);
+  return {
+    setting,
+    swept,
+    differing: differing.filter((key) => !swept.includes(key)),
+    layout,
+    columns: columns.map(shownColumn),
+    baseline: rows.indexOf(baseline),
+    least: leastOf(valid),
+    rows: rows.map(({ document, ...row }) => ({
+      ...row,
+      values: row.valid
+        ? Object.fromEntries([...kept].map((key) => [key, documentValue(document, key)]))
+        : null,
+    })),
+  };
+}
+
+/** @throws UserError when the baseline is unknown, not unique or not valid. */
+function namedBaseline(rows: readonly Measured[], text: string): Measured {
+  const namesOf = ({ file, chosen }: Measured) => [file, modelName(file), chosen.join(',')];
+  const named = rows.filter((row) => namesOf(row).includes(text));
+  const numbered = named.length === 0 && /^\d+$/.test(text) ? [rows[Number(text) - 1]] : named;
+  const [row] = numbered;
+  const refuse = (message: string, suggestion: string) =>
+    new UserError('usage', `--baseline: ${message}`, { suggestion });
+  const numbers = `write a number from 1 to ${rows.length}`;
+  if (!row) {
+    const names = rows.flatMap(namesOf).filter(Boolean);
+    const close = nearest(text, new Set(names));
+    throw refuse(
+      `${quote(text)} is not one of the ${rows.length} models`,
+      close
+        ? `did you mean ${close}?`
+        : `${numbers}, or a model such as ${modelName(rows[0]?.file ?? '')}`,
+    );
+  }
+  if (numbered.length > 1) {
+    throw refuse(`${quote(text)} is the name of ${numbered.length} models`, numbers);
+  }
+  if (!row.valid) throw refuse(`${quote(text)} is not valid`, 'choose a valid model');
+  return row;
+}
+
+/** Limit of models as columns. */
+const MOST_SIDE_BY_SIDE = 4;
+
+/**
+ * View for default columns. Columns of models show all costs. Columns without any value are left out, as are those
+ * equal to the parameters in all models.
+ */
+interface ColumnChoice {
+  readonly layout: ComparisonTable['layout'];
+  /** Whether the models are of several families, whose configs share few keys. */
+  readonly isMixed: boolean;
+  readonly isText: boolean;
+}
+
+function defaultColumns(
+  { layout, isMixed, isText }: ColumnChoice,
+  rows: readonly ComparedRow[],
+): readonly ColumnName[] {
+  const few: readonly ColumnName[] = isText ? TEXT_COLUMNS : DEFAULT_COLUMNS;
+  const isTold = (name: ColumnName) =>
+    COLUMNS[name].isCost || few.includes(name) || (isMixed && STRUCTURE_COLUMNS.includes(name));
+  const all = layout === 'rows' ? few : COLUMN_NAMES.filter(isTold);
+  return all.filter((name) =>
+    rows.some(
+      ({ figures }) =>
+        figures?.[name] && (name === 'parameters' || figures[name] !== figures.parameters),
+    ),
+  );
+}
+
+const MAIN: ReadonlySet<string> = new Set([
+  ...DEFAULT_COLUMNS,
+  ...TEXT_COLUMNS,
+  ...STRUCTURE_COLUMNS,
+]);
+
+/** Structure that a short answer leaves out. */
+const MINOR: ReadonlySet<string> = new Set(['kv-heads', 'tied']);
+
+/** The columns of a short answer. */
+export const mainColumns = ({ columns }: Comparison): readonly ShownColumn[] =>
+  columns.filter(({ name }) => MAIN.has(name) && !MINOR.has(name));
+
+/** Whether a key does not affect a model's figures. */
+const saysNothing = (key: string) => BOOKKEEPING_KEYS.has(key.replace(/^model\./, ''));
+
+function shownColumn(name: string): ShownColumn {
+  if (!isColumn(name)) return { name, title: name, unit: 'value', isCost: false };
+  const { title, unit, isCost } = COLUMNS[name];
+  return { name, title, unit, isCost };
+}
+
+/** Whether a name is a figure rather than a document key. */
+const isColumn = (name: string): name is ColumnName => Object.hasOwn(COLUMNS, name);
+
+function settingOf(candidates: readonly ModelCandidate[], wish: CompareWish): CommonSetting {
+  const loaded = candidates.flatMap((each) => each.loaded ?? []);
+  if (loaded.length === 0) throw noneIsValid(candidates);
+  return commonSetting(
+    wish,
+    loaded.map(({ family, document }) => family.trainingHints?.(document) ?? {}),
+    loaded.map(({ model }) => model.positions),
+  );
+}
+
+function noneIsValid(rows: readonly { readonly problems: readonly Problem[] }[]): UserError {
+  const message =
+    rows.length === 1 ? 'the model is not valid' : `none of the ${rows.length} models is valid`;
+  return new UserError('invalid-config', message, { problems: distinctProblems(rows) });
+}
+
+/** Limit of warnings to show; the rest is counted. */
+const TOLD = 10;
+
+/** Warnings of a comparison: in a successful comparison, problems of single models are warnings. */
+export function comparisonWarnings({ rows }: ComparisonTable): Problem[] {
+  const all = distinctProblems(rows).map((each): Problem => ({ ...each, severity: 'warning' }));
+  const more = all[TOLD];
+  if (!more) return all;
+  const message = `and ${all.length - TOLD} more warnings`;
+  return [...all.slice(0, TOLD), { severity: 'warning', file: more.file, message }];
+}
+
+/** Problems of all rows; shared ones, such as a mistake in `--set`, once. */
+function distinctProblems(rows: readonly { readonly problems: readonly Problem[] }[]): Problem[] {
+  const all = rows.flatMap(({ problems }) => problems);
+  return [...new Map(all.map((each) => [JSON.stringify(each), each])).values()];
+}
+
+function measure(
+  { file, chosen, loaded, problems }: ModelCandidate,
+  setting: CommonSetting,
+  texts: readonly ComparedText[] | undefined,
+): DocumentRow {
+  const row = { file, chosen, values: null, tokenizer: null };
+  const invalid = { ...row, valid: false, figures: null, document: new Map() };
+  if (!loaded) return { ...invalid, problems };
+  const { family, model, document } = loaded;
+  try {
+    requirePositions(setting.inference.context, model.positions);
+  } catch (error) {
+    if (!(error instanceof UserError)) throw error;
+    return { ...invalid, problems: problemsOf(error, file) };
+  }
+  const vocabulary = model.embedding.weight.shape[0] ?? 0;
+  const text = fitting(texts, vocabulary);
+  const { batch, context } = setting.inference;
+  const described: ModelFigures = {
+    family: family.name,
+    model,
+    profile: profileModel(model, setting),
+    tokens: batch * context,
+    text,
+  };
+  const figures = Object.fromEntries(
+    COLUMN_NAMES.map((name) => [name, COLUMNS[name].of(described)]),
+  );
+  return {
+    ...row,
+    valid: true,
+    figures: figures as Record<ColumnName, ColumnValue>,
+    document: leavesOf(valueAt(document, ['model']), ['model']),
+    tokenizer: text?.tokenizer ?? null,
+    problems: texts && !text ? [...problems, noTokenizer(file, vocabulary)] : problems,
+  };
+}
+
+/** Largest tokenizer that fits. Models often pad the vocabulary to a round number of rows. */
+function fitting(
+  texts: readonly ComparedText[] = [],
+  vocabulary: number,
+): ComparedText | undefined {
+  return texts
+    .filter((text) => text.vocabulary <= vocabulary)
+    .reduce<ComparedText | undefined>(
+      (best, text) => (best && best.vocabulary >= text.vocabulary ? best : text),
+      undefined,
+    );
+}
+
+const noTokenizer = (file: string, vocabulary: number): Problem => ({
+  severity: 'warning',
+  file,
+  path: 'model.vocab_size',
+  message: `no tokenizer that is given fits a vocabulary of ${vocabulary}`,
+  suggestion: 'add a smaller one with --tokenizer',
+});
+
+/** @throws UserError when two tokenizers would fit the same models. */
+function refuseAlike(texts: readonly ComparedText[]): void {
+  const bySize = new Map<number, string>();
+  for (const { vocabulary, tokenizer } of texts) {
+    const other = bySize.get(vocabulary);
+    if (other !== undefined) {
+      throw new UserError(
+        'usage',
+        `--tokenizer: ${other} and ${tokenizer} both have ${vocabulary} tokens, so either fits`,
+        { suggestion: 'give one of them' },
+      );
+    }
+    bySize.set(vocabulary, tokenizer);
+  }
+}
+
+/** Leaf values below `value`, by path. */
+function leavesOf(value: unknown, path: readonly string[]): Map<string, DocumentValue> {
+  if (!isRecord(value)) return new Map([[formatPath(path), plain(value)]]);
+  const leaves = Object.entries(value).flatMap(([key, inner]) => [
+    ...leavesOf(inner, [...path, key]),
+  ]);
+  return new Map(leaves);
+}
+
+function plain(value: unknown): DocumentValue {
+  if (value === undefined) return null;
+  return typeof value === 'object' && value !== null
+    ? JSON.stringify(value)
+    : (value as DocumentValue);
+}
+
+const documentValue = (document: ReadonlyMap<string, DocumentValue>, key: string) =>
+  document.get(key) ?? null;
+
+/** @throws UserError when `name` is neither a column nor a key. */
+function knownColumn(name: string, keys: readonly string[]): string {
+  if (isColumn(name) || keys.includes(name)) return name;
+  const inModel = `model.${name}`;
+  const close = keys.includes(inModel) ? inModel : nearest(name, [...COLUMN_NAMES, ...keys]);
+  throw new UserError('usage', `there is no column ${quote(name)}`, {
+    suggestion: close
+      ? `did you mean ${close}?`
+      : `use ${COLUMN_NAMES.join(', ')}, or a key such as model.num_layers`,
+  });
+}
+
+/** Stable sort by a column, rows without a value last. */
+function sorted(
+  rows: readonly DocumentRow[],
+  sort: string | undefined,
+  keys: readonly string[],
+): readonly DocumentRow[] {
+  if (sort === undefined) return rows;
+  const direction = sort.startsWith('-') ? -1 : 1;
+  const name = knownColumn(sort.replace(/^-/, ''), keys);
+  const key = ({ figures, document }: DocumentRow) =>
+    isColumn(name) ? (figures?.[name] ?? null) : documentValue(document, name);
+  return rows.toSorted((a, b) => {
+    const [left, right] = [key(a), key(b)];
+    if (left === null || right === null) return Number(left === null) - Number(right === null);
+    return direction * order(left, right);
+  });
+}
+
+function order(a: Exclude<ColumnValue, null>, b: Exclude<ColumnValue, null>): number {
+  if (typeof a === typeof b || (isNumber(a) && isNumber(b))) return Number(a > b) - Number(a < b);
+  return order(String(a), String(b));
+}
+
+const isNumber = (value: unknown) => typeof value === 'number' || typeof value === 'bigint';
+
+/** Lowest value of each cost in which the models differ. */
+function leastOf(rows: readonly DocumentRow[]): ComparisonTable['least'] {
+  const found = COLUMN_NAMES.flatMap((name) => {
+    const [first, ...others] = rows.flatMap(({ figures }) => figures?.[name] ?? []);
+    const isCost = COLUMNS[name].isCost && others.some((value) => value !== first);
+    if (first === undefined || !isCost) return [];
+    return [[name, others.reduce((a, b) => (b < a ? b : a), first)] as const];
+  });
+  return Object.fromEntries(found);
+}

@@ -1,0 +1,128 @@
+/**
+ * Memory of training low-rank adapters (LoRA, arXiv 2106.09685). Each product with a weight [outputs, inputs] inside
+ * the blocks gets two matrices of `rank` · inputs and outputs · `rank` values; each expert has its own. Embedding, head,
+ * norms and routers get none. The model's weights are frozen: they have no gradient and no optimizer state, and no
+ * float32 copy. The adapters have all three, as in any training.
+ *
+ * Activations are those of a whole training: an adapter needs the input of its product, and norms, activation
+ * functions, attention and scans need theirs to pass gradients on. The adapters add `rank` values per product and
+ * token. Only the input of the frozen head could be dropped, and is counted.
+ */
+import type { LanguageModel } from '../../architecture/layer.js';
+import { remembered, walkCounted } from '../../architecture/walk.js';
+import { add, ceildiv, mul, v } from '../../budget/expression.js';
+import { type Figure, figure } from '../../budget/figure.js';
+import type { Bounds, Quantity } from '../../budget/quantity.js';
+import { bytesIn, type Trained } from '../../budget/training.js';
+import { capacityOf } from '../../hardware/gpu.js';
+import { sumOf } from '../../text/words.js';
+import { sumBounds } from '../bounds.js';
+import { parallelismOf, type Stage, stagesOf } from '../parallelism/parallelism.js';
+import { weightLayout } from '../serving/quantized.js';
+import type { Verdict } from './training.js';
+import { stageFit, verdictOf } from './training-memory.js';
+import type { TrainingFitSetting } from './training-setting.js';
+
+/** Rank of the adapters, as in most recipes (PEFT's default is 8, QLoRA's 64). */
+export const LORA_RANK = 16;
+
+export interface LoraFit {
+  readonly adapters: Figure;
+  /** Frozen weights on one GPU. */
+  readonly frozen: Figure;
+  readonly total: Bounds;
+  readonly capacity: Quantity;
+  readonly verdict: Verdict;
+}
+
+/**
+ * Memory of each GPU. The GPUs are replicas: they divide what `setting.zero` says, frozen weights with ZeRO-3.
+ * @throws UserError when the model cannot be trained as requested.
+ */
+export function fitLora(model: LanguageModel, setting: TrainingFitSetting): LoraFit {
+  const alone = { ...setting, tensorParallel: 1, pipelineParallel: 1, sequenceParallel: false };
+  const parallelism = parallelismOf(model, alone);
+  const { trained, perToken } = adaptersOf(model);
+  const adapters = figure({
+    label: 'adapters',
+    unit: 'parameters',
+    formula: add(...trained.map(({ elements, count = 1 }) => mul(count, elements))),
+    source: `rank ${LORA_RANK}, on each product inside the blocks (LoRA, arXiv 2106.09685)`,
+  });
+  const [whole] = stagesOf(model, parallelism);
+  if (whole === undefined) throw new Error('a model without stages');
+  const stage: Stage = {
+    ...whole,
+    trained,
+    tensors: sumOf(trained, ({ count = 1 }) => count),
+    parameters: adapters,
+    frozen: whole.trained,
+  };
+  const bytes = v({ bytes: bytesIn(setting.precision) });
+  const parameters = v({ parameters: whole.parameters.value });
+  const isDivided = setting.zero === 3 && parallelism.replicas > 1;
+  const frozen = figure({
+    label: 'frozen weights',
+    unit: 'bytes',
+    formula: isDivided
+      ? ceildiv(mul(bytes, parameters), v({ replicas: parallelism.replicas }))
+      : mul(bytes, parameters),
+    source: `${setting.precision} precision, without gradient and optimizer state`,
+  });
+  const kept = figure({
+    label: 'activations of the adapters',
+    unit: 'bytes',
+    formula: mul(
+      v({ batch: setting.microBatch }),
+      v({ context: setting.context }),
+      bytes,
+      v({ values: perToken }),
+    ),
+    source: `${LORA_RANK} values for each product that a token goes through`,
+  });
+  const { total: others } = stageFit(model, alone, parallelism, stage);
+  const total = sumBounds(
+    'memory of a GPU',
+    'bytes',
+    { adapters: others, frozen, kept },
+    'frozen weights, the training of the adapters, and what they keep',
+  );
+  const capacity = capacityOf(setting.cluster.gpu);
+  return { adapters, frozen, total, capacity, verdict: verdictOf(total, capacity) };
+}
+
+interface Adapters {
+  readonly trained: readonly Trained[];
+  /** Values that adapters keep per token. */
+  readonly perToken: number;
+}
+
+/** Adapters of a model, those of equal sizes together. */
+const adaptersOf = remembered((model: LanguageModel): Adapters => {
+  const { owned, quantised, experts } = weightLayout(model);
+  const used = expertsPerToken(model);
+  const sizes = new Map<number, number>();
+  let perToken = 0;
+  for (const { tensor, count } of owned) {
+    const matrix = quantised.get(tensor);
+    if (matrix === undefined) continue;
+    const { rows, length, copies } = matrix;
+    const matrices = count * copies;
+    for (const side of [rows, length]) {
+      sizes.set(LORA_RANK * side, (sizes.get(LORA_RANK * side) ?? 0) + matrices);
+    }
+    perToken += LORA_RANK * (experts.has(tensor) ? matrices * used : matrices);
+  }
+  const trained = [...sizes].map(([elements, count]) => ({ elements, count }));
+  return { trained, perToken: Math.ceil(perToken) };
+});
+
+/** Largest share of the experts that a token goes to. */
+function expertsPerToken(model: LanguageModel): number {
+  const shares = walkCounted(model).flatMap(({ layer }) =>
+    layer.kind === 'mixtureOfExperts'
+      ? [layer.router.expertsPerToken / (layer.router.weight.shape[0] ?? 1)]
+      : [],
+  );
+  return Math.max(0, ...shares);
+}

@@ -1,0 +1,58 @@
+/** The model that a checkpoint holds, as far as its config and the names of its tensors tell. */
+import { type SrteLayout, srteLayoutOf } from '../architecture/srte-layout.js';
+import { tensorsOf } from '../architecture/walk.js';
+import type { Checkpoint } from '../checkpoint/checkpoint.js';
+import { storedNames } from '../checkpoint/names.js';
+import { UserError } from '../errors.js';
+import { namesOf } from '../reconcile/faults.js';
+import { findConfig } from './checkpoint-config.js';
+import { modelOf } from './model-file.js';
+
+export interface StoredModel {
+  /** Null without a usable config. */
+  readonly family: string | null;
+  readonly config: string | null;
+  readonly srte: Pick<SrteLayout, 'sharing' | 'form'> | null;
+  /** Names of the tensors that are buffers by the config. */
+  readonly buffers: readonly string[];
+}
+
+const SRTE_TABLE = /(?:^|\.)(?:(shared_srte)|layers\.\d{1,5}\.srte)\.(freqs|lowrank)$/;
+
+/** Null when neither a config nor a name says anything. A config that cannot be read is ignored. */
+export async function storedModel(checkpoint: Checkpoint): Promise<StoredModel | null> {
+  const described = await describedModel(checkpoint);
+  const srte = described?.srte ?? srteByNames(checkpoint.tensors.keys());
+  if (described === null && srte === null) return null;
+  return { family: null, config: null, buffers: [], ...described, srte };
+}
+
+async function describedModel(checkpoint: Checkpoint): Promise<StoredModel | null> {
+  try {
+    const found = await findConfig(checkpoint, undefined);
+    if (found === undefined) return null;
+    const { family, file, model } = await modelOf(found.document);
+    const layout = srteLayoutOf(model);
+    const stored = storedNames(checkpoint);
+    const buffers = tensorsOf(model).filter(({ role }) => role === 'buffer');
+    return {
+      family: family.name,
+      config: file,
+      srte: layout ? { sharing: layout.sharing, form: layout.form } : null,
+      buffers: buffers.flatMap(namesOf).flatMap((name) => stored.get(name)?.own ?? []),
+    };
+  } catch (error) {
+    if (error instanceof UserError) return null;
+    throw error;
+  }
+}
+
+function srteByNames(names: Iterable<string>): StoredModel['srte'] {
+  for (const name of names) {
+    const [, shared, part] = SRTE_TABLE.exec(name) ?? [];
+    if (part === undefined) continue;
+    const form = part === 'freqs' ? 'table' : 'low-rank';
+    return { sharing: shared === undefined ? 'per-layer' : 'shared', form };
+  }
+  return null;
+}

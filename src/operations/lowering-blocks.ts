@@ -1,0 +1,212 @@
+/** Building blocks of lowering: products, norms and elementwise work, with their cuts and collectives. */
+import type {
+  CausalConv,
+  Component,
+  Layer,
+  NormLayer,
+  ProjectionLayer,
+  Projections,
+  RmsNorm,
+} from '../architecture/layer.js';
+import type { Param } from '../architecture/param.js';
+import { inputWidth, outputWidth, productsOf, sharedInputWidth } from '../architecture/walk.js';
+import type {
+  Convolution,
+  Cut,
+  Elementwise,
+  Lookup,
+  Matmul,
+  Norm,
+  Primitive,
+  Saved,
+  Share,
+  UnitRun,
+  Vectors,
+} from './primitive.js';
+import { allReduce, runOf, vectors } from './primitive.js';
+
+/** Context of a layer. */
+export interface Surroundings {
+  /** Input values of the layer per token. */
+  readonly width: number;
+  /** Part of them on each GPU. */
+  readonly share: Share;
+  /** Default purpose of layers without their own. */
+  readonly component: Component;
+}
+
+/** Tensors cut along their rows. */
+export const byRows = (
+  tensors: readonly Param[],
+  of: string,
+  ...runs: readonly UnitRun[]
+): Primitive['cuts'] => tensors.map((tensor) => [tensor, { along: 'rows', runs, of }]);
+
+/** A tensor cut along its length; its bias is whole, and added to the sum. */
+export const byLength = (
+  tensor: Param,
+  of: string,
+  run: UnitRun,
+): readonly (readonly [Param, Cut])[] => [[tensor, { along: 'length', runs: [run], of }]];
+
+export const paramsOf = ({ weight, bias }: ProjectionLayer): readonly Param[] =>
+  bias ? [weight, bias] : [weight];
+
+/** A product that saves nothing itself and is whole on every GPU, unless `more` changes that. */
+export function matmul(
+  product: ProjectionLayer,
+  component: Component,
+  more: Partial<Matmul> = {},
+): Matmul {
+  return {
+    kind: 'matmul',
+    layer: product.name,
+    component: product.component ?? component,
+    input: inputWidth(product),
+    output: outputWidth(product),
+    params: paramsOf(product),
+    saved: [],
+    cuts: [],
+    launches: 1,
+    tensor: product.weight,
+    weights: product.weight.elements,
+    rows: 'tokens',
+    ...more,
+  };
+}
+
+/** A single product, cut by its outputs, which are gathered. */
+export const gatheredMatmul = (
+  product: ProjectionLayer,
+  component: Component,
+  more: Partial<Matmul> = {},
+): Matmul =>
+  matmul(product, component, {
+    cuts: byRows(paramsOf(product), product.name, runOf('outputs', outputWidth(product))),
+    forward: { kind: 'allGather', width: outputWidth(product) },
+    backward: allReduce(inputWidth(product)),
+    ...more,
+  });
+
+/** Products of one input, cut by their outputs: one run per value. The gradient of the input is summed. */
+export function openingMatmuls(
+  inputs: Projections,
+  component: Component,
+  { of, runs, saved }: { of: string; runs: readonly UnitRun[]; saved: readonly Saved[] },
+): Matmul[] {
+  const isFused = 'kind' in inputs;
+  return productsOf(inputs).map((product, index) =>
+    matmul(product, component, {
+      cuts: byRows(paramsOf(product), of, ...(isFused ? runs : runs.slice(index, index + 1))),
+      ...(index === 0 && { saved, backward: allReduce(sharedInputWidth(inputs)) }),
+    }),
+  );
+}
+
+/** A product cut by its inputs; its outputs are summed. */
+export const closingMatmul = (
+  product: ProjectionLayer,
+  component: Component,
+  of: string,
+  run: UnitRun,
+  more: Partial<Matmul> = {},
+): Matmul =>
+  matmul(product, component, {
+    cuts: byLength(product.weight, of, run),
+    forward: allReduce(outputWidth(product)),
+    ...more,
+  });
+
+export const elementwise = (
+  { name }: Pick<Layer, 'name'>,
+  component: Component,
+  width: number,
+  more: Partial<Elementwise> = {},
+): Elementwise => ({
+  kind: 'elementwise',
+  layer: name,
+  component,
+  input: width,
+  output: width,
+  params: [],
+  saved: [],
+  cuts: [],
+  launches: 1,
+  ...more,
+});
+
+export const norm = (
+  layer: NormLayer,
+  component: Component,
+  width: number,
+  more: Partial<Norm> = {},
+): Norm => ({
+  kind: 'norm',
+  layer: layer.name,
+  component: layer.component ?? component,
+  input: width,
+  output: width,
+  params: layer.kind === 'layerNorm' ? [layer.weight, layer.bias] : [layer.weight],
+  saved: [],
+  cuts: [],
+  launches: 1,
+  size: layer.weight.elements,
+  ...more,
+});
+
+export const lookup = (
+  layer: Layer,
+  component: Component,
+  width: number,
+  table: Param,
+  { by, rows }: Pick<Lookup, 'by' | 'rows'>,
+  more: Partial<Lookup> = {},
+): Lookup => ({
+  kind: 'lookup',
+  layer: layer.name,
+  component: layer.component ?? component,
+  input: 0,
+  output: width,
+  params: [table],
+  saved: [],
+  cuts: [],
+  launches: 1,
+  by,
+  rows,
+  ...more,
+});
+
+export function convolution(
+  layer: CausalConv,
+  component: Component,
+  width: number,
+  of = layer.name,
+): Convolution {
+  const [channels = 0, , kernel = 0] = layer.weight.shape;
+  const params = [layer.weight, layer.bias];
+  return {
+    kind: 'convolution',
+    layer: layer.name,
+    component: layer.component ?? component,
+    input: width,
+    output: width,
+    params,
+    saved: [],
+    cuts: byRows(params, of, runOf('channels', channels)),
+    launches: 1,
+    channels,
+    kernel,
+  };
+}
+
+/** RMSNorm as in transformers: computed in float32, then the normalised input times the weight. */
+export const unfusedNorm = ({ offset }: RmsNorm, input: Vectors): Saved => ({
+  part: 'unfused',
+  vectors: [
+    { ...input, bytes: '4 - bytes' },
+    // With an offset, the product is in float32, too.
+    offset === 0 ? input : { ...input, bytes: '4' },
+    { ...vectors(1, 'statistic', 1, input.share), bytes: '4' },
+  ],
+  source: 'of RMSNorm its input in float32, the normalised input, and the deviation',
+});

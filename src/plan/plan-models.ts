@@ -1,0 +1,329 @@
+/** Plans models within a budget: the Pareto set of a family, best first. */
+import type { Family } from '../architecture/family.js';
+import type { Exact, Figure } from '../budget/figure.js';
+import { componentSums, countParameters } from '../budget/parameters.js';
+import { inferenceMemoryOf } from '../budget/profile-model.js';
+import type { Bounds, Quantity } from '../budget/quantity.js';
+import type { StateSetting } from '../budget/state.js';
+import { documentText } from '../config/document.js';
+import { UserError } from '../errors.js';
+import type { Axis, Criterion, CriterionName, Measures } from './criteria.js';
+import {
+  axesFor,
+  balancedDepth,
+  CRITERIA,
+  inOrder,
+  offBalance,
+  paretoSet,
+  widthPerLayer,
+} from './criteria.js';
+import { unfolded } from './folding.js';
+import type { DecodingSpeed, FoundModel, Near, SearchResult, SearchWish } from './search.js';
+import { isWithin, search } from './search.js';
+import type { SizeRange, Sizes, SpaceWish } from './space.js';
+import { ModelSpace } from './space.js';
+
+/** @throws UserError when the plan has no such row. */
+export function writtenRow({ rows, family, limits, inference }: Plan, place: number): string {
+  const row = rows[place - 1];
+  if (row === undefined) {
+    throw new UserError('usage', `--write: there is no row ${place}; the plan has ${rows.length}`, {
+      suggestion: 'write one that is shown, or show more with --top',
+    });
+  }
+  const { parameters, memory, document } = row;
+  const comments = [
+    `A ${family} model of ${grouped(parameters.value)} parameters, planned for at most ${grouped(limits.maxParameters)}.`,
+    `Inference takes ${grouped(memory.value)} bytes at ${inference.batch} × ${inference.context} tokens in ${inference.dtype}.`,
+    `Completion in an editor: minimind schema ${family} -o ${family}.schema.json`,
+    `yaml-language-server: $schema=./${family}.schema.json`,
+  ];
+  return `${comments.map((line) => `# ${line}\n`).join('')}${documentText(document)}`;
+}
+
+export interface PlanWish
+  extends Omit<SpaceWish, 'context'>,
+    Pick<SearchWish, 'align' | 'decode' | 'onSearched'> {
+  readonly inference: StateSetting;
+  /** Name of the GPU of `decode`. */
+  readonly gpu?: string | undefined;
+  /** Text about figures that `decode` leaves out. */
+  readonly withoutPeak?: string | null | undefined;
+  readonly maxParameters: Exact;
+  /** Default: 95 % of the maximum, or of the largest model below it. */
+  readonly minParameters?: Exact | undefined;
+  /** Bytes of inference. */
+  readonly maxMemory?: Exact | undefined;
+  readonly depth?: SizeRange | undefined;
+  readonly width?: SizeRange | undefined;
+  readonly headDims?: readonly number[] | undefined;
+  readonly sort: CriterionName;
+  /** Number of rows. */
+  readonly top: number;
+}
+
+export interface PlanRow {
+  /** Rank in the Pareto set by the criterion, from 1. */
+  readonly place: number;
+  readonly sizes: Sizes;
+  /** Config as a user would write it. */
+  readonly document: Readonly<Record<string, unknown>>;
+  readonly parameters: Figure;
+  readonly body: Figure;
+  readonly weights: Figure;
+  readonly keyValueCache: Figure;
+  /** State with those of Mamba and of convolutions. */
+  readonly state: Figure;
+  readonly memory: Figure;
+  /** Tokens per second of all sequences together; null without a GPU, or if the model does not fit on it. */
+  readonly decode: Bounds | null;
+  /** Reason why the model does not fit; null if it fits, or without a GPU. */
+  readonly misfit: string | null;
+  readonly widthPerLayer: Quantity;
+  readonly balancedDepth: Quantity;
+  readonly offBalance: Quantity;
+}
+
+export interface Plan {
+  readonly family: string;
+  readonly inference: StateSetting;
+  /** Name of the GPU; null if none is given. */
+  readonly gpu: string | null;
+  /** Usable GPU memory; null if no GPU is given. */
+  readonly gpuMemory: Quantity | null;
+  /** Text about figures left out without a published peak; null if there is one. */
+  readonly withoutPeak: string | null;
+  readonly limits: {
+    readonly minParameters: Exact;
+    readonly maxParameters: Exact;
+    readonly maxMemory: Exact | null;
+  };
+  readonly align: number;
+  readonly criterion: Criterion & { readonly name: CriterionName };
+  /** Axes of the Pareto set: no other model is at least as good on all of them. */
+  readonly axes: readonly Axis[];
+  /** Number of compared models within the budget, and of those in the Pareto set. */
+  readonly compared: number;
+  readonly pareto: number;
+  /** Best models, in order. */
+  readonly rows: readonly PlanRow[];
+  /** Best model of each width by the criterion, from deep and thin to shallow and wide. */
+  readonly spectrum: readonly PlanRow[];
+}
+
+const DEFAULT_DEPTHS: SizeRange = { least: 2, most: 128 };
+const DEFAULT_WIDTHS: SizeRange = { least: 64, most: 65_536 };
+
+/**
+ * Searches a family for the best models within a budget. Each returned model is a valid document.
+ * @throws UserError when there is none, with the nearest ones, or when an override is wrong.
+ */
+export function planModels(family: Family, wish: PlanWish): Plan {
+  const { dimensions } = family;
+  if (!dimensions) throw withoutDimensions(family);
+  if (CRITERIA[wish.sort].measure === 'decode' && !wish.decode) throw withoutGpu();
+  const { inference } = wish;
+  const space = new ModelSpace(family, dimensions, { ...wish, context: inference.context });
+  // If folding gives wrong figures for a shown model, repeat without folding.
+  return planWith(space, wish, true) ?? (planWith(space, wish, false) as Plan);
+}
+
+/** Plan, or undefined if the figures of a shown model differ from the measured ones. */
+function planWith(space: ModelSpace, wish: PlanWish, isFolded: boolean): Plan | undefined {
+  const { family } = space;
+  const { inference } = wish;
+  const { limits, result } = searchWithin(space, wish, isFolded);
+  if (result.found.length === 0) throw nothingFound(family, result, limits);
+  const criterion: Criterion = CRITERIA[wish.sort];
+  const axes = axesFor(criterion).filter(({ measure }) => wish.decode || measure !== 'decode');
+  const best = paretoSet(inOrder(result.found, criterion), axes);
+  const places = new Map(best.map((found, index) => [found, index + 1]));
+  const rows = new Map<FoundModel, PlanRow>();
+  const first = best.slice(0, wish.top);
+  const spectrum = bestOfEachWidth(best);
+  for (const found of new Set([...first, ...spectrum])) {
+    const row = describeRow(space, wish, found, places.get(found) ?? 0);
+    if (!row || (isFolded && !isAsMeasured(row, found.measures))) return undefined;
+    rows.set(found, row);
+  }
+  const rowOf = (found: FoundModel) => rows.get(found) as PlanRow;
+  return {
+    family: family.name,
+    inference,
+    gpu: wish.gpu ?? null,
+    gpuMemory: wish.decode?.capacity ?? null,
+    withoutPeak: wish.withoutPeak ?? null,
+    limits,
+    align: wish.align,
+    criterion: { name: wish.sort, ...criterion },
+    axes,
+    compared: result.found.length,
+    pareto: best.length,
+    rows: first.map(rowOf),
+    spectrum: spectrum.map(rowOf),
+  };
+}
+
+const withoutGpu = () =>
+  new UserError('usage', '--sort: how fast a model decodes depends on what it runs on', {
+    suggestion: 'name a GPU, as in --gpu h100-80gb',
+  });
+
+interface Searched {
+  readonly limits: Plan['limits'];
+  readonly result: SearchResult;
+}
+
+/** Search within the limits. If no lower limit is set and the maximum has no models nearby, uses the largest. */
+function searchWithin(space: ModelSpace, wish: PlanWish, isFolded: boolean): Searched {
+  const limits = limitsOf(wish);
+  const within = (minParameters: Exact): Searched => ({
+    limits: { ...limits, minParameters },
+    result: search(space, {
+      ...wish,
+      isFolded,
+      depth: wish.depth ?? DEFAULT_DEPTHS,
+      width: wish.width ?? DEFAULT_WIDTHS,
+      headDims: wish.headDims,
+      minParameters: Number(minParameters),
+      maxParameters: Number(limits.maxParameters),
+      maxMemory: Number(limits.maxMemory ?? Number.POSITIVE_INFINITY),
+    }),
+  });
+  const searched = within(limits.minParameters);
+  const { largest, leanest } = searched.result;
+  const isFar = wish.minParameters === undefined && leanest === undefined;
+  return isFar && largest ? within(mostOf(largest.value)) : searched;
+}
+
+function withoutDimensions({ name }: Family): UserError {
+  return new UserError('usage', `--family: of ${name} it is not known which sizes go together`, {
+    suggestion: 'plan another family, or compare models of it with minimind compare --set',
+  });
+}
+
+function limitsOf(wish: PlanWish): Plan['limits'] {
+  const { maxParameters, minParameters = mostOf(maxParameters), maxMemory = null } = wish;
+  if (minParameters > maxParameters) {
+    throw new UserError(
+      'usage',
+      `--min-params: ${minParameters} are more than the ${maxParameters} of --max-params`,
+      { suggestion: 'ask for fewer, or leave it out' },
+    );
+  }
+  return { minParameters, maxParameters, maxMemory };
+}
+
+/**
+ * Lower limit for models of about equal size: 5 % more parameters lower the loss by 0.4 %, with the exponent 0.076 of
+ * arXiv 2001.08361.
+ */
+const mostOf = (value: Exact): Exact =>
+  typeof value === 'bigint' ? (value * 19n) / 20n : Math.floor((value * 19) / 20);
+
+/** Best model of each width, thinnest first. */
+const bestOfEachWidth = (best: readonly FoundModel[]): FoundModel[] =>
+  [...new Map(best.toReversed().map((each) => [each.sizes.width, each])).values()].toSorted(
+    (a, b) => a.measures.widthPerLayer - b.measures.widthPerLayer,
+  );
+
+/** Row of a found model; undefined if the model is invalid. */
+function describeRow(
+  space: ModelSpace,
+  { inference, decode }: PlanWish,
+  { sizes }: FoundModel,
+  place: number,
+): PlanRow | undefined {
+  const model = space.model(sizes);
+  if (!model) return undefined;
+  const { byComponent, buffers } = countParameters(model);
+  const parameters = componentSums(byComponent);
+  const { weights, state, total } = inferenceMemoryOf(
+    model,
+    { ...parameters, buffers: { value: buffers } },
+    inference,
+  );
+  const misfit = decode && !isWithin(total.value, decode) ? misfitText(total, decode) : null;
+  return {
+    place,
+    sizes,
+    document: space.document(sizes),
+    parameters: parameters.total,
+    body: parameters.body,
+    weights,
+    keyValueCache: state.keyValueCache,
+    state: state.total,
+    memory: total,
+    decode: decode && misfit === null ? decode.rates(unfolded(model)) : null,
+    misfit,
+    widthPerLayer: widthPerLayer(sizes),
+    balancedDepth: balancedDepth(sizes.width),
+    offBalance: offBalance(sizes),
+  };
+}
+
+const isAsMeasured = ({ parameters, body, memory, decode }: PlanRow, measures: Measures) =>
+  Number(parameters.value) === measures.parameters &&
+  Number(body.value) === measures.body &&
+  // Beyond 2^53 bytes, sums of doubles are rounded.
+  Math.abs(Number(memory.value) - measures.memory) <= 1e-12 * measures.memory &&
+  Math.abs((decode?.expected.value ?? 0) - (measures.decode ?? 0)) <= 1e-9 * (measures.decode ?? 1);
+
+const misfitText = ({ value }: Figure, { capacity }: DecodingSpeed) =>
+  `${grouped(value)} bytes do not fit into the ${grouped(capacity.value)} of the GPU`;
+
+// Errors of a search without results.
+
+interface Nearest {
+  readonly smallest: Near | undefined;
+  readonly largest: Near | undefined;
+  readonly leanest: Near | undefined;
+}
+
+function nothingFound(
+  { name }: Family,
+  { smallest, largest, leanest }: Nearest,
+  { minParameters, maxParameters, maxMemory }: Plan['limits'],
+): UserError {
+  if (!smallest) {
+    return new UserError(
+      'usage',
+      `no ${name} model has such sizes: heads have to divide the width`,
+      {
+        suggestion: 'give a range of widths with a multiple of 64 in it, or other heads',
+      },
+    );
+  }
+  if (leanest && maxMemory !== null) {
+    return new UserError(
+      'usage',
+      `no ${name} model of ${grouped(minParameters)} to ${grouped(maxParameters)} parameters takes at most ` +
+        `${grouped(maxMemory)} bytes: the least that is needed is ${grouped(leanest.value)}, ${shapeText(leanest.sizes)}`,
+      { suggestion: `raise --max-memory to ${leanest.value}, or lower --min-params or --context` },
+    );
+  }
+  if (!largest) {
+    return new UserError(
+      'usage',
+      `no ${name} model has at most ${grouped(maxParameters)} parameters: the smallest that is tried has ` +
+        `${grouped(smallest.value)}, ${shapeText(smallest.sizes)}`,
+      {
+        suggestion: Number.isFinite(smallest.value)
+          ? `raise --max-params to ${smallest.value}, or give a smaller --vocab`
+          : 'give a smaller --vocab or --context',
+      },
+    );
+  }
+  return new UserError(
+    'usage',
+    `no ${name} model has ${grouped(minParameters)} to ${grouped(maxParameters)} parameters: the largest ` +
+      `below that is tried has ${grouped(largest.value)}, ${shapeText(largest.sizes)}`,
+    { suggestion: `lower --min-params to ${largest.value}, or widen --depth and --width` },
+  );
+}
+
+const grouped = (value: Exact) =>
+  value === Number.POSITIVE_INFINITY ? 'more than 2^53' : value.toLocaleString('en-US');
+
+const shapeText = ({ depth, width }: Sizes) =>
+  `with ${depth} ${depth === 1 ? 'layer' : 'layers'} of width ${width}`;

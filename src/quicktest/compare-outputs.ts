@@ -1,0 +1,284 @@
+/**
+ * Compares two models, or one model on two engines, on the same tokens. They run one after the other, and only logits
+ * and block outputs of the first are kept: memory never holds two models.
+ */
+import type { LanguageModel } from '../architecture/layer.js';
+import { countParameters } from '../budget/parameters.js';
+import { UserError } from '../errors.js';
+import type { CallSize, EngineInfo, RunOutput, TokenIds } from '../runtime/engine.js';
+import { DEVICES, ENGINES } from '../runtime/engine.js';
+import type { ChosenEngine, EngineWish, ModelsToRun } from '../runtime/select/devices.js';
+import { chooseEngineFor, isSameWay } from '../runtime/select/devices.js';
+import type { SelfCheck } from '../runtime/select/self-check.js';
+import type { WeightSource } from '../runtime/weights.js';
+import { randomWeights } from '../runtime/weights.js';
+import { isSameShape, shapeText } from '../tensor/dtype.js';
+import { formatInteger } from '../text/units.js';
+import { counted } from '../text/words.js';
+import type { LogitDifference } from './differences.js';
+import {
+  largestDifference,
+  logitDifference,
+  relativeDifference,
+  relativeLimit,
+} from './differences.js';
+import { idLimitsOf, inputSize, randomIds } from './ids.js';
+import type { Mode } from './index.js';
+import { tooMuch } from './index.js';
+import { fits, memoryNeed, streamedNeed, usableBytes } from './memory.js';
+import { streamedTest } from './streamed.js';
+import { TestContext } from './test-context.js';
+
+export interface ModelToRun {
+  readonly model: LanguageModel;
+  /** Weights of a checkpoint; undefined for random weights. */
+  readonly weights: WeightSource | undefined;
+}
+
+/** An engine with its device and number type. */
+export type OtherWay = Pick<EngineWish, 'engine' | 'device' | 'compute'>;
+
+export interface AgainstRequest extends EngineWish {
+  readonly own: ModelToRun;
+  readonly other: ModelToRun;
+  /** Undefined for random ids: `batch` sequences of `context` tokens. */
+  readonly ids: TokenIds | undefined;
+  readonly batch?: number | undefined;
+  readonly context?: number | undefined;
+  /** Seed of random ids and of random weights, which are the same for tensors of the same name. */
+  readonly seed: number;
+  /** Whether to run layer by layer, at any model size. */
+  readonly full: boolean;
+  /** Engine for `other`, when it differs from the one for `own`. */
+  readonly otherWay: OtherWay | undefined;
+  /** Called with each step. */
+  readonly watch: (doing: string) => void;
+  /** Called with notices about the chosen engine. */
+  readonly notice: (text: string) => void;
+}
+
+export interface RanModel {
+  readonly parameters: number;
+  readonly weights: 'random' | 'checkpoint';
+  readonly mode: Exclude<Mode, 'twin'>;
+  readonly engine: EngineInfo;
+  readonly selfCheck: SelfCheck;
+}
+
+/** Difference between the outputs [B, T, H] of two blocks. */
+export interface BlockDistance {
+  readonly block: string;
+  /** Name of the block in the other model. */
+  readonly other: string;
+  /** ‖own − other‖ / ‖own‖ in Frobenius norms. */
+  readonly relativeDifference: number;
+  readonly largestDifference: number;
+}
+
+export interface ModelComparison {
+  readonly ids: 'random' | 'given';
+  readonly batch: number;
+  readonly context: number;
+  readonly seed: number;
+  readonly own: RanModel;
+  readonly other: RanModel;
+  readonly logits: LogitDifference;
+  /** Blocks in their order; null when they cannot be compared. */
+  readonly blocks: readonly BlockDistance[] | null;
+  /** Reason why the blocks are not compared. */
+  readonly blocksDiffer: string | null;
+  /** Relative differences up to this count as rounding. */
+  readonly threshold: number;
+  /** The first block, or `logits`, whose relative difference is above the threshold. */
+  readonly partsAt: string | null;
+}
+
+/**
+ * Runs both and compares them. A model that does not fit in memory runs layer by layer.
+ * @throws UserError when they do not share a vocabulary, when even a layer does not fit in memory, or without an
+ * engine.
+ */
+export async function compareOutputs(request: AgainstRequest): Promise<ModelComparison> {
+  const { own, other, otherWay, seed } = request;
+  refuseOtherVocabulary(own.model, other.model);
+  const model = narrower(own.model, other.model);
+  const ids = request.ids ?? randomIds(seed, 'ids', inputSize(request, model), idLimitsOf(model));
+  const size = { batch: ids.batch, tokens: ids.tokens };
+  const passOf = (each: ModelToRun) => (chosen: ChosenEngine) => pass(chosen, each, ids, request);
+  const [first, second] =
+    otherWay === undefined
+      ? await onEngine(request, { ...size, models: [own.model, other.model] }, async (chosen) => [
+          await passOf(own)(chosen),
+          await passOf(other)(chosen),
+        ])
+      : await onTwo(request, otherWay, size, passOf);
+  return {
+    ids: request.ids ? 'given' : 'random',
+    batch: ids.batch,
+    context: ids.tokens,
+    seed,
+    own: first.ran,
+    other: second.ran,
+    ...comparisonOf(first, second),
+  };
+}
+
+/** The model with the shorter context, which limits the tokens of both. */
+export const narrower = (own: LanguageModel, other: LanguageModel): LanguageModel =>
+  other.positions < own.positions ? other : own;
+
+function refuseOtherVocabulary(own: LanguageModel, other: LanguageModel): void {
+  const [here, there] = [own, other].map((model) => [
+    idLimitsOf(model).vocabulary,
+    model.head.weight.shape[0] ?? 0,
+  ]) as [number[], number[]];
+  const at = here.findIndex((size, index) => size !== there[index]);
+  if (at < 0) return;
+  throw new UserError(
+    'usage',
+    `the models do not share a vocabulary: ${formatInteger(here[at] ?? 0)} and ${formatInteger(there[at] ?? 0)} tokens`,
+    { suggestion: 'compare models that take the same tokens' },
+  );
+}
+
+/** Runs one model on the engine of the request, the other on another engine. */
+async function onTwo<T>(
+  request: AgainstRequest,
+  otherWay: OtherWay,
+  size: CallSize,
+  passOf: (model: ModelToRun) => (chosen: ChosenEngine) => Promise<T>,
+): Promise<[T, T]> {
+  const { own, other } = request;
+  const first = await onEngine(request, { ...size, models: [own.model] }, (chosen) => {
+    refuseSameEngine(chosen.engine.info, otherWay);
+    return passOf(own)(chosen);
+  });
+  const second = await onEngine(
+    { ...request, ...otherWay },
+    { ...size, models: [other.model] },
+    passOf(other),
+  );
+  return [first, second];
+}
+
+/** Rejects a second engine that equals the first. */
+function refuseSameEngine(info: EngineInfo, other: OtherWay): void {
+  if (!isSameWay(info, other)) return;
+  const [what, flag, example] =
+    other.device === 'auto'
+      ? [ENGINES[info.name], 'engine', info.name === 'onnx' ? 'tfjs' : 'onnx']
+      : [DEVICES[info.deviceKind], 'device', info.deviceKind === 'cpu' ? 'webgpu' : 'cpu'];
+  throw new UserError('usage', `${what} runs the model already`, {
+    suggestion: `choose another for the first model, as in --${flag} ${example}`,
+  });
+}
+
+async function onEngine<T>(
+  request: AgainstRequest,
+  models: ModelsToRun,
+  use: (chosen: ChosenEngine) => Promise<T>,
+): Promise<T> {
+  request.watch('choosing an engine');
+  const chosen = await chooseEngineFor(models, request, request.notice);
+  try {
+    return await use(chosen);
+  } finally {
+    await chosen.engine.close();
+  }
+}
+
+type ModelOutput = Pick<RunOutput, 'output' | 'blocks'>;
+
+interface ModelPass {
+  readonly ran: RanModel;
+  readonly output: ModelOutput;
+}
+
+async function pass(
+  { engine, selfCheck }: ChosenEngine,
+  { model, weights }: ModelToRun,
+  ids: TokenIds,
+  { full, seed, watch }: AgainstRequest,
+): Promise<ModelPass> {
+  const { name } = engine.info;
+  const usable = usableBytes(engine.info);
+  const mode = full || !fits(memoryNeed(model, ids, name), usable) ? 'streamed' : 'whole';
+  const least = streamedNeed(model, ids, name);
+  if (mode === 'streamed' && !fits(least, usable)) throw tooMuch(ids, least, usable, false);
+  const context = new TestContext({
+    model,
+    weights: weights ?? randomWeights(model, seed),
+    engine,
+    ids,
+    seed,
+    repeats: undefined,
+    openOther: async () => engine,
+    openFloat32: async () => engine,
+  });
+  watch(`running ${model.name}`);
+  const output = await (mode === 'whole' ? context.once(model, { ids }) : streamed(context, watch));
+  const { parameters } = countParameters(model);
+  const from = weights ? 'checkpoint' : 'random';
+  return { ran: { parameters, weights: from, mode, engine: engine.info, selfCheck }, output };
+}
+
+const streamed = async (
+  context: TestContext,
+  watch: (doing: string) => void,
+): Promise<ModelOutput> =>
+  (
+    await streamedTest(context, {
+      checks: [],
+      keepsBlocks: true,
+      roomFor: () => false,
+      watch: (layer) => watch(`running ${layer}`),
+    })
+  ).output;
+
+type Distances = Pick<
+  ModelComparison,
+  'logits' | 'blocks' | 'blocksDiffer' | 'threshold' | 'partsAt'
+>;
+
+/** Comparison of the outputs of two models for the same tokens. */
+function comparisonOf(
+  { ran, output: own }: ModelPass,
+  { ran: otherRan, output: other }: ModelPass,
+): Distances {
+  const threshold = Math.max(relativeLimit(ran.engine), relativeLimit(otherRan.engine));
+  const logits = logitDifference(own.output, other.output);
+  const blocksDiffer = whyApart(own, other);
+  const blocks = blocksDiffer === null ? distancesOf(own, other) : null;
+  const steps = [...(blocks ?? []), { block: 'logits', ...logits }];
+  const partsAt = steps.find((each) => each.relativeDifference > threshold)?.block ?? null;
+  return { logits, blocks, blocksDiffer, threshold, partsAt };
+}
+
+function whyApart({ blocks: own }: ModelOutput, { blocks: other }: ModelOutput): string | null {
+  if (own.size !== other.size) {
+    return `one model has ${counted(own.size, 'block')}, the other ${formatInteger(other.size)}`;
+  }
+  const others = [...other.values()];
+  for (const [at, { shape }] of [...own.values()].entries()) {
+    const there = others[at]?.shape ?? [];
+    if (!isSameShape(shape, there)) {
+      return `block ${at} gives ${shapeText(shape)} in one model, ${shapeText(there)} in the other`;
+    }
+  }
+  return null;
+}
+
+/** Blocks are paired by their order: families name them differently. */
+function distancesOf({ blocks: own }: ModelOutput, { blocks }: ModelOutput): BlockDistance[] {
+  const others = [...blocks];
+  return [...own].flatMap(([block, { data }], at) => {
+    const [other, value] = others[at] ?? [];
+    if (other === undefined || value === undefined) return [];
+    return {
+      block,
+      other,
+      relativeDifference: relativeDifference(data, value.data),
+      largestDifference: largestDifference(data, value.data),
+    };
+  });
+}

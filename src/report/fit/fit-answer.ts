@@ -1,0 +1,325 @@
+/** The answer of `minimind fit` on one screen: a verdict, the facts, and the memory. */
+import type { Bounds } from '../../budget/quantity.js';
+import type { Fits, MachineForward } from '../../fit/fits.js';
+import type { Doubt } from '../../fit/remedies/remedies.js';
+import type { UsersFit } from '../../fit/serving/users.js';
+import type { Verdict as FitVerdict } from '../../fit/training/training.js';
+import type { Cluster } from '../../hardware/gpu.js';
+import type { MachineProfile } from '../../hardware/machine-profile.js';
+import {
+  formatInteger,
+  formatSeconds,
+  loadText,
+  percentText,
+  shortCount,
+  significant,
+} from '../../text/units.js';
+import { counted, modelName, shellWord } from '../../text/words.js';
+import { contextText, left, right, strong } from '../kit/cells.js';
+import type { Cell, Fact, TableBlock, Tone, Verdict } from '../kit/report.js';
+import { boundsCells, boundsColumns, bytesText, NOUNS, TONES } from './fit-bounds.js';
+import { DECODE_LIMITS, formatText, NO_PEAK, type Serving, servingFlags } from './fit-serving.js';
+import { flagsText, NOTHING_FITS, type Training } from './fit-training.js';
+
+export interface FitResult extends Fits {
+  readonly file: string;
+  readonly family: string;
+  readonly parameters: number;
+  readonly cluster: Cluster;
+  /** Reasons for doubt about the availability of the requested setup. */
+  readonly doubts: readonly Doubt[];
+  /** Measured profile when the hardware is this machine. */
+  readonly profile: MachineProfile | null;
+  /** A forward pass on this machine. */
+  readonly forward: MachineForward | null;
+}
+
+const hardwareText = ({ gpu, gpus }: FitResult['cluster']) =>
+  `${formatInteger(gpus)} × ${gpu.title}`;
+
+export function verdictOf(result: FitResult): Verdict {
+  const { cluster, training, serving, doubts } = result;
+  const on = hardwareText(cluster);
+  const [served, trained] = [serving?.fit.verdict, training?.fit.verdict];
+  const load = doubts.some(({ about }) => about === 'load') ? '; the load needs more GPUs' : '';
+  const users = serving ? usersText(serving) : '';
+  const both = [served, trained].filter((each) => each !== undefined);
+  const worst = both.includes('does not fit')
+    ? 'does not fit'
+    : both.includes('may fit')
+      ? 'may fit'
+      : 'fits';
+  const detail = users === '' ? load : `: ${users}${load}`;
+  const same = new Set(both).size === 1;
+  const tone: Tone = both.every((each) => each !== 'does not fit')
+    ? TONES[worst]
+    : same
+      ? 'bad'
+      : 'warning';
+  if (same) return { text: `${capital(worst)} on ${on}${detail}`, tone: load ? 'bad' : tone };
+  return {
+    text: `Serving ${served} on ${on}${detail.replace(': serves ', ': ')}; training ${trained}`,
+    tone: load ? 'bad' : tone,
+  };
+}
+
+const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
+
+/** `serves 124 users at 2,048 tokens, 27 tokens/s each (estimate)`. */
+function usersText({ setting, fit, users }: Serving): string {
+  const at = `at ${formatInteger(setting.context)} tokens`;
+  const { asked, total, speed } = users;
+  if (fit.verdict === 'does not fit') {
+    if (asked === null || total.expected.value === 0) return '';
+    return `room for ${formatInteger(total.expected.value)} of ${counted(asked, 'user')} ${at}`;
+  }
+  const count = asked ?? total.expected.value;
+  if (count === 0) return '';
+  const each = speed ? `, ${significant(speed.each.expected.value)} tokens/s each` : '';
+  return `serves ${counted(count, 'user')} ${at}${each} (estimate)`;
+}
+
+export function factsOf(result: FitResult): Fact[] {
+  const { file, family, parameters, training, serving } = result;
+  return [
+    {
+      name: 'model',
+      text: `${modelName(file)} · ${family} · ${shortCount(parameters)} parameters`,
+    },
+    ...(serving ? servingFacts(serving, result) : []),
+    ...(training ? trainingFacts(training) : []),
+    ...forwardFacts(result),
+  ];
+}
+
+function servingFacts(serving: Serving, { doubts }: FitResult): Fact[] {
+  const { setting, contextOrigin, fit, users, remedies } = serving;
+  const { context, tensorParallel } = setting;
+  const shared =
+    tensorParallel === 1 ? '' : `, ${formatInteger(tensorParallel)} GPUs share each layer`;
+  const doubt = doubts.find(({ about }) => about === 'load');
+  const missing = remedies.map(servingFlags).map((flags) => flags.join(' '));
+  return [
+    {
+      name: 'serving',
+      text: `${formatText(setting)} weights, ${setting.cacheDtype} cache, ${formatInteger(context)} tokens${contextText(contextOrigin)}${shared}`,
+    },
+    { name: 'room for', text: roomText(users) },
+    ...(users.needed && users.asked !== null && fit.verdict !== 'fits'
+      ? [{ name: 'needed', text: neededText(users.asked, users.needed) }]
+      : []),
+    ...speedFacts(serving),
+    ...(missing.length > 0 ? [{ name: 'to serve', text: missing.join(' · ') }] : []),
+    ...(doubt ? [{ name: 'load', text: doubt.text, tone: 'bad' as const }] : loadFacts(serving)),
+  ];
+}
+
+/** `31 per replica × 4 = 124 users (estimate; bounds 120–128)`. */
+function roomText({ replicas, perReplica, total: { lower, expected, upper } }: UsersFit): string {
+  const range =
+    lower.value === upper.value
+      ? ''
+      : `; bounds ${formatInteger(lower.value)}–${formatInteger(upper.value)}`;
+  const product =
+    replicas === 1
+      ? ''
+      : `${formatInteger(perReplica.expected.value)} per replica × ${formatInteger(replicas)} = `;
+  return `${product}${counted(expected.value, 'user')} (estimate${range})`;
+}
+
+const neededText = (
+  asked: number,
+  { gpus, replicas, perReplica, tensorParallel }: NonNullable<UsersFit['needed']>,
+): string =>
+  `${counted(gpus, 'GPU')} for ${counted(asked, 'user')}: ${counted(replicas, 'replica')}` +
+  `${tensorParallel === 1 ? '' : ` of ${counted(tensorParallel, 'GPU')}`} with room for ` +
+  `${formatInteger(perReplica)}${replicas === 1 ? '' : ' each'}`;
+
+function speedFacts({ setting, fit, users }: Serving): Fact[] {
+  if (fit.withoutRoom !== null) return [];
+  if (fit.prefill === null) return [{ name: 'speed', text: NO_PEAK }];
+  const { tokensPerSecond, limitedBy } = fit.decode;
+  const { expected, lower, upper } = tokensPerSecond;
+  const one = setting.batch === 1;
+  const { speed } = users;
+  return [
+    ...(one
+      ? [
+          {
+            name: 'speed',
+            text:
+              `1 user: ${significant(expected.value)} tokens/s (${significant(lower.value)}–${significant(upper.value)}), ` +
+              `limited by ${DECODE_LIMITS[limitedBy]}`,
+          },
+        ]
+      : []),
+    ...(speed && (speed.users > 1 || !one)
+      ? [
+          {
+            name: one ? '' : 'speed',
+            text:
+              `${counted(speed.users, 'user')}: ${significant(speed.each.expected.value)} tokens/s each, ` +
+              `${significant(speed.total.expected.value)} total, limited by ${DECODE_LIMITS[speed.limitedBy]}`,
+          },
+        ]
+      : []),
+    {
+      name: 'prefill',
+      text: `${counted(setting.prompt, 'token')} in ${formatSeconds(fit.prefill.seconds.expected.value)}, limited by ${fit.prefill.limitedBy}`,
+    },
+  ];
+}
+
+function loadFacts({ setting: { load }, fit }: Serving): Fact[] {
+  if (!load || !fit.load?.expected.met) return [];
+  const { gpus, p95Seconds } = fit.load.expected;
+  return [
+    {
+      name: 'load',
+      text:
+        `${significant(load.requestsPerSecond)} requests/s need ${counted(gpus.value, 'GPU')}: ` +
+        `95% within ${formatSeconds(p95Seconds.value)} (estimate)`,
+      tone: 'good',
+    },
+  ];
+}
+
+function trainingFacts({ setting, contextOrigin, fit }: Training): Fact[] {
+  const { microBatch, context, precision, optimizer, recompute } = setting;
+  const how = [
+    optimizer,
+    precision === 'mixed' ? 'mixed precision' : 'float32',
+    `${formatInteger(microBatch)} × ${formatInteger(context)} tokens${contextText(contextOrigin)}`,
+    ...(recompute === 'none' ? [] : [`recomputation ${recompute}`]),
+  ];
+  const [first] = fit.remedies;
+  return [
+    { name: 'training', text: how.join(', ') },
+    ...(fit.verdict === 'does not fit' ? [] : [{ name: 'speed', text: stepText(fit) }]),
+    ...(fit.time && fit.verdict !== 'does not fit'
+      ? [
+          {
+            name: 'time',
+            text: `${formatSeconds(fit.time.totalSeconds.expected.value)} for ${formatInteger(Math.round(fit.time.steps.value))} steps (estimate)`,
+          },
+        ]
+      : []),
+    ...(fit.verdict === 'fits'
+      ? []
+      : [
+          {
+            name: 'to train',
+            text: first
+              ? `${flagsText(first.flags)} (at most ${bytesText(first.total.upper.value)} per GPU${first.tokensPerSecond ? `, ${significant(first.tokensPerSecond.value)} tokens/s` : ''})`
+              : NOTHING_FITS,
+          },
+        ]),
+  ];
+}
+
+function stepText({ step }: Training['fit']): string {
+  if (!step) return NO_PEAK;
+  const limit = step.decidedBy === 'utilisation' ? step.limitedBy : step.decidedBy;
+  return (
+    `${significant(step.tokensPerSecond.value)} tokens/s at an MFU of ${percentText(step.mfu.value)} (estimate), ` +
+    `limited by ${limit}`
+  );
+}
+
+function forwardFacts({ forward, profile }: FitResult): Fact[] {
+  if (!forward || !profile) return [];
+  const { batch, tokens, seconds, bytes } = forward;
+  return [
+    {
+      name: 'forward',
+      text:
+        `${formatInteger(batch)} × ${formatInteger(tokens)} tokens in ${formatSeconds(seconds.expected.value)}, ` +
+        `${bytesText(bytes.expected.value)} here (${profile.engine.title}, measured at ${loadText(profile.load)})`,
+    },
+  ];
+}
+
+/** Memory of the fullest GPU, against what it has. */
+export function memoryTable({ cluster, training, serving }: FitResult): TableBlock {
+  const { each, own } = NOUNS[cluster.gpu.kind];
+  const row = (what: string, total: Bounds, capacity: number, verdict: FitVerdict): Cell[] => [
+    strong(what),
+    ...boundsCells(total, bytesText),
+    { text: bytesText(capacity), value: capacity },
+    { text: verdict, tone: TONES[verdict] },
+  ];
+  return {
+    kind: 'table',
+    columns: [
+      left(`memory per ${each}`, 'for'),
+      ...boundsColumns('bytes'),
+      right(`${own} has`, 'capacity_bytes'),
+      left('', 'verdict'),
+    ],
+    rows: [
+      ...(serving
+        ? [
+            row(
+              `serving, ${counted(serving.setting.batch, 'sequence')}`,
+              serving.fit.total,
+              serving.fit.capacity.value,
+              serving.fit.verdict,
+            ),
+          ]
+        : []),
+      ...(training
+        ? [row('training', training.fit.total, training.fit.capacity.value, training.fit.verdict)]
+        : []),
+    ],
+  };
+}
+
+/**
+ * Command with the smallest change that makes it fit.
+ * @param argv Words of the user's command after `fit`.
+ */
+export function nextOf({ serving, training, profile }: FitResult, argv: readonly string[]) {
+  const [served] = serving?.remedies ?? [];
+  const isTrained = training && training.fit.verdict !== 'fits' && !served;
+  const trained = isTrained ? training.fit.remedies[0] : undefined;
+  const flags = served
+    ? servingFlags(served)
+    : trained
+      ? flagsText(trained.flags).split(/ (?=--)/)
+      : [];
+  // This machine cannot have more GPUs, or another one.
+  if (flags.length === 0 || profile) return undefined;
+  const words = flags.map((flag) => flag.split(' '));
+  const names = words.map(([name = '']) => name);
+  return ['minimind fit', ...without(argv, names).map(shellWord), ...words.flat()].join(' ');
+}
+
+/** Flags of the output, and whether they have a value. */
+const OUTPUT_FLAGS = {
+  '--check': false,
+  '--details': false,
+  '--explain': false,
+  '--json': false,
+  '--force': false,
+  '--sequence-parallel': false,
+  '--format': true,
+  '--output': true,
+  '-o': true,
+} as const satisfies Record<string, boolean>;
+
+/** `argv` without some flags and their values, and without those of the output. */
+function without(argv: readonly string[], names: readonly string[]): string[] {
+  const hasValue = new Map<string, boolean>([
+    ...names.map((name) => [name, true] as const),
+    ...Object.entries(OUTPUT_FLAGS),
+  ]);
+  const kept: string[] = [];
+  for (let index = 0; index < argv.length; index++) {
+    const word = argv[index] ?? '';
+    const [name = ''] = word.split('=');
+    const value = hasValue.get(name);
+    if (value === undefined) kept.push(word);
+    else if (value && !word.includes('=')) index++;
+  }
+  return kept;
+}

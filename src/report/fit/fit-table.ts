@@ -1,0 +1,133 @@
+/** Report of `minimind fit` without hardware: common GPUs and machines, and what fits on each. */
+import type { TableCell, TableRow, TableSetting } from '../../fit/fit-table.js';
+import { formatBytes, formatInteger, shortCount } from '../../text/units.js';
+import { counted, modelName, shellWord } from '../../text/words.js';
+import { contextText, left, note, right, strong } from '../kit/cells.js';
+import type { Block, Cell, Report, TableBlock } from '../kit/report.js';
+
+export interface FitTableResult {
+  readonly file: string;
+  readonly family: string;
+  readonly parameters: number;
+  readonly setting: TableSetting;
+  readonly rows: readonly TableRow[];
+}
+
+export function fitTableReport(result: FitTableResult): Report {
+  const { file, rows } = result;
+  const best = bestRow(rows);
+  return {
+    verdict: { text: verdictText(result) },
+    blocks: [table(rows), ...notes(result.setting)],
+    ...(best && { next: `minimind fit ${shellWord(file)} --gpu ${best.name}` }),
+    data: dataTable(rows),
+  };
+}
+
+const TITLES = { serve: 'serve', lora: 'LoRA', train: 'train' } as const satisfies Record<
+  TableCell['use'],
+  string
+>;
+
+const titleOf = ({ use, dtype }: TableCell) => dtype ?? TITLES[use];
+
+/** `Smallest GPU for qwen3-8b (8.19B parameters): l4 to serve in bf16, rtx-5090 for LoRA, mi300x to train`. */
+function verdictText({ file, parameters, rows }: FitTableResult): string {
+  const uses = rows[0]?.cells ?? [];
+  const first = uses.findIndex(({ use }) => use === 'serve');
+  const found = uses.flatMap(({ use, dtype }, index) => {
+    if (use === 'serve' && index !== first) return [];
+    const purpose = { serve: `to serve in ${dtype}`, lora: 'for LoRA', train: 'to train' }[use];
+    return [`${smallestText(rows, index)} ${purpose}`];
+  });
+  return `Smallest GPU for ${modelName(file)} (${shortCount(parameters)} parameters): ${found.join(', ')}`;
+}
+
+function smallestText(rows: readonly TableRow[], index: number): string {
+  const fitting = rows
+    .filter(({ unit }) => unit === 1)
+    .flatMap(({ name, memoryBytes, cells }) => {
+      const gpus = cells[index]?.gpus ?? null;
+      return gpus === null ? [] : [{ name, gpus, memoryBytes }];
+    });
+  const [first] = fitting.sort((a, b) => a.gpus - b.gpus || a.memoryBytes - b.memoryBytes);
+  if (first === undefined) return 'none listed';
+  return first.gpus === 1 ? first.name : `${first.gpus} × ${first.name}`;
+}
+
+/** Smallest GPU for the first use that fits on one. */
+function bestRow(rows: readonly TableRow[]): TableRow | undefined {
+  const fits = rows.filter(({ unit, cells: [first] }) => unit === 1 && first?.gpus === 1);
+  return fits.sort((a, b) => a.memoryBytes - b.memoryBytes)[0] ?? rows.at(-1);
+}
+
+const table = (rows: readonly TableRow[]): TableBlock => ({
+  kind: 'table',
+  columns: [
+    left('GPU', 'gpu'),
+    right('memory', 'memory_bytes'),
+    ...(rows[0]?.cells ?? []).map((cell) => right(titleOf(cell), titleOf(cell))),
+  ],
+  rows: rows.map(({ name, unit, memoryBytes, cells }) => [
+    strong(name),
+    {
+      text: `${unit === 1 ? '' : `${unit} × `}${formatBytes(Math.round(memoryBytes))}`,
+      value: unit * memoryBytes,
+    },
+    ...cells.map((cell) => verdictCell(cell, unit)),
+  ]),
+});
+
+function verdictCell({ verdict, gpus }: TableCell, unit: number): Cell {
+  if (verdict === 'fits') return { text: 'fits', tone: 'good' };
+  if (verdict === 'may fit') return { text: 'may fit', tone: 'warning' };
+  return gpus === null ? { text: 'no', tone: 'dim' } : { text: `${Math.ceil(gpus / unit)}×` };
+}
+
+/** One row per cell, for programs. */
+const dataTable = (rows: readonly TableRow[]): TableBlock => ({
+  kind: 'table',
+  columns: [
+    left('gpu', 'gpu'),
+    right('unit', 'unit_gpus'),
+    right('memory', 'memory_bytes'),
+    left('use', 'use'),
+    left('dtype', 'dtype'),
+    left('verdict', 'verdict'),
+    right('gpus', 'gpus'),
+  ],
+  rows: rows.flatMap(({ name, unit, memoryBytes, cells }) =>
+    cells.map(({ use, dtype, verdict, gpus }): Cell[] => [
+      { text: name },
+      { text: String(unit), value: unit },
+      { text: String(memoryBytes), value: memoryBytes },
+      { text: use },
+      { text: dtype ?? '' },
+      { text: verdict },
+      { text: String(gpus ?? ''), value: gpus ?? '' },
+    ]),
+  ),
+});
+
+function notes({ serving, training, contextOrigin }: TableSetting): Block[] {
+  const load = (each: NonNullable<TableSetting['serving']>) =>
+    each.users === null ? counted(each.batch, 'sequence') : counted(each.users, 'user');
+  return [
+    ...(serving
+      ? [
+          note(
+            `Serving: ${load(serving)} of ${formatInteger(serving.context)} tokens${contextText(contextOrigin)}; ` +
+              '2×: two GPUs share the model.',
+          ),
+        ]
+      : []),
+    ...(training
+      ? [
+          note(
+            `Training: ${training.microBatch} × ${formatInteger(training.context)} tokens, ${training.optimizer}, ` +
+              `--recompute ${training.recompute} --zero ${training.zero}; LoRA: rank ${training.loraRank}.`,
+          ),
+        ]
+      : []),
+  ];
+}

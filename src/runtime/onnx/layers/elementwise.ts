@@ -1,0 +1,120 @@
+/** Elementwise functions. */
+import type { ActivationName, GatedMlp, LayerNorm, RmsNorm } from '../../../architecture/layer.js';
+import { LAPLACE } from '../../../architecture/layer.js';
+import type { Context } from '../context.js';
+import { scaledBy, weightOf } from '../context.js';
+import type { GraphValue } from '../graph.js';
+import { LEFT_OUT } from '../graph.js';
+import { MICROSOFT } from '../proto.js';
+import { emitProjections } from './projections.js';
+
+/** Graph of each activation of x. */
+const ACTIVATED: Readonly<Record<ActivationName, (context: Context, x: GraphValue) => GraphValue>> =
+  {
+    silu: emitSilu,
+    gelu: ({ graph }, x) => graph.op('Gelu', [x]),
+    geluTanh: ({ graph }, x) => graph.op('Gelu', [x], { attributes: { approximate: 'tanh' } }),
+    quickGelu: ({ graph }, x) =>
+      graph.op('QuickGelu', [x], { domain: MICROSOFT, attributes: { alpha: { float: 1.702 } } }),
+    relu: ({ graph }, x) => graph.op('Relu', [x]),
+    reluSquared({ graph }, x) {
+      const positive = graph.op('Relu', [x]);
+      return graph.op('Mul', [positive, positive]);
+    },
+    relu6: ({ graph }, x) => clipped(graph, x, 0, 6),
+    leakyRelu: ({ graph }, x) =>
+      graph.op('LeakyRelu', [x], { attributes: { alpha: { float: 0.01 } } }),
+    geluClipped: ({ graph }, x) => clipped(graph, graph.op('Gelu', [x]), -10, 10),
+    hardSwish: ({ graph }, x) => graph.op('HardSwish', [x]),
+    mish: (context, x) =>
+      context.graph.op('Mul', [x, context.graph.op('Tanh', [softplus(context, x)])]),
+    tanh: ({ graph }, x) => graph.op('Tanh', [x]),
+    sigmoid: ({ graph }, x) => graph.op('Sigmoid', [x]),
+    laplace(context, x) {
+      const { graph } = context;
+      const apart = graph.op('Sub', [x, graph.float(LAPLACE.mean)]);
+      const half = Math.SQRT1_2 / LAPLACE.deviation;
+      const normal = graph.op('Erf', [graph.op('Mul', [apart, graph.float(half)])]);
+      return scaledBy(context, graph.op('Add', [normal, graph.float(1)]), 0.5);
+    },
+  };
+
+export const activated = (context: Context, name: ActivationName, x: GraphValue): GraphValue =>
+  ACTIVATED[name](context, x);
+
+const clipped = (graph: Context['graph'], x: GraphValue, least: number, most: number): GraphValue =>
+  graph.op('Min', [graph.op('Max', [x, graph.float(least)]), graph.float(most)]);
+
+/** x · sigmoid(x). */
+export function emitSilu({ graph }: Context, x: GraphValue): GraphValue {
+  return graph.op('Mul', [x, graph.op('Sigmoid', [x])]);
+}
+
+/** cap · tanh(x / cap). */
+export function capped(context: Context, x: GraphValue, cap: number): GraphValue {
+  const { graph } = context;
+  return scaledBy(context, graph.op('Tanh', [graph.op('Div', [x, graph.float(cap)])]), cap);
+}
+
+/** Threshold above which log(1 + exp(x)) equals x, while exp(x) is still finite. */
+const LARGE = 80;
+
+/** log(1 + exp(x)). ONNX Runtime's own `Softplus` takes four times as long: it computes value by value. */
+export function softplus({ graph }: Context, x: GraphValue): GraphValue {
+  const power = graph.op('Exp', [graph.op('Min', [x, graph.float(LARGE)])]);
+  return graph.op('Max', [x, graph.op('Log', [graph.op('Add', [power, graph.float(1)])])]);
+}
+
+/** [R, H] → [R, H]. */
+export function emitGatedMlp(context: Context, layer: GatedMlp, x: GraphValue): GraphValue {
+  const inner = gated(context, layer.activation, emitProjections(context, layer.inputs, x));
+  return context.apply(layer.down, inner);
+}
+
+/** activation(gate) · up. */
+export function gated(
+  context: Context,
+  activation: ActivationName,
+  [gate = LEFT_OUT, up = LEFT_OUT]: readonly GraphValue[],
+): GraphValue {
+  return context.graph.op('Mul', [activated(context, activation, gate), up]);
+}
+
+// Normalisation over the last dimension, [.., H] → [.., H].
+
+export function emitLayerNorm(
+  context: Context,
+  { weight, bias, eps }: LayerNorm,
+  x: GraphValue,
+): GraphValue {
+  return context.graph.op(
+    'LayerNormalization',
+    [x, weightOf(context, weight), weightOf(context, bias)],
+    { attributes: { axis: -1, epsilon: { float: eps } } },
+  );
+}
+
+/** `SimplifiedLayerNormalization` is ONNX Runtime's own, although its domain is ONNX's. */
+export function emitRmsNorm(context: Context, layer: RmsNorm, x: GraphValue): GraphValue {
+  if (context.isForOthers) return rmsNormInSteps(context, layer, x);
+  return context.graph.op('SimplifiedLayerNormalization', [x, factorOf(context, layer)], {
+    attributes: { axis: -1, epsilon: { float: layer.eps } },
+  });
+}
+
+/** RMS norm in ONNX's operators, in the form that ONNX Runtime fuses to one operation. */
+function rmsNormInSteps(context: Context, layer: RmsNorm, x: GraphValue): GraphValue {
+  const { graph } = context;
+  const squares = graph.op('Pow', [x, graph.float(2)]);
+  const mean = graph.op('ReduceMean', [squares, graph.ints(-1)], { attributes: { keepdims: 1 } });
+  const root = graph.op('Sqrt', [graph.op('Add', [mean, graph.float(layer.eps)])]);
+  return graph.op('Mul', [graph.op('Div', [x, root]), factorOf(context, layer)]);
+}
+
+/** The sum with the offset is computed once, when the session is created. */
+function factorOf(context: Context, { weight, offset }: RmsNorm): GraphValue {
+  const { graph, once } = context;
+  const values = weightOf(context, weight);
+  if (offset === 0) return values;
+  return once(`${offset}+${values}`, () => graph.op('Add', [values, graph.float(offset)]));
+}

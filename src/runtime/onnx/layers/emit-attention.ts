@@ -1,0 +1,201 @@
+/** Shapes: B batch, T tokens of the call, S keys, R = B·T rows, d width of a head. */
+import type { Attention, HeadSpan, LatentAttention, RmsNorm } from '../../../architecture/layer.js';
+import type { Context } from '../context.js';
+import { folded, sizeNames, unfoldedRows } from '../context.js';
+import type { GraphValue } from '../graph.js';
+import { LEFT_OUT } from '../graph.js';
+import { emitRotary } from './embeddings.js';
+import type { HeadRange } from './mask.js';
+import { mask, maskWithAlibi, withPast } from './mask.js';
+import { emitProjections } from './projections.js';
+import { attend, forEachHead } from './scores.js';
+
+/** u [R, H] → [R, H]. */
+export function emitAttention(context: Context, layer: Attention, u: GraphValue): GraphValue {
+  const { graph, apply } = context;
+  const { heads, keyValueHeads, headDim, queryNorm, keyNorm } = layer;
+  const [q = LEFT_OUT, k = LEFT_OUT, v = LEFT_OUT] = emitProjections(context, layer.inputs, u);
+  const queries = normed(context, queryNorm, q, heads * headDim);
+  const keys = normed(context, keyNorm, k, keyValueHeads * headDim);
+  const given = {
+    queries: turned(context, layer, queries, heads),
+    keys: turned(context, layer, keys, keyValueHeads),
+    values: unfoldedRows(context, v, keyValueHeads * headDim),
+  };
+  const results = partsOf(context, layer, given).map((part) => attendPart(context, layer, part));
+  return apply(layer.out, folded(context, graph.joined(results)));
+}
+
+/** Over each head of x [R, heads · d], or over all of them when its weight is as wide. */
+function normed(
+  { graph, apply, sizes }: Context,
+  norm: RmsNorm | undefined,
+  x: GraphValue,
+  width: number,
+) {
+  if (!norm) return x;
+  if (norm.weight.elements === width) return apply(norm, x);
+  const { elements } = norm.weight;
+  const { rows } = sizeNames(sizes);
+  const perHead = graph.sized(graph.op('Reshape', [x, graph.ints(-1, elements)]), [
+    `${rows}·${width / elements}`,
+    elements,
+  ]);
+  const together = graph.op('Reshape', [apply(norm, perHead), graph.ints(-1, width)]);
+  return graph.sized(together, [rows, width]);
+}
+
+/** x [R, heads · d] → [B, T, heads · d] */
+function turned(context: Context, layer: Attention, x: GraphValue, heads: number): GraphValue {
+  const rows = unfoldedRows(context, x, heads * layer.headDim);
+  return layer.rotary ? emitRotary(context, layer.rotary, rows, heads) : rows;
+}
+
+/** Queries, keys and values of heads with the same window, [B, T, ·]. */
+interface WindowHeads extends HeadRange, Pick<HeadSpan, 'window'>, Given {
+  /** Name of its state between calls. */
+  readonly name: string;
+  readonly keyValueHeads: number;
+}
+
+interface Given {
+  readonly queries: GraphValue;
+  readonly keys: GraphValue;
+  readonly values: GraphValue;
+}
+
+/** Groups of heads by window, each with its own keys and values. */
+function partsOf(context: Context, layer: Attention, given: Given): WindowHeads[] {
+  const { name, keyValueHeads, headDim } = layer;
+  const spans = spansOf(layer);
+  const [only, ...others] = spans;
+  if (only && others.length === 0) {
+    return [{ ...only, ...given, name: `${name}.0`, keyValueHeads }];
+  }
+  const split = (value: GraphValue) =>
+    context.graph.split(
+      value,
+      spans.map(({ heads }) => heads * headDim),
+    );
+  const queries = split(given.queries);
+  const keys = split(forEachHead(context, layer, given.keys, headDim));
+  const values = split(forEachHead(context, layer, given.values, headDim));
+  return spans.map((span, index) => ({
+    ...span,
+    name: `${name}.${index}`,
+    keyValueHeads: span.heads,
+    queries: queries[index] ?? LEFT_OUT,
+    keys: keys[index] ?? LEFT_OUT,
+    values: values[index] ?? LEFT_OUT,
+  }));
+}
+
+function spansOf({ spans }: Attention): (HeadSpan & HeadRange)[] {
+  let end = 0;
+  return spans
+    .filter(({ heads }) => heads > 0)
+    .map((span) => {
+      const first = end;
+      end += span.heads;
+      return { ...span, first };
+    });
+}
+
+/** → [B, T, heads · d] */
+function attendPart(context: Context, layer: Attention, part: WindowHeads): GraphValue {
+  const { headDim, scale, softcap, alibi } = layer;
+  const { name, window, keyValueHeads } = part;
+  const memory = { width: keyValueHeads * headDim, window };
+  return attend(
+    context,
+    { ...part, keyDim: headDim, valueDim: headDim, scale, softcap },
+    {
+      queries: part.queries,
+      keys: withPast(context, { ...memory, name: `${name}.keys` }, part.keys),
+      values: withPast(context, { ...memory, name: `${name}.values` }, part.values),
+      bias: ({ first, heads }) =>
+        alibi
+          ? maskWithAlibi(context, window, alibi, { first: part.first + first, heads })
+          : mask(context, window),
+    },
+  );
+}
+
+// Shapes: B batch, T tokens of the call, S keys, R = B·T rows.
+
+/** u [R, H] → [R, H]. */
+export function emitLatentAttention(
+  context: Context,
+  layer: LatentAttention,
+  u: GraphValue,
+): GraphValue {
+  const { heads, nopeDim, valueDim, scale, rotary: turning } = layer;
+  const keyDim = nopeDim + turning.headDim;
+  const { keys, values } = keysAndValues(context, layer, u);
+  const results = attend(
+    context,
+    { heads, keyValueHeads: heads, keyDim, valueDim, scale, softcap: undefined },
+    { queries: queriesOf(context, layer, u), keys, values, bias: () => mask(context, undefined) },
+  );
+  return context.apply(layer.out, folded(context, results));
+}
+
+/** Queries with the last columns of each head rotated, [B, T, heads · (nopeDim + d)]. */
+function queriesOf(context: Context, layer: LatentAttention, u: GraphValue): GraphValue {
+  const { graph, apply } = context;
+  const { heads, nopeDim, rotary: turning } = layer;
+  const byHead = graph.op('Reshape', [
+    unfoldedRows(context, apply(layer.query, u), heads * (nopeDim + turning.headDim)),
+    graph.ints(0, 0, heads, nopeDim + turning.headDim),
+  ]);
+  const [still, moving] = graph.split(byHead, [nopeDim, turning.headDim]);
+  const flat = graph.op('Reshape', [moving, graph.ints(0, 0, heads * turning.headDim)]);
+  const turned = emitRotary(context, turning, flat, heads);
+  return headsOf(context, layer, [
+    still,
+    graph.op('Reshape', [turned, graph.ints(0, 0, heads, turning.headDim)]),
+  ]);
+}
+
+/** Joins parts of each head [B, S, heads, ·] to [B, S, heads · width]. */
+function headsOf(
+  { graph }: Context,
+  { heads, nopeDim, rotary }: LatentAttention,
+  parts: GraphValue[],
+) {
+  const width = heads * (nopeDim + rotary.headDim);
+  return graph.op('Reshape', [graph.joined(parts), graph.ints(0, 0, width)]);
+}
+
+/** Keys and values from the cached latents and the key that all heads share. */
+function keysAndValues(context: Context, layer: LatentAttention, u: GraphValue) {
+  const { graph, apply } = context;
+  const { name, heads, latentRank, nopeDim, valueDim, rotary: turning } = layer;
+  const [down, moving] = graph.split(apply(layer.keyValueDown, u), [latentRank, turning.headDim]);
+  const latents = withPast(
+    context,
+    { name: `${name}.latents`, width: latentRank, window: undefined },
+    unfoldedRows(context, apply(layer.latentNorm, down), latentRank),
+  );
+  const sharedKeys = withPast(
+    context,
+    { name: `${name}.keys`, width: turning.headDim, window: undefined },
+    emitRotary(context, turning, unfoldedRows(context, moving, turning.headDim), 1),
+  );
+  const known = context.withSizes(
+    graph.op('Shape', [latents], { attributes: { start: 0, end: 2 } }), // B and S
+  );
+  const up = known.apply(layer.keyValueUp, folded(known, latents));
+  const [still, values] = graph.split(unfoldedRows(known, up, heads, nopeDim + valueDim), [
+    nopeDim,
+    valueDim,
+  ]);
+  const shared = graph.op('Expand', [
+    graph.op('Unsqueeze', [sharedKeys, graph.ints(2)]),
+    graph.ints(1, 1, heads, 1),
+  ]);
+  return {
+    keys: headsOf(context, layer, [still, shared]),
+    values: graph.op('Reshape', [values, graph.ints(0, 0, heads * valueDim)]),
+  };
+}

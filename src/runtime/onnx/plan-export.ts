@@ -1,0 +1,161 @@
+/** Exports a model as standalone files for ONNX Runtime: the graph, and its weights inside or in a separate file. */
+import type { LanguageModel } from '../../architecture/layer.js';
+import type { Param } from '../../architecture/param.js';
+import type { ExportFile, OnnxExport, OnnxOperator, OnnxValue } from '../engine.js';
+import type { WeightSource } from '../weights.js';
+import { compileAlone } from './compile.js';
+import type { Rows } from './context.js';
+import { columnsOf } from './context.js';
+import { aligned, initializerRows, weightBytes } from './placed-weights.js';
+import type { About, GraphProto, Initializer, LateBytes, ValueInfo } from './proto.js';
+import { encodeInStretches, IR_VERSION, lengthOf, OPERATOR_SETS } from './proto.js';
+
+/** Larger weights go to a separate file: a message of Protocol Buffers ends at 2 GiB. */
+const MOST_INSIDE_BYTES = 1e9;
+
+interface ExportOptions extends About {
+  /** File name of the graph, from which the name of the weights' file is derived. */
+  readonly name: string;
+  /** Whether to store weights of any size in a separate file. */
+  readonly external: boolean;
+}
+
+/** Weights are read only when the pieces of the files are. */
+export function planExport(
+  model: LanguageModel,
+  source: WeightSource,
+  { name, external, ...about }: ExportOptions,
+): OnnxExport {
+  const laid = new LaidWeights(source, `${name}.data`);
+  const graph = compileAlone(model, (...which) => laid.place(...which));
+  const isBeside = external || laid.file.length > MOST_INSIDE_BYTES;
+  const stretches = encodeInStretches(graph, about, (each) =>
+    isBeside ? undefined : laid.contentOf(each),
+  );
+  const length = lengthOf(stretches);
+  const main = { name, length, pieces: () => piecesOf(stretches) };
+  return {
+    files: [main, ...(isBeside ? [laid.file] : [])],
+    irVersion: IR_VERSION,
+    operatorSets: OPERATOR_SETS.map((set) => ({ ...set, domain: shownDomain(set.domain) })),
+    inputs: graph.inputs.map(shownValue),
+    outputs: graph.outputs.filter((each) => typeof each !== 'string').map(shownValue),
+    operators: operatorsOf(graph),
+    weights: laid.totals,
+  };
+}
+
+function* piecesOf(stretches: readonly (Uint8Array | LateBytes)[]): Generator<Uint8Array> {
+  for (const stretch of stretches) {
+    if (stretch instanceof Uint8Array) yield stretch;
+    else yield* stretch.pieces();
+  }
+}
+
+/** Weights in one file next to the graph, each under its name in the model. */
+class LaidWeights {
+  readonly #source: WeightSource;
+  readonly #name: string;
+  readonly #placed = new Map<
+    Param,
+    Initializer & { readonly bytes: { readonly offset: number } }
+  >();
+  readonly #contents = new Map<string, LateBytes>();
+  #end = 0;
+
+  /** @param name Name of the file. */
+  constructor(source: WeightSource, name: string) {
+    this.#source = source;
+    this.#name = name;
+  }
+
+  /** Location of a tensor, or of some rows of it. */
+  place(tensor: Param, rows?: Rows): Initializer {
+    const placed = this.#whole(tensor);
+    const initializer = rows === undefined ? placed : initializerRows(placed, rows);
+    const count = initializer.shape.reduce((product, size) => product * size, 1);
+    const first = (rows?.first ?? 0) * columnsOf(tensor);
+    this.#contents.set(initializer.name, this.#late(tensor, first, count));
+    return initializer;
+  }
+
+  /** Bytes of a placed weight; undefined for another initializer. */
+  contentOf({ name }: Initializer): LateBytes | undefined {
+    return this.#contents.get(name);
+  }
+
+  get file(): ExportFile {
+    return { name: this.#name, length: this.#end, pieces: () => this.#pieces() };
+  }
+
+  get totals(): OnnxExport['weights'] {
+    const elements = [...this.#placed.keys()].reduce((sum, tensor) => sum + tensor.elements, 0);
+    const bytes = elements * Float32Array.BYTES_PER_ELEMENT;
+    return { tensors: this.#placed.size, elements, bytes, dtype: 'F32' };
+  }
+
+  #whole(tensor: Param): Initializer {
+    const known = this.#placed.get(tensor);
+    if (known !== undefined) return known;
+    const { name, shape, elements } = tensor;
+    const offset = aligned(this.#end);
+    const length = elements * Float32Array.BYTES_PER_ELEMENT;
+    this.#end = offset + length;
+    const bytes = { location: this.#name, offset, length };
+    const initializer = { name, type: 'f32', shape, bytes } as const;
+    this.#placed.set(tensor, initializer);
+    return initializer;
+  }
+
+  #late(tensor: Param, first: number, count: number): LateBytes {
+    const length = count * Float32Array.BYTES_PER_ELEMENT;
+    return { length, pieces: () => weightBytes(this.#source, tensor, first, count) };
+  }
+
+  *#pieces(): Generator<Uint8Array> {
+    let end = 0;
+    for (const [tensor, { bytes }] of this.#placed) {
+      yield new Uint8Array(bytes.offset - end);
+      yield* weightBytes(this.#source, tensor, 0, tensor.elements);
+      end = bytes.offset + tensor.elements * Float32Array.BYTES_PER_ELEMENT;
+    }
+  }
+}
+
+/** ONNX's own operator set has an empty name in files, and this one in its documentation. */
+const shownDomain = (domain: string) => domain || 'ai.onnx';
+
+/** Names of element types in ONNX's documentation. */
+const TYPE_NAMES = {
+  f32: 'float32',
+  f64: 'float64',
+  i32: 'int32',
+  i64: 'int64',
+  bool: 'bool',
+  f16: 'float16',
+  bf16: 'bfloat16',
+} as const satisfies Record<ValueInfo['type'], string>;
+
+const shownValue = ({ name, type, shape }: ValueInfo): OnnxValue => ({
+  name,
+  type: TYPE_NAMES[type],
+  shape,
+});
+
+function operatorsOf(graph: GraphProto): OnnxOperator[] {
+  const counts = new Map<string, number>();
+  const visit = ({ nodes }: GraphProto): void => {
+    for (const { domain, op, attributes } of nodes) {
+      const key = `${shownDomain(domain)} ${op}`;
+      counts.set(key, (counts.get(key) ?? 0) + 1);
+      for (const value of Object.values(attributes)) {
+        if (typeof value === 'object' && 'nodes' in value) visit(value);
+      }
+    }
+  };
+  visit(graph);
+  return [...counts].sort().map(([key, count]) => {
+    const [domain = '', operator = ''] = key.split(' ');
+    return { domain, operator, count };
+  });
+}

@@ -1,0 +1,58 @@
+import { expect, it } from 'vitest';
+import { fitLora } from '../../src/fit/training/lora.js';
+import { fitTrainingMemory } from '../../src/fit/training/training-memory.js';
+import type { TrainingFitSetting } from '../../src/fit/training/training-setting.js';
+import { gpuNamed } from '../../src/hardware/gpus.js';
+import { loadModelFile } from '../../src/model-input/model-file.js';
+import { inPackage } from '../fixtures.js';
+
+const modelOf = async (name: string) =>
+  (await loadModelFile(inPackage(`fixtures/hf-configs/${name}/config.json`), { set: [] })).model;
+
+const settingOn = (gpus: number): TrainingFitSetting => ({
+  cluster: { gpu: gpuNamed('h100-80gb'), gpus, network: null },
+  microBatch: 1,
+  context: 1024,
+  precision: 'mixed',
+  optimizer: 'adamw',
+  recompute: 'none',
+  attention: 'fused',
+  loss: 'full',
+  zero: 3,
+  convention: 'zero',
+  tensorParallel: 1,
+  pipelineParallel: 1,
+  sequenceParallel: false,
+});
+
+// Trainable parameters that PEFT prints for rank 16 on all linear layers: 32 layers of Llama-3.1-8B have
+// 16 · (2 · (4096 + 4096) + 2 · (4096 + 1024) + 3 · (4096 + 14336)) each.
+it.each([
+  ['llama-3.1-8b', 41_943_040],
+  ['qwen3-8b', 43_646_976],
+])('adapters of %s have %d parameters', async (name, parameters) => {
+  const { adapters } = fitLora(await modelOf(name), settingOn(1));
+  expect(adapters.value).toBe(parameters);
+});
+
+it('gives each expert adapters of its own', async () => {
+  const { adapters } = fitLora(await modelOf('mixtral-8x7b'), settingOn(1));
+  const attention = 2 * (4096 + 4096) + 2 * (4096 + 1024);
+  expect(adapters.value).toBe(32 * 16 * (attention + 8 * 3 * (4096 + 14_336)));
+});
+
+it('has gradients and optimizer state of the adapters alone', async () => {
+  const model = await modelOf('llama-3.1-8b');
+  const [lora, whole] = [fitLora(model, settingOn(1)), fitTrainingMemory(model, settingOn(1))];
+  expect(lora.frozen.value).toBe(2 * 8_030_261_248);
+  // 16 bytes of each parameter, and 2 of each frozen one.
+  const least = 2 * 8_030_261_248 + 16 * 41_943_040;
+  expect(lora.total.lower.value).toBeGreaterThan(least - 2 * 41_943_040);
+  expect(lora.total.expected.value).toBeLessThan(whole.total.expected.value - 12 * 8_030_261_248);
+});
+
+it('divides the frozen weights among the replicas with ZeRO-3', async () => {
+  const model = await modelOf('llama-3.1-8b');
+  const [one, two] = [1, 2].map((gpus) => fitLora(model, settingOn(gpus)));
+  expect(two?.frozen.value).toBe(Number(one?.frozen.value) / 2);
+});
