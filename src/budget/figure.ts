@@ -57,7 +57,7 @@ export class Stated<Unit extends string, Value extends Exact> {
   }
 
   get inputs(): Readonly<Record<string, Exact>> {
-    return valuesOf(inputsOf(...Object.values(this.#listed), this.#formula));
+    return inputValues(inputsOf(...Object.values(this.#listed), this.#formula));
   }
 
   /** The same value with another label or source. */

@@ -1,11 +1,12 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
-import { OPTIMIZER_NAMES } from '../budget/training.js';
-import { BaseCommand, type FlagsOf } from '../cli/base-command.js';
+import { OPTIMIZER_NAMES } from '../budget/training-budget.js';
+import type { FlagsOf } from '../cli/base-command.js';
+import { BaseCommand } from '../cli/base-command.js';
 import { details, names, setOf, settingFlags, stateDict } from '../cli/flags.js';
 import { progress } from '../cli/progress.js';
 import { COLUMN_NAMES } from '../comparison/columns.js';
-import { compareModels, mainColumns, warningsOf } from '../comparison/compare.js';
+import { compareModels, comparisonWarnings, mainColumns } from '../comparison/compare-models.js';
 import { UserError } from '../errors.js';
 import { loadCandidates } from '../model-input/model-source.js';
 import { compareReport } from '../report/compare/compare.js';

@@ -4,7 +4,8 @@ import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { CONTAINER_NAMES, containerOf } from '../checkpoint/formats.js';
 import { openCheckpoint } from '../checkpoint/open.js';
-import { BaseCommand, type FlagsOf } from '../cli/base-command.js';
+import type { FlagsOf } from '../cli/base-command.js';
+import { BaseCommand } from '../cli/base-command.js';
 import { pasteable } from '../cli/command-line.js';
 import {
   bytesLimit,
@@ -33,7 +34,7 @@ import {
 import type { ConversionResult } from '../conversion/conversion.js';
 import type { Proof } from '../conversion/execute/check-output.js';
 import { UserError } from '../errors.js';
-import { warningsOf } from '../model-input/checkpoint-config.js';
+import { checkpointWarnings } from '../model-input/checkpoint-config.js';
 import { checkpointOfFolder } from '../model-input/working-folder.js';
 import { convertReport, exceedsBound } from '../report/convert/convert.js';
 import { percentText } from '../text/units.js';
@@ -232,7 +233,7 @@ export default class ConvertCheckpoint extends BaseCommand {
         ...flags,
         checkpoint,
         out: places.out,
-        dtype: DTYPES[flags.dtype],
+        dtype: CONVERTED_DTYPES[flags.dtype],
         display,
         warn: (warnings) => this.warnAbout(flags, warnings),
       }).finally(display.end);

@@ -104,7 +104,7 @@ export default class Init extends BaseCommand {
 
 /** The best model with at most this number of parameters, and the vocabulary of a preset. */
 async function planned(name: FamilyName, preset: string, size: number | bigint): Promise<Written> {
-  const { planModels, writtenRow } = await import('../plan/plan.js');
+  const { planModels, writtenRow } = await import('../plan/plan-models.js');
   const family = await loadFamily(name);
   const model = family.presets[preset]?.document as { readonly model?: Record<string, unknown> };
   const vocabulary = model.model?.[family.dimensions?.vocabulary ?? ''];

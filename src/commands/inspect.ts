@@ -13,7 +13,7 @@ import { counts, details, stateDict } from '../cli/flags.js';
 import { filterByName } from '../cli/name-filter.js';
 import { progress } from '../cli/progress.js';
 import type { SrteSurvey } from '../conversion/srte/survey-srte.js';
-import { warningsOf } from '../model-input/checkpoint-config.js';
+import { checkpointWarnings } from '../model-input/checkpoint-config.js';
 import type { StoredModel } from '../model-input/stored-model.js';
 import { storedModel } from '../model-input/stored-model.js';
 import { inspectReport } from '../report/inspect/inspect.js';

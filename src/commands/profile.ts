@@ -2,7 +2,7 @@ import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import type { Exact } from '../budget/figure.js';
 import { flopsByConvention } from '../budget/flops.js';
-import type { LimitCheck, LimitName } from '../budget/profile.js';
+import type { LimitCheck, LimitName } from '../budget/profile-model.js';
 import {
   blocksOf,
   checkLimits,

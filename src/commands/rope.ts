@@ -1,5 +1,5 @@
 import * as Args from '@oclif/core/args';
-import { analyseRope } from '../budget/rope.js';
+import { analyseRope } from '../budget/analyse-rope.js';
 import { BaseCommand } from '../cli/base-command.js';
 import { details, modelFlags, times, tokens } from '../cli/flags.js';
 import { openModelSource } from '../model-input/model-source.js';

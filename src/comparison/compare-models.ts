@@ -5,9 +5,9 @@ import { BOOKKEEPING_KEYS } from '../architecture/transformer/settings.js';
 import type { ModelProfileWish } from '../budget/profile-model.js';
 import { profileModel, requirePositions } from '../budget/profile-model.js';
 import { nearest } from '../config/nearest.js';
-import { formatPath, valueAt } from '../config/path.js';
-import { quote } from '../config/quote.js';
-import { type Problem, problemsOf, UserError } from '../errors.js';
+import { formatPath, quote, valueAt } from '../config/quote.js';
+import type { Problem } from '../errors.js';
+import { problemsOf, UserError } from '../errors.js';
 import { isRecord, modelName } from '../text/words.js';
 import type {
   ColumnName,
@@ -157,8 +157,8 @@ export function compareModels(
 }
 
 /** @throws UserError when the baseline is unknown, not unique or not valid. */
-function namedBaseline(rows: readonly Measured[], text: string): Measured {
-  const namesOf = ({ file, chosen }: Measured) => [file, modelName(file), chosen.join(',')];
+function namedBaseline(rows: readonly DocumentRow[], text: string): DocumentRow {
+  const namesOf = ({ file, chosen }: DocumentRow) => [file, modelName(file), chosen.join(',')];
   const named = rows.filter((row) => namesOf(row).includes(text));
   const numbered = named.length === 0 && /^\d+$/.test(text) ? [rows[Number(text) - 1]] : named;
   const [row] = numbered;
@@ -222,7 +222,7 @@ const MAIN: ReadonlySet<string> = new Set([
 const MINOR: ReadonlySet<string> = new Set(['kv-heads', 'tied']);
 
 /** The columns of a short answer. */
-export const mainColumns = ({ columns }: Comparison): readonly ShownColumn[] =>
+export const mainColumns = ({ columns }: ComparisonTable): readonly ShownColumn[] =>
   columns.filter(({ name }) => MAIN.has(name) && !MINOR.has(name));
 
 /** Whether a key does not affect a model's figures. */

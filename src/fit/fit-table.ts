@@ -1,8 +1,8 @@
 /** Common GPUs and machines on which a model can be served, fine-tuned with LoRA, and trained. */
 import type { LanguageModel } from '../architecture/layer.js';
-import type { Origin } from '../budget/profile.js';
+import type { SettingOrigin } from '../budget/profile-model.js';
 import type { Bounds } from '../budget/quantity.js';
-import type { Gpu, Machine } from '../hardware/gpu.js';
+import type { Gpu, GpuMachine } from '../hardware/gpu.js';
 import { capacityOf } from '../hardware/gpu.js';
 import { GPUS, MACHINES } from '../hardware/gpus.js';
 import { servedWeights, weightLayout } from './serving/quantized.js';
@@ -10,7 +10,7 @@ import { servingMemoryOf } from './serving/serving-memory.js';
 import type { ServingFitSetting } from './serving/serving-work.js';
 import type { WeightDtype } from './serving/weight-types.js';
 import { fitLora, LORA_RANK } from './training/lora.js';
-import type { Verdict } from './training/training.js';
+import type { FitVerdict } from './training/training-fit.js';
 import { fitTrainingMemory, verdictOf } from './training/training-memory.js';
 import type { TrainingFitSetting } from './training/training-setting.js';
 
@@ -44,7 +44,7 @@ export interface TableHardware {
 }
 
 export const COMMON_HARDWARE: readonly TableHardware[] = COMMON.flatMap((name): TableHardware[] => {
-  const isNamed = (each: Gpu | Machine) => each.name === name;
+  const isNamed = (each: Gpu | GpuMachine) => each.name === name;
   const machine = MACHINES.find(isNamed);
   if (machine) return [machine];
   return GPUS.filter(isNamed).map((gpu) => ({ name, title: gpu.title, gpu, gpus: 1 }));
@@ -59,7 +59,7 @@ export interface TableUse {
 
 export interface TableCell extends TableUse {
   /** By the bounds, on one GPU or machine. */
-  readonly verdict: Verdict;
+  readonly verdict: FitVerdict;
   /** Fewest GPUs that fit by the upper bound; null: more than `MOST_IN_TABLE`, or more cannot be connected. */
   readonly gpus: number | null;
 }
@@ -80,12 +80,12 @@ export interface TableRequest {
   /** Users at the same time; undefined: the batch of the setting. */
   readonly users: number | undefined;
   readonly training: TrainingFitSetting | null;
-  readonly contextOrigin: Origin;
+  readonly contextOrigin: SettingOrigin;
 }
 
 /** Settings that all cells of a column share. */
 export interface TableSetting {
-  readonly contextOrigin: Origin;
+  readonly contextOrigin: SettingOrigin;
   readonly serving:
     | (Pick<ServingFitSetting, 'context' | 'batch' | 'cacheDtype'> & {
         readonly users: number | null;
@@ -166,7 +166,7 @@ function cellOf(
   total: TotalOn,
 ): Pick<TableCell, 'verdict' | 'gpus'> {
   const capacity = capacityOf(gpu);
-  let verdict: Verdict = 'does not fit';
+  let verdict: FitVerdict = 'does not fit';
   for (let gpus = 1; gpus <= MOST_IN_TABLE; gpus *= 2) {
     const bounds = total(gpu, gpus);
     const on = bounds ? verdictOf(bounds, capacity) : 'does not fit';

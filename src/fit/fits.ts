@@ -6,14 +6,16 @@ import { resolveSetting } from '../budget/profile-model.js';
 import type { Bounds } from '../budget/quantity.js';
 import type { MachineProfile } from '../hardware/machine-profile.js';
 import { fitTraining } from './remedies/remedies.js';
-import { type ServingRemedy, servingRemedies } from './remedies/serving-remedies.js';
+import type { ServingRemedy } from './remedies/serving-remedies.js';
+import { servingRemedies } from './remedies/serving-remedies.js';
 import type { ServingFit } from './serving/serving.js';
 import { fitServing } from './serving/serving.js';
 import type { ServingFitSetting } from './serving/serving-work.js';
 import type { ForwardNeed, ForwardSize } from './serving/this-machine-forward.js';
 import { forwardBytesOf, forwardSecondsOf } from './serving/this-machine-forward.js';
-import { replicasOf, type UsersFit, usersOf } from './serving/users.js';
-import type { TrainingFit } from './training/training.js';
+import type { UsersFit } from './serving/users.js';
+import { replicasOf, usersOf } from './serving/users.js';
+import type { TrainingFit } from './training/training-fit.js';
 import type { TrainingFitSetting } from './training/training-setting.js';
 
 /** Parts of a loaded config that a fit needs. */

@@ -3,7 +3,7 @@ import { nearest } from '../config/nearest.js';
 import { quote } from '../config/quote.js';
 import { UserError } from '../errors.js';
 import { GEFORCE } from './geforce.js';
-import type { Cluster, Gpu, Hardware, Link, Machine } from './gpu.js';
+import type { Cluster, Gpu, GpuMachine, Hardware, Link } from './gpu.js';
 import { entryNamed, splitCount } from './hardware-names.js';
 import { NVIDIA_DATA_CENTER, NVIDIA_WORKSTATION } from './nvidia.js';
 import { OTHER_MAKERS } from './other-makers.js';

@@ -1,6 +1,11 @@
 /** Finds configs and checkpoints by path or name. */
 import fs from 'node:fs';
-import { FORMATS, hasWeightsExtension, isIndexName, isWeightsName } from '../checkpoint/formats.js';
+import {
+  FILE_FORMATS,
+  hasWeightsExtension,
+  isIndexName,
+  isWeightsName,
+} from '../checkpoint/formats.js';
 import { configIn } from '../files/config-names.js';
 import { presetPath } from './presets.js';
 

@@ -1,7 +1,7 @@
 /** Report of `minimind plan`: the best models of a budget, and the trade-off between depth and width. */
 import type { Exact } from '../budget/figure.js';
 import type { MeasureName } from '../plan/criteria.js';
-import type { Plan, PlanRow } from '../plan/plan.js';
+import type { Plan, PlanRow } from '../plan/plan-models.js';
 import { formatBytes, formatCount, formatInteger, shortCount } from '../text/units.js';
 import { counted, joined, sentence } from '../text/words.js';
 import { bar, bytesCell, heading, integerCell, left, note, right } from './kit/cells.js';

@@ -1,10 +1,10 @@
 import { FILE_FORMATS } from '../checkpoint/formats.js';
 import type { VerifyResult } from '../model-input/verify-checkpoint.js';
-import type { FaultKind, Said } from '../reconcile/faults.js';
+import type { FaultKind, TensorProperties } from '../reconcile/faults.js';
 import { FAULT_KINDS } from '../reconcile/faults.js';
 import type { FaultGroup, Note } from '../reconcile/notes.js';
 import type { ConfigDifference, Suggestion } from '../reconcile/reconcile.js';
-import { adviceText, differenceText, FAULT_NAMES, saidText } from '../reconcile/reconcile.js';
+import { adviceText, configDifferenceText, FAULT_NAMES, saidText } from '../reconcile/reconcile.js';
 import { formatBytes, formatInteger } from '../text/units.js';
 import { counted, joined, namesText, shellWord, shortened, sumOf } from '../text/words.js';
 import { heading, integerCell, left, note, right } from './kit/cells.js';
@@ -106,7 +106,7 @@ function factsOf({
   return [
     {
       name: 'checkpoint',
-      text: `${checkpoint} (${FORMATS[format].title}, ${counted(counts.stored, 'name')}${where}${stripped})`,
+      text: `${checkpoint} (${FILE_FORMATS[format].title}, ${counted(counts.stored, 'name')}${where}${stripped})`,
     },
     { name: 'config', text: `${config} (${family})` },
   ];
@@ -156,7 +156,7 @@ function faultTable(faults: readonly FaultGroup[]): TableBlock {
   };
 }
 
-const saidCell = (said: Said | null): Cell =>
+const saidCell = (said: TensorProperties | null): Cell =>
   said === null ? { text: '–', value: '' } : { text: saidText(said) };
 
 function adviceBlock(suggestion: Suggestion, faulty: number): Block {

@@ -3,7 +3,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { analyseRope } from '../../src/budget/rope.js';
+import { analyseRope } from '../../src/budget/analyse-rope.js';
 import { loadModelFile } from '../../src/model-input/model-file.js';
 import type { Format } from '../../src/report/kit/report.js';
 import { render } from '../../src/report/render/render.js';

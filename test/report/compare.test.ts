@@ -21,7 +21,11 @@ const presets = Object.entries(hybrid.presets).map(([name, { document }]) =>
   candidate(`configs/${name}.yaml`, document.model ?? {}),
 );
 
-const rendered = (candidates: readonly Candidate[], width: number, swept: readonly string[] = []) =>
+const rendered = (
+  candidates: readonly ModelCandidate[],
+  width: number,
+  swept: readonly string[] = [],
+) =>
   render(compareReport(compareModels(candidates, swept, WISH)), 'table', {
     width,
     colourLevel: 0,

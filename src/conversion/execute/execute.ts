@@ -1,4 +1,5 @@
 /** Executes a plan: computes the tables, writes the files and moves the output into place. */
+
 import { createHash } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -7,7 +8,7 @@ import type { Checkpoint } from '../../checkpoint/checkpoint.js';
 import { openCheckpoint } from '../../checkpoint/open.js';
 import { UserError } from '../../errors.js';
 import { INDEX_FILE } from '../../files/config-names.js';
-import { explained } from '../../files/file-system.js';
+import { withFileErrors } from '../../files/file-system.js';
 import { checkReplaceable, findOutputPlace, refuseFullDisk } from '../../files/output-place.js';
 import { Staging } from '../../files/staging.js';
 import { TemporaryFolder } from '../../files/temporary.js';
@@ -27,15 +28,10 @@ import {
   sidecarNotes,
   sidecarsOf,
 } from './accompanying-files.js';
-import {
-  checkOutput,
-  type MeasuredTable,
-  measureTables,
-  measureTie,
-  type TensorError,
-  WrongOutput,
-} from './check-output.js';
-import { type MadeTable, makeTables, type Scratch } from './make-tables.js';
+import type { MeasuredTable, TensorError } from './check-output.js';
+import { checkOutput, measureTables, measureTie, WrongOutput } from './check-output.js';
+import type { MadeTable, Scratch } from './make-tables.js';
+import { makeTables } from './make-tables.js';
 import type { OutputFile, ValuesOf } from './output-files.js';
 import { outputValuesOf } from './tensor-values.js';
 
@@ -193,8 +189,9 @@ async function writeOutput(
 ): Promise<ConversionOutput> {
   const { checkpoint, saturate, check, display } = input.job;
   const configName = configNameFor(input, plan);
-  const values = (tensor: PlannedTensor) => valuesOf(tensor, { checkpoint, made, plan, saturate });
-  let tell: (bytes: number) => void = () => {};
+  const values = (tensor: PlannedTensor) =>
+    outputValuesOf(tensor, { checkpoint, made, plan, saturate });
+  let onProgress: (bytes: number) => void = () => {};
   const files = outputFilesOf(
     input,
     plan,

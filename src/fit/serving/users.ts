@@ -6,9 +6,11 @@ import { quantity } from '../../budget/quantity.js';
 import { capacityOf, peakIfKnown } from '../../hardware/gpu.js';
 import { eachBound, largest } from '../bounds.js';
 import { weightLayout } from './quantized.js';
-import { decodeStep, ratesOf, type StepLimit } from './roofline.js';
+import type { DecodingLimit } from './roofline.js';
+import { decodeStep, ratesOf } from './roofline.js';
 import { servingMemoryOf } from './serving-memory.js';
-import { decodeWork, type ServingFitSetting, servedModel } from './serving-work.js';
+import type { ServingFitSetting } from './serving-work.js';
+import { decodeWork, servedModel } from './serving-work.js';
 import { WEIGHT_DTYPES } from './weight-types.js';
 
 /** Speed of decoding for a number of users. */
@@ -18,7 +20,7 @@ export interface UsersSpeed {
   readonly each: Bounds;
   /** Tokens per second of all users on all GPUs. */
   readonly total: Bounds;
-  readonly limitedBy: StepLimit;
+  readonly limitedBy: DecodingLimit;
 }
 
 export interface UsersFit {

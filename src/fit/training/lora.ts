@@ -11,15 +11,17 @@
 import type { LanguageModel } from '../../architecture/layer.js';
 import { remembered, walkCounted } from '../../architecture/walk.js';
 import { add, ceildiv, mul, v } from '../../budget/expression.js';
-import { type Figure, figure } from '../../budget/figure.js';
+import type { Figure } from '../../budget/figure.js';
+import { figure } from '../../budget/figure.js';
 import type { Bounds, Quantity } from '../../budget/quantity.js';
-import { bytesIn, type Trained } from '../../budget/training.js';
+import { type Trained, trainingBytes } from '../../budget/training-budget.js';
 import { capacityOf } from '../../hardware/gpu.js';
 import { sumOf } from '../../text/words.js';
 import { sumBounds } from '../bounds.js';
-import { parallelismOf, type Stage, stagesOf } from '../parallelism/parallelism.js';
+import type { Stage } from '../parallelism/parallelism.js';
+import { parallelismOf, pipelineStages } from '../parallelism/parallelism.js';
 import { weightLayout } from '../serving/quantized.js';
-import type { Verdict } from './training.js';
+import type { FitVerdict } from './training-fit.js';
 import { stageFit, verdictOf } from './training-memory.js';
 import type { TrainingFitSetting } from './training-setting.js';
 
@@ -32,7 +34,7 @@ export interface LoraFit {
   readonly frozen: Figure;
   readonly total: Bounds;
   readonly capacity: Quantity;
-  readonly verdict: Verdict;
+  readonly verdict: FitVerdict;
 }
 
 /**
@@ -49,7 +51,7 @@ export function fitLora(model: LanguageModel, setting: TrainingFitSetting): Lora
     formula: add(...trained.map(({ elements, count = 1 }) => mul(count, elements))),
     source: `rank ${LORA_RANK}, on each product inside the blocks (LoRA, arXiv 2106.09685)`,
   });
-  const [whole] = stagesOf(model, parallelism);
+  const [whole] = pipelineStages(model, parallelism);
   if (whole === undefined) throw new Error('a model without stages');
   const stage: Stage = {
     ...whole,
@@ -58,7 +60,7 @@ export function fitLora(model: LanguageModel, setting: TrainingFitSetting): Lora
     parameters: adapters,
     frozen: whole.trained,
   };
-  const bytes = v({ bytes: bytesIn(setting.precision) });
+  const bytes = v({ bytes: trainingBytes(setting.precision) });
   const parameters = v({ parameters: whole.parameters.value });
   const isDivided = setting.zero === 3 && parallelism.replicas > 1;
   const frozen = figure({

@@ -4,10 +4,18 @@
  */
 import type { LanguageModel } from '../../architecture/layer.js';
 import { inputWidth, outputWidth, remembered } from '../../architecture/walk.js';
-import { add, div, type Expression, inputs, max, min, mul, sub } from '../../budget/expression.js';
-import { type ActivationSetting, OTHER_PARTS } from '../../budget/kernel-activations.js';
+import type { Expression } from '../../budget/expression.js';
+import { add, div, inputs, max, min, mul, sub } from '../../budget/expression.js';
+import type { ActivationSetting } from '../../budget/kernel-activations.js';
+import { OTHER_PARTS } from '../../budget/kernel-activations.js';
 import type { Bounds } from '../../budget/quantity.js';
-import { bytesIn, type Trained } from '../../budget/training.js';
+import {
+  activationsOf,
+  type BlockInBackward,
+  blocksInBackward,
+} from '../../budget/saved-activations.js';
+import type { Trained } from '../../budget/training-budget.js';
+import { trainingBytes } from '../../budget/training-budget.js';
 import { sumOf } from '../../text/words.js';
 import { boundsOf, eachBound, sumBounds } from '../bounds.js';
 import type { Parallelism, Stage } from '../parallelism/parallelism.js';
@@ -15,12 +23,8 @@ import { fragmentationBytes, roundingBytes } from './allocator.js';
 import { channelBytes, contextBytes, libraryBytes, lossBytes, MIB } from './fixed-workspace.js';
 import { optimizerReplicas, UPDATES, updateBytes } from './step-limits.js';
 import type { StageMemory } from './training-fit.js';
-import {
-  activationSetting,
-  DIVIDED_FROM,
-  gradientBytesOf,
-  type TrainingFitSetting,
-} from './training-setting.js';
+import type { TrainingFitSetting } from './training-setting.js';
+import { activationSetting, DIVIDED_FROM, gradientBytesOf } from './training-setting.js';
 
 export interface Situation {
   readonly model: LanguageModel;
@@ -186,7 +190,7 @@ const small: WorkspaceTerm = ({ setting, stage }) => {
 };
 
 /** Gradients of embedding and head before they are added to the stored gradients. */
-const added: Part = ({ model, setting, parallelism, stage: { from, to, frozen } }) => {
+const added: WorkspaceTerm = ({ model, setting, parallelism, stage: { from, to, frozen } }) => {
   const { embedding, head, blocks } = model;
   if (frozen) return undefined;
   const isTied = embedding.weight === head.weight && from === 0 && to === blocks.length;

@@ -21,7 +21,7 @@ type Value = ColumnValue | undefined;
  * @param isChosen Whether the user chose the columns, which are then all shown.
  */
 export function compareReport(
-  result: Comparison,
+  result: ComparisonTable,
   {
     columns = result.columns,
     isChosen = false,
@@ -129,7 +129,7 @@ function verdictOf(shown: Shown): Verdict {
 }
 
 /** Parameters, or the first cost that is shown in their place. */
-function mainColumn({ columns }: Comparison): ShownColumn | undefined {
+function mainColumn({ columns }: ComparisonTable): ShownColumn | undefined {
   const costs = columns.filter(({ isCost }) => isCost);
   return costs.find(({ name }) => name === 'parameters') ?? costs[0] ?? PARAMETERS;
 }
@@ -142,7 +142,7 @@ const PARAMETERS: ShownColumn = {
 };
 
 /** The cost with the largest ratio between two models; undefined when all are the same. */
-function mostDifferent({ columns }: Comparison, models: readonly ComparedRow[]) {
+function mostDifferent({ columns }: ComparisonTable, models: readonly ComparedRow[]) {
   const spread = (column: ShownColumn) => {
     const values = models.map((row) => Number(valueIn(row, column) ?? Number.NaN));
     return Math.max(...values) / Math.min(...values);

@@ -283,7 +283,7 @@ const TIE_VALUES = {
 
 function sourceText({ input: { path, format, config } }: ConversionResult): string {
   const by = config === null ? 'converted by tensor names, without a config' : configText(config);
-  return `Input: ${path} (${FORMATS[format].title}); ${by}.`;
+  return `Input: ${path} (${FILE_FORMATS[format].title}); ${by}.`;
 }
 
 function totalsTable({ input, output, srte }: ConversionResult): TableBlock {

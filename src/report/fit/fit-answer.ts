@@ -1,9 +1,10 @@
 /** The answer of `minimind fit` on one screen: a verdict, the facts, and the memory. */
+
 import type { Bounds } from '../../budget/quantity.js';
 import type { Fits, MachineForward } from '../../fit/fits.js';
-import type { Doubt } from '../../fit/remedies/remedies.js';
+import type { UnmetRequirement } from '../../fit/remedies/remedies.js';
 import type { UsersFit } from '../../fit/serving/users.js';
-import type { Verdict as FitVerdict } from '../../fit/training/training.js';
+import type { FitVerdict } from '../../fit/training/training-fit.js';
 import type { Cluster } from '../../hardware/gpu.js';
 import type { MachineProfile } from '../../hardware/machine-profile.js';
 import {
@@ -18,8 +19,10 @@ import { counted, modelName, shellWord } from '../../text/words.js';
 import { contextText, left, right, strong } from '../kit/cells.js';
 import type { Cell, Fact, TableBlock, Tone, Verdict } from '../kit/report.js';
 import { boundsCells, boundsColumns, bytesText, NOUNS, TONES } from './fit-bounds.js';
-import { DECODE_LIMITS, formatText, NO_PEAK, type Serving, servingFlags } from './fit-serving.js';
-import { flagsText, NOTHING_FITS, type Training } from './fit-training.js';
+import type { Serving } from './fit-serving.js';
+import { DECODE_LIMITS, formatText, NO_PEAK, servingFlags } from './fit-serving.js';
+import type { Training } from './fit-training.js';
+import { flagsText, NOTHING_FITS } from './fit-training.js';
 
 export interface FitResult extends Fits {
   readonly file: string;
@@ -27,7 +30,7 @@ export interface FitResult extends Fits {
   readonly parameters: number;
   readonly cluster: Cluster;
   /** Reasons for doubt about the availability of the requested setup. */
-  readonly doubts: readonly Doubt[];
+  readonly doubts: readonly UnmetRequirement[];
   /** Measured profile when the hardware is this machine. */
   readonly profile: MachineProfile | null;
   /** A forward pass on this machine. */

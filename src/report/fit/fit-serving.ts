@@ -1,10 +1,10 @@
 /** Serving part of the report of `minimind fit`. */
 import type { Quantity } from '../../budget/quantity.js';
 import type { Fits } from '../../fit/fits.js';
-import type { Doubt } from '../../fit/remedies/remedies.js';
+import type { UnmetRequirement } from '../../fit/remedies/remedies.js';
 import type { ServingRemedy } from '../../fit/remedies/serving-remedies.js';
 import type { LoadAnswer } from '../../fit/serving/queueing.js';
-import type { Prefill, StepLimit } from '../../fit/serving/roofline.js';
+import type { DecodingLimit, Prefill } from '../../fit/serving/roofline.js';
 import type { ServingLoad } from '../../fit/serving/serving.js';
 import { formatInteger, formatSeconds, percentText, significant } from '../../text/units.js';
 import { counted, sentence } from '../../text/words.js';
@@ -25,7 +25,7 @@ export const DECODE_LIMITS = {
   cache: 'reading the KV cache',
   compute: 'compute',
   links: 'links between GPUs',
-} as const satisfies Record<StepLimit, string>;
+} as const satisfies Record<DecodingLimit, string>;
 
 export const NO_PEAK = 'no speed estimate: no published peak for this GPU';
 
@@ -33,7 +33,7 @@ export type Serving = NonNullable<Fits['serving']>;
 
 export function servingBlocks(
   { setting, contextOrigin, fit, remedies }: Serving,
-  doubts: readonly Doubt[],
+  doubts: readonly UnmetRequirement[],
 ): Block[] {
   const { weightParts, cachePerSequence, state, workspaceParts, total, capacity, verdict } = fit;
   const { batch, context } = setting;

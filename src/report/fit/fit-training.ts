@@ -116,7 +116,7 @@ const DECIDING = {
   compute: 'compute',
   memory: 'memory traffic and launches',
   communication: 'communication',
-} as const satisfies Record<StepLimit, string>;
+} as const satisfies Record<TrainingLimit, string>;
 
 function utilisationText({ mfu, assumedMfu, decidedBy }: StepTime): string {
   const assumed = `${percentText(assumedMfu.value)} (${assumedMfu.source})`;

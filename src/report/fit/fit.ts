@@ -1,6 +1,6 @@
 /** Report of `minimind fit`: a verdict for training and for serving, and its basis. */
 import type { MachineForward } from '../../fit/fits.js';
-import type { Gpu, Hardware, Link, Machine, PeakDtype } from '../../hardware/gpu.js';
+import type { Gpu, GpuMachine, Hardware, Link, PeakDtype } from '../../hardware/gpu.js';
 import type { MachineProfile } from '../../hardware/machine-profile.js';
 import {
   formatBytes,
@@ -135,7 +135,7 @@ const PEAKS = Object.keys({
 const FEW = ['bf16', 'f8', 'int8'] as const satisfies readonly PeakDtype[];
 
 /** A GPU, or a machine with its GPUs; links are those of one GPU, or of the machine to others. */
-interface Listed extends Pick<Machine, 'name' | 'title' | 'gpu' | 'gpus' | 'source'> {
+interface Listed extends Pick<GpuMachine, 'name' | 'title' | 'gpu' | 'gpus' | 'source'> {
   readonly links: readonly Link[];
 }
 

@@ -8,7 +8,7 @@ import type {
   ProjectorCosts,
   TeacherCosts,
 } from '../../kv-projector/costs.js';
-import type { Projection } from '../../kv-projector/project-kv.js';
+import type { KvProjection } from '../../kv-projector/project-kv.js';
 import { formatBytes, formatInteger, shortCount } from '../../text/units.js';
 import { counted, sumOf } from '../../text/words.js';
 import {
@@ -65,7 +65,7 @@ export function projectionReport(result: KvProjection): Report {
   };
 }
 
-const projectionTable = (tensors: Projection['tensors']): TableBlock => ({
+const projectionTable = (tensors: KvProjection['tensors']): TableBlock => ({
   kind: 'table',
   columns: [
     { ...left('tensor', 'tensor'), cut: true },
@@ -87,7 +87,7 @@ export function projectorConversionReport(result: ProjectorConversion): Report {
   const { projector, format, output, container, bytes, arguments: names } = result;
   return {
     verdict: {
-      text: `Converted to ${output}: ${FORMATS[format].title} → ${container}, ${counted(projector.tensors, 'tensor')}, ${formatBytes(bytes)}, all values unchanged`,
+      text: `Converted to ${output}: ${FILE_FORMATS[format].title} → ${container}, ${counted(projector.tensors, 'tensor')}, ${formatBytes(bytes)}, all values unchanged`,
       tone: 'good',
     },
     blocks: [
@@ -111,7 +111,7 @@ export function projectorConversionReport(result: ProjectorConversion): Report {
       ],
       rows: [
         [
-          { text: FORMATS[format].title, value: format },
+          { text: FILE_FORMATS[format].title, value: format },
           { text: container },
           integerCell(projector.tensors),
           integerCell(projector.parameters),
