@@ -1,19 +1,33 @@
 // Draws docs/terminal.svg: the answer of a command as a terminal shows it, from what the built program prints. With --check
 // it compares only.
 import { execFileSync } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const PICTURE = new URL('../docs/terminal.svg', import.meta.url);
-const COMMAND = ['profile', 'minimind2-small'];
+const MODEL = 'Qwen3-8B';
+const COMMAND = ['profile', MODEL];
 
-const program = fileURLToPath(new URL('../bin/run.js', import.meta.url));
-const { NO_COLOR, ...env } = process.env;
-const answer = execFileSync(process.execPath, [program, ...COMMAND], {
-  cwd: fileURLToPath(new URL('..', import.meta.url)),
-  env: { ...env, FORCE_COLOR: '1' },
-  encoding: 'utf8',
-});
+/** What the command prints on a terminal with colours, in a folder that has the model. */
+function answerOf(args) {
+  const inRoot = (name) => fileURLToPath(new URL(`../${name}`, import.meta.url));
+  const { NO_COLOR, ...env } = process.env;
+  const cwd = mkdtempSync(path.join(tmpdir(), 'minimind-picture-'));
+  try {
+    cpSync(inRoot(`fixtures/hf-configs/${MODEL.toLowerCase()}`), path.join(cwd, MODEL), {
+      recursive: true,
+    });
+    return execFileSync(process.execPath, [inRoot('bin/run.js'), ...args], {
+      cwd,
+      env: { ...env, FORCE_COLOR: '1' },
+      encoding: 'utf8',
+    });
+  } finally {
+    rmSync(cwd, { recursive: true });
+  }
+}
 
 /** Sizes in pixels. A character of the font is 0.6 of its size wide. */
 const FONT = 14;
@@ -45,7 +59,7 @@ function spans(line) {
   const parts = [{ text: first, column: 0, styles: [] }];
   let column = first.length;
   for (const each of rest) {
-    const [, codes, text] = /^([\d;]*)m([^]*)$/.exec(each);
+    const [, codes, text] = /^([\d;]*)m(.*)$/.exec(each);
     for (const code of (codes || '0').split(';')) {
       if (RESETS[code]) for (const style of RESETS[code]) on.delete(style);
       else if (STYLES[code]) on.add(code);
@@ -57,7 +71,10 @@ function spans(line) {
   return parts.filter(({ text }) => text.trim() !== '');
 }
 
-const lines = [`\x1b[32m$\x1b[39m minimind ${COMMAND.join(' ')}`, ...answer.trimEnd().split('\n')];
+const lines = [
+  `\x1b[32m$\x1b[39m minimind ${COMMAND.join(' ')}`,
+  ...answerOf(COMMAND).trimEnd().split('\n'),
+];
 const length = Math.max(
   ...lines.flatMap((line) => spans(line).map(({ text, column }) => column + text.trimEnd().length)),
 );

@@ -32,7 +32,7 @@ import { formatBytes, formatCount, formatFlops } from '../text/units.js';
 const SERVED = ['int8', 'int4'] as const;
 
 export default class Profile extends BaseCommand {
-  static override summary = 'Tell what a model weighs and costs, exactly.';
+  static override summary = "Show a model's parameters, memory and FLOPs.";
   static override description =
     'Parameters by component, bytes in every type, memory and state of inference, FLOPs, and the memory of ' +
     'training on one device. --explain derives every figure. The --max flags make it exit with 1 when a ' +
