@@ -97,8 +97,7 @@ export const SHARD_RULES = {
   'shard-state-dict': 'The tensors of all shards are under the same keys.',
   'shard-tensor-present': 'A shard holds each tensor that the index places in it.',
   'shard-tensor-listed': 'The index names each tensor that a shard holds.',
-  'shard-tensor-place':
-    'A tensor is only in the shard that the index names for it.',
+  'shard-tensor-place': 'A tensor is only in the shard that the index names for it.',
 } as const;
 
 export const ZIP_RULES = {
