@@ -195,7 +195,7 @@ describe('the installed program', () => {
     completion: { args: ['bash'], prints: 'compare-srte' },
     'convert-checkpoint': {
       args: ['small.safetensors', 'shared', '--to', 'shared', '--config', 'small.yaml'],
-      prints: 'done: shared, with an SRTE error of ',
+      prints: 'Converted to shared: ',
     },
     doctor: { args: [], prints: 'TensorFlow.js' },
     export: {
@@ -204,8 +204,8 @@ describe('the installed program', () => {
     },
     fit: { args: ['original.yaml', '--gpu', 'h100-80gb'], prints: 'training does not fit' },
     init: { args: ['tiny', '-o', 'mine.yaml'], prints: 'mine.yaml' },
-    inspect: { args: ['small.safetensors'], prints: 'Tensors by layer' },
-    'kv-projector convert': { args: ['kv.safetensors', 'kv.pt'], prints: 'done: kv.pt' },
+    inspect: { args: ['small.safetensors'], prints: 'safetensors · 94.9 kB' },
+    'kv-projector convert': { args: ['kv.safetensors', 'kv.pt'], prints: 'Converted to kv.pt' },
     'kv-projector params': {
       args: ['--teacher', 'Qwen2-14B:5120x40', '--student', '1536'],
       prints: '34,095,616',
@@ -216,19 +216,19 @@ describe('the installed program', () => {
     },
     'kv-projector project': {
       args: ['kv.safetensors', 'kv-input.safetensors', '-o', 'projected.safetensors'],
-      prints: 'done: projected.safetensors',
+      prints: 'Wrote projected.safetensors',
     },
     list: { args: [], prints: 'minimind profile minimind/minimind2-small' },
     plan: {
       args: ['--max-params', '26M', '--vocab', '6400'],
       prints: 'Best minimind model by balance',
     },
-    profile: { args: ['original.yaml'], prints: '22.144B' },
-    'quick-test': { args: ['small.yaml', '--engine', 'tfjs'], prints: 'ok: 7 checks passed' },
+    profile: { args: ['original.yaml'], prints: '22,143,967,232' },
+    'quick-test': { args: ['small.yaml', '--engine', 'tfjs'], prints: 'small: 7 checks passed' },
     rope: { args: ['original.yaml', '--context', '32768'], prints: 'NTK-aware' },
     schema: { args: ['hybrid'], prints: '"srte_encoding"' },
     validate: { args: ['original.yaml'], prints: 'valid: 1 file' },
-    verify: { args: ['small.yaml', 'small.safetensors'], prints: 'ok: ' },
+    verify: { args: ['small.yaml', 'small.safetensors'], prints: 'matches: 156 tensors' },
   };
 
   it.each(COMMANDS)('does %s', (name) => {
@@ -265,9 +265,9 @@ describe('the installed program without ONNX Runtime', () => {
   it('tests on TensorFlow.js, and says so, and what would install the other', () => {
     const { status, stdout } = quickTest();
     expect(status).toBe(0);
-    expect(stdout).toMatch(/^Engine: TensorFlow\.js 4\.22\.0 \(wasm on cpu\), 1 thread; /m);
-    expect(stdout).toMatch(/^Not ONNX Runtime \(cpu\): .* is not installed/m);
-    expect(stdout).toContain(`To mend it: ${COMMAND}\n`);
+    expect(stdout).toMatch(/^ {2}engine +TensorFlow\.js 4\.22\.0 \(wasm on cpu\), 1 thread, /m);
+    expect(stdout).toMatch(/^ {2}skipped +ONNX Runtime \(cpu\): .* is not installed/m);
+    expect(stdout).toContain(`to fix it: ${COMMAND}\n`);
   });
 
   it('is missing to doctor, which has the command', () => {
@@ -297,10 +297,10 @@ describe('the installed program without anything native', () => {
   it('tests in plain JavaScript', () => {
     const { status, stdout } = quickTest();
     expect(status).toBe(0);
-    expect(stdout).toMatch(/^Engine: TensorFlow\.js 4\.22\.0 \(cpu\), 1 thread; /m);
+    expect(stdout).toMatch(/^ {2}engine +TensorFlow\.js 4\.22\.0 \(cpu\), 1 thread, /m);
     expect(stdout).toContain(
-      'Not TensorFlow.js (wasm): it is not installed. ' +
-        'To mend it: npm install @tensorflow/tfjs-backend-wasm@4.22.0\n',
+      'TensorFlow.js (wasm): it is not installed; to fix it: ' +
+        'npm install @tensorflow/tfjs-backend-wasm@4.22.0\n',
     );
   });
 
@@ -320,7 +320,7 @@ describe('the installed program without anything native', () => {
     expect(minimind(['quick-test', ...args]).status).toBe(3);
     const other = minimind(['quick-test', ...args, '--set', 'model.vocab_size=18']);
     expect(other.status).toBe(2);
-    expect(other.stderr).toContain('lm_head.weight: misshapen: described as [18, 8]');
+    expect(other.stderr).toContain('lm_head.weight: wrong shape: expected [18, 8]');
   });
 });
 
@@ -333,7 +333,7 @@ describe('the installed program with ONNX Runtime, by the command that it names'
   it('tests on it', () => {
     const { status, stdout } = quickTest();
     expect(status).toBe(0);
-    expect(stdout).toMatch(/^Engine: ONNX Runtime 1\.30\.0 \(cpu\), \d+ threads?; /m);
+    expect(stdout).toMatch(/^ {2}engine +ONNX Runtime 1\.30\.0 \(cpu\), \d+ threads?, /m);
     expect(stdout).not.toMatch(/^Not /m);
   });
 

@@ -337,7 +337,7 @@ function judged(
   if (!(frequency > 0 && Number.isFinite(frequency) && plain > 0)) {
     throw new UserError(
       'usage',
-      `with the base ${base}, ${id} gives frequencies that are no numbers`,
+      `with the base ${base}, ${id} gives frequencies that are not numbers`,
       {
         suggestion: 'give a base (rope_theta) between 1 and 1e30, and a smaller factor',
       },

@@ -182,7 +182,7 @@ function activeFigure(layer: Layer, total: Figure): Figure {
     source:
       unused.length > 0
         ? 'all but the experts that a token does not go to; embedding and head whole'
-        : 'all of them: there are no experts',
+        : 'all of them (no experts)',
   });
 }
 

@@ -112,7 +112,7 @@ export const fitFlags = {
   }),
   'train-tokens': countLimit({
     ...TRAINING,
-    description: 'tokens of the whole training, as in 300e9; shows steps and time',
+    description: 'tokens of the whole training, as in 300e9; shows its steps and time',
   }),
   mfu: share({
     ...TRAINING,

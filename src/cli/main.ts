@@ -7,9 +7,10 @@ import { run } from '@oclif/core/run';
 import { nearest } from '../config/nearest.js';
 import { escapeText, quote } from '../config/quote.js';
 import { ERROR_CODES, UserError } from '../errors.js';
-import { beginInputs } from '../files/input-registry.js';
+import { beginInputs, writtenFiles } from '../files/input-registry.js';
+import { joined } from '../text/words.js';
 import { pasteable, readCommandLine } from './command-line.js';
-import { renderOptions, writeStdout } from './output.js';
+import { renderOptions, sayStopped, writeStdout } from './output.js';
 import { commandMeant } from './spellings.js';
 
 /** Must match `additionalHelpFlags` and `additionalVersionFlags` in package.json. */
@@ -104,8 +105,16 @@ function watchStreams(): void {
 function watchSignals(): void {
   const exitCodes = { SIGINT: ERROR_CODES.interrupted.exitCode, SIGTERM: 143, SIGHUP: 129 };
   for (const [signal, exitCode] of Object.entries(exitCodes)) {
-    process.on(signal, () => process.exit(exitCode));
+    process.on(signal, () => {
+      if (signal === 'SIGINT') process.once('exit', sayWhatIsLeft);
+      process.exit(exitCode);
+    });
   }
+}
+
+function sayWhatIsLeft(): void {
+  const files = writtenFiles();
+  sayStopped(files.length === 0 ? 'nothing was written' : `${joined(files)} was written before`);
 }
 
 async function refuseUnknownCommand(words: readonly string[], config: Config): Promise<void> {

@@ -1,5 +1,6 @@
 /** Destination of an answer: stdout, or a file. */
 import type { RenderOptions } from '../report/kit/report.js';
+import { printable } from '../text/escape.js';
 
 /** Writes to stdout and waits until it is accepted. Errors reach the stream's own handler (`main.ts`). */
 export async function writeStdout(text: string | Iterable<string>): Promise<void> {
@@ -13,6 +14,16 @@ export async function writeStdout(text: string | Iterable<string>): Promise<void
 }
 
 const piecesOf = (text: string | Iterable<string>) => (typeof text === 'string' ? [text] : text);
+
+let isStopSaid = false;
+
+/** Says on stderr what an interrupted command leaves. The first message counts: it knows most. */
+export function sayStopped(left: string): void {
+  if (isStopSaid) return;
+  isStopSaid = true;
+  // Replaces the progress, and the ^C of the terminal.
+  process.stderr.write(`${process.stderr.isTTY ? '\r\x1b[K' : ''}stopped; ${printable(left)}\n`);
+}
 
 /** Whether the answer goes to stdout. */
 export const isStdout = (output: string | undefined): output is undefined | '-' =>

@@ -6,7 +6,7 @@ import type { PlotBlock } from '../report/kit/report.js';
 import { render } from '../report/render/render.js';
 import { printable } from '../text/escape.js';
 import { formatBytes, formatDuration, formatShare } from '../text/units.js';
-import { renderOptions } from './output.js';
+import { renderOptions, sayStopped } from './output.js';
 
 interface Surroundings {
   readonly stream: Pick<NodeJS.WriteStream, 'isTTY' | 'columns' | 'write'>;
@@ -78,10 +78,7 @@ export function stepProgress(flags: { readonly quiet: boolean }) {
     },
     end,
     /** Shows a message when the process ends in the middle of the task. */
-    stopped: (message: string) => {
-      const line = process.stderr.isTTY ? CLEAR_LINE : '';
-      process.stderr.write(`${line}stopped; ${printable(message)}\n`);
-    },
+    stopped: sayStopped,
   };
 }
 
@@ -107,6 +104,8 @@ interface StepSurroundings {
   readonly stream: Pick<NodeJS.WriteStream, 'isTTY' | 'columns' | 'write'>;
   /** Calls back repeatedly, until the returned function is called. */
   readonly every: (milliseconds: number, call: () => void) => () => void;
+  /** Clock in milliseconds. */
+  readonly now: () => number;
 }
 
 function every(milliseconds: number, call: () => void): () => void {
@@ -117,24 +116,31 @@ function every(milliseconds: number, call: () => void): () => void {
 }
 
 /**
- * Shows the current step of a task that takes over a second. A terminal gets one updated line that disappears at the
- * end, a log a line every ten seconds, and `--quiet` nothing.
+ * Shows the current step of a task that takes over a second, and its time: `[2/7] causality … 12 s`. A terminal gets
+ * one updated line that disappears at the end, a log a line every ten seconds, and `--quiet` nothing.
  */
 export function steps(
   { quiet }: { readonly quiet: boolean },
-  { stream, every: repeat }: StepSurroundings = { stream: process.stderr, every },
+  { stream, every: repeat, now }: StepSurroundings = {
+    stream: process.stderr,
+    every,
+    now: () => performance.now(),
+  },
 ): Steps {
   if (quiet) return { doing: () => {}, say: () => {}, end: () => {} };
+  const start = now();
   let current = '';
   let isShown = false;
   const show = () => {
+    const time = Math.floor((now() - start) / 1000);
+    const text = `${current} …${time > 0 ? ` ${formatDuration(time)}` : ''}`;
     if (!stream.isTTY) {
-      stream.write(`${current} …\n`);
+      stream.write(`${text}\n`);
       return;
     }
     if (!isShown) process.once('exit', end);
     isShown = true;
-    stream.write(`\r${`${current} …`.slice(0, (stream.columns || 80) - 1)}${CLEAR_TO_THE_END}`);
+    stream.write(`\r${text.slice(0, (stream.columns || 80) - 1)}${CLEAR_TO_THE_END}`);
   };
   const stop = repeat(stream.isTTY ? PATIENCE : LOG_PERIOD, show);
   const end = () => {

@@ -21,6 +21,7 @@ import {
   publishedNumber,
   settingFlags,
 } from '../cli/flags.js';
+import { UserError } from '../errors.js';
 import { servedParameters } from '../fit/serving/quantized.js';
 import { openModelSource } from '../model-input/model-source.js';
 import { storedWeights } from '../quantization/stored-weights.js';
@@ -34,10 +35,9 @@ const SERVED = ['int8', 'int4'] as const;
 export default class Profile extends BaseCommand {
   static override summary = "Show a model's parameters, memory and FLOPs.";
   static override description =
-    'Parameters by component, bytes in every type, memory and state of inference, FLOPs, and the memory of ' +
-    'training on one device. --explain derives every figure. The --max flags make it exit with 1 when a ' +
-    'limit is exceeded, for continuous integration. Of a checkpoint the index is read, and held against its ' +
-    'config.';
+    'Parameters by component, weights in each type, KV cache, FLOPs, and the memory of inference and of training on ' +
+    'one device. --details has all tables, --explain derives every figure. The --max flags exit with 1 when a figure ' +
+    'exceeds them. For a checkpoint, only the index is read and checked against the config.';
   static override examples = [
     '<%= config.bin %> <%= command.id %> configs/hybrid/original.yaml',
     '<%= config.bin %> <%= command.id %> configs/hybrid/tiny.yaml --context 128 --batch 4 --layers --explain',
@@ -65,20 +65,31 @@ export default class Profile extends BaseCommand {
     details,
     explain: Flags.boolean({ description: 'add formula, inputs and source of each figure' }),
     published: publishedNumber({
-      description: 'name the likely reason why this published number differs, as in 7B',
+      description: 'explain why this published number differs, as in 7B',
     }),
-    'max-params': countLimit({ description: 'most parameters, as in 14B', helpGroup: 'LIMITS' }),
-    'max-memory': bytesLimit({ description: 'most memory of inference', helpGroup: 'LIMITS' }),
-    'max-kv-cache': bytesLimit({ description: 'largest key-value cache', helpGroup: 'LIMITS' }),
-    'max-training-memory': bytesLimit({
-      description: 'most memory of training',
+    'max-params': countLimit({
+      description: 'maximum number of parameters, as in 14B',
       helpGroup: 'LIMITS',
     }),
-    'max-flops': countLimit({ description: 'most FLOPs of a forward pass', helpGroup: 'LIMITS' }),
+    'max-memory': bytesLimit({ description: 'maximum memory of inference', helpGroup: 'LIMITS' }),
+    'max-kv-cache': bytesLimit({ description: 'maximum KV cache', helpGroup: 'LIMITS' }),
+    'max-training-memory': bytesLimit({
+      description: 'maximum memory of training',
+      helpGroup: 'LIMITS',
+    }),
+    'max-flops': countLimit({
+      description: 'maximum FLOPs of a forward pass',
+      helpGroup: 'LIMITS',
+    }),
   };
 
   async run() {
     const { args, flags } = await this.parse(Profile);
+    if (formatOf(flags) === 'csv' && flags.layers && flags.tensors) {
+      throw new UserError('usage', 'expected one table for CSV, found --layers and --tensors', {
+        suggestion: 'write one of them, or --json for both',
+      });
+    }
     const given = await this.modelGiven(flags, args.file, 'minimind2-small');
     const source = await openModelSource(given, flags);
     const loaded = await source.model(flags.set);

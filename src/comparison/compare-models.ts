@@ -370,7 +370,7 @@ function knownColumn(name: string, keys: readonly string[]): string {
   if (isColumn(name) || keys.includes(name)) return name;
   const inModel = `model.${name}`;
   const close = keys.includes(inModel) ? inModel : nearest(name, [...COLUMN_NAMES, ...keys]);
-  throw new UserError('usage', `there is no column ${quote(name)}`, {
+  throw new UserError('usage', `unknown column ${quote(name)}`, {
     suggestion: close
       ? `did you mean ${close}?`
       : `use ${COLUMN_NAMES.join(', ')}, or a key such as model.num_layers`,

@@ -239,7 +239,7 @@ function stepsOf(all: readonly Swept[]): Omit<Sweep, 'keys'> {
     throw new UserError(
       'usage',
       `--zip: ${lists[0]?.path} has ${size} values, and ${other.path} has ${other.values.length}`,
-      { suggestion: 'give all lists of --set as many values' },
+      { suggestion: 'give all lists of --set the same number of values' },
     );
   }
   const at = ({ values }: Swept, step: number) => values[step] ?? values[0] ?? '';

@@ -30,7 +30,7 @@ const EXPLANATIONS: readonly YamlExplanation[] = [
   [/^Missing closing 'quote/, 'a single quote is not closed', "add the closing '", 'quotes'],
   [/end with a \}/, 'a { is not closed', 'add the closing }', 'brackets'],
   [/end with a \]/, 'a [ is not closed', 'add the closing ]', 'brackets'],
-  [/^Implicit map keys need/, 'this line is no "key: value"', KEY_VALUE],
+  [/^Implicit map keys need/, 'this line is not "key: value"', KEY_VALUE],
   [/^Missing ,( or :)? between/, 'a comma is missing', 'add a comma'],
   [/^Missing space after :/, 'a space is missing after the colon', 'write ": "'],
   [/^Unexpected flow-(map|seq)-end/, 'a closing bracket has no opening one', 'remove it'],
@@ -66,7 +66,7 @@ const EXPLANATIONS: readonly YamlExplanation[] = [
   ],
   [
     'BLOCK_IN_FLOW',
-    'indented lines cannot stand inside brackets',
+    'indented lines are not allowed inside brackets',
     'close the bracket, or use brackets inside it too',
   ],
   ['KEY_OVER_1024_CHARS', 'a key is longer than 1024 characters', 'use a shorter key'],
@@ -77,7 +77,7 @@ const EXPLANATIONS: readonly YamlExplanation[] = [
   ],
   [
     'MULTILINE_IMPLICIT_KEY',
-    'this line is no "key: value", or a key goes over several lines',
+    'this line is not "key: value", or a key goes over several lines',
     KEY_VALUE,
   ],
   ['MULTIPLE_ANCHORS', 'a value can have only one anchor'],

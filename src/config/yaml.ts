@@ -51,7 +51,7 @@ const TOO_DEEP: ProblemText = {
 };
 
 const CONTROL_CHARACTER: ProblemText = {
-  message: 'a control character stands here',
+  message: 'control character in the text',
   suggestion: 'remove it, or write it as an escape in double quotes, as in "\\u0007"',
 };
 
@@ -243,7 +243,7 @@ class Builder {
         target === undefined
           ? this.#explainUnknownAnchor(node.source)
           : {
-              message: `the alias ${quote(`*${node.source}`)} stands inside what it names`,
+              message: `the alias ${quote(`*${node.source}`)} is inside the value that it names`,
               suggestion: 'a value cannot contain itself: remove the alias',
             },
       );
@@ -338,7 +338,7 @@ class Builder {
 
   #explainUnknownAnchor(name: string): ProblemText {
     const near = nearest(name, this.#anchors.keys());
-    const message = `no anchor ${quote(`&${name}`)} stands above this alias`;
+    const message = `no anchor ${quote(`&${name}`)} precedes this alias`;
     return near === undefined
       ? { message, suggestion: 'put a text that begins with * in quotes' }
       : { message, suggestion: `did you mean ${quote(`*${near}`)}?` };
@@ -349,7 +349,7 @@ class Builder {
       const { line, column } = this.#source.at(earlier);
       const where = line === undefined ? '' : `; the first is at ${line}:${column}`;
       return {
-        message: `the key ${quote(key)} stands twice in this mapping${where}`,
+        message: `the key ${quote(key)} occurs twice in this mapping${where}`,
         suggestion: 'remove one of them',
       };
     });

@@ -173,6 +173,12 @@ export function noteOutput(file: string): void {
   for (const each of identitiesAt(file)) kept.set(each, { file, why: 'was just written' });
 }
 
+/** Files that the current command has written so far, as the user named them. */
+export const writtenFiles = (): readonly string[] =>
+  [...new Set(kept?.values())].flatMap(({ file, why }) =>
+    why === 'was just written' ? [file] : [],
+  );
+
 /** Unregisters a file that the command will update. */
 export function forgetInput(file: string): void {
   for (const each of identitiesAt(file)) kept?.delete(each);

@@ -63,7 +63,7 @@ function checkFolder(target: string, file: string, existing: fs.Stats, force: bo
   const strange = entries.find((entry) => entry.isDirectory() || !isConvertedName(entry.name));
   if (strange === undefined && entries.some(({ name }) => isConvertedWeights(name))) return;
   const why = strange ? `holds ${strange.name}` : 'holds no weights';
-  throw new UserError('usage', `${target} is no folder that a conversion has written: it ${why}`, {
+  throw new UserError('usage', `${target} is not a folder written by a conversion: it ${why}`, {
     suggestion: 'only such a one is replaced; choose another name, or move what is to stay',
   });
 }

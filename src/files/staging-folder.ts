@@ -105,7 +105,7 @@ export class StagingFolder {
     makeFolder(this.#root);
     // In a folder that others can write to, it may be their link.
     if (!fs.lstatSync(this.#root).isDirectory()) {
-      throw new UserError('usage', `${this.#root} is no folder, and is needed to write in`, {
+      throw new UserError('usage', `${this.#root} is not a folder, but is needed for writing`, {
         suggestion: 'remove it',
       });
     }

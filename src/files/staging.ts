@@ -113,7 +113,7 @@ export class Staging {
    *   of `fill`. The other files stay.
    */
   async write(name: string, fill: (sink: ByteSink) => Promise<void>): Promise<void> {
-    if (!isPlainName(name)) throw new RangeError(`${name} is no name of a file`);
+    if (!isPlainName(name)) throw new RangeError(`${name} is not a file name`);
     if (this.isFinished(name)) throw new Error(`${name} is finished already`);
     this.#checkCompanion(name);
     const target = this.#inOutput(name, this.#place.target);

@@ -53,7 +53,7 @@ export class JsonWriter {
   }
 
   #key(name: string, key: PickleValue): string {
-    if (typeof key !== 'string') throw cannotHold(name, 'a key that is no text');
+    if (typeof key !== 'string') throw cannotHold(name, 'a key that is not a string');
     return this.#counted(JSON.stringify(key));
   }
 

@@ -264,7 +264,7 @@ function refuseShared(names: readonly string[]): void {
   const { module, first, second } = pair;
   const problem =
     first === second
-      ? `${quote(first)} stands twice`
+      ? `${quote(first)} occurs twice`
       : `${quote(first)} and ${quote(second)} are both called ${quote(module)} in a projector`;
   throw new UserError('usage', `--teacher: ${problem}`, {
     suggestion: 'give each teacher a name of its own, as in --teacher other:5120x40',
@@ -273,7 +273,7 @@ function refuseShared(names: readonly string[]): void {
 
 async function teacherOf(file: string) {
   if (!fs.existsSync(file)) {
-    throw new UserError('usage', `--teacher: ${quote(file)} has no sizes, and is no file`, {
+    throw new UserError('usage', `--teacher: ${quote(file)} has no sizes and is not a file`, {
       suggestion:
         'write NAME:WIDTHxLAYERS as in --teacher Qwen2-14B:5120x40, or the path of a config',
     });

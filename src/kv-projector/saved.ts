@@ -123,7 +123,7 @@ function groupsIn({ tensors }: Checkpoint, complain: Complain): Map<string, Bran
     );
   }
   if (strangers.length > 0) {
-    complain(undefined, `has tensors that no projector has: ${listed(strangers)}`, NAMES_ADVICE);
+    complain(undefined, `has tensors of no projector: ${listed(strangers)}`, NAMES_ADVICE);
   }
   return groups;
 }
@@ -173,7 +173,7 @@ function adapterOf(
   };
 }
 
-const BOTH_KINDS = 'stands beside tensors of an elastic adapter of the same teacher';
+const BOTH_KINDS = 'conflicts with tensors of an elastic adapter of the same teacher';
 
 /** Checks a tensor's shape and type against its part and the sizes of earlier tensors. */
 function checkPart(
@@ -255,7 +255,7 @@ function contradictions(
   for (const [name, width] of args.teachers) {
     const adapter = byModule.get(moduleName(name));
     if (adapter === undefined) {
-      said.push(`teacher_configs has ${JSON.stringify(name)}, for which there are no tensors`);
+      said.push(`teacher_configs has ${JSON.stringify(name)}, but no tensors for it`);
     } else if (width !== undefined && width !== adapter.teacherWidth) {
       said.push(
         `teacher_configs says width ${width} of ${JSON.stringify(name)}, its tensors ${adapter.teacherWidth}`,

@@ -118,7 +118,7 @@ function checkRank(where: string, { rank, worldSize }: Rank): void {
   if (rank >= worldSize) {
     throw mistake(
       where,
-      `there is no rank ${rank} among ${worldSize}`,
+      `unknown rank ${rank}; expected 0 to ${worldSize - 1}`,
       `Ranks are from 0 to ${worldSize - 1}.`,
     );
   }

@@ -120,10 +120,10 @@ function rowsIn(text: string, file: string): readonly (readonly unknown[])[] {
     // Some editors begin a file with a byte order mark.
     value = JSON.parse(text.replace(/^\uFEFF/, ''));
   } catch (error) {
-    throw refused(file, `is no JSON: ${(error as Error).message}`);
+    throw refused(file, `is not JSON: ${(error as Error).message}`);
   }
   if (Array.isArray(value) && value.every((row) => Array.isArray(row))) return value;
-  throw refused(file, 'is no list of lists');
+  throw refused(file, 'is not a list of lists');
 }
 
 const refused = (file: string, what: string) =>

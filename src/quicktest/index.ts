@@ -258,8 +258,8 @@ async function atOnce(
 ): Promise<Tested> {
   const results: CheckResult[] = [];
   try {
-    for (const check of checks) {
-      watch(`checking ${check}`);
+    for (const [index, check] of checks.entries()) {
+      watch(`[${index + 1}/${checks.length}] ${check}`);
       results.push(await runCheck(check, context));
     }
     return { results, output: keepsOutput ? await context.base() : undefined };

@@ -75,7 +75,7 @@ export async function streamedTest(
   return { results, output: { output: own.logits, blocks } };
 }
 
-const NO_ROOM = skipped('there is no memory for another row, with a changed token');
+const NO_ROOM = skipped('no memory for another row with a changed token');
 const NOT_STREAMED = skipped('it takes the whole model in memory at a time');
 
 /** The ids, followed by their first row with another token for each position. */

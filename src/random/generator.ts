@@ -182,7 +182,7 @@ function wordOf(seed: number | bigint): number {
   const isExact = typeof seed === 'bigint' || Number.isSafeInteger(seed);
   const whole = isExact ? BigInt(seed) : undefined;
   if (whole === undefined || whole < LOWEST_SEED || whole > HIGHEST_SEED) {
-    throw new UserError('usage', `${seed} is no seed`, {
+    throw new UserError('usage', `${seed} is not a seed`, {
       suggestion:
         'A seed is a whole number from -2^63 to 2^64 - 1; beyond 2^53, write it as a bigint.',
     });
@@ -192,21 +192,21 @@ function wordOf(seed: number | bigint): number {
 
 function zeros(count: number): Float32Array {
   if (Number.isSafeInteger(count) && count >= 0) return new Float32Array(count);
-  throw new UserError('usage', `${count} is no number of values`, {
+  throw new UserError('usage', `${count} is not a number of values`, {
     suggestion: 'Give a whole number from 0 on.',
   });
 }
 
 function checkProbability(probability: number): void {
   if (probability >= 0 && probability <= 1) return;
-  throw new UserError('usage', `${probability} is no probability`, {
+  throw new UserError('usage', `${probability} is not a probability`, {
     suggestion: 'Give a number from 0 to 1.',
   });
 }
 
 function checkMode(mode: string): void {
   if (Object.hasOwn(FANS, mode)) return;
-  throw new UserError('usage', `${JSON.stringify(mode)} is no mode`, {
+  throw new UserError('usage', `${JSON.stringify(mode)} is not a mode`, {
     suggestion: `Give one of ${Object.keys(FANS).join(', ')}.`,
   });
 }
@@ -223,7 +223,7 @@ function fansOf(target: Float32Array, shape: Shape): Fans {
   if (shape.length < 2 || elementCount(shape) !== target.length) {
     throw new UserError('usage', `shape ${shapeText(shape)} for ${target.length} values`, {
       suggestion:
-        'Give [outputs, inputs], and behind them the sizes of a kernel, that hold as many.',
+        'Give [outputs, inputs] and then the sizes of a kernel, with the same number of values.',
     });
   }
   const [outputs = 0, inputs = 0, ...kernel] = shape;

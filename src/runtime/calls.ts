@@ -102,7 +102,7 @@ interface InputSizes {
 function sizesOf(layer: Layer, input: RunInput): InputSizes {
   const sizes = givenSizes(layer, input);
   if (sizes.batch < 1 || sizes.tokens < 1) {
-    throw new UserError('usage', 'there are no tokens to run the model on');
+    throw new UserError('usage', 'no tokens to run the model on');
   }
   return sizes;
 }

@@ -149,7 +149,7 @@ async function storedProfile(
   } catch (error) {
     if (!(error instanceof UserError)) throw error;
     if (isMissing(error)) return undefined;
-    const message = `${escapeText(file)} is no profile of a machine`;
+    const message = `${escapeText(file)} is not a profile of a machine`;
     if (wish.file === undefined) return message;
     if (error.code !== 'invalid-config' && error.code !== 'refused-file') throw error;
     throw new UserError('refused-file', message, {

@@ -65,7 +65,7 @@ export function randomWeights(layer: Layer, seed: number): WeightSource {
     rangeOf: () => undefined,
     read(tensor, first, target) {
       const initialisation = known.get(tensor);
-      if (!initialisation) throw new Error(`${tensor.name} is no tensor of the model`);
+      if (!initialisation) throw new Error(`${tensor.name} is not a tensor of the model`);
       if (initialisation.kind === 'formula') {
         const { formula } = initialisation;
         for (let i = 0; i < target.length; i++) target[i] = formula(first + i);
@@ -189,7 +189,7 @@ export function checkpointWeights(layer: Layer, checkpoint: Checkpoint): WeightS
       const found = stored.get(tensor);
       if (found) return readElements(found, first, target);
       const formula = formulas.get(tensor);
-      if (!formula) throw new Error(`${tensor.name} is no tensor of the model`);
+      if (!formula) throw new Error(`${tensor.name} is not a tensor of the model`);
       for (let i = 0; i < target.length; i++) target[i] = formula(first + i);
     },
   };

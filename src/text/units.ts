@@ -185,4 +185,4 @@ export function percentText(share: number | null): string {
 
 /** @param load Running and waiting processes per core; null where the system does not report it. */
 export const loadText = (load: number | null): string =>
-  load === null ? 'a load that is not told' : `a load of ${load.toFixed(2)} for each core`;
+  load === null ? 'an unknown load' : `a load of ${load.toFixed(2)} for each core`;

@@ -114,7 +114,7 @@ export function parseTokenizer(text: string, file: string, measured: string): Pa
     isMoreOften('[', text, mostTokens) ||
     isMoreOften(',', text, 2 * mostTokens)
   ) {
-    throw refuse(`expected at most ${mostTokens} tokens, and as many merges`);
+    throw refuse(`expected at most ${mostTokens} tokens and the same number of merges`);
   }
   let content: unknown;
   try {

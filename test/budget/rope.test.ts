@@ -227,7 +227,7 @@ describe('what cannot be told', () => {
     ['a factor beyond float32', {}, 1e300],
   ])('%s', async (_, changes, factor) => {
     await expect(analysed(LLAMA_2, { context: 8192, factor }, changes)).rejects.toThrow(
-      'gives frequencies that are no numbers',
+      'gives frequencies that are not numbers',
     );
   });
 

@@ -19,7 +19,9 @@ function surroundings(isTTY: boolean, columns = 80) {
       timer.isStopped = true;
     };
   };
-  return { written, timer, place: { stream, every } };
+  const clock = { milliseconds: 0 };
+  const place = { stream, every, now: () => clock.milliseconds };
+  return { written, timer, clock, place };
 }
 
 describe('on a terminal', () => {
@@ -42,6 +44,16 @@ describe('on a terminal', () => {
     end();
     end();
     expect(written).toEqual(['\rchecking forward …\x1b[K', '\rchecking cache …\x1b[K', '\r\x1b[K']);
+  });
+
+  it('shows the time of the task', () => {
+    const { written, timer, clock, place } = surroundings(true);
+    const { doing, end } = steps({ quiet: false }, place);
+    doing('[2/7] causality');
+    clock.milliseconds = 12_300;
+    timer.ring();
+    end();
+    expect(written[0]).toBe('\r[2/7] causality … 12 s\x1b[K');
   });
 
   it('keeps to its columns', () => {

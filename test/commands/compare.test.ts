@@ -348,7 +348,7 @@ describe('--columns', () => {
     for (const flag of ['--columns', '--sort']) {
       const { code, stderr } = await compare(TINY, flag, name);
       expect(code).toBe(2);
-      expect(stderr).toContain(`there is no column "${name}"`);
+      expect(stderr).toContain(`unknown column "${name}"`);
       expect(stderr).toContain(suggestion);
     }
   });

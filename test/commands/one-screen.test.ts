@@ -31,6 +31,10 @@ const COMMANDS: readonly string[][] = [
   ['plan', '--max-params', '26M', '--vocab', '6400'],
   ['plan', '--max-params', '7B', '--family', 'hybrid', '--gpu', 'l4'],
   ['list'],
+  ['quick-test', 'configs/hybrid/tiny.yaml'],
+  ['quick-test', 'configs/hybrid/original.yaml'],
+  ['quick-test', 'fixtures/hybrid/shared-lowrank-tied', '--against', 'tfjs'],
+  ['doctor'],
   ['list', 'hybrid'],
   ['validate', ...CONFIGS.slice(0, 4)],
 ];

@@ -91,7 +91,7 @@ describe('profile', () => {
     expect(text).toContain('fit --dtype int4 counts scales');
     const { stdout: usual } = await profile(TINY, '--recompute', 'full', '-q', '--details');
     expect(usual.replace(/\s+/g, ' ').replace(/Next: .*/, '')).not.toContain('fit ');
-    const fit = await runHere(['fit', TINY, '--gpu', 't4', '--for', 'training']);
+    const fit = await runHere(['fit', TINY, '--gpu', 't4', '--for', 'training', '--details']);
     expect(fit.stdout.replace(/\s+/g, ' ')).toContain('fused attention (profile counts plain)');
   });
 
@@ -130,6 +130,7 @@ describe('profile', () => {
       [`--${flag}`, '30'],
       `--${flag}: expected a size with its unit, found "30"\n  → write --${flag} 30GB or 30GiB, or 30B for bytes`,
     ]),
+    [['--layers', '--tensors', '--format', 'csv'], 'expected one table for CSV'],
     [['--max-params', 'lots'], '--max-params: expected a count, found "lots"'],
     [['--context', '0'], '--context: expected a positive whole number, found "0"'],
     [['--published', '7Q'], '--published: expected a count, found "7Q"'],
@@ -261,7 +262,7 @@ describe('profile of a checkpoint', () => {
     const { stdout } = runCli(['profile', 'beside', '--details'], { cwd: folder });
     expect(stdout).toMatch(/^F32 +144 +[\d,]+ +[\d.]+ kB$/m);
     expect(stdout).toContain(
-      '144 names. Names, shapes and types are as the config describes; the config is beside/config.yaml, beside the checkpoint.',
+      '144 names. Names, shapes and types are as the config describes; the config is beside/config.yaml, next to the checkpoint.',
     );
   });
 
@@ -272,7 +273,7 @@ describe('profile of a checkpoint', () => {
       'warning: beside: is not as beside/config.yaml describes: 2 faults\n',
     );
     expect(run.stderr).toContain(
-      'warning: beside: lm_head.weight: misshapen: described as [9, 8], found F32 [17, 8]\n',
+      'warning: beside: lm_head.weight: wrong shape: expected [9, 8], found F32 [17, 8]\n',
     );
     expect(run.stdout).toContain('does not match config.yaml');
   });

@@ -35,7 +35,7 @@ describe('a checkpoint that does not fit its config is refused in the words of v
       (tensors) => {
         for (const layer of [1, 2]) tensors.delete(`layers.${layer}.gate.u.weight`);
       },
-      ['layers.{1–2}.gate.u.weight: missing: described as [4, 8]'],
+      ['layers.{1–2}.gate.u.weight: missing: expected [4, 8]'],
       ['name the config that it was made with'],
     ],
     [
@@ -47,20 +47,20 @@ describe('a checkpoint that does not fit its config is refused in the words of v
       },
       [
         'norm.weights: extra: found F32 [8] (near norm.weight, which is missing)',
-        'norm.weight: missing: described as [8]',
+        'norm.weight: missing: expected [8]',
       ],
       [],
     ],
     [
       'misshapen',
       (tensors) => tensors.set('lm_head.weight', workshop.tensor([8, 17])),
-      ['lm_head.weight: misshapen: described as [17, 8], found F32 [8, 17] (transposed)'],
+      ['lm_head.weight: wrong shape: expected [17, 8], found F32 [8, 17] (transposed)'],
       [],
     ],
     [
       'of the wrong type',
       (tensors) => tensors.set('norm.bias', workshop.tensor([8], { dtype: 'I32' })),
-      ['norm.bias: wrong type: described as float [8], found I32 [8]'],
+      ['norm.bias: wrong type: expected float [8], found I32 [8]'],
       [],
     ],
     [

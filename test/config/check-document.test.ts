@@ -198,8 +198,8 @@ describe('mistakes that were found while the document was read', () => {
     expect(problemsOf(text, sets).map((each) => each.split(' → ', 1)[0])).toStrictEqual([
       'f:2:15 error: 99999999999999999999 is beyond 2^53 − 1',
       'f:3:16 error model.hidden_size: must be a multiple of 8, but is 9',
-      'f:5:3 error: the key "tie" stands twice in this mapping; the first is at 4:3',
-      'f:6:9 error: no anchor "&nothing" stands above this alias',
+      'f:5:3 error: the key "tie" occurs twice in this mapping; the first is at 4:3',
+      'f:6:9 error: no anchor "&nothing" precedes this alias',
       'f:7:12 error: the tag "!foo" does not fit or is not known here',
       'f:8:3 error model.colour: unknown key "colour"',
       'f:9:11 error tags.a: must be an integer, but is "x"',
@@ -233,7 +233,7 @@ describe('mistakes that were found while the document was read', () => {
   it('leave what is inside a key that stands twice to be checked: the last counts', () => {
     const text = 'model: {num_layers: 1, tie: 3}\nmodel: {num_layers: 1, tie: 4}';
     expect(problemsOf(text).map((each) => each.split(' → ', 1)[0])).toStrictEqual([
-      'f:2:1 error: the key "model" stands twice in this mapping; the first is at 1:1',
+      'f:2:1 error: the key "model" occurs twice in this mapping; the first is at 1:1',
       'f:2:29 error model.tie: must be true or false, but is 4',
     ]);
   });

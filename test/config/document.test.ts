@@ -63,7 +63,7 @@ describe('aliases and merges', () => {
   it('puts in what an anchor names at that point', () => {
     const text = 'a: &x 1\nb: *x\nc: &x [2, *x]\n';
     expect(problemsOf(text)).toStrictEqual([
-      'a.yaml:3:11 error: the alias "*x" stands inside what it names → a value cannot contain itself: remove the alias',
+      'a.yaml:3:11 error: the alias "*x" is inside the value that it names → a value cannot contain itself: remove the alias',
     ]);
     expect(parsed('a: &x 1\nb: *x\nc: &x 2\nd: *x\n')).toStrictEqual({ a: 1, b: 1, c: 2, d: 2 });
     expect(parsed('a: &x [&x 1, *x]\nb: *x\n')).toStrictEqual({ a: [1, 1], b: 1 });
@@ -99,15 +99,15 @@ describe('aliases and merges', () => {
     ],
     [
       'b: &base {}\na: *bsae',
-      'a.yaml:2:4 error: no anchor "&bsae" stands above this alias → did you mean "*base"?',
+      'a.yaml:2:4 error: no anchor "&bsae" precedes this alias → did you mean "*base"?',
     ],
     [
       'a: *.py',
-      'a.yaml:1:4 error: no anchor "&.py" stands above this alias → put a text that begins with * in quotes',
+      'a.yaml:1:4 error: no anchor "&.py" precedes this alias → put a text that begins with * in quotes',
     ],
     [
       'a: &m {<<: *m}',
-      'a.yaml:1:12 error: the alias "*m" stands inside what it names → a value cannot contain itself: remove the alias',
+      'a.yaml:1:12 error: the alias "*m" is inside the value that it names → a value cannot contain itself: remove the alias',
     ],
   ])('refuses %s', (text, problem) => {
     expect(problemsOf(text)).toStrictEqual([problem]);

@@ -125,7 +125,7 @@ describe('size', () => {
 
 describe('many mistakes', () => {
   it.each([
-    ['keys twice', repeated('a: 1\n'), /^the key "a" stands twice/],
+    ['keys twice', repeated('a: 1\n'), /^the key "a" occurs twice/],
     ['tabs', repeated('\ta: 1\n'), /^a tab/],
     ['quotes', repeated('- "a\n'), /^a double quote is not closed/],
     ['bad values', repeated('- @\n'), /^a value cannot begin with "@"/],

@@ -118,7 +118,7 @@ describe('applyOverrides', () => {
       '--set error: the value "#x" is a comment in YAML → put a value that begins with # in quotes inside the override',
       '--set error: a value cannot begin with "@" → put the value in quotes',
       '--set error: a [ is not closed → add the closing ]',
-      '--set error: no anchor "&y" stands above this alias → put a text that begins with * in quotes',
+      '--set error: no anchor "&y" precedes this alias → put a text that begins with * in quotes',
       '--set error: the tag "!foo" does not fit or is not known here → remove the tag: a config needs none',
       '--set error: 99999999999999999999 is beyond 2^53 − 1 → larger integers cannot be read exactly: write a smaller one',
       '--set error: a second document begins here → keep one document, and remove the line "---" before the other',

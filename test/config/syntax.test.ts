@@ -24,7 +24,7 @@ describe('what is said about bad syntax', () => {
     ],
     [
       'a: 1\nb',
-      'f:2:1 error: this line is no "key: value" → write "key: value", with a space after the colon',
+      'f:2:1 error: this line is not "key: value" → write "key: value", with a space after the colon',
     ],
     [
       'a:\n  b: 1\n c: 2',
@@ -63,7 +63,7 @@ describe('what is said about bad syntax', () => {
     ],
     [
       'a: "\u0007"',
-      'f:1:5 error: a control character stands here → remove it, or write it as an escape in double quotes, as in "\\u0007"',
+      'f:1:5 error: control character in the text → remove it, or write it as an escape in double quotes, as in "\\u0007"',
     ],
     ['a: &x &y 1', 'f:1:7 error: a value can have only one anchor'],
     ['%FOO\n---\na: 1', 'f:1:1 error: unknown directive %FOO'],
@@ -132,11 +132,11 @@ describe('what is said about values that cannot be kept', () => {
   it.each([
     [
       'a: 1\nb:\n  c: 2\n"a": 3\n',
-      'f:4:1 error: the key "a" stands twice in this mapping; the first is at 1:1 → remove one of them',
+      'f:4:1 error: the key "a" occurs twice in this mapping; the first is at 1:1 → remove one of them',
     ],
     [
       '{"1": 0, 1: 0}',
-      'f:1:10 error: the key "1" stands twice in this mapping; the first is at 1:2 → remove one of them',
+      'f:1:10 error: the key "1" occurs twice in this mapping; the first is at 1:2 → remove one of them',
     ],
     [
       'a: 9007199254740993',

@@ -85,7 +85,7 @@ describe('a folder', () => {
     putTexts(texts, 'out');
     const attempt = open({ force: true });
     await expect(attempt).rejects.toThrow(
-      `${out()} is no folder that a conversion has written: it ${why}`,
+      `${out()} is not a folder written by a conversion: it ${why}`,
     );
     await expect(attempt).rejects.toMatchObject({ code: 'usage' });
     expect(fs.readdirSync(inFolder())).toEqual(['out']);
@@ -204,7 +204,7 @@ describe('a place that cannot be', () => {
   it('is refused when what is needed beside it is a link of somebody else', async () => {
     putTexts({ 'elsewhere/precious': 'text' });
     fs.symlinkSync('elsewhere', inFolder(STAGING));
-    await expect(open()).rejects.toThrow(`${inFolder(STAGING)} is no folder`);
+    await expect(open()).rejects.toThrow(`${inFolder(STAGING)} is not a folder`);
     expect(textsIn('elsewhere')).toEqual({ precious: 'text' });
   });
 

@@ -22,7 +22,7 @@ const prepare =
 const SHARED = ['--to', 'shared'];
 const LOW_RANK = ['--to', 'low-rank', '--rank', '3'];
 const SHARDS = ['--shard-size', '600KB'];
-const FILE = ['out.safetensors', 'config.yaml'] as const;
+const FILE = ['out.safetensors', 'out.config.yaml'] as const;
 
 const CASES: readonly {
   readonly output: KillTest['output'];

@@ -195,8 +195,8 @@ describe('minimind kv-projector params', () => {
   });
 
   it.each([
-    [['Qwen2-14B'], 'has no sizes, and is no file'],
-    [['a:1', 'a:2'], 'stands twice'],
+    [['Qwen2-14B'], 'has no sizes and is not a file'],
+    [['a:1', 'a:2'], 'occurs twice'],
     [['a.b:1', 'a-b:2'], '"a.b" and "a-b" are both called "a_b"'],
   ])('refuses the teachers %j', async (written, message) => {
     await expect(loadTeachers(written)).rejects.toThrow(message);
@@ -233,7 +233,7 @@ describe('minimind kv-projector params', () => {
       details: true,
     });
     // The column of f32 has no room there.
-    expect(text.replace(/\s+/g, ' ')).toContain('f32 takes twice as many');
+    expect(text.replace(/\s+/g, ' ')).toContain('f32 takes twice the bytes');
   });
 
   it.each([

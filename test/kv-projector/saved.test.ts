@@ -350,7 +350,7 @@ it('tells where the arguments say something else than the tensors', () => {
   expect(warnings).toContain(
     'teacher_configs has "Qwen2-7B" and "Qwen2.7B", which share the adapters of Qwen2_7B',
   );
-  expect(warnings).toContain('teacher_configs has "x", for which there are no tensors');
+  expect(warnings).toContain('teacher_configs has "x", but no tensors for it');
   expect(warnings).toContain(
     'mlp_ratio 2 makes a hidden width of 48, but that of projectors.Qwen2_7B.K.1 is 12',
   );

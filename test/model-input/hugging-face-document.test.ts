@@ -81,10 +81,10 @@ describe('a config.json of Hugging Face', () => {
     ]);
   });
 
-  it('tells a key that stands twice', async () => {
+  it('reports a key that occurs twice', async () => {
     const text = '{"model_type": "llama",\n"hidden_size": 32,\n"hidden_size": 64}';
     await expect(modelOf(parseDocument(text, 'config.json'))).rejects.toMatchObject({
-      problems: [{ line: 3, message: expect.stringContaining('stands twice') }],
+      problems: [{ line: 3, message: expect.stringContaining('occurs twice') }],
     });
   });
 

@@ -503,7 +503,7 @@ describe('what does not fit is said', () => {
     [
       'a rank beyond all',
       () => parallelVocabEmbedding(ids(0), table, { rank: 3, worldSize: 3 }),
-      /no rank 3 among 3/,
+      /unknown rank 3; expected 0 to 2/,
     ],
     [
       'a rank below zero',

@@ -197,7 +197,7 @@ describe('a planted fault makes its check fail, and says what is wrong', () => {
       'tokens that are not looked at',
       'causality',
       { alter: (path, { data }) => void (path === 'embed_tokens' && data.fill(1)) },
-      /changing token 1, 8 or 15 changes no logit: the model does not see it/,
+      /changing token 1, 8, 15 changes no logit: the model does not see it/,
     ],
     [
       'rows that see each other',

@@ -25,9 +25,9 @@ describe('ids out of a file', () => {
   });
 
   it.each([
-    ['[[1, 2', /^ids.json: is no JSON: /],
-    ['{"ids": []}', /^ids.json: is no list of lists$/],
-    ['[1, 2]', /^ids.json: is no list of lists$/],
+    ['[[1, 2', /^ids.json: is not JSON: /],
+    ['{"ids": []}', /^ids.json: is not a list of lists$/],
+    ['[1, 2]', /^ids.json: is not a list of lists$/],
     ['[]', /^ids.json: there are no ids$/],
     ['[[]]', /^ids.json: there are no ids$/],
     ['[[1, 2], [3]]', /^ids.json: sequence 1 has 1 ids, and the first 2$/],

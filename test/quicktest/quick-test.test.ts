@@ -71,9 +71,9 @@ describe('a quick test', () => {
     expect(output).toBeUndefined();
     expect(done).toEqual([
       'choosing an engine',
-      'checking created',
-      'checking forward',
-      'checking causality',
+      '[1/3] created',
+      '[2/3] forward',
+      '[3/3] causality',
     ]);
   });
 
@@ -226,11 +226,11 @@ describe('a model run layer by layer', () => {
     const passes = ({ results }: Awaited<ReturnType<typeof streamed>>) =>
       results.filter(({ check }) => ['causality', 'timing'].includes(check));
     const [some] = passes(await streamed({}, undefined, (rows) => rows <= 1));
-    expect(some?.finding).toBe('changing token 1 leaves all earlier logits identical');
+    expect(some?.finding).toBe('changing token 1 leaves earlier logits identical');
     expect(passes(await streamed({}, undefined, () => false))).toMatchObject([
       {
         verdict: 'skipped',
-        finding: 'there is no memory for another row, with a changed token',
+        finding: 'no memory for another row with a changed token',
       },
       { finding: expect.stringMatching(/^one pass of 2 × 16 tokens: /) },
     ]);

@@ -163,12 +163,12 @@ const few = () => new Float32Array(6);
 
 describe('what makes no sense is said', () => {
   it.each<[string, () => unknown, RegExp]>([
-    ['a fraction', () => manualSeed(1.5), /^1\.5 is no seed$/],
-    ['a seed that is no number', () => manualSeed(Number.NaN), /^NaN is no seed$/],
-    ['a number that is not exact', () => manualSeed(2 ** 53), /is no seed$/],
-    ['a seed beyond 64 bits', () => manualSeed(2n ** 64n), /^18446744073709551616 is no seed$/],
-    ['one below −2^63', () => new Generator(-(2n ** 63n) - 1n), /is no seed$/],
-    ['one to begin again with', () => manualSeed(0).manualSeed(0.5), /is no seed$/],
+    ['a fraction', () => manualSeed(1.5), /^1\.5 is not a seed$/],
+    ['a seed that is no number', () => manualSeed(Number.NaN), /^NaN is not a seed$/],
+    ['a number that is not exact', () => manualSeed(2 ** 53), /is not a seed$/],
+    ['a seed beyond 64 bits', () => manualSeed(2n ** 64n), /^18446744073709551616 is not a seed$/],
+    ['one below −2^63', () => new Generator(-(2n ** 63n) - 1n), /is not a seed$/],
+    ['one to begin again with', () => manualSeed(0).manualSeed(0.5), /is not a seed$/],
     ['bounds the wrong way round', () => manualSeed(0).uniform(few(), 1, 0), /between 1 and 0/],
     ['no bound', () => manualSeed(0).uniform(few(), 0, Number.NaN), /between 0 and NaN/],
     ['an infinite one', () => manualSeed(0).uniform(few(), 0, 1e39), /between 0 and 1e\+39/],
@@ -179,9 +179,9 @@ describe('what makes no sense is said', () => {
     [
       'a probability above one',
       () => manualSeed(0).bernoulli(few(), 1.1),
-      /^1\.1 is no probability/,
+      /^1\.1 is not a probability/,
     ],
-    ['a negative one', () => manualSeed(0).dropoutMask(6, -0.1), /^-0\.1 is no probability/],
+    ['a negative one', () => manualSeed(0).dropoutMask(6, -0.1), /^-0\.1 is not a probability/],
     ['a shape of another size', () => manualSeed(0).xavierUniform(few(), [2, 4]), /\[2, 4\] for 6/],
     [
       'a shape that is none',
@@ -192,12 +192,16 @@ describe('what makes no sense is said', () => {
     [
       'a mode that is none',
       () => manualSeed(0).kaimingNormal(few(), [2, 3], 'fanout' as FanMode),
-      /^"fanout" is no mode$/,
+      /^"fanout" is not a mode$/,
     ],
     ['another bias', () => manualSeed(0).linearDefault(few(), [2, 3], few()), /bias of 6 values/],
-    ['a count below zero', () => manualSeed(0).rand(-1), /^-1 is no number of values/],
-    ['a count that is a fraction', () => manualSeed(0).randn(0.5), /^0\.5 is no number of values/],
-    ['a mask of that size', () => manualSeed(0).dropoutMask(-3, 0.5), /^-3 is no number/],
+    ['a count below zero', () => manualSeed(0).rand(-1), /^-1 is not a number of values/],
+    [
+      'a count that is a fraction',
+      () => manualSeed(0).randn(0.5),
+      /^0\.5 is not a number of values/,
+    ],
+    ['a mask of that size', () => manualSeed(0).dropoutMask(-3, 0.5), /^-3 is not a number/],
   ])('%s', (_, attempt, message) => {
     expect(attempt).toThrow(UserError);
     expect(attempt).toThrow(message);

@@ -220,12 +220,12 @@ describe('the device that is chosen', () => {
           suggestion: 'install it',
         }),
       },
-      'running on the CPU: ONNX Runtime (webgpu): NVIDIA L4 has no Vulkan driver; to mend it: install it',
+      'running on the CPU: ONNX Runtime (webgpu): NVIDIA L4 has no Vulkan driver; to fix it: install it',
     ],
     [
       'its libraries are missing',
       { ...cuda, open: withoutLibraries },
-      'running on the CPU: ONNX Runtime (cuda): CUDA 12 is not installed; to mend it: npm rebuild',
+      'running on the CPU: ONNX Runtime (cuda): CUDA 12 is not installed; to fix it: npm rebuild',
     ],
     [
       'it throws at its start',
@@ -243,7 +243,7 @@ describe('the device that is chosen', () => {
     [
       'it is software',
       software,
-      'running on the CPU: ONNX Runtime (webgpu): llvmpipe is a software adapter, and no graphics card; to mend ' +
+      'running on the CPU: ONNX Runtime (webgpu): llvmpipe is a software adapter, and no graphics card; to fix ' +
         'it: --device webgpu takes it all the same',
     ],
   ])('is the processor under auto where %s, and one line says so', async (_, card, line) => {
@@ -265,7 +265,7 @@ describe('the device that is chosen', () => {
     const candidates = [{ ...cuda, open: withoutLibraries }, webgpu, cpu];
     for (const device of ['auto', 'gpu'] as const) {
       expect(noticeOf(wish(device), await chosenFrom(candidates, device))).toBe(
-        'running on WebGPU: ONNX Runtime (cuda): CUDA 12 is not installed; to mend it: npm rebuild',
+        'running on WebGPU: ONNX Runtime (cuda): CUDA 12 is not installed; to fix it: npm rebuild',
       );
     }
   });
@@ -305,7 +305,7 @@ describe('the device that is chosen', () => {
     [
       'gpu',
       [cpu, noCard],
-      'ONNX Runtime (webgpu): there is no graphics card that it can use',
+      'ONNX Runtime (webgpu): no graphics card that it can use',
       'minimind doctor says what there is',
     ],
     [
@@ -317,7 +317,7 @@ describe('the device that is chosen', () => {
     [
       'gpu',
       [cpu, { ...cuda, open: withoutLibraries }, noCard],
-      'ONNX Runtime (cuda): CUDA 12 is not installed; ONNX Runtime (webgpu): there is no graphics card that it can use',
+      'ONNX Runtime (cuda): CUDA 12 is not installed; ONNX Runtime (webgpu): no graphics card that it can use',
       'npm rebuild',
     ],
     ['webgpu', [cpu, { ...webgpu, open: missing }], 'it is not installed', 'npm install it'],
@@ -345,7 +345,7 @@ describe('the device that is chosen', () => {
     const chosen = await chooseEngine(half('auto'), [old, cpu], 'linux');
     expect(chosen.engine.info.deviceKind).toBe('cpu');
     expect(noticeOf(half('auto'), chosen)).toBe(
-      'running on the CPU: ONNX Runtime (webgpu): NVIDIA H200 does not compute in float16; to mend it: ' +
+      'running on the CPU: ONNX Runtime (webgpu): NVIDIA H200 does not compute in float16; to fix it: ' +
         '--compute f32',
     );
     for (const device of ['gpu', 'webgpu'] as const) {

@@ -177,7 +177,7 @@ describe.skipIf(process.platform !== 'linux')('the profile of this machine', () 
     fs.writeFileSync(profileFile(), text);
     const again = await asked();
     expect(again.measurements).toBe(1);
-    expect(again.told).toContain(`${profileFile()} is no profile of a machine`);
+    expect(again.told).toContain(`${profileFile()} is not a profile of a machine`);
     expect(await asked()).toMatchObject({ measurements: 0 });
   });
 

@@ -244,7 +244,7 @@ export function configNameFor(
   const read = [target, config, source?.origin === 'inside' ? undefined : source?.file];
   if (read.some((each) => each !== undefined && isSameFile(each, file))) {
     throw new UserError('usage', `${file} is an input and would be replaced`, {
-      suggestion: 'choose another name for the output: its config is written beside it',
+      suggestion: 'choose another name for the output: its config is written next to it',
     });
   }
   const first = ownConfigNames(output).find(

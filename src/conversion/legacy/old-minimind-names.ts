@@ -113,7 +113,7 @@ function withHeads(
   }
   throw new UserError(
     'usage',
-    `${file}: ${JSON.stringify(source.own)} has ${rows} rows, which are no heads of ${headDim}`,
+    `${file}: ${JSON.stringify(source.own)} has ${rows} rows, which is not a multiple of the head size ${headDim}`,
     { suggestion: 'give the number of attention heads of the model with --heads' },
   );
 }

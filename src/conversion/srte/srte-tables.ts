@@ -171,7 +171,7 @@ function tableOf(parts: SrteParts, faults: SrteFaults): StoredSrteTable | undefi
   faults.add({
     rule: 'srte-parts',
     ...nameOf(parts),
-    message: `has beside it ${[...parts.keys()].join(', ')}; expected freqs alone, or lowrank and proj.weight`,
+    message: `also has ${[...parts.keys()].join(', ')}; expected freqs alone, or lowrank and proj.weight`,
     suggestion: 'check that the checkpoint is whole',
   });
   return undefined;

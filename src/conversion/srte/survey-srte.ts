@@ -142,7 +142,7 @@ function checkSize({ tables, hidden, rank }: SrteTables, file: string): void {
   const refuse = (message: string) => new UserError('refused-file', `${file}: ${message}`);
   if (tables.length > MOST_TABLES) {
     throw refuse(
-      `${tables.length} SRTE tables are more than ${MOST_TABLES}, which is as many as are compared`,
+      `${tables.length} SRTE tables are more than ${MOST_TABLES}, the limit of this comparison`,
     );
   }
   if (tables.length * hidden * ROW_STEP > MOST_VALUES || hidden * (rank ?? 0) > MOST_VALUES) {
@@ -344,7 +344,7 @@ function checkRanks(ranks: readonly number[], { positions, hidden }: SrteTables)
   const most = Math.min(positions, hidden);
   const wrong = ranks.find((rank) => !Number.isInteger(rank) || rank < 1 || rank > most);
   if (wrong === undefined) return;
-  throw new UserError('usage', `${wrong} is no rank of a table of ${positions} × ${hidden}`, {
+  throw new UserError('usage', `${wrong} is not a rank of a table of ${positions} × ${hidden}`, {
     suggestion: `choose a whole number from 1 to ${most}`,
   });
 }

@@ -89,7 +89,7 @@ export function communicationSeconds(situation: StepSituation, pace: Pace): Quan
     label: 'communication',
     unit: 'seconds',
     formula: add(),
-    source: cluster.gpus === 1 ? 'one GPU has nobody to talk to' : 'nothing can be said of it',
+    source: cluster.gpus === 1 ? 'one GPU needs no communication' : 'unknown',
   });
   const longest = traffic.reduce((a, b) => (b.value > a.value ? b : a), nothing);
   const unknown = withoutLink(cluster, cluster.gpus);

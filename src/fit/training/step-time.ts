@@ -168,8 +168,8 @@ export function tokensOfStep(setting: TrainingFitSetting, parallelism: Paralleli
     formula: mul(v({ micro_batch }), v({ micro_batches }), v({ replicas }), v({ context })),
     source:
       asked === undefined
-        ? 'as many micro-batches as there are pipeline stages'
-        : `as many whole micro-batches as come nearest to ${asked} tokens`,
+        ? 'one micro-batch per pipeline stage'
+        : `the number of micro-batches nearest to ${asked} tokens`,
   });
 }
 

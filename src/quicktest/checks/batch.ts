@@ -73,7 +73,7 @@ async function judgeAlone(
   return {
     verdict: isExplained ? 'passed' : 'failed',
     finding: isExplained
-      ? `output does not depend on the rest of the batch (difference ${found})`
+      ? `output does not depend on the batch (difference ${found})`
       : `a sequence alone differs from the same sequence in a batch by up to ${found}`,
     measure: { what: 'largest difference alone', value: difference, limit },
   };

@@ -182,7 +182,7 @@ function judge(decoded: readonly StepwiseDecoding[], remarks: readonly string[])
     finding:
       wrong.length > 0
         ? `decoding with a cache differs from the full forward pass by up to ${found}${blockText(worst)}`
-        : `decoding with a cache equals the full forward pass (difference ${found})`,
+        : `decoding with a cache equals the full pass within ${found}`,
     measure: { what: 'largest difference', value: worst.difference, limit: worst.limit },
     remarks: [...decoded.map(decodingText), ...remarks],
     details: { decoding: decoded },

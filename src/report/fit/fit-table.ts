@@ -1,7 +1,7 @@
 /** Report of `minimind fit` without hardware: common GPUs and machines, and what fits on each. */
 import type { TableCell, TableRow, TableSetting } from '../../fit/fit-table.js';
 import { formatBytes, formatInteger, shortCount } from '../../text/units.js';
-import { counted, modelName, shellWord } from '../../text/words.js';
+import { counted, joined, modelName, shellWord } from '../../text/words.js';
 import { contextText, left, note, right, strong } from '../kit/cells.js';
 import type { Block, Cell, Report, TableBlock } from '../kit/report.js';
 
@@ -31,16 +31,24 @@ const TITLES = { serve: 'serve', lora: 'LoRA', train: 'train' } as const satisfi
 
 const titleOf = ({ use, dtype }: TableCell) => dtype ?? TITLES[use];
 
-/** `Smallest GPU for qwen3-8b (8.19B parameters): l4 to serve in bf16, rtx-5090 for LoRA, mi300x to train`. */
+/**
+ * `qwen3-8b (8.19B parameters): l4 is enough to serve in bf16, rtx-5090 for LoRA, mi300x to train`: the smallest GPU
+ * for each use, uses of the same GPU together.
+ */
 function verdictText({ file, parameters, rows }: FitTableResult): string {
   const uses = rows[0]?.cells ?? [];
   const first = uses.findIndex(({ use }) => use === 'serve');
-  const found = uses.flatMap(({ use, dtype }, index) => {
-    if (use === 'serve' && index !== first) return [];
+  const purposes = new Map<string, string[]>();
+  for (const [index, { use, dtype }] of uses.entries()) {
+    if (use === 'serve' && index !== first) continue;
     const purpose = { serve: `to serve in ${dtype}`, lora: 'for LoRA', train: 'to train' }[use];
-    return [`${smallestText(rows, index)} ${purpose}`];
-  });
-  return `Smallest GPU for ${modelName(file)} (${shortCount(parameters)} parameters): ${found.join(', ')}`;
+    const smallest = smallestText(rows, index);
+    purposes.set(smallest, [...(purposes.get(smallest) ?? []), purpose]);
+  }
+  const found = [...purposes].map(
+    ([gpu, own], index) => `${gpu}${index === 0 ? ' is enough' : ''} ${joined(own)}`,
+  );
+  return `${modelName(file)} (${shortCount(parameters)} parameters): ${found.join(', ')}`;
 }
 
 function smallestText(rows: readonly TableRow[], index: number): string {
@@ -51,7 +59,7 @@ function smallestText(rows: readonly TableRow[], index: number): string {
       return gpus === null ? [] : [{ name, gpus, memoryBytes }];
     });
   const [first] = fitting.sort((a, b) => a.gpus - b.gpus || a.memoryBytes - b.memoryBytes);
-  if (first === undefined) return 'none listed';
+  if (first === undefined) return 'no listed GPU';
   return first.gpus === 1 ? first.name : `${first.gpus} × ${first.name}`;
 }
 

@@ -53,7 +53,7 @@ function write(value: Plain, depth: number, line: Line): void {
 const CONFIGS = {
   flag: (file) => file,
   inside: () => 'the one in the checkpoint',
-  beside: (file) => `${file}, beside the checkpoint`,
+  beside: (file) => `${file}, next to the checkpoint`,
 } as const satisfies Record<CheckpointFound['config']['origin'], (file: string) => string>;
 
 export const configText = ({ file, origin }: CheckpointFound['config']): string =>

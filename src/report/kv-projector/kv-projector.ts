@@ -285,7 +285,7 @@ function notesOf({ teachers, withoutSize }: ProjectorComparison): Block[] {
   const beyond = teachers.filter(({ recommended }) => recommended?.isBeyond);
   return [
     ...teachers.map((teacher) => note(teacherText(teacher))),
-    note('Columns per adapter, K and V: parameters. bf16, f16: bytes; f32 takes twice as many.'),
+    note('Columns per adapter, K and V: parameters. bf16, f16: bytes; f32 takes twice the bytes.'),
     note('Hidden width of an elastic adapter: the teacher’s width times the ratio.'),
     note(
       'FLOPs per token: matrix products for K and V of one token in every layer of the teacher.',

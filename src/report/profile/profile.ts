@@ -438,7 +438,7 @@ const WINDOWS = {
   local:
     'Decoding slides the windows: a local head keeps window // 2 + 1 keys. (A full forward pass of at most ' +
     'window_size tokens would see all of them.) The original code never evicts a key: its cache keeps all.',
-  sliding: 'A sliding window keeps the keys that a query sees: as many as it is wide.',
+  sliding: 'A sliding window keeps only the keys that a query sees.',
 } as const satisfies Record<State['windows'][number]['rule'], string>;
 
 const windowNotes = ({ windows }: State): Block[] =>

@@ -135,7 +135,7 @@ function factsOf(result: QuickTestResult, timing: Timing | undefined): Fact[] {
       .filter(({ device }) => device === 'cpu')
       .map((each): Fact => ({ name: 'skipped', text: passedOverText(each) })),
     ...(timing
-      ? [{ name: 'time', text: `${meanText(timing)} for a forward pass; ${runsText(timing)}` }]
+      ? [{ name: 'time', text: `${meanText(timing)} per forward pass (${runsText(timing)})` }]
       : []),
     { name: 'memory', text: memoryText(memory) },
   ];
@@ -145,7 +145,7 @@ const meanText = ({ meanSeconds, deviationSeconds }: Timing) =>
   `${secondsText(meanSeconds)}${deviationSeconds === null ? '' : ` ± ${secondsText(deviationSeconds)}`}`;
 
 const runsText = ({ repeats, loadSeconds }: Timing) =>
-  `${counted(repeats, 'run')} after a warm-up, ${secondsText(loadSeconds)} to load`;
+  `${counted(repeats, 'run')}, ${secondsText(loadSeconds)} to load`;
 
 function memoryText({ predictedBytes, peakBytes, startBytes, need }: QuickTestResult['memory']) {
   const used = formatBytes(Math.max(0, peakBytes - startBytes));
@@ -185,19 +185,22 @@ function checksTable(checks: QuickTestResult['checks'], flat: boolean): TableBlo
           ]
         : []),
     ],
-    rows: checks.map(({ check, verdict, finding, measure, seconds }): Cell[] => [
-      { text: check, tone: 'strong' },
-      verdictCell(check, verdict),
-      { text: finding },
-      ...(flat
-        ? [
-            { text: measure?.what ?? '' },
-            { text: '', value: measure?.value ?? '' },
-            { text: '', value: measure?.limit ?? '' },
-            { text: '', value: seconds },
-          ]
-        : []),
-    ]),
+    // The verdict and the facts have the time.
+    rows: checks
+      .filter(({ check, details }) => flat || check !== 'timing' || !details?.timing)
+      .map(({ check, verdict, finding, measure, seconds }): Cell[] => [
+        { text: check, tone: 'strong' },
+        verdictCell(check, verdict),
+        { text: finding },
+        ...(flat
+          ? [
+              { text: measure?.what ?? '' },
+              { text: '', value: measure?.value ?? '' },
+              { text: '', value: measure?.limit ?? '' },
+              { text: '', value: seconds },
+            ]
+          : []),
+      ]),
   };
 }
 

@@ -127,7 +127,7 @@ const closed = (device: string): ProblemText => ({
 
 const nothing = (hasSoftware: boolean): ProblemText => ({
   message:
-    `there is no graphics card: no render node of one in ${DRM}, no ${DXG}, none that NVIDIA’s driver tells of` +
+    `no graphics card: no render node in ${DRM}, no ${DXG}, none from NVIDIA’s driver` +
     (hasSoftware ? '; what is installed of Vulkan computes on the processor' : ''),
 });
 

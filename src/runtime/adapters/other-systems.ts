@@ -12,7 +12,7 @@ export async function macCards(machine: SystemCalls): Promise<SystemCards> {
   const displays = displaysIn(await machine.ask(PROFILER, MAC_WORDS));
   const cards = displays.flatMap((each) => macCard(each, machine)).sort(byLikelySpeed);
   const findings =
-    cards.length > 0 ? [] : [{ message: 'system_profiler tells of no graphics card with Metal' }];
+    cards.length > 0 ? [] : [{ message: 'system_profiler lists no graphics card with Metal' }];
   return { cards, forWebgpu: cards, findings };
 }
 

@@ -144,7 +144,7 @@ export class OnnxProgram implements Program {
 }
 
 function present(tensor: OrtTensor | undefined, name: string): OrtTensor {
-  if (tensor === undefined) throw new Error(`there is no output ${name}`);
+  if (tensor === undefined) throw new Error(`no output ${name}`);
   return tensor;
 }
 

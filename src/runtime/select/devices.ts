@@ -155,7 +155,7 @@ async function refuseNoCard({ obstacle }: Choosable, adapter: Adapter | null): P
   });
 }
 
-const NO_CARD = 'there is no graphics card that it can use';
+const NO_CARD = 'no graphics card that it can use';
 
 /** Notice for the user about a choice among several; null when there is nothing to report. */
 export function noticeOf(
@@ -172,7 +172,7 @@ export function noticeOf(
   const known = cards.find(({ why }) => why !== NO_CARD);
   if (known !== undefined) {
     const { engine: name, backend, why, suggestion } = known;
-    const remedy = suggestion ? `; to mend it: ${suggestion}` : '';
+    const remedy = suggestion ? `; to fix it: ${suggestion}` : '';
     return `running on ${DEVICES[info.deviceKind]}: ${ENGINES[name]} (${backend}): ${why}${remedy}`;
   }
   const isDisappointing = device === 'auto' && info.deviceKind === 'cpu' && cards.length > 0;

@@ -122,7 +122,7 @@ describe('an old MiniMind file', () => {
       'keys of other heads',
       { 'layers.0.attention.wk.weight': made([12, 24], () => 0) },
       3,
-      /has 12 rows, which are no heads of 8/,
+      /has 12 rows, which is not a multiple of the head size 8/,
     ],
     [
       'a name of another model',

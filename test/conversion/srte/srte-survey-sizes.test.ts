@@ -89,7 +89,7 @@ describe('the ranks', () => {
     expect(error).toBeInstanceOf(UserError);
     expect(error).toMatchObject({
       code: 'usage',
-      message: `${rank} is no rank of a table of 16 × 8`,
+      message: `${rank} is not a rank of a table of 16 × 8`,
       suggestion: 'choose a whole number from 1 to 8',
     });
   });

@@ -82,7 +82,7 @@ const PCI_IDS = {
 };
 
 const notHere = (more = '') => ({
-  message: `there is no graphics card: no render node of one in /sys/class/drm, no /dev/dxg, none that NVIDIA’s driver tells of${more}`,
+  message: `no graphics card: no render node in /sys/class/drm, no /dev/dxg, none from NVIDIA’s driver${more}`,
 });
 
 describe('on Linux', () => {
