@@ -1,5 +1,5 @@
 // Bundles src into dist, writes the declarations of the library, the licences of what is bundled, the bill
-// of materials, and oclif.manifest.json, with which a command starts without loading the others.
+// of materials, oclif.manifest.json, with which a command starts without loading the others, and the man pages.
 // docs/decisions/0004-bundle.md says why.
 import { execFileSync } from 'node:child_process';
 import { readdirSync, rmSync, writeFileSync } from 'node:fs';
@@ -41,7 +41,7 @@ async function bundle() {
     banner: {
       js: "import{createRequire as bannerRequire}from'node:module';const require=bannerRequire(import.meta.url);",
     },
-    // They stand in THIRD-PARTY-LICENSES.txt, whole.
+    // THIRD-PARTY-LICENSES.txt has the whole texts.
     legalComments: 'none',
     metafile: true,
     logLevel: 'warning',
@@ -79,3 +79,4 @@ const titles = bundled.map(({ name, version }) => `${name}@${version}`);
 writeFileSync(inRoot('dist/sbom.cdx.json'), billOfMaterials(root, titles));
 declarations();
 writeFileSync(inRoot('oclif.manifest.json'), `${JSON.stringify(await manifest())}\n`);
+execFileSync(process.execPath, [inRoot('scripts/man-pages.js')], { stdio: 'inherit' });

@@ -114,7 +114,9 @@ describe('the package', () => {
     // Sources and what follows from them only.
     const built = packed.filter((file) => file.startsWith('dist/'));
     expect(
-      built.filter((file) => !/(\.js|\.d\.ts|LICENSES\.txt|sbom\.cdx\.json)$/.test(file)),
+      built.filter(
+        (file) => !/(\.js|\.d\.ts|LICENSES\.txt|sbom\.cdx\.json|man\/[\w-]+\.1)$/.test(file),
+      ),
     ).toEqual([]);
     expect(
       built.filter((file) => /^dist\/(cli|commands|report|config)\/.*\.d\.ts$/.test(file)),

@@ -44,7 +44,7 @@ export const FILE_RULES = {
 /** Rules for tensor names without wrapper prefixes. */
 export const NAME_RULES = {
   'names-collide': 'Names stay different when the prefixes of wrappers are taken off.',
-  'names-keys': 'No integer key of a state dict reads like the name of a tensor beside it.',
+  'names-keys': 'No integer key of a state dict equals the name of another tensor.',
 } as const;
 
 export const SAFETENSORS_RULES = {
@@ -59,10 +59,10 @@ export const SAFETENSORS_RULES = {
   'st-padding': 'Only spaces follow the closing brace of a header.',
   'st-tensors': 'A header has at most 200,000 tensors, in a file below 16 MB at most 100,000.',
   'st-name-length': 'A name, or a key of the metadata, has at most 65,536 bytes in a header.',
-  'st-name-twice': 'Each name stands once in a header.',
-  'st-metadata-twice': 'Each key stands once in the metadata.',
+  'st-name-twice': 'A header has each name once.',
+  'st-metadata-twice': 'The metadata has each key once.',
   'st-metadata-size': 'The metadata have at most 100,000 keys.',
-  'st-field-twice': 'Each field of a tensor stands once.',
+  'st-field-twice': 'A tensor has each field once.',
   'st-field-unknown': 'A tensor has no other fields than dtype, shape and data_offsets.',
   'st-field-missing': 'A tensor has all of the fields dtype, shape and data_offsets.',
   'st-dtype': 'The dtype of a tensor is one that the format knows.',
@@ -70,7 +70,7 @@ export const SAFETENSORS_RULES = {
   'st-elements': 'The sizes of a tensor, zeros left out, multiply to at most 2^53 − 1.',
   'st-bytes': 'The elements of a tensor are a whole number of bytes, at most 2^53 − 1.',
   'st-offsets': 'The place of a tensor is a beginning and an end.',
-  'st-span': 'A tensor lies in exactly as many bytes as its shape and dtype need.',
+  'st-span': 'A tensor has exactly the bytes that its shape and dtype need.',
   'st-tiling': 'In order of their offsets, each tensor begins where the one before it ends.',
   'st-data-end': 'The last tensor ends where the file ends.',
 } as const;
@@ -81,7 +81,7 @@ export const SHARD_RULES = {
   'shard-index-utf8': 'An index is UTF-8.',
   'shard-index-depth': 'An index nests its values at most 32 deep.',
   'shard-index-keys': 'An index has at most 400,000 keys.',
-  'shard-index-key-twice': 'Each key stands once in its object of an index.',
+  'shard-index-key-twice': 'An object of an index has each key once.',
   'shard-index-json': 'An index is JSON.',
   'shard-index-object': 'An index is an object.',
   'shard-index-map': 'An index has an object weight_map.',
@@ -94,11 +94,10 @@ export const SHARD_RULES = {
   'shard-in-folder':
     'A shard that is a link leads to a file in the folder of the index, before and after it is opened.',
   'shard-format': 'All shards have the same format.',
-  'shard-state-dict': 'The tensors of all shards stand under the same keys.',
+  'shard-state-dict': 'The tensors of all shards are under the same keys.',
   'shard-tensor-present': 'A shard holds each tensor that the index places in it.',
   'shard-tensor-listed': 'The index names each tensor that a shard holds.',
-  'shard-tensor-place':
-    'A tensor stands in the shard in which the index places it, and in no other.',
+  'shard-tensor-place': 'A tensor is only in the shard that the index names for it.',
 } as const;
 
 export const ZIP_RULES = {
@@ -110,14 +109,14 @@ export const ZIP_RULES = {
   'zip-directory-place': 'The directory ends where the first of the end records begins.',
   'zip-directory-size': 'A directory has at most 16 MiB.',
   'zip-directory-entries':
-    'A directory holds as many entries as the end record says, and nothing else.',
+    'A directory has the number of entries of the end record, and nothing else.',
   'zip-entry': 'Each entry of the directory begins with its signature.',
   'zip-extra':
     'The extra fields of an entry fill their space, and at most one of them is for zip64.',
   'zip-64-extra': 'The zip64 field of an entry holds just what the entry leaves out.',
   'zip-name-utf8': 'The name of an entry is valid UTF-8.',
   'zip-name': 'The name of an entry is a plain relative path.',
-  'zip-name-once': 'No two entries have the same name, in whatever case.',
+  'zip-name-once': 'No two entries have the same name, ignoring case.',
   'zip-name-case': 'A record that PyTorch reads has its name in lower case.',
   'zip-root': 'All entries lie in one folder.',
   'zip-attributes': 'An entry has the attributes of a regular file.',
@@ -136,7 +135,7 @@ export const ZIP_RULES = {
   'zip-gap':
     'Entries follow each other from byte 0 to the directory, with only data descriptors between them.',
   'zip-content': 'An archive holds something.',
-  'zip-torchscript': 'An archive is no TorchScript module, which is a program.',
+  'zip-torchscript': 'An archive is not a TorchScript module, which is a program.',
   'zip-pickle': 'A PyTorch archive holds data.pkl.',
   'zip-version-record': 'A PyTorch archive says the version of its format.',
   'zip-version': 'The version of the format is a number from 1 to 10.',
@@ -195,10 +194,10 @@ export const TENSOR_RULES = {
   'storage-words': 'In a big-endian file, tensors have words as long as those of their storage.',
   'storage-view': 'A view of a storage lies in it.',
   'storage-view-key':
-    'The key of a view means one part of one storage, and is no key of a storage.',
+    'The key of a view means one part of one storage, and is not a key of a storage.',
   'tensor-arguments': 'A tensor is rebuilt from a storage, an offset, sizes and strides.',
   'tensor-numbers':
-    'Offset, sizes and strides are integers, none negative, as many strides as sizes.',
+    'Offset, sizes and strides are non-negative integers, with one stride for each size.',
   'tensor-rank': 'A tensor has at most 8 dimensions.',
   'tensor-dtype': 'The element type of a tensor is one that files store.',
   'tensor-flags':
@@ -207,9 +206,9 @@ export const TENSOR_RULES = {
     'Whether a tensor requires gradients is False, or True for floats and complex numbers.',
   'tensor-elements': 'The bytes of a tensor can be counted exactly.',
   'tensor-bounds': 'Every element of a tensor lies in its storage.',
-  'tensor-amplification': 'A tensor has at most as many elements as its storage, or 2^20.',
+  'tensor-amplification': 'A tensor has no more elements than its storage, or than 2^20.',
   'tensor-view': 'A tensor on a view begins at a multiple of the bytes of its elements.',
-  'parameter-data': 'A parameter is made of a tensor, and as many arguments as it takes.',
+  'parameter-data': 'A parameter is made of a tensor and the number of arguments that it takes.',
   'parameter-state': 'A parameter has no attributes of its own.',
   'legacy-magic': 'A legacy file begins with the magic number of PyTorch.',
   'legacy-protocol': 'The protocol of a legacy file is 1001.',
@@ -229,7 +228,7 @@ export const STATE_DICT_RULES = {
   'state-dict-key':
     'A key of the dicts that are searched for a state dict has at most 65,536 characters.',
   'state-dict-content':
-    'Beside a state dict there are at most 100,000 values, whose names have at most 2^24 characters together.',
+    'Outside the state dict there are at most 100,000 values, whose names have at most 2^24 characters together.',
   'state-dict-views':
     'The tensors of a state dict, tied ones once, take at most 8 times the bytes of the file, and 64 MiB more.',
   'state-dict-choice': 'The dict that was chosen is there, and holds tensors.',

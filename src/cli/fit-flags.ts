@@ -66,7 +66,7 @@ export const fitFlags = {
 
   'micro-batch': count({
     ...TRAINING,
-    description: 'sequences that a replica computes at a time [default: as in the file, or 1]',
+    description: 'sequences per replica and micro-batch [default: as in the file, or 1]',
   }),
   precision: { ...settingFlags.precision, ...TRAINING },
   optimizer: Flags.option({
@@ -80,20 +80,19 @@ export const fitFlags = {
     ...TRAINING,
     options: ['fused', 'plain'],
     default: 'fused',
-    description: 'kernels of attention and scan: fused ones keep neither scores nor states',
+    description: 'kernels of attention and scan; fused kernels keep no scores and states',
   } as const)(),
   loss: Flags.option({
     ...TRAINING,
     options: ['full', 'chunked'],
     default: 'full',
-    description:
-      'logits of all tokens at a time, or of some, as kernels fused with the head take it',
+    description: 'logits of all tokens (full), or of one chunk at a time (chunked)',
   } as const)(),
-  dropout: Flags.boolean({ ...TRAINING, description: 'count what dropout keeps' }),
+  dropout: Flags.boolean({ ...TRAINING, description: 'count the masks of dropout' }),
   zero: Flags.option({
     ...TRAINING,
     options: ZERO,
-    description: 'ZeRO stage: what the replicas split among them [default: as in the file, or 0]',
+    description: 'ZeRO stage [default: as in the file, or 0]',
   } as const)(),
   convention: Flags.option({
     ...TRAINING,
@@ -109,7 +108,7 @@ export const fitFlags = {
   }),
   'global-batch': countLimit({
     ...TRAINING,
-    description: 'tokens of a step of the optimizer, as in 4M [default: one micro-batch a stage]',
+    description: 'tokens per optimizer step, as in 4M [default: one micro-batch per stage]',
   }),
   'train-tokens': countLimit({
     ...TRAINING,
@@ -118,7 +117,7 @@ export const fitFlags = {
   mfu: share({
     ...TRAINING,
     helpValue: 'SHARE',
-    description: 'model FLOPs utilisation to expect, as in 0.4',
+    description: 'expected model FLOPs utilisation, as in 0.4',
   }),
 
   dtype: weightDtype({
@@ -128,19 +127,19 @@ export const fitFlags = {
   }),
   'group-size': count({
     ...SERVING,
-    description: 'values of a row with a scale of their own [default: 128 for int4, else the row]',
+    description: 'values per scale [default: 128 for int4, else a row]',
   }),
   'scale-dtype': dtype({
     ...SERVING,
-    description: 'of the scales [default: f16 for int4, else f32]',
+    description: 'element type of the scales [default: f16 for int4, else f32]',
   }),
   'cache-dtype': dtype({
     ...SERVING,
-    description: 'of keys and values [default: bf16, or f32 with weights of f32]',
+    description: 'element type of the KV cache [default: bf16, or f32 with f32 weights]',
   }),
   batch: count({
     ...SERVING,
-    description: 'sequences at a time on each replica [default: 1]',
+    description: 'sequences per replica at the same time [default: 1]',
     exclusive: ['users'],
   }),
   users: count({ ...SERVING, description: 'users at the same time, on all GPUs, as in 50' }),
@@ -149,12 +148,12 @@ export const fitFlags = {
   qps: positive({
     ...SERVING,
     helpValue: 'N',
-    description: 'requests per second that come in',
+    description: 'requests per second',
     dependsOn: ['p95'],
   }),
   p95: duration({
     ...SERVING,
-    description: 'within which 95 of 100 requests have their last token, as in 500ms',
+    description: 'time limit for the last token of 95% of the requests, as in 500ms',
     dependsOn: ['qps'],
   }),
 };

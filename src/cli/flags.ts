@@ -40,7 +40,7 @@ export const formatFlag = (options: readonly [Format, ...Format[]]) =>
     options: options as readonly Format[],
     default: options[0],
     multiple: false,
-    description: 'how to print the answer',
+    description: 'format of the answer',
     helpGroup: 'OUTPUT',
   } as const)();
 
@@ -92,7 +92,7 @@ export const set = setOf('override a value of the file, as in model.num_layers=2
 /** `--state-dict model_state_dict`: the model's dict in a PyTorch file, when there are several candidates. */
 export const stateDict = Flags.string({
   helpValue: 'KEY',
-  description: 'the dict of a PyTorch file that holds the tensors, when there are several',
+  description: 'state dict to read, if a PyTorch file has several',
 });
 
 /** Flags of a model that is a config, or a checkpoint with its config. */
@@ -100,7 +100,7 @@ export const modelFlags = {
   set,
   config: Flags.string({
     helpValue: 'FILE',
-    description: 'the config of a checkpoint [default: the one in it, or in its folder]',
+    description: 'config of the checkpoint [default: the one in it or in its folder]',
   }),
   'state-dict': stateDict,
 };
@@ -153,13 +153,13 @@ async function refuseServedType(text: string, context: object): Promise<void> {
 /** `--precision float32`, for training. */
 const precision = Flags.option({
   options: ['mixed', 'float32'],
-  description: 'of the training [default: as in the file, or mixed]',
+  description: 'precision of the training [default: as in the file, or mixed]',
 } as const)();
 
 /** `--recompute full`, for training. */
 const recompute = Flags.option({
   options: ['none', 'selective', 'full'],
-  description: 'activations computed again [default: as in the file, or none]',
+  description: 'activations to recompute [default: as in the file, or none]',
 } as const)();
 
 /** Comma-separated names: `--columns parameters,weights`. */
@@ -223,8 +223,8 @@ export const device = (
     ...relations,
     options: DEVICE_CHOICES,
     description:
-      'what the model runs on: gpu is any graphics card, webgpu also a software adapter [default: auto, a ' +
-      'graphics card that computes what it should, else the CPU]',
+      'device: gpu is any graphics card, webgpu also a software adapter [default: auto, a ' +
+      'graphics card that passes the self-check, else the CPU]',
   } as const)();
 
 /** `--engine onnx`: engine that runs a model; default `auto`. */
@@ -235,7 +235,7 @@ export const engine = (
     ...relations,
     options: ENGINE_CHOICES,
     description:
-      'what runs the model; auto is the first that computes what it should: onnx, then tfjs with ' +
+      'engine: auto is the first that passes the self-check: onnx, then tfjs with ' +
       'tfjs-node-gpu, tfjs-node, WebAssembly, JavaScript [default: auto]',
   } as const)();
 
@@ -401,7 +401,7 @@ function unreadable(flag: string, text: string, expected: string, suggestion: st
 
 /** Sizes and types of inference and training, for budgets. */
 export const settingFlags = {
-  batch: count({ description: 'sequences at a time [default: 1; in training as in the file]' }),
+  batch: count({ description: 'sequences per batch [default: 1; in training as in the file]' }),
   context: tokens({
     description: 'tokens per sequence; 32k is 32,768 [default: as in the file, or 2048]',
   }),
@@ -414,7 +414,7 @@ export const settingFlags = {
   }),
   causal: Flags.boolean({
     default: false,
-    description: 'count only the attention that the mask lets through',
+    description: 'count only unmasked attention scores',
   }),
   precision,
   recompute,

@@ -21,25 +21,25 @@ export const hardwareFlags = {
       'a GPU or machine of --list-gpus, as in h100, RTX 4090 or 8xA100, or a YAML file that describes one',
     exclusive: ['this-machine'],
   }),
-  gpus: count({ description: 'how many of them [default: 1, of a machine all that it has]' }),
+  gpus: count({ description: 'number of GPUs [default: 1, or all of a machine]' }),
   hardware: Flags.string({
     helpValue: 'FILE',
     description: 'a YAML file with more GPUs and machines for --gpu',
     exclusive: ['this-machine'],
   }),
   'this-machine': Flags.boolean({
-    description: 'what this machine can do, measured in some seconds and kept for a month',
+    description: 'measure this machine (some seconds; the result is kept for a month)',
     helpGroup: MEASURED.helpGroup,
   }),
   profile: Flags.string({
     ...MEASURED,
     helpValue: 'FILE',
-    description: "where what was measured is kept [default: a file in the user's cache]",
+    description: "file of the measurements [default: a file in the user's cache]",
   }),
-  remeasure: Flags.boolean({ ...MEASURED, description: 'measure although it is known' }),
+  remeasure: Flags.boolean({ ...MEASURED, description: 'measure again' }),
   engine: engine(MEASURED),
   device: device(MEASURED),
-  compute: compute('what products of matrices are measured in', MEASURED.helpGroup),
+  compute: compute('precision of the matrix products to measure', MEASURED.helpGroup),
   threads: threads(MEASURED),
 };
 

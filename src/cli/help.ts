@@ -95,14 +95,13 @@ function topicHelp(config: Config, topic: string, { width, bold }: Style): strin
   const rows = config.commandIDs
     .filter((id) => id.startsWith(`${topic}:`))
     .map((id) => [id.replaceAll(':', ' '), summaryOf(config, id)] as const);
-  const column = Math.max(...rows.map(([name]) => name.length));
   return text([
     ...wrap(summaryOf(config, topic), width),
     '',
     `Usage: ${config.bin} ${topic} COMMAND [flags]`,
     '',
     bold('Commands'),
-    ...rows.flatMap(([name, summary]) => entry(name, summary, column, width)),
+    ...entries(rows, width),
   ]);
 }
 
@@ -111,81 +110,89 @@ const summaryOf = (config: Config, id: string): string =>
 
 // ── A command ────────────────────────────────────────────────────────────────────────────────────
 
+/** All that help says about a command. Flags are in groups, as `[title, [flag, text]]`. */
+export interface HelpContents {
+  readonly name: string;
+  readonly summary: string;
+  readonly usage: string;
+  readonly examples: readonly string[];
+  readonly args: readonly Entry[];
+  readonly flags: readonly (readonly [string, readonly Entry[]])[];
+  readonly description?: string | undefined;
+}
+
+type Entry = readonly [name: string, text: string];
+
+/** @param bin Name of the program. */
+export function helpContents(bin: string, command: Command.Cached): HelpContents {
+  const name = command.id.replaceAll(':', ' ');
+  const args = Object.values(command.args);
+  const words = args.map((arg) => (arg.required ? argName(arg) : `[${argName(arg)}]`));
+  return {
+    name,
+    summary: command.summary ?? '',
+    usage: [bin, name, ...words, '[flags]'].join(' '),
+    examples: (command.examples ?? []).map((example) =>
+      (typeof example === 'string' ? example : example.command)
+        .replaceAll('<%= config.bin %>', bin)
+        .replaceAll('<%= command.id %>', name),
+    ),
+    args: args.map((arg) => [argName(arg), arg.description ?? '']),
+    flags: groupsOf(shownFlags(command)).map(([title, flags]) => [title, flags.map(flagEntry)]),
+    description: command.description,
+  };
+}
+
 function commandHelp(
   config: Config,
   command: Command.Cached,
   length: HelpLength,
   { width, bold }: Style,
 ): string {
-  const name = command.id.replaceAll(':', ' ');
-  const args = Object.values(command.args);
-  const examples = examplesOf(config, command);
-  const usage = [
+  const { name, summary, usage, examples, args, flags, description } = helpContents(
     config.bin,
-    name,
-    ...args.map((arg) => (arg.required ? argName(arg) : `[${argName(arg)}]`)),
-    '[flags]',
-  ].join(' ');
-  const flags = Object.values(command.flags).filter(({ hidden }) => !hidden);
+    command,
+  );
   if (length === 'short') {
+    const all = shownFlags(command);
     return text([
-      ...wrap(command.summary ?? '', width),
+      ...wrap(summary, width),
       '',
       `Usage: ${usage}`,
       '',
       ...examples.slice(0, 2).map((line) => `  ${line}`),
       '',
       bold('Common flags'),
-      ...flagLines(commonFlags(flags, width), width),
+      ...entries(commonFlags(all, width).map(flagEntry), width),
       '',
-      `All ${flags.length} flags and more examples: ${config.bin} ${name} --help`,
+      `All ${all.length} flags and more examples: ${config.bin} ${name} --help`,
     ]);
   }
   return text([
-    ...wrap(command.summary ?? '', width),
+    ...wrap(summary, width),
     '',
     bold('Examples'),
     ...examples.map((line) => `  $ ${line}`),
     '',
     bold('Usage'),
     `  $ ${usage}`,
-    ...(args.length === 0
-      ? []
-      : [
-          '',
-          bold('Arguments'),
-          ...args.flatMap((arg) =>
-            entry(
-              argName(arg),
-              arg.description ?? '',
-              Math.max(...args.map((each) => argName(each).length)),
-              width,
-            ),
-          ),
-        ]),
-    ...groupsOf(flags).flatMap(([title, group]) => ['', bold(title), ...flagLines(group, width)]),
-    ...(command.description
-      ? ['', bold('Description'), ...wrap(`  ${command.description}`, width)]
-      : []),
+    ...(args.length === 0 ? [] : ['', bold('Arguments'), ...entries(args, width)]),
+    ...flags.flatMap(([title, group]) => ['', bold(title), ...entries(group, width)]),
+    ...(description ? ['', bold('Description'), ...wrap(`  ${description}`, width)] : []),
   ]);
 }
 
 const argName = ({ name }: { readonly name: string }) => name.toUpperCase();
 
-function examplesOf(config: Config, { id, examples = [] }: Command.Cached): string[] {
-  return examples.map((example) =>
-    (typeof example === 'string' ? example : example.command)
-      .replaceAll('<%= config.bin %>', config.bin)
-      .replaceAll('<%= command.id %>', id.replaceAll(':', ' ')),
-  );
-}
-
 type Flag = Command.Cached['flags'][string];
+
+const shownFlags = ({ flags }: Command.Cached) =>
+  Object.values(flags).filter(({ hidden }) => !hidden);
 
 /** The first of `COMMON_FLAGS` that fit. */
 function commonFlags(flags: readonly Flag[], width: number): Flag[] {
   const common = COMMON_FLAGS.flatMap((name) => flags.find((flag) => flag.name === name) ?? []);
-  while (flagLines(common, width).length > MOST_COMMON_LINES) common.pop();
+  while (entries(common.map(flagEntry), width).length > MOST_COMMON_LINES) common.pop();
   return common;
 }
 
@@ -201,13 +208,9 @@ function groupsOf(flags: readonly Flag[]): [string, Flag[]][] {
     ]);
 }
 
-function flagLines(flags: readonly Flag[], width: number): string[] {
-  const rows = flags.map((flag) => [flagName(flag), flagText(flag)] as const);
-  const column = Math.max(...rows.map(([name]) => name.length).filter((length) => length <= 26));
-  return rows.flatMap(([name, description]) => entry(name, description, column, width));
-}
+const flagEntry = (flag: Flag): Entry => [flagName(flag), flagText(flag)];
 
-/** Allowed values that are shorter than this stand in the place of the value. */
+/** Longest list of allowed values that is shown instead of the name of the value. */
 const MOST_INLINE = 20;
 
 const inlineOptions = ({ type, options = [] }: Flag & { readonly options?: readonly string[] }) => {
@@ -236,6 +239,12 @@ function flagText(flag: Flag): string {
 }
 
 // ── Lines ────────────────────────────────────────────────────────────────────────────────────────
+
+function entries(rows: readonly Entry[], width: number): string[] {
+  const short = rows.map(([name]) => name.length).filter((length) => length <= 26);
+  const column = Math.max(0, ...short);
+  return rows.flatMap(([name, description]) => entry(name, description, column, width));
+}
 
 /** `  name    description`, wrapped within its column; below a name that is wider than the column. */
 function entry(name: string, description: string, column: number, width: number): string[] {

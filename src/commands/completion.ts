@@ -16,7 +16,7 @@ import { toJson } from '../text/escape.js';
 export default class Completion extends BaseCommand {
   static override summary = 'Print a completion script for bash, zsh, fish or PowerShell.';
   static override description =
-    'The shell then completes commands, flags, their values and file names. To switch it on for good:\n\n' +
+    'The shell then completes commands, flags, their values and file names. To switch it on permanently:\n\n' +
     "  bash: echo 'source <(minimind completion bash)' >> ~/.bashrc\n" +
     "  zsh:  echo 'source <(minimind completion zsh)' >> ~/.zshrc (after compinit)\n" +
     '  fish: minimind completion fish > ~/.config/fish/completions/minimind.fish\n' +

@@ -13,8 +13,8 @@ import { toJson } from '../text/escape.js';
 export default class Schema extends BaseCommand {
   static override summary = 'Print the JSON Schema of a config file, for editors.';
   static override description =
-    'An editor that knows it completes keys and marks mistakes while you type. For the YAML language ' +
-    'server (VS Code, Neovim, JetBrains), let the first line of a config be:\n\n' +
+    'Editors use it to complete keys and to mark mistakes. For the YAML language server (VS Code, ' +
+    'Neovim, JetBrains), begin a config with this line:\n\n' +
     '  # yaml-language-server: $schema=./hybrid.schema.json';
   static override examples = [
     '<%= config.bin %> <%= command.id %>',

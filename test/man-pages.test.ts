@@ -1,0 +1,52 @@
+import fs from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { commandNames, inPackage, readJson } from './fixtures.js';
+
+type Described = { readonly hidden?: boolean; readonly description?: string };
+const { commands } = readJson<{
+  commands: Record<string, { flags: Record<string, Described>; summary: string }>;
+}>('oclif.manifest.json');
+
+const page = (name: string) => fs.readFileSync(inPackage('dist/man', `${name}.1`), 'utf8');
+
+/** Text of a page as it is printed. */
+const printed = (text: string) => text.replaceAll('\\-', '-').replaceAll('\\(aq', "'");
+
+/** Requests that a page may have. Any other line that begins with a dot or a quote is a text that roff would drop. */
+const REQUEST = /^\.(TH .+|SH [A-Z ]+|SS .+|TP|PP|br|nf|fi)$/;
+
+describe('man pages', () => {
+  const files = fs.readdirSync(inPackage('dist/man'));
+
+  it('are in package.json, for a global installation', () => {
+    const { man } = readJson<{ man: string[] }>('package.json');
+    expect(man.toSorted()).toEqual(files.map((file) => `./dist/man/${file}`).toSorted());
+  });
+
+  it('of the program names every command', () => {
+    const program = page('minimind').replaceAll('\\', '');
+    for (const name of commandNames()) {
+      expect(program).toContain(`minimind-${name.replace(' ', '-')}`);
+    }
+  });
+
+  it.each(commandNames())('has all flags of %s', (name) => {
+    const text = printed(page(`minimind-${name.replace(' ', '-')}`));
+    const { flags, summary } = commands[name.replace(' ', ':')] ?? { flags: {}, summary: '' };
+    expect(text).toContain(`- ${summary.replace(/\.$/, '')}`);
+    expect(Object.keys(flags)).toContain('json');
+    for (const [flag, { hidden = false }] of Object.entries(flags)) {
+      expect(new RegExp(`^\\\\fB(-\\w, )?--${flag}( |\\\\fR$)`, 'm').test(text), flag).toBe(
+        !hidden,
+      );
+    }
+  });
+
+  it.each(files)('%s has no text that roff reads as a request', (file) => {
+    const lines = fs.readFileSync(inPackage('dist/man', file), 'utf8').trimEnd().split('\n');
+    for (const line of lines) {
+      if (/^[.']/.test(line)) expect(line).toMatch(REQUEST);
+      expect(line.replace(/\\[-e]|\\\((aq|ga|ha|ti|dq)|\\f[BR]|\\&/g, '')).not.toContain('\\');
+    }
+  });
+});
