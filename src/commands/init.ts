@@ -22,7 +22,7 @@ interface Written {
   readonly text: string;
   /** Name of the file without its ending. */
   readonly name: string;
-  /** What the config describes. */
+  /** Model of the config, for people. */
   readonly title: string;
 }
 

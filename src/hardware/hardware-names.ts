@@ -22,7 +22,7 @@ export function splitCount(text: string): { readonly name: string; readonly coun
   return { name: first, count: Number(after?.[2] ?? after?.[4]) };
 }
 
-/** What a name means. */
+/** Meaning of a name. */
 export interface Meant<Entry> {
   readonly entry: Entry;
   /** Other entries that the name could mean. */

@@ -9,7 +9,7 @@ import type { Cell, Report, TableBlock } from './kit/report.js';
 
 interface Families {
   readonly families: readonly FamilySummary[];
-  /** What the user asked for; undefined for all. */
+  /** Requested family or pattern; undefined for all. */
   readonly pattern?: string | undefined;
 }
 
@@ -124,7 +124,7 @@ export function initReport(written: {
   readonly preset: string;
   readonly file: string;
   readonly schemaFile: string | null;
-  /** What the config describes. */
+  /** Model of the config, for people. */
   readonly title: string;
 }): Report {
   const { preset, file, schemaFile, title } = written;

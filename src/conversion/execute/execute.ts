@@ -160,7 +160,7 @@ export async function execute(
 
 const RESUME = 'run again with --resume to continue';
 
-/** What a run leaves when the process ends: `run again with --resume to continue: 3.1 GB of 8.8 GB are done`. */
+/** Message about an unfinished output: `run again with --resume to continue: 3.1 GB of 8.8 GB are done`. */
 function leftText(staging: Staging, files: readonly OutputFile[]): string {
   if (!staging.isWorthKeeping) return NOTHING_WRITTEN;
   const bytesOf = (some: readonly OutputFile[]) => sumOf(some, ({ bytes }) => bytes);

@@ -25,7 +25,7 @@ export interface ServingRemedy {
   readonly total: Bounds;
 }
 
-/** What the user fixed. */
+/** Settings that the user fixed. */
 export interface ServingWish {
   readonly users: number | undefined;
   /** Whether the number of GPUs that share the layers is fixed. */

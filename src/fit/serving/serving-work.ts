@@ -65,7 +65,7 @@ export interface ServedModel {
   readonly shared: SharedWork;
 }
 
-/** What memory depends on. */
+/** Settings that determine the memory. */
 export type ServedLayout = Pick<ServedModel, 'model' | 'form' | 'layout'>;
 
 export function servedModel(model: LanguageModel, form: ServingForm): ServedModel {

@@ -38,7 +38,7 @@ export function compareReport(
   };
 }
 
-/** What an answer shows. */
+/** Columns and names of an answer. */
 interface Answer {
   readonly shown: Shown;
   readonly columns: readonly ShownColumn[];

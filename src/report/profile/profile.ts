@@ -68,7 +68,7 @@ const BAR_WIDTH = 24;
 /** Columns of the bar of the total, in the narrower table of FLOPs. */
 const FLOPS_BAR_WIDTH = 16;
 
-/** What `profile` prints beyond its answer. */
+/** Requested additions to the answer. */
 interface Asked {
   readonly explain: boolean;
   /** Whether to output for programs, without a tree of names. */
