@@ -87,7 +87,7 @@ export type ConversionRequest = Omit<ConversionJob, 'merge' | 'seed'> & {
   readonly seed: number | undefined;
 };
 
-/** State of the output when it ends before any file is complete. */
+/** State of the output when a run ends before any file is complete. */
 export const NOTHING_WRITTEN = 'nothing was written';
 
 /** Runs `work`. If the process ends meanwhile, as with Ctrl-C, shows what is left. */
