@@ -299,7 +299,9 @@ describe('JSON output of convert-checkpoint', () => {
     ],
   ])('%s → %s %j', async (input, output, flags) => {
     const target = path.join(folder, output);
-    const args = ['convert-checkpoint', `fixtures/${input}`, target, ...flags, '--json'];
+    // This process has the memory of all commands before.
+    const room = ['--max-memory', '4GB', '--json'];
+    const args = ['convert-checkpoint', `fixtures/${input}`, target, ...flags, ...room];
     const { code, stdout, stderr } = await runHere(args);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(complaints(stdout)).toEqual([]);

@@ -319,7 +319,7 @@ describe('quick-test refuses', () => {
       code: 2,
       stderr: expect.stringMatching(/^error: .*mine\.safetensors exists already\n/),
     });
-    expect((await quickTest(...args, '--force')).stderr).toContain('is no JSON');
+    expect((await quickTest(...args, '--force')).stderr).toContain('is not JSON');
     expect(fs.readFileSync(file, 'utf8')).toBe('mine');
   });
 

@@ -145,7 +145,7 @@ describe('an output', () => {
     ['.', /would replace the input /],
     ['none/out.pt', /there is no such folder[^\0]*make the folder/],
     ['in.pt/out.pt', /would replace the input /],
-    ['mine', /no folder that a conversion has written: it holds notes\.md/],
+    ['mine', /not a folder written by a conversion: it holds notes\.md/],
   ])('%s is refused, even with --force', async (name, message) => {
     const target = path.join(folder, name);
     const file = await input;

@@ -24,7 +24,7 @@ const value = (...shape: number[]) => ({
 
 withEachEngine('a call is refused', (load) => {
   it.each([
-    ['no tokens', { ids: zeros(0) }, 'there are no tokens'],
+    ['no tokens', { ids: zeros(0) }, 'no tokens to run the model on'],
     [
       'a token too large',
       {
