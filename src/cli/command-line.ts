@@ -40,7 +40,7 @@ export const pasteable = (words: readonly string[]): string =>
 const shellWord = (word: string): string =>
   /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 
-/** Endings of what commands make besides their answers: configs, graphs and tensors. */
+/** Endings of artifacts: configs, graphs and tensors. */
 const SAVED_ENDING = /\.(?:ya?ml|onnx|safetensors|pt|pth)$/i;
 
 const usage = (message: string, suggestion: string | undefined) =>

@@ -23,7 +23,7 @@ export interface CompletedCommand {
   readonly flags: readonly CompletedFlag[];
   /** Allowed argument: one of these words, a file, or none. */
   readonly argument: readonly string[] | 'file' | 'none';
-  /** Words to offer beside files. */
+  /** Words to offer in addition to files. */
   readonly names?: readonly string[] | undefined;
 }
 

@@ -69,7 +69,7 @@ export const details = Flags.boolean({
   helpGroup: 'OUTPUT',
 });
 
-/** `--save FILE`: what a command makes besides its answer, where that cannot go to standard output. */
+/** `--save FILE`: the artifact of a command, which cannot go to standard output. */
 export const savedFile = Flags.custom<string, { readonly example: string }>({
   helpValue: 'FILE',
   helpGroup: 'OUTPUT',

@@ -37,19 +37,8 @@ const COMMON_FLAGS: readonly string[] = [
 /** Most lines of flags in the short help of a command, so that it fits on a screen of 24 lines. */
 const MOST_COMMON_LINES = 11;
 
-const SHORT: ReadonlySet<string> = new Set(['-h']);
-const LONG: ReadonlySet<string> = new Set(['--help']);
-
-/** How much help a command line asks for. */
+/** `-h` or `--help`. */
 export type HelpLength = 'short' | 'long';
-
-/** Undefined when the words before `--` ask for no help. No words at all ask for the short one. */
-export function helpLength(words: readonly string[]): HelpLength | undefined {
-  const end = words.indexOf('--');
-  const own = end < 0 ? words : words.slice(0, end);
-  if (own.some((word) => LONG.has(word))) return 'long';
-  return own.length === 0 || own.some((word) => SHORT.has(word)) ? 'short' : undefined;
-}
 
 type Style = Pick<RenderOptions, 'width'> & { readonly bold: (text: string) => string };
 

@@ -10,13 +10,12 @@ import { ERROR_CODES, UserError } from '../errors.js';
 import { beginInputs, writtenFiles } from '../files/input-registry.js';
 import { joined } from '../text/words.js';
 import { pasteable, readCommandLine } from './command-line.js';
+import type { HelpLength } from './help.js';
 import { renderOptions, sayStopped, writeStdout } from './output.js';
 import { commandMeant } from './spellings.js';
 
 /** Must match `additionalHelpFlags` and `additionalVersionFlags` in package.json. */
 const HELP_AND_VERSION: ReadonlySet<string> = new Set(['--help', '-h', '--version', '-v', '-V']);
-
-const HELP: ReadonlySet<string> = new Set(['--help', '-h']);
 
 /** Lines that the parser adds to each of its messages, which do not help here. */
 const PARSER_ADVICE = /^(See more help|Note: |Alternatively, )/;
@@ -64,23 +63,34 @@ function loadConfig(root: URL, load: Load): Promise<Config> {
   });
 }
 
-/** Prints help when the words ask for it, or name a topic without a command. */
+/** Prints help when the words ask for it. */
 async function showHelp(words: readonly string[], config: Config): Promise<boolean> {
-  const [word = ''] = words;
-  const isTopic = words.length === 1 && config.findTopic(word) && !config.findCommand(word);
-  const wantsHelp =
-    words.length === 0 || isTopic || words.some((each) => each === '--help' || each === '-h');
-  if (!wantsHelp) return false;
-  const [{ helpLength, helpText }, { colours }] = await Promise.all([
+  const length = helpLength(words, config);
+  if (length === undefined) return false;
+  const [{ helpText }, { colours }] = await Promise.all([
     import('./help.js'),
     import('../report/render/table.js'),
   ]);
-  const length = helpLength(words) ?? (isTopic ? 'long' : undefined);
-  if (length === undefined) return false;
   const { width, colourLevel } = renderOptions(process.stdout, false);
   const style = { width: Math.min(width, 100), bold: colours(colourLevel).bold };
   await writeStdout(helpText(config, words, length, style));
   return true;
+}
+
+/** Help that the words before `--` ask for. No words ask for the short one, a topic without a command for the long one. */
+function helpLength(words: readonly string[], config: Config): HelpLength | undefined {
+  const own = flagsIn(words);
+  const [word = ''] = own;
+  if (own.includes('--help')) return 'long';
+  if (words.length === 0 || own.includes('-h')) return 'short';
+  const isTopic = words.length === 1 && config.findTopic(word) && !config.findCommand(word);
+  return isTopic ? 'long' : undefined;
+}
+
+/** The words before `--`, after which none is a flag. */
+function flagsIn(words: readonly string[]): readonly string[] {
+  const end = words.indexOf('--');
+  return end < 0 ? words : words.slice(0, end);
 }
 
 /** A closed pipe ends quietly; a full disk behind stdout is a regular error. */
@@ -132,9 +142,7 @@ async function refuseUnknownCommand(words: readonly string[], config: Config): P
 
 /** The command line with the spellings that its command declares. */
 function readWords(words: string[], config: Config): string[] {
-  const end = words.indexOf('--');
-  const flags = end < 0 ? words : words.slice(0, end);
-  if (flags.some((word) => HELP.has(word)) || HELP_AND_VERSION.has(words[0] ?? '')) return words;
+  if (HELP_AND_VERSION.has(words[0] ?? '')) return words;
   const name = words.slice(0, config.findCommand(words[0] ?? '') ? 1 : 2);
   const command = config.findCommand(name.join(':'));
   if (command === undefined) return words;

@@ -113,7 +113,7 @@ export const gemma3Text = defineDecoder({
       ...windowSettings(4096),
       sliding_window_pattern: positiveInteger
         .default(DEFAULT_PATTERN)
-        .describe('Every so many layers one has no window'),
+        .describe('Period of the layers without a window'),
       ...laterGemmaSettings({ attention: null, logits: null }),
     },
   ),

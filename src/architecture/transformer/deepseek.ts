@@ -88,7 +88,7 @@ export const deepseekSettings = ({ sizes, ...defaults }: Defaults) => ({
     .describe('So many first layers have no experts'),
   moe_layer_freq: positiveInteger
     .default(1)
-    .describe('From there on every so many layers have experts'),
+    .describe('Period of the layers with experts, after the dense layers'),
   n_group: positiveInteger.nullable().default(defaults.n_group).describe('Groups of experts'),
   topk_group: positiveInteger
     .nullable()

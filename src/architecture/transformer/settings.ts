@@ -300,7 +300,7 @@ export const sparseSettings = ({ experts, expertsPerToken, inner }: SparseDefaul
     .describe('Experts that a token goes to'),
   moe_intermediate_size: positiveInteger.default(inner).describe('Width inside an expert'),
   norm_topk_prob: flag.default(false).describe('Weights of the chosen experts sum to one'),
-  decoder_sparse_step: positiveInteger.default(1).describe('Every so many layers have experts'),
+  decoder_sparse_step: positiveInteger.default(1).describe('Period of the layers with experts'),
   mlp_only_layers: z.array(z.int().min(0)).default([]).describe('Layers without experts'),
   experts_stored: expertsStored,
 });

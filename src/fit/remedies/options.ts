@@ -22,8 +22,8 @@ export interface Lever {
   readonly changes: readonly SettingChange[];
 }
 
-/** Shorter contexts are not useful for training. */
-const SHORTEST_CONTEXT = 128;
+/** Shorter contexts are not useful. */
+export const SHORTEST_CONTEXT = 128;
 
 /** Tensor parallelism stays within one machine. */
 const MOST_SHARING = 8;

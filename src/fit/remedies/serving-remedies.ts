@@ -9,6 +9,7 @@ import { servingMemoryOf } from '../serving/serving-memory.js';
 import type { ServingFitSetting } from '../serving/serving-work.js';
 import { gpusForUsers } from '../serving/users.js';
 import { usualFormat, WEIGHT_DTYPES, type WeightDtype } from '../serving/weight-types.js';
+import { SHORTEST_CONTEXT } from './options.js';
 
 /** Flags of `fit` that make a serving fit. */
 export interface ServingRemedy {
@@ -34,9 +35,6 @@ export interface ServingWish {
 
 /** Narrower types, mildest first. */
 const NARROWER: readonly WeightDtype[] = ['int8', 'int4'];
-
-/** Shorter contexts are not useful. */
-const SHORTEST_CONTEXT = 128;
 
 /** Single changes, each enough by the upper bound: type, more GPUs, another GPU, then less to serve. */
 export function servingRemedies(

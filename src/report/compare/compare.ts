@@ -1,20 +1,19 @@
 /** Report of `minimind compare`: the main difference, and the models in columns, or in rows when there are many. */
 import type { ColumnValue, Disagreement } from '../../comparison/columns.js';
 import type { ComparedRow, ComparisonTable, ShownColumn } from '../../comparison/compare-models.js';
-import {
-  formatBytes,
-  formatChange,
-  formatCount,
-  formatFlops,
-  formatInteger,
-  percentText,
-  shortCount,
-} from '../../text/units.js';
-import { counted, joined, modelName, shortened } from '../../text/words.js';
+import { formatInteger } from '../../text/units.js';
+import { counted, joined, shortened } from '../../text/words.js';
 import { contextText, heading, left, note, right, settingNotes } from '../kit/cells.js';
-import type { Block, Cell, Column, Report, TableBlock, Tone, Verdict } from '../kit/report.js';
-
-type Value = ColumnValue | undefined;
+import type { Block, Cell, Column, Report, TableBlock, Tone } from '../kit/report.js';
+import { comparisonVerdict } from './compare-verdict.js';
+import {
+  changeCell,
+  ShownComparison,
+  textOf,
+  titleOfKey,
+  type Value,
+  valueIn,
+} from './shown-comparison.js';
 
 /**
  * @param columns Columns of the answer; --details has all.
@@ -27,11 +26,11 @@ export function compareReport(
     isChosen = false,
   }: { readonly columns?: readonly ShownColumn[]; readonly isChosen?: boolean } = {},
 ): Report {
-  const shown = new Shown(result);
+  const shown = new ShownComparison(result);
   const answer = { shown, columns, isChosen };
   const { blocks, details } = result.layout === 'rows' ? inRows(answer) : inColumns(answer);
   return {
-    verdict: verdictOf(shown),
+    verdict: comparisonVerdict(shown),
     blocks,
     details: [...settingDetails(shown), ...details, ...invalidBlocks(shown)],
     data: flatTable(shown),
@@ -40,194 +39,10 @@ export function compareReport(
 
 /** Columns and names of an answer. */
 interface Answer {
-  readonly shown: Shown;
+  readonly shown: ShownComparison;
   readonly columns: readonly ShownColumn[];
   readonly isChosen: boolean;
 }
-
-/** A comparison, and the labels of its models. */
-class Shown {
-  readonly result: ComparisonTable;
-  /** The shortest unique name of each file. */
-  readonly names: ReadonlyMap<string, string>;
-
-  constructor(result: ComparisonTable) {
-    this.result = result;
-    const files = [...new Set(result.rows.map(({ file }) => file))];
-    this.names = shortNames(files, commonFolder(files));
-  }
-
-  get hasSeveralFiles(): boolean {
-    return this.names.size > 1;
-  }
-
-  nameOf({ file }: ComparedRow): string {
-    return this.names.get(file) ?? file;
-  }
-
-  /** The name, and the values of the swept keys. */
-  labelOf(row: ComparedRow): string {
-    const values = row.chosen.map(
-      (value, index) => `${titleOfKey(this.result.swept[index])}=${value}`,
-    );
-    const name = this.hasSeveralFiles || values.length === 0 ? [this.nameOf(row)] : [];
-    return [...name, ...values].join(', ');
-  }
-
-  get baseline(): ComparedRow | undefined {
-    return this.result.rows[this.result.baseline];
-  }
-}
-
-function commonFolder(files: readonly string[]): string {
-  const [first = ''] = files;
-  if (files.length < 2) return '';
-  const parts = first.split('/').slice(0, -1);
-  const folders = parts.map((_, index) => `${parts.slice(0, index + 1).join('/')}/`);
-  return folders.findLast((folder) => files.every((file) => file.startsWith(folder))) ?? '';
-}
-
-/** Common suffix of configs; those of Hugging Face are named by their folders. */
-const EXTENSION = /(?:\/config)?\.(?:ya?ml|json)$/i;
-
-/** The names that people use, where they differ; else the paths. */
-function shortNames(files: readonly string[], folder: string): Map<string, string> {
-  const inFolder = files.map((file) => file.slice(folder.length));
-  const bare = inFolder.map((name) => name.replace(EXTENSION, ''));
-  const choices = [files.map(modelName), bare, inFolder];
-  const names = choices.find((each) => new Set(each).size === files.length) ?? inFolder;
-  return new Map(files.map((file, index) => [file, names[index] || file]));
-}
-
-/** `num_layers` from `model.num_layers`. */
-const titleOfKey = (key: string | undefined) => key?.replace(/^model\./, '') ?? '';
-
-// The main difference
-
-function verdictOf(shown: Shown): Verdict {
-  const { result, baseline } = shown;
-  const models = result.rows.filter(({ valid }) => valid);
-  const column = mainColumn(result);
-  const [first] = models;
-  if (!first || !baseline || !column) return { text: counted(models.length, 'model') };
-  if (models.length === 1) {
-    return { text: `${shown.labelOf(first)}: ${amount(valueIn(first, column), column)}` };
-  }
-  const isSame = models.every((row) => valueIn(row, column) === valueIn(first, column));
-  const other = isSame ? mostDifferent(result, models) : column;
-  const [all, both] = [`All ${models.length} models`, models.map((row) => shown.labelOf(row))];
-  const who = models.length === 2 ? joined(both) : all;
-  const same = isSame
-    ? `${who} have the same ${nounOf(column)} (${textIn(first, column)}).`
-    : undefined;
-  if (!other) return { text: same?.replace(/\.$/, ', and no other figure differs') ?? '' };
-  const difference =
-    models.length === 2
-      ? pairText(shown, models.find((row) => row !== baseline) ?? first, baseline, other)
-      : rangeText(shown, models, other);
-  return { text: [same, difference].filter(Boolean).join(' ') };
-}
-
-/** Parameters, or the first cost that is shown in their place. */
-function mainColumn({ columns }: ComparisonTable): ShownColumn | undefined {
-  const costs = columns.filter(({ isCost }) => isCost);
-  return costs.find(({ name }) => name === 'parameters') ?? costs[0] ?? PARAMETERS;
-}
-
-const PARAMETERS: ShownColumn = {
-  name: 'parameters',
-  title: 'parameters',
-  unit: 'parameters',
-  isCost: true,
-};
-
-/** The cost with the largest ratio between two models; undefined when all are the same. */
-function mostDifferent({ columns }: ComparisonTable, models: readonly ComparedRow[]) {
-  const spread = (column: ShownColumn) => {
-    const values = models.map((row) => Number(valueIn(row, column) ?? Number.NaN));
-    return Math.max(...values) / Math.min(...values);
-  };
-  return columns
-    .filter((column) => column.isCost && spread(column) > 1)
-    .reduce<ShownColumn | undefined>(
-      (most, column) => (most && spread(most) >= spread(column) ? most : column),
-      undefined,
-    );
-}
-
-/** `parameters`, `active parameters`, `KV cache`. */
-const nounOf = ({ name, title, unit }: ShownColumn) =>
-  unit === 'parameters' && name !== 'parameters' ? `${title} parameters` : title;
-
-const textIn = (row: ComparedRow, column: ShownColumn) => {
-  const value = valueIn(row, column);
-  if (value === null || value === undefined) return '–';
-  return column.unit === 'parameters' && isNumber(value)
-    ? shortCount(value)
-    : textOf(value, column.unit);
-};
-
-const amount = (value: Value, column: ShownColumn) =>
-  value === null || value === undefined
-    ? `no ${nounOf(column)}`
-    : column.unit === 'parameters' && isNumber(value)
-      ? `${shortCount(value)} ${nounOf(column)}`
-      : `${nounOf(column)} ${textOf(value, column.unit)}`;
-
-/** `4.0`, `1,234`. */
-const ratioText = (ratio: number) =>
-  ratio < 100 ? ratio.toFixed(1) : formatInteger(Math.round(ratio));
-
-/** Ratio from which a multiple is easier to read than a percentage. */
-const MULTIPLE = 2;
-
-function pairText(
-  shown: Shown,
-  row: ComparedRow,
-  baseline: ComparedRow,
-  column: ShownColumn,
-): string {
-  const [name, other] = [shown.labelOf(row), shown.labelOf(baseline)];
-  const [text, base] = [textIn(row, column), textIn(baseline, column)];
-  const ratio = Number(valueIn(row, column) ?? 0) / Number(valueIn(baseline, column) ?? 0);
-  if (!(ratio > 0) || !Number.isFinite(ratio)) {
-    return `${name} has ${text} ${nounOf(column)}, ${other} ${base}`;
-  }
-  const change = changeCell(shown, row, column).text.replace(/[+−]/, '');
-  const share = change.includes('%') ? change : percentText(1 - ratio);
-  if (column.unit === 'parameters') {
-    const noun = nounOf(column);
-    const how =
-      ratio >= MULTIPLE
-        ? `${ratioText(ratio)} × the ${noun} of`
-        : `${share} ${ratio > 1 ? 'more' : 'fewer'} ${noun} than`;
-    return `${name} has ${how} ${other} (${text} vs ${base})`;
-  }
-  const how =
-    ratio >= MULTIPLE
-      ? `${ratioText(ratio)} × that of`
-      : `${share} ${ratio > 1 ? 'more' : 'less'} than`;
-  return `${capital(nounOf(column))} of ${name}: ${text}, ${how} ${other} (${base})`;
-}
-
-function rangeText(shown: Shown, models: readonly ComparedRow[], column: ShownColumn): string {
-  const values = models.flatMap((row) => {
-    const value = valueIn(row, column);
-    return isNumber(value) ? [{ row, value: Number(value) }] : [];
-  });
-  const [least, most] = [
-    values.reduce((a, b) => (b.value < a.value ? b : a)),
-    values.reduce((a, b) => (b.value > a.value ? b : a)),
-  ];
-  const ratio = least.value > 0 ? ` (×${ratioText(most.value / least.value)})` : '';
-  const [low, high] = [least.row, most.row].map((row) => textIn(row, column));
-  const [smallest, largest] = [least.row, most.row].map((row) => shown.labelOf(row));
-  return column.unit === 'parameters'
-    ? `Smallest: ${smallest}, ${low} ${nounOf(column)}. Largest: ${largest}, ${high}${ratio}`
-    : `Lowest ${nounOf(column)}: ${smallest}, ${low}. Highest: ${largest}, ${high}${ratio}`;
-}
-
-const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
 
 // Conditions
 
@@ -266,7 +81,10 @@ const DISAGREEMENTS = {
 } as const satisfies Record<Disagreement['of'], string>;
 
 /** Where the setting is from. */
-function settingDetails({ result: { setting, columns }, hasSeveralFiles }: Shown): Block[] {
+function settingDetails({
+  result: { setting, columns },
+  hasSeveralFiles,
+}: ShownComparison): Block[] {
   return [
     ...settingNotes(setting, hasSeveralFiles ? 'files' : 'file'),
     ...setting.disagreements
@@ -283,58 +101,18 @@ function settingDetails({ result: { setting, columns }, hasSeveralFiles }: Shown
 
 const NOTHING: Cell = { text: '–', value: '' };
 
-const FORMATS = {
-  parameters: (value) => formatCount(value),
-  bytes: formatBytes,
-  FLOP: formatFlops,
-  number: formatInteger,
-} as const satisfies Partial<Record<ShownColumn['unit'], (value: number | bigint) => string>>;
-
-function textOf(value: ColumnValue, unit: ShownColumn['unit']): string {
-  if (typeof value === 'boolean') return value ? 'yes' : 'no';
-  if (typeof value === 'string' || value === null) return String(value);
-  if (unit === 'ratio') return Number(value).toFixed(2);
-  return unit === 'value' || unit === 'word' ? String(value) : FORMATS[unit](wholeOf(value));
-}
-
-/** Rounded, because costs per character are not integers. */
-const wholeOf = (value: number | bigint) => (typeof value === 'bigint' ? value : Math.round(value));
-
 function cellOf(value: Value, unit: ShownColumn['unit'], tone: Tone = 'plain', mark = ''): Cell {
   if (value === null || value === undefined) return NOTHING;
   const exact = typeof value === 'bigint' ? String(value) : value;
   return { text: mark + textOf(value, unit), value: exact, tone };
 }
 
-/** Value of a model in a column. */
-function valueIn(row: ComparedRow | undefined, { name, unit }: ShownColumn): Value {
-  if (unit === 'value') return row?.values?.[name];
-  return (row?.figures as Readonly<Record<string, ColumnValue>> | null | undefined)?.[name];
-}
-
 /** The minimum of a column has a mark that is visible without colours too. */
-function markedCell({ result }: Shown, row: ComparedRow, column: ShownColumn): Cell {
+function markedCell({ result }: ShownComparison, row: ComparedRow, column: ShownColumn): Cell {
   const value = valueIn(row, column);
   const least = (result.least as Readonly<Record<string, ColumnValue>>)[column.name];
   const isLeast = least !== undefined && value === least;
   return cellOf(value, column.unit, isLeast ? 'good' : 'plain', isLeast ? '*' : '');
-}
-
-function changeCell({ baseline }: Shown, row: ComparedRow, column: ShownColumn): Cell {
-  const [value, base] = [valueIn(row, column), valueIn(baseline, column)];
-  if (!isNumber(value) || !isNumber(base)) return { text: '' };
-  return { text: formatChange(...inWholes(value, base)), tone: 'dim' };
-}
-
-const isNumber = (value: Value): value is number | bigint =>
-  typeof value === 'number' || typeof value === 'bigint';
-
-/** Scales two values to integers; the error is far below the shown precision. */
-function inWholes(...pair: [number | bigint, number | bigint]): [number | bigint, number | bigint] {
-  const isWhole = pair.every((each) => typeof each === 'bigint' || Number.isInteger(each));
-  if (isWhole) return pair;
-  const [a, b] = pair.map((each) => BigInt(Math.round(Number(each) * 1e6)));
-  return [a ?? 0n, b ?? 0n];
 }
 
 const keyCell = (row: ComparedRow, baseline: ComparedRow | undefined, key: string): Cell => {
@@ -353,7 +131,7 @@ function csvKey({ name, unit }: ShownColumn): string {
 
 // ── Models in rows ───────────────────────────────────────────────────────────────────────────────
 
-function flatTable(shown: Shown): TableBlock {
+function flatTable(shown: ShownComparison): TableBlock {
   const { result } = shown;
   const keys = result.differing.filter((key) => !result.columns.some(({ name }) => name === key));
   return {
@@ -408,7 +186,7 @@ function inRows(answer: Answer): Pick<Report, 'blocks'> & { readonly details: re
 
 /** A table with changes, without them, and with fewer columns unless the user chose them. */
 function rowLadder(
-  shown: Shown,
+  shown: ShownComparison,
   rows: readonly ComparedRow[],
   columns: readonly ShownColumn[],
   isWhole: boolean,
@@ -422,7 +200,7 @@ function rowLadder(
 
 /** @param hasChanges Whether each cost has a column for its change from the baseline. */
 function rowTable(
-  shown: Shown,
+  shown: ShownComparison,
   rows: readonly ComparedRow[],
   from: readonly ShownColumn[],
   hasChanges: boolean,
@@ -458,7 +236,7 @@ function rowTable(
 }
 
 /** One row per file, with the values of the keys that differ. */
-function differenceTable(shown: Shown): TableBlock {
+function differenceTable(shown: ShownComparison): TableBlock {
   const { result, baseline } = shown;
   const rows = [...shown.names.keys()].flatMap(
     (file) => result.rows.find((row) => row.file === file && row.valid) ?? [],
@@ -548,7 +326,7 @@ const LONGEST_VALUE = 20;
 
 /** The settings that differ, then the figures; a column for each model. */
 function sideTable(
-  shown: Shown,
+  shown: ShownComparison,
   models: readonly ComparedRow[],
   {
     keys,
@@ -608,16 +386,16 @@ function sideTable(
 
 // ── Notes ────────────────────────────────────────────────────────────────────────────────────────
 
-const invalidRows = ({ result }: Shown) => result.rows.filter(({ valid }) => !valid);
+const invalidRows = ({ result }: ShownComparison) => result.rows.filter(({ valid }) => !valid);
 
-function invalidNotes(shown: Shown): Block[] {
+function invalidNotes(shown: ShownComparison): Block[] {
   const names = invalidRows(shown).map((row) => shown.labelOf(row));
   return names.length === 0
     ? []
     : [{ kind: 'note', tone: 'bad', text: `Not valid: ${joined(names)}.` }];
 }
 
-function invalidBlocks(shown: Shown): Block[] {
+function invalidBlocks(shown: ShownComparison): Block[] {
   const invalid = invalidRows(shown);
   if (invalid.length === 0) return [];
   return [

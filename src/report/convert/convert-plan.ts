@@ -254,7 +254,7 @@ const rangeText = (first: Line, last: Line) =>
   first === last ? String(first.layer) : `${first.layer}–${last.layer}`;
 
 /** `4.71%`, `∞`, `–` for a zero table, which has no relative error. */
-export const errorText = (error: number | null): string =>
+export const relativeErrorText = (error: number | null): string =>
   error === Number.POSITIVE_INFINITY ? '∞' : percentText(error);
 
 const errorCell = (error: number | null): Cell =>

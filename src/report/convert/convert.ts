@@ -29,13 +29,13 @@ import {
   strong,
 } from '../kit/cells.js';
 import type { Block, Cell, Fact, Report, TableBlock, Verdict } from '../kit/report.js';
-import { againstBlocks, differenceText } from '../quick-test/against.js';
+import { againstBlocks, measureText } from '../quick-test/against.js';
 import {
   errorsBlocks,
   errorsTable,
-  errorText,
   layerErrors,
   planBlocks,
+  relativeErrorText,
   srteText,
   stepsTable,
   worstErrorsBlocks,
@@ -113,16 +113,16 @@ function changeTexts(result: ConversionResult): string[] {
 const isCast = ({ action }: { readonly action: string }) => action === 'cast';
 
 function tieErrorText({ name, relativeError }: Worst): string {
-  return `error ${errorText(relativeError)} in ${shortened(name)} (tied)`;
+  return `error ${relativeErrorText(relativeError)} in ${shortened(name)} (tied)`;
 }
 
 /** A bound applies to the error of all layers, so that error is printed beside it. */
 function srteErrorText(srte: ConvertedSrte, { layer, relativeError }: Worst & Layered): string {
   const errors = layerErrors(srte);
   const isSame = errors.every((each) => each.relativeError === relativeError);
-  const overall = `SRTE error ${errorText(srte.relativeError)}`;
+  const overall = `SRTE error ${relativeErrorText(srte.relativeError)}`;
   const bound = srte.maxError === null ? '' : ` (limit ${percentText(srte.maxError)})`;
-  const largest = `${errorText(relativeError)} (layer ${layer})`;
+  const largest = `${relativeErrorText(relativeError)} (layer ${layer})`;
   if (isSame) return overall + bound;
   return bound === '' ? `largest SRTE error ${largest}` : `${overall}${bound}, largest ${largest}`;
 }
@@ -155,7 +155,7 @@ export function proofText(verdict: Proof['verdict'], { logits }: Against): strin
   if (verdict === 'same') return 'logits equal within rounding';
   const { relativeDifference, klDivergence, topAgreement } = logits;
   const found = Number.isFinite(relativeDifference)
-    ? `logits differ by ${percentText(relativeDifference)} (KL divergence ${differenceText(klDivergence)} nats, same top token ${percentText(topAgreement)})`
+    ? `logits differ by ${percentText(relativeDifference)} (KL divergence ${measureText(klDivergence)} nats, same top token ${percentText(topAgreement)})`
     : 'logits are not finite and cannot be compared';
   return verdict === 'failed' ? `FAILED: no value should change, but ${found}` : found;
 }
@@ -194,7 +194,7 @@ function parametersText(before: number, after: number): string {
 
 function tieText({ values, errors }: NonNullable<ConversionResult['tie']>): string {
   const each = errors.map(
-    ({ name, relativeError }) => `${errorText(relativeError)} in ${shortened(name)}`,
+    ({ name, relativeError }) => `${relativeErrorText(relativeError)} in ${shortened(name)}`,
   );
   const cost = each.length > 0 ? `, error ${each.join(', ')}` : '';
   return `embedding and head, values of ${TIE_VALUES[values]}${cost}`;
@@ -210,7 +210,7 @@ function proofFact({ verdict, against, why }: Proof): Fact {
     name: 'proof',
     text:
       `${formatInteger(batch)} × ${formatInteger(context)} random tokens (seed ${seed}), ` +
-      `largest difference of a logit ${differenceText(logits.largestDifference)}${where}`,
+      `largest difference of a logit ${measureText(logits.largestDifference)}${where}`,
     ...(verdict === 'failed' && { tone: 'bad' as const }),
   };
 }

@@ -40,7 +40,7 @@ export interface FitResult extends Fits {
 const hardwareText = ({ gpu, gpus }: FitResult['cluster']) =>
   `${formatInteger(gpus)} × ${gpu.title}`;
 
-export function verdictOf(result: FitResult): Verdict {
+export function fitVerdictOf(result: FitResult): Verdict {
   const { cluster, training, serving, doubts } = result;
   const on = hardwareText(cluster);
   const [served, trained] = [serving?.fit.verdict, training?.fit.verdict];
@@ -243,7 +243,7 @@ function forwardFacts({ forward, profile }: FitResult): Fact[] {
 }
 
 /** Memory of the fullest GPU, against what it has. */
-export function memoryTable({ cluster, training, serving }: FitResult): TableBlock {
+export function memorySummary({ cluster, training, serving }: FitResult): TableBlock {
   const { each, own } = NOUNS[cluster.gpu.kind];
   const row = (what: string, total: Bounds, capacity: number, verdict: FitVerdict): Cell[] => [
     strong(what),

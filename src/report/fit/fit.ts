@@ -14,7 +14,7 @@ import { heading, integerCell, left, note, right, strong } from '../kit/cells.js
 import type { Block, Cell, Report, TableBlock } from '../kit/report.js';
 import { explanationBlocks } from '../profile/inventory.js';
 import type { FitResult } from './fit-answer.js';
-import { factsOf, memoryTable, nextOf, verdictOf } from './fit-answer.js';
+import { factsOf, fitVerdictOf, memorySummary, nextOf } from './fit-answer.js';
 import { boundsCells, boundsColumns, bytesText } from './fit-bounds.js';
 import { csvTable } from './fit-csv.js';
 import type { Serving } from './fit-serving.js';
@@ -31,10 +31,10 @@ export function fitReport(result: FitResult, { explain, argv }: Asked): Report {
   const { training, serving, doubts } = result;
   const next = nextOf(result, argv);
   return {
-    verdict: verdictOf(result),
+    verdict: fitVerdictOf(result),
     blocks: [
       { kind: 'facts', facts: factsOf(result) },
-      memoryTable(result),
+      memorySummary(result),
       ...linkNotes(result),
       ...(explain ? explanationBlocks(sectionsOf(result)) : []),
     ],

@@ -24,7 +24,7 @@ export function againstReport(against: Against, { flat }: { readonly flat: boole
 function verdictOf({ own, other, partsAt, threshold, blocks, logits }: Against): Verdict {
   const [a, b] = [own, other].map(({ file }) => modelName(file));
   const sides = a === b ? `${a}:` : `${a} and ${b}:`;
-  const measured = `KL ${differenceText(logits.klDivergence)} nats, same top token ${percentText(logits.topAgreement)}`;
+  const measured = `KL ${measureText(logits.klDivergence)} nats, same top token ${percentText(logits.topAgreement)}`;
   return partsAt === null
     ? {
         text: `${sides} equal within rounding (no difference above ${percentText(threshold)})`,
@@ -102,10 +102,10 @@ export function logitsTable({ logits }: Pick<Against, 'logits'>): TableBlock {
   };
 }
 
-const differenceCell = (value: number): Cell => ({ text: differenceText(value), value });
+const differenceCell = (value: number): Cell => ({ text: measureText(value), value });
 
 /** `0`, `2.41e-7`, `0.0727`, `3.13`. */
-export function differenceText(value: number): string {
+export function measureText(value: number): string {
   if (value === 0) return '0';
   if (!Number.isFinite(value)) return 'infinite';
   return value < 1e-3 ? value.toExponential(2) : value.toPrecision(3);

@@ -86,7 +86,7 @@ class OpcodeWriter {
    */
   int(value: number | bigint): void {
     if (typeof value === 'number' && !Number.isInteger(value))
-      throw new RangeError(`${value} is no integer`);
+      throw new RangeError(`${value} is not an integer`);
     if (value >= 0 && value < 2 ** 8) this.#withNumber('BININT1', Number(value), 1);
     else if (value >= 0 && value < 2 ** 16) this.#withNumber('BININT2', Number(value), 2);
     else if (value >= -(2 ** 31) && value < 2 ** 31) {

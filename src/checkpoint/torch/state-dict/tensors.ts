@@ -179,7 +179,7 @@ function firstElement({ key, start, dtype }: Storage, read: StoredDtype, refuse:
   if (Number.isInteger(first)) return first;
   throw refuse(
     'tensor-view',
-    `reads ${read} from byte ${bytes} of storage ${key} on, which is no multiple of ${exactBytesText(elementBytes(read))}`,
+    `reads ${read} from byte ${bytes} of storage ${key} on, which is not a multiple of ${exactBytesText(elementBytes(read))}`,
     'save a copy of it: tensor.clone()',
   );
 }

@@ -181,7 +181,7 @@ function checkOneDisk(end: End, tail: Buffer | undefined, at: RefuseAt): void {
   if (!isOne) {
     throw at(AT.end)(
       'zip-one-disk',
-      'the end records tell of an archive in several parts, expected one part that holds all',
+      'expected an archive in one part, found end records of several parts',
     );
   }
 }

@@ -27,7 +27,7 @@ function readName(path: string, bytes: Buffer, position: number): string {
     throw refusal(path, {
       rule: 'zip-name-utf8',
       place: `byte ${position}`,
-      message: `the entry here has the name ${quoted(name)}, which is no valid UTF-8`,
+      message: `the entry here has the name ${quoted(name)}, which is not valid UTF-8`,
     });
   }
   if (!isPlainPath(name)) {
