@@ -1,5 +1,5 @@
 import { type PropertyPath, UserError } from '../errors.js';
-import { isRecord } from '../text/words.js';
+import { counted, isRecord } from '../text/words.js';
 import { ConfigDocument } from './document.js';
 import { type LocatedFinding, Unreadable, unreadableAt } from './document-problems.js';
 import { describeValue, formatPath, quote, valueAt } from './quote.js';
@@ -171,7 +171,7 @@ function itemIndex(
   const last = list.length - 1;
   throw misplaced(
     place,
-    `${formatPath(path)} is a list of ${list.length} ${list.length === 1 ? 'item' : 'items'}, and has no ${quote(key)}`,
+    `${formatPath(path)} is a list of ${counted(list.length, 'item')}, and has no ${quote(key)}`,
     last < 0
       ? 'use the index 0 to add an item'
       : `use an index from 0 to ${last}, or ${list.length} to add an item`,
