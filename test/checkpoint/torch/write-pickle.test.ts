@@ -254,7 +254,7 @@ describe('a value that cannot be written', () => {
     expect(() => written(self)).toThrow('nested deeper than 500 levels');
   });
 
-  it('has a number that is no integer', () => {
+  it('has a number that is not an integer', () => {
     expect(() => written(0.5)).toThrow(RangeError);
     expect(() => written(Number.NaN)).toThrow(RangeError);
     expect(() => written(2n ** 2040n)).toThrow(RangeError);
