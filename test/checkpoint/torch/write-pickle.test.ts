@@ -261,7 +261,7 @@ describe('a value that cannot be written', () => {
   });
 });
 
-describe('what is written', () => {
+describe('written files', () => {
   it('is short when the same is met again and again', () => {
     const deep = Array.from({ length: 400 }).reduce<Writable>((inner) => list(inner, inner), null);
     expect(written(deep).length).toBeLessThan(10_000);
