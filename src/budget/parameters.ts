@@ -251,8 +251,11 @@ export function elementsFigure(
 }
 
 /** `layers.*.mamba.D` for `layers.0.mamba.D`: shared by all layers, and by all experts of a layer. */
-export const layerPattern = (name: string) =>
-  name.replace(/\.\d+\./, '.*.').replace(/\bexperts\.\d+\./, 'experts.*.');
+export function layerPattern(name: string): string {
+  const pattern = name.replace(/\.\d+\./, '.*.');
+  // Every tensor of a model gets here, and few belong to experts.
+  return pattern.includes('experts.') ? pattern.replace(/\bexperts\.\d+\./, 'experts.*.') : pattern;
+}
 
 /** Input name for a tensor: the shortest unique tail of its path. */
 function freeName(pattern: string, taken: ReadonlySet<string>): string {

@@ -123,14 +123,14 @@ describe('a file', () => {
     });
   });
 
-  it('has of what it extends what programs can have, but for another memory', () => {
+  it('inherits the available memory, except with another size', () => {
     const usable = (more: string) => read(`gpus: { a: { extends: l4, ${more} } }`).gpus[0]?.usable;
     expect(usable('title: A')).toEqual(gpuNamed('l4').usable);
     expect(usable('memory: 48GB')).toBeUndefined();
     expect(usable('memory: 48GB, usable: 46GB')).toEqual({ bytes: 46e9, source: 'own.yaml' });
   });
 
-  it('has the kind of what it extends, or its own', () => {
+  it('inherits the kind, or has its own', () => {
     const kind = (entry: string) => read(`gpus: { a: { ${entry} } }`).gpus[0]?.kind;
     expect(kind('extends: t4')).toBe('nvidia');
     expect(kind('extends: t4, kind: other')).toBe('other');
