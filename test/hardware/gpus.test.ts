@@ -107,7 +107,7 @@ describe('a name', () => {
   });
 
   it('is escaped in messages', () => {
-    expect(() => gpuNamed('\u001b[31m')).toThrow('"\\u001b[31m" is no GPU');
+    expect(() => gpuNamed('\u001b[31m')).toThrow('unknown GPU "\\u001b[31m"');
   });
 });
 
