@@ -324,7 +324,7 @@ describe('profile of a checkpoint', () => {
 });
 
 it.each([
-  [[], 'Mamba      35.1 MB of state in bf16; float32 in fit'],
+  [[], 'Mamba      35.1 MB of state in bf16 (fit: float32)'],
   [['--cache-dtype', 'f32'], 'Mamba      70.3 MB of state in f32'],
 ])('states how its Mamba states differ from those of fit: %j', (flags, line) => {
   const { stdout } = runCli(['profile', 'configs/hybrid/original.yaml', ...flags]);

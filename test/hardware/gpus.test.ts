@@ -196,7 +196,7 @@ describe('what programs can have', () => {
     expect(usable(name)).toBeGreaterThan(0.98 * gibibytes * 2 ** 30);
     const { source } = capacityOf(gpuNamed(name));
     expect(source).toContain('approximate: ');
-    expect(source).toContain('what its driver reports to programs');
+    expect(source).toContain('reported by the driver');
     expect(source).toContain('not measured');
   });
 

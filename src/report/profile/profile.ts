@@ -186,7 +186,7 @@ function stateFacts(state: State, { inference }: ResolvedSetting): Fact[] {
       ? [
           {
             name: 'Mamba',
-            text: `${formatBytes(recurrent)} of state in ${inference.cacheDtype}${inference.cacheDtype === 'f32' ? '' : '; float32 in fit'}`,
+            text: `${formatBytes(recurrent)} of state in ${inference.cacheDtype}${inference.cacheDtype === 'f32' ? '' : ' (fit: float32)'}`,
           },
         ]
       : []),
