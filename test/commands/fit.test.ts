@@ -769,7 +769,7 @@ describe('LoRA on a GPU', () => {
     [['--gpu', 'rtx-5090'], /^ {2}LoRA {6}fits: \d+\.\d GB \(rank 16, full recompute\)$/],
     [['--gpu', 't4'], /^ {2}LoRA .*does not fit: .* GB \(.*\); fits on 64 GPUs$/],
     [['--gpu', 'rtx-3060-12gb'], /; more than 64 GPUs needed$/],
-    [['--gpu', 'm4-max-36gb'], /may fit: \d+\.\d GB \(rank 16, full recompute\)$/],
+    [['--gpu', 'm4-max-36gb'], /fits: \d+\.\d GB \(rank 16, full recompute\)$/],
     [
       ['--gpu', 'l4', '--gpus', '2', '--recompute', 'selective'],
       / GB per GPU \(rank 16, selective recompute\)/,

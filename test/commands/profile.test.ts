@@ -295,7 +295,9 @@ describe('profile of a checkpoint', () => {
     const { code, stderr } = runCli(['profile', 'wrong.pt'], { cwd: folder });
     expect(code).toBe(2);
     expect(stderr).toContain('error: wrong.pt: config is not valid: 2 errors');
-    expect(stderr).toMatch(/error: wrong\.pt: config: model\.srte_encoding: unknown encoding "factorized"/);
+    expect(stderr).toMatch(
+      /error: wrong\.pt: config: model\.srte_encoding: unknown encoding "factorized"/,
+    );
     expect(stderr).toMatch(/error: wrong\.pt: config: model\.num_heads: must be an integer ≥ 1/);
   });
 
