@@ -1,14 +1,12 @@
 /** Training part of the report of `minimind fit`. */
 import type { Bounds } from '../../budget/quantity.js';
 import type { Fits } from '../../fit/fits.js';
-import { MOST_TRIED_GPUS } from '../../fit/training/lora.js';
 import type {
   Remedy,
   StepTime,
   TrainingLimit,
   TrainingTime,
 } from '../../fit/training/training-fit.js';
-import { areLinked } from '../../hardware/gpu.js';
 import {
   formatInteger,
   formatSeconds,
@@ -24,6 +22,7 @@ import {
   boundsColumns,
   bytesText,
   labelled,
+  MOST_TRIED,
   memoryTable,
   NOUNS,
   sameBounds,
@@ -244,10 +243,8 @@ export function loraText({ setting: { cluster }, lora }: Training): string {
   const each = cluster.gpus === 1 ? '' : ` per ${NOUNS[cluster.gpu.kind].each}`;
   const how = [`rank ${rank}`, ...(recompute === 'none' ? [] : [`${recompute} recompute`])];
   const needed =
-    gpus === null
-      ? `; more than ${MOST_TRIED_GPUS} GPUs needed`
-      : `; fits on ${counted(gpus, 'GPU')}`;
-  const isEnough = verdict === 'fits' || !areLinked(cluster.gpu);
+    gpus === null ? `; more than ${MOST_TRIED} GPUs needed` : `; fits on ${counted(gpus, 'GPU')}`;
+  const isEnough = verdict === 'fits' || cluster.gpu.links.length === 0;
   return (
     `${verdict}: ${bytesText(total.expected.value)}${each} (${how.join(', ')})` +
     `${isEnough ? '' : needed}`
