@@ -99,6 +99,11 @@ export class ByteFile {
     }
   }
 
+  /** Whether the bytes are those of the file at `path`, so that a library can read them there. */
+  get isStored(): boolean {
+    return true;
+  }
+
   /** Bytes read so far; bytes read twice count twice. */
   get bytesRead(): number {
     return this.#bytesRead;
