@@ -1,4 +1,6 @@
+import { decodeValues } from '../tensor/decode-values.js';
 import type { Shape, StoredDtype } from '../tensor/dtype.js';
+import { encode } from '../tensor/encode.js';
 import { ByteFile } from './byte-file.js';
 import type { StoredEncoding, StoredTensor } from './stored-tensor.js';
 import { contiguousStrides } from './stored-tensor.js';
@@ -122,6 +124,22 @@ function rowOf(view: StoredTensor, row: number): StoredTensor {
     elements: view.elements / rows,
     bytes: view.bytes / rows,
   };
+}
+
+/** Values of a tensor through a function, in float32. */
+export function mapped(tensor: StoredTensor, change: (value: number) => number): StoredTensor {
+  const { shape, elements, dtype, storage } = tensor;
+  return computedTensor(storage.file, {
+    ...{ dtype: 'F32', shape, elements },
+    bytes: 4 * elements,
+    fill(target, position) {
+      const source = new Uint8Array((target.length / 4) * (tensor.bytes / elements));
+      readElements(tensor, position / 4, source);
+      const numbers = new Float64Array(target.length / 4);
+      decodeValues(dtype, source, numbers);
+      encode('F32', numbers.map(change), target);
+    },
+  });
 }
 
 /** Tensors of one dtype after each other, as a contiguous tensor. */

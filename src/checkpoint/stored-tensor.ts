@@ -31,6 +31,7 @@ export interface StoredTensor {
 export interface StoredEncoding {
   /** `Q4_K` */
   readonly type: string;
+  readonly file: ByteFile;
   /** Position of the first byte in the file. */
   readonly position: number;
   readonly bytes: number;

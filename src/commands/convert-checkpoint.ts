@@ -3,7 +3,6 @@ import path from 'node:path';
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { CONTAINER_NAMES, containerOf } from '../checkpoint/formats.js';
-import { openCheckpoint } from '../checkpoint/open.js';
 import type { FlagsOf } from '../cli/base-command.js';
 import { BaseCommand } from '../cli/base-command.js';
 import { pasteable } from '../cli/command-line.js';
@@ -35,6 +34,7 @@ import type { ConversionResult } from '../conversion/conversion.js';
 import type { Proof } from '../conversion/execute/check-output.js';
 import { UserError } from '../errors.js';
 import { checkpointWarnings } from '../model-input/checkpoint-config.js';
+import { openModelCheckpoint } from '../model-input/gguf/gguf-checkpoint.js';
 import { checkpointOfFolder } from '../model-input/working-folder.js';
 import { convertReport, exceedsBound } from '../report/convert/convert.js';
 import { percentText } from '../text/units.js';
@@ -227,7 +227,7 @@ export default class ConvertCheckpoint extends BaseCommand {
     await this.refuseUnwritable(flags);
     const display = { ...progressDisplay(flags), ...stepProgress(flags) };
     const places = this.#placesOf(flags, args.in, args.out);
-    const checkpoint = openCheckpoint(places.in, { stateDict: flags['state-dict'] });
+    const checkpoint = openModelCheckpoint(places.in, { stateDict: flags['state-dict'] });
     try {
       await this.warnAbout(flags, checkpointWarnings(checkpoint));
       const result = await convert({

@@ -1,11 +1,11 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
-import { openCheckpoint } from '../checkpoint/open.js';
 import { BaseCommand } from '../cli/base-command.js';
 import { details, set, stateDict } from '../cli/flags.js';
 import { progressDisplay } from '../cli/progress.js';
 import { UserError } from '../errors.js';
 import { findConfig } from '../model-input/checkpoint-config.js';
+import { openModelCheckpoint } from '../model-input/gguf/gguf-checkpoint.js';
 import { configPath, isCheckpointPath } from '../model-input/locate.js';
 
 import { verifyCheckpoint } from '../model-input/verify-checkpoint.js';
@@ -47,7 +47,7 @@ export default class Verify extends BaseCommand {
     if (!isOne && isCheckpoint && configPath(args.config) === args.config) {
       throw misused(`expected a config first, found the checkpoint ${args.config}`);
     }
-    const checkpoint = openCheckpoint(args.checkpoint ?? args.config, {
+    const checkpoint = openModelCheckpoint(args.checkpoint ?? args.config, {
       stateDict: flags['state-dict'],
     });
     try {

@@ -1,12 +1,14 @@
 import type { SrteLayout } from '../architecture/srte-layout.js';
 import { srteParameters } from '../architecture/srte-layout.js';
 import type { CheckpointFormat, Container } from '../checkpoint/formats.js';
+import { WRITABLE_BLOCKS } from '../checkpoint/gguf/ggml-types.js';
 import { groupAlike, templateOf } from '../checkpoint/names.js';
 import { bytesOfViews, viewsOf } from '../checkpoint/sharing.js';
 import { UserError } from '../errors.js';
 import { isSidecarName } from '../files/config-names.js';
 import type { ConfigOrigin } from '../model-input/checkpoint-config.js';
-import { sumOf } from '../text/words.js';
+import { ENCODABLE_DTYPES } from '../tensor/encode.js';
+import { groupBy, sumOf } from '../text/words.js';
 import type { Extension } from './choices.js';
 import type { MeasuredTable, Proof, TensorError } from './execute/check-output.js';
 import { checkProvable, prove } from './execute/check-output.js';
@@ -24,6 +26,7 @@ import type {
   TensorStep,
 } from './plan/conversion-plan.js';
 import { groupSteps, stepsOf } from './plan/conversion-plan.js';
+import { asGgufPlan } from './plan/gguf-plan.js';
 import { planConversion, readInput } from './plan/plan-conversion.js';
 import { isBufferName } from './plan/plan-tensors.js';
 import type { Resources } from './resources.js';
@@ -54,6 +57,8 @@ export interface ConversionResult {
   readonly srte: ConvertedSrte | null;
   /** Null when nothing is tied. */
   readonly tie: ConvertedTie | null;
+  /** Null for other containers. */
+  readonly gguf: ConvertedGguf | null;
   readonly configChanges: readonly {
     readonly path: string;
     readonly from: unknown;
@@ -101,6 +106,38 @@ interface ConvertedSide {
   readonly tensorBytes: number;
   /** Bytes of the files; for a training checkpoint including data outside the model. */
   readonly bytes: number;
+}
+
+/** A GGUF file: its architecture, and the errors of its blocks. */
+export interface ConvertedGguf {
+  readonly architecture: string;
+  /** ‖had − gets‖ / ‖had‖ of all tensors in blocks together; null for a plan, and without blocks. */
+  readonly relativeError: number | null;
+  /** Errors of the tensors in blocks by layer, those outside of the layers by their names. */
+  readonly errors: readonly {
+    /** `blk.3`, or the name of a tensor. */
+    readonly part: string;
+    readonly tensors: number;
+    readonly relativeError: number | null;
+    readonly largestError: number;
+  }[];
+}
+
+function convertedGguf(architecture: string, { blocks }: ConversionOutput): ConvertedGguf {
+  const measured = blocks ?? [];
+  const parts = groupBy(measured, ({ name }) => /^blk\.\d+/.exec(name)?.[0] ?? name);
+  const overall = (errors: readonly TensorError[]) =>
+    overallError(errors.map((each) => ({ ...each, layers: [] })));
+  return {
+    architecture,
+    relativeError: measured.length > 0 ? overall(measured) : null,
+    errors: Array.from(parts, ([part, errors]) => ({
+      part,
+      tensors: errors.length,
+      relativeError: overall(errors),
+      largestError: Math.max(...errors.map(({ largestError }) => largestError)),
+    })),
+  };
 }
 
 /** An embedding and a head that became one tensor. */
@@ -159,6 +196,7 @@ function resultOf(
     output: written,
     srte: plan.srte && convertedSrte(plan.srte, job, output),
     tie: plan.tie && { ...plan.tie, errors: tie ?? [] },
+    gguf: plan.gguf ? convertedGguf(plan.gguf.architecture, output) : null,
     configChanges: plan.config?.changes ?? [],
     leftOut: groupedOmissions(plan.leftOut),
     notes: plan.notes,
@@ -288,8 +326,8 @@ function describedRun(
 export async function convert(request: ConversionRequest): Promise<ConversionResult> {
   const start = performance.now();
   checkJob(request);
-  const job = { ...request, merge: request.merge ?? 'mean', seed: request.seed ?? 0 } as const;
-  const place = outputPlace(job.out, job.container);
+  const place = outputPlace(request.out, request.container);
+  const job = jobOf(request, place);
   const read = [job.config, job.target].filter((file) => file !== undefined);
   refuseOverlap(job.checkpoint, place, { read, report: job.output });
   const { input, plan, resources } = await orStopped(
@@ -326,5 +364,28 @@ async function planned(job: ConversionJob, asked: ConversionRequest, place: Chec
   if (job.prove) await checkProvable(job, input.source);
   const plan = await planConversion(input);
   refuseIdle(asked, plan.srte);
-  return { input, plan, resources: await resourcesFor(plan.srte, job) };
+  const resources = await resourcesFor(plan.srte, job);
+  return place.container === 'gguf'
+    ? { ...asGgufPlan(input, plan), resources }
+    : { input, plan, resources };
+}
+
+/** @throws UserError for types of blocks in another file than GGUF. */
+function jobOf(request: ConversionRequest, { container }: CheckpointPlace): ConversionJob {
+  const { dtype, merge = 'mean', seed = 0 } = request;
+  const blocks = WRITABLE_BLOCKS.find((each) => each === dtype);
+  if (blocks !== undefined && container !== 'gguf') {
+    throw new UserError(
+      'usage',
+      `--dtype ${blocks.toLowerCase()}: expected OUT to end in .gguf, found a ${container} output`,
+      { suggestion: 'write OUT as model.gguf, or choose --dtype f16 or bf16' },
+    );
+  }
+  return {
+    ...request,
+    merge,
+    seed,
+    blocks,
+    dtype: ENCODABLE_DTYPES.find((each) => each === dtype),
+  };
 }

@@ -5,7 +5,6 @@ import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import type { CheckpointFormat } from '../checkpoint/formats.js';
 import type { StoredName } from '../checkpoint/names.js';
 import { storedNames } from '../checkpoint/names.js';
-import { openCheckpoint } from '../checkpoint/open.js';
 import { samenessOfBytes } from '../checkpoint/sharing.js';
 import { isSameView } from '../checkpoint/stored-tensor.js';
 import type { Totals } from '../checkpoint/summary.js';
@@ -17,6 +16,7 @@ import type { Reconciliation, Suggestion } from '../reconcile/reconcile.js';
 import { reconcileIndex } from '../reconcile/reconcile.js';
 import type { ConfigOrigin } from './checkpoint-config.js';
 import { asStored, checkpointWarnings, configOf, descriptionOf } from './checkpoint-config.js';
+import { ggufTypeOf, openModelCheckpoint } from './gguf/gguf-checkpoint.js';
 import type { ModelFile } from './model-file.js';
 import { modelOf } from './model-file.js';
 import { faultProblems } from './verify-checkpoint.js';
@@ -66,7 +66,7 @@ export async function openCheckpointModel(
   path: string,
   flags: CheckpointFlags,
 ): Promise<ModelSource> {
-  const open = () => openCheckpoint(path, { stateDict: flags['state-dict'] });
+  const open = () => openModelCheckpoint(path, { stateDict: flags['state-dict'] });
   const checkpoint = open();
   try {
     const { document, origin } = await configOf(checkpoint, flags.config);
@@ -75,7 +75,8 @@ export async function openCheckpointModel(
     return {
       model: async (set, { isChecked = true } = {}) => {
         const described = asStored(await modelOf(document, { set }), checkpoint);
-        const loaded = { ...described, file: path };
+        const storedType = ggufTypeOf(checkpoint);
+        const loaded = { ...described, file: path, ...(storedType && { storedType }) };
         return isChecked ? comparedWithIndex(checkpoint, config, loaded, open) : loaded;
       },
     };

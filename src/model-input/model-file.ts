@@ -35,6 +35,8 @@ export interface ModelFile {
   readonly warnings: readonly Problem[];
   /** Quantization of the weights in a `config.json`. */
   readonly quantization?: Quantization;
+  /** Type of the weights in a GGUF file, as `q4_k_m`. */
+  readonly storedType?: string;
 }
 
 /**

@@ -66,6 +66,8 @@ const BY_ID: ReadonlyMap<number, GgmlTypeName> = new Map(
 
 export const ggmlTypeOf = (id: number): GgmlTypeName | undefined => BY_ID.get(id);
 
+export const isGgmlName = (name: string): name is GgmlTypeName => Object.hasOwn(GGML_TYPES, name);
+
 export const ggmlType = (name: GgmlTypeName): GgmlType => GGML_TYPES[name];
 
 // Blocks as numbers. All products are exact in float64, so each value is rounded to float32 once, as in ggml.

@@ -29,7 +29,13 @@ import {
   sidecarsOf,
 } from './accompanying-files.js';
 import type { MeasuredTable, TensorError } from './check-output.js';
-import { checkOutput, measureTables, measureTie, WrongOutput } from './check-output.js';
+import {
+  checkOutput,
+  measureBlocks,
+  measureTables,
+  measureTie,
+  WrongOutput,
+} from './check-output.js';
 import type { MadeTable, Scratch } from './make-tables.js';
 import { makeTables } from './make-tables.js';
 import type { OutputFile, ValuesOf } from './output-files.js';
@@ -47,6 +53,8 @@ export interface ConversionOutput {
   readonly tables: readonly MeasuredTable[] | null;
   /** Errors of a tied tensor; empty when nothing is tied, null for a preview. */
   readonly tie: readonly TensorError[] | null;
+  /** Errors of the tensors in blocks of a GGUF file; null for a preview. */
+  readonly blocks: readonly TensorError[] | null;
 }
 
 /**
@@ -63,7 +71,7 @@ export async function preview(
     : first;
   const files = await expectedFiles(input, plan);
   const notes = [...plan.notes, ...notesOnFiles(input), ...reasonsNotToWrite(input)];
-  return { plan: { ...plan, notes }, files, tables: null, tie: null };
+  return { plan: { ...plan, notes }, files, tables: null, tie: null, blocks: null };
 }
 
 async function findRank(
@@ -222,7 +230,8 @@ async function writeOutput(
       await checkOutput(plan, output, values, display.step('checking', bytes));
     }
     const tie = plan.tie ? await measureTie(plan.tie, checkpoint, output, display.step) : [];
-    return { plan, files: written, tables, tie };
+    const blocks = await measureBlocks(plan.tensors, checkpoint, output, display.step);
+    return { plan, files: written, tables, tie, blocks };
   } finally {
     output.close();
   }
@@ -281,6 +290,7 @@ const IDENTITY = [
   'extend',
   'tie',
   'dtype',
+  'blocks',
   'saturate',
   'dialect',
   'heads',

@@ -2,8 +2,8 @@
 import { createHash } from 'node:crypto';
 import fs from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { encodeBlocks, ggmlType, isDecodable } from '../../../src/checkpoint/gguf/ggml-types.js';
 import type { GgmlTypeName } from '../../../src/checkpoint/gguf/ggml-types.js';
+import { encodeBlocks, ggmlType, isDecodable } from '../../../src/checkpoint/gguf/ggml-types.js';
 import { storedTypeOf } from '../../../src/checkpoint/stored-tensor.js';
 import { summarise } from '../../../src/checkpoint/summary.js';
 import { chunksOf, narrow, readRows, readTensor } from '../../../src/checkpoint/view.js';
@@ -58,7 +58,10 @@ describe('types of GGUF files', () => {
       const whole = readTensor(tensor);
       const row = new Uint8Array(tensor.bytes / 3);
       readRows(tensor, 1, 1, row);
-      expect([type, Buffer.compare(row, whole.subarray(row.length, 2 * row.length))]).toEqual([type, 0]);
+      expect([type, Buffer.compare(row, whole.subarray(row.length, 2 * row.length))]).toEqual([
+        type,
+        0,
+      ]);
       const columns = narrow(tensor, 1, 5, 3);
       expect(sha256(readTensor(columns))).toBe(sha256(columnsOf(whole, tensor.shape[1] ?? 0)));
       const chunks: Uint8Array[] = [];
