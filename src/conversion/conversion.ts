@@ -383,9 +383,8 @@ function jobOf(request: ConversionRequest, { container }: CheckpointPlace): Conv
   }
   return {
     ...request,
-    merge,
-    seed,
-    blocks,
-    dtype: ENCODABLE_DTYPES.find((each) => each === dtype),
+    ...{ merge, seed, blocks, dtype: ENCODABLE_DTYPES.find((each) => each === dtype) },
+    // The ending of a GGUF file asks for a change, like --container.
+    container: container === 'gguf' ? container : request.container,
   };
 }

@@ -85,6 +85,8 @@ function differenceOf(found: GgufModel, layers: readonly Layer[]): string | unde
       }
     }
   }
+  const mixtures = layers.filter(({ kind }) => kind === 'mixtureOfExperts').length;
+  if (mixtures > 0 && mixtures < model.blocks.length) return 'needs experts in every layer';
   const scaling = attention.rotary?.scaling;
   if (scaling && !SCALINGS.includes(scaling.kind))
     return `has no RoPE scaling of type ${scaling.kind}`;

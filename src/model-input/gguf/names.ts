@@ -188,6 +188,8 @@ export const TENSOR_NAMES = {
     tensor('token_embd.weight', 'gpt_neox.embed_in.weight'),
     ...both('output_norm', 'gpt_neox.final_layer_norm'),
     tensor('output.weight', 'embed_out.weight'),
+    // Its name in transformers 5.
+    tensor('output.weight', 'lm_head.weight'),
     ...both('blk.#.attn_norm', 'gpt_neox.layers.#.input_layernorm'),
     ...both('blk.#.attn_qkv', 'gpt_neox.layers.#.attention.query_key_value', 'heads'),
     ...both('blk.#.attn_output', 'gpt_neox.layers.#.attention.dense'),
