@@ -110,6 +110,7 @@ def main(node_folder, names):
                 # Random enough that tokens differ, and norms and biases with them.
                 scale = 0.5 if "norm" in key or "ln_" in key or key.endswith("bias") else 0.2
                 parameter.add_(torch.randn_like(parameter) * (scale if parameter.dim() < 2 else 0.08))
+        model.generation_config.eos_token_id = None
         prompt = torch.randint(3, settings["vocab_size"], (1, 40))
         config_tokens = dict(max_new_tokens=TOKENS, do_sample=False, eos_token_id=None, pad_token_id=0)
         wanted = model.generate(prompt, attention_mask=torch.ones_like(prompt), **config_tokens)[0, 40:].tolist()

@@ -4,6 +4,7 @@ import { groupBy, sumOf } from '../text/words.js';
 import type { Checkpoint } from './checkpoint.js';
 import type { CheckpointFormat } from './formats.js';
 import { FILE_FORMATS } from './formats.js';
+import { describeGguf, type GgufDescription } from './gguf/describe-gguf.js';
 import { naturalOrder } from './names.js';
 import type { NamedView, SharedBytes } from './sharing.js';
 import { sharingsOf, viewsOf } from './sharing.js';
@@ -132,6 +133,8 @@ export interface CheckpointSummary {
   readonly shared: readonly SharedBytes[];
   /** Other entries of a PyTorch file, by key. */
   readonly content: ByName<ContentEntry>;
+  /** Metadata and bits by component of a GGUF file; absent in other formats. */
+  readonly gguf?: GgufDescription;
   readonly warnings: readonly string[];
   readonly tensors: ByName<TensorSummary>;
 }
@@ -189,7 +192,8 @@ export function summarise(
   chosen: ReadonlyMap<string, StoredTensor>,
   measured: ReadonlyMap<string, Measurement>,
 ): CheckpointSummary {
-  const { path, format, files, stateDict, metadata, aliases, content, warnings } = checkpoint;
+  const { path, format, files, stateDict, metadata, aliases, content, warnings, keyValues } =
+    checkpoint;
   const views = viewsOf(checkpoint.tensors);
   return {
     file: path,
@@ -203,6 +207,7 @@ export function summarise(
     groups: groupTensors(checkpoint.tensors),
     shared: sharingsOf(views),
     content: Object.fromEntries(describeContent(content)),
+    ...(keyValues && { gguf: describeGguf(keyValues, checkpoint.tensors) }),
     warnings,
     tensors: Object.fromEntries(described(chosen, measured)),
   };

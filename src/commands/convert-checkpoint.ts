@@ -75,7 +75,8 @@ export default class ConvertCheckpoint extends BaseCommand {
   static override summary = 'Convert a checkpoint and report the error.';
   static override description =
     'Changes how a model stores its SRTE: one shared table, a low-rank pair, sines and cosines, or a table for each ' +
-    'layer. Can also tie or cast weights, rename old tensors, and convert between PyTorch files and safetensors. ' +
+    'layer. Can also tie or cast weights, rename old tensors, convert between PyTorch files and safetensors, and write ' +
+    'GGUF files for llama.cpp. ' +
     'The model may be larger than memory. All problems of the input are reported before anything is written. The ' +
     'input never changes, and OUT appears complete or not at all. Errors are measured on the written values.';
   static override examples = [
@@ -94,7 +95,7 @@ export default class ConvertCheckpoint extends BaseCommand {
     }),
     out: Args.string({
       ignoreStdin: true,
-      description: 'a .safetensors or .pt file, or a folder',
+      description: 'a .safetensors, .pt or .gguf file, or a folder',
     }),
   };
   static override flags = {
@@ -141,7 +142,8 @@ export default class ConvertCheckpoint extends BaseCommand {
     dtype: Flags.option({
       options: CONVERTED_DTYPE_NAMES,
       default: 'keep',
-      description: 'type of the parameters; buffers keep their type',
+      description:
+        'type of the parameters; q8_0 and q4_0 only in a .gguf file; buffers keep their type',
       helpGroup: 'TENSOR',
     } as const)(),
     saturate: Flags.boolean({

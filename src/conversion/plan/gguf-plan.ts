@@ -193,7 +193,7 @@ function roundedRows(
   const others = tensors.filter(({ dtype, blocks: own }) => own === undefined && dtype === 'F16');
   if (others.length === 0) return [];
   return [
-    `${others.length} tensors stay in f16: their rows are no whole number of blocks of 32 values.`,
+    `${others.length} tensors stay in f16: their rows are no whole number of blocks of 32 values`,
   ];
 }
 

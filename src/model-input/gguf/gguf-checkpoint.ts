@@ -2,6 +2,7 @@
 import type { Checkpoint, CheckpointOptions } from '../../checkpoint/checkpoint.js';
 import { openCheckpoint } from '../../checkpoint/open.js';
 import { encodedBytes, storedTypeOf } from '../../checkpoint/stored-tensor.js';
+import { UserError } from '../../errors.js';
 import { configOfGguf, GgufMetadata, headCountsOf } from './gguf-config.js';
 import { tensorsOfGguf } from './gguf-weights.js';
 import { isGgufArchitecture } from './names.js';
@@ -29,7 +30,7 @@ export function openModelCheckpoint(path: string, options: CheckpointOptions = {
 }
 
 /** A GGUF file of a known architecture under the names of transformers. */
-export function asModel(checkpoint: Checkpoint): Checkpoint {
+function asModel(checkpoint: Checkpoint): Checkpoint {
   const { path, keyValues } = checkpoint;
   if (keyValues === undefined) return checkpoint;
   if (!isGgufArchitecture(keyValues.get('general.architecture')?.value)) return checkpoint;
@@ -37,6 +38,16 @@ export function asModel(checkpoint: Checkpoint): Checkpoint {
   const tensors = tensorsOfGguf(metadata.architecture, checkpoint.tensors, headCountsOf(metadata));
   configs.set(tensors, configOfGguf(checkpoint));
   return { ...checkpoint, tensors };
+}
+
+/** `asModel`, or the checkpoint itself where its metadata describe no model. */
+export function modelViewOf(checkpoint: Checkpoint): Checkpoint {
+  try {
+    return asModel(checkpoint);
+  } catch (error) {
+    if (error instanceof UserError) return checkpoint;
+    throw error;
+  }
 }
 
 /** Types of files by their number in `general.file_type`: `llama_ftype` of llama.h. */

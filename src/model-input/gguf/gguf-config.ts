@@ -6,7 +6,7 @@ import { readTensor } from '../../checkpoint/view.js';
 import { UserError } from '../../errors.js';
 import { decodeValues } from '../../tensor/decode-values.js';
 import type { GgufArchitecture } from './names.js';
-import { isGgufArchitecture, TENSOR_NAMES } from './names.js';
+import { isGgufArchitecture, LARGEST_GEMMA, TENSOR_NAMES } from './names.js';
 
 type Config = Record<string, unknown>;
 type Tensors = ReadonlyMap<string, StoredTensor>;
@@ -83,7 +83,49 @@ export function headCountsOf(metadata: GgufMetadata) {
 function numbersOf(tensor: StoredTensor): number[] {
   const numbers = new Float64Array(tensor.elements);
   decodeValues(tensor.dtype, readTensor(tensor), numbers);
-  return Array.from(numbers, (value) => Math.fround(value));
+  return Array.from(numbers, (value) => shortest(Math.fround(value)));
+}
+
+/** Factors of all published models with the scaling of Llama 3.1. */
+const [LOW, HIGH] = [1, 4];
+
+/** Lengths tried where no divisor lies between: several can give the same divisors. */
+const LENGTHS = Array.from({ length: 16 }, (_, power) => 2 ** (power + 4));
+
+/**
+ * The scaling of Llama 3.1, which a file stores by its divisors alone: the largest is the factor, and one between it and 1
+ * gives the length of the training. Other divisors are a list, as longrope has it.
+ */
+function scalingOfDivisors(divisors: readonly number[], metadata: GgufMetadata): Config {
+  const factor = Math.max(...divisors);
+  const base = metadata.number('rope.freq_base') ?? 10_000;
+  const waveAt = (pair: number) => 2 * Math.PI * base ** (pair / divisors.length);
+  const between = divisors.findIndex((each) => each > 1 && each < factor);
+  const part = (1 / (divisors[between] ?? 1) - 1 / factor) / (1 - 1 / factor);
+  const lengths = [Math.round(waveAt(between) * (LOW + part * (HIGH - LOW))), 8192, ...LENGTHS];
+  const trained = lengths.find((length) =>
+    divisors.every((each, pair) => {
+      const smooth = (length / waveAt(pair) - LOW) / (HIGH - LOW);
+      const clamped = Math.max(0, Math.min(1, smooth));
+      return Math.abs(1 / ((1 - clamped) / factor + clamped) - each) <= 1e-3 * each;
+    }),
+  );
+  if (trained === undefined) {
+    return {
+      rope_type: 'longrope',
+      long_factor: divisors,
+      short_factor: divisors,
+      attention_factor: 1,
+      original_max_position_embeddings: metadata.required('context_length'),
+    };
+  }
+  return {
+    rope_type: 'llama3',
+    factor,
+    low_freq_factor: LOW,
+    high_freq_factor: HIGH,
+    original_max_position_embeddings: trained,
+  };
 }
 
 /** `rope_scaling` of a file; undefined without scaling. */
@@ -101,16 +143,7 @@ function ropeScaling(metadata: GgufMetadata, tensors: Tensors): Config | undefin
     };
   }
   const divisors = tensors.get('rope_freqs.weight');
-  // Llama 3.1 is stored by its divisors alone. All published models share the other three numbers.
-  if (divisors) {
-    return {
-      rope_type: 'llama3',
-      factor: Math.max(...numbersOf(divisors)),
-      low_freq_factor: 1,
-      high_freq_factor: 4,
-      original_max_position_embeddings: 8192,
-    };
-  }
+  if (divisors) return scalingOfDivisors(numbersOf(divisors), metadata);
   const type = metadata.text('rope.scaling.type');
   const factor = metadata.number('rope.scaling.factor') ?? metadata.number('rope.scale_linear');
   if (factor === undefined || type === 'none') return undefined;
@@ -162,10 +195,10 @@ const sparse = (metadata: GgufMetadata): Config => ({
 });
 
 /** Gemma divides scores by the root of the width of a head, the largest sizes by that of hidden / heads. */
-function gemmaScale(metadata: GgufMetadata, layersOfLargest: number): Config {
+function gemmaScale(metadata: GgufMetadata): Config {
   const hidden = metadata.required('embedding_length');
   const heads = metadata.required('attention.head_count');
-  const isLargest = metadata.required('block_count') === layersOfLargest;
+  const isLargest = metadata.required('block_count') === LARGEST_GEMMA[metadata.architecture];
   const headDim = metadata.number('attention.key_length') ?? hidden / heads;
   return { head_dim: headDim, query_pre_attn_scalar: isLargest ? hidden / heads : headDim };
 }
@@ -217,12 +250,12 @@ const READERS: Readonly<Record<GgufArchitecture, Reader>> = {
   gemma: (metadata, tensors) => ({
     model_type: 'gemma',
     ...decoderConfig(metadata, tensors),
-    head_dim: gemmaScale(metadata, 0).head_dim,
+    head_dim: gemmaScale(metadata).head_dim,
   }),
   gemma2: (metadata, tensors) => ({
     model_type: 'gemma2',
     ...decoderConfig(metadata, tensors),
-    ...gemmaScale(metadata, 46),
+    ...gemmaScale(metadata),
     attn_logit_softcapping: metadata.number('attn_logit_softcapping'),
     final_logit_softcapping: metadata.number('final_logit_softcapping'),
     sliding_window: metadata.number('attention.sliding_window'),
@@ -238,7 +271,7 @@ const READERS: Readonly<Record<GgufArchitecture, Reader>> = {
     return {
       model_type: 'gemma3_text',
       ...config,
-      ...gemmaScale(metadata, 62),
+      ...gemmaScale(metadata),
       sliding_window: metadata.number('attention.sliding_window'),
       final_logit_softcapping: metadata.number('final_logit_softcapping') ?? null,
       rope_parameters: {

@@ -9,7 +9,7 @@ import { isRecord } from '../../text/words.js';
 import type { ModelFile } from '../model-file.js';
 import type { HeadCounts, Tensors } from './gguf-weights.js';
 import type { GgufArchitecture } from './names.js';
-import { WRITTEN_AS } from './names.js';
+import { LARGEST_GEMMA, WRITTEN_AS } from './names.js';
 
 /** A model that can be written as a GGUF file. */
 export interface GgufModel {
@@ -85,6 +85,9 @@ function differenceOf(found: GgufModel, layers: readonly Layer[]): string | unde
       }
     }
   }
+  if (Math.abs(attention.scale * Math.sqrt(scoreWidth(found)) - 1) > 1e-6) {
+    return 'scales the scores of attention in another way';
+  }
   const mixtures = layers.filter(({ kind }) => kind === 'mixtureOfExperts').length;
   if (mixtures > 0 && mixtures < model.blocks.length) return 'needs experts in every layer';
   const scaling = attention.rotary?.scaling;
@@ -104,6 +107,12 @@ function differenceOf(found: GgufModel, layers: readonly Layer[]): string | unde
   );
   const isOther = (rule: (index: number) => boolean) =>
     slides.some((each, index) => each !== rule(index));
+  const turns = model.blocks.map((block) =>
+    walk(block).some(({ layer }) => layer.kind === 'attention' && layer.rotary !== undefined),
+  );
+  if (architecture === 'smollm3' && turns.some((each, at) => each !== ((at + 1) % 4 !== 0))) {
+    return 'leaves out positions in every fourth layer of SmolLM 3';
+  }
   if (architecture === 'gemma2' && isOther((index) => index % 2 === 0)) {
     return 'has windows in every other layer of Gemma 2';
   }
@@ -111,6 +120,13 @@ function differenceOf(found: GgufModel, layers: readonly Layer[]): string | unde
     return 'has windows in five of six layers of Gemma 3';
   }
   return undefined;
+}
+
+/** Number whose root divides the scores: the width of a head, or in the largest models of Gemma that of hidden / heads. */
+function scoreWidth({ architecture, attention, model }: GgufModel): number {
+  const { heads, headDim } = attention;
+  const isLargest = model.blocks.length === LARGEST_GEMMA[architecture];
+  return isLargest ? (model.embedding.weight.shape[1] ?? 0) / heads : headDim;
 }
 
 /** Architectures in which llama.cpp reads a window. */
@@ -121,7 +137,7 @@ export function ggufNotes({ architecture, attention }: GgufModel): string[] {
   const window = attention.spans.find((span) => span.window)?.window;
   if (window === undefined || WINDOWED.includes(architecture)) return [];
   return [
-    `llama.cpp has no sliding window for the architecture ${architecture}: beyond ${window.tokens} tokens it computes something else.`,
+    `llama.cpp has no sliding window for the architecture ${architecture}: beyond ${window.tokens} tokens it computes something else`,
   ];
 }
 
@@ -190,7 +206,10 @@ function putExperts(
 
 function putWindows({ architecture, attention, model, settings }: GgufModel, put: Put): void {
   const window = attention.spans.find((span) => span.window)?.window;
-  if (WINDOWED.includes(architecture)) put('attention.sliding_window', u32(window?.tokens ?? 0));
+  // llama.cpp refuses a window of 0.
+  if (window && WINDOWED.includes(architecture)) {
+    put('attention.sliding_window', u32(window.tokens));
+  }
   if (architecture === 'gemma2' || architecture === 'gemma3') {
     const logits = model.logitSteps.find((layer) => layer.kind === 'softcap');
     if (attention.softcap !== undefined) put('attn_logit_softcapping', f32(attention.softcap));

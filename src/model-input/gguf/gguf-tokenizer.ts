@@ -74,16 +74,14 @@ function jsonIn(folder: string, name: string): Json | undefined {
 export function tokenizerMetadata(folder: string, rows: number, config: Json): TokenizerMetadata {
   const tokenizer = jsonIn(folder, 'tokenizer.json');
   if (tokenizer === undefined) {
-    return none(
-      'Without a tokenizer.json the file has no tokenizer: programs must give token ids.',
-    );
+    return none('Without a tokenizer.json the file has no tokenizer: programs must give token ids');
   }
   const settings = jsonIn(folder, 'tokenizer_config.json') ?? {};
   const model = isRecord(tokenizer.model) ? tokenizer.model : {};
   const vocabulary = vocabularyOf(tokenizer, model, rows);
   const kind = kindOf(tokenizer, model);
   if (vocabulary === undefined || kind === undefined) {
-    return none('The tokenizer is of no kind that llama.cpp reads: programs must give token ids.');
+    return none('The tokenizer is of no kind that llama.cpp reads: programs must give token ids');
   }
   const { tokens, types } = vocabulary;
   const keys = new Map<string, GgufValue>([
@@ -104,7 +102,7 @@ export function tokenizerMetadata(folder: string, rows: number, config: Json): T
     notes:
       kind.pre === 'default' && kind.model === 'gpt2'
         ? [
-            'The pattern that splits text is none that llama.cpp names: "default" is written, and tokens can differ.',
+            'The pattern that splits text is none that llama.cpp names: "default" is written, and tokens can differ',
           ]
         : [],
   };

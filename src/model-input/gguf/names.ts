@@ -118,6 +118,8 @@ export const TENSOR_NAMES = {
     ...attention(true),
     ...mlp,
     ...experts(`${LAYER}.block_sparse_moe`, ['w1', 'w3', 'w2']),
+    // The names in transformers 5.
+    ...experts(`${LAYER}.mlp`, PROJECTIONS),
   ],
   smollm3: [...ends(), ...preNorms, ...attention(true), ...mlp],
   qwen2: [...ends(), ...preNorms, ...attention(), ...mlp],
@@ -235,6 +237,12 @@ export const WRITTEN_AS: Readonly<Partial<Record<FamilyName, GgufArchitecture>>>
   gpt2: 'gpt2',
   gpt_neox: 'gptneox',
   bloom: 'bloom',
+};
+
+/** Layers of the models in which Gemma divides scores by the root of hidden / heads: 27B. */
+export const LARGEST_GEMMA: Readonly<Partial<Record<GgufArchitecture, number>>> = {
+  gemma2: 46,
+  gemma3: 62,
 };
 
 /** Tensors that follow from the config, which a reader of values leaves out. */

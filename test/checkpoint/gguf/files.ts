@@ -17,7 +17,7 @@ export const text = (value: string | Uint8Array): Buffer => {
   return Buffer.concat([u64(bytes.length), bytes]);
 };
 
-export const UINT32 = 4;
+const UINT32 = 4;
 const UINT16 = 2;
 const BOOL = 7;
 const STRING = 8;
