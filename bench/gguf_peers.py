@@ -71,7 +71,7 @@ def written(folder, out, dtype):
 def greedy(node_folder, file, prompt):
     command = ["node", ROOT / "bench/llama-cpp.mjs", node_folder, file, json.dumps(prompt), str(TOKENS)]
     answer = subprocess.run(command, capture_output=True, text=True)
-    return json.loads(answer.stdout) if answer.returncode == 0 and answer.stdout else answer.stderr[-300:]
+    return json.loads(answer.stdout) if answer.returncode == 0 and answer.stdout else answer.stderr[-600:]
 
 
 def values_agree(file, exact):
@@ -115,7 +115,8 @@ def main(node_folder, names):
         config_tokens = dict(max_new_tokens=TOKENS, do_sample=False, eos_token_id=None, pad_token_id=0)
         wanted = model.generate(prompt, attention_mask=torch.ones_like(prompt), **config_tokens)[0, 40:].tolist()
         with tempfile.TemporaryDirectory() as place:
-            folder = pathlib.Path(place) / name
+            # llama.cpp asks for tokens of Phi 3 where general.name has its name.
+            folder = pathlib.Path(place) / "model"
             model.save_pretrained(folder)
             tokenizer().save(str(folder / "tokenizer.json"))
             exact = folder.with_suffix(".keep.gguf")
@@ -123,9 +124,10 @@ def main(node_folder, names):
                 file = folder.with_suffix(f".{dtype}.gguf")
                 error = written(folder, file, dtype)
                 found = greedy(node_folder, file, prompt[0].tolist())
-                same = sum(a == b for a, b in zip(found, wanted)) if isinstance(found, list) else found
+                same = (f"{sum(a == b for a, b in zip(found, wanted))} of {len(wanted)}"
+                        if isinstance(found, list) else found)
                 wrong = values_agree(file, exact)
-                print(f"{name:16} {dtype:5} error {error}  same tokens {same} of {TOKENS}  wrong values {wrong}",
+                print(f"{name:16} {dtype:5} error {error}  same tokens {same}  wrong values {wrong}",
                       flush=True)
 
 

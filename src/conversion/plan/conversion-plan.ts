@@ -6,6 +6,7 @@ import type { Formula } from '../../architecture/computed-buffers.js';
 import type { SrteLayout } from '../../architecture/srte-layout.js';
 import type { Checkpoint } from '../../checkpoint/checkpoint.js';
 import type { WritableBlocks } from '../../checkpoint/gguf/ggml-types.js';
+import type { GgufKeyValues } from '../../checkpoint/gguf/gguf-values.js';
 import type { Alike, StoredName } from '../../checkpoint/names.js';
 import { groupAlike, templateOf } from '../../checkpoint/names.js';
 import type { StoredTensor } from '../../checkpoint/stored-tensor.js';
@@ -15,7 +16,6 @@ import type { Extension, Tie } from '../choices.js';
 import type { CheckpointPlace, ConversionJob } from '../job.js';
 import type { SrtePlan, SrteSource } from '../srte/srte-plan.js';
 import type { SrtePart, StoredSrteTable } from '../srte/srte-tables.js';
-import type { GgufOutput } from './gguf-plan.js';
 import type { SourceConfig, TargetConfig } from './model-configs.js';
 
 /** A tensor of the input under the output's name. */
@@ -90,6 +90,12 @@ export interface PlannedTie {
   /** The input's names of the embedding and the head. */
   readonly from: readonly [string, string];
   readonly values: Tie;
+}
+
+/** Metadata of the GGUF file of an output. */
+export interface GgufOutput {
+  readonly architecture: string;
+  readonly keyValues: GgufKeyValues;
 }
 
 export interface ConversionPlan {

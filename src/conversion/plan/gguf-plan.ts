@@ -23,12 +23,6 @@ import { encode } from '../../tensor/encode.js';
 import type { ConversionInput, ConversionPlan, PlannedTensor } from './conversion-plan.js';
 import { tensorNamed } from './conversion-plan.js';
 
-/** Metadata of the GGUF file of an output. */
-export interface GgufOutput {
-  readonly architecture: string;
-  readonly keyValues: GgufKeyValues;
-}
-
 /** A type of a tensor in the file. */
 interface FileType {
   readonly dtype: 'F32' | 'F16' | 'BF16';
