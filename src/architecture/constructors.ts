@@ -32,6 +32,7 @@ import type {
   Scale,
   Sequence,
   Softcap,
+  StateSpaceDual,
   TransposedLinear,
   Window,
 } from './layer.js';
@@ -106,18 +107,24 @@ export function geluNetwork(
   };
 }
 
+interface ConvOptions extends Pick<LinearOptions, 'bias'> {
+  /** Default: kernel − 1. */
+  readonly cached?: number;
+}
+
 /** @param kernel Tokens that the convolution sees, the token itself included. */
 export function causalConv(
   name: string,
   channels: number,
   kernel: number,
-  { bias = true }: Pick<LinearOptions, 'bias'> = {},
+  { bias = true, cached = kernel - 1 }: ConvOptions = {},
 ): CausalConv {
   return {
     kind: 'causalConv',
     name,
     weight: param(`${name}.weight`, [channels, 1, kernel]),
     bias: bias ? param(`${name}.bias`, [channels]) : undefined,
+    cached,
   };
 }
 
@@ -129,22 +136,90 @@ interface MambaSizes {
   readonly stepRank: number;
 }
 
-export function mamba(name: string, sizes: MambaSizes): Mamba {
+interface MambaOptions {
+  /** Biases of in_proj and out_proj. Default: true. */
+  readonly bias?: boolean;
+  readonly conv?: ConvOptions;
+  readonly activation?: ActivationName;
+  /** Default: none. */
+  readonly innerNorms?: readonly RmsNorm[];
+  readonly innerNormEps?: number;
+  readonly doubledStepBias?: boolean;
+}
+
+/** A single bias of the steps, no norms inside and SiLU by default. */
+export function mamba(name: string, sizes: MambaSizes, options: MambaOptions = {}): Mamba {
   const { hidden, inner, state, kernel, stepRank } = sizes;
+  const { bias = true, innerNorms = [], innerNormEps, activation: fn = 'silu' } = options;
   return {
     kind: 'mamba',
     name,
     component: 'mamba',
     stateLog: param(`${name}.A_log`, [inner, state]),
     skip: param(`${name}.D`, [inner]),
-    inProj: linear(`${name}.in_proj`, hidden, 2 * inner),
-    conv: causalConv(`${name}.conv1d`, inner, kernel),
+    inProj: linear(`${name}.in_proj`, hidden, 2 * inner, { bias }),
+    conv: causalConv(`${name}.conv1d`, inner, kernel, options.conv),
     xProj: linear(`${name}.x_proj`, inner, stepRank + 2 * state, { bias: false }),
     dtProj: linear(`${name}.dt_proj`, stepRank, inner),
-    outProj: linear(`${name}.out_proj`, inner, hidden),
+    innerNorms,
+    innerNormEps,
+    outProj: linear(`${name}.out_proj`, inner, hidden, { bias }),
     innerSize: inner,
     stateSize: state,
     stepRank,
+    activation: fn,
+    doubledStepBias: options.doubledStepBias ?? false,
+  };
+}
+
+interface StateSpaceDualSizes {
+  readonly hidden: number;
+  readonly heads: number;
+  readonly headDim: number;
+  readonly state: number;
+  readonly groups: number;
+  readonly kernel: number;
+}
+
+interface StateSpaceDualOptions {
+  /** Biases of in_proj and out_proj. Default: false. */
+  readonly bias?: boolean;
+  readonly conv?: ConvOptions;
+  readonly norm?: GatedRmsNorm | undefined;
+  readonly activation?: ActivationName;
+  /** Default: 0 and infinity. */
+  readonly stepLimits?: StateSpaceDual['stepLimits'];
+  readonly inputScales?: StateSpaceDual['inputScales'];
+}
+
+/** No norm and SiLU by default. */
+export function stateSpaceDual(
+  name: string,
+  sizes: StateSpaceDualSizes,
+  options: StateSpaceDualOptions = {},
+): StateSpaceDual {
+  const { hidden, heads, headDim, state, groups, kernel } = sizes;
+  const { bias = false, activation: fn = 'silu', stepLimits = [0, Infinity] } = options;
+  const inner = heads * headDim;
+  const channels = inner + 2 * groups * state;
+  return {
+    kind: 'stateSpaceDual',
+    name,
+    component: 'mamba',
+    stepBias: param(`${name}.dt_bias`, [heads]),
+    stateLog: param(`${name}.A_log`, [heads]),
+    skip: param(`${name}.D`, [heads]),
+    conv: causalConv(`${name}.conv1d`, channels, kernel, options.conv),
+    inProj: linear(`${name}.in_proj`, hidden, inner + channels + heads, { bias }),
+    norm: options.norm,
+    outProj: linear(`${name}.out_proj`, inner, hidden, { bias }),
+    heads,
+    headDim,
+    stateSize: state,
+    groups,
+    activation: fn,
+    stepLimits,
+    inputScales: options.inputScales,
   };
 }
 

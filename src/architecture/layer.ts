@@ -224,11 +224,14 @@ export interface MixtureOfExperts extends Node<'mixtureOfExperts'> {
 export interface CausalConv extends Node<'causalConv'> {
   readonly weight: Param;
   readonly bias: Param | undefined;
+  /** Last inputs that the original's cache holds: kernel − 1, or one more, as in transformers. */
+  readonly cached: number;
 }
 
 /**
  * Selective state space (Mamba, arXiv 2312.00752). in_proj gives x and the residual, [B, T, inner] each.
- * x_proj(x) gives the step's low-rank form, B and C; the scan keeps a state [B, inner, state].
+ * x_proj(x) gives the step's low-rank form, B and C; the scan keeps a state [B, inner, state] and gives y;
+ * out_proj(y · f(residual)).
  */
 export interface Mamba extends Node<'mamba'> {
   /** log(−A), [inner, state]. */
@@ -238,13 +241,48 @@ export interface Mamba extends Node<'mamba'> {
   readonly inProj: Linear;
   readonly conv: CausalConv;
   readonly xProj: Linear;
-  /** The original adds its bias twice: in the projection, and before softplus. */
   readonly dtProj: Linear;
+  /** Norms of the low-rank step, B and C; often none. */
+  readonly innerNorms: readonly RmsNorm[];
+  /** Epsilon of norms without weights in their place. */
+  readonly innerNormEps: number | undefined;
   readonly outProj: Linear;
   readonly innerSize: number;
   readonly stateSize: number;
   /** Rank of the step's projection. */
   readonly stepRank: number;
+  /** Of the convolution's output, and of the residual. */
+  readonly activation: ActivationName;
+  /** Whether the bias of dt_proj is added twice: in the projection, and before softplus. */
+  readonly doubledStepBias: boolean;
+}
+
+/**
+ * State space dual (Mamba-2, arXiv 2405.21060). in_proj gives a gate, x, B, C and a step per head. x, B and C go
+ * through the convolution and its activation; the heads of a group share B and C. With the decay
+ * a = exp(−exp(stateLog) · step), the state of a head is h = a · h + step · B ⊗ x, and y = C · h + skip · x.
+ * out_proj(norm(y, gate)), or out_proj(y · f(gate)) without a norm.
+ */
+export interface StateSpaceDual extends Node<'stateSpaceDual'> {
+  /** Added to the steps before softplus, [heads]. */
+  readonly stepBias: Param;
+  /** [heads] */
+  readonly stateLog: Param;
+  /** [heads] */
+  readonly skip: Param;
+  readonly conv: CausalConv;
+  readonly inProj: Linear;
+  readonly norm: GatedRmsNorm | undefined;
+  readonly outProj: Linear;
+  readonly heads: number;
+  readonly headDim: number;
+  readonly stateSize: number;
+  readonly groups: number;
+  readonly activation: ActivationName;
+  /** Least and largest step after softplus. */
+  readonly stepLimits: readonly [least: number, most: number];
+  /** Factors of the gate, x, B, C and steps as in_proj gives them. */
+  readonly inputScales: readonly number[] | undefined;
 }
 
 /**
@@ -413,6 +451,7 @@ export type Layer =
   | MixtureOfExperts
   | CausalConv
   | Mamba
+  | StateSpaceDual
   | Rotary
   | Alibi
   | Attention

@@ -9,6 +9,7 @@ import type {
   PackedExperts,
   ProjectionLayer,
   Projections,
+  StateSpaceDual,
 } from './layer.js';
 import type { Param } from './param.js';
 
@@ -248,4 +249,15 @@ export function expertInner({ experts }: MixtureOfExperts): number {
   if ('kind' in experts) return experts.down.shape[2] ?? 0;
   const [first] = experts;
   return first ? inputWidth(first.down) : 0;
+}
+
+/** Factor of each column that in_proj gives; undefined for a layer without any. */
+export function columnFactors(layer: StateSpaceDual): Float32Array | undefined {
+  const { heads, headDim, stateSize, groups, inputScales } = layer;
+  if (!inputScales) return undefined;
+  const [inner, shared] = [heads * headDim, groups * stateSize];
+  const widths = [inner, inner, shared, shared, heads];
+  return Float32Array.from(
+    widths.flatMap((width, part) => new Array<number>(width).fill(inputScales[part] ?? 1)),
+  );
 }

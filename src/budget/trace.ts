@@ -23,6 +23,7 @@ import type {
   Rotary,
   Router,
   Srte,
+  StateSpaceDual,
 } from '../architecture/layer.js';
 import { ACTIVATIONS } from '../architecture/layer.js';
 import {
@@ -183,6 +184,8 @@ class Tracer {
         return [this.#step(layer, `causal convolution, ${layer.weight.shape[2]} wide; SiLU`, size)];
       case 'mamba':
         return this.#mamba(layer);
+      case 'stateSpaceDual':
+        return this.#stateSpaceDual(layer);
       case 'rotary':
         return [this.#step(layer, rotaryText(layer), size)];
       case 'attention':
@@ -351,10 +354,70 @@ class Tracer {
       ...this.#steps(layer.conv, inner),
       this.#linear(layer.xProj),
       this.#between(`${name}.split`, `step ${stepRank}, B ${state}, C ${state}`, stepRank),
+      ...layer.innerNorms.map((norm) => this.#step(norm, rmsText(norm), norm.weight.elements)),
+      ...(layer.innerNormEps === undefined
+        ? []
+        : [
+            this.#between(
+              `${name}.norms`,
+              `RMSNorm without weights of step, B and C, eps ${layer.innerNormEps}`,
+              stepRank,
+            ),
+          ]),
       this.#linear(layer.dtProj),
-      this.#between(`${name}.step`, 'Δ = softplus(dt_proj + its bias again)', inner),
+      this.#between(
+        `${name}.step`,
+        layer.doubledStepBias ? 'Δ = softplus(dt_proj + its bias again)' : 'Δ = softplus(dt_proj)',
+        inner,
+      ),
       { ...scan, parameters: own.reduce((sum, { elements }) => sum + elements, 0) },
-      this.#between(`${name}.gated`, 'y · SiLU(residual)', inner),
+      this.#between(
+        `${name}.gated`,
+        layer.activation === 'silu'
+          ? 'y · SiLU(residual)'
+          : `y · f(residual), f = ${ACTIVATIONS[layer.activation]}`,
+        inner,
+      ),
+      this.#linear(layer.outProj),
+    ];
+  }
+
+  #stateSpaceDual(layer: StateSpaceDual): UnplacedStep[] {
+    const { name, heads, headDim, stateSize: state, groups, norm, activation } = layer;
+    const [least, most] = layer.stepLimits;
+    const inner = heads * headDim;
+    const own = [layer.stepBias, layer.stateLog, layer.skip].filter(
+      (tensor) => !this.#listed.has(tensor),
+    );
+    for (const tensor of own) this.#listed.add(tensor);
+    const shared = `${groups} × ${state}`;
+    const limits = least > 0 || most < Infinity ? `, from ${least} to ${most}` : '';
+    const f = ACTIVATIONS[activation];
+    return [
+      this.#linear(layer.inProj),
+      this.#between(
+        `${name}.split`,
+        `gate and x ${formatInteger(inner)}, B and C ${shared}, a step for each of ${counted(heads, 'head')}` +
+          (layer.inputScales ? `, · ${layer.inputScales.join(', ')}` : ''),
+        inner,
+      ),
+      this.#step(
+        layer.conv,
+        `causal convolution of x, B and C, ${layer.conv.weight.shape[2]} wide; ${f}`,
+        inner + 2 * groups * state,
+      ),
+      this.#between(`${name}.step`, `Δ = softplus(step + dt_bias)${limits}`, heads),
+      {
+        ...this.#between(
+          `${name}.scan`,
+          `h = h · exp(Δ · A) + Δ · B ⊗ x; y = C · h + D · x, state [${this.#batch}, ${heads}, ${headDim}, ${state}]`,
+          inner,
+        ),
+        parameters: own.reduce((sum, { elements }) => sum + elements, 0),
+      },
+      ...(norm
+        ? this.#steps(norm, inner)
+        : [this.#between(`${name}.gated`, `y · f(gate), f = ${f}`, inner)]),
       this.#linear(layer.outProj),
     ];
   }

@@ -3,7 +3,14 @@
  * FLOPs, saved activations, states, tensor cuts, collectives, kernel launches and the largest tensors follow from
  * it.
  */
-import type { Component, HybridBlock, LanguageModel, Layer, Mamba } from '../architecture/layer.js';
+import type {
+  Component,
+  HybridBlock,
+  LanguageModel,
+  Layer,
+  Mamba,
+  StateSpaceDual,
+} from '../architecture/layer.js';
 import { inputWidth, isProduct, outputWidth } from '../architecture/walk.js';
 import { lowerAttention, lowerLatentAttention } from './attention.js';
 import { lowerGatedMlp, lowerMixture, lowerRouter } from './feed-forward.js';
@@ -86,6 +93,8 @@ function lower(layer: Layer, around: Surroundings): Primitive[] {
     }
     case 'mamba':
       return lowerMamba(layer, component);
+    case 'stateSpaceDual':
+      return lowerStateSpaceDual(layer, component);
     case 'gatedMlp':
       return lowerGatedMlp(layer, component);
     case 'mixtureOfExperts':
@@ -332,6 +341,9 @@ function lowerMamba(layer: Mamba, component: Component): Primitive[] {
     convolution(conv, component, inner, name),
     // Every GPU needs the whole step, B and C.
     closingMatmul(xProj, component, name, channels, { backward: allReduce(outputWidth(xProj)) }),
+    ...layer.innerNorms.flatMap((each) =>
+      lower(each, { width: each.weight.elements, share: 'whole', component }),
+    ),
     matmul(dtProj, component, { cuts: byRows(paramsOf(dtProj), name, channels) }),
     {
       kind: 'scan',
@@ -345,7 +357,63 @@ function lowerMamba(layer: Mamba, component: Component): Primitive[] {
       launches: 1,
       inner,
       state,
+      decays: 'values',
+      inFloat32: false,
     },
     closingMatmul(outProj, component, name, channels),
+  ];
+}
+
+/** Heads are whole on a GPU; with fewer groups than GPUs, several have the same B and C. */
+function lowerStateSpaceDual(layer: StateSpaceDual, component: Component): Primitive[] {
+  const { name, stepBias, stateLog, skip, inProj, conv, norm, outProj } = layer;
+  const { heads, headDim, stateSize: state, groups } = layer;
+  const inner = heads * headDim;
+  const values = runOf('heads', heads, headDim);
+  const shared = runOf('key-value heads', groups, state);
+  const steps = runOf('heads', heads);
+  const mixed = convolution(conv, component, inner + 2 * groups * state, name);
+  const saved: Saved = {
+    part: component,
+    vectors: [
+      vectors(1, 'hidden', inputWidth(inProj)),
+      vectors(norm ? 4 : 7, 'inner', inner, 'width'),
+      vectors(6, 'shared', groups * state, 'width'),
+      vectors(2, 'heads', heads, 'width'),
+    ],
+    source:
+      'its input; x, B and C before and after convolution and activation, the step before and after softplus, ' +
+      `x times its step${norm ? '' : '; the gate before and after its activation, and the output of the scan'}`,
+  };
+  return [
+    matmul(inProj, component, {
+      cuts: byRows(paramsOf(inProj), name, values, values, shared, shared, steps),
+      backward: allReduce(inputWidth(inProj)),
+      saved: [saved],
+    }),
+    { ...mixed, cuts: byRows(mixed.params, name, values, shared, shared) },
+    {
+      kind: 'scan',
+      layer: name,
+      component,
+      input: inner,
+      output: inner,
+      params: [stepBias, stateLog, skip],
+      saved: [],
+      cuts: byRows([stepBias, stateLog, skip], name, steps),
+      launches: 1,
+      inner,
+      state,
+      decays: 'heads',
+      inFloat32: true,
+    },
+    norm
+      ? gatedNorm(norm, component, { of: name, run: values })
+      : elementwise(layer, component, inner),
+    closingMatmul(outProj, component, name, values, {
+      saved: [
+        { part: component, vectors: [vectors(1, 'inner', inner, 'width')], source: 'its input' },
+      ],
+    }),
   ];
 }

@@ -216,6 +216,7 @@ export function convolution(
     launches: 1,
     channels,
     kernel,
+    cached: layer.cached,
   };
 }
 

@@ -141,6 +141,14 @@ function ownInitialisations(layer: Layer): (readonly [Param, Initialisation])[] 
         [layer.skip, ONES],
       ];
     }
+    case 'stateSpaceDual': {
+      const logarithm: Formula = (index) => Math.log(1 + index);
+      return [
+        [layer.stepBias, ONES],
+        [layer.stateLog, { kind: 'formula', formula: logarithm }],
+        [layer.skip, ONES],
+      ];
+    }
     case 'srteTable':
       return [[layer.table, TABLE]];
     case 'srteLowRank':

@@ -24,6 +24,7 @@ import type {
   Rotary,
   Router,
   Srte,
+  StateSpaceDual,
   Window,
 } from '../../src/architecture/layer.js';
 import { alibiSlopes } from '../../src/architecture/masks.js';
@@ -51,7 +52,7 @@ import {
   splitHeads,
 } from './reference-attention.js';
 import { route } from './reference-router.js';
-import { each, plus, sigmoid, silu, split, sumOf, type Tensor, times } from './reference-values.js';
+import { each, plus, sigmoid, split, sumOf, type Tensor, times } from './reference-values.js';
 
 /** Ways of going wrong. */
 export interface Faults {
@@ -243,6 +244,8 @@ class Run {
         return this.#causalConv(layer, x);
       case 'mamba':
         return this.#mamba(layer, x);
+      case 'stateSpaceDual':
+        return this.#stateSpaceDual(layer, x);
       case 'rotary':
         return x;
       case 'attention':
@@ -420,20 +423,70 @@ class Run {
   }
 
   #mamba(layer: Mamba, u: Tensor): Tensor {
-    const { innerSize: inner, stateSize: state, stepRank } = layer;
+    const { innerSize: inner, stateSize: state, stepRank, activation: fn } = layer;
     const [x0, residual] = split(this.of(layer.inProj, u), [inner, inner]);
-    const x = each(this.of(layer.conv, x0), silu);
-    const [low, b, c] = split(this.of(layer.xProj, x), [stepRank, state, state]);
-    // The bias a second time: so does the original.
-    const bias = layer.dtProj.bias ? this.#weight(layer.dtProj.bias) : new Float64Array(inner);
+    const x = activated(this.of(layer.conv, x0), fn);
+    const parts = split(this.of(layer.xProj, x), [stepRank, state, state]);
+    const [low, b, c] = parts.map((part, index) => {
+      const norm = layer.innerNorms[index];
+      if (norm) return this.of(norm, part);
+      const eps = layer.innerNormEps;
+      return eps === undefined ? part : scaledParts(part, part.shape.at(-1) ?? 0, eps, () => 1);
+    }) as [Tensor, Tensor, Tensor];
+    const { bias } = layer.dtProj;
+    const again = layer.doubledStepBias && bias ? this.#weight(bias) : new Float64Array(inner);
     const step = each(this.of(layer.dtProj, low), (value, at) =>
-      softplus(value + (bias[at % inner] ?? 0)),
+      softplus(value + (again[at % inner] ?? 0)),
     );
     const y = this.#scan(layer, { x, step, b, c });
-    return this.of(
-      layer.outProj,
-      each(y, (value, at) => value * silu(residual.data[at] ?? 0)),
+    return this.of(layer.outProj, times(y, activated(residual, fn)));
+  }
+
+  #stateSpaceDual(layer: StateSpaceDual, u: Tensor): Tensor {
+    const { heads, headDim, stateSize: state, groups, activation: fn, norm } = layer;
+    const [inner, shared] = [heads * headDim, groups * state];
+    const widths = [inner, inner, shared, shared, heads];
+    const starts = widths.map((_, part) => sumOf(widths.slice(0, part)));
+    const width = sumOf(widths);
+    const projected = each(this.of(layer.inProj, u), (value, at) => {
+      const part = starts.findLastIndex((start) => start <= at % width);
+      return value * (layer.inputScales?.[part] ?? 1);
+    });
+    const [gate, input, low] = split(projected, [inner, inner + 2 * shared, heads]);
+    const [x, b, c] = split(activated(this.of(layer.conv, input), fn), [inner, shared, shared]);
+    const [bias, log, skip] = [layer.stepBias, layer.stateLog, layer.skip].map((tensor) =>
+      this.#weight(tensor),
+    ) as [Float64Array, Float64Array, Float64Array];
+    const [least, most] = layer.stepLimits;
+    const step = each(low, (value, at) =>
+      Math.min(most, Math.max(least, softplus(value + (bias[at % heads] ?? 0)))),
     );
+    const h = this.#state(`${layer.name}.scan`, this.#batch * inner * state, 'scan');
+    const y = each(x, () => 0);
+    for (let row = 0; row < this.#batch; row++) {
+      for (let t = 0; t < this.#tokens; t++) {
+        const at = row * this.#tokens + t;
+        for (let head = 0; head < heads; head++) {
+          const dt = step.data[at * heads + head] ?? 0;
+          const decay = Math.exp(-Math.exp(log[head] ?? 0) * dt);
+          const group = Math.floor((head * groups) / heads);
+          for (let p = 0; p < headDim; p++) {
+            const channel = head * headDim + p;
+            const value = x.data[at * inner + channel] ?? 0;
+            let sum = (skip[head] ?? 0) * value;
+            for (let n = 0; n < state; n++) {
+              const place = (row * inner + channel) * state + n;
+              const column = at * shared + group * state + n;
+              const next = (h[place] ?? 0) * decay + dt * (b.data[column] ?? 0) * value;
+              h[place] = next;
+              sum += next * (c.data[column] ?? 0);
+            }
+            y.data[at * inner + channel] = sum;
+          }
+        }
+      }
+    }
+    return this.of(layer.outProj, norm ? this.of(norm, y, gate) : times(y, activated(gate, fn)));
   }
 
   /** x, step [B, T, D]; b, c [B, T, N] → [B, T, D]. */

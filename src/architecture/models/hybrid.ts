@@ -176,13 +176,17 @@ function block(
     kind: 'hybridBlock',
     name,
     inputNorm: layerNormLayer(`${name}.ln_input`, hidden, BLOCK_NORM_EPS),
-    mamba: mamba(`${name}.mamba`, {
-      hidden,
-      inner: MAMBA_EXPANSION * hidden,
-      state: MAMBA_STATE,
-      kernel: MAMBA_KERNEL,
-      stepRank: Math.ceil(hidden / MAMBA_STEP_DIVISOR),
-    }),
+    mamba: mamba(
+      `${name}.mamba`,
+      {
+        hidden,
+        inner: MAMBA_EXPANSION * hidden,
+        state: MAMBA_STATE,
+        kernel: MAMBA_KERNEL,
+        stepRank: Math.ceil(hidden / MAMBA_STEP_DIVISOR),
+      },
+      { doubledStepBias: true },
+    ),
     attention: hybridAttention(`${name}.attention`, {
       hidden,
       heads,

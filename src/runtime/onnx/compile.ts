@@ -37,6 +37,7 @@ import { emitAttention, emitLatentAttention } from './layers/emit-attention.js';
 import { emitCausalConv, emitMamba } from './layers/emit-mamba.js';
 import { emitMixtureOfExperts, emitRouter } from './layers/mixture-of-experts.js';
 import { emitProjection, fusedParts } from './layers/projections.js';
+import { emitStateSpaceDual } from './layers/state-space-dual.js';
 import type { GraphProto, Initializer } from './proto.js';
 
 /** A graph with its inputs and outputs. */
@@ -259,6 +260,8 @@ function addLayer(
       return emitCausalConv(context, layer, x);
     case 'mamba':
       return emitMamba(context, layer, x);
+    case 'stateSpaceDual':
+      return emitStateSpaceDual(context, layer, x);
     case 'rotary':
       return rotaryAlone(context, layer, x);
     case 'attention':

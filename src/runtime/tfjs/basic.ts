@@ -102,7 +102,7 @@ export function runGatedRmsNorm(
 }
 
 /** The parts of `size` values, each with a root mean square of 1. */
-function normedParts(tf: Tf, x: Tensor3D, size: number, eps: number): Tensor2D {
+export function normedParts(tf: Tf, x: Tensor3D, size: number, eps: number): Tensor2D {
   const parts: Tensor2D = tf.reshape(x, [-1, size]);
   const meanSquare = tf.mean(tf.square(parts), -1, true);
   return tf.mul(parts, tf.rsqrt(tf.add(meanSquare, eps)));

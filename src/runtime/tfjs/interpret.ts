@@ -28,7 +28,7 @@ import { runMixtureOfExperts, runRouter } from './mixture.js';
 import type { Tensor3D } from './packages.js';
 import type { ForwardRun } from './run.js';
 import { runAttention, runLatentAttention } from './run-attention.js';
-import { runCausalConv, runMamba } from './run-mamba.js';
+import { runCausalConv, runMamba, runStateSpaceDual } from './run-mamba.js';
 
 /**
  * The value of a layer, [B, T, …].
@@ -87,6 +87,8 @@ export function interpret(run: ForwardRun, layer: Layer, inputs: readonly Tensor
       return runCausalConv(run, layer, x());
     case 'mamba':
       return runMamba(run, layer, x());
+    case 'stateSpaceDual':
+      return runStateSpaceDual(run, layer, x());
     case 'rotary':
       return runRotary(run, layer, x());
     case 'attention':

@@ -125,8 +125,18 @@ function normedGroups(context: Context, layer: GatedRmsNorm, x: GraphValue): Gra
   const rows = graph.op('Reshape', [x, graph.ints(-1, size)]);
   const whole = (value: GraphValue) => graph.op('Reshape', [value, graph.ints(-1, width)]);
   if (layer.weight.elements === size) return whole(normed(context, rows, weight, eps));
-  const ones = graph.floats(`ones:${size}`, new Float32Array(size).fill(1));
-  return graph.op('Mul', [whole(normed(context, rows, ones, eps)), weight]);
+  return graph.op('Mul', [whole(unweightedRmsNorm(context, rows, size, eps)), weight]);
+}
+
+/** x [R, size] → [R, size]. */
+export function unweightedRmsNorm(
+  context: Context,
+  x: GraphValue,
+  size: number,
+  eps: number,
+): GraphValue {
+  const ones = context.graph.floats(`ones:${size}`, new Float32Array(size).fill(1));
+  return normed(context, x, ones, eps);
 }
 
 export function emitRmsNorm(context: Context, layer: RmsNorm, x: GraphValue): GraphValue {
