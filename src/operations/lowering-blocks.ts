@@ -2,6 +2,7 @@
 import type {
   CausalConv,
   Component,
+  HeadNorms,
   Layer,
   NormLayer,
   ProjectionLayer,
@@ -9,7 +10,14 @@ import type {
   RmsNorm,
 } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
-import { inputWidth, outputWidth, productsOf, sharedInputWidth } from '../architecture/walk.js';
+import {
+  inputWidth,
+  normWidth,
+  outputWidth,
+  productsOf,
+  sharedInputWidth,
+  tensorsOf,
+} from '../architecture/walk.js';
 import type {
   Convolution,
   Cut,
@@ -136,7 +144,7 @@ export const elementwise = (
 });
 
 export const norm = (
-  layer: NormLayer,
+  layer: NormLayer | HeadNorms,
   component: Component,
   width: number,
   more: Partial<Norm> = {},
@@ -146,11 +154,11 @@ export const norm = (
   component: layer.component ?? component,
   input: width,
   output: width,
-  params: layer.kind === 'layerNorm' ? [layer.weight, layer.bias] : [layer.weight],
+  params: tensorsOf(layer),
   saved: [],
   cuts: [],
   launches: 1,
-  size: layer.weight.elements,
+  size: normWidth(layer),
   ...more,
 });
 
@@ -198,6 +206,13 @@ export function convolution(
     kernel,
   };
 }
+
+/** Statistics of a LayerNorm that PyTorch keeps in float32. */
+export const normStatistics = (share: Share = 'tokens'): Saved => ({
+  part: 'unfused',
+  vectors: [{ ...vectors(2, 'statistic', 1, share), bytes: '4' }],
+  source: 'mean and deviation of LayerNorm',
+});
 
 /** RMSNorm as in transformers: computed in float32, then the normalised input times the weight. */
 export const unfusedNorm = ({ offset }: RmsNorm, input: Vectors): Saved => ({
