@@ -73,11 +73,18 @@ export interface FusedProjection extends Node<'fusedProjection'> {
 /** Several values of one input: one product each, or one for all. */
 export type Projections = readonly ProjectionLayer[] | FusedProjection;
 
-/** Normalises over the last dimension; weight and bias [H]. */
+/**
+ * Normalises every `size` values: (x − mean) / sqrt(variance + eps) · (offset + weight) + bias. The weight is [size], or
+ * [parts, size] with a row for each part of the last dimension; without a weight, the factor is 1.
+ */
 export interface LayerNorm extends Node<'layerNorm'> {
-  readonly weight: Param;
-  readonly bias: Param;
+  readonly weight: Param | undefined;
+  /** [size] */
+  readonly bias: Param | undefined;
   readonly eps: number;
+  /** Added to the weight: 1 in Nemotron, 0 elsewhere. */
+  readonly offset: number;
+  readonly size: number;
 }
 
 /** x / sqrt(mean(x²) + eps) · (offset + weight) over the last dimension (arXiv 1910.07467); weight [H]. */
@@ -102,6 +109,11 @@ export interface GatedRmsNorm extends Node<'gatedRmsNorm'> {
   readonly activation: ActivationName;
   /** Whether the gate multiplies what is normalised, or the result. */
   readonly gated: 'before' | 'after';
+}
+
+/** A norm of its own for each head, as consecutive parts of the last dimension. */
+export interface HeadNorms extends Node<'headNorms'> {
+  readonly norms: readonly NormLayer[];
 }
 
 /** Activation functions by name; σ is the sigmoid. */
@@ -148,14 +160,21 @@ export interface Softcap extends Node<'softcap'> {
   readonly cap: number;
 }
 
-/** x [B, T, H] + the row of each position; weight [positions, H]. */
+/** x [B, T, H] + the row of each position; weight [offset + positions, H]. */
 export interface LearnedPositions extends Node<'learnedPositions'> {
   readonly weight: Param;
+  /** Row of the first position: 2 in OPT, 0 elsewhere. */
+  readonly offset: number;
 }
 
 /** Layers applied in order. */
 export interface Sequence extends Node<'sequence'> {
   readonly layers: readonly Layer[];
+}
+
+/** Sum of the branches' outputs for one input, without the input itself. */
+export interface Sum extends Node<'sum'> {
+  readonly branches: readonly Layer[];
 }
 
 /** x + the sum of the branches' outputs for x, [B, T, H]. */
@@ -317,7 +336,7 @@ export interface HeadSpan {
 
 /** Penalty −slope · distance on every score, with a slope per head (ALiBi, arXiv 2108.12409). */
 export interface Alibi extends Node<'alibi'> {
-  readonly heads: number;
+  readonly slopes: readonly number[];
 }
 
 /**
@@ -329,8 +348,12 @@ export interface Attention extends Node<'attention'> {
   readonly inputs: Projections;
   readonly out: ProjectionLayer;
   /** Applied before the rotation: per head, or over all heads when the weight has their total width. */
-  readonly queryNorm: RmsNorm | undefined;
-  readonly keyNorm: RmsNorm | undefined;
+  readonly queryNorm: NormLayer | HeadNorms | undefined;
+  readonly keyNorm: NormLayer | HeadNorms | undefined;
+  /** Whether these norms come behind the rotation. */
+  readonly normsAfterRotation?: boolean;
+  /** Largest size of a query, key or value, which are cut to ±clip behind their norms. */
+  readonly clip?: number;
   readonly rotary: Rotary | undefined;
   readonly alibi: Alibi | undefined;
   readonly heads: number;
@@ -421,12 +444,15 @@ export interface LanguageModel extends Node<'languageModel'> {
   /** Layers that several blocks share; stored and named once, here. */
   readonly shared: readonly Layer[];
   readonly blocks: readonly Layer[];
-  readonly norm: NormLayer;
+  /** Norm of the last block's output; in a few models with a product behind it, or nothing. */
+  readonly norm: NormLayer | Sequence;
   readonly head: Linear;
   /** Steps applied to the logits. */
   readonly logitSteps: readonly Layer[];
   /** Longest input, in tokens. */
   readonly positions: number;
+  /** Width of the residual stream. */
+  readonly hidden: number;
 }
 
 export type Layer =
@@ -440,10 +466,12 @@ export type Layer =
   | LayerNorm
   | RmsNorm
   | GatedRmsNorm
+  | HeadNorms
   | Activation
   | Scale
   | Softcap
   | LearnedPositions
+  | Sum
   | Residual
   | GatedMlp
   | Router

@@ -3,9 +3,11 @@ import type {
   Component,
   FusedProjection,
   GatedMlp,
+  HeadNorms,
   LanguageModel,
   Layer,
   MixtureOfExperts,
+  NormLayer,
   PackedExperts,
   ProjectionLayer,
   Projections,
@@ -237,6 +239,18 @@ export const inputWidth = ({ kind, weight }: ProjectionLayer): number =>
 /** Output values of a product, per token. */
 export const outputWidth = ({ kind, weight }: ProjectionLayer): number =>
   weight.shape[kind === 'linear' ? 0 : 1] ?? 0;
+
+/** Values that a norm takes: of one head, or of as many as it has rows of weights. */
+export function normWidth(norm: NormLayer | HeadNorms): number {
+  switch (norm.kind) {
+    case 'rmsNorm':
+      return norm.weight.elements;
+    case 'layerNorm':
+      return norm.weight?.elements ?? norm.size;
+    case 'headNorms':
+      return norm.norms.reduce((sum, each) => sum + normWidth(each), 0);
+  }
+}
 
 /** Input values of all products that share one input, per token. */
 export function sharedInputWidth(inputs: Projections): number {

@@ -10,13 +10,16 @@ import type {
   Gate,
   GatedMlp,
   GatedRmsNorm,
+  HeadNorms,
   HeadSpan,
   HybridBlock,
   LanguageModel,
   LatentAttention,
   Layer,
+  LayerNorm,
   Mamba,
   MixtureOfExperts,
+  NormLayer,
   ProjectionLayer,
   Residual,
   RmsNorm,
@@ -24,6 +27,7 @@ import type {
   Router,
   Srte,
   StateSpaceDual,
+  Sum,
 } from '../architecture/layer.js';
 import { ACTIVATIONS } from '../architecture/layer.js';
 import {
@@ -86,7 +90,7 @@ class Tracer {
   }
 
   model(model: LanguageModel): TraceStep[] {
-    const hidden = model.norm.weight.elements;
+    const hidden = model.hidden;
     const top = (layers: readonly Layer[]) => layers.flatMap((layer) => this.#steps(layer, hidden));
     return [
       at(0, { name: 'ids', operation: 'token ids', shape: this.#lead, parameters: 0 }),
@@ -151,7 +155,11 @@ class Tracer {
       case 'fusedProjection':
         return this.#fused(layer);
       case 'layerNorm':
-        return [this.#step(layer, `LayerNorm, eps ${layer.eps}`, size)];
+        return [this.#step(layer, layerNormText(layer), size)];
+      case 'headNorms':
+        return [this.#headNorms(layer, size)];
+      case 'sum':
+        return this.#branches(layer, size, '');
       case 'activation':
         return [this.#step(layer, ACTIVATIONS[layer.fn], size)];
       case 'rmsNorm':
@@ -167,7 +175,7 @@ class Tracer {
         return [this.#step(layer, `+ row of each position, of ${rows}`, size)];
       }
       case 'residual':
-        return this.#residual(layer, size);
+        return this.#branches(layer, size, 'input + ');
       case 'gatedMlp':
         return this.#gatedMlp(layer);
       case 'router':
@@ -256,11 +264,17 @@ class Tracer {
     ];
   }
 
-  #residual({ name, branches }: Residual, size: number): UnplacedStep[] {
+  /** One step: the norms differ in nothing but their weights. */
+  #headNorms(layer: HeadNorms, ...sizes: readonly number[]): UnplacedStep {
+    const [first] = layer.norms;
+    return this.#step(layer, `${first ? normText(first) : ''}, another for each head`, ...sizes);
+  }
+
+  #branches({ name, branches }: Residual | Sum, size: number, input: string): UnplacedStep[] {
     const leaves = branches.map((branch) => branch.name.slice(branch.name.lastIndexOf('.') + 1));
     return [
       ...branches.flatMap((branch) => this.#steps(branch, size)),
-      this.#between(name, `input + ${leaves.join(' + ')}`, size),
+      this.#between(name, `${input}${leaves.join(' + ')}`, size),
     ];
   }
 
@@ -423,7 +437,7 @@ class Tracer {
   }
 
   #attention(layer: Attention): UnplacedStep[] {
-    const { name, heads, keyValueHeads, headDim, spans, rotary } = layer;
+    const { name, heads, keyValueHeads, headDim, spans, rotary, clip } = layer;
     const perHead = (operation: string, last: number): UnplacedStep => ({
       ...this.#between(`${name}.heads`, operation),
       shape: [this.#batch, heads, this.#tokens, last],
@@ -436,8 +450,11 @@ class Tracer {
     const grouped = keyValueHeads < heads ? `; k and v of ${counted(keyValueHeads, 'head')}` : '';
     return [
       ...projectionLayers(layer.inputs).flatMap((each) => this.#steps(each, 0)),
-      ...norms,
-      ...rotated,
+      ...(layer.normsAfterRotation ? rotated : norms),
+      ...(clip === undefined
+        ? []
+        : [this.#between(`${name}.clipped`, `q, k and v cut to ±${clip}`, heads * headDim)]),
+      ...(layer.normsAfterRotation ? norms : rotated),
       perHead(
         `${scoresText(layer)}: ${spans.filter(hasHeads).map(spanText).join(', ')}${grouped}`,
         this.#tokens,
@@ -448,10 +465,12 @@ class Tracer {
   }
 
   /** Over each head, or over all of them, depending on the size of its weight. */
-  #headNorm(norm: RmsNorm | undefined, heads: number, headDim: number): UnplacedStep[] {
+  #headNorm(norm: Attention['queryNorm'], heads: number, headDim: number): UnplacedStep[] {
     if (!norm) return [];
-    const shape = norm.weight.elements === headDim ? [heads, headDim] : [heads * headDim];
-    return [this.#step(norm, rmsText(norm), ...shape)];
+    if (norm.kind === 'headNorms') return [this.#headNorms(norm, heads, headDim)];
+    const size = norm.kind === 'layerNorm' ? norm.size : norm.weight.elements;
+    const shape = size === headDim ? [heads, headDim] : [heads * headDim];
+    return [this.#step(norm, normText(norm), ...shape)];
   }
 
   #latentAttention(layer: LatentAttention, size: number): UnplacedStep[] {
@@ -546,6 +565,12 @@ const gatedNormText = ({ eps, groups, gated, activation }: GatedRmsNorm) => {
   const gate = `f(gate), f = ${ACTIVATIONS[activation]}`;
   return gated === 'before' ? `x · ${gate}; ${norm}` : `${norm}; · ${gate}`;
 };
+const layerNormText = ({ eps, offset, weight, bias }: LayerNorm) =>
+  `LayerNorm, eps ${eps}${offset === 0 ? '' : `, weight + ${offset}`}` +
+  (bias ? '' : weight ? ', no bias' : ', no weight or bias');
+
+const normText = (norm: NormLayer) =>
+  norm.kind === 'rmsNorm' ? rmsText(norm) : layerNormText(norm);
 
 const rotaryText = ({ base, headDim, rotatedDim, scaling }: Rotary) =>
   `q and k rotated by position, base ${base.toLocaleString('en-US')}` +

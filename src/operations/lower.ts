@@ -11,7 +11,7 @@ import type {
   Mamba,
   StateSpaceDual,
 } from '../architecture/layer.js';
-import { inputWidth, isProduct, outputWidth } from '../architecture/walk.js';
+import { inputWidth, isProduct, normWidth, outputWidth } from '../architecture/walk.js';
 import { lowerAttention, lowerLatentAttention } from './attention.js';
 import { lowerGatedMlp, lowerMixture, lowerRouter } from './feed-forward.js';
 import {
@@ -25,6 +25,7 @@ import {
   lookup,
   matmul,
   norm,
+  normStatistics,
   paramsOf,
   type Surroundings,
   unfusedNorm,
@@ -139,14 +140,14 @@ function lower(layer: Layer, around: Surroundings): Primitive[] {
     case 'causalConv':
       return [convolution(layer, component, width)];
     case 'layerNorm': {
-      const input = vectors(1, 'hidden', layer.weight.elements);
-      const statistics: Saved = {
-        part: 'unfused',
-        vectors: [{ ...vectors(2, 'statistic', 1), bytes: '4' }],
-        source: 'mean and deviation of LayerNorm',
-      };
-      return [norm(layer, component, width, { saved: [saved('its input', input), statistics] })];
+      const input = vectors(1, 'hidden', normWidth(layer));
+      const all = [saved('its input', input), normStatistics()];
+      return [norm(layer, component, width, { saved: all })];
     }
+    case 'headNorms':
+      return layer.norms.flatMap((each) => lower(each, { ...inside, width: normWidth(each) }));
+    case 'sum':
+      return lowerBranches(layer, inside);
     case 'rmsNorm': {
       const input = vectors(1, 'hidden', layer.weight.elements);
       const all = [saved('its input', input), unfusedNorm(layer, input)];
@@ -192,7 +193,8 @@ function lower(layer: Layer, around: Surroundings): Primitive[] {
     }
     case 'learnedPositions': {
       const [rows = 0, columns = 0] = layer.weight.shape;
-      return [lookup(layer, component, columns, layer.weight, { by: 'positions', rows })];
+      const table = { by: 'positions', rows: rows - layer.offset } as const;
+      return [lookup(layer, component, columns, layer.weight, table)];
     }
     case 'srteTable': {
       const [, rows = 0, columns = 0] = layer.table.shape;
@@ -217,7 +219,7 @@ function lower(layer: Layer, around: Surroundings): Primitive[] {
 /** Blocks compute shared layers where they use them. */
 function lowerModel(model: LanguageModel, around: Surroundings): Primitive[] {
   const { embedding, embeddingSteps, blocks, norm, head, logitSteps } = model;
-  const width = norm.weight.elements;
+  const width = model.hidden;
   const inTurn = (...layers: readonly Layer[]) => lowerInTurn('', layers, { ...around, width });
   const { output } = matmul(head, around.component);
   return [
@@ -285,8 +287,28 @@ function lowerResidual(
   layer: Extract<Layer, { kind: 'residual' }>,
   inside: Surroundings,
 ): Primitive[] {
+  const masks = layer.branches.map(() => dropoutMask(inside.width));
+  // The next norm's kernel includes the sum.
+  return [
+    ...branchesOf(layer, inside),
+    elementwise(layer, inside.component, inside.width, { launches: 0, saved: masks }),
+  ];
+}
+
+/** Branches that share one norm: the kernel of the next norm includes their sum, too. */
+function lowerBranches(layer: Extract<Layer, { kind: 'sum' }>, inside: Surroundings): Primitive[] {
+  return [
+    ...branchesOf(layer, inside),
+    elementwise(layer, inside.component, inside.width, { launches: 0 }),
+  ];
+}
+
+function branchesOf(
+  layer: Extract<Layer, { kind: 'residual' | 'sum' }>,
+  inside: Surroundings,
+): Primitive[] {
   let isSummed = false;
-  const branches = layer.branches.flatMap((branch, index) => {
+  return layer.branches.flatMap((branch, index) => {
     const primitives = lower(branch, inside);
     const last = primitives.at(-1);
     if (last?.forward?.kind === 'allReduce') {
@@ -296,19 +318,13 @@ function lowerResidual(
     }
     return index === 0 ? primitives : afterSavedInput(primitives);
   });
-  const masks = layer.branches.map(() => dropoutMask(inside.width));
-  // The next norm's kernel includes the sum.
-  return [
-    ...branches,
-    elementwise(layer, inside.component, inside.width, { launches: 0, saved: masks }),
-  ];
 }
 
 function lowerHybridBlock(block: HybridBlock, inside: Surroundings): Primitive[] {
   const { inputNorm, srte, mamba, attention, alignment, gate, fusion, mlp, outputNorm } = block;
   const all = (...layers: readonly Layer[]) => layers.flatMap((each) => lower(each, inside));
   // Dropout masks of the fusion's output and the MLP's output.
-  const masks = [1, 2].map(() => dropoutMask(outputNorm.weight.elements));
+  const masks = [1, 2].map(() => dropoutMask(normWidth(outputNorm)));
   return [
     ...all(inputNorm, srte, mamba, attention, ...(alignment ? [alignment] : []), gate, fusion),
     ...afterSavedInput(lower(mlp, inside)),

@@ -116,8 +116,8 @@ function ownInitialisations(layer: Layer): (readonly [Param, Initialisation])[] 
       return [[layer.weight, ONES]];
     case 'layerNorm':
       return [
-        [layer.weight, ONES],
-        [layer.bias, ZEROS],
+        ...(layer.weight ? [[layer.weight, layer.offset === 1 ? ZEROS : ONES] as const] : []),
+        ...(layer.bias ? [[layer.bias, ZEROS] as const] : []),
       ];
     case 'transposedLinear': {
       const values = spread(layer.weight.shape[0] ?? 1);

@@ -14,6 +14,7 @@ import type {
   LanguageModel,
   LatentAttention,
   Layer,
+  LayerNorm,
   LearnedPositions,
   Linear,
   Mamba,
@@ -27,9 +28,8 @@ import type {
   StateSpaceDual,
   Window,
 } from '../../src/architecture/layer.js';
-import { alibiSlopes } from '../../src/architecture/masks.js';
 import type { Param } from '../../src/architecture/param.js';
-import { tensorsOf } from '../../src/architecture/walk.js';
+import { normWidth, tensorsOf } from '../../src/architecture/walk.js';
 import { decodingKeys, fullForwardKeys } from '../../src/runtime/calls.js';
 import type {
   Engine,
@@ -237,7 +237,13 @@ class Run {
       case 'latentAttention':
         return this.#latentAttention(layer, x);
       case 'layerNorm':
-        return layerNorm(x, this.#weight(layer.weight), this.#weight(layer.bias), layer.eps);
+        return this.#layerNorm(layer, x);
+      case 'headNorms':
+        return split(x, layer.norms.map(normWidth))
+          .map((part, index) => this.of(layer.norms[index] ?? fail('a norm'), part))
+          .reduce(concatenated);
+      case 'sum':
+        return layer.branches.map((branch) => this.of(branch, x)).reduce(plus);
       case 'activation':
         return activated(x, layer.fn);
       case 'causalConv':
@@ -325,11 +331,20 @@ class Run {
       : inputs.map((layer) => this.of(layer, x));
   }
 
-  #learnedPositions({ weight }: LearnedPositions, x: Tensor): Tensor {
+  #layerNorm({ weight, bias, eps, offset, size }: LayerNorm, x: Tensor): Tensor {
+    const factors = weight ? this.#weight(weight) : undefined;
+    const shifts = bias ? this.#weight(bias) : undefined;
+    return each(normalized(x, size, eps), (value, at) => {
+      const factor = factors ? offset + (factors[at % factors.length] ?? 0) : 1;
+      return value * factor + (shifts?.[at % size] ?? 0);
+    });
+  }
+
+  #learnedPositions({ weight, offset }: LearnedPositions, x: Tensor): Tensor {
     const [table, size] = [this.#weight(weight), weight.shape[1] ?? 0];
     const start = this.#parts.faults.forget === 'rows' ? 0 : this.#start;
     return each(x, (value, at) => {
-      const position = start + (Math.floor(at / size) % this.#tokens);
+      const position = offset + start + (Math.floor(at / size) % this.#tokens);
       return value + (table[position * size + (at % size)] ?? 0);
     });
   }
@@ -559,13 +574,19 @@ class Run {
   }
 
   #attention(layer: Attention, u: Tensor): Tensor {
-    const { name, heads, keyValueHeads, headDim, scale, softcap, queryNorm, keyNorm } = layer;
+    const { name, heads, keyValueHeads, headDim, scale, softcap, queryNorm, keyNorm, clip } = layer;
     const [q = EMPTY, k = EMPTY, v = EMPTY] = this.#projected(layer.inputs, u);
-    const normed = (norm: RmsNorm | undefined, x: Tensor) => (norm ? this.of(norm, x) : x);
-    const queries = this.#turned(layer.rotary, normed(queryNorm, q));
-    const keys = this.#withPast(`${name}.keys`, this.#turned(layer.rotary, normed(keyNorm, k)));
-    const values = this.#withPast(`${name}.values`, v);
-    const slopes = layer.alibi ? alibiSlopes(heads) : new Float32Array(heads);
+    const normed = (norm: typeof queryNorm, x: Tensor) => (norm ? this.of(norm, x) : x);
+    const cut = (x: Tensor) =>
+      clip === undefined ? x : each(x, (value) => Math.max(-clip, Math.min(clip, value)));
+    const prepared = (norm: typeof queryNorm, x: Tensor) =>
+      layer.normsAfterRotation
+        ? normed(norm, this.#turned(layer.rotary, cut(x)))
+        : this.#turned(layer.rotary, cut(normed(norm, x)));
+    const queries = prepared(queryNorm, q);
+    const keys = this.#withPast(`${name}.keys`, prepared(keyNorm, k));
+    const values = this.#withPast(`${name}.values`, cut(v));
+    const slopes = layer.alibi?.slopes ?? [];
     const given = { q: queries, k: keys, v: values, scale, softcap };
     const result = new Float64Array(this.#batch * this.#tokens * heads * headDim);
     let head = 0;
@@ -710,16 +731,15 @@ function transposed({ weight }: ProjectionLayer, values: Float64Array): Float64A
   return values.map((_, at) => values[(at % from) * to + Math.floor(at / from)] ?? 0);
 }
 
-function layerNorm(x: Tensor, weight: Float64Array, bias: Float64Array, eps: number): Tensor {
-  const size = weight.length;
+/** Every `size` values with mean 0 and variance 1. */
+function normalized(x: Tensor, size: number, eps: number): Tensor {
   const result = new Float64Array(x.data.length);
   for (let from = 0; from < result.length; from += size) {
     const row = x.data.subarray(from, from + size);
     const mean = row.reduce((sum, value) => sum + value, 0) / size;
     const variance = row.reduce((sum, value) => sum + (value - mean) ** 2, 0) / size;
     for (let i = 0; i < size; i++) {
-      const normed = ((row[i] ?? 0) - mean) / Math.sqrt(variance + eps);
-      result[from + i] = normed * (weight[i] ?? 0) + (bias[i] ?? 0);
+      result[from + i] = ((row[i] ?? 0) - mean) / Math.sqrt(variance + eps);
     }
   }
   return { shape: x.shape, data: result };

@@ -219,7 +219,7 @@ function build({ model: config }: HybridDocument): LanguageModel {
     shared: shared ? [shared] : [],
     blocks: stack(names, 'model.num_layers', (name, index) => block(name, index, config, shared)),
     norm: layerNormLayer('norm', hidden, config.layer_norm_eps),
-    head: head('lm_head', hidden, vocabulary, tied ? tokens : undefined),
+    head: head('lm_head', hidden, vocabulary, { tiedTo: tied ? tokens : undefined }),
     positions: config.max_position_embeddings,
   });
 }

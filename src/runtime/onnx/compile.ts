@@ -16,12 +16,14 @@ import {
   emitInTurn,
   emitLanguageModel,
   emitResidual,
+  emitSum,
 } from './layers/block.js';
 import {
   activated,
   capped,
   emitGatedMlp,
   emitGatedRmsNorm,
+  emitHeadNorms,
   emitLayerNorm,
   emitRmsNorm,
 } from './layers/elementwise.js';
@@ -227,6 +229,8 @@ function addLayer(
       return emitHybridBlock(context, layer, x);
     case 'sequence':
       return emitInTurn(context, layer.layers, x);
+    case 'sum':
+      return emitSum(context, layer, x);
     case 'residual':
       return emitResidual(context, layer, x);
     case 'embedding':
@@ -240,6 +244,8 @@ function addLayer(
       return context.graph.joined(fusedParts(context, layer, x));
     case 'layerNorm':
       return emitLayerNorm(context, layer, x);
+    case 'headNorms':
+      return emitHeadNorms(context, layer, x);
     case 'rmsNorm':
       return emitRmsNorm(context, layer, x);
     case 'gatedRmsNorm':

@@ -15,6 +15,7 @@ import {
   runFusedProjection,
   runGatedMlp,
   runGatedRmsNorm,
+  runHeadNorms,
   runLayerNorm,
   runLearnedPositions,
   runLinear,
@@ -70,6 +71,12 @@ export function interpret(run: ForwardRun, layer: Layer, inputs: readonly Tensor
       return applySoftcap(run.tf, x(), layer.cap);
     case 'learnedPositions':
       return runLearnedPositions(run, layer, x());
+    case 'headNorms':
+      return runHeadNorms(run, layer, x());
+    case 'sum':
+      return layer.branches
+        .map((branch) => run.apply(branch, x()))
+        .reduce((sum, value) => run.tf.add(sum, value));
     case 'residual':
       return layer.branches.reduce((sum, branch) => run.tf.add(sum, run.apply(branch, x())), x());
     case 'gatedMlp':
