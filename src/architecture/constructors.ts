@@ -180,6 +180,7 @@ interface MambaOptions {
   /** Default: none. */
   readonly innerNorms?: readonly RmsNorm[];
   readonly innerNormEps?: number;
+  readonly float32State?: boolean;
   readonly doubledStepBias?: boolean;
 }
 
@@ -204,6 +205,7 @@ export function mamba(name: string, sizes: MambaSizes, options: MambaOptions = {
     stateSize: state,
     stepRank,
     activation: fn,
+    float32State: options.float32State ?? false,
     doubledStepBias: options.doubledStepBias ?? false,
   };
 }
@@ -218,8 +220,10 @@ interface StateSpaceDualSizes {
 }
 
 interface StateSpaceDualOptions {
-  /** Biases of in_proj and out_proj. Default: false. */
+  /** Bias of in_proj. Default: false. */
   readonly bias?: boolean;
+  /** Default: as in_proj. */
+  readonly outBias?: boolean;
   readonly conv?: ConvOptions;
   readonly norm?: GatedRmsNorm | undefined;
   readonly activation?: ActivationName;
@@ -235,7 +239,8 @@ export function stateSpaceDual(
   options: StateSpaceDualOptions = {},
 ): StateSpaceDual {
   const { hidden, heads, headDim, state, groups, kernel } = sizes;
-  const { bias = false, activation: fn = 'silu', stepLimits = [0, Infinity] } = options;
+  const { bias = false, outBias = bias, activation: fn = 'silu' } = options;
+  const { stepLimits = [0, Number.POSITIVE_INFINITY] } = options;
   const inner = heads * headDim;
   const channels = inner + 2 * groups * state;
   return {
@@ -248,7 +253,7 @@ export function stateSpaceDual(
     conv: causalConv(`${name}.conv1d`, channels, kernel, options.conv),
     inProj: linear(`${name}.in_proj`, hidden, inner + channels + heads, { bias }),
     norm: options.norm,
-    outProj: linear(`${name}.out_proj`, inner, hidden, { bias }),
+    outProj: linear(`${name}.out_proj`, inner, hidden, { bias: outBias }),
     heads,
     headDim,
     stateSize: state,
@@ -446,11 +451,14 @@ interface GatedMlpParts {
   readonly activation: ActivationName;
   readonly down: ProjectionLayer;
   readonly component?: Component;
+  /** Factor of the gate before its activation. */
+  readonly gateScale?: number;
 }
 
 export function gatedMlp(name: string, parts: GatedMlpParts): GatedMlp {
-  const { inputs, activation: fn, down, component = 'feedForward' } = parts;
-  return { kind: 'gatedMlp', name, component, inputs, activation: fn, down };
+  const { inputs, activation: fn, down, component = 'feedForward', gateScale = 1 } = parts;
+  const layer = { kind: 'gatedMlp', name, component, inputs, activation: fn, down } as const;
+  return gateScale === 1 ? layer : { ...layer, gateScale };
 }
 
 interface RouterParts {

@@ -182,12 +182,14 @@ export interface Residual extends Node<'residual'> {
   readonly branches: readonly Layer[];
 }
 
-/** down(activation(gate(x)) · up(x)), [.., H] → [.., H] (arXiv 2002.05202). */
+/** down(activation(gateScale · gate(x)) · up(x)), [.., H] → [.., H] (arXiv 2002.05202). */
 export interface GatedMlp extends Node<'gatedMlp'> {
   /** Gate, then up. */
   readonly inputs: Projections;
   readonly activation: ActivationName;
   readonly down: ProjectionLayer;
+  /** Default: 1. */
+  readonly gateScale?: number;
 }
 
 /** Expert groups; only experts of the best few groups can be chosen (DeepSeek, arXiv 2405.04434). */
@@ -250,7 +252,7 @@ export interface CausalConv extends Node<'causalConv'> {
 /**
  * Selective state space (Mamba, arXiv 2312.00752). in_proj gives x and the residual, [B, T, inner] each.
  * x_proj(x) gives the step's low-rank form, B and C; the scan keeps a state [B, inner, state] and gives y;
- * out_proj(y · f(residual)).
+ * out_proj(y · SiLU(residual)).
  */
 export interface Mamba extends Node<'mamba'> {
   /** log(−A), [inner, state]. */
@@ -270,8 +272,10 @@ export interface Mamba extends Node<'mamba'> {
   readonly stateSize: number;
   /** Rank of the step's projection. */
   readonly stepRank: number;
-  /** Of the convolution's output, and of the residual. */
+  /** Of the convolution's output. */
   readonly activation: ActivationName;
+  /** Whether the original keeps its state in float32, for any type of the model. */
+  readonly float32State: boolean;
   /** Whether the bias of dt_proj is added twice: in the projection, and before softplus. */
   readonly doubledStepBias: boolean;
 }
@@ -280,7 +284,7 @@ export interface Mamba extends Node<'mamba'> {
  * State space dual (Mamba-2, arXiv 2405.21060). in_proj gives a gate, x, B, C and a step per head. x, B and C go
  * through the convolution and its activation; the heads of a group share B and C. With the decay
  * a = exp(−exp(stateLog) · step), the state of a head is h = a · h + step · B ⊗ x, and y = C · h + skip · x.
- * out_proj(norm(y, gate)), or out_proj(y · f(gate)) without a norm.
+ * out_proj(norm(y, gate)), or out_proj(y · SiLU(gate)) without a norm.
  */
 export interface StateSpaceDual extends Node<'stateSpaceDual'> {
   /** Added to the steps before softplus, [heads]. */

@@ -278,12 +278,13 @@ class Tracer {
     ];
   }
 
-  #gatedMlp({ name, inputs, activation, down }: GatedMlp): UnplacedStep[] {
+  #gatedMlp({ name, inputs, activation, down, gateScale }: GatedMlp): UnplacedStep[] {
+    const gate = gateScale === undefined ? 'gate' : `${gateScale} · gate`;
     return [
       ...projectionLayers(inputs).flatMap((each) => this.#steps(each, 0)),
       this.#between(
         `${name}.gated`,
-        `f(gate) · up, f = ${ACTIVATIONS[activation]}`,
+        `f(${gate}) · up, f = ${ACTIVATIONS[activation]}`,
         inputWidth(down),
       ),
       this.#linear(down),
@@ -385,13 +386,7 @@ class Tracer {
         inner,
       ),
       { ...scan, parameters: own.reduce((sum, { elements }) => sum + elements, 0) },
-      this.#between(
-        `${name}.gated`,
-        layer.activation === 'silu'
-          ? 'y · SiLU(residual)'
-          : `y · f(residual), f = ${ACTIVATIONS[layer.activation]}`,
-        inner,
-      ),
+      this.#between(`${name}.gated`, 'y · SiLU(residual)', inner),
       this.#linear(layer.outProj),
     ];
   }
@@ -431,7 +426,7 @@ class Tracer {
       },
       ...(norm
         ? this.#steps(norm, inner)
-        : [this.#between(`${name}.gated`, `y · f(gate), f = ${f}`, inner)]),
+        : [this.#between(`${name}.gated`, 'y · SiLU(gate)', inner)]),
       this.#linear(layer.outProj),
     ];
   }

@@ -374,7 +374,7 @@ function lowerMamba(layer: Mamba, component: Component): Primitive[] {
       inner,
       state,
       decays: 'values',
-      inFloat32: false,
+      inFloat32: layer.float32State,
     },
     closingMatmul(outProj, component, name, channels),
   ];

@@ -228,7 +228,8 @@ class Run {
         return layer.branches.reduce((sum, branch) => plus(sum, this.of(branch, x)), x);
       case 'gatedMlp': {
         const [gate = EMPTY, up = EMPTY] = this.#projected(layer.inputs, x);
-        return this.of(layer.down, times(activated(gate, layer.activation), up));
+        const scaled = each(gate, (value) => value * (layer.gateScale ?? 1));
+        return this.of(layer.down, times(activated(scaled, layer.activation), up));
       }
       case 'router':
         return route(product(x, this.#weight(layer.weight)), layer, this.#correction(layer));
@@ -454,7 +455,7 @@ class Run {
       softplus(value + (again[at % inner] ?? 0)),
     );
     const y = this.#scan(layer, { x, step, b, c });
-    return this.of(layer.outProj, times(y, activated(residual, fn)));
+    return this.of(layer.outProj, times(y, activated(residual, 'silu')));
   }
 
   #stateSpaceDual(layer: StateSpaceDual, u: Tensor): Tensor {
@@ -501,7 +502,10 @@ class Run {
         }
       }
     }
-    return this.of(layer.outProj, norm ? this.of(norm, y, gate) : times(y, activated(gate, fn)));
+    return this.of(
+      layer.outProj,
+      norm ? this.of(norm, y, gate) : times(y, activated(gate, 'silu')),
+    );
   }
 
   /** x, step [B, T, D]; b, c [B, T, N] → [B, T, D]. */

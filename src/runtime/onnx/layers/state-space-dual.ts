@@ -9,7 +9,7 @@ import { folded, weightOf } from '../context.js';
 import { GraphBuilder, type GraphValue, LEFT_OUT } from '../graph.js';
 import type { GraphProto } from '../proto.js';
 import { chunked, chunksOf, type ScanChunks } from './chunked-scan.js';
-import { activated, softplus } from './elementwise.js';
+import { activated, emitSilu, softplus } from './elementwise.js';
 import { startingState } from './scan.js';
 
 /**
@@ -37,9 +37,7 @@ export function emitStateSpaceDual(
   const skip = graph.op('Unsqueeze', [weightOf(context, layer.skip), graph.ints(1)]); // [H, 1]
   const skipped = graph.op('Reshape', [graph.op('Mul', [ofHeads, skip]), graph.ints(-1, inner)]);
   const sum = graph.op('Add', [y, skipped]);
-  const gated = norm
-    ? apply(norm, sum, gate)
-    : graph.op('Mul', [sum, activated(context, activation, gate)]);
+  const gated = norm ? apply(norm, sum, gate) : graph.op('Mul', [sum, emitSilu(context, gate)]);
   return apply(layer.outProj, gated);
 }
 
