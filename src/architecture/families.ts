@@ -24,6 +24,7 @@ export const FAMILIES = {
   olmo2: async () => (await import('./models/olmo2.js')).olmo2,
   deepseek_v2: async () => (await import('./models/deepseek_v2.js')).deepseekV2,
   deepseek_v3: async () => (await import('./models/deepseek_v3.js')).deepseekV3,
+  mamba: async () => (await import('./models/mamba.js')).mamba,
 } as const satisfies Record<string, () => Promise<Family>>;
 
 export type FamilyName = keyof typeof FAMILIES;
