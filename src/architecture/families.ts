@@ -25,6 +25,7 @@ export const FAMILIES = {
   deepseek_v2: async () => (await import('./models/deepseek_v2.js')).deepseekV2,
   deepseek_v3: async () => (await import('./models/deepseek_v3.js')).deepseekV3,
   mamba: async () => (await import('./models/mamba.js')).mamba,
+  mamba2: async () => (await import('./models/mamba2.js')).mamba2,
 } as const satisfies Record<string, () => Promise<Family>>;
 
 export type FamilyName = keyof typeof FAMILIES;
