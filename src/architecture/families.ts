@@ -26,6 +26,7 @@ export const FAMILIES = {
   deepseek_v3: async () => (await import('./models/deepseek_v3.js')).deepseekV3,
   mamba: async () => (await import('./models/mamba.js')).mamba,
   mamba2: async () => (await import('./models/mamba2.js')).mamba2,
+  falcon_mamba: async () => (await import('./models/falcon_mamba.js')).falconMamba,
 } as const satisfies Record<string, () => Promise<Family>>;
 
 export type FamilyName = keyof typeof FAMILIES;
