@@ -27,6 +27,7 @@ export const FAMILIES = {
   mamba: async () => (await import('./models/mamba.js')).mamba,
   mamba2: async () => (await import('./models/mamba2.js')).mamba2,
   falcon_mamba: async () => (await import('./models/falcon_mamba.js')).falconMamba,
+  bamba: async () => (await import('./models/bamba.js')).bamba,
 } as const satisfies Record<string, () => Promise<Family>>;
 
 export type FamilyName = keyof typeof FAMILIES;
