@@ -28,6 +28,7 @@ export const FAMILIES = {
   mamba2: async () => (await import('./models/mamba2.js')).mamba2,
   falcon_mamba: async () => (await import('./models/falcon_mamba.js')).falconMamba,
   bamba: async () => (await import('./models/bamba.js')).bamba,
+  granitemoehybrid: async () => (await import('./models/granitemoehybrid.js')).graniteMoeHybrid,
 } as const satisfies Record<string, () => Promise<Family>>;
 
 export type FamilyName = keyof typeof FAMILIES;
