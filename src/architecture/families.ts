@@ -29,6 +29,7 @@ export const FAMILIES = {
   falcon_mamba: async () => (await import('./models/falcon_mamba.js')).falconMamba,
   bamba: async () => (await import('./models/bamba.js')).bamba,
   granitemoehybrid: async () => (await import('./models/granitemoehybrid.js')).graniteMoeHybrid,
+  falcon_h1: async () => (await import('./models/falcon_h1.js')).falconH1,
 } as const satisfies Record<string, () => Promise<Family>>;
 
 export type FamilyName = keyof typeof FAMILIES;
