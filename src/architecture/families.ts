@@ -30,6 +30,7 @@ export const FAMILIES = {
   bamba: async () => (await import('./models/bamba.js')).bamba,
   granitemoehybrid: async () => (await import('./models/granitemoehybrid.js')).graniteMoeHybrid,
   falcon_h1: async () => (await import('./models/falcon_h1.js')).falconH1,
+  jamba: async () => (await import('./models/jamba.js')).jamba,
 } as const satisfies Record<string, () => Promise<Family>>;
 
 export type FamilyName = keyof typeof FAMILIES;
