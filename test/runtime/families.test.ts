@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { stateOf } from '../../src/budget/state.js';
 import { tensorsOf } from '../../src/architecture/walk.js';
 import type { RunOutput } from '../../src/runtime/engine.js';
 import { withEachEngine } from './both-engines.js';
@@ -21,6 +22,23 @@ describe('the description has the tensors that the original stores', () => {
     expect(Object.fromEntries(own.map(({ name, shape }) => [name, shape]))).toEqual(shapes);
     const counted = own.filter(({ role }) => role === 'parameter');
     expect(counted.reduce((sum, { elements }) => sum + elements, 0)).toBe(parameters);
+  });
+});
+
+describe('the state counted is what the cache of the original holds', () => {
+  it.each(FAMILY_CASES)('%s', async (place) => {
+    const { model, ids, cache } = await familyCase(place);
+    const { batch, tokens: context } = ids;
+    for (const [name, dtype] of Object.entries({ float32: 'f32', bfloat16: 'bf16' } as const)) {
+      const wanted = cache[name];
+      if (!wanted) continue;
+      const state = stateOf(model, { batch, context, dtype });
+      expect({
+        keys_values: state.keyValueCache.value,
+        convolutions: state.convolutionState.value,
+        states: state.mambaState.value,
+      }).toEqual(wanted);
+    }
   });
 });
 

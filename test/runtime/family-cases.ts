@@ -20,6 +20,14 @@ export interface FamilyCase {
   readonly parameters: number;
   /** Every stored tensor, by name. */
   readonly shapes: Readonly<Record<string, Shape>>;
+  /** Bytes of the original's cache after these ids, by the type of the model. */
+  readonly cache: Readonly<Record<string, CacheBytes>>;
+}
+
+interface CacheBytes {
+  readonly keys_values: number;
+  readonly convolutions: number;
+  readonly states: number;
 }
 
 interface CaseFile {
@@ -28,6 +36,7 @@ interface CaseFile {
   /** What the model is made from; for Hugging Face's it stands in a file of its own. */
   readonly config?: Readonly<Record<string, unknown>>;
   readonly tensors?: Readonly<Record<string, Shape>>;
+  readonly cache?: FamilyCase['cache'];
 }
 
 const GROUPS = ['hf', 'minimind', 'minigpt'] as const;
@@ -67,6 +76,7 @@ export async function familyCase(place: string): Promise<FamilyCase> {
     expected: new Map([...expected.tensors].map(([key, tensor]) => [key, valuesOf(tensor)])),
     parameters: given.parameters,
     shapes: given.tensors ?? Object.fromEntries(stored),
+    cache: given.cache ?? {},
   };
 }
 

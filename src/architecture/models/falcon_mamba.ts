@@ -1,9 +1,8 @@
 /** Falcon Mamba (arXiv 2410.05355): Mamba with norms without weights on the steps, B and C. */
-import * as z from 'zod';
 import { NO_ROTARY_KEYS } from '../transformer/config-keys.js';
 import { defineTransformer } from '../transformer/define-decoder.js';
 import { lengthRules } from '../transformer/rules.js';
-import { epsilon, flag, prefixStoredIn, transformerDocument } from '../transformer/settings.js';
+import { epsilon, flag, positiveInteger, prefixStoredIn, transformerDocument } from '../transformer/settings.js';
 import {
   RECURRENT_HARMLESS,
   recurrentMamba,
@@ -19,7 +18,7 @@ const schema = transformerDocument('falcon_mamba', {
     num_hidden_layers: 32,
     state_size: 16,
   }),
-  expand: z.number().positive().default(2).describe('Inner width, in widths of the model'),
+  expand: positiveInteger.default(2).describe('Inner width, in widths of the model'),
   time_step_rank: stepRank,
   mixer_rms_eps: epsilon.default(1e-6).describe('Epsilon of the norms on the steps, B and C'),
   tie_word_embeddings: flag.default(true).describe('The head reads the embedding'),

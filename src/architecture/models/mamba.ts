@@ -1,9 +1,8 @@
 /** Mamba (arXiv 2312.00752): selective state spaces, without attention. */
-import * as z from 'zod';
 import { NO_ROTARY_KEYS } from '../transformer/config-keys.js';
 import { defineTransformer } from '../transformer/define-decoder.js';
 import { lengthRules } from '../transformer/rules.js';
-import { flag, prefixStoredIn, transformerDocument } from '../transformer/settings.js';
+import { flag, positiveInteger, prefixStoredIn, transformerDocument } from '../transformer/settings.js';
 import {
   RECURRENT_HARMLESS,
   recurrentMamba,
@@ -19,7 +18,7 @@ const schema = transformerDocument('mamba', {
     num_hidden_layers: 32,
     state_size: 16,
   }),
-  expand: z.number().positive().default(2).describe('Inner width, in widths of the model'),
+  expand: positiveInteger.default(2).describe('Inner width, in widths of the model'),
   time_step_rank: stepRank,
   tie_word_embeddings: flag.default(true).describe('The head reads the embedding'),
 });

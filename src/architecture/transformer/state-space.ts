@@ -124,7 +124,7 @@ export const recurrentMamba = (
     name,
     {
       hidden,
-      inner: Math.trunc(config.expand * hidden),
+      inner: config.expand * hidden,
       state: config.state_size,
       kernel,
       stepRank: stepRankOf(config.time_step_rank, hidden),
