@@ -495,18 +495,24 @@ interface PackedSizes {
   readonly inner: number;
 }
 
-/** @param leaves Names of the two tensors; transformers' have no `.weight`. */
+interface PackedOptions {
+  /** Names of the two tensors; transformers' have no `.weight`. */
+  readonly leaves?: readonly [gateUp: string, down: string];
+  /** Default: true. */
+  readonly gated?: boolean;
+}
+
 export function packedExperts(
   name: string,
   { experts, hidden, inner }: PackedSizes,
   fn: ActivationName,
-  leaves: readonly [gateUp: string, down: string] = ['gate_up_proj', 'down_proj'],
+  { leaves = ['gate_up_proj', 'down_proj'], gated = true }: PackedOptions = {},
 ): PackedExperts {
   return {
     kind: 'packedExperts',
     name,
     component: 'experts',
-    gateUp: param(`${name}.${leaves[0]}`, [experts, 2 * inner, hidden]),
+    gateUp: param(`${name}.${leaves[0]}`, [experts, (gated ? 2 : 1) * inner, hidden]),
     down: param(`${name}.${leaves[1]}`, [experts, hidden, inner]),
     activation: fn,
   };
@@ -515,7 +521,7 @@ export function packedExperts(
 export function mixtureOfExperts(
   name: string,
   parts: Pick<MixtureOfExperts, 'router' | 'experts'> &
-    Partial<Pick<MixtureOfExperts, 'shared' | 'sharedGate'>>,
+    Partial<Pick<MixtureOfExperts, 'shared' | 'sharedGate' | 'latent'>>,
 ): MixtureOfExperts {
   return {
     kind: 'mixtureOfExperts',
@@ -525,6 +531,7 @@ export function mixtureOfExperts(
     experts: parts.experts,
     shared: parts.shared ?? [],
     sharedGate: parts.sharedGate,
+    latent: parts.latent ?? [],
   };
 }
 

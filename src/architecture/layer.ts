@@ -221,24 +221,29 @@ export interface Router extends Node<'router'> {
   readonly scale: number;
 }
 
-/** Gated networks of all experts in two tensors, the layout of transformers 5 and later. */
+/** Networks of all experts in two tensors, the layout of transformers 5 and later. */
 export interface PackedExperts extends Node<'packedExperts'> {
-  /** Gate above up, [experts, 2 · inner, H]. */
+  /** Gate above up, [experts, 2 · inner, H]; of experts without a gate, up alone, [experts, inner, H]. */
   readonly gateUp: Param;
   /** [experts, H, inner] */
   readonly down: Param;
   readonly activation: ActivationName;
 }
 
+/** A network with a gate, or a product, an activation and a product. */
+export type Expert = GatedMlp | Sequence;
+
 /** Weighted sum of the chosen experts' outputs, plus the shared experts': x [B, T, H] → [B, T, H]. */
 export interface MixtureOfExperts extends Node<'mixtureOfExperts'> {
   readonly router: Router;
   /** Equal in all but their names. */
-  readonly experts: readonly GatedMlp[] | PackedExperts;
+  readonly experts: readonly Expert[] | PackedExperts;
   /** Applied to every token; several are summed. */
-  readonly shared: readonly GatedMlp[];
+  readonly shared: readonly Expert[];
   /** Multiplies the shared experts' output by σ of its own output, [H → 1]. */
   readonly sharedGate: Linear | undefined;
+  /** Products into a narrower width for the routed experts, and back from it; often none. */
+  readonly latent: readonly [into: Linear, outOf: Linear] | readonly [];
 }
 
 /** Depthwise convolution over time, left-padded with zeros; weight [channels, 1, kernel], bias [channels]. */

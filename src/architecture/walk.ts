@@ -1,8 +1,9 @@
 /** Walks a description: its layers, their tensors, and the resulting state dict. */
 import type {
+  ActivationName,
   Component,
+  Expert,
   FusedProjection,
-  GatedMlp,
   HeadNorms,
   LanguageModel,
   Layer,
@@ -73,7 +74,11 @@ export function productsOf(inputs: Projections): readonly ProjectionLayer[] {
 /** Routed experts: one layer each, or one for all. */
 export const expertLayers = (
   experts: MixtureOfExperts['experts'],
-): readonly (GatedMlp | PackedExperts)[] => ('kind' in experts ? [experts] : experts);
+): readonly (Expert | PackedExperts)[] => ('kind' in experts ? [experts] : experts);
+
+/** Whether packed experts have a gate. */
+export const isGatedPack = ({ gateUp, down }: PackedExperts): boolean =>
+  gateUp.shape[1] === 2 * (down.shape[2] ?? 0);
 
 /** Whether a layer is a plain product with a weight. */
 export const isProduct = (layer: Layer): layer is ProjectionLayer =>
@@ -262,8 +267,21 @@ export function sharedInputWidth(inputs: Projections): number {
 export function expertInner({ experts }: MixtureOfExperts): number {
   if ('kind' in experts) return experts.down.shape[2] ?? 0;
   const [first] = experts;
-  return first ? inputWidth(first.down) : 0;
+  if (!first) return 0;
+  if (first.kind === 'gatedMlp') return inputWidth(first.down);
+  const last = first.layers.findLast(isProduct);
+  return last ? inputWidth(last) : 0;
 }
+
+/** Width that a mixture's routed experts read and give. */
+export const expertWidth = ({ router, latent }: MixtureOfExperts): number =>
+  latent[0] ? outputWidth(latent[0]) : (router.weight.shape[1] ?? 0);
+
+/** Activation of an expert. */
+export const expertActivation = (expert: Expert | PackedExperts): ActivationName | undefined =>
+  expert.kind === 'sequence'
+    ? expert.layers.find((layer) => layer.kind === 'activation')?.fn
+    : expert.activation;
 
 /** Factor of each column that in_proj gives; undefined for a layer without any. */
 export function columnFactors(layer: StateSpaceDual): Float32Array | undefined {

@@ -99,7 +99,7 @@ function lower(layer: Layer, around: Surroundings): Primitive[] {
     case 'gatedMlp':
       return lowerGatedMlp(layer, component);
     case 'mixtureOfExperts':
-      return lowerMixture(layer, component);
+      return lowerMixture(layer, component, (expert) => lower(expert, { ...inside, width: 0 }));
     case 'router':
       return [lowerRouter(layer, component)];
     // The mixture that holds them computes some of them.

@@ -29,7 +29,7 @@ import type {
   Window,
 } from '../../src/architecture/layer.js';
 import type { Param } from '../../src/architecture/param.js';
-import { normWidth, tensorsOf } from '../../src/architecture/walk.js';
+import { isGatedPack, normWidth, tensorsOf } from '../../src/architecture/walk.js';
 import { decodingKeys, fullForwardKeys } from '../../src/runtime/calls.js';
 import type {
   Engine,
@@ -352,24 +352,28 @@ class Run {
 
   /** One token after the other, each to its experts. */
   #mixture(layer: MixtureOfExperts, x: Tensor): Tensor {
-    const size = x.shape.at(-1) ?? 0;
+    const [into, outOf] = layer.latent;
+    const given = into ? this.of(into, x) : x;
+    const size = given.shape.at(-1) ?? 0;
     const weights = this.of(layer.router, x); // (B, T, experts)
     const experts = weights.shape.at(-1) ?? 0;
-    const result = each(x, () => 0);
+    const routed = each(given, () => 0);
     for (const [at, weight] of weights.data.entries()) {
       if (weight === 0) continue;
       const from = Math.floor(at / experts) * size;
-      const token = { shape: [1, 1, size], data: x.data.slice(from, from + size) };
+      const token = { shape: [1, 1, size], data: given.data.slice(from, from + size) };
       const output = this.#expert(layer.experts, at % experts, token);
       for (let i = 0; i < size; i++) {
-        result.data[from + i] = (result.data[from + i] ?? 0) + weight * (output.data[i] ?? 0);
+        routed.data[from + i] = (routed.data[from + i] ?? 0) + weight * (output.data[i] ?? 0);
       }
     }
+    const result = outOf ? this.of(outOf, routed) : routed;
+    const hidden = x.shape.at(-1) ?? 0;
     const shared = layer.shared.map((expert) => this.of(expert, x));
     if (shared.length === 0) return result;
     const gate = layer.sharedGate && this.of(layer.sharedGate, x);
     const sum = each(shared.reduce(plus), (value, at) =>
-      gate ? value * sigmoid(gate.data[Math.floor(at / size)] ?? 0) : value,
+      gate ? value * sigmoid(gate.data[Math.floor(at / hidden)] ?? 0) : value,
     );
     return plus(result, sum);
   }
@@ -381,7 +385,11 @@ class Run {
       return this.#weight(tensor).subarray(index * size, (index + 1) * size);
     };
     const inner = experts.down.shape[2] ?? 0;
-    const [gate, up] = split(product(token, part(experts.gateUp)), [inner, inner]);
+    const both = product(token, part(experts.gateUp));
+    if (!isGatedPack(experts)) {
+      return product(activated(both, experts.activation), part(experts.down));
+    }
+    const [gate, up] = split(both, [inner, inner]);
     return product(times(activated(gate, experts.activation), up), part(experts.down));
   }
 

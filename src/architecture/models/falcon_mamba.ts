@@ -1,9 +1,15 @@
 /** Falcon Mamba (arXiv 2410.05355): Mamba with norms without weights on the steps, B and C. */
-import { NO_ROTARY_KEYS } from '../transformer/config-keys.js';
 import { defineTransformer } from '../transformer/define-decoder.js';
 import { lengthRules } from '../transformer/rules.js';
-import { epsilon, flag, positiveInteger, prefixStoredIn, transformerDocument } from '../transformer/settings.js';
 import {
+  epsilon,
+  flag,
+  positiveInteger,
+  prefixStoredIn,
+  transformerDocument,
+} from '../transformer/settings.js';
+import {
+  NO_ATTENTION_KEYS,
   RECURRENT_HARMLESS,
   recurrentMamba,
   recurrentModel,
@@ -30,7 +36,7 @@ export const falconMamba = defineTransformer({
   rules: lengthRules('seq_length'),
   huggingFace: {
     harmless: { ...RECURRENT_HARMLESS, intermediate_size: 'follows from expand' },
-    limited: NO_ROTARY_KEYS,
+    limited: NO_ATTENTION_KEYS,
   },
   storedSettings: (stored) => prefixStoredIn(stored, 'backbone.', 'embeddings.weight'),
   build: ({ model: config }) =>

@@ -158,12 +158,9 @@ export const graniteMoeHybrid = defineDecoder({
         // A softmax over the chosen scores is one over all of them, divided by the sum of the chosen.
         renormalised: { eps: 0 },
       }),
-      experts: packedExperts(
-        name,
-        { experts, hidden, inner },
-        activationOf(config.hidden_act),
-        isFile ? FILE_NAMES : HELD_NAMES,
-      ),
+      experts: packedExperts(name, { experts, hidden, inner }, activationOf(config.hidden_act), {
+        leaves: isFile ? FILE_NAMES : HELD_NAMES,
+      }),
       shared: [shared],
     });
   },

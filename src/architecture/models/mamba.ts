@@ -1,9 +1,14 @@
 /** Mamba (arXiv 2312.00752): selective state spaces, without attention. */
-import { NO_ROTARY_KEYS } from '../transformer/config-keys.js';
 import { defineTransformer } from '../transformer/define-decoder.js';
 import { lengthRules } from '../transformer/rules.js';
-import { flag, positiveInteger, prefixStoredIn, transformerDocument } from '../transformer/settings.js';
 import {
+  flag,
+  positiveInteger,
+  prefixStoredIn,
+  transformerDocument,
+} from '../transformer/settings.js';
+import {
+  NO_ATTENTION_KEYS,
   RECURRENT_HARMLESS,
   recurrentMamba,
   recurrentModel,
@@ -29,7 +34,7 @@ export const mamba = defineTransformer({
   rules: lengthRules('seq_length'),
   huggingFace: {
     harmless: { ...RECURRENT_HARMLESS, intermediate_size: 'follows from expand' },
-    limited: NO_ROTARY_KEYS,
+    limited: NO_ATTENTION_KEYS,
   },
   storedSettings: (stored) => prefixStoredIn(stored, 'backbone.', 'embeddings.weight'),
   build: ({ model: config }) => recurrentModel(config, (name) => recurrentMamba(name, config)),

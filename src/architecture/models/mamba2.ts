@@ -1,6 +1,5 @@
 /** Mamba-2 (arXiv 2405.21060): state space duals, without attention. */
 import { gatedRmsNorm, stateSpaceDual } from '../constructors.js';
-import { NO_ROTARY_KEYS } from '../transformer/config-keys.js';
 import { defineTransformer } from '../transformer/define-decoder.js';
 import { lengthRules } from '../transformer/rules.js';
 import {
@@ -13,6 +12,7 @@ import {
 import {
   groupRules,
   limitsOf,
+  NO_ATTENTION_KEYS,
   RECURRENT_HARMLESS,
   recurrentModel,
   recurrentSizes,
@@ -20,7 +20,7 @@ import {
   stepLimitIn,
 } from '../transformer/state-space.js';
 
-const { head_dim: _, ...withoutRotation } = NO_ROTARY_KEYS;
+const { head_dim: _, ...withoutRotation } = NO_ATTENTION_KEYS;
 
 const schema = transformerDocument('mamba2', {
   ...recurrentSizes({

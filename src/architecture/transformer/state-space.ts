@@ -3,7 +3,13 @@ import * as z from 'zod';
 import { gatedRmsNorm, mamba, rmsNormLayer, stateSpaceDual } from '../constructors.js';
 import { defineRules } from '../family.js';
 import type { LanguageModel, Layer, Mamba, StateSpaceDual } from '../layer.js';
-import { harmless, type JsonObject } from './config-keys.js';
+import {
+  harmless,
+  type JsonObject,
+  type LimitedKeys,
+  NO_ROTARY_KEYS,
+  unreadBut,
+} from './config-keys.js';
 import { causalModel, residualBlock } from './parts.js';
 import {
   activationOf,
@@ -64,6 +70,17 @@ export const RECURRENT_HARMLESS = {
   ]),
   residual_in_fp32: 'precision of the residual stream in 16-bit models',
 } as const;
+
+/** Keys of attention, for models without any. */
+export const NO_ATTENTION_KEYS: LimitedKeys = {
+  ...NO_ROTARY_KEYS,
+  ...Object.fromEntries(
+    ['max_position_embeddings', 'num_attention_heads', 'num_key_value_heads'].map((key) => [
+      key,
+      unreadBut([], 'there is no attention'),
+    ]),
+  ),
+};
 
 /** Model of blocks x + mixer(norm(x)), with the names of `mamba`. */
 export function recurrentModel(
