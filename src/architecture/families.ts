@@ -31,6 +31,7 @@ export const FAMILIES = {
   granitemoehybrid: async () => (await import('./models/granitemoehybrid.js')).graniteMoeHybrid,
   falcon_h1: async () => (await import('./models/falcon_h1.js')).falconH1,
   jamba: async () => (await import('./models/jamba.js')).jamba,
+  nemotron_h: async () => (await import('./models/nemotron_h.js')).nemotronH,
 } as const satisfies Record<string, () => Promise<Family>>;
 
 export type FamilyName = keyof typeof FAMILIES;
