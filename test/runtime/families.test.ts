@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { stateOf } from '../../src/budget/state.js';
 import { tensorsOf } from '../../src/architecture/walk.js';
+import { stateOf } from '../../src/budget/state.js';
 import type { RunOutput } from '../../src/runtime/engine.js';
 import { withEachEngine } from './both-engines.js';
 import { FAMILY_CASES, familyCase } from './family-cases.js';
