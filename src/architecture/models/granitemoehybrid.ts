@@ -81,7 +81,7 @@ export const graniteMoeHybrid = defineDecoder({
         .min(0)
         .default(8)
         .describe('Experts to choose from; 0: none, and the shared network alone'),
-      num_experts_per_tok: positiveInteger.default(2).describe('Experts that a token goes to'),
+      num_experts_per_tok: z.int().min(0).default(2).describe('Experts that a token goes to'),
       shared_intermediate_size: positiveInteger
         .default(1024)
         .describe('Width inside the shared network'),
