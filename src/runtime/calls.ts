@@ -3,7 +3,7 @@ import type { Layer, Window } from '../architecture/layer.js';
 import { firstVisibleKey, reachOf } from '../architecture/masks.js';
 import { UserError } from '../errors.js';
 import { primitivesOf } from '../operations/lower.js';
-import type { Program, ProgramOptions, RunInput, StateHandle, TokenIds } from './engine.js';
+import type { Program, ProgramOptions, RunInput, StateHandle, TokenIds, Values } from './engine.js';
 
 /** A valid call of a program. */
 export interface CheckedCall<Kept> {
@@ -79,6 +79,18 @@ export class Calls<Kept> {
     }
     return state;
   }
+}
+
+/** Values of the last `count` tokens of `values` [B, T, C], [B, count, C]. All when absent. */
+export function ofLastTokens(values: Values, count: number | undefined): Values {
+  const [batch = 1, tokens = 1, width = 1] = values.shape;
+  if (count === undefined || count >= tokens) return values;
+  const data = new Float32Array(batch * count * width);
+  for (let row = 0; row < batch; row++) {
+    const end = (row + 1) * tokens * width;
+    data.set(values.data.subarray(end - count * width, end), row * count * width);
+  }
+  return { shape: [batch, count, width], data };
 }
 
 /** The most positions that the layer and its sublayers support. */

@@ -1,7 +1,7 @@
 import type { Layer } from '../../architecture/layer.js';
 import { UserError } from '../../errors.js';
 import type { CheckedCall } from '../calls.js';
-import { Calls } from '../calls.js';
+import { Calls, ofLastTokens } from '../calls.js';
 import type { Program, ProgramOptions, RunInput, RunOutput, Values } from '../engine.js';
 import { DeviceLostError } from '../engine.js';
 import type { CompiledGraph } from './compile.js';
@@ -105,7 +105,7 @@ export class OnnxProgram implements Program {
     );
     try {
       const results = await this.#session.run(Object.fromEntries(feeds));
-      return this.#outputOf(call, new Map(Object.entries(results)));
+      return this.#outputOf(call, new Map(Object.entries(results)), input.lastTokens);
     } catch (error) {
       const known = engineError(error, 'run the model');
       this.#isLost ||= known instanceof DeviceLostError;
@@ -123,13 +123,20 @@ export class OnnxProgram implements Program {
     this.#parts.weights.release();
   }
 
-  #outputOf(call: CheckedCall<States>, results: ReadonlyMap<string, OrtTensor>): RunOutput {
+  #outputOf(
+    call: CheckedCall<States>,
+    results: ReadonlyMap<string, OrtTensor>,
+    lastTokens: number | undefined,
+  ): RunOutput {
     const { output, blocks, taps, states } = this.#parts.compiled;
     const tensor = (value: GraphValue) => present(results.get(value), value);
     const all = (values: ReadonlyMap<string, GraphValue> = new Map()) =>
       new Map([...values].map(([path, value]) => [path, valuesOf(tensor(value))]));
     return {
-      output: besideEachOther(output.map((part) => valuesOf(tensor(part)))),
+      output: ofLastTokens(
+        besideEachOther(output.map((part) => valuesOf(tensor(part)))),
+        lastTokens,
+      ),
       blocks: all(blocks),
       // Excludes taps of experts without tokens.
       taps: new Map([...all(taps)].filter(([, { data }]) => data.length > 0)),

@@ -1,5 +1,5 @@
 import type { Layer } from '../../architecture/layer.js';
-import { Calls } from '../calls.js';
+import { Calls, ofLastTokens } from '../calls.js';
 import type {
   Engine,
   EngineInfo,
@@ -83,7 +83,8 @@ export class TfjsProgram implements Program {
     };
     try {
       const inputs = (input.inputs ?? []).map(({ data, shape }) => tf.tensor(data, [...shape]));
-      const output = hostValues(run.apply(this.#layer, ...(inputs as Tensor3D[])));
+      const whole = hostValues(run.apply(this.#layer, ...(inputs as Tensor3D[])));
+      const output = ofLastTokens(whole, input.lastTokens);
       const { blocks, taps } = recorder;
       const state = decoding && this.#calls.stateAfter(call, decoding.after);
       return { output, blocks, taps, ...(state && { state }) };
