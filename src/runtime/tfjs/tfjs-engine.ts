@@ -1,5 +1,5 @@
 import type { Layer } from '../../architecture/layer.js';
-import { Calls, ofLastTokens } from '../calls.js';
+import { Calls } from '../calls.js';
 import type {
   Engine,
   EngineInfo,
@@ -69,6 +69,7 @@ export class TfjsProgram implements Program {
       tokens: call.tokens,
       start: call.start,
       ids: input.ids,
+      lastTokens: input.lastTokens,
       decoding,
       apply(layer, ...inputs) {
         const value = tf.tidy(() => interpret(run, layer, inputs));
@@ -83,8 +84,7 @@ export class TfjsProgram implements Program {
     };
     try {
       const inputs = (input.inputs ?? []).map(({ data, shape }) => tf.tensor(data, [...shape]));
-      const whole = hostValues(run.apply(this.#layer, ...(inputs as Tensor3D[])));
-      const output = ofLastTokens(whole, input.lastTokens);
+      const output = hostValues(run.apply(this.#layer, ...(inputs as Tensor3D[])));
       const { blocks, taps } = recorder;
       const state = decoding && this.#calls.stateAfter(call, decoding.after);
       return { output, blocks, taps, ...(state && { state }) };
