@@ -2,7 +2,7 @@
 
 import { type Exact, exact } from './figure.js';
 import type { Work } from './flops.js';
-import { decodingFlopsOf, forwardFlopsOf } from './flops.js';
+import { decodingFlopsOf, forwardFlopsOf, operationsIn } from './flops.js';
 
 export interface GenerationSetting {
   /** Tokens of the prompt, P. */
@@ -23,13 +23,16 @@ export interface GenerationFlops extends GenerationSetting {
 /** One sequence; scores are counted as masked. */
 export function generationFlopsOf(work: Work, setting: GenerationSetting): GenerationFlops {
   const { prompt, generated } = setting;
+  // All else costs the same for each token, wherever it stands.
+  const perToken = BigInt(decodingFlopsOf(work, 1).perToken.value);
+  const scores = operationsIn(work).filter(({ kind }) => kind === 'scores');
   const forward = (context: number) =>
-    BigInt(forwardFlopsOf(work, { batch: 1, context, causal: true }).total.value);
+    BigInt(context) * perToken +
+    BigInt(forwardFlopsOf(scores, { batch: 1, context, causal: true }).total.value);
   let cached = forward(prompt);
   let recomputed = cached;
   for (let context = prompt + 1; context < prompt + generated; context++) {
-    const { perToken, scores } = decodingFlopsOf(work, context);
-    cached += BigInt(perToken.value) + BigInt(scores.value);
+    cached += perToken + BigInt(decodingFlopsOf(scores, context).scores.value);
     recomputed += forward(context);
   }
   return {
@@ -43,9 +46,17 @@ export function generationFlopsOf(work: Work, setting: GenerationSetting): Gener
 /** Generated tokens that a report counts, at most. */
 const GENERATED = 128;
 
-/** The last tokens of a context, generated after those before. Undefined for a context without room for both. */
-export function generationWithin(context: number): GenerationSetting | undefined {
-  if (context < 2) return undefined;
+/** Counts the first tokens of an answer. Undefined without a prompt or an answer. */
+export const answerFlopsOf = (
+  work: Work,
+  { prompt, generated }: GenerationSetting,
+): GenerationFlops | undefined =>
+  prompt < 1 || generated < 1
+    ? undefined
+    : generationFlopsOf(work, { prompt, generated: Math.min(GENERATED, generated) });
+
+/** Counts the last tokens of a context, generated after those before. Undefined for a context without room for both. */
+export function lastTokensFlopsOf(work: Work, context: number): GenerationFlops | undefined {
   const generated = Math.min(GENERATED, Math.floor(context / 2));
-  return { prompt: context - generated, generated };
+  return answerFlopsOf(work, { prompt: context - generated, generated });
 }
