@@ -43,23 +43,28 @@ export function attendWithCache(
   const { graph, sizes } = context;
   const { heads, keyValueHeads, keyDim, valueDim, scale, softcap, window } = all;
   const { batch, tokens } = sizeNames(sizes);
-  const together = heads === keyValueHeads ? tokens : `${tokens}·${heads / keyValueHeads}`;
-  /** → [B, K, G · T, ·] */
+  const isShared = heads !== keyValueHeads;
+  const rows = `${tokens}·${heads / keyValueHeads}`;
+  /** [B, heads, T, ·] → [B, K, G · T, ·] */
   const grouped = (value: GraphValue) =>
-    graph.sized(graph.op('Reshape', [value, graph.ints(0, keyValueHeads, -1, 0)]), [
-      batch,
-      keyValueHeads,
-      together,
-      '',
-    ]);
-  /** → [B, heads, T, ·] */
+    isShared
+      ? graph.sized(graph.op('Reshape', [value, graph.ints(0, keyValueHeads, -1, 0)]), [
+          batch,
+          keyValueHeads,
+          rows,
+          '',
+        ])
+      : value;
+  /** [B, K, G · T, ·] → [B, heads, T, ·] */
   const single = (value: GraphValue) =>
-    graph.sized(graph.op('Reshape', [value, graph.ints(0, heads, -1, 0)]), [
-      batch,
-      heads,
-      tokens,
-      '',
-    ]);
+    isShared
+      ? graph.sized(graph.op('Reshape', [value, graph.ints(0, heads, -1, 0)]), [
+          batch,
+          heads,
+          tokens,
+          '',
+        ])
+      : value;
   const byHead = graph.op('Reshape', [queries, graph.ints(0, 0, heads, keyDim)]);
   const q = grouped(swapped(context, byHead));
   const alpha = scale / (softcap ?? 1);
