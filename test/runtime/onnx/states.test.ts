@@ -19,7 +19,7 @@ const ids = idsOf([
 /** Where keys and values are not cached in place. */
 const ELSEWHERE: Target = { ...ON_CPU, provider: 'webgpu' };
 
-describe('what is kept between calls', () => {
+describe('state between calls', () => {
   const place = (tensor: { name: string; shape: readonly number[] }) => ({
     name: tensor.name,
     shape: tensor.shape,
@@ -54,7 +54,7 @@ describeWithOnnx('decoding a transformer', () => {
     expect(differenceAt(found, whole.output, 1)).toBeLessThan(1e-5);
   });
 
-  it('shows what is made of the tokens before, too', async () => {
+  it('shows the results for earlier tokens, too', async () => {
     const whole = await (await loaded(model, weights, { taps: true })).run({ ids });
     const program = await loaded(model, weights, { decoding, taps: true });
     const first = await program.run({ ids: partOf(ids, 0, 9) });
