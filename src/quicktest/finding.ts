@@ -1,5 +1,6 @@
 /** Results of a check. */
 import type { Component } from '../architecture/layer.js';
+import type { GenerationFlops } from '../budget/generation.js';
 import type { Statistics } from '../checkpoint/statistics.js';
 import type { Shape } from '../tensor/dtype.js';
 import type { LogitDifference } from './differences.js';
@@ -70,6 +71,17 @@ export interface StepwiseDecoding {
   readonly rounding?: number;
   /** The first block that, with the same input, differs by more than the rounding error. */
   readonly block?: BlockDifference;
+  readonly speed: DecodingSpeed;
+}
+
+/** What a cache saves. */
+export interface DecodingSpeed {
+  /** Median time of a token with a cache. */
+  readonly stepSeconds: number;
+  /** Time of a token that all tokens are computed for again. */
+  readonly recomputingSeconds: number;
+  /** FLOPs of one sequence, for the tokens after the first call. */
+  readonly flops: Pick<GenerationFlops, 'cached' | 'recomputed' | 'ratio'>;
 }
 
 /** A block computed in two ways from the same input. */

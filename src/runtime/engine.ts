@@ -100,6 +100,8 @@ export interface RunInput {
   readonly tokens?: number;
   /** `RunOutput.state` of the previous call, when decoding; undefined for the first. */
   readonly state?: StateHandle | undefined;
+  /** Number of last tokens whose logits a language model returns, [B, n, V]; all when absent. */
+  readonly lastTokens?: number | undefined;
 }
 
 export interface RunOutput {
@@ -126,6 +128,11 @@ export interface Program {
   /** Bytes of its weights on the device. */
   readonly weightBytes: number;
   run(input: RunInput): Promise<RunOutput>;
+  /**
+   * State after the first `position` tokens of `state`, without computing anything; undefined when the engine does not
+   * keep it, as for recurrent layers. Absent when it never does.
+   */
+  rewind?(state: StateHandle, position: number): StateHandle | undefined;
   release(): Promise<void>;
 }
 

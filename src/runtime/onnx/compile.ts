@@ -15,6 +15,7 @@ import {
   emitHybridBlock,
   emitInTurn,
   emitLanguageModel,
+  emitNeededLogits,
   emitResidual,
 } from './layers/block.js';
 import {
@@ -76,6 +77,7 @@ export function compile(
       blocks: options.blocks === false ? undefined : new Map(),
       taps: options.taps ? new Map() : undefined,
       states: options.decoding ? new Map() : undefined,
+      newRows: new Map(),
     },
     feed(name: string, feed: Feed): GraphValue {
       feeds.set(name, feed);
@@ -89,9 +91,9 @@ export function compile(
   const context = contextOf(shared, sizes);
   const results =
     layer.kind === 'languageModel' && !options.taps
-      ? emitLanguageModel(context, layer, ...inputs)
-      : [context.apply(layer, ...inputs)];
-  const output = results.map((part) => graph.output(whole(context, part)));
+      ? emitNeededLogits(context, layer, ...inputs)
+      : [whole(context, context.apply(layer, ...inputs))];
+  const output = results.map((part) => graph.output(part));
   const built = graph.build(layer.name);
   const weightElements = built.initializers
     .filter(({ name }) => weights.has(name))
@@ -123,7 +125,7 @@ export function compileAlone(model: LanguageModel, place: InitializerLookup): Gr
     mostRows: (tensor) => rowsWithin(ON_CPU, tensor),
     once,
     isForOthers: true,
-    outputs: { blocks: undefined, taps: undefined, states: undefined },
+    outputs: { blocks: undefined, taps: undefined, states: undefined, newRows: new Map() },
     feed: (name, feed) => once(`feed:${name}`, () => madeInGraph({ graph, once }, ids, feed)),
   };
   const context = contextOf(shared, graph.op('Shape', [ids]));
@@ -220,7 +222,7 @@ function addLayer(
 ): GraphValue {
   switch (layer.kind) {
     case 'languageModel':
-      return context.graph.joined(emitLanguageModel(context, layer, x));
+      return emitLanguageModel(context, layer, x);
     case 'hybridBlock':
       return emitHybridBlock(context, layer, x);
     case 'sequence':

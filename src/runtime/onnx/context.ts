@@ -57,6 +57,8 @@ export interface Outputs {
   readonly taps: Map<string, GraphValue> | undefined;
   /** States for the next call, by the name of its input; undefined without decoding. */
   readonly states: Map<string, GraphValue> | undefined;
+  /** Rows to write into the cache, [T, B, groups, width], by the name of the input that reads it. */
+  readonly newRows: Map<string, GraphValue>;
 }
 
 /** Some rows of a tensor [.., columns]; all dimensions but the last count rows. */
@@ -188,6 +190,16 @@ function gathered(graph: GraphBuilder, table: Initializer, indices: GraphValue):
   const flat = axis === 0 ? rows : graph.op('Squeeze', [rows, graph.ints(0)]);
   return table.type === 'f32' ? flat : graph.cast(flat, 'f32');
 }
+
+/**
+ * Whether keys and values are cached in place. Other devices have their own memory, from which a cache would be copied
+ * in every call; products of float16 would convert the whole of it; and taps show keys of all tokens.
+ */
+export const cachesInPlace = ({ outputs, target }: GraphContext): boolean =>
+  outputs.states !== undefined &&
+  outputs.taps === undefined &&
+  target.provider === 'cpu' &&
+  target.compute === 'f32';
 
 /** Position of each token of the call, [T]. */
 export const feedPositions = ({ feed }: GraphContext): GraphValue =>

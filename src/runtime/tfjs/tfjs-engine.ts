@@ -69,6 +69,7 @@ export class TfjsProgram implements Program {
       tokens: call.tokens,
       start: call.start,
       ids: input.ids,
+      lastTokens: input.lastTokens,
       decoding,
       apply(layer, ...inputs) {
         const value = tf.tidy(() => interpret(run, layer, inputs));
