@@ -1,11 +1,13 @@
 import type { Layer } from '../../architecture/layer.js';
 import { UserError } from '../../errors.js';
+import type { WeightForm } from '../../tensor/group-quantization.js';
 import type { Adapter } from '../adapters/adapters.js';
 import { cudaAdapter, UNNAMED_CARD, webgpuAdapter } from '../adapters/adapters.js';
 import type { Compute, DeviceName, Engine, Program, ProgramOptions } from '../engine.js';
+import { quantizedMatrices } from '../quantized-weights.js';
 import type { WeightSource } from '../weights.js';
 import { compile } from './compile.js';
-import type { Target } from './context.js';
+import type { InitializerLookup, QuantizedLookup, Target } from './context.js';
 import { GUARANTEED_BYTES } from './context.js';
 import { GraphBuilder } from './graph.js';
 import { checkFits } from './largest-tensor.js';
@@ -192,12 +194,35 @@ interface Loading {
   readonly target: Target;
 }
 
+/** @throws UserError for quantized weights on a graphics card, or with products of another type. */
+function quantizedLookup(
+  layer: Layer,
+  weights: PlacedWeights,
+  form: WeightForm | undefined,
+  { provider, compute }: Target,
+): QuantizedLookup | undefined {
+  if (form === undefined) return undefined;
+  if (provider !== 'cpu' || compute !== 'f32') {
+    const found = provider === 'cpu' ? `products in ${compute}` : `the provider ${provider}`;
+    throw new UserError('usage', `quantized weights run on the CPU in float32, found ${found}`, {
+      suggestion: `write ${provider === 'cpu' ? '--compute f32' : '--device cpu'}, or remove --weights`,
+    });
+  }
+  const matrices = quantizedMatrices(layer);
+  return (tensor, rows) => {
+    const matrix = matrices.get(tensor);
+    return matrix && weights.placeQuantized(matrix, form, rows);
+  };
+}
+
 /** Prepares a layer for running, in a graph for `target`. */
 export async function load(wanted: Loading): Promise<Program> {
   const { library, settings, layer, source, loading, target } = wanted;
   const weights = new PlacedWeights(source);
   try {
-    const compiled = compile(layer, (...which) => weights.place(...which), loading, target);
+    const quantized = quantizedLookup(layer, weights, loading.weightForm, target);
+    const place: InitializerLookup = (...which) => weights.place(...which);
+    const compiled = compile(layer, place, loading, target, quantized);
     await weights.write();
     const session = await library.InferenceSession.create(encodeModel(compiled.graph), {
       ...settings,

@@ -1,0 +1,211 @@
+/** Weights that a run quantizes, and their values in pieces. Other tensors stay in float32. */
+import type { Layer } from '../architecture/layer.js';
+import type { Param } from '../architecture/param.js';
+import { walk } from '../architecture/walk.js';
+import { UserError } from '../errors.js';
+import type { QuantizedRows, WeightForm } from '../tensor/group-quantization.js';
+import { dequantizedRows, NotFiniteWeight, quantizeRows } from '../tensor/group-quantization.js';
+import type { WeightSource } from './weights.js';
+
+/** A weight as one matrix [rows, columns], with a row for each output. */
+export interface WeightMatrix {
+  readonly tensor: Param;
+  /** Outputs, of all experts together. */
+  readonly rows: number;
+  /** Inputs. */
+  readonly columns: number;
+  /** Whether the tensor is [columns, rows]. */
+  readonly isTransposed: boolean;
+}
+
+/**
+ * Matrices of a layer that are quantized: those of products, of the head and of the embedding. Convolutions, norms,
+ * routers and the gate of shared experts, tables of positions and of SRTE stay in float32, and so do the two small
+ * products of Mamba that determine the step: its scan multiplies their errors over all tokens.
+ */
+export function quantizedMatrices(layer: Layer): ReadonlyMap<Param, WeightMatrix> {
+  const matrices = new Map<Param, WeightMatrix>();
+  const kept: Param[] = [];
+  for (const { layer: each } of walk(layer)) {
+    for (const matrix of matricesOf(each)) matrices.set(matrix.tensor, matrix);
+    kept.push(...keptBy(each));
+  }
+  for (const tensor of kept) matrices.delete(tensor);
+  return matrices;
+}
+
+function matricesOf(layer: Layer): WeightMatrix[] {
+  switch (layer.kind) {
+    case 'linear':
+    case 'embedding':
+      return [matrixOf(layer.weight)];
+    case 'transposedLinear':
+      return [matrixOf(layer.weight, true)];
+    case 'packedExperts':
+      return [matrixOf(layer.gateUp), matrixOf(layer.down)];
+    default:
+      return [];
+  }
+}
+
+function matrixOf(tensor: Param, isTransposed = false): WeightMatrix {
+  const last = tensor.shape.at(-1) ?? 1;
+  const others = tensor.elements / last;
+  return isTransposed
+    ? { tensor, rows: last, columns: others, isTransposed }
+    : { tensor, rows: others, columns: last, isTransposed };
+}
+
+/** Weights of products inside a layer that stay in float32. */
+function keptBy(layer: Layer): Param[] {
+  switch (layer.kind) {
+    case 'mamba':
+      return [layer.xProj.weight, layer.dtProj.weight];
+    case 'mixtureOfExperts':
+      return [layer.router.weight, ...(layer.sharedGate ? [layer.sharedGate.weight] : [])];
+    case 'srteLowRank':
+      return [layer.projection.weight];
+    default:
+      return [];
+  }
+}
+
+/** Values read at a time. */
+const PIECE_ELEMENTS = 2 ** 20;
+
+/**
+ * Quantized rows of a matrix from row `first` on, in pieces.
+ * @throws UserError when a value is not finite.
+ */
+export function* quantizedPieces(
+  source: WeightSource,
+  matrix: WeightMatrix,
+  form: WeightForm,
+  first = 0,
+  count = matrix.rows,
+): Generator<QuantizedRows> {
+  const atOnce = Math.max(1, Math.floor(PIECE_ELEMENTS / matrix.columns));
+  for (let done = 0; done < count; done += atOnce) {
+    const rows = Math.min(atOnce, count - done);
+    yield quantized(matrix, readMatrix(source, matrix, first + done, rows), matrix.columns, form);
+  }
+}
+
+function quantized(
+  { tensor }: WeightMatrix,
+  values: Float32Array,
+  columns: number,
+  form: WeightForm,
+): QuantizedRows {
+  try {
+    return quantizeRows(values, columns, form);
+  } catch (error) {
+    if (!(error instanceof NotFiniteWeight)) throw error;
+    throw new UserError(
+      'refused-file',
+      `cannot quantize ${tensor.name}: expected finite values, found ${error.value}`,
+      { suggestion: 'run without --weights; quick-test shows where values stop being finite' },
+    );
+  }
+}
+
+/** Rows of a matrix in float32, [count, columns]. */
+function readMatrix(
+  source: WeightSource,
+  { tensor, rows, columns, isTransposed }: WeightMatrix,
+  first: number,
+  count: number,
+): Float32Array {
+  const values = new Float32Array(count * columns);
+  if (!isTransposed) {
+    source.read(tensor, first * columns, values);
+    return values;
+  }
+  const part = new Float32Array(count);
+  for (let column = 0; column < columns; column++) {
+    source.read(tensor, column * rows + first, part);
+    for (let row = 0; row < count; row++) values[row * columns + column] = part[row] ?? 0;
+  }
+  return values;
+}
+
+/** The source of a layer's weights with the quantized values in place of its own, for engines that compute in float32. */
+export function dequantizedSource(
+  source: WeightSource,
+  layer: Layer,
+  form: WeightForm,
+): WeightSource {
+  const matrices = quantizedMatrices(layer);
+  return {
+    rangeOf: (tensor) => (matrices.has(tensor) ? undefined : source.rangeOf(tensor)),
+    read(tensor, first, target) {
+      const matrix = matrices.get(tensor);
+      if (matrix === undefined) source.read(tensor, first, target);
+      else if (matrix.isTransposed) readTransposed(source, matrix, form, first, target);
+      else readDequantized(source, matrix, form, first, target);
+    },
+  };
+}
+
+function readDequantized(
+  source: WeightSource,
+  matrix: WeightMatrix,
+  form: WeightForm,
+  first: number,
+  target: Float32Array,
+): void {
+  const { columns } = matrix;
+  const firstRow = Math.floor(first / columns);
+  const lastRow = Math.ceil((first + target.length) / columns);
+  let at = firstRow * columns;
+  for (const piece of quantizedPieces(source, matrix, form, firstRow, lastRow - firstRow)) {
+    const values = dequantizedRows(piece, form);
+    copyPart(values, at - first, target);
+    at += values.length;
+  }
+}
+
+/** Groups of a transposed matrix are columns of its tensor [columns, rows], `group` rows of the tensor at a time. */
+function readTransposed(
+  source: WeightSource,
+  matrix: WeightMatrix,
+  form: WeightForm,
+  first: number,
+  target: Float32Array,
+): void {
+  const { tensor, rows, columns } = matrix;
+  const { group } = form;
+  const end = Math.ceil((first + target.length) / rows);
+  for (let from = Math.floor(first / rows / group) * group; from < end; from += group) {
+    const length = Math.min(group, columns - from);
+    const stored = new Float32Array(length * rows);
+    source.read(tensor, from * rows, stored);
+    const values = dequantizedRows(
+      quantized(matrix, transposed(stored, length, rows), length, form),
+      form,
+    );
+    copyPart(transposed(values, rows, length), from * rows - first, target);
+  }
+}
+
+/** [rows, columns] → [columns, rows] */
+function transposed(
+  values: Float32Array | Float64Array,
+  rows: number,
+  columns: number,
+): Float32Array {
+  const result = new Float32Array(values.length);
+  for (let row = 0; row < rows; row++) {
+    for (let column = 0; column < columns; column++) {
+      result[column * rows + row] = values[row * columns + column] ?? 0;
+    }
+  }
+  return result;
+}
+
+/** Copies the part of `values` within `target`, whose element 0 is element −`offset` of `values`. */
+function copyPart(values: Float32Array | Float64Array, offset: number, target: Float32Array): void {
+  const from = Math.max(0, -offset);
+  const to = Math.min(values.length, target.length - offset);
+  if (to > from) target.set(values.subarray(from, to), offset + from);
+}
