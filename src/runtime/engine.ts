@@ -48,6 +48,8 @@ export interface EngineInfo {
   readonly memoryBytes: number | null;
   readonly threads: number;
   readonly compute: Compute;
+  /** Form of quantized matrices; absent in float32. */
+  readonly weightForm?: WeightForm;
 }
 
 export interface ProgramOptions {

@@ -5,6 +5,7 @@ import { walk } from '../architecture/walk.js';
 import { UserError } from '../errors.js';
 import type { QuantizedRows, WeightForm } from '../tensor/group-quantization.js';
 import { dequantizedRows, NotFiniteWeight, quantizeRows } from '../tensor/group-quantization.js';
+import type { Engine } from './engine.js';
 import type { WeightSource } from './weights.js';
 
 /** A weight as one matrix [rows, columns], with a row for each output. */
@@ -69,6 +70,13 @@ function keptBy(layer: Layer): Param[] {
       return [];
   }
 }
+
+/** An engine whose programs all have quantized weights. It closes with the given one. */
+export const withWeightForm = (engine: Engine, weightForm: WeightForm): Engine => ({
+  ...engine,
+  info: { ...engine.info, weightForm },
+  load: (layer, weights, options) => engine.load(layer, weights, { ...options, weightForm }),
+});
 
 /** Values read at a time. */
 const PIECE_ELEMENTS = 2 ** 20;

@@ -21,10 +21,6 @@ export interface WeightForm {
 /** Types that store scales. */
 export type ScaleDtype = 'F32' | 'F16' | 'BF16';
 
-/** `int4, groups of 32`. */
-export const weightFormText = ({ bits, group }: WeightForm): string =>
-  `int${bits}, groups of ${group}`;
-
 export const groupsIn = (columns: number, { group }: Pick<WeightForm, 'group'>): number =>
   Math.ceil(columns / group);
 
