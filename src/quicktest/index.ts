@@ -3,6 +3,7 @@ import type { Family, ProxySetting } from '../architecture/family.js';
 import type { LanguageModel } from '../architecture/layer.js';
 import { decoderProxy } from '../architecture/transformer/scaled-down-proxy.js';
 import { ownedTensors } from '../architecture/walk.js';
+import { quantizedMatrices } from '../architecture/weight-matrices.js';
 import { countParameters } from '../budget/parameters.js';
 import type { TensorToWrite } from '../checkpoint/safetensors/write-safetensors.js';
 import { writeSafetensors } from '../checkpoint/safetensors/write-safetensors.js';
@@ -17,7 +18,7 @@ import type {
   Values,
 } from '../runtime/engine.js';
 import { DeviceLostError } from '../runtime/engine.js';
-import { quantizedMatrices, withWeightForm } from '../runtime/quantized-weights.js';
+import { withWeightForm } from '../runtime/quantized-weights.js';
 import type { ChosenEngine, EngineWish, SkippedEngine } from '../runtime/select/devices.js';
 import { chooseEngine, chooseEngineFor, otherThan } from '../runtime/select/devices.js';
 import type { SelfCheck } from '../runtime/select/self-check.js';

@@ -3,12 +3,9 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { linear, transposedLinear } from '../../src/architecture/constructors.js';
 import type { LanguageModel, ProjectionLayer } from '../../src/architecture/layer.js';
 import { tensorsOf } from '../../src/architecture/walk.js';
+import { quantizedMatrices } from '../../src/architecture/weight-matrices.js';
 import type { TokenIds, Values } from '../../src/runtime/engine.js';
-import {
-  dequantizedSource,
-  quantizedMatrices,
-  quantizedPieces,
-} from '../../src/runtime/quantized-weights.js';
+import { dequantizedSource, quantizedPieces } from '../../src/runtime/quantized-weights.js';
 import { openTfjs } from '../../src/runtime/tfjs/tfjs-engine.js';
 import type { WeightSource } from '../../src/runtime/weights.js';
 import { randomWeights } from '../../src/runtime/weights.js';

@@ -7,14 +7,17 @@ import type { SrteLayout } from '../../architecture/srte-layout.js';
 import type { Checkpoint } from '../../checkpoint/checkpoint.js';
 import type { Alike, StoredName } from '../../checkpoint/names.js';
 import { groupAlike, templateOf } from '../../checkpoint/names.js';
+import type { PackedPart } from '../../checkpoint/packed-weights.js';
 import type { StoredTensor } from '../../checkpoint/stored-tensor.js';
 import type { Problem } from '../../errors.js';
 import type { Shape, StoredDtype } from '../../tensor/dtype.js';
+import type { WeightForm } from '../../tensor/group-quantization.js';
 import type { Extension, Tie } from '../choices.js';
 import type { CheckpointPlace, ConversionJob } from '../job.js';
 import type { SrtePlan, SrteSource } from '../srte/srte-plan.js';
 import type { SrtePart, StoredSrteTable } from '../srte/srte-tables.js';
 import type { SourceConfig, TargetConfig } from './model-configs.js';
+import type { QuantizationPlan } from './plan-quantization.js';
 
 /** A tensor of the input under the output's name. */
 export interface SourceTensor extends StoredName {
@@ -59,6 +62,13 @@ export type Action =
   | { readonly do: 'average'; readonly from: readonly [string, string] }
   /** A part of a table of `SrtePlan.tables`. */
   | { readonly do: 'table'; readonly table: number; readonly part: SrtePart }
+  /** A part of a packed weight; `weight` is the planned tensor of floats. */
+  | {
+      readonly do: 'quantize';
+      readonly weight: PlannedTensor;
+      readonly part: PackedPart;
+      readonly form: WeightForm;
+    }
   /** A buffer computed from the configuration. */
   | { readonly do: 'compute' };
 
@@ -97,6 +107,8 @@ export interface ConversionPlan {
   readonly srte: SrtePlan | null;
   /** Null when nothing is tied. */
   readonly tie: PlannedTie | null;
+  /** Absent when no weight becomes packed. */
+  readonly quantization?: QuantizationPlan;
   readonly leftOut: readonly Omission[];
   /** Remarks for the user. */
   readonly notes: readonly string[];
@@ -112,6 +124,7 @@ export interface ConversionPlan {
 export const STEP_KINDS = [
   'factorised',
   'merged',
+  'quantized',
   'multiplied-out',
   'averaged',
   'reordered',
@@ -189,6 +202,8 @@ function namesFrom(
       return [action.from];
     case 'average':
       return action.from;
+    case 'quantize':
+      return namesFrom(action.weight.action, srte, tables);
     case 'compute':
       return [];
     case 'table':
@@ -214,6 +229,8 @@ function kindOf(
       return 'reordered';
     case 'average':
       return 'averaged';
+    case 'quantize':
+      return 'quantized';
     case 'compute':
       return 'computed';
     case 'table':

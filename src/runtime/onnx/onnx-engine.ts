@@ -1,10 +1,10 @@
 import type { Layer } from '../../architecture/layer.js';
+import { quantizedMatrices } from '../../architecture/weight-matrices.js';
 import { UserError } from '../../errors.js';
 import type { WeightForm } from '../../tensor/group-quantization.js';
 import type { Adapter } from '../adapters/adapters.js';
 import { cudaAdapter, UNNAMED_CARD, webgpuAdapter } from '../adapters/adapters.js';
 import type { Compute, DeviceName, Engine, Program, ProgramOptions } from '../engine.js';
-import { quantizedMatrices } from '../quantized-weights.js';
 import type { WeightSource } from '../weights.js';
 import { compile } from './compile.js';
 import type { InitializerLookup, QuantizedLookup, Target } from './context.js';

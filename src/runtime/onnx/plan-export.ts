@@ -1,11 +1,11 @@
 /** Exports a model as standalone files for ONNX Runtime: the graph, and its weights inside or in a separate file. */
 import type { LanguageModel } from '../../architecture/layer.js';
 import type { Param } from '../../architecture/param.js';
+import type { WeightMatrix } from '../../architecture/weight-matrices.js';
+import { quantizedMatrices } from '../../architecture/weight-matrices.js';
 import type { WeightForm } from '../../tensor/group-quantization.js';
 import { sumOf } from '../../text/words.js';
 import type { ExportFile, OnnxExport, OnnxOperator, OnnxValue } from '../engine.js';
-import type { WeightMatrix } from '../quantized-weights.js';
-import { quantizedMatrices } from '../quantized-weights.js';
 import type { WeightSource } from '../weights.js';
 import { compileAlone } from './compile.js';
 import type { QuantizedLookup, QuantizedWeight, Rows } from './context.js';

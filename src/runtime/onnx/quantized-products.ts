@@ -2,9 +2,10 @@
  * Products and lookups with weights of 8 or 4 bits, by ONNX Runtime's own operators. `MatMulNBits` at accuracy level 4
  * rounds activations to 8 bits too; the other levels took 4 to 90 times as long on AVX2.
  */
+
+import type { WeightMatrix } from '../../architecture/weight-matrices.js';
 import type { QuantizedRows, WeightForm } from '../../tensor/group-quantization.js';
 import { groupsIn, packCodes, packedBytes } from '../../tensor/group-quantization.js';
-import type { WeightMatrix } from '../quantized-weights.js';
 import { quantizedPieces } from '../quantized-weights.js';
 import type { WeightSource } from '../weights.js';
 import type { GraphContext, QuantizedWeight, Rows } from './context.js';
