@@ -218,13 +218,14 @@ function withSettings(config: TargetConfig, quantization: QuantizationPlan): Tar
   const { written } = config;
   if (written.format !== 'json') return config;
   const settings = settingsOf(quantization);
-  const text = JSON.stringify(settings, null, 2).replaceAll('\n', '\n  ');
+  const indent = /\n(\s+)"/.exec(written.text)?.[1] ?? '  ';
+  const text = JSON.stringify(settings, null, indent).replaceAll('\n', `\n${indent}`);
   return {
     ...config,
     written: {
       ...written,
       value: { ...written.value, [KEY]: settings },
-      text: written.text.replace(/\s*\}\s*$/, `,\n  "${KEY}": ${text}\n}\n`),
+      text: written.text.replace(/\s*\}\s*$/, `,\n${indent}"${KEY}": ${text}\n}\n`),
     },
   };
 }
