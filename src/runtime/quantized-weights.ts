@@ -5,15 +5,31 @@ import { quantizedMatrices } from '../architecture/weight-matrices.js';
 import { UserError } from '../errors.js';
 import type { QuantizedRows, WeightForm } from '../tensor/group-quantization.js';
 import { dequantizedRows, NotFiniteWeight, quantizeRows } from '../tensor/group-quantization.js';
-import type { Engine } from './engine.js';
+import type { Engine, EngineInfo } from './engine.js';
 import type { WeightSource } from './weights.js';
 
-/** An engine whose programs all have quantized weights. It closes with the given one. */
-export const withWeightForm = (engine: Engine, weightForm: WeightForm): Engine => ({
-  ...engine,
-  info: { ...engine.info, weightForm },
-  load: (layer, weights, options) => engine.load(layer, weights, { ...options, weightForm }),
-});
+/** @throws UserError when an engine has no products with quantized weights. */
+export function refuseWeightForm({ name, provider, compute }: EngineInfo): void {
+  if (name !== 'onnx' || (provider === 'cpu' && compute === 'f32')) return;
+  const isOnCpu = provider === 'cpu';
+  const found = isOnCpu ? `products in ${compute}` : `the provider ${provider}`;
+  throw new UserError('usage', `quantized weights run on the CPU in float32, found ${found}`, {
+    suggestion: `write ${isOnCpu ? '--compute f32' : '--device cpu'}, or remove --weights`,
+  });
+}
+
+/**
+ * An engine whose programs all have quantized weights. It closes with the given one.
+ * @throws UserError when it has no products with such weights.
+ */
+export function withWeightForm(engine: Engine, weightForm: WeightForm): Engine {
+  refuseWeightForm(engine.info);
+  return {
+    ...engine,
+    info: { ...engine.info, weightForm },
+    load: (layer, weights, options) => engine.load(layer, weights, { ...options, weightForm }),
+  };
+}
 
 /** Values read at a time. */
 const PIECE_ELEMENTS = 2 ** 20;

@@ -4,7 +4,15 @@ import { UserError } from '../../errors.js';
 import type { WeightForm } from '../../tensor/group-quantization.js';
 import type { Adapter } from '../adapters/adapters.js';
 import { cudaAdapter, UNNAMED_CARD, webgpuAdapter } from '../adapters/adapters.js';
-import type { Compute, DeviceName, Engine, Program, ProgramOptions } from '../engine.js';
+import type {
+  Compute,
+  DeviceName,
+  Engine,
+  EngineInfo,
+  Program,
+  ProgramOptions,
+} from '../engine.js';
+import { refuseWeightForm } from '../quantized-weights.js';
 import type { WeightSource } from '../weights.js';
 import { compile } from './compile.js';
 import type { InitializerLookup, QuantizedLookup, Target } from './context.js';
@@ -97,17 +105,20 @@ export async function openOnnx(options: OnnxOptions): Promise<Engine> {
   const cardLimit = provider === 'webgpu' ? card?.maxBindingBytes : undefined;
   const maxBindingBytes = options.maxBindingBytes ?? cardLimit ?? GUARANTEED_BYTES[provider];
   const target = { provider, maxBindingBytes, compute };
+  const info: EngineInfo = {
+    name: 'onnx',
+    version: library.env.versions.node ?? library.env.versions.common,
+    provider,
+    ...cardOf(PROVIDERS[provider].device, card),
+    threads,
+    compute,
+  };
   return {
-    info: {
-      name: 'onnx',
-      version: library.env.versions.node ?? library.env.versions.common,
-      provider,
-      ...cardOf(PROVIDERS[provider].device, card),
-      threads,
-      compute,
+    info,
+    async load(layer, source, loading = {}) {
+      if (loading.weightForm) refuseWeightForm(info);
+      return load({ library, settings, layer, source, loading, target });
     },
-    load: (layer, source, loading = {}) =>
-      load({ library, settings, layer, source, loading, target }),
     obstacleTo(model, size) {
       try {
         checkFits(model, { ...size, start: 0 }, target, true);
@@ -194,20 +205,12 @@ interface Loading {
   readonly target: Target;
 }
 
-/** @throws UserError for quantized weights on a graphics card, or with products of another type. */
 function quantizedLookup(
   layer: Layer,
   weights: PlacedWeights,
   form: WeightForm | undefined,
-  { provider, compute }: Target,
 ): QuantizedLookup | undefined {
   if (form === undefined) return undefined;
-  if (provider !== 'cpu' || compute !== 'f32') {
-    const found = provider === 'cpu' ? `products in ${compute}` : `the provider ${provider}`;
-    throw new UserError('usage', `quantized weights run on the CPU in float32, found ${found}`, {
-      suggestion: `write ${provider === 'cpu' ? '--compute f32' : '--device cpu'}, or remove --weights`,
-    });
-  }
   const matrices = quantizedMatrices(layer);
   return (tensor, rows) => {
     const matrix = matrices.get(tensor);
@@ -220,7 +223,7 @@ export async function load(wanted: Loading): Promise<Program> {
   const { library, settings, layer, source, loading, target } = wanted;
   const weights = new PlacedWeights(source);
   try {
-    const quantized = quantizedLookup(layer, weights, loading.weightForm, target);
+    const quantized = quantizedLookup(layer, weights, loading.weightForm);
     const place: InitializerLookup = (...which) => weights.place(...which);
     const compiled = compile(layer, place, loading, target, quantized);
     await weights.write();
