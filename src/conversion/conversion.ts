@@ -27,12 +27,12 @@ import type {
   Omission,
   PlannedTensor,
   PlannedTie,
+  QuantizationPlan,
   StepGroup,
   TensorStep,
 } from './plan/conversion-plan.js';
 import { groupSteps, stepsOf } from './plan/conversion-plan.js';
 import { planConversion, readInput } from './plan/plan-conversion.js';
-import type { QuantizationPlan } from './plan/plan-quantization.js';
 import { isBufferName } from './plan/plan-tensors.js';
 import type { Resources } from './resources.js';
 import { resourcesFor } from './resources.js';

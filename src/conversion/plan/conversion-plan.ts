@@ -17,7 +17,6 @@ import type { CheckpointPlace, ConversionJob } from '../job.js';
 import type { SrtePlan, SrteSource } from '../srte/srte-plan.js';
 import type { SrtePart, StoredSrteTable } from '../srte/srte-tables.js';
 import type { SourceConfig, TargetConfig } from './model-configs.js';
-import type { QuantizationPlan } from './plan-quantization.js';
 
 /** A tensor of the input under the output's name. */
 export interface SourceTensor extends StoredName {
@@ -96,6 +95,15 @@ export interface PlannedTie {
   /** The input's names of the embedding and the head. */
   readonly from: readonly [string, string];
   readonly values: Tie;
+}
+
+/** The weights that become packed, and the modules that stay floats. */
+export interface QuantizationPlan {
+  readonly form: WeightForm;
+  /** Names of the weights. */
+  readonly weights: readonly string[];
+  /** Modules of linear layers and routers that stay floats: the list `ignore` of the config. */
+  readonly ignored: readonly string[];
 }
 
 export interface ConversionPlan {

@@ -15,20 +15,16 @@ import type { Shape, StoredDtype } from '../../tensor/dtype.js';
 import { STORED_DTYPES } from '../../tensor/dtype.js';
 import type { ScaleDtype, WeightForm } from '../../tensor/group-quantization.js';
 import { counted, isRecord } from '../../text/words.js';
-import type { ConversionInput, ConversionPlan, PlannedTensor } from './conversion-plan.js';
+import type {
+  ConversionInput,
+  ConversionPlan,
+  PlannedTensor,
+  QuantizationPlan,
+} from './conversion-plan.js';
 import type { TargetConfig, WrittenConfig } from './model-configs.js';
 
 /** Name of the settings in a `config.json`. */
 const KEY = 'quantization_config';
-
-/** The weights that become packed, and the modules that stay floats. */
-export interface QuantizationPlan {
-  readonly form: WeightForm;
-  /** Names of the weights. */
-  readonly weights: readonly string[];
-  /** Modules of linear layers and routers that stay floats: the list `ignore` of the config. */
-  readonly ignored: readonly string[];
-}
 
 /** The form that is asked for. @throws UserError when it contradicts another flag. */
 function formOf({ job, place }: ConversionInput): WeightForm | undefined {
