@@ -51,6 +51,11 @@ export class ByteFile {
     }
   }
 
+  /** Whether the bytes are computed: no other program can read them. */
+  get isComputed(): boolean {
+    return false;
+  }
+
   /** Reads `length` bytes from `position` into a new buffer. */
   read(position: number, length: number): Buffer {
     const target = Buffer.allocUnsafeSlow(length);

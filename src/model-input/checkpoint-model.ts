@@ -110,7 +110,8 @@ function found(
   config: CheckpointFound['config'],
 ): CheckpointFound {
   const { path: file, format, stateDict } = checkpoint;
-  const { totals } = summarise(checkpoint, new Map(), new Map());
+  const tensors = checkpoint.packed?.tensors ?? checkpoint.tensors;
+  const { totals } = summarise({ ...checkpoint, tensors }, new Map(), new Map());
   return { file, format, stateDict, config, matches, faults, suggestions, totals };
 }
 

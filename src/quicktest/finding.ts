@@ -36,6 +36,7 @@ export interface Details {
   readonly decoding?: readonly StepwiseDecoding[];
   readonly timing?: Timing;
   readonly float16?: Float16Cost;
+  readonly quantized?: QuantizedCost;
 }
 
 /** A tensor with a value that is not finite. */
@@ -113,6 +114,14 @@ export interface Float16Cost {
   /** Difference of the logits from float32. */
   readonly logits: LogitDifference;
   readonly f16: Spent;
+  readonly f32: Spent;
+}
+
+/** Error and savings of quantized weights. */
+export interface QuantizedCost {
+  /** Difference of the logits from float32. */
+  readonly logits: LogitDifference;
+  readonly quantized: Spent;
   readonly f32: Spent;
 }
 

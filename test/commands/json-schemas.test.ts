@@ -65,6 +65,7 @@ describe('JSON output keeps to docs/schemas', () => {
     ['list', []],
     ['quick-test', ['configs/hybrid/tiny.yaml', '--cross-check', '--context', '40']],
     ['quick-test', ['configs/hybrid/tiny.yaml', '--full', '--context', '1']],
+    ['quick-test', ['configs/hybrid/tiny.yaml', '--weights', 'int4', '--context', '24']],
     ['quick-test', [CONFIG, '--only', 'created', '--context', '8']],
     ['quick-test', [CONFIG, '--trace']],
     ['quick-test', ['configs/hybrid/tiny.yaml', '--against', 'tfjs', '--context', '8']],
@@ -291,6 +292,7 @@ describe('JSON output of convert-checkpoint', () => {
       'half',
       ['--dtype', 'f16', '--prove', '--context', '8', '--device', 'cpu'],
     ],
+    ['hf/llama', 'packed', ['--quantize', 'int4', '--group', '32']],
     ['hybrid/shared-lowrank-tied', 'own', ['--to', 'per-layer', '--check', '--shard-size', '1MB']],
     [
       'hybrid/shared-lowrank-tied',
@@ -315,6 +317,7 @@ describe('JSON output of export', () => {
   it.each([
     ['fixtures/hf/llama', []],
     ['configs/hybrid/tiny.yaml', ['--random', '--seed', '7', '--external-data']],
+    ['fixtures/hf/llama', ['--weights', 'int4', '--force']],
   ])('%s %j', async (input, flags) => {
     const target = path.join(folder, `${path.parse(input).name}.onnx`);
     const { code, stdout, stderr } = await runHere([

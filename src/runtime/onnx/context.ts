@@ -1,5 +1,6 @@
 import type { Layer } from '../../architecture/layer.js';
 import type { Param } from '../../architecture/param.js';
+import type { WeightForm } from '../../tensor/group-quantization.js';
 import type { Compute } from '../engine.js';
 import type { Feed } from './feeds.js';
 import type { GraphBuilder, GraphValue } from './graph.js';
@@ -71,10 +72,27 @@ export interface Rows {
 export type InitializerLookup = (tensor: Param, rows?: Rows) => Initializer;
 
 /** State shared by all functions that add to a graph. */
+/** A weight of 8 or 4 bits, or some rows of one. */
+export interface QuantizedWeight {
+  readonly form: WeightForm;
+  readonly rows: number;
+  readonly columns: number;
+  /** [rows, groups, bytes of a group] */
+  readonly codes: Initializer;
+  /** [rows, groups] */
+  readonly scales: Initializer;
+  /** Packed along a row, [rows, bytes]. */
+  readonly zeroPoints: Initializer;
+}
+
+/** Location of a quantized weight, or of some rows of one; undefined for a weight in float32. */
+export type QuantizedLookup = (tensor: Param, rows?: Rows) => QuantizedWeight | undefined;
+
 export interface GraphContext {
   readonly graph: GraphBuilder;
   readonly outputs: Outputs;
   readonly place: InitializerLookup;
+  readonly quantized: QuantizedLookup;
   readonly target: Target;
   /** Rows of a weight that one operation may bind; at least one. */
   readonly mostRows: (tensor: Param) => number;

@@ -102,6 +102,7 @@ function* namesRead(nodes: readonly NodeProto[]): Generator<string> {
 }
 
 const ELEMENT_BYTES = {
+  u8: 1,
   f16: 2,
   bf16: 2,
   f32: 4,

@@ -69,8 +69,9 @@ const wholeLogits = (context: Context, model: LanguageModel, x: GraphValue): Gra
 function logits(context: Context, model: LanguageModel, x: GraphValue): GraphValue[] {
   const normed = context.apply(model.norm, x);
   const { weight, bias } = model.head;
-  const blocks = weightBlocks(context, weight);
-  if (blocks.length === 1 || context.outputs.taps) {
+  const isWhole =
+    context.quantized(weight) !== undefined || weightBlocks(context, weight).length === 1;
+  if (isWhole || context.outputs.taps) {
     return [emitInTurn(context, [model.head, ...model.logitSteps], normed)];
   }
   return productParts(context, weight, normed, {
