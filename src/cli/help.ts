@@ -9,7 +9,7 @@ import { type RenderOptions, wrap } from '../report/kit/report.js';
 export const COMMAND_GROUPS = {
   Design: ['list', 'init', 'plan', 'compare', 'compare-srte', 'rope'],
   Check: ['validate', 'profile', 'fit', 'inspect', 'verify'],
-  Run: ['quick-test', 'doctor', 'export'],
+  Run: ['quick-test', 'generate', 'doctor', 'export'],
   Convert: ['convert-checkpoint', 'kv-projector'],
   Setup: ['completion', 'schema'],
 } as const satisfies Record<string, readonly string[]>;
@@ -31,6 +31,7 @@ const COMMON_FLAGS: readonly string[] = [
   ...['tensors', 'stats', 'ranks', 'baseline', 'columns', 'sort', 'teacher', 'student', 'data'],
   ...['checkpoint', 'against', 'prove', 'only', 'trace', 'factor', 'context', 'batch', 'dtype'],
   ...['set', 'strict', 'dry-run', 'check', 'random', 'write', 'layers', 'details', 'explain'],
+  ...['chat', 'ids', 'max-tokens', 'temperature', 'top-p', 'seed', 'draft'],
   ...['json', 'output', 'force'],
 ];
 
