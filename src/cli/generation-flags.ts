@@ -11,7 +11,8 @@ const number = Flags.custom<number, { readonly least: number; readonly most?: nu
   parse: async (text, _context, { name, least, most = Number.POSITIVE_INFINITY }) => {
     const value = /^\s*[\d.]+(e[+-]?\d+)?\s*$/i.test(text) ? Number(text) : Number.NaN;
     if (value >= least && value <= most) return value;
-    const bounds = most === Number.POSITIVE_INFINITY ? `from ${least} on` : `from ${least} to ${most}`;
+    const bounds =
+      most === Number.POSITIVE_INFINITY ? `from ${least} on` : `from ${least} to ${most}`;
     throw new UserError('usage', `--${name}: expected a number ${bounds}, found ${quote(text)}`, {
       suggestion: `write it as in --${name} 0.8`,
     });

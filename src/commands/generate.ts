@@ -161,7 +161,8 @@ export default class Generate extends BaseCommand {
     const longest = Math.max(1, ...prompts.map((ids) => ids.length));
     const isTalk = way.kind === 'talk';
     const { positions } = side.loaded.model;
-    const wanted = flags.context ?? (isTalk ? Math.min(positions, CONVERSATION_CONTEXT) : undefined);
+    const wanted =
+      flags.context ?? (isTalk ? Math.min(positions, CONVERSATION_CONTEXT) : undefined);
     const room = isTalk ? Number.POSITIVE_INFINITY : settings.maxTokens;
     const context = contextFor(side.loaded.model, longest, room, wanted);
     const load = await this.#open(side, reader, settings, context, flags, opened);
@@ -291,9 +292,13 @@ export default class Generate extends BaseCommand {
     await converse(async (line, isStopped) => {
       const ids = await promptIds(reader, line, messages);
       if (ids.length >= context) {
-        throw new UserError('usage', `the conversation has ${ids.length} tokens, and the context ${context}`, {
-          suggestion: 'begin a new conversation, or write a larger --context',
-        });
+        throw new UserError(
+          'usage',
+          `the conversation has ${ids.length} tokens, and the context ${context}`,
+          {
+            suggestion: 'begin a new conversation, or write a larger --context',
+          },
+        );
       }
       const answer = await session.answer(ids, {
         watch: (part) => writeStdout(shownText(part)),
@@ -302,7 +307,10 @@ export default class Generate extends BaseCommand {
       await writeStdout('\n');
       this.note(flags, figuresText(answer));
       if (!reader.isChat) return;
-      messages.push({ role: 'user', content: line }, { role: 'assistant', content: answer.text ?? '' });
+      messages.push(
+        { role: 'user', content: line },
+        { role: 'assistant', content: answer.text ?? '' },
+      );
     });
   }
 }
@@ -340,7 +348,8 @@ function inputOf(
       suggestion: 'name a file for the model',
     });
   }
-  if (prompt !== undefined) return prompt === '-' ? { kind: 'stdin' } : { kind: 'text', text: prompt };
+  if (prompt !== undefined)
+    return prompt === '-' ? { kind: 'stdin' } : { kind: 'text', text: prompt };
   const isTerminal = process.stdin.isTTY === true && process.stdout.isTTY === true;
   if (isTerminal && formatOf(flags) === 'table' && isStdout(flags.output)) return { kind: 'talk' };
   throw new UserError('usage', 'expected a prompt, found none', {
@@ -394,9 +403,13 @@ async function stdinText(): Promise<string> {
   const { readStreamAtMost } = await import('../files/read-file.js');
   const bytes = await readStreamAtMost(process.stdin, MAX_PROMPT_BYTES);
   if (bytes) return bytes.toString('utf8').replace(/\r?\n$/, '');
-  throw new UserError('refused-file', `standard input is larger than ${MAX_PROMPT_BYTES / 1e6} MB`, {
-    suggestion: 'give a shorter prompt',
-  });
+  throw new UserError(
+    'refused-file',
+    `standard input is larger than ${MAX_PROMPT_BYTES / 1e6} MB`,
+    {
+      suggestion: 'give a shorter prompt',
+    },
+  );
 }
 
 const givenSettings = (flags: GenerateFlags) => ({
@@ -443,9 +456,11 @@ async function draftSource(
   open: (source: string) => Promise<Extract<DraftSource, { kind: 'model' }>['model']>,
 ): Promise<DraftSource> {
   const [, length] = /^ngram(?::(.*))?$/.exec(source) ?? [];
-  if (!source.startsWith('ngram')) return { kind: 'model', name: source, model: await open(source) };
+  if (!source.startsWith('ngram'))
+    return { kind: 'model', name: source, model: await open(source) };
   const longest = Number(length);
-  if (Number.isSafeInteger(longest) && longest > 0) return { kind: 'lookup', name: source, longest };
+  if (Number.isSafeInteger(longest) && longest > 0)
+    return { kind: 'lookup', name: source, longest };
   throw new UserError('usage', `--draft: expected ngram:N with N from 1 on, found ${source}`, {
     suggestion: 'write --draft ngram:3',
   });

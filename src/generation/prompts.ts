@@ -92,7 +92,10 @@ function promptOf(line: string, file: string, number: number): string {
  */
 export function listedIds(text: string, vocabulary: number): number[] | undefined {
   if (!/^[\d_]+(?:\s*[,\s]\s*[\d_]+)*,?$/.test(text.trim())) return undefined;
-  const ids = text.split(/[,\s]+/).filter(Boolean).map((each) => Number(each.replaceAll('_', '')));
+  const ids = text
+    .split(/[,\s]+/)
+    .filter(Boolean)
+    .map((each) => Number(each.replaceAll('_', '')));
   const wrong = ids.find((id) => !(id < vocabulary));
   if (wrong === undefined) return ids;
   throw new UserError('usage', `--ids: expected ids from 0 to ${vocabulary - 1}, found ${wrong}`, {

@@ -156,10 +156,7 @@ export class GenerationSession {
    * Answers a prompt.
    * @param ids At least one token, fewer than the context.
    */
-  async answer(
-    ids: readonly number[],
-    { watch, isStopped }: AnswerWatch,
-  ): Promise<ReportedAnswer> {
+  async answer(ids: readonly number[], { watch, isStopped }: AnswerWatch): Promise<ReportedAnswer> {
     const { tokenizer, stopStrings, context, draft } = this.#request;
     const sink =
       tokenizer &&

@@ -87,7 +87,13 @@ withEachEngine('the likeliest tokens', (load, engine) => {
 withEachEngine('speculative decoding', (load, engine) => {
   const cases =
     engine === 'ONNX Runtime'
-      ? ['hf/llama', 'hf/deepseek-v3', 'hf/mistral-window', 'minimind/v3-moe', 'hybrid/shared-lowrank-tied']
+      ? [
+          'hf/llama',
+          'hf/deepseek-v3',
+          'hf/mistral-window',
+          'minimind/v3-moe',
+          'hybrid/shared-lowrank-tied',
+        ]
       : ['hf/llama', 'hybrid/shared-lowrank-tied'];
   it.each(cases)('has the tokens of greedy decoding: %s', async (place) => {
     const { model, weights } = place.startsWith('hybrid/')

@@ -36,7 +36,11 @@ describe('the distribution after the filters', () => {
     (_, { logits, earlier, cases }) => {
       expect(cases.length).toBeGreaterThan(150);
       for (const { settings, kept } of cases) {
-        const found = distributionOf(Float32Array.from(logits), settingsOf(settings), new Set(earlier));
+        const found = distributionOf(
+          Float32Array.from(logits),
+          settingsOf(settings),
+          new Set(earlier),
+        );
         const positive = [...asRecord(found)].filter(([, probability]) => probability > 0);
         const label = settings.join(' ');
         expect(positive.map(([id]) => id).join(), label).toBe(Object.keys(kept).join());

@@ -12,7 +12,9 @@ type Rendered = string | { readonly raised: string };
 const EXPECTED: Record<string, Record<string, Rendered>> = JSON.parse(
   fs.readFileSync(`${FOLDER}/expected.json`, 'utf8'),
 );
-const CHATS = readJson<Record<string, Record<string, unknown>>>('fixtures/chat-templates/chats.json');
+const CHATS = readJson<Record<string, Record<string, unknown>>>(
+  'fixtures/chat-templates/chats.json',
+);
 const TOKENS = { bos_token: '<s>', eos_token: '</s>', pad_token: '<pad>', unk_token: '<unk>' };
 
 /** Values that transformers gives a template. The date is that of the expected texts. */
@@ -22,13 +24,19 @@ const valuesOf = (chat: Record<string, unknown>) => ({
   documents: null,
   add_generation_prompt: true,
   strftime_now: (format: string) =>
-    format.replaceAll('%d', '26').replaceAll('%b', 'Jul').replaceAll('%B', 'July').replaceAll('%Y', '2024'),
+    format
+      .replaceAll('%d', '26')
+      .replaceAll('%b', 'Jul')
+      .replaceAll('%B', 'July')
+      .replaceAll('%Y', '2024'),
   ...chat,
 });
 
 describe('chat templates', () => {
   it('are twenty or more', () => {
-    expect(Object.keys(readJson('fixtures/chat-templates/expected.json')).length).toBeGreaterThan(19);
+    expect(Object.keys(readJson('fixtures/chat-templates/expected.json')).length).toBeGreaterThan(
+      19,
+    );
   });
 
   it.each(Object.keys(EXPECTED))('are rendered as by Jinja in Python: %s', (name) => {

@@ -3,7 +3,16 @@ import type { GenerateResult } from '../../generation/result.js';
 import type { NamedToken, ReportedAnswer, ReportedToken } from '../../generation/session.js';
 import { formatInteger, percentText } from '../../text/units.js';
 import { counted, modelName } from '../../text/words.js';
-import { bar, heading, integerCell, left, note, percentCell, realCell, right } from '../kit/cells.js';
+import {
+  bar,
+  heading,
+  integerCell,
+  left,
+  note,
+  percentCell,
+  realCell,
+  right,
+} from '../kit/cells.js';
 import type { Block, Cell, Fact, Report, TableBlock } from '../kit/report.js';
 
 /** @param isStreamed Whether the text is on the screen already. */
@@ -13,7 +22,8 @@ export function generateReport(
 ): Report {
   const { answers } = result;
   const [only] = answers;
-  const blocks = answers.length === 1 && only ? answerBlocks(only, isStreamed) : [answersTable(answers)];
+  const blocks =
+    answers.length === 1 && only ? answerBlocks(only, isStreamed) : [answersTable(answers)];
   return {
     verdict: { text: verdictText(result), tone: 'dim' },
     blocks: [{ kind: 'facts', facts: factsOf(result) }, ...blocks],
@@ -64,11 +74,19 @@ function verdictText(result: GenerateResult): string {
 
 function factsOf(result: GenerateResult): Fact[] {
   const { file, family, checkpoint, engine, context } = result;
-  const from = checkpoint === null ? 'random weights: the text means nothing' : `weights of ${checkpoint}`;
+  const from =
+    checkpoint === null ? 'random weights: the text means nothing' : `weights of ${checkpoint}`;
   return [
-    { name: 'model', text: `${file} (${family}), ${from}`, ...(checkpoint === null && { tone: 'warning' as const }) },
+    {
+      name: 'model',
+      text: `${file} (${family}), ${from}`,
+      ...(checkpoint === null && { tone: 'warning' as const }),
+    },
     { name: 'sampling', text: samplingText(result) },
-    { name: 'engine', text: `${engine.name} ${engine.version} on ${engine.device}, context ${formatInteger(context)}` },
+    {
+      name: 'engine',
+      text: `${engine.name} ${engine.version} on ${engine.device}, context ${formatInteger(context)}`,
+    },
   ];
 }
 
@@ -99,14 +117,28 @@ function draftBlocks({ draft, figures }: ReportedAnswer): Block[] {
     {
       kind: 'facts',
       facts: [
-        { name: 'draft', text: `${by}, ${formatInteger(taken)} of ${counted(drafted, 'token')} accepted (${percentText(drafted === 0 ? null : taken / drafted)})` },
-        { name: 'calls', text: `${counted(calls, 'call')} of the model for ${counted(figures.tokens, 'token')}` },
-        { name: 'speed', text: `${rateText(speed)} with the draft, ${rateText(without)} without${factor}` },
+        {
+          name: 'draft',
+          text: `${by}, ${formatInteger(taken)} of ${counted(drafted, 'token')} accepted (${percentText(drafted === 0 ? null : taken / drafted)})`,
+        },
+        {
+          name: 'calls',
+          text: `${counted(calls, 'call')} of the model for ${counted(figures.tokens, 'token')}`,
+        },
+        {
+          name: 'speed',
+          text: `${rateText(speed)} with the draft, ${rateText(without)} without${factor}`,
+        },
       ],
     },
     {
       kind: 'table',
-      columns: [right('position', 'position'), right('proposed', 'proposed'), right('accepted', 'accepted'), right('rate', 'rate')],
+      columns: [
+        right('position', 'position'),
+        right('proposed', 'proposed'),
+        right('accepted', 'accepted'),
+        right('rate', 'rate'),
+      ],
       rows: proposed.map((each, index) => [
         integerCell(index + 1),
         integerCell(each),
@@ -144,13 +176,15 @@ function againstBlocks({ against }: ReportedAnswer): Block[] {
               left('other', 'other'),
               right('its probability', 'other_probability'),
             ],
-            rows: partings.slice(0, MOST_PARTINGS).map(({ position, own, other: theirs }) => [
-              integerCell(position + 1),
-              { text: tokenText(own) },
-              percentCell(own.probability),
-              { text: tokenText(theirs) },
-              percentCell(theirs.probability),
-            ]),
+            rows: partings
+              .slice(0, MOST_PARTINGS)
+              .map(({ position, own, other: theirs }) => [
+                integerCell(position + 1),
+                { text: tokenText(own) },
+                percentCell(own.probability),
+                { text: tokenText(theirs) },
+                percentCell(theirs.probability),
+              ]),
           } as const,
         ]),
     ...(partings.length > MOST_PARTINGS
@@ -169,7 +203,9 @@ function samplingBlocks(token: ReportedToken, index: number): Block[] {
   if (first === undefined || last === undefined) return [];
   const most = Math.max(...stages.flatMap(({ top }) => top.map(({ probability }) => probability)));
   return [
-    heading(`Sampling of token ${index + 1}: ${tokenText(token)}, of ${counted(last.kept, 'token')}`),
+    heading(
+      `Sampling of token ${index + 1}: ${tokenText(token)}, of ${counted(last.kept, 'token')}`,
+    ),
     {
       kind: 'table',
       columns: [
