@@ -155,7 +155,12 @@ export default class Generate extends BaseCommand {
     const text = await openModelText(folders, flags.tokenizer);
     const settings = chooseSettings(givenSettings(flags), text.generation);
     await this.warnAbout(flags, settings.warnings);
-    const reader: PromptReader = { folders, text, isChat: flags.chat, system: flags.system };
+    const reader: PromptReader = {
+      folders,
+      text,
+      isChat: flags.chat === true,
+      system: flags.system,
+    };
     const prompts = await promptsOf(way, reader, side.loaded);
     const { contextFor } = await import('../generation/open-models.js');
     const longest = Math.max(1, ...prompts.map((ids) => ids.length));

@@ -272,6 +272,20 @@ describe('generate', () => {
     });
   });
 
+  it('answers as docs/generate.md shows', async () => {
+    const page = fs.readFileSync(inPackage('docs/generate.md'), 'utf8');
+    const examples = [
+      ...page.matchAll(/```console\nminimind (.*)\n```\n\n```text\n([\s\S]*?)```/g),
+    ];
+    expect(examples.length).toBeGreaterThan(3);
+    for (const [, line = '', expected = ''] of examples) {
+      const { code, stdout } = await runHere([...line.split(' '), '--device', 'cpu']);
+      expect(code).toBe(0);
+      const lines = stdout.split('\n').map((each) => each.trimEnd());
+      expect(lines).toEqual(expect.arrayContaining(expected.trimEnd().split('\n')));
+    }
+  });
+
   it('reads a prompt from standard input, and writes only the text', () => {
     const { code, stdout } = runCli([...TINY, '-', '--max-tokens', '3', '-q'], {
       input: 'The model\n',

@@ -175,6 +175,16 @@ describe('the frequencies of 20,000 answers', () => {
   });
 });
 
+it('looks up what followed the last tokens, and continues a repetition', async () => {
+  const followers = async (tokens: number[], count = 4) =>
+    (await lookupDraft(2).propose(tokens, count, GREEDY, () => 0)).map(({ id }) => id);
+  expect(await followers([1, 2, 3, 4, 5, 1, 2])).toEqual([3, 4, 5, 1]);
+  expect(await followers([1, 2, 3, 1, 2, 4, 1, 2], 2)).toEqual([4, 1]);
+  expect(await followers([9, 7, 8, 5, 8], 2)).toEqual([5, 8]);
+  expect(await followers([3, 1, 1])).toEqual([1, 1, 1, 1]);
+  expect(await followers([1, 2, 3])).toEqual([]);
+});
+
 it('ends at a stop token, and counts what a draft proposed', async () => {
   // 0 → 1 → 2 → 3 → 0, with certainty.
   const program = tableProgram([
