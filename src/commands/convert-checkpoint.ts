@@ -240,7 +240,7 @@ export default class ConvertCheckpoint extends BaseCommand {
       }).finally(display.end);
       if (result.proof) process.exitCode = PROOF_EXIT_CODES[result.proof.verdict];
       await this.answer(flags, result, (each) =>
-        convertReport(each, { again: realRun(this.argv) }),
+        convertReport(each, { again: isTaken(places.out, flags) ? undefined : realRun(this.argv) }),
       );
       const against = result.proof?.against;
       this.exceeded([
@@ -284,6 +284,10 @@ function exceededError(result: ConversionResult, most: number | undefined): stri
   const bound = percentText(most ?? null);
   return [`stored SRTE error ${error} exceeds --max-error ${bound}; use a wider --dtype`];
 }
+
+/** Whether a real run would be refused, as the notes of the plan say. */
+const isTaken = (out: string, { force }: { readonly force: boolean }): boolean =>
+  !force && fs.existsSync(out);
 
 /** The command line of a dry run without `--dry-run`. */
 const realRun = (argv: readonly string[]): string =>

@@ -106,7 +106,7 @@ export default class QuickTest extends BaseCommand {
       description: 'run only these checks',
     } as const)(),
     'cross-check': Flags.boolean({ description: 'also compare with the other engine' }),
-    repeat: count({ description: 'timed runs [default: as many as take half a second]' }),
+    repeat: count({ description: 'timed runs [default: those of half a second]' }),
     engine: Flags.option({
       options: ENGINE_CHOICES,
       default: 'auto',
@@ -117,7 +117,7 @@ export default class QuickTest extends BaseCommand {
     device: device(),
     compute: compute('type of matrix products; with f16 the error against f32 is reported'),
     threads: threads(),
-    full: Flags.boolean({ description: 'run the whole model layer by layer, whatever its size' }),
+    full: Flags.boolean({ description: 'run the whole model layer by layer, at any size' }),
     details,
     save: savedFile({
       description: 'write logits and the output of every block to a safetensors file',

@@ -107,12 +107,29 @@ export async function orStopped<Result>(
 
 /** @throws UserError for a flag without an effect. */
 export function checkJob(job: ConversionRequest): void {
+  if (job.saturate && VALUE_CHANGES.every((name) => job[name] === undefined)) {
+    throw new UserError('usage', '--saturate requires --dtype', {
+      suggestion:
+        'write --dtype f16, or leave --saturate out: values that are copied cannot overflow',
+    });
+  }
   if (job.extend !== undefined && !job['max-positions'] && job.target === undefined) {
     throw new UserError('usage', '--extend requires --max-positions or --target', {
       suggestion: 'write --max-positions 32k for the number of rows',
     });
   }
 }
+
+/** Flags that compute values, which can overflow their type. */
+const VALUE_CHANGES = [
+  'dtype',
+  'to',
+  'rank',
+  'max-error',
+  'max-positions',
+  'tie',
+  'target',
+] as const satisfies readonly (keyof ConversionRequest)[];
 
 /** Whether the request names no change at all. */
 export function isUnspecific(job: ConversionJob): boolean {

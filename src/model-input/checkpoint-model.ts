@@ -179,7 +179,7 @@ const MAX_LISTED_FAULTS = 3;
 function mismatches(file: string, { faults }: Reconciliation, config: string): Problem[] {
   if (faults.length === 0) return [];
   const more =
-    faults.length > MAX_LISTED_FAULTS ? `, of which ${MAX_LISTED_FAULTS} are told here` : '';
+    faults.length > MAX_LISTED_FAULTS ? `, of which ${MAX_LISTED_FAULTS} are listed here` : '';
   return [
     {
       severity: 'warning',

@@ -186,6 +186,10 @@ export function validationReport(
       ...(isCut ? [note(`… ${formatInteger(valid - FIRST_ROWS)} more: --details`)] : []),
     ],
     details: isCut ? [heading('All valid files'), filesTable(files)] : [],
+    next:
+      files[0] && files[0].file !== '-'
+        ? `minimind profile ${shellWord(files[0].file)}`
+        : undefined,
     data: filesTable(files),
   };
 }

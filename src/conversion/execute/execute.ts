@@ -105,7 +105,8 @@ function reasonsNotToWrite(input: ConversionInput): string[] {
     return [];
   } catch (error) {
     if (!(error instanceof UserError)) return [];
-    return [`The output cannot be written: ${error.message}`];
+    const { message, suggestion } = error;
+    return [`The output cannot be written: ${[message, suggestion].filter(Boolean).join('; ')}`];
   }
 }
 

@@ -102,8 +102,8 @@ export const formatText = ({
 }: Serving['setting']) =>
   groupSize === 'block' || ['f32', 'bf16', 'f16'].includes(dtype)
     ? dtype
-    : `${dtype} (a scale in ${scaleDtype} for ${groupSize === 'row' ? 'each row' : `each ${formatInteger(groupSize)} values`}` +
-      `${zeroPoints ? ', with zero points' : ''})`;
+    : `${dtype} (${groupSize === 'row' ? 'one' : `groups of ${formatInteger(groupSize)}, one`} ${scaleDtype} scale` +
+      `${groupSize === 'row' ? ' per row' : ' each'}${zeroPoints ? ', zero points' : ''})`;
 
 function speedBlocks(fit: Serving['fit'], setting: Serving['setting']): Block[] {
   const { decode, prefill } = fit;

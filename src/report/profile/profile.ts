@@ -171,17 +171,26 @@ function checkpointFact({ totals, matches, config }: CheckpointFound): Omit<Fact
 function stateFacts(state: State, { inference }: ResolvedSetting): Fact[] {
   const { keyValueCache, keyValuePerToken } = state;
   const recurrent = sumOf(recurrentStates(state), ({ value }) => Number(value));
-  const parts = [
+  return [
     ...(keyValueCache.value > 0
       ? [
-          `${formatBytes(keyValuePerToken.value)} per token, ${formatBytes(keyValueCache.value)} for ` +
-            `${formatInteger(inference.batch)} × ${formatInteger(inference.context)} tokens`,
+          {
+            name: 'KV cache',
+            text:
+              `${formatBytes(keyValuePerToken.value)} per token, ${formatBytes(keyValueCache.value)} for ` +
+              `${formatInteger(inference.batch)} × ${formatInteger(inference.context)} tokens`,
+          },
         ]
       : []),
-    ...(recurrent > 0 ? [`${formatBytes(recurrent)} of other state`] : []),
+    ...(recurrent > 0
+      ? [
+          {
+            name: 'Mamba',
+            text: `${formatBytes(recurrent)} of state in ${inference.cacheDtype}${inference.cacheDtype === 'f32' ? '' : ' (fit: float32)'}`,
+          },
+        ]
+      : []),
   ];
-  if (parts.length === 0) return [];
-  return [{ name: keyValueCache.value > 0 ? 'KV cache' : 'state', text: parts.join('; ') }];
 }
 
 /** `1.3 GB`, and the total without what only plain kernels keep. */
@@ -431,7 +440,7 @@ function stateText(state: State): string {
   const grows = `A token of one sequence adds ${formatBytes(keyValuePerToken.value)} of keys and values`;
   const full = windows.length > 0 ? `, ${formatBytes(past.value)} once every window is full` : '';
   const others = recurrentStates(state).length > 0 ? '; the other states do not grow' : '';
-  return `State in all: ${formatBytes(total.value)}. ${grows}${full}${others}.`;
+  return `Total state: ${formatBytes(total.value)}. ${grows}${full}${others}.`;
 }
 
 const WINDOWS = {

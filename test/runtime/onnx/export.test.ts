@@ -86,7 +86,7 @@ describeWithOnnx('an exported graph computes what the original does', () => {
     );
   });
 
-  it.each(['hf/qwen3-moe', 'hf/gpt2'])('with its weights beside it: %s', async (place) => {
+  it.each(['hf/qwen3-moe', 'hf/gpt2'])('with its weights in a separate file: %s', async (place) => {
     const { ids, expected, ...exported } = await familyCase(place);
     const [whole] = await logitsOf(written(exported, true), [ids]);
     expect(differenceAt(whole as Values, expected.get('logits') as Values, 1)).toBeLessThan(LIMIT);
@@ -102,7 +102,7 @@ describe('an exported file', () => {
     }, new Map());
   const text = (bytes: Uint8Array | undefined) => Buffer.from(bytes ?? []).toString();
 
-  it('says who made it, of what, and what it needs', async () => {
+  it('names its producer, its model and its requirements', async () => {
     const model = fieldsOf(fs.readFileSync(written(await familyCase('hf/llama'), false)));
     expect(model.get(1)).toEqual([Uint8Array.of(9)]);
     expect([model.get(2), model.get(3)].map((each) => text(each?.[0]))).toEqual([

@@ -15,7 +15,7 @@ const ids = idsOf([
   [0, 1, 1, 2, 3, 5, 2, 7, 6, 6, 5, 4],
 ]);
 
-describe('what is kept between calls', () => {
+describe('state between calls', () => {
   const place = (tensor: { name: string; shape: readonly number[] }) => ({
     name: tensor.name,
     shape: tensor.shape,
@@ -50,7 +50,7 @@ describeWithOnnx('decoding a transformer', () => {
     expect(differenceAt(found, whole.output, 1)).toBeLessThan(1e-5);
   });
 
-  it('shows what is made of the tokens before, too', async () => {
+  it('shows the results for earlier tokens, too', async () => {
     const whole = await (await loaded(model, weights, { taps: true })).run({ ids });
     const program = await loaded(model, weights, { decoding, taps: true });
     const first = await program.run({ ids: partOf(ids, 0, 9) });
