@@ -80,6 +80,21 @@ describe('JSON output keeps to docs/schemas', () => {
       ],
     ],
     ['doctor', []],
+    ['generate', ['fixtures/hf/llama', '--ids', '1,5', '--max-tokens', '3']],
+    [
+      'generate',
+      [
+        ...['fixtures/hf/llama', '--ids', '5,6,5,6,5', '--max-tokens', '6', '--draft', 'ngram:2'],
+        ...['--top-k', '4', '--min-p', '0.1', '--logprobs', '2', '--explain-sampling'],
+      ],
+    ],
+    [
+      'generate',
+      [
+        ...['fixtures/hf/llama', '--ids', '5,6', '--max-tokens', '6'],
+        ...['--against', 'fixtures/hf/llama-linear', '--set', 'model.num_hidden_layers=2'],
+      ],
+    ],
     ['plan', ['--max-params', '26M', '--vocab', '6400', '--gpu', 'h100-80gb', '--top', '2']],
     ['plan', ['--max-params', '26M', '--vocab', '6400', '--gpu', 'm4-max-36gb', '--top', '1']],
     ['plan', ['--max-params', '1e17', '--family', 'hybrid', '--top', '1', '--depth', '4']],
