@@ -1,6 +1,6 @@
 /** Wording of schema errors, in one place to keep messages consistent. */
 import type { ProblemText, PropertyPath, Severity } from '../errors.js';
-import { isRecord } from '../text/words.js';
+import { counted, isRecord } from '../text/words.js';
 import { nearest, nearSynonymAmong, synonymAmong } from './nearest.js';
 import { describeValue, formatPath, quote } from './quote.js';
 import {
@@ -106,11 +106,11 @@ function limitWords(limit: Limit, unit: string): string | undefined {
     case 'less_than':
       return `${limit.inclusive ? '≤' : '<'} ${limit.value}`;
     case 'length_equals':
-      return `with ${count(limit.length, unit)}`;
+      return `with ${counted(limit.length, unit)}`;
     case 'min_length':
-      return `with at least ${count(limit.minimum, unit)}`;
+      return `with at least ${counted(limit.minimum, unit)}`;
     case 'max_length':
-      return `with at most ${count(limit.maximum, unit)}`;
+      return `with at most ${counted(limit.maximum, unit)}`;
     case 'string_format':
       return limit.format === 'regex'
         ? `that matches ${limit.pattern}`
@@ -136,7 +136,7 @@ function listLiterals(literals: readonly Literal[]): string {
 
 function describeKind(definition: Definition): string {
   const limits = checksOf(definition);
-  if (definition.type === 'tuple') return `a list of ${count(definition.items.length, 'item')}`;
+  if (definition.type === 'tuple') return `a list of ${counted(definition.items.length, 'item')}`;
   const isNumber = definition.type === 'number';
   const name = isNumber ? numberName(definition, limits) : KIND_WORDS[definition.type];
   const unit = definition.type === 'string' ? 'character' : 'item';
@@ -151,10 +151,6 @@ function numberName(definition: Definition, limits: readonly Limit[]): string {
     (each) => 'format' in each && /int/.test(String(each.format)),
   );
   return isInteger ? 'an integer' : 'a number';
-}
-
-function count(number: number, unit: string): string {
-  return `${number} ${unit}${number === 1 ? '' : 's'}`;
 }
 
 // ── Suggestions ──────────────────────────────────────────────────────────────────────────────────

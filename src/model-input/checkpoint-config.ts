@@ -13,7 +13,7 @@ import { plainOf, typeName } from '../checkpoint/summary-content.js';
 import { isKind } from '../checkpoint/torch/pickle/values.js';
 import type { ConfigDocument } from '../config/document.js';
 import { documentOfData } from '../config/document.js';
-import { setOwn, splitDotted, valueAt } from '../config/quote.js';
+import { splitDotted, valueAt } from '../config/quote.js';
 import { readDocument } from '../config/read.js';
 import type { Problem } from '../errors.js';
 import { UserError } from '../errors.js';
@@ -125,9 +125,9 @@ function numbersRead(data: Plain | undefined): unknown {
   if (typeof data === 'string') return NUMBER_WITHOUT_DOT.test(data) ? Number(data) : data;
   if (Array.isArray(data)) return data.map(numbersRead);
   if (!isRecord(data)) return data;
-  const copy = {};
-  for (const [key, value] of Object.entries(data)) setOwn(copy, key, numbersRead(value as Plain));
-  return copy;
+  return Object.fromEntries(
+    Object.entries(data).map(([key, value]) => [key, numbersRead(value as Plain)]),
+  );
 }
 
 function neighbourOf(checkpoint: string): string | undefined {
@@ -198,7 +198,7 @@ function withSettings(document: unknown, settings: readonly Setting[]): unknown 
   for (const { path: dotted, value } of settings) {
     const keys = splitDotted(dotted);
     const parent = valueAt(changed, keys.slice(0, -1));
-    if (isRecord(parent)) setOwn(parent, keys.at(-1) ?? '', value);
+    if (isRecord(parent)) parent[keys.at(-1) ?? ''] = value;
   }
   return changed;
 }

@@ -134,13 +134,13 @@ describe('many mistakes', () => {
       numbered((i) => `${i === 0 ? 'a:\n' : ''}${i < 10_000 ? `- &a${i} 1\n` : `- *b${i}\n`}`),
       /^no anchor/,
     ],
-    ['tags', repeated('- !a 1\n'), /^the tag "!a"/],
+    ['tags', repeated('- !a 1\n', 'a:\n'), /^the tag "!a"/],
     ['closing brackets', repeated('}\n'), /^a closing bracket/],
   ])('(%s) are counted after the fiftieth', (_, text, message) => {
     const problems = problemsOfReading(() => parseDocument(text, 'f'));
     expect(problems).toHaveLength(51);
     expect(problems[0]?.message).toMatch(message);
-    expect(problems[50]?.message).toMatch(/^and (at least )?[\d,]+ more errors$/);
+    expect(problems[50]?.message).toMatch(/^and [\d,]+ more errors$/);
   });
 
   it.each([
