@@ -15,7 +15,9 @@ import {
 } from '../cli/flags.js';
 import { progressDisplay } from '../cli/progress.js';
 import { evaluationLimits, exceededEvaluation } from '../cli/thresholds.js';
+import { UserError } from '../errors.js';
 import type { EvaluationInput, EvaluationResult } from '../evaluation/evaluate-files.js';
+import { isCheckpointPath } from '../model-input/locate.js';
 import { openWeighted } from '../model-input/weighted-model.js';
 import { evaluateReport } from '../report/evaluate.js';
 
@@ -26,9 +28,9 @@ export default class Evaluate extends BaseCommand {
     'each with its standard error. Only bits per byte compare models with different tokenizers. With --against it ' +
     'reads a second model as the reference and reports how far the predictions are apart.';
   static override examples = [
-    '<%= config.bin %> <%= command.id %> fixtures/hf/llama --ids fixtures/hf/llama/ids.json',
-    '<%= config.bin %> <%= command.id %> my-model --text test.txt --context 1024 --stride 512',
-    '<%= config.bin %> <%= command.id %> my-model-shared --text test.txt --against my-model --max-kl 0.01',
+    '<%= config.bin %> <%= command.id %> fixtures/hf/llama --ids fixtures/evaluation/ids.json',
+    '<%= config.bin %> <%= command.id %> fixtures/hf/llama --ids fixtures/evaluation/ids.json --against fixtures/hf/llama-tied-rope3 --context 64 --stride 32',
+    '<%= config.bin %> <%= command.id %> hybrid/tiny --random --set model.vocab_size=512 --tokenizer fixtures/tokenizers/bpe-512.json --text fixtures/tokenizers/text.txt',
   ];
 
   static override args = {
@@ -42,7 +44,7 @@ export default class Evaluate extends BaseCommand {
     text: Flags.string({
       helpValue: 'FILE',
       description: 'the text, in UTF-8',
-      exactlyOne: ['text', 'ids'],
+      exclusive: ['ids'],
     }),
     ids: Flags.string({
       helpValue: 'FILE',
@@ -89,13 +91,16 @@ export default class Evaluate extends BaseCommand {
   async run() {
     const { args, flags } = await this.parse(Evaluate);
     const file = await this.modelGiven(flags, args.model, 'fixtures/hf/llama');
+    if (flags.text === undefined && flags.ids === undefined) throw NOTHING_TO_READ;
     await this.refuseUnwritable(flags);
     const display = progressDisplay(flags);
     const opened = await openWeighted(file, flags, display);
     try {
       await this.warnAbout(flags, opened.warnings);
       const reference =
-        flags.against === undefined ? undefined : await openWeighted(flags.against, {}, display);
+        flags.against === undefined
+          ? undefined
+          : await openWeighted(flags.against, { random: isRandom(flags, flags.against) }, display);
       try {
         await this.warnAbout(flags, reference?.warnings ?? []);
         return await this.#evaluate({ own: opened, reference }, flags);
@@ -130,3 +135,11 @@ export default class Evaluate extends BaseCommand {
 }
 
 type EvaluateFlags = FlagsOf<typeof Evaluate>;
+
+/** `--random` gives both models random weights, where a model is a config. */
+const isRandom = ({ random }: EvaluateFlags, file: string): boolean =>
+  random && !isCheckpointPath(file);
+
+const NOTHING_TO_READ = new UserError('usage', 'expected a text or token ids, found none', {
+  suggestion: 'add --text FILE, or --ids FILE',
+});

@@ -116,10 +116,10 @@ export async function evaluateFiles(
   const total = scoredTokens(read.texts, windows);
   if (total === 0) throw nothingScored(read.file);
   const shown = display.steps();
-  const started = performance.now();
   const models = [model, ...(other ? [other] : [])];
   const { engine } = await chooseEngineFor({ models, batch: 1, tokens: context }, input, shown.say);
   let done = 0;
+  const started = performance.now();
   try {
     const found = await evaluate(engine, {
       own: weighted(own, input.seed),

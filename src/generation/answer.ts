@@ -1,14 +1,9 @@
 /** Whole answers: text and tokens of one prompt, why it ended, and its figures. */
 import type { Decoder } from '../runtime/decoder.js';
-import { argmaxOf, logSumExp } from './sampling.js';
-import type {
-  Acceptance,
-  GeneratedToken,
-  GenerationRequest,
-  TokenEnd,
-} from './generate-tokens.js';
+import type { Acceptance, GeneratedToken, GenerationRequest, TokenEnd } from './generate-tokens.js';
 import { generateTokens } from './generate-tokens.js';
 import { rowOf } from './prefill.js';
+import { argmaxOf, logSumExp } from './sampling.js';
 
 /** Reason why an answer ended; `stopped` by the user. */
 export type AnswerEnd = TokenEnd | 'stop string' | 'stopped';
@@ -30,7 +25,11 @@ export interface AnswerFigures {
   /** Exponential of the mean negative log-probability of the answer's tokens, in the model's own distribution. */
   readonly perplexity: number;
   /** The token with the lowest probability in the model's own distribution. */
-  readonly leastSure: { readonly position: number; readonly id: number; readonly probability: number };
+  readonly leastSure: {
+    readonly position: number;
+    readonly id: number;
+    readonly probability: number;
+  };
 }
 
 export interface Answer {

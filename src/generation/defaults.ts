@@ -41,14 +41,26 @@ interface Setting {
 }
 
 const SETTINGS: Readonly<Record<SettingName, Setting>> = {
-  temperature: { key: 'temperature', expected: 'a number from 0 on', isValid: (value) => value >= 0 },
+  temperature: {
+    key: 'temperature',
+    expected: 'a number from 0 on',
+    isValid: (value) => value >= 0,
+  },
   topK: {
     key: 'top_k',
     expected: 'a whole number from 0 on',
     isValid: (value) => Number.isSafeInteger(value) && value >= 0,
   },
-  topP: { key: 'top_p', expected: 'a number from 0 to 1', isValid: (value) => value >= 0 && value <= 1 },
-  minP: { key: 'min_p', expected: 'a number from 0 to 1', isValid: (value) => value >= 0 && value <= 1 },
+  topP: {
+    key: 'top_p',
+    expected: 'a number from 0 to 1',
+    isValid: (value) => value >= 0 && value <= 1,
+  },
+  minP: {
+    key: 'min_p',
+    expected: 'a number from 0 to 1',
+    isValid: (value) => value >= 0 && value <= 1,
+  },
   repetitionPenalty: {
     key: 'repetition_penalty',
     expected: 'a number above 0',

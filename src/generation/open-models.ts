@@ -79,7 +79,11 @@ export function contextFor(
   const most = context ?? positions;
   if (prompt < most) return Math.min(most, prompt + maxTokens);
   const limit = context === undefined ? 'the positions of the model' : '--context';
-  throw new UserError('usage', `expected a prompt below ${most} tokens (${limit}), found ${prompt}`, {
-    suggestion: 'give a shorter prompt',
-  });
+  throw new UserError(
+    'usage',
+    `expected a prompt below ${most} tokens (${limit}), found ${prompt}`,
+    {
+      suggestion: 'give a shorter prompt',
+    },
+  );
 }

@@ -157,7 +157,10 @@ function filtersOf(settings: SamplingSettings, earlier: Iterable<number>): Filte
   const { temperature, topK, topP, minP, repetitionPenalty: penalty } = settings;
   const filters: Filter[] = [];
   if (penalty !== 1) {
-    filters.push({ name: 'repetition penalty', apply: (scores) => penalise(scores, earlier, penalty) });
+    filters.push({
+      name: 'repetition penalty',
+      apply: (scores) => penalise(scores, earlier, penalty),
+    });
   }
   // The likeliest token stays the likeliest under all other filters.
   if (temperature === 0) return filters;

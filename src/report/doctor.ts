@@ -220,9 +220,7 @@ export function engineText(info: EngineInfo, selfCheck?: SelfCheck): string {
   const where = provider === device ? provider : `${provider} on ${device}`;
   const many = counted(threads, 'thread');
   const products = compute === 'f16' ? ', products in float16' : '';
-  const checked = selfCheck
-    ? `, self-check error ${selfCheck.difference.toExponential(1)}`
-    : '';
+  const checked = selfCheck ? `, self-check error ${selfCheck.difference.toExponential(1)}` : '';
   return `${ENGINE_TITLES[name]} ${version} (${where}), ${many}${products}${checked}`;
 }
 

@@ -57,9 +57,13 @@ export async function renderTemplate(
   }
   if (answer === 'memory') throw refused(file, `takes more than ${MEMORY_LIMIT} MiB of memory`);
   if ('raised' in answer) {
-    throw new UserError('refused-file', `the chat template of ${file} refuses the messages: ${shortened(answer.raised, 300)}`, {
-      suggestion: 'change the messages, for example leave --system out',
-    });
+    throw new UserError(
+      'refused-file',
+      `the chat template of ${file} refuses the messages: ${shortened(answer.raised, 300)}`,
+      {
+        suggestion: 'change the messages, for example leave --system out',
+      },
+    );
   }
   if ('error' in answer) throw refused(file, `is not valid: ${shortened(answer.error, 300)}`);
   return answer.text;

@@ -43,7 +43,8 @@ export async function openModelText(
   ]);
   const own = tokenizerConfig?.config ?? {};
   const file = named ?? find('tokenizer.json');
-  const tokenizer = file === undefined ? undefined : await TextTokenizer.open(file, { config: own });
+  const tokenizer =
+    file === undefined ? undefined : await TextTokenizer.open(file, { config: own });
   const specialTokens = specialTokensOf(own, tokenizer, config?.config ?? {});
   return {
     tokenizer,
@@ -130,7 +131,14 @@ function defaultTemplate(value: unknown): string | undefined {
   return typeof named?.template === 'string' ? named.template : undefined;
 }
 
-const NAMES = ['bos_token', 'eos_token', 'pad_token', 'unk_token', 'sep_token', 'cls_token'] as const;
+const NAMES = [
+  'bos_token',
+  'eos_token',
+  'pad_token',
+  'unk_token',
+  'sep_token',
+  'cls_token',
+] as const;
 
 /** A token is a text, or a mapping with its content. Without a tokenizer_config.json its id is in config.json. */
 function specialTokensOf(

@@ -58,7 +58,9 @@ function formatted(text: string, values: readonly unknown[]): string {
     if (percent) return '%';
     const value = values[next++];
     if (kind === 's') return String(value);
-    return kind === 'f' ? Number(value).toFixed(Number(digits || 6)) : String(Math.trunc(Number(value)));
+    return kind === 'f'
+      ? Number(value).toFixed(Number(digits || 6))
+      : String(Math.trunc(Number(value)));
   });
 }
 

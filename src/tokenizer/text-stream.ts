@@ -98,7 +98,9 @@ export class TextStream {
 
   /** Text that cannot be part of a stop string. */
   #released(): string {
-    const held = this.#isStopped ? 0 : Math.max(0, ...this.#stops.map((stop) => this.#overlap(stop)));
+    const held = this.#isStopped
+      ? 0
+      : Math.max(0, ...this.#stops.map((stop) => this.#overlap(stop)));
     const end = Math.max(this.#given, this.#text.length - held);
     const part = this.#text.slice(this.#given, end);
     this.#given = end;
