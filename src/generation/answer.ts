@@ -71,7 +71,8 @@ export async function answerTo(
     tokens.push(value);
     lastAt = performance.now();
     if (tokens.length === 1) firstAt = lastAt;
-    const part = sink?.add(value.id) ?? '';
+    // Some tokenizers do not list the token that ends an answer as a special one.
+    const part = request.stopIds.has(value.id) ? '' : (sink?.add(value.id) ?? '');
     if (sink === undefined || part !== '') await watch(part, value);
     if (sink?.isStopped) ended = 'stop string';
     else if (isStopped?.()) ended = 'stopped';

@@ -27,7 +27,7 @@ interface GenerationFile {
   readonly config: Readonly<Record<string, unknown>>;
 }
 
-export const DEFAULT_MAX_TOKENS = 256;
+const DEFAULT_MAX_TOKENS = 256;
 
 /** Value of `top_k` in transformers when a file that samples has none. */
 const TRANSFORMERS_TOP_K = 50;

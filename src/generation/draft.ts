@@ -41,7 +41,10 @@ export function modelDraft(decoder: Decoder): Draft {
   };
 }
 
-/** The tokens that followed the last occurrence of the last `longest` tokens, or fewer. */
+/**
+ * The tokens that followed the last occurrence of the last `longest` tokens, or fewer. A repetition that reaches the end
+ * of the text is continued.
+ */
 export function lookupDraft(longest: number): Draft {
   return {
     propose: async (tokens, count) =>
@@ -55,7 +58,10 @@ function followers(tokens: readonly number[], longest: number, count: number): r
     for (let start = end - size - 1; start >= 0; start--) {
       let same = 0;
       while (same < size && tokens[start + same] === tokens[end - size + same]) same++;
-      if (same === size) return tokens.slice(start + size, start + size + count);
+      if (same < size) continue;
+      const all = [...tokens];
+      while (all.length < end + count) all.push(all[all.length - (end - size - start)] ?? 0);
+      return all.slice(end);
     }
   }
   return [];

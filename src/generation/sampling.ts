@@ -145,12 +145,11 @@ export interface ScoredToken {
 /** The likeliest tokens of the model's own distribution, the likeliest first. */
 export function topTokens(logits: Float32Array, count: number): ScoredToken[] {
   if (count === 0) return [];
-  const kept = keepHighest(allScores(logits), count);
+  const { ids, scores } = keepHighest(allScores(logits), count);
   const norm = logSumExp(logits);
-  return descending(kept)
-    .slice(0, count)
-    .map((at) => ({ id: kept.ids[at] ?? 0, logprob: (kept.scores[at] ?? 0) - norm }))
-    .sort((a, b) => b.logprob - a.logprob || a.id - b.id);
+  return Array.from(ids, (id, at) => ({ id, logprob: (scores[at] ?? 0) - norm }))
+    .sort((a, b) => b.logprob - a.logprob || a.id - b.id)
+    .slice(0, count);
 }
 
 function filtersOf(settings: SamplingSettings, earlier: Iterable<number>): Filter[] {

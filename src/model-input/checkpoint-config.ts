@@ -45,7 +45,7 @@ export async function configOf(
 ): Promise<FoundConfig> {
   const found = await findConfig(checkpoint, named);
   if (found) return found;
-  throw new UserError('usage', `${checkpoint.path} holds no config, and none stands beside it`, {
+  throw new UserError('usage', `${checkpoint.path} has no config, and there is none next to it`, {
     suggestion: 'name one with --config FILE',
   });
 }
@@ -82,10 +82,10 @@ function configInside({ path: file, content }: Checkpoint): ConfigDocument | und
   // Arguments parsed by argparse are a mapping too.
   const isArguments = isKind(value, 'opaque') && value.type === 'argparse.Namespace';
   const mapping = isArguments ? (value.state ?? null) : value;
-  if (!isKind(mapping, 'dict')) throw refuse(`is no mapping, but of type ${typeName(mapping)}`);
+  if (!isKind(mapping, 'dict')) throw refuse(`is not a mapping, but of type ${typeName(mapping)}`);
   const config = numbersRead(plainOf(mapping, CONFIG_LIMITS));
   if (config === undefined) throw refuse('is larger than a config should be');
-  if (!isRecord(config)) throw refuse('has keys that are no names');
+  if (!isRecord(config)) throw refuse('has keys that are not names');
   return documentOfData(config, `${file}: ${CONTENT_KEY}`);
 }
 

@@ -29,44 +29,25 @@ const MEMORY_LIMIT = 256;
  * @param tokens Special tokens that templates name: `bos_token`, `eos_token`, ….
  * @throws UserError when the template is not valid, does not end, or refuses the messages.
  */
-export function renderChat(
-  template: ChatTemplate,
+export async function renderChat(
+  { text: template, file }: ChatTemplate,
   messages: readonly ChatMessage[],
   tokens: Readonly<Record<string, string>>,
   limit = TIME_LIMIT,
 ): Promise<string> {
-  const values = {
-    ...tokens,
-    messages,
-    tools: null,
-    documents: null,
-    add_generation_prompt: true,
-  };
-  return renderTemplate(template, values, limit);
-}
-
-/** Text of a template with values. @throws UserError as `renderChat`. */
-export async function renderTemplate(
-  { text: template, file }: ChatTemplate,
-  values: TemplateTask['values'],
-  limit = TIME_LIMIT,
-): Promise<string> {
-  const answer = await answerWithin(limit, { template, values });
-  if (answer === 'time') {
-    throw refused(file, `takes more than ${limit / 1000} s and was stopped`);
-  }
+  const answer = await answerWithin(limit, {
+    template,
+    values: { ...tokens, messages, tools: null, documents: null, add_generation_prompt: true },
+  });
+  if (answer === 'time') throw refused(file, `takes more than ${limit / 1000} s and was stopped`);
   if (answer === 'memory') throw refused(file, `takes more than ${MEMORY_LIMIT} MiB of memory`);
-  if ('raised' in answer) {
-    throw new UserError(
-      'refused-file',
-      `the chat template of ${file} refuses the messages: ${shortened(answer.raised, 300)}`,
-      {
-        suggestion: 'change the messages, for example leave --system out',
-      },
-    );
-  }
   if ('error' in answer) throw refused(file, `is not valid: ${shortened(answer.error, 300)}`);
-  return answer.text;
+  if ('text' in answer) return answer.text;
+  throw new UserError(
+    'refused-file',
+    `the chat template of ${file} refuses the messages: ${shortened(answer.raised, 300)}`,
+    { suggestion: 'change the messages, for example leave --system out' },
+  );
 }
 
 const refused = (file: string, what: string) =>

@@ -4,7 +4,7 @@ import { line, problemsOfReading, userError } from './support.js';
 
 const problemsOf = (text: string) => problemsOfReading(() => parseDocument(text, 'f')).map(line);
 
-describe('what is said about bad syntax', () => {
+describe('messages about bad syntax', () => {
   it.each([
     [
       'a:\n\tb: 1',
@@ -81,7 +81,7 @@ describe('what is said about bad syntax', () => {
   });
 });
 
-describe('what is said about a document that is no config', () => {
+describe('messages about a document that is not a config', () => {
   it.each([
     ['', 'f:1 error: the document is empty → write at least one line such as "key: value"'],
     [
@@ -128,7 +128,7 @@ describe('the message of a document that cannot be checked', () => {
   });
 });
 
-describe('what is said about values that cannot be kept', () => {
+describe('messages about values that cannot be kept', () => {
   it.each([
     [
       'a: 1\nb:\n  c: 2\n"a": 3\n',

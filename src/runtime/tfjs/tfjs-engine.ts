@@ -1,5 +1,5 @@
 import type { Layer } from '../../architecture/layer.js';
-import { Calls, ofLastTokens } from '../calls.js';
+import { Calls } from '../calls.js';
 import type {
   Engine,
   EngineInfo,
@@ -9,6 +9,7 @@ import type {
   RunOutput,
   Values,
 } from '../engine.js';
+import { dequantizedSource } from '../quantized-weights.js';
 import type { BackendName } from './backends.js';
 import { openBackend } from './backends.js';
 import { interpret } from './interpret.js';
@@ -69,6 +70,7 @@ export class TfjsProgram implements Program {
       tokens: call.tokens,
       start: call.start,
       ids: input.ids,
+      lastTokens: input.lastTokens,
       decoding,
       apply(layer, ...inputs) {
         const value = tf.tidy(() => interpret(run, layer, inputs));
@@ -83,8 +85,7 @@ export class TfjsProgram implements Program {
     };
     try {
       const inputs = (input.inputs ?? []).map(({ data, shape }) => tf.tensor(data, [...shape]));
-      const whole = hostValues(run.apply(this.#layer, ...(inputs as Tensor3D[])));
-      const output = ofLastTokens(whole, input.lastTokens);
+      const output = hostValues(run.apply(this.#layer, ...(inputs as Tensor3D[])));
       const { blocks, taps } = recorder;
       const state = decoding && this.#calls.stateAfter(call, decoding.after);
       return { output, blocks, taps, ...(state && { state }) };
@@ -136,7 +137,9 @@ export async function openTfjs(
     info: infoOf(backend),
     load: (layer, source, loadOptions = {}) =>
       onBackend(backend, () => {
-        const weights = new Weights(backend, planWeights(layer), source);
+        const { weightForm } = loadOptions;
+        const values = weightForm ? dequantizedSource(source, layer, weightForm) : source;
+        const weights = new Weights(backend, planWeights(layer), values);
         return new TfjsProgram(backend, layer, weights, loadOptions);
       }),
     // A backend belongs to the process; an engine owns only its programs.
