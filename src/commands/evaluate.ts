@@ -12,6 +12,7 @@ import {
   stateDict,
   threads,
   tokens,
+  weightForm,
 } from '../cli/flags.js';
 import { progressDisplay } from '../cli/progress.js';
 import { evaluationLimits, exceededEvaluation } from '../cli/thresholds.js';
@@ -79,6 +80,7 @@ export default class Evaluate extends BaseCommand {
       description: 'use random weights instead of a checkpoint',
       exclusive: ['checkpoint', 'state-dict'],
     }),
+    weights: weightForm(),
     seed,
     engine: engine(),
     device: device(),
@@ -123,7 +125,7 @@ export default class Evaluate extends BaseCommand {
         ...models,
         ...flags,
         engine: flags.engine ?? 'auto',
-        device: flags.device ?? 'auto',
+        device: flags.device ?? (flags.weights ? 'cpu' : 'auto'),
         threads: flags.threads ?? os.availableParallelism(),
       },
       progressDisplay(flags),

@@ -1,15 +1,14 @@
 /** The request of `minimind evaluate`: files in, an evaluation out. */
-import fs from 'node:fs';
-import path from 'node:path';
 import { countParameters } from '../budget/parameters.js';
 import { UserError } from '../errors.js';
 import { readText } from '../files/read-file.js';
-import { configPath } from '../model-input/locate.js';
-import type { WeightedModelFile } from '../model-input/weighted-model.js';
+import { foldersOf, type WeightedModelFile } from '../model-input/weighted-model.js';
 import type { ProgressDisplay } from '../progress-display.js';
 import type { EngineInfo } from '../runtime/engine.js';
+import { refuseWeightForm } from '../runtime/quantized-weights.js';
 import { chooseEngineFor, type EngineWish } from '../runtime/select/devices.js';
 import { checkpointWeights, randomWeights } from '../runtime/weights.js';
+import type { WeightForm } from '../tensor/group-quantization.js';
 import { formatInteger } from '../text/units.js';
 import { openModelText, requireTokenizer } from '../tokenizer/model-text.js';
 import type { TextTokenizer } from '../tokenizer/tokenizer.js';
@@ -31,6 +30,8 @@ export interface EvaluationInput extends EngineWish {
   readonly bos: string;
   /** Seed of random weights. */
   readonly seed: number;
+  /** Quantization of the model's matrices; the reference runs in float32. */
+  readonly weights?: WeightForm | undefined;
 }
 
 /** One of the two models. */
@@ -46,6 +47,8 @@ export interface EvaluationResult {
   readonly model: EvaluatedModel;
   readonly against: EvaluatedModel | null;
   readonly engine: EngineInfo;
+  /** Quantization of the model's matrices; null for float32. */
+  readonly weights: WeightForm | null;
   readonly input: {
     readonly file: string;
     /** tokenizer.json; null for ids. */
@@ -121,8 +124,9 @@ export async function evaluateFiles(
   let done = 0;
   const started = performance.now();
   try {
+    if (input.weights) refuseWeightForm(engine.info);
     const found = await evaluate(engine, {
-      own: weighted(own, input.seed),
+      own: { ...weighted(own, input.seed), form: input.weights },
       reference: reference && weighted(reference, input.seed),
       texts: read.texts,
       windows,
@@ -202,18 +206,6 @@ function newlineCounter(tokenizer: TextTokenizer): (id: number) => number {
     known.set(id, count);
     return count;
   };
-}
-
-/** Folders in which a model's tokenizer may lie. */
-function foldersOf({ loaded, checkpoint }: WeightedModelFile): string[] {
-  const files = [
-    ...(checkpoint ? [checkpoint.path] : []),
-    ...(loaded.file === '<stdin>' ? [] : [configPath(loaded.file)]),
-  ];
-  const folders = files.map((file) =>
-    fs.statSync(file, { throwIfNoEntry: false })?.isDirectory() ? file : path.dirname(file),
-  );
-  return [...new Set(folders)];
 }
 
 async function readIds(file: string, vocabulary: number): Promise<ReadTexts> {
@@ -323,6 +315,7 @@ function resultOf({
     model: namesOf(own),
     against: reference ? namesOf(reference) : null,
     engine,
+    weights: input.weights ?? null,
     input: {
       file,
       tokenizer: read.tokenizer?.file ?? null,

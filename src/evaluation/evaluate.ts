@@ -4,6 +4,7 @@ import { attentionWindows, hasLengthRule, isFollowedByCache } from '../runtime/c
 import { Decoder } from '../runtime/decoder.js';
 import type { Engine, Program, Values } from '../runtime/engine.js';
 import type { WeightSource } from '../runtime/weights.js';
+import type { WeightForm } from '../tensor/group-quantization.js';
 import type { LineScore, LineTracker } from './lines.js';
 import { divergence, type Estimate, MeanFold, quantile, tokenScore, ValueList } from './scores.js';
 import { type Window, type WindowSettings, windowsOf } from './windows.js';
@@ -12,6 +13,8 @@ import { type Window, type WindowSettings, windowsOf } from './windows.js';
 export interface WeightedModel {
   readonly model: LanguageModel;
   readonly weights: WeightSource;
+  /** Quantization of the matrices; float32 when absent. */
+  readonly form?: WeightForm | undefined;
 }
 
 export interface EvaluationRequest {
@@ -163,7 +166,7 @@ class WindowReader {
 
   /** A shorter window needs a program of its own where masks depend on the length. */
   async #programFor(length: number | undefined): Promise<Program> {
-    const { model, weights } = this.#model;
+    const { model, weights, form } = this.#model;
     const wanted =
       length === undefined || hasLengthRule(model) ? length : Math.max(length, this.#context);
     if (this.#program && this.#length === wanted) return this.#program;
@@ -171,6 +174,7 @@ class WindowReader {
     this.#length = wanted;
     this.#program = await this.#engine.load(model, weights, {
       blocks: false,
+      weightForm: form,
       ...(wanted !== undefined && { decoding: { totalTokens: wanted } }),
     });
     return this.#program;

@@ -1,9 +1,12 @@
 /** A model with the checkpoint of its weights, from one reference or from a config and `--checkpoint`. */
+import fs from 'node:fs';
+import path from 'node:path';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import type { Problem } from '../errors.js';
 import { UserError } from '../errors.js';
 import type { ProgressDisplay } from '../progress-display.js';
 import { checkpointWarnings, configOf, openedFor, ownCheckpoint } from './checkpoint-config.js';
+import { configPath, hasWeights as hasWeightsIn } from './locate.js';
 import { loadModelFile, type ModelFile, type ModelLoadOptions, modelOf } from './model-file.js';
 import { checkedAgainst } from './verify-checkpoint.js';
 
@@ -62,7 +65,27 @@ const hasWeights = (file: string) =>
     suggestion: 'remove --random, or pass a config',
   });
 
-const hasNoWeights = (file: string) =>
-  new UserError('usage', `${file} is a config without weights`, {
-    suggestion: 'add --checkpoint PATH, or --random for random weights',
+function hasNoWeights(file: string): UserError {
+  const folder = path.dirname(configPath(file));
+  const isBeside = file !== '<stdin>' && isFolder(folder) && hasWeightsIn(folder);
+  return new UserError('usage', `${file} is a config without weights`, {
+    suggestion: isBeside
+      ? `write --checkpoint ${folder}, or --random for random weights`
+      : 'add --checkpoint PATH, or --random for random weights',
   });
+}
+
+/** Folders in which the text files of a model lie: that of its config, and that of its weights. */
+export function foldersOf({
+  loaded: { file },
+  checkpoint,
+}: Pick<WeightedModelFile, 'loaded' | 'checkpoint'>): string[] {
+  const files = [
+    ...(file === '<stdin>' ? [] : [configPath(file)]),
+    ...(checkpoint ? [checkpoint.path] : []),
+  ];
+  return [...new Set(files.map((each) => (isFolder(each) ? each : path.dirname(each))))];
+}
+
+const isFolder = (file: string) =>
+  fs.statSync(file, { throwIfNoEntry: false })?.isDirectory() ?? false;

@@ -58,10 +58,13 @@ function inputFacts(result: EvaluationResult): Fact[] {
     },
     {
       name: 'engine',
-      text: `${engineText(engine)}, ${significant(scored / result.seconds)} tokens/s`,
+      text: `${engineText(engine)}${weightsText(result)}, ${significant(scored / result.seconds)} tokens/s`,
     },
   ];
 }
+
+const weightsText = ({ weights }: EvaluationResult) =>
+  weights ? `, int${weights.bits} weights in groups of ${weights.group}` : '';
 
 const sideText = ({ file, family, parameters, checkpoint }: EvaluatedModel) =>
   `${file} (${family}, ${counted(parameters, 'parameter')})${checkpoint === null ? ', random weights' : ''}`;
