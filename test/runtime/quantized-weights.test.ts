@@ -243,19 +243,15 @@ describeWithOnnx('decoding with quantized weights', () => {
   it('reads latents with the quantized values of their projection', async () => {
     const { model, weights, ids } = await modelCase('hf/deepseek-v2');
     const weightForm = { bits: 4, group: 32 } as const;
-    const whole = await loaded(model, weights, { weightForm });
-    const expected = await whole.run({ ids });
+    const floats = await loaded(model, dequantizedSource(weights, model, weightForm));
+    const expected = (await floats.run({ ids })).output.data;
     const stepwise = await loaded(model, weights, {
       weightForm,
       decoding: { totalTokens: ids.tokens },
     });
-    const found = await stepwise.run({ ids });
-    await whole.release();
-    await stepwise.release();
-    const difference = found.output.data.map(
-      (value, at) => value - (expected.output.data[at] ?? 0),
-    );
-    // Products round their inputs to 8 bits; values of 4 bits in place of 32 would be above 5 %.
-    expect(normOf(difference) / normOf(expected.output.data)).toBeLessThan(0.02);
+    const found = (await stepwise.run({ ids })).output.data;
+    const difference = found.map((value, at) => value - (expected[at] ?? 0));
+    // Products round their inputs to 8 bits: 2 %. With the projection in float32 it would be 11 %.
+    expect(normOf(difference) / normOf(expected)).toBeLessThan(0.05);
   });
 });
