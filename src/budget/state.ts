@@ -112,7 +112,7 @@ export function stateOf(
     mambaState,
     convolutionState,
     total: sumFigure(
-      'state in all',
+      'total state',
       'bytes',
       {
         key_value_cache: keyValueCache,

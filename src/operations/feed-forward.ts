@@ -42,7 +42,7 @@ export function lowerGatedMlp(layer: GatedMlp, component: Component): Primitive[
     part: component,
     vectors: [vectors(1, 'hidden', sharedInputWidth(inputs)), vectors(4, 'inner', inner, 'width')],
     source:
-      'its input; gate before and after the activation, what it multiplies, and the product (4 inner)',
+      'the input; gate before and after the activation, the gated values, and the product (4 inner)',
   };
   return [
     ...openingMatmuls(inputs, component, { of: name, runs: [run, run], saved: [saved] }),
@@ -70,7 +70,7 @@ export function lowerRouter(layer: Router, around: Component): Primitive {
           vectors(1, 'experts', experts),
           vectors(1, 'chosen', expertsPerToken),
         ],
-        source: 'its input; the scores of all experts; those of the chosen',
+        source: 'the input; the scores of all experts; those of the chosen',
       },
     ],
     cuts: [],
@@ -104,7 +104,7 @@ export function lowerMixture(
     source:
       'of each expert that a token goes to: its copy of the input and its output; ' +
       (isGated(experts)
-        ? 'gate before and after the activation, what it multiplies, and the product'
+        ? 'gate before and after the activation, the gated values, and the product'
         : 'the inner values before and after the activation'),
   };
   const gate: Saved = {

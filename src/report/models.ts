@@ -186,6 +186,10 @@ export function validationReport(
       ...(isCut ? [note(`… ${formatInteger(valid - FIRST_ROWS)} more: --details`)] : []),
     ],
     details: isCut ? [heading('All valid files'), filesTable(files)] : [],
+    next:
+      files[0] && files[0].file !== '-'
+        ? `minimind profile ${shellWord(files[0].file)}`
+        : undefined,
     data: filesTable(files),
   };
 }
@@ -222,6 +226,12 @@ interface ExportResult extends WrittenExport {
   readonly positions: number;
 }
 
+/** `float32`, `int4 in groups of 32 for 3.2M of them, the others float32`. */
+const formText = ({ quantized }: ExportResult['weights']): string =>
+  quantized
+    ? `int${quantized.bits} in groups of ${quantized.group} for ${shortCount(quantized.elements)} of them, the others float32`
+    : 'float32';
+
 export function exportReport(result: ExportResult): Report {
   const { files, weights, positions, inputs, outputs, operatorSets, operators } = result;
   const file = files[0]?.path ?? '';
@@ -253,7 +263,7 @@ export function exportReport(result: ExportResult): Report {
           },
           {
             name: 'weights',
-            text: `${counted(weights.tensors, 'tensor')}, ${shortCount(weights.elements)} values, float32`,
+            text: `${counted(weights.tensors, 'tensor')}, ${shortCount(weights.elements)} values, ${formText(weights)}`,
           },
         ],
       },
