@@ -334,7 +334,7 @@ describe('a changed config.json', () => {
 });
 
 describe('a kind of model that is not known', () => {
-  it.each(['phi', 'llama4', 'lama'])('is told with all that are known: %s', async (kind) => {
+  it.each(['persimmon', 'nollama', 'lama'])('is told with all that are known: %s', async (kind) => {
     const [problem] = await problemsOf({ architectures: [], model_type: kind });
     expect(problem).toMatchObject({ line: 3, path: 'model_type' });
     expect(problem?.message).toBe(`no family for model_type "${kind}" is known here`);
