@@ -24,6 +24,7 @@ export const FAMILIES = {
   olmo2: async () => (await import('./models/olmo2.js')).olmo2,
   deepseek_v2: async () => (await import('./models/deepseek_v2.js')).deepseekV2,
   deepseek_v3: async () => (await import('./models/deepseek_v3.js')).deepseekV3,
+  granite: async () => (await import('./models/granite.js')).granite,
 } as const satisfies Record<string, () => Promise<Family>>;
 
 export type FamilyName = keyof typeof FAMILIES;
