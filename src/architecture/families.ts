@@ -25,6 +25,7 @@ export const FAMILIES = {
   deepseek_v2: async () => (await import('./models/deepseek_v2.js')).deepseekV2,
   deepseek_v3: async () => (await import('./models/deepseek_v3.js')).deepseekV3,
   granite: async () => (await import('./models/granite.js')).granite,
+  granitemoe: async () => (await import('./models/granitemoe.js')).granitemoe,
 } as const satisfies Record<string, () => Promise<Family>>;
 
 export type FamilyName = keyof typeof FAMILIES;
