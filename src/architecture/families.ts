@@ -26,6 +26,7 @@ export const FAMILIES = {
   deepseek_v3: async () => (await import('./models/deepseek_v3.js')).deepseekV3,
   granite: async () => (await import('./models/granite.js')).granite,
   granitemoe: async () => (await import('./models/granitemoe.js')).granitemoe,
+  starcoder2: async () => (await import('./models/starcoder2.js')).starcoder2,
 } as const satisfies Record<string, () => Promise<Family>>;
 
 export type FamilyName = keyof typeof FAMILIES;
