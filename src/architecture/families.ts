@@ -27,6 +27,7 @@ export const FAMILIES = {
   granite: async () => (await import('./models/granite.js')).granite,
   granitemoe: async () => (await import('./models/granitemoe.js')).granitemoe,
   starcoder2: async () => (await import('./models/starcoder2.js')).starcoder2,
+  olmo: async () => (await import('./models/olmo.js')).olmo,
 } as const satisfies Record<string, () => Promise<Family>>;
 
 export type FamilyName = keyof typeof FAMILIES;
