@@ -28,6 +28,7 @@ export const FAMILIES = {
   granitemoe: async () => (await import('./models/granitemoe.js')).granitemoe,
   starcoder2: async () => (await import('./models/starcoder2.js')).starcoder2,
   olmo: async () => (await import('./models/olmo.js')).olmo,
+  olmo3: async () => (await import('./models/olmo3.js')).olmo3,
 } as const satisfies Record<string, () => Promise<Family>>;
 
 export type FamilyName = keyof typeof FAMILIES;
