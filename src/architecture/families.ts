@@ -29,6 +29,7 @@ export const FAMILIES = {
   starcoder2: async () => (await import('./models/starcoder2.js')).starcoder2,
   olmo: async () => (await import('./models/olmo.js')).olmo,
   olmo3: async () => (await import('./models/olmo3.js')).olmo3,
+  olmoe: async () => (await import('./models/olmoe.js')).olmoe,
 } as const satisfies Record<string, () => Promise<Family>>;
 
 export type FamilyName = keyof typeof FAMILIES;
