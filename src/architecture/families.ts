@@ -30,6 +30,7 @@ export const FAMILIES = {
   olmo: async () => (await import('./models/olmo.js')).olmo,
   olmo3: async () => (await import('./models/olmo3.js')).olmo3,
   olmoe: async () => (await import('./models/olmoe.js')).olmoe,
+  seed_oss: async () => (await import('./models/seed_oss.js')).seedOss,
 } as const satisfies Record<string, () => Promise<Family>>;
 
 export type FamilyName = keyof typeof FAMILIES;
