@@ -31,6 +31,7 @@ export const FAMILIES = {
   olmo3: async () => (await import('./models/olmo3.js')).olmo3,
   olmoe: async () => (await import('./models/olmoe.js')).olmoe,
   seed_oss: async () => (await import('./models/seed_oss.js')).seedOss,
+  ernie4_5: async () => (await import('./models/ernie4_5.js')).ernie45,
 } as const satisfies Record<string, () => Promise<Family>>;
 
 export type FamilyName = keyof typeof FAMILIES;
