@@ -33,6 +33,7 @@ export const FAMILIES = {
   seed_oss: async () => (await import('./models/seed_oss.js')).seedOss,
   ernie4_5: async () => (await import('./models/ernie4_5.js')).ernie45,
   exaone4: async () => (await import('./models/exaone4.js')).exaone4,
+  glm: async () => (await import('./models/glm.js')).glm,
 } as const satisfies Record<string, () => Promise<Family>>;
 
 export type FamilyName = keyof typeof FAMILIES;
