@@ -34,6 +34,7 @@ export const FAMILIES = {
   ernie4_5: async () => (await import('./models/ernie4_5.js')).ernie45,
   exaone4: async () => (await import('./models/exaone4.js')).exaone4,
   glm: async () => (await import('./models/glm.js')).glm,
+  glm4: async () => (await import('./models/glm4.js')).glm4,
 } as const satisfies Record<string, () => Promise<Family>>;
 
 export type FamilyName = keyof typeof FAMILIES;
