@@ -35,6 +35,7 @@ export const FAMILIES = {
   exaone4: async () => (await import('./models/exaone4.js')).exaone4,
   glm: async () => (await import('./models/glm.js')).glm,
   glm4: async () => (await import('./models/glm4.js')).glm4,
+  hunyuan_v1_dense: async () => (await import('./models/hunyuan_v1_dense.js')).hunyuanV1Dense,
 } as const satisfies Record<string, () => Promise<Family>>;
 
 export type FamilyName = keyof typeof FAMILIES;
