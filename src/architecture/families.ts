@@ -37,6 +37,7 @@ export const FAMILIES = {
   glm4: async () => (await import('./models/glm4.js')).glm4,
   hunyuan_v1_dense: async () => (await import('./models/hunyuan_v1_dense.js')).hunyuanV1Dense,
   arcee: async () => (await import('./models/arcee.js')).arcee,
+  nemotron: async () => (await import('./models/nemotron.js')).nemotron,
 } as const satisfies Record<string, () => Promise<Family>>;
 
 export type FamilyName = keyof typeof FAMILIES;
