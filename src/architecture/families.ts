@@ -38,6 +38,7 @@ export const FAMILIES = {
   hunyuan_v1_dense: async () => (await import('./models/hunyuan_v1_dense.js')).hunyuanV1Dense,
   arcee: async () => (await import('./models/arcee.js')).arcee,
   nemotron: async () => (await import('./models/nemotron.js')).nemotron,
+  cohere: async () => (await import('./models/cohere.js')).cohere,
 } as const satisfies Record<string, () => Promise<Family>>;
 
 export type FamilyName = keyof typeof FAMILIES;
