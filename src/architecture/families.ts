@@ -39,6 +39,7 @@ export const FAMILIES = {
   arcee: async () => (await import('./models/arcee.js')).arcee,
   nemotron: async () => (await import('./models/nemotron.js')).nemotron,
   cohere: async () => (await import('./models/cohere.js')).cohere,
+  cohere2: async () => (await import('./models/cohere2.js')).cohere2,
 } as const satisfies Record<string, () => Promise<Family>>;
 
 export type FamilyName = keyof typeof FAMILIES;
