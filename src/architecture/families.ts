@@ -40,6 +40,7 @@ export const FAMILIES = {
   nemotron: async () => (await import('./models/nemotron.js')).nemotron,
   cohere: async () => (await import('./models/cohere.js')).cohere,
   cohere2: async () => (await import('./models/cohere2.js')).cohere2,
+  phi: async () => (await import('./models/phi.js')).phi,
 } as const satisfies Record<string, () => Promise<Family>>;
 
 export type FamilyName = keyof typeof FAMILIES;
