@@ -41,6 +41,7 @@ export const FAMILIES = {
   cohere: async () => (await import('./models/cohere.js')).cohere,
   cohere2: async () => (await import('./models/cohere2.js')).cohere2,
   phi: async () => (await import('./models/phi.js')).phi,
+  stablelm: async () => (await import('./models/stablelm.js')).stablelm,
 } as const satisfies Record<string, () => Promise<Family>>;
 
 export type FamilyName = keyof typeof FAMILIES;
