@@ -42,6 +42,7 @@ export const FAMILIES = {
   cohere2: async () => (await import('./models/cohere2.js')).cohere2,
   phi: async () => (await import('./models/phi.js')).phi,
   stablelm: async () => (await import('./models/stablelm.js')).stablelm,
+  helium: async () => (await import('./models/helium.js')).helium,
 } as const satisfies Record<string, () => Promise<Family>>;
 
 export type FamilyName = keyof typeof FAMILIES;
