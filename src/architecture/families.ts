@@ -43,6 +43,7 @@ export const FAMILIES = {
   phi: async () => (await import('./models/phi.js')).phi,
   stablelm: async () => (await import('./models/stablelm.js')).stablelm,
   helium: async () => (await import('./models/helium.js')).helium,
+  ministral: async () => (await import('./models/ministral.js')).ministral,
 } as const satisfies Record<string, () => Promise<Family>>;
 
 export type FamilyName = keyof typeof FAMILIES;
