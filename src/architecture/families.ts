@@ -44,6 +44,7 @@ export const FAMILIES = {
   stablelm: async () => (await import('./models/stablelm.js')).stablelm,
   helium: async () => (await import('./models/helium.js')).helium,
   ministral: async () => (await import('./models/ministral.js')).ministral,
+  opt: async () => (await import('./models/opt.js')).opt,
 } as const satisfies Record<string, () => Promise<Family>>;
 
 export type FamilyName = keyof typeof FAMILIES;
