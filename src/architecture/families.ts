@@ -45,6 +45,7 @@ export const FAMILIES = {
   helium: async () => (await import('./models/helium.js')).helium,
   ministral: async () => (await import('./models/ministral.js')).ministral,
   opt: async () => (await import('./models/opt.js')).opt,
+  gptj: async () => (await import('./models/gptj.js')).gptj,
 } as const satisfies Record<string, () => Promise<Family>>;
 
 export type FamilyName = keyof typeof FAMILIES;
