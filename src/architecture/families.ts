@@ -46,6 +46,7 @@ export const FAMILIES = {
   ministral: async () => (await import('./models/ministral.js')).ministral,
   opt: async () => (await import('./models/opt.js')).opt,
   gptj: async () => (await import('./models/gptj.js')).gptj,
+  gpt_neo: async () => (await import('./models/gpt_neo.js')).gptNeo,
 } as const satisfies Record<string, () => Promise<Family>>;
 
 export type FamilyName = keyof typeof FAMILIES;
