@@ -47,6 +47,7 @@ export const FAMILIES = {
   opt: async () => (await import('./models/opt.js')).opt,
   gptj: async () => (await import('./models/gptj.js')).gptj,
   gpt_neo: async () => (await import('./models/gpt_neo.js')).gptNeo,
+  falcon: async () => (await import('./models/falcon.js')).falcon,
 } as const satisfies Record<string, () => Promise<Family>>;
 
 export type FamilyName = keyof typeof FAMILIES;
