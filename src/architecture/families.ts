@@ -48,6 +48,7 @@ export const FAMILIES = {
   gptj: async () => (await import('./models/gptj.js')).gptj,
   gpt_neo: async () => (await import('./models/gpt_neo.js')).gptNeo,
   falcon: async () => (await import('./models/falcon.js')).falcon,
+  mpt: async () => (await import('./models/mpt.js')).mpt,
 } as const satisfies Record<string, () => Promise<Family>>;
 
 export type FamilyName = keyof typeof FAMILIES;
