@@ -49,6 +49,7 @@ export const FAMILIES = {
   gpt_neo: async () => (await import('./models/gpt_neo.js')).gptNeo,
   falcon: async () => (await import('./models/falcon.js')).falcon,
   mpt: async () => (await import('./models/mpt.js')).mpt,
+  gpt_bigcode: async () => (await import('./models/gpt_bigcode.js')).gptBigcode,
 } as const satisfies Record<string, () => Promise<Family>>;
 
 export type FamilyName = keyof typeof FAMILIES;
