@@ -140,6 +140,7 @@ export const gptNeo = defineTransformer({
               outBias: true,
               outName: 'out_proj',
               scale: 1,
+              keeps: 'keys outside the windows',
               window:
                 kindAt(config.attention_types, index) === 'local'
                   ? slidingWindow(config.window_size)
