@@ -1,7 +1,6 @@
 /** A Hugging Face `config.json` as a minimind document. */
 
 import { isDeepStrictEqual } from 'node:util';
-import type * as z from 'zod';
 import { FAMILY_NAMES, isFamilyName, loadFamily } from '../architecture/families.js';
 import type { Family, KeyRemark } from '../architecture/family.js';
 import type { JsonObject } from '../architecture/transformer/config-keys.js';
@@ -49,7 +48,7 @@ export async function asOurDocument(
   const reader = await readerOf(config[KIND]);
   if (reader === undefined) throw await unknownKind(document);
   const { settings, remarks } = reader.read(config);
-  const own = { family: config[KIND], ...settings, ...(await prefixOfPart(part)) };
+  const own = { family: config[KIND], ...settings, ...(await prefixOfPart(part, settings)) };
   const inFile = new Set(Object.keys(part ? (valueAt(document.value, path) as object) : config));
   return documentOfSection(document, 'model', own, {
     of: placed(originsOf(config, settings, reader), path),
@@ -82,13 +81,12 @@ export const wholeKindOf = (document: ConfigDocument, family?: string): string |
   isHuggingFace(document) ? described(document, family).part?.of : undefined;
 
 /** The names of a text part begin with its path, where the family can say so. */
-async function prefixOfPart(part: TextPart | undefined): Promise<JsonObject> {
-  const prefix = part?.prefix;
-  if (prefix === undefined || !isFamilyName(part?.config.model_type)) return {};
-  const { schema } = await loadFamily(part.config.model_type);
-  const { shape } = (schema as z.ZodObject<{ model: z.ZodObject }>).shape.model;
-  const setting = shape.stored_prefix as z.ZodType | undefined;
-  return setting?.safeParse(prefix).success ? { stored_prefix: prefix } : {};
+async function prefixOfPart(part: TextPart | undefined, settings: JsonObject): Promise<JsonObject> {
+  const family = part?.config.model_type;
+  if (part?.prefix === undefined || !isFamilyName(family)) return {};
+  const stored = { stored_prefix: part.prefix };
+  const { schema } = await loadFamily(family);
+  return schema.safeParse({ model: { family, ...settings, ...stored } }).success ? stored : {};
 }
 
 const placed = (origins: ReadonlyMap<string, PropertyPath>, path: PropertyPath) =>
@@ -140,7 +138,9 @@ function foundOf(
   const path = [...outer, ...remark.path];
   const place = document.place(isWhole ? [KIND] : path, 'key');
   const finding = () =>
-    (isWhole ? aboutWhole : aboutKey)({ ...remark, path }, document.value, reader);
+    isWhole
+      ? aboutWhole(remark, outer.length > 0 ? {} : document.value)
+      : aboutKey({ ...remark, path }, document.value, reader);
   return { severity, place, ...(isWhole ? {} : { path }), finding };
 }
 

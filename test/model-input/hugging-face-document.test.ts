@@ -341,14 +341,6 @@ describe('a kind of model that is not known', () => {
     expect(problem?.suggestion).toMatch(/^known are .* minigpt, minimind.*adding-a-model/);
   });
 
-  it.each([
-    ['text_config', 'llama'],
-    ['llm_config', 'minimind'],
-  ])('has its text part, %s, told where that is known', async (key, kind) => {
-    const [problem] = await problemsOf({ model_type: 'llava', [key]: { model_type: kind } });
-    expect(problem?.suggestion).toContain(`its ${key} is of the kind ${kind}, which is known`);
-  });
-
   it.each([[3], [null], [['llama']], [{}], ['hybrid'], ['__proto__'], ['toString'], ['']])(
     'is %j',
     async (kind) => {
