@@ -23,7 +23,7 @@ describe('man pages', () => {
     expect(man.toSorted()).toEqual(files.map((file) => `./dist/man/${file}`).toSorted());
   });
 
-  it('of the program names every command', () => {
+  it('the page of the program names every command', () => {
     const program = page('minimind').replaceAll('\\', '');
     for (const name of commandNames()) {
       expect(program).toContain(`minimind-${name.replace(' ', '-')}`);

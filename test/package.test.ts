@@ -125,7 +125,7 @@ describe('the package', () => {
 
   const text = (...parts: string[]) => fs.readFileSync(installed(...parts), 'utf8');
 
-  it('names the licences of what is bundled', () => {
+  it('names the licences of bundled packages', () => {
     const { dependencies, devDependencies } = JSON.parse(text('package.json'));
     const versions = { ...devDependencies, ...dependencies };
     const rows = parseBoundaries(fs.readFileSync(inPackage('docs/architecture.md'), 'utf8'));
@@ -139,7 +139,7 @@ describe('the package', () => {
     expect(licences).toContain('Apache License');
   });
 
-  it('has a bill of materials, of what is installed with it and what is bundled', () => {
+  it('has a bill of materials of installed and bundled packages', () => {
     interface Component {
       readonly 'bom-ref': string;
       readonly scope: string;
@@ -203,6 +203,21 @@ describe('the installed program', () => {
       prints: 'Wrote small.onnx: ',
     },
     fit: { args: ['original.yaml', '--gpu', 'h100-80gb'], prints: 'training does not fit' },
+    generate: {
+      args: [
+        'small.yaml',
+        '--random',
+        '--ids',
+        '1,2',
+        '--max-tokens',
+        '2',
+        '--engine',
+        'tfjs',
+        '--json',
+        '-q',
+      ],
+      prints: 'minimind/generate@1',
+    },
     init: { args: ['tiny', '--save', 'mine.yaml'], prints: 'mine.yaml' },
     inspect: { args: ['small.safetensors'], prints: 'safetensors · 94.9 kB' },
     'kv-projector convert': { args: ['kv.safetensors', 'kv.pt'], prints: 'Converted to kv.pt' },

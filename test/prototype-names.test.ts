@@ -19,14 +19,14 @@ beforeAll(() => {
 afterAll(() => fs.rmSync(folder, { recursive: true }));
 
 describe.each(NAMES)('the name %s', (name) => {
-  it('is no family', async () => {
+  it('is not a family', async () => {
     await expect(loadFamily(name as FamilyName)).rejects.toMatchObject({
       code: 'usage',
       message: `unknown family "${name}"`,
     });
   });
 
-  it('is no dtype of a module', () => {
+  it('is not a dtype of a module', () => {
     const values = { dtype: 'f32', shape: [1], data: Float32Array.of(1) } as const;
     expect(() => cast(values, name as 'f16')).toThrow(`dtype ${name}`);
     expect(() => cast({ ...values, dtype: name } as unknown as Tensor, 'f16')).toThrow(

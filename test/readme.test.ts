@@ -21,7 +21,7 @@ describe.each(['README.md', 'README.zh-CN.md'])('%s', (name) => {
     expect(blocks('text')).toEqual([stdout]);
   });
 
-  it('shows commands that do what it says', async () => {
+  it('shows commands that work as described', async () => {
     const [, list = ''] = blocks('console');
     const runs = [];
     for (const line of list.trim().split('\n')) runs.push(await runHere(line.split(' ').slice(1)));

@@ -40,7 +40,9 @@ interface FieldContents {
  */
 function heldBy(layer: object): FieldContents {
   const held = { layers: [], tensors: [] };
-  for (const field of Object.values(layer)) {
+  const fields = layer as Readonly<Record<string, unknown>>;
+  for (const name in fields) {
+    const field = fields[name];
     if (typeof field !== 'object' || field === null) continue;
     if (!Array.isArray(field)) hold(field, held);
     // A list has values of one type.
@@ -53,8 +55,9 @@ function hold(
   value: Partial<Param | Layer>,
   { layers, tensors }: { layers: Layer[]; tensors: Param[] },
 ): void {
-  if ('role' in value) tensors.push(value as Param);
-  else if ('kind' in value && value.name !== undefined) layers.push(value as Layer);
+  const { role, kind, name } = value as { role?: string; kind?: string; name?: string };
+  if (role !== undefined) tensors.push(value as Param);
+  else if (kind !== undefined && name !== undefined) layers.push(value as Layer);
 }
 
 /** Layers that compute several values of one input. */

@@ -15,15 +15,8 @@ export interface PresetSummary {
   readonly parameters: number;
 }
 
-/** What a family's models are, by the layers of its default or first preset. */
-export const ARCHITECTURES = {
-  dense: 'attention and a network in every block',
-  mixture: 'experts',
-  hybrid: 'attention and recurrent layers',
-  recurrent: 'recurrent layers alone',
-} as const satisfies Record<string, string>;
-
-export type Architecture = keyof typeof ARCHITECTURES;
+/** What a family's models are, by the layers of its default or first preset; a mixture has experts. */
+export type Architecture = 'dense' | 'mixture' | 'hybrid' | 'recurrent';
 
 export interface FamilySummary {
   readonly name: string;

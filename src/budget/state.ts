@@ -104,7 +104,7 @@ export function stateOf(
     mambaState,
     convolutionState,
     total: sumFigure(
-      'state in all',
+      'total state',
       'bytes',
       {
         key_value_cache: keyValueCache,

@@ -11,6 +11,7 @@ import { FORMATS, type Format } from '../report/kit/report.js';
 import type { Compute } from '../runtime/engine.js';
 import type { DeviceChoice, EngineChoice } from '../runtime/select/devices.js';
 import { DTYPE_NAMES, DTYPE_SPELLINGS, type Dtype, parseDtype } from '../tensor/dtype.js';
+import { GROUP_SIZES, QUANTIZED_BITS, type WeightForm } from '../tensor/group-quantization.js';
 import { pasteable } from './command-line.js';
 
 /** Copy of the devices in `src/runtime/engine.ts`, which is loaded only when a model runs. */
@@ -256,6 +257,31 @@ export const compute = (description: string, helpGroup?: string) =>
     description,
     ...(helpGroup && { helpGroup }),
   } as const)();
+
+/** Group of a form that names none. */
+const USUAL_GROUP = 32;
+
+/** `int8`, `q4`, `4bit`, `int4-64`, `int4-g128`. */
+const WEIGHT_FORM =
+  /^(?:u?int|i|q|w)?[-_ ]?(8|4)[-_ ]?(?:bits?)?(?:[-_:/ ]+(?:g|group)?[-_ ]?(\d+)|g(\d+))?$/;
+
+/** `--weights int4-64`: form of the matrices of a run. */
+export const weightForm = Flags.custom<WeightForm>({
+  helpValue: 'FORM',
+  description:
+    'quantize matrices: int8 or int4, with the values of a group, as in int4-64; groups of 16, 32, 64 or 128 ' +
+    '[default: float32; groups of 32]',
+  parse: async (text, _context, { name }) => {
+    const [, bitsFound, first, second] = WEIGHT_FORM.exec(text.trim().toLowerCase()) ?? [];
+    const bits = QUANTIZED_BITS.find((each) => each === Number(bitsFound));
+    const size = Number(first ?? second ?? USUAL_GROUP);
+    const group = GROUP_SIZES.find((each) => each === size);
+    if (bits !== undefined && group !== undefined) return { bits, group };
+    const expected =
+      bits === undefined ? 'int8 or int4, with or without a group' : 'a group of 16, 32, 64 or 128';
+    return unreadable(name, text, expected, `write --${name} int${bits ?? 8}-${USUAL_GROUP}`);
+  },
+});
 
 /** `--threads 2`: at most the number of processors, because more would slow an engine down. */
 export const threads = Flags.custom<number>({

@@ -8,6 +8,7 @@ import { nearest } from '../config/nearest.js';
 import { escapeText, quote } from '../config/quote.js';
 import { ERROR_CODES, UserError } from '../errors.js';
 import { beginInputs, writtenFiles } from '../files/input-registry.js';
+import { toJson } from '../text/escape.js';
 import { joined } from '../text/words.js';
 import { pasteable, readCommandLine } from './command-line.js';
 import type { HelpLength } from './help.js';
@@ -204,7 +205,6 @@ async function fail(error: unknown, argv: readonly string[]): Promise<void> {
   process.exitCode = own ?? ERROR_CODES[known ? error.code : 'bug'].exitCode;
   const { errorJson, errorText } = await import('../report/kit/problems.js');
   if (wantsJson(argv)) {
-    const { toJson } = await import('../text/escape.js');
     const said = known ? error : new UserError('bug', String(error));
     process.stdout.write(toJson(errorJson(said)));
   }

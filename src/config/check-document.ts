@@ -1,13 +1,13 @@
 import type { z } from 'zod';
 import type { Confusion, DocumentRule, PropertyPath, Severity } from '../errors.js';
-import { isRecord } from '../text/words.js';
+import { groupBy, isRecord } from '../text/words.js';
 import type { ConfigDocument } from './document.js';
 import type { LocatedFinding, Problems } from './document-problems.js';
 import { toProblems } from './document-problems.js';
 import type { UnknownKey } from './issue-words.js';
 import { EXPLANATIONS } from './issue-words.js';
 import { mistakesOf, OUR_WORDS, unknownKeys } from './issues.js';
-import { areRelated, pathKey, setOwn, splitDotted, valueAt } from './quote.js';
+import { areRelated, pathKey, splitDotted, valueAt } from './quote.js';
 import type { Schema } from './schema-structure.js';
 import { follow, isUncertain } from './source.js';
 
@@ -193,19 +193,12 @@ const isOverride = (document: ConfigDocument, path: PropertyPath): boolean =>
 
 /** Copies `value` without the keys at `paths`; drops a list with an invalid item. */
 function without(value: Record<string, unknown>, paths: readonly PropertyPath[]): object {
-  const below = new Map<string, PropertyPath[]>();
-  for (const [key, ...rest] of paths) {
-    const list = below.get(String(key));
-    if (list === undefined) below.set(String(key), [rest]);
-    else list.push(rest);
-  }
-  const copy = {};
-  for (const [key, inner] of Object.entries(value)) {
-    const rest = below.get(key);
-    if (rest === undefined) setOwn(copy, key, inner);
-    else if (isRecord(inner) && rest.every((path) => path.length > 0)) {
-      setOwn(copy, key, without(inner, rest));
-    }
-  }
-  return copy;
+  const below = groupBy(paths, ([key]) => String(key));
+  const kept = Object.entries(value).flatMap(([key, inner]): [string, unknown][] => {
+    const rest = below.get(key)?.map((path) => path.slice(1));
+    if (rest === undefined) return [[key, inner]];
+    const isPartial = isRecord(inner) && rest.every((path) => path.length > 0);
+    return isPartial ? [[key, without(inner, rest)]] : [];
+  });
+  return Object.fromEntries(kept);
 }

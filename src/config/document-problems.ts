@@ -28,29 +28,33 @@ export interface Problems {
 /** Thrown to stop reading an unreadable or unsafe text; caught in this folder. */
 export class Unreadable extends Error {
   readonly found: readonly LocatedFinding[];
-  /** Whether there may be more to find. */
-  readonly isCut: boolean;
 
-  constructor(found: readonly LocatedFinding[], isCut = false) {
+  constructor(found: readonly LocatedFinding[]) {
     super('The text cannot be read on.');
     this.found = found;
-    this.isCut = isCut;
   }
 }
 
+/** @param earlier Findings before this one. */
+export const unreadableAt = (
+  place: SourcePosition,
+  finding: ProblemText,
+  earlier: readonly LocatedFinding[] = [],
+): Unreadable => new Unreadable([...earlier, { severity: 'error', place, finding }]);
+
 /**
  * Lists at most `MAX_PROBLEMS` problems in order of place, then counts the rest. If not all fit, errors take
- * precedence. `isCut` means that the search stopped early.
+ * precedence.
  */
-export function toProblems(found: readonly LocatedFinding[], isCut = false): Problems {
+export function toProblems(found: readonly LocatedFinding[]): Problems {
   const errors = inOrder(found.filter(({ severity }) => severity === 'error'));
   const warnings = inOrder(found.filter(({ severity }) => severity === 'warning'));
   const shownErrors = errors.slice(0, MAX_PROBLEMS);
   const shownWarnings = warnings.slice(0, MAX_PROBLEMS - shownErrors.length);
   const problems = [
     ...inOrder([...shownErrors, ...shownWarnings]).map(toProblem),
-    ...andMore(errors, shownErrors.length, isCut),
-    ...andMore(warnings, shownWarnings.length, isCut),
+    ...andMore(errors, shownErrors.length),
+    ...andMore(warnings, shownWarnings.length),
   ];
   return { problems, errors: errors.length, warnings: warnings.length };
 }
@@ -72,25 +76,19 @@ function toProblem({ severity, place, path, finding }: LocatedFinding): Problem 
   };
 }
 
-function andMore(all: readonly LocatedFinding[], shown: number, isCut: boolean): Problem[] {
+function andMore(all: readonly LocatedFinding[], shown: number): Problem[] {
   const first = all[shown];
   if (first === undefined) return [];
-  const message = `and ${isCut ? 'at least ' : ''}${counted(all.length - shown, `more ${first.severity}`)}`;
+  const message = `and ${counted(all.length - shown, `more ${first.severity}`)}`;
   return [{ severity: first.severity, file: first.place.source.file, message }];
 }
 
-/**
- * Error that ends a command on a config with problems. `errors` counts all of them, listed or not; a lower bound
- * when `isCut`.
- */
+/** Error that ends a command on a config with problems. `errors` counts all of them, listed or not. */
 export function invalidConfig(
   file: string,
   problems: readonly Problem[],
   errors: number,
-  isCut = false,
 ): UserError {
-  const total = `${isCut ? 'at least ' : ''}${counted(errors, 'error')}`;
-  return new UserError('invalid-config', `${escapeText(file)} is not valid: ${total}`, {
-    problems,
-  });
+  const message = `${escapeText(file)} is not valid: ${counted(errors, 'error')}`;
+  return new UserError('invalid-config', message, { problems });
 }

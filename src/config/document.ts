@@ -1,8 +1,14 @@
 import { stringify } from 'yaml';
 import type { ProblemText, PropertyPath } from '../errors.js';
 import { isRecord } from '../text/words.js';
-import { invalidConfig, type LocatedFinding, toProblems, Unreadable } from './document-problems.js';
-import { describeValue, setOwn } from './quote.js';
+import {
+  invalidConfig,
+  type LocatedFinding,
+  toProblems,
+  Unreadable,
+  unreadableAt,
+} from './document-problems.js';
+import { describeValue } from './quote.js';
 import {
   dataSource,
   decodeText,
@@ -66,12 +72,11 @@ export function parseDocument(text: string | Uint8Array, file: string): ConfigDo
     const { root, found } = parseYaml(source.text, source);
     if (isRecord(root.value)) return new ConfigDocument(file, root, found);
     if (root.flaw === 'wrong') throw new Unreadable(found);
-    const { value, place } = root;
-    throw new Unreadable([...found, { severity: 'error', place, finding: rootFinding(value) }]);
+    throw unreadableAt(root.place, rootFinding(root.value), found);
   } catch (error) {
     if (!(error instanceof Unreadable)) throw error;
-    const { problems, errors } = toProblems(error.found, error.isCut);
-    throw invalidConfig(file, problems, errors, error.isCut);
+    const { problems, errors } = toProblems(error.found);
+    throw invalidConfig(file, problems, errors);
   }
 }
 
@@ -133,12 +138,10 @@ export function documentOfSection(
   const parts = new Map<string, Located>();
   for (const [each, value] of Object.entries(values)) parts.set(each, { value, key, place });
   for (const [each, path] of of) parts.set(each, { ...follow(root, path).at, value: values[each] });
-  const whole = {};
-  setOwn(whole, name, values);
   const section: Located = { ...root, value: values, key, place, parts };
   return new ConfigDocument(
     file,
-    { value: whole, place: root.place, parts: new Map([[name, section]]) },
+    { value: { [name]: values }, place: root.place, parts: new Map([[name, section]]) },
     [...document.found, ...found],
   );
 }

@@ -1,6 +1,6 @@
 /** Wording of schema errors, in one place to keep messages consistent. */
 import type { ProblemText, PropertyPath, Severity } from '../errors.js';
-import { isRecord } from '../text/words.js';
+import { counted, isRecord } from '../text/words.js';
 import { nearest, nearSynonymAmong, synonymAmong } from './nearest.js';
 import { describeValue, formatPath, quote } from './quote.js';
 import {
@@ -106,11 +106,11 @@ function limitWords(limit: Limit, unit: string): string | undefined {
     case 'less_than':
       return `${limit.inclusive ? '≤' : '<'} ${limit.value}`;
     case 'length_equals':
-      return `with ${count(limit.length, unit)}`;
+      return `with ${counted(limit.length, unit)}`;
     case 'min_length':
-      return `with at least ${count(limit.minimum, unit)}`;
+      return `with at least ${counted(limit.minimum, unit)}`;
     case 'max_length':
-      return `with at most ${count(limit.maximum, unit)}`;
+      return `with at most ${counted(limit.maximum, unit)}`;
     case 'string_format':
       return limit.format === 'regex'
         ? `that matches ${limit.pattern}`
@@ -130,13 +130,13 @@ function describeAllowed({ literals, kinds, isNullable }: Allowed): string {
 
 function listLiterals(literals: readonly Literal[]): string {
   const shown = literals.slice(0, LISTED_VALUES).map(describeValue);
-  if (literals.length > LISTED_VALUES) shown.push(`… (${literals.length} in all)`);
+  if (literals.length > LISTED_VALUES) shown.push(`… (${literals.length} total)`);
   return shown.length === 1 ? shown.join() : `one of ${shown.join(', ')}`;
 }
 
 function describeKind(definition: Definition): string {
   const limits = checksOf(definition);
-  if (definition.type === 'tuple') return `a list of ${count(definition.items.length, 'item')}`;
+  if (definition.type === 'tuple') return `a list of ${counted(definition.items.length, 'item')}`;
   const isNumber = definition.type === 'number';
   const name = isNumber ? numberName(definition, limits) : KIND_WORDS[definition.type];
   const unit = definition.type === 'string' ? 'character' : 'item';
@@ -151,10 +151,6 @@ function numberName(definition: Definition, limits: readonly Limit[]): string {
     (each) => 'format' in each && /int/.test(String(each.format)),
   );
   return isInteger ? 'an integer' : 'a number';
-}
-
-function count(number: number, unit: string): string {
-  return `${number} ${unit}${number === 1 ? '' : 's'}`;
 }
 
 // ── Suggestions ──────────────────────────────────────────────────────────────────────────────────
@@ -248,7 +244,7 @@ function suggestKeys(path: PropertyPath, value: unknown, { kinds }: Allowed): st
 const LISTED_KEYS = 8;
 
 function listed(keys: readonly string[]): string {
-  const rest = keys.length > LISTED_KEYS ? `, … (${keys.length} in all)` : '';
+  const rest = keys.length > LISTED_KEYS ? `, … (${keys.length} total)` : '';
   return `${keys.slice(0, LISTED_KEYS).join(', ')}${rest}`;
 }
 

@@ -1,8 +1,8 @@
 import { type PropertyPath, UserError } from '../errors.js';
-import { isRecord } from '../text/words.js';
+import { counted, isRecord } from '../text/words.js';
 import { ConfigDocument } from './document.js';
-import { type LocatedFinding, Unreadable } from './document-problems.js';
-import { describeValue, formatPath, quote, setOwn, valueAt } from './quote.js';
+import { type LocatedFinding, Unreadable, unreadableAt } from './document-problems.js';
+import { describeValue, formatPath, quote, valueAt } from './quote.js';
 import { keyPaths, type Schema } from './schema-structure.js';
 import { follow, type Located, overrideSource, type SourcePosition } from './source.js';
 import { MAX_DEPTH, parseYaml } from './yaml.js';
@@ -91,9 +91,8 @@ export function applyOverrides(document: ConfigDocument, sets: readonly string[]
   return new ConfigDocument(document.file, root, found);
 }
 
-/** An override without a place in the document. */
 const misplaced = (place: SourcePosition, message: string, suggestion: string) =>
-  new Unreadable([{ severity: 'error', place, finding: { message, suggestion } }]);
+  unreadableAt(place, { message, suggestion });
 
 /** Problems of an override that cannot be read; rethrows other errors. */
 function foundIn(error: unknown): readonly LocatedFinding[] {
@@ -153,8 +152,9 @@ function put(
   }
   const old: Located = at.parts?.get(key) ?? { value: null, place };
   const next = put({ ...old, value: valueAt(whole, [key]) ?? null }, path, depth + 1, part, place);
-  const value = Array.isArray(whole) ? [...whole] : { ...whole };
-  setOwn(value, key, next.value);
+  const value = Array.isArray(whole)
+    ? Object.assign([...whole], { [key]: next.value })
+    : { ...whole, [key]: next.value };
   const located = Array.isArray(whole) ? next : { ...next, key: old.key ?? place };
   return { ...at, value, parts: new Map(at.parts).set(key, located) };
 }
@@ -171,7 +171,7 @@ function itemIndex(
   const last = list.length - 1;
   throw misplaced(
     place,
-    `${formatPath(path)} is a list of ${list.length} ${list.length === 1 ? 'item' : 'items'}, and has no ${quote(key)}`,
+    `${formatPath(path)} is a list of ${counted(list.length, 'item')}, and has no ${quote(key)}`,
     last < 0
       ? 'use the index 0 to add an item'
       : `use an index from 0 to ${last}, or ${list.length} to add an item`,

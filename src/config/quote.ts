@@ -92,14 +92,3 @@ export function valueAt(value: unknown, path: PropertyPath): unknown {
   }
   return at;
 }
-
-/** Sets an own property, even `__proto__`. */
-export function setOwn(target: object, key: string, value: unknown): void {
-  // Plain assignment would call the setter of Object.prototype.
-  Object.defineProperty(target, key, {
-    value,
-    writable: true,
-    enumerable: true,
-    configurable: true,
-  });
-}

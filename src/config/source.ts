@@ -19,8 +19,6 @@ export interface Source {
   readonly file: string;
   /** Orders problems of several sources: the document is 0, its overrides 1, 2, … */
   readonly rank: number;
-  /** Line of the UTF-16 offset `offset`; comparable only within the source. Cheap. */
-  lineAt(offset: number): number;
   /** Location of the UTF-16 offset `offset` in the text. */
   at(offset: number): Location;
 }
@@ -48,10 +46,6 @@ export class TextSource implements Source {
     }
   }
 
-  lineAt(offset: number): number {
-    return this.#lines.linePos(offset).line;
-  }
-
   at(offset: number): Location {
     // An error "at the end" points after the last visible character.
     const end = this.text.trimEnd().length;
@@ -59,7 +53,7 @@ export class TextSource implements Source {
     const { line, col } = this.#lines.linePos(Math.max(0, Math.min(offset, end)));
     const [start, next] = this.#lines.lineStarts.slice(line - 1, line + 1);
     const text = this.text.slice(start, next === undefined ? undefined : next - 1);
-    const column = countCharacters(text.slice(0, col - 1)) + 1;
+    const column = [...text.slice(0, col - 1)].length + 1;
     return { file: this.file, line, column, excerpt: excerptOf(text, col - 1) };
   }
 }
@@ -68,14 +62,12 @@ export class TextSource implements Source {
 export const overrideSource = (text: string, rank: number): Source => ({
   file: '--set',
   rank,
-  lineAt: () => 0,
   at: () => ({ file: '--set', excerpt: excerptOf(text, 0) }),
 });
 
 export const dataSource = (file: string): Source => ({
   file,
   rank: 0,
-  lineAt: () => 0,
   at: () => ({ file }),
 });
 
@@ -85,23 +77,13 @@ const EXCERPT_CHARACTERS = 100;
 function excerptOf(line: string, offset: number): string {
   if (line.length <= EXCERPT_CHARACTERS) return escapeText(line);
   const wanted = Math.min(offset - EXCERPT_CHARACTERS / 2, line.length - EXCERPT_CHARACTERS);
-  const start = wholeCharacter(line, Math.max(0, wanted));
-  const end = wholeCharacter(line, start + EXCERPT_CHARACTERS);
+  const start = Math.max(0, wanted);
+  const end = start + EXCERPT_CHARACTERS;
   const before = start > 0 ? '…' : '';
   const after = end < line.length ? '…' : '';
-  return before + escapeText(line.slice(start, end)) + after;
-}
-
-function countCharacters(text: string): number {
-  let count = 0;
-  for (const _ of text) count++;
-  return count;
-}
-
-/** `offset`, or the next one if `offset` would split a surrogate pair. */
-function wholeCharacter(text: string, offset: number): number {
-  const cuts = /^[\ud800-\udbff][\udc00-\udfff]$/.test(text.slice(offset - 1, offset + 1));
-  return cuts ? offset + 1 : offset;
+  // Halves of characters at the cuts.
+  const cut = line.slice(start, end).replace(/^[\udc00-\udfff]|[\ud800-\udbff]$/g, '');
+  return before + escapeText(cut) + after;
 }
 
 /**
@@ -167,38 +149,32 @@ export function tooLarge(file: string): UserError {
 export function decodeText(bytes: Uint8Array | string, file: string): string {
   const size = typeof bytes === 'string' ? Buffer.byteLength(bytes) : bytes.byteLength;
   if (size > MAX_DOCUMENT_BYTES) throw tooLarge(file);
-  const raw = typeof bytes === 'string' ? bytes : decodeBytes(Buffer.from(bytes), file);
-  const text = (raw.startsWith('\uFEFF') ? raw.slice(1) : raw).replace(/\r\n?/g, '\n');
+  const raw = typeof bytes === 'string' ? bytes : decodeBytes(bytes, file);
+  const text = raw.replace(/^\uFEFF/, '').replace(/\r\n?/g, '\n');
   if (text.includes('\0')) throw notText(file);
   return text;
 }
 
-function decodeBytes(bytes: Buffer, file: string): string {
-  if (bytes[0] === 0xff && bytes[1] === 0xfe) return decodeUtf16(bytes, file);
-  if (bytes[0] === 0xfe && bytes[1] === 0xff) {
-    const even = bytes.length % 2 === 0 ? bytes : Buffer.concat([bytes, Buffer.from([0])]);
-    return decodeUtf16(Buffer.from(even).swap16().subarray(0, bytes.length), file);
-  }
-  if (bytes.includes(0)) throw notText(file);
-  const text = bytes.toString('utf8');
-  const again = Buffer.from(text, 'utf8');
-  if (again.equals(bytes)) return text;
-  // Bytes that are not UTF-8 became U+FFFD, so re-encoding changes them.
-  const offset = bytes.findIndex((byte, i) => byte !== again[i]);
-  const line = bytes.subarray(0, offset).filter((byte) => byte === 0x0a).length + 1;
-  throw refuse(
-    file,
-    `is not UTF-8 text: byte ${offset}, on line ${line}, is wrong`,
-    'save the file as UTF-8',
-  );
-}
-
-function decodeUtf16(littleEndian: Buffer, file: string): string {
+function decodeBytes(bytes: Uint8Array, file: string): string {
+  const mark = Buffer.from(bytes.subarray(0, 2)).toString('hex');
+  const encoding = mark === 'fffe' ? 'utf-16le' : mark === 'feff' ? 'utf-16be' : 'utf-8';
   try {
-    return new TextDecoder('utf-16le', { fatal: true }).decode(littleEndian);
+    return new TextDecoder(encoding, { fatal: true }).decode(bytes);
   } catch (cause) {
     if (!(cause instanceof TypeError)) throw cause;
-    throw refuse(file, 'begins as UTF-16 text, but is not', 'save the file as UTF-8');
+    if (encoding !== 'utf-8') {
+      throw refuse(file, 'begins as UTF-16 text, but is not', 'save the file as UTF-8');
+    }
+    if (bytes.includes(0)) throw notText(file);
+    // Bytes that are not UTF-8 became U+FFFD, so re-encoding changes them.
+    const again = Buffer.from(Buffer.from(bytes).toString());
+    const offset = bytes.findIndex((byte, i) => byte !== again[i]);
+    const line = bytes.subarray(0, offset).filter((byte) => byte === 0x0a).length + 1;
+    throw refuse(
+      file,
+      `is not UTF-8 text: byte ${offset}, on line ${line}, is wrong`,
+      'save the file as UTF-8',
+    );
   }
 }
 

@@ -1,19 +1,17 @@
 /** Explains the YAML library's errors to users who do not know YAML's grammar. */
-import { type Document, type ErrorCode, isCollection, isScalar, visit, type YAMLError } from 'yaml';
+import { type Document, type ErrorCode, visit, type YAMLError } from 'yaml';
 import type { ProblemText } from '../errors.js';
 import type { LocatedFinding } from './document-problems.js';
 import { escapeText, quote } from './quote.js';
 import type { Source } from './source.js';
-
-/** Kinds of openings for which the library only reports the end. */
-type Opening = 'quotes' | 'brackets';
 
 type YamlExplanation = readonly [
   /** The library's code or message. */
   by: ErrorCode | RegExp,
   message: string | ((text: string) => string),
   suggestion?: string,
-  opening?: Opening,
+  /** Character that opens the value, of which the library only reports the end. */
+  opening?: string,
 ];
 
 const KEY_VALUE = 'write "key: value", with a space after the colon';
@@ -26,10 +24,10 @@ const TABS = {
 /** Explanations in order; the first match applies. A message may quote the text. */
 const EXPLANATIONS: readonly YamlExplanation[] = [
   ['TAB_AS_INDENT', TABS.message, TABS.suggestion],
-  [/^Missing closing "quote/, 'a double quote is not closed', 'add the closing "', 'quotes'],
-  [/^Missing closing 'quote/, 'a single quote is not closed', "add the closing '", 'quotes'],
-  [/end with a \}/, 'a { is not closed', 'add the closing }', 'brackets'],
-  [/end with a \]/, 'a [ is not closed', 'add the closing ]', 'brackets'],
+  [/^Missing closing "quote/, 'a double quote is not closed', 'add the closing "', '"'],
+  [/^Missing closing 'quote/, 'a single quote is not closed', "add the closing '", "'"],
+  [/end with a \}/, 'a { is not closed', 'add the closing }', '{'],
+  [/end with a \]/, 'a [ is not closed', 'add the closing ]', '['],
   [/^Implicit map keys need/, 'this line is not "key: value"', KEY_VALUE],
   [/^Missing ,( or :)? between/, 'a comma is missing', 'add a comma'],
   [/^Missing space after :/, 'a space is missing after the colon', 'write ": "'],
@@ -89,40 +87,34 @@ const EXPLANATIONS: readonly YamlExplanation[] = [
   ],
 ];
 
-/** Parts of the library's `YAMLParseError` and `YAMLWarning` that explain a mistake. */
-export type YamlMistake = Pick<YAMLError, 'pos' | 'code' | 'message'>;
-
-/** Start of each quoted text or bracket by its end. */
-type Openings = Readonly<Record<Opening, Map<number, number>>>;
-
 /** One finding per line: after the first mistake on a line, further parser errors are unreliable. */
 export function explainMistakes(
-  mistakes: readonly YamlMistake[],
+  mistakes: readonly YAMLError[],
   document: Document.Parsed,
   text: string,
   source: Source,
 ): LocatedFinding[] {
   if (mistakes.length === 0) return [];
-  const byLine = new Map<number, LocatedFinding>();
-  const openings = openingsOf(document);
+  const found: LocatedFinding[] = [];
+  const openings = openingsOf(document, text);
+  let lineEnd = -1;
   for (const mistake of mistakes.toSorted((a, b) => a.pos[0] - b.pos[0])) {
-    const line = source.lineAt(mistake.pos[0]);
-    if (byLine.has(line)) continue;
+    const [start] = mistake.pos;
+    if (start <= lineEnd) continue;
+    lineEnd = text.indexOf('\n', start);
+    if (lineEnd === -1) lineEnd = text.length;
     const [offset, finding] = explain(text, mistake, openings);
-    byLine.set(line, { severity: 'error', place: { source, offset }, finding });
+    found.push({ severity: 'error', place: { source, offset }, finding });
   }
-  return [...byLine.values()];
+  return found;
 }
 
-/** Innermost opening where several end together. */
-function openingsOf(document: Document.Parsed): Openings {
-  const openings = { quotes: new Map<number, number>(), brackets: new Map<number, number>() };
+/** Start of each value by its opening character and its end. The innermost where several end together. */
+function openingsOf(document: Document.Parsed, text: string): ReadonlyMap<string, number> {
+  const openings = new Map<string, number>();
   visit(document, {
-    Node: (_, node) => {
-      if (!node.range) return;
-      const [start, end] = node.range;
-      if (isScalar(node)) openings.quotes.set(end, start);
-      else if (isCollection(node) && node.flow) openings.brackets.set(end, start);
+    Node: (_, { range }) => {
+      if (range) openings.set(`${text[range[0]]}${range[1]}`, range[0]);
     },
   });
   return openings;
@@ -131,8 +123,8 @@ function openingsOf(document: Document.Parsed): Openings {
 /** Position of a mistake in `text`, the whole document, and its message. */
 function explain(
   text: string,
-  { pos: [start, end], code, message: own }: YamlMistake,
-  openings: Openings,
+  { pos: [start, end], code, message: own }: YAMLError,
+  openings: ReadonlyMap<string, number>,
 ): readonly [offset: number, ProblemText] {
   const tab = tabInIndentation(text, start);
   if (tab !== undefined) return [tab, TABS];
@@ -143,7 +135,7 @@ function explain(
   const [, message, suggestion, opening] = explanation;
   const meant = text.slice(start, Math.min(end, start + 1000));
   return [
-    (opening && openings[opening].get(start)) ?? start,
+    openings.get(`${opening}${start}`) ?? start,
     {
       message: typeof message === 'string' ? message : message(meant),
       ...(suggestion !== undefined && { suggestion }),

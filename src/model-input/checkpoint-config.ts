@@ -14,7 +14,7 @@ import { plainOf, typeName } from '../checkpoint/summary-content.js';
 import { isKind } from '../checkpoint/torch/pickle/values.js';
 import type { ConfigDocument } from '../config/document.js';
 import { documentOfData } from '../config/document.js';
-import { setOwn, splitDotted, valueAt } from '../config/quote.js';
+import { splitDotted, valueAt } from '../config/quote.js';
 import { readDocument } from '../config/read.js';
 import type { Problem } from '../errors.js';
 import { UserError } from '../errors.js';
@@ -47,7 +47,7 @@ export async function configOf(
 ): Promise<FoundConfig> {
   const found = await findConfig(checkpoint, named);
   if (found) return found;
-  throw new UserError('usage', `${checkpoint.path} holds no config, and none stands beside it`, {
+  throw new UserError('usage', `${checkpoint.path} has no config, and there is none next to it`, {
     suggestion: 'name one with --config FILE',
   });
 }
@@ -84,10 +84,10 @@ function configInside({ path: file, content }: Checkpoint): ConfigDocument | und
   // Arguments parsed by argparse are a mapping too.
   const isArguments = isKind(value, 'opaque') && value.type === 'argparse.Namespace';
   const mapping = isArguments ? (value.state ?? null) : value;
-  if (!isKind(mapping, 'dict')) throw refuse(`is no mapping, but of type ${typeName(mapping)}`);
+  if (!isKind(mapping, 'dict')) throw refuse(`is not a mapping, but of type ${typeName(mapping)}`);
   const config = numbersRead(plainOf(mapping, CONFIG_LIMITS));
   if (config === undefined) throw refuse('is larger than a config should be');
-  if (!isRecord(config)) throw refuse('has keys that are no names');
+  if (!isRecord(config)) throw refuse('has keys that are not names');
   return documentOfData(config, `${file}: ${CONTENT_KEY}`);
 }
 
@@ -127,9 +127,9 @@ function numbersRead(data: Plain | undefined): unknown {
   if (typeof data === 'string') return NUMBER_WITHOUT_DOT.test(data) ? Number(data) : data;
   if (Array.isArray(data)) return data.map(numbersRead);
   if (!isRecord(data)) return data;
-  const copy = {};
-  for (const [key, value] of Object.entries(data)) setOwn(copy, key, numbersRead(value as Plain));
-  return copy;
+  return Object.fromEntries(
+    Object.entries(data).map(([key, value]) => [key, numbersRead(value as Plain)]),
+  );
 }
 
 function neighbourOf(checkpoint: string): string | undefined {
@@ -210,7 +210,7 @@ function withSettings(document: unknown, settings: readonly Setting[]): unknown 
   for (const { path: dotted, value } of settings) {
     const keys = splitDotted(dotted);
     const parent = valueAt(changed, keys.slice(0, -1));
-    if (isRecord(parent)) setOwn(parent, keys.at(-1) ?? '', value);
+    if (isRecord(parent)) parent[keys.at(-1) ?? ''] = value;
   }
   return changed;
 }

@@ -127,7 +127,8 @@ function found(
   config: CheckpointFound['config'],
 ): CheckpointFound {
   const { path: file, format, stateDict } = checkpoint;
-  const { totals } = summarise(checkpoint, new Map(), new Map());
+  const tensors = checkpoint.packed?.tensors ?? checkpoint.tensors;
+  const { totals } = summarise({ ...checkpoint, tensors }, new Map(), new Map());
   return { file, format, stateDict, config, matches, faults, suggestions, totals };
 }
 
@@ -196,7 +197,7 @@ const MAX_LISTED_FAULTS = 3;
 function mismatches(file: string, { faults }: Reconciliation, config: string): Problem[] {
   if (faults.length === 0) return [];
   const more =
-    faults.length > MAX_LISTED_FAULTS ? `, of which ${MAX_LISTED_FAULTS} are told here` : '';
+    faults.length > MAX_LISTED_FAULTS ? `, of which ${MAX_LISTED_FAULTS} are listed here` : '';
   return [
     {
       severity: 'warning',

@@ -10,7 +10,7 @@ import type { LocatedFinding } from '../config/document-problems.js';
 import { invalidConfig } from '../config/document-problems.js';
 import { meantBy } from '../config/issues.js';
 import { applyOverrides, splitOverride } from '../config/overrides.js';
-import { describeValue, formatPath, quote, setOwn, valueAt } from '../config/quote.js';
+import { describeValue, formatPath, quote, valueAt } from '../config/quote.js';
 import type { ProblemText, PropertyPath, UserError } from '../errors.js';
 import type { QuantizationReading } from '../quantization/quantization-config.js';
 import { KNOWN_METHODS, readQuantization } from '../quantization/quantization-config.js';
@@ -363,8 +363,7 @@ function triedOrigin(
   const keys = Object.keys(config);
   if (keys.length > MOST_TRIED) return undefined;
   const origin = keys.find((left) => {
-    const rest = {};
-    for (const key of keys) if (key !== left) setOwn(rest, key, config[key]);
+    const { [left]: _, ...rest } = config;
     return !isDeepStrictEqual(reader.read(rest).settings[setting], settings[setting]);
   });
   return origin === undefined ? undefined : [origin];

@@ -171,7 +171,7 @@ async function familyOf(document: ConfigDocument): Promise<{ family: Family; pro
     severity: 'error',
     ...document.locate(['model', 'family']),
     path: 'model.family',
-    message: `${describeValue(named)} is no family that is known here`,
+    message: `unknown family ${describeValue(named)}`,
     suggestion: close
       ? `write ${close}`
       : `write one of ${FAMILY_NAMES.join(', ')}; minimind list describes them`,

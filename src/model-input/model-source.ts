@@ -23,7 +23,7 @@ export async function openModelSource(path: string, flags: CheckpointFlags): Pro
   }
   throw new UserError(
     'usage',
-    `${path} is no checkpoint: --config and --state-dict are for those`,
+    `${path} is not a checkpoint: --config and --state-dict require one`,
     { suggestion: 'leave the flag out' },
   );
 }

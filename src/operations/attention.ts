@@ -41,7 +41,7 @@ export function lowerAttention(layer: Attention, component: Component): Primitiv
       vectors(2, 'query_width', queries, 'width'),
       vectors(2, 'key_width', keys, 'width'),
     ],
-    source: 'its input; q and the output of the heads; k and v',
+    source: 'the input; q and the output of the heads; k and v',
   };
   const rotated: Saved = {
     part: 'unfused',
@@ -139,7 +139,7 @@ export function lowerLatentAttention(
       vectors(2, 'value_width', heads * valueDim, 'width'),
     ],
     source:
-      'its input; the latent before and after its norm; q, and k with the shared part for every head; v and ' +
+      'the input; the latent before and after its norm; q, and k with the shared part for every head; v and ' +
       'the output of the heads',
   };
   // The product before the query's last one gives a latent that all heads read.

@@ -99,7 +99,7 @@ function lower(layer: Layer, around: Surroundings): Primitive[] {
       return lower(layer.projection, inside);
     case 'linear':
     case 'transposedLinear': {
-      const input = saved('its input', vectors(1, 'input', inputWidth(layer), share));
+      const input = saved('the input', vectors(1, 'input', inputWidth(layer), share));
       return [gatheredMatmul(layer, component, { saved: [input] })];
     }
     case 'alignment': {
@@ -113,7 +113,7 @@ function lower(layer: Layer, around: Surroundings): Primitive[] {
       ];
     }
     case 'gate': {
-      const source = 'its input; gate and 1 − gate, and both branches that they multiply; tanh';
+      const source = 'the input; gate and 1 − gate, and both branches that they multiply; tanh';
       const rank = inputWidth(layer.down);
       const values = saved(
         source,
@@ -131,7 +131,7 @@ function lower(layer: Layer, around: Surroundings): Primitive[] {
       return [convolution(layer, component, width)];
     case 'layerNorm': {
       const input = vectors(1, 'hidden', normWidth(layer));
-      const all = [saved('its input', input), normStatistics()];
+      const all = [saved('the input', input), normStatistics()];
       return [norm(layer, component, width, { saved: all })];
     }
     case 'headNorms':
@@ -140,11 +140,11 @@ function lower(layer: Layer, around: Surroundings): Primitive[] {
       return lowerBranches(layer, inside);
     case 'rmsNorm': {
       const input = vectors(1, 'hidden', layer.weight.elements);
-      const all = [saved('its input', input), unfusedNorm(layer, input)];
+      const all = [saved('the input', input), unfusedNorm(layer, input)];
       return [norm(layer, component, width, { saved: all })];
     }
     case 'activation': {
-      const input = saved('what an activation is given', vectors(1, 'inner', width, share));
+      const input = saved('input of the activation', vectors(1, 'inner', width, share));
       const steps: Saved = {
         part: 'unfused',
         vectors: [vectors(3, 'inner', width, share)],
@@ -333,7 +333,7 @@ function lowerMamba(layer: Mamba, component: Component): Primitive[] {
       vectors(2, 'state', state, 'whole'),
     ],
     source:
-      'its input; x and residual before and after SiLU and convolution (5 inner), step before and after ' +
+      'the input; x and residual before and after SiLU and convolution (5 inner), step before and after ' +
       'softplus (2), output of the scan and its gated product (2); low-rank step, B and C',
   };
   return [

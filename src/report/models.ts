@@ -1,5 +1,4 @@
 import type { Architecture, FamilySummary } from '../budget/family-counts.js';
-import { ARCHITECTURES } from '../budget/family-counts.js';
 import type { Problem } from '../errors.js';
 import type { OnnxValue } from '../runtime/engine.js';
 import type { WrittenExport } from '../runtime/export-files.js';
@@ -73,9 +72,17 @@ export function familiesReport({ families, pattern }: Families): Report {
   };
 }
 
+/** Copy of the order in `src/budget/family-counts.ts`, of which a report uses types only. */
+const ARCHITECTURES = Object.keys({
+  dense: true,
+  mixture: true,
+  hybrid: true,
+  recurrent: true,
+} satisfies Record<Architecture, true>) as Architecture[];
+
 /** The model types of each architecture, in the order of the families. */
 const readersByArchitecture = (families: readonly FamilySummary[]) =>
-  (Object.keys(ARCHITECTURES) as Architecture[]).flatMap((each) => {
+  ARCHITECTURES.flatMap((each) => {
     const names = families
       .filter(({ architecture, huggingFace }) => huggingFace && architecture === each)
       .map(({ name }) => name);
@@ -199,6 +206,10 @@ export function validationReport(
       ...(isCut ? [note(`… ${formatInteger(valid - FIRST_ROWS)} more: --details`)] : []),
     ],
     details: isCut ? [heading('All valid files'), filesTable(files)] : [],
+    next:
+      files[0] && files[0].file !== '-'
+        ? `minimind profile ${shellWord(files[0].file)}`
+        : undefined,
     data: filesTable(files),
   };
 }
@@ -235,6 +246,12 @@ interface ExportResult extends WrittenExport {
   readonly positions: number;
 }
 
+/** `float32`, `int4 in groups of 32 for 3.2M of them, the others float32`. */
+const formText = ({ quantized }: ExportResult['weights']): string =>
+  quantized
+    ? `int${quantized.bits} in groups of ${quantized.group} for ${shortCount(quantized.elements)} of them, the others float32`
+    : 'float32';
+
 export function exportReport(result: ExportResult): Report {
   const { files, weights, positions, inputs, outputs, operatorSets, operators } = result;
   const file = files[0]?.path ?? '';
@@ -266,7 +283,7 @@ export function exportReport(result: ExportResult): Report {
           },
           {
             name: 'weights',
-            text: `${counted(weights.tensors, 'tensor')}, ${shortCount(weights.elements)} values, float32`,
+            text: `${counted(weights.tensors, 'tensor')}, ${shortCount(weights.elements)} values, ${formText(weights)}`,
           },
         ],
       },

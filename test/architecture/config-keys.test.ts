@@ -12,18 +12,18 @@ const { families } = readJson<{ families: Record<FamilyName, ClassKeys> }>(
   'fixtures/config-keys.json',
 );
 
-describe.each(Object.entries(families))('of every key of %s something is known', (name, keys) => {
+describe.each(Object.entries(families))('every key of %s is known', (name, keys) => {
   const usesOf = async (list: readonly string[]) => {
     const reader = (await loadFamily(name as FamilyName)).fromHuggingFace;
     return Object.fromEntries(list.map((key) => [key, reader?.useOf(key)]));
   };
 
-  it('that its configuration class has', async () => {
+  it('of its configuration class', async () => {
     const uses = await usesOf(keys.class);
     expect(keys.class.filter((key) => uses[key]?.use === 'unknown')).toEqual([]);
   });
 
-  it('that its model, or the code for masks, caches and rotary positions reads', async () => {
+  it('read by its model, or by the code for masks, caches and rotary positions', async () => {
     const uses = await usesOf(keys.read);
     expect(keys.read.filter((key) => uses[key]?.use === 'unknown')).toEqual([]);
   });

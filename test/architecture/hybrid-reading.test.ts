@@ -70,7 +70,7 @@ describe('what other tensors show', () => {
     });
   });
 
-  it('is no number of layers where there is a gap', () => {
+  it('a gap gives no number of layers', () => {
     const shapes = Object.entries(layout).filter(([name]) => !name.startsWith('layers.1.'));
     expect(read(Object.fromEntries(shapes))).not.toHaveProperty('num_layers');
   });

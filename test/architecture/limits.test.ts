@@ -56,7 +56,7 @@ describe('blocks', () => {
     expect(make).toHaveBeenCalledTimes(1);
   });
 
-  it('that grow are refused where they become too many', () => {
+  it('growing blocks are refused at the first one beyond the limit', () => {
     const make = vi.fn((name: string, index: number) => block(name, index === 0 ? 1 : 50_000));
     const { message } = limitOf(() => stack(blockNames('layers', 100, 'model.n'), 'model.n', make));
     expect(message).toBe('describes at least 100,001 tensor names; the limit is 100,000');
@@ -65,7 +65,7 @@ describe('blocks', () => {
 });
 
 describe('a config of four lines', () => {
-  it('that asks for too many layers is refused at its line', async () => {
+  it('too many layers are refused at their line', async () => {
     const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
     try {
       const file = path.join(folder, 'deep.yaml');

@@ -8,7 +8,7 @@ const local = (tokens: number | undefined): Window | undefined =>
 const sliding = (tokens: number): Window => ({ rule: 'sliding', tokens });
 
 describe('firstVisibleKey', () => {
-  it('of a sliding window is so many keys back, a position’s own included, at every length', () => {
+  it('a sliding window reaches back its length, own position included, at every length', () => {
     expect(firstVisibleKey(9, 10, sliding(4))).toBe(6);
     expect(firstVisibleKey(2, 10, sliding(4))).toBe(0);
     expect(firstVisibleKey(4999, 5000, sliding(100))).toBe(4900);

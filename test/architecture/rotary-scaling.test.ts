@@ -25,11 +25,11 @@ function expectClose(found: readonly number[], wanted: readonly number[]): void 
 describe('rotary frequencies', () => {
   it('are base^(−2j / d)', () => expectClose(frequencies(undefined), [1, 0.1, 0.01, 0.001]));
 
-  it('of linear scaling are divided', () => {
+  it('linear scaling divides them', () => {
     expectClose(frequencies({ kind: 'linear', factor: 4 }), [0.25, 0.025, 0.0025, 0.00025]);
   });
 
-  it('of dynamic scaling are plain up to the original length, and of a larger base beyond', () => {
+  it('dynamic scaling keeps them up to the original length, and takes a larger base beyond', () => {
     const scaling = { kind: 'dynamic', factor: 2, originalPositions: 16 } as const;
     expect(dependsOnLength({ scaling })).toBe(true);
     expectClose(frequencies(scaling, 16), [1, 0.1, 0.01, 0.001]);
@@ -41,7 +41,7 @@ describe('rotary frequencies', () => {
     );
   });
 
-  it('of Llama 3 keep short waves, divide long ones and blend between', () => {
+  it('Llama 3 keeps short waves, divides long ones and blends between', () => {
     const found = frequencies({
       kind: 'llama3',
       factor: 8,
@@ -55,7 +55,7 @@ describe('rotary frequencies', () => {
     expectClose(found, [1, 0.1, 0.01 * (smooth + (1 - smooth) / 8), 0.001 / 8]);
   });
 
-  it('of LongRoPE have one list of divisors up to the original length, and one beyond', () => {
+  it('LongRoPE has one list of divisors up to the original length, and one beyond', () => {
     const scaling = {
       kind: 'longrope',
       shortDivisors: [1, 1, 2, 2],
@@ -73,7 +73,7 @@ describe('YaRN', () => {
   it.each([
     [64, 5, 14],
     [96, 8, 21],
-  ])('of MiniMind with heads of %d ramps from %d to %d', (head_dim, low, high) => {
+  ])('MiniMind with heads of %d ramps from %d to %d', (head_dim, low, high) => {
     const model = {
       family: 'minimind',
       hidden_size: 8 * head_dim,
@@ -91,7 +91,7 @@ describe('YaRN', () => {
     expectClose([scaled[high] ?? 0], [(plain[high] ?? 0) / 16]);
   });
 
-  it('of MiniMind does not apply to tables within the original length', () => {
+  it('MiniMind does not apply it to tables within the original length', () => {
     const model = {
       family: 'minimind',
       hidden_size: 64,

@@ -193,7 +193,7 @@ describe('the original at 2,048 tokens', () => {
     expect(keyValueCache.value).toBe(319_258_624);
   });
 
-  it('trains in 16 bytes a parameter, besides buffers and activations', () => {
+  it('trains in 16 bytes a parameter, plus buffers and activations', () => {
     const setting = { batch: 1, context: 2048, precision: 'mixed', recompute: 'none' } as const;
     const memory = trainingMemoryOf(ORIGINAL, { ...setting, optimizer: 'adamw' });
     const { weights, gradients, optimizer } = memory;

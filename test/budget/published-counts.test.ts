@@ -10,7 +10,7 @@ describe('published numbers of parameters', () => {
   });
 
   it.each(MODELS)(
-    '%s has as many as published, and as many are active',
+    '%s has the published count, and the published active count',
     async (name, published) => {
       const { model } = await publishedConfig(name);
       const figures = parameterFigures(model);

@@ -101,7 +101,7 @@ describe('wavelengths in double precision, each method by its own paper', () => 
   });
 });
 
-describe('what Llama 3.1 does', () => {
+describe('the scaling of Llama 3.1', () => {
   it('is llama3 with its published numbers: factor 8, low 1, high 4, from 8192', async () => {
     const { llama3, own, plain } = await methodsOf(LLAMA_3, { context: 65_536 });
     // 65536 / 8192 is its own factor, so that the column of the method is the model's setting.
@@ -133,7 +133,7 @@ describe('the length of the training', () => {
     [LLAMA_3, 8192, 'scaling'],
     ['hf/llama-yarn', 64, 'scaling'],
     ['hf/deepseek-v3-yarn', 64, 'scaling'],
-  ])('of %s is %d, from %s', async (folder, trained, trainedFrom) => {
+  ])('%s: %d, from %s', async (folder, trained, trainedFrom) => {
     expect(await analysed(folder, { context: 2 * trained })).toMatchObject({
       trained,
       trainedFrom,
@@ -151,7 +151,7 @@ describe('the length of the training', () => {
     expect(linear?.counts).toMatchObject({ fully: 64, extrapolated: J.filter(isLong).length });
   });
 
-  it('that is not passed needs no stretching', async () => {
+  it('contexts within it need no scaling', async () => {
     const { factor, rotaries } = await analysed(LLAMA_2, { context: 100 });
     expect(factor).toBe(1);
     for (const { counts, amplitude } of rotaries[0]?.methods ?? []) {
@@ -211,7 +211,7 @@ describe('rotations that differ', () => {
   });
 });
 
-describe('what cannot be told', () => {
+describe('unknown lengths', () => {
   it.each([
     ['hf/gpt2', 'learned positions, a row for each of 64'],
     ['hf/bloom', 'ALiBi, a penalty'],

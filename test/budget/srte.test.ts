@@ -49,7 +49,7 @@ describe('the setting of the file', () => {
     [hybrid.presets.recommended?.document.model ?? {}, ['shared-rank-128', 'recommended']],
   ])('%j is marked', (config, expected) => expect(current(config)).toEqual(expected));
 
-  it('is a row of its own when it is no strategy', () => {
+  it('gets its own row when it is not a known strategy', () => {
     expect(current({ srte_factorized_rank: 32 })).toEqual(['file']);
     expect(current({ srte_share_across_layers: false, srte_encoding: 'sincos' })).toEqual(['file']);
   });
@@ -106,7 +106,7 @@ describe('rows that are asked for', () => {
     ]);
   });
 
-  it('gives the proposals their true sizes, whatever the file', () => {
+  it('gives the proposals their true sizes for any file', () => {
     const { rows } = compare(small, { presets: true });
     expect(rows.slice(-3).map(({ id, parameters }) => [id, parameters])).toEqual([
       ['preset-aggressive', 2_592_264_192],
@@ -120,7 +120,7 @@ describe('rows that are asked for', () => {
     expect(new Set(rows).size).toBe(rows.length);
   });
 
-  it('leaves out what is too large, with a note, and keeps the rest', () => {
+  it('leaves out sizes beyond the limit, with a note, and keeps the rest', () => {
     const { rows, notes } = compare({ max_position_embeddings: 1e12, srte_factorized_rank: 8 });
     expect(rows.map(({ id }) => id)).not.toContain('not-shared');
     expect(rows.find(({ id }) => id === 'recommended')).toMatchObject({

@@ -10,7 +10,7 @@ const SIZE = { batch: 2, tokens: 5 };
 
 describe('the flow of shapes', () => {
   it.each(hybridCases().map(({ name, config }) => [name, config] as const))(
-    'tells of every parameter once: %s',
+    'reports every parameter once: %s',
     (_, config) => {
       const model = modelOfConfig(config);
       const told = traceOf(model, SIZE).reduce((sum, { parameters }) => sum + parameters, 0);
@@ -50,7 +50,7 @@ describe('the flow of shapes', () => {
     }
   });
 
-  it('tells of blocks that are alike once', () => {
+  it('reports equal blocks once', () => {
     const steps = traceOf(modelOfConfig({ ...TINY, num_layers: 5 }), SIZE);
     expect(steps.filter(({ name }) => name.startsWith('layers.0')).length).toBeGreaterThan(20);
     expect(steps.filter(({ name }) => /^layers\.[1-4]/.test(name))).toEqual([
@@ -58,7 +58,7 @@ describe('the flow of shapes', () => {
     ]);
   });
 
-  it('tells each block of a pyramid, whose windows differ', () => {
+  it('reports each block of a pyramid, whose windows differ', () => {
     const pyramid = { ...TINY, num_layers: 3, attention_type: 'pyramidal', window_size: 700 };
     const steps = traceOf(modelOfConfig(pyramid), SIZE);
     const scores = steps.filter(({ operation }) => operation.startsWith('softmax'));
@@ -100,7 +100,7 @@ describe('the flow of shapes through transformers', () => {
     'qwen3-0.6b',
     'qwen1.5-moe-a2.7b',
     'deepseek-v3-main',
-  ])('tells of every parameter once: %s', async (name) => {
+  ])('reports every parameter once: %s', async (name) => {
     const { model, steps } = await trace(name);
     const told = steps.reduce((sum, { parameters }) => sum + parameters, 0);
     expect(told).toBe(countParameters(model).parameters);

@@ -13,19 +13,19 @@ const SMALL = minimind.build(minimind.schema.parse(minimind.presets['minimind2-s
 const at = (context: number, causal = false) => ({ batch: 1, context, causal }) as const;
 
 describe('FLOPs that others have worked out', () => {
-  it('of GPT-2 at 1024 tokens: 24 s h² and 4 s² h a layer, and 2 s h V', async () => {
+  it('GPT-2 at 1024 tokens: 24 s h² and 4 s² h a layer, and 2 s h V', async () => {
     const { model } = await publishedConfig('gpt2');
     expect(forwardFlopsOf(model, at(1024)).total.value).toBe(291_648_307_200);
     const training = trainingFlopsOf(model, { ...at(1024), recompute: 'none' });
     expect(training.total.value).toBe(874_944_921_600);
   });
 
-  it('of Llama-7B at 128 tokens, in MACs (calflops)', async () => {
+  it('Llama-7B at 128 tokens, in MACs (calflops)', async () => {
     const { model } = await publishedConfig('llama-2-7b');
     expect(forwardFlopsOf(model, at(128)).macs.value).toBe(850_000_871_424);
   });
 
-  it('of MiniMind2-Small at 512 tokens: 30.7 GFLOP, of which the mask leaves 28.6', () => {
+  it('MiniMind2-Small at 512 tokens: 30.7 GFLOP, of which the mask leaves 28.6', () => {
     const [full, causal] = [false, true].map(
       (masked) => Number(forwardFlopsOf(SMALL, at(512, masked)).total.value) / 1e9,
     );
@@ -33,7 +33,7 @@ describe('FLOPs that others have worked out', () => {
     expect(causal?.toFixed(1)).toBe('28.6');
   });
 
-  it('of a mixture are those of the experts that a token goes to', async () => {
+  it('a mixture counts the chosen experts of a token', async () => {
     const { model } = await publishedConfig('mixtral-8x7b');
     const { parts } = forwardFlopsOf(model, at(1));
     const of = (component: string) =>
@@ -43,7 +43,7 @@ describe('FLOPs that others have worked out', () => {
     expect(of('router')).toBe(32 * 8 * 4096 * 2);
   });
 
-  it('of latent attention: 192 wide queries, 128 wide values, and what makes them of the latent', async () => {
+  it('latent attention: 192 wide queries, 128 wide values, and their products with the latent', async () => {
     const { model } = await publishedConfig('deepseek-v3-main');
     const [block] = model.blocks;
     if (!block) throw new Error('there are no blocks');
@@ -84,7 +84,7 @@ describe('keys and values of a token, in bytes', () => {
     expect(keyValuePerToken.value).toBe(819_200);
   });
 
-  it('of a sliding window are those of its last tokens', async () => {
+  it('a sliding window keeps those of its last tokens', async () => {
     const { model } = await publishedConfig('mistral-7b-v0.1');
     const { keyValueCache, windows, keyValuePerTokenPastWindows } = stateOf(model, {
       batch: 1,
@@ -97,7 +97,7 @@ describe('keys and values of a token, in bytes', () => {
     expect(keyValuePerTokenPastWindows.value).toBe(0);
   });
 
-  it('of windows in every other layer', async () => {
+  it('windows in every other layer', async () => {
     const { model } = await publishedConfig('gemma-2-2b');
     const perLayer = 4 * 256 * 2 * 2;
     const { keyValueCache } = stateOf(model, { batch: 1, context: 5000, dtype: 'bf16' });
@@ -117,7 +117,7 @@ describe('activations of a layer', () => {
   };
   const tokens = 2 * 100;
 
-  it('of GPT-2 are 34 s b h + 5 a s² b (arXiv 2205.05198) without what dropout keeps', async () => {
+  it('GPT-2 keeps 34 s b h + 5 a s² b (arXiv 2205.05198) without dropout masks', async () => {
     const [one, two] = [await kept('gpt2', 'none', 1), await kept('gpt2', 'none', 2)];
     const sum = (parts: Map<unknown, number>) => [...parts.values()].reduce((a, b) => a + b);
     // Masks of dropout are a byte a value: two of the width of the layer, one of the scores; and the scores
@@ -131,7 +131,7 @@ describe('activations of a layer', () => {
     );
   });
 
-  it('of a gated network are its input and four times its inner width', async () => {
+  it('a gated network keeps its input and four times its inner width', async () => {
     const parts = await kept('llama-2-7b', 'selective');
     expect(parts.get('feedForward')).toBe(2 * tokens * (4096 + 4 * 11_008));
     // Input, q, k, v and the output of the heads.
@@ -139,7 +139,7 @@ describe('activations of a layer', () => {
     expect(parts.has('scanStates')).toBe(false);
   });
 
-  it('of a parallel block count its input once', async () => {
+  it('a parallel block keeps its input once', async () => {
     const parts = await kept('pythia-70m', 'selective');
     // One norm of the two, and the last.
     expect(parts.get('norm')).toBe(2 * tokens * 2 * 512);
@@ -150,12 +150,12 @@ describe('activations of a layer', () => {
     expect(full.get('oneBlock')).toBe(inside + 2 * 2 * 8 * 100 * 100);
   });
 
-  it('of a softcap are its scores once more', async () => {
+  it('a softcap keeps its scores once more', async () => {
     const parts = await kept('gemma-2-2b', 'none');
     expect(parts.get('scores')).toBe(2 * 2 * (2 * 8 * 100 * 100));
   });
 
-  it('of experts are those of the chosen', async () => {
+  it('a mixture keeps those of the chosen experts', async () => {
     const parts = await kept('mixtral-8x7b', 'selective');
     expect(parts.get('experts')).toBe(2 * tokens * 2 * (2 * 4096 + 4 * 14_336));
     expect(parts.get('router')).toBe(2 * tokens * (4096 + 8 + 2));

@@ -90,14 +90,14 @@ describe('reading', () => {
 });
 
 describe('opening', () => {
-  it.each(['no/such/file', 'a\0b', 'x'.repeat(5000)])('says that there is no file: %j', (path) => {
+  it.each(['no/such/file', 'a\0b', 'x'.repeat(5000)])('reports a missing file: %j', (path) => {
     expect(thrownBy(() => ByteFile.open(path))).toMatchObject({
       code: 'usage',
       message: `there is no file or folder ${path}`,
     });
   });
 
-  it('says that there is no file below a file', () => {
+  it('reports a path below a file', () => {
     expect(thrownBy(() => ByteFile.open(`${fileIn('a', '')}/b`)).code).toBe('usage');
   });
 
@@ -116,7 +116,7 @@ describe('opening', () => {
     ['EACCES', 'check the permissions of the file'],
     ['EMFILE', 'allow more open files, as with: ulimit -n 16384'],
     ['EIO', undefined],
-  ])('tells what to do about %s', (code, suggestion) => {
+  ])('says what to do about %s', (code, suggestion) => {
     vi.spyOn(fs, 'openSync').mockImplementation(() => {
       throw systemError(code);
     });

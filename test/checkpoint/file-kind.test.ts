@@ -66,10 +66,13 @@ describe('formatOf', () => {
     [lengthAnd(0, ''), 'no header', 'safetensors'],
     ['\xff\xfe\xfd\xfc\xfb\xfa\xf9\xf8\xf7', 'an impossible length', 'safetensors'],
     ['version https://git-lfs.github.com/spec/v1\noid …', 'a git-lfs pointer', /run git lfs pull/],
-  ] as const)('leaves to its reader what is named so, unless it is clear: %j (%s)', (...row) => {
-    const [content, , expected] = row;
-    expect(kindOfBytes(content, 'model.safetensors')).toMatch(expected);
-  });
+  ] as const)(
+    'lets the reader decide by the name, unless the content is clear: %j (%s)',
+    (...row) => {
+      const [content, , expected] = row;
+      expect(kindOfBytes(content, 'model.safetensors')).toMatch(expected);
+    },
+  );
 
   it.each<[RegExp, string, string | Uint8Array]>([
     [/^is an empty file; download it again$/, 'nothing', ''],

@@ -38,7 +38,7 @@ describe('measureTensors', () => {
     });
   });
 
-  it('finds what it is asked for only', async () => {
+  it('finds only the requested values', async () => {
     const views = viewsOf(new Map([['a', tensorOf([1])]]));
     const hashed = await measureTensors(views, { ...silent, stats: false });
     expect(hashed.get('a')).toEqual({ sha256: sha256(bytesOf(1)) });

@@ -86,7 +86,7 @@ describe('canonicalNames', () => {
     });
   });
 
-  it('are refused where an integer beside them becomes one of them', () => {
+  it('are refused where an integer key becomes one of them', () => {
     const checkpoint = checkpointOf({ '0': tensorOf([1]) }, { ambiguous: ['0'] });
     expect(ruleBrokenBy(() => storedNames(checkpoint))).toBe('names-keys');
   });

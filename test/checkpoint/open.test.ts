@@ -23,7 +23,7 @@ const problemOf = (target: string) => {
 };
 
 describe('a file', () => {
-  it('is opened as what it is', () => {
+  it('is opened by its content', () => {
     const target = fileIn('weights', good);
     const checkpoint = opened(target);
     expect(checkpoint).toMatchObject({ path: target, format: 'safetensors', warnings: [] });
@@ -58,7 +58,7 @@ describe('a file', () => {
     expect(opened(fileIn('out-of-2.safetensors', good)).warnings).toEqual([]);
   });
 
-  it('that is not there is a mistake of usage', () => {
+  it('a missing file is a usage error', () => {
     expect(errorOf('no/such/model.pt')).toMatchObject({
       code: 'usage',
       message: 'there is no file or folder no/such/model.pt',
@@ -176,7 +176,7 @@ describe('a folder', () => {
   it.each<[readonly string[], RegExp]>([
     [[], /^name the folder/],
     [['config.json', 'optimizer.pt'], /^download the weights too: config\.json only/],
-  ])('that holds %j has no weights', (names, suggestion) => {
+  ])('a folder with %j has no weights', (names, suggestion) => {
     const folder = folderOf(Object.fromEntries(names.map((name) => [name, ''])));
     expect(problemOf(folder)).toMatchObject({
       rule: 'folder-holds-weights',
@@ -184,7 +184,7 @@ describe('a folder', () => {
     });
   });
 
-  it('that cannot be listed is an error of the system', () => {
+  it('a folder that cannot be listed is a system error', () => {
     vi.spyOn(fs, 'readdirSync').mockImplementation(() => {
       throw Object.assign(new Error('EACCES: no'), { code: 'EACCES' });
     });

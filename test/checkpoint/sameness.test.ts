@@ -117,7 +117,7 @@ it('another type or shape is another value', async () => {
   expect(await areEqual(plain, stored(bytes, [4], { dtype: 'F32' }))).toBe(false);
 });
 
-it('of a group, each is compared with the first, and with nothing outside', async () => {
+it('each tensor of a group is compared with the first, and with nothing outside', async () => {
   const [a, b, c, d, e] = [1, 1, 2, 2, 1].map((value) => stored(Uint8Array.of(value, 0), [1])) as [
     StoredTensor,
     StoredTensor,
@@ -136,7 +136,7 @@ it('of a group, each is compared with the first, and with nothing outside', asyn
   expect(same(a, e)).toBe(undefined);
 });
 
-it('nothing more is read of what differs', async () => {
+it('tensors that differ are not read further', async () => {
   // The second block of the second file is not there: it would be an error to ask for it.
   const first = stored(bytesOf(table), [table.length]);
   const short = { ...stored(new Uint8Array(1 << 20).fill(1), [1]), shape: first.shape };

@@ -40,7 +40,7 @@ describe('statistics', () => {
     });
   });
 
-  it('count what is not finite apart from the rest', () => {
+  it('count values that are not finite separately', () => {
     expect(ofFloat64(Number.NaN, 3, 1 / 0, -4, -1 / 0, Number.NaN, -0)).toMatchObject({
       min: -4,
       max: 3,
@@ -93,7 +93,7 @@ describe('statistics', () => {
     expect(size).toBeCloseTo(Math.sqrt(18), 14);
   });
 
-  it('keep a small deviation beside a large mean', () => {
+  it('keep a small deviation with a large mean', () => {
     // 10^8 ± 1: the squares differ beyond the sixteenth digit.
     const { standardDeviation } = ofFloat64(1e8 - 1, 1e8 + 1, 1e8 - 1, 1e8 + 1);
     expect(standardDeviation).toBe(1);

@@ -92,7 +92,7 @@ describe('describeContent', () => {
     expect(entries.get('__proto__')?.value).toBe(1);
   });
 
-  it('lists pairs when keys are no names, or would become one', () => {
+  it('lists pairs when keys are not names, or would become one', () => {
     expect(describeOne(dict([tuple(1, 2), 'a'])).value).toEqual([[[1, 2], 'a']]);
     expect(describeOne(dict([1, 'a'], ['1', 'b'])).value).toEqual([
       [1, 'a'],
@@ -126,7 +126,7 @@ describe('a numpy scalar', () => {
     ['i8', scalar('i8', '<', new Uint8Array(BigInt64Array.of(-30n).buffer)), -30],
     ['u1', scalar('u1', '|', Uint8Array.of(200)), 200],
     ['b1', scalar('b1', '|', Uint8Array.of(1)), 1],
-  ])('of %s has a value', (_, value, expected) => {
+  ])('%s has a value', (_, value, expected) => {
     expect(describeOne(value).value).toBe(expected);
   });
 
@@ -142,7 +142,7 @@ describe('a numpy scalar', () => {
   });
 });
 
-describe('what a stranger makes large', () => {
+describe('hostile sizes', () => {
   /** A list of which every part is the same list again, 2^levels paths in all. */
   const laughs = (levels: number): PickleValue => {
     let value: PickleValue = list('ha');

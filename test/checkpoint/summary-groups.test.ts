@@ -34,7 +34,7 @@ describe('groupTensors', () => {
     expect(groups(name)).toEqual([[group, layers, 1]]);
   });
 
-  it('takes layers for one group when names, dtypes and shapes are alike, in whatever order', () => {
+  it('groups layers when names, dtypes and shapes are alike, in any order', () => {
     const form = (n: number, ...names: string[]) => names.map((name) => `h.${n}.${name}`);
     expect(
       groups('embed', ...form(10, 'a', 'b'), ...form(2, 'b', 'a'), ...form(3, 'a'), 'norm.w'),
@@ -58,7 +58,7 @@ describe('groupTensors', () => {
     expect(found.map(({ layers }) => layers)).toEqual([[0], [1, 3], [2]]);
   });
 
-  it('counts what is in each', () => {
+  it('counts the tensors of each group', () => {
     const found = groupTensors(
       new Map([
         ['h.0.a', tensor],
@@ -79,7 +79,7 @@ describe('groupTensors', () => {
     ]);
   });
 
-  it('has a part without a number beside the layers of the same name', () => {
+  it('separates a part without a number from layers of the same name', () => {
     expect(groups('model.norm.weight', 'model.norm.0.weight', 'model.norm.bias')).toEqual([
       ['model.norm', undefined, 2],
       ['model.norm', [0], 1],

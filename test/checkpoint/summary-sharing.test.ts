@@ -20,7 +20,7 @@ describe('viewsOf', () => {
     expect(bytesOfViews(views)).toBe(64);
   });
 
-  it('takes for one what isSameView does, and nothing else', () => {
+  it('groups the views that isSameView accepts, and no others', () => {
     const tensor = fc
       .record({
         layout: fc.constantFrom(
@@ -54,7 +54,7 @@ describe('viewsOf', () => {
 describe('sharingsOf', () => {
   const sharings = (tensors: Parameters<typeof viewsOf>[0]) => sharingsOf(viewsOf(tensors));
 
-  it('tells of several names for one tensor', () => {
+  it('reports several names for one tensor', () => {
     const tied = tensorIn(storage, [3], { offset: 1 });
     const tensors = new Map([
       ['a', tied],
@@ -64,7 +64,7 @@ describe('sharingsOf', () => {
     expect(sharings(tensors)).toEqual([{ kind: 'same', names: ['a', 'c'], bytes: 12 }]);
   });
 
-  it('tells of tensors that overlap, in chains, but not of neighbours', () => {
+  it('reports tensors that overlap, in chains, but not neighbours', () => {
     const at = (offset: number, length: number) => tensorIn(storage, [length], { offset });
     const tensors = new Map([
       ['third', at(5, 3)],
@@ -89,7 +89,7 @@ describe('sharingsOf', () => {
     ]);
   });
 
-  it('measures in bytes, whatever the dtype', () => {
+  it('measures in bytes, for every dtype', () => {
     const tensors = new Map([
       ['halves', tensorIn(storage, [4], { dtype: 'F16', offset: 4 })],
       ['doubles', tensorIn(storage, [1], { dtype: 'F64', offset: 2 })],

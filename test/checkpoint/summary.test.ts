@@ -14,7 +14,7 @@ const summaryOf = (...[tensors, given]: Parameters<typeof checkpointOf>) => {
 };
 
 describe('summarise', () => {
-  it('counts what is there by name, once, and in the file', () => {
+  it('counts tensors by name, once, and in the file', () => {
     const { totals } = summaryOf({
       embed,
       head: { ...embed },
@@ -62,7 +62,7 @@ describe('summarise', () => {
     });
   });
 
-  it('tells the rest of the file', () => {
+  it('reports the rest of the file', () => {
     const summary = summaryOf(
       { embed },
       {
@@ -90,7 +90,7 @@ describe('summarise', () => {
     });
   });
 
-  it('tells the chosen tensors only, with what is known of them, and sums up all', () => {
+  it('lists the chosen tensors only, with their facts, and sums up all', () => {
     const checkpoint = checkpointOf({ embed, head: embed });
     const measured = new Map([['head', { sha256: 'abc' }]]);
     const summary = summarise(checkpoint, new Map([['head', embed]]), measured);

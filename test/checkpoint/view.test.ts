@@ -117,7 +117,7 @@ describe('the values of a tensor', () => {
   it.each([
     ['in the storage that is theirs', 1],
     ['in storages by turns', 4],
-  ])('of many views that lie all over %s are read once', async (_, count) => {
+  ])('many views spread over %s are read once', async (_, count) => {
     const storages = Array.from({ length: count }, () =>
       tensorOn(counting(2_000_000), { shape: [2, 3], strides: [1_900_000, 7] }),
     );
@@ -158,7 +158,7 @@ describe('the values of a tensor', () => {
     ['F32', [4, 3, 2, 1, 8, 7, 6, 5]],
     ['C64', [4, 3, 2, 1, 8, 7, 6, 5]],
     ['F64', [8, 7, 6, 5, 4, 3, 2, 1]],
-  ] as const)('of the other byte order are turned: %s', async (dtype, expected) => {
+  ] as const)('the other byte order is swapped: %s', async (dtype, expected) => {
     const shape = [64 / STORED_DTYPES[dtype].bits];
     const bytes = Uint8Array.of(1, 2, 3, 4, 5, 6, 7, 8);
     const tensor = tensorOn(bytes, { dtype, shape, isBigEndian: true });
@@ -166,7 +166,7 @@ describe('the values of a tensor', () => {
     expect(await streamed(tensor)).toEqual(expected);
   });
 
-  it('of four bits are packed, and only rows of whole bytes can be taken', () => {
+  it('four-bit values are packed, and only rows of whole bytes can be read', () => {
     const even = tensorOn(counting(4), { dtype: 'F4', shape: [4, 2] });
     const row = new Uint8Array(1);
     readRows(even, 2, 1, row);
@@ -184,7 +184,7 @@ describe('the values of a tensor', () => {
     expect(() => readRows(tensor, first, rows, new Uint8Array(2 * rows))).toThrow(RangeError);
   });
 
-  it('of no element are no bytes', async () => {
+  it('an empty tensor has no bytes', async () => {
     const tensor = tensorOn(counting(0), { shape: [3, 0] });
     expect(readTensor(tensor)).toEqual(new Uint8Array(0));
     expect(await streamed(tensor)).toEqual([]);

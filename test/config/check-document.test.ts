@@ -36,11 +36,11 @@ describe('unknown keys', () => {
     ],
     [
       'colour: 1',
-      'error model.colour: unknown key "colour" → valid keys here: num_layers, hidden_size, vocab_size, tie, rope, dropout, layers, window, … (12 in all)',
+      'error model.colour: unknown key "colour" → valid keys here: num_layers, hidden_size, vocab_size, tie, rope, dropout, layers, window, … (12 total)',
     ],
     [
       '__proto__: {x: 1}',
-      'error model.__proto__: unknown key "__proto__" → valid keys here: num_layers, hidden_size, vocab_size, tie, rope, dropout, layers, window, … (12 in all)',
+      'error model.__proto__: unknown key "__proto__" → valid keys here: num_layers, hidden_size, vocab_size, tie, rope, dropout, layers, window, … (12 total)',
     ],
     [
       'layers: [{kind: mamba, staet: 1}]',
@@ -80,7 +80,7 @@ describe('unknown keys', () => {
     ]);
   });
 
-  it('are told in records, too', () => {
+  it('are reported in records, too', () => {
     expect(
       problemsOf('model: {num_layers: 1}\ntags: {a: 1, __proto__: 2}\nweights: {q: 1, Q_: 2}'),
     ).toStrictEqual([
@@ -113,7 +113,7 @@ describe('unknown keys', () => {
 });
 
 describe('missing keys', () => {
-  it('are told at the mapping that should have them', () => {
+  it('are reported at the mapping that should have them', () => {
     expect(problemsOf('notes: {}\nmodel:\n  tie: true')).toStrictEqual([
       'f:2:1 error model.num_layers: the key "num_layers" is missing → add num_layers: it must be an integer ≥ 1',
     ]);
@@ -122,13 +122,13 @@ describe('missing keys', () => {
     ]);
   });
 
-  it('are not told when they are only misspelt', () => {
+  it('are not reported when they are only misspelt', () => {
     expect(problemsOf('model: {num_layer: 3}')).toStrictEqual([
       'f:1:9 error model.num_layer: unknown key "num_layer" → did you mean "num_layers"?',
     ]);
   });
 
-  it('are told when the misspelt key is only a warning', () => {
+  it('are reported when the misspelt key is only a warning', () => {
     const schema = z.looseObject({ author: z.string() });
     const { value, problems } = checkDocument(parseDocument('authr: x', 'f'), { schema });
     expect(value).toBeUndefined();
@@ -143,14 +143,14 @@ describe('confusions', () => {
     { path: 'model.tie', value: 'true', message: 'is never right', suggestion: 'write false' },
   ];
 
-  it('stand in place of what can be said in general', () => {
+  it('replace the general message', () => {
     expect(problemsOf('model: {n_layer: 3, rope: rotary}', [], { confusions })).toStrictEqual([
       'f:1:9 error model.n_layer: is what GPT-2 calls it → write num_layers',
       'f:1:27 error model.rope: is no scaling → write none',
     ]);
   });
 
-  it('do not stand in the way of other values', () => {
+  it('do not hide problems of other values', () => {
     expect(problemsOf('model: {num_layers: 1, rope: rotari}', [], { confusions })).toStrictEqual([
       'f:1:30 error model.rope: must be one of "none", "linear", "yarn", but is "rotari"',
     ]);
@@ -182,7 +182,7 @@ describe('confusions that are only warnings', () => {
 });
 
 describe('mistakes that were found while the document was read', () => {
-  it('are told with all others, in order', () => {
+  it('are reported with all others, in order', () => {
     const text = [
       'model:',
       '  num_layers: 99999999999999999999',
@@ -224,13 +224,13 @@ describe('mistakes that were found while the document was read', () => {
     ['of a mapping that is not there', 'model: *x'],
     ['of what an override was to set', 'model: {}', 'model.num_layers=[1'],
     ['of a key below what was found wrong', 'model: *x', 'model.num_layers=1'],
-  ])('are not told twice: %s', (_, text, ...sets) => {
+  ])('are reported once: %s', (_, text, ...sets) => {
     const { value, problems } = check(text, sets);
     expect(value).toBeUndefined();
     expect(problems).toHaveLength(1);
   });
 
-  it('leave what is inside a key that stands twice to be checked: the last counts', () => {
+  it('check the last value of a repeated key', () => {
     const text = 'model: {num_layers: 1, tie: 3}\nmodel: {num_layers: 1, tie: 4}';
     expect(problemsOf(text).map((each) => each.split(' → ', 1)[0])).toStrictEqual([
       'f:2:1 error: the key "model" occurs twice in this mapping; the first is at 1:1',
@@ -254,7 +254,7 @@ describe('mistakes that were found while the document was read', () => {
     ).toBe(runs);
   });
 
-  it('stay with the document when an override mends the place', () => {
+  it('stay with the document when an override fixes the value', () => {
     expect(check('model: {num_layers: 1e400}', ['model.num_layers=1'])).toMatchObject({
       errors: 1,
       problems: [{ line: 1, message: '1e400 is too large for a number' }],
@@ -276,19 +276,19 @@ describe('rules', () => {
         : undefined,
   } as const;
 
-  it('are told where the first value that they read stands', () => {
+  it('are reported at the first value that they read', () => {
     expect(
       problemsOf('model:\n  num_layers: 1\n  hidden_size: 16', [], { rules: [big] }),
     ).toStrictEqual(['f:3:16 error model.hidden_size: 16 is wide for 1 → add layers']);
   });
 
-  it('are told at another that they read when that is a default', () => {
+  it('are reported at another value when the first is a default', () => {
     expect(problemsOf('model:\n  num_layers: 1', [], { rules: [big] })).toStrictEqual([
       'f:2:15 error model.num_layers: 64 is wide for 1 → add layers',
     ]);
   });
 
-  it('are told at the mapping when all are defaults', () => {
+  it('are reported at the mapping when all are defaults', () => {
     const rule = { severity, reads: ['model.tie'], check: () => ({ message: 'no' }) } as const;
     expect(problemsOf('model: {num_layers: 1}', [], { rules: [rule] })).toStrictEqual([
       'f:1:1 error model.tie: no',
@@ -323,7 +323,7 @@ describe('rules', () => {
     expect(problemsOf('model: {num_layers: 1}', [], { rules: [rule] }).join()).toContain('ran');
   });
 
-  it('that warn leave the value as it is', () => {
+  it('warnings leave the value unchanged', () => {
     const { value, problems } = check('model: {num_layers: 1}', [], {
       rules: [{ ...big, severity: 'warning' }],
     });

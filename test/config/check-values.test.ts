@@ -160,7 +160,7 @@ describe('wrong values', () => {
     ]);
   });
 
-  it('are told with the words of the schema where it has its own', () => {
+  it('use the words of the schema where it has its own', () => {
     const schema = z.strictObject({
       a: z.int({ error: 'is no good' }),
       b: z.record(z.string().regex(/^x/, 'begins with x'), z.int()),

@@ -18,7 +18,7 @@ it('problems of data have a path and no line, in the order of the data', () => {
   ]);
 });
 
-it('knows what is there', () => {
+it('knows the present keys', () => {
   const document = documentOfData({ model: { layers: [1, { x: 'y' }] } }, FILE);
   expect(document.has(['model', 'layers', 1, 'x'])).toBe(true);
   expect(document.has(['model', 'layers', 2])).toBe(false);

@@ -42,7 +42,7 @@ describe('values', () => {
     expect(parsed(JSON.stringify(value, null, '\t'))).toStrictEqual(value);
   });
 
-  it('keeps keys that are no texts as they are written', () => {
+  it('keeps keys that are not texts as they are written', () => {
     expect(parsed('1: a\n1.0: b\ntrue: c\nnull: d\n')).toStrictEqual({
       1: 'a',
       '1.0': 'b',
@@ -70,7 +70,7 @@ describe('aliases and merges', () => {
     expect(parsed('&k a: 1\nb: *k\n')).toStrictEqual({ a: 1, b: 'a' });
   });
 
-  it('merges, and what stands in the mapping itself wins', () => {
+  it('merges, and the own keys of the mapping win', () => {
     const text =
       'x: &x {a: 1, b: 2}\ny: &y {b: 3, c: 4}\nz: {c: 5, <<: [*x, *y]}\nw:\n  <<: *y\n  d: 6\n';
     const value = parsed(text);
@@ -78,7 +78,7 @@ describe('aliases and merges', () => {
     expect(value.w).toStrictEqual({ d: 6, b: 3, c: 4 });
   });
 
-  it('locates a merged value where it really stands, and an alias where the alias is', () => {
+  it('locates a merged value at its source, and an alias at the alias', () => {
     const document = parseDocument('x: &x\n  a: [1]\ny:\n  <<: *x\nz: *x\n', 'a.yaml');
     expect(document.locate(['y', 'a', 0])).toMatchObject({ line: 2, column: 7 });
     expect(document.locate(['y', 'a'], 'key')).toMatchObject({ line: 2, column: 3 });

@@ -42,7 +42,7 @@ describe('nesting', () => {
         (i) => `a${i}: &a${i} ${'['.repeat(9)}${i === 0 ? 1 : `*a${i - 1}`}${']'.repeat(9)}\n`,
       ),
     ],
-  ])('of %s is refused', (_, text) => {
+  ])('%s is refused', (_, text) => {
     expect(firstMessage(text)).toBe(TOO_DEEP);
   });
 
@@ -60,7 +60,7 @@ describe('a document of too many values', () => {
     ['mappings', (count: number) => `a: [${'{},'.repeat(count)}]`],
     ['lines', (count: number) => 'a:\n'.repeat(count)],
     ['dashes', (count: number) => `a:\n${' -\n'.repeat(count)}`],
-  ])('of %s is refused', (_, text) => {
+  ])('%s is refused', (_, text) => {
     expect(firstMessage(text(150_001))).toBe('the document has more than 150,000 values');
     expect(String(firstMessage(text(20_000)))).not.toContain('150,000');
   });
@@ -112,7 +112,7 @@ describe('size', () => {
     expect(userError(() => parseDocument(text, 'f')).code).toBe('refused-file');
   });
 
-  it('of one value does not matter below the limit', () => {
+  it('one large value below the limit is accepted', () => {
     const long = 'x'.repeat(MAX_DOCUMENT_BYTES - 10);
     expect(parseDocument(`a: ${long}`, 'f').value).toStrictEqual({ a: long });
     expect(parseDocument(`a: "${long}"`, 'f').value).toStrictEqual({ a: long });
@@ -134,13 +134,13 @@ describe('many mistakes', () => {
       numbered((i) => `${i === 0 ? 'a:\n' : ''}${i < 10_000 ? `- &a${i} 1\n` : `- *b${i}\n`}`),
       /^no anchor/,
     ],
-    ['tags', repeated('- !a 1\n'), /^the tag "!a"/],
+    ['tags', repeated('- !a 1\n', 'a:\n'), /^the tag "!a"/],
     ['closing brackets', repeated('}\n'), /^a closing bracket/],
   ])('(%s) are counted after the fiftieth', (_, text, message) => {
     const problems = problemsOfReading(() => parseDocument(text, 'f'));
     expect(problems).toHaveLength(51);
     expect(problems[0]?.message).toMatch(message);
-    expect(problems[50]?.message).toMatch(/^and (at least )?[\d,]+ more errors$/);
+    expect(problems[50]?.message).toMatch(/^and [\d,]+ more errors$/);
   });
 
   it.each([
@@ -152,7 +152,7 @@ describe('many mistakes', () => {
     expect(userError(() => parseDocument(text, 'f')).problems).toHaveLength(1);
   });
 
-  it('of many documents are one', () => {
+  it('many documents give one mistake', () => {
     expect(firstMessage(repeated('---\n'))).toBe('a second document begins here');
   });
 
@@ -178,7 +178,7 @@ describe('many mistakes', () => {
     );
   });
 
-  it('of many unknown keys are counted after the fiftieth', () => {
+  it('unknown keys are counted after the fiftieth', () => {
     const schema = z.strictObject({ num_layers: z.int().optional() });
     const document = parseDocument(
       numbered((i) => `k${i}: 1\n`),

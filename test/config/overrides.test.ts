@@ -81,7 +81,7 @@ describe('applyOverrides', () => {
     expect('y' in {} || 'z' in {}).toBe(false);
   });
 
-  it('says what is wrong with each', () => {
+  it('names the fault of each', () => {
     expect(
       problemsOf(
         'x',

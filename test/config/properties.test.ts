@@ -178,25 +178,22 @@ describe('parseDocument', () => {
     ['text', fc.string({ unit: 'binary', maxLength: 60 })],
     ['nearly YAML', nearlyYaml],
     ['bytes', bytes],
-  ] as [string, fc.Arbitrary<string | Uint8Array>][])(
-    'says of any %s only what is safe',
-    (_, arbitrary) => {
-      fc.assert(
-        fc.property(arbitrary, (text) => {
-          expect(outcome(() => parseDocument(text, 'f'))).not.toMatch(
-            /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u,
-          );
-        }),
-        { numRuns: 2000 },
-      );
-    },
-  );
+  ] as [string, fc.Arbitrary<string | Uint8Array>][])('quotes any %s safely', (_, arbitrary) => {
+    fc.assert(
+      fc.property(arbitrary, (text) => {
+        expect(outcome(() => parseDocument(text, 'f'))).not.toMatch(
+          /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u,
+        );
+      }),
+      { numRuns: 2000 },
+    );
+  });
 });
 
 describe('applyOverrides', () => {
   const key = fc.oneof(fc.string({ minLength: 1, maxLength: 5 }), fc.constant('__proto__'));
 
-  it('sets what it says, and touches nothing else', () => {
+  it('sets the named value, and changes nothing else', () => {
     fc.assert(
       fc.property(
         json,
@@ -228,7 +225,7 @@ describe('applyOverrides', () => {
     );
   });
 
-  it('says of any text only what is safe', () => {
+  it('quotes any text safely', () => {
     const anything = fc.oneof(fc.string({ unit: 'binary' }), nearlyYaml);
     fc.assert(
       fc.property(anything, nearlyYaml, fc.boolean(), (path, value, hasValue) => {

@@ -121,7 +121,7 @@ describe('readDocument', () => {
     await expect(readDocument('-', { stdin: buggy() })).rejects.toThrow(TypeError);
   });
 
-  it('refuses what is too large, before and while it reads', async () => {
+  it('refuses a file beyond the limit, before and while it reads', async () => {
     const path = join(folder, 'large.yaml');
     writeFileSync(path, Buffer.alloc(MAX_DOCUMENT_BYTES + 1, 'a'));
     expect(await rejection(readDocument(path))).toMatchObject({ code: 'refused-file' });

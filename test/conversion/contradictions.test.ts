@@ -29,7 +29,7 @@ describe('a report in the place of something else', () => {
 
 describe('a folder OUT', () => {
   it.each(['checkpoint_step_1.pt', 'train.bin', 'tokenizer.json'])(
-    'that holds %s is not replaced',
+    'is not replaced when it holds %s',
     async (name) => {
       const folder = folderOf({ 'out/model.safetensors': 'old', [`out/${name}`]: 'mine' });
       const attempt = convert(TRAINED, path.join(folder, 'out'), { ...SHARED, force: true });
@@ -38,14 +38,14 @@ describe('a folder OUT', () => {
     },
   );
 
-  it('that holds a config that is read is not replaced', async () => {
+  it('is not replaced when it holds a config that is read', async () => {
     const folder = folderOf({ 'out/config.yaml': CONFIG });
     const config = path.join(folder, 'out/config.yaml');
     const attempt = convert(TRAINED, path.join(folder, 'out'), { ...SHARED, config, force: true });
     await expect(attempt).rejects.toThrow(/ would replace the input /);
   });
 
-  it('that exists is told of in a plan', async () => {
+  it('is reported in a plan when it exists', async () => {
     const folder = folderOf({ 'out/config.yaml': CONFIG });
     const { notes } = await convert(TRAINED, path.join(folder, 'out'), {
       ...SHARED,
@@ -68,7 +68,7 @@ describe('settings of another SRTE than is asked for', () => {
     expect(error.message).toContain(message);
   });
 
-  it('cannot be made where there is no config', async () => {
+  it('cannot be made without a config', async () => {
     const flags = { ...SHARED, 'no-config': true, set: ['model.dropout=0'] };
     expect(textOf(await refused(TRAINED, flags))).toMatch(/no config to change[^\0]*--config/);
   });
@@ -88,7 +88,7 @@ describe('rows that only a target asks for', () => {
     expect(shape).toEqual([1, 128, 8]);
   });
 
-  it('are refused when nobody says what stands in them', async () => {
+  it('are refused when no flag describes their content', async () => {
     expect(textOf(await refused(TRAINED, { target: target() }))).toContain('--extend');
   });
 
@@ -112,7 +112,7 @@ describe('a config that cannot be changed', () => {
   });
 });
 
-it('casts no buffer, whatever its name', async () => {
+it('casts no buffer of any name', async () => {
   const input = inPackage('fixtures/hybrid/shared-sincos/model.safetensors');
   const { file } = await convertTo('out.safetensors', input, { dtype: 'BF16' });
   look(file, ({ tensors }) => {

@@ -157,7 +157,7 @@ describe('an output', () => {
     expect(digests(file)).toEqual(hash);
   });
 
-  it('that exists is replaced with --force only', async () => {
+  it('is replaced with --force only', async () => {
     const target = path.join(folder, 'file.pt');
     const refusal = await refusalOf(convert(await input, target, SHARED));
     expect(textOf(refusal)).toMatch(/exists already[^\0]*--force/);

@@ -124,7 +124,7 @@ describe('a conversion that was cut short', () => {
   });
 });
 
-describe('what goes on meanwhile', () => {
+describe('changes during a pause', () => {
   const OLD = { 'out/model.safetensors': 'old' };
 
   it.each<[string, (input: string) => void, RegExp]>([

@@ -47,7 +47,7 @@ const ODD = {
 
 describe('to shared and back', () => {
   it.each(['out.pt', 'out.safetensors', 'out'])(
-    'is what it was when all layers had one table, in %s',
+    'equals the shared table of all layers, in %s',
     async (out) => {
       const input = await torchFile(ALIKE);
       const back = await chain(input, [out, { to: 'shared' }], ['back.pt', { to: 'per-layer' }]);
@@ -197,7 +197,7 @@ describe('containers', () => {
     expect(digests(zip)).toEqual(digests(input));
   });
 
-  it('hold as many shards as their size asks for', async () => {
+  it('hold the number of shards that their size requires', async () => {
     const { file, output } = await convertTo('out', await torchFile(ODD), folder);
     expect(output.files.length).toBeGreaterThan(3);
     expect(fs.readdirSync(file).sort()).toEqual(output.files.map(({ name }) => name).sort());

@@ -17,7 +17,7 @@ const UNTIED = target('');
 const [EMBEDDING, HEAD] = ['embed_tokens.weight', 'lm_head.weight'];
 
 describe('a target', () => {
-  it('that ties asks whose weights stay', async () => {
+  it('asks whose weights stay when it ties', async () => {
     const text = textOf(await refused(INPUT, { target: TIED }));
     expect(text).toMatch(/"lm_head\.weight"[^\0]*--tie embed, --tie head or --tie mean/);
   });
@@ -34,7 +34,7 @@ describe('a target', () => {
     expect(digests(untied.file)).toMatchObject(others);
   });
 
-  it('of other sizes is refused, every tensor of it', async () => {
+  it('is refused with every tensor when sizes differ', async () => {
     const wider = fileIn('wider.yaml', CONFIG.replace('vocab_size: 53', 'vocab_size: 64'));
     const text = textOf(await refused(INPUT, { target: wider }));
     expect(text).toContain('tensor "embed_tokens.weight"');
@@ -42,7 +42,7 @@ describe('a target', () => {
     expect(text).toContain('is [53, 8], and the output wants [64, 8]');
   });
 
-  it('of one pair gives that pair', async () => {
+  it('gives the pair of a single-pair target', async () => {
     const lowRank = target('  srte_factorized_rank: 3\n');
     const shared = fileIn(
       'shared.yaml',
@@ -54,7 +54,7 @@ describe('a target', () => {
   });
 });
 
-describe('the config beside an output', () => {
+describe('the config next to an output', () => {
   it('is never one that belongs to another', async () => {
     const folder = folderOf({ 'config.yaml': 'mine', 'other.safetensors': 'other' });
     const read = (name: string) => fs.readFileSync(path.join(folder, name), 'utf8');

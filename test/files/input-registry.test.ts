@@ -45,7 +45,7 @@ describe('a file that is read', () => {
     refuseInput(b);
   });
 
-  it('is no device', () => {
+  it('is not a device', () => {
     note('/dev/null');
     refuseInput('/dev/null');
   });
@@ -96,7 +96,7 @@ describe('a file that was just written', () => {
     expect(fs.readFileSync(file, 'utf8')).toBe('two');
   });
 
-  it('is told from one that is not there', () => {
+  it('differs from a missing one', () => {
     const file = path.join(folderOf({}), 'a');
     noteOutput(file);
     refuseInput(file);

@@ -99,7 +99,7 @@ describe.each<[string, (found: string, asked: string) => bigint]>([
   });
 });
 
-it('what differs in case only, and is two files, does not overlap', () => {
+it('two files that differ in case only do not overlap', () => {
   const folder = folderOf({ 'Model.pt': 'one' });
   fs.writeFileSync(path.join(folder, 'model.pt'), 'two', { flag: 'a' });
   // Where there is no case, it is one file with both texts.
@@ -107,6 +107,6 @@ it('what differs in case only, and is two files, does not overlap', () => {
   expect(overlap(path.join(folder, 'Model.pt'), path.join(folder, 'model.pt'))).toBe(false);
 });
 
-it('nothing has no identity', () => {
+it('a missing file has no identity', () => {
   expect(identitiesAt(path.join(folderOf({}), 'none'))).toEqual([]);
 });

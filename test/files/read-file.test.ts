@@ -53,7 +53,7 @@ describe('readFileAtMost', () => {
 describe('readText', () => {
   const read = (place: string) => readText(place, { most: 9, suggestion: 'cut it' });
 
-  it('says what is wrong with a file', async () => {
+  it('names the fault of a file', async () => {
     await expect(read(at('ten.txt'))).rejects.toMatchObject({
       code: 'refused-file',
       message: `${at('ten.txt')} is larger than 0.000009 MB, the most that is read`,
@@ -79,7 +79,7 @@ describe('commands', () => {
     },
   );
 
-  it.skipIf(!hasPipes)('refuse a pipe that is the config beside a checkpoint', async () => {
+  it.skipIf(!hasPipes)('refuse a pipe that is the config of a checkpoint', async () => {
     const pipe = pipeAt('beside', 'config.yaml');
     const checkpoint = path.join(path.dirname(pipe), 'model.safetensors');
     const header = '{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}';

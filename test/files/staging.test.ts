@@ -45,7 +45,7 @@ async function fail(texts: Readonly<Record<string, string>>, changed: Change = {
 }
 
 describe('a folder', () => {
-  it('is there at the end, at once, and nothing beside it', async () => {
+  it('appears at the end, at once, without other files', async () => {
     const staging = await open();
     fs.writeFileSync(staging.spool('mean'), 'scratch');
     await writeAll(staging, MODEL);
@@ -201,7 +201,7 @@ describe('a place that cannot be', () => {
     expect(fs.readdirSync(inFolder())).toEqual(before);
   });
 
-  it('is refused when what is needed beside it is a link of somebody else', async () => {
+  it('is refused when a file that it needs is a link of another user', async () => {
     putTexts({ 'elsewhere/precious': 'text' });
     fs.symlinkSync('elsewhere', inFolder(STAGING));
     await expect(open()).rejects.toThrow(`${inFolder(STAGING)} is not a folder`);
@@ -218,7 +218,7 @@ describe('a place that cannot be', () => {
     });
   });
 
-  it('is told when the system refuses it', async () => {
+  it('is reported when the system refuses it', async () => {
     vi.spyOn(fs, 'mkdirSync').mockImplementationOnce(() => {
       throw systemError('EACCES');
     });
@@ -312,7 +312,7 @@ describe('a run that fails', () => {
     await staging.abandon();
   });
 
-  it('tells of a full disk when everything is to be put in its place', async () => {
+  it('reports a full disk when the output is moved to its place', async () => {
     const staging = await open();
     await writeAll(staging, MODEL);
     vi.spyOn(fs, 'writeSync').mockImplementationOnce(() => {
@@ -325,7 +325,7 @@ describe('a run that fails', () => {
 });
 
 describe('a later run', () => {
-  it('goes on with what is finished', async () => {
+  it('continues with the finished files', async () => {
     expect(await fail({ 'config.yaml': 'new config' })).toBe('kept');
     const staging = await open({ resume: true });
     expect(staging.isResumed).toBe(true);
@@ -336,7 +336,7 @@ describe('a later run', () => {
     expect(fs.readdirSync(inFolder())).toEqual(['out']);
   });
 
-  it('starts over unless told to resume', async () => {
+  it('starts over without --resume', async () => {
     await fail({ 'config.yaml': 'earlier', 'other.json': 'earlier' });
     const staging = await open();
     expect(staging.isResumed).toBe(false);
@@ -460,7 +460,7 @@ describe('two runs', () => {
     [59 * 60, '59 minutes'],
     [26 * 3600, '1 day'],
     [75 * 3600, '3 days'],
-  ])('tell the age of the lock: %d s', async (seconds, age) => {
+  ])('report the age of the lock: %d s', async (seconds, age) => {
     lock({ pid: 1, host: 'elsewhere' });
     const then = Date.now() / 1000 - seconds - 1;
     fs.utimesSync(inFolder(STAGING, 'lock'), then, then);

@@ -45,8 +45,8 @@ function kill(program: string): void {
   expect(signal).toBe('SIGKILL');
 }
 
-describe('what a killed process has left', () => {
-  it('beside a file goes with the next file there', async () => {
+describe('files that a killed process left', () => {
+  it('a temporary file is removed with the next file written there', async () => {
     const folder = folderOf({});
     const file = path.join(folder, 'a');
     kill(`await writeWhole(${JSON.stringify(file)}, false, async (sink) => {
@@ -92,7 +92,7 @@ describe('what a killed process has left', () => {
   });
 });
 
-describe('what another container or machine has left', () => {
+describe('files that another container or machine left', () => {
   const age = (file: string, hours: number) => {
     const time = Date.now() / 1000 - hours * 3600;
     fs.utimesSync(file, time, time);
@@ -135,7 +135,7 @@ describe('a folder for temporary files', () => {
     folder.remove();
   });
 
-  it('that cannot be made is the system’s fault, with what to do', () => {
+  it('a folder that cannot be made is a system error, with a remedy', () => {
     process.env.TMPDIR = path.join(folderOf({}), 'nowhere');
     expect(() => new TemporaryFolder()).toThrow(
       expect.objectContaining({

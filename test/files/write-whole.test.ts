@@ -21,7 +21,7 @@ const never = async () => {
 };
 
 describe('writeWhole', () => {
-  it('writes, and leaves nothing beside', async () => {
+  it('writes, and leaves no other files', async () => {
     await writeWhole(inFolder('a'), false, content('text'));
     expect(fs.readFileSync(inFolder('a'), 'utf8')).toBe('text');
     expect(fs.readdirSync(folder)).toEqual(['a']);
@@ -89,7 +89,7 @@ describe('writeWhole', () => {
     expect(fs.readdirSync(folder)).toEqual(['a']);
   });
 
-  it('writes through a link to what it leads to, and keeps its permissions', async () => {
+  it('writes through a link to its target, and keeps its permissions', async () => {
     fs.mkdirSync(inFolder('elsewhere'));
     fs.writeFileSync(inFolder('elsewhere/real'), 'old', { mode: 0o600 });
     fs.symlinkSync('elsewhere/real', inFolder('link'));

@@ -15,7 +15,7 @@ import { clusterNamed, GPUS, gpuNamed } from '../../src/hardware/gpus.js';
 const NOTHING_OWN = { gpus: [], machines: [] };
 const on = (name: string) => clusterNamed(name, undefined, NOTHING_OWN);
 
-describe('what is expected of a training', () => {
+describe('expected efficiency of training', () => {
   it.each([
     ['a100-80gb', 0.55],
     ['a100-pcie-40gb', 0.55],
@@ -32,7 +32,7 @@ describe('what is expected of a training', () => {
     expect(assumed.source).toMatch(/^assumed: /);
     expect(assumedMfu({ mfu: 0.3, cluster: on(name) })).toMatchObject({
       value: 0.3,
-      source: 'as stated',
+      source: 'from --mfu',
     });
   });
 
@@ -46,7 +46,7 @@ describe('what is expected of a training', () => {
   );
 });
 
-describe('what is expected of reading', () => {
+describe('expected efficiency of reading', () => {
   const shares = (name: string, dtype: WeightDtype) => {
     const { expected } = ratesOf(on(name), 1, null, dtype).efficiencies;
     return [expected.memoryUtilisation, expected.weightUtilisation];
@@ -126,7 +126,7 @@ describe('a hop', () => {
     expect(seconds(linkOf('dgx-h100', 64))).toEqual([1.725, 4.325]);
   });
 
-  it('is told of a GPU of the table by the kind of its link', () => {
+  it('follows the kind of the link for a GPU of the table', () => {
     expect(gpuNamed('rtx-4090').links[0]?.name).toMatch(/^PCIe/);
   });
 });

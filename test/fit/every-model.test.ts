@@ -67,7 +67,7 @@ function told(model: LanguageModel, setting: TrainingFitSetting) {
 }
 
 describe('every preset', () => {
-  it.each(FAMILY_NAMES)('of %s is told of', { timeout: 60_000 }, async (name) => {
+  it.each(FAMILY_NAMES)('%s is reported', { timeout: 60_000 }, async (name) => {
     const { presets, schema, build } = await loadFamily(name);
     for (const { document } of Object.values(presets)) {
       try {
@@ -82,7 +82,7 @@ describe('every preset', () => {
 
 describe('every published config', async () => {
   const names = await readdir(inPackage('fixtures/hf-configs'));
-  it.each(names)('of %s is told of', { timeout: 120_000 }, async (name) => {
+  it.each(names)('%s is reported', { timeout: 120_000 }, async (name) => {
     const { family, model } = await publishedConfig(name);
     check({ family: `published ${family.name}`, model }, Math.min(2048, model.positions));
   });

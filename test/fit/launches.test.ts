@@ -19,7 +19,7 @@ async function mixtureOf(experts: number, stored: 'packed' | 'separate') {
   return launchesOf(blocks);
 }
 
-describe('what a mixture starts', () => {
+describe('kernel launches of a mixture', () => {
   it('is as much for any number of experts, in one tensor or in several', async () => {
     const all = await Promise.all([
       mixtureOf(2, 'separate'),

@@ -14,7 +14,7 @@ beforeAll(async () => {
   for (const each of all) said.set(each, await saidOf(each));
 }, 300_000);
 
-describe('what was measured and published', () => {
+describe('published measurements', () => {
   it('is of 60 settings', () => {
     expect(all).toHaveLength(60);
   });

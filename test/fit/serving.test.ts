@@ -96,11 +96,11 @@ describe('keys and values of a token', () => {
   });
 });
 
-describe('states of Mamba', () => {
+describe('Mamba states', () => {
   const preset = hybrid.presets.tiny?.document;
   const model = hybrid.build(hybrid.schema.parse(preset));
 
-  it('are in a type of their own, whatever the context', () => {
+  it('have their own type at any context', () => {
     const bytes = (stateDtype: 'f32' | 'bf16', context: number) =>
       sequenceState(servedModel(model, setting({ stateDtype })), context).state.value;
     // 2 layers, 128 channels: 64 state values and 3 kept inputs each.
@@ -249,7 +249,7 @@ describe('weights', () => {
     },
   );
 
-  it('of two GPUs: heads and inner values halved, norms whole', async () => {
+  it('two GPUs: heads and inner values halved, norms whole', async () => {
     const { model } = await publishedConfig('llama-2-7b');
     const share = bytes(weightLayout(model), usualFormat('bf16'), 2);
     const norms = 65 * 4096 * 2;
@@ -270,7 +270,7 @@ const inOrder = ({ lower, expected, upper }: Bounds) =>
   lower.value <= expected.value && expected.value <= upper.value;
 
 describe('every preset', () => {
-  it.each(FAMILY_NAMES)('of %s is served in every dtype', async (name) => {
+  it.each(FAMILY_NAMES)('%s is served in every dtype', async (name) => {
     const family = await loadFamily(name);
     for (const [at, { document }] of Object.values(family.presets).entries()) {
       const model = family.build(family.schema.parse(document));
@@ -378,7 +378,7 @@ describe('memory', () => {
 });
 
 describe('time', () => {
-  it('of a step never falls with the batch or the context', () => {
+  it('a step never takes less time with a larger batch or context', () => {
     const step = (batch: number, context: number) =>
       fitServing(MINIGPT, setting({ batch, context })).decode.seconds;
     const number = fc.integer({ min: 1, max: 512 });
@@ -460,7 +460,7 @@ describe('a chip without a published peak', () => {
     const bytes = 2 * (6_738_415_616 - 32_000 * 4096) + 2 * 32 * 4096 * 2;
     expect(decode.seconds.lower.value).toBeCloseTo(bytes / 410e9, 9);
     expect(decode.limits.map(({ limit }) => limit)).not.toContain('compute');
-    expect(decode.seconds.upper.source).toContain('computing is not counted');
+    expect(decode.seconds.upper.source).toContain('compute is not counted');
   });
 
   it('cannot tell how many a load needs', () => {
@@ -471,7 +471,7 @@ describe('a chip without a published peak', () => {
   });
 });
 
-describe('what libraries take', () => {
+describe('memory of libraries', () => {
   const library = [
     'driver context and kernels',
     'workspace of matrix products',

@@ -48,7 +48,7 @@ describe('SwiGLU with grouped heads', () => {
   });
 });
 
-describe('Mamba beside attention', () => {
+describe('Mamba with attention', () => {
   const h = 32;
   const config = {
     hidden_size: h,

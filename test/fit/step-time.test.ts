@@ -73,7 +73,7 @@ const stepOf = ({
   return { step, time, seconds };
 };
 
-describe('what joins GPUs', () => {
+describe('links between GPUs', () => {
   const joining = (name: string, gpus: number) =>
     linkFor({ cluster: { gpu: gpuNamed(name), gpus, network: null } }, gpus)?.name;
 
@@ -262,7 +262,7 @@ describe('a step', () => {
     expect(usual.mfu.value).toBeCloseTo(0.4, 12);
   });
 
-  it('has bounds in their order, whatever the GPUs and however they are used', () => {
+  it('has ordered bounds on all GPUs and in every arrangement', () => {
     const powers = (least: number, most: number) =>
       fc.integer({ min: least, max: most }).map((power) => 10 ** power);
     const wishes = fc.record({
@@ -305,7 +305,7 @@ describe('a step', () => {
     );
   });
 
-  it('gives back the utilisation that its throughput means', () => {
+  it('returns the utilisation of its throughput', () => {
     const fast: Gpu = { ...SLOW, bandwidth: 1e30 };
     const { step } = stepOf({ gpu: fast, mfu: 0.37 });
     const mfu = mfuOf({

@@ -32,8 +32,8 @@ function namesByCut(model: LanguageModel) {
 const below = (place: string, names: readonly string[]) =>
   names.filter((name) => name.startsWith(place)).map((name) => name.slice(place.length));
 
-describe('which tensors GPUs share', () => {
-  it('of the hybrid model', async () => {
+describe('tensors that GPUs share', () => {
+  it('the hybrid model', async () => {
     const { rows, length, whole } = namesByCut(
       await modelOf('hybrid', {
         hidden_size: 64,
@@ -63,7 +63,7 @@ describe('which tensors GPUs share', () => {
     );
   });
 
-  it('of latent attention and experts', async () => {
+  it('latent attention and experts', async () => {
     const { rows, length, whole } = namesByCut(
       await modelOf('deepseek_v3', {
         num_hidden_layers: 4,

@@ -8,7 +8,7 @@ import {
 import { publishedConfig } from '../budget/published-models.js';
 import { gptLike } from './settings.js';
 
-describe('what they tell each other', () => {
+describe('values that GPUs exchange', () => {
   it('is 8bsh(t − 1)/t for a block of GPT (arXiv 2104.04473, section 3.2)', () => {
     const { blocks } = gptLike({ n_embd: 48, n_head: 4, n_layer: 3 });
     const { forward, backward } = exchangeOf(blocks);

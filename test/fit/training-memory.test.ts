@@ -75,7 +75,7 @@ describe('a tiny model by hand', () => {
     });
   });
 
-  it('of two GPUs that share each layer, and of two stages', () => {
+  it('two GPUs that share each layer, and two stages', () => {
     // Half of c_attn, its bias, c_fc and its bias; half of both c_proj, whose biases are whole; whole norms.
     const shared = 32 + 216 / 2 + (64 / 2 + 8) + 288 / 2 + (256 / 2 + 8);
     // 51 rows of 102.
@@ -205,7 +205,7 @@ const settingOf = ({ replicas, ...wish }: Wish): TrainingFitSetting => ({
 const exactBytes = (model: (typeof MODELS)[number], setting: TrainingFitSetting) =>
   fitTrainingMemory(model, setting).stages.map((stage) => Number(stage.exactBytes.value));
 
-describe('of any training', () => {
+describe('any training', () => {
   it('on one GPU, all is what one device takes', () => {
     fc.assert(
       fc.property(models, wishes, (index, wish) => {
@@ -354,7 +354,7 @@ it('is decided by the stage that is the fullest by each bound', () => {
   expect(fitOn((first.lower.value + last.lower.value) / 2).verdict).toBe('does not fit');
 });
 
-describe('what cannot be divided', () => {
+describe('tensors that cannot be divided', () => {
   const refused = (wish: Partial<TrainingFitSetting>) => () =>
     fitTrainingMemory(TINY, fitSetting({ context: 16, ...wish }));
 

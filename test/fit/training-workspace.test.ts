@@ -70,13 +70,13 @@ describe('workspace', () => {
     expect(workspace({ cluster: H100(4), zero: 1 }).gathered).toBeUndefined();
   });
 
-  it('of one GPU needs no communication', () => {
+  it('one GPU needs no communication', () => {
     const { communicators, buckets, context } = workspace({});
     expect([communicators, buckets]).toEqual([undefined, undefined]);
     expect(context).toEqual([0, 500 * 2 ** 20, 1343 * 2 ** 20]);
   });
 
-  it('of three kinds of parallelism has three communicators', () => {
+  it('three kinds of parallelism have three communicators', () => {
     const { communicators } = workspace({
       cluster: H100(8),
       tensorParallel: 2,
@@ -298,7 +298,7 @@ describe('the allocator', () => {
   });
 });
 
-describe('what is never there at once', () => {
+describe('memory that is never held at once', () => {
   const gradients = 2 * n;
   const kept = (wish: Partial<TrainingFitSetting>) => {
     const [stage] = fitTrainingMemory(MODEL, fitSetting({ context: 16, ...wish })).stages;

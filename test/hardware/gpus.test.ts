@@ -97,22 +97,22 @@ describe('a name', () => {
     ['h100', 'write one of h100-80gb, h100-pcie-80gb, h100-nvl-94gb'],
     ['RTX-4090', 'did you mean rtx-4090?'],
     ['abacus', 'see minimind fit --list-gpus'],
-  ])('that is none, %s, is told with what was meant', (name, suggestion) => {
+  ])('an unknown name, %s, is refused with a suggestion', (name, suggestion) => {
     expect(() => gpuNamed(name)).toThrow(expect.objectContaining({ code: 'usage', suggestion }));
   });
 
-  it('of a user comes before that of the table', () => {
+  it('the name of a user comes before that of the table', () => {
     const own = { ...gpuNamed('t4'), memoryBytes: 15e9 };
     expect(gpuNamed('t4', [own])).toBe(own);
   });
 
   it('is escaped in messages', () => {
-    expect(() => gpuNamed('\u001b[31m')).toThrow('"\\u001b[31m" is no GPU');
+    expect(() => gpuNamed('\u001b[31m')).toThrow('unknown GPU "\\u001b[31m"');
   });
 });
 
 describe('the peak', () => {
-  it('of a type that is published is that, with its source', () => {
+  it('a published type has its published peak, with its source', () => {
     const gpu = gpuNamed('h100-80gb');
     expect(peakFor(gpu, 'bf16')).toMatchObject({ value: 989.4e12, unit: 'FLOP/s' });
     expect(peakFor(gpu, 'bf16').source).toBe(gpu.source);
@@ -126,13 +126,13 @@ describe('the peak', () => {
     ['h200', 'f4', 989.4e12, 'no f4 is published: bf16'],
     ['b300', 'int8', 2.25e15, 'int8 is slower: bf16'],
     ['m4-16gb', 'bf16', 4.26e12, 'no bf16 is published: f32'],
-  ] as const)('of %s in %s is what stands in for it', (name, dtype, value, told) => {
+  ] as const)('%s in %s uses the peak of its substitute', (name, dtype, value, told) => {
     const peak = peakFor(gpuNamed(name), dtype);
     expect(peak.value).toBe(value);
     expect(peak.source).toContain(told);
   });
 
-  it('that nobody knows is an error with a way out', () => {
+  it('an unknown peak is an error with a remedy', () => {
     expect(() => peakFor(gpuNamed('m4-max-36gb'), 'f16')).toThrow(
       expect.objectContaining({ suggestion: expect.stringContaining('extends: m4-max-36gb') }),
     );
@@ -147,7 +147,7 @@ it('memory and its bandwidth are quantities with a source', () => {
   expect(bandwidthOf(gpu)).toMatchObject({ value: 2039e9, unit: 'bytes/s', source: gpu.source });
 });
 
-describe('what programs can have', () => {
+describe('memory available to programs', () => {
   const usable = (name: string) => capacityOf(gpuNamed(name)).value;
 
   // llama.cpp prints recommendedMaxWorkingSetSize.
@@ -160,7 +160,7 @@ describe('what programs can have', () => {
     ['m4-pro-48gb', 36_864],
     ['m4-max-128gb', 98_304],
     ['m3-ultra-512gb', 475_136],
-  ])('of %s is %f MiB', (name, mebibytes) => {
+  ])('%s: %f MiB', (name, mebibytes) => {
     expect(usable(name) / 2 ** 20).toBeCloseTo(mebibytes, 2);
     expect(usable(name)).toBeLessThan(gpuNamed(name).memoryBytes);
   });
@@ -191,12 +191,12 @@ describe('what programs can have', () => {
     ['l4', 22.17],
     ['a40', 44.56],
     ['l40s', 44.53],
-  ])('of %s is no more than the %f GiB that its driver tells', (name, gibibytes) => {
+  ])('%s: at most the %f GiB that its driver reports', (name, gibibytes) => {
     expect(usable(name)).toBeLessThanOrEqual(gibibytes * 2 ** 30);
     expect(usable(name)).toBeGreaterThan(0.98 * gibibytes * 2 ** 30);
     const { source } = capacityOf(gpuNamed(name));
     expect(source).toContain('approximate: ');
-    expect(source).toContain('what its driver reports to programs');
+    expect(source).toContain('reported by the driver');
     expect(source).toContain('not measured');
   });
 
@@ -235,7 +235,7 @@ describe('what programs can have', () => {
       expect(capacityOf(gpu).value / 2 ** 30).toBeLessThanOrEqual(gpu.memoryBytes / 1e9);
   });
 
-  it('is taken to be what is sold where nobody knows it', () => {
+  it('defaults to the sold size where it is unknown', () => {
     expect(gpuNamed('h20').usable).toBeUndefined();
     expect(capacityOf(gpuNamed('h20'))).toMatchObject({ value: 96e9, formula: 'memory' });
   });

@@ -71,7 +71,7 @@ describe('a profile', () => {
     ['nothing', null],
     ['none', 0],
     ['many', 40],
-  ])('may tell of a load of %s', (_, load) => {
+  ])('accepts a load of %s', (_, load) => {
     expect(machineProfileSchema.safeParse({ ...PROFILE, load })).toMatchObject({ success: true });
   });
 
@@ -152,7 +152,7 @@ describe('a machine that is measured again', () => {
     expect(mergedProfile({ ...PROFILE, ...change }, busy)).toEqual(busy);
   });
 
-  it('knows the least load of those that were told', () => {
+  it('reports the least of the known loads', () => {
     const untold = { ...PROFILE, history: { ...PROFILE.history, leastLoad: null } };
     expect(mergedProfile(untold, busy).history.leastLoad).toBe(3);
     expect(mergedProfile(untold, untold).history.leastLoad).toBeNull();

@@ -52,7 +52,7 @@ describe('a process that is killed', () => {
   );
 });
 
-describe('a process that is told to end', () => {
+describe('a process that gets a signal to end', () => {
   // A program without handlers, which the system would end at once; the command line has them.
   const ending = (finish: number) => `
     import fs from 'node:fs';

@@ -49,7 +49,7 @@ describe('parameters', () => {
     expect(Math.round(Number(value) / 1e6)).toBe(millions);
   });
 
-  it('of a linear adapter with the bias of the published verification', () => {
+  it('a linear adapter with the bias of the published verification', () => {
     const shape = { kind: 'linear', teacherWidth: 5120, studentWidth: 1536, bias: true } as const;
     expect(adapterParameters(shape).value).toBe(7_865_856);
   });
@@ -119,7 +119,7 @@ describe('names and sizes', () => {
     // The name is that of another model, or says the same.
     ['distilled-from-14b', 1_000_000_000, 0.5, 'config'],
     ['Llama-3.1-8B', 8_030_261_248, 0.5, 'config'],
-  ])('of %s, counted as %d: ratio %d by its %s', (name, parameters, ratio, from) => {
+  ])('%s, counted as %d: ratio %d by its %s', (name, parameters, ratio, from) => {
     const size = sizeOfModel(name, parameters);
     expect(size.from).toBe(from);
     expect(recommendationFor(size).ratio).toBe(ratio);
@@ -222,7 +222,7 @@ describe('minimind kv-projector params', () => {
     expect(hiddenOf(2 ** 31, Number(leastRatioText(2 ** 31)))).toBe(1);
   });
 
-  it('explains at 80 columns what it shows there', async () => {
+  it('explains the shown columns at 80 columns', async () => {
     const { teachers } = await loadTeachers(['Qwen2-7B:3584x28']);
     const report = projectorParamsReport(compareProjectors(teachers, 2048, [0.5]), {
       explain: false,

@@ -167,7 +167,7 @@ describe('project', () => {
     );
   });
 
-  it('tells of NaN, of what overflows and of teachers that are not used', async () => {
+  it('reports NaN, overflows and unused teachers', async () => {
     const projector = await written('more.safetensors', {
       ...both,
       'projectors.c.K.weight': [
@@ -275,7 +275,11 @@ describe('project', () => {
       },
       'holds NaN or infinities',
     ],
-    ['other tensors', { ...both, 'lm_head.weight': [[1], [1]] }, 'tensors of no projector'],
+    [
+      'other tensors',
+      { ...both, 'lm_head.weight': [[1], [1]] },
+      'tensors that belong to no projector',
+    ],
     ['half an adapter', identity, 'is missing'],
     [
       'a shape that does not fit',
@@ -317,7 +321,7 @@ describe('project', () => {
     }
   });
 
-  it('says of a folder that it is one, whatever is in it', async () => {
+  it('reports a folder as a folder, for any content', async () => {
     const projector = await written('in-folder.safetensors', both);
     const input = await written('in-folder-kv.safetensors', kv);
     for (const place of [folder, `${folder}/`, `${folder}/not-there/`]) {
@@ -342,7 +346,7 @@ describe('project', () => {
   });
 });
 
-it('tells where the arguments say something else than the tensors', () => {
+it('reports arguments that differ from the tensors', () => {
   const checkpoint = openCheckpoint(inPackage(FIXTURES, 'two-teachers/model.safetensors'));
   const metadata = new Map([
     ['student_d_model', '7'],
@@ -393,7 +397,7 @@ async function savedWith(name: string, more: readonly (readonly [string, PickleV
   }
 }
 
-describe('what a conversion keeps', () => {
+describe('values that a conversion keeps', () => {
   const copied = (name: string) => {
     const file = inFolder(name);
     fs.copyFileSync(inPackage(FIXTURES, 'linear-one-teacher/saved.pt'), file);
@@ -418,7 +422,7 @@ describe('what a conversion keeps', () => {
     expect(fs.existsSync(out)).toBe(false);
   });
 
-  it('has a report beside what it writes', async () => {
+  it('reports the written files', async () => {
     const [input, out] = [copied('beside.pt'), inFolder('beside.safetensors')];
     const report = inFolder('beside.json');
     const { code } = await runHere([
@@ -506,7 +510,7 @@ describe('arguments as JSON', () => {
     expect(parseJson(text)).toBeUndefined();
   });
 
-  it('counts what it writes, however often a value is held', () => {
+  it('counts written values, however often a value is held', () => {
     const pair = (inner: PickleValue): PickleValue => ({ kind: 'list', items: [inner, inner] });
     const held = Array.from({ length: 50 }).reduce<PickleValue>(pair, 'x');
     expect(() => jsonText('x', held)).toThrow('more than 4194304 characters');

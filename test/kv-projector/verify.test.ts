@@ -168,7 +168,7 @@ describe('both adapters', () => {
       [sizeOf(), 40],
       [sizeOf({ batch: 64 }), 400],
       [sizeOf({ teacherWidth: 1280, studentWidth: 384 }), 10],
-    ])('is told beforehand: $0', async (size, steps) => {
+    ])('is reported beforehand: $0', async (size, steps) => {
       const { teacherWidth, studentWidth, batch, context } = size;
       const multiplied =
         steps * batch * context * (3 * teacherWidth ** 2 + 5 * teacherWidth * studentWidth);
@@ -255,7 +255,7 @@ describe('the published bands', () => {
     { step: 40, linear: 0.1975, elastic: 0.02654 },
   ];
 
-  it('stand beside the steps that were done', () => {
+  it('appear next to the finished steps', () => {
     const bands = bandsAt(steps);
     expect(bands.map(({ step, adapter, within }) => [step, adapter, within])).toEqual([
       [5, 'linear', true],

@@ -8,7 +8,7 @@ const found = (energies: readonly number[], squaredNorm: number, isWhole = false
 });
 
 describe('the squared losses', () => {
-  it('are what is left of the norm', () => {
+  it('are the rest of the norm', () => {
     expect([...squaredLossesOf(found([4, 2, 1], 10))]).toEqual([10, 6, 4, 3]);
   });
 
@@ -40,7 +40,7 @@ describe('convergence', () => {
     expect(passes([1, 1.001, 1.002, 1.003, 1.004], 1)).toBeUndefined();
   });
 
-  it('is reached when all gains to come are small beside the loss', () => {
+  it('is reached when all later gains are small against the loss', () => {
     // Gains of 1/10 each time: after 1.111 there are 1.111e-4 to come.
     const energies = [1, 1.1, 1.11, 1.111, 1.1111, 1.11111];
     expect(passes(energies, 1)).toBe(4);
@@ -57,7 +57,7 @@ describe('convergence', () => {
     expect(passes(energies, 1e-9)).toBeUndefined();
   });
 
-  it('begins anew when told', () => {
+  it('restarts on request', () => {
     const convergence = new Convergence(2 ** -53);
     const same = found([1], 2);
     for (let pass = 0; pass < 2; pass++) expect(convergence.isReached(same, 1)).toBe(false);

@@ -47,7 +47,7 @@ describe('the eigenvalues of', () => {
     expect([...(await symmetricEigenvalues(matrix))]).toEqual([12, 3, 3, 0, -7]);
   });
 
-  it('nothing but zeros are zeros', async () => {
+  it('a matrix of zeros has zeros', async () => {
     expect([...(await symmetricEigenvalues(symmetric(4, () => 0)))]).toEqual([0, 0, 0, 0]);
   });
 
@@ -94,7 +94,7 @@ describe('the eigenvalues of', () => {
     ]);
   });
 
-  it.each([1e-150, 1e150])('a matrix times %d are so many times as large', async (scale) => {
+  it.each([1e-150, 1e150])('a matrix times %d scales them by the same factor', async (scale) => {
     const matrix = symmetric(2, (i, j) => scale * (i === j ? 2 : 1));
     const found = await symmetricEigenvalues(matrix);
     expectClose(
@@ -116,7 +116,7 @@ describe('the eigenvalues of', () => {
     expectClose(await symmetricEigenvalues(symmetric(3, (i, j) => rows[i]?.[j] ?? 0)), [1, 0, 0]);
   });
 
-  it('a diagonal with a little beside it are its values', async () => {
+  it('an almost diagonal matrix has the values of its diagonal', async () => {
     // More than rounding, so little that rotations run out of floats along the way.
     const values = Array.from({ length: 30 }, (_, k) => ((k * 7) % 30) + 1);
     const matrix = symmetric(30, (i, j) => (i === j ? (values[i] ?? 0) : i - j === 1 ? 3e-14 : 0));

@@ -188,7 +188,7 @@ describe('a low rank', () => {
     }
   });
 
-  it('tells of all rows that it reads, in order, a block at a time', async () => {
+  it('reports all rows that it reads, in order, a block at a time', async () => {
     const a = randomMatrix(20, 5, generator(9));
     const told: number[] = [];
     const { passes } = await factorise(a, { onRows: (rows) => told.push(rows) });
@@ -198,7 +198,7 @@ describe('a low rank', () => {
 });
 
 describe('the smallest rank within an error', () => {
-  it('is found, whatever the error', async () => {
+  it('is found at any error', async () => {
     const singular = sequence(150, (k) => Math.exp(-k / 12));
     const a = withSingularValues(160, 150, singular, generator(10));
     for (const relativeError of [0.9, 0.3, 0.05, 1e-3, 1e-4]) {
@@ -311,7 +311,7 @@ describe('a matrix that is', () => {
   });
 });
 
-describe('what it takes', () => {
+describe('its limits', () => {
   it('is known before', () => {
     // 144 directions: eight passes of two products.
     expect(lowRankMultiplications(32768, 4096, 128)).toBe(8 * 2 * 32768 * 4096 * 144);

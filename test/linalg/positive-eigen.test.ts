@@ -44,7 +44,7 @@ it('has the eigenvalues, and vectors that make the matrix of them', async () => 
   );
 });
 
-it('says zero, and gives no vector, for what is rounding alone', async () => {
+it('gives zero, and no vector, for rounding alone', async () => {
   const gram = gramOf(withSingularValues(6, 9, [3, 2, 1], generator(1)));
   const { values, vectors } = await positiveEigen(gram);
   expect([...values.subarray(0, 3)]).toEqual([9, 4, 1].map((value) => expect.closeTo(value, 12)));

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { plainProduct, plainProducts } from '../../src/linalg/matrix.js';
 import { generator, integerMatrix, naiveProduct, randomMatrix, transposed } from './matrices.js';
 
-it('is the product, whatever the sizes', async () => {
+it('is the product at all sizes', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.integer({ min: 1, max: 9 }),
@@ -43,7 +43,7 @@ it.each([
   expect(target).toEqual(naiveProduct(a, b));
 });
 
-it('gives the same for the same rows, to the last bit, wherever they stand', async () => {
+it('gives identical results for the same rows at any position', async () => {
   const random = generator(5);
   const row = randomMatrix(1, 777, random).values;
   const other = randomMatrix(1, 777, random).values;

@@ -26,7 +26,7 @@ async function lossesOf(a: Matrix): Promise<number[]> {
 const squares = (values: Float64Array) => values.reduce((sum, value) => sum + value * value, 0);
 
 describe('the squared loss of a rank', () => {
-  it('is the sum of what it leaves out', () => {
+  it('is the sum of the omitted values', () => {
     expect(squaredLosses(Float64Array.of(9, 4, 1, 0), [0, 1, 2, 3, 4])).toEqual([14, 5, 1, 0, 0]);
   });
 

@@ -72,7 +72,7 @@ describe('a config.json fits however the same model is stored', () => {
     ['deepseek-v3', 'model.experts_stored=separate'],
     ['gpt-neox-saved', 'model.stored_head=lm_head'],
     ['gpt-neox', 'model.stored_head=embed_out'],
-  ])('%s, held against %s', async (name, otherwise) => {
+  ])('%s compared with %s', async (name, otherwise) => {
     expect((await held(name, hf(name), [otherwise])).faults).toEqual([]);
   });
 
@@ -90,7 +90,7 @@ describe('a config.json fits however the same model is stored', () => {
     expect((await held(name, bare)).faults).toEqual([]);
   });
 
-  it('still tells what is wrong', async () => {
+  it('still reports faults', async () => {
     const file = await changed('mixtral', (tensors) => {
       tensors.delete('model.layers.0.mlp.experts.down_proj');
       return tensors;
@@ -104,7 +104,7 @@ describe('a config.json fits however the same model is stored', () => {
   });
 });
 
-describe('what others keep beside a model is a note', () => {
+describe('files of other tools next to a model give a note', () => {
   it.each([
     ['gpt2', { 'transformer.h.0.attn.bias': [1, 1, 9, 9], 'transformer.h.1.attn.masked_bias': [] }],
     [

@@ -42,7 +42,7 @@ it.each([
   expect(judged(name, content)).toBe(expected);
 });
 
-it('what is called a config is one', () => {
+it('a file named as a config is one', () => {
   for (const name of ['a.yaml', 'a.yml', 'a.json', 'a.YAML']) {
     expect(judged(name, SAFETENSORS)).toBe(false);
   }
@@ -70,7 +70,7 @@ it.each(['-', 'nowhere', '\0', 'x'.repeat(10_000)])('%j is none', (name) =>
   expect(isCheckpointPath(name)).toBe(false),
 );
 
-it('nothing is read from a pipe', () => {
+it('a pipe is not read', () => {
   const pipe = path.join(folder, 'pipe');
   execFileSync('sh', ['-c', 'mkfifo "$0"', pipe]);
   // Opening it would wait for somebody to write.

@@ -30,7 +30,7 @@ const PUBLISHED: readonly Published[] = [
   { model: 'qwen2.5-72b', total: 72_706_203_648 },
 ];
 
-describe('a config as published has as many parameters as published', () => {
+describe('a published config has the published number of parameters', () => {
   it.each(PUBLISHED.filter(({ model }) => isKnown(model)))('$model', async ({ model, total }) => {
     const { model: described, warnings } = await loadModelFile(inPackage(...place(model)));
     expect(warnings).toEqual([]);

@@ -36,7 +36,7 @@ describe('GroupRMSNorm', () => {
     expect(groupRmsNorm(x, gamma, 12)).toEqual(rmsNorm(x, gamma));
   });
 
-  it('gives every group a mean square of one, whatever its size', () => {
+  it('gives every group a mean square of one, at any size', () => {
     fc.assert(
       fc.property(fc.nat(), size(4), size(6), size(5), (seed, rows, width, groups) => {
         const x = randn(seed, rows, width * groups);
@@ -83,7 +83,7 @@ describe('LayerNorm', () => {
     ]);
   });
 
-  it('has neither mean nor scale of what it is given', () => {
+  it('removes mean and scale of its input', () => {
     const x = randn(1, 4, 16);
     const moved = tensor(
       [4, 16],
@@ -116,7 +116,7 @@ describe('embeddings', () => {
     }
   });
 
-  it('of all ranks add up to the whole', () => {
+  it('embeddings of all ranks add up to the whole', () => {
     const setting = fc.record({
       worldSize: size(5),
       rows: size(6),
@@ -205,7 +205,7 @@ describe('NTK-aware RoPE', () => {
     );
   });
 
-  it('keeps what it grew to when it is dynamic', () => {
+  it('keeps its grown length when it is dynamic', () => {
     const kept = rope(3, 2, true);
     const before = kept.apply(input(4));
     const long = kept.apply(input(13));
@@ -240,7 +240,7 @@ describe('NTK-aware RoPE', () => {
     expect(grown.scale).toBe(2);
   });
 
-  it('has float32 tables, whatever it turns', () => {
+  it('has float32 tables for every input type', () => {
     const turning = rope(8, 1);
     for (const dtype of ['f16', 'bf16'] as const) {
       const x = cast(input(6), dtype);
@@ -356,7 +356,7 @@ describe('attention', () => {
     }
   });
 
-  it('weighs keys of -Infinity nothing, whole tiles of them too', () => {
+  it('gives keys of -Infinity no weight, whole tiles of them too', () => {
     const [q, some, v] = [ones(1, 2, 1, 2), randn(2, 1, 6, 1, 2), randn(3, 1, 6, 1, 3)];
     const hidden = new Set([0, 1, 2, 4]);
     const k = tensor(
@@ -390,7 +390,7 @@ describe('attention', () => {
     expect([...toFloat32(found)]).toEqual([1, 1]);
   });
 
-  it('has NaN of a value that is infinite, however little it weighs, as PyTorch has', () => {
+  it('gives NaN for an infinite value of any weight, as PyTorch does', () => {
     // torch.softmax(torch.tensor([-inf, 0]), 0) @ torch.tensor([inf, 1]) is nan, as with (q, k, v) below.
     const q = tensor([1, 1, 1, 1], [1]);
     const k = tensor([1, 4, 1, 1], [-Infinity, -Infinity, 0, 1]);
@@ -459,7 +459,7 @@ describe('tensors', () => {
   });
 });
 
-describe('what does not fit is said', () => {
+describe('reports arguments that do not fit', () => {
   const x = randn(1, 2, 3, 12);
   const heads = (s: number, count: number, width = 4) => randn(1, 1, s, count, width);
   const table = randn(1, 4, 2);

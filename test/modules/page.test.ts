@@ -24,7 +24,7 @@ describe('docs/modules.md', () => {
   const file = inPackage('docs/modules.md');
   const page = fs.readFileSync(file, 'utf8');
 
-  it('shows every program with what it prints', async () => {
+  it('shows every program with its output', async () => {
     const programs = [...page.matchAll(SHOWN)];
     expect(programs).toHaveLength(page.match(/^```js$/gm)?.length ?? 0);
     expect(programs.length).toBeGreaterThan(4);

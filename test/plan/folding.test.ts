@@ -68,7 +68,7 @@ describe('a folded model', () => {
     ['hybrid', []],
     ['hybrid', ['model.srte_share_across_layers=false']],
     ['hybrid', ['model.attention_type=pyramidal']],
-  ] as const)('of %s %j has what the whole one has, at each depth', async (name, set) => {
+  ] as const)('%s %j has the figures of the whole model, at each depth', async (name, set) => {
     const space = await spaceOf(name, set);
     const folding = new Folding(space);
     for (const [depth, width] of [

@@ -248,7 +248,7 @@ describe('a budget for which there is nothing', () => {
     [{ set: ['model.hidden_size=wide'] }, /the plan is not valid: 1 error/],
     [{ set: ['model.max_position_embeddings=100'] }, /2048 tokens are more than the 100 positions/],
     [{ sort: 'decode' }, /how fast a model decodes depends on what it runs on/],
-  ] satisfies [Partial<PlanWish>, RegExp][])('%j is told', async (wish, message) => {
+  ] satisfies [Partial<PlanWish>, RegExp][])('%j is reported', async (wish, message) => {
     const error = await plan('minimind', { vocabulary: 6400, ...wish }).catch((each) => each);
     expect(error).toBeInstanceOf(UserError);
     expect(error.message).toMatch(message);
@@ -277,7 +277,7 @@ describe('a budget for which there is nothing', () => {
   );
 });
 
-describe('what is given', () => {
+describe('given values', () => {
   it('is kept: layers that are listed one by one', async () => {
     const set = ['model.no_rope_layers=[1, 0, 1, 0]'];
     const { rows } = await plan('smollm3', { vocabulary: 6400, set });

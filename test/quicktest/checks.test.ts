@@ -31,7 +31,9 @@ describe.each(Object.entries(CONFIGS))(
   (_, { batch, ...config }) => {
     it.each(CHECK_NAMES)('%s', async (name) => {
       const compute = name === 'float16' ? 'f16' : 'f32';
-      const engine = referenceEngine({}, { compute });
+      const plain = referenceEngine({}, { compute });
+      const weightForm = { bits: 8, group: 32 } as const;
+      const engine = name === 'weights' ? { ...plain, info: { ...plain.info, weightForm } } : plain;
       const result = await checked(name, { config, engine, batch: Number(batch ?? 1) });
       expect(result.finding).not.toBe('');
       expect(result).toMatchObject({ check: name, verdict: 'passed' });
@@ -39,7 +41,7 @@ describe.each(Object.entries(CONFIGS))(
   },
 );
 
-describe('what cannot be checked is skipped', () => {
+describe('skips checks that cannot run', () => {
   it.each([
     ['causality', 'one token: no earlier logits'],
     ['cache', 'one token: nothing to decode'],
@@ -47,7 +49,7 @@ describe('what cannot be checked is skipped', () => {
     expect(await checked(name, { tokens: 1 })).toMatchObject({ verdict: 'skipped', finding });
   });
 
-  it('causality where there is no other token', async () => {
+  it('causality without another token', async () => {
     expect(await checked('causality', { config: { vocab_size: 1 } })).toMatchObject({
       verdict: 'skipped',
       finding: 'the vocabulary has only one token',
@@ -124,7 +126,7 @@ describe('a check that cannot run', () => {
   });
 });
 
-describe('logits that are no numbers', () => {
+describe('logits that are not numbers', () => {
   const weights = withValue('layers.1.attention.k_proj.weight', 0, Number.NaN);
 
   it.each(['causality', 'batch', 'srte', 'cache', 'cross-check'] as const)(
@@ -142,7 +144,7 @@ describe('logits that are no numbers', () => {
   });
 });
 
-describe('small edges are no faults', () => {
+describe('small edge cases are not faults', () => {
   it.each([
     ['srte', 'sines and cosines at one token', { srte_encoding: 'sincos' }, 1],
     ['srte', 'a hidden size of 2', { hidden_size: 2, num_heads: 1 }, 16],
@@ -178,7 +180,7 @@ const alone: Alter = (path, { shape, data }) => {
 
 let runs = 0;
 
-describe('a planted fault makes its check fail, and says what is wrong', () => {
+describe('a planted fault makes its check fail, with the cause', () => {
   const faults: [string, CheckName, Faults, RegExp][] = [
     [
       'a copy of a shared table in each layer',
@@ -263,7 +265,7 @@ describe('a planted fault makes its check fail, and says what is wrong', () => {
     });
   });
 
-  it('names the layer in which a value is no number any more', async () => {
+  it('names the layer that gives the first NaN', async () => {
     const { remarks, details } = await checked('forward', {
       faults: { alter: shifted('layers.1.mamba.conv1d', Number.NaN) },
     });
@@ -296,7 +298,7 @@ describe('a planted fault makes its check fail, and says what is wrong', () => {
     });
   });
 
-  it('names a weight that is no number', async () => {
+  it('names a weight that is not a number', async () => {
     const { verdict, remarks, details } = await checked('forward', {
       weights: withValue('layers.1.mamba.D', 5, Number.POSITIVE_INFINITY),
     });
@@ -307,7 +309,7 @@ describe('a planted fault makes its check fail, and says what is wrong', () => {
     ]);
   });
 
-  it('tells logits of another shape', async () => {
+  it('reports logits of another shape', async () => {
     const alter: Alter = (path, value) => {
       if (path === 'lm_head') Object.assign(value, { shape: [16, 12] });
     };
@@ -317,7 +319,7 @@ describe('a planted fault makes its check fail, and says what is wrong', () => {
     });
   });
 
-  it('tells rows of an SRTE of another shape', async () => {
+  it('reports rows of an SRTE of another shape', async () => {
     const alter: Alter = (path, value) => {
       if (path === 'shared_srte') Object.assign(value, { shape: [16, 8] });
     };
@@ -529,7 +531,7 @@ describe('float16', () => {
     });
   });
 
-  it('is no excuse for a device that went away', async () => {
+  it('does not excuse a device that disappeared', async () => {
     const openFloat32 = async (): Promise<Engine> => {
       throw new DeviceLostError('system', 'the device went away');
     };

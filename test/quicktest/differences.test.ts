@@ -21,7 +21,7 @@ describe('the divergence of two distributions', () => {
     expect(klDivergence(q, floats(0, 0))).toBeCloseTo(back, 7);
   });
 
-  it('does not depend on what is added to all logits, however large', () => {
+  it('does not depend on a constant added to all logits, however large', () => {
     expect(klDivergence(floats(1000, 1001, 999), floats(-1000, -999, -1001))).toBe(0);
     expect(klDivergence(floats(30000, 0), floats(30000, 0))).toBe(0);
     // All on one token beside half and half: ln 2.
@@ -42,7 +42,7 @@ describe('the relative difference', () => {
     expect(relativeDifference(floats(3, 4), floats(0, 0))).toBe(1);
   });
 
-  it('of zeros is none, or infinite', () => {
+  it('is 0 or infinite for zeros', () => {
     expect(relativeDifference(floats(0, 0), floats(0, 0))).toBe(0);
     expect(relativeDifference(floats(0), floats(1e-20))).toBe(Number.POSITIVE_INFINITY);
     expect(relativeDifference(floats(Number.NaN), floats(1))).toBe(Number.POSITIVE_INFINITY);
@@ -84,7 +84,7 @@ describe('the difference of logits', () => {
     });
   });
 
-  it('does not take what is no number for agreement', () => {
+  it('does not accept NaN as agreement', () => {
     const broken = logitsOf([
       [Number.NaN, 0, 0],
       [1, 2, 3],

@@ -82,13 +82,13 @@ describe('parts of ids', () => {
 describe('how much a model is given', () => {
   const model = modelOfConfig({ ...TINY, max_position_embeddings: 2000 });
 
-  it('is what is asked for, or 512 tokens, or all that it takes', () => {
+  it('is the requested length, or 512 tokens, or the longest input', () => {
     expect(inputSize({ batch: 2, context: 7 }, model)).toEqual({ batch: 2, tokens: 7 });
     expect(inputSize({}, model)).toEqual({ batch: 1, tokens: 512 });
     expect(inputSize({}, modelOfConfig(TINY))).toEqual({ batch: 1, tokens: 32 });
   });
 
-  it('is no more than it takes', () => {
+  it('is at most the longest input', () => {
     expect(() => inputSize({ context: 2001 }, model)).toThrow(
       '--context: 2001 tokens are more than the 2000 positions of the model',
     );

@@ -15,7 +15,7 @@ import type { EngineName } from '../../src/runtime/engine.js';
 import { publishedConfig, publishedModels } from '../budget/published-models.js';
 import { modelOfConfig } from '../runtime/fixture-models.js';
 
-describe('what a forward pass needs', () => {
+describe('memory of a forward pass', () => {
   const model = modelOfConfig({ ...hybrid.presets.tiny?.document.model });
 
   it('is the weights in float32, and what a block computes', () => {
@@ -61,7 +61,7 @@ describe('what a forward pass needs', () => {
  * Linux with Node 20.20, onnxruntime-node 1.30.0 and tfjs-backend-wasm 4.22.0, two threads. tiny with 65,536
  * positions.
  */
-describe('what is predicted is 0.9 to 1.5 times what was measured', () => {
+describe('predictions are 0.9 to 1.5 times the measurements', () => {
   const MEASURED: [EngineName, 'tiny' | 'bench-60m', object, number, number, number][] = [
     ['onnx', 'tiny', {}, 1, 256, 8],
     ['onnx', 'tiny', {}, 1, 1024, 45],
@@ -135,11 +135,11 @@ describe('a twin', () => {
     expect(model.shared).toMatchObject([{ kind: 'srteLowRank', lowRank: { shape: [1, 2048, 8] } }]);
   });
 
-  it('takes as many tokens as it has to', () => {
+  it('uses the required number of tokens', () => {
     expect(twin({}, 5000).model.positions).toBe(5000);
   });
 
-  it('of a model with odd sizes can be built', () => {
+  it('models with odd sizes can be built', () => {
     for (const [num_heads, hidden_size] of [
       [7, 7 * 642],
       [512, 8192],
@@ -152,7 +152,7 @@ describe('a twin', () => {
     }
   });
 
-  it('of a small model is the model', () => {
+  it('a small model is its own proxy', () => {
     expect(twin({ ...hybrid.presets.tiny?.document.model }).changes).toEqual([]);
   });
 });

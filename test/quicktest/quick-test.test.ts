@@ -96,7 +96,7 @@ describe('a quick test', () => {
     expect([...(output?.blocks.keys() ?? [])]).toEqual(['layers.0', 'layers.1', 'layers.2']);
   });
 
-  it('refuses sizes beside ids', async () => {
+  it('refuses sizes together with ids', async () => {
     const ids = idsOf([[1, 2]]);
     await expect(quickTest(request({ ids, context: 2 }))).rejects.toThrow('--ids says already');
     await expect(quickTest(request({ ids, batch: 1 }))).rejects.toThrow('--ids says already');
@@ -112,7 +112,7 @@ describe('a quick test', () => {
     });
   });
 
-  it('runs a twin of what is too large', async () => {
+  it('runs a scaled-down proxy of a model that is too large', async () => {
     vi.spyOn(process, 'availableMemory').mockReturnValue(2 ** 30);
     const document = hybrid.schema.parse({ model: { num_heads: 4 } });
     const model = hybrid.build(document);
@@ -222,7 +222,7 @@ describe('a model run layer by layer', () => {
     expect(seconds('cache')).toBe(0);
   });
 
-  it('changes as many tokens as there is room for further rows', async () => {
+  it('changes one token for each further row that has room', async () => {
     const passes = ({ results }: Awaited<ReturnType<typeof streamed>>) =>
       results.filter(({ check }) => ['causality', 'timing'].includes(check));
     const [some] = passes(await streamed({}, undefined, (rows) => rows <= 1));
@@ -236,7 +236,7 @@ describe('a model run layer by layer', () => {
     ]);
   });
 
-  it('compares nothing that is no number', async () => {
+  it('skips values that are not numbers', async () => {
     const bad = withValue('layers.1.gate.u.weight', 3, Number.NaN);
     expect(await finding('causality', streamed({}, bad))).toMatchObject({
       verdict: 'failed',
@@ -266,7 +266,7 @@ describe('a model run layer by layer', () => {
   });
 });
 
-describe('what is saved', () => {
+describe('the saved output', () => {
   it('are the logits and the output of every block', async () => {
     const { output, blocks } = await contextOf({ batch: 2 }).base();
     const file = path.join(folder, 'out.safetensors');

@@ -21,7 +21,7 @@ describe('the Mersenne Twister', () => {
     expect(twister.position).toBe(10000);
   });
 
-  it('has the same draws in whatever pieces they are taken', () => {
+  it('gives the same draws in pieces of any size', () => {
     const whole = new Int32Array(2000);
     new MersenneTwister(8).fill(whole);
     fc.assert(

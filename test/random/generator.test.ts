@@ -131,7 +131,7 @@ describe('a generator', () => {
     expect(generator.manualSeed(5n).rand(2)).toEqual(manualSeed(5).rand(2));
   });
 
-  it('fills a part of an array and nothing beside it', () => {
+  it('fills only the requested part of an array', () => {
     const whole = new Float32Array(40);
     manualSeed(1).normal(whole.subarray(3, 24));
     expect([...whole.subarray(3, 24)]).toEqual([...manualSeed(1).randn(21)]);
@@ -140,7 +140,7 @@ describe('a generator', () => {
     );
   });
 
-  it('gives back what it filled', () => {
+  it('returns the filled array', () => {
     const target = new Float32Array(20);
     const generator = manualSeed(0);
     expect(generator.uniform(target)).toBe(target);
@@ -161,7 +161,7 @@ describe('a generator', () => {
 
 const few = () => new Float32Array(6);
 
-describe('what makes no sense is said', () => {
+describe('reports invalid arguments', () => {
   it.each<[string, () => unknown, RegExp]>([
     ['a fraction', () => manualSeed(1.5), /^1\.5 is not a seed$/],
     ['a seed that is no number', () => manualSeed(Number.NaN), /^NaN is not a seed$/],

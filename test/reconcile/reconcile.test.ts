@@ -107,7 +107,7 @@ describe('faults', () => {
     });
   });
 
-  it('layers that are no run', () =>
+  it('layers that are not consecutive', () =>
     faultsAre((tensors) => {
       for (const layer of [0, 2, 3]) tensors.delete(`layers.${layer}.mamba.D`);
     }, 'missing layers.{0, 2–3}.mamba.D ×3'));
@@ -152,7 +152,7 @@ describe('faults', () => {
     ]);
   });
 
-  it('of a wrong type', async () => {
+  it('a wrong type', async () => {
     const { faults } = await faultsAre(
       (tensors) => tensors.set('norm.weight', workshop.tensor([8], { dtype: 'I64' })),
       'wrong-dtype norm.weight ×1',
@@ -249,7 +249,7 @@ describe('faults', () => {
       }
     }));
 
-  it('of every kind there are, were found above', () => {
+  it('every kind was found above', () => {
     expect([...exercised].sort()).toEqual([...FAULT_KINDS].sort());
   });
 });
@@ -257,11 +257,11 @@ describe('faults', () => {
 describe('without reading bytes', () => {
   const shared = describeModel({ srte_share_across_layers: true, tie_word_embeddings: true });
 
-  it('what lies in different places may be the same', () => {
+  it('tensors at different offsets may be equal', () => {
     expect(reconcileIndex(shared, changed({})).faults).toEqual([]);
   });
 
-  it('what lies in one place is the same, and what has another type is not', () => {
+  it('one place holds equal tensors, unless their types differ', () => {
     const tied = changed({ tie_word_embeddings: true });
     expect(told(reconcileIndex(describeModel(), tied))).toEqual(['tied lm_head.weight ×1']);
     const cast = changed({}, (tensors) =>
@@ -321,7 +321,7 @@ describe('notes', () => {
     ]);
   });
 
-  it('equal values are no tie where the config keeps tensors apart', async () => {
+  it('equal values are not tied where the config keeps tensors separate', async () => {
     const checkpoint = changed({}, (tensors) => {
       for (const name of every('srte.freqs')) {
         tensors.set(name, workshop.tensor([1, 12, 8], { seed: 1 }));

@@ -90,7 +90,7 @@ describe('the weights of a checkpoint', () => {
     linked.close();
   });
 
-  it('of PyTorch’s own files lie in them too', async () => {
+  it('PyTorch’s own files are read in place, too', async () => {
     const file = await torchFile(path.join(folder, 'model.pt'), checkpoint.tensors);
     const torch = openCheckpoint(file);
     const own = checkpointWeights(model, torch);
@@ -118,7 +118,7 @@ describe('the weights of a checkpoint', () => {
     expect(read(source, named(MODEL, 'shared_srte.freqs'), 5, 2)).toEqual([5, 6]);
   });
 
-  it('go by names that stand only in metadata', () => {
+  it('use names that are only in metadata', () => {
     const tensors = tensorsWith({ 'embed_tokens.weight': undefined });
     tensors.set('other', tensorIn(storageOf(new Uint8Array(96).fill(0)), [6, 4]));
     const aliases = new Map([['lm_head.weight', 'other']]);
@@ -251,7 +251,7 @@ it('reads a tensor as the view of it does', () => {
   expect(read(weights, named(model, 'norm.weight'))).toEqual([...new Float32Array(bytes.buffer)]);
 });
 
-it('of a file that is another by now are in no place that an engine could read', () => {
+it('a replaced file gives no place that an engine could read', () => {
   const original = fixtureModel('shared-learnable').checkpoint.path;
   const file = path.join(folder, 'replaced.safetensors');
   fs.copyFileSync(original, file);

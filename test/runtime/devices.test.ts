@@ -47,7 +47,7 @@ const TFJS = { ...NEEDED, engine: 'tfjs' } as const;
 describe('the engine that is chosen', () => {
   const auto = { engine: 'auto', device: 'auto', compute: 'f32', threads: 1 } as const;
 
-  it('is the first that computes what it should', async () => {
+  it('is the first that computes correctly', async () => {
     const first = async () => referenceEngine();
     const { engine, selfCheck, passedOver } = await chooseEngine(auto, ways(first, working));
     expect(engine.info.name).toBe('onnx');
@@ -88,7 +88,7 @@ describe('the engine that is chosen', () => {
     expect(closed).toEqual(['closed', 'closed']);
   });
 
-  it("says nothing of what is the user's to want and is not installed", async () => {
+  it('omits optional packages that are not installed', async () => {
     const optional = (name: string) => ({
       ...TFJS,
       isOptional: true,
@@ -261,7 +261,7 @@ describe('the device that is chosen', () => {
     expect(passedOver.map(({ backend }) => backend)).toEqual(['cuda']);
   });
 
-  it('says why one card was passed over for another', async () => {
+  it('says why a card was skipped for another', async () => {
     const candidates = [{ ...cuda, open: withoutLibraries }, webgpu, cpu];
     for (const device of ['auto', 'gpu'] as const) {
       expect(noticeOf(wish(device), await chosenFrom(candidates, device))).toBe(
@@ -339,7 +339,7 @@ describe('the device that is chosen', () => {
     },
   );
 
-  it('is passed over where it has no float16 and that is wished', async () => {
+  it('is skipped where float16 is requested and missing', async () => {
     const old = { ...webgpu, adapter: async () => ({ ...H200, hasFloat16: false }) };
     const half = (device: DeviceChoice) => ({ ...wish(device), compute: 'f16' }) as const;
     const chosen = await chooseEngine(half('auto'), [old, cpu], 'linux');
@@ -437,7 +437,7 @@ describe('a survey', () => {
     expect(wasm?.productFlops).toBeGreaterThan(1e8);
   });
 
-  it('of what is not installed says what would install it', async () => {
+  it('names the command that installs a missing package', async () => {
     const entry = await surveyEngine('tfjs:node-gpu', 1);
     if (entry.version !== null) return;
     expect(entry).toMatchObject({

@@ -20,7 +20,7 @@ const plan = (name: string): OnnxExport => ({
   inputs: [],
   outputs: [],
   operators: [],
-  weights: { tensors: 0, elements: 0, bytes: 0, dtype: 'F32' },
+  weights: { tensors: 0, elements: 0, bytes: 0, dtype: 'F32', quantized: null },
 });
 
 const display = progressDisplay({ quiet: true });
@@ -53,7 +53,7 @@ describe('a full disk, at whichever operation,', () => {
     expect(failures).toBeGreaterThan(5);
   });
 
-  it('is told before anything is written', async () => {
+  it('is reported before anything is written', async () => {
     const huge = { ...file('out', ''), length: Number.MAX_SAFE_INTEGER };
     const given = { save: inFolder('out'), force: false, display };
     await expect(writeExport(given, (name) => ({ ...plan(name), files: [huge] }))).rejects.toThrow(

@@ -63,7 +63,7 @@ describe('the command that installs a package', () => {
     [global, unix, `npm install --global --prefix ${unix} x@1`],
     [inClone, path.join(clone, 'configs/hybrid'), 'npm install --no-save x@1'],
     [inClone, elsewhere, `npm install --prefix ${clone} --no-save x@1`],
-  ])('of %o, in %s: %s', (installation, cwd, command) => {
+  ])('%o, in %s: %s', (installation, cwd, command) => {
     expect(installCommand('x@1', installation, cwd)).toBe(command);
   });
 

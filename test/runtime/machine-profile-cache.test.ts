@@ -84,12 +84,12 @@ describe.skipIf(process.platform !== 'linux')('the profile of this machine', () 
     expect(second).toMatchObject({ measurements: 0, profile: first.profile });
   });
 
-  it('is measured again when somebody asks', async () => {
+  it('is measured again on request', async () => {
     await asked();
     expect(await asked({ remeasure: true })).toMatchObject({ measurements: 1 });
   });
 
-  it('keeps the best and the worst of all measurements, by whatever load they were made', async () => {
+  it('keeps the best and the worst of all measurements, at any load', async () => {
     const busy = { load: 2, weightBandwidth: { least: 2e9, median: 3e9, most: 4e9 } };
     const idle = { load: 0.1, weightBandwidth: { least: 14e9, median: 16e9, most: 18e9 } };
     const first = await asked({}, busy);
@@ -111,7 +111,7 @@ describe.skipIf(process.platform !== 'linux')('the profile of this machine', () 
     expect(profile.history.measurements).toBe(1);
   });
 
-  it('of an earlier version is told of and measured anew, in a file of the user too', async () => {
+  it('an earlier version is reported and measured again, in a file of the user too', async () => {
     const file = path.join(folder, 'own.json');
     const { load: _, history: __, ...earlier } = PROFILE;
     fs.writeFileSync(file, JSON.stringify({ ...earlier, schema: 'minimind/machine@1' }));
@@ -123,7 +123,7 @@ describe.skipIf(process.platform !== 'linux')('the profile of this machine', () 
     expect(await asked({ file })).toMatchObject({ measurements: 0, told: '' });
   });
 
-  describe('tells that the machine is busy', () => {
+  describe('reports a busy machine', () => {
     const THEN = 'this machine was measured at a load of 0.60 for each core';
     const NOW = 'this machine has a load of 0.60 for each core now';
 
@@ -141,7 +141,7 @@ describe.skipIf(process.platform !== 'linux')('the profile of this machine', () 
       expect(told).not.toContain(THEN);
     });
 
-    it('not where no system tells, nor with --quiet', async () => {
+    it('not where the system reports no load, nor with --quiet', async () => {
       const quiet = progressDisplay({ quiet: true });
       expect((await asked({}, { load: null })).told).toBe('');
       expect((await asked({ display: quiet, remeasure: true }, { load: 9 })).told).toBe('');
@@ -155,7 +155,7 @@ describe.skipIf(process.platform !== 'linux')('the profile of this machine', () 
     expect(await asked()).toMatchObject({ measurements: 0 });
   });
 
-  it('of another machine is told of and replaced', async () => {
+  it('a profile of another machine is reported and replaced', async () => {
     await asked();
     changeProfile(profileFile(), (circumstances) => ({ ...circumstances, hostname: 'elsewhere' }));
     const again = await asked();
@@ -172,7 +172,7 @@ describe.skipIf(process.platform !== 'linux')('the profile of this machine', () 
     ['a bomb', '['.repeat(100_000)],
     ['bytes', '\0\0\0'],
     ['too much', ' '.repeat(2_000_000)],
-  ])('that is %s in the cache is told of and replaced', async (_, text) => {
+  ])('a cached profile that is %s is reported and replaced', async (_, text) => {
     fs.mkdirSync(path.dirname(profileFile()));
     fs.writeFileSync(profileFile(), text);
     const again = await asked();

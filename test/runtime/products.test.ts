@@ -69,7 +69,7 @@ describe('products in float32', () => {
     expect(largestDifference(found, naiveProduct(a, b))).toBeLessThan(1e-6);
   });
 
-  it('keep zeros, and what is no number', async () => {
+  it('keep zeros and NaN', async () => {
     const { products } = notingLibrary();
     const target = new Float64Array(12).fill(7);
     await products.timesTransposed(times(a, 0), b, target);
@@ -81,7 +81,7 @@ describe('products in float32', () => {
     );
   });
 
-  it('convert once what is held, and let go of it', async () => {
+  it('convert a held matrix once, and release it', async () => {
     const { counts, products } = notingLibrary();
     const target = new Float64Array(12);
     const letGo = products.hold(a);
@@ -95,7 +95,7 @@ describe('products in float32', () => {
     expect(counts).toMatchObject({ loaded: 5, released: 5 });
   });
 
-  it('free in the end what is still held', async () => {
+  it('free held matrices at the end', async () => {
     const { counts, products } = notingLibrary();
     products.hold(a);
     products.hold(b);
@@ -151,7 +151,7 @@ function productTests(open: () => Promise<ClosableProducts>) {
     await products.close();
   });
 
-  it('find what is far below the largest, as far as float32 goes', async () => {
+  it('find values far below the largest, within float32', async () => {
     const products = await open();
     const a = withSingularValues(150, 140, [1, 1e-2, 1e-4, 1e-5], generator(4));
     const { singularValues } = await lowRank(sourceOf(a), {

@@ -143,7 +143,7 @@ const deviationOf = (values: readonly number[]) => {
 };
 
 describe('buffers', () => {
-  it('of sines and cosines have the bits that the original stores', () => {
+  it('sines and cosines have the bits that the original stores', () => {
     const { model: original, weights } = fixtureModel('shared-sincos');
     const tensor = tensorsOf(original).find(({ name }) => name === 'shared_srte.inv_freq');
     if (!tensor) throw new Error('no buffer');
@@ -151,7 +151,7 @@ describe('buffers', () => {
     expect(computed).toEqual(part(weights, tensor, 0, tensor.elements));
   });
 
-  it('of RoPE are frequencies, cosines and sines', () => {
+  it('RoPE has frequencies, cosines and sines', () => {
     const weights = randomWeights(model, 1);
     const at = (leaf: string, index: number) =>
       part(weights, named(`layers.0.attention.rope.${leaf}`), index, 1)[0];

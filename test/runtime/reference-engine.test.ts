@@ -45,7 +45,7 @@ describe('the reference engine computes what the original does', () => {
   });
 });
 
-describe('the reference engine decodes what it computes at once', () => {
+describe('the reference engine gives the same step by step as at once', () => {
   it.each([
     ['shared-lowrank-tied', 'window < tokens'],
     ['window-not-below-length', 'window ≥ tokens'],

@@ -40,7 +40,7 @@ describe('rounds are measured', () => {
     return rounds.length;
   };
 
-  it('until five in a row are no better', async () => {
+  it('until five in a row do not improve', async () => {
     expect(await roundsOf(() => 1)).toBe(6);
     // What hardly differs is no better.
     expect(await roundsOf((round) => 1 - round / 10_000)).toBe(6);
@@ -52,7 +52,7 @@ describe('rounds are measured', () => {
     expect(await roundsOf((round) => 0.9 ** round)).toBe(25);
   });
 
-  it('five times at the least, however long they take', async () => {
+  it('at least five times, however long they take', async () => {
     expect(await roundsOf(() => 1, 60)).toBe(5);
   });
 });

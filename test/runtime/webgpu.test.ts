@@ -105,7 +105,7 @@ describe.skipIf(onnxVersion() === undefined || why !== '')(`WebGPU${why}`, () =>
     expect(largestDifference(found, wanted)).toBeLessThan(2e-4);
   });
 
-  it('scans what is more than one operation sees, in chunks', async () => {
+  it('scans sequences beyond one operation in chunks', async () => {
     const [tokens, inner, state, hidden] = [600, 1024, 64, 16];
     expect(4 * tokens * inner * state).toBeGreaterThan(GUARANTEED_BYTES.webgpu);
     const layer = mamba('mamba', { hidden, inner, state, kernel: 4, stepRank: 4 });

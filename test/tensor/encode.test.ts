@@ -99,7 +99,7 @@ describe('encode', () => {
     expect(target).toEqual(expected);
   });
 
-  it.each(HALVES)('rounds once to %s: midpoints to even, and what is beside them not', (dtype) => {
+  it.each(HALVES)('rounds once to %s: midpoints to even, neighbours to nearest', (dtype) => {
     const ladder = LADDERS[dtype];
     for (let code = 0; code < ladder.length - 1; code++) {
       const [below, above] = [ladder[code] ?? 0, ladder[code + 1] ?? 0];
@@ -154,7 +154,7 @@ describe('encode', () => {
     expect(encoded(dtype, special, { saturate: true }).values).toEqual(special);
   });
 
-  it('keeps what is too small for a float16 only as zeros with a sign', () => {
+  it('keeps values below float16 as zeros with a sign', () => {
     const tiny = [2 ** -25, neighbour(2 ** -25, 1), Number.MIN_VALUE, -Number.MIN_VALUE, -1e-30];
     expect(encoded('F16', tiny).values).toEqual([0, 2 ** -24, 0, -0, -0]);
   });
@@ -236,7 +236,7 @@ describe('cast', () => {
     }
   });
 
-  it('says where the first overflow of many blocks stands', () => {
+  it('names the place of the first overflow of many blocks', () => {
     const numbers = new Float64Array(100_000);
     numbers[70_000] = 1e39;
     numbers[90_000] = 1e39;
@@ -265,7 +265,7 @@ describe('cast', () => {
     expect([...memory.subarray(11, 16)]).toEqual([0xc0, 0x3f, 0x00, 0xc0, 0]);
   });
 
-  it('refuses what it cannot write', () => {
+  it('refuses values that it cannot write', () => {
     const call = (from: StoredDtype, bytes: number, target: number) => () =>
       convertDtype(from, 'F16', new Uint8Array(bytes), new Uint8Array(target));
     expect(call('C64', 8, 100)).toThrow(new RangeError('C64 as F16'));

@@ -150,7 +150,7 @@ describe('formatFlops', () => {
   ])('%s', (flops, text) => expect(formatFlops(flops)).toBe(text));
 });
 
-describe('what is written can be read', () => {
+describe('written values can be read back', () => {
   const integers = fc.maxSafeNat();
 
   it('exactly, for plain numbers', () => {

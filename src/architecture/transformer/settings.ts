@@ -202,7 +202,7 @@ export const decoderSizes = (defaults: SizeDefaults) => ({
   num_key_value_heads: positiveInteger
     .nullable()
     .default(defaults.num_key_value_heads ?? null)
-    .describe('Key and value heads, a divisor of the query heads; null: as many'),
+    .describe('Key and value heads, a divisor of the query heads; null: the same number'),
   head_dim: positiveInteger
     .nullable()
     .default(defaults.head_dim ?? null)

@@ -11,7 +11,7 @@ import { anyTensors, anyText, inPieces, MemorySink } from './tensors.js';
 
 const RULES = new Set<unknown>(Object.keys(SAFETENSORS_RULES));
 
-describe('what is written', () => {
+describe('written files', () => {
   it('is read again', async () => {
     const metadata = fc
       .array(fc.tuple(anyText, anyText), { maxLength: 4 })

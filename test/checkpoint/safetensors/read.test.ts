@@ -97,7 +97,7 @@ describe('readSafetensors', () => {
     expect(names(text)).toEqual(['a', '😀', '"\\/\b\f\n\r\t', 'éé', '\u2028']);
   });
 
-  it('tells short names apart', () => {
+  it('distinguishes short names', () => {
     const short = Array.from({ length: 5000 }, (_, i) => i.toString(7));
     expect(
       names(header(...short.map((name) => member(name, { shape: '[0]', offsets: '[0,0]' })))),
@@ -209,12 +209,12 @@ describe('metadata', () => {
     expect(read(metadata).metadata.size).toBe(100_000);
   });
 
-  it('tells of tensors that were left out because they are tied', () => {
+  it('reports tensors that were left out because they are tied', () => {
     const { aliases } = read({ 'head.weight': 'embed.weight', note: 'hello' }, 'embed.weight');
     expect([...aliases]).toEqual([['head.weight', 'embed.weight']]);
   });
 
-  it('tells of no alias that is a tensor itself, nor of the format', () => {
+  it('reports no alias that is a tensor itself, nor the format', () => {
     const { aliases } = read({ a: 'b', format: 'pt', '': 'pt' }, 'a', 'b', 'pt');
     expect([...aliases]).toEqual([['', 'pt']]);
   });

@@ -380,7 +380,7 @@ describe('the refusal', () => {
       fileBytes(header(member('x'.repeat(1000), { dtype: '"X"' }))),
       { path: `tensor "${'x'.repeat(200)}…"` },
     ],
-  ])('%# tells place and reason', (bytes, problem) => {
+  ])('%# names place and reason', (bytes, problem) => {
     expect(problemOf(bytes)).toMatchObject({ severity: 'error', ...problem });
   });
 });

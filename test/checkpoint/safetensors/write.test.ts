@@ -27,7 +27,7 @@ const errorOf = (tensors: TensorHeading[], metadata?: ReadonlyMap<string, string
 };
 
 describe('planSafetensors', () => {
-  it('tells the header and the place of each tensor', () => {
+  it('writes the header and the offsets of each tensor', () => {
     const a = heading('a', 'U8', [3]);
     const b = heading('b', 'F32', []);
     const plan = planSafetensors([a, b], new Map([['head', 'b']]));
@@ -53,7 +53,7 @@ describe('planSafetensors', () => {
     }
   });
 
-  it('begins each tensor at a multiple of its width, whatever its order', () => {
+  it('begins each tensor at a multiple of its width, in any order', () => {
     const tensors = DTYPES.map((dtype, i) => heading(`${i}`, dtype, [4]));
     for (const order of [tensors, tensors.toReversed()]) {
       for (const { tensor, offset } of planSafetensors(order).tensors) {
@@ -87,13 +87,13 @@ describe('planSafetensors', () => {
     ]);
   });
 
-  it('does not reorder what it is given', () => {
+  it('keeps the given order', () => {
     const given = [heading('b'), heading('a')];
     planSafetensors(given);
     expect(given.map(({ name }) => name)).toEqual(['b', 'a']);
   });
 
-  it('says pt as format, whatever the metadata say', () => {
+  it('writes pt as format, for any metadata', () => {
     const { header } = planSafetensors(
       [],
       new Map([

@@ -72,7 +72,7 @@ describe('joined shards', () => {
     }
   });
 
-  it('stand in the order of their numbers, whatever the order of the map', () => {
+  it('are in the order of their numbers, for any order of the map', () => {
     const files = ['model-10', 'model-9', 'sub/model-8'].map((stem) => `${stem}.safetensors`);
     const folder = folderOf({
       ...Object.fromEntries(files.map((name) => [name, safetensors({ [`${name}.w`]: [1] })])),
@@ -99,7 +99,7 @@ describe('joined shards', () => {
     expect([...opened(folder).tensors.keys()].sort()).toEqual(names.toSorted());
   });
 
-  it('of real files are their tensors', () => {
+  it('shards of real files give their tensors', () => {
     const source = inPackage('fixtures/checkpoints/hostile/sharded/path_nul');
     const map = {
       'embed.weight': FIRST,
@@ -167,7 +167,7 @@ describe('joined shards', () => {
     ]);
   });
 
-  it('keep what stands beside the tensors', () => {
+  it('keep values other than tensors', () => {
     const withStep = (name: string, step: number, own: string) =>
       a.legacy(
         a.pickle(

@@ -192,7 +192,7 @@ describe('the rules of shards', () => {
     expect(new Set(ATTACKS.map(([rule]) => rule))).toEqual(new Set(Object.keys(SHARD_RULES)));
   });
 
-  it('say what is wrong, and where', () => {
+  it('name the fault and its place', () => {
     const error = errorOf(withMap({ 'a.w': FIRST, 'c.w': SECOND }));
     expect((error as UserError).problems).toEqual([
       {

@@ -648,7 +648,7 @@ describe('a legacy file', () => {
     expect(valuesOf(file)).toEqual([1, 2]);
   });
 
-  it('gives a parameter as its tensor, and no value for a huge size beside a size of zero', () => {
+  it('gives a parameter as its tensor, and no value for a huge size next to a size of zero', () => {
     const parameter = a.call(
       a.global('torch._utils', '_rebuild_parameter'),
       a.tensor({
@@ -678,7 +678,7 @@ describe('a legacy file', () => {
     expect([...tensors.values()].map(({ offset }) => offset)).toEqual([2, 2, 0]);
   });
 
-  it('keeps the dict that a Counter is made of as it is', () => {
+  it('keeps the dict of a Counter unchanged', () => {
     const other = a.tensor({ size: a.tuple(a.int(2)) });
     const bytes = a.legacy(
       a.pickle(
@@ -702,7 +702,7 @@ describe('a legacy file', () => {
     expect(only(bytes).shape).toEqual([4]);
   });
 
-  it('takes the dict that holds the layers, and keeps what is beside it', () => {
+  it('reads the dict of the layers, and keeps the other entries', () => {
     const bytes = a.legacy(
       a.pickle(
         a.dict(
@@ -777,7 +777,7 @@ describe('a legacy file', () => {
     expect([tensors.size, stateDict]).toEqual([1, ['b']]);
   });
 
-  it('tells of tensors that have no name', () => {
+  it('reports tensors that have no name', () => {
     const bytes = a.legacy(
       a.pickle(a.dict(a.text('0.w'), a.tensor(), a.int(0), a.tensor())),
       ['0'],
@@ -790,7 +790,7 @@ describe('a legacy file', () => {
     ]);
   });
 
-  it('tells of integers and texts that become one name', () => {
+  it('reports integers and texts that become one name', () => {
     const bytes = a.legacy(
       a.pickle(
         a.dict(
@@ -805,7 +805,7 @@ describe('a legacy file', () => {
     expect([[...tensors.keys()], ambiguous]).toEqual([['0'], ['0']]);
     expect(warnings).toEqual([
       'tensors of its state dict that have no text for a name are left out: 2',
-      'names of tensors that stand as a text and as an integer: "0"; programs that write keys as text keep only one of the two',
+      'names of tensors stored both as text and as an integer: "0"; programs that write keys as text keep only one of the two',
       'keys that read alike, of which the last is shown: "[0]"',
     ]);
   });
@@ -847,7 +847,7 @@ describe('a legacy file', () => {
     ]);
   });
 
-  it('is refused, or has its tensors in the file, whatever one byte of it is', () => {
+  it('is refused, or has its tensors in the file, for any value of one byte', () => {
     const whole = fileWith(a.tensor(), fourFloats);
     fc.assert(
       fc.property(fc.nat(whole.length - 1), fc.nat(255), (position, byte) => {

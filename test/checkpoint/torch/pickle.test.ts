@@ -375,7 +375,7 @@ describe('a pickle of data', () => {
     expect(keys.map((key) => table.get(key))).toEqual(keys);
   });
 
-  it('hands JavaScript no numbers as keys: their hash is no secret', () => {
+  it('gives JavaScript no numbers as keys: their hash is predictable', () => {
     const set = vi.spyOn(Map.prototype, 'set');
     const table = new Table([7, 2n ** 70n, '7', true].map((key) => [key, null]));
     const slots = set.mock.calls.map(([key]) => key);
@@ -416,7 +416,7 @@ describe('a pickle of data', () => {
     });
   });
 
-  it('is read as a value, or refused as a file, whatever its bytes', () => {
+  it('is read as a value, or refused as a file, for any bytes', () => {
     const valid = a.pickle(
       a.dict(a.text('k'), a.tuple(a.int(1), a.float(2)), a.text('n'), a.call(ODD_CALL)),
       a.put(1),

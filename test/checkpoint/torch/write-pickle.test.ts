@@ -254,14 +254,14 @@ describe('a value that cannot be written', () => {
     expect(() => written(self)).toThrow('nested deeper than 500 levels');
   });
 
-  it('has a number that is no integer', () => {
+  it('has a number that is not an integer', () => {
     expect(() => written(0.5)).toThrow(RangeError);
     expect(() => written(Number.NaN)).toThrow(RangeError);
     expect(() => written(2n ** 2040n)).toThrow(RangeError);
   });
 });
 
-describe('what is written', () => {
+describe('written files', () => {
   it('is short when the same is met again and again', () => {
     const deep = Array.from({ length: 400 }).reduce<Writable>((inner) => list(inner, inner), null);
     expect(written(deep).length).toBeLessThan(10_000);

@@ -32,12 +32,12 @@ describe('storages', () => {
     ['U16', 'UntypedStorage', 24],
     ['F8_E5M2', 'UntypedStorage', 24],
     ['F8_E8M0', 'UntypedStorage', 24],
-  ])('of %s are a %s of %d', (dtype, name, length) => {
+  ])('%s is a %s of %d', (dtype, name, length) => {
     const [storage] = keysOf(tensor({ dtype, shape: [1], strides: [1] }));
     expect(storage).toMatchObject({ type: { name }, length });
   });
 
-  it('are untyped when tensors of two types share one, and when their bytes are no whole elements', () => {
+  it('are untyped when tensors of two types share one, and when their bytes are not whole elements', () => {
     const storage = bytesOf(24);
     const [shared] = keysOf(list(tensor({ storage }), tensor({ storage, dtype: 'I32' })));
     expect(shared).toMatchObject({ isTyped: false, length: 24 });
@@ -45,7 +45,7 @@ describe('storages', () => {
     expect(odd).toMatchObject({ isTyped: false, length: 25 });
   });
 
-  it('of elements that PyTorch does not know are refused by the names of the tensors', () => {
+  it('element types unknown to PyTorch are refused with the names of the tensors', () => {
     const packed = (dtype: StoredDtype) => tensor({ dtype, shape: [4], strides: [1] });
     const value = dict('dict', [
       'model',
@@ -61,7 +61,7 @@ describe('storages', () => {
     );
   });
 
-  it('that are refused are named up to the fifth', () => {
+  it('a refusal names up to five', () => {
     const all = Array.from({ length: 7 }, () => tensor({ dtype: 'F4' }));
     expect(() => keysOf(list(...all))).toThrow(/tensor "4" has elements of type F4 and 2 more$/);
   });

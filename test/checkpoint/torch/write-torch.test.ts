@@ -98,7 +98,7 @@ describe('a written PyTorch file', () => {
     },
   );
 
-  it('holds tensors and what is beside them', async () => {
+  it('holds tensors and the other values', async () => {
     const model = dictOf(
       { weight: float32(1, -2, 0.5), __proto__x: float32(3) },
       'collections.OrderedDict',

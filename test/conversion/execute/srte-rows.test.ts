@@ -17,7 +17,7 @@ async function rowsOf(
 }
 
 describe('rows of a table', () => {
-  it('are read from where they stand', async () => {
+  it('are read from their offsets', async () => {
     const table = { rows: tensorOf(numbers(24), [8, 3]), projection: null };
     expect(await rowsOf(table, 0, 8, 3)).toEqual(numbers(24));
     expect(await rowsOf(table, 4, 2, 3)).toEqual(numbers(6, 12));

@@ -138,7 +138,7 @@ describe('an old MiniMind file', () => {
     expect(textOf(error)).toMatch(/--heads|--dialect/);
   });
 
-  it('of today is refused', async () => {
+  it('a current file is refused', async () => {
     expect(textOf(await refused(TODAY, OLD_DIALECT))).toContain('leave --dialect out');
   });
 });

@@ -11,7 +11,7 @@ describe('the survey of two tables', () => {
   const mean = [3, 0, 0, 0, 2, 0, 0, 0, 1];
   const checkpoint = layersOf([3, 3], mean.with(2, 1), mean.with(2, -1));
 
-  it('tells how alike they are', async () => {
+  it('reports how similar they are', async () => {
     const found = await survey(checkpoint);
     expect(found).toMatchObject({
       sharing: 'per-layer',
@@ -41,7 +41,7 @@ describe('the survey of two tables', () => {
     }
   });
 
-  it('tells what a shared table of each rank would lose', async () => {
+  it('reports the loss of a shared table of each rank', async () => {
     const { options } = await survey(checkpoint, { ranks: [1, 2, 3] });
     const common = { savedParameters: 9, savedBytes: 36 };
     expect(options).toMatchObject([
@@ -62,7 +62,7 @@ describe('the survey of two tables', () => {
 
 describe('the survey', () => {
   // Two tables of 16 × 8; the numbers are numpy's, in float64.
-  it('of a file of PyTorch agrees with numpy', async () => {
+  it('agrees with numpy for a file of PyTorch', async () => {
     const checkpoint = openCheckpoint(inPackage('fixtures/checkpoints/valid/zip_proto5.pt'));
     const { meanNorm, tables, options } = await survey(checkpoint, { ranks: [2, 4] });
     checkpoint.close();
@@ -95,7 +95,7 @@ describe('the survey', () => {
     ]);
   });
 
-  it('still tells what it can of the tables that are finite', async () => {
+  it('still reports the tables that are finite', async () => {
     const { tables, cosines } = await survey(
       layersOf([2, 1], [3, 4], [4, 3], [Number.NEGATIVE_INFINITY, Number.NaN]),
     );
@@ -185,7 +185,7 @@ describe('the survey', () => {
     expect(found.options[0]).toMatchObject({ rank: null, relativeError: 0, savedParameters: 0 });
   });
 
-  it('of a shared table is of the rank alone', async () => {
+  it('reports only the rank for a shared table', async () => {
     const table = tensorOf([3, 0, 0, 4], [1, 2, 2]);
     const { sharing, tables, options, parameters, notes } = await survey(
       checkpointOf({
@@ -214,7 +214,7 @@ describe('the survey', () => {
     expect(notes).toEqual(['Some layers share a table: there are 2 for 3 layers.']);
   });
 
-  it('of low-rank pairs is of their products', async () => {
+  it('reports the products of low-rank pairs', async () => {
     const pair = (layer: number, rows: number[], projection: number[]) => ({
       [`layers.${layer}.srte.lowrank`]: tensorOf(rows, [1, 4, 1]),
       [`layers.${layer}.srte.proj.weight`]: tensorOf(projection, [3, 1]),

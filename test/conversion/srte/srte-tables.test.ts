@@ -68,7 +68,7 @@ describe('the SRTE tables of a checkpoint', () => {
     ]);
   });
 
-  it('are not what is only named alike', () => {
+  it('exclude tensors that are only named alike', () => {
     const found = of({
       'layers.0.srte.freqs': table(),
       'Layers.1.srte.freqs': table(),
@@ -106,7 +106,7 @@ describe('the SRTE tables of a checkpoint', () => {
     expect(found).toMatchObject({ sharing: 'shared', rank: 1 });
   });
 
-  it('are one when all layers have the same tensor, by whatever name', () => {
+  it('are one when all layers have the same tensor, under any name', () => {
     const shared = table();
     const found = of({ 'layers.0.srte.freqs': shared, 'layers.1.srte.freqs': { ...shared } });
     expect(found).toMatchObject({ sharing: 'shared', tables: [{ name: 'layers.0.srte.freqs' }] });
@@ -294,12 +294,12 @@ describe('a checkpoint is refused', () => {
     ]);
   });
 
-  it('and is told when the table is only computed', () => {
+  it('and is reported when the table is only computed', () => {
     const [problem] = problemsOf({ 'layers.0.srte.inv_freq': table([1]) });
     expect(problem?.suggestion).toContain('sincos');
   });
 
-  it('with the names that tell', () => {
+  it('with the names that identify them', () => {
     expect(
       problemsOf({ 'layers.0.srte.freqs': table(), 'ema.layers.0.srte.freqs': table() }),
     ).toEqual(only('"", "ema."'));

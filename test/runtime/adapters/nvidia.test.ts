@@ -92,7 +92,7 @@ describe("NVIDIA's cards", () => {
   });
 });
 
-describe('what CUDA computes on', () => {
+describe('the device of CUDA', () => {
   it.each([
     ['00000000:0F:00.0, NVIDIA H200, 143771\n', 'NVIDIA H200'],
     ['00000000:01:00.0, NVIDIA L4, 1\n00000000:02:00.0, NVIDIA L4, 1\n', 'NVIDIA L4'],
@@ -105,7 +105,7 @@ describe('what CUDA computes on', () => {
     expect(await cudaCard(withSmi(answer))).toBe(name);
   });
 
-  it('of which one is meant where there are several are any of them, with the least memory', async () => {
+  it('an ambiguous name means any of several, with the least memory', async () => {
     const two = '00000000:01:00.0, NVIDIA L4, 23034\n00000000:02:00.0, NVIDIA H200, 143771\n';
     expect(await cudaAdapter(withSmi(two))).toEqual(
       card('NVIDIA L4 or NVIDIA H200', 23_034 * 2 ** 20),

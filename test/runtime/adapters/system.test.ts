@@ -98,7 +98,7 @@ describe('on Linux', () => {
     expect(await surveyAdapters(linux)).toEqual({ adapters: [expected], findings: [MISSING] });
   });
 
-  it('what keeps WebGPU from a card is told, where there is one', async () => {
+  it('reports why WebGPU cannot use a card, where there is one', async () => {
     const without = machine({ files: { ...PCI_IDS, ...node(128, INTEL) } });
     expect(await webgpuAdapter(without)).toBeNull();
     expect(await webgpuObstacle(without)).toEqual({
@@ -115,7 +115,7 @@ describe('on Linux', () => {
     expect(await webgpuAdapter(linux)).toMatchObject({ name: 'Intel graphics card 9a49' });
   });
 
-  it('amdgpu tells the memory, and of some the name', async () => {
+  it('amdgpu reports the memory, and the name of some cards', async () => {
     const named = { ...RADEON, more: { ...RADEON.more, product_name: 'AMD Instinct MI300X\n' } };
     const linux = machine({ files: { ...MESA, ...node(128, named) } });
     const expected = { name: 'AMD Instinct MI300X', vendor: 'AMD', memoryBytes: 25_753_026_560 };
@@ -123,7 +123,7 @@ describe('on Linux', () => {
   });
 
   it.each(['', '0\n', '-5\n', '1e9\n', '99999999999999999999\n', 'many\n'])(
-    'no memory is made of %j',
+    '%j gives no memory',
     async (text) => {
       const odd = { ...RADEON, more: { mem_info_vram_total: text } };
       const linux = machine({ files: { ...MESA, ...node(128, odd) } });
@@ -131,7 +131,7 @@ describe('on Linux', () => {
     },
   );
 
-  it('of several, one with memory of its own comes first', async () => {
+  it('a card with its own memory comes first', async () => {
     const files = { ...MESA, ...PCI_IDS, ...node(128, INTEL), ...node(129, RADEON) };
     const { adapters } = await surveyAdapters(machine({ files }));
     expect(adapters.map(({ name }) => name)).toEqual([
@@ -147,7 +147,7 @@ describe('on Linux', () => {
     ['ASPEED', { driver: 'ast', pci: '1A03:2000' }],
     ['vgem', { driver: 'vgem' }],
     ['a name of every object', { driver: 'constructor', pci: '0000:0000' }],
-  ])('what only shows pictures is no card: %s', async (_, given) => {
+  ])('a display adapter is not a card: %s', async (_, given) => {
     const linux = machine({ files: { ...MESA, ...node(128, given) } });
     expect(await webgpuAdapter(linux)).toBeNull();
     expect((await surveyAdapters(linux)).adapters).toEqual([]);
@@ -162,7 +162,7 @@ describe('on Linux', () => {
     expect(await webgpuAdapter(machine({ files }))).toMatchObject(expected);
   });
 
-  it('without render nodes, what is installed of Vulkan computes in software, and is no card', async () => {
+  it('without render nodes, Vulkan computes in software, and is not a card', async () => {
     const linux = machine({ files: MESA });
     expect(await webgpuAdapter(linux)).toBeNull();
     const more = '; what is installed of Vulkan computes on the processor';
@@ -197,7 +197,7 @@ describe('on Linux', () => {
     expect(findings[0]?.message).toMatch(/\/dev\/dri\/renderD128 is not there or may not be open/);
   });
 
-  it("NVIDIA's card is told of once, by its driver", async () => {
+  it('reports the NVIDIA card once, by its driver', async () => {
     const files = { ...NVIDIA_ICD, ...node(128, { driver: 'nvidia', pci: '10DE:2335' }) };
     const { adapters } = await surveyAdapters(machine({ files, programs: H200 }));
     const expected = { name: 'NVIDIA H200', memoryBytes: 143_771 * 2 ** 20, source: 'nvidia-smi' };
@@ -288,11 +288,11 @@ describe('on Windows', () => {
     expect(findings).toEqual([MISSING]);
   });
 
-  it('one alone is no list', async () => {
+  it('a single card is not a list', async () => {
     expect(await webgpuAdapter(windows(controllers(UHD)))).toMatchObject({ vendor: 'Intel' });
   });
 
-  it('Qualcomm’s is no PCI device', async () => {
+  it('the Qualcomm card is not a PCI device', async () => {
     const adreno = [
       'Qualcomm(R) Adreno(TM) X1-85 GPU',
       'ACPI\\VEN_QCOM&DEV_0C36&REV_1000\\0',
@@ -324,7 +324,7 @@ describe('on Windows', () => {
         'PCI\\VEN_80EE&DEV_BEEF&SUBSYS_040515AD&REV_00\\3&267A616A&0&10',
       ]),
     ],
-  ])('what is no card that works is none: %s', async (_, answer) => {
+  ])('a card that does not work is left out: %s', async (_, answer) => {
     expect(await webgpuAdapter(windows(answer))).toBeNull();
     const { findings } = await surveyAdapters(windows(answer));
     expect(findings[0]?.message).toMatch(/nothing is a graphics card that works/);
@@ -396,7 +396,7 @@ describe('on macOS', () => {
     });
   });
 
-  it('of two, the one with memory of its own comes first', async () => {
+  it('the card with its own memory comes first of two', async () => {
     const { adapters } = await surveyAdapters(mac(IRIS, RADEON_PRO));
     expect(adapters.map(({ name, memoryBytes }) => [name, memoryBytes])).toEqual([
       ['AMD Radeon Pro 5500M', 8 * 2 ** 30],
@@ -409,7 +409,7 @@ describe('on macOS', () => {
     ['of a virtual machine', { sppci_model: 'Display', spdisplays_vendor: 'VMware (0x15ad)' }],
     ['without a name', { ...M1, sppci_model: '\u0000' }],
     ['that is none', null],
-  ])('a display %s is no card', async (_, display) => {
+  ])('a display %s is not a card', async (_, display) => {
     expect(await webgpuAdapter(mac(display))).toBeNull();
   });
 

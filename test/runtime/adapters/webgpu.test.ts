@@ -56,12 +56,12 @@ const SMI = '00000000:0F:00.0, NVIDIA H200, 143771\n';
 const NO_CARD = expect.objectContaining({ message: expect.stringMatching(/no graphics card/) });
 const COMMAND = 'npm install --no-save webgpu@0.6.2';
 
-describe('what the package webgpu says', () => {
-  it('of a software adapter: its name, limits, and that it is none of a card', async () => {
+describe('answers of the package webgpu', () => {
+  it('a software adapter: its name, limits, and that it is not a card', async () => {
     expect(await webgpuAdapter(told(LLVMPIPE))).toEqual(SOFTWARE);
   });
 
-  it('of a card, to which the system adds the memory, and which is listed once', async () => {
+  it('a card with the memory from the system, listed once', async () => {
     const both = answering(JSON.stringify(H200), { 'nvidia-smi': SMI });
     const expected = {
       name: 'NVIDIA H200',
@@ -77,7 +77,7 @@ describe('what the package webgpu says', () => {
     expect((await surveyAdapters(both)).adapters).toEqual([expected]);
   });
 
-  it('of software beside a card that only CUDA can use', async () => {
+  it('software next to a card that only CUDA can use', async () => {
     const both = answering(JSON.stringify(LLVMPIPE), { 'nvidia-smi': SMI });
     const { adapters, findings } = await surveyAdapters(both);
     expect(adapters.map(({ name }) => name)).toEqual([SOFTWARE.name, 'NVIDIA H200']);
@@ -86,7 +86,7 @@ describe('what the package webgpu says', () => {
     ]);
   });
 
-  it('counts where it finds nothing, whatever the system has', async () => {
+  it('counts where it finds nothing, on any system', async () => {
     const nothing = answering('{"adapter":null,"listed":""}\n', { 'nvidia-smi': SMI });
     expect(await webgpuAdapter(nothing)).toBeNull();
     const { findings } = await surveyAdapters(nothing);
@@ -136,7 +136,7 @@ describe('what the package webgpu says', () => {
     expect(findings).toEqual([NO_CARD, { message, suggestion: COMMAND }]);
   });
 
-  it('is nothing where it is not installed, and how to get it is told', async () => {
+  it('gives nothing where it is not installed, with the way to install it', async () => {
     const { adapters, findings } = await surveyAdapters(machine());
     expect(adapters).toEqual([]);
     expect(findings).toEqual([NO_CARD, expect.objectContaining({ suggestion: COMMAND })]);
@@ -237,7 +237,7 @@ describe('a program that is asked', () => {
   });
 });
 
-it('gives no error on this machine, whatever it is', async () => {
+it('gives no error on any machine', async () => {
   const adapter = await webgpuAdapter();
   const { adapters } = await surveyAdapters();
   if (adapter) expect(adapters).toContainEqual(adapter);

@@ -121,7 +121,7 @@ describeWithOnnx('a device that is lost in the middle', () => {
     'WebGPU device lost (1): A valid external Instance reference no longer exists.',
     'CUDA failure 700: an illegal memory access was encountered ; GPU=0',
     'D3D12 removed: DXGI_ERROR_DEVICE_HUNG',
-  ])('is told as such, and nothing is released in vain: %s', async (message) => {
+  ])('is reported as such, and nothing is released without need: %s', async (message) => {
     const model = small();
     const ids = { batch: 1, tokens: 2, data: Int32Array.of(1, 2) };
     const engine = await openOnnx({ threads: 1, require: losing(message) });
@@ -165,7 +165,7 @@ const small = (): LanguageModel =>
   });
 
 describeWithOnnx('the engine', () => {
-  it('says what it is', async () => {
+  it('names itself', async () => {
     const { info, close } = await openOnnx({ threads: 2 });
     expect(info).toEqual({
       name: 'onnx',

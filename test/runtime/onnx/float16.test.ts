@@ -133,7 +133,7 @@ describe('the memory of weights', () => {
     ['f16', 'bf16', true, 200],
     ['f16', 'f32', false, 400],
     ['f16', 'f16', false, 400],
-  ] as const)('with %s, of what is stored as %s', (compute, type, hasFloat16, expected) => {
+  ] as const)('with %s, from weights stored as %s', (compute, type, hasFloat16, expected) => {
     expect(bytes(layer, compute, type, hasFloat16)).toBe(expected);
   });
 
@@ -178,7 +178,7 @@ describeWithOnnx('models in float16 on the CPU are as far from PyTorch as float1
     expect(difference).toBeGreaterThan(LEAST);
   });
 
-  it('has what is beyond 65,504 as infinite', async () => {
+  it('turns values beyond 65,504 into infinity', async () => {
     const layer = linear('a', 1, 2, { bias: false });
     const weights: WeightSource = {
       rangeOf: () => undefined,

@@ -46,7 +46,7 @@ describeWithOnnx('weights that are larger than what one operation sees', () => {
   });
 
   it.each([1, 2, 3])(
-    'give the same logits when so many heads are computed at a time: %d',
+    'give the same logits with this number of heads at a time: %d',
     async (most) => {
       const target = {
         provider: 'webgpu',

@@ -121,12 +121,12 @@ describe('the weights of a graph', () => {
     bytes: { raw: new Uint8Array(0) },
   });
 
-  it('are as many as the description has', () => {
+  it('have the same number as the description', () => {
     const { weightElements } = compile(model, (tensor) => placed(tensor.name, tensor), {});
     expect(weightElements).toBe(described);
   });
 
-  it('are more when a shared one stands there twice', () => {
+  it('are more when a shared one is stored twice', () => {
     let count = 0;
     const { weightElements } = compile(model, (tensor) => placed(`copy ${count++}`, tensor), {});
     // Of the embedding, which the head is tied to.
@@ -187,7 +187,7 @@ describeWithOnnx('weights that a file holds are used in place', () => {
     expect(await (await loaded(model, mixed)).run({ ids })).toEqual(wanted);
   });
 
-  it('a file that was cut short is the user’s to mend', async () => {
+  it('a truncated file is a user error', async () => {
     const source = inFiles('F32', 'short');
     const file = path.join(folder, 'short-0', 'weights of a model.bin');
     fs.truncateSync(file, 5000);
@@ -234,7 +234,7 @@ describe('the spool', () => {
     weights.release();
   });
 
-  it('says what to do when there is no place for it', () => {
+  it('says what to do when memory is too small', () => {
     process.env.TMPDIR = path.join(folder, 'nowhere');
     try {
       const weights = new PlacedWeights(fromReader(random));

@@ -37,7 +37,7 @@ describe('a router', () => {
     expect(largestDifference(whole, [0, 0.75, 0, 1.5])).toBeLessThan(1e-6);
   });
 
-  it('judges with the correction and weighs without it', async () => {
+  it('chooses with the correction, and scales without it', async () => {
     const correction = buffer('gate.e_score_correction_bias', [3]);
     const layer = router('gate', 3, {
       experts: 3,

@@ -75,7 +75,7 @@ describe('selectiveScan', () => {
     expect(largestDifference(input.state, h)).toBeLessThan(1e-5 * Math.max(1, longest));
   });
 
-  it('spreads what is no number, and only where it belongs', () => {
+  it('spreads NaN only to dependent values', () => {
     const input = example({ batch: 1, tokens: 4, inner: 3, state: 8 });
     input.step[3 + 1] = Number.NaN;
     const output = selectiveScan(input);

@@ -96,7 +96,7 @@ function half({ shape: [batch = 0, tokens = 0, width = 0], data }: Values): Valu
   return { shape: [batch, tokens, width / 2], data: kept };
 }
 
-describe('a layer alone gives what it gives in the model', () => {
+describe('a layer alone gives the same as in the model', () => {
   it.each([
     'shared-learnable',
     'no-alignment-pyramidal',
@@ -124,7 +124,7 @@ describe('a layer alone gives what it gives in the model', () => {
   });
 });
 
-describe('what a run gives', () => {
+describe('results of a run', () => {
   it('is the output and the blocks, and no taps unless asked for', async () => {
     const { model, weights, ids } = fixtureModel('shared-learnable');
     const program = await engine.load(model, weights);

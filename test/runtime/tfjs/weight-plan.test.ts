@@ -26,7 +26,7 @@ it('holds a tied weight in the form of each use', () => {
   expect(planWeights(model).get(model.head.weight)).toEqual(new Set(['tensor', 'transposed']));
 });
 
-it('predicts a packed copy of what is multiplied with', () => {
+it('predicts a packed copy of each matrix of a product', () => {
   const layer = linear('layer', 3, 5);
   expect(walk(layer)).toHaveLength(1);
   expect(heapBytes(planWeights(layer))).toBe(4 * (2 * 15 + 5));
