@@ -1,7 +1,7 @@
 /** GPT-Neo: learned positions, a window in some layers, scores that are not scaled. */
 import * as z from 'zod';
 import { layerNormLayer, learnedPositions, slidingWindow } from '../constructors.js';
-import { harmless, NO_ROTARY_KEYS, unreadBut } from '../transformer/config-keys.js';
+import { harmless, NO_ROTARY_KEYS } from '../transformer/config-keys.js';
 import { defineTransformer } from '../transformer/define-decoder.js';
 import { causalModel, plainMlp, residualBlock, separateAttention } from '../transformer/parts.js';
 import { headsDivide, lengthRules } from '../transformer/rules.js';
