@@ -306,6 +306,7 @@ export interface AttentionParts {
   readonly keyNorm?: Attention['keyNorm'];
   readonly normsAfterRotation?: boolean;
   readonly clip?: number | undefined;
+  readonly keeps?: Attention['keeps'];
   readonly rotary?: Rotary | undefined;
   readonly alibi?: Alibi | undefined;
   readonly ownTypeSoftmax?: boolean;
@@ -339,6 +340,7 @@ export function attention(name: string, parts: AttentionParts): Attention {
     ...(parts.ownTypeSoftmax && { ownTypeSoftmax: true }),
     ...(parts.normsAfterRotation && { normsAfterRotation: true }),
     ...(parts.clip !== undefined && { clip: parts.clip }),
+    ...(parts.keeps && { keeps: parts.keeps }),
   };
 }
 

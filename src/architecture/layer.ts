@@ -374,6 +374,8 @@ export interface Attention extends Node<'attention'> {
   /** Whether the original computes the softmax in the type of the scores; otherwise in float32. */
   readonly ownTypeSoftmax?: boolean;
   readonly spans: readonly HeadSpan[];
+  /** What the original's cache keeps beyond what decoding needs. */
+  readonly keeps?: 'a key for each query head' | 'keys outside the windows';
 }
 
 /**

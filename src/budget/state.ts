@@ -141,6 +141,13 @@ interface CachedValues {
   readonly source: string;
 }
 
+/**
+ * Tokens that a windowed head keeps: those that the next token sees beside its own, as transformers' cache of sliding
+ * windows. The hybrid model's keeps its own, too.
+ */
+const keptBehind = (window: Window): number =>
+  window.rule === 'sliding' ? reachOf(window) : reachOf(window) + 1;
+
 const NO_CACHE = 'no layer keeps keys and values';
 
 /** Cached values on one of the GPUs that share the heads. */
@@ -148,7 +155,7 @@ function cachedValues({ attentions, latentWidth }: StateSizes, gpus: number, ran
   const heads = widthsOf(attentions, gpus, rank).map(({ window, width }): CachedValues => {
     return {
       perToken: mul(2, v({ [`width_${windowKey(window)}`]: width })),
-      kept: (context) => (window === undefined ? context : min(context, reachOf(window) + 1)),
+      kept: (context) => (window === undefined ? context : min(context, keptBehind(window))),
       windowed: window !== undefined,
       source: 'a key and a value of head_dim for each key head and kept position',
     };
@@ -235,8 +242,13 @@ function keptBy(model: Layer, gpus: number): StateSizes {
 // Heads with different windows, distributed over GPUs
 
 /** Spans of keys and values instead of queries. */
-const keySpansOf = ({ spans, heads, keyValueHeads }: Scores): readonly HeadSpan[] =>
-  spans.map((span) => ({ ...span, heads: (span.heads * keyValueHeads) / heads }));
+const keySpansOf = ({ spans, heads, keyValueHeads, keeps }: Scores): readonly HeadSpan[] => {
+  const kept = keeps === 'a key for each query head' ? heads : keyValueHeads;
+  return spans.map((span) => ({
+    heads: (span.heads * kept) / heads,
+    window: keeps === 'keys outside the windows' ? undefined : span.window,
+  }));
+};
 
 /**
  * Heads of one GPU, in the order of the spans. Heads stay whole, and the first GPU has the most. With fewer heads

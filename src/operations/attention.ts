@@ -82,6 +82,7 @@ export function lowerAttention(layer: Attention, component: Component): Primitiv
       latent: undefined,
       capped: layer.softcap !== undefined,
       inFloat32: layer.ownTypeSoftmax !== true,
+      ...(layer.keeps && { keeps: layer.keeps }),
       saved: queries > keys ? [repeated] : [],
     },
     closingMatmul(out, component, name, queryRun),

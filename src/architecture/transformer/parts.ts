@@ -36,11 +36,13 @@ import type {
 } from '../layer.js';
 import { checkNames } from '../param.js';
 import { longestInput, type RopeScaling, scalingOf } from './rotary.js';
-import { activationOf, type FilledHeads, isComposed } from './settings.js';
+import { activationOf, type FilledHeads, headPath, isComposed } from './settings.js';
 
 interface CausalModel {
   readonly vocabulary: number;
   readonly hidden: number;
+  /** Where it differs from `hidden`. */
+  readonly embeddingWidth?: number;
   readonly positions: number;
   readonly tied: boolean;
   readonly headBias?: boolean;
@@ -61,18 +63,20 @@ export function causalModel(parts: CausalModel): LanguageModel {
   const countPath = `model.${parts.blocksKey}`;
   const names = blockNames(paths.blocks, parts.blocks, countPath);
   const aliases = tied ? [`${paths.head}.weight`] : [];
-  const tokens = embedding(paths.embedding, vocabulary, hidden, aliases);
+  const width = parts.embeddingWidth ?? hidden;
+  const tokens = embedding(paths.embedding, vocabulary, width, aliases);
   return languageModel({
     embedding: tokens,
     embeddingSteps: parts.embeddingSteps ?? [],
     blocks: stack(names, countPath, parts.block),
     norm,
-    head: head(paths.head, hidden, vocabulary, {
+    head: head(paths.head, width, vocabulary, {
       tiedTo: tied ? tokens : undefined,
       bias: parts.headBias ?? false,
     }),
     logitSteps: parts.logitSteps ?? [],
     positions,
+    hidden,
   });
 }
 
@@ -100,7 +104,11 @@ export function decoder(
 ): LanguageModel {
   const { stored_prefix: prefix = 'model.' } = config;
   return causalModel({
-    paths: { embedding: `${prefix}embed_tokens`, blocks: `${prefix}layers`, head: 'lm_head' },
+    paths: {
+      embedding: `${prefix}embed_tokens`,
+      blocks: `${prefix}layers`,
+      head: headPath(prefix),
+    },
     norm: norm(`${prefix}${finalNorm}`),
     vocabulary: config.vocab_size,
     hidden: config.hidden_size,
