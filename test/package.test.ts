@@ -178,6 +178,7 @@ describe('the installed program', () => {
     workshop.close();
     const projector = inPackage('fixtures/kv-projector/two-teachers');
     fs.copyFileSync(path.join(projector, 'model.safetensors'), path.join(work, 'kv.safetensors'));
+    fs.writeFileSync(path.join(work, 'ids.json'), '[[1, 2, 3, 4, 5]]');
     fs.copyFileSync(
       path.join(projector, 'expected.safetensors'),
       path.join(work, 'kv-input.safetensors'),
@@ -198,11 +199,38 @@ describe('the installed program', () => {
       prints: 'Converted to shared: ',
     },
     doctor: { args: [], prints: 'TensorFlow.js' },
+    evaluate: {
+      args: [
+        'small.yaml',
+        '--checkpoint',
+        'small.safetensors',
+        '--ids',
+        'ids.json',
+        '--device',
+        'cpu',
+      ],
+      prints: 'small: perplexity',
+    },
     export: {
       args: ['small.yaml', '--checkpoint', 'small.safetensors', '--save', 'small.onnx'],
       prints: 'Wrote small.onnx: ',
     },
     fit: { args: ['original.yaml', '--gpu', 'h100-80gb'], prints: 'training does not fit' },
+    generate: {
+      args: [
+        'small.yaml',
+        '--random',
+        '--ids',
+        '1,2',
+        '--max-tokens',
+        '2',
+        '--engine',
+        'tfjs',
+        '--json',
+        '-q',
+      ],
+      prints: 'minimind/generate@1',
+    },
     init: { args: ['tiny', '--save', 'mine.yaml'], prints: 'mine.yaml' },
     inspect: { args: ['small.safetensors'], prints: 'safetensors · 94.9 kB' },
     'kv-projector convert': { args: ['kv.safetensors', 'kv.pt'], prints: 'Converted to kv.pt' },

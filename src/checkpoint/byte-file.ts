@@ -51,6 +51,11 @@ export class ByteFile {
     }
   }
 
+  /** Whether the bytes are computed: no other program can read them. */
+  get isComputed(): boolean {
+    return false;
+  }
+
   /** Reads `length` bytes from `position` into a new buffer. */
   read(position: number, length: number): Buffer {
     const target = Buffer.allocUnsafeSlow(length);
@@ -97,11 +102,6 @@ export class ByteFile {
       filled += count;
       this.#bytesRead += count;
     }
-  }
-
-  /** Whether the bytes are those of the file at `path`, so that a library can read them there. */
-  get isStored(): boolean {
-    return true;
   }
 
   /** Bytes read so far; bytes read twice count twice. */

@@ -28,8 +28,8 @@ class ComputedFile extends ByteFile {
     this.#fill(target, position);
   }
 
-  override get isStored(): boolean {
-    return false;
+  override get isComputed(): boolean {
+    return true;
   }
 
   override hasChanged(): boolean {

@@ -8,6 +8,7 @@ import { listed, refusal } from './checkpoint-rules.js';
 import { isIndexName, isWeightsName } from './formats.js';
 import { areOneSplit, isPartName, openSplit, refuseLonePart } from './gguf/split-files.js';
 import { openFile } from './open-file.js';
+import { withUnpackedWeights } from './packed-weights.js';
 import { isShardIndex, readShardIndex } from './shards/index-file.js';
 import { openShards } from './shards/open-shards.js';
 
@@ -82,7 +83,7 @@ function markedIn(folder: string, names: readonly string[]): string[] {
 export function openCheckpoint(path: string, options: CheckpointOptions = {}): Checkpoint {
   const found = isFolder(path) ? weightsIn(path) : path;
   const { files, index } = openFound(found, options);
-  return {
+  const checkpoint: Checkpoint = {
     ...index,
     path,
     files,
@@ -90,6 +91,7 @@ export function openCheckpoint(path: string, options: CheckpointOptions = {}): C
       for (const file of files) file.close();
     },
   };
+  return options.keepPacked ? checkpoint : withUnpackedWeights(checkpoint);
 }
 
 function isFolder(path: string): boolean {

@@ -7,11 +7,11 @@ import { type RenderOptions, wrap } from '../report/kit/report.js';
 
 /** Commands by what people want to do, in the order in which they usually need them. */
 export const COMMAND_GROUPS = {
-  Design: ['list', 'init', 'plan', 'compare', 'compare-srte', 'rope'],
+  Design: ['list', 'init', 'plan', 'compare', 'compare-srte'],
   Check: ['validate', 'profile', 'fit', 'inspect', 'verify'],
-  Run: ['quick-test', 'doctor', 'export'],
-  Convert: ['convert-checkpoint', 'kv-projector'],
-  Setup: ['completion', 'schema'],
+  Run: ['quick-test', 'generate', 'evaluate', 'doctor', 'export'],
+  Convert: ['convert-checkpoint'],
+  More: ['rope', 'kv-projector', 'completion', 'schema'],
 } as const satisfies Record<string, readonly string[]>;
 
 /** Flags of the short help, the most useful first. */
@@ -30,7 +30,20 @@ const COMMON_FLAGS: readonly string[] = [
   ],
   ...['tensors', 'stats', 'ranks', 'baseline', 'columns', 'sort', 'teacher', 'student', 'data'],
   ...['checkpoint', 'against', 'prove', 'only', 'trace', 'factor', 'context', 'batch', 'dtype'],
-  ...['set', 'strict', 'dry-run', 'check', 'random', 'write', 'layers', 'details', 'explain'],
+  ...[
+    'text',
+    'ids',
+    'set',
+    'strict',
+    'dry-run',
+    'check',
+    'random',
+    'write',
+    'layers',
+    'details',
+    'explain',
+  ],
+  ...['chat', 'max-tokens', 'temperature', 'top-p', 'seed', 'draft'],
   ...['json', 'output', 'force'],
 ];
 
@@ -60,7 +73,7 @@ export function helpText(
 
 function programHelp(config: Config, length: HelpLength, { width, bold }: Style): string {
   const groups = Object.entries(COMMAND_GROUPS)
-    .filter(([name]) => length === 'long' || name !== 'Setup')
+    .filter(([name]) => length === 'long' || name !== 'More')
     .map(([name, ids]) => ({ name, rows: ids.map((id) => [id, summaryOf(config, id)] as const) }));
   const column = Math.max(...groups.flatMap(({ rows }) => rows.map(([id]) => id.length)));
   const lines = groups.flatMap(({ name, rows }) => [
@@ -69,15 +82,14 @@ function programHelp(config: Config, length: HelpLength, { width, bold }: Style)
     ...rows.flatMap(([id, summary]) => entry(id, summary, column, width)),
   ]);
   const about = config.pjson.description ?? '';
-  return text([
-    ...(length === 'long'
-      ? [...wrap(about, width), '', `Usage: ${config.bin} COMMAND [flags]`]
-      : [`Usage: ${config.bin} COMMAND [flags]`]),
-    ...lines,
-    ...(length === 'long' ? [''] : []),
-    `Help: ${config.bin} COMMAND -h, ${config.bin} COMMAND --help` +
-      (length === 'short' ? `, ${config.bin} --help` : ''),
-  ]);
+  const usage = `Usage: ${config.bin} COMMAND [flags]`;
+  const help = `Help: ${config.bin} COMMAND -h, ${config.bin} COMMAND --help`;
+  // The short one has a screen of 24 lines for all commands.
+  return text(
+    length === 'short'
+      ? [`${usage}    Help: COMMAND -h, --help`, ...lines]
+      : [...wrap(about, width), '', usage, ...lines, '', help],
+  );
 }
 
 function topicHelp(config: Config, topic: string, { width, bold }: Style): string {

@@ -28,6 +28,10 @@ import {
   EXTENSIONS,
   LAYOUT_NAMES,
   NAMING_SCHEMES,
+  QUANTIZATION_GROUP_NAMES,
+  QUANTIZATION_GROUPS,
+  QUANTIZATION_NAMES,
+  QUANTIZATIONS,
   TIES,
 } from '../conversion/choices.js';
 import type { ConversionResult } from '../conversion/conversion.js';
@@ -75,8 +79,8 @@ export default class ConvertCheckpoint extends BaseCommand {
   static override summary = 'Convert a checkpoint and report the error.';
   static override description =
     'Changes how a model stores its SRTE: one shared table, a low-rank pair, sines and cosines, or a table for each ' +
-    'layer. Can also tie or cast weights, rename old tensors, convert between PyTorch files and safetensors, and write ' +
-    'GGUF files for llama.cpp. ' +
+    'layer. Can also tie, cast or quantize weights, rename old tensors, convert between PyTorch files and safetensors, ' +
+    'and write GGUF files for llama.cpp. ' +
     'The model may be larger than memory. All problems of the input are reported before anything is written. The ' +
     'input never changes, and OUT appears complete or not at all. Errors are measured on the written values.';
   static override examples = [
@@ -85,6 +89,7 @@ export default class ConvertCheckpoint extends BaseCommand {
     '<%= config.bin %> <%= command.id %> fixtures/hybrid/shared-lowrank-tied per-layer --to per-layer --dtype bf16 --check',
     '<%= config.bin %> <%= command.id %> fixtures/checkpoints/valid/zip_proto5.pt model.safetensors --container safetensors',
     '<%= config.bin %> <%= command.id %> fixtures/hybrid/shared-lowrank-tied proved --dtype bf16 --prove',
+    '<%= config.bin %> <%= command.id %> fixtures/hf/llama llama-int4 --quantize int4 --group 32 --check',
   ];
 
   static override args = {
@@ -146,6 +151,23 @@ export default class ConvertCheckpoint extends BaseCommand {
         'type of the parameters; q8_0 and q4_0 only in a .gguf file; buffers keep their type',
       helpGroup: 'TENSOR',
     } as const)(),
+    quantize: Flags.option({
+      options: QUANTIZATION_NAMES,
+      description:
+        'quantize weights of linear layers, into the layout pack-quantized of compressed-tensors',
+      helpGroup: 'TENSOR',
+    } as const)(),
+    group: Flags.option({
+      options: QUANTIZATION_GROUP_NAMES,
+      dependsOn: ['quantize'],
+      description: 'values that share a scale, for --quantize [default: 32]',
+      helpGroup: 'TENSOR',
+    } as const)(),
+    dequantize: Flags.boolean({
+      description: 'write packed weights of IN as floats, of the type of their scales or --dtype',
+      exclusive: ['quantize'],
+      helpGroup: 'TENSOR',
+    }),
     saturate: Flags.boolean({
       description: 'clamp values that overflow --dtype',
       helpGroup: 'TENSOR',
@@ -237,6 +259,8 @@ export default class ConvertCheckpoint extends BaseCommand {
         checkpoint,
         out: places.out,
         dtype: CONVERTED_DTYPES[flags.dtype],
+        quantize: flags.quantize && QUANTIZATIONS[flags.quantize],
+        group: flags.group && QUANTIZATION_GROUPS[flags.group],
         display,
         warn: (warnings) => this.warnAbout(flags, warnings),
       }).finally(display.end);

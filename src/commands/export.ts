@@ -2,17 +2,10 @@ import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { BaseCommand, type FlagsOf } from '../cli/base-command.js';
-import { details, savedFile, seedOf, set, stateDict } from '../cli/flags.js';
+import { details, readAs, savedFile, seedOf, set, stateDict, weightForm } from '../cli/flags.js';
 import { progressDisplay } from '../cli/progress.js';
-import { UserError } from '../errors.js';
-import {
-  checkpointWarnings,
-  configOf,
-  openedFor,
-  ownCheckpoint,
-} from '../model-input/checkpoint-config.js';
-import { loadModelFile, type ModelFile, modelOf } from '../model-input/model-file.js';
-import { checkedAgainst } from '../model-input/verify-checkpoint.js';
+import type { ModelFile } from '../model-input/model-file.js';
+import { openWeighted } from '../model-input/weighted-model.js';
 import { exportReport } from '../report/models.js';
 
 export default class Export extends BaseCommand {
@@ -21,12 +14,14 @@ export default class Export extends BaseCommand {
     'The graph maps token ids, input_ids (int64 [batch, sequence]), to logits (float32 [batch, sequence, ' +
     'vocabulary]), for any batch and length, without a cache. It opens in Netron and runs in ONNX Runtime of any ' +
     'language. Some operators are of ONNX Runtime itself (com.microsoft version 1, with operator set 20); other ' +
-    'runtimes may lack them. Weights are float32 under the names of the checkpoint. Beyond 1 GB they are in ' +
+    'runtimes may lack them. Weights are float32 under the names of the checkpoint; with --weights, matrices are ' +
+    'MatMulNBits of 8 or 4 bits, under NAME:codes, NAME:scales and NAME:zeroPoints. Beyond 1 GB they are in ' +
     'FILE.data next to the graph; keep both files together.';
   static override examples = [
     '<%= config.bin %> <%= command.id %> fixtures/hf/llama --save llama.onnx',
     '<%= config.bin %> <%= command.id %> fixtures/hybrid/shared-lowrank-tied/config.yaml --checkpoint fixtures/hybrid/shared-lowrank-tied/model.safetensors --save model.onnx',
     '<%= config.bin %> <%= command.id %> configs/hybrid/tiny.yaml --random --save tiny.onnx --json',
+    '<%= config.bin %> <%= command.id %> fixtures/hf/llama --weights int4-32 --save llama-int4.onnx',
   ];
 
   static override args = {
@@ -38,6 +33,7 @@ export default class Export extends BaseCommand {
   };
   static override flags = {
     set,
+    family: readAs,
     checkpoint: Flags.string({
       helpValue: 'PATH',
       description: 'a file, an index or a folder with the weights',
@@ -48,6 +44,7 @@ export default class Export extends BaseCommand {
       exclusive: ['checkpoint', 'state-dict'],
     }),
     seed: seedOf({ description: 'seed of --random [default: 0]', dependsOn: ['random'] }),
+    weights: weightForm(),
     'external-data': Flags.boolean({
       description: 'always write the weights to FILE.data',
     }),
@@ -66,28 +63,10 @@ export default class Export extends BaseCommand {
   async run() {
     const { args, flags } = await this.parse(Export);
     await this.refuseUnwritable(flags);
-    const own = ownCheckpoint(args.config, flags);
+    const opened = await openWeighted(args.config, flags, progressDisplay(flags));
     try {
-      if (own && flags.random) throw hasWeights(args.config);
-      const described = own
-        ? await modelOf((await configOf(own, undefined)).document, flags)
-        : await loadModelFile(args.config, flags);
-      await this.warnAbout(flags, described.warnings);
-      return await this.#export(described, own, flags);
-    } finally {
-      own?.close();
-    }
-  }
-
-  /** @param own The checkpoint that includes the config. */
-  async #export(described: ModelFile, own: Checkpoint | undefined, flags: ExportFlags) {
-    const checkpoint = own ?? openedFor(flags);
-    try {
-      if (!checkpoint && !flags.random) throw hasNoWeights(described.file);
-      const held =
-        checkpoint && (await checkedAgainst(described, checkpoint, progressDisplay(flags)));
-      if (held) await this.warnAbout(flags, [...checkpointWarnings(checkpoint), ...held.warnings]);
-      const loaded = held?.loaded ?? described;
+      const { loaded, checkpoint, warnings } = opened;
+      await this.warnAbout(flags, warnings);
       const result = {
         schema: 'minimind/export@1',
         config: loaded.file,
@@ -99,7 +78,7 @@ export default class Export extends BaseCommand {
       } as const;
       return await this.answer(flags, result, exportReport);
     } finally {
-      if (checkpoint !== own) checkpoint?.close();
+      opened.close();
     }
   }
 
@@ -125,6 +104,7 @@ export default class Export extends BaseCommand {
       planExport(model, weights, {
         name,
         external: flags['external-data'],
+        weightForm: flags.weights,
         version: this.config.version,
         metadata,
       }),
@@ -133,13 +113,3 @@ export default class Export extends BaseCommand {
 }
 
 type ExportFlags = FlagsOf<typeof Export>;
-
-const hasWeights = (config: string) =>
-  new UserError('usage', `${config} is a checkpoint; --random requires a config`, {
-    suggestion: 'remove --random, or pass a config',
-  });
-
-const hasNoWeights = (file: string) =>
-  new UserError('usage', `${file} is a config without weights`, {
-    suggestion: 'add --checkpoint PATH, or --random for random weights',
-  });

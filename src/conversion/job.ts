@@ -10,6 +10,7 @@ import { overlap } from '../files/input-registry.js';
 import type { ProgressDisplay } from '../progress-display.js';
 import type { DeviceChoice, EngineChoice } from '../runtime/select/devices.js';
 import type { EncodableDtype } from '../tensor/encode.js';
+import type { WeightForm } from '../tensor/group-quantization.js';
 import type { Extension, LayoutName, Merge, NamingScheme, Tie } from './choices.js';
 
 /** Begins a step on a number of bytes. Returns a function to call with each further number of finished bytes. */
@@ -49,6 +50,12 @@ export interface ConversionJob {
   readonly dtype: EncodableDtype | undefined;
   /** Blocks of the matrices of a GGUF file, instead of `dtype`. */
   readonly blocks: WritableBlocks | undefined;
+  /** Bits of the weights of linear layers; undefined to keep floats. */
+  readonly quantize: WeightForm['bits'] | undefined;
+  /** Values that share a scale; undefined for 32. */
+  readonly group: WeightForm['group'] | undefined;
+  /** Whether to write packed weights of the input as floats. */
+  readonly dequantize: boolean;
   /** Whether to clamp values beyond the dtype's range instead of an error. */
   readonly saturate: boolean;
   readonly dialect: NamingScheme | undefined;
@@ -150,6 +157,8 @@ export function isUnspecific(job: ConversionJob): boolean {
     job['shard-size'],
     job.rank,
     job['max-error'],
+    job.quantize,
+    job.dequantize || undefined,
   ];
   return asked.every((each) => each === undefined);
 }

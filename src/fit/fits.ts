@@ -1,6 +1,8 @@
 /** Training and serving of a model on some hardware, and a forward pass on this machine. */
 import type { Family, TrainingHints } from '../architecture/family.js';
 import type { LanguageModel } from '../architecture/layer.js';
+import type { GenerationFlops } from '../budget/generation.js';
+import { answerFlopsOf } from '../budget/generation.js';
 import type { SettingOrigin } from '../budget/profile-model.js';
 import { resolveSetting } from '../budget/profile-model.js';
 import type { Bounds } from '../budget/quantity.js';
@@ -68,6 +70,8 @@ export interface Fits {
     | (Resolved<ServingFitSetting> & {
         readonly fit: ServingFit;
         readonly users: UsersFit;
+        /** The first tokens of an answer; absent where no prompt or no answer is counted. */
+        readonly generation?: GenerationFlops;
         /** Single changes that make it fit; empty if it does. */
         readonly remedies: readonly ServingRemedy[];
       })
@@ -97,11 +101,14 @@ function servingOf(
   request: NonNullable<FitRequest['serving']>,
 ): NonNullable<Fits['serving']> {
   const { setting, fit } = leastShared(model, request);
+  const { prompt, output } = setting;
+  const generation = answerFlopsOf(model, { prompt, generated: output });
   return {
     contextOrigin: request.contextOrigin,
     setting,
     fit,
     users: usersOf(model, setting, request.users),
+    ...(generation && { generation }),
     remedies: fit.verdict === 'fits' ? [] : servingRemedies(model, setting, request),
   };
 }

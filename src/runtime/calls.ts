@@ -1,9 +1,11 @@
 /** Checks the inputs of a program before an engine sees them, so that all engines reject the same. */
-import type { Layer, Window } from '../architecture/layer.js';
-import { firstVisibleKey, reachOf } from '../architecture/masks.js';
+import type { LanguageModel, Layer, Window } from '../architecture/layer.js';
+import { firstVisibleKey, reachOf, windowKey } from '../architecture/masks.js';
+import { dependsOnLength } from '../architecture/rotary-scaling.js';
+import { walk } from '../architecture/walk.js';
 import { UserError } from '../errors.js';
 import { primitivesOf } from '../operations/lower.js';
-import type { Program, ProgramOptions, RunInput, StateHandle, TokenIds } from './engine.js';
+import type { Program, ProgramOptions, RunInput, StateHandle, TokenIds, Values } from './engine.js';
 
 /** A valid call of a program. */
 export interface CheckedCall<Kept> {
@@ -23,9 +25,9 @@ class ProgramState<Kept> implements StateHandle {
   readonly batch: number;
   readonly kept: Kept;
 
-  constructor(owner: Program, { batch, start, tokens }: CheckedCall<Kept>, kept: Kept) {
+  constructor(owner: Program, { position, batch, kept }: Omit<ProgramState<Kept>, 'owner'>) {
     this.owner = owner;
-    this.position = start + tokens;
+    this.position = position;
     this.batch = batch;
     this.kept = kept;
   }
@@ -65,20 +67,51 @@ export class Calls<Kept> {
   }
 
   /** State that the next call continues from. */
-  stateAfter(call: CheckedCall<Kept>, kept: Kept): StateHandle {
-    return new ProgramState(this.#program, call, kept);
+  stateAfter({ batch, start, tokens }: CheckedCall<Kept>, kept: Kept): StateHandle {
+    return new ProgramState(this.#program, { position: start + tokens, batch, kept });
+  }
+
+  /**
+   * State after the first `position` tokens of another.
+   * @param rewind What is kept then; undefined when the engine does not keep it.
+   */
+  rewound(
+    state: StateHandle,
+    position: number,
+    rewind: (kept: Kept) => Kept | undefined,
+  ): StateHandle | undefined {
+    const { batch, kept, position: end } = this.#own(state);
+    if (position < 0 || position > end) throw new RangeError(`no position ${position} of ${end}`);
+    if (position === end) return state;
+    const before = rewind(kept);
+    return before && new ProgramState(this.#program, { position, batch, kept: before });
   }
 
   #before(state: StateHandle | undefined, batch: number): ProgramState<Kept> | undefined {
     if (state === undefined) return undefined;
+    const own = this.#own(state);
+    if (own.batch !== batch) throw new RangeError(`a batch of ${batch} after one of ${own.batch}`);
+    return own;
+  }
+
+  #own(state: StateHandle): ProgramState<Kept> {
     if (!(state instanceof ProgramState) || state.owner !== this.#program) {
       throw new Error('the state is that of another program');
     }
-    if (state.batch !== batch) {
-      throw new RangeError(`a batch of ${batch} after one of ${state.batch}`);
-    }
     return state;
   }
+}
+
+/** Values of the last `count` tokens of `values` [B, T, C], [B, count, C]. All when absent. */
+export function ofLastTokens(values: Values, count: number | undefined): Values {
+  const [batch = 1, tokens = 1, width = 1] = values.shape;
+  if (count === undefined || count >= tokens) return values;
+  const data = new Float32Array(batch * count * width);
+  for (let row = 0; row < batch; row++) {
+    const end = (row + 1) * tokens * width;
+    data.set(values.data.subarray(end - count * width, end), row * count * width);
+  }
+  return { shape: [batch, count, width], data };
 }
 
 /** The most positions that the layer and its sublayers support. */
@@ -176,6 +209,7 @@ const INPUTS: Readonly<Partial<Record<Layer['kind'], InputKind>>> = {
   srteLowRank: 'nothing',
   srteSincos: 'nothing',
   alignment: 'two values',
+  gatedRmsNorm: 'two values',
 };
 
 /** Input of a layer: token ids [B, T], values [B, T, C], or nothing. */
@@ -222,3 +256,26 @@ export function decodingKeys(
   const reach = reachOf(window);
   return Int32Array.from({ length: tokens }, (_, index) => Math.max(0, start + index - reach));
 }
+
+/** Distinct windows of a model's heads. */
+export function attentionWindows({ blocks }: LanguageModel): Window[] {
+  const windows = new Map<string, Window>();
+  for (const { layer } of blocks.flatMap(walk)) {
+    if (layer.kind !== 'attention') continue;
+    for (const { heads, window } of layer.spans) {
+      if (window !== undefined && heads > 0) windows.set(windowKey(window), window);
+    }
+  }
+  return [...windows.values()];
+}
+
+/** Whether decoding a sequence of this length with a window hides the same keys as one forward pass over it. */
+export function isFollowedByCache(tokens: number, window: Window): boolean {
+  const keys = decodingKeys(0, tokens, window, tokens);
+  return fullForwardKeys(tokens, window).every((first, position) => first === keys[position]);
+}
+
+/** Whether the output for a token depends on how many tokens follow it: by a window's rule, or rotary scaling. */
+export const hasLengthRule = (model: LanguageModel): boolean =>
+  attentionWindows(model).some(({ rule }) => rule === 'local') ||
+  model.blocks.flatMap(walk).some(({ layer }) => layer.kind === 'rotary' && dependsOnLength(layer));

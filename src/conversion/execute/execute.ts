@@ -28,10 +28,11 @@ import {
   sidecarNotes,
   sidecarsOf,
 } from './accompanying-files.js';
-import type { MeasuredTable, TensorError } from './check-output.js';
+import type { MeasuredTable, QuantizationError, TensorError } from './check-output.js';
 import {
   checkOutput,
   measureBlocks,
+  measureQuantized,
   measureTables,
   measureTie,
   WrongOutput,
@@ -55,6 +56,8 @@ export interface ConversionOutput {
   readonly tie: readonly TensorError[] | null;
   /** Errors of the tensors in blocks of a GGUF file; null for a preview. */
   readonly blocks: readonly TensorError[] | null;
+  /** Errors of the quantized weights; empty when none is, null for a preview. */
+  readonly quantized: readonly QuantizationError[] | null;
 }
 
 /**
@@ -71,7 +74,14 @@ export async function preview(
     : first;
   const files = await expectedFiles(input, plan);
   const notes = [...plan.notes, ...notesOnFiles(input), ...reasonsNotToWrite(input)];
-  return { plan: { ...plan, notes }, files, tables: null, tie: null, blocks: null };
+  return {
+    plan: { ...plan, notes },
+    files,
+    tables: null,
+    tie: null,
+    blocks: null,
+    quantized: null,
+  };
 }
 
 async function findRank(
@@ -222,7 +232,7 @@ async function writeOutput(
     written.push({ ...file, resumed });
   }
   refuseChanged(checkpoint.files);
-  const output = openCheckpoint(outputPath(staging, files));
+  const output = openCheckpoint(outputPath(staging, files), { keepPacked: true });
   try {
     const tables = await measureTables(input, plan.srte, made, output, resources);
     if (check && !staging.isInPlace) {
@@ -231,7 +241,8 @@ async function writeOutput(
     }
     const tie = plan.tie ? await measureTie(plan.tie, checkpoint, output, display.step) : [];
     const blocks = await measureBlocks(plan.tensors, checkpoint, output, display.step);
-    return { plan, files: written, tables, tie, blocks };
+    const quantized = await measureQuantized(plan, checkpoint, output, display.step);
+    return { plan, files: written, tables, tie, blocks, quantized };
   } finally {
     output.close();
   }
@@ -291,6 +302,9 @@ const IDENTITY = [
   'tie',
   'dtype',
   'blocks',
+  'quantize',
+  'group',
+  'dequantize',
   'saturate',
   'dialect',
   'heads',

@@ -9,9 +9,11 @@ import type { WritableBlocks } from '../../checkpoint/gguf/ggml-types.js';
 import type { GgufKeyValues } from '../../checkpoint/gguf/gguf-values.js';
 import type { Alike, StoredName } from '../../checkpoint/names.js';
 import { groupAlike, templateOf } from '../../checkpoint/names.js';
+import type { PackedPart } from '../../checkpoint/packed-weights.js';
 import type { StoredTensor } from '../../checkpoint/stored-tensor.js';
 import type { Problem } from '../../errors.js';
 import type { Shape, StoredDtype } from '../../tensor/dtype.js';
+import type { WeightForm } from '../../tensor/group-quantization.js';
 import type { Extension, Tie } from '../choices.js';
 import type { CheckpointPlace, ConversionJob } from '../job.js';
 import type { SrtePlan, SrteSource } from '../srte/srte-plan.js';
@@ -61,6 +63,13 @@ export type Action =
   | { readonly do: 'average'; readonly from: readonly [string, string] }
   /** A part of a table of `SrtePlan.tables`. */
   | { readonly do: 'table'; readonly table: number; readonly part: SrtePart }
+  /** A part of a packed weight; `weight` is the planned tensor of floats. */
+  | {
+      readonly do: 'quantize';
+      readonly weight: PlannedTensor;
+      readonly part: PackedPart;
+      readonly form: WeightForm;
+    }
   /** A buffer computed from the configuration. */
   | { readonly do: 'compute' };
 
@@ -98,6 +107,15 @@ export interface GgufOutput {
   readonly keyValues: GgufKeyValues;
 }
 
+/** The weights that become packed, and the modules that stay floats. */
+export interface QuantizationPlan {
+  readonly form: WeightForm;
+  /** Names of the weights. */
+  readonly weights: readonly string[];
+  /** Modules of linear layers and routers that stay floats: the list `ignore` of the config. */
+  readonly ignored: readonly string[];
+}
+
 export interface ConversionPlan {
   /** Distinct tensors in the order of the state dict. */
   readonly tensors: readonly PlannedTensor[];
@@ -107,6 +125,8 @@ export interface ConversionPlan {
   readonly srte: SrtePlan | null;
   /** Null when nothing is tied. */
   readonly tie: PlannedTie | null;
+  /** Absent when no weight becomes packed. */
+  readonly quantization?: QuantizationPlan;
   readonly leftOut: readonly Omission[];
   /** Remarks for the user. */
   readonly notes: readonly string[];
@@ -124,6 +144,7 @@ export interface ConversionPlan {
 export const STEP_KINDS = [
   'factorised',
   'merged',
+  'quantized',
   'multiplied-out',
   'averaged',
   'reordered',
@@ -201,6 +222,8 @@ function namesFrom(
       return [action.from];
     case 'average':
       return action.from;
+    case 'quantize':
+      return namesFrom(action.weight.action, srte, tables);
     case 'compute':
       return [];
     case 'table':
@@ -226,6 +249,8 @@ function kindOf(
       return 'reordered';
     case 'average':
       return 'averaged';
+    case 'quantize':
+      return 'quantized';
     case 'compute':
       return 'computed';
     case 'table':

@@ -166,8 +166,11 @@ export function architectureKeys(found: GgufModel, tensors: Tensors): Map<string
   put('feed_forward_length', u32(width ?? expert?.shape[2] ?? 0));
   put('attention.head_count', u32(attention.heads));
   put('attention.head_count_kv', u32(attention.keyValueHeads));
-  const eps = f32(model.norm.eps);
-  put(`attention.layer_norm_${model.norm.kind === 'rmsNorm' ? 'rms_' : ''}epsilon`, eps);
+  const norm = walk(model.norm)
+    .map(({ layer }) => layer)
+    .find((layer) => layer.kind === 'rmsNorm' || layer.kind === 'layerNorm');
+  const eps = f32(norm?.eps ?? 1e-5);
+  put(`attention.layer_norm_${norm?.kind === 'rmsNorm' ? 'rms_' : ''}epsilon`, eps);
   if (attention.rotary) {
     put('rope.freq_base', f32(fullRotary(found)?.base ?? attention.rotary.base));
     put('rope.dimension_count', u32(attention.rotary.rotatedDim));

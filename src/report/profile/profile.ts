@@ -1,5 +1,6 @@
 /** Report of `minimind profile`: a block of tables for each budget. */
 import type { Figure } from '../../budget/figure.js';
+import type { GenerationFlops } from '../../budget/generation.js';
 import type {
   BlockBudget,
   LimitCheck,
@@ -27,6 +28,7 @@ import {
   bytesCell,
   contextText,
   flopsCell,
+  generationNote,
   heading,
   integerCell,
   left,
@@ -59,6 +61,8 @@ export interface ProfileResult extends ModelProfile {
   /** Set when a config has quantized weights. */
   readonly stored?: StoredWeights;
   readonly layerCount: number;
+  /** Generating the last tokens of the context; absent for a single token. */
+  readonly generation?: GenerationFlops;
   /** Weights quantised as `fit` serves them, with scales. */
   readonly served: readonly { readonly dtype: string; readonly bytes: Figure }[];
 }
@@ -453,7 +457,8 @@ const WINDOWS = {
 const windowNotes = ({ windows }: State): Block[] =>
   [...new Set(windows.map(({ rule }) => rule))].map((rule) => note(WINDOWS[rule]));
 
-function flopsBlocks({ forwardFlops, trainingFlops, setting, parameters }: ProfileResult): Block[] {
+function flopsBlocks(result: ProfileResult): Block[] {
+  const { forwardFlops, trainingFlops, setting, parameters, generation } = result;
   const { parts, total, macs } = forwardFlops;
   const { causal, batch, context } = setting.inference;
   const tokens = (sequences: number) =>
@@ -495,6 +500,7 @@ function flopsBlocks({ forwardFlops, trainingFlops, setting, parameters }: Profi
         ? 'Attention counts the pairs that the mask lets through, windows included.'
         : 'Attention counts the whole square of positions; --causal counts what the mask lets through.',
     ),
+    ...(generation ? [generationNote(generation)] : []),
     ...(parameters.active.value < parameters.total.value
       ? [
           note(

@@ -4,11 +4,16 @@ import { open } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import type { Param } from '../../architecture/param.js';
+import type { WeightMatrix } from '../../architecture/weight-matrices.js';
 import { UserError } from '../../errors.js';
 import { TemporaryFolder } from '../../files/temporary.js';
+import type { WeightForm } from '../../tensor/group-quantization.js';
+import { quantizedPieces } from '../quantized-weights.js';
 import type { MappableDtype, WeightSource } from '../weights.js';
-import type { InitializerLookup, Rows } from './context.js';
+import type { InitializerLookup, QuantizedWeight, Rows } from './context.js';
 import type { ElementType, Initializer, InitializerBytes } from './proto.js';
+import type { QuantizedPart } from './quantized-products.js';
+import { partBytes, partLayout, QUANTIZED_PARTS, quantizedWeight } from './quantized-products.js';
 
 // Weights as the bytes of a file that ONNX Runtime reads: float32, little-endian.
 
@@ -39,9 +44,17 @@ export function* weightBytes(
 
 const FLOAT_BYTES = Float32Array.BYTES_PER_ELEMENT;
 
-/** A private file of float32 tensors, which only the user may read, until it is removed. */
+/** A quantized matrix, and the positions of its parts. */
+interface SpooledMatrix {
+  readonly matrix: WeightMatrix;
+  readonly form: WeightForm;
+  readonly positions: Readonly<Record<QuantizedPart, number>>;
+}
+
+/** A private file of float32 tensors and quantized matrices, which only the user may read, until it is removed. */
 export class Spool {
   readonly #tensors: { readonly tensor: Param; readonly position: number }[] = [];
+  readonly #matrices: SpooledMatrix[] = [];
   readonly #folder = temporaryFolder();
   #end = 0;
 
@@ -50,20 +63,36 @@ export class Spool {
 
   /** Position at which a tensor will begin in the file. */
   add(tensor: Param): number {
-    const position = aligned(this.#end);
+    const position = this.#reserve(tensor.elements * FLOAT_BYTES);
     this.#tensors.push({ tensor, position });
-    this.#end = position + tensor.elements * FLOAT_BYTES;
     return position;
   }
 
-  /** Writes all tensors. @throws UserError when the system refuses; rethrows errors of the source. */
-  async write(source: WeightSource): Promise<void> {
+  /** Positions of the parts of a quantized matrix. */
+  addQuantized(matrix: WeightMatrix, form: WeightForm): Readonly<Record<QuantizedPart, number>> {
+    const [codes = 0, scales = 0, zeroPoints = 0] = QUANTIZED_PARTS.map((part) =>
+      this.#reserve(matrix.rows * partLayout(part, matrix, form, matrix.rows).rowBytes),
+    );
+    const positions = { codes, scales, zeroPoints };
+    this.#matrices.push({ matrix, form, positions });
+    return positions;
+  }
+
+  #reserve(bytes: number): number {
+    const position = aligned(this.#end);
+    this.#end = position + bytes;
+    return position;
+  }
+
+  /** Writes all tensors: matrices from `source`, the others from `floats`. @throws UserError when the system refuses; rethrows errors of the source. */
+  async write(source: WeightSource, floats = source): Promise<void> {
     try {
       const handle = await open(this.file, 'wx', 0o600);
       try {
         for (const { tensor, position } of this.#tensors) {
-          await writeTensor(handle, source, tensor, position);
+          await writeTensor(handle, floats, tensor, position);
         }
+        for (const each of this.#matrices) await writeMatrix(handle, source, each);
       } finally {
         await handle.close();
       }
@@ -101,6 +130,22 @@ async function writeTensor(
   }
 }
 
+/** Quantizes a matrix once, for all its parts. */
+async function writeMatrix(
+  handle: FileHandle,
+  source: WeightSource,
+  { matrix, form, positions }: SpooledMatrix,
+): Promise<void> {
+  const ends = { ...positions };
+  for (const piece of quantizedPieces(source, matrix, form)) {
+    for (const part of QUANTIZED_PARTS) {
+      const bytes = partBytes(part, piece, form);
+      await writeFully(handle, bytes, ends[part]);
+      ends[part] += bytes.length;
+    }
+  }
+}
+
 async function writeFully(handle: FileHandle, bytes: Uint8Array, position: number): Promise<void> {
   for (let done = 0; done < bytes.length; ) {
     const { bytesWritten } = await handle.write(bytes, done, bytes.length - done, position + done);
@@ -129,6 +174,8 @@ const IN_PLACE = {
 /** Smaller tensors are stored in the graph itself. */
 const FEW_ELEMENTS = 256;
 
+type PlacedMatrix = Readonly<Record<QuantizedPart, Initializer>>;
+
 /**
  * Locations of a graph's weights: the user's own file where it has the needed format, else a spool. ONNX Runtime
  * accepts file names below one folder, without `..` or symbolic links. That folder is the root of the file system, so
@@ -136,11 +183,15 @@ const FEW_ELEMENTS = 256;
  */
 export class PlacedWeights {
   readonly #source: WeightSource;
+  readonly #floats: WeightSource;
   readonly #placed = new Map<Param, Initializer>();
+  readonly #quantized = new Map<Param, PlacedMatrix>();
   #spool: Spool | undefined;
 
-  constructor(source: WeightSource) {
+  /** @param floats Source of the tensors that are read as floats: of a quantized matrix, its quantized values. */
+  constructor(source: WeightSource, floats = source) {
     this.#source = source;
+    this.#floats = floats;
   }
 
   /** The folder that the locations of all initializers are relative to. */
@@ -152,9 +203,33 @@ export class PlacedWeights {
     return rows === undefined ? placed : initializerRows(placed, rows);
   }
 
+  /** The initializers of a quantized matrix, or of some rows of it; always the same ones. */
+  placeQuantized(matrix: WeightMatrix, form: WeightForm, rows?: Rows): QuantizedWeight {
+    const known = this.#quantized.get(matrix.tensor) ?? this.#quantize(matrix, form);
+    this.#quantized.set(matrix.tensor, known);
+    return quantizedWeight(matrix, form, rows, (part) => known[part]);
+  }
+
+  #quantize(matrix: WeightMatrix, form: WeightForm): PlacedMatrix {
+    this.#spool ??= new Spool();
+    const { file } = this.#spool;
+    const positions = this.#spool.addQuantized(matrix, form);
+    const name = `quantized${this.#quantized.size}:${matrix.tensor.name}`;
+    const initializer = (part: QuantizedPart): Initializer => {
+      const { type, shape, rowBytes } = partLayout(part, matrix, form, matrix.rows);
+      const bytes = this.#locate(file, positions[part], matrix.rows * rowBytes);
+      return { name: `${name}:${part}`, type, shape, bytes };
+    };
+    return {
+      codes: initializer('codes'),
+      scales: initializer('scales'),
+      zeroPoints: initializer('zeroPoints'),
+    };
+  }
+
   /** Writes the weights that are not in a file of the user's to the locations from `place`. */
   async write(): Promise<void> {
-    await this.#spool?.write(this.#source);
+    await this.#spool?.write(this.#source, this.#floats);
   }
 
   /** Frees data that a created session does not need. */
@@ -176,7 +251,7 @@ export class PlacedWeights {
 
   #find(tensor: Param): { type: ElementType; bytes: InitializerBytes } {
     if (tensor.elements < FEW_ELEMENTS) return { type: 'f32', bytes: this.#inline(tensor) };
-    const range = this.#source.rangeOf(tensor);
+    const range = this.#floats.rangeOf(tensor);
     // On Windows the file may be on another drive than the spool.
     if (range && path.parse(range.path).root === this.root) {
       const type = IN_PLACE[range.dtype];
@@ -190,7 +265,7 @@ export class PlacedWeights {
 
   #inline(tensor: Param): InitializerBytes {
     const values = new Float32Array(tensor.elements);
-    this.#source.read(tensor, 0, values);
+    this.#floats.read(tensor, 0, values);
     return { raw: new Uint8Array(values.buffer) };
   }
 

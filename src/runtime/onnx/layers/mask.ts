@@ -1,7 +1,7 @@
 import type { Alibi, Window } from '../../../architecture/layer.js';
-import { alibiSlopes, windowKey } from '../../../architecture/masks.js';
+import { windowKey } from '../../../architecture/masks.js';
 import type { Context } from '../context.js';
-import { feedPositions, sizeNames } from '../context.js';
+import { cachesInPlace, feedPositions, sizeNames } from '../context.js';
 import type { GraphValue } from '../graph.js';
 
 /** Additive mask of the scores: 0 where a token sees a key, else −∞. [1, 1, T, S] */
@@ -31,19 +31,19 @@ export interface HeadRange {
 export function maskWithAlibi(
   context: Context,
   window: Window | undefined,
-  { heads: all }: Alibi,
+  { slopes: all }: Alibi,
   { first, heads }: HeadRange,
 ): GraphValue {
   const { graph, once } = context;
   return once(`alibi:${windowKey(window)}:${all}:${first}:${heads}`, () => {
-    const slopes = alibiSlopes(all).slice(first, first + heads);
+    const slopes = Float32Array.from(all.slice(first, first + heads));
     const ahead = graph.op('Sub', [
       keyPositions(context, window),
       column(context, feedPositions(context)),
     ]); // [T, S]; where it is positive, the key is masked
     const penalties = graph.op('Mul', [
       graph.cast(ahead, 'f32'),
-      graph.op('Unsqueeze', [graph.floats(`slopes:${all}:${first}`, slopes), graph.ints(1, 2)]),
+      graph.op('Unsqueeze', [graph.floats(`slopes:${slopes}`, slopes), graph.ints(1, 2)]),
     ]);
     return graph.op('Add', [penalties, mask(context, window)]);
   });
@@ -54,7 +54,11 @@ const column = ({ graph }: Context, values: GraphValue): GraphValue =>
 
 /** [S] */
 const keyPositions = (context: Context, window: Window | undefined): GraphValue =>
-  context.feed(`keys.${windowKey(window)}`, { kind: 'keyPositions', window });
+  context.feed(`keys.${windowKey(window)}`, {
+    kind: 'keyPositions',
+    window,
+    isCached: cachesInPlace(context),
+  });
 
 /** State between calls, as far back as `window` reaches. */
 export interface PastValues {

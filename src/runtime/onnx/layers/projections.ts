@@ -3,6 +3,7 @@ import type { FusedProjection, ProjectionLayer, Projections } from '../../../arc
 import type { Param } from '../../../architecture/param.js';
 import { type Context, type Rows, sizeNames, weightBlocks, weightOf } from '../context.js';
 import { type GraphValue, LEFT_OUT } from '../graph.js';
+import { quantizedProduct } from '../quantized-products.js';
 
 /** [R, in] → [R, out]. */
 export function emitProjection(
@@ -35,6 +36,8 @@ export function productParts(
   { rows, bias }: LayerProductOptions = {},
 ): GraphValue[] {
   const { graph } = context;
+  const quantized = context.quantized(weight, rows);
+  if (quantized) return [quantizedProduct(context, quantized, x, bias)];
   const blocks = weightBlocks(context, weight, rows);
   const sizes = blocks.map(({ count }) => count);
   const biases = bias === undefined ? [] : graph.split(bias, sizes);
@@ -51,6 +54,8 @@ function transposedProduct(
   bias: GraphValue | undefined,
 ): GraphValue {
   const { graph } = context;
+  const quantized = context.quantized(weight);
+  if (quantized) return quantizedProduct(context, quantized, x, bias);
   const blocks = weightBlocks(context, weight);
   const shares = graph.split(
     x,
