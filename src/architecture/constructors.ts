@@ -5,11 +5,13 @@ import type {
   Alibi,
   Alignment,
   Attention,
+  CausalConv,
   Component,
   Embedding,
   FusedProjection,
   Gate,
   GatedMlp,
+  GatedRmsNorm,
   HeadSpan,
   LanguageModel,
   LatentAttention,
@@ -104,6 +106,21 @@ export function geluNetwork(
   };
 }
 
+/** @param kernel Tokens that the convolution sees, the token itself included. */
+export function causalConv(
+  name: string,
+  channels: number,
+  kernel: number,
+  { bias = true }: Pick<LinearOptions, 'bias'> = {},
+): CausalConv {
+  return {
+    kind: 'causalConv',
+    name,
+    weight: param(`${name}.weight`, [channels, 1, kernel]),
+    bias: bias ? param(`${name}.bias`, [channels]) : undefined,
+  };
+}
+
 interface MambaSizes {
   readonly hidden: number;
   readonly inner: number;
@@ -121,12 +138,7 @@ export function mamba(name: string, sizes: MambaSizes): Mamba {
     stateLog: param(`${name}.A_log`, [inner, state]),
     skip: param(`${name}.D`, [inner]),
     inProj: linear(`${name}.in_proj`, hidden, 2 * inner),
-    conv: {
-      kind: 'causalConv',
-      name: `${name}.conv1d`,
-      weight: param(`${name}.conv1d.weight`, [inner, 1, kernel]),
-      bias: param(`${name}.conv1d.bias`, [inner]),
-    },
+    conv: causalConv(`${name}.conv1d`, inner, kernel),
     xProj: linear(`${name}.x_proj`, inner, stepRank + 2 * state, { bias: false }),
     dtProj: linear(`${name}.dt_proj`, stepRank, inner),
     outProj: linear(`${name}.out_proj`, inner, hidden),
@@ -261,6 +273,22 @@ export function fusedProjection(
 export function rmsNormLayer(name: string, size: number, eps: number, offset = 0): RmsNorm {
   const weight = param(`${name}.weight`, [size]);
   return { kind: 'rmsNorm', name, component: 'norm', weight, eps, offset };
+}
+
+interface GatedNormParts extends Pick<GatedRmsNorm, 'eps' | 'width' | 'gated'> {
+  /** Default: 1. */
+  readonly groups?: number;
+  readonly activation?: ActivationName;
+  /** Whether all groups have the same weight; by default each has its own. */
+  readonly sharedWeight?: boolean;
+}
+
+/** The gate's activation is SiLU by default. */
+export function gatedRmsNorm(name: string, parts: GatedNormParts): GatedRmsNorm {
+  const { eps, width, gated, groups = 1, activation: fn = 'silu', sharedWeight = false } = parts;
+  const weight = param(`${name}.weight`, [sharedWeight ? width / groups : width]);
+  const sizes = { eps, width, groups, activation: fn, gated };
+  return { kind: 'gatedRmsNorm', name, component: 'norm', weight, ...sizes };
 }
 
 export function activation(name: string, fn: ActivationName, composed = false): Activation {

@@ -90,6 +90,20 @@ export interface RmsNorm extends Node<'rmsNorm'> {
 
 export type NormLayer = LayerNorm | RmsNorm;
 
+/**
+ * RMSNorm of x with a gate of the same width: norm(x · f(gate)), or norm(x) · f(gate). The values are normalised in
+ * groups of equal width. A weight of a group's width serves every group; otherwise it has the whole width.
+ */
+export interface GatedRmsNorm extends Node<'gatedRmsNorm'> {
+  readonly weight: Param;
+  readonly eps: number;
+  readonly width: number;
+  readonly groups: number;
+  readonly activation: ActivationName;
+  /** Whether the gate multiplies what is normalised, or the result. */
+  readonly gated: 'before' | 'after';
+}
+
 /** Activation functions by name; σ is the sigmoid. */
 export const ACTIVATIONS = {
   silu: 'x · σ(x)',
@@ -209,7 +223,7 @@ export interface MixtureOfExperts extends Node<'mixtureOfExperts'> {
 /** Depthwise convolution over time, left-padded with zeros; weight [channels, 1, kernel], bias [channels]. */
 export interface CausalConv extends Node<'causalConv'> {
   readonly weight: Param;
-  readonly bias: Param;
+  readonly bias: Param | undefined;
 }
 
 /**
@@ -387,6 +401,7 @@ export type Layer =
   | FusedProjection
   | LayerNorm
   | RmsNorm
+  | GatedRmsNorm
   | Activation
   | Scale
   | Softcap

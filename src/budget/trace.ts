@@ -9,6 +9,7 @@ import type {
   FusedProjection,
   Gate,
   GatedMlp,
+  GatedRmsNorm,
   HeadSpan,
   HybridBlock,
   LanguageModel,
@@ -154,6 +155,8 @@ class Tracer {
         return [this.#step(layer, ACTIVATIONS[layer.fn], size)];
       case 'rmsNorm':
         return [this.#step(layer, rmsText(layer), size)];
+      case 'gatedRmsNorm':
+        return [this.#step(layer, gatedNormText(layer), size)];
       case 'scale':
         return [this.#step(layer, `· ${layer.factor}`, size)];
       case 'softcap':
@@ -474,6 +477,12 @@ const ALIBI = 'a penalty on every score: slope · distance, a slope for each hea
 
 const rmsText = ({ eps, offset }: RmsNorm) =>
   `RMSNorm, eps ${eps}${offset === 0 ? '' : `, weight + ${offset}`}`;
+
+const gatedNormText = ({ eps, groups, gated, activation }: GatedRmsNorm) => {
+  const norm = `RMSNorm, eps ${eps}${groups === 1 ? '' : `, of each of ${groups} groups`}`;
+  const gate = `f(gate), f = ${ACTIVATIONS[activation]}`;
+  return gated === 'before' ? `x · ${gate}; ${norm}` : `${norm}; · ${gate}`;
+};
 
 const rotaryText = ({ base, headDim, rotatedDim, scaling }: Rotary) =>
   `q and k rotated by position, base ${base.toLocaleString('en-US')}` +

@@ -13,6 +13,7 @@ import {
   closingMatmul,
   convolution,
   elementwise,
+  gatedNorm,
   gatheredMatmul,
   lookup,
   matmul,
@@ -142,6 +143,8 @@ function lower(layer: Layer, around: Surroundings): Primitive[] {
       const all = [saved('its input', input), unfusedNorm(layer, input)];
       return [norm(layer, component, width, { saved: all })];
     }
+    case 'gatedRmsNorm':
+      return [gatedNorm(layer, component)];
     case 'activation': {
       const input = saved('what an activation is given', vectors(1, 'inner', width, share));
       const steps: Saved = {

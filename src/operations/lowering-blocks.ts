@@ -2,6 +2,7 @@
 import type {
   CausalConv,
   Component,
+  GatedRmsNorm,
   Layer,
   NormLayer,
   ProjectionLayer,
@@ -136,7 +137,7 @@ export const elementwise = (
 });
 
 export const norm = (
-  layer: NormLayer,
+  layer: NormLayer | GatedRmsNorm,
   component: Component,
   width: number,
   more: Partial<Norm> = {},
@@ -153,6 +154,25 @@ export const norm = (
   size: layer.weight.elements,
   ...more,
 });
+
+/** @param cut The layer that its groups belong to, and their run; without it, the norm is whole on every GPU. */
+export function gatedNorm(
+  layer: GatedRmsNorm,
+  component: Component,
+  cut?: { readonly of: string; readonly run: UnitRun },
+): Norm {
+  const { weight, width, groups } = layer;
+  const values = (count: number) => vectors(count, 'inner', width, cut ? 'width' : 'tokens');
+  const source = 'its input, the gate before and after its activation, and what they multiply';
+  return norm(layer, component, width, {
+    saved: [
+      { part: layer.component ?? component, vectors: [values(1), values(3)], source },
+      unfusedNorm({ offset: 0 }, values(1)),
+    ],
+    cuts: cut && weight.elements === width ? byRows([weight], cut.of, cut.run) : [],
+    size: width / groups,
+  });
+}
 
 export const lookup = (
   layer: Layer,
@@ -183,7 +203,7 @@ export function convolution(
   of = layer.name,
 ): Convolution {
   const [channels = 0, , kernel = 0] = layer.weight.shape;
-  const params = [layer.weight, layer.bias];
+  const params = layer.bias ? [layer.weight, layer.bias] : [layer.weight];
   return {
     kind: 'convolution',
     layer: layer.name,
@@ -200,7 +220,7 @@ export function convolution(
 }
 
 /** RMSNorm as in transformers: computed in float32, then the normalised input times the weight. */
-export const unfusedNorm = ({ offset }: RmsNorm, input: Vectors): Saved => ({
+export const unfusedNorm = ({ offset }: Pick<RmsNorm, 'offset'>, input: Vectors): Saved => ({
   part: 'unfused',
   vectors: [
     { ...input, bytes: '4 - bytes' },

@@ -6,8 +6,10 @@
 import type {
   Alignment,
   Attention,
+  CausalConv,
   FusedProjection,
   Gate,
+  GatedRmsNorm,
   HybridBlock,
   LanguageModel,
   LatentAttention,
@@ -213,6 +215,8 @@ class Run {
         return this.#fusedParts(layer, x).reduce((a, b) => concatenated(a, b));
       case 'rmsNorm':
         return rmsNorm(x, this.#weight(layer.weight), layer);
+      case 'gatedRmsNorm':
+        return gatedRmsNorm(x, y, this.#weight(layer.weight), layer);
       case 'scale':
         return each(x, (value) => value * layer.factor);
       case 'softcap':
@@ -236,12 +240,7 @@ class Run {
       case 'activation':
         return activated(x, layer.fn);
       case 'causalConv':
-        return this.#causalConv(
-          layer.name,
-          this.#weight(layer.weight),
-          this.#weight(layer.bias),
-          x,
-        );
+        return this.#causalConv(layer, x);
       case 'mamba':
         return this.#mamba(layer, x);
       case 'rotary':
@@ -476,8 +475,10 @@ class Run {
   }
 
   /** x [B, T, D]; weight [D, 1, kernel]. */
-  #causalConv(name: string, weight: Float64Array, bias: Float64Array, x: Tensor): Tensor {
-    const inner = bias.length;
+  #causalConv({ name, ...layer }: CausalConv, x: Tensor): Tensor {
+    const weight = this.#weight(layer.weight);
+    const bias = layer.bias && this.#weight(layer.bias);
+    const inner = layer.weight.shape[0] ?? 0;
     const kernel = weight.length / inner;
     const reach = kernel - 1;
     const last = this.#state(`${name}.inputs`, this.#batch * reach * inner, 'convolution');
@@ -490,7 +491,7 @@ class Run {
     for (let row = 0; row < this.#batch; row++) {
       for (let d = 0; d < inner; d++) {
         for (let t = 0; t < this.#tokens; t++) {
-          let sum = bias[d] ?? 0;
+          let sum = bias?.[d] ?? 0;
           for (let k = 0; k < kernel; k++) {
             sum += (weight[d * kernel + k] ?? 0) * at(row, t - reach + k, d);
           }
@@ -625,11 +626,28 @@ function product({ shape, data }: Tensor, weight: Float64Array, bias?: Float64Ar
 
 /** Of each part of the last dimension that is as wide as the weight: a head, or all. */
 function rmsNorm(x: Tensor, weight: Float64Array, { eps, offset }: RmsNorm): Tensor {
-  const size = weight.length;
+  return scaledParts(x, weight.length, eps, (at) => offset + (weight[at % weight.length] ?? 0));
+}
+
+function gatedRmsNorm(
+  x: Tensor,
+  gate: Tensor,
+  weight: Float64Array,
+  { eps, width, groups, activation, gated }: GatedRmsNorm,
+): Tensor {
+  const open = activated(gate, activation);
+  const input = gated === 'before' ? times(x, open) : x;
+  const factor = (at: number) => weight[at % weight.length] ?? 0;
+  const normed = scaledParts(input, width / groups, eps, factor);
+  return gated === 'after' ? times(normed, open) : normed;
+}
+
+/** Each part of `size` values divided by its root mean square, each value times its factor. */
+function scaledParts(x: Tensor, size: number, eps: number, factor: (at: number) => number): Tensor {
   return each(x, (value, at) => {
     const from = at - (at % size);
     const squares = x.data.subarray(from, from + size).map((each) => each * each);
-    return (value / Math.sqrt(sumOf(squares) / size + eps)) * (offset + (weight[at % size] ?? 0));
+    return (value / Math.sqrt(sumOf(squares) / size + eps)) * factor(at);
   });
 }
 

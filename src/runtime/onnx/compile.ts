@@ -21,6 +21,7 @@ import {
   activated,
   capped,
   emitGatedMlp,
+  emitGatedRmsNorm,
   emitLayerNorm,
   emitRmsNorm,
 } from './layers/elementwise.js';
@@ -240,6 +241,8 @@ function addLayer(
       return emitLayerNorm(context, layer, x);
     case 'rmsNorm':
       return emitRmsNorm(context, layer, x);
+    case 'gatedRmsNorm':
+      return emitGatedRmsNorm(context, layer, x, y);
     case 'activation':
       return activated(context, layer.fn, x);
     case 'scale':

@@ -2,6 +2,7 @@ import type {
   Embedding,
   FusedProjection,
   GatedMlp,
+  GatedRmsNorm,
   LayerNorm,
   LearnedPositions,
   Linear,
@@ -74,12 +75,37 @@ export function runLayerNorm({ tf, weights }: ForwardRun, layer: LayerNorm, x: T
 
 /** Normalises each part of the last dimension with the length of the weight: each head, or all of it. */
 export function runRmsNorm({ tf, weights }: ForwardRun, layer: RmsNorm, x: Tensor3D): Tensor3D {
-  const parts: Tensor2D = tf.reshape(x, [-1, layer.weight.elements]);
-  const meanSquare = tf.mean(tf.square(parts), -1, true);
-  const normed: Tensor2D = tf.mul(parts, tf.rsqrt(tf.add(meanSquare, layer.eps)));
   const weight = weights.tensor(layer.weight);
-  const scaled = tf.mul(normed, layer.offset === 0 ? weight : tf.add(weight, layer.offset));
+  const scaled = tf.mul(
+    normedParts(tf, x, layer.weight.elements, layer.eps),
+    layer.offset === 0 ? weight : tf.add(weight, layer.offset),
+  );
   return tf.reshape(scaled, x.shape);
+}
+
+/** x and gate [B, T, W] → [B, T, W]. */
+export function runGatedRmsNorm(
+  { tf, weights }: ForwardRun,
+  layer: GatedRmsNorm,
+  x: Tensor3D,
+  gate: Tensor3D,
+): Tensor3D {
+  const opened = activate(tf, layer.activation, gate);
+  const input: Tensor3D = layer.gated === 'before' ? tf.mul(x, opened) : x;
+  const weight = weights.tensor(layer.weight);
+  const parts = normedParts(tf, input, layer.width / layer.groups, layer.eps);
+  const normed: Tensor3D = tf.reshape(
+    tf.mul(tf.reshape(parts, [-1, layer.weight.elements]), weight),
+    x.shape,
+  );
+  return layer.gated === 'after' ? tf.mul(normed, opened) : normed;
+}
+
+/** The parts of `size` values, each with a root mean square of 1. */
+function normedParts(tf: Tf, x: Tensor3D, size: number, eps: number): Tensor2D {
+  const parts: Tensor2D = tf.reshape(x, [-1, size]);
+  const meanSquare = tf.mean(tf.square(parts), -1, true);
+  return tf.mul(parts, tf.rsqrt(tf.add(meanSquare, eps)));
 }
 
 /** x [B, T, H] plus the rows of the positions of this run. */

@@ -14,6 +14,7 @@ import {
   runEmbedding,
   runFusedProjection,
   runGatedMlp,
+  runGatedRmsNorm,
   runLayerNorm,
   runLearnedPositions,
   runLinear,
@@ -61,6 +62,8 @@ export function interpret(run: ForwardRun, layer: Layer, inputs: readonly Tensor
       return run.tf.concat(runFusedProjection(run, layer, x()), 2);
     case 'rmsNorm':
       return runRmsNorm(run, layer, x());
+    case 'gatedRmsNorm':
+      return runGatedRmsNorm(run, layer, x(0), x(1));
     case 'scale':
       return run.tf.mul(x(), layer.factor);
     case 'softcap':

@@ -19,7 +19,8 @@ export function runCausalConv(run: ForwardRun, layer: CausalConv, x: Tensor3D): 
   const image: Tensor4D = tf.reshape(padded, [batch, kernel - 1 + tokens, 1, channels]);
   const filter: Tensor4D = tf.reshape(weights.transposed(layer.weight), [kernel, 1, channels, 1]);
   const mixed = tf.depthwiseConv2d(image, filter, 1, 'valid'); // (B, T, 1, D)
-  return tf.reshape(tf.add(mixed, weights.tensor(layer.bias)), [batch, tokens, channels]);
+  const sum = layer.bias ? tf.add(mixed, weights.tensor(layer.bias)) : mixed;
+  return tf.reshape(sum, [batch, tokens, channels]);
 }
 
 /** u [B, T, H] → [B, T, H]. */

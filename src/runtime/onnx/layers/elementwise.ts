@@ -1,5 +1,11 @@
 /** Elementwise functions. */
-import type { ActivationName, GatedMlp, LayerNorm, RmsNorm } from '../../../architecture/layer.js';
+import type {
+  ActivationName,
+  GatedMlp,
+  GatedRmsNorm,
+  LayerNorm,
+  RmsNorm,
+} from '../../../architecture/layer.js';
 import { LAPLACE } from '../../../architecture/layer.js';
 import type { Context } from '../context.js';
 import { scaledBy, weightOf } from '../context.js';
@@ -94,21 +100,58 @@ export function emitLayerNorm(
   );
 }
 
-/** `SimplifiedLayerNormalization` is ONNX Runtime's own, although its domain is ONNX's. */
+/** x and gate [R, W] → [R, W]. */
+export function emitGatedRmsNorm(
+  context: Context,
+  layer: GatedRmsNorm,
+  x: GraphValue,
+  gate: GraphValue,
+): GraphValue {
+  const { graph } = context;
+  const { activation, gated: place } = layer;
+  const times = (value: GraphValue) =>
+    graph.op('Mul', [value, activated(context, activation, gate)]);
+  if (place === 'before') return normedGroups(context, layer, times(x));
+  return times(normedGroups(context, layer, x));
+}
+
+/** RMS norm of each group of columns. */
+function normedGroups(context: Context, layer: GatedRmsNorm, x: GraphValue): GraphValue {
+  const { graph } = context;
+  const { width, groups, eps } = layer;
+  const weight = weightOf(context, layer.weight);
+  if (groups === 1) return normed(context, x, weight, eps);
+  const size = width / groups;
+  const rows = graph.op('Reshape', [x, graph.ints(-1, size)]);
+  const whole = (value: GraphValue) => graph.op('Reshape', [value, graph.ints(-1, width)]);
+  if (layer.weight.elements === size) return whole(normed(context, rows, weight, eps));
+  const ones = graph.floats(`ones:${size}`, new Float32Array(size).fill(1));
+  return graph.op('Mul', [whole(normed(context, rows, ones, eps)), weight]);
+}
+
 export function emitRmsNorm(context: Context, layer: RmsNorm, x: GraphValue): GraphValue {
-  if (context.isForOthers) return rmsNormInSteps(context, layer, x);
-  return context.graph.op('SimplifiedLayerNormalization', [x, factorOf(context, layer)], {
-    attributes: { axis: -1, epsilon: { float: layer.eps } },
+  return normed(context, x, factorOf(context, layer), layer.eps);
+}
+
+/** `SimplifiedLayerNormalization` is ONNX Runtime's own, although its domain is ONNX's. */
+function normed(context: Context, x: GraphValue, factor: GraphValue, eps: number): GraphValue {
+  if (context.isForOthers) return normedInSteps(context, x, factor, eps);
+  return context.graph.op('SimplifiedLayerNormalization', [x, factor], {
+    attributes: { axis: -1, epsilon: { float: eps } },
   });
 }
 
 /** RMS norm in ONNX's operators, in the form that ONNX Runtime fuses to one operation. */
-function rmsNormInSteps(context: Context, layer: RmsNorm, x: GraphValue): GraphValue {
-  const { graph } = context;
+function normedInSteps(
+  { graph }: Context,
+  x: GraphValue,
+  factor: GraphValue,
+  eps: number,
+): GraphValue {
   const squares = graph.op('Pow', [x, graph.float(2)]);
   const mean = graph.op('ReduceMean', [squares, graph.ints(-1)], { attributes: { keepdims: 1 } });
-  const root = graph.op('Sqrt', [graph.op('Add', [mean, graph.float(layer.eps)])]);
-  return graph.op('Mul', [graph.op('Div', [x, root]), factorOf(context, layer)]);
+  const root = graph.op('Sqrt', [graph.op('Add', [mean, graph.float(eps)])]);
+  return graph.op('Mul', [graph.op('Div', [x, root]), factor]);
 }
 
 /** The sum with the offset is computed once, when the session is created. */

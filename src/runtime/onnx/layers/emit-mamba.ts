@@ -44,7 +44,7 @@ export function emitCausalConv(context: Context, layer: CausalConv, x: GraphValu
   const padded = withPast(context, layer, unfoldedRows(context, x, inner)); // [B, K − 1 + T, D]
   const flat = graph.op('Reshape', [weightOf(context, layer.weight), graph.ints(inner, kernel)]);
   const taps = graph.op('Transpose', [flat], { attributes: { perm: [1, 0] } }); // [K, D]
-  let sum = weightOf(context, layer.bias);
+  let sum = layer.bias && weightOf(context, layer.bias);
   for (let k = 0; k < kernel; k++) {
     const end = k - kernel + 1 || Number.MAX_SAFE_INTEGER;
     const part = graph.sized(
@@ -52,9 +52,10 @@ export function emitCausalConv(context: Context, layer: CausalConv, x: GraphValu
       [batch, tokens, inner],
     );
     const tap = graph.op('Gather', [taps, graph.int(k)]); // [D]
-    sum = graph.op('Add', [graph.op('Mul', [part, tap]), sum]);
+    const term = graph.op('Mul', [part, tap]);
+    sum = sum === undefined ? term : graph.op('Add', [term, sum]);
   }
-  return folded(context, sum);
+  return folded(context, sum ?? padded);
 }
 
 /** x [B, T, D] after the K − 1 previous inputs, or zeros. */
