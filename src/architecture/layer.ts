@@ -73,11 +73,18 @@ export interface FusedProjection extends Node<'fusedProjection'> {
 /** Several values of one input: one product each, or one for all. */
 export type Projections = readonly ProjectionLayer[] | FusedProjection;
 
-/** Normalises over the last dimension; weight and bias [H]. */
+/**
+ * Normalises every `size` values: (x − mean) / sqrt(variance + eps) · (offset + weight) + bias. The weight is [size], or
+ * [parts, size] with a row for each part of the last dimension; without a weight, the factor is 1.
+ */
 export interface LayerNorm extends Node<'layerNorm'> {
-  readonly weight: Param;
-  readonly bias: Param;
+  readonly weight: Param | undefined;
+  /** [size] */
+  readonly bias: Param | undefined;
   readonly eps: number;
+  /** Added to the weight: 1 in Nemotron, 0 elsewhere. */
+  readonly offset: number;
+  readonly size: number;
 }
 
 /** x / sqrt(mean(x²) + eps) · (offset + weight) over the last dimension (arXiv 1910.07467); weight [H]. */
@@ -102,6 +109,11 @@ export interface GatedRmsNorm extends Node<'gatedRmsNorm'> {
   readonly activation: ActivationName;
   /** Whether the gate multiplies what is normalised, or the result. */
   readonly gated: 'before' | 'after';
+}
+
+/** A norm of its own for each head, as consecutive parts of the last dimension. */
+export interface HeadNorms extends Node<'headNorms'> {
+  readonly norms: readonly NormLayer[];
 }
 
 /** Activation functions by name; σ is the sigmoid. */
@@ -148,14 +160,21 @@ export interface Softcap extends Node<'softcap'> {
   readonly cap: number;
 }
 
-/** x [B, T, H] + the row of each position; weight [positions, H]. */
+/** x [B, T, H] + the row of each position; weight [offset + positions, H]. */
 export interface LearnedPositions extends Node<'learnedPositions'> {
   readonly weight: Param;
+  /** Row of the first position: 2 in OPT, 0 elsewhere. */
+  readonly offset: number;
 }
 
 /** Layers applied in order. */
 export interface Sequence extends Node<'sequence'> {
   readonly layers: readonly Layer[];
+}
+
+/** Sum of the branches' outputs for one input, without the input itself. */
+export interface Sum extends Node<'sum'> {
+  readonly branches: readonly Layer[];
 }
 
 /** x + the sum of the branches' outputs for x, [B, T, H]. */
@@ -224,11 +243,14 @@ export interface MixtureOfExperts extends Node<'mixtureOfExperts'> {
 export interface CausalConv extends Node<'causalConv'> {
   readonly weight: Param;
   readonly bias: Param | undefined;
+  /** Last inputs that the original's cache holds: kernel − 1, or one more, as in transformers. */
+  readonly cached: number;
 }
 
 /**
  * Selective state space (Mamba, arXiv 2312.00752). in_proj gives x and the residual, [B, T, inner] each.
- * x_proj(x) gives the step's low-rank form, B and C; the scan keeps a state [B, inner, state].
+ * x_proj(x) gives the step's low-rank form, B and C; the scan keeps a state [B, inner, state] and gives y;
+ * out_proj(y · f(residual)).
  */
 export interface Mamba extends Node<'mamba'> {
   /** log(−A), [inner, state]. */
@@ -238,13 +260,48 @@ export interface Mamba extends Node<'mamba'> {
   readonly inProj: Linear;
   readonly conv: CausalConv;
   readonly xProj: Linear;
-  /** The original adds its bias twice: in the projection, and before softplus. */
   readonly dtProj: Linear;
+  /** Norms of the low-rank step, B and C; often none. */
+  readonly innerNorms: readonly RmsNorm[];
+  /** Epsilon of norms without weights in their place. */
+  readonly innerNormEps: number | undefined;
   readonly outProj: Linear;
   readonly innerSize: number;
   readonly stateSize: number;
   /** Rank of the step's projection. */
   readonly stepRank: number;
+  /** Of the convolution's output, and of the residual. */
+  readonly activation: ActivationName;
+  /** Whether the bias of dt_proj is added twice: in the projection, and before softplus. */
+  readonly doubledStepBias: boolean;
+}
+
+/**
+ * State space dual (Mamba-2, arXiv 2405.21060). in_proj gives a gate, x, B, C and a step per head. x, B and C go
+ * through the convolution and its activation; the heads of a group share B and C. With the decay
+ * a = exp(−exp(stateLog) · step), the state of a head is h = a · h + step · B ⊗ x, and y = C · h + skip · x.
+ * out_proj(norm(y, gate)), or out_proj(y · f(gate)) without a norm.
+ */
+export interface StateSpaceDual extends Node<'stateSpaceDual'> {
+  /** Added to the steps before softplus, [heads]. */
+  readonly stepBias: Param;
+  /** [heads] */
+  readonly stateLog: Param;
+  /** [heads] */
+  readonly skip: Param;
+  readonly conv: CausalConv;
+  readonly inProj: Linear;
+  readonly norm: GatedRmsNorm | undefined;
+  readonly outProj: Linear;
+  readonly heads: number;
+  readonly headDim: number;
+  readonly stateSize: number;
+  readonly groups: number;
+  readonly activation: ActivationName;
+  /** Least and largest step after softplus. */
+  readonly stepLimits: readonly [least: number, most: number];
+  /** Factors of the gate, x, B, C and steps as in_proj gives them. */
+  readonly inputScales: readonly number[] | undefined;
 }
 
 /**
@@ -279,7 +336,7 @@ export interface HeadSpan {
 
 /** Penalty −slope · distance on every score, with a slope per head (ALiBi, arXiv 2108.12409). */
 export interface Alibi extends Node<'alibi'> {
-  readonly heads: number;
+  readonly slopes: readonly number[];
 }
 
 /**
@@ -291,8 +348,12 @@ export interface Attention extends Node<'attention'> {
   readonly inputs: Projections;
   readonly out: ProjectionLayer;
   /** Applied before the rotation: per head, or over all heads when the weight has their total width. */
-  readonly queryNorm: RmsNorm | undefined;
-  readonly keyNorm: RmsNorm | undefined;
+  readonly queryNorm: NormLayer | HeadNorms | undefined;
+  readonly keyNorm: NormLayer | HeadNorms | undefined;
+  /** Whether these norms come behind the rotation. */
+  readonly normsAfterRotation?: boolean;
+  /** Largest size of a query, key or value, which are cut to ±clip behind their norms. */
+  readonly clip?: number;
   readonly rotary: Rotary | undefined;
   readonly alibi: Alibi | undefined;
   readonly heads: number;
@@ -383,12 +444,15 @@ export interface LanguageModel extends Node<'languageModel'> {
   /** Layers that several blocks share; stored and named once, here. */
   readonly shared: readonly Layer[];
   readonly blocks: readonly Layer[];
-  readonly norm: NormLayer;
+  /** Norm of the last block's output; in a few models with a product behind it, or nothing. */
+  readonly norm: NormLayer | Sequence;
   readonly head: Linear;
   /** Steps applied to the logits. */
   readonly logitSteps: readonly Layer[];
   /** Longest input, in tokens. */
   readonly positions: number;
+  /** Width of the residual stream. */
+  readonly hidden: number;
 }
 
 export type Layer =
@@ -402,10 +466,12 @@ export type Layer =
   | LayerNorm
   | RmsNorm
   | GatedRmsNorm
+  | HeadNorms
   | Activation
   | Scale
   | Softcap
   | LearnedPositions
+  | Sum
   | Residual
   | GatedMlp
   | Router
@@ -413,6 +479,7 @@ export type Layer =
   | MixtureOfExperts
   | CausalConv
   | Mamba
+  | StateSpaceDual
   | Rotary
   | Alibi
   | Attention

@@ -3,12 +3,15 @@ import type {
   Component,
   FusedProjection,
   GatedMlp,
+  HeadNorms,
   LanguageModel,
   Layer,
   MixtureOfExperts,
+  NormLayer,
   PackedExperts,
   ProjectionLayer,
   Projections,
+  StateSpaceDual,
 } from './layer.js';
 import type { Param } from './param.js';
 
@@ -240,6 +243,18 @@ export const inputWidth = ({ kind, weight }: ProjectionLayer): number =>
 export const outputWidth = ({ kind, weight }: ProjectionLayer): number =>
   weight.shape[kind === 'linear' ? 0 : 1] ?? 0;
 
+/** Values that a norm takes: of one head, or of as many as it has rows of weights. */
+export function normWidth(norm: NormLayer | HeadNorms): number {
+  switch (norm.kind) {
+    case 'rmsNorm':
+      return norm.weight.elements;
+    case 'layerNorm':
+      return norm.weight?.elements ?? norm.size;
+    case 'headNorms':
+      return norm.norms.reduce((sum, each) => sum + normWidth(each), 0);
+  }
+}
+
 /** Input values of all products that share one input, per token. */
 export function sharedInputWidth(inputs: Projections): number {
   const [first] = productsOf(inputs);
@@ -251,4 +266,15 @@ export function expertInner({ experts }: MixtureOfExperts): number {
   if ('kind' in experts) return experts.down.shape[2] ?? 0;
   const [first] = experts;
   return first ? inputWidth(first.down) : 0;
+}
+
+/** Factor of each column that in_proj gives; undefined for a layer without any. */
+export function columnFactors(layer: StateSpaceDual): Float32Array | undefined {
+  const { heads, headDim, stateSize, groups, inputScales } = layer;
+  if (!inputScales) return undefined;
+  const [inner, shared] = [heads * headDim, groups * stateSize];
+  const widths = [inner, inner, shared, shared, heads];
+  return Float32Array.from(
+    widths.flatMap((width, part) => new Array<number>(width).fill(inputScales[part] ?? 1)),
+  );
 }

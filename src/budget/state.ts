@@ -40,6 +40,8 @@ interface StateSizes {
   /** Latent and shared rotated key of a token, over all layers. */
   readonly latentWidth: number;
   readonly mambaValues: number;
+  /** Kept in float32, for any type of the cache. */
+  readonly float32Values: number;
   readonly convolutionValues: number;
 }
 
@@ -48,7 +50,7 @@ export function stateOf(
   model: Layer,
   { batch, context, dtype, cacheDtype = dtype, gpus = 1 }: StateSetting,
 ): StateBudget {
-  const { windows, mambaValues, convolutionValues, onRanks } = keptOn(model, gpus);
+  const { windows, mambaValues, float32Values, convolutionValues, onRanks } = keptOn(model, gpus);
   const of = inputs({ batch, context, bits: DTYPES[cacheDtype].bits });
   /** Bytes of the values in the caches that `which` selects, by one of `of`. */
   const keyValues = (
@@ -84,14 +86,20 @@ export function stateOf(
   const mambaState = figure({
     label: 'Mamba state',
     unit: 'bytes',
-    formula: ceildiv(mul(of.batch, v({ state_values: mambaValues }), of.bits), 8),
-    source: 'one state [inner, state] for each Mamba layer and sequence',
+    formula: add(
+      ceildiv(mul(of.batch, v({ state_values: mambaValues }), of.bits), 8),
+      ...(float32Values > 0 ? [mul(4, of.batch, v({ float32_values: float32Values }))] : []),
+    ),
+    source:
+      'one state [inner, state] for each Mamba layer and sequence' +
+      (float32Values > 0 ? '; of Mamba-2 in float32, as transformers keeps it' : ''),
   });
   const convolutionState = figure({
     label: 'convolution state',
     unit: 'bytes',
     formula: ceildiv(mul(of.batch, v({ convolution_values: convolutionValues }), of.bits), 8),
-    source: 'the last kernel − 1 inputs of each channel of each convolution',
+    source:
+      'the last kernel − 1 inputs of each channel of each convolution, or kernel in transformers',
   });
   return {
     windows,
@@ -117,7 +125,8 @@ export function stateOf(
 }
 
 /** State kept per GPU, for the GPUs that may keep most. */
-interface KeptOnGpus extends Pick<StateSizes, 'mambaValues' | 'convolutionValues'> {
+interface KeptOnGpus
+  extends Pick<StateSizes, 'mambaValues' | 'float32Values' | 'convolutionValues'> {
   readonly windows: readonly Window[];
   readonly onRanks: readonly (readonly CachedValues[])[];
 }
@@ -181,10 +190,11 @@ const knownKept = remembered<Layer, Map<number, KeptOnGpus>>(() => new Map());
 
 function readKept(model: Layer, gpus: number): KeptOnGpus {
   const kept = keptBy(model, gpus);
-  const { attentions, mambaValues, convolutionValues } = kept;
+  const { attentions, mambaValues, float32Values, convolutionValues } = kept;
   return {
     windows: windowsOf(attentions),
     mambaValues,
+    float32Values,
     convolutionValues,
     onRanks: ranksOf(
       attentions.map(({ spans }) => spans),
@@ -205,17 +215,21 @@ function keptBy(model: Layer, gpus: number): StateSizes {
   const attentions: Scores[] = [];
   let latentWidth = 0;
   let mambaValues = 0;
+  let float32Values = 0;
   let convolutionValues = 0;
   for (const primitive of primitivesOf(model)) {
-    if (primitive.kind === 'scan') mambaValues += share(primitive.inner) * primitive.state;
-    else if (primitive.kind === 'convolution') {
-      convolutionValues += share(primitive.channels) * (primitive.kernel - 1);
+    if (primitive.kind === 'scan') {
+      const values = share(primitive.inner) * primitive.state;
+      if (primitive.inFloat32) float32Values += values;
+      else mambaValues += values;
+    } else if (primitive.kind === 'convolution') {
+      convolutionValues += share(primitive.channels) * primitive.cached;
     } else if (primitive.kind === 'scores') {
       if (primitive.latent) latentWidth += primitive.latent.cached;
       else attentions.push(primitive);
     }
   }
-  return { attentions, latentWidth, mambaValues, convolutionValues };
+  return { attentions, latentWidth, mambaValues, float32Values, convolutionValues };
 }
 
 // Heads with different windows, distributed over GPUs

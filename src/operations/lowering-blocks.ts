@@ -3,6 +3,7 @@ import type {
   CausalConv,
   Component,
   GatedRmsNorm,
+  HeadNorms,
   Layer,
   NormLayer,
   ProjectionLayer,
@@ -10,7 +11,14 @@ import type {
   RmsNorm,
 } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
-import { inputWidth, outputWidth, productsOf, sharedInputWidth } from '../architecture/walk.js';
+import {
+  inputWidth,
+  normWidth,
+  outputWidth,
+  productsOf,
+  sharedInputWidth,
+  tensorsOf,
+} from '../architecture/walk.js';
 import type {
   Convolution,
   Cut,
@@ -137,7 +145,7 @@ export const elementwise = (
 });
 
 export const norm = (
-  layer: NormLayer | GatedRmsNorm,
+  layer: NormLayer | HeadNorms | GatedRmsNorm,
   component: Component,
   width: number,
   more: Partial<Norm> = {},
@@ -147,11 +155,11 @@ export const norm = (
   component: layer.component ?? component,
   input: width,
   output: width,
-  params: layer.kind === 'layerNorm' ? [layer.weight, layer.bias] : [layer.weight],
+  params: tensorsOf(layer),
   saved: [],
   cuts: [],
   launches: 1,
-  size: layer.weight.elements,
+  size: layer.kind === 'gatedRmsNorm' ? layer.width / layer.groups : normWidth(layer),
   ...more,
 });
 
@@ -161,7 +169,7 @@ export function gatedNorm(
   component: Component,
   cut?: { readonly of: string; readonly run: UnitRun },
 ): Norm {
-  const { weight, width, groups } = layer;
+  const { weight, width } = layer;
   const values = (count: number) => vectors(count, 'inner', width, cut ? 'width' : 'tokens');
   const source = 'its input, the gate before and after its activation, and what they multiply';
   return norm(layer, component, width, {
@@ -170,7 +178,6 @@ export function gatedNorm(
       unfusedNorm({ offset: 0 }, values(1)),
     ],
     cuts: cut && weight.elements === width ? byRows([weight], cut.of, cut.run) : [],
-    size: width / groups,
   });
 }
 
@@ -216,8 +223,16 @@ export function convolution(
     launches: 1,
     channels,
     kernel,
+    cached: layer.cached,
   };
 }
+
+/** Statistics of a LayerNorm that PyTorch keeps in float32. */
+export const normStatistics = (share: Share = 'tokens'): Saved => ({
+  part: 'unfused',
+  vectors: [{ ...vectors(2, 'statistic', 1, share), bytes: '4' }],
+  source: 'mean and deviation of LayerNorm',
+});
 
 /** RMSNorm as in transformers: computed in float32, then the normalised input times the weight. */
 export const unfusedNorm = ({ offset }: Pick<RmsNorm, 'offset'>, input: Vectors): Saved => ({

@@ -132,12 +132,18 @@ interface Latent {
 export interface Convolution extends Base<'convolution'> {
   readonly channels: number;
   readonly kernel: number;
+  /** Last inputs that the cache holds. */
+  readonly cached: number;
 }
 
-/** A selective scan over time, with a state [inner, state]. */
+/** A scan over time, with a state [inner, state]. */
 export interface Scan extends Base<'scan'> {
   readonly inner: number;
   readonly state: number;
+  /** What has a decay of its own: each value of the state (Mamba), or each head, of equal width (Mamba-2). */
+  readonly decays: 'values' | 'heads';
+  /** Whether the state is kept in float32, for any type of the cache. */
+  readonly inFloat32: boolean;
 }
 
 /** Lookup of table rows by token ids, by token positions, or by positions once for the whole batch. */

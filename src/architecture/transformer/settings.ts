@@ -152,7 +152,6 @@ export interface SizeDefaults {
   readonly num_key_value_heads?: number;
   readonly head_dim?: number;
   readonly max_position_embeddings: number;
-  readonly rms_norm_eps: number;
 }
 
 /** Sizes of every Llama-like model, with the defaults of its class in transformers. */
@@ -183,7 +182,6 @@ export const decoderSizes = (defaults: SizeDefaults) => ({
   max_position_embeddings: positiveInteger
     .default(defaults.max_position_embeddings)
     .describe('Longest input, in tokens'),
-  rms_norm_eps: epsilon.default(defaults.rms_norm_eps).describe('Epsilon of the norms'),
   stored_prefix: storedPrefix('model.'),
 });
 

@@ -16,12 +16,14 @@ import {
   emitInTurn,
   emitLanguageModel,
   emitResidual,
+  emitSum,
 } from './layers/block.js';
 import {
   activated,
   capped,
   emitGatedMlp,
   emitGatedRmsNorm,
+  emitHeadNorms,
   emitLayerNorm,
   emitRmsNorm,
 } from './layers/elementwise.js';
@@ -37,6 +39,7 @@ import { emitAttention, emitLatentAttention } from './layers/emit-attention.js';
 import { emitCausalConv, emitMamba } from './layers/emit-mamba.js';
 import { emitMixtureOfExperts, emitRouter } from './layers/mixture-of-experts.js';
 import { emitProjection, fusedParts } from './layers/projections.js';
+import { emitStateSpaceDual } from './layers/state-space-dual.js';
 import type { GraphProto, Initializer } from './proto.js';
 
 /** A graph with its inputs and outputs. */
@@ -226,6 +229,8 @@ function addLayer(
       return emitHybridBlock(context, layer, x);
     case 'sequence':
       return emitInTurn(context, layer.layers, x);
+    case 'sum':
+      return emitSum(context, layer, x);
     case 'residual':
       return emitResidual(context, layer, x);
     case 'embedding':
@@ -239,6 +244,8 @@ function addLayer(
       return context.graph.joined(fusedParts(context, layer, x));
     case 'layerNorm':
       return emitLayerNorm(context, layer, x);
+    case 'headNorms':
+      return emitHeadNorms(context, layer, x);
     case 'rmsNorm':
       return emitRmsNorm(context, layer, x);
     case 'gatedRmsNorm':
@@ -259,6 +266,8 @@ function addLayer(
       return emitCausalConv(context, layer, x);
     case 'mamba':
       return emitMamba(context, layer, x);
+    case 'stateSpaceDual':
+      return emitStateSpaceDual(context, layer, x);
     case 'rotary':
       return rotaryAlone(context, layer, x);
     case 'attention':

@@ -3,6 +3,7 @@ import type {
   FusedProjection,
   GatedMlp,
   GatedRmsNorm,
+  HeadNorms,
   LayerNorm,
   LearnedPositions,
   Linear,
@@ -18,6 +19,7 @@ import {
   dependsOnLength,
   rotaryFrequencies,
 } from '../../architecture/rotary-scaling.js';
+import { normWidth } from '../../architecture/walk.js';
 import { activate, normalized } from './differentiable.js';
 import type { Tensor, Tensor2D, Tensor3D, Tensor4D, Tf } from './packages.js';
 import type { ForwardRun } from './run.js';
@@ -68,9 +70,24 @@ export function asRows(tf: Tf, x: Tensor3D): Tensor2D {
   return tf.reshape(x, [batch * tokens, width]);
 }
 
+/** Normalises every `size` values: the last dimension, or parts of it. */
 export function runLayerNorm({ tf, weights }: ForwardRun, layer: LayerNorm, x: Tensor3D): Tensor3D {
-  const normed = normalized(tf, x, layer.eps);
-  return tf.add(tf.mul(normed, weights.tensor(layer.weight)), weights.tensor(layer.bias));
+  const { weight, bias, eps, offset, size } = layer;
+  const rows: Tensor3D = tf.reshape(x, [-1, (weight?.elements ?? size) / size, size]);
+  const normed = normalized(tf, rows, eps);
+  const factor = weight && weights.tensor(weight);
+  const scaled = factor ? tf.mul(normed, offset === 0 ? factor : tf.add(factor, offset)) : normed;
+  const moved = bias ? tf.add(scaled, weights.tensor(bias)) : scaled;
+  return tf.reshape(moved, x.shape);
+}
+
+/** Each head of x [B, T, heads · d] with its own norm. */
+export function runHeadNorms(run: ForwardRun, { norms }: HeadNorms, x: Tensor3D): Tensor3D {
+  const parts = run.tf.split(x, norms.map(normWidth), 2);
+  return run.tf.concat(
+    norms.map((norm, index) => run.apply(norm, parts[index] as Tensor3D)),
+    2,
+  );
 }
 
 /** Normalises each part of the last dimension with the length of the weight: each head, or all of it. */
@@ -102,7 +119,7 @@ export function runGatedRmsNorm(
 }
 
 /** The parts of `size` values, each with a root mean square of 1. */
-function normedParts(tf: Tf, x: Tensor3D, size: number, eps: number): Tensor2D {
+export function normedParts(tf: Tf, x: Tensor3D, size: number, eps: number): Tensor2D {
   const parts: Tensor2D = tf.reshape(x, [-1, size]);
   const meanSquare = tf.mean(tf.square(parts), -1, true);
   return tf.mul(parts, tf.rsqrt(tf.add(meanSquare, eps)));
@@ -111,10 +128,11 @@ function normedParts(tf: Tf, x: Tensor3D, size: number, eps: number): Tensor2D {
 /** x [B, T, H] plus the rows of the positions of this run. */
 export function runLearnedPositions(
   { tf, weights, start, tokens }: ForwardRun,
-  { weight }: LearnedPositions,
+  { weight, offset }: LearnedPositions,
   x: Tensor3D,
 ): Tensor3D {
-  return tf.add(x, tf.slice(weights.tensor(weight) as Tensor2D, [start, 0], [tokens, -1]));
+  const table = weights.tensor(weight) as Tensor2D;
+  return tf.add(x, tf.slice(table, [offset + start, 0], [tokens, -1]));
 }
 
 /** cap · tanh(x / cap) */

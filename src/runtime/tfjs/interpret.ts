@@ -15,6 +15,7 @@ import {
   runFusedProjection,
   runGatedMlp,
   runGatedRmsNorm,
+  runHeadNorms,
   runLayerNorm,
   runLearnedPositions,
   runLinear,
@@ -28,7 +29,7 @@ import { runMixtureOfExperts, runRouter } from './mixture.js';
 import type { Tensor3D } from './packages.js';
 import type { ForwardRun } from './run.js';
 import { runAttention, runLatentAttention } from './run-attention.js';
-import { runCausalConv, runMamba } from './run-mamba.js';
+import { runCausalConv, runMamba, runStateSpaceDual } from './run-mamba.js';
 
 /**
  * The value of a layer, [B, T, …].
@@ -70,6 +71,12 @@ export function interpret(run: ForwardRun, layer: Layer, inputs: readonly Tensor
       return applySoftcap(run.tf, x(), layer.cap);
     case 'learnedPositions':
       return runLearnedPositions(run, layer, x());
+    case 'headNorms':
+      return runHeadNorms(run, layer, x());
+    case 'sum':
+      return layer.branches
+        .map((branch) => run.apply(branch, x()))
+        .reduce((sum, value) => run.tf.add(sum, value));
     case 'residual':
       return layer.branches.reduce((sum, branch) => run.tf.add(sum, run.apply(branch, x())), x());
     case 'gatedMlp':
@@ -87,6 +94,8 @@ export function interpret(run: ForwardRun, layer: Layer, inputs: readonly Tensor
       return runCausalConv(run, layer, x());
     case 'mamba':
       return runMamba(run, layer, x());
+    case 'stateSpaceDual':
+      return runStateSpaceDual(run, layer, x());
     case 'rotary':
       return runRotary(run, layer, x());
     case 'attention':

@@ -58,6 +58,8 @@ function needsOf(layer: Layer): readonly (readonly [Param, Form])[] {
       ];
     case 'causalConv':
       return [[layer.weight, 'transposed'], ...tensors(layer.bias)];
+    case 'stateSpaceDual':
+      return [[layer.stateLog, 'rates'], ...tensors(layer.stepBias, layer.skip)];
     case 'mamba':
       return [
         [layer.stateLog, 'rates'],

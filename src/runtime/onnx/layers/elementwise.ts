@@ -3,12 +3,14 @@ import type {
   ActivationName,
   GatedMlp,
   GatedRmsNorm,
+  HeadNorms,
   LayerNorm,
   RmsNorm,
 } from '../../../architecture/layer.js';
 import { LAPLACE } from '../../../architecture/layer.js';
+import { normWidth } from '../../../architecture/walk.js';
 import type { Context } from '../context.js';
-import { scaledBy, weightOf } from '../context.js';
+import { scaledBy, sizeNames, weightOf } from '../context.js';
 import type { GraphValue } from '../graph.js';
 import { LEFT_OUT } from '../graph.js';
 import { MICROSOFT } from '../proto.js';
@@ -48,8 +50,12 @@ const ACTIVATED: Readonly<Record<ActivationName, (context: Context, x: GraphValu
 export const activated = (context: Context, name: ActivationName, x: GraphValue): GraphValue =>
   ACTIVATED[name](context, x);
 
-const clipped = (graph: Context['graph'], x: GraphValue, least: number, most: number): GraphValue =>
-  graph.op('Min', [graph.op('Max', [x, graph.float(least)]), graph.float(most)]);
+export const clipped = (
+  graph: Context['graph'],
+  x: GraphValue,
+  least: number,
+  most: number,
+): GraphValue => graph.op('Min', [graph.op('Max', [x, graph.float(least)]), graph.float(most)]);
 
 /** x · sigmoid(x). */
 export function emitSilu({ graph }: Context, x: GraphValue): GraphValue {
@@ -88,16 +94,35 @@ export function gated(
 
 // Normalisation over the last dimension, [.., H] → [.., H].
 
-export function emitLayerNorm(
-  context: Context,
-  { weight, bias, eps }: LayerNorm,
-  x: GraphValue,
-): GraphValue {
-  return context.graph.op(
-    'LayerNormalization',
-    [x, weightOf(context, weight), weightOf(context, bias)],
-    { attributes: { axis: -1, epsilon: { float: eps } } },
-  );
+/** A weight with a row for each part of x [R, parts · size] is a product of its own. */
+export function emitLayerNorm(context: Context, layer: LayerNorm, x: GraphValue): GraphValue {
+  const { graph } = context;
+  const { weight, bias, eps, size } = layer;
+  const width = normWidth(layer);
+  const factor = weight && factorOf(context, { weight, offset: layer.offset });
+  const isOneRow = width === size && factor !== undefined;
+  const ones = () => graph.floats(`ones:${size}`, new Float32Array(size).fill(1));
+  const rows = width === size ? x : graph.op('Reshape', [x, graph.ints(-1, width / size, size)]);
+  const inputs = [
+    rows,
+    isOneRow ? factor : ones(),
+    ...(bias && width === size ? [weightOf(context, bias)] : []),
+  ];
+  const normed = graph.op('LayerNormalization', inputs, {
+    attributes: { axis: -1, epsilon: { float: eps } },
+  });
+  if (width === size || factor === undefined) return normed;
+  const scaled = graph.op('Mul', [normed, factor]);
+  const moved = bias ? graph.op('Add', [scaled, weightOf(context, bias)]) : scaled;
+  const together = graph.op('Reshape', [moved, graph.ints(-1, width)]);
+  return graph.sized(together, [sizeNames(context.sizes).rows, width]);
+}
+
+/** Each part of x [R, heads · d] with its own norm. */
+export function emitHeadNorms(context: Context, { norms }: HeadNorms, x: GraphValue): GraphValue {
+  const { graph } = context;
+  const parts = graph.split(x, norms.map(normWidth));
+  return graph.joined(norms.map((norm, index) => context.apply(norm, parts[index] ?? LEFT_OUT)));
 }
 
 /** x and gate [R, W] → [R, W]. */
@@ -125,8 +150,18 @@ function normedGroups(context: Context, layer: GatedRmsNorm, x: GraphValue): Gra
   const rows = graph.op('Reshape', [x, graph.ints(-1, size)]);
   const whole = (value: GraphValue) => graph.op('Reshape', [value, graph.ints(-1, width)]);
   if (layer.weight.elements === size) return whole(normed(context, rows, weight, eps));
-  const ones = graph.floats(`ones:${size}`, new Float32Array(size).fill(1));
-  return graph.op('Mul', [whole(normed(context, rows, ones, eps)), weight]);
+  return graph.op('Mul', [whole(unweightedRmsNorm(context, rows, size, eps)), weight]);
+}
+
+/** x [R, size] → [R, size]. */
+export function unweightedRmsNorm(
+  context: Context,
+  x: GraphValue,
+  size: number,
+  eps: number,
+): GraphValue {
+  const ones = context.graph.floats(`ones:${size}`, new Float32Array(size).fill(1));
+  return normed(context, x, ones, eps);
 }
 
 export function emitRmsNorm(context: Context, layer: RmsNorm, x: GraphValue): GraphValue {
@@ -155,7 +190,10 @@ function normedInSteps(
 }
 
 /** The sum with the offset is computed once, when the session is created. */
-function factorOf(context: Context, { weight, offset }: RmsNorm): GraphValue {
+function factorOf(
+  context: Context,
+  { weight, offset }: Pick<RmsNorm, 'weight' | 'offset'>,
+): GraphValue {
   const { graph, once } = context;
   const values = weightOf(context, weight);
   if (offset === 0) return values;

@@ -3,8 +3,9 @@ import type { CausalConv, Mamba } from '../../../architecture/layer.js';
 import type { Context, Target } from '../context.js';
 import { folded, sizeNames, unfoldedRows, weightOf } from '../context.js';
 import type { GraphValue } from '../graph.js';
+import { LEFT_OUT } from '../graph.js';
 import { chunkedScan } from './chunked-scan.js';
-import { emitSilu, softplus } from './elementwise.js';
+import { activated, softplus, unweightedRmsNorm } from './elementwise.js';
 import { scan } from './scan.js';
 
 /** Uses `Scan` where it has a kernel: without one, values would be copied back and forth for every token. */
@@ -19,21 +20,33 @@ const SCANS = {
 /** u [R, H] → [R, H]. */
 export function emitMamba(context: Context, layer: Mamba, u: GraphValue): GraphValue {
   const { graph, apply } = context;
-  const { innerSize, stateSize, stepRank } = layer;
+  const { innerSize, stateSize, stepRank, activation } = layer;
   const [x0, residual] = graph.split(apply(layer.inProj, u), [innerSize, innerSize]);
-  const x = emitSilu(context, apply(layer.conv, x0)); // [R, D]
-  const [low, b, c] = graph.split(apply(layer.xProj, x), [stepRank, stateSize, stateSize]);
+  const x = activated(context, activation, apply(layer.conv, x0)); // [R, D]
+  const parts = graph.split(apply(layer.xProj, x), [stepRank, stateSize, stateSize]);
+  const [low = LEFT_OUT, b = LEFT_OUT, c = LEFT_OUT] = parts.map((part, index) => {
+    const norm = layer.innerNorms[index];
+    if (norm) return apply(norm, part);
+    return layer.innerNormEps === undefined
+      ? part
+      : unweightedRmsNorm(context, part, index === 0 ? stepRank : stateSize, layer.innerNormEps);
+  });
   const step = softplus(context, projectedStep(context, layer, low)); // [R, D]
   const scanned = SCANS[context.target.provider](context, layer, { step, x, b, c });
   const skipped = graph.op('Mul', [x, weightOf(context, layer.skip)]);
   const y = graph.op('Add', [scanned, skipped]);
-  return apply(layer.outProj, graph.op('Mul', [y, emitSilu(context, residual)]));
+  return apply(layer.outProj, graph.op('Mul', [y, activated(context, activation, residual)]));
 }
 
-/** The bias is added a second time, as in the original. */
-function projectedStep(context: Context, { dtProj }: Mamba, low: GraphValue): GraphValue {
+function projectedStep(
+  context: Context,
+  { dtProj, doubledStepBias }: Mamba,
+  low: GraphValue,
+): GraphValue {
   const once = context.apply(dtProj, low);
-  return dtProj.bias ? context.graph.op('Add', [once, weightOf(context, dtProj.bias)]) : once;
+  return doubledStepBias && dtProj.bias
+    ? context.graph.op('Add', [once, weightOf(context, dtProj.bias)])
+    : once;
 }
 
 /** x [R, D]: Σ_k weight[:, 0, k] · x at K − 1 − k tokens before, and the bias. */
