@@ -1,11 +1,13 @@
 /** Gated feed-forward networks and mixtures of experts as primitives. */
 import type {
+  ClampedExperts,
   Component,
   GatedMlp,
   MixtureOfExperts,
   PackedExperts,
   Router,
 } from '../architecture/layer.js';
+import type { Param } from '../architecture/param.js';
 import { expertInner, expertLayers, inputWidth, sharedInputWidth } from '../architecture/walk.js';
 import {
   byLength,
@@ -43,7 +45,7 @@ export function lowerGatedMlp(layer: GatedMlp, component: Component): Primitive[
 }
 
 export function lowerRouter(layer: Router, around: Component): Primitive {
-  const { name, weight, correction, expertsPerToken } = layer;
+  const { name, weight, bias, correction, expertsPerToken } = layer;
   const [experts = 0, hidden = 0] = weight.shape;
   const component = layer.component ?? around;
   return {
@@ -52,7 +54,7 @@ export function lowerRouter(layer: Router, around: Component): Primitive {
     component,
     input: hidden,
     output: experts,
-    params: correction ? [weight, correction] : [weight],
+    params: [weight, bias, correction].filter((each) => each !== undefined),
     saved: [
       {
         part: component,
@@ -134,25 +136,29 @@ function unsummed({ forward: _, backward: __, ...primitive }: Primitive): Primit
 }
 
 function lowerPackedExperts(
-  { name, component, gateUp, down }: PackedExperts,
+  experts: PackedExperts | ClampedExperts,
   chosen: number,
   around: Component,
 ): Primitive[] {
-  const [count = 1, outer = 0, hidden = 0] = gateUp.shape;
-  const inner = down.shape[2] ?? 1;
+  const { name, component, gateUp, down } = experts;
+  const [count = 1, ...sides] = gateUp.shape;
+  const [outer = 0, hidden = 0] = experts.kind === 'packedExperts' ? sides : sides.toReversed();
+  const inner = outer / 2;
   const run = runOf('inner values', inner);
+  const biases = 'downBias' in experts ? [experts.gateUpBias, experts.downBias] : [];
   const product = (
     tensor: Matmul['tensor'],
     input: number,
     output: number,
     cuts: Primitive['cuts'],
+    bias: readonly Param[],
   ): Matmul => ({
     kind: 'matmul',
     layer: name,
     component: component ?? around,
     input,
     output,
-    params: [tensor],
+    params: [tensor, ...bias],
     saved: [],
     cuts,
     launches: 1,
@@ -161,7 +167,13 @@ function lowerPackedExperts(
     rows: 'tokens',
   });
   return [
-    product(gateUp, hidden, outer, byRows([gateUp], name, run, run)),
-    product(down, inner, hidden, byLength(down, name, run)),
+    product(
+      gateUp,
+      hidden,
+      outer,
+      byRows([gateUp, ...biases.slice(0, 1)], name, run, run),
+      biases.slice(0, 1),
+    ),
+    product(down, inner, hidden, byLength(down, name, run), biases.slice(1)),
   ];
 }

@@ -126,13 +126,31 @@ function ownInitialisations(layer: Layer): (readonly [Param, Initialisation])[] 
     case 'router':
       return [
         [layer.weight, spread(layer.weight.shape[1] ?? 1)],
-        ...(layer.correction ? [[layer.correction, ZEROS] as const] : []),
+        ...[layer.bias, layer.correction].flatMap((each) => (each ? [[each, ZEROS] as const] : [])),
       ];
     case 'packedExperts':
       return [
         [layer.gateUp, spread(layer.gateUp.shape[2] ?? 1)],
         [layer.down, spread(layer.down.shape[2] ?? 1)],
       ];
+    case 'clampedExperts':
+      return [
+        [layer.gateUp, spread(layer.gateUp.shape[1] ?? 1)],
+        [layer.gateUpBias, ZEROS],
+        [layer.down, spread(layer.down.shape[1] ?? 1)],
+        [layer.downBias, ZEROS],
+      ];
+    // Rates from 1 to 16 (as in Mamba-2).
+    case 'gatedDelta': {
+      const { valueHeads } = layer;
+      const logarithm: Formula = (index) => Math.log(1 + (15 * index) / valueHeads);
+      return [
+        [layer.stateLog, { kind: 'formula', formula: logarithm }],
+        [layer.stepBias, ONES],
+      ];
+    }
+    case 'attention':
+      return layer.sinks ? [[layer.sinks, ZEROS]] : [];
     case 'mamba': {
       const { stateSize } = layer;
       const logarithm: Formula = (index) => Math.log(1 + (index % stateSize));
