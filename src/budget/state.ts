@@ -141,6 +141,13 @@ interface CachedValues {
   readonly source: string;
 }
 
+/**
+ * Tokens that a windowed head keeps: those that the next token sees beside its own, as transformers' cache of sliding
+ * windows. The hybrid model's keeps its own, too.
+ */
+const keptBehind = (window: Window): number =>
+  window.rule === 'sliding' ? reachOf(window) : reachOf(window) + 1;
+
 const NO_CACHE = 'no layer keeps keys and values';
 
 /** Cached values on one of the GPUs that share the heads. */
@@ -148,7 +155,7 @@ function cachedValues({ attentions, latentWidth }: StateSizes, gpus: number, ran
   const heads = widthsOf(attentions, gpus, rank).map(({ window, width }): CachedValues => {
     return {
       perToken: mul(2, v({ [`width_${windowKey(window)}`]: width })),
-      kept: (context) => (window === undefined ? context : min(context, reachOf(window) + 1)),
+      kept: (context) => (window === undefined ? context : min(context, keptBehind(window))),
       windowed: window !== undefined,
       source: 'a key and a value of head_dim for each key head and kept position',
     };

@@ -41,6 +41,8 @@ import { activationOf, type FilledHeads, isComposed } from './settings.js';
 interface CausalModel {
   readonly vocabulary: number;
   readonly hidden: number;
+  /** Where it differs from `hidden`. */
+  readonly embeddingWidth?: number;
   readonly positions: number;
   readonly tied: boolean;
   readonly headBias?: boolean;
@@ -61,18 +63,20 @@ export function causalModel(parts: CausalModel): LanguageModel {
   const countPath = `model.${parts.blocksKey}`;
   const names = blockNames(paths.blocks, parts.blocks, countPath);
   const aliases = tied ? [`${paths.head}.weight`] : [];
-  const tokens = embedding(paths.embedding, vocabulary, hidden, aliases);
+  const width = parts.embeddingWidth ?? hidden;
+  const tokens = embedding(paths.embedding, vocabulary, width, aliases);
   return languageModel({
     embedding: tokens,
     embeddingSteps: parts.embeddingSteps ?? [],
     blocks: stack(names, countPath, parts.block),
     norm,
-    head: head(paths.head, hidden, vocabulary, {
+    head: head(paths.head, width, vocabulary, {
       tiedTo: tied ? tokens : undefined,
       bias: parts.headBias ?? false,
     }),
     logitSteps: parts.logitSteps ?? [],
     positions,
+    hidden,
   });
 }
 

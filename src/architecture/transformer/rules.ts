@@ -171,6 +171,12 @@ export const scalingRules = <Model>(
     },
   ]);
 
+/** Rules for heads of which a part is rotated, by the key that sets it. */
+export const partOfHeadRules = (key: string) => [
+  ...decoderRules(partOfEachHead(key)),
+  ...scalingRules(partOfEachHead(key)),
+];
+
 /** Scaling rules of models that rotate whole heads. */
 export const rotaryRules = scalingRules(wholeHead);
 

@@ -9,9 +9,10 @@ const PROXY = { hidden: 256, layers: 6, vocabulary: 1024, positions: 2048, exper
 
 /** Names of the same size in different families. */
 const KEYS = {
-  hidden: ['hidden_size', 'n_embd'],
-  heads: ['num_attention_heads', 'n_head'],
-  layers: ['num_hidden_layers', 'n_layer'],
+  hidden: ['hidden_size', 'n_embd', 'd_model'],
+  heads: ['num_attention_heads', 'n_head', 'num_heads', 'n_heads'],
+  keyValueHeads: ['num_key_value_heads', 'num_kv_heads'],
+  layers: ['num_hidden_layers', 'n_layer', 'num_layers', 'n_layers'],
   experts: ['num_local_experts', 'num_experts', 'n_routed_experts'],
 } as const satisfies Record<string, readonly string[]>;
 
@@ -19,6 +20,9 @@ const KEYS = {
 const IN_PROPORTION = [
   'intermediate_size',
   'n_inner',
+  'ffn_dim',
+  'ffn_hidden_size',
+  'word_embed_proj_dim',
   'moe_intermediate_size',
   'shared_expert_intermediate_size',
   'q_lora_rank',
@@ -63,7 +67,8 @@ function atMost(model: Model, key: string, most: number): ProxySetting[] {
 function widthSettings(model: Model): ProxySetting[] {
   const [hiddenKey, headsKey] = [keyIn(model, KEYS.hidden), keyIn(model, KEYS.heads)];
   const [hidden = 1, heads = 1] = [numberAt(model, hiddenKey), numberAt(model, headsKey)];
-  const keyValueHeads = numberAt(model, 'num_key_value_heads');
+  const keyHeadsKey = keyIn(model, KEYS.keyValueHeads);
+  const keyValueHeads = numberAt(model, keyHeadsKey);
   const shrink = PROXY.hidden / hidden;
   const keyHeads = shareOf(keyValueHeads ?? heads, shrink);
   const perKeyHead = heads / (keyValueHeads ?? heads);
@@ -74,7 +79,7 @@ function widthSettings(model: Model): ProxySetting[] {
   return [
     { path: hiddenKey, value: smaller(hidden) },
     { path: headsKey, value: keyHeads * queries },
-    ...(keyValueHeads === undefined ? [] : [{ path: 'num_key_value_heads', value: keyHeads }]),
+    ...(keyValueHeads === undefined ? [] : [{ path: keyHeadsKey, value: keyHeads }]),
     ...IN_PROPORTION.flatMap((path) => {
       const value = numberAt(model, path);
       return value === undefined ? [] : [{ path, value: smaller(value) }];

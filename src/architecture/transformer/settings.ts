@@ -141,6 +141,12 @@ export const attentionBias = flag
   .default(false)
   .describe('Biases in all four products of attention');
 export const mlpBias = flag.default(false).describe('Biases in the feed-forward network');
+export const clipSetting = z
+  .number()
+  .positive()
+  .nullable()
+  .default(null)
+  .describe('Queries, keys and values are cut to this size; null: they are not');
 export const gateActivation = activationWord.default('silu').describe('Activation of the gate');
 
 export interface SizeDefaults {
