@@ -50,6 +50,7 @@ export const FAMILIES = {
   falcon: async () => (await import('./models/falcon.js')).falcon,
   mpt: async () => (await import('./models/mpt.js')).mpt,
   gpt_bigcode: async () => (await import('./models/gpt_bigcode.js')).gptBigcode,
+  qwen3_next: async () => (await import('./models/qwen3_next.js')).qwen3Next,
 } as const satisfies Record<string, () => Promise<Family>>;
 
 export type FamilyName = keyof typeof FAMILIES;
