@@ -51,6 +51,7 @@ export const FAMILIES = {
   mpt: async () => (await import('./models/mpt.js')).mpt,
   gpt_bigcode: async () => (await import('./models/gpt_bigcode.js')).gptBigcode,
   qwen3_next: async () => (await import('./models/qwen3_next.js')).qwen3Next,
+  qwen3_5_text: async () => (await import('./models/qwen3_5_text.js')).qwen35Text,
 } as const satisfies Record<string, () => Promise<Family>>;
 
 export type FamilyName = keyof typeof FAMILIES;
