@@ -52,6 +52,7 @@ export const FAMILIES = {
   gpt_bigcode: async () => (await import('./models/gpt_bigcode.js')).gptBigcode,
   qwen3_next: async () => (await import('./models/qwen3_next.js')).qwen3Next,
   qwen3_5_text: async () => (await import('./models/qwen3_5_text.js')).qwen35Text,
+  qwen3_5_moe_text: async () => (await import('./models/qwen3_5_moe_text.js')).qwen35MoeText,
 } as const satisfies Record<string, () => Promise<Family>>;
 
 export type FamilyName = keyof typeof FAMILIES;
