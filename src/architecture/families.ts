@@ -53,6 +53,7 @@ export const FAMILIES = {
   qwen3_next: async () => (await import('./models/qwen3_next.js')).qwen3Next,
   qwen3_5_text: async () => (await import('./models/qwen3_5_text.js')).qwen35Text,
   qwen3_5_moe_text: async () => (await import('./models/qwen3_5_moe_text.js')).qwen35MoeText,
+  lfm2: async () => (await import('./models/lfm2.js')).lfm2,
 } as const satisfies Record<string, () => Promise<Family>>;
 
 export type FamilyName = keyof typeof FAMILIES;
