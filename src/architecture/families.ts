@@ -55,6 +55,7 @@ export const FAMILIES = {
   qwen3_5_moe_text: async () => (await import('./models/qwen3_5_moe_text.js')).qwen35MoeText,
   lfm2: async () => (await import('./models/lfm2.js')).lfm2,
   lfm2_moe: async () => (await import('./models/lfm2_moe.js')).lfm2Moe,
+  gpt_oss: async () => (await import('./models/gpt_oss.js')).gptOss,
 } as const satisfies Record<string, () => Promise<Family>>;
 
 export type FamilyName = keyof typeof FAMILIES;
