@@ -269,7 +269,7 @@ interface GatedDeltaParts
 }
 
 export function gatedDelta(name: string, parts: GatedDeltaParts): GatedDelta {
-  const { tensors = name, conv, inputs, norm, outProj, ...rest } = parts;
+  const { tensors = name, convs, inputs, norm, outProj, ...rest } = parts;
   const { valueHeads } = rest;
   return {
     kind: 'gatedDelta',
@@ -277,7 +277,7 @@ export function gatedDelta(name: string, parts: GatedDeltaParts): GatedDelta {
     component: 'deltaNet',
     stepBias: param(`${tensors}.dt_bias`, [valueHeads]),
     stateLog: param(`${tensors}.A_log`, [valueHeads]),
-    conv,
+    convs,
     inputs,
     norm,
     outProj,

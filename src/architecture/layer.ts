@@ -328,7 +328,7 @@ export interface StateSpaceDual extends Node<'stateSpaceDual'> {
 /**
  * Gated delta rule (Gated DeltaNet, arXiv 2412.06464). The inputs give queries and keys [keyHeads · keyDim], values
  * and a gate [valueHeads · valueDim], and for each value head β before its sigmoid and a step. Queries, keys and values
- * go through the convolution and its activation; queries and keys of a head are divided by their length, queries by
+ * go through a convolution for all of them or one each, and an activation; queries and keys of a head are divided by their length, queries by
  * √keyDim too. Value head j reads key head floor(j · keyHeads / valueHeads). With the decay
  * a = exp(−exp(stateLog) · softplus(step + stepBias)), the state of a head is S = a · S, then
  * S = S + k ⊗ (betaScale · σ(β) · (v − k · S)), and y = q · S. out_proj(norm(y, gate)).
@@ -337,7 +337,7 @@ export interface GatedDelta extends Node<'gatedDelta'> {
   /** [valueHeads] */
   readonly stepBias: Param;
   readonly stateLog: Param;
-  readonly conv: CausalConv;
+  readonly convs: readonly CausalConv[];
   readonly inputs: readonly (ProjectionLayer | FusedProjection)[];
   readonly norm: GatedRmsNorm;
   readonly outProj: Linear;

@@ -449,7 +449,7 @@ class Tracer {
   }
 
   #gatedDelta(layer: GatedDelta): UnplacedStep[] {
-    const { name, inputs, conv, norm, outProj, keyHeads, keyDim, valueHeads, valueDim } = layer;
+    const { name, inputs, convs, norm, outProj, keyHeads, keyDim, valueHeads, valueDim } = layer;
     const own = [layer.stepBias, layer.stateLog].filter((tensor) => !this.#listed.has(tensor));
     for (const tensor of own) this.#listed.add(tensor);
     const inner = valueHeads * valueDim;
@@ -460,10 +460,12 @@ class Tracer {
     );
     return [
       ...inputs.flatMap((each) => this.#steps(each, 0)),
-      this.#step(
-        conv,
-        `causal convolution of q, k and v, ${conv.weight.shape[2]} wide; ${ACTIVATIONS[layer.activation]}`,
-        2 * keyHeads * keyDim + inner,
+      ...convs.map((conv) =>
+        this.#step(
+          conv,
+          `causal convolution, ${conv.weight.shape[2]} wide; ${ACTIVATIONS[layer.activation]}`,
+          conv.weight.shape[0] ?? 0,
+        ),
       ),
       this.#between(
         `${name}.lengths`,

@@ -450,13 +450,18 @@ function lowerStateSpaceDual(layer: StateSpaceDual, component: Component): Primi
 
 /** Heads are whole on a GPU; with fewer key heads than GPUs, several have the same queries and keys. */
 function lowerGatedDelta(layer: GatedDelta, component: Component): Primitive[] {
-  const { name, stepBias, stateLog, inputs, conv, norm, outProj } = layer;
+  const { name, stepBias, stateLog, inputs, convs, norm, outProj } = layer;
   const { keyHeads, keyDim, valueHeads, valueDim } = layer;
   const [keys, inner] = [keyHeads * keyDim, valueHeads * valueDim];
   const keyRun = runOf('key-value heads', keyHeads, keyDim);
   const valueRun = runOf('heads', valueHeads, valueDim);
   const steps = runOf('heads', valueHeads);
-  const mixed = convolution(conv, component, 2 * keys + inner, name);
+  const runs = [keyRun, keyRun, valueRun];
+  const mixed = convs.map((conv, index) => {
+    const lowered = convolution(conv, component, conv.weight.shape[0] ?? 0, name);
+    const own = convs.length === 1 ? runs : runs.slice(index, index + 1);
+    return { ...lowered, cuts: byRows(lowered.params, name, ...own) };
+  });
   const saved: Saved = {
     part: component,
     vectors: [
@@ -475,7 +480,7 @@ function lowerGatedDelta(layer: GatedDelta, component: Component): Primitive[] {
       runs: [keyRun, keyRun, valueRun, valueRun, steps, steps],
       saved: [saved],
     }),
-    { ...mixed, cuts: byRows(mixed.params, name, keyRun, keyRun, valueRun) },
+    ...mixed,
     {
       kind: 'scan',
       layer: name,

@@ -130,7 +130,10 @@ const delta = (
   const [keyDim, valueDim] = [4, 3];
   const [keys, values] = [keyHeads * keyDim, valueHeads * valueDim];
   return gatedDelta('m', {
-    conv: causalConv('m.conv1d', 2 * keys + values, 3, { bias: betaScale === 2 }),
+    convs:
+      betaScale === 2
+        ? [keys, keys, values].map((width, index) => causalConv(`m.${index}conv`, width, 3))
+        : [causalConv('m.conv1d', 2 * keys + values, 3, { bias: false })],
     inputs: inputs(keys, values),
     norm: gatedRmsNorm('m.norm', {
       eps: 1e-5,

@@ -538,8 +538,11 @@ class Run {
     const [keys, inner] = [keyHeads * keyDim, valueHeads * valueDim];
     const [q0 = EMPTY, k0 = EMPTY, v0 = EMPTY, gate = EMPTY, low = EMPTY, steps = EMPTY] =
       this.#projected(layer.inputs, u);
-    const joined = concatenated(concatenated(q0, k0), v0);
-    const [q, k, v] = split(activated(this.of(layer.conv, joined), fn), [keys, keys, inner]);
+    const given = layer.convs.length === 1 ? [[q0, k0, v0].reduce(concatenated)] : [q0, k0, v0];
+    const mixed = layer.convs
+      .map((conv, index) => this.of(conv, given[index] ?? EMPTY))
+      .reduce(concatenated);
+    const [q, k, v] = split(activated(mixed, fn), [keys, keys, inner]);
     const bias = this.#weight(layer.stepBias);
     const log = this.#weight(layer.stateLog);
     const state = this.#state(`${layer.name}.scan`, this.#batch * inner * keyDim, 'scan');

@@ -143,7 +143,9 @@ function deltaNet({ name: block, config }: BlockInputs<DeltaConfig>, inputs: Del
   const { linear_key_head_dim: keyDim, linear_value_head_dim: valueDim } = config;
   const [keys, values] = [keyHeads * keyDim, valueHeads * valueDim];
   return gatedDelta(name, {
-    conv: causalConv(`${name}.conv1d`, 2 * keys + values, kernel, { bias: false, cached: kernel }),
+    convs: [
+      causalConv(`${name}.conv1d`, 2 * keys + values, kernel, { bias: false, cached: kernel }),
+    ],
     inputs: inputs(name, { hidden, keys, values, keyHeads, valueHeads }),
     norm: gatedRmsNorm(`${name}.norm`, {
       eps,

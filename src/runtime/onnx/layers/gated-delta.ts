@@ -3,7 +3,7 @@ import { type GatedConv, type GatedDelta, LENGTH_EPS } from '../../../architectu
 import { inputWidth } from '../../../architecture/walk.js';
 import type { Context } from '../context.js';
 import { folded, scaledBy, sizeNames, unfoldedRows, weightOf } from '../context.js';
-import type { GraphValue } from '../graph.js';
+import { type GraphValue, LEFT_OUT } from '../graph.js';
 import { MICROSOFT } from '../proto.js';
 import { activated, ofUnitLength, softplus } from './elementwise.js';
 import { emitProjections } from './projections.js';
@@ -15,7 +15,9 @@ export function emitGatedDelta(context: Context, layer: GatedDelta, u: GraphValu
   const { activation, keyHeads, keyDim, valueHeads, valueDim } = layer;
   const [keys, inner] = [keyHeads * keyDim, valueHeads * valueDim];
   const [q0, k0, v0, gate, low, steps] = emitProjections(context, layer.inputs, u) as SixValues;
-  const mixed = activated(context, activation, apply(layer.conv, graph.joined([q0, k0, v0])));
+  const given = layer.convs.length === 1 ? [graph.joined([q0, k0, v0])] : [q0, k0, v0];
+  const convolved = layer.convs.map((conv, index) => apply(conv, given[index] ?? LEFT_OUT));
+  const mixed = activated(context, activation, graph.joined(convolved));
   const [q, k, v] = graph.split(mixed, [keys, keys, inner]);
   const step = softplus(context, graph.op('Add', [steps, weightOf(context, layer.stepBias)]));
   const rate = graph.op('Neg', [graph.op('Exp', [weightOf(context, layer.stateLog)])]);
