@@ -57,6 +57,7 @@ export const FAMILIES = {
   lfm2_moe: async () => (await import('./models/lfm2_moe.js')).lfm2Moe,
   gpt_oss: async () => (await import('./models/gpt_oss.js')).gptOss,
   olmo_hybrid: async () => (await import('./models/olmo_hybrid.js')).olmoHybrid,
+  glm4_moe: async () => (await import('./models/glm4_moe.js')).glm4Moe,
 } as const satisfies Record<string, () => Promise<Family>>;
 
 export type FamilyName = keyof typeof FAMILIES;
