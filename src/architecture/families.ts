@@ -58,6 +58,7 @@ export const FAMILIES = {
   gpt_oss: async () => (await import('./models/gpt_oss.js')).gptOss,
   olmo_hybrid: async () => (await import('./models/olmo_hybrid.js')).olmoHybrid,
   glm4_moe: async () => (await import('./models/glm4_moe.js')).glm4Moe,
+  dots1: async () => (await import('./models/dots1.js')).dots1,
 } as const satisfies Record<string, () => Promise<Family>>;
 
 export type FamilyName = keyof typeof FAMILIES;
