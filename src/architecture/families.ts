@@ -59,6 +59,7 @@ export const FAMILIES = {
   olmo_hybrid: async () => (await import('./models/olmo_hybrid.js')).olmoHybrid,
   glm4_moe: async () => (await import('./models/glm4_moe.js')).glm4Moe,
   dots1: async () => (await import('./models/dots1.js')).dots1,
+  ernie4_5_moe: async () => (await import('./models/ernie4_5_moe.js')).ernie45Moe,
 } as const satisfies Record<string, () => Promise<Family>>;
 
 export type FamilyName = keyof typeof FAMILIES;
