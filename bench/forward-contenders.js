@@ -238,6 +238,7 @@ export async function openPyTorch({ script, settings, threads, device = 'cpu', w
   if (facts.error) return { missing: `${python}: ${facts.error}` };
   return {
     facts,
+    pid: child.pid,
     async run({ batch, tokens, steps = 0, compute = 'f32', logits = null }) {
       child.stdin.write(`${JSON.stringify({ batch, tokens, steps, compute, logits })}\n`);
       const found = await answer();

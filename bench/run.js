@@ -8,6 +8,7 @@ const BENCHMARKS = {
   'meta-device': () => import('./meta-device.js'),
   forward: () => import('./forward.js'),
   'forward-minimind': () => import('./forward-minimind.js'),
+  decode: () => import('./decode.js'),
   'forward-device': () => import('./forward-device.js'),
   'fit-this-machine': () => import('./fit-this-machine.js'),
   hash: () => import('./hash.js'),

@@ -17,6 +17,9 @@ const require = createRequire(import.meta.url);
 /** What `exports` of package.json names. tsconfig.build.json lists them too. */
 const LIBRARY = ['src/index.ts', 'src/modules/index.ts', 'src/random/index.ts'];
 
+/** Threads of their own, started by path. */
+const THREADS = ['src/tokenizer/template-worker.ts'];
+
 /** What the command library loads only to run from TypeScript sources, where it finds it. */
 const NEVER_NEEDED = ['typescript', 'tsx', 'ts-node'];
 
@@ -26,7 +29,7 @@ async function bundle() {
     .map((file) => `src/commands/${file.replaceAll(path.sep, '/')}`);
   const { metafile } = await build({
     absWorkingDir: root,
-    entryPoints: [...LIBRARY, 'src/cli/main.ts', ...commands],
+    entryPoints: [...LIBRARY, 'src/cli/main.ts', ...THREADS, ...commands],
     outbase: 'src',
     outdir: 'dist',
     chunkNames: 'chunks/[name]-[hash]',

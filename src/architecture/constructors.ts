@@ -347,6 +347,7 @@ export interface AttentionParts {
   readonly keyNorm?: Attention['keyNorm'];
   readonly normsAfterRotation?: boolean;
   readonly clip?: number | undefined;
+  readonly keeps?: Attention['keeps'];
   readonly rotary?: Rotary | undefined;
   readonly alibi?: Alibi | undefined;
   readonly ownTypeSoftmax?: boolean;
@@ -385,6 +386,7 @@ export function attention(name: string, parts: AttentionParts): Attention {
     ...(parts.sinks && { sinks: param(parts.sinks, [heads]) }),
     ...(parts.normsAfterRotation && { normsAfterRotation: true }),
     ...(parts.clip !== undefined && { clip: parts.clip }),
+    ...(parts.keeps && { keeps: parts.keeps }),
   };
 }
 

@@ -425,6 +425,8 @@ export interface Attention extends Node<'attention'> {
   readonly gate?: ActivationName;
   /** A score of each head that takes its share of the softmax and has no value, [heads] (arXiv 2309.17453). */
   readonly sinks?: Param;
+  /** What the original's cache keeps beyond what decoding needs. */
+  readonly keeps?: 'a key for each query head' | 'keys outside the windows';
 }
 
 /**

@@ -141,22 +141,22 @@ export function componentSums(
     });
   const isEmbedding = (name: string) => name === 'embedding';
   return {
-    total: sumOf('parameters', names, 'each stored tensor once, however often it is used'),
+    total: sumOf('parameters', names, 'each stored tensor once, even if several layers share it'),
     trainable: sumOf('trainable', names, 'all parameters; buffers are not trained'),
     embedding: sumOf(
       'in the embedding',
       names.filter(isEmbedding),
-      'the table of token vectors, with a head that is tied to it',
+      'the token embedding, with a tied head',
     ),
     nonEmbedding: sumOf(
       'non-embedding',
       names.filter((name) => !isEmbedding(name)),
-      'all but the table of token vectors; a head of its own is in it',
+      'without the token embedding; an untied head counts',
     ),
     body: sumOf(
       'body',
       names.filter(isOfBody),
-      'neither embedding, nor learned positions, nor head: what arXiv 2304.01373 calls non-embedding',
+      'without embedding, learned positions and head (non-embedding in arXiv 2304.01373)',
     ),
   };
 }
@@ -181,8 +181,8 @@ function activeFigure(layer: Layer, total: Figure): Figure {
     formula: sub(v({ parameters: total.value }), ...unused),
     source:
       unused.length > 0
-        ? 'all but the experts that a token does not go to; embedding and head whole'
-        : 'all of them (no experts)',
+        ? 'without the unused experts of a token; embedding and head count in full'
+        : 'all parameters (no experts)',
   });
 }
 
@@ -192,8 +192,7 @@ function withoutLookup(layer: Layer, active: Figure): Figure {
     label: 'active, without the embedding',
     unit: 'parameters',
     formula: sub(v({ active: active.value }), v({ embedding: lookup })),
-    source:
-      'without the table of token vectors, of which a token uses a row, tied to the head or not',
+    source: 'without the token embedding, even if the head shares it',
   });
 }
 

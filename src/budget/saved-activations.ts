@@ -212,7 +212,7 @@ function vectorsFigure(
     mul(each, add(...[...values.values()].map(valuesOfGpu))),
   );
   const sources = [...new Set(members.flatMap(({ sources }) => [...sources]))];
-  const source = `per token, over all layers: ${sources.join('; ')}`;
+  const source = `saved per token, over all layers: ${sources.join('; ')}`;
   return figure({
     label,
     unit: 'bytes',

@@ -112,7 +112,7 @@ export function stateOf(
     mambaState,
     convolutionState,
     total: sumFigure(
-      'state in all',
+      'total state',
       'bytes',
       {
         key_value_cache: keyValueCache,
@@ -242,8 +242,13 @@ function keptBy(model: Layer, gpus: number): StateSizes {
 // Heads with different windows, distributed over GPUs
 
 /** Spans of keys and values instead of queries. */
-const keySpansOf = ({ spans, heads, keyValueHeads }: Scores): readonly HeadSpan[] =>
-  spans.map((span) => ({ ...span, heads: (span.heads * keyValueHeads) / heads }));
+const keySpansOf = ({ spans, heads, keyValueHeads, keeps }: Scores): readonly HeadSpan[] => {
+  const kept = keeps === 'a key for each query head' ? heads : keyValueHeads;
+  return spans.map((span) => ({
+    heads: (span.heads * kept) / heads,
+    window: keeps === 'keys outside the windows' ? undefined : span.window,
+  }));
+};
 
 /**
  * Heads of one GPU, in the order of the spans. Heads stay whole, and the first GPU has the most. With fewer heads

@@ -37,7 +37,7 @@ export class ByteFile {
           rule: 'file-is-regular',
           message: status.isDirectory()
             ? 'is a folder where a file should be'
-            : 'is no regular file, and only those can be read at any place',
+            : 'is not a regular file, and only those can be read at any place',
           suggestion: status.isDirectory()
             ? 'name a file in it'
             : 'copy its content into a file first',
@@ -49,6 +49,11 @@ export class ByteFile {
       if (descriptor !== undefined) fs.closeSync(descriptor);
       throw cannotRead(path, error);
     }
+  }
+
+  /** Whether the bytes are computed: no other program can read them. */
+  get isComputed(): boolean {
+    return false;
   }
 
   /** Reads `length` bytes from `position` into a new buffer. */
@@ -132,7 +137,7 @@ export class ByteFile {
     throw refusal(this.path, {
       rule: 'file-stays',
       message: 'is another file than when it was opened',
-      suggestion: 'wait until whatever writes it has finished, and run again',
+      suggestion: 'wait until the program that writes it has finished, and run again',
     });
   }
 
@@ -146,7 +151,7 @@ export class ByteFile {
       rule: 'file-is-whole',
       place: `byte ${position}`,
       message: `ends here; it had ${this.size} bytes when it was opened`,
-      suggestion: 'wait until whatever writes it has finished',
+      suggestion: 'wait until the program that writes it has finished',
     });
   }
 }

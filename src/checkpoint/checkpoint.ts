@@ -27,15 +27,23 @@ export interface Checkpoint {
   readonly content: ReadonlyMap<string, PickleValue>;
   /** Unusual but harmless findings. */
   readonly warnings: readonly string[];
+  /** Weights that are stored packed and read as floats, and the tensors of the file; absent when none is. */
+  readonly packed?: {
+    readonly tensors: ReadonlyMap<string, StoredTensor>;
+    /** Names in `Checkpoint.tensors`. */
+    readonly weights: readonly string[];
+  };
   close(): void;
 }
 
 /** Content of one file: a checkpoint without its origin. */
-export type FileIndex = Omit<Checkpoint, 'path' | 'files' | 'close'>;
+export type FileIndex = Omit<Checkpoint, 'path' | 'files' | 'packed' | 'close'>;
 
 export interface CheckpointOptions {
   /** Dotted keys of the dict to read when several contain tensors: `ema.state_dict`. */
   readonly stateDict?: string | undefined;
+  /** Whether packed weights stay as they are stored; by default they are read as floats. */
+  readonly keepPacked?: boolean;
 }
 
 export interface OpenedFiles {

@@ -7,6 +7,7 @@ import type { Checkpoint, CheckpointOptions, OpenedFiles } from './checkpoint.js
 import { listed, refusal } from './checkpoint-rules.js';
 import { isIndexName, isWeightsName } from './formats.js';
 import { openFile } from './open-file.js';
+import { withUnpackedWeights } from './packed-weights.js';
 import { isShardIndex, readShardIndex } from './shards/index-file.js';
 import { openShards } from './shards/open-shards.js';
 
@@ -83,7 +84,7 @@ export function openCheckpoint(path: string, options: CheckpointOptions = {}): C
   const { files, index } = isShardIndex(found)
     ? openShards(found, options)
     : openAlone(found, options);
-  return {
+  const checkpoint: Checkpoint = {
     ...index,
     path,
     files,
@@ -91,6 +92,7 @@ export function openCheckpoint(path: string, options: CheckpointOptions = {}): C
       for (const file of files) file.close();
     },
   };
+  return options.keepPacked ? checkpoint : withUnpackedWeights(checkpoint);
 }
 
 function isFolder(path: string): boolean {

@@ -267,6 +267,12 @@ class CommandLine {
       if (needed !== undefined) {
         throw usage(`--${name} requires --${needed}`, this.#added(this.#command.flags[needed]));
       }
+      const choice = alternativesOf(flag);
+      if (choice.length > 0 && !choice.some((each) => this.#isSet(each))) {
+        const [first = ''] = choice;
+        const wanted = choice.map((each) => `--${each}`).join(' or ');
+        throw usage(`--${name} requires ${wanted}`, this.#added(this.#command.flags[first]));
+      }
       const other = flag.exclusive?.find(
         (each) => typeof each === 'string' && this.#given.has(each),
       );
@@ -335,3 +341,9 @@ function exampleOf(flag: DeclaredFlag): string {
   const [, example] = /\bas in (?!the\b)([^\s,;)\]]+)/.exec(description) ?? [];
   return options?.[0] ?? example ?? (helpValue === 'N' ? '1' : (helpValue ?? 'VALUE'));
 }
+
+/** Names of flags of which a flag needs at least one. */
+const alternativesOf = ({ relationships = [] }: DeclaredFlag): string[] =>
+  relationships
+    .filter(({ type }) => type === 'some')
+    .flatMap(({ flags }) => flags.filter((each) => typeof each === 'string'));

@@ -386,8 +386,13 @@ export function fitRequestOf(
   refuseForeign(flags);
   const hints = hintsOf(loaded);
   const { positions } = loaded.model;
+  const training =
+    flags.for === 'serving' ? null : trainingSettingOf(flags, hints, positions, cluster);
   return {
-    training: flags.for === 'serving' ? null : trainingSettingOf(flags, hints, positions, cluster),
+    training: training && {
+      ...training,
+      loraSetting: { ...training.setting, recompute: flags.recompute ?? 'full' },
+    },
     serving:
       flags.for === 'training'
         ? null

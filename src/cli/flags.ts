@@ -2,6 +2,7 @@
 import os from 'node:os';
 import * as Flags from '@oclif/core/flags';
 import type * as Interfaces from '@oclif/core/interfaces';
+import { FAMILY_NAMES } from '../architecture/families.js';
 import { nearest } from '../config/nearest.js';
 import { lacksUnit, parseCount, parseLimit, parseRounded } from '../config/parse-limit.js';
 import { quote } from '../config/quote.js';
@@ -10,6 +11,7 @@ import { FORMATS, type Format } from '../report/kit/report.js';
 import type { Compute } from '../runtime/engine.js';
 import type { DeviceChoice, EngineChoice } from '../runtime/select/devices.js';
 import { DTYPE_NAMES, DTYPE_SPELLINGS, type Dtype, parseDtype } from '../tensor/dtype.js';
+import { GROUP_SIZES, QUANTIZED_BITS, type WeightForm } from '../tensor/group-quantization.js';
 import { pasteable } from './command-line.js';
 
 /** Copy of the devices in `src/runtime/engine.ts`, which is loaded only when a model runs. */
@@ -95,9 +97,17 @@ export const stateDict = Flags.string({
   description: 'state dict to read, if a PyTorch file has several',
 });
 
+/** `--family llama`: reads a `config.json` of another kind as that family. */
+export const readAs = Flags.option({
+  options: FAMILY_NAMES,
+  helpValue: 'NAME',
+  description: 'family to read a config.json as, for a model_type that is not known',
+} as const)();
+
 /** Flags of a model that is a config, or a checkpoint with its config. */
 export const modelFlags = {
   set,
+  family: readAs,
   config: Flags.string({
     helpValue: 'FILE',
     description: 'config of the checkpoint [default: the one in it or in its folder]',
@@ -247,6 +257,31 @@ export const compute = (description: string, helpGroup?: string) =>
     description,
     ...(helpGroup && { helpGroup }),
   } as const)();
+
+/** Group of a form that names none. */
+const USUAL_GROUP = 32;
+
+/** `int8`, `q4`, `4bit`, `int4-64`, `int4-g128`. */
+const WEIGHT_FORM =
+  /^(?:u?int|i|q|w)?[-_ ]?(8|4)[-_ ]?(?:bits?)?(?:[-_:/ ]+(?:g|group)?[-_ ]?(\d+)|g(\d+))?$/;
+
+/** `--weights int4-64`: form of the matrices of a run. */
+export const weightForm = Flags.custom<WeightForm>({
+  helpValue: 'FORM',
+  description:
+    'quantize matrices: int8 or int4, with the values of a group, as in int4-64; groups of 16, 32, 64 or 128 ' +
+    '[default: float32; groups of 32]',
+  parse: async (text, _context, { name }) => {
+    const [, bitsFound, first, second] = WEIGHT_FORM.exec(text.trim().toLowerCase()) ?? [];
+    const bits = QUANTIZED_BITS.find((each) => each === Number(bitsFound));
+    const size = Number(first ?? second ?? USUAL_GROUP);
+    const group = GROUP_SIZES.find((each) => each === size);
+    if (bits !== undefined && group !== undefined) return { bits, group };
+    const expected =
+      bits === undefined ? 'int8 or int4, with or without a group' : 'a group of 16, 32, 64 or 128';
+    return unreadable(name, text, expected, `write --${name} int${bits ?? 8}-${USUAL_GROUP}`);
+  },
+});
 
 /** `--threads 2`: at most the number of processors, because more would slow an engine down. */
 export const threads = Flags.custom<number>({

@@ -9,7 +9,7 @@ import { type RenderOptions, wrap } from '../report/kit/report.js';
 export const COMMAND_GROUPS = {
   Design: ['list', 'init', 'plan', 'compare', 'compare-srte', 'rope'],
   Check: ['validate', 'profile', 'fit', 'inspect', 'verify'],
-  Run: ['quick-test', 'doctor', 'export'],
+  Run: ['quick-test', 'generate', 'doctor', 'export'],
   Convert: ['convert-checkpoint', 'kv-projector'],
   Setup: ['completion', 'schema'],
 } as const satisfies Record<string, readonly string[]>;
@@ -31,6 +31,7 @@ const COMMON_FLAGS: readonly string[] = [
   ...['tensors', 'stats', 'ranks', 'baseline', 'columns', 'sort', 'teacher', 'student', 'data'],
   ...['checkpoint', 'against', 'prove', 'only', 'trace', 'factor', 'context', 'batch', 'dtype'],
   ...['set', 'strict', 'dry-run', 'check', 'random', 'write', 'layers', 'details', 'explain'],
+  ...['chat', 'ids', 'max-tokens', 'temperature', 'top-p', 'seed', 'draft'],
   ...['json', 'output', 'force'],
 ];
 
@@ -69,15 +70,14 @@ function programHelp(config: Config, length: HelpLength, { width, bold }: Style)
     ...rows.flatMap(([id, summary]) => entry(id, summary, column, width)),
   ]);
   const about = config.pjson.description ?? '';
-  return text([
-    ...(length === 'long'
-      ? [...wrap(about, width), '', `Usage: ${config.bin} COMMAND [flags]`]
-      : [`Usage: ${config.bin} COMMAND [flags]`]),
-    ...lines,
-    ...(length === 'long' ? [''] : []),
-    `Help: ${config.bin} COMMAND -h, ${config.bin} COMMAND --help` +
-      (length === 'short' ? `, ${config.bin} --help` : ''),
-  ]);
+  const usage = `Usage: ${config.bin} COMMAND [flags]`;
+  const help = `Help: ${config.bin} COMMAND -h, ${config.bin} COMMAND --help`;
+  // The short one has a screen of 24 lines for all commands.
+  return text(
+    length === 'short'
+      ? [`${usage}    Help: COMMAND -h, --help`, ...lines]
+      : [...wrap(about, width), '', usage, ...lines, '', help],
+  );
 }
 
 function topicHelp(config: Config, topic: string, { width, bold }: Style): string {

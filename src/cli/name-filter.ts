@@ -79,7 +79,7 @@ function expandBraces(pattern: string): string[] {
       }
     }
     if (expanded.length + waiting.length > MAX_ALTERNATIVES) {
-      throw new RangeError(`its braces stand for more than ${MAX_ALTERNATIVES} patterns`);
+      throw new RangeError(`its braces expand to more than ${MAX_ALTERNATIVES} patterns`);
     }
   }
   return expanded;

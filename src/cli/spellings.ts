@@ -17,6 +17,7 @@ const FLAGS: Readonly<Record<string, readonly string[]>> = {
   dtype: 'type,torch-dtype,data-type,quant,quantization,quantize,weight-dtype,bits,load-in'.split(
     ',',
   ),
+  weights: 'quant,quantize,quantization,weight-dtype,bits,weight-form'.split(','),
   'cache-dtype': ['kv-cache-dtype', 'kv-dtype', 'cache-type', 'kv-type', 'cache-type-k'],
   'max-params': ['params', 'parameters', 'num-params', 'budget', 'max-parameters', 'size'],
   'max-memory': ['memory', 'vram', 'mem', 'max-mem', 'max-vram', 'ram'],

@@ -31,9 +31,10 @@ const nats = Flags.custom<number>({
   },
 });
 
-/** `--max-kl`, `--min-top-match` and `--max-logit-error`. @param needed The flag that runs both models. */
-export const logitLimits = (needed: string) => {
-  const group = { dependsOn: [needed], helpGroup: 'LIMITS' };
+/** `--max-kl`, `--min-top-match` and `--max-logit-error`. @param needed Flags of which one compares two runs. */
+export const logitLimits = (...needed: string[]) => {
+  const relation = { type: 'some' as const, flags: needed };
+  const group = { relationships: [relation], helpGroup: 'LIMITS' };
   return {
     'max-kl': nats({
       ...group,

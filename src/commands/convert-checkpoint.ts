@@ -29,6 +29,10 @@ import {
   EXTENSIONS,
   LAYOUT_NAMES,
   NAMING_SCHEMES,
+  QUANTIZATION_GROUP_NAMES,
+  QUANTIZATION_GROUPS,
+  QUANTIZATION_NAMES,
+  QUANTIZATIONS,
   TIES,
 } from '../conversion/choices.js';
 import type { ConversionResult } from '../conversion/conversion.js';
@@ -75,7 +79,7 @@ export default class ConvertCheckpoint extends BaseCommand {
   static override summary = 'Convert a checkpoint and report the error.';
   static override description =
     'Changes how a model stores its SRTE: one shared table, a low-rank pair, sines and cosines, or a table for each ' +
-    'layer. Can also tie or cast weights, rename old tensors, and convert between PyTorch files and safetensors. ' +
+    'layer. Can also tie, cast or quantize weights, rename old tensors, and convert between PyTorch files and safetensors. ' +
     'The model may be larger than memory. All problems of the input are reported before anything is written. The ' +
     'input never changes, and OUT appears complete or not at all. Errors are measured on the written values.';
   static override examples = [
@@ -84,6 +88,7 @@ export default class ConvertCheckpoint extends BaseCommand {
     '<%= config.bin %> <%= command.id %> fixtures/hybrid/shared-lowrank-tied per-layer --to per-layer --dtype bf16 --check',
     '<%= config.bin %> <%= command.id %> fixtures/checkpoints/valid/zip_proto5.pt model.safetensors --container safetensors',
     '<%= config.bin %> <%= command.id %> fixtures/hybrid/shared-lowrank-tied proved --dtype bf16 --prove',
+    '<%= config.bin %> <%= command.id %> fixtures/hf/llama llama-int4 --quantize int4 --group 32 --check',
   ];
 
   static override args = {
@@ -144,6 +149,23 @@ export default class ConvertCheckpoint extends BaseCommand {
       description: 'type of the parameters; buffers keep their type',
       helpGroup: 'TENSOR',
     } as const)(),
+    quantize: Flags.option({
+      options: QUANTIZATION_NAMES,
+      description:
+        'quantize weights of linear layers, into the layout pack-quantized of compressed-tensors',
+      helpGroup: 'TENSOR',
+    } as const)(),
+    group: Flags.option({
+      options: QUANTIZATION_GROUP_NAMES,
+      dependsOn: ['quantize'],
+      description: 'values that share a scale, for --quantize [default: 32]',
+      helpGroup: 'TENSOR',
+    } as const)(),
+    dequantize: Flags.boolean({
+      description: 'write packed weights of IN as floats, of the type of their scales or --dtype',
+      exclusive: ['quantize'],
+      helpGroup: 'TENSOR',
+    }),
     saturate: Flags.boolean({
       description: 'clamp values that overflow --dtype',
       helpGroup: 'TENSOR',
@@ -235,12 +257,14 @@ export default class ConvertCheckpoint extends BaseCommand {
         checkpoint,
         out: places.out,
         dtype: CONVERTED_DTYPES[flags.dtype],
+        quantize: flags.quantize && QUANTIZATIONS[flags.quantize],
+        group: flags.group && QUANTIZATION_GROUPS[flags.group],
         display,
         warn: (warnings) => this.warnAbout(flags, warnings),
       }).finally(display.end);
       if (result.proof) process.exitCode = PROOF_EXIT_CODES[result.proof.verdict];
       await this.answer(flags, result, (each) =>
-        convertReport(each, { again: realRun(this.argv) }),
+        convertReport(each, { again: isTaken(places.out, flags) ? undefined : realRun(this.argv) }),
       );
       const against = result.proof?.against;
       this.exceeded([
@@ -284,6 +308,10 @@ function exceededError(result: ConversionResult, most: number | undefined): stri
   const bound = percentText(most ?? null);
   return [`stored SRTE error ${error} exceeds --max-error ${bound}; use a wider --dtype`];
 }
+
+/** Whether a real run would be refused, as the notes of the plan say. */
+const isTaken = (out: string, { force }: { readonly force: boolean }): boolean =>
+  !force && fs.existsSync(out);
 
 /** The command line of a dry run without `--dry-run`. */
 const realRun = (argv: readonly string[]): string =>

@@ -2,7 +2,7 @@ import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { BaseCommand, type FlagsOf } from '../cli/base-command.js';
-import { details, savedFile, seedOf, set, stateDict } from '../cli/flags.js';
+import { details, readAs, savedFile, seedOf, set, stateDict, weightForm } from '../cli/flags.js';
 import { progressDisplay } from '../cli/progress.js';
 import { UserError } from '../errors.js';
 import {
@@ -21,12 +21,14 @@ export default class Export extends BaseCommand {
     'The graph maps token ids, input_ids (int64 [batch, sequence]), to logits (float32 [batch, sequence, ' +
     'vocabulary]), for any batch and length, without a cache. It opens in Netron and runs in ONNX Runtime of any ' +
     'language. Some operators are of ONNX Runtime itself (com.microsoft version 1, with operator set 20); other ' +
-    'runtimes may lack them. Weights are float32 under the names of the checkpoint. Beyond 1 GB they are in ' +
+    'runtimes may lack them. Weights are float32 under the names of the checkpoint; with --weights, matrices are ' +
+    'MatMulNBits of 8 or 4 bits, under NAME:codes, NAME:scales and NAME:zeroPoints. Beyond 1 GB they are in ' +
     'FILE.data next to the graph; keep both files together.';
   static override examples = [
     '<%= config.bin %> <%= command.id %> fixtures/hf/llama --save llama.onnx',
     '<%= config.bin %> <%= command.id %> fixtures/hybrid/shared-lowrank-tied/config.yaml --checkpoint fixtures/hybrid/shared-lowrank-tied/model.safetensors --save model.onnx',
     '<%= config.bin %> <%= command.id %> configs/hybrid/tiny.yaml --random --save tiny.onnx --json',
+    '<%= config.bin %> <%= command.id %> fixtures/hf/llama --weights int4-32 --save llama-int4.onnx',
   ];
 
   static override args = {
@@ -38,6 +40,7 @@ export default class Export extends BaseCommand {
   };
   static override flags = {
     set,
+    family: readAs,
     checkpoint: Flags.string({
       helpValue: 'PATH',
       description: 'a file, an index or a folder with the weights',
@@ -48,6 +51,7 @@ export default class Export extends BaseCommand {
       exclusive: ['checkpoint', 'state-dict'],
     }),
     seed: seedOf({ description: 'seed of --random [default: 0]', dependsOn: ['random'] }),
+    weights: weightForm(),
     'external-data': Flags.boolean({
       description: 'always write the weights to FILE.data',
     }),
@@ -125,6 +129,7 @@ export default class Export extends BaseCommand {
       planExport(model, weights, {
         name,
         external: flags['external-data'],
+        weightForm: flags.weights,
         version: this.config.version,
         metadata,
       }),

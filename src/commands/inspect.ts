@@ -64,7 +64,10 @@ export default class Inspect extends BaseCommand {
 
   async run() {
     const { args, flags } = await this.parse(Inspect);
-    const checkpoint = openCheckpoint(args.path, { stateDict: flags['state-dict'] });
+    const checkpoint = openCheckpoint(args.path, {
+      stateDict: flags['state-dict'],
+      keepPacked: true,
+    });
     try {
       await this.warnAbout(flags, checkpointWarnings(checkpoint));
       const chosen = filterByName(checkpoint.tensors, flags.filter);

@@ -20,7 +20,7 @@ export default class List extends BaseCommand {
 
   static override args = {
     pattern: Args.string({
-      description: 'a family, or a part of a name; * stands for any characters',
+      description: 'a family, or a part of a name; * matches any characters',
     }),
   };
   static override flags = { details };

@@ -2,6 +2,7 @@ import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import type { Exact } from '../budget/figure.js';
 import { flopsByConvention } from '../budget/flops.js';
+import { lastTokensFlopsOf } from '../budget/generation.js';
 import type { LimitCheck, LimitName } from '../budget/profile-model.js';
 import {
   blocksOf,
@@ -103,6 +104,7 @@ export default class Profile extends BaseCommand {
     );
     const profile = profileModel(model, setting);
     const checks = checkLimits(profile, flags);
+    const generation = lastTokensFlopsOf(model, setting.inference.context);
     // Loaded on demand, because it describes every preset of the family.
     const known = flags.published && (await import('../budget/family-counts.js')).knownCounts;
     const result = {
@@ -112,6 +114,7 @@ export default class Profile extends BaseCommand {
       setting,
       layerCount: model.blocks.length,
       ...profile,
+      ...(generation && { generation }),
       served: SERVED.map((dtype) => ({ dtype, bytes: servedParameters(model, dtype) })),
       ...(quantization && { stored: storedWeights(model, quantization) }),
       ...(checkpoint && { checkpoint }),

@@ -12,12 +12,14 @@ import {
   details,
   device,
   ENGINE_CHOICES,
+  readAs,
   savedFile,
   seed,
   set,
   stateDict,
   threads,
   tokens,
+  weightForm,
 } from '../cli/flags.js';
 import { progressDisplay } from '../cli/progress.js';
 import { exceededLogits, logitLimits } from '../cli/thresholds.js';
@@ -34,7 +36,7 @@ import { checkedAgainst } from '../model-input/verify-checkpoint.js';
 import type { CheckName } from '../quicktest/checks.js';
 import { CHECK_NAMES } from '../quicktest/checks.js';
 import type { OtherWay } from '../quicktest/compare-outputs.js';
-import type { QuickTestRun } from '../quicktest/index.js';
+import type { QuickTest as QuickTestData, QuickTestRun } from '../quicktest/index.js';
 import type { Side } from '../quicktest/sides.js';
 import { againstReport } from '../report/quick-test/against.js';
 import { quickTestReport, traceReport } from '../report/quick-test/quick-test.js';
@@ -55,10 +57,11 @@ const NOT_TRACED = [
   'full',
   'save',
   'against',
+  'weights',
 ];
 
 /** Flags of checks, unused by --against. */
-const NOT_COMPARED = ['only', 'cross-check', 'repeat', 'save', 'trace'];
+const NOT_COMPARED = ['only', 'cross-check', 'repeat', 'save', 'trace', 'weights'];
 
 export default class QuickTest extends BaseCommand {
   static override summary = 'Run a model and check that it works.';
@@ -67,11 +70,12 @@ export default class QuickTest extends BaseCommand {
     'right shape, shared tensors are shared, no token sees a later one, sequences of a batch are independent, two ' +
     'runs are equal, and decoding with a cache equals the full forward pass. Then it measures the speed. A model that ' +
     'is too large for this machine runs as a scaled-down proxy, or with --full layer by layer. Exit code 1 when a ' +
-    'check fails. --against compares two models instead.';
+    'check fails. --weights runs with matrices of 8 or 4 bits, and reports the loss against float32. --against compares two models instead.';
   static override examples = [
     '<%= config.bin %> <%= command.id %> configs/hybrid/tiny.yaml',
     '<%= config.bin %> <%= command.id %> configs/hybrid/tiny.yaml --only cache,cross-check --context 48',
     '<%= config.bin %> <%= command.id %> configs/hybrid/original.yaml --trace',
+    '<%= config.bin %> <%= command.id %> fixtures/hybrid/shared-lowrank-tied --weights int4 --max-kl 0.5',
     '<%= config.bin %> <%= command.id %> fixtures/hybrid/shared-lowrank-tied --against tfjs',
     '<%= config.bin %> <%= command.id %> configs/hybrid/tiny.yaml --set model.window_size=64 --against configs/hybrid/tiny.yaml',
     '<%= config.bin %> <%= command.id %> fixtures/hybrid/shared-lowrank-tied/config.yaml --checkpoint fixtures/hybrid/shared-lowrank-tied/model.safetensors',
@@ -86,6 +90,7 @@ export default class QuickTest extends BaseCommand {
   };
   static override flags = {
     set,
+    family: readAs,
     checkpoint: Flags.string({
       helpValue: 'PATH',
       description: 'a file, an index or a folder with the weights [default: random weights]',
@@ -106,7 +111,7 @@ export default class QuickTest extends BaseCommand {
       description: 'run only these checks',
     } as const)(),
     'cross-check': Flags.boolean({ description: 'also compare with the other engine' }),
-    repeat: count({ description: 'timed runs [default: as many as take half a second]' }),
+    repeat: count({ description: 'timed runs [default: those of half a second]' }),
     engine: Flags.option({
       options: ENGINE_CHOICES,
       default: 'auto',
@@ -116,8 +121,9 @@ export default class QuickTest extends BaseCommand {
     } as const)(),
     device: device(),
     compute: compute('type of matrix products; with f16 the error against f32 is reported'),
+    weights: weightForm(),
     threads: threads(),
-    full: Flags.boolean({ description: 'run the whole model layer by layer, whatever its size' }),
+    full: Flags.boolean({ description: 'run the whole model layer by layer, at any size' }),
     details,
     save: savedFile({
       description: 'write logits and the output of every block to a safetensors file',
@@ -130,7 +136,7 @@ export default class QuickTest extends BaseCommand {
         'device (cpu, cuda, webgpu, …)',
       exclusive: NOT_COMPARED,
     }),
-    ...logitLimits('against'),
+    ...logitLimits('against', 'weights'),
     trace: Flags.boolean({
       description: 'print the shape of every step and run nothing',
       exclusive: NOT_TRACED,
@@ -179,9 +185,11 @@ export default class QuickTest extends BaseCommand {
         checkpoint: checkpoint?.path ?? null,
         ...test,
       } as const;
-      return await this.answer(flags, result, (each) =>
+      await this.answer(flags, result, (each) =>
         quickTestReport(each, { flat: formatOf(flags) === 'csv' }),
       );
+      this.exceeded(exceededLoss(flags, test));
+      return result;
     } finally {
       if (checkpoint !== own) checkpoint?.close();
     }
@@ -254,6 +262,18 @@ function wayOf(source: string, { engine }: TestFlags): OtherWay | undefined {
   return kind && { engine, device: kind, compute: 'f32' };
 }
 
+/** Lines about the limits that the loss of quantized weights exceeds. A loss that was not measured meets no limit. */
+function exceededLoss(flags: TestFlags, { checks }: QuickTestData): string[] {
+  if (flags.weights === undefined) return [];
+  const loss = checks.find(({ details }) => details?.quantized)?.details?.quantized?.logits;
+  const unmeasured = {
+    klDivergence: Number.NaN,
+    topAgreement: Number.NaN,
+    relativeDifference: Number.NaN,
+  };
+  return exceededLogits(flags, loss ?? unmeasured);
+}
+
 /** Loads the code that runs models. */
 async function tested(
   { family, document, model }: ModelFile,
@@ -278,8 +298,10 @@ async function tested(
       full: flags.full,
       keepsOutput: flags.save !== undefined,
       engine: flags.engine,
-      device: flags.device ?? 'auto',
+      // Quantized products have been measured on the CPU only.
+      device: flags.device ?? (flags.weights ? 'cpu' : 'auto'),
       compute: flags.compute,
+      weightForm: flags.weights,
       threads: flags.threads ?? os.availableParallelism(),
       watch: shown.doing,
       notice: shown.say,
@@ -303,14 +325,19 @@ async function idsOf(
 }
 
 /** The checks to run, in the order of the table. */
-function checksFor({ only = [], 'cross-check': isCrossChecked, compute }: TestFlags): CheckName[] {
+function checksFor({
+  only = [],
+  'cross-check': isCrossChecked,
+  compute,
+  weights,
+}: TestFlags): CheckName[] {
   const unasked = [
     ...(compute === 'f32' ? ['float16'] : []),
     ...(isCrossChecked ? [] : ['cross-check']),
+    ...(weights ? [] : ['weights']),
   ];
+  const always = [...(isCrossChecked ? ['cross-check'] : []), ...(weights ? ['weights'] : [])];
   return CHECK_NAMES.filter((name) =>
-    only.length > 0
-      ? only.includes(name) || (isCrossChecked && name === 'cross-check')
-      : !unasked.includes(name),
+    only.length > 0 ? only.includes(name) || always.includes(name) : !unasked.includes(name),
   );
 }

@@ -130,7 +130,7 @@ function describeAllowed({ literals, kinds, isNullable }: Allowed): string {
 
 function listLiterals(literals: readonly Literal[]): string {
   const shown = literals.slice(0, LISTED_VALUES).map(describeValue);
-  if (literals.length > LISTED_VALUES) shown.push(`… (${literals.length} in all)`);
+  if (literals.length > LISTED_VALUES) shown.push(`… (${literals.length} total)`);
   return shown.length === 1 ? shown.join() : `one of ${shown.join(', ')}`;
 }
 
@@ -244,7 +244,7 @@ function suggestKeys(path: PropertyPath, value: unknown, { kinds }: Allowed): st
 const LISTED_KEYS = 8;
 
 function listed(keys: readonly string[]): string {
-  const rest = keys.length > LISTED_KEYS ? `, … (${keys.length} in all)` : '';
+  const rest = keys.length > LISTED_KEYS ? `, … (${keys.length} total)` : '';
   return `${keys.slice(0, LISTED_KEYS).join(', ')}${rest}`;
 }
 

@@ -36,3 +36,15 @@ export const CONVERTED_DTYPES = { keep: undefined, f32: 'F32', f16: 'F16', bf16:
 export const CONVERTED_DTYPE_NAMES = Object.keys(
   CONVERTED_DTYPES,
 ) as readonly (keyof typeof CONVERTED_DTYPES)[];
+
+/** Bits of quantized weights. */
+export const QUANTIZATIONS = { int8: 8, int4: 4 } as const;
+
+export const QUANTIZATION_NAMES = Object.keys(
+  QUANTIZATIONS,
+) as readonly (keyof typeof QUANTIZATIONS)[];
+
+/** Values of a row that share a scale. */
+export const QUANTIZATION_GROUPS = { 32: 32, 64: 64, 128: 128 } as const;
+
+export const QUANTIZATION_GROUP_NAMES = ['32', '64', '128'] as const;

@@ -6,9 +6,15 @@ import { bytesOfViews, viewsOf } from '../checkpoint/sharing.js';
 import { UserError } from '../errors.js';
 import { isSidecarName } from '../files/config-names.js';
 import type { ConfigOrigin } from '../model-input/checkpoint-config.js';
+import type { WeightForm } from '../tensor/group-quantization.js';
 import { sumOf } from '../text/words.js';
 import type { Extension } from './choices.js';
-import type { MeasuredTable, Proof, TensorError } from './execute/check-output.js';
+import type {
+  MeasuredTable,
+  Proof,
+  QuantizationError,
+  TensorError,
+} from './execute/check-output.js';
 import { checkProvable, prove } from './execute/check-output.js';
 import type { ConversionOutput } from './execute/execute.js';
 import { execute, preview } from './execute/execute.js';
@@ -19,7 +25,9 @@ import { checkJob, NOTHING_WRITTEN, orStopped, outputPlace, refuseOverlap } from
 import type {
   ConversionInput,
   Omission,
+  PlannedTensor,
   PlannedTie,
+  QuantizationPlan,
   StepGroup,
   TensorStep,
 } from './plan/conversion-plan.js';
@@ -54,6 +62,8 @@ export interface ConversionResult {
   readonly srte: ConvertedSrte | null;
   /** Null when nothing is tied. */
   readonly tie: ConvertedTie | null;
+  /** Null when no weight becomes packed. */
+  readonly quantization: ConvertedWeights | null;
   readonly configChanges: readonly {
     readonly path: string;
     readonly from: unknown;
@@ -103,6 +113,19 @@ interface ConvertedSide {
   readonly bytes: number;
 }
 
+/** Weights of linear layers that became packed. */
+export interface ConvertedWeights extends WeightForm {
+  /** Name of the layout. */
+  readonly layout: 'compressed-tensors pack-quantized';
+  readonly weights: readonly string[];
+  /** Linear layers and routers that stay floats. */
+  readonly ignored: readonly string[];
+  /** ‖had − gets‖ / ‖had‖ of all weights together; null for a plan, and for zero weights. */
+  readonly relativeError: number | null;
+  /** One per weight; empty for a plan. */
+  readonly errors: readonly QuantizationError[];
+}
+
 /** An embedding and a head that became one tensor. */
 export interface ConvertedTie extends PlannedTie {
   /** Errors of the tied tensor relative to the embedding and the head; empty for a plan. */
@@ -140,8 +163,8 @@ function resultOf(
     path: place.path,
     container: place.container,
     parameters: sumOf(
-      steps.filter(({ role }) => role === 'parameter'),
-      elementsOf,
+      plan.tensors.filter(({ role }) => role === 'parameter'),
+      parametersIn,
     ),
     tensorBytes: sumOf(steps, ({ bytes }) => bytes),
     bytes: sumOf(files, ({ bytes }) => bytes),
@@ -159,6 +182,7 @@ function resultOf(
     output: written,
     srte: plan.srte && convertedSrte(plan.srte, job, output),
     tie: plan.tie && { ...plan.tie, errors: tie ?? [] },
+    quantization: plan.quantization ? convertedWeights(plan.quantization, output) : null,
     configChanges: plan.config?.changes ?? [],
     leftOut: groupedOmissions(plan.leftOut),
     notes: plan.notes,
@@ -174,11 +198,15 @@ function resultOf(
   };
 }
 
-const elementsOf = ({ shape }: TensorStep): number =>
-  shape.reduce((product, size) => product * size, 1);
+/** A packed weight counts with its values, and the scales of a weight are not parameters. */
+function parametersIn({ shape, action }: PlannedTensor): number {
+  const isPacked = action.do === 'quantize';
+  if (isPacked && action.part !== 'packed') return 0;
+  return (isPacked ? action.weight.shape : shape).reduce((product, size) => product * size, 1);
+}
 
 function describedInput({ job, source }: ConversionInput): ConversionResult['input'] {
-  const { path, format, files, tensors } = job.checkpoint;
+  const { path, format, files, tensors, packed } = job.checkpoint;
   const views = viewsOf(tensors);
   const parameters = views.filter(({ names }) => !names.some(isBufferName));
   return {
@@ -186,7 +214,7 @@ function describedInput({ job, source }: ConversionInput): ConversionResult['inp
     format,
     config: source ? { file: source.file, origin: source.origin } : null,
     parameters: sumOf(parameters, ({ tensor }) => tensor.elements),
-    tensorBytes: bytesOfViews(views),
+    tensorBytes: bytesOfViews(packed ? viewsOf(packed.tensors) : views),
     bytes: sumOf(files, ({ size }) => size),
   };
 }
@@ -248,6 +276,25 @@ function withLayers(
   if (error.layers.length > 0) return error;
   const all = Array.from({ length: source.layers }, (_, layer) => layer);
   return { ...error, layers: target.sharing === 'shared' ? all : [number] };
+}
+
+function convertedWeights(
+  { form, weights, ignored }: QuantizationPlan,
+  { quantized }: ConversionOutput,
+): ConvertedWeights {
+  const errors = quantized ?? [];
+  const squares = errors.map(
+    ({ norm, relativeError }) => ((norm ?? 0) * (relativeError ?? 0)) ** 2,
+  );
+  const whole = sumOf(errors, ({ norm }) => (norm ?? 0) ** 2);
+  return {
+    ...form,
+    layout: 'compressed-tensors pack-quantized',
+    weights,
+    ignored,
+    relativeError: whole > 0 ? Math.sqrt(sumOf(squares, (each) => each) / whole) : null,
+    errors,
+  };
 }
 
 const groupedOmissions = (leftOut: readonly Omission[]): ConversionResult['leftOut'] =>

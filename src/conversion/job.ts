@@ -9,6 +9,7 @@ import { overlap } from '../files/input-registry.js';
 import type { ProgressDisplay } from '../progress-display.js';
 import type { DeviceChoice, EngineChoice } from '../runtime/select/devices.js';
 import type { EncodableDtype } from '../tensor/encode.js';
+import type { WeightForm } from '../tensor/group-quantization.js';
 import type { Extension, LayoutName, Merge, NamingScheme, Tie } from './choices.js';
 
 /** Begins a step on a number of bytes. Returns a function to call with each further number of finished bytes. */
@@ -46,6 +47,12 @@ export interface ConversionJob {
   readonly tie: Tie | undefined;
   /** Type of the parameters; undefined to keep each. Buffers keep theirs. */
   readonly dtype: EncodableDtype | undefined;
+  /** Bits of the weights of linear layers; undefined to keep floats. */
+  readonly quantize: WeightForm['bits'] | undefined;
+  /** Values that share a scale; undefined for 32. */
+  readonly group: WeightForm['group'] | undefined;
+  /** Whether to write packed weights of the input as floats. */
+  readonly dequantize: boolean;
   /** Whether to clamp values beyond the dtype's range instead of an error. */
   readonly saturate: boolean;
   readonly dialect: NamingScheme | undefined;
@@ -107,12 +114,29 @@ export async function orStopped<Result>(
 
 /** @throws UserError for a flag without an effect. */
 export function checkJob(job: ConversionRequest): void {
+  if (job.saturate && VALUE_CHANGES.every((name) => job[name] === undefined)) {
+    throw new UserError('usage', '--saturate requires --dtype', {
+      suggestion:
+        'write --dtype f16, or leave --saturate out: values that are copied cannot overflow',
+    });
+  }
   if (job.extend !== undefined && !job['max-positions'] && job.target === undefined) {
     throw new UserError('usage', '--extend requires --max-positions or --target', {
       suggestion: 'write --max-positions 32k for the number of rows',
     });
   }
 }
+
+/** Flags that compute values, which can overflow their type. */
+const VALUE_CHANGES = [
+  'dtype',
+  'to',
+  'rank',
+  'max-error',
+  'max-positions',
+  'tie',
+  'target',
+] as const satisfies readonly (keyof ConversionRequest)[];
 
 /** Whether the request names no change at all. */
 export function isUnspecific(job: ConversionJob): boolean {
@@ -127,6 +151,8 @@ export function isUnspecific(job: ConversionJob): boolean {
     job['shard-size'],
     job.rank,
     job['max-error'],
+    job.quantize,
+    job.dequantize || undefined,
   ];
   return asked.every((each) => each === undefined);
 }

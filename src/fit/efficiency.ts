@@ -46,14 +46,14 @@ const READING: Readonly<Record<MemoryKind, Readonly<Record<WeightWidth, Measured
     four: { share: 0.42, source: `Llama-2-7B in int4 reads 863 GB/s ${GPT_FAST}` },
   },
   gddr: {
-    wide: { share: 0.8, source: `74 to 85 % on seven cards, 16 bits, ${LLAMA_CPP}` },
-    eight: { share: 0.74, source: 'assumed, between those of 16 and of 4 bits' },
-    four: { share: 0.68, source: `63 to 83 % on an RTX 3090 and a 3070, Q4_K_M, ${LLAMA_CPP}` },
+    wide: { share: 0.8, source: `74 to 85% on seven cards, 16 bits, ${LLAMA_CPP}` },
+    eight: { share: 0.74, source: 'assumed, between 16 and 4 bits' },
+    four: { share: 0.68, source: `63 to 83% on an RTX 3090 and a 3070, Q4_K_M, ${LLAMA_CPP}` },
   },
   lpddr: {
-    wide: { share: 0.72, source: `69 to 85 % on an M1 Max, M2 Ultra and M3 Max, ${LLAMA_CPP}` },
-    eight: { share: 0.6, source: 'assumed, between those of 16 and of 4 bits' },
-    four: { share: 0.5, source: `50 % on an M2 Ultra, Q4_K_M, ${LLAMA_CPP}` },
+    wide: { share: 0.72, source: `69 to 85% on an M1 Max, M2 Ultra and M3 Max, ${LLAMA_CPP}` },
+    eight: { share: 0.6, source: 'assumed, between 16 and 4 bits' },
+    four: { share: 0.5, source: `50% on an M2 Ultra, Q4_K_M, ${LLAMA_CPP}` },
   },
 };
 
@@ -62,20 +62,19 @@ const COMPUTING = {
   wide: {
     share: 0.65,
     source:
-      '62 to 67 % of an A100, 2,048 tokens of Llama-2 (TensorRT-LLM, performance.md, v0.6.1; lmdeploy, a100_fp16.md)',
+      '62 to 67% of an A100, 2,048 tokens of Llama-2 (TensorRT-LLM, performance.md, v0.6.1; lmdeploy, a100_fp16.md)',
   },
   hopper: {
     share: 0.5,
-    source:
-      '42 to 58 % of an H100 in training, with what is recomputed (llm-foundry, README, 2024)',
+    source: '42 to 58% of an H100 in training, with recomputation (llm-foundry, README, 2024)',
   },
   eight: {
     share: 0.39,
-    source: '39 % of the peak in FP8 of an H100 (TensorRT-LLM, performance.md, v0.6.1)',
+    source: '39% of the peak in FP8 of an H100 (TensorRT-LLM, performance.md, v0.6.1)',
   },
   eightOfAda: {
     share: 0.52,
-    source: '52 % of the peak in FP8 of an L40S (TensorRT-LLM, performance.md, v0.6.1)',
+    source: '52% of the peak in FP8 of an L40S (TensorRT-LLM, performance.md, v0.6.1)',
   },
 } as const satisfies Record<string, MeasuredShare>;
 
@@ -93,7 +92,7 @@ const BEST: Efficiency = {
   launchSeconds: 0,
   reduceSeconds: 0,
   hopSeconds: { nvlink: 0, pcie: 0, network: 0 },
-  source: 'roofline: all at peak, nothing waits',
+  source: 'roofline: everything at peak, no waiting',
 };
 
 const POOR: Efficiency = {
@@ -105,8 +104,8 @@ const POOR: Efficiency = {
   reduceSeconds: 14e-6,
   hopSeconds: { nvlink: 3.8e-6, pcie: 5e-6, network: 8e-6 },
   source:
-    'memory: Llama-2-7B in 4 bits reads 863 of 2,039 GB/s (gpt-fast, README, 2023); compute: 14 % of the peak when ' +
-    'decoding for low latency (PaLM 540B, arXiv 2211.05102, table 2; the table was not read again); links: 28 of 64 GB/s ' +
+    'memory: Llama-2-7B in 4 bits reads 863 of 2,039 GB/s (gpt-fast, README, 2023); compute: 14% of the peak when ' +
+    'decoding for low latency (PaLM 540B, arXiv 2211.05102, table 2); links: 28 of 64 GB/s ' +
     'on PCIe 5 (NCCL, issue 1639); launches: 25.5 tokens/s of Llama-2-7B before compiling (PyTorch blog, "Accelerating ' +
     'Generative AI II", 2023), 39 ms for 387 layers and 7 ms of reading; all-reduce: 14 µs and a step of 1.9 µs over ' +
     'NVLink, 2.5 over PCIe, 4.0 between machines (NCCL, tuning.cc, ring, LL128)',

@@ -3,13 +3,13 @@ import type { LanguageModel } from '../architecture/layer.js';
 import type { SettingOrigin } from '../budget/profile-model.js';
 import type { Bounds } from '../budget/quantity.js';
 import type { Gpu, GpuMachine } from '../hardware/gpu.js';
-import { capacityOf } from '../hardware/gpu.js';
+import { areLinked, capacityOf } from '../hardware/gpu.js';
 import { GPUS, MACHINES } from '../hardware/gpus.js';
 import { servedWeights, weightLayout } from './serving/quantized.js';
 import { servingMemoryOf } from './serving/serving-memory.js';
 import type { ServingFitSetting } from './serving/serving-work.js';
 import type { WeightDtype } from './serving/weight-types.js';
-import { fitLora, LORA_RANK } from './training/lora.js';
+import { fitLora, LORA_RANK, MOST_TRIED_GPUS } from './training/lora.js';
 import type { FitVerdict } from './training/training-fit.js';
 import { fitTrainingMemory, verdictOf } from './training/training-memory.js';
 import type { TrainingFitSetting } from './training/training-setting.js';
@@ -29,9 +29,6 @@ const COMMON = [
   'mi300x',
   'dgx-h100',
 ] as const;
-
-/** Most GPUs that a row is tried with. */
-const MOST_IN_TABLE = 64;
 
 /** Hardware of a row: one GPU, or a machine with several. */
 export interface TableHardware {
@@ -60,7 +57,7 @@ export interface TableUse {
 export interface TableCell extends TableUse {
   /** By the bounds, on one GPU or machine. */
   readonly verdict: FitVerdict;
-  /** Fewest GPUs that fit by the upper bound; null: more than `MOST_IN_TABLE`, or more cannot be connected. */
+  /** Fewest GPUs that fit by the upper bound; null: more than `MOST_TRIED_GPUS`, or more cannot be connected. */
   readonly gpus: number | null;
 }
 
@@ -167,7 +164,7 @@ function cellOf(
 ): Pick<TableCell, 'verdict' | 'gpus'> {
   const capacity = capacityOf(gpu);
   let verdict: FitVerdict = 'does not fit';
-  for (let gpus = 1; gpus <= MOST_IN_TABLE; gpus *= 2) {
+  for (let gpus = 1; gpus <= MOST_TRIED_GPUS; gpus *= 2) {
     const bounds = total(gpu, gpus);
     const on = bounds ? verdictOf(bounds, capacity) : 'does not fit';
     if (gpus <= unit && on !== 'does not fit') verdict = on;
@@ -186,9 +183,6 @@ function byChip<T>(of: (gpu: Gpu, gpus: number) => T): (gpu: Gpu, gpus: number) 
     return found;
   };
 }
-
-/** GPUs without links cannot share a model. */
-const areLinked = ({ links }: Gpu): boolean => links.length > 0;
 
 /** GPUs share the layers, and with several users they can be replicas. */
 function servingTotal(

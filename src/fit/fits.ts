@@ -1,6 +1,8 @@
 /** Training and serving of a model on some hardware, and a forward pass on this machine. */
 import type { Family, TrainingHints } from '../architecture/family.js';
 import type { LanguageModel } from '../architecture/layer.js';
+import type { GenerationFlops } from '../budget/generation.js';
+import { answerFlopsOf } from '../budget/generation.js';
 import type { SettingOrigin } from '../budget/profile-model.js';
 import { resolveSetting } from '../budget/profile-model.js';
 import type { Bounds } from '../budget/quantity.js';
@@ -15,6 +17,8 @@ import type { ForwardNeed, ForwardSize } from './serving/this-machine-forward.js
 import { forwardBytesOf, forwardSecondsOf } from './serving/this-machine-forward.js';
 import type { UsersFit } from './serving/users.js';
 import { replicasOf, usersOf } from './serving/users.js';
+import type { ClusterLora } from './training/lora.js';
+import { loraOn } from './training/lora.js';
 import type { TrainingFit } from './training/training-fit.js';
 import type { TrainingFitSetting } from './training/training-setting.js';
 
@@ -37,7 +41,12 @@ export interface Resolved<Setting> {
 
 /** Settings to fit; null for a purpose that was not requested. */
 export interface FitRequest {
-  readonly training: Resolved<TrainingFitSetting> | null;
+  readonly training:
+    | (Resolved<TrainingFitSetting> & {
+        /** Setting of training adapters. */
+        readonly loraSetting: TrainingFitSetting;
+      })
+    | null;
   readonly serving:
     | (Resolved<ServingFitSetting> & {
         /** Whether the user fixed the number of GPUs that share the layers. */
@@ -50,11 +59,19 @@ export interface FitRequest {
 
 /** Results; null for a purpose that was not requested. */
 export interface Fits {
-  readonly training: (Resolved<TrainingFitSetting> & { readonly fit: TrainingFit }) | null;
+  readonly training:
+    | (Resolved<TrainingFitSetting> & {
+        readonly fit: TrainingFit;
+        /** Training of low-rank adapters instead of the whole model. */
+        readonly lora: ClusterLora;
+      })
+    | null;
   readonly serving:
     | (Resolved<ServingFitSetting> & {
         readonly fit: ServingFit;
         readonly users: UsersFit;
+        /** The first tokens of an answer; absent where no prompt or no answer is counted. */
+        readonly generation?: GenerationFlops;
         /** Single changes that make it fit; empty if it does. */
         readonly remedies: readonly ServingRemedy[];
       })
@@ -64,21 +81,34 @@ export interface Fits {
 /** @throws UserError when the model cannot be spread over the GPUs as the settings ask. */
 export function fitsOf(model: LanguageModel, { training, serving }: FitRequest): Fits {
   return {
-    training: training && { ...training, fit: fitTraining(model, training.setting) },
+    training: training && trainingOf(model, training),
     serving: serving && servingOf(model, serving),
   };
 }
+
+const trainingOf = (
+  model: LanguageModel,
+  { setting, contextOrigin, loraSetting }: NonNullable<FitRequest['training']>,
+): NonNullable<Fits['training']> => ({
+  setting,
+  contextOrigin,
+  fit: fitTraining(model, setting),
+  lora: loraOn(model, loraSetting),
+});
 
 function servingOf(
   model: LanguageModel,
   request: NonNullable<FitRequest['serving']>,
 ): NonNullable<Fits['serving']> {
   const { setting, fit } = leastShared(model, request);
+  const { prompt, output } = setting;
+  const generation = answerFlopsOf(model, { prompt, generated: output });
   return {
     contextOrigin: request.contextOrigin,
     setting,
     fit,
     users: usersOf(model, setting, request.users),
+    ...(generation && { generation }),
     remedies: fit.verdict === 'fits' ? [] : servingRemedies(model, setting, request),
   };
 }

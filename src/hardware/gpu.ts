@@ -153,6 +153,9 @@ export const capacityOf = ({ name, memoryBytes: memory, usable, source }: Gpu): 
     source: usable?.source ?? source,
   });
 
+/** Whether GPUs of this kind can share a model: they need links. */
+export const areLinked = ({ links }: Gpu): boolean => links.length > 0;
+
 /**
  * Largest ratio of a memory to its label. Labels are in GB of 10^9 bytes, and chips hold powers of two: an H100 of 80
  * GB has 80 GiB.

@@ -22,7 +22,7 @@ export const GPUS: readonly Gpu[] = [
 export function gpuNamed(name: string, more: readonly Gpu[] = []): Gpu {
   const found = [...more, ...GPUS].find((gpu) => gpu.name === name);
   if (found) return found;
-  throw new UserError('usage', `${quote(name)} is no GPU that is known here`, {
+  throw new UserError('usage', `unknown GPU ${quote(name)}`, {
     suggestion: nameSuggestion(name, [...more, ...GPUS]),
   });
 }

@@ -234,7 +234,7 @@ class Resolver {
   #unknown(name: string, path: PropertyPath, within?: string): undefined {
     const own = Object.keys(this.#entries).filter((each) => each !== within);
     this.#report(path, {
-      message: `${quote(name)} is no GPU that is known here`,
+      message: `unknown GPU ${quote(name)}`,
       suggestion: nameSuggestion(name, [...own.map((each) => ({ name: each })), ...GPUS]),
     });
   }

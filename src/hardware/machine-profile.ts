@@ -68,7 +68,7 @@ const engine = z.strictObject({
   device: text,
   isOnCpu: z.boolean(),
   compute: z.enum(['f32', 'f16']),
-  memoryBytes: positive.nullable().describe('Of a graphics card; null where nobody tells'),
+  memoryBytes: positive.nullable().describe('Memory of a graphics card; null if unknown'),
 });
 
 /** Running or waiting processes per core in the last minute; null if the system does not report it. */
@@ -78,7 +78,7 @@ const load = z.number().nonnegative().nullable();
 const history = z.strictObject({
   measurements: z.int().positive(),
   since: z.iso.datetime().describe('When the first of them was'),
-  leastLoad: load.describe('The least at which one of them began; null where none tells'),
+  leastLoad: load.describe('Smallest load at the start of a measurement; null if unknown'),
 });
 
 export const machineProfileSchema = z.strictObject({

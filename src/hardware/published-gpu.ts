@@ -103,7 +103,7 @@ const GIB = 2 ** 30;
 export const reportedByDriver = (gibibytes: number): UsableMemory => ({
   bytes: Math.floor(gibibytes * GIB),
   source:
-    `approximate: ${gibibytes} GiB, what its driver reports to programs, as PyTorch states it, rounded down; ` +
+    `approximate: ${gibibytes} GiB, reported by the driver (PyTorch), rounded down; ` +
     'not measured',
 });
 

@@ -108,7 +108,7 @@ function checkTeachers(
     }
     if (second === undefined) {
       const lacking = first.branch === 'K' ? 'values (V)' : 'keys (K)';
-      complain(first.name, `has no ${lacking} of ${quoted(teacher)} beside it`);
+      complain(first.name, `has no ${lacking} of ${quoted(teacher)} next to it`);
     }
   }
 }

@@ -123,7 +123,11 @@ function groupsIn({ tensors }: Checkpoint, complain: Complain): Map<string, Bran
     );
   }
   if (strangers.length > 0) {
-    complain(undefined, `has tensors of no projector: ${listed(strangers)}`, NAMES_ADVICE);
+    complain(
+      undefined,
+      `has tensors that belong to no projector: ${listed(strangers)}`,
+      NAMES_ADVICE,
+    );
   }
   return groups;
 }

@@ -2,8 +2,9 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import type { Setting } from '../architecture/family.js';
+import type { Ignored, Setting } from '../architecture/family.js';
 import { LimitError } from '../architecture/param.js';
+import { stateDictOf } from '../architecture/walk.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { storedNames } from '../checkpoint/names.js';
 import { openCheckpoint } from '../checkpoint/open.js';
@@ -24,6 +25,7 @@ import { isRecord } from '../text/words.js';
 import { isCheckpointPath } from './locate.js';
 import type { ModelFile } from './model-file.js';
 import { modelOf, readConfig } from './model-file.js';
+import { partsLeftOut } from './text-part.js';
 
 /** Origin of a checkpoint's config. */
 export type ConfigOrigin = 'flag' | 'inside' | 'beside';
@@ -45,7 +47,7 @@ export async function configOf(
 ): Promise<FoundConfig> {
   const found = await findConfig(checkpoint, named);
   if (found) return found;
-  throw new UserError('usage', `${checkpoint.path} holds no config, and none stands beside it`, {
+  throw new UserError('usage', `${checkpoint.path} has no config, and there is none next to it`, {
     suggestion: 'name one with --config FILE',
   });
 }
@@ -82,10 +84,10 @@ function configInside({ path: file, content }: Checkpoint): ConfigDocument | und
   // Arguments parsed by argparse are a mapping too.
   const isArguments = isKind(value, 'opaque') && value.type === 'argparse.Namespace';
   const mapping = isArguments ? (value.state ?? null) : value;
-  if (!isKind(mapping, 'dict')) throw refuse(`is no mapping, but of type ${typeName(mapping)}`);
+  if (!isKind(mapping, 'dict')) throw refuse(`is not a mapping, but of type ${typeName(mapping)}`);
   const config = numbersRead(plainOf(mapping, CONFIG_LIMITS));
   if (config === undefined) throw refuse('is larger than a config should be');
-  if (!isRecord(config)) throw refuse('has keys that are no names');
+  if (!isRecord(config)) throw refuse('has keys that are not names');
   return documentOfData(config, `${file}: ${CONTENT_KEY}`);
 }
 
@@ -145,6 +147,13 @@ export const checkpointWarnings = ({ path: file, warnings }: Checkpoint): Proble
  * before any comparison.
  */
 export function asStored<Loaded extends ModelFile>(loaded: Loaded, checkpoint: Checkpoint): Loaded {
+  const adjusted = asNamed(loaded, checkpoint);
+  if (adjusted.textOf === undefined) return adjusted;
+  const own = new Set(stateDictOf(adjusted.model).map(({ name }) => name));
+  return { ...adjusted, leftOut: partsLeftOut(checkpoint, own) };
+}
+
+function asNamed<Loaded extends ModelFile>(loaded: Loaded, checkpoint: Checkpoint): Loaded {
   const { family, document } = loaded;
   if (family.storedSettings === undefined) return loaded;
   const stored = shapesOf(storedNames(checkpoint), (a, b) => samenessOfPlaces(a, b) === true);
@@ -160,11 +169,14 @@ export function descriptionOf(loaded: ModelFile): Description {
   const { family, document, model } = loaded;
   return {
     model,
-    ignored: family.ignored?.(document) ?? [],
+    ignored: [...(family.ignored?.(document) ?? []), ...besideText(loaded)],
     readOff: (stored) => family.readOff?.(stored) ?? [],
     rebuild: (readings) => changedTo(loaded, readings)?.model,
   };
 }
+
+const besideText = ({ textOf, leftOut = [] }: ModelFile): Ignored[] =>
+  leftOut.map(({ name, pattern }) => ({ pattern, what: `${name} of ${textOf} is not described` }));
 
 /** Undefined when the changed values are not a valid config. */
 function changedTo(

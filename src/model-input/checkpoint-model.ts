@@ -15,6 +15,7 @@ import { namesOf } from '../reconcile/faults.js';
 import type { FaultGroup } from '../reconcile/notes.js';
 import type { Reconciliation, Suggestion } from '../reconcile/reconcile.js';
 import { reconcileIndex } from '../reconcile/reconcile.js';
+import { counted, joined } from '../text/words.js';
 import type { ConfigOrigin } from './checkpoint-config.js';
 import { asStored, checkpointWarnings, configOf, descriptionOf } from './checkpoint-config.js';
 import type { ModelFile } from './model-file.js';
@@ -56,6 +57,8 @@ export interface CheckpointFlags {
   /** Config that replaces the checkpoint's own. */
   readonly config?: string | undefined;
   readonly 'state-dict'?: string | undefined;
+  /** See `ModelLoadOptions.family`. */
+  readonly family?: string | undefined;
 }
 
 /**
@@ -74,7 +77,10 @@ export async function openCheckpointModel(
     // Only the index of the open checkpoint is used below.
     return {
       model: async (set, { isChecked = true } = {}) => {
-        const described = asStored(await modelOf(document, { set }), checkpoint);
+        const described = asStored(
+          await modelOf(document, { set, family: flags.family }),
+          checkpoint,
+        );
         const loaded = { ...described, file: path };
         return isChecked ? comparedWithIndex(checkpoint, config, loaded, open) : loaded;
       },
@@ -96,6 +102,7 @@ async function comparedWithIndex(
     ...loaded,
     warnings: [
       ...loaded.warnings,
+      ...leftOutWarnings(path, loaded),
       ...checkpointWarnings(checkpoint),
       ...mismatches(path, result, config.file),
       ...(await countedOnce(checkpoint, loaded, open)),
@@ -104,13 +111,24 @@ async function comparedWithIndex(
   };
 }
 
+/** What the checkpoint holds beside the described language model. */
+function leftOutWarnings(file: string, { textOf, leftOut = [] }: ModelFile): Problem[] {
+  if (leftOut.length === 0) return [];
+  const parts = leftOut.map(
+    ({ name, parameters }) => `${name} with ${counted(parameters, 'parameter')}`,
+  );
+  const message = `left out of ${textOf}: ${joined(parts)}`;
+  return [{ severity: 'warning', file, message }];
+}
+
 function found(
   checkpoint: Checkpoint,
   { matches, faults, suggestions }: Reconciliation,
   config: CheckpointFound['config'],
 ): CheckpointFound {
   const { path: file, format, stateDict } = checkpoint;
-  const { totals } = summarise(checkpoint, new Map(), new Map());
+  const tensors = checkpoint.packed?.tensors ?? checkpoint.tensors;
+  const { totals } = summarise({ ...checkpoint, tensors }, new Map(), new Map());
   return { file, format, stateDict, config, matches, faults, suggestions, totals };
 }
 
@@ -179,7 +197,7 @@ const MAX_LISTED_FAULTS = 3;
 function mismatches(file: string, { faults }: Reconciliation, config: string): Problem[] {
   if (faults.length === 0) return [];
   const more =
-    faults.length > MAX_LISTED_FAULTS ? `, of which ${MAX_LISTED_FAULTS} are told here` : '';
+    faults.length > MAX_LISTED_FAULTS ? `, of which ${MAX_LISTED_FAULTS} are listed here` : '';
   return [
     {
       severity: 'warning',

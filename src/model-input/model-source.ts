@@ -19,11 +19,11 @@ export async function openModelSource(path: string, flags: CheckpointFlags): Pro
   }
   if (flags.config === undefined && flags['state-dict'] === undefined) {
     const document = await readConfig(path);
-    return { model: (set) => modelOf(document, { set }) };
+    return { model: (set) => modelOf(document, { set, family: flags.family }) };
   }
   throw new UserError(
     'usage',
-    `${path} is no checkpoint: --config and --state-dict are for those`,
+    `${path} is not a checkpoint: --config and --state-dict require one`,
     { suggestion: 'leave the flag out' },
   );
 }

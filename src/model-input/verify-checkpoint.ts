@@ -125,7 +125,7 @@ function refuseFaults(
 ): void {
   if (faults.length === 0) return;
   const more =
-    faults.length > MAX_LISTED_FAULTS ? `, of which ${MAX_LISTED_FAULTS} are told here` : '';
+    faults.length > MAX_LISTED_FAULTS ? `, of which ${MAX_LISTED_FAULTS} are listed here` : '';
   throw new UserError(
     'usage',
     `${file} is not as ${config} describes: ${faultCountText(faults)}${more}`,

@@ -42,8 +42,8 @@ export function lowerAttention(layer: Attention, component: Component): Primitiv
       vectors(2, 'key_width', keys, 'width'),
     ],
     source: layer.gate
-      ? 'its input; q, the gate before and after its activation, the output of the heads before and after the gate; k and v'
-      : 'its input; q and the output of the heads; k and v',
+      ? 'the input; q, the gate before and after its activation, the output of the heads before and after the gate; k and v'
+      : 'the input; q and the output of the heads; k and v',
   };
   const rotated: Saved = {
     part: 'unfused',
@@ -84,6 +84,7 @@ export function lowerAttention(layer: Attention, component: Component): Primitiv
       latent: undefined,
       capped: layer.softcap !== undefined,
       inFloat32: layer.ownTypeSoftmax !== true,
+      ...(layer.keeps && { keeps: layer.keeps }),
       saved: queries > keys ? [repeated] : [],
       ...(layer.sinks && {
         params: [layer.sinks],
@@ -145,7 +146,7 @@ export function lowerLatentAttention(
       vectors(2, 'value_width', heads * valueDim, 'width'),
     ],
     source:
-      'its input; the latent before and after its norm; q, and k with the shared part for every head; v and ' +
+      'the input; the latent before and after its norm; q, and k with the shared part for every head; v and ' +
       'the output of the heads',
   };
   // The product before the query's last one gives a latent that all heads read.

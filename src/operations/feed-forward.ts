@@ -35,7 +35,7 @@ export function lowerGatedMlp(layer: GatedMlp, component: Component): Primitive[
     part: component,
     vectors: [vectors(1, 'hidden', sharedInputWidth(inputs)), vectors(4, 'inner', inner, 'width')],
     source:
-      'its input; gate before and after the activation, what it multiplies, and the product (4 inner)',
+      'the input; gate before and after the activation, the gated values, and the product (4 inner)',
   };
   return [
     ...openingMatmuls(inputs, component, { of: name, runs: [run, run], saved: [saved] }),
@@ -63,7 +63,7 @@ export function lowerRouter(layer: Router, around: Component): Primitive {
           vectors(1, 'experts', experts),
           vectors(1, 'chosen', expertsPerToken),
         ],
-        source: 'its input; the scores of all experts; those of the chosen',
+        source: 'the input; the scores of all experts; those of the chosen',
       },
     ],
     cuts: [],
@@ -90,7 +90,7 @@ export function lowerMixture(layer: MixtureOfExperts, component: Component): Pri
     ],
     source:
       'of each expert that a token goes to: its copy of the input and its output; gate before and after the ' +
-      'activation, what it multiplies, and the product',
+      'activation, the gated values, and the product',
   };
   const gate: Saved = {
     part: sharedGate?.component ?? component,

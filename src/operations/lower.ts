@@ -123,7 +123,7 @@ function lower(layer: Layer, around: Surroundings): Primitive[] {
       return lower(layer.projection, inside);
     case 'linear':
     case 'transposedLinear': {
-      const input = saved('its input', vectors(1, 'input', inputWidth(layer), share));
+      const input = saved('the input', vectors(1, 'input', inputWidth(layer), share));
       return [gatheredMatmul(layer, component, { saved: [input] })];
     }
     case 'alignment': {
@@ -137,7 +137,7 @@ function lower(layer: Layer, around: Surroundings): Primitive[] {
       ];
     }
     case 'gate': {
-      const source = 'its input; gate and 1 − gate, and both branches that they multiply; tanh';
+      const source = 'the input; gate and 1 − gate, and both branches that they multiply; tanh';
       const rank = inputWidth(layer.down);
       const values = saved(
         source,
@@ -155,7 +155,7 @@ function lower(layer: Layer, around: Surroundings): Primitive[] {
       return [convolution(layer, component, width)];
     case 'layerNorm': {
       const input = vectors(1, 'hidden', normWidth(layer));
-      const all = [saved('its input', input), normStatistics()];
+      const all = [saved('the input', input), normStatistics()];
       return [norm(layer, component, width, { saved: all })];
     }
     case 'headNorms':
@@ -164,13 +164,13 @@ function lower(layer: Layer, around: Surroundings): Primitive[] {
       return lowerBranches(layer, inside);
     case 'rmsNorm': {
       const input = vectors(1, 'hidden', layer.weight.elements);
-      const all = [saved('its input', input), unfusedNorm(layer, input)];
+      const all = [saved('the input', input), unfusedNorm(layer, input)];
       return [norm(layer, component, width, { saved: all })];
     }
     case 'gatedRmsNorm':
       return [gatedNorm(layer, component)];
     case 'activation': {
-      const input = saved('what an activation is given', vectors(1, 'inner', width, share));
+      const input = saved('input of the activation', vectors(1, 'inner', width, share));
       const steps: Saved = {
         part: 'unfused',
         vectors: [vectors(3, 'inner', width, share)],
@@ -359,7 +359,7 @@ function lowerMamba(layer: Mamba, component: Component): Primitive[] {
       vectors(2, 'state', state, 'whole'),
     ],
     source:
-      'its input; x and residual before and after SiLU and convolution (5 inner), step before and after ' +
+      'the input; x and residual before and after SiLU and convolution (5 inner), step before and after ' +
       'softplus (2), output of the scan and its gated product (2); low-rank step, B and C',
   };
   return [

@@ -2,7 +2,7 @@
  * Primitives: the work that every layer is lowered to (lower.ts). Each gives its computation, tensors, saved
  * values and division among GPUs. Budgets, parallelism and graph limits are folds over lists of these.
  */
-import type { Component, HeadSpan } from '../architecture/layer.js';
+import type { Attention, Component, HeadSpan } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
 
 /**
@@ -111,6 +111,8 @@ export interface Scores extends Base<'scores'> {
   /** Value width of a head. */
   readonly valueDim: number;
   readonly spans: readonly HeadSpan[];
+  /** What the original's cache keeps beyond what decoding needs. */
+  readonly keeps?: Attention['keeps'];
   /** Set if latents are cached instead of keys and values. */
   readonly latent: Latent | undefined;
   /** Whether a tanh caps the scores. */

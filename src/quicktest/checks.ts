@@ -59,6 +59,11 @@ export const CHECKS = {
     needs: 'finite logits',
     load: async () => (await import('./checks/float16.js')).checkFloat16,
   },
+  weights: {
+    summary: 'error and savings of quantized weights against float32',
+    needs: 'finite logits',
+    load: async () => (await import('./checks/weight-form.js')).checkWeightForm,
+  },
   'cross-check': {
     summary: 'the other engine gives the same logits',
     needs: 'finite logits',

@@ -1,5 +1,6 @@
 /** Results of a check. */
 import type { Component } from '../architecture/layer.js';
+import type { GenerationFlops } from '../budget/generation.js';
 import type { Statistics } from '../checkpoint/statistics.js';
 import type { Shape } from '../tensor/dtype.js';
 import type { LogitDifference } from './differences.js';
@@ -35,6 +36,7 @@ export interface Details {
   readonly decoding?: readonly StepwiseDecoding[];
   readonly timing?: Timing;
   readonly float16?: Float16Cost;
+  readonly quantized?: QuantizedCost;
 }
 
 /** A tensor with a value that is not finite. */
@@ -70,6 +72,17 @@ export interface StepwiseDecoding {
   readonly rounding?: number;
   /** The first block that, with the same input, differs by more than the rounding error. */
   readonly block?: BlockDifference;
+  readonly speed: DecodingSpeed;
+}
+
+/** What a cache saves. */
+export interface DecodingSpeed {
+  /** Median time of a token with a cache. */
+  readonly stepSeconds: number;
+  /** Time of a token that all tokens are computed for again. */
+  readonly recomputingSeconds: number;
+  /** FLOPs of one sequence, for the tokens after the first call. */
+  readonly flops: Pick<GenerationFlops, 'cached' | 'recomputed' | 'ratio'>;
 }
 
 /** A block computed in two ways from the same input. */
@@ -101,6 +114,14 @@ export interface Float16Cost {
   /** Difference of the logits from float32. */
   readonly logits: LogitDifference;
   readonly f16: Spent;
+  readonly f32: Spent;
+}
+
+/** Error and savings of quantized weights. */
+export interface QuantizedCost {
+  /** Difference of the logits from float32. */
+  readonly logits: LogitDifference;
+  readonly quantized: Spent;
   readonly f32: Spent;
 }
 

@@ -3,6 +3,7 @@ import type { Family, ProxySetting } from '../architecture/family.js';
 import type { LanguageModel } from '../architecture/layer.js';
 import { decoderProxy } from '../architecture/transformer/scaled-down-proxy.js';
 import { ownedTensors } from '../architecture/walk.js';
+import { quantizedMatrices } from '../architecture/weight-matrices.js';
 import { countParameters } from '../budget/parameters.js';
 import type { TensorToWrite } from '../checkpoint/safetensors/write-safetensors.js';
 import { writeSafetensors } from '../checkpoint/safetensors/write-safetensors.js';
@@ -17,11 +18,13 @@ import type {
   Values,
 } from '../runtime/engine.js';
 import { DeviceLostError } from '../runtime/engine.js';
+import { withWeightForm } from '../runtime/quantized-weights.js';
 import type { ChosenEngine, EngineWish, SkippedEngine } from '../runtime/select/devices.js';
 import { chooseEngine, chooseEngineFor, otherThan } from '../runtime/select/devices.js';
 import type { SelfCheck } from '../runtime/select/self-check.js';
 import type { WeightSource } from '../runtime/weights.js';
 import { randomWeights } from '../runtime/weights.js';
+import type { WeightForm } from '../tensor/group-quantization.js';
 import { formatInteger } from '../text/units.js';
 import { notComparable } from './checks/forward.js';
 import type { CheckName, CheckResult } from './checks.js';
@@ -30,7 +33,15 @@ import type { CheckFinding } from './finding.js';
 import type { InputSize } from './ids.js';
 import { idLimitsOf, inputSize, randomIds } from './ids.js';
 import type { MemoryNeed } from './memory.js';
-import { fits, memoryNeed, peakBytes, streamedNeed, usableBytes } from './memory.js';
+import {
+  elementsIn,
+  fits,
+  memoryNeed,
+  neededTensors,
+  peakBytes,
+  streamedNeed,
+  usableBytes,
+} from './memory.js';
 import { streamedTest } from './streamed.js';
 import { TestContext } from './test-context.js';
 
@@ -49,6 +60,8 @@ export interface QuickTestRequest extends EngineWish {
   /** Number of timed forward passes; undefined to time for half a second. */
   readonly repeats: number | undefined;
   readonly checks: readonly CheckName[];
+  /** Form of the matrices; undefined for float32. */
+  readonly weightForm?: WeightForm | undefined;
   /** Whether to run layer by layer, at any model size. */
   readonly full: boolean;
   /** Whether to return logits and the output of every block. */
@@ -82,6 +95,8 @@ export interface QuickTest {
     readonly reason: TooLarge;
   } | null;
   readonly weights: 'random' | 'checkpoint';
+  /** Null when all weights are float32. */
+  readonly quantized: QuantizedWeights | null;
   readonly ids: 'random' | 'given';
   readonly batch: number;
   readonly context: number;
@@ -104,6 +119,14 @@ export interface QuickTest {
   readonly passed: boolean;
 }
 
+/** Matrices that ran with fewer bits. */
+export interface QuantizedWeights extends WeightForm {
+  readonly tensors: number;
+  readonly elements: number;
+  /** Elements of the other tensors, in float32. */
+  readonly otherElements: number;
+}
+
 export interface QuickTestRun {
   readonly test: QuickTest;
   /** Set on request. */
@@ -124,11 +147,14 @@ export async function quickTest(request: QuickTestRequest): Promise<QuickTestRun
     request.notice,
   );
   try {
-    return await testOn(chosen, request, size);
+    return await testOn({ ...chosen, engine: inForm(chosen.engine, request) }, request, size);
   } finally {
     await chosen.engine.close();
   }
 }
+
+const inForm = (engine: Engine, { weightForm }: Pick<QuickTestRequest, 'weightForm'>): Engine =>
+  weightForm ? withWeightForm(engine, weightForm) : engine;
 
 async function testOn(
   { engine, selfCheck, passedOver }: ChosenEngine,
@@ -158,7 +184,7 @@ async function testOn(
     ids,
     seed,
     repeats,
-    openOther: () => openInFloat32(otherThan(engine.info), threads),
+    openOther: async () => inForm(await openInFloat32(otherThan(engine.info), threads), request),
     openFloat32: () => openInFloat32({ engine: name, device: engine.info.deviceKind }, threads),
   });
   const roomFor = (rows: number) =>
@@ -175,6 +201,7 @@ async function testOn(
         ? { parameters: countParameters(ran).parameters, changes: proxy.changes, reason }
         : null,
     weights: weights ? 'checkpoint' : 'random',
+    quantized: quantizedOf(ran, request.weightForm),
     ids: request.ids ? 'given' : 'random',
     batch: ids.batch,
     context: ids.tokens,
@@ -193,6 +220,14 @@ async function testOn(
     passed: results.every(({ verdict }) => verdict !== 'failed'),
   };
   return { test, output };
+}
+
+function quantizedOf(model: LanguageModel, form: WeightForm | undefined): QuantizedWeights | null {
+  if (form === undefined) return null;
+  const tensors = [...quantizedMatrices(model).keys()];
+  const elements = elementsIn(tensors);
+  const otherElements = elementsIn(neededTensors(model)) - elements;
+  return { ...form, tensors: tensors.length, elements, otherElements };
 }
 
 const openInFloat32 = async (

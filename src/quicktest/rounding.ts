@@ -80,17 +80,18 @@ export const explainedInWhole = (
     ? Number.POSITIVE_INFINITY
     : explainedDifference(values, rounding, arithmetic);
 
-/** Number of float32 values per step of the number type: float32 has 24 bits, float16 has 11. */
+/** Number of float32 values per step of the number type: float32 has 24 bits, float16 has 11, a quantized input has 8. */
 const FLOATS: Readonly<Record<Compute, number>> = { f32: 1, f16: 2 ** 13 };
+const QUANTIZED_FLOATS = 2 ** 16;
 
 /** Values changed by a nudge, except zeros and their neighbours. */
 function nudged(
   values: Float32Array,
   { seed, steps, direction }: Nudge,
-  { compute }: Arithmetic,
+  { compute, weightForm }: Arithmetic,
   first = 0,
 ): Float32Array {
-  const far = steps * FLOATS[compute];
+  const far = steps * (weightForm ? QUANTIZED_FLOATS : FLOATS[compute]);
   const moved = values.slice();
   const bits = new Int32Array(moved.buffer);
   const directions = randomIntegers(first, seed, moved.length, 2);

@@ -14,7 +14,7 @@ export function planReport(
 ): Report {
   return {
     verdict: verdictOf(plan),
-    blocks: [...conditionNotes(plan), rowTable(plan), note(LEGEND)],
+    blocks: [...conditionNotes(plan), rowTable(plan), note(legendOf(plan))],
     details: [...searchNotes(plan), ...spectrumBlocks(plan), ...explanationNotes(plan)],
     next,
     data: flatTable(plan),
@@ -140,8 +140,19 @@ const ROW_COLUMNS: readonly Shown[] = [
   },
 ];
 
-const LEGEND =
-  'heads/KV: query heads / key-value heads. FFN: feed-forward width. balance: ×1 is ideal.';
+/** Meaning of the columns that the table has. */
+function legendOf({ rows }: Plan): string {
+  const has = (of: (sizes: PlanRow['sizes']) => number | null) =>
+    rows.some(({ sizes }) => of(sizes) !== null);
+  return [
+    has((sizes) => sizes.keyValueHeads)
+      ? 'heads/KV: query heads / key-value heads.'
+      : 'heads/KV: attention heads.',
+    ...(has((sizes) => sizes.feedForward) ? ['FFN: feed-forward width.'] : []),
+    ...(has((sizes) => sizes.rank) ? ['rank: of the SRTE.'] : []),
+    'balance: ×1 is ideal.',
+  ].join(' ');
+}
 
 /** Additional columns for programs. */
 const FLAT_COLUMNS: readonly Shown[] = [

@@ -3,7 +3,7 @@ import type { Layer, Window } from '../architecture/layer.js';
 import { firstVisibleKey, reachOf } from '../architecture/masks.js';
 import { UserError } from '../errors.js';
 import { primitivesOf } from '../operations/lower.js';
-import type { Program, ProgramOptions, RunInput, StateHandle, TokenIds } from './engine.js';
+import type { Program, ProgramOptions, RunInput, StateHandle, TokenIds, Values } from './engine.js';
 
 /** A valid call of a program. */
 export interface CheckedCall<Kept> {
@@ -23,9 +23,9 @@ class ProgramState<Kept> implements StateHandle {
   readonly batch: number;
   readonly kept: Kept;
 
-  constructor(owner: Program, { batch, start, tokens }: CheckedCall<Kept>, kept: Kept) {
+  constructor(owner: Program, { position, batch, kept }: Omit<ProgramState<Kept>, 'owner'>) {
     this.owner = owner;
-    this.position = start + tokens;
+    this.position = position;
     this.batch = batch;
     this.kept = kept;
   }
@@ -65,20 +65,51 @@ export class Calls<Kept> {
   }
 
   /** State that the next call continues from. */
-  stateAfter(call: CheckedCall<Kept>, kept: Kept): StateHandle {
-    return new ProgramState(this.#program, call, kept);
+  stateAfter({ batch, start, tokens }: CheckedCall<Kept>, kept: Kept): StateHandle {
+    return new ProgramState(this.#program, { position: start + tokens, batch, kept });
+  }
+
+  /**
+   * State after the first `position` tokens of another.
+   * @param rewind What is kept then; undefined when the engine does not keep it.
+   */
+  rewound(
+    state: StateHandle,
+    position: number,
+    rewind: (kept: Kept) => Kept | undefined,
+  ): StateHandle | undefined {
+    const { batch, kept, position: end } = this.#own(state);
+    if (position < 0 || position > end) throw new RangeError(`no position ${position} of ${end}`);
+    if (position === end) return state;
+    const before = rewind(kept);
+    return before && new ProgramState(this.#program, { position, batch, kept: before });
   }
 
   #before(state: StateHandle | undefined, batch: number): ProgramState<Kept> | undefined {
     if (state === undefined) return undefined;
+    const own = this.#own(state);
+    if (own.batch !== batch) throw new RangeError(`a batch of ${batch} after one of ${own.batch}`);
+    return own;
+  }
+
+  #own(state: StateHandle): ProgramState<Kept> {
     if (!(state instanceof ProgramState) || state.owner !== this.#program) {
       throw new Error('the state is that of another program');
     }
-    if (state.batch !== batch) {
-      throw new RangeError(`a batch of ${batch} after one of ${state.batch}`);
-    }
     return state;
   }
+}
+
+/** Values of the last `count` tokens of `values` [B, T, C], [B, count, C]. All when absent. */
+export function ofLastTokens(values: Values, count: number | undefined): Values {
+  const [batch = 1, tokens = 1, width = 1] = values.shape;
+  if (count === undefined || count >= tokens) return values;
+  const data = new Float32Array(batch * count * width);
+  for (let row = 0; row < batch; row++) {
+    const end = (row + 1) * tokens * width;
+    data.set(values.data.subarray(end - count * width, end), row * count * width);
+  }
+  return { shape: [batch, count, width], data };
 }
 
 /** The most positions that the layer and its sublayers support. */

@@ -5,6 +5,7 @@
 import type { LanguageModel, Layer } from '../architecture/layer.js';
 import { UserError } from '../errors.js';
 import type { Shape } from '../tensor/dtype.js';
+import type { WeightForm } from '../tensor/group-quantization.js';
 import type { WeightSource } from './weights.js';
 
 export const ENGINES = {
@@ -47,6 +48,8 @@ export interface EngineInfo {
   readonly memoryBytes: number | null;
   readonly threads: number;
   readonly compute: Compute;
+  /** Form of quantized matrices; absent in float32. */
+  readonly weightForm?: WeightForm;
 }
 
 export interface ProgramOptions {
@@ -66,6 +69,11 @@ export interface ProgramOptions {
    * heads' rule depends (see attention-rules.ts).
    */
   readonly decoding?: { readonly totalTokens: number };
+  /**
+   * Form of the matrices that `quantizedMatrices` selects; float32 by default. ONNX Runtime keeps them packed and
+   * rounds the inputs of their products to 8 bits. TensorFlow.js computes with the rounded values in float32.
+   */
+  readonly weightForm?: WeightForm | undefined;
 }
 
 /** Size of a call: B sequences of T tokens. */
@@ -100,6 +108,8 @@ export interface RunInput {
   readonly tokens?: number;
   /** `RunOutput.state` of the previous call, when decoding; undefined for the first. */
   readonly state?: StateHandle | undefined;
+  /** Number of last tokens whose logits a language model returns, [B, n, V]; all when absent. */
+  readonly lastTokens?: number | undefined;
 }
 
 export interface RunOutput {
@@ -126,6 +136,11 @@ export interface Program {
   /** Bytes of its weights on the device. */
   readonly weightBytes: number;
   run(input: RunInput): Promise<RunOutput>;
+  /**
+   * State after the first `position` tokens of `state`, without computing anything; undefined when the engine does not
+   * keep it, as for recurrent layers. Absent when it never does.
+   */
+  rewind?(state: StateHandle, position: number): StateHandle | undefined;
   release(): Promise<void>;
 }
 
@@ -185,6 +200,11 @@ export interface OnnxExport {
     readonly tensors: number;
     readonly elements: number;
     readonly bytes: number;
+    /** Type of the weights that are not quantized. */
     readonly dtype: 'F32';
+    /** Quantized matrices; null without any. */
+    readonly quantized:
+      | (WeightForm & { readonly tensors: number; readonly elements: number })
+      | null;
   };
 }

@@ -289,6 +289,7 @@ function rangeOf(tensor: StoredTensor): FileRange | undefined {
   const { storage, offset, bytes } = tensor;
   const dtype = MAPPABLE_DTYPES.find((each) => each === tensor.dtype);
   if (dtype === undefined || storage.isBigEndian || !isContiguous(tensor)) return undefined;
+  if (storage.file.isComputed) return undefined;
   const position = storage.position + (offset * STORED_DTYPES[dtype].bits) / 8;
   return { path: storage.file.locate(), position, bytes, dtype };
 }

@@ -191,3 +191,12 @@ export function percentText(share: number | null, places?: number): string {
 /** @param load Running and waiting processes per core; null where the system does not report it. */
 export const loadText = (load: number | null): string =>
   load === null ? 'an unknown load' : `a load of ${load.toFixed(2)} for each core`;
+
+/** Form of quantized weights: `int4, groups of 32`. */
+export const weightFormText = ({
+  bits,
+  group,
+}: {
+  readonly bits: number;
+  readonly group: number;
+}): string => `int${bits}, groups of ${group}`;

@@ -1,6 +1,6 @@
 /** Reads a tokenizer.json and validates it before the library loads it. */
 import { UserError } from '../errors.js';
-import { isRecord } from '../text/words.js';
+import { isRecord, sumOf } from '../text/words.js';
 
 // Upper bound on the length of a text after the normalizer and pre-tokenizer of a tokenizer.json.
 
@@ -20,14 +20,14 @@ const decomposedLength = (text: string): number =>
   Math.max(text.length, text.normalize('NFKD').length, text.toLowerCase().normalize('NFKD').length);
 
 /**
- * Maximum factor by which a normalizer or pre-tokenizer, in the JSON of a tokenizer, can lengthen a text. In
+ * Maximum factor by which a normalizer, pre-tokenizer or decoder, in the JSON of a tokenizer, can lengthen a text. In
  * published tokenizers it is at most about 8.
  */
 function growthOf(part: unknown): number {
   if (!isPart(part)) return 1;
   switch (part.type) {
     case 'Sequence':
-      return [part.normalizers, part.pretokenizers]
+      return [part.normalizers, part.pretokenizers, part.decoders]
         .flatMap((parts) => (Array.isArray(parts) ? parts : []))
         .reduce<number>((product, each) => product * growthOf(each), 1);
     case 'Replace':
@@ -78,10 +78,11 @@ const isPart = (value: unknown): value is TokenizerPart =>
   typeof value === 'object' && value !== null;
 
 interface ParsedTokenizer {
-  /** The part of the file that the library needs to tokenize. */
   readonly content: object;
   /** Number of tokens, added ones included. */
   readonly vocabulary: number;
+  /** @throws UserError if the normalizer and the pre-tokenizer can lengthen this text too much. */
+  readonly checkText: (text: string) => void;
 }
 
 /** LaBSE has one of the largest vocabularies in use: 501,153 tokens (Feng et al., 2020, arXiv 2007.01852). */
@@ -98,10 +99,9 @@ const ALWAYS_ALLOWED = 2 ** 20;
 
 /**
  * @param file File name for messages.
- * @param measured The text to tokenize.
- * @throws UserError if the file is not JSON, its vocabulary is not valid, or it can lengthen the text too much.
+ * @throws UserError if the file is not JSON, its vocabulary is not valid, or its decoder can lengthen a text too much.
  */
-export function parseTokenizer(text: string, file: string, measured: string): ParsedTokenizer {
+export function parseTokenizer(text: string, file: string): ParsedTokenizer {
   const refuse = (what: string) =>
     new UserError('refused-file', `${file} is not a tokenizer: ${what}`, {
       suggestion: 'give the tokenizer.json of a model',
@@ -148,27 +148,28 @@ export function parseTokenizer(text: string, file: string, measured: string): Pa
   };
   if (!listed) for (const [at, id] of ids.entries()) check(id, () => Object.keys(vocab)[at]);
   for (const token of added) check(token.id, () => token.content);
-  const { normalizer, pre_tokenizer: preTokenizer } = content;
-  const length = added.reduce(
-    (sum, token) => sum + decomposedLength(String(token.content)),
-    decomposedLength(measured),
-  );
+  const { normalizer, pre_tokenizer: preTokenizer, decoder } = content;
+  const addedLength = sumOf(added, (token) => decomposedLength(String(token.content)));
   const growth = growthOf(normalizer) * growthOf(preTokenizer);
-  if (growth > MAX_GROWTH && growth * length > ALWAYS_ALLOWED) {
-    throw new UserError(
-      'refused-file',
-      `${file}: its normalizer and pre-tokenizer can lengthen a text more than ${MAX_GROWTH} times`,
-      {
-        suggestion: 'remove their Replace and Prepend steps, or give the tokenizer.json of a model',
-      },
-    );
-  }
-  // Both apply after tokenization: special tokens, and decoding.
+  if (growthOf(decoder) > MAX_GROWTH) throw lengthens(file, 'decoder', 'Replace');
   return {
-    content: { ...content, post_processor: null, decoder: null },
+    content,
     vocabulary,
+    checkText(measured) {
+      const length = addedLength + decomposedLength(measured);
+      if (growth > MAX_GROWTH && growth * length > ALWAYS_ALLOWED) {
+        throw lengthens(file, 'normalizer and pre-tokenizer', 'Replace and Prepend');
+      }
+    },
   };
 }
+
+const lengthens = (file: string, parts: string, steps: string) =>
+  new UserError(
+    'refused-file',
+    `${file}: its ${parts} can lengthen a text more than ${MAX_GROWTH} times`,
+    { suggestion: `remove their ${steps} steps, or give the tokenizer.json of a model` },
+  );
 
 /** Whether a text contains a character more than `most` times. */
 function isMoreOften(character: string, text: string, most: number): boolean {

@@ -94,7 +94,7 @@ describe('globMatcher', () => {
   it('refuses braces that stand for very many patterns', () => {
     expect(() => globMatcher('{a,b}'.repeat(9))).not.toThrow();
     expect(() => globMatcher('{a,b}'.repeat(20))).toThrow(
-      new RangeError('its braces stand for more than 1000 patterns'),
+      new RangeError('its braces expand to more than 1000 patterns'),
     );
   });
 });

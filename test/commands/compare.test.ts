@@ -101,7 +101,7 @@ describe('models side by side', () => {
     const small = config('small.json', { model: SMALL });
     const input = fs.readFileSync(inPackage(TINY));
     const args = ['compare', checkpoint, '-', '--config', small, '--json'];
-    expect(runCli(args, { input }).stderr).toContain('--config and --state-dict are for those');
+    expect(runCli(args, { input }).stderr).toContain('--config and --state-dict require one');
     fs.writeFileSync(path.join(folder, 'config.json'), JSON.stringify({ model: SMALL }));
     const { code, stdout, stderr } = runCli(['compare', checkpoint, '-', '--json'], { input });
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });

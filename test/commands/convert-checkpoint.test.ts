@@ -232,7 +232,12 @@ describe('mistakes of the user', () => {
       '--shard-size: expected a size with its unit, found "5"',
     ],
     [[IN, 'x.pt', '--to', 'shared', '--max-memory', '1MB'], '--max-memory 1.0 MB is not enough'],
-    [[IN, 'x.safetensors', '--to', 'shared', '--shard-size', '9kB'], 'is one file, and there are'],
+    [[IN, 'x.safetensors', '--to', 'shared', '--shard-size', '9kB'], 'x.safetensors is one file'],
+    [[IN, 'x.safetensors', '--to', 'shared', '--shard-size', '9GB'], 'x.safetensors is one file'],
+    [
+      [IN, 'x.safetensors', '--container', 'safetensors', '--saturate'],
+      '--saturate requires --dtype',
+    ],
     [[IN, 'x.pt', '--to', 'shared', '--shard-size', '9kB'], 'a PyTorch file has no shards'],
     [
       [IN, 'x.pt', '--to', 'shared', '--rank', '3', '--max-error', '0.1'],

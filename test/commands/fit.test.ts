@@ -452,7 +452,7 @@ describe('the answer', () => {
         ...figuresIn(result.serving),
       ]) {
         expect(value).not.toBeNaN();
-        if (label === 'parts not at the peak') continue;
+        if (label === 'parts outside the peak') continue;
         expect(Number(value)).toBeGreaterThanOrEqual(0);
       }
     }
@@ -755,4 +755,51 @@ describe("a user's hardware", () => {
     expect(code).toBe(2);
     expect(stderr).toMatch(/wrong\.yaml:4:13: gpus\.mine\.memory: /);
   });
+});
+
+describe('LoRA on a GPU', () => {
+  const MODEL_8B = 'fixtures/hf-configs/qwen3-8b';
+  const lora = async (...args: string[]) => {
+    const { code, stdout } = await runHere(['fit', MODEL_8B, ...args]);
+    expect(code).toBe(0);
+    return stdout.split('\n').find((line) => line.startsWith('  LoRA'));
+  };
+
+  it.each([
+    [['--gpu', 'rtx-5090'], /^ {2}LoRA {6}fits: \d+\.\d GB \(rank 16, full recompute\)$/],
+    [['--gpu', 't4'], /^ {2}LoRA .*does not fit: .* GB \(.*\); fits on 64 GPUs$/],
+    [['--gpu', 'rtx-3060-12gb'], /; more than 64 GPUs needed$/],
+    [['--gpu', 'm4-max-36gb'], /fits: \d+\.\d GB \(rank 16, full recompute\)$/],
+    [
+      ['--gpu', 'l4', '--gpus', '2', '--recompute', 'selective'],
+      / GB per GPU \(rank 16, selective recompute\)/,
+    ],
+  ])('%j is one line of the answer', async (args, line) => {
+    expect(await lora(...args)).toMatch(line);
+  });
+
+  it('is part of the training only', async () => {
+    expect(await lora('--gpu', 'l4', '--for', 'serving')).toBeUndefined();
+    expect(await lora('--gpu', 'l4', '--for', 'training')).toBeDefined();
+  });
+
+  it('has the parts in the details, and a derivation with several GPUs', async () => {
+    const args = ['fit', MODEL_8B, '--gpu', 'h100-80gb', '--gpus', '8', '--for', 'training'];
+    const { stdout } = await runHere([...args, '--details']);
+    expect(stdout).toMatch(/^LoRA: fits$/m);
+    expect(stdout).toContain('43.6M parameters');
+    expect(stdout).toContain('optimizer of the adapters');
+    const { code, stdout: explained } = await runHere([...args, '--explain']);
+    expect(code).toBe(0);
+    expect(explained).toContain('How the figures are computed: LoRA');
+  });
+});
+
+it('names no GPU without links where several share the model', async () => {
+  const args = ['fixtures/hf-configs/deepseek-v3-main', '--gpu', 'h100-80gb', '--gpus', '8'];
+  const { stdout } = await runHere(['fit', ...args, '--for', 'serving', '--json']);
+  const flags = JSON.parse(stdout).serving.remedies.map(
+    (each: { flags: { gpu?: string } }) => each.flags.gpu,
+  );
+  expect(flags).toContain('h200');
 });

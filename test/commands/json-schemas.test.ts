@@ -65,6 +65,7 @@ describe('JSON output keeps to docs/schemas', () => {
     ['list', []],
     ['quick-test', ['configs/hybrid/tiny.yaml', '--cross-check', '--context', '40']],
     ['quick-test', ['configs/hybrid/tiny.yaml', '--full', '--context', '1']],
+    ['quick-test', ['configs/hybrid/tiny.yaml', '--weights', 'int4', '--context', '24']],
     ['quick-test', [CONFIG, '--only', 'created', '--context', '8']],
     ['quick-test', [CONFIG, '--trace']],
     ['quick-test', ['configs/hybrid/tiny.yaml', '--against', 'tfjs', '--context', '8']],
@@ -79,6 +80,21 @@ describe('JSON output keeps to docs/schemas', () => {
       ],
     ],
     ['doctor', []],
+    ['generate', ['fixtures/hf/llama', '--ids', '1,5', '--max-tokens', '3']],
+    [
+      'generate',
+      [
+        ...['fixtures/hf/llama', '--ids', '5,6,5,6,5', '--max-tokens', '6', '--draft', 'ngram:2'],
+        ...['--top-k', '4', '--min-p', '0.1', '--logprobs', '2', '--explain-sampling'],
+      ],
+    ],
+    [
+      'generate',
+      [
+        ...['fixtures/hf/llama', '--ids', '5,6', '--max-tokens', '6'],
+        ...['--against', 'fixtures/hf/llama-linear', '--set', 'model.num_hidden_layers=2'],
+      ],
+    ],
     ['plan', ['--max-params', '26M', '--vocab', '6400', '--gpu', 'h100-80gb', '--top', '2']],
     ['plan', ['--max-params', '26M', '--vocab', '6400', '--gpu', 'm4-max-36gb', '--top', '1']],
     ['plan', ['--max-params', '1e17', '--family', 'hybrid', '--top', '1', '--depth', '4']],
@@ -291,6 +307,7 @@ describe('JSON output of convert-checkpoint', () => {
       'half',
       ['--dtype', 'f16', '--prove', '--context', '8', '--device', 'cpu'],
     ],
+    ['hf/llama', 'packed', ['--quantize', 'int4', '--group', '32']],
     ['hybrid/shared-lowrank-tied', 'own', ['--to', 'per-layer', '--check', '--shard-size', '1MB']],
     [
       'hybrid/shared-lowrank-tied',
@@ -315,6 +332,7 @@ describe('JSON output of export', () => {
   it.each([
     ['fixtures/hf/llama', []],
     ['configs/hybrid/tiny.yaml', ['--random', '--seed', '7', '--external-data']],
+    ['fixtures/hf/llama', ['--weights', 'int4', '--force']],
   ])('%s %j', async (input, flags) => {
     const target = path.join(folder, `${path.parse(input).name}.onnx`);
     const { code, stdout, stderr } = await runHere([

@@ -279,9 +279,9 @@ describe('profile of a checkpoint', () => {
   });
 
   it.each([
-    [['bare'], 'bare holds no config, and none stands beside it\n  → name one with --config FILE'],
+    [['bare'], 'bare has no config, and there is none next to it\n  → name one with --config FILE'],
     [['hf'], 'hf/config.json:1:16: model_type: no family for model_type "lama" is known here'],
-    [['other.yaml', '--config', 'other.yaml'], 'other.yaml is no checkpoint'],
+    [['other.yaml', '--config', 'other.yaml'], 'other.yaml is not a checkpoint'],
     [['inside.pt', '--state-dict', 'ema'], 'ema'],
   ])('%j is the user’s mistake', ([file = '', ...flags], message) => {
     const { code, stderr } = runCli(['profile', file, ...flags], { cwd: folder });
@@ -295,7 +295,9 @@ describe('profile of a checkpoint', () => {
     const { code, stderr } = runCli(['profile', 'wrong.pt'], { cwd: folder });
     expect(code).toBe(2);
     expect(stderr).toContain('error: wrong.pt: config is not valid: 2 errors');
-    expect(stderr).toMatch(/error: wrong\.pt: config: model\.srte_encoding: "factorized"/);
+    expect(stderr).toMatch(
+      /error: wrong\.pt: config: model\.srte_encoding: unknown encoding "factorized"/,
+    );
     expect(stderr).toMatch(/error: wrong\.pt: config: model\.num_heads: must be an integer ≥ 1/);
   });
 
@@ -307,7 +309,7 @@ describe('profile of a checkpoint', () => {
   });
 
   it.each([
-    ['a list', ['model'], 'is no mapping, but of type list'],
+    ['a list', ['model'], 'is not a mapping, but of type list'],
     ['too large', { data: Array.from({ length: 100_000 }, (_, i) => i) }, 'is larger than'],
   ])('refuses a config inside that is %s', async (_, inside, message) => {
     await torchFile(inFolder('odd.pt'), tensors, { config: inside });
@@ -321,4 +323,12 @@ describe('profile of a checkpoint', () => {
     await torchFile(inFolder('text.pt'), tensors, { config: inside });
     expect(runCli(['profile', 'text.pt', '-q'], { cwd: folder }).stderr).toBe('');
   });
+});
+
+it.each([
+  [[], 'Mamba      35.1 MB of state in bf16 (fit: float32)'],
+  [['--cache-dtype', 'f32'], 'Mamba      70.3 MB of state in f32'],
+])('states how its Mamba states differ from those of fit: %j', (flags, line) => {
+  const { stdout } = runCli(['profile', 'configs/hybrid/original.yaml', ...flags]);
+  expect(stdout.split('\n').map((each) => each.trim())).toContain(line);
 });

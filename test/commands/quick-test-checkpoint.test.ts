@@ -103,7 +103,7 @@ describe('a checkpoint that does not fit its config is refused in the words of v
     const file = await safetensorsFile(path.join(folder, 'strange.safetensors'), tensors);
     const { code, stderr } = await quickTest('--checkpoint', file);
     expect(code).toBe(2);
-    expect(stderr).toContain('61 faults in 61 tensors, of which 40 are told here');
+    expect(stderr).toContain('61 faults in 61 tensors, of which 40 are listed here');
     expect(stderr.match(/: extra: /g)).toHaveLength(40);
     expect(stderr).not.toContain('y'.repeat(300));
     expect(stderr).not.toContain('\u001b');

@@ -23,7 +23,7 @@ describe('golden error texts', () => {
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
     expect(stderr).toBe(`error: model.yaml is not valid: 1 error
 
-error: model.yaml:2:18: model.srte_encoding: "factorized" is no encoding: a factorized SRTE is a learnable one with a rank
+error: model.yaml:2:18: model.srte_encoding: unknown encoding "factorized": a factorized SRTE is a learnable one with a rank
   2 │   srte_encoding: factorized
     │                  ^
   → write srte_encoding: learnable and srte_factorized_rank: 128
@@ -109,7 +109,7 @@ describe('validate', () => {
     expect(stderr).toContain('warning: model.yaml:3:3: training.lr: unknown key "lr"');
     expect(stderr).toContain('warning: model.yaml:4:1: extra: unknown key "extra"');
     expect(stderr).toContain(
-      'warning: model.yaml:5:1: hidden_size: hidden_size stands at the top level',
+      'warning: model.yaml:5:1: hidden_size: hidden_size is at the top level',
     );
     expect(stderr).toContain('move it under model:');
   });
@@ -123,7 +123,7 @@ describe('validate', () => {
     ['training: {max_seq_length: 70000}\nmodel: {}', 'longer than max_position_embeddings 65536'],
     ['model: {hidden_size: 6, num_heads: 2}', 'the width must be even'],
     ['model: {window_size: 0}', 'must be an integer ≥ 1, but is 0'],
-    ['model: {family: llama7}', '"llama7" is no family'],
+    ['model: {family: llama7}', 'unknown family "llama7"'],
     ['hidden_size: 64\nnum_hidden_layers: 2', 'the key "model" is missing'],
     ['model: {num_layers: 1e9}', '1,000,000,000'],
     ['model: {vocab_size: 9007199254740991}', 'more than 2^53 − 1 elements'],

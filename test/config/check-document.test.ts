@@ -36,11 +36,11 @@ describe('unknown keys', () => {
     ],
     [
       'colour: 1',
-      'error model.colour: unknown key "colour" → valid keys here: num_layers, hidden_size, vocab_size, tie, rope, dropout, layers, window, … (12 in all)',
+      'error model.colour: unknown key "colour" → valid keys here: num_layers, hidden_size, vocab_size, tie, rope, dropout, layers, window, … (12 total)',
     ],
     [
       '__proto__: {x: 1}',
-      'error model.__proto__: unknown key "__proto__" → valid keys here: num_layers, hidden_size, vocab_size, tie, rope, dropout, layers, window, … (12 in all)',
+      'error model.__proto__: unknown key "__proto__" → valid keys here: num_layers, hidden_size, vocab_size, tie, rope, dropout, layers, window, … (12 total)',
     ],
     [
       'layers: [{kind: mamba, staet: 1}]',

@@ -32,7 +32,7 @@ describe('expected efficiency of training', () => {
     expect(assumed.source).toMatch(/^assumed: /);
     expect(assumedMfu({ mfu: 0.3, cluster: on(name) })).toMatchObject({
       value: 0.3,
-      source: 'as stated',
+      source: 'from --mfu',
     });
   });
 

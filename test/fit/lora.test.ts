@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
-import { fitLora } from '../../src/fit/training/lora.js';
+import { fitTable } from '../../src/fit/fit-table.js';
+import { fitLora, loraOn } from '../../src/fit/training/lora.js';
 import { fitTrainingMemory } from '../../src/fit/training/training-memory.js';
 import type { TrainingFitSetting } from '../../src/fit/training/training-setting.js';
 import { gpuNamed } from '../../src/hardware/gpus.js';
@@ -25,8 +26,11 @@ const settingOn = (gpus: number): TrainingFitSetting => ({
   sequenceParallel: false,
 });
 
-// Trainable parameters that PEFT prints for rank 16 on all linear layers: 32 layers of Llama-3.1-8B have
-// 16 · (2 · (4096 + 4096) + 2 · (4096 + 1024) + 3 · (4096 + 14336)) each.
+// Rank · layers · the inputs and outputs of each linear layer, by the published config.json:
+// Llama-3.1-8B: q, o [4096, 4096]; k, v [1024, 4096]; gate, up [14336, 4096]; down [4096, 14336]:
+// 16 · 32 · (2 · 8,192 + 2 · 5,120 + 3 · 18,432) = 512 · 81,920.
+// Qwen3-8B: the same attention; gate, up [12288, 4096]; down [4096, 12288]:
+// 16 · 36 · (2 · 8,192 + 2 · 5,120 + 3 · 16,384) = 576 · 75,776.
 it.each([
   ['llama-3.1-8b', 41_943_040],
   ['qwen3-8b', 43_646_976],
@@ -55,4 +59,36 @@ it('divides the frozen weights among the replicas with ZeRO-3', async () => {
   const model = await modelOf('llama-3.1-8b');
   const [one, two] = [1, 2].map((gpus) => fitLora(model, settingOn(gpus)));
   expect(two?.frozen.value).toBe(Number(one?.frozen.value) / 2);
+});
+
+it('finds the GPUs that the table of common GPUs shows', async () => {
+  const model = await modelOf('qwen3-8b');
+  const training = settingOn(1);
+  const rows = fitTable(model, { serving: [], users: undefined, training });
+  const single = rows.filter(({ unit }) => unit === 1);
+  const found = single.map(({ name, cells }) => {
+    const cluster = { gpu: gpuNamed(name), gpus: 1, network: null };
+    const { verdict, gpus } = loraOn(model, { ...training, cluster });
+    expect({ verdict, gpus }, name).toEqual({
+      verdict: cells[0]?.verdict,
+      gpus: cells[0]?.gpus,
+    });
+    return gpus;
+  });
+  expect(found).toContain(null);
+  expect(found).toContain(1);
+});
+
+it('adds up to its total', async () => {
+  const { frozen, parts, kept, apart, workspaceParts, total } = loraOn(
+    await modelOf('llama-3.1-8b'),
+    settingOn(1),
+  );
+  const figures = [frozen, kept, ...parts.map(({ bytes }) => bytes)];
+  const bounds = [...(apart ? [apart] : []), ...workspaceParts.map(({ bytes }) => bytes)];
+  const sum = [
+    ...figures.map(({ value }) => Number(value)),
+    ...bounds.map(({ expected }) => expected.value),
+  ].reduce((all, each) => all + each, 0);
+  expect(sum).toBeCloseTo(total.expected.value, -1);
 });

@@ -96,7 +96,7 @@ describe('keys and values of a token', () => {
   });
 });
 
-describe('states of Mamba', () => {
+describe('Mamba states', () => {
   const preset = hybrid.presets.tiny?.document;
   const model = hybrid.build(hybrid.schema.parse(preset));
 
@@ -460,7 +460,7 @@ describe('a chip without a published peak', () => {
     const bytes = 2 * (6_738_415_616 - 32_000 * 4096) + 2 * 32 * 4096 * 2;
     expect(decode.seconds.lower.value).toBeCloseTo(bytes / 410e9, 9);
     expect(decode.limits.map(({ limit }) => limit)).not.toContain('compute');
-    expect(decode.seconds.upper.source).toContain('computing is not counted');
+    expect(decode.seconds.upper.source).toContain('compute is not counted');
   });
 
   it('cannot tell how many a load needs', () => {

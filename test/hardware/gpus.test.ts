@@ -107,7 +107,7 @@ describe('a name', () => {
   });
 
   it('is escaped in messages', () => {
-    expect(() => gpuNamed('\u001b[31m')).toThrow('"\\u001b[31m" is no GPU');
+    expect(() => gpuNamed('\u001b[31m')).toThrow('unknown GPU "\\u001b[31m"');
   });
 });
 
@@ -196,7 +196,7 @@ describe('memory available to programs', () => {
     expect(usable(name)).toBeGreaterThan(0.98 * gibibytes * 2 ** 30);
     const { source } = capacityOf(gpuNamed(name));
     expect(source).toContain('approximate: ');
-    expect(source).toContain('what its driver reports to programs');
+    expect(source).toContain('reported by the driver');
     expect(source).toContain('not measured');
   });
 

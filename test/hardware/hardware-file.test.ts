@@ -192,7 +192,7 @@ describe('mistakes have their places', () => {
     [
       'a base that is none',
       'gpus:\n  a: { extends: rtx-4091 }\n  b: { extends: a }\n',
-      ['2:17 gpus.a.extends: "rtx-4091" is no GPU that is known here; did you mean rtx-4090?'],
+      ['2:17 gpus.a.extends: unknown GPU "rtx-4091"; did you mean rtx-4090?'],
     ],
     [
       'a base that turns back',
@@ -207,7 +207,7 @@ describe('mistakes have their places', () => {
     [
       'a machine of an unknown GPU',
       'gpus: { own: { extends: t4 } }\nmachines:\n  m: { gpu: owm, gpus: 2 }\n',
-      ['3:13 machines.m.gpu: "owm" is no GPU that is known here; did you mean own?'],
+      ['3:13 machines.m.gpu: unknown GPU "owm"; did you mean own?'],
     ],
     [
       'a machine with the name of a GPU of the table',

@@ -31,7 +31,9 @@ describe.each(Object.entries(CONFIGS))(
   (_, { batch, ...config }) => {
     it.each(CHECK_NAMES)('%s', async (name) => {
       const compute = name === 'float16' ? 'f16' : 'f32';
-      const engine = referenceEngine({}, { compute });
+      const plain = referenceEngine({}, { compute });
+      const weightForm = { bits: 8, group: 32 } as const;
+      const engine = name === 'weights' ? { ...plain, info: { ...plain.info, weightForm } } : plain;
       const result = await checked(name, { config, engine, batch: Number(batch ?? 1) });
       expect(result.finding).not.toBe('');
       expect(result).toMatchObject({ check: name, verdict: 'passed' });

@@ -110,9 +110,10 @@ describe('the report of two models', () => {
   it('names both engines where there are two', () => {
     const other = { ...side('old.pt'), engine: { ...side('').engine, name: 'tfjs' as const } };
     const text = lines({ other });
-    expect(text[1]).toMatch(/weights of old\.pt; ONNX Runtime /);
-    expect(text[2]).toMatch(/weights of old\.pt; TensorFlow\.js /);
-    expect(text[3]).toBe('  input    1 × 48 random tokens, seed 7, the same for both');
+    expect(text[1]).toMatch(/^ {2}model .*weights of old\.pt$/);
+    expect(text[2]).toMatch(/^ {2}engine {3}ONNX Runtime /);
+    expect(text[3]).toMatch(/^ {2}against {2}TensorFlow\.js /);
+    expect(text[4]).toBe('  input    1 × 48 random tokens, seed 7, the same for both');
   });
 });
 

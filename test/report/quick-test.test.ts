@@ -13,6 +13,7 @@ const result = (given: Partial<QuickTest> = {}) => ({
   parameters: 275_200,
   twin: null,
   weights: 'random' as const,
+  quantized: null,
   ids: 'random' as const,
   batch: 1,
   context: 256,

@@ -172,3 +172,46 @@ describe('renderTable', () => {
 });
 
 const widths = fc.oneof(fc.integer({ min: 0, max: 120 }), fc.constant(Number.POSITIVE_INFINITY));
+
+describe('a wide terminal', () => {
+  const prose = 'Each word of this note is short. '.repeat(8);
+  const next =
+    'minimind fit qwen3-8b --gpu 4090 --gpus 16 --zero 2 --tensor-parallel 8 --sequence-parallel --global-batch 2048';
+  const wide: Report = {
+    blocks: [{ kind: 'note', text: prose }],
+    details: [],
+    next,
+    more: ['--explain'],
+  };
+
+  it('keeps the lines of a text short enough to read', () => {
+    const longest = Math.max(...lines(plain(200), wide).map((line) => line.length));
+    expect(longest).toBeGreaterThan(80);
+    expect(longest).toBeLessThanOrEqual(100);
+    expect(lines(WIDE, wide)[0]).toBe(prose.trimEnd());
+  });
+
+  it.skipIf(process.platform === 'win32').each([60, 80, 100, 200])(
+    'breaks a long command at its flags, so that it can be pasted (%d columns)',
+    (width) => {
+      const shown = lines(plain(width), wide);
+      const command = shown.slice(
+        shown.findIndex((line) => line.startsWith('Next: ')),
+        -1,
+      );
+      expect(command.length).toBeGreaterThan(1);
+      expect(Math.max(...command.map((line) => line.length))).toBeLessThanOrEqual(100);
+      const pasted = command
+        .join('\n')
+        .replace('Next: ', '')
+        .replace(/ \\\n +/g, ' ');
+      expect(pasted).toBe(next);
+    },
+  );
+
+  it('leaves a command with quotes and one for a file whole', () => {
+    const quoted = `${next} --set 'a=b --c'`;
+    expect(lines(plain(80), { ...wide, next: quoted })).toContain(`Next: ${quoted}`);
+    expect(lines(WIDE, wide).at(-1)).toContain(`Next: ${next}`);
+  });
+});

@@ -20,7 +20,7 @@ const plan = (name: string): OnnxExport => ({
   inputs: [],
   outputs: [],
   operators: [],
-  weights: { tensors: 0, elements: 0, bytes: 0, dtype: 'F32' },
+  weights: { tensors: 0, elements: 0, bytes: 0, dtype: 'F32', quantized: null },
 });
 
 const display = progressDisplay({ quiet: true });

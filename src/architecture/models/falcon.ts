@@ -158,6 +158,7 @@ export const falcon = defineTransformer({
         heads,
         keyValueHeads,
         headDim,
+        ...(isNew && keyValueHeads < heads && { keeps: 'a key for each query head' }),
         ...(config.alibi
           ? {
               alibi: alibi(

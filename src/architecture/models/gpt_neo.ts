@@ -1,7 +1,7 @@
 /** GPT-Neo: learned positions, a window in some layers, scores that are not scaled. */
 import * as z from 'zod';
 import { layerNormLayer, learnedPositions, slidingWindow } from '../constructors.js';
-import { harmless, NO_ROTARY_KEYS, unreadBut } from '../transformer/config-keys.js';
+import { harmless, NO_ROTARY_KEYS } from '../transformer/config-keys.js';
 import { defineTransformer } from '../transformer/define-decoder.js';
 import { causalModel, plainMlp, residualBlock, separateAttention } from '../transformer/parts.js';
 import { headsDivide, lengthRules } from '../transformer/rules.js';
@@ -140,6 +140,7 @@ export const gptNeo = defineTransformer({
               outBias: true,
               outName: 'out_proj',
               scale: 1,
+              keeps: 'keys outside the windows',
               window:
                 kindAt(config.attention_types, index) === 'local'
                   ? slidingWindow(config.window_size)

@@ -368,7 +368,7 @@ const confusions: readonly Confusion[] = [
   {
     path: 'model.srte_encoding',
     value: 'factorized',
-    message: '"factorized" is no encoding: a factorized SRTE is a learnable one with a rank',
+    message: 'unknown encoding "factorized": a factorized SRTE is a learnable one with a rank',
     suggestion: 'write srte_encoding: learnable and srte_factorized_rank: 128',
   },
   {
@@ -384,7 +384,7 @@ const confusions: readonly Confusion[] = [
   })),
   ...Object.keys(model.shape).map((key) => ({
     path: key,
-    message: `${key} stands at the top level, where nothing reads it`,
+    message: `${key} is at the top level, where nothing reads it`,
     suggestion: 'move it under model:',
   })),
   {
@@ -419,19 +419,19 @@ const presets = {
   'rank-64': preset('One SRTE of rank 64 for all layers', { srte_factorized_rank: 64 }),
   sincos: preset('Sines and cosines: an SRTE without parameters', { srte_encoding: 'sincos' }),
   recommended: preset('Shared, rank 128, 32,768 positions, tied head', RECOMMENDED),
-  aggressive: preset('Proposed as the smallest: 24 layers of 2048, rank 64', {
+  aggressive: preset('For the smallest size: 24 layers of 2048, rank 64', {
     ...RECOMMENDED,
     hidden_size: 2048,
     num_layers: 24,
     srte_factorized_rank: 64,
   }),
-  memory: preset('Proposed for little memory: sincos, 16,384 positions', {
+  memory: preset('For little memory: sincos, 16,384 positions', {
     ...RECOMMENDED,
     srte_encoding: 'sincos',
     srte_factorized_rank: 0,
     max_position_embeddings: 16384,
   }),
-  performance: preset('Proposed for quality: 65,536 positions, rank 256', {
+  performance: preset('For quality: 65,536 positions, rank 256', {
     ...RECOMMENDED,
     max_position_embeddings: 65536,
     srte_factorized_rank: 256,
@@ -499,7 +499,7 @@ function scaledDownProxy({ model: config }: HybridDocument, tokens: number): Pro
 
 export const hybrid = defineFamily({
   name: 'hybrid',
-  title: 'Mamba beside local and global attention, with an SRTE',
+  title: 'Mamba with local and global attention, and an SRTE',
   schema,
   rules,
   confusions,

@@ -28,7 +28,7 @@ const schema = transformerDocument('minigpt', {
   num_attention_heads: positiveInteger.describe('Query heads'),
   num_key_value_heads: positiveInteger
     .nullish()
-    .describe('Key and value heads [as many as query heads]'),
+    .describe('Key and value heads [default: the query heads]'),
   intermediate_size: positiveInteger.describe('Width inside the feed-forward network'),
   max_position_embeddings: positiveInteger.default(512).describe('Longest input, in tokens'),
   rms_norm_eps: epsilon.default(1e-6).describe('Epsilon of the norms'),

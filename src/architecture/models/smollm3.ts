@@ -36,7 +36,7 @@ export const smollm3 = defineDecoder({
         .describe('For each layer 1 where positions are rotated, 0 where there are none'),
       no_rope_layer_interval: positiveInteger
         .default(4)
-        .describe('Without no_rope_layers: every so many layers one has no positions'),
+        .describe('Without no_rope_layers: one layer in this many has no positions'),
       ...windowSettings(),
       use_sliding_window: flag.default(false).describe('Whether layers without positions have it'),
       hidden_act: gateActivation,

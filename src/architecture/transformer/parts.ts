@@ -36,7 +36,7 @@ import type {
 } from '../layer.js';
 import { checkNames } from '../param.js';
 import { longestInput, type RopeScaling, scalingOf } from './rotary.js';
-import { activationOf, type FilledHeads, isComposed } from './settings.js';
+import { activationOf, type FilledHeads, headPath, isComposed } from './settings.js';
 
 interface CausalModel {
   readonly vocabulary: number;
@@ -104,7 +104,11 @@ export function decoder(
 ): LanguageModel {
   const { stored_prefix: prefix = 'model.' } = config;
   return causalModel({
-    paths: { embedding: `${prefix}embed_tokens`, blocks: `${prefix}layers`, head: 'lm_head' },
+    paths: {
+      embedding: `${prefix}embed_tokens`,
+      blocks: `${prefix}layers`,
+      head: headPath(prefix),
+    },
     norm: norm(`${prefix}${finalNorm}`),
     vocabulary: config.vocab_size,
     hidden: config.hidden_size,

@@ -15,6 +15,25 @@ export const storedPrefix = <Prefix extends string>(prefix: Prefix) =>
     .default(prefix)
     .describe(`Names begin with ${prefix}, or, in files of the bare model, without`);
 
+/** Prefixes of a language model inside a model that also sees or hears. */
+const INNER_PREFIXES = [
+  'model.language_model.',
+  'language_model.model.',
+  'model.text_model.',
+  'text_model.model.',
+  'thinker.model.',
+] as const;
+
+/** `storedPrefix` of a decoder with the usual names, which can be a part of a larger model. */
+const decoderPrefix = z
+  .literal(['model.', '', ...INNER_PREFIXES])
+  .default('model.')
+  .describe('Names begin with model., with the path in a larger model, or, in bare files, without');
+
+/** Path of the head beside the blocks of a prefix. */
+export const headPath = (prefix: string): string =>
+  prefix.startsWith('model.') ? 'lm_head' : `${prefix.replace(/model\.$/, '')}lm_head`;
+
 /**
  * `model.stored_prefix` of a checkpoint: `prefix` before every name, or nothing.
  * @param name Unprefixed tensor name that every model has.
@@ -24,7 +43,10 @@ export function prefixStoredIn(
   prefix: string,
   name: string,
 ): readonly Setting[] {
-  const value = [prefix, ''].find((each) => stored.shapeOf(`${each}${name}`) !== undefined);
+  const inner = prefix === 'model.' ? INNER_PREFIXES : [];
+  const value = [prefix, '', ...inner].find(
+    (each) => stored.shapeOf(`${each}${name}`) !== undefined,
+  );
   return value === undefined ? [] : [{ path: 'model.stored_prefix', value }];
 }
 
@@ -180,7 +202,7 @@ export const decoderSizes = (defaults: SizeDefaults) => ({
   num_key_value_heads: positiveInteger
     .nullable()
     .default(defaults.num_key_value_heads ?? null)
-    .describe('Key and value heads, a divisor of the query heads; null: as many'),
+    .describe('Key and value heads, a divisor of the query heads; null: the same number'),
   head_dim: positiveInteger
     .nullable()
     .default(defaults.head_dim ?? null)
@@ -188,7 +210,7 @@ export const decoderSizes = (defaults: SizeDefaults) => ({
   max_position_embeddings: positiveInteger
     .default(defaults.max_position_embeddings)
     .describe('Longest input, in tokens'),
-  stored_prefix: storedPrefix('model.'),
+  stored_prefix: decoderPrefix,
 });
 
 /**

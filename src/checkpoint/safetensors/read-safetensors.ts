@@ -139,7 +139,7 @@ class TensorEntryReader {
     for (let more = scanner.open(OBJECT); more; more = scanner.next(OBJECT)) {
       const field = this.#field(name);
       if (entry[field] !== undefined) {
-        throw this.#refusal(name, 'st-field-twice', `the field ${field} stands twice`);
+        throw this.#refusal(name, 'st-field-twice', `found the field ${field} twice`);
       }
       if (field === 'dtype') entry.dtype = this.#dtype(name);
       else if (field === 'shape') entry.shape = this.#shape(name);
@@ -335,7 +335,7 @@ function readHeader(file: ByteFile): Buffer {
   if (!isUtf8(header)) {
     throw refusal(file.path, {
       rule: 'st-header-utf8',
-      message: 'the header holds bytes that are no UTF-8',
+      message: 'the header has bytes that are not UTF-8',
     });
   }
   return header;
@@ -401,7 +401,7 @@ function readEntries(file: ByteFile, header: Buffer): HeaderEntries {
       throw refusal(file.path, {
         rule: 'st-name-twice',
         place: tensorPlace(name),
-        message: 'the name stands twice in the header, expected once',
+        message: 'found the name twice in the header, expected once',
       });
     }
   }
@@ -417,7 +417,7 @@ function readMetadata(file: string, scanner: JsonScanner): Map<string, string> {
       throw refusal(file, {
         rule: 'st-metadata-twice',
         place: METADATA_KEY,
-        message: `the key ${quoted(key)} stands twice, expected once`,
+        message: `found the key ${quoted(key)} twice, expected once`,
       });
     }
     if (metadata.size === MAX_METADATA) {

@@ -72,7 +72,7 @@ function parseIndexJson(path: string, bytes: Buffer): JsonValue {
   if (!isUtf8(bytes)) {
     throw refusal(path, {
       rule: 'shard-index-utf8',
-      message: 'holds bytes that are no UTF-8',
+      message: 'has bytes that are not UTF-8',
       suggestion: DAMAGED,
     });
   }

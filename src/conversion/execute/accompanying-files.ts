@@ -194,15 +194,13 @@ export function outputFilesOf(
       suggestion: 'leave --shard-size out, or write safetensors into a folder',
     });
   }
+  if (place.kind === 'file' && shardBytes !== undefined) {
+    throw new UserError('usage', `${place.path} is one file, and --shard-size requires a folder`, {
+      suggestion: 'name a folder for the shards: a name without an ending',
+    });
+  }
   const name = path.basename(fileOf(place));
   const shards = shardsIn(place, plan, shardBytes, name);
-  if (place.kind === 'file' && shards.length > 1) {
-    throw new UserError(
-      'usage',
-      `${place.path} is one file, and there are ${shards.length} shards`,
-      { suggestion: 'name a folder for them: a name without an ending' },
-    );
-  }
   const copies = place.kind === 'folder' ? copiesOf(sidecarsOf(checkpoint)) : [];
   const tensorFiles = TENSOR_FILES[place.container];
   return (valuesOf) => [...tensorFiles({ name, plan, shards, accompanying, valuesOf }), ...copies];

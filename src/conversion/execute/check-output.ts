@@ -3,7 +3,8 @@
 import os from 'node:os';
 import { setImmediate as breathe } from 'node:timers/promises';
 import type { Checkpoint } from '../../checkpoint/checkpoint.js';
-import { isSameView } from '../../checkpoint/stored-tensor.js';
+import { withUnpackedWeights } from '../../checkpoint/packed-weights.js';
+import { isSameView, type StoredTensor } from '../../checkpoint/stored-tensor.js';
 import { chunksOf } from '../../checkpoint/view.js';
 import { UserError } from '../../errors.js';
 import type { RowSource } from '../../linalg/low-rank.js';
@@ -12,7 +13,9 @@ import { squaredNorm } from '../../linalg/matrix.js';
 import type { ModelFile } from '../../model-input/model-file.js';
 import type { ProgressDisplay } from '../../progress-display.js';
 import type { Against, OpenedSide } from '../../quicktest/sides.js';
-import { isSameShape } from '../../tensor/dtype.js';
+import { decodeValues } from '../../tensor/decode-values.js';
+import { isSameShape, STORED_DTYPES } from '../../tensor/dtype.js';
+import type { ScaleDtype, WeightForm } from '../../tensor/group-quantization.js';
 import type { BeginStep, ConversionJob } from '../job.js';
 import type {
   ConversionInput,
@@ -20,6 +23,7 @@ import type {
   PlannedTensor,
   PlannedTie,
 } from '../plan/conversion-plan.js';
+import { SCALE_ROUNDING } from '../plan/plan-quantization.js';
 import type { Resources } from '../resources.js';
 import type { PlannedTable, SrtePlan } from '../srte/srte-plan.js';
 import type { SrteTables, StoredSrteTable } from '../srte/srte-tables.js';
@@ -113,6 +117,59 @@ export async function measureTie(
   const blockRows = Math.max(1, Math.floor(BLOCK_NUMBERS / gets.columns));
   const onProgress = step(`measuring ${name}`, gets.rows * gets.columns * had.length);
   return compareRows(input.path, gets, had, blockRows, onProgress);
+}
+
+/** Error of a quantized weight. */
+export interface QuantizationError extends TensorError {
+  /** Bound of the error of a value: half the largest scale, and the rounding to the type of the weight. */
+  readonly bound: number;
+}
+
+/** Compares the written values of the quantized weights with those of the input. */
+export async function measureQuantized(
+  { quantization, tensors }: ConversionPlan,
+  input: Pick<Checkpoint, 'path' | 'tensors' | 'aliases'>,
+  output: Checkpoint,
+  step: BeginStep,
+): Promise<QuantizationError[]> {
+  if (quantization === undefined) return [];
+  const unpacked = withUnpackedWeights(output);
+  const bytes = tensors.reduce((sum, { action }) => {
+    const isWeight = action.do === 'quantize' && action.part === 'packed';
+    return sum + (isWeight ? action.weight.bytes : 0);
+  }, 0);
+  const onBytes = step('measuring quantized weights', bytes);
+  const errors: QuantizationError[] = [];
+  for (const { name, action } of tensors) {
+    if (action.do !== 'quantize' || action.part !== 'scale') continue;
+    const { weight, form } = action;
+    if (weight.action.do !== 'copy') throw new Error(`${weight.name} is not a tensor of the input`);
+    const rowsOf = (tensor: StoredTensor) => storedRows({ rows: tensor, projection: null });
+    const gets = rowsOf(storedUnder(weight.name, unpacked));
+    const had = rowsOf(storedUnder(weight.action.from, input));
+    const blockRows = Math.max(1, Math.floor(BLOCK_NUMBERS / gets.columns));
+    const valueBytes = weight.bytes / gets.rows / gets.columns;
+    const own = [{ name: weight.name, rows: had }];
+    const bound = await boundOf(storedUnder(name, output), form);
+    const found = await compareRows(input.path, gets, own, blockRows, (numbers) =>
+      onBytes(numbers * valueBytes),
+    );
+    errors.push(...found.map((error) => ({ ...error, bound })));
+  }
+  return errors;
+}
+
+/** Half the largest scale, and the rounding of weight and result to the type of the scales. */
+async function boundOf(scales: StoredTensor, { bits }: WeightForm): Promise<number> {
+  let largest = 0;
+  const width = STORED_DTYPES[scales.dtype].bits / 8;
+  for await (const chunk of chunksOf(scales)) {
+    const values = new Float64Array(chunk.length / width);
+    decodeValues(scales.dtype, chunk, values);
+    for (const value of values) largest = Math.max(largest, value);
+  }
+  const rounding = scales.dtype in SCALE_ROUNDING ? SCALE_ROUNDING[scales.dtype as ScaleDtype] : 0;
+  return largest * (0.5 + 2 * rounding * (2 ** bits - 1));
 }
 
 /** Numbers of a tied tensor compared at a time. */
@@ -283,6 +340,7 @@ export type ProofJob = Pick<
   | 'out'
   | 'tie'
   | 'dtype'
+  | 'quantize'
   | 'target'
   | 'set'
   | 'context'
@@ -299,13 +357,14 @@ export type ProofJob = Pick<
  * @returns The reason when there is not enough memory for a model, or no engine. The output is valid all the same.
  */
 export async function prove(
-  { checkpoint, out, tie, dtype, target, set = [], ...job }: ProofJob,
+  { checkpoint, out, tie, dtype, quantize, target, set = [], ...job }: ProofJob,
   source: ModelFile,
   keepsSrte: boolean,
 ): Promise<Proof> {
   const { checkpointSide, compareSides } = await import('../../quicktest/sides.js');
   // Conservative: assumes changed values unless every value is certainly one of the input's.
-  const isChanged = [tie, dtype, target].some((each) => each !== undefined) || set.length > 0;
+  const isChanged =
+    [tie, dtype, quantize, target].some((each) => each !== undefined) || set.length > 0;
   const isExact = keepsSrte && !isChanged;
   let output: OpenedSide | undefined;
   try {

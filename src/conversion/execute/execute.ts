@@ -28,8 +28,14 @@ import {
   sidecarNotes,
   sidecarsOf,
 } from './accompanying-files.js';
-import type { MeasuredTable, TensorError } from './check-output.js';
-import { checkOutput, measureTables, measureTie, WrongOutput } from './check-output.js';
+import type { MeasuredTable, QuantizationError, TensorError } from './check-output.js';
+import {
+  checkOutput,
+  measureQuantized,
+  measureTables,
+  measureTie,
+  WrongOutput,
+} from './check-output.js';
 import type { MadeTable, Scratch } from './make-tables.js';
 import { makeTables } from './make-tables.js';
 import type { OutputFile, ValuesOf } from './output-files.js';
@@ -47,6 +53,8 @@ export interface ConversionOutput {
   readonly tables: readonly MeasuredTable[] | null;
   /** Errors of a tied tensor; empty when nothing is tied, null for a preview. */
   readonly tie: readonly TensorError[] | null;
+  /** Errors of the quantized weights; empty when none is, null for a preview. */
+  readonly quantized: readonly QuantizationError[] | null;
 }
 
 /**
@@ -63,7 +71,7 @@ export async function preview(
     : first;
   const files = await expectedFiles(input, plan);
   const notes = [...plan.notes, ...notesOnFiles(input), ...reasonsNotToWrite(input)];
-  return { plan: { ...plan, notes }, files, tables: null, tie: null };
+  return { plan: { ...plan, notes }, files, tables: null, tie: null, quantized: null };
 }
 
 async function findRank(
@@ -105,7 +113,8 @@ function reasonsNotToWrite(input: ConversionInput): string[] {
     return [];
   } catch (error) {
     if (!(error instanceof UserError)) return [];
-    return [`The output cannot be written: ${error.message}`];
+    const { message, suggestion } = error;
+    return [`The output cannot be written: ${[message, suggestion].filter(Boolean).join('; ')}`];
   }
 }
 
@@ -213,7 +222,7 @@ async function writeOutput(
     written.push({ ...file, resumed });
   }
   refuseChanged(checkpoint.files);
-  const output = openCheckpoint(outputPath(staging, files));
+  const output = openCheckpoint(outputPath(staging, files), { keepPacked: true });
   try {
     const tables = await measureTables(input, plan.srte, made, output, resources);
     if (check && !staging.isInPlace) {
@@ -221,7 +230,8 @@ async function writeOutput(
       await checkOutput(plan, output, values, display.step('checking', bytes));
     }
     const tie = plan.tie ? await measureTie(plan.tie, checkpoint, output, display.step) : [];
-    return { plan, files: written, tables, tie };
+    const quantized = await measureQuantized(plan, checkpoint, output, display.step);
+    return { plan, files: written, tables, tie, quantized };
   } finally {
     output.close();
   }
@@ -280,6 +290,9 @@ const IDENTITY = [
   'extend',
   'tie',
   'dtype',
+  'quantize',
+  'group',
+  'dequantize',
   'saturate',
   'dialect',
   'heads',

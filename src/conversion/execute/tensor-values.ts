@@ -12,6 +12,7 @@ import { convertDtype, type EncodableDtype, encode, isEncodable } from '../../te
 import type { Extension } from '../choices.js';
 import { type ConversionPlan, type PlannedTensor, tensorNamed } from '../plan/conversion-plan.js';
 import type { SrtePart } from '../srte/srte-tables.js';
+import { packedValues } from './quantized-values.js';
 import { runsOf } from './table-rows.js';
 
 /** The tensors of a computed table: [1, rows, …] of the rows that the input has; [H, r] of a projection. */
@@ -56,6 +57,11 @@ export function outputValuesOf(
       return action.part === 'proj.weight'
         ? written(made)
         : fitted(planned, made, rows, sources.plan.srte?.extension ?? null, sources);
+    }
+    case 'quantize': {
+      const { weight, part, form } = action;
+      const values = () => outputValuesOf(weight, sources);
+      return packedValues({ part, form, weight, values, file: sources.checkpoint.path });
     }
     case 'compute': {
       const formula = sources.plan.formulas.get(planned.name);

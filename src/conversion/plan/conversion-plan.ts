@@ -7,9 +7,11 @@ import type { SrteLayout } from '../../architecture/srte-layout.js';
 import type { Checkpoint } from '../../checkpoint/checkpoint.js';
 import type { Alike, StoredName } from '../../checkpoint/names.js';
 import { groupAlike, templateOf } from '../../checkpoint/names.js';
+import type { PackedPart } from '../../checkpoint/packed-weights.js';
 import type { StoredTensor } from '../../checkpoint/stored-tensor.js';
 import type { Problem } from '../../errors.js';
 import type { Shape, StoredDtype } from '../../tensor/dtype.js';
+import type { WeightForm } from '../../tensor/group-quantization.js';
 import type { Extension, Tie } from '../choices.js';
 import type { CheckpointPlace, ConversionJob } from '../job.js';
 import type { SrtePlan, SrteSource } from '../srte/srte-plan.js';
@@ -59,6 +61,13 @@ export type Action =
   | { readonly do: 'average'; readonly from: readonly [string, string] }
   /** A part of a table of `SrtePlan.tables`. */
   | { readonly do: 'table'; readonly table: number; readonly part: SrtePart }
+  /** A part of a packed weight; `weight` is the planned tensor of floats. */
+  | {
+      readonly do: 'quantize';
+      readonly weight: PlannedTensor;
+      readonly part: PackedPart;
+      readonly form: WeightForm;
+    }
   /** A buffer computed from the configuration. */
   | { readonly do: 'compute' };
 
@@ -88,6 +97,15 @@ export interface PlannedTie {
   readonly values: Tie;
 }
 
+/** The weights that become packed, and the modules that stay floats. */
+export interface QuantizationPlan {
+  readonly form: WeightForm;
+  /** Names of the weights. */
+  readonly weights: readonly string[];
+  /** Modules of linear layers and routers that stay floats: the list `ignore` of the config. */
+  readonly ignored: readonly string[];
+}
+
 export interface ConversionPlan {
   /** Distinct tensors in the order of the state dict. */
   readonly tensors: readonly PlannedTensor[];
@@ -97,6 +115,8 @@ export interface ConversionPlan {
   readonly srte: SrtePlan | null;
   /** Null when nothing is tied. */
   readonly tie: PlannedTie | null;
+  /** Absent when no weight becomes packed. */
+  readonly quantization?: QuantizationPlan;
   readonly leftOut: readonly Omission[];
   /** Remarks for the user. */
   readonly notes: readonly string[];
@@ -112,6 +132,7 @@ export interface ConversionPlan {
 export const STEP_KINDS = [
   'factorised',
   'merged',
+  'quantized',
   'multiplied-out',
   'averaged',
   'reordered',
@@ -189,6 +210,8 @@ function namesFrom(
       return [action.from];
     case 'average':
       return action.from;
+    case 'quantize':
+      return namesFrom(action.weight.action, srte, tables);
     case 'compute':
       return [];
     case 'table':
@@ -214,6 +237,8 @@ function kindOf(
       return 'reordered';
     case 'average':
       return 'averaged';
+    case 'quantize':
+      return 'quantized';
     case 'compute':
       return 'computed';
     case 'table':

@@ -16,6 +16,7 @@ import { requestedLayout, srteSourceOf } from '../srte/srte-plan.js';
 import type { ConversionInput, ConversionPlan, Omission } from './conversion-plan.js';
 import type { SourceConfig, TargetConfig } from './model-configs.js';
 import { changedConfig, sourceConfigOf, targetConfig } from './model-configs.js';
+import { withQuantization } from './plan-quantization.js';
 import { planTensors } from './plan-tensors.js';
 
 /** @throws UserError when the checkpoint, its config or the request are wrong or inconsistent. */
@@ -66,7 +67,7 @@ export async function planConversion(
   const leftOut = [...planned.leftOut, ...input.dropped, ...contentLeftOut(checkpoint, hasConfig)];
   const target = isOpen && foundRank === undefined ? input.layout : layout;
   const srtePlan = planned.srte && target ? { ...planned.srte, target } : null;
-  return { ...planned, srte: srtePlan, leftOut, config, keepsConfig };
+  return withQuantization({ ...planned, srte: srtePlan, leftOut, config, keepsConfig }, input);
 }
 
 /** @throws UserError when the user's own settings describe another SRTE than the requested one. */
@@ -154,10 +155,10 @@ function namesOf(
 
 /** @throws UserError when the request keeps the SRTE, and changes nothing else. */
 function refuseUnchanged(job: ConversionJob, source: SrteLayout, layout: SrteLayout): void {
-  const { to, tie, dtype, container, set = [], 'shard-size': shard } = job;
+  const { to, tie, dtype, container, set = [], 'shard-size': shard, quantize, dequantize } = job;
   const keys = ['sharing', 'form', 'rank', 'positions'] as const;
   const isSame = keys.every((key) => layout[key] === source[key]);
-  const others = [tie, dtype, container, shard];
+  const others = [tie, dtype, container, shard, quantize, dequantize || undefined];
   const hasMore = others.some((each) => each !== undefined) || set.length > 0;
   if (to === undefined || !isSame || hasMore) return;
   const file = job.checkpoint.path;

@@ -224,7 +224,7 @@ function parametersFigure(trained: readonly SharedParam[], gpus: number): Figure
     unit: 'parameters',
     formula: add(whole, div(shared, v({ tensor: gpus })), vocabulary_rows),
     source:
-      'products by columns and rows, heads, channels and the vocabulary (padded) are shared; norms, routers, ' +
+      'products by columns and rows, heads, channels and the padded vocabulary are divided; norms, routers, ' +
       'tables and low-rank parts are not (arXiv 1909.08053)',
   });
 }

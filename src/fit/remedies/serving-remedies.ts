@@ -1,7 +1,7 @@
 /** Changes that make a model fit on GPUs that serve it. */
 import type { LanguageModel } from '../../architecture/layer.js';
 import type { Bounds } from '../../budget/quantity.js';
-import { capacityOf } from '../../hardware/gpu.js';
+import { areLinked, capacityOf } from '../../hardware/gpu.js';
 import { largest } from '../bounds.js';
 import { COMMON_HARDWARE } from '../fit-table.js';
 import { weightLayout } from '../serving/quantized.js';
@@ -63,7 +63,10 @@ export function servingRemedies(
   const { gpu, gpus } = setting.cluster;
   const capacity = capacityOf(gpu).value;
   const larger = COMMON_HARDWARE.filter(
-    (each) => each.gpus === 1 && capacityOf(each.gpu).value > capacity,
+    (each) =>
+      each.gpus === 1 &&
+      capacityOf(each.gpu).value > capacity &&
+      (gpus === 1 || areLinked(each.gpu)),
   )
     .map((each) => ({ ...each, total: at({ cluster: { ...setting.cluster, gpu: each.gpu } }) }))
     .find(({ total }) => total);

@@ -81,7 +81,7 @@ export const LOAD_ASSUMPTION =
   'taken, and the wait of an M/M/c queue (Erlang C)';
 
 /**
- * Fewest replicas that keep 95 % of requests within the target; among batch sizes with that number, the fastest. The
+ * Fewest replicas that keep 95% of requests within the target; among batch sizes with that number, the fastest. The
  * search relies on monotonicity: more requests never need fewer replicas, and a looser target never needs more.
  */
 export function replicasFor(
@@ -140,7 +140,7 @@ function serviceOf({ prefill, step, output }: Server, batch: number): Quantity {
     source:
       batch === 1
         ? 'its prefill gives the first token, each step one more'
-        : 'each place is prefilled once, one step may be in hand, and each further token takes one',
+        : 'each place is prefilled once, one step may be running, and each further token takes one',
   });
 }
 
@@ -206,7 +206,7 @@ function metBy(
       max(0, ln(div(max(v({ chance: chance.value }), LATE), LATE))),
       sub(div(places, inService), arriving),
     ),
-    source: 'where P(wait > t) = chance · exp(−(batch / service − rate) · t) is 5 % (M/M/c)',
+    source: 'where P(wait > t) = chance · exp(−(batch / service − rate) · t) is 5% (M/M/c)',
   });
   const one = (label: string, unit: Quantity['unit'], value: number, source: string) =>
     quantity({ label, unit, formula: v({ found: value }), source });

@@ -101,7 +101,7 @@ export interface Prefill {
 }
 
 const STEP_SOURCE =
-  'the larger of reading the cache of each sequence and computing with it, and the larger of reading the weights and ' +
+  'per sequence, the larger of reading the cache and computing with it; plus the larger of reading the weights and ' +
   'computing with them ("How to Scale Your Model", inference)';
 
 /** Bounds of a decoding step, and its limit. */
@@ -155,7 +155,7 @@ export function stepSeconds(
   const { cache, weights, computing, links, launches } = terms;
   const computed = computing ? [computing.scores, computing.products] : [];
   return quantity({
-    label: 'step of decoding',
+    label: 'decoding step',
     unit: 'seconds',
     formula: stepFormula(terms, bound),
     inputs: listed([cache, weights, ...computed, links, launches], rates, bound),
@@ -182,7 +182,7 @@ function stepFormula(
 }
 
 const READING_SOURCE =
-  'reading the cache of each sequence, and the weights; computing is not counted, as no peak is published: with many ' +
+  'reading the cache of each sequence and the weights; compute is not counted, as no peak is published: with many ' +
   'sequences a step takes longer';
 
 /** Tokens per second of all sequences together. */
@@ -198,7 +198,7 @@ export const rateOf = (step: number, batch: number): Quantity =>
     label: 'tokens per second',
     unit: 'tokens/s',
     formula: div(v({ batch }), v({ step })),
-    source: 'one token of each sequence for each step',
+    source: 'one token per sequence and step',
   });
 
 /** Bounds of a prefill; null if no peak is published, because compute usually decides. */

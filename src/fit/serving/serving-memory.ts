@@ -90,7 +90,7 @@ function totalOf(
         mul(v({ batch }), add(v({ cache: cache.value }), v({ state: state.value }))),
         v({ workspace: value }),
       ),
-      source: 'weights once, caches and states for each sequence, and the workspace',
+      source: 'weights once, cache and states per sequence, and the workspace',
     }),
   );
 }
@@ -210,7 +210,7 @@ function logitsPart({ head }: LanguageModel, batch: number): WorkspacePart {
       bytes(
         'logits',
         mul(4, v({ copies: count }), v({ batch }), v({ vocabulary: outputWidth(head) })),
-        'in float32 for each sequence; expected: and their softmax; upper: and both sorted',
+        'in float32 for each sequence; expected: and their softmax; upper: both sorted as well',
       ),
     ),
   };

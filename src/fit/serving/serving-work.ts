@@ -115,7 +115,7 @@ export function sequenceState({ model, form }: ServedLayout, context: number): S
     cache: keyValueCache,
     perToken: keyValuePerToken,
     state: figure({
-      label: 'states of Mamba',
+      label: 'Mamba states',
       unit: 'bytes',
       formula: add(
         v({ scan_state: mambaState.value }),

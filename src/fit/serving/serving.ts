@@ -118,8 +118,7 @@ export function fitServing(model: LanguageModel, setting: ServingFitSetting): Se
   };
 }
 
-const WITHOUT_PEAK =
-  'no speed estimate; the time of decoding is that of reading weights and caches alone';
+const WITHOUT_PEAK = 'no speed estimate; the decoding time counts only reading weights and caches';
 
 const WITHOUT_ROOM = 'no speed estimate: the model does not fit into the memory';
 
@@ -157,7 +156,7 @@ const found = (
         label,
         unit,
         formula: v({ found: value }),
-        source: `the largest whose expected memory fits, ${at}; tried on the sum itself`,
+        source: `largest value whose estimated memory fits, ${at}; found by search`,
       });
 
 function loadOf(

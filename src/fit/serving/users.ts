@@ -72,7 +72,7 @@ export function usersOf(
         label: 'users of a replica',
         unit: 'requests',
         formula: v({ found }),
-        source: `the most whose memory fits, at ${setting.context} tokens each`,
+        source: `largest number that fits, at ${setting.context} tokens each`,
       }),
   );
   const total = eachBound(perReplica, ({ value }) =>
@@ -133,7 +133,7 @@ function speedFor(
         label,
         unit: 'tokens/s',
         formula: div(v({ users: of }), v({ step: value })),
-        source: `a step of decoding for ${batch} users of a replica, without prefills`,
+        source: `decoding step for ${batch} users of a replica, without prefills`,
       }),
     );
   return { users, each: rate('tokens/s of a user', 1), total: rate('tokens/s', users), limitedBy };

@@ -28,7 +28,7 @@ const SOURCE =
   'sizes rounded to 512 bytes; up to 1 MiB from segments of 2 MiB, below 10 MiB of 20 MiB, others in steps of 2 MiB ' +
   '(PyTorch, CUDACachingAllocator)';
 
-const NONE = { formula: add(), source: 'an implementation may do without' } as const;
+const NONE = { formula: add(), source: 'not required' } as const;
 
 /** Tensors of the same size. */
 export interface Allotted {
@@ -89,7 +89,7 @@ export function fragmentationBytes(
   moving: Readonly<Record<'expected' | 'upper', number>>,
 ): Bounds {
   const source =
-    'of reserved memory 15 % are in gaps, and up to 33 %: so much less of it had gaps when GMLake joined them, 9.2 GB on ' +
+    'of reserved memory 15% are in gaps, and up to 33 %: so much less of it had gaps when GMLake joined them, 9.2 GB on ' +
     'average and 25 GB at most of an A100 with 80 GB (arXiv 2401.08156); what is left in gaps even then is not known. Of ' +
     'what comes and goes: activations and temporary values';
   const of = inputs({

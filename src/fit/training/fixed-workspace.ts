@@ -19,7 +19,7 @@ export const MIB = 2 ** 20;
 
 const NOT_COUNTED = {
   formula: add(),
-  source: 'not counted: an implementation may do without',
+  source: 'not counted: not required',
 } as const;
 
 type BoundsAdjustment = (bounds: Bounds) => Bounds;
@@ -35,7 +35,7 @@ const BY_KIND = {
     lower: bounds.lower,
     expected: nothingOf(bounds, 'left out: not known of this GPU'),
     upper: bounds.upper.reworded({
-      source: `not known of this GPU, assumed as on NVIDIA's: ${bounds.upper.source}`,
+      source: `unknown for this GPU, assumed as on NVIDIA's: ${bounds.upper.source}`,
     }),
   }),
 } as const satisfies Record<GpuKind, BoundsAdjustment>;
@@ -58,14 +58,14 @@ const CONTEXT = boundsOf(
     expected: {
       formula: CONTEXTS.usual,
       source:
-        '500 MiB: 0.47 GiB with kernels loaded when they are called, of torch 2.1.1 on an A100 (stas00, ml-engineering, ' +
+        '500 MiB: 0.47 GiB with lazily loaded kernels, torch 2.1.1 on an A100 (stas00, ml-engineering, ' +
         'training performance); 551 MB in TensorRT-LLM (aiconfigurator, systems)',
     },
     upper: {
       formula: CONTEXTS.most,
       source:
-        '1,343 MiB in use after the first kernel (transformers, "Anatomy of model training", on a V100); old versions ' +
-        'had more: 1.78 GiB of torch 1.10.2 on an A100 (stas00, ml-engineering)',
+        '1,343 MiB in use after the first kernel (transformers, "Anatomy of model training", on a V100); older versions ' +
+        'need more: 1.78 GiB with torch 1.10.2 on an A100 (stas00, ml-engineering)',
     },
   },
 );
@@ -90,13 +90,13 @@ function librariesOf(bytes: Readonly<Record<'workspace' | 'most', number>>, sour
 
 const BEFORE_HOPPER = librariesOf(
   { workspace: 8_519_680, most: 24 * MIB },
-  '8,519,680 bytes before Hopper (PyTorch, CublasHandlePool.cpp); upper: the 20 MiB segment that they come from, and up ' +
+  '8,519,680 bytes before Hopper (PyTorch, CublasHandlePool.cpp); upper: their 20 MiB segment, and up ' +
     'to 4 MiB of cuBLASLt (CUDABlas.cpp)',
 );
 
 const FROM_HOPPER_ON = librariesOf(
   { workspace: 32 * MIB, most: 64 * MIB },
-  '32 MiB from Hopper on (PyTorch, CublasHandlePool.cpp); upper: and as much again of cuBLASLt (CUDABlas.cpp)',
+  '32 MiB from Hopper on (PyTorch, CublasHandlePool.cpp); upper: the same again for cuBLASLt (CUDABlas.cpp)',
 );
 
 /** Bytes per channel: the buffers of NCCL's three protocols, Simple, LL128 and LL (NCCL, init.cc, device.h). */
@@ -118,7 +118,7 @@ export function channelBytes(communicators: number, gpu: Pick<Gpu, 'kind'>): Bou
       expected: {
         formula: mul(of.communicators, of.usual),
         source:
-          '392 MiB among 4 and 8 GPUs, 342 MiB of 2 (aiconfigurator, systems, nccl_mem of TensorRT-LLM, 2026)',
+          '392 MiB for 4 and 8 GPUs, 342 MiB for 2 (aiconfigurator, systems, nccl_mem of TensorRT-LLM, 2026)',
       },
       upper: {
         formula: add(of.first, mul(sub(of.communicators, 1), of.most_channels, of.channel)),
@@ -160,11 +160,11 @@ function fullLoss({ microBatch, context }: TrainingFitSetting, vocabulary: numbe
       expected: {
         formula: mul(2, logits),
         source:
-          'the gradient of the log-softmax and that of the logits, in float32 (measured of PyTorch 2.13)',
+          'the gradient of the log-softmax and that of the logits, in float32 (measured with PyTorch 2.13)',
       },
       upper: {
         formula: mul(3, logits),
-        source: '… and the logits in float32, which a program holds until its step ends',
+        source: '… and the logits in float32, which a program keeps until the end of the step',
       },
     },
   );
@@ -199,8 +199,8 @@ function chunkedLoss(
           add(of.chunk, mul(min(1, sub(of.micro_batches, 1)), of.hidden)),
         ),
         source:
-          'a chunk of tokens, 2^⌈log2(tokens / ⌈vocabulary / hidden⌉)⌉ of them, over which its gradient is written ' +
-          '(Liger kernel, arXiv 2410.10989); after the first micro-batch a gradient of the head to be added',
+          'a chunk of tokens, 2^⌈log2(tokens / ⌈vocabulary / hidden⌉)⌉ tokens, overwritten by its gradient ' +
+          '(Liger kernel, arXiv 2410.10989); after the first micro-batch, a second gradient of the head',
       },
       upper: {
         formula: add(

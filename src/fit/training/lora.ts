@@ -15,13 +15,13 @@ import type { Figure } from '../../budget/figure.js';
 import { figure } from '../../budget/figure.js';
 import type { Bounds, Quantity } from '../../budget/quantity.js';
 import { type Trained, trainingBytes } from '../../budget/training-budget.js';
-import { capacityOf } from '../../hardware/gpu.js';
+import { areLinked, capacityOf } from '../../hardware/gpu.js';
 import { sumOf } from '../../text/words.js';
 import { sumBounds } from '../bounds.js';
 import type { Stage } from '../parallelism/parallelism.js';
 import { parallelismOf, pipelineStages } from '../parallelism/parallelism.js';
 import { weightLayout } from '../serving/quantized.js';
-import type { FitVerdict } from './training-fit.js';
+import type { FitVerdict, StageMemory, TrainingMemoryFit } from './training-fit.js';
 import { stageFit, verdictOf } from './training-memory.js';
 import type { TrainingFitSetting } from './training-setting.js';
 
@@ -32,9 +32,50 @@ export interface LoraFit {
   readonly adapters: Figure;
   /** Frozen weights on one GPU. */
   readonly frozen: Figure;
+  /** Training of the adapters on one GPU: weights, gradients, optimizer state, activations of the model. */
+  readonly parts: StageMemory['parts'];
+  /** Values that the adapters keep for the backward pass. */
+  readonly kept: Figure;
+  /** Correction for parts that are never in memory at once, zero or negative. */
+  readonly apart: Bounds | null;
+  readonly workspaceParts: TrainingMemoryFit['workspaceParts'];
   readonly total: Bounds;
   readonly capacity: Quantity;
   readonly verdict: FitVerdict;
+}
+
+/** Training of adapters on the GPUs of a cluster. */
+export interface ClusterLora extends LoraFit {
+  readonly rank: number;
+  readonly recompute: TrainingFitSetting['recompute'];
+  /** Fewest GPUs that fit by the upper bound, by doubling; null: more than `MOST_TRIED_GPUS`, or more cannot be connected. */
+  readonly gpus: number | null;
+}
+
+/** Most GPUs that a use of a model is tried with, by doubling. */
+export const MOST_TRIED_GPUS = 64;
+
+/**
+ * Adapters on the GPUs of `setting`, and on twice as many until they fit. The GPUs divide all state (ZeRO-3).
+ * @throws UserError when the model cannot be trained as requested.
+ */
+export function loraOn(model: LanguageModel, setting: TrainingFitSetting): ClusterLora {
+  const { cluster, recompute } = setting;
+  const on = (gpus: number) =>
+    fitLora(model, {
+      ...setting,
+      cluster: { ...cluster, gpus },
+      zero: 3,
+      globalBatchTokens: undefined,
+    });
+  const asked = on(cluster.gpus);
+  const most = areLinked(cluster.gpu) ? MOST_TRIED_GPUS : cluster.gpus;
+  let [{ verdict }, gpus]: [LoraFit, number] = [asked, cluster.gpus];
+  while (verdict !== 'fits' && 2 * gpus <= most) {
+    gpus *= 2;
+    ({ verdict } = on(gpus));
+  }
+  return { ...asked, rank: LORA_RANK, recompute, gpus: verdict === 'fits' ? gpus : null };
 }
 
 /**
@@ -82,15 +123,25 @@ export function fitLora(model: LanguageModel, setting: TrainingFitSetting): Lora
     ),
     source: `${LORA_RANK} values for each product that a token goes through`,
   });
-  const { total: others } = stageFit(model, alone, parallelism, stage);
+  const { memory, apart, workspace, total: others } = stageFit(model, alone, parallelism, stage);
   const total = sumBounds(
     'memory of a GPU',
     'bytes',
     { adapters: others, frozen, kept },
-    'frozen weights, the training of the adapters, and what they keep',
+    'frozen weights, training of the adapters, and activations of the adapters',
   );
   const capacity = capacityOf(setting.cluster.gpu);
-  return { adapters, frozen, total, capacity, verdict: verdictOf(total, capacity) };
+  return {
+    adapters,
+    frozen,
+    parts: memory.parts,
+    kept,
+    apart: apart ?? null,
+    workspaceParts: workspace.parts,
+    total,
+    capacity,
+    verdict: verdictOf(total, capacity),
+  };
 }
 
 interface Adapters {

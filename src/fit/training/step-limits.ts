@@ -218,7 +218,7 @@ function memoryOfStage(
       ),
       inputs: { ...inputsOf(read), ...of },
       source:
-        'of each micro-batch weights read twice and their gradients written, of experts those that its tokens reach, each ' +
+        'per micro-batch, weights read twice and gradients written; only experts that its tokens reach, each ' +
         'choosing at random; activations written and read; gradients of looked-up tables written once; in the update ' +
         `optimizer read and written, all weights written; ${bandwidth.source}; each layer started once forwards and, as its FLOPs are, twice backwards, again what is ` +
         `recomputed, and the update once for each tensor; ${efficiency.source}`,
@@ -401,7 +401,7 @@ export function updateBytes(setting: UpdateSetting): Bounds {
   return boundsOf(
     { label: 'the update of the weights', unit: 'bytes', inputs: of },
     {
-      lower: { formula: add(), source: 'an implementation may do without' },
+      lower: { formula: add(), source: 'not required' },
       expected: {
         formula: beyondBackward(of.bytes, of.temporary),
         source: `${expected.source}; ${beyond}`,

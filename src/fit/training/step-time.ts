@@ -34,10 +34,10 @@ export function stepTimeOf(
   const limits = limitsOf(situation, peak);
   const limitedBy = longestOf(limits, 'lower');
   const roofline = quantity({
-    label: 'the best case of a step',
+    label: 'time of a step, lower bound',
     unit: 'seconds',
     formula: max(...secondsOf(limits, 'lower')),
-    source: `all at peak and at the same time: ${limitedBy.limit} decides (${limitedBy.seconds.lower.source})`,
+    source: `everything at peak and overlapped: ${limitedBy.limit} is the limit (${limitedBy.seconds.lower.source})`,
   });
   const assumed = assumedMfu(setting);
   const work = { situation, peak, limits, assumed };
@@ -47,7 +47,7 @@ export function stepTimeOf(
     label: 'tokens per second',
     unit: 'tokens/s',
     formula: div(v({ tokens: tokens.value }), v({ seconds: seconds.expected.value })),
-    source: 'of all GPUs together, as expected',
+    source: 'all GPUs together, by the estimate',
   });
   const mfu = reachedMfu(work, seconds.expected);
   return {
@@ -117,15 +117,15 @@ const secondsOf = (limits: StepTime['limits'], bound: keyof Bounds) =>
 function stepSeconds({ situation, peak, limits, assumed }: StepWork, lower: Quantity): Bounds {
   const at = (bound: 'expected' | 'upper', mfu: number, source: string) =>
     quantity({
-      label: 'seconds of a step',
+      label: 'time of a step',
       unit: 'seconds',
       formula: max(...secondsOf(limits, bound), flopsAtPeak(situation, peak, v({ mfu }))),
       source:
-        'the longest of computing, of memory and launches, of communication, and of all FLOPs, without recomputation ' +
+        'the longest of compute, memory with launches, communication, and all FLOPs without recomputation ' +
         `and with attention in full (arXiv 2204.02311, appendix B), at a utilisation: ${source}`,
     });
   return {
-    lower: lower.reworded({ label: 'seconds of a step' }),
+    lower: lower.reworded({ label: 'time of a step' }),
     expected: at('expected', assumed.value, assumed.source),
     upper: at(
       'upper',
@@ -155,7 +155,7 @@ const reachedMfu = ({ situation, peak }: StepWork, seconds: Quantity): Quantity 
     label: 'model FLOPs utilisation',
     unit: 'ratio',
     formula: flopsAtPeak(situation, peak, v({ seconds: seconds.value })),
-    source: 'FLOPs of the model in the time that is expected (arXiv 2204.02311, appendix B)',
+    source: 'FLOPs of the model in the estimated time (arXiv 2204.02311, appendix B)',
   });
 
 /** Tokens of a step over all replicas. */
@@ -180,7 +180,7 @@ export function trainingTimeOf(step: StepTime, trainTokens: number): TrainingTim
     label: 'steps',
     unit: 'steps',
     formula: ceil(div(v({ train_tokens: trainTokens }), v({ tokens: tokens.value }))),
-    source: 'the last may have fewer tokens',
+    source: 'the last step may have fewer tokens',
   });
   const of = inputs({
     steps: steps.value,
@@ -193,11 +193,11 @@ export function trainingTimeOf(step: StepTime, trainTokens: number): TrainingTim
     source: seconds[which].source,
   });
   const totalSeconds = boundsOf(
-    { label: 'seconds of the training', unit: 'seconds', inputs: of },
+    { label: 'time of the training', unit: 'seconds', inputs: of },
     { lower: total('lower'), expected: total('expected'), upper: total('upper') },
   );
   const best = quantity({
-    label: 'the best case of the training',
+    label: 'time of the training, lower bound',
     unit: 'seconds',
     formula: mul(v({ steps: steps.value }), v({ step: roofline.value })),
     source: roofline.source,
@@ -216,7 +216,7 @@ interface Reached {
 }
 
 const MAXTEXT =
-  'with what MaxText recomputes (MaxText, docs, tiering.md, and README of configs/tpu, 2025)';
+  'with recomputation as in MaxText (MaxText, docs, tiering.md, and README of configs/tpu, 2025)';
 
 /** Published MFU of trainings with recomputation. Recomputing full blocks adds up to a third of FLOPs. */
 const recomputing = (mfu: number, source: string): Reached => ({
@@ -227,37 +227,36 @@ const recomputing = (mfu: number, source: string): Reached => ({
 
 /** Utilisation by GPU generation; the sources have the published ranges. */
 const BY_ARCHITECTURE: Readonly<Partial<Record<Architecture, Reached>>> = {
-  // 56 to 64 % on 8 GPUs, 56 % for TinyLlama; 44 to 55 % with recomputation or on 40 GB.
+  // 56 to 64% on 8 GPUs, 56% for TinyLlama; 44 to 55% with recomputation or on 40 GB.
   sm80: {
     mfu: 0.55,
-    source: '44 to 64 % on A100 (llm-foundry, README of benchmarking, 2024; TinyLlama, README)',
+    source: '44 to 64% on A100 (llm-foundry, README of benchmarking, 2024; TinyLlama, README)',
     busy: {
       utilisation: 0.7,
-      source: '59 to 79 % of an A100 with what is recomputed (llm-foundry, README, column HFU)',
+      source: '59 to 79% of an A100 with recomputation (llm-foundry, README, column HFU)',
     },
   },
-  // 35 to 46 % by llm-foundry, 41 to 48 % by Megatron-LM, 38 to 43 % for Llama 3 on up to 16,384 GPUs.
+  // 35 to 46% by llm-foundry, 41 to 48% by Megatron-LM, 38 to 43% for Llama 3 on up to 16,384 GPUs.
   sm90: {
     mfu: 0.42,
     source:
-      '35 to 48 % on H100 (llm-foundry, README of benchmarking, 2024; Megatron-LM, README; arXiv 2407.21783, table 4)',
+      '35 to 48% on H100 (llm-foundry, README of benchmarking, 2024; Megatron-LM, README; arXiv 2407.21783, table 4)',
     busy: {
       utilisation: 0.5,
-      source: '42 to 58 % of an H100 with what is recomputed (llm-foundry, README, column HFU)',
+      source: '42 to 58% of an H100 with recomputation (llm-foundry, README, column HFU)',
     },
   },
-  'tpu-v5p': recomputing(0.65, `52 to 71 % on TPU v5p, ${MAXTEXT}`),
-  'tpu-v5e': recomputing(0.58, `50 to 67 % on TPU v5e, ${MAXTEXT}`),
-  'tpu-v6e': recomputing(0.45, `35 to 50 % on TPU v6e, ${MAXTEXT}`),
+  'tpu-v5p': recomputing(0.65, `52 to 71% on TPU v5p, ${MAXTEXT}`),
+  'tpu-v5e': recomputing(0.58, `50 to 67% on TPU v5e, ${MAXTEXT}`),
+  'tpu-v6e': recomputing(0.45, `35 to 50% on TPU v6e, ${MAXTEXT}`),
 };
 
 const ELSEWHERE: Reached = {
   mfu: 0.4,
-  source: 'as of H100, 38 to 43 % (Llama 3, arXiv 2407.21783, table 4)',
+  source: 'as of H100, 38 to 43% (Llama 3, arXiv 2407.21783, table 4)',
   busy: {
     utilisation: 0.578,
-    source:
-      '57.8 % of the peak with what is recomputed (PaLM, arXiv 2204.02311, section 4.1; not read again)',
+    source: '57.8% of the peak with recomputation (PaLM, arXiv 2204.02311, section 4.1)',
   },
 };
 
@@ -268,11 +267,11 @@ export const reachedOn = ({ architecture }: Pick<Gpu, 'architecture'>): Reached 
 /** Utilisation of a poor implementation, for the upper bound. */
 const POOR: Reached = {
   mfu: 0.213,
-  source: '21.3 % of GPT-3 (PaLM, arXiv 2204.02311, table 3; not read again)',
+  source: '21.3% of GPT-3 (PaLM, arXiv 2204.02311, table 3)',
   busy: {
     utilisation: 0.43,
     source:
-      '43 % of the peak, the least of ten sizes, with what is recomputed (arXiv 2104.04473, table 1; not read again)',
+      '43% of the peak, the least of ten sizes, with recomputation (arXiv 2104.04473, table 1)',
   },
 };
 
@@ -283,10 +282,10 @@ export function assumedMfu({
 }: Pick<TrainingFitSetting, 'mfu' | 'cluster'>): Quantity {
   const expected = reachedOn(cluster.gpu);
   return quantity({
-    label: 'model FLOPs utilisation that is assumed',
+    label: 'assumed model FLOPs utilisation',
     unit: 'ratio',
     formula: v({ mfu: mfu ?? expected.mfu }),
-    source: mfu === undefined ? `assumed: ${expected.source}` : 'as stated',
+    source: mfu === undefined ? `assumed: ${expected.source}` : 'from --mfu',
   });
 }
 

@@ -51,7 +51,10 @@ export function replicatedState(
     divided: (part) =>
       zero < DIVIDED_FROM[part] || replicas === 1
         ? undefined
-        : { replicas, source: `divided from ZeRO-${DIVIDED_FROM[part]} on (arXiv 1910.02054)` },
+        : {
+            replicas,
+            source: `divided with ZeRO-${DIVIDED_FROM[part]} and above (arXiv 1910.02054)`,
+          },
   });
 }
 
@@ -220,7 +223,7 @@ function fullest(of: Readonly<Record<CountedName | TemporaryName | 'staying', In
 function apartBytes(situation: Situation, workspace: Workspace): Bounds | undefined {
   const { parallelism } = situation;
   const isLone = parallelism.microBatches === 1;
-  const shared = { label: 'parts not at the peak', unit: 'bytes' } as const;
+  const shared = { label: 'parts outside the peak', unit: 'bytes' } as const;
   const counted = inputs(exactInputs(situation));
   const { gradients, activations, logits, one_block } = counted;
   const again = min(one_block, logits);
@@ -238,8 +241,8 @@ function apartBytes(situation: Situation, workspace: Workspace): Bounds | undefi
       formula: isLone ? sub(0, again, min(gradients, sub(activations, again))) : sub(0, again),
       inputs: counted,
       source:
-        'gradients of a lone micro-batch come as activations go (PyTorch, zero_grad sets them to None); a block ' +
-        'runs again when the logits have gone',
+        'gradients of the only micro-batch replace its activations (PyTorch, zero_grad sets them to None); a block ' +
+        'is recomputed after the logits are freed',
     }),
     expected: bound(
       'expected',
@@ -259,7 +262,7 @@ type CountedName = keyof ReturnType<typeof exactInputs>;
 type TemporaryName = keyof ReturnType<typeof temporaryInputs>;
 
 const ORDER =
-  'the peak of a step in place of the sum of all parts: loss, head, last block, first block, embedding, ' +
+  'peak of a step instead of the sum of all parts: loss, head, last block, first block, embedding, ' +
   'update (the order of a backward pass in PyTorch)';
 
 /** Exactly counted parts that are temporary. */

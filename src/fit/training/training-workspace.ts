@@ -48,7 +48,7 @@ const CONSTANTS = {
   liveParameters: 1e9,
 } as const;
 
-const NONE = { formula: add(), source: 'an implementation may do without' } as const;
+const NONE = { formula: add(), source: 'not required' } as const;
 
 /** One communicator for each kind of parallelism. */
 const communicators: WorkspaceTerm = ({ setting, parallelism: { tensor, pipeline, replicas } }) => {
@@ -74,12 +74,12 @@ const buckets: WorkspaceTerm = ({ setting, parallelism: { replicas }, stage }) =
       expected: {
         formula: min(mul(2, of.bucket), mul(of.bytes, of.parameters)),
         source:
-          'two buckets of 25 MiB, gradients being views of them (PyTorch, DistributedDataParallel)',
+          'two buckets of 25 MiB; gradients are views of them (PyTorch, DistributedDataParallel)',
       },
       upper: {
         formula: mul(of.bytes, of.parameters),
         source:
-          'all gradients once more, without gradient_as_bucket_view (PyTorch, DistributedDataParallel)',
+          'a second copy of all gradients, without gradient_as_bucket_view (PyTorch, DistributedDataParallel)',
       },
     });
   }
@@ -92,7 +92,7 @@ const buckets: WorkspaceTerm = ({ setting, parallelism: { replicas }, stage }) =
     upper: {
       formula: mul(of.bytes, min(mul(2, of.buckets, of.values), mul(of.parameters, 2))),
       source:
-        'with overlap_comm 4.5 of those, and of allgather_bucket_size (Hugging Face, DeepSpeed); at most all of both',
+        'with overlap_comm 4.5 reduce and allgather buckets (Hugging Face, DeepSpeed); at most all values',
     },
   });
 };
@@ -109,24 +109,25 @@ const gathered: WorkspaceTerm = ({ setting, parallelism: { replicas }, stage }) 
     live: CONSTANTS.liveParameters,
     replicas,
   });
-  const { block } = stage.frozen ? inputs({ block: Math.min(stage.largestBlock, trained) }) : of;
+  const reduced = stage.frozen
+    ? inputs({ trained_block: Math.min(stage.largestBlock, trained) }).trained_block
+    : of.block;
   const twoBlocks = min(mul(2, of.block), of.parameters);
-  const gradients = mul(of.gradient_bytes, block);
+  const gradients = mul(of.gradient_bytes, reduced);
   return boundsOf(
     { label: 'gathered blocks', unit: 'bytes', inputs: of },
     {
       lower: {
         formula: div(mul(of.bytes, of.block, sub(of.replicas, 1)), of.replicas),
-        source:
-          'the weights of the block that is computed, but for its own part (arXiv 1910.02054)',
+        source: 'weights of the current block, without its own part (arXiv 1910.02054)',
       },
       expected: {
         formula: add(mul(of.bytes, twoBlocks), gradients),
-        source: 'the block, the next one, and the gradients of one before they are reduced',
+        source: 'weights of the current and the next block, and unreduced gradients of one',
       },
       upper: {
         formula: add(mul(of.bytes, max(min(of.live, of.parameters), twoBlocks)), gradients),
-        source: 'up to 1e9 values live (DeepSpeed, stage3_max_live_parameters)',
+        source: 'up to 1e9 gathered values (DeepSpeed, stage3_max_live_parameters)',
       },
     },
   );
@@ -153,12 +154,12 @@ const unfused: WorkspaceTerm = ({ model, setting, kept, memory }) => {
       expected: {
         formula: sub(of.usual, of.counted),
         source:
-          'norms and activations made of elementary operations, each of which keeps values; with plain attention ' +
-          'keys and values repeated for each query head (transformers 5.18 in PyTorch 2.13, as measured)',
+          'norms and activations in elementary operations, which each keep values; with plain attention ' +
+          'keys and values repeated for each query head (measured with transformers 5.18 and PyTorch 2.13)',
       },
       upper: {
         formula: sub(of.most, of.counted),
-        source: '… and with any attention, as where it has a mask (transformers)',
+        source: '… and with any attention, as with a mask (transformers)',
       },
     },
   );
@@ -183,7 +184,7 @@ const small: WorkspaceTerm = ({ setting, stage }) => {
       },
       upper: {
         formula: add(mul(3, ids), counters),
-        source: '… and labels and positions, each for itself',
+        source: '… and labels and positions, stored separately',
       },
     },
   );
@@ -205,7 +206,7 @@ const added: WorkspaceTerm = ({ model, setting, parallelism, stage: { from, to, 
     formula: mul(of.gradients, of.bytes, of.rows, of.hidden),
     source:
       'of a tied weight, the gradient as a head, that as an embedding, and their sum, one of which stays; after the ' +
-      'first micro-batch one that is added to what is there (measured of PyTorch 2.13)',
+      'first micro-batch one that is added to what is there (measured with PyTorch 2.13)',
   };
   return boundsOf(
     { label: 'gradients of embedding and head, to be added', unit: 'bytes', inputs: of },
@@ -243,7 +244,7 @@ function workspaceOfBlock(block: BlockInBackward): Bounds {
         source:
           'each value that the largest block keeps gets a gradient, and half are needed at a time; of plain attention ' +
           'those of the softmax and of what it is given; of a plain scan the gradients of decay and B·Δ, and for each ' +
-          'of them one of a single step, as large (measured of PyTorch 2.13); scores and scan states of the block ' +
+          'of them one of a single step, as large (measured with PyTorch 2.13); scores and scan states of the block ' +
           'where they are recomputed',
       },
       upper: {

@@ -1,6 +1,7 @@
 import type { LanguageModel, Layer, Window } from '../../architecture/layer.js';
 import { windowKey } from '../../architecture/masks.js';
 import { walk } from '../../architecture/walk.js';
+import { generationFlopsOf } from '../../budget/generation.js';
 import { decodingKeys, fullForwardKeys } from '../../runtime/calls.js';
 import type {
   Program,
@@ -10,7 +11,7 @@ import type {
   TokenIds,
   Values,
 } from '../../runtime/engine.js';
-import { formatInteger } from '../../text/units.js';
+import { formatFlops, formatInteger } from '../../text/units.js';
 import { counted } from '../../text/words.js';
 import {
   allowedDifference,
@@ -98,50 +99,74 @@ async function decode(
 ): Promise<StepwiseDecoding> {
   const { ids, full } = whole;
   const { tokens } = ids;
-  const difference = await decodedDifference(
-    context,
+  const prefill = prefillOf(tokens);
+  const { difference, speed } = await context.with(
     context.model,
-    full.output,
-    (from, count) => ({
-      ids: span(ids, from, count),
-    }),
+    async (program) => {
+      const inputOf = (from: number, count: number) => ({ ids: span(ids, from, count) });
+      const steps = await inSteps(program, full.output, inputOf);
+      const start = performance.now();
+      await program.run({ ids, lastTokens: 1 });
+      return { ...steps, speed: speedOf(steps.seconds, (performance.now() - start) / 1000) };
+    },
+    { decoding: { totalTokens: tokens }, blocks: false },
   );
+  const setting = { prompt: prefill, generated: tokens - prefill };
+  const { cached, recomputed, ratio } = generationFlopsOf(context.model, setting);
   const rule = windows.some((window) => window.tokens < tokens) ? 'sliding window' : 'everything';
-  const decoding = { tokens, prefill: prefillOf(tokens), rule, difference } as const;
+  const decoding = {
+    tokens,
+    prefill,
+    rule,
+    difference,
+    speed: { ...speed, flops: { cached, recomputed, ratio } },
+  } as const;
   const limit = allowedDifference(full.output.data, context.engine.info);
   if (difference <= limit) return { ...decoding, limit };
   return { ...decoding, ...(await explained(context, whole)) };
 }
 
+/** @param recomputingSeconds Time of one call with all tokens. */
+const speedOf = (seconds: readonly number[], recomputingSeconds: number) => ({
+  stepSeconds: seconds.toSorted((a, b) => a - b)[Math.floor(seconds.length / 2)] ?? 0,
+  recomputingSeconds,
+});
+
 /** Number of tokens before the steps; at least one. */
 const prefillOf = (tokens: number) => tokens - Math.min(MOST_STEPS, Math.ceil(tokens / 2));
 
+interface Steps {
+  /** Largest difference from the output of one call. */
+  readonly difference: number;
+  /** Time of each call but the first. */
+  readonly seconds: readonly number[];
+}
+
 /**
- * Difference between a layer's output step by step and in one call.
+ * Runs a layer step by step.
  * @param expected Output of one call, [B, T, …].
  * @param inputOf Input of a range of tokens.
  */
-function decodedDifference(
-  context: TestContext,
-  layer: Layer,
+async function inSteps(
+  program: Program,
   expected: Values,
   inputOf: (from: number, count: number) => RunInput,
-): Promise<number> {
+): Promise<Steps> {
   const [, tokens = 0] = expected.shape;
-  const decodeSteps = async (program: Program) => {
-    let largest = 0;
-    let state: StateHandle | undefined;
-    for (let from = 0; from < tokens; ) {
-      const count = from === 0 ? Math.max(1, prefillOf(tokens)) : 1;
-      const step = await program.run({ ...inputOf(from, count), state });
-      const full = positions(expected, from, from + count);
-      largest = Math.max(largest, largestDifference(step.output.data, full));
-      state = step.state;
-      from += count;
-    }
-    return largest;
-  };
-  return context.with(layer, decodeSteps, { decoding: { totalTokens: tokens } });
+  const seconds: number[] = [];
+  let difference = 0;
+  let state: StateHandle | undefined;
+  for (let from = 0; from < tokens; ) {
+    const count = from === 0 ? Math.max(1, prefillOf(tokens)) : 1;
+    const start = performance.now();
+    const step = await program.run({ ...inputOf(from, count), state });
+    if (from > 0) seconds.push((performance.now() - start) / 1000);
+    const full = positions(expected, from, from + count);
+    difference = Math.max(difference, largestDifference(step.output.data, full));
+    state = step.state;
+    from += count;
+  }
+  return { difference, seconds };
 }
 
 /** Expected rounding error, and the first block that differs by more. */
@@ -150,15 +175,26 @@ async function explained(context: TestContext, { ids, full }: Whole) {
   const { blocks: layers } = context.model;
   const given = { ids, blocks: full.blocks };
   const blocks = await eachBlock(context, layers, given, (block, input, output) =>
-    decodedDifference(context, block, output, (from, count) => {
-      const [batch = 1, , size = 1] = input.shape;
-      const data = positions(input, from, from + count);
-      return { inputs: [{ shape: [batch, count, size], data }] };
-    }),
+    decodedBlockDifference(context, block, { input, output }),
   );
   const limit = explainedInWhole(full.output.data, rounding, context.engine.info);
   const block = unexplained(blocks);
   return { limit, rounding, ...(block && { block }) };
+}
+
+async function decodedBlockDifference(
+  context: TestContext,
+  block: Layer,
+  { input, output }: { readonly input: Values; readonly output: Values },
+): Promise<number> {
+  const [batch = 1, tokens = 0, size = 1] = input.shape;
+  const inputOf = (from: number, count: number) => ({
+    inputs: [{ shape: [batch, count, size], data: positions(input, from, from + count) }],
+  });
+  const { difference } = await context.with(block, (program) => inSteps(program, output, inputOf), {
+    decoding: { totalTokens: tokens },
+  });
+  return difference;
 }
 
 const RULES = {
@@ -169,6 +205,20 @@ const RULES = {
 const decodingText = ({ tokens, prefill, rule, difference, rounding }: StepwiseDecoding) =>
   `${counted(tokens, 'token')}, ${formatInteger(tokens - prefill)} of them one by one (${RULES[rule]}): ` +
   `${differenceText(difference)}${roundingText(rounding)}`;
+
+/** `310`, `2.4`. */
+const formatRate = (value: number) =>
+  value < 10 ? value.toPrecision(2) : formatInteger(Math.round(value));
+
+/** `310 steps/s with a cache, 38 when …`. */
+function speedText({ prefill, tokens, speed }: StepwiseDecoding): string {
+  const { stepSeconds, recomputingSeconds, flops } = speed;
+  return (
+    `${formatRate(1 / stepSeconds)} steps/s with a cache, ${formatRate(1 / recomputingSeconds)} when all tokens are computed ` +
+    `again; counted for ${formatInteger(tokens - prefill)} tokens after ${formatInteger(prefill)}: ` +
+    `${formatFlops(flops.cached)} and ${formatFlops(flops.recomputed)}, ${flops.ratio.toPrecision(3)} ×`
+  );
+}
 
 const isWrong = ({ difference, limit, block }: StepwiseDecoding) => block || !(difference <= limit);
 
@@ -184,7 +234,7 @@ function judge(decoded: readonly StepwiseDecoding[], remarks: readonly string[])
         ? `decoding with a cache differs from the full forward pass by up to ${found}${blockText(worst)}`
         : `decoding with a cache equals the full pass within ${found}`,
     measure: { what: 'largest difference', value: worst.difference, limit: worst.limit },
-    remarks: [...decoded.map(decodingText), ...remarks],
+    remarks: [...decoded.map(decodingText), ...decoded.slice(-1).map(speedText), ...remarks],
     details: { decoding: decoded },
   };
 }

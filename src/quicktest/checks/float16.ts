@@ -10,12 +10,16 @@ import { hasMixture } from '../rounding.js';
 import type { TestContext } from '../test-context.js';
 import { timed } from './timing.js';
 
+/** A forward pass of the model under test. */
+export const measuredHere = (context: TestContext): Promise<ForwardPass> =>
+  context.with(context.model, (program) => measured(context, program), APART);
+
 /** Compares the model with itself in float32, on the same engine and device: error and savings of float16. */
 export async function checkFloat16(context: TestContext): Promise<CheckFinding> {
   const { info } = context.engine;
   if (info.compute === 'f32') return skipped('no float16: it needs --compute f16');
   await context.unload();
-  const half = await context.with(context.model, (program) => measured(context, program), APART);
+  const half = await measuredHere(context);
   try {
     return judge(context, half, await inFloat32(context));
   } catch (error) {
@@ -35,7 +39,7 @@ const endsAll = (error: UserError): boolean =>
 const APART = { blocks: false } as const;
 
 /** A forward pass. */
-interface ForwardPass {
+export interface ForwardPass {
   readonly logits: Values;
   readonly spent: Spent;
 }
@@ -49,7 +53,8 @@ async function measured(
   return { logits, spent: { weightBytes: program.weightBytes, meanSeconds } };
 }
 
-async function inFloat32(context: TestContext): Promise<ForwardPass> {
+/** A forward pass of the same model in float32, on the same engine and device. */
+export async function inFloat32(context: TestContext): Promise<ForwardPass> {
   const engine = await context.openFloat32();
   try {
     const program = await engine.load(context.model, context.weights, APART);

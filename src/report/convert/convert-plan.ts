@@ -25,6 +25,7 @@ import type { Block, Cell, TableBlock } from '../kit/report.js';
 const STEPS = {
   factorised: 'factorised',
   merged: 'merged',
+  quantized: 'quantized',
   'multiplied-out': 'multiplied out',
   averaged: 'averaged',
   reordered: 'reordered',

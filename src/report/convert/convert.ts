@@ -2,7 +2,11 @@
 
 import { FILE_FORMATS } from '../../checkpoint/formats.js';
 import type { Tie } from '../../conversion/choices.js';
-import type { ConversionResult, ConvertedSrte } from '../../conversion/conversion.js';
+import type {
+  ConversionResult,
+  ConvertedSrte,
+  ConvertedWeights,
+} from '../../conversion/conversion.js';
 import type { Proof, TensorError } from '../../conversion/execute/check-output.js';
 import type { Against } from '../../quicktest/sides.js';
 import {
@@ -13,8 +17,9 @@ import {
   formatShare,
   percentText,
   shortCount,
+  weightFormText,
 } from '../../text/units.js';
-import { namesText, shellWord, shortened } from '../../text/words.js';
+import { counted, namesText, shellWord, shortened } from '../../text/words.js';
 import { configText, MAX_ROWS } from '../inspect/inspect-text.js';
 import { cosineCell } from '../inspect/srte-survey.js';
 import {
@@ -55,7 +60,9 @@ export function convertReport(
     blocks: [
       { kind: 'facts', facts: factsOf(result) },
       ...result.notes.map((text): Block => ({ kind: 'note', text: `${text}.` })),
-      ...(dryRun ? planBlocks(groups, ANSWER_ROWS) : worstErrorsBlocks(srte, ANSWER_ROWS)),
+      ...(dryRun
+        ? planBlocks(groups, ANSWER_ROWS)
+        : [...worstErrorsBlocks(srte, ANSWER_ROWS), ...weightErrors(result, ANSWER_ROWS)]),
     ],
     details: [
       heading('Sizes'),
@@ -63,6 +70,7 @@ export function convertReport(
       note(sourceText(result)),
       ...(dryRun ? [] : errorsBlocks(srte)),
       ...tieBlocks(result),
+      ...weightErrors(result, MAX_ROWS),
       ...proofBlocks(result.proof),
       ...planBlocks(groups, MAX_ROWS),
       ...filesBlocks(result),
@@ -71,7 +79,7 @@ export function convertReport(
       ...costBlocks(result),
     ],
     next: nextStep(result, again),
-    data: dryRun ? stepsTable(tensors) : errorsTable(srte),
+    data: dryRun ? stepsTable(tensors) : errorsOf(result),
   };
 }
 
@@ -91,11 +99,15 @@ function verdictOf(result: ConversionResult): Verdict {
 
 /** The changes of values, the worst first: of the logits if both models were run, else of the tensors. */
 function changeTexts(result: ConversionResult): string[] {
-  const { proof, srte, tie, groups } = result;
+  const { proof, srte, tie, groups, quantization } = result;
   if (proof?.against) return [proofText(proof.verdict, proof.against)];
   const worstTie = worstOf(tie?.errors ?? []);
   const worstTable = worstOf(srte ? layerErrors(srte) : []);
+  const worstWeight = worstOf(quantization?.errors ?? []);
   const changes = [
+    ...(worstWeight
+      ? [{ error: worstWeight.relativeError, text: weightErrorText(worstWeight) }]
+      : []),
     ...(worstTie ? [{ error: worstTie.relativeError, text: tieErrorText(worstTie) }] : []),
     ...(srte && worstTable
       ? [{ error: worstTable.relativeError, text: srteErrorText(srte, worstTable) }]
@@ -111,6 +123,9 @@ function changeTexts(result: ConversionResult): string[] {
 }
 
 const isCast = ({ action }: { readonly action: string }) => action === 'cast';
+
+const weightErrorText = ({ name, relativeError }: Worst): string =>
+  `largest quantization error ${relativeErrorText(relativeError)} in ${shortened(name)}`;
 
 function tieErrorText({ name, relativeError }: Worst): string {
   return `error ${relativeErrorText(relativeError)} in ${shortened(name)} (tied)`;
@@ -161,12 +176,13 @@ export function proofText(verdict: Proof['verdict'], { logits }: Against): strin
 }
 
 function factsOf(result: ConversionResult): Fact[] {
-  const { input, output, srte, tie, proof, memory, run, leftOut } = result;
+  const { input, output, srte, tie, quantization, proof, memory, run, leftOut } = result;
   const lost = leftOut.filter(({ why }) => !why.startsWith('replaced by '));
   return [
     { name: 'parameters', text: parametersText(input.parameters, output.parameters) },
     ...(srte ? [{ name: 'SRTE', text: srteText(srte) }] : []),
     ...(tie ? [{ name: 'tied', text: tieText(tie) }] : []),
+    ...(quantization ? [{ name: 'quantized', text: quantizationText(quantization) }] : []),
     ...(proof ? [proofFact(proof)] : []),
     { name: 'files', text: namesText(namesOf(output, false)) },
     ...(namesOf(output, true).length > 0
@@ -251,6 +267,51 @@ const isConfigName = (name: string) => /(?:^|\.)config\.(?:ya?ml|json)$/.test(na
 /** Whether the stored tables exceed the allowed error. */
 export const exceedsBound = ({ srte }: Pick<ConversionResult, 'srte'>): boolean =>
   srte?.maxError != null && srte.relativeError !== null && srte.relativeError > srte.maxError;
+
+/** `14 weights, int4, groups of 32, error 8.12%; compressed-tensors pack-quantized`. */
+function quantizationText({ weights, relativeError, layout, ...form }: ConvertedWeights): string {
+  const error = relativeError === null ? '' : `, error ${relativeErrorText(relativeError)}`;
+  return `${counted(weights.length, 'weight')}, ${weightFormText(form)}${error}; ${layout}`;
+}
+
+/** The quantized weights with the largest errors. @param most Maximum rows. */
+function weightErrors({ quantization }: ConversionResult, most: number): Block[] {
+  const errors = (quantization?.errors ?? []).toSorted(
+    (a, b) => (b.relativeError ?? 0) - (a.relativeError ?? 0),
+  );
+  if (errors.length === 0) return [];
+  const more = errors.length - most;
+  return [
+    heading('Quantization error by weight, largest first'),
+    weightErrorTable(errors.slice(0, most)),
+    ...(more > 0
+      ? [note(`… ${formatInteger(more)} more: ${most >= MAX_ROWS ? '--json' : '--details'}`)]
+      : []),
+    note('Largest: the largest error of a value. Bound: half the largest scale, and rounding.'),
+  ];
+}
+
+const weightErrorTable = (errors: ConvertedWeights['errors']): TableBlock => ({
+  kind: 'table',
+  columns: [
+    left('weight', 'weight', true),
+    right('error', 'relative_error'),
+    right('largest', 'largest_error'),
+    right('bound', 'bound'),
+    right('cosine', 'cosine'),
+  ],
+  rows: errors.map(({ name, relativeError, largestError, bound, cosine }) => [
+    { text: shortened(name), value: name },
+    percentCell(relativeError),
+    realCell(largestError),
+    realCell(bound),
+    cosineCell(cosine),
+  ]),
+});
+
+/** Errors for programs: those of the SRTE, or of the quantized weights. */
+const errorsOf = ({ srte, quantization }: ConversionResult): TableBlock =>
+  quantization && srte === null ? weightErrorTable(quantization.errors) : errorsTable(srte);
 
 /** Error of tying the embedding and the head. */
 function tieBlocks({ tie }: ConversionResult): Block[] {

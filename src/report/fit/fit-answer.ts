@@ -22,7 +22,7 @@ import { boundsCells, boundsColumns, bytesText, NOUNS, TONES } from './fit-bound
 import type { Serving } from './fit-serving.js';
 import { DECODE_LIMITS, formatText, NO_PEAK, servingFlags } from './fit-serving.js';
 import type { Training } from './fit-training.js';
-import { flagsText, NOTHING_FITS } from './fit-training.js';
+import { flagsText, loraText, NOTHING_FITS } from './fit-training.js';
 
 export interface FitResult extends Fits {
   readonly file: string;
@@ -105,7 +105,7 @@ function servingFacts(serving: Serving, { doubts }: FitResult): Fact[] {
   return [
     {
       name: 'serving',
-      text: `${formatText(setting)} weights, ${setting.cacheDtype} cache, ${formatInteger(context)} tokens${contextText(contextOrigin)}${shared}`,
+      text: `${weightsText(setting)}, ${setting.cacheDtype} cache, ${formatInteger(context)} tokens${contextText(contextOrigin)}${shared}`,
     },
     { name: 'room for', text: roomText(users) },
     ...(users.needed && users.asked !== null && fit.verdict !== 'fits'
@@ -116,6 +116,10 @@ function servingFacts(serving: Serving, { doubts }: FitResult): Fact[] {
     ...(doubt ? [{ name: 'load', text: doubt.text, tone: 'bad' as const }] : loadFacts(serving)),
   ];
 }
+
+/** `bf16 weights`, `f8 weights (one f32 scale per row)`. */
+const weightsText = (setting: Serving['setting']) =>
+  formatText(setting).replace(/(?= \()|$/, ' weights');
 
 /** `31 per replica × 4 = 124 users (estimate; bounds 120–128)`. */
 function roomText({ replicas, perReplica, total: { lower, expected, upper } }: UsersFit): string {
@@ -187,7 +191,8 @@ function loadFacts({ setting: { load }, fit }: Serving): Fact[] {
   ];
 }
 
-function trainingFacts({ setting, contextOrigin, fit }: Training): Fact[] {
+function trainingFacts(training: Training): Fact[] {
+  const { setting, contextOrigin, fit } = training;
   const { microBatch, context, precision, optimizer, recompute } = setting;
   const how = [
     optimizer,
@@ -217,6 +222,7 @@ function trainingFacts({ setting, contextOrigin, fit }: Training): Fact[] {
               : NOTHING_FITS,
           },
         ]),
+    { name: 'LoRA', text: loraText(training) },
   ];
 }
 

@@ -1,5 +1,6 @@
 /** Lower bounds, estimates and upper bounds as cells, and the memory table shared by training and serving. */
 import type { Bounds, Quantity } from '../../budget/quantity.js';
+import type { MOST_TRIED_GPUS } from '../../fit/training/lora.js';
 import type { FitVerdict } from '../../fit/training/training-fit.js';
 import type { GpuKind } from '../../hardware/gpu.js';
 import { formatBytes } from '../../text/units.js';
@@ -95,6 +96,9 @@ export const boundsCells = (bounds: ShownBounds, text: (value: number) => string
     text: text(Number(value)),
     value: Number(value),
   }));
+
+/** Copy of the limit in `src/fit/training/lora.ts`: a report imports only its types. */
+export const MOST_TRIED: typeof MOST_TRIED_GPUS = 64;
 
 export const bytesText = (bytes: number) => formatBytes(Math.round(bytes));
 

@@ -8,7 +8,16 @@ import type { DecodingLimit, Prefill } from '../../fit/serving/roofline.js';
 import type { ServingLoad } from '../../fit/serving/serving.js';
 import { formatInteger, formatSeconds, percentText, significant } from '../../text/units.js';
 import { counted, sentence } from '../../text/words.js';
-import { contextText, heading, integerCell, left, note, right, strong } from '../kit/cells.js';
+import {
+  contextText,
+  generationNote,
+  heading,
+  integerCell,
+  left,
+  note,
+  right,
+  strong,
+} from '../kit/cells.js';
 import type { Block, Cell, TableBlock } from '../kit/report.js';
 import {
   boundsCells,
@@ -32,7 +41,7 @@ export const NO_PEAK = 'no speed estimate: no published peak for this GPU';
 export type Serving = NonNullable<Fits['serving']>;
 
 export function servingBlocks(
-  { setting, contextOrigin, fit, remedies }: Serving,
+  { setting, contextOrigin, fit, remedies, generation }: Serving,
   doubts: readonly UnmetRequirement[],
 ): Block[] {
   const { weightParts, cachePerSequence, state, workspaceParts, total, capacity, verdict } = fit;
@@ -59,6 +68,7 @@ export function servingBlocks(
     ...(fit.withoutRoom === null
       ? [...speedBlocks(fit, setting), note(roomText(fit, setting))]
       : [note(`${sentence(fit.withoutRoom)} ${roomText(fit, setting)}`)]),
+    ...(generation ? [generationNote(generation)] : []),
     ...(fit.withoutLink === null
       ? []
       : [note(`All-reduces between GPUs are not counted: ${fit.withoutLink}.`)]),
@@ -102,8 +112,8 @@ export const formatText = ({
 }: Serving['setting']) =>
   groupSize === 'block' || ['f32', 'bf16', 'f16'].includes(dtype)
     ? dtype
-    : `${dtype} (a scale in ${scaleDtype} for ${groupSize === 'row' ? 'each row' : `each ${formatInteger(groupSize)} values`}` +
-      `${zeroPoints ? ', with zero points' : ''})`;
+    : `${dtype} (${groupSize === 'row' ? 'one' : `groups of ${formatInteger(groupSize)}, one`} ${scaleDtype} scale` +
+      `${groupSize === 'row' ? ' per row' : ' each'}${zeroPoints ? ', zero points' : ''})`;
 
 function speedBlocks(fit: Serving['fit'], setting: Serving['setting']): Block[] {
   const { decode, prefill } = fit;

@@ -1,9 +1,11 @@
 /** Report of `minimind fit` without hardware: common GPUs and machines, and what fits on each. */
+
 import type { TableCell, TableRow, TableSetting } from '../../fit/fit-table.js';
 import { formatBytes, formatInteger, shortCount } from '../../text/units.js';
 import { counted, joined, modelName, shellWord } from '../../text/words.js';
 import { contextText, left, note, right, strong } from '../kit/cells.js';
 import type { Block, Cell, Report, TableBlock } from '../kit/report.js';
+import { MOST_TRIED } from './fit-bounds.js';
 
 export interface FitTableResult {
   readonly file: string;
@@ -125,7 +127,7 @@ function notes({ serving, training, contextOrigin }: TableSetting): Block[] {
       ? [
           note(
             `Serving: ${load(serving)} of ${formatInteger(serving.context)} tokens${contextText(contextOrigin)}; ` +
-              '2×: two GPUs share the model.',
+              `2×: on two GPUs; no: not on ${MOST_TRIED}.`,
           ),
         ]
       : []),

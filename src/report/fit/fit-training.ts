@@ -7,7 +7,13 @@ import type {
   TrainingLimit,
   TrainingTime,
 } from '../../fit/training/training-fit.js';
-import { formatInteger, formatSeconds, percentText, significant } from '../../text/units.js';
+import {
+  formatInteger,
+  formatSeconds,
+  percentText,
+  shortCount,
+  significant,
+} from '../../text/units.js';
 import { counted, sentence } from '../../text/words.js';
 import { contextText, heading, integerCell, left, note, right, strong } from '../kit/cells.js';
 import type { Block, TableBlock } from '../kit/report.js';
@@ -16,7 +22,9 @@ import {
   boundsColumns,
   bytesText,
   labelled,
+  MOST_TRIED,
   memoryTable,
+  NOUNS,
   sameBounds,
   verdictHeading,
 } from './fit-bounds.js';
@@ -44,9 +52,7 @@ export function trainingBlocks(training: Training): Block[] {
       stage?.total ?? total,
       capacity,
     ),
-    ...(apart
-      ? [note('The total is the peak of a step: not all parts exist at the same time.')]
-      : []),
+    ...(apart ? [note(PEAK)] : []),
     ...(stages.length > 1 ? [stagesTable(fit)] : []),
     ...speedBlocks(fit),
     ...remedyBlocks(training),
@@ -191,6 +197,58 @@ function remedyBlocks({ setting, fit: { remedies, verdict } }: Training): Block[
       ]),
     },
   ];
+}
+
+/** Memory of training low-rank adapters. */
+export function loraBlocks({ setting, lora }: Training): Block[] {
+  const { adapters, frozen, parts, kept, workspaceParts, apart, total, capacity, verdict } = lora;
+  return [
+    verdictHeading('LoRA', verdict),
+    note(
+      `Adapters of rank ${lora.rank} on each product inside the blocks: ${shortCount(Number(adapters.value))} parameters. ` +
+        `The weights of the model are frozen. Recomputation ${lora.recompute}` +
+        `${setting.cluster.gpus > 1 ? ', ZeRO-3' : ''}.`,
+    ),
+    memoryTable(
+      setting.cluster.gpu.kind,
+      [
+        { part: frozen.label, bytes: sameBounds(frozen.value) },
+        ...parts.map(({ part, bytes }) => ({
+          part: LORA_PARTS[part],
+          bytes: sameBounds(bytes.value),
+        })),
+        { part: kept.label, bytes: sameBounds(kept.value) },
+      ],
+      labelled(workspaceParts),
+      total,
+      capacity,
+    ),
+    ...(apart ? [note(PEAK)] : []),
+  ];
+}
+
+const LORA_PARTS = {
+  weights: 'weights of the adapters',
+  gradients: 'gradients of the adapters',
+  optimizer: 'optimizer of the adapters',
+  buffers: 'buffers',
+  activations: 'activations of the model',
+} as const satisfies Record<Training['lora']['parts'][number]['part'], string>;
+
+const PEAK = 'The total is the peak of a step: not all parts exist at the same time.';
+
+/** `does not fit: 50.5 GB (rank 16, full recompute); fits on 32 GPUs`. */
+export function loraText({ setting: { cluster }, lora }: Training): string {
+  const { rank, recompute, verdict, gpus, total } = lora;
+  const each = cluster.gpus === 1 ? '' : ` per ${NOUNS[cluster.gpu.kind].each}`;
+  const how = [`rank ${rank}`, ...(recompute === 'none' ? [] : [`${recompute} recompute`])];
+  const needed =
+    gpus === null ? `; more than ${MOST_TRIED} GPUs needed` : `; fits on ${counted(gpus, 'GPU')}`;
+  const isEnough = verdict === 'fits' || cluster.gpu.links.length === 0;
+  return (
+    `${verdict}: ${bytesText(total.expected.value)}${each} (${how.join(', ')})` +
+    `${isEnough ? '' : needed}`
+  );
 }
 
 export const NOTHING_FITS = 'does not fit on any number of GPUs up to 65,536';

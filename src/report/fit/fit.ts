@@ -19,7 +19,7 @@ import { boundsCells, boundsColumns, bytesText } from './fit-bounds.js';
 import { csvTable } from './fit-csv.js';
 import type { Serving } from './fit-serving.js';
 import { servingBlocks } from './fit-serving.js';
-import { trainingBlocks } from './fit-training.js';
+import { loraBlocks, trainingBlocks } from './fit-training.js';
 
 export interface Asked {
   readonly explain: boolean;
@@ -40,7 +40,7 @@ export function fitReport(result: FitResult, { explain, argv }: Asked): Report {
     ],
     details: [
       ...(serving ? servingBlocks(serving, doubts) : []),
-      ...(training ? trainingBlocks(training) : []),
+      ...(training ? [...trainingBlocks(training), ...loraBlocks(training)] : []),
       ...(result.forward && result.profile ? forwardBlocks(result.forward, result.profile) : []),
     ],
     more: explain ? [] : ['--explain'],
@@ -56,7 +56,7 @@ function linkNotes({ training, serving }: FitResult): Block[] {
 }
 
 const sectionsOf = ({ training, serving, forward }: FitResult) => ({
-  ...(training && { training: training.fit }),
+  ...(training && { training: training.fit, LoRA: training.lora }),
   ...(serving && { serving: { ...explained(serving.fit), users: serving.users } }),
   ...(forward && { 'forward pass on this machine': forward }),
 });

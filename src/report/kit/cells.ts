@@ -1,5 +1,6 @@
 /** Cells and blocks of reports. */
 import type { Figure } from '../../budget/figure.js';
+import type { GenerationFlops } from '../../budget/generation.js';
 import type { ResolvedSetting, SettingOrigin } from '../../budget/profile-model.js';
 import {
   formatBinaryBytes,
@@ -112,3 +113,16 @@ function trainingNotes(setting: ResolvedSetting, file: string): Block[] {
       : []),
   ];
 }
+
+/** FLOPs of generating tokens with and without a cache. */
+export const generationNote = ({
+  prompt,
+  generated,
+  cached,
+  recomputed,
+  ratio,
+}: GenerationFlops): Block =>
+  note(
+    `Generating ${formatInteger(generated)} tokens after ${formatInteger(prompt)}, one sequence: ` +
+      `${formatFlops(cached)} with a cache, ${formatFlops(recomputed)} without one (${ratio.toPrecision(3)} ×).`,
+  );

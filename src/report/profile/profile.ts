@@ -1,5 +1,6 @@
 /** Report of `minimind profile`: a block of tables for each budget. */
 import type { Figure } from '../../budget/figure.js';
+import type { GenerationFlops } from '../../budget/generation.js';
 import type {
   BlockBudget,
   LimitCheck,
@@ -27,6 +28,7 @@ import {
   bytesCell,
   contextText,
   flopsCell,
+  generationNote,
   heading,
   integerCell,
   left,
@@ -59,6 +61,8 @@ export interface ProfileResult extends ModelProfile {
   /** Set when a config has quantized weights. */
   readonly stored?: StoredWeights;
   readonly layerCount: number;
+  /** Generating the last tokens of the context; absent for a single token. */
+  readonly generation?: GenerationFlops;
   /** Weights quantised as `fit` serves them, with scales. */
   readonly served: readonly { readonly dtype: string; readonly bytes: Figure }[];
 }
@@ -171,17 +175,26 @@ function checkpointFact({ totals, matches, config }: CheckpointFound): Omit<Fact
 function stateFacts(state: State, { inference }: ResolvedSetting): Fact[] {
   const { keyValueCache, keyValuePerToken } = state;
   const recurrent = sumOf(recurrentStates(state), ({ value }) => Number(value));
-  const parts = [
+  return [
     ...(keyValueCache.value > 0
       ? [
-          `${formatBytes(keyValuePerToken.value)} per token, ${formatBytes(keyValueCache.value)} for ` +
-            `${formatInteger(inference.batch)} × ${formatInteger(inference.context)} tokens`,
+          {
+            name: 'KV cache',
+            text:
+              `${formatBytes(keyValuePerToken.value)} per token, ${formatBytes(keyValueCache.value)} for ` +
+              `${formatInteger(inference.batch)} × ${formatInteger(inference.context)} tokens`,
+          },
         ]
       : []),
-    ...(recurrent > 0 ? [`${formatBytes(recurrent)} of other state`] : []),
+    ...(recurrent > 0
+      ? [
+          {
+            name: 'Mamba',
+            text: `${formatBytes(recurrent)} of state in ${inference.cacheDtype}${inference.cacheDtype === 'f32' ? '' : ' (fit: float32)'}`,
+          },
+        ]
+      : []),
   ];
-  if (parts.length === 0) return [];
-  return [{ name: keyValueCache.value > 0 ? 'KV cache' : 'state', text: parts.join('; ') }];
 }
 
 /** `1.3 GB`, and the total without what only plain kernels keep. */
@@ -431,7 +444,7 @@ function stateText(state: State): string {
   const grows = `A token of one sequence adds ${formatBytes(keyValuePerToken.value)} of keys and values`;
   const full = windows.length > 0 ? `, ${formatBytes(past.value)} once every window is full` : '';
   const others = recurrentStates(state).length > 0 ? '; the other states do not grow' : '';
-  return `State in all: ${formatBytes(total.value)}. ${grows}${full}${others}.`;
+  return `Total state: ${formatBytes(total.value)}. ${grows}${full}${others}.`;
 }
 
 const WINDOWS = {
@@ -444,7 +457,8 @@ const WINDOWS = {
 const windowNotes = ({ windows }: State): Block[] =>
   [...new Set(windows.map(({ rule }) => rule))].map((rule) => note(WINDOWS[rule]));
 
-function flopsBlocks({ forwardFlops, trainingFlops, setting, parameters }: ProfileResult): Block[] {
+function flopsBlocks(result: ProfileResult): Block[] {
+  const { forwardFlops, trainingFlops, setting, parameters, generation } = result;
   const { parts, total, macs } = forwardFlops;
   const { causal, batch, context } = setting.inference;
   const tokens = (sequences: number) =>
@@ -486,6 +500,7 @@ function flopsBlocks({ forwardFlops, trainingFlops, setting, parameters }: Profi
         ? 'Attention counts the pairs that the mask lets through, windows included.'
         : 'Attention counts the whole square of positions; --causal counts what the mask lets through.',
     ),
+    ...(generation ? [generationNote(generation)] : []),
     ...(parameters.active.value < parameters.total.value
       ? [
           note(

@@ -47,12 +47,15 @@ export const againstBlocks = (against: Against): Block[] => [
 function sidesFacts(against: Against): Fact[] {
   const { own, other } = against;
   const isSameEngine = engineOf(own) === engineOf(other);
-  const engine = (side: AgainstSide) => (isSameEngine ? '' : `; ${engineOf(side)}`);
+  const isSameModel = sideText(own) === sideText(other);
+  const engine = (name: string, side: AgainstSide) => ({ name, text: engineOf(side) });
   return [
-    { name: 'model', text: `${sideText(own)}${engine(own)}` },
-    { name: 'against', text: `${sideText(other)}${engine(other)}` },
+    { name: 'model', text: sideText(own) },
+    ...(isSameEngine ? [] : [engine('engine', own)]),
+    ...(isSameModel ? [] : [{ name: 'against', text: sideText(other) }]),
+    ...(isSameEngine ? [] : [engine(isSameModel ? 'against' : 'engine', other)]),
     { name: 'input', text: tokensText(against) },
-    ...(isSameEngine ? [{ name: 'engine', text: engineOf(own) }] : []),
+    ...(isSameEngine ? [engine('engine', own)] : []),
   ];
 }
 

@@ -6,16 +6,19 @@ import type {
   CheckVerdict,
   Float16Cost,
   PartTiming,
+  QuantizedCost,
   Spent,
   Timing,
 } from '../../quicktest/finding.js';
-import type { QuickTest } from '../../quicktest/index.js';
-import { formatBytes, formatInteger, shortCount } from '../../text/units.js';
+import type { QuantizedWeights, QuickTest } from '../../quicktest/index.js';
+import { formatBytes, formatInteger, shortCount, weightFormText } from '../../text/units.js';
 import { counted, modelName, sumOf } from '../../text/words.js';
 import { engineText, passedOverText } from '../doctor.js';
 import { bar, heading, integerCell, left, note, percentCell, right } from '../kit/cells.js';
 import type { Block, Cell, Fact, Report, TableBlock, Tone, Verdict } from '../kit/report.js';
 import { logitsTable } from './against.js';
+
+type FloatComparison = Pick<Float16Cost | QuantizedCost, 'f32' | 'logits'>;
 
 interface QuickTestResult extends QuickTest {
   readonly file: string;
@@ -28,9 +31,10 @@ export function quickTestReport(
   result: QuickTestResult,
   { flat }: { readonly flat: boolean },
 ): Report {
-  const { checks } = result;
+  const { checks, quantized } = result;
   const timing = checks.find(({ details }) => details?.timing)?.details?.timing;
   const float16 = checks.find(({ details }) => details?.float16)?.details?.float16;
+  const loss = checks.find(({ details }) => details?.quantized)?.details?.quantized;
   return {
     verdict: verdictOf(result, timing),
     blocks: [{ kind: 'facts', facts: factsOf(result, timing) }, checksTable(checks, flat)],
@@ -38,7 +42,8 @@ export function quickTestReport(
       ...proxyDetails(result),
       ...remarkBlocks(checks),
       ...(timing ? timingBlocks(timing, result) : []),
-      ...(float16 ? float16Blocks(float16) : []),
+      ...(float16 ? costBlocks('float16', float16.f16, float16) : []),
+      ...(loss && quantized ? costBlocks(`int${quantized.bits}`, loss.quantized, loss) : []),
     ],
   };
 }
@@ -110,7 +115,7 @@ function verdictOf(result: QuickTestResult, timing: Timing | undefined): Verdict
 
 function factsOf(result: QuickTestResult, timing: Timing | undefined): Fact[] {
   const { family, parameters, batch, context, seed, ids, weights, checkpoint, mode } = result;
-  const { engine, selfCheck, memory, passedOver } = result;
+  const { engine, selfCheck, memory, passedOver, quantized } = result;
   const seeded = `seed ${seed}`;
   return [
     {
@@ -122,6 +127,7 @@ function factsOf(result: QuickTestResult, timing: Timing | undefined): Fact[] {
         ...(mode === 'streamed' ? ['one layer in memory at a time'] : []),
       ].join(', '),
     },
+    ...(quantized ? [{ name: 'weights', text: quantizedText(quantized) }] : []),
     ...proxyFacts(result),
     {
       name: 'input',
@@ -140,6 +146,10 @@ function factsOf(result: QuickTestResult, timing: Timing | undefined): Fact[] {
     { name: 'memory', text: memoryText(memory) },
   ];
 }
+
+const quantizedText = ({ elements, otherElements, ...form }: QuantizedWeights) =>
+  `${weightFormText(form)}, for ${shortCount(elements)} values of products, head and embedding; ` +
+  `${shortCount(otherElements)} others are float32 (norms, convolutions, routers, tables, biases)`;
 
 const meanText = ({ meanSeconds, deviationSeconds }: Timing) =>
   `${secondsText(meanSeconds)}${deviationSeconds === null ? '' : ` ± ${secondsText(deviationSeconds)}`}`;
@@ -270,24 +280,24 @@ function secondsText(seconds: number): string {
   return `${milliseconds < 1 ? milliseconds.toFixed(2) : milliseconds.toPrecision(3)} ms`;
 }
 
-function float16Blocks(cost: Float16Cost): Block[] {
-  const { f16, f32 } = cost;
-  const speed = (f32.meanSeconds / f16.meanSeconds).toPrecision(2);
+/** Speed, memory and error of another number type against float32. */
+function costBlocks(title: string, own: Spent, { f32, logits }: FloatComparison): Block[] {
+  const speed = (f32.meanSeconds / own.meanSeconds).toPrecision(2);
   const row = (what: string, key: keyof Spent, text: (value: number) => string): Cell[] => [
     { text: what },
-    ...[f16, f32].map((spent) => ({ text: text(spent[key]), value: spent[key] })),
+    ...[own, f32].map((spent) => ({ text: text(spent[key]), value: spent[key] })),
   ];
   return [
-    heading(`float16 is ${speed} times as fast as float32`),
+    heading(`${title} is ${speed} times as fast as float32`),
     {
       kind: 'table',
-      columns: [left('', 'what'), right('float16', 'float16'), right('float32', 'float32')],
+      columns: [left('', 'what'), right(title, title), right('float32', 'float32')],
       rows: [
         row('weights', 'weightBytes', formatBytes),
         row('forward pass', 'meanSeconds', secondsText),
       ],
     },
-    logitsTable(cost),
+    logitsTable({ logits }),
   ];
 }
 

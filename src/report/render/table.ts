@@ -41,6 +41,13 @@ export function renderTable(report: Report, options: RenderOptions): string {
   return isLong ? [text, '', ...verdict].join('\n') : text;
 }
 
+/** Longest line of a text on a wide terminal; tables and the verdict take what they need. */
+const LONGEST_LINE = 100;
+
+/** Columns for text. Without a terminal it is never wrapped. */
+const textColumns = (width: number): number =>
+  width === Number.POSITIVE_INFINITY ? width : Math.min(width, LONGEST_LINE);
+
 const verdictLines = ({ text, tone = 'strong' }: Verdict, width: number, chalk: ChalkInstance) =>
   wrap(printable(text), width, '  ').map((line) => tinted(chalk, tone, line));
 
@@ -55,9 +62,29 @@ function footer(
   const next = report.next === undefined ? '' : printable(`Next: ${report.next}`);
   if (more === '' && next === '') return [];
   const together = [next, more].filter(Boolean).join('    ');
-  // A command is never wrapped: it could not be pasted.
-  const lines = textWidth(together) <= width ? [together] : [next, ...wrap(more, width)];
+  const most = textColumns(width);
+  const lines =
+    textWidth(together) <= most ? [together] : [...commandLines(next, most), ...wrap(more, most)];
   return ['', ...lines.filter(Boolean).map((line) => tinted(chalk, 'dim', line))];
+}
+
+/**
+ * A command that can be pasted: lines end in a backslash, which shells other than those of Windows take as a
+ * continuation. A flag stays with its value, and a quoted word in one piece.
+ */
+function commandLines(command: string, width: number): string[] {
+  const isOneLine = textWidth(command) <= width || /['"]/.test(command);
+  if (isOneLine || process.platform === 'win32') return [command];
+  const lines: string[] = [];
+  for (const part of command.split(/ (?=--)/)) {
+    const line = lines.at(-1);
+    const joined = line === undefined ? part : `${line} ${part}`;
+    // Room for the backslash.
+    if (line !== undefined && textWidth(joined) + GAP.length > width)
+      lines.push(`${GAP}${GAP}${part}`);
+    else lines.splice(-1, 1, joined);
+  }
+  return lines.map((line, index) => (index < lines.length - 1 ? `${line} \\` : line));
 }
 
 /** No blank line between notes, between facts, or after a heading or the verdict. */
@@ -72,14 +99,14 @@ function separatorBetween(before: Block['kind'] | 'verdict', kind: Block['kind']
 
 function renderBlock(block: Block, width: number, chalk: ChalkInstance): string[] {
   if (block.kind === 'table') return renderGrid(block, width, chalk);
-  if (block.kind === 'facts') return factLines(block, width, chalk);
+  if (block.kind === 'facts') return factLines(block, textColumns(width), chalk);
   if (block.kind === 'plot') {
     return drawPlot(block, width).map((line) =>
       line.map(({ text, tone }) => tinted(chalk, tone, text)).join(''),
     );
   }
   const tone = block.tone ?? (block.kind === 'heading' ? 'strong' : 'plain');
-  return wrap(printable(block.text), width).map((line) => tinted(chalk, tone, line));
+  return wrap(printable(block.text), textColumns(width)).map((line) => tinted(chalk, tone, line));
 }
 
 /** Names in a column of their own; texts wrap within theirs. */

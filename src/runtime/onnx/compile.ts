@@ -2,7 +2,15 @@
 import type { LanguageModel, Layer } from '../../architecture/layer.js';
 import { inputKindOf } from '../calls.js';
 import type { ProgramOptions } from '../engine.js';
-import type { Context, GraphContext, InitializerLookup, Outputs, Target } from './context.js';
+import type {
+  Context,
+  GraphContext,
+  InitializerLookup,
+  Outputs,
+  QuantizedLookup,
+  QuantizedWeight,
+  Target,
+} from './context.js';
 import { feedPositions, folded, ON_CPU, rowsWithin, scaledBy, whole } from './context.js';
 import { declarationOf, type Feed } from './feeds.js';
 import { withFloat16Products } from './float16-products.js';
@@ -15,6 +23,7 @@ import {
   emitHybridBlock,
   emitInTurn,
   emitLanguageModel,
+  emitNeededLogits,
   emitResidual,
   emitSum,
 } from './layers/block.js';
@@ -42,6 +51,7 @@ import { emitMixtureOfExperts, emitRouter } from './layers/mixture-of-experts.js
 import { emitProjection, fusedParts } from './layers/projections.js';
 import { emitStateSpaceDual } from './layers/state-space-dual.js';
 import type { GraphProto, Initializer } from './proto.js';
+import { lookupName } from './quantized-products.js';
 
 /** A graph with its inputs and outputs. */
 export interface CompiledGraph extends Outputs {
@@ -58,16 +68,19 @@ export interface CompiledGraph extends Outputs {
 /**
  * Compiles a layer and its sublayers.
  * @param place Returns the location of a weight.
+ * @param quantized Returns the location of a quantized weight; by default, no weight is quantized.
  */
 export function compile(
   layer: Layer,
   place: InitializerLookup,
   options: ProgramOptions,
   target: Target = ON_CPU,
+  quantized: QuantizedLookup = () => undefined,
 ): CompiledGraph {
   const graph = new GraphBuilder();
   const feeds = new Map<string, Feed>();
   const weights = new Set<string>();
+  const quantizedWeights = new Map<string, QuantizedWeight>();
   const shared = {
     graph,
     target,
@@ -77,10 +90,16 @@ export function compile(
       weights.add(initializer.name);
       return initializer;
     },
+    quantized(...which: Parameters<QuantizedLookup>): QuantizedWeight | undefined {
+      const found = quantized(...which);
+      if (found) quantizedWeights.set(found.codes.name, found);
+      return found;
+    },
     outputs: {
       blocks: options.blocks === false ? undefined : new Map(),
       taps: options.taps ? new Map() : undefined,
       states: options.decoding ? new Map() : undefined,
+      newRows: new Map(),
     },
     feed(name: string, feed: Feed): GraphValue {
       feeds.set(name, feed);
@@ -94,15 +113,27 @@ export function compile(
   const context = contextOf(shared, sizes);
   const results =
     layer.kind === 'languageModel' && !options.taps
-      ? emitLanguageModel(context, layer, ...inputs)
-      : [context.apply(layer, ...inputs)];
-  const output = results.map((part) => graph.output(whole(context, part)));
+      ? emitNeededLogits(context, layer, ...inputs)
+      : [whole(context, context.apply(layer, ...inputs))];
+  const output = results.map((part) => graph.output(part));
   const built = graph.build(layer.name);
-  const weightElements = built.initializers
+  const inFloats = built.initializers
     .filter(({ name }) => weights.has(name))
     .reduce((sum, { shape }) => sum + shape.reduce((product, size) => product * size, 1), 0);
+  const inGroups = [...quantizedWeights.values()];
+  const weightElements = inGroups.reduce((sum, each) => sum + each.rows * each.columns, inFloats);
+  for (const each of inGroups) for (const name of storedNames(built, each)) weights.add(name);
   const made = COMPUTED_IN[target.compute](built, layer);
   return { feeds, output, weightElements, weights, ...shared.outputs, graph: made };
+}
+
+/** Names of the initializers of a quantized weight, each of its bytes once. */
+function storedNames(
+  { initializers }: GraphProto,
+  { codes, scales, zeroPoints }: QuantizedWeight,
+): string[] {
+  const isProduct = initializers.some(({ name }) => name === codes.name);
+  return [isProduct ? codes.name : lookupName(codes), scales.name, zeroPoints.name];
 }
 
 /** Adjusts a layer's graph to the number type of its products. */
@@ -117,18 +148,23 @@ const COMPUTED_IN: Readonly<
  * Compiles a language model to a standalone graph for ONNX Runtime: token ids `input_ids` [batch, sequence] of int64
  * in, `logits` [batch, sequence, vocabulary] out. The graph computes all other inputs.
  */
-export function compileAlone(model: LanguageModel, place: InitializerLookup): GraphProto {
+export function compileAlone(
+  model: LanguageModel,
+  place: InitializerLookup,
+  quantized: QuantizedLookup,
+): GraphProto {
   const graph = new GraphBuilder();
   const ids = graph.input('input_ids', 'i64', ['batch', 'sequence']);
   const once = onceEach();
   const shared: GraphContext = {
     graph,
     place,
+    quantized,
     target: ON_CPU,
     mostRows: (tensor) => rowsWithin(ON_CPU, tensor),
     once,
     isForOthers: true,
-    outputs: { blocks: undefined, taps: undefined, states: undefined },
+    outputs: { blocks: undefined, taps: undefined, states: undefined, newRows: new Map() },
     feed: (name, feed) => once(`feed:${name}`, () => madeInGraph({ graph, once }, ids, feed)),
   };
   const context = contextOf(shared, graph.op('Shape', [ids]));
@@ -225,7 +261,7 @@ function addLayer(
 ): GraphValue {
   switch (layer.kind) {
     case 'languageModel':
-      return context.graph.joined(emitLanguageModel(context, layer, x));
+      return emitLanguageModel(context, layer, x);
     case 'hybridBlock':
       return emitHybridBlock(context, layer, x);
     case 'sequence':

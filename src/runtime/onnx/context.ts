@@ -1,5 +1,6 @@
 import type { Layer } from '../../architecture/layer.js';
 import type { Param } from '../../architecture/param.js';
+import type { WeightForm } from '../../tensor/group-quantization.js';
 import type { Compute } from '../engine.js';
 import type { Feed } from './feeds.js';
 import type { GraphBuilder, GraphValue } from './graph.js';
@@ -57,6 +58,8 @@ export interface Outputs {
   readonly taps: Map<string, GraphValue> | undefined;
   /** States for the next call, by the name of its input; undefined without decoding. */
   readonly states: Map<string, GraphValue> | undefined;
+  /** Rows to write into the cache, [T, B, groups, width], by the name of the input that reads it. */
+  readonly newRows: Map<string, GraphValue>;
 }
 
 /** Some rows of a tensor [.., columns]; all dimensions but the last count rows. */
@@ -69,10 +72,27 @@ export interface Rows {
 export type InitializerLookup = (tensor: Param, rows?: Rows) => Initializer;
 
 /** State shared by all functions that add to a graph. */
+/** A weight of 8 or 4 bits, or some rows of one. */
+export interface QuantizedWeight {
+  readonly form: WeightForm;
+  readonly rows: number;
+  readonly columns: number;
+  /** [rows, groups, bytes of a group] */
+  readonly codes: Initializer;
+  /** [rows, groups] */
+  readonly scales: Initializer;
+  /** Packed along a row, [rows, bytes]. */
+  readonly zeroPoints: Initializer;
+}
+
+/** Location of a quantized weight, or of some rows of one; undefined for a weight in float32. */
+export type QuantizedLookup = (tensor: Param, rows?: Rows) => QuantizedWeight | undefined;
+
 export interface GraphContext {
   readonly graph: GraphBuilder;
   readonly outputs: Outputs;
   readonly place: InitializerLookup;
+  readonly quantized: QuantizedLookup;
   readonly target: Target;
   /** Rows of a weight that one operation may bind; at least one. */
   readonly mostRows: (tensor: Param) => number;
@@ -188,6 +208,16 @@ function gathered(graph: GraphBuilder, table: Initializer, indices: GraphValue):
   const flat = axis === 0 ? rows : graph.op('Squeeze', [rows, graph.ints(0)]);
   return table.type === 'f32' ? flat : graph.cast(flat, 'f32');
 }
+
+/**
+ * Whether keys and values are cached in place. Other devices have their own memory, from which a cache would be copied
+ * in every call; products of float16 would convert the whole of it; and taps show keys of all tokens.
+ */
+export const cachesInPlace = ({ outputs, target }: GraphContext): boolean =>
+  outputs.states !== undefined &&
+  outputs.taps === undefined &&
+  target.provider === 'cpu' &&
+  target.compute === 'f32';
 
 /** Position of each token of the call, [T]. */
 export const feedPositions = ({ feed }: GraphContext): GraphValue =>

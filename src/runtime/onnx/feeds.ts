@@ -4,6 +4,7 @@ import { windowKey } from '../../architecture/masks.js';
 import { rotaryFrequencies } from '../../architecture/rotary-scaling.js';
 import { decodingKeys, firstKeys } from '../calls.js';
 import type { TokenIds, Values } from '../engine.js';
+import type { KeyCache } from './key-cache.js';
 import type { Library, OrtTensor } from './library.js';
 import type { ElementType } from './proto.js';
 
@@ -24,11 +25,27 @@ export type Feed =
   /** First position that each token sees, [T]. */
   | { readonly kind: 'firstKeys'; readonly window: Window | undefined }
   /** Position of each key, including former calls, [S]. */
-  | { readonly kind: 'keyPositions'; readonly window: Window | undefined }
+  | {
+      readonly kind: 'keyPositions';
+      readonly window: Window | undefined;
+      /** Whether the former keys are rows of the cache. */
+      readonly isCached: boolean;
+    }
   /** Number of these keys that the next call does not need, [1]. */
   | { readonly kind: 'droppedKeys'; readonly window: Window | undefined }
   /** State of the previous call, or zeros, [B, …shape]. */
-  | { readonly kind: 'state'; readonly shape: readonly number[] };
+  | { readonly kind: 'state'; readonly shape: readonly number[] }
+  /** Cached rows that the call sees, [P, B, groups, width]. */
+  | {
+      readonly kind: 'pastRows';
+      readonly window: Window | undefined;
+      readonly groups: number;
+      readonly width: number;
+    }
+  /** Number of cached and of new keys that the call sees, P and T, [2]. */
+  | { readonly kind: 'keyCounts'; readonly window: Window | undefined }
+  /** Position in the call of the first token whose logits are needed, [1]. */
+  | { readonly kind: 'firstNeeded' };
 
 /** Element type and shape as the graph declares them. */
 export function declarationOf(feed: Feed): {
@@ -48,7 +65,15 @@ export function declarationOf(feed: Feed): {
     case 'keyPositions':
       return { type: 'i32', shape: [`S.${windowKey(feed.window)}`] };
     case 'droppedKeys':
+    case 'firstNeeded':
       return { type: 'i64', shape: [1] };
+    case 'keyCounts':
+      return { type: 'i64', shape: [2] };
+    case 'pastRows':
+      return {
+        type: 'f32',
+        shape: [`P.${windowKey(feed.window)}`, BATCH, feed.groups, feed.width],
+      };
     case 'state':
       return { type: 'f32', shape: [BATCH, ...feed.shape.map((size) => size || 'P')] };
   }
@@ -66,12 +91,18 @@ export interface Call {
   readonly inputs: readonly Values[];
   /** States by the name of the input; empty at the beginning. */
   readonly states: ReadonlyMap<string, OrtTensor>;
+  /** Keys and values of the sequence. */
+  readonly cache: KeyCache;
+  /** Number of last tokens whose logits are needed; all when absent. */
+  readonly lastTokens?: number | undefined;
 }
 
 export function tensorFor(library: Library, name: string, feed: Feed, call: Call): OrtTensor {
   const { Tensor } = library;
   const { batch, tokens, start } = call;
   const integers = (values: Int32Array) => new Tensor('int32', values, [values.length]);
+  const longs = (...values: number[]) =>
+    new Tensor('int64', BigInt64Array.from(values, BigInt), [values.length]);
   switch (feed.kind) {
     case 'ids':
       return new Tensor('int32', call.ids?.data ?? new Int32Array(0), [batch, tokens]);
@@ -88,9 +119,17 @@ export function tensorFor(library: Library, name: string, feed: Feed, call: Call
     case 'firstKeys':
       return integers(firstKeys(call, feed.window));
     case 'keyPositions':
-      return integers(range(start - keptKeys(call, feed.window, start), start + tokens));
+      return integers(range(firstKey(call, feed), start + tokens));
     case 'droppedKeys':
-      return new Tensor('int64', BigInt64Array.of(BigInt(droppedKeys(call, feed.window))), [1]);
+      return longs(droppedKeys(call, feed.window));
+    case 'keyCounts':
+      return longs(start - firstRow(call, feed.window), tokens);
+    case 'firstNeeded':
+      return longs(Math.max(0, tokens - (call.lastTokens ?? tokens)));
+    case 'pastRows': {
+      const span = { from: firstRow(call, feed.window), to: start };
+      return call.cache.rows(name, span, [batch, feed.groups, feed.width]);
+    }
     case 'state':
       return call.states.get(name) ?? zeros(library, [batch, ...feed.shape]);
   }
@@ -104,10 +143,20 @@ function zeros({ Tensor }: Library, shape: readonly number[]): OrtTensor {
   return new Tensor('float32', new Float32Array(elements), [...shape]);
 }
 
-/** Number of keys kept after `position` tokens: those visible to the last of these. */
+const firstKey = (call: Call, { window, isCached }: Feed & { readonly kind: 'keyPositions' }) =>
+  isCached ? firstRow(call, window) : call.start - keptKeys(call, window, call.start);
+
+/**
+ * Position of the first cached row that a call reads. There is always one, even if no token sees it: ONNX Runtime 1.30
+ * divides by zero in products with no rows.
+ */
+const firstRow = (call: Call, window: Window | undefined): number =>
+  call.start - Math.max(1, keptKeys(call, window, call.start));
+
+/** Number of earlier keys visible to the token at `position`: those to keep after as many tokens. */
 function keptKeys({ total }: Call, window: Window | undefined, position: number): number {
-  if (total === undefined || position === 0) return 0;
-  const [first = 0] = decodingKeys(position - 1, 1, window, total);
+  if (total === undefined) return 0;
+  const [first = 0] = decodingKeys(position, 1, window, total);
   return position - first;
 }
 

@@ -85,7 +85,7 @@ function withoutUnread(nodes: readonly NodeProto[], graph: GraphProto): NodeProt
   return nodes.filter(({ op, outputs }) => op !== 'Cast' || outputs.some((each) => read.has(each)));
 }
 
-const nameOf = (output: GraphProto['outputs'][number]): string =>
+export const nameOf = (output: GraphProto['outputs'][number]): string =>
   typeof output === 'string' ? output : output.name;
 
 /** Names that nodes read, including those that bodies read from the graph around them. */
@@ -102,6 +102,7 @@ function* namesRead(nodes: readonly NodeProto[]): Generator<string> {
 }
 
 const ELEMENT_BYTES = {
+  u8: 1,
   f16: 2,
   bf16: 2,
   f32: 4,

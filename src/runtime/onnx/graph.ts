@@ -76,10 +76,14 @@ export class GraphBuilder {
     return outputs as { -readonly [Part in keyof Sizes]: GraphValue };
   }
 
-  /** Splits the rows of a value into `parts`, whose sizes each run determines: `sizes` [parts]. */
-  splitRows(value: GraphValue, sizes: GraphValue, parts: number): GraphValue[] {
+  /** Splits a value along an axis into parts whose sizes each run determines: `sizes` [parts]. */
+  splitBy(
+    value: GraphValue,
+    sizes: GraphValue,
+    { parts, axis }: { readonly parts: number; readonly axis: number },
+  ): GraphValue[] {
     const outputs = Array.from({ length: parts }, () => this.#name('Split'));
-    this.#add('Split', [value, sizes], outputs, { attributes: { axis: 0 } });
+    this.#add('Split', [value, sizes], outputs, { attributes: { axis } });
     return outputs;
   }
 

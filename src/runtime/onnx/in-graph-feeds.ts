@@ -27,6 +27,9 @@ export function madeInGraph(making: Making, ids: GraphValue, feed: Feed): GraphV
     case 'value':
     case 'droppedKeys':
     case 'state':
+    case 'pastRows':
+    case 'keyCounts':
+    case 'firstNeeded':
       throw new Error(`a whole forward pass of token ids has no ${feed.kind}`);
   }
 }

@@ -1,11 +1,21 @@
 import type { Layer } from '../../architecture/layer.js';
+import { quantizedMatrices } from '../../architecture/weight-matrices.js';
 import { UserError } from '../../errors.js';
+import type { WeightForm } from '../../tensor/group-quantization.js';
 import type { Adapter } from '../adapters/adapters.js';
 import { cudaAdapter, UNNAMED_CARD, webgpuAdapter } from '../adapters/adapters.js';
-import type { Compute, DeviceName, Engine, Program, ProgramOptions } from '../engine.js';
+import type {
+  Compute,
+  DeviceName,
+  Engine,
+  EngineInfo,
+  Program,
+  ProgramOptions,
+} from '../engine.js';
+import { refuseWeightForm } from '../quantized-weights.js';
 import type { WeightSource } from '../weights.js';
 import { compile } from './compile.js';
-import type { Target } from './context.js';
+import type { InitializerLookup, QuantizedLookup, Target } from './context.js';
 import { GUARANTEED_BYTES } from './context.js';
 import { GraphBuilder } from './graph.js';
 import { checkFits } from './largest-tensor.js';
@@ -95,17 +105,20 @@ export async function openOnnx(options: OnnxOptions): Promise<Engine> {
   const cardLimit = provider === 'webgpu' ? card?.maxBindingBytes : undefined;
   const maxBindingBytes = options.maxBindingBytes ?? cardLimit ?? GUARANTEED_BYTES[provider];
   const target = { provider, maxBindingBytes, compute };
+  const info: EngineInfo = {
+    name: 'onnx',
+    version: library.env.versions.node ?? library.env.versions.common,
+    provider,
+    ...cardOf(PROVIDERS[provider].device, card),
+    threads,
+    compute,
+  };
   return {
-    info: {
-      name: 'onnx',
-      version: library.env.versions.node ?? library.env.versions.common,
-      provider,
-      ...cardOf(PROVIDERS[provider].device, card),
-      threads,
-      compute,
+    info,
+    async load(layer, source, loading = {}) {
+      if (loading.weightForm) refuseWeightForm(info);
+      return load({ library, settings, layer, source, loading, target });
     },
-    load: (layer, source, loading = {}) =>
-      load({ library, settings, layer, source, loading, target }),
     obstacleTo(model, size) {
       try {
         checkFits(model, { ...size, start: 0 }, target, true);
@@ -192,12 +205,27 @@ interface Loading {
   readonly target: Target;
 }
 
+function quantizedLookup(
+  layer: Layer,
+  weights: PlacedWeights,
+  form: WeightForm | undefined,
+): QuantizedLookup | undefined {
+  if (form === undefined) return undefined;
+  const matrices = quantizedMatrices(layer);
+  return (tensor, rows) => {
+    const matrix = matrices.get(tensor);
+    return matrix && weights.placeQuantized(matrix, form, rows);
+  };
+}
+
 /** Prepares a layer for running, in a graph for `target`. */
 export async function load(wanted: Loading): Promise<Program> {
   const { library, settings, layer, source, loading, target } = wanted;
   const weights = new PlacedWeights(source);
   try {
-    const compiled = compile(layer, (...which) => weights.place(...which), loading, target);
+    const quantized = quantizedLookup(layer, weights, loading.weightForm);
+    const place: InitializerLookup = (...which) => weights.place(...which);
+    const compiled = compile(layer, place, loading, target, quantized);
     await weights.write();
     const session = await library.InferenceSession.create(encodeModel(compiled.graph), {
       ...settings,

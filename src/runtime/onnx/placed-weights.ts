@@ -4,11 +4,16 @@ import { open } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import type { Param } from '../../architecture/param.js';
+import type { WeightMatrix } from '../../architecture/weight-matrices.js';
 import { UserError } from '../../errors.js';
 import { TemporaryFolder } from '../../files/temporary.js';
+import type { WeightForm } from '../../tensor/group-quantization.js';
+import { quantizedPieces } from '../quantized-weights.js';
 import type { MappableDtype, WeightSource } from '../weights.js';
-import type { InitializerLookup, Rows } from './context.js';
+import type { InitializerLookup, QuantizedWeight, Rows } from './context.js';
 import type { ElementType, Initializer, InitializerBytes } from './proto.js';
+import type { QuantizedPart } from './quantized-products.js';
+import { partBytes, partLayout, QUANTIZED_PARTS, quantizedWeight } from './quantized-products.js';
 
 // Weights as the bytes of a file that ONNX Runtime reads: float32, little-endian.
 
@@ -39,9 +44,17 @@ export function* weightBytes(
 
 const FLOAT_BYTES = Float32Array.BYTES_PER_ELEMENT;
 
-/** A private file of float32 tensors, which only the user may read, until it is removed. */
+/** A quantized matrix, and the positions of its parts. */
+interface SpooledMatrix {
+  readonly matrix: WeightMatrix;
+  readonly form: WeightForm;
+  readonly positions: Readonly<Record<QuantizedPart, number>>;
+}
+
+/** A private file of float32 tensors and quantized matrices, which only the user may read, until it is removed. */
 export class Spool {
   readonly #tensors: { readonly tensor: Param; readonly position: number }[] = [];
+  readonly #matrices: SpooledMatrix[] = [];
   readonly #folder = temporaryFolder();
   #end = 0;
 
@@ -50,9 +63,24 @@ export class Spool {
 
   /** Position at which a tensor will begin in the file. */
   add(tensor: Param): number {
-    const position = aligned(this.#end);
+    const position = this.#reserve(tensor.elements * FLOAT_BYTES);
     this.#tensors.push({ tensor, position });
-    this.#end = position + tensor.elements * FLOAT_BYTES;
+    return position;
+  }
+
+  /** Positions of the parts of a quantized matrix. */
+  addQuantized(matrix: WeightMatrix, form: WeightForm): Readonly<Record<QuantizedPart, number>> {
+    const [codes = 0, scales = 0, zeroPoints = 0] = QUANTIZED_PARTS.map((part) =>
+      this.#reserve(matrix.rows * partLayout(part, matrix, form, matrix.rows).rowBytes),
+    );
+    const positions = { codes, scales, zeroPoints };
+    this.#matrices.push({ matrix, form, positions });
+    return positions;
+  }
+
+  #reserve(bytes: number): number {
+    const position = aligned(this.#end);
+    this.#end = position + bytes;
     return position;
   }
 
@@ -64,6 +92,7 @@ export class Spool {
         for (const { tensor, position } of this.#tensors) {
           await writeTensor(handle, source, tensor, position);
         }
+        for (const each of this.#matrices) await writeMatrix(handle, source, each);
       } finally {
         await handle.close();
       }
@@ -101,6 +130,22 @@ async function writeTensor(
   }
 }
 
+/** Quantizes a matrix once, for all its parts. */
+async function writeMatrix(
+  handle: FileHandle,
+  source: WeightSource,
+  { matrix, form, positions }: SpooledMatrix,
+): Promise<void> {
+  const ends = { ...positions };
+  for (const piece of quantizedPieces(source, matrix, form)) {
+    for (const part of QUANTIZED_PARTS) {
+      const bytes = partBytes(part, piece, form);
+      await writeFully(handle, bytes, ends[part]);
+      ends[part] += bytes.length;
+    }
+  }
+}
+
 async function writeFully(handle: FileHandle, bytes: Uint8Array, position: number): Promise<void> {
   for (let done = 0; done < bytes.length; ) {
     const { bytesWritten } = await handle.write(bytes, done, bytes.length - done, position + done);
@@ -129,6 +174,8 @@ const IN_PLACE = {
 /** Smaller tensors are stored in the graph itself. */
 const FEW_ELEMENTS = 256;
 
+type PlacedMatrix = Readonly<Record<QuantizedPart, Initializer>>;
+
 /**
  * Locations of a graph's weights: the user's own file where it has the needed format, else a spool. ONNX Runtime
  * accepts file names below one folder, without `..` or symbolic links. That folder is the root of the file system, so
@@ -137,6 +184,7 @@ const FEW_ELEMENTS = 256;
 export class PlacedWeights {
   readonly #source: WeightSource;
   readonly #placed = new Map<Param, Initializer>();
+  readonly #quantized = new Map<Param, PlacedMatrix>();
   #spool: Spool | undefined;
 
   constructor(source: WeightSource) {
@@ -150,6 +198,30 @@ export class PlacedWeights {
   place(...[tensor, rows]: Parameters<InitializerLookup>): Initializer {
     const placed = this.#whole(tensor);
     return rows === undefined ? placed : initializerRows(placed, rows);
+  }
+
+  /** The initializers of a quantized matrix, or of some rows of it; always the same ones. */
+  placeQuantized(matrix: WeightMatrix, form: WeightForm, rows?: Rows): QuantizedWeight {
+    const known = this.#quantized.get(matrix.tensor) ?? this.#quantize(matrix, form);
+    this.#quantized.set(matrix.tensor, known);
+    return quantizedWeight(matrix, form, rows, (part) => known[part]);
+  }
+
+  #quantize(matrix: WeightMatrix, form: WeightForm): PlacedMatrix {
+    this.#spool ??= new Spool();
+    const { file } = this.#spool;
+    const positions = this.#spool.addQuantized(matrix, form);
+    const name = `quantized${this.#quantized.size}:${matrix.tensor.name}`;
+    const initializer = (part: QuantizedPart): Initializer => {
+      const { type, shape, rowBytes } = partLayout(part, matrix, form, matrix.rows);
+      const bytes = this.#locate(file, positions[part], matrix.rows * rowBytes);
+      return { name: `${name}:${part}`, type, shape, bytes };
+    };
+    return {
+      codes: initializer('codes'),
+      scales: initializer('scales'),
+      zeroPoints: initializer('zeroPoints'),
+    };
   }
 
   /** Writes the weights that are not in a file of the user's to the locations from `place`. */

@@ -1,14 +1,26 @@
 /** Exports a model as standalone files for ONNX Runtime: the graph, and its weights inside or in a separate file. */
 import type { LanguageModel } from '../../architecture/layer.js';
 import type { Param } from '../../architecture/param.js';
+import type { WeightMatrix } from '../../architecture/weight-matrices.js';
+import { quantizedMatrices } from '../../architecture/weight-matrices.js';
+import type { WeightForm } from '../../tensor/group-quantization.js';
+import { sumOf } from '../../text/words.js';
 import type { ExportFile, OnnxExport, OnnxOperator, OnnxValue } from '../engine.js';
 import type { WeightSource } from '../weights.js';
 import { compileAlone } from './compile.js';
-import type { Rows } from './context.js';
+import type { QuantizedLookup, QuantizedWeight, Rows } from './context.js';
 import { columnsOf } from './context.js';
 import { aligned, initializerRows, weightBytes } from './placed-weights.js';
 import type { About, GraphProto, Initializer, LateBytes, ValueInfo } from './proto.js';
 import { encodeInStretches, IR_VERSION, lengthOf, OPERATOR_SETS } from './proto.js';
+import type { QuantizedPart } from './quantized-products.js';
+import {
+  lookupName,
+  partLayout,
+  partPieces,
+  QUANTIZED_PARTS,
+  quantizedWeight,
+} from './quantized-products.js';
 
 /** Larger weights go to a separate file: a message of Protocol Buffers ends at 2 GiB. */
 const MOST_INSIDE_BYTES = 1e9;
@@ -18,16 +30,23 @@ interface ExportOptions extends About {
   readonly name: string;
   /** Whether to store weights of any size in a separate file. */
   readonly external: boolean;
+  /** Form of the matrices; float32 when absent. */
+  readonly weightForm?: WeightForm | undefined;
 }
 
 /** Weights are read only when the pieces of the files are. */
 export function planExport(
   model: LanguageModel,
   source: WeightSource,
-  { name, external, ...about }: ExportOptions,
+  { name, external, weightForm: form, ...about }: ExportOptions,
 ): OnnxExport {
   const laid = new LaidWeights(source, `${name}.data`);
-  const graph = compileAlone(model, (...which) => laid.place(...which));
+  const matrices = form && quantizedMatrices(model);
+  const quantized: QuantizedLookup = (tensor, rows) => {
+    const matrix = matrices?.get(tensor);
+    return form && matrix && laid.placeQuantized(matrix, form, rows);
+  };
+  const graph = compileAlone(model, (...which) => laid.place(...which), quantized);
   const isBeside = external || laid.file.length > MOST_INSIDE_BYTES;
   const stretches = encodeInStretches(graph, about, (each) =>
     isBeside ? undefined : laid.contentOf(each),
@@ -56,11 +75,12 @@ function* piecesOf(stretches: readonly (Uint8Array | LateBytes)[]): Generator<Ui
 class LaidWeights {
   readonly #source: WeightSource;
   readonly #name: string;
-  readonly #placed = new Map<
-    Param,
-    Initializer & { readonly bytes: { readonly offset: number } }
-  >();
+  readonly #placed = new Map<Param, Initializer>();
+  readonly #quantized = new Map<Param, Readonly<Record<QuantizedPart, Initializer>>>();
   readonly #contents = new Map<string, LateBytes>();
+  /** Contents of the file, in order. */
+  readonly #stretches: { readonly offset: number; readonly content: LateBytes }[] = [];
+  #form: WeightForm | undefined;
   #end = 0;
 
   /** @param name Name of the file. */
@@ -79,6 +99,52 @@ class LaidWeights {
     return initializer;
   }
 
+  /** Location of a quantized matrix, or of some rows of it. */
+  placeQuantized(matrix: WeightMatrix, form: WeightForm, rows?: Rows): QuantizedWeight {
+    this.#form = form;
+    const known = this.#quantized.get(matrix.tensor) ?? this.#quantize(matrix, form);
+    const weight = quantizedWeight(matrix, form, rows, (part) => known[part]);
+    for (const part of QUANTIZED_PARTS) {
+      const initializer = weight[part];
+      const content = this.#latePart(part, matrix, form, rows);
+      this.#contents.set(initializer.name, content);
+      if (part === 'codes') this.#contents.set(lookupName(initializer), content);
+    }
+    return weight;
+  }
+
+  #quantize(matrix: WeightMatrix, form: WeightForm) {
+    const initializer = (part: QuantizedPart): Initializer => {
+      const { type, shape } = partLayout(part, matrix, form, matrix.rows);
+      const content = this.#latePart(part, matrix, form);
+      const name = `${matrix.tensor.name}:${part}`;
+      return { name, type, shape, bytes: this.#append(content) };
+    };
+    const parts = {
+      codes: initializer('codes'),
+      scales: initializer('scales'),
+      zeroPoints: initializer('zeroPoints'),
+    };
+    this.#quantized.set(matrix.tensor, parts);
+    return parts;
+  }
+
+  #latePart(part: QuantizedPart, matrix: WeightMatrix, form: WeightForm, rows?: Rows): LateBytes {
+    const { first, count } = rows ?? { first: 0, count: matrix.rows };
+    const { rowBytes } = partLayout(part, matrix, form, count);
+    return {
+      length: rowBytes * count,
+      pieces: () => partPieces(part, this.#source, matrix, form, { first, count }),
+    };
+  }
+
+  #append(content: LateBytes) {
+    const offset = aligned(this.#end);
+    this.#end = offset + content.length;
+    this.#stretches.push({ offset, content });
+    return { location: this.#name, offset, length: content.length };
+  }
+
   /** Bytes of a placed weight; undefined for another initializer. */
   contentOf({ name }: Initializer): LateBytes | undefined {
     return this.#contents.get(name);
@@ -89,19 +155,27 @@ class LaidWeights {
   }
 
   get totals(): OnnxExport['weights'] {
-    const elements = [...this.#placed.keys()].reduce((sum, tensor) => sum + tensor.elements, 0);
-    const bytes = elements * Float32Array.BYTES_PER_ELEMENT;
-    return { tensors: this.#placed.size, elements, bytes, dtype: 'F32' };
+    const tensors = [...this.#placed.keys(), ...this.#quantized.keys()];
+    return {
+      tensors: tensors.length,
+      elements: sumOf(tensors, ({ elements }) => elements),
+      bytes: sumOf(this.#stretches, ({ content }) => content.length),
+      dtype: 'F32',
+      quantized: this.#form
+        ? {
+            ...this.#form,
+            tensors: this.#quantized.size,
+            elements: sumOf([...this.#quantized.keys()], ({ elements }) => elements),
+          }
+        : null,
+    };
   }
 
   #whole(tensor: Param): Initializer {
     const known = this.#placed.get(tensor);
     if (known !== undefined) return known;
     const { name, shape, elements } = tensor;
-    const offset = aligned(this.#end);
-    const length = elements * Float32Array.BYTES_PER_ELEMENT;
-    this.#end = offset + length;
-    const bytes = { location: this.#name, offset, length };
+    const bytes = this.#append(this.#late(tensor, 0, elements));
     const initializer = { name, type: 'f32', shape, bytes } as const;
     this.#placed.set(tensor, initializer);
     return initializer;
@@ -114,10 +188,10 @@ class LaidWeights {
 
   *#pieces(): Generator<Uint8Array> {
     let end = 0;
-    for (const [tensor, { bytes }] of this.#placed) {
-      yield new Uint8Array(bytes.offset - end);
-      yield* weightBytes(this.#source, tensor, 0, tensor.elements);
-      end = bytes.offset + tensor.elements * Float32Array.BYTES_PER_ELEMENT;
+    for (const { offset, content } of this.#stretches) {
+      yield new Uint8Array(offset - end);
+      yield* content.pieces();
+      end = offset + content.length;
     }
   }
 }
@@ -127,6 +201,7 @@ const shownDomain = (domain: string) => domain || 'ai.onnx';
 
 /** Names of element types in ONNX's documentation. */
 const TYPE_NAMES = {
+  u8: 'uint8',
   f32: 'float32',
   f64: 'float64',
   i32: 'int32',

@@ -1,14 +1,22 @@
 import type { Layer } from '../../architecture/layer.js';
 import { UserError } from '../../errors.js';
 import type { CheckedCall } from '../calls.js';
-import { Calls } from '../calls.js';
-import type { Program, ProgramOptions, RunInput, RunOutput, Values } from '../engine.js';
+import { Calls, ofLastTokens } from '../calls.js';
+import type {
+  Program,
+  ProgramOptions,
+  RunInput,
+  RunOutput,
+  StateHandle,
+  Values,
+} from '../engine.js';
 import { DeviceLostError } from '../engine.js';
 import type { CompiledGraph } from './compile.js';
 import type { Target } from './context.js';
-import { tensorFor } from './feeds.js';
-import { heldBytes } from './float16-products.js';
+import { type Call, tensorFor } from './feeds.js';
+import { heldBytes, nameOf } from './float16-products.js';
 import type { GraphValue } from './graph.js';
+import { type CacheMark, KeyCache } from './key-cache.js';
 import { checkFits } from './largest-tensor.js';
 import type { Library, OrtTensor, Session } from './library.js';
 import type { PlacedWeights } from './placed-weights.js';
@@ -58,8 +66,15 @@ export function engineError(error: unknown, doing: string): Error {
   return new Kind('system', `cannot ${doing}: ${message}`, { suggestion, cause: error });
 }
 
-/** State for the next call, by the name of its input. */
-type States = ReadonlyMap<string, OrtTensor>;
+/** What a call leaves for the next one. */
+interface Kept {
+  /** Tensors by the name of the input that takes them. */
+  readonly tensors: ReadonlyMap<string, OrtTensor>;
+  /** Keys and values of the sequence. */
+  readonly cache: KeyCache;
+  /** Rows of the cache that belong to this state. */
+  readonly mark: CacheMark;
+}
 
 interface ProgramParts {
   readonly library: Library;
@@ -76,7 +91,7 @@ export class OnnxProgram implements Program {
   readonly elements: number;
   readonly weightBytes: number;
   readonly #parts: ProgramParts;
-  readonly #calls: Calls<States>;
+  readonly #calls: Calls<Kept>;
   #session: Session | undefined;
   #isLost = false;
 
@@ -94,23 +109,32 @@ export class OnnxProgram implements Program {
     if (!this.#session) throw new Error('the program has been released');
     const checked = this.#calls.check(input);
     checkFits(layer, checked, target, compiled.output.length > 1);
-    const call = {
-      ...checked,
-      ids: input.ids,
-      inputs: input.inputs ?? [],
-      states: checked.kept ?? new Map(),
-    };
+    const { kept, start, tokens } = checked;
+    if (kept) checkMark(kept);
+    const cache = kept?.cache ?? new KeyCache(library, checked.total ?? 0);
+    if (compiled.newRows.size > 0) cache.reserve(start + tokens);
+    const { ids, inputs = [], lastTokens } = input;
+    const states = kept?.tensors ?? new Map();
+    const call = { ...checked, ids, inputs, states, cache, lastTokens };
     const feeds = [...compiled.feeds].map(
       ([name, feed]) => [name, tensorFor(library, name, feed, call)] as const,
     );
     try {
-      const results = await this.#session.run(Object.fromEntries(feeds));
+      const results = await this.#session.run(Object.fromEntries(feeds), this.#fetches(call));
       return this.#outputOf(call, new Map(Object.entries(results)));
     } catch (error) {
       const known = engineError(error, 'run the model');
       this.#isLost ||= known instanceof DeviceLostError;
       throw known;
     }
+  }
+
+  rewind(state: StateHandle, position: number): StateHandle | undefined {
+    return this.#calls.rewound(state, position, (kept) => {
+      checkMark(kept);
+      const { tensors, cache } = kept;
+      return tensors.size > 0 ? undefined : { tensors, cache, mark: cache.markAt(position) };
+    });
   }
 
   async release(): Promise<void> {
@@ -123,24 +147,48 @@ export class OnnxProgram implements Program {
     this.#parts.weights.release();
   }
 
-  #outputOf(call: CheckedCall<States>, results: ReadonlyMap<string, OrtTensor>): RunOutput {
+  /** All outputs, with the rows of the cache that are written to; null for a new tensor. */
+  #fetches({ start, tokens, batch, cache }: Call): Record<string, OrtTensor | null> {
+    const { graph, feeds, newRows } = this.#parts.compiled;
+    const fetches = Object.fromEntries<OrtTensor | null>(
+      graph.outputs.map((output) => [nameOf(output), null]),
+    );
+    const span = { from: start, to: start + tokens };
+    if (newRows.size > 0) cache.beginWriting(span);
+    for (const [name, value] of newRows) {
+      const feed = feeds.get(name);
+      if (feed?.kind !== 'pastRows') throw new Error(`no cache ${name}`);
+      fetches[value] = cache.rows(name, span, [batch, feed.groups, feed.width]);
+    }
+    return fetches;
+  }
+
+  #outputOf(call: CheckedCall<Kept> & Call, results: ReadonlyMap<string, OrtTensor>): RunOutput {
     const { output, blocks, taps, states } = this.#parts.compiled;
     const tensor = (value: GraphValue) => present(results.get(value), value);
     const all = (values: ReadonlyMap<string, GraphValue> = new Map()) =>
       new Map([...values].map(([path, value]) => [path, valuesOf(tensor(value))]));
     return {
-      output: besideEachOther(output.map((part) => valuesOf(tensor(part)))),
+      output: ofLastTokens(
+        besideEachOther(output.map((part) => valuesOf(tensor(part)))),
+        call.lastTokens,
+      ),
       blocks: all(blocks),
       // Excludes taps of experts without tokens.
       taps: new Map([...all(taps)].filter(([, { data }]) => data.length > 0)),
       ...(states && {
-        state: this.#calls.stateAfter(
-          call,
-          new Map([...states].map(([input, value]) => [input, tensor(value)])),
-        ),
+        state: this.#calls.stateAfter(call, {
+          tensors: new Map([...states].map(([input, value]) => [input, tensor(value)])),
+          cache: call.cache,
+          mark: call.cache.markAt(call.start + call.tokens),
+        }),
       }),
     };
   }
+}
+
+function checkMark({ cache, mark }: Kept): void {
+  if (!cache.has(mark)) throw new Error('the state is outdated: other tokens replaced its own');
 }
 
 function present(tensor: OrtTensor | undefined, name: string): OrtTensor {

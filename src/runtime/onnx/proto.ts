@@ -7,6 +7,7 @@ import { PbfWriter } from 'pbf';
 /** TensorProto.DataType. */
 export const ELEMENT_TYPES = {
   f32: 1,
+  u8: 2,
   i32: 6,
   i64: 7,
   bool: 9,

@@ -120,8 +120,10 @@ export function interpret(run: ForwardRun, layer: Layer, inputs: readonly Tensor
 
 function languageModel(run: ForwardRun, model: LanguageModel): Tensor3D {
   const embedded = run.apply(model.embedding); // (B, T, H)
-  const hidden = inTurn(run, [...model.embeddingSteps, ...model.blocks, model.norm], embedded);
-  return inTurn(run, [model.head, ...model.logitSteps], hidden); // (B, T, V)
+  const hidden = inTurn(run, [...model.embeddingSteps, ...model.blocks], embedded);
+  const first = Math.max(0, run.tokens - (run.lastTokens ?? run.tokens));
+  const needed = first > 0 ? run.tf.slice(hidden, [0, first, 0], [-1, -1, -1]) : hidden;
+  return inTurn(run, [model.norm, model.head, ...model.logitSteps], needed); // (B, n, V)
 }
 
 /** Applies layers in sequence. */

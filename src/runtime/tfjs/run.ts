@@ -21,6 +21,8 @@ export interface ForwardRun {
   /** Position of the first token; above 0 only when decoding. */
   readonly start: number;
   readonly ids: TokenIds | undefined;
+  /** Number of last tokens whose logits are needed; all when undefined. */
+  readonly lastTokens?: number | undefined;
   /** Undefined without decoding. */
   readonly decoding: DecodingState | undefined;
   /** The value of a sublayer. */

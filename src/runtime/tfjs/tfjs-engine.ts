@@ -9,6 +9,7 @@ import type {
   RunOutput,
   Values,
 } from '../engine.js';
+import { dequantizedSource } from '../quantized-weights.js';
 import type { BackendName } from './backends.js';
 import { openBackend } from './backends.js';
 import { interpret } from './interpret.js';
@@ -69,6 +70,7 @@ export class TfjsProgram implements Program {
       tokens: call.tokens,
       start: call.start,
       ids: input.ids,
+      lastTokens: input.lastTokens,
       decoding,
       apply(layer, ...inputs) {
         const value = tf.tidy(() => interpret(run, layer, inputs));
@@ -135,7 +137,9 @@ export async function openTfjs(
     info: infoOf(backend),
     load: (layer, source, loadOptions = {}) =>
       onBackend(backend, () => {
-        const weights = new Weights(backend, planWeights(layer), source);
+        const { weightForm } = loadOptions;
+        const values = weightForm ? dequantizedSource(source, layer, weightForm) : source;
+        const weights = new Weights(backend, planWeights(layer), values);
         return new TfjsProgram(backend, layer, weights, loadOptions);
       }),
     // A backend belongs to the process; an engine owns only its programs.

@@ -216,7 +216,7 @@ function applyLayer(
 ): Tensor2D {
   switch (layer.kind) {
     case 'layerNorm': {
-      if (!ofData) throw new TypeError('a norm stands first in a chain');
+      if (!ofData) throw new TypeError('a norm is first in a chain');
       const [weight, bias] = parameters.splice(0, 2) as [Tensor1D, Tensor1D];
       return layerNormOfData(tf, rows, { weight, bias, epsilon: layer.epsilon });
     }

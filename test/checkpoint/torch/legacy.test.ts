@@ -805,7 +805,7 @@ describe('a legacy file', () => {
     expect([[...tensors.keys()], ambiguous]).toEqual([['0'], ['0']]);
     expect(warnings).toEqual([
       'tensors of its state dict that have no text for a name are left out: 2',
-      'names of tensors that stand as a text and as an integer: "0"; programs that write keys as text keep only one of the two',
+      'names of tensors stored both as text and as an integer: "0"; programs that write keys as text keep only one of the two',
       'keys that read alike, of which the last is shown: "[0]"',
     ]);
   });

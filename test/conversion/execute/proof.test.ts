@@ -11,7 +11,7 @@ const TRAINED = inPackage('fixtures/old-checkpoint/trained-random-start');
 const OTHER = inPackage('fixtures/old-checkpoint/trained-same-start/checkpoint_step_30.pt');
 
 const FLAGS: Omit<ProofJob, 'checkpoint' | 'out'> = {
-  ...{ tie: undefined, dtype: undefined, target: undefined, set: undefined },
+  ...{ tie: undefined, dtype: undefined, quantize: undefined, target: undefined, set: undefined },
   ...{
     context: 8,
     seed: 0,

@@ -10,6 +10,7 @@ import type { TokenIds, Values } from '../../../src/runtime/engine.js';
 import { loadLibrary } from '../../../src/runtime/onnx/library.js';
 import { planExport } from '../../../src/runtime/onnx/plan-export.js';
 import type { WeightSource } from '../../../src/runtime/weights.js';
+import type { WeightForm } from '../../../src/tensor/group-quantization.js';
 import { inPackage } from '../../fixtures.js';
 import { FAMILY_CASES, familyCase } from '../family-cases.js';
 import { differenceAt, fixtureModel } from '../fixture-models.js';
@@ -28,10 +29,10 @@ interface Exported {
 }
 
 /** Writes an export as it is planned. @returns The path of the graph. */
-function written({ model, weights }: Exported, external: boolean): string {
+function written({ model, weights }: Exported, external: boolean, weightForm?: WeightForm): string {
   const name = external ? 'beside.onnx' : 'inside.onnx';
   const about = { version: '1.2.3', metadata: new Map([['family', 'a family']]) };
-  const { files } = planExport(model, weights, { ...about, name, external });
+  const { files } = planExport(model, weights, { ...about, name, external, weightForm });
   expect(files.map((file) => file.name)).toEqual(external ? [name, `${name}.data`] : [name]);
   for (const file of files) {
     const descriptor = fs.openSync(path.join(folder, file.name), 'w');
@@ -91,6 +92,26 @@ describeWithOnnx('an exported graph computes what the original does', () => {
     const [whole] = await logitsOf(written(exported, true), [ids]);
     expect(differenceAt(whole as Values, expected.get('logits') as Values, 1)).toBeLessThan(LIMIT);
   });
+});
+
+describeWithOnnx('an exported model with quantized weights', () => {
+  it.each([
+    ['hf/llama', false],
+    ['hf/llama-tied-rope3', true],
+    ['hf/gpt2', false],
+    ['hf/mixtral', true],
+  ] as const)(
+    'computes what the engine does: %s, weights beside it: %s',
+    async (place, external) => {
+      const { model, weights, ids } = await familyCase(place);
+      const form = { bits: 4, group: 32 } as const;
+      const program = await loaded(model, weights, { weightForm: form });
+      const { output } = await program.run({ ids });
+      const [whole] = await logitsOf(written({ model, weights }, external, form), [ids]);
+      expect(whole?.shape).toEqual(output.shape);
+      expect(differenceAt(whole as Values, output, 1)).toBeLessThan(LIMIT);
+    },
+  );
 });
 
 describe('an exported file', () => {

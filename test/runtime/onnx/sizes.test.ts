@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import { type CompiledGraph, compile } from '../../../src/runtime/onnx/compile.js';
 import { type Call, tensorFor } from '../../../src/runtime/onnx/feeds.js';
+import { KeyCache } from '../../../src/runtime/onnx/key-cache.js';
 import { loadLibrary, type OrtTensor } from '../../../src/runtime/onnx/library.js';
 import { PlacedWeights } from '../../../src/runtime/onnx/placed-weights.js';
 import { encodeModel, type GraphProto } from '../../../src/runtime/onnx/proto.js';
@@ -47,7 +48,7 @@ describeWithOnnx('sizes of values between nodes', () => {
     const compiled = compile(model, (...which) => placed.place(...which), {
       decoding: { totalTokens: total },
     });
-    const { graph, feeds, states = new Map() } = compiled;
+    const { graph, feeds, states = new Map(), newRows } = compiled;
     const declared = new Set(graph.sized.map(({ name }) => name));
     expect(reshaped(graph).filter((value) => !declared.has(value))).toEqual([]);
 
@@ -60,6 +61,8 @@ describeWithOnnx('sizes of values between nodes', () => {
       logSeverityLevel: 4,
       extra: { session: { model_external_initializers_file_folder_path: placed.root } },
     });
+    const cache = new KeyCache(library, total);
+    cache.reserve(total);
     let start = 0;
     let kept: ReadonlyMap<string, OrtTensor> = new Map();
     for (const tokens of CALLS) {
@@ -72,6 +75,7 @@ describeWithOnnx('sizes of values between nodes', () => {
         ids: part,
         inputs: [],
         states: kept,
+        cache,
       };
       const given = [...feeds].map(([name, feed]) => [name, tensorFor(library, name, feed, call)]);
       const results = new Map(Object.entries(await session.run(Object.fromEntries(given))));
@@ -82,6 +86,11 @@ describeWithOnnx('sizes of values between nodes', () => {
       kept = new Map(
         [...states].map(([name, value]) => [name, results.get(value) as OrtTensor] as const),
       );
+      for (const [name, value] of newRows) {
+        const { dims = [], data } = results.get(value) ?? {};
+        const rows = cache.rows(name, { from: start, to: start + tokens }, dims.slice(1));
+        (rows.data as Float32Array).set(data as Float32Array);
+      }
       start += tokens;
     }
     await session.release();

@@ -155,7 +155,7 @@ export function explainGlobal(
   const tensor = OTHER_TENSORS.find(([pattern]) => pattern.test(full));
   if (tensor) {
     return {
-      message: `holds ${tensor[1]} (${JSON.stringify(full)}), which is no plain run of values`,
+      message: `holds ${tensor[1]} (${JSON.stringify(full)}), which is not a plain run of values`,
       suggestion: 'save the tensors dense and unquantised, on a real device',
     };
   }

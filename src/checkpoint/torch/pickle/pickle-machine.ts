@@ -256,7 +256,7 @@ export class PickleMachine {
   popMark(): PickleValue[] {
     const below = this.#below.pop();
     if (below === undefined) {
-      throw this.source.refusal('pickle-mark', 'takes what stands above a mark, but there is none');
+      throw this.source.refusal('pickle-mark', 'takes the values above a mark, but there is none');
     }
     const items = this.#stack;
     this.#stack = below;
@@ -326,14 +326,15 @@ export class PickleMachine {
   append(items: readonly PickleValue[]): void {
     const list = this.top();
     if (!isKind(list, 'list'))
-      throw this.source.refusal('pickle-list', 'appends to what is no list');
+      throw this.source.refusal('pickle-list', 'appends to a value that is not a list');
     this.spend(items.length * REFERENCE_BYTES);
     for (const item of items) list.items.push(item);
   }
 
   addItems(items: readonly PickleValue[]): void {
     const set = this.top();
-    if (!isKind(set, 'set')) throw this.source.refusal('pickle-set', 'adds to what is no set');
+    if (!isKind(set, 'set'))
+      throw this.source.refusal('pickle-set', 'adds to a value that is not a set');
     this.addTo(set, items);
   }
 
@@ -345,7 +346,7 @@ export class PickleMachine {
   setItems(pairs: readonly PickleValue[]): void {
     const dict = this.top();
     if (!isKind(dict, 'dict'))
-      throw this.source.refusal('pickle-dict', 'sets items of what is no dict');
+      throw this.source.refusal('pickle-dict', 'sets items of a value that is not a dict');
     this.setIn(dict, pairs);
   }
 

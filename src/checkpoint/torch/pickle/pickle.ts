@@ -145,7 +145,7 @@ function stackGlobal(machine: PickleMachine): void {
   const name = machine.pop();
   const module = machine.pop();
   if (typeof name !== 'string' || typeof module !== 'string') {
-    throw machine.source.refusal('pickle-name', 'names a global by what is no text');
+    throw machine.source.refusal('pickle-name', 'names a global by a value that is not text');
   }
   findGlobal(machine, module, name);
 }
@@ -155,7 +155,10 @@ function callOperands(machine: PickleMachine): { callee: PickleValue; args: Tupl
   const args = machine.pop();
   const callee = machine.pop();
   if (!isKind(args, 'tuple')) {
-    throw machine.source.refusal('pickle-call-arguments', 'calls with arguments that are no tuple');
+    throw machine.source.refusal(
+      'pickle-call-arguments',
+      'calls with arguments that are not a tuple',
+    );
   }
   return { callee, args };
 }
@@ -168,7 +171,7 @@ function reduce(machine: PickleMachine, source: PickleSource): void {
   }
   const result = isKind(callee, 'global') ? callGlobal(callee, args, source.refusal) : undefined;
   if (result === undefined) {
-    throw source.refusal('pickle-call', 'calls something that is no function of the allow-list');
+    throw source.refusal('pickle-call', 'calls something that is not a function of the allow-list');
   }
   machine.pushNew(result, heldBytes(result));
 }
@@ -191,7 +194,7 @@ function newObject(machine: PickleMachine, source: PickleSource): void {
   if (!isKind(callee, 'global') || meaningOf(callee)?.is !== 'opaque') {
     throw source.refusal(
       'pickle-new',
-      'makes an object of something that is no class of the allow-list',
+      'makes an object of something that is not a class of the allow-list',
     );
   }
   machine.pushNew(opaque(callee, args, 'newobj'));

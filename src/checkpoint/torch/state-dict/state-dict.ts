@@ -204,7 +204,7 @@ function warningsOf(
   }
   if (ambiguous.length > 0) {
     warnings.push(
-      `names of tensors that stand as a text and as an integer: ${listedNames(ambiguous)}; programs that write keys as text keep only one of the two`,
+      `names of tensors stored both as text and as an integer: ${listedNames(ambiguous)}; programs that write keys as text keep only one of the two`,
     );
   }
   if (alike.length > 0) {
@@ -232,7 +232,7 @@ class Content {
     if (this.values.size >= MAX_CONTENT || this.#characters > MAX_CONTENT_NAMES) {
       throw this.#refuse(
         'state-dict-content',
-        `holds more than ${MAX_CONTENT} values beside its state dict, or more than ${MAX_CONTENT_NAMES} characters of names`,
+        `holds more than ${MAX_CONTENT} values outside its state dict, or more than ${MAX_CONTENT_NAMES} characters of names`,
         'save model.state_dict() alone',
       );
     }

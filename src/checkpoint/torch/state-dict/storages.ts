@@ -129,7 +129,7 @@ export class Storages {
     if (typeof key === 'string' && /^(0|[1-9][0-9]{0,19})$/.test(key)) return key;
     throw this.#refuse(
       'storage-key',
-      `names a storage by ${show(key)}, which is no decimal number`,
+      `names a storage by ${show(key)}, which is not a decimal number`,
     );
   }
 

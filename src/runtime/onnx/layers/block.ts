@@ -8,7 +8,7 @@ import type {
   Residual,
   Sum,
 } from '../../../architecture/layer.js';
-import { type Context, weightBlocks, weightOf, whole } from '../context.js';
+import { type Context, folded, weightBlocks, weightOf, whole } from '../context.js';
 import { type GraphValue, LEFT_OUT } from '../graph.js';
 import { withPositions } from './embeddings.js';
 import { productParts } from './projections.js';
@@ -33,21 +33,53 @@ export function emitResidual(
   return branches.reduce((sum, branch) => graph.op('Add', [sum, apply(branch, x)]), x);
 }
 
-/** Token ids [B, T] → logits [R, V], as columns [R, ..] of one block of the head's weight each. */
-export function emitLanguageModel(
+/** Token ids [B, T] → logits [R, V]. */
+export const emitLanguageModel = (
+  context: Context,
+  model: LanguageModel,
+  ids: GraphValue = LEFT_OUT,
+): GraphValue => context.graph.joined(logits(context, model, hidden(context, model, ids)));
+
+/**
+ * Token ids [B, T] → the logits that a call asks for, [B, n, V], as columns of one block of the head's weight each. When
+ * decoding, these are the logits of the last n tokens, else n is T.
+ */
+export function emitNeededLogits(
   context: Context,
   model: LanguageModel,
   ids: GraphValue = LEFT_OUT,
 ): GraphValue[] {
+  const { graph } = context;
+  const all = hidden(context, model, ids);
+  if (!context.outputs.states) return wholeLogits(context, model, all);
+  const first = context.feed('first needed', { kind: 'firstNeeded' });
+  const end = [graph.ints(Number.MAX_SAFE_INTEGER), graph.ints(1)];
+  const needed = graph.op('Slice', [whole(context, all), first, ...end]); // [B, n, H]
+  const sizes = graph.op('Shape', [needed], { attributes: { start: 0, end: 2 } }); // B and n
+  const few = context.withSizes(sizes);
+  return wholeLogits(few, model, folded(few, needed));
+}
+
+/** Token ids [B, T] → output of the last block [R, H]. */
+function hidden(context: Context, model: LanguageModel, ids: GraphValue): GraphValue {
   let x = emitInTurn(context, model.embeddingSteps, context.apply(model.embedding, ids));
   for (const block of model.blocks) {
     x = context.apply(block, x);
     context.outputs.blocks?.set(block.name, context.graph.output(whole(context, x)));
   }
+  return x;
+}
+
+const wholeLogits = (context: Context, model: LanguageModel, x: GraphValue): GraphValue[] =>
+  logits(context, model, x).map((part) => whole(context, part));
+
+/** x [R, H] → [R, V], as columns of one block of the head's weight each. */
+function logits(context: Context, model: LanguageModel, x: GraphValue): GraphValue[] {
   const normed = context.apply(model.norm, x);
   const { weight, bias } = model.head;
-  const blocks = weightBlocks(context, weight);
-  if (blocks.length === 1 || context.outputs.taps) {
+  const isWhole =
+    context.quantized(weight) !== undefined || weightBlocks(context, weight).length === 1;
+  if (isWhole || context.outputs.taps) {
     return [emitInTurn(context, [model.head, ...model.logitSteps], normed)];
   }
   return productParts(context, weight, normed, {

@@ -26,6 +26,7 @@ import {
 } from '../context.js';
 import type { GraphValue } from '../graph.js';
 import { MICROSOFT } from '../proto.js';
+import { quantizedLookup } from '../quantized-products.js';
 
 /** Token ids [B, T] → [R, H]. */
 export function emitEmbedding(
@@ -35,7 +36,11 @@ export function emitEmbedding(
 ): GraphValue {
   const { graph, sizes } = context;
   const rows = graph.op('Reshape', [ids, graph.ints(-1)]);
-  return weightRows(context, weight, graph.sized(rows, [sizeNames(sizes).rows], 'i32'));
+  const indices = graph.sized(rows, [sizeNames(sizes).rows], 'i32');
+  const quantized = context.quantized(weight);
+  return quantized
+    ? quantizedLookup(context, quantized, indices)
+    : weightRows(context, weight, indices);
 }
 
 /** x [R, H] plus the position's row for each token. */

@@ -2,9 +2,11 @@
 import type { Attention, HeadSpan, LatentAttention } from '../../../architecture/layer.js';
 import { normWidth } from '../../../architecture/walk.js';
 import type { Context } from '../context.js';
-import { folded, sizeNames, unfoldedRows } from '../context.js';
+import { cachesInPlace, folded, sizeNames, swapped, unfoldedRows, weightOf } from '../context.js';
 import type { GraphValue } from '../graph.js';
 import { LEFT_OUT } from '../graph.js';
+import { MICROSOFT } from '../proto.js';
+import { attendWithCache, cached } from './attend-with-cache.js';
 import { activated, clipped } from './elementwise.js';
 import { emitRotary } from './embeddings.js';
 import type { HeadRange } from './mask.js';
@@ -12,7 +14,7 @@ import { mask, maskWithAlibi, withPast } from './mask.js';
 import { emitProjections } from './projections.js';
 import type { Attended } from './scores.js';
 import { attend, forEachHead } from './scores.js';
-import { withSinks } from './sinks.js';
+import { sinkScores, withSinks } from './sinks.js';
 
 /** u [R, H] → [R, H]. */
 export function emitAttention(context: Context, layer: Attention, u: GraphValue): GraphValue {
@@ -122,21 +124,29 @@ function spansOf({ spans }: Attention): (HeadSpan & HeadRange)[] {
 function attendPart(context: Context, layer: Attention, part: WindowHeads): GraphValue {
   const { headDim, scale, softcap, alibi, sinks } = layer;
   const { name, window, keyValueHeads } = part;
+  const heads = { ...part, keyDim: headDim, valueDim: headDim, scale, softcap };
+  const bias = ({ first, heads: count }: HeadRange) =>
+    alibi
+      ? maskWithAlibi(context, window, alibi, { first: part.first + first, heads: count })
+      : mask(context, window);
+  if (cachesInPlace(context)) {
+    const memory = { groups: keyValueHeads, width: headDim, window };
+    return attendWithCache(context, heads, {
+      queries: part.queries,
+      keys: cached(context, { ...memory, name: `${name}.keys` }, part.keys),
+      values: cached(context, { ...memory, name: `${name}.values` }, part.values),
+      bias: bias({ first: 0, heads: part.heads }),
+      sinks: sinks && sinkScores(context, sinks, part),
+    });
+  }
   const memory = { width: keyValueHeads * headDim, window };
   const attended: Attended = {
     queries: part.queries,
     keys: withPast(context, { ...memory, name: `${name}.keys` }, part.keys),
     values: withPast(context, { ...memory, name: `${name}.values` }, part.values),
-    bias: ({ first, heads }) =>
-      alibi
-        ? maskWithAlibi(context, window, alibi, { first: part.first + first, heads })
-        : mask(context, window),
+    bias,
   };
-  return attend(
-    context,
-    { ...part, keyDim: headDim, valueDim: headDim, scale, softcap },
-    sinks ? withSinks(context, sinks, part.first, attended) : attended,
-  );
+  return attend(context, heads, sinks ? withSinks(context, sinks, part.first, attended) : attended);
 }
 
 // Shapes: B batch, T tokens of the call, S keys, R = B·T rows.
@@ -147,19 +157,88 @@ export function emitLatentAttention(
   layer: LatentAttention,
   u: GraphValue,
 ): GraphValue {
-  const { heads, nopeDim, valueDim, scale, rotary: turning } = layer;
-  const keyDim = nopeDim + turning.headDim;
-  const { keys, values } = keysAndValues(context, layer, u);
-  const results = attend(
-    context,
-    { heads, keyValueHeads: heads, keyDim, valueDim, scale, softcap: undefined },
-    { queries: queriesOf(context, layer, u), keys, values, bias: () => mask(context, undefined) },
-  );
+  const results = cachesInPlace(context)
+    ? attendToLatents(context, layer, u)
+    : attendToKeys(context, layer, u);
   return context.apply(layer.out, folded(context, results));
 }
 
-/** Queries with the last columns of each head rotated, [B, T, heads · (nopeDim + d)]. */
-function queriesOf(context: Context, layer: LatentAttention, u: GraphValue): GraphValue {
+/** Attention to keys and values made from the latents of all tokens, [B, T, heads · valueDim]. */
+function attendToKeys(context: Context, layer: LatentAttention, u: GraphValue): GraphValue {
+  const { heads, nopeDim, valueDim, scale, rotary: turning } = layer;
+  const keyDim = nopeDim + turning.headDim;
+  const { keys, values } = keysAndValues(context, layer, u);
+  return attend(
+    context,
+    { heads, keyValueHeads: heads, keyDim, valueDim, scale, softcap: undefined },
+    {
+      queries: headsOf(context, layer, queriesOf(context, layer, u)),
+      keys,
+      values,
+      bias: () => mask(context, undefined),
+    },
+  );
+}
+
+/**
+ * The same, with the projection of the latents applied to the queries and to the results instead: q · (W l) = (Wᵀ q) · l.
+ * Cached latents are then read as they are, as one key and value that all heads share.
+ */
+function attendToLatents(context: Context, layer: LatentAttention, u: GraphValue): GraphValue {
+  const { graph } = context;
+  const { name, heads, latentRank, nopeDim, valueDim, scale, rotary: turning } = layer;
+  const width = latentRank + turning.headDim;
+  const up = graph.op('Reshape', [
+    weightOf(context, layer.keyValueUp.weight),
+    graph.ints(heads, nopeDim + valueDim, latentRank),
+  ]);
+  const rowsOfUp = (from: number, to: number) =>
+    graph.op('Slice', [up, graph.ints(from), graph.ints(to), graph.ints(1)]);
+  const [still, moving] = queriesOf(context, layer, u);
+  const absorbed = graph.op('MatMul', [swapped(context, still), rowsOfUp(0, nopeDim)]);
+  const { latents, keys } = latentsOf(context, layer, u);
+  const rows = cached(
+    context,
+    { name: `${name}.latents`, window: undefined, groups: 1, width },
+    graph.joined([latents, keys]),
+  );
+  const attended = attendWithCache(
+    context,
+    {
+      heads,
+      keyValueHeads: 1,
+      keyDim: width,
+      valueDim: width,
+      scale,
+      softcap: undefined,
+      window: undefined,
+    },
+    {
+      queries: graph.op('Reshape', [
+        graph.joined([swapped(context, absorbed), moving]),
+        graph.ints(0, 0, heads * width),
+      ]),
+      keys: rows,
+      values: rows,
+      bias: mask(context, undefined),
+    },
+  );
+  const byHead = graph.op('Reshape', [attended, graph.ints(0, 0, heads, width)]);
+  const [results] = graph.split(byHead, [latentRank, turning.headDim]);
+  const values = graph.op(
+    'FusedMatMul',
+    [swapped(context, results), rowsOfUp(nopeDim, nopeDim + valueDim)],
+    { domain: MICROSOFT, attributes: { transB: 1 } },
+  );
+  return graph.op('Reshape', [swapped(context, values), graph.ints(0, 0, heads * valueDim)]);
+}
+
+/** Queries of each head and their rotated columns, [B, T, heads, nopeDim] and [B, T, heads, d]. */
+function queriesOf(
+  context: Context,
+  layer: LatentAttention,
+  u: GraphValue,
+): [GraphValue, GraphValue] {
   const { graph, apply } = context;
   const { heads, nopeDim, rotary: turning } = layer;
   const byHead = graph.op('Reshape', [
@@ -169,10 +248,18 @@ function queriesOf(context: Context, layer: LatentAttention, u: GraphValue): Gra
   const [still, moving] = graph.split(byHead, [nopeDim, turning.headDim]);
   const flat = graph.op('Reshape', [moving, graph.ints(0, 0, heads * turning.headDim)]);
   const turned = emitRotary(context, turning, flat, heads);
-  return headsOf(context, layer, [
-    still,
-    graph.op('Reshape', [turned, graph.ints(0, 0, heads, turning.headDim)]),
-  ]);
+  return [still, graph.op('Reshape', [turned, graph.ints(0, 0, heads, turning.headDim)])];
+}
+
+/** Latents [B, T, latentRank] and the rotated key that all heads share [B, T, d], of the call's tokens. */
+function latentsOf(context: Context, layer: LatentAttention, u: GraphValue) {
+  const { graph, apply } = context;
+  const { latentRank, rotary: turning } = layer;
+  const [down, moving] = graph.split(apply(layer.keyValueDown, u), [latentRank, turning.headDim]);
+  return {
+    latents: unfoldedRows(context, apply(layer.latentNorm, down), latentRank),
+    keys: emitRotary(context, turning, unfoldedRows(context, moving, turning.headDim), 1),
+  };
 }
 
 /** Joins parts of each head [B, S, heads, ·] to [B, S, heads · width]. */
@@ -187,18 +274,18 @@ function headsOf(
 
 /** Keys and values from the cached latents and the key that all heads share. */
 function keysAndValues(context: Context, layer: LatentAttention, u: GraphValue) {
-  const { graph, apply } = context;
+  const { graph } = context;
   const { name, heads, latentRank, nopeDim, valueDim, rotary: turning } = layer;
-  const [down, moving] = graph.split(apply(layer.keyValueDown, u), [latentRank, turning.headDim]);
+  const now = latentsOf(context, layer, u);
   const latents = withPast(
     context,
     { name: `${name}.latents`, width: latentRank, window: undefined },
-    unfoldedRows(context, apply(layer.latentNorm, down), latentRank),
+    now.latents,
   );
   const sharedKeys = withPast(
     context,
     { name: `${name}.keys`, width: turning.headDim, window: undefined },
-    emitRotary(context, turning, unfoldedRows(context, moving, turning.headDim), 1),
+    now.keys,
   );
   const known = context.withSizes(
     graph.op('Shape', [latents], { attributes: { start: 0, end: 2 } }), // B and S

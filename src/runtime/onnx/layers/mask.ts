@@ -1,7 +1,7 @@
 import type { Alibi, Window } from '../../../architecture/layer.js';
 import { windowKey } from '../../../architecture/masks.js';
 import type { Context } from '../context.js';
-import { feedPositions, sizeNames } from '../context.js';
+import { cachesInPlace, feedPositions, sizeNames } from '../context.js';
 import type { GraphValue } from '../graph.js';
 
 /** Additive mask of the scores: 0 where a token sees a key, else −∞. [1, 1, T, S] */
@@ -54,7 +54,11 @@ const column = ({ graph }: Context, values: GraphValue): GraphValue =>
 
 /** [S] */
 const keyPositions = (context: Context, window: Window | undefined): GraphValue =>
-  context.feed(`keys.${windowKey(window)}`, { kind: 'keyPositions', window });
+  context.feed(`keys.${windowKey(window)}`, {
+    kind: 'keyPositions',
+    window,
+    isCached: cachesInPlace(context),
+  });
 
 /** State between calls, as far back as `window` reaches. */
 export interface PastValues {

@@ -190,7 +190,7 @@ function eachOwn(
   counts: GraphValue,
 ): GraphValue {
   const { graph } = context;
-  const shares = graph.splitRows(sent, counts, expertCount(layer));
+  const shares = graph.splitBy(sent, counts, { parts: expertCount(layer), axis: 0 });
   for (const share of shares) graph.sized(share, [`R:${share}`, hiddenOf(layer)]);
   const outputs = shares.map((share, expert) =>
     expertOutput(context, layer.experts, expert, share),

@@ -4,6 +4,7 @@ import type { Param } from '../../../architecture/param.js';
 import { projectionLayers } from '../../../architecture/walk.js';
 import { type Context, type Rows, sizeNames, weightBlocks, weightOf } from '../context.js';
 import { type GraphValue, LEFT_OUT } from '../graph.js';
+import { quantizedProduct } from '../quantized-products.js';
 
 /** [R, in] → [R, out]. */
 export function emitProjection(
@@ -36,6 +37,8 @@ export function productParts(
   { rows, bias }: LayerProductOptions = {},
 ): GraphValue[] {
   const { graph } = context;
+  const quantized = context.quantized(weight, rows);
+  if (quantized) return [quantizedProduct(context, quantized, x, bias)];
   const blocks = weightBlocks(context, weight, rows);
   const sizes = blocks.map(({ count }) => count);
   const biases = bias === undefined ? [] : graph.split(bias, sizes);
@@ -53,6 +56,8 @@ export function transposedProduct(
   rows?: Rows,
 ): GraphValue {
   const { graph } = context;
+  const quantized = context.quantized(weight);
+  if (quantized) return quantizedProduct(context, quantized, x, bias);
   const blocks = weightBlocks(context, weight, rows);
   const shares = graph.split(
     x,

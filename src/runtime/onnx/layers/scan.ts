@@ -27,22 +27,68 @@ export function scan(context: Context, layer: Mamba, { step, x, b, c }: ScanInpu
   const before = startingState(context, layer, shape);
   const widths = parts(inner, Math.max(1, Math.floor(PART / state)));
   const log = decay(context, layer);
-  const decays = graph.split(
-    graph.op('Transpose', [log], { attributes: { perm: [1, 0] } }),
-    widths,
-  );
-  const inputs = [
+  const turned = graph.op('Transpose', [log], { attributes: { perm: [1, 0] } });
+  const decays = graph.split(turned, widths);
+  const inputs: Operands = [
     before,
     unfoldedRows(context, step, 1, inner),
     unfoldedRows(context, graph.op('Mul', [step, x]), 1, inner),
     unfoldedRows(context, b, state, 1),
     unfoldedRows(context, c, 1, state),
   ];
-  const [after, y] = graph.pair('Scan', inputs, {
-    attributes: { body: sequence(decays, widths, `${name}/`), num_scan_inputs: inputs.length },
-  });
+  const scanned = (within: GraphBuilder) =>
+    within.pair('Scan', inputs, {
+      attributes: { body: sequence(decays, widths, `${name}/`), num_scan_inputs: inputs.length },
+    });
+  const [after, y] = outputs.states
+    ? stepOrScan(context, { name, inputs, decay: turned }, scanned)
+    : scanned(graph);
   outputs.states?.set(`${name}.scan`, graph.output(after));
   return folded(context, y); // from [B, T, 1, D]
+}
+
+/** State before, [B, N, D]; step and step · x, [B, T, 1, D]; B, [B, T, N, 1]; C, [B, T, 1, N]. */
+type Operands = readonly [GraphValue, GraphValue, GraphValue, GraphValue, GraphValue];
+
+interface Step {
+  /** Name of the layer. */
+  readonly name: string;
+  readonly inputs: Operands;
+  /** A, [N, D] */
+  readonly decay: GraphValue;
+}
+
+type StateAndOutput = [after: GraphValue, y: GraphValue];
+
+/** The scan, or for one token its step alone: `Scan` takes five times as long to start as the step takes. */
+function stepOrScan(
+  { graph, once, sizes }: Context,
+  step: Step,
+  scanned: (within: GraphBuilder) => StateAndOutput,
+): StateAndOutput {
+  const isStep = once('is step', () =>
+    graph.op('Equal', [graph.op('Gather', [sizes, graph.int(1)]), graph.int(1)]),
+  );
+  const branch = (prefix: string, add: (within: GraphBuilder) => StateAndOutput) => {
+    const within = new GraphBuilder(prefix);
+    for (const value of add(within)) within.output(value);
+    return within.build(prefix);
+  };
+  return graph.pair('If', [isStep], {
+    attributes: {
+      then_branch: branch(`${step.name}/step/`, (within) => singleStep(within, step)),
+      else_branch: branch(`${step.name}/scan/`, scanned),
+    },
+  });
+}
+
+/** One token of each sequence, in a graph that sees the operands. */
+function singleStep(graph: GraphBuilder, { inputs, decay }: Step): StateAndOutput {
+  const [before, step, u, b, c] = inputs;
+  const h = graph.op('Unsqueeze', [before, graph.ints(1)]); // [B, 1, N, D]
+  const kept = graph.op('Mul', [h, graph.op('Exp', [graph.op('Mul', [step, decay])])]);
+  const next = graph.op('Add', [kept, graph.op('Mul', [b, u])]);
+  return [graph.op('Squeeze', [next, graph.ints(1)]), graph.op('MatMul', [c, next])];
 }
 
 /** A = −exp(A_log), [D, N]. */

@@ -27,6 +27,21 @@ export function withSinks(
   };
 }
 
+/** [1, heads, 1, 1] */
+export function sinkScores(
+  context: Context,
+  sinks: Param,
+  { first, heads }: HeadRange,
+): GraphValue {
+  const { graph } = context;
+  const own = graph.op('Slice', [
+    weightOf(context, sinks),
+    graph.ints(first),
+    graph.ints(first + heads),
+  ]);
+  return graph.op('Reshape', [own, graph.ints(1, heads, 1, 1)]);
+}
+
 /** Bias [1, 1 or heads, T, S] → [1, heads, T, S + 1]. */
 function biasWithSinks(
   context: Context,
@@ -39,12 +54,7 @@ function biasWithSinks(
   const before = graph.op('Concat', [graph.ints(0, 0, 0), keys, graph.ints(0, 0, 0, 0)], {
     attributes: { axis: 0 },
   });
-  const own = graph.op('Slice', [
-    weightOf(context, sinks),
-    graph.ints(first),
-    graph.ints(first + heads),
-  ]);
-  const scores = graph.op('Reshape', [own, graph.ints(1, heads, 1, 1)]);
+  const scores = sinkScores(context, sinks, { first, heads });
   const padded = graph.op('Pad', [bias, graph.ints(0, 0, 0, 0, 0, 0, 0, 1)]);
   return graph.op('Add', [padded, graph.op('Pad', [scores, before])]); // [1, heads, 1, S + 1] added
 }

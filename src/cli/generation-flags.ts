@@ -1,0 +1,91 @@
+/** Flags of generation: sampling, stops, drafts. */
+import * as Flags from '@oclif/core/flags';
+import { quote } from '../config/quote.js';
+import { UserError } from '../errors.js';
+import { count, seedOf, tokens } from './flags.js';
+
+/** A number within bounds: `0.8`, `1e-3`. */
+const number = Flags.custom<number, { readonly least: number; readonly most?: number }>({
+  helpValue: 'NUMBER',
+  helpGroup: 'SAMPLING',
+  parse: async (text, _context, { name, least, most = Number.POSITIVE_INFINITY }) => {
+    const value = /^\s*[\d.]+(e[+-]?\d+)?\s*$/i.test(text) ? Number(text) : Number.NaN;
+    if (value >= least && value <= most) return value;
+    const bounds =
+      most === Number.POSITIVE_INFINITY ? `from ${least} on` : `from ${least} to ${most}`;
+    throw new UserError('usage', `--${name}: expected a number ${bounds}, found ${quote(text)}`, {
+      suggestion: `write it as in --${name} 0.8`,
+    });
+  },
+});
+
+/** `--top-k 0` keeps all tokens. */
+const wholeFromZero = Flags.custom<number>({
+  helpValue: 'N',
+  helpGroup: 'SAMPLING',
+  parse: async (text, _context, { name }) => {
+    if (/^\s*\d{1,9}\s*$/.test(text)) return Number(text);
+    throw new UserError(
+      'usage',
+      `--${name}: expected a whole number from 0 on, found ${quote(text)}`,
+      { suggestion: `write it as in --${name} 50` },
+    );
+  },
+});
+
+const SAMPLED = ['temperature', 'top-k', 'top-p', 'min-p'];
+
+export const generationFlags = {
+  'max-tokens': tokens({
+    description: 'tokens of an answer [default: as in generation_config.json, or 256]',
+  }),
+  context: tokens({
+    description: 'tokens of prompt and answer together [default: as many as they need]',
+  }),
+  stop: Flags.string({
+    multiple: true,
+    multipleNonGreedy: true,
+    helpValue: 'TEXT',
+    description: 'text that ends an answer (repeatable)',
+  }),
+  temperature: number({
+    least: 0,
+    description:
+      'divides the logits; 0 takes the likeliest token [default: as in generation_config.json, or 0]',
+  }),
+  'top-k': wholeFromZero({ description: 'sample from the K likeliest tokens; 0 is all' }),
+  'top-p': number({
+    least: 0,
+    most: 1,
+    description: 'sample from the likeliest tokens that have this share of the probability',
+  }),
+  'min-p': number({
+    least: 0,
+    most: 1,
+    description: 'drop tokens below this share of the likeliest token’s probability',
+  }),
+  'repetition-penalty': number({
+    least: 0.01,
+    description: 'lower the logits of earlier tokens by this factor; 1 changes nothing',
+  }),
+  greedy: Flags.boolean({
+    description: 'take the likeliest token, as --temperature 0',
+    helpGroup: 'SAMPLING',
+    exclusive: SAMPLED,
+  }),
+  seed: seedOf({
+    default: 0,
+    description: 'seed of the draws, and of random weights',
+    helpGroup: 'SAMPLING',
+  }),
+  'explain-sampling': Flags.boolean({
+    description: 'show the distribution before and after each filter for the first tokens',
+    helpGroup: 'SAMPLING',
+  }),
+  logprobs: count({ description: 'show the K likeliest tokens at each position' }),
+  draft: Flags.string({
+    helpValue: 'MODEL|ngram:N',
+    description: 'draft for speculative decoding: a smaller model, or the text so far',
+  }),
+  'draft-tokens': count({ description: 'tokens of a draft [default: 4]', dependsOn: ['draft'] }),
+};

@@ -1,0 +1,496 @@
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import * as Args from '@oclif/core/args';
+import * as Flags from '@oclif/core/flags';
+import type { Checkpoint } from '../checkpoint/checkpoint.js';
+import type { FlagsOf } from '../cli/base-command.js';
+import { BaseCommand, formatOf } from '../cli/base-command.js';
+import { device, engine, set, stateDict, threads } from '../cli/flags.js';
+import { generationFlags } from '../cli/generation-flags.js';
+import { isStdout, writeStdout } from '../cli/output.js';
+import { progressDisplay } from '../cli/progress.js';
+import { UserError } from '../errors.js';
+import { readText } from '../files/read-file.js';
+import type { ChosenSettings } from '../generation/defaults.js';
+import type { PromptReader } from '../generation/prompts.js';
+import type { GenerateResult } from '../generation/result.js';
+import type { DraftSource, GenerationSession, ReportedAnswer } from '../generation/session.js';
+import {
+  checkpointWarnings,
+  configOf,
+  openedFor,
+  ownCheckpoint,
+} from '../model-input/checkpoint-config.js';
+import { configPath, hasWeights } from '../model-input/locate.js';
+import type { ModelFile } from '../model-input/model-file.js';
+import { loadModelFile, modelOf } from '../model-input/model-file.js';
+import { checkedAgainst } from '../model-input/verify-checkpoint.js';
+import type { OpenedSide, Side } from '../quicktest/sides.js';
+import { figuresText, generateReport, samplingText } from '../report/generate/generate.js';
+import type { ChatMessage } from '../tokenizer/chat-template.js';
+
+/** Number of first tokens whose sampling --explain-sampling shows. */
+const EXPLAINED_TOKENS = 3;
+
+const DEFAULT_DRAFT_TOKENS = 4;
+
+/** Tokens of a conversation on a terminal, where the model has more positions. */
+const CONVERSATION_CONTEXT = 4096;
+
+export default class Generate extends BaseCommand {
+  static override summary = 'Generate text with a model.';
+  static override description =
+    'Continues a prompt, or answers it with the chat template of the model (--chat). The tokenizer is the tokenizer.json ' +
+    'in the folder of the model; --ids takes token ids instead. Settings of generation_config.json are used, and flags ' +
+    'replace them. Without a prompt on a terminal, it asks for prompts: Ctrl-C ends an answer, /exit ends the program. ' +
+    'In a pipe, stdout has only the text; figures go to stderr. Perplexity and “least sure” refer to the distribution ' +
+    'of the model before any filter.';
+  static override examples = [
+    '<%= config.bin %> <%= command.id %> configs/hybrid/tiny.yaml --random --ids 1,2,3 --max-tokens 8',
+    '<%= config.bin %> <%= command.id %> fixtures/hf/llama --ids 1,2,3 --max-tokens 8 --temperature 0.8 --seed 7',
+    '<%= config.bin %> <%= command.id %> fixtures/hf/llama --ids 1,2,3 --max-tokens 4 --top-k 8 --explain-sampling',
+    '<%= config.bin %> <%= command.id %> fixtures/hf/llama --ids 1,2,3 --max-tokens 40 --draft ngram:2',
+    '<%= config.bin %> <%= command.id %> fixtures/hf/llama --ids 1,2,3 --max-tokens 8 --against fixtures/hf/llama-linear',
+  ];
+
+  static override args = {
+    model: Args.string({
+      ignoreStdin: true,
+      description: 'a checkpoint, or a config with --checkpoint or --random [default: this folder]',
+    }),
+    prompt: Args.string({
+      ignoreStdin: true,
+      description: 'the text to continue or to answer; - reads it from standard input',
+    }),
+  };
+  static override flags = {
+    chat: Flags.boolean({ description: 'use the chat template of the model' }),
+    system: Flags.string({
+      helpValue: 'TEXT',
+      description: 'system prompt of the chat',
+      dependsOn: ['chat'],
+    }),
+    ids: Flags.string({
+      helpValue: 'IDS',
+      description: 'token ids instead of a prompt: 1,2,3, or a JSON file [[5, 17, 3], …]',
+      exclusive: ['chat', 'batch'],
+    }),
+    batch: Flags.string({
+      helpValue: 'FILE',
+      description: 'answer each line of a file, a prompt or {"prompt": "…"}',
+    }),
+    ...generationFlags,
+    against: Flags.string({
+      helpValue: 'OTHER',
+      description: 'show where another model would write another token; takes the likeliest tokens',
+      exclusive: ['temperature', 'top-k', 'top-p', 'min-p'],
+    }),
+    tokenizer: Flags.string({
+      helpValue: 'FILE',
+      description: 'tokenizer.json [default: the one in the folder of the model]',
+    }),
+    set,
+    checkpoint: Flags.string({
+      helpValue: 'PATH',
+      description: 'a file, an index or a folder with the weights of a config',
+      exclusive: ['random'],
+    }),
+    random: Flags.boolean({ description: 'use random weights of --seed' }),
+    'state-dict': stateDict,
+    engine: engine(),
+    device: device(),
+    threads: threads(),
+  };
+
+  async run() {
+    const { args, flags } = await this.parse(Generate);
+    const model = await this.modelGiven(flags, args.model, 'fixtures/hf/llama --ids 1,2,3');
+    const way = inputOf(args, flags);
+    await this.refuseUnwritable(flags);
+    const opened: Checkpoint[] = [];
+    try {
+      const side = await this.#sideOf(model, flags, opened);
+      return await this.#generate(side, model, way, flags, opened);
+    } finally {
+      for (const checkpoint of opened) checkpoint.close();
+    }
+  }
+
+  /** The model and its weights. */
+  async #sideOf(model: string, flags: GenerateFlags, opened: Checkpoint[]): Promise<Side> {
+    const own = ownCheckpoint(model, flags);
+    if (own) opened.push(own);
+    if (own && flags.random) {
+      throw new UserError('usage', `${model} has weights, and --random asks for others`, {
+        suggestion: 'leave --random out, or name the config instead of the checkpoint',
+      });
+    }
+    const described = own
+      ? await modelOf((await configOf(own, undefined)).document, flags)
+      : await loadModelFile(model, flags);
+    await this.warnAbout(flags, described.warnings);
+    const checkpoint = own ?? openedFor(flags);
+    if (checkpoint === undefined) {
+      if (!flags.random) throw withoutWeights(model);
+      this.note(flags, `random weights of seed ${flags.seed}: the text means nothing`);
+      return { loaded: described, checkpoint: undefined };
+    }
+    if (checkpoint !== own) opened.push(checkpoint);
+    const held = await checkedAgainst(described, checkpoint, progressDisplay(flags));
+    await this.warnAbout(flags, [...checkpointWarnings(checkpoint), ...held.warnings]);
+    return { loaded: held.loaded, checkpoint };
+  }
+
+  async #generate(
+    side: Side,
+    model: string,
+    way: Input,
+    flags: GenerateFlags,
+    opened: Checkpoint[],
+  ): Promise<unknown> {
+    const { openModelText } = await import('../tokenizer/model-text.js');
+    const { chooseSettings } = await import('../generation/defaults.js');
+    const folders = foldersOf(model, side);
+    const text = await openModelText(folders, flags.tokenizer);
+    const settings = chooseSettings(givenSettings(flags), text.generation);
+    await this.warnAbout(flags, settings.warnings);
+    const reader: PromptReader = {
+      folders,
+      text,
+      isChat: flags.chat === true,
+      system: flags.system,
+    };
+    const prompts = await promptsOf(way, reader, side.loaded);
+    const { contextFor } = await import('../generation/open-models.js');
+    const longest = Math.max(1, ...prompts.map((ids) => ids.length));
+    const isTalk = way.kind === 'talk';
+    const { positions } = side.loaded.model;
+    const wanted =
+      flags.context ?? (isTalk ? Math.min(positions, CONVERSATION_CONTEXT) : undefined);
+    const room = isTalk ? Number.POSITIVE_INFINITY : settings.maxTokens;
+    const context = contextFor(side.loaded.model, longest, room, wanted);
+    const load = await this.#open(side, reader, settings, context, flags, opened);
+    try {
+      const result = resultOf(side, reader, settings, load, context, flags);
+      if (isTalk) return await this.#talk(load.session, reader, context, flags);
+      return await this.#answer(load.session, prompts, result, flags);
+    } finally {
+      await load.session.close();
+    }
+  }
+
+  async #open(
+    side: Side,
+    { text }: PromptReader,
+    settings: ChosenSettings,
+    context: number,
+    flags: GenerateFlags,
+    opened: Checkpoint[],
+  ): Promise<Loaded> {
+    const { GenerationSession } = await import('../generation/session.js');
+    const shown = progressDisplay(flags).steps();
+    shown.doing('loading the model');
+    const start = performance.now();
+    try {
+      const weightsOf = await weightsFor(flags);
+      const other = async (source: string) => {
+        const { openSide } = await import('../quicktest/sides.js');
+        const found = await openSide(source, side, progressDisplay(flags));
+        await this.#keep(found, flags, opened);
+        return weightsOf(found);
+      };
+      const { draft, against } = flags;
+      const session = await GenerationSession.open({
+        model: weightsOf(side),
+        tokenizer: text.tokenizer,
+        settings: settings.sampling,
+        maxTokens: settings.maxTokens,
+        context,
+        stopIds: text.endIds,
+        stopStrings: flags.stop ?? [],
+        seed: flags.seed,
+        topLogprobs: flags.logprobs ?? 0,
+        explained: flags['explain-sampling'] ? EXPLAINED_TOKENS : 0,
+        draft:
+          draft === undefined
+            ? undefined
+            : {
+                source: await draftSource(draft, other),
+                tokens: flags['draft-tokens'] ?? DEFAULT_DRAFT_TOKENS,
+              },
+        against: against === undefined ? undefined : { name: against, model: await other(against) },
+        wish: {
+          engine: flags.engine ?? 'auto',
+          device: flags.device ?? 'auto',
+          compute: 'f32',
+          threads: flags.threads ?? os.availableParallelism(),
+        },
+        notice: shown.say,
+      });
+      return { session, milliseconds: performance.now() - start };
+    } finally {
+      shown.end();
+    }
+  }
+
+  async #keep(side: OpenedSide, flags: GenerateFlags, opened: Checkpoint[]): Promise<void> {
+    if (side.checkpoint) opened.push(side.checkpoint);
+    await this.warnAbout(flags, side.warnings);
+  }
+
+  async #answer(
+    session: GenerationSession,
+    prompts: readonly (readonly number[])[],
+    head: Omit<GenerateResult, 'answers'>,
+    flags: GenerateFlags,
+  ): Promise<unknown> {
+    const isStreamed = formatOf(flags) === 'table' && isStdout(flags.output);
+    const isTerminal = process.stdout.isTTY === true;
+    const shown = isTerminal ? (await import('../cli/chat.js')).shownText : (text: string) => text;
+    const isOne = prompts.length === 1;
+    const answers: ReportedAnswer[] = [];
+    for (const ids of prompts) {
+      let last = '';
+      const answer = await session.answer(ids, {
+        watch: async (part) => {
+          if (!isStreamed || !isOne || part === '') return;
+          last = part;
+          await writeStdout(shown(part));
+        },
+      });
+      answers.push(answer);
+      if (isStreamed && isOne && !last.endsWith('\n')) await writeStdout('\n');
+    }
+    const result: GenerateResult = { ...head, answers };
+    const [only] = answers;
+    // In a pipe the text is all of the answer, unless a flag asks for a table.
+    const hasTables =
+      flags['explain-sampling'] ||
+      flags.logprobs !== undefined ||
+      flags.draft !== undefined ||
+      flags.against !== undefined;
+    if (isStreamed && isOne && only && !isTerminal && !hasTables) {
+      this.note(flags, samplingText(result));
+      this.note(flags, figuresText(only));
+      return result;
+    }
+    if (isStreamed && isOne) await writeStdout('\n');
+    return this.answer(flags, result, (each) =>
+      generateReport(each, { isStreamed: isStreamed && isOne }),
+    );
+  }
+
+  async #talk(
+    session: GenerationSession,
+    reader: PromptReader,
+    context: number,
+    flags: GenerateFlags,
+  ): Promise<void> {
+    const { converse, shownText } = await import('../cli/chat.js');
+    const { promptIds } = await import('../generation/prompts.js');
+    const messages: ChatMessage[] = [];
+    this.note(
+      flags,
+      `${reader.isChat ? 'Chat' : 'Each line is continued'}. Ctrl-C ends an answer, /exit ends the program.`,
+    );
+    await converse(async (line, isStopped) => {
+      const ids = await promptIds(reader, line, messages);
+      if (ids.length >= context) {
+        throw new UserError(
+          'usage',
+          `the conversation has ${ids.length} tokens, and the context ${context}`,
+          {
+            suggestion: 'begin a new conversation, or write a larger --context',
+          },
+        );
+      }
+      const answer = await session.answer(ids, {
+        watch: (part) => writeStdout(shownText(part)),
+        isStopped,
+      });
+      await writeStdout('\n');
+      this.note(flags, figuresText(answer));
+      if (!reader.isChat) return;
+      messages.push(
+        { role: 'user', content: line },
+        { role: 'assistant', content: answer.text ?? '' },
+      );
+    });
+  }
+}
+
+type GenerateFlags = FlagsOf<typeof Generate>;
+
+interface Loaded {
+  readonly session: GenerationSession;
+  readonly milliseconds: number;
+}
+
+/** Source of the prompts. */
+type Input =
+  | { readonly kind: 'text'; readonly text: string }
+  | { readonly kind: 'stdin' }
+  | { readonly kind: 'ids'; readonly ids: string }
+  | { readonly kind: 'batch'; readonly file: string }
+  | { readonly kind: 'talk' };
+
+/** @throws UserError without a prompt, or with several. */
+function inputOf(
+  { model, prompt }: { readonly model?: string | undefined; readonly prompt?: string | undefined },
+  { ids, batch, ...flags }: GenerateFlags,
+): Input {
+  const given = [prompt, ids, batch].filter((each) => each !== undefined);
+  if (given.length > 1) {
+    throw new UserError('usage', 'expected one of a prompt, --ids and --batch, found several', {
+      suggestion: 'leave all but one out',
+    });
+  }
+  if (ids !== undefined) return { kind: 'ids', ids };
+  if (batch !== undefined) return { kind: 'batch', file: batch };
+  if (prompt === '-' && model === '-') {
+    throw new UserError('usage', 'standard input cannot be read twice', {
+      suggestion: 'name a file for the model',
+    });
+  }
+  if (prompt !== undefined)
+    return prompt === '-' ? { kind: 'stdin' } : { kind: 'text', text: prompt };
+  const isTerminal = process.stdin.isTTY === true && process.stdout.isTTY === true;
+  if (isTerminal && formatOf(flags) === 'table' && isStdout(flags.output)) return { kind: 'talk' };
+  throw new UserError('usage', 'expected a prompt, found none', {
+    suggestion: 'write it after the model, or - for standard input, or --ids 1,2,3',
+  });
+}
+
+/** More than any model reads. */
+const MAX_PROMPT_BYTES = 16_000_000;
+
+/** Most tokens of ids in a file. */
+const IDS_READ = { most: MAX_PROMPT_BYTES, suggestion: 'give fewer ids' };
+
+async function promptsOf(
+  way: Input,
+  reader: PromptReader,
+  { model }: ModelFile,
+): Promise<(readonly number[])[]> {
+  const { listedIds, promptIds, readPrompts } = await import('../generation/prompts.js');
+  switch (way.kind) {
+    case 'talk': {
+      const { requireTokenizer } = await import('../tokenizer/model-text.js');
+      requireTokenizer(reader.text, reader.folders);
+      return [];
+    }
+    case 'text':
+      return [await promptIds(reader, way.text)];
+    case 'stdin':
+      return [await promptIds(reader, await stdinText())];
+    case 'batch': {
+      const prompts: number[][] = [];
+      for (const prompt of await readPrompts(way.file)) {
+        prompts.push(await promptIds(reader, prompt));
+      }
+      return prompts;
+    }
+    case 'ids': {
+      const { idLimitsOf, parseIds } = await import('../quicktest/ids.js');
+      const limits = idLimitsOf(model);
+      const listed = listedIds(way.ids, limits.vocabulary);
+      if (listed) return [listed];
+      const { batch, tokens, data } = parseIds(await readText(way.ids, IDS_READ), way.ids, limits);
+      return Array.from({ length: batch }, (_, row) =>
+        Array.from(data.subarray(row * tokens, (row + 1) * tokens)),
+      );
+    }
+  }
+}
+
+async function stdinText(): Promise<string> {
+  const { readStreamAtMost } = await import('../files/read-file.js');
+  const bytes = await readStreamAtMost(process.stdin, MAX_PROMPT_BYTES);
+  if (bytes) return bytes.toString('utf8').replace(/\r?\n$/, '');
+  throw new UserError(
+    'refused-file',
+    `standard input is larger than ${MAX_PROMPT_BYTES / 1e6} MB`,
+    {
+      suggestion: 'give a shorter prompt',
+    },
+  );
+}
+
+const givenSettings = (flags: GenerateFlags) => ({
+  temperature: flags.greedy || flags.against !== undefined ? 0 : flags.temperature,
+  topK: flags['top-k'],
+  topP: flags['top-p'],
+  minP: flags['min-p'],
+  repetitionPenalty: flags['repetition-penalty'],
+  maxTokens: flags['max-tokens'],
+});
+
+/** Folders with the text files of a model: that of the config, and that of the weights. */
+function foldersOf(model: string, { checkpoint }: Side): string[] {
+  const folderOf = (file: string) =>
+    file === '-' ? [] : [isFolder(file) ? file : path.dirname(file)];
+  const own = folderOf(isFolder(model) ? model : configPath(model));
+  return [...new Set([...own, ...(checkpoint ? folderOf(checkpoint.path) : [])])];
+}
+
+const isFolder = (file: string) =>
+  fs.statSync(file, { throwIfNoEntry: false })?.isDirectory() ?? false;
+
+function withoutWeights(model: string): UserError {
+  const folder = path.dirname(configPath(model));
+  const isBeside = model !== '-' && isFolder(folder) && hasWeights(folder);
+  return new UserError('usage', `${model} is a config without weights`, {
+    suggestion: isBeside
+      ? `write --checkpoint ${folder}, or --random for random weights`
+      : 'name a checkpoint with --checkpoint PATH, or write --random for random weights',
+  });
+}
+
+async function weightsFor({ seed }: GenerateFlags) {
+  const { checkpointWeights, randomWeights } = await import('../runtime/weights.js');
+  return ({ loaded: { model }, checkpoint }: Side) => ({
+    model,
+    weights: checkpoint ? checkpointWeights(model, checkpoint) : randomWeights(model, seed),
+  });
+}
+
+/** @throws UserError for a lookup without a length. */
+async function draftSource(
+  source: string,
+  open: (source: string) => Promise<Extract<DraftSource, { kind: 'model' }>['model']>,
+): Promise<DraftSource> {
+  const [, length] = /^ngram(?::(.*))?$/.exec(source) ?? [];
+  if (!source.startsWith('ngram'))
+    return { kind: 'model', name: source, model: await open(source) };
+  const longest = Number(length);
+  if (Number.isSafeInteger(longest) && longest > 0)
+    return { kind: 'lookup', name: source, longest };
+  throw new UserError('usage', `--draft: expected ngram:N with N from 1 on, found ${source}`, {
+    suggestion: 'write --draft ngram:3',
+  });
+}
+
+function resultOf(
+  { loaded, checkpoint }: Side,
+  { text, isChat }: PromptReader,
+  { sampling, maxTokens, fromFile }: ChosenSettings,
+  { session, milliseconds }: Loaded,
+  context: number,
+  flags: GenerateFlags,
+): Omit<GenerateResult, 'answers'> {
+  return {
+    schema: 'minimind/generate@1',
+    file: loaded.file,
+    family: loaded.family.name,
+    checkpoint: checkpoint?.path ?? null,
+    weights: checkpoint ? 'checkpoint' : 'random',
+    tokenizer: text.tokenizer?.file ?? null,
+    chat: isChat,
+    engine: session.engine,
+    context,
+    sampling: { ...sampling, seed: flags.seed, maxTokens, fromFile },
+    stop: { ids: text.endIds, strings: flags.stop ?? [] },
+    loadMilliseconds: milliseconds,
+  };
+}

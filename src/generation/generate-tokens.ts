@@ -1,0 +1,175 @@
+/** Generation of tokens one after the other, or speculatively with a draft. */
+import { uniform53 } from '../random/distributions.js';
+import { MersenneTwister } from '../random/mersenne-twister.js';
+import type { Decoder } from '../runtime/decoder.js';
+import type { Draft, DraftToken } from './draft.js';
+import { advance, rowOf } from './prefill.js';
+import type { Distribution, SamplingSettings, SamplingStage, ScoredToken } from './sampling.js';
+import {
+  distributionOf,
+  logSumExp,
+  probabilityOf,
+  samplingStages,
+  tokenAt,
+  topTokens,
+} from './sampling.js';
+
+export interface GenerationRequest {
+  readonly settings: SamplingSettings;
+  /** Most tokens of the answer. */
+  readonly maxTokens: number;
+  /** Tokens that end the answer. They are part of it. */
+  readonly stopIds: ReadonlySet<number>;
+  readonly seed: number;
+  /** Number of likeliest tokens to report for each token. */
+  readonly topLogprobs: number;
+  /** Number of first tokens whose sampling is reported step by step. */
+  readonly explained: number;
+  readonly draft?: { readonly by: Draft; readonly tokens: number } | undefined;
+}
+
+/** A token of the answer. */
+export interface GeneratedToken {
+  readonly id: number;
+  /** Log-probability in the model's own distribution, before any filter. */
+  readonly logprob: number;
+  /** Probability in the distribution from which it was drawn. */
+  readonly probability: number;
+  readonly top: readonly ScoredToken[];
+  /** Stages of its sampling, when they were asked for. */
+  readonly stages: readonly SamplingStage[] | undefined;
+}
+
+/** Reason why an answer ended: a stop token, or the number of tokens. */
+export type TokenEnd = 'stop token' | 'length';
+
+/** Accepted tokens of a draft, by position. */
+export interface Acceptance {
+  /** Tokens proposed at each position of a draft. */
+  readonly proposed: number[];
+  readonly accepted: number[];
+  /** Calls of the model. */
+  calls: number;
+}
+
+/** Events of an answer: the prompt was read, a token follows. */
+export interface TokenRun {
+  readonly tokens: AsyncGenerator<GeneratedToken, TokenEnd>;
+  readonly acceptance: Acceptance;
+  /** Milliseconds in which the prompt was read; 0 before that. */
+  readonly prefillMilliseconds: () => number;
+}
+
+/** A token that was drawn, and all that is known about it. */
+interface Drawn {
+  readonly id: number;
+  readonly logits: Float32Array;
+  readonly distribution: Distribution;
+}
+
+/**
+ * Generates an answer to a prompt.
+ * @param decoder Continued from the tokens that it shares with the prompt.
+ */
+export function generateTokens(
+  decoder: Decoder,
+  prompt: readonly number[],
+  request: GenerationRequest,
+): TokenRun {
+  const acceptance: Acceptance = { proposed: [], accepted: [], calls: 0 };
+  let prefill = 0;
+  async function* tokens(): AsyncGenerator<GeneratedToken, TokenEnd> {
+    const { settings, maxTokens, stopIds, draft } = request;
+    const twister = new MersenneTwister(request.seed);
+    const draw = () => uniform53(twister);
+    const all = [...prompt];
+    const earlier = new Set(prompt);
+    let count = 0;
+    const sampled = (logits: Float32Array): Drawn => {
+      const distribution = distributionOf(logits, settings, earlier);
+      const id = tokenAt(distribution, settings.temperature === 0 ? 0 : draw());
+      return { id, logits, distribution };
+    };
+    const report = (drawn: Drawn): GeneratedToken => {
+      const { id, logits, distribution } = drawn;
+      const token = {
+        id,
+        logprob: (logits[id] ?? 0) - logSumExp(logits),
+        probability: probabilityOf(distribution, id),
+        top: topTokens(logits, request.topLogprobs),
+        stages: count < request.explained ? samplingStages(logits, settings, earlier) : undefined,
+      };
+      count++;
+      all.push(id);
+      earlier.add(id);
+      return token;
+    };
+    const start = performance.now();
+    let next = sampled(rowOf(await advance(decoder, prompt), 0));
+    prefill = performance.now() - start;
+    for (;;) {
+      yield report(next);
+      if (stopIds.has(next.id)) return 'stop token';
+      if (count >= maxTokens) return 'length';
+      // Lets signals, timers and input run: a call of the engine blocks the process.
+      await new Promise(setImmediate);
+      const room = Math.min(draft?.tokens ?? 0, maxTokens - count - 1);
+      const proposed = room > 0 && draft ? await draft.by.propose(all, room, settings, draw) : [];
+      const ids = [next.id, ...proposed.map(({ id }) => id)];
+      const logits = await decoder.append(ids, ids.length);
+      acceptance.calls++;
+      let follower: Drawn | undefined;
+      let accepted = 0;
+      for (const [index, token] of proposed.entries()) {
+        const row = rowOf(logits, index);
+        const distribution = distributionOf(row, settings, earlier);
+        const isAccepted = isTaken(distribution, token, settings, draw);
+        acceptance.proposed[index] = (acceptance.proposed[index] ?? 0) + 1;
+        acceptance.accepted[index] = (acceptance.accepted[index] ?? 0) + Number(isAccepted);
+        if (!isAccepted) {
+          const id = replacement(distribution, token, settings, draw);
+          follower = { id, logits: row, distribution };
+          break;
+        }
+        accepted++;
+        yield report({ id: token.id, logits: row, distribution });
+        if (stopIds.has(token.id)) return 'stop token';
+      }
+      await decoder.rewind(decoder.position - (proposed.length - accepted));
+      next = follower ?? sampled(rowOf(logits, accepted));
+    }
+  }
+  return { tokens: tokens(), acceptance, prefillMilliseconds: () => prefill };
+}
+
+// Rejection sampling, which leaves the distribution of the model unchanged (Leviathan et al., arXiv 2211.17192).
+
+/** Accepts a token of a draft with the ratio of its probabilities. */
+export function isTaken(
+  distribution: Distribution,
+  { id, distribution: drafted }: DraftToken,
+  { temperature }: Pick<SamplingSettings, 'temperature'>,
+  draw: () => number,
+): boolean {
+  const probability = probabilityOf(distribution, id);
+  if (temperature === 0) return probability === 1;
+  return draw() * probabilityOf(drafted, id) < probability;
+}
+
+/** Token in place of a rejected one: drawn from what the draft's distribution lacks. */
+export function replacement(
+  distribution: Distribution,
+  { distribution: drafted }: DraftToken,
+  { temperature }: Pick<SamplingSettings, 'temperature'>,
+  draw: () => number,
+): number {
+  if (temperature === 0) return tokenAt(distribution, 0);
+  const { ids } = distribution;
+  const missing = distribution.probabilities.map((probability, at) =>
+    Math.max(0, probability - probabilityOf(drafted, ids[at] ?? 0)),
+  );
+  const sum = missing.reduce((a, b) => a + b, 0);
+  // Equal distributions are rejected by rounding only.
+  if (sum === 0) return tokenAt(distribution, draw());
+  return tokenAt({ ids, probabilities: missing.map((each) => each / sum) }, draw());
+}

@@ -1,0 +1,268 @@
+/** A model that is loaded for answers: prompts in, answers with everything that is known about them out. */
+import { UserError } from '../errors.js';
+import type { Decoder } from '../runtime/decoder.js';
+import type { EngineInfo } from '../runtime/engine.js';
+import type { EngineWish } from '../runtime/select/devices.js';
+import { TextStream } from '../tokenizer/text-stream.js';
+import type { TextTokenizer } from '../tokenizer/tokenizer.js';
+import type { Answer, AnswerEnd, AnswerFigures } from './answer.js';
+import { answerTo, compareAnswer, plainSpeed } from './answer.js';
+import type { Draft } from './draft.js';
+import { lookupDraft, modelDraft } from './draft.js';
+import type { GeneratedToken } from './generate-tokens.js';
+import type { ModelToOpen, OpenModels } from './open-models.js';
+import { openModels, vocabularyOf } from './open-models.js';
+import type { Distribution, SamplingSettings } from './sampling.js';
+
+/** A draft: a model, or the longest end of the text that is looked up in it. */
+export type DraftSource =
+  | { readonly kind: 'model'; readonly name: string; readonly model: ModelToOpen }
+  | { readonly kind: 'lookup'; readonly name: string; readonly longest: number };
+
+export interface SessionRequest {
+  readonly model: ModelToOpen;
+  readonly tokenizer: TextTokenizer | undefined;
+  readonly settings: SamplingSettings;
+  readonly maxTokens: number;
+  /** Most tokens of a sequence: prompt and answer. */
+  readonly context: number;
+  readonly stopIds: readonly number[];
+  readonly stopStrings: readonly string[];
+  readonly seed: number;
+  readonly topLogprobs: number;
+  readonly explained: number;
+  readonly draft: { readonly source: DraftSource; readonly tokens: number } | undefined;
+  readonly against: { readonly name: string; readonly model: ModelToOpen } | undefined;
+  readonly wish: EngineWish;
+  readonly notice: (text: string) => void;
+}
+
+// The answer as it is reported. Texts are null without a tokenizer.
+
+export interface NamedToken {
+  readonly id: number;
+  readonly text: string | null;
+}
+
+interface LikelyToken extends NamedToken {
+  readonly probability: number;
+}
+
+/** Distribution of a token at one stage of its sampling. */
+export interface ReportedStage {
+  readonly name: string;
+  /** Number of tokens with a positive probability. */
+  readonly kept: number;
+  /** The likeliest tokens of the model's distribution, and of this one. */
+  readonly top: readonly LikelyToken[];
+}
+
+export interface ReportedToken extends NamedToken {
+  readonly logprob: number;
+  readonly probability: number;
+  readonly top: readonly (NamedToken & { readonly logprob: number })[];
+  readonly sampling: readonly ReportedStage[] | null;
+}
+
+export interface ReportedAnswer {
+  readonly prompt: { readonly text: string | null; readonly ids: readonly number[] };
+  readonly text: string | null;
+  readonly ids: readonly number[];
+  readonly ended: AnswerEnd;
+  readonly figures: AnswerFigures;
+  readonly tokens: readonly ReportedToken[];
+  readonly draft: ReportedDraft | null;
+  readonly against: ReportedComparison | null;
+}
+
+export interface ReportedDraft {
+  readonly by: string;
+  /** Tokens of a draft, at most. */
+  readonly tokens: number;
+  /** Tokens proposed and accepted at each position of a draft. */
+  readonly proposed: readonly number[];
+  readonly accepted: readonly number[];
+  /** Calls of the model after the prompt. */
+  readonly calls: number;
+  readonly tokensPerSecondWithout: number | null;
+}
+
+export interface ReportedComparison {
+  readonly other: string;
+  readonly tokens: number;
+  readonly same: number;
+  readonly partings: readonly {
+    readonly position: number;
+    readonly own: LikelyToken;
+    readonly other: LikelyToken;
+  }[];
+}
+
+/** Watches one answer. */
+export interface AnswerWatch {
+  readonly watch: (part: string) => void | Promise<void>;
+  readonly isStopped?: () => boolean;
+}
+
+/** Last tokens of the prompt that are decoded with the answer: some decoders drop the space before the first token. */
+const TOKENS_BEFORE = 6;
+
+/** Tokens of a distribution that are reported. */
+const REPORTED_TOKENS = 8;
+
+export class GenerationSession {
+  readonly #request: SessionRequest;
+  readonly #models: OpenModels;
+  /** Continued by each prompt that begins with its tokens, as the next message of a chat does. */
+  readonly #decoder: Decoder;
+  readonly #draft: Draft | undefined;
+  readonly #other: Decoder | undefined;
+
+  private constructor(request: SessionRequest, models: OpenModels) {
+    this.#request = request;
+    this.#models = models;
+    const { draft, against } = request;
+    const decoders = models.sequences.map((open) => open());
+    const [own, ...others] = decoders;
+    if (own === undefined) throw new Error('no model was opened');
+    this.#decoder = own;
+    if (draft?.source.kind === 'lookup') this.#draft = lookupDraft(draft.source.longest);
+    if (draft?.source.kind === 'model') this.#draft = draftBy(others.shift());
+    if (against) this.#other = others.shift();
+  }
+
+  /**
+   * Loads the models.
+   * @throws UserError when an engine cannot run them, or their vocabularies differ.
+   */
+  static async open(request: SessionRequest): Promise<GenerationSession> {
+    const { model, draft, against, context, wish, notice } = request;
+    const source = draft?.source;
+    if (source?.kind === 'model') refuseOtherVocabulary('--draft', model, source.model);
+    if (against) refuseOtherVocabulary('--against', model, against.model);
+    const others = [
+      ...(source?.kind === 'model' ? [source.model] : []),
+      ...(against ? [against.model] : []),
+    ];
+    const models = await openModels([model, ...others], context, wish, notice);
+    return new GenerationSession(request, models);
+  }
+
+  get engine(): EngineInfo {
+    return this.#models.info;
+  }
+
+  /**
+   * Answers a prompt.
+   * @param ids At least one token, fewer than the context.
+   */
+  async answer(ids: readonly number[], { watch, isStopped }: AnswerWatch): Promise<ReportedAnswer> {
+    const { tokenizer, stopStrings, context, draft } = this.#request;
+    const sink =
+      tokenizer &&
+      new TextStream(tokenizer, { before: ids.slice(-TOKENS_BEFORE), stops: stopStrings });
+    const answer = await answerTo(this.#decoder, ids, {
+      settings: this.#request.settings,
+      maxTokens: Math.min(this.#request.maxTokens, context - ids.length),
+      stopIds: new Set(this.#request.stopIds),
+      seed: this.#request.seed,
+      topLogprobs: this.#request.topLogprobs,
+      explained: this.#request.explained,
+      draft: this.#draft && draft && { by: this.#draft, tokens: draft.tokens },
+      sink,
+      watch: (part, token) => watch(tokenizer ? part : token ? `${token.id} ` : ''),
+      ...(isStopped && { isStopped }),
+    });
+    return {
+      prompt: { text: tokenizer?.decode(ids, { special: true }) ?? null, ids },
+      text: answer.text,
+      ids: answer.tokens.map(({ id }) => id),
+      ended: answer.ended,
+      figures: answer.figures,
+      tokens: answer.tokens.map((token) => this.#reported(token)),
+      draft: await this.#draftReport(answer),
+      against: await this.#comparison(answer),
+    };
+  }
+
+  close(): Promise<void> {
+    return this.#models.close();
+  }
+
+  #named(id: number): NamedToken {
+    return { id, text: this.#request.tokenizer?.decode([id], { special: true }) ?? null };
+  }
+
+  #reported({ id, logprob, probability, top, stages }: GeneratedToken): ReportedToken {
+    const first = stages?.[0]?.distribution;
+    return {
+      ...this.#named(id),
+      logprob,
+      probability,
+      top: top.map((each) => ({ ...this.#named(each.id), logprob: each.logprob })),
+      sampling:
+        stages?.map(({ name, distribution }) => ({
+          name,
+          kept: distribution.probabilities.filter((each) => each > 0).length,
+          top: this.#likeliest(distribution, first ?? distribution),
+        })) ?? null,
+    };
+  }
+
+  /** Probabilities of the likeliest tokens of `reference`. */
+  #likeliest(distribution: Distribution, reference: Distribution): LikelyToken[] {
+    const { ids, probabilities } = reference;
+    const order = Array.from(ids.keys()).sort(
+      (a, b) => (probabilities[b] ?? 0) - (probabilities[a] ?? 0) || a - b,
+    );
+    const known = new Map(
+      Array.from(distribution.ids, (id, at) => [id, distribution.probabilities[at] ?? 0] as const),
+    );
+    return order.slice(0, REPORTED_TOKENS).map((at) => {
+      const id = ids[at] ?? 0;
+      return { ...this.#named(id), probability: known.get(id) ?? 0 };
+    });
+  }
+
+  async #draftReport(answer: Answer): Promise<ReportedDraft | null> {
+    const { draft } = this.#request;
+    if (!draft || !answer.acceptance) return null;
+    const { proposed, accepted, calls } = answer.acceptance;
+    return {
+      by: draft.source.name,
+      tokens: draft.tokens,
+      proposed,
+      accepted,
+      calls,
+      tokensPerSecondWithout: await plainSpeed(this.#decoder, answer),
+    };
+  }
+
+  async #comparison(answer: Answer): Promise<ReportedComparison | null> {
+    const { against } = this.#request;
+    if (!against || !this.#other) return null;
+    const { tokens, same, partings } = await compareAnswer(this.#other, answer);
+    return {
+      other: against.name,
+      tokens,
+      same,
+      partings: partings.map(({ position, own, other }) => ({
+        position,
+        own: { ...this.#named(own.id), probability: own.probability },
+        other: { ...this.#named(other.id), probability: other.probability },
+      })),
+    };
+  }
+}
+
+const draftBy = (decoder: Decoder | undefined): Draft | undefined => decoder && modelDraft(decoder);
+
+function refuseOtherVocabulary(flag: string, { model }: ModelToOpen, other: ModelToOpen): void {
+  const [own, given] = [vocabularyOf(model), vocabularyOf(other.model)];
+  if (own === given) return;
+  throw new UserError(
+    'usage',
+    `${flag}: expected a model with a vocabulary of ${own} tokens, found one of ${given}`,
+    { suggestion: 'give a model that was trained with the same tokenizer' },
+  );
+}

@@ -1,0 +1,302 @@
+/** Answers of a model, and how they came about: report of `generate`. */
+import type { GenerateResult } from '../../generation/result.js';
+import type { NamedToken, ReportedAnswer, ReportedToken } from '../../generation/session.js';
+import { formatInteger, percentText } from '../../text/units.js';
+import { counted, modelName } from '../../text/words.js';
+import {
+  bar,
+  heading,
+  integerCell,
+  left,
+  note,
+  percentCell,
+  realCell,
+  right,
+} from '../kit/cells.js';
+import type { Block, Cell, Fact, Report, TableBlock } from '../kit/report.js';
+
+/** @param isStreamed Whether the text is on the screen already. */
+export function generateReport(
+  result: GenerateResult,
+  { isStreamed }: { readonly isStreamed: boolean },
+): Report {
+  const { answers } = result;
+  const [only] = answers;
+  const blocks =
+    answers.length === 1 && only ? answerBlocks(only, isStreamed) : [answersTable(answers)];
+  return {
+    verdict: { text: verdictText(result), tone: 'dim' },
+    blocks: [{ kind: 'facts', facts: factsOf(result) }, ...blocks],
+    data: answers.length === 1 && only ? tokensTable(only) : answersTable(answers),
+  };
+}
+
+/** `128 tokens at 95 tokens/s · prompt of 12 tokens in 31 ms · perplexity 4.21 · least sure " Paris" (3.1 %)`. */
+export function figuresText({ figures, tokens, ended }: ReportedAnswer): string {
+  const { promptTokens, prefillMilliseconds, tokensPerSecond, perplexity, leastSure } = figures;
+  const speed = tokensPerSecond === null ? '' : ` at ${rateText(tokensPerSecond)}`;
+  const least = tokens[leastSure.position];
+  const end = ended === 'length' ? ', ended by the limit' : '';
+  return [
+    `${counted(figures.tokens, 'token')}${speed}${end}`,
+    `prompt of ${counted(promptTokens, 'token')} in ${millisecondsText(prefillMilliseconds)}`,
+    `perplexity ${perplexity.toPrecision(3)}`,
+    ...(least ? [`least sure ${tokenText(least)} (${percentText(leastSure.probability)})`] : []),
+  ].join(' · ');
+}
+
+/** `likeliest token`, or `temperature 0.8, top-p 0.95, seed 7`. */
+export function samplingText({ sampling }: Pick<GenerateResult, 'sampling'>): string {
+  const { temperature, topK, topP, minP, repetitionPenalty, seed, fromFile } = sampling;
+  const penalty = repetitionPenalty === 1 ? [] : [`repetition penalty ${repetitionPenalty}`];
+  const settings =
+    temperature === 0
+      ? ['likeliest token', ...penalty]
+      : [
+          `temperature ${temperature}`,
+          ...(topK > 0 ? [`top-k ${topK}`] : []),
+          ...(topP < 1 ? [`top-p ${topP}`] : []),
+          ...(minP > 0 ? [`min-p ${minP}`] : []),
+          ...penalty,
+          `seed ${seed}`,
+        ];
+  const origin = fromFile.length > 0 ? ` (generation_config.json: ${fromFile.join(', ')})` : '';
+  return settings.join(', ') + origin;
+}
+
+function verdictText(result: GenerateResult): string {
+  const { answers } = result;
+  const [only] = answers;
+  if (answers.length === 1 && only) return figuresText(only);
+  const tokens = answers.reduce((sum, { figures }) => sum + figures.tokens, 0);
+  return `${formatInteger(answers.length)} answers, ${counted(tokens, 'token')}`;
+}
+
+function factsOf(result: GenerateResult): Fact[] {
+  const { file, family, checkpoint, engine, context } = result;
+  const from =
+    checkpoint === null ? 'random weights: the text means nothing' : `weights of ${checkpoint}`;
+  return [
+    {
+      name: 'model',
+      text: `${file} (${family}), ${from}`,
+      ...(checkpoint === null && { tone: 'warning' as const }),
+    },
+    { name: 'sampling', text: samplingText(result) },
+    {
+      name: 'engine',
+      text: `${engine.name} ${engine.version} on ${engine.device}, context ${formatInteger(context)}`,
+    },
+  ];
+}
+
+function answerBlocks(answer: ReportedAnswer, isStreamed: boolean): Block[] {
+  const { draft, against, tokens } = answer;
+  const explained = tokens.filter(({ sampling }) => sampling !== null);
+  const hasTop = tokens.some(({ top }) => top.length > 0);
+  return [
+    ...(isStreamed ? [] : [heading('Answer'), { kind: 'note', text: answerText(answer) } as const]),
+    ...(draft ? draftBlocks(answer) : []),
+    ...(against ? againstBlocks(answer) : []),
+    ...explained.flatMap((token, index) => samplingBlocks(token, index)),
+    ...(hasTop ? [heading('Likeliest tokens'), likeliestTable(answer)] : []),
+  ];
+}
+
+const answerText = ({ text, ids }: Pick<ReportedAnswer, 'text' | 'ids'>) => text ?? ids.join(' ');
+
+function draftBlocks({ draft, figures }: ReportedAnswer): Block[] {
+  if (draft === null) return [];
+  const { by, proposed, accepted, calls, tokensPerSecondWithout: without } = draft;
+  const speed = figures.tokensPerSecond;
+  const factor = speed !== null && without !== null ? ` (${(speed / without).toFixed(2)} ×)` : '';
+  const drafted = proposed.reduce((sum, each) => sum + each, 0);
+  const taken = accepted.reduce((sum, each) => sum + each, 0);
+  return [
+    heading('Speculative decoding'),
+    {
+      kind: 'facts',
+      facts: [
+        {
+          name: 'draft',
+          text: `${by}, ${formatInteger(taken)} of ${counted(drafted, 'token')} accepted (${percentText(drafted === 0 ? null : taken / drafted)})`,
+        },
+        {
+          name: 'calls',
+          text: `${counted(calls, 'call')} of the model for ${counted(figures.tokens, 'token')}`,
+        },
+        {
+          name: 'speed',
+          text: `${rateText(speed)} with the draft, ${rateText(without)} without${factor}`,
+        },
+      ],
+    },
+    {
+      kind: 'table',
+      columns: [
+        right('position', 'position'),
+        right('proposed', 'proposed'),
+        right('accepted', 'accepted'),
+        right('rate', 'rate'),
+      ],
+      rows: proposed.map((each, index) => [
+        integerCell(index + 1),
+        integerCell(each),
+        integerCell(accepted[index] ?? 0),
+        percentCell((accepted[index] ?? 0) / each),
+      ]),
+    },
+  ];
+}
+
+/** Rows of a table that are shown. */
+const MOST_PARTINGS = 10;
+
+function againstBlocks({ against }: ReportedAnswer): Block[] {
+  if (against === null) return [];
+  const { other, tokens, same, partings } = against;
+  const [first] = partings;
+  const name = modelName(other);
+  const text =
+    first === undefined
+      ? `${name} would write the same ${counted(tokens, 'token')}.`
+      : `${name} parts at token ${first.position + 1}, and agrees on ${formatInteger(same)} of ${formatInteger(tokens)}.`;
+  return [
+    heading(`Against ${name}`),
+    note(text),
+    ...(first === undefined
+      ? []
+      : [
+          {
+            kind: 'table',
+            columns: [
+              right('token', 'position'),
+              left('answer', 'answer'),
+              right('probability', 'probability'),
+              left('other', 'other'),
+              right('its probability', 'other_probability'),
+            ],
+            rows: partings
+              .slice(0, MOST_PARTINGS)
+              .map(({ position, own, other: theirs }) => [
+                integerCell(position + 1),
+                { text: tokenText(own) },
+                percentCell(own.probability),
+                { text: tokenText(theirs) },
+                percentCell(theirs.probability),
+              ]),
+          } as const,
+        ]),
+    ...(partings.length > MOST_PARTINGS
+      ? [note(`${counted(partings.length - MOST_PARTINGS, 'more token')}; --json has all.`)]
+      : []),
+  ];
+}
+
+const BAR_WIDTH = 12;
+
+/** The likeliest tokens before and after each filter, with bars on one scale for the first and the last distribution. */
+function samplingBlocks(token: ReportedToken, index: number): Block[] {
+  const stages = token.sampling ?? [];
+  const first = stages[0];
+  const last = stages.at(-1);
+  if (first === undefined || last === undefined) return [];
+  const most = Math.max(...stages.flatMap(({ top }) => top.map(({ probability }) => probability)));
+  return [
+    heading(
+      `Sampling of token ${index + 1}: ${tokenText(token)}, of ${counted(last.kept, 'token')}`,
+    ),
+    {
+      kind: 'table',
+      columns: [
+        left('token', 'token'),
+        ...stages.flatMap(({ name }, at) => [
+          right(name, name.replace(/[^a-z]/g, '_')),
+          ...(at === 0 || at === stages.length - 1 ? [left('', `bar_${at}`)] : []),
+        ]),
+      ],
+      rows: first.top.map((each, row) => [
+        { text: tokenText(each), ...(each.id === token.id && { tone: 'strong' as const }) },
+        ...stages.flatMap(({ top }, at): Cell[] => {
+          const probability = top[row]?.probability ?? 0;
+          const shown: Cell =
+            probability === 0 ? { text: '–', value: 0 } : percentCell(probability);
+          const isEnd = at === 0 || at === stages.length - 1;
+          return isEnd ? [shown, { text: bar(probability / most, BAR_WIDTH), value: '' }] : [shown];
+        }),
+      ]),
+    },
+  ];
+}
+
+const likeliestTable = ({ tokens }: ReportedAnswer): TableBlock => ({
+  kind: 'table',
+  columns: [
+    right('token', 'position'),
+    left('text', 'text'),
+    right('probability', 'probability'),
+    left('likeliest', 'likeliest', true),
+  ],
+  rows: tokens.map((token, index) => [
+    integerCell(index + 1),
+    { text: tokenText(token) },
+    percentCell(Math.exp(token.logprob)),
+    {
+      text: token.top
+        .map((each) => `${tokenText(each)} ${percentText(Math.exp(each.logprob))}`)
+        .join('  '),
+    },
+  ]),
+});
+
+/** One row for each token, for programs. */
+const tokensTable = ({ tokens }: ReportedAnswer): TableBlock => ({
+  kind: 'table',
+  columns: [
+    right('position', 'position'),
+    right('id', 'id'),
+    left('text', 'text'),
+    right('log-probability', 'logprob'),
+    right('probability', 'probability'),
+  ],
+  rows: tokens.map(({ id, text, logprob, probability }, index) => [
+    integerCell(index),
+    integerCell(id),
+    { text: text ?? '' },
+    { text: String(logprob), value: logprob },
+    { text: String(probability), value: probability },
+  ]),
+});
+
+const answersTable = (answers: readonly ReportedAnswer[]): TableBlock => ({
+  kind: 'table',
+  columns: [
+    right('#', 'number'),
+    left('prompt', 'prompt', true),
+    left('answer', 'answer', true),
+    right('tokens', 'tokens'),
+    right('perplexity', 'perplexity'),
+    right('tokens/s', 'tokens_per_second'),
+    left('end', 'end'),
+  ],
+  rows: answers.map(({ prompt, text, ids, figures, ended }, index) => [
+    integerCell(index + 1),
+    { text: answerText({ text: prompt.text, ids: prompt.ids }) },
+    { text: answerText({ text, ids }) },
+    integerCell(figures.tokens),
+    realCell(figures.perplexity),
+    realCell(figures.tokensPerSecond),
+    { text: ended },
+  ]),
+});
+
+/** `" Paris"`, or `#17` without a tokenizer. */
+const tokenText = ({ id, text }: NamedToken) => (text === null ? `#${id}` : JSON.stringify(text));
+
+const rateText = (rate: number | null) =>
+  rate === null ? '– tokens/s' : `${rate >= 100 ? Math.round(rate) : rate.toPrecision(3)} tokens/s`;
+
+const millisecondsText = (milliseconds: number) =>
+  milliseconds >= 10_000
+    ? `${(milliseconds / 1000).toFixed(1)} s`
+    : `${milliseconds >= 10 ? Math.round(milliseconds) : milliseconds.toPrecision(2)} ms`;

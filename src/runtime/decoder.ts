@@ -1,0 +1,117 @@
+/** One sequence that grows: a program that decodes, its state, and the tokens so far. V is the size of the vocabulary. */
+import type { Program, StateHandle, Values } from './engine.js';
+
+/**
+ * Tokens of one call. A call blocks the process until it ends, so a long prompt is read in several calls, and Ctrl-C
+ * and progress are served between them. It also bounds the memory for logits.
+ */
+const TOKENS_PER_CALL = 256;
+
+/** A state after some tokens. */
+interface Checkpoint {
+  readonly position: number;
+  readonly state: StateHandle | undefined;
+}
+
+const START: Checkpoint = { position: 0, state: undefined };
+
+/** A sequence of one program that was loaded with `decoding`. The owner of the program releases it. */
+export class Decoder {
+  readonly #program: Program;
+  readonly #tokens: number[] = [];
+  /** State before the last call, from which `rewind` computes again what the engine does not keep. */
+  #before = START;
+  #now = START;
+
+  constructor(program: Program) {
+    this.#program = program;
+  }
+
+  /** Number of tokens so far. */
+  get position(): number {
+    return this.#now.position;
+  }
+
+  /** Tokens so far. */
+  get tokens(): readonly number[] {
+    return this.#tokens;
+  }
+
+  /**
+   * Appends tokens.
+   * @param lastTokens Number of last tokens whose logits are returned, at most those of this call.
+   * @returns [lastTokens, V].
+   * @throws UserError when the sequence becomes longer than the program was loaded for, or a token is not in the
+   * vocabulary.
+   */
+  async append(tokens: readonly number[], lastTokens = 1): Promise<Values> {
+    const parts: Values[] = [];
+    for await (const part of this.appendInParts(tokens, lastTokens)) parts.push(part);
+    return joined(parts);
+  }
+
+  /** Appends tokens in calls of bounded size. Yields the logits of the last tokens of each, [n, V], in order. */
+  async *appendInParts(
+    tokens: readonly number[],
+    lastTokens = tokens.length,
+  ): AsyncGenerator<Values> {
+    const from = this.position;
+    const firstNeeded = tokens.length - lastTokens;
+    for (let start = 0; start < tokens.length; start += TOKENS_PER_CALL) {
+      const part = tokens.slice(start, start + TOKENS_PER_CALL);
+      const needed = Math.min(part.length, start + part.length - firstNeeded);
+      const output = await this.#run(part, Math.max(1, needed));
+      if (needed > 0) yield output;
+      // Lets signals and timers run.
+      if (start + part.length < tokens.length) await new Promise(setImmediate);
+    }
+    if (this.position !== from + tokens.length) throw new Error('tokens were appended meanwhile');
+  }
+
+  /**
+   * Removes the tokens from `position` on. It is cheap where the engine keeps earlier states, or back to the start of
+   * the last call; else it computes the tokens before `position` again.
+   */
+  async rewind(position: number): Promise<void> {
+    if (position === this.position) return;
+    const again = this.#tokens.slice(0, position);
+    const { state } = this.#now;
+    const kept = state && this.#program.rewind?.(state, position);
+    const start =
+      kept !== undefined
+        ? { position, state: kept }
+        : this.#before.position <= position
+          ? this.#before
+          : START;
+    this.#tokens.length = start.position;
+    this.#now = start;
+    this.#before = start;
+    const missing = again.slice(start.position);
+    if (missing.length > 0) await this.append(missing);
+  }
+
+  async #run(tokens: readonly number[], lastTokens: number): Promise<Values> {
+    const ids = { batch: 1, tokens: tokens.length, data: Int32Array.from(tokens) };
+    const { state: before } = this.#now;
+    const { output, state } = await this.#program.run({ ids, state: before, lastTokens });
+    if (state === undefined) throw new Error('the program was loaded without decoding');
+    this.#before = this.#now;
+    this.#now = { position: state.position, state };
+    this.#tokens.push(...tokens);
+    const [, count = 0, width = 0] = output.shape;
+    return { shape: [count, width], data: output.data };
+  }
+}
+
+function joined(parts: readonly Values[]): Values {
+  const [first, ...others] = parts;
+  if (first && others.length === 0) return first;
+  const width = first?.shape[1] ?? 0;
+  const data = new Float32Array(parts.reduce((sum, part) => sum + part.data.length, 0));
+  let end = 0;
+  for (const part of parts) {
+    data.set(part.data, end);
+    end += part.data.length;
+  }
+  return { shape: [data.length / (width || 1), width], data };
+}

@@ -1,0 +1,164 @@
+/**
+ * Thread that renders one chat template. A template is a program from a file, and only a thread can be stopped when it
+ * does not end or fills the memory.
+ */
+import { parentPort, workerData } from 'node:worker_threads';
+import { Environment, Interpreter, parse, tokenize } from '@huggingface/jinja';
+
+/** Input of the thread. */
+export interface TemplateTask {
+  readonly template: string;
+  readonly values: Readonly<Record<string, unknown>>;
+}
+
+/** Output of the thread. */
+export type TemplateAnswer =
+  | { readonly text: string }
+  /** `raised` is a message of the template itself, `error` one of the library. */
+  | { readonly raised: string }
+  | { readonly error: string };
+
+/** Message of a template that calls `raise_exception`. */
+class Raised extends Error {}
+
+type OwnFunction = (...values: readonly never[]) => unknown;
+
+/** Filters of Jinja that the library lacks, as functions of the value and the arguments. */
+const FILTERS: Readonly<Record<string, OwnFunction>> = {
+  format: (text: string, ...values: readonly unknown[]) => formatted(text, values),
+  fromjson: (text: string) => JSON.parse(text),
+};
+
+/** Methods of Python's texts whose arguments the library ignores. */
+const METHODS: Readonly<Record<string, OwnFunction>> = {
+  strip: (text: string, characters: string) => stripped(text, characters, true, true),
+  lstrip: (text: string, characters: string) => stripped(text, characters, true, false),
+  rstrip: (text: string, characters: string) => stripped(text, characters, false, true),
+};
+
+/** Name of an own function, which no template uses. */
+const variableOf = (name: string) => `minimind ${name}`;
+
+interface Node {
+  type: string;
+  value?: unknown;
+  operand?: unknown;
+  object?: unknown;
+  property?: Node;
+  callee?: Node;
+  args?: unknown;
+  filter?: Node;
+}
+
+/** Replaces what the library lacks by calls of own functions, everywhere in a parsed template. */
+function useOwnFunctions(part: unknown): void {
+  if (typeof part !== 'object' || part === null) return;
+  for (const value of Object.values(part)) useOwnFunctions(value);
+  const node = part as Node;
+  const replace = (name: string, value: unknown, args: unknown) => {
+    const callee = { type: 'Identifier', value: variableOf(name) };
+    const others = Array.isArray(args) ? args : [];
+    Object.assign(node, { type: 'CallExpression', callee, args: [value, ...others] });
+  };
+  const { filter, callee, args } = node;
+  if (node.type === 'FilterExpression') {
+    const name = String(filter?.callee ? filter.callee.value : filter?.value);
+    if (Object.hasOwn(FILTERS, name)) replace(name, node.operand, filter?.args);
+  } else if (node.type === 'CallExpression' && callee?.type === 'MemberExpression') {
+    const name = String(callee.property?.value);
+    const hasArguments = Array.isArray(args) && args.length > 0;
+    if (hasArguments && Object.hasOwn(METHODS, name)) replace(name, callee.object, args);
+  }
+}
+
+/** Text without some characters at its beginning and end. */
+function stripped(text: string, characters: string, first: boolean, last: boolean): string {
+  const removed = new Set(characters);
+  const all = Array.from(text);
+  let [start, end] = [0, all.length];
+  while (first && start < end && removed.has(all[start] ?? '')) start++;
+  while (last && end > start && removed.has(all[end - 1] ?? '')) end--;
+  return all.slice(start, end).join('');
+}
+
+/** Python's `%` for the conversions that templates use. */
+function formatted(text: string, values: readonly unknown[]): string {
+  let next = 0;
+  return text.replace(/%(?:(%)|\.?(\d*)([sdif]))/g, (_, percent, digits: string, kind: string) => {
+    if (percent) return '%';
+    const value = values[next++];
+    if (kind === 's') return String(value);
+    return kind === 'f'
+      ? Number(value).toFixed(Number(digits || 6))
+      : String(Math.trunc(Number(value)));
+  });
+}
+
+/** Most numbers of `range`, as in Jinja's sandbox. */
+const MOST_NUMBERS = 100_000;
+
+function range(first: number, end?: number, step = 1): number[] {
+  const [from, to] = end === undefined ? [0, first] : [first, end];
+  const count = Math.max(0, Math.ceil((to - from) / step));
+  if (!(count <= MOST_NUMBERS)) throw new Error(`range: expected at most ${MOST_NUMBERS} numbers`);
+  return Array.from({ length: count }, (_, index) => from + index * step);
+}
+
+/** Python's `strftime` for the present time. */
+function strftimeNow(format: string): string {
+  const now = new Date();
+  const name = (options: Intl.DateTimeFormatOptions) => now.toLocaleDateString('en-US', options);
+  const padded = (number: number) => String(number).padStart(2, '0');
+  const parts: Readonly<Record<string, () => string>> = {
+    a: () => name({ weekday: 'short' }),
+    A: () => name({ weekday: 'long' }),
+    b: () => name({ month: 'short' }),
+    B: () => name({ month: 'long' }),
+    d: () => padded(now.getDate()),
+    H: () => padded(now.getHours()),
+    I: () => padded(now.getHours() % 12 || 12),
+    m: () => padded(now.getMonth() + 1),
+    M: () => padded(now.getMinutes()),
+    p: () => (now.getHours() < 12 ? 'AM' : 'PM'),
+    S: () => padded(now.getSeconds()),
+    y: () => padded(now.getFullYear() % 100),
+    Y: () => String(now.getFullYear()),
+    '%': () => '%',
+  };
+  return format.replace(/%(.)/g, (text, letter: string) => parts[letter]?.() ?? text);
+}
+
+const GLOBALS: Readonly<Record<string, unknown>> = {
+  ...{ true: true, True: true, false: false, False: false, none: null, None: null },
+  range,
+  strftime_now: strftimeNow,
+  raise_exception: (message: unknown) => {
+    throw new Raised(String(message));
+  },
+};
+
+/** Renders a template. */
+export function answerToTask({ template, values }: TemplateTask): TemplateAnswer {
+  try {
+    const source = template.replace(/\r\n?/g, '\n');
+    const program = parse(tokenize(source, { lstrip_blocks: true, trim_blocks: true }));
+    useOwnFunctions(program);
+    const environment = new Environment();
+    const own = Object.entries({ ...FILTERS, ...METHODS }).map(
+      ([name, value]) => [variableOf(name), value] as const,
+    );
+    const all = { ...GLOBALS, ...Object.fromEntries(own), ...values };
+    for (const [name, value] of Object.entries(all)) environment.set(name, value);
+    const text = new Interpreter(environment).run(program);
+    return { text: String(text.value) };
+  } catch (error) {
+    if (error instanceof Raised) return { raised: error.message };
+    return { error: error instanceof Error ? error.message : String(error) };
+  }
+}
+
+// Other threads can load this file too, as those of a test runner do.
+const task: Partial<TemplateTask> | null = workerData;
+if (task?.template !== undefined && task.values !== undefined) {
+  parentPort?.postMessage(answerToTask({ template: task.template, values: task.values }));
+}

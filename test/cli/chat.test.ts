@@ -1,0 +1,50 @@
+import { PassThrough } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, it } from 'vitest';
+import { converse, shownText } from '../../src/cli/chat.js';
+
+function terminal() {
+  const input = new PassThrough();
+  const output = Object.assign(new PassThrough(), { isTTY: true, columns: 80 });
+  output.resume();
+  return { input, output };
+}
+
+describe('prompts on a terminal', () => {
+  it('are answered until /exit', async () => {
+    const { input, output } = terminal();
+    const lines: string[] = [];
+    input.write('first\n\n  second \n/exit\nthird\n');
+    await converse(async (line) => void lines.push(line), input, output);
+    expect(lines).toEqual(['first', 'second']);
+  });
+
+  it('end an answer with Ctrl-C, and then the program', async () => {
+    const { input, output } = terminal();
+    const stopped: boolean[] = [];
+    input.write('first\n');
+    await converse(
+      async (_, isStopped) => {
+        input.write('\x03');
+        for (let wait = 0; wait < 100 && !isStopped(); wait++) await sleep(5);
+        stopped.push(isStopped());
+        setImmediate(() => input.write('\x03'));
+      },
+      input,
+      output,
+    );
+    expect(stopped).toEqual([true]);
+  });
+
+  it('end with the input', async () => {
+    const { input, output } = terminal();
+    input.end('only\n');
+    const lines: string[] = [];
+    await converse(async (line) => void lines.push(line), input, output);
+    expect(lines).toEqual(['only']);
+  });
+});
+
+it('keeps line breaks of a text, and escapes what a terminal interprets', () => {
+  expect(shownText('a\n\tb\x1b[31m\u202e')).toBe('a\n\tb\\x1b[31m\\u{202e}');
+});
