@@ -56,7 +56,7 @@ export function transposedProduct(
   rows?: Rows,
 ): GraphValue {
   const { graph } = context;
-  const quantized = context.quantized(weight);
+  const quantized = context.quantized(weight, rows);
   if (quantized) return quantizedProduct(context, quantized, x, bias);
   const blocks = weightBlocks(context, weight, rows);
   const shares = graph.split(
