@@ -6,6 +6,7 @@ import {
   DELTA_RULES,
   deltaOrAttention,
   deltaSettings,
+  IMAGE_KEYS,
 } from '../transformer/gated-delta.js';
 import { sharedExpert, sparseMixture } from '../transformer/parts.js';
 import { expertRules } from '../transformer/rules.js';
@@ -44,7 +45,11 @@ export const qwen35MoeText = defineDecoder({
     ...expertRules({ experts: 'num_experts', chosen: 'num_experts_per_tok' }),
   ],
   dimensions: null,
-  huggingFace: { ...DELTA_READING, harmless: { intermediate_size: 'every layer has experts' } },
+  huggingFace: {
+    ...DELTA_READING,
+    limited: IMAGE_KEYS,
+    harmless: { intermediate_size: 'every layer has experts' },
+  },
   normOffset: 1,
   attentionLayer: (block) => deltaOrAttention(block, qwen35Inputs),
   feedForward: ({ name, config }) =>

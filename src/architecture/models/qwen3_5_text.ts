@@ -8,6 +8,7 @@ import {
   type DeltaInputs,
   deltaOrAttention,
   deltaSettings,
+  IMAGE_KEYS,
 } from '../transformer/gated-delta.js';
 
 /** A product for queries, keys and values, and one for each of the others. */
@@ -41,7 +42,7 @@ export const qwen35Text = defineDecoder({
   ),
   headRules: DELTA_HEAD_RULES,
   rules: DELTA_RULES,
-  huggingFace: DELTA_READING,
+  huggingFace: { ...DELTA_READING, limited: IMAGE_KEYS },
   normOffset: 1,
   attentionLayer: (block) => deltaOrAttention(block, qwen35Inputs),
 });

@@ -11,7 +11,7 @@ import {
 } from '../constructors.js';
 import { defineRules } from '../family.js';
 import type { FusedProjection, Layer, Linear } from '../layer.js';
-import type { JsonObject } from './config-keys.js';
+import { type JsonObject, type LimitedKeys, unreadBut } from './config-keys.js';
 import type { BlockInputs } from './define-decoder.js';
 import { rotaryOf } from './parts.js';
 import { isObject, partialFactorIn, type RopeScaling, rotaryReading } from './rotary.js';
@@ -115,6 +115,23 @@ export const DELTA_READING = {
     remarks: (config: JsonObject) => plain.remarks(textOf(config)),
   },
 } as const;
+
+/** Keys of the model with images that the text part belongs to. */
+export const IMAGE_KEYS: LimitedKeys = Object.fromEntries(
+  [
+    'depth',
+    'in_channels',
+    'num_heads',
+    'num_position_embeddings',
+    'out_hidden_size',
+    'patch_size',
+    'spatial_merge_size',
+    'temporal_patch_size',
+    'text_config',
+    'video_token_id',
+    'vision_config',
+  ].map((key) => [key, unreadBut([], 'it belongs to the model with images')]),
+);
 
 /** Products of gated DeltaNet: queries, keys, values, gate, β and steps. */
 export type DeltaInputs = (
