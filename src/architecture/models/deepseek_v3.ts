@@ -17,6 +17,9 @@ import { defineTransformer } from '../transformer/define-decoder.js';
 import { decoder, preNormBlock } from '../transformer/parts.js';
 import { flag, mixtureStored, transformerDocument } from '../transformer/settings.js';
 
+const CONTESTED =
+  'the original code of DeepSeek-V3 counts the router’s correction as a parameter, transformers holds it as a buffer';
+
 const schema = transformerDocument('deepseek_v3', {
   ...deepseekSettings({
     sizes: {
@@ -97,7 +100,7 @@ export const deepseekV3 = defineTransformer({
             config.rope_interleave ? 'neighbours' : 'halves',
           ),
           feedForward: deepseekFeedForward(`${name}.mlp`, index, config, {
-            routing: correctedRouting(config),
+            routing: correctedRouting(config, { contested: CONTESTED }),
           }),
         }),
     });

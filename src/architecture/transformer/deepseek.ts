@@ -339,20 +339,23 @@ export function deepseekFeedForward(
   });
 }
 
-const CONTESTED =
-  'the original code of DeepSeek-V3 counts the router’s correction as a parameter, transformers holds it as a buffer';
-
 /** Added to the sum of the chosen experts' scores. */
 const RENORMALISE_EPS = 1e-20;
 
-/** Routing of DeepSeek-V3: sigmoid scores, and a correction for the choice. */
+/**
+ * Routing of DeepSeek-V3: sigmoid scores, and a correction for the choice.
+ * @param options Of the correction.
+ */
 export const correctedRouting =
-  (config: RoutedConfig & { readonly norm_topk_prob: boolean }) =>
+  (
+    config: RoutedConfig & { readonly norm_topk_prob: boolean },
+    options?: Parameters<typeof buffer>[2],
+  ) =>
   (gate: string): Routing => {
     const { n_routed_experts: experts, n_group: count, topk_group: kept } = config;
     return {
       scoring: 'sigmoid',
-      correction: buffer(`${gate}.e_score_correction_bias`, [experts], { contested: CONTESTED }),
+      correction: buffer(`${gate}.e_score_correction_bias`, [experts], options),
       groups:
         count !== null && kept !== null && count > 1
           ? { count, kept, score: 'bestTwo', dropped: Number.NEGATIVE_INFINITY }
