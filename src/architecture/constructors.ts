@@ -183,6 +183,7 @@ interface MambaOptions {
   /** Default: none. */
   readonly innerNorms?: readonly RmsNorm[];
   readonly innerNormEps?: number;
+  readonly float32State?: boolean;
   readonly doubledStepBias?: boolean;
 }
 
@@ -207,6 +208,7 @@ export function mamba(name: string, sizes: MambaSizes, options: MambaOptions = {
     stateSize: state,
     stepRank,
     activation: fn,
+    float32State: options.float32State ?? false,
     doubledStepBias: options.doubledStepBias ?? false,
   };
 }
@@ -221,8 +223,10 @@ interface StateSpaceDualSizes {
 }
 
 interface StateSpaceDualOptions {
-  /** Biases of in_proj and out_proj. Default: false. */
+  /** Bias of in_proj. Default: false. */
   readonly bias?: boolean;
+  /** Default: as in_proj. */
+  readonly outBias?: boolean;
   readonly conv?: ConvOptions;
   readonly norm?: GatedRmsNorm | undefined;
   readonly activation?: ActivationName;
@@ -238,7 +242,8 @@ export function stateSpaceDual(
   options: StateSpaceDualOptions = {},
 ): StateSpaceDual {
   const { hidden, heads, headDim, state, groups, kernel } = sizes;
-  const { bias = false, activation: fn = 'silu', stepLimits = [0, Infinity] } = options;
+  const { bias = false, outBias = bias, activation: fn = 'silu' } = options;
+  const { stepLimits = [0, Number.POSITIVE_INFINITY] } = options;
   const inner = heads * headDim;
   const channels = inner + 2 * groups * state;
   return {
@@ -251,7 +256,7 @@ export function stateSpaceDual(
     conv: causalConv(`${name}.conv1d`, channels, kernel, options.conv),
     inProj: linear(`${name}.in_proj`, hidden, inner + channels + heads, { bias }),
     norm: options.norm,
-    outProj: linear(`${name}.out_proj`, inner, hidden, { bias }),
+    outProj: linear(`${name}.out_proj`, inner, hidden, { bias: outBias }),
     heads,
     headDim,
     stateSize: state,
@@ -499,11 +504,14 @@ interface GatedMlpParts {
   readonly activation: ActivationName;
   readonly down: ProjectionLayer;
   readonly component?: Component;
+  /** Factor of the gate before its activation. */
+  readonly gateScale?: number;
 }
 
 export function gatedMlp(name: string, parts: GatedMlpParts): GatedMlp {
-  const { inputs, activation: fn, down, component = 'feedForward' } = parts;
-  return { kind: 'gatedMlp', name, component, inputs, activation: fn, down };
+  const { inputs, activation: fn, down, component = 'feedForward', gateScale = 1 } = parts;
+  const layer = { kind: 'gatedMlp', name, component, inputs, activation: fn, down } as const;
+  return gateScale === 1 ? layer : { ...layer, gateScale };
 }
 
 interface RouterParts {
@@ -543,18 +551,24 @@ interface PackedSizes {
   readonly inner: number;
 }
 
-/** @param leaves Names of the two tensors; transformers' have no `.weight`. */
+interface PackedOptions {
+  /** Names of the two tensors; transformers' have no `.weight`. */
+  readonly leaves?: readonly [gateUp: string, down: string];
+  /** Default: true. */
+  readonly gated?: boolean;
+}
+
 export function packedExperts(
   name: string,
   { experts, hidden, inner }: PackedSizes,
   fn: ActivationName,
-  leaves: readonly [gateUp: string, down: string] = ['gate_up_proj', 'down_proj'],
+  { leaves = ['gate_up_proj', 'down_proj'], gated = true }: PackedOptions = {},
 ): PackedExperts {
   return {
     kind: 'packedExperts',
     name,
     component: 'experts',
-    gateUp: param(`${name}.${leaves[0]}`, [experts, 2 * inner, hidden]),
+    gateUp: param(`${name}.${leaves[0]}`, [experts, (gated ? 2 : 1) * inner, hidden]),
     down: param(`${name}.${leaves[1]}`, [experts, hidden, inner]),
     activation: fn,
   };
@@ -583,7 +597,7 @@ export function clampedExperts(
 export function mixtureOfExperts(
   name: string,
   parts: Pick<MixtureOfExperts, 'router' | 'experts'> &
-    Partial<Pick<MixtureOfExperts, 'shared' | 'sharedGate'>>,
+    Partial<Pick<MixtureOfExperts, 'shared' | 'sharedGate' | 'latent'>>,
 ): MixtureOfExperts {
   return {
     kind: 'mixtureOfExperts',
@@ -593,6 +607,7 @@ export function mixtureOfExperts(
     experts: parts.experts,
     shared: parts.shared ?? [],
     sharedGate: parts.sharedGate,
+    latent: parts.latent ?? [],
   };
 }
 

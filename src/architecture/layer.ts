@@ -184,12 +184,14 @@ export interface Residual extends Node<'residual'> {
   readonly branches: readonly Layer[];
 }
 
-/** down(activation(gate(x)) · up(x)), [.., H] → [.., H] (arXiv 2002.05202). */
+/** down(activation(gateScale · gate(x)) · up(x)), [.., H] → [.., H] (arXiv 2002.05202). */
 export interface GatedMlp extends Node<'gatedMlp'> {
   /** Gate, then up. */
   readonly inputs: Projections;
   readonly activation: ActivationName;
   readonly down: ProjectionLayer;
+  /** Default: 1. */
+  readonly gateScale?: number;
 }
 
 /** Expert groups; only experts of the best few groups can be chosen (DeepSeek, arXiv 2405.04434). */
@@ -223,9 +225,9 @@ export interface Router extends Node<'router'> {
   readonly scale: number;
 }
 
-/** Gated networks of all experts in two tensors, the layout of transformers 5 and later. */
+/** Networks of all experts in two tensors, the layout of transformers 5 and later. */
 export interface PackedExperts extends Node<'packedExperts'> {
-  /** Gate above up, [experts, 2 · inner, H]. */
+  /** Gate above up, [experts, 2 · inner, H]; of experts without a gate, up alone, [experts, inner, H]. */
   readonly gateUp: Param;
   /** [experts, H, inner] */
   readonly down: Param;
@@ -249,15 +251,20 @@ export interface ClampedExperts extends Node<'clampedExperts'> {
   readonly limit: number;
 }
 
+/** A network with a gate, or a product, an activation and a product. */
+export type Expert = GatedMlp | Sequence;
+
 /** Weighted sum of the chosen experts' outputs, plus the shared experts': x [B, T, H] → [B, T, H]. */
 export interface MixtureOfExperts extends Node<'mixtureOfExperts'> {
   readonly router: Router;
   /** Equal in all but their names. */
-  readonly experts: readonly GatedMlp[] | PackedExperts | ClampedExperts;
+  readonly experts: readonly Expert[] | PackedExperts | ClampedExperts;
   /** Applied to every token; several are summed. */
-  readonly shared: readonly GatedMlp[];
+  readonly shared: readonly Expert[];
   /** Multiplies the shared experts' output by σ of its own output, [H → 1]. */
   readonly sharedGate: Linear | undefined;
+  /** Products into a narrower width for the routed experts, and back from it; often none. */
+  readonly latent: readonly [into: Linear, outOf: Linear] | readonly [];
 }
 
 /** Depthwise convolution over time, left-padded with zeros; weight [channels, 1, kernel], bias [channels]. */
@@ -271,7 +278,7 @@ export interface CausalConv extends Node<'causalConv'> {
 /**
  * Selective state space (Mamba, arXiv 2312.00752). in_proj gives x and the residual, [B, T, inner] each.
  * x_proj(x) gives the step's low-rank form, B and C; the scan keeps a state [B, inner, state] and gives y;
- * out_proj(y · f(residual)).
+ * out_proj(y · SiLU(residual)).
  */
 export interface Mamba extends Node<'mamba'> {
   /** log(−A), [inner, state]. */
@@ -291,8 +298,10 @@ export interface Mamba extends Node<'mamba'> {
   readonly stateSize: number;
   /** Rank of the step's projection. */
   readonly stepRank: number;
-  /** Of the convolution's output, and of the residual. */
+  /** Of the convolution's output. */
   readonly activation: ActivationName;
+  /** Whether the original keeps its state in float32, for any type of the model. */
+  readonly float32State: boolean;
   /** Whether the bias of dt_proj is added twice: in the projection, and before softplus. */
   readonly doubledStepBias: boolean;
 }
@@ -301,7 +310,7 @@ export interface Mamba extends Node<'mamba'> {
  * State space dual (Mamba-2, arXiv 2405.21060). in_proj gives a gate, x, B, C and a step per head. x, B and C go
  * through the convolution and its activation; the heads of a group share B and C. With the decay
  * a = exp(−exp(stateLog) · step), the state of a head is h = a · h + step · B ⊗ x, and y = C · h + skip · x.
- * out_proj(norm(y, gate)), or out_proj(y · f(gate)) without a norm.
+ * out_proj(norm(y, gate)), or out_proj(y · SiLU(gate)) without a norm.
  */
 export interface StateSpaceDual extends Node<'stateSpaceDual'> {
   /** Added to the steps before softplus, [heads]. */

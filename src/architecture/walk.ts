@@ -1,9 +1,10 @@
 /** Walks a description: its layers, their tensors, and the resulting state dict. */
 import type {
+  ActivationName,
   ClampedExperts,
   Component,
+  Expert,
   FusedProjection,
-  GatedMlp,
   HeadNorms,
   LanguageModel,
   Layer,
@@ -77,7 +78,7 @@ export function productsOf(inputs: Projections): readonly ProjectionLayer[] {
 /** Routed experts: one layer each, or one for all. */
 export const expertLayers = (
   experts: MixtureOfExperts['experts'],
-): readonly (GatedMlp | PackedExperts | ClampedExperts)[] =>
+): readonly (Expert | PackedExperts | ClampedExperts)[] =>
   'kind' in experts ? [experts] : experts;
 
 /** A matrix of all experts in one tensor. */
@@ -100,6 +101,10 @@ export function packedMatrices(layer: Layer): readonly PackedMatrix[] {
       : { tensor, copies, rows: second, length: first };
   });
 }
+
+/** Whether packed experts have a gate. */
+export const isGatedPack = (experts: PackedExperts | ClampedExperts): boolean =>
+  experts.kind === 'clampedExperts' || experts.gateUp.shape[1] === 2 * (experts.down.shape[2] ?? 0);
 
 /** Whether a layer is a plain product with a weight. */
 export const isProduct = (layer: Layer): layer is ProjectionLayer =>
@@ -290,8 +295,23 @@ export function expertInner({ experts }: MixtureOfExperts): number {
     return experts.down.shape[experts.kind === 'packedExperts' ? 2 : 1] ?? 0;
   }
   const [first] = experts;
-  return first ? inputWidth(first.down) : 0;
+  if (!first) return 0;
+  if (first.kind === 'gatedMlp') return inputWidth(first.down);
+  const last = first.layers.findLast(isProduct);
+  return last ? inputWidth(last) : 0;
 }
+
+/** Width that a mixture's routed experts read and give. */
+export const expertWidth = ({ router, latent }: MixtureOfExperts): number =>
+  latent[0] ? outputWidth(latent[0]) : (router.weight.shape[1] ?? 0);
+
+/** Activation of an expert. */
+export const expertActivation = (
+  expert: Expert | PackedExperts | ClampedExperts,
+): ActivationName | undefined =>
+  expert.kind === 'sequence'
+    ? expert.layers.find((layer) => layer.kind === 'activation')?.fn
+    : expert.activation;
 
 /** Factor of each column that in_proj gives; undefined for a layer without any. */
 export function columnFactors(layer: StateSpaceDual): Float32Array | undefined {

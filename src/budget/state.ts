@@ -92,7 +92,7 @@ export function stateOf(
     ),
     source:
       'one state [inner, state] for each Mamba layer and sequence' +
-      (float32Values > 0 ? '; of Mamba-2 in float32, as transformers keeps it' : ''),
+      (float32Values > 0 ? '; in float32 where transformers keeps it so' : ''),
   });
   const convolutionState = figure({
     label: 'convolution state',

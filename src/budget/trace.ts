@@ -32,8 +32,10 @@ import type {
 } from '../architecture/layer.js';
 import { ACTIVATIONS } from '../architecture/layer.js';
 import {
+  expertActivation,
   expertInner,
   expertLayers,
+  expertWidth,
   inputWidth,
   outputWidth,
   projectionLayers,
@@ -290,12 +292,13 @@ class Tracer {
     ];
   }
 
-  #gatedMlp({ name, inputs, activation, down }: GatedMlp): UnplacedStep[] {
+  #gatedMlp({ name, inputs, activation, down, gateScale }: GatedMlp): UnplacedStep[] {
+    const gate = gateScale === undefined ? 'gate' : `${gateScale} · gate`;
     return [
       ...projectionLayers(inputs).flatMap((each) => this.#steps(each, 0)),
       this.#between(
         `${name}.gated`,
-        `f(gate) · up, f = ${ACTIVATIONS[activation]}`,
+        `f(${gate}) · up, f = ${ACTIVATIONS[activation]}`,
         inputWidth(down),
       ),
       this.#linear(down),
@@ -319,20 +322,23 @@ class Tracer {
   #mixture(layer: MixtureOfExperts, size: number): UnplacedStep[] {
     const { name, router, experts, shared, sharedGate } = layer;
     const all = expertLayers(experts);
-    const [fn = ''] = all.map(({ activation }) => ACTIVATIONS[activation]);
-    const widths = [size, expertInner(layer), size].map(formatInteger).join(' → ');
+    const [fn] = all.map(expertActivation);
+    const width = expertWidth(layer);
+    const widths = [width, expertInner(layer), width].map(formatInteger).join(' → ');
     const routed: UnplacedStep = {
       name: 'kind' in experts ? experts.name : blocksText(all.map((each) => each.name)),
-      operation: `${router.expertsPerToken} of ${formatInteger(router.weight.shape[0] ?? 0)} experts ${widths}, f = ${fn}`,
-      shape: [...this.#lead, router.expertsPerToken, size],
+      operation: `${router.expertsPerToken} of ${formatInteger(router.weight.shape[0] ?? 0)} experts ${widths}, f = ${fn ? ACTIVATIONS[fn] : 'none'}`,
+      shape: [...this.#lead, router.expertsPerToken, width],
       parameters: all.reduce((sum, each) => sum + this.#parametersOf(each), 0),
     };
     const gate = sharedGate ? [this.#linear(sharedGate)] : [];
     const others = shared.length === 0 ? '' : sharedGate ? ' + σ(gate) · shared' : ' + shared';
     return [
       this.#router(router),
+      ...layer.latent.slice(0, 1).map((into) => this.#linear(into)),
       routed,
-      ...shared.flatMap((each) => this.#gatedMlp(each)),
+      ...layer.latent.slice(1).map((outOf) => this.#linear(outOf)),
+      ...shared.flatMap((each) => this.#steps(each, size)),
       ...gate,
       this.#between(`${name}.sum`, `experts by their weights${others}`, size),
     ];
@@ -397,13 +403,7 @@ class Tracer {
         inner,
       ),
       { ...scan, parameters: own.reduce((sum, { elements }) => sum + elements, 0) },
-      this.#between(
-        `${name}.gated`,
-        layer.activation === 'silu'
-          ? 'y · SiLU(residual)'
-          : `y · f(residual), f = ${ACTIVATIONS[layer.activation]}`,
-        inner,
-      ),
+      this.#between(`${name}.gated`, 'y · SiLU(residual)', inner),
       this.#linear(layer.outProj),
     ];
   }
@@ -443,7 +443,7 @@ class Tracer {
       },
       ...(norm
         ? this.#steps(norm, inner)
-        : [this.#between(`${name}.gated`, `y · f(gate), f = ${f}`, inner)]),
+        : [this.#between(`${name}.gated`, 'y · SiLU(gate)', inner)]),
       this.#linear(layer.outProj),
     ];
   }

@@ -7,11 +7,11 @@ import { type RenderOptions, wrap } from '../report/kit/report.js';
 
 /** Commands by what people want to do, in the order in which they usually need them. */
 export const COMMAND_GROUPS = {
-  Design: ['list', 'init', 'plan', 'compare', 'compare-srte', 'rope'],
+  Design: ['list', 'init', 'plan', 'compare', 'compare-srte'],
   Check: ['validate', 'profile', 'fit', 'inspect', 'verify'],
-  Run: ['quick-test', 'generate', 'doctor', 'export'],
-  Convert: ['convert-checkpoint', 'kv-projector'],
-  Setup: ['completion', 'schema'],
+  Run: ['quick-test', 'generate', 'evaluate', 'doctor', 'export'],
+  Convert: ['convert-checkpoint'],
+  More: ['rope', 'kv-projector', 'completion', 'schema'],
 } as const satisfies Record<string, readonly string[]>;
 
 /** Flags of the short help, the most useful first. */
@@ -30,8 +30,20 @@ const COMMON_FLAGS: readonly string[] = [
   ],
   ...['tensors', 'stats', 'ranks', 'baseline', 'columns', 'sort', 'teacher', 'student', 'data'],
   ...['checkpoint', 'against', 'prove', 'only', 'trace', 'factor', 'context', 'batch', 'dtype'],
-  ...['set', 'strict', 'dry-run', 'check', 'random', 'write', 'layers', 'details', 'explain'],
-  ...['chat', 'ids', 'max-tokens', 'temperature', 'top-p', 'seed', 'draft'],
+  ...[
+    'text',
+    'ids',
+    'set',
+    'strict',
+    'dry-run',
+    'check',
+    'random',
+    'write',
+    'layers',
+    'details',
+    'explain',
+  ],
+  ...['chat', 'max-tokens', 'temperature', 'top-p', 'seed', 'draft'],
   ...['json', 'output', 'force'],
 ];
 
@@ -61,7 +73,7 @@ export function helpText(
 
 function programHelp(config: Config, length: HelpLength, { width, bold }: Style): string {
   const groups = Object.entries(COMMAND_GROUPS)
-    .filter(([name]) => length === 'long' || name !== 'Setup')
+    .filter(([name]) => length === 'long' || name !== 'More')
     .map(([name, ids]) => ({ name, rows: ids.map((id) => [id, summaryOf(config, id)] as const) }));
   const column = Math.max(...groups.flatMap(({ rows }) => rows.map(([id]) => id.length)));
   const lines = groups.flatMap(({ name, rows }) => [

@@ -78,3 +78,66 @@ export function exceededLogits(limits: LogitLimits, logits: LimitedLogits): stri
       : []),
   ];
 }
+
+const atLeastZero = (unit: string, example: string) =>
+  Flags.custom<number>({
+    helpValue: unit.toUpperCase(),
+    parse: async (text, _context, { name }) => {
+      const value = Number(text);
+      if (/^\s*\d*\.?\d+(e[+-]?\d+)?\s*$/i.test(text) && Number.isFinite(value)) return value;
+      throw new UserError('usage', `--${name}: expected a number, found ${quote(text)}`, {
+        suggestion: `write it as in --${name} ${example}`,
+      });
+    },
+  });
+
+/** Thresholds of `evaluate`. */
+export const evaluationLimits = {
+  'max-perplexity': atLeastZero(
+    'number',
+    '20',
+  )({
+    helpGroup: 'LIMITS',
+    description: 'largest perplexity by token, as in 20',
+  }),
+  'max-bits-per-byte': atLeastZero(
+    'bits',
+    '1.2',
+  )({
+    helpGroup: 'LIMITS',
+    description: 'largest number of bits per byte, as in 1.2',
+    dependsOn: ['text'],
+  }),
+  'max-kl': logitLimits('against')['max-kl'],
+  'min-top-match': logitLimits('against')['min-top-match'],
+};
+
+/** A line for each threshold that an evaluation exceeds. */
+export function exceededEvaluation(
+  limits: ParsedFlags<typeof evaluationLimits>,
+  found: {
+    readonly perplexity: number;
+    readonly bitsPerByte: number | null;
+    readonly kl: number | null;
+    readonly sameTop: number | null;
+  },
+): string[] {
+  const { 'max-perplexity': perplexity, 'max-bits-per-byte': bits } = limits;
+  const { 'max-kl': kl, 'min-top-match': match } = limits;
+  const isAbove = (value: number | null, most: number | undefined) =>
+    most !== undefined && value !== null && !(value <= most);
+  return [
+    ...(isAbove(found.perplexity, perplexity)
+      ? [`perplexity ${found.perplexity.toPrecision(4)} exceeds --max-perplexity ${perplexity}`]
+      : []),
+    ...(isAbove(found.bitsPerByte, bits)
+      ? [`${found.bitsPerByte?.toPrecision(4)} bits per byte exceed --max-bits-per-byte ${bits}`]
+      : []),
+    ...(isAbove(found.kl, kl)
+      ? [`KL divergence ${found.kl?.toPrecision(3)} nats exceeds --max-kl ${kl}`]
+      : []),
+    ...(match !== undefined && found.sameTop !== null && !(found.sameTop >= match)
+      ? [`top match ${percentText(found.sameTop)} is below --min-top-match ${percentText(match)}`]
+      : []),
+  ];
+}

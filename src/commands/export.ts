@@ -4,15 +4,8 @@ import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { BaseCommand, type FlagsOf } from '../cli/base-command.js';
 import { details, readAs, savedFile, seedOf, set, stateDict, weightForm } from '../cli/flags.js';
 import { progressDisplay } from '../cli/progress.js';
-import { UserError } from '../errors.js';
-import {
-  checkpointWarnings,
-  configOf,
-  openedFor,
-  ownCheckpoint,
-} from '../model-input/checkpoint-config.js';
-import { loadModelFile, type ModelFile, modelOf } from '../model-input/model-file.js';
-import { checkedAgainst } from '../model-input/verify-checkpoint.js';
+import type { ModelFile } from '../model-input/model-file.js';
+import { openWeighted } from '../model-input/weighted-model.js';
 import { exportReport } from '../report/models.js';
 
 export default class Export extends BaseCommand {
@@ -70,28 +63,10 @@ export default class Export extends BaseCommand {
   async run() {
     const { args, flags } = await this.parse(Export);
     await this.refuseUnwritable(flags);
-    const own = ownCheckpoint(args.config, flags);
+    const opened = await openWeighted(args.config, flags, progressDisplay(flags));
     try {
-      if (own && flags.random) throw hasWeights(args.config);
-      const described = own
-        ? await modelOf((await configOf(own, undefined)).document, flags)
-        : await loadModelFile(args.config, flags);
-      await this.warnAbout(flags, described.warnings);
-      return await this.#export(described, own, flags);
-    } finally {
-      own?.close();
-    }
-  }
-
-  /** @param own The checkpoint that includes the config. */
-  async #export(described: ModelFile, own: Checkpoint | undefined, flags: ExportFlags) {
-    const checkpoint = own ?? openedFor(flags);
-    try {
-      if (!checkpoint && !flags.random) throw hasNoWeights(described.file);
-      const held =
-        checkpoint && (await checkedAgainst(described, checkpoint, progressDisplay(flags)));
-      if (held) await this.warnAbout(flags, [...checkpointWarnings(checkpoint), ...held.warnings]);
-      const loaded = held?.loaded ?? described;
+      const { loaded, checkpoint, warnings } = opened;
+      await this.warnAbout(flags, warnings);
       const result = {
         schema: 'minimind/export@1',
         config: loaded.file,
@@ -103,7 +78,7 @@ export default class Export extends BaseCommand {
       } as const;
       return await this.answer(flags, result, exportReport);
     } finally {
-      if (checkpoint !== own) checkpoint?.close();
+      opened.close();
     }
   }
 
@@ -138,13 +113,3 @@ export default class Export extends BaseCommand {
 }
 
 type ExportFlags = FlagsOf<typeof Export>;
-
-const hasWeights = (config: string) =>
-  new UserError('usage', `${config} is a checkpoint; --random requires a config`, {
-    suggestion: 'remove --random, or pass a config',
-  });
-
-const hasNoWeights = (file: string) =>
-  new UserError('usage', `${file} is a config without weights`, {
-    suggestion: 'add --checkpoint PATH, or --random for random weights',
-  });

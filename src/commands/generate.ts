@@ -1,12 +1,10 @@
-import fs from 'node:fs';
 import os from 'node:os';
-import path from 'node:path';
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import type { FlagsOf } from '../cli/base-command.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
-import { device, engine, set, stateDict, threads } from '../cli/flags.js';
+import { device, engine, set, stateDict, threads, weightForm } from '../cli/flags.js';
 import { generationFlags } from '../cli/generation-flags.js';
 import { isStdout, writeStdout } from '../cli/output.js';
 import { progressDisplay } from '../cli/progress.js';
@@ -16,16 +14,8 @@ import type { ChosenSettings } from '../generation/defaults.js';
 import type { PromptReader } from '../generation/prompts.js';
 import type { GenerateResult } from '../generation/result.js';
 import type { DraftSource, GenerationSession, ReportedAnswer } from '../generation/session.js';
-import {
-  checkpointWarnings,
-  configOf,
-  openedFor,
-  ownCheckpoint,
-} from '../model-input/checkpoint-config.js';
-import { configPath, hasWeights } from '../model-input/locate.js';
 import type { ModelFile } from '../model-input/model-file.js';
-import { loadModelFile, modelOf } from '../model-input/model-file.js';
-import { checkedAgainst } from '../model-input/verify-checkpoint.js';
+import { foldersOf, openWeighted } from '../model-input/weighted-model.js';
 import type { OpenedSide, Side } from '../quicktest/sides.js';
 import { figuresText, generateReport, samplingText } from '../report/generate/generate.js';
 import type { ChatMessage } from '../tokenizer/chat-template.js';
@@ -98,6 +88,7 @@ export default class Generate extends BaseCommand {
     }),
     random: Flags.boolean({ description: 'use random weights of --seed' }),
     'state-dict': stateDict,
+    weights: weightForm(),
     engine: engine(),
     device: device(),
     threads: threads(),
@@ -108,50 +99,28 @@ export default class Generate extends BaseCommand {
     const model = await this.modelGiven(flags, args.model, 'fixtures/hf/llama --ids 1,2,3');
     const way = inputOf(args, flags);
     await this.refuseUnwritable(flags);
-    const opened: Checkpoint[] = [];
+    const side = await openWeighted(model, flags, progressDisplay(flags));
+    const opened = [side.checkpoint];
     try {
-      const side = await this.#sideOf(model, flags, opened);
-      return await this.#generate(side, model, way, flags, opened);
+      await this.warnAbout(flags, side.warnings);
+      if (flags.random) {
+        this.note(flags, `random weights of seed ${flags.seed}: the text means nothing`);
+      }
+      return await this.#generate(side, way, flags, opened);
     } finally {
-      for (const checkpoint of opened) checkpoint.close();
+      for (const checkpoint of opened) checkpoint?.close();
     }
-  }
-
-  /** The model and its weights. */
-  async #sideOf(model: string, flags: GenerateFlags, opened: Checkpoint[]): Promise<Side> {
-    const own = ownCheckpoint(model, flags);
-    if (own) opened.push(own);
-    if (own && flags.random) {
-      throw new UserError('usage', `${model} has weights, and --random asks for others`, {
-        suggestion: 'leave --random out, or name the config instead of the checkpoint',
-      });
-    }
-    const described = own
-      ? await modelOf((await configOf(own, undefined)).document, flags)
-      : await loadModelFile(model, flags);
-    await this.warnAbout(flags, described.warnings);
-    const checkpoint = own ?? openedFor(flags);
-    if (checkpoint === undefined) {
-      if (!flags.random) throw withoutWeights(model);
-      this.note(flags, `random weights of seed ${flags.seed}: the text means nothing`);
-      return { loaded: described, checkpoint: undefined };
-    }
-    if (checkpoint !== own) opened.push(checkpoint);
-    const held = await checkedAgainst(described, checkpoint, progressDisplay(flags));
-    await this.warnAbout(flags, [...checkpointWarnings(checkpoint), ...held.warnings]);
-    return { loaded: held.loaded, checkpoint };
   }
 
   async #generate(
     side: Side,
-    model: string,
     way: Input,
     flags: GenerateFlags,
-    opened: Checkpoint[],
+    opened: (Checkpoint | undefined)[],
   ): Promise<unknown> {
     const { openModelText } = await import('../tokenizer/model-text.js');
     const { chooseSettings } = await import('../generation/defaults.js');
-    const folders = foldersOf(model, side);
+    const folders = foldersOf(side);
     const text = await openModelText(folders, flags.tokenizer);
     const settings = chooseSettings(givenSettings(flags), text.generation);
     await this.warnAbout(flags, settings.warnings);
@@ -186,7 +155,7 @@ export default class Generate extends BaseCommand {
     settings: ChosenSettings,
     context: number,
     flags: GenerateFlags,
-    opened: Checkpoint[],
+    opened: (Checkpoint | undefined)[],
   ): Promise<Loaded> {
     const { GenerationSession } = await import('../generation/session.js');
     const shown = progressDisplay(flags).steps();
@@ -202,7 +171,7 @@ export default class Generate extends BaseCommand {
       };
       const { draft, against } = flags;
       const session = await GenerationSession.open({
-        model: weightsOf(side),
+        model: { ...weightsOf(side), form: flags.weights },
         tokenizer: text.tokenizer,
         settings: settings.sampling,
         maxTokens: settings.maxTokens,
@@ -222,7 +191,7 @@ export default class Generate extends BaseCommand {
         against: against === undefined ? undefined : { name: against, model: await other(against) },
         wish: {
           engine: flags.engine ?? 'auto',
-          device: flags.device ?? 'auto',
+          device: flags.device ?? (flags.weights ? 'cpu' : 'auto'),
           compute: 'f32',
           threads: flags.threads ?? os.availableParallelism(),
         },
@@ -234,8 +203,12 @@ export default class Generate extends BaseCommand {
     }
   }
 
-  async #keep(side: OpenedSide, flags: GenerateFlags, opened: Checkpoint[]): Promise<void> {
-    if (side.checkpoint) opened.push(side.checkpoint);
+  async #keep(
+    side: OpenedSide,
+    flags: GenerateFlags,
+    opened: (Checkpoint | undefined)[],
+  ): Promise<void> {
+    opened.push(side.checkpoint);
     await this.warnAbout(flags, side.warnings);
   }
 
@@ -425,27 +398,6 @@ const givenSettings = (flags: GenerateFlags) => ({
   repetitionPenalty: flags['repetition-penalty'],
   maxTokens: flags['max-tokens'],
 });
-
-/** Folders with the text files of a model: that of the config, and that of the weights. */
-function foldersOf(model: string, { checkpoint }: Side): string[] {
-  const folderOf = (file: string) =>
-    file === '-' ? [] : [isFolder(file) ? file : path.dirname(file)];
-  const own = folderOf(isFolder(model) ? model : configPath(model));
-  return [...new Set([...own, ...(checkpoint ? folderOf(checkpoint.path) : [])])];
-}
-
-const isFolder = (file: string) =>
-  fs.statSync(file, { throwIfNoEntry: false })?.isDirectory() ?? false;
-
-function withoutWeights(model: string): UserError {
-  const folder = path.dirname(configPath(model));
-  const isBeside = model !== '-' && isFolder(folder) && hasWeights(folder);
-  return new UserError('usage', `${model} is a config without weights`, {
-    suggestion: isBeside
-      ? `write --checkpoint ${folder}, or --random for random weights`
-      : 'name a checkpoint with --checkpoint PATH, or write --random for random weights',
-  });
-}
 
 async function weightsFor({ seed }: GenerateFlags) {
   const { checkpointWeights, randomWeights } = await import('../runtime/weights.js');

@@ -3,13 +3,17 @@ import type { LanguageModel } from '../architecture/layer.js';
 import { UserError } from '../errors.js';
 import { Decoder } from '../runtime/decoder.js';
 import type { Engine, EngineInfo, Program } from '../runtime/engine.js';
+import { refuseWeightForm } from '../runtime/quantized-weights.js';
 import type { EngineWish } from '../runtime/select/devices.js';
 import { chooseEngineFor } from '../runtime/select/devices.js';
 import type { WeightSource } from '../runtime/weights.js';
+import type { WeightForm } from '../tensor/group-quantization.js';
 
 export interface ModelToOpen {
   readonly model: LanguageModel;
   readonly weights: WeightSource;
+  /** Quantization of the matrices; float32 when absent. */
+  readonly form?: WeightForm | undefined;
 }
 
 export interface OpenModels {
@@ -34,8 +38,9 @@ export async function openModels(
   const { engine } = await chooseEngineFor(toRun, wish, notice);
   const programs: Program[] = [];
   try {
-    for (const { model, weights } of models) {
-      const options = { blocks: false, decoding: { totalTokens } };
+    for (const { model, weights, form } of models) {
+      if (form) refuseWeightForm(engine.info);
+      const options = { blocks: false, weightForm: form, decoding: { totalTokens } };
       programs.push(await engine.load(model, weights, options));
     }
   } catch (error) {

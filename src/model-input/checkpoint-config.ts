@@ -218,8 +218,8 @@ function withSettings(document: unknown, settings: readonly Setting[]): unknown 
 // Checkpoint with the weights of a model: the one of --checkpoint, or the argument itself.
 
 interface WeightsFlags {
-  readonly checkpoint: string | undefined;
-  readonly 'state-dict': string | undefined;
+  readonly checkpoint?: string | undefined;
+  readonly 'state-dict'?: string | undefined;
 }
 
 /**

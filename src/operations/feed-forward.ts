@@ -2,13 +2,22 @@
 import type {
   ClampedExperts,
   Component,
+  Expert,
   GatedMlp,
+  Linear,
   MixtureOfExperts,
   PackedExperts,
   Router,
 } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
-import { expertInner, expertLayers, inputWidth, sharedInputWidth } from '../architecture/walk.js';
+import {
+  expertInner,
+  expertLayers,
+  expertWidth,
+  inputWidth,
+  isGatedPack,
+  sharedInputWidth,
+} from '../architecture/walk.js';
 import {
   byLength,
   byRows,
@@ -78,19 +87,27 @@ export function lowerRouter(layer: Router, around: Component): Primitive {
 const EXPERT_LAUNCHES = 3;
 
 /** Each chosen expert gets a copy of its tokens; one all-reduce sums the outputs of all experts. */
-export function lowerMixture(layer: MixtureOfExperts, component: Component): Primitive[] {
-  const { name, router, experts, shared, sharedGate } = layer;
+/** @param lowerExpert Lowers an expert. */
+export function lowerMixture(
+  layer: MixtureOfExperts,
+  component: Component,
+  lowerExpert: (expert: Expert) => Primitive[],
+): Primitive[] {
+  const { name, router, experts, shared, sharedGate, latent } = layer;
+  const width = expertWidth(layer);
   const chosen = router.expertsPerToken;
   const hidden = router.weight.shape[1] ?? 0;
   const routed: Saved = {
     part: expertLayers(experts)[0]?.component ?? component,
     vectors: [
-      vectors(2 * chosen, 'hidden', hidden, 'whole'),
-      vectors(4 * chosen, 'expert_inner', expertInner(layer), 'width'),
+      vectors(2 * chosen, 'hidden', width, 'whole'),
+      vectors((isGated(experts) ? 4 : 2) * chosen, 'expert_inner', expertInner(layer), 'width'),
     ],
     source:
-      'of each expert that a token goes to: its copy of the input and its output; gate before and after the ' +
-      'activation, the gated values, and the product',
+      'of each expert that a token goes to: its copy of the input and its output; ' +
+      (isGated(experts)
+        ? 'gate before and after the activation, the gated values, and the product'
+        : 'the inner values before and after the activation'),
   };
   const gate: Saved = {
     part: sharedGate?.component ?? component,
@@ -101,17 +118,30 @@ export function lowerMixture(layer: MixtureOfExperts, component: Component): Pri
   const computed =
     'kind' in experts
       ? lowerPackedExperts(experts, chosen, component)
-      : experts
-          .slice(0, chosen)
-          .flatMap((each) => lowerGatedMlp(each, each.component ?? component));
+      : experts.slice(0, chosen).flatMap(lowerExpert);
+  const whole = (product: Linear | undefined) =>
+    product
+      ? [
+          matmul(product, component, {
+            saved: [
+              {
+                part: component,
+                vectors: [vectors(1, 'input', inputWidth(product))],
+                source: 'its input',
+              },
+            ],
+          }),
+        ]
+      : [];
   return [
     { ...lowerRouter(router, component), backward: allReduce(hidden) },
+    ...whole(latent[0]),
     {
       kind: 'dispatch',
       layer: name,
       component,
-      input: hidden,
-      output: hidden,
+      input: width,
+      output: width,
       params: [],
       saved: [routed],
       cuts: [],
@@ -119,9 +149,8 @@ export function lowerMixture(layer: MixtureOfExperts, component: Component): Pri
       copies: chosen,
     },
     ...computed.map((each) => ({ ...unsummed(each), saved: [], launches: 0 })),
-    ...shared.flatMap((each) =>
-      afterSavedInput(lowerGatedMlp(each, each.component ?? component)).map(unsummed),
-    ),
+    ...whole(latent[1]),
+    ...shared.flatMap((each) => afterSavedInput(lowerExpert(each)).map(unsummed)),
     ...(sharedGate ? [matmul(sharedGate, component, { saved: [gate] })] : []),
     elementwise(layer, component, hidden, {
       forward: allReduce(hidden),
@@ -129,6 +158,9 @@ export function lowerMixture(layer: MixtureOfExperts, component: Component): Pri
     }),
   ];
 }
+
+const isGated = (experts: MixtureOfExperts['experts']): boolean =>
+  'kind' in experts ? isGatedPack(experts) : experts[0]?.kind === 'gatedMlp';
 
 /** The primitive without its own collectives. */
 function unsummed({ forward: _, backward: __, ...primitive }: Primitive): Primitive {
@@ -143,7 +175,7 @@ function lowerPackedExperts(
   const { name, component, gateUp, down } = experts;
   const [count = 1, ...sides] = gateUp.shape;
   const [outer = 0, hidden = 0] = experts.kind === 'packedExperts' ? sides : sides.toReversed();
-  const inner = outer / 2;
+  const inner = isGatedPack(experts) ? outer / 2 : outer;
   const run = runOf('inner values', inner);
   const biases = 'downBias' in experts ? [experts.gateUpBias, experts.downBias] : [];
   const product = (
@@ -171,7 +203,7 @@ function lowerPackedExperts(
       gateUp,
       hidden,
       outer,
-      byRows([gateUp, ...biases.slice(0, 1)], name, run, run),
+      byRows([gateUp, ...biases.slice(0, 1)], name, ...(outer === inner ? [run] : [run, run])),
       biases.slice(0, 1),
     ),
     product(down, inner, hidden, byLength(down, name, run), biases.slice(1)),

@@ -112,7 +112,7 @@ function lower(layer: Layer, around: Surroundings): Primitive[] {
     case 'gatedMlp':
       return lowerGatedMlp(layer, component);
     case 'mixtureOfExperts':
-      return lowerMixture(layer, component);
+      return lowerMixture(layer, component, (expert) => lower(expert, { ...inside, width: 0 }));
     case 'router':
       return [lowerRouter(layer, component)];
     // The mixture that holds them computes some of them.
@@ -388,7 +388,7 @@ function lowerMamba(layer: Mamba, component: Component): Primitive[] {
       inner,
       state,
       decays: 'values',
-      inFloat32: false,
+      inFloat32: layer.float32State,
     },
     closingMatmul(outProj, component, name, channels),
   ];

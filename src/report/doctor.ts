@@ -215,12 +215,13 @@ export const ENGINE_TITLES: typeof ENGINES = {
 };
 
 /** `ONNX Runtime 1.30.0 (cpu), 2 threads; self-check within 2.1e-8`. */
-export function engineText(info: EngineInfo, { difference }: SelfCheck): string {
+export function engineText(info: EngineInfo, selfCheck?: SelfCheck): string {
   const { name, version, provider, device, threads, compute } = info;
   const where = provider === device ? provider : `${provider} on ${device}`;
   const many = counted(threads, 'thread');
   const products = compute === 'f16' ? ', products in float16' : '';
-  return `${ENGINE_TITLES[name]} ${version} (${where}), ${many}${products}, self-check error ${difference.toExponential(1)}`;
+  const checked = selfCheck ? `, self-check error ${selfCheck.difference.toExponential(1)}` : '';
+  return `${ENGINE_TITLES[name]} ${version} (${where}), ${many}${products}${checked}`;
 }
 
 /** Skipped engine with its reason and suggested fix. */

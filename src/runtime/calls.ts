@@ -1,6 +1,8 @@
 /** Checks the inputs of a program before an engine sees them, so that all engines reject the same. */
-import type { Layer, Window } from '../architecture/layer.js';
-import { firstVisibleKey, reachOf } from '../architecture/masks.js';
+import type { LanguageModel, Layer, Window } from '../architecture/layer.js';
+import { firstVisibleKey, reachOf, windowKey } from '../architecture/masks.js';
+import { dependsOnLength } from '../architecture/rotary-scaling.js';
+import { walk } from '../architecture/walk.js';
 import { UserError } from '../errors.js';
 import { primitivesOf } from '../operations/lower.js';
 import type { Program, ProgramOptions, RunInput, StateHandle, TokenIds, Values } from './engine.js';
@@ -254,3 +256,26 @@ export function decodingKeys(
   const reach = reachOf(window);
   return Int32Array.from({ length: tokens }, (_, index) => Math.max(0, start + index - reach));
 }
+
+/** Distinct windows of a model's heads. */
+export function attentionWindows({ blocks }: LanguageModel): Window[] {
+  const windows = new Map<string, Window>();
+  for (const { layer } of blocks.flatMap(walk)) {
+    if (layer.kind !== 'attention') continue;
+    for (const { heads, window } of layer.spans) {
+      if (window !== undefined && heads > 0) windows.set(windowKey(window), window);
+    }
+  }
+  return [...windows.values()];
+}
+
+/** Whether decoding a sequence of this length with a window hides the same keys as one forward pass over it. */
+export function isFollowedByCache(tokens: number, window: Window): boolean {
+  const keys = decodingKeys(0, tokens, window, tokens);
+  return fullForwardKeys(tokens, window).every((first, position) => first === keys[position]);
+}
+
+/** Whether the output for a token depends on how many tokens follow it: by a window's rule, or rotary scaling. */
+export const hasLengthRule = (model: LanguageModel): boolean =>
+  attentionWindows(model).some(({ rule }) => rule === 'local') ||
+  model.blocks.flatMap(walk).some(({ layer }) => layer.kind === 'rotary' && dependsOnLength(layer));

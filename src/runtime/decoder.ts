@@ -23,8 +23,11 @@ export class Decoder {
   #before = START;
   #now = START;
 
-  constructor(program: Program) {
+  readonly #tokensPerCall: number;
+
+  constructor(program: Program, tokensPerCall = TOKENS_PER_CALL) {
     this.#program = program;
+    this.#tokensPerCall = tokensPerCall;
   }
 
   /** Number of tokens so far. */
@@ -57,8 +60,8 @@ export class Decoder {
   ): AsyncGenerator<Values> {
     const from = this.position;
     const firstNeeded = tokens.length - lastTokens;
-    for (let start = 0; start < tokens.length; start += TOKENS_PER_CALL) {
-      const part = tokens.slice(start, start + TOKENS_PER_CALL);
+    for (let start = 0; start < tokens.length; start += this.#tokensPerCall) {
+      const part = tokens.slice(start, start + this.#tokensPerCall);
       const needed = Math.min(part.length, start + part.length - firstNeeded);
       const output = await this.#run(part, Math.max(1, needed));
       if (needed > 0) yield output;

@@ -68,6 +68,18 @@ describe('JSON output keeps to docs/schemas', () => {
     ['quick-test', ['configs/hybrid/tiny.yaml', '--weights', 'int4', '--context', '24']],
     ['quick-test', [CONFIG, '--only', 'created', '--context', '8']],
     ['quick-test', [CONFIG, '--trace']],
+    [
+      'evaluate',
+      ['hybrid/tiny', '--random', '--set', 'model.vocab_size=512', '--context', '64', ...TEXT],
+    ],
+    [
+      'evaluate',
+      [
+        'fixtures/hf/llama',
+        ...['--ids', 'fixtures/evaluation/ids.json', '--bos', '1'],
+        ...['--against', 'fixtures/hf/llama-tied-rope3'],
+      ],
+    ],
     ['quick-test', ['configs/hybrid/tiny.yaml', '--against', 'tfjs', '--context', '8']],
     [
       'quick-test',

@@ -29,6 +29,23 @@ describe('the description has the tensors that the original stores', () => {
   });
 });
 
+describe('the state counted is what the cache of the original holds', () => {
+  it.each(FAMILY_CASES)('%s', async (place) => {
+    const { model, ids, cache } = await familyCase(place);
+    const { batch, tokens: context } = ids;
+    for (const [name, dtype] of Object.entries({ float32: 'f32', bfloat16: 'bf16' } as const)) {
+      const wanted = cache[name];
+      if (!wanted) continue;
+      const state = stateOf(model, { batch, context, dtype });
+      expect({
+        keys_values: state.keyValueCache.value,
+        convolutions: state.convolutionState.value,
+        states: state.mambaState.value,
+      }).toEqual(wanted);
+    }
+  });
+});
+
 describe('the state has the bytes of the original cache', () => {
   it.each(FAMILY_CASES)('%s', async (place) => {
     const { model, ids, cacheBytes } = await familyCase(place);

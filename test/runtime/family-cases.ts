@@ -21,8 +21,16 @@ export interface FamilyCase {
   readonly parameters: number;
   /** Every stored tensor, by name. */
   readonly shapes: Readonly<Record<string, Shape>>;
-  /** Of the original's cache after these ids, in float32. */
+  /** Bytes of the original's cache after these ids, by the type of the model. */
+  readonly cache: Readonly<Record<string, CacheBytes>>;
+  /** Total of the original's cache after these ids, in float32. */
   readonly cacheBytes: number | undefined;
+}
+
+interface CacheBytes {
+  readonly keys_values: number;
+  readonly convolutions: number;
+  readonly states: number;
 }
 
 interface CaseFile {
@@ -31,6 +39,7 @@ interface CaseFile {
   /** What the model is made from; for Hugging Face's it stands in a file of its own. */
   readonly config?: Readonly<Record<string, unknown>>;
   readonly tensors?: Readonly<Record<string, Shape>>;
+  readonly cache?: FamilyCase['cache'];
   readonly cache_bytes?: number;
 }
 
@@ -85,6 +94,7 @@ export async function familyCase(place: string): Promise<FamilyCase> {
     parameters: given.parameters,
     cacheBytes: given.cache_bytes,
     shapes: given.tensors ?? Object.fromEntries(stored),
+    cache: given.cache ?? {},
   };
 }
 

@@ -14,10 +14,12 @@ import type { Layer } from '../../src/architecture/layer.js';
 import { forwardFlopsOf } from '../../src/budget/flops.js';
 import { stateOf } from '../../src/budget/state.js';
 import { primitivesOf } from '../../src/operations/lower.js';
-import type { Values } from '../../src/runtime/engine.js';
+import type { Program, ProgramOptions, Values } from '../../src/runtime/engine.js';
+import { ON_CPU } from '../../src/runtime/onnx/context.js';
 import { randomWeights, type WeightSource } from '../../src/runtime/weights.js';
 import { withEachEngine } from './both-engines.js';
 import { differenceAt } from './fixture-models.js';
+import { describeWithOnnx, loadedFor } from './onnx/support.js';
 import { referenceEngine } from './reference-engine.js';
 import { largestDifference } from './tfjs/support.js';
 
@@ -167,7 +169,9 @@ const DELTA = {
   'a gated short convolution': gatedConv('m', 6, 3, { bias: true }),
 };
 
-withEachEngine('a layer with a state', (load) => {
+type Load = (layer: Layer, weights: WeightSource, options?: ProgramOptions) => Promise<Program>;
+
+function statesAreRight(load: Load): void {
   const cases = Object.entries({ ...RECURRENT, ...DELTA });
   // More tokens than a chunk has, and a last chunk that is not full.
   it.each(cases)('computes what the reference does: %s', async (_title, layer) => {
@@ -206,6 +210,14 @@ withEachEngine('a layer with a state', (load) => {
       state = run.state;
     }
   });
+}
+
+withEachEngine('a layer with a state', statesAreRight);
+
+describeWithOnnx('a layer with a state, as products for other devices', () => {
+  statesAreRight((layer, weights, options) =>
+    loadedFor({ ...ON_CPU, provider: 'webgpu' }, layer, weights, options),
+  );
 });
 
 describe('the costs of a gated delta rule', () => {

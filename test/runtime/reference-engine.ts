@@ -30,7 +30,12 @@ import type {
   Window,
 } from '../../src/architecture/layer.js';
 import type { Param } from '../../src/architecture/param.js';
-import { normWidth, projectionLayers, tensorsOf } from '../../src/architecture/walk.js';
+import {
+  isGatedPack,
+  normWidth,
+  projectionLayers,
+  tensorsOf,
+} from '../../src/architecture/walk.js';
 import { decodingKeys, fullForwardKeys } from '../../src/runtime/calls.js';
 import type {
   Engine,
@@ -229,7 +234,8 @@ class Run {
         return layer.branches.reduce((sum, branch) => plus(sum, this.of(branch, x)), x);
       case 'gatedMlp': {
         const [gate = EMPTY, up = EMPTY] = this.#projected(layer.inputs, x);
-        return this.of(layer.down, times(activated(gate, layer.activation), up));
+        const scaled = each(gate, (value) => value * (layer.gateScale ?? 1));
+        return this.of(layer.down, times(activated(scaled, layer.activation), up));
       }
       case 'router':
         return route(
@@ -364,24 +370,28 @@ class Run {
 
   /** One token after the other, each to its experts. */
   #mixture(layer: MixtureOfExperts, x: Tensor): Tensor {
-    const size = x.shape.at(-1) ?? 0;
+    const [into, outOf] = layer.latent;
+    const given = into ? this.of(into, x) : x;
+    const size = given.shape.at(-1) ?? 0;
     const weights = this.of(layer.router, x); // (B, T, experts)
     const experts = weights.shape.at(-1) ?? 0;
-    const result = each(x, () => 0);
+    const routed = each(given, () => 0);
     for (const [at, weight] of weights.data.entries()) {
       if (weight === 0) continue;
       const from = Math.floor(at / experts) * size;
-      const token = { shape: [1, 1, size], data: x.data.slice(from, from + size) };
+      const token = { shape: [1, 1, size], data: given.data.slice(from, from + size) };
       const output = this.#expert(layer.experts, at % experts, token);
       for (let i = 0; i < size; i++) {
-        result.data[from + i] = (result.data[from + i] ?? 0) + weight * (output.data[i] ?? 0);
+        routed.data[from + i] = (routed.data[from + i] ?? 0) + weight * (output.data[i] ?? 0);
       }
     }
+    const result = outOf ? this.of(outOf, routed) : routed;
+    const hidden = x.shape.at(-1) ?? 0;
     const shared = layer.shared.map((expert) => this.of(expert, x));
     if (shared.length === 0) return result;
     const gate = layer.sharedGate && this.of(layer.sharedGate, x);
     const sum = each(shared.reduce(plus), (value, at) =>
-      gate ? value * sigmoid(gate.data[Math.floor(at / size)] ?? 0) : value,
+      gate ? value * sigmoid(gate.data[Math.floor(at / hidden)] ?? 0) : value,
     );
     return plus(result, sum);
   }
@@ -409,7 +419,11 @@ class Run {
       return product(times(activated(gate, fn), up), turned(experts.down), part(downBias));
     }
     const inner = experts.down.shape[2] ?? 0;
-    const [gate, up] = split(product(token, part(experts.gateUp)), [inner, inner]);
+    const both = product(token, part(experts.gateUp));
+    if (!isGatedPack(experts)) {
+      return product(activated(both, experts.activation), part(experts.down));
+    }
+    const [gate, up] = split(both, [inner, inner]);
     return product(times(activated(gate, experts.activation), up), part(experts.down));
   }
 
@@ -483,7 +497,7 @@ class Run {
       softplus(value + (again[at % inner] ?? 0)),
     );
     const y = this.#scan(layer, { x, step, b, c });
-    return this.of(layer.outProj, times(y, activated(residual, fn)));
+    return this.of(layer.outProj, times(y, activated(residual, 'silu')));
   }
 
   #stateSpaceDual(layer: StateSpaceDual, u: Tensor): Tensor {
@@ -530,7 +544,10 @@ class Run {
         }
       }
     }
-    return this.of(layer.outProj, norm ? this.of(norm, y, gate) : times(y, activated(gate, fn)));
+    return this.of(
+      layer.outProj,
+      norm ? this.of(norm, y, gate) : times(y, activated(gate, 'silu')),
+    );
   }
 
   #gatedDelta(layer: GatedDelta, u: Tensor): Tensor {

@@ -77,7 +77,9 @@ export const granitemoe = defineDecoder({
         scoring: 'softmax',
         renormalised: { eps: 0 },
       }),
-      experts: packedExperts(name, sizes, activationOf(config.hidden_act), [gateUp, down]),
+      experts: packedExperts(name, sizes, activationOf(config.hidden_act), {
+        leaves: [gateUp, down],
+      }),
     });
   },
 });

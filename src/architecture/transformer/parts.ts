@@ -353,16 +353,18 @@ interface SoftmaxMixture extends ExpertSizes {
   readonly expertsPerToken: number;
   /** Whether the weights of the chosen experts sum to one. */
   readonly isNormed: boolean;
+  /** Default: `gate`. */
+  readonly routerName?: string;
 }
 
 /** Experts chosen by softmax scores, as in Mixtral and Qwen: `NAME.gate` and `NAME.experts`. */
 export function softmaxMixture(
   name: string,
-  { expertsPerToken, isNormed, ...sizes }: SoftmaxMixture,
+  { expertsPerToken, isNormed, routerName = 'gate', ...sizes }: SoftmaxMixture,
   shared: Partial<Pick<MixtureOfExperts, 'shared' | 'sharedGate'>> = {},
 ): MixtureOfExperts {
   return mixtureOfExperts(name, {
-    router: router(`${name}.gate`, sizes.hidden, {
+    router: router(`${name}.${routerName}`, sizes.hidden, {
       experts: sizes.experts,
       expertsPerToken,
       scoring: 'softmax',

@@ -190,7 +190,7 @@ const READ_BY_TYPE: Readonly<Record<string, readonly string[]>> = {
 const OF_ALL_STRETCHED = 'mscale_all_dim';
 
 /** Unread keys of rotary settings. @param isPartial Whether the family rotates a part of a head. */
-export function unreadRotary(
+function unreadRotary(
   rotary: JsonObject,
   path: readonly string[],
   isPartial: boolean,

@@ -1,8 +1,6 @@
-import type { LanguageModel, Layer, Window } from '../../architecture/layer.js';
-import { windowKey } from '../../architecture/masks.js';
-import { walk } from '../../architecture/walk.js';
+import type { Layer, Window } from '../../architecture/layer.js';
 import { generationFlopsOf } from '../../budget/generation.js';
-import { decodingKeys, fullForwardKeys } from '../../runtime/calls.js';
+import { attentionWindows, isFollowedByCache } from '../../runtime/calls.js';
 import type {
   Program,
   RunInput,
@@ -36,7 +34,7 @@ const MOST_STEPS = 32;
  */
 export async function checkCache(context: TestContext): Promise<CheckFinding> {
   const { ids, model } = context;
-  const windows = windowsOf(model);
+  const windows = attentionWindows(model);
   const lengths = lengthsToTry(ids.tokens, windows);
   if (lengths.length === 0) return skipped('one token: nothing to decode');
   const wholes: Whole[] = [];
@@ -59,18 +57,6 @@ interface Whole {
 
 const sizeOf = ({ tokens }: Window) => tokens;
 
-/** Distinct windows of the heads. */
-function windowsOf(model: LanguageModel): Window[] {
-  const windows = new Map<string, Window>();
-  for (const { layer } of model.blocks.flatMap(walk)) {
-    if (layer.kind !== 'attention') continue;
-    for (const { heads, window } of layer.spans) {
-      if (window !== undefined && heads > 0) windows.set(windowKey(window), window);
-    }
-  }
-  return [...windows.values()];
-}
-
 /** Two lengths: the longest that no window cuts off, and the longest that a cache supports. */
 function lengthsToTry(tokens: number, windows: readonly Window[]): number[] {
   const longest = longestFollowed(tokens, windows);
@@ -81,15 +67,10 @@ function lengthsToTry(tokens: number, windows: readonly Window[]): number[] {
 /** The mask of a full forward pass may depend on its length in ways that decoding cannot predict. */
 function longestFollowed(tokens: number, windows: readonly Window[]): number {
   let length = tokens;
-  while (!windows.every((window) => isFollowed(length, window))) {
+  while (!windows.every((window) => isFollowedByCache(length, window))) {
     length = 2 ** (Math.ceil(Math.log2(length)) - 1);
   }
   return length;
-}
-
-function isFollowed(tokens: number, window: Window): boolean {
-  const keys = decodingKeys(0, tokens, window, tokens);
-  return fullForwardKeys(tokens, window).every((first, position) => first === keys[position]);
 }
 
 async function decode(

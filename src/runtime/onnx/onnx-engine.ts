@@ -12,7 +12,7 @@ import type {
   Program,
   ProgramOptions,
 } from '../engine.js';
-import { refuseWeightForm } from '../quantized-weights.js';
+import { dequantizedSource, refuseWeightForm } from '../quantized-weights.js';
 import type { WeightSource } from '../weights.js';
 import { compile } from './compile.js';
 import type { InitializerLookup, QuantizedLookup, Target } from './context.js';
@@ -221,9 +221,11 @@ function quantizedLookup(
 /** Prepares a layer for running, in a graph for `target`. */
 export async function load(wanted: Loading): Promise<Program> {
   const { library, settings, layer, source, loading, target } = wanted;
-  const weights = new PlacedWeights(source);
+  const { weightForm } = loading;
+  const floats = weightForm ? dequantizedSource(source, layer, weightForm) : source;
+  const weights = new PlacedWeights(source, floats);
   try {
-    const quantized = quantizedLookup(layer, weights, loading.weightForm);
+    const quantized = quantizedLookup(layer, weights, weightForm);
     const place: InitializerLookup = (...which) => weights.place(...which);
     const compiled = compile(layer, place, loading, target, quantized);
     await weights.write();

@@ -84,13 +84,13 @@ export class Spool {
     return position;
   }
 
-  /** Writes all tensors. @throws UserError when the system refuses; rethrows errors of the source. */
-  async write(source: WeightSource): Promise<void> {
+  /** Writes all tensors: matrices from `source`, the others from `floats`. @throws UserError when the system refuses; rethrows errors of the source. */
+  async write(source: WeightSource, floats: WeightSource): Promise<void> {
     try {
       const handle = await open(this.file, 'wx', 0o600);
       try {
         for (const { tensor, position } of this.#tensors) {
-          await writeTensor(handle, source, tensor, position);
+          await writeTensor(handle, floats, tensor, position);
         }
         for (const each of this.#matrices) await writeMatrix(handle, source, each);
       } finally {
@@ -183,12 +183,15 @@ type PlacedMatrix = Readonly<Record<QuantizedPart, Initializer>>;
  */
 export class PlacedWeights {
   readonly #source: WeightSource;
+  readonly #floats: WeightSource;
   readonly #placed = new Map<Param, Initializer>();
   readonly #quantized = new Map<Param, PlacedMatrix>();
   #spool: Spool | undefined;
 
-  constructor(source: WeightSource) {
+  /** @param floats Source of the tensors that are read as floats: of a quantized matrix, its quantized values. */
+  constructor(source: WeightSource, floats = source) {
     this.#source = source;
+    this.#floats = floats;
   }
 
   /** The folder that the locations of all initializers are relative to. */
@@ -226,7 +229,7 @@ export class PlacedWeights {
 
   /** Writes the weights that are not in a file of the user's to the locations from `place`. */
   async write(): Promise<void> {
-    await this.#spool?.write(this.#source);
+    await this.#spool?.write(this.#source, this.#floats);
   }
 
   /** Frees data that a created session does not need. */
@@ -248,7 +251,7 @@ export class PlacedWeights {
 
   #find(tensor: Param): { type: ElementType; bytes: InitializerBytes } {
     if (tensor.elements < FEW_ELEMENTS) return { type: 'f32', bytes: this.#inline(tensor) };
-    const range = this.#source.rangeOf(tensor);
+    const range = this.#floats.rangeOf(tensor);
     // On Windows the file may be on another drive than the spool.
     if (range && path.parse(range.path).root === this.root) {
       const type = IN_PLACE[range.dtype];
@@ -262,7 +265,7 @@ export class PlacedWeights {
 
   #inline(tensor: Param): InitializerBytes {
     const values = new Float32Array(tensor.elements);
-    this.#source.read(tensor, 0, values);
+    this.#floats.read(tensor, 0, values);
     return { raw: new Uint8Array(values.buffer) };
   }
 

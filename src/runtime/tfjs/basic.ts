@@ -196,7 +196,9 @@ export function runFusedProjection(
 export function runGatedMlp(run: ForwardRun, layer: GatedMlp, x: Tensor3D): Tensor3D {
   const { tf } = run;
   const [gate, up] = runProjections(run, layer.inputs, x) as [Tensor3D, Tensor3D];
-  return run.apply(layer.down, tf.mul(activate(tf, layer.activation, gate), up));
+  const { gateScale = 1 } = layer;
+  const scaled: Tensor3D = gateScale === 1 ? gate : tf.mul(gate, gateScale);
+  return run.apply(layer.down, tf.mul(activate(tf, layer.activation, scaled), up));
 }
 
 /** Rotates each head of x, [B, T, heads · headDim], by the angles of the positions of this run. */

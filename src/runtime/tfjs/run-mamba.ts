@@ -43,7 +43,7 @@ export function runMamba(run: ForwardRun, layer: Mamba, u: Tensor3D): Tensor3D {
   );
   const scanned = scan(run, layer, { step, x, b, c });
   const y = tf.add(scanned, tf.mul(x, weights.tensor(skip)));
-  return run.apply(layer.outProj, tf.mul(y, activate(tf, activation, residual)));
+  return run.apply(layer.outProj, tf.mul(y, activate(tf, 'silu', residual)));
 }
 
 function innerNormed(run: ForwardRun, layer: Mamba, part: Tensor3D, index: number): Tensor3D {
@@ -73,9 +73,7 @@ export function runStateSpaceDual(run: ForwardRun, layer: StateSpaceDual, u: Ten
   const skip = tf.reshape(weights.tensor(layer.skip), [heads, 1]);
   const skipped: Tensor3D = tf.reshape(tf.mul(ofHeads, skip), [batch, tokens, inner]);
   const y: Tensor3D = tf.add(scanned, skipped);
-  const gated: Tensor3D = norm
-    ? run.apply(norm, y, gate)
-    : tf.mul(y, activate(tf, activation, gate));
+  const gated: Tensor3D = norm ? run.apply(norm, y, gate) : tf.mul(y, activate(tf, 'silu', gate));
   return run.apply(layer.outProj, gated);
 }
 

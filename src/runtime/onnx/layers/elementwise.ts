@@ -79,7 +79,11 @@ export function softplus({ graph }: Context, x: GraphValue): GraphValue {
 
 /** [R, H] → [R, H]. */
 export function emitGatedMlp(context: Context, layer: GatedMlp, x: GraphValue): GraphValue {
-  const inner = gated(context, layer.activation, emitProjections(context, layer.inputs, x));
+  const [gate = LEFT_OUT, up = LEFT_OUT] = emitProjections(context, layer.inputs, x);
+  const inner = gated(context, layer.activation, [
+    scaledBy(context, gate, layer.gateScale ?? 1),
+    up,
+  ]);
   return context.apply(layer.down, inner);
 }
 

@@ -5,7 +5,7 @@ import { folded, sizeNames, unfoldedRows, weightOf } from '../context.js';
 import type { GraphValue } from '../graph.js';
 import { LEFT_OUT } from '../graph.js';
 import { chunkedScan } from './chunked-scan.js';
-import { activated, softplus, unweightedRmsNorm } from './elementwise.js';
+import { activated, emitSilu, softplus, unweightedRmsNorm } from './elementwise.js';
 import { scan } from './scan.js';
 
 /** Uses `Scan` where it has a kernel: without one, values would be copied back and forth for every token. */
@@ -35,7 +35,7 @@ export function emitMamba(context: Context, layer: Mamba, u: GraphValue): GraphV
   const scanned = SCANS[context.target.provider](context, layer, { step, x, b, c });
   const skipped = graph.op('Mul', [x, weightOf(context, layer.skip)]);
   const y = graph.op('Add', [scanned, skipped]);
-  return apply(layer.outProj, graph.op('Mul', [y, activated(context, activation, residual)]));
+  return apply(layer.outProj, graph.op('Mul', [y, emitSilu(context, residual)]));
 }
 
 function projectedStep(

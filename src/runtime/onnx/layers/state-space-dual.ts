@@ -5,11 +5,11 @@
 import type { StateSpaceDual } from '../../../architecture/layer.js';
 import { columnFactors } from '../../../architecture/walk.js';
 import type { Context } from '../context.js';
-import { folded, weightOf } from '../context.js';
+import { folded, unfoldedRows, weightOf } from '../context.js';
 import { GraphBuilder, type GraphValue, LEFT_OUT } from '../graph.js';
-import type { GraphProto } from '../proto.js';
+import { type GraphProto, MICROSOFT } from '../proto.js';
 import { chunked, chunksOf, type ScanChunks } from './chunked-scan.js';
-import { activated, softplus } from './elementwise.js';
+import { activated, emitSilu, softplus } from './elementwise.js';
 import { startingState } from './scan.js';
 
 /**
@@ -32,14 +32,13 @@ export function emitStateSpaceDual(
   const mixed = activated(context, activation, apply(layer.conv, input));
   const [x, b, c] = graph.split(mixed, [inner, shared, shared]);
   const step = limited(context, layer, graph.op('Add', [low, weightOf(context, layer.stepBias)]));
-  const y = dualScan(context, layer, { step, x, b, c });
+  const isFused = context.target.provider === 'cpu' && !context.isForOthers;
+  const y = (isFused ? linearAttention : dualScan)(context, layer, { step, x, b, c });
   const ofHeads = graph.op('Reshape', [x, graph.ints(-1, heads, headDim)]);
   const skip = graph.op('Unsqueeze', [weightOf(context, layer.skip), graph.ints(1)]); // [H, 1]
   const skipped = graph.op('Reshape', [graph.op('Mul', [ofHeads, skip]), graph.ints(-1, inner)]);
   const sum = graph.op('Add', [y, skipped]);
-  const gated = norm
-    ? apply(norm, sum, gate)
-    : graph.op('Mul', [sum, activated(context, activation, gate)]);
+  const gated = norm ? apply(norm, sum, gate) : graph.op('Mul', [sum, emitSilu(context, gate)]);
   return apply(layer.outProj, gated);
 }
 
@@ -72,6 +71,61 @@ interface DualInputs {
   readonly c: GraphValue;
 }
 
+/** Logarithms of the decays, [R, H]. */
+function logDecays(context: Context, { stateLog }: StateSpaceDual, step: GraphValue): GraphValue {
+  const { graph } = context;
+  const rate = graph.op('Neg', [graph.op('Exp', [weightOf(context, stateLog)])]);
+  return graph.op('Mul', [step, rate]);
+}
+
+/** step · x, [R, H·P]. */
+function steppedInput(
+  { graph }: Context,
+  { heads, headDim }: StateSpaceDual,
+  { step, x }: Pick<DualInputs, 'step' | 'x'>,
+): GraphValue {
+  const stepped = graph.op('Mul', [
+    graph.op('Reshape', [x, graph.ints(-1, heads, headDim)]),
+    graph.op('Unsqueeze', [step, graph.ints(2)]),
+  ]);
+  return graph.op('Reshape', [stepped, graph.ints(-1, heads * headDim)]);
+}
+
+/**
+ * One operation for the whole recurrence. On the processor, it takes as long as products over chunks for a long
+ * input, and half as long for one token.
+ */
+function linearAttention(
+  context: Context,
+  layer: StateSpaceDual,
+  { step, x, b, c }: DualInputs,
+): GraphValue {
+  const { graph, outputs } = context;
+  const { name, heads, headDim, stateSize: state, groups } = layer;
+  const sequences = (rows: GraphValue, width: number) => unfoldedRows(context, rows, width);
+  const [y, after] = graph.pair(
+    'LinearAttention',
+    [
+      sequences(c, groups * state),
+      sequences(b, groups * state),
+      sequences(steppedInput(context, layer, { step, x }), heads * headDim),
+      startingState(context, layer, [heads, state, headDim]),
+      sequences(logDecays(context, layer, step), heads),
+    ],
+    {
+      domain: MICROSOFT,
+      attributes: {
+        update_rule: 'gated',
+        q_num_heads: groups,
+        kv_num_heads: heads,
+        scale: { float: 1 },
+      },
+    },
+  );
+  outputs.states?.set(`${name}.scan`, graph.output(after));
+  return folded(context, y);
+}
+
 /** Inputs of all chunks, with chunks first. */
 interface ChunkInputs {
   /** Logarithms of the decays, [n, B, G, H / G, c, 1]. */
@@ -95,11 +149,6 @@ function dualScan(
   const { graph, once, sizes, outputs } = context;
   const { name, heads, headDim, stateSize: state, groups } = layer;
   const chunks = chunksOf(context, `${CHUNK}`, () => graph.ints(CHUNK));
-  const rate = graph.op('Neg', [graph.op('Exp', [weightOf(context, layer.stateLog)])]); // [H]
-  const stepped = graph.op('Mul', [
-    graph.op('Reshape', [x, graph.ints(-1, heads, headDim)]),
-    graph.op('Unsqueeze', [step, graph.ints(2)]),
-  ]);
   const split = (rows: GraphValue, inGroup: number, width: number) => {
     const flat = chunked(context, chunks, rows, groups * inGroup * width); // [B, n, c, ·]
     const apart = graph.op('Reshape', [flat, graph.ints(0, 0, 0, groups, inGroup, width)]);
@@ -107,8 +156,8 @@ function dualScan(
   };
   const inGroup = heads / groups;
   const inputs: ChunkInputs = {
-    log: split(graph.op('Mul', [step, rate]), inGroup, 1),
-    x: split(graph.op('Reshape', [stepped, graph.ints(-1, heads * headDim)]), inGroup, headDim),
+    log: split(logDecays(context, layer, step), inGroup, 1),
+    x: split(steppedInput(context, layer, { step, x }), inGroup, headDim),
     b: split(b, 1, state),
     c: split(c, 1, state),
   };

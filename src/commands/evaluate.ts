@@ -1,0 +1,147 @@
+import os from 'node:os';
+import * as Args from '@oclif/core/args';
+import * as Flags from '@oclif/core/flags';
+import { BaseCommand, type FlagsOf } from '../cli/base-command.js';
+import {
+  compute,
+  details,
+  device,
+  engine,
+  seed,
+  set,
+  stateDict,
+  threads,
+  tokens,
+  weightForm,
+} from '../cli/flags.js';
+import { progressDisplay } from '../cli/progress.js';
+import { evaluationLimits, exceededEvaluation } from '../cli/thresholds.js';
+import { UserError } from '../errors.js';
+import type { EvaluationInput, EvaluationResult } from '../evaluation/evaluate-files.js';
+import { isCheckpointPath } from '../model-input/locate.js';
+import { openWeighted } from '../model-input/weighted-model.js';
+import { evaluateReport } from '../report/evaluate.js';
+
+export default class Evaluate extends BaseCommand {
+  static override summary = 'Score a text with a model: loss, perplexity, bits per byte.';
+  static override description =
+    'Reads the text in windows of --context tokens and reports the mean loss, the perplexity and the bits per byte, ' +
+    'each with its standard error. Only bits per byte compare models with different tokenizers. With --against it ' +
+    'reads a second model as the reference and reports how far the predictions are apart.';
+  static override examples = [
+    '<%= config.bin %> <%= command.id %> fixtures/hf/llama --ids fixtures/evaluation/ids.json',
+    '<%= config.bin %> <%= command.id %> fixtures/hf/llama --ids fixtures/evaluation/ids.json --against fixtures/hf/llama-tied-rope3 --context 64 --stride 32',
+    '<%= config.bin %> <%= command.id %> hybrid/tiny --random --set model.vocab_size=512 --tokenizer fixtures/tokenizers/bpe-512.json --text fixtures/tokenizers/text.txt',
+  ];
+
+  static override args = {
+    model: Args.string({
+      ignoreStdin: true,
+      description:
+        'a checkpoint, or a config with --checkpoint [default: the model of this folder]',
+    }),
+  };
+  static override flags = {
+    text: Flags.string({
+      helpValue: 'FILE',
+      description: 'the text, in UTF-8',
+      exclusive: ['ids'],
+    }),
+    ids: Flags.string({
+      helpValue: 'FILE',
+      description: 'token ids as JSON, a list for each text: [[5, 17, 3], …]',
+    }),
+    tokenizer: Flags.string({
+      helpValue: 'FILE',
+      description: 'tokenizer.json of the model [default: the one in its folder]',
+      dependsOn: ['text'],
+    }),
+    context: tokens({ description: 'tokens of a window [default: 512, or all positions]' }),
+    stride: tokens({
+      description:
+        'tokens from window to window; fewer than --context let windows overlap [default: --context]',
+    }),
+    bos: Flags.string({
+      helpValue: 'auto|none|ID',
+      default: 'auto',
+      description: 'token before each window; auto adds it if the tokenizer does',
+    }),
+    against: Flags.string({
+      helpValue: 'OTHER',
+      description: 'a second model with the same vocabulary, as the reference',
+    }),
+    set,
+    checkpoint: Flags.string({
+      helpValue: 'PATH',
+      description: 'a file, an index or a folder with the weights',
+    }),
+    'state-dict': stateDict,
+    random: Flags.boolean({
+      description: 'use random weights instead of a checkpoint',
+      exclusive: ['checkpoint', 'state-dict'],
+    }),
+    weights: weightForm(),
+    seed,
+    engine: engine(),
+    device: device(),
+    compute: compute('type of matrix products'),
+    threads: threads(),
+    details,
+    ...evaluationLimits,
+  };
+
+  async run() {
+    const { args, flags } = await this.parse(Evaluate);
+    const file = await this.modelGiven(flags, args.model, 'fixtures/hf/llama');
+    if (flags.text === undefined && flags.ids === undefined) throw NOTHING_TO_READ;
+    await this.refuseUnwritable(flags);
+    const display = progressDisplay(flags);
+    const opened = await openWeighted(file, flags, display);
+    try {
+      await this.warnAbout(flags, opened.warnings);
+      const reference =
+        flags.against === undefined
+          ? undefined
+          : await openWeighted(flags.against, { random: isRandom(flags, flags.against) }, display);
+      try {
+        await this.warnAbout(flags, reference?.warnings ?? []);
+        return await this.#evaluate({ own: opened, reference }, flags);
+      } finally {
+        reference?.close();
+      }
+    } finally {
+      opened.close();
+    }
+  }
+
+  /** Loads the code that runs models. */
+  async #evaluate(
+    models: Pick<EvaluationInput, 'own' | 'reference'>,
+    flags: EvaluateFlags,
+  ): Promise<EvaluationResult> {
+    const { evaluateFiles } = await import('../evaluation/evaluate-files.js');
+    const result = await evaluateFiles(
+      {
+        ...models,
+        ...flags,
+        engine: flags.engine ?? 'auto',
+        device: flags.device ?? (flags.weights ? 'cpu' : 'auto'),
+        threads: flags.threads ?? os.availableParallelism(),
+      },
+      progressDisplay(flags),
+    );
+    await this.answer(flags, result, evaluateReport);
+    this.exceeded(exceededEvaluation(flags, result));
+    return result;
+  }
+}
+
+type EvaluateFlags = FlagsOf<typeof Evaluate>;
+
+/** `--random` gives both models random weights, where a model is a config. */
+const isRandom = ({ random }: EvaluateFlags, file: string): boolean =>
+  random && !isCheckpointPath(file);
+
+const NOTHING_TO_READ = new UserError('usage', 'expected a text or token ids, found none', {
+  suggestion: 'add --text FILE, or --ids FILE',
+});

@@ -1,0 +1,346 @@
+/** The request of `minimind evaluate`: files in, an evaluation out. */
+import { countParameters } from '../budget/parameters.js';
+import { UserError } from '../errors.js';
+import { readText } from '../files/read-file.js';
+import { foldersOf, type WeightedModelFile } from '../model-input/weighted-model.js';
+import type { ProgressDisplay } from '../progress-display.js';
+import type { EngineInfo } from '../runtime/engine.js';
+import { refuseWeightForm } from '../runtime/quantized-weights.js';
+import { chooseEngineFor, type EngineWish } from '../runtime/select/devices.js';
+import { checkpointWeights, randomWeights } from '../runtime/weights.js';
+import type { WeightForm } from '../tensor/group-quantization.js';
+import { formatInteger } from '../text/units.js';
+import { openModelText, requireTokenizer } from '../tokenizer/model-text.js';
+import type { TextTokenizer } from '../tokenizer/tokenizer.js';
+import { type Evaluation, evaluate, type WeightedModel } from './evaluate.js';
+import { LineTracker } from './lines.js';
+import { checkWindows, scoredTokens, type WindowSettings } from './windows.js';
+
+export interface EvaluationInput extends EngineWish {
+  readonly own: WeightedModelFile;
+  readonly reference: WeightedModelFile | undefined;
+  /** File of the text, or of the ids; one of them. */
+  readonly text?: string | undefined;
+  readonly ids?: string | undefined;
+  /** tokenizer.json in place of the model's own. */
+  readonly tokenizer?: string | undefined;
+  readonly context?: number | undefined;
+  readonly stride?: number | undefined;
+  /** `auto`, `none` or a token id. */
+  readonly bos: string;
+  /** Seed of random weights. */
+  readonly seed: number;
+  /** Quantization of the model's matrices; the reference runs in float32. */
+  readonly weights?: WeightForm | undefined;
+}
+
+/** One of the two models. */
+export interface EvaluatedModel {
+  readonly file: string;
+  readonly family: string;
+  readonly checkpoint: string | null;
+  readonly parameters: number;
+}
+
+export interface EvaluationResult {
+  readonly schema: 'minimind/evaluate@1';
+  readonly model: EvaluatedModel;
+  readonly against: EvaluatedModel | null;
+  readonly engine: EngineInfo;
+  /** Quantization of the model's matrices; null for float32. */
+  readonly weights: WeightForm | null;
+  readonly input: {
+    readonly file: string;
+    /** tokenizer.json; null for ids. */
+    readonly tokenizer: string | null;
+    readonly texts: number;
+    readonly tokens: number;
+    /** Of the text in UTF-8, and its words between white space; null for ids. */
+    readonly bytes: number | null;
+    readonly words: number | null;
+  };
+  readonly context: number;
+  readonly stride: number;
+  /** Token before each window; null for none. */
+  readonly bos: number | null;
+  readonly windows: number;
+  /** Tokens whose loss counts. */
+  readonly scored: number;
+  /** Mean loss of a token in nats, and its standard error. */
+  readonly loss: number;
+  readonly lossError: number | null;
+  readonly perplexity: number;
+  readonly perplexityError: number | null;
+  /** exp(loss · tokens / words); null for ids. */
+  readonly perplexityByWord: number | null;
+  /** loss / ln 2 · tokens / bytes; null for ids. */
+  readonly bitsPerByte: number | null;
+  readonly bitsPerByteError: number | null;
+  /** The second model's own loss; null without one. */
+  readonly reference: Evaluation['reference'];
+  readonly divergence: Evaluation['divergence'];
+  /** Mean of KL(reference ‖ model) and share of equal top tokens, for thresholds; null without a reference. */
+  readonly kl: number | null;
+  readonly sameTop: number | null;
+  readonly worstLines: Evaluation['worstLines'];
+  readonly seconds: number;
+}
+
+/** Tokens of a window by default. */
+const DEFAULT_CONTEXT = 512;
+
+/** The tokenizer reads about 1 MB a second. */
+const MOST_TEXT_BYTES = 64_000_000;
+const MOST_IDS_BYTES = 512_000_000;
+
+/**
+ * Evaluates a model on a file.
+ * @throws UserError when a file or an option is wrong, or no engine can run here.
+ */
+export async function evaluateFiles(
+  input: EvaluationInput,
+  display: ProgressDisplay,
+): Promise<EvaluationResult> {
+  const { own, reference } = input;
+  const { model } = own.loaded;
+  const other = reference?.loaded.model;
+  const vocabulary = model.embedding.weight.shape[0] ?? 0;
+  const read =
+    input.text === undefined
+      ? await readIds(input.ids ?? '', vocabulary)
+      : await readWords(input, vocabulary);
+  const bos = bosOf(input.bos, read.bos, vocabulary);
+  const positions = Math.min(model.positions, other?.positions ?? model.positions);
+  const context = input.context ?? Math.min(DEFAULT_CONTEXT, positions);
+  const stride = input.stride ?? context - (bos === undefined ? 0 : 1);
+  const windows: WindowSettings = { context, stride, bos };
+  checkWindows(windows, positions);
+  if (other) refuseOtherVocabulary(own, reference);
+  const total = scoredTokens(read.texts, windows);
+  if (total === 0) throw nothingScored(read.file);
+  const shown = display.steps();
+  const models = [model, ...(other ? [other] : [])];
+  const { engine } = await chooseEngineFor({ models, batch: 1, tokens: context }, input, shown.say);
+  let done = 0;
+  const started = performance.now();
+  try {
+    if (input.weights) refuseWeightForm(engine.info);
+    const found = await evaluate(engine, {
+      own: { ...weighted(own, input.seed), form: input.weights },
+      reference: reference && weighted(reference, input.seed),
+      texts: read.texts,
+      windows,
+      lines: read.lines,
+      progress(tokens) {
+        done += tokens;
+        shown.doing(`scored ${formatInteger(done)} of ${formatInteger(total)} tokens`);
+      },
+    });
+    const seconds = (performance.now() - started) / 1000;
+    return resultOf({ input, read, windows, found, seconds, engine: engine.info });
+  } finally {
+    shown.end();
+    await engine.close();
+  }
+}
+
+/** Texts as token ids, with what is known about them. */
+interface ReadTexts {
+  readonly file: string;
+  readonly texts: readonly ArrayLike<number>[];
+  readonly tokens: number;
+  readonly tokenizer: TextTokenizer | undefined;
+  /** BOS token that the tokenizer adds. */
+  readonly bos: number | undefined;
+  readonly bytes: number | null;
+  readonly words: number | null;
+  readonly lines: LineTracker | undefined;
+}
+
+async function readWords(
+  { own, text: file = '', tokenizer: named }: EvaluationInput,
+  vocabulary: number,
+): Promise<ReadTexts> {
+  const folders = foldersOf(own);
+  const tokenizer = requireTokenizer(await openModelText(folders, named), folders);
+  const text = await readText(file, {
+    most: MOST_TEXT_BYTES,
+    suggestion: 'evaluate a part of it, or give its tokens with --ids',
+  });
+  if (text === '') throw nothingScored(file);
+  const ids = tokenizer.encode(text, { special: false });
+  const highest = ids.reduce((most, id) => Math.max(most, id), 0);
+  if (highest >= vocabulary) {
+    throw new UserError(
+      'usage',
+      `${tokenizer.file} has tokens up to ${highest}, and the model ${formatInteger(vocabulary)} in all`,
+      { suggestion: 'name the tokenizer that the model was trained with: --tokenizer FILE' },
+    );
+  }
+  return {
+    file,
+    texts: [ids],
+    tokens: ids.length,
+    tokenizer,
+    bos: bosAddedBy(tokenizer),
+    bytes: Buffer.byteLength(text),
+    words: text.split(/\s+/).filter((word) => word !== '').length,
+    lines: LineTracker.of(text, ids, newlineCounter(tokenizer)),
+  };
+}
+
+/** The token that a tokenizer puts before a text. */
+function bosAddedBy(tokenizer: TextTokenizer): number | undefined {
+  const [first] = tokenizer.encode('a', { special: true });
+  const [plain] = tokenizer.encode('a', { special: false });
+  return first === plain ? undefined : first;
+}
+
+/** Line feeds in a token's text, each token decoded once. */
+function newlineCounter(tokenizer: TextTokenizer): (id: number) => number {
+  const known = new Map<number, number>();
+  return (id) => {
+    const before = known.get(id);
+    if (before !== undefined) return before;
+    const count = tokenizer.decode([id], { special: true }).split('\n').length - 1;
+    known.set(id, count);
+    return count;
+  };
+}
+
+async function readIds(file: string, vocabulary: number): Promise<ReadTexts> {
+  const json = await readText(file, { most: MOST_IDS_BYTES, suggestion: 'evaluate a part of it' });
+  const refuse = (what: string) =>
+    new UserError('refused-file', `${file}: ${what}`, {
+      suggestion: 'write a list of texts, each a list of token ids, as in [[5, 17, 3], [9, 2]]',
+    });
+  let value: unknown;
+  try {
+    value = JSON.parse(json.replace(/^\uFEFF/, ''));
+  } catch (error) {
+    throw refuse(`is not JSON: ${(error as Error).message}`);
+  }
+  if (!Array.isArray(value) || !value.every(Array.isArray))
+    throw refuse('expected a list of lists');
+  const rows: readonly (readonly unknown[])[] = value;
+  const isId = (id: unknown) =>
+    Number.isInteger(id) && (id as number) >= 0 && (id as number) < vocabulary;
+  for (const [row, ids] of rows.entries()) {
+    const wrong = ids.findIndex((id) => !isId(id));
+    if (wrong < 0) continue;
+    const found = String(JSON.stringify(ids[wrong])).slice(0, 60);
+    throw refuse(`id ${wrong} of text ${row}: expected 0 to ${vocabulary - 1}, found ${found}`);
+  }
+  const texts = rows as readonly (readonly number[])[];
+  const tokens = texts.reduce((sum, { length }) => sum + length, 0);
+  return {
+    file,
+    texts,
+    tokens,
+    tokenizer: undefined,
+    bos: undefined,
+    bytes: null,
+    words: null,
+    lines: undefined,
+  };
+}
+
+function bosOf(wish: string, own: number | undefined, vocabulary: number): number | undefined {
+  if (wish === 'auto') return own;
+  if (wish === 'none') return undefined;
+  const id = Number(wish);
+  if (/^\d+$/.test(wish) && id < vocabulary) return id;
+  throw new UserError(
+    'usage',
+    `--bos: expected auto, none, or a token id below ${formatInteger(vocabulary)}, found ${JSON.stringify(wish)}`,
+    { suggestion: 'write --bos none for no token before a window' },
+  );
+}
+
+function refuseOtherVocabulary(own: WeightedModelFile, reference: WeightedModelFile): void {
+  const [here, there] = [own, reference].map(
+    ({ loaded }) => loaded.model.head.weight.shape[0] ?? 0,
+  );
+  if (here === there) return;
+  throw new UserError(
+    'usage',
+    `the models have different vocabularies: ${formatInteger(here ?? 0)} and ${formatInteger(there ?? 0)} tokens`,
+    { suggestion: 'compare models with the same tokens; bits per byte compares others' },
+  );
+}
+
+const nothingScored = (file: string) =>
+  new UserError('refused-file', `${file}: expected at least two tokens of a text, found fewer`, {
+    suggestion: 'give a longer text: a token is predicted from those before it',
+  });
+
+const weighted = (
+  { loaded: { model }, checkpoint }: WeightedModelFile,
+  seed: number,
+): WeightedModel => ({
+  model,
+  weights: checkpoint ? checkpointWeights(model, checkpoint) : randomWeights(model, seed),
+});
+
+const namesOf = ({ loaded, checkpoint }: WeightedModelFile): EvaluatedModel => ({
+  file: loaded.file,
+  family: loaded.family.name,
+  checkpoint: checkpoint?.path ?? null,
+  parameters: countParameters(loaded.model).parameters,
+});
+
+interface EvaluationParts {
+  readonly input: EvaluationInput;
+  readonly read: ReadTexts;
+  readonly windows: WindowSettings;
+  readonly found: Evaluation;
+  readonly seconds: number;
+  readonly engine: EngineInfo;
+}
+
+function resultOf({
+  input,
+  read,
+  windows,
+  found,
+  seconds,
+  engine,
+}: EvaluationParts): EvaluationResult {
+  const { own, reference } = input;
+  const { file, texts, tokens, bytes, words } = read;
+  const { loss, perplexity } = found.own;
+  const bitsPerNat = bytes === null ? null : tokens / bytes / Math.LN2;
+  return {
+    schema: 'minimind/evaluate@1',
+    model: namesOf(own),
+    against: reference ? namesOf(reference) : null,
+    engine,
+    weights: input.weights ?? null,
+    input: {
+      file,
+      tokenizer: read.tokenizer?.file ?? null,
+      texts: texts.length,
+      tokens,
+      bytes,
+      words,
+    },
+    context: windows.context,
+    stride: windows.stride,
+    bos: windows.bos ?? null,
+    windows: found.windows,
+    scored: found.scored,
+    loss: loss.mean,
+    lossError: loss.error,
+    perplexity: perplexity.mean,
+    perplexityError: perplexity.error,
+    perplexityByWord: words ? Math.exp((loss.mean * tokens) / words) : null,
+    bitsPerByte: bitsPerNat === null ? null : loss.mean * bitsPerNat,
+    bitsPerByteError: bitsPerNat === null || loss.error === null ? null : loss.error * bitsPerNat,
+    reference: found.reference,
+    divergence: found.divergence,
+    kl: found.divergence?.kl.mean ?? null,
+    sameTop: found.divergence?.sameTop.mean ?? null,
+    worstLines: found.worstLines,
+    seconds,
+  };
+}

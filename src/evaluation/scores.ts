@@ -1,0 +1,107 @@
+/** Scores of next-token distributions: loss, divergence from another model, and their statistics. */
+
+/** Score of one token by one model. */
+export interface TokenScore {
+  /** −ln p of the token, in nats. */
+  readonly loss: number;
+  /** ln Σ exp of the logits. */
+  readonly logSum: number;
+  /** First index of the largest logit. */
+  readonly top: number;
+}
+
+/** @param logits Logits of the position before the token, [V]. */
+export function tokenScore(logits: Float32Array, token: number): TokenScore {
+  let largest = Number.NEGATIVE_INFINITY;
+  let top = 0;
+  for (let i = 0; i < logits.length; i++) {
+    const logit = logits[i] as number;
+    if (logit > largest) {
+      largest = logit;
+      top = i;
+    }
+  }
+  let sum = 0;
+  for (let i = 0; i < logits.length; i++) sum += Math.exp((logits[i] as number) - largest);
+  const logSum = largest + Math.log(sum);
+  return { loss: logSum - (logits[token] ?? Number.NaN), logSum, top };
+}
+
+/** KL(p ‖ q) = Σ p · (ln p − ln q) of two rows of logits, in nats. Rounding below 0 is cut off. */
+export function divergence(
+  p: Float32Array,
+  { logSum: ofP }: Pick<TokenScore, 'logSum'>,
+  q: Float32Array,
+  { logSum: ofQ }: Pick<TokenScore, 'logSum'>,
+): number {
+  let sum = 0;
+  for (let i = 0; i < p.length; i++) {
+    const logP = (p[i] as number) - ofP;
+    const share = Math.exp(logP);
+    // A share of 0 adds nothing, even where both logits are −∞.
+    if (share > 0) sum += share * (logP - ((q[i] as number) - ofQ));
+  }
+  return Math.max(0, sum);
+}
+
+/** A mean with its standard error. */
+export interface Estimate {
+  readonly mean: number;
+  /** Standard error of the mean: √(variance / n). Null for one value. */
+  readonly error: number | null;
+}
+
+/** Mean and variance of a stream of values (Welford 1962). */
+export class MeanFold {
+  #count = 0;
+  #mean = 0;
+  #squares = 0;
+
+  add(value: number): void {
+    this.#count++;
+    const before = value - this.#mean;
+    this.#mean += before / this.#count;
+    this.#squares += before * (value - this.#mean);
+  }
+
+  get count(): number {
+    return this.#count;
+  }
+
+  result(): Estimate {
+    const count = this.#count;
+    const variance = this.#squares / (count - 1);
+    return { mean: this.#mean, error: count > 1 ? Math.sqrt(variance / count) : null };
+  }
+}
+
+/** A growing list of float32 values: 4 bytes for each. */
+export class ValueList {
+  #values = new Float32Array(1024);
+  #count = 0;
+
+  add(value: number): void {
+    if (this.#count === this.#values.length) {
+      const larger = new Float32Array(2 * this.#count);
+      larger.set(this.#values);
+      this.#values = larger;
+    }
+    this.#values[this.#count++] = value;
+  }
+
+  /** Values in ascending order. Sorts in place: add nothing afterwards. */
+  sorted(): Float32Array {
+    return this.#values.subarray(0, this.#count).sort();
+  }
+}
+
+/**
+ * Quantile of sorted values, interpolated between neighbours as numpy and torch do by default.
+ * @param share From 0 to 1.
+ */
+export function quantile(sorted: Float32Array, share: number): number {
+  const at = share * (sorted.length - 1);
+  const low = Math.floor(at);
+  const [a, b] = [sorted[low] ?? Number.NaN, sorted[Math.min(low + 1, sorted.length - 1)] ?? 0];
+  return a + (b - a) * (at - low);
+}

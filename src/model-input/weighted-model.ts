@@ -1,0 +1,91 @@
+/** A model with the checkpoint of its weights, from one reference or from a config and `--checkpoint`. */
+import fs from 'node:fs';
+import path from 'node:path';
+import type { Checkpoint } from '../checkpoint/checkpoint.js';
+import type { Problem } from '../errors.js';
+import { UserError } from '../errors.js';
+import type { ProgressDisplay } from '../progress-display.js';
+import { checkpointWarnings, configOf, openedFor, ownCheckpoint } from './checkpoint-config.js';
+import { configPath, hasWeights as hasWeightsIn } from './locate.js';
+import { loadModelFile, type ModelFile, type ModelLoadOptions, modelOf } from './model-file.js';
+import { checkedAgainst } from './verify-checkpoint.js';
+
+export interface WeightFlags extends ModelLoadOptions {
+  readonly checkpoint?: string | undefined;
+  readonly 'state-dict'?: string | undefined;
+  /** Whether random weights take the place of a checkpoint. */
+  readonly random?: boolean;
+}
+
+export interface WeightedModelFile {
+  readonly loaded: ModelFile;
+  /** Undefined for random weights. */
+  readonly checkpoint: Checkpoint | undefined;
+  readonly warnings: readonly Problem[];
+  readonly close: () => void;
+}
+
+/**
+ * Opens a model whose weights are needed. The caller closes it.
+ * @throws UserError when there are no weights, or they do not match the config.
+ */
+export async function openWeighted(
+  file: string,
+  flags: WeightFlags,
+  display: ProgressDisplay,
+): Promise<WeightedModelFile> {
+  const own = ownCheckpoint(file, flags);
+  let checkpoint = own;
+  const close = () => checkpoint?.close();
+  try {
+    if (own && flags.random) throw hasWeights(file);
+    const described = own
+      ? await modelOf((await configOf(own, undefined)).document, flags)
+      : await loadModelFile(file, flags);
+    checkpoint ??= openedFor(flags);
+    if (!checkpoint) {
+      if (!flags.random) throw hasNoWeights(described.file);
+      return { loaded: described, checkpoint, warnings: described.warnings, close };
+    }
+    const { loaded, warnings } = await checkedAgainst(described, checkpoint, display);
+    return {
+      loaded,
+      checkpoint,
+      warnings: [...described.warnings, ...checkpointWarnings(checkpoint), ...warnings],
+      close,
+    };
+  } catch (error) {
+    close();
+    throw error;
+  }
+}
+
+const hasWeights = (file: string) =>
+  new UserError('usage', `${file} is a checkpoint; --random requires a config`, {
+    suggestion: 'remove --random, or pass a config',
+  });
+
+function hasNoWeights(file: string): UserError {
+  const folder = path.dirname(configPath(file));
+  const isBeside = file !== '<stdin>' && isFolder(folder) && hasWeightsIn(folder);
+  return new UserError('usage', `${file} is a config without weights`, {
+    suggestion: isBeside
+      ? `write --checkpoint ${folder}, or --random for random weights`
+      : 'add --checkpoint PATH, or --random for random weights',
+  });
+}
+
+/** Folders in which the text files of a model lie: that of its config, and that of its weights. */
+export function foldersOf({
+  loaded: { file },
+  checkpoint,
+}: Pick<WeightedModelFile, 'loaded' | 'checkpoint'>): string[] {
+  const files = [
+    ...(file === '<stdin>' ? [] : [configPath(file)]),
+    ...(checkpoint ? [checkpoint.path] : []),
+  ];
+  return [...new Set(files.map((each) => (isFolder(each) ? each : path.dirname(each))))];
+}
+
+const isFolder = (file: string) =>
+  fs.statSync(file, { throwIfNoEntry: false })?.isDirectory() ?? false;
