@@ -2,7 +2,7 @@
 import { clampedExperts, mixtureOfExperts, router } from '../constructors.js';
 import { unreadBut } from '../transformer/config-keys.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
-import { rotaryIn, rotaryReading } from '../transformer/rotary.js';
+import { rotaryIn, rotaryReading, scalingIn } from '../transformer/rotary.js';
 import { expertRules } from '../transformer/rules.js';
 import { flag, positiveInteger, windowAt, windowSettings } from '../transformer/settings.js';
 
@@ -52,8 +52,12 @@ export const gptOss = defineDecoder({
     rotary: {
       ...reading,
       settings(config) {
-        const isGiven = Object.keys(rotaryIn(config)).length > 0;
-        return { ...reading.settings(config), ...(!isGiven && { rope_scaling: DEFAULT_ROTARY }) };
+        if (Object.keys(rotaryIn(config)).length > 0) return reading.settings(config);
+        const { original_max_position_embeddings: trained } = config;
+        return {
+          ...reading.settings(config),
+          rope_scaling: scalingIn(DEFAULT_ROTARY, trained),
+        };
       },
     },
     limited: {

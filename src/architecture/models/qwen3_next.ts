@@ -42,7 +42,7 @@ export const qwen3Next = defineDecoder({
     ...expertRules({ experts: 'num_experts', chosen: 'num_experts_per_tok' }),
   ],
   dimensions: null,
-  huggingFace: { ...DELTA_READING, names: { num_experts: ['num_local_experts'] } },
+  huggingFace: DELTA_READING,
   normOffset: 1,
   attentionLayer: (block) =>
     deltaOrAttention(block, (name, { hidden, keys, values, keyHeads, valueHeads }) => {

@@ -1,7 +1,6 @@
 /** Router: selects the experts of a token. Shapes: R rows, E experts, K of them for each token, G groups. */
 import type {
   ClampedExperts,
-  Expert,
   MixtureOfExperts,
   PackedExperts,
   Router,
