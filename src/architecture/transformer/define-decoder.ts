@@ -257,7 +257,7 @@ const sharedRules = (
 ): readonly unknown[] => [
   ...LAYER_LISTS.filter((key) => key in shape).flatMap(layerListRules),
   ...('sliding_window' in shape ? windowRules(slidesByRule) : []),
-  ...('max_window_layers' in shape ? usedWindowRules : []),
+  ...('max_window_layers' in shape && 'use_sliding_window' in shape ? usedWindowRules : []),
 ];
 
 /** Settings visible in a checkpoint, where a family has them. */
