@@ -256,7 +256,7 @@ async function withoutKind(document: ConfigDocument): Promise<UserError> {
     message: `has no ${KIND}, so it does not say of what kind its model is`,
     suggestion: likely
       ? `its keys are those of ${likely}: add "${KIND}": "${likely}" if it is one`
-      : `add "${KIND}": with one of ${kinds.join(', ')}`,
+      : `add "${KIND}", one of those in minimind list`,
   });
 }
 
