@@ -132,11 +132,16 @@ export interface HuggingFaceReader {
  * Definition of a kind of model. `Schema` describes the whole document that a user writes. The rest is derived
  * from its parsed value.
  */
+/** What the models of a family are: a mixture has experts, a hybrid has recurrent layers or convolutions and attention. */
+export type Architecture = 'dense' | 'mixture' | 'hybrid' | 'recurrent';
+
 export interface Family<Schema extends z.ZodType = z.ZodType> {
   /** Value of `model.family`. */
   readonly name: string;
   /** One-line description of these models. */
   readonly title: string;
+  /** Default: dense. */
+  readonly architecture?: Architecture;
   readonly schema: Schema;
   /** Checks beyond the schema. */
   readonly rules: readonly DocumentRule<z.output<Schema>>[];

@@ -1,11 +1,9 @@
 /** Parameter counts of families' presets, and of other forms of a model. */
 import { FAMILY_NAMES, loadFamily } from '../architecture/families.js';
-import type { Family } from '../architecture/family.js';
+import type { Architecture, Family } from '../architecture/family.js';
 import type { LanguageModel } from '../architecture/layer.js';
 import { hybrid } from '../architecture/models/hybrid.js';
 import { LimitError } from '../architecture/param.js';
-import { primitivesOf } from '../operations/lower.js';
-import type { Primitive } from '../operations/primitive.js';
 import { countParameters } from './parameters.js';
 import { compareSrte, PUBLISHED_RANKS } from './srte-comparison.js';
 
@@ -14,9 +12,6 @@ export interface PresetSummary {
   readonly title: string;
   readonly parameters: number;
 }
-
-/** What a family's models are, by the layers of its default or first preset; a mixture has experts. */
-export type Architecture = 'dense' | 'mixture' | 'hybrid' | 'recurrent';
 
 export interface FamilySummary {
   readonly name: string;
@@ -30,43 +25,20 @@ export interface FamilySummary {
 /** Every family with its presets and their counts. */
 export async function describeFamilies(): Promise<FamilySummary[]> {
   const families = await Promise.all(FAMILY_NAMES.map(loadFamily));
-  return families.map(({ name, title, presets, schema, build, fromHuggingFace }) => ({
-    name,
-    title,
-    architecture: architectureOf(build(exampleOf(name, schema, presets))),
-    huggingFace: fromHuggingFace !== undefined,
-    presets: Object.entries(presets).map(([preset, { title, document }]) => ({
-      name: preset,
+  return families.map(
+    ({ name, title, architecture = 'dense', presets, schema, build, fromHuggingFace }) => ({
+      name,
       title,
-      parameters: countParameters(build(schema.parse(document))).parameters,
-    })),
-  }));
+      architecture,
+      huggingFace: fromHuggingFace !== undefined,
+      presets: Object.entries(presets).map(([preset, { title, document }]) => ({
+        name: preset,
+        title,
+        parameters: countParameters(build(schema.parse(document))).parameters,
+      })),
+    }),
+  );
 }
-
-/** The default document, or the first preset where the defaults are none. */
-function exampleOf(name: string, schema: Family['schema'], presets: Family['presets']): unknown {
-  const standard = schema.safeParse({ model: { family: name } });
-  return standard.success ? standard.data : schema.parse(Object.values(presets)[0]?.document);
-}
-
-/** What a model is, by the primitives of its layers. */
-export function architectureOf(model: LanguageModel): Architecture {
-  const kinds = new Set<string>(primitivesOf(model).map(({ kind }) => kind));
-  const attends = kinds.delete('scores');
-  const isRecurrent = [...kinds].some((kind) => !STATELESS.includes(kind));
-  if (isRecurrent) return attends ? 'hybrid' : 'recurrent';
-  return kinds.has('router') ? 'mixture' : 'dense';
-}
-
-/** Primitives without a state; any other keeps one from token to token. */
-const STATELESS: readonly string[] = [
-  'matmul',
-  'router',
-  'lookup',
-  'norm',
-  'dispatch',
-  'elementwise',
-] satisfies Primitive['kind'][];
 
 // Counts of other forms or parts of a model: rows of a published comparison
 

@@ -1,4 +1,5 @@
-import type { Architecture, FamilySummary } from '../budget/family-counts.js';
+import type { Architecture } from '../architecture/family.js';
+import type { FamilySummary } from '../budget/family-counts.js';
 import type { Problem } from '../errors.js';
 import type { OnnxValue } from '../runtime/engine.js';
 import type { WrittenExport } from '../runtime/export-files.js';

@@ -68,7 +68,7 @@ const jsonIn = <Content>(place: string, file: string) =>
   JSON.parse(fs.readFileSync(fileIn(place, file), 'utf8')) as Content;
 
 /** Files of Hugging Face name their family themselves. */
-const familyOf = (place: string): string =>
+export const familyOf = (place: string): string =>
   place.startsWith('hf/') || path.isAbsolute(place)
     ? jsonIn<{ model_type: string }>(place, 'config.json').model_type
     : (place.split('/')[0] ?? '');

@@ -20,6 +20,7 @@ const HALF = 0.5;
 
 export const bamba = defineDecoder({
   title: 'Bamba: Mamba-2 and attention',
+  architecture: 'hybrid',
   schema: decoderDocument(
     'bamba',
     {

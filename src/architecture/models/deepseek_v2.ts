@@ -44,6 +44,7 @@ const schema = transformerDocument('deepseek_v2', {
 
 export const deepseekV2 = defineTransformer({
   title: 'DeepSeek-V2: latent attention, experts',
+  architecture: 'mixture',
   schema,
   rules: [
     ...DEEPSEEK_RULES,

@@ -49,6 +49,7 @@ const schema = transformerDocument('deepseek_v3', {
 
 export const deepseekV3 = defineTransformer({
   title: 'DeepSeek-V3 and R1: latent attention, corrected experts',
+  architecture: 'mixture',
   schema,
   rules: [
     ...DEEPSEEK_RULES,

@@ -16,6 +16,7 @@ import {
 
 export const dots1 = defineDecoder({
   title: 'dots.llm1, with experts',
+  architecture: 'mixture',
   schema: decoderDocument(
     'dots1',
     {

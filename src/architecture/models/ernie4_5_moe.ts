@@ -15,6 +15,7 @@ import {
 
 export const ernie45Moe = defineDecoder({
   title: 'ERNIE 4.5 with experts',
+  architecture: 'mixture',
   schema: decoderDocument(
     'ernie4_5_moe',
     {

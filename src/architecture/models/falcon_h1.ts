@@ -34,6 +34,7 @@ const between = (into: number, layer: Layer, out: number): Layer =>
 
 export const falconH1 = defineDecoder({
   title: 'Falcon-H1: Mamba-2 beside attention',
+  architecture: 'hybrid',
   schema: decoderDocument(
     'falcon_h1',
     {

@@ -32,6 +32,7 @@ const schema = transformerDocument('falcon_mamba', {
 
 export const falconMamba = defineTransformer({
   title: 'Falcon Mamba',
+  architecture: 'recurrent',
   schema,
   rules: lengthRules('seq_length'),
   huggingFace: {

@@ -17,6 +17,7 @@ import { flag, gateActivation, partOfHead } from '../transformer/settings.js';
 
 export const glm4Moe = defineDecoder({
   title: 'GLM-4.5 to 4.7, with experts',
+  architecture: 'mixture',
   schema: decoderDocument(
     'glm4_moe',
     {
@@ -24,7 +25,8 @@ export const glm4Moe = defineDecoder({
       hidden_size: 4096,
       intermediate_size: 10_944,
       num_hidden_layers: 46,
-      num_attention_heads: 96,
+      // transformers' default, 96, does not divide the width; published configs have 96 and a head_dim.
+      num_attention_heads: 64,
       num_key_value_heads: 8,
       max_position_embeddings: 131_072,
       rms_norm_eps: 1e-5,

@@ -23,6 +23,7 @@ const reading = rotaryReading({});
 
 export const gptOss = defineDecoder({
   title: 'gpt-oss: attention sinks, and experts with biases',
+  architecture: 'mixture',
   schema: decoderDocument(
     'gpt_oss',
     {

@@ -24,6 +24,7 @@ const STORED = ['input_linear', 'gate_up_proj'] as const;
 export const granitemoe = defineDecoder({
   ...GRANITE,
   title: 'Granite 3 with experts',
+  architecture: 'mixture',
   schema: decoderDocument(
     'granitemoe',
     {

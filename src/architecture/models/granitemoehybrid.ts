@@ -54,6 +54,7 @@ function sharedMlp(
 
 export const graniteMoeHybrid = defineDecoder({
   title: 'Granite 4: Mamba-2, attention and experts',
+  architecture: 'hybrid',
   schema: decoderDocument(
     'granitemoehybrid',
     {

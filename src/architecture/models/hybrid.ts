@@ -500,6 +500,7 @@ function scaledDownProxy({ model: config }: HybridDocument, tokens: number): Pro
 export const hybrid = defineFamily({
   name: 'hybrid',
   title: 'Mamba with local and global attention, and an SRTE',
+  architecture: 'hybrid',
   schema,
   rules,
   confusions,

@@ -61,6 +61,7 @@ const schema = transformerDocument('jamba', {
 
 export const jamba = defineTransformer({
   title: 'Jamba: Mamba, attention and experts',
+  architecture: 'hybrid',
   schema,
   rules: [
     ...headRules,

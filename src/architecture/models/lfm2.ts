@@ -109,6 +109,7 @@ function innerOf(config: InnerSettings): number {
 export const lfm2 = defineDecoder({
   ...LFM2,
   title: 'LFM2: gated short convolutions and attention',
+  architecture: 'hybrid',
   schema: plainDecoderDocument(
     'lfm2',
     {

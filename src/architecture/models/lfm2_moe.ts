@@ -11,6 +11,7 @@ import { LFM2, LFM2_HARMLESS, LFM2_LEAVES, lfm2Mlp, lfm2Settings } from './lfm2.
 export const lfm2Moe = defineDecoder({
   ...LFM2,
   title: 'LFM2 with experts',
+  architecture: 'hybrid',
   schema: plainDecoderDocument(
     'lfm2_moe',
     {

@@ -30,6 +30,7 @@ const schema = transformerDocument('mamba', {
 
 export const mamba = defineTransformer({
   title: 'Mamba',
+  architecture: 'recurrent',
   schema,
   rules: lengthRules('seq_length'),
   huggingFace: {

@@ -39,6 +39,7 @@ const schema = transformerDocument('mamba2', {
 
 export const mamba2 = defineTransformer({
   title: 'Mamba-2',
+  architecture: 'recurrent',
   schema,
   rules: [
     {

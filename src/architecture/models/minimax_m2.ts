@@ -29,6 +29,7 @@ function rotatedPartIn(config: JsonObject): JsonObject {
 
 export const minimaxM2 = defineDecoder({
   title: 'MiniMax-M2, with experts',
+  architecture: 'mixture',
   schema: decoderDocument(
     'minimax_m2',
     {

@@ -17,6 +17,7 @@ const MIXTURE = { packed: 'mlp', separate: 'block_sparse_moe' } as const;
 
 export const mixtral = defineDecoder({
   title: 'Mixtral: Mistral with experts',
+  architecture: 'mixture',
   schema: decoderDocument(
     'mixtral',
     {

@@ -108,6 +108,7 @@ type NemotronH = z.output<typeof schema>['model'];
 
 export const nemotronH = defineTransformer({
   title: 'Nemotron-H: Mamba-2, attention, and networks without gates',
+  architecture: 'hybrid',
   schema,
   rules: [
     ...headRules,

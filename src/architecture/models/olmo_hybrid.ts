@@ -124,6 +124,7 @@ const sizeOrNull = (text: string) => positiveInteger.nullable().default(null).de
 
 export const olmoHybrid = defineDecoder({
   title: 'OLMo Hybrid: gated DeltaNet, and attention in every fourth layer',
+  architecture: 'hybrid',
   schema: decoderDocument(
     'olmo_hybrid',
     {

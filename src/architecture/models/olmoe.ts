@@ -14,6 +14,7 @@ import {
 
 export const olmoe = defineDecoder({
   title: 'OLMoE',
+  architecture: 'mixture',
   schema: decoderDocument(
     'olmoe',
     {

@@ -15,6 +15,7 @@ import {
 
 export const qwen2Moe = defineDecoder({
   title: 'Qwen 1.5 and 2 with experts, one of them shared',
+  architecture: 'mixture',
   schema: decoderDocument(
     'qwen2_moe',
     {

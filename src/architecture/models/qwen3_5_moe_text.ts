@@ -15,6 +15,7 @@ import { qwen35Inputs } from './qwen3_5_text.js';
 
 export const qwen35MoeText = defineDecoder({
   title: 'Qwen3.5 with experts, text only',
+  architecture: 'hybrid',
   schema: decoderDocument(
     'qwen3_5_moe_text',
     {

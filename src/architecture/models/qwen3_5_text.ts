@@ -25,6 +25,7 @@ export const qwen35Inputs: DeltaInputs = (name, { hidden, keys, values, valueHea
 
 export const qwen35Text = defineDecoder({
   title: 'Qwen3.5, text only: gated DeltaNet, and attention in every fourth layer',
+  architecture: 'hybrid',
   schema: decoderDocument(
     'qwen3_5_text',
     {

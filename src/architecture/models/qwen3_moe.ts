@@ -15,6 +15,7 @@ import {
 
 export const qwen3Moe = defineDecoder({
   title: 'Qwen 3 with experts',
+  architecture: 'mixture',
   schema: decoderDocument(
     'qwen3_moe',
     {

@@ -14,6 +14,7 @@ import { flag, hasExperts, positiveInteger, sparseSettings } from '../transforme
 
 export const qwen3Next = defineDecoder({
   title: 'Qwen3-Next: gated DeltaNet, attention in every fourth layer, and experts',
+  architecture: 'hybrid',
   schema: decoderDocument(
     'qwen3_next',
     {

@@ -1,0 +1,40 @@
+import { describe, expect, it } from 'vitest';
+import { FAMILY_NAMES, loadFamily } from '../../src/architecture/families.js';
+import type { Architecture } from '../../src/architecture/family.js';
+import type { LanguageModel } from '../../src/architecture/layer.js';
+import { primitivesOf } from '../../src/operations/lower.js';
+import { FAMILY_CASES, familyCase, familyOf } from '../runtime/family-cases.js';
+
+/** Primitives without a state; any other keeps one from token to token. */
+const STATELESS: readonly string[] = [
+  ...['matmul', 'router', 'lookup', 'norm', 'dispatch', 'elementwise'],
+];
+
+/** What a model is, by the primitives of its layers. */
+function architectureOf(model: LanguageModel): Architecture {
+  const kinds = new Set<string>(primitivesOf(model).map(({ kind }) => kind));
+  const attends = kinds.delete('scores');
+  const isRecurrent = [...kinds].some((kind) => !STATELESS.includes(kind));
+  if (isRecurrent) return attends ? 'hybrid' : 'recurrent';
+  return kinds.has('router') ? 'mixture' : 'dense';
+}
+
+describe('the architecture of a family', () => {
+  it('is that of one of its models at least', async () => {
+    const found = new Map<string, Set<Architecture>>();
+    for (const place of FAMILY_CASES) {
+      const { model } = await familyCase(place);
+      const family = familyOf(place);
+      const known = found.get(family) ?? new Set();
+      found.set(family, known.add(architectureOf(model)));
+    }
+    const missing: string[] = [];
+    for (const name of FAMILY_NAMES) {
+      const { architecture = 'dense' } = await loadFamily(name);
+      const kinds = found.get(name);
+      if (kinds && !kinds.has(architecture)) missing.push(`${name}: ${[...kinds].join()}`);
+    }
+    expect(found.size).toBeGreaterThan(50);
+    expect(missing).toEqual([]);
+  });
+});
