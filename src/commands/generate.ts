@@ -412,9 +412,9 @@ async function draftSource(
   source: string,
   open: (source: string) => Promise<Extract<DraftSource, { kind: 'model' }>['model']>,
 ): Promise<DraftSource> {
-  const [, length] = /^ngram(?::(.*))?$/.exec(source) ?? [];
-  if (!source.startsWith('ngram'))
-    return { kind: 'model', name: source, model: await open(source) };
+  const lookup = /^ngram(?::(.*))?$/.exec(source);
+  if (lookup === null) return { kind: 'model', name: source, model: await open(source) };
+  const [, length] = lookup;
   const longest = Number(length);
   if (Number.isSafeInteger(longest) && longest > 0)
     return { kind: 'lookup', name: source, longest };

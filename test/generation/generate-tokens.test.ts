@@ -228,7 +228,15 @@ it('computes only accepted tokens again where a draft cannot rewind', async () =
 
 it('reads only the new part of the next prompt where a model cannot rewind', async () => {
   const calls: { readonly start: number; readonly ids: readonly number[] }[] = [];
-  const decoder = new Decoder(tableProgram([[0, 1], [1, 0]], calls));
+  const decoder = new Decoder(
+    tableProgram(
+      [
+        [0, 1],
+        [1, 0],
+      ],
+      calls,
+    ),
+  );
   const answer = async (prompt: readonly number[]) => {
     const ids: number[] = [];
     const { tokens } = generateTokens(decoder, prompt, { ...REQUEST, maxTokens: 4 });

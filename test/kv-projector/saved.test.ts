@@ -275,7 +275,11 @@ describe('project', () => {
       },
       'holds NaN or infinities',
     ],
-    ['other tensors', { ...both, 'lm_head.weight': [[1], [1]] }, 'tensors that belong to no projector'],
+    [
+      'other tensors',
+      { ...both, 'lm_head.weight': [[1], [1]] },
+      'tensors that belong to no projector',
+    ],
     ['half an adapter', identity, 'is missing'],
     [
       'a shape that does not fit',

@@ -160,7 +160,7 @@ function againstBlocks({ against }: ReportedAnswer): Block[] {
   const text =
     first === undefined
       ? `${name} would write the same ${counted(tokens, 'token')}.`
-      : `${name} parts at token ${first.position + 1}, and agrees on ${formatInteger(same)} of ${formatInteger(tokens)}.`;
+      : `${name} first differs at token ${first.position + 1}. Same likeliest token: ${formatInteger(same)} of ${formatInteger(tokens)}.`;
   return [
     heading(`Against ${name}`),
     note(text),
