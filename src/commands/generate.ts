@@ -6,9 +6,9 @@ import type { FlagsOf } from '../cli/base-command.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
 import { device, engine, set, stateDict, threads, weightForm } from '../cli/flags.js';
 import { generationFlags } from '../cli/generation-flags.js';
-import { isStdout, writeStdout } from '../cli/output.js';
+import { Interruption, isStdout, writeStdout } from '../cli/output.js';
 import { progressDisplay } from '../cli/progress.js';
-import { UserError } from '../errors.js';
+import { ERROR_CODES, UserError } from '../errors.js';
 import { readText } from '../files/read-file.js';
 import type { ChosenSettings } from '../generation/defaults.js';
 import type { PromptReader } from '../generation/prompts.js';
@@ -223,18 +223,35 @@ export default class Generate extends BaseCommand {
     const shown = isTerminal ? (await import('../cli/chat.js')).shownText : (text: string) => text;
     const isOne = prompts.length === 1;
     const answers: ReportedAnswer[] = [];
-    for (const ids of prompts) {
-      let last = '';
-      const answer = await session.answer(ids, {
-        watch: async (part) => {
-          if (!isStreamed || !isOne || part === '') return;
-          last = part;
-          await writeStdout(shown(part));
-        },
-      });
-      answers.push(answer);
-      if (isStreamed && isOne && !last.endsWith('\n')) await writeStdout('\n');
+    // From the first token on, Ctrl-C ends the answer, and what there is so far is reported.
+    let interruption: Interruption | undefined;
+    const progress = progressDisplay(flags).steps();
+    try {
+      for (const [index, ids] of prompts.entries()) {
+        let [last, tokens] = ['', 0];
+        const answer = await session.answer(ids, {
+          watch: async (part) => {
+            if (!isStreamed || !isOne || part === '') return;
+            last = part;
+            await writeStdout(shown(part));
+          },
+          isStopped: () => {
+            interruption ??= new Interruption();
+            if (!isStreamed || !isOne) {
+              progress.doing(`answer ${index + 1} of ${prompts.length}, token ${++tokens}`);
+            }
+            return interruption.isRequested;
+          },
+        });
+        answers.push(answer);
+        if (isStreamed && isOne && !last.endsWith('\n')) await writeStdout('\n');
+        if (interruption?.isRequested) break;
+      }
+    } finally {
+      interruption?.end();
+      progress.end();
     }
+    if (interruption?.isRequested) process.exitCode = ERROR_CODES.interrupted.exitCode;
     const result: GenerateResult = { ...head, answers };
     const [only] = answers;
     // In a pipe the text is all of the answer, unless a flag asks for a table.

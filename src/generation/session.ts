@@ -234,13 +234,14 @@ export class GenerationSession {
       proposed,
       accepted,
       calls,
-      tokensPerSecondWithout: await plainSpeed(this.#decoder, answer),
+      tokensPerSecondWithout:
+        answer.ended === 'stopped' ? null : await plainSpeed(this.#decoder, answer),
     };
   }
 
   async #comparison(answer: Answer): Promise<ReportedComparison | null> {
     const { against } = this.#request;
-    if (!against || !this.#other) return null;
+    if (!against || !this.#other || answer.ended === 'stopped') return null;
     const { tokens, same, partings } = await compareAnswer(this.#other, answer);
     return {
       other: against.name,

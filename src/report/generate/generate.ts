@@ -31,12 +31,17 @@ export function generateReport(
   };
 }
 
+const ENDS: Readonly<Partial<Record<ReportedAnswer['ended'], string>>> = {
+  length: ', ended by the limit',
+  stopped: ', stopped by Ctrl-C',
+};
+
 /** `128 tokens at 95 tokens/s · prompt of 12 tokens in 31 ms · perplexity 4.21 · least sure " Paris" (3.1 %)`. */
 export function figuresText({ figures, tokens, ended }: ReportedAnswer): string {
   const { promptTokens, prefillMilliseconds, tokensPerSecond, perplexity, leastSure } = figures;
   const speed = tokensPerSecond === null ? '' : ` at ${rateText(tokensPerSecond)}`;
   const least = tokens[leastSure.position];
-  const end = ended === 'length' ? ', ended by the limit' : '';
+  const end = ENDS[ended] ?? '';
   return [
     `${counted(figures.tokens, 'token')}${speed}${end}`,
     `prompt of ${counted(promptTokens, 'token')} in ${millisecondsText(prefillMilliseconds)}`,
