@@ -68,7 +68,7 @@ export default class Generate extends BaseCommand {
     }),
     batch: Flags.string({
       helpValue: 'FILE',
-      description: 'answer each line of a file, a prompt or {"prompt": "…"}',
+      description: 'answer each line of a file: a prompt, {"prompt": "…"} or {"ids": [1, 2]}',
     }),
     ...generationFlags,
     against: Flags.string({
@@ -158,6 +158,7 @@ export default class Generate extends BaseCommand {
     opened: (Checkpoint | undefined)[],
   ): Promise<Loaded> {
     const { GenerationSession } = await import('../generation/session.js');
+    const { refuseDecoding, usableBytes } = await import('../quicktest/memory.js');
     const shown = progressDisplay(flags).steps();
     shown.doing('loading the model');
     const start = performance.now();
@@ -196,6 +197,8 @@ export default class Generate extends BaseCommand {
           threads: flags.threads ?? os.availableParallelism(),
         },
         notice: shown.say,
+        checkMemory: (models, tokens, info) =>
+          refuseDecoding(models, tokens, info, usableBytes(info)),
       });
       return { session, milliseconds: performance.now() - start };
     } finally {
@@ -375,9 +378,10 @@ async function promptsOf(
     case 'stdin':
       return [await promptIds(reader, await stdinText())];
     case 'batch': {
-      const prompts: number[][] = [];
-      for (const prompt of await readPrompts(way.file)) {
-        prompts.push(await promptIds(reader, prompt));
+      const prompts: (readonly number[])[] = [];
+      const { vocabulary } = (await import('../quicktest/ids.js')).idLimitsOf(model);
+      for (const prompt of await readPrompts(way.file, vocabulary)) {
+        prompts.push(typeof prompt === 'string' ? await promptIds(reader, prompt) : prompt);
       }
       return prompts;
     }

@@ -182,6 +182,16 @@ describe('generate', () => {
       'One',
       'Two',
     ]);
+    const ids = file('ids.jsonl', '{"ids": [1, 2, 3]}\n{"ids": [4]}\n');
+    const ofIds = await jsonOf([...LLAMA, '--batch', ids, '--max-tokens', '3']);
+    expect(ofIds.answers.map((each: { prompt: { ids: number[] } }) => each.prompt.ids)).toEqual([
+      [1, 2, 3],
+      [4],
+    ]);
+    for (const wrong of ['[]', '[97]', '[-1]', '["1"]', '[1.5]', '3']) {
+      const { code } = await runHere([...LLAMA, '--batch', file('bad', `{"ids": ${wrong}}`), '-q']);
+      expect(code).toBe(2);
+    }
     const { code, stderr } = await runHere([
       ...TINY,
       '--batch',
