@@ -18,7 +18,7 @@ let copy: string;
 
 beforeAll(() => {
   copy = copyOfSource();
-  const family = 'src/architecture/models/starcoder2.ts';
+  const family = 'src/architecture/models/persimmon.ts';
   fs.writeFileSync(path.join(copy, family), codeFor(PAGE, family));
   const registry = path.join(copy, 'src/architecture/families.ts');
   const lines = fs.readFileSync(registry, 'utf8').split('\n');
@@ -42,7 +42,7 @@ describe('a family made by docs/adding-a-model.md', () => {
     const { status, stdout, stderr } = run('profile', `${CASE}/config.json`, '--json');
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
     expect(JSON.parse(stdout)).toMatchObject({
-      family: 'starcoder2',
+      family: 'persimmon',
       parameters: { total: { value: parameters } },
     });
   });

@@ -178,6 +178,7 @@ describe('the installed program', () => {
     workshop.close();
     const projector = inPackage('fixtures/kv-projector/two-teachers');
     fs.copyFileSync(path.join(projector, 'model.safetensors'), path.join(work, 'kv.safetensors'));
+    fs.writeFileSync(path.join(work, 'ids.json'), '[[1, 2, 3, 4, 5]]');
     fs.copyFileSync(
       path.join(projector, 'expected.safetensors'),
       path.join(work, 'kv-input.safetensors'),
@@ -198,6 +199,18 @@ describe('the installed program', () => {
       prints: 'Converted to shared: ',
     },
     doctor: { args: [], prints: 'TensorFlow.js' },
+    evaluate: {
+      args: [
+        'small.yaml',
+        '--checkpoint',
+        'small.safetensors',
+        '--ids',
+        'ids.json',
+        '--device',
+        'cpu',
+      ],
+      prints: 'small: perplexity',
+    },
     export: {
       args: ['small.yaml', '--checkpoint', 'small.safetensors', '--save', 'small.onnx'],
       prints: 'Wrote small.onnx: ',

@@ -5,11 +5,14 @@ import type {
   Alibi,
   Alignment,
   Attention,
+  CausalConv,
   Component,
   Embedding,
   FusedProjection,
   Gate,
   GatedMlp,
+  GatedRmsNorm,
+  HeadNorms,
   HeadSpan,
   LanguageModel,
   LatentAttention,
@@ -19,6 +22,7 @@ import type {
   Linear,
   Mamba,
   MixtureOfExperts,
+  NormLayer,
   PackedExperts,
   ProjectionLayer,
   Projections,
@@ -30,6 +34,8 @@ import type {
   Scale,
   Sequence,
   Softcap,
+  StateSpaceDual,
+  Sum,
   TransposedLinear,
   Window,
 } from './layer.js';
@@ -74,15 +80,48 @@ export function linear(
 }
 
 /** Head tied to the embedding's weight, or with a weight of its own. */
-export function head(name: string, from: number, to: number, tiedTo?: Embedding): Linear {
-  return tiedTo
-    ? { kind: 'linear', name, component: 'head', weight: tiedTo.weight, bias: undefined }
-    : linear(name, from, to, { bias: false, component: 'head' });
+export function head(
+  name: string,
+  from: number,
+  to: number,
+  {
+    tiedTo,
+    bias = false,
+  }: { readonly tiedTo?: Embedding | undefined; readonly bias?: boolean } = {},
+): Linear {
+  const own = linear(name, from, to, { bias, component: 'head' });
+  return tiedTo ? { ...own, weight: tiedTo.weight } : own;
 }
 
-export function layerNormLayer(name: string, size: number, eps: number): LayerNorm {
-  const [weight, bias] = [param(`${name}.weight`, [size]), param(`${name}.bias`, [size])];
-  return { kind: 'layerNorm', name, component: 'norm', weight, bias, eps };
+interface LayerNormOptions {
+  /** Parts of the last dimension, each with its row of the weight; one row by default. */
+  readonly parts?: number;
+  /** `weight`: no bias; `none`: neither. */
+  readonly holds?: 'both' | 'weight' | 'none';
+  readonly offset?: number;
+}
+
+export function layerNormLayer(
+  name: string,
+  size: number,
+  eps: number,
+  { parts, holds = 'both', offset = 0 }: LayerNormOptions = {},
+): LayerNorm {
+  const shape = parts === undefined ? [size] : [parts, size];
+  return {
+    kind: 'layerNorm',
+    name,
+    component: 'norm',
+    weight: holds === 'none' ? undefined : param(`${name}.weight`, shape),
+    bias: holds === 'both' ? param(`${name}.bias`, [size]) : undefined,
+    eps,
+    offset,
+    size,
+  };
+}
+
+export function headNorms(name: string, norms: readonly NormLayer[]): HeadNorms {
+  return { kind: 'headNorms', name, component: 'norm', norms };
 }
 
 /** linear(0), GELU (1), linear(2), numbered as in PyTorch's Sequential. */
@@ -104,6 +143,27 @@ export function geluNetwork(
   };
 }
 
+interface ConvOptions extends Pick<LinearOptions, 'bias'> {
+  /** Default: kernel − 1. */
+  readonly cached?: number;
+}
+
+/** @param kernel Tokens that the convolution sees, the token itself included. */
+export function causalConv(
+  name: string,
+  channels: number,
+  kernel: number,
+  { bias = true, cached = kernel - 1 }: ConvOptions = {},
+): CausalConv {
+  return {
+    kind: 'causalConv',
+    name,
+    weight: param(`${name}.weight`, [channels, 1, kernel]),
+    bias: bias ? param(`${name}.bias`, [channels]) : undefined,
+    cached,
+  };
+}
+
 interface MambaSizes {
   readonly hidden: number;
   readonly inner: number;
@@ -112,27 +172,95 @@ interface MambaSizes {
   readonly stepRank: number;
 }
 
-export function mamba(name: string, sizes: MambaSizes): Mamba {
+interface MambaOptions {
+  /** Biases of in_proj and out_proj. Default: true. */
+  readonly bias?: boolean;
+  readonly conv?: ConvOptions;
+  readonly activation?: ActivationName;
+  /** Default: none. */
+  readonly innerNorms?: readonly RmsNorm[];
+  readonly innerNormEps?: number;
+  readonly float32State?: boolean;
+  readonly doubledStepBias?: boolean;
+}
+
+/** A single bias of the steps, no norms inside and SiLU by default. */
+export function mamba(name: string, sizes: MambaSizes, options: MambaOptions = {}): Mamba {
   const { hidden, inner, state, kernel, stepRank } = sizes;
+  const { bias = true, innerNorms = [], innerNormEps, activation: fn = 'silu' } = options;
   return {
     kind: 'mamba',
     name,
     component: 'mamba',
     stateLog: param(`${name}.A_log`, [inner, state]),
     skip: param(`${name}.D`, [inner]),
-    inProj: linear(`${name}.in_proj`, hidden, 2 * inner),
-    conv: {
-      kind: 'causalConv',
-      name: `${name}.conv1d`,
-      weight: param(`${name}.conv1d.weight`, [inner, 1, kernel]),
-      bias: param(`${name}.conv1d.bias`, [inner]),
-    },
+    inProj: linear(`${name}.in_proj`, hidden, 2 * inner, { bias }),
+    conv: causalConv(`${name}.conv1d`, inner, kernel, options.conv),
     xProj: linear(`${name}.x_proj`, inner, stepRank + 2 * state, { bias: false }),
     dtProj: linear(`${name}.dt_proj`, stepRank, inner),
-    outProj: linear(`${name}.out_proj`, inner, hidden),
+    innerNorms,
+    innerNormEps,
+    outProj: linear(`${name}.out_proj`, inner, hidden, { bias }),
     innerSize: inner,
     stateSize: state,
     stepRank,
+    activation: fn,
+    float32State: options.float32State ?? false,
+    doubledStepBias: options.doubledStepBias ?? false,
+  };
+}
+
+interface StateSpaceDualSizes {
+  readonly hidden: number;
+  readonly heads: number;
+  readonly headDim: number;
+  readonly state: number;
+  readonly groups: number;
+  readonly kernel: number;
+}
+
+interface StateSpaceDualOptions {
+  /** Bias of in_proj. Default: false. */
+  readonly bias?: boolean;
+  /** Default: as in_proj. */
+  readonly outBias?: boolean;
+  readonly conv?: ConvOptions;
+  readonly norm?: GatedRmsNorm | undefined;
+  readonly activation?: ActivationName;
+  /** Default: 0 and infinity. */
+  readonly stepLimits?: StateSpaceDual['stepLimits'];
+  readonly inputScales?: StateSpaceDual['inputScales'];
+}
+
+/** No norm and SiLU by default. */
+export function stateSpaceDual(
+  name: string,
+  sizes: StateSpaceDualSizes,
+  options: StateSpaceDualOptions = {},
+): StateSpaceDual {
+  const { hidden, heads, headDim, state, groups, kernel } = sizes;
+  const { bias = false, outBias = bias, activation: fn = 'silu' } = options;
+  const { stepLimits = [0, Number.POSITIVE_INFINITY] } = options;
+  const inner = heads * headDim;
+  const channels = inner + 2 * groups * state;
+  return {
+    kind: 'stateSpaceDual',
+    name,
+    component: 'mamba',
+    stepBias: param(`${name}.dt_bias`, [heads]),
+    stateLog: param(`${name}.A_log`, [heads]),
+    skip: param(`${name}.D`, [heads]),
+    conv: causalConv(`${name}.conv1d`, channels, kernel, options.conv),
+    inProj: linear(`${name}.in_proj`, hidden, inner + channels + heads, { bias }),
+    norm: options.norm,
+    outProj: linear(`${name}.out_proj`, inner, hidden, { bias: outBias }),
+    heads,
+    headDim,
+    stateSize: state,
+    groups,
+    activation: fn,
+    stepLimits,
+    inputScales: options.inputScales,
   };
 }
 
@@ -174,8 +302,11 @@ export interface AttentionParts {
   readonly heads: number;
   readonly headDim: number;
   readonly keyValueHeads?: number;
-  readonly queryNorm?: RmsNorm | undefined;
-  readonly keyNorm?: RmsNorm | undefined;
+  readonly queryNorm?: Attention['queryNorm'];
+  readonly keyNorm?: Attention['keyNorm'];
+  readonly normsAfterRotation?: boolean;
+  readonly clip?: number | undefined;
+  readonly keeps?: Attention['keeps'];
   readonly rotary?: Rotary | undefined;
   readonly alibi?: Alibi | undefined;
   readonly ownTypeSoftmax?: boolean;
@@ -207,6 +338,9 @@ export function attention(name: string, parts: AttentionParts): Attention {
     softcap: parts.softcap,
     spans: parts.spans ?? [{ heads, window }],
     ...(parts.ownTypeSoftmax && { ownTypeSoftmax: true }),
+    ...(parts.normsAfterRotation && { normsAfterRotation: true }),
+    ...(parts.clip !== undefined && { clip: parts.clip }),
+    ...(parts.keeps && { keeps: parts.keeps }),
   };
 }
 
@@ -234,8 +368,9 @@ export function rotary(name: string, parts: RotaryParts): Rotary {
   return { kind: 'rotary', name, base, headDim, rotatedDim, pairs, scaling, tables };
 }
 
-export function alibi(name: string, heads: number): Alibi {
-  return { kind: 'alibi', name, heads };
+/** @param slopes Slope of each head. */
+export function alibi(name: string, slopes: Iterable<number>): Alibi {
+  return { kind: 'alibi', name, slopes: [...slopes] };
 }
 
 export function slidingWindow(tokens: number): Window {
@@ -263,6 +398,22 @@ export function rmsNormLayer(name: string, size: number, eps: number, offset = 0
   return { kind: 'rmsNorm', name, component: 'norm', weight, eps, offset };
 }
 
+interface GatedNormParts extends Pick<GatedRmsNorm, 'eps' | 'width' | 'gated'> {
+  /** Default: 1. */
+  readonly groups?: number;
+  readonly activation?: ActivationName;
+  /** Whether all groups have the same weight; by default each has its own. */
+  readonly sharedWeight?: boolean;
+}
+
+/** The gate's activation is SiLU by default. */
+export function gatedRmsNorm(name: string, parts: GatedNormParts): GatedRmsNorm {
+  const { eps, width, gated, groups = 1, activation: fn = 'silu', sharedWeight = false } = parts;
+  const weight = param(`${name}.weight`, [sharedWeight ? width / groups : width]);
+  const sizes = { eps, width, groups, activation: fn, gated };
+  return { kind: 'gatedRmsNorm', name, component: 'norm', weight, ...sizes };
+}
+
 export function activation(name: string, fn: ActivationName, composed = false): Activation {
   return { kind: 'activation', name, fn, ...(composed && { composed }) };
 }
@@ -279,13 +430,18 @@ export function learnedPositions(
   name: string,
   positions: number,
   hidden: number,
+  offset = 0,
 ): LearnedPositions {
-  const weight = param(`${name}.weight`, [positions, hidden]);
-  return { kind: 'learnedPositions', name, component: 'positions', weight };
+  const weight = param(`${name}.weight`, [offset + positions, hidden]);
+  return { kind: 'learnedPositions', name, component: 'positions', weight, offset };
 }
 
 export function sequence(name: string, layers: readonly Layer[], component?: Component): Sequence {
   return { kind: 'sequence', name, ...(component && { component }), layers };
+}
+
+export function sum(name: string, ...branches: readonly Layer[]): Sum {
+  return { kind: 'sum', name, branches };
 }
 
 export function residual(name: string, ...branches: readonly Layer[]): Residual {
@@ -297,11 +453,14 @@ interface GatedMlpParts {
   readonly activation: ActivationName;
   readonly down: ProjectionLayer;
   readonly component?: Component;
+  /** Factor of the gate before its activation. */
+  readonly gateScale?: number;
 }
 
 export function gatedMlp(name: string, parts: GatedMlpParts): GatedMlp {
-  const { inputs, activation: fn, down, component = 'feedForward' } = parts;
-  return { kind: 'gatedMlp', name, component, inputs, activation: fn, down };
+  const { inputs, activation: fn, down, component = 'feedForward', gateScale = 1 } = parts;
+  const layer = { kind: 'gatedMlp', name, component, inputs, activation: fn, down } as const;
+  return gateScale === 1 ? layer : { ...layer, gateScale };
 }
 
 interface RouterParts {
@@ -338,18 +497,25 @@ interface PackedSizes {
   readonly inner: number;
 }
 
-/** `gate_up_proj` and `down_proj`, without `.weight`. */
+interface PackedOptions {
+  /** Names of the two tensors; transformers' have no `.weight`. */
+  readonly leaves?: readonly [gateUp: string, down: string];
+  /** Default: true. */
+  readonly gated?: boolean;
+}
+
 export function packedExperts(
   name: string,
   { experts, hidden, inner }: PackedSizes,
   fn: ActivationName,
+  { leaves = ['gate_up_proj', 'down_proj'], gated = true }: PackedOptions = {},
 ): PackedExperts {
   return {
     kind: 'packedExperts',
     name,
     component: 'experts',
-    gateUp: param(`${name}.gate_up_proj`, [experts, 2 * inner, hidden]),
-    down: param(`${name}.down_proj`, [experts, hidden, inner]),
+    gateUp: param(`${name}.${leaves[0]}`, [experts, (gated ? 2 : 1) * inner, hidden]),
+    down: param(`${name}.${leaves[1]}`, [experts, hidden, inner]),
     activation: fn,
   };
 }
@@ -357,7 +523,7 @@ export function packedExperts(
 export function mixtureOfExperts(
   name: string,
   parts: Pick<MixtureOfExperts, 'router' | 'experts'> &
-    Partial<Pick<MixtureOfExperts, 'shared' | 'sharedGate'>>,
+    Partial<Pick<MixtureOfExperts, 'shared' | 'sharedGate' | 'latent'>>,
 ): MixtureOfExperts {
   return {
     kind: 'mixtureOfExperts',
@@ -367,6 +533,7 @@ export function mixtureOfExperts(
     experts: parts.experts,
     shared: parts.shared ?? [],
     sharedGate: parts.sharedGate,
+    latent: parts.latent ?? [],
   };
 }
 
@@ -392,7 +559,7 @@ export function gate(name: string, hidden: number, rank: number): Gate {
 
 /** Parts of a model; parts that most models lack are optional. */
 type ModelParts = Pick<LanguageModel, 'embedding' | 'blocks' | 'norm' | 'head' | 'positions'> &
-  Partial<Pick<LanguageModel, 'embeddingSteps' | 'shared' | 'logitSteps'>>;
+  Partial<Pick<LanguageModel, 'embeddingSteps' | 'shared' | 'logitSteps' | 'hidden'>>;
 
 /** @throws LimitError for too many tensor names, or more than 2^53 − 1 stored values. */
 export function languageModel(parts: ModelParts): LanguageModel {
@@ -407,6 +574,7 @@ export function languageModel(parts: ModelParts): LanguageModel {
     head: parts.head,
     logitSteps: parts.logitSteps ?? [],
     positions: parts.positions,
+    hidden: parts.hidden ?? parts.embedding.weight.shape[1] ?? 0,
   };
   checkNames('model', namesIn(model));
   checkElements(

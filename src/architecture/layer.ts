@@ -73,11 +73,18 @@ export interface FusedProjection extends Node<'fusedProjection'> {
 /** Several values of one input: one product each, or one for all. */
 export type Projections = readonly ProjectionLayer[] | FusedProjection;
 
-/** Normalises over the last dimension; weight and bias [H]. */
+/**
+ * Normalises every `size` values: (x − mean) / sqrt(variance + eps) · (offset + weight) + bias. The weight is [size], or
+ * [parts, size] with a row for each part of the last dimension; without a weight, the factor is 1.
+ */
 export interface LayerNorm extends Node<'layerNorm'> {
-  readonly weight: Param;
-  readonly bias: Param;
+  readonly weight: Param | undefined;
+  /** [size] */
+  readonly bias: Param | undefined;
   readonly eps: number;
+  /** Added to the weight: 1 in Nemotron, 0 elsewhere. */
+  readonly offset: number;
+  readonly size: number;
 }
 
 /** x / sqrt(mean(x²) + eps) · (offset + weight) over the last dimension (arXiv 1910.07467); weight [H]. */
@@ -89,6 +96,25 @@ export interface RmsNorm extends Node<'rmsNorm'> {
 }
 
 export type NormLayer = LayerNorm | RmsNorm;
+
+/**
+ * RMSNorm of x with a gate of the same width: norm(x · f(gate)), or norm(x) · f(gate). The values are normalised in
+ * groups of equal width. A weight of a group's width serves every group; otherwise it has the whole width.
+ */
+export interface GatedRmsNorm extends Node<'gatedRmsNorm'> {
+  readonly weight: Param;
+  readonly eps: number;
+  readonly width: number;
+  readonly groups: number;
+  readonly activation: ActivationName;
+  /** Whether the gate multiplies what is normalised, or the result. */
+  readonly gated: 'before' | 'after';
+}
+
+/** A norm of its own for each head, as consecutive parts of the last dimension. */
+export interface HeadNorms extends Node<'headNorms'> {
+  readonly norms: readonly NormLayer[];
+}
 
 /** Activation functions by name; σ is the sigmoid. */
 export const ACTIVATIONS = {
@@ -134,9 +160,11 @@ export interface Softcap extends Node<'softcap'> {
   readonly cap: number;
 }
 
-/** x [B, T, H] + the row of each position; weight [positions, H]. */
+/** x [B, T, H] + the row of each position; weight [offset + positions, H]. */
 export interface LearnedPositions extends Node<'learnedPositions'> {
   readonly weight: Param;
+  /** Row of the first position: 2 in OPT, 0 elsewhere. */
+  readonly offset: number;
 }
 
 /** Layers applied in order. */
@@ -144,17 +172,24 @@ export interface Sequence extends Node<'sequence'> {
   readonly layers: readonly Layer[];
 }
 
+/** Sum of the branches' outputs for one input, without the input itself. */
+export interface Sum extends Node<'sum'> {
+  readonly branches: readonly Layer[];
+}
+
 /** x + the sum of the branches' outputs for x, [B, T, H]. */
 export interface Residual extends Node<'residual'> {
   readonly branches: readonly Layer[];
 }
 
-/** down(activation(gate(x)) · up(x)), [.., H] → [.., H] (arXiv 2002.05202). */
+/** down(activation(gateScale · gate(x)) · up(x)), [.., H] → [.., H] (arXiv 2002.05202). */
 export interface GatedMlp extends Node<'gatedMlp'> {
   /** Gate, then up. */
   readonly inputs: Projections;
   readonly activation: ActivationName;
   readonly down: ProjectionLayer;
+  /** Default: 1. */
+  readonly gateScale?: number;
 }
 
 /** Expert groups; only experts of the best few groups can be chosen (DeepSeek, arXiv 2405.04434). */
@@ -186,35 +221,43 @@ export interface Router extends Node<'router'> {
   readonly scale: number;
 }
 
-/** Gated networks of all experts in two tensors, the layout of transformers 5 and later. */
+/** Networks of all experts in two tensors, the layout of transformers 5 and later. */
 export interface PackedExperts extends Node<'packedExperts'> {
-  /** Gate above up, [experts, 2 · inner, H]. */
+  /** Gate above up, [experts, 2 · inner, H]; of experts without a gate, up alone, [experts, inner, H]. */
   readonly gateUp: Param;
   /** [experts, H, inner] */
   readonly down: Param;
   readonly activation: ActivationName;
 }
 
+/** A network with a gate, or a product, an activation and a product. */
+export type Expert = GatedMlp | Sequence;
+
 /** Weighted sum of the chosen experts' outputs, plus the shared experts': x [B, T, H] → [B, T, H]. */
 export interface MixtureOfExperts extends Node<'mixtureOfExperts'> {
   readonly router: Router;
   /** Equal in all but their names. */
-  readonly experts: readonly GatedMlp[] | PackedExperts;
+  readonly experts: readonly Expert[] | PackedExperts;
   /** Applied to every token; several are summed. */
-  readonly shared: readonly GatedMlp[];
+  readonly shared: readonly Expert[];
   /** Multiplies the shared experts' output by σ of its own output, [H → 1]. */
   readonly sharedGate: Linear | undefined;
+  /** Products into a narrower width for the routed experts, and back from it; often none. */
+  readonly latent: readonly [into: Linear, outOf: Linear] | readonly [];
 }
 
 /** Depthwise convolution over time, left-padded with zeros; weight [channels, 1, kernel], bias [channels]. */
 export interface CausalConv extends Node<'causalConv'> {
   readonly weight: Param;
-  readonly bias: Param;
+  readonly bias: Param | undefined;
+  /** Last inputs that the original's cache holds: kernel − 1, or one more, as in transformers. */
+  readonly cached: number;
 }
 
 /**
  * Selective state space (Mamba, arXiv 2312.00752). in_proj gives x and the residual, [B, T, inner] each.
- * x_proj(x) gives the step's low-rank form, B and C; the scan keeps a state [B, inner, state].
+ * x_proj(x) gives the step's low-rank form, B and C; the scan keeps a state [B, inner, state] and gives y;
+ * out_proj(y · SiLU(residual)).
  */
 export interface Mamba extends Node<'mamba'> {
   /** log(−A), [inner, state]. */
@@ -224,13 +267,50 @@ export interface Mamba extends Node<'mamba'> {
   readonly inProj: Linear;
   readonly conv: CausalConv;
   readonly xProj: Linear;
-  /** The original adds its bias twice: in the projection, and before softplus. */
   readonly dtProj: Linear;
+  /** Norms of the low-rank step, B and C; often none. */
+  readonly innerNorms: readonly RmsNorm[];
+  /** Epsilon of norms without weights in their place. */
+  readonly innerNormEps: number | undefined;
   readonly outProj: Linear;
   readonly innerSize: number;
   readonly stateSize: number;
   /** Rank of the step's projection. */
   readonly stepRank: number;
+  /** Of the convolution's output. */
+  readonly activation: ActivationName;
+  /** Whether the original keeps its state in float32, for any type of the model. */
+  readonly float32State: boolean;
+  /** Whether the bias of dt_proj is added twice: in the projection, and before softplus. */
+  readonly doubledStepBias: boolean;
+}
+
+/**
+ * State space dual (Mamba-2, arXiv 2405.21060). in_proj gives a gate, x, B, C and a step per head. x, B and C go
+ * through the convolution and its activation; the heads of a group share B and C. With the decay
+ * a = exp(−exp(stateLog) · step), the state of a head is h = a · h + step · B ⊗ x, and y = C · h + skip · x.
+ * out_proj(norm(y, gate)), or out_proj(y · SiLU(gate)) without a norm.
+ */
+export interface StateSpaceDual extends Node<'stateSpaceDual'> {
+  /** Added to the steps before softplus, [heads]. */
+  readonly stepBias: Param;
+  /** [heads] */
+  readonly stateLog: Param;
+  /** [heads] */
+  readonly skip: Param;
+  readonly conv: CausalConv;
+  readonly inProj: Linear;
+  readonly norm: GatedRmsNorm | undefined;
+  readonly outProj: Linear;
+  readonly heads: number;
+  readonly headDim: number;
+  readonly stateSize: number;
+  readonly groups: number;
+  readonly activation: ActivationName;
+  /** Least and largest step after softplus. */
+  readonly stepLimits: readonly [least: number, most: number];
+  /** Factors of the gate, x, B, C and steps as in_proj gives them. */
+  readonly inputScales: readonly number[] | undefined;
 }
 
 /**
@@ -265,7 +345,7 @@ export interface HeadSpan {
 
 /** Penalty −slope · distance on every score, with a slope per head (ALiBi, arXiv 2108.12409). */
 export interface Alibi extends Node<'alibi'> {
-  readonly heads: number;
+  readonly slopes: readonly number[];
 }
 
 /**
@@ -277,8 +357,12 @@ export interface Attention extends Node<'attention'> {
   readonly inputs: Projections;
   readonly out: ProjectionLayer;
   /** Applied before the rotation: per head, or over all heads when the weight has their total width. */
-  readonly queryNorm: RmsNorm | undefined;
-  readonly keyNorm: RmsNorm | undefined;
+  readonly queryNorm: NormLayer | HeadNorms | undefined;
+  readonly keyNorm: NormLayer | HeadNorms | undefined;
+  /** Whether these norms come behind the rotation. */
+  readonly normsAfterRotation?: boolean;
+  /** Largest size of a query, key or value, which are cut to ±clip behind their norms. */
+  readonly clip?: number;
   readonly rotary: Rotary | undefined;
   readonly alibi: Alibi | undefined;
   readonly heads: number;
@@ -290,6 +374,8 @@ export interface Attention extends Node<'attention'> {
   /** Whether the original computes the softmax in the type of the scores; otherwise in float32. */
   readonly ownTypeSoftmax?: boolean;
   readonly spans: readonly HeadSpan[];
+  /** What the original's cache keeps beyond what decoding needs. */
+  readonly keeps?: 'a key for each query head' | 'keys outside the windows';
 }
 
 /**
@@ -369,12 +455,15 @@ export interface LanguageModel extends Node<'languageModel'> {
   /** Layers that several blocks share; stored and named once, here. */
   readonly shared: readonly Layer[];
   readonly blocks: readonly Layer[];
-  readonly norm: NormLayer;
+  /** Norm of the last block's output; in a few models with a product behind it, or nothing. */
+  readonly norm: NormLayer | Sequence;
   readonly head: Linear;
   /** Steps applied to the logits. */
   readonly logitSteps: readonly Layer[];
   /** Longest input, in tokens. */
   readonly positions: number;
+  /** Width of the residual stream. */
+  readonly hidden: number;
 }
 
 export type Layer =
@@ -387,10 +476,13 @@ export type Layer =
   | FusedProjection
   | LayerNorm
   | RmsNorm
+  | GatedRmsNorm
+  | HeadNorms
   | Activation
   | Scale
   | Softcap
   | LearnedPositions
+  | Sum
   | Residual
   | GatedMlp
   | Router
@@ -398,6 +490,7 @@ export type Layer =
   | MixtureOfExperts
   | CausalConv
   | Mamba
+  | StateSpaceDual
   | Rotary
   | Alibi
   | Attention

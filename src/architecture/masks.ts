@@ -14,6 +14,18 @@ export function alibiSlopes(heads: number): Float32Array {
   );
 }
 
+/**
+ * MPT's slopes [heads]: for head counts other than powers of two, every other one of the power above, and then those
+ * between.
+ */
+export function alibiSlopesInOrder(heads: number): Float32Array {
+  const power = 2 ** Math.ceil(Math.log2(heads));
+  const all = Array.from({ length: power }, (_, index) => 2 ** ((-8 * (index + 1)) / power));
+  const odd = (wanted: 0 | 1) => all.filter((_, index) => index % 2 === wanted);
+  const sorted = power === heads ? all : [...odd(1), ...odd(0)];
+  return Float32Array.from(sorted.slice(0, heads));
+}
+
 /** 2^(−8 / heads): ratio of consecutive slopes, if heads is a power of two. */
 const ratioOf = (heads: number) => Math.fround(2 ** (-8 / heads));
 

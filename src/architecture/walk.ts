@@ -1,14 +1,18 @@
 /** Walks a description: its layers, their tensors, and the resulting state dict. */
 import type {
+  ActivationName,
   Component,
+  Expert,
   FusedProjection,
-  GatedMlp,
+  HeadNorms,
   LanguageModel,
   Layer,
   MixtureOfExperts,
+  NormLayer,
   PackedExperts,
   ProjectionLayer,
   Projections,
+  StateSpaceDual,
 } from './layer.js';
 import type { Param } from './param.js';
 
@@ -73,7 +77,11 @@ export function productsOf(inputs: Projections): readonly ProjectionLayer[] {
 /** Routed experts: one layer each, or one for all. */
 export const expertLayers = (
   experts: MixtureOfExperts['experts'],
-): readonly (GatedMlp | PackedExperts)[] => ('kind' in experts ? [experts] : experts);
+): readonly (Expert | PackedExperts)[] => ('kind' in experts ? [experts] : experts);
+
+/** Whether packed experts have a gate. */
+export const isGatedPack = ({ gateUp, down }: PackedExperts): boolean =>
+  gateUp.shape[1] === 2 * (down.shape[2] ?? 0);
 
 /** Whether a layer is a plain product with a weight. */
 export const isProduct = (layer: Layer): layer is ProjectionLayer =>
@@ -240,6 +248,18 @@ export const inputWidth = ({ kind, weight }: ProjectionLayer): number =>
 export const outputWidth = ({ kind, weight }: ProjectionLayer): number =>
   weight.shape[kind === 'linear' ? 0 : 1] ?? 0;
 
+/** Values that a norm takes: of one head, or of as many as it has rows of weights. */
+export function normWidth(norm: NormLayer | HeadNorms): number {
+  switch (norm.kind) {
+    case 'rmsNorm':
+      return norm.weight.elements;
+    case 'layerNorm':
+      return norm.weight?.elements ?? norm.size;
+    case 'headNorms':
+      return norm.norms.reduce((sum, each) => sum + normWidth(each), 0);
+  }
+}
+
 /** Input values of all products that share one input, per token. */
 export function sharedInputWidth(inputs: Projections): number {
   const [first] = productsOf(inputs);
@@ -250,5 +270,29 @@ export function sharedInputWidth(inputs: Projections): number {
 export function expertInner({ experts }: MixtureOfExperts): number {
   if ('kind' in experts) return experts.down.shape[2] ?? 0;
   const [first] = experts;
-  return first ? inputWidth(first.down) : 0;
+  if (!first) return 0;
+  if (first.kind === 'gatedMlp') return inputWidth(first.down);
+  const last = first.layers.findLast(isProduct);
+  return last ? inputWidth(last) : 0;
+}
+
+/** Width that a mixture's routed experts read and give. */
+export const expertWidth = ({ router, latent }: MixtureOfExperts): number =>
+  latent[0] ? outputWidth(latent[0]) : (router.weight.shape[1] ?? 0);
+
+/** Activation of an expert. */
+export const expertActivation = (expert: Expert | PackedExperts): ActivationName | undefined =>
+  expert.kind === 'sequence'
+    ? expert.layers.find((layer) => layer.kind === 'activation')?.fn
+    : expert.activation;
+
+/** Factor of each column that in_proj gives; undefined for a layer without any. */
+export function columnFactors(layer: StateSpaceDual): Float32Array | undefined {
+  const { heads, headDim, stateSize, groups, inputScales } = layer;
+  if (!inputScales) return undefined;
+  const [inner, shared] = [heads * headDim, groups * stateSize];
+  const widths = [inner, inner, shared, shared, heads];
+  return Float32Array.from(
+    widths.flatMap((width, part) => new Array<number>(width).fill(inputScales[part] ?? 1)),
+  );
 }

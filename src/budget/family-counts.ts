@@ -4,6 +4,8 @@ import type { Family } from '../architecture/family.js';
 import type { LanguageModel } from '../architecture/layer.js';
 import { hybrid } from '../architecture/models/hybrid.js';
 import { LimitError } from '../architecture/param.js';
+import { primitivesOf } from '../operations/lower.js';
+import type { Primitive } from '../operations/primitive.js';
 import { countParameters } from './parameters.js';
 import { compareSrte, PUBLISHED_RANKS } from './srte-comparison.js';
 
@@ -13,9 +15,13 @@ export interface PresetSummary {
   readonly parameters: number;
 }
 
+/** What a family's models are, by the layers of its default or first preset; a mixture has experts. */
+export type Architecture = 'dense' | 'mixture' | 'hybrid' | 'recurrent';
+
 export interface FamilySummary {
   readonly name: string;
   readonly title: string;
+  readonly architecture: Architecture;
   /** Whether a `config.json` of Hugging Face is read. */
   readonly huggingFace: boolean;
   readonly presets: readonly PresetSummary[];
@@ -27,6 +33,7 @@ export async function describeFamilies(): Promise<FamilySummary[]> {
   return families.map(({ name, title, presets, schema, build, fromHuggingFace }) => ({
     name,
     title,
+    architecture: architectureOf(build(exampleOf(name, schema, presets))),
     huggingFace: fromHuggingFace !== undefined,
     presets: Object.entries(presets).map(([preset, { title, document }]) => ({
       name: preset,
@@ -35,6 +42,31 @@ export async function describeFamilies(): Promise<FamilySummary[]> {
     })),
   }));
 }
+
+/** The default document, or the first preset where the defaults are none. */
+function exampleOf(name: string, schema: Family['schema'], presets: Family['presets']): unknown {
+  const standard = schema.safeParse({ model: { family: name } });
+  return standard.success ? standard.data : schema.parse(Object.values(presets)[0]?.document);
+}
+
+/** What a model is, by the primitives of its layers. */
+export function architectureOf(model: LanguageModel): Architecture {
+  const kinds = new Set<string>(primitivesOf(model).map(({ kind }) => kind));
+  const attends = kinds.delete('scores');
+  const isRecurrent = [...kinds].some((kind) => !STATELESS.includes(kind));
+  if (isRecurrent) return attends ? 'hybrid' : 'recurrent';
+  return kinds.has('router') ? 'mixture' : 'dense';
+}
+
+/** Primitives without a state; any other keeps one from token to token. */
+const STATELESS: readonly string[] = [
+  'matmul',
+  'router',
+  'lookup',
+  'norm',
+  'dispatch',
+  'elementwise',
+] satisfies Primitive['kind'][];
 
 // Counts of other forms or parts of a model: rows of a published comparison
 

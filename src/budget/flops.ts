@@ -7,7 +7,7 @@ import { COMPONENTS } from '../architecture/layer.js';
 import { reachOf, visiblePairs, windowKey } from '../architecture/masks.js';
 import { remembered } from '../architecture/walk.js';
 import { primitivesOf } from '../operations/lower.js';
-import type { Primitive } from '../operations/primitive.js';
+import type { Primitive, Scan } from '../operations/primitive.js';
 import { add, div, type Expression, min, mul, v } from './expression.js';
 import type { Exact, Figure } from './figure.js';
 import { exact, figure, sumFigure } from './figure.js';
@@ -78,7 +78,8 @@ const KINDS = {
   scan: {
     label: 'scan',
     source:
-      'per state value 7 multiplications and additions and 1 exponential: Δ·A, exp, h·, Δ·B, ·x, +, C·h, +; per channel D·x, +',
+      'per state value 7 multiplications and additions and 1 exponential: Δ·A, exp, h·, Δ·B, ·x, +, C·h, +; per channel D·x, +; ' +
+      'with a decay per head, per state value 5: h·, B·, +, C·h, +; per channel Δ·x, D·x, +',
   },
 } as const satisfies Record<WorkKind, { label: string; source: string }>;
 
@@ -166,10 +167,21 @@ function forwardFigure(
       return figure({ ...base, formula: mul(2, batches, tokens, v({ weights })) });
     }
     case 'scan': {
-      const state_values = sum((each) => (each.kind === 'scan' ? each.inner * each.state : 0));
-      const channels = sum((each) => (each.kind === 'scan' ? each.inner : 0));
-      const perToken = add(mul(8, v({ state_values })), mul(2, v({ channels })));
-      return figure({ ...base, formula: mul(batches, tokens, perToken) });
+      const of = (decays: Scan['decays'], size: (scan: Scan) => number) =>
+        sum((each) => (each.kind === 'scan' && each.decays === decays ? size(each) : 0));
+      const ofValues = of('values', ({ inner, state }) => inner * state);
+      const ofHeads = of('heads', ({ inner, state }) => inner * state);
+      const channels = of('values', ({ inner }) => inner);
+      const perToken = [
+        ...(ofValues > 0 ? [mul(8, v({ state_values: ofValues })), mul(2, v({ channels }))] : []),
+        ...(ofHeads > 0
+          ? [
+              mul(5, v({ state_values_of_heads: ofHeads })),
+              mul(3, v({ channels_of_heads: of('heads', ({ inner }) => inner) })),
+            ]
+          : []),
+      ];
+      return figure({ ...base, formula: mul(batches, tokens, add(...perToken)) });
     }
   }
 }

@@ -3,7 +3,7 @@ import type { Component, LanguageModel, Layer } from '../architecture/layer.js';
 import { scoreValues, windowKey } from '../architecture/masks.js';
 import { remembered } from '../architecture/walk.js';
 import { primitivesOf } from '../operations/lower.js';
-import type { Scores } from '../operations/primitive.js';
+import type { Scan, Scores } from '../operations/primitive.js';
 import type { Expression, Input } from './expression.js';
 import { add, div, mul, v } from './expression.js';
 import type { Figure } from './figure.js';
@@ -191,19 +191,28 @@ export function scoreGradientsFigure(block: Layer, setting: ActivationSetting): 
   );
 }
 
-/** The scan as a loop keeps the decay, B·Δ and state of every step. */
+/** The scan as a loop keeps the decay, B·Δ and state of every step; with a decay per head, the state alone. */
 export function scanFigure(blocks: readonly Layer[], setting: ActivationSetting): Figure {
   const { context, bytesPerValue: bytes } = setting;
-  const state_values = blocks
-    .flatMap((block) => kernelsOf(block).scans)
-    .reduce((total, { inner, state }) => total + inner * state, 0);
+  const scans = blocks.flatMap((block) => kernelsOf(block).scans);
+  const valuesOf = (which: Scan['decays']) =>
+    scans.reduce(
+      (total, { inner, state, decays }) => total + (decays === which ? inner * state : 0),
+      0,
+    );
+  const [ofValues, ofHeads] = [valuesOf('values'), valuesOf('heads')];
   const tensor = tensorOf(setting);
-  const states = mul(3, sequencesIn(setting), v({ context }), v({ bytes }), v({ state_values }));
+  const kept = [
+    mul(3, v({ state_values: ofValues })),
+    ...(ofHeads > 0 ? [v({ state_values_of_heads: ofHeads })] : []),
+  ];
+  const states = mul(sequencesIn(setting), v({ context }), v({ bytes }), add(...kept));
   return figure({
     label: `activations: ${OTHER_PARTS.scanStates}`,
     unit: 'bytes',
     formula: tensor > 1 ? div(states, v({ tensor })) : states,
-    source: 'decay, B·Δ and state of every step, as a loop over time keeps them',
+    source:
+      'decay, B·Δ and state of every step, as a loop over time keeps them; the state alone with a decay per head',
   });
 }
 

@@ -289,10 +289,10 @@ function oldBufferChoices(model: LanguageModel): Choice[][] {
  * like the last, norms of both inputs, their product [2 H → H], a norm, and its own embedding and head.
  */
 function predictionChoices(model: LanguageModel, layers: number): Choice[] {
-  const { embedding, head, norm, blocks } = model;
+  const { embedding, head, blocks } = model;
   const block = blocks.at(-1);
   if (layers === 0 || !block) return [AS_IT_IS];
-  const hidden = BigInt(norm.weight.elements);
+  const hidden = BigInt(model.hidden);
   const own = [...tensorsOf(block), embedding.weight, head.weight];
   const values = sumOf(own) + 3n * hidden + 2n * hidden * hidden;
   const what = `${layers === 1 ? 'the layer' : `the ${layers} layers`} that predict${layers === 1 ? 's' : ''} further tokens`;

@@ -100,8 +100,7 @@ function groupedByPart(all: readonly Saved[]): readonly SavedPart[] {
 
 /** Saved values of the layers around the blocks. */
 const savedAtEnds = remembered((model: LanguageModel) => {
-  const { embeddingSteps, norm, head, logitSteps } = model;
-  const hidden = norm.weight.elements;
+  const { embeddingSteps, norm, head, logitSteps, hidden } = model;
   return {
     beforeBlocks: [
       ...savedInTurn(embeddingSteps, hidden, 'embedding'),
@@ -248,7 +247,7 @@ function blockInputs(model: LanguageModel, setting: ActivationSetting): Figure {
     context: setting.context,
     bytes: setting.bytesPerValue,
     blocks: to - from,
-    hidden: model.norm.weight.elements,
+    hidden: model.hidden,
   });
   const tokens = tensor > 1 ? ceildiv(of.context, v({ tensor })) : of.context;
   return figure({
@@ -328,7 +327,7 @@ interface BlockKind {
 
 /** Most blocks are equal, so each kind is counted once. */
 const kindsOfBlocks = remembered((model: LanguageModel): ReadonlyMap<Layer, BlockKind> => {
-  const hidden = model.norm.weight.elements;
+  const hidden = model.hidden;
   const kinds = new Map<string, BlockKind>();
   return new Map(
     model.blocks.map((block) => {

@@ -40,6 +40,8 @@ interface StateSizes {
   /** Latent and shared rotated key of a token, over all layers. */
   readonly latentWidth: number;
   readonly mambaValues: number;
+  /** Kept in float32, for any type of the cache. */
+  readonly float32Values: number;
   readonly convolutionValues: number;
 }
 
@@ -48,7 +50,7 @@ export function stateOf(
   model: Layer,
   { batch, context, dtype, cacheDtype = dtype, gpus = 1 }: StateSetting,
 ): StateBudget {
-  const { windows, mambaValues, convolutionValues, onRanks } = keptOn(model, gpus);
+  const { windows, mambaValues, float32Values, convolutionValues, onRanks } = keptOn(model, gpus);
   const of = inputs({ batch, context, bits: DTYPES[cacheDtype].bits });
   /** Bytes of the values in the caches that `which` selects, by one of `of`. */
   const keyValues = (
@@ -84,14 +86,20 @@ export function stateOf(
   const mambaState = figure({
     label: 'Mamba state',
     unit: 'bytes',
-    formula: ceildiv(mul(of.batch, v({ state_values: mambaValues }), of.bits), 8),
-    source: 'one state [inner, state] for each Mamba layer and sequence',
+    formula: add(
+      ceildiv(mul(of.batch, v({ state_values: mambaValues }), of.bits), 8),
+      ...(float32Values > 0 ? [mul(4, of.batch, v({ float32_values: float32Values }))] : []),
+    ),
+    source:
+      'one state [inner, state] for each Mamba layer and sequence' +
+      (float32Values > 0 ? '; in float32 where transformers keeps it so' : ''),
   });
   const convolutionState = figure({
     label: 'convolution state',
     unit: 'bytes',
     formula: ceildiv(mul(of.batch, v({ convolution_values: convolutionValues }), of.bits), 8),
-    source: 'the last kernel − 1 inputs of each channel of each convolution',
+    source:
+      'the last kernel − 1 inputs of each channel of each convolution, or kernel in transformers',
   });
   return {
     windows,
@@ -117,7 +125,8 @@ export function stateOf(
 }
 
 /** State kept per GPU, for the GPUs that may keep most. */
-interface KeptOnGpus extends Pick<StateSizes, 'mambaValues' | 'convolutionValues'> {
+interface KeptOnGpus
+  extends Pick<StateSizes, 'mambaValues' | 'float32Values' | 'convolutionValues'> {
   readonly windows: readonly Window[];
   readonly onRanks: readonly (readonly CachedValues[])[];
 }
@@ -132,6 +141,13 @@ interface CachedValues {
   readonly source: string;
 }
 
+/**
+ * Tokens that a windowed head keeps: those that the next token sees beside its own, as transformers' cache of sliding
+ * windows. The hybrid model's keeps its own, too.
+ */
+const keptBehind = (window: Window): number =>
+  window.rule === 'sliding' ? reachOf(window) : reachOf(window) + 1;
+
 const NO_CACHE = 'no layer keeps keys and values';
 
 /** Cached values on one of the GPUs that share the heads. */
@@ -139,7 +155,7 @@ function cachedValues({ attentions, latentWidth }: StateSizes, gpus: number, ran
   const heads = widthsOf(attentions, gpus, rank).map(({ window, width }): CachedValues => {
     return {
       perToken: mul(2, v({ [`width_${windowKey(window)}`]: width })),
-      kept: (context) => (window === undefined ? context : min(context, reachOf(window) + 1)),
+      kept: (context) => (window === undefined ? context : min(context, keptBehind(window))),
       windowed: window !== undefined,
       source: 'a key and a value of head_dim for each key head and kept position',
     };
@@ -181,10 +197,11 @@ const knownKept = remembered<Layer, Map<number, KeptOnGpus>>(() => new Map());
 
 function readKept(model: Layer, gpus: number): KeptOnGpus {
   const kept = keptBy(model, gpus);
-  const { attentions, mambaValues, convolutionValues } = kept;
+  const { attentions, mambaValues, float32Values, convolutionValues } = kept;
   return {
     windows: windowsOf(attentions),
     mambaValues,
+    float32Values,
     convolutionValues,
     onRanks: ranksOf(
       attentions.map(({ spans }) => spans),
@@ -205,24 +222,33 @@ function keptBy(model: Layer, gpus: number): StateSizes {
   const attentions: Scores[] = [];
   let latentWidth = 0;
   let mambaValues = 0;
+  let float32Values = 0;
   let convolutionValues = 0;
   for (const primitive of primitivesOf(model)) {
-    if (primitive.kind === 'scan') mambaValues += share(primitive.inner) * primitive.state;
-    else if (primitive.kind === 'convolution') {
-      convolutionValues += share(primitive.channels) * (primitive.kernel - 1);
+    if (primitive.kind === 'scan') {
+      const values = share(primitive.inner) * primitive.state;
+      if (primitive.inFloat32) float32Values += values;
+      else mambaValues += values;
+    } else if (primitive.kind === 'convolution') {
+      convolutionValues += share(primitive.channels) * primitive.cached;
     } else if (primitive.kind === 'scores') {
       if (primitive.latent) latentWidth += primitive.latent.cached;
       else attentions.push(primitive);
     }
   }
-  return { attentions, latentWidth, mambaValues, convolutionValues };
+  return { attentions, latentWidth, mambaValues, float32Values, convolutionValues };
 }
 
 // Heads with different windows, distributed over GPUs
 
 /** Spans of keys and values instead of queries. */
-const keySpansOf = ({ spans, heads, keyValueHeads }: Scores): readonly HeadSpan[] =>
-  spans.map((span) => ({ ...span, heads: (span.heads * keyValueHeads) / heads }));
+const keySpansOf = ({ spans, heads, keyValueHeads, keeps }: Scores): readonly HeadSpan[] => {
+  const kept = keeps === 'a key for each query head' ? heads : keyValueHeads;
+  return spans.map((span) => ({
+    heads: (span.heads * kept) / heads,
+    window: keeps === 'keys outside the windows' ? undefined : span.window,
+  }));
+};
 
 /**
  * Heads of one GPU, in the order of the spans. Heads stay whole, and the first GPU has the most. With fewer heads

@@ -9,24 +9,32 @@ import type {
   FusedProjection,
   Gate,
   GatedMlp,
+  GatedRmsNorm,
+  HeadNorms,
   HeadSpan,
   HybridBlock,
   LanguageModel,
   LatentAttention,
   Layer,
+  LayerNorm,
   Mamba,
   MixtureOfExperts,
+  NormLayer,
   ProjectionLayer,
   Residual,
   RmsNorm,
   Rotary,
   Router,
   Srte,
+  StateSpaceDual,
+  Sum,
 } from '../architecture/layer.js';
 import { ACTIVATIONS } from '../architecture/layer.js';
 import {
+  expertActivation,
   expertInner,
   expertLayers,
+  expertWidth,
   inputWidth,
   outputWidth,
   projectionLayers,
@@ -84,7 +92,7 @@ class Tracer {
   }
 
   model(model: LanguageModel): TraceStep[] {
-    const hidden = model.norm.weight.elements;
+    const hidden = model.hidden;
     const top = (layers: readonly Layer[]) => layers.flatMap((layer) => this.#steps(layer, hidden));
     return [
       at(0, { name: 'ids', operation: 'token ids', shape: this.#lead, parameters: 0 }),
@@ -149,11 +157,17 @@ class Tracer {
       case 'fusedProjection':
         return this.#fused(layer);
       case 'layerNorm':
-        return [this.#step(layer, `LayerNorm, eps ${layer.eps}`, size)];
+        return [this.#step(layer, layerNormText(layer), size)];
+      case 'headNorms':
+        return [this.#headNorms(layer, size)];
+      case 'sum':
+        return this.#branches(layer, size, '');
       case 'activation':
         return [this.#step(layer, ACTIVATIONS[layer.fn], size)];
       case 'rmsNorm':
         return [this.#step(layer, rmsText(layer), size)];
+      case 'gatedRmsNorm':
+        return [this.#step(layer, gatedNormText(layer), size)];
       case 'scale':
         return [this.#step(layer, `· ${layer.factor}`, size)];
       case 'softcap':
@@ -163,7 +177,7 @@ class Tracer {
         return [this.#step(layer, `+ row of each position, of ${rows}`, size)];
       }
       case 'residual':
-        return this.#residual(layer, size);
+        return this.#branches(layer, size, 'input + ');
       case 'gatedMlp':
         return this.#gatedMlp(layer);
       case 'router':
@@ -180,6 +194,8 @@ class Tracer {
         return [this.#step(layer, `causal convolution, ${layer.weight.shape[2]} wide; SiLU`, size)];
       case 'mamba':
         return this.#mamba(layer);
+      case 'stateSpaceDual':
+        return this.#stateSpaceDual(layer);
       case 'rotary':
         return [this.#step(layer, rotaryText(layer), size)];
       case 'attention':
@@ -250,20 +266,27 @@ class Tracer {
     ];
   }
 
-  #residual({ name, branches }: Residual, size: number): UnplacedStep[] {
+  /** One step: the norms differ in nothing but their weights. */
+  #headNorms(layer: HeadNorms, ...sizes: readonly number[]): UnplacedStep {
+    const [first] = layer.norms;
+    return this.#step(layer, `${first ? normText(first) : ''}, another for each head`, ...sizes);
+  }
+
+  #branches({ name, branches }: Residual | Sum, size: number, input: string): UnplacedStep[] {
     const leaves = branches.map((branch) => branch.name.slice(branch.name.lastIndexOf('.') + 1));
     return [
       ...branches.flatMap((branch) => this.#steps(branch, size)),
-      this.#between(name, `input + ${leaves.join(' + ')}`, size),
+      this.#between(name, `${input}${leaves.join(' + ')}`, size),
     ];
   }
 
-  #gatedMlp({ name, inputs, activation, down }: GatedMlp): UnplacedStep[] {
+  #gatedMlp({ name, inputs, activation, down, gateScale }: GatedMlp): UnplacedStep[] {
+    const gate = gateScale === undefined ? 'gate' : `${gateScale} · gate`;
     return [
       ...projectionLayers(inputs).flatMap((each) => this.#steps(each, 0)),
       this.#between(
         `${name}.gated`,
-        `f(gate) · up, f = ${ACTIVATIONS[activation]}`,
+        `f(${gate}) · up, f = ${ACTIVATIONS[activation]}`,
         inputWidth(down),
       ),
       this.#linear(down),
@@ -287,20 +310,23 @@ class Tracer {
   #mixture(layer: MixtureOfExperts, size: number): UnplacedStep[] {
     const { name, router, experts, shared, sharedGate } = layer;
     const all = expertLayers(experts);
-    const [fn = ''] = all.map(({ activation }) => ACTIVATIONS[activation]);
-    const widths = [size, expertInner(layer), size].map(formatInteger).join(' → ');
+    const [fn] = all.map(expertActivation);
+    const width = expertWidth(layer);
+    const widths = [width, expertInner(layer), width].map(formatInteger).join(' → ');
     const routed: UnplacedStep = {
       name: 'kind' in experts ? experts.name : blocksText(all.map((each) => each.name)),
-      operation: `${router.expertsPerToken} of ${formatInteger(router.weight.shape[0] ?? 0)} experts ${widths}, f = ${fn}`,
-      shape: [...this.#lead, router.expertsPerToken, size],
+      operation: `${router.expertsPerToken} of ${formatInteger(router.weight.shape[0] ?? 0)} experts ${widths}, f = ${fn ? ACTIVATIONS[fn] : 'none'}`,
+      shape: [...this.#lead, router.expertsPerToken, width],
       parameters: all.reduce((sum, each) => sum + this.#parametersOf(each), 0),
     };
     const gate = sharedGate ? [this.#linear(sharedGate)] : [];
     const others = shared.length === 0 ? '' : sharedGate ? ' + σ(gate) · shared' : ' + shared';
     return [
       this.#router(router),
+      ...layer.latent.slice(0, 1).map((into) => this.#linear(into)),
       routed,
-      ...shared.flatMap((each) => this.#gatedMlp(each)),
+      ...layer.latent.slice(1).map((outOf) => this.#linear(outOf)),
+      ...shared.flatMap((each) => this.#steps(each, size)),
       ...gate,
       this.#between(`${name}.sum`, `experts by their weights${others}`, size),
     ];
@@ -348,16 +374,70 @@ class Tracer {
       ...this.#steps(layer.conv, inner),
       this.#linear(layer.xProj),
       this.#between(`${name}.split`, `step ${stepRank}, B ${state}, C ${state}`, stepRank),
+      ...layer.innerNorms.map((norm) => this.#step(norm, rmsText(norm), norm.weight.elements)),
+      ...(layer.innerNormEps === undefined
+        ? []
+        : [
+            this.#between(
+              `${name}.norms`,
+              `RMSNorm without weights of step, B and C, eps ${layer.innerNormEps}`,
+              stepRank,
+            ),
+          ]),
       this.#linear(layer.dtProj),
-      this.#between(`${name}.step`, 'Δ = softplus(dt_proj + its bias again)', inner),
+      this.#between(
+        `${name}.step`,
+        layer.doubledStepBias ? 'Δ = softplus(dt_proj + its bias again)' : 'Δ = softplus(dt_proj)',
+        inner,
+      ),
       { ...scan, parameters: own.reduce((sum, { elements }) => sum + elements, 0) },
       this.#between(`${name}.gated`, 'y · SiLU(residual)', inner),
       this.#linear(layer.outProj),
     ];
   }
 
+  #stateSpaceDual(layer: StateSpaceDual): UnplacedStep[] {
+    const { name, heads, headDim, stateSize: state, groups, norm, activation } = layer;
+    const [least, most] = layer.stepLimits;
+    const inner = heads * headDim;
+    const own = [layer.stepBias, layer.stateLog, layer.skip].filter(
+      (tensor) => !this.#listed.has(tensor),
+    );
+    for (const tensor of own) this.#listed.add(tensor);
+    const shared = `${groups} × ${state}`;
+    const limits = least > 0 || most < Infinity ? `, from ${least} to ${most}` : '';
+    const f = ACTIVATIONS[activation];
+    return [
+      this.#linear(layer.inProj),
+      this.#between(
+        `${name}.split`,
+        `gate and x ${formatInteger(inner)}, B and C ${shared}, a step for each of ${counted(heads, 'head')}` +
+          (layer.inputScales ? `, · ${layer.inputScales.join(', ')}` : ''),
+        inner,
+      ),
+      this.#step(
+        layer.conv,
+        `causal convolution of x, B and C, ${layer.conv.weight.shape[2]} wide; ${f}`,
+        inner + 2 * groups * state,
+      ),
+      this.#between(`${name}.step`, `Δ = softplus(step + dt_bias)${limits}`, heads),
+      {
+        ...this.#between(
+          `${name}.scan`,
+          `h = h · exp(Δ · A) + Δ · B ⊗ x; y = C · h + D · x, state [${this.#batch}, ${heads}, ${headDim}, ${state}]`,
+          inner,
+        ),
+        parameters: own.reduce((sum, { elements }) => sum + elements, 0),
+      },
+      ...(norm
+        ? this.#steps(norm, inner)
+        : [this.#between(`${name}.gated`, 'y · SiLU(gate)', inner)]),
+      this.#linear(layer.outProj),
+    ];
+  }
+
   #attention(layer: Attention): UnplacedStep[] {
-    const { name, heads, keyValueHeads, headDim, spans, rotary } = layer;
+    const { name, heads, keyValueHeads, headDim, spans, rotary, clip } = layer;
     const perHead = (operation: string, last: number): UnplacedStep => ({
       ...this.#between(`${name}.heads`, operation),
       shape: [this.#batch, heads, this.#tokens, last],
@@ -370,8 +450,11 @@ class Tracer {
     const grouped = keyValueHeads < heads ? `; k and v of ${counted(keyValueHeads, 'head')}` : '';
     return [
       ...projectionLayers(layer.inputs).flatMap((each) => this.#steps(each, 0)),
-      ...norms,
-      ...rotated,
+      ...(layer.normsAfterRotation ? rotated : norms),
+      ...(clip === undefined
+        ? []
+        : [this.#between(`${name}.clipped`, `q, k and v cut to ±${clip}`, heads * headDim)]),
+      ...(layer.normsAfterRotation ? norms : rotated),
       perHead(
         `${scoresText(layer)}: ${spans.filter(hasHeads).map(spanText).join(', ')}${grouped}`,
         this.#tokens,
@@ -382,10 +465,12 @@ class Tracer {
   }
 
   /** Over each head, or over all of them, depending on the size of its weight. */
-  #headNorm(norm: RmsNorm | undefined, heads: number, headDim: number): UnplacedStep[] {
+  #headNorm(norm: Attention['queryNorm'], heads: number, headDim: number): UnplacedStep[] {
     if (!norm) return [];
-    const shape = norm.weight.elements === headDim ? [heads, headDim] : [heads * headDim];
-    return [this.#step(norm, rmsText(norm), ...shape)];
+    if (norm.kind === 'headNorms') return [this.#headNorms(norm, heads, headDim)];
+    const size = norm.kind === 'layerNorm' ? norm.size : norm.weight.elements;
+    const shape = size === headDim ? [heads, headDim] : [heads * headDim];
+    return [this.#step(norm, normText(norm), ...shape)];
   }
 
   #latentAttention(layer: LatentAttention, size: number): UnplacedStep[] {
@@ -474,6 +559,18 @@ const ALIBI = 'a penalty on every score: slope · distance, a slope for each hea
 
 const rmsText = ({ eps, offset }: RmsNorm) =>
   `RMSNorm, eps ${eps}${offset === 0 ? '' : `, weight + ${offset}`}`;
+
+const gatedNormText = ({ eps, groups, gated, activation }: GatedRmsNorm) => {
+  const norm = `RMSNorm, eps ${eps}${groups === 1 ? '' : `, of each of ${groups} groups`}`;
+  const gate = `f(gate), f = ${ACTIVATIONS[activation]}`;
+  return gated === 'before' ? `x · ${gate}; ${norm}` : `${norm}; · ${gate}`;
+};
+const layerNormText = ({ eps, offset, weight, bias }: LayerNorm) =>
+  `LayerNorm, eps ${eps}${offset === 0 ? '' : `, weight + ${offset}`}` +
+  (bias ? '' : weight ? ', no bias' : ', no weight or bias');
+
+const normText = (norm: NormLayer) =>
+  norm.kind === 'rmsNorm' ? rmsText(norm) : layerNormText(norm);
 
 const rotaryText = ({ base, headDim, rotatedDim, scaling }: Rotary) =>
   `q and k rotated by position, base ${base.toLocaleString('en-US')}` +

@@ -2,6 +2,7 @@
 import os from 'node:os';
 import * as Flags from '@oclif/core/flags';
 import type * as Interfaces from '@oclif/core/interfaces';
+import { FAMILY_NAMES } from '../architecture/families.js';
 import { nearest } from '../config/nearest.js';
 import { lacksUnit, parseCount, parseLimit, parseRounded } from '../config/parse-limit.js';
 import { quote } from '../config/quote.js';
@@ -96,9 +97,17 @@ export const stateDict = Flags.string({
   description: 'state dict to read, if a PyTorch file has several',
 });
 
+/** `--family llama`: reads a `config.json` of another kind as that family. */
+export const readAs = Flags.option({
+  options: FAMILY_NAMES,
+  helpValue: 'NAME',
+  description: 'family to read a config.json as, for a model_type that is not known',
+} as const)();
+
 /** Flags of a model that is a config, or a checkpoint with its config. */
 export const modelFlags = {
   set,
+  family: readAs,
   config: Flags.string({
     helpValue: 'FILE',
     description: 'config of the checkpoint [default: the one in it or in its folder]',

@@ -3,7 +3,7 @@ import * as Flags from '@oclif/core/flags';
 import { hybrid } from '../architecture/models/hybrid.js';
 import { compareSrte, PUBLISHED_RANKS } from '../budget/srte-comparison.js';
 import { BaseCommand } from '../cli/base-command.js';
-import { counts, dtype, set, tokenCounts } from '../cli/flags.js';
+import { counts, dtype, readAs, set, tokenCounts } from '../cli/flags.js';
 import { documentOf, loadModelFile } from '../model-input/model-file.js';
 import { srteReport } from '../report/compare/compare-srte.js';
 
@@ -28,6 +28,7 @@ export default class CompareSrte extends BaseCommand {
   };
   static override flags = {
     set,
+    family: readAs,
     dtype: dtype({ default: 'bf16', description: 'element type for the bytes' }),
     ranks: counts({ default: [...PUBLISHED_RANKS], description: 'ranks to compare' }),
     'max-positions': tokenCounts({ description: 'add a row per number of positions' }),

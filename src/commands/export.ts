@@ -2,7 +2,7 @@ import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { BaseCommand, type FlagsOf } from '../cli/base-command.js';
-import { details, savedFile, seedOf, set, stateDict, weightForm } from '../cli/flags.js';
+import { details, readAs, savedFile, seedOf, set, stateDict, weightForm } from '../cli/flags.js';
 import { progressDisplay } from '../cli/progress.js';
 import type { ModelFile } from '../model-input/model-file.js';
 import { openWeighted } from '../model-input/weighted-model.js';
@@ -33,6 +33,7 @@ export default class Export extends BaseCommand {
   };
   static override flags = {
     set,
+    family: readAs,
     checkpoint: Flags.string({
       helpValue: 'PATH',
       description: 'a file, an index or a folder with the weights',

@@ -12,6 +12,7 @@ import {
   details,
   device,
   ENGINE_CHOICES,
+  readAs,
   savedFile,
   seed,
   set,
@@ -89,6 +90,7 @@ export default class QuickTest extends BaseCommand {
   };
   static override flags = {
     set,
+    family: readAs,
     checkpoint: Flags.string({
       helpValue: 'PATH',
       description: 'a file, an index or a folder with the weights [default: random weights]',

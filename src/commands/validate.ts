@@ -2,7 +2,7 @@ import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { countParameters } from '../budget/parameters.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
-import { details, set } from '../cli/flags.js';
+import { details, readAs, set } from '../cli/flags.js';
 import { loadModelFile } from '../model-input/model-file.js';
 import { loadAllFiles } from '../model-input/model-source.js';
 import { validationReport } from '../report/models.js';
@@ -28,6 +28,7 @@ export default class Validate extends BaseCommand {
   };
   static override flags = {
     set,
+    family: readAs,
     details,
     strict: Flags.boolean({ description: 'treat warnings as errors' }),
   };

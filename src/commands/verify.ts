@@ -2,7 +2,7 @@ import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { openCheckpoint } from '../checkpoint/open.js';
 import { BaseCommand } from '../cli/base-command.js';
-import { details, set, stateDict } from '../cli/flags.js';
+import { details, readAs, set, stateDict } from '../cli/flags.js';
 import { progressDisplay } from '../cli/progress.js';
 import { UserError } from '../errors.js';
 import { findConfig } from '../model-input/checkpoint-config.js';
@@ -32,6 +32,7 @@ export default class Verify extends BaseCommand {
   };
   static override flags = {
     set,
+    family: readAs,
     'state-dict': stateDict,
     details,
     strict: Flags.boolean({ description: 'treat warnings as errors' }),

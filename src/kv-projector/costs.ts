@@ -282,8 +282,7 @@ async function teacherOf(file: string) {
   const name = nameOf(file);
   const teacher: SizedTeacher = {
     name,
-    // The last norm has the width of every block's output.
-    width: model.norm.weight.elements,
+    width: model.hidden,
     layers: model.blocks.length,
     size: sizeOfModel(name, countParameters(model).parameters),
   };

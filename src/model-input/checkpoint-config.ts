@@ -2,8 +2,9 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import type { Setting } from '../architecture/family.js';
+import type { Ignored, Setting } from '../architecture/family.js';
 import { LimitError } from '../architecture/param.js';
+import { stateDictOf } from '../architecture/walk.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { storedNames } from '../checkpoint/names.js';
 import { openCheckpoint } from '../checkpoint/open.js';
@@ -24,6 +25,7 @@ import { isRecord } from '../text/words.js';
 import { isCheckpointPath } from './locate.js';
 import type { ModelFile } from './model-file.js';
 import { modelOf, readConfig } from './model-file.js';
+import { partsLeftOut } from './text-part.js';
 
 /** Origin of a checkpoint's config. */
 export type ConfigOrigin = 'flag' | 'inside' | 'beside';
@@ -145,6 +147,13 @@ export const checkpointWarnings = ({ path: file, warnings }: Checkpoint): Proble
  * before any comparison.
  */
 export function asStored<Loaded extends ModelFile>(loaded: Loaded, checkpoint: Checkpoint): Loaded {
+  const adjusted = asNamed(loaded, checkpoint);
+  if (adjusted.textOf === undefined) return adjusted;
+  const own = new Set(stateDictOf(adjusted.model).map(({ name }) => name));
+  return { ...adjusted, leftOut: partsLeftOut(checkpoint, own) };
+}
+
+function asNamed<Loaded extends ModelFile>(loaded: Loaded, checkpoint: Checkpoint): Loaded {
   const { family, document } = loaded;
   if (family.storedSettings === undefined) return loaded;
   const stored = shapesOf(storedNames(checkpoint), (a, b) => samenessOfPlaces(a, b) === true);
@@ -160,11 +169,14 @@ export function descriptionOf(loaded: ModelFile): Description {
   const { family, document, model } = loaded;
   return {
     model,
-    ignored: family.ignored?.(document) ?? [],
+    ignored: [...(family.ignored?.(document) ?? []), ...besideText(loaded)],
     readOff: (stored) => family.readOff?.(stored) ?? [],
     rebuild: (readings) => changedTo(loaded, readings)?.model,
   };
 }
+
+const besideText = ({ textOf, leftOut = [] }: ModelFile): Ignored[] =>
+  leftOut.map(({ name, pattern }) => ({ pattern, what: `${name} of ${textOf} is not described` }));
 
 /** Undefined when the changed values are not a valid config. */
 function changedTo(

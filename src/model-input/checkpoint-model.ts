@@ -15,6 +15,7 @@ import { namesOf } from '../reconcile/faults.js';
 import type { FaultGroup } from '../reconcile/notes.js';
 import type { Reconciliation, Suggestion } from '../reconcile/reconcile.js';
 import { reconcileIndex } from '../reconcile/reconcile.js';
+import { counted, joined } from '../text/words.js';
 import type { ConfigOrigin } from './checkpoint-config.js';
 import { asStored, checkpointWarnings, configOf, descriptionOf } from './checkpoint-config.js';
 import type { ModelFile } from './model-file.js';
@@ -56,6 +57,8 @@ export interface CheckpointFlags {
   /** Config that replaces the checkpoint's own. */
   readonly config?: string | undefined;
   readonly 'state-dict'?: string | undefined;
+  /** See `ModelLoadOptions.family`. */
+  readonly family?: string | undefined;
 }
 
 /**
@@ -74,7 +77,10 @@ export async function openCheckpointModel(
     // Only the index of the open checkpoint is used below.
     return {
       model: async (set, { isChecked = true } = {}) => {
-        const described = asStored(await modelOf(document, { set }), checkpoint);
+        const described = asStored(
+          await modelOf(document, { set, family: flags.family }),
+          checkpoint,
+        );
         const loaded = { ...described, file: path };
         return isChecked ? comparedWithIndex(checkpoint, config, loaded, open) : loaded;
       },
@@ -96,12 +102,23 @@ async function comparedWithIndex(
     ...loaded,
     warnings: [
       ...loaded.warnings,
+      ...leftOutWarnings(path, loaded),
       ...checkpointWarnings(checkpoint),
       ...mismatches(path, result, config.file),
       ...(await countedOnce(checkpoint, loaded, open)),
     ],
     checkpoint: found(checkpoint, result, config),
   };
+}
+
+/** What the checkpoint holds beside the described language model. */
+function leftOutWarnings(file: string, { textOf, leftOut = [] }: ModelFile): Problem[] {
+  if (leftOut.length === 0) return [];
+  const parts = leftOut.map(
+    ({ name, parameters }) => `${name} with ${counted(parameters, 'parameter')}`,
+  );
+  const message = `left out of ${textOf}: ${joined(parts)}`;
+  return [{ severity: 'warning', file, message }];
 }
 
 function found(

@@ -14,7 +14,8 @@ import { describeValue, formatPath, quote, valueAt } from '../config/quote.js';
 import type { ProblemText, PropertyPath, UserError } from '../errors.js';
 import type { QuantizationReading } from '../quantization/quantization-config.js';
 import { KNOWN_METHODS, readQuantization } from '../quantization/quantization-config.js';
-import { isRecord } from '../text/words.js';
+import { isRecord, joined } from '../text/words.js';
+import { type TextPart, textKeyOf, textPartOf, unknownTextPart } from './text-part.js';
 
 type Reader = NonNullable<Family['fromHuggingFace']>;
 
@@ -23,9 +24,6 @@ const KIND = 'model_type';
 
 /** Keys of nearly every `config.json`, absent from minimind documents. */
 const TELLING = ['architectures', 'num_hidden_layers', 'num_attention_heads', 'n_layer', 'n_head'];
-
-/** Keys of multimodal configs that hold the text model. */
-const TEXT_PARTS = ['text_config', 'llm_config', 'language_config'] as const;
 
 const HOW_TO_ADD = 'docs/adding-a-model.md says how to describe another';
 
@@ -38,29 +36,71 @@ export const isHuggingFace = ({ value }: ConfigDocument): boolean =>
  * `config.json`.
  * @throws UserError when its kind of model is missing or belongs to no known family.
  */
-export async function asOurDocument(document: ConfigDocument): Promise<ConfigDocument> {
-  if (!isHuggingFace(document)) {
+export async function asOurDocument(
+  document: ConfigDocument,
+  family?: string,
+): Promise<ConfigDocument> {
+  if (!isHuggingFace(document) && (family === undefined || !isWithoutKind(document))) {
     if (isWithoutKind(document)) throw await withoutKind(document);
     return document;
   }
-  const { value } = document;
-  const kind = value[KIND];
-  const reader = await readerOf(kind);
+  const { config, path, part } = described(document, family);
+  const reader = await readerOf(config[KIND]);
   if (reader === undefined) throw await unknownKind(document);
-  const { settings, remarks } = reader.read(value);
-  return documentOfSection(
-    document,
-    'model',
-    { family: kind, ...settings },
-    {
-      of: originsOf(value, settings, reader),
-      otherwise: [KIND],
-      found: [
-        ...remarks.map((remark) => foundOf(remark, document, reader)),
-        ...quantizationFound(document),
-      ],
-    },
-  );
+  const { settings, remarks } = reader.read(config);
+  const own = { family: config[KIND], ...settings, ...(await prefixOfPart(part, settings)) };
+  const inFile = new Set(Object.keys(part ? (valueAt(document.value, path) as object) : config));
+  return documentOfSection(document, 'model', own, {
+    of: placed(originsOf(config, settings, reader), path),
+    otherwise: [KIND],
+    found: [
+      ...remarks
+        .filter(({ path: [key] }) => key === undefined || inFile.has(String(key)))
+        .map((remark) => foundOf(remark, document, path, reader)),
+      ...leftOutFound(document, part),
+      ...quantizationFound(document),
+    ],
+  });
+}
+
+/** What is read of a config: the whole file, or its text part. */
+interface Described {
+  readonly config: JsonObject;
+  readonly path: PropertyPath;
+  readonly part?: TextPart;
+}
+
+function described({ value }: ConfigDocument, family: string | undefined): Described {
+  const part = textPartOf(value, family);
+  if (part) return { config: part.config, path: part.path, part };
+  return { config: family === undefined ? value : { ...value, [KIND]: family }, path: [] };
+}
+
+/** Kind of the model around a described language model. */
+export const wholeKindOf = (document: ConfigDocument, family?: string): string | undefined =>
+  isHuggingFace(document) ? described(document, family).part?.of : undefined;
+
+/** The names of a text part begin with its path, where the family can say so. */
+async function prefixOfPart(part: TextPart | undefined, settings: JsonObject): Promise<JsonObject> {
+  const family = part?.config.model_type;
+  if (part?.prefix === undefined || !isFamilyName(family)) return {};
+  const stored = { stored_prefix: part.prefix };
+  const { schema } = await loadFamily(family);
+  return schema.safeParse({ model: { family, ...settings, ...stored } }).success ? stored : {};
+}
+
+const placed = (origins: ReadonlyMap<string, PropertyPath>, path: PropertyPath) =>
+  new Map([...origins].map(([key, place]) => [key, [...path, ...place]] as const));
+
+function leftOutFound(document: ConfigDocument, part: TextPart | undefined): LocatedFinding[] {
+  const [first] = part?.leftOut ?? [];
+  if (part === undefined || first === undefined) return [];
+  const path = [first];
+  const finding = {
+    message: `${joined(part.leftOut)} ${part.leftOut.length === 1 ? 'is' : 'are'} left out: of ${part.of}, the language model is described (${part.config.model_type})`,
+    suggestion: 'give the checkpoint in place of its config to count what is left out',
+  };
+  return [{ severity: 'warning', place: document.place(path, 'key'), path, finding }];
 }
 
 /** The quantization of a `config.json`; empty for any other document. */
@@ -87,17 +127,26 @@ function quantizationFound(document: ConfigDocument): LocatedFinding[] {
 }
 
 /** A remark on a key, with its location and text. */
-function foundOf(remark: KeyRemark, document: ConfigDocument, reader: Reader): LocatedFinding {
-  const { path, severity } = remark;
-  const isWhole = path.length === 0;
+function foundOf(
+  remark: KeyRemark,
+  document: ConfigDocument,
+  outer: PropertyPath,
+  reader: Reader,
+): LocatedFinding {
+  const { severity } = remark;
+  const isWhole = remark.path.length === 0;
+  const path = [...outer, ...remark.path];
   const place = document.place(isWhole ? [KIND] : path, 'key');
-  const finding = () => (isWhole ? aboutWhole : aboutKey)(remark, document.value, reader);
+  const finding = () =>
+    isWhole
+      ? aboutWhole(remark, outer.length > 0 ? {} : document.value)
+      : aboutKey({ ...remark, path }, document.value, reader);
   return { severity, place, ...(isWhole ? {} : { path }), finding };
 }
 
 /** Remark on a file without sizes. */
 function aboutWhole({ why }: KeyRemark, config: JsonObject): ProblemText {
-  const inside = TEXT_PARTS.find((key) => isRecord(config[key]));
+  const inside = textKeyOf(config);
   return {
     message: `${why}: all sizes would be the defaults of the class`,
     suggestion: inside
@@ -144,15 +193,18 @@ export async function changedHuggingFace(
   document: ConfigDocument,
   sets: readonly string[],
 ): Promise<ChangedHuggingFace | undefined> {
-  const reader = await readerOf(document.value[KIND]);
+  const { config, path: outer } = described(document, undefined);
+  const reader = await readerOf(config[KIND]);
   if (reader === undefined) throw await unknownKind(document);
-  const origins = originsOf(document.value, reader.read(document.value).settings, reader);
+  const origins = placed(originsOf(config, reader.read(config).settings, reader), outer);
   const moved = sets.flatMap((text): { path: PropertyPath; value: string }[] => {
     const override = splitOverride(text);
     if ('mistake' in override) return [];
     const [section, key, ...rest] = override.path;
     if (section !== 'model' || key === undefined) return [];
-    return [{ path: [...(origins.get(String(key)) ?? [key]), ...rest], value: override.value }];
+    return [
+      { path: [...(origins.get(String(key)) ?? [...outer, key]), ...rest], value: override.value },
+    ];
   });
   const changed = applyOverrides(
     document,
@@ -204,7 +256,7 @@ async function withoutKind(document: ConfigDocument): Promise<UserError> {
     message: `has no ${KIND}, so it does not say of what kind its model is`,
     suggestion: likely
       ? `its keys are those of ${likely}: add "${KIND}": "${likely}" if it is one`
-      : `add "${KIND}": with one of ${kinds.join(', ')}`,
+      : `add "${KIND}", one of those in minimind list`,
   });
 }
 
@@ -222,26 +274,47 @@ async function likelyKind(
 }
 
 async function unknownKind(document: ConfigDocument): Promise<UserError> {
-  const kind = document.value[KIND];
+  const { value } = document;
   const kinds = await knownKinds();
-  const inside = await textPartOf(document.value);
-  const known = `known are ${kinds.join(', ')}; ${HOW_TO_ADD}`;
+  const inside = unknownTextPart(value);
+  const key = textKeyOf(value);
+  const near = await nearestByKeys((key ? value[key] : value) as JsonObject, kinds);
+  const known = near ?? `known are ${kinds.join(', ')}`;
   return refusal(document, {
     path: [KIND],
-    message: `no family for ${KIND} ${describeValue(kind)} is known here`,
+    message: `no family for ${KIND} ${describeValue(value[KIND])} is known here${inside ? `: ${inside}` : ''}`,
     // Kinds with similar names are other models: phi is not phi3.
-    suggestion: inside ?? known,
+    suggestion: `${known}; minimind inspect counts the tensors of its checkpoint; ${HOW_TO_ADD}`,
   });
 }
 
-async function textPartOf(config: JsonObject): Promise<string | undefined> {
-  for (const key of TEXT_PARTS) {
-    const kind = valueAt(config, [key, KIND]);
-    if (!(await readerOf(kind))) continue;
-    return `its ${key} is of the kind ${kind}, which is known: save that part as a config.json of its own`;
-  }
-  return undefined;
+/** Keys that a config needs before another family is suggested for it. */
+const STRUCTURE = ['hidden_size', 'num_hidden_layers', 'num_attention_heads', 'vocab_size'];
+
+/** Most unknown keys of a config for which a family is suggested. */
+const MOST_UNKNOWN = 6;
+
+/** The family that knows most keys of a config, and what it does not know. */
+async function nearestByKeys(
+  config: JsonObject,
+  kinds: readonly string[],
+): Promise<string | undefined> {
+  if (!STRUCTURE.every((key) => Object.hasOwn(config, key))) return undefined;
+  const keys = Object.keys(config);
+  const inOrder = FAMILY_NAMES.filter((name) => kinds.includes(name));
+  const readers = await Promise.all(inOrder.map(readerOf));
+  const candidates = inOrder.map((name, index) => {
+    const uses = keys.map((key) => [key, readers[index]?.useOf(key).use] as const);
+    const unknown = uses.flatMap(([key, use]) => (use === 'unknown' ? [key] : []));
+    return { name, unknown, read: uses.filter(([, use]) => use === 'read').length };
+  });
+  const [best] = candidates.sort((a, b) => a.unknown.length - b.unknown.length || b.read - a.read);
+  if (!best || best.unknown.length > MOST_UNKNOWN) return undefined;
+  const but = best.unknown.length === 0 ? '' : `, but for ${best.unknown.map(quoted).join(', ')}`;
+  return `it has the keys of ${best.name}${but}: if that is what it is, write --family ${best.name}`;
 }
+
+const quoted = (key: string) => quote(key);
 
 function refusal(
   document: ConfigDocument,

@@ -20,9 +20,10 @@ import { keyPaths } from '../config/schema-structure.js';
 import type { Problem } from '../errors.js';
 import { UserError } from '../errors.js';
 import type { Quantization } from '../quantization/quantization-config.js';
-import { asOurDocument, quantizationOf } from './hugging-face-document.js';
+import { asOurDocument, quantizationOf, wholeKindOf } from './hugging-face-document.js';
 import { configPath } from './locate.js';
 import { nearestPreset, presetOfPath } from './presets.js';
+import type { LeftOutPart } from './text-part.js';
 
 /** A valid config and the model that it describes. */
 export interface ModelFile {
@@ -33,6 +34,10 @@ export interface ModelFile {
   readonly document: unknown;
   readonly model: LanguageModel;
   readonly warnings: readonly Problem[];
+  /** Kind of the whole model, where only its language model is described. */
+  readonly textOf?: string;
+  /** What a checkpoint holds beside it. */
+  readonly leftOut?: readonly LeftOutPart[];
   /** Quantization of the weights in a `config.json`. */
   readonly quantization?: Quantization;
 }
@@ -58,6 +63,8 @@ export interface ModelLoadOptions {
   readonly set?: readonly string[] | undefined;
   /** Whether warnings count as errors. */
   readonly strict?: boolean;
+  /** Family to read a `config.json` as, whatever its kind. */
+  readonly family?: string | undefined;
 }
 
 /**
@@ -107,9 +114,9 @@ function missingModel(source: string, cause: UserError): UserError {
  */
 export async function modelOf(
   document: ConfigDocument,
-  { set = [], strict = false }: ModelLoadOptions = {},
+  { set = [], strict = false, family: as }: ModelLoadOptions = {},
 ): Promise<ModelFile> {
-  const { written, family, problem } = await overridden(await asOurDocument(document), set);
+  const { written, family, problem } = await overridden(await asOurDocument(document, as), set);
   const checked = checkDocument(written, family);
   const found = checked.problems.map((each) => (problem && isFamily(each) ? problem : each));
   const problems = strict ? found.map(asError) : found;
@@ -118,12 +125,14 @@ export async function modelOf(
   if (value === undefined || errors > 0) throw invalidConfig(written.file, problems, errors);
   const model = describe(written, family, value, problems);
   const { quantization } = quantizationOf(document);
+  const textOf = wholeKindOf(document, as);
   return {
     file: written.file,
     family,
     document: value,
     model,
     warnings: problems,
+    ...(textOf !== undefined && { textOf }),
     ...(quantization && { quantization }),
   };
 }

@@ -19,7 +19,7 @@ export async function openModelSource(path: string, flags: CheckpointFlags): Pro
   }
   if (flags.config === undefined && flags['state-dict'] === undefined) {
     const document = await readConfig(path);
-    return { model: (set) => modelOf(document, { set }) };
+    return { model: (set) => modelOf(document, { set, family: flags.family }) };
   }
   throw new UserError(
     'usage',

@@ -1,12 +1,19 @@
 /** Attention as primitives: products, norms of heads, rotation, scores. */
-import type { Attention, Component, LatentAttention, RmsNorm } from '../architecture/layer.js';
-import { inputWidth, sharedInputWidth } from '../architecture/walk.js';
+import type {
+  Attention,
+  Component,
+  HeadNorms,
+  LatentAttention,
+  NormLayer,
+} from '../architecture/layer.js';
+import { inputWidth, normWidth, sharedInputWidth, tensorsOf } from '../architecture/walk.js';
 import {
   byRows,
   closingMatmul,
   elementwise,
   matmul,
   norm,
+  normStatistics,
   openingMatmuls,
   paramsOf,
   unfusedNorm,
@@ -75,6 +82,7 @@ export function lowerAttention(layer: Attention, component: Component): Primitiv
       latent: undefined,
       capped: layer.softcap !== undefined,
       inFloat32: layer.ownTypeSoftmax !== true,
+      ...(layer.keeps && { keeps: layer.keeps }),
       saved: queries > keys ? [repeated] : [],
     },
     closingMatmul(out, component, name, queryRun),
@@ -84,7 +92,7 @@ export function lowerAttention(layer: Attention, component: Component): Primitiv
 /** A norm per head is whole on every GPU; a norm over all heads is cut with them. */
 function headNorm(
   { name: of, headDim }: Attention,
-  layer: RmsNorm,
+  layer: NormLayer | HeadNorms,
   component: Component,
   [what, widthName, width]: readonly [what: string, widthName: string, width: number],
   run: UnitRun,
@@ -93,9 +101,9 @@ function headNorm(
   return norm(layer, component, width, {
     saved: [
       { part: component, vectors: [input], source: `${what} before its norm` },
-      unfusedNorm(layer, input),
+      layer.kind === 'rmsNorm' ? unfusedNorm(layer, input) : normStatistics('width'),
     ],
-    cuts: layer.weight.elements > headDim ? byRows([layer.weight], of, run) : [],
+    cuts: normWidth(layer) > headDim ? byRows(tensorsOf(layer), of, run) : [],
   });
 }
 

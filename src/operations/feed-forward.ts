@@ -1,12 +1,21 @@
 /** Gated feed-forward networks and mixtures of experts as primitives. */
 import type {
   Component,
+  Expert,
   GatedMlp,
+  Linear,
   MixtureOfExperts,
   PackedExperts,
   Router,
 } from '../architecture/layer.js';
-import { expertInner, expertLayers, inputWidth, sharedInputWidth } from '../architecture/walk.js';
+import {
+  expertInner,
+  expertLayers,
+  expertWidth,
+  inputWidth,
+  isGatedPack,
+  sharedInputWidth,
+} from '../architecture/walk.js';
 import {
   byLength,
   byRows,
@@ -76,19 +85,27 @@ export function lowerRouter(layer: Router, around: Component): Primitive {
 const EXPERT_LAUNCHES = 3;
 
 /** Each chosen expert gets a copy of its tokens; one all-reduce sums the outputs of all experts. */
-export function lowerMixture(layer: MixtureOfExperts, component: Component): Primitive[] {
-  const { name, router, experts, shared, sharedGate } = layer;
+/** @param lowerExpert Lowers an expert. */
+export function lowerMixture(
+  layer: MixtureOfExperts,
+  component: Component,
+  lowerExpert: (expert: Expert) => Primitive[],
+): Primitive[] {
+  const { name, router, experts, shared, sharedGate, latent } = layer;
+  const width = expertWidth(layer);
   const chosen = router.expertsPerToken;
   const hidden = router.weight.shape[1] ?? 0;
   const routed: Saved = {
     part: expertLayers(experts)[0]?.component ?? component,
     vectors: [
-      vectors(2 * chosen, 'hidden', hidden, 'whole'),
-      vectors(4 * chosen, 'expert_inner', expertInner(layer), 'width'),
+      vectors(2 * chosen, 'hidden', width, 'whole'),
+      vectors((isGated(experts) ? 4 : 2) * chosen, 'expert_inner', expertInner(layer), 'width'),
     ],
     source:
-      'of each expert that a token goes to: its copy of the input and its output; gate before and after the ' +
-      'activation, the gated values, and the product',
+      'of each expert that a token goes to: its copy of the input and its output; ' +
+      (isGated(experts)
+        ? 'gate before and after the activation, the gated values, and the product'
+        : 'the inner values before and after the activation'),
   };
   const gate: Saved = {
     part: sharedGate?.component ?? component,
@@ -99,17 +116,30 @@ export function lowerMixture(layer: MixtureOfExperts, component: Component): Pri
   const computed =
     'kind' in experts
       ? lowerPackedExperts(experts, chosen, component)
-      : experts
-          .slice(0, chosen)
-          .flatMap((each) => lowerGatedMlp(each, each.component ?? component));
+      : experts.slice(0, chosen).flatMap(lowerExpert);
+  const whole = (product: Linear | undefined) =>
+    product
+      ? [
+          matmul(product, component, {
+            saved: [
+              {
+                part: component,
+                vectors: [vectors(1, 'input', inputWidth(product))],
+                source: 'its input',
+              },
+            ],
+          }),
+        ]
+      : [];
   return [
     { ...lowerRouter(router, component), backward: allReduce(hidden) },
+    ...whole(latent[0]),
     {
       kind: 'dispatch',
       layer: name,
       component,
-      input: hidden,
-      output: hidden,
+      input: width,
+      output: width,
       params: [],
       saved: [routed],
       cuts: [],
@@ -117,9 +147,8 @@ export function lowerMixture(layer: MixtureOfExperts, component: Component): Pri
       copies: chosen,
     },
     ...computed.map((each) => ({ ...unsummed(each), saved: [], launches: 0 })),
-    ...shared.flatMap((each) =>
-      afterSavedInput(lowerGatedMlp(each, each.component ?? component)).map(unsummed),
-    ),
+    ...whole(latent[1]),
+    ...shared.flatMap((each) => afterSavedInput(lowerExpert(each)).map(unsummed)),
     ...(sharedGate ? [matmul(sharedGate, component, { saved: [gate] })] : []),
     elementwise(layer, component, hidden, {
       forward: allReduce(hidden),
@@ -127,6 +156,9 @@ export function lowerMixture(layer: MixtureOfExperts, component: Component): Pri
     }),
   ];
 }
+
+const isGated = (experts: MixtureOfExperts['experts']): boolean =>
+  'kind' in experts ? isGatedPack(experts) : experts[0]?.kind === 'gatedMlp';
 
 /** The primitive without its own collectives. */
 function unsummed({ forward: _, backward: __, ...primitive }: Primitive): Primitive {
@@ -161,7 +193,12 @@ function lowerPackedExperts(
     rows: 'tokens',
   });
   return [
-    product(gateUp, hidden, outer, byRows([gateUp], name, run, run)),
+    product(
+      gateUp,
+      hidden,
+      outer,
+      byRows([gateUp], name, ...(outer === inner ? [run] : [run, run])),
+    ),
     product(down, inner, hidden, byLength(down, name, run)),
   ];
 }

@@ -3,8 +3,15 @@
  * FLOPs, saved activations, states, tensor cuts, collectives, kernel launches and the largest tensors follow from
  * it.
  */
-import type { Component, HybridBlock, LanguageModel, Layer, Mamba } from '../architecture/layer.js';
-import { inputWidth, isProduct, outputWidth } from '../architecture/walk.js';
+import type {
+  Component,
+  HybridBlock,
+  LanguageModel,
+  Layer,
+  Mamba,
+  StateSpaceDual,
+} from '../architecture/layer.js';
+import { inputWidth, isProduct, normWidth, outputWidth } from '../architecture/walk.js';
 import { lowerAttention, lowerLatentAttention } from './attention.js';
 import { lowerGatedMlp, lowerMixture, lowerRouter } from './feed-forward.js';
 import {
@@ -13,10 +20,12 @@ import {
   closingMatmul,
   convolution,
   elementwise,
+  gatedNorm,
   gatheredMatmul,
   lookup,
   matmul,
   norm,
+  normStatistics,
   paramsOf,
   type Surroundings,
   unfusedNorm,
@@ -85,10 +94,12 @@ function lower(layer: Layer, around: Surroundings): Primitive[] {
     }
     case 'mamba':
       return lowerMamba(layer, component);
+    case 'stateSpaceDual':
+      return lowerStateSpaceDual(layer, component);
     case 'gatedMlp':
       return lowerGatedMlp(layer, component);
     case 'mixtureOfExperts':
-      return lowerMixture(layer, component);
+      return lowerMixture(layer, component, (expert) => lower(expert, { ...inside, width: 0 }));
     case 'router':
       return [lowerRouter(layer, component)];
     // The mixture that holds them computes some of them.
@@ -129,19 +140,21 @@ function lower(layer: Layer, around: Surroundings): Primitive[] {
     case 'causalConv':
       return [convolution(layer, component, width)];
     case 'layerNorm': {
-      const input = vectors(1, 'hidden', layer.weight.elements);
-      const statistics: Saved = {
-        part: 'unfused',
-        vectors: [{ ...vectors(2, 'statistic', 1), bytes: '4' }],
-        source: 'mean and deviation of LayerNorm',
-      };
-      return [norm(layer, component, width, { saved: [saved('the input', input), statistics] })];
+      const input = vectors(1, 'hidden', normWidth(layer));
+      const all = [saved('the input', input), normStatistics()];
+      return [norm(layer, component, width, { saved: all })];
     }
+    case 'headNorms':
+      return layer.norms.flatMap((each) => lower(each, { ...inside, width: normWidth(each) }));
+    case 'sum':
+      return lowerBranches(layer, inside);
     case 'rmsNorm': {
       const input = vectors(1, 'hidden', layer.weight.elements);
       const all = [saved('the input', input), unfusedNorm(layer, input)];
       return [norm(layer, component, width, { saved: all })];
     }
+    case 'gatedRmsNorm':
+      return [gatedNorm(layer, component)];
     case 'activation': {
       const input = saved('input of the activation', vectors(1, 'inner', width, share));
       const steps: Saved = {
@@ -180,7 +193,8 @@ function lower(layer: Layer, around: Surroundings): Primitive[] {
     }
     case 'learnedPositions': {
       const [rows = 0, columns = 0] = layer.weight.shape;
-      return [lookup(layer, component, columns, layer.weight, { by: 'positions', rows })];
+      const table = { by: 'positions', rows: rows - layer.offset } as const;
+      return [lookup(layer, component, columns, layer.weight, table)];
     }
     case 'srteTable': {
       const [, rows = 0, columns = 0] = layer.table.shape;
@@ -205,7 +219,7 @@ function lower(layer: Layer, around: Surroundings): Primitive[] {
 /** Blocks compute shared layers where they use them. */
 function lowerModel(model: LanguageModel, around: Surroundings): Primitive[] {
   const { embedding, embeddingSteps, blocks, norm, head, logitSteps } = model;
-  const width = norm.weight.elements;
+  const width = model.hidden;
   const inTurn = (...layers: readonly Layer[]) => lowerInTurn('', layers, { ...around, width });
   const { output } = matmul(head, around.component);
   return [
@@ -273,8 +287,28 @@ function lowerResidual(
   layer: Extract<Layer, { kind: 'residual' }>,
   inside: Surroundings,
 ): Primitive[] {
+  const masks = layer.branches.map(() => dropoutMask(inside.width));
+  // The next norm's kernel includes the sum.
+  return [
+    ...branchesOf(layer, inside),
+    elementwise(layer, inside.component, inside.width, { launches: 0, saved: masks }),
+  ];
+}
+
+/** Branches that share one norm: the kernel of the next norm includes their sum, too. */
+function lowerBranches(layer: Extract<Layer, { kind: 'sum' }>, inside: Surroundings): Primitive[] {
+  return [
+    ...branchesOf(layer, inside),
+    elementwise(layer, inside.component, inside.width, { launches: 0 }),
+  ];
+}
+
+function branchesOf(
+  layer: Extract<Layer, { kind: 'residual' | 'sum' }>,
+  inside: Surroundings,
+): Primitive[] {
   let isSummed = false;
-  const branches = layer.branches.flatMap((branch, index) => {
+  return layer.branches.flatMap((branch, index) => {
     const primitives = lower(branch, inside);
     const last = primitives.at(-1);
     if (last?.forward?.kind === 'allReduce') {
@@ -284,19 +318,13 @@ function lowerResidual(
     }
     return index === 0 ? primitives : afterSavedInput(primitives);
   });
-  const masks = layer.branches.map(() => dropoutMask(inside.width));
-  // The next norm's kernel includes the sum.
-  return [
-    ...branches,
-    elementwise(layer, inside.component, inside.width, { launches: 0, saved: masks }),
-  ];
 }
 
 function lowerHybridBlock(block: HybridBlock, inside: Surroundings): Primitive[] {
   const { inputNorm, srte, mamba, attention, alignment, gate, fusion, mlp, outputNorm } = block;
   const all = (...layers: readonly Layer[]) => layers.flatMap((each) => lower(each, inside));
   // Dropout masks of the fusion's output and the MLP's output.
-  const masks = [1, 2].map(() => dropoutMask(outputNorm.weight.elements));
+  const masks = [1, 2].map(() => dropoutMask(normWidth(outputNorm)));
   return [
     ...all(inputNorm, srte, mamba, attention, ...(alignment ? [alignment] : []), gate, fusion),
     ...afterSavedInput(lower(mlp, inside)),
@@ -329,6 +357,9 @@ function lowerMamba(layer: Mamba, component: Component): Primitive[] {
     convolution(conv, component, inner, name),
     // Every GPU needs the whole step, B and C.
     closingMatmul(xProj, component, name, channels, { backward: allReduce(outputWidth(xProj)) }),
+    ...layer.innerNorms.flatMap((each) =>
+      lower(each, { width: each.weight.elements, share: 'whole', component }),
+    ),
     matmul(dtProj, component, { cuts: byRows(paramsOf(dtProj), name, channels) }),
     {
       kind: 'scan',
@@ -342,7 +373,63 @@ function lowerMamba(layer: Mamba, component: Component): Primitive[] {
       launches: 1,
       inner,
       state,
+      decays: 'values',
+      inFloat32: layer.float32State,
     },
     closingMatmul(outProj, component, name, channels),
+  ];
+}
+
+/** Heads are whole on a GPU; with fewer groups than GPUs, several have the same B and C. */
+function lowerStateSpaceDual(layer: StateSpaceDual, component: Component): Primitive[] {
+  const { name, stepBias, stateLog, skip, inProj, conv, norm, outProj } = layer;
+  const { heads, headDim, stateSize: state, groups } = layer;
+  const inner = heads * headDim;
+  const values = runOf('heads', heads, headDim);
+  const shared = runOf('key-value heads', groups, state);
+  const steps = runOf('heads', heads);
+  const mixed = convolution(conv, component, inner + 2 * groups * state, name);
+  const saved: Saved = {
+    part: component,
+    vectors: [
+      vectors(1, 'hidden', inputWidth(inProj)),
+      vectors(norm ? 4 : 7, 'inner', inner, 'width'),
+      vectors(6, 'shared', groups * state, 'width'),
+      vectors(2, 'heads', heads, 'width'),
+    ],
+    source:
+      'its input; x, B and C before and after convolution and activation, the step before and after softplus, ' +
+      `x times its step${norm ? '' : '; the gate before and after its activation, and the output of the scan'}`,
+  };
+  return [
+    matmul(inProj, component, {
+      cuts: byRows(paramsOf(inProj), name, values, values, shared, shared, steps),
+      backward: allReduce(inputWidth(inProj)),
+      saved: [saved],
+    }),
+    { ...mixed, cuts: byRows(mixed.params, name, values, shared, shared) },
+    {
+      kind: 'scan',
+      layer: name,
+      component,
+      input: inner,
+      output: inner,
+      params: [stepBias, stateLog, skip],
+      saved: [],
+      cuts: byRows([stepBias, stateLog, skip], name, steps),
+      launches: 1,
+      inner,
+      state,
+      decays: 'heads',
+      inFloat32: true,
+    },
+    norm
+      ? gatedNorm(norm, component, { of: name, run: values })
+      : elementwise(layer, component, inner),
+    closingMatmul(outProj, component, name, values, {
+      saved: [
+        { part: component, vectors: [vectors(1, 'inner', inner, 'width')], source: 'its input' },
+      ],
+    }),
   ];
 }

@@ -2,6 +2,8 @@
 import type {
   CausalConv,
   Component,
+  GatedRmsNorm,
+  HeadNorms,
   Layer,
   NormLayer,
   ProjectionLayer,
@@ -9,7 +11,14 @@ import type {
   RmsNorm,
 } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
-import { inputWidth, outputWidth, productsOf, sharedInputWidth } from '../architecture/walk.js';
+import {
+  inputWidth,
+  normWidth,
+  outputWidth,
+  productsOf,
+  sharedInputWidth,
+  tensorsOf,
+} from '../architecture/walk.js';
 import type {
   Convolution,
   Cut,
@@ -136,7 +145,7 @@ export const elementwise = (
 });
 
 export const norm = (
-  layer: NormLayer,
+  layer: NormLayer | HeadNorms | GatedRmsNorm,
   component: Component,
   width: number,
   more: Partial<Norm> = {},
@@ -146,13 +155,31 @@ export const norm = (
   component: layer.component ?? component,
   input: width,
   output: width,
-  params: layer.kind === 'layerNorm' ? [layer.weight, layer.bias] : [layer.weight],
+  params: tensorsOf(layer),
   saved: [],
   cuts: [],
   launches: 1,
-  size: layer.weight.elements,
+  size: layer.kind === 'gatedRmsNorm' ? layer.width / layer.groups : normWidth(layer),
   ...more,
 });
+
+/** @param cut The layer that its groups belong to, and their run; without it, the norm is whole on every GPU. */
+export function gatedNorm(
+  layer: GatedRmsNorm,
+  component: Component,
+  cut?: { readonly of: string; readonly run: UnitRun },
+): Norm {
+  const { weight, width } = layer;
+  const values = (count: number) => vectors(count, 'inner', width, cut ? 'width' : 'tokens');
+  const source = 'its input, the gate before and after its activation, and what they multiply';
+  return norm(layer, component, width, {
+    saved: [
+      { part: layer.component ?? component, vectors: [values(1), values(3)], source },
+      unfusedNorm({ offset: 0 }, values(1)),
+    ],
+    cuts: cut && weight.elements === width ? byRows([weight], cut.of, cut.run) : [],
+  });
+}
 
 export const lookup = (
   layer: Layer,
@@ -183,7 +210,7 @@ export function convolution(
   of = layer.name,
 ): Convolution {
   const [channels = 0, , kernel = 0] = layer.weight.shape;
-  const params = [layer.weight, layer.bias];
+  const params = layer.bias ? [layer.weight, layer.bias] : [layer.weight];
   return {
     kind: 'convolution',
     layer: layer.name,
@@ -196,11 +223,19 @@ export function convolution(
     launches: 1,
     channels,
     kernel,
+    cached: layer.cached,
   };
 }
 
+/** Statistics of a LayerNorm that PyTorch keeps in float32. */
+export const normStatistics = (share: Share = 'tokens'): Saved => ({
+  part: 'unfused',
+  vectors: [{ ...vectors(2, 'statistic', 1, share), bytes: '4' }],
+  source: 'mean and deviation of LayerNorm',
+});
+
 /** RMSNorm as in transformers: computed in float32, then the normalised input times the weight. */
-export const unfusedNorm = ({ offset }: RmsNorm, input: Vectors): Saved => ({
+export const unfusedNorm = ({ offset }: Pick<RmsNorm, 'offset'>, input: Vectors): Saved => ({
   part: 'unfused',
   vectors: [
     { ...input, bytes: '4 - bytes' },

@@ -2,7 +2,7 @@
  * Primitives: the work that every layer is lowered to (lower.ts). Each gives its computation, tensors, saved
  * values and division among GPUs. Budgets, parallelism and graph limits are folds over lists of these.
  */
-import type { Component, HeadSpan } from '../architecture/layer.js';
+import type { Attention, Component, HeadSpan } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
 
 /**
@@ -111,6 +111,8 @@ export interface Scores extends Base<'scores'> {
   /** Value width of a head. */
   readonly valueDim: number;
   readonly spans: readonly HeadSpan[];
+  /** What the original's cache keeps beyond what decoding needs. */
+  readonly keeps?: Attention['keeps'];
   /** Set if latents are cached instead of keys and values. */
   readonly latent: Latent | undefined;
   /** Whether a tanh caps the scores. */
@@ -132,12 +134,18 @@ interface Latent {
 export interface Convolution extends Base<'convolution'> {
   readonly channels: number;
   readonly kernel: number;
+  /** Last inputs that the cache holds. */
+  readonly cached: number;
 }
 
-/** A selective scan over time, with a state [inner, state]. */
+/** A scan over time, with a state [inner, state]. */
 export interface Scan extends Base<'scan'> {
   readonly inner: number;
   readonly state: number;
+  /** What has a decay of its own: each value of the state (Mamba), or each head, of equal width (Mamba-2). */
+  readonly decays: 'values' | 'heads';
+  /** Whether the state is kept in float32, for any type of the cache. */
+  readonly inFloat32: boolean;
 }
 
 /** Lookup of table rows by token ids, by token positions, or by positions once for the whole batch. */

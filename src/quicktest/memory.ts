@@ -116,7 +116,7 @@ function needOf(
   const { copiesOfWeights, copiesOfValues, ownBytes, scoreBytes }: EngineMemory =
     ENGINE_MEMORY[engine];
   const perWidth = FLOAT_BYTES * size.batch * size.tokens;
-  const outputs = perWidth * model.norm.weight.elements * model.blocks.length;
+  const outputs = perWidth * model.hidden * model.blocks.length;
   const logits = perWidth * (model.head.weight.shape[0] ?? 0);
   const inBlock = copiesOfValues * blockBytes(model, size) + scoreBytes(mostHeads(model), size);
   const weightBytes = FLOAT_BYTES * elements;

@@ -1,4 +1,4 @@
-import type { FamilySummary } from '../budget/family-counts.js';
+import type { Architecture, FamilySummary } from '../budget/family-counts.js';
 import type { Problem } from '../errors.js';
 import type { OnnxValue } from '../runtime/engine.js';
 import type { WrittenExport } from '../runtime/export-files.js';
@@ -34,7 +34,8 @@ export function familiesReport({ families, pattern }: Families): Report {
       pattern === undefined
         ? [
             familyTable(filled),
-            note(`config.json of Hugging Face, by its model_type: ${readers.join(', ')}.`),
+            note('config.json of Hugging Face, by its model_type:'),
+            ...readersByArchitecture(families),
             note('Presets of a family: minimind list hybrid. Write a preset: minimind init NAME.'),
           ]
         : [
@@ -53,11 +54,13 @@ export function familiesReport({ families, pattern }: Families): Report {
               kind: 'table',
               columns: [
                 left('model.family', 'family'),
+                left('architecture', 'architecture'),
                 left('config.json', 'hugging_face'),
                 left('models', 'title', true),
               ],
-              rows: families.map(({ name, title, huggingFace }) => [
+              rows: families.map(({ name, title, architecture, huggingFace }) => [
                 { text: name, tone: 'strong' as const },
+                { text: architecture },
                 { text: huggingFace ? 'read' : '–', value: huggingFace },
                 { text: title },
               ]),
@@ -68,6 +71,23 @@ export function familiesReport({ families, pattern }: Families): Report {
     data: all,
   };
 }
+
+/** Copy of the order in `src/budget/family-counts.ts`, of which a report uses types only. */
+const ARCHITECTURES = Object.keys({
+  dense: true,
+  mixture: true,
+  hybrid: true,
+  recurrent: true,
+} satisfies Record<Architecture, true>) as Architecture[];
+
+/** The model types of each architecture, in the order of the families. */
+const readersByArchitecture = (families: readonly FamilySummary[]) =>
+  ARCHITECTURES.flatMap((each) => {
+    const names = families
+      .filter(({ architecture, huggingFace }) => huggingFace && architecture === each)
+      .map(({ name }) => name);
+    return names.length === 0 ? [] : [note(`${each}: ${names.join(', ')}.`)];
+  });
 
 /** The preset of examples: small, and known by its name. */
 const EXAMPLE = 'minimind2-small';

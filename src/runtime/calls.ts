@@ -209,6 +209,7 @@ const INPUTS: Readonly<Partial<Record<Layer['kind'], InputKind>>> = {
   srteLowRank: 'nothing',
   srteSincos: 'nothing',
   alignment: 'two values',
+  gatedRmsNorm: 'two values',
 };
 
 /** Input of a layer: token ids [B, T], values [B, T, C], or nothing. */

@@ -112,10 +112,12 @@ function ownInitialisations(layer: Layer): (readonly [Param, Initialisation])[] 
     case 'rmsNorm':
       // The factor is the weight plus its offset: one in total.
       return [[layer.weight, layer.offset === 1 ? ZEROS : ONES]];
+    case 'gatedRmsNorm':
+      return [[layer.weight, ONES]];
     case 'layerNorm':
       return [
-        [layer.weight, ONES],
-        [layer.bias, ZEROS],
+        ...(layer.weight ? [[layer.weight, layer.offset === 1 ? ZEROS : ONES] as const] : []),
+        ...(layer.bias ? [[layer.bias, ZEROS] as const] : []),
       ];
     case 'transposedLinear': {
       const values = spread(layer.weight.shape[0] ?? 1);
@@ -135,6 +137,14 @@ function ownInitialisations(layer: Layer): (readonly [Param, Initialisation])[] 
       const { stateSize } = layer;
       const logarithm: Formula = (index) => Math.log(1 + (index % stateSize));
       return [
+        [layer.stateLog, { kind: 'formula', formula: logarithm }],
+        [layer.skip, ONES],
+      ];
+    }
+    case 'stateSpaceDual': {
+      const logarithm: Formula = (index) => Math.log(1 + index);
+      return [
+        [layer.stepBias, ONES],
         [layer.stateLog, { kind: 'formula', formula: logarithm }],
         [layer.skip, ONES],
       ];

@@ -27,9 +27,12 @@ function limitOf(make: () => unknown): LimitError {
 describe('every family', () => {
   it.each(FAMILY_NAMES)('%s refuses 2,001 layers', async (name) => {
     const { schema, build, presets, dimensions = DECODER_DIMENSIONS } = await loadFamily(name);
-    const key = dimensions.depth;
+    // Nemotron-H has as many layers as its list has entries.
+    const isListed = name === 'nemotron_h';
+    const key = isListed ? 'layers_block_type' : dimensions.depth;
+    const layers = isListed ? new Array(MAX_LAYERS + 1).fill('mlp') : MAX_LAYERS + 1;
     const model = (Object.values(presets)[0]?.document as Described | undefined)?.model;
-    const document = schema.parse({ model: { family: name, ...model, [key]: MAX_LAYERS + 1 } });
+    const document = schema.parse({ model: { family: name, ...model, [key]: layers } });
     const { path, message } = limitOf(() => build(document));
     expect({ path, message }).toEqual({
       path: `model.${key}`,

@@ -135,7 +135,7 @@ describe('the command line itself', () => {
   });
 
   it('knows the short forms', () => {
-    expect(runCli(['-h']).stdout).toContain('Help: minimind COMMAND -h');
+    expect(runCli(['-h']).stdout).toContain('Help: COMMAND -h, --help');
     expect(runCli(['-v']).stdout).toBe(runCli(['--version']).stdout);
   });
 

@@ -334,19 +334,11 @@ describe('a changed config.json', () => {
 });
 
 describe('a kind of model that is not known', () => {
-  it.each(['phi', 'llama4', 'lama'])('is reported with all known ones: %s', async (kind) => {
+  it.each(['persimmon', 'nollama', 'lama'])('is reported with all known ones: %s', async (kind) => {
     const [problem] = await problemsOf({ architectures: [], model_type: kind });
     expect(problem).toMatchObject({ line: 3, path: 'model_type' });
     expect(problem?.message).toBe(`no family for model_type "${kind}" is known here`);
     expect(problem?.suggestion).toMatch(/^known are .* minigpt, minimind.*adding-a-model/);
-  });
-
-  it.each([
-    ['text_config', 'llama'],
-    ['llm_config', 'minimind'],
-  ])('names its text part, %s, where that is known', async (key, kind) => {
-    const [problem] = await problemsOf({ model_type: 'llava', [key]: { model_type: kind } });
-    expect(problem?.suggestion).toContain(`its ${key} is of the kind ${kind}, which is known`);
   });
 
   it.each([[3], [null], [['llama']], [{}], ['hybrid'], ['__proto__'], ['toString'], ['']])(
@@ -363,7 +355,7 @@ describe('a kind of model that is not known', () => {
     expect(problem?.message).toContain('has no model_type');
     expect(problem?.suggestion).toContain('are those of minigpt: add "model_type": "minigpt"');
     const [unclear] = await problemsOf({ architectures: ['X'] });
-    expect(unclear?.suggestion).toMatch(/add "model_type": with one of .*llama, minigpt/);
+    expect(unclear?.suggestion).toBe('add "model_type", one of those in minimind list');
     const { model } = await load({ model_type: 'minigpt', ...config });
     expect(model.blocks).toHaveLength(2);
   });

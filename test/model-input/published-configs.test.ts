@@ -3,7 +3,8 @@ import { FAMILY_NAMES } from '../../src/architecture/families.js';
 import type { LanguageModel } from '../../src/architecture/layer.js';
 import { tensorsOf } from '../../src/architecture/walk.js';
 import { countParameters } from '../../src/budget/parameters.js';
-import { loadModelFile } from '../../src/model-input/model-file.js';
+import { documentOfData } from '../../src/config/document.js';
+import { loadModelFile, modelOf } from '../../src/model-input/model-file.js';
 import { inPackage, readJson } from '../fixtures.js';
 
 interface Published {
@@ -35,5 +36,19 @@ describe('a published config has the published number of parameters', () => {
     const { model: described, warnings } = await loadModelFile(inPackage(...place(model)));
     expect(warnings).toEqual([]);
     expect(countedBy(described)).toBe(total);
+  });
+});
+
+interface ClassCount extends Published {
+  readonly config: Readonly<Record<string, unknown>>;
+}
+
+const { models } = readJson<{ models: readonly ClassCount[] }>('fixtures/class-counts.json');
+
+describe('the sizes of a published config have the parameters of its class in transformers', () => {
+  it.each(models)('$model', async ({ config, total }) => {
+    const { model, warnings } = await modelOf(documentOfData(config, 'config.json'));
+    expect(warnings).toEqual([]);
+    expect(countParameters(model).parameters).toBe(total);
   });
 });

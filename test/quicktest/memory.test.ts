@@ -171,8 +171,8 @@ describe('a twin', () => {
       [96, 12288],
     ]) {
       const { model } = twin({ num_heads, hidden_size });
-      expect(model.norm.weight.elements % (2 * (num_heads ?? 1))).toBe(0);
-      expect(model.norm.weight.elements).toBeLessThanOrEqual(1024);
+      expect(model.hidden % (2 * (num_heads ?? 1))).toBe(0);
+      expect(model.hidden).toBeLessThanOrEqual(1024);
     }
   });
 

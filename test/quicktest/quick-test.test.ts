@@ -206,6 +206,7 @@ describe('a model run layer by layer', () => {
       cache: 'skipped',
       float16: 'skipped',
       'cross-check': 'skipped',
+      weights: 'skipped',
     });
     const found = new Map(results.map((each) => [each.check, each]));
     expect(found.get('timing')?.finding).toMatch(/^one pass of 5 × 16 tokens: /);

@@ -1,5 +1,6 @@
 /** The models of fixtures/hf, fixtures/minimind and fixtures/minigpt, and what their own code makes of them. */
 import fs from 'node:fs';
+import path from 'node:path';
 import { isFamilyName, loadFamily } from '../../src/architecture/families.js';
 import type { LanguageModel } from '../../src/architecture/layer.js';
 import { openCheckpoint } from '../../src/checkpoint/open.js';
@@ -7,7 +8,7 @@ import type { TokenIds, Values } from '../../src/runtime/engine.js';
 import type { WeightSource } from '../../src/runtime/weights.js';
 import { checkpointWeights } from '../../src/runtime/weights.js';
 import type { Shape } from '../../src/tensor/dtype.js';
-import { inPackage, readJson } from '../fixtures.js';
+import { inPackage } from '../fixtures.js';
 import { idsOf, valuesOf } from './fixture-models.js';
 
 export interface FamilyCase {
@@ -20,6 +21,16 @@ export interface FamilyCase {
   readonly parameters: number;
   /** Every stored tensor, by name. */
   readonly shapes: Readonly<Record<string, Shape>>;
+  /** Bytes of the original's cache after these ids, by the type of the model. */
+  readonly cache: Readonly<Record<string, CacheBytes>>;
+  /** Total of the original's cache after these ids, in float32. */
+  readonly cacheBytes: number | undefined;
+}
+
+interface CacheBytes {
+  readonly keys_values: number;
+  readonly convolutions: number;
+  readonly states: number;
 }
 
 interface CaseFile {
@@ -28,37 +39,52 @@ interface CaseFile {
   /** What the model is made from; for Hugging Face's it stands in a file of its own. */
   readonly config?: Readonly<Record<string, unknown>>;
   readonly tensors?: Readonly<Record<string, Shape>>;
+  readonly cache?: FamilyCase['cache'];
+  readonly cache_bytes?: number;
 }
 
 const GROUPS = ['hf', 'minimind', 'minigpt'] as const;
 
-/** `hf/llama`, …: every folder. */
-export const FAMILY_CASES = GROUPS.flatMap((group) =>
+const foldersIn = (folder: string) =>
   fs
-    .readdirSync(inPackage('fixtures', group), { withFileTypes: true })
+    .readdirSync(folder, { withFileTypes: true })
     .filter((entry) => entry.isDirectory())
-    .map(({ name }) => `${group}/${name}`),
-);
+    .map(({ name }) => name);
+
+/** Another folder, of `fixtures/hf/random_cases.py`, whose cases take the place of those below. */
+const OTHERS = process.env.MINIMIND_FAMILY_CASES;
+
+/** `hf/llama`, …: every folder. */
+export const FAMILY_CASES = OTHERS
+  ? foldersIn(OTHERS).map((name) => path.join(OTHERS, name))
+  : GROUPS.flatMap((group) =>
+      foldersIn(inPackage('fixtures', group)).map((name) => `${group}/${name}`),
+    );
+
+const fileIn = (place: string, file: string) =>
+  path.isAbsolute(place) ? path.join(place, file) : inPackage('fixtures', place, file);
+
+const jsonIn = <Content>(place: string, file: string) =>
+  JSON.parse(fs.readFileSync(fileIn(place, file), 'utf8')) as Content;
 
 /** Files of Hugging Face name their family themselves. */
 const familyOf = (place: string): string =>
-  place.startsWith('hf/')
-    ? readJson<{ model_type: string }>('fixtures', place, 'config.json').model_type
+  place.startsWith('hf/') || path.isAbsolute(place)
+    ? jsonIn<{ model_type: string }>(place, 'config.json').model_type
     : (place.split('/')[0] ?? '');
 
 /** The checkpoints stay open until the process ends. */
 export async function familyCase(place: string): Promise<FamilyCase> {
-  const given = readJson<CaseFile>('fixtures', place, 'case.json');
-  const config =
-    given.config ?? readJson<CaseFile['config'] & object>('fixtures', place, 'config.json');
+  const given = jsonIn<CaseFile>(place, 'case.json');
+  const config = given.config ?? jsonIn<CaseFile['config'] & object>(place, 'config.json');
   const name = familyOf(place);
   if (!isFamilyName(name)) throw new Error(`no family ${name}`);
   const family = await loadFamily(name);
   const settings = family.fromHuggingFace?.read(config).settings ?? config;
   const ids = idsOf(given.input_ids);
   const model = family.build(family.schema.parse({ model: { ...settings, family: name } }));
-  const checkpoint = openCheckpoint(inPackage('fixtures', place, 'model.safetensors'));
-  const expected = openCheckpoint(inPackage('fixtures', place, 'expected.safetensors'));
+  const checkpoint = openCheckpoint(fileIn(place, 'model.safetensors'));
+  const expected = openCheckpoint(fileIn(place, 'expected.safetensors'));
   const stored = [...checkpoint.tensors].map(([key, { shape }]) => [key, shape] as const);
   return {
     model,
@@ -66,7 +92,9 @@ export async function familyCase(place: string): Promise<FamilyCase> {
     ids,
     expected: new Map([...expected.tensors].map(([key, tensor]) => [key, valuesOf(tensor)])),
     parameters: given.parameters,
+    cacheBytes: given.cache_bytes,
     shapes: given.tensors ?? Object.fromEntries(stored),
+    cache: given.cache ?? {},
   };
 }
 

@@ -6,12 +6,15 @@
 import type {
   Alignment,
   Attention,
+  CausalConv,
   FusedProjection,
   Gate,
+  GatedRmsNorm,
   HybridBlock,
   LanguageModel,
   LatentAttention,
   Layer,
+  LayerNorm,
   LearnedPositions,
   Linear,
   Mamba,
@@ -22,11 +25,11 @@ import type {
   Rotary,
   Router,
   Srte,
+  StateSpaceDual,
   Window,
 } from '../../src/architecture/layer.js';
-import { alibiSlopes } from '../../src/architecture/masks.js';
 import type { Param } from '../../src/architecture/param.js';
-import { tensorsOf } from '../../src/architecture/walk.js';
+import { isGatedPack, normWidth, tensorsOf } from '../../src/architecture/walk.js';
 import { decodingKeys, fullForwardKeys } from '../../src/runtime/calls.js';
 import type {
   Engine,
@@ -49,7 +52,7 @@ import {
   splitHeads,
 } from './reference-attention.js';
 import { route } from './reference-router.js';
-import { each, plus, sigmoid, silu, split, sumOf, type Tensor, times } from './reference-values.js';
+import { each, plus, sigmoid, split, sumOf, type Tensor, times } from './reference-values.js';
 
 /** Ways of going wrong. */
 export interface Faults {
@@ -213,6 +216,8 @@ class Run {
         return this.#fusedParts(layer, x).reduce((a, b) => concatenated(a, b));
       case 'rmsNorm':
         return rmsNorm(x, this.#weight(layer.weight), layer);
+      case 'gatedRmsNorm':
+        return gatedRmsNorm(x, y, this.#weight(layer.weight), layer);
       case 'scale':
         return each(x, (value) => value * layer.factor);
       case 'softcap':
@@ -223,7 +228,8 @@ class Run {
         return layer.branches.reduce((sum, branch) => plus(sum, this.of(branch, x)), x);
       case 'gatedMlp': {
         const [gate = EMPTY, up = EMPTY] = this.#projected(layer.inputs, x);
-        return this.of(layer.down, times(activated(gate, layer.activation), up));
+        const scaled = each(gate, (value) => value * (layer.gateScale ?? 1));
+        return this.of(layer.down, times(activated(scaled, layer.activation), up));
       }
       case 'router':
         return route(product(x, this.#weight(layer.weight)), layer, this.#correction(layer));
@@ -232,18 +238,21 @@ class Run {
       case 'latentAttention':
         return this.#latentAttention(layer, x);
       case 'layerNorm':
-        return layerNorm(x, this.#weight(layer.weight), this.#weight(layer.bias), layer.eps);
+        return this.#layerNorm(layer, x);
+      case 'headNorms':
+        return split(x, layer.norms.map(normWidth))
+          .map((part, index) => this.of(layer.norms[index] ?? fail('a norm'), part))
+          .reduce(concatenated);
+      case 'sum':
+        return layer.branches.map((branch) => this.of(branch, x)).reduce(plus);
       case 'activation':
         return activated(x, layer.fn);
       case 'causalConv':
-        return this.#causalConv(
-          layer.name,
-          this.#weight(layer.weight),
-          this.#weight(layer.bias),
-          x,
-        );
+        return this.#causalConv(layer, x);
       case 'mamba':
         return this.#mamba(layer, x);
+      case 'stateSpaceDual':
+        return this.#stateSpaceDual(layer, x);
       case 'rotary':
         return x;
       case 'attention':
@@ -323,35 +332,48 @@ class Run {
       : inputs.map((layer) => this.of(layer, x));
   }
 
-  #learnedPositions({ weight }: LearnedPositions, x: Tensor): Tensor {
+  #layerNorm({ weight, bias, eps, offset, size }: LayerNorm, x: Tensor): Tensor {
+    const factors = weight ? this.#weight(weight) : undefined;
+    const shifts = bias ? this.#weight(bias) : undefined;
+    return each(normalized(x, size, eps), (value, at) => {
+      const factor = factors ? offset + (factors[at % factors.length] ?? 0) : 1;
+      return value * factor + (shifts?.[at % size] ?? 0);
+    });
+  }
+
+  #learnedPositions({ weight, offset }: LearnedPositions, x: Tensor): Tensor {
     const [table, size] = [this.#weight(weight), weight.shape[1] ?? 0];
     const start = this.#parts.faults.forget === 'rows' ? 0 : this.#start;
     return each(x, (value, at) => {
-      const position = start + (Math.floor(at / size) % this.#tokens);
+      const position = offset + start + (Math.floor(at / size) % this.#tokens);
       return value + (table[position * size + (at % size)] ?? 0);
     });
   }
 
   /** One token after the other, each to its experts. */
   #mixture(layer: MixtureOfExperts, x: Tensor): Tensor {
-    const size = x.shape.at(-1) ?? 0;
+    const [into, outOf] = layer.latent;
+    const given = into ? this.of(into, x) : x;
+    const size = given.shape.at(-1) ?? 0;
     const weights = this.of(layer.router, x); // (B, T, experts)
     const experts = weights.shape.at(-1) ?? 0;
-    const result = each(x, () => 0);
+    const routed = each(given, () => 0);
     for (const [at, weight] of weights.data.entries()) {
       if (weight === 0) continue;
       const from = Math.floor(at / experts) * size;
-      const token = { shape: [1, 1, size], data: x.data.slice(from, from + size) };
+      const token = { shape: [1, 1, size], data: given.data.slice(from, from + size) };
       const output = this.#expert(layer.experts, at % experts, token);
       for (let i = 0; i < size; i++) {
-        result.data[from + i] = (result.data[from + i] ?? 0) + weight * (output.data[i] ?? 0);
+        routed.data[from + i] = (routed.data[from + i] ?? 0) + weight * (output.data[i] ?? 0);
       }
     }
+    const result = outOf ? this.of(outOf, routed) : routed;
+    const hidden = x.shape.at(-1) ?? 0;
     const shared = layer.shared.map((expert) => this.of(expert, x));
     if (shared.length === 0) return result;
     const gate = layer.sharedGate && this.of(layer.sharedGate, x);
     const sum = each(shared.reduce(plus), (value, at) =>
-      gate ? value * sigmoid(gate.data[Math.floor(at / size)] ?? 0) : value,
+      gate ? value * sigmoid(gate.data[Math.floor(at / hidden)] ?? 0) : value,
     );
     return plus(result, sum);
   }
@@ -363,7 +385,11 @@ class Run {
       return this.#weight(tensor).subarray(index * size, (index + 1) * size);
     };
     const inner = experts.down.shape[2] ?? 0;
-    const [gate, up] = split(product(token, part(experts.gateUp)), [inner, inner]);
+    const both = product(token, part(experts.gateUp));
+    if (!isGatedPack(experts)) {
+      return product(activated(both, experts.activation), part(experts.down));
+    }
+    const [gate, up] = split(both, [inner, inner]);
     return product(times(activated(gate, experts.activation), up), part(experts.down));
   }
 
@@ -421,19 +447,72 @@ class Run {
   }
 
   #mamba(layer: Mamba, u: Tensor): Tensor {
-    const { innerSize: inner, stateSize: state, stepRank } = layer;
+    const { innerSize: inner, stateSize: state, stepRank, activation: fn } = layer;
     const [x0, residual] = split(this.of(layer.inProj, u), [inner, inner]);
-    const x = each(this.of(layer.conv, x0), silu);
-    const [low, b, c] = split(this.of(layer.xProj, x), [stepRank, state, state]);
-    // The bias a second time: so does the original.
-    const bias = layer.dtProj.bias ? this.#weight(layer.dtProj.bias) : new Float64Array(inner);
+    const x = activated(this.of(layer.conv, x0), fn);
+    const parts = split(this.of(layer.xProj, x), [stepRank, state, state]);
+    const [low, b, c] = parts.map((part, index) => {
+      const norm = layer.innerNorms[index];
+      if (norm) return this.of(norm, part);
+      const eps = layer.innerNormEps;
+      return eps === undefined ? part : scaledParts(part, part.shape.at(-1) ?? 0, eps, () => 1);
+    }) as [Tensor, Tensor, Tensor];
+    const { bias } = layer.dtProj;
+    const again = layer.doubledStepBias && bias ? this.#weight(bias) : new Float64Array(inner);
     const step = each(this.of(layer.dtProj, low), (value, at) =>
-      softplus(value + (bias[at % inner] ?? 0)),
+      softplus(value + (again[at % inner] ?? 0)),
     );
     const y = this.#scan(layer, { x, step, b, c });
+    return this.of(layer.outProj, times(y, activated(residual, 'silu')));
+  }
+
+  #stateSpaceDual(layer: StateSpaceDual, u: Tensor): Tensor {
+    const { heads, headDim, stateSize: state, groups, activation: fn, norm } = layer;
+    const [inner, shared] = [heads * headDim, groups * state];
+    const widths = [inner, inner, shared, shared, heads];
+    const starts = widths.map((_, part) => sumOf(widths.slice(0, part)));
+    const width = sumOf(widths);
+    const projected = each(this.of(layer.inProj, u), (value, at) => {
+      const part = starts.findLastIndex((start) => start <= at % width);
+      return value * (layer.inputScales?.[part] ?? 1);
+    });
+    const [gate, input, low] = split(projected, [inner, inner + 2 * shared, heads]);
+    const [x, b, c] = split(activated(this.of(layer.conv, input), fn), [inner, shared, shared]);
+    const [bias, log, skip] = [layer.stepBias, layer.stateLog, layer.skip].map((tensor) =>
+      this.#weight(tensor),
+    ) as [Float64Array, Float64Array, Float64Array];
+    const [least, most] = layer.stepLimits;
+    const step = each(low, (value, at) =>
+      Math.min(most, Math.max(least, softplus(value + (bias[at % heads] ?? 0)))),
+    );
+    const h = this.#state(`${layer.name}.scan`, this.#batch * inner * state, 'scan');
+    const y = each(x, () => 0);
+    for (let row = 0; row < this.#batch; row++) {
+      for (let t = 0; t < this.#tokens; t++) {
+        const at = row * this.#tokens + t;
+        for (let head = 0; head < heads; head++) {
+          const dt = step.data[at * heads + head] ?? 0;
+          const decay = Math.exp(-Math.exp(log[head] ?? 0) * dt);
+          const group = Math.floor((head * groups) / heads);
+          for (let p = 0; p < headDim; p++) {
+            const channel = head * headDim + p;
+            const value = x.data[at * inner + channel] ?? 0;
+            let sum = (skip[head] ?? 0) * value;
+            for (let n = 0; n < state; n++) {
+              const place = (row * inner + channel) * state + n;
+              const column = at * shared + group * state + n;
+              const next = (h[place] ?? 0) * decay + dt * (b.data[column] ?? 0) * value;
+              h[place] = next;
+              sum += next * (c.data[column] ?? 0);
+            }
+            y.data[at * inner + channel] = sum;
+          }
+        }
+      }
+    }
     return this.of(
       layer.outProj,
-      each(y, (value, at) => value * silu(residual.data[at] ?? 0)),
+      norm ? this.of(norm, y, gate) : times(y, activated(gate, 'silu')),
     );
   }
 
@@ -476,8 +555,10 @@ class Run {
   }
 
   /** x [B, T, D]; weight [D, 1, kernel]. */
-  #causalConv(name: string, weight: Float64Array, bias: Float64Array, x: Tensor): Tensor {
-    const inner = bias.length;
+  #causalConv({ name, ...layer }: CausalConv, x: Tensor): Tensor {
+    const weight = this.#weight(layer.weight);
+    const bias = layer.bias && this.#weight(layer.bias);
+    const inner = layer.weight.shape[0] ?? 0;
     const kernel = weight.length / inner;
     const reach = kernel - 1;
     const last = this.#state(`${name}.inputs`, this.#batch * reach * inner, 'convolution');
@@ -490,7 +571,7 @@ class Run {
     for (let row = 0; row < this.#batch; row++) {
       for (let d = 0; d < inner; d++) {
         for (let t = 0; t < this.#tokens; t++) {
-          let sum = bias[d] ?? 0;
+          let sum = bias?.[d] ?? 0;
           for (let k = 0; k < kernel; k++) {
             sum += (weight[d * kernel + k] ?? 0) * at(row, t - reach + k, d);
           }
@@ -505,13 +586,19 @@ class Run {
   }
 
   #attention(layer: Attention, u: Tensor): Tensor {
-    const { name, heads, keyValueHeads, headDim, scale, softcap, queryNorm, keyNorm } = layer;
+    const { name, heads, keyValueHeads, headDim, scale, softcap, queryNorm, keyNorm, clip } = layer;
     const [q = EMPTY, k = EMPTY, v = EMPTY] = this.#projected(layer.inputs, u);
-    const normed = (norm: RmsNorm | undefined, x: Tensor) => (norm ? this.of(norm, x) : x);
-    const queries = this.#turned(layer.rotary, normed(queryNorm, q));
-    const keys = this.#withPast(`${name}.keys`, this.#turned(layer.rotary, normed(keyNorm, k)));
-    const values = this.#withPast(`${name}.values`, v);
-    const slopes = layer.alibi ? alibiSlopes(heads) : new Float32Array(heads);
+    const normed = (norm: typeof queryNorm, x: Tensor) => (norm ? this.of(norm, x) : x);
+    const cut = (x: Tensor) =>
+      clip === undefined ? x : each(x, (value) => Math.max(-clip, Math.min(clip, value)));
+    const prepared = (norm: typeof queryNorm, x: Tensor) =>
+      layer.normsAfterRotation
+        ? normed(norm, this.#turned(layer.rotary, cut(x)))
+        : this.#turned(layer.rotary, cut(normed(norm, x)));
+    const queries = prepared(queryNorm, q);
+    const keys = this.#withPast(`${name}.keys`, prepared(keyNorm, k));
+    const values = this.#withPast(`${name}.values`, cut(v));
+    const slopes = layer.alibi?.slopes ?? [];
     const given = { q: queries, k: keys, v: values, scale, softcap };
     const result = new Float64Array(this.#batch * this.#tokens * heads * headDim);
     let head = 0;
@@ -625,11 +712,28 @@ function product({ shape, data }: Tensor, weight: Float64Array, bias?: Float64Ar
 
 /** Of each part of the last dimension that is as wide as the weight: a head, or all. */
 function rmsNorm(x: Tensor, weight: Float64Array, { eps, offset }: RmsNorm): Tensor {
-  const size = weight.length;
+  return scaledParts(x, weight.length, eps, (at) => offset + (weight[at % weight.length] ?? 0));
+}
+
+function gatedRmsNorm(
+  x: Tensor,
+  gate: Tensor,
+  weight: Float64Array,
+  { eps, width, groups, activation, gated }: GatedRmsNorm,
+): Tensor {
+  const open = activated(gate, activation);
+  const input = gated === 'before' ? times(x, open) : x;
+  const factor = (at: number) => weight[at % weight.length] ?? 0;
+  const normed = scaledParts(input, width / groups, eps, factor);
+  return gated === 'after' ? times(normed, open) : normed;
+}
+
+/** Each part of `size` values divided by its root mean square, each value times its factor. */
+function scaledParts(x: Tensor, size: number, eps: number, factor: (at: number) => number): Tensor {
   return each(x, (value, at) => {
     const from = at - (at % size);
     const squares = x.data.subarray(from, from + size).map((each) => each * each);
-    return (value / Math.sqrt(sumOf(squares) / size + eps)) * (offset + (weight[at % size] ?? 0));
+    return (value / Math.sqrt(sumOf(squares) / size + eps)) * factor(at);
   });
 }
 
@@ -639,16 +743,15 @@ function transposed({ weight }: ProjectionLayer, values: Float64Array): Float64A
   return values.map((_, at) => values[(at % from) * to + Math.floor(at / from)] ?? 0);
 }
 
-function layerNorm(x: Tensor, weight: Float64Array, bias: Float64Array, eps: number): Tensor {
-  const size = weight.length;
+/** Every `size` values with mean 0 and variance 1. */
+function normalized(x: Tensor, size: number, eps: number): Tensor {
   const result = new Float64Array(x.data.length);
   for (let from = 0; from < result.length; from += size) {
     const row = x.data.subarray(from, from + size);
     const mean = row.reduce((sum, value) => sum + value, 0) / size;
     const variance = row.reduce((sum, value) => sum + (value - mean) ** 2, 0) / size;
     for (let i = 0; i < size; i++) {
-      const normed = ((row[i] ?? 0) - mean) / Math.sqrt(variance + eps);
-      result[from + i] = normed * (weight[i] ?? 0) + (bias[i] ?? 0);
+      result[from + i] = ((row[i] ?? 0) - mean) / Math.sqrt(variance + eps);
     }
   }
   return { shape: x.shape, data: result };

@@ -11,6 +11,7 @@ import {
   sequence,
 } from '../constructors.js';
 import type { Layer } from '../layer.js';
+import { alibiSlopes } from '../masks.js';
 import { harmless, NO_ROTARY_KEYS, unreadBut } from '../transformer/config-keys.js';
 import { defineTransformer } from '../transformer/define-decoder.js';
 import { causalModel, residualBlock } from '../transformer/parts.js';
@@ -94,7 +95,7 @@ export const bloom = defineTransformer({
         out: linear(`${name}.self_attention.dense`, hidden, hidden),
         heads,
         headDim: hidden / heads,
-        alibi: alibi(`${name}.self_attention.alibi`, heads),
+        alibi: alibi(`${name}.self_attention.alibi`, alibiSlopes(heads)),
       });
     const feedForward = (name: string): Layer =>
       sequence(

@@ -1,16 +1,8 @@
 /** Gemma 3, the text part (arXiv 2503.19786): one layer in six without a window, norms on q and k. */
 import { rotary } from '../constructors.js';
-import type { KeyRemark } from '../family.js';
-import { type JsonObject, unreadBut } from '../transformer/config-keys.js';
+import { unreadBut } from '../transformer/config-keys.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
-import {
-  isObject,
-  type RotaryReading,
-  rotarySettings,
-  scalingIn,
-  scalingOf,
-  unreadRotary,
-} from '../transformer/rotary.js';
+import { localRotarySettings, rotaryByLayer, scalingOf } from '../transformer/rotary.js';
 import { localRotaryRules } from '../transformer/rules.js';
 import { positiveInteger, windowAt, windowSettings } from '../transformer/settings.js';
 import { HIDDEN_ACT_UNREAD, LATER_GEMMA, laterGemmaSettings } from './gemma.js';
@@ -24,66 +16,6 @@ const WITH_IMAGES = Object.fromEntries(
 
 /** Five layers with a window, then one without. */
 const DEFAULT_PATTERN = 6;
-
-const objectOr = (value: unknown): JsonObject => (isObject(value) ? value : {});
-
-/** Rotary settings of the two layer kinds; an older `rope_scaling` applies to layers without a window. */
-function rotaryByKind(config: JsonObject): Readonly<Record<'full' | 'sliding', JsonObject>> {
-  const { full_attention, sliding_attention } = objectOr(config.rope_parameters);
-  return {
-    full: { ...objectOr(full_attention), ...objectOr(config.rope_scaling) },
-    sliding: objectOr(sliding_attention),
-  };
-}
-
-/** Drops `truncate`: transformers reads it outside the two kinds. */
-function scalingOfKind(rotary: JsonObject): JsonObject | undefined {
-  const { truncate: _, ...scaling } = scalingIn(rotary) ?? {};
-  return 'rope_type' in scaling ? scaling : undefined;
-}
-
-function unreadOfKind(rotary: JsonObject, kind: string): KeyRemark[] {
-  const path = ['rope_parameters', kind];
-  const { truncate, ...rest } = rotary;
-  const why = 'this family always truncates';
-  return [
-    ...unreadRotary(rest, path, false),
-    ...(truncate === false
-      ? [{ path: [...path, 'truncate'], severity: 'warning', why } as const]
-      : []),
-  ];
-}
-
-/** transformers 5 stores rotary settings per layer kind. */
-const rotaryByLayer: RotaryReading = {
-  keys: ['rope_parameters', 'rope_scaling', 'rope_theta'],
-  settings(config) {
-    const { full, sliding } = rotaryByKind(config);
-    return {
-      rope_theta: full.rope_theta ?? config.rope_theta,
-      rope_scaling: scalingOfKind(full),
-      rope_local_base_freq: sliding.rope_theta ?? config.rope_local_base_freq,
-      rope_local_scaling: scalingOfKind(sliding),
-    };
-  },
-  remarks(config) {
-    const { full_attention: _, sliding_attention: __, ...flat } = objectOr(config.rope_parameters);
-    const { full, sliding } = rotaryByKind(config);
-    return [
-      ...Object.keys(flat).map(
-        (key): KeyRemark => ({
-          path: ['rope_parameters', key],
-          severity: 'warning',
-          why: 'this family has rotary settings for each kind of layer',
-        }),
-      ),
-      ...unreadOfKind(full, 'full_attention'),
-      ...unreadOfKind(sliding, 'sliding_attention'),
-    ];
-  },
-};
-
-const local = rotarySettings(localBase);
 
 export const gemma3Text = defineDecoder({
   ...LATER_GEMMA,
@@ -104,12 +36,7 @@ export const gemma3Text = defineDecoder({
       tie_word_embeddings: true,
     },
     {
-      rope_local_base_freq: local.rope_theta.describe(
-        'Base of the rotary frequencies in the layers with a window',
-      ),
-      rope_local_scaling: local.rope_scaling.describe(
-        'How the positions of those layers reach beyond the training',
-      ),
+      ...localRotarySettings(localBase),
       ...windowSettings(4096),
       sliding_window_pattern: positiveInteger
         .default(DEFAULT_PATTERN)

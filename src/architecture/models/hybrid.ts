@@ -176,13 +176,17 @@ function block(
     kind: 'hybridBlock',
     name,
     inputNorm: layerNormLayer(`${name}.ln_input`, hidden, BLOCK_NORM_EPS),
-    mamba: mamba(`${name}.mamba`, {
-      hidden,
-      inner: MAMBA_EXPANSION * hidden,
-      state: MAMBA_STATE,
-      kernel: MAMBA_KERNEL,
-      stepRank: Math.ceil(hidden / MAMBA_STEP_DIVISOR),
-    }),
+    mamba: mamba(
+      `${name}.mamba`,
+      {
+        hidden,
+        inner: MAMBA_EXPANSION * hidden,
+        state: MAMBA_STATE,
+        kernel: MAMBA_KERNEL,
+        stepRank: Math.ceil(hidden / MAMBA_STEP_DIVISOR),
+      },
+      { doubledStepBias: true },
+    ),
     attention: hybridAttention(`${name}.attention`, {
       hidden,
       heads,
@@ -215,7 +219,7 @@ function build({ model: config }: HybridDocument): LanguageModel {
     shared: shared ? [shared] : [],
     blocks: stack(names, 'model.num_layers', (name, index) => block(name, index, config, shared)),
     norm: layerNormLayer('norm', hidden, config.layer_norm_eps),
-    head: head('lm_head', hidden, vocabulary, tied ? tokens : undefined),
+    head: head('lm_head', hidden, vocabulary, { tiedTo: tied ? tokens : undefined }),
     positions: config.max_position_embeddings,
   });
 }

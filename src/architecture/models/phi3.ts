@@ -4,7 +4,7 @@ import type { JsonObject } from '../transformer/config-keys.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
 import { fusedMlp } from '../transformer/parts.js';
 import { rotaryIn, scalingIn, scalingOf } from '../transformer/rotary.js';
-import { decoderRules, partOfEachHead, scalingRules } from '../transformer/rules.js';
+import { partOfHeadRules } from '../transformer/rules.js';
 import {
   activationOf,
   gateActivation,
@@ -13,8 +13,6 @@ import {
   windowAt,
   windowSettings,
 } from '../transformer/settings.js';
-
-const ROTATED = partOfEachHead('partial_rotary_factor');
 
 /** Older files use the name YaRN for longrope. */
 function phi3Scaling(config: JsonObject): JsonObject | undefined {
@@ -44,7 +42,7 @@ export const phi3 = defineDecoder({
       hidden_act: gateActivation,
     },
   ),
-  headRules: [...decoderRules(ROTATED), ...scalingRules(ROTATED)],
+  headRules: partOfHeadRules('partial_rotary_factor'),
   rules: [
     {
       severity: 'error',

@@ -185,7 +185,7 @@ export const HARMLESS: HarmlessKeys = {
 /** Supported classes: the whole model, or all but its head. */
 const CAUSAL_CLASS = /(?:ForCausalLM|LMHeadModel|Model)$/;
 
-const isEmpty = (value: unknown) =>
+export const isEmptyValue = (value: unknown) =>
   value === null || (typeof value === 'object' && Object.keys(value).length === 0);
 
 /** Kind of all layers in a family without a list of kinds. */
@@ -213,11 +213,11 @@ export const LIMITED: LimitedKeys = {
   use_sliding_window: unreadBut([false]),
   use_mrope: refusedUnless([false], 'positions have several dimensions'),
   per_layer_config: {
-    allows: isEmpty,
+    allows: isEmptyValue,
     why: 'some layers have other sizes',
     severity: 'error',
   },
-  pruned_heads: { allows: isEmpty, why: 'some heads are removed', severity: 'error' },
+  pruned_heads: { allows: isEmptyValue, why: 'some heads are removed', severity: 'error' },
   is_encoder_decoder: refusedUnless([false], 'the model has an encoder'),
   add_cross_attention: refusedUnless([false], 'the model attends to an encoder'),
   cross_attention_hidden_size: refusedUnless([], 'the model attends to an encoder'),

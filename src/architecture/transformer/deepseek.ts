@@ -29,7 +29,9 @@ import {
 const LATENT_NORM_EPS = 1e-6;
 
 interface Defaults {
-  readonly sizes: Omit<Parameters<typeof decoderSizes>[0], 'head_dim' | 'num_key_value_heads'>;
+  readonly sizes: Omit<Parameters<typeof decoderSizes>[0], 'head_dim' | 'num_key_value_heads'> & {
+    readonly rms_norm_eps: number;
+  };
   readonly moe_intermediate_size: number;
   readonly n_routed_experts: number;
   readonly n_shared_experts: number;

@@ -8,11 +8,13 @@ import { type LimitedKeys, unreadBut } from './config-keys.js';
 import { huggingFaceReader, type Special } from './hugging-face.js';
 import {
   type AttentionSettings,
+  type BlockParts,
   decoder,
   type MlpSource,
   mlpOf,
   preNormBlock,
   rotaryOf,
+  scaledBranch,
   separateAttention,
 } from './parts.js';
 import { type RopeScaling, rotarySettings } from './rotary.js';
@@ -27,6 +29,7 @@ import {
   DECODER_DIMENSIONS,
   decoderSizes,
   decoderStored,
+  epsilon,
   type FilledHeads,
   flag,
   headsOf,
@@ -75,6 +78,17 @@ interface DecoderDefaults extends SizeDefaults {
 
 /** Document of a decoder: the usual keys with the family's defaults, and keys of its own. */
 export const decoderDocument = <Name extends string, Own extends z.ZodRawShape>(
+  family: Name,
+  { rms_norm_eps, ...defaults }: DecoderDefaults & { readonly rms_norm_eps: number },
+  own: Own,
+) =>
+  plainDecoderDocument(family, defaults, {
+    rms_norm_eps: epsilon.default(rms_norm_eps).describe('Epsilon of the norms'),
+    ...own,
+  });
+
+/** `decoderDocument` of a decoder without RMSNorms: its own keys describe the norms. */
+export const plainDecoderDocument = <Name extends string, Own extends z.ZodRawShape>(
   family: Name,
   { rope_theta = 10_000, tie_word_embeddings = false, ...sizes }: DecoderDefaults,
   own: Own,
@@ -133,13 +147,18 @@ interface DecoderFamily<Schema extends DecoderSchema>
   /** Norms on queries and keys: per head, or over all heads at once. */
   readonly queryKeyNorms?: 'each head' | 'all heads';
   /** Position of the norms in a block. */
-  readonly block?: typeof preNormBlock;
+  readonly block?: (name: string, parts: BlockParts, config: ConfigOf<Schema>) => Layer;
   /** Changes to the attention. Default: no window, and biases from `attention_bias`. */
   readonly attention?: (block: BlockInputs<ConfigOf<Schema>>) => Partial<AttentionSettings>;
   /** Attention with different products. */
   readonly attentionLayer?: (block: BlockInputs<ConfigOf<Schema>>) => Layer;
   /** Feed-forward network, if not a gated one with the usual keys. */
   readonly feedForward?: (block: BlockInputs<ConfigOf<Schema>>) => Layer;
+  /** Factor of each branch's output. */
+  readonly branchFactor?: (config: ConfigOf<Schema>) => number;
+  /** Name of the final norm: `norm`, or another. */
+  readonly finalNorm?: string;
+  readonly headBias?: boolean;
   readonly embeddingSteps?: (config: ConfigOf<Schema>) => readonly Layer[];
   readonly logitSteps?: (config: ConfigOf<Schema>) => readonly Layer[];
 }
@@ -161,6 +180,9 @@ export function defineDecoder<Schema extends DecoderSchema>(
     attention,
     attentionLayer,
     feedForward = ({ name, config }) => mlpOf(`${name}.mlp`, config as unknown as MlpSource),
+    branchFactor = () => 1,
+    finalNorm,
+    headBias = false,
     embeddingSteps,
     logitSteps,
     ...rest
@@ -207,13 +229,17 @@ export function defineDecoder<Schema extends DecoderSchema>(
         norm?.(name, config) ?? normOf(name, config, config.hidden_size);
       return decoder(config, {
         norm: blockNorm,
+        finalNorm,
+        headBias,
         block(name, index) {
           const at = { name, index, config, heads };
-          return block(name, {
+          const factor = branchFactor(config);
+          const parts = {
             norm: blockNorm,
-            attention: (attentionLayer ?? usualAttention)(at),
-            feedForward: feedForward(at),
-          });
+            attention: scaledBranch((attentionLayer ?? usualAttention)(at), factor),
+            feedForward: scaledBranch(feedForward(at), factor),
+          };
+          return block(name, parts, config);
         },
         embeddingSteps: embeddingSteps?.(config) ?? [],
         logitSteps: logitSteps?.(config) ?? [],

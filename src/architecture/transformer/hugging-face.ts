@@ -9,7 +9,7 @@ import {
   LIMITED,
   type LimitedKeys,
 } from './config-keys.js';
-import { type RotaryReading, rotaryReading } from './rotary.js';
+import { NO_ROTARY, type RotaryReading, rotaryReading } from './rotary.js';
 import { BOOKKEEPING_KEYS } from './settings.js';
 
 /** Special features of a family's `config.json`. */
@@ -26,8 +26,6 @@ export interface Special {
   /** Reader for rotary positions that vary by layer or differ from transformers. */
   readonly rotary?: RotaryReading;
 }
-
-const NO_ROTARY: RotaryReading = { keys: [], settings: () => ({}), remarks: () => [] };
 
 /**
  * Reads the `config.json` of a family whose settings are `model`. Rotary settings have two forms:
@@ -109,7 +107,15 @@ function keyRemarks(config: JsonObject, useOf: (key: string) => KeyUse): KeyRema
 }
 
 /** Settings of which a file needs at least one to show its model's size. */
-const SIZES = ['hidden_size', 'n_embd', 'num_hidden_layers', 'n_layer'] as const;
+const SIZES = [
+  'hidden_size',
+  'n_embd',
+  'd_model',
+  'num_hidden_layers',
+  'n_layer',
+  'num_layers',
+  'n_layers',
+] as const;
 
 /** Remarks on a file without width and depth, whose defaults are those of a large model. */
 function sizeRemarks(settings: JsonObject, model: z.ZodObject): KeyRemark[] {

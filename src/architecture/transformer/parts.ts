@@ -1,6 +1,7 @@
 /** Layers that transformer families share. */
 import {
   type AttentionParts,
+  activation,
   attention,
   blockNames,
   embedding,
@@ -14,8 +15,10 @@ import {
   residual,
   rotary,
   router,
+  scale,
   sequence,
   stack,
+  sum,
 } from '../constructors.js';
 import type {
   ActivationName,
@@ -27,25 +30,29 @@ import type {
   Linear,
   MixtureOfExperts,
   NormLayer,
+  Residual,
   Rotary,
   Sequence,
 } from '../layer.js';
 import { checkNames } from '../param.js';
 import { longestInput, type RopeScaling, scalingOf } from './rotary.js';
-import { activationOf, type FilledHeads } from './settings.js';
+import { activationOf, type FilledHeads, headPath, isComposed } from './settings.js';
 
 interface CausalModel {
   readonly vocabulary: number;
   readonly hidden: number;
+  /** Where it differs from `hidden`. */
+  readonly embeddingWidth?: number;
   readonly positions: number;
   readonly tied: boolean;
+  readonly headBias?: boolean;
   /** Paths of the embedding, the list of blocks, and the head. */
   readonly paths: { readonly embedding: string; readonly blocks: string; readonly head: string };
   readonly blocks: number;
   /** Key of the number of blocks. */
   readonly blocksKey: string;
   readonly block: (name: string, index: number) => Layer;
-  readonly norm: NormLayer;
+  readonly norm: LanguageModel['norm'];
   readonly embeddingSteps?: readonly Layer[];
   readonly logitSteps?: readonly Layer[];
 }
@@ -56,15 +63,20 @@ export function causalModel(parts: CausalModel): LanguageModel {
   const countPath = `model.${parts.blocksKey}`;
   const names = blockNames(paths.blocks, parts.blocks, countPath);
   const aliases = tied ? [`${paths.head}.weight`] : [];
-  const tokens = embedding(paths.embedding, vocabulary, hidden, aliases);
+  const width = parts.embeddingWidth ?? hidden;
+  const tokens = embedding(paths.embedding, vocabulary, width, aliases);
   return languageModel({
     embedding: tokens,
     embeddingSteps: parts.embeddingSteps ?? [],
     blocks: stack(names, countPath, parts.block),
     norm,
-    head: head(paths.head, hidden, vocabulary, tied ? tokens : undefined),
+    head: head(paths.head, width, vocabulary, {
+      tiedTo: tied ? tokens : undefined,
+      bias: parts.headBias ?? false,
+    }),
     logitSteps: parts.logitSteps ?? [],
     positions,
+    hidden,
   });
 }
 
@@ -78,16 +90,26 @@ interface CausalSettings {
   readonly stored_prefix?: string | undefined;
 }
 
-interface DecoderParts extends Pick<CausalModel, 'block' | 'embeddingSteps' | 'logitSteps'> {
+interface DecoderParts
+  extends Pick<CausalModel, 'block' | 'embeddingSteps' | 'logitSteps' | 'headBias'> {
   readonly norm: (name: string) => NormLayer;
+  /** Name of the final norm. */
+  readonly finalNorm?: string | undefined;
 }
 
 /** `causalModel` for a config with the usual keys and names. */
-export function decoder(config: CausalSettings, { norm, ...parts }: DecoderParts): LanguageModel {
+export function decoder(
+  config: CausalSettings,
+  { norm, finalNorm = 'norm', ...parts }: DecoderParts,
+): LanguageModel {
   const { stored_prefix: prefix = 'model.' } = config;
   return causalModel({
-    paths: { embedding: `${prefix}embed_tokens`, blocks: `${prefix}layers`, head: 'lm_head' },
-    norm: norm(`${prefix}norm`),
+    paths: {
+      embedding: `${prefix}embed_tokens`,
+      blocks: `${prefix}layers`,
+      head: headPath(prefix),
+    },
+    norm: norm(`${prefix}${finalNorm}`),
     vocabulary: config.vocab_size,
     hidden: config.hidden_size,
     positions: longestInput(config.max_position_embeddings, config.rope_scaling),
@@ -98,7 +120,7 @@ export function decoder(config: CausalSettings, { norm, ...parts }: DecoderParts
   });
 }
 
-interface BlockParts {
+export interface BlockParts {
   readonly norm: (name: string) => NormLayer;
   readonly attention: Layer;
   readonly feedForward: Layer;
@@ -135,6 +157,26 @@ export function sandwichBlock(name: string, parts: BlockParts): Sequence {
   });
 }
 
+/** x + attention(n) + feedForward(n), n = norm(x). */
+export function parallelBlock(name: string, parts: BlockParts): Residual {
+  const { norm, attention: mixer, feedForward } = parts;
+  return parallelBranches(name, norm(`${name}.input_layernorm`), mixer, feedForward);
+}
+
+/** x + the sum of branches that read the same norm. */
+export const parallelBranches = (
+  name: string,
+  norm: NormLayer,
+  ...branches: readonly Layer[]
+): Residual =>
+  residual(name, sequence(`${name}.branch`, [norm, sum(`${name}.branches`, ...branches)]));
+
+/** A branch whose output is multiplied by a factor. */
+export const scaledBranch = (layer: Layer, factor: number): Layer =>
+  factor === 1
+    ? layer
+    : sequence(`${layer.name}.scaled`, [layer, scale(`${layer.name}.residual_multiplier`, factor)]);
+
 /** x + each branch in turn; a branch is a chain of layers. */
 export function residualBlock(
   name: string,
@@ -154,11 +196,13 @@ export interface AttentionSettings
   /** Whether queries, keys and values have biases. */
   readonly bias?: boolean | undefined;
   readonly outBias?: boolean | undefined;
+  /** Name of the output product. */
+  readonly outName?: string | undefined;
 }
 
-/** `q_proj`, `k_proj`, `v_proj` and `o_proj`. */
+/** `q_proj`, `k_proj`, `v_proj` and `o_proj`, or the output's other name. */
 export function separateAttention(name: string, sizes: AttentionSettings): Attention {
-  const { hidden, bias = false, outBias = false, ...parts } = sizes;
+  const { hidden, bias = false, outBias = false, outName = 'o_proj', ...parts } = sizes;
   const { heads, keyValueHeads, headDim } = parts;
   const input = (leaf: string, count: number) =>
     linear(`${name}.${leaf}`, hidden, count * headDim, { bias });
@@ -169,7 +213,7 @@ export function separateAttention(name: string, sizes: AttentionSettings): Atten
       input('k_proj', keyValueHeads),
       input('v_proj', keyValueHeads),
     ],
-    out: linear(`${name}.o_proj`, heads * headDim, hidden, { bias: outBias }),
+    out: linear(`${name}.${outName}`, heads * headDim, hidden, { bias: outBias }),
   });
 }
 
@@ -179,10 +223,28 @@ interface RotarySource {
   readonly max_position_embeddings: number;
 }
 
-/** Rotation of a block's whole heads, from its config. */
-export function rotaryOf(block: string, config: RotarySource, headDim: number): Rotary {
-  const scaling = scalingOf(config.rope_scaling, config.max_position_embeddings, headDim);
-  return rotary(`${block}.rotary`, { base: config.rope_theta, headDim, scaling });
+interface RotaryForm {
+  readonly pairs?: Rotary['pairs'];
+  /** Rotated part of each head. */
+  readonly part?: number;
+}
+
+/** Rotation of a block's heads, whole ones by default, from its config. */
+export function rotaryOf(
+  block: string,
+  config: RotarySource,
+  headDim: number,
+  { pairs = 'halves', part = 1 }: RotaryForm = {},
+): Rotary {
+  const rotatedDim = Math.trunc(headDim * part);
+  const scaling = scalingOf(config.rope_scaling, config.max_position_embeddings, rotatedDim);
+  return rotary(`${block}.rotary`, {
+    base: config.rope_theta,
+    headDim,
+    rotatedDim,
+    pairs,
+    scaling,
+  });
 }
 
 interface MlpSizes {
@@ -227,6 +289,31 @@ export const mlpOf = (name: string, config: MlpSource): GatedMlp =>
     bias: config.mlp_bias ?? false,
   });
 
+interface PlainMlpSizes {
+  readonly hidden: number;
+  readonly inner: number;
+  /** Word of a config. */
+  readonly activation: Parameters<typeof activationOf>[0];
+  readonly bias?: boolean;
+  /** Names of the two products. */
+  readonly leaves?: readonly [up: string, down: string];
+}
+
+/** down(activation(up(x))): a network without a gate. */
+export function plainMlp(name: string, sizes: PlainMlpSizes): Sequence {
+  const { hidden, inner, activation: word, bias = true } = sizes;
+  const [up, down] = sizes.leaves ?? (['up_proj', 'down_proj'] as const);
+  return sequence(
+    name,
+    [
+      linear(`${name}.${up}`, hidden, inner, { bias }),
+      activation(`${name}.act`, activationOf(word), isComposed(word)),
+      linear(`${name}.${down}`, inner, hidden, { bias }),
+    ],
+    'feedForward',
+  );
+}
+
 /** Gate and up as one product, `gate_up_proj`. */
 export function fusedMlp(name: string, { hidden, inner, activation }: MlpSizes): GatedMlp {
   const both = linear(`${name}.gate_up_proj`, hidden, 2 * inner, { bias: false });
@@ -266,16 +353,18 @@ interface SoftmaxMixture extends ExpertSizes {
   readonly expertsPerToken: number;
   /** Whether the weights of the chosen experts sum to one. */
   readonly isNormed: boolean;
+  /** Default: `gate`. */
+  readonly routerName?: string;
 }
 
 /** Experts chosen by softmax scores, as in Mixtral and Qwen: `NAME.gate` and `NAME.experts`. */
 export function softmaxMixture(
   name: string,
-  { expertsPerToken, isNormed, ...sizes }: SoftmaxMixture,
+  { expertsPerToken, isNormed, routerName = 'gate', ...sizes }: SoftmaxMixture,
   shared: Partial<Pick<MixtureOfExperts, 'shared' | 'sharedGate'>> = {},
 ): MixtureOfExperts {
   return mixtureOfExperts(name, {
-    router: router(`${name}.gate`, sizes.hidden, {
+    router: router(`${name}.${routerName}`, sizes.hidden, {
       experts: sizes.experts,
       expertsPerToken,
       scoring: 'softmax',

@@ -124,6 +124,9 @@ export interface RotaryReading {
   readonly remarks: (config: JsonObject) => readonly KeyRemark[];
 }
 
+/** Reader of a family without rotary positions. */
+export const NO_ROTARY: RotaryReading = { keys: [], settings: () => ({}), remarks: () => [] };
+
 export const isObject = (value: unknown): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
@@ -187,7 +190,7 @@ const READ_BY_TYPE: Readonly<Record<string, readonly string[]>> = {
 const OF_ALL_STRETCHED = 'mscale_all_dim';
 
 /** Unread keys of rotary settings. @param isPartial Whether the family rotates a part of a head. */
-export function unreadRotary(
+function unreadRotary(
   rotary: JsonObject,
   path: readonly string[],
   isPartial: boolean,
@@ -243,3 +246,79 @@ export function rotaryReading(shape: JsonObject): RotaryReading {
     ],
   };
 }
+
+/** Part of each head that a `config.json` rotates; the rotary settings come before the file. */
+export const partialFactorIn = (config: JsonObject): JsonObject => ({
+  partial_rotary_factor: rotaryIn(config).partial_rotary_factor ?? undefined,
+});
+
+/** Rotary settings of the layers with a window, where they differ from the others. */
+export function localRotarySettings(base: number) {
+  const local = rotarySettings(base);
+  return {
+    rope_local_base_freq: local.rope_theta.describe(
+      'Base of the rotary frequencies in the layers with a window',
+    ),
+    rope_local_scaling: local.rope_scaling.describe(
+      'How the positions of those layers reach beyond the training',
+    ),
+  };
+}
+
+const objectOr = (value: unknown): JsonObject => (isObject(value) ? value : {});
+
+/** Rotary settings of the two layer kinds; an older `rope_scaling` applies to layers without a window. */
+function rotaryByKind(config: JsonObject): Readonly<Record<'full' | 'sliding', JsonObject>> {
+  const { full_attention, sliding_attention } = objectOr(config.rope_parameters);
+  return {
+    full: { ...objectOr(full_attention), ...objectOr(config.rope_scaling) },
+    sliding: objectOr(sliding_attention),
+  };
+}
+
+/** Drops `truncate`: transformers reads it outside the two kinds. */
+function scalingOfKind(rotary: JsonObject): JsonObject | undefined {
+  const { truncate: _, ...scaling } = scalingIn(rotary) ?? {};
+  return 'rope_type' in scaling ? scaling : undefined;
+}
+
+function unreadOfKind(rotary: JsonObject, kind: string): KeyRemark[] {
+  const path = ['rope_parameters', kind];
+  const { truncate, ...rest } = rotary;
+  const why = 'this family always truncates';
+  return [
+    ...unreadRotary(rest, path, false),
+    ...(truncate === false
+      ? [{ path: [...path, 'truncate'], severity: 'warning', why } as const]
+      : []),
+  ];
+}
+
+/** Reader of a family with separate rotary settings for layers with and without a window. */
+export const rotaryByLayer: RotaryReading = {
+  keys: ['rope_parameters', 'rope_scaling', 'rope_theta'],
+  settings(config) {
+    const { full, sliding } = rotaryByKind(config);
+    return {
+      rope_theta: full.rope_theta ?? config.rope_theta,
+      rope_scaling: scalingOfKind(full),
+      rope_local_base_freq: sliding.rope_theta ?? config.rope_local_base_freq,
+      rope_local_scaling: scalingOfKind(sliding),
+    };
+  },
+  remarks(config) {
+    const { full_attention: _, sliding_attention: __, ...flat } = objectOr(config.rope_parameters);
+    const { full, sliding } = rotaryByKind(config);
+    return [
+      ...Object.keys(flat).map(
+        (key): KeyRemark => ({
+          path: ['rope_parameters', key],
+          severity: 'warning',
+          why: 'this family has rotary settings for each kind of layer',
+        }),
+      ),
+      ...unreadOfKind(full, 'full_attention'),
+      ...unreadOfKind(sliding, 'sliding_attention'),
+    ];
+  },
+};

@@ -17,7 +17,7 @@ function nearestDivisor(wanted: number, whole: number): number {
 }
 
 /** Heads must divide the width unless the head width is given; key-value heads must divide the heads. */
-const headRules = defineRules<{ readonly model: HeadSettings }>([
+export const headRules = defineRules<{ readonly model: HeadSettings }>([
   {
     severity: 'error',
     reads: ['model.num_attention_heads', 'model.hidden_size', 'model.head_dim'],
@@ -170,6 +170,12 @@ export const scalingRules = <Model>(
       },
     },
   ]);
+
+/** Rules for heads of which a part is rotated, by the key that sets it. */
+export const partOfHeadRules = (key: string) => [
+  ...decoderRules(partOfEachHead(key)),
+  ...scalingRules(partOfEachHead(key)),
+];
 
 /** Scaling rules of models that rotate whole heads. */
 export const rotaryRules = scalingRules(wholeHead);

@@ -9,9 +9,10 @@ const PROXY = { hidden: 256, layers: 6, vocabulary: 1024, positions: 2048, exper
 
 /** Names of the same size in different families. */
 const KEYS = {
-  hidden: ['hidden_size', 'n_embd'],
-  heads: ['num_attention_heads', 'n_head'],
-  layers: ['num_hidden_layers', 'n_layer'],
+  hidden: ['hidden_size', 'n_embd', 'd_model'],
+  heads: ['num_attention_heads', 'n_head', 'num_heads', 'n_heads'],
+  keyValueHeads: ['num_key_value_heads', 'num_kv_heads'],
+  layers: ['num_hidden_layers', 'n_layer', 'num_layers', 'n_layers'],
   experts: ['num_local_experts', 'num_experts', 'n_routed_experts'],
 } as const satisfies Record<string, readonly string[]>;
 
@@ -19,22 +20,30 @@ const KEYS = {
 const IN_PROPORTION = [
   'intermediate_size',
   'n_inner',
+  'ffn_dim',
+  'ffn_hidden_size',
+  'word_embed_proj_dim',
   'moe_intermediate_size',
+  'moe_latent_size',
+  'moe_shared_expert_intermediate_size',
+  'shared_intermediate_size',
   'shared_expert_intermediate_size',
   'q_lora_rank',
   'kv_lora_rank',
 ] as const;
 
 /** Lists with an entry per layer. */
-const LAYER_LISTS = ['layer_types', 'no_rope_layers'] as const;
+const LAYER_LISTS = ['layer_types', 'layers_block_type', 'no_rope_layers'] as const;
 
 type Model = Readonly<Record<string, unknown>>;
 
 /** Implements `Family.scaledDownProxy`. It only changes keys that the document sets. */
 export function decoderProxy(document: unknown, tokens: number): readonly ProxySetting[] {
   const { model } = document as { readonly model: Model };
+  const widths = widthSettings(model);
   const settings = [
-    ...widthSettings(model),
+    ...widths,
+    ...stateSpaceSettings(model, widths),
     ...layerSettings(model),
     ...expertSettings(model),
     ...atMost(model, 'vocab_size', PROXY.vocabulary),
@@ -62,8 +71,10 @@ function atMost(model: Model, key: string, most: number): ProxySetting[] {
 /** Reduces key-value heads, then query heads per key-value head; keeps at least two of each if there were two. */
 function widthSettings(model: Model): ProxySetting[] {
   const [hiddenKey, headsKey] = [keyIn(model, KEYS.hidden), keyIn(model, KEYS.heads)];
+  if (headsKey === '') return atMost(model, hiddenKey, PROXY.hidden);
   const [hidden = 1, heads = 1] = [numberAt(model, hiddenKey), numberAt(model, headsKey)];
-  const keyValueHeads = numberAt(model, 'num_key_value_heads');
+  const keyHeadsKey = keyIn(model, KEYS.keyValueHeads);
+  const keyValueHeads = numberAt(model, keyHeadsKey);
   const shrink = PROXY.hidden / hidden;
   const keyHeads = shareOf(keyValueHeads ?? heads, shrink);
   const perKeyHead = heads / (keyValueHeads ?? heads);
@@ -74,7 +85,7 @@ function widthSettings(model: Model): ProxySetting[] {
   return [
     { path: hiddenKey, value: smaller(hidden) },
     { path: headsKey, value: keyHeads * queries },
-    ...(keyValueHeads === undefined ? [] : [{ path: 'num_key_value_heads', value: keyHeads }]),
+    ...(keyValueHeads === undefined ? [] : [{ path: keyHeadsKey, value: keyHeads }]),
     ...IN_PROPORTION.flatMap((path) => {
       const value = numberAt(model, path);
       return value === undefined ? [] : [{ path, value: smaller(value) }];
@@ -86,6 +97,43 @@ function widthSettings(model: Model): ProxySetting[] {
 const shareOf = (whole: number, share: number): number =>
   Math.min(whole, Math.max(2, Math.floor(whole * share)));
 
+/**
+ * Heads of Mamba-2 layers as wide as before, for the smaller width. With other keys of the width, they are the same
+ * layers: `num_heads` belongs to models without attention.
+ */
+function stateSpaceSettings(model: Model, widths: readonly ProxySetting[]): ProxySetting[] {
+  const key = keyIn(model, ['mamba_n_heads', 'num_heads']);
+  const heads = numberAt(model, key);
+  const hidden = numberAt(model, 'hidden_size');
+  const smaller = widths.find(({ path }) => path === 'hidden_size')?.value;
+  if (heads === undefined || hidden === undefined || typeof smaller !== 'number') return [];
+  const expand = numberAt(model, 'mamba_expand') ?? numberAt(model, 'expand') ?? 1;
+  const given = numberAt(model, 'mamba_d_ssm');
+  const headDim = Math.floor((given ?? expand * hidden) / heads);
+  const inner = expand * smaller;
+  // A width that heads as wide do not fill is shared by as many heads as have a divisor of it.
+  const width = inner % headDim === 0 ? headDim : greatestCommonDivisor(inner, headDim);
+  const groupsKey = keyIn(model, ['mamba_n_groups', 'n_groups']);
+  const groups = numberAt(model, groupsKey) ?? 1;
+  return [
+    { path: key, value: inner / width },
+    { path: key === 'num_heads' ? 'head_dim' : 'mamba_d_head', value: width },
+    { path: groupsKey, value: greatestCommonDivisor(groups, inner / width) },
+    ...(given === undefined ? [] : [{ path: 'mamba_d_ssm', value: inner }]),
+  ];
+}
+
+function greatestCommonDivisor(a: number, b: number): number {
+  return b === 0 ? a : greatestCommonDivisor(b, a % b);
+}
+
+/** The first entries of a list; kinds that are missing among them take the place of the last. */
+function shortened(list: readonly unknown[], length: number): readonly unknown[] {
+  const first = list.slice(0, length);
+  const missing = [...new Set(list)].filter((kind) => !first.includes(kind));
+  return missing.length === 0 ? first : [...first.slice(0, length - missing.length), ...missing];
+}
+
 /** Reduces the layers and shortens the lists per layer. */
 function layerSettings(model: Model): ProxySetting[] {
   const key = keyIn(model, KEYS.layers);
@@ -93,13 +141,16 @@ function layerSettings(model: Model): ProxySetting[] {
   const layers = Math.min(before, PROXY.layers);
   const dense = model.mlp_only_layers;
   return [
-    { path: key, value: layers },
+    ...(key === '' ? [] : [{ path: key, value: layers }]),
     ...atMost(model, 'first_k_dense_replace', Math.floor(layers / 2)),
     ...atMost(model, 'max_window_layers', Math.floor(layers / 2)),
     ...LAYER_LISTS.flatMap((path) => {
       const list = model[path];
-      return Array.isArray(list) ? [{ path, value: list.slice(0, layers) }] : [];
+      return Array.isArray(list) ? [{ path, value: shortened(list, PROXY.layers) }] : [];
     }),
+    ...(Array.isArray(model.attn_layer_indices) && model.attn_layer_indices.length > 0
+      ? [{ path: 'attn_layer_indices', value: [Math.floor(layers / 2)] }]
+      : []),
     ...(Array.isArray(dense)
       ? [{ path: 'mlp_only_layers', value: dense.filter((layer) => layer < layers) }]
       : []),

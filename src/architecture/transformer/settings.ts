@@ -15,6 +15,25 @@ export const storedPrefix = <Prefix extends string>(prefix: Prefix) =>
     .default(prefix)
     .describe(`Names begin with ${prefix}, or, in files of the bare model, without`);
 
+/** Prefixes of a language model inside a model that also sees or hears. */
+const INNER_PREFIXES = [
+  'model.language_model.',
+  'language_model.model.',
+  'model.text_model.',
+  'text_model.model.',
+  'thinker.model.',
+] as const;
+
+/** `storedPrefix` of a decoder with the usual names, which can be a part of a larger model. */
+const decoderPrefix = z
+  .literal(['model.', '', ...INNER_PREFIXES])
+  .default('model.')
+  .describe('Names begin with model., with the path in a larger model, or, in bare files, without');
+
+/** Path of the head beside the blocks of a prefix. */
+export const headPath = (prefix: string): string =>
+  prefix.startsWith('model.') ? 'lm_head' : `${prefix.replace(/model\.$/, '')}lm_head`;
+
 /**
  * `model.stored_prefix` of a checkpoint: `prefix` before every name, or nothing.
  * @param name Unprefixed tensor name that every model has.
@@ -24,7 +43,10 @@ export function prefixStoredIn(
   prefix: string,
   name: string,
 ): readonly Setting[] {
-  const value = [prefix, ''].find((each) => stored.shapeOf(`${each}${name}`) !== undefined);
+  const inner = prefix === 'model.' ? INNER_PREFIXES : [];
+  const value = [prefix, '', ...inner].find(
+    (each) => stored.shapeOf(`${each}${name}`) !== undefined,
+  );
   return value === undefined ? [] : [{ path: 'model.stored_prefix', value }];
 }
 
@@ -141,6 +163,12 @@ export const attentionBias = flag
   .default(false)
   .describe('Biases in all four products of attention');
 export const mlpBias = flag.default(false).describe('Biases in the feed-forward network');
+export const clipSetting = z
+  .number()
+  .positive()
+  .nullable()
+  .default(null)
+  .describe('Queries, keys and values are cut to this size; null: they are not');
 export const gateActivation = activationWord.default('silu').describe('Activation of the gate');
 
 export interface SizeDefaults {
@@ -152,7 +180,6 @@ export interface SizeDefaults {
   readonly num_key_value_heads?: number;
   readonly head_dim?: number;
   readonly max_position_embeddings: number;
-  readonly rms_norm_eps: number;
 }
 
 /** Sizes of every Llama-like model, with the defaults of its class in transformers. */
@@ -183,8 +210,7 @@ export const decoderSizes = (defaults: SizeDefaults) => ({
   max_position_embeddings: positiveInteger
     .default(defaults.max_position_embeddings)
     .describe('Longest input, in tokens'),
-  rms_norm_eps: epsilon.default(defaults.rms_norm_eps).describe('Epsilon of the norms'),
-  stored_prefix: storedPrefix('model.'),
+  stored_prefix: decoderPrefix,
 });
 
 /**

@@ -266,7 +266,7 @@ function pipelineTraffic(
     batch: setting.microBatch,
     context: setting.context,
     bytes: trainingBytes(setting.precision),
-    hidden: model.norm.weight.elements,
+    hidden: model.hidden,
     parts: setting.sequenceParallel ? tensor : 1,
   });
   const wait = waiting(link, pace);

@@ -149,7 +149,7 @@ interface Live {
 /** Live activations of the largest block; equal blocks are computed once. */
 function liveActivations({ model, form }: ServedLayout): Live {
   const bytesPerValue = valueBytes(form);
-  const stream = model.norm.weight.elements * bytesPerValue;
+  const stream = model.hidden * bytesPerValue;
   const setting = {
     batch: 1,
     context: 1,

@@ -138,7 +138,7 @@ function readWeights(model: LanguageModel, bytes: number): number {
 }
 
 /** Typical width of the products: block matrices are about as wide as the residual stream. */
-const meanWidth = ({ norm }: LanguageModel): number => norm.weight.elements;
+const meanWidth = ({ hidden }: LanguageModel): number => hidden;
 
 /** Rate of the nearest measured product, by the ratios of rows and of widths. */
 function nearestRate({ products }: MachineSpeed, rows: number, width: number): ProductRate {

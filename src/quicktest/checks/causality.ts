@@ -1,4 +1,5 @@
 import type { LanguageModel } from '../../architecture/layer.js';
+import { normWidth } from '../../architecture/walk.js';
 import type { Values } from '../../runtime/engine.js';
 import { allowedDifference, differenceText, largestDifference, positions } from '../differences.js';
 import type { CheckFinding } from '../finding.js';
@@ -37,7 +38,7 @@ const hasOneToken = (model: LanguageModel) => idLimitsOf(model).vocabulary < 2;
 
 /** A LayerNorm of two values keeps only their order; an RMSNorm of one only its sign. */
 const passesSignsAlone = ({ norm }: LanguageModel) =>
-  norm.weight.elements <= (norm.kind === 'layerNorm' ? 2 : 1);
+  norm.kind !== 'sequence' && normWidth(norm) <= (norm.kind === 'layerNorm' ? 2 : 1);
 
 /** Positions in the middle, at the beginning and at the end of the sequence. */
 export const positionsToTry = (tokens: number): number[] =>
@@ -82,7 +83,7 @@ export function judgeTrials(
   }
   const unseen = trials.filter(({ isSeen }) => !isSeen);
   if (unseen.length > 0 && passesSignsAlone(model)) {
-    const finding = `changing token ${listed(unseen)} changes no logit; possible with a hidden size of ${model.norm.weight.elements}`;
+    const finding = `changing token ${listed(unseen)} changes no logit; possible with a hidden size of ${model.hidden}`;
     return { ...skipped(finding), measure };
   }
   if (unseen.length > 0) {

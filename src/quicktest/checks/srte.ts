@@ -30,7 +30,7 @@ export async function checkSrte(context: TestContext): Promise<CheckFinding> {
   if (srte.kind === 'srteSincos' && model.positions < TOKENS.fewest) {
     return skipped('one token: its row does not depend on the frequencies');
   }
-  const rows = shapeText([1, context.ids.tokens, model.norm.weight.elements]);
+  const rows = shapeText([1, context.ids.tokens, model.hidden]);
   return judgeSharing(rows, await sharingOf(context, srte));
 }
 
@@ -45,7 +45,7 @@ function srteOf({ shared, blocks }: LanguageModel): Srte | undefined {
 async function wrongRows(context: TestContext, srte: Srte): Promise<string | undefined> {
   const { tokens } = context.ids;
   const { output } = await context.once(srte, { tokens });
-  const expected = [1, tokens, context.model.norm.weight.elements];
+  const expected = [1, tokens, context.model.hidden];
   if (!isSameShape(output.shape, expected)) {
     return `the rows of ${srte.name} are ${shapeText(output.shape)}, not ${shapeText(expected)}`;
   }

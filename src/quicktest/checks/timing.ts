@@ -141,7 +141,9 @@ function partsOf(block: Layer, x: Values): Omit<TimedLayer, 'times'>[] {
 
 /** The layers of branches that keep the width. */
 function plainParts(layer: Layer, width: number): readonly Layer[] {
-  if (layer.kind === 'residual') return layer.branches.flatMap((each) => plainParts(each, width));
+  if (layer.kind === 'residual' || layer.kind === 'sum') {
+    return layer.branches.flatMap((each) => plainParts(each, width));
+  }
   const parts = layer.kind === 'sequence' ? layer.layers : [];
   return parts.length > 0 && parts.every((each) => widthAfter(each, width) === width)
     ? parts.flatMap((each) => plainParts(each, width))

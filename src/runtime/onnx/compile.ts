@@ -25,11 +25,14 @@ import {
   emitLanguageModel,
   emitNeededLogits,
   emitResidual,
+  emitSum,
 } from './layers/block.js';
 import {
   activated,
   capped,
   emitGatedMlp,
+  emitGatedRmsNorm,
+  emitHeadNorms,
   emitLayerNorm,
   emitRmsNorm,
 } from './layers/elementwise.js';
@@ -45,6 +48,7 @@ import { emitAttention, emitLatentAttention } from './layers/emit-attention.js';
 import { emitCausalConv, emitMamba } from './layers/emit-mamba.js';
 import { emitMixtureOfExperts, emitRouter } from './layers/mixture-of-experts.js';
 import { emitProjection, fusedParts } from './layers/projections.js';
+import { emitStateSpaceDual } from './layers/state-space-dual.js';
 import type { GraphProto, Initializer } from './proto.js';
 import { lookupName } from './quantized-products.js';
 
@@ -261,6 +265,8 @@ function addLayer(
       return emitHybridBlock(context, layer, x);
     case 'sequence':
       return emitInTurn(context, layer.layers, x);
+    case 'sum':
+      return emitSum(context, layer, x);
     case 'residual':
       return emitResidual(context, layer, x);
     case 'embedding':
@@ -274,8 +280,12 @@ function addLayer(
       return context.graph.joined(fusedParts(context, layer, x));
     case 'layerNorm':
       return emitLayerNorm(context, layer, x);
+    case 'headNorms':
+      return emitHeadNorms(context, layer, x);
     case 'rmsNorm':
       return emitRmsNorm(context, layer, x);
+    case 'gatedRmsNorm':
+      return emitGatedRmsNorm(context, layer, x, y);
     case 'activation':
       return activated(context, layer.fn, x);
     case 'scale':
@@ -292,6 +302,8 @@ function addLayer(
       return emitCausalConv(context, layer, x);
     case 'mamba':
       return emitMamba(context, layer, x);
+    case 'stateSpaceDual':
+      return emitStateSpaceDual(context, layer, x);
     case 'rotary':
       return rotaryAlone(context, layer, x);
     case 'attention':

@@ -85,7 +85,7 @@ export class Spool {
   }
 
   /** Writes all tensors: matrices from `source`, the others from `floats`. @throws UserError when the system refuses; rethrows errors of the source. */
-  async write(source: WeightSource, floats: WeightSource): Promise<void> {
+  async write(source: WeightSource, floats = source): Promise<void> {
     try {
       const handle = await open(this.file, 'wx', 0o600);
       try {

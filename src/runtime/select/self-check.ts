@@ -31,6 +31,7 @@ import type {
   Layer,
   Linear,
 } from '../../architecture/layer.js';
+import { alibiSlopes } from '../../architecture/masks.js';
 import { hybrid } from '../../architecture/models/hybrid.js';
 import { buffer } from '../../architecture/param.js';
 import type { Engine, EngineInfo, Values } from '../engine.js';
@@ -75,7 +76,7 @@ export function transformerModel(): LanguageModel {
       latentBlock('blocks.3'),
     ],
     norm: rmsNormLayer('norm', HIDDEN, EPS),
-    head: head('head', HIDDEN, VOCABULARY, embeddings),
+    head: head('head', HIDDEN, VOCABULARY, { tiedTo: embeddings }),
     logitSteps: [softcap('logit_cap', 3)],
     positions: POSITIONS,
   });
@@ -190,7 +191,7 @@ function parallelBlock(name: string): Layer {
     out: transposedLinear(`${name}.attention.out`, width, HIDDEN),
     heads: HEADS,
     headDim: HEAD_DIM,
-    alibi: alibi(`${name}.attention.alibi`, HEADS),
+    alibi: alibi(`${name}.attention.alibi`, alibiSlopes(HEADS)),
   });
   return residual(
     name,

@@ -2,6 +2,8 @@ import type {
   Embedding,
   FusedProjection,
   GatedMlp,
+  GatedRmsNorm,
+  HeadNorms,
   LayerNorm,
   LearnedPositions,
   Linear,
@@ -17,6 +19,7 @@ import {
   dependsOnLength,
   rotaryFrequencies,
 } from '../../architecture/rotary-scaling.js';
+import { normWidth } from '../../architecture/walk.js';
 import { activate, normalized } from './differentiable.js';
 import type { Tensor, Tensor2D, Tensor3D, Tensor4D, Tf } from './packages.js';
 import type { ForwardRun } from './run.js';
@@ -67,28 +70,69 @@ export function asRows(tf: Tf, x: Tensor3D): Tensor2D {
   return tf.reshape(x, [batch * tokens, width]);
 }
 
+/** Normalises every `size` values: the last dimension, or parts of it. */
 export function runLayerNorm({ tf, weights }: ForwardRun, layer: LayerNorm, x: Tensor3D): Tensor3D {
-  const normed = normalized(tf, x, layer.eps);
-  return tf.add(tf.mul(normed, weights.tensor(layer.weight)), weights.tensor(layer.bias));
+  const { weight, bias, eps, offset, size } = layer;
+  const rows: Tensor3D = tf.reshape(x, [-1, (weight?.elements ?? size) / size, size]);
+  const normed = normalized(tf, rows, eps);
+  const factor = weight && weights.tensor(weight);
+  const scaled = factor ? tf.mul(normed, offset === 0 ? factor : tf.add(factor, offset)) : normed;
+  const moved = bias ? tf.add(scaled, weights.tensor(bias)) : scaled;
+  return tf.reshape(moved, x.shape);
+}
+
+/** Each head of x [B, T, heads · d] with its own norm. */
+export function runHeadNorms(run: ForwardRun, { norms }: HeadNorms, x: Tensor3D): Tensor3D {
+  const parts = run.tf.split(x, norms.map(normWidth), 2);
+  return run.tf.concat(
+    norms.map((norm, index) => run.apply(norm, parts[index] as Tensor3D)),
+    2,
+  );
 }
 
 /** Normalises each part of the last dimension with the length of the weight: each head, or all of it. */
 export function runRmsNorm({ tf, weights }: ForwardRun, layer: RmsNorm, x: Tensor3D): Tensor3D {
-  const parts: Tensor2D = tf.reshape(x, [-1, layer.weight.elements]);
-  const meanSquare = tf.mean(tf.square(parts), -1, true);
-  const normed: Tensor2D = tf.mul(parts, tf.rsqrt(tf.add(meanSquare, layer.eps)));
   const weight = weights.tensor(layer.weight);
-  const scaled = tf.mul(normed, layer.offset === 0 ? weight : tf.add(weight, layer.offset));
+  const scaled = tf.mul(
+    normedParts(tf, x, layer.weight.elements, layer.eps),
+    layer.offset === 0 ? weight : tf.add(weight, layer.offset),
+  );
   return tf.reshape(scaled, x.shape);
+}
+
+/** x and gate [B, T, W] → [B, T, W]. */
+export function runGatedRmsNorm(
+  { tf, weights }: ForwardRun,
+  layer: GatedRmsNorm,
+  x: Tensor3D,
+  gate: Tensor3D,
+): Tensor3D {
+  const opened = activate(tf, layer.activation, gate);
+  const input: Tensor3D = layer.gated === 'before' ? tf.mul(x, opened) : x;
+  const weight = weights.tensor(layer.weight);
+  const parts = normedParts(tf, input, layer.width / layer.groups, layer.eps);
+  const normed: Tensor3D = tf.reshape(
+    tf.mul(tf.reshape(parts, [-1, layer.weight.elements]), weight),
+    x.shape,
+  );
+  return layer.gated === 'after' ? tf.mul(normed, opened) : normed;
+}
+
+/** The parts of `size` values, each with a root mean square of 1. */
+export function normedParts(tf: Tf, x: Tensor3D, size: number, eps: number): Tensor2D {
+  const parts: Tensor2D = tf.reshape(x, [-1, size]);
+  const meanSquare = tf.mean(tf.square(parts), -1, true);
+  return tf.mul(parts, tf.rsqrt(tf.add(meanSquare, eps)));
 }
 
 /** x [B, T, H] plus the rows of the positions of this run. */
 export function runLearnedPositions(
   { tf, weights, start, tokens }: ForwardRun,
-  { weight }: LearnedPositions,
+  { weight, offset }: LearnedPositions,
   x: Tensor3D,
 ): Tensor3D {
-  return tf.add(x, tf.slice(weights.tensor(weight) as Tensor2D, [start, 0], [tokens, -1]));
+  const table = weights.tensor(weight) as Tensor2D;
+  return tf.add(x, tf.slice(table, [offset + start, 0], [tokens, -1]));
 }
 
 /** cap · tanh(x / cap) */
@@ -152,7 +196,9 @@ export function runFusedProjection(
 export function runGatedMlp(run: ForwardRun, layer: GatedMlp, x: Tensor3D): Tensor3D {
   const { tf } = run;
   const [gate, up] = runProjections(run, layer.inputs, x) as [Tensor3D, Tensor3D];
-  return run.apply(layer.down, tf.mul(activate(tf, layer.activation, gate), up));
+  const { gateScale = 1 } = layer;
+  const scaled: Tensor3D = gateScale === 1 ? gate : tf.mul(gate, gateScale);
+  return run.apply(layer.down, tf.mul(activate(tf, layer.activation, scaled), up));
 }
 
 /** Rotates each head of x, [B, T, heads · headDim], by the angles of the positions of this run. */

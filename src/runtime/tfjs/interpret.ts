@@ -14,6 +14,8 @@ import {
   runEmbedding,
   runFusedProjection,
   runGatedMlp,
+  runGatedRmsNorm,
+  runHeadNorms,
   runLayerNorm,
   runLearnedPositions,
   runLinear,
@@ -27,7 +29,7 @@ import { runMixtureOfExperts, runRouter } from './mixture.js';
 import type { Tensor3D } from './packages.js';
 import type { ForwardRun } from './run.js';
 import { runAttention, runLatentAttention } from './run-attention.js';
-import { runCausalConv, runMamba } from './run-mamba.js';
+import { runCausalConv, runMamba, runStateSpaceDual } from './run-mamba.js';
 
 /**
  * The value of a layer, [B, T, …].
@@ -61,12 +63,20 @@ export function interpret(run: ForwardRun, layer: Layer, inputs: readonly Tensor
       return run.tf.concat(runFusedProjection(run, layer, x()), 2);
     case 'rmsNorm':
       return runRmsNorm(run, layer, x());
+    case 'gatedRmsNorm':
+      return runGatedRmsNorm(run, layer, x(0), x(1));
     case 'scale':
       return run.tf.mul(x(), layer.factor);
     case 'softcap':
       return applySoftcap(run.tf, x(), layer.cap);
     case 'learnedPositions':
       return runLearnedPositions(run, layer, x());
+    case 'headNorms':
+      return runHeadNorms(run, layer, x());
+    case 'sum':
+      return layer.branches
+        .map((branch) => run.apply(branch, x()))
+        .reduce((sum, value) => run.tf.add(sum, value));
     case 'residual':
       return layer.branches.reduce((sum, branch) => run.tf.add(sum, run.apply(branch, x())), x());
     case 'gatedMlp':
@@ -84,6 +94,8 @@ export function interpret(run: ForwardRun, layer: Layer, inputs: readonly Tensor
       return runCausalConv(run, layer, x());
     case 'mamba':
       return runMamba(run, layer, x());
+    case 'stateSpaceDual':
+      return runStateSpaceDual(run, layer, x());
     case 'rotary':
       return runRotary(run, layer, x());
     case 'attention':

@@ -1,4 +1,5 @@
 import type { MixtureOfExperts, PackedExperts, Router } from '../../architecture/layer.js';
+import { isGatedPack } from '../../architecture/walk.js';
 import { asRows, product } from './basic.js';
 import { activate } from './differentiable.js';
 import type { Tensor2D, Tensor3D } from './packages.js';
@@ -87,7 +88,8 @@ function routedExperts(run: ForwardRun, layer: MixtureOfExperts, x: Tensor3D): T
   const [experts = 0] = layer.router.weight.shape;
   const weights = run.apply(layer.router, x); // (B, T, experts)
   const { tokensOf, places } = routes(readValues(weights), experts, layer.router.expertsPerToken);
-  const rows = asRows(tf, x);
+  const [into, outOf] = layer.latent;
+  const rows = asRows(tf, into ? run.apply(into, x) : x);
   const outputs = tokensOf.flatMap((tokens, expert) => {
     if (tokens.length === 0) return [];
     const own: Tensor2D = tf.gather(rows, tf.tensor1d([...tokens], 'int32'));
@@ -96,9 +98,11 @@ function routedExperts(run: ForwardRun, layer: MixtureOfExperts, x: Tensor3D): T
   const flat = tokensOf.flatMap((tokens, expert) => tokens.map((at) => at * experts + expert));
   const shares = tf.gather(tf.reshape(weights, [-1, 1]), tf.tensor1d(flat, 'int32'));
   const weighted: Tensor2D = tf.mul(tf.concat(outputs, 0), shares); // (B·T · expertsPerToken, H)
-  return places
+  const sum = places
     .map((each): Tensor2D => tf.gather(weighted, tf.tensor1d(each, 'int32')))
     .reduce((a, b) => tf.add(a, b));
+  if (!outOf) return sum;
+  return asRows(tf, run.apply(outOf, tf.expandDims(sum, 0) as Tensor3D));
 }
 
 interface Routes {
@@ -148,11 +152,15 @@ function runExpert(
 
 function packedExpert(
   { tf, weights }: ForwardRun,
-  { gateUp, down, activation }: PackedExperts,
+  experts: PackedExperts,
   expert: number,
   x: Tensor2D,
 ): Tensor2D {
+  const { gateUp, down, activation } = experts;
   const both = tf.matMul(x, weights.expert(gateUp, expert)); // (tokens, 2 · inner)
+  if (!isGatedPack(experts)) {
+    return tf.matMul(activate(tf, activation, both), weights.expert(down, expert));
+  }
   const [gate, up] = tf.split(both, 2, 1) as [Tensor2D, Tensor2D];
   return tf.matMul(tf.mul(activate(tf, activation, gate), up), weights.expert(down, expert));
 }

@@ -1,5 +1,4 @@
 import type { Attention, HeadSpan, LatentAttention, Window } from '../../architecture/layer.js';
-import { alibiSlopes } from '../../architecture/masks.js';
 import { decodingKeys, firstKeys } from '../calls.js';
 import { applySoftcap, runProjections, runRotary } from './basic.js';
 import type { Tensor, Tensor2D, Tensor3D, Tf } from './packages.js';
@@ -216,13 +215,17 @@ function maskOf(
 /** u [B, T, H] → [B, T, H]. */
 export function runAttention(run: ForwardRun, layer: Attention, u: Tensor3D): Tensor3D {
   const { tf } = run;
-  const { queryNorm, keyNorm, rotary, headDim } = layer;
+  const { queryNorm, keyNorm, rotary, headDim, clip } = layer;
   const normed = (norm: typeof queryNorm, x: Tensor3D) => (norm ? run.apply(norm, x) : x);
+  const clipped = (x: Tensor3D): Tensor3D =>
+    clip === undefined ? x : tf.clipByValue(x, -clip, clip);
   // The rotary layer transforms two values: it has no single output to keep.
   const turned = (x: Tensor3D) => (rotary ? runRotary(run, rotary, x) : x);
+  const prepared = (norm: typeof queryNorm, x: Tensor3D) =>
+    layer.normsAfterRotation ? normed(norm, turned(clipped(x))) : turned(clipped(normed(norm, x)));
   const [q, k, v] = runProjections(run, layer.inputs, u) as [Tensor3D, Tensor3D, Tensor3D];
-  const queries: Tensor3D = tf.mul(turned(normed(queryNorm, q)), layer.scale); // (B, T, heads · d)
-  const keys = headKeys(run, layer, turned(normed(keyNorm, k)), v);
+  const queries: Tensor3D = tf.mul(prepared(queryNorm, q), layer.scale); // (B, T, heads · d)
+  const keys = headKeys(run, layer, prepared(keyNorm, k), clipped(v));
   const heads = splitHeads(tf, queries, headDim);
   let first = 0;
   const spans = layer.spans.flatMap((span) => {
@@ -242,7 +245,7 @@ function groupsOf(
   keys: readonly HeadKeys[],
 ): HeadGroup[][] {
   const sharing = heads / keyValueHeads;
-  const slopes = alibi && [...alibiSlopes(heads)];
+  const slopes = alibi?.slopes;
   const end = first + span.heads;
   return Array.from({ length: queries.length / heads }, (_, sequence) => {
     const groups: HeadGroup[] = [];

@@ -1,4 +1,6 @@
-import type { CausalConv, Mamba } from '../../architecture/layer.js';
+import type { CausalConv, Mamba, StateSpaceDual } from '../../architecture/layer.js';
+import { columnFactors } from '../../architecture/walk.js';
+import { normedParts } from './basic.js';
 import { activate } from './differentiable.js';
 import type { Tensor3D, Tensor4D, Tf } from './packages.js';
 import type { ForwardRun } from './run.js';
@@ -19,29 +21,100 @@ export function runCausalConv(run: ForwardRun, layer: CausalConv, x: Tensor3D): 
   const image: Tensor4D = tf.reshape(padded, [batch, kernel - 1 + tokens, 1, channels]);
   const filter: Tensor4D = tf.reshape(weights.transposed(layer.weight), [kernel, 1, channels, 1]);
   const mixed = tf.depthwiseConv2d(image, filter, 1, 'valid'); // (B, T, 1, D)
-  return tf.reshape(tf.add(mixed, weights.tensor(layer.bias)), [batch, tokens, channels]);
+  const sum = layer.bias ? tf.add(mixed, weights.tensor(layer.bias)) : mixed;
+  return tf.reshape(sum, [batch, tokens, channels]);
 }
 
 /** u [B, T, H] → [B, T, H]. */
 export function runMamba(run: ForwardRun, layer: Mamba, u: Tensor3D): Tensor3D {
   const { tf, weights } = run;
-  const { innerSize, stateSize, stepRank, dtProj, skip } = layer;
+  const { innerSize, stateSize, stepRank, dtProj, skip, activation } = layer;
   const [input, residual] = split(tf, run.apply(layer.inProj, u), [innerSize, innerSize]);
-  const x = activate(tf, 'silu', run.apply(layer.conv, input)); // (B, T, D)
-  const projected = run.apply(layer.xProj, x);
-  const [low, b, c] = split(tf, projected, [stepRank, stateSize, stateSize]);
+  const x = activate(tf, activation, run.apply(layer.conv, input)); // (B, T, D)
+  const parts = split(tf, run.apply(layer.xProj, x), [stepRank, stateSize, stateSize]);
+  const [low, b, c] = parts.map((part, index) => innerNormed(run, layer, part, index)) as [
+    Tensor3D,
+    Tensor3D,
+    Tensor3D,
+  ];
   const biased = run.apply(dtProj, low);
-  // The bias is added a second time, as in the original.
   const step: Tensor3D = tf.softplus(
-    dtProj.bias ? tf.add(biased, weights.tensor(dtProj.bias)) : biased,
+    layer.doubledStepBias && dtProj.bias ? tf.add(biased, weights.tensor(dtProj.bias)) : biased,
   );
   const scanned = scan(run, layer, { step, x, b, c });
   const y = tf.add(scanned, tf.mul(x, weights.tensor(skip)));
   return run.apply(layer.outProj, tf.mul(y, activate(tf, 'silu', residual)));
 }
 
+function innerNormed(run: ForwardRun, layer: Mamba, part: Tensor3D, index: number): Tensor3D {
+  const norm = layer.innerNorms[index];
+  if (norm) return run.apply(norm, part);
+  if (layer.innerNormEps === undefined) return part;
+  const { tf } = run;
+  return tf.reshape(normedParts(tf, part, part.shape[2], layer.innerNormEps), part.shape);
+}
+
+/** u [B, T, H] → [B, T, H]. */
+export function runStateSpaceDual(run: ForwardRun, layer: StateSpaceDual, u: Tensor3D): Tensor3D {
+  const { tf, weights, batch, tokens } = run;
+  const { heads, headDim, stateSize, groups, activation, norm } = layer;
+  const [inner, shared] = [heads * headDim, groups * stateSize];
+  const given = run.apply(layer.inProj, u);
+  const factors = columnFactors(layer);
+  const projected: Tensor3D = factors ? tf.mul(given, tf.tensor1d(factors)) : given;
+  const [gate, input, low] = split(tf, projected, [inner, inner + 2 * shared, heads]);
+  const mixed = activate(tf, activation, run.apply(layer.conv, input));
+  const [x, b, c] = split(tf, mixed, [inner, shared, shared]);
+  const [least, most] = layer.stepLimits;
+  const unlimited = tf.softplus(tf.add(low, weights.tensor(layer.stepBias)));
+  const step: Tensor3D = tf.minimum(tf.maximum(unlimited, least), most); // (B, T, heads)
+  const scanned = dualScan(run, layer, { step, x, b, c });
+  const ofHeads = tf.reshape(x, [batch, tokens, heads, headDim]);
+  const skip = tf.reshape(weights.tensor(layer.skip), [heads, 1]);
+  const skipped: Tensor3D = tf.reshape(tf.mul(ofHeads, skip), [batch, tokens, inner]);
+  const y: Tensor3D = tf.add(scanned, skipped);
+  const gated: Tensor3D = norm ? run.apply(norm, y, gate) : tf.mul(y, activate(tf, 'silu', gate));
+  return run.apply(layer.outProj, gated);
+}
+
+/** Scans each group as a Mamba layer whose channels of a head have the same steps and rates. */
+function dualScan(
+  run: ForwardRun,
+  layer: StateSpaceDual,
+  { step, x, b, c }: ScanTensors,
+): Tensor3D {
+  const { tf, weights, batch, tokens, decoding } = run;
+  const { heads, headDim, stateSize, groups } = layer;
+  const [ofHeads, size] = [heads / groups, batch * (heads / groups) * headDim * stateSize];
+  const before = decoding?.before.scans.get(layer);
+  const state = before?.slice() ?? new Float32Array(groups * size);
+  const rates = weights.rates(layer.stateLog); // (heads)
+  const columns = (value: Tensor3D, group: number) => {
+    const width = value.shape[2] / groups;
+    return tf.slice(value, [0, 0, group * width], [batch, tokens, width]);
+  };
+  const outputs = Array.from({ length: groups }, (_, group): Tensor3D => {
+    const steps = tf.reshape(columns(step, group), [batch, tokens, ofHeads, 1]);
+    const repeated = tf.tile(steps, [1, 1, 1, headDim]);
+    const rateOf = (at: number) =>
+      rates[group * ofHeads + Math.floor(at / (headDim * stateSize))] ?? 0;
+    const output = selectiveScan({
+      sizes: { batch, tokens, inner: ofHeads * headDim, state: stateSize },
+      step: readValues(repeated),
+      x: readValues(columns(x, group)),
+      b: readValues(columns(b, group)),
+      c: readValues(columns(c, group)),
+      rates: Float32Array.from({ length: ofHeads * headDim * stateSize }, (_, at) => rateOf(at)),
+      state: state.subarray(group * size, (group + 1) * size),
+    });
+    return tf.tensor3d(output, [batch, tokens, ofHeads * headDim]);
+  });
+  decoding?.after.scans.set(layer, state);
+  return groups === 1 ? (outputs[0] ?? x) : tf.concat(outputs, 2);
+}
+
 interface ScanTensors {
-  /** [B, T, D] */
+  /** [B, T, D]; of a state space dual, a step for each head. */
   readonly step: Tensor3D;
   readonly x: Tensor3D;
   /** [B, T, N] */

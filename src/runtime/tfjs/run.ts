@@ -5,6 +5,7 @@ import type {
   LatentAttention,
   Layer,
   Mamba,
+  StateSpaceDual,
 } from '../../architecture/layer.js';
 import type { TokenIds } from '../engine.js';
 import type { Tensor, Tensor3D, Tf } from './packages.js';
@@ -40,8 +41,8 @@ export interface DecodingState {
 export interface LayerStates {
   /** The last inputs, [B, kernel − 1, D]. */
   readonly convolutions: Map<CausalConv, Float32Array>;
-  /** The state, [B, D, N]. */
-  readonly scans: Map<Mamba, Float32Array>;
+  /** The state, [B, D, N]; of a state space dual, that of each group in turn. */
+  readonly scans: Map<Mamba | StateSpaceDual, Float32Array>;
   /** Caches by sequence, then by key-value head. */
   readonly attentions: Map<Attention, readonly HeadMemory[]>;
   readonly latents: Map<LatentAttention, LatentMemory>;

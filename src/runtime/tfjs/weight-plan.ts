@@ -57,10 +57,9 @@ function needsOf(layer: Layer): readonly (readonly [Param, Form])[] {
         [layer.down, 'experts'],
       ];
     case 'causalConv':
-      return [
-        [layer.weight, 'transposed'],
-        [layer.bias, 'tensor'],
-      ];
+      return [[layer.weight, 'transposed'], ...tensors(layer.bias)];
+    case 'stateSpaceDual':
+      return [[layer.stateLog, 'rates'], ...tensors(layer.stepBias, layer.skip)];
     case 'mamba':
       return [
         [layer.stateLog, 'rates'],

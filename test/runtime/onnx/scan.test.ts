@@ -12,7 +12,11 @@ import { describeWithOnnx, loaded, loadedFor } from './support.js';
 const [BATCH, TOKENS, HIDDEN, INNER] = [2, 5, 8, 560];
 
 /** Its state has 35,840 values a sequence: more than the engine works on at a time. */
-const layer = mamba('mamba', { hidden: HIDDEN, inner: INNER, state: 64, kernel: 4, stepRank: 2 });
+const layer = mamba(
+  'mamba',
+  { hidden: HIDDEN, inner: INNER, state: 64, kernel: 4, stepRank: 2 },
+  { doubledStepBias: true },
+);
 
 const input: Values = {
   shape: [BATCH, TOKENS, HIDDEN],

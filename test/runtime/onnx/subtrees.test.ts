@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { hybridAttention, rotary } from '../../../src/architecture/constructors.js';
 import type { Layer, Linear } from '../../../src/architecture/layer.js';
-import { productsOf, walk } from '../../../src/architecture/walk.js';
+import { normWidth, productsOf, walk } from '../../../src/architecture/walk.js';
 import { inputKindOf } from '../../../src/runtime/calls.js';
 import type { RunInput, RunOutput, Values } from '../../../src/runtime/engine.js';
 import { transformerModel } from '../../../src/runtime/select/self-check.js';
@@ -36,9 +36,10 @@ function value(width: number, phase = 0): Values {
 function widthFor(layer: Layer): number {
   switch (layer.kind) {
     case 'hybridBlock':
-      return layer.inputNorm.weight.elements;
+      return normWidth(layer.inputNorm);
     case 'sequence':
       return layer.layers[0] ? widthFor(layer.layers[0]) : 5;
+    case 'sum':
     case 'residual':
       return layer.branches[0] ? widthFor(layer.branches[0]) : 5;
     case 'linear':
@@ -52,7 +53,8 @@ function widthFor(layer: Layer): number {
       return widthFor(layer.projection);
     case 'layerNorm':
     case 'rmsNorm':
-      return layer.weight.elements;
+    case 'headNorms':
+      return normWidth(layer);
     case 'activation':
     case 'scale':
     case 'softcap':

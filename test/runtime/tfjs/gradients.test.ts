@@ -19,7 +19,7 @@ beforeAll(() => {
 async function slopes(place: string, backendName: BackendName) {
   const { model, weights: source } = await familyCase(place);
   const layer = model.blocks[1] as Layer;
-  const width = model.norm.weight.elements;
+  const width = model.hidden;
   const backend = await openBackend(backendName, 1);
   const { tf } = backend;
   return onBackend(backend, () => {

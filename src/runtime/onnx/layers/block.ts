@@ -6,6 +6,7 @@ import type {
   LanguageModel,
   Layer,
   Residual,
+  Sum,
 } from '../../../architecture/layer.js';
 import { type Context, folded, weightBlocks, weightOf, whole } from '../context.js';
 import { type GraphValue, LEFT_OUT } from '../graph.js';
@@ -15,6 +16,13 @@ import { productParts } from './projections.js';
 /** Applies layers in sequence. */
 export const emitInTurn = (context: Context, layers: readonly Layer[], x: GraphValue): GraphValue =>
   layers.reduce((value, each) => context.apply(each, value), x);
+
+/** x [R, H] → [R, H]. */
+export function emitSum({ graph, apply }: Context, { branches }: Sum, x: GraphValue): GraphValue {
+  return branches
+    .map((branch) => apply(branch, x))
+    .reduce((sum, value) => graph.op('Add', [sum, value]));
+}
 
 /** x [R, H] → [R, H]. */
 export function emitResidual(

@@ -20,7 +20,14 @@ export function chunkedScan(
 ): GraphValue {
   const { graph, outputs } = context;
   const { name, innerSize: inner, stateSize: state } = layer;
-  const chunks = chunksOf(context, inner * state);
+  const largest = Math.min(
+    mostElements(context.target),
+    CHUNK_BYTES / Float32Array.BYTES_PER_ELEMENT,
+  );
+  const most = Math.max(1, Math.floor(largest / (inner * state))); // tokens of all sequences
+  const chunks = chunksOf(context, `${most} in all`, (batch) => {
+    return graph.op('Max', [graph.op('Div', [graph.ints(most), batch]), graph.ints(1)]);
+  });
   const inputs = {
     step: chunked(context, chunks, step, inner),
     u: chunked(context, chunks, graph.op('Mul', [step, x]), inner),
@@ -34,7 +41,7 @@ export function chunkedScan(
   return joinedChunks(context, y, inner);
 }
 
-interface ScanChunks {
+export interface ScanChunks {
   /** n, [1] */
   readonly count: GraphValue;
   /** c, [1] */
@@ -43,12 +50,18 @@ interface ScanChunks {
   readonly missing: GraphValue;
 }
 
-/** The fewest chunks, of equal length. @param size Decays of a token. */
-function chunksOf(context: Context, size: number): ScanChunks {
-  const { graph, once, sizes, target } = context;
-  const largest = Math.min(mostElements(target), CHUNK_BYTES / Float32Array.BYTES_PER_ELEMENT);
-  const most = Math.max(1, Math.floor(largest / size)); // tokens of all sequences
-  return once(`chunks:${most}:${sizes}`, () => {
+/**
+ * The fewest chunks, of equal length.
+ * @param key Names the choice of `most`.
+ * @param most Tokens of a chunk of one sequence, at most, [1], for a batch [1].
+ */
+export function chunksOf(
+  context: Context,
+  key: string,
+  most: (batch: GraphValue) => GraphValue,
+): ScanChunks {
+  const { graph, once, sizes } = context;
+  return once(`chunks:${key}:${sizes}`, () => {
     const [batch, tokens] = [0, 1].map((at) => graph.op('Gather', [sizes, graph.ints(at)])) as [
       GraphValue,
       GraphValue,
@@ -56,8 +69,7 @@ function chunksOf(context: Context, size: number): ScanChunks {
     const one = graph.ints(1);
     const quotient = (a: GraphValue, divisor: GraphValue) => graph.op('Div', [a, divisor]);
     const less = graph.op('Sub', [tokens, one]);
-    const perSequence = graph.op('Max', [quotient(graph.ints(most), batch), one]);
-    const count = graph.op('Add', [quotient(less, perSequence), one]);
+    const count = graph.op('Add', [quotient(less, most(batch)), one]);
     const length = graph.op('Add', [quotient(less, count), one]);
     const missing = graph.op('Sub', [graph.op('Mul', [count, length]), tokens]);
     return { count, length, missing };
@@ -65,7 +77,7 @@ function chunksOf(context: Context, size: number): ScanChunks {
 }
 
 /** Rows [B · T, width] → [B, n, c, width], padded with zeros after the last token, which leave a state unchanged. */
-function chunked(
+export function chunked(
   context: Context,
   chunks: ScanChunks,
   rows: GraphValue,

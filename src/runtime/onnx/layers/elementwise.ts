@@ -1,8 +1,16 @@
 /** Elementwise functions. */
-import type { ActivationName, GatedMlp, LayerNorm, RmsNorm } from '../../../architecture/layer.js';
+import type {
+  ActivationName,
+  GatedMlp,
+  GatedRmsNorm,
+  HeadNorms,
+  LayerNorm,
+  RmsNorm,
+} from '../../../architecture/layer.js';
 import { LAPLACE } from '../../../architecture/layer.js';
+import { normWidth } from '../../../architecture/walk.js';
 import type { Context } from '../context.js';
-import { scaledBy, weightOf } from '../context.js';
+import { scaledBy, sizeNames, weightOf } from '../context.js';
 import type { GraphValue } from '../graph.js';
 import { LEFT_OUT } from '../graph.js';
 import { MICROSOFT } from '../proto.js';
@@ -42,8 +50,12 @@ const ACTIVATED: Readonly<Record<ActivationName, (context: Context, x: GraphValu
 export const activated = (context: Context, name: ActivationName, x: GraphValue): GraphValue =>
   ACTIVATED[name](context, x);
 
-const clipped = (graph: Context['graph'], x: GraphValue, least: number, most: number): GraphValue =>
-  graph.op('Min', [graph.op('Max', [x, graph.float(least)]), graph.float(most)]);
+export const clipped = (
+  graph: Context['graph'],
+  x: GraphValue,
+  least: number,
+  most: number,
+): GraphValue => graph.op('Min', [graph.op('Max', [x, graph.float(least)]), graph.float(most)]);
 
 /** x · sigmoid(x). */
 export function emitSilu({ graph }: Context, x: GraphValue): GraphValue {
@@ -67,7 +79,11 @@ export function softplus({ graph }: Context, x: GraphValue): GraphValue {
 
 /** [R, H] → [R, H]. */
 export function emitGatedMlp(context: Context, layer: GatedMlp, x: GraphValue): GraphValue {
-  const inner = gated(context, layer.activation, emitProjections(context, layer.inputs, x));
+  const [gate = LEFT_OUT, up = LEFT_OUT] = emitProjections(context, layer.inputs, x);
+  const inner = gated(context, layer.activation, [
+    scaledBy(context, gate, layer.gateScale ?? 1),
+    up,
+  ]);
   return context.apply(layer.down, inner);
 }
 
@@ -82,37 +98,106 @@ export function gated(
 
 // Normalisation over the last dimension, [.., H] → [.., H].
 
-export function emitLayerNorm(
+/** A weight with a row for each part of x [R, parts · size] is a product of its own. */
+export function emitLayerNorm(context: Context, layer: LayerNorm, x: GraphValue): GraphValue {
+  const { graph } = context;
+  const { weight, bias, eps, size } = layer;
+  const width = normWidth(layer);
+  const factor = weight && factorOf(context, { weight, offset: layer.offset });
+  const isOneRow = width === size && factor !== undefined;
+  const ones = () => graph.floats(`ones:${size}`, new Float32Array(size).fill(1));
+  const rows = width === size ? x : graph.op('Reshape', [x, graph.ints(-1, width / size, size)]);
+  const inputs = [
+    rows,
+    isOneRow ? factor : ones(),
+    ...(bias && width === size ? [weightOf(context, bias)] : []),
+  ];
+  const normed = graph.op('LayerNormalization', inputs, {
+    attributes: { axis: -1, epsilon: { float: eps } },
+  });
+  if (width === size || factor === undefined) return normed;
+  const scaled = graph.op('Mul', [normed, factor]);
+  const moved = bias ? graph.op('Add', [scaled, weightOf(context, bias)]) : scaled;
+  const together = graph.op('Reshape', [moved, graph.ints(-1, width)]);
+  return graph.sized(together, [sizeNames(context.sizes).rows, width]);
+}
+
+/** Each part of x [R, heads · d] with its own norm. */
+export function emitHeadNorms(context: Context, { norms }: HeadNorms, x: GraphValue): GraphValue {
+  const { graph } = context;
+  const parts = graph.split(x, norms.map(normWidth));
+  return graph.joined(norms.map((norm, index) => context.apply(norm, parts[index] ?? LEFT_OUT)));
+}
+
+/** x and gate [R, W] → [R, W]. */
+export function emitGatedRmsNorm(
   context: Context,
-  { weight, bias, eps }: LayerNorm,
+  layer: GatedRmsNorm,
   x: GraphValue,
+  gate: GraphValue,
 ): GraphValue {
-  return context.graph.op(
-    'LayerNormalization',
-    [x, weightOf(context, weight), weightOf(context, bias)],
-    { attributes: { axis: -1, epsilon: { float: eps } } },
-  );
+  const { graph } = context;
+  const { activation, gated: place } = layer;
+  const times = (value: GraphValue) =>
+    graph.op('Mul', [value, activated(context, activation, gate)]);
+  if (place === 'before') return normedGroups(context, layer, times(x));
+  return times(normedGroups(context, layer, x));
+}
+
+/** RMS norm of each group of columns. */
+function normedGroups(context: Context, layer: GatedRmsNorm, x: GraphValue): GraphValue {
+  const { graph } = context;
+  const { width, groups, eps } = layer;
+  const weight = weightOf(context, layer.weight);
+  if (groups === 1) return normed(context, x, weight, eps);
+  const size = width / groups;
+  const rows = graph.op('Reshape', [x, graph.ints(-1, size)]);
+  const whole = (value: GraphValue) => graph.op('Reshape', [value, graph.ints(-1, width)]);
+  if (layer.weight.elements === size) return whole(normed(context, rows, weight, eps));
+  return graph.op('Mul', [whole(unweightedRmsNorm(context, rows, size, eps)), weight]);
+}
+
+/** x [R, size] → [R, size]. */
+export function unweightedRmsNorm(
+  context: Context,
+  x: GraphValue,
+  size: number,
+  eps: number,
+): GraphValue {
+  const ones = context.graph.floats(`ones:${size}`, new Float32Array(size).fill(1));
+  return normed(context, x, ones, eps);
+}
+
+export function emitRmsNorm(context: Context, layer: RmsNorm, x: GraphValue): GraphValue {
+  return normed(context, x, factorOf(context, layer), layer.eps);
 }
 
 /** `SimplifiedLayerNormalization` is ONNX Runtime's own, although its domain is ONNX's. */
-export function emitRmsNorm(context: Context, layer: RmsNorm, x: GraphValue): GraphValue {
-  if (context.isForOthers) return rmsNormInSteps(context, layer, x);
-  return context.graph.op('SimplifiedLayerNormalization', [x, factorOf(context, layer)], {
-    attributes: { axis: -1, epsilon: { float: layer.eps } },
+function normed(context: Context, x: GraphValue, factor: GraphValue, eps: number): GraphValue {
+  if (context.isForOthers) return normedInSteps(context, x, factor, eps);
+  return context.graph.op('SimplifiedLayerNormalization', [x, factor], {
+    attributes: { axis: -1, epsilon: { float: eps } },
   });
 }
 
 /** RMS norm in ONNX's operators, in the form that ONNX Runtime fuses to one operation. */
-function rmsNormInSteps(context: Context, layer: RmsNorm, x: GraphValue): GraphValue {
-  const { graph } = context;
+function normedInSteps(
+  { graph }: Context,
+  x: GraphValue,
+  factor: GraphValue,
+  eps: number,
+): GraphValue {
   const squares = graph.op('Pow', [x, graph.float(2)]);
   const mean = graph.op('ReduceMean', [squares, graph.ints(-1)], { attributes: { keepdims: 1 } });
-  const root = graph.op('Sqrt', [graph.op('Add', [mean, graph.float(layer.eps)])]);
-  return graph.op('Mul', [graph.op('Div', [x, root]), factorOf(context, layer)]);
+  const root = graph.op('Sqrt', [graph.op('Add', [mean, graph.float(eps)])]);
+  return graph.op('Mul', [graph.op('Div', [x, root]), factor]);
 }
 
 /** The sum with the offset is computed once, when the session is created. */
-function factorOf(context: Context, { weight, offset }: RmsNorm): GraphValue {
+function factorOf(
+  context: Context,
+  { weight, offset }: Pick<RmsNorm, 'weight' | 'offset'>,
+): GraphValue {
   const { graph, once } = context;
   const values = weightOf(context, weight);
   if (offset === 0) return values;

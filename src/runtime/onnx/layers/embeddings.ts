@@ -46,9 +46,14 @@ export function emitEmbedding(
 /** x [R, H] plus the position's row for each token. */
 export const emitLearnedPositions = (
   context: Context,
-  { weight }: LearnedPositions,
+  { weight, offset }: LearnedPositions,
   x: GraphValue,
-): GraphValue => withPositions(context, x, weightRows(context, weight, feedPositions(context)));
+): GraphValue => {
+  const positions = feedPositions(context);
+  const rows =
+    offset === 0 ? positions : context.graph.op('Add', [positions, context.graph.int32(offset)]);
+  return withPositions(context, x, weightRows(context, weight, rows));
+};
 
 /** x [R, H] plus the same rows [T, H] for every sequence. */
 export const withPositions = (context: Context, x: GraphValue, rows: GraphValue): GraphValue =>

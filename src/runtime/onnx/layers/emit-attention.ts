@@ -1,11 +1,13 @@
 /** Shapes: B batch, T tokens of the call, S keys, R = B·T rows, d width of a head. */
-import type { Attention, HeadSpan, LatentAttention, RmsNorm } from '../../../architecture/layer.js';
+import type { Attention, HeadSpan, LatentAttention } from '../../../architecture/layer.js';
+import { normWidth } from '../../../architecture/walk.js';
 import type { Context } from '../context.js';
 import { cachesInPlace, folded, sizeNames, swapped, unfoldedRows, weightOf } from '../context.js';
 import type { GraphValue } from '../graph.js';
 import { LEFT_OUT } from '../graph.js';
 import { MICROSOFT } from '../proto.js';
 import { attendWithCache, cached } from './attend-with-cache.js';
+import { clipped } from './elementwise.js';
 import { emitRotary } from './embeddings.js';
 import type { HeadRange } from './mask.js';
 import { mask, maskWithAlibi, withPast } from './mask.js';
@@ -15,14 +17,21 @@ import { attend, forEachHead } from './scores.js';
 /** u [R, H] → [R, H]. */
 export function emitAttention(context: Context, layer: Attention, u: GraphValue): GraphValue {
   const { graph, apply } = context;
-  const { heads, keyValueHeads, headDim, queryNorm, keyNorm } = layer;
+  const { heads, keyValueHeads, headDim, queryNorm, keyNorm, clip } = layer;
   const [q = LEFT_OUT, k = LEFT_OUT, v = LEFT_OUT] = emitProjections(context, layer.inputs, u);
-  const queries = normed(context, queryNorm, q, heads * headDim);
-  const keys = normed(context, keyNorm, k, keyValueHeads * headDim);
+  const cut = (x: GraphValue) => (clip === undefined ? x : clipped(graph, x, -clip, clip));
+  const prepared = (norm: typeof queryNorm, x: GraphValue, count: number) => {
+    const width = count * headDim;
+    if (!layer.normsAfterRotation) {
+      return turned(context, layer, cut(normed(context, norm, x, width)), count);
+    }
+    const rotated = folded(context, turned(context, layer, cut(x), count));
+    return unfoldedRows(context, normed(context, norm, rotated, width), width);
+  };
   const given = {
-    queries: turned(context, layer, queries, heads),
-    keys: turned(context, layer, keys, keyValueHeads),
-    values: unfoldedRows(context, v, keyValueHeads * headDim),
+    queries: prepared(queryNorm, q, heads),
+    keys: prepared(keyNorm, k, keyValueHeads),
+    values: unfoldedRows(context, cut(v), keyValueHeads * headDim),
   };
   const results = partsOf(context, layer, given).map((part) => attendPart(context, layer, part));
   return apply(layer.out, folded(context, graph.joined(results)));
@@ -31,13 +40,13 @@ export function emitAttention(context: Context, layer: Attention, u: GraphValue)
 /** Over each head of x [R, heads · d], or over all of them when its weight is as wide. */
 function normed(
   { graph, apply, sizes }: Context,
-  norm: RmsNorm | undefined,
+  norm: Attention['queryNorm'],
   x: GraphValue,
   width: number,
 ) {
   if (!norm) return x;
-  if (norm.weight.elements === width) return apply(norm, x);
-  const { elements } = norm.weight;
+  const elements = normWidth(norm);
+  if (elements === width) return apply(norm, x);
   const { rows } = sizeNames(sizes);
   const perHead = graph.sized(graph.op('Reshape', [x, graph.ints(-1, elements)]), [
     `${rows}·${width / elements}`,

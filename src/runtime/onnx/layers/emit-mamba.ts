@@ -3,8 +3,9 @@ import type { CausalConv, Mamba } from '../../../architecture/layer.js';
 import type { Context, Target } from '../context.js';
 import { folded, sizeNames, unfoldedRows, weightOf } from '../context.js';
 import type { GraphValue } from '../graph.js';
+import { LEFT_OUT } from '../graph.js';
 import { chunkedScan } from './chunked-scan.js';
-import { emitSilu, softplus } from './elementwise.js';
+import { activated, emitSilu, softplus, unweightedRmsNorm } from './elementwise.js';
 import { scan } from './scan.js';
 
 /** Uses `Scan` where it has a kernel: without one, values would be copied back and forth for every token. */
@@ -19,10 +20,17 @@ const SCANS = {
 /** u [R, H] → [R, H]. */
 export function emitMamba(context: Context, layer: Mamba, u: GraphValue): GraphValue {
   const { graph, apply } = context;
-  const { innerSize, stateSize, stepRank } = layer;
+  const { innerSize, stateSize, stepRank, activation } = layer;
   const [x0, residual] = graph.split(apply(layer.inProj, u), [innerSize, innerSize]);
-  const x = emitSilu(context, apply(layer.conv, x0)); // [R, D]
-  const [low, b, c] = graph.split(apply(layer.xProj, x), [stepRank, stateSize, stateSize]);
+  const x = activated(context, activation, apply(layer.conv, x0)); // [R, D]
+  const parts = graph.split(apply(layer.xProj, x), [stepRank, stateSize, stateSize]);
+  const [low = LEFT_OUT, b = LEFT_OUT, c = LEFT_OUT] = parts.map((part, index) => {
+    const norm = layer.innerNorms[index];
+    if (norm) return apply(norm, part);
+    return layer.innerNormEps === undefined
+      ? part
+      : unweightedRmsNorm(context, part, index === 0 ? stepRank : stateSize, layer.innerNormEps);
+  });
   const step = softplus(context, projectedStep(context, layer, low)); // [R, D]
   const scanned = SCANS[context.target.provider](context, layer, { step, x, b, c });
   const skipped = graph.op('Mul', [x, weightOf(context, layer.skip)]);
@@ -30,10 +38,15 @@ export function emitMamba(context: Context, layer: Mamba, u: GraphValue): GraphV
   return apply(layer.outProj, graph.op('Mul', [y, emitSilu(context, residual)]));
 }
 
-/** The bias is added a second time, as in the original. */
-function projectedStep(context: Context, { dtProj }: Mamba, low: GraphValue): GraphValue {
+function projectedStep(
+  context: Context,
+  { dtProj, doubledStepBias }: Mamba,
+  low: GraphValue,
+): GraphValue {
   const once = context.apply(dtProj, low);
-  return dtProj.bias ? context.graph.op('Add', [once, weightOf(context, dtProj.bias)]) : once;
+  return doubledStepBias && dtProj.bias
+    ? context.graph.op('Add', [once, weightOf(context, dtProj.bias)])
+    : once;
 }
 
 /** x [R, D]: Σ_k weight[:, 0, k] · x at K − 1 − k tokens before, and the bias. */
@@ -44,7 +57,7 @@ export function emitCausalConv(context: Context, layer: CausalConv, x: GraphValu
   const padded = withPast(context, layer, unfoldedRows(context, x, inner)); // [B, K − 1 + T, D]
   const flat = graph.op('Reshape', [weightOf(context, layer.weight), graph.ints(inner, kernel)]);
   const taps = graph.op('Transpose', [flat], { attributes: { perm: [1, 0] } }); // [K, D]
-  let sum = weightOf(context, layer.bias);
+  let sum = layer.bias && weightOf(context, layer.bias);
   for (let k = 0; k < kernel; k++) {
     const end = k - kernel + 1 || Number.MAX_SAFE_INTEGER;
     const part = graph.sized(
@@ -52,9 +65,10 @@ export function emitCausalConv(context: Context, layer: CausalConv, x: GraphValu
       [batch, tokens, inner],
     );
     const tap = graph.op('Gather', [taps, graph.int(k)]); // [D]
-    sum = graph.op('Add', [graph.op('Mul', [part, tap]), sum]);
+    const term = graph.op('Mul', [part, tap]);
+    sum = sum === undefined ? term : graph.op('Add', [term, sum]);
   }
-  return folded(context, sum);
+  return folded(context, sum ?? padded);
 }
 
 /** x [B, T, D] after the K − 1 previous inputs, or zeros. */

@@ -1,5 +1,5 @@
 import type { Alibi, Window } from '../../../architecture/layer.js';
-import { alibiSlopes, windowKey } from '../../../architecture/masks.js';
+import { windowKey } from '../../../architecture/masks.js';
 import type { Context } from '../context.js';
 import { cachesInPlace, feedPositions, sizeNames } from '../context.js';
 import type { GraphValue } from '../graph.js';
@@ -31,19 +31,19 @@ export interface HeadRange {
 export function maskWithAlibi(
   context: Context,
   window: Window | undefined,
-  { heads: all }: Alibi,
+  { slopes: all }: Alibi,
   { first, heads }: HeadRange,
 ): GraphValue {
   const { graph, once } = context;
   return once(`alibi:${windowKey(window)}:${all}:${first}:${heads}`, () => {
-    const slopes = alibiSlopes(all).slice(first, first + heads);
+    const slopes = Float32Array.from(all.slice(first, first + heads));
     const ahead = graph.op('Sub', [
       keyPositions(context, window),
       column(context, feedPositions(context)),
     ]); // [T, S]; where it is positive, the key is masked
     const penalties = graph.op('Mul', [
       graph.cast(ahead, 'f32'),
-      graph.op('Unsqueeze', [graph.floats(`slopes:${all}:${first}`, slopes), graph.ints(1, 2)]),
+      graph.op('Unsqueeze', [graph.floats(`slopes:${slopes}`, slopes), graph.ints(1, 2)]),
     ]);
     return graph.op('Add', [penalties, mask(context, window)]);
   });

@@ -1,15 +1,16 @@
 /** Router: selects the experts of a token. Shapes: R rows, E experts, K of them for each token, G groups. */
 import type {
-  GatedMlp,
+  Expert,
   MixtureOfExperts,
   PackedExperts,
   Router,
   RouterGroups,
 } from '../../../architecture/layer.js';
+import { expertWidth, isGatedPack } from '../../../architecture/walk.js';
 import type { Context } from '../context.js';
 import { scaledBy, sizeNames, weightOf } from '../context.js';
 import type { GraphValue } from '../graph.js';
-import { gated } from './elementwise.js';
+import { activated, gated } from './elementwise.js';
 import { productParts } from './projections.js';
 
 /** x [R, H] → the weight of each expert, 0 for unselected ones, [R, E]. */
@@ -129,23 +130,25 @@ function routedOutput(context: Context, layer: MixtureOfExperts, x: GraphValue):
   const [weights, experts] = best(context, apply(layer.router, x), expertsPerToken); // [R, K] each
   const { order, counts } = byExpert(context, layer, experts);
   const perToken = graph.int(expertsPerToken);
-  const sent = graph.op('Gather', [x, graph.op('Div', [order, perToken])]); // [N, H]
+  const [into, outOf] = layer.latent;
+  const given = into ? apply(into, x) : x;
+  const sent = graph.op('Gather', [given, graph.op('Div', [order, perToken])]); // [N, width]
   const found = eachOwn(context, layer, sent, counts);
   const back = graph.op('Gather', [found, inverse(context, order)]);
-  const shape = [expertsPerToken, hiddenOf(layer)];
+  const shape = [expertsPerToken, expertWidth(layer)];
   const outputs = graph.sized(graph.op('Reshape', [back, graph.ints(-1, ...shape)]), [
     rows,
     ...shape,
   ]);
   const weighted = graph.op('Mul', [outputs, graph.op('Unsqueeze', [weights, graph.ints(2)])]);
-  return graph.op('ReduceSum', [weighted, graph.ints(1)], { attributes: { keepdims: 0 } });
+  const sum = graph.op('ReduceSum', [weighted, graph.ints(1)], { attributes: { keepdims: 0 } });
+  return outOf ? apply(outOf, sum) : sum;
 }
 
 /** Name of the size N. */
 const pairsOf = ({ sizes }: Context, { router }: MixtureOfExperts): string =>
   `${sizeNames(sizes).rows}·${router.expertsPerToken}`;
 
-const hiddenOf = ({ router }: MixtureOfExperts): number => router.weight.shape[1] ?? 0;
 const expertCount = ({ router }: MixtureOfExperts): number => router.weight.shape[0] ?? 0;
 
 /** The pairs [N] sorted by expert, and the number of pairs per expert, [E]. @param experts [R, K] */
@@ -188,19 +191,19 @@ function eachOwn(
 ): GraphValue {
   const { graph } = context;
   const shares = graph.splitBy(sent, counts, { parts: expertCount(layer), axis: 0 });
-  for (const share of shares) graph.sized(share, [`R:${share}`, hiddenOf(layer)]);
+  for (const share of shares) graph.sized(share, [`R:${share}`, expertWidth(layer)]);
   const outputs = shares.map((share, expert) =>
     expertOutput(context, layer.experts, expert, share),
   );
   return graph.sized(graph.op('Concat', outputs, { attributes: { axis: 0 } }), [
     pairsOf(context, layer),
-    hiddenOf(layer),
+    expertWidth(layer),
   ]);
 }
 
 function expertOutput(
   context: Context,
-  experts: readonly GatedMlp[] | PackedExperts,
+  experts: readonly Expert[] | PackedExperts,
   index: number,
   share: GraphValue,
 ): GraphValue {
@@ -218,16 +221,19 @@ function oneSequence({ graph }: Context, rows: GraphValue): GraphValue {
 
 function packedOutput(
   context: Context,
-  { gateUp, down, activation }: PackedExperts,
+  experts: PackedExperts,
   index: number,
   share: GraphValue,
 ): GraphValue {
   const { graph } = context;
+  const { gateUp, down, activation } = experts;
   const times = (x: GraphValue, weight: typeof down) => {
     const [, count = 0] = weight.shape;
     const rows = { first: index * count, count };
     return graph.joined(productParts(context, weight, x, { rows }));
   };
+  if (!isGatedPack(experts))
+    return times(activated(context, activation, times(share, gateUp)), down);
   const inner = down.shape[2] ?? 0;
   const both = graph.split(times(share, gateUp), [inner, inner]);
   return times(gated(context, activation, both), down);

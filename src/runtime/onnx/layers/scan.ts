@@ -100,7 +100,7 @@ export function decay(context: Context, { stateLog }: Mamba): GraphValue {
 /** State of the previous call, or zeros, [B, …shape]. */
 export const startingState = (
   context: Context,
-  { name }: Mamba,
+  { name }: Pick<Mamba, 'name'>,
   shape: readonly number[],
 ): GraphValue =>
   context.outputs.states

@@ -1,0 +1,83 @@
+/** Bamba: Mamba-2 layers, and attention in a few. */
+import * as z from 'zod';
+import { unreadBut } from '../transformer/config-keys.js';
+import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
+import { mlpOf, residualBlock, rotaryOf, separateAttention } from '../transformer/parts.js';
+import { rotaryIn } from '../transformer/rotary.js';
+import { decoderRules, partOfEachHead, scalingRules } from '../transformer/rules.js';
+import { attentionBias, gateActivation, mlpBias, partOfHead } from '../transformer/settings.js';
+import {
+  dualIn,
+  dualOf,
+  dualRules,
+  dualSettings,
+  RECURRENT_HARMLESS,
+} from '../transformer/state-space.js';
+
+const ROTATED = partOfEachHead('partial_rotary_factor');
+/** Unless the rotary parameters have another; a factor beside them is not read. */
+const HALF = 0.5;
+
+export const bamba = defineDecoder({
+  title: 'Bamba: Mamba-2 and attention',
+  schema: decoderDocument(
+    'bamba',
+    {
+      vocab_size: 128_000,
+      hidden_size: 4096,
+      intermediate_size: 14_336,
+      num_hidden_layers: 32,
+      num_attention_heads: 32,
+      num_key_value_heads: 8,
+      max_position_embeddings: 262_144,
+      rms_norm_eps: 1e-5,
+    },
+    {
+      ...dualSettings(),
+      attn_layer_indices: z
+        .array(z.int().min(0))
+        .nullish()
+        .describe('Layers with attention; the others are Mamba layers'),
+      partial_rotary_factor: partOfHead(HALF),
+      hidden_act: gateActivation,
+      attention_bias: attentionBias,
+      mlp_bias: mlpBias,
+    },
+  ),
+  headRules: [...decoderRules(ROTATED), ...scalingRules(ROTATED)],
+  rules: dualRules,
+  dimensions: null,
+  huggingFace: {
+    more: (config) => ({
+      ...dualIn(config),
+      partial_rotary_factor: rotaryIn(config).partial_rotary_factor ?? HALF,
+    }),
+    limited: { partial_rotary_factor: unreadBut([HALF], 'the one in rope_parameters is read') },
+    harmless: {
+      ...RECURRENT_HARMLESS,
+      layers_block_type: 'follows from attn_layer_indices',
+      layer_types: 'follows from attn_layer_indices',
+      num_logits_to_keep: 'the logits of fewer tokens are the same',
+      z_loss_coefficient: 'used in training only',
+    },
+  },
+  finalNorm: 'final_layernorm',
+  attentionLayer({ name, config, index, heads }) {
+    if (!config.attn_layer_indices?.includes(index)) return dualOf(`${name}.mamba`, config);
+    const bias = config.attention_bias;
+    return separateAttention(`${name}.self_attn`, {
+      ...heads,
+      bias,
+      outBias: bias,
+      rotary: rotaryOf(name, config, heads.headDim, {
+        part: config.partial_rotary_factor,
+      }),
+    });
+  },
+  feedForward: ({ name, config }) => mlpOf(`${name}.feed_forward`, config),
+  block: (name, { norm, attention, feedForward }) =>
+    residualBlock(name, {
+      mixer: [norm(`${name}.input_layernorm`), attention],
+      mlp: [norm(`${name}.pre_ff_layernorm`), feedForward],
+    }),
+});

@@ -1,0 +1,43 @@
+/** Command R7B and Command A (arXiv 2504.00698): windows in three layers of four, no positions in the fourth. */
+import { unreadBut } from '../transformer/config-keys.js';
+import { defineDecoder, plainDecoderDocument } from '../transformer/define-decoder.js';
+import { rotaryOf } from '../transformer/parts.js';
+import { positiveInteger, windowAt, windowSettings } from '../transformer/settings.js';
+import { COHERE, COHERE_SIZES, cohereSettings } from './cohere.js';
+
+const DEFAULT_PATTERN = 4;
+
+export const cohere2 = defineDecoder({
+  ...COHERE,
+  title: 'Command R7B and Command A',
+  schema: plainDecoderDocument('cohere2', COHERE_SIZES, {
+    ...cohereSettings,
+    ...windowSettings(4096),
+    sliding_window_pattern: positiveInteger
+      .default(DEFAULT_PATTERN)
+      .describe('Without layer_types: period of the layers without a window'),
+  }),
+  huggingFace: {
+    // The class computes it, whatever the file says.
+    more: () => ({ head_dim: null }),
+    limited: {
+      head_dim: unreadBut(
+        (width, { hidden_size = 8192, num_attention_heads: heads = 64 }) =>
+          width === null || width === Math.floor(Number(hidden_size) / Number(heads)),
+      ),
+      use_qk_norm: unreadBut([false]),
+    },
+  },
+  slidesByRule: () => true,
+  attention({ name, config, index, heads: { headDim } }) {
+    const { layer_types: types, sliding_window_pattern: pattern } = config;
+    const slides = types ? types[index] === 'sliding_attention' : (index + 1) % pattern !== 0;
+    return {
+      rotary:
+        slides && config.sliding_window !== null
+          ? rotaryOf(name, config, headDim, { pairs: 'neighbours' })
+          : undefined,
+      window: windowAt(config, index, slides),
+    };
+  },
+});

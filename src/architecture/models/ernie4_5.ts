@@ -1,0 +1,40 @@
+/** ERNIE 4.5, dense: neighbouring dimensions rotate together. */
+import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
+import { rotaryOf, separateMlp } from '../transformer/parts.js';
+import { activationOf, flag, gateActivation } from '../transformer/settings.js';
+
+export const ernie45 = defineDecoder({
+  title: 'ERNIE 4.5, dense',
+  schema: decoderDocument(
+    'ernie4_5',
+    {
+      vocab_size: 103_424,
+      hidden_size: 1024,
+      intermediate_size: 3072,
+      num_hidden_layers: 18,
+      num_attention_heads: 16,
+      num_key_value_heads: 2,
+      head_dim: 128,
+      max_position_embeddings: 131_072,
+      rms_norm_eps: 1e-5,
+      rope_theta: 500_000,
+      tie_word_embeddings: true,
+    },
+    {
+      hidden_act: gateActivation,
+      use_bias: flag.default(false).describe('Biases in all products but the head'),
+    },
+  ),
+  attention: ({ name, config, heads: { headDim } }) => ({
+    bias: config.use_bias,
+    outBias: config.use_bias,
+    rotary: rotaryOf(name, config, headDim, { pairs: 'neighbours' }),
+  }),
+  feedForward: ({ name, config }) =>
+    separateMlp(`${name}.mlp`, {
+      hidden: config.hidden_size,
+      inner: config.intermediate_size,
+      activation: activationOf(config.hidden_act),
+      bias: config.use_bias,
+    }),
+});

@@ -1,0 +1,62 @@
+/** EXAONE 4.0 (arXiv 2507.11407): norms behind the branches; full layers beside windowed ones have no positions. */
+import * as z from 'zod';
+import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
+import { postNormBlock } from '../transformer/parts.js';
+import { gateActivation, windowAt, windowSettings } from '../transformer/settings.js';
+
+const DEFAULT_PATTERN = 4;
+
+export const exaone4 = defineDecoder({
+  title: 'EXAONE 4.0',
+  schema: decoderDocument(
+    'exaone4',
+    {
+      vocab_size: 102_400,
+      hidden_size: 4096,
+      intermediate_size: 16_384,
+      num_hidden_layers: 32,
+      num_attention_heads: 32,
+      max_position_embeddings: 2048,
+      rms_norm_eps: 1e-5,
+    },
+    {
+      ...windowSettings(4096),
+      sliding_window_pattern: z
+        .union([z.int().min(0), z.string()])
+        .nullish()
+        .describe(
+          `Without layer_types: period of the layers without a window [${DEFAULT_PATTERN}]`,
+        ),
+      hidden_act: gateActivation,
+    },
+  ),
+  rules: [
+    {
+      severity: 'error',
+      reads: ['model.sliding_window_pattern', 'model.layer_types', 'model.sliding_window'],
+      check: ({
+        model: { sliding_window_pattern: pattern, layer_types: types, sliding_window },
+      }) =>
+        types == null && sliding_window !== null && (pattern === 0 || typeof pattern === 'string')
+          ? {
+              message: `sliding_window_pattern ${JSON.stringify(pattern)} is no period of layers`,
+              suggestion: 'give layer_types, or a period of 1 or more',
+            }
+          : undefined,
+    },
+  ],
+  slidesByRule: ({ sliding_window }) => sliding_window !== null,
+  block: postNormBlock,
+  queryKeyNorms: 'each head',
+  attention({ config, index }) {
+    const { layer_types: types, sliding_window: tokens } = config;
+    const pattern = Number(config.sliding_window_pattern ?? DEFAULT_PATTERN);
+    const slides = types
+      ? types[index] === 'sliding_attention'
+      : tokens !== null && (index + 1) % pattern !== 0;
+    return {
+      ...(tokens !== null && !slides && { rotary: undefined }),
+      window: windowAt(config, index, slides),
+    };
+  },
+});

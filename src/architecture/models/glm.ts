@@ -1,0 +1,69 @@
+/** GLM-4-9B and GLM-Edge: half of each head rotates, in neighbouring pairs; gate and up are one product. */
+
+import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
+import { fusedMlp, rotaryOf } from '../transformer/parts.js';
+import { partialFactorIn, type RopeScaling } from '../transformer/rotary.js';
+import { partOfHeadRules } from '../transformer/rules.js';
+import type { FilledHeads } from '../transformer/settings.js';
+import { activationOf, flag, gateActivation, partOfHead } from '../transformer/settings.js';
+
+/** Default sizes of both generations. */
+export const GLM_SIZES = {
+  vocab_size: 151_552,
+  hidden_size: 4096,
+  intermediate_size: 13_696,
+  num_hidden_layers: 40,
+  num_attention_heads: 32,
+  num_key_value_heads: 2,
+  head_dim: 128,
+  max_position_embeddings: 131_072,
+  rms_norm_eps: 1.5625e-7,
+};
+
+/** Own keys of both generations. */
+export const glmSettings = {
+  partial_rotary_factor: partOfHead(0.5),
+  hidden_act: gateActivation,
+  attention_bias: flag.default(true).describe('Biases of queries, keys and values'),
+};
+
+interface GlmBlock {
+  readonly name: string;
+  readonly heads: FilledHeads;
+  readonly config: {
+    readonly hidden_size: number;
+    readonly intermediate_size: number;
+    readonly hidden_act: Parameters<typeof activationOf>[0];
+    readonly attention_bias: boolean;
+    readonly partial_rotary_factor: number;
+    readonly rope_theta: number;
+    readonly rope_scaling?: RopeScaling | null | undefined;
+    readonly max_position_embeddings: number;
+  };
+}
+
+/** Parts of both generations. */
+export const GLM = {
+  headRules: partOfHeadRules('partial_rotary_factor'),
+  huggingFace: { more: partialFactorIn },
+  attention: ({ name, config, heads: { headDim } }: GlmBlock) => ({
+    bias: config.attention_bias,
+    outBias: false,
+    rotary: rotaryOf(name, config, headDim, {
+      pairs: 'neighbours',
+      part: config.partial_rotary_factor,
+    }),
+  }),
+  feedForward: ({ name, config }: GlmBlock) =>
+    fusedMlp(`${name}.mlp`, {
+      hidden: config.hidden_size,
+      inner: config.intermediate_size,
+      activation: activationOf(config.hidden_act),
+    }),
+};
+
+export const glm = defineDecoder({
+  ...GLM,
+  title: 'GLM-4 9B and GLM-Edge',
+  schema: decoderDocument('glm', GLM_SIZES, glmSettings),
+});

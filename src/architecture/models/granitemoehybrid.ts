@@ -1,0 +1,172 @@
+/** Granite 4.0: Mamba-2 layers and a few with attention; experts beside a shared network, or the network alone. */
+import * as z from 'zod';
+import {
+  fusedProjection,
+  gatedMlp,
+  linear,
+  mixtureOfExperts,
+  packedExperts,
+  router,
+  scale,
+} from '../constructors.js';
+import type { GatedMlp } from '../layer.js';
+import type { JsonObject } from '../transformer/config-keys.js';
+import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
+import { isHeldInMemory } from '../transformer/hugging-face.js';
+import { rotaryOf, separateAttention } from '../transformer/parts.js';
+import { expertRules } from '../transformer/rules.js';
+import {
+  activationOf,
+  attentionBias,
+  decoderStored,
+  gateActivation,
+  positiveInteger,
+} from '../transformer/settings.js';
+import {
+  dualIn,
+  dualOf,
+  dualRules,
+  dualSettings,
+  layerTypesIn,
+  RECURRENT_HARMLESS,
+} from '../transformer/state-space.js';
+
+const FILE_NAMES = ['input_linear.weight', 'output_linear.weight'] as const;
+const HELD_NAMES = ['experts.gate_up_proj', 'experts.down_proj'] as const;
+
+const factor = z.number().default(1);
+
+/** Gate and up as one product. */
+function sharedMlp(
+  name: string,
+  hidden: number,
+  inner: number,
+  word: Parameters<typeof activationOf>[0],
+): GatedMlp {
+  const both = linear(`${name}.input_linear`, hidden, 2 * inner, { bias: false });
+  return gatedMlp(name, {
+    inputs: fusedProjection(both, [inner, inner]),
+    activation: activationOf(word),
+    down: linear(`${name}.output_linear`, inner, hidden, { bias: false }),
+    component: 'sharedExperts',
+  });
+}
+
+export const graniteMoeHybrid = defineDecoder({
+  title: 'Granite 4: Mamba-2, attention and experts',
+  schema: decoderDocument(
+    'granitemoehybrid',
+    {
+      vocab_size: 32_000,
+      hidden_size: 4096,
+      intermediate_size: 11_008,
+      num_hidden_layers: 32,
+      num_attention_heads: 32,
+      max_position_embeddings: 2048,
+      rms_norm_eps: 1e-6,
+    },
+    {
+      ...dualSettings(),
+      layer_types: z
+        .array(z.enum(['linear_attention', 'full_attention']))
+        .nullish()
+        .describe('Which layers are Mamba layers, and which attend; by default all are Mamba'),
+      position_embedding_type: z
+        .string()
+        .nullable()
+        .default(null)
+        .describe('rope: attention rotates its heads; null: it has no positions'),
+      num_local_experts: z
+        .int()
+        .min(0)
+        .default(8)
+        .describe('Experts to choose from; 0: none, and the shared network alone'),
+      num_experts_per_tok: z.int().min(0).default(2).describe('Experts that a token goes to'),
+      shared_intermediate_size: positiveInteger
+        .default(1024)
+        .describe('Width inside the shared network'),
+      embedding_multiplier: factor.describe('Factor of the embeddings'),
+      attention_multiplier: factor.describe('Factor of the attention scores'),
+      residual_multiplier: factor.describe("Factor of each branch's output"),
+      logits_scaling: z.number().default(1).describe('Divisor of the logits'),
+      stored_experts: z
+        .enum(['in files', 'in memory'])
+        .default('in files')
+        .describe('Names of the experts: as published, or as transformers 5 holds them'),
+      hidden_act: gateActivation,
+      attention_bias: attentionBias,
+    },
+  ),
+  rules: [
+    ...dualRules,
+    ...expertRules({ experts: 'num_local_experts', chosen: 'num_experts_per_tok' }).map((rule) => ({
+      ...rule,
+      check: (document: Parameters<typeof rule.check>[0]) =>
+        (document.model as JsonObject).num_local_experts === 0 ? undefined : rule.check(document),
+    })),
+  ],
+  dimensions: null,
+  huggingFace: {
+    names: { layer_types: ['layers_block_type'] },
+    more: (config) => ({
+      ...dualIn(config),
+      layer_types: layerTypesIn(config.layers_block_type ?? config.layer_types),
+      stored_experts: isHeldInMemory(config) ? 'in memory' : 'in files',
+    }),
+    harmless: RECURRENT_HARMLESS,
+  },
+  storedSettings(stored) {
+    const name = [...stored.names()].find((each) => each.includes('block_sparse_moe.'));
+    const isFile = name !== undefined && /\.(?:router\.layer|(?:in|out)put_linear)\./.test(name);
+    return [
+      ...decoderStored(stored),
+      ...(name === undefined
+        ? []
+        : [{ path: 'model.stored_experts', value: isFile ? 'in files' : 'in memory' }]),
+    ];
+  },
+  attentionLayer({ name, config, index, heads }) {
+    if (config.layer_types?.[index] !== 'full_attention') return dualOf(`${name}.mamba`, config);
+    const bias = config.attention_bias;
+    return separateAttention(`${name}.self_attn`, {
+      ...heads,
+      bias,
+      outBias: bias,
+      scale: config.attention_multiplier,
+      rotary:
+        config.position_embedding_type === 'rope'
+          ? rotaryOf(name, config, heads.headDim)
+          : undefined,
+    });
+  },
+  feedForward({ name: block, config }) {
+    const { hidden_size: hidden, intermediate_size: inner, num_local_experts: experts } = config;
+    const shared = sharedMlp(
+      `${block}.shared_mlp`,
+      hidden,
+      config.shared_intermediate_size,
+      config.hidden_act,
+    );
+    if (experts === 0) return { ...shared, component: 'feedForward' };
+    const name = `${block}.block_sparse_moe`;
+    const isFile = config.stored_experts === 'in files';
+    return mixtureOfExperts(name, {
+      router: router(`${name}.router${isFile ? '.layer' : ''}`, hidden, {
+        experts,
+        expertsPerToken: config.num_experts_per_tok,
+        scoring: 'softmax',
+        // A softmax over the chosen scores is one over all of them, divided by the sum of the chosen.
+        renormalised: { eps: 0 },
+      }),
+      experts: packedExperts(name, { experts, hidden, inner }, activationOf(config.hidden_act), {
+        leaves: isFile ? FILE_NAMES : HELD_NAMES,
+      }),
+      shared: [shared],
+    });
+  },
+  branchFactor: ({ residual_multiplier: multiplier }) => multiplier,
+  embeddingSteps: ({ embedding_multiplier: multiplier }) =>
+    multiplier === 1 ? [] : [scale('embedding_multiplier', multiplier)],
+  logitSteps: ({ logits_scaling: divisor }) =>
+    divisor === 1 ? [] : [scale('logits_scaling', 1 / divisor)],
+});

@@ -1,0 +1,48 @@
+/** Helium 1: Llama with rotated neighbours. */
+import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
+import { rotaryOf } from '../transformer/parts.js';
+import { flag, gateActivation, headsOf, mlpBias } from '../transformer/settings.js';
+
+export const helium = defineDecoder({
+  title: 'Helium 1',
+  schema: decoderDocument(
+    'helium',
+    {
+      vocab_size: 48_000,
+      hidden_size: 2560,
+      intermediate_size: 7040,
+      num_hidden_layers: 24,
+      num_attention_heads: 20,
+      num_key_value_heads: 20,
+      head_dim: 128,
+      max_position_embeddings: 4096,
+      rms_norm_eps: 1e-8,
+      rope_theta: 100_000,
+    },
+    {
+      hidden_act: gateActivation,
+      attention_bias: flag.default(false).describe('Biases of queries, keys and values'),
+      mlp_bias: mlpBias,
+    },
+  ),
+  rules: [
+    {
+      severity: 'error',
+      reads: ['model.head_dim', 'model.num_attention_heads', 'model.hidden_size'],
+      check({ model }) {
+        const { heads, headDim, hidden } = headsOf(model);
+        return heads * headDim === hidden
+          ? undefined
+          : {
+              message: `${heads} heads of ${headDim} are not as wide as hidden_size ${hidden}, as this family's output product needs`,
+              suggestion: `write head_dim: ${hidden / heads}`,
+            };
+      },
+    },
+  ],
+  attention: ({ name, config, heads: { headDim } }) => ({
+    bias: config.attention_bias,
+    outBias: false,
+    rotary: rotaryOf(name, config, headDim, { pairs: 'neighbours' }),
+  }),
+});

@@ -1,0 +1,55 @@
+/** Hunyuan, dense: norms on queries and keys behind their rotation. */
+import { rmsNormLayer } from '../constructors.js';
+import { ntkBase } from '../rotary-scaling.js';
+import type { JsonObject } from '../transformer/config-keys.js';
+import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
+import { type RotaryReading, rotaryIn, rotaryReading } from '../transformer/rotary.js';
+import { attentionBias, gateActivation } from '../transformer/settings.js';
+
+const plain = rotaryReading({});
+
+/** With `alpha`, dynamic scaling is a larger base for every length, whatever the factor. */
+function baseIn(config: JsonObject): number | undefined {
+  const {
+    type,
+    rope_type = type,
+    alpha,
+    rope_theta = config.rope_theta ?? 10_000,
+  } = rotaryIn(config);
+  if (rope_type !== 'dynamic' || !alpha) return undefined;
+  const { hidden_size = 4096, num_attention_heads = 32, head_dim } = config;
+  const width = Number(head_dim ?? Number(hidden_size) / Number(num_attention_heads));
+  return ntkBase(Number(rope_theta), Number(alpha), width);
+}
+
+const rotary: RotaryReading = {
+  keys: plain.keys,
+  settings(config) {
+    const base = baseIn(config);
+    return base === undefined ? plain.settings(config) : { rope_theta: base, rope_scaling: null };
+  },
+  remarks: (config) => (baseIn(config) === undefined ? plain.remarks(config) : []),
+};
+
+export const hunyuanV1Dense = defineDecoder({
+  title: 'Hunyuan, dense',
+  schema: decoderDocument(
+    'hunyuan_v1_dense',
+    {
+      vocab_size: 290_943,
+      hidden_size: 4096,
+      intermediate_size: 11_008,
+      num_hidden_layers: 32,
+      num_attention_heads: 32,
+      max_position_embeddings: 2048,
+      rms_norm_eps: 1e-5,
+    },
+    { hidden_act: gateActivation, attention_bias: attentionBias },
+  ),
+  huggingFace: { rotary, harmless: { eod_token_id: 'names a token' } },
+  attention({ name, config, heads: { headDim } }) {
+    const norm = (leaf: string) =>
+      rmsNormLayer(`${name}.self_attn.${leaf}_layernorm`, headDim, config.rms_norm_eps);
+    return { queryNorm: norm('query'), keyNorm: norm('key'), normsAfterRotation: true };
+  },
+});

@@ -1,0 +1,41 @@
+/** Mamba (arXiv 2312.00752): selective state spaces, without attention. */
+import { defineTransformer } from '../transformer/define-decoder.js';
+import { lengthRules } from '../transformer/rules.js';
+import {
+  flag,
+  positiveInteger,
+  prefixStoredIn,
+  transformerDocument,
+} from '../transformer/settings.js';
+import {
+  NO_ATTENTION_KEYS,
+  RECURRENT_HARMLESS,
+  recurrentMamba,
+  recurrentModel,
+  recurrentSizes,
+  stepRank,
+} from '../transformer/state-space.js';
+
+const schema = transformerDocument('mamba', {
+  ...recurrentSizes({
+    vocab_size: 50_280,
+    hidden_size: 768,
+    num_hidden_layers: 32,
+    state_size: 16,
+  }),
+  expand: positiveInteger.default(2).describe('Inner width, in widths of the model'),
+  time_step_rank: stepRank,
+  tie_word_embeddings: flag.default(true).describe('The head reads the embedding'),
+});
+
+export const mamba = defineTransformer({
+  title: 'Mamba',
+  schema,
+  rules: lengthRules('seq_length'),
+  huggingFace: {
+    harmless: { ...RECURRENT_HARMLESS, intermediate_size: 'follows from expand' },
+    limited: NO_ATTENTION_KEYS,
+  },
+  storedSettings: (stored) => prefixStoredIn(stored, 'backbone.', 'embeddings.weight'),
+  build: ({ model: config }) => recurrentModel(config, (name) => recurrentMamba(name, config)),
+});

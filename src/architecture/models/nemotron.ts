@@ -1,0 +1,48 @@
+/** Nemotron-4 and Minitron (arXiv 2407.14679): LayerNorms with offset 1, a squared ReLU without a gate. */
+import { layerNormLayer } from '../constructors.js';
+import { defineDecoder, plainDecoderDocument } from '../transformer/define-decoder.js';
+import { plainMlp, rotaryOf } from '../transformer/parts.js';
+import { partialFactorIn } from '../transformer/rotary.js';
+import { partOfHeadRules } from '../transformer/rules.js';
+import {
+  activationWord,
+  attentionBias,
+  epsilon,
+  mlpBias,
+  partOfHead,
+} from '../transformer/settings.js';
+
+export const nemotron = defineDecoder({
+  title: 'Nemotron-4 and Minitron',
+  schema: plainDecoderDocument(
+    'nemotron',
+    {
+      vocab_size: 256_000,
+      hidden_size: 6144,
+      intermediate_size: 24_576,
+      num_hidden_layers: 32,
+      num_attention_heads: 48,
+      max_position_embeddings: 4096,
+    },
+    {
+      norm_eps: epsilon.default(1e-5).describe('Epsilon of the norms'),
+      partial_rotary_factor: partOfHead(0.5),
+      hidden_act: activationWord.default('relu2').describe('Activation'),
+      attention_bias: attentionBias,
+      mlp_bias: mlpBias,
+    },
+  ),
+  headRules: partOfHeadRules('partial_rotary_factor'),
+  huggingFace: { more: partialFactorIn },
+  norm: (name, config) => layerNormLayer(name, config.hidden_size, config.norm_eps, { offset: 1 }),
+  attention: ({ name, config, heads: { headDim } }) => ({
+    rotary: rotaryOf(name, config, headDim, { part: config.partial_rotary_factor }),
+  }),
+  feedForward: ({ name, config }) =>
+    plainMlp(`${name}.mlp`, {
+      hidden: config.hidden_size,
+      inner: config.intermediate_size,
+      activation: config.hidden_act,
+      bias: config.mlp_bias,
+    }),
+});

@@ -1,0 +1,27 @@
+/** OLMo 1 (arXiv 2402.00838): LayerNorms without weights, queries, keys and values that may be clipped. */
+import { layerNormLayer } from '../constructors.js';
+import { unreadBut } from '../transformer/config-keys.js';
+import { defineDecoder, plainDecoderDocument } from '../transformer/define-decoder.js';
+import { attentionBias, clipSetting, gateActivation } from '../transformer/settings.js';
+
+/** Fixed in the original code. */
+const NORM_EPS = 1e-5;
+
+export const olmo = defineDecoder({
+  title: 'OLMo 1: norms without weights',
+  schema: plainDecoderDocument(
+    'olmo',
+    {
+      vocab_size: 50_304,
+      hidden_size: 4096,
+      intermediate_size: 11_008,
+      num_hidden_layers: 32,
+      num_attention_heads: 32,
+      max_position_embeddings: 2048,
+    },
+    { hidden_act: gateActivation, attention_bias: attentionBias, clip_qkv: clipSetting },
+  ),
+  huggingFace: { limited: { rms_norm_eps: unreadBut([]) } },
+  norm: (name, config) => layerNormLayer(name, config.hidden_size, NORM_EPS, { holds: 'none' }),
+  attention: ({ config }) => ({ clip: config.clip_qkv ?? undefined }),
+});

@@ -1,0 +1,56 @@
+/** OLMo 3: OLMo 2 with windows in three layers of four; only the others scale their positions. */
+import { rotary } from '../constructors.js';
+import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
+import { postNormBlock } from '../transformer/parts.js';
+import { localRotarySettings, rotaryByLayer, scalingOf } from '../transformer/rotary.js';
+import { localRotaryRules } from '../transformer/rules.js';
+import {
+  attentionBias,
+  gateActivation,
+  windowAt,
+  windowSettings,
+} from '../transformer/settings.js';
+
+const BASE = 500_000;
+const PATTERN = 4;
+
+export const olmo3 = defineDecoder({
+  title: 'OLMo 3',
+  schema: decoderDocument(
+    'olmo3',
+    {
+      vocab_size: 50_304,
+      hidden_size: 4096,
+      intermediate_size: 11_008,
+      num_hidden_layers: 32,
+      num_attention_heads: 32,
+      max_position_embeddings: 2048,
+      rms_norm_eps: 1e-5,
+      rope_theta: BASE,
+    },
+    {
+      ...localRotarySettings(BASE),
+      ...windowSettings(4096),
+      hidden_act: gateActivation,
+      attention_bias: attentionBias,
+    },
+  ),
+  rules: localRotaryRules,
+  huggingFace: { rotary: rotaryByLayer },
+  slidesByRule: () => true,
+  block: postNormBlock,
+  queryKeyNorms: 'all heads',
+  attention({ name, config, index, heads: { headDim } }) {
+    const { layer_types: types, max_position_embeddings: positions } = config;
+    const slides = types ? types[index] === 'sliding_attention' : (index + 1) % PATTERN !== 0;
+    const scaling = slides ? config.rope_local_scaling : config.rope_scaling;
+    return {
+      rotary: rotary(`${name}.rotary`, {
+        base: slides ? config.rope_local_base_freq : config.rope_theta,
+        headDim,
+        scaling: scalingOf(scaling, positions, headDim),
+      }),
+      window: windowAt(config, index, slides),
+    };
+  },
+});

@@ -1,0 +1,53 @@
+/** OLMoE (arXiv 2409.02060): experts in every layer, norms over all queries and all keys at once. */
+import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
+import { softmaxMixture } from '../transformer/parts.js';
+import { expertRules } from '../transformer/rules.js';
+import {
+  activationOf,
+  attentionBias,
+  clipSetting,
+  expertsStored,
+  flag,
+  gateActivation,
+  positiveInteger,
+} from '../transformer/settings.js';
+
+export const olmoe = defineDecoder({
+  title: 'OLMoE',
+  schema: decoderDocument(
+    'olmoe',
+    {
+      vocab_size: 50_304,
+      hidden_size: 2048,
+      intermediate_size: 2048,
+      num_hidden_layers: 16,
+      num_attention_heads: 16,
+      max_position_embeddings: 4096,
+      rms_norm_eps: 1e-5,
+    },
+    {
+      num_experts: positiveInteger.default(64).describe('Experts to choose from'),
+      num_experts_per_tok: positiveInteger.default(8).describe('Experts that a token goes to'),
+      norm_topk_prob: flag.default(false).describe('Weights of the chosen experts sum to one'),
+      experts_stored: expertsStored,
+      hidden_act: gateActivation,
+      attention_bias: attentionBias,
+      clip_qkv: clipSetting,
+    },
+  ),
+  rules: expertRules({ experts: 'num_experts', chosen: 'num_experts_per_tok' }),
+  dimensions: { feedForward: { key: 'intermediate_size', perChannel: [1 / 4, 1] } },
+  huggingFace: { names: { num_experts: ['num_local_experts'] } },
+  queryKeyNorms: 'all heads',
+  attention: ({ config }) => ({ clip: config.clip_qkv ?? undefined }),
+  feedForward: ({ name, config }) =>
+    softmaxMixture(`${name}.mlp`, {
+      experts: config.num_experts,
+      expertsPerToken: config.num_experts_per_tok,
+      isNormed: config.norm_topk_prob,
+      stored: config.experts_stored,
+      hidden: config.hidden_size,
+      inner: config.intermediate_size,
+      activation: activationOf(config.hidden_act),
+    }),
+});

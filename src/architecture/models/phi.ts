@@ -1,0 +1,52 @@
+/** Phi 1, 1.5 and 2 (arXiv 2306.11644): one norm for attention and feed-forward, biases everywhere. */
+import { layerNormLayer } from '../constructors.js';
+import { defineDecoder, plainDecoderDocument } from '../transformer/define-decoder.js';
+import { parallelBlock, plainMlp, rotaryOf } from '../transformer/parts.js';
+import { partialFactorIn } from '../transformer/rotary.js';
+import { partOfHeadRules } from '../transformer/rules.js';
+import { activationWord, epsilon, flag, partOfHead } from '../transformer/settings.js';
+
+export const phi = defineDecoder({
+  title: 'Phi 1, 1.5 and 2',
+  schema: plainDecoderDocument(
+    'phi',
+    {
+      vocab_size: 51_200,
+      hidden_size: 2048,
+      intermediate_size: 8192,
+      num_hidden_layers: 24,
+      num_attention_heads: 32,
+      max_position_embeddings: 2048,
+    },
+    {
+      layer_norm_eps: epsilon.default(1e-5).describe('Epsilon of the norms'),
+      partial_rotary_factor: partOfHead(0.5),
+      hidden_act: activationWord.default('gelu_new').describe('Activation'),
+      qk_layernorm: flag.default(false).describe('Norms on the queries and keys of every head'),
+    },
+  ),
+  headRules: partOfHeadRules('partial_rotary_factor'),
+  huggingFace: { more: partialFactorIn },
+  block: parallelBlock,
+  norm: (name, config) => layerNormLayer(name, config.hidden_size, config.layer_norm_eps),
+  finalNorm: 'final_layernorm',
+  headBias: true,
+  attention({ name, config, heads: { headDim } }) {
+    const norm = (leaf: string) =>
+      layerNormLayer(`${name}.self_attn.${leaf}`, headDim, config.layer_norm_eps);
+    return {
+      bias: true,
+      outBias: true,
+      outName: 'dense',
+      ...(config.qk_layernorm && { queryNorm: norm('q_layernorm'), keyNorm: norm('k_layernorm') }),
+      rotary: rotaryOf(name, config, headDim, { part: config.partial_rotary_factor }),
+    };
+  },
+  feedForward: ({ name, config }) =>
+    plainMlp(`${name}.mlp`, {
+      hidden: config.hidden_size,
+      inner: config.intermediate_size,
+      activation: config.hidden_act,
+      leaves: ['fc1', 'fc2'],
+    }),
+});

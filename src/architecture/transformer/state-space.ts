@@ -1,0 +1,312 @@
+/** Settings and layers that families with state spaces share, with Hugging Face's keys. */
+import * as z from 'zod';
+import { gatedRmsNorm, mamba, rmsNormLayer, stateSpaceDual } from '../constructors.js';
+import { defineRules } from '../family.js';
+import type { LanguageModel, Layer, Mamba, StateSpaceDual } from '../layer.js';
+import {
+  harmless,
+  type JsonObject,
+  type LimitedKeys,
+  NO_ROTARY_KEYS,
+  unreadBut,
+} from './config-keys.js';
+import { causalModel, residualBlock } from './parts.js';
+import {
+  activationOf,
+  activationWord,
+  epsilon,
+  flag,
+  positiveInteger,
+  storedPrefix,
+} from './settings.js';
+
+/** Settings of models with nothing but Mamba layers. */
+export const recurrentSizes = (defaults: {
+  readonly vocab_size: number;
+  readonly hidden_size: number;
+  readonly num_hidden_layers: number;
+  readonly state_size: number;
+}) => ({
+  vocab_size: positiveInteger
+    .default(defaults.vocab_size)
+    .describe('Rows of the embedding and of the head'),
+  hidden_size: positiveInteger
+    .default(defaults.hidden_size)
+    .describe('Width of the residual stream'),
+  num_hidden_layers: positiveInteger
+    .default(defaults.num_hidden_layers)
+    .describe('Number of blocks'),
+  state_size: positiveInteger
+    .default(defaults.state_size)
+    .describe('Values of the state, a channel'),
+  conv_kernel: positiveInteger.default(4).describe('Tokens that the convolution sees'),
+  layer_norm_epsilon: epsilon.default(1e-5).describe('Epsilon of the norms'),
+  hidden_act: activationWord.default('silu').describe('Activation behind the convolution'),
+  use_bias: flag.default(false).describe('Biases in in_proj and out_proj'),
+  use_conv_bias: flag.default(true).describe('Biases in the convolution'),
+  seq_length: positiveInteger
+    .default(1_048_576)
+    .describe('Longest input; the state itself sets no limit, so raise it as you like'),
+  stored_prefix: storedPrefix('backbone.'),
+});
+
+/** Keys of recurrent models that change no logits. */
+export const RECURRENT_HARMLESS = {
+  ...harmless('start values of training', [
+    'time_step_floor',
+    'time_step_init_scheme',
+    'time_step_max',
+    'time_step_min',
+    'time_step_scale',
+    'rescale_prenorm_residual',
+  ]),
+  ...harmless('chooses how the same values are computed', [
+    'chunk_size',
+    'mamba_chunk_size',
+    'use_associative_scan',
+    'use_falcon_mambapy',
+    'use_mamba_kernels',
+    'use_mambapy',
+  ]),
+  residual_in_fp32: 'precision of the residual stream in 16-bit models',
+} as const;
+
+/** Keys of attention, for models without any. */
+export const NO_ATTENTION_KEYS: LimitedKeys = {
+  ...NO_ROTARY_KEYS,
+  ...Object.fromEntries(
+    ['max_position_embeddings', 'num_attention_heads', 'num_key_value_heads'].map((key) => [
+      key,
+      unreadBut([], 'there is no attention'),
+    ]),
+  ),
+};
+
+/** Model of blocks x + mixer(norm(x)), with the names of `mamba`. */
+export function recurrentModel(
+  config: {
+    readonly vocab_size: number;
+    readonly hidden_size: number;
+    readonly num_hidden_layers: number;
+    readonly layer_norm_epsilon: number;
+    readonly tie_word_embeddings: boolean;
+    readonly seq_length: number;
+    readonly stored_prefix: string;
+  },
+  mixer: (name: string) => Layer,
+): LanguageModel {
+  const { hidden_size: hidden, stored_prefix: prefix } = config;
+  const norm = (name: string) => rmsNormLayer(name, hidden, config.layer_norm_epsilon);
+  return causalModel({
+    paths: { embedding: `${prefix}embeddings`, blocks: `${prefix}layers`, head: 'lm_head' },
+    vocabulary: config.vocab_size,
+    hidden,
+    positions: config.seq_length,
+    tied: config.tie_word_embeddings,
+    blocks: config.num_hidden_layers,
+    blocksKey: 'num_hidden_layers',
+    norm: norm(`${prefix}norm_f`),
+    block: (name) => residualBlock(name, { mixer: [norm(`${name}.norm`), mixer(`${name}.mixer`)] }),
+  });
+}
+
+// Mamba-1
+
+/** Rank of the steps; `auto` is a sixteenth of the width. */
+export const stepRank = z
+  .union([z.literal('auto'), positiveInteger])
+  .default('auto')
+  .describe('Rank of the steps; auto: hidden_size / 16');
+
+export const stepRankOf = (rank: 'auto' | number, hidden: number): number =>
+  rank === 'auto' ? Math.ceil(hidden / 16) : rank;
+
+/** Mamba layer of `mamba` and `falcon_mamba`. */
+export const recurrentMamba = (
+  name: string,
+  config: {
+    readonly hidden_size: number;
+    readonly expand: number;
+    readonly state_size: number;
+    readonly conv_kernel: number;
+    readonly time_step_rank: 'auto' | number;
+    readonly use_bias: boolean;
+    readonly use_conv_bias: boolean;
+    readonly hidden_act: Parameters<typeof activationOf>[0];
+  },
+  options: Parameters<typeof mamba>[2] = {},
+): Mamba => {
+  const { hidden_size: hidden, conv_kernel: kernel } = config;
+  return mamba(
+    name,
+    {
+      hidden,
+      inner: config.expand * hidden,
+      state: config.state_size,
+      kernel,
+      stepRank: stepRankOf(config.time_step_rank, hidden),
+    },
+    {
+      bias: config.use_bias,
+      conv: { bias: config.use_conv_bias, cached: kernel },
+      activation: activationOf(config.hidden_act),
+      float32State: true,
+      ...options,
+    },
+  );
+};
+
+// Mamba-2
+
+/** Bounds of the steps; null is no bound. */
+export const stepLimit = z
+  .tuple([z.number().min(0), z.number().positive().nullable()])
+  .default([0, null])
+  .describe('Least and largest step; null: no limit');
+
+/** JSON has no infinity: transformers 5 writes an object, older files what JavaScript cannot read either. */
+export function stepLimitIn(value: unknown): unknown {
+  if (!Array.isArray(value)) return undefined;
+  return value.map((bound) => (typeof bound === 'number' && Number.isFinite(bound) ? bound : null));
+}
+
+export const limitsOf = ([least, most]: z.output<typeof stepLimit>): readonly [number, number] => [
+  least,
+  most ?? Number.POSITIVE_INFINITY,
+];
+
+interface DualDefaults {
+  readonly heads?: number;
+  readonly state?: number;
+}
+
+/** Mamba-2 keys of Bamba and its descendants. */
+export const dualSettings = ({ heads = 128, state = 256 }: DualDefaults = {}) => ({
+  mamba_n_heads: positiveInteger.default(heads).describe('Heads of a Mamba layer'),
+  mamba_d_head: z
+    .union([z.literal('auto'), positiveInteger])
+    .default('auto')
+    .describe('Width of a head; auto: the inner width / mamba_n_heads'),
+  mamba_n_groups: positiveInteger.default(1).describe('Groups of heads with the same B and C'),
+  mamba_d_state: positiveInteger.default(state).describe('Values of the state, a channel'),
+  mamba_d_conv: positiveInteger.default(4).describe('Tokens that the convolution sees'),
+  mamba_expand: positiveInteger
+    .default(2)
+    .describe('Inner width of a Mamba layer, in widths of the model'),
+  mamba_conv_bias: flag.default(true).describe('Biases in the convolution'),
+  mamba_proj_bias: flag.default(false).describe('Biases in in_proj and out_proj'),
+  time_step_limit: stepLimit,
+});
+
+/** Settings that `more` reads from a `config.json`. */
+export const dualIn = ({ time_step_limit: limit }: JsonObject): JsonObject => ({
+  time_step_limit: stepLimitIn(limit),
+});
+
+export interface DualConfig {
+  readonly hidden_size: number;
+  readonly mamba_n_heads: number;
+  readonly mamba_d_head: 'auto' | number;
+  readonly mamba_n_groups: number;
+  readonly mamba_d_state: number;
+  readonly mamba_d_conv: number;
+  readonly mamba_expand: number;
+  readonly mamba_d_ssm?: number | null | undefined;
+  readonly mamba_conv_bias: boolean;
+  readonly mamba_proj_bias: boolean;
+  readonly time_step_limit: z.output<typeof stepLimit>;
+  readonly hidden_act: Parameters<typeof activationOf>[0];
+  readonly rms_norm_eps: number;
+}
+
+const innerOf = (config: DualConfig): number =>
+  config.mamba_d_ssm ?? config.mamba_expand * config.hidden_size;
+
+const headDimOf = (config: DualConfig): number =>
+  config.mamba_d_head === 'auto'
+    ? Math.floor(innerOf(config) / config.mamba_n_heads)
+    : config.mamba_d_head;
+
+/** Mamba-2 layer of Bamba: a norm over all channels, with a gate before it. */
+export function dualOf(
+  name: string,
+  config: DualConfig,
+  options: Parameters<typeof stateSpaceDual>[2] = {},
+): StateSpaceDual {
+  const kernel = config.mamba_d_conv;
+  return stateSpaceDual(
+    name,
+    {
+      hidden: config.hidden_size,
+      heads: config.mamba_n_heads,
+      headDim: headDimOf(config),
+      state: config.mamba_d_state,
+      groups: config.mamba_n_groups,
+      kernel,
+    },
+    {
+      bias: config.mamba_proj_bias,
+      conv: { bias: config.mamba_conv_bias, cached: kernel },
+      norm: gatedRmsNorm(`${name}.norm`, {
+        eps: config.rms_norm_eps,
+        width: innerOf(config),
+        gated: 'before',
+      }),
+      activation: activationOf(config.hidden_act),
+      stepLimits: limitsOf(config.time_step_limit),
+      ...options,
+    },
+  );
+}
+
+/** Heads must fill the inner width, and groups divide the heads. */
+export const dualRules = defineRules<{ readonly model: DualConfig }>([
+  {
+    severity: 'error',
+    reads: ['model.mamba_n_heads', 'model.mamba_d_head', 'model.mamba_expand', 'model.hidden_size'],
+    check: ({ model }) => {
+      const [inner, heads, headDim] = [innerOf(model), model.mamba_n_heads, headDimOf(model)];
+      return heads * headDim === inner
+        ? undefined
+        : {
+            message: `${heads} heads of ${headDim} are not the ${inner} inner values of a Mamba layer`,
+            suggestion: 'write mamba_d_head: auto, and a mamba_n_heads that divides them',
+          };
+    },
+  },
+  ...groupRules('mamba_n_groups', 'mamba_n_heads'),
+]);
+
+/** Groups of heads must be equal. */
+export function groupRules(groupsKey: string, headsKey: string) {
+  return defineRules<{ readonly model: object }>([
+    {
+      severity: 'error',
+      reads: [`model.${groupsKey}`, `model.${headsKey}`],
+      check: ({ model }) => {
+        const values = model as Readonly<Record<string, unknown>>;
+        const [groups, heads] = [Number(values[groupsKey]), Number(values[headsKey])];
+        return heads % groups === 0
+          ? undefined
+          : {
+              message: `${groups} groups do not divide the ${heads} heads of a Mamba layer`,
+              suggestion: `write a ${groupsKey} that divides ${headsKey}`,
+            };
+      },
+    },
+  ]);
+}
+
+/** Older names of the kinds of layers. */
+const OLD_LAYERS: Readonly<Record<string, string>> = {
+  mamba: 'linear_attention',
+  attention: 'full_attention',
+};
+
+/** List of kinds of layers, by their present names. */
+export const layerTypesIn = (list: unknown): unknown =>
+  Array.isArray(list)
+    ? list.map((kind) =>
+        typeof kind === 'string' && Object.hasOwn(OLD_LAYERS, kind) ? OLD_LAYERS[kind] : kind,
+      )
+    : undefined;

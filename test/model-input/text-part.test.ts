@@ -1,0 +1,153 @@
+import fs from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { countParameters } from '../../src/budget/parameters.js';
+import { openCheckpoint } from '../../src/checkpoint/open.js';
+import { parseDocument } from '../../src/config/document.js';
+import { openCheckpointModel } from '../../src/model-input/checkpoint-model.js';
+import { modelOf } from '../../src/model-input/model-file.js';
+import { textPartOf } from '../../src/model-input/text-part.js';
+import { checkpointWeights } from '../../src/runtime/weights.js';
+import { inPackage, readJson } from '../fixtures.js';
+import { differenceAt, idsOf, valuesOf } from '../runtime/fixture-models.js';
+import { referenceEngine } from '../runtime/reference-engine.js';
+
+const FOLDER = 'fixtures/text-parts';
+
+const CASES = fs
+  .readdirSync(inPackage(FOLDER), { withFileTypes: true })
+  .filter((entry) => entry.isDirectory())
+  .map(({ name }) => name);
+
+const FAMILY: Readonly<Record<string, string>> = {
+  aya_vision: 'cohere2',
+  gemma3: 'gemma3_text',
+  mistral3: 'mistral',
+  qwen2_vl: 'qwen2',
+  qwen3_vl: 'qwen3',
+  smolvlm: 'llama',
+};
+
+describe.each(CASES)('the language model of %s', (name) => {
+  const folder = inPackage(FOLDER, name);
+  const { parameters, input_ids } = readJson<{ parameters: number; input_ids: number[][] }>(
+    FOLDER,
+    name,
+    'case.json',
+  );
+  const load = async () => (await openCheckpointModel(folder, {})).model(undefined);
+
+  it('has the names and the parameters that the checkpoint has', async () => {
+    const { model, family, checkpoint } = await load();
+    expect(family.name).toBe(FAMILY[name]);
+    expect(checkpoint).toMatchObject({ matches: true, faults: [] });
+    expect(countParameters(model).parameters).toBe(parameters);
+  });
+
+  it('is told what it leaves out, with its parameters', async () => {
+    const { warnings, leftOut = [], textOf } = await load();
+    expect(textOf).toBe(name);
+    const all = openCheckpoint(`${folder}/model.safetensors`);
+    const stored = [...all.tensors.values()].reduce((sum, { elements }) => sum + elements, 0);
+    const left = leftOut.reduce((sum, each) => sum + each.parameters, 0);
+    expect(parameters + left).toBe(stored);
+    all.close();
+    const messages = warnings.map(({ message }) => message);
+    expect(messages).toContainEqual(expect.stringContaining(`left out of ${name}: `));
+    expect(messages).toContainEqual(expect.stringMatching(/^vision_config is left out: /));
+  });
+
+  it('gives the logits of the whole model for text', async () => {
+    const { model } = await load();
+    const checkpoint = openCheckpoint(`${folder}/model.safetensors`);
+    const expected = openCheckpoint(`${folder}/expected.safetensors`);
+    const program = await referenceEngine().load(model, checkpointWeights(model, checkpoint));
+    const { output } = await program.run({ ids: idsOf(input_ids) });
+    const wanted = valuesOf(expected.tensors.get('logits') ?? expect.unreachable());
+    const largest = wanted.data.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
+    expect(differenceAt(output, wanted, 1)).toBeLessThan(2e-5 * largest);
+  });
+});
+
+describe('the text part of a config', () => {
+  const text = { model_type: 'llama', hidden_size: 24 };
+
+  it('is found under each of its names, for any kind around it', () => {
+    for (const key of ['text_config', 'llm_config', 'language_config']) {
+      const part = textPartOf({ model_type: 'no_such_kind', [key]: text });
+      expect(part).toMatchObject({ path: [key], config: { model_type: 'llama' } });
+    }
+  });
+
+  it('of a kind that is not known is none', () => {
+    const other = { model_type: 'llava', text_config: { model_type: 'no_such_kind' } };
+    expect(textPartOf(other)).toBeUndefined();
+  });
+
+  it('is of the kind that the class around it takes, if it names none', () => {
+    const part = textPartOf({ model_type: 'llava', text_config: { hidden_size: 24 } });
+    expect(part?.config.model_type).toBe('llama');
+  });
+
+  it('stands beside the other keys in old files of Qwen 2 VL', () => {
+    const part = textPartOf({
+      model_type: 'qwen2_vl',
+      hidden_size: 24,
+      vision_config: { depth: 2 },
+      vision_token_id: 3,
+      rope_scaling: { type: 'mrope', mrope_section: [1, 1, 1] },
+    });
+    expect(part).toMatchObject({
+      path: [],
+      config: { model_type: 'qwen2', hidden_size: 24, rope_scaling: { type: 'default' } },
+      leftOut: ['vision_config'],
+    });
+    expect(part?.config).not.toHaveProperty('vision_token_id');
+  });
+
+  it('is tied as the outer key says', () => {
+    const tied = (whole: object) =>
+      textPartOf({ ...whole, text_config: { ...text, ...('text' in whole ? {} : {}) } })?.config
+        .tie_word_embeddings;
+    expect(tied({ model_type: 'gemma3' })).toBe(true);
+    expect(tied({ model_type: 'gemma3', tie_word_embeddings: false })).toBe(false);
+    expect(tied({ model_type: 'llava' })).toBe(false);
+    const inside = { ...text, tie_word_embeddings: true };
+    const config = (model_type: string) =>
+      textPartOf({ model_type, tie_word_embeddings: false, text_config: inside })?.config;
+    expect(config('llava')?.tie_word_embeddings).toBe(true);
+    expect(config('qwen3_vl')?.tie_word_embeddings).toBe(false);
+  });
+});
+
+describe('a kind of model that is not known', () => {
+  const keys = {
+    hidden_size: 24,
+    intermediate_size: 20,
+    num_hidden_layers: 2,
+    num_attention_heads: 4,
+    vocab_size: 61,
+    rms_norm_eps: 1e-6,
+    mlp_bias: true,
+    attention_bias: false,
+  };
+  const document = parseDocument(JSON.stringify({ model_type: 'new', ...keys, own: 3 }), 'c.json');
+
+  it('gets the family whose keys it has, by its structure', async () => {
+    const error: unknown = await modelOf(document).catch((each: unknown) => each);
+    expect(error).toMatchObject({
+      problems: [
+        {
+          suggestion: expect.stringMatching(
+            /^it has the keys of llama, but for "own": if that is what it is, write --family llama; minimind inspect .*docs\/adding-a-model\.md/,
+          ),
+        },
+      ],
+    });
+  });
+
+  it('is read as the family of --family', async () => {
+    const { family, warnings } = await modelOf(document, { family: 'llama' });
+    expect(family.name).toBe('llama');
+    expect(warnings.map(({ path }) => path)).toEqual(['own']);
+  });
+});

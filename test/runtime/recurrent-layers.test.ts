@@ -1,0 +1,194 @@
+import { describe, expect, it } from 'vitest';
+import {
+  causalConv,
+  gatedRmsNorm,
+  mamba,
+  rmsNormLayer,
+  stateSpaceDual,
+} from '../../src/architecture/constructors.js';
+import type { Layer } from '../../src/architecture/layer.js';
+import { forwardFlopsOf } from '../../src/budget/flops.js';
+import { stateOf } from '../../src/budget/state.js';
+import { primitivesOf } from '../../src/operations/lower.js';
+import type { Program, ProgramOptions, Values } from '../../src/runtime/engine.js';
+import { ON_CPU } from '../../src/runtime/onnx/context.js';
+import { randomWeights, type WeightSource } from '../../src/runtime/weights.js';
+import { withEachEngine } from './both-engines.js';
+import { differenceAt } from './fixture-models.js';
+import { describeWithOnnx, loadedFor } from './onnx/support.js';
+import { referenceEngine } from './reference-engine.js';
+import { largestDifference } from './tfjs/support.js';
+
+const [BATCH, TOKENS] = [2, 11];
+
+const value = (width: number, phase = 0, tokens = TOKENS): Values => ({
+  shape: [BATCH, tokens, width],
+  data: Float32Array.from({ length: BATCH * tokens * width }, (_, i) => Math.sin(i + phase)),
+});
+
+/** Random weights that are not all ones or zeros. */
+function uneven(layer: Layer): WeightSource {
+  const weights = randomWeights(layer, 5);
+  return {
+    ...weights,
+    read(tensor, first, target) {
+      weights.read(tensor, first, target);
+      for (const i of target.keys()) target[i] = (target[i] ?? 0) + 0.2 * Math.sin(first + i);
+    },
+  };
+}
+
+withEachEngine('a norm with a gate', (load) => {
+  const sizes = { eps: 1e-5, width: 12 };
+  it.each([
+    ['gated before', { gated: 'before' }],
+    ['gated before, in groups', { gated: 'before', groups: 3 }],
+    ['gated after, in groups', { gated: 'after', groups: 2 }],
+    [
+      'gated after by a sigmoid, a weight for all heads',
+      { gated: 'after', groups: 4, sharedWeight: true, activation: 'sigmoid' },
+    ],
+  ] as const)('%s', async (_title, options) => {
+    const layer = gatedRmsNorm('norm', { ...sizes, ...options });
+    const weights = uneven(layer);
+    const input = { inputs: [value(12), value(12, 1)] };
+    const wanted = await (await referenceEngine().load(layer, weights)).run(input);
+    const found = await (await load(layer, weights)).run(input);
+    expect(differenceAt(found.output, wanted.output, 1)).toBeLessThan(1e-5);
+    expect(Math.max(...wanted.output.data)).toBeGreaterThan(0.3);
+  });
+});
+
+it('counts the groups of a norm with a gate', () => {
+  const norm = gatedRmsNorm('norm', { eps: 1e-5, width: 12, groups: 3, gated: 'before' });
+  expect(primitivesOf(norm)).toMatchObject([{ kind: 'norm', size: 4, input: 12, output: 12 }]);
+});
+
+withEachEngine('a causal convolution', (load) => {
+  it.each([true, false])('with a bias: %s', async (bias) => {
+    const layer = causalConv('conv', 6, 3, { bias });
+    const weights = uneven(layer);
+    const input = { inputs: [value(6)] };
+    const wanted = await (await referenceEngine().load(layer, weights)).run(input);
+    const found = await (await load(layer, weights)).run(input);
+    expect(differenceAt(found.output, wanted.output, 1)).toBeLessThan(1e-5);
+  });
+});
+
+const SIZES = { hidden: 6, heads: 6, headDim: 3, state: 5, groups: 2, kernel: 3 };
+
+/** Layers with a state, with every option of their kinds. */
+const RECURRENT = {
+  'a state space dual': stateSpaceDual('m', SIZES),
+  'a state space dual with a group for each head': stateSpaceDual(
+    'm',
+    { ...SIZES, groups: 6 },
+    { bias: true, conv: { bias: false } },
+  ),
+  'a state space dual with norm, scales and limits': stateSpaceDual(
+    'm',
+    { ...SIZES, groups: 1 },
+    {
+      norm: gatedRmsNorm('m.norm', { eps: 1e-5, width: 18, groups: 2, gated: 'before' }),
+      activation: 'geluTanh',
+      stepLimits: [0.9, 1.4],
+      inputScales: [0.5, 1.5, 0.7, 1.2, 0.8],
+    },
+  ),
+  'a selective scan with a single bias': mamba(
+    'm',
+    { hidden: 6, inner: 8, state: 5, kernel: 3, stepRank: 4 },
+    { bias: false, activation: 'relu' },
+  ),
+  'a selective scan with norms inside': mamba(
+    'm',
+    { hidden: 6, inner: 8, state: 5, kernel: 3, stepRank: 4 },
+    {
+      conv: { bias: false },
+      innerNorms: [
+        rmsNormLayer('m.dt_norm', 4, 1e-5),
+        rmsNormLayer('m.b_norm', 5, 1e-5),
+        rmsNormLayer('m.c_norm', 5, 1e-5),
+      ],
+    },
+  ),
+  'a selective scan with norms without weights': mamba(
+    'm',
+    { hidden: 6, inner: 8, state: 5, kernel: 3, stepRank: 4 },
+    { innerNormEps: 1e-3 },
+  ),
+};
+
+type Load = (layer: Layer, weights: WeightSource, options?: ProgramOptions) => Promise<Program>;
+
+function statesAreRight(load: Load): void {
+  const cases = Object.entries(RECURRENT);
+  // More tokens than a chunk has, and a last chunk that is not full.
+  it.each(cases)('computes what the reference does: %s', async (_title, layer) => {
+    const weights = uneven(layer);
+    const input = { inputs: [value(6, 0, 150)] };
+    const wanted = await (await referenceEngine().load(layer, weights)).run(input);
+    const found = await (await load(layer, weights)).run(input);
+    const size = Math.max(...wanted.output.data.map(Math.abs));
+    expect(differenceAt(found.output, wanted.output, 1)).toBeLessThan(1e-5 * size);
+    expect(size).toBeGreaterThan(0.05);
+  });
+
+  it.each(cases)('goes on from its state: %s', async (_title, layer) => {
+    const weights = uneven(layer);
+    const whole = value(6);
+    const { output } = await (await load(layer, weights)).run({ inputs: [whole] });
+    const program = await load(layer, weights, { decoding: { totalTokens: TOKENS } });
+    const rows = (of: Values, from: number, to: number): Float32Array => {
+      const width = of.shape[2] ?? 0;
+      return Float32Array.from(
+        [0, 1].flatMap((row) => [
+          ...of.data.subarray((row * TOKENS + from) * width, (row * TOKENS + to) * width),
+        ]),
+      );
+    };
+    let state: Awaited<ReturnType<typeof program.run>>['state'];
+    for (const [from, to] of [
+      [0, 4],
+      [4, 5],
+      [5, 6],
+      [6, TOKENS],
+    ] as const) {
+      const input = { shape: [BATCH, to - from, 6], data: rows(whole, from, to) };
+      const run = await program.run({ inputs: [input], state });
+      expect(largestDifference(run.output.data, rows(output, from, to))).toBeLessThan(2e-6);
+      state = run.state;
+    }
+  });
+}
+
+withEachEngine('a layer with a state', statesAreRight);
+
+describeWithOnnx('a layer with a state, as products for other devices', () => {
+  statesAreRight((layer, weights, options) =>
+    loadedFor({ ...ON_CPU, provider: 'webgpu' }, layer, weights, options),
+  );
+});
+
+describe('the costs of a state space dual', () => {
+  const layer = RECURRENT['a state space dual'];
+  const values = 6 * 3 * 5;
+
+  it('has 5 FLOP for a value of the state, and 3 for a channel', () => {
+    const { parts } = forwardFlopsOf(layer, { batch: 2, context: 7, causal: true });
+    const scan = parts.find(({ kind }) => kind === 'scan');
+    expect(scan?.flops.value).toBe(14 * (5 * values + 3 * 18));
+  });
+
+  it('keeps its state in float32 for any type of the cache', () => {
+    const setting = { batch: 2, context: 7, dtype: 'bf16' } as const;
+    expect(stateOf(layer, setting).mambaState.value).toBe(2 * values * 4);
+    expect(stateOf(layer, setting).convolutionState.value).toBe(2 * (18 + 20) * 2 * 2);
+  });
+
+  it('is cut by heads and groups', () => {
+    const [projection] = primitivesOf(layer);
+    const [, cut] = projection?.cuts[0] ?? expect.unreachable();
+    expect(cut.runs.map(({ count, size }) => count * size)).toEqual([18, 18, 10, 10, 6]);
+  });
+});
