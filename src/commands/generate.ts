@@ -458,6 +458,7 @@ function resultOf(
     family: loaded.family.name,
     checkpoint: checkpoint?.path ?? null,
     weights: checkpoint ? 'checkpoint' : 'random',
+    weightForm: flags.weights ?? null,
     tokenizer: text.tokenizer?.file ?? null,
     chat: isChat,
     engine: session.engine,

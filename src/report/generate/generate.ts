@@ -1,7 +1,7 @@
 /** Answers of a model, and how they came about: report of `generate`. */
 import type { GenerateResult } from '../../generation/result.js';
 import type { NamedToken, ReportedAnswer, ReportedToken } from '../../generation/session.js';
-import { formatInteger, percentText } from '../../text/units.js';
+import { formatInteger, percentText, weightFormText } from '../../text/units.js';
 import { counted, modelName } from '../../text/words.js';
 import {
   bar,
@@ -78,7 +78,7 @@ function verdictText(result: GenerateResult): string {
 }
 
 function factsOf(result: GenerateResult): Fact[] {
-  const { file, family, checkpoint, engine, context } = result;
+  const { file, family, checkpoint, engine, context, weightForm } = result;
   const from =
     checkpoint === null ? 'random weights: the text means nothing' : `weights of ${checkpoint}`;
   return [
@@ -87,6 +87,7 @@ function factsOf(result: GenerateResult): Fact[] {
       text: `${file} (${family}), ${from}`,
       ...(checkpoint === null && { tone: 'warning' as const }),
     },
+    ...(weightForm ? [{ name: 'weights', text: weightFormText(weightForm) }] : []),
     { name: 'sampling', text: samplingText(result) },
     {
       name: 'engine',
