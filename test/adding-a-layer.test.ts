@@ -19,7 +19,7 @@ beforeAll(() => {
   config = path.join(copy, 'config.json');
   const { vocab, hidden, inner, layers, kernel } = SIZES;
   const model = {
-    family: 'gated_conv',
+    family: 'short_hyena',
     vocab_size: vocab,
     hidden_size: hidden,
     intermediate_size: inner,
@@ -44,11 +44,11 @@ describe('a layer kind made by docs/adding-a-layer.md', () => {
       'src/architecture/constructors.ts',
       'src/architecture/families.ts',
       'src/architecture/layer.ts',
-      'src/architecture/models/gated_conv.ts',
+      'src/architecture/models/short_hyena.ts',
       'src/budget/trace.ts',
       'src/operations/lower.ts',
       'src/runtime/onnx/compile.ts',
-      'src/runtime/onnx/layers/gated-conv.ts',
+      'src/runtime/onnx/layers/short-hyena.ts',
       'src/runtime/tfjs/interpret.ts',
       'test/runtime/reference-engine.ts',
     ]);
@@ -69,7 +69,7 @@ describe('a layer kind made by docs/adding-a-layer.md', () => {
     const { vocab, hidden, inner, layers, kernel } = SIZES;
     const [batch, context] = [2, 32];
     const products = 3 * hidden * hidden + hidden * hidden;
-    const layer = products + 3 * hidden + hidden + hidden * kernel + hidden;
+    const layer = products + 3 * hidden + hidden + 3 * (hidden * kernel + hidden);
     const parameters = vocab * hidden + layers * (layer + 3 * hidden * inner + 2 * hidden) + hidden;
     const sizes = ['--batch', `${batch}`, '--context', `${context}`];
     const {
@@ -80,13 +80,13 @@ describe('a layer kind made by docs/adding-a-layer.md', () => {
     } = answer('profile', config, ...sizes);
     expect(counted.total.value).toBe(parameters);
     const rows = batch * context;
-    const multiplied = products + 3 * hidden * inner + kernel * hidden;
+    const multiplied = products + 3 * hidden * inner + kernel * 3 * hidden;
     expect(forwardFlops.total.value).toBe(2 * rows * (layers * multiplied + hidden * vocab));
     const bytes = 2;
-    const past = batch * layers * (kernel - 1) * hidden;
+    const past = batch * layers * (kernel - 1) * 3 * hidden;
     expect(inference.state.total.value).toBe(bytes * past);
-    // The input, B, C, x, B · x, the output of the convolution, and C times it.
-    const saved = { part: 'mamba', bytes: { value: bytes * rows * layers * 7 * hidden } };
+    // The input; q, k and v before and after the convolution; k · v and q · k · v.
+    const saved = { part: 'mamba', bytes: { value: bytes * rows * layers * 9 * hidden } };
     expect(training.activations.parts).toContainEqual(
       expect.objectContaining({
         part: saved.part,
@@ -101,7 +101,7 @@ describe('a layer kind made by docs/adding-a-layer.md', () => {
     answer(...onGpus('2'));
     const { status, stderr } = runIn(copy, ...onGpus('3'));
     expect(status).toBe(2);
-    expect(stderr).toContain('the 16 channels of model.layers.0.conv equally');
+    expect(stderr).toContain('the 16 channels of model.layers.0.mixer equally');
   });
 
   it.skipIf(onnxVersion() === undefined)('computes the same in both engines, and cached', () => {

@@ -6,10 +6,13 @@ import type {
   Alignment,
   Attention,
   CausalConv,
+  ClampedExperts,
   Component,
   Embedding,
   FusedProjection,
   Gate,
+  GatedConv,
+  GatedDelta,
   GatedMlp,
   GatedRmsNorm,
   HeadNorms,
@@ -264,6 +267,49 @@ export function stateSpaceDual(
   };
 }
 
+interface GatedDeltaParts
+  extends Omit<GatedDelta, 'kind' | 'name' | 'component' | 'stepBias' | 'stateLog'> {
+  /** Name of the layer's own tensors; default: the layer's. */
+  readonly tensors?: string;
+}
+
+export function gatedDelta(name: string, parts: GatedDeltaParts): GatedDelta {
+  const { tensors = name, convs, inputs, norm, outProj, ...rest } = parts;
+  const { valueHeads } = rest;
+  return {
+    kind: 'gatedDelta',
+    name,
+    component: 'deltaNet',
+    stepBias: param(`${tensors}.dt_bias`, [valueHeads]),
+    stateLog: param(`${tensors}.A_log`, [valueHeads]),
+    convs,
+    inputs,
+    norm,
+    outProj,
+    ...rest,
+  };
+}
+
+/**
+ * No biases by default.
+ * @param kernel Tokens that the convolution sees, the token itself included.
+ */
+export function gatedConv(
+  name: string,
+  hidden: number,
+  kernel: number,
+  { bias = false, cached }: ConvOptions = {},
+): GatedConv {
+  return {
+    kind: 'gatedConv',
+    name,
+    component: 'shortConvolution',
+    conv: causalConv(`${name}.conv`, hidden, kernel, { bias, ...(cached && { cached }) }),
+    inProj: linear(`${name}.in_proj`, hidden, 3 * hidden, { bias }),
+    outProj: linear(`${name}.out_proj`, hidden, hidden, { bias }),
+  };
+}
+
 interface HybridAttentionSizes {
   readonly hidden: number;
   readonly heads: number;
@@ -317,6 +363,9 @@ export interface AttentionParts {
   readonly window?: Window | undefined;
   /** Replaces `window` where heads differ. */
   readonly spans?: readonly HeadSpan[];
+  readonly gate?: ActivationName | undefined;
+  /** Name of the scores without values. */
+  readonly sinks?: string | undefined;
 }
 
 export function attention(name: string, parts: AttentionParts): Attention {
@@ -338,6 +387,8 @@ export function attention(name: string, parts: AttentionParts): Attention {
     softcap: parts.softcap,
     spans: parts.spans ?? [{ heads, window }],
     ...(parts.ownTypeSoftmax && { ownTypeSoftmax: true }),
+    ...(parts.gate && { gate: parts.gate }),
+    ...(parts.sinks && { sinks: param(parts.sinks, [heads]) }),
     ...(parts.normsAfterRotation && { normsAfterRotation: true }),
     ...(parts.clip !== undefined && { clip: parts.clip }),
     ...(parts.keeps && { keeps: parts.keeps }),
@@ -467,6 +518,8 @@ interface RouterParts {
   readonly experts: number;
   readonly expertsPerToken: number;
   readonly scoring: Router['scoring'];
+  /** Default: none. */
+  readonly bias?: boolean;
   /** `e_score_correction_bias`, or the file's name for it. */
   readonly correction?: Param | undefined;
   readonly groups?: RouterGroups | undefined;
@@ -482,6 +535,7 @@ export function router(name: string, hidden: number, parts: RouterParts): Router
     name,
     component: 'router',
     weight,
+    ...(parts.bias && { bias: param(`${name}.bias`, [experts]) }),
     correction,
     scoring,
     expertsPerToken,
@@ -517,6 +571,26 @@ export function packedExperts(
     gateUp: param(`${name}.${leaves[0]}`, [experts, (gated ? 2 : 1) * inner, hidden]),
     down: param(`${name}.${leaves[1]}`, [experts, hidden, inner]),
     activation: fn,
+  };
+}
+
+/** `gate_up_proj`, `gate_up_proj_bias`, `down_proj` and `down_proj_bias`. */
+export function clampedExperts(
+  name: string,
+  { experts, hidden, inner }: PackedSizes,
+  fn: ActivationName,
+  limit: number,
+): ClampedExperts {
+  return {
+    kind: 'clampedExperts',
+    name,
+    component: 'experts',
+    gateUp: param(`${name}.gate_up_proj`, [experts, hidden, 2 * inner]),
+    gateUpBias: param(`${name}.gate_up_proj_bias`, [experts, 2 * inner]),
+    down: param(`${name}.down_proj`, [experts, inner, hidden]),
+    downBias: param(`${name}.down_proj_bias`, [experts, hidden]),
+    activation: fn,
+    limit,
   };
 }
 

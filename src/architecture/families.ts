@@ -58,6 +58,17 @@ export const FAMILIES = {
   falcon: async () => (await import('./models/falcon.js')).falcon,
   mpt: async () => (await import('./models/mpt.js')).mpt,
   gpt_bigcode: async () => (await import('./models/gpt_bigcode.js')).gptBigcode,
+  qwen3_next: async () => (await import('./models/qwen3_next.js')).qwen3Next,
+  qwen3_5_text: async () => (await import('./models/qwen3_5_text.js')).qwen35Text,
+  qwen3_5_moe_text: async () => (await import('./models/qwen3_5_moe_text.js')).qwen35MoeText,
+  lfm2: async () => (await import('./models/lfm2.js')).lfm2,
+  lfm2_moe: async () => (await import('./models/lfm2_moe.js')).lfm2Moe,
+  gpt_oss: async () => (await import('./models/gpt_oss.js')).gptOss,
+  olmo_hybrid: async () => (await import('./models/olmo_hybrid.js')).olmoHybrid,
+  glm4_moe: async () => (await import('./models/glm4_moe.js')).glm4Moe,
+  dots1: async () => (await import('./models/dots1.js')).dots1,
+  ernie4_5_moe: async () => (await import('./models/ernie4_5_moe.js')).ernie45Moe,
+  minimax_m2: async () => (await import('./models/minimax_m2.js')).minimaxM2,
 } as const satisfies Record<string, () => Promise<Family>>;
 
 export type FamilyName = keyof typeof FAMILIES;

@@ -13,6 +13,8 @@ export const COMPONENTS = {
   embedding: 'embedding',
   srte: 'SRTE',
   mamba: 'Mamba',
+  deltaNet: 'gated DeltaNet',
+  shortConvolution: 'short convolution',
   attention: 'attention',
   alignment: 'alignment',
   gate: 'gate',
@@ -70,8 +72,8 @@ export interface FusedProjection extends Node<'fusedProjection'> {
   readonly groups: number;
 }
 
-/** Several values of one input: one product each, or one for all. */
-export type Projections = readonly ProjectionLayer[] | FusedProjection;
+/** Several values of one input, in order: products that give one value or several each. */
+export type Projections = readonly (ProjectionLayer | FusedProjection)[] | FusedProjection;
 
 /**
  * Normalises every `size` values: (x − mean) / sqrt(variance + eps) · (offset + weight) + bias. The weight is [size], or
@@ -212,6 +214,8 @@ export interface RouterGroups {
 export interface Router extends Node<'router'> {
   /** [experts, H] */
   readonly weight: Param;
+  /** Added to the products with the weight, [experts]. */
+  readonly bias?: Param;
   /** [experts] */
   readonly correction: Param | undefined;
   readonly scoring: 'softmax' | 'sigmoid';
@@ -230,6 +234,23 @@ export interface PackedExperts extends Node<'packedExperts'> {
   readonly activation: ActivationName;
 }
 
+/**
+ * Gated networks of all experts with biases and limits (gpt-oss): with gate and up in turn as columns of
+ * x · gateUp + gateUpBias, down takes activation(min(gate, limit)) · (1 + up), up between ±limit.
+ */
+export interface ClampedExperts extends Node<'clampedExperts'> {
+  /** [experts, H, 2 · inner] */
+  readonly gateUp: Param;
+  /** [experts, 2 · inner] */
+  readonly gateUpBias: Param;
+  /** [experts, inner, H] */
+  readonly down: Param;
+  /** [experts, H] */
+  readonly downBias: Param;
+  readonly activation: ActivationName;
+  readonly limit: number;
+}
+
 /** A network with a gate, or a product, an activation and a product. */
 export type Expert = GatedMlp | Sequence;
 
@@ -237,7 +258,7 @@ export type Expert = GatedMlp | Sequence;
 export interface MixtureOfExperts extends Node<'mixtureOfExperts'> {
   readonly router: Router;
   /** Equal in all but their names. */
-  readonly experts: readonly Expert[] | PackedExperts;
+  readonly experts: readonly Expert[] | PackedExperts | ClampedExperts;
   /** Applied to every token; several are summed. */
   readonly shared: readonly Expert[];
   /** Multiplies the shared experts' output by σ of its own output, [H → 1]. */
@@ -314,6 +335,41 @@ export interface StateSpaceDual extends Node<'stateSpaceDual'> {
 }
 
 /**
+ * Gated delta rule (Gated DeltaNet, arXiv 2412.06464). The inputs give queries and keys [keyHeads · keyDim], values
+ * and a gate [valueHeads · valueDim], and for each value head β before its sigmoid and a step. Queries, keys and values
+ * go through a convolution for all of them or one each, and an activation; queries and keys of a head are divided by their length, queries by
+ * √keyDim too. Value head j reads key head floor(j · keyHeads / valueHeads). With the decay
+ * a = exp(−exp(stateLog) · softplus(step + stepBias)), the state of a head is S = a · S, then
+ * S = S + k ⊗ (betaScale · σ(β) · (v − k · S)), and y = q · S. out_proj(norm(y, gate)).
+ */
+export interface GatedDelta extends Node<'gatedDelta'> {
+  /** [valueHeads] */
+  readonly stepBias: Param;
+  readonly stateLog: Param;
+  readonly convs: readonly CausalConv[];
+  readonly inputs: readonly (ProjectionLayer | FusedProjection)[];
+  readonly norm: GatedRmsNorm;
+  readonly outProj: Linear;
+  readonly keyHeads: number;
+  readonly keyDim: number;
+  readonly valueHeads: number;
+  readonly valueDim: number;
+  readonly activation: ActivationName;
+  /** 2 allows states that change their sign (arXiv 2411.12537). */
+  readonly betaScale: number;
+}
+
+/** Gated short convolution (LFM2): in_proj gives B, C and x, [B, T, H] each; out_proj(C · conv(B · x)). */
+export interface GatedConv extends Node<'gatedConv'> {
+  readonly conv: CausalConv;
+  readonly inProj: Linear;
+  readonly outProj: Linear;
+}
+
+/** Added to the sum of squares of a query or key in the gated delta rule. */
+export const LENGTH_EPS = 1e-6;
+
+/**
  * Rotary position embedding (arXiv 2104.09864) of the first `rotatedDim` dimensions of every head. Angles are
  * position · frequency (see rotary-scaling.ts). Its amplitude scales cosine and sine.
  */
@@ -353,7 +409,7 @@ export interface Alibi extends Node<'alibi'> {
  * k · scale, softcapped, then ALiBi and the mask. Heads follow the order of `spans`.
  */
 export interface Attention extends Node<'attention'> {
-  /** Queries [heads · headDim], keys and values [keyValueHeads · headDim]. */
+  /** Queries [heads · headDim], a gate of the same width if there is one, keys and values [keyValueHeads · headDim]. */
   readonly inputs: Projections;
   readonly out: ProjectionLayer;
   /** Applied before the rotation: per head, or over all heads when the weight has their total width. */
@@ -374,6 +430,10 @@ export interface Attention extends Node<'attention'> {
   /** Whether the original computes the softmax in the type of the scores; otherwise in float32. */
   readonly ownTypeSoftmax?: boolean;
   readonly spans: readonly HeadSpan[];
+  /** Function of the gate that multiplies the output of the heads. */
+  readonly gate?: ActivationName;
+  /** A score of each head that takes its share of the softmax and has no value, [heads] (arXiv 2309.17453). */
+  readonly sinks?: Param;
   /** What the original's cache keeps beyond what decoding needs. */
   readonly keeps?: 'a key for each query head' | 'keys outside the windows';
 }
@@ -487,10 +547,13 @@ export type Layer =
   | GatedMlp
   | Router
   | PackedExperts
+  | ClampedExperts
   | MixtureOfExperts
   | CausalConv
   | Mamba
   | StateSpaceDual
+  | GatedDelta
+  | GatedConv
   | Rotary
   | Alibi
   | Attention

@@ -1,6 +1,7 @@
 /** Walks a description: its layers, their tensors, and the resulting state dict. */
 import type {
   ActivationName,
+  ClampedExperts,
   Component,
   Expert,
   FusedProjection,
@@ -71,17 +72,39 @@ export function projectionLayers(
 
 /** Products that compute several values of one input. */
 export function productsOf(inputs: Projections): readonly ProjectionLayer[] {
-  return 'kind' in inputs ? [inputs.projection] : inputs;
+  return projectionLayers(inputs).map((each) => ('projection' in each ? each.projection : each));
 }
 
 /** Routed experts: one layer each, or one for all. */
 export const expertLayers = (
   experts: MixtureOfExperts['experts'],
-): readonly (Expert | PackedExperts)[] => ('kind' in experts ? [experts] : experts);
+): readonly (Expert | PackedExperts | ClampedExperts)[] =>
+  'kind' in experts ? [experts] : experts;
+
+/** A matrix of all experts in one tensor. */
+interface PackedMatrix {
+  readonly tensor: Param;
+  readonly copies: number;
+  /** Output values. */
+  readonly rows: number;
+  /** Input values. */
+  readonly length: number;
+}
+
+/** The matrices of packed experts; none of another layer. */
+export function packedMatrices(layer: Layer): readonly PackedMatrix[] {
+  if (layer.kind !== 'packedExperts' && layer.kind !== 'clampedExperts') return [];
+  return [layer.gateUp, layer.down].map((tensor) => {
+    const [copies = 1, first = 1, second = 1] = tensor.shape;
+    return layer.kind === 'packedExperts'
+      ? { tensor, copies, rows: first, length: second }
+      : { tensor, copies, rows: second, length: first };
+  });
+}
 
 /** Whether packed experts have a gate. */
-export const isGatedPack = ({ gateUp, down }: PackedExperts): boolean =>
-  gateUp.shape[1] === 2 * (down.shape[2] ?? 0);
+export const isGatedPack = (experts: PackedExperts | ClampedExperts): boolean =>
+  experts.kind === 'clampedExperts' || experts.gateUp.shape[1] === 2 * (experts.down.shape[2] ?? 0);
 
 /** Whether a layer is a plain product with a weight. */
 export const isProduct = (layer: Layer): layer is ProjectionLayer =>
@@ -268,7 +291,9 @@ export function sharedInputWidth(inputs: Projections): number {
 
 /** Width between the two products of an expert, the same for all experts. */
 export function expertInner({ experts }: MixtureOfExperts): number {
-  if ('kind' in experts) return experts.down.shape[2] ?? 0;
+  if ('kind' in experts) {
+    return experts.down.shape[experts.kind === 'packedExperts' ? 2 : 1] ?? 0;
+  }
   const [first] = experts;
   if (!first) return 0;
   if (first.kind === 'gatedMlp') return inputWidth(first.down);
@@ -281,7 +306,9 @@ export const expertWidth = ({ router, latent }: MixtureOfExperts): number =>
   latent[0] ? outputWidth(latent[0]) : (router.weight.shape[1] ?? 0);
 
 /** Activation of an expert. */
-export const expertActivation = (expert: Expert | PackedExperts): ActivationName | undefined =>
+export const expertActivation = (
+  expert: Expert | PackedExperts | ClampedExperts,
+): ActivationName | undefined =>
   expert.kind === 'sequence'
     ? expert.layers.find((layer) => layer.kind === 'activation')?.fn
     : expert.activation;

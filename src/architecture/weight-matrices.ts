@@ -1,7 +1,7 @@
 /** Matrices of a model that can have fewer bits; other tensors stay floats. */
 import type { Layer } from './layer.js';
 import type { Param } from './param.js';
-import { walk } from './walk.js';
+import { outputWidth, walk } from './walk.js';
 
 /** A weight as one matrix [rows, columns], with a row for each output. */
 export interface WeightMatrix {
@@ -57,6 +57,12 @@ function keptBy(layer: Layer): Param[] {
   switch (layer.kind) {
     case 'mamba':
       return [layer.xProj.weight, layer.dtProj.weight];
+    case 'gatedDelta':
+      // β and the step, in one product or two.
+      return layer.inputs
+        .map((each) => ('projection' in each ? each.projection : each))
+        .filter((product) => outputWidth(product) <= 2 * layer.valueHeads)
+        .map(({ weight }) => weight);
     case 'mixtureOfExperts':
       return [layer.router.weight, ...(layer.sharedGate ? [layer.sharedGate.weight] : [])];
     case 'srteLowRank':

@@ -79,7 +79,8 @@ const KINDS = {
     label: 'scan',
     source:
       'per state value 7 multiplications and additions and 1 exponential: Δ·A, exp, h·, Δ·B, ·x, +, C·h, +; per channel D·x, +; ' +
-      'with a decay per head, per state value 5: h·, B·, +, C·h, +; per channel Δ·x, D·x, +',
+      'with a decay per head, per state value 5: h·, B·, +, C·h, +; per channel Δ·x, D·x, +; ' +
+      'with the delta rule, per state value 7: S·, k·S, +, k·, +, q·S, +; per channel v −, β·',
   },
 } as const satisfies Record<WorkKind, { label: string; source: string }>;
 
@@ -171,6 +172,7 @@ function forwardFigure(
         sum((each) => (each.kind === 'scan' && each.decays === decays ? size(each) : 0));
       const ofValues = of('values', ({ inner, state }) => inner * state);
       const ofHeads = of('heads', ({ inner, state }) => inner * state);
+      const ofDelta = of('delta', ({ inner, state }) => inner * state);
       const channels = of('values', ({ inner }) => inner);
       const perToken = [
         ...(ofValues > 0 ? [mul(8, v({ state_values: ofValues })), mul(2, v({ channels }))] : []),
@@ -178,6 +180,12 @@ function forwardFigure(
           ? [
               mul(5, v({ state_values_of_heads: ofHeads })),
               mul(3, v({ channels_of_heads: of('heads', ({ inner }) => inner) })),
+            ]
+          : []),
+        ...(ofDelta > 0
+          ? [
+              mul(7, v({ state_values_of_delta: ofDelta })),
+              mul(2, v({ channels_of_delta: of('delta', ({ inner }) => inner) })),
             ]
           : []),
       ];

@@ -197,7 +197,8 @@ export function scanFigure(blocks: readonly Layer[], setting: ActivationSetting)
   const scans = blocks.flatMap((block) => kernelsOf(block).scans);
   const valuesOf = (which: Scan['decays']) =>
     scans.reduce(
-      (total, { inner, state, decays }) => total + (decays === which ? inner * state : 0),
+      (total, { inner, state, decays }) =>
+        total + ((decays === 'values') === (which === 'values') ? inner * state : 0),
       0,
     );
   const [ofValues, ofHeads] = [valuesOf('values'), valuesOf('heads')];

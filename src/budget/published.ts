@@ -5,7 +5,7 @@
 
 import type { Attention, LanguageModel, LatentAttention, Layer } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
-import { tensorsOf, walk } from '../architecture/walk.js';
+import { packedMatrices, tensorsOf, walk } from '../architecture/walk.js';
 import type { KnownCount } from './family-counts.js';
 import type { Exact } from './figure.js';
 import { layerPattern } from './parameters.js';
@@ -323,11 +323,10 @@ function scalesOf(layer: Layer): number {
     const [rows = 0, columns = 0] = layer.weight.shape;
     return squares(rows, columns);
   }
-  if (layer.kind !== 'packedExperts') return 0;
-  return [layer.gateUp, layer.down].reduce((total, { shape }) => {
-    const [experts = 0, rows = 0, columns = 0] = shape;
-    return total + experts * squares(rows, columns);
-  }, 0);
+  return packedMatrices(layer).reduce(
+    (total, { copies, rows, length }) => total + copies * squares(rows, length),
+    0,
+  );
 }
 
 const sumOf = (tensors: readonly Param[]): bigint =>

@@ -8,6 +8,7 @@ import type {
   Attention,
   FusedProjection,
   Gate,
+  GatedDelta,
   GatedMlp,
   GatedRmsNorm,
   HeadNorms,
@@ -183,6 +184,7 @@ class Tracer {
       case 'router':
         return [this.#router(layer)];
       case 'packedExperts':
+      case 'clampedExperts':
         return [this.#step(layer, 'experts', size)];
       case 'mixtureOfExperts':
         return this.#mixture(layer, size);
@@ -196,6 +198,16 @@ class Tracer {
         return this.#mamba(layer);
       case 'stateSpaceDual':
         return this.#stateSpaceDual(layer);
+      case 'gatedDelta':
+        return this.#gatedDelta(layer);
+      case 'gatedConv':
+        return [
+          this.#linear(layer.inProj),
+          this.#between(`${layer.name}.gated`, 'B · x', size),
+          this.#step(layer.conv, `causal convolution, ${layer.conv.weight.shape[2]} wide`, size),
+          this.#between(`${layer.name}.mixed`, 'C · convolution', size),
+          this.#linear(layer.outProj),
+        ];
       case 'rotary':
         return [this.#step(layer, rotaryText(layer), size)];
       case 'attention':
@@ -436,6 +448,36 @@ class Tracer {
     ];
   }
 
+  #gatedDelta(layer: GatedDelta): UnplacedStep[] {
+    const { name, inputs, convs, norm, outProj, keyHeads, keyDim, valueHeads, valueDim } = layer;
+    const own = [layer.stepBias, layer.stateLog].filter((tensor) => !this.#listed.has(tensor));
+    for (const tensor of own) this.#listed.add(tensor);
+    const inner = valueHeads * valueDim;
+    const scan = this.#between(
+      `${name}.scan`,
+      `S = a · S; S = S + k ⊗ β · (v − k · S); y = q · S, state [${this.#batch}, ${valueHeads}, ${keyDim}, ${valueDim}]`,
+      inner,
+    );
+    return [
+      ...inputs.flatMap((each) => this.#steps(each, 0)),
+      ...convs.map((conv) =>
+        this.#step(
+          conv,
+          `causal convolution, ${conv.weight.shape[2]} wide; ${ACTIVATIONS[layer.activation]}`,
+          conv.weight.shape[0] ?? 0,
+        ),
+      ),
+      this.#between(
+        `${name}.lengths`,
+        `q and k of ${counted(keyHeads, 'head')} divided by their length, q by √${keyDim}`,
+        keyHeads * keyDim,
+      ),
+      { ...scan, parameters: own.reduce((sum, { elements }) => sum + elements, 0) },
+      ...this.#steps(norm, inner),
+      this.#linear(outProj),
+    ];
+  }
+
   #attention(layer: Attention): UnplacedStep[] {
     const { name, heads, keyValueHeads, headDim, spans, rotary, clip } = layer;
     const perHead = (operation: string, last: number): UnplacedStep => ({
@@ -460,6 +502,15 @@ class Tracer {
         this.#tokens,
       ),
       perHead('· v', headDim),
+      ...(layer.gate
+        ? [
+            this.#between(
+              `${name}.gated`,
+              `f(gate) · heads, f = ${ACTIVATIONS[layer.gate]}`,
+              heads * headDim,
+            ),
+          ]
+        : []),
       ...this.#steps(layer.out, 0),
     ];
   }
@@ -579,10 +630,10 @@ const rotaryText = ({ base, headDim, rotatedDim, scaling }: Rotary) =>
 const productText = (scale: number, headDim: number) =>
   scale === 1 / Math.sqrt(headDim) ? `q · kᵀ / √${headDim}` : `q · kᵀ · ${scale}`;
 
-function scoresText({ scale, headDim, softcap, alibi }: Attention): string {
+function scoresText({ scale, headDim, softcap, alibi, sinks }: Attention): string {
   const product = productText(scale, headDim);
   const capped = softcap === undefined ? product : `${softcap} · tanh(${product} / ${softcap})`;
-  return `softmax(${capped}${alibi ? ' − slope · distance' : ''})`;
+  return `softmax(${capped}${alibi ? ' − slope · distance' : ''}${sinks ? ', sink' : ''})`;
 }
 
 const hasHeads = ({ heads }: HeadSpan) => heads > 0;

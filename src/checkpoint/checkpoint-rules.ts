@@ -76,6 +76,37 @@ export const SAFETENSORS_RULES = {
 } as const;
 
 /** Rules for a shard index and its files. */
+export const GGUF_RULES = {
+  'gguf-version': 'The version of the format is 2 or 3, in little-endian bytes.',
+  'gguf-whole': 'Metadata and tensor list end within the file.',
+  'gguf-counts': 'A file has at most 100,000 keys and 200,000 tensors, and bytes for all of them.',
+  'gguf-key': 'A key has 1 to 65,535 bytes of UTF-8.',
+  'gguf-key-twice': 'The metadata has each key once.',
+  'gguf-value-type': 'A value has one of the 13 types of the format.',
+  'gguf-boolean': 'A boolean is 0 or 1.',
+  'gguf-string': 'A string that is not in an array is UTF-8.',
+  'gguf-strings': 'The strings that are not in arrays have at most 16 MiB together.',
+  'gguf-array': 'The elements of an array are numbers, booleans or strings.',
+  'gguf-array-strings': 'Arrays have at most 8,000,000 strings together.',
+  'gguf-alignment': 'The alignment is an unsigned 32-bit power of two from 8 on.',
+  'gguf-name': 'The name of a tensor has 1 to 127 bytes of UTF-8.',
+  'gguf-name-twice': 'A file has each tensor name once.',
+  'gguf-rank': 'A tensor has 1 to 4 dimensions.',
+  'gguf-elements': 'The sizes of a tensor, zeros left out, multiply to at most 2^53 − 1.',
+  'gguf-type': 'The type of a tensor is one that ggml defines.',
+  'gguf-block': 'The rows of a tensor are a whole number of blocks of its type.',
+  'gguf-offset': 'The offset of a tensor is a multiple of the alignment.',
+  'gguf-tiling':
+    'In order of their offsets, each tensor begins at the first aligned byte after the one before it.',
+  'gguf-data-end': 'The file ends with its last tensor, or with the padding after it.',
+  'gguf-part-name':
+    'A file of several has a name that ends in -00001-of-00003.gguf, with its number.',
+  'gguf-part-present': 'All files of a split model are there.',
+  'gguf-part-agrees': 'Each file of a split model has its own number and the number of files.',
+  'gguf-part-tensors':
+    'A split model has the number of tensors that its first file states, each in one file.',
+} as const;
+
 export const SHARD_RULES = {
   'shard-index-size': 'An index has at most 32,000,000 bytes.',
   'shard-index-utf8': 'An index is UTF-8.',
@@ -240,6 +271,7 @@ export const RULES = {
   ...FILE_RULES,
   ...NAME_RULES,
   ...SAFETENSORS_RULES,
+  ...GGUF_RULES,
   ...SHARD_RULES,
   ...TORCH_RULES,
   ...STATE_DICT_RULES,
@@ -250,6 +282,7 @@ export type CheckpointRule = keyof typeof RULES;
 /** Suggestions by the formats of the rules, for violations that mean wrong bytes. */
 const SUGGESTIONS: readonly (readonly [rules: object, suggestion: string])[] = [
   [SAFETENSORS_RULES, 'download the file again, or save it again with the safetensors library'],
+  [GGUF_RULES, 'copy or download the file again, or convert the model again'],
   [TORCH_RULES, 'copy or download the file again, or save it again with torch.save'],
 ];
 

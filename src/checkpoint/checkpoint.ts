@@ -4,6 +4,7 @@
  */
 import type { ByteFile } from './byte-file.js';
 import type { CheckpointFormat } from './formats.js';
+import type { GgufKeyValues } from './gguf/gguf-values.js';
 import type { StoredTensor } from './stored-tensor.js';
 import type { PickleValue } from './torch/pickle/values.js';
 
@@ -21,6 +22,8 @@ export interface Checkpoint {
   readonly aliases: ReadonlyMap<string, string>;
   /** The strings in `__metadata__` of safetensors, of all shards. */
   readonly metadata: ReadonlyMap<string, string>;
+  /** Metadata of a GGUF file; absent in other formats. */
+  readonly keyValues?: GgufKeyValues;
   /** Keys that lead to the dict with the tensors: `['model_state_dict']`; empty when it is the top-level dict. */
   readonly stateDict: readonly string[];
   /** Other entries of a PyTorch file, by key. */

@@ -10,6 +10,7 @@
 const CONTAINERS = {
   safetensors: { extensions: ['.safetensors'], isOfTraining: false },
   pt: { extensions: ['.pt', '.pth', '.bin', '.ckpt'], isOfTraining: true },
+  gguf: { extensions: ['.gguf'], isOfTraining: false },
 } as const satisfies Record<
   string,
   { readonly extensions: readonly string[]; readonly isOfTraining: boolean }
@@ -39,6 +40,8 @@ export const FILE_FORMATS = {
     container: 'pt',
     magic: ['\x80\x02', '\x80\x03', '\x80\x04', '\x80\x05'],
   },
+  // docs/gguf.md of ggml: GGUF_MAGIC.
+  gguf: { title: 'GGUF', container: 'gguf', magic: ['GGUF'] },
 } as const satisfies Record<
   string,
   { readonly title: string; readonly container: Container; readonly magic: readonly string[] }
@@ -51,8 +54,10 @@ const EXTENSIONS: readonly string[] = Object.values(CONTAINERS).flatMap(({ exten
   ...extensions,
 ]);
 
-/** Extensions that a shard index can list; a `.ckpt` of PyTorch Lightning is always one file. */
-export const SHARD_EXTENSIONS: readonly string[] = EXTENSIONS.filter((each) => each !== '.ckpt');
+/** Extensions that a shard index can list. A `.ckpt` of PyTorch Lightning is always one file; GGUF files have no index. */
+export const SHARD_EXTENSIONS: readonly string[] = EXTENSIONS.filter(
+  (each) => each !== '.ckpt' && each !== '.gguf',
+);
 
 /** transformers/utils/__init__.py: SAFE_WEIGHTS_INDEX_NAME, WEIGHTS_INDEX_NAME; other programs use the same pattern. */
 const INDEX_ENDING = '.index.json';

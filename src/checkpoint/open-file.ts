@@ -3,6 +3,7 @@ import type { CheckpointOptions, FileIndex, OpenedFiles } from './checkpoint.js'
 import { refusal } from './checkpoint-rules.js';
 import type { CheckpointFormat } from './formats.js';
 import { FILE_FORMATS } from './formats.js';
+import { readGguf } from './gguf/read-gguf.js';
 import {
   LENGTH_FIELD_BYTES,
   MAX_HEADER_BYTES,
@@ -71,6 +72,7 @@ const KINDS: readonly FileKind[] = [
   },
   { format: 'torch-zip', is: begins(...FILE_FORMATS['torch-zip'].magic) },
   { format: 'torch-legacy', is: begins(...FILE_FORMATS['torch-legacy'].magic) },
+  { format: 'gguf', is: begins(...FILE_FORMATS.gguf.magic) },
   {
     what: 'an empty file',
     suggestion: DOWNLOAD,
@@ -146,12 +148,6 @@ const KINDS: readonly FileKind[] = [
     is: begins('\x89HDF\r\n\x1a\n'),
   },
   {
-    // https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
-    what: 'a GGUF file, as llama.cpp reads them',
-    suggestion: 'name the checkpoint that it was made from',
-    is: begins('GGUF'),
-  },
-  {
     // tensorflow/core/lib/io/table_format.txt: magic number at the end of the .index file; the text file is
     // tensorflow/python/training/checkpoint_state.proto.
     what: 'part of a TensorFlow checkpoint',
@@ -218,7 +214,7 @@ export function checkpointFormatOf(file: ByteFile): CheckpointFormat {
   const look = { head, tail, isNamedSafetensors: /\.safetensors$/i.test(file.path) };
   const kind = KINDS.find(({ is }) => is(look)) ?? {
     what: `nothing that is known: it begins with ${shown(head)}`,
-    suggestion: 'name a safetensors file, or one that torch.save wrote',
+    suggestion: 'name a safetensors or GGUF file, or one that torch.save wrote',
   };
   if ('format' in kind) return kind.format;
   throw refusal(file.path, {
@@ -269,6 +265,7 @@ const READERS: Readonly<
   safetensors: readSafetensors,
   'torch-zip': readTorchZip,
   'torch-legacy': readTorchLegacy,
+  gguf: readGguf,
 };
 
 /**

@@ -6,6 +6,7 @@ import { cannotRead } from './byte-file.js';
 import type { Checkpoint, CheckpointOptions, OpenedFiles } from './checkpoint.js';
 import { listed, refusal } from './checkpoint-rules.js';
 import { isIndexName, isWeightsName } from './formats.js';
+import { areOneSplit, isPartName, openSplit, refuseLonePart } from './gguf/split-files.js';
 import { openFile } from './open-file.js';
 import { withUnpackedWeights } from './packed-weights.js';
 import { isShardIndex, readShardIndex } from './shards/index-file.js';
@@ -31,13 +32,13 @@ function weightsIn(folder: string): string {
     throw refusal(folder, {
       rule: 'folder-holds-weights',
       message:
-        'holds no weights: no .safetensors, .pt, .pth, .bin or .ckpt file, and no index of some',
+        'holds no weights: no .safetensors, .pt, .pth, .bin, .ckpt or .gguf file, and no index of some',
       suggestion: names.includes('config.json')
         ? 'download the weights too: config.json only describes the model'
         : 'name the folder or the file that holds the weights',
     });
   }
-  if (others.length > 0) {
+  if (others.length > 0 && !areOneSplit(candidates)) {
     throw refusal(folder, {
       rule: 'folder-is-one',
       message: `holds ${candidates.length} files that could be meant: ${listed(candidates)}`,
@@ -81,9 +82,7 @@ function markedIn(folder: string, names: readonly string[]): string[] {
  */
 export function openCheckpoint(path: string, options: CheckpointOptions = {}): Checkpoint {
   const found = isFolder(path) ? weightsIn(path) : path;
-  const { files, index } = isShardIndex(found)
-    ? openShards(found, options)
-    : openAlone(found, options);
+  const { files, index } = openFound(found, options);
   const checkpoint: Checkpoint = {
     ...index,
     path,
@@ -103,8 +102,19 @@ function isFolder(path: string): boolean {
   }
 }
 
+function openFound(path: string, options: CheckpointOptions): OpenedFiles {
+  if (isShardIndex(path)) return openShards(path, options);
+  return isPartName(path) ? openSplit(path, options) : openAlone(path, options);
+}
+
 function openAlone(path: string, options: CheckpointOptions): OpenedFiles {
   const { files, index } = openFile(path, options);
+  try {
+    refuseLonePart(path, index);
+  } catch (error) {
+    for (const file of files) file.close();
+    throw error;
+  }
   const part = partOfSeveral(path);
   return { files, index: part ? { ...index, warnings: [part, ...index.warnings] } : index };
 }

@@ -23,7 +23,25 @@ export interface StoredTensor {
   readonly storage: StoredBytes;
   /** Bytes when contiguous. */
   readonly bytes: number;
+  /** How the file holds the values, where it is not as `dtype`: blocks with scales, or parts of other tensors. */
+  readonly encoding?: StoredEncoding;
 }
+
+/** Values that are computed from other bytes of a file. */
+export interface StoredEncoding {
+  /** `Q4_K` */
+  readonly type: string;
+  readonly file: ByteFile;
+  /** Position of the first byte in the file. */
+  readonly position: number;
+  readonly bytes: number;
+}
+
+/** Name of a tensor's type in its file. */
+export const storedTypeOf = ({ dtype, encoding }: StoredTensor): string => encoding?.type ?? dtype;
+
+/** Bytes of a tensor in its file, when contiguous there. */
+export const encodedBytes = ({ bytes, encoding }: StoredTensor): number => encoding?.bytes ?? bytes;
 
 /** Whether two tensors are the same view: same storage, dtype, shape, strides and offset. */
 export function isSameView(a: StoredTensor, b: StoredTensor): boolean {

@@ -1,15 +1,16 @@
 /** The content of a checkpoint as plain data: the JSON output of `inspect`, and the input of its report. */
-import type { Shape, StoredDtype } from '../tensor/dtype.js';
+import type { Shape } from '../tensor/dtype.js';
 import { groupBy, sumOf } from '../text/words.js';
 import type { Checkpoint } from './checkpoint.js';
 import type { CheckpointFormat } from './formats.js';
 import { FILE_FORMATS } from './formats.js';
+import { describeGguf, type GgufDescription } from './gguf/describe-gguf.js';
 import { naturalOrder } from './names.js';
 import type { NamedView, SharedBytes } from './sharing.js';
-import { bytesOfViews, sharingsOf, viewsOf } from './sharing.js';
+import { sharingsOf, viewsOf } from './sharing.js';
 import type { Measurement } from './statistics.js';
 import type { StoredTensor } from './stored-tensor.js';
-import { isContiguous } from './stored-tensor.js';
+import { encodedBytes, isContiguous, storedTypeOf } from './stored-tensor.js';
 import type { ContentEntry } from './summary-content.js';
 import { describeContent } from './summary-content.js';
 
@@ -27,7 +28,8 @@ export interface TensorGroup {
   readonly elements: number;
   /** Bytes per layer when contiguous; shared tensors count in each layer. */
   readonly bytes: number;
-  readonly dtypes: readonly StoredDtype[];
+  /** `F32`; for a GGUF file its own names: `Q4_K`. */
+  readonly dtypes: readonly string[];
 }
 
 /**
@@ -94,7 +96,7 @@ function splitName(fullName: string): { name: string; layer: number | undefined;
 /** Key that is equal for layers whose tensors have the same names, dtypes and shapes, in any order. */
 const formOf = (members: ModelPart['members']): string =>
   members
-    .map(({ rest, tensor }) => ` ${rest.length} ${rest}${tensor.dtype} ${tensor.shape}`)
+    .map(({ rest, tensor }) => ` ${rest.length} ${rest}${storedTypeOf(tensor)} ${tensor.shape}`)
     .sort()
     .join('');
 
@@ -106,8 +108,8 @@ function groupOf(parts: readonly ModelPart[]): TensorGroup {
     ...(layers.length > 0 && { layers }),
     tensors: members.length,
     elements: members.reduce((sum, { tensor }) => sum + tensor.elements, 0),
-    bytes: members.reduce((sum, { tensor }) => sum + tensor.bytes, 0),
-    dtypes: [...new Set(members.map(({ tensor }) => tensor.dtype))],
+    bytes: members.reduce((sum, { tensor }) => sum + encodedBytes(tensor), 0),
+    dtypes: [...new Set(members.map(({ tensor }) => storedTypeOf(tensor)))],
   };
 }
 
@@ -131,6 +133,8 @@ export interface CheckpointSummary {
   readonly shared: readonly SharedBytes[];
   /** Other entries of a PyTorch file, by key. */
   readonly content: ByName<ContentEntry>;
+  /** Metadata and bits by component of a GGUF file; absent in other formats. */
+  readonly gguf?: GgufDescription;
   readonly warnings: readonly string[];
   readonly tensors: ByName<TensorSummary>;
 }
@@ -153,14 +157,14 @@ export interface Totals {
 }
 
 interface DtypeTotals {
-  readonly dtype: StoredDtype;
+  readonly dtype: string;
   readonly tensors: number;
   readonly elements: number;
   readonly bytes: number;
 }
 
 export interface TensorSummary extends Measurement {
-  readonly dtype: StoredDtype;
+  readonly dtype: string;
   readonly shape: Shape;
   readonly elements: number;
   /** Bytes when contiguous. */
@@ -188,7 +192,8 @@ export function summarise(
   chosen: ReadonlyMap<string, StoredTensor>,
   measured: ReadonlyMap<string, Measurement>,
 ): CheckpointSummary {
-  const { path, format, files, stateDict, metadata, aliases, content, warnings } = checkpoint;
+  const { path, format, files, stateDict, metadata, aliases, content, warnings, keyValues } =
+    checkpoint;
   const views = viewsOf(checkpoint.tensors);
   return {
     file: path,
@@ -202,6 +207,7 @@ export function summarise(
     groups: groupTensors(checkpoint.tensors),
     shared: sharingsOf(views),
     content: Object.fromEntries(describeContent(content)),
+    ...(keyValues && { gguf: describeGguf(keyValues, checkpoint.tensors) }),
     warnings,
     tensors: Object.fromEntries(described(chosen, measured)),
   };
@@ -219,20 +225,21 @@ function* described(
 }
 
 function describeTensor(tensor: StoredTensor, measured?: Measurement): TensorSummary {
-  const { dtype, shape, elements, bytes, storage, offset, strides } = tensor;
+  const { shape, elements, storage, offset, encoding } = tensor;
+  const { position, bytes } = encoding ?? storage;
   return {
-    dtype,
+    dtype: storedTypeOf(tensor),
     shape,
     elements,
-    bytes,
+    bytes: encodedBytes(tensor),
     storage: {
       file: storage.file.path,
-      position: storage.position,
-      bytes: storage.bytes,
+      position,
+      bytes,
       ...(storage.isBigEndian && { bigEndian: true }),
     },
     offset,
-    ...(!isContiguous(tensor) && { strides }),
+    ...(!isContiguous(tensor) && { strides: tensor.strides }),
     ...measured,
   };
 }
@@ -240,26 +247,32 @@ function describeTensor(tensor: StoredTensor, measured?: Measurement): TensorSum
 function totalsOf(tensors: ReadonlyMap<string, StoredTensor>, views: readonly NamedView[]): Totals {
   const named = [...tensors.values()];
   const distinct = views.map(({ tensor }) => tensor);
-  const storages = new Set(distinct.map(({ storage }) => storage));
   return {
     tensors: named.length,
     distinctTensors: distinct.length,
     elements: sum(named, 'elements'),
     distinctElements: sum(distinct, 'elements'),
-    bytes: sum(named, 'bytes'),
-    distinctBytes: bytesOfViews(views),
-    storedBytes: sum([...storages], 'bytes'),
+    bytes: sumOf(named, encodedBytes),
+    distinctBytes: sumOf(distinct, encodedBytes),
+    storedBytes: sumOf(distinctStorages(distinct), ({ bytes }) => bytes),
     dtypes: dtypesOf(distinct),
   };
 }
 
+/** Each storage once; for values in blocks, the blocks. */
+function distinctStorages(tensors: readonly StoredTensor[]): { readonly bytes: number }[] {
+  return [
+    ...new Map(tensors.map(({ storage, encoding }) => [storage, encoding ?? storage])).values(),
+  ];
+}
+
 function dtypesOf(tensors: readonly StoredTensor[]): DtypeTotals[] {
-  const byDtype = groupBy(tensors, ({ dtype }) => dtype);
+  const byDtype = groupBy(tensors, storedTypeOf);
   return Array.from(byDtype, ([dtype, same]) => ({
     dtype,
     tensors: same.length,
     elements: sum(same, 'elements'),
-    bytes: sum(same, 'bytes'),
+    bytes: sumOf(same, encodedBytes),
   })).sort((a, b) => b.bytes - a.bytes);
 }
 

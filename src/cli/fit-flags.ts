@@ -24,7 +24,6 @@ import type {
 import { CONVENTIONS } from '../fit/training/training-setting.js';
 import type { Cluster } from '../hardware/gpu.js';
 import type { ModelFile } from '../model-input/model-file.js';
-import type { ServedType } from '../quantization/quantization-config.js';
 import type { ParsedFlags } from './flags.js';
 import {
   count,
@@ -230,7 +229,7 @@ function servingSettingOf(
   hints: TrainingHints,
   positions: number,
   cluster: Cluster,
-  stored: ServedType | undefined,
+  stored: StoredForm | undefined,
 ): Resolved<ServingFitSetting> {
   const { 'prompt-tokens': prompt, 'output-tokens': output } = flags;
   const dtype = flags.dtype ?? stored?.dtype ?? 'bf16';
@@ -319,18 +318,34 @@ export function refuseWithoutHardware(flags: Readonly<Record<string, unknown>>):
   });
 }
 
+/** Type of the weights as a checkpoint holds them. */
+export interface StoredForm {
+  readonly dtype: WeightDtype;
+  /** Values of a row per scale, if the config gives it. */
+  readonly group?: number;
+}
+
+/** Undefined without a config that says it, or a GGUF file. */
+export function storedFormOf({
+  quantization,
+  storedType,
+}: Pick<ModelFile, 'quantization' | 'storedType'>): StoredForm | undefined {
+  const dtype = storedType === undefined ? undefined : parseWeightDtype(storedType);
+  return quantization?.served ?? (dtype && { dtype });
+}
+
 /**
  * Settings of the table of common hardware. Training saves memory where no flag says otherwise: full recomputation.
  * @throws UserError as `fitRequestOf`.
  */
 export function tableRequestOf(
-  loaded: Pick<ModelFile, 'family' | 'document' | 'model' | 'quantization'>,
+  loaded: Pick<ModelFile, 'family' | 'document' | 'model' | 'quantization' | 'storedType'>,
   flags: FitFlags,
 ): TableRequest {
   const [gpu] = COMMON_HARDWARE;
   if (gpu === undefined) throw new Error('a table without rows');
   const cluster = { gpu: gpu.gpu, gpus: 1, network: null };
-  const stored = loaded.quantization?.served?.dtype;
+  const stored = storedFormOf(loaded)?.dtype;
   const dtypes: readonly WeightDtype[] = flags.dtype
     ? [flags.dtype]
     : [...new Set([...(stored ? [stored] : []), ...USUAL_DTYPES])];
@@ -379,7 +394,7 @@ function refuseForeign(flags: FitFlags): void {
  * @throws UserError when the flags contradict each other, the model, or `--for`.
  */
 export function fitRequestOf(
-  loaded: Pick<ModelFile, 'family' | 'document' | 'model' | 'quantization'>,
+  loaded: Pick<ModelFile, 'family' | 'document' | 'model' | 'quantization' | 'storedType'>,
   cluster: Cluster,
   flags: FitFlags,
 ): FitRequest {
@@ -397,7 +412,7 @@ export function fitRequestOf(
       flags.for === 'training'
         ? null
         : {
-            ...servingSettingOf(flags, hints, positions, cluster, loaded.quantization?.served),
+            ...servingSettingOf(flags, hints, positions, cluster, storedFormOf(loaded)),
             isSharingChosen: flags['tensor-parallel'] !== undefined,
             users: flags.users,
           },

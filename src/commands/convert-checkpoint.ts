@@ -3,7 +3,6 @@ import path from 'node:path';
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { CONTAINER_NAMES, containerOf } from '../checkpoint/formats.js';
-import { openCheckpoint } from '../checkpoint/open.js';
 import type { FlagsOf } from '../cli/base-command.js';
 import { BaseCommand } from '../cli/base-command.js';
 import { pasteable } from '../cli/command-line.js';
@@ -39,6 +38,7 @@ import type { ConversionResult } from '../conversion/conversion.js';
 import type { Proof } from '../conversion/execute/check-output.js';
 import { UserError } from '../errors.js';
 import { checkpointWarnings } from '../model-input/checkpoint-config.js';
+import { openModelCheckpoint } from '../model-input/gguf/gguf-checkpoint.js';
 import { checkpointOfFolder } from '../model-input/working-folder.js';
 import { convertReport, exceedsBound } from '../report/convert/convert.js';
 import { percentText } from '../text/units.js';
@@ -79,7 +79,8 @@ export default class ConvertCheckpoint extends BaseCommand {
   static override summary = 'Convert a checkpoint and report the error.';
   static override description =
     'Changes how a model stores its SRTE: one shared table, a low-rank pair, sines and cosines, or a table for each ' +
-    'layer. Can also tie, cast or quantize weights, rename old tensors, and convert between PyTorch files and safetensors. ' +
+    'layer. Can also tie, cast or quantize weights, rename old tensors, convert between PyTorch files and safetensors, ' +
+    'and write GGUF files for llama.cpp. ' +
     'The model may be larger than memory. All problems of the input are reported before anything is written. The ' +
     'input never changes, and OUT appears complete or not at all. Errors are measured on the written values.';
   static override examples = [
@@ -99,7 +100,7 @@ export default class ConvertCheckpoint extends BaseCommand {
     }),
     out: Args.string({
       ignoreStdin: true,
-      description: 'a .safetensors or .pt file, or a folder',
+      description: 'a .safetensors, .pt or .gguf file, or a folder',
     }),
   };
   static override flags = {
@@ -146,7 +147,8 @@ export default class ConvertCheckpoint extends BaseCommand {
     dtype: Flags.option({
       options: CONVERTED_DTYPE_NAMES,
       default: 'keep',
-      description: 'type of the parameters; buffers keep their type',
+      description:
+        'type of the parameters; q8_0 and q4_0 only in a .gguf file; buffers keep their type',
       helpGroup: 'TENSOR',
     } as const)(),
     quantize: Flags.option({
@@ -249,7 +251,7 @@ export default class ConvertCheckpoint extends BaseCommand {
     await this.refuseUnwritable(flags);
     const display = { ...progressDisplay(flags), ...stepProgress(flags) };
     const places = this.#placesOf(flags, args.in, args.out);
-    const checkpoint = openCheckpoint(places.in, { stateDict: flags['state-dict'] });
+    const checkpoint = openModelCheckpoint(places.in, { stateDict: flags['state-dict'] });
     try {
       await this.warnAbout(flags, checkpointWarnings(checkpoint));
       const result = await convert({

@@ -8,6 +8,7 @@ import {
   fitRequestOf,
   PURPOSES,
   refuseWithoutHardware,
+  storedFormOf,
   tableRequestOf,
 } from '../cli/fit-flags.js';
 import { details, modelFlags } from '../cli/flags.js';
@@ -91,10 +92,10 @@ export default class Fit extends BaseCommand {
     const loaded = await source.model(flags.set);
     if (loaded.checkpoint) this.note(flags, configText(loaded.checkpoint.config));
     await this.warnAbout(flags, loaded.warnings);
-    const { quantization } = loaded;
-    if (quantization?.served && flags.dtype === undefined && flags.for !== 'training') {
-      const { dtype } = quantization.served;
-      this.note(flags, `Serving in ${dtype}: the weights are stored as ${quantization.label}.`);
+    const stored = storedFormOf(loaded);
+    if (stored && flags.dtype === undefined && flags.for !== 'training') {
+      const label = loaded.quantization?.label ?? loaded.storedType;
+      this.note(flags, `Serving in ${stored.dtype}: the weights are stored as ${label}.`);
     }
     const model = {
       file: loaded.file,

@@ -14,6 +14,7 @@ import { filterByName } from '../cli/name-filter.js';
 import { progress } from '../cli/progress.js';
 import type { SrteSurvey } from '../conversion/srte/survey-srte.js';
 import { checkpointWarnings } from '../model-input/checkpoint-config.js';
+import { modelViewOf } from '../model-input/gguf/gguf-checkpoint.js';
 import type { StoredModel } from '../model-input/stored-model.js';
 import { storedModel } from '../model-input/stored-model.js';
 import { inspectReport } from '../report/inspect/inspect.js';
@@ -22,7 +23,7 @@ import { sumOf } from '../text/words.js';
 export default class Inspect extends BaseCommand {
   static override summary = 'Show the tensors of a checkpoint.';
   static override description =
-    'Reads safetensors, PyTorch files (.pt, .pth, .bin, also from before 1.6), and sharded models by their folder or ' +
+    'Reads safetensors, PyTorch files (.pt, .pth, .bin, also from before 1.6), GGUF, and sharded models by their folder or ' +
     'index. Pickles are read as data; nothing in them is ever run. Only the index is read, unless --stats, --hash or ' +
     '--srte need the values.';
   static override examples = [
@@ -71,7 +72,7 @@ export default class Inspect extends BaseCommand {
     try {
       await this.warnAbout(flags, checkpointWarnings(checkpoint));
       const chosen = filterByName(checkpoint.tensors, flags.filter);
-      const model = await storedModel(checkpoint);
+      const model = await storedModel(modelViewOf(checkpoint));
       const result = {
         schema: 'minimind/inspect@1',
         ...(flags.filter !== undefined && { filter: flags.filter }),

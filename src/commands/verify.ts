@@ -1,11 +1,13 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
-import { openCheckpoint } from '../checkpoint/open.js';
-import { BaseCommand } from '../cli/base-command.js';
+import type { Checkpoint } from '../checkpoint/checkpoint.js';
+import { BaseCommand, type FlagsOf } from '../cli/base-command.js';
 import { details, readAs, set, stateDict } from '../cli/flags.js';
 import { progressDisplay } from '../cli/progress.js';
 import { UserError } from '../errors.js';
 import { findConfig } from '../model-input/checkpoint-config.js';
+import { compareValues, type ValueComparison } from '../model-input/compare-values.js';
+import { openModelCheckpoint } from '../model-input/gguf/gguf-checkpoint.js';
 import { configPath, isCheckpointPath } from '../model-input/locate.js';
 
 import { verifyCheckpoint } from '../model-input/verify-checkpoint.js';
@@ -15,7 +17,8 @@ export default class Verify extends BaseCommand {
   static override summary = 'Check a checkpoint against a config.';
   static override description =
     'Reports tensors that are missing, extra, of the wrong shape or type, or wrongly tied, and the config values that ' +
-    'would explain them. Reads only the index, and the values of tied tensors. Exits with 1 if something is wrong.';
+    'would explain them. Reads only the index, and the values of tied tensors; with --values all values. ' +
+    'Exits with 1 if something is wrong.';
   static override examples = [
     '<%= config.bin %> <%= command.id %> fixtures/hybrid/shared-lowrank-tied/config.yaml fixtures/hybrid/shared-lowrank-tied/model.safetensors',
     '<%= config.bin %> <%= command.id %> fixtures/hybrid/shared-lowrank-tied/config.yaml fixtures/hybrid/shared-lowrank-tied/ --json',
@@ -34,6 +37,10 @@ export default class Verify extends BaseCommand {
     set,
     family: readAs,
     'state-dict': stateDict,
+    values: Flags.string({
+      helpValue: 'ORIGINAL',
+      description: 'also compare all values with those of another checkpoint of the model',
+    }),
     details,
     strict: Flags.boolean({ description: 'treat warnings as errors' }),
   };
@@ -48,7 +55,7 @@ export default class Verify extends BaseCommand {
     if (!isOne && isCheckpoint && configPath(args.config) === args.config) {
       throw misused(`expected a config first, found the checkpoint ${args.config}`);
     }
-    const checkpoint = openCheckpoint(args.checkpoint ?? args.config, {
+    const checkpoint = openModelCheckpoint(args.checkpoint ?? args.config, {
       stateDict: flags['state-dict'],
     });
     try {
@@ -58,11 +65,29 @@ export default class Verify extends BaseCommand {
         display: progressDisplay(flags),
         warn: (warnings) => this.warnAbout(flags, warnings),
       });
-      if (!verified.matches) process.exitCode = 1;
-      const result = { schema: 'minimind/verify@1', ...verified } as const;
+      const values =
+        flags.values === undefined ? undefined : await this.#compared(checkpoint, flags);
+      const differs = values !== undefined && values.beyond.length + values.missing.length > 0;
+      const matches = verified.matches && !differs;
+      if (!matches) process.exitCode = 1;
+      const result = {
+        schema: 'minimind/verify@1',
+        ...verified,
+        matches,
+        ...(values && { values }),
+      } as const;
       return await this.answer(flags, result, verifyReport);
     } finally {
       checkpoint.close();
+    }
+  }
+
+  async #compared(checkpoint: Checkpoint, flags: FlagsOf<typeof Verify>): Promise<ValueComparison> {
+    const original = openModelCheckpoint(flags.values ?? '');
+    try {
+      return await compareValues(checkpoint, original, progressDisplay(flags));
+    } finally {
+      original.close();
     }
   }
 }

@@ -30,8 +30,15 @@ export const NAMING_SCHEMES = ['minimind'] as const;
 
 export type NamingScheme = (typeof NAMING_SCHEMES)[number];
 
-/** Types of parameters; undefined keeps each. */
-export const CONVERTED_DTYPES = { keep: undefined, f32: 'F32', f16: 'F16', bf16: 'BF16' } as const;
+/** Types of parameters; undefined keeps each. Blocks (q8_0, q4_0) are types of GGUF files only. */
+export const CONVERTED_DTYPES = {
+  keep: undefined,
+  f32: 'F32',
+  f16: 'F16',
+  bf16: 'BF16',
+  q8_0: 'Q8_0',
+  q4_0: 'Q4_0',
+} as const;
 
 export const CONVERTED_DTYPE_NAMES = Object.keys(
   CONVERTED_DTYPES,

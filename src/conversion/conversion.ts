@@ -1,13 +1,15 @@
 import type { SrteLayout } from '../architecture/srte-layout.js';
 import { srteParameters } from '../architecture/srte-layout.js';
 import type { CheckpointFormat, Container } from '../checkpoint/formats.js';
+import { WRITABLE_BLOCKS } from '../checkpoint/gguf/ggml-types.js';
 import { groupAlike, templateOf } from '../checkpoint/names.js';
 import { bytesOfViews, viewsOf } from '../checkpoint/sharing.js';
 import { UserError } from '../errors.js';
 import { isSidecarName } from '../files/config-names.js';
 import type { ConfigOrigin } from '../model-input/checkpoint-config.js';
+import { ENCODABLE_DTYPES } from '../tensor/encode.js';
 import type { WeightForm } from '../tensor/group-quantization.js';
-import { sumOf } from '../text/words.js';
+import { groupBy, sumOf } from '../text/words.js';
 import type { Extension } from './choices.js';
 import type {
   MeasuredTable,
@@ -32,6 +34,7 @@ import type {
   TensorStep,
 } from './plan/conversion-plan.js';
 import { groupSteps, stepsOf } from './plan/conversion-plan.js';
+import { asGgufPlan } from './plan/gguf-plan.js';
 import { planConversion, readInput } from './plan/plan-conversion.js';
 import { isBufferName } from './plan/plan-tensors.js';
 import type { Resources } from './resources.js';
@@ -62,6 +65,8 @@ export interface ConversionResult {
   readonly srte: ConvertedSrte | null;
   /** Null when nothing is tied. */
   readonly tie: ConvertedTie | null;
+  /** Null for other containers. */
+  readonly gguf: ConvertedGguf | null;
   /** Null when no weight becomes packed. */
   readonly quantization: ConvertedWeights | null;
   readonly configChanges: readonly {
@@ -111,6 +116,38 @@ interface ConvertedSide {
   readonly tensorBytes: number;
   /** Bytes of the files; for a training checkpoint including data outside the model. */
   readonly bytes: number;
+}
+
+/** A GGUF file: its architecture, and the errors of its blocks. */
+export interface ConvertedGguf {
+  readonly architecture: string;
+  /** ‖had − gets‖ / ‖had‖ of all tensors in blocks together; null for a plan, and without blocks. */
+  readonly relativeError: number | null;
+  /** Errors of the tensors in blocks by layer, those outside of the layers by their names. */
+  readonly errors: readonly {
+    /** `blk.3`, or the name of a tensor. */
+    readonly part: string;
+    readonly tensors: number;
+    readonly relativeError: number | null;
+    readonly largestError: number;
+  }[];
+}
+
+function convertedGguf(architecture: string, { blocks }: ConversionOutput): ConvertedGguf {
+  const measured = blocks ?? [];
+  const parts = groupBy(measured, ({ name }) => /^blk\.\d+/.exec(name)?.[0] ?? name);
+  const overall = (errors: readonly TensorError[]) =>
+    overallError(errors.map((each) => ({ ...each, layers: [] })));
+  return {
+    architecture,
+    relativeError: measured.length > 0 ? overall(measured) : null,
+    errors: Array.from(parts, ([part, errors]) => ({
+      part,
+      tensors: errors.length,
+      relativeError: overall(errors),
+      largestError: Math.max(...errors.map(({ largestError }) => largestError)),
+    })),
+  };
 }
 
 /** Weights of linear layers that became packed. */
@@ -182,6 +219,7 @@ function resultOf(
     output: written,
     srte: plan.srte && convertedSrte(plan.srte, job, output),
     tie: plan.tie && { ...plan.tie, errors: tie ?? [] },
+    gguf: plan.gguf ? convertedGguf(plan.gguf.architecture, output) : null,
     quantization: plan.quantization ? convertedWeights(plan.quantization, output) : null,
     configChanges: plan.config?.changes ?? [],
     leftOut: groupedOmissions(plan.leftOut),
@@ -335,8 +373,8 @@ function describedRun(
 export async function convert(request: ConversionRequest): Promise<ConversionResult> {
   const start = performance.now();
   checkJob(request);
-  const job = { ...request, merge: request.merge ?? 'mean', seed: request.seed ?? 0 } as const;
-  const place = outputPlace(job.out, job.container);
+  const place = outputPlace(request.out, request.container);
+  const job = jobOf(request, place);
   const read = [job.config, job.target].filter((file) => file !== undefined);
   refuseOverlap(job.checkpoint, place, { read, report: job.output });
   const { input, plan, resources } = await orStopped(
@@ -373,5 +411,27 @@ async function planned(job: ConversionJob, asked: ConversionRequest, place: Chec
   if (job.prove) await checkProvable(job, input.source);
   const plan = await planConversion(input);
   refuseIdle(asked, plan.srte);
-  return { input, plan, resources: await resourcesFor(plan.srte, job) };
+  const resources = await resourcesFor(plan.srte, job);
+  return place.container === 'gguf'
+    ? { ...asGgufPlan(input, plan), resources }
+    : { input, plan, resources };
+}
+
+/** @throws UserError for types of blocks in another file than GGUF. */
+function jobOf(request: ConversionRequest, { container }: CheckpointPlace): ConversionJob {
+  const { dtype, merge = 'mean', seed = 0 } = request;
+  const blocks = WRITABLE_BLOCKS.find((each) => each === dtype);
+  if (blocks !== undefined && container !== 'gguf') {
+    throw new UserError(
+      'usage',
+      `--dtype ${blocks.toLowerCase()}: expected OUT to end in .gguf, found a ${container} output`,
+      { suggestion: 'write OUT as model.gguf, or choose --dtype f16 or bf16' },
+    );
+  }
+  return {
+    ...request,
+    ...{ merge, seed, blocks, dtype: ENCODABLE_DTYPES.find((each) => each === dtype) },
+    // The ending of a GGUF file asks for a change, like --container.
+    container: container === 'gguf' ? container : request.container,
+  };
 }

@@ -3,6 +3,7 @@
 import path from 'node:path';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { type Container, containerOf } from '../checkpoint/formats.js';
+import type { WritableBlocks } from '../checkpoint/gguf/ggml-types.js';
 import { type Problem, UserError } from '../errors.js';
 import { ownConfigNames } from '../files/config-names.js';
 import { overlap } from '../files/input-registry.js';
@@ -47,6 +48,8 @@ export interface ConversionJob {
   readonly tie: Tie | undefined;
   /** Type of the parameters; undefined to keep each. Buffers keep theirs. */
   readonly dtype: EncodableDtype | undefined;
+  /** Blocks of the matrices of a GGUF file, instead of `dtype`. */
+  readonly blocks: WritableBlocks | undefined;
   /** Bits of the weights of linear layers; undefined to keep floats. */
   readonly quantize: WeightForm['bits'] | undefined;
   /** Values that share a scale; undefined for 32. */
@@ -89,7 +92,9 @@ export interface ConversionJob {
 }
 
 /** A job as asked for, where a value that is not given is undefined. */
-export type ConversionRequest = Omit<ConversionJob, 'merge' | 'seed'> & {
+export type ConversionRequest = Omit<ConversionJob, 'merge' | 'seed' | 'dtype' | 'blocks'> & {
+  /** Type of the parameters; blocks only in a GGUF file. */
+  readonly dtype: EncodableDtype | WritableBlocks | undefined;
   readonly merge: Merge | undefined;
   readonly seed: number | undefined;
 };
@@ -146,6 +151,7 @@ export function isUnspecific(job: ConversionJob): boolean {
     job.dialect,
     job.tie,
     job.dtype,
+    job.blocks,
     job.container,
     job['max-positions'],
     job['shard-size'],
@@ -157,7 +163,7 @@ export function isUnspecific(job: ConversionJob): boolean {
   return asked.every((each) => each === undefined);
 }
 
-/** Endings of files, such as `.gguf`, `.txt` or a mistyped `.safetensor`; but not of versions: `llama-3.2-1b`. */
+/** Endings of files, such as `.onnx`, `.txt` or a mistyped `.safetensor`; but not of versions: `llama-3.2-1b`. */
 const FILE_ENDING = /^\.(?:[a-z]{3,}\d?|gz|h5|7z)$/;
 
 /** Path and format of an output. */
@@ -178,9 +184,13 @@ export function outputPlace(name: string, container: Container | undefined): Che
   const ending = path.extname(name).toLowerCase();
   const byName = containerOf(ending);
   if (byName === undefined && !/[/\\]$/.test(name) && FILE_ENDING.test(ending)) {
-    throw new UserError('usage', `expected OUT to end in .safetensors or .pt, found ${ending}`, {
-      suggestion: `write ${name.slice(0, -ending.length)}.safetensors, or ${name}/ for a folder`,
-    });
+    throw new UserError(
+      'usage',
+      `expected OUT to end in .safetensors, .pt or .gguf, found ${ending}`,
+      {
+        suggestion: `write ${name.slice(0, -ending.length)}.safetensors, or ${name}/ for a folder`,
+      },
+    );
   }
   if (byName !== undefined && container !== undefined && byName !== container) {
     throw new UserError(

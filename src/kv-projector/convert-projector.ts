@@ -33,10 +33,12 @@ export interface ProjectorFile {
 const WRITERS = {
   safetensors: planSafetensorsFile,
   pt: planTorchFile,
-} as const satisfies Record<
-  Container,
-  (projector: SavedProjector, done: (bytes: number) => void) => ProjectorFile
->;
+} as const satisfies Partial<Record<Container, ProjectorWriter>>;
+
+const isProjectorContainer = (container: Container): container is keyof typeof WRITERS =>
+  container in WRITERS;
+
+type ProjectorWriter = (projector: SavedProjector, done: (bytes: number) => void) => ProjectorFile;
 
 /**
  * Output file of a projector.
@@ -47,7 +49,12 @@ export const planProjectorFiles = (
   projector: SavedProjector,
   container: Container,
   done: (bytes: number) => void,
-): ProjectorFile => WRITERS[container](projector, done);
+): ProjectorFile => {
+  if (isProjectorContainer(container)) return WRITERS[container](projector, done);
+  throw new UserError('usage', `expected a .safetensors or .pt file, found ${container}`, {
+    suggestion: 'a projector is no model of llama.cpp; write safetensors',
+  });
+};
 
 /** Tensors by name, in state dict order. */
 const tensorsOf = ({ adapters }: SavedProjector): [string, StoredTensor][] =>

@@ -7,7 +7,6 @@ import { LimitError } from '../architecture/param.js';
 import { stateDictOf } from '../architecture/walk.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { storedNames } from '../checkpoint/names.js';
-import { openCheckpoint } from '../checkpoint/open.js';
 import { samenessOfPlaces } from '../checkpoint/sharing.js';
 import type { Plain, PlainLimits } from '../checkpoint/summary-content.js';
 import { plainOf, typeName } from '../checkpoint/summary-content.js';
@@ -22,6 +21,7 @@ import { configIn, ownConfigNames } from '../files/config-names.js';
 import { shapesOf } from '../reconcile/faults.js';
 import type { ConfigDifference, Description } from '../reconcile/reconcile.js';
 import { isRecord } from '../text/words.js';
+import { ggufConfigIn, openModelCheckpoint } from './gguf/gguf-checkpoint.js';
 import { isCheckpointPath } from './locate.js';
 import type { ModelFile } from './model-file.js';
 import { modelOf, readConfig } from './model-file.js';
@@ -74,7 +74,10 @@ export async function findConfig(
  * The config inside a training checkpoint; undefined when it has none.
  * @throws UserError when it is not a mapping, or too large.
  */
-function configInside({ path: file, content }: Checkpoint): ConfigDocument | undefined {
+function configInside(checkpoint: Checkpoint): ConfigDocument | undefined {
+  const { path: file, content } = checkpoint;
+  const ofGguf = ggufConfigIn(checkpoint);
+  if (ofGguf) return documentOfData(ofGguf, `${file}: metadata`);
   const value = content.get(CONTENT_KEY);
   if (value === undefined) return undefined;
   const refuse = (what: string) =>
@@ -238,4 +241,4 @@ export const openedFor = (flags: WeightsFlags): Checkpoint | undefined =>
   flags.checkpoint === undefined ? undefined : opened(flags.checkpoint, flags);
 
 const opened = (path: string, flags: WeightsFlags): Checkpoint =>
-  openCheckpoint(path, { stateDict: flags['state-dict'] });
+  openModelCheckpoint(path, { stateDict: flags['state-dict'] });

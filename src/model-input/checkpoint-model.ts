@@ -5,7 +5,6 @@ import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import type { CheckpointFormat } from '../checkpoint/formats.js';
 import type { StoredName } from '../checkpoint/names.js';
 import { storedNames } from '../checkpoint/names.js';
-import { openCheckpoint } from '../checkpoint/open.js';
 import { samenessOfBytes } from '../checkpoint/sharing.js';
 import { isSameView } from '../checkpoint/stored-tensor.js';
 import type { Totals } from '../checkpoint/summary.js';
@@ -18,6 +17,7 @@ import { reconcileIndex } from '../reconcile/reconcile.js';
 import { counted, joined } from '../text/words.js';
 import type { ConfigOrigin } from './checkpoint-config.js';
 import { asStored, checkpointWarnings, configOf, descriptionOf } from './checkpoint-config.js';
+import { ggufTypeOf, openModelCheckpoint } from './gguf/gguf-checkpoint.js';
 import type { ModelFile } from './model-file.js';
 import { modelOf } from './model-file.js';
 import { faultProblems } from './verify-checkpoint.js';
@@ -69,7 +69,7 @@ export async function openCheckpointModel(
   path: string,
   flags: CheckpointFlags,
 ): Promise<ModelSource> {
-  const open = () => openCheckpoint(path, { stateDict: flags['state-dict'] });
+  const open = () => openModelCheckpoint(path, { stateDict: flags['state-dict'] });
   const checkpoint = open();
   try {
     const { document, origin } = await configOf(checkpoint, flags.config);
@@ -81,7 +81,8 @@ export async function openCheckpointModel(
           await modelOf(document, { set, family: flags.family }),
           checkpoint,
         );
-        const loaded = { ...described, file: path };
+        const storedType = ggufTypeOf(checkpoint);
+        const loaded = { ...described, file: path, ...(storedType && { storedType }) };
         return isChecked ? comparedWithIndex(checkpoint, config, loaded, open) : loaded;
       },
     };

@@ -40,6 +40,8 @@ export interface ModelFile {
   readonly leftOut?: readonly LeftOutPart[];
   /** Quantization of the weights in a `config.json`. */
   readonly quantization?: Quantization;
+  /** Type of the weights in a GGUF file, as `q4_k_m`. */
+  readonly storedType?: string;
 }
 
 /**

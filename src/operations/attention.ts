@@ -38,10 +38,12 @@ export function lowerAttention(layer: Attention, component: Component): Primitiv
     part: component,
     vectors: [
       vectors(1, 'hidden', sharedInputWidth(inputs)),
-      vectors(2, 'query_width', queries, 'width'),
+      vectors(layer.gate ? 5 : 2, 'query_width', queries, 'width'),
       vectors(2, 'key_width', keys, 'width'),
     ],
-    source: 'the input; q and the output of the heads; k and v',
+    source: layer.gate
+      ? 'the input; q, the gate before and after its activation, the output of the heads before and after the gate; k and v'
+      : 'the input; q and the output of the heads; k and v',
   };
   const rotated: Saved = {
     part: 'unfused',
@@ -56,7 +58,7 @@ export function lowerAttention(layer: Attention, component: Component): Primitiv
   return [
     ...openingMatmuls(inputs, component, {
       of: name,
-      runs: [queryRun, keyRun, keyRun],
+      runs: [queryRun, ...(layer.gate ? [queryRun] : []), keyRun, keyRun],
       saved: [saved],
     }),
     ...(queryNorm
@@ -84,7 +86,12 @@ export function lowerAttention(layer: Attention, component: Component): Primitiv
       inFloat32: layer.ownTypeSoftmax !== true,
       ...(layer.keeps && { keeps: layer.keeps }),
       saved: queries > keys ? [repeated] : [],
+      ...(layer.sinks && {
+        params: [layer.sinks],
+        cuts: byRows([layer.sinks], name, runOf('heads', heads)),
+      }),
     },
+    ...(layer.gate ? [elementwise(layer, component, queries)] : []),
     closingMatmul(out, component, name, queryRun),
   ];
 }

@@ -1,5 +1,6 @@
 /** Gated feed-forward networks and mixtures of experts as primitives. */
 import type {
+  ClampedExperts,
   Component,
   Expert,
   GatedMlp,
@@ -8,6 +9,7 @@ import type {
   PackedExperts,
   Router,
 } from '../architecture/layer.js';
+import type { Param } from '../architecture/param.js';
 import {
   expertInner,
   expertLayers,
@@ -52,7 +54,7 @@ export function lowerGatedMlp(layer: GatedMlp, component: Component): Primitive[
 }
 
 export function lowerRouter(layer: Router, around: Component): Primitive {
-  const { name, weight, correction, expertsPerToken } = layer;
+  const { name, weight, bias, correction, expertsPerToken } = layer;
   const [experts = 0, hidden = 0] = weight.shape;
   const component = layer.component ?? around;
   return {
@@ -61,7 +63,7 @@ export function lowerRouter(layer: Router, around: Component): Primitive {
     component,
     input: hidden,
     output: experts,
-    params: correction ? [weight, correction] : [weight],
+    params: [weight, bias, correction].filter((each) => each !== undefined),
     saved: [
       {
         part: component,
@@ -166,25 +168,29 @@ function unsummed({ forward: _, backward: __, ...primitive }: Primitive): Primit
 }
 
 function lowerPackedExperts(
-  { name, component, gateUp, down }: PackedExperts,
+  experts: PackedExperts | ClampedExperts,
   chosen: number,
   around: Component,
 ): Primitive[] {
-  const [count = 1, outer = 0, hidden = 0] = gateUp.shape;
-  const inner = down.shape[2] ?? 1;
+  const { name, component, gateUp, down } = experts;
+  const [count = 1, ...sides] = gateUp.shape;
+  const [outer = 0, hidden = 0] = experts.kind === 'packedExperts' ? sides : sides.toReversed();
+  const inner = isGatedPack(experts) ? outer / 2 : outer;
   const run = runOf('inner values', inner);
+  const biases = 'downBias' in experts ? [experts.gateUpBias, experts.downBias] : [];
   const product = (
     tensor: Matmul['tensor'],
     input: number,
     output: number,
     cuts: Primitive['cuts'],
+    bias: readonly Param[],
   ): Matmul => ({
     kind: 'matmul',
     layer: name,
     component: component ?? around,
     input,
     output,
-    params: [tensor],
+    params: [tensor, ...bias],
     saved: [],
     cuts,
     launches: 1,
@@ -197,8 +203,9 @@ function lowerPackedExperts(
       gateUp,
       hidden,
       outer,
-      byRows([gateUp], name, ...(outer === inner ? [run] : [run, run])),
+      byRows([gateUp, ...biases.slice(0, 1)], name, ...(outer === inner ? [run] : [run, run])),
+      biases.slice(0, 1),
     ),
-    product(down, inner, hidden, byLength(down, name, run)),
+    product(down, inner, hidden, byLength(down, name, run), biases.slice(1)),
   ];
 }

@@ -5,13 +5,21 @@
  */
 import type {
   Component,
+  GatedConv,
+  GatedDelta,
   HybridBlock,
   LanguageModel,
   Layer,
   Mamba,
   StateSpaceDual,
 } from '../architecture/layer.js';
-import { inputWidth, isProduct, normWidth, outputWidth } from '../architecture/walk.js';
+import {
+  inputWidth,
+  isProduct,
+  normWidth,
+  outputWidth,
+  sharedInputWidth,
+} from '../architecture/walk.js';
 import { lowerAttention, lowerLatentAttention } from './attention.js';
 import { lowerGatedMlp, lowerMixture, lowerRouter } from './feed-forward.js';
 import {
@@ -26,6 +34,7 @@ import {
   matmul,
   norm,
   normStatistics,
+  openingMatmuls,
   paramsOf,
   type Surroundings,
   unfusedNorm,
@@ -96,6 +105,10 @@ function lower(layer: Layer, around: Surroundings): Primitive[] {
       return lowerMamba(layer, component);
     case 'stateSpaceDual':
       return lowerStateSpaceDual(layer, component);
+    case 'gatedDelta':
+      return lowerGatedDelta(layer, component);
+    case 'gatedConv':
+      return lowerGatedConv(layer, component);
     case 'gatedMlp':
       return lowerGatedMlp(layer, component);
     case 'mixtureOfExperts':
@@ -104,6 +117,7 @@ function lower(layer: Layer, around: Surroundings): Primitive[] {
       return [lowerRouter(layer, component)];
     // The mixture that holds them computes some of them.
     case 'packedExperts':
+    case 'clampedExperts':
       return [];
     case 'fusedProjection':
       return lower(layer.projection, inside);
@@ -431,5 +445,84 @@ function lowerStateSpaceDual(layer: StateSpaceDual, component: Component): Primi
         { part: component, vectors: [vectors(1, 'inner', inner, 'width')], source: 'its input' },
       ],
     }),
+  ];
+}
+
+/** Heads are whole on a GPU; with fewer key heads than GPUs, several have the same queries and keys. */
+function lowerGatedDelta(layer: GatedDelta, component: Component): Primitive[] {
+  const { name, stepBias, stateLog, inputs, convs, norm, outProj } = layer;
+  const { keyHeads, keyDim, valueHeads, valueDim } = layer;
+  const [keys, inner] = [keyHeads * keyDim, valueHeads * valueDim];
+  const keyRun = runOf('key-value heads', keyHeads, keyDim);
+  const valueRun = runOf('heads', valueHeads, valueDim);
+  const steps = runOf('heads', valueHeads);
+  const runs = [keyRun, keyRun, valueRun];
+  const mixed = convs.map((conv, index) => {
+    const lowered = convolution(conv, component, conv.weight.shape[0] ?? 0, name);
+    const own = convs.length === 1 ? runs : runs.slice(index, index + 1);
+    return { ...lowered, cuts: byRows(lowered.params, name, ...own) };
+  });
+  const saved: Saved = {
+    part: component,
+    vectors: [
+      vectors(1, 'hidden', sharedInputWidth(inputs)),
+      vectors(8, 'keys', keys, 'width'),
+      vectors(3, 'inner', inner, 'width'),
+      vectors(4, 'heads', valueHeads, 'width'),
+    ],
+    source:
+      'its input; q and k before and after convolution, activation and division by their length; v before and after ' +
+      'convolution and activation; β and the step before and after their functions',
+  };
+  return [
+    ...openingMatmuls(inputs, component, {
+      of: name,
+      runs: [keyRun, keyRun, valueRun, valueRun, steps, steps],
+      saved: [saved],
+    }),
+    ...mixed,
+    {
+      kind: 'scan',
+      layer: name,
+      component,
+      input: inner,
+      output: inner,
+      params: [stepBias, stateLog],
+      saved: [],
+      cuts: byRows([stepBias, stateLog], name, steps),
+      launches: 1,
+      inner,
+      state: keyDim,
+      decays: 'delta',
+      inFloat32: true,
+    },
+    gatedNorm(norm, component, { of: name, run: valueRun }),
+    closingMatmul(outProj, component, name, valueRun, {
+      saved: [
+        { part: component, vectors: [vectors(1, 'inner', inner, 'width')], source: 'its input' },
+      ],
+    }),
+  ];
+}
+
+function lowerGatedConv(layer: GatedConv, component: Component): Primitive[] {
+  const { name, conv, inProj, outProj } = layer;
+  const hidden = inputWidth(inProj);
+  const channels = runOf('channels', hidden);
+  const saved: Saved = {
+    part: component,
+    vectors: [vectors(1, 'hidden', hidden), vectors(6, 'channels', hidden, 'width')],
+    source: 'its input; B, C, x, B · x, the output of the convolution and C times it',
+  };
+  return [
+    matmul(inProj, component, {
+      cuts: byRows(paramsOf(inProj), name, channels, channels, channels),
+      backward: allReduce(hidden),
+      saved: [saved],
+    }),
+    elementwise(layer, component, hidden),
+    convolution(conv, component, hidden, name),
+    elementwise(layer, component, hidden),
+    closingMatmul(outProj, component, name, channels),
   ];
 }

@@ -15,7 +15,7 @@ import {
   inputWidth,
   normWidth,
   outputWidth,
-  productsOf,
+  projectionLayers,
   sharedInputWidth,
   tensorsOf,
 } from '../architecture/walk.js';
@@ -103,13 +103,17 @@ export function openingMatmuls(
   component: Component,
   { of, runs, saved }: { of: string; runs: readonly UnitRun[]; saved: readonly Saved[] },
 ): Matmul[] {
-  const isFused = 'kind' in inputs;
-  return productsOf(inputs).map((product, index) =>
-    matmul(product, component, {
-      cuts: byRows(paramsOf(product), of, ...(isFused ? runs : runs.slice(index, index + 1))),
+  let next = 0;
+  return projectionLayers(inputs).map((each, index) => {
+    const [product, values] =
+      each.kind === 'fusedProjection' ? [each.projection, each.widths.length] : [each, 1];
+    const own = runs.slice(next, next + values);
+    next += values;
+    return matmul(product, component, {
+      cuts: byRows(paramsOf(product), of, ...own),
       ...(index === 0 && { saved, backward: allReduce(sharedInputWidth(inputs)) }),
-    }),
-  );
+    });
+  });
 }
 
 /** A product cut by its inputs; its outputs are summed. */

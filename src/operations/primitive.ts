@@ -142,8 +142,11 @@ export interface Convolution extends Base<'convolution'> {
 export interface Scan extends Base<'scan'> {
   readonly inner: number;
   readonly state: number;
-  /** What has a decay of its own: each value of the state (Mamba), or each head, of equal width (Mamba-2). */
-  readonly decays: 'values' | 'heads';
+  /**
+   * What has a decay of its own: each value of the state (Mamba), or each head, of equal width (Mamba-2); `delta`: each
+   * head, with the delta rule.
+   */
+  readonly decays: 'values' | 'heads' | 'delta';
   /** Whether the state is kept in float32, for any type of the cache. */
   readonly inFloat32: boolean;
 }

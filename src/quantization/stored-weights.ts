@@ -7,6 +7,7 @@ import {
   isProduct,
   outputWidth,
   ownedTensors,
+  packedMatrices,
   walk,
 } from '../architecture/walk.js';
 import { add, div, mul, v } from '../budget/expression.js';
@@ -84,14 +85,14 @@ function modulesOf(model: LanguageModel): ModuleWeight[] {
   return layers.flatMap((layer): ModuleWeight[] => {
     const { name } = layer;
     const common = { isHead: layer === head, isExpert: ofExperts.has(layer) };
-    if (layer.kind === 'packedExperts') {
-      return [layer.gateUp, layer.down].map((tensor) => {
-        const [copies = 1, rows = 1, length = 1] = tensor.shape;
-        const module = { name: tensor.name, rows, length, isTransposed: false, ...common };
+    if (!isProduct(layer)) {
+      return packedMatrices(layer).map(({ tensor, copies, rows, length }) => {
+        const isTransposed = layer.kind === 'clampedExperts';
+        const module = { name: tensor.name, rows, length, isTransposed, ...common };
         return { module, tensor, copies };
       });
     }
-    if (!isProduct(layer) || layer.weight === embedding.weight) return [];
+    if (layer.weight === embedding.weight) return [];
     const size = { rows: outputWidth(layer), length: inputWidth(layer) };
     const isTransposed = layer.kind === 'transposedLinear';
     return [

@@ -2,10 +2,10 @@
 import os from 'node:os';
 import path from 'node:path';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
-import { openCheckpoint } from '../checkpoint/open.js';
 import type { Problem } from '../errors.js';
 import { UserError } from '../errors.js';
 import { checkpointWarnings, findConfig } from '../model-input/checkpoint-config.js';
+import { openModelCheckpoint } from '../model-input/gguf/gguf-checkpoint.js';
 import { configPath, hasWeights, isCheckpointPath } from '../model-input/locate.js';
 import type { ModelFile } from '../model-input/model-file.js';
 import { loadModelFile, modelOf } from '../model-input/model-file.js';
@@ -64,7 +64,7 @@ export async function checkpointSide(
   display: ProgressDisplay,
   named?: ModelFile,
 ): Promise<OpenedSide> {
-  const checkpoint = openCheckpoint(source);
+  const checkpoint = openModelCheckpoint(source);
   try {
     const config = named ? undefined : await findConfig(checkpoint, undefined);
     const described = named ?? (config ? await modelOf(config.document) : otherwise);

@@ -1,11 +1,12 @@
 import { FILE_FORMATS } from '../checkpoint/formats.js';
+import type { ValueComparison } from '../model-input/compare-values.js';
 import type { VerifyResult } from '../model-input/verify-checkpoint.js';
 import type { FaultKind, TensorProperties } from '../reconcile/faults.js';
 import { FAULT_KINDS } from '../reconcile/faults.js';
 import type { FaultGroup, Note } from '../reconcile/notes.js';
 import type { ConfigDifference, Suggestion } from '../reconcile/reconcile.js';
 import { adviceText, configDifferenceText, FAULT_NAMES, saidText } from '../reconcile/reconcile.js';
-import { formatBytes, formatInteger } from '../text/units.js';
+import { formatBytes, formatInteger, percentText } from '../text/units.js';
 import { counted, joined, namesText, shellWord, shortened, sumOf } from '../text/words.js';
 import { heading, integerCell, left, note, right } from './kit/cells.js';
 import type { Block, Cell, Fact, Report, TableBlock, Verdict } from './kit/report.js';
@@ -18,7 +19,10 @@ const ROWS_BELOW = 5;
 /** Longer lists are only for programs. */
 const MOST_ROWS = 1000;
 
-export function verifyReport(result: VerifyResult): Report {
+/** Result of `minimind verify`, with --values that of the comparison. */
+export type VerifyAnswer = VerifyResult & { readonly values?: ValueComparison };
+
+export function verifyReport(result: VerifyAnswer): Report {
   const { matches, counts, faults, notes, suggestions, configDifferences } = result;
   const advised = new Set(
     suggestions.flatMap((each) => (each.kind === 'config' ? each.set.map(({ path }) => path) : [])),
@@ -34,6 +38,7 @@ export function verifyReport(result: VerifyResult): Report {
       ...suggestions.map((each) => adviceBlock(each, counts.faulty)),
       ...notes.map(noteBlock),
       ...differenceBlocks(differences),
+      ...(result.values ? valueBlocks(result.values) : []),
       ...(faults.length > 0 ? [faultTable(shown)] : []),
       ...(more > 0 ? [note(`… ${formatInteger(more)} more: --details`)] : []),
     ],
@@ -53,7 +58,37 @@ function quickTest({ config, checkpoint }: VerifyResult): string | undefined {
   return `minimind quick-test ${shellWord(config)} --checkpoint ${shellWord(checkpoint)}`;
 }
 
-function verdictOf({ matches, counts, faults }: VerifyResult): Verdict {
+/** Distance from the original by type. */
+function valueBlocks({ original, compared, missing, beyond, types }: ValueComparison): Block[] {
+  return [
+    heading(`Values against ${shortened(original)}: ${counted(compared, 'tensor')}`),
+    {
+      kind: 'table',
+      columns: [
+        left('type', 'type'),
+        right('tensors', 'tensors'),
+        right('largest error', 'relative_error'),
+        right('limit', 'limit'),
+        left('in tensor', 'worst', true),
+      ],
+      rows: types.map(({ type, tensors, relativeError, limit, worst }): Cell[] => [
+        { text: type },
+        integerCell(tensors),
+        { text: percentText(relativeError), value: relativeError },
+        { text: percentText(limit), value: limit },
+        { text: worst },
+      ]),
+    },
+    ...(beyond.length > 0 ? [note(`Beyond the error of their type: ${namesText(beyond)}.`)] : []),
+    ...(missing.length > 0 ? [note(`In only one of the two: ${namesText(missing)}.`)] : []),
+  ];
+}
+
+function verdictOf({ matches, counts, faults, values }: VerifyAnswer): Verdict {
+  const beyond = (values?.beyond.length ?? 0) + (values?.missing.length ?? 0);
+  if (faults.length === 0 && beyond > 0) {
+    return { text: `values differ: ${counted(beyond, 'tensor')}`, tone: 'bad' };
+  }
   if (matches) return { text: `matches: ${counted(counts.described, 'tensor')}`, tone: 'good' };
   const kinds = FAULT_KINDS.flatMap((kind) => {
     const number = sumOf(

@@ -16,6 +16,7 @@ import { decodeValues } from '../tensor/decode-values.js';
 import type { StoredDtype } from '../tensor/dtype.js';
 import { isSameShape, STORED_DTYPES, shapeText } from '../tensor/dtype.js';
 import { fillHashes, keyOf } from '../tensor/random.js';
+import { holdsMxfp4, type Mxfp4Parts, mxfp4Reader } from './mxfp4-weights.js';
 
 /** Number types that an engine can read directly from a file. */
 export const MAPPABLE_DTYPES = ['F32', 'F16', 'BF16'] as const satisfies readonly StoredDtype[];
@@ -126,13 +127,31 @@ function ownInitialisations(layer: Layer): (readonly [Param, Initialisation])[] 
     case 'router':
       return [
         [layer.weight, spread(layer.weight.shape[1] ?? 1)],
-        ...(layer.correction ? [[layer.correction, ZEROS] as const] : []),
+        ...[layer.bias, layer.correction].flatMap((each) => (each ? [[each, ZEROS] as const] : [])),
       ];
     case 'packedExperts':
       return [
         [layer.gateUp, spread(layer.gateUp.shape[2] ?? 1)],
         [layer.down, spread(layer.down.shape[2] ?? 1)],
       ];
+    case 'clampedExperts':
+      return [
+        [layer.gateUp, spread(layer.gateUp.shape[1] ?? 1)],
+        [layer.gateUpBias, ZEROS],
+        [layer.down, spread(layer.down.shape[1] ?? 1)],
+        [layer.downBias, ZEROS],
+      ];
+    // Rates from 1 to 16 (as in Mamba-2).
+    case 'gatedDelta': {
+      const { valueHeads } = layer;
+      const logarithm: Formula = (index) => Math.log(1 + (15 * index) / valueHeads);
+      return [
+        [layer.stateLog, { kind: 'formula', formula: logarithm }],
+        [layer.stepBias, ONES],
+      ];
+    }
+    case 'attention':
+      return layer.sinks ? [[layer.sinks, ZEROS]] : [];
     case 'mamba': {
       const { stateSize } = layer;
       const logarithm: Formula = (index) => Math.log(1 + (index % stateSize));
@@ -188,7 +207,7 @@ export function randomIntegers(
  * @throws UserError when a tensor is missing, misshapen or not of floats, or names collide.
  */
 export function checkpointWeights(layer: Layer, checkpoint: Checkpoint): WeightSource {
-  const stored = storedTensors(layer, checkpoint);
+  const { stored, packed } = storedTensors(layer, checkpoint);
   const formulas = computedBuffers(layer);
   return {
     rangeOf(tensor) {
@@ -198,6 +217,8 @@ export function checkpointWeights(layer: Layer, checkpoint: Checkpoint): WeightS
     read(tensor, first, target) {
       const found = stored.get(tensor);
       if (found) return readElements(found, first, target);
+      const readPacked = packed.get(tensor);
+      if (readPacked) return readPacked(first, target);
       const formula = formulas.get(tensor);
       if (!formula) throw new Error(`${tensor.name} is not a tensor of the model`);
       for (let i = 0; i < target.length; i++) target[i] = formula(first + i);
@@ -205,7 +226,16 @@ export function checkpointWeights(layer: Layer, checkpoint: Checkpoint): WeightS
   };
 }
 
-function storedTensors(layer: Layer, checkpoint: Checkpoint): Map<Param, StoredTensor> {
+/** Reader of elements from `first` on. */
+type ElementReader = (first: number, target: Float32Array) => void;
+
+interface StoredTensors {
+  readonly stored: ReadonlyMap<Param, StoredTensor>;
+  /** Tensors stored as several others. */
+  readonly packed: ReadonlyMap<Param, ElementReader>;
+}
+
+function storedTensors(layer: Layer, checkpoint: Checkpoint): StoredTensors {
   const { path, tensors, aliases } = checkpoint;
   const byName = new Map<string, StoredTensor>();
   for (const [own, name] of canonicalNames([...tensors.keys(), ...aliases.keys()], path)) {
@@ -213,13 +243,30 @@ function storedTensors(layer: Layer, checkpoint: Checkpoint): Map<Param, StoredT
     if (tensor) byName.set(name, tensor);
   }
   const stored = new Map<Param, StoredTensor>();
+  const packed = new Map<Param, ElementReader>();
   for (const tensor of tensorsOf(layer)) {
     const name = [tensor.name, ...tensor.aliases].find((each) => byName.has(each));
     const found = name === undefined ? undefined : byName.get(name);
+    const [blocks, scales] = ['blocks', 'scales'].map((part) =>
+      byName.get(`${tensor.name}_${part}`),
+    );
     if (found) stored.set(tensor, fitting(tensor, found, path));
+    else if (blocks && scales) packed.set(tensor, packedReader(tensor, { blocks, scales }, path));
     else if (tensor.role === 'parameter') throw unfit(path, `has no tensor ${tensor.name}`);
   }
-  return stored;
+  return { stored, packed };
+}
+
+function packedReader(tensor: Param, parts: Mxfp4Parts, path: string): ElementReader {
+  if (!holdsMxfp4(tensor, parts)) {
+    const { name, shape } = tensor;
+    const found = `${shapeText(parts.blocks.shape)} and ${shapeText(parts.scales.shape)}`;
+    throw unfit(
+      path,
+      `has the MXFP4 blocks and scales of ${name} as ${found}, for ${shapeText(shape)}`,
+    );
+  }
+  return mxfp4Reader(tensor, parts);
 }
 
 function fitting(tensor: Param, found: StoredTensor, path: string): StoredTensor {

@@ -100,7 +100,6 @@ describe('formatOf', () => {
       `${'a'.repeat(257)}ustar\x0000`,
     ],
     [/HDF5/, 'HDF5', '\x89HDF\r\n\x1a\n\0\0'],
-    [/GGUF/, 'GGUF', 'GGUF\x03\0\0\0\0'],
     [
       /TensorFlow checkpoint/,
       'an index of TensorFlow',

@@ -249,8 +249,8 @@ describe('what the grammar refuses', () => {
       /--seed: expected --prove or a new low-rank pair, found neither/,
     ],
     [
-      'convert-checkpoint old.pt new.gguf',
-      /expected OUT to end in \.safetensors or \.pt, found \.gguf/,
+      'convert-checkpoint old.pt new.onnx',
+      /expected OUT to end in \.safetensors, \.pt or \.gguf, found \.onnx/,
     ],
   ])('minimind %s', async (line, message) => {
     const { code, stderr } = await run(wordsOf(line));

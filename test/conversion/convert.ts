@@ -11,6 +11,7 @@ import type { ConversionResult } from '../../src/conversion/conversion.js';
 import { convert as convertJob } from '../../src/conversion/conversion.js';
 import type { ConversionRequest } from '../../src/conversion/job.js';
 import { type Problem, UserError } from '../../src/errors.js';
+import { openModelCheckpoint } from '../../src/model-input/gguf/gguf-checkpoint.js';
 import { decodeValues } from '../../src/tensor/decode-values.js';
 import { folderOf } from '../checkpoint/temp-folder.js';
 
@@ -67,7 +68,7 @@ export async function convert(input: string, output: string, flags: Flags): Prom
     warnings.push(...more);
     await asked.warn?.(more);
   };
-  const checkpoint = openCheckpoint(input, { stateDict });
+  const checkpoint = openModelCheckpoint(input, { stateDict });
   try {
     const quiet = { quiet: true };
     const display = { ...progressDisplay(quiet), ...stepProgress(quiet) };

@@ -6,12 +6,22 @@ import { readTensor } from '../../src/checkpoint/view.js';
 import { UserError } from '../../src/errors.js';
 import { loadModelFile } from '../../src/model-input/model-file.js';
 import { measureText } from '../../src/tokenizer/measure.js';
+import {
+  ARCHITECTURE,
+  array,
+  gguf,
+  key,
+  tensor,
+  text,
+  types,
+  u32,
+} from '../checkpoint/gguf/files.js';
 import { folderOf, safetensors } from '../checkpoint/temp-folder.js';
 import * as a from '../checkpoint/torch/assemble.js';
 import { archive, inFolder } from '../checkpoint/torch/zip-builder.js';
 import { inPackage } from '../fixtures.js';
 import { entriesOf, mutateArchive, mutateLegacy } from './archives.js';
-import { Dice } from './dice.js';
+import { Dice, mutateBytes } from './dice.js';
 import { mutateJson, mutateSafetensors, mutateYaml } from './texts.js';
 
 /** A reader under test. */
@@ -106,6 +116,25 @@ const HAND_LEGACY = a.legacy(
   ['0', '1', '2'],
   [a.join(a.u64(4n), floats(1)), a.join(a.u64(16n), floats(-9)), a.join(a.u64(2n), floats(5))],
 );
+
+/** A file of 700 bytes, most of them header, with every kind of value. */
+const GGUF = gguf({
+  keys: [
+    ARCHITECTURE,
+    key('a.bool', types.BOOL, Buffer.from([1])),
+    key('a.u32', types.UINT32, u32(7)),
+    key('a.numbers', types.ARRAY, array(types.UINT32, 3, Buffer.alloc(12, 1))),
+    key('a.texts', types.ARRAY, array(types.STRING, 2, Buffer.concat([text('x'), text('yz')]))),
+    key('general.alignment', types.UINT32, u32(32)),
+  ],
+  tensors: [
+    tensor({ name: 'blk.0.q8', sizes: [32, 2], type: 8 }),
+    tensor({ name: 'blk.0.q4', sizes: [32], type: 2, offset: 96 }),
+    tensor({ name: 'blk.1.f16', sizes: [3, 2], type: 1, offset: 128 }),
+    tensor({ name: 'blk.1.i8', sizes: [5], type: 24, offset: 160 }),
+  ],
+  data: Buffer.alloc(192, 3),
+});
 
 const folder = folderOf({ x: '' });
 
@@ -204,6 +233,13 @@ export const WEIGHTS = {
 
 export const READERS: Readonly<Record<string, () => Reader>> = {
   ...WEIGHTS,
+  gguf: () =>
+    ofFile(
+      'x.gguf',
+      [GGUF, GGUF, GGUF, fs.readFileSync(inPackage('fixtures/gguf/rounding.gguf'))],
+      mutateBytes,
+      readCheckpoint,
+    ),
   'an index of shards': shards,
   'a config in YAML': () =>
     ofFile(

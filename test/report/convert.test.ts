@@ -78,6 +78,7 @@ const result = (given: Partial<ConversionResult> = {}): ConversionResult => ({
   },
   srte: srte(),
   tie: null,
+  gguf: null,
   quantization: null,
   proof: null,
   configChanges: [{ path: 'model.srte_share_across_layers', from: false, to: true }],

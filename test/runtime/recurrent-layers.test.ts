@@ -1,7 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import {
   causalConv,
+  fusedProjection,
+  gatedConv,
+  gatedDelta,
   gatedRmsNorm,
+  linear,
   mamba,
   rmsNormLayer,
   stateSpaceDual,
@@ -119,10 +123,56 @@ const RECURRENT = {
   ),
 };
 
+const delta = (
+  keyHeads: number,
+  valueHeads: number,
+  inputs: (keys: number, values: number) => Parameters<typeof gatedDelta>[1]['inputs'],
+  betaScale = 1,
+): Layer => {
+  const [keyDim, valueDim] = [4, 3];
+  const [keys, values] = [keyHeads * keyDim, valueHeads * valueDim];
+  return gatedDelta('m', {
+    convs:
+      betaScale === 2
+        ? [keys, keys, values].map((width, index) => causalConv(`m.${index}conv`, width, 3))
+        : [causalConv('m.conv1d', 2 * keys + values, 3, { bias: false })],
+    inputs: inputs(keys, values),
+    norm: gatedRmsNorm('m.norm', {
+      eps: 1e-5,
+      width: values,
+      groups: valueHeads,
+      sharedWeight: true,
+      gated: 'after',
+    }),
+    outProj: linear('m.out_proj', values, 6),
+    keyHeads,
+    keyDim,
+    valueHeads,
+    valueDim,
+    activation: 'silu',
+    betaScale,
+  });
+};
+
+const DELTA = {
+  'a gated delta rule with fused inputs': delta(2, 6, (keys, values) => [
+    fusedProjection(linear('m.qkvz', 6, 2 * keys + 2 * values), [keys, keys, values, values], 2),
+    fusedProjection(linear('m.ba', 6, 12), [6, 6], 2),
+  ]),
+  'a gated delta rule with an input for each value': delta(
+    3,
+    3,
+    (keys, values) =>
+      [keys, keys, values, values, 3, 3].map((width, index) => linear(`m.${index}`, 6, width)),
+    2,
+  ),
+  'a gated short convolution': gatedConv('m', 6, 3, { bias: true }),
+};
+
 type Load = (layer: Layer, weights: WeightSource, options?: ProgramOptions) => Promise<Program>;
 
 function statesAreRight(load: Load): void {
-  const cases = Object.entries(RECURRENT);
+  const cases = Object.entries({ ...RECURRENT, ...DELTA });
   // More tokens than a chunk has, and a last chunk that is not full.
   it.each(cases)('computes what the reference does: %s', async (_title, layer) => {
     const weights = uneven(layer);
@@ -168,6 +218,23 @@ describeWithOnnx('a layer with a state, as products for other devices', () => {
   statesAreRight((layer, weights, options) =>
     loadedFor({ ...ON_CPU, provider: 'webgpu' }, layer, weights, options),
   );
+});
+
+describe('the costs of a gated delta rule', () => {
+  const layer = DELTA['a gated delta rule with fused inputs'];
+  const values = 6 * 3 * 4;
+
+  it('has 7 FLOP for a value of the state, and 2 for a channel', () => {
+    const { parts } = forwardFlopsOf(layer, { batch: 2, context: 7, causal: true });
+    const scan = parts.find(({ kind }) => kind === 'scan');
+    expect(scan?.flops.value).toBe(14 * (7 * values + 2 * 18));
+  });
+
+  it('keeps its state in float32 for any type of the cache', () => {
+    const setting = { batch: 2, context: 7, dtype: 'bf16' } as const;
+    expect(stateOf(layer, setting).mambaState.value).toBe(2 * values * 4);
+    expect(stateOf(layer, setting).convolutionState.value).toBe(2 * (16 + 18) * 2 * 2);
+  });
 });
 
 describe('the costs of a state space dual', () => {

@@ -42,6 +42,8 @@ export interface Attended {
   readonly softcap: number | undefined;
   /** What each further position back costs. */
   readonly slope: number;
+  /** A score without a value. */
+  readonly sink: number | undefined;
 }
 
 interface Query extends Attended {
@@ -66,9 +68,10 @@ export function attend(query: Query, into: Float64Array): void {
     for (let i = 0; i < key; i++) sum += (q.data[own + i] ?? 0) * (k.data[at + i] ?? 0);
     return capped(sum * query.scale, query.softcap) - query.slope * (t + query.offset - s);
   });
-  const largest = scores.reduce((a, b) => Math.max(a, b), Number.NEGATIVE_INFINITY);
+  const { sink = Number.NEGATIVE_INFINITY } = query;
+  const largest = scores.reduce((a, b) => Math.max(a, b), sink);
   const weights = scores.map((score) => Math.exp(score - largest));
-  const total = sumOf(weights);
+  const total = sumOf(weights) + Math.exp(sink - largest);
   const result = ((row * tokens + t) * heads + head) * value;
   for (const [index, weight] of weights.entries()) {
     const at = ((row * rows + from + index) * keyHeads + shared) * value;

@@ -9,6 +9,7 @@ import type {
   CausalConv,
   FusedProjection,
   Gate,
+  GatedDelta,
   GatedRmsNorm,
   HybridBlock,
   LanguageModel,
@@ -29,7 +30,12 @@ import type {
   Window,
 } from '../../src/architecture/layer.js';
 import type { Param } from '../../src/architecture/param.js';
-import { isGatedPack, normWidth, tensorsOf } from '../../src/architecture/walk.js';
+import {
+  isGatedPack,
+  normWidth,
+  projectionLayers,
+  tensorsOf,
+} from '../../src/architecture/walk.js';
 import { decodingKeys, fullForwardKeys } from '../../src/runtime/calls.js';
 import type {
   Engine,
@@ -232,7 +238,11 @@ class Run {
         return this.of(layer.down, times(activated(scaled, layer.activation), up));
       }
       case 'router':
-        return route(product(x, this.#weight(layer.weight)), layer, this.#correction(layer));
+        return route(
+          product(x, this.#weight(layer.weight), layer.bias && this.#weight(layer.bias)),
+          layer,
+          this.#correction(layer),
+        );
       case 'mixtureOfExperts':
         return this.#mixture(layer, x);
       case 'latentAttention':
@@ -253,6 +263,13 @@ class Run {
         return this.#mamba(layer, x);
       case 'stateSpaceDual':
         return this.#stateSpaceDual(layer, x);
+      case 'gatedDelta':
+        return this.#gatedDelta(layer, x);
+      case 'gatedConv': {
+        const size = layer.conv.weight.shape[0] ?? 0;
+        const [b, c, input] = split(this.of(layer.inProj, x), [size, size, size]);
+        return this.of(layer.outProj, times(c, this.of(layer.conv, times(b, input))));
+      }
       case 'rotary':
         return x;
       case 'attention':
@@ -266,6 +283,7 @@ class Run {
       case 'gate':
         return this.#gate(layer, x);
       case 'packedExperts':
+      case 'clampedExperts':
       case 'alibi':
         throw new Error(`a ${layer.kind} computes nothing by itself`);
     }
@@ -327,9 +345,9 @@ class Run {
   }
 
   #projected(inputs: Projections, x: Tensor): Tensor[] {
-    return 'kind' in inputs
-      ? this.#fusedParts(inputs, x)
-      : inputs.map((layer) => this.of(layer, x));
+    return projectionLayers(inputs).flatMap((layer) =>
+      layer.kind === 'fusedProjection' ? this.#fusedParts(layer, x) : [this.of(layer, x)],
+    );
   }
 
   #layerNorm({ weight, bias, eps, offset, size }: LayerNorm, x: Tensor): Tensor {
@@ -384,6 +402,22 @@ class Run {
       const size = tensor.elements / (tensor.shape[0] ?? 1);
       return this.#weight(tensor).subarray(index * size, (index + 1) * size);
     };
+    if (experts.kind === 'clampedExperts') {
+      const { gateUpBias, downBias, activation: fn, limit } = experts;
+      const turned = (tensor: Param) => {
+        const [, from = 0, to = 0] = tensor.shape;
+        const values = part(tensor);
+        return values.map((_, at) => values[(at % from) * to + Math.floor(at / from)] ?? 0);
+      };
+      const both = product(token, turned(experts.gateUp), part(gateUpBias));
+      const every = (first: number) => ({
+        shape: [1, 1, both.data.length / 2],
+        data: both.data.filter((_, at) => at % 2 === first),
+      });
+      const gate = each(every(0), (value) => Math.min(value, limit));
+      const up = each(every(1), (value) => 1 + Math.max(-limit, Math.min(limit, value)));
+      return product(times(activated(gate, fn), up), turned(experts.down), part(downBias));
+    }
     const inner = experts.down.shape[2] ?? 0;
     const both = product(token, part(experts.gateUp));
     if (!isGatedPack(experts)) {
@@ -516,6 +550,50 @@ class Run {
     );
   }
 
+  #gatedDelta(layer: GatedDelta, u: Tensor): Tensor {
+    const { keyHeads, keyDim, valueHeads, valueDim, activation: fn } = layer;
+    const [keys, inner] = [keyHeads * keyDim, valueHeads * valueDim];
+    const [q0 = EMPTY, k0 = EMPTY, v0 = EMPTY, gate = EMPTY, low = EMPTY, steps = EMPTY] =
+      this.#projected(layer.inputs, u);
+    const given = layer.convs.length === 1 ? [[q0, k0, v0].reduce(concatenated)] : [q0, k0, v0];
+    const mixed = layer.convs
+      .map((conv, index) => this.of(conv, given[index] ?? EMPTY))
+      .reduce(concatenated);
+    const [q, k, v] = split(activated(mixed, fn), [keys, keys, inner]);
+    const bias = this.#weight(layer.stepBias);
+    const log = this.#weight(layer.stateLog);
+    const state = this.#state(`${layer.name}.scan`, this.#batch * inner * keyDim, 'scan');
+    const y = each(v, () => 0);
+    const unit = (x: Tensor, from: number) => {
+      const part = x.data.subarray(from, from + keyDim);
+      const length = Math.sqrt(sumOf(part.map((value) => value * value)) + 1e-6);
+      return part.map((value) => value / length);
+    };
+    for (let at = 0; at < this.#batch * this.#tokens; at++) {
+      const row = Math.floor(at / this.#tokens);
+      for (let head = 0; head < valueHeads; head++) {
+        const shared = Math.floor((head * keyHeads) / valueHeads);
+        const key = unit(k, (at * keyHeads + shared) * keyDim);
+        const query = unit(q, (at * keyHeads + shared) * keyDim);
+        const column = at * valueHeads + head;
+        const step = softplus((steps.data[column] ?? 0) + (bias[head] ?? 0));
+        const decay = Math.exp(-Math.exp(log[head] ?? 0) * step);
+        const beta = layer.betaScale * sigmoid(low.data[column] ?? 0);
+        for (let j = 0; j < valueDim; j++) {
+          const place = (i: number) => ((row * valueHeads + head) * keyDim + i) * valueDim + j;
+          const kept = key.map((_, i) => decay * (state[place(i)] ?? 0));
+          const known = sumOf(kept.map((value, i) => value * (key[i] ?? 0)));
+          const change = beta * ((v.data[column * valueDim + j] ?? 0) - known);
+          const next = kept.map((value, i) => value + (key[i] ?? 0) * change);
+          for (const [i, value] of next.entries()) state[place(i)] = value;
+          const seen = sumOf(next.map((value, i) => value * (query[i] ?? 0)));
+          y.data[column * valueDim + j] = seen / Math.sqrt(keyDim);
+        }
+      }
+    }
+    return this.of(layer.outProj, this.of(layer.norm, y, gate));
+  }
+
   /** x, step [B, T, D]; b, c [B, T, N] → [B, T, D]. */
   #scan(
     layer: Mamba,
@@ -587,7 +665,10 @@ class Run {
 
   #attention(layer: Attention, u: Tensor): Tensor {
     const { name, heads, keyValueHeads, headDim, scale, softcap, queryNorm, keyNorm, clip } = layer;
-    const [q = EMPTY, k = EMPTY, v = EMPTY] = this.#projected(layer.inputs, u);
+    const projected = this.#projected(layer.inputs, u);
+    const [gate] = layer.gate ? projected.splice(1, 1) : [];
+    const [q = EMPTY, k = EMPTY, v = EMPTY] = projected;
+    const sinks = layer.sinks && this.#weight(layer.sinks);
     const normed = (norm: typeof queryNorm, x: Tensor) => (norm ? this.of(norm, x) : x);
     const cut = (x: Tensor) =>
       clip === undefined ? x : each(x, (value) => Math.max(-clip, Math.min(clip, value)));
@@ -613,11 +694,13 @@ class Run {
           keyHeads: keyValueHeads,
           shared,
         };
-        this.#attendHead({ ...given, ...columns, slope: slopes[head] ?? 0 }, span.window, result);
+        const own = { slope: slopes[head] ?? 0, sink: sinks?.[head] };
+        this.#attendHead({ ...given, ...columns, ...own }, span.window, result);
       }
     }
-    const shape = [this.#batch, this.#tokens, heads * headDim];
-    return this.of(layer.out, { shape, data: result });
+    const output = { shape: [this.#batch, this.#tokens, heads * headDim], data: result };
+    const gated = layer.gate && gate ? times(output, activated(gate, layer.gate)) : output;
+    return this.of(layer.out, gated);
   }
 
   #turned(layer: Rotary | undefined, x: Tensor): Tensor {
@@ -641,7 +724,7 @@ class Run {
     const result = new Float64Array(this.#batch * this.#tokens * heads * valueDim);
     for (let head = 0; head < heads; head++) {
       const columns = { key: width, value: valueDim, heads, head, keyHeads: heads, shared: head };
-      const given = { q, k, v: values, scale, softcap: undefined, slope: 0 };
+      const given = { q, k, v: values, scale, softcap: undefined, slope: 0, sink: undefined };
       this.#attendHead({ ...given, ...columns }, undefined, result);
     }
     const shape = [this.#batch, this.#tokens, heads * valueDim];

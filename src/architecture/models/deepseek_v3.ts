@@ -2,26 +2,23 @@
 
 import * as z from 'zod';
 import { rmsNormLayer } from '../constructors.js';
-import { buffer } from '../param.js';
 import { unreadBut } from '../transformer/config-keys.js';
 import {
+  correctedRouting,
   DEEPSEEK_RULES,
   deepseekAttention,
   deepseekFeedForward,
   deepseekSettings,
   MLA_KEYS,
+  predictionSettings,
+  predictionTensors,
 } from '../transformer/deepseek.js';
 import { defineTransformer } from '../transformer/define-decoder.js';
 import { decoder, preNormBlock } from '../transformer/parts.js';
 import { flag, mixtureStored, transformerDocument } from '../transformer/settings.js';
 
-const RENORMALISE_EPS = 1e-20;
-
 const CONTESTED =
   'the original code of DeepSeek-V3 counts the router’s correction as a parameter, transformers holds it as a buffer';
-
-/** Upper bound of the layers that predict further tokens; models have fewer. */
-const MOST_FURTHER = 16;
 
 const schema = transformerDocument('deepseek_v3', {
   ...deepseekSettings({
@@ -47,11 +44,7 @@ const schema = transformerDocument('deepseek_v3', {
   topk_method: z.literal('noaux_tc').default('noaux_tc').describe('By corrected scores'),
   scoring_func: z.literal('sigmoid').default('sigmoid').describe('How experts are scored'),
   rope_interleave: flag.default(true).describe('Neighbours are rotated together, not halves'),
-  num_nextn_predict_layers: z
-    .int()
-    .min(0)
-    .nullish()
-    .describe('Layers that predict further tokens: in some files, never part of the model'),
+  ...predictionSettings,
 });
 
 export const deepseekV3 = defineTransformer({
@@ -93,19 +86,9 @@ export const deepseekV3 = defineTransformer({
     },
   },
   storedSettings: mixtureStored,
-  ignored: ({ model: { num_hidden_layers: layers, num_nextn_predict_layers, stored_prefix } }) =>
-    Array.from({ length: Math.min(num_nextn_predict_layers ?? 1, MOST_FURTHER) }, (_, index) => ({
-      pattern: `${stored_prefix}layers.${layers + index}.**`,
-      what: 'they predict the token after the next, and the model computes the same without them',
-    })),
+  ignored: ({ model }) => predictionTensors(model),
   build({ model: config }) {
-    const { hidden_size: hidden, n_routed_experts: experts } = config;
-    const { n_group: count, topk_group: kept } = config;
-    const norm = (name: string) => rmsNormLayer(name, hidden, config.rms_norm_eps);
-    const groups =
-      count !== null && kept !== null && count > 1
-        ? ({ count, kept, score: 'bestTwo', dropped: Number.NEGATIVE_INFINITY } as const)
-        : undefined;
+    const norm = (name: string) => rmsNormLayer(name, config.hidden_size, config.rms_norm_eps);
     return decoder(config, {
       norm,
       block: (name, index) =>
@@ -117,14 +100,7 @@ export const deepseekV3 = defineTransformer({
             config.rope_interleave ? 'neighbours' : 'halves',
           ),
           feedForward: deepseekFeedForward(`${name}.mlp`, index, config, {
-            routing: (gate) => ({
-              scoring: 'sigmoid',
-              correction: buffer(`${gate}.e_score_correction_bias`, [experts], {
-                contested: CONTESTED,
-              }),
-              groups,
-              renormalised: config.norm_topk_prob ? { eps: RENORMALISE_EPS } : undefined,
-            }),
+            routing: correctedRouting(config, { contested: CONTESTED }),
           }),
         }),
     });

@@ -1,11 +1,9 @@
 /** Qwen 1.5 and 2 with routed experts, and a shared expert with its own gate. */
-import { linear } from '../constructors.js';
 import { unreadBut } from '../transformer/config-keys.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
-import { mlpOf, separateMlp, sparseMixture } from '../transformer/parts.js';
+import { mlpOf, sharedExpert, sparseMixture } from '../transformer/parts.js';
 import { expertRules } from '../transformer/rules.js';
 import {
-  activationOf,
   flag,
   gateActivation,
   hasExperts,
@@ -53,19 +51,6 @@ export const qwen2Moe = defineDecoder({
   feedForward({ name: blockName, config, index }) {
     const name = `${blockName}.mlp`;
     if (!hasExperts(config, index)) return mlpOf(name, config);
-    return sparseMixture(name, config, {
-      shared: [
-        separateMlp(`${name}.shared_expert`, {
-          hidden: config.hidden_size,
-          inner: config.shared_expert_intermediate_size,
-          activation: activationOf(config.hidden_act),
-          component: 'sharedExperts',
-        }),
-      ],
-      sharedGate: linear(`${name}.shared_expert_gate`, config.hidden_size, 1, {
-        bias: false,
-        component: 'sharedExperts',
-      }),
-    });
+    return sparseMixture(name, config, sharedExpert(name, config));
   },
 });

@@ -9,8 +9,9 @@ import {
   router,
   sequence,
 } from '../constructors.js';
-import { defineRules } from '../family.js';
+import { defineRules, type Ignored } from '../family.js';
 import type { Layer, Rotary, Router } from '../layer.js';
+import { buffer } from '../param.js';
 import { type LimitedKeys, unreadBut } from './config-keys.js';
 import { expertsOf, separateMlp } from './parts.js';
 import { type RopeScaling, rotarySettings, scalingOf, yarnAmplitude } from './rotary.js';
@@ -49,25 +50,10 @@ function sizesOf(sizes: Defaults['sizes']) {
   return rest;
 }
 
-export const deepseekSettings = ({ sizes, ...defaults }: Defaults) => ({
-  ...sizesOf(sizes),
-  rms_norm_eps: epsilon
-    .default(sizes.rms_norm_eps)
-    .describe('Epsilon of the norms; those inside the attention always have 1e-6'),
-  ...rotarySettings(10_000),
-  q_lora_rank: positiveInteger
-    .nullable()
-    .default(1536)
-    .describe('Rank of the queries; null: one product'),
-  kv_lora_rank: positiveInteger
-    .default(512)
-    .describe('Width of the latent of which keys and values are made'),
-  qk_nope_head_dim: positiveInteger
-    .default(128)
-    .describe('Dimensions of a head that are not rotated'),
-  qk_rope_head_dim: positiveInteger.default(64).describe('Dimensions of a head that are'),
-  v_head_dim: positiveInteger.default(128).describe("Width of a head's value"),
-  attention_bias: flag.default(false).describe('Biases in the products into and out of it'),
+type RoutedDefaults = Omit<Defaults, 'sizes'>;
+
+/** Keys of experts behind the first layers, chosen by groups. */
+export const routedSettings = (defaults: RoutedDefaults) => ({
   n_routed_experts: positiveInteger
     .default(defaults.n_routed_experts)
     .describe('Experts to choose from'),
@@ -88,9 +74,6 @@ export const deepseekSettings = ({ sizes, ...defaults }: Defaults) => ({
     .min(0)
     .default(defaults.first_k_dense_replace)
     .describe('So many first layers have no experts'),
-  moe_layer_freq: positiveInteger
-    .default(1)
-    .describe('Period of the layers with experts, after the dense layers'),
   n_group: positiveInteger.nullable().default(defaults.n_group).describe('Groups of experts'),
   topk_group: positiveInteger
     .nullable()
@@ -105,13 +88,52 @@ export const deepseekSettings = ({ sizes, ...defaults }: Defaults) => ({
     .default(defaults.norm_topk_prob)
     .describe('Weights of the chosen experts sum to one before that'),
   experts_stored: expertsStored,
+});
+
+export const deepseekSettings = ({ sizes, ...defaults }: Defaults) => ({
+  ...sizesOf(sizes),
+  rms_norm_eps: epsilon
+    .default(sizes.rms_norm_eps)
+    .describe('Epsilon of the norms; those inside the attention always have 1e-6'),
+  ...rotarySettings(10_000),
+  q_lora_rank: positiveInteger
+    .nullable()
+    .default(1536)
+    .describe('Rank of the queries; null: one product'),
+  kv_lora_rank: positiveInteger
+    .default(512)
+    .describe('Width of the latent of which keys and values are made'),
+  qk_nope_head_dim: positiveInteger
+    .default(128)
+    .describe('Dimensions of a head that are not rotated'),
+  qk_rope_head_dim: positiveInteger.default(64).describe('Dimensions of a head that are'),
+  v_head_dim: positiveInteger.default(128).describe("Width of a head's value"),
+  attention_bias: flag.default(false).describe('Biases in the products into and out of it'),
+  ...routedSettings(defaults),
+  moe_layer_freq: positiveInteger
+    .default(1)
+    .describe('Period of the layers with experts, after the dense layers'),
   hidden_act: activationWord.default('silu').describe('Activation of the gate'),
   tie_word_embeddings: flag.default(false).describe('The head reads the embedding'),
 });
 
-interface DeepseekConfig {
+interface RoutedConfig {
   readonly hidden_size: number;
   readonly intermediate_size: number;
+  readonly n_routed_experts: number;
+  readonly n_shared_experts: number | null;
+  readonly num_experts_per_tok: number;
+  readonly moe_intermediate_size: number;
+  readonly first_k_dense_replace: number;
+  readonly moe_layer_freq?: number;
+  readonly n_group: number | null;
+  readonly topk_group: number | null;
+  readonly routed_scaling_factor: number;
+  readonly experts_stored: 'packed' | 'separate';
+  readonly hidden_act: Parameters<typeof activationOf>[0];
+}
+
+interface DeepseekConfig extends RoutedConfig {
   readonly num_hidden_layers: number;
   readonly num_attention_heads: number;
   readonly max_position_embeddings: number;
@@ -123,17 +145,7 @@ interface DeepseekConfig {
   readonly qk_rope_head_dim: number;
   readonly v_head_dim: number;
   readonly attention_bias: boolean;
-  readonly n_routed_experts: number;
-  readonly n_shared_experts: number | null;
-  readonly num_experts_per_tok: number;
-  readonly moe_intermediate_size: number;
-  readonly first_k_dense_replace: number;
   readonly moe_layer_freq: number;
-  readonly n_group: number | null;
-  readonly topk_group: number | null;
-  readonly routed_scaling_factor: number;
-  readonly experts_stored: 'packed' | 'separate';
-  readonly hidden_act: Parameters<typeof activationOf>[0];
 }
 
 const ROTATED = {
@@ -158,12 +170,10 @@ export const MLA_KEYS: LimitedKeys = {
   partial_rotary_factor: unreadBut([1], 'this family rotates qk_rope_head_dim dimensions'),
 };
 
-export const DEEPSEEK_RULES = [
-  ...lengthRules('max_position_embeddings'),
-  ...rotationRules(ROTATED),
-  ...scalingRules(ROTATED),
+/** Rules of `routedSettings`. */
+export const ROUTED_RULES = [
   ...expertRules({ experts: 'n_routed_experts', chosen: 'num_experts_per_tok' }),
-  ...defineRules<{ readonly model: DeepseekConfig }>([
+  ...defineRules<{ readonly model: RoutedConfig & { readonly num_hidden_layers: number } }>([
     {
       severity: 'warning',
       reads: ['model.first_k_dense_replace', 'model.num_hidden_layers'],
@@ -214,6 +224,15 @@ export const DEEPSEEK_RULES = [
           : undefined;
       },
     },
+  ]),
+];
+
+export const DEEPSEEK_RULES = [
+  ...lengthRules('max_position_embeddings'),
+  ...rotationRules(ROTATED),
+  ...scalingRules(ROTATED),
+  ...ROUTED_RULES,
+  ...defineRules<{ readonly model: DeepseekConfig }>([
     {
       severity: 'warning',
       reads: ['model.moe_layer_freq'],
@@ -280,12 +299,13 @@ type Routing = Pick<Router, 'scoring' | 'correction' | 'groups' | 'renormalised'
 export function deepseekFeedForward(
   name: string,
   index: number,
-  config: DeepseekConfig,
+  config: RoutedConfig,
   { routing, bias = false }: { routing: (name: string) => Routing; bias?: boolean },
 ): Layer {
   const { hidden_size: hidden, moe_intermediate_size: inner, n_routed_experts: experts } = config;
   const activation = activationOf(config.hidden_act);
-  const isDense = index < config.first_k_dense_replace || index % config.moe_layer_freq !== 0;
+  const isDense =
+    index < config.first_k_dense_replace || index % (config.moe_layer_freq ?? 1) !== 0;
   if (isDense) {
     return separateMlp(name, { hidden, inner: config.intermediate_size, activation, bias });
   }
@@ -318,3 +338,57 @@ export function deepseekFeedForward(
           ],
   });
 }
+
+/** Added to the sum of the chosen experts' scores. */
+const RENORMALISE_EPS = 1e-20;
+
+/**
+ * Routing of DeepSeek-V3: sigmoid scores, and a correction for the choice.
+ * @param options Of the correction.
+ */
+export const correctedRouting =
+  (
+    config: RoutedConfig & { readonly norm_topk_prob: boolean },
+    options?: Parameters<typeof buffer>[2],
+  ) =>
+  (gate: string): Routing => {
+    const { n_routed_experts: experts, n_group: count, topk_group: kept } = config;
+    return {
+      scoring: 'sigmoid',
+      correction: buffer(`${gate}.e_score_correction_bias`, [experts], options),
+      groups:
+        count !== null && kept !== null && count > 1
+          ? { count, kept, score: 'bestTwo', dropped: Number.NEGATIVE_INFINITY }
+          : undefined,
+      renormalised: config.norm_topk_prob ? { eps: RENORMALISE_EPS } : undefined,
+    };
+  };
+
+/** Keys of the layers behind the last block that predict further tokens. */
+export const predictionSettings = {
+  num_nextn_predict_layers: z
+    .int()
+    .min(0)
+    .nullish()
+    .describe('Layers that predict further tokens: in some files, never part of the model'),
+};
+
+/** Upper bound of these layers; models have fewer. */
+const MOST_FURTHER = 16;
+
+interface PredictingConfig {
+  readonly num_hidden_layers: number;
+  readonly num_nextn_predict_layers?: number | null | undefined;
+  readonly stored_prefix: string;
+}
+
+/** Tensors of these layers. */
+export const predictionTensors = ({
+  num_hidden_layers: layers,
+  num_nextn_predict_layers: further,
+  stored_prefix: prefix,
+}: PredictingConfig): readonly Ignored[] =>
+  Array.from({ length: Math.min(further ?? 1, MOST_FURTHER) }, (_, index) => ({
+    pattern: `${prefix}layers.${layers + index}.**`,
+    what: 'they predict the token after the next, and the model computes the same without them',
+  }));

@@ -158,7 +158,7 @@ interface DecoderFamily<Schema extends DecoderSchema>
   readonly branchFactor?: (config: ConfigOf<Schema>) => number;
   /** Name of the final norm: `norm`, or another. */
   readonly finalNorm?: string;
-  readonly headBias?: boolean;
+  readonly headBias?: boolean | ((config: ConfigOf<Schema>) => boolean);
   readonly embeddingSteps?: (config: ConfigOf<Schema>) => readonly Layer[];
   readonly logitSteps?: (config: ConfigOf<Schema>) => readonly Layer[];
 }
@@ -230,7 +230,7 @@ export function defineDecoder<Schema extends DecoderSchema>(
       return decoder(config, {
         norm: blockNorm,
         finalNorm,
-        headBias,
+        headBias: typeof headBias === 'function' ? headBias(config) : headBias,
         block(name, index) {
           const at = { name, index, config, heads };
           const factor = branchFactor(config);
@@ -257,7 +257,7 @@ const sharedRules = (
 ): readonly unknown[] => [
   ...LAYER_LISTS.filter((key) => key in shape).flatMap(layerListRules),
   ...('sliding_window' in shape ? windowRules(slidesByRule) : []),
-  ...('max_window_layers' in shape ? usedWindowRules : []),
+  ...('max_window_layers' in shape && 'use_sliding_window' in shape ? usedWindowRules : []),
 ];
 
 /** Settings visible in a checkpoint, where a family has them. */

@@ -404,3 +404,28 @@ export const sparseMixture = (
     },
     shared,
   );
+
+interface SharedSource {
+  readonly hidden_size: number;
+  readonly hidden_act: Parameters<typeof activationOf>[0];
+  readonly shared_expert_intermediate_size: number;
+}
+
+/** `NAME.shared_expert` with its own gate, `NAME.shared_expert_gate`. */
+export const sharedExpert = (
+  name: string,
+  config: SharedSource,
+): Pick<MixtureOfExperts, 'shared' | 'sharedGate'> => ({
+  shared: [
+    separateMlp(`${name}.shared_expert`, {
+      hidden: config.hidden_size,
+      inner: config.shared_expert_intermediate_size,
+      activation: activationOf(config.hidden_act),
+      component: 'sharedExperts',
+    }),
+  ],
+  sharedGate: linear(`${name}.shared_expert_gate`, config.hidden_size, 1, {
+    bias: false,
+    component: 'sharedExperts',
+  }),
+});

@@ -234,7 +234,8 @@ export function configNameFor(
   plan: ConversionPlan,
 ): string {
   const format = configFormatOf(plan);
-  if (place.kind === 'folder' || isOfTraining(place.container)) return CONFIG_FILES[format];
+  const isInside = isOfTraining(place.container) || place.container === 'gguf';
+  if (place.kind === 'folder' || isInside) return CONFIG_FILES[format];
   const output = fileOf(place);
   const folder = path.dirname(output);
   const name = ownConfigName(output, format);

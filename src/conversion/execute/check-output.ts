@@ -3,8 +3,9 @@
 import os from 'node:os';
 import { setImmediate as breathe } from 'node:timers/promises';
 import type { Checkpoint } from '../../checkpoint/checkpoint.js';
+import { reshaped } from '../../checkpoint/computed-file.js';
 import { withUnpackedWeights } from '../../checkpoint/packed-weights.js';
-import { isSameView, type StoredTensor } from '../../checkpoint/stored-tensor.js';
+import { isSameView, type StoredTensor, storedTypeOf } from '../../checkpoint/stored-tensor.js';
 import { chunksOf } from '../../checkpoint/view.js';
 import { UserError } from '../../errors.js';
 import type { RowSource } from '../../linalg/low-rank.js';
@@ -117,6 +118,35 @@ export async function measureTie(
   const blockRows = Math.max(1, Math.floor(BLOCK_NUMBERS / gets.columns));
   const onProgress = step(`measuring ${name}`, gets.rows * gets.columns * had.length);
   return compareRows(input.path, gets, had, blockRows, onProgress);
+}
+
+/**
+ * Compares the tensors in blocks of a GGUF file with those that they were made of.
+ * @throws UserError when reading fails, or values are not finite.
+ */
+export async function measureBlocks(
+  planned: readonly PlannedTensor[],
+  input: Pick<Checkpoint, 'path' | 'tensors' | 'aliases'>,
+  output: Checkpoint,
+  step: BeginStep,
+): Promise<TensorError[]> {
+  const inBlocks = planned.filter(({ blocks }) => blocks !== undefined);
+  if (inBlocks.length === 0) return [];
+  const total = inBlocks.reduce((sum, { name }) => sum + storedUnder(name, input).elements, 0);
+  const onProgress = step('measuring', total);
+  const errors: TensorError[] = [];
+  for (const { name, shape } of inBlocks) {
+    const columns = shape.at(-1) ?? 1;
+    const rowsIn = (checkpoint: typeof input) => {
+      const tensor = storedUnder(name, checkpoint);
+      const matrix = reshaped(tensor, [tensor.elements / columns, columns]);
+      return storedRows({ rows: matrix, projection: null });
+    };
+    const blockRows = Math.max(1, Math.floor(BLOCK_NUMBERS / columns));
+    const had = [{ name, rows: rowsIn(input) }];
+    errors.push(...(await compareRows(input.path, rowsIn(output), had, blockRows, onProgress)));
+  }
+  return errors;
 }
 
 /** Error of a quantized weight. */
@@ -271,15 +301,31 @@ export async function checkOutput(
   }
   for (const tensor of tensors) {
     const stored = storedUnder(tensor.name, output);
+    if (storedTypeOf(stored) !== (tensor.blocks ?? tensor.dtype)) {
+      throw differs(output.path, tensor.name, 'has another type');
+    }
     if (!isSameShape(stored.shape, tensor.shape) || stored.dtype !== tensor.dtype) {
       throw differs(output.path, tensor.name, 'has another shape or type');
     }
     const loose = tensor.aliases.find((name) => !isSameView(storedUnder(name, output), stored));
     if (loose !== undefined) throw differs(output.path, loose, `is not ${tensor.name}`);
-    await compare(chunksOf(stored), valuesOf(tensor), onBytes, () =>
+    await compare(chunksOf(asBytes(stored)), valuesOf(tensor), onBytes, () =>
       differs(output.path, tensor.name, 'has other values'),
     );
   }
+}
+
+/** The bytes of a tensor in its file, blocks as they are. */
+function asBytes(tensor: StoredTensor): StoredTensor {
+  const { encoding } = tensor;
+  if (encoding === undefined) return tensor;
+  const { file, position, bytes } = encoding;
+  const storage = { file, position, bytes, isBigEndian: false };
+  const { shape, ...rest } = tensor;
+  return {
+    ...rest,
+    ...{ dtype: 'U8', shape: [bytes], strides: [1], offset: 0, elements: bytes, bytes, storage },
+  };
 }
 
 /** The output differs from the written data. */

@@ -31,6 +31,7 @@ import {
 import type { MeasuredTable, QuantizationError, TensorError } from './check-output.js';
 import {
   checkOutput,
+  measureBlocks,
   measureQuantized,
   measureTables,
   measureTie,
@@ -53,6 +54,8 @@ export interface ConversionOutput {
   readonly tables: readonly MeasuredTable[] | null;
   /** Errors of a tied tensor; empty when nothing is tied, null for a preview. */
   readonly tie: readonly TensorError[] | null;
+  /** Errors of the tensors in blocks of a GGUF file; null for a preview. */
+  readonly blocks: readonly TensorError[] | null;
   /** Errors of the quantized weights; empty when none is, null for a preview. */
   readonly quantized: readonly QuantizationError[] | null;
 }
@@ -71,7 +74,14 @@ export async function preview(
     : first;
   const files = await expectedFiles(input, plan);
   const notes = [...plan.notes, ...notesOnFiles(input), ...reasonsNotToWrite(input)];
-  return { plan: { ...plan, notes }, files, tables: null, tie: null, quantized: null };
+  return {
+    plan: { ...plan, notes },
+    files,
+    tables: null,
+    tie: null,
+    blocks: null,
+    quantized: null,
+  };
 }
 
 async function findRank(
@@ -230,8 +240,9 @@ async function writeOutput(
       await checkOutput(plan, output, values, display.step('checking', bytes));
     }
     const tie = plan.tie ? await measureTie(plan.tie, checkpoint, output, display.step) : [];
+    const blocks = await measureBlocks(plan.tensors, checkpoint, output, display.step);
     const quantized = await measureQuantized(plan, checkpoint, output, display.step);
-    return { plan, files: written, tables, tie, quantized };
+    return { plan, files: written, tables, tie, blocks, quantized };
   } finally {
     output.close();
   }
@@ -290,6 +301,7 @@ const IDENTITY = [
   'extend',
   'tie',
   'dtype',
+  'blocks',
   'quantize',
   'group',
   'dequantize',

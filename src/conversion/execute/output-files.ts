@@ -1,5 +1,7 @@
 /** The files of an output: its shards, their index, and their contents. */
 import type { Container } from '../../checkpoint/formats.js';
+import { isGgmlName } from '../../checkpoint/gguf/ggml-types.js';
+import { planGguf, writeGguf } from '../../checkpoint/gguf/write-gguf.js';
 import { FORMAT_KEY } from '../../checkpoint/safetensors/read-safetensors.js';
 import {
   planSafetensors,
@@ -210,6 +212,22 @@ function torchFile({ name, plan, accompanying, valuesOf }: OutputContents): Outp
   };
 }
 
+/** A GGUF file; its metadata takes the place of the config. */
+function ggufFile({ name, plan, valuesOf }: OutputContents): OutputFile {
+  const keyValues = plan.gguf?.keyValues ?? new Map();
+  const tensors = plan.tensors.map((tensor) => {
+    const { dtype, blocks, shape } = tensor;
+    if (!isGgmlName(dtype)) throw new Error(`${tensor.name} of ${dtype} in a GGUF file`);
+    return { name: tensor.name, type: blocks ?? dtype, shape, chunks: () => valuesOf(tensor) };
+  });
+  return {
+    name,
+    bytes: planGguf(keyValues, tensors).fileBytes,
+    tensors: tensors.map((tensor) => tensor.name),
+    fill: (sink) => writeGguf(sink, keyValues, tensors),
+  };
+}
+
 /** The file's name without its ending, if valid as a folder; else PyTorch's default. */
 function rootOf(name: string): string {
   const stem = name.replace(/\.[^.]*$/, '');
@@ -220,4 +238,5 @@ function rootOf(name: string): string {
 export const TENSOR_FILES: Readonly<Record<Container, (output: OutputContents) => OutputFile[]>> = {
   safetensors: safetensorsFiles,
   pt: (output) => [torchFile(output)],
+  gguf: (output) => [ggufFile(output)],
 };

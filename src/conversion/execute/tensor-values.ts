@@ -2,6 +2,7 @@
 import type { Formula } from '../../architecture/computed-buffers.js';
 import type { ByteFile } from '../../checkpoint/byte-file.js';
 import type { Checkpoint } from '../../checkpoint/checkpoint.js';
+import { encodeBlocks, ggmlType, type WritableBlocks } from '../../checkpoint/gguf/ggml-types.js';
 import { contiguousStrides, type StoredTensor } from '../../checkpoint/stored-tensor.js';
 import { chunksOf, narrow, piecesOf, readTensor } from '../../checkpoint/view.js';
 import { UserError } from '../../errors.js';
@@ -42,8 +43,10 @@ export function outputValuesOf(
   const stored = (name: string) => storedUnder(name, sources.checkpoint);
   const written = (tensor: StoredTensor) => castTo(planned, chunksOf(tensor), tensor, sources);
   switch (action.do) {
-    case 'copy':
-      return written(stored(action.from));
+    case 'copy': {
+      const values = written(stored(action.from));
+      return planned.blocks ? inBlocks(planned, planned.blocks, values, sources) : values;
+    }
     case 'fit':
       return fitted(planned, stored(action.from), action.rows, action.extension, sources);
     case 'unpair':
@@ -148,6 +151,44 @@ async function* castTo(
     yield target.subarray(0, bytes);
   }
 }
+
+/** @param values Float32 numbers, in pieces of any length. */
+async function* inBlocks(
+  { name }: PlannedTensor,
+  type: WritableBlocks,
+  values: AsyncIterable<Uint8Array>,
+  { checkpoint: { path } }: ValueSources,
+): AsyncGenerator<Uint8Array, undefined> {
+  const { values: perBlock, bytes: blockBytes } = ggmlType(type);
+  const size = 4 * perBlock;
+  let rest: Uint8Array = new Uint8Array();
+  let done = 0;
+  for await (const chunk of values) {
+    const all = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
+    const whole = all.length - (all.length % size);
+    rest = Uint8Array.from(all.subarray(whole));
+    const numbers = new Float64Array(whole / 4);
+    decodeValues('F32', all.subarray(0, whole), numbers);
+    const target = new Uint8Array((whole / size) * blockBytes);
+    const wrong = encodeBlocks(type, Float32Array.from(numbers), target);
+    if (wrong >= 0) throw unblockable(path, name, type, done + wrong);
+    done += numbers.length;
+    yield target;
+  }
+}
+
+const unblockable = (file: string, name: string, type: WritableBlocks, value: number) =>
+  new UserError('refused-file', `${file} has values that ${type} cannot hold`, {
+    problems: [
+      {
+        severity: 'error',
+        file,
+        path: `tensor ${JSON.stringify(name)}`,
+        message: `the block from value ${value} on has a value that is infinite, NaN or too large for a float16 scale`,
+        suggestion: 'choose --dtype f32 or bf16',
+      },
+    ],
+  });
 
 const bytesOf = (numbers: number, dtype: StoredDtype) => (numbers * STORED_DTYPES[dtype].bits) / 8;
 

@@ -5,6 +5,8 @@
 import type { Formula } from '../../architecture/computed-buffers.js';
 import type { SrteLayout } from '../../architecture/srte-layout.js';
 import type { Checkpoint } from '../../checkpoint/checkpoint.js';
+import type { WritableBlocks } from '../../checkpoint/gguf/ggml-types.js';
+import type { GgufKeyValues } from '../../checkpoint/gguf/gguf-values.js';
 import type { Alike, StoredName } from '../../checkpoint/names.js';
 import { groupAlike, templateOf } from '../../checkpoint/names.js';
 import type { PackedPart } from '../../checkpoint/packed-weights.js';
@@ -80,6 +82,8 @@ export interface PlannedTensor {
   readonly shape: Shape;
   readonly bytes: number;
   readonly action: Action;
+  /** Blocks in which a GGUF file stores the values. */
+  readonly blocks?: WritableBlocks;
 }
 
 /** A tensor or another entry of the input that the output lacks. */
@@ -95,6 +99,12 @@ export interface PlannedTie {
   /** The input's names of the embedding and the head. */
   readonly from: readonly [string, string];
   readonly values: Tie;
+}
+
+/** Metadata of the GGUF file of an output. */
+export interface GgufOutput {
+  readonly architecture: string;
+  readonly keyValues: GgufKeyValues;
 }
 
 /** The weights that become packed, and the modules that stay floats. */
@@ -126,6 +136,8 @@ export interface ConversionPlan {
   readonly config: TargetConfig | undefined;
   /** Whether an unreadable config still describes the output. */
   readonly keepsConfig: boolean;
+  /** Metadata of a GGUF file; absent for other containers. */
+  readonly gguf?: GgufOutput;
 }
 
 /** Kinds of steps, the largest changes first. A computed tensor is also cast if necessary. */
@@ -163,7 +175,7 @@ export interface StepGroup {
   readonly tensors: number;
   readonly bytes: number;
   readonly fromDtypes: readonly StoredDtype[];
-  readonly dtype: StoredDtype;
+  readonly dtype: StoredDtype | WritableBlocks;
 }
 
 /**
@@ -223,14 +235,14 @@ function namesFrom(
 }
 
 function kindOf(
-  { dtype, shape }: { readonly dtype: StoredDtype; readonly shape: Shape },
+  { dtype, shape, blocks }: Pick<PlannedTensor, 'dtype' | 'shape' | 'blocks'>,
   action: Action,
   srte: SrtePlan | null,
   [stored]: readonly StoredTensor[],
 ): StepKind {
   switch (action.do) {
     case 'copy':
-      return stored?.dtype === dtype ? 'copied' : 'cast';
+      return stored?.dtype === dtype && blocks === undefined ? 'copied' : 'cast';
     case 'fit':
       return (shape[1] ?? 0) < (stored?.shape[1] ?? 0) ? 'cut' : 'extended';
     case 'unpair':
@@ -257,12 +269,12 @@ const PLAIN: ReadonlySet<StepKind> = new Set(['cast', 'copied']);
 
 /** Groups in the order of `STEP_KINDS`. */
 export function groupSteps(steps: readonly TensorStep[]): StepGroup[] {
-  const groups = groupAlike(steps, ({ name, action, fromDtypes, dtype }) => {
+  const groups = groupAlike(steps, ({ name, action, fromDtypes, dtype, blocks }) => {
     const whole = templateOf(name);
     const isPlain = PLAIN.has(action) && whole.number !== undefined;
     return {
       template: isPlain ? { ...whole, after: '.…' } : whole,
-      key: JSON.stringify([action, fromDtypes, dtype]),
+      key: JSON.stringify([action, fromDtypes, blocks ?? dtype]),
     };
   });
   return STEP_KINDS.flatMap((kind) => groups.filter(({ first }) => first.action === kind)).map(
@@ -276,5 +288,5 @@ const groupOf = ({ pattern, first, members }: Alike<TensorStep>): StepGroup => (
   tensors: members.length,
   bytes: members.reduce((sum, { bytes }) => sum + bytes, 0),
   fromDtypes: first.fromDtypes,
-  dtype: first.dtype,
+  dtype: first.blocks ?? first.dtype,
 });

@@ -21,6 +21,7 @@ import {
   inputWidth,
   isProduct,
   outputWidth,
+  packedMatrices,
   remembered,
   walkCounted,
 } from '../../architecture/walk.js';
@@ -210,13 +211,7 @@ function matrixOfGpu(
 
 /** The weights of a layer's own products. */
 function productsIn(layer: Layer): readonly (readonly [Param, QuantizedMatrix])[] {
-  if (layer.kind === 'packedExperts') {
-    return [layer.gateUp, layer.down].map((weight) => {
-      const [copies = 1, rows = 1, length = 1] = weight.shape;
-      return [weight, { rows, length, copies }];
-    });
-  }
   return isProduct(layer)
     ? [[layer.weight, { rows: outputWidth(layer), length: inputWidth(layer), copies: 1 }]]
-    : [];
+    : packedMatrices(layer).map(({ tensor, ...matrix }) => [tensor, matrix]);
 }

@@ -70,6 +70,7 @@ export function convertReport(
       note(sourceText(result)),
       ...(dryRun ? [] : errorsBlocks(srte)),
       ...tieBlocks(result),
+      ...ggufBlocks(result),
       ...weightErrors(result, MAX_ROWS),
       ...proofBlocks(result.proof),
       ...planBlocks(groups, MAX_ROWS),
@@ -97,12 +98,38 @@ function verdictOf(result: ConversionResult): Verdict {
   };
 }
 
+/** Errors of the tensors in blocks, by layer. */
+function ggufBlocks({ gguf }: ConversionResult): Block[] {
+  if (gguf === null || gguf.errors.length === 0) return [];
+  return [
+    heading('Error per layer'),
+    {
+      kind: 'table',
+      columns: [
+        left('part', 'part', true),
+        right('tensors', 'tensors'),
+        right('relative error', 'relative_error'),
+        right('largest error', 'largest_error'),
+      ],
+      rows: gguf.errors
+        .slice(0, MAX_ROWS)
+        .map(({ part, tensors, relativeError, largestError }): Cell[] => [
+          { text: part },
+          integerCell(tensors),
+          { text: relativeErrorText(relativeError), value: relativeError ?? '' },
+          realCell(largestError),
+        ]),
+    },
+  ];
+}
+
 /** The changes of values, the worst first: of the logits if both models were run, else of the tensors. */
 function changeTexts(result: ConversionResult): string[] {
   const { proof, srte, tie, groups, quantization } = result;
   if (proof?.against) return [proofText(proof.verdict, proof.against)];
   const worstTie = worstOf(tie?.errors ?? []);
   const worstTable = worstOf(srte ? layerErrors(srte) : []);
+  const { relativeError: blocks = null } = result.gguf ?? {};
   const worstWeight = worstOf(quantization?.errors ?? []);
   const changes = [
     ...(worstWeight
@@ -111,6 +138,9 @@ function changeTexts(result: ConversionResult): string[] {
     ...(worstTie ? [{ error: worstTie.relativeError, text: tieErrorText(worstTie) }] : []),
     ...(srte && worstTable
       ? [{ error: worstTable.relativeError, text: srteErrorText(srte, worstTable) }]
+      : []),
+    ...(blocks !== null
+      ? [{ error: blocks, text: `weights in blocks, error ${relativeErrorText(blocks)}` }]
       : []),
   ].filter(({ error }) => error > 0);
   if (changes.length > 0) {

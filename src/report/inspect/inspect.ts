@@ -14,6 +14,7 @@ import {
   strong,
 } from '../kit/cells.js';
 import type { Block, Cell, Fact, Report, TableBlock, Verdict } from '../kit/report.js';
+import { ggufComponents, ggufDetails, ggufFacts } from './inspect-gguf.js';
 import type { InspectResult } from './inspect-tensors.js';
 import {
   contentBlocks,
@@ -37,7 +38,11 @@ export function inspectReport(
       { kind: 'facts', facts: factsOf(result) },
       ...(srte ? srteSurveyBlocks(srte) : []),
       ...(listed ? tensorsBlocks(result) : []),
-      ...(srte || listed ? [] : componentsBlocks(result)),
+      ...(srte || listed
+        ? []
+        : result.gguf
+          ? [ggufComponents(result.gguf)]
+          : componentsBlocks(result)),
     ],
     details: [
       ...(srte ? srteSurveyDetails(srte) : []),
@@ -46,6 +51,7 @@ export function inspectReport(
       ...groupsBlocks(groups),
       ...sharingBlocks(result),
       ...contentBlocks(result),
+      ...(result.gguf ? ggufDetails(result.gguf) : []),
     ],
     more: listed ? [] : ['--tensors'],
     next: nextStep(result),
@@ -105,6 +111,7 @@ function factsOf(result: InspectResult): Fact[] {
     ...(model?.config != null && model.config !== file
       ? [{ name: 'config', text: model.config }]
       : []),
+    ...(result.gguf ? ggufFacts(result.gguf) : []),
     ...(stateDict.length > 0 ? [{ name: 'state dict', text: shortened(stateDict.join('.')) }] : []),
     ...(same.length > 0 || Object.keys(aliases).length > 0
       ? [{ name: 'shared', text: sharedText(result) }]

@@ -46,6 +46,7 @@ import {
 } from './layers/embeddings.js';
 import { emitAttention, emitLatentAttention } from './layers/emit-attention.js';
 import { emitCausalConv, emitMamba } from './layers/emit-mamba.js';
+import { emitGatedConv, emitGatedDelta } from './layers/gated-delta.js';
 import { emitMixtureOfExperts, emitRouter } from './layers/mixture-of-experts.js';
 import { emitProjection, fusedParts } from './layers/projections.js';
 import { emitStateSpaceDual } from './layers/state-space-dual.js';
@@ -304,6 +305,10 @@ function addLayer(
       return emitMamba(context, layer, x);
     case 'stateSpaceDual':
       return emitStateSpaceDual(context, layer, x);
+    case 'gatedDelta':
+      return emitGatedDelta(context, layer, x);
+    case 'gatedConv':
+      return emitGatedConv(context, layer, x);
     case 'rotary':
       return rotaryAlone(context, layer, x);
     case 'attention':
@@ -321,6 +326,7 @@ function addLayer(
     case 'gate':
       return emitGate(context, layer, x);
     case 'packedExperts':
+    case 'clampedExperts':
     case 'alibi':
       throw new Error(`a ${layer.kind} computes nothing by itself: it belongs to what holds it`);
   }

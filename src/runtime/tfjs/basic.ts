@@ -19,7 +19,7 @@ import {
   dependsOnLength,
   rotaryFrequencies,
 } from '../../architecture/rotary-scaling.js';
-import { normWidth } from '../../architecture/walk.js';
+import { normWidth, projectionLayers } from '../../architecture/walk.js';
 import { activate, normalized } from './differentiable.js';
 import type { Tensor, Tensor2D, Tensor3D, Tensor4D, Tf } from './packages.js';
 import type { ForwardRun } from './run.js';
@@ -167,9 +167,9 @@ function rowsOf(run: ForwardRun, layer: Srte): Tensor3D {
 
 /** Projections of x [B, T, in], each [B, T, its width]. */
 export function runProjections(run: ForwardRun, inputs: Projections, x: Tensor3D): Tensor3D[] {
-  return 'kind' in inputs
-    ? runFusedProjection(run, inputs, x)
-    : inputs.map((each) => run.apply(each, x));
+  return projectionLayers(inputs).flatMap((each) =>
+    each.kind === 'fusedProjection' ? runFusedProjection(run, each, x) : [run.apply(each, x)],
+  );
 }
 
 /** One product, split into its values. */

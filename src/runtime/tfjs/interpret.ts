@@ -5,6 +5,7 @@
 import type {
   Alignment,
   Gate,
+  GatedConv,
   HybridBlock,
   LanguageModel,
   Layer,
@@ -29,6 +30,7 @@ import { runMixtureOfExperts, runRouter } from './mixture.js';
 import type { Tensor3D } from './packages.js';
 import type { ForwardRun } from './run.js';
 import { runAttention, runLatentAttention } from './run-attention.js';
+import { runGatedDelta } from './run-gated-delta.js';
 import { runCausalConv, runMamba, runStateSpaceDual } from './run-mamba.js';
 
 /**
@@ -88,6 +90,7 @@ export function interpret(run: ForwardRun, layer: Layer, inputs: readonly Tensor
     case 'latentAttention':
       return runLatentAttention(run, layer, x());
     case 'packedExperts':
+    case 'clampedExperts':
     case 'alibi':
       throw new TypeError(`${layer.name} (${layer.kind}) computes nothing by itself`);
     case 'causalConv':
@@ -96,6 +99,10 @@ export function interpret(run: ForwardRun, layer: Layer, inputs: readonly Tensor
       return runMamba(run, layer, x());
     case 'stateSpaceDual':
       return runStateSpaceDual(run, layer, x());
+    case 'gatedDelta':
+      return runGatedDelta(run, layer, x());
+    case 'gatedConv':
+      return gatedConv(run, layer, x());
     case 'rotary':
       return runRotary(run, layer, x());
     case 'attention':
@@ -141,6 +148,13 @@ function hybridBlock(run: ForwardRun, block: HybridBlock, x: Tensor3D): Tensor3D
 function alignment(run: ForwardRun, layer: Alignment, m: Tensor3D, a: Tensor3D): Tensor3D {
   const both: Tensor3D = run.tf.concat([m, a], 2); // (B, T, 2H)
   return run.tf.add(run.apply(layer.net, both), run.apply(layer.residual, both));
+}
+
+function gatedConv(run: ForwardRun, layer: GatedConv, x: Tensor3D): Tensor3D {
+  const { tf } = run;
+  const parts = tf.split(run.apply(layer.inProj, x), 3, 2); // (B, T, H) each
+  const [b, c, input] = parts as [Tensor3D, Tensor3D, Tensor3D];
+  return run.apply(layer.outProj, tf.mul(c, run.apply(layer.conv, tf.mul(b, input))));
 }
 
 function gate(run: ForwardRun, layer: Gate, z: Tensor3D): Tensor3D {

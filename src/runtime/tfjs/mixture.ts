@@ -1,4 +1,9 @@
-import type { MixtureOfExperts, PackedExperts, Router } from '../../architecture/layer.js';
+import type {
+  ClampedExperts,
+  MixtureOfExperts,
+  PackedExperts,
+  Router,
+} from '../../architecture/layer.js';
 import { isGatedPack } from '../../architecture/walk.js';
 import { asRows, product } from './basic.js';
 import { activate } from './differentiable.js';
@@ -12,7 +17,7 @@ import { readValues } from './run.js';
  */
 export function runRouter(run: ForwardRun, layer: Router, x: Tensor3D): Tensor3D {
   const { tf, weights } = run;
-  const logits = product(run, x, weights.transposed(layer.weight), undefined);
+  const logits = product(run, x, weights.transposed(layer.weight), layer.bias);
   const scores: Tensor3D = layer.scoring === 'softmax' ? tf.softmax(logits) : tf.sigmoid(logits);
   const judged = layer.correction ? tf.add(scores, weights.tensor(layer.correction)) : scores;
   const chosen = tf.tensor3d(chosenExperts(readValues(judged), layer), scores.shape);
@@ -144,7 +149,11 @@ function runExpert(
   expert: number,
   x: Tensor2D,
 ): Tensor2D {
-  if ('kind' in experts) return packedExpert(run, experts, expert, x);
+  if ('kind' in experts) {
+    return experts.kind === 'packedExperts'
+      ? packedExpert(run, experts, expert, x)
+      : clampedExpert(run, experts, expert, x);
+  }
   const layer = experts[expert];
   if (!layer) throw new RangeError(`there is no expert ${expert}`);
   return asRows(run.tf, run.apply(layer, run.tf.expandDims(x, 0) as Tensor3D));
@@ -163,4 +172,20 @@ function packedExpert(
   }
   const [gate, up] = tf.split(both, 2, 1) as [Tensor2D, Tensor2D];
   return tf.matMul(tf.mul(activate(tf, activation, gate), up), weights.expert(down, expert));
+}
+
+function clampedExpert(
+  { tf, weights }: ForwardRun,
+  { gateUp, gateUpBias, down, downBias, activation, limit }: ClampedExperts,
+  expert: number,
+  x: Tensor2D,
+): Tensor2D {
+  const bias = (tensor: typeof downBias) =>
+    tf.slice(weights.tensor(tensor) as Tensor2D, [expert, 0], [1, -1]);
+  const both: Tensor2D = tf.add(tf.matMul(x, weights.expert(gateUp, expert)), bias(gateUpBias));
+  const pairs: Tensor3D = tf.reshape(both, [x.shape[0], -1, 2]);
+  const [gate, up] = tf.unstack(pairs, 2) as [Tensor2D, Tensor2D];
+  const opened: Tensor2D = activate(tf, activation, tf.minimum(gate, limit));
+  const raised: Tensor2D = tf.add(tf.clipByValue(up, -limit, limit), 1);
+  return tf.add(tf.matMul(tf.mul(opened, raised), weights.expert(down, expert)), bias(downBias));
 }

@@ -1,7 +1,8 @@
 import type { Attention, HeadSpan, LatentAttention, Window } from '../../architecture/layer.js';
 import { decodingKeys, firstKeys } from '../calls.js';
 import { applySoftcap, runProjections, runRotary } from './basic.js';
-import type { Tensor, Tensor2D, Tensor3D, Tf } from './packages.js';
+import { activate } from './differentiable.js';
+import type { Tensor, Tensor1D, Tensor2D, Tensor3D, Tf } from './packages.js';
 import type { DecodingState, ForwardRun, HeadMemory } from './run.js';
 import { readValues } from './run.js';
 
@@ -97,6 +98,8 @@ export interface HeadGroup extends HeadKeys {
   readonly queries: readonly Tensor2D[];
   /** ALiBi's slope of each head. */
   readonly slopes?: readonly number[] | undefined;
+  /** Score of each head without a value, [heads]. */
+  readonly sinks?: Tensor1D | undefined;
 }
 
 /** Rules for all heads with the same window. */
@@ -178,9 +181,18 @@ function attendGroup(
     (sum, each) => (each ? tf.add(sum, each) : sum),
     tf.reshape(capped, [heads, rows, count]),
   );
-  const weights: Tensor2D = tf.reshape(tf.softmax(scores), [heads * rows, count]);
+  const shares = group.sinks ? withoutSinks(tf, scores, group.sinks) : tf.softmax(scores);
+  const weights: Tensor2D = tf.reshape(shares, [heads * rows, count]);
   const result: Tensor2D = tf.matMul(weights, values);
   return heads === 1 ? [result] : (tf.split(result, heads) as Tensor2D[]);
+}
+
+/** Softmax of scores [heads, rows, S] and a sink for each head, without the sinks' shares. */
+function withoutSinks(tf: Tf, scores: Tensor, sinks: Tensor1D): Tensor {
+  const [heads = 0, rows = 0, count = 0] = scores.shape;
+  const columns = tf.tile(tf.reshape(sinks, [heads, 1, 1]), [1, rows, 1]);
+  const all: Tensor3D = tf.softmax(tf.concat([scores as Tensor3D, columns as Tensor3D], 2));
+  return tf.slice(all, [0, 0, 0], [heads, rows, count]);
 }
 
 /** ALiBi's penalty of the scores, relative to the last key: softmax depends only on differences. [heads, 1, S] */
@@ -223,22 +235,28 @@ export function runAttention(run: ForwardRun, layer: Attention, u: Tensor3D): Te
   const turned = (x: Tensor3D) => (rotary ? runRotary(run, rotary, x) : x);
   const prepared = (norm: typeof queryNorm, x: Tensor3D) =>
     layer.normsAfterRotation ? normed(norm, turned(clipped(x))) : turned(clipped(normed(norm, x)));
-  const [q, k, v] = runProjections(run, layer.inputs, u) as [Tensor3D, Tensor3D, Tensor3D];
+  const projected = runProjections(run, layer.inputs, u);
+  const [gate] = layer.gate ? projected.splice(1, 1) : [];
+  const [q, k, v] = projected as [Tensor3D, Tensor3D, Tensor3D];
   const queries: Tensor3D = tf.mul(prepared(queryNorm, q), layer.scale); // (B, T, heads · d)
   const keys = headKeys(run, layer, prepared(keyNorm, k), clipped(v));
   const heads = splitHeads(tf, queries, headDim);
   let first = 0;
   const spans = layer.spans.flatMap((span) => {
-    const groups = groupsOf(layer, span, first, heads, keys);
+    const groups = groupsOf(run, layer, span, first, heads, keys);
     first += span.heads;
     return span.heads === 0 ? [] : [attend(run, groups, { ...span, softcap: layer.softcap })];
   });
-  return run.apply(layer.out, tf.concat(spans, 2)); // of (B, T, heads · d)
+  const result = tf.concat(spans, 2); // (B, T, heads · d)
+  const gated: Tensor3D =
+    layer.gate && gate ? tf.mul(result, activate(tf, layer.gate, gate)) : result;
+  return run.apply(layer.out, gated);
 }
 
 /** Head groups of a span, which begins at the head `first`, by shared keys and for each sequence. */
 function groupsOf(
-  { heads, keyValueHeads, alibi }: Attention,
+  { tf, weights }: ForwardRun,
+  { heads, keyValueHeads, alibi, sinks }: Attention,
   span: HeadSpan,
   first: number,
   queries: readonly Tensor2D[],
@@ -257,6 +275,7 @@ function groupsOf(
         ...(keys[ownKeys + group] as HeadKeys),
         queries: queries.slice(own + from, own + to),
         slopes: slopes?.slice(from, to),
+        sinks: sinks && (tf.slice(weights.tensor(sinks), [from], [to - from]) as Tensor1D),
       });
       from = to;
     }

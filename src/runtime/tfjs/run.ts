@@ -2,6 +2,7 @@
 import type {
   Attention,
   CausalConv,
+  GatedDelta,
   LatentAttention,
   Layer,
   Mamba,
@@ -41,8 +42,8 @@ export interface DecodingState {
 export interface LayerStates {
   /** The last inputs, [B, kernel − 1, D]. */
   readonly convolutions: Map<CausalConv, Float32Array>;
-  /** The state, [B, D, N]; of a state space dual, that of each group in turn. */
-  readonly scans: Map<Mamba | StateSpaceDual, Float32Array>;
+  /** The state, [B, D, N]; of a state space dual, that of each group in turn; of a delta rule, [B, H, N, D]. */
+  readonly scans: Map<Mamba | StateSpaceDual | GatedDelta, Float32Array>;
   /** Caches by sequence, then by key-value head. */
   readonly attentions: Map<Attention, readonly HeadMemory[]>;
   readonly latents: Map<LatentAttention, LatentMemory>;

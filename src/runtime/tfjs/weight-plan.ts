@@ -22,6 +22,8 @@ const COPIES = {
   transposed: 2,
   /** [experts, out, in] as a tensor for each expert, with its first axis last. */
   experts: 2,
+  /** [experts, in, out] as a factor for each expert. */
+  factors: 2,
   /** Rates of a scan (see scan.ts), outside the library. */
   rates: 0,
 } as const;
@@ -50,12 +52,25 @@ function needsOf(layer: Layer): readonly (readonly [Param, Form])[] {
     case 'transposedLinear':
       return [[layer.weight, 'factor'], ...tensors(layer.bias)];
     case 'router':
-      return [[layer.weight, 'transposed'], ...tensors(layer.correction)];
+      return [[layer.weight, 'transposed'], ...tensors(layer.bias, layer.correction)];
     case 'packedExperts':
       return [
         [layer.gateUp, 'experts'],
         [layer.down, 'experts'],
       ];
+    case 'clampedExperts':
+      return [
+        [layer.gateUp, 'factors'],
+        [layer.down, 'factors'],
+        ...tensors(layer.gateUpBias, layer.downBias),
+      ];
+    case 'gatedDelta':
+      return [
+        [layer.stateLog, 'rates'],
+        [layer.stepBias, 'tensor'],
+      ];
+    case 'attention':
+      return tensors(layer.sinks);
     case 'causalConv':
       return [[layer.weight, 'transposed'], ...tensors(layer.bias)];
     case 'stateSpaceDual':
@@ -132,13 +147,19 @@ export class Weights {
         const [rows = 1] = tensor.shape;
         return held(this.#transposed, tensor, transposedFactor(backend, values, rows)).size;
       }
+      case 'factors':
       case 'experts': {
         const made: Tensor2D[] = [];
         held(this.#experts, tensor, made); // Disposed even if one of them fails.
         const [experts = 1, rows = 1] = tensor.shape;
         const size = tensor.elements / experts;
         for (let from = 0; from < tensor.elements; from += size) {
-          made.push(transposedFactor(backend, values.subarray(from, from + size), rows));
+          const own = values.subarray(from, from + size);
+          made.push(
+            form === 'experts'
+              ? transposedFactor(backend, own, rows)
+              : factorOf(backend, own, [rows, size / rows]),
+          );
         }
         return made.reduce((sum, { size: elements }) => sum + elements, 0);
       }
@@ -160,7 +181,7 @@ export class Weights {
     return found(this.#transposed, tensor);
   }
 
-  /** One expert [in, out] of a weight [experts, out, in]. */
+  /** One expert [in, out] of a weight of all. */
   expert(tensor: Param, expert: number): Tensor2D {
     const factor = found(this.#experts, tensor)[expert];
     if (!factor) throw new RangeError(`${tensor.name} has no expert ${expert}`);

@@ -70,11 +70,11 @@ describe('a single file as output', () => {
     );
   });
 
-  it.each(['x.gguf', 'x.ONNX', 'x.safetensor', 'x.txt'])(
+  it.each(['x.onnx', 'x.ONNX', 'x.safetensor', 'x.txt'])(
     'is not a folder called %s',
     async (name) => {
       const error = await refused(modelFolder(), HALF, name);
-      expect(textOf(error)).toMatch(/expected OUT to end in \.safetensors or \.pt, found /);
+      expect(textOf(error)).toMatch(/expected OUT to end in \.safetensors, \.pt or \.gguf, found /);
     },
   );
 

@@ -32,13 +32,15 @@ interface AttendedCache {
   readonly values: CachedRows;
   /** Value added to the scores, [1, 1 or heads, T, P + T]. */
   readonly bias: GraphValue;
+  /** Scores without values, [1, heads, 1, 1]. */
+  readonly sinks?: GraphValue | undefined;
 }
 
 /** → [B, T, heads · valueDim] */
 export function attendWithCache(
   context: Context,
   all: CachedHeads,
-  { queries, keys, values, bias }: AttendedCache,
+  { queries, keys, values, bias, sinks }: AttendedCache,
 ): GraphValue {
   const { graph, sizes } = context;
   const { heads, keyValueHeads, keyDim, valueDim, scale, softcap, window } = all;
@@ -74,7 +76,10 @@ export function attendWithCache(
   ]);
   const capped =
     softcap === undefined ? products : scaledBy(context, graph.op('Tanh', [products]), softcap);
-  const probabilities = graph.op('Softmax', [graph.op('Add', [single(capped), bias])]);
+  const scores = graph.op('Add', [single(capped), bias]);
+  const probabilities = sinks
+    ? softmaxWithSinks(context, scores, sinks, heads)
+    : graph.op('Softmax', [scores]);
   const counts = context.feed(`counts.${windowKey(window)}`, { kind: 'keyCounts', window });
   const [before = LEFT_OUT, own = LEFT_OUT] = graph.splitBy(grouped(probabilities), counts, {
     parts: 2,
@@ -88,6 +93,21 @@ export function attendWithCache(
     swapped(context, single(results)),
     graph.ints(0, 0, heads * valueDim),
   ]);
+}
+
+/** Softmax of scores [B, heads, T, S] and a sink for each head, without the sinks' shares. */
+function softmaxWithSinks(
+  { graph, sizes }: Context,
+  scores: GraphValue,
+  sinks: GraphValue,
+  heads: number,
+): GraphValue {
+  const size = (at: number) => graph.op('Gather', [sizes, graph.ints(at)]);
+  const shape = graph.op('Concat', [size(0), graph.ints(heads), size(1), graph.ints(1)], {
+    attributes: { axis: 0 },
+  });
+  const all = graph.op('Softmax', [graph.joined([scores, graph.op('Expand', [sinks, shape])])]);
+  return graph.op('Slice', [all, graph.ints(0), graph.ints(-1), graph.ints(3)]);
 }
 
 interface Cache {

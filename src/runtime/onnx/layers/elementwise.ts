@@ -168,6 +168,18 @@ export function unweightedRmsNorm(
   return normed(context, x, ones, eps);
 }
 
+/** x [R, size] divided by its length, √(sum of squares + eps). */
+export function ofUnitLength(
+  context: Context,
+  x: GraphValue,
+  size: number,
+  eps: number,
+): GraphValue {
+  const factor = new Float32Array(size).fill(1 / Math.sqrt(size));
+  const factors = context.graph.floats(`lengths:${size}`, factor);
+  return normed(context, x, factors, eps / size);
+}
+
 export function emitRmsNorm(context: Context, layer: RmsNorm, x: GraphValue): GraphValue {
   return normed(context, x, factorOf(context, layer), layer.eps);
 }

@@ -7,18 +7,22 @@ import type { GraphValue } from '../graph.js';
 import { LEFT_OUT } from '../graph.js';
 import { MICROSOFT } from '../proto.js';
 import { attendWithCache, cached } from './attend-with-cache.js';
-import { clipped } from './elementwise.js';
+import { activated, clipped } from './elementwise.js';
 import { emitRotary } from './embeddings.js';
 import type { HeadRange } from './mask.js';
 import { mask, maskWithAlibi, withPast } from './mask.js';
 import { emitProjections } from './projections.js';
+import type { Attended } from './scores.js';
 import { attend, forEachHead } from './scores.js';
+import { sinkScores, withSinks } from './sinks.js';
 
 /** u [R, H] → [R, H]. */
 export function emitAttention(context: Context, layer: Attention, u: GraphValue): GraphValue {
   const { graph, apply } = context;
   const { heads, keyValueHeads, headDim, queryNorm, keyNorm, clip } = layer;
-  const [q = LEFT_OUT, k = LEFT_OUT, v = LEFT_OUT] = emitProjections(context, layer.inputs, u);
+  const projected = emitProjections(context, layer.inputs, u);
+  const [gate] = layer.gate ? projected.splice(1, 1) : [];
+  const [q = LEFT_OUT, k = LEFT_OUT, v = LEFT_OUT] = projected;
   const cut = (x: GraphValue) => (clip === undefined ? x : clipped(graph, x, -clip, clip));
   const prepared = (norm: typeof queryNorm, x: GraphValue, count: number) => {
     const width = count * headDim;
@@ -34,7 +38,11 @@ export function emitAttention(context: Context, layer: Attention, u: GraphValue)
     values: unfoldedRows(context, cut(v), keyValueHeads * headDim),
   };
   const results = partsOf(context, layer, given).map((part) => attendPart(context, layer, part));
-  return apply(layer.out, folded(context, graph.joined(results)));
+  const result = folded(context, graph.joined(results));
+  return apply(
+    layer.out,
+    gate && layer.gate ? graph.op('Mul', [result, activated(context, layer.gate, gate)]) : result,
+  );
 }
 
 /** Over each head of x [R, heads · d], or over all of them when its weight is as wide. */
@@ -114,7 +122,7 @@ function spansOf({ spans }: Attention): (HeadSpan & HeadRange)[] {
 
 /** → [B, T, heads · d] */
 function attendPart(context: Context, layer: Attention, part: WindowHeads): GraphValue {
-  const { headDim, scale, softcap, alibi } = layer;
+  const { headDim, scale, softcap, alibi, sinks } = layer;
   const { name, window, keyValueHeads } = part;
   const heads = { ...part, keyDim: headDim, valueDim: headDim, scale, softcap };
   const bias = ({ first, heads: count }: HeadRange) =>
@@ -128,15 +136,17 @@ function attendPart(context: Context, layer: Attention, part: WindowHeads): Grap
       keys: cached(context, { ...memory, name: `${name}.keys` }, part.keys),
       values: cached(context, { ...memory, name: `${name}.values` }, part.values),
       bias: bias({ first: 0, heads: part.heads }),
+      sinks: sinks && sinkScores(context, sinks, part),
     });
   }
   const memory = { width: keyValueHeads * headDim, window };
-  return attend(context, heads, {
+  const attended: Attended = {
     queries: part.queries,
     keys: withPast(context, { ...memory, name: `${name}.keys` }, part.keys),
     values: withPast(context, { ...memory, name: `${name}.values` }, part.values),
     bias,
-  });
+  };
+  return attend(context, heads, sinks ? withSinks(context, sinks, part.first, attended) : attended);
 }
 
 // Shapes: B batch, T tokens of the call, S keys, R = B·T rows.

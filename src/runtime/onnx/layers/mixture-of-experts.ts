@@ -1,17 +1,18 @@
 /** Router: selects the experts of a token. Shapes: R rows, E experts, K of them for each token, G groups. */
 import type {
-  Expert,
+  ClampedExperts,
   MixtureOfExperts,
   PackedExperts,
   Router,
   RouterGroups,
 } from '../../../architecture/layer.js';
+import type { Param } from '../../../architecture/param.js';
 import { expertWidth, isGatedPack } from '../../../architecture/walk.js';
 import type { Context } from '../context.js';
 import { scaledBy, sizeNames, weightOf } from '../context.js';
 import type { GraphValue } from '../graph.js';
-import { activated, gated } from './elementwise.js';
-import { productParts } from './projections.js';
+import { activated, clipped, gated } from './elementwise.js';
+import { productParts, transposedProduct } from './projections.js';
 
 /** x [R, H] → the weight of each expert, 0 for unselected ones, [R, E]. */
 export function emitRouter(context: Context, layer: Router, x: GraphValue): GraphValue {
@@ -31,9 +32,11 @@ function best({ graph }: Context, values: GraphValue, count: number): [GraphValu
 }
 
 /** [R, E] */
-function scoresOf(context: Context, { weight, scoring }: Router, x: GraphValue): GraphValue {
+function scoresOf(context: Context, { weight, bias, scoring }: Router, x: GraphValue): GraphValue {
   const { graph } = context;
-  const logits = graph.joined(productParts(context, weight, x));
+  const logits = graph.joined(
+    productParts(context, weight, x, { bias: bias && weightOf(context, bias) }),
+  );
   switch (scoring) {
     case 'softmax':
       return graph.op('Softmax', [logits]);
@@ -203,11 +206,15 @@ function eachOwn(
 
 function expertOutput(
   context: Context,
-  experts: readonly Expert[] | PackedExperts,
+  experts: MixtureOfExperts['experts'],
   index: number,
   share: GraphValue,
 ): GraphValue {
-  if ('kind' in experts) return packedOutput(context, experts, index, share);
+  if ('kind' in experts) {
+    return experts.kind === 'packedExperts'
+      ? packedOutput(context, experts, index, share)
+      : clampedOutput(context, experts, index, share);
+  }
   const expert = experts[index];
   if (!expert) throw new Error(`there is no expert ${index}`);
   return context.withSizes(oneSequence(context, share)).apply(expert, share);
@@ -237,4 +244,28 @@ function packedOutput(
   const inner = down.shape[2] ?? 0;
   const both = graph.split(times(share, gateUp), [inner, inner]);
   return times(gated(context, activation, both), down);
+}
+
+/** Gate and up are every second column, which are rows of the transposed columns. */
+function clampedOutput(
+  context: Context,
+  { gateUp, gateUpBias, down, downBias, activation, limit }: ClampedExperts,
+  index: number,
+  share: GraphValue,
+): GraphValue {
+  const { graph } = context;
+  const inner = down.shape[1] ?? 0;
+  const biasOf = (tensor: Param) =>
+    graph.op('Gather', [weightOf(context, tensor), graph.int(index)]);
+  const times = (x: GraphValue, weight: Param, bias: Param) => {
+    const [, count = 0] = weight.shape;
+    return transposedProduct(context, weight, x, biasOf(bias), { first: index * count, count });
+  };
+  const both = graph.op('Reshape', [times(share, gateUp, gateUpBias), graph.ints(-1, inner, 2)]);
+  const [gate, up] = graph
+    .split(both, [1, 1])
+    .map((each) => graph.op('Squeeze', [each, graph.ints(2)])) as [GraphValue, GraphValue];
+  const opened = activated(context, activation, graph.op('Min', [gate, graph.float(limit)]));
+  const raised = graph.op('Add', [clipped(graph, up, -limit, limit), graph.float(1)]);
+  return times(graph.op('Mul', [opened, raised]), down, downBias);
 }

@@ -1,6 +1,7 @@
 /** Products with weights. Shapes: R rows. */
 import type { FusedProjection, ProjectionLayer, Projections } from '../../../architecture/layer.js';
 import type { Param } from '../../../architecture/param.js';
+import { projectionLayers } from '../../../architecture/walk.js';
 import { type Context, type Rows, sizeNames, weightBlocks, weightOf } from '../context.js';
 import { type GraphValue, LEFT_OUT } from '../graph.js';
 import { quantizedProduct } from '../quantized-products.js';
@@ -47,16 +48,17 @@ export function productParts(
 }
 
 /** x [R, in] · weight [in, out], as a sum over blocks of the weight and their columns of x. */
-function transposedProduct(
+export function transposedProduct(
   context: Context,
   weight: Param,
   x: GraphValue,
   bias: GraphValue | undefined,
+  rows?: Rows,
 ): GraphValue {
   const { graph } = context;
-  const quantized = context.quantized(weight);
+  const quantized = context.quantized(weight, rows);
   if (quantized) return quantizedProduct(context, quantized, x, bias);
-  const blocks = weightBlocks(context, weight);
+  const blocks = weightBlocks(context, weight, rows);
   const shares = graph.split(
     x,
     blocks.map(({ count }) => count),
@@ -97,4 +99,6 @@ export const emitProjections = (
   inputs: Projections,
   x: GraphValue,
 ): GraphValue[] =>
-  'kind' in inputs ? fusedParts(context, inputs, x) : inputs.map((each) => context.apply(each, x));
+  projectionLayers(inputs).flatMap((each) =>
+    each.kind === 'fusedProjection' ? fusedParts(context, each, x) : [context.apply(each, x)],
+  );

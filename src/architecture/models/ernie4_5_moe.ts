@@ -1,0 +1,129 @@
+/** ERNIE 4.5 with experts: a softmax with a correction for the choice of experts. */
+import * as z from 'zod';
+import { mixtureOfExperts, router } from '../constructors.js';
+import { param } from '../param.js';
+import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
+import { expertsOf, rotaryOf, separateMlp } from '../transformer/parts.js';
+import { expertRules } from '../transformer/rules.js';
+import {
+  activationOf,
+  expertsStored,
+  flag,
+  gateActivation,
+  positiveInteger,
+} from '../transformer/settings.js';
+
+export const ernie45Moe = defineDecoder({
+  title: 'ERNIE 4.5 with experts',
+  schema: decoderDocument(
+    'ernie4_5_moe',
+    {
+      vocab_size: 103_424,
+      hidden_size: 2560,
+      intermediate_size: 12_288,
+      num_hidden_layers: 28,
+      num_attention_heads: 20,
+      num_key_value_heads: 4,
+      max_position_embeddings: 131_072,
+      rms_norm_eps: 1e-5,
+      rope_theta: 500_000,
+      tie_word_embeddings: true,
+    },
+    {
+      use_bias: flag
+        .default(false)
+        .describe('Biases in all products but those of the routed experts'),
+      moe_num_experts: positiveInteger.default(64).describe('Experts to choose from'),
+      moe_k: positiveInteger.default(6).describe('Experts that a token goes to'),
+      moe_intermediate_size: positiveInteger.default(1536).describe('Width inside an expert'),
+      moe_num_shared_experts: z
+        .int()
+        .min(0)
+        .default(2)
+        .describe('Experts for every token, as one network of their joint width'),
+      moe_layer_start_index: z.int().min(0).default(1).describe('The first layer with experts'),
+      moe_layer_end_index: z
+        .int()
+        .min(-1)
+        .default(-1)
+        .describe('The last layer with experts; -1: the last of all'),
+      moe_layer_interval: positiveInteger
+        .default(1)
+        .describe('Period of the layers with experts, between these two'),
+      moe_norm_min: z
+        .number()
+        .min(0)
+        .default(1e-12)
+        .describe("Least sum that the chosen experts' weights are divided by"),
+      experts_stored: expertsStored,
+      hidden_act: gateActivation,
+    },
+  ),
+  rules: [
+    ...expertRules({ experts: 'moe_num_experts', chosen: 'moe_k' }),
+    {
+      severity: 'error',
+      reads: ['model.moe_norm_min'],
+      // Softmax scores of the chosen experts are far from this bound unless it is large.
+      check: ({ model: { moe_norm_min: least } }) =>
+        least > 1e-6
+          ? {
+              message: `moe_norm_min ${least} can exceed the sum of the chosen scores, and is not supported`,
+              suggestion: 'write moe_norm_min: 1e-12',
+            }
+          : undefined,
+    },
+  ],
+  dimensions: null,
+  huggingFace: { names: { moe_num_experts: ['num_experts'], moe_k: ['num_experts_per_tok'] } },
+  headBias: ({ use_bias }) => use_bias,
+  attention: ({ name, config, heads: { headDim } }) => ({
+    bias: config.use_bias,
+    outBias: config.use_bias,
+    rotary: rotaryOf(name, config, headDim, { pairs: 'neighbours' }),
+  }),
+  feedForward({ name: block, config, index }) {
+    const name = `${block}.mlp`;
+    const { hidden_size: hidden, moe_num_experts: experts, use_bias: bias } = config;
+    const { moe_layer_start_index: start, moe_layer_end_index: end } = config;
+    const activation = activationOf(config.hidden_act);
+    const last = end === -1 ? config.num_hidden_layers - 1 : end;
+    const isSparse =
+      (index + 1) % config.moe_layer_interval === 0 && index >= start && index <= last;
+    if (!isSparse) {
+      return separateMlp(name, { hidden, inner: config.intermediate_size, activation, bias });
+    }
+    const inner = config.moe_intermediate_size;
+    const shared = config.moe_num_shared_experts;
+    const statics =
+      config.experts_stored === 'packed' ? `${name}.gate.moe_statics` : `${name}.moe_statics`;
+    return mixtureOfExperts(name, {
+      router: router(`${name}.gate`, hidden, {
+        experts,
+        expertsPerToken: config.moe_k,
+        scoring: 'softmax',
+        correction: param(`${statics}.e_score_correction_bias`, [1, experts]),
+        renormalised: { eps: 0 },
+      }),
+      experts: expertsOf(`${name}.experts`, {
+        experts,
+        hidden,
+        inner,
+        activation,
+        stored: config.experts_stored,
+      }),
+      shared:
+        shared === 0
+          ? []
+          : [
+              separateMlp(`${name}.shared_experts`, {
+                hidden,
+                inner: shared * inner,
+                activation,
+                bias,
+                component: 'sharedExperts',
+              }),
+            ],
+    });
+  },
+});

@@ -1,0 +1,146 @@
+/** LFM2: gated short convolutions in most layers, attention with norms on queries and keys in the others. */
+import * as z from 'zod';
+import { gatedConv, rmsNormLayer } from '../constructors.js';
+import type { Layer } from '../layer.js';
+import { harmless } from '../transformer/config-keys.js';
+import {
+  type BlockInputs,
+  defineDecoder,
+  plainDecoderDocument,
+} from '../transformer/define-decoder.js';
+import {
+  type BlockParts,
+  residualBlock,
+  rotaryOf,
+  separateAttention,
+  separateMlp,
+} from '../transformer/parts.js';
+import type { RopeScaling } from '../transformer/rotary.js';
+import { epsilon, flag, positiveInteger } from '../transformer/settings.js';
+
+/** Keys of both generations of LFM2. */
+export const lfm2Settings = {
+  norm_eps: epsilon.default(1e-5).describe('Epsilon of the norms'),
+  conv_L_cache: positiveInteger.default(3).describe('Tokens that a convolution sees'),
+  conv_bias: flag.default(false).describe('Biases of the convolutions and of their products'),
+  layer_types: z
+    .array(z.enum(['full_attention', 'conv']))
+    .nullish()
+    .describe('Which layers have attention, and which a convolution'),
+};
+
+interface Lfm2Config {
+  readonly hidden_size: number;
+  readonly max_position_embeddings: number;
+  readonly rope_theta: number;
+  readonly rope_scaling?: RopeScaling | null | undefined;
+  readonly norm_eps: number;
+  readonly conv_L_cache: number;
+  readonly conv_bias: boolean;
+  readonly layer_types?: readonly string[] | null | undefined;
+  readonly full_attn_idxs?: readonly number[] | null | undefined;
+}
+
+/** What both generations have in common. */
+export const LFM2 = {
+  finalNorm: 'embedding_norm',
+  norm: (name: string, config: Lfm2Config) =>
+    rmsNormLayer(name, config.hidden_size, config.norm_eps),
+  block: (name: string, { norm, attention, feedForward }: BlockParts) =>
+    residualBlock(name, {
+      attention: [norm(`${name}.operator_norm`), attention],
+      mlp: [norm(`${name}.ffn_norm`), feedForward],
+    }),
+  attentionLayer({ name, config, index, heads }: BlockInputs<Lfm2Config>): Layer {
+    const { layer_types: types, full_attn_idxs: attending } = config;
+    const attends = types
+      ? types[index] === 'full_attention'
+      : (attending?.includes(index) ?? true);
+    const { hidden_size: hidden, conv_L_cache: kernel, conv_bias: bias } = config;
+    if (!attends) return gatedConv(`${name}.conv`, hidden, kernel, { bias, cached: kernel });
+    const norm = (leaf: string) =>
+      rmsNormLayer(`${name}.self_attn.${leaf}`, heads.headDim, config.norm_eps);
+    return separateAttention(`${name}.self_attn`, {
+      ...heads,
+      outName: 'out_proj',
+      queryNorm: norm('q_layernorm'),
+      keyNorm: norm('k_layernorm'),
+      rotary: rotaryOf(name, config, heads.headDim),
+    });
+  },
+} as const;
+
+/** `w1`, `w3` and `w2`. */
+export const lfm2Mlp = (name: string, hidden: number, inner: number) =>
+  separateMlp(name, { hidden, inner, activation: 'silu', leaves: LFM2_LEAVES });
+
+export const LFM2_LEAVES = ['w1', 'w3', 'w2'] as const;
+
+/** Keys of the first files, which transformers does not read. */
+export const LFM2_HARMLESS = harmless('repeats another key, or sets the initial weights', [
+  'block_dim',
+  'block_mlp_init_scale',
+  'block_norm_eps',
+  'block_out_init_scale',
+  'block_use_swiglu',
+  'block_use_xavier_init',
+  'conv_dim',
+  'conv_dim_out',
+  'conv_use_xavier_init',
+  'num_heads',
+  'use_pos_enc',
+]);
+
+interface InnerSettings {
+  readonly intermediate_size: number;
+  readonly block_auto_adjust_ff_dim: boolean;
+  readonly block_ffn_dim_multiplier: number;
+  readonly block_multiple_of: number;
+}
+
+/** Two thirds of intermediate_size, rounded up to a multiple, as for gated networks of as many parameters. */
+function innerOf(config: InnerSettings): number {
+  const { intermediate_size: size, block_multiple_of: multiple } = config;
+  if (!config.block_auto_adjust_ff_dim) return size;
+  const width = Math.trunc(config.block_ffn_dim_multiplier * Math.trunc((2 * size) / 3));
+  return multiple * Math.ceil(width / multiple);
+}
+
+export const lfm2 = defineDecoder({
+  ...LFM2,
+  title: 'LFM2: gated short convolutions and attention',
+  schema: plainDecoderDocument(
+    'lfm2',
+    {
+      vocab_size: 65_536,
+      hidden_size: 2560,
+      intermediate_size: 12_288,
+      num_hidden_layers: 32,
+      num_attention_heads: 32,
+      num_key_value_heads: 8,
+      max_position_embeddings: 128_000,
+      rope_theta: 1e6,
+      tie_word_embeddings: true,
+    },
+    {
+      ...lfm2Settings,
+      full_attn_idxs: z
+        .array(z.int().min(0))
+        .nullish()
+        .describe('Without layer_types: the layers with attention, from 0; null: all'),
+      block_auto_adjust_ff_dim: flag
+        .default(true)
+        .describe('The feed-forward network is two thirds as wide as intermediate_size'),
+      block_ffn_dim_multiplier: z.number().positive().default(1).describe('Factor of that width'),
+      block_multiple_of: positiveInteger
+        .default(256)
+        .describe('That width is rounded up to a multiple of this'),
+    },
+  ),
+  huggingFace: {
+    names: { tie_word_embeddings: ['tie_embedding'], intermediate_size: ['block_ff_dim'] },
+    harmless: LFM2_HARMLESS,
+  },
+  feedForward: ({ name, config }) =>
+    lfm2Mlp(`${name}.feed_forward`, config.hidden_size, innerOf(config)),
+});

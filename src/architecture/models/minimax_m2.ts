@@ -1,0 +1,87 @@
+/** MiniMax-M2: experts with sigmoid scores, norms over all queries and all keys, and partly rotated heads. */
+import { mixtureOfExperts, router } from '../constructors.js';
+import { buffer } from '../param.js';
+import type { JsonObject } from '../transformer/config-keys.js';
+import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
+import { expertsOf, rotaryOf } from '../transformer/parts.js';
+import { partialFactorIn } from '../transformer/rotary.js';
+import { expertRules, partOfHeadRules } from '../transformer/rules.js';
+import {
+  activationOf,
+  expertsStored,
+  gateActivation,
+  partOfHead,
+  positiveInteger,
+} from '../transformer/settings.js';
+
+const HEAD_DIM = 128;
+
+/** Path of a mixture. */
+const MIXTURE = { packed: 'mlp', separate: 'block_sparse_moe' } as const;
+
+/** Published files give the number of rotated dimensions in place of their part. */
+function rotatedPartIn(config: JsonObject): JsonObject {
+  const { partial_rotary_factor: part } = partialFactorIn(config);
+  const { rotary_dim: rotated, head_dim: width = HEAD_DIM } = config;
+  if (part !== undefined || rotated == null) return { partial_rotary_factor: part };
+  return { partial_rotary_factor: config.partial_rotary_factor ?? Number(rotated) / Number(width) };
+}
+
+export const minimaxM2 = defineDecoder({
+  title: 'MiniMax-M2, with experts',
+  schema: decoderDocument(
+    'minimax_m2',
+    {
+      vocab_size: 200_064,
+      hidden_size: 3072,
+      intermediate_size: 1536,
+      num_hidden_layers: 62,
+      num_attention_heads: 48,
+      num_key_value_heads: 8,
+      head_dim: HEAD_DIM,
+      max_position_embeddings: 196_608,
+      rms_norm_eps: 1e-6,
+      rope_theta: 5e6,
+    },
+    {
+      partial_rotary_factor: partOfHead(1),
+      num_local_experts: positiveInteger.default(256).describe('Experts to choose from'),
+      num_experts_per_tok: positiveInteger.default(8).describe('Experts that a token goes to'),
+      experts_stored: expertsStored,
+      hidden_act: gateActivation,
+    },
+  ),
+  headRules: partOfHeadRules('partial_rotary_factor'),
+  rules: expertRules({ experts: 'num_local_experts', chosen: 'num_experts_per_tok' }),
+  dimensions: { feedForward: { key: 'intermediate_size', perChannel: [1 / 4, 1] } },
+  huggingFace: {
+    names: { num_local_experts: ['num_experts'] },
+    more: rotatedPartIn,
+    reads: ['rotary_dim'],
+  },
+  queryKeyNorms: 'all heads',
+  attention: ({ name, config, heads: { headDim } }) => ({
+    rotary: rotaryOf(name, config, headDim, { part: config.partial_rotary_factor }),
+  }),
+  feedForward({ name: block, config }) {
+    const name = `${block}.${MIXTURE[config.experts_stored]}`;
+    const { hidden_size: hidden, num_local_experts: experts } = config;
+    return mixtureOfExperts(name, {
+      router: router(`${name}.gate`, hidden, {
+        experts,
+        expertsPerToken: config.num_experts_per_tok,
+        scoring: 'sigmoid',
+        correction: buffer(`${name}.e_score_correction_bias`, [experts]),
+        renormalised: { eps: 0 },
+      }),
+      experts: expertsOf(`${name}.experts`, {
+        experts,
+        hidden,
+        inner: config.intermediate_size,
+        activation: activationOf(config.hidden_act),
+        stored: config.experts_stored,
+        leaves: ['w1', 'w3', 'w2'],
+      }),
+    });
+  },
+});

@@ -1,0 +1,212 @@
+/** OLMo Hybrid: gated DeltaNet with norms before it, attention of OLMo 3 in every fourth layer. */
+import * as z from 'zod';
+import { causalConv, gatedDelta, gatedRmsNorm, linear, rmsNormLayer } from '../constructors.js';
+import type { Layer } from '../layer.js';
+import { harmless, type JsonObject } from '../transformer/config-keys.js';
+import { type BlockInputs, decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
+import { isHeldInMemory } from '../transformer/hugging-face.js';
+import { postNormBlock, preNormBlock, rotaryOf, separateAttention } from '../transformer/parts.js';
+import { type RopeScaling, rotaryIn } from '../transformer/rotary.js';
+import {
+  activationOf,
+  attentionBias,
+  decoderStored,
+  flag,
+  gateActivation,
+  positiveInteger,
+} from '../transformer/settings.js';
+
+/** Always this, whatever rms_norm_eps is. */
+const GATED_NORM_EPS = 1e-5;
+const PATTERN = 4;
+
+interface OlmoHybridConfig {
+  readonly hidden_size: number;
+  readonly num_hidden_layers: number;
+  readonly num_attention_heads: number;
+  readonly max_position_embeddings: number;
+  readonly rms_norm_eps: number;
+  readonly rope_theta: number;
+  readonly rope_scaling?: RopeScaling | null | undefined;
+  readonly use_rope: boolean;
+  readonly stored_names: 'saved' | 'held';
+  readonly attention_bias: boolean;
+  readonly hidden_act: Parameters<typeof activationOf>[0];
+  readonly layer_types?: readonly string[] | null | undefined;
+  readonly linear_num_key_heads: number | null;
+  readonly linear_num_value_heads: number | null;
+  readonly linear_key_head_dim: number | null;
+  readonly linear_value_head_dim: number | null;
+  readonly linear_conv_kernel_dim: number;
+  readonly linear_allow_neg_eigval: boolean;
+}
+
+/** A convolution of saved files. */
+const SAVED_CONV = '.linear_attn.q_conv1d.weight';
+
+/** Name of a norm in saved files. */
+const storedNorm = (path: string): string =>
+  path
+    .replace(/\binput_layernorm$/, 'attention_layer_norm')
+    .replace(/\bpost_attention_layernorm$/, 'feedforward_layer_norm');
+
+/** Sizes of gated DeltaNet; those left out follow from the attention's. */
+function deltaSizes(config: OlmoHybridConfig) {
+  const keyHeads = config.linear_num_key_heads ?? config.num_attention_heads;
+  const keyDim = config.linear_key_head_dim ?? Math.trunc((0.75 * config.hidden_size) / keyHeads);
+  return {
+    keyHeads,
+    keyDim,
+    valueHeads: config.linear_num_value_heads ?? config.num_attention_heads,
+    valueDim: config.linear_value_head_dim ?? 2 * keyDim,
+  };
+}
+
+function attends({ layer_types: types, num_hidden_layers: layers }: OlmoHybridConfig, at: number) {
+  if (types) return types[at] === 'full_attention';
+  // The last layer of a model that is not deep enough for the pattern.
+  return layers < PATTERN ? at === layers - 1 : at % PATTERN === PATTERN - 1;
+}
+
+function deltaNet(block: string, config: OlmoHybridConfig): Layer {
+  const name = `${block}.linear_attn`;
+  const { hidden_size: hidden, linear_conv_kernel_dim: kernel } = config;
+  const sizes = deltaSizes(config);
+  const [keys, values] = [sizes.keyHeads * sizes.keyDim, sizes.valueHeads * sizes.valueDim];
+  const product = (leaf: string, width: number) =>
+    linear(`${name}.${leaf}`, hidden, width, { bias: false });
+  const conv = (leaf: string, channels: number) =>
+    causalConv(`${name}.${leaf}`, channels, kernel, { bias: false, cached: kernel });
+  return gatedDelta(name, {
+    ...sizes,
+    convs:
+      config.stored_names === 'held'
+        ? [conv('conv1d', 2 * keys + values)]
+        : [conv('q_conv1d', keys), conv('k_conv1d', keys), conv('v_conv1d', values)],
+    inputs: [
+      product('q_proj', keys),
+      product('k_proj', keys),
+      product('v_proj', values),
+      product('g_proj', values),
+      product('b_proj', sizes.valueHeads),
+      product('a_proj', sizes.valueHeads),
+    ],
+    norm: gatedRmsNorm(`${name}.o_norm`, {
+      eps: GATED_NORM_EPS,
+      width: values,
+      groups: sizes.valueHeads,
+      sharedWeight: true,
+      gated: 'after',
+    }),
+    outProj: linear(`${name}.o_proj`, values, hidden, { bias: false }),
+    activation: activationOf(config.hidden_act),
+    betaScale: config.linear_allow_neg_eigval ? 2 : 1,
+  });
+}
+
+function fullAttention({ name: block, config, heads: layout }: BlockInputs<OlmoHybridConfig>) {
+  const name = `${block}.self_attn`;
+  const { heads, keyValueHeads, headDim } = layout;
+  const bias = config.attention_bias;
+  const norm = (leaf: string, width: number) =>
+    rmsNormLayer(`${name}.${leaf}`, width, config.rms_norm_eps);
+  return separateAttention(name, {
+    ...layout,
+    bias,
+    outBias: bias,
+    queryNorm: norm('q_norm', heads * headDim),
+    keyNorm: norm('k_norm', keyValueHeads * headDim),
+    rotary: config.use_rope ? rotaryOf(block, config, headDim) : undefined,
+  });
+}
+
+const sizeOrNull = (text: string) => positiveInteger.nullable().default(null).describe(text);
+
+export const olmoHybrid = defineDecoder({
+  title: 'OLMo Hybrid: gated DeltaNet, and attention in every fourth layer',
+  schema: decoderDocument(
+    'olmo_hybrid',
+    {
+      vocab_size: 100_352,
+      hidden_size: 3840,
+      intermediate_size: 11_008,
+      num_hidden_layers: 32,
+      num_attention_heads: 30,
+      max_position_embeddings: 65_536,
+      rms_norm_eps: 1e-6,
+    },
+    {
+      stored_names: z
+        .enum(['saved', 'held'])
+        .default('saved')
+        .describe('Names of the tensors: as in saved files, or as transformers 5 holds them'),
+      use_rope: flag
+        .default(true)
+        .describe('Attention has rotary positions; in files, false is a rope_theta of null'),
+      layer_types: z
+        .array(z.enum(['linear_attention', 'full_attention']))
+        .nullish()
+        .describe('Which layers have attention; the others have gated DeltaNet'),
+      linear_num_key_heads: sizeOrNull(
+        'Query and key heads of gated DeltaNet; null: num_attention_heads',
+      ),
+      linear_num_value_heads: sizeOrNull('Its value heads; null: num_attention_heads'),
+      linear_key_head_dim: sizeOrNull('Width of its keys; null: ¾ of hidden_size, over its heads'),
+      linear_value_head_dim: sizeOrNull('Width of its values; null: twice that of its keys'),
+      linear_conv_kernel_dim: positiveInteger
+        .default(4)
+        .describe('Tokens that its convolution sees'),
+      linear_allow_neg_eigval: flag
+        .default(true)
+        .describe('β is between 0 and 2, not 1: states can change their sign'),
+      attention_bias: attentionBias,
+      hidden_act: gateActivation,
+    },
+  ),
+  rules: [
+    {
+      severity: 'error',
+      reads: ['model.linear_num_value_heads', 'model.linear_num_key_heads'],
+      check({ model }) {
+        const { keyHeads, valueHeads } = deltaSizes(model);
+        return valueHeads % keyHeads === 0
+          ? undefined
+          : {
+              message: `${keyHeads} key heads do not divide ${valueHeads} value heads`,
+              suggestion: `write linear_num_value_heads: ${keyHeads * Math.ceil(valueHeads / keyHeads)}`,
+            };
+      },
+    },
+  ],
+  dimensions: null,
+  huggingFace: {
+    more: (config: JsonObject) => ({
+      stored_names: isHeldInMemory(config) ? 'held' : 'saved',
+      use_rope: rotaryIn(config).rope_theta !== null || config.rope_theta != null,
+    }),
+    harmless: harmless('sets the initial weights', [
+      'linear_a_log_max',
+      'linear_a_log_min',
+      'linear_dt_init_floor',
+      'linear_dt_max',
+      'linear_dt_min',
+    ]),
+  },
+  block(name, parts, { stored_names: stored }) {
+    const norm = (path: string) => parts.norm(stored === 'held' ? path : storedNorm(path));
+    const block = parts.attention.kind === 'gatedDelta' ? preNormBlock : postNormBlock;
+    return block(name, { ...parts, norm });
+  },
+  storedSettings: (stored) => [
+    ...decoderStored(stored),
+    ...[...stored.names()]
+      .filter((name) => name.endsWith('.linear_attn.conv1d.weight') || name.endsWith(SAVED_CONV))
+      .slice(0, 1)
+      .map((name) => ({
+        path: 'model.stored_names',
+        value: name.endsWith(SAVED_CONV) ? 'saved' : 'held',
+      })),
+  ],
+  attentionLayer: (block) =>
+    attends(block.config, block.index) ? fullAttention(block) : deltaNet(block.name, block.config),
+});

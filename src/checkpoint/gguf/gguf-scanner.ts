@@ -1,0 +1,169 @@
+import { isUtf8 } from 'node:buffer';
+import type { ByteFile } from '../byte-file.js';
+import type { CheckpointRule } from '../checkpoint-rules.js';
+import { exactBytesText, quoted, refusal } from '../checkpoint-rules.js';
+
+/** Value types of the metadata, by their numbers in a file (docs/gguf.md of ggml: gguf_metadata_value_type). */
+export const VALUE_TYPES = [
+  'u8',
+  'i8',
+  'u16',
+  'i16',
+  'u32',
+  'i32',
+  'f32',
+  'bool',
+  'string',
+  'array',
+  'u64',
+  'i64',
+  'f64',
+] as const;
+
+export type ValueType = (typeof VALUE_TYPES)[number];
+export type ScalarType = Exclude<ValueType, 'array' | 'string'>;
+
+/** Bytes of the types of fixed size. */
+export const SCALAR_BYTES: Readonly<Record<ScalarType, number>> = {
+  u8: 1,
+  i8: 1,
+  u16: 2,
+  i16: 2,
+  u32: 4,
+  i32: 4,
+  f32: 4,
+  bool: 1,
+  u64: 8,
+  i64: 8,
+  f64: 8,
+};
+
+/** Bytes read at a time. */
+const WINDOW_BYTES = 2 ** 18;
+
+/** Reads the header of a GGUF file in order, through a window of fixed size. Every length is checked against the file. */
+export class GgufScanner {
+  readonly file: ByteFile;
+  #position = 0;
+  /** Part of what is read, in messages: `key "general.name"`. */
+  place: string | undefined;
+  #window: Buffer = Buffer.alloc(0);
+  #windowAt = 0;
+
+  constructor(file: ByteFile) {
+    this.file = file;
+  }
+
+  get position(): number {
+    return this.#position;
+  }
+
+  /** Bytes from here to the end of the file. */
+  get left(): number {
+    return this.file.size - this.#position;
+  }
+
+  scalar(type: ScalarType): number | bigint | boolean {
+    const bytes = this.#take(SCALAR_BYTES[type]);
+    switch (type) {
+      case 'u8':
+        return bytes.readUInt8();
+      case 'i8':
+        return bytes.readInt8();
+      case 'u16':
+        return bytes.readUInt16LE();
+      case 'i16':
+        return bytes.readInt16LE();
+      case 'u32':
+        return bytes.readUInt32LE();
+      case 'i32':
+        return bytes.readInt32LE();
+      case 'f32':
+        return bytes.readFloatLE();
+      case 'f64':
+        return bytes.readDoubleLE();
+      case 'u64':
+        return exact(bytes.readBigUInt64LE());
+      case 'i64':
+        return exact(bytes.readBigInt64LE());
+      case 'bool':
+        return this.#boolean(bytes.readUInt8());
+    }
+  }
+
+  u32(): number {
+    return this.#take(4).readUInt32LE();
+  }
+
+  u64(): bigint {
+    return this.#take(8).readBigUInt64LE();
+  }
+
+  /** Bytes of a string, whose length comes first. */
+  string(): Buffer {
+    return this.#take(this.stringLength());
+  }
+
+  /** Length of the next string. @throws UserError when it goes beyond the file. */
+  stringLength(): number {
+    return this.#fitting(this.u64());
+  }
+
+  /** Text of a string. @param rule Rule that it violates when it is not UTF-8, or too short or long. */
+  text(rule: CheckpointRule, [least, most] = [0, Number.POSITIVE_INFINITY]): string {
+    const length = this.stringLength();
+    if (length < least || length > most) {
+      throw this.refusal(rule, `has ${exactBytesText(length)}, expected ${least} to ${most}`);
+    }
+    const bytes = this.#take(length);
+    if (!isUtf8(bytes)) throw this.refusal(rule, `has bytes that are not UTF-8: ${shown(bytes)}`);
+    return bytes.toString('utf8');
+  }
+
+  skip(bytes: bigint): void {
+    this.#position += this.#fitting(bytes);
+  }
+
+  refusal(rule: CheckpointRule, message: string) {
+    const place = this.place ?? `byte ${this.#position}`;
+    return refusal(this.file.path, { rule, place, message });
+  }
+
+  #boolean(byte: number): boolean {
+    if (byte > 1) throw this.refusal('gguf-boolean', `is ${byte}, expected 0 or 1`);
+    return byte === 1;
+  }
+
+  #fitting(bytes: bigint): number {
+    if (bytes > this.left) {
+      throw this.refusal(
+        'gguf-whole',
+        `needs ${exactBytesText(bytes)} from byte ${this.#position} on, but only ${this.left} follow`,
+      );
+    }
+    return Number(bytes);
+  }
+
+  /** The next bytes; valid until the next call. */
+  #take(length: number): Buffer {
+    this.#fitting(BigInt(length));
+    const from = this.#position - this.#windowAt;
+    this.#position += length;
+    if (from >= 0 && from + length <= this.#window.length) {
+      return this.#window.subarray(from, from + length);
+    }
+    const start = this.#position - length;
+    if (length > WINDOW_BYTES) return this.file.read(start, length);
+    this.#windowAt = start;
+    this.#window = this.file.read(start, Math.min(WINDOW_BYTES, this.file.size - start));
+    return this.#window.subarray(0, length);
+  }
+}
+
+/** A number where it is exact. */
+const exact = (value: bigint): number | bigint => {
+  const number = Number(value);
+  return Number.isSafeInteger(number) ? number : value;
+};
+
+const shown = (bytes: Buffer): string => quoted(bytes.subarray(0, 64).toString('latin1'));

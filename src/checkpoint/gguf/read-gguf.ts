@@ -1,0 +1,318 @@
+import { shapeText } from '../../tensor/dtype.js';
+import type { ByteFile } from '../byte-file.js';
+import type { FileIndex } from '../checkpoint.js';
+import { exactBytesText, quoted, refusal, tensorPlace } from '../checkpoint-rules.js';
+import type { StoredTensor } from '../stored-tensor.js';
+import { contiguousStrides } from '../stored-tensor.js';
+import { decodedTensor } from './decoded-tensor.js';
+import type { GgmlTypeName } from './ggml-types.js';
+import { ggmlType, ggmlTypeOf } from './ggml-types.js';
+import { GgufScanner, SCALAR_BYTES, type ScalarType, VALUE_TYPES } from './gguf-scanner.js';
+import type { GgufValue } from './gguf-values.js';
+
+/** First bytes of a file, and the versions that are read; version 1 had other lengths. */
+export const GGUF_MAGIC = 'GGUF';
+const VERSIONS: readonly number[] = [2, 3];
+
+const MAX_KEYS = 100_000;
+const MAX_TENSORS = 200_000;
+const MAX_KEY_BYTES = 65_535;
+/** GGML_MAX_NAME of ggml is 64 with the final zero; programs for images set it to 128. */
+const MAX_NAME_BYTES = 127;
+const MAX_RANK = 4;
+const MAX_STRING_BYTES = 2 ** 24;
+
+/** Smallest entries: key length, a byte of key, type, a byte; name length, a byte of name, rank, a size, type, offset. */
+const MIN_KEY_BYTES = 8 + 1 + 4 + 1;
+const MIN_TENSOR_BYTES = 8 + 1 + 4 + 8 + 4 + 8;
+
+/** Elements of the longest array that is kept. Those of vocabularies are only counted. */
+const MAX_KEPT_ELEMENTS = 4096;
+/** Strings of all arrays. A vocabulary of 262,144 tokens has 800,000 with its merges. */
+const MAX_STRINGS = 8_000_000;
+/** Bytes of the longest array of strings that is kept. */
+const MAX_KEPT_STRINGS = 2 ** 16;
+
+const DEFAULT_ALIGNMENT = 32;
+const MIN_ALIGNMENT = 8;
+
+const ALIGNMENT_KEY = 'general.alignment';
+
+/**
+ * Index of a GGUF file of version 2 or 3 (docs/gguf.md of ggml). Reads metadata and tensor list, no values. Arrays of
+ * vocabularies are skipped.
+ * @throws UserError that names the violated rule.
+ */
+export function readGguf(file: ByteFile): FileIndex {
+  const scanner = new GgufScanner(file);
+  scanner.skip(BigInt(GGUF_MAGIC.length));
+  checkVersion(scanner);
+  const tensorCount = scanner.u64();
+  const keyCount = scanner.u64();
+  checkCounts(scanner, tensorCount, keyCount);
+  const keyValues = readKeyValues(scanner, Number(keyCount));
+  const alignment = alignmentIn(scanner, keyValues);
+  const entries = readEntries(scanner, Number(tensorCount));
+  const dataPosition = alignedUp(scanner.position, alignment);
+  const tensors = placeTensors(file, entries, dataPosition, alignment);
+  return {
+    format: 'gguf',
+    tensors,
+    ambiguous: [],
+    aliases: new Map(),
+    metadata: new Map(),
+    keyValues,
+    stateDict: [],
+    content: new Map(),
+    warnings: [],
+  };
+}
+
+export const alignedUp = (position: number, alignment: number): number =>
+  Math.ceil(position / alignment) * alignment;
+
+function checkVersion(scanner: GgufScanner): void {
+  const version = scanner.u32();
+  if (VERSIONS.includes(version)) return;
+  const swapped = Buffer.alloc(4);
+  swapped.writeUInt32BE(version);
+  const isBigEndian = VERSIONS.includes(swapped.readUInt32LE());
+  throw scanner.refusal(
+    'gguf-version',
+    isBigEndian
+      ? 'the file is big-endian, and only little-endian ones are read'
+      : `the version is ${version}, expected ${VERSIONS.join(' or ')}`,
+  );
+}
+
+function checkCounts(scanner: GgufScanner, tensors: bigint, keys: bigint): void {
+  const least = keys * BigInt(MIN_KEY_BYTES) + tensors * BigInt(MIN_TENSOR_BYTES);
+  if (keys <= MAX_KEYS && tensors <= MAX_TENSORS && least <= scanner.left) return;
+  const found = `${keys} keys and ${tensors} tensors`;
+  throw scanner.refusal(
+    'gguf-counts',
+    keys > MAX_KEYS || tensors > MAX_TENSORS
+      ? `states ${found}, expected at most ${MAX_KEYS} and ${MAX_TENSORS}`
+      : `states ${found}, which take at least ${exactBytesText(least)}, but ${scanner.left} follow`,
+  );
+}
+
+// Metadata.
+
+function readKeyValues(scanner: GgufScanner, count: number): ReadonlyMap<string, GgufValue> {
+  const values = new Map<string, GgufValue>();
+  let stringBytes = 0;
+  let elements = 0;
+  for (let index = 0; index < count; index++) {
+    scanner.place = `key ${index}`;
+    const key = scanner.text('gguf-key', [1, MAX_KEY_BYTES]);
+    scanner.place = `key ${quoted(key)}`;
+    if (values.has(key)) throw scanner.refusal('gguf-key-twice', 'found the key twice');
+    const value = readValue(scanner, MAX_STRINGS - elements);
+    if (value.type === 'array' && value.element === 'string') elements += value.length;
+    if (value.type === 'string') stringBytes += value.value.length;
+    if (stringBytes > MAX_STRING_BYTES) {
+      throw scanner.refusal('gguf-strings', `the strings up to here have more than 16 MiB`);
+    }
+    values.set(key, value);
+  }
+  scanner.place = undefined;
+  return values;
+}
+
+function typeOf(scanner: GgufScanner) {
+  const id = scanner.u32();
+  const type = VALUE_TYPES[id];
+  if (type !== undefined) return type;
+  throw scanner.refusal(
+    'gguf-value-type',
+    `the type is ${id}, expected 0 to ${VALUE_TYPES.length - 1}`,
+  );
+}
+
+/** @param mostStrings Strings that the arrays from here on can have. */
+function readValue(scanner: GgufScanner, mostStrings: number): GgufValue {
+  const type = typeOf(scanner);
+  if (type === 'array') return readArray(scanner, mostStrings);
+  if (type === 'string') return { type, value: scanner.text('gguf-string') };
+  return { type, value: scanner.scalar(type) };
+}
+
+/** An array; the elements of a long one are skipped. */
+function readArray(scanner: GgufScanner, mostStrings: number): GgufValue {
+  const element = typeOf(scanner);
+  if (element === 'array') {
+    throw scanner.refusal('gguf-array', 'has arrays as elements, expected numbers or strings');
+  }
+  const length = scanner.u64();
+  if (element === 'string') {
+    if (length <= mostStrings) return readStrings(scanner, Number(length));
+    throw scanner.refusal(
+      'gguf-array-strings',
+      `has ${length} strings, expected ${mostStrings} at most`,
+    );
+  }
+  if (length > MAX_KEPT_ELEMENTS) {
+    scanner.skip(length * BigInt(SCALAR_BYTES[element]));
+    return { type: 'array', element, length: Number(length), value: null };
+  }
+  const value = Array.from({ length: Number(length) }, () => scanner.scalar(element as ScalarType));
+  return { type: 'array', element, length: Number(length), value };
+}
+
+function readStrings(scanner: GgufScanner, length: number): GgufValue {
+  const start = scanner.position;
+  const kept: string[] = [];
+  let isKept = length <= MAX_KEPT_ELEMENTS;
+  for (let index = 0; index < length; index++) {
+    if (isKept) kept.push(scanner.string().toString('utf8'));
+    else scanner.skip(BigInt(scanner.stringLength()));
+    if (scanner.position - start > MAX_KEPT_STRINGS) isKept = false;
+  }
+  return {
+    type: 'array',
+    element: 'string',
+    length,
+    value: isKept ? kept : null,
+  };
+}
+
+function alignmentIn(scanner: GgufScanner, keyValues: ReadonlyMap<string, GgufValue>): number {
+  const found = keyValues.get(ALIGNMENT_KEY);
+  if (found === undefined) return DEFAULT_ALIGNMENT;
+  const value = Number(found.value);
+  if (found.type === 'u32' && value >= MIN_ALIGNMENT && Number.isInteger(Math.log2(value))) {
+    return value;
+  }
+  scanner.place = `key ${quoted(ALIGNMENT_KEY)}`;
+  throw scanner.refusal(
+    'gguf-alignment',
+    `is ${found.type} ${quoted(String(found.value))}, expected a power of two of type u32, at least ${MIN_ALIGNMENT}`,
+  );
+}
+
+// Tensor list.
+
+interface Entry {
+  readonly name: string;
+  /** Outermost dimension first; the file has it last. */
+  readonly shape: readonly number[];
+  readonly strides: readonly number[];
+  readonly elements: number;
+  readonly type: GgmlTypeName;
+  readonly offset: bigint;
+}
+
+function readEntries(scanner: GgufScanner, count: number): Entry[] {
+  const entries: Entry[] = [];
+  const names = new Set<string>();
+  for (let index = 0; index < count; index++) {
+    scanner.place = `tensor ${index}`;
+    const name = scanner.text('gguf-name', [1, MAX_NAME_BYTES]);
+    scanner.place = tensorPlace(name);
+    if (names.has(name)) throw scanner.refusal('gguf-name-twice', 'found the name twice');
+    names.add(name);
+    entries.push(readEntry(scanner, name));
+  }
+  scanner.place = undefined;
+  return entries;
+}
+
+function readEntry(scanner: GgufScanner, name: string): Entry {
+  const rank = scanner.u32();
+  if (rank < 1 || rank > MAX_RANK) {
+    throw scanner.refusal('gguf-rank', `has ${rank} dimensions, expected 1 to ${MAX_RANK}`);
+  }
+  const sizes = Array.from({ length: rank }, () => scanner.u64()).reverse();
+  const extent = sizes.reduce((product, size) => product * (size || 1n), 1n);
+  if (extent > Number.MAX_SAFE_INTEGER) {
+    throw scanner.refusal('gguf-elements', `the sizes ${sizes} multiply to more than 2^53 − 1`);
+  }
+  const shape = sizes.map(Number);
+  const id = scanner.u32();
+  const type = ggmlTypeOf(id);
+  if (type === undefined) throw scanner.refusal('gguf-type', `the type is ${id}, which is unknown`);
+  const { values } = ggmlType(type);
+  const length = shape.at(-1) ?? 0;
+  if (length % values !== 0) {
+    throw scanner.refusal(
+      'gguf-block',
+      `${type} has blocks of ${values} values, but the rows of ${shapeText(shape)} have ${length}`,
+    );
+  }
+  const elements = shape.includes(0) ? 0 : Number(extent);
+  return { name, shape, strides: contiguousStrides(shape), elements, type, offset: scanner.u64() };
+}
+
+/** Checks the places of all tensors, and gives each its bytes in the file. */
+function placeTensors(
+  file: ByteFile,
+  entries: readonly Entry[],
+  dataPosition: number,
+  alignment: number,
+): ReadonlyMap<string, StoredTensor> {
+  const sorted = [...entries].sort((a, b) =>
+    a.offset < b.offset ? -1 : a.offset > b.offset ? 1 : 0,
+  );
+  let end = 0;
+  for (const entry of sorted) {
+    const refuse = (rule: 'offset' | 'tiling', message: string) =>
+      refusal(file.path, {
+        rule: rule === 'offset' ? 'gguf-offset' : 'gguf-tiling',
+        place: tensorPlace(entry.name),
+        message,
+      });
+    if (entry.offset % BigInt(alignment) !== 0n) {
+      throw refuse(
+        'offset',
+        `begins at offset ${entry.offset}, expected a multiple of ${alignment}`,
+      );
+    }
+    const expected = alignedUp(end, alignment);
+    if (entry.offset !== BigInt(expected)) {
+      throw refuse('tiling', `begins at offset ${entry.offset}, expected ${expected}`);
+    }
+    end = expected + bytesOf(entry);
+  }
+  checkEnd(file, dataPosition, end, alignment);
+  return new Map(
+    entries.map((entry) => [
+      entry.name,
+      tensorOf(file, entry, dataPosition + Number(entry.offset)),
+    ]),
+  );
+}
+
+function checkEnd(
+  file: ByteFile,
+  dataPosition: number,
+  dataBytes: number,
+  alignment: number,
+): void {
+  const end = dataPosition + dataBytes;
+  // Without tensors a file can end with its metadata.
+  if (dataBytes === 0 && file.size <= dataPosition) return;
+  if (file.size >= end && file.size <= dataPosition + alignedUp(dataBytes, alignment)) return;
+  throw refusal(file.path, {
+    rule: 'gguf-data-end',
+    place: `byte ${Math.min(end, file.size)}`,
+    message:
+      file.size < end
+        ? `the file ends here, ${exactBytesText(end - file.size)} before its last tensor does`
+        : `the last tensor ends here, but the file goes on for ${exactBytesText(file.size - end)}`,
+  });
+}
+
+function bytesOf({ elements, type }: Entry): number {
+  const { values, bytes } = ggmlType(type);
+  return (elements / values) * bytes;
+}
+
+function tensorOf(file: ByteFile, entry: Entry, position: number): StoredTensor {
+  const { type, shape, strides, elements } = entry;
+  const { dtype } = ggmlType(type);
+  const bytes = bytesOf(entry);
+  if (dtype === undefined) return decodedTensor(file, { type, shape, elements, position, bytes });
+  const storage = { file, position, bytes, isBigEndian: false };
+  return { kind: 'tensor', dtype, shape, elements, strides, offset: 0, storage, bytes };
+}

@@ -1,0 +1,80 @@
+/** The parts of an inspection that only GGUF files have. */
+import type { GgufDescription, ShownValue } from '../../checkpoint/gguf/describe-gguf.js';
+import { formatInteger } from '../../text/units.js';
+import { nameText, shortened } from '../../text/words.js';
+import { bytesCell, heading, integerCell, left, right } from '../kit/cells.js';
+import type { Block, Cell, Fact, TableBlock } from '../kit/report.js';
+
+/** Longest value of the metadata in a table; JSON has all of it. */
+const MAX_VALUE = 100;
+
+export function ggufFacts(gguf: GgufDescription): Fact[] {
+  const { architecture, tokenizer, chatTemplate, metadata } = gguf;
+  return [
+    ...(architecture === null ? [] : [{ name: 'architecture', text: nameText(architecture) }]),
+    { name: 'weights', text: `${gguf.bitsPerWeight.toFixed(2)} bits per weight` },
+    { name: 'tokenizer', text: tokenizer === null ? 'none' : tokenizerText(tokenizer) },
+    {
+      name: 'chat template',
+      text: chatTemplate === null ? 'none' : `${formatInteger(chatTemplate.length)} characters`,
+    },
+    { name: 'metadata', text: `${formatInteger(Object.keys(metadata).length)} keys` },
+  ];
+}
+
+function tokenizerText({ model, pre, tokens }: NonNullable<GgufDescription['tokenizer']>): string {
+  const parts = [
+    nameText(model),
+    ...(pre === null ? [] : [`split as ${nameText(pre)}`]),
+    ...(tokens === null ? [] : [`${formatInteger(tokens)} tokens`]),
+  ];
+  return parts.join(', ');
+}
+
+/** Types and bits by component. */
+export const ggufComponents = ({ components }: GgufDescription): TableBlock => ({
+  kind: 'table',
+  columns: [
+    left('component', 'component', true),
+    right('tensors', 'tensors'),
+    right('values', 'values'),
+    right('size', 'bytes'),
+    right('bits per weight', 'bits_per_weight'),
+    left('types', 'types'),
+  ],
+  rows: components.map(({ component, tensors, elements, bytes, bitsPerWeight, types }): Cell[] => [
+    { text: component },
+    integerCell(tensors),
+    integerCell(elements),
+    bytesCell({ value: bytes }),
+    { text: bitsPerWeight.toFixed(2), value: bitsPerWeight },
+    { text: types.join(', ') },
+  ]),
+});
+
+export function ggufDetails({ metadata, chatTemplate }: GgufDescription): Block[] {
+  return [
+    heading('Metadata'),
+    {
+      kind: 'table',
+      columns: [left('key', 'key', true), left('value', 'value', true)],
+      rows: Object.entries(metadata).map(([key, value]): Cell[] => [
+        { text: nameText(key) },
+        { text: shortened(valueText(value), MAX_VALUE) },
+      ]),
+    },
+    ...(chatTemplate === null
+      ? []
+      : [
+          heading('Chat template'),
+          { kind: 'note', text: shortened(chatTemplate, 1000) } satisfies Block,
+        ]),
+  ];
+}
+
+function valueText(value: ShownValue): string {
+  if (typeof value !== 'object') return nameText(String(value));
+  if (Array.isArray(value)) return nameText(`[${value.join(', ')}]`);
+  const { elements, type } = value as { readonly elements: number; readonly type: string };
+  return `${formatInteger(elements)} of ${type}`;
+}

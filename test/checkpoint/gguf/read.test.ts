@@ -1,0 +1,114 @@
+/** Values of every type, against the float32 values that Python's gguf package gives: see fixtures/gguf/make.py. */
+import { createHash } from 'node:crypto';
+import fs from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import type { GgmlTypeName } from '../../../src/checkpoint/gguf/ggml-types.js';
+import { encodeBlocks, ggmlType, isDecodable } from '../../../src/checkpoint/gguf/ggml-types.js';
+import { storedTypeOf } from '../../../src/checkpoint/stored-tensor.js';
+import { summarise } from '../../../src/checkpoint/summary.js';
+import { chunksOf, narrow, readRows, readTensor } from '../../../src/checkpoint/view.js';
+import { inPackage } from '../../fixtures.js';
+import { opened } from '../temp-folder.js';
+
+const TYPES = inPackage('fixtures/gguf/types.gguf');
+
+interface Expected {
+  readonly type: GgmlTypeName;
+  readonly shape: readonly number[];
+  readonly sha256?: string;
+}
+
+const expected = Object.entries(
+  JSON.parse(fs.readFileSync(inPackage('fixtures/gguf/types.json'), 'utf8')) as Record<
+    string,
+    Expected
+  >,
+);
+
+const sha256 = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex');
+
+const tensorIn = (file: string, name: string) => {
+  const tensor = opened(file).tensors.get(name);
+  if (!tensor) throw new Error(name);
+  return tensor;
+};
+
+describe('types of GGUF files', () => {
+  it.each(expected)('%s', (name, { type, shape, sha256: hash }) => {
+    const tensor = tensorIn(TYPES, name);
+    expect([storedTypeOf(tensor), tensor.shape]).toEqual([type, shape]);
+    if (hash === undefined) {
+      expect(isDecodable(type)).toBe(false);
+      expect(() => readTensor(tensor)).toThrow(/values of type/);
+    } else expect(sha256(readTensor(tensor))).toBe(hash);
+  });
+
+  it('has the sizes of all types', () => {
+    for (const [name, { type, shape }] of expected) {
+      const tensor = tensorIn(TYPES, name);
+      const { values, bytes } = ggmlType(type);
+      const blocks = shape.reduce((product, size) => product * size, 1) / values;
+      expect(tensor.encoding?.bytes ?? tensor.bytes).toBe(blocks * bytes);
+    }
+  });
+
+  it('reads parts of blocks as the whole has them', async () => {
+    for (const [name, { type }] of expected.filter(([, { type }]) => isDecodable(type))) {
+      const tensor = tensorIn(TYPES, name);
+      const whole = readTensor(tensor);
+      const row = new Uint8Array(tensor.bytes / 3);
+      readRows(tensor, 1, 1, row);
+      expect([type, Buffer.compare(row, whole.subarray(row.length, 2 * row.length))]).toEqual([
+        type,
+        0,
+      ]);
+      const columns = narrow(tensor, 1, 5, 3);
+      expect(sha256(readTensor(columns))).toBe(sha256(columnsOf(whole, tensor.shape[1] ?? 0)));
+      const chunks: Uint8Array[] = [];
+      for await (const chunk of chunksOf(tensor, 100)) chunks.push(Uint8Array.from(chunk));
+      expect(Buffer.compare(Buffer.concat(chunks), whole)).toBe(0);
+    }
+  });
+
+  it('keeps short arrays and counts long ones', () => {
+    const { keyValues } = opened(TYPES);
+    expect(keyValues?.get('tokenizer.ggml.tokens')).toEqual({
+      type: 'array',
+      element: 'string',
+      length: 5000,
+      value: null,
+    });
+    expect(keyValues?.get('llama.attention.head_count_kv')?.value).toEqual([2, 0, 2]);
+    expect(keyValues?.get('general.name')?.value).toBe('one tensor of each type');
+    expect(keyValues?.get('tokenizer.ggml.add_bos_token')?.value).toBe(true);
+  });
+
+  it('counts bytes as stored', () => {
+    const checkpoint = opened(TYPES);
+    const { totals } = summarise(checkpoint, new Map(), new Map());
+    const q4 = totals.dtypes.find(({ dtype }) => dtype === 'Q4_K');
+    expect(q4).toEqual({ dtype: 'Q4_K', tensors: 1, elements: 1536, bytes: (1536 * 4.5) / 8 });
+  });
+});
+
+const columnsOf = (whole: Uint8Array, width: number) =>
+  Buffer.concat(
+    [0, 1, 2].map((row) => whole.subarray((row * width + 5) * 4, (row * width + 8) * 4)),
+  );
+
+describe('blocks that are written', () => {
+  it.each(['Q8_0', 'Q4_0'] as const)('%s equal those of gguf.quants.quantize', (type) => {
+    const checkpoint = opened(inPackage('fixtures/gguf/rounding.gguf'));
+    const [values, wanted] = ['values', type.toLowerCase()].map((name) =>
+      checkpoint.tensors.get(name),
+    );
+    if (!values || !wanted?.encoding) throw new Error('no tensor');
+    const bytes = readTensor(values);
+    const target = new Uint8Array(wanted.encoding.bytes);
+    const numbers = new Float32Array(bytes.buffer, bytes.byteOffset, values.elements);
+    expect(encodeBlocks(type, numbers, target)).toBe(-1);
+    const { position } = wanted.encoding;
+    const file = fs.readFileSync(inPackage('fixtures/gguf/rounding.gguf'));
+    expect(Buffer.compare(target, file.subarray(position, position + target.length))).toBe(0);
+  });
+});
