@@ -82,7 +82,7 @@ export const generationFlags = {
     description: 'show the distribution before and after each filter for the first tokens',
     helpGroup: 'SAMPLING',
   }),
-  logprobs: count({ description: 'show the K likeliest tokens at each position' }),
+  logprobs: count({ helpValue: 'K', description: 'show the K likeliest tokens at each position' }),
   draft: Flags.string({
     helpValue: 'MODEL|ngram:N',
     description: 'draft for speculative decoding: a smaller model, or the text so far',

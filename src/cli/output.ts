@@ -25,6 +25,33 @@ export function sayStopped(left: string): void {
   process.stderr.write(`${process.stderr.isTTY ? '\r\x1b[K' : ''}stopped; ${printable(left)}\n`);
 }
 
+/** Ctrl-C as a request to end a task early, with what it has so far. A second one ends the process. */
+export class Interruption {
+  readonly #others = process.listeners('SIGINT');
+  #isRequested = false;
+  readonly #request = () => {
+    this.#isRequested = true;
+    this.end();
+  };
+
+  constructor() {
+    // A moment without a listener would lose a signal.
+    process.on('SIGINT', this.#request);
+    for (const listener of this.#others) process.off('SIGINT', listener);
+  }
+
+  get isRequested(): boolean {
+    return this.#isRequested;
+  }
+
+  /** Lets Ctrl-C end the process again. Safe to call again. */
+  end(): void {
+    if (!process.listeners('SIGINT').includes(this.#request)) return;
+    for (const listener of this.#others) process.on('SIGINT', listener);
+    process.off('SIGINT', this.#request);
+  }
+}
+
 /** Whether the answer goes to stdout. */
 export const isStdout = (output: string | undefined): output is undefined | '-' =>
   output === undefined || output === '-';

@@ -120,6 +120,7 @@ export default class Evaluate extends BaseCommand {
     flags: EvaluateFlags,
   ): Promise<EvaluationResult> {
     const { evaluateFiles } = await import('../evaluation/evaluate-files.js');
+    const { refuseDecoding, usableBytes } = await import('../quicktest/memory.js');
     const result = await evaluateFiles(
       {
         ...models,
@@ -127,6 +128,8 @@ export default class Evaluate extends BaseCommand {
         engine: flags.engine ?? 'auto',
         device: flags.device ?? (flags.weights ? 'cpu' : 'auto'),
         threads: flags.threads ?? os.availableParallelism(),
+        checkMemory: (models, context, info) =>
+          refuseDecoding(models, context, info, usableBytes(info)),
       },
       progressDisplay(flags),
     );

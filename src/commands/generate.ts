@@ -6,9 +6,9 @@ import type { FlagsOf } from '../cli/base-command.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
 import { device, engine, set, stateDict, threads, weightForm } from '../cli/flags.js';
 import { generationFlags } from '../cli/generation-flags.js';
-import { isStdout, writeStdout } from '../cli/output.js';
+import { Interruption, isStdout, writeStdout } from '../cli/output.js';
 import { progressDisplay } from '../cli/progress.js';
-import { UserError } from '../errors.js';
+import { ERROR_CODES, UserError } from '../errors.js';
 import { readText } from '../files/read-file.js';
 import type { ChosenSettings } from '../generation/defaults.js';
 import type { PromptReader } from '../generation/prompts.js';
@@ -68,7 +68,7 @@ export default class Generate extends BaseCommand {
     }),
     batch: Flags.string({
       helpValue: 'FILE',
-      description: 'answer each line of a file, a prompt or {"prompt": "…"}',
+      description: 'answer each line of a file: a prompt, {"prompt": "…"} or {"ids": [1, 2]}',
     }),
     ...generationFlags,
     against: Flags.string({
@@ -158,6 +158,7 @@ export default class Generate extends BaseCommand {
     opened: (Checkpoint | undefined)[],
   ): Promise<Loaded> {
     const { GenerationSession } = await import('../generation/session.js');
+    const { refuseDecoding, usableBytes } = await import('../quicktest/memory.js');
     const shown = progressDisplay(flags).steps();
     shown.doing('loading the model');
     const start = performance.now();
@@ -196,6 +197,8 @@ export default class Generate extends BaseCommand {
           threads: flags.threads ?? os.availableParallelism(),
         },
         notice: shown.say,
+        checkMemory: (models, tokens, info) =>
+          refuseDecoding(models, tokens, info, usableBytes(info)),
       });
       return { session, milliseconds: performance.now() - start };
     } finally {
@@ -223,18 +226,35 @@ export default class Generate extends BaseCommand {
     const shown = isTerminal ? (await import('../cli/chat.js')).shownText : (text: string) => text;
     const isOne = prompts.length === 1;
     const answers: ReportedAnswer[] = [];
-    for (const ids of prompts) {
-      let last = '';
-      const answer = await session.answer(ids, {
-        watch: async (part) => {
-          if (!isStreamed || !isOne || part === '') return;
-          last = part;
-          await writeStdout(shown(part));
-        },
-      });
-      answers.push(answer);
-      if (isStreamed && isOne && !last.endsWith('\n')) await writeStdout('\n');
+    // From the first token on, Ctrl-C ends the answer, and what there is so far is reported.
+    let interruption: Interruption | undefined;
+    const progress = progressDisplay(flags).steps();
+    try {
+      for (const [index, ids] of prompts.entries()) {
+        let [last, tokens] = ['', 0];
+        const answer = await session.answer(ids, {
+          watch: async (part) => {
+            if (!isStreamed || !isOne || part === '') return;
+            last = part;
+            await writeStdout(shown(part));
+          },
+          isStopped: () => {
+            interruption ??= new Interruption();
+            if (!isStreamed || !isOne) {
+              progress.doing(`answer ${index + 1} of ${prompts.length}, token ${++tokens}`);
+            }
+            return interruption.isRequested;
+          },
+        });
+        answers.push(answer);
+        if (isStreamed && isOne && !last.endsWith('\n')) await writeStdout('\n');
+        if (interruption?.isRequested) break;
+      }
+    } finally {
+      interruption?.end();
+      progress.end();
     }
+    if (interruption?.isRequested) process.exitCode = ERROR_CODES.interrupted.exitCode;
     const result: GenerateResult = { ...head, answers };
     const [only] = answers;
     // In a pipe the text is all of the answer, unless a flag asks for a table.
@@ -358,9 +378,10 @@ async function promptsOf(
     case 'stdin':
       return [await promptIds(reader, await stdinText())];
     case 'batch': {
-      const prompts: number[][] = [];
-      for (const prompt of await readPrompts(way.file)) {
-        prompts.push(await promptIds(reader, prompt));
+      const prompts: (readonly number[])[] = [];
+      const { vocabulary } = (await import('../quicktest/ids.js')).idLimitsOf(model);
+      for (const prompt of await readPrompts(way.file, vocabulary)) {
+        prompts.push(typeof prompt === 'string' ? await promptIds(reader, prompt) : prompt);
       }
       return prompts;
     }
@@ -412,9 +433,9 @@ async function draftSource(
   source: string,
   open: (source: string) => Promise<Extract<DraftSource, { kind: 'model' }>['model']>,
 ): Promise<DraftSource> {
-  const [, length] = /^ngram(?::(.*))?$/.exec(source) ?? [];
-  if (!source.startsWith('ngram'))
-    return { kind: 'model', name: source, model: await open(source) };
+  const lookup = /^ngram(?::(.*))?$/.exec(source);
+  if (lookup === null) return { kind: 'model', name: source, model: await open(source) };
+  const [, length] = lookup;
   const longest = Number(length);
   if (Number.isSafeInteger(longest) && longest > 0)
     return { kind: 'lookup', name: source, longest };
@@ -437,6 +458,7 @@ function resultOf(
     family: loaded.family.name,
     checkpoint: checkpoint?.path ?? null,
     weights: checkpoint ? 'checkpoint' : 'random',
+    weightForm: flags.weights ?? null,
     tokenizer: text.tokenizer?.file ?? null,
     chat: isChat,
     engine: session.engine,

@@ -32,6 +32,12 @@ export interface EvaluationInput extends EngineWish {
   readonly seed: number;
   /** Quantization of the model's matrices; the reference runs in float32. */
   readonly weights?: WeightForm | undefined;
+  /** Refuses models that do not fit into memory, before they are loaded. */
+  readonly checkMemory: (
+    models: readonly Pick<WeightedModel, 'model' | 'form'>[],
+    context: number,
+    info: EngineInfo,
+  ) => void;
 }
 
 /** One of the two models. */
@@ -125,6 +131,8 @@ export async function evaluateFiles(
   const started = performance.now();
   try {
     if (input.weights) refuseWeightForm(engine.info);
+    const forms = [{ model, form: input.weights }, ...(other ? [{ model: other }] : [])];
+    input.checkMemory(forms, context, engine.info);
     const found = await evaluate(engine, {
       own: { ...weighted(own, input.seed), form: input.weights },
       reference: reference && weighted(reference, input.seed),

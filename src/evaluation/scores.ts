@@ -38,8 +38,8 @@ export function divergence(
   for (let i = 0; i < p.length; i++) {
     const logP = (p[i] as number) - ofP;
     const share = Math.exp(logP);
-    // A share of 0 adds nothing, even where both logits are −∞.
-    if (share > 0) sum += share * (logP - ((q[i] as number) - ofQ));
+    // A share of 0 adds nothing, even where both logits are −∞. A NaN stays one.
+    if (share !== 0) sum += share * (logP - ((q[i] as number) - ofQ));
   }
   return Math.max(0, sum);
 }

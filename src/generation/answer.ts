@@ -73,9 +73,10 @@ export async function answerTo(
     if (tokens.length === 1) firstAt = lastAt;
     // Some tokenizers do not list the token that ends an answer as a special one.
     const part = request.stopIds.has(value.id) ? '' : (sink?.add(value.id) ?? '');
+    const isInterrupted = isStopped?.() === true;
     if (sink === undefined || part !== '') await watch(part, value);
     if (sink?.isStopped) ended = 'stop string';
-    else if (isStopped?.()) ended = 'stopped';
+    else if (isInterrupted) ended = 'stopped';
   }
   // Ends the generator when it did not end by itself.
   await run.tokens.return('length');

@@ -166,7 +166,7 @@ function warningsAbout(generation: GenerationFile | undefined): Problem[] {
     severity: 'warning' as const,
     file,
     path: key,
-    message: `${key} changes what transformers generates, and is not supported here`,
+    message: 'is not supported here, and changes what transformers generates',
   }));
 }
 

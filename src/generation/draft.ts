@@ -31,6 +31,8 @@ export function modelDraft(decoder: Decoder): Draft {
       const all = [...tokens];
       while (proposed.length < count) {
         const logits = rowOf(await advance(decoder, all), 0);
+        // The proposed tokens can be rejected.
+        if (proposed.length === 0) decoder.keep();
         const distribution = distributionOf(logits, settings, all);
         const id = tokenAt(distribution, settings.temperature === 0 ? 0 : draw());
         proposed.push({ id, distribution });

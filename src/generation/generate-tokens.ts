@@ -107,6 +107,8 @@ export function generateTokens(
     const start = performance.now();
     let next = sampled(rowOf(await advance(decoder, prompt), 0));
     prefill = performance.now() - start;
+    // The next prompt of a chat begins with this one, but its text can have other tokens for the answer.
+    decoder.keep();
     for (;;) {
       yield report(next);
       if (stopIds.has(next.id)) return 'stop token';

@@ -16,6 +16,13 @@ export interface ModelToOpen {
   readonly form?: WeightForm | undefined;
 }
 
+/** Refuses models that do not fit into memory, before they are loaded. */
+export type MemoryCheck = (
+  models: readonly Pick<ModelToOpen, 'model' | 'form'>[],
+  totalTokens: number,
+  info: EngineInfo,
+) => void;
+
 export interface OpenModels {
   readonly info: EngineInfo;
   /** One decoder factory for each model, in order: a new sequence with each call. */
@@ -32,12 +39,14 @@ export async function openModels(
   totalTokens: number,
   wish: EngineWish,
   notice: (text: string) => void,
+  checkMemory: MemoryCheck,
 ): Promise<OpenModels> {
   const size = { batch: 1, tokens: totalTokens };
   const toRun = { models: models.map(({ model }) => model), ...size };
   const { engine } = await chooseEngineFor(toRun, wish, notice);
   const programs: Program[] = [];
   try {
+    checkMemory(models, totalTokens, engine.info);
     for (const { model, weights, form } of models) {
       if (form) refuseWeightForm(engine.info);
       const options = { blocks: false, weightForm: form, decoding: { totalTokens } };

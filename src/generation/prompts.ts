@@ -53,11 +53,14 @@ function nonEmpty(ids: number[]): number[] {
 /** More than any batch here needs. */
 const MAX_BATCH_BYTES = 16_000_000;
 
+/** A text, or token ids. */
+export type BatchPrompt = string | readonly number[];
+
 /**
- * Prompts of a file: one for each line, or JSON Lines with "prompt".
+ * Prompts of a file: one for each line, or JSON Lines with "prompt" or "ids".
  * @throws UserError when it cannot be read, or a line is not valid.
  */
-export async function readPrompts(file: string): Promise<string[]> {
+export async function readPrompts(file: string, vocabulary: number): Promise<BatchPrompt[]> {
   const text = await readText(file, { most: MAX_BATCH_BYTES, suggestion: 'split the file' });
   const lines = text
     .replace(/^\uFEFF/, '')
@@ -70,10 +73,12 @@ export async function readPrompts(file: string): Promise<string[]> {
     });
   }
   const isJson = lines[0]?.line.trimStart().startsWith('{');
-  return lines.map(({ line, number }) => (isJson ? promptOf(line, file, number) : line));
+  return lines.map(({ line, number }) =>
+    isJson ? promptOf(line, `${file}, line ${number}`, vocabulary) : line,
+  );
 }
 
-function promptOf(line: string, file: string, number: number): string {
+function promptOf(line: string, place: string, vocabulary: number): BatchPrompt {
   let value: unknown;
   try {
     value = JSON.parse(line);
@@ -81,9 +86,25 @@ function promptOf(line: string, file: string, number: number): string {
     value = undefined;
   }
   if (isRecord(value) && typeof value.prompt === 'string') return value.prompt;
-  throw new UserError('refused-file', `${file}, line ${number}: expected {"prompt": "…"}`, {
-    suggestion: 'write one JSON object with a "prompt" on each line',
-  });
+  const ids: unknown = isRecord(value) ? value.ids : undefined;
+  if (!Array.isArray(ids) || ids.length === 0) {
+    throw new UserError(
+      'refused-file',
+      `${place}: expected {"prompt": "…"} or {"ids": [1, 2, 3]}`,
+      {
+        suggestion: 'write one JSON object with a "prompt" or "ids" on each line',
+      },
+    );
+  }
+  const isId = (id: unknown) => Number.isInteger(id) && Number(id) >= 0 && Number(id) < vocabulary;
+  const wrong = ids.findIndex((id) => !isId(id));
+  if (wrong < 0) return ids;
+  const found = String(JSON.stringify(ids[wrong])).slice(0, 60);
+  throw new UserError(
+    'refused-file',
+    `${place}: expected ids from 0 to ${vocabulary - 1}, found ${found}`,
+    { suggestion: 'write ids of the vocabulary of the model' },
+  );
 }
 
 /**

@@ -1,5 +1,6 @@
 /** Result of `generate`. */
 import type { EngineInfo } from '../runtime/engine.js';
+import type { WeightForm } from '../tensor/group-quantization.js';
 import type { SamplingSettings } from './sampling.js';
 import type { ReportedAnswer } from './session.js';
 
@@ -9,6 +10,8 @@ export interface GenerateResult {
   readonly family: string;
   readonly checkpoint: string | null;
   readonly weights: 'checkpoint' | 'random';
+  /** Quantization of the matrices; null for float32. */
+  readonly weightForm: WeightForm | null;
   readonly tokenizer: string | null;
   readonly chat: boolean;
   readonly engine: EngineInfo;

@@ -2,6 +2,7 @@
  * Distribution of the next token: logits, filtered as transformers' logits processors do, in their order. Ties are
  * resolved as there.
  */
+import { UserError } from '../errors.js';
 
 /** Settings of sampling. A value that changes nothing switches its step off. */
 export interface SamplingSettings {
@@ -127,13 +128,19 @@ export function argmaxOf(logits: Float32Array): number {
   return best;
 }
 
-/** Logarithm of the sum of the exponentials of logits: a token's log-probability is its logit minus this. */
+/**
+ * Logarithm of the sum of the exponentials of logits: a token's log-probability is its logit minus this.
+ * @throws UserError when there is a NaN or +∞ among the logits.
+ */
 export function logSumExp(logits: Float32Array): number {
   let most = Number.NEGATIVE_INFINITY;
   for (const each of logits) if (each > most) most = each;
   let sum = 0;
   for (const each of logits) sum += Math.exp(each - most);
-  return most + Math.log(sum);
+  if (!Number.isNaN(sum)) return most + Math.log(sum);
+  throw new UserError('refused-file', 'expected finite logits, found NaN or an infinity', {
+    suggestion: 'find the layer with minimind quick-test; the weights of the model can be broken',
+  });
 }
 
 /** A token with its log-probability in the model's own distribution. */
@@ -187,10 +194,11 @@ function penalise({ ids, scores }: Scores, earlier: Iterable<number>, penalty: n
   return { ids, scores: changed };
 }
 
-const divide = ({ ids, scores }: Scores, temperature: number): Scores => ({
-  ids,
-  scores: scores.map((score) => score / temperature),
-});
+/** Scores below the highest, so that a tiny temperature gives −∞ and never +∞. */
+function divide({ ids, scores }: Scores, temperature: number): Scores {
+  const most = scores.reduce((a, b) => Math.max(a, b), Number.NEGATIVE_INFINITY);
+  return { ids, scores: scores.map((score) => (score - most) / temperature) };
+}
 
 function keepHighest(scores: Scores, count: number): Scores {
   if (count >= scores.ids.length) return scores;

@@ -10,7 +10,7 @@ import { answerTo, compareAnswer, plainSpeed } from './answer.js';
 import type { Draft } from './draft.js';
 import { lookupDraft, modelDraft } from './draft.js';
 import type { GeneratedToken } from './generate-tokens.js';
-import type { ModelToOpen, OpenModels } from './open-models.js';
+import type { MemoryCheck, ModelToOpen, OpenModels } from './open-models.js';
 import { openModels, vocabularyOf } from './open-models.js';
 import type { Distribution, SamplingSettings } from './sampling.js';
 
@@ -35,6 +35,7 @@ export interface SessionRequest {
   readonly against: { readonly name: string; readonly model: ModelToOpen } | undefined;
   readonly wish: EngineWish;
   readonly notice: (text: string) => void;
+  readonly checkMemory: MemoryCheck;
 }
 
 // The answer as it is reported. Texts are null without a tokenizer.
@@ -136,7 +137,7 @@ export class GenerationSession {
    * @throws UserError when an engine cannot run them, or their vocabularies differ.
    */
   static async open(request: SessionRequest): Promise<GenerationSession> {
-    const { model, draft, against, context, wish, notice } = request;
+    const { model, draft, against, context, wish, notice, checkMemory } = request;
     const source = draft?.source;
     if (source?.kind === 'model') refuseOtherVocabulary('--draft', model, source.model);
     if (against) refuseOtherVocabulary('--against', model, against.model);
@@ -144,7 +145,7 @@ export class GenerationSession {
       ...(source?.kind === 'model' ? [source.model] : []),
       ...(against ? [against.model] : []),
     ];
-    const models = await openModels([model, ...others], context, wish, notice);
+    const models = await openModels([model, ...others], context, wish, notice, checkMemory);
     return new GenerationSession(request, models);
   }
 
@@ -234,13 +235,14 @@ export class GenerationSession {
       proposed,
       accepted,
       calls,
-      tokensPerSecondWithout: await plainSpeed(this.#decoder, answer),
+      tokensPerSecondWithout:
+        answer.ended === 'stopped' ? null : await plainSpeed(this.#decoder, answer),
     };
   }
 
   async #comparison(answer: Answer): Promise<ReportedComparison | null> {
     const { against } = this.#request;
-    if (!against || !this.#other) return null;
+    if (!against || !this.#other || answer.ended === 'stopped') return null;
     const { tokens, same, partings } = await compareAnswer(this.#other, answer);
     return {
       other: against.name,

@@ -36,6 +36,7 @@ import type { MemoryNeed } from './memory.js';
 import {
   elementsIn,
   fits,
+  gigabytes,
   memoryNeed,
   neededTensors,
   peakBytes,
@@ -275,8 +276,6 @@ const savesProxy = (reason: TooLarge, { totalBytes }: MemoryNeed, usable: number
           `here ${gigabytes(usable)} can be used`,
     { suggestion: 'add --full, which runs the model itself layer by layer' },
   );
-
-const gigabytes = (bytes: number) => `${(bytes / 1e9).toFixed(1)} GB`;
 
 /** A proxy has a smaller vocabulary than given ids may need. */
 function idsFor({ ids, seed }: QuickTestRequest, size: InputSize, model: LanguageModel): TokenIds {

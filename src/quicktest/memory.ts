@@ -2,8 +2,13 @@
 import type { LanguageModel, Layer } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
 import { stagesOf, tensorsOf, walk } from '../architecture/walk.js';
+import { quantizedMatrices } from '../architecture/weight-matrices.js';
 import { activationsOf } from '../budget/saved-activations.js';
+import { stateOf } from '../budget/state.js';
+import { UserError } from '../errors.js';
 import type { EngineInfo, EngineName } from '../runtime/engine.js';
+import type { WeightForm } from '../tensor/group-quantization.js';
+import { counted } from '../text/words.js';
 import type { InputSize } from './ids.js';
 
 // Distinct tensors of a layer, and their number of values.
@@ -166,5 +171,57 @@ export function usableBytes({
 
 export const fits = ({ totalBytes, resultBytes }: MemoryNeed, usable: number): boolean =>
   totalBytes + KEPT_RESULTS * resultBytes <= usable;
+
+/** A model that reads and writes sequences. */
+export interface DecodedModel {
+  readonly model: LanguageModel;
+  /** Quantization of the matrices; float32 when absent. */
+  readonly form?: WeightForm | undefined;
+}
+
+/** Tokens of one call of a decoder, at most. */
+const TOKENS_PER_CALL = 256;
+
+/** Bytes of a quantized matrix for each of its values: packed bits, and a scale for each group. */
+const packedBytes = ({ bits, group }: WeightForm) => bits / 8 + FLOAT_BYTES / group;
+
+/** Peak bytes of decoding a sequence: weights, caches and states for all tokens, activations of one call. */
+export function decodingBytes(
+  { model, form }: DecodedModel,
+  totalTokens: number,
+  engine: EngineName,
+): number {
+  const { copiesOfWeights } = ENGINE_MEMORY[engine];
+  const tokens = Math.min(TOKENS_PER_CALL, totalTokens);
+  const need = memoryNeed(model, { batch: 1, tokens }, engine);
+  const quantized =
+    form && engine === 'onnx' ? elementsIn([...quantizedMatrices(model).keys()]) : 0;
+  const saved = form ? quantized * (FLOAT_BYTES - packedBytes(form)) : 0;
+  const { total } = stateOf(model, { batch: 1, context: totalTokens, dtype: 'f32' });
+  const scores = mostHeads(model) * tokens * (totalTokens - tokens) * FLOAT_BYTES;
+  return Math.ceil(need.totalBytes - copiesOfWeights * saved + Number(total.value) + scores);
+}
+
+/** @throws UserError when the models do not fit into `usable` bytes. */
+export function refuseDecoding(
+  models: readonly DecodedModel[],
+  totalTokens: number,
+  { name }: Pick<EngineInfo, 'name'>,
+  usable: number,
+): void {
+  const bytes = models.reduce((sum, each) => sum + decodingBytes(each, totalTokens, name), 0);
+  if (bytes <= usable) return;
+  const isQuantized = models.some(({ form }) => form?.bits === 4);
+  throw new UserError(
+    'usage',
+    `expected at most ${gigabytes(usable)}, the memory that can be used here, found ${gigabytes(bytes)} for ` +
+      `${counted(models.length, 'model')} with a context of ${counted(totalTokens, 'token')}`,
+    {
+      suggestion: `write ${isQuantized ? '' : '--weights int4, or '}a smaller --context; minimind fit shows hardware that is large enough`,
+    },
+  );
+}
+
+export const gigabytes = (bytes: number) => `${(bytes / 1e9).toFixed(1)} GB`;
 
 export const peakBytes = (): number => process.resourceUsage().maxRSS * 1024;

@@ -1,7 +1,7 @@
 /** Report of `minimind evaluate`. */
 import type { EvaluatedModel, EvaluationResult } from '../evaluation/evaluate-files.js';
 import type { Estimate } from '../evaluation/scores.js';
-import { formatInteger, percentText, significant } from '../text/units.js';
+import { formatInteger, percentText, significant, weightFormText } from '../text/units.js';
 import { counted, modelName, shortened } from '../text/words.js';
 import { engineText } from './doctor.js';
 import { heading, integerCell, left, right } from './kit/cells.js';
@@ -64,7 +64,7 @@ function inputFacts(result: EvaluationResult): Fact[] {
 }
 
 const weightsText = ({ weights }: EvaluationResult) =>
-  weights ? `, int${weights.bits} weights in groups of ${weights.group}` : '';
+  weights ? `, weights ${weightFormText(weights)}` : '';
 
 const sideText = ({ file, family, parameters, checkpoint }: EvaluatedModel) =>
   `${file} (${family}, ${counted(parameters, 'parameter')})${checkpoint === null ? ', random weights' : ''}`;

@@ -19,8 +19,9 @@ const START: Checkpoint = { position: 0, state: undefined };
 export class Decoder {
   readonly #program: Program;
   readonly #tokens: number[] = [];
-  /** State before the last call, from which `rewind` computes again what the engine does not keep. */
+  /** States from which `rewind` computes again what the engine does not keep: before the last call, and the kept one. */
   #before = START;
+  #kept = START;
   #now = START;
 
   readonly #tokensPerCall: number;
@@ -71,26 +72,35 @@ export class Decoder {
     if (this.position !== from + tokens.length) throw new Error('tokens were appended meanwhile');
   }
 
+  /** Keeps the present state, in place of the one kept before: a later `rewind` computes only the tokens after it. */
+  keep(): void {
+    this.#kept = this.#now;
+  }
+
   /**
-   * Removes the tokens from `position` on. It is cheap where the engine keeps earlier states, or back to the start of
-   * the last call; else it computes the tokens before `position` again.
+   * Removes the tokens from `position` on. It is cheap where the engine keeps earlier states; else it computes the
+   * tokens before `position` again, from the last call's start, the kept state or the beginning, whichever is latest.
    */
   async rewind(position: number): Promise<void> {
     if (position === this.position) return;
     const again = this.#tokens.slice(0, position);
     const { state } = this.#now;
     const kept = state && this.#program.rewind?.(state, position);
-    const start =
-      kept !== undefined
-        ? { position, state: kept }
-        : this.#before.position <= position
-          ? this.#before
-          : START;
+    const start = kept !== undefined ? { position, state: kept } : this.#latestUpTo(position);
     this.#tokens.length = start.position;
     this.#now = start;
     this.#before = start;
+    if (this.#kept.position > start.position) this.#kept = START;
     const missing = again.slice(start.position);
     if (missing.length > 0) await this.append(missing);
+  }
+
+  #latestUpTo(position: number): Checkpoint {
+    return [this.#before, this.#kept].reduce(
+      (latest, each) =>
+        each.position <= position && each.position > latest.position ? each : latest,
+      START,
+    );
   }
 
   async #run(tokens: readonly number[], lastTokens: number): Promise<Values> {

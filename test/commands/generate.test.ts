@@ -1,3 +1,4 @@
+import { spawn } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -181,6 +182,16 @@ describe('generate', () => {
       'One',
       'Two',
     ]);
+    const ids = file('ids.jsonl', '{"ids": [1, 2, 3]}\n{"ids": [4]}\n');
+    const ofIds = await jsonOf([...LLAMA, '--batch', ids, '--max-tokens', '3']);
+    expect(ofIds.answers.map((each: { prompt: { ids: number[] } }) => each.prompt.ids)).toEqual([
+      [1, 2, 3],
+      [4],
+    ]);
+    for (const wrong of ['[]', '[97]', '[-1]', '["1"]', '[1.5]', '3']) {
+      const { code } = await runHere([...LLAMA, '--batch', file('bad', `{"ids": ${wrong}}`), '-q']);
+      expect(code).toBe(2);
+    }
     const { code, stderr } = await runHere([
       ...TINY,
       '--batch',
@@ -284,6 +295,27 @@ describe('generate', () => {
       const lines = stdout.split('\n').map((each) => each.trimEnd());
       expect(lines).toEqual(expect.arrayContaining(expected.trimEnd().split('\n')));
     }
+  });
+
+  it('ends at Ctrl-C with the text so far and its figures', async () => {
+    const set = ['--set', 'model.max_position_embeddings=1000000', '--max-tokens', '1000000'];
+    const model = ['generate', 'configs/hybrid/tiny.yaml', '--random', '--device', 'cpu'];
+    const args = [inPackage('bin/run.js'), ...model, '--ids', '1,2,3', ...set];
+    const child = spawn(process.execPath, args, { cwd: inPackage('.') });
+    let [stdout, stderr] = ['', ''];
+    child.stdout.once('data', () => child.kill('SIGINT'));
+    child.stdout.on('data', (part) => {
+      stdout += part;
+    });
+    child.stderr.on('data', (part) => {
+      stderr += part;
+    });
+    const code = await new Promise((resolve) => child.on('close', resolve));
+    expect({ code, stdout, stderr }).toEqual({
+      code: 130,
+      stdout: expect.stringMatching(/^\d[\d ]*\n$/),
+      stderr: expect.stringMatching(/\d tokens?.*, stopped by Ctrl-C · prompt/),
+    });
   });
 
   it('reads a prompt from standard input, and writes only the text', () => {

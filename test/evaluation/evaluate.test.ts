@@ -186,6 +186,13 @@ describe('scores', () => {
     expect(tokenScore(logits, 2).loss).toBe(Number.POSITIVE_INFINITY);
   });
 
+  it('stay NaN: two models are never equal because one is broken', () => {
+    const [logits, broken] = [Float32Array.of(1, 2), Float32Array.of(Number.NaN, Number.NaN)];
+    const [score, nan] = [tokenScore(logits, 1), tokenScore(broken, 1)];
+    expect(divergence(broken, nan, logits, score)).toBeNaN();
+    expect(divergence(logits, score, broken, nan)).toBeNaN();
+  });
+
   it('take the first of equal logits', () => {
     expect(tokenScore(Float32Array.of(1, 3, 3), 0).top).toBe(1);
   });

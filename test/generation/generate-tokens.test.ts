@@ -208,3 +208,43 @@ it('ends at a stop token, and counts what a draft proposed', async () => {
   expect(accepted).toEqual(proposed);
   expect(calls).toBe(10 - accepted.reduce((sum, each) => sum + each, 0));
 });
+
+it('computes only accepted tokens again where a draft cannot rewind', async () => {
+  // The model counts up, and the draft errs after each third token.
+  const up = (id: number) => Array.from({ length: 20 }, (_, next) => Number(next === id + 1));
+  const table = Array.from({ length: 20 }, (_, id) => up(id));
+  const erring = table.map((row, id) => (id % 3 === 2 ? up(0) : row));
+  const calls: { readonly start: number; readonly ids: readonly number[] }[] = [];
+  const by = modelDraft(new Decoder(tableProgram(erring, calls)));
+  const prompt = [9, 9, 9, 9, 9, 9, 9, 0];
+  const ids = await idsOf(tableProgram(table), prompt, { maxTokens: 12, draft: { by, tokens: 4 } });
+  expect(ids).toEqual(Array.from({ length: 12 }, (_, index) => index + 1));
+  const [first, ...later] = calls;
+  expect(first).toEqual({ start: 0, ids: [...prompt, 1] });
+  expect(later.every(({ start }) => start >= prompt.length + 1)).toBe(true);
+  // 12 tokens, and those of a draft that are rejected or computed again: 4 for each of its 4 proposals.
+  expect(later.reduce((sum, { ids: { length } }) => sum + length, 0)).toBeLessThanOrEqual(32);
+});
+
+it('reads only the new part of the next prompt where a model cannot rewind', async () => {
+  const calls: { readonly start: number; readonly ids: readonly number[] }[] = [];
+  const decoder = new Decoder(
+    tableProgram(
+      [
+        [0, 1],
+        [1, 0],
+      ],
+      calls,
+    ),
+  );
+  const answer = async (prompt: readonly number[]) => {
+    const ids: number[] = [];
+    const { tokens } = generateTokens(decoder, prompt, { ...REQUEST, maxTokens: 4 });
+    for await (const { id } of tokens) ids.push(id);
+    return ids;
+  };
+  expect(await answer([0, 0, 0, 1])).toEqual([0, 1, 0, 1]);
+  calls.length = 0;
+  await answer([0, 0, 0, 1, 1, 0]);
+  expect(calls[0]).toEqual({ start: 4, ids: [1, 0] });
+});

@@ -3,6 +3,7 @@ import { isTaken, replacement } from '../../src/generation/generate-tokens.js';
 import type { Distribution, SamplingSettings } from '../../src/generation/sampling.js';
 import {
   distributionOf,
+  logSumExp,
   probabilityOf,
   samplingStages,
   tokenAt,
@@ -55,6 +56,20 @@ describe('the distribution after the filters', () => {
     const logits = Float32Array.of(1, 3, 3, 2);
     const found = distributionOf(logits, { ...NEUTRAL, temperature: 0 }, []);
     expect(asRecord(found)).toEqual(new Map([[1, 1]]));
+  });
+
+  it('with a temperature close to 0 is that of 0, and never divides by rounding to 0', () => {
+    for (const temperature of [1e-300, 1e-320, Number.MIN_VALUE]) {
+      const found = distributionOf(Float32Array.of(1, 2, 3, -4), { ...NEUTRAL, temperature }, []);
+      expect(probabilityOf(found, 2)).toBe(1);
+    }
+  });
+
+  it('is refused where the model computes no numbers', () => {
+    for (const broken of [Number.NaN, Number.POSITIVE_INFINITY]) {
+      expect(() => logSumExp(Float32Array.of(1, broken, 3))).toThrow('expected finite logits');
+    }
+    expect(logSumExp(Float32Array.of(Number.NEGATIVE_INFINITY, 3))).toBe(3);
   });
 
   it('finds the nucleus of a large vocabulary as that of a sorted one', () => {

@@ -5,15 +5,39 @@ import { walk } from '../../src/architecture/walk.js';
 import { countParameters } from '../../src/budget/parameters.js';
 import { scaledDownProxy } from '../../src/quicktest/index.js';
 import {
+  decodingBytes,
   fits,
   memoryNeed,
   peakBytes,
+  refuseDecoding,
   streamedNeed,
   usableBytes,
 } from '../../src/quicktest/memory.js';
 import type { EngineName } from '../../src/runtime/engine.js';
 import { publishedConfig, publishedModels } from '../budget/published-models.js';
-import { modelOfConfig } from '../runtime/fixture-models.js';
+import { fixtureModel, modelOfConfig } from '../runtime/fixture-models.js';
+
+describe('memory of decoding', () => {
+  const { model } = fixtureModel('shared-learnable');
+
+  it('grows with the context, and shrinks with quantized weights', () => {
+    const bytes = (tokens: number, form?: { bits: 4 | 8; group: 32 }) =>
+      decodingBytes({ model, form }, tokens, 'onnx');
+    expect(bytes(4096)).toBeGreaterThan(bytes(512));
+    expect(bytes(512, { bits: 4, group: 32 })).toBeLessThan(bytes(512, { bits: 8, group: 32 }));
+    expect(bytes(512, { bits: 8, group: 32 })).toBeLessThan(bytes(512));
+  });
+
+  it('is refused with the remedy when there is too little', () => {
+    const refuse = (usable: number) => () =>
+      refuseDecoding([{ model }], 64, { name: 'onnx' }, usable);
+    expect(refuse(1e9)).not.toThrow();
+    expect(refuse(1000)).toThrow('expected at most 0.0 GB');
+    expect(refuse(1000)).toThrow(
+      expect.objectContaining({ suggestion: expect.stringContaining('--weights int4') }),
+    );
+  });
+});
 
 describe('memory of a forward pass', () => {
   const model = modelOfConfig({ ...hybrid.presets.tiny?.document.model });

@@ -46,7 +46,7 @@ export async function checkCache(context: TestContext): Promise<CheckFinding> {
   await context.unload();
   const decoded: StepwiseDecoding[] = [];
   for (const whole of wholes) decoded.push(await decode(context, whole, windows));
-  return judge(decoded, remarksOn(ids.tokens, lengths, windows));
+  return judge(decoded, ids.batch, remarksOn(ids.tokens, lengths, windows));
 }
 
 /** A sequence and its full forward pass. */
@@ -191,19 +191,23 @@ const decodingText = ({ tokens, prefill, rule, difference, rounding }: StepwiseD
 const formatRate = (value: number) =>
   value < 10 ? value.toPrecision(2) : formatInteger(Math.round(value));
 
-/** `310 steps/s with a cache, 38 when …`. */
-function speedText({ prefill, tokens, speed }: StepwiseDecoding): string {
+/** `310 tokens/s with a cache, 38 tokens/s without; …`. */
+function speedText({ prefill, tokens, speed }: StepwiseDecoding, batch: number): string {
   const { stepSeconds, recomputingSeconds, flops } = speed;
   return (
-    `${formatRate(1 / stepSeconds)} steps/s with a cache, ${formatRate(1 / recomputingSeconds)} when all tokens are computed ` +
-    `again; counted for ${formatInteger(tokens - prefill)} tokens after ${formatInteger(prefill)}: ` +
-    `${formatFlops(flops.cached)} and ${formatFlops(flops.recomputed)}, ${flops.ratio.toPrecision(3)} ×`
+    `decoding: ${formatRate(batch / stepSeconds)} tokens/s with a cache, ${formatRate(batch / recomputingSeconds)} tokens/s without; ` +
+    `counted for ${formatInteger(tokens - prefill)} tokens after ${formatInteger(prefill)}: ` +
+    `${formatFlops(flops.cached)} with, ${formatFlops(flops.recomputed)} without, ${flops.ratio.toPrecision(3)} × fewer`
   );
 }
 
 const isWrong = ({ difference, limit, block }: StepwiseDecoding) => block || !(difference <= limit);
 
-function judge(decoded: readonly StepwiseDecoding[], remarks: readonly string[]): CheckFinding {
+function judge(
+  decoded: readonly StepwiseDecoding[],
+  batch: number,
+  remarks: readonly string[],
+): CheckFinding {
   const wrong = decoded.filter(isWrong);
   const shown = wrong.length > 0 ? wrong : decoded;
   const worst = shown.reduce((a, b) => (b.difference > a.difference ? b : a));
@@ -215,7 +219,11 @@ function judge(decoded: readonly StepwiseDecoding[], remarks: readonly string[])
         ? `decoding with a cache differs from the full forward pass by up to ${found}${blockText(worst)}`
         : `decoding with a cache equals the full pass within ${found}`,
     measure: { what: 'largest difference', value: worst.difference, limit: worst.limit },
-    remarks: [...decoded.map(decodingText), ...decoded.slice(-1).map(speedText), ...remarks],
+    remarks: [
+      ...decoded.map(decodingText),
+      ...decoded.slice(-1).map((each) => speedText(each, batch)),
+      ...remarks,
+    ],
     details: { decoding: decoded },
   };
 }

@@ -1,7 +1,7 @@
 /** Answers of a model, and how they came about: report of `generate`. */
 import type { GenerateResult } from '../../generation/result.js';
 import type { NamedToken, ReportedAnswer, ReportedToken } from '../../generation/session.js';
-import { formatInteger, percentText } from '../../text/units.js';
+import { formatInteger, percentText, weightFormText } from '../../text/units.js';
 import { counted, modelName } from '../../text/words.js';
 import {
   bar,
@@ -31,12 +31,17 @@ export function generateReport(
   };
 }
 
+const ENDS: Readonly<Partial<Record<ReportedAnswer['ended'], string>>> = {
+  length: ', ended by the limit',
+  stopped: ', stopped by Ctrl-C',
+};
+
 /** `128 tokens at 95 tokens/s · prompt of 12 tokens in 31 ms · perplexity 4.21 · least sure " Paris" (3.1 %)`. */
 export function figuresText({ figures, tokens, ended }: ReportedAnswer): string {
   const { promptTokens, prefillMilliseconds, tokensPerSecond, perplexity, leastSure } = figures;
   const speed = tokensPerSecond === null ? '' : ` at ${rateText(tokensPerSecond)}`;
   const least = tokens[leastSure.position];
-  const end = ended === 'length' ? ', ended by the limit' : '';
+  const end = ENDS[ended] ?? '';
   return [
     `${counted(figures.tokens, 'token')}${speed}${end}`,
     `prompt of ${counted(promptTokens, 'token')} in ${millisecondsText(prefillMilliseconds)}`,
@@ -73,7 +78,7 @@ function verdictText(result: GenerateResult): string {
 }
 
 function factsOf(result: GenerateResult): Fact[] {
-  const { file, family, checkpoint, engine, context } = result;
+  const { file, family, checkpoint, engine, context, weightForm } = result;
   const from =
     checkpoint === null ? 'random weights: the text means nothing' : `weights of ${checkpoint}`;
   return [
@@ -82,6 +87,7 @@ function factsOf(result: GenerateResult): Fact[] {
       text: `${file} (${family}), ${from}`,
       ...(checkpoint === null && { tone: 'warning' as const }),
     },
+    ...(weightForm ? [{ name: 'weights', text: weightFormText(weightForm) }] : []),
     { name: 'sampling', text: samplingText(result) },
     {
       name: 'engine',
@@ -160,7 +166,7 @@ function againstBlocks({ against }: ReportedAnswer): Block[] {
   const text =
     first === undefined
       ? `${name} would write the same ${counted(tokens, 'token')}.`
-      : `${name} parts at token ${first.position + 1}, and agrees on ${formatInteger(same)} of ${formatInteger(tokens)}.`;
+      : `${name} first differs at token ${first.position + 1}. Same likeliest token: ${formatInteger(same)} of ${formatInteger(tokens)}.`;
   return [
     heading(`Against ${name}`),
     note(text),
