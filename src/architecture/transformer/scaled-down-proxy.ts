@@ -13,7 +13,8 @@ const KEYS = {
   heads: ['num_attention_heads', 'n_head', 'num_heads', 'n_heads'],
   keyValueHeads: ['num_key_value_heads', 'num_kv_heads'],
   layers: ['num_hidden_layers', 'n_layer', 'num_layers', 'n_layers'],
-  experts: ['num_local_experts', 'num_experts', 'n_routed_experts'],
+  experts: ['num_local_experts', 'num_experts', 'n_routed_experts', 'moe_num_experts'],
+  chosenExperts: ['num_experts_per_tok', 'moe_k'],
 } as const satisfies Record<string, readonly string[]>;
 
 /** Widths and ranks that shrink with the model width. */
@@ -162,7 +163,7 @@ function expertSettings(model: Model): ProxySetting[] {
   const key = keyIn(model, KEYS.experts);
   const experts = numberAt(model, key);
   if (experts === undefined) return [];
-  const chosen = numberAt(model, 'num_experts_per_tok') ?? 1;
+  const chosen = numberAt(model, keyIn(model, KEYS.chosenExperts)) ?? 1;
   const groups = numberAt(model, 'n_group') ?? 1;
   const kept = numberAt(model, 'topk_group') ?? 1;
   const perGroup =
