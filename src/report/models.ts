@@ -35,9 +35,8 @@ export function familiesReport({ families, pattern }: Families): Report {
       pattern === undefined
         ? [
             familyTable(filled),
-            note('config.json of Hugging Face, by its model_type:'),
             ...readersByArchitecture(families),
-            note('Presets of a family: minimind list hybrid. Write a preset: minimind init NAME.'),
+            note('Presets of a family: minimind list hybrid. Write one: minimind init NAME.'),
           ]
         : [
             ...(presets.length > 0 ? [all] : []),
@@ -81,13 +80,20 @@ const ARCHITECTURES = Object.keys({
   recurrent: true,
 } satisfies Record<Architecture, true>) as Architecture[];
 
+/** Model types of an architecture that the answer shows. */
+const MOST_READERS = 7;
+
 /** The model types of each architecture, in the order of the families. */
 const readersByArchitecture = (families: readonly FamilySummary[]) =>
   ARCHITECTURES.flatMap((each) => {
     const names = families
       .filter(({ architecture, huggingFace }) => huggingFace && architecture === each)
       .map(({ name }) => name);
-    return names.length === 0 ? [] : [note(`${each}: ${names.join(', ')}.`)];
+    const shown = names.slice(0, MOST_READERS);
+    const more = names.length - shown.length;
+    return names.length === 0
+      ? []
+      : [note(`config.json, ${each}: ${shown.join(', ')}${more > 0 ? `, and ${more} more: --details` : '.'}`)];
   });
 
 /** The preset of examples: small, and known by its name. */

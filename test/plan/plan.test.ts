@@ -47,7 +47,10 @@ const rankedBy = (sort: CriterionName): Promise<Plan> => {
   return planned;
 };
 
-const PLANNED = FAMILY_NAMES.filter((name) => !/^deepseek|^qwen2_moe$/.test(name));
+const PLANNED: (typeof FAMILY_NAMES)[number][] = [];
+for (const name of FAMILY_NAMES) {
+  if ((await loadFamily(name)).dimensions) PLANNED.push(name);
+}
 
 /** What `minimind profile` says of the config that a row becomes. */
 async function profileOf(planned: Plan, row: PlanRow) {

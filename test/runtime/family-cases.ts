@@ -98,6 +98,11 @@ export async function familyCase(place: string): Promise<FamilyCase> {
   };
 }
 
+/** The first case of each family: enough for what depends on the kinds of layers only. */
+export const ONE_OF_EACH_FAMILY: readonly string[] = [
+  ...new Map([...FAMILY_CASES].reverse().map((place) => [familyOf(place), place])).values(),
+].reverse();
+
 /** One of each kind of layer. */
 const FEW = [
   'hf/bloom',

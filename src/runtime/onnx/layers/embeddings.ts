@@ -49,9 +49,11 @@ export const emitLearnedPositions = (
   { weight, offset }: LearnedPositions,
   x: GraphValue,
 ): GraphValue => {
+  const { graph } = context;
   const positions = feedPositions(context);
+  // Positions that the graph itself computes are int64.
   const rows =
-    offset === 0 ? positions : context.graph.op('Add', [positions, context.graph.int32(offset)]);
+    offset === 0 ? positions : graph.op('Add', [graph.cast(positions, 'i32'), graph.int32(offset)]);
   return withPositions(context, x, weightRows(context, weight, rows));
 };
 
