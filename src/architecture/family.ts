@@ -132,7 +132,7 @@ export interface HuggingFaceReader {
  * Definition of a kind of model. `Schema` describes the whole document that a user writes. The rest is derived
  * from its parsed value.
  */
-/** What the models of a family are: a mixture has experts, a hybrid has recurrent layers or convolutions and attention. */
+/** Kind of a family's models: a mixture has experts, a hybrid has attention and recurrent layers or convolutions. */
 export type Architecture = 'dense' | 'mixture' | 'hybrid' | 'recurrent';
 
 export interface Family<Schema extends z.ZodType = z.ZodType> {

@@ -298,7 +298,7 @@ export interface Mamba extends Node<'mamba'> {
   readonly stateSize: number;
   /** Rank of the step's projection. */
   readonly stepRank: number;
-  /** Of the convolution's output. */
+  /** Activation of the convolution's output. */
   readonly activation: ActivationName;
   /** Whether the original keeps its state in float32, for any type of the model. */
   readonly float32State: boolean;
@@ -434,7 +434,7 @@ export interface Attention extends Node<'attention'> {
   readonly gate?: ActivationName;
   /** A score of each head that takes its share of the softmax and has no value, [heads] (arXiv 2309.17453). */
   readonly sinks?: Param;
-  /** What the original's cache keeps beyond what decoding needs. */
+  /** Values that the original's cache keeps and decoding does not need. */
   readonly keeps?: 'a key for each query head' | 'keys outside the windows';
 }
 

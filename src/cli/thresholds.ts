@@ -20,16 +20,22 @@ const shareOrPercent = Flags.custom<number>({
   },
 });
 
-const nats = Flags.custom<number>({
-  helpValue: 'NATS',
-  parse: async (text, _context, { name }) => {
-    const value = Number(text);
-    if (/^\s*\d*\.?\d+(e[+-]?\d+)?\s*$/i.test(text) && Number.isFinite(value)) return value;
-    throw new UserError('usage', `--${name}: expected a number of nats, found ${quote(text)}`, {
-      suggestion: `write it as in --${name} 0.01`,
-    });
-  },
-});
+/** @param unit Unit of the number, as in `nats`. */
+const amount = (unit: string, example: string) =>
+  Flags.custom<number>({
+    helpValue: unit.toUpperCase(),
+    parse: async (text, _context, { name }) => {
+      const value = Number(text);
+      if (/^\s*\d*\.?\d+(e[+-]?\d+)?\s*$/i.test(text) && Number.isFinite(value)) return value;
+      throw new UserError(
+        'usage',
+        `--${name}: expected a number of ${unit}, found ${quote(text)}`,
+        { suggestion: `write it as in --${name} ${example}` },
+      );
+    },
+  });
+
+const nats = amount('nats', '0.01');
 
 /** `--max-kl`, `--min-top-match` and `--max-logit-error`. @param needed Flags of which one compares two runs. */
 export const logitLimits = (...needed: string[]) => {
@@ -79,28 +85,16 @@ export function exceededLogits(limits: LogitLimits, logits: LimitedLogits): stri
   ];
 }
 
-const atLeastZero = (unit: string, example: string) =>
-  Flags.custom<number>({
-    helpValue: unit.toUpperCase(),
-    parse: async (text, _context, { name }) => {
-      const value = Number(text);
-      if (/^\s*\d*\.?\d+(e[+-]?\d+)?\s*$/i.test(text) && Number.isFinite(value)) return value;
-      throw new UserError('usage', `--${name}: expected a number, found ${quote(text)}`, {
-        suggestion: `write it as in --${name} ${example}`,
-      });
-    },
-  });
-
 /** Thresholds of `evaluate`. */
 export const evaluationLimits = {
-  'max-perplexity': atLeastZero(
-    'number',
+  'max-perplexity': amount(
+    'tokens',
     '20',
   )({
     helpGroup: 'LIMITS',
     description: 'largest perplexity by token, as in 20',
   }),
-  'max-bits-per-byte': atLeastZero(
+  'max-bits-per-byte': amount(
     'bits',
     '1.2',
   )({
@@ -122,8 +116,8 @@ export function exceededEvaluation(
     readonly sameTop: number | null;
   },
 ): string[] {
-  const { 'max-perplexity': perplexity, 'max-bits-per-byte': bits } = limits;
-  const { 'max-kl': kl, 'min-top-match': match } = limits;
+  const { 'max-perplexity': perplexity, 'max-bits-per-byte': bits, ...logits } = limits;
+  const { kl, sameTop } = found;
   const isAbove = (value: number | null, most: number | undefined) =>
     most !== undefined && value !== null && !(value <= most);
   return [
@@ -133,11 +127,11 @@ export function exceededEvaluation(
     ...(isAbove(found.bitsPerByte, bits)
       ? [`${found.bitsPerByte?.toPrecision(4)} bits per byte exceed --max-bits-per-byte ${bits}`]
       : []),
-    ...(isAbove(found.kl, kl)
-      ? [`KL divergence ${found.kl?.toPrecision(3)} nats exceeds --max-kl ${kl}`]
-      : []),
-    ...(match !== undefined && found.sameTop !== null && !(found.sameTop >= match)
-      ? [`top match ${percentText(found.sameTop)} is below --min-top-match ${percentText(match)}`]
-      : []),
+    ...(kl === null || sameTop === null
+      ? []
+      : exceededLogits(
+          { ...logits, 'max-logit-error': undefined },
+          { klDivergence: kl, topAgreement: sameTop, relativeDifference: 0 },
+        )),
   ];
 }

@@ -12,8 +12,12 @@ import { ERROR_CODES, UserError } from '../errors.js';
 import { readText } from '../files/read-file.js';
 import type { ChosenSettings } from '../generation/defaults.js';
 import type { PromptReader } from '../generation/prompts.js';
-import type { GenerateResult } from '../generation/result.js';
-import type { DraftSource, GenerationSession, ReportedAnswer } from '../generation/session.js';
+import type {
+  DraftSource,
+  GenerateResult,
+  GenerationSession,
+  ReportedAnswer,
+} from '../generation/session.js';
 import type { ModelFile } from '../model-input/model-file.js';
 import { foldersOf, openWeighted } from '../model-input/weighted-model.js';
 import type { OpenedSide, Side } from '../quicktest/sides.js';

@@ -1,12 +1,13 @@
 /** Scores texts with a model: loss, perplexity, and how far another model's predictions are apart. */
 import type { Window as AttentionWindow, LanguageModel } from '../architecture/layer.js';
 import { attentionWindows, hasLengthRule, isFollowedByCache } from '../runtime/calls.js';
-import { Decoder } from '../runtime/decoder.js';
+import { Decoder, rowOf } from '../runtime/decoder.js';
 import type { Engine, Program, Values } from '../runtime/engine.js';
 import type { WeightSource } from '../runtime/weights.js';
 import type { WeightForm } from '../tensor/group-quantization.js';
+import { divergence } from '../tensor/logits.js';
 import type { LineScore, LineTracker } from './lines.js';
-import { divergence, type Estimate, MeanFold, quantile, tokenScore, ValueList } from './scores.js';
+import { type Estimate, MeanFold, quantile, tokenScore, ValueList } from './scores.js';
 import { type Window, type WindowSettings, windowsOf } from './windows.js';
 
 /** A model with its weights. */
@@ -104,9 +105,7 @@ async function scoreWindow(
   if (own === undefined) return;
   for await (const part of own) {
     const beside = reference && (await reference.next()).value;
-    const [count = 0, vocabulary = 0] = part.shape;
-    const rowOf = ({ data }: Values, row: number) =>
-      data.subarray(row * vocabulary, (row + 1) * vocabulary);
+    const [count = 0] = part.shape;
     for (let row = 0; row < count; row++, at++) {
       fold.add(
         { id: tokens[at] as number, position: position + at - firstScored },
@@ -212,11 +211,11 @@ class EvaluationFold {
     let badness = score.loss;
     if (reference) {
       const before = tokenScore(reference, token.id);
-      badness = divergence(reference, before, own, score);
+      badness = divergence(reference, before.logSum, own, score.logSum);
       this.#reference.add(before.loss);
       this.#kl.add(badness);
       this.#klValues.add(badness);
-      this.#reverseKl.add(divergence(own, score, reference, before));
+      this.#reverseKl.add(divergence(own, score.logSum, reference, before.logSum));
       this.#sameTop.add(score.top === before.top ? 1 : 0);
       const change = Math.exp(-score.loss) - Math.exp(-before.loss);
       this.#change.add(change);

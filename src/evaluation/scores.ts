@@ -1,4 +1,5 @@
-/** Scores of next-token distributions: loss, divergence from another model, and their statistics. */
+/** Scores of next-token distributions and their statistics. */
+import { argmaxOf, logSumExp } from '../tensor/logits.js';
 
 /** Score of one token by one model. */
 export interface TokenScore {
@@ -12,36 +13,8 @@ export interface TokenScore {
 
 /** @param logits Logits of the position before the token, [V]. */
 export function tokenScore(logits: Float32Array, token: number): TokenScore {
-  let largest = Number.NEGATIVE_INFINITY;
-  let top = 0;
-  for (let i = 0; i < logits.length; i++) {
-    const logit = logits[i] as number;
-    if (logit > largest) {
-      largest = logit;
-      top = i;
-    }
-  }
-  let sum = 0;
-  for (let i = 0; i < logits.length; i++) sum += Math.exp((logits[i] as number) - largest);
-  const logSum = largest + Math.log(sum);
-  return { loss: logSum - (logits[token] ?? Number.NaN), logSum, top };
-}
-
-/** KL(p ‖ q) = Σ p · (ln p − ln q) of two rows of logits, in nats. Rounding below 0 is cut off. */
-export function divergence(
-  p: Float32Array,
-  { logSum: ofP }: Pick<TokenScore, 'logSum'>,
-  q: Float32Array,
-  { logSum: ofQ }: Pick<TokenScore, 'logSum'>,
-): number {
-  let sum = 0;
-  for (let i = 0; i < p.length; i++) {
-    const logP = (p[i] as number) - ofP;
-    const share = Math.exp(logP);
-    // A share of 0 adds nothing, even where both logits are −∞. A NaN stays one.
-    if (share !== 0) sum += share * (logP - ((q[i] as number) - ofQ));
-  }
-  return Math.max(0, sum);
+  const logSum = logSumExp(logits);
+  return { loss: logSum - (logits[token] ?? Number.NaN), logSum, top: argmaxOf(logits) };
 }
 
 /** A mean with its standard error. */

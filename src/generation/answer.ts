@@ -1,9 +1,9 @@
 /** Whole answers: text and tokens of one prompt, why it ended, and its figures. */
-import type { Decoder } from '../runtime/decoder.js';
+import { type Decoder, rowOf } from '../runtime/decoder.js';
+import { argmaxOf } from '../tensor/logits.js';
 import type { Acceptance, GeneratedToken, GenerationRequest, TokenEnd } from './generate-tokens.js';
 import { generateTokens } from './generate-tokens.js';
-import { rowOf } from './prefill.js';
-import { argmaxOf, logSumExp } from './sampling.js';
+import { logNorm } from './sampling.js';
 
 /** Reason why an answer ended; `stopped` by the user. */
 export type AnswerEnd = TokenEnd | 'stop string' | 'stopped';
@@ -158,7 +158,7 @@ export async function compareAnswer(other: Decoder, answer: Answer): Promise<Ans
       partings.push({
         position,
         own: { id: token.id, probability: Math.exp(token.logprob) },
-        other: { id, probability: Math.exp((logits[id] ?? 0) - logSumExp(logits)) },
+        other: { id, probability: Math.exp((logits[id] ?? 0) - logNorm(logits)) },
       });
     }
   }

@@ -1,6 +1,5 @@
 /** Drafts of the next tokens for speculative decoding: by a smaller model, or from the text so far. */
-import type { Decoder } from '../runtime/decoder.js';
-import { advance, rowOf } from './prefill.js';
+import { advance, type Decoder, rowOf } from '../runtime/decoder.js';
 import type { Distribution, SamplingSettings } from './sampling.js';
 import { certain, distributionOf, tokenAt } from './sampling.js';
 

@@ -1,13 +1,12 @@
 /** Generation of tokens one after the other, or speculatively with a draft. */
 import { uniform53 } from '../random/distributions.js';
 import { MersenneTwister } from '../random/mersenne-twister.js';
-import type { Decoder } from '../runtime/decoder.js';
+import { advance, type Decoder, rowOf } from '../runtime/decoder.js';
 import type { Draft, DraftToken } from './draft.js';
-import { advance, rowOf } from './prefill.js';
 import type { Distribution, SamplingSettings, SamplingStage, ScoredToken } from './sampling.js';
 import {
   distributionOf,
-  logSumExp,
+  logNorm,
   probabilityOf,
   samplingStages,
   tokenAt,
@@ -94,7 +93,7 @@ export function generateTokens(
       const { id, logits, distribution } = drawn;
       const token = {
         id,
-        logprob: (logits[id] ?? 0) - logSumExp(logits),
+        logprob: (logits[id] ?? 0) - logNorm(logits),
         probability: probabilityOf(distribution, id),
         top: topTokens(logits, request.topLogprobs),
         stages: count < request.explained ? samplingStages(logits, settings, earlier) : undefined,

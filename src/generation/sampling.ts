@@ -3,6 +3,7 @@
  * resolved as there.
  */
 import { UserError } from '../errors.js';
+import { logSumExp } from '../tensor/logits.js';
 
 /** Settings of sampling. A value that changes nothing switches its step off. */
 export interface SamplingSettings {
@@ -119,25 +120,13 @@ export function tokenAt({ ids, probabilities }: Distribution, position: number):
   return last;
 }
 
-/** Token with the highest logit, the first of equal ones. */
-export function argmaxOf(logits: Float32Array): number {
-  let best = 0;
-  for (let id = 1; id < logits.length; id++) {
-    if ((logits[id] ?? 0) > (logits[best] ?? 0)) best = id;
-  }
-  return best;
-}
-
 /**
- * Logarithm of the sum of the exponentials of logits: a token's log-probability is its logit minus this.
+ * `logSumExp` of a model's logits: a token's log-probability is its logit minus this.
  * @throws UserError when there is a NaN or +∞ among the logits.
  */
-export function logSumExp(logits: Float32Array): number {
-  let most = Number.NEGATIVE_INFINITY;
-  for (const each of logits) if (each > most) most = each;
-  let sum = 0;
-  for (const each of logits) sum += Math.exp(each - most);
-  if (!Number.isNaN(sum)) return most + Math.log(sum);
+export function logNorm(logits: Float32Array): number {
+  const norm = logSumExp(logits);
+  if (!Number.isNaN(norm)) return norm;
   throw new UserError('refused-file', 'expected finite logits, found NaN or an infinity', {
     suggestion: 'find the layer with minimind quick-test; the weights of the model can be broken',
   });
@@ -153,7 +142,7 @@ export interface ScoredToken {
 export function topTokens(logits: Float32Array, count: number): ScoredToken[] {
   if (count === 0) return [];
   const { ids, scores } = keepHighest(allScores(logits), count);
-  const norm = logSumExp(logits);
+  const norm = logNorm(logits);
   return Array.from(ids, (id, at) => ({ id, logprob: (scores[at] ?? 0) - norm }))
     .sort((a, b) => b.logprob - a.logprob || a.id - b.id)
     .slice(0, count);

@@ -3,6 +3,7 @@ import { UserError } from '../errors.js';
 import type { Decoder } from '../runtime/decoder.js';
 import type { EngineInfo } from '../runtime/engine.js';
 import type { EngineWish } from '../runtime/select/devices.js';
+import type { WeightForm } from '../tensor/group-quantization.js';
 import { TextStream } from '../tokenizer/text-stream.js';
 import type { TextTokenizer } from '../tokenizer/tokenizer.js';
 import type { Answer, AnswerEnd, AnswerFigures } from './answer.js';
@@ -267,4 +268,28 @@ function refuseOtherVocabulary(flag: string, { model }: ModelToOpen, other: Mode
     `${flag}: expected a model with a vocabulary of ${own} tokens, found one of ${given}`,
     { suggestion: 'give a model that was trained with the same tokenizer' },
   );
+}
+
+/** Answer of `minimind generate --json`. */
+export interface GenerateResult {
+  readonly schema: 'minimind/generate@1';
+  readonly file: string;
+  readonly family: string;
+  readonly checkpoint: string | null;
+  readonly weights: 'checkpoint' | 'random';
+  /** Quantization of the matrices; null for float32. */
+  readonly weightForm: WeightForm | null;
+  readonly tokenizer: string | null;
+  readonly chat: boolean;
+  readonly engine: EngineInfo;
+  readonly context: number;
+  readonly sampling: SamplingSettings & {
+    readonly seed: number;
+    readonly maxTokens: number;
+    /** Settings of generation_config.json that were used. */
+    readonly fromFile: readonly string[];
+  };
+  readonly stop: { readonly ids: readonly number[]; readonly strings: readonly string[] };
+  readonly loadMilliseconds: number;
+  readonly answers: readonly ReportedAnswer[];
 }

@@ -111,7 +111,7 @@ export interface Scores extends Base<'scores'> {
   /** Value width of a head. */
   readonly valueDim: number;
   readonly spans: readonly HeadSpan[];
-  /** What the original's cache keeps beyond what decoding needs. */
+  /** Values that the original's cache keeps and decoding does not need. */
   readonly keeps?: Attention['keeps'];
   /** Set if latents are cached instead of keys and values. */
   readonly latent: Latent | undefined;

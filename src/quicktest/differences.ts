@@ -2,6 +2,7 @@
 import type { Statistics } from '../checkpoint/statistics.js';
 import { StatisticsFold } from '../checkpoint/statistics.js';
 import type { EngineInfo, Values } from '../runtime/engine.js';
+import { divergence, logSumExp } from '../tensor/logits.js';
 
 /**
  * The largest difference of two lists of the same length. Infinite when a value is not finite, even if both are equal.
@@ -121,22 +122,8 @@ export function logitDifference(own: Values, other: Values): LogitDifference {
  * finite. Never negative by rounding.
  */
 export function klDivergence(p: Float32Array, q: Float32Array): number {
-  const [ofP, ofQ] = [logOfSum(p), logOfSum(q)];
-  let sum = 0;
-  for (const [at, logit] of p.entries()) {
-    const logP = logit - ofP;
-    sum += Math.exp(logP) * (logP - ((q[at] ?? Number.NaN) - ofQ));
-  }
-  return finite(Math.max(0, sum));
-}
-
-/** ln Σ exp, relative to the largest value to avoid overflow. */
-function logOfSum(logits: Float32Array): number {
-  let largest = Number.NEGATIVE_INFINITY;
-  for (const logit of logits) largest = Math.max(largest, logit);
-  let sum = 0;
-  for (const logit of logits) sum += Math.exp(logit - largest);
-  return largest + Math.log(sum);
+  const areFinite = topOf(p) !== undefined && topOf(q) !== undefined;
+  return areFinite ? divergence(p, logSumExp(p), q, logSumExp(q)) : Number.POSITIVE_INFINITY;
 }
 
 /** Index of the first largest value; undefined when a value is not finite. */

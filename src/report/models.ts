@@ -93,7 +93,11 @@ const readersByArchitecture = (families: readonly FamilySummary[]) =>
     const more = names.length - shown.length;
     return names.length === 0
       ? []
-      : [note(`config.json, ${each}: ${shown.join(', ')}${more > 0 ? `, and ${more} more: --details` : '.'}`)];
+      : [
+          note(
+            `config.json, ${each}: ${shown.join(', ')}${more > 0 ? `, and ${more} more: --details` : '.'}`,
+          ),
+        ];
   });
 
 /** The preset of examples: small, and known by its name. */

@@ -3,7 +3,7 @@ import { isTaken, replacement } from '../../src/generation/generate-tokens.js';
 import type { Distribution, SamplingSettings } from '../../src/generation/sampling.js';
 import {
   distributionOf,
-  logSumExp,
+  logNorm,
   probabilityOf,
   samplingStages,
   tokenAt,
@@ -67,9 +67,9 @@ describe('the distribution after the filters', () => {
 
   it('is refused where the model computes no numbers', () => {
     for (const broken of [Number.NaN, Number.POSITIVE_INFINITY]) {
-      expect(() => logSumExp(Float32Array.of(1, broken, 3))).toThrow('expected finite logits');
+      expect(() => logNorm(Float32Array.of(1, broken, 3))).toThrow('expected finite logits');
     }
-    expect(logSumExp(Float32Array.of(Number.NEGATIVE_INFINITY, 3))).toBe(3);
+    expect(logNorm(Float32Array.of(Number.NEGATIVE_INFINITY, 3))).toBe(3);
   });
 
   it('finds the nucleus of a large vocabulary as that of a sorted one', () => {

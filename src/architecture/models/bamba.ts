@@ -15,7 +15,7 @@ import {
 } from '../transformer/state-space.js';
 
 const ROTATED = partOfEachHead('partial_rotary_factor');
-/** Unless the rotary parameters have another; a factor beside them is not read. */
+/** Rotated share of a head, unless the rotary parameters state another; a factor outside them is not read. */
 const HALF = 0.5;
 
 export const bamba = defineDecoder({

@@ -33,7 +33,7 @@ const between = (into: number, layer: Layer, out: number): Layer =>
       ]);
 
 export const falconH1 = defineDecoder({
-  title: 'Falcon-H1: Mamba-2 beside attention',
+  title: 'Falcon-H1: Mamba-2 and attention in parallel',
   architecture: 'hybrid',
   schema: decoderDocument(
     'falcon_h1',

@@ -18,8 +18,9 @@ import {
   activationOf,
   activationWord,
   epsilon,
-  FEED_FORWARD_PER_CHANNEL,
   flag,
+  GPT_DIMENSIONS,
+  GPT_NAMES,
   isComposed,
   oldBuffers,
   positiveInteger,
@@ -51,21 +52,9 @@ export const gpt2 = defineTransformer({
   title: 'GPT-2',
   schema,
   rules: [...headsDivide('n_head', 'n_embd'), ...lengthRules('n_positions')],
-  dimensions: {
-    vocabulary: 'vocab_size',
-    positions: 'n_positions',
-    depth: 'n_layer',
-    width: 'n_embd',
-    heads: 'n_head',
-    feedForward: { key: 'n_inner', perChannel: FEED_FORWARD_PER_CHANNEL },
-  },
+  dimensions: GPT_DIMENSIONS,
   huggingFace: {
-    names: {
-      n_positions: ['max_position_embeddings'],
-      n_embd: ['hidden_size'],
-      n_layer: ['num_hidden_layers'],
-      n_head: ['num_attention_heads'],
-    },
+    names: GPT_NAMES,
     harmless: {
       ...harmless('of a head that classifies whole texts', [
         'summary_type',

@@ -13,8 +13,9 @@ import { headsDivide, lengthRules } from '../transformer/rules.js';
 import {
   activationWord,
   epsilon,
-  FEED_FORWARD_PER_CHANNEL,
   flag,
+  GPT_DIMENSIONS,
+  GPT_NAMES,
   oldBuffers,
   positiveInteger,
   prefixStoredIn,
@@ -41,21 +42,9 @@ export const gptBigcode = defineTransformer({
   title: 'GPT-BigCode: StarCoder 1 and SantaCoder',
   schema,
   rules: [...headsDivide('n_head', 'n_embd'), ...lengthRules('n_positions')],
-  dimensions: {
-    vocabulary: 'vocab_size',
-    positions: 'n_positions',
-    depth: 'n_layer',
-    width: 'n_embd',
-    heads: 'n_head',
-    feedForward: { key: 'n_inner', perChannel: FEED_FORWARD_PER_CHANNEL },
-  },
+  dimensions: GPT_DIMENSIONS,
   huggingFace: {
-    names: {
-      n_positions: ['max_position_embeddings'],
-      n_embd: ['hidden_size'],
-      n_layer: ['num_hidden_layers'],
-      n_head: ['num_attention_heads'],
-    },
+    names: GPT_NAMES,
     limited: NO_ROTARY_KEYS,
     harmless: {
       ...harmless('chooses how the same values are computed', [

@@ -12,8 +12,9 @@ import { headsDivide, lengthRules, rotationRules } from '../transformer/rules.js
 import {
   activationWord,
   epsilon,
-  FEED_FORWARD_PER_CHANNEL,
   flag,
+  GPT_DIMENSIONS,
+  GPT_NAMES,
   oldBuffers,
   positiveInteger,
   prefixStoredIn,
@@ -61,21 +62,9 @@ export const gptj = defineTransformer({
           : undefined,
     },
   ],
-  dimensions: {
-    vocabulary: 'vocab_size',
-    positions: 'n_positions',
-    depth: 'n_layer',
-    width: 'n_embd',
-    heads: 'n_head',
-    feedForward: { key: 'n_inner', perChannel: FEED_FORWARD_PER_CHANNEL },
-  },
+  dimensions: GPT_DIMENSIONS,
   huggingFace: {
-    names: {
-      n_positions: ['max_position_embeddings'],
-      n_embd: ['hidden_size'],
-      n_layer: ['num_hidden_layers'],
-      n_head: ['num_attention_heads'],
-    },
+    names: GPT_NAMES,
     limited: {
       ...NO_ROTARY_KEYS,
       rotary: unreadBut([true]),

@@ -230,6 +230,24 @@ export const DECODER_DIMENSIONS = {
   feedForward: { key: 'intermediate_size', perChannel: FEED_FORWARD_PER_CHANNEL },
 } as const satisfies Dimensions;
 
+/** Sizes of a model with the keys of GPT-2. */
+export const GPT_DIMENSIONS = {
+  vocabulary: 'vocab_size',
+  positions: 'n_positions',
+  depth: 'n_layer',
+  width: 'n_embd',
+  heads: 'n_head',
+  feedForward: { key: 'n_inner', perChannel: FEED_FORWARD_PER_CHANNEL },
+} as const satisfies Dimensions;
+
+/** Other names of these keys in a `config.json`. */
+export const GPT_NAMES = {
+  n_positions: ['max_position_embeddings'],
+  n_embd: ['hidden_size'],
+  n_layer: ['num_hidden_layers'],
+  n_head: ['num_attention_heads'],
+} as const;
+
 /** Flag for attention to later tokens; no supported model has it. */
 export const causalOnly = z.literal(false).nullish().describe('Attention is causal');
 

@@ -1,8 +1,14 @@
 /** Answers of a model, and how they came about: report of `generate`. */
-import type { GenerateResult } from '../../generation/result.js';
-import type { NamedToken, ReportedAnswer, ReportedToken } from '../../generation/session.js';
+
+import type {
+  GenerateResult,
+  NamedToken,
+  ReportedAnswer,
+  ReportedToken,
+} from '../../generation/session.js';
 import { formatInteger, percentText, weightFormText } from '../../text/units.js';
 import { counted, modelName } from '../../text/words.js';
+import { engineText } from '../doctor.js';
 import {
   bar,
   heading,
@@ -91,7 +97,7 @@ function factsOf(result: GenerateResult): Fact[] {
     { name: 'sampling', text: samplingText(result) },
     {
       name: 'engine',
-      text: `${engine.name} ${engine.version} on ${engine.device}, context ${formatInteger(context)}`,
+      text: `${engineText(engine)}, context ${formatInteger(context)}`,
     },
   ];
 }
