@@ -9,6 +9,7 @@ const BENCHMARKS = {
   forward: () => import('./forward.js'),
   'forward-minimind': () => import('./forward-minimind.js'),
   decode: () => import('./decode.js'),
+  'decode-llama-cpp': () => import('./decode-llama-cpp.js'),
   'forward-device': () => import('./forward-device.js'),
   'fit-this-machine': () => import('./fit-this-machine.js'),
   hash: () => import('./hash.js'),

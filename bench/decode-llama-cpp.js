@@ -1,0 +1,199 @@
+// Decoding of MiniMind2-Small beside llama.cpp: float32, 8 bits (int8 in groups of 32 beside Q8_0) and 4 bits (int4 in
+// groups of 32 beside Q4_0), token by token after so many others, and the prefill before it. Random weights, the same
+// in all files; the files of llama.cpp are made by `convert-checkpoint`.
+//
+// NODE_LLAMA_CPP names a folder with node-llama-cpp (see llama-cpp.mjs); ROUNDS (12) and THREADS (2) as elsewhere.
+import { execFileSync, spawn } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { createInterface } from 'node:readline';
+import { compared, root, setting, source, THREADS, timeOf } from './forward-contenders.js';
+
+export const title = `Decoding beside llama.cpp, threads: ${THREADS}`;
+
+const STEPS = setting('STEPS', 32);
+const PREFILL = 512;
+const LENGTHS = [16, 512, 2000];
+const TOTAL = 2048;
+
+/** Largest ratios: ahead at float32 and 8 bits, within 1.2 × at 4 bits. */
+const FORMS = [
+  { name: 'float32', dtype: 'keep', aim: 1 },
+  { name: 'int8 against Q8_0', dtype: 'q8_0', form: { bits: 8, group: 32 }, aim: 1 },
+  { name: 'int4 against Q4_0', dtype: 'q4_0', form: { bits: 4, group: 32 }, aim: 1.2 },
+];
+
+const CONFIG = {
+  architectures: ['LlamaForCausalLM'],
+  model_type: 'llama',
+  vocab_size: 6400,
+  hidden_size: 512,
+  intermediate_size: 1408,
+  num_hidden_layers: 8,
+  num_attention_heads: 8,
+  num_key_value_heads: 2,
+  max_position_embeddings: TOTAL,
+  rope_theta: 1e6,
+  rms_norm_eps: 1e-5,
+  tie_word_embeddings: true,
+  bos_token_id: 1,
+  eos_token_id: 2,
+  torch_dtype: 'float32',
+};
+
+export async function run() {
+  const library = process.env.NODE_LLAMA_CPP;
+  if (!library) return { skipped: 'NODE_LLAMA_CPP names no folder with node-llama-cpp' };
+  const place = mkdtempSync(path.join(tmpdir(), 'minimind-bench-'));
+  const open = [];
+  try {
+    const folder = path.join(place, 'model');
+    await writeModel(folder);
+    const results = [];
+    const peakMegabytes = {};
+    for (const { name, dtype, form, aim } of FORMS) {
+      const file = path.join(place, `model.${dtype}.gguf`);
+      convert(folder, file, dtype);
+      const ours = await openOurs(folder, form);
+      const peer = await openPeer(library, file);
+      open.push(ours, peer);
+      results.push(...(await measured(name, aim, ours, peer)));
+      peakMegabytes[name] = { llamaCpp: peakOf(peer.pid) };
+      for (const each of open.splice(0)) await each.close();
+    }
+    return { threads: THREADS, steps: STEPS, peakMegabytes, results };
+  } finally {
+    for (const each of open) await each.close();
+    rmSync(place, { recursive: true, force: true });
+  }
+}
+
+async function measured(name, aim, ours, peer) {
+  const contenders = {};
+  const pairs = [];
+  const add = (what, before, steps) => {
+    const label = `${name}, ${what}`;
+    contenders[`ours ${what}`] = { name: label, time: () => ours.time(before, steps), close() {} };
+    contenders[`llama.cpp ${what}`] = {
+      name: 'llama.cpp',
+      time: () => peer.time(before, steps),
+      close() {},
+    };
+    pairs.push({ candidate: `ours ${what}`, baseline: `llama.cpp ${what}`, aim });
+  };
+  for (const before of LENGTHS) add(`${STEPS} tokens after ${before}`, before, STEPS);
+  add(`prefill of ${PREFILL}`, PREFILL, 0);
+  return await compared(contenders, pairs);
+}
+
+async function openOurs(folder, form) {
+  const { loadModelFile } = await source('model-input/model-file.ts');
+  const { openOnnx } = await source('runtime/onnx/onnx-engine.ts');
+  const { randomWeights } = await source('runtime/weights.ts');
+  const { Decoder } = await source('runtime/decoder.ts');
+  const { model } = await loadModelFile(path.join(folder, 'config.json'), {});
+  const engine = await openOnnx({ threads: THREADS });
+  const program = await engine.load(model, randomWeights(model, 0), {
+    blocks: false,
+    weightForm: form,
+    decoding: { totalTokens: TOTAL },
+  });
+  return {
+    async time(before, steps) {
+      const ids = Array.from({ length: before }, (_, at) => 3 + ((at * 7919) % 250));
+      const decoder = new Decoder(program);
+      if (steps === 0) return timeOf(() => decoder.append(ids));
+      await decoder.append(ids);
+      return timeOf(async () => {
+        for (let step = 0; step < steps; step++) await decoder.append([3 + step]);
+      });
+    },
+    close: () => program.release(),
+  };
+}
+
+async function openPeer(library, file) {
+  const words = [`${root}bench/llama-cpp-peer.mjs`, library, file, THREADS, TOTAL];
+  const child = spawn(process.execPath, words, { stdio: ['pipe', 'pipe', 'inherit'] });
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  const answer = async () => {
+    const { value } = await lines.next();
+    if (value === undefined) throw new Error('llama.cpp ended');
+    return JSON.parse(value);
+  };
+  await answer();
+  return {
+    pid: child.pid,
+    async time(before, steps) {
+      child.stdin.write(`${JSON.stringify({ before, steps })}\n`);
+      return await answer();
+    },
+    close: () => child.stdin.end(),
+  };
+}
+
+/** A folder with the random weights that `openOurs` computes with, and a tokenizer of bytes, which llama.cpp needs. */
+async function writeModel(folder) {
+  const { loadModelFile } = await source('model-input/model-file.ts');
+  const { randomWeights } = await source('runtime/weights.ts');
+  const { tensorsOf } = await source('architecture/walk.ts');
+  mkdirSync(folder);
+  writeFileSync(path.join(folder, 'config.json'), JSON.stringify(CONFIG));
+  writeFileSync(path.join(folder, 'tokenizer.json'), JSON.stringify(byteTokenizer()));
+  const { model } = await loadModelFile(path.join(folder, 'config.json'), {});
+  const weights = randomWeights(model, 0);
+  const header = {};
+  const parts = [];
+  let end = 0;
+  for (const tensor of tensorsOf(model)) {
+    if (header[tensor.name]) continue;
+    const values = new Float32Array(tensor.shape.reduce((product, size) => product * size, 1));
+    weights.read(tensor, 0, values);
+    parts.push(Buffer.from(values.buffer));
+    header[tensor.name] = {
+      dtype: 'F32',
+      shape: tensor.shape,
+      data_offsets: [end, end + values.byteLength],
+    };
+    end += values.byteLength;
+  }
+  const text = Buffer.from(
+    JSON.stringify(header).padEnd(8 * Math.ceil(JSON.stringify(header).length / 8)),
+  );
+  const length = Buffer.alloc(8);
+  length.writeBigUInt64LE(BigInt(text.length));
+  writeFileSync(path.join(folder, 'model.safetensors'), Buffer.concat([length, text, ...parts]));
+}
+
+/** Byte-level BPE without merges: the 256 characters that stand for bytes in GPT-2's alphabet. */
+function byteTokenizer() {
+  const printable = (byte) =>
+    (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || byte >= 174;
+  const vocab = { '<pad>': 0, '<s>': 1, '</s>': 2 };
+  let other = 256;
+  for (let byte = 0; byte < 256; byte++) {
+    vocab[String.fromCodePoint(printable(byte) ? byte : other++)] = 3 + byte;
+  }
+  const special = ['<pad>', '<s>', '</s>'].map((content, id) => ({ id, content, special: true }));
+  const byteLevel = { type: 'ByteLevel', add_prefix_space: false };
+  return {
+    added_tokens: special,
+    pre_tokenizer: byteLevel,
+    decoder: byteLevel,
+    model: { type: 'BPE', vocab, merges: [] },
+  };
+}
+
+function convert(folder, file, dtype) {
+  const words = [`${root}bin/run.js`, 'convert-checkpoint', folder, file, '--dtype', dtype];
+  execFileSync(process.execPath, words, { stdio: ['ignore', 'ignore', 'inherit'] });
+}
+
+/** Most memory of a process in megabytes, where the system tells it. */
+function peakOf(pid) {
+  const file = `/proc/${pid}/status`;
+  if (!existsSync(file)) return 'not known';
+  const [, kilobytes] = /VmHWM:\s+(\d+)/.exec(readFileSync(file, 'utf8')) ?? [];
+  return Math.round(kilobytes / 1024);
+}
