@@ -42,7 +42,7 @@ const SHARED = {
 
 const repeated = (count, ...kinds) => Array.from({ length: count }, () => kinds).flat();
 
-const MODELS = {
+export const MODELS = {
   /** Mamba-2 */
   mamba2: {
     ...SHARED,
@@ -105,7 +105,17 @@ const MODELS = {
     num_hidden_layers: 9,
     num_attention_heads: 10,
     num_key_value_heads: 2,
-    layer_types: ['mamba', 'mamba', 'mamba', 'mamba', 'mamba', 'attention', 'mamba', 'mamba', 'mamba'],
+    layer_types: [
+      'mamba',
+      'mamba',
+      'mamba',
+      'mamba',
+      'mamba',
+      'attention',
+      'mamba',
+      'mamba',
+      'mamba',
+    ],
     num_local_experts: 0,
     num_experts_per_tok: 0,
     mamba_n_heads: 40,

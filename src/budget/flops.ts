@@ -307,6 +307,44 @@ export function decodingFlopsOf(work: Work, context: number): DecodingFlops {
   };
 }
 
+/** FLOPs of scores alone, without their formulas, for sums over many contexts. */
+export interface ScoresByContext {
+  /** A masked forward pass over one sequence. */
+  readonly forward: (context: number) => bigint;
+  /** One more token. @param context Cached tokens, including the new one. */
+  readonly decoding: (context: number) => bigint;
+}
+
+/** The same counts as those of `forwardFlopsOf` and `decodingFlopsOf`. */
+export function scoresByContext(work: Work): ScoresByContext {
+  const widths = new Map<string, { window: Window | undefined; forward: number; step: number }>();
+  for (const operation of operationsIn(work)) {
+    if (operation.kind !== 'scores') continue;
+    const whole = operation.headDim + operation.valueDim;
+    for (const { heads, window } of operation.spans) {
+      const key = windowKey(window);
+      const before = widths.get(key) ?? { forward: 0, step: 0 };
+      widths.set(key, {
+        window,
+        forward: before.forward + heads * whole,
+        step: before.step + heads * (operation.latent?.multiplied ?? whole),
+      });
+    }
+  }
+  const all = [...widths.values()];
+  const sum = (values: readonly bigint[]) => 2n * values.reduce((total, each) => total + each, 0n);
+  return {
+    forward: (context) =>
+      sum(all.map(({ window, forward }) => BigInt(forward) * visiblePairs(context, window))),
+    decoding: (context) =>
+      sum(all.map(({ window, step }) => BigInt(step) * BigInt(seenFrom(context, window)))),
+  };
+}
+
+/** Cached tokens that the last of `context` sees. */
+const seenFrom = (context: number, window: Window | undefined) =>
+  window === undefined ? context : Math.min(context, reachOf(window) + 1);
+
 /**
  * Queries read a sliding window. With latents, heads multiply the latents directly. The projection to keys and
  * values is merged into the query and the output (arXiv 2405.04434, section 2.1.2), at the same cost per token.
