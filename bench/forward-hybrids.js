@@ -5,6 +5,10 @@
 // fewer layers and columns and a smaller vocabulary. Both sides have the same weights, and before anything is timed the
 // same logits within LIMIT of the largest. Transformers computes these layers in PyTorch: its kernels need CUDA.
 //
+// Besides times, there is the least processor time of a turn (user and system, of all threads, decoding with the
+// prefill before it), which tells more where other processes take the cores. Memory is the peak of each process while
+// a size is measured.
+//
 // PYTHON names a Python with PyTorch and transformers; MODELS=mamba2,lfm2 measures fewer; ROUNDS (12), THREADS (2) and
 // STEPS (32) as elsewhere.
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -29,6 +33,8 @@ const STEPS = setting('STEPS', 32);
 /** Largest difference of two logits, as a share of the largest. */
 const LIMIT = 2e-5;
 const AIM = 1;
+/** Milliseconds of a clock tick of Linux in /proc. */
+const TICK = 10;
 
 const SHARED = {
   vocab_size: 16384,
@@ -172,46 +178,63 @@ async function measureModel(name, folder) {
   if (peer.missing) return { skipped: peer.missing };
   const engine = await openOnnx({ threads: THREADS });
   const load = (more) => engine.load(model, weights, { blocks: false, ...more });
-  const results = [];
-  const peakMegabytes = {};
-  const measure = async (what, { program, ours, request }) => {
-    const contenders = {
-      ours: { name: `${name}, ${what}`, time: ours, close() {} },
-      transformers: {
-        name: 'transformers',
-        time: () => peer.run({ batch: 1, ...request }),
-        close() {},
-      },
-    };
-    const pair = { candidate: 'ours', baseline: 'transformers', aim: AIM };
-    for (const pid of [process.pid, peer.pid]) forgetPeak(pid);
-    results.push(...(await compared(contenders, [pair])));
-    peakMegabytes[what] = { ours: peakOf(process.pid), transformers: peakOf(peer.pid) };
-    await program.release();
-  };
   const ids = idsOf(model, 1, TOKENS);
   const forward = await load();
   const difference = await differenceOf(forward, peer, ids, path.join(folder, 'logits'));
   if (!(difference <= LIMIT)) throw new Error(`${name}: logits differ by ${difference}`);
-  await measure(`1 × ${TOKENS}`, {
-    program: forward,
+  const whole = await sideBySide(`${name}, 1 × ${TOKENS}`, peer, {
     ours: () => timeOf(() => forward.run({ ids })),
     request: { tokens: TOKENS },
   });
+  await forward.release();
   const decoding = await load({ decoding: { totalTokens: TOKENS + STEPS } });
-  await measure(`${STEPS} tokens after ${TOKENS}`, {
-    program: decoding,
+  const steps = await sideBySide(`${name}, ${STEPS} tokens after ${TOKENS}`, peer, {
     ours: () => decodingTime(decoding, model, { before: TOKENS, steps: STEPS }),
     request: { tokens: TOKENS + STEPS, steps: STEPS },
   });
+  await decoding.release();
   peer.close();
   const facts = {
     parameters: parameters.reduce((sum, { elements }) => sum + elements, 0),
     transformers: peer.facts,
     largestDifference: difference,
-    peakMegabytes,
+    forward: whole.facts,
+    decoding: steps.facts,
   };
-  return { results, facts };
+  return { results: [whole.result, steps.result], facts };
+}
+
+/** Compares one size of a model. @param request What the other program is asked for. */
+async function sideBySide(name, peer, { ours, request }) {
+  const sides = {
+    ours: { name, pid: process.pid, time: ours, spent: [] },
+    transformers: {
+      name: 'transformers',
+      pid: peer.pid,
+      time: () => peer.run({ batch: 1, ...request }),
+      spent: [],
+    },
+  };
+  const ofEach = (of) =>
+    Object.fromEntries(Object.entries(sides).map(([side, each]) => [side, of(each)]));
+  const contenders = ofEach((side) => ({
+    name: side.name,
+    async time() {
+      const before = processorTime(side.pid);
+      const milliseconds = await side.time();
+      side.spent.push(processorTime(side.pid) - before);
+      return milliseconds;
+    },
+    close() {},
+  }));
+  for (const { pid } of Object.values(sides)) forgetPeak(pid);
+  const pair = { candidate: 'ours', baseline: 'transformers', aim: AIM };
+  const [result] = await compared(contenders, [pair]);
+  const facts = {
+    processorMilliseconds: ofEach(({ spent }) => Math.min(...spent)),
+    peakMegabytes: ofEach(({ pid }) => peakOf(pid)),
+  };
+  return { result, facts };
 }
 
 /** Largest difference of the logits of a forward pass, as a share of the largest. */
@@ -225,6 +248,17 @@ async function differenceOf(program, peer, ids, file) {
     difference = Math.max(difference, Math.abs(value - output.data[at]));
   }
   return difference / largest;
+}
+
+/** Milliseconds of processor time that a process has taken, of all its threads, where the system tells it. */
+function processorTime(pid) {
+  const file = `/proc/${pid}/stat`;
+  if (!existsSync(file)) return Number.NaN;
+  const [user, system] = readFileSync(file, 'utf8')
+    .replace(/^.*\) /, '')
+    .split(' ')
+    .slice(11, 13);
+  return (Number(user) + Number(system)) * TICK;
 }
 
 /** Lets the peak of a process count from now on, where the system can. */
