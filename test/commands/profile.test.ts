@@ -326,9 +326,18 @@ describe('profile of a checkpoint', () => {
 });
 
 it.each([
-  [[], 'Mamba      35.1 MB of state in bf16 (fit: float32)'],
-  [['--cache-dtype', 'f32'], 'Mamba      70.3 MB of state in f32'],
+  [[], 'Mamba state  35.1 MB in bf16 (fit: float32)'],
+  [['--cache-dtype', 'f32'], 'Mamba state  70.3 MB in f32'],
 ])('states how its Mamba states differ from those of fit: %j', (flags, line) => {
   const { stdout } = runCli(['profile', 'configs/hybrid/original.yaml', ...flags]);
   expect(stdout.split('\n').map((each) => each.trim())).toContain(line);
+});
+
+it.each([
+  ['qwen3-next-7-12', 'gated DeltaNet state'],
+  ['mamba2', 'Mamba state'],
+  ['lfm2-7-15', 'convolution state'],
+])('names the state of %s by what it is: %s', (name, label) => {
+  const { stdout } = runCli(['profile', `fixtures/hf/${name}`, '-q']);
+  expect(stdout).toMatch(new RegExp(`^  ${label} `, 'm'));
 });
