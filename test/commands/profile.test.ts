@@ -26,7 +26,7 @@ describe('profile', () => {
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toMatch(/^SRTE +8,589,934,592 +38\.8% {2}█{24}$/m);
     expect(stdout).toMatch(/^total +22,143,967,232 +100\.0%$/m);
-    expect(stdout).toContain('KV cache   524.3 kB per token, 319.3 MB for 1 × 2,048 tokens');
+    expect(stdout).toContain('KV cache     524.3 kB per token, 319.3 MB for 1 × 2,048 tokens');
     const { stdout: long } = await profile(ORIGINAL, '--details');
     expect(long).toMatch(/^key-value cache +319\.3 MB +304\.5 MiB/m);
   });
