@@ -82,7 +82,7 @@ const ARCHITECTURES = Object.keys({
 } satisfies Record<Architecture, true>) as Architecture[];
 
 /** Model types of an architecture that the answer shows. */
-const MOST_READERS = 7;
+const MOST_READERS = 3;
 
 /** The model types of each architecture, in the order of the families. */
 const readersByArchitecture = (families: readonly FamilySummary[]) =>
