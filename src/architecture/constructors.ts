@@ -39,6 +39,7 @@ import type {
   Softcap,
   StateSpaceDual,
   Sum,
+  Temperature,
   TransposedLinear,
   Window,
 } from './layer.js';
@@ -354,6 +355,7 @@ export interface AttentionParts {
   readonly clip?: number | undefined;
   readonly keeps?: Attention['keeps'];
   readonly rotary?: Rotary | undefined;
+  readonly temperature?: Temperature | undefined;
   readonly alibi?: Alibi | undefined;
   readonly ownTypeSoftmax?: boolean;
   /** Default: 1 / sqrt(headDim). */
@@ -386,6 +388,7 @@ export function attention(name: string, parts: AttentionParts): Attention {
     scale: parts.scale ?? 1 / Math.sqrt(headDim),
     softcap: parts.softcap,
     spans: parts.spans ?? [{ heads, window }],
+    ...(parts.temperature && { temperature: parts.temperature }),
     ...(parts.ownTypeSoftmax && { ownTypeSoftmax: true }),
     ...(parts.gate && { gate: parts.gate }),
     ...(parts.sinks && { sinks: param(parts.sinks, [heads]) }),
@@ -428,6 +431,10 @@ export function slidingWindow(tokens: number): Window {
   return { rule: 'sliding', tokens };
 }
 
+export function chunkWindow(tokens: number): Window {
+  return { rule: 'chunked', tokens };
+}
+
 /** weight [in, out], with a bias. */
 export function transposedLinear(name: string, from: number, to: number): TransposedLinear {
   const [weight, bias] = [param(`${name}.weight`, [from, to]), param(`${name}.bias`, [to])];
@@ -446,7 +453,12 @@ export function fusedProjection(
 /** `weight` [size]; `offset` is added to it. */
 export function rmsNormLayer(name: string, size: number, eps: number, offset = 0): RmsNorm {
   const weight = param(`${name}.weight`, [size]);
-  return { kind: 'rmsNorm', name, component: 'norm', weight, eps, offset };
+  return { kind: 'rmsNorm', name, component: 'norm', weight, eps, size, offset };
+}
+
+/** RMSNorm of every `size` values, without a weight. */
+export function plainRmsNorm(name: string, size: number, eps: number): RmsNorm {
+  return { kind: 'rmsNorm', name, component: 'norm', weight: undefined, eps, size, offset: 0 };
 }
 
 interface GatedNormParts extends Pick<GatedRmsNorm, 'eps' | 'width' | 'gated'> {
@@ -556,21 +568,29 @@ interface PackedOptions {
   readonly leaves?: readonly [gateUp: string, down: string];
   /** Default: true. */
   readonly gated?: boolean;
+  readonly isTransposed?: boolean;
 }
 
 export function packedExperts(
   name: string,
   { experts, hidden, inner }: PackedSizes,
   fn: ActivationName,
-  { leaves = ['gate_up_proj', 'down_proj'], gated = true }: PackedOptions = {},
+  {
+    leaves = ['gate_up_proj', 'down_proj'],
+    gated = true,
+    isTransposed = false,
+  }: PackedOptions = {},
 ): PackedExperts {
+  const matrix = (leaf: string, to: number, from: number) =>
+    param(`${name}.${leaf}`, [experts, ...(isTransposed ? [from, to] : [to, from])]);
   return {
     kind: 'packedExperts',
     name,
     component: 'experts',
-    gateUp: param(`${name}.${leaves[0]}`, [experts, (gated ? 2 : 1) * inner, hidden]),
-    down: param(`${name}.${leaves[1]}`, [experts, hidden, inner]),
+    gateUp: matrix(leaves[0], (gated ? 2 : 1) * inner, hidden),
+    down: matrix(leaves[1], hidden, inner),
     activation: fn,
+    ...(isTransposed && { isTransposed }),
   };
 }
 
@@ -597,13 +617,14 @@ export function clampedExperts(
 export function mixtureOfExperts(
   name: string,
   parts: Pick<MixtureOfExperts, 'router' | 'experts'> &
-    Partial<Pick<MixtureOfExperts, 'shared' | 'sharedGate' | 'latent'>>,
+    Partial<Pick<MixtureOfExperts, 'weighsInputs' | 'shared' | 'sharedGate' | 'latent'>>,
 ): MixtureOfExperts {
   return {
     kind: 'mixtureOfExperts',
     name,
     component: 'feedForward',
     router: parts.router,
+    ...(parts.weighsInputs && { weighsInputs: true }),
     experts: parts.experts,
     shared: parts.shared ?? [],
     sharedGate: parts.sharedGate,

@@ -89,10 +89,14 @@ export interface LayerNorm extends Node<'layerNorm'> {
   readonly size: number;
 }
 
-/** x / sqrt(mean(x²) + eps) · (offset + weight) over the last dimension (arXiv 1910.07467); weight [H]. */
+/**
+ * x / sqrt(mean(x²) + eps) · (offset + weight) over every `size` values (arXiv 1910.07467); weight [size]. Without a
+ * weight, the factor is 1.
+ */
 export interface RmsNorm extends Node<'rmsNorm'> {
-  readonly weight: Param;
+  readonly weight: Param | undefined;
   readonly eps: number;
+  readonly size: number;
   /** Added to the weight: 1 in Gemma, 0 elsewhere. */
   readonly offset: number;
 }
@@ -232,6 +236,8 @@ export interface PackedExperts extends Node<'packedExperts'> {
   /** [experts, H, inner] */
   readonly down: Param;
   readonly activation: ActivationName;
+  /** Whether the matrices are [experts, H, 2 · inner] and [experts, inner, H], as in Llama 4. */
+  readonly isTransposed?: boolean;
 }
 
 /**
@@ -257,6 +263,8 @@ export type Expert = GatedMlp | Sequence;
 /** Weighted sum of the chosen experts' outputs, plus the shared experts': x [B, T, H] → [B, T, H]. */
 export interface MixtureOfExperts extends Node<'mixtureOfExperts'> {
   readonly router: Router;
+  /** Whether a chosen expert's weight multiplies its input in place of its output. */
+  readonly weighsInputs?: boolean;
   /** Equal in all but their names. */
   readonly experts: readonly Expert[] | PackedExperts | ClampedExperts;
   /** Applied to every token; several are summed. */
@@ -385,11 +393,12 @@ export interface Rotary extends Node<'rotary'> {
 }
 
 /**
- * Window of a head. `sliding`: the last `tokens` keys, including a position's own. `local`: the hybrid model's
- * rule, tokens // 2 keys before it and itself (see masks.ts).
+ * Window of a head. `sliding`: the last `tokens` keys, including a position's own. `chunked`: the keys up to its own in
+ * its chunk of `tokens` positions. `local`: the hybrid model's rule, tokens // 2 keys before it and itself (see
+ * masks.ts).
  */
 export interface Window {
-  readonly rule: 'sliding' | 'local';
+  readonly rule: 'sliding' | 'chunked' | 'local';
   readonly tokens: number;
 }
 
@@ -402,6 +411,13 @@ export interface HeadSpan {
 /** Penalty −slope · distance on every score, with a slope per head (ALiBi, arXiv 2108.12409). */
 export interface Alibi extends Node<'alibi'> {
   readonly slopes: readonly number[];
+}
+
+/** Factor of the queries at a position: 1 + strength · ln(1 + floor((position + offset) / tokens)) (arXiv 2501.19399). */
+export interface Temperature {
+  readonly tokens: number;
+  readonly strength: number;
+  readonly offset: 0 | 1;
 }
 
 /**
@@ -420,6 +436,7 @@ export interface Attention extends Node<'attention'> {
   /** Largest size of a query, key or value, which are cut to ±clip behind their norms. */
   readonly clip?: number;
   readonly rotary: Rotary | undefined;
+  readonly temperature?: Temperature;
   readonly alibi: Alibi | undefined;
   readonly heads: number;
   readonly keyValueHeads: number;

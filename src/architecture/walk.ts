@@ -96,15 +96,24 @@ export function packedMatrices(layer: Layer): readonly PackedMatrix[] {
   if (layer.kind !== 'packedExperts' && layer.kind !== 'clampedExperts') return [];
   return [layer.gateUp, layer.down].map((tensor) => {
     const [copies = 1, first = 1, second = 1] = tensor.shape;
-    return layer.kind === 'packedExperts'
-      ? { tensor, copies, rows: first, length: second }
-      : { tensor, copies, rows: second, length: first };
+    return isTransposedPack(layer)
+      ? { tensor, copies, rows: second, length: first }
+      : { tensor, copies, rows: first, length: second };
   });
 }
 
+/** Whether the matrices of packed experts are [inputs, outputs]. */
+export const isTransposedPack = (experts: PackedExperts | ClampedExperts): boolean =>
+  experts.kind === 'clampedExperts' || experts.isTransposed === true;
+
+/** Width between the two products of a packed expert. */
+export const packedInner = (experts: PackedExperts | ClampedExperts): number =>
+  experts.down.shape[isTransposedPack(experts) ? 1 : 2] ?? 0;
+
 /** Whether packed experts have a gate. */
 export const isGatedPack = (experts: PackedExperts | ClampedExperts): boolean =>
-  experts.kind === 'clampedExperts' || experts.gateUp.shape[1] === 2 * (experts.down.shape[2] ?? 0);
+  experts.kind === 'clampedExperts' ||
+  experts.gateUp.shape[isTransposedPack(experts) ? 2 : 1] === 2 * packedInner(experts);
 
 /** Whether a layer is a plain product with a weight. */
 export const isProduct = (layer: Layer): layer is ProjectionLayer =>
@@ -275,7 +284,7 @@ export const outputWidth = ({ kind, weight }: ProjectionLayer): number =>
 export function normWidth(norm: NormLayer | HeadNorms): number {
   switch (norm.kind) {
     case 'rmsNorm':
-      return norm.weight.elements;
+      return norm.size;
     case 'layerNorm':
       return norm.weight?.elements ?? norm.size;
     case 'headNorms':
@@ -292,7 +301,7 @@ export function sharedInputWidth(inputs: Projections): number {
 /** Width between the two products of an expert, the same for all experts. */
 export function expertInner({ experts }: MixtureOfExperts): number {
   if ('kind' in experts) {
-    return experts.down.shape[experts.kind === 'packedExperts' ? 2 : 1] ?? 0;
+    return packedInner(experts);
   }
   const [first] = experts;
   if (!first) return 0;

@@ -29,6 +29,7 @@ import type {
   Srte,
   StateSpaceDual,
   Sum,
+  Temperature,
 } from '../architecture/layer.js';
 import { ACTIVATIONS } from '../architecture/layer.js';
 import {
@@ -340,7 +341,13 @@ class Tracer {
       ...layer.latent.slice(1).map((outOf) => this.#linear(outOf)),
       ...shared.flatMap((each) => this.#steps(each, size)),
       ...gate,
-      this.#between(`${name}.sum`, `experts by their weights${others}`, size),
+      this.#between(
+        `${name}.sum`,
+        layer.weighsInputs
+          ? `experts, with their inputs by their weights${others}`
+          : `experts by their weights${others}`,
+        size,
+      ),
     ];
   }
 
@@ -386,7 +393,7 @@ class Tracer {
       ...this.#steps(layer.conv, inner),
       this.#linear(layer.xProj),
       this.#between(`${name}.split`, `step ${stepRank}, B ${state}, C ${state}`, stepRank),
-      ...layer.innerNorms.map((norm) => this.#step(norm, rmsText(norm), norm.weight.elements)),
+      ...layer.innerNorms.map((norm) => this.#step(norm, rmsText(norm), norm.size)),
       ...(layer.innerNormEps === undefined
         ? []
         : [
@@ -497,6 +504,15 @@ class Tracer {
         ? []
         : [this.#between(`${name}.clipped`, `q, k and v cut to ±${clip}`, heads * headDim)]),
       ...(layer.normsAfterRotation ? norms : rotated),
+      ...(layer.temperature
+        ? [
+            this.#between(
+              `${name}.temperature`,
+              temperatureText(layer.temperature),
+              heads * headDim,
+            ),
+          ]
+        : []),
       perHead(
         `${scoresText(layer)}: ${spans.filter(hasHeads).map(spanText).join(', ')}${grouped}`,
         this.#tokens,
@@ -519,7 +535,7 @@ class Tracer {
   #headNorm(norm: Attention['queryNorm'], heads: number, headDim: number): UnplacedStep[] {
     if (!norm) return [];
     if (norm.kind === 'headNorms') return [this.#headNorms(norm, heads, headDim)];
-    const size = norm.kind === 'layerNorm' ? norm.size : norm.weight.elements;
+    const { size } = norm;
     const shape = size === headDim ? [heads, headDim] : [heads * headDim];
     return [this.#step(norm, normText(norm), ...shape)];
   }
@@ -608,8 +624,8 @@ const atDepth = (depth: number, said: readonly UnplacedStep[]) =>
 
 const ALIBI = 'a penalty on every score: slope · distance, a slope for each head';
 
-const rmsText = ({ eps, offset }: RmsNorm) =>
-  `RMSNorm, eps ${eps}${offset === 0 ? '' : `, weight + ${offset}`}`;
+const rmsText = ({ eps, offset, weight }: RmsNorm) =>
+  `RMSNorm, eps ${eps}${offset === 0 ? '' : `, weight + ${offset}`}${weight ? '' : ', no weight'}`;
 
 const gatedNormText = ({ eps, groups, gated, activation }: GatedRmsNorm) => {
   const norm = `RMSNorm, eps ${eps}${groups === 1 ? '' : `, of each of ${groups} groups`}`;
@@ -626,6 +642,9 @@ const normText = (norm: NormLayer) =>
 const rotaryText = ({ base, headDim, rotatedDim, scaling }: Rotary) =>
   `q and k rotated by position, base ${base.toLocaleString('en-US')}` +
   `${rotatedDim < headDim ? `, ${rotatedDim} of ${headDim}` : ''}${scaling ? `, ${scaling.kind}` : ''}`;
+
+const temperatureText = ({ tokens, strength, offset }: Temperature) =>
+  `q · (1 + ${strength} · log(1 + floor(${offset === 0 ? 'position' : `(position + ${offset})`} / ${formatInteger(tokens)})))`;
 
 const productText = (scale: number, headDim: number) =>
   scale === 1 / Math.sqrt(headDim) ? `q · kᵀ / √${headDim}` : `q · kᵀ · ${scale}`;

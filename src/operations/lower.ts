@@ -163,7 +163,7 @@ function lower(layer: Layer, around: Surroundings): Primitive[] {
     case 'sum':
       return lowerBranches(layer, inside);
     case 'rmsNorm': {
-      const input = vectors(1, 'hidden', layer.weight.elements);
+      const input = vectors(1, 'hidden', layer.size);
       const all = [saved('the input', input), unfusedNorm(layer, input)];
       return [norm(layer, component, width, { saved: all })];
     }
@@ -372,7 +372,7 @@ function lowerMamba(layer: Mamba, component: Component): Primitive[] {
     // Every GPU needs the whole step, B and C.
     closingMatmul(xProj, component, name, channels, { backward: allReduce(outputWidth(xProj)) }),
     ...layer.innerNorms.flatMap((each) =>
-      lower(each, { width: each.weight.elements, share: 'whole', component }),
+      lower(each, { width: each.size, share: 'whole', component }),
     ),
     matmul(dtProj, component, { cuts: byRows(paramsOf(dtProj), name, channels) }),
     {

@@ -33,6 +33,7 @@ import type { Param } from '../../src/architecture/param.js';
 import {
   isGatedPack,
   normWidth,
+  packedInner,
   projectionLayers,
   tensorsOf,
 } from '../../src/architecture/walk.js';
@@ -221,7 +222,7 @@ class Run {
       case 'fusedProjection':
         return this.#fusedParts(layer, x).reduce((a, b) => concatenated(a, b));
       case 'rmsNorm':
-        return rmsNorm(x, this.#weight(layer.weight), layer);
+        return rmsNorm(x, layer.weight && this.#weight(layer.weight), layer);
       case 'gatedRmsNorm':
         return gatedRmsNorm(x, y, this.#weight(layer.weight), layer);
       case 'scale':
@@ -379,10 +380,13 @@ class Run {
     for (const [at, weight] of weights.data.entries()) {
       if (weight === 0) continue;
       const from = Math.floor(at / experts) * size;
-      const token = { shape: [1, 1, size], data: given.data.slice(from, from + size) };
+      const own = given.data.slice(from, from + size);
+      const sent = layer.weighsInputs ? own.map((value) => weight * value) : own;
+      const token = { shape: [1, 1, size], data: sent };
+      const factor = layer.weighsInputs ? 1 : weight;
       const output = this.#expert(layer.experts, at % experts, token);
       for (let i = 0; i < size; i++) {
-        routed.data[from + i] = (routed.data[from + i] ?? 0) + weight * (output.data[i] ?? 0);
+        routed.data[from + i] = (routed.data[from + i] ?? 0) + factor * (output.data[i] ?? 0);
       }
     }
     const result = outOf ? this.of(outOf, routed) : routed;
@@ -402,13 +406,13 @@ class Run {
       const size = tensor.elements / (tensor.shape[0] ?? 1);
       return this.#weight(tensor).subarray(index * size, (index + 1) * size);
     };
+    const turned = (tensor: Param) => {
+      const [, from = 0, to = 0] = tensor.shape;
+      const values = part(tensor);
+      return values.map((_, at) => values[(at % from) * to + Math.floor(at / from)] ?? 0);
+    };
     if (experts.kind === 'clampedExperts') {
       const { gateUpBias, downBias, activation: fn, limit } = experts;
-      const turned = (tensor: Param) => {
-        const [, from = 0, to = 0] = tensor.shape;
-        const values = part(tensor);
-        return values.map((_, at) => values[(at % from) * to + Math.floor(at / from)] ?? 0);
-      };
       const both = product(token, turned(experts.gateUp), part(gateUpBias));
       const every = (first: number) => ({
         shape: [1, 1, both.data.length / 2],
@@ -418,13 +422,14 @@ class Run {
       const up = each(every(1), (value) => 1 + Math.max(-limit, Math.min(limit, value)));
       return product(times(activated(gate, fn), up), turned(experts.down), part(downBias));
     }
-    const inner = experts.down.shape[2] ?? 0;
-    const both = product(token, part(experts.gateUp));
+    const matrix = experts.isTransposed ? turned : part;
+    const inner = packedInner(experts);
+    const both = product(token, matrix(experts.gateUp));
     if (!isGatedPack(experts)) {
-      return product(activated(both, experts.activation), part(experts.down));
+      return product(activated(both, experts.activation), matrix(experts.down));
     }
     const [gate, up] = split(both, [inner, inner]);
-    return product(times(activated(gate, experts.activation), up), part(experts.down));
+    return product(times(activated(gate, experts.activation), up), matrix(experts.down));
   }
 
   #hybridBlock(block: HybridBlock, x: Tensor): Tensor {
@@ -676,7 +681,7 @@ class Run {
       layer.normsAfterRotation
         ? normed(norm, this.#turned(layer.rotary, cut(x)))
         : this.#turned(layer.rotary, cut(normed(norm, x)));
-    const queries = prepared(queryNorm, q);
+    const queries = this.#tempered(layer, prepared(queryNorm, q));
     const keys = this.#withPast(`${name}.keys`, prepared(keyNorm, k));
     const values = this.#withPast(`${name}.values`, cut(v));
     const slopes = layer.alibi?.slopes ?? [];
@@ -701,6 +706,16 @@ class Run {
     const output = { shape: [this.#batch, this.#tokens, heads * headDim], data: result };
     const gated = layer.gate && gate ? times(output, activated(gate, layer.gate)) : output;
     return this.of(layer.out, gated);
+  }
+
+  #tempered({ temperature }: Attention, x: Tensor): Tensor {
+    if (!temperature) return x;
+    const { tokens, strength, offset } = temperature;
+    const width = x.shape.at(-1) ?? 1;
+    return each(x, (value, at) => {
+      const position = this.#start + (Math.floor(at / width) % this.#tokens);
+      return value * (1 + strength * Math.log(1 + Math.floor((position + offset) / tokens)));
+    });
   }
 
   #turned(layer: Rotary | undefined, x: Tensor): Tensor {
@@ -794,8 +809,8 @@ function product({ shape, data }: Tensor, weight: Float64Array, bias?: Float64Ar
 }
 
 /** Of each part of the last dimension that is as wide as the weight: a head, or all. */
-function rmsNorm(x: Tensor, weight: Float64Array, { eps, offset }: RmsNorm): Tensor {
-  return scaledParts(x, weight.length, eps, (at) => offset + (weight[at % weight.length] ?? 0));
+function rmsNorm(x: Tensor, weight: Float64Array | undefined, { eps, offset, size }: RmsNorm) {
+  return scaledParts(x, size, eps, (at) => (weight ? offset + (weight[at % size] ?? 0) : 1));
 }
 
 function gatedRmsNorm(

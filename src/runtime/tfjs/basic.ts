@@ -90,13 +90,12 @@ export function runHeadNorms(run: ForwardRun, { norms }: HeadNorms, x: Tensor3D)
   );
 }
 
-/** Normalises each part of the last dimension with the length of the weight: each head, or all of it. */
+/** Normalises each part of the last dimension with the size of the norm: each head, or all of it. */
 export function runRmsNorm({ tf, weights }: ForwardRun, layer: RmsNorm, x: Tensor3D): Tensor3D {
+  const parts = normedParts(tf, x, layer.size, layer.eps);
+  if (!layer.weight) return tf.reshape(parts, x.shape);
   const weight = weights.tensor(layer.weight);
-  const scaled = tf.mul(
-    normedParts(tf, x, layer.weight.elements, layer.eps),
-    layer.offset === 0 ? weight : tf.add(weight, layer.offset),
-  );
+  const scaled = tf.mul(parts, layer.offset === 0 ? weight : tf.add(weight, layer.offset));
   return tf.reshape(scaled, x.shape);
 }
 

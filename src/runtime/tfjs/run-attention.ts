@@ -1,4 +1,10 @@
-import type { Attention, HeadSpan, LatentAttention, Window } from '../../architecture/layer.js';
+import type {
+  Attention,
+  HeadSpan,
+  LatentAttention,
+  Temperature,
+  Window,
+} from '../../architecture/layer.js';
 import { decodingKeys, firstKeys } from '../calls.js';
 import { applySoftcap, runProjections, runRotary } from './basic.js';
 import { activate } from './differentiable.js';
@@ -224,6 +230,21 @@ function maskOf(
   return tf.tensor2d(mask, [rows, columns]);
 }
 
+/** Queries [B, T, ·] times the factor of their position. */
+function tempered(
+  { tf, start, tokens }: ForwardRun,
+  temperature: Temperature | undefined,
+  queries: Tensor3D,
+): Tensor3D {
+  if (!temperature) return queries;
+  const { tokens: size, strength, offset } = temperature;
+  const factors = Float32Array.from(
+    { length: tokens },
+    (_, index) => 1 + strength * Math.log1p(Math.floor((start + index + offset) / size)),
+  );
+  return tf.mul(queries, tf.tensor3d(factors, [1, tokens, 1]));
+}
+
 /** u [B, T, H] → [B, T, H]. */
 export function runAttention(run: ForwardRun, layer: Attention, u: Tensor3D): Tensor3D {
   const { tf } = run;
@@ -238,7 +259,8 @@ export function runAttention(run: ForwardRun, layer: Attention, u: Tensor3D): Te
   const projected = runProjections(run, layer.inputs, u);
   const [gate] = layer.gate ? projected.splice(1, 1) : [];
   const [q, k, v] = projected as [Tensor3D, Tensor3D, Tensor3D];
-  const queries: Tensor3D = tf.mul(prepared(queryNorm, q), layer.scale); // (B, T, heads · d)
+  const turnedQueries = tempered(run, layer.temperature, prepared(queryNorm, q));
+  const queries: Tensor3D = tf.mul(turnedQueries, layer.scale); // (B, T, heads · d)
   const keys = headKeys(run, layer, prepared(keyNorm, k), clipped(v));
   const heads = splitHeads(tf, queries, headDim);
   let first = 0;

@@ -8,6 +8,7 @@ import type {
   RmsNorm,
 } from '../../../architecture/layer.js';
 import { LAPLACE } from '../../../architecture/layer.js';
+import type { Param } from '../../../architecture/param.js';
 import { normWidth } from '../../../architecture/walk.js';
 import type { Context } from '../context.js';
 import { scaledBy, sizeNames, weightOf } from '../context.js';
@@ -181,7 +182,9 @@ export function ofUnitLength(
 }
 
 export function emitRmsNorm(context: Context, layer: RmsNorm, x: GraphValue): GraphValue {
-  return normed(context, x, factorOf(context, layer), layer.eps);
+  const { weight, size, eps, offset } = layer;
+  if (!weight) return unweightedRmsNorm(context, x, size, eps);
+  return normed(context, x, factorOf(context, { weight, offset }), eps);
 }
 
 /** `SimplifiedLayerNormalization` is ONNX Runtime's own, although its domain is ONNX's. */
@@ -208,7 +211,7 @@ function normedInSteps(
 /** The sum with the offset is computed once, when the session is created. */
 function factorOf(
   context: Context,
-  { weight, offset }: Pick<RmsNorm, 'weight' | 'offset'>,
+  { weight, offset }: { readonly weight: Param; readonly offset: number },
 ): GraphValue {
   const { graph, once } = context;
   const values = weightOf(context, weight);

@@ -1,8 +1,22 @@
 /** Shapes: B batch, T tokens of the call, S keys, R = B·T rows, d width of a head. */
-import type { Attention, HeadSpan, LatentAttention } from '../../../architecture/layer.js';
+import type {
+  Attention,
+  HeadSpan,
+  LatentAttention,
+  Temperature,
+} from '../../../architecture/layer.js';
 import { normWidth } from '../../../architecture/walk.js';
 import type { Context } from '../context.js';
-import { cachesInPlace, folded, sizeNames, swapped, unfoldedRows, weightOf } from '../context.js';
+import {
+  cachesInPlace,
+  feedPositions,
+  folded,
+  scaledBy,
+  sizeNames,
+  swapped,
+  unfoldedRows,
+  weightOf,
+} from '../context.js';
 import type { GraphValue } from '../graph.js';
 import { LEFT_OUT } from '../graph.js';
 import { MICROSOFT } from '../proto.js';
@@ -33,7 +47,7 @@ export function emitAttention(context: Context, layer: Attention, u: GraphValue)
     return unfoldedRows(context, normed(context, norm, rotated, width), width);
   };
   const given = {
-    queries: prepared(queryNorm, q, heads),
+    queries: tempered(context, layer.temperature, prepared(queryNorm, q, heads)),
     keys: prepared(keyNorm, k, keyValueHeads),
     values: unfoldedRows(context, cut(v), keyValueHeads * headDim),
   };
@@ -68,6 +82,27 @@ function normed(
 function turned(context: Context, layer: Attention, x: GraphValue, heads: number): GraphValue {
   const rows = unfoldedRows(context, x, heads * layer.headDim);
   return layer.rotary ? emitRotary(context, layer.rotary, rows, heads) : rows;
+}
+
+/** Queries [B, T, ·] times the factor of their position. */
+function tempered(
+  context: Context,
+  temperature: Temperature | undefined,
+  queries: GraphValue,
+): GraphValue {
+  if (!temperature) return queries;
+  const { graph, once } = context;
+  const { tokens, strength, offset } = temperature;
+  const factors = once(`temperature:${tokens}:${strength}:${offset}`, () => {
+    const positions = graph.cast(feedPositions(context), 'f32');
+    const steps = graph.op('Floor', [
+      graph.op('Div', [graph.op('Add', [positions, graph.float(offset)]), graph.float(tokens)]),
+    ]);
+    const logs = graph.op('Log', [graph.op('Add', [steps, graph.float(1)])]);
+    const all = graph.op('Add', [scaledBy(context, logs, strength), graph.float(1)]);
+    return graph.op('Unsqueeze', [all, graph.ints(1)]); // [T, 1]
+  });
+  return graph.op('Mul', [queries, factors]);
 }
 
 /** Queries, keys and values of heads with the same window, [B, T, ·]. */
