@@ -43,6 +43,7 @@ const TEXT_OF: Readonly<Record<string, string>> = {
   janus: 'llama',
   lfm2_vl: 'lfm2',
   lighton_ocr: 'qwen3',
+  llama4: 'llama4_text',
   llava: 'llama',
   llava_next: 'llama',
   llava_next_video: 'llama',
