@@ -27,6 +27,8 @@ import type {
   MixtureOfExperts,
   NormLayer,
   PackedExperts,
+  PerLayerBranch,
+  PerLayerInputs,
   ProjectionLayer,
   Projections,
   Residual,
@@ -41,6 +43,7 @@ import type {
   Sum,
   Temperature,
   TransposedLinear,
+  WeightedScale,
   Window,
 } from './layer.js';
 import type { Param } from './param.js';
@@ -351,6 +354,9 @@ export interface AttentionParts {
   readonly keyValueHeads?: number;
   readonly queryNorm?: Attention['queryNorm'];
   readonly keyNorm?: Attention['keyNorm'];
+  readonly valueNorm?: NormLayer | undefined;
+  readonly valuesAreKeys?: boolean;
+  readonly sharing?: Attention['sharing'] | undefined;
   readonly normsAfterRotation?: boolean;
   readonly clip?: number | undefined;
   readonly keeps?: Attention['keeps'];
@@ -380,6 +386,9 @@ export function attention(name: string, parts: AttentionParts): Attention {
     out,
     queryNorm: parts.queryNorm,
     keyNorm: parts.keyNorm,
+    ...(parts.valueNorm && { valueNorm: parts.valueNorm }),
+    ...(parts.valuesAreKeys && { valuesAreKeys: true }),
+    ...(parts.sharing && { sharing: parts.sharing }),
     rotary: parts.rotary,
     alibi: parts.alibi,
     heads,
@@ -483,6 +492,38 @@ export function activation(name: string, fn: ActivationName, composed = false): 
 
 export function scale(name: string, factor: number): Scale {
   return { kind: 'scale', name, factor };
+}
+
+export function weightedScale(name: string, weight: Param): WeightedScale {
+  return { kind: 'weightedScale', name, weight };
+}
+
+export function perLayerInputs(
+  name: string,
+  parts: Omit<PerLayerInputs, 'kind' | 'name' | 'component'>,
+): PerLayerInputs {
+  return { kind: 'perLayerInputs', name, component: 'perLayerInputs', ...parts };
+}
+
+interface PerLayerParts extends Pick<PerLayerBranch, 'activation' | 'inputs' | 'index'> {
+  readonly hidden: number;
+}
+
+/** `per_layer_input_gate` and `per_layer_projection`. */
+export function perLayerBranch(
+  name: string,
+  block: string,
+  { hidden, inputs, ...rest }: PerLayerParts,
+): PerLayerBranch {
+  return {
+    kind: 'perLayerBranch',
+    name,
+    component: 'perLayerInputs',
+    gate: linear(`${block}.per_layer_input_gate`, hidden, inputs.width, { bias: false }),
+    projection: linear(`${block}.per_layer_projection`, inputs.width, hidden, { bias: false }),
+    inputs,
+    ...rest,
+  };
 }
 
 export function softcap(name: string, cap: number): Softcap {

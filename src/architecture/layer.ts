@@ -11,6 +11,7 @@ import type { RotaryScaling } from './rotary-scaling.js';
 /** Purpose of a layer; budgets are broken down by it. Reports use this order. */
 export const COMPONENTS = {
   embedding: 'embedding',
+  perLayerInputs: 'per-layer inputs',
   srte: 'SRTE',
   mamba: 'Mamba',
   deltaNet: 'gated DeltaNet',
@@ -154,6 +155,11 @@ export interface Activation extends Node<'activation'> {
   readonly fn: ActivationName;
   /** Whether the original uses elementary operations, each of which keeps values for its gradient. */
   readonly composed?: boolean;
+}
+
+/** x · weight, weight [1] or as wide as x. */
+export interface WeightedScale extends Node<'weightedScale'> {
+  readonly weight: Param;
 }
 
 /** x · factor. */
@@ -431,6 +437,11 @@ export interface Attention extends Node<'attention'> {
   /** Applied before the rotation: per head, or over all heads when the weight has their total width. */
   readonly queryNorm: NormLayer | HeadNorms | undefined;
   readonly keyNorm: NormLayer | HeadNorms | undefined;
+  readonly valueNorm?: NormLayer;
+  /** Whether the inputs give no values: these are the keys before their norm. */
+  readonly valuesAreKeys?: boolean;
+  /** Whether later layers read the keys and values of this one, or the name of the layer whose it reads itself. */
+  readonly sharing?: 'lends' | { readonly from: string };
   /** Whether these norms come behind the rotation. */
   readonly normsAfterRotation?: boolean;
   /** Largest size of a query, key or value, which are cut to ±clip behind their norms. */
@@ -475,6 +486,36 @@ export interface LatentAttention extends Node<'latentAttention'> {
   readonly nopeDim: number;
   readonly valueDim: number;
   readonly scale: number;
+}
+
+/**
+ * Values of each token for each of `layers` blocks, `width` values each (Gemma 3n). With e the embedding of the token
+ * times embeddingScale: scale · (norm(projectionScale · projection(e)) + tableScale · row of the token in the table).
+ * A block that runs alone, without token ids, has those of token 0.
+ */
+export interface PerLayerInputs extends Node<'perLayerInputs'> {
+  readonly embedding: Embedding;
+  /** [V, layers · width] */
+  readonly table: Embedding;
+  /** [H → layers · width] */
+  readonly projection: Linear;
+  /** Of the values of each block. */
+  readonly norm: RmsNorm;
+  readonly layers: number;
+  readonly width: number;
+  readonly embeddingScale: number;
+  readonly tableScale: number;
+  readonly projectionScale: number;
+  readonly scale: number;
+}
+
+/** projection(activation(gate(x)) · values), [B, T, H] → [B, T, H]: the values for block `index`. */
+export interface PerLayerBranch extends Node<'perLayerBranch'> {
+  readonly gate: Linear;
+  readonly projection: Linear;
+  readonly activation: ActivationName;
+  readonly inputs: PerLayerInputs;
+  readonly index: number;
 }
 
 /** Shared Relative Time Encoding: one row of H values per position, as a table [1, rows, H]. */
@@ -557,6 +598,9 @@ export type Layer =
   | HeadNorms
   | Activation
   | Scale
+  | WeightedScale
+  | PerLayerInputs
+  | PerLayerBranch
   | Softcap
   | LearnedPositions
   | Sum

@@ -251,8 +251,8 @@ export interface StateDictEntry {
 }
 
 /**
- * State dict of a model as PyTorch writes it, including aliases and buffers. Each place that holds a tensor has an
- * entry, in order. The first uses the tensor's name, the others its aliases in turn.
+ * State dict of a model as PyTorch writes it, including aliases and buffers, in order. The first place that holds a
+ * tensor has its name, the others its aliases in turn; places beyond these only read it.
  */
 export function stateDictOf(layer: Layer): StateDictEntry[] {
   const met = new Map<Param, number>();
@@ -261,10 +261,8 @@ export function stateDictOf(layer: Layer): StateDictEntry[] {
     for (const tensor of tensors) {
       const times = met.get(tensor) ?? 0;
       met.set(tensor, times + 1);
-      entries.push({
-        name: times === 0 ? tensor.name : (tensor.aliases[times - 1] ?? tensor.name),
-        tensor,
-      });
+      const name = times === 0 ? tensor.name : tensor.aliases[times - 1];
+      if (name !== undefined) entries.push({ name, tensor });
     }
   }
   return entries;

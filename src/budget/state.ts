@@ -232,6 +232,7 @@ function keptBy(model: Layer, gpus: number): StateSizes {
     } else if (primitive.kind === 'convolution') {
       convolutionValues += share(primitive.channels) * primitive.cached;
     } else if (primitive.kind === 'scores') {
+      if (primitive.keeps === 'nothing') continue;
       if (primitive.latent) latentWidth += primitive.latent.cached;
       else attentions.push(primitive);
     }

@@ -172,6 +172,23 @@ class Tracer {
         return [this.#step(layer, gatedNormText(layer), size)];
       case 'scale':
         return [this.#step(layer, `· ${layer.factor}`, size)];
+      case 'weightedScale':
+        return [this.#step(layer, '· weight', size)];
+      case 'perLayerInputs': {
+        const { layers, width } = layer;
+        const operation = `${formatInteger(width)} values for each of ${formatInteger(layers)} layers: a row of each id + norm(product of the embedding)`;
+        return [this.#step(layer, operation, layers, width)];
+      }
+      case 'perLayerBranch':
+        return [
+          this.#linear(layer.gate),
+          this.#between(
+            `${layer.name}.gated`,
+            `f(gate) · values of this layer, f = ${ACTIVATIONS[layer.activation]}`,
+            layer.inputs.width,
+          ),
+          this.#linear(layer.projection),
+        ];
       case 'softcap':
         return [this.#step(layer, `${layer.cap} · tanh(x / ${layer.cap})`, size)];
       case 'learnedPositions': {
@@ -494,11 +511,24 @@ class Tracer {
     const norms = [
       ...this.#headNorm(layer.queryNorm, heads, headDim),
       ...this.#headNorm(layer.keyNorm, keyValueHeads, headDim),
+      ...this.#headNorm(layer.valueNorm, keyValueHeads, headDim),
     ];
     const rotated = rotary ? [{ ...perHead(rotaryText(rotary), headDim), name: rotary.name }] : [];
     const grouped = keyValueHeads < heads ? `; k and v of ${counted(keyValueHeads, 'head')}` : '';
     return [
       ...projectionLayers(layer.inputs).flatMap((each) => this.#steps(each, 0)),
+      ...(typeof layer.sharing === 'object'
+        ? [
+            this.#between(
+              `${name}.shared`,
+              `keys and values of ${layer.sharing.from}`,
+              keyValueHeads * headDim,
+            ),
+          ]
+        : []),
+      ...(layer.valuesAreKeys
+        ? [this.#between(`${name}.values`, 'v = k', keyValueHeads * headDim)]
+        : []),
       ...(layer.normsAfterRotation ? rotated : norms),
       ...(clip === undefined
         ? []

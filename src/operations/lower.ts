@@ -11,6 +11,7 @@ import type {
   LanguageModel,
   Layer,
   Mamba,
+  PerLayerBranch,
   StateSpaceDual,
 } from '../architecture/layer.js';
 import {
@@ -184,6 +185,18 @@ function lower(layer: Layer, around: Surroundings): Primitive[] {
       const tanh = saved('tanh', vectors(1, 'width', width, share));
       return [elementwise(layer, component, width, { saved: [tanh] })];
     }
+    case 'weightedScale':
+      return [
+        elementwise(layer, component, width, {
+          params: [layer.weight],
+          saved: [saved('its input', vectors(1, 'width', width, share))],
+        }),
+      ];
+    // Each block computes its own part of them.
+    case 'perLayerInputs':
+      return [];
+    case 'perLayerBranch':
+      return lowerPerLayerBranch(layer, component);
     case 'scale':
     case 'alibi':
       return [elementwise(layer, component, width)];
@@ -343,6 +356,35 @@ function lowerHybridBlock(block: HybridBlock, inside: Surroundings): Primitive[]
     ...all(inputNorm, srte, mamba, attention, ...(alignment ? [alignment] : []), gate, fusion),
     ...afterSavedInput(lower(mlp, inside)),
     ...all(outputNorm).map((each) => ({ ...each, saved: [...each.saved, ...masks] })),
+  ];
+}
+
+/** The values of one block are one of as many equal parts of the shared table and product. */
+function lowerPerLayerBranch(layer: PerLayerBranch, component: Component): Primitive[] {
+  const { gate, projection, inputs } = layer;
+  const { width, layers, table, norm: values } = inputs;
+  const [rows = 1] = table.weight.shape;
+  const made: Saved = {
+    part: component,
+    vectors: [vectors(1, 'hidden', inputWidth(inputs.projection)), vectors(2, 'per_layer', width)],
+    source: 'the embedding; the product before and after its norm',
+  };
+  const branch: Saved = {
+    part: component,
+    vectors: [vectors(1, 'hidden', inputWidth(gate)), vectors(4, 'per_layer', width)],
+    source: 'the input; the gate before and after its activation, the values, and their product',
+  };
+  return [
+    matmul(gate, component, { saved: [branch] }),
+    lookup(layer, component, width, table.weight, { by: 'ids', rows }),
+    matmul(inputs.projection, component, {
+      output: width,
+      weights: inputs.projection.weight.elements / layers,
+      saved: [made],
+    }),
+    norm(values, component, width),
+    elementwise(layer, component, width, { launches: 3 }),
+    matmul(projection, component),
   ];
 }
 

@@ -20,6 +20,7 @@ import type {
   Linear,
   Mamba,
   MixtureOfExperts,
+  PerLayerInputs,
   ProjectionLayer,
   Projections,
   RmsNorm,
@@ -227,6 +228,18 @@ class Run {
         return gatedRmsNorm(x, y, this.#weight(layer.weight), layer);
       case 'scale':
         return each(x, (value) => value * layer.factor);
+      case 'weightedScale': {
+        const weight = this.#weight(layer.weight);
+        return each(x, (value, at) => value * (weight[at % weight.length] ?? 0));
+      }
+      case 'perLayerInputs':
+        return this.#perLayerInputs(layer);
+      case 'perLayerBranch': {
+        const { inputs, index } = layer;
+        const all = split(this.of(inputs), new Array<number>(inputs.layers).fill(inputs.width));
+        const opened = activated(this.of(layer.gate, x), layer.activation);
+        return this.of(layer.projection, times(opened, all[index] ?? EMPTY));
+      }
       case 'softcap':
         return each(x, (value) => layer.cap * Math.tanh(value / layer.cap));
       case 'learnedPositions':
@@ -313,12 +326,19 @@ class Run {
 
   /** Rows of a table for the ids → [B, T, H]. */
   #rows(table: Float64Array, size: number): Tensor {
-    const ids = this.#parts.input.ids?.data ?? fail('ids');
+    const ids = this.#parts.input.ids?.data ?? new Int32Array(this.#batch * this.#tokens);
     const data = new Float64Array(ids.length * size);
     for (const [row, id] of ids.entries()) {
       data.set(table.subarray(id * size, (id + 1) * size), row * size);
     }
     return { shape: [this.#batch, this.#tokens, size], data };
+  }
+
+  #perLayerInputs(layer: PerLayerInputs): Tensor {
+    const e = each(this.of(layer.embedding), (value) => value * layer.embeddingScale);
+    const product = each(this.of(layer.projection, e), (value) => value * layer.projectionScale);
+    const rows = each(this.of(layer.table), (value) => value * layer.tableScale);
+    return each(plus(this.of(layer.norm, product), rows), (value) => value * layer.scale);
   }
 
   #linear({ name, weight, bias }: Linear, x: Tensor): Tensor {
@@ -672,7 +692,7 @@ class Run {
     const { name, heads, keyValueHeads, headDim, scale, softcap, queryNorm, keyNorm, clip } = layer;
     const projected = this.#projected(layer.inputs, u);
     const [gate] = layer.gate ? projected.splice(1, 1) : [];
-    const [q = EMPTY, k = EMPTY, v = EMPTY] = projected;
+    const [q = EMPTY, k = EMPTY, v = k] = projected;
     const sinks = layer.sinks && this.#weight(layer.sinks);
     const normed = (norm: typeof queryNorm, x: Tensor) => (norm ? this.of(norm, x) : x);
     const cut = (x: Tensor) =>
@@ -682,8 +702,10 @@ class Run {
         ? normed(norm, this.#turned(layer.rotary, cut(x)))
         : this.#turned(layer.rotary, cut(normed(norm, x)));
     const queries = this.#tempered(layer, prepared(queryNorm, q));
-    const keys = this.#withPast(`${name}.keys`, prepared(keyNorm, k));
-    const values = this.#withPast(`${name}.values`, cut(v));
+    const [keys, values] = this.#shared(layer, () => [
+      this.#withPast(`${name}.keys`, prepared(keyNorm, k)),
+      this.#withPast(`${name}.values`, cut(layer.valueNorm ? this.of(layer.valueNorm, v) : v)),
+    ]);
     const slopes = layer.alibi?.slopes ?? [];
     const given = { q: queries, k: keys, v: values, scale, softcap };
     const result = new Float64Array(this.#batch * this.#tokens * heads * headDim);
@@ -706,6 +728,15 @@ class Run {
     const output = { shape: [this.#batch, this.#tokens, heads * headDim], data: result };
     const gated = layer.gate && gate ? times(output, activated(gate, layer.gate)) : output;
     return this.of(layer.out, gated);
+  }
+
+  readonly #lent = new Map<string, [Tensor, Tensor]>();
+
+  #shared({ name, sharing }: Attention, make: () => [Tensor, Tensor]): [Tensor, Tensor] {
+    if (typeof sharing === 'object') return this.#lent.get(sharing.from) ?? fail(sharing.from);
+    const made = make();
+    this.#lent.set(name, made);
+    return made;
   }
 
   #tempered({ temperature }: Attention, x: Tensor): Tensor {

@@ -94,6 +94,7 @@ function frequencies(making: Making, tokens: GraphValue, rotary: Rotary): GraphV
       return graph.op('Where', [isLong, long, short]);
     }
     case 'linear':
+    case 'proportional':
     case 'llama3':
     case 'yarn':
     case undefined:

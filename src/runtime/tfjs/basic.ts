@@ -7,6 +7,7 @@ import type {
   LayerNorm,
   LearnedPositions,
   Linear,
+  PerLayerInputs,
   Projections,
   RmsNorm,
   Rotary,
@@ -26,13 +27,22 @@ import type { ForwardRun } from './run.js';
 
 /** Embedding rows of the ids, [B, T, H]. */
 export function runEmbedding(
-  { tf, weights, ids }: ForwardRun,
-  { name, weight }: Embedding,
+  { tf, weights, ids, batch, tokens }: ForwardRun,
+  { weight }: Embedding,
 ): Tensor3D {
-  if (!ids) throw new TypeError(`${name} needs token ids`);
   const [, hidden = 0] = weight.shape;
-  const found = tf.gather(weights.tensor(weight), tf.tensor1d(ids.data, 'int32')); // (B·T, H)
-  return tf.reshape(found, [ids.batch, ids.tokens, hidden]);
+  const rows = tf.tensor1d(ids?.data ?? new Int32Array(batch * tokens), 'int32');
+  const found = tf.gather(weights.tensor(weight), rows); // (B·T, H)
+  return tf.reshape(found, [batch, tokens, hidden]);
+}
+
+/** The values of every block, [B, T, layers · width]. */
+export function runPerLayerInputs(run: ForwardRun, layer: PerLayerInputs): Tensor3D {
+  const { tf } = run;
+  const embedded: Tensor3D = tf.mul(run.apply(layer.embedding), layer.embeddingScale);
+  const projected: Tensor3D = tf.mul(run.apply(layer.projection, embedded), layer.projectionScale);
+  const own: Tensor3D = tf.mul(run.apply(layer.table), layer.tableScale);
+  return tf.mul(tf.add(run.apply(layer.norm, projected), own), layer.scale);
 }
 
 /** x [B, T, in] → [B, T, out]. */

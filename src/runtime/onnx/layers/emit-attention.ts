@@ -36,7 +36,7 @@ export function emitAttention(context: Context, layer: Attention, u: GraphValue)
   const { heads, keyValueHeads, headDim, queryNorm, keyNorm, clip } = layer;
   const projected = emitProjections(context, layer.inputs, u);
   const [gate] = layer.gate ? projected.splice(1, 1) : [];
-  const [q = LEFT_OUT, k = LEFT_OUT, v = LEFT_OUT] = projected;
+  const [q = LEFT_OUT, k = LEFT_OUT, v = layer.valuesAreKeys ? k : LEFT_OUT] = projected;
   const cut = (x: GraphValue) => (clip === undefined ? x : clipped(graph, x, -clip, clip));
   const prepared = (norm: typeof queryNorm, x: GraphValue, count: number) => {
     const width = count * headDim;
@@ -48,8 +48,16 @@ export function emitAttention(context: Context, layer: Attention, u: GraphValue)
   };
   const given = {
     queries: tempered(context, layer.temperature, prepared(queryNorm, q, heads)),
-    keys: prepared(keyNorm, k, keyValueHeads),
-    values: unfoldedRows(context, cut(v), keyValueHeads * headDim),
+    ...(typeof layer.sharing === 'object'
+      ? { keys: LEFT_OUT, values: LEFT_OUT }
+      : {
+          keys: prepared(keyNorm, k, keyValueHeads),
+          values: unfoldedRows(
+            context,
+            cut(normed(context, layer.valueNorm, v, keyValueHeads * headDim)),
+            keyValueHeads * headDim,
+          ),
+        }),
   };
   const results = partsOf(context, layer, given).map((part) => attendPart(context, layer, part));
   const result = folded(context, graph.joined(results));
@@ -107,7 +115,7 @@ function tempered(
 
 /** Queries, keys and values of heads with the same window, [B, T, ·]. */
 interface WindowHeads extends HeadRange, Pick<HeadSpan, 'window'>, Given {
-  /** Name of its state between calls. */
+  /** Name of its state between calls, or of that of the layer whose keys it reads. */
   readonly name: string;
   readonly keyValueHeads: number;
 }
@@ -120,7 +128,8 @@ interface Given {
 
 /** Groups of heads by window, each with its own keys and values. */
 function partsOf(context: Context, layer: Attention, given: Given): WindowHeads[] {
-  const { name, keyValueHeads, headDim } = layer;
+  const { keyValueHeads, headDim } = layer;
+  const name = typeof layer.sharing === 'object' ? layer.sharing.from : layer.name;
   const spans = spansOf(layer);
   const [only, ...others] = spans;
   if (only && others.length === 0) {
@@ -164,21 +173,33 @@ function attendPart(context: Context, layer: Attention, part: WindowHeads): Grap
     alibi
       ? maskWithAlibi(context, window, alibi, { first: part.first + first, heads: count })
       : mask(context, window);
+  /** Keys or values with those of former calls, made where they are first read. */
+  const kept = <Made>(leaf: 'keys' | 'values', make: (name: string, now: GraphValue) => Made) =>
+    context.once(`kept:${name}.${leaf}`, () => {
+      if (part[leaf] === LEFT_OUT) {
+        throw new Error(`${layer.name} reads the ${leaf} of ${name}, and runs only behind it`);
+      }
+      return make(`${name}.${leaf}`, part[leaf]);
+    });
   if (cachesInPlace(context)) {
     const memory = { groups: keyValueHeads, width: headDim, window };
+    const rows = (leaf: 'keys' | 'values') =>
+      kept(leaf, (own, now) => cached(context, { ...memory, name: own }, now));
     return attendWithCache(context, heads, {
       queries: part.queries,
-      keys: cached(context, { ...memory, name: `${name}.keys` }, part.keys),
-      values: cached(context, { ...memory, name: `${name}.values` }, part.values),
+      keys: rows('keys'),
+      values: rows('values'),
       bias: bias({ first: 0, heads: part.heads }),
       sinks: sinks && sinkScores(context, sinks, part),
     });
   }
   const memory = { width: keyValueHeads * headDim, window };
+  const all = (leaf: 'keys' | 'values') =>
+    kept(leaf, (own, now) => withPast(context, { ...memory, name: own }, now));
   const attended: Attended = {
     queries: part.queries,
-    keys: withPast(context, { ...memory, name: `${name}.keys` }, part.keys),
-    values: withPast(context, { ...memory, name: `${name}.values` }, part.values),
+    keys: all('keys'),
+    values: all('values'),
     bias,
   };
   return attend(context, heads, sinks ? withSinks(context, sinks, part.first, attended) : attended);
