@@ -4,6 +4,7 @@ import type {
   ActivationName,
   Alibi,
   Alignment,
+  AltUpBlock,
   Attention,
   CausalConv,
   ClampedExperts,
@@ -526,6 +527,46 @@ export function perLayerBranch(
   };
 }
 
+/** The ends of AltUp: from one value to its streams, and back. */
+export function altUpEnd<Kind extends 'altUpSplit' | 'altUpMerge'>(
+  kind: Kind,
+  name: string,
+  hidden: number,
+  streams: number,
+): { kind: Kind; name: string; component: 'altUp'; projections: Linear[] } {
+  const projections = Array.from({ length: streams - 1 }, (_, index) =>
+    linear(`${name}.${index}`, hidden, hidden, { bias: false }),
+  );
+  return { kind, name, component: 'altUp', projections };
+}
+
+interface AltUpParts extends Pick<AltUpBlock, 'active' | 'isScaled' | 'inner' | 'perLayer'> {
+  readonly hidden: number;
+  readonly streams: number;
+  readonly eps: number;
+}
+
+/** The tensors of a block's `altup`. */
+export function altUpBlock(name: string, parts: AltUpParts): AltUpBlock {
+  const { hidden, streams, eps, active, isScaled, inner, perLayer } = parts;
+  const own = `${name}.altup`;
+  const product = (leaf: string, from: number, to: number) =>
+    linear(`${own}.${leaf}`, from, to, { bias: false, component: 'altUp' });
+  return {
+    kind: 'altUpBlock',
+    name,
+    outputScale: param(`${own}.correct_output_scale`, [hidden]),
+    correction: product('correction_coefs', streams, streams),
+    prediction: product('prediction_coefs', streams, streams ** 2),
+    router: product('modality_router', hidden, streams),
+    routerNorm: rmsNormLayer(`${own}.router_norm`, hidden, eps),
+    isScaled,
+    active,
+    inner,
+    perLayer,
+  };
+}
+
 export function softcap(name: string, cap: number): Softcap {
   return { kind: 'softcap', name, cap };
 }
@@ -559,12 +600,22 @@ interface GatedMlpParts {
   readonly component?: Component;
   /** Factor of the gate before its activation. */
   readonly gateScale?: number;
+  readonly cutoffDeviations?: number | undefined;
 }
 
 export function gatedMlp(name: string, parts: GatedMlpParts): GatedMlp {
   const { inputs, activation: fn, down, component = 'feedForward', gateScale = 1 } = parts;
-  const layer = { kind: 'gatedMlp', name, component, inputs, activation: fn, down } as const;
-  return gateScale === 1 ? layer : { ...layer, gateScale };
+  const { cutoffDeviations: deviations } = parts;
+  return {
+    kind: 'gatedMlp',
+    name,
+    component,
+    inputs,
+    activation: fn,
+    down,
+    ...(gateScale !== 1 && { gateScale }),
+    ...(deviations !== undefined && { cutoffDeviations: deviations }),
+  };
 }
 
 interface RouterParts {

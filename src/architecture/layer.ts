@@ -17,6 +17,7 @@ export const COMPONENTS = {
   deltaNet: 'gated DeltaNet',
   shortConvolution: 'short convolution',
   attention: 'attention',
+  altUp: 'AltUp',
   alignment: 'alignment',
   gate: 'gate',
   fusion: 'fusion',
@@ -202,6 +203,11 @@ export interface GatedMlp extends Node<'gatedMlp'> {
   readonly down: ProjectionLayer;
   /** Default: 1. */
   readonly gateScale?: number;
+  /**
+   * Gates are max(gate − cutoff, 0) before the activation: the cutoff of a token is the mean of its gates plus this
+   * many of their standard deviations (Gemma 3n).
+   */
+  readonly cutoffDeviations?: number;
 }
 
 /** Expert groups; only experts of the best few groups can be chosen (DeepSeek, arXiv 2405.04434). */
@@ -518,6 +524,42 @@ export interface PerLayerBranch extends Node<'perLayerBranch'> {
   readonly index: number;
 }
 
+/**
+ * Streams of AltUp (arXiv 2301.13310) from a value, [B, T, H] → [B, T, streams · H]: the value, and its product with
+ * each projection, scaled to the root mean square of the value.
+ */
+export interface AltUpSplit extends Node<'altUpSplit'> {
+  readonly projections: readonly Linear[];
+}
+
+/** The reverse: mean of the first stream and of the other streams' products, scaled to its root mean square. */
+export interface AltUpMerge extends Node<'altUpMerge'> {
+  readonly projections: readonly Linear[];
+}
+
+/** Least mean square of a product of AltUp. */
+export const ALTUP_LEAST = 1e-5;
+
+/**
+ * Block on streams, [B, T, streams · H] → the same. With m(v) = tanh(router(norm(v) / H)) and a the active stream:
+ * stream i becomes p_i = x_i + Σ_j prediction(m(a))[i, j] · x_j; y = inner(p_a); then
+ * c_i = p_i + (1 + correction(m(y))[i]) · (y − p_a); and perLayer(c_a · outputScale) is added to all but the first.
+ */
+export interface AltUpBlock extends Node<'altUpBlock'> {
+  readonly routerNorm: RmsNorm;
+  readonly router: Linear;
+  /** → [streams · streams] */
+  readonly prediction: Linear;
+  readonly correction: Linear;
+  /** [H] */
+  readonly outputScale: Param;
+  /** Whether outputScale is used. */
+  readonly isScaled: boolean;
+  readonly active: number;
+  readonly inner: Layer;
+  readonly perLayer: Layer;
+}
+
 /** Shared Relative Time Encoding: one row of H values per position, as a table [1, rows, H]. */
 export interface SrteTable extends Node<'srteTable'> {
   readonly table: Param;
@@ -601,6 +643,9 @@ export type Layer =
   | WeightedScale
   | PerLayerInputs
   | PerLayerBranch
+  | AltUpSplit
+  | AltUpMerge
+  | AltUpBlock
   | Softcap
   | LearnedPositions
   | Sum

@@ -172,6 +172,46 @@ class Tracer {
         return [this.#step(layer, gatedNormText(layer), size)];
       case 'scale':
         return [this.#step(layer, `· ${layer.factor}`, size)];
+      case 'altUpSplit':
+      case 'altUpMerge': {
+        const [first] = layer.projections;
+        const hidden = first ? inputWidth(first) : size;
+        const streams = layer.projections.length + 1;
+        const isSplit = layer.kind === 'altUpSplit';
+        return [
+          ...layer.projections.map((each) => this.#linear(each)),
+          this.#between(
+            `${layer.name}.scaled`,
+            isSplit
+              ? `${streams} streams: the value and its products, all of the same size`
+              : `mean of ${streams} streams of the same size`,
+            isSplit ? streams * hidden : hidden,
+          ),
+        ];
+      }
+      case 'altUpBlock': {
+        const { name, router, prediction, correction, active } = layer;
+        const hidden = inputWidth(router);
+        const all = inputWidth(correction) * hidden;
+        return [
+          ...this.#steps(layer.routerNorm, hidden),
+          this.#linear(router),
+          this.#linear(prediction),
+          this.#between(`${name}.predicted`, 'each stream + a mix of all', all),
+          ...this.#steps(layer.inner, hidden),
+          this.#linear(correction),
+          this.#between(
+            `${name}.corrected`,
+            `each stream + (1 + coefficient) · change of stream ${active}`,
+            all,
+          ),
+          ...this.#steps(layer.perLayer, hidden),
+          {
+            ...this.#between(`${name}.sum`, 'added to all streams but the first', all),
+            parameters: layer.outputScale.elements,
+          },
+        ];
+      }
       case 'weightedScale':
         return [this.#step(layer, '· weight', size)];
       case 'perLayerInputs': {
@@ -310,8 +350,13 @@ class Tracer {
     ];
   }
 
-  #gatedMlp({ name, inputs, activation, down, gateScale }: GatedMlp): UnplacedStep[] {
-    const gate = gateScale === undefined ? 'gate' : `${gateScale} · gate`;
+  #gatedMlp({ name, inputs, activation, down, ...rest }: GatedMlp): UnplacedStep[] {
+    const { gateScale, cutoffDeviations: deviations } = rest;
+    const scaled = gateScale === undefined ? 'gate' : `${gateScale} · gate`;
+    const gate =
+      deviations === undefined
+        ? scaled
+        : `max(${scaled} − mean − ${deviations.toFixed(3)} · deviation, 0)`;
     return [
       ...projectionLayers(inputs).flatMap((each) => this.#steps(each, 0)),
       this.#between(

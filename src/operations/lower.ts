@@ -4,6 +4,9 @@
  * it.
  */
 import type {
+  AltUpBlock,
+  AltUpMerge,
+  AltUpSplit,
   Component,
   GatedConv,
   GatedDelta,
@@ -197,6 +200,11 @@ function lower(layer: Layer, around: Surroundings): Primitive[] {
       return [];
     case 'perLayerBranch':
       return lowerPerLayerBranch(layer, component);
+    case 'altUpSplit':
+    case 'altUpMerge':
+      return lowerAltUpEnd(layer, component);
+    case 'altUpBlock':
+      return lowerAltUpBlock(layer, inside);
     case 'scale':
     case 'alibi':
       return [elementwise(layer, component, width)];
@@ -385,6 +393,61 @@ function lowerPerLayerBranch(layer: PerLayerBranch, component: Component): Primi
     norm(values, component, width),
     elementwise(layer, component, width, { launches: 3 }),
     matmul(projection, component),
+  ];
+}
+
+/** The products are small beside those of blocks, and whole on every GPU. */
+function lowerAltUpEnd(layer: AltUpSplit | AltUpMerge, component: Component): Primitive[] {
+  const { kind, projections } = layer;
+  const [first] = projections;
+  if (!first) return [];
+  const hidden = inputWidth(first);
+  const all = (projections.length + 1) * hidden;
+  const products: Saved = {
+    part: component,
+    vectors: [vectors(1, 'hidden', hidden), vectors(2 * projections.length, 'hidden', hidden)],
+    source: 'the input; each product before and after its scaling',
+  };
+  return [
+    ...projections.map((each, index) =>
+      matmul(each, component, { saved: index === 0 ? [products] : [] }),
+    ),
+    elementwise(layer, component, kind === 'altUpSplit' ? all : hidden, {
+      launches: 4 * projections.length,
+    }),
+  ];
+}
+
+/** The streams are mixed value by value: work that FLOPs of products do not count. */
+function lowerAltUpBlock(layer: AltUpBlock, around: Surroundings): Primitive[] {
+  const { routerNorm, router, prediction, correction, inner, perLayer } = layer;
+  const { component } = around;
+  const hidden = inputWidth(router);
+  const streams = inputWidth(correction);
+  const all = streams * hidden;
+  const own = router.component ?? component;
+  const mixed = (count: number, source: string): Saved => ({
+    part: own,
+    vectors: [vectors(count * streams, 'hidden', hidden), vectors(2, 'streams', streams)],
+    source,
+  });
+  const routed = [
+    ...lower(routerNorm, { ...around, width: hidden, component: own }),
+    matmul(router, own),
+  ];
+  const inside = { ...around, width: hidden };
+  return [
+    ...routed,
+    matmul(prediction, own, { saved: [mixed(1, 'the streams; the router before and after tanh')] }),
+    elementwise(layer, own, all, { launches: 3 }),
+    ...lower(inner, inside),
+    ...routed,
+    matmul(correction, own, {
+      saved: [mixed(1, 'the predicted streams; the router before and after tanh')],
+    }),
+    elementwise(layer, own, all, { params: [layer.outputScale], launches: 4 }),
+    ...lower(perLayer, inside),
+    elementwise(layer, own, all, { launches: 1 }),
   ];
 }
 

@@ -113,6 +113,8 @@ function ownInitialisations(layer: Layer): (readonly [Param, Initialisation])[] 
     case 'rmsNorm':
       // The factor is the weight plus its offset: one in total.
       return layer.weight ? [[layer.weight, layer.offset === 1 ? ZEROS : ONES]] : [];
+    case 'altUpBlock':
+      return [[layer.outputScale, ONES]];
     case 'weightedScale':
     case 'gatedRmsNorm':
       return [[layer.weight, ONES]];

@@ -5,6 +5,7 @@
  */
 import type {
   Alignment,
+  AltUpBlock,
   Attention,
   CausalConv,
   FusedProjection,
@@ -228,6 +229,23 @@ class Run {
         return gatedRmsNorm(x, y, this.#weight(layer.weight), layer);
       case 'scale':
         return each(x, (value) => value * layer.factor);
+      case 'altUpSplit':
+        return scaledLike(
+          layer.projections.map((one) => this.of(one, x)),
+          x,
+        ).reduce(concatenated, x);
+      case 'altUpMerge': {
+        const count = layer.projections.length + 1;
+        const size = (x.shape.at(-1) ?? 0) / count;
+        const [own = EMPTY, ...others] = split(x, new Array<number>(count).fill(size));
+        const products = layer.projections.map((one, index) =>
+          this.of(one, others[index] ?? EMPTY),
+        );
+        const sum = scaledLike(products, own).reduce(plus, own);
+        return each(sum, (value) => value / count);
+      }
+      case 'altUpBlock':
+        return this.#altUpBlock(layer, x);
       case 'weightedScale': {
         const weight = this.#weight(layer.weight);
         return each(x, (value, at) => value * (weight[at % weight.length] ?? 0));
@@ -248,7 +266,10 @@ class Run {
         return layer.branches.reduce((sum, branch) => plus(sum, this.of(branch, x)), x);
       case 'gatedMlp': {
         const [gate = EMPTY, up = EMPTY] = this.#projected(layer.inputs, x);
-        const scaled = each(gate, (value) => value * (layer.gateScale ?? 1));
+        const scaled = cutOff(
+          each(gate, (value) => value * (layer.gateScale ?? 1)),
+          layer.cutoffDeviations,
+        );
         return this.of(layer.down, times(activated(scaled, layer.activation), up));
       }
       case 'router':
@@ -332,6 +353,44 @@ class Run {
       data.set(table.subarray(id * size, (id + 1) * size), row * size);
     }
     return { shape: [this.#batch, this.#tokens, size], data };
+  }
+
+  #altUpBlock(layer: AltUpBlock, x: Tensor): Tensor {
+    const { router, routerNorm, prediction, correction, active } = layer;
+    const [count, size] = [correction.weight.shape[1] ?? 0, router.weight.shape[1] ?? 0];
+    const streams = split(x, new Array<number>(count).fill(size));
+    const routed = (value: Tensor) =>
+      each(
+        this.of(
+          router,
+          each(this.of(routerNorm, value), (one) => one / size),
+        ),
+        Math.tanh,
+      );
+    const byRow = (value: Tensor, factors: Tensor, column: number) => {
+      const columns = factors.shape.at(-1) ?? 1;
+      return each(
+        value,
+        (one, at) => one * (factors.data[Math.floor(at / size) * columns + column] ?? 0),
+      );
+    };
+    const mixing = this.of(prediction, routed(streams[active] ?? EMPTY));
+    const predicted = streams.map((stream, to) =>
+      streams.reduce((sum, from, j) => plus(sum, byRow(from, mixing, to * count + j)), stream),
+    );
+    const own = predicted[active] ?? EMPTY;
+    const computed = this.of(layer.inner, own);
+    const change = each(computed, (value, at) => value - (own.data[at] ?? 0));
+    const shares = each(this.of(correction, routed(computed)), (value) => 1 + value);
+    const corrected = predicted.map((stream, i) => plus(stream, byRow(change, shares, i)));
+    const factor = this.#weight(layer.outputScale);
+    const given = each(corrected[active] ?? EMPTY, (value, at) =>
+      layer.isScaled ? value * (factor[at % size] ?? 0) : value,
+    );
+    const added = this.of(layer.perLayer, given);
+    return corrected
+      .map((stream, i) => (i === 0 ? stream : plus(stream, added)))
+      .reduce(concatenated);
   }
 
   #perLayerInputs(layer: PerLayerInputs): Tensor {
@@ -818,6 +877,31 @@ const EMPTY: Tensor = { shape: [], data: new Float64Array(0) };
 
 function fail(what: string): never {
   throw new Error(`the reference engine lacks ${what}`);
+}
+
+/** max(x − mean − deviations · deviation, 0) over the last dimension. */
+function cutOff(x: Tensor, deviations: number | undefined): Tensor {
+  if (deviations === undefined) return x;
+  const size = x.shape.at(-1) ?? 1;
+  return each(x, (value, at) => {
+    const from = at - (at % size);
+    const row = x.data.subarray(from, from + size);
+    const mean = sumOf(row) / size;
+    const variance = sumOf(row.map((one) => (one - mean) ** 2)) / size;
+    return Math.max(0, value - mean - deviations * Math.sqrt(variance));
+  });
+}
+
+/** Each product with the root mean square of `like`. */
+function scaledLike(products: readonly Tensor[], like: Tensor): Tensor[] {
+  const size = like.shape.at(-1) ?? 1;
+  const squareAt = ({ data }: Tensor, at: number) => {
+    const from = at - (at % size);
+    return sumOf(data.subarray(from, from + size).map((value) => value * value)) / size;
+  };
+  return products.map((x) =>
+    each(x, (value, at) => value * Math.sqrt(squareAt(like, at) / Math.max(squareAt(x, at), 1e-5))),
+  );
 }
 
 const softplus = (x: number) => (x > 30 ? x : Math.log1p(Math.exp(x)));

@@ -261,6 +261,8 @@ interface MlpSizes {
   readonly component?: Component;
   /** Names of gate, up and down. */
   readonly leaves?: readonly [gate: string, up: string, down: string];
+  /** See `GatedMlp`. */
+  readonly cutoffDeviations?: number | undefined;
 }
 
 const MLP_LEAVES = ['gate_proj', 'up_proj', 'down_proj'] as const;
@@ -276,6 +278,7 @@ export function separateMlp(name: string, sizes: MlpSizes): GatedMlp {
     activation,
     down: product(down, inner, hidden),
     ...(component && { component }),
+    cutoffDeviations: sizes.cutoffDeviations,
   });
 }
 

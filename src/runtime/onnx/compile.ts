@@ -17,6 +17,7 @@ import { withFloat16Products } from './float16-products.js';
 import { GraphBuilder, type GraphValue, LEFT_OUT } from './graph.js';
 import { madeInGraph } from './in-graph-feeds.js';
 import { logitColumns } from './largest-tensor.js';
+import { emitAltUpBlock, emitAltUpMerge, emitAltUpSplit } from './layers/altup.js';
 import {
   emitAlignment,
   emitGate,
@@ -293,6 +294,12 @@ function addLayer(
       return activated(context, layer.fn, x);
     case 'scale':
       return scaledBy(context, x, layer.factor);
+    case 'altUpSplit':
+      return emitAltUpSplit(context, layer, x);
+    case 'altUpMerge':
+      return emitAltUpMerge(context, layer, x);
+    case 'altUpBlock':
+      return emitAltUpBlock(context, layer, x);
     case 'weightedScale':
       return context.graph.op('Mul', [x, weightOf(context, layer.weight)]);
     case 'perLayerInputs':

@@ -207,7 +207,16 @@ export function runGatedMlp(run: ForwardRun, layer: GatedMlp, x: Tensor3D): Tens
   const [gate, up] = runProjections(run, layer.inputs, x) as [Tensor3D, Tensor3D];
   const { gateScale = 1 } = layer;
   const scaled: Tensor3D = gateScale === 1 ? gate : tf.mul(gate, gateScale);
-  return run.apply(layer.down, tf.mul(activate(tf, layer.activation, scaled), up));
+  const opened = activate(tf, layer.activation, aboveCutoff(tf, layer, scaled));
+  return run.apply(layer.down, tf.mul(opened, up));
+}
+
+/** max(gate − cutoff, 0), see `GatedMlp`. */
+function aboveCutoff(tf: Tf, { cutoffDeviations }: GatedMlp, gate: Tensor3D): Tensor3D {
+  if (cutoffDeviations === undefined) return gate;
+  const apart: Tensor3D = tf.sub(gate, tf.mean(gate, 2, true));
+  const deviation = tf.sqrt(tf.mean(tf.square(apart), 2, true));
+  return tf.relu(tf.sub(apart, tf.mul(deviation, cutoffDeviations)));
 }
 
 /** Rotates each head of x, [B, T, heads · headDim], by the angles of the positions of this run. */

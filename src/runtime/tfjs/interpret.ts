@@ -31,6 +31,7 @@ import { activate } from './differentiable.js';
 import { runMixtureOfExperts, runRouter } from './mixture.js';
 import type { Tensor3D } from './packages.js';
 import type { ForwardRun } from './run.js';
+import { runAltUpBlock, runAltUpMerge, runAltUpSplit } from './run-altup.js';
 import { runAttention, runLatentAttention } from './run-attention.js';
 import { runGatedDelta } from './run-gated-delta.js';
 import { runCausalConv, runMamba, runStateSpaceDual } from './run-mamba.js';
@@ -71,6 +72,12 @@ export function interpret(run: ForwardRun, layer: Layer, inputs: readonly Tensor
       return runGatedRmsNorm(run, layer, x(0), x(1));
     case 'scale':
       return run.tf.mul(x(), layer.factor);
+    case 'altUpSplit':
+      return runAltUpSplit(run, layer, x());
+    case 'altUpMerge':
+      return runAltUpMerge(run, layer, x());
+    case 'altUpBlock':
+      return runAltUpBlock(run, layer, x());
     case 'weightedScale':
       return run.tf.mul(x(), run.weights.tensor(layer.weight));
     case 'perLayerInputs':

@@ -82,10 +82,25 @@ export function softplus({ graph }: Context, x: GraphValue): GraphValue {
 export function emitGatedMlp(context: Context, layer: GatedMlp, x: GraphValue): GraphValue {
   const [gate = LEFT_OUT, up = LEFT_OUT] = emitProjections(context, layer.inputs, x);
   const inner = gated(context, layer.activation, [
-    scaledBy(context, gate, layer.gateScale ?? 1),
+    aboveCutoff(context, layer, scaledBy(context, gate, layer.gateScale ?? 1)),
     up,
   ]);
   return context.apply(layer.down, inner);
+}
+
+/** max(gate − cutoff, 0), see `GatedMlp`. */
+function aboveCutoff(
+  { graph }: Context,
+  { cutoffDeviations: deviations }: GatedMlp,
+  gate: GraphValue,
+): GraphValue {
+  if (deviations === undefined) return gate;
+  const mean = (x: GraphValue) =>
+    graph.op('ReduceMean', [x, graph.ints(-1)], { attributes: { keepdims: 1 } });
+  const apart = graph.op('Sub', [gate, mean(gate)]);
+  const deviation = graph.op('Sqrt', [mean(graph.op('Mul', [apart, apart]))]);
+  const cutoff = graph.op('Mul', [deviation, graph.float(deviations)]);
+  return graph.op('Relu', [graph.op('Sub', [apart, cutoff])]);
 }
 
 /** activation(gate) · up. */
