@@ -52,8 +52,17 @@ import {
 } from '../transformer/settings.js';
 import { GEMMA, HIDDEN_ACT_UNREAD } from './gemma.js';
 
+const [fullBase, localBase] = [1e6, 10_000];
+
 /** Rotation of the layers without a window, unless a file has rotary settings. */
 const FULL_ROTARY = { rope_type: 'proportional', partial_rotary_factor: 0.25 } as const;
+
+const DEFAULT_ROTARY = {
+  rope_theta: fullBase,
+  rope_scaling: FULL_ROTARY,
+  rope_local_base_freq: localBase,
+  rope_local_scaling: null,
+} as const;
 
 /** Five layers with a window, then one without; the last one never has a window. */
 const PERIOD = 6;
@@ -70,12 +79,12 @@ const schema = decoderDocument(
     head_dim: 256,
     max_position_embeddings: 131_072,
     rms_norm_eps: 1e-6,
-    rope_theta: 1e6,
+    rope_theta: fullBase,
     tie_word_embeddings: true,
   },
   {
-    rope_scaling: rotarySettings(1e6).rope_scaling.default(FULL_ROTARY),
-    ...localRotarySettings(10_000),
+    rope_scaling: rotarySettings(fullBase).rope_scaling.default(FULL_ROTARY),
+    ...localRotarySettings(localBase),
     ...windowSettings(512),
     ...perLayerSettings(0),
     global_head_dim: positiveInteger
@@ -125,9 +134,14 @@ const reading: RotaryReading = {
   ...rotaryByLayer,
   keys: ['rope_parameters'],
   settings({ rope_parameters }) {
-    if (!isObject(rope_parameters)) return {};
-    const settings = rotaryByLayer.settings({ rope_parameters });
-    return { ...settings, rope_scaling: settings.rope_scaling ?? null };
+    // The class does not read the keys of older files.
+    if (!isObject(rope_parameters)) return DEFAULT_ROTARY;
+    const {
+      rope_scaling: full,
+      rope_local_scaling: local,
+      ...bases
+    } = rotaryByLayer.settings({ rope_parameters });
+    return { ...bases, rope_scaling: full ?? null, rope_local_scaling: local ?? null };
   },
   remarks: ({ rope_parameters }) => rotaryByLayer.remarks({ rope_parameters }),
 };
@@ -224,6 +238,7 @@ export const gemma4Text = defineTransformer({
       },
       rope_scaling: unreadBut([]),
       rope_theta: unreadBut([]),
+      rope_local_base_freq: unreadBut([]),
     },
     harmless: {
       num_experts: 'read with enable_moe_block only',
