@@ -286,7 +286,10 @@ const objectOr = (value: unknown): JsonObject => (isObject(value) ? value : {});
 
 /** Rotary settings of the two layer kinds; an older `rope_scaling` applies to layers without a window. */
 function rotaryByKind(config: JsonObject): Readonly<Record<'full' | 'sliding', JsonObject>> {
-  const { full_attention, sliding_attention } = objectOr(config.rope_parameters);
+  // Without rope_parameters, rope_type is default already, so that an older type does not replace it.
+  const { full_attention, sliding_attention } = objectOr(
+    config.rope_parameters ?? { full_attention: { rope_type: 'default' } },
+  );
   return {
     full: { ...objectOr(full_attention), ...objectOr(config.rope_scaling) },
     sliding: objectOr(sliding_attention),
