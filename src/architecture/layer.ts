@@ -446,7 +446,10 @@ export interface Attention extends Node<'attention'> {
   readonly valueNorm?: NormLayer;
   /** Whether the inputs give no values: these are the keys before their norm. */
   readonly valuesAreKeys?: boolean;
-  /** Whether later layers read the keys and values of this one, or the name of the layer whose it reads itself. */
+  /**
+   * Whether later layers read the keys and values of this one, or the name of the layer whose it reads itself. Where
+   * it runs without that layer, they are 0.
+   */
   readonly sharing?: 'lends' | { readonly from: string };
   /** Whether these norms come behind the rotation. */
   readonly normsAfterRotation?: boolean;

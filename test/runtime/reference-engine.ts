@@ -791,8 +791,15 @@ class Run {
 
   readonly #lent = new Map<string, [Tensor, Tensor]>();
 
-  #shared({ name, sharing }: Attention, make: () => [Tensor, Tensor]): [Tensor, Tensor] {
-    if (typeof sharing === 'object') return this.#lent.get(sharing.from) ?? fail(sharing.from);
+  #shared(
+    { name, sharing, keyValueHeads, headDim }: Attention,
+    make: () => [Tensor, Tensor],
+  ): [Tensor, Tensor] {
+    if (typeof sharing === 'object') {
+      const shape = [this.#batch, this.#tokens, keyValueHeads * headDim];
+      const none = { shape, data: new Float64Array(shape.reduce((a, b) => a * b)) };
+      return this.#lent.get(sharing.from) ?? [none, none];
+    }
     const made = make();
     this.#lent.set(name, made);
     return made;

@@ -235,15 +235,17 @@ function maskOf(
 /** Keys and values of this call: the layer's own, which later layers may read, or those of another layer. */
 function lent(
   run: ForwardRun,
-  { name, sharing }: Attention,
+  { name, sharing, keyValueHeads, headDim }: Attention,
   own: Readonly<Record<'keys' | 'values', () => Tensor3D>>,
 ): [keys: Tensor3D, values: Tensor3D] {
   const of = (leaf: 'keys' | 'values'): Tensor3D => {
     if (sharing === undefined) return own[leaf]();
     if (sharing === 'lends') return run.once(`${name}.${leaf}`, own[leaf]);
-    return run.once(`${sharing.from}.${leaf}`, (): Tensor3D => {
-      throw new TypeError(`${name} reads the ${leaf} of ${sharing.from}, and runs only behind it`);
-    });
+    const width = keyValueHeads * headDim;
+    return run.once(
+      `${sharing.from}.${leaf}`,
+      (): Tensor3D => run.tf.zeros([run.batch, run.tokens, width]),
+    );
   };
   return [of('keys'), of('values')];
 }

@@ -164,6 +164,13 @@ function spansOf({ spans }: Attention): (HeadSpan & HeadRange)[] {
     });
 }
 
+/** Keys or values of a layer that runs without the one whose it reads, [B, T, K · d]. */
+function zerosLike({ graph }: Context, layer: Attention, { queries, keyValueHeads }: WindowHeads) {
+  const width = keyValueHeads * layer.headDim;
+  const some = graph.op('Slice', [queries, graph.ints(0), graph.ints(width), graph.ints(2)]);
+  return graph.op('Mul', [some, graph.float(0)]);
+}
+
 /** → [B, T, heads · d] */
 function attendPart(context: Context, layer: Attention, part: WindowHeads): GraphValue {
   const { headDim, scale, softcap, alibi, sinks } = layer;
@@ -176,10 +183,8 @@ function attendPart(context: Context, layer: Attention, part: WindowHeads): Grap
   /** Keys or values with those of former calls, made where they are first read. */
   const kept = <Made>(leaf: 'keys' | 'values', make: (name: string, now: GraphValue) => Made) =>
     context.once(`kept:${name}.${leaf}`, () => {
-      if (part[leaf] === LEFT_OUT) {
-        throw new Error(`${layer.name} reads the ${leaf} of ${name}, and runs only behind it`);
-      }
-      return make(`${name}.${leaf}`, part[leaf]);
+      const now = part[leaf] === LEFT_OUT ? zerosLike(context, layer, part) : part[leaf];
+      return make(`${name}.${leaf}`, now);
     });
   if (cachesInPlace(context)) {
     const memory = { groups: keyValueHeads, width: headDim, window };
