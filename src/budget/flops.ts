@@ -8,7 +8,7 @@ import { reachOf, visiblePairs, windowKey } from '../architecture/masks.js';
 import { remembered } from '../architecture/walk.js';
 import { primitivesOf } from '../operations/lower.js';
 import type { Primitive, Scan } from '../operations/primitive.js';
-import { add, div, type Expression, min, mul, v } from './expression.js';
+import { add, ceildiv, div, type Expression, type Input, min, mul, sub, v } from './expression.js';
 import type { Exact, Figure } from './figure.js';
 import { exact, figure, sumFigure } from './figure.js';
 
@@ -341,9 +341,20 @@ export function scoresByContext(work: Work): ScoresByContext {
   };
 }
 
-/** Cached tokens that the last of `context` sees. */
-const seenFrom = (context: number, window: Window | undefined) =>
-  window === undefined ? context : Math.min(context, reachOf(window) + 1);
+/** The value of `keysSeen`. */
+function seenFrom(context: number, window: Window | undefined): number {
+  if (window === undefined) return context;
+  if (window.rule !== 'chunked') return Math.min(context, reachOf(window) + 1);
+  return context - window.tokens * (Math.ceil(context / window.tokens) - 1);
+}
+
+/** Keys that the last of `tokens` tokens sees. */
+function keysSeen(window: Window | undefined, tokens: Input): Expression {
+  if (window === undefined) return tokens;
+  if (window.rule !== 'chunked') return min(tokens, reachOf(window) + 1);
+  // Those of its chunk: all but the full chunks before it.
+  return sub(tokens, mul(window.tokens, sub(ceildiv(tokens, window.tokens), 1)));
+}
 
 /**
  * Queries read a sliding window. With latents, heads multiply the latents directly. The projection to keys and
@@ -358,7 +369,7 @@ function scoresFigure(work: Work, context: number): Figure {
     if (operation.kind !== 'scores') continue;
     const { spans, headDim, valueDim, latent } = operation;
     for (const { heads, window } of spans) {
-      const seen = window === undefined ? tokens : min(tokens, reachOf(window) + 1);
+      const seen = keysSeen(window, tokens);
       if (latent !== undefined) widen('latent_width', heads * latent.multiplied, seen);
       else widen(`query_and_value_width_${windowKey(window)}`, heads * (headDim + valueDim), seen);
     }

@@ -1,6 +1,6 @@
 /** Checks the inputs of a program before an engine sees them, so that all engines reject the same. */
 import type { LanguageModel, Layer, Window } from '../architecture/layer.js';
-import { firstVisibleKey, reachOf, windowKey } from '../architecture/masks.js';
+import { firstCachedKey, firstVisibleKey, windowKey } from '../architecture/masks.js';
 import { dependsOnLength } from '../architecture/rotary-scaling.js';
 import { walk } from '../architecture/walk.js';
 import { UserError } from '../errors.js';
@@ -265,8 +265,7 @@ export function decodingKeys(
   total: number,
 ): Int32Array {
   if (window === undefined || total <= window.tokens) return new Int32Array(tokens);
-  const reach = reachOf(window);
-  return Int32Array.from({ length: tokens }, (_, index) => Math.max(0, start + index - reach));
+  return Int32Array.from({ length: tokens }, (_, index) => firstCachedKey(start + index, window));
 }
 
 /** Distinct windows of a model's heads. */
