@@ -363,6 +363,7 @@ export interface AttentionParts {
   readonly window?: Window | undefined;
   /** Replaces `window` where heads differ. */
   readonly spans?: readonly HeadSpan[];
+  readonly growth?: Attention['growth'] | undefined;
   readonly gate?: ActivationName | undefined;
   /** Name of the scores without values. */
   readonly sinks?: string | undefined;
@@ -387,6 +388,7 @@ export function attention(name: string, parts: AttentionParts): Attention {
     softcap: parts.softcap,
     spans: parts.spans ?? [{ heads, window }],
     ...(parts.ownTypeSoftmax && { ownTypeSoftmax: true }),
+    ...(parts.growth && { growth: parts.growth }),
     ...(parts.gate && { gate: parts.gate }),
     ...(parts.sinks && { sinks: param(parts.sinks, [heads]) }),
     ...(parts.normsAfterRotation && { normsAfterRotation: true }),

@@ -399,6 +399,13 @@ export interface HeadSpan {
   readonly window: Window | undefined;
 }
 
+/** Factor of the queries at position t: 1 + beta · log(1 + ⌊t / tokens⌋). */
+export interface QueryGrowth {
+  readonly beta: number;
+  /** Length of the training. */
+  readonly tokens: number;
+}
+
 /** Penalty −slope · distance on every score, with a slope per head (ALiBi, arXiv 2108.12409). */
 export interface Alibi extends Node<'alibi'> {
   readonly slopes: readonly number[];
@@ -430,6 +437,7 @@ export interface Attention extends Node<'attention'> {
   /** Whether the original computes the softmax in the type of the scores; otherwise in float32. */
   readonly ownTypeSoftmax?: boolean;
   readonly spans: readonly HeadSpan[];
+  readonly growth?: QueryGrowth;
   /** Function of the gate that multiplies the output of the heads. */
   readonly gate?: ActivationName;
   /** A score of each head that takes its share of the softmax and has no value, [heads] (arXiv 2309.17453). */
@@ -458,6 +466,7 @@ export interface LatentAttention extends Node<'latentAttention'> {
   readonly nopeDim: number;
   readonly valueDim: number;
   readonly scale: number;
+  readonly growth?: QueryGrowth;
 }
 
 /** Shared Relative Time Encoding: one row of H values per position, as a table [1, rows, H]. */

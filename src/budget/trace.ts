@@ -22,6 +22,7 @@ import type {
   MixtureOfExperts,
   NormLayer,
   ProjectionLayer,
+  QueryGrowth,
   Residual,
   RmsNorm,
   Rotary,
@@ -497,6 +498,7 @@ class Tracer {
         ? []
         : [this.#between(`${name}.clipped`, `q, k and v cut to ±${clip}`, heads * headDim)]),
       ...(layer.normsAfterRotation ? norms : rotated),
+      ...this.#grown(layer, heads * headDim),
       perHead(
         `${scoresText(layer)}: ${spans.filter(hasHeads).map(spanText).join(', ')}${grouped}`,
         this.#tokens,
@@ -513,6 +515,10 @@ class Tracer {
         : []),
       ...this.#steps(layer.out, 0),
     ];
+  }
+
+  #grown({ name, growth }: Attention | LatentAttention, width: number): UnplacedStep[] {
+    return growth ? [this.#between(`${name}.growth`, growthText(growth), width)] : [];
   }
 
   /** Over each head, or over all of them, depending on the size of its weight. */
@@ -548,6 +554,7 @@ class Tracer {
         ),
         name: rotary.name,
       },
+      ...this.#grown(layer, heads * headDim),
       perHead(
         `softmax(${productText(scale, headDim)}): ${counted(heads, 'head')} global`,
         this.#tokens,
@@ -605,6 +612,9 @@ function srteText(srte: Srte): string {
 const at = (depth: number, said: UnplacedStep): TraceStep => ({ ...said, depth });
 const atDepth = (depth: number, said: readonly UnplacedStep[]) =>
   said.map((each) => at(depth, each));
+
+const growthText = ({ beta, tokens }: QueryGrowth) =>
+  `q · (1 + ${beta} · log(1 + ⌊t / ${formatInteger(tokens)}⌋)), t = its position`;
 
 const ALIBI = 'a penalty on every score: slope · distance, a slope for each head';
 

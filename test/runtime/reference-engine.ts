@@ -676,7 +676,7 @@ class Run {
       layer.normsAfterRotation
         ? normed(norm, this.#turned(layer.rotary, cut(x)))
         : this.#turned(layer.rotary, cut(normed(norm, x)));
-    const queries = prepared(queryNorm, q);
+    const queries = this.#grown(layer, prepared(queryNorm, q));
     const keys = this.#withPast(`${name}.keys`, prepared(keyNorm, k));
     const values = this.#withPast(`${name}.values`, cut(v));
     const slopes = layer.alibi?.slopes ?? [];
@@ -703,6 +703,17 @@ class Run {
     return this.of(layer.out, gated);
   }
 
+  #grown({ growth }: Pick<Attention, 'growth'>, queries: Tensor): Tensor {
+    if (!growth) return queries;
+    const { beta, tokens } = growth;
+    const [, rows = 0, width = 0] = queries.shape;
+    const data = queries.data.map((value, at) => {
+      const position = this.#start + (Math.floor(at / width) % rows);
+      return value * (1 + beta * Math.log(1 + Math.floor(position / tokens)));
+    });
+    return { ...queries, data };
+  }
+
   #turned(layer: Rotary | undefined, x: Tensor): Tensor {
     const { decoding } = this.#parts.options;
     const length = decoding?.totalTokens ?? this.#start + this.#tokens;
@@ -715,7 +726,8 @@ class Run {
     const moving = rotary.headDim;
     const width = nopeDim + moving;
     const [still, turning] = splitHeads(this.of(layer.query, u), [nopeDim, moving]);
-    const q = joinedHeads(still, this.#turned(rotary, turning), [nopeDim, moving]);
+    const turnedQueries = joinedHeads(still, this.#turned(rotary, turning), [nopeDim, moving]);
+    const q = this.#grown(layer, turnedQueries);
     const [down, sharedKey] = split(this.of(layer.keyValueDown, u), [latentRank, moving]);
     const latents = this.#withPast(`${name}.latents`, this.of(layer.latentNorm, down));
     const turned = this.#withPast(`${name}.keys`, this.#turned(rotary, sharedKey));

@@ -1,4 +1,5 @@
 import type { Attention, HeadSpan, LatentAttention, Window } from '../../architecture/layer.js';
+import { growthAt } from '../../architecture/rotary-scaling.js';
 import { decodingKeys, firstKeys } from '../calls.js';
 import { applySoftcap, runProjections, runRotary } from './basic.js';
 import { activate } from './differentiable.js';
@@ -238,7 +239,7 @@ export function runAttention(run: ForwardRun, layer: Attention, u: Tensor3D): Te
   const projected = runProjections(run, layer.inputs, u);
   const [gate] = layer.gate ? projected.splice(1, 1) : [];
   const [q, k, v] = projected as [Tensor3D, Tensor3D, Tensor3D];
-  const queries: Tensor3D = tf.mul(prepared(queryNorm, q), layer.scale); // (B, T, heads · d)
+  const queries = scaledQueries(run, layer, prepared(queryNorm, q)); // (B, T, heads · d)
   const keys = headKeys(run, layer, prepared(keyNorm, k), clipped(v));
   const heads = splitHeads(tf, queries, headDim);
   let first = 0;
@@ -251,6 +252,18 @@ export function runAttention(run: ForwardRun, layer: Attention, u: Tensor3D): Te
   const gated: Tensor3D =
     layer.gate && gate ? tf.mul(result, activate(tf, layer.gate, gate)) : result;
   return run.apply(layer.out, gated);
+}
+
+/** Queries [B, T, ·] with the scale of the scores. */
+function scaledQueries(
+  { tf, start, tokens }: ForwardRun,
+  { scale, growth }: Pick<Attention, 'scale' | 'growth'>,
+  queries: Tensor3D,
+): Tensor3D {
+  const scaled: Tensor3D = tf.mul(queries, scale);
+  if (!growth) return scaled;
+  const factors = Array.from({ length: tokens }, (_, index) => growthAt(growth, start + index));
+  return tf.mul(scaled, tf.tensor3d(factors, [1, tokens, 1]));
 }
 
 /** Head groups of a span, which begins at the head `first`, by shared keys and for each sequence. */
@@ -321,7 +334,7 @@ function queriesOf(run: ForwardRun, layer: LatentAttention, u: Tensor3D): Tensor
   const [own, end] = cut(tf, perHead, nopeDim, 2);
   const turned = runRotary(run, rotary, tf.reshape(end, [batch, tokens, heads * rotated]));
   const joined = tf.concat([own, tf.reshape(turned, [-1, heads, rotated])], 2);
-  return tf.reshape(tf.mul(joined, layer.scale), [batch, tokens, -1]);
+  return scaledQueries(run, layer, tf.reshape(joined, [batch, tokens, -1]));
 }
 
 /** Splits in two along an axis, the first `width` wide. */

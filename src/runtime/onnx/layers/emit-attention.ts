@@ -2,7 +2,16 @@
 import type { Attention, HeadSpan, LatentAttention } from '../../../architecture/layer.js';
 import { normWidth } from '../../../architecture/walk.js';
 import type { Context } from '../context.js';
-import { cachesInPlace, folded, sizeNames, swapped, unfoldedRows, weightOf } from '../context.js';
+import {
+  cachesInPlace,
+  feedPositions,
+  folded,
+  scaledBy,
+  sizeNames,
+  swapped,
+  unfoldedRows,
+  weightOf,
+} from '../context.js';
 import type { GraphValue } from '../graph.js';
 import { LEFT_OUT } from '../graph.js';
 import { MICROSOFT } from '../proto.js';
@@ -33,7 +42,7 @@ export function emitAttention(context: Context, layer: Attention, u: GraphValue)
     return unfoldedRows(context, normed(context, norm, rotated, width), width);
   };
   const given = {
-    queries: prepared(queryNorm, q, heads),
+    queries: grown(context, layer, prepared(queryNorm, q, heads)),
     keys: prepared(keyNorm, k, keyValueHeads),
     values: unfoldedRows(context, cut(v), keyValueHeads * headDim),
   };
@@ -68,6 +77,20 @@ function normed(
 function turned(context: Context, layer: Attention, x: GraphValue, heads: number): GraphValue {
   const rows = unfoldedRows(context, x, heads * layer.headDim);
   return layer.rotary ? emitRotary(context, layer.rotary, rows, heads) : rows;
+}
+
+/** Queries [B, T, ·], each times the factor of its position. */
+function grown(context: Context, { growth }: Pick<Attention, 'growth'>, queries: GraphValue) {
+  if (!growth) return queries;
+  const { graph, once } = context;
+  const { beta, tokens } = growth;
+  const factors = once(`growth:${beta}:${tokens}`, () => {
+    const t = graph.op('Unsqueeze', [graph.cast(feedPositions(context), 'f32'), graph.ints(1)]);
+    const times = graph.op('Floor', [graph.op('Div', [t, graph.float(tokens)])]);
+    const logs = graph.op('Log', [graph.op('Add', [times, graph.float(1)])]);
+    return graph.op('Add', [scaledBy(context, logs, beta), graph.float(1)]); // [T, 1]
+  });
+  return graph.op('Mul', [queries, factors]);
 }
 
 /** Queries, keys and values of heads with the same window, [B, T, ·]. */
@@ -241,8 +264,9 @@ function queriesOf(
 ): [GraphValue, GraphValue] {
   const { graph, apply } = context;
   const { heads, nopeDim, rotary: turning } = layer;
+  const queries = unfoldedRows(context, apply(layer.query, u), heads * (nopeDim + turning.headDim));
   const byHead = graph.op('Reshape', [
-    unfoldedRows(context, apply(layer.query, u), heads * (nopeDim + turning.headDim)),
+    grown(context, layer, queries),
     graph.ints(0, 0, heads, nopeDim + turning.headDim),
   ]);
   const [still, moving] = graph.split(byHead, [nopeDim, turning.headDim]);
