@@ -70,6 +70,7 @@ export const FAMILIES = {
   ernie4_5_moe: async () => (await import('./models/ernie4_5_moe.js')).ernie45Moe,
   minimax_m2: async () => (await import('./models/minimax_m2.js')).minimaxM2,
   ministral3: async () => (await import('./models/ministral3.js')).ministral3,
+  phimoe: async () => (await import('./models/phimoe.js')).phimoe,
 } as const satisfies Record<string, () => Promise<Family>>;
 
 export type FamilyName = keyof typeof FAMILIES;
