@@ -10,7 +10,7 @@ import {
   sequence,
 } from '../constructors.js';
 import { defineRules, type Ignored } from '../family.js';
-import type { Layer, Rotary, Router } from '../layer.js';
+import type { LatentAttention, Layer, Rotary, Router } from '../layer.js';
 import { buffer } from '../param.js';
 import { type LimitedKeys, unreadBut } from './config-keys.js';
 import { expertsOf, separateMlp } from './parts.js';
@@ -247,11 +247,27 @@ export const DEEPSEEK_RULES = [
   ]),
 ];
 
+/** Rule of groups that are scored by their two best experts. */
+export const BEST_TWO_RULES = defineRules<{ readonly model: RoutedConfig }>([
+  {
+    severity: 'error',
+    reads: ['model.n_group', 'model.n_routed_experts'],
+    check: ({ model: { n_group: groups, n_routed_experts: experts } }) =>
+      groups !== null && experts < 2 * groups
+        ? {
+            message: `${groups} groups of ${experts} experts have fewer than two each, and a group is scored by its best two`,
+            suggestion: `write n_group: ${Math.max(1, Math.floor(experts / 2))} or less`,
+          }
+        : undefined,
+  },
+]);
+
 /** Multi-head latent attention. */
 export function deepseekAttention(
   name: string,
   config: DeepseekConfig,
   pairs: Rotary['pairs'],
+  growth?: LatentAttention['growth'],
 ): Layer {
   const { hidden_size: hidden, num_attention_heads: heads, attention_bias: bias } = config;
   const { q_lora_rank: queryRank, kv_lora_rank: latentRank, v_head_dim: valueDim } = config;
@@ -285,6 +301,7 @@ export function deepseekAttention(
     latentRank,
     nopeDim,
     valueDim,
+    ...(growth && { growth }),
     // With this setting, YaRN scales the scores by the square of its amplitude.
     scale:
       (nopeDim + rotatedDim) ** -0.5 *
