@@ -1,11 +1,11 @@
 """Trains three small models on a text, for the table of losses of quantized weights in docs/quantization.md.
 
 pip install torch==2.13.0 transformers==5.18.0; then
-python bench/train_text_models.py TEXT OUT [SECONDS]
+python bench/train_text_models.py TEXT OUT SECONDS
 
 The first nine tenths of the text are for training, the last tenth is written to OUT/held-out.txt. Each model is a Llama
-of the size in MODELS, in a folder OUT/NAME with its tokenizer (byte-level BPE, 2,048 tokens), trained for SECONDS (600)
-at most, or until the loss on held-out text rises.
+of the size in MODELS, in a folder OUT/NAME with its tokenizer (byte-level BPE, 2,048 tokens). The smallest is trained for
+SECONDS, the others two and four times as long, or until the loss on held-out text rises.
 """
 
 import math
@@ -19,7 +19,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 VOCABULARY = 2048
 CONTEXT = 256
-BATCH = 16
+BATCH = 8
 # Width, layers, heads, width of the feed-forward layer, learning rate.
 MODELS = {
     "1m": (128, 4, 4, 384, 3e-3),
@@ -69,7 +69,7 @@ def train(name, ids, held_out, out, seconds):
         optimizer.step()
         optimizer.zero_grad()
         step += 1
-        if step % 100 == 0:
+        if step % 50 == 0:
             found = loss_of(model, held_out)
             print(f"{name} step {step}: {loss.item():.3f}, held out {found:.3f}", flush=True)
             if found > best + 0.02:
@@ -81,15 +81,15 @@ def train(name, ids, held_out, out, seconds):
         model.save_pretrained(out / name)
 
 
-def main(text, out, seconds=600):
+def main(text, out, seconds):
     text, out = pathlib.Path(text).read_text(), pathlib.Path(out)
     cut = len(text) * 9 // 10
     tokenizer = trained_tokenizer(text[:cut])
     ids, held_out = (torch.tensor(tokenizer.encode(part).ids) for part in (text[:cut], text[cut:]))
     out.mkdir(parents=True, exist_ok=True)
     (out / "held-out.txt").write_text(text[cut:])
-    for name in MODELS:
-        train(name, ids, held_out, out, float(seconds))
+    for index, name in enumerate(MODELS):
+        train(name, ids, held_out, out, float(seconds) * 2**index)
         tokenizer.save(str(out / name / "tokenizer.json"))
 
 

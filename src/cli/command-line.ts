@@ -47,6 +47,14 @@ const usage = (message: string, suggestion: string | undefined) =>
   new UserError('usage', message, suggestion === undefined ? {} : { suggestion });
 
 /** A number, which can be an argument or a value; no flag here begins with a digit. */
+/** More allowed values than these are only listed when none of them is close to what was written. */
+const MOST_LISTED = 20;
+
+function choicesText(options: readonly string[], close: string | undefined): string {
+  if (options.length > MOST_LISTED && close !== undefined) return `one of ${options.length} values`;
+  return options.length > 1 ? `one of ${options.join(', ')}` : options.join();
+}
+
 const isNegativeNumber = (word: string) => /^-\d/.test(word);
 
 class CommandLine {
@@ -190,9 +198,8 @@ class CommandLine {
     const wrong = meant.indexOf(undefined);
     if (wrong < 0) return meant.join(delimiter);
     const close = nearest(items[wrong] ?? '', options);
-    const list = options.length > 1 ? `one of ${options.join(', ')}` : options.join();
     throw usage(
-      `--${flag.name}: expected ${list}, found ${quote(items[wrong] ?? '')}`,
+      `--${flag.name}: expected ${choicesText(options, close)}, found ${quote(items[wrong] ?? '')}`,
       close === undefined
         ? undefined
         : this.#corrected(
@@ -216,7 +223,7 @@ class CommandLine {
     }
     const close = nearest(word, declared.options);
     throw usage(
-      `${declared.name.toUpperCase()}: expected one of ${declared.options.join(', ')}, found ${quote(word)}`,
+      `${declared.name.toUpperCase()}: expected ${choicesText(declared.options, close)}, found ${quote(word)}`,
       close && this.#corrected(at, [close]),
     );
   }

@@ -101,7 +101,8 @@ export const stateDict = Flags.string({
 export const readAs = Flags.option({
   options: FAMILY_NAMES,
   helpValue: 'NAME',
-  description: 'family to read a config.json as, for a model_type that is not known',
+  description:
+    'family to read a config.json as, for a model_type that is not known (minimind list --details)',
 } as const)();
 
 /** Flags of a model that is a config, or a checkpoint with its config. */

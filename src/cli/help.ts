@@ -214,6 +214,9 @@ const flagEntry = (flag: Flag): Entry => [flagName(flag), flagText(flag)];
 /** Longest list of allowed values that is shown instead of the name of the value. */
 const MOST_INLINE = 20;
 
+/** Most allowed values that are shown at all; the description of a longer list says where it is. */
+const MOST_LISTED = 20;
+
 const inlineOptions = ({ type, options = [] }: Flag & { readonly options?: readonly string[] }) => {
   const joined = options.join('|');
   return type === 'option' && joined !== '' && joined.length <= MOST_INLINE ? joined : undefined;
@@ -234,7 +237,7 @@ function flagText(flag: Flag): string {
   const isShown = preset !== undefined && !description.includes('[default');
   return [
     description,
-    ...(options.length > 0 ? [`(${options.join(', ')})`] : []),
+    ...(options.length > 0 && options.length <= MOST_LISTED ? [`(${options.join(', ')})`] : []),
     ...(isShown ? [`[default: ${String(preset)}]`] : []),
   ].join(' ');
 }

@@ -48,8 +48,8 @@ export default class Evaluate extends BaseCommand {
       exclusive: ['ids'],
     }),
     ids: Flags.string({
-      helpValue: 'FILE',
-      description: 'token ids as JSON, a list for each text: [[5, 17, 3], …]',
+      helpValue: 'IDS',
+      description: 'token ids: 1,2,3, or a JSON file with a list for each text: [[5, 17, 3], …]',
     }),
     tokenizer: Flags.string({
       helpValue: 'FILE',
@@ -146,5 +146,5 @@ const isRandom = ({ random }: EvaluateFlags, file: string): boolean =>
   random && !isCheckpointPath(file);
 
 const NOTHING_TO_READ = new UserError('usage', 'expected a text or token ids, found none', {
-  suggestion: 'add --text FILE, or --ids FILE',
+  suggestion: 'add --text FILE, or --ids 1,2,3',
 });

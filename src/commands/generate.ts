@@ -21,7 +21,7 @@ import type {
 import type { ModelFile } from '../model-input/model-file.js';
 import { foldersOf, openWeighted } from '../model-input/weighted-model.js';
 import type { OpenedSide, Side } from '../quicktest/sides.js';
-import { figuresText, generateReport, samplingText } from '../report/generate/generate.js';
+import { figuresText, generateReport, settingsText } from '../report/generate/generate.js';
 import type { ChatMessage } from '../tokenizer/chat-template.js';
 
 /** Number of first tokens whose sampling --explain-sampling shows. */
@@ -72,7 +72,8 @@ export default class Generate extends BaseCommand {
     }),
     batch: Flags.string({
       helpValue: 'FILE',
-      description: 'answer each line of a file: a prompt, {"prompt": "…"} or {"ids": [1, 2]}',
+      description:
+        'answer each line of a file: a prompt, or JSON with "prompt", "messages" or "ids"',
     }),
     ...generationFlags,
     against: Flags.string({
@@ -268,7 +269,7 @@ export default class Generate extends BaseCommand {
       flags.draft !== undefined ||
       flags.against !== undefined;
     if (isStreamed && isOne && only && !isTerminal && !hasTables) {
-      this.note(flags, samplingText(result));
+      this.note(flags, settingsText(result));
       this.note(flags, figuresText(only));
       return result;
     }
@@ -370,7 +371,7 @@ async function promptsOf(
   reader: PromptReader,
   { model }: ModelFile,
 ): Promise<(readonly number[])[]> {
-  const { listedIds, promptIds, readPrompts } = await import('../generation/prompts.js');
+  const { batchIds, promptIds } = await import('../generation/prompts.js');
   switch (way.kind) {
     case 'talk': {
       const { requireTokenizer } = await import('../tokenizer/model-text.js');
@@ -382,15 +383,11 @@ async function promptsOf(
     case 'stdin':
       return [await promptIds(reader, await stdinText())];
     case 'batch': {
-      const prompts: (readonly number[])[] = [];
-      const { vocabulary } = (await import('../quicktest/ids.js')).idLimitsOf(model);
-      for (const prompt of await readPrompts(way.file, vocabulary)) {
-        prompts.push(typeof prompt === 'string' ? await promptIds(reader, prompt) : prompt);
-      }
-      return prompts;
+      const { idLimitsOf } = await import('../runtime/token-ids.js');
+      return batchIds(reader, way.file, idLimitsOf(model).vocabulary);
     }
     case 'ids': {
-      const { idLimitsOf, parseIds } = await import('../quicktest/ids.js');
+      const { idLimitsOf, listedIds, parseIds } = await import('../runtime/token-ids.js');
       const limits = idLimitsOf(model);
       const listed = listedIds(way.ids, limits.vocabulary);
       if (listed) return [listed];

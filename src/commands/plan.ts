@@ -47,7 +47,7 @@ export default class Plan extends BaseCommand {
     family: Flags.option({
       options: FAMILY_NAMES,
       default: 'minimind',
-      description: 'the model family',
+      description: 'the model family (minimind list --details)',
     } as const)(),
     'max-params': countLimit({
       required: true,

@@ -99,8 +99,8 @@ export default class QuickTest extends BaseCommand {
     batch: count({ description: 'sequences at a time [default: 1]' }),
     context: tokens({ description: 'tokens of a sequence [default: 512, or all positions]' }),
     ids: Flags.string({
-      helpValue: 'FILE',
-      description: 'token ids as JSON, [[5, 17, 3], …] [default: random ids]',
+      helpValue: 'IDS',
+      description: 'token ids: 1,2,3, or a JSON file [[5, 17, 3], …] [default: random ids]',
     }),
     seed,
     only: Flags.option({
@@ -224,7 +224,7 @@ export default class QuickTest extends BaseCommand {
   }
 
   async #trace(flags: TestFlags, { file, family, model }: ModelFile) {
-    const { inputSize } = await import('../quicktest/ids.js');
+    const { inputSize } = await import('../runtime/token-ids.js');
     const { traceOf } = await import('../budget/trace.js');
     const size = inputSize({ ...flags, ids: await idsOf(flags, model) }, model);
     const result = {
@@ -314,14 +314,17 @@ async function tested(
 /** More than any test uses: two million ids or more. */
 const IDS_READ = { most: 16_000_000, suggestion: 'give fewer sequences' };
 
-/** Ids from the given file. */
+/** Ids from the command line, or from the given file. */
 async function idsOf(
-  { ids: file }: Pick<TestFlags, 'ids'>,
+  { ids }: Pick<TestFlags, 'ids'>,
   model: LanguageModel,
 ): Promise<TokenIds | undefined> {
-  if (file === undefined) return undefined;
-  const { idLimitsOf, parseIds } = await import('../quicktest/ids.js');
-  return parseIds(await readText(file, IDS_READ), file, idLimitsOf(model));
+  if (ids === undefined) return undefined;
+  const { idLimitsOf, listedIds, parseIds } = await import('../runtime/token-ids.js');
+  const limits = idLimitsOf(model);
+  const listed = listedIds(ids, limits.vocabulary);
+  if (listed) return parseIds(JSON.stringify([listed]), '--ids', limits);
+  return parseIds(await readText(ids, IDS_READ), ids, limits);
 }
 
 /** The checks to run, in the order of the table. */

@@ -27,7 +27,7 @@ export default class Schema extends BaseCommand {
     family: Args.string({
       options: [...FAMILY_NAMES],
       default: DEFAULT_FAMILY,
-      description: 'the model family',
+      description: 'the model family (minimind list --details)',
     }),
   };
 

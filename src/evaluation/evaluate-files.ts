@@ -7,6 +7,7 @@ import type { ProgressDisplay } from '../progress-display.js';
 import type { EngineInfo } from '../runtime/engine.js';
 import { refuseWeightForm } from '../runtime/quantized-weights.js';
 import { chooseEngineFor, type EngineWish } from '../runtime/select/devices.js';
+import { firstInvalidId, listedIds } from '../runtime/token-ids.js';
 import { checkpointWeights, randomWeights } from '../runtime/weights.js';
 import type { WeightForm } from '../tensor/group-quantization.js';
 import { formatInteger } from '../text/units.js';
@@ -216,7 +217,25 @@ function newlineCounter(tokenizer: TextTokenizer): (id: number) => number {
   };
 }
 
-async function readIds(file: string, vocabulary: number): Promise<ReadTexts> {
+async function readIds(source: string, vocabulary: number): Promise<ReadTexts> {
+  const listed = listedIds(source, vocabulary);
+  const texts = listed ? [listed] : await idsInFile(source, vocabulary);
+  return {
+    file: source,
+    texts,
+    tokens: texts.reduce((sum, { length }) => sum + length, 0),
+    tokenizer: undefined,
+    bos: undefined,
+    bytes: null,
+    words: null,
+    lines: undefined,
+  };
+}
+
+async function idsInFile(
+  file: string,
+  vocabulary: number,
+): Promise<readonly (readonly number[])[]> {
   const json = await readText(file, { most: MOST_IDS_BYTES, suggestion: 'evaluate a part of it' });
   const refuse = (what: string) =>
     new UserError('refused-file', `${file}: ${what}`, {
@@ -231,26 +250,13 @@ async function readIds(file: string, vocabulary: number): Promise<ReadTexts> {
   if (!Array.isArray(value) || !value.every(Array.isArray))
     throw refuse('expected a list of lists');
   const rows: readonly (readonly unknown[])[] = value;
-  const isId = (id: unknown) =>
-    Number.isInteger(id) && (id as number) >= 0 && (id as number) < vocabulary;
   for (const [row, ids] of rows.entries()) {
-    const wrong = ids.findIndex((id) => !isId(id));
-    if (wrong < 0) continue;
-    const found = String(JSON.stringify(ids[wrong])).slice(0, 60);
-    throw refuse(`id ${wrong} of text ${row}: expected 0 to ${vocabulary - 1}, found ${found}`);
+    const invalid = firstInvalidId(ids, vocabulary);
+    if (invalid === undefined) continue;
+    const { at, found } = invalid;
+    throw refuse(`id ${at} of text ${row}: expected 0 to ${vocabulary - 1}, found ${found}`);
   }
-  const texts = rows as readonly (readonly number[])[];
-  const tokens = texts.reduce((sum, { length }) => sum + length, 0);
-  return {
-    file,
-    texts,
-    tokens,
-    tokenizer: undefined,
-    bos: undefined,
-    bytes: null,
-    words: null,
-    lines: undefined,
-  };
+  return rows as readonly (readonly number[])[];
 }
 
 function bosOf(wish: string, own: number | undefined, vocabulary: number): number | undefined {

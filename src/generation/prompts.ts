@@ -1,6 +1,7 @@
 /** Prompts as token ids: texts, chats, lists of ids, and files of prompts. */
 import { UserError } from '../errors.js';
 import { readText } from '../files/read-file.js';
+import { firstInvalidId } from '../runtime/token-ids.js';
 import { isRecord } from '../text/words.js';
 import type { ChatMessage } from '../tokenizer/chat-template.js';
 import { renderChat } from '../tokenizer/chat-template.js';
@@ -21,26 +22,56 @@ export interface PromptReader {
  * @throws UserError without a tokenizer or a chat template, or when the prompt has no tokens.
  */
 export async function promptIds(
-  { folders, text, isChat, system }: PromptReader,
+  reader: PromptReader,
   prompt: string,
   earlier: readonly ChatMessage[] = [],
 ): Promise<number[]> {
+  const { folders, text, isChat } = reader;
+  if (isChat) return chatIds(reader, [...earlier, { role: 'user', content: prompt }]);
+  return nonEmpty(requireTokenizer(text, folders).encode(prompt, { special: true }));
+}
+
+/**
+ * Token ids of a chat, up to the beginning of the answer. The system prompt of the reader comes before messages that have none.
+ * @throws UserError without a tokenizer or a chat template.
+ */
+async function chatIds(
+  { folders, text, system }: PromptReader,
+  messages: readonly ChatMessage[],
+): Promise<number[]> {
   const tokenizer = requireTokenizer(text, folders);
-  if (!isChat) return nonEmpty(tokenizer.encode(prompt, { special: true }));
   if (text.template === undefined) {
-    throw new UserError('usage', '--chat: expected a chat template, found none', {
+    throw new UserError('usage', 'expected a chat template, found none', {
       suggestion:
         'add chat_template.jinja to the folder of the model, or leave --chat out to continue a text',
     });
   }
-  const messages: ChatMessage[] = [
-    ...(system === undefined ? [] : [{ role: 'system' as const, content: system }]),
-    ...earlier,
-    { role: 'user', content: prompt },
-  ];
-  const rendered = await renderChat(text.template, messages, text.specialTokens);
+  const all: readonly ChatMessage[] =
+    system === undefined || messages[0]?.role === 'system'
+      ? messages
+      : [{ role: 'system', content: system }, ...messages];
+  const rendered = await renderChat(text.template, all, text.specialTokens);
   // The template writes the special tokens.
   return nonEmpty(tokenizer.encode(rendered, { special: false }));
+}
+
+/**
+ * Token ids of each prompt of a file.
+ * @param vocabulary Upper bound of the ids, exclusive.
+ * @throws UserError when the file cannot be read, or a line is not valid.
+ */
+export async function batchIds(
+  reader: PromptReader,
+  file: string,
+  vocabulary: number,
+): Promise<(readonly number[])[]> {
+  const all: (readonly number[])[] = [];
+  for (const prompt of await readPrompts(file, vocabulary)) {
+    if (prompt.kind === 'ids') all.push(prompt.ids);
+    else if (prompt.kind === 'text') all.push(await promptIds(reader, prompt.text));
+    else all.push(await chatIds(reader, prompt.messages));
+  }
+  return all;
 }
 
 function nonEmpty(ids: number[]): number[] {
@@ -53,14 +84,17 @@ function nonEmpty(ids: number[]): number[] {
 /** More than any batch here needs. */
 const MAX_BATCH_BYTES = 16_000_000;
 
-/** A text, or token ids. */
-export type BatchPrompt = string | readonly number[];
+/** A text, token ids, or the messages of a chat. */
+type BatchPrompt =
+  | { readonly kind: 'text'; readonly text: string }
+  | { readonly kind: 'ids'; readonly ids: readonly number[] }
+  | { readonly kind: 'messages'; readonly messages: readonly ChatMessage[] };
 
 /**
- * Prompts of a file: one for each line, or JSON Lines with "prompt" or "ids".
+ * Prompts of a file: one for each line, or JSON Lines with "prompt", "messages" or "ids".
  * @throws UserError when it cannot be read, or a line is not valid.
  */
-export async function readPrompts(file: string, vocabulary: number): Promise<BatchPrompt[]> {
+async function readPrompts(file: string, vocabulary: number): Promise<BatchPrompt[]> {
   const text = await readText(file, { most: MAX_BATCH_BYTES, suggestion: 'split the file' });
   const lines = text
     .replace(/^\uFEFF/, '')
@@ -74,7 +108,7 @@ export async function readPrompts(file: string, vocabulary: number): Promise<Bat
   }
   const isJson = lines[0]?.line.trimStart().startsWith('{');
   return lines.map(({ line, number }) =>
-    isJson ? promptOf(line, `${file}, line ${number}`, vocabulary) : line,
+    isJson ? promptOf(line, `${file}, line ${number}`, vocabulary) : { kind: 'text', text: line },
   );
 }
 
@@ -85,41 +119,35 @@ function promptOf(line: string, place: string, vocabulary: number): BatchPrompt 
   } catch {
     value = undefined;
   }
-  if (isRecord(value) && typeof value.prompt === 'string') return value.prompt;
-  const ids: unknown = isRecord(value) ? value.ids : undefined;
-  if (!Array.isArray(ids) || ids.length === 0) {
-    throw new UserError(
-      'refused-file',
-      `${place}: expected {"prompt": "…"} or {"ids": [1, 2, 3]}`,
-      {
-        suggestion: 'write one JSON object with a "prompt" or "ids" on each line',
-      },
-    );
+  const entry = isRecord(value) ? value : {};
+  const kinds = ['prompt', 'messages', 'ids'].filter((key) => entry[key] !== undefined);
+  if (kinds.length === 1) {
+    const { prompt, messages, ids } = entry;
+    if (typeof prompt === 'string') return { kind: 'text', text: prompt };
+    if (isChat(messages)) return { kind: 'messages', messages };
+    if (Array.isArray(ids) && ids.length > 0)
+      return { kind: 'ids', ids: validIds(ids, place, vocabulary) };
   }
-  const isId = (id: unknown) => Number.isInteger(id) && Number(id) >= 0 && Number(id) < vocabulary;
-  const wrong = ids.findIndex((id) => !isId(id));
-  if (wrong < 0) return ids;
-  const found = String(JSON.stringify(ids[wrong])).slice(0, 60);
   throw new UserError(
     'refused-file',
-    `${place}: expected ids from 0 to ${vocabulary - 1}, found ${found}`,
-    { suggestion: 'write ids of the vocabulary of the model' },
+    `${place}: expected {"prompt": "…"}, {"messages": [{"role": "user", "content": "…"}]} or {"ids": [1, 2, 3]}`,
+    { suggestion: 'write one JSON object with one of these keys on each line' },
   );
 }
 
-/**
- * Token ids of a command line: `1,2,3`; undefined for anything else, which is the name of a file.
- * @throws UserError for an id that the vocabulary does not have.
- */
-export function listedIds(text: string, vocabulary: number): number[] | undefined {
-  if (!/^[\d_]+(?:\s*[,\s]\s*[\d_]+)*,?$/.test(text.trim())) return undefined;
-  const ids = text
-    .split(/[,\s]+/)
-    .filter(Boolean)
-    .map((each) => Number(each.replaceAll('_', '')));
-  const wrong = ids.find((id) => !(id < vocabulary));
-  if (wrong === undefined) return ids;
-  throw new UserError('usage', `--ids: expected ids from 0 to ${vocabulary - 1}, found ${wrong}`, {
-    suggestion: 'write ids of the vocabulary of the model',
-  });
+const ROLES: ReadonlySet<unknown> = new Set(['system', 'user', 'assistant']);
+
+const isChat = (value: unknown): value is ChatMessage[] =>
+  Array.isArray(value) &&
+  value.length > 0 &&
+  value.every((each) => isRecord(each) && ROLES.has(each.role) && typeof each.content === 'string');
+
+function validIds(ids: readonly unknown[], place: string, vocabulary: number): readonly number[] {
+  const invalid = firstInvalidId(ids, vocabulary);
+  if (invalid === undefined) return ids as readonly number[];
+  throw new UserError(
+    'refused-file',
+    `${place}: expected ids from 0 to ${vocabulary - 1}, found ${invalid.found}`,
+    { suggestion: 'write ids of the vocabulary of the model' },
+  );
 }

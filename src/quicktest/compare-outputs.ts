@@ -10,6 +10,7 @@ import { DEVICES, ENGINES } from '../runtime/engine.js';
 import type { ChosenEngine, EngineWish, ModelsToRun } from '../runtime/select/devices.js';
 import { chooseEngineFor, isSameWay } from '../runtime/select/devices.js';
 import type { SelfCheck } from '../runtime/select/self-check.js';
+import { idLimitsOf, inputSize, randomIds } from '../runtime/token-ids.js';
 import type { WeightSource } from '../runtime/weights.js';
 import { randomWeights } from '../runtime/weights.js';
 import { isSameShape, shapeText } from '../tensor/dtype.js';
@@ -22,7 +23,6 @@ import {
   relativeDifference,
   relativeLimit,
 } from './differences.js';
-import { idLimitsOf, inputSize, randomIds } from './ids.js';
 import type { Mode } from './index.js';
 import { tooMuch } from './index.js';
 import { fits, memoryNeed, streamedNeed, usableBytes } from './memory.js';

@@ -22,6 +22,8 @@ import { withWeightForm } from '../runtime/quantized-weights.js';
 import type { ChosenEngine, EngineWish, SkippedEngine } from '../runtime/select/devices.js';
 import { chooseEngine, chooseEngineFor, otherThan } from '../runtime/select/devices.js';
 import type { SelfCheck } from '../runtime/select/self-check.js';
+import type { InputSize } from '../runtime/token-ids.js';
+import { idLimitsOf, inputSize, randomIds } from '../runtime/token-ids.js';
 import type { WeightSource } from '../runtime/weights.js';
 import { randomWeights } from '../runtime/weights.js';
 import type { WeightForm } from '../tensor/group-quantization.js';
@@ -30,8 +32,6 @@ import { notComparable } from './checks/forward.js';
 import type { CheckName, CheckResult } from './checks.js';
 import { CHECKS } from './checks.js';
 import type { CheckFinding } from './finding.js';
-import type { InputSize } from './ids.js';
-import { idLimitsOf, inputSize, randomIds } from './ids.js';
 import type { MemoryNeed } from './memory.js';
 import {
   elementsIn,

@@ -7,9 +7,9 @@ import { activationsOf } from '../budget/saved-activations.js';
 import { stateOf } from '../budget/state.js';
 import { UserError } from '../errors.js';
 import type { EngineInfo, EngineName } from '../runtime/engine.js';
+import type { InputSize } from '../runtime/token-ids.js';
 import type { WeightForm } from '../tensor/group-quantization.js';
 import { counted } from '../text/words.js';
-import type { InputSize } from './ids.js';
 
 // Distinct tensors of a layer, and their number of values.
 

@@ -5,6 +5,7 @@
 import type { LanguageModel } from '../architecture/layer.js';
 import { stagesOf } from '../architecture/walk.js';
 import type { RunInput, RunOutput, TokenIds, Values } from '../runtime/engine.js';
+import { idLimitsOf, pickRows, withOtherToken } from '../runtime/token-ids.js';
 import { formatInteger } from '../text/units.js';
 import { counted } from '../text/words.js';
 import { judgeTrials, positionsToTry, trialOf, usualLeak } from './checks/causality.js';
@@ -13,7 +14,6 @@ import { judgeLogits, notComparable, originIn } from './checks/forward.js';
 import type { CheckName, CheckResult } from './checks.js';
 import { isAllFinite, rowAt } from './differences.js';
 import { type CheckFinding, type NonFiniteOrigin, skipped } from './finding.js';
-import { idLimitsOf, pickRows, withOtherToken } from './ids.js';
 import { elementsIn, neededTensors } from './memory.js';
 import type { TestContext } from './test-context.js';
 

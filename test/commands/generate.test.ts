@@ -235,6 +235,24 @@ describe('generate', () => {
     expect(sampling.fromFile).toEqual(['temperature 0.6', 'top_k 50']);
     expect(stop.ids).toEqual([7, 2]);
     expect(warnings).toMatchObject([{ path: 'num_beams' }]);
+
+    const said = [
+      { role: 'system', content: 'No' },
+      { role: 'user', content: 'Hi' },
+      { role: 'assistant', content: 'Oh' },
+      { role: 'user', content: 'Hm' },
+    ];
+    const chats = file('chats.jsonl', JSON.stringify({ messages: said }));
+    const batch = await jsonOf(['generate', model, '--batch', chats, '--max-tokens', '1']);
+    expect(batch.answers[0].prompt.text).toBe('<s>s:Nou:Hia:Ohu:Hma:');
+    for (const wrong of ['[]', '[{}]', '[{"role": "bot", "content": ""}]', '"Hi"']) {
+      const lines = file('bad.jsonl', `{"messages": ${wrong}}`);
+      const { code, stderr } = await runHere(['generate', model, '--batch', lines, '-q']);
+      expect({ code, stderr }).toMatchObject({
+        code: 2,
+        stderr: expect.stringContaining('line 1: expected {"prompt"'),
+      });
+    }
   });
 
   it.each([

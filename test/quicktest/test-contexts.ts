@@ -2,10 +2,10 @@
 import type { LanguageModel } from '../../src/architecture/layer.js';
 import type { Param } from '../../src/architecture/param.js';
 import type { CheckName } from '../../src/quicktest/checks.js';
-import { idLimitsOf, randomIds } from '../../src/quicktest/ids.js';
 import { runCheck } from '../../src/quicktest/index.js';
 import { TestContext } from '../../src/quicktest/test-context.js';
 import type { Engine } from '../../src/runtime/engine.js';
+import { idLimitsOf, randomIds } from '../../src/runtime/token-ids.js';
 import type { WeightSource } from '../../src/runtime/weights.js';
 import { randomWeights } from '../../src/runtime/weights.js';
 import { modelOfConfig } from '../runtime/fixture-models.js';

@@ -1,4 +1,5 @@
 import type { TokenIds } from '../../runtime/engine.js';
+import { firstTokens, idLimitsOf, pickRows, randomIds } from '../../runtime/token-ids.js';
 import {
   allowedDifference,
   differenceText,
@@ -7,7 +8,6 @@ import {
   rowAt,
 } from '../differences.js';
 import type { CheckFinding } from '../finding.js';
-import { firstTokens, idLimitsOf, pickRows, randomIds } from '../ids.js';
 import { explainedInWhole, hasMixture, roundingOf } from '../rounding.js';
 import type { TestContext } from '../test-context.js';
 

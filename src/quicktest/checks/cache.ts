@@ -9,6 +9,7 @@ import type {
   TokenIds,
   Values,
 } from '../../runtime/engine.js';
+import { firstTokens, span } from '../../runtime/token-ids.js';
 import { formatFlops, formatInteger } from '../../text/units.js';
 import { counted } from '../../text/words.js';
 import {
@@ -20,7 +21,6 @@ import {
 } from '../differences.js';
 import type { CheckFinding, StepwiseDecoding } from '../finding.js';
 import { skipped } from '../finding.js';
-import { firstTokens, span } from '../ids.js';
 import { eachBlock, explainedInWhole, roundingOf, unexplained } from '../rounding.js';
 import type { TestContext } from '../test-context.js';
 

@@ -1,10 +1,10 @@
 import type { LanguageModel } from '../../architecture/layer.js';
 import { normWidth } from '../../architecture/walk.js';
 import type { Values } from '../../runtime/engine.js';
+import { idLimitsOf, withOtherToken } from '../../runtime/token-ids.js';
 import { allowedDifference, differenceText, largestDifference, positions } from '../differences.js';
 import type { CheckFinding } from '../finding.js';
 import { skipped } from '../finding.js';
-import { idLimitsOf, withOtherToken } from '../ids.js';
 import { explainedInWhole, hasMixture, roundingOf } from '../rounding.js';
 import type { TestContext } from '../test-context.js';
 

@@ -2,13 +2,13 @@ import type { LanguageModel, Layer, Srte } from '../../architecture/layer.js';
 import type { Param } from '../../architecture/param.js';
 import { tensorsOf, walk } from '../../architecture/walk.js';
 import type { TokenIds, Values } from '../../runtime/engine.js';
+import { firstTokens, idLimitsOf, randomIds } from '../../runtime/token-ids.js';
 import type { WeightSource } from '../../runtime/weights.js';
 import { isSameShape, shapeText } from '../../tensor/dtype.js';
 import { blocksText, counted } from '../../text/words.js';
 import { isSame, notFinite, statisticsOf } from '../differences.js';
 import type { CheckFinding, TableSharing } from '../finding.js';
 import { skipped } from '../finding.js';
-import { firstTokens, idLimitsOf, randomIds } from '../ids.js';
 import type { TestContext } from '../test-context.js';
 import { notComparable } from './forward.js';
 

@@ -56,8 +56,12 @@ export function figuresText({ figures, tokens, ended }: ReportedAnswer): string 
   ].join(' · ');
 }
 
+/** `likeliest token, int4 in groups of 32`, for a pipe, where the text is all of the answer. */
+export const settingsText = ({ sampling, weightForm }: GenerateResult): string =>
+  [samplingText({ sampling }), ...(weightForm ? [weightFormText(weightForm)] : [])].join(' · ');
+
 /** `likeliest token`, or `temperature 0.8, top-p 0.95, seed 7`. */
-export function samplingText({ sampling }: Pick<GenerateResult, 'sampling'>): string {
+function samplingText({ sampling }: Pick<GenerateResult, 'sampling'>): string {
   const { temperature, topK, topP, minP, repetitionPenalty, seed, fromFile } = sampling;
   const penalty = repetitionPenalty === 1 ? [] : [`repetition penalty ${repetitionPenalty}`];
   const settings =

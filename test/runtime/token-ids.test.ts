@@ -9,9 +9,9 @@ import {
   randomIds,
   span,
   withOtherToken,
-} from '../../src/quicktest/ids.js';
-import { idsOf, modelOfConfig } from '../runtime/fixture-models.js';
-import { TINY } from './test-contexts.js';
+} from '../../src/runtime/token-ids.js';
+import { TINY } from '../quicktest/test-contexts.js';
+import { idsOf, modelOfConfig } from './fixture-models.js';
 
 const LIMITS = { vocabulary: 10, positions: 4 };
 

@@ -1,8 +1,8 @@
 /** Token ids: parsed, random, sliced and changed. */
 import type { LanguageModel } from '../architecture/layer.js';
 import { UserError } from '../errors.js';
-import type { TokenIds } from '../runtime/engine.js';
-import { randomIntegers } from '../runtime/weights.js';
+import type { TokenIds } from './engine.js';
+import { randomIntegers } from './weights.js';
 
 /** Input limits of a model. */
 export interface IdLimits {
@@ -87,11 +87,11 @@ export function parseIds(text: string, file: string, limits: IdLimits): TokenIds
     if (row.length !== tokens) {
       reportProblem(() => `sequence ${index} has ${row.length} ids, and the first ${tokens}`);
     }
-    const at = row.findIndex((id) => !isId(id, limits));
-    if (at >= 0) {
+    const invalid = firstInvalidId(row, limits.vocabulary);
+    if (invalid) {
       reportProblem(
         () =>
-          `id ${at} of sequence ${index} is ${shortened(row[at])}, and ids go from 0 to ${limits.vocabulary - 1}`,
+          `id ${invalid.at} of sequence ${index} is ${invalid.found}, and ids go from 0 to ${limits.vocabulary - 1}`,
       );
     }
   }
@@ -108,11 +108,33 @@ export function parseIds(text: string, file: string, limits: IdLimits): TokenIds
   return { batch: rows.length, tokens, data: Int32Array.from(rows.flat() as number[]) };
 }
 
-/** Shortened text of an invalid id, which can be a text or list of any length. */
-const shortened = (value: unknown) => String(JSON.stringify(value)).slice(0, 60);
+/**
+ * Token ids of a command line: `1,2,3`; undefined for anything else, which is the name of a file.
+ * @throws UserError for an id that the vocabulary does not have.
+ */
+export function listedIds(text: string, vocabulary: number): number[] | undefined {
+  if (!/^[\d_]+(?:\s*[,\s]\s*[\d_]+)*,?$/.test(text.trim())) return undefined;
+  const ids = text
+    .split(/[,\s]+/)
+    .filter(Boolean)
+    .map((each) => Number(each.replaceAll('_', '')));
+  const wrong = ids.find((id) => !(id < vocabulary));
+  if (wrong === undefined) return ids;
+  throw new UserError('usage', `--ids: expected ids from 0 to ${vocabulary - 1}, found ${wrong}`, {
+    suggestion: 'write ids of the vocabulary of the model',
+  });
+}
 
-const isId = (value: unknown, { vocabulary }: IdLimits) =>
-  Number.isInteger(value) && (value as number) >= 0 && (value as number) < vocabulary;
+/** The first value that is no id of the vocabulary, with its position; it can be a text or a list of any length. */
+export function firstInvalidId(
+  ids: readonly unknown[],
+  vocabulary: number,
+): { readonly at: number; readonly found: string } | undefined {
+  const at = ids.findIndex(
+    (id) => !(Number.isInteger(id) && Number(id) >= 0 && Number(id) < vocabulary),
+  );
+  return at < 0 ? undefined : { at, found: String(JSON.stringify(ids[at])).slice(0, 60) };
+}
 
 function rowsIn(text: string, file: string): readonly (readonly unknown[])[] {
   let value: unknown;
