@@ -39,6 +39,7 @@ import type {
   Softcap,
   StateSpaceDual,
   Sum,
+  Temperature,
   TransposedLinear,
   Window,
 } from './layer.js';
@@ -354,6 +355,7 @@ export interface AttentionParts {
   readonly clip?: number | undefined;
   readonly keeps?: Attention['keeps'];
   readonly rotary?: Rotary | undefined;
+  readonly temperature?: Temperature | undefined;
   readonly alibi?: Alibi | undefined;
   readonly ownTypeSoftmax?: boolean;
   /** Default: 1 / sqrt(headDim). */
@@ -363,7 +365,6 @@ export interface AttentionParts {
   readonly window?: Window | undefined;
   /** Replaces `window` where heads differ. */
   readonly spans?: readonly HeadSpan[];
-  readonly growth?: Attention['growth'] | undefined;
   readonly gate?: ActivationName | undefined;
   /** Name of the scores without values. */
   readonly sinks?: string | undefined;
@@ -387,8 +388,8 @@ export function attention(name: string, parts: AttentionParts): Attention {
     scale: parts.scale ?? 1 / Math.sqrt(headDim),
     softcap: parts.softcap,
     spans: parts.spans ?? [{ heads, window }],
+    ...(parts.temperature && { temperature: parts.temperature }),
     ...(parts.ownTypeSoftmax && { ownTypeSoftmax: true }),
-    ...(parts.growth && { growth: parts.growth }),
     ...(parts.gate && { gate: parts.gate }),
     ...(parts.sinks && { sinks: param(parts.sinks, [heads]) }),
     ...(parts.normsAfterRotation && { normsAfterRotation: true }),

@@ -402,16 +402,16 @@ export interface HeadSpan {
   readonly window: Window | undefined;
 }
 
-/** Factor of the queries at position t: 1 + beta · log(1 + ⌊t / tokens⌋). */
-export interface QueryGrowth {
-  readonly beta: number;
-  /** Length of the training. */
-  readonly tokens: number;
-}
-
 /** Penalty −slope · distance on every score, with a slope per head (ALiBi, arXiv 2108.12409). */
 export interface Alibi extends Node<'alibi'> {
   readonly slopes: readonly number[];
+}
+
+/** Factor of the queries at a position: 1 + strength · ln(1 + floor((position + offset) / tokens)) (arXiv 2501.19399). */
+export interface Temperature {
+  readonly tokens: number;
+  readonly strength: number;
+  readonly offset: 0 | 1;
 }
 
 /**
@@ -430,6 +430,7 @@ export interface Attention extends Node<'attention'> {
   /** Largest size of a query, key or value, which are cut to ±clip behind their norms. */
   readonly clip?: number;
   readonly rotary: Rotary | undefined;
+  readonly temperature?: Temperature;
   readonly alibi: Alibi | undefined;
   readonly heads: number;
   readonly keyValueHeads: number;
@@ -440,7 +441,6 @@ export interface Attention extends Node<'attention'> {
   /** Whether the original computes the softmax in the type of the scores; otherwise in float32. */
   readonly ownTypeSoftmax?: boolean;
   readonly spans: readonly HeadSpan[];
-  readonly growth?: QueryGrowth;
   /** Function of the gate that multiplies the output of the heads. */
   readonly gate?: ActivationName;
   /** A score of each head that takes its share of the softmax and has no value, [heads] (arXiv 2309.17453). */
@@ -469,7 +469,7 @@ export interface LatentAttention extends Node<'latentAttention'> {
   readonly nopeDim: number;
   readonly valueDim: number;
   readonly scale: number;
-  readonly growth?: QueryGrowth;
+  readonly temperature?: Temperature;
 }
 
 /** Shared Relative Time Encoding: one row of H values per position, as a table [1, rows, H]. */

@@ -1,6 +1,4 @@
-/** Rotary frequencies, and the published methods that scale them, and queries, to longer inputs. */
-import type { QueryGrowth } from './layer.js';
-
+/** Rotary frequencies, and the published methods that scale them to longer inputs. */
 /**
  * Frequency scaling; names and formulas follow `modeling_rope_utils.py` of transformers.
  * `originalPositions`: training length of the model.
@@ -159,7 +157,3 @@ export function yarnRamp(
     ? [Math.max(Math.floor(low), 0), Math.min(Math.ceil(high), lastDimension)]
     : [Math.max(low, 0), Math.min(high, lastDimension)];
 }
-
-/** Factor of a query. */
-export const growthAt = ({ beta, tokens }: QueryGrowth, position: number): number =>
-  1 + beta * Math.log(1 + Math.floor(position / tokens));

@@ -22,7 +22,6 @@ import type {
   MixtureOfExperts,
   NormLayer,
   ProjectionLayer,
-  QueryGrowth,
   Residual,
   RmsNorm,
   Rotary,
@@ -30,6 +29,7 @@ import type {
   Srte,
   StateSpaceDual,
   Sum,
+  Temperature,
 } from '../architecture/layer.js';
 import { ACTIVATIONS } from '../architecture/layer.js';
 import {
@@ -498,7 +498,15 @@ class Tracer {
         ? []
         : [this.#between(`${name}.clipped`, `q, k and v cut to ±${clip}`, heads * headDim)]),
       ...(layer.normsAfterRotation ? norms : rotated),
-      ...this.#grown(layer, heads * headDim),
+      ...(layer.temperature
+        ? [
+            this.#between(
+              `${name}.temperature`,
+              temperatureText(layer.temperature),
+              heads * headDim,
+            ),
+          ]
+        : []),
       perHead(
         `${scoresText(layer)}: ${spans.filter(hasHeads).map(spanText).join(', ')}${grouped}`,
         this.#tokens,
@@ -515,10 +523,6 @@ class Tracer {
         : []),
       ...this.#steps(layer.out, 0),
     ];
-  }
-
-  #grown({ name, growth }: Attention | LatentAttention, width: number): UnplacedStep[] {
-    return growth ? [this.#between(`${name}.growth`, growthText(growth), width)] : [];
   }
 
   /** Over each head, or over all of them, depending on the size of its weight. */
@@ -554,7 +558,15 @@ class Tracer {
         ),
         name: rotary.name,
       },
-      ...this.#grown(layer, heads * headDim),
+      ...(layer.temperature
+        ? [
+            this.#between(
+              `${name}.temperature`,
+              temperatureText(layer.temperature),
+              heads * headDim,
+            ),
+          ]
+        : []),
       perHead(
         `softmax(${productText(scale, headDim)}): ${counted(heads, 'head')} global`,
         this.#tokens,
@@ -613,9 +625,6 @@ const at = (depth: number, said: UnplacedStep): TraceStep => ({ ...said, depth }
 const atDepth = (depth: number, said: readonly UnplacedStep[]) =>
   said.map((each) => at(depth, each));
 
-const growthText = ({ beta, tokens }: QueryGrowth) =>
-  `q · (1 + ${beta} · log(1 + ⌊t / ${formatInteger(tokens)}⌋)), t = its position`;
-
 const ALIBI = 'a penalty on every score: slope · distance, a slope for each head';
 
 const rmsText = ({ eps, offset }: RmsNorm) =>
@@ -636,6 +645,9 @@ const normText = (norm: NormLayer) =>
 const rotaryText = ({ base, headDim, rotatedDim, scaling }: Rotary) =>
   `q and k rotated by position, base ${base.toLocaleString('en-US')}` +
   `${rotatedDim < headDim ? `, ${rotatedDim} of ${headDim}` : ''}${scaling ? `, ${scaling.kind}` : ''}`;
+
+const temperatureText = ({ tokens, strength, offset }: Temperature) =>
+  `q · (1 + ${strength} · log(1 + floor(${offset === 0 ? 'position' : `(position + ${offset})`} / ${formatInteger(tokens)})))`;
 
 const productText = (scale: number, headDim: number) =>
   scale === 1 / Math.sqrt(headDim) ? `q · kᵀ / √${headDim}` : `q · kᵀ · ${scale}`;

@@ -73,7 +73,7 @@ export function lowerAttention(layer: Attention, component: Component): Primitiv
           }),
         ]
       : []),
-    ...(layer.growth ? [elementwise(layer, component, queries)] : []),
+    ...(layer.temperature ? [elementwise(layer, component, queries)] : []),
     ...(layer.alibi ? [elementwise(layer.alibi, component, queries)] : []),
     {
       ...scores(layer, component),
@@ -166,7 +166,7 @@ export function lowerLatentAttention(
       cuts: byRows(paramsOf(layer.keyValueUp), name, runOfHeads(nopeDim + valueDim)),
     }),
     elementwise(rotary, component, heads * headDim, { params: rotary.tables }),
-    ...(layer.growth ? [elementwise(layer, component, heads * headDim)] : []),
+    ...(layer.temperature ? [elementwise(layer, component, heads * headDim)] : []),
     {
       ...scores(layer, component),
       output: heads * valueDim,

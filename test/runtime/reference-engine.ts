@@ -676,7 +676,7 @@ class Run {
       layer.normsAfterRotation
         ? normed(norm, this.#turned(layer.rotary, cut(x)))
         : this.#turned(layer.rotary, cut(normed(norm, x)));
-    const queries = this.#grown(layer, prepared(queryNorm, q));
+    const queries = this.#tempered(layer, prepared(queryNorm, q));
     const keys = this.#withPast(`${name}.keys`, prepared(keyNorm, k));
     const values = this.#withPast(`${name}.values`, cut(v));
     const slopes = layer.alibi?.slopes ?? [];
@@ -703,15 +703,14 @@ class Run {
     return this.of(layer.out, gated);
   }
 
-  #grown({ growth }: Pick<Attention, 'growth'>, queries: Tensor): Tensor {
-    if (!growth) return queries;
-    const { beta, tokens } = growth;
-    const [, rows = 0, width = 0] = queries.shape;
-    const data = queries.data.map((value, at) => {
-      const position = this.#start + (Math.floor(at / width) % rows);
-      return value * (1 + beta * Math.log(1 + Math.floor(position / tokens)));
+  #tempered({ temperature }: Pick<Attention, 'temperature'>, x: Tensor): Tensor {
+    if (!temperature) return x;
+    const { tokens, strength, offset } = temperature;
+    const width = x.shape.at(-1) ?? 1;
+    return each(x, (value, at) => {
+      const position = this.#start + (Math.floor(at / width) % this.#tokens);
+      return value * (1 + strength * Math.log(1 + Math.floor((position + offset) / tokens)));
     });
-    return { ...queries, data };
   }
 
   #turned(layer: Rotary | undefined, x: Tensor): Tensor {
@@ -727,7 +726,7 @@ class Run {
     const width = nopeDim + moving;
     const [still, turning] = splitHeads(this.of(layer.query, u), [nopeDim, moving]);
     const turnedQueries = joinedHeads(still, this.#turned(rotary, turning), [nopeDim, moving]);
-    const q = this.#grown(layer, turnedQueries);
+    const q = this.#tempered(layer, turnedQueries);
     const [down, sharedKey] = split(this.of(layer.keyValueDown, u), [latentRank, moving]);
     const latents = this.#withPast(`${name}.latents`, this.of(layer.latentNorm, down));
     const turned = this.#withPast(`${name}.keys`, this.#turned(rotary, sharedKey));

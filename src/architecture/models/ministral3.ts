@@ -1,7 +1,7 @@
 /** Ministral 3: Mistral with YaRN, and queries that grow with their position. */
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
-import { growingReading, growthOf, growthSettings } from '../transformer/growing-queries.js';
 import { gateActivation, windowAt, windowSettings } from '../transformer/settings.js';
+import { temperatureOf, temperatureSettings, temperedReading } from '../transformer/temperature.js';
 
 export const ministral3 = defineDecoder({
   title: 'Ministral 3: queries that grow with their position',
@@ -20,13 +20,13 @@ export const ministral3 = defineDecoder({
       rope_theta: 1e6,
     },
     {
-      ...growthSettings,
+      ...temperatureSettings,
       sliding_window: windowSettings().sliding_window,
       hidden_act: gateActivation,
     },
   ),
   huggingFace: {
-    rotary: growingReading({
+    rotary: temperedReading({
       rope_type: 'yarn',
       rope_theta: 1e6,
       factor: 16,
@@ -39,7 +39,7 @@ export const ministral3 = defineDecoder({
     }),
   },
   attention: ({ config, index }) => ({
-    growth: growthOf(config),
+    temperature: temperatureOf(config),
     window: windowAt(config, index, true),
   }),
 });

@@ -10,7 +10,6 @@ import {
   MLA_KEYS,
 } from '../transformer/deepseek.js';
 import { defineTransformer } from '../transformer/define-decoder.js';
-import { growingReading, growthOf, growthSettings } from '../transformer/growing-queries.js';
 import { decoder, preNormBlock } from '../transformer/parts.js';
 import { rotaryIn } from '../transformer/rotary.js';
 import {
@@ -20,6 +19,7 @@ import {
   positiveInteger,
   transformerDocument,
 } from '../transformer/settings.js';
+import { temperatureOf, temperatureSettings, temperedReading } from '../transformer/temperature.js';
 
 const [RANK, LATENT, STILL, TURNED] = [1024, 256, 64, 64];
 /** Added to the sum of the chosen experts' scores. */
@@ -46,7 +46,7 @@ const settings = deepseekSettings({
   topk_group: 1,
 });
 
-const reading = growingReading(
+const reading = temperedReading(
   {
     rope_type: 'yarn',
     rope_theta: 10_000,
@@ -79,7 +79,7 @@ export const mistral4 = defineTransformer({
       .default(STILL)
       .describe(settings.qk_nope_head_dim.description ?? ''),
     experts_stored: expertsStored.default('packed'),
-    ...growthSettings,
+    ...temperatureSettings,
     rope_interleave: flag.default(true).describe('Neighbours are rotated together, not halves'),
   }),
   rules: [...DEEPSEEK_RULES, ...BEST_TWO_RULES],
@@ -139,7 +139,7 @@ export const mistral4 = defineTransformer({
             `${name}.self_attn`,
             config,
             config.rope_interleave ? 'neighbours' : 'halves',
-            growthOf(config),
+            temperatureOf(config),
           ),
           feedForward: deepseekFeedForward(`${name}.mlp`, index, config, {
             routing: () => ({

@@ -267,7 +267,7 @@ export function deepseekAttention(
   name: string,
   config: DeepseekConfig,
   pairs: Rotary['pairs'],
-  growth?: LatentAttention['growth'],
+  temperature?: LatentAttention['temperature'],
 ): Layer {
   const { hidden_size: hidden, num_attention_heads: heads, attention_bias: bias } = config;
   const { q_lora_rank: queryRank, kv_lora_rank: latentRank, v_head_dim: valueDim } = config;
@@ -301,7 +301,7 @@ export function deepseekAttention(
     latentRank,
     nopeDim,
     valueDim,
-    ...(growth && { growth }),
+    ...(temperature && { temperature }),
     // With this setting, YaRN scales the scores by the square of its amplitude.
     scale:
       (nopeDim + rotatedDim) ** -0.5 *

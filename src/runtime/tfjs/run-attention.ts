@@ -1,5 +1,10 @@
-import type { Attention, HeadSpan, LatentAttention, Window } from '../../architecture/layer.js';
-import { growthAt } from '../../architecture/rotary-scaling.js';
+import type {
+  Attention,
+  HeadSpan,
+  LatentAttention,
+  Temperature,
+  Window,
+} from '../../architecture/layer.js';
 import { decodingKeys, firstKeys } from '../calls.js';
 import { applySoftcap, runProjections, runRotary } from './basic.js';
 import { activate } from './differentiable.js';
@@ -225,6 +230,21 @@ function maskOf(
   return tf.tensor2d(mask, [rows, columns]);
 }
 
+/** Queries [B, T, ·] times the factor of their position. */
+function tempered(
+  { tf, start, tokens }: ForwardRun,
+  temperature: Temperature | undefined,
+  queries: Tensor3D,
+): Tensor3D {
+  if (!temperature) return queries;
+  const { tokens: size, strength, offset } = temperature;
+  const factors = Float32Array.from(
+    { length: tokens },
+    (_, index) => 1 + strength * Math.log1p(Math.floor((start + index + offset) / size)),
+  );
+  return tf.mul(queries, tf.tensor3d(factors, [1, tokens, 1]));
+}
+
 /** u [B, T, H] → [B, T, H]. */
 export function runAttention(run: ForwardRun, layer: Attention, u: Tensor3D): Tensor3D {
   const { tf } = run;
@@ -239,7 +259,8 @@ export function runAttention(run: ForwardRun, layer: Attention, u: Tensor3D): Te
   const projected = runProjections(run, layer.inputs, u);
   const [gate] = layer.gate ? projected.splice(1, 1) : [];
   const [q, k, v] = projected as [Tensor3D, Tensor3D, Tensor3D];
-  const queries = scaledQueries(run, layer, prepared(queryNorm, q)); // (B, T, heads · d)
+  const turnedQueries = tempered(run, layer.temperature, prepared(queryNorm, q));
+  const queries: Tensor3D = tf.mul(turnedQueries, layer.scale); // (B, T, heads · d)
   const keys = headKeys(run, layer, prepared(keyNorm, k), clipped(v));
   const heads = splitHeads(tf, queries, headDim);
   let first = 0;
@@ -252,18 +273,6 @@ export function runAttention(run: ForwardRun, layer: Attention, u: Tensor3D): Te
   const gated: Tensor3D =
     layer.gate && gate ? tf.mul(result, activate(tf, layer.gate, gate)) : result;
   return run.apply(layer.out, gated);
-}
-
-/** Queries [B, T, ·] with the scale of the scores. */
-function scaledQueries(
-  { tf, start, tokens }: ForwardRun,
-  { scale, growth }: Pick<Attention, 'scale' | 'growth'>,
-  queries: Tensor3D,
-): Tensor3D {
-  const scaled: Tensor3D = tf.mul(queries, scale);
-  if (!growth) return scaled;
-  const factors = Array.from({ length: tokens }, (_, index) => growthAt(growth, start + index));
-  return tf.mul(scaled, tf.tensor3d(factors, [1, tokens, 1]));
 }
 
 /** Head groups of a span, which begins at the head `first`, by shared keys and for each sequence. */
@@ -334,7 +343,8 @@ function queriesOf(run: ForwardRun, layer: LatentAttention, u: Tensor3D): Tensor
   const [own, end] = cut(tf, perHead, nopeDim, 2);
   const turned = runRotary(run, rotary, tf.reshape(end, [batch, tokens, heads * rotated]));
   const joined = tf.concat([own, tf.reshape(turned, [-1, heads, rotated])], 2);
-  return scaledQueries(run, layer, tf.reshape(joined, [batch, tokens, -1]));
+  const queries: Tensor3D = tf.reshape(tf.mul(joined, layer.scale), [batch, tokens, -1]);
+  return tempered(run, layer.temperature, queries);
 }
 
 /** Splits in two along an axis, the first `width` wide. */

@@ -1,5 +1,10 @@
 /** Shapes: B batch, T tokens of the call, S keys, R = B·T rows, d width of a head. */
-import type { Attention, HeadSpan, LatentAttention } from '../../../architecture/layer.js';
+import type {
+  Attention,
+  HeadSpan,
+  LatentAttention,
+  Temperature,
+} from '../../../architecture/layer.js';
 import { normWidth } from '../../../architecture/walk.js';
 import type { Context } from '../context.js';
 import {
@@ -42,7 +47,7 @@ export function emitAttention(context: Context, layer: Attention, u: GraphValue)
     return unfoldedRows(context, normed(context, norm, rotated, width), width);
   };
   const given = {
-    queries: grown(context, layer, prepared(queryNorm, q, heads)),
+    queries: tempered(context, layer.temperature, prepared(queryNorm, q, heads)),
     keys: prepared(keyNorm, k, keyValueHeads),
     values: unfoldedRows(context, cut(v), keyValueHeads * headDim),
   };
@@ -79,16 +84,23 @@ function turned(context: Context, layer: Attention, x: GraphValue, heads: number
   return layer.rotary ? emitRotary(context, layer.rotary, rows, heads) : rows;
 }
 
-/** Queries [B, T, ·], each times the factor of its position. */
-function grown(context: Context, { growth }: Pick<Attention, 'growth'>, queries: GraphValue) {
-  if (!growth) return queries;
+/** Queries [B, T, ·] times the factor of their position. */
+function tempered(
+  context: Context,
+  temperature: Temperature | undefined,
+  queries: GraphValue,
+): GraphValue {
+  if (!temperature) return queries;
   const { graph, once } = context;
-  const { beta, tokens } = growth;
-  const factors = once(`growth:${beta}:${tokens}`, () => {
-    const t = graph.op('Unsqueeze', [graph.cast(feedPositions(context), 'f32'), graph.ints(1)]);
-    const times = graph.op('Floor', [graph.op('Div', [t, graph.float(tokens)])]);
-    const logs = graph.op('Log', [graph.op('Add', [times, graph.float(1)])]);
-    return graph.op('Add', [scaledBy(context, logs, beta), graph.float(1)]); // [T, 1]
+  const { tokens, strength, offset } = temperature;
+  const factors = once(`temperature:${tokens}:${strength}:${offset}`, () => {
+    const positions = graph.cast(feedPositions(context), 'f32');
+    const steps = graph.op('Floor', [
+      graph.op('Div', [graph.op('Add', [positions, graph.float(offset)]), graph.float(tokens)]),
+    ]);
+    const logs = graph.op('Log', [graph.op('Add', [steps, graph.float(1)])]);
+    const all = graph.op('Add', [scaledBy(context, logs, strength), graph.float(1)]);
+    return graph.op('Unsqueeze', [all, graph.ints(1)]); // [T, 1]
   });
   return graph.op('Mul', [queries, factors]);
 }
@@ -266,7 +278,7 @@ function queriesOf(
   const { heads, nopeDim, rotary: turning } = layer;
   const queries = unfoldedRows(context, apply(layer.query, u), heads * (nopeDim + turning.headDim));
   const byHead = graph.op('Reshape', [
-    grown(context, layer, queries),
+    tempered(context, layer.temperature, queries),
     graph.ints(0, 0, heads, nopeDim + turning.headDim),
   ]);
   const [still, moving] = graph.split(byHead, [nopeDim, turning.headDim]);

@@ -1,7 +1,7 @@
 /** Queries that grow with their position, in steps of the training length: settings, and their reader. */
 import * as z from 'zod';
 import type { KeyRemark } from '../family.js';
-import type { QueryGrowth } from '../layer.js';
+import type { Temperature } from '../layer.js';
 import type { JsonObject } from './config-keys.js';
 import {
   isObject,
@@ -15,7 +15,7 @@ import { positiveInteger } from './settings.js';
 const BETA = 'llama_4_scaling_beta';
 const TRAINED = 'original_max_position_embeddings';
 
-export const growthSettings = {
+export const temperatureSettings = {
   [BETA]: z
     .number()
     .default(0.1)
@@ -25,15 +25,16 @@ export const growthSettings = {
     .describe('Tokens of a step; default: that of rope_scaling, or max_position_embeddings'),
 };
 
-interface GrowingConfig {
+interface TemperedConfig {
   readonly [BETA]: number;
   readonly [TRAINED]?: number | null | undefined;
   readonly rope_scaling?: RopeScaling | null | undefined;
   readonly max_position_embeddings: number;
 }
 
-export const growthOf = (config: GrowingConfig): QueryGrowth => ({
-  beta: config[BETA],
+export const temperatureOf = (config: TemperedConfig): Temperature => ({
+  strength: config[BETA],
+  offset: 0,
   tokens: config[TRAINED] ?? config.rope_scaling?.[TRAINED] ?? config.max_position_embeddings,
 });
 
@@ -45,7 +46,7 @@ const STRETCHED: readonly unknown[] = ['llama3', 'yarn', 'longrope'];
 const typeOf = ({ rope_type, type }: JsonObject) => rope_type ?? type;
 
 /** Rotary settings, without what they say about queries alone. */
-function withoutGrowth(rotary: JsonObject): JsonObject {
+function withoutTemperature(rotary: JsonObject): JsonObject {
   const { [BETA]: _, max_position_embeddings: __, ...rest } = rotary;
   const { [TRAINED]: ___, ...others } = rest;
   return STRETCHED.includes(typeOf(rotary)) ? rest : others;
@@ -56,7 +57,7 @@ function withoutGrowth(rotary: JsonObject): JsonObject {
  * @param defaults Rotary settings of a file without any.
  * @param known Leaves out further keys that are as they have to be.
  */
-export function growingReading(
+export function temperedReading(
   defaults: JsonObject,
   known: (rotary: JsonObject, config: JsonObject) => JsonObject = (rotary) => rotary,
 ): RotaryReading {
@@ -67,7 +68,7 @@ export function growingReading(
     const { rope_scaling: _, rope_theta, [TRAINED]: outside, ...rest } = config;
     const isStretched = STRETCHED.includes(typeOf(rotary));
     const trained = (isStretched ? outside : undefined) ?? rotary[TRAINED];
-    const cleaned = { ...rest, rope_parameters: known(withoutGrowth(rotary), config) };
+    const cleaned = { ...rest, rope_parameters: known(withoutTemperature(rotary), config) };
     return {
       rotary,
       trained,
