@@ -1,6 +1,6 @@
 /** Mistral 4: latent attention with queries that grow with their position, and experts with softmax scores. */
 import { rmsNormLayer } from '../constructors.js';
-import { unreadBut } from '../transformer/config-keys.js';
+import { type JsonObject, unreadBut } from '../transformer/config-keys.js';
 import {
   BEST_TWO_RULES,
   DEEPSEEK_RULES,
@@ -16,16 +16,17 @@ import {
   expertsStored,
   flag,
   mixtureStored,
-  positiveInteger,
   transformerDocument,
 } from '../transformer/settings.js';
 import { temperatureOf, temperatureSettings, temperedReading } from '../transformer/temperature.js';
 
-const [RANK, LATENT, STILL, TURNED] = [1024, 256, 64, 64];
+/** Dimensions of a head that are not rotated, and that are. */
+const [STILL, TURNED] = [64, 64];
 /** Added to the sum of the chosen experts' scores. */
 const RENORMALISE_EPS = 1e-20;
 
 const settings = deepseekSettings({
+  latent: { q_lora_rank: 1024, kv_lora_rank: 256, qk_nope_head_dim: STILL },
   sizes: {
     vocab_size: 131_072,
     hidden_size: 4096,
@@ -65,19 +66,16 @@ const reading = temperedReading(
   },
 );
 
+const isWholeHead = (
+  width: unknown,
+  { qk_nope_head_dim: still = STILL, qk_rope_head_dim: turned = TURNED }: JsonObject,
+) => width === Number(still) + Number(turned);
+
 export const mistral4 = defineTransformer({
   title: 'Mistral 4: latent attention, experts',
   architecture: 'mixture',
   schema: transformerDocument('mistral4', {
     ...settings,
-    q_lora_rank: positiveInteger
-      .nullable()
-      .default(RANK)
-      .describe(settings.q_lora_rank.description ?? ''),
-    kv_lora_rank: positiveInteger.default(LATENT).describe(settings.kv_lora_rank.description ?? ''),
-    qk_nope_head_dim: positiveInteger
-      .default(STILL)
-      .describe(settings.qk_nope_head_dim.description ?? ''),
     experts_stored: expertsStored.default('packed'),
     ...temperatureSettings,
     rope_interleave: flag.default(true).describe('Neighbours are rotated together, not halves'),
@@ -113,10 +111,9 @@ export const mistral4 = defineTransformer({
     limited: {
       ...MLA_KEYS,
       mlp_bias: unreadBut([false]),
-      qk_head_dim: unreadBut(() => true),
+      qk_head_dim: unreadBut(isWholeHead, 'it is the sum of qk_nope_head_dim and qk_rope_head_dim'),
       head_dim: {
-        allows: (width, { qk_nope_head_dim: still = STILL, qk_rope_head_dim: turned = TURNED }) =>
-          width === Number(still) + Number(turned),
+        allows: isWholeHead,
         why: 'its rotated part is taken for the number of dimensions that are rotated',
         severity: 'error',
       },

@@ -1,6 +1,7 @@
 /** Phi-3.5-MoE (arXiv 2404.14219): LayerNorms, and two experts, each with a softmax of the scores near its own. */
 import * as z from 'zod';
 import { layerNormLayer, mixtureOfExperts, rotary, router } from '../constructors.js';
+import type { KeyRemark } from '../family.js';
 import type { RotaryScaling } from '../rotary-scaling.js';
 import { type JsonObject, unreadBut } from '../transformer/config-keys.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
@@ -37,7 +38,12 @@ const plain = rotaryReading({});
 
 /** Rotary settings without the amplitudes, which stand beside the others. */
 const withoutAmplitudes = (config: JsonObject): JsonObject => {
-  const { short_mscale: _, long_mscale: __, ...rest } = rotaryIn(config);
+  const {
+    short_mscale: _,
+    long_mscale: __,
+    partial_rotary_factor: ___,
+    ...rest
+  } = rotaryIn(config);
   return { ...config, rope_scaling: undefined, rope_parameters: rest };
 };
 
@@ -47,7 +53,18 @@ const reading: RotaryReading = {
     const { short_mscale, long_mscale } = rotaryIn(config);
     return { ...plain.settings(withoutAmplitudes(config)), short_mscale, long_mscale };
   },
-  remarks: (config) => plain.remarks(withoutAmplitudes(config)),
+  remarks(config) {
+    const { partial_rotary_factor: part = null } = rotaryIn(config);
+    const remark: KeyRemark = {
+      path: ['rope_parameters', 'partial_rotary_factor'],
+      severity: 'error',
+      why: 'this family rotates whole heads',
+    };
+    return [
+      ...plain.remarks(withoutAmplitudes(config)),
+      ...(part === null || part === 1 ? [] : [remark]),
+    ];
+  },
 };
 
 interface StretchedConfig {
