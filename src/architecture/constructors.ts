@@ -2,6 +2,7 @@
 import type {
   Activation,
   ActivationName,
+  AdaptedProjection,
   Alibi,
   Alignment,
   AltUpBlock,
@@ -10,6 +11,7 @@ import type {
   ClampedExperts,
   Component,
   Embedding,
+  EmbeddingJoin,
   FusedProjection,
   Gate,
   GatedConv,
@@ -451,9 +453,19 @@ export function transposedLinear(name: string, from: number, to: number): Transp
   return { kind: 'transposedLinear', name, weight, bias };
 }
 
+/** @param adapter Products into and out of the low rank. */
+export function adapted(
+  product: ProjectionLayer,
+  [down, up]: readonly [Linear, Linear],
+): AdaptedProjection {
+  const { name } = product;
+  const adapter = { kind: 'sequence', name: `${name}.adapter`, layers: [down, up] } as const;
+  return { kind: 'sum', name: `${name}.adapted`, branches: [product, adapter] };
+}
+
 /** @param widths Columns of each value; their sum is the projection's output width. */
 export function fusedProjection(
-  projection: ProjectionLayer,
+  projection: FusedProjection['projection'],
   widths: readonly number[],
   groups = 1,
 ): FusedProjection {
@@ -579,6 +591,10 @@ export function learnedPositions(
 ): LearnedPositions {
   const weight = param(`${name}.weight`, [offset + positions, hidden]);
   return { kind: 'learnedPositions', name, component: 'positions', weight, offset };
+}
+
+export function embeddingJoin(name: string, tokens: Embedding): EmbeddingJoin {
+  return { kind: 'embeddingJoin', name, embedding: tokens };
 }
 
 export function sequence(name: string, layers: readonly Layer[], component?: Component): Sequence {

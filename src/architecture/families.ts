@@ -74,6 +74,7 @@ export const FAMILIES = {
   minimax_m2: async () => (await import('./models/minimax_m2.js')).minimaxM2,
   ministral3: async () => (await import('./models/ministral3.js')).ministral3,
   phimoe: async () => (await import('./models/phimoe.js')).phimoe,
+  zamba2: async () => (await import('./models/zamba2.js')).zamba2,
   mistral4: async () => (await import('./models/mistral4.js')).mistral4,
 } as const satisfies Record<string, () => Promise<Family>>;
 

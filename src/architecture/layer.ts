@@ -65,9 +65,18 @@ export interface TransposedLinear extends Node<'transposedLinear'> {
 
 export type ProjectionLayer = Linear | TransposedLinear;
 
+/** A product, and one of a low rank for the same input that is added to it (LoRA, arXiv 2106.09685). */
+export interface AdaptedProjection extends Sum {
+  readonly branches: readonly [product: ProjectionLayer, adapter: Adapter];
+}
+
+interface Adapter extends Sequence {
+  readonly layers: readonly [down: Linear, up: Linear];
+}
+
 /** One product that gives several values as adjacent columns. */
 export interface FusedProjection extends Node<'fusedProjection'> {
-  readonly projection: ProjectionLayer;
+  readonly projection: ProjectionLayer | AdaptedProjection;
   /** Columns of each value. */
   readonly widths: readonly number[];
   /** Number of equal column groups, each with its part of every value; 1 means no grouping. */
@@ -75,7 +84,9 @@ export interface FusedProjection extends Node<'fusedProjection'> {
 }
 
 /** Several values of one input, in order: products that give one value or several each. */
-export type Projections = readonly (ProjectionLayer | FusedProjection)[] | FusedProjection;
+export type Projections = readonly Projection[] | FusedProjection;
+
+export type Projection = ProjectionLayer | AdaptedProjection | FusedProjection;
 
 /**
  * Normalises every `size` values: (x − mean) / sqrt(variance + eps) · (offset + weight) + bias. The weight is [size], or
@@ -178,6 +189,14 @@ export interface LearnedPositions extends Node<'learnedPositions'> {
   readonly weight: Param;
   /** Row of the first position: 2 in OPT, 0 elsewhere. */
   readonly offset: number;
+}
+
+/**
+ * x [B, T, H] and the embedding of each token, side by side, [B, T, 2 · H]. A layer that runs alone, without token ids,
+ * has the embedding of token 0.
+ */
+export interface EmbeddingJoin extends Node<'embeddingJoin'> {
+  readonly embedding: Embedding;
 }
 
 /** Layers applied in order. */
@@ -370,7 +389,7 @@ export interface GatedDelta extends Node<'gatedDelta'> {
   readonly stepBias: Param;
   readonly stateLog: Param;
   readonly convs: readonly CausalConv[];
-  readonly inputs: readonly (ProjectionLayer | FusedProjection)[];
+  readonly inputs: readonly Projection[];
   readonly norm: GatedRmsNorm;
   readonly outProj: Linear;
   readonly keyHeads: number;
@@ -655,6 +674,7 @@ export type Layer =
   | AltUpBlock
   | Softcap
   | LearnedPositions
+  | EmbeddingJoin
   | Sum
   | Residual
   | GatedMlp

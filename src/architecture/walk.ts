@@ -4,13 +4,13 @@ import type {
   ClampedExperts,
   Component,
   Expert,
-  FusedProjection,
   HeadNorms,
   LanguageModel,
   Layer,
   MixtureOfExperts,
   NormLayer,
   PackedExperts,
+  Projection,
   ProjectionLayer,
   Projections,
   StateSpaceDual,
@@ -64,15 +64,16 @@ function hold(
 }
 
 /** Layers that compute several values of one input. */
-export function projectionLayers(
-  inputs: Projections,
-): readonly (ProjectionLayer | FusedProjection)[] {
+export function projectionLayers(inputs: Projections): readonly Projection[] {
   return 'kind' in inputs ? [inputs] : inputs;
 }
 
-/** Products that compute several values of one input. */
+/** Products that compute several values of one input, without their adapters. */
 export function productsOf(inputs: Projections): readonly ProjectionLayer[] {
-  return projectionLayers(inputs).map((each) => ('projection' in each ? each.projection : each));
+  return projectionLayers(inputs).map((each) => {
+    const product = each.kind === 'fusedProjection' ? each.projection : each;
+    return product.kind === 'sum' ? product.branches[0] : product;
+  });
 }
 
 /** Routed experts: one layer each, or one for all. */
@@ -252,7 +253,8 @@ export interface StateDictEntry {
 
 /**
  * State dict of a model as PyTorch writes it, including aliases and buffers, in order. The first place that holds a
- * tensor has its name, the others its aliases in turn; places beyond these only read it.
+ * tensor has its name, the others its aliases in turn; places beyond these only read it. Aliases beyond the places come
+ * last: places that hold the tensor and do not read it.
  */
 export function stateDictOf(layer: Layer): StateDictEntry[] {
   const met = new Map<Param, number>();
@@ -264,6 +266,9 @@ export function stateDictOf(layer: Layer): StateDictEntry[] {
       const name = times === 0 ? tensor.name : tensor.aliases[times - 1];
       if (name !== undefined) entries.push({ name, tensor });
     }
+  }
+  for (const [tensor, times] of met) {
+    for (const name of tensor.aliases.slice(times - 1)) entries.push({ name, tensor });
   }
   return entries;
 }

@@ -1,7 +1,7 @@
 /** Matrices of a model that can have fewer bits; other tensors stay floats. */
 import type { Layer } from './layer.js';
 import type { Param } from './param.js';
-import { outputWidth, walk } from './walk.js';
+import { outputWidth, productsOf, walk } from './walk.js';
 
 /** A weight as one matrix [rows, columns], with a row for each output. */
 export interface WeightMatrix {
@@ -59,8 +59,7 @@ function keptBy(layer: Layer): Param[] {
       return [layer.xProj.weight, layer.dtProj.weight];
     case 'gatedDelta':
       // β and the step, in one product or two.
-      return layer.inputs
-        .map((each) => ('projection' in each ? each.projection : each))
+      return productsOf(layer.inputs)
         .filter((product) => outputWidth(product) <= 2 * layer.valueHeads)
         .map(({ weight }) => weight);
     case 'mixtureOfExperts':

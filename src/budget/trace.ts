@@ -231,6 +231,14 @@ class Tracer {
         ];
       case 'softcap':
         return [this.#step(layer, `${layer.cap} · tanh(x / ${layer.cap})`, size)];
+      case 'embeddingJoin':
+        return [
+          this.#between(
+            layer.name,
+            'the input and the embedding, side by side',
+            widthAfter(layer, size),
+          ),
+        ];
       case 'learnedPositions': {
         const rows = formatInteger(layer.weight.shape[0] ?? 0);
         return [this.#step(layer, `+ row of each position, of ${rows}`, size)];
@@ -331,7 +339,7 @@ class Tracer {
     const parts = widths.map(formatInteger).join(', ');
     const interleaved = groups > 1 ? `, of each of ${formatInteger(groups)} groups its part` : '';
     return [
-      this.#linear(projection),
+      ...this.#steps(projection, 0),
       this.#between(name, `cut into ${parts}${interleaved}`, ...new Set(widths)),
     ];
   }
@@ -346,7 +354,11 @@ class Tracer {
     const leaves = branches.map((branch) => branch.name.slice(branch.name.lastIndexOf('.') + 1));
     return [
       ...branches.flatMap((branch) => this.#steps(branch, size)),
-      this.#between(name, `${input}${leaves.join(' + ')}`, size),
+      this.#between(
+        name,
+        `${input}${leaves.join(' + ')}`,
+        branches[0] ? widthAfter(branches[0], size) : size,
+      ),
     ];
   }
 

@@ -226,6 +226,11 @@ function lower(layer: Layer, around: Surroundings): Primitive[] {
         ),
       ];
     }
+    // The embedding's rows are there already: they are what the first block reads.
+    case 'embeddingJoin': {
+      const [, embedded = 0] = layer.embedding.weight.shape;
+      return [elementwise(layer, component, width + embedded, { input: width })];
+    }
     case 'learnedPositions': {
       const [rows = 0, columns = 0] = layer.weight.shape;
       const table = { by: 'positions', rows: rows - layer.offset } as const;
@@ -332,10 +337,9 @@ function lowerResidual(
 
 /** Branches that share one norm: the kernel of the next norm includes their sum, too. */
 function lowerBranches(layer: Extract<Layer, { kind: 'sum' }>, inside: Surroundings): Primitive[] {
-  return [
-    ...branchesOf(layer, inside),
-    elementwise(layer, inside.component, inside.width, { launches: 0 }),
-  ];
+  const branches = branchesOf(layer, inside);
+  const width = branches.at(-1)?.output ?? inside.width;
+  return [...branches, elementwise(layer, inside.component, width, { launches: 0 })];
 }
 
 function branchesOf(

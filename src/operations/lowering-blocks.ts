@@ -5,6 +5,7 @@ import type {
   GatedRmsNorm,
   HeadNorms,
   Layer,
+  Linear,
   NormLayer,
   ProjectionLayer,
   Projections,
@@ -102,18 +103,45 @@ export function openingMatmuls(
   inputs: Projections,
   component: Component,
   { of, runs, saved }: { of: string; runs: readonly UnitRun[]; saved: readonly Saved[] },
-): Matmul[] {
+): Primitive[] {
   let next = 0;
-  return projectionLayers(inputs).map((each, index) => {
-    const [product, values] =
+  return projectionLayers(inputs).flatMap((each, index) => {
+    const [projection, values] =
       each.kind === 'fusedProjection' ? [each.projection, each.widths.length] : [each, 1];
     const own = runs.slice(next, next + values);
     next += values;
-    return matmul(product, component, {
+    const [product, adapter] = projection.kind === 'sum' ? projection.branches : [projection];
+    const opening = matmul(product, component, {
       cuts: byRows(paramsOf(product), of, ...own),
       ...(index === 0 && { saved, backward: allReduce(sharedInputWidth(inputs)) }),
     });
+    return adapter
+      ? [opening, ...adapterMatmuls(adapter.layers, component, { of, runs: own })]
+      : [opening];
   });
+}
+
+/** The low rank is whole on every GPU, which the gradient of the second product is summed for. */
+function adapterMatmuls(
+  [down, up]: readonly [Linear, Linear],
+  component: Component,
+  { of, runs }: { of: string; runs: readonly UnitRun[] },
+): Primitive[] {
+  const rank = inputWidth(up);
+  const saved: Saved = {
+    part: component,
+    vectors: [vectors(1, 'adapter_rank', rank)],
+    source: 'the input of the second product of an adapter',
+  };
+  return [
+    matmul(down, component),
+    matmul(up, component, {
+      cuts: byRows(paramsOf(up), of, ...runs),
+      backward: allReduce(rank),
+      saved: [saved],
+    }),
+    elementwise(up, component, outputWidth(up)),
+  ];
 }
 
 /** A product cut by its inputs; its outputs are summed. */

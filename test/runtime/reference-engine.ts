@@ -260,6 +260,8 @@ class Run {
       }
       case 'softcap':
         return each(x, (value) => layer.cap * Math.tanh(value / layer.cap));
+      case 'embeddingJoin':
+        return concatenated(x, this.of(layer.embedding));
       case 'learnedPositions':
         return this.#learnedPositions(layer, x);
       case 'residual':

@@ -53,7 +53,12 @@ interface CausalModel {
   /** Key of the number of blocks. */
   readonly blocksKey: string;
   /** @param shared Layers from `shared`. */
-  readonly block: (name: string, index: number, shared: readonly Layer[]) => Layer;
+  readonly block: (
+    name: string,
+    index: number,
+    shared: readonly Layer[],
+    tokens: Embedding,
+  ) => Layer;
   /** Layers that several blocks use, and that may read the embedding. */
   readonly shared?: (tokens: Embedding) => readonly Layer[];
   readonly norm: LanguageModel['norm'];
@@ -74,7 +79,7 @@ export function causalModel(parts: CausalModel): LanguageModel {
     embedding: tokens,
     embeddingSteps: parts.embeddingSteps ?? [],
     shared,
-    blocks: stack(names, countPath, (name, index) => parts.block(name, index, shared)),
+    blocks: stack(names, countPath, (name, index) => parts.block(name, index, shared, tokens)),
     norm,
     head: head(paths.head, width, vocabulary, {
       tiedTo: tied ? tokens : undefined,

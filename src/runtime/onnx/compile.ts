@@ -39,6 +39,7 @@ import {
 } from './layers/elementwise.js';
 import {
   emitEmbedding,
+  emitEmbeddingJoin,
   emitLearnedPositions,
   emitPerLayerBranch,
   emitPerLayerInputs,
@@ -275,6 +276,8 @@ function addLayer(
       return emitResidual(context, layer, x);
     case 'embedding':
       return emitEmbedding(context, layer, x);
+    case 'embeddingJoin':
+      return emitEmbeddingJoin(context, layer, x);
     case 'learnedPositions':
       return emitLearnedPositions(context, layer, x);
     case 'linear':

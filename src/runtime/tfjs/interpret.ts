@@ -86,6 +86,10 @@ export function interpret(run: ForwardRun, layer: Layer, inputs: readonly Tensor
       return perLayerBranch(run, layer, x());
     case 'softcap':
       return applySoftcap(run.tf, x(), layer.cap);
+    case 'embeddingJoin': {
+      const rows = run.once(layer.embedding, () => run.apply(layer.embedding));
+      return run.tf.concat([x(), rows], 2);
+    }
     case 'learnedPositions':
       return runLearnedPositions(run, layer, x());
     case 'headNorms':

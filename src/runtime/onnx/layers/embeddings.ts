@@ -1,6 +1,7 @@
 /** Layers that depend only on a token or its position. Shapes: B batch, T tokens, R = B·T rows, H hidden. */
 import type {
   Embedding,
+  EmbeddingJoin,
   LearnedPositions,
   PerLayerBranch,
   PerLayerInputs,
@@ -46,6 +47,16 @@ export function emitEmbedding(
   return quantized
     ? quantizedLookup(context, quantized, indices)
     : weightRows(context, weight, indices);
+}
+
+/** x [R, H] → [R, 2 · H]. */
+export function emitEmbeddingJoin(
+  { graph, apply, once, feed }: Context,
+  { embedding }: EmbeddingJoin,
+  x: GraphValue,
+): GraphValue {
+  const rows = once(embedding, () => apply(embedding, feed('ids', { kind: 'ids' })));
+  return graph.joined([x, rows]);
 }
 
 /** Token ids [B, T] → the values of every block, [R, layers · width]. */
