@@ -113,6 +113,12 @@ const mambaHeadDimOf = (config: Zamba2): number =>
 const isHybrid = ({ layers_block_type: kinds }: Zamba2, index: number): boolean =>
   kinds ? kinds[index] === 'hybrid' : USUAL.hybrid.some((each) => each === index);
 
+/** Indices of the hybrid layers. */
+const hybridLayers = (config: Zamba2): readonly number[] =>
+  Array.from({ length: config.num_hidden_layers }, (_, index) => index).filter((index) =>
+    isHybrid(config, index),
+  );
+
 const rotated = {
   reads: ['model.head_dim', 'model.hidden_size', 'model.num_attention_heads'],
   of: (config: Zamba2) => (config.use_mem_rope ? headDimOf(config) : 2),
@@ -147,6 +153,19 @@ const rules = defineRules<{ readonly model: Zamba2 }>([
             message: `${heads} heads of ${width} are not the ${inner} inner values of a Mamba layer`,
             suggestion: 'leave mamba_headdim out, and write an n_mamba_heads that divides them',
           };
+    },
+  },
+  {
+    severity: 'error',
+    reads: ['model.tie_word_embeddings', 'model.num_mem_blocks', 'model.layers_block_type'],
+    check({ model }) {
+      const [blocks, layers] = [model.num_mem_blocks, hybridLayers(model).length];
+      return !model.tie_word_embeddings && layers > blocks
+        ? {
+            message: `${layers} hybrid layers share ${blocks} blocks, which transformers unties together with the head`,
+            suggestion: 'write tie_word_embeddings: true, or give a block to each hybrid layer',
+          }
+        : undefined;
     },
   },
   {
@@ -292,9 +311,7 @@ interface Group {
 
 /** Groups of hybrid layers by their index: blocks take turns. */
 function sharedGroups(config: Zamba2): ReadonlyMap<number, Group> {
-  const hybrid = Array.from({ length: config.num_hidden_layers }, (_, index) => index).filter(
-    (index) => isHybrid(config, index),
-  );
+  const hybrid = hybridLayers(config);
   const places = (turn: number) =>
     hybrid
       .filter((_, order) => order % config.num_mem_blocks === turn)
