@@ -253,6 +253,7 @@ describe('the installed program', () => {
     },
     profile: { args: ['original.yaml'], prints: '22,143,967,232' },
     'quick-test': { args: ['small.yaml', '--engine', 'tfjs'], prints: 'small: 7 checks passed' },
+    attention: { args: ['original.yaml'], prints: 'hierarchical' },
     rope: { args: ['original.yaml', '--context', '32768'], prints: 'NTK-aware' },
     schema: { args: ['hybrid'], prints: '"srte_encoding"' },
     validate: { args: ['original.yaml'], prints: 'valid: 1 file' },

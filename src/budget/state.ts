@@ -145,7 +145,7 @@ interface CachedValues {
  * Tokens that a windowed head keeps: those that the next token sees beside its own, as transformers' cache of sliding
  * windows. The hybrid model's keeps its own, too.
  */
-const keptBehind = (window: Window): number =>
+export const keptBehind = (window: Window): number =>
   window.rule === 'sliding' ? reachOf(window) : reachOf(window) + 1;
 
 const NO_CACHE = 'no layer keeps keys and values';

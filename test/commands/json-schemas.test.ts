@@ -46,6 +46,8 @@ describe('JSON output keeps to docs/schemas', () => {
     ['compare', [CONFIG, '--set', 'model.num_heads=32,33', '--columns', 'model.gate_rank,heads']],
     ['compare', ['configs/hybrid/tiny.yaml', '--set', 'model.vocab_size=512,600', ...TEXT]],
     ['rope', [CONFIG, '--context', '32768']],
+    ['attention', [CONFIG, '--global-heads', '4', '--published', '2,3.8']],
+    ['attention', ['fixtures/hf-configs/deepseek-v3-main', '--context', '8,1M', '--window', '1']],
     ...[
       'gemma3',
       'llama-dynamic-beyond',

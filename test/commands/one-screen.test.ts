@@ -22,6 +22,7 @@ const COMMANDS: readonly string[][] = [
     ['fit', file, '--gpu', 'rtx-4090'],
     ['fit', file, '--gpu', 'h100-80gb', '--gpus', '8', '--users', '50'],
     ['rope', file],
+    ['attention', file],
     ['compare', file, 'configs/hybrid/shared.yaml'],
   ]),
   ['compare', ...CONFIGS.slice(0, 4)],
