@@ -247,6 +247,7 @@ describe('the installed program', () => {
       prints: 'Wrote projected.safetensors',
     },
     list: { args: [], prints: 'minimind profile minimind/minimind2-small' },
+    modules: { args: ['online-softmax'], prints: '3 checks passed' },
     plan: {
       args: ['--max-params', '26M', '--vocab', '6400'],
       prints: 'Best minimind model by balance',

@@ -132,7 +132,7 @@ export interface Block {
 }
 
 /** Largest number of values of a tensor: these runs are for reading. */
-const MOST_VALUES = 2 ** 20;
+const MOST_VALUES = 2 ** 16;
 
 /** Float32 rounding, in units of results near one. */
 const CLOSE = { f32: 1e-5, f16: 2e-2, bf16: 2e-1 } as const satisfies Record<ModuleDtype, number>;
@@ -424,6 +424,9 @@ function runParallelEmbedding(sizes: BlockSizes): BlockRun {
 
 function runNtkRope(sizes: BlockSizes): BlockRun {
   const { batch, heads, headDim, positions, base, scale, dynamic, calls, dtype } = sizes;
+  // Tables reach from position 0 to the last one, at twice that with the next even scale.
+  countOf([positions * scale, headDim]);
+  for (const call of calls) countOf([call.offset + call.positions, headDim]);
   const rope = new NtkAwareRope({ headDim, maxPositions: positions, base, scale, dynamic });
   const inputs = new Inputs(sizes);
   inputs.seed(sizes.seed);

@@ -109,7 +109,7 @@ const normText = ({ layerNorm, rmsNorm, width, saved }: NormOperations) =>
 const EXPLANATIONS = [
   `${CURRENT_MARK} the model. ÷: plain attention divided by the row. Projections are the same for all, and left out.`,
   'scores: memory of one layer; with tiles, the maximum and sum of each query. HBM traffic, FLOPs, KV cache: all layers.',
-  'Scores count as computed, masked ones included. A kernel that skips masked tiles halves those of plain, flash and grouped.',
+  'Scores count as computed, masked ones included. A causal kernel that skips masked tiles does half the work of flash.',
   'window and hierarchical store a band of scores; the mask alone, without such a kernel, saves nothing but cache.',
   'hierarchical: heads with half a window back, and global heads. block-sparse: the first block, the one before, its own.',
   'reach: tokens that the last one can read from through all attention layers.',

@@ -56,6 +56,10 @@ describe('JSON output keeps to docs/schemas', () => {
       'smollm3',
     ].map((name): [string, string[]] => ['rope', [`fixtures/hf/${name}`, '--context', '999']]),
     ['rope', ['fixtures/hf-configs/llama-3.1-8b', '--context', '8', '--trained', '7']],
+    ['modules', []],
+    ...['rms-norm', 'ntk-rope', 'online-softmax', 'parallel-embedding'].map(
+      (block): [string, string[]] => ['modules', [block]],
+    ),
     ['validate', [CONFIG, 'configs/hybrid/tiny.yaml']],
     ['validate', ['configs/hybrid/tiny.yaml', '--set', 'model.gate_rank=99']],
     ['profile', [CONFIG, '--layers', '--tensors', '--published', '7B', '--max-params', '30B']],

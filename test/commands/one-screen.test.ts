@@ -36,6 +36,11 @@ const COMMANDS: readonly string[][] = [
   ['quick-test', 'configs/hybrid/original.yaml'],
   ['quick-test', 'fixtures/hybrid/shared-lowrank-tied', '--against', 'tfjs'],
   ['doctor'],
+  ['modules'],
+  ...['layer-norm', 'parallel-embedding', 'ntk-rope', 'gqa', 'online-softmax'].map((block) => [
+    'modules',
+    block,
+  ]),
   ['list', 'hybrid'],
   ['validate', ...CONFIGS.slice(0, 4)],
 ];

@@ -88,6 +88,8 @@ describe('runs of blocks', () => {
     ['parallel-embedding', { ranks: 3 }, '3 ranks do not divide a vocabulary of 8'],
     ['gqa', { keyHeads: 3 }, '3 key heads do not divide 4 heads'],
     ['rms-norm', { hidden: 2 ** 20 }, 'values'],
+    ['ntk-rope', { positions: 2 ** 24 }, 'values'],
+    ['ntk-rope', { calls: [{ positions: 1, offset: 2 ** 24 }] }, 'values'],
     ['spin', {}, 'unknown block'],
   ])('refuses %s %j', (name, sizes, message) => {
     expect(() => run(name, sizes)).toThrow(message);
