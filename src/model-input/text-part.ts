@@ -81,12 +81,18 @@ const TIED: ReadonlySet<string> = new Set([
   'paligemma',
 ]);
 
+/** Defaults of a kind of text model that are not those of its family. */
+const DEFAULTS: Readonly<Record<string, JsonObject>> = {
+  glm4v_text: { partial_rotary_factor: 1, rms_norm_eps: 1e-5, max_position_embeddings: 32_768 },
+};
+
 /** Keys that the class around a text part, or the part's own class, does not read. */
 const UNREAD: Readonly<Record<string, JsonObject>> = {
   // The head of these classes does not scale its logits.
   aya_vision: { logit_scale: 1 },
   cohere2_vision: { logit_scale: 1 },
-  glm4v: { head_dim: null },
+  // Its heads share the hidden size, and its queries, keys and values always have biases.
+  glm4v: { head_dim: null, attention_bias: true },
   qwen3_vl_moe: { norm_topk_prob: true },
 };
 
@@ -131,6 +137,7 @@ export function textPartOf(whole: JsonObject, as?: string): TextPart | undefined
     path: key === undefined ? [] : [key],
     of,
     config: {
+      ...(Object.hasOwn(DEFAULTS, kind) ? DEFAULTS[kind] : {}),
       ...withoutParts(text),
       ...withPlainPositions(text),
       ...(Object.hasOwn(UNREAD, of) ? UNREAD[of] : {}),
@@ -150,7 +157,12 @@ const isText = (kind: string) => Object.hasOwn(SAME_AS, kind);
 const textAlone = (of: string, whole: JsonObject): TextPart => ({
   path: [],
   of,
-  config: { ...whole, ...withPlainPositions(whole), model_type: ownValue(SAME_AS, of) ?? of },
+  config: {
+    ...(Object.hasOwn(DEFAULTS, of) ? DEFAULTS[of] : {}),
+    ...whole,
+    ...withPlainPositions(whole),
+    model_type: ownValue(SAME_AS, of) ?? of,
+  },
   leftOut: [],
 });
 

@@ -174,7 +174,8 @@ function checkpointFact({ totals, matches, config }: CheckpointFound): Omit<Fact
 
 function stateFacts(state: State, { inference }: ResolvedSetting): Fact[] {
   const { keyValueCache, keyValuePerToken } = state;
-  const recurrent = sumOf(recurrentStates(state), ({ value }) => Number(value));
+  const recurrent = recurrentStates(state);
+  const [first] = recurrent;
   return [
     ...(keyValueCache.value > 0
       ? [
@@ -186,15 +187,22 @@ function stateFacts(state: State, { inference }: ResolvedSetting): Fact[] {
           },
         ]
       : []),
-    ...(recurrent > 0
+    ...(first
       ? [
           {
-            name: 'Mamba',
-            text: `${formatBytes(recurrent)} of state in ${inference.cacheDtype}${inference.cacheDtype === 'f32' ? '' : ' (fit: float32)'}`,
+            name: first.label,
+            text: `${formatBytes(sumOf(recurrent, ({ value }) => Number(value)))} in ${stateTypes(state, inference.cacheDtype ?? inference.dtype)}`,
           },
         ]
       : []),
   ];
+}
+
+/** Types of the recurrent states: that of the cache, or float32 where transformers keeps them so. */
+function stateTypes({ mambaState }: State, cacheDtype: Dtype): string {
+  if (cacheDtype === 'f32') return 'f32';
+  const isFloat32 = 'float32_values' in mambaState.inputs;
+  return `${isFloat32 ? 'float32, convolutions in ' : ''}${cacheDtype} (fit: float32)`;
 }
 
 /** `1.3 GB`, and the total without what only plain kernels keep. */
