@@ -472,13 +472,12 @@ function tiledTraffic({ layers, block }: Variant, context: number, { passes }: T
 
 /** Scores of the visible blocks of one head: the first, the one before and the own of each block of queries. */
 function blockScores(context: number, block: number): bigint {
-  let scores = 0n;
-  for (let first = 0; first < context; first += block) {
-    const rows = Math.min(block, context - first);
-    const before = Math.min(first, 2 * block);
-    scores += BigInt(rows) * BigInt(before + rows);
-  }
-  return scores;
+  const rows = BigInt(context % block);
+  const [size, blocks] = [BigInt(block), BigInt(Math.floor(context / block))];
+  const before = blocks < 2n ? blocks : 2n;
+  // Blocks with 1, 2 and 3 visible blocks, and the rest of the last one.
+  const whole = before === 0n ? 0n : before === 1n ? 1n : 3n * blocks - 3n;
+  return size * size * whole + rows * (before * size + rows);
 }
 
 /** Cached values, all layers. */

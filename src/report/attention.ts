@@ -54,6 +54,7 @@ export function attentionReport(result: AttentionResult, explain: boolean): Repo
     blocks: [
       note(settingText(result)),
       ...(longest ? [methodTable(longest, 'both')] : []),
+      ...(contexts.length > 1 ? [byContext(contexts)] : []),
       ...(published ? publishedBlocks(published, contexts.length) : []),
       note(normText(result.norms)),
       ...(explain ? explanationBlocks(sectionsOf(result)) : []),
@@ -118,8 +119,13 @@ const EXPLANATIONS = [
 // Tables
 
 /** `÷ 1`, `÷ 5.20`, `÷ 1,024`. */
-const ratioText = (ratio: number) =>
-  `÷ ${Math.abs(ratio - 1) < 5e-4 ? '1' : ratio >= 1000 ? formatInteger(Math.round(ratio)) : significant(ratio)}`;
+const ratioText = (ratio: number) => `÷ ${ratioNumber(ratio)}`;
+
+function ratioNumber(ratio: number): string {
+  if (ratio === Number.POSITIVE_INFINITY) return '∞';
+  if (Math.abs(ratio - 1) < 5e-4) return '1';
+  return ratio >= 1000 ? formatInteger(Math.round(ratio)) : significant(ratio);
+}
 
 const ratioCell = (ratio: number): Cell => ({
   text: ratioText(ratio),
@@ -181,6 +187,25 @@ function flatTable({ contexts }: AttentionResult): TableBlock {
     ),
   };
 }
+
+/** Figures whose ratio changes with the context. */
+const GROWING = [
+  ['flash', 'traffic'],
+  ['window', 'scores'],
+  ['hierarchical', 'scores'],
+] as const;
+
+/** `flash   HBM traffic ÷ 4.43 at 512, 5.63 at 2,048, 6.32 at 8,192 tokens`. */
+const byContext = (contexts: AttentionResult['contexts']): Block => ({
+  kind: 'facts',
+  facts: GROWING.flatMap(([method, figure]) => {
+    const texts = contexts.flatMap(({ context, rows }) => {
+      const row = rows.find((each) => each.method === method);
+      return row ? [`${ratioNumber(row.ratios[figure])} at ${formatInteger(context)}`] : [];
+    });
+    return { name: method, text: `${FIGURES[figure].title} ÷ ${texts.join(' · ')} tokens` };
+  }),
+});
 
 // Published ratios
 

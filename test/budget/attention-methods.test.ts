@@ -108,6 +108,20 @@ describe('methods of attention', () => {
     expect(far('block-sparse').reach.value).toBe(9 * 128);
   });
 
+  it.each([1, 99, 100, 101, 200, 250, 300, 777])(
+    'counts the scores of blocks of 100 in %d tokens',
+    async (context) => {
+      let pairs = 0;
+      for (let first = 0; first < context; first += 100) {
+        const rows = Math.min(100, context - first);
+        pairs += rows * (Math.min(first, 200) + rows);
+      }
+      const row = await rowsOf(SMALL, { contexts: [context], block: 100 });
+      // 8 layers of 8 heads, 2 FLOP for each of 64 + 64 values.
+      expect(row('block-sparse').flops.value).toBe(8 * 8 * 2 * 128 * pairs);
+    },
+  );
+
   it('adds the model itself where no other row is like it', async () => {
     const { contexts } = await methodsOf('fixtures/hf-configs/deepseek-v3-main');
     const own = contexts[0]?.rows.filter(({ isModel }) => isModel) ?? [];

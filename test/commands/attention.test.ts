@@ -12,6 +12,9 @@ describe('minimind attention', () => {
     expect(stdout).toContain('flash moves 5.5 GB');
     expect(stdout).toMatch(/^● grouped \(2 key heads\) .* 33\.6 MB ÷ 4\.00 /m);
     expect(stdout).toMatch(/^ {2}window 1024 .* 8,185$/m);
+    expect(stdout).toMatch(
+      /^ +flash +HBM traffic ÷ 4\.43 at 512 · 5\.63 at 2,048 · 6\.32 at 8,192 tokens$/m,
+    );
     expect(stdout).toContain('LayerNorm 3,586 (42.8% fewer)');
   });
 
@@ -31,6 +34,20 @@ describe('minimind attention', () => {
       rows: 64,
       columns: 64,
     });
+  });
+
+  it('shows a window of one token, which keeps no keys, at a billion tokens', async () => {
+    const { code, stdout } = await attention(
+      SMALL,
+      '--context',
+      '1e9',
+      '--window',
+      '1',
+      '--block',
+      '1',
+    );
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^ {2}window 1 .*÷ ∞ +1$/m);
   });
 
   it('says which row has a published ratio, or the nearest', async () => {
