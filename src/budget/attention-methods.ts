@@ -399,11 +399,13 @@ const largestOf = (layers: readonly AttentionLayer[], context: number): Attentio
   return layers.reduce((a, b) => (scoresOf(b) > scoresOf(a) ? b : a));
 };
 
-/** Scores of one head: the square, a band as wide as the window, or the blocks of the hybrid family. */
-const storedScores = (context: number, window: Window | undefined): bigint =>
-  window?.rule === 'sliding'
-    ? BigInt(context) * BigInt(Math.min(context, window.tokens))
-    : scoreValues(context, window);
+/** Scores of one head: the square, a band as wide as the window, the chunks, or the blocks of the hybrid family. */
+function storedScores(context: number, window: Window | undefined): bigint {
+  if (window === undefined || window.rule === 'local') return scoreValues(context, window);
+  const [tokens, size] = [BigInt(context), BigInt(window.tokens)];
+  if (window.rule === 'chunked') return (tokens / size) * size ** 2n + (tokens % size) ** 2n;
+  return tokens * (tokens < size ? tokens : size);
+}
 
 /** Σ of `of` × scores, spans with one window together. `of` is for all heads of a layer, in proportion to a span's. */
 function storedOf(
@@ -428,7 +430,7 @@ function storedOf(
       if (window === undefined) return mul(sized, tokens, tokens);
       if (window.rule === 'sliding')
         return mul(sized, tokens, min(tokens, v({ [key]: window.tokens })));
-      return mul(sized, v({ [`scores_${key}`]: exact(scoreValues(context, window)) }));
+      return mul(sized, v({ [`scores_${key}`]: exact(storedScores(context, window)) }));
     }),
   );
 }

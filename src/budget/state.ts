@@ -151,11 +151,11 @@ interface CachedValues {
 }
 
 /**
- * Tokens that a windowed head keeps: those that the next token sees beside its own, as transformers' cache of sliding
- * windows. The hybrid model's keeps its own, too.
+ * Tokens that a windowed head keeps: those that the next token can see beside its own, as transformers' cache of
+ * sliding windows and chunks. The hybrid model's keeps its own, too.
  */
 export const keptBehind = (window: Window): number =>
-  window.rule === 'sliding' ? reachOf(window) : reachOf(window) + 1;
+  window.rule === 'local' ? reachOf(window) + 1 : reachOf(window);
 
 const NO_CACHE = 'no layer keeps keys and values';
 
@@ -244,6 +244,7 @@ function keptBy(model: Layer, gpus: number): StateSizes {
     } else if (primitive.kind === 'convolution') {
       convolutionValues += share(primitive.channels) * primitive.cached;
     } else if (primitive.kind === 'scores') {
+      if (primitive.keeps === 'nothing') continue;
       if (primitive.latent) latentWidth += primitive.latent.cached;
       else attentions.push(primitive);
     }

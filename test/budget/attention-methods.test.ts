@@ -97,6 +97,13 @@ describe('methods of attention', () => {
     expect(reach.value).toBe(8192);
   });
 
+  it('follows the reach of each layer, where all heads have windows', async () => {
+    const set = ['model.global_heads=0', 'model.window_size=16'];
+    const { model } = await loadModelFile('configs/hybrid/tiny.yaml', { set });
+    const { contexts, layers } = attentionMethodsOf(model, { ...SETTING, contexts: [100] });
+    expect(rowOf(contexts[0]?.rows, 'hierarchical').reach.value).toBe(8 * layers + 1);
+  });
+
   it('counts the blocks of a block-sparse mask: the first, the one before, its own', async () => {
     const row = await rowsOf(SMALL, { contexts: [1024], block: 128 });
     const { ratios, reach } = row('block-sparse');
@@ -134,6 +141,8 @@ describe('methods of attention', () => {
     ['fixtures/hf/gemma3', 'own'],
     ['fixtures/hf/mistral-window', 'own'],
     ['fixtures/hf/llama', 'grouped'],
+    ['fixtures/hf/llama4-text-7-4', 'own'],
+    ['fixtures/hf/gemma3n-text-7-8', 'own'],
     ['configs/hybrid/tiny.yaml', 'hierarchical', 'model.attention_type=pyramidal'],
   ])('marks the row of %s, with the cache of the profile', async (file, method, ...set) => {
     const { model } = await loadModelFile(file, { set });

@@ -460,6 +460,8 @@ const WINDOWS = {
     'Decoding slides the windows: a local head keeps window // 2 + 1 keys. (A full forward pass of at most ' +
     'window_size tokens would see all of them.) The original code never evicts a key: its cache keeps all.',
   sliding: 'A sliding window keeps only the keys that a query sees.',
+  chunked:
+    'A chunked head sees the keys of its own chunk; as in transformers, the cache keeps one key less than a chunk has.',
 } as const satisfies Record<State['windows'][number]['rule'], string>;
 
 const windowNotes = ({ windows }: State): Block[] =>
