@@ -34,6 +34,16 @@ const CONFIG = 'configs/hybrid/original.yaml';
 const SMALL_CONFIG = 'configs/minimind/minimind2-small.yaml';
 const EXPERTS = 'fixtures/hf-configs/qwen1.5-moe-a2.7b/config.json';
 const LOAD = ['--qps', '100', '--prompt-tokens', '200', '--output-tokens', '50', '--p95', '2s'];
+const MEASURED = [
+  '--token-time',
+  '12ms',
+  '--prefill-time',
+  '20ms',
+  '--batch',
+  '32',
+  '--price',
+  '0.8',
+];
 const TOKENIZERS = 'fixtures/tokenizers';
 const TEXT = ['--tokenizer', `${TOKENIZERS}/bpe-512.json`, '--text', `${TOKENIZERS}/text.txt`];
 
@@ -115,6 +125,7 @@ describe('JSON output keeps to docs/schemas', () => {
       [CONFIG, '--gpu', 'h100-80gb', '--gpus', '8', '--for', 'training', '--train-tokens', '3e11'],
     ],
     ['fit', [SMALL_CONFIG, '--gpu', 'l4', '--for', 'serving', ...LOAD, '--dtype', 'int4']],
+    ['fit', [SMALL_CONFIG, '--gpu', 'l4', ...LOAD, ...MEASURED, '--train-tokens', '3e9']],
     ['fit', [SMALL_CONFIG, '--gpu', 'm4-max-36gb']],
     ['fit', [CONFIG, '--gpu', 'l4', '--users', '50']],
     ['fit', [SMALL_CONFIG, '--gpu', 'dgx-h100', '--gpus', '16', '--pipeline-parallel', '2']],
