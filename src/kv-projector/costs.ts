@@ -70,6 +70,8 @@ export interface CostedTeacher {
   readonly recommended: Recommendation | null;
 }
 
+type RatedTeacher = Pick<CostedTeacher, 'width'> & Partial<Pick<CostedTeacher, 'recommended'>>;
+
 export interface ProjectorComparison {
   readonly student: number;
   readonly teachers: readonly CostedTeacher[];
@@ -138,11 +140,11 @@ function projectorCosts(
 }
 
 /** A linear adapter has no ratio. */
-const ratioFor = ({ recommended }: CostedTeacher, choice: RatioChoice | null): number | null =>
+const ratioFor = ({ recommended }: RatedTeacher, choice: RatioChoice | null): number | null =>
   choice === 'recommended' ? (recommended?.ratio ?? null) : choice;
 
 /** @throws UserError that suggests a ratio valid for every teacher. */
-function refuseNoWidth(teachers: readonly CostedTeacher[], choice: RatioChoice | null): void {
+export function refuseNoWidth(teachers: readonly RatedTeacher[], choice: RatioChoice | null): void {
   for (const teacher of teachers) {
     const { width } = teacher;
     const ratio = ratioFor(teacher, choice);

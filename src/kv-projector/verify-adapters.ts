@@ -158,9 +158,10 @@ export const OPTIMIZER: AdamWSettings = {
   epsilon: 1e-8,
   weightDecay: 0.01,
 };
-const DROPOUT = 0.1;
+/** Dropout and ratio of the published verification, which are the constructor's defaults. */
+export const DROPOUT = 0.1;
 export const STEPS = 40;
-const RATIO = 1;
+export const RATIO = 1;
 
 export type Losses = Readonly<Record<AdapterKind, number>>;
 

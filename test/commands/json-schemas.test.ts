@@ -280,6 +280,11 @@ describe('JSON output of kv-projector', () => {
     ['params', ['--teacher', 'A-14B:5120x40', '--teacher', 'B-72B:8192', '--student', '1536']],
     ['params', ['--teacher', 'unknown:64', '--student', '9007199254740991', '--ratio', '0.1,3']],
     ['params', ['--teacher', 'fixtures/hf-configs/llama-3.1-8b', '--student', '8']],
+    ['init', [path.join(folder, 'new.pt'), '--teacher', 'A:8x2', '--student', '4']],
+    [
+      'init',
+      [path.join(folder, 'v1.pt'), '--teacher', 'A:8', '--student', '4', '--kind', 'linear'],
+    ],
     ['project', [`${fixture}/saved.pt`, `${fixture}/expected.safetensors`, '--save', output]],
     ['convert', [`${fixture}/saved.pt`, path.join(folder, 'projector.safetensors')]],
     ['convert', [`${fixture}/model.safetensors`, path.join(folder, 'projector.pt')]],

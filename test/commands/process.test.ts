@@ -165,6 +165,7 @@ describe('the command line itself', () => {
     'init',
     'plan',
     'rope',
+    'kv-projector init',
     'kv-projector params',
     'kv-projector verify',
     'kv-projector project',
@@ -202,7 +203,7 @@ describe('topics', () => {
   it.each([[[]], [['--help']]])('kv-projector %j lists its commands', (flags) => {
     const { code, stdout } = runCli(['kv-projector', ...flags]);
     expect(code).toBe(0);
-    for (const name of ['convert', 'params', 'project']) {
+    for (const name of ['convert', 'init', 'params', 'project']) {
       expect(stdout).toContain(`kv-projector ${name} `);
     }
   });

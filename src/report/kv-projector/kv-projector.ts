@@ -8,6 +8,7 @@ import type {
   ProjectorCosts,
   TeacherCosts,
 } from '../../kv-projector/costs.js';
+import type { ProjectorInit } from '../../kv-projector/init-projector.js';
 import type { KvProjection } from '../../kv-projector/project-kv.js';
 import { formatBytes, formatInteger, shortCount } from '../../text/units.js';
 import { counted, sumOf } from '../../text/words.js';
@@ -120,6 +121,50 @@ export function projectorConversionReport(result: ProjectorConversion): Report {
         ],
       ],
     },
+  };
+}
+
+export function projectorInitReport(result: ProjectorInit): Report {
+  const { output, kind, teachers, studentWidth, parameters, bytes, init, seed, ratio } = result;
+  const table: TableBlock = {
+    kind: 'table',
+    columns: [
+      left('teacher', 'teacher', true),
+      right('width', 'width'),
+      right('layers', 'layers'),
+      right('hidden', 'hidden'),
+      right('student', 'student'),
+    ],
+    rows: teachers.map((each) => [
+      { text: each.name },
+      integerCell(each.width),
+      each.layers === null ? NOTHING : integerCell(each.layers),
+      each.hidden === null ? NOTHING : integerCell(each.hidden),
+      integerCell(studentWidth),
+    ]),
+  };
+  const rows = table.rows.slice(0, ANSWER_ROWS);
+  const more = table.rows.length - rows.length;
+  return {
+    verdict: {
+      text: `Wrote ${output}: ${kind}, ${counted(teachers.length, 'teacher')} → width ${formatInteger(studentWidth)}, ${shortCount(parameters)} parameters, ${formatBytes(bytes)}`,
+      tone: 'good',
+    },
+    blocks: [
+      {
+        kind: 'facts',
+        facts: [
+          {
+            name: 'values',
+            text: `${init}, seed ${seed}${ratio === null ? '' : `, ratio ${ratio}, dropout ${result.dropout}`}`,
+          },
+          { name: 'arguments', text: result.arguments.join(', ') },
+        ],
+      },
+      { ...table, rows },
+      ...(more > 0 ? [note(`… ${more} more: --json`)] : []),
+    ],
+    data: table,
   };
 }
 
