@@ -23,6 +23,8 @@ import {
   sizeInName,
   sizeOfModel,
 } from './projector.js';
+import type { PublishedParameters } from './published-parameters.js';
+import { publishedFor } from './published-parameters.js';
 
 /** A ratio, or the published recommendation for each teacher's size. */
 export type RatioChoice = number | 'recommended';
@@ -45,6 +47,7 @@ export interface TeacherCosts {
   /** Adapters for K and V together. */
   readonly perTeacher: Figure;
   readonly bytes: Readonly<Record<MemoryDtype, Figure>>;
+  readonly published: PublishedParameters | null;
   /** FLOPs for the keys and values of one token, in all layers; in one layer if their number is unknown. */
   readonly flopsPerToken: Figure;
 }
@@ -191,6 +194,10 @@ function teacherCosts(
     perAdapter,
     perTeacher,
     bytes: bytesOf(perTeacher, 'the adapters of a teacher'),
+    published: publishedFor({
+      ...{ width, student, ratio },
+      perAdapter: perAdapter.value,
+    }),
     flopsPerToken: flopsOf(width, student, hidden, layers ?? 1),
   };
 }
