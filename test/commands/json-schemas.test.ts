@@ -191,6 +191,19 @@ describe('JSON output keeps to docs/schemas', () => {
     expect(complaints(stdout)).toEqual([]);
   });
 
+  it.each([
+    ['the published changes', ['--teacher-width', '24', '--student', '8', '--seeds', '1']],
+    ['a teacher', ['--teacher', 'A:24', '--student', '8', '--activation', 'relu']],
+  ])('ablations of kv-projector verify: %s', async (_, args) => {
+    const { code, stdout } = await runHere([
+      ...['kv-projector', 'verify', ...args],
+      ...['--steps', '2', '--context', '8', '--json'],
+    ]);
+    expect(code).toBe(0);
+    expect(JSON.parse(stdout).schema).toBe('minimind/kv-projector-ablations@1');
+    expect(complaints(stdout)).toEqual([]);
+  });
+
   it.skipIf(onnxVersion() === undefined)('quick-test in float16', async () => {
     const args = ['configs/hybrid/tiny.yaml', '--compute', 'f16', '--device', 'cpu'];
     const { stdout } = await runHere(['quick-test', ...args, '--context', '8', '--json']);
