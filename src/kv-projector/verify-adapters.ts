@@ -35,7 +35,7 @@ export interface VerifySize {
 }
 
 /** Tokens of all sequences. */
-export const rowsOf = ({ batch, context }: VerifySize) => batch * context;
+const rowsOf = ({ batch, context }: VerifySize) => batch * context;
 
 /**
  * X [tokens, d_t] and Y [tokens, d_s]; draws X, then W (of linear data), then Y or its noise.
