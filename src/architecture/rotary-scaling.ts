@@ -6,6 +6,8 @@
 export type RotaryScaling =
   /** All positions divided by the factor (arXiv 2306.15595). */
   | { readonly kind: 'linear'; readonly factor: number }
+  /** The first `pairs` frequencies of a head divided by the factor; the others are 0 (Gemma 4). */
+  | { readonly kind: 'proportional'; readonly pairs: number; readonly factor: number }
   /** A larger base beyond the original length, depending on the input length (dynamic NTK). */
   | { readonly kind: 'dynamic'; readonly factor: number; readonly originalPositions: number }
   /** Divides long waves, keeps short ones, and blends those between (Llama 3.1). */
@@ -39,6 +41,8 @@ export type RotaryScaling =
       readonly longDivisors: readonly number[];
       readonly originalPositions: number;
       readonly amplitude: number;
+      /** Amplitude beyond the original length; default: the same. */
+      readonly longAmplitude?: number;
     };
 
 const f32 = Math.fround;
@@ -54,9 +58,20 @@ interface AngleInputs {
 export const dependsOnLength = ({ scaling }: Pick<AngleInputs, 'scaling'>): boolean =>
   scaling?.kind === 'dynamic' || scaling?.kind === 'longrope';
 
-/** Factor of cosine and sine. */
-export const amplitudeOf = ({ scaling }: Pick<AngleInputs, 'scaling'>): number =>
-  scaling?.kind === 'yarn' || scaling?.kind === 'longrope' ? f32(scaling.amplitude) : 1;
+/** Whether cosine and sine have another factor beyond the original length. */
+export const hasLongAmplitude = ({ scaling }: Pick<AngleInputs, 'scaling'>): boolean =>
+  scaling?.kind === 'longrope' &&
+  (scaling.longAmplitude ?? scaling.amplitude) !== scaling.amplitude;
+
+/**
+ * Factor of cosine and sine.
+ * @param tokens Length of the whole input; only `longrope` uses it.
+ */
+export function amplitudeOf({ scaling }: Pick<AngleInputs, 'scaling'>, tokens = 0): number {
+  if (scaling?.kind !== 'yarn' && scaling?.kind !== 'longrope') return 1;
+  const isLong = scaling.kind === 'longrope' && tokens > scaling.originalPositions;
+  return f32((isLong ? scaling.longAmplitude : undefined) ?? scaling.amplitude);
+}
 
 /**
  * Radians per position, [rotatedDim / 2], rounded to float32 at each step as in PyTorch.
@@ -69,6 +84,8 @@ export function rotaryFrequencies(turning: AngleInputs, tokens = 0): Float32Arra
   switch (scaling.kind) {
     case 'linear':
       return plain.map((frequency) => frequency / f32(scaling.factor));
+    case 'proportional':
+      return plain.map((frequency, j) => (j < scaling.pairs ? frequency / f32(scaling.factor) : 0));
     case 'dynamic': {
       const { factor, originalPositions } = scaling;
       const length = Math.max(tokens, originalPositions);

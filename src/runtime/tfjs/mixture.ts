@@ -18,6 +18,7 @@ import { readValues } from './run.js';
 export function runRouter(run: ForwardRun, layer: Router, x: Tensor3D): Tensor3D {
   const { tf, weights } = run;
   const logits = product(run, x, weights.transposed(layer.weight), layer.bias);
+  if (layer.scoring === 'sparseMixer') return mixedSparsely(run, layer, logits);
   const scores: Tensor3D = layer.scoring === 'softmax' ? tf.softmax(logits) : tf.sigmoid(logits);
   const judged = layer.correction ? tf.add(scores, weights.tensor(layer.correction)) : scores;
   const chosen = tf.tensor3d(chosenExperts(readValues(judged), layer), scores.shape);
@@ -26,6 +27,39 @@ export function runRouter(run: ForwardRun, layer: Router, x: Tensor3D): Tensor3D
     ? tf.div(kept, tf.add(tf.sum(kept, 2, true), layer.renormalised.eps))
     : kept;
   return layer.scale === 1 ? shares : tf.mul(shares, layer.scale);
+}
+
+/** Weights by the rule of `sparseMixer`, [B, T, experts]. */
+function mixedSparsely({ tf }: ForwardRun, layer: Router, logits: Tensor3D): Tensor3D {
+  const { expertsPerToken, nearness = 0, scale } = layer;
+  const [experts = 1] = layer.weight.shape;
+  const scores = readValues(logits);
+  const steps = Array.from({ length: expertsPerToken }, () => ({
+    far: new Float32Array(scores.length),
+    chosen: new Float32Array(scores.length),
+  }));
+  for (let from = 0; from < scores.length; from += experts) {
+    const own = scores.subarray(from, from + experts);
+    const order = largest(own, expertsPerToken);
+    for (const [index, { far, chosen }] of steps.entries()) {
+      const taken = order.slice(0, index);
+      const most = own[order[index] ?? 0] ?? 0;
+      for (const [expert, score] of own.entries()) {
+        const distance = (most - score) / Math.max(Math.abs(score), most);
+        if (distance > nearness || taken.includes(expert)) {
+          far[from + expert] = Number.NEGATIVE_INFINITY;
+        }
+      }
+      chosen[from + (order[index] ?? 0)] = 1;
+    }
+  }
+  const weights = steps
+    .map(({ far, chosen }): Tensor3D => {
+      const shares = tf.softmax(tf.add(logits, tf.tensor3d(far, logits.shape)));
+      return tf.mul(shares, tf.tensor3d(chosen, logits.shape));
+    })
+    .reduce((a, b) => tf.add(a, b));
+  return scale === 1 ? weights : tf.mul(weights, scale);
 }
 
 /** 1 for each selected expert of a token, else 0. Both [tokens, experts]. */
@@ -93,16 +127,24 @@ function routedExperts(run: ForwardRun, layer: MixtureOfExperts, x: Tensor3D): T
   const [experts = 0] = layer.router.weight.shape;
   const weights = run.apply(layer.router, x); // (B, T, experts)
   const { tokensOf, places } = routes(readValues(weights), experts, layer.router.expertsPerToken);
+  const flat: Tensor2D = tf.reshape(weights, [-1, 1]);
   const [into, outOf] = layer.latent;
   const rows = asRows(tf, into ? run.apply(into, x) : x);
+  /** Weights of one expert for its tokens, [tokens, 1]. */
+  const sharesOf = (tokens: readonly number[], expert: number): Tensor2D => {
+    const places = tokens.map((at) => at * experts + expert);
+    return tf.gather(flat, tf.tensor1d(places, 'int32'));
+  };
   const outputs = tokensOf.flatMap((tokens, expert) => {
     if (tokens.length === 0) return [];
-    const own: Tensor2D = tf.gather(rows, tf.tensor1d([...tokens], 'int32'));
+    const found: Tensor2D = tf.gather(rows, tf.tensor1d([...tokens], 'int32'));
+    const own: Tensor2D = layer.weighsInputs ? tf.mul(found, sharesOf(tokens, expert)) : found;
     return [tf.tidy(() => runExpert(run, layer.experts, expert, own))];
   });
-  const flat = tokensOf.flatMap((tokens, expert) => tokens.map((at) => at * experts + expert));
-  const shares = tf.gather(tf.reshape(weights, [-1, 1]), tf.tensor1d(flat, 'int32'));
-  const weighted: Tensor2D = tf.mul(tf.concat(outputs, 0), shares); // (B·T · expertsPerToken, H)
+  const all: Tensor2D = tf.concat(outputs, 0); // (B·T · expertsPerToken, H)
+  const weighted: Tensor2D = layer.weighsInputs
+    ? all
+    : tf.mul(all, tf.concat(tokensOf.map(sharesOf), 0));
   const sum = places
     .map((each): Tensor2D => tf.gather(weighted, tf.tensor1d(each, 'int32')))
     .reduce((a, b) => tf.add(a, b));

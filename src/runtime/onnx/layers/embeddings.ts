@@ -2,6 +2,8 @@
 import type {
   Embedding,
   LearnedPositions,
+  PerLayerBranch,
+  PerLayerInputs,
   Rotary,
   SrteLowRank,
   SrteSincos,
@@ -11,6 +13,7 @@ import type { Param } from '../../../architecture/param.js';
 import {
   amplitudeOf,
   dependsOnLength,
+  hasLongAmplitude,
   rotaryFrequencies,
 } from '../../../architecture/rotary-scaling.js';
 import type { Context } from '../context.js';
@@ -25,8 +28,10 @@ import {
   weightRows,
 } from '../context.js';
 import type { GraphValue } from '../graph.js';
+import { LEFT_OUT } from '../graph.js';
 import { MICROSOFT } from '../proto.js';
 import { quantizedLookup } from '../quantized-products.js';
+import { activated } from './elementwise.js';
 
 /** Token ids [B, T] → [R, H]. */
 export function emitEmbedding(
@@ -41,6 +46,44 @@ export function emitEmbedding(
   return quantized
     ? quantizedLookup(context, quantized, indices)
     : weightRows(context, weight, indices);
+}
+
+/** Token ids [B, T] → the values of every block, [R, layers · width]. */
+export function emitPerLayerInputs(
+  context: Context,
+  layer: PerLayerInputs,
+  ids: GraphValue,
+): GraphValue {
+  const { graph, apply, sizes } = context;
+  const { layers, width } = layer;
+  const { rows } = sizeNames(sizes);
+  const embedded = scaledBy(context, apply(layer.embedding, ids), layer.embeddingScale);
+  const projected = scaledBy(context, apply(layer.projection, embedded), layer.projectionScale);
+  const parts = graph.sized(graph.op('Reshape', [projected, graph.ints(-1, width)]), [
+    `${rows}·${layers}`,
+    width,
+  ]);
+  const normed = graph.op('Reshape', [apply(layer.norm, parts), graph.ints(-1, layers * width)]);
+  const own = scaledBy(context, apply(layer.table, ids), layer.tableScale);
+  const sum = graph.op('Add', [graph.sized(normed, [rows, layers * width]), own]);
+  return scaledBy(context, sum, layer.scale);
+}
+
+/** x [R, H] → [R, H]. */
+export function emitPerLayerBranch(
+  context: Context,
+  { inputs, index, gate, projection, activation }: PerLayerBranch,
+  x: GraphValue,
+): GraphValue {
+  const { graph, apply, once, feed } = context;
+  const parts = once(inputs, () =>
+    graph.split(
+      apply(inputs, feed('ids', { kind: 'ids' })),
+      new Array<number>(inputs.layers).fill(inputs.width),
+    ),
+  );
+  const opened = activated(context, activation, apply(gate, x));
+  return apply(projection, graph.op('Mul', [opened, parts[index] ?? LEFT_OUT]));
 }
 
 /** x [R, H] plus the position's row for each token. */
@@ -128,11 +171,17 @@ const turningOf = ({ base, rotatedDim, scaling }: Rotary): string =>
 
 /** Cosine and sine of position · frequency, [T, rotatedDim / 2] each. */
 function tables(context: Context, layer: Rotary): { cos: GraphValue; sin: GraphValue } {
-  const { graph } = context;
+  const { graph, feed } = context;
   const t = graph.op('Unsqueeze', [graph.cast(feedPositions(context), 'f32'), graph.ints(1)]);
   const angles = graph.op('Mul', [t, frequencies(context, layer)]);
-  const table = (op: 'Cos' | 'Sin') =>
-    scaledBy(context, graph.op(op, [angles]), amplitudeOf(layer));
+  const scaled = (wave: GraphValue) =>
+    hasLongAmplitude(layer)
+      ? graph.op('Mul', [
+          wave,
+          feed(`amplitude:${turningOf(layer)}`, { kind: 'amplitude', rotary: layer }),
+        ])
+      : scaledBy(context, wave, amplitudeOf(layer));
+  const table = (op: 'Cos' | 'Sin') => scaled(graph.op(op, [angles]));
   return { cos: table('Cos'), sin: table('Sin') };
 }
 
