@@ -390,7 +390,7 @@ describe('the answer', () => {
     const args = ['fit', SMALL, '--gpu', 'l4', '--for', 'serving', ...load, '--token-time', '8ms'];
     const { stderr, stdout } = await runHere(args);
     expect(stderr).toMatch(/^--token-time without --batch: .* one request at a time/);
-    expect(stdout).toMatch(/latency\s+mean .*, 95th percentile .*; at most 1 request at a time/);
+    expect(stdout).toMatch(/latency\s+mean .*, 95th percentile .*; up to 1 request per replica/);
     expect((await runHere([...args, '--batch', '4'])).stderr).toBe('');
   });
 

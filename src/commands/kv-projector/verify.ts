@@ -41,7 +41,9 @@ export default class KvProjectorVerify extends BaseCommand {
         'training data: published, X = 3·randn + 1.5 and Y = tanh(randn); linear, X = randn and Y = X·W + ' +
         '0.1·randn; shifted, as published with X = 6·randn + 3',
     } as const)(),
-    'teacher-width': count({ description: 'width of X [default: 5120 or a quarter, 640 for ablations]' }),
+    'teacher-width': count({
+      description: 'width of X [default: 5120 or a quarter, 640 for ablations]',
+    }),
     student: count({ description: 'width of Y [default: 1536 or a quarter, 192 for ablations]' }),
     batch: count({ description: 'sequences [default: 4, 1 for ablations]' }),
     context: tokens({ description: 'tokens of a sequence [default: 64]' }),

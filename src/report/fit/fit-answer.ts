@@ -219,21 +219,21 @@ function loadFacts({ setting: { load }, fit }: Serving): Fact[] {
 
 function latencyFacts({ fit, cost }: Serving): Fact[] {
   if (!fit.load?.expected.met) return [];
-  const { meanSeconds, p95Seconds, batch, gpus } = fit.load.expected;
+  const { meanSeconds, p95Seconds, batch } = fit.load.expected;
   const [mean, p95] = [meanSeconds, p95Seconds].map(({ value }) => formatSeconds(value));
   return [
     {
       name: 'latency',
-      text: `mean ${mean}, 95th percentile ${p95}; at most ${counted(batch.value, 'request')} at a time per replica`,
+      text: `mean ${mean}, 95th percentile ${p95}; up to ${counted(batch.value, 'request')} per replica`,
     },
     ...(cost
       ? [
           {
             name: 'cost',
             text:
-              `${significant(cost.perHour.value)} an hour for ${counted(gpus.value, 'GPU')}; ` +
+              `${significant(cost.perHour.value)} an hour, ` +
               `${significant(cost.perThousandRequests.value)} per 1,000 requests, ` +
-              `${significant(cost.perMillionOutputTokens.value)} per million output tokens`,
+              `${significant(cost.perMillionOutputTokens.value)} per 1M output tokens`,
           },
         ]
       : []),
