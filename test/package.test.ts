@@ -268,6 +268,10 @@ describe('the installed program', () => {
     init: { args: ['tiny', '--save', 'mine.yaml'], prints: 'mine.yaml' },
     inspect: { args: ['small.safetensors'], prints: 'safetensors · 94.9 kB' },
     'kv-projector convert': { args: ['kv.safetensors', 'kv.pt'], prints: 'Converted to kv.pt' },
+    'kv-projector init': {
+      args: ['new.pt', '--teacher', 'A:64x2', '--student', '16'],
+      prints: 'Wrote new.pt: elastic',
+    },
     'kv-projector params': {
       args: ['--teacher', 'Qwen2-14B:5120x40', '--student', '1536'],
       prints: '34,095,616',

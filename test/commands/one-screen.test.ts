@@ -73,6 +73,11 @@ const OF_CHECKPOINTS = [
   convert('--to', 'low-rank', '--max-error', '0.5', '--no-config', '--tie', 'mean'),
   convert('--to', 'shared', '--dry-run', '--no-config'),
   ['kv-projector', 'params', '--teacher', 'Qwen2-14B:5120x40', '--student', '1536'],
+  [
+    ...['kv-projector', 'init', `${OUT}.pt`, '--teacher', 'Qwen2-14B:64x40', '--student', '8'],
+    '--force',
+  ],
+  ['kv-projector', 'verify', '--teacher-width', '32', '--student', '8', '--seeds', '1'],
   ['kv-projector', 'verify', '--teacher-width', '32', '--student', '8', '--steps', '9'],
 ];
 
