@@ -268,6 +268,10 @@ describe('the installed program', () => {
     init: { args: ['tiny', '--save', 'mine.yaml'], prints: 'mine.yaml' },
     inspect: { args: ['small.safetensors'], prints: 'safetensors · 94.9 kB' },
     'kv-projector convert': { args: ['kv.safetensors', 'kv.pt'], prints: 'Converted to kv.pt' },
+    'kv-projector init': {
+      args: ['new.pt', '--teacher', 'A:64x2', '--student', '16'],
+      prints: 'Wrote new.pt: elastic',
+    },
     'kv-projector params': {
       args: ['--teacher', 'Qwen2-14B:5120x40', '--student', '1536'],
       prints: '34,095,616',
@@ -281,12 +285,14 @@ describe('the installed program', () => {
       prints: 'Wrote projected.safetensors',
     },
     list: { args: [], prints: 'minimind profile minimind/minimind2-small' },
+    modules: { args: ['online-softmax'], prints: '3 checks passed' },
     plan: {
       args: ['--max-params', '26M', '--vocab', '6400'],
       prints: 'Best minimind model by balance',
     },
     profile: { args: ['original.yaml'], prints: '22,143,967,232' },
     'quick-test': { args: ['small.yaml', '--engine', 'tfjs'], prints: 'small: 7 checks passed' },
+    attention: { args: ['original.yaml'], prints: 'hierarchical' },
     rope: { args: ['original.yaml', '--context', '32768'], prints: 'NTK-aware' },
     schema: { args: ['hybrid'], prints: '"srte_encoding"' },
     validate: { args: ['original.yaml'], prints: 'valid: 1 file' },

@@ -21,6 +21,8 @@ export type QuantityUnit =
   | 'GPUs'
   | 'replicas'
   | 'steps'
+  /** The currency of the user's price. */
+  | 'currency'
   /** A fraction or a ratio. */
   | 'ratio';
 

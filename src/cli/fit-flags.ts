@@ -62,6 +62,12 @@ const weightDtype = Flags.custom<WeightDtype>({
 export const fitFlags = {
   context: settingFlags.context,
   'tensor-parallel': count({ ...SPREAD, description: 'GPUs that share each layer [default: 1]' }),
+  price: positive({
+    ...SPREAD,
+    helpValue: 'N',
+    description:
+      'price of a GPU for an hour, as in 2.50; shows the cost of --qps or --train-tokens',
+  }),
 
   'micro-batch': count({
     ...TRAINING,
@@ -144,6 +150,15 @@ export const fitFlags = {
   users: count({ ...SERVING, description: 'users at the same time, on all GPUs, as in 50' }),
   'prompt-tokens': tokens({ ...SERVING, description: 'prompt tokens per request' }),
   'output-tokens': tokens({ ...SERVING, description: 'output tokens per request' }),
+  'token-time': duration({
+    ...SERVING,
+    description:
+      'measured time per token of a sequence with --batch sequences at a time, as in 12ms',
+  }),
+  'prefill-time': duration({
+    ...SERVING,
+    description: 'measured time from one prompt to its first token, as in 80ms',
+  }),
   qps: positive({
     ...SERVING,
     helpValue: 'N',
@@ -267,9 +282,16 @@ function servingSettingOf(
         flags.qps === undefined || flags.p95 === undefined
           ? undefined
           : { requestsPerSecond: flags.qps, p95Seconds: flags.p95 },
+      measured: measuredOf(flags),
       tensorParallel: flags['tensor-parallel'] ?? 1,
     },
   };
+}
+
+function measuredOf(flags: FitFlags): ServingFitSetting['measured'] {
+  const { 'token-time': tokenSeconds, 'prefill-time': prefillSeconds } = flags;
+  const isMeasured = tokenSeconds !== undefined || prefillSeconds !== undefined;
+  return isMeasured ? { tokenSeconds, prefillSeconds } : undefined;
 }
 
 /** Types without scales of their own take neither groups nor a scale type. */
@@ -304,6 +326,9 @@ const OF_HARDWARE = [
   'global-batch',
   'train-tokens',
   'mfu',
+  'price',
+  'token-time',
+  'prefill-time',
   'qps',
   'check',
   'explain',
@@ -364,6 +389,15 @@ export function tableRequestOf(
   };
 }
 
+/** A price needs a time to multiply with. */
+function refuseLonePrice(flags: FitFlags): void {
+  const { price, qps, 'train-tokens': trainTokens } = flags;
+  if (price === undefined || qps !== undefined || trainTokens !== undefined) return;
+  throw new UserError('usage', '--price requires a load or the tokens of a training', {
+    suggestion: 'write --qps and --p95 for serving, or --train-tokens for training',
+  });
+}
+
 /** Help group of each purpose, which identifies the other one's flags. */
 const GROUPS = {
   training: TRAINING.helpGroup,
@@ -399,11 +433,13 @@ export function fitRequestOf(
   flags: FitFlags,
 ): FitRequest {
   refuseForeign(flags);
+  refuseLonePrice(flags);
   const hints = hintsOf(loaded);
   const { positions } = loaded.model;
   const training =
     flags.for === 'serving' ? null : trainingSettingOf(flags, hints, positions, cluster);
   return {
+    price: flags.price,
     training: training && {
       ...training,
       loraSetting: { ...training.setting, recompute: flags.recompute ?? 'full' },

@@ -45,6 +45,7 @@ export default class Fit extends BaseCommand {
     '<%= config.bin %> <%= command.id %> configs/hybrid/recommended.yaml --gpu h100-80gb --gpus 8',
     '<%= config.bin %> <%= command.id %> configs/hybrid/bench-60m.yaml --gpu rtx-4090 --for training --micro-batch 8 --train-tokens 3e9',
     '<%= config.bin %> <%= command.id %> configs/minimind/minimind2.yaml --gpu l4 --for serving --qps 100 --prompt-tokens 200 --output-tokens 50 --p95 2s',
+    '<%= config.bin %> <%= command.id %> configs/minimind/minimind2.yaml --gpu l4 --for serving --qps 100 --prompt-tokens 200 --output-tokens 30 --p95 500ms --token-time 8ms --prefill-time 3ms --batch 32 --price 0.80',
     '<%= config.bin %> <%= command.id %> --list-gpus',
   ];
 
@@ -113,6 +114,10 @@ export default class Fit extends BaseCommand {
       this.note(flags, choice),
     );
     const fits = fitsOf(loaded.model, fitRequestOf(loaded, cluster, flags));
+    const isAlone = flags.batch === undefined && flags.users === undefined;
+    if (flags['token-time'] !== undefined && flags.qps !== undefined && isAlone) {
+      this.note(flags, TOKEN_TIME_ALONE);
+    }
     const doubts = doubtsOf({ cluster, ...fits });
     const result = {
       schema: 'minimind/fit@1',
@@ -134,6 +139,9 @@ export default class Fit extends BaseCommand {
     );
   }
 }
+
+const TOKEN_TIME_ALONE =
+  '--token-time without --batch: a replica serves one request at a time. Add --batch for a time measured with more.';
 
 /** Hardware whose name or title has the words of `pattern`. */
 async function listed(pattern: string | undefined, file: string | undefined): Promise<Hardware> {

@@ -7,6 +7,8 @@ import type { SettingOrigin } from '../budget/profile-model.js';
 import { resolveSetting } from '../budget/profile-model.js';
 import type { Bounds } from '../budget/quantity.js';
 import type { MachineProfile } from '../hardware/machine-profile.js';
+import type { ServingCost } from './cost.js';
+import { servingCost, trainingCost } from './cost.js';
 import { fitTraining } from './remedies/remedies.js';
 import type { ServingRemedy } from './remedies/serving-remedies.js';
 import { servingRemedies } from './remedies/serving-remedies.js';
@@ -41,6 +43,8 @@ export interface Resolved<Setting> {
 
 /** Settings to fit; null for a purpose that was not requested. */
 export interface FitRequest {
+  /** Price of a GPU for an hour. */
+  readonly price?: number | undefined;
   readonly training:
     | (Resolved<TrainingFitSetting> & {
         /** Setting of training adapters. */
@@ -64,6 +68,8 @@ export interface Fits {
         readonly fit: TrainingFit;
         /** Training of low-rank adapters instead of the whole model. */
         readonly lora: ClusterLora;
+        /** Cost of all steps; absent without a price, or without tokens of the whole training. */
+        readonly cost?: Bounds;
       })
     | null;
   readonly serving:
@@ -72,6 +78,8 @@ export interface Fits {
         readonly users: UsersFit;
         /** The first tokens of an answer; absent where no prompt or no answer is counted. */
         readonly generation?: GenerationFlops;
+        /** Cost of the GPUs for the load; absent without a price, without a load, or where no number meets it. */
+        readonly cost?: ServingCost;
         /** Single changes that make it fit; empty if it does. */
         readonly remedies: readonly ServingRemedy[];
       })
@@ -79,29 +87,37 @@ export interface Fits {
 }
 
 /** @throws UserError when the model cannot be spread over the GPUs as the settings ask. */
-export function fitsOf(model: LanguageModel, { training, serving }: FitRequest): Fits {
+export function fitsOf(model: LanguageModel, { training, serving, price }: FitRequest): Fits {
   return {
-    training: training && trainingOf(model, training),
-    serving: serving && servingOf(model, serving),
+    training: training && trainingOf(model, training, price),
+    serving: serving && servingOf(model, serving, price),
   };
 }
 
-const trainingOf = (
+function trainingOf(
   model: LanguageModel,
   { setting, contextOrigin, loraSetting }: NonNullable<FitRequest['training']>,
-): NonNullable<Fits['training']> => ({
-  setting,
-  contextOrigin,
-  fit: fitTraining(model, setting),
-  lora: loraOn(model, loraSetting),
-});
+  price: number | undefined,
+): NonNullable<Fits['training']> {
+  const fit = fitTraining(model, setting);
+  const isPriced = price !== undefined && fit.time !== undefined;
+  return {
+    setting,
+    contextOrigin,
+    fit,
+    lora: loraOn(model, loraSetting),
+    ...(isPriced && { cost: trainingCost(fit.time.totalSeconds, setting.cluster.gpus, price) }),
+  };
+}
 
 function servingOf(
   model: LanguageModel,
   request: NonNullable<FitRequest['serving']>,
+  price: number | undefined,
 ): NonNullable<Fits['serving']> {
   const { setting, fit } = leastShared(model, request);
   const { prompt, output } = setting;
+  const cost = price !== undefined && fit.load && servingCost(fit.load, setting, price);
   const generation = answerFlopsOf(model, { prompt, generated: output });
   return {
     contextOrigin: request.contextOrigin,
@@ -109,6 +125,7 @@ function servingOf(
     fit,
     users: usersOf(model, setting, request.users),
     ...(generation && { generation }),
+    ...(cost && { cost }),
     remedies: fit.verdict === 'fits' ? [] : servingRemedies(model, setting, request),
   };
 }

@@ -35,13 +35,22 @@ const WRITERS = {
   pt: planTorchFile,
 } as const satisfies Partial<Record<Container, ProjectorWriter>>;
 
+/** Arguments and tensors to write. */
+export interface ProjectorContent {
+  /** File that errors name. */
+  readonly path: string;
+  readonly values: ReadonlyMap<string, PickleValue>;
+  /** In state dict order. */
+  readonly tensors: readonly (TensorToWrite & { readonly bytes: number })[];
+}
+
 const isProjectorContainer = (container: Container): container is keyof typeof WRITERS =>
   container in WRITERS;
 
-type ProjectorWriter = (projector: SavedProjector, done: (bytes: number) => void) => ProjectorFile;
+type ProjectorWriter = (content: ProjectorContent) => ProjectorFile;
 
 /**
- * Output file of a projector.
+ * Output file of a saved projector.
  * @param done Called with the tensor bytes written.
  * @throws UserError when the container cannot hold a tensor or an argument.
  */
@@ -50,7 +59,20 @@ export const planProjectorFiles = (
   container: Container,
   done: (bytes: number) => void,
 ): ProjectorFile => {
-  if (isProjectorContainer(container)) return WRITERS[container](projector, done);
+  const tensors = tensorsOf(projector).map(([name, tensor]) => {
+    const { dtype, shape, bytes } = tensor;
+    return { name, dtype, shape, bytes, chunks: () => counted(tensor, done) };
+  });
+  const { path, arguments: args } = projector;
+  return planProjectorContent({ path, values: args.values, tensors }, container);
+};
+
+/** Output file of any projector. @throws UserError when the container cannot hold a tensor or an argument. */
+export const planProjectorContent = (
+  content: ProjectorContent,
+  container: Container,
+): ProjectorFile => {
+  if (isProjectorContainer(container)) return WRITERS[container](content);
   throw new UserError('usage', `expected a .safetensors or .pt file, found ${container}`, {
     suggestion: 'a projector is no model of llama.cpp; write safetensors',
   });
@@ -76,21 +98,10 @@ async function* counted(
 }
 
 /** Stores each argument as a JSON string in the metadata. */
-function planSafetensorsFile(
-  projector: SavedProjector,
-  done: (bytes: number) => void,
-): ProjectorFile {
-  if (projector.arguments.values.has(CONTAINER_KEY)) throw takenName(projector.path);
-  const tensors: TensorToWrite[] = tensorsOf(projector).map(([name, tensor]) => ({
-    name,
-    dtype: tensor.dtype,
-    shape: tensor.shape,
-    chunks: () => counted(tensor, done),
-  }));
+function planSafetensorsFile({ path, values, tensors }: ProjectorContent): ProjectorFile {
+  if (values.has(CONTAINER_KEY)) throw takenName(path);
   const writer = new JsonWriter();
-  const metadata = new Map(
-    [...projector.arguments.values].map(([name, value]) => [name, writer.text(name, value)]),
-  );
+  const metadata = new Map([...values].map(([name, value]) => [name, writer.text(name, value)]));
   return {
     bytes: planSafetensors(tensors, metadata).fileBytes,
     write: (sink) => writeSafetensors(sink, tensors, metadata),
@@ -111,34 +122,36 @@ const takenName = (file: string): UserError =>
   });
 
 /** Stores a dict of the arguments and the state dict, like the projector's own save method. */
-function planTorchFile(projector: SavedProjector, done: (bytes: number) => void): ProjectorFile {
+function planTorchFile({ values, tensors }: ProjectorContent): ProjectorFile {
   const stateDict: WritableDict = {
     kind: 'dict',
     type: 'collections.OrderedDict',
     entries: new Map<Writable, Writable>(
-      tensorsOf(projector).map(([name, tensor]) => [name, ownStorage(tensor, done)]),
+      tensors.map((tensor) => [tensor.name, ownStorage(tensor)]),
     ),
   };
   const root: WritableDict = {
     kind: 'dict',
     type: 'dict',
-    entries: new Map<Writable, Writable | PickleValue>([
-      ...projector.arguments.values,
-      [STATE_DICT, stateDict],
-    ]),
+    entries: new Map<Writable, Writable | PickleValue>([...values, [STATE_DICT, stateDict]]),
   };
   const plan = planTorch(root);
   return { bytes: plan.fileBytes, write: (sink) => writeZip(sink, plan) };
 }
 
 /** A copy with its own storage, so the surrounding storage is not written. */
-const ownStorage = (tensor: StoredTensor, done: (bytes: number) => void): WritableTensor => ({
+const ownStorage = ({
+  dtype,
+  shape,
+  bytes,
+  chunks,
+}: ProjectorContent['tensors'][number]): WritableTensor => ({
   kind: 'tensor',
-  dtype: tensor.dtype,
-  shape: tensor.shape,
-  strides: contiguousStrides(tensor.shape),
+  dtype,
+  shape,
+  strides: contiguousStrides(shape),
   offset: 0,
-  storage: { bytes: tensor.bytes, chunks: () => counted(tensor, done) },
+  storage: { bytes, chunks },
 });
 
 export interface ConvertProjectorRequest extends ProjectorSurroundings {

@@ -23,6 +23,8 @@ import {
   sizeInName,
   sizeOfModel,
 } from './projector.js';
+import type { PublishedParameters } from './published-parameters.js';
+import { publishedFor } from './published-parameters.js';
 
 /** A ratio, or the published recommendation for each teacher's size. */
 export type RatioChoice = number | 'recommended';
@@ -45,6 +47,7 @@ export interface TeacherCosts {
   /** Adapters for K and V together. */
   readonly perTeacher: Figure;
   readonly bytes: Readonly<Record<MemoryDtype, Figure>>;
+  readonly published: PublishedParameters | null;
   /** FLOPs for the keys and values of one token, in all layers; in one layer if their number is unknown. */
   readonly flopsPerToken: Figure;
 }
@@ -69,6 +72,8 @@ export interface CostedTeacher {
   readonly size: TeacherSize | null;
   readonly recommended: Recommendation | null;
 }
+
+type RatedTeacher = Pick<CostedTeacher, 'width'> & Partial<Pick<CostedTeacher, 'recommended'>>;
 
 export interface ProjectorComparison {
   readonly student: number;
@@ -138,11 +143,11 @@ function projectorCosts(
 }
 
 /** A linear adapter has no ratio. */
-const ratioFor = ({ recommended }: CostedTeacher, choice: RatioChoice | null): number | null =>
+const ratioFor = ({ recommended }: RatedTeacher, choice: RatioChoice | null): number | null =>
   choice === 'recommended' ? (recommended?.ratio ?? null) : choice;
 
 /** @throws UserError that suggests a ratio valid for every teacher. */
-function refuseNoWidth(teachers: readonly CostedTeacher[], choice: RatioChoice | null): void {
+export function refuseNoWidth(teachers: readonly RatedTeacher[], choice: RatioChoice | null): void {
   for (const teacher of teachers) {
     const { width } = teacher;
     const ratio = ratioFor(teacher, choice);
@@ -189,6 +194,10 @@ function teacherCosts(
     perAdapter,
     perTeacher,
     bytes: bytesOf(perTeacher, 'the adapters of a teacher'),
+    published: publishedFor({
+      ...{ width, student, ratio },
+      perAdapter: perAdapter.value,
+    }),
     flopsPerToken: flopsOf(width, student, hidden, layers ?? 1),
   };
 }

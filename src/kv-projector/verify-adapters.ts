@@ -3,7 +3,14 @@
 import { setImmediate as breathe } from 'node:timers/promises';
 import type { Generator } from '../random/index.js';
 import type { EngineInfo, Values } from '../runtime/engine.js';
-import type { AdamWSettings, ChainLayer, Task, Trainer, TrainingRun } from '../runtime/trainer.js';
+import type {
+  AdamWSettings,
+  ChainLayer,
+  Task,
+  TrainedActivation,
+  Trainer,
+  TrainingRun,
+} from '../runtime/trainer.js';
 import type { AdapterKind } from './projector.js';
 import { adapterParameters, hiddenOf, KINDS, NORM_EPSILON } from './projector.js';
 
@@ -30,12 +37,16 @@ export interface VerifySize {
 /** Tokens of all sequences. */
 const rowsOf = ({ batch, context }: VerifySize) => batch * context;
 
-/** X [tokens, d_t] and Y [tokens, d_s]; draws X, then W (of linear data), then Y or its noise. */
-async function dataFor(
+/**
+ * X [tokens, d_t] and Y [tokens, d_s]; draws X, then W (of linear data), then Y or its noise.
+ * @param given X instead of a drawn one.
+ */
+export async function dataFor(
   kind: DataKind,
   size: VerifySize,
   random: Generator,
   trainer: Pick<Trainer, 'product'>,
+  given?: Values,
 ): Promise<Task> {
   const { teacherWidth, studentWidth } = size;
   const rows = rowsOf(size);
@@ -49,11 +60,11 @@ async function dataFor(
   };
   switch (kind) {
     case 'published':
-      return { x: normal(rows, teacherWidth, 1.5, 3), y: unrelated() };
+      return { x: given ?? normal(rows, teacherWidth, 1.5, 3), y: unrelated() };
     case 'shifted':
-      return { x: normal(rows, teacherWidth, 3, 6), y: unrelated() };
+      return { x: given ?? normal(rows, teacherWidth, 3, 6), y: unrelated() };
     case 'linear': {
-      const x = normal(rows, teacherWidth);
+      const x = given ?? normal(rows, teacherWidth);
       const relation = normal(studentWidth, teacherWidth, 0, 1 / Math.sqrt(teacherWidth));
       const { data } = normal(rows, studentWidth, 0, 0.1);
       const exact = await trainer.product(x, relation);
@@ -62,15 +73,23 @@ async function dataFor(
   }
 }
 
+/** Parts of an elastic adapter that can differ. */
+export interface ElasticDesign {
+  readonly norm: boolean;
+  readonly activation: TrainedActivation;
+  readonly dropout: number;
+}
+
 /**
  * An untrained adapter. Draws the matrices in order, and the linear one's bias; then a mask in each training step.
  */
-function freshAdapter(
+export function freshAdapter(
   kind: AdapterKind,
-  { teacherWidth, studentWidth, hidden }: VerifySize,
+  size: VerifySize,
   random: Generator,
-  dropout: number,
+  design: ElasticDesign,
 ): ChainLayer[] {
+  const { teacherWidth, studentWidth, hidden } = size;
   switch (kind) {
     case 'linear': {
       const [weight, bias] = [zeros(studentWidth, teacherWidth), zeros(studentWidth)];
@@ -85,10 +104,17 @@ function freshAdapter(
       };
       const ones = { shape: [teacherWidth], data: new Float32Array(teacherWidth).fill(1) };
       return [
-        { kind: 'layerNorm', epsilon: NORM_EPSILON, weight: ones, bias: zeros(teacherWidth) },
+        ...(design.norm
+          ? [
+              {
+                ...({ kind: 'layerNorm', epsilon: NORM_EPSILON, weight: ones } as const),
+                bias: zeros(teacherWidth),
+              },
+            ]
+          : []),
         xavier(hidden, teacherWidth),
-        { kind: 'silu' },
-        { kind: 'dropout', maskOf: (count) => random.dropoutMask(count, dropout) },
+        { kind: design.activation },
+        { kind: 'dropout', maskOf: (count) => random.dropoutMask(count, design.dropout) },
         xavier(studentWidth, hidden),
       ];
     }
@@ -158,9 +184,10 @@ export const OPTIMIZER: AdamWSettings = {
   epsilon: 1e-8,
   weightDecay: 0.01,
 };
-const DROPOUT = 0.1;
+/** Dropout and ratio of the published verification, which are the constructor's defaults. */
+export const DROPOUT = 0.1;
 export const STEPS = 40;
-const RATIO = 1;
+export const RATIO = 1;
 
 export type Losses = Readonly<Record<AdapterKind, number>>;
 
@@ -297,7 +324,7 @@ export async function verify(trainer: Trainer, request: VerifyRequest): Promise<
   const trainings: (readonly [AdapterKind, TrainingRun])[] = [];
   try {
     for (const kind of KINDS) {
-      const adapter = freshAdapter(kind, size, random, dropout);
+      const adapter = freshAdapter(kind, size, random, { norm: true, activation: 'silu', dropout });
       trainings.push([kind, await trainer.train(adapter, task, OPTIMIZER)]);
     }
     const done: Step[] = [];

@@ -1,8 +1,15 @@
 /** Published comparison of two adapters, at a size that takes about a minute. */
 import os from 'node:os';
+import type { Problem } from '../errors.js';
+import { UserError } from '../errors.js';
+import type { Steps } from '../progress-display.js';
 import { manualSeed } from '../random/index.js';
 import type { Trainer } from '../runtime/trainer.js';
 import { formatDuration } from '../text/units.js';
+import type { AblationRequest } from './ablations.js';
+import { ablate, variantsOf } from './ablations.js';
+import { refuseNoWidth } from './costs.js';
+import { ablatedTeacher } from './teacher-keys.js';
 import type { DataKind, SizeWish, Step, Verification, VerifySize } from './verify-adapters.js';
 import { estimator, reducedWithin, refuseTooLarge, sizeOf, verify } from './verify-adapters.js';
 
@@ -70,6 +77,78 @@ export async function verifyProjectors(request: VerifyProjectorsRequest, shown: 
     shown.end();
   }
 }
+
+export interface AblationsRequest extends Omit<AblationRequest, 'size' | 'keys' | 'seeds'> {
+  readonly size: SizeWish;
+  /** Teacher as the user wrote it. */
+  readonly teacher: string | undefined;
+  readonly seed: number;
+  /** Number of seeds, from `seed` on. */
+  readonly count: number;
+  readonly threads: number | undefined;
+}
+
+/** Display of the trainings. */
+interface AblationDisplay extends Steps {
+  readonly warn: (warnings: readonly Problem[]) => Promise<void>;
+}
+
+/** Widths and tokens with which six trainings take some seconds, and wide enough for the effect of the norm. */
+const ABLATED = { teacherWidth: 640, studentWidth: 192, batch: 1, context: 64 } as const;
+
+/**
+ * Trains the variants of the elastic adapter with several seeds.
+ * @throws UserError when there is not enough memory, no engine for training, or a teacher that cannot be read.
+ */
+export async function verifyAblations(request: AblationsRequest, shown: AblationDisplay) {
+  const { size: wish, teacher: text, seed, count, threads, ...rest } = request;
+  const { batch = ABLATED.batch, context = ABLATED.context } = wish;
+  const teacher = text === undefined ? undefined : await ablatedTeacher(text, batch * context);
+  await shown.warn(teacher?.warnings ?? []);
+  if (teacher?.keys && rest.data === 'shifted') {
+    throw new UserError('usage', '--data shifted does not apply to keys from a file', {
+      suggestion: 'leave it out, or write --data linear',
+    });
+  }
+  const size = sizeOf({
+    ...{ batch, context },
+    teacherWidth: wish.teacherWidth ?? teacher?.width ?? ABLATED.teacherWidth,
+    studentWidth: wish.studentWidth ?? ABLATED.studentWidth,
+  });
+  for (const { ratio } of variantsOf(rest.changes))
+    refuseNoWidth([{ width: size.teacherWidth }], ratio);
+  const { chooseTrainer } = await import('../runtime/select/matmul-backends.js');
+  try {
+    shown.doing('starting TensorFlow.js');
+    const { trainer } = await chooseTrainer(threads ?? os.availableParallelism());
+    refuseTooLarge(trainer, size);
+    const trainings = count * variantsOf(rest.changes).length;
+    const start = performance.now();
+    let begun = 0;
+    const watch = (text: string) => {
+      // The first training shows how long the others take.
+      const seconds = ((trainings - 1) * (performance.now() - start)) / 1000;
+      if (begun === 1 && seconds > PATIENCE) {
+        shown.say(`this takes about ${formatDuration(seconds)}`);
+      }
+      begun++;
+      shown.doing(text);
+    };
+    const ablations = await ablate(trainer, {
+      ...{ ...rest, size, keys: teacher?.keys, watch },
+      seeds: Array.from({ length: count }, (_, at) => seed + at),
+    });
+    return {
+      schema: 'minimind/kv-projector-ablations@1',
+      ...ablations,
+      teacher: teacher ? { text: teacher.text, tensor: teacher.tensor ?? null } : null,
+    } as const;
+  } finally {
+    shown.end();
+  }
+}
+
+export type AblationsResult = Awaited<ReturnType<typeof verifyAblations>>;
 
 function statusOf(done: readonly Step[], steps: number, seconds: number): string {
   const rest = (seconds / done.length) * (steps - done.length);

@@ -1,6 +1,9 @@
 /** Interface for training chains of layers. */
 import type { EngineInfo, Values } from './engine.js';
 
+/** Activations with a gradient. */
+export type TrainedActivation = 'silu' | 'relu' | 'gelu';
+
 /** Layers of a chain, applied in sequence, with their initial parameters. */
 export type ChainLayer =
   /** Only as the first layer: it passes on no gradient. weight [H], bias [H] */
@@ -12,7 +15,7 @@ export type ChainLayer =
     }
   /** weight [out, in], bias [out] */
   | { readonly kind: 'linear'; readonly weight: Values; readonly bias: Values }
-  | { readonly kind: 'silu' }
+  | { readonly kind: TrainedActivation }
   /** `maskOf` returns the factors of `count` values, new in each step. */
   | { readonly kind: 'dropout'; readonly maskOf: (count: number) => Float32Array };
 

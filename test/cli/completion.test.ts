@@ -40,11 +40,12 @@ const INSTALLED: readonly Shell[] = SHELLS.map((shell) => ({
 const hasShell = (name: string) =>
   INSTALLED.some((each) => each.shell === name && each.isInstalled);
 
-/** Runs a script; what it is given stands in `$1` and so on. */
-function runShell(shell: string, script: string, ...args: string[]): string {
+/** Runs a script; what it is given stands in `$1` and so on. A long text is its input: arguments end at 128 KiB. */
+function runShell(shell: string, script: string, input: string, ...args: string[]): string {
   const words = shell === 'fish' ? args : ['-', ...args];
   const { status, stdout, stderr } = spawnSync(shell, ['-c', script, ...words], {
     encoding: 'utf8',
+    input,
   });
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
   return stdout;
@@ -96,7 +97,7 @@ describe.each(INSTALLED)('the script for $shell', ({ shell, isInstalled }) => {
 describe.skipIf(!hasShell('bash'))('in bash', () => {
   /** What is offered for the last of the words, which is the one that is being written. */
   function offered(script: string, bin: string, words: readonly string[]): string[] {
-    const complete = `eval "$1"; shift
+    const complete = `eval "$(cat)"
       COMP_WORDS=("$@"); COMP_CWORD=$(( $# - 1 )); _${bin}
       (( \${#COMPREPLY[@]} == 0 )) || printf '%s\\n' "\${COMPREPLY[@]}"`;
     return runShell('bash', complete, script, bin, ...words)
@@ -158,7 +159,7 @@ describe.skipIf(!hasShell('bash'))('in bash', () => {
 describe.skipIf(!hasShell('fish'))('in fish', () => {
   /** What is offered for the line, without descriptions. */
   const offered = (script: string, line: string) =>
-    runShell('fish', 'eval $argv[1]; complete -C $argv[2]', script, line)
+    runShell('fish', 'source -; complete -C $argv[1]', script, line)
       .split('\n')
       .filter((each) => each)
       .map((each) => each.split('\t')[0]);

@@ -58,6 +58,9 @@ const FLAGS: FitFlags = {
   'output-tokens': undefined,
   qps: undefined,
   p95: undefined,
+  price: undefined,
+  'token-time': undefined,
+  'prefill-time': undefined,
 };
 
 type Wish = Partial<FitFlags> & { readonly gpus?: number; readonly set?: readonly string[] };
@@ -103,12 +106,25 @@ const TPU_V4: Gpu = {
 
 const LOAD = { qps: 100, p95: 2, 'prompt-tokens': 200, 'output-tokens': 50 } as const;
 
+/** A measured replica for 100 requests a second within half a second. */
+const MEASURED_LOAD = {
+  for: 'serving',
+  qps: 100,
+  p95: 0.5,
+  'prompt-tokens': 200,
+  'output-tokens': 30,
+  batch: 32,
+  'token-time': 0.008,
+  'prefill-time': 0.003,
+} as const;
+
 /** Models that fit and that do not, spread and alone, with a load that can be met and one that cannot. */
 const CASES: readonly (readonly [title: string, file: string, gpu: string, wish: Wish])[] = [
   ['that fits', SMALL, 'l4', { ...LOAD, 'train-tokens': 3e9 }],
   ['that does not fit', LARGE, 'l4', LOAD],
   ['in stages', LARGE, 'dgx-h100', { 'pipeline-parallel': 4, 'train-tokens': 3e11 }],
   ['of experts', published('mixtral-8x7b'), 'h100-80gb', { gpus: 8, 'tensor-parallel': 2 }],
+  ['with measured times', SMALL, 'l4', { ...MEASURED_LOAD, for: undefined, price: 0.8 }],
   ['in int4, too slow for its load', LARGE, 'l4', { ...LOAD, p95: 0.01, dtype: 'int4' }],
 ];
 
@@ -160,6 +176,8 @@ describe('exit codes', () => {
   it.each([
     ['no model', ['--gpu', 'l4'], /expected a model, found none/],
     ['GPUs without a name', [SMALL, '--gpus', '2'], /--gpus requires hardware\n.*--this-machine/],
+    ['a price without a GPU', [SMALL, '--price', '2'], /--price requires hardware/],
+    ['a time without a GPU', [SMALL, '--token-time', '9ms'], /--token-time requires hardware/],
     ['an unknown GPU', [SMALL, '--gpu', 'h1000'], /unknown GPU or machine "h1000"\n.*h100\?/],
     ['an unknown flag', [SMALL, '--gpu', 'l4', '--nonsense'], /--nonsense/],
     ['two kinds of hardware', [SMALL, '--gpu', 'l4', '--this-machine'], /--this-machine/],
@@ -216,6 +234,8 @@ describe('exit codes', () => {
     ],
     ['a flag of serving', { for: 'training', ...LOAD }, /^--prompt-tokens is a flag of serving/],
     ['a type of serving', { for: 'training', dtype: 'int4' }, /^--dtype is a flag of serving/],
+    ['a measured time', { for: 'training', 'token-time': 0.01 }, /^--token-time is a flag of serv/],
+    ['a price of nothing', { price: 2 }, /^--price requires a load or the tokens of a training/],
     ['more stages than blocks', { gpus: 9, 'pipeline-parallel': 9 }, /more than the 8 blocks/],
   ] as const)('the mistake of the user: %s', async (_, wish, message) => {
     const error = await answered(SMALL, 'l4', wish).catch((thrown: unknown) => thrown);
@@ -322,6 +342,56 @@ describe('the answer', () => {
     const [, gpus] = short.exec(stderr) ?? [];
     const enough = await runHere([...args, '--gpus', gpus ?? '', '--check']);
     expect({ code: enough.code, stderr: enough.stderr }).toEqual({ code: 0, stderr: '' });
+  });
+
+  it('replaces the estimates by measured times', async () => {
+    const { serving } = await answered(SMALL, 'l4', MEASURED_LOAD);
+    const { prefill, decode, load } = serving?.fit ?? {};
+    for (const bound of ['lower', 'expected', 'upper'] as const) {
+      expect(prefill?.seconds[bound].value).toBe(0.003);
+      expect(decode?.seconds[bound].value).toBe(0.008);
+      expect(decode?.tokensPerSecond[bound].value).toBeCloseTo(32 / 0.008, 9);
+    }
+    if (!load?.expected.met) throw new Error('the load is not met');
+    const { batch, replicas, service, p95Seconds, meanSeconds } = load.expected;
+    expect(batch.value).toBeLessThanOrEqual(32);
+    expect(service.value).toBeCloseTo(batch.value * 0.003 + 30 * 0.008, 12);
+    expect(p95Seconds.value).toBeLessThanOrEqual(0.5);
+    expect(meanSeconds.value).toBeLessThan(p95Seconds.value);
+    expect(replicas.value).toBe(2);
+    // With one place, nothing but the time of a request alone and of its wait.
+    const alone = await answered(SMALL, 'l4', { ...MEASURED_LOAD, batch: 1 });
+    expect(alone.serving?.fit.load?.expected).toMatchObject({ met: true, batch: { value: 1 } });
+  });
+
+  it('needs no published peak where both times are measured', async () => {
+    const unknown = { ...TPU_V4, peakFlops: {} };
+    const { 'prefill-time': _, ...half } = MEASURED_LOAD;
+    await expect(answered(SMALL, unknown, half)).rejects.toThrow(/no peak of/);
+    const { serving } = await answered(SMALL, unknown, MEASURED_LOAD);
+    expect(serving?.fit.withoutPeak).toBeNull();
+    expect(serving?.fit.load?.expected.met).toBe(true);
+  });
+
+  it('prices the GPUs that a load needs, and those of a training', async () => {
+    const { serving } = await answered(SMALL, 'l4', { ...MEASURED_LOAD, price: 0.8 });
+    const { perHour, perThousandRequests, perMillionOutputTokens } = serving?.cost ?? {};
+    expect(perHour?.value).toBeCloseTo(1.6, 12);
+    expect(perThousandRequests?.value).toBeCloseTo(1.6 / 360, 12);
+    expect(perMillionOutputTokens?.value).toBeCloseTo((1.6 * 1e6) / (100 * 3600 * 30), 12);
+    const wish = { for: 'training', price: 0.8, 'train-tokens': 3e9 } as const;
+    const { training } = await answered(SMALL, 'l4', wish);
+    const seconds = training?.fit.time?.totalSeconds.expected.value ?? 0;
+    expect(training?.cost?.expected.value).toBeCloseTo((0.8 * seconds) / 3600, 9);
+  });
+
+  it('warns that a token time without a batch is of one request at a time', async () => {
+    const load = ['--qps', '9', '--prompt-tokens', '20', '--output-tokens', '5', '--p95', '1s'];
+    const args = ['fit', SMALL, '--gpu', 'l4', '--for', 'serving', ...load, '--token-time', '8ms'];
+    const { stderr, stdout } = await runHere(args);
+    expect(stderr).toMatch(/^--token-time without --batch: .* one request at a time/);
+    expect(stdout).toMatch(/latency\s+mean .*, 95th percentile .*; up to 1 request per replica/);
+    expect((await runHere([...args, '--batch', '4'])).stderr).toBe('');
   });
 
   it('is one table of exact numbers as CSV', async () => {

@@ -45,6 +45,16 @@ const CONFIG = 'configs/hybrid/original.yaml';
 const SMALL_CONFIG = 'configs/minimind/minimind2-small.yaml';
 const EXPERTS = 'fixtures/hf-configs/qwen1.5-moe-a2.7b/config.json';
 const LOAD = ['--qps', '100', '--prompt-tokens', '200', '--output-tokens', '50', '--p95', '2s'];
+const MEASURED = [
+  '--token-time',
+  '12ms',
+  '--prefill-time',
+  '20ms',
+  '--batch',
+  '32',
+  '--price',
+  '0.8',
+];
 const TOKENIZERS = 'fixtures/tokenizers';
 const TEXT = ['--tokenizer', `${TOKENIZERS}/bpe-512.json`, '--text', `${TOKENIZERS}/text.txt`];
 
@@ -57,6 +67,8 @@ describe('JSON output keeps to docs/schemas', () => {
     ['compare', [CONFIG, '--set', 'model.num_heads=32,33', '--columns', 'model.gate_rank,heads']],
     ['compare', ['configs/hybrid/tiny.yaml', '--set', 'model.vocab_size=512,600', ...TEXT]],
     ['rope', [CONFIG, '--context', '32768']],
+    ['attention', [CONFIG, '--global-heads', '4', '--published', '2,3.8']],
+    ['attention', ['fixtures/hf-configs/deepseek-v3-main', '--context', '8,1M', '--window', '1']],
     ...[
       'gemma3',
       'llama-dynamic-beyond',
@@ -65,6 +77,10 @@ describe('JSON output keeps to docs/schemas', () => {
       'smollm3',
     ].map((name): [string, string[]] => ['rope', [`fixtures/hf/${name}`, '--context', '999']]),
     ['rope', ['fixtures/hf-configs/llama-3.1-8b', '--context', '8', '--trained', '7']],
+    ['modules', []],
+    ...['rms-norm', 'ntk-rope', 'online-softmax', 'parallel-embedding'].map(
+      (block): [string, string[]] => ['modules', [block]],
+    ),
     ['validate', [CONFIG, 'configs/hybrid/tiny.yaml']],
     ['validate', ['configs/hybrid/tiny.yaml', '--set', 'model.gate_rank=99']],
     ['profile', [CONFIG, '--layers', '--tensors', '--published', '7B', '--max-params', '30B']],
@@ -126,6 +142,7 @@ describe('JSON output keeps to docs/schemas', () => {
       [CONFIG, '--gpu', 'h100-80gb', '--gpus', '8', '--for', 'training', '--train-tokens', '3e11'],
     ],
     ['fit', [SMALL_CONFIG, '--gpu', 'l4', '--for', 'serving', ...LOAD, '--dtype', 'int4']],
+    ['fit', [SMALL_CONFIG, '--gpu', 'l4', ...LOAD, ...MEASURED, '--train-tokens', '3e9']],
     ['fit', [SMALL_CONFIG, '--gpu', 'm4-max-36gb']],
     ['fit', [CONFIG, '--gpu', 'l4', '--users', '50']],
     ['fit', [SMALL_CONFIG, '--gpu', 'dgx-h100', '--gpus', '16', '--pipeline-parallel', '2']],
@@ -188,6 +205,19 @@ describe('JSON output keeps to docs/schemas', () => {
     const { code, stdout } = await runHere(['kv-projector', 'verify', ...args, '--json']);
     expect(code).toBe(0);
     expect(JSON.parse(stdout).schema).toBe('minimind/kv-projector-verify@1');
+    expect(complaints(stdout)).toEqual([]);
+  });
+
+  it.each([
+    ['the published changes', ['--teacher-width', '24', '--student', '8', '--seeds', '1']],
+    ['a teacher', ['--teacher', 'A:24', '--student', '8', '--activation', 'relu']],
+  ])('ablations of kv-projector verify: %s', async (_, args) => {
+    const { code, stdout } = await runHere([
+      ...['kv-projector', 'verify', ...args],
+      ...['--steps', '2', '--context', '8', '--json'],
+    ]);
+    expect(code).toBe(0);
+    expect(JSON.parse(stdout).schema).toBe('minimind/kv-projector-ablations@1');
     expect(complaints(stdout)).toEqual([]);
   });
 
@@ -280,6 +310,11 @@ describe('JSON output of kv-projector', () => {
     ['params', ['--teacher', 'A-14B:5120x40', '--teacher', 'B-72B:8192', '--student', '1536']],
     ['params', ['--teacher', 'unknown:64', '--student', '9007199254740991', '--ratio', '0.1,3']],
     ['params', ['--teacher', 'fixtures/hf-configs/llama-3.1-8b', '--student', '8']],
+    ['init', [path.join(folder, 'new.pt'), '--teacher', 'A:8x2', '--student', '4']],
+    [
+      'init',
+      [path.join(folder, 'v1.pt'), '--teacher', 'A:8', '--student', '4', '--kind', 'linear'],
+    ],
     ['project', [`${fixture}/saved.pt`, `${fixture}/expected.safetensors`, '--save', output]],
     ['convert', [`${fixture}/saved.pt`, path.join(folder, 'projector.safetensors')]],
     ['convert', [`${fixture}/model.safetensors`, path.join(folder, 'projector.pt')]],

@@ -22,6 +22,7 @@ const COMMANDS: readonly string[][] = [
     ['fit', file, '--gpu', 'rtx-4090'],
     ['fit', file, '--gpu', 'h100-80gb', '--gpus', '8', '--users', '50'],
     ['rope', file],
+    ['attention', file],
     ['compare', file, 'configs/hybrid/shared.yaml'],
   ]),
   ['compare', ...CONFIGS.slice(0, 4)],
@@ -35,6 +36,11 @@ const COMMANDS: readonly string[][] = [
   ['quick-test', 'configs/hybrid/original.yaml'],
   ['quick-test', 'fixtures/hybrid/shared-lowrank-tied', '--against', 'tfjs'],
   ['doctor'],
+  ['modules'],
+  ...['layer-norm', 'parallel-embedding', 'ntk-rope', 'gqa', 'online-softmax'].map((block) => [
+    'modules',
+    block,
+  ]),
   ['list', 'hybrid'],
   ['validate', ...CONFIGS.slice(0, 4)],
 ];
@@ -67,6 +73,11 @@ const OF_CHECKPOINTS = [
   convert('--to', 'low-rank', '--max-error', '0.5', '--no-config', '--tie', 'mean'),
   convert('--to', 'shared', '--dry-run', '--no-config'),
   ['kv-projector', 'params', '--teacher', 'Qwen2-14B:5120x40', '--student', '1536'],
+  [
+    ...['kv-projector', 'init', `${OUT}.pt`, '--teacher', 'Qwen2-14B:64x40', '--student', '8'],
+    '--force',
+  ],
+  ['kv-projector', 'verify', '--teacher-width', '32', '--student', '8', '--seeds', '1'],
   ['kv-projector', 'verify', '--teacher-width', '32', '--student', '8', '--steps', '9'],
 ];
 

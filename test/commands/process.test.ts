@@ -167,6 +167,7 @@ describe('the command line itself', () => {
     'init',
     'plan',
     'rope',
+    'kv-projector init',
     'kv-projector params',
     'kv-projector verify',
     'kv-projector project',
@@ -214,7 +215,7 @@ describe('topics', () => {
   it.each([[[]], [['--help']]])('kv-projector %j lists its commands', async (flags) => {
     const { code, stdout } = await runHere(['kv-projector', ...flags]);
     expect(code).toBe(0);
-    for (const name of ['convert', 'params', 'project']) {
+    for (const name of ['convert', 'init', 'params', 'project']) {
       expect(stdout).toContain(`kv-projector ${name} `);
     }
   });

@@ -152,7 +152,8 @@ function simulate(server: Server, batch: number, rate: number, requests: number,
     }
   }
   latencies.sort((a, b) => a - b);
-  return { p95: latencies[Math.ceil(0.95 * requests) - 1] ?? 0, longestService };
+  const mean = latencies.reduce((sum, each) => sum + each, 0) / requests;
+  return { p95: latencies[Math.ceil(0.95 * requests) - 1] ?? 0, mean, longestService };
 }
 
 describe('against a simulation of continuous batching', () => {
@@ -178,6 +179,9 @@ describe('against a simulation of continuous batching', () => {
     expect(seen.longestService).toBeLessThanOrEqual(answer.service.value * (1 + 1e-9));
     // It is a bound, and no wild one.
     expect(seen.p95).toBeGreaterThan(0.2 * answer.p95Seconds.value);
+    // The mean is an estimate.
+    expect(seen.mean / answer.meanSeconds.value).toBeGreaterThan(0.85);
+    expect(seen.mean / answer.meanSeconds.value).toBeLessThan(1.15);
   });
 
   it('and without enough replicas they are not', () => {

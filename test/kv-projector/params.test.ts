@@ -49,6 +49,34 @@ describe('parameters', () => {
     expect(Math.round(Number(value) / 1e6)).toBe(millions);
   });
 
+  it.each([
+    [
+      5120,
+      1536,
+      0.5,
+      17_053_696,
+      /^one adapter \(17,053,696\), published per teacher, which has two/,
+    ],
+    [5120, 1536, 1, 34_095_616, /^one adapter \(34,095,616\), published per teacher/],
+    [5120, 1536, 2, 68_179_456, /^one adapter \(68,179,456\), published per teacher/],
+    [3584, 2048, 0.5, 17_053_696, /^one adapter of 5,120 → 1,536, not two of 3,584 → 2,048$/],
+    [5120, 1536, null, 7_865_856, /^one adapter with a bias of 1,536; saved ones have none$/],
+    [5120, 1024, null, undefined, undefined],
+    [5120, 1536, 0.75, undefined, undefined],
+  ])('%d → %d, ratio %d: the published figure, and why it differs', (...row) => {
+    const [width, student, ratio, exact, reason] = row;
+    const { projectors } = compareProjectors([{ name: 'a', width, size: null }], student, [
+      ratio ?? 1,
+    ]);
+    const published = projectors[ratio === null ? 0 : 1]?.teachers[0]?.published;
+    if (exact === undefined || reason === undefined) expect(published).toBeNull();
+    else {
+      expect(published?.reason).toMatch(reason);
+      // Published to two digits, or exactly.
+      expect(Math.abs((published?.parameters ?? 0) / exact - 1)).toBeLessThan(0.004);
+    }
+  });
+
   it('a linear adapter with the bias of the published verification', () => {
     const shape = { kind: 'linear', teacherWidth: 5120, studentWidth: 1536, bias: true } as const;
     expect(adapterParameters(shape).value).toBe(7_865_856);

@@ -14,7 +14,7 @@ import { manualSeed } from '../../src/random/index.js';
 import type { Values } from '../../src/runtime/engine.js';
 import type { BackendName } from '../../src/runtime/tfjs/backends.js';
 import { openTrainer } from '../../src/runtime/tfjs/tfjs-trainer.js';
-import type { ChainLayer, Task, Trainer } from '../../src/runtime/trainer.js';
+import type { ChainLayer, Task, TrainedActivation, Trainer } from '../../src/runtime/trainer.js';
 import { readJson } from '../fixtures.js';
 
 interface Fixture {
@@ -24,19 +24,26 @@ interface Fixture {
     readonly seed: number;
     readonly losses: Readonly<Record<'linear' | 'elastic', readonly number[]>>;
   }[];
-  readonly tiny: {
-    readonly rows: number;
-    readonly widths: readonly [number, number, number];
-    readonly x: readonly number[];
-    readonly y: readonly number[];
-    readonly mask: readonly number[];
-    readonly before: readonly (readonly number[])[];
-    readonly losses: readonly number[];
-    readonly after: readonly (readonly number[])[];
-  };
+  readonly tiny: Tiny;
+  readonly variants: readonly (Tiny & {
+    readonly activation: TrainedActivation;
+    readonly norm: boolean;
+  })[];
 }
 
-const { size, runs, tiny } = readJson<Fixture>('fixtures/kv-projector/train.json');
+/** A chain with a given mask, and what it learns in ten steps. */
+interface Tiny {
+  readonly rows: number;
+  readonly widths: readonly [number, number, number];
+  readonly x: readonly number[];
+  readonly y: readonly number[];
+  readonly mask: readonly number[];
+  readonly before: readonly (readonly number[])[];
+  readonly losses: readonly number[];
+  readonly after: readonly (readonly number[])[];
+}
+
+const { size, runs, tiny, variants } = readJson<Fixture>('fixtures/kv-projector/train.json');
 const BACKENDS = ['wasm', 'cpu'] as const satisfies readonly BackendName[];
 
 /** The chain of the fixture, with a constant mask, and what it learns. */
@@ -84,6 +91,26 @@ describe.each(BACKENDS)('a chain that learns (%s)', (backend) => {
     }
     await training.release();
   });
+});
+
+it.each(variants)('a chain with $activation, norm $norm, learns as in PyTorch', async (variant) => {
+  const { chain, task } = tinyTask(
+    variant.norm ? variant.before : [...tiny.before.slice(0, 2), ...variant.before],
+  );
+  const layers = chain
+    .filter(({ kind }) => variant.norm || kind !== 'layerNorm')
+    .map((layer): ChainLayer => (layer.kind === 'silu' ? { kind: variant.activation } : layer));
+  for (const backend of BACKENDS) {
+    const training = await (await openTrainer(1, backend)).train(layers, task, OPTIMIZER);
+    const losses: number[] = [];
+    for (const _ of variant.losses) losses.push(await training.step());
+    expect(farthest(losses, variant.losses)).toBeLessThan(1e-5);
+    const after = (await training.parameters()).map(({ data }) => data);
+    for (const [at, expected] of variant.after.entries()) {
+      expect(farthest(after[at] ?? [], expected)).toBeLessThan(1e-5);
+    }
+    await training.release();
+  }
 });
 
 describe('both adapters', () => {

@@ -1,34 +1,9 @@
 import * as Flags from '@oclif/core/flags';
 import { BaseCommand } from '../../cli/base-command.js';
 import { count, details } from '../../cli/flags.js';
-import { quote } from '../../config/quote.js';
-import { UserError } from '../../errors.js';
-import type { RatioChoice } from '../../kv-projector/costs.js';
+import { ratioChoices, teachers } from '../../cli/projector-flags.js';
 import { compareProjectors, loadTeachers } from '../../kv-projector/costs.js';
 import { projectorParamsReport } from '../../report/kv-projector/kv-projector.js';
-
-/** A larger ratio would not be a bottleneck. */
-const LARGEST_RATIO = 1024;
-
-/** `--ratio 0.5,recommended`: width between the layers of an elastic adapter, as a ratio of the teacher's. */
-const ratios = Flags.custom<RatioChoice>({
-  multiple: true,
-  multipleNonGreedy: true,
-  delimiter: ',',
-  helpValue: 'RATIO,RATIO',
-  parse: async (text) => {
-    if (text === 'recommended') return text;
-    const ratio = /^\d*\.?\d+$/.test(text) ? Number(text) : 0;
-    if (ratio > 0 && ratio <= LARGEST_RATIO) return ratio;
-    throw new UserError(
-      'usage',
-      `--ratio: expected a number or recommended, found ${quote(text)}`,
-      {
-        suggestion: `write numbers up to ${LARGEST_RATIO} as in --ratio 0.5,recommended`,
-      },
-    );
-  },
-});
 
 export default class KvProjectorParams extends BaseCommand {
   static override summary = 'Count the parameters and FLOPs of KV projectors.';
@@ -44,15 +19,9 @@ export default class KvProjectorParams extends BaseCommand {
   ];
 
   static override flags = {
-    teacher: Flags.string({
-      required: true,
-      multiple: true,
-      multipleNonGreedy: true,
-      helpValue: 'NAME:WIDTHxLAYERS',
-      description: 'teacher as NAME:WIDTHxLAYERS, NAME:WIDTH or a config (repeatable)',
-    }),
+    teacher: teachers(),
     student: count({ required: true, description: 'width of the student' }),
-    ratio: ratios({
+    ratio: ratioChoices({
       default: [0.5, 1, 2, 'recommended'],
       description: 'ratios of the elastic projectors: numbers, or recommended',
     }),
@@ -62,11 +31,11 @@ export default class KvProjectorParams extends BaseCommand {
 
   async run() {
     const { flags } = await this.parse(KvProjectorParams);
-    const { teachers, warnings } = await loadTeachers(flags.teacher);
-    await this.warnAbout(flags, warnings);
+    const loaded = await loadTeachers(flags.teacher);
+    await this.warnAbout(flags, loaded.warnings);
     const result = {
       schema: 'minimind/kv-projector-params@1',
-      ...compareProjectors(teachers, flags.student, flags.ratio),
+      ...compareProjectors(loaded.teachers, flags.student, flags.ratio),
     } as const;
     return this.answer(flags, result, (each) =>
       projectorParamsReport(each, { explain: flags.explain }),

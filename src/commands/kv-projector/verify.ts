@@ -1,20 +1,36 @@
 import * as Flags from '@oclif/core/flags';
 import { BaseCommand } from '../../cli/base-command.js';
 import { count, details, seed, threads, tokens } from '../../cli/flags.js';
+import { livePlot, progressDisplay } from '../../cli/progress.js';
+import { dropouts, ratios } from '../../cli/projector-flags.js';
+import { UserError } from '../../errors.js';
+import type { Changes } from '../../kv-projector/ablations.js';
+import { ACTIVATION_NAMES, PUBLISHED_CHANGES } from '../../kv-projector/ablations.js';
 import type { DataKind } from '../../kv-projector/verify-adapters.js';
 import { DATA, STEPS } from '../../kv-projector/verify-adapters.js';
+import { ablationsReport } from '../../report/kv-projector/kv-projector-ablations.js';
 import { lossPlot, verifyProjectorsReport } from '../../report/kv-projector/kv-projector-verify.js';
+import type { TrainedActivation } from '../../runtime/trainer.js';
+
+const ABLATIONS = { helpGroup: 'ABLATIONS' };
+
+/** Seeds of an ablation. */
+const SEEDS = 3;
 
 export default class KvProjectorVerify extends BaseCommand {
   static override summary = 'Train a linear and an elastic adapter and compare their losses.';
   static override description =
     'Repeats the published comparison of both adapter kinds: same data, AdamW, mean squared error, both losses at each ' +
     'step. Elastic wins on the published data, linear with --data linear. The published widths take minutes on most ' +
-    'machines; without --full, the widths are a quarter or less if training would take over a minute.';
+    'machines; without --full, the widths are a quarter or less if training would take over a minute. ' +
+    'With a flag of ABLATIONS, it trains the elastic adapter and variants that differ in one part each, with several ' +
+    'seeds, at 640 → 192 and 1 × 64 tokens unless other sizes are given.';
   static override examples = [
     '<%= config.bin %> <%= command.id %> --teacher-width 320 --student 96',
     '<%= config.bin %> <%= command.id %> --data linear --teacher-width 640 --student 96 --batch 1',
     '<%= config.bin %> <%= command.id %> --data shifted --teacher-width 320 --student 96 --format csv',
+    '<%= config.bin %> <%= command.id %> --no-norm',
+    '<%= config.bin %> <%= command.id %> --no-norm --activation relu,gelu --ratio 0.5,2 --dropout 0 --teacher-width 160 --student 48 --seeds 2',
   ];
 
   static override flags = {
@@ -25,14 +41,38 @@ export default class KvProjectorVerify extends BaseCommand {
         'training data: published, X = 3·randn + 1.5 and Y = tanh(randn); linear, X = randn and Y = X·W + ' +
         '0.1·randn; shifted, as published with X = 6·randn + 3',
     } as const)(),
-    'teacher-width': count({ description: 'width of X [default: 5120, or a quarter]' }),
-    student: count({ description: 'width of Y [default: 1536, or a quarter]' }),
-    batch: count({ description: 'sequences [default: 4]' }),
+    'teacher-width': count({
+      description: 'width of X [default: 5120 or a quarter, 640 for ablations]',
+    }),
+    student: count({ description: 'width of Y [default: 1536 or a quarter, 192 for ablations]' }),
+    batch: count({ description: 'sequences [default: 4, 1 for ablations]' }),
     context: tokens({ description: 'tokens of a sequence [default: 64]' }),
     steps: count({ default: STEPS, description: 'training steps' }),
     full: Flags.boolean({
       description: 'use the published widths',
       exclusive: ['teacher-width', 'student'],
+    }),
+    'no-norm': Flags.boolean({ ...ABLATIONS, description: 'train without the norm' }),
+    activation: Flags.option({
+      ...ABLATIONS,
+      options: ACTIVATION_NAMES,
+      multiple: true,
+      multipleNonGreedy: true,
+      delimiter: ',',
+      description: 'activations to train, as in relu,gelu',
+    } as const)(),
+    ratio: ratios({ ...ABLATIONS, description: 'hidden width ÷ teacher width, as in 0.5,2' }),
+    dropout: dropouts({ ...ABLATIONS, description: 'probabilities of dropout, as in 0,0.2' }),
+    teacher: Flags.string({
+      ...ABLATIONS,
+      helpValue: 'TEACHER',
+      description:
+        'teacher whose width X has, as NAME:WIDTH or a config; or a .safetensors or .pt file, whose keys are X',
+      exclusive: ['teacher-width'],
+    }),
+    seeds: count({
+      ...ABLATIONS,
+      description: `number of seeds, from --seed on [default: ${SEEDS}]`,
     }),
     details,
     seed,
@@ -42,15 +82,57 @@ export default class KvProjectorVerify extends BaseCommand {
   async run() {
     const { flags } = await this.parse(KvProjectorVerify);
     await this.refuseUnwritable(flags);
-    const { verifyProjectors } = await import('../../kv-projector/verify-projectors.js');
-    const { livePlot } = await import('../../cli/progress.js');
-    const plot = livePlot({ quiet: flags.quiet, noColor: flags['no-color'] });
     const { batch, context, student: studentWidth } = flags;
     const size = { batch, context, studentWidth, teacherWidth: flags['teacher-width'] };
+    const changes = changesOf(flags);
+    const isAblation = changes !== undefined || flags.teacher !== undefined;
+    if (isAblation || flags.seeds !== undefined) {
+      refuseFull(flags.full);
+      const { verifyAblations } = await import('../../kv-projector/verify-projectors.js');
+      const request = {
+        ...{ data: flags.data, size, steps: flags.steps, teacher: flags.teacher, seed: flags.seed },
+        ...{ count: flags.seeds ?? SEEDS, threads: flags.threads },
+        changes: changes ?? PUBLISHED_CHANGES,
+      };
+      const result = await verifyAblations(request, {
+        ...progressDisplay(flags).steps(),
+        warn: (warnings) => this.warnAbout(flags, warnings),
+      });
+      return this.answer(flags, result, (each) => ablationsReport(each, DATA[each.data]));
+    }
+    const { verifyProjectors } = await import('../../kv-projector/verify-projectors.js');
+    const plot = livePlot({ quiet: flags.quiet, noColor: flags['no-color'] });
     const result = await verifyProjectors(
       { ...flags, size },
       { ...plot, show: (steps, status) => plot.show(lossPlot(steps), status) },
     );
     return this.answer(flags, result, (each) => verifyProjectorsReport(each, DATA[each.data]));
   }
+}
+
+/** Changes that the flags name; undefined for none. */
+function changesOf(flags: {
+  readonly ratio?: readonly number[] | undefined;
+  readonly dropout?: readonly number[] | undefined;
+  readonly activation?: readonly TrainedActivation[] | undefined;
+  readonly 'no-norm': boolean;
+}): Changes | undefined {
+  const { ratio: ratiosGiven, dropout: dropoutsGiven, activation } = flags;
+  // oclif leaves a missing switch undefined, although its type is boolean.
+  const withoutNorm = Boolean(flags['no-norm']);
+  if (!ratiosGiven && !dropoutsGiven && !activation && !withoutNorm) return undefined;
+  return {
+    ratios: ratiosGiven ?? [],
+    dropouts: dropoutsGiven ?? [],
+    activations: activation ?? [],
+    withoutNorm,
+  };
+}
+
+/** Ablations train many times. */
+function refuseFull(isFull: boolean): void {
+  if (!isFull) return;
+  throw new UserError('usage', '--full does not apply to ablations', {
+    suggestion: 'for the published widths, write --teacher-width 5120 --student 1536',
+  });
 }

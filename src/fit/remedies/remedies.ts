@@ -2,6 +2,7 @@
 import type { LanguageModel } from '../../architecture/layer.js';
 import type { Cluster } from '../../hardware/gpu.js';
 import { peakIfKnown } from '../../hardware/gpu.js';
+import { formatSeconds } from '../../text/units.js';
 import { counted } from '../../text/words.js';
 import { largest } from '../bounds.js';
 import { parallelismOf } from '../parallelism/parallelism.js';
@@ -47,7 +48,13 @@ export function doubtsOf({ cluster, training, serving }: Asked): UnmetRequiremen
 
 /** Hardware that a load still needs, by the estimate. */
 function shortageOf({ expected }: ServingLoad, { gpus }: Cluster): string | undefined {
-  if (!expected.met) return 'no number of GPUs meets the load (estimate)';
+  if (!expected.met) {
+    return `no number of GPUs meets the load (estimate): ${
+      expected.reason === 'no room'
+        ? 'no request fits in memory'
+        : `a request alone takes ${formatSeconds(expected.best.value)}`
+    }`;
+  }
   return expected.gpus.value > gpus
     ? `the load needs ${counted(expected.gpus.value, 'GPU')} (estimate), found ${gpus}`
     : undefined;

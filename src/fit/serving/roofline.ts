@@ -73,8 +73,8 @@ export type DecodingLimit = 'weights' | 'cache' | 'compute' | 'links';
 
 export interface DecodeStep {
   readonly seconds: Bounds;
-  /** Largest term of the roofline. */
-  readonly limitedBy: DecodingLimit;
+  /** Largest term of the roofline; null for a measured time. */
+  readonly limitedBy: DecodingLimit | null;
   /** Terms of the roofline. */
   readonly limits: readonly { readonly limit: DecodingLimit; readonly seconds: Quantity }[];
 }
@@ -96,7 +96,8 @@ export type PrefillLimit = 'compute' | 'memory' | 'links';
 
 export interface Prefill {
   readonly seconds: Bounds;
-  readonly limitedBy: PrefillLimit;
+  /** Null for a measured time. */
+  readonly limitedBy: PrefillLimit | null;
   readonly limits: readonly { readonly limit: PrefillLimit; readonly seconds: Quantity }[];
 }
 

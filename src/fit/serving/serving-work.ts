@@ -13,6 +13,7 @@ import type { Cluster } from '../../hardware/gpu.js';
 import type { Dtype } from '../../tensor/dtype.js';
 import { launchesOf } from '../efficiency.js';
 import { exchangeOf, operationsOfRank, ranksThatDiffer } from '../parallelism/tensor-parallel.js';
+import type { MeasuredSpeed } from './measured-speed.js';
 import type { WeightLayout } from './quantized.js';
 import { servedWeights, weightLayout } from './quantized.js';
 import type { DecodeWork, ExpertGroup, PrefillWork, SharedWork } from './roofline.js';
@@ -42,6 +43,8 @@ export interface ServingFitSetting {
   /** Output tokens per request. */
   readonly output: number;
   readonly load?: LoadWish | undefined;
+  /** Times that replace the estimates; the token time is of `batch` sequences at a time. */
+  readonly measured?: MeasuredSpeed | undefined;
   /** GPUs that share each layer. */
   readonly tensorParallel: number;
 }

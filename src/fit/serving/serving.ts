@@ -10,6 +10,7 @@ import { largest } from '../bounds.js';
 import { withoutLink } from '../parallelism/collectives.js';
 import type { FitVerdict } from '../training/training-fit.js';
 import { verdictOf } from '../training/training-memory.js';
+import { measuredPrefill, measuredStep } from './measured-speed.js';
 import { servedWeights } from './quantized.js';
 import { LARGEST_BATCH, LOAD_ASSUMPTION, type LoadAnswer, replicasFor } from './queueing.js';
 import {
@@ -87,10 +88,14 @@ export function fitServing(model: LanguageModel, setting: ServingFitSetting): Se
   const memory = memoryAt(batch, context);
   const capacity = capacityOf(cluster.gpu);
   const dtype = WEIGHT_DTYPES[setting.weights.dtype].computes;
-  // The waiting time for prefills needs a peak.
-  const peak = setting.load ? peakFor(cluster.gpu, dtype) : peakIfKnown(cluster.gpu, dtype);
+  const { measured = {} } = setting;
+  const isMeasured = measured.tokenSeconds !== undefined && measured.prefillSeconds !== undefined;
+  // The waiting time for prefills needs a peak, or measured times.
+  const isPeakNeeded = setting.load && !isMeasured;
+  const peak = isPeakNeeded ? peakFor(cluster.gpu, dtype) : peakIfKnown(cluster.gpu, dtype);
   const rates = ratesOf(cluster, tensorParallel, peak, setting.weights.dtype);
-  const step = decodeStep(decodeWork(served, context), rates, batch);
+  const step =
+    measuredStep(measured, batch, batch) ?? decodeStep(decodeWork(served, context), rates, batch);
   const fits = (of: ServingMemory) => of.total.expected.value <= capacity.value;
   const largestBatch = largest(MOST_SEQUENCES, (count) => fits(memoryAt(count, context)));
   const largestContext = largest(model.positions, (tokens) => fits(memoryAt(batch, tokens)));
@@ -102,10 +107,10 @@ export function fitServing(model: LanguageModel, setting: ServingFitSetting): Se
     capacity,
     verdict,
     peak,
-    withoutPeak: peak ? null : `${noPeakText(cluster.gpu, dtype)}: ${WITHOUT_PEAK}`,
+    withoutPeak: peak || isMeasured ? null : `${noPeakText(cluster.gpu, dtype)}: ${WITHOUT_PEAK}`,
     withoutLink: withoutLink(cluster, tensorParallel),
     withoutRoom: verdict === 'does not fit' ? WITHOUT_ROOM : null,
-    prefill: prefill(prefillWork(served, prompt), rates),
+    prefill: measuredPrefill(measured) ?? prefill(prefillWork(served, prompt), rates),
     decode: { ...step, tokensPerSecond: tokensPerSecond(step.seconds, batch) },
     largestBatch: found('largest batch', 'requests', largestBatch, `at ${context} tokens each`),
     largestContext: found(
@@ -162,24 +167,26 @@ const found = (
 function loadOf(
   served: ServedModel,
   rates: Rates,
-  { prompt, output, load, tensorParallel }: ServingFitSetting,
+  { prompt, output, load, tensorParallel, batch: together, measured = {} }: ServingFitSetting,
   memoryAt: ReturnType<typeof servingMemoryOf>,
   capacity: Quantity,
 ): ServingLoad | undefined {
   if (load === undefined) return undefined;
   const longest = prompt + output;
   const work = decodeWork(served, longest);
-  const prefilled = prefill(prefillWork(served, prompt), rates);
+  const prefilled = measuredPrefill(measured) ?? prefill(prefillWork(served, prompt), rates);
   if (prefilled === null) return undefined;
   const { seconds } = prefilled;
+  // A measured time holds for as many requests as were measured together.
+  const { tokenSeconds } = measured;
   const answer = (bound: keyof Bounds) =>
     replicasFor(
       {
         prefill: seconds[bound].value,
-        step: (batch) => secondsOfStep(work, rates, batch, bound),
+        step: (batch) => tokenSeconds ?? secondsOfStep(work, rates, batch, bound),
         output,
         places: largest(
-          LARGEST_BATCH,
+          tokenSeconds === undefined ? LARGEST_BATCH : Math.min(LARGEST_BATCH, together),
           (count) => memoryAt(count, longest).total[bound].value <= capacity.value,
         ),
         gpus: tensorParallel,

@@ -5,6 +5,7 @@ import type { Bounds, Quantity } from '../../budget/quantity.js';
 import { quantity } from '../../budget/quantity.js';
 import { capacityOf, peakIfKnown } from '../../hardware/gpu.js';
 import { eachBound, largest } from '../bounds.js';
+import { measuredStep } from './measured-speed.js';
 import { weightLayout } from './quantized.js';
 import type { DecodingLimit } from './roofline.js';
 import { decodeStep, ratesOf } from './roofline.js';
@@ -20,7 +21,8 @@ export interface UsersSpeed {
   readonly each: Bounds;
   /** Tokens per second of all users on all GPUs. */
   readonly total: Bounds;
-  readonly limitedBy: DecodingLimit;
+  /** Null for a measured time. */
+  readonly limitedBy: DecodingLimit | null;
 }
 
 export interface UsersFit {
@@ -116,15 +118,13 @@ function speedFor(
   users: number,
 ): UsersSpeed | null {
   const { cluster, weights, tensorParallel, context } = setting;
-  const peak = peakIfKnown(cluster.gpu, WEIGHT_DTYPES[weights.dtype].computes);
-  if (peak === null) return null;
   const batch = Math.ceil(users / replicasOf(setting));
+  const measured = measuredStep(setting.measured ?? {}, batch, setting.batch);
+  const peak = peakIfKnown(cluster.gpu, WEIGHT_DTYPES[weights.dtype].computes);
+  if (peak === null && !measured) return null;
   const rates = ratesOf(cluster, tensorParallel, peak, weights.dtype);
-  const { seconds, limitedBy } = decodeStep(
-    decodeWork(servedModel(model, setting), context),
-    rates,
-    batch,
-  );
+  const { seconds, limitedBy } =
+    measured ?? decodeStep(decodeWork(servedModel(model, setting), context), rates, batch);
   // The shortest step gives the highest rate.
   const steps = { lower: seconds.upper, expected: seconds.expected, upper: seconds.lower };
   const rate = (label: string, of: number) =>

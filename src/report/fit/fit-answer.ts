@@ -20,7 +20,13 @@ import { contextText, left, right, strong } from '../kit/cells.js';
 import type { Cell, Fact, TableBlock, Tone, Verdict } from '../kit/report.js';
 import { boundsCells, boundsColumns, bytesText, NOUNS, TONES } from './fit-bounds.js';
 import type { Serving } from './fit-serving.js';
-import { DECODE_LIMITS, formatText, NO_PEAK, servingFlags } from './fit-serving.js';
+import {
+  decodeLimitText,
+  formatText,
+  NO_PEAK,
+  prefillLimitText,
+  servingFlags,
+} from './fit-serving.js';
 import type { Training } from './fit-training.js';
 import { flagsText, loraText, NOTHING_FITS } from './fit-training.js';
 
@@ -44,7 +50,7 @@ export function fitVerdictOf(result: FitResult): Verdict {
   const { cluster, training, serving, doubts } = result;
   const on = hardwareText(cluster);
   const [served, trained] = [serving?.fit.verdict, training?.fit.verdict];
-  const load = doubts.some(({ about }) => about === 'load') ? '; the load needs more GPUs' : '';
+  const load = doubts.some(({ about }) => about === 'load') ? `; ${loadShortage(serving)}` : '';
   const users = serving ? usersText(serving) : '';
   const both = [served, trained].filter((each) => each !== undefined);
   const worst = both.includes('does not fit')
@@ -66,6 +72,13 @@ export function fitVerdictOf(result: FitResult): Verdict {
   };
 }
 
+function loadShortage(serving: Serving | null): string {
+  const answer = serving?.fit.load?.expected;
+  return answer?.met
+    ? `the load needs ${counted(answer.gpus.value, 'GPU')}`
+    : 'no number of GPUs meets the load';
+}
+
 const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
 
 /** `serves 124 users at 2,048 tokens, 27 tokens/s each (estimate)`. */
@@ -79,7 +92,7 @@ function usersText({ setting, fit, users }: Serving): string {
   const count = asked ?? total.expected.value;
   if (count === 0) return '';
   const each = speed ? `, ${significant(speed.each.expected.value)} tokens/s each` : '';
-  return `serves ${counted(count, 'user')} ${at}${each} (estimate)`;
+  return `serves ${counted(count, 'user')} ${at}${each} (${speed?.limitedBy === null ? 'measured' : 'estimate'})`;
 }
 
 export function factsOf(result: FitResult): Fact[] {
@@ -114,6 +127,7 @@ function servingFacts(serving: Serving, { doubts }: FitResult): Fact[] {
     ...speedFacts(serving),
     ...(missing.length > 0 ? [{ name: 'to serve', text: missing.join(' · ') }] : []),
     ...(doubt ? [{ name: 'load', text: doubt.text, tone: 'bad' as const }] : loadFacts(serving)),
+    ...latencyFacts(serving),
   ];
 }
 
@@ -145,9 +159,10 @@ const neededText = (
 function speedFacts({ setting, fit, users }: Serving): Fact[] {
   if (fit.withoutRoom !== null) return [];
   if (fit.prefill === null) return [{ name: 'speed', text: NO_PEAK }];
-  const { tokensPerSecond, limitedBy } = fit.decode;
+  const { tokensPerSecond } = fit.decode;
   const { expected, lower, upper } = tokensPerSecond;
   const one = setting.batch === 1;
+  const isMeasured = fit.decode.limitedBy === null;
   const { speed } = users;
   return [
     ...(one
@@ -155,24 +170,35 @@ function speedFacts({ setting, fit, users }: Serving): Fact[] {
           {
             name: 'speed',
             text:
-              `1 user: ${significant(expected.value)} tokens/s (${significant(lower.value)}–${significant(upper.value)}), ` +
-              `limited by ${DECODE_LIMITS[limitedBy]}`,
+              `1 user: ${significant(expected.value)} tokens/s` +
+              `${isMeasured ? '' : ` (${significant(lower.value)}–${significant(upper.value)})`}, ` +
+              decodeLimitText(fit.decode),
+          },
+        ]
+      : []),
+    ...(isMeasured && !one && speed?.limitedBy !== null
+      ? [
+          {
+            name: 'speed',
+            text:
+              `${counted(setting.batch, 'user')}: ${significant(expected.value / setting.batch)} tokens/s each, ` +
+              `${significant(expected.value)} total per replica, measured`,
           },
         ]
       : []),
     ...(speed && (speed.users > 1 || !one)
       ? [
           {
-            name: one ? '' : 'speed',
+            name: one || (isMeasured && speed.limitedBy !== null) ? '' : 'speed',
             text:
               `${counted(speed.users, 'user')}: ${significant(speed.each.expected.value)} tokens/s each, ` +
-              `${significant(speed.total.expected.value)} total, limited by ${DECODE_LIMITS[speed.limitedBy]}`,
+              `${significant(speed.total.expected.value)} total, ${decodeLimitText(speed)}`,
           },
         ]
       : []),
     {
       name: 'prefill',
-      text: `${counted(setting.prompt, 'token')} in ${formatSeconds(fit.prefill.seconds.expected.value)}, limited by ${fit.prefill.limitedBy}`,
+      text: `${counted(setting.prompt, 'token')} in ${formatSeconds(fit.prefill.seconds.expected.value)}, ${prefillLimitText(fit.prefill)}`,
     },
   ];
 }
@@ -191,8 +217,31 @@ function loadFacts({ setting: { load }, fit }: Serving): Fact[] {
   ];
 }
 
+function latencyFacts({ fit, cost }: Serving): Fact[] {
+  if (!fit.load?.expected.met) return [];
+  const { meanSeconds, p95Seconds, batch } = fit.load.expected;
+  const [mean, p95] = [meanSeconds, p95Seconds].map(({ value }) => formatSeconds(value));
+  return [
+    {
+      name: 'latency',
+      text: `mean ${mean}, 95th percentile ${p95}; up to ${counted(batch.value, 'request')} per replica`,
+    },
+    ...(cost
+      ? [
+          {
+            name: 'cost',
+            text:
+              `${significant(cost.perHour.value)} an hour, ` +
+              `${significant(cost.perThousandRequests.value)} per 1,000 requests, ` +
+              `${significant(cost.perMillionOutputTokens.value)} per 1M output tokens`,
+          },
+        ]
+      : []),
+  ];
+}
+
 function trainingFacts(training: Training): Fact[] {
-  const { setting, contextOrigin, fit } = training;
+  const { setting, contextOrigin, fit, cost } = training;
   const { microBatch, context, precision, optimizer, recompute } = setting;
   const how = [
     optimizer,
@@ -209,6 +258,14 @@ function trainingFacts(training: Training): Fact[] {
           {
             name: 'time',
             text: `${formatSeconds(fit.time.totalSeconds.expected.value)} for ${formatInteger(Math.round(fit.time.steps.value))} steps (estimate)`,
+          },
+        ]
+      : []),
+    ...(cost && fit.verdict !== 'does not fit'
+      ? [
+          {
+            name: 'cost',
+            text: `${significant(cost.expected.value)} (estimate; bounds ${significant(cost.lower.value)}–${significant(cost.upper.value)})`,
           },
         ]
       : []),

@@ -61,13 +61,20 @@ const cellsOf = (purpose: string, { what, unit, bounds }: Row): Cell[] => [
   }),
 ];
 
-const trainingRows = ({ fit }: Training): Row[] => [
+const costRow = ({ label, unit, value }: Quantity): Row => ({
+  what: label,
+  unit,
+  bounds: { expected: { value } },
+});
+
+const trainingRows = ({ fit, cost }: Training): Row[] => [
   ...(fit.stages[fit.fullest]?.parts ?? []).map(({ part, bytes }) => bytesRow(part, bytes.value)),
   ...(fit.apart ? [{ what: 'not at the peak', unit: 'bytes', bounds: fit.apart }] : []),
   { what: 'workspace', unit: 'bytes', bounds: fit.workspace },
   ...memoryRows(fit),
   ...(fit.step ? [{ what: 'step', unit: 'seconds', bounds: fit.step.seconds }] : []),
   ...(fit.time ? [{ what: 'all steps', unit: 'seconds', bounds: fit.time.totalSeconds }] : []),
+  ...(cost ? [{ what: 'cost of all steps', unit: 'currency', bounds: cost }] : []),
   ...fit.remedies.map(({ flags, total }) => ({
     what: `total with ${flagsText(flags)}`,
     unit: 'bytes',
@@ -75,7 +82,7 @@ const trainingRows = ({ fit }: Training): Row[] => [
   })),
 ];
 
-const servingRows = ({ setting: { batch }, fit }: Serving): Row[] => [
+const servingRows = ({ setting: { batch }, fit, cost }: Serving): Row[] => [
   ...fit.weightParts.map(({ part, bytes }) => bytesRow(`weights: ${part}`, bytes.value)),
   bytesRow('keys and values', batch * Number(fit.cachePerSequence.value)),
   bytesRow('states', batch * Number(fit.state.value)),
@@ -85,6 +92,7 @@ const servingRows = ({ setting: { batch }, fit }: Serving): Row[] => [
   { what: 'largest batch', unit: 'sequences', bounds: sameBounds(fit.largestBatch?.value ?? 0) },
   { what: 'largest context', unit: 'tokens', bounds: sameBounds(fit.largestContext?.value ?? 0) },
   ...(fit.load ? loadRows(fit.load) : []),
+  ...Object.values(cost ?? {}).map(costRow),
 ];
 
 const speedRows = ({ prefill, decode }: Serving['fit']): Row[] => [
@@ -132,6 +140,7 @@ function loadRows({ lower, expected, upper }: ServingLoad): Row[] {
   return [
     row('GPUs', 'GPUs', ({ gpus }) => gpus),
     row('batch', 'requests', ({ batch }) => batch),
+    row('mean', 'seconds', ({ meanSeconds }) => meanSeconds),
     row('95th percentile', 'seconds', ({ p95Seconds }) => p95Seconds),
   ];
 }

@@ -4,7 +4,7 @@ import type { Fits } from '../../fit/fits.js';
 import type { UnmetRequirement } from '../../fit/remedies/remedies.js';
 import type { ServingRemedy } from '../../fit/remedies/serving-remedies.js';
 import type { LoadAnswer } from '../../fit/serving/queueing.js';
-import type { DecodingLimit, Prefill } from '../../fit/serving/roofline.js';
+import type { DecodeStep, DecodingLimit, Prefill } from '../../fit/serving/roofline.js';
 import type { ServingLoad } from '../../fit/serving/serving.js';
 import { formatInteger, formatSeconds, percentText, significant } from '../../text/units.js';
 import { counted, sentence } from '../../text/words.js';
@@ -29,12 +29,19 @@ import {
   verdictHeading,
 } from './fit-bounds.js';
 
-export const DECODE_LIMITS = {
+const DECODE_LIMITS = {
   weights: 'reading weights',
   cache: 'reading the KV cache',
   compute: 'compute',
   links: 'links between GPUs',
 } as const satisfies Record<DecodingLimit, string>;
+
+/** `limited by reading weights`, or `measured`. */
+export const decodeLimitText = ({ limitedBy }: Pick<DecodeStep, 'limitedBy'>): string =>
+  limitedBy === null ? 'measured' : `limited by ${DECODE_LIMITS[limitedBy]}`;
+
+export const prefillLimitText = ({ limitedBy }: Pick<Prefill, 'limitedBy'>): string =>
+  limitedBy === null ? 'measured' : `limited by ${limitedBy}`;
 
 export const NO_PEAK = 'no speed estimate: no published peak for this GPU';
 
@@ -127,9 +134,7 @@ function speedBlocks(fit: Serving['fit'], setting: Serving['setting']): Block[] 
   }
   return [
     speedTable({ prefill, decode }, setting),
-    note(
-      `Decoding is limited by ${DECODE_LIMITS[decode.limitedBy]}, prefill by ${prefill.limitedBy}.`,
-    ),
+    note(sentence(`decoding is ${decodeLimitText(decode)}, prefill ${prefillLimitText(prefill)}`)),
   ];
 }
 
@@ -192,6 +197,7 @@ function loadBlocks(
         right('GPUs', 'gpus'),
         right('replicas', 'replicas'),
         right('batch', 'batch'),
+        right('mean', 'mean_seconds'),
         right('p95', 'p95_seconds'),
         right('service', 'service_seconds'),
         right('wait', 'waiting_seconds'),
@@ -213,15 +219,16 @@ function loadRow(title: string, answer: LoadAnswer): Cell[] {
       answer.reason === 'no room'
         ? 'no room for one request'
         : `too slow: a single request takes ${formatSeconds(answer.best.value)}`;
-    return [strong(title), ...Array.from({ length: 7 }, () => NOTHING), { text: why, tone: 'bad' }];
+    return [strong(title), ...Array.from({ length: 8 }, () => NOTHING), { text: why, tone: 'bad' }];
   }
-  const { gpus, replicas, batch, p95Seconds, service, waiting, utilisation } = answer;
+  const { gpus, replicas, batch, meanSeconds, p95Seconds, service, waiting, utilisation } = answer;
   const seconds = ({ value }: Quantity): Cell => ({ text: formatSeconds(value), value });
   return [
     strong(title),
     integerCell(gpus.value),
     integerCell(replicas.value),
     integerCell(batch.value),
+    seconds(meanSeconds),
     seconds(p95Seconds),
     seconds(service),
     seconds(waiting),

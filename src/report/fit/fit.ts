@@ -56,8 +56,17 @@ function linkNotes({ training, serving }: FitResult): Block[] {
 }
 
 const sectionsOf = ({ training, serving, forward }: FitResult) => ({
-  ...(training && { training: training.fit, LoRA: training.lora }),
-  ...(serving && { serving: { ...explained(serving.fit), users: serving.users } }),
+  ...(training && {
+    training: { ...training.fit, ...(training.cost && { cost: training.cost }) },
+    LoRA: training.lora,
+  }),
+  ...(serving && {
+    serving: {
+      ...explained(serving.fit),
+      ...(serving.cost && { cost: serving.cost }),
+      users: serving.users,
+    },
+  }),
   ...(forward && { 'forward pass on this machine': forward }),
 });
 

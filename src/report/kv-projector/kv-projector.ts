@@ -8,6 +8,7 @@ import type {
   ProjectorCosts,
   TeacherCosts,
 } from '../../kv-projector/costs.js';
+import type { ProjectorInit } from '../../kv-projector/init-projector.js';
 import type { KvProjection } from '../../kv-projector/project-kv.js';
 import { formatBytes, formatInteger, shortCount } from '../../text/units.js';
 import { counted, sumOf } from '../../text/words.js';
@@ -123,6 +124,50 @@ export function projectorConversionReport(result: ProjectorConversion): Report {
   };
 }
 
+export function projectorInitReport(result: ProjectorInit): Report {
+  const { output, kind, teachers, studentWidth, parameters, bytes, init, seed, ratio } = result;
+  const table: TableBlock = {
+    kind: 'table',
+    columns: [
+      left('teacher', 'teacher', true),
+      right('width', 'width'),
+      right('layers', 'layers'),
+      right('hidden', 'hidden'),
+      right('student', 'student'),
+    ],
+    rows: teachers.map((each) => [
+      { text: each.name },
+      integerCell(each.width),
+      each.layers === null ? NOTHING : integerCell(each.layers),
+      each.hidden === null ? NOTHING : integerCell(each.hidden),
+      integerCell(studentWidth),
+    ]),
+  };
+  const rows = table.rows.slice(0, ANSWER_ROWS);
+  const more = table.rows.length - rows.length;
+  return {
+    verdict: {
+      text: `Wrote ${output}: ${kind}, ${counted(teachers.length, 'teacher')} → width ${formatInteger(studentWidth)}, ${shortCount(parameters)} parameters, ${formatBytes(bytes)}`,
+      tone: 'good',
+    },
+    blocks: [
+      {
+        kind: 'facts',
+        facts: [
+          {
+            name: 'values',
+            text: `${init}, seed ${seed}${ratio === null ? '' : `, ratio ${ratio}, dropout ${result.dropout}`}`,
+          },
+          { name: 'arguments', text: result.arguments.join(', ') },
+        ],
+      },
+      { ...table, rows },
+      ...(more > 0 ? [note(`… ${more} more: --json`)] : []),
+    ],
+    data: table,
+  };
+}
+
 // Report of `minimind kv-projector params`: one row for each kind of projector and teacher.
 
 const NOTHING: Cell = { text: '–', value: '' };
@@ -134,24 +179,89 @@ export function projectorParamsReport(
   const { projectors } = result;
   const table = tableOf(result);
   const more = table.rows.length - PARAMS_ROWS;
+  const published = publishedBlocks(result);
+  // One teacher leaves room for it on the screen.
+  const isShort = table.rows.length <= SHORT_ROWS;
   return {
     verdict: paramsVerdict(result),
     blocks: [
       more > 0 ? totalsOf(result) : table,
+      ...(isShort ? published : []),
       ...(explain
         ? explanationBlocks(
             Object.fromEntries(projectors.map((each) => [labelOf(each), each] as const)),
           )
         : []),
     ],
-    details: [...(more > 0 ? [heading('Adapters'), table] : []), ...notesOf(result)],
+    details: [
+      ...(more > 0 ? [heading('Adapters'), table] : []),
+      ...(isShort ? [] : published),
+      ...notesOf(result),
+    ],
     more: explain ? [] : ['--explain'],
-    data: table,
+    data: withPublished(table, result),
   };
 }
 
 /** Rows of the answer's table: for more teachers, it has the totals only. */
 const PARAMS_ROWS = 16;
+/** Rows that leave room for the published figures on the screen. */
+const SHORT_ROWS = 6;
+
+/** Published figures beside the counted ones; empty where none is published. */
+function publishedBlocks({ projectors }: ProjectorComparison): Block[] {
+  const rows = projectors
+    // The recommended ratio is one of the others, or the only one.
+    .filter(({ ratio }) => ratio !== 'recommended' || projectors.length === 2)
+    .flatMap((projector) =>
+      projector.teachers.flatMap((costs): Cell[][] => {
+        const { published, teacher, perTeacher } = costs;
+        if (published === null) return [];
+        return [
+          [
+            strong(shortLabelOf(projector)),
+            ...(projector.teachers.length > 1 ? [{ text: teacher }] : []),
+            { text: published.text, value: published.parameters },
+            integerCell(perTeacher.value),
+            { text: published.reason },
+          ],
+        ];
+      }),
+    );
+  if (rows.length === 0) return [];
+  const isMany = projectors.some(({ teachers }) => teachers.length > 1);
+  return [
+    heading('Published figures'),
+    {
+      kind: 'table',
+      columns: [
+        left('projector', 'projector'),
+        ...(isMany ? [left('teacher', 'teacher', true)] : []),
+        right('published', 'published'),
+        right('K and V', 'parameters'),
+        left('difference', 'reason', true),
+      ],
+      rows,
+    },
+  ];
+}
+
+/** Adds the published figures to the one table of CSV. */
+function withPublished(table: TableBlock, { projectors }: ProjectorComparison): TableBlock {
+  const cells = projectors.flatMap(({ teachers }) => [
+    ...teachers.map(({ published }): Cell[] =>
+      published
+        ? [{ text: published.text, value: published.parameters }, { text: published.reason }]
+        : [NOTHING, NOTHING],
+    ),
+    ...(teachers.length > 1 ? [[NOTHING, NOTHING]] : []),
+  ]);
+  return {
+    ...table,
+    columns: [...table.columns, right('published', 'published'), left('difference', 'reason')],
+    rows: table.rows.map((row, at) => [...row, ...(cells[at] ?? [])]),
+  };
+}
 
 /** The smallest and the largest projector. */
 function paramsVerdict({ student, teachers, projectors }: ProjectorComparison): Verdict {

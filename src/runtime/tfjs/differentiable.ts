@@ -4,6 +4,7 @@
  */
 import type { ActivationName } from '../../architecture/layer.js';
 import { LAPLACE } from '../../architecture/layer.js';
+import type { TrainedActivation } from '../trainer.js';
 import type { Tensor, Tensor1D, Tensor2D, Tf } from './packages.js';
 
 type Activate = <T extends Tensor>(tf: Tf, x: T) => T;
@@ -109,19 +110,40 @@ export function normalized<T extends Tensor>(tf: Tf, x: T, epsilon: number): T {
   return tf.mul(centred, tf.rsqrt(tf.add(variance, epsilon)));
 }
 
-/** x · σ(x) */
-export const silu = (tf: Tf, x: Tensor2D): Tensor2D =>
-  apply(tf, {
-    inputs: [x],
-    saved: [x],
-    value: () => activate(tf, 'silu', x),
-    backward: (dy, [input = x]) => {
-      const gate = tf.sigmoid(input);
-      // σ · (1 + x · (1 − σ))
-      const slope = tf.mul(gate, tf.add(tf.mul(input, tf.sub(1, gate)), 1));
-      return [tf.mul(dy, slope)];
-    },
-  });
+type Slope = (tf: Tf, x: Tensor2D) => Tensor2D;
+
+/** Derivatives of the activations, from their input. */
+const SLOPES = {
+  silu: (tf, x) => {
+    const gate = tf.sigmoid(x);
+    // σ · (1 + x · (1 − σ))
+    return tf.mul(gate, tf.add(tf.mul(x, tf.sub(1, gate)), 1));
+  },
+  // 0 at 0, as in PyTorch.
+  relu: (tf, x) => tf.cast(tf.greater(x, 0), 'float32'),
+  // Φ(x) + x · φ(x), of the normal distribution
+  gelu: (tf, x) => {
+    const density = tf.mul(tf.exp(tf.mul(tf.square(x), -0.5)), 1 / Math.sqrt(2 * Math.PI));
+    return tf.add(normal(tf, x), tf.mul(x, density));
+  },
+} as const satisfies Record<TrainedActivation, Slope>;
+
+const differentiable =
+  (fn: TrainedActivation) =>
+  (tf: Tf, x: Tensor2D): Tensor2D =>
+    apply(tf, {
+      inputs: [x],
+      saved: [x],
+      value: () => activate(tf, fn, x),
+      backward: (dy, [input = x]) => [tf.mul(dy, SLOPES[fn](tf, input as Tensor2D))],
+    });
+
+/** Elementwise, with their gradients. */
+export const ACTIVATIONS = {
+  silu: differentiable('silu'),
+  relu: differentiable('relu'),
+  gelu: differentiable('gelu'),
+} as const satisfies Record<TrainedActivation, ReturnType<typeof differentiable>>;
 
 /** Dropout in training: x times a mask that is not a parameter. */
 export const masked = (tf: Tf, x: Tensor2D, mask: Tensor2D): Tensor2D =>

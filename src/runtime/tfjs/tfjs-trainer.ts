@@ -14,11 +14,11 @@ import type {
 import type { BackendName } from './backends.js';
 import { openBackend } from './backends.js';
 import {
+  ACTIVATIONS,
   differentiableLinear,
   layerNormOfData,
   masked,
   meanSquaredError,
-  silu,
 } from './differentiable.js';
 import type { Backend, Tensor, Tensor1D, Tensor2D, Tf } from './packages.js';
 import { onBackend, scoped } from './packages.js';
@@ -225,7 +225,9 @@ function applyLayer(
       return differentiableLinear(tf, rows, { weight, bias, ofData });
     }
     case 'silu':
-      return silu(tf, rows);
+    case 'relu':
+    case 'gelu':
+      return ACTIVATIONS[layer.kind](tf, rows);
     case 'dropout':
       return masked(tf, rows, tf.tensor2d(layer.maskOf(rows.size), rows.shape));
   }

@@ -1,0 +1,96 @@
+import * as Args from '@oclif/core/args';
+import * as Flags from '@oclif/core/flags';
+import { BaseCommand } from '../../cli/base-command.js';
+import { count, seed } from '../../cli/flags.js';
+import { isStdout } from '../../cli/output.js';
+import { progressDisplay } from '../../cli/progress.js';
+import { dropout, ratio, teachers } from '../../cli/projector-flags.js';
+import { UserError } from '../../errors.js';
+import { overlap } from '../../files/input-registry.js';
+import { loadTeachers } from '../../kv-projector/costs.js';
+import { INITS } from '../../kv-projector/init-projector.js';
+import { KINDS } from '../../kv-projector/projector.js';
+import { DROPOUT, RATIO } from '../../kv-projector/verify-adapters.js';
+import { projectorInitReport } from '../../report/kv-projector/kv-projector.js';
+
+export default class KvProjectorInit extends BaseCommand {
+  static override summary = 'Write a new KV projector.';
+  static override description =
+    'OUT is a .pt or .safetensors file: the constructor’s arguments and state_dict in float32. The values are those of ' +
+    'PyTorch after torch.manual_seed(SEED): each layer draws its default values, then each matrix is filled again in ' +
+    'the same order. Biases are 0. Linear adapters (v1) have no bias.';
+  static override examples = [
+    '<%= config.bin %> <%= command.id %> projector.pt --teacher Qwen2-7B:896x28 --student 256',
+    '<%= config.bin %> <%= command.id %> projector.safetensors --teacher A:640x4 --teacher B:320x2 --student 96 --ratio 0.5 --init kaiming --seed 7 --json',
+    '<%= config.bin %> <%= command.id %> linear.pt --kind linear --teacher fixtures/hf/llama/config.json --student 96',
+  ];
+
+  static override args = {
+    out: Args.string({
+      required: true,
+      ignoreStdin: true,
+      description: 'the file to write, as in projector.pt',
+    }),
+  };
+  static override flags = {
+    teacher: teachers(),
+    student: count({ required: true, description: 'width of the student' }),
+    kind: Flags.option({
+      options: KINDS,
+      default: 'elastic',
+      description: 'linear (v1) or elastic (v2) adapters',
+    } as const)(),
+    ratio: ratio({ description: `hidden width ÷ teacher width, elastic only [default: ${RATIO}]` }),
+    dropout: dropout({
+      description: `dropout to store with the arguments, elastic only [default: ${DROPOUT}]`,
+    }),
+    init: Flags.option({
+      options: INITS,
+      default: 'xavier',
+      description:
+        'matrices: Xavier uniform, Kaiming normal (fan out), or normal with deviation 0.02',
+    } as const)(),
+    seed,
+    force: Flags.boolean({
+      description: 'replace OUT and the FILE of --output if they exist',
+      helpGroup: 'OUTPUT',
+    }),
+  };
+
+  async run() {
+    const { args, flags } = await this.parse(KvProjectorInit);
+    refuseForLinear(flags);
+    const { kind, init, force } = flags;
+    await this.refuseUnwritable(flags);
+    if (!isStdout(flags.output) && overlap(flags.output, args.out)) {
+      throw new UserError('usage', 'OUT and the file of --output are the same', {
+        suggestion: 'choose another file for --output',
+      });
+    }
+    const loaded = await loadTeachers(flags.teacher);
+    await this.warnAbout(flags, loaded.warnings);
+    const { initProjector } = await import('../../kv-projector/init-projector.js');
+    const result = await initProjector({
+      ...{ kind, init, force, seed: flags.seed, teachers: loaded.teachers },
+      studentWidth: flags.student,
+      ratio: flags.ratio ?? RATIO,
+      dropout: flags.dropout ?? DROPOUT,
+      out: args.out,
+      display: progressDisplay(flags),
+    });
+    return this.answer(flags, result, projectorInitReport);
+  }
+}
+
+/** A linear adapter has neither a hidden width nor dropout. */
+function refuseForLinear(flags: {
+  readonly kind: string;
+  readonly ratio: number | undefined;
+  readonly dropout: number | undefined;
+}): void {
+  const flag = (['ratio', 'dropout'] as const).find((name) => flags[name] !== undefined);
+  if (flags.kind !== 'linear' || flag === undefined) return;
+  throw new UserError('usage', `--${flag} requires --kind elastic`, {
+    suggestion: `leave out --${flag}, or write --kind elastic`,
+  });
+}

@@ -1,0 +1,201 @@
+/** Ablations of the elastic adapter: the final loss without or with another of its parts. */
+
+import { setImmediate as breathe } from 'node:timers/promises';
+import { manualSeed } from '../random/index.js';
+import type { EngineInfo, Values } from '../runtime/engine.js';
+import type { AdamWSettings, TrainedActivation, Trainer } from '../runtime/trainer.js';
+import { adapterParameters, hiddenOf } from './projector.js';
+import type { DataKind, ElasticDesign, VerifySize } from './verify-adapters.js';
+import {
+  DROPOUT,
+  dataFor,
+  freshAdapter,
+  OPTIMIZER,
+  RATIO,
+  refuseTooLarge,
+} from './verify-adapters.js';
+
+export const ACTIVATION_NAMES = [
+  'silu',
+  'relu',
+  'gelu',
+] as const satisfies readonly TrainedActivation[];
+
+/** An elastic adapter. */
+export interface Variant extends ElasticDesign {
+  /** `base`, or the change from it. */
+  readonly name: string;
+  readonly ratio: number;
+}
+
+/** The published design. */
+const BASE: Variant = {
+  name: 'base',
+  ratio: RATIO,
+  norm: true,
+  activation: 'silu',
+  dropout: DROPOUT,
+};
+
+/** Values to try. */
+export interface Changes {
+  readonly ratios: readonly number[];
+  readonly dropouts: readonly number[];
+  readonly activations: readonly TrainedActivation[];
+  readonly withoutNorm: boolean;
+}
+
+/** The changes about which something is published. */
+export const PUBLISHED_CHANGES: Changes = {
+  ratios: [0.5, 2],
+  dropouts: [0],
+  activations: ['relu', 'gelu'],
+  withoutNorm: true,
+};
+
+const NO_NORM = 'no norm';
+
+/** The base, and each other value by itself. */
+export function variantsOf({ ratios, dropouts, activations, withoutNorm }: Changes): Variant[] {
+  const other = <T>(values: readonly T[], base: T, change: (value: T) => Partial<Variant>) =>
+    [...new Set(values)]
+      .filter((value) => value !== base)
+      .map((value): Variant => ({ ...BASE, ...change(value) }));
+  return [
+    BASE,
+    ...(withoutNorm ? [{ ...BASE, name: NO_NORM, norm: false }] : []),
+    ...other(activations, BASE.activation, (activation) => ({ activation, name: activation })),
+    ...other(ratios, BASE.ratio, (ratio) => ({ ratio, name: `ratio ${ratio}` })),
+    ...other(dropouts, BASE.dropout, (dropout) => ({ dropout, name: `dropout ${dropout}` })),
+  ];
+}
+
+export interface AblationRequest {
+  readonly data: DataKind;
+  /** The hidden width follows from the ratio of a variant. */
+  readonly size: VerifySize;
+  /** X of the user; undefined: drawn as `data` says. */
+  readonly keys?: Values | undefined;
+  readonly steps: number;
+  readonly seeds: readonly number[];
+  readonly changes: Changes;
+  /** Called before each training. */
+  readonly watch?: (text: string) => void;
+}
+
+/** Mean, lowest and highest over the seeds. */
+export interface Spread {
+  readonly mean: number;
+  readonly lowest: number;
+  readonly highest: number;
+}
+
+export interface VariantResult extends Variant {
+  readonly hidden: number;
+  readonly parameters: number;
+  /** Final loss by seed, in the order of the seeds. */
+  readonly losses: readonly number[];
+  readonly loss: Spread;
+  /** Final loss ÷ that of the base with the same seed. */
+  readonly timesBase: Spread;
+}
+
+export interface Ablations {
+  readonly data: DataKind;
+  readonly size: VerifySize;
+  readonly engine: EngineInfo;
+  readonly optimizer: AdamWSettings;
+  readonly steps: number;
+  readonly seeds: readonly number[];
+  /** The base first. */
+  readonly variants: readonly VariantResult[];
+  /** How many times the loss of the base remains without the norm; null if that was not asked. */
+  readonly withoutNorm: Spread | null;
+  readonly seconds: number;
+}
+
+/**
+ * Trains each variant with each seed. With the same seed, the base has the loss of the elastic adapter of `verify`.
+ * @throws UserError when there is not enough memory.
+ */
+export async function ablate(trainer: Trainer, request: AblationRequest): Promise<Ablations> {
+  const { data, size, steps, seeds, changes } = request;
+  const start = performance.now();
+  const variants = variantsOf(changes);
+  for (const { ratio } of variants) refuseTooLarge(trainer, withRatio(size, ratio));
+  const losses = new Map<string, number[]>();
+  for (const variant of variants) {
+    const found: number[] = [];
+    for (const seed of seeds) {
+      request.watch?.(
+        `${variant.name}, seed ${seed}: ${losses.size * seeds.length + found.length + 1} of ${variants.length * seeds.length}`,
+      );
+      found.push(await finalLoss(trainer, request, variant, seed));
+    }
+    losses.set(variant.name, found);
+  }
+  const base = losses.get(BASE.name) ?? [];
+  const results = variants.map((variant): VariantResult => {
+    const own = losses.get(variant.name) ?? [];
+    const hidden = hiddenOf(size.teacherWidth, variant.ratio);
+    return {
+      ...variant,
+      hidden,
+      parameters: parametersOf(variant, { ...size, hidden }),
+      losses: own,
+      loss: spreadOf(own),
+      timesBase: spreadOf(own.map((loss, at) => loss / (base[at] ?? Number.NaN))),
+    };
+  });
+  return {
+    ...{ data, size, engine: trainer.info, optimizer: OPTIMIZER, steps, seeds, variants: results },
+    withoutNorm: results.find(({ name }) => name === NO_NORM)?.timesBase ?? null,
+    seconds: (performance.now() - start) / 1000,
+  };
+}
+
+/** The width of the smallest hidden layer is at least one. */
+const withRatio = (size: VerifySize, ratio: number): VerifySize => ({
+  ...size,
+  hidden: Math.max(1, hiddenOf(size.teacherWidth, ratio)),
+});
+
+async function finalLoss(
+  trainer: Trainer,
+  { data, size, keys, steps }: AblationRequest,
+  variant: Variant,
+  seed: number,
+): Promise<number> {
+  const random = manualSeed(seed);
+  const own = withRatio(size, variant.ratio);
+  const task = await dataFor(data, own, random, trainer, keys);
+  // The comparison of both kinds draws the linear adapter first.
+  freshAdapter('linear', own, random, variant);
+  const training = await trainer.train(
+    freshAdapter('elastic', own, random, variant),
+    task,
+    OPTIMIZER,
+  );
+  try {
+    let loss = Number.NaN;
+    for (let step = 0; step < steps; step++) {
+      loss = await training.step();
+      // Lets pending timers and signals run.
+      await breathe();
+    }
+    return loss;
+  } finally {
+    await training.release();
+  }
+}
+
+function parametersOf({ norm }: Variant, { teacherWidth, studentWidth, hidden }: VerifySize) {
+  const shape = { kind: 'elastic', teacherWidth, studentWidth, hidden } as const;
+  return Number(adapterParameters(shape).value) - (norm ? 0 : 2 * teacherWidth);
+}
+
+const spreadOf = (values: readonly number[]): Spread => ({
+  mean: values.reduce((sum, value) => sum + value, 0) / values.length,
+  lowest: Math.min(...values),
+  highest: Math.max(...values),
+});

@@ -1,0 +1,215 @@
+/** A new projector, with the values that PyTorch's constructor gives it after `torch.manual_seed`. */
+import os from 'node:os';
+import type { PickleValue } from '../checkpoint/torch/pickle/values.js';
+import { outputPlace } from '../conversion/job.js';
+import { UserError } from '../errors.js';
+import { refuseFullDisk } from '../files/output-place.js';
+import { refuseUnwritable, writeWhole } from '../files/write-whole.js';
+import type { ProgressDisplay } from '../progress-display.js';
+import type { Generator } from '../random/index.js';
+import { manualSeed } from '../random/index.js';
+import type { Shape } from '../tensor/dtype.js';
+import { encode } from '../tensor/encode.js';
+import { formatBytes } from '../text/units.js';
+import { sumOf } from '../text/words.js';
+import type { ProjectorContent } from './convert-projector.js';
+import { planProjectorContent } from './convert-projector.js';
+import { refuseNoWidth } from './costs.js';
+import type { AdapterKind, Size, Teacher } from './projector.js';
+import { ADAPTER_PARTS, BRANCHES, hiddenOf, moduleName, partName } from './projector.js';
+
+/** `init_method` of the constructor. */
+export const INITS = ['xavier', 'kaiming', 'normal'] as const;
+export type Init = (typeof INITS)[number];
+
+/** Standard deviation of `normal`. */
+const DEVIATION = 0.02;
+
+export interface NewProjector {
+  readonly teachers: readonly Teacher[];
+  readonly studentWidth: number;
+  readonly kind: AdapterKind;
+  readonly init: Init;
+  readonly seed: number;
+  /** `mlp_ratio`, for an elastic one. */
+  readonly ratio: number;
+  /** Stored with the arguments of an elastic one. */
+  readonly dropout: number;
+}
+
+interface NewTensor {
+  readonly name: string;
+  readonly shape: Shape;
+  readonly data: Float32Array;
+}
+
+/** Tensors in state dict order. The generator draws as the constructor does: default values first, for all layers. */
+export function newTensors(request: NewProjector): NewTensor[] {
+  const random = manualSeed(request.seed);
+  const tensors = request.teachers.flatMap((teacher) =>
+    BRANCHES.flatMap((branch) => emptyAdapter(request, teacher, branch)),
+  );
+  const matrices = tensors.filter(({ shape }) => shape.length === 2);
+  const biases = new Map(tensors.map((tensor) => [tensor.name, tensor.data]));
+  for (const { name, shape, data } of matrices) {
+    random.linearDefault(data, shape, biases.get(biasOf(name)));
+  }
+  for (const { name, shape, data } of matrices) {
+    fill(random, request.init, data, shape);
+    biases.get(biasOf(name))?.fill(0);
+  }
+  return tensors;
+}
+
+const biasOf = (weight: string) => weight.replace(/weight$/, 'bias');
+
+function emptyAdapter(
+  { kind, studentWidth, ratio }: NewProjector,
+  { name, width }: Teacher,
+  branch: (typeof BRANCHES)[number],
+): NewTensor[] {
+  const sizes: Readonly<Record<Size, number>> = {
+    teacher: width,
+    student: studentWidth,
+    hidden: hiddenOf(width, ratio),
+  };
+  return Object.entries(ADAPTER_PARTS[kind]).flatMap(([part, { sizes: axes, isOptional }]) => {
+    if (isOptional) return [];
+    const shape = axes.map((size) => sizes[size]);
+    const data = new Float32Array(shape.reduce((product, size) => product * size, 1));
+    // The scale of the norm is the only vector called weight.
+    if (shape.length === 1 && part.endsWith('weight')) data.fill(1);
+    return [{ name: partName(moduleName(name), branch, part), shape, data }];
+  });
+}
+
+function fill(random: Generator, init: Init, data: Float32Array, shape: Shape): void {
+  switch (init) {
+    case 'xavier':
+      random.xavierUniform(data, shape);
+      return;
+    case 'kaiming':
+      random.kaimingNormal(data, shape);
+      return;
+    case 'normal':
+      random.normal(data, 0, DEVIATION);
+  }
+}
+
+/** Arguments of the constructor, as a saved projector has them. */
+function argumentsOf(request: NewProjector): ReadonlyMap<string, PickleValue> {
+  const { teachers, studentWidth, kind, init, ratio, dropout } = request;
+  const configs = teachers.map(({ name, width, layers }): [string, PickleValue] => [
+    name,
+    dict([['d_model', width], ...(layers === undefined ? [] : [['num_layers', layers] as const])]),
+  ]);
+  return new Map<string, PickleValue>([
+    ['teacher_configs', dict(configs)],
+    ['student_d_model', studentWidth],
+    ...(kind === 'linear'
+      ? []
+      : ([
+          ['mlp_ratio', { kind: 'float', value: ratio }],
+          ['dropout', { kind: 'float', value: dropout }],
+        ] as const)),
+    ['init_method', init],
+    ['trainable', true],
+  ]);
+}
+
+const dict = (entries: readonly (readonly [string, PickleValue])[]): PickleValue => ({
+  kind: 'dict',
+  type: 'dict',
+  entries: new Map<PickleValue, PickleValue>(entries),
+});
+
+const FLOAT_BYTES = Float32Array.BYTES_PER_ELEMENT;
+
+/** @throws UserError when the values do not fit in the memory of this machine. */
+function refuseTooLarge({ teachers, studentWidth, kind, ratio }: NewProjector): void {
+  const parameters = sumOf(teachers, ({ width }) => {
+    const hidden = hiddenOf(width, ratio);
+    const products = kind === 'linear' ? width * studentWidth : hidden * (width + studentWidth);
+    return BRANCHES.length * products;
+  });
+  const bytes = parameters * FLOAT_BYTES;
+  if (bytes < os.totalmem()) return;
+  throw new UserError(
+    'usage',
+    `the projector takes ${formatBytes(bytes)} of memory, and this machine has ${formatBytes(os.totalmem())}`,
+    { suggestion: 'choose fewer teachers, or a smaller --ratio or --student' },
+  );
+}
+
+export interface InitProjectorRequest extends NewProjector {
+  readonly out: string;
+  /** Whether to replace the output. */
+  readonly force: boolean;
+  readonly display: ProgressDisplay;
+}
+
+export type ProjectorInit = Awaited<ReturnType<typeof initProjector>>;
+
+/**
+ * Writes a new projector as a .pt or .safetensors file, by the ending of its name.
+ * @throws UserError before writing anything, if the name has another ending, or a width is zero.
+ */
+export async function initProjector(request: InitProjectorRequest) {
+  const { out, force, kind, teachers, studentWidth, init, seed } = request;
+  const place = outputPlace(out, undefined);
+  if (place.kind === 'folder') {
+    throw new UserError('usage', `expected a .pt or .safetensors file, found ${out}`, {
+      suggestion: `write ${out.replace(/[/\\]+$/, '')}.safetensors`,
+    });
+  }
+  if (kind === 'elastic') refuseNoWidth(teachers, request.ratio);
+  refuseTooLarge(request);
+  await refuseUnwritable(out, force);
+  const tensors = newTensors(request);
+  const values = argumentsOf(request);
+  const shown = request.display.bytes('writing', FLOAT_BYTES * sumOf(tensors, elementsIn));
+  try {
+    const content: ProjectorContent = {
+      path: out,
+      values,
+      tensors: tensors.map(({ name, shape, data }) => ({
+        ...{ name, shape, dtype: 'F32', bytes: FLOAT_BYTES * data.length },
+        chunks: () => chunksOf(data, shown.add),
+      })),
+    };
+    const planned = planProjectorContent(content, place.container);
+    refuseFullDisk(out, [planned]);
+    await writeWhole(out, force, planned.write);
+    return {
+      schema: 'minimind/kv-projector-init@1',
+      ...{ output: out, container: place.container, bytes: planned.bytes, kind, init, seed },
+      studentWidth,
+      teachers: teachers.map(({ name, width, layers = null }) => ({
+        ...{ name, width, layers },
+        hidden: kind === 'linear' ? null : hiddenOf(width, request.ratio),
+      })),
+      ratio: kind === 'linear' ? null : request.ratio,
+      dropout: kind === 'linear' ? null : request.dropout,
+      tensors: tensors.length,
+      parameters: sumOf(tensors, elementsIn),
+      arguments: [...values.keys()],
+    } as const;
+  } finally {
+    shown.end();
+  }
+}
+
+const elementsIn = ({ data }: NewTensor) => data.length;
+
+/** Values encoded at a time. */
+const CHUNK = 2 ** 18;
+
+function* chunksOf(data: Float32Array, done: (bytes: number) => void): Iterable<Uint8Array> {
+  for (let at = 0; at < data.length; at += CHUNK) {
+    const numbers = Float64Array.from(data.subarray(at, at + CHUNK));
+    const bytes = new Uint8Array(FLOAT_BYTES * numbers.length);
+    encode('F32', numbers, bytes);
+    yield bytes;
+    done(bytes.length);
+  }
+}

@@ -1,0 +1,123 @@
+/** Report of the ablations of `minimind kv-projector verify`: the final loss of each variant, and its ratio to the base. */
+import type { Spread, VariantResult } from '../../kv-projector/ablations.js';
+import type { AblationsResult } from '../../kv-projector/verify-projectors.js';
+import { formatDuration, formatInteger, shortCount } from '../../text/units.js';
+import { counted } from '../../text/words.js';
+import { ENGINE_TITLES } from '../doctor.js';
+import { integerCell, left, note, right, strong } from '../kit/cells.js';
+import type { Cell, Fact, Report, TableBlock, Verdict } from '../kit/report.js';
+
+/** @param about Description of the data. */
+export function ablationsReport(result: AblationsResult, about: string): Report {
+  const { optimizer, variants, seeds } = result;
+  const [beta1, beta2] = optimizer.betas;
+  return {
+    verdict: verdictOf(result),
+    blocks: [{ kind: 'facts', facts: factsOf(result, about) }, variantTable(variants)],
+    details: [
+      note(
+        'Each row changes one part of the base. A ratio compares final losses of the same seed, and a range has the ' +
+          'lowest and the highest of the seeds.',
+      ),
+      note(
+        'Losses are those of the training, with dropout active: without dropout they are lower for that reason alone. ' +
+          'All rows train on the same data, and no row is tested on other data.',
+      ),
+      note(
+        `AdamW: learning rate ${optimizer.learningRate}, betas ${beta1} and ${beta2}, epsilon ${optimizer.epsilon}, weight ` +
+          `decay ${optimizer.weightDecay}. Only the adapter of K is trained.`,
+      ),
+    ],
+    data: {
+      kind: 'table',
+      columns: [
+        left('variant', 'variant'),
+        right('parameters', 'parameters'),
+        right('seed', 'seed'),
+        right('loss', 'loss'),
+      ],
+      rows: variants.flatMap((variant) =>
+        variant.losses.map((loss, at) => [
+          { text: variant.name },
+          integerCell(variant.parameters),
+          integerCell(seeds[at] ?? 0),
+          { text: lossText(loss), value: loss },
+        ]),
+      ),
+    },
+  };
+}
+
+function verdictOf({ withoutNorm, variants, seeds, steps }: AblationsResult): Verdict {
+  const after = `after ${counted(steps, 'step')}`;
+  if (withoutNorm !== null && !Number.isFinite(withoutNorm.mean)) {
+    return { text: `Without the norm, a loss ${after} is not a number`, tone: 'bad' };
+  }
+  if (withoutNorm !== null) {
+    return {
+      text: `Without the norm, the loss ${after} is ${timesText(withoutNorm, seeds.length)} that of the base`,
+    };
+  }
+  const ranked = variants.slice(1).toSorted((a, b) => a.timesBase.mean - b.timesBase.mean);
+  const [best, worst] = [ranked[0], ranked.at(-1)];
+  if (!best || !worst) return { text: 'Only the base was trained: no value differs from it' };
+  const text = (variant: VariantResult) =>
+    `${variant.name} ${timesText(variant.timesBase, seeds.length)}`;
+  return {
+    text: `Loss ${after}, relative to the base: ${text(best)}${best === worst ? '' : `, ${text(worst)}`}`,
+  };
+}
+
+/** `9.6 times (9.5–9.7 over 3 seeds)` */
+const timesText = ({ mean, lowest, highest }: Spread, seeds: number): string =>
+  `${two(mean)} times${seeds === 1 ? '' : ` (${two(lowest)}–${two(highest)} over ${counted(seeds, 'seed')})`}`;
+
+function factsOf(result: AblationsResult, about: string): Fact[] {
+  const { size, variants, engine, seconds, seeds, withoutNorm, teacher } = result;
+  const { teacherWidth, studentWidth, hidden, batch, context } = size;
+  const [base] = variants;
+  const widths = [teacherWidth, hidden, studentWidth].map(formatInteger).join(' → ');
+  return [
+    {
+      name: 'base',
+      text: `norm, ratio 1, SiLU, dropout 0.1: ${widths}, ${shortCount(base?.parameters ?? 0)} parameters`,
+    },
+    {
+      name: 'data',
+      text: `${teacher?.tensor ? `X = ${teacher.tensor} of ${teacher.text}` : about}, ${formatInteger(batch)} × ${formatInteger(context)} tokens`,
+    },
+    ...(withoutNorm ? [{ name: 'published', text: 'ten times the loss without the norm' }] : []),
+    {
+      name: 'engine',
+      text: `${ENGINE_TITLES[engine.name]} ${engine.version}, ${counted(seeds.length * variants.length, 'training')} in ${formatDuration(seconds)}`,
+    },
+  ];
+}
+
+const variantTable = (variants: readonly VariantResult[]): TableBlock => ({
+  kind: 'table',
+  columns: [
+    left('variant', 'variant'),
+    right('parameters', 'parameters'),
+    right('final loss', 'loss'),
+    right('range', 'loss_range'),
+    right('÷ base', 'times_base'),
+    right('range', 'times_base_range'),
+  ],
+  rows: variants.map((variant, at): Cell[] => {
+    const { name, parameters, loss, timesBase } = variant;
+    return [
+      strong(name),
+      { text: shortCount(parameters), value: parameters },
+      { text: lossText(loss.mean), value: loss.mean },
+      { text: `${lossText(loss.lowest)}–${lossText(loss.highest)}` },
+      { text: two(timesBase.mean), value: timesBase.mean },
+      { text: at === 0 ? '' : `${two(timesBase.lowest)}–${two(timesBase.highest)}` },
+    ];
+  }),
+});
+
+const lossText = (loss: number): string => String(Number(loss.toPrecision(4)));
+
+/** Two digits after the point below 10, one above. */
+const two = (value: number): string => value.toFixed(value < 10 ? 2 : 1);
