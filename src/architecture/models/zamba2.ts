@@ -265,7 +265,10 @@ export const zamba2 = defineTransformer({
         if (!group) return residualBlock(name, { mixer: recurrent });
         const added = sequence(`${name}.shared`, [
           ...sharedBlock(`${name}.shared_transformer`, config, tokens, group),
-          linear(`${name}.linear`, config.hidden_size, config.hidden_size, { bias: false }),
+          linear(`${name}.linear`, config.hidden_size, config.hidden_size, {
+            bias: false,
+            component: 'fusion',
+          }),
         ]);
         return residualBlock(name, {
           mixer: [residual(`${name}.shared_residual`, added), ...recurrent],
