@@ -453,14 +453,20 @@ export function transposedLinear(name: string, from: number, to: number): Transp
   return { kind: 'transposedLinear', name, weight, bias };
 }
 
-/** @param adapter Products into and out of the low rank. */
+type Adapter = AdaptedProjection['branches'][1];
+
+/** @param layers Products into and out of the low rank. */
+export function adapter(name: string, layers: Adapter['layers']): Adapter {
+  return { kind: 'sequence', name, layers };
+}
+
 export function adapted(
   product: ProjectionLayer,
-  [down, up]: readonly [Linear, Linear],
+  own: Adapter,
+  unread: readonly Adapter[] = [],
 ): AdaptedProjection {
-  const { name } = product;
-  const adapter = { kind: 'sequence', name: `${name}.adapter`, layers: [down, up] } as const;
-  return { kind: 'sum', name: `${name}.adapted`, branches: [product, adapter] };
+  const name = `${product.name}.adapted`;
+  return { kind: 'sum', name, branches: [product, own], ...(unread.length > 0 && { unread }) };
 }
 
 /** @param widths Columns of each value; their sum is the projection's output width. */

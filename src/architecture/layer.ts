@@ -207,6 +207,8 @@ export interface Sequence extends Node<'sequence'> {
 /** Sum of the branches' outputs for one input, without the input itself. */
 export interface Sum extends Node<'sum'> {
   readonly branches: readonly Layer[];
+  /** Layers that the original stores here and does not read. */
+  readonly unread?: readonly Layer[];
 }
 
 /** x + the sum of the branches' outputs for x, [B, T, H]. */

@@ -126,6 +126,24 @@ export function stagesOf(model: LanguageModel): readonly Layer[] {
   return [embedding, ...embeddingSteps, ...blocks, norm, head, ...logitSteps];
 }
 
+/** Tensors below a layer that no computation reads; the tables of RoPE are computed on demand. */
+export function unreadTensors(layer: Layer): ReadonlySet<Param> {
+  return new Set(walk(layer).flatMap((visit) => unreadIn(visit.layer)));
+}
+
+function unreadIn(layer: Layer): readonly Param[] {
+  switch (layer.kind) {
+    case 'rotary':
+      return layer.tables;
+    case 'altUpBlock':
+      return layer.isScaled ? [] : [layer.outputScale];
+    case 'sum':
+      return (layer.unread ?? []).flatMap(tensorsOf);
+    default:
+      return [];
+  }
+}
+
 /** Tensors of a layer itself, without those of its children. */
 export const ownTensors = (layer: Layer): readonly Param[] => heldBy(layer).tensors;
 

@@ -350,15 +350,14 @@ class Tracer {
     return this.#step(layer, `${first ? normText(first) : ''}, another for each head`, ...sizes);
   }
 
-  #branches({ name, branches }: Residual | Sum, size: number, input: string): UnplacedStep[] {
+  #branches(layer: Residual | Sum, size: number, input: string): UnplacedStep[] {
+    const { branches } = layer;
     const leaves = branches.map((branch) => branch.name.slice(branch.name.lastIndexOf('.') + 1));
+    const width = branches[0] ? widthAfter(branches[0], size) : size;
     return [
       ...branches.flatMap((branch) => this.#steps(branch, size)),
-      this.#between(
-        name,
-        `${input}${leaves.join(' + ')}`,
-        branches[0] ? widthAfter(branches[0], size) : size,
-      ),
+      // What is stored and not read counts here.
+      this.#step(layer, `${input}${leaves.join(' + ')}`, width),
     ];
   }
 

@@ -23,6 +23,7 @@ import {
   normWidth,
   outputWidth,
   sharedInputWidth,
+  tensorsOf,
 } from '../architecture/walk.js';
 import { lowerAttention, lowerLatentAttention } from './attention.js';
 import { lowerGatedMlp, lowerMixture, lowerRouter } from './feed-forward.js';
@@ -339,7 +340,13 @@ function lowerResidual(
 function lowerBranches(layer: Extract<Layer, { kind: 'sum' }>, inside: Surroundings): Primitive[] {
   const branches = branchesOf(layer, inside);
   const width = branches.at(-1)?.output ?? inside.width;
-  return [...branches, elementwise(layer, inside.component, width, { launches: 0 })];
+  return [
+    ...branches,
+    elementwise(layer, inside.component, width, {
+      launches: 0,
+      params: (layer.unread ?? []).flatMap(tensorsOf),
+    }),
+  ];
 }
 
 function branchesOf(

@@ -111,12 +111,13 @@ export function openingMatmuls(
     const own = runs.slice(next, next + values);
     next += values;
     const [product, adapter] = projection.kind === 'sum' ? projection.branches : [projection];
+    const unread = projection.kind === 'sum' ? projection.unread : [];
     const opening = matmul(product, component, {
       cuts: byRows(paramsOf(product), of, ...own),
       ...(index === 0 && { saved, backward: allReduce(sharedInputWidth(inputs)) }),
     });
     return adapter
-      ? [opening, ...adapterMatmuls(adapter.layers, component, { of, runs: own })]
+      ? [opening, ...adapterMatmuls(adapter.layers, component, { of, runs: own, unread })]
       : [opening];
   });
 }
@@ -125,7 +126,11 @@ export function openingMatmuls(
 function adapterMatmuls(
   [down, up]: readonly [Linear, Linear],
   component: Component,
-  { of, runs }: { of: string; runs: readonly UnitRun[] },
+  {
+    of,
+    runs,
+    unread = [],
+  }: { of: string; runs: readonly UnitRun[]; unread: readonly Layer[] | undefined },
 ): Primitive[] {
   const rank = inputWidth(up);
   const saved: Saved = {
@@ -140,7 +145,7 @@ function adapterMatmuls(
       backward: allReduce(rank),
       saved: [saved],
     }),
-    elementwise(up, component, outputWidth(up)),
+    elementwise(up, component, outputWidth(up), { params: unread.flatMap(tensorsOf) }),
   ];
 }
 

@@ -1,7 +1,7 @@
 /** Memory that a forward pass needs, and memory that is available. */
 import type { LanguageModel, Layer } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
-import { stagesOf, tensorsOf, walk } from '../architecture/walk.js';
+import { stagesOf, tensorsOf, unreadTensors, walk } from '../architecture/walk.js';
 import { quantizedMatrices } from '../architecture/weight-matrices.js';
 import { activationsOf } from '../budget/saved-activations.js';
 import { stateOf } from '../budget/state.js';
@@ -15,14 +15,8 @@ import { counted } from '../text/words.js';
 
 /** Every tensor needed to run a layer. */
 export function neededTensors(layer: Layer): Param[] {
-  const unused = new Set(walk(layer).flatMap(({ layer: each }) => unusedTensors(each)));
-  return tensorsOf(layer).filter((tensor) => !unused.has(tensor));
-}
-
-/** Tensors of a checkpoint that an engine does not read: RoPE's tables are computed on demand. */
-function unusedTensors(layer: Layer): readonly Param[] {
-  if (layer.kind === 'rotary') return layer.tables;
-  return layer.kind === 'altUpBlock' && !layer.isScaled ? [layer.outputScale] : [];
+  const unread = unreadTensors(layer);
+  return tensorsOf(layer).filter((tensor) => !unread.has(tensor));
 }
 
 export const elementsIn = (tensors: readonly Param[]) =>

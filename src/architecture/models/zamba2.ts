@@ -2,6 +2,7 @@
 import * as z from 'zod';
 import {
   adapted,
+  adapter,
   attention,
   embeddingJoin,
   fusedProjection,
@@ -157,19 +158,6 @@ const rules = defineRules<{ readonly model: Zamba2 }>([
   },
   {
     severity: 'error',
-    reads: ['model.tie_word_embeddings', 'model.num_mem_blocks', 'model.layers_block_type'],
-    check({ model }) {
-      const [blocks, layers] = [model.num_mem_blocks, hybridLayers(model).length];
-      return !model.tie_word_embeddings && layers > blocks
-        ? {
-            message: `${layers} hybrid layers share ${blocks} blocks, which transformers unties together with the head`,
-            suggestion: 'write tie_word_embeddings: true, or give a block to each hybrid layer',
-          }
-        : undefined;
-    },
-  },
-  {
-    severity: 'error',
     reads: [
       'model.use_shared_attention_adapter',
       'model.num_key_value_heads',
@@ -308,24 +296,30 @@ function mambaOf(name: string, config: Zamba2): Layer {
 interface Group {
   /** Number of the layer among the hybrid ones: its adapters have it. */
   readonly order: number;
+  /** Numbers of the adapters that only other layers read, where each layer has a block of its own. */
+  readonly unread: readonly number[];
   /** Gives a layer of this place the tensors that its group shares. */
   readonly share: <Held extends { readonly weight: Param | undefined }>(layer: Held) => Held;
 }
 
-/** Groups of hybrid layers by their index: blocks take turns. */
+/** Groups of hybrid layers by their index: blocks take turns. transformers unties them together with the head. */
 function sharedGroups(config: Zamba2): ReadonlyMap<number, Group> {
+  const { num_mem_blocks: blocks, stored_prefix: prefix, tie_word_embeddings: tied } = config;
   const hybrid = hybridLayers(config);
-  const places = (turn: number) =>
-    hybrid
-      .filter((_, order) => order % config.num_mem_blocks === turn)
-      .map((index) => `${config.stored_prefix}layers.${index}.`);
-  const turns = hybrid.slice(0, config.num_mem_blocks).map((_, turn) => sharedBy(places(turn)));
-  return new Map(
-    hybrid.map((index, order) => {
-      const share = turns[order % config.num_mem_blocks] ?? sharedBy([]);
-      return [index, { order, share }] as const;
-    }),
-  );
+  const groups = new Map<number, Group>();
+  for (let turn = 0; turn < Math.min(blocks, hybrid.length); turn++) {
+    const orders = hybrid.map((_, order) => order).filter((order) => order % blocks === turn);
+    const places = orders.map((order) => `${prefix}layers.${hybrid[order]}.`);
+    const share = sharedBy(places);
+    for (const [at, order] of orders.entries()) {
+      groups.set(hybrid[order] ?? 0, {
+        order,
+        unread: tied ? [] : orders.filter((other) => other !== order),
+        share: tied ? share : sharedBy(places.slice(at, at + 1)),
+      });
+    }
+  }
+  return groups;
 }
 
 /** The tensors that layers at several places share have the name of the first, and aliases at the others. */
@@ -357,10 +351,10 @@ function sharedBy([first = '', ...others]: readonly string[]): Group['share'] {
 
 /** Attention and a network, without residual sums: it reads the input beside the embedding. */
 function sharedBlock(
-  name: string,
+  block: string,
   config: Zamba2,
   tokens: Embedding,
-  { order, share }: Group,
+  { order, unread, share }: Group,
 ): readonly Layer[] {
   const { hidden_size: hidden, num_attention_heads: heads, rms_norm_eps: eps } = config;
   const { adapter_rank: rank, add_bias_linear: bias, intermediate_size } = config;
@@ -368,11 +362,17 @@ function sharedBlock(
   const headDim = headDimOf(config);
   const inner = intermediate_size ?? 4 * hidden;
   const product = (path: string, from: number, to: number, hasBias = false) =>
-    share(linear(`${name}.${path}`, from, to, { bias: hasBias }));
+    share(linear(`${block}.${path}`, from, to, { bias: hasBias }));
   const withAdapter = (base: Linear, path: string) => {
     const [from, to] = [inputWidth(base), outputWidth(base)];
-    const list = `${path}_list.${order}`;
-    return adapted(base, [product(`${list}.0`, from, rank), product(`${list}.1`, rank, to)]);
+    const numbered = (number: number) => {
+      const name = `${path}_list.${number}`;
+      return adapter(`${block}.${name}`, [
+        product(`${name}.0`, from, rank),
+        product(`${name}.1`, rank, to),
+      ]);
+    };
+    return adapted(base, numbered(order), unread.map(numbered));
   };
   const input = (letter: 'q' | 'k' | 'v', count: number) => {
     const base = product(`self_attn.${letter}_proj`, 2 * hidden, count * headDim);
@@ -385,19 +385,19 @@ function sharedBlock(
     'feed_forward.gate_up_proj_adapter',
   );
   return [
-    embeddingJoin(`${name}.joined`, tokens),
-    share(rmsNormLayer(`${name}.input_layernorm`, 2 * hidden, eps)),
-    attention(`${name}.self_attn`, {
+    embeddingJoin(`${block}.joined`, tokens),
+    share(rmsNormLayer(`${block}.input_layernorm`, 2 * hidden, eps)),
+    attention(`${block}.self_attn`, {
       inputs: [input('q', heads), input('k', keyValueHeads), input('v', keyValueHeads)],
       out: product('self_attn.o_proj', heads * headDim, hidden),
       heads,
       keyValueHeads,
       headDim,
       scale: 1 / Math.sqrt(headDim / 2),
-      rotary: config.use_mem_rope ? rotaryOf(name, config, headDim) : undefined,
+      rotary: config.use_mem_rope ? rotaryOf(block, config, headDim) : undefined,
     }),
-    share(rmsNormLayer(`${name}.pre_ff_layernorm`, hidden, eps)),
-    gatedMlp(`${name}.feed_forward`, {
+    share(rmsNormLayer(`${block}.pre_ff_layernorm`, hidden, eps)),
+    gatedMlp(`${block}.feed_forward`, {
       inputs: fusedProjection(gateUp, [inner, inner]),
       activation: activationOf(config.hidden_act),
       down: product('feed_forward.down_proj', inner, hidden, bias),

@@ -1,6 +1,6 @@
 import type { Layer } from '../../architecture/layer.js';
 import type { Param } from '../../architecture/param.js';
-import { ownTensors, walk } from '../../architecture/walk.js';
+import { ownTensors, unreadTensors, walk } from '../../architecture/walk.js';
 import { UserError } from '../../errors.js';
 import type { WeightSource } from '../weights.js';
 import type { Backend, Tensor, Tensor2D } from './packages.js';
@@ -35,8 +35,10 @@ export type WeightPlan = ReadonlyMap<Param, ReadonlySet<Form>>;
 /** Every tensor that a layer and its sublayers read, each once, with the required forms. */
 export function planWeights(layer: Layer): WeightPlan {
   const plan = new Map<Param, Set<Form>>();
+  const unread = unreadTensors(layer);
   for (const visit of walk(layer)) {
     for (const [tensor, form] of needsOf(visit.layer)) {
+      if (unread.has(tensor)) continue;
       const forms = plan.get(tensor) ?? new Set();
       plan.set(tensor, forms.add(form));
     }
