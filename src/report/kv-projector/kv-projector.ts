@@ -1,5 +1,6 @@
 /** Reports of `minimind kv-projector project` and `convert`. */
 
+import type { PublishedReport } from '../../budget/published.js';
 import { FILE_FORMATS } from '../../checkpoint/formats.js';
 import type { ProjectorConversion } from '../../kv-projector/convert-projector.js';
 import type {
@@ -23,6 +24,7 @@ import {
 } from '../kit/cells.js';
 import type { Block, Cell, Column, Fact, Report, TableBlock, Verdict } from '../kit/report.js';
 import { explanationBlocks } from '../profile/inventory.js';
+import { publishedBlocks } from '../profile/published.js';
 
 type Described = KvProjection['projector'];
 
@@ -128,7 +130,7 @@ export function projectorConversionReport(result: ProjectorConversion): Report {
 const NOTHING: Cell = { text: '–', value: '' };
 
 export function projectorParamsReport(
-  result: ProjectorComparison,
+  result: ProjectorComparison & { readonly published?: PublishedReport },
   { explain }: { readonly explain: boolean },
 ): Report {
   const { projectors } = result;
@@ -137,6 +139,7 @@ export function projectorParamsReport(
   return {
     verdict: paramsVerdict(result),
     blocks: [
+      ...(result.published ? publishedBlocks(result.published) : []),
       more > 0 ? totalsOf(result) : table,
       ...(explain
         ? explanationBlocks(
