@@ -480,16 +480,18 @@ class Tracer {
 
   #attention(layer: Attention): UnplacedStep[] {
     const { name, heads, keyValueHeads, headDim, spans, rotary, clip } = layer;
-    const perHead = (operation: string, last: number): UnplacedStep => ({
+    const perHead = (operation: string, last: number, of = heads): UnplacedStep => ({
       ...this.#between(`${name}.heads`, operation),
-      shape: [this.#batch, heads, this.#tokens, last],
+      shape: [this.#batch, of, this.#tokens, last],
     });
     const norms = [
       ...this.#headNorm(layer.queryNorm, heads, headDim),
       ...this.#headNorm(layer.keyNorm, keyValueHeads, headDim),
     ];
     const rotated = rotary ? [{ ...perHead(rotaryText(rotary), headDim), name: rotary.name }] : [];
-    const grouped = keyValueHeads < heads ? `; k and v of ${counted(keyValueHeads, 'head')}` : '';
+    const isGrouped = keyValueHeads < heads;
+    const grouped = isGrouped ? `; k and v of ${counted(keyValueHeads, 'head')}` : '';
+    const repeats = heads / keyValueHeads;
     return [
       ...projectionLayers(layer.inputs).flatMap((each) => this.#steps(each, 0)),
       ...(layer.normsAfterRotation ? rotated : norms),
@@ -497,6 +499,15 @@ class Tracer {
         ? []
         : [this.#between(`${name}.clipped`, `q, k and v cut to ±${clip}`, heads * headDim)]),
       ...(layer.normsAfterRotation ? norms : rotated),
+      ...(isGrouped
+        ? [
+            perHead(`k and v, ${counted(keyValueHeads, 'head')}`, headDim, keyValueHeads),
+            perHead(
+              `k and v repeated ${repeats} ×: query head j reads head ⌊j / ${repeats}⌋`,
+              headDim,
+            ),
+          ]
+        : []),
       perHead(
         `${scoresText(layer)}: ${spans.filter(hasHeads).map(spanText).join(', ')}${grouped}`,
         this.#tokens,
