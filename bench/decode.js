@@ -28,20 +28,44 @@ const MODELS = [
   {
     name: 'MiniMind2-Small',
     config: 'minimind/minimind2-small.yaml',
-    peers: { transformers: 'decode_transformers.py', pytorch: 'forward_minimind_pytorch.py' },
-    settingsOf: ({ model }) => ({ ...model, intermediate_size: 1408, num_key_value_heads: 2 }),
+    peers: {
+      transformers: { script: 'transformers_peer.py', settingsOf: asLlama },
+      pytorch: { script: 'forward_minimind_pytorch.py', settingsOf: withSizes },
+    },
     lengths: [16, 512, 2000],
     aims: { transformers: { 512: 1 / 3, 2000: 1 / 5 } },
   },
   {
     name: 'bench-60m',
     config: 'hybrid/bench-60m.yaml',
-    peers: { pytorch: 'forward_pytorch.py' },
-    settingsOf: ({ model }) => ({ ...model, scan: 'chunked' }),
+    peers: {
+      pytorch: {
+        script: 'forward_pytorch.py',
+        settingsOf: ({ model }) => ({ ...model, scan: 'chunked' }),
+      },
+    },
     lengths: [16, 512],
     aims: {},
   },
 ];
+
+/** What the family would derive, the others have to be told. */
+function withSizes({ model }) {
+  return { ...model, intermediate_size: 1408, num_key_value_heads: 2 };
+}
+
+/** MiniMind 2 is Llama with other sizes. */
+function asLlama(document) {
+  const { vocab_size, hidden_size, intermediate_size, ...more } = withSizes(document);
+  const { num_hidden_layers, num_attention_heads, num_key_value_heads } = more;
+  return {
+    model_type: 'llama',
+    ...{ vocab_size, hidden_size, intermediate_size },
+    ...{ num_hidden_layers, num_attention_heads, num_key_value_heads },
+    rms_norm_eps: 1e-5,
+    tie_word_embeddings: true,
+  };
+}
 
 export async function run() {
   const results = [];
@@ -54,7 +78,7 @@ export async function run() {
   return { threads: THREADS, steps: STEPS, facts, results };
 }
 
-async function measureModel({ name, config, peers, settingsOf, lengths, aims }) {
+async function measureModel({ name, config, peers, lengths, aims }) {
   const { loadModelFile } = await source('model-input/model-file.ts');
   const { openOnnx } = await source('runtime/onnx/onnx-engine.ts');
   const { randomWeights } = await source('runtime/weights.ts');
@@ -64,7 +88,7 @@ async function measureModel({ name, config, peers, settingsOf, lengths, aims }) 
     blocks: false,
     decoding: { totalTokens: Math.max(PREFILL, ...lengths) + STEPS },
   });
-  const opened = await openPeers(peers, settingsOf(document));
+  const opened = await openPeers(peers, document);
   const contenders = {};
   const pairs = [];
   const measure = (what, aimOf, ours, request) => {
@@ -80,7 +104,7 @@ async function measureModel({ name, config, peers, settingsOf, lengths, aims }) 
     measure(
       `${STEPS} tokens after ${before}`,
       (peer) => aims[peer]?.[before],
-      () => decodingTime(program, model, before),
+      () => decodingTime(program, model, { before, steps: STEPS }),
       { batch: 1, tokens: before + STEPS, steps: STEPS },
     );
   }
@@ -92,7 +116,7 @@ async function measureModel({ name, config, peers, settingsOf, lengths, aims }) 
   );
   const results = await compared(contenders, pairs);
   const peakMegabytes = {
-    ours: Math.round(process.resourceUsage().maxRSS / 1024),
+    ours: peakOf(process.pid),
     ...Object.fromEntries(
       Object.entries(opened.running).map(([peer, { pid }]) => [peer, peakOf(pid)]),
     ),
@@ -102,10 +126,11 @@ async function measureModel({ name, config, peers, settingsOf, lengths, aims }) 
   return { results, facts: { peers: opened.facts, peakMegabytes } };
 }
 
-async function openPeers(peers, settings) {
+async function openPeers(peers, document) {
   const running = {};
   const facts = {};
-  for (const [name, script] of Object.entries(peers)) {
+  for (const [name, { script, settingsOf }] of Object.entries(peers)) {
+    const settings = settingsOf(document);
     const peer = await openPyTorch({ script, settings, threads: THREADS });
     facts[name] = peer.missing ?? peer.facts;
     if (!peer.missing) running[name] = peer;
@@ -113,9 +138,10 @@ async function openPeers(peers, settings) {
   return { running, facts };
 }
 
-async function decodingTime(program, model, before) {
+/** Milliseconds of so many tokens after others, given one by one. */
+export async function decodingTime(program, model, { before, steps }) {
   const { Decoder } = await source('runtime/decoder.ts');
-  const tokens = [...idsOf(model, 1, before + STEPS).data];
+  const tokens = [...idsOf(model, 1, before + steps).data];
   const decoder = new Decoder(program);
   await decoder.append(tokens.slice(0, before));
   return timeOf(async () => {
@@ -131,7 +157,7 @@ async function prefillTime(program, model) {
 }
 
 /** Most memory of a process in megabytes, where the system tells it. */
-function peakOf(pid) {
+export function peakOf(pid) {
   const file = `/proc/${pid}/status`;
   const [, kilobytes] = existsSync(file)
     ? (/VmHWM:\s+(\d+)/.exec(readFileSync(file, 'utf8')) ?? [])

@@ -248,3 +248,21 @@ export async function openPyTorch({ script, settings, threads, device = 'cpu', w
     close: () => child.stdin.end(),
   };
 }
+
+/** A file of weights for another implementation. @param tensors The model's parameters. */
+export async function writeWeights(file, tensors, weights) {
+  const { writeSafetensors } = await source('checkpoint/safetensors/write-safetensors.ts');
+  const { writeWhole } = await source('files/write-whole.ts');
+  const bytesOf = (tensor) => {
+    const values = new Float32Array(tensor.elements);
+    weights.read(tensor, 0, values);
+    return [new Uint8Array(values.buffer)];
+  };
+  const written = tensors.map((tensor) => ({
+    name: tensor.name,
+    shape: tensor.shape,
+    dtype: 'F32',
+    chunks: () => bytesOf(tensor),
+  }));
+  await writeWhole(file, false, (sink) => writeSafetensors(sink, written));
+}

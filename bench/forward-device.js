@@ -29,6 +29,7 @@ import {
   source,
   THREADS,
   timeOf,
+  writeWeights,
 } from './forward-contenders.js';
 
 export const title = 'Prefill and decoding on a device, beside PyTorch on the same';
@@ -158,23 +159,6 @@ async function measureModel(name, session) {
   peer.close();
   rmSync(file);
   return {};
-}
-
-async function writeWeights(file, tensors, weights) {
-  const { writeSafetensors } = await source('checkpoint/safetensors/write-safetensors.ts');
-  const { writeWhole } = await source('files/write-whole.ts');
-  const bytesOf = (tensor) => {
-    const values = new Float32Array(tensor.elements);
-    weights.read(tensor, 0, values);
-    return [new Uint8Array(values.buffer)];
-  };
-  const written = tensors.map((tensor) => ({
-    name: tensor.name,
-    shape: tensor.shape,
-    dtype: 'F32',
-    chunks: () => bytesOf(tensor),
-  }));
-  await writeWhole(file, false, (sink) => writeSafetensors(sink, written));
 }
 
 async function measureSize({ what, model, weights, ids, peer }, { opened, folder, found, end }) {

@@ -8,6 +8,7 @@ const BENCHMARKS = {
   'meta-device': () => import('./meta-device.js'),
   forward: () => import('./forward.js'),
   'forward-minimind': () => import('./forward-minimind.js'),
+  'forward-hybrids': () => import('./forward-hybrids.js'),
   decode: () => import('./decode.js'),
   'decode-llama-cpp': () => import('./decode-llama-cpp.js'),
   'forward-device': () => import('./forward-device.js'),

@@ -1,7 +1,7 @@
 """Trains three small models on a text, for the table of losses of quantized weights in docs/quantization.md.
 
 pip install torch==2.13.0 transformers==5.18.0; then
-python bench/train_text_models.py TEXT OUT SECONDS
+python bench/train_text_models.py TEXT OUT SECONDS [NAME...]
 
 The first nine tenths of the text are for training, the last tenth is written to OUT/held-out.txt. Each model is a Llama
 of the size in MODELS, in a folder OUT/NAME with its tokenizer (byte-level BPE, 2,048 tokens). The smallest is trained for
@@ -81,7 +81,7 @@ def train(name, ids, held_out, out, seconds):
         model.save_pretrained(out / name)
 
 
-def main(text, out, seconds):
+def main(text, out, seconds, *names):
     text, out = pathlib.Path(text).read_text(), pathlib.Path(out)
     cut = len(text) * 9 // 10
     tokenizer = trained_tokenizer(text[:cut])
@@ -89,6 +89,8 @@ def main(text, out, seconds):
     out.mkdir(parents=True, exist_ok=True)
     (out / "held-out.txt").write_text(text[cut:])
     for index, name in enumerate(MODELS):
+        if names and name not in names:
+            continue
         train(name, ids, held_out, out, float(seconds) * 2**index)
         tokenizer.save(str(out / name / "tokenizer.json"))
 

@@ -4,7 +4,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { onnxVersion } from '../src/runtime/onnx/library.js';
-import { applySteps, copyOfSource, readPage, runIn } from './executed-pages.js';
+import { applySteps, buildCopy, copyOfSource, readPage, runIn } from './executed-pages.js';
 import { inPackage } from './fixtures.js';
 
 const SIZES = { vocab: 96, hidden: 16, inner: 40, layers: 2, kernel: 3 };
@@ -13,9 +13,10 @@ let copy: string;
 let config: string;
 let touched: Set<string>;
 
-beforeAll(() => {
+beforeAll(async () => {
   copy = copyOfSource('test/runtime', 'test/fixtures.ts');
   touched = applySteps(readPage('docs/adding-a-layer.md'), copy);
+  await buildCopy(copy);
   config = path.join(copy, 'config.json');
   const { vocab, hidden, inner, layers, kernel } = SIZES;
   const model = {
@@ -33,7 +34,7 @@ beforeAll(() => {
 afterAll(() => fs.rmSync(copy, { recursive: true, force: true }));
 
 const answer = (...args: readonly string[]) => {
-  const { status, stdout, stderr } = runIn(copy, ...args, '--json');
+  const { status, stdout, stderr } = runIn(copy, [...args, '--json']);
   expect({ status, stderr }, stdout).toEqual({ status: 0, stderr: '' });
   return JSON.parse(stdout);
 };
@@ -99,7 +100,7 @@ describe('a layer kind made by docs/adding-a-layer.md', () => {
     const fit = ['fit', config, '--for', 'training', '--context', '32', '--gpu', 'v100-32gb'];
     const onGpus = (gpus: string) => [...fit, '--gpus', gpus, '--tensor-parallel', gpus];
     answer(...onGpus('2'));
-    const { status, stderr } = runIn(copy, ...onGpus('3'));
+    const { status, stderr } = runIn(copy, onGpus('3'));
     expect(status).toBe(2);
     expect(stderr).toContain('the 16 channels of model.layers.0.mixer equally');
   });

@@ -7,7 +7,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openCheckpoint } from '../src/checkpoint/open.js';
 import { onnxVersion } from '../src/runtime/onnx/library.js';
-import { codeFor, copyOfSource, readPage, runIn } from './executed-pages.js';
+import { buildCopy, codeFor, copyOfSource, readPage, runIn } from './executed-pages.js';
 import { inPackage, readJson } from './fixtures.js';
 import { differenceAt, valuesOf } from './runtime/fixture-models.js';
 
@@ -16,7 +16,7 @@ const CASE = inPackage('fixtures/adding-a-model');
 
 let copy: string;
 
-beforeAll(() => {
+beforeAll(async () => {
   copy = copyOfSource();
   const family = 'src/architecture/models/persimmon.ts';
   fs.writeFileSync(path.join(copy, family), codeFor(PAGE, family));
@@ -27,11 +27,12 @@ beforeAll(() => {
   );
   lines.splice(last + 1, 0, codeFor(PAGE, 'src/architecture/families.ts').trimEnd());
   fs.writeFileSync(registry, lines.join('\n'));
+  await buildCopy(copy);
 });
 
 afterAll(() => fs.rmSync(copy, { recursive: true, force: true }));
 
-const run = (...args: string[]) => runIn(copy, ...args);
+const run = (...args: string[]) => runIn(copy, args);
 
 describe('a family made by docs/adding-a-model.md', () => {
   const { parameters, input_ids } = readJson<{ parameters: number; input_ids: number[][] }>(
@@ -39,7 +40,8 @@ describe('a family made by docs/adding-a-model.md', () => {
   );
 
   it('counts what transformers counts', () => {
-    const { status, stdout, stderr } = run('profile', `${CASE}/config.json`, '--json');
+    const args = ['profile', `${CASE}/config.json`, '--json'];
+    const { status, stdout, stderr } = runIn(copy, args, 'bin/dev.js');
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
     expect(JSON.parse(stdout)).toMatchObject({
       family: 'persimmon',

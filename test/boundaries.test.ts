@@ -12,7 +12,7 @@ const rows = parseBoundaries(document);
 const rules = boundaryRules(rows);
 
 describe('src', () => {
-  test('keeps to the table "Who may import whom"', async () => {
+  test('keeps to the table "Who may import whom"', { timeout: 300_000 }, async () => {
     const { modules, violations } = await findViolations(root, rules, tsConfig);
     // With a TypeScript that it cannot use, dependency-cruiser sees no module and finds nothing.
     expect(modules.length).toBeGreaterThan(10);

@@ -3,6 +3,7 @@ import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
+import { build } from 'esbuild';
 import { inPackage } from './fixtures.js';
 
 /** A copy of the source that can be changed and run. The caller removes it. */
@@ -15,12 +16,33 @@ export function copyOfSource(...more: readonly string[]): string {
   return copy;
 }
 
-/** Runs the command line of a copy. */
-export function runIn(copy: string, ...args: readonly string[]) {
-  const launcher = path.join(copy, 'bin/dev.js');
-  const { status, stdout, stderr } = spawnSync(process.execPath, [launcher, ...args], {
-    encoding: 'utf8',
+/** Builds the command line of a copy. Its commands are those of this package. */
+export async function buildCopy(copy: string): Promise<void> {
+  fs.cpSync(inPackage('oclif.manifest.json'), path.join(copy, 'oclif.manifest.json'));
+  await build({
+    absWorkingDir: copy,
+    entryPoints: ['src/cli/main.ts', 'src/tokenizer/template-worker.ts', 'src/commands/**/*.ts'],
+    outbase: 'src',
+    outdir: 'dist',
+    bundle: true,
+    splitting: true,
+    packages: 'external',
+    format: 'esm',
+    platform: 'node',
   });
+}
+
+/** Runs the command line of a copy: as built, or its sources as they are. */
+export function runIn(
+  copy: string,
+  args: readonly string[],
+  launcher: 'bin/run.js' | 'bin/dev.js' = 'bin/run.js',
+) {
+  const { status, stdout, stderr } = spawnSync(
+    process.execPath,
+    [path.join(copy, launcher), ...args],
+    { encoding: 'utf8' },
+  );
   return { status, stdout, stderr };
 }
 

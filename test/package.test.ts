@@ -45,6 +45,37 @@ function succeed(program: string, args: readonly string[], options?: RunOptions)
   return stdout;
 }
 
+type Answer = Pick<SpawnSyncReturns<string>, 'status' | 'stdout' | 'stderr'>;
+
+/** Runs several command lines of the installed program in one process, each as if it were alone. */
+function runInOneProcess(lines: readonly (readonly string[])[]): readonly Answer[] {
+  const code = `
+    import { pathToFileURL } from 'node:url';
+    const root = pathToFileURL(${JSON.stringify(`${installed()}${path.sep}`)});
+    const { runCommandLine } = await import(new URL('dist/cli/main.js', root).href);
+    const { stdout, stderr } = process;
+    const write = stdout.write.bind(stdout);
+    const answers = [];
+    for (const line of ${JSON.stringify(lines)}) {
+      const answer = { stdout: '', stderr: '' };
+      for (const name of ['stdout', 'stderr']) {
+        process[name].write = (text, ...rest) => {
+          answer[name] += Buffer.from(text).toString();
+          for (const callback of rest) if (typeof callback === 'function') callback();
+          return true;
+        };
+      }
+      process.exitCode = undefined;
+      await runCommandLine(line, root);
+      answers.push({ ...answer, status: Number(process.exitCode ?? 0) });
+    }
+    process.exitCode = 0;
+    write(JSON.stringify(answers));
+  `;
+  fs.writeFileSync(path.join(work, 'several.mjs'), code);
+  return JSON.parse(succeed(process.execPath, ['several.mjs']));
+}
+
 const minimind = (args: readonly string[], env: Record<string, string> = {}) =>
   run(path.join('node_modules', '.bin', 'minimind'), args, { env });
 
@@ -165,10 +196,13 @@ describe('the package', () => {
 });
 
 describe('the installed program', () => {
-  it.each(COMMANDS)('has help for %s', (name) => {
-    const { status, stdout, stderr } = minimind([...name.split(' '), '--help']);
-    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
-    expect(stdout).toContain(`minimind ${name}`);
+  it('has help for each command', () => {
+    const helps = runInOneProcess(COMMANDS.map((name) => [...name.split(' '), '--help']));
+    for (const [index, name] of COMMANDS.entries()) {
+      const { status, stdout, stderr } = helps[index] ?? expect.unreachable();
+      expect({ name, status, stderr }).toEqual({ name, status: 0, stderr: '' });
+      expect(stdout).toContain(`minimind ${name}`);
+    }
   });
 
   beforeAll(async () => {
@@ -259,14 +293,20 @@ describe('the installed program', () => {
     verify: { args: ['small.yaml', 'small.safetensors'], prints: 'matches: 156 tensors' },
   };
 
-  it.each(COMMANDS)('does %s', (name) => {
+  it('runs each command', () => {
     fs.copyFileSync(installed('configs/hybrid/original.yaml'), path.join(work, 'original.yaml'));
-    const invocation = INVOCATIONS[name];
-    expect(invocation, 'add an invocation of it here').toBeDefined();
-    const { args = [], prints = '' } = invocation ?? {};
-    const { status, stdout, stderr } = minimind([...name.split(' '), ...args]);
-    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
-    expect(stdout).toContain(prints);
+    expect(Object.keys(INVOCATIONS).sort(), 'each has an invocation above').toEqual(
+      [...COMMANDS].sort(),
+    );
+    const invocations = Object.entries(INVOCATIONS);
+    const answers = runInOneProcess(
+      invocations.map(([name, { args }]) => [...name.split(' '), ...args]),
+    );
+    for (const [index, [name, { prints }]] of invocations.entries()) {
+      const { status, stdout, stderr } = answers[index] ?? expect.unreachable();
+      expect({ name, status, stderr }).toEqual({ name, status: 0, stderr: '' });
+      expect(stdout).toContain(prints);
+    }
   });
 
   it.each(['development', 'test', 'production'])('is quiet with NODE_ENV=%s', (value) => {

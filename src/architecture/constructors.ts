@@ -4,6 +4,7 @@ import type {
   ActivationName,
   Alibi,
   Alignment,
+  AltUpBlock,
   Attention,
   CausalConv,
   ClampedExperts,
@@ -27,6 +28,8 @@ import type {
   MixtureOfExperts,
   NormLayer,
   PackedExperts,
+  PerLayerBranch,
+  PerLayerInputs,
   ProjectionLayer,
   Projections,
   Residual,
@@ -39,7 +42,9 @@ import type {
   Softcap,
   StateSpaceDual,
   Sum,
+  Temperature,
   TransposedLinear,
+  WeightedScale,
   Window,
 } from './layer.js';
 import type { Param } from './param.js';
@@ -350,10 +355,14 @@ export interface AttentionParts {
   readonly keyValueHeads?: number;
   readonly queryNorm?: Attention['queryNorm'];
   readonly keyNorm?: Attention['keyNorm'];
+  readonly valueNorm?: NormLayer | undefined;
+  readonly valuesAreKeys?: boolean;
+  readonly sharing?: Attention['sharing'] | undefined;
   readonly normsAfterRotation?: boolean;
   readonly clip?: number | undefined;
   readonly keeps?: Attention['keeps'];
   readonly rotary?: Rotary | undefined;
+  readonly temperature?: Temperature | undefined;
   readonly alibi?: Alibi | undefined;
   readonly ownTypeSoftmax?: boolean;
   /** Default: 1 / sqrt(headDim). */
@@ -378,6 +387,9 @@ export function attention(name: string, parts: AttentionParts): Attention {
     out,
     queryNorm: parts.queryNorm,
     keyNorm: parts.keyNorm,
+    ...(parts.valueNorm && { valueNorm: parts.valueNorm }),
+    ...(parts.valuesAreKeys && { valuesAreKeys: true }),
+    ...(parts.sharing && { sharing: parts.sharing }),
     rotary: parts.rotary,
     alibi: parts.alibi,
     heads,
@@ -386,6 +398,7 @@ export function attention(name: string, parts: AttentionParts): Attention {
     scale: parts.scale ?? 1 / Math.sqrt(headDim),
     softcap: parts.softcap,
     spans: parts.spans ?? [{ heads, window }],
+    ...(parts.temperature && { temperature: parts.temperature }),
     ...(parts.ownTypeSoftmax && { ownTypeSoftmax: true }),
     ...(parts.gate && { gate: parts.gate }),
     ...(parts.sinks && { sinks: param(parts.sinks, [heads]) }),
@@ -428,6 +441,10 @@ export function slidingWindow(tokens: number): Window {
   return { rule: 'sliding', tokens };
 }
 
+export function chunkWindow(tokens: number): Window {
+  return { rule: 'chunked', tokens };
+}
+
 /** weight [in, out], with a bias. */
 export function transposedLinear(name: string, from: number, to: number): TransposedLinear {
   const [weight, bias] = [param(`${name}.weight`, [from, to]), param(`${name}.bias`, [to])];
@@ -446,7 +463,12 @@ export function fusedProjection(
 /** `weight` [size]; `offset` is added to it. */
 export function rmsNormLayer(name: string, size: number, eps: number, offset = 0): RmsNorm {
   const weight = param(`${name}.weight`, [size]);
-  return { kind: 'rmsNorm', name, component: 'norm', weight, eps, offset };
+  return { kind: 'rmsNorm', name, component: 'norm', weight, eps, size, offset };
+}
+
+/** RMSNorm of every `size` values, without a weight. */
+export function plainRmsNorm(name: string, size: number, eps: number): RmsNorm {
+  return { kind: 'rmsNorm', name, component: 'norm', weight: undefined, eps, size, offset: 0 };
 }
 
 interface GatedNormParts extends Pick<GatedRmsNorm, 'eps' | 'width' | 'gated'> {
@@ -471,6 +493,78 @@ export function activation(name: string, fn: ActivationName, composed = false): 
 
 export function scale(name: string, factor: number): Scale {
   return { kind: 'scale', name, factor };
+}
+
+export function weightedScale(name: string, weight: Param): WeightedScale {
+  return { kind: 'weightedScale', name, weight };
+}
+
+export function perLayerInputs(
+  name: string,
+  parts: Omit<PerLayerInputs, 'kind' | 'name' | 'component'>,
+): PerLayerInputs {
+  return { kind: 'perLayerInputs', name, component: 'perLayerInputs', ...parts };
+}
+
+interface PerLayerParts extends Pick<PerLayerBranch, 'activation' | 'inputs' | 'index'> {
+  readonly hidden: number;
+}
+
+/** `per_layer_input_gate` and `per_layer_projection`. */
+export function perLayerBranch(
+  name: string,
+  block: string,
+  { hidden, inputs, ...rest }: PerLayerParts,
+): PerLayerBranch {
+  return {
+    kind: 'perLayerBranch',
+    name,
+    component: 'perLayerInputs',
+    gate: linear(`${block}.per_layer_input_gate`, hidden, inputs.width, { bias: false }),
+    projection: linear(`${block}.per_layer_projection`, inputs.width, hidden, { bias: false }),
+    inputs,
+    ...rest,
+  };
+}
+
+/** The ends of AltUp: from one value to its streams, and back. */
+export function altUpEnd<Kind extends 'altUpSplit' | 'altUpMerge'>(
+  kind: Kind,
+  name: string,
+  hidden: number,
+  streams: number,
+): { kind: Kind; name: string; component: 'altUp'; projections: Linear[] } {
+  const projections = Array.from({ length: streams - 1 }, (_, index) =>
+    linear(`${name}.${index}`, hidden, hidden, { bias: false }),
+  );
+  return { kind, name, component: 'altUp', projections };
+}
+
+interface AltUpParts extends Pick<AltUpBlock, 'active' | 'isScaled' | 'inner' | 'perLayer'> {
+  readonly hidden: number;
+  readonly streams: number;
+  readonly eps: number;
+}
+
+/** The tensors of a block's `altup`. */
+export function altUpBlock(name: string, parts: AltUpParts): AltUpBlock {
+  const { hidden, streams, eps, active, isScaled, inner, perLayer } = parts;
+  const own = `${name}.altup`;
+  const product = (leaf: string, from: number, to: number) =>
+    linear(`${own}.${leaf}`, from, to, { bias: false, component: 'altUp' });
+  return {
+    kind: 'altUpBlock',
+    name,
+    outputScale: param(`${own}.correct_output_scale`, [hidden]),
+    correction: product('correction_coefs', streams, streams),
+    prediction: product('prediction_coefs', streams, streams ** 2),
+    router: product('modality_router', hidden, streams),
+    routerNorm: rmsNormLayer(`${own}.router_norm`, hidden, eps),
+    isScaled,
+    active,
+    inner,
+    perLayer,
+  };
 }
 
 export function softcap(name: string, cap: number): Softcap {
@@ -506,12 +600,22 @@ interface GatedMlpParts {
   readonly component?: Component;
   /** Factor of the gate before its activation. */
   readonly gateScale?: number;
+  readonly cutoffDeviations?: number | undefined;
 }
 
 export function gatedMlp(name: string, parts: GatedMlpParts): GatedMlp {
   const { inputs, activation: fn, down, component = 'feedForward', gateScale = 1 } = parts;
-  const layer = { kind: 'gatedMlp', name, component, inputs, activation: fn, down } as const;
-  return gateScale === 1 ? layer : { ...layer, gateScale };
+  const { cutoffDeviations: deviations } = parts;
+  return {
+    kind: 'gatedMlp',
+    name,
+    component,
+    inputs,
+    activation: fn,
+    down,
+    ...(gateScale !== 1 && { gateScale }),
+    ...(deviations !== undefined && { cutoffDeviations: deviations }),
+  };
 }
 
 interface RouterParts {
@@ -556,21 +660,29 @@ interface PackedOptions {
   readonly leaves?: readonly [gateUp: string, down: string];
   /** Default: true. */
   readonly gated?: boolean;
+  readonly isTransposed?: boolean;
 }
 
 export function packedExperts(
   name: string,
   { experts, hidden, inner }: PackedSizes,
   fn: ActivationName,
-  { leaves = ['gate_up_proj', 'down_proj'], gated = true }: PackedOptions = {},
+  {
+    leaves = ['gate_up_proj', 'down_proj'],
+    gated = true,
+    isTransposed = false,
+  }: PackedOptions = {},
 ): PackedExperts {
+  const matrix = (leaf: string, to: number, from: number) =>
+    param(`${name}.${leaf}`, [experts, ...(isTransposed ? [from, to] : [to, from])]);
   return {
     kind: 'packedExperts',
     name,
     component: 'experts',
-    gateUp: param(`${name}.${leaves[0]}`, [experts, (gated ? 2 : 1) * inner, hidden]),
-    down: param(`${name}.${leaves[1]}`, [experts, hidden, inner]),
+    gateUp: matrix(leaves[0], (gated ? 2 : 1) * inner, hidden),
+    down: matrix(leaves[1], hidden, inner),
     activation: fn,
+    ...(isTransposed && { isTransposed }),
   };
 }
 
@@ -597,13 +709,14 @@ export function clampedExperts(
 export function mixtureOfExperts(
   name: string,
   parts: Pick<MixtureOfExperts, 'router' | 'experts'> &
-    Partial<Pick<MixtureOfExperts, 'shared' | 'sharedGate' | 'latent'>>,
+    Partial<Pick<MixtureOfExperts, 'weighsInputs' | 'shared' | 'sharedGate' | 'latent'>>,
 ): MixtureOfExperts {
   return {
     kind: 'mixtureOfExperts',
     name,
     component: 'feedForward',
     router: parts.router,
+    ...(parts.weighsInputs && { weighsInputs: true }),
     experts: parts.experts,
     shared: parts.shared ?? [],
     sharedGate: parts.sharedGate,

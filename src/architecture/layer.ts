@@ -11,11 +11,13 @@ import type { RotaryScaling } from './rotary-scaling.js';
 /** Purpose of a layer; budgets are broken down by it. Reports use this order. */
 export const COMPONENTS = {
   embedding: 'embedding',
+  perLayerInputs: 'per-layer inputs',
   srte: 'SRTE',
   mamba: 'Mamba',
   deltaNet: 'gated DeltaNet',
   shortConvolution: 'short convolution',
   attention: 'attention',
+  altUp: 'AltUp',
   alignment: 'alignment',
   gate: 'gate',
   fusion: 'fusion',
@@ -89,10 +91,14 @@ export interface LayerNorm extends Node<'layerNorm'> {
   readonly size: number;
 }
 
-/** x / sqrt(mean(x²) + eps) · (offset + weight) over the last dimension (arXiv 1910.07467); weight [H]. */
+/**
+ * x / sqrt(mean(x²) + eps) · (offset + weight) over every `size` values (arXiv 1910.07467); weight [size]. Without a
+ * weight, the factor is 1.
+ */
 export interface RmsNorm extends Node<'rmsNorm'> {
-  readonly weight: Param;
+  readonly weight: Param | undefined;
   readonly eps: number;
+  readonly size: number;
   /** Added to the weight: 1 in Gemma, 0 elsewhere. */
   readonly offset: number;
 }
@@ -152,6 +158,11 @@ export interface Activation extends Node<'activation'> {
   readonly composed?: boolean;
 }
 
+/** x · weight, weight [1] or as wide as x. */
+export interface WeightedScale extends Node<'weightedScale'> {
+  readonly weight: Param;
+}
+
 /** x · factor. */
 export interface Scale extends Node<'scale'> {
   readonly factor: number;
@@ -192,6 +203,11 @@ export interface GatedMlp extends Node<'gatedMlp'> {
   readonly down: ProjectionLayer;
   /** Default: 1. */
   readonly gateScale?: number;
+  /**
+   * Gates are max(gate − cutoff, 0) before the activation: the cutoff of a token is the mean of its gates plus this
+   * many of their standard deviations (Gemma 3n).
+   */
+  readonly cutoffDeviations?: number;
 }
 
 /** Expert groups; only experts of the best few groups can be chosen (DeepSeek, arXiv 2405.04434). */
@@ -232,6 +248,8 @@ export interface PackedExperts extends Node<'packedExperts'> {
   /** [experts, H, inner] */
   readonly down: Param;
   readonly activation: ActivationName;
+  /** Whether the matrices are [experts, H, 2 · inner] and [experts, inner, H], as in Llama 4. */
+  readonly isTransposed?: boolean;
 }
 
 /**
@@ -257,6 +275,8 @@ export type Expert = GatedMlp | Sequence;
 /** Weighted sum of the chosen experts' outputs, plus the shared experts': x [B, T, H] → [B, T, H]. */
 export interface MixtureOfExperts extends Node<'mixtureOfExperts'> {
   readonly router: Router;
+  /** Whether a chosen expert's weight multiplies its input in place of its output. */
+  readonly weighsInputs?: boolean;
   /** Equal in all but their names. */
   readonly experts: readonly Expert[] | PackedExperts | ClampedExperts;
   /** Applied to every token; several are summed. */
@@ -385,11 +405,12 @@ export interface Rotary extends Node<'rotary'> {
 }
 
 /**
- * Window of a head. `sliding`: the last `tokens` keys, including a position's own. `local`: the hybrid model's
- * rule, tokens // 2 keys before it and itself (see masks.ts).
+ * Window of a head. `sliding`: the last `tokens` keys, including a position's own. `chunked`: the keys up to its own in
+ * its chunk of `tokens` positions. `local`: the hybrid model's rule, tokens // 2 keys before it and itself (see
+ * masks.ts).
  */
 export interface Window {
-  readonly rule: 'sliding' | 'local';
+  readonly rule: 'sliding' | 'chunked' | 'local';
   readonly tokens: number;
 }
 
@@ -404,6 +425,13 @@ export interface Alibi extends Node<'alibi'> {
   readonly slopes: readonly number[];
 }
 
+/** Factor of the queries at a position: 1 + strength · ln(1 + floor((position + offset) / tokens)) (arXiv 2501.19399). */
+export interface Temperature {
+  readonly tokens: number;
+  readonly strength: number;
+  readonly offset: 0 | 1;
+}
+
 /**
  * Causal softmax attention; query head j reads key and value head floor(j · keyValueHeads / heads). Scores are q ·
  * k · scale, softcapped, then ALiBi and the mask. Heads follow the order of `spans`.
@@ -415,11 +443,20 @@ export interface Attention extends Node<'attention'> {
   /** Applied before the rotation: per head, or over all heads when the weight has their total width. */
   readonly queryNorm: NormLayer | HeadNorms | undefined;
   readonly keyNorm: NormLayer | HeadNorms | undefined;
+  readonly valueNorm?: NormLayer;
+  /** Whether the inputs give no values: these are the keys before their norm. */
+  readonly valuesAreKeys?: boolean;
+  /**
+   * Whether later layers read the keys and values of this one, or the name of the layer whose it reads itself. Where
+   * it runs without that layer, they are 0.
+   */
+  readonly sharing?: 'lends' | { readonly from: string };
   /** Whether these norms come behind the rotation. */
   readonly normsAfterRotation?: boolean;
   /** Largest size of a query, key or value, which are cut to ±clip behind their norms. */
   readonly clip?: number;
   readonly rotary: Rotary | undefined;
+  readonly temperature?: Temperature;
   readonly alibi: Alibi | undefined;
   readonly heads: number;
   readonly keyValueHeads: number;
@@ -458,6 +495,72 @@ export interface LatentAttention extends Node<'latentAttention'> {
   readonly nopeDim: number;
   readonly valueDim: number;
   readonly scale: number;
+}
+
+/**
+ * Values of each token for each of `layers` blocks, `width` values each (Gemma 3n). With e the embedding of the token
+ * times embeddingScale: scale · (norm(projectionScale · projection(e)) + tableScale · row of the token in the table).
+ * A block that runs alone, without token ids, has those of token 0.
+ */
+export interface PerLayerInputs extends Node<'perLayerInputs'> {
+  readonly embedding: Embedding;
+  /** [V, layers · width] */
+  readonly table: Embedding;
+  /** [H → layers · width] */
+  readonly projection: Linear;
+  /** Of the values of each block. */
+  readonly norm: RmsNorm;
+  readonly layers: number;
+  readonly width: number;
+  readonly embeddingScale: number;
+  readonly tableScale: number;
+  readonly projectionScale: number;
+  readonly scale: number;
+}
+
+/** projection(activation(gate(x)) · values), [B, T, H] → [B, T, H]: the values for block `index`. */
+export interface PerLayerBranch extends Node<'perLayerBranch'> {
+  readonly gate: Linear;
+  readonly projection: Linear;
+  readonly activation: ActivationName;
+  readonly inputs: PerLayerInputs;
+  readonly index: number;
+}
+
+/**
+ * Streams of AltUp (arXiv 2301.13310) from a value, [B, T, H] → [B, T, streams · H]: the value, and its product with
+ * each projection, scaled to the root mean square of the value.
+ */
+export interface AltUpSplit extends Node<'altUpSplit'> {
+  readonly projections: readonly Linear[];
+}
+
+/** The reverse: mean of the first stream and of the other streams' products, scaled to its root mean square. */
+export interface AltUpMerge extends Node<'altUpMerge'> {
+  readonly projections: readonly Linear[];
+}
+
+/** Least mean square of a product of AltUp. */
+export const ALTUP_LEAST = 1e-5;
+
+/**
+ * Block on streams, [B, T, streams · H] → the same. With m(v) = tanh(router(norm(v) / H)) and a the active stream:
+ * stream i becomes p_i = x_i + Σ_j prediction(m(a))[i, j] · x_j; y = inner(p_a); then
+ * c_i = p_i + (1 + correction(m(y))[i]) · (y − p_a); and perLayer(c_a · outputScale) is added to all but the first.
+ */
+export interface AltUpBlock extends Node<'altUpBlock'> {
+  readonly routerNorm: RmsNorm;
+  readonly router: Linear;
+  /** → [streams · streams] */
+  readonly prediction: Linear;
+  readonly correction: Linear;
+  /** [H] */
+  readonly outputScale: Param;
+  /** Whether outputScale is used. */
+  readonly isScaled: boolean;
+  readonly active: number;
+  readonly inner: Layer;
+  readonly perLayer: Layer;
 }
 
 /** Shared Relative Time Encoding: one row of H values per position, as a table [1, rows, H]. */
@@ -540,6 +643,12 @@ export type Layer =
   | HeadNorms
   | Activation
   | Scale
+  | WeightedScale
+  | PerLayerInputs
+  | PerLayerBranch
+  | AltUpSplit
+  | AltUpMerge
+  | AltUpBlock
   | Softcap
   | LearnedPositions
   | Sum

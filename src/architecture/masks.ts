@@ -44,7 +44,7 @@ export function firstVisibleKey(
 ): number {
   if (window === undefined) return 0;
   const before = reachOf(window);
-  if (window.rule === 'sliding') return Math.max(0, position - before);
+  if (window.rule !== 'local') return firstCachedKey(position, window);
   if (context > LONGEST_SLIDING_CONTEXT) {
     const block = Math.min(window.tokens, LARGEST_BLOCK);
     return Math.max(0, position - (position % block) - before);
@@ -52,12 +52,18 @@ export function firstVisibleKey(
   return window.tokens < context ? Math.max(0, position - before) : 0;
 }
 
-/** Earlier keys visible to a query in a sliding window. */
-export function reachOf({ rule, tokens }: Window): number {
-  return rule === 'sliding' ? tokens - 1 : Math.floor(tokens / 2);
+/** First key visible to a position whose window slides token by token, or changes with its chunk. */
+export function firstCachedKey(position: number, window: Window): number {
+  if (window.rule === 'chunked') return position - (position % window.tokens);
+  return Math.max(0, position - reachOf(window));
 }
 
-/** Key shared by equal windows: `global`, `window_512` (local), `sliding_4096`. */
+/** Most earlier keys visible to a query in a window. */
+export function reachOf({ rule, tokens }: Window): number {
+  return rule === 'local' ? Math.floor(tokens / 2) : tokens - 1;
+}
+
+/** Key shared by equal windows: `global`, `window_512` (local), `sliding_4096`, `chunked_8192`. */
 export function windowKey(window: Window | undefined): string {
   if (window === undefined) return 'global';
   return `${window.rule === 'local' ? 'window' : window.rule}_${window.tokens}`;
@@ -68,6 +74,10 @@ export function visiblePairs(context: number, window: Window | undefined): bigin
   const tokens = BigInt(context);
   const triangle = (n: bigint) => (n * (n + 1n)) / 2n;
   if (window === undefined) return triangle(tokens);
+  if (window.rule === 'chunked') {
+    const chunk = BigInt(window.tokens);
+    return (tokens / chunk) * triangle(chunk) + triangle(tokens % chunk);
+  }
   const reach = BigInt(reachOf(window));
   const slides = window.rule === 'sliding' || context <= LONGEST_SLIDING_CONTEXT;
   if (slides) {

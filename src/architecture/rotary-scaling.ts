@@ -6,6 +6,8 @@
 export type RotaryScaling =
   /** All positions divided by the factor (arXiv 2306.15595). */
   | { readonly kind: 'linear'; readonly factor: number }
+  /** The first `pairs` frequencies of a head divided by the factor; the others are 0 (Gemma 4). */
+  | { readonly kind: 'proportional'; readonly pairs: number; readonly factor: number }
   /** A larger base beyond the original length, depending on the input length (dynamic NTK). */
   | { readonly kind: 'dynamic'; readonly factor: number; readonly originalPositions: number }
   /** Divides long waves, keeps short ones, and blends those between (Llama 3.1). */
@@ -69,6 +71,8 @@ export function rotaryFrequencies(turning: AngleInputs, tokens = 0): Float32Arra
   switch (scaling.kind) {
     case 'linear':
       return plain.map((frequency) => frequency / f32(scaling.factor));
+    case 'proportional':
+      return plain.map((frequency, j) => (j < scaling.pairs ? frequency / f32(scaling.factor) : 0));
     case 'dynamic': {
       const { factor, originalPositions } = scaling;
       const length = Math.max(tokens, originalPositions);

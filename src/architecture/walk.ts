@@ -96,15 +96,24 @@ export function packedMatrices(layer: Layer): readonly PackedMatrix[] {
   if (layer.kind !== 'packedExperts' && layer.kind !== 'clampedExperts') return [];
   return [layer.gateUp, layer.down].map((tensor) => {
     const [copies = 1, first = 1, second = 1] = tensor.shape;
-    return layer.kind === 'packedExperts'
-      ? { tensor, copies, rows: first, length: second }
-      : { tensor, copies, rows: second, length: first };
+    return isTransposedPack(layer)
+      ? { tensor, copies, rows: second, length: first }
+      : { tensor, copies, rows: first, length: second };
   });
 }
 
+/** Whether the matrices of packed experts are [inputs, outputs]. */
+export const isTransposedPack = (experts: PackedExperts | ClampedExperts): boolean =>
+  experts.kind === 'clampedExperts' || experts.isTransposed === true;
+
+/** Width between the two products of a packed expert. */
+export const packedInner = (experts: PackedExperts | ClampedExperts): number =>
+  experts.down.shape[isTransposedPack(experts) ? 1 : 2] ?? 0;
+
 /** Whether packed experts have a gate. */
 export const isGatedPack = (experts: PackedExperts | ClampedExperts): boolean =>
-  experts.kind === 'clampedExperts' || experts.gateUp.shape[1] === 2 * (experts.down.shape[2] ?? 0);
+  experts.kind === 'clampedExperts' ||
+  experts.gateUp.shape[isTransposedPack(experts) ? 2 : 1] === 2 * packedInner(experts);
 
 /** Whether a layer is a plain product with a weight. */
 export const isProduct = (layer: Layer): layer is ProjectionLayer =>
@@ -242,8 +251,8 @@ export interface StateDictEntry {
 }
 
 /**
- * State dict of a model as PyTorch writes it, including aliases and buffers. Each place that holds a tensor has an
- * entry, in order. The first uses the tensor's name, the others its aliases in turn.
+ * State dict of a model as PyTorch writes it, including aliases and buffers, in order. The first place that holds a
+ * tensor has its name, the others its aliases in turn; places beyond these only read it.
  */
 export function stateDictOf(layer: Layer): StateDictEntry[] {
   const met = new Map<Param, number>();
@@ -252,10 +261,8 @@ export function stateDictOf(layer: Layer): StateDictEntry[] {
     for (const tensor of tensors) {
       const times = met.get(tensor) ?? 0;
       met.set(tensor, times + 1);
-      entries.push({
-        name: times === 0 ? tensor.name : (tensor.aliases[times - 1] ?? tensor.name),
-        tensor,
-      });
+      const name = times === 0 ? tensor.name : tensor.aliases[times - 1];
+      if (name !== undefined) entries.push({ name, tensor });
     }
   }
   return entries;
@@ -275,7 +282,7 @@ export const outputWidth = ({ kind, weight }: ProjectionLayer): number =>
 export function normWidth(norm: NormLayer | HeadNorms): number {
   switch (norm.kind) {
     case 'rmsNorm':
-      return norm.weight.elements;
+      return norm.size;
     case 'layerNorm':
       return norm.weight?.elements ?? norm.size;
     case 'headNorms':
@@ -292,7 +299,7 @@ export function sharedInputWidth(inputs: Projections): number {
 /** Width between the two products of an expert, the same for all experts. */
 export function expertInner({ experts }: MixtureOfExperts): number {
   if ('kind' in experts) {
-    return experts.down.shape[experts.kind === 'packedExperts' ? 2 : 1] ?? 0;
+    return packedInner(experts);
   }
   const [first] = experts;
   if (!first) return 0;

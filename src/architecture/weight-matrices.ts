@@ -38,7 +38,7 @@ function matricesOf(layer: Layer): WeightMatrix[] {
     case 'transposedLinear':
       return [matrixOf(layer.weight, true)];
     case 'packedExperts':
-      return [matrixOf(layer.gateUp), matrixOf(layer.down)];
+      return layer.isTransposed ? [] : [matrixOf(layer.gateUp), matrixOf(layer.down)];
     default:
       return [];
   }

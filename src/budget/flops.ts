@@ -8,7 +8,7 @@ import { reachOf, visiblePairs, windowKey } from '../architecture/masks.js';
 import { remembered } from '../architecture/walk.js';
 import { primitivesOf } from '../operations/lower.js';
 import type { Primitive, Scan } from '../operations/primitive.js';
-import { add, div, type Expression, min, mul, v } from './expression.js';
+import { add, ceildiv, div, type Expression, type Input, min, mul, sub, v } from './expression.js';
 import type { Exact, Figure } from './figure.js';
 import { exact, figure, sumFigure } from './figure.js';
 
@@ -307,6 +307,55 @@ export function decodingFlopsOf(work: Work, context: number): DecodingFlops {
   };
 }
 
+/** FLOPs of scores alone, without their formulas, for sums over many contexts. */
+export interface ScoresByContext {
+  /** A masked forward pass over one sequence. */
+  readonly forward: (context: number) => bigint;
+  /** One more token. @param context Cached tokens, including the new one. */
+  readonly decoding: (context: number) => bigint;
+}
+
+/** The same counts as those of `forwardFlopsOf` and `decodingFlopsOf`. */
+export function scoresByContext(work: Work): ScoresByContext {
+  const widths = new Map<string, { window: Window | undefined; forward: number; step: number }>();
+  for (const operation of operationsIn(work)) {
+    if (operation.kind !== 'scores') continue;
+    const whole = operation.headDim + operation.valueDim;
+    for (const { heads, window } of operation.spans) {
+      const key = windowKey(window);
+      const before = widths.get(key) ?? { forward: 0, step: 0 };
+      widths.set(key, {
+        window,
+        forward: before.forward + heads * whole,
+        step: before.step + heads * (operation.latent?.multiplied ?? whole),
+      });
+    }
+  }
+  const all = [...widths.values()];
+  const sum = (values: readonly bigint[]) => 2n * values.reduce((total, each) => total + each, 0n);
+  return {
+    forward: (context) =>
+      sum(all.map(({ window, forward }) => BigInt(forward) * visiblePairs(context, window))),
+    decoding: (context) =>
+      sum(all.map(({ window, step }) => BigInt(step) * BigInt(seenFrom(context, window)))),
+  };
+}
+
+/** The value of `keysSeen`. */
+function seenFrom(context: number, window: Window | undefined): number {
+  if (window === undefined) return context;
+  if (window.rule !== 'chunked') return Math.min(context, reachOf(window) + 1);
+  return context - window.tokens * (Math.ceil(context / window.tokens) - 1);
+}
+
+/** Keys that the last of `tokens` tokens sees. */
+function keysSeen(window: Window | undefined, tokens: Input): Expression {
+  if (window === undefined) return tokens;
+  if (window.rule !== 'chunked') return min(tokens, reachOf(window) + 1);
+  // Those of its chunk: all but the full chunks before it.
+  return sub(tokens, mul(window.tokens, sub(ceildiv(tokens, window.tokens), 1)));
+}
+
 /**
  * Queries read a sliding window. With latents, heads multiply the latents directly. The projection to keys and
  * values is merged into the query and the output (arXiv 2405.04434, section 2.1.2), at the same cost per token.
@@ -320,7 +369,7 @@ function scoresFigure(work: Work, context: number): Figure {
     if (operation.kind !== 'scores') continue;
     const { spans, headDim, valueDim, latent } = operation;
     for (const { heads, window } of spans) {
-      const seen = window === undefined ? tokens : min(tokens, reachOf(window) + 1);
+      const seen = keysSeen(window, tokens);
       if (latent !== undefined) widen('latent_width', heads * latent.multiplied, seen);
       else widen(`query_and_value_width_${windowKey(window)}`, heads * (headDim + valueDim), seen);
     }

@@ -2,7 +2,7 @@
 
 import { type Exact, exact } from './figure.js';
 import type { Work } from './flops.js';
-import { decodingFlopsOf, forwardFlopsOf, operationsIn } from './flops.js';
+import { decodingFlopsOf, scoresByContext } from './flops.js';
 
 export interface GenerationSetting {
   /** Tokens of the prompt, P. */
@@ -25,14 +25,12 @@ export function generationFlopsOf(work: Work, setting: GenerationSetting): Gener
   const { prompt, generated } = setting;
   // All else costs the same for each token, wherever it stands.
   const perToken = BigInt(decodingFlopsOf(work, 1).perToken.value);
-  const scores = operationsIn(work).filter(({ kind }) => kind === 'scores');
-  const forward = (context: number) =>
-    BigInt(context) * perToken +
-    BigInt(forwardFlopsOf(scores, { batch: 1, context, causal: true }).total.value);
+  const scores = scoresByContext(work);
+  const forward = (context: number) => BigInt(context) * perToken + scores.forward(context);
   let cached = forward(prompt);
   let recomputed = cached;
   for (let context = prompt + 1; context < prompt + generated; context++) {
-    cached += perToken + BigInt(decodingFlopsOf(scores, context).scores.value);
+    cached += perToken + scores.decoding(context);
     recomputed += forward(context);
   }
   return {

@@ -213,7 +213,7 @@ function windowedSizes(
 
 function tokenValues(model: LanguageModel, own: bigint): TokenValues[] {
   const attentions = walk(model).flatMap(({ layer }) =>
-    layer.kind === 'attention' ? [layer] : [],
+    layer.kind === 'attention' && typeof layer.sharing !== 'object' ? [layer] : [],
   );
   const sum = (of: (layer: (typeof attentions)[number]) => number) =>
     attentions.reduce((total, layer) => total + BigInt(of(layer)), 0n);

@@ -141,7 +141,7 @@ function componentCounts(model: LanguageModel): Compared[] {
 /** Heads that share keys and values, and a cache without sharing. */
 function cacheCounts(model: LanguageModel): Compared[] {
   const attentions = walk(model).flatMap(({ layer }) =>
-    layer.kind === 'attention' ? [layer] : [],
+    layer.kind === 'attention' && typeof layer.sharing !== 'object' ? [layer] : [],
   );
   const values = (heads: 'heads' | 'keyValueHeads') =>
     attentions.reduce((sum, layer) => sum + 2 * layer[heads] * layer.headDim, 0);

@@ -1,5 +1,6 @@
 /** State kept between tokens in cached decoding, and memory of inference. */
-import type { HeadSpan, Layer, Window } from '../architecture/layer.js';
+import type { Component, HeadSpan, Layer, Window } from '../architecture/layer.js';
+import { COMPONENTS } from '../architecture/layer.js';
 import { reachOf, windowKey } from '../architecture/masks.js';
 import { remembered } from '../architecture/walk.js';
 import { primitivesOf } from '../operations/lower.js';
@@ -43,6 +44,8 @@ interface StateSizes {
   /** Kept in float32, for any type of the cache. */
   readonly float32Values: number;
   readonly convolutionValues: number;
+  /** Components of the layers that scan. */
+  readonly scanned: readonly Component[];
 }
 
 /** State of decoding with sliding windows: a windowed head keeps the keys that the next token sees. */
@@ -50,7 +53,10 @@ export function stateOf(
   model: Layer,
   { batch, context, dtype, cacheDtype = dtype, gpus = 1 }: StateSetting,
 ): StateBudget {
-  const { windows, mambaValues, float32Values, convolutionValues, onRanks } = keptOn(model, gpus);
+  const { windows, mambaValues, float32Values, convolutionValues, scanned, onRanks } = keptOn(
+    model,
+    gpus,
+  );
   const of = inputs({ batch, context, bits: DTYPES[cacheDtype].bits });
   /** Bytes of the values in the caches that `which` selects, by one of `of`. */
   const keyValues = (
@@ -83,15 +89,18 @@ export function stateOf(
       { bits: of.bits },
       which,
     );
+  const recurrent = (scanned.length > 0 ? scanned : (['mamba'] as const))
+    .map((component) => COMPONENTS[component])
+    .join(' and ');
   const mambaState = figure({
-    label: 'Mamba state',
+    label: `${recurrent} state`,
     unit: 'bytes',
     formula: add(
       ceildiv(mul(of.batch, v({ state_values: mambaValues }), of.bits), 8),
       ...(float32Values > 0 ? [mul(4, of.batch, v({ float32_values: float32Values }))] : []),
     ),
     source:
-      'one state [inner, state] for each Mamba layer and sequence' +
+      `one state [inner, state] for each ${recurrent} layer and sequence` +
       (float32Values > 0 ? '; in float32 where transformers keeps it so' : ''),
   });
   const convolutionState = figure({
@@ -126,7 +135,7 @@ export function stateOf(
 
 /** State kept per GPU, for the GPUs that may keep most. */
 interface KeptOnGpus
-  extends Pick<StateSizes, 'mambaValues' | 'float32Values' | 'convolutionValues'> {
+  extends Pick<StateSizes, 'mambaValues' | 'float32Values' | 'convolutionValues' | 'scanned'> {
   readonly windows: readonly Window[];
   readonly onRanks: readonly (readonly CachedValues[])[];
 }
@@ -142,11 +151,11 @@ interface CachedValues {
 }
 
 /**
- * Tokens that a windowed head keeps: those that the next token sees beside its own, as transformers' cache of sliding
- * windows. The hybrid model's keeps its own, too.
+ * Tokens that a windowed head keeps: those that the next token can see beside its own, as transformers' cache of
+ * sliding windows and chunks. The hybrid model's keeps its own, too.
  */
 const keptBehind = (window: Window): number =>
-  window.rule === 'sliding' ? reachOf(window) : reachOf(window) + 1;
+  window.rule === 'local' ? reachOf(window) + 1 : reachOf(window);
 
 const NO_CACHE = 'no layer keeps keys and values';
 
@@ -197,12 +206,13 @@ const knownKept = remembered<Layer, Map<number, KeptOnGpus>>(() => new Map());
 
 function readKept(model: Layer, gpus: number): KeptOnGpus {
   const kept = keptBy(model, gpus);
-  const { attentions, mambaValues, float32Values, convolutionValues } = kept;
+  const { attentions, mambaValues, float32Values, convolutionValues, scanned } = kept;
   return {
     windows: windowsOf(attentions),
     mambaValues,
     float32Values,
     convolutionValues,
+    scanned,
     onRanks: ranksOf(
       attentions.map(({ spans }) => spans),
       gpus,
@@ -224,19 +234,29 @@ function keptBy(model: Layer, gpus: number): StateSizes {
   let mambaValues = 0;
   let float32Values = 0;
   let convolutionValues = 0;
+  const scanned = new Set<Component>();
   for (const primitive of primitivesOf(model)) {
     if (primitive.kind === 'scan') {
       const values = share(primitive.inner) * primitive.state;
+      scanned.add(primitive.component);
       if (primitive.inFloat32) float32Values += values;
       else mambaValues += values;
     } else if (primitive.kind === 'convolution') {
       convolutionValues += share(primitive.channels) * primitive.cached;
     } else if (primitive.kind === 'scores') {
+      if (primitive.keeps === 'nothing') continue;
       if (primitive.latent) latentWidth += primitive.latent.cached;
       else attentions.push(primitive);
     }
   }
-  return { attentions, latentWidth, mambaValues, float32Values, convolutionValues };
+  return {
+    attentions,
+    latentWidth,
+    mambaValues,
+    float32Values,
+    convolutionValues,
+    scanned: [...scanned],
+  };
 }
 
 // Heads with different windows, distributed over GPUs

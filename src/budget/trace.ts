@@ -29,6 +29,7 @@ import type {
   Srte,
   StateSpaceDual,
   Sum,
+  Temperature,
 } from '../architecture/layer.js';
 import { ACTIVATIONS } from '../architecture/layer.js';
 import {
@@ -171,6 +172,63 @@ class Tracer {
         return [this.#step(layer, gatedNormText(layer), size)];
       case 'scale':
         return [this.#step(layer, `· ${layer.factor}`, size)];
+      case 'altUpSplit':
+      case 'altUpMerge': {
+        const [first] = layer.projections;
+        const hidden = first ? inputWidth(first) : size;
+        const streams = layer.projections.length + 1;
+        const isSplit = layer.kind === 'altUpSplit';
+        return [
+          ...layer.projections.map((each) => this.#linear(each)),
+          this.#between(
+            `${layer.name}.scaled`,
+            isSplit
+              ? `${streams} streams: the value and its products, all of the same size`
+              : `mean of ${streams} streams of the same size`,
+            isSplit ? streams * hidden : hidden,
+          ),
+        ];
+      }
+      case 'altUpBlock': {
+        const { name, router, prediction, correction, active } = layer;
+        const hidden = inputWidth(router);
+        const all = inputWidth(correction) * hidden;
+        return [
+          ...this.#steps(layer.routerNorm, hidden),
+          this.#linear(router),
+          this.#linear(prediction),
+          this.#between(`${name}.predicted`, 'each stream + a mix of all', all),
+          ...this.#steps(layer.inner, hidden),
+          this.#linear(correction),
+          this.#between(
+            `${name}.corrected`,
+            `each stream + (1 + coefficient) · change of stream ${active}`,
+            all,
+          ),
+          ...this.#steps(layer.perLayer, hidden),
+          {
+            ...this.#between(`${name}.sum`, 'added to all streams but the first', all),
+            parameters: layer.outputScale.elements,
+          },
+        ];
+      }
+      case 'weightedScale':
+        return [this.#step(layer, '· weight', size)];
+      case 'perLayerInputs': {
+        const { layers, width } = layer;
+        const operation = `${formatInteger(width)} values for each of ${formatInteger(layers)} layers: a row of each id + norm(product of the embedding)`;
+        return [this.#step(layer, operation, layers, width)];
+      }
+      case 'perLayerBranch':
+        return [
+          this.#linear(layer.gate),
+          this.#between(
+            `${layer.name}.gated`,
+            `f(gate) · values of this layer, f = ${ACTIVATIONS[layer.activation]}`,
+            layer.inputs.width,
+          ),
+          this.#linear(layer.projection),
+        ];
       case 'softcap':
         return [this.#step(layer, `${layer.cap} · tanh(x / ${layer.cap})`, size)];
       case 'learnedPositions': {
@@ -292,8 +350,13 @@ class Tracer {
     ];
   }
 
-  #gatedMlp({ name, inputs, activation, down, gateScale }: GatedMlp): UnplacedStep[] {
-    const gate = gateScale === undefined ? 'gate' : `${gateScale} · gate`;
+  #gatedMlp({ name, inputs, activation, down, ...rest }: GatedMlp): UnplacedStep[] {
+    const { gateScale, cutoffDeviations: deviations } = rest;
+    const scaled = gateScale === undefined ? 'gate' : `${gateScale} · gate`;
+    const gate =
+      deviations === undefined
+        ? scaled
+        : `max(${scaled} − mean − ${deviations.toFixed(3)} · deviation, 0)`;
     return [
       ...projectionLayers(inputs).flatMap((each) => this.#steps(each, 0)),
       this.#between(
@@ -340,7 +403,13 @@ class Tracer {
       ...layer.latent.slice(1).map((outOf) => this.#linear(outOf)),
       ...shared.flatMap((each) => this.#steps(each, size)),
       ...gate,
-      this.#between(`${name}.sum`, `experts by their weights${others}`, size),
+      this.#between(
+        `${name}.sum`,
+        layer.weighsInputs
+          ? `experts, with their inputs by their weights${others}`
+          : `experts by their weights${others}`,
+        size,
+      ),
     ];
   }
 
@@ -386,7 +455,7 @@ class Tracer {
       ...this.#steps(layer.conv, inner),
       this.#linear(layer.xProj),
       this.#between(`${name}.split`, `step ${stepRank}, B ${state}, C ${state}`, stepRank),
-      ...layer.innerNorms.map((norm) => this.#step(norm, rmsText(norm), norm.weight.elements)),
+      ...layer.innerNorms.map((norm) => this.#step(norm, rmsText(norm), norm.size)),
       ...(layer.innerNormEps === undefined
         ? []
         : [
@@ -487,6 +556,7 @@ class Tracer {
     const norms = [
       ...this.#headNorm(layer.queryNorm, heads, headDim),
       ...this.#headNorm(layer.keyNorm, keyValueHeads, headDim),
+      ...this.#headNorm(layer.valueNorm, keyValueHeads, headDim),
     ];
     const rotated = rotary ? [{ ...perHead(rotaryText(rotary), headDim), name: rotary.name }] : [];
     const isGrouped = keyValueHeads < heads;
@@ -494,11 +564,32 @@ class Tracer {
     const repeats = heads / keyValueHeads;
     return [
       ...projectionLayers(layer.inputs).flatMap((each) => this.#steps(each, 0)),
+      ...(typeof layer.sharing === 'object'
+        ? [
+            this.#between(
+              `${name}.shared`,
+              `keys and values of ${layer.sharing.from}`,
+              keyValueHeads * headDim,
+            ),
+          ]
+        : []),
+      ...(layer.valuesAreKeys
+        ? [this.#between(`${name}.values`, 'v = k', keyValueHeads * headDim)]
+        : []),
       ...(layer.normsAfterRotation ? rotated : norms),
       ...(clip === undefined
         ? []
         : [this.#between(`${name}.clipped`, `q, k and v cut to ±${clip}`, heads * headDim)]),
       ...(layer.normsAfterRotation ? norms : rotated),
+      ...(layer.temperature
+        ? [
+            this.#between(
+              `${name}.temperature`,
+              temperatureText(layer.temperature),
+              heads * headDim,
+            ),
+          ]
+        : []),
       ...(isGrouped
         ? [
             perHead(`k and v, ${counted(keyValueHeads, 'head')}`, headDim, keyValueHeads),
@@ -530,7 +621,7 @@ class Tracer {
   #headNorm(norm: Attention['queryNorm'], heads: number, headDim: number): UnplacedStep[] {
     if (!norm) return [];
     if (norm.kind === 'headNorms') return [this.#headNorms(norm, heads, headDim)];
-    const size = norm.kind === 'layerNorm' ? norm.size : norm.weight.elements;
+    const { size } = norm;
     const shape = size === headDim ? [heads, headDim] : [heads * headDim];
     return [this.#step(norm, normText(norm), ...shape)];
   }
@@ -619,8 +710,8 @@ const atDepth = (depth: number, said: readonly UnplacedStep[]) =>
 
 const ALIBI = 'a penalty on every score: slope · distance, a slope for each head';
 
-const rmsText = ({ eps, offset }: RmsNorm) =>
-  `RMSNorm, eps ${eps}${offset === 0 ? '' : `, weight + ${offset}`}`;
+const rmsText = ({ eps, offset, weight }: RmsNorm) =>
+  `RMSNorm, eps ${eps}${offset === 0 ? '' : `, weight + ${offset}`}${weight ? '' : ', no weight'}`;
 
 const gatedNormText = ({ eps, groups, gated, activation }: GatedRmsNorm) => {
   const norm = `RMSNorm, eps ${eps}${groups === 1 ? '' : `, of each of ${groups} groups`}`;
@@ -637,6 +728,9 @@ const normText = (norm: NormLayer) =>
 const rotaryText = ({ base, headDim, rotatedDim, scaling }: Rotary) =>
   `q and k rotated by position, base ${base.toLocaleString('en-US')}` +
   `${rotatedDim < headDim ? `, ${rotatedDim} of ${headDim}` : ''}${scaling ? `, ${scaling.kind}` : ''}`;
+
+const temperatureText = ({ tokens, strength, offset }: Temperature) =>
+  `q · (1 + ${strength} · log(1 + floor(${offset === 0 ? 'position' : `(position + ${offset})`} / ${formatInteger(tokens)})))`;
 
 const productText = (scale: number, headDim: number) =>
   scale === 1 / Math.sqrt(headDim) ? `q · kᵀ / √${headDim}` : `q · kᵀ · ${scale}`;

@@ -3,7 +3,7 @@ import * as Flags from '@oclif/core/flags';
 import { OPTIMIZER_NAMES } from '../budget/training-budget.js';
 import type { FlagsOf } from '../cli/base-command.js';
 import { BaseCommand } from '../cli/base-command.js';
-import { details, names, setOf, settingFlags, stateDict } from '../cli/flags.js';
+import { details, names, readAs, setOf, settingFlags, stateDict } from '../cli/flags.js';
 import { progress } from '../cli/progress.js';
 import { COLUMN_NAMES } from '../comparison/columns.js';
 import { compareModels, comparisonWarnings, mainColumns } from '../comparison/compare-models.js';
@@ -67,6 +67,7 @@ export default class Compare extends BaseCommand {
       helpValue: 'FILE',
       description: 'config of the checkpoints [default: the one in them, or in their folder]',
     }),
+    family: readAs,
     'state-dict': stateDict,
     ...settingFlags,
     optimizer: Flags.option({

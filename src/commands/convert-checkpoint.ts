@@ -12,6 +12,7 @@ import {
   details,
   device,
   ENGINE_CHOICES,
+  readAs,
   seedOf,
   setOf,
   stateDict,
@@ -194,6 +195,7 @@ export default class ConvertCheckpoint extends BaseCommand {
       exclusive: ['no-config', 'dialect'],
       helpGroup: 'INPUT',
     }),
+    family: { ...readAs, exclusive: ['no-config', 'dialect'], helpGroup: 'INPUT' },
     'no-config': Flags.boolean({
       description: 'ignore configs and convert by tensor names',
       helpGroup: 'INPUT',

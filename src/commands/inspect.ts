@@ -9,7 +9,7 @@ import type { StoredTensor } from '../checkpoint/stored-tensor.js';
 import { summarise } from '../checkpoint/summary.js';
 import type { FlagsOf } from '../cli/base-command.js';
 import { BaseCommand } from '../cli/base-command.js';
-import { counts, details, stateDict } from '../cli/flags.js';
+import { counts, details, readAs, stateDict } from '../cli/flags.js';
 import { filterByName } from '../cli/name-filter.js';
 import { progress } from '../cli/progress.js';
 import type { SrteSurvey } from '../conversion/srte/survey-srte.js';
@@ -60,6 +60,7 @@ export default class Inspect extends BaseCommand {
       description: 'ranks for --srte [default: powers of two]',
     }),
     details,
+    family: readAs,
     'state-dict': stateDict,
   };
 
@@ -72,7 +73,7 @@ export default class Inspect extends BaseCommand {
     try {
       await this.warnAbout(flags, checkpointWarnings(checkpoint));
       const chosen = filterByName(checkpoint.tensors, flags.filter);
-      const model = await storedModel(modelViewOf(checkpoint));
+      const model = await storedModel(modelViewOf(checkpoint), flags.family);
       const result = {
         schema: 'minimind/inspect@1',
         ...(flags.filter !== undefined && { filter: flags.filter }),

@@ -126,7 +126,11 @@ export const COLUMNS = {
     ({ inference }) => inference.state.keyValuePerToken.value,
   ),
   'kv-cache': cost('KV cache', 'bytes', ({ inference }) => inference.state.keyValueCache.value),
-  'mamba-state': cost('Mamba state', 'bytes', ({ inference }) => inference.state.mambaState.value),
+  'mamba-state': cost(
+    'recurrent state',
+    'bytes',
+    ({ inference }) => inference.state.mambaState.value,
+  ),
   'inference-memory': cost('inference memory', 'bytes', ({ inference }) => inference.total.value),
   'forward-flops': cost('forward pass', 'FLOP', ({ forwardFlops }) => forwardFlops.total.value),
   'training-flops': cost('training step', 'FLOP', ({ trainingFlops }) => trainingFlops.total.value),

@@ -67,6 +67,8 @@ export interface ConversionJob {
   readonly 'max-memory': number | bigint | undefined;
   /** The config file of the input; undefined for the one inside or next to it. */
   readonly config: string | undefined;
+  /** Family to read the input's config as, whatever its kind. */
+  readonly family: string | undefined;
   /** Whether the input's config is ignored. */
   readonly 'no-config': boolean;
   /** Overrides of the output's config. */

@@ -35,7 +35,7 @@ export async function promptIds(
  * Token ids of a chat, up to the beginning of the answer. The system prompt of the reader comes before messages that have none.
  * @throws UserError without a tokenizer or a chat template.
  */
-export async function chatIds(
+async function chatIds(
   { folders, text, system }: PromptReader,
   messages: readonly ChatMessage[],
 ): Promise<number[]> {

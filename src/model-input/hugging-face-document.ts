@@ -194,13 +194,15 @@ export interface ChangedHuggingFace {
  * A `config.json` with overrides of the translated values: each is written to its source key, everything else is
  * unchanged. Undefined when the result would differ.
  * @param sets `model.key=value`.
+ * @param family Family to read it as, whatever its kind.
  * @throws UserError as `asOurDocument`.
  */
 export async function changedHuggingFace(
   document: ConfigDocument,
   sets: readonly string[],
+  family?: string,
 ): Promise<ChangedHuggingFace | undefined> {
-  const { config, path: outer } = described(document, undefined);
+  const { config, path: outer } = described(document, family);
   const reader = await readerOf(config[KIND]);
   if (reader === undefined) throw await unknownKind(document);
   const origins = placed(originsOf(config, reader.read(config).settings, reader), outer);
@@ -217,9 +219,9 @@ export async function changedHuggingFace(
     document,
     moved.map(({ path, value }) => `${formatPath(path)}=${value}`),
   );
-  const wanted = applyOverrides(await asOurDocument(document), sets);
+  const wanted = applyOverrides(await asOurDocument(document, family), sets);
   const isSame = async (other: ConfigDocument) =>
-    isDeepStrictEqual((await asOurDocument(other)).value, wanted.value);
+    isDeepStrictEqual((await asOurDocument(other, family)).value, wanted.value);
   if (!(await isSame(changed))) return undefined;
   const { value } = changed;
   const edits = moved.map(({ path }) => ({ path, value: valueAt(value, path) }));

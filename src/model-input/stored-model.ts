@@ -19,19 +19,29 @@ export interface StoredModel {
 
 const SRTE_TABLE = /(?:^|\.)(?:(shared_srte)|layers\.\d{1,5}\.srte)\.(freqs|lowrank)$/;
 
-/** Null when neither a config nor a name says anything. A config that cannot be read is ignored. */
-export async function storedModel(checkpoint: Checkpoint): Promise<StoredModel | null> {
-  const described = await describedModel(checkpoint);
+/**
+ * Null when neither a config nor a name says anything. A config that cannot be read is ignored.
+ * @param as Family to read the config as, whatever its kind.
+ * @throws UserError when it cannot be read as that family.
+ */
+export async function storedModel(
+  checkpoint: Checkpoint,
+  as?: string,
+): Promise<StoredModel | null> {
+  const described = await describedModel(checkpoint, as);
   const srte = described?.srte ?? srteByNames(checkpoint.tensors.keys());
   if (described === null && srte === null) return null;
   return { family: null, config: null, buffers: [], ...described, srte };
 }
 
-async function describedModel(checkpoint: Checkpoint): Promise<StoredModel | null> {
+async function describedModel(
+  checkpoint: Checkpoint,
+  as: string | undefined,
+): Promise<StoredModel | null> {
   try {
     const found = await findConfig(checkpoint, undefined);
     if (found === undefined) return null;
-    const { family, file, model } = await modelOf(found.document);
+    const { family, file, model } = await modelOf(found.document, { family: as });
     const layout = srteLayoutOf(model);
     const stored = storedNames(checkpoint);
     const buffers = tensorsOf(model).filter(({ role }) => role === 'buffer');
@@ -42,7 +52,7 @@ async function describedModel(checkpoint: Checkpoint): Promise<StoredModel | nul
       buffers: buffers.flatMap(namesOf).flatMap((name) => stored.get(name)?.own ?? []),
     };
   } catch (error) {
-    if (error instanceof UserError) return null;
+    if (error instanceof UserError && as === undefined) return null;
     throw error;
   }
 }

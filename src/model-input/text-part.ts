@@ -32,6 +32,8 @@ const TEXT_OF: Readonly<Record<string, string>> = {
   exaone4_5: 'exaone4',
   fast_vlm: 'qwen2',
   gemma3: 'gemma3_text',
+  gemma3n: 'gemma3n_text',
+  gemma4: 'gemma4_text',
   glm4v: 'glm4v_text',
   glmasr: 'llama',
   got_ocr2: 'qwen2',
@@ -43,6 +45,7 @@ const TEXT_OF: Readonly<Record<string, string>> = {
   janus: 'llama',
   lfm2_vl: 'lfm2',
   lighton_ocr: 'qwen3',
+  llama4: 'llama4_text',
   llava: 'llama',
   llava_next: 'llama',
   llava_next_video: 'llama',
@@ -69,6 +72,8 @@ const TIED: ReadonlySet<string> = new Set([
   'cohere2_vision',
   'deepseek_vl',
   'gemma3',
+  'gemma3n',
+  'gemma4',
   'glmasr',
   'got_ocr2',
   'granite_speech',
@@ -81,12 +86,18 @@ const TIED: ReadonlySet<string> = new Set([
   'paligemma',
 ]);
 
+/** Defaults of a kind of text model that are not those of its family. */
+const DEFAULTS: Readonly<Record<string, JsonObject>> = {
+  glm4v_text: { partial_rotary_factor: 1, rms_norm_eps: 1e-5, max_position_embeddings: 32_768 },
+};
+
 /** Keys that the class around a text part, or the part's own class, does not read. */
 const UNREAD: Readonly<Record<string, JsonObject>> = {
   // The head of these classes does not scale its logits.
   aya_vision: { logit_scale: 1 },
   cohere2_vision: { logit_scale: 1 },
-  glm4v: { head_dim: null },
+  // Its heads share the hidden size, and its queries, keys and values always have biases.
+  glm4v: { head_dim: null, attention_bias: true },
   qwen3_vl_moe: { norm_topk_prob: true },
 };
 
@@ -131,6 +142,7 @@ export function textPartOf(whole: JsonObject, as?: string): TextPart | undefined
     path: key === undefined ? [] : [key],
     of,
     config: {
+      ...(Object.hasOwn(DEFAULTS, kind) ? DEFAULTS[kind] : {}),
       ...withoutParts(text),
       ...withPlainPositions(text),
       ...(Object.hasOwn(UNREAD, of) ? UNREAD[of] : {}),
@@ -150,7 +162,12 @@ const isText = (kind: string) => Object.hasOwn(SAME_AS, kind);
 const textAlone = (of: string, whole: JsonObject): TextPart => ({
   path: [],
   of,
-  config: { ...whole, ...withPlainPositions(whole), model_type: ownValue(SAME_AS, of) ?? of },
+  config: {
+    ...(Object.hasOwn(DEFAULTS, of) ? DEFAULTS[of] : {}),
+    ...whole,
+    ...withPlainPositions(whole),
+    model_type: ownValue(SAME_AS, of) ?? of,
+  },
   leftOut: [],
 });
 

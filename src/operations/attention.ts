@@ -39,7 +39,7 @@ export function lowerAttention(layer: Attention, component: Component): Primitiv
     vectors: [
       vectors(1, 'hidden', sharedInputWidth(inputs)),
       vectors(layer.gate ? 5 : 2, 'query_width', queries, 'width'),
-      vectors(2, 'key_width', keys, 'width'),
+      ...(typeof layer.sharing === 'object' ? [] : [vectors(2, 'key_width', keys, 'width')]),
     ],
     source: layer.gate
       ? 'the input; q, the gate before and after its activation, the output of the heads before and after the gate; k and v'
@@ -55,19 +55,25 @@ export function lowerAttention(layer: Attention, component: Component): Primitiv
     vectors: [vectors(2, 'repeated_width', queries - keys, 'width')],
     source: 'k and v once for each query head that reads them, in place of once',
   };
+  const reads = typeof layer.sharing === 'object';
+  const keyRuns = reads ? [] : layer.valuesAreKeys ? [keyRun] : [keyRun, keyRun];
+  const made = reads ? queries : queries + keys;
   return [
     ...openingMatmuls(inputs, component, {
       of: name,
-      runs: [queryRun, ...(layer.gate ? [queryRun] : []), keyRun, keyRun],
+      runs: [queryRun, ...(layer.gate ? [queryRun] : []), ...keyRuns],
       saved: [saved],
     }),
     ...(queryNorm
       ? [headNorm(layer, queryNorm, component, ['q', 'query_width', queries], queryRun)]
       : []),
     ...(keyNorm ? [headNorm(layer, keyNorm, component, ['k', 'key_width', keys], keyRun)] : []),
+    ...(layer.valueNorm
+      ? [headNorm(layer, layer.valueNorm, component, ['v', 'key_width', keys], keyRun)]
+      : []),
     ...(layer.rotary
       ? [
-          elementwise(layer.rotary, component, queries + keys, {
+          elementwise(layer.rotary, component, made, {
             params: layer.rotary.tables,
             saved: 'kind' in inputs ? [rotated] : [],
           }),
@@ -85,6 +91,7 @@ export function lowerAttention(layer: Attention, component: Component): Primitiv
       capped: layer.softcap !== undefined,
       inFloat32: layer.ownTypeSoftmax !== true,
       ...(layer.keeps && { keeps: layer.keeps }),
+      ...(reads && { keeps: 'nothing' }),
       saved: queries > keys ? [repeated] : [],
       ...(layer.sinks && {
         params: [layer.sinks],

@@ -16,6 +16,7 @@ import {
   expertWidth,
   inputWidth,
   isGatedPack,
+  isTransposedPack,
   sharedInputWidth,
 } from '../architecture/walk.js';
 import {
@@ -174,7 +175,7 @@ function lowerPackedExperts(
 ): Primitive[] {
   const { name, component, gateUp, down } = experts;
   const [count = 1, ...sides] = gateUp.shape;
-  const [outer = 0, hidden = 0] = experts.kind === 'packedExperts' ? sides : sides.toReversed();
+  const [outer = 0, hidden = 0] = isTransposedPack(experts) ? sides.toReversed() : sides;
   const inner = isGatedPack(experts) ? outer / 2 : outer;
   const run = runOf('inner values', inner);
   const biases = 'downBias' in experts ? [experts.gateUpBias, experts.downBias] : [];

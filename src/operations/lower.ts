@@ -4,6 +4,9 @@
  * it.
  */
 import type {
+  AltUpBlock,
+  AltUpMerge,
+  AltUpSplit,
   Component,
   GatedConv,
   GatedDelta,
@@ -11,6 +14,7 @@ import type {
   LanguageModel,
   Layer,
   Mamba,
+  PerLayerBranch,
   StateSpaceDual,
 } from '../architecture/layer.js';
 import {
@@ -163,7 +167,7 @@ function lower(layer: Layer, around: Surroundings): Primitive[] {
     case 'sum':
       return lowerBranches(layer, inside);
     case 'rmsNorm': {
-      const input = vectors(1, 'hidden', layer.weight.elements);
+      const input = vectors(1, 'hidden', layer.size);
       const all = [saved('the input', input), unfusedNorm(layer, input)];
       return [norm(layer, component, width, { saved: all })];
     }
@@ -184,6 +188,23 @@ function lower(layer: Layer, around: Surroundings): Primitive[] {
       const tanh = saved('tanh', vectors(1, 'width', width, share));
       return [elementwise(layer, component, width, { saved: [tanh] })];
     }
+    case 'weightedScale':
+      return [
+        elementwise(layer, component, width, {
+          params: [layer.weight],
+          saved: [saved('its input', vectors(1, 'width', width, share))],
+        }),
+      ];
+    // Each block computes its own part of them.
+    case 'perLayerInputs':
+      return [];
+    case 'perLayerBranch':
+      return lowerPerLayerBranch(layer, component);
+    case 'altUpSplit':
+    case 'altUpMerge':
+      return lowerAltUpEnd(layer, component);
+    case 'altUpBlock':
+      return lowerAltUpBlock(layer, inside);
     case 'scale':
     case 'alibi':
       return [elementwise(layer, component, width)];
@@ -346,6 +367,90 @@ function lowerHybridBlock(block: HybridBlock, inside: Surroundings): Primitive[]
   ];
 }
 
+/** The values of one block are one of as many equal parts of the shared table and product. */
+function lowerPerLayerBranch(layer: PerLayerBranch, component: Component): Primitive[] {
+  const { gate, projection, inputs } = layer;
+  const { width, layers, table, norm: values } = inputs;
+  const [rows = 1] = table.weight.shape;
+  const made: Saved = {
+    part: component,
+    vectors: [vectors(1, 'hidden', inputWidth(inputs.projection)), vectors(2, 'per_layer', width)],
+    source: 'the embedding; the product before and after its norm',
+  };
+  const branch: Saved = {
+    part: component,
+    vectors: [vectors(1, 'hidden', inputWidth(gate)), vectors(4, 'per_layer', width)],
+    source: 'the input; the gate before and after its activation, the values, and their product',
+  };
+  return [
+    matmul(gate, component, { saved: [branch] }),
+    lookup(layer, component, width, table.weight, { by: 'ids', rows }),
+    matmul(inputs.projection, component, {
+      output: width,
+      weights: inputs.projection.weight.elements / layers,
+      saved: [made],
+    }),
+    norm(values, component, width),
+    elementwise(layer, component, width, { launches: 3 }),
+    matmul(projection, component),
+  ];
+}
+
+/** The products are small beside those of blocks, and whole on every GPU. */
+function lowerAltUpEnd(layer: AltUpSplit | AltUpMerge, component: Component): Primitive[] {
+  const { kind, projections } = layer;
+  const [first] = projections;
+  if (!first) return [];
+  const hidden = inputWidth(first);
+  const all = (projections.length + 1) * hidden;
+  const products: Saved = {
+    part: component,
+    vectors: [vectors(1, 'hidden', hidden), vectors(2 * projections.length, 'hidden', hidden)],
+    source: 'the input; each product before and after its scaling',
+  };
+  return [
+    ...projections.map((each, index) =>
+      matmul(each, component, { saved: index === 0 ? [products] : [] }),
+    ),
+    elementwise(layer, component, kind === 'altUpSplit' ? all : hidden, {
+      launches: 4 * projections.length,
+    }),
+  ];
+}
+
+/** The streams are mixed value by value: work that FLOPs of products do not count. */
+function lowerAltUpBlock(layer: AltUpBlock, around: Surroundings): Primitive[] {
+  const { routerNorm, router, prediction, correction, inner, perLayer } = layer;
+  const { component } = around;
+  const hidden = inputWidth(router);
+  const streams = inputWidth(correction);
+  const all = streams * hidden;
+  const own = router.component ?? component;
+  const mixed = (count: number, source: string): Saved => ({
+    part: own,
+    vectors: [vectors(count * streams, 'hidden', hidden), vectors(2, 'streams', streams)],
+    source,
+  });
+  const routed = [
+    ...lower(routerNorm, { ...around, width: hidden, component: own }),
+    matmul(router, own),
+  ];
+  const inside = { ...around, width: hidden };
+  return [
+    ...routed,
+    matmul(prediction, own, { saved: [mixed(1, 'the streams; the router before and after tanh')] }),
+    elementwise(layer, own, all, { launches: 3 }),
+    ...lower(inner, inside),
+    ...routed,
+    matmul(correction, own, {
+      saved: [mixed(1, 'the predicted streams; the router before and after tanh')],
+    }),
+    elementwise(layer, own, all, { params: [layer.outputScale], launches: 4 }),
+    ...lower(perLayer, inside),
+    elementwise(layer, own, all, { launches: 1 }),
+  ];
+}
+
 function lowerMamba(layer: Mamba, component: Component): Primitive[] {
   const { name, stateLog, skip, inProj, conv, xProj, dtProj, outProj, stepRank } = layer;
   const { innerSize: inner, stateSize: state } = layer;
@@ -372,7 +477,7 @@ function lowerMamba(layer: Mamba, component: Component): Primitive[] {
     // Every GPU needs the whole step, B and C.
     closingMatmul(xProj, component, name, channels, { backward: allReduce(outputWidth(xProj)) }),
     ...layer.innerNorms.flatMap((each) =>
-      lower(each, { width: each.weight.elements, share: 'whole', component }),
+      lower(each, { width: each.size, share: 'whole', component }),
     ),
     matmul(dtProj, component, { cuts: byRows(paramsOf(dtProj), name, channels) }),
     {

@@ -111,8 +111,8 @@ export interface Scores extends Base<'scores'> {
   /** Value width of a head. */
   readonly valueDim: number;
   readonly spans: readonly HeadSpan[];
-  /** Values that the original's cache keeps and decoding does not need. */
-  readonly keeps?: Attention['keeps'];
+  /** Values that the original's cache keeps and decoding does not need; nothing where another layer keeps them. */
+  readonly keeps?: Attention['keeps'] | 'nothing';
   /** Set if latents are cached instead of keys and values. */
   readonly latent: Latent | undefined;
   /** Whether a tanh caps the scores. */

@@ -5,6 +5,7 @@ import {
   expertLayers,
   inputWidth,
   isProduct,
+  isTransposedPack,
   outputWidth,
   ownedTensors,
   packedMatrices,
@@ -87,7 +88,7 @@ function modulesOf(model: LanguageModel): ModuleWeight[] {
     const common = { isHead: layer === head, isExpert: ofExperts.has(layer) };
     if (!isProduct(layer)) {
       return packedMatrices(layer).map(({ tensor, copies, rows, length }) => {
-        const isTransposed = layer.kind === 'clampedExperts';
+        const isTransposed = 'gateUp' in layer && isTransposedPack(layer);
         const module = { name: tensor.name, rows, length, isTransposed, ...common };
         return { module, tensor, copies };
       });

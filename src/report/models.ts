@@ -34,7 +34,8 @@ export function familiesReport({ families, pattern }: Families): Report {
     blocks:
       pattern === undefined
         ? [
-            familyTable(filled),
+            familyTable(filled.filter((family) => family.presets.length > 1)),
+            ...publishedNote(filled.filter((family) => family.presets.length === 1)),
             ...readersByArchitecture(families),
             note('Presets of a family: minimind list hybrid. Write one: minimind init NAME.'),
           ]
@@ -81,7 +82,7 @@ const ARCHITECTURES = Object.keys({
 } satisfies Record<Architecture, true>) as Architecture[];
 
 /** Model types of an architecture that the answer shows. */
-const MOST_READERS = 7;
+const MOST_READERS = 3;
 
 /** The model types of each architecture, in the order of the families. */
 const readersByArchitecture = (families: readonly FamilySummary[]) =>
@@ -132,6 +133,12 @@ function familyTable(families: readonly FamilySummary[]): TableBlock {
       ];
     }),
   };
+}
+
+/** Families with one preset, by its name. */
+function publishedNote(families: readonly FamilySummary[]) {
+  const names = families.flatMap(({ presets }) => presets.map(({ name }) => name));
+  return names.length > 0 ? [note(`Published models: ${names.join(', ')}.`)] : [];
 }
 
 const presetTable = (presets: readonly Listed[]): TableBlock => ({

@@ -148,6 +148,7 @@ const NAMES = {
 /** Names of the model's own scalings. */
 const SCALINGS = {
   linear: 'linear',
+  proportional: 'proportional',
   dynamic: 'dynamic NTK',
   llama3: 'llama3',
   yarn: 'YaRN',
@@ -190,6 +191,8 @@ function settingOf({ id, base, scaling }: RopeMethod): string {
   switch (scaling.kind) {
     case 'linear':
       return `÷ ${decimals(scaling.factor)}`;
+    case 'proportional':
+      return `the first ${scaling.pairs}, ÷ ${decimals(scaling.factor)}`;
     case 'dynamic':
       return `by length, ${decimals(scaling.factor)}`;
     case 'llama3':

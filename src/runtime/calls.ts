@@ -1,6 +1,6 @@
 /** Checks the inputs of a program before an engine sees them, so that all engines reject the same. */
 import type { LanguageModel, Layer, Window } from '../architecture/layer.js';
-import { firstVisibleKey, reachOf, windowKey } from '../architecture/masks.js';
+import { firstCachedKey, firstVisibleKey, windowKey } from '../architecture/masks.js';
 import { dependsOnLength } from '../architecture/rotary-scaling.js';
 import { walk } from '../architecture/walk.js';
 import { UserError } from '../errors.js';
@@ -24,8 +24,12 @@ class ProgramState<Kept> implements StateHandle {
   readonly position: number;
   readonly batch: number;
   readonly kept: Kept;
+  isDiscarded = false;
 
-  constructor(owner: Program, { position, batch, kept }: Omit<ProgramState<Kept>, 'owner'>) {
+  constructor(
+    owner: Program,
+    { position, batch, kept }: Pick<ProgramState<Kept>, 'position' | 'batch' | 'kept'>,
+  ) {
     this.owner = owner;
     this.position = position;
     this.batch = batch;
@@ -87,6 +91,13 @@ export class Calls<Kept> {
     return before && new ProgramState(this.#program, { position, batch, kept: before });
   }
 
+  /** Makes a state unusable. Returns what it kept. */
+  discarded(state: StateHandle): Kept {
+    const own = this.#own(state);
+    own.isDiscarded = true;
+    return own.kept;
+  }
+
   #before(state: StateHandle | undefined, batch: number): ProgramState<Kept> | undefined {
     if (state === undefined) return undefined;
     const own = this.#own(state);
@@ -98,6 +109,7 @@ export class Calls<Kept> {
     if (!(state instanceof ProgramState) || state.owner !== this.#program) {
       throw new Error('the state is that of another program');
     }
+    if (state.isDiscarded) throw new Error('the state was discarded');
     return state;
   }
 }
@@ -253,8 +265,7 @@ export function decodingKeys(
   total: number,
 ): Int32Array {
   if (window === undefined || total <= window.tokens) return new Int32Array(tokens);
-  const reach = reachOf(window);
-  return Int32Array.from({ length: tokens }, (_, index) => Math.max(0, start + index - reach));
+  return Int32Array.from({ length: tokens }, (_, index) => firstCachedKey(start + index, window));
 }
 
 /** Distinct windows of a model's heads. */

@@ -74,7 +74,9 @@ export class Decoder {
 
   /** Keeps the present state, in place of the one kept before: a later `rewind` computes only the tokens after it. */
   keep(): void {
+    const held = this.#held();
     this.#kept = this.#now;
+    this.#discard(held);
   }
 
   /**
@@ -88,9 +90,11 @@ export class Decoder {
     const kept = state && this.#program.rewind?.(state, position);
     const start = kept !== undefined ? { position, state: kept } : this.#latestUpTo(position);
     this.#tokens.length = start.position;
+    const held = this.#held();
     this.#now = start;
     this.#before = start;
     if (this.#kept.position > start.position) this.#kept = START;
+    this.#discard(held);
     const missing = again.slice(start.position);
     if (missing.length > 0) await this.append(missing);
   }
@@ -103,13 +107,27 @@ export class Decoder {
     );
   }
 
+  /** States that the next calls can start from. */
+  #held(): Set<StateHandle> {
+    const states = [this.#before, this.#kept, this.#now].map(({ state }) => state);
+    return new Set(states.filter((state) => state !== undefined));
+  }
+
+  /** Frees the states of `before` that `rewind` no longer needs. */
+  #discard(before: ReadonlySet<StateHandle>): void {
+    const held = this.#held();
+    for (const state of before) if (!held.has(state)) this.#program.discard?.(state);
+  }
+
   async #run(tokens: readonly number[], lastTokens: number): Promise<Values> {
     const ids = { batch: 1, tokens: tokens.length, data: Int32Array.from(tokens) };
     const { state: before } = this.#now;
     const { output, state } = await this.#program.run({ ids, state: before, lastTokens });
     if (state === undefined) throw new Error('the program was loaded without decoding');
+    const held = this.#held();
     this.#before = this.#now;
     this.#now = { position: state.position, state };
+    this.#discard(held);
     this.#tokens.push(...tokens);
     const [, count = 0, width = 0] = output.shape;
     return { shape: [count, width], data: output.data };

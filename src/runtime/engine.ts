@@ -141,6 +141,8 @@ export interface Program {
    * keep it, as for recurrent layers. Absent when it never does.
    */
   rewind?(state: StateHandle, position: number): StateHandle | undefined;
+  /** Frees a state that no call will use again, before the garbage collector would. Absent when it does not. */
+  discard?(state: StateHandle): void;
   release(): Promise<void>;
 }
 

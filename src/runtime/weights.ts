@@ -3,7 +3,7 @@ import type { Formula } from '../architecture/computed-buffers.js';
 import { computedBuffers } from '../architecture/computed-buffers.js';
 import type { Layer } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
-import { ownTensors, tensorsOf, walk } from '../architecture/walk.js';
+import { ownTensors, packedInner, tensorsOf, walk } from '../architecture/walk.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { canonicalNames } from '../checkpoint/names.js';
 import type { StoredTensor } from '../checkpoint/stored-tensor.js';
@@ -112,7 +112,10 @@ function ownInitialisations(layer: Layer): (readonly [Param, Initialisation])[] 
       return [[layer.weight, TABLE]];
     case 'rmsNorm':
       // The factor is the weight plus its offset: one in total.
-      return [[layer.weight, layer.offset === 1 ? ZEROS : ONES]];
+      return layer.weight ? [[layer.weight, layer.offset === 1 ? ZEROS : ONES]] : [];
+    case 'altUpBlock':
+      return [[layer.outputScale, ONES]];
+    case 'weightedScale':
     case 'gatedRmsNorm':
       return [[layer.weight, ONES]];
     case 'layerNorm':
@@ -131,8 +134,8 @@ function ownInitialisations(layer: Layer): (readonly [Param, Initialisation])[] 
       ];
     case 'packedExperts':
       return [
-        [layer.gateUp, spread(layer.gateUp.shape[2] ?? 1)],
-        [layer.down, spread(layer.down.shape[2] ?? 1)],
+        [layer.gateUp, spread(layer.gateUp.shape[layer.isTransposed ? 1 : 2] ?? 1)],
+        [layer.down, spread(packedInner(layer))],
       ];
     case 'clampedExperts':
       return [

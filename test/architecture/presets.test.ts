@@ -23,6 +23,12 @@ const PUBLISHED = {
   'minigpt-small': 29_506_944,
   'minigpt-medium': 111_949_440,
   'minigpt-large': 298_304_256,
+  'mamba-130m': 129_135_360,
+  'mamba2-130m': 128_989_632,
+  'lfm2-350m': 354_483_968,
+  'opt-125m': 125_239_296,
+  'granite-4.0-h-350m': 340_332_224,
+  'qwen3.5-0.8b': 752_393_024,
 } as const satisfies Record<string, number>;
 
 describe.each(FAMILIES)('presets of %s', async (name) => {

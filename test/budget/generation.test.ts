@@ -5,31 +5,35 @@ import { generationFlopsOf, lastTokensFlopsOf } from '../../src/budget/generatio
 import { loadModelFile } from '../../src/model-input/model-file.js';
 import { inPackage } from '../fixtures.js';
 
+const SMALL = 'configs/minimind/minimind2-small.yaml';
+
 const modelOf = async (config: string): Promise<LanguageModel> =>
-  (await loadModelFile(inPackage('configs', config), {})).model;
+  (await loadModelFile(inPackage(config), {})).model;
 
 const forward = (model: LanguageModel, context: number) =>
   BigInt(forwardFlopsOf(model, { batch: 1, context, causal: true }).total.value);
 
 describe('FLOPs of generation', () => {
-  it.each(['minimind/minimind2-small.yaml', 'hybrid/bench-60m.yaml'])(
-    'are those of its calls, one by one: %s',
-    async (config) => {
-      const model = await modelOf(config);
-      const steps = [101, 102, 103].map((context) => {
-        const { perToken, scores } = decodingFlopsOf(model, context);
-        return BigInt(perToken.value) + BigInt(scores.value);
-      });
-      const passes = [100, 101, 102, 103].map((context) => forward(model, context));
-      const sum = (values: readonly bigint[]) => values.reduce((all, each) => all + each, 0n);
-      const found = generationFlopsOf(model, { prompt: 100, generated: 4 });
-      expect(BigInt(found.cached)).toBe(sum([forward(model, 100), ...steps]));
-      expect(BigInt(found.recomputed)).toBe(sum(passes));
-    },
-  );
+  it.each([
+    SMALL,
+    'configs/hybrid/bench-60m.yaml',
+    'fixtures/hf/deepseek-v2/config.json',
+    'fixtures/hf/gemma2-window/config.json',
+  ])('are those of its calls, one by one: %s', async (config) => {
+    const model = await modelOf(config);
+    const steps = [101, 102, 103].map((context) => {
+      const { perToken, scores } = decodingFlopsOf(model, context);
+      return BigInt(perToken.value) + BigInt(scores.value);
+    });
+    const passes = [100, 101, 102, 103].map((context) => forward(model, context));
+    const sum = (values: readonly bigint[]) => values.reduce((all, each) => all + each, 0n);
+    const found = generationFlopsOf(model, { prompt: 100, generated: 4 });
+    expect(BigInt(found.cached)).toBe(sum([forward(model, 100), ...steps]));
+    expect(BigInt(found.recomputed)).toBe(sum(passes));
+  });
 
   it('with a cache are those of one forward pass over all tokens but the last', async () => {
-    const model = await modelOf('minimind/minimind2-small.yaml');
+    const model = await modelOf(SMALL);
     const { cached, ratio } = generationFlopsOf(model, { prompt: 512, generated: 100 });
     expect(BigInt(cached)).toBe(forward(model, 611));
     // 561.5, the mean length, would be the ratio if the prompt cost nothing.
@@ -37,7 +41,7 @@ describe('FLOPs of generation', () => {
   });
 
   it('are counted for the end of a context that has room', async () => {
-    const model = await modelOf('minimind/minimind2-small.yaml');
+    const model = await modelOf(SMALL);
     expect(lastTokensFlopsOf(model, 2048)).toMatchObject({ prompt: 1920, generated: 128 });
     expect(lastTokensFlopsOf(model, 5)).toMatchObject({ prompt: 3, generated: 2 });
     expect(lastTokensFlopsOf(model, 1)).toBeUndefined();

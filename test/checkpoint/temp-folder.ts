@@ -1,23 +1,27 @@
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { afterAll, afterEach } from 'vitest';
 import type { Checkpoint, CheckpointOptions } from '../../src/checkpoint/checkpoint.js';
 import { ruleOf } from '../../src/checkpoint/checkpoint-rules.js';
 import { openCheckpoint } from '../../src/checkpoint/open.js';
+import { onFileEnd, onTestEnd } from '../cleanup.js';
 
-const root = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
-// Thousands of files take long to remove on a busy machine.
-afterAll(() => fs.rmSync(root, { recursive: true }), 120_000);
+let root: string | undefined;
 
-const open: Checkpoint[] = [];
-afterEach(() => {
-  for (const checkpoint of open.splice(0)) checkpoint.close();
-});
+function rootFolder(): string {
+  if (root !== undefined) return root;
+  const made = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
+  onFileEnd(() => {
+    fs.rmSync(made, { recursive: true });
+    root = undefined;
+  });
+  root = made;
+  return made;
+}
 
 /** A folder with these files, by their relative paths, until the tests of the calling module are done. */
 export function folderOf(files: Readonly<Record<string, string | Uint8Array>>): string {
-  const folder = fs.mkdtempSync(path.join(root, 'folder-'));
+  const folder = fs.mkdtempSync(path.join(rootFolder(), 'folder-'));
   for (const [name, content] of Object.entries(files)) {
     const target = path.join(folder, name);
     fs.mkdirSync(path.dirname(target), { recursive: true });
@@ -52,7 +56,7 @@ export function safetensors(
 /** An open checkpoint; it is closed when the test is done. */
 export function opened(target: string, options?: CheckpointOptions): Checkpoint {
   const checkpoint = openCheckpoint(target, options);
-  open.push(checkpoint);
+  onTestEnd(() => checkpoint.close());
   return checkpoint;
 }
 

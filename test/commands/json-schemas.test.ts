@@ -1,7 +1,7 @@
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { Ajv2020, type SchemaObject } from 'ajv/dist/2020.js';
+import { Ajv2020, type SchemaObject, type ValidateFunction } from 'ajv/dist/2020.js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { onnxVersion } from '../../src/runtime/onnx/library.js';
 import { inPackage, readJson } from '../fixtures.js';
@@ -20,12 +20,23 @@ function closed(schema: unknown): unknown {
     : copy;
 }
 
-/** What is wrong with the output of a command by its schema in docs/schemas, whichever it names. */
+const validators = new Map<string, ValidateFunction>();
+
+/** The validator of a schema in docs/schemas, compiled once. */
+function validatorOf(name: string): ValidateFunction {
+  const known = validators.get(name);
+  if (known) return known;
+  const schema = closed(readJson('docs/schemas', `${name}.schema.json`)) as SchemaObject;
+  const validator = new Ajv2020({ allErrors: true, strict: true }).compile(schema);
+  validators.set(name, validator);
+  return validator;
+}
+
+/** The errors of a command's output by the schema that it names. */
 function complaints(output: string): unknown[] {
   const value = JSON.parse(output);
   const name = /^minimind\/([\w-]+)@1$/.exec(value.schema)?.[1];
-  const schema = closed(readJson('docs/schemas', `${name}.schema.json`)) as SchemaObject;
-  const validate = new Ajv2020({ allErrors: true, strict: true }).compile(schema);
+  const validate = validatorOf(name ?? expect.unreachable());
   validate(value);
   return validate.errors ?? [];
 }

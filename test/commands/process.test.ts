@@ -34,27 +34,27 @@ describe('streams', () => {
     expect(stderr).not.toMatch(/^\s+at /m);
   });
 
-  it('writes a file whole, and none over another', () => {
+  it('writes a file whole, and none over another', async () => {
     const args = ['compare-srte', ORIGINAL, '--json', '-o', 'out.json'];
-    expect(runCli(args, { cwd: folder })).toEqual({
+    expect(await runHere(args, { cwd: folder })).toEqual({
       code: 0,
       stdout: '',
       stderr: 'wrote out.json\n',
     });
     expect(JSON.parse(fs.readFileSync(path.join(folder, 'out.json'), 'utf8')).rows).toHaveLength(6);
-    expect(runCli(args, { cwd: folder })).toMatchObject({
+    expect(await runHere(args, { cwd: folder })).toMatchObject({
       code: 2,
       stderr:
         'error: out.json exists already\n  → choose another name, or replace it with --force\n',
     });
-    expect(runCli([...args, '--force', '--quiet'], { cwd: folder })).toMatchObject({
+    expect(await runHere([...args, '--force', '--quiet'], { cwd: folder })).toMatchObject({
       code: 0,
       stderr: '',
     });
   });
 
-  it('colours when forced, and not in a pipe', () => {
-    const plain = runCli(['compare-srte', ORIGINAL]).stdout;
+  it('colours when forced, and not in a pipe', async () => {
+    const { stdout: plain } = await runHere(['compare-srte', ORIGINAL]);
     const coloured = runCli(['compare-srte', ORIGINAL], { env: { FORCE_COLOR: '1' } }).stdout;
     const escapes = new RegExp(`${String.fromCharCode(27)}\\[\\d+m`, 'g');
     expect(plain).not.toMatch(escapes);
@@ -99,19 +99,21 @@ describe('a bug of ours', () => {
 });
 
 describe('the command line itself', () => {
-  it('shows help for nothing, help and --help', () => {
+  const answerTo = async (...words: readonly string[]) => (await runHere(words)).stdout;
+
+  it('shows help for nothing, help and --help', async () => {
     const help = runCli(['--help']).stdout;
     expect(help).toMatch(/compare-srte +Compare /);
-    expect(runCli(['help']).stdout).toBe(help);
-    expect(runCli([])).toMatchObject({ code: 0, stdout: runCli(['-h']).stdout });
-    expect(runCli(['help', 'validate']).stdout).toBe(runCli(['validate', '--help']).stdout);
+    expect(await answerTo('help')).toBe(help);
+    expect(await runHere([])).toMatchObject({ code: 0, stdout: await answerTo('-h') });
+    expect(await answerTo('help', 'validate')).toBe(await answerTo('validate', '--help'));
   });
 
   it.each([
     ['validte', 'did you mean validate? write minimind validate'],
     ['nonsense', 'minimind --help lists the commands'],
-  ])('knows no %s', (word, suggestion) => {
-    expect(runCli([word])).toEqual({
+  ])('knows no %s', async (word, suggestion) => {
+    expect(await runHere([word])).toEqual({
       code: 2,
       stdout: '',
       stderr: `error: expected a command, found "${word}"\n  → ${suggestion}\n`,
@@ -127,27 +129,27 @@ describe('the command line itself', () => {
     [['schema', '--format', 'csv'], '--format: expected json, found "csv"'],
     [['validate', '-', '-'], 'standard input can be read only once'],
     [['list', '-o', ''], 'the name of the file to write is empty'],
-  ])('%j is the user’s mistake', (args, message) => {
-    const { code, stderr } = runCli(args);
+  ])('%j is the user’s mistake', async (args, message) => {
+    const { code, stderr } = await runHere(args);
     expect(stderr).toContain(`error: ${message}`);
     expect(stderr).not.toMatch(/^\s+at |See more help/m);
     expect(code).toBe(2);
   });
 
-  it('knows the short forms', () => {
-    expect(runCli(['-h']).stdout).toContain('Help: COMMAND -h, --help');
+  it('knows the short forms', async () => {
+    expect(await answerTo('-h')).toContain('Help: COMMAND -h, --help');
     expect(runCli(['-v']).stdout).toBe(runCli(['--version']).stdout);
   });
 
-  it('prints no control characters of a name', () => {
+  it('prints no control characters of a name', async () => {
     const name = path.join(folder, 'w\u001b[31m\u202e');
-    const { stderr } = runCli(['list', '-o', name]);
+    const { stderr } = await runHere(['list', '-o', name]);
     expect(stderr).toContain('\\x1b[31m');
     expect(stderr).not.toContain('\u001b');
   });
 
-  it('says what is missing', () => {
-    const { code, stderr } = runCli(['compare-srte']);
+  it('says what is missing', async () => {
+    const { code, stderr } = await runHere(['compare-srte']);
     expect(code).toBe(2);
     expect(stderr).toMatch(/^error: expected /);
     expect(stderr).not.toMatch(/^\s+at /m);
@@ -170,12 +172,16 @@ describe('the command line itself', () => {
     'kv-projector project',
     'kv-projector convert',
   ])('runs the examples of %s --help', async (command) => {
-    const { stdout } = runCli([...command.split(' '), '--help']);
+    const { stdout } = await runHere([...command.split(' '), '--help']);
     const examples = [...stdout.matchAll(/^ {2}\$ minimind (.+)$/gm)].slice(0, -1); // the last is the usage
     expect(examples.length).toBeGreaterThan(1);
     const cwd = path.join(folder, command);
+    fs.mkdirSync(cwd);
+    // Copies, so that no example can change the files of this package.
     for (const data of ['configs', 'fixtures']) {
-      fs.cpSync(inPackage(data), path.join(cwd, data), { recursive: true });
+      const copy = path.join(folder, data);
+      if (!fs.existsSync(copy)) fs.cpSync(inPackage(data), copy, { recursive: true });
+      fs.symlinkSync(copy, path.join(cwd, data));
     }
     for (const [, example = ''] of examples) {
       const { code, stderr } = await asInShell(example, cwd);
@@ -190,7 +196,13 @@ describe('the command line itself', () => {
 
 /** Runs what follows `minimind`; in a shell only what needs one. */
 function asInShell(line: string, cwd: string): Promise<Run> | Run {
-  if (!/[|<>'"$*\\]/.test(line)) return runHere(line.split(' '), { cwd });
+  const words = line.match(/'[^']*'|[^\s|<>'"$*\\]+/g) ?? [];
+  if (words.join(' ') === line) {
+    return runHere(
+      words.map((word) => word.replaceAll("'", '')),
+      { cwd },
+    );
+  }
   const { status, stdout, stderr } = spawnSync('bash', ['-c', `node ${RUN} ${line}`], {
     cwd,
     encoding: 'utf8',
@@ -199,8 +211,8 @@ function asInShell(line: string, cwd: string): Promise<Run> | Run {
 }
 
 describe('topics', () => {
-  it.each([[[]], [['--help']]])('kv-projector %j lists its commands', (flags) => {
-    const { code, stdout } = runCli(['kv-projector', ...flags]);
+  it.each([[[]], [['--help']]])('kv-projector %j lists its commands', async (flags) => {
+    const { code, stdout } = await runHere(['kv-projector', ...flags]);
     expect(code).toBe(0);
     for (const name of ['convert', 'params', 'project']) {
       expect(stdout).toContain(`kv-projector ${name} `);
@@ -210,8 +222,8 @@ describe('topics', () => {
   it.each([
     [['kv-projector', 'parms'], 'kv-projector params'],
     [['kv-projectr'], 'kv-projector'],
-  ])('%j is no command', (words, near) => {
-    const { code, stderr } = runCli(words);
+  ])('%j is not a command', async (words, near) => {
+    const { code, stderr } = await runHere(words);
     expect(code).toBe(2);
     expect(stderr).toContain(`expected a command, found "${words.join(' ')}"`);
     expect(stderr).toContain(near);
@@ -239,13 +251,13 @@ describe('init and list', () => {
     expect(JSON.parse(stdout).files[0].file).toBe('<stdin>');
   });
 
-  it('writes a modeline that names a schema beside the file', () => {
-    const [first] = runCli(['init', 'tiny', '--save', '-']).stdout.split('\n');
+  it('writes a modeline that names a schema beside the file', async () => {
+    const [first] = (await runHere(['init', 'tiny', '--save', '-'])).stdout.split('\n');
     expect(first).toBe('# yaml-language-server: $schema=./hybrid.schema.json');
   });
 
-  it('knows no other preset', () => {
-    expect(runCli(['init', 'orignal'])).toMatchObject({
+  it('knows no other preset', async () => {
+    expect(await runHere(['init', 'orignal'])).toMatchObject({
       code: 2,
       stderr: 'error: unknown preset "orignal"\n  → did you mean original?\n',
     });

@@ -26,7 +26,7 @@ describe('profile', () => {
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toMatch(/^SRTE +8,589,934,592 +38\.8% {2}█{24}$/m);
     expect(stdout).toMatch(/^total +22,143,967,232 +100\.0%$/m);
-    expect(stdout).toContain('KV cache   524.3 kB per token, 319.3 MB for 1 × 2,048 tokens');
+    expect(stdout).toContain('KV cache     524.3 kB per token, 319.3 MB for 1 × 2,048 tokens');
     const { stdout: long } = await profile(ORIGINAL, '--details');
     expect(long).toMatch(/^key-value cache +319\.3 MB +304\.5 MiB/m);
   });
@@ -329,9 +329,18 @@ describe('profile of a checkpoint', () => {
 });
 
 it.each([
-  [[], 'Mamba      35.1 MB of state in bf16 (fit: float32)'],
-  [['--cache-dtype', 'f32'], 'Mamba      70.3 MB of state in f32'],
+  [[], 'Mamba state  35.1 MB in bf16 (fit: float32)'],
+  [['--cache-dtype', 'f32'], 'Mamba state  70.3 MB in f32'],
 ])('states how its Mamba states differ from those of fit: %j', (flags, line) => {
   const { stdout } = runCli(['profile', 'configs/hybrid/original.yaml', ...flags]);
   expect(stdout.split('\n').map((each) => each.trim())).toContain(line);
+});
+
+it.each([
+  ['qwen3-next-7-12', 'gated DeltaNet state'],
+  ['mamba2', 'Mamba state'],
+  ['lfm2-7-15', 'convolution state'],
+])('names the state of %s by what it is: %s', (name, label) => {
+  const { stdout } = runCli(['profile', `fixtures/hf/${name}`, '-q']);
+  expect(stdout).toMatch(new RegExp(`^  ${label} `, 'm'));
 });

@@ -40,6 +40,7 @@ const DEFAULTS: ConvertFlags = {
   'shard-size': undefined,
   'max-memory': 8e9,
   config: undefined,
+  family: undefined,
   'no-config': false,
   set: undefined,
   seed: undefined,

@@ -361,6 +361,9 @@ describe('a kind of model that is not known', () => {
   });
 });
 
+/** Few, as there are many families; `npm run test:fuzz` reads more. */
+const CONFIGS_OF_EACH_FAMILY = process.env.MINIMIND_FUZZ === undefined ? 60 : 1000;
+
 describe.each(FAMILY_NAMES)('any content of a config.json of %s', (name) => {
   const KEYS = [
     ...['rope_theta', 'rope_scaling', 'rope_parameters', 'rope_type', 'type', 'factor'],
@@ -399,7 +402,7 @@ describe.each(FAMILY_NAMES)('any content of a config.json of %s', (name) => {
           if (!(error instanceof UserError)) throw error;
         });
       }),
-      { numRuns: 300 },
+      { numRuns: CONFIGS_OF_EACH_FAMILY },
     );
   });
 });

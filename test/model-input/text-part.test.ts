@@ -21,6 +21,7 @@ const CASES = fs
 const FAMILY: Readonly<Record<string, string>> = {
   aya_vision: 'cohere2',
   gemma3: 'gemma3_text',
+  glm4v: 'glm4',
   mistral3: 'mistral',
   qwen2_vl: 'qwen2',
   qwen3_vl: 'qwen3',

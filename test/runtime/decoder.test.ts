@@ -133,4 +133,45 @@ withEachEngine('a sequence that grows', (load, engine) => {
     await whole.release();
     await program.release();
   });
+
+  it('keeps only the states that it can return to', async () => {
+    const [, model] = MODELS[1];
+    const program = await load(model, randomWeights(model, 5), { decoding: { totalTokens: 12 } });
+    const discarded: number[] = [];
+    const decoder = new Decoder({
+      elements: program.elements,
+      weightBytes: program.weightBytes,
+      run: (input) => program.run(input),
+      discard(state) {
+        discarded.push(state.position);
+        program.discard?.(state);
+      },
+      release: () => program.release(),
+    });
+    await decoder.append([1, 2]);
+    decoder.keep();
+    for (const token of [3, 4, 5, 6]) await decoder.append([token]);
+    expect(discarded).toEqual([3, 4]);
+    await decoder.rewind(5);
+    expect(discarded).toEqual([3, 4, 6]);
+    await decoder.rewind(2);
+    expect(discarded).toEqual([3, 4, 6, 5]);
+    expect(decoder.tokens).toEqual([1, 2]);
+    await program.release();
+  });
+
+  it.skipIf(engine === 'TensorFlow.js')('frees a discarded state at once', async () => {
+    const [, model] = MODELS[1];
+    const program = await load(model, randomWeights(model, 5), { decoding: { totalTokens: 8 } });
+    const first = await program.run({ ids: idsOf([[1, 2]]) });
+    const next = () => program.run({ ids: idsOf([[3]]), state: first.state });
+    const second = await next();
+    const before = process.memoryUsage().arrayBuffers;
+    if (first.state) program.discard?.(first.state);
+    expect(process.memoryUsage().arrayBuffers).toBeLessThan(before);
+    await expect(next()).rejects.toThrow('the state was discarded');
+    const { output } = await program.run({ ids: idsOf([[4]]), state: second.state });
+    expect(output.data.every(Number.isFinite)).toBe(true);
+    await program.release();
+  });
 });

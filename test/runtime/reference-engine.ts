@@ -5,6 +5,7 @@
  */
 import type {
   Alignment,
+  AltUpBlock,
   Attention,
   CausalConv,
   FusedProjection,
@@ -20,6 +21,7 @@ import type {
   Linear,
   Mamba,
   MixtureOfExperts,
+  PerLayerInputs,
   ProjectionLayer,
   Projections,
   RmsNorm,
@@ -33,6 +35,7 @@ import type { Param } from '../../src/architecture/param.js';
 import {
   isGatedPack,
   normWidth,
+  packedInner,
   projectionLayers,
   tensorsOf,
 } from '../../src/architecture/walk.js';
@@ -221,11 +224,40 @@ class Run {
       case 'fusedProjection':
         return this.#fusedParts(layer, x).reduce((a, b) => concatenated(a, b));
       case 'rmsNorm':
-        return rmsNorm(x, this.#weight(layer.weight), layer);
+        return rmsNorm(x, layer.weight && this.#weight(layer.weight), layer);
       case 'gatedRmsNorm':
         return gatedRmsNorm(x, y, this.#weight(layer.weight), layer);
       case 'scale':
         return each(x, (value) => value * layer.factor);
+      case 'altUpSplit':
+        return scaledLike(
+          layer.projections.map((one) => this.of(one, x)),
+          x,
+        ).reduce(concatenated, x);
+      case 'altUpMerge': {
+        const count = layer.projections.length + 1;
+        const size = (x.shape.at(-1) ?? 0) / count;
+        const [own = EMPTY, ...others] = split(x, new Array<number>(count).fill(size));
+        const products = layer.projections.map((one, index) =>
+          this.of(one, others[index] ?? EMPTY),
+        );
+        const sum = scaledLike(products, own).reduce(plus, own);
+        return each(sum, (value) => value / count);
+      }
+      case 'altUpBlock':
+        return this.#altUpBlock(layer, x);
+      case 'weightedScale': {
+        const weight = this.#weight(layer.weight);
+        return each(x, (value, at) => value * (weight[at % weight.length] ?? 0));
+      }
+      case 'perLayerInputs':
+        return this.#perLayerInputs(layer);
+      case 'perLayerBranch': {
+        const { inputs, index } = layer;
+        const all = split(this.of(inputs), new Array<number>(inputs.layers).fill(inputs.width));
+        const opened = activated(this.of(layer.gate, x), layer.activation);
+        return this.of(layer.projection, times(opened, all[index] ?? EMPTY));
+      }
       case 'softcap':
         return each(x, (value) => layer.cap * Math.tanh(value / layer.cap));
       case 'learnedPositions':
@@ -234,7 +266,10 @@ class Run {
         return layer.branches.reduce((sum, branch) => plus(sum, this.of(branch, x)), x);
       case 'gatedMlp': {
         const [gate = EMPTY, up = EMPTY] = this.#projected(layer.inputs, x);
-        const scaled = each(gate, (value) => value * (layer.gateScale ?? 1));
+        const scaled = cutOff(
+          each(gate, (value) => value * (layer.gateScale ?? 1)),
+          layer.cutoffDeviations,
+        );
         return this.of(layer.down, times(activated(scaled, layer.activation), up));
       }
       case 'router':
@@ -312,12 +347,57 @@ class Run {
 
   /** Rows of a table for the ids → [B, T, H]. */
   #rows(table: Float64Array, size: number): Tensor {
-    const ids = this.#parts.input.ids?.data ?? fail('ids');
+    const ids = this.#parts.input.ids?.data ?? new Int32Array(this.#batch * this.#tokens);
     const data = new Float64Array(ids.length * size);
     for (const [row, id] of ids.entries()) {
       data.set(table.subarray(id * size, (id + 1) * size), row * size);
     }
     return { shape: [this.#batch, this.#tokens, size], data };
+  }
+
+  #altUpBlock(layer: AltUpBlock, x: Tensor): Tensor {
+    const { router, routerNorm, prediction, correction, active } = layer;
+    const [count, size] = [correction.weight.shape[1] ?? 0, router.weight.shape[1] ?? 0];
+    const streams = split(x, new Array<number>(count).fill(size));
+    const routed = (value: Tensor) =>
+      each(
+        this.of(
+          router,
+          each(this.of(routerNorm, value), (one) => one / size),
+        ),
+        Math.tanh,
+      );
+    const byRow = (value: Tensor, factors: Tensor, column: number) => {
+      const columns = factors.shape.at(-1) ?? 1;
+      return each(
+        value,
+        (one, at) => one * (factors.data[Math.floor(at / size) * columns + column] ?? 0),
+      );
+    };
+    const mixing = this.of(prediction, routed(streams[active] ?? EMPTY));
+    const predicted = streams.map((stream, to) =>
+      streams.reduce((sum, from, j) => plus(sum, byRow(from, mixing, to * count + j)), stream),
+    );
+    const own = predicted[active] ?? EMPTY;
+    const computed = this.of(layer.inner, own);
+    const change = each(computed, (value, at) => value - (own.data[at] ?? 0));
+    const shares = each(this.of(correction, routed(computed)), (value) => 1 + value);
+    const corrected = predicted.map((stream, i) => plus(stream, byRow(change, shares, i)));
+    const factor = this.#weight(layer.outputScale);
+    const given = each(corrected[active] ?? EMPTY, (value, at) =>
+      layer.isScaled ? value * (factor[at % size] ?? 0) : value,
+    );
+    const added = this.of(layer.perLayer, given);
+    return corrected
+      .map((stream, i) => (i === 0 ? stream : plus(stream, added)))
+      .reduce(concatenated);
+  }
+
+  #perLayerInputs(layer: PerLayerInputs): Tensor {
+    const e = each(this.of(layer.embedding), (value) => value * layer.embeddingScale);
+    const product = each(this.of(layer.projection, e), (value) => value * layer.projectionScale);
+    const rows = each(this.of(layer.table), (value) => value * layer.tableScale);
+    return each(plus(this.of(layer.norm, product), rows), (value) => value * layer.scale);
   }
 
   #linear({ name, weight, bias }: Linear, x: Tensor): Tensor {
@@ -379,10 +459,13 @@ class Run {
     for (const [at, weight] of weights.data.entries()) {
       if (weight === 0) continue;
       const from = Math.floor(at / experts) * size;
-      const token = { shape: [1, 1, size], data: given.data.slice(from, from + size) };
+      const own = given.data.slice(from, from + size);
+      const sent = layer.weighsInputs ? own.map((value) => weight * value) : own;
+      const token = { shape: [1, 1, size], data: sent };
+      const factor = layer.weighsInputs ? 1 : weight;
       const output = this.#expert(layer.experts, at % experts, token);
       for (let i = 0; i < size; i++) {
-        routed.data[from + i] = (routed.data[from + i] ?? 0) + weight * (output.data[i] ?? 0);
+        routed.data[from + i] = (routed.data[from + i] ?? 0) + factor * (output.data[i] ?? 0);
       }
     }
     const result = outOf ? this.of(outOf, routed) : routed;
@@ -402,13 +485,13 @@ class Run {
       const size = tensor.elements / (tensor.shape[0] ?? 1);
       return this.#weight(tensor).subarray(index * size, (index + 1) * size);
     };
+    const turned = (tensor: Param) => {
+      const [, from = 0, to = 0] = tensor.shape;
+      const values = part(tensor);
+      return values.map((_, at) => values[(at % from) * to + Math.floor(at / from)] ?? 0);
+    };
     if (experts.kind === 'clampedExperts') {
       const { gateUpBias, downBias, activation: fn, limit } = experts;
-      const turned = (tensor: Param) => {
-        const [, from = 0, to = 0] = tensor.shape;
-        const values = part(tensor);
-        return values.map((_, at) => values[(at % from) * to + Math.floor(at / from)] ?? 0);
-      };
       const both = product(token, turned(experts.gateUp), part(gateUpBias));
       const every = (first: number) => ({
         shape: [1, 1, both.data.length / 2],
@@ -418,13 +501,14 @@ class Run {
       const up = each(every(1), (value) => 1 + Math.max(-limit, Math.min(limit, value)));
       return product(times(activated(gate, fn), up), turned(experts.down), part(downBias));
     }
-    const inner = experts.down.shape[2] ?? 0;
-    const both = product(token, part(experts.gateUp));
+    const matrix = experts.isTransposed ? turned : part;
+    const inner = packedInner(experts);
+    const both = product(token, matrix(experts.gateUp));
     if (!isGatedPack(experts)) {
-      return product(activated(both, experts.activation), part(experts.down));
+      return product(activated(both, experts.activation), matrix(experts.down));
     }
     const [gate, up] = split(both, [inner, inner]);
-    return product(times(activated(gate, experts.activation), up), part(experts.down));
+    return product(times(activated(gate, experts.activation), up), matrix(experts.down));
   }
 
   #hybridBlock(block: HybridBlock, x: Tensor): Tensor {
@@ -667,7 +751,7 @@ class Run {
     const { name, heads, keyValueHeads, headDim, scale, softcap, queryNorm, keyNorm, clip } = layer;
     const projected = this.#projected(layer.inputs, u);
     const [gate] = layer.gate ? projected.splice(1, 1) : [];
-    const [q = EMPTY, k = EMPTY, v = EMPTY] = projected;
+    const [q = EMPTY, k = EMPTY, v = k] = projected;
     const sinks = layer.sinks && this.#weight(layer.sinks);
     const normed = (norm: typeof queryNorm, x: Tensor) => (norm ? this.of(norm, x) : x);
     const cut = (x: Tensor) =>
@@ -676,9 +760,11 @@ class Run {
       layer.normsAfterRotation
         ? normed(norm, this.#turned(layer.rotary, cut(x)))
         : this.#turned(layer.rotary, cut(normed(norm, x)));
-    const queries = prepared(queryNorm, q);
-    const keys = this.#withPast(`${name}.keys`, prepared(keyNorm, k));
-    const values = this.#withPast(`${name}.values`, cut(v));
+    const queries = this.#tempered(layer, prepared(queryNorm, q));
+    const [keys, values] = this.#shared(layer, () => [
+      this.#withPast(`${name}.keys`, prepared(keyNorm, k)),
+      this.#withPast(`${name}.values`, cut(layer.valueNorm ? this.of(layer.valueNorm, v) : v)),
+    ]);
     const slopes = layer.alibi?.slopes ?? [];
     const given = { q: queries, k: keys, v: values, scale, softcap };
     const result = new Float64Array(this.#batch * this.#tokens * heads * headDim);
@@ -701,6 +787,32 @@ class Run {
     const output = { shape: [this.#batch, this.#tokens, heads * headDim], data: result };
     const gated = layer.gate && gate ? times(output, activated(gate, layer.gate)) : output;
     return this.of(layer.out, gated);
+  }
+
+  readonly #lent = new Map<string, [Tensor, Tensor]>();
+
+  #shared(
+    { name, sharing, keyValueHeads, headDim }: Attention,
+    make: () => [Tensor, Tensor],
+  ): [Tensor, Tensor] {
+    if (typeof sharing === 'object') {
+      const shape = [this.#batch, this.#tokens, keyValueHeads * headDim];
+      const none = { shape, data: new Float64Array(shape.reduce((a, b) => a * b)) };
+      return this.#lent.get(sharing.from) ?? [none, none];
+    }
+    const made = make();
+    this.#lent.set(name, made);
+    return made;
+  }
+
+  #tempered({ temperature }: Attention, x: Tensor): Tensor {
+    if (!temperature) return x;
+    const { tokens, strength, offset } = temperature;
+    const width = x.shape.at(-1) ?? 1;
+    return each(x, (value, at) => {
+      const position = this.#start + (Math.floor(at / width) % this.#tokens);
+      return value * (1 + strength * Math.log(1 + Math.floor((position + offset) / tokens)));
+    });
   }
 
   #turned(layer: Rotary | undefined, x: Tensor): Tensor {
@@ -774,6 +886,31 @@ function fail(what: string): never {
   throw new Error(`the reference engine lacks ${what}`);
 }
 
+/** max(x − mean − deviations · deviation, 0) over the last dimension. */
+function cutOff(x: Tensor, deviations: number | undefined): Tensor {
+  if (deviations === undefined) return x;
+  const size = x.shape.at(-1) ?? 1;
+  return each(x, (value, at) => {
+    const from = at - (at % size);
+    const row = x.data.subarray(from, from + size);
+    const mean = sumOf(row) / size;
+    const variance = sumOf(row.map((one) => (one - mean) ** 2)) / size;
+    return Math.max(0, value - mean - deviations * Math.sqrt(variance));
+  });
+}
+
+/** Each product with the root mean square of `like`. */
+function scaledLike(products: readonly Tensor[], like: Tensor): Tensor[] {
+  const size = like.shape.at(-1) ?? 1;
+  const squareAt = ({ data }: Tensor, at: number) => {
+    const from = at - (at % size);
+    return sumOf(data.subarray(from, from + size).map((value) => value * value)) / size;
+  };
+  return products.map((x) =>
+    each(x, (value, at) => value * Math.sqrt(squareAt(like, at) / Math.max(squareAt(x, at), 1e-5))),
+  );
+}
+
 const softplus = (x: number) => (x > 30 ? x : Math.log1p(Math.exp(x)));
 
 /** x [.., in] · weightᵀ + bias, weight [out, in]. */
@@ -794,8 +931,8 @@ function product({ shape, data }: Tensor, weight: Float64Array, bias?: Float64Ar
 }
 
 /** Of each part of the last dimension that is as wide as the weight: a head, or all. */
-function rmsNorm(x: Tensor, weight: Float64Array, { eps, offset }: RmsNorm): Tensor {
-  return scaledParts(x, weight.length, eps, (at) => offset + (weight[at % weight.length] ?? 0));
+function rmsNorm(x: Tensor, weight: Float64Array | undefined, { eps, offset, size }: RmsNorm) {
+  return scaledParts(x, size, eps, (at) => (weight ? offset + (weight[at % size] ?? 0) : 1));
 }
 
 function gatedRmsNorm(

@@ -52,9 +52,44 @@ function sharedMlp(
   });
 }
 
+/** Layers of Granite 4.0 H 350M with attention. */
+const ATTENTION_OF_350M: ReadonlySet<number> = new Set([10, 13, 17, 27]);
+
 export const graniteMoeHybrid = defineDecoder({
   title: 'Granite 4: Mamba-2, attention and experts',
   architecture: 'hybrid',
+  presets: {
+    'granite-4.0-h-350m': {
+      title: 'Granite 4.0 H 350M: 340M',
+      document: {
+        model: {
+          family: 'granitemoehybrid',
+          vocab_size: 100352,
+          hidden_size: 768,
+          shared_intermediate_size: 2048,
+          num_local_experts: 0,
+          num_experts_per_tok: 0,
+          num_hidden_layers: 32,
+          layer_types: Array.from({ length: 32 }, (_, index) =>
+            ATTENTION_OF_350M.has(index) ? 'full_attention' : 'linear_attention',
+          ),
+          num_attention_heads: 12,
+          num_key_value_heads: 4,
+          mamba_n_heads: 48,
+          mamba_d_head: 32,
+          mamba_d_state: 128,
+          mamba_n_groups: 1,
+          max_position_embeddings: 32768,
+          rms_norm_eps: 1e-5,
+          embedding_multiplier: 12,
+          attention_multiplier: 0.015625,
+          residual_multiplier: 0.246,
+          logits_scaling: 3,
+          tie_word_embeddings: true,
+        },
+      },
+    },
+  },
   schema: decoderDocument(
     'granitemoehybrid',
     {

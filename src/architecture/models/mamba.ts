@@ -32,6 +32,20 @@ export const mamba = defineTransformer({
   title: 'Mamba',
   architecture: 'recurrent',
   schema,
+  presets: {
+    'mamba-130m': {
+      title: 'Mamba-130M',
+      document: {
+        model: {
+          family: 'mamba',
+          vocab_size: 50280,
+          hidden_size: 768,
+          num_hidden_layers: 24,
+          state_size: 16,
+        },
+      },
+    },
+  },
   rules: lengthRules('seq_length'),
   huggingFace: {
     harmless: { ...RECURRENT_HARMLESS, intermediate_size: 'follows from expand' },

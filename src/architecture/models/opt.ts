@@ -48,6 +48,22 @@ const schema = transformerDocument('opt', {
 export const opt = defineTransformer({
   title: 'OPT',
   schema,
+  presets: {
+    'opt-125m': {
+      title: 'OPT-125M',
+      document: {
+        model: {
+          family: 'opt',
+          vocab_size: 50272,
+          hidden_size: 768,
+          ffn_dim: 3072,
+          num_hidden_layers: 12,
+          num_attention_heads: 12,
+          max_position_embeddings: 2048,
+        },
+      },
+    },
+  },
   rules: [
     ...headsDivide('num_attention_heads', 'hidden_size'),
     ...lengthRules('max_position_embeddings'),

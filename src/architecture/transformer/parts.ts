@@ -24,6 +24,7 @@ import type {
   ActivationName,
   Attention,
   Component,
+  Embedding,
   GatedMlp,
   LanguageModel,
   Layer,
@@ -51,7 +52,10 @@ interface CausalModel {
   readonly blocks: number;
   /** Key of the number of blocks. */
   readonly blocksKey: string;
-  readonly block: (name: string, index: number) => Layer;
+  /** @param shared Layers from `shared`. */
+  readonly block: (name: string, index: number, shared: readonly Layer[]) => Layer;
+  /** Layers that several blocks use, and that may read the embedding. */
+  readonly shared?: (tokens: Embedding) => readonly Layer[];
   readonly norm: LanguageModel['norm'];
   readonly embeddingSteps?: readonly Layer[];
   readonly logitSteps?: readonly Layer[];
@@ -65,10 +69,12 @@ export function causalModel(parts: CausalModel): LanguageModel {
   const aliases = tied ? [`${paths.head}.weight`] : [];
   const width = parts.embeddingWidth ?? hidden;
   const tokens = embedding(paths.embedding, vocabulary, width, aliases);
+  const shared = parts.shared?.(tokens) ?? [];
   return languageModel({
     embedding: tokens,
     embeddingSteps: parts.embeddingSteps ?? [],
-    blocks: stack(names, countPath, parts.block),
+    shared,
+    blocks: stack(names, countPath, (name, index) => parts.block(name, index, shared)),
     norm,
     head: head(paths.head, width, vocabulary, {
       tiedTo: tied ? tokens : undefined,
@@ -91,7 +97,7 @@ interface CausalSettings {
 }
 
 interface DecoderParts
-  extends Pick<CausalModel, 'block' | 'embeddingSteps' | 'logitSteps' | 'headBias'> {
+  extends Pick<CausalModel, 'block' | 'embeddingSteps' | 'shared' | 'logitSteps' | 'headBias'> {
   readonly norm: (name: string) => NormLayer;
   /** Name of the final norm. */
   readonly finalNorm?: string | undefined;
@@ -255,6 +261,8 @@ interface MlpSizes {
   readonly component?: Component;
   /** Names of gate, up and down. */
   readonly leaves?: readonly [gate: string, up: string, down: string];
+  /** See `GatedMlp`. */
+  readonly cutoffDeviations?: number | undefined;
 }
 
 const MLP_LEAVES = ['gate_proj', 'up_proj', 'down_proj'] as const;
@@ -270,6 +278,7 @@ export function separateMlp(name: string, sizes: MlpSizes): GatedMlp {
     activation,
     down: product(down, inner, hidden),
     ...(component && { component }),
+    cutoffDeviations: sizes.cutoffDeviations,
   });
 }
 

@@ -10,7 +10,7 @@ const factor = z.number().positive();
 /** Keys of transformers' `rope_parameters`; the type decides which are required. */
 const ropeScaling = z.strictObject({
   rope_type: z
-    .enum(['default', 'linear', 'dynamic', 'llama3', 'yarn', 'longrope'])
+    .enum(['default', 'linear', 'dynamic', 'llama3', 'yarn', 'longrope', 'proportional'])
     .default('default')
     .describe('How frequencies are stretched'),
   factor: factor.nullish().describe('How many times longer'),
@@ -25,6 +25,12 @@ const ropeScaling = z.strictObject({
   mscale_all_dim: z.number().nullish(),
   attention_factor: factor.nullish(),
   truncate: z.boolean().nullish(),
+  partial_rotary_factor: z
+    .number()
+    .min(0)
+    .max(1)
+    .nullish()
+    .describe('proportional: the part of the frequencies that is not 0'),
   short_factor: z.array(factor).nullish(),
   long_factor: z.array(factor).nullish(),
 });
@@ -74,6 +80,12 @@ export function scalingOf(
       return undefined;
     case 'linear':
       return { kind: 'linear', factor: times };
+    case 'proportional':
+      return {
+        kind: 'proportional',
+        pairs: Math.floor(((scaling.partial_rotary_factor ?? 1) * rotatedDim) / 2),
+        factor: scaling.factor ?? 1,
+      };
     case 'dynamic':
       return { kind: 'dynamic', factor: times, originalPositions: positions };
     case 'llama3':
@@ -165,7 +177,11 @@ export function scalingIn(rotary: JsonObject, trained?: unknown): JsonObject | u
   const type = typeOf(rotary);
   if (type === 'default') return undefined;
   const rest = Object.fromEntries(
-    Object.entries(rotary).filter(([key]) => !APART.some((apart) => apart === key)),
+    Object.entries(rotary).filter(
+      ([key]) =>
+        !APART.some((apart) => apart === key) ||
+        (type === 'proportional' && key === 'partial_rotary_factor'),
+    ),
   );
   const outside =
     trained != null && FROM_TRAINED.includes(type)
@@ -180,6 +196,7 @@ const TRAINED = 'original_max_position_embeddings';
 const READ_BY_TYPE: Readonly<Record<string, readonly string[]>> = {
   default: [],
   linear: ['factor'],
+  proportional: ['factor', 'partial_rotary_factor'],
   dynamic: ['factor'],
   llama3: ['factor', 'low_freq_factor', 'high_freq_factor', TRAINED],
   yarn: ['factor', TRAINED, 'attention_factor', 'beta_fast', 'beta_slow', 'mscale', 'truncate'],
@@ -269,7 +286,10 @@ const objectOr = (value: unknown): JsonObject => (isObject(value) ? value : {});
 
 /** Rotary settings of the two layer kinds; an older `rope_scaling` applies to layers without a window. */
 function rotaryByKind(config: JsonObject): Readonly<Record<'full' | 'sliding', JsonObject>> {
-  const { full_attention, sliding_attention } = objectOr(config.rope_parameters);
+  // Without rope_parameters, rope_type is default already, so that an older type does not replace it.
+  const { full_attention, sliding_attention } = objectOr(
+    config.rope_parameters ?? { full_attention: { rope_type: 'default' } },
+  );
   return {
     full: { ...objectOr(full_attention), ...objectOr(config.rope_scaling) },
     sliding: objectOr(sliding_attention),

@@ -109,6 +109,7 @@ export const rotationRules = <Model>({ reads, of, suggestion }: Rotated<Model>) 
 const NEEDED = {
   default: [],
   linear: ['factor'],
+  proportional: [],
   dynamic: ['factor'],
   llama3: ['factor', 'low_freq_factor', 'high_freq_factor'],
   yarn: ['factor'],

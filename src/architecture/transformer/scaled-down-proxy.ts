@@ -20,6 +20,7 @@ const KEYS = {
 /** Widths and ranks that shrink with the model width. */
 const IN_PROPORTION = [
   'intermediate_size',
+  'intermediate_size_mlp',
   'n_inner',
   'ffn_dim',
   'ffn_hidden_size',
@@ -34,7 +35,12 @@ const IN_PROPORTION = [
 ] as const;
 
 /** Lists with an entry per layer. */
-const LAYER_LISTS = ['layer_types', 'layers_block_type', 'no_rope_layers'] as const;
+const LAYER_LISTS = [
+  'layer_types',
+  'layers_block_type',
+  'no_rope_layers',
+  'activation_sparsity_pattern',
+] as const;
 
 type Model = Readonly<Record<string, unknown>>;
 
@@ -48,10 +54,13 @@ export function decoderProxy(document: unknown, tokens: number): readonly ProxyS
     ...layerSettings(model),
     ...expertSettings(model),
     ...atMost(model, 'vocab_size', PROXY.vocabulary),
+    ...atMost(model, 'vocab_size_per_layer_input', PROXY.vocabulary),
     // Only learned positions are stored; other kinds can keep their number.
     ...atMost(model, 'n_positions', Math.max(tokens, PROXY.positions)),
     // Keeps the window shorter than the context.
     ...atMost(model, 'sliding_window', Math.max(1, Math.floor(tokens / 2))),
+    ...atMost(model, 'attention_chunk_size', Math.max(1, Math.floor(tokens / 2))),
+    ...sharedKeySettings(model),
   ];
   return settings.map(({ path, value }) => ({ path: `model.${path}`, value }));
 }
@@ -155,6 +164,20 @@ function layerSettings(model: Model): ProxySetting[] {
     ...(Array.isArray(dense)
       ? [{ path: 'mlp_only_layers', value: dense.filter((layer) => layer < layers) }]
       : []),
+  ];
+}
+
+/** Layers of both kinds before those that read keys and values of others. */
+function sharedKeySettings(model: Model): ProxySetting[] {
+  const layers = numberAt(model, keyIn(model, KEYS.layers)) ?? 1;
+  const shared = numberAt(model, 'num_kv_shared_layers') ?? 0;
+  if (shared === 0 || layers <= PROXY.layers) return [];
+  const kinds = Array.from({ length: PROXY.layers }, (_, index) =>
+    index % 2 === 0 ? 'sliding_attention' : 'full_attention',
+  );
+  return [
+    { path: 'layer_types', value: kinds },
+    { path: 'num_kv_shared_layers', value: PROXY.layers / 3 },
   ];
 }
 

@@ -311,6 +311,7 @@ const IDENTITY = [
   'container',
   'shard-size',
   'config',
+  'family',
   'no-config',
   'set',
   'seed',

@@ -30,6 +30,8 @@ import type { ConversionJob } from '../job.js';
 export interface SourceConfig extends ModelFile {
   readonly written: ConfigDocument;
   readonly origin: ConfigOrigin;
+  /** Family that it was read as, whatever its kind. */
+  readonly readAs: string | undefined;
 }
 
 /**
@@ -39,7 +41,7 @@ export interface SourceConfig extends ModelFile {
 export async function sourceConfigOf(
   job: ConversionJob,
 ): Promise<{ readonly source: SourceConfig | undefined; readonly warnings: readonly Problem[] }> {
-  const { checkpoint, config } = job;
+  const { checkpoint, config, family: readAs } = job;
   const none = { source: undefined, warnings: [] };
   // Configs do not describe models with old names.
   const isIgnored = job['no-config'] || job.dialect !== undefined;
@@ -47,15 +49,15 @@ export async function sourceConfigOf(
   try {
     const found = await findConfig(checkpoint, config);
     if (found === undefined) return none;
-    const loaded = asStored(await modelOf(found.document), checkpoint);
+    const loaded = asStored(await modelOf(found.document, { family: readAs }), checkpoint);
     const watch = (bytes: number) => job.display.step('comparing', bytes);
     const compared = await reconcile(descriptionOf(loaded), checkpoint, watch);
     if (!compared.matches) throw unlike(checkpoint.path, loaded.file, compared);
-    const source = { ...loaded, written: found.document, origin: found.origin };
+    const source = { ...loaded, written: found.document, origin: found.origin, readAs };
     return { source, warnings: loaded.warnings };
   } catch (error) {
-    if (config !== undefined || !(error instanceof UserError) || error instanceof Unlike)
-      throw error;
+    const isGiven = config !== undefined || readAs !== undefined;
+    if (isGiven || !(error instanceof UserError) || error instanceof Unlike) throw error;
     const reasons = error.problems.slice(0, MOST_REASONS).map(asWarning);
     return { ...none, warnings: [unusable(checkpoint.path, error), ...reasons] };
   }
@@ -113,9 +115,12 @@ export interface WrittenConfig {
 async function writtenWith(
   document: ConfigDocument,
   sets: readonly string[],
+  readAs?: string,
 ): Promise<WrittenConfig> {
-  const { written, meant } = await overridden(await asOurDocument(document), sets);
-  const kept = isHuggingFace(document) ? await changedHuggingFace(document, meant) : undefined;
+  const { written, meant } = await overridden(await asOurDocument(document, readAs), sets);
+  const kept = isHuggingFace(document)
+    ? await changedHuggingFace(document, meant, readAs)
+    : undefined;
   if (kept) return { ...kept, format: 'json' };
   const { value } = written;
   return { value, text: documentText(value), format: 'yaml' };
@@ -166,12 +171,15 @@ export async function changedConfig(
     ({ path, value }) => valueAt(source.document, splitDotted(path)) !== value,
   );
   const overrides = [...settings.map(({ path, value }) => `${path}=${value}`), ...set];
-  const target = asStored(await modelOf(source.written, { set: overrides }), checkpoint);
+  const target = asStored(
+    await modelOf(source.written, { set: overrides, family: source.readAs }),
+    checkpoint,
+  );
   const { family, model, document } = target;
   return {
     model,
     ignored: family.ignored?.(document) ?? [],
-    written: await writtenWith(source.written, overrides),
+    written: await writtenWith(source.written, overrides, source.readAs),
     isInside: source.origin === 'inside',
     settings,
     changes: changesOf(source.document, document),

@@ -115,7 +115,7 @@ export function sequenceState({ model, form }: ServedLayout, context: number): S
     cache: keyValueCache,
     perToken: keyValuePerToken,
     state: figure({
-      label: 'Mamba states',
+      label: `${(mambaState.value > 0 ? mambaState : convolutionState).label}s`,
       unit: 'bytes',
       formula: add(
         v({ scan_state: mambaState.value }),

@@ -144,6 +144,7 @@ async function inSteps(
     if (from > 0) seconds.push((performance.now() - start) / 1000);
     const full = positions(expected, from, from + count);
     difference = Math.max(difference, largestDifference(step.output.data, full));
+    if (state) program.discard?.(state);
     state = step.state;
     from += count;
   }

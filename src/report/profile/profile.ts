@@ -175,7 +175,8 @@ function checkpointFact({ totals, matches, config }: CheckpointFound): Omit<Fact
 
 function stateFacts(state: State, { inference }: ResolvedSetting): Fact[] {
   const { keyValueCache, keyValuePerToken } = state;
-  const recurrent = sumOf(recurrentStates(state), ({ value }) => Number(value));
+  const recurrent = recurrentStates(state);
+  const [first] = recurrent;
   return [
     ...(keyValueCache.value > 0
       ? [
@@ -187,15 +188,22 @@ function stateFacts(state: State, { inference }: ResolvedSetting): Fact[] {
           },
         ]
       : []),
-    ...(recurrent > 0
+    ...(first
       ? [
           {
-            name: 'Mamba',
-            text: `${formatBytes(recurrent)} of state in ${inference.cacheDtype}${inference.cacheDtype === 'f32' ? '' : ' (fit: float32)'}`,
+            name: first.label,
+            text: `${formatBytes(sumOf(recurrent, ({ value }) => Number(value)))} in ${stateTypes(state, inference.cacheDtype ?? inference.dtype)}`,
           },
         ]
       : []),
   ];
+}
+
+/** Types of the recurrent states: that of the cache, or float32 where transformers keeps them so. */
+function stateTypes({ mambaState }: State, cacheDtype: Dtype): string {
+  if (cacheDtype === 'f32') return 'f32';
+  const isFloat32 = 'float32_values' in mambaState.inputs;
+  return `${isFloat32 ? 'float32, convolutions in ' : ''}${cacheDtype} (fit: float32)`;
 }
 
 /** `1.3 GB`, and the total without what only plain kernels keep. */
@@ -453,6 +461,8 @@ const WINDOWS = {
     'Decoding slides the windows: a local head keeps window // 2 + 1 keys. (A full forward pass of at most ' +
     'window_size tokens would see all of them.) The original code never evicts a key: its cache keeps all.',
   sliding: 'A sliding window keeps only the keys that a query sees.',
+  chunked:
+    'A chunked head sees the keys of its own chunk; as in transformers, the cache keeps one key less than a chunk has.',
 } as const satisfies Record<State['windows'][number]['rule'], string>;
 
 const windowNotes = ({ windows }: State): Block[] =>

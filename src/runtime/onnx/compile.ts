@@ -11,12 +11,13 @@ import type {
   QuantizedWeight,
   Target,
 } from './context.js';
-import { feedPositions, folded, ON_CPU, rowsWithin, scaledBy, whole } from './context.js';
+import { feedPositions, folded, ON_CPU, rowsWithin, scaledBy, weightOf, whole } from './context.js';
 import { declarationOf, type Feed } from './feeds.js';
 import { withFloat16Products } from './float16-products.js';
 import { GraphBuilder, type GraphValue, LEFT_OUT } from './graph.js';
 import { madeInGraph } from './in-graph-feeds.js';
 import { logitColumns } from './largest-tensor.js';
+import { emitAltUpBlock, emitAltUpMerge, emitAltUpSplit } from './layers/altup.js';
 import {
   emitAlignment,
   emitGate,
@@ -39,6 +40,8 @@ import {
 import {
   emitEmbedding,
   emitLearnedPositions,
+  emitPerLayerBranch,
+  emitPerLayerInputs,
   emitSrteLowRank,
   emitSrteSincos,
   emitSrteTable,
@@ -291,6 +294,18 @@ function addLayer(
       return activated(context, layer.fn, x);
     case 'scale':
       return scaledBy(context, x, layer.factor);
+    case 'altUpSplit':
+      return emitAltUpSplit(context, layer, x);
+    case 'altUpMerge':
+      return emitAltUpMerge(context, layer, x);
+    case 'altUpBlock':
+      return emitAltUpBlock(context, layer, x);
+    case 'weightedScale':
+      return context.graph.op('Mul', [x, weightOf(context, layer.weight)]);
+    case 'perLayerInputs':
+      return emitPerLayerInputs(context, layer, x);
+    case 'perLayerBranch':
+      return emitPerLayerBranch(context, layer, x);
     case 'softcap':
       return capped(context, x, layer.cap);
     case 'gatedMlp':

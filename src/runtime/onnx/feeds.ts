@@ -14,7 +14,7 @@ const TOKENS = 'T';
 
 /** One input of a graph. */
 export type Feed =
-  /** Token ids, [B, T]. */
+  /** Token ids, [B, T]; zeros for a layer that is given values. */
   | { readonly kind: 'ids' }
   /** A value passed to the layer, [B, T, C]. */
   | { readonly kind: 'value'; readonly index: number }
@@ -105,7 +105,7 @@ export function tensorFor(library: Library, name: string, feed: Feed, call: Call
     new Tensor('int64', BigInt64Array.from(values, BigInt), [values.length]);
   switch (feed.kind) {
     case 'ids':
-      return new Tensor('int32', call.ids?.data ?? new Int32Array(0), [batch, tokens]);
+      return new Tensor('int32', call.ids?.data ?? new Int32Array(batch * tokens), [batch, tokens]);
     case 'value': {
       const { data, shape } = call.inputs[feed.index] ?? { data: [], shape: [0] };
       return new Tensor('float32', data, [...shape]);

@@ -60,6 +60,9 @@ function firstKeys(making: Making, ids: GraphValue, window: Window | undefined):
   const before = (from: GraphValue) =>
     graph.op('Max', [graph.op('Sub', [from, reach]), graph.int(0)]);
   if (window.rule === 'sliding') return before(own);
+  if (window.rule === 'chunked') {
+    return graph.op('Sub', [own, graph.op('Mod', [own, graph.int(window.tokens)])]);
+  }
   const tokens = tokensOf(making, ids);
   const block = graph.int(Math.min(window.tokens, LARGEST_BLOCK));
   const blockStart = graph.op('Sub', [own, graph.op('Mod', [own, block])]);
@@ -91,6 +94,7 @@ function frequencies(making: Making, tokens: GraphValue, rotary: Rotary): GraphV
       return graph.op('Where', [isLong, long, short]);
     }
     case 'linear':
+    case 'proportional':
     case 'llama3':
     case 'yarn':
     case undefined:

@@ -7,6 +7,7 @@ import type {
   LayerNorm,
   LearnedPositions,
   Linear,
+  PerLayerInputs,
   Projections,
   RmsNorm,
   Rotary,
@@ -26,13 +27,22 @@ import type { ForwardRun } from './run.js';
 
 /** Embedding rows of the ids, [B, T, H]. */
 export function runEmbedding(
-  { tf, weights, ids }: ForwardRun,
-  { name, weight }: Embedding,
+  { tf, weights, ids, batch, tokens }: ForwardRun,
+  { weight }: Embedding,
 ): Tensor3D {
-  if (!ids) throw new TypeError(`${name} needs token ids`);
   const [, hidden = 0] = weight.shape;
-  const found = tf.gather(weights.tensor(weight), tf.tensor1d(ids.data, 'int32')); // (B·T, H)
-  return tf.reshape(found, [ids.batch, ids.tokens, hidden]);
+  const rows = tf.tensor1d(ids?.data ?? new Int32Array(batch * tokens), 'int32');
+  const found = tf.gather(weights.tensor(weight), rows); // (B·T, H)
+  return tf.reshape(found, [batch, tokens, hidden]);
+}
+
+/** The values of every block, [B, T, layers · width]. */
+export function runPerLayerInputs(run: ForwardRun, layer: PerLayerInputs): Tensor3D {
+  const { tf } = run;
+  const embedded: Tensor3D = tf.mul(run.apply(layer.embedding), layer.embeddingScale);
+  const projected: Tensor3D = tf.mul(run.apply(layer.projection, embedded), layer.projectionScale);
+  const own: Tensor3D = tf.mul(run.apply(layer.table), layer.tableScale);
+  return tf.mul(tf.add(run.apply(layer.norm, projected), own), layer.scale);
 }
 
 /** x [B, T, in] → [B, T, out]. */
@@ -90,13 +100,12 @@ export function runHeadNorms(run: ForwardRun, { norms }: HeadNorms, x: Tensor3D)
   );
 }
 
-/** Normalises each part of the last dimension with the length of the weight: each head, or all of it. */
+/** Normalises each part of the last dimension with the size of the norm: each head, or all of it. */
 export function runRmsNorm({ tf, weights }: ForwardRun, layer: RmsNorm, x: Tensor3D): Tensor3D {
+  const parts = normedParts(tf, x, layer.size, layer.eps);
+  if (!layer.weight) return tf.reshape(parts, x.shape);
   const weight = weights.tensor(layer.weight);
-  const scaled = tf.mul(
-    normedParts(tf, x, layer.weight.elements, layer.eps),
-    layer.offset === 0 ? weight : tf.add(weight, layer.offset),
-  );
+  const scaled = tf.mul(parts, layer.offset === 0 ? weight : tf.add(weight, layer.offset));
   return tf.reshape(scaled, x.shape);
 }
 
@@ -198,7 +207,16 @@ export function runGatedMlp(run: ForwardRun, layer: GatedMlp, x: Tensor3D): Tens
   const [gate, up] = runProjections(run, layer.inputs, x) as [Tensor3D, Tensor3D];
   const { gateScale = 1 } = layer;
   const scaled: Tensor3D = gateScale === 1 ? gate : tf.mul(gate, gateScale);
-  return run.apply(layer.down, tf.mul(activate(tf, layer.activation, scaled), up));
+  const opened = activate(tf, layer.activation, aboveCutoff(tf, layer, scaled));
+  return run.apply(layer.down, tf.mul(opened, up));
+}
+
+/** max(gate − cutoff, 0), see `GatedMlp`. */
+function aboveCutoff(tf: Tf, { cutoffDeviations }: GatedMlp, gate: Tensor3D): Tensor3D {
+  if (cutoffDeviations === undefined) return gate;
+  const apart: Tensor3D = tf.sub(gate, tf.mean(gate, 2, true));
+  const deviation = tf.sqrt(tf.mean(tf.square(apart), 2, true));
+  return tf.relu(tf.sub(apart, tf.mul(deviation, cutoffDeviations)));
 }
 
 /** Rotates each head of x, [B, T, heads · headDim], by the angles of the positions of this run. */

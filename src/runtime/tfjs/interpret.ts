@@ -9,6 +9,7 @@ import type {
   HybridBlock,
   LanguageModel,
   Layer,
+  PerLayerBranch,
 } from '../../architecture/layer.js';
 import {
   applySoftcap,
@@ -20,6 +21,7 @@ import {
   runLayerNorm,
   runLearnedPositions,
   runLinear,
+  runPerLayerInputs,
   runRmsNorm,
   runRotary,
   runSrte,
@@ -29,6 +31,7 @@ import { activate } from './differentiable.js';
 import { runMixtureOfExperts, runRouter } from './mixture.js';
 import type { Tensor3D } from './packages.js';
 import type { ForwardRun } from './run.js';
+import { runAltUpBlock, runAltUpMerge, runAltUpSplit } from './run-altup.js';
 import { runAttention, runLatentAttention } from './run-attention.js';
 import { runGatedDelta } from './run-gated-delta.js';
 import { runCausalConv, runMamba, runStateSpaceDual } from './run-mamba.js';
@@ -69,6 +72,18 @@ export function interpret(run: ForwardRun, layer: Layer, inputs: readonly Tensor
       return runGatedRmsNorm(run, layer, x(0), x(1));
     case 'scale':
       return run.tf.mul(x(), layer.factor);
+    case 'altUpSplit':
+      return runAltUpSplit(run, layer, x());
+    case 'altUpMerge':
+      return runAltUpMerge(run, layer, x());
+    case 'altUpBlock':
+      return runAltUpBlock(run, layer, x());
+    case 'weightedScale':
+      return run.tf.mul(x(), run.weights.tensor(layer.weight));
+    case 'perLayerInputs':
+      return runPerLayerInputs(run, layer);
+    case 'perLayerBranch':
+      return perLayerBranch(run, layer, x());
     case 'softcap':
       return applySoftcap(run.tf, x(), layer.cap);
     case 'learnedPositions':
@@ -155,6 +170,14 @@ function gatedConv(run: ForwardRun, layer: GatedConv, x: Tensor3D): Tensor3D {
   const parts = tf.split(run.apply(layer.inProj, x), 3, 2); // (B, T, H) each
   const [b, c, input] = parts as [Tensor3D, Tensor3D, Tensor3D];
   return run.apply(layer.outProj, tf.mul(c, run.apply(layer.conv, tf.mul(b, input))));
+}
+
+function perLayerBranch(run: ForwardRun, layer: PerLayerBranch, x: Tensor3D): Tensor3D {
+  const { tf } = run;
+  const { inputs, index, gate: opening, projection, activation } = layer;
+  const all = run.once(inputs, () => run.apply(inputs)); // (B, T, layers · width)
+  const own = tf.slice(all, [0, 0, index * inputs.width], [-1, -1, inputs.width]);
+  return run.apply(projection, tf.mul(activate(tf, activation, run.apply(opening, x)), own));
 }
 
 function gate(run: ForwardRun, layer: Gate, z: Tensor3D): Tensor3D {

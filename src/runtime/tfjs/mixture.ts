@@ -93,16 +93,24 @@ function routedExperts(run: ForwardRun, layer: MixtureOfExperts, x: Tensor3D): T
   const [experts = 0] = layer.router.weight.shape;
   const weights = run.apply(layer.router, x); // (B, T, experts)
   const { tokensOf, places } = routes(readValues(weights), experts, layer.router.expertsPerToken);
+  const flat: Tensor2D = tf.reshape(weights, [-1, 1]);
   const [into, outOf] = layer.latent;
   const rows = asRows(tf, into ? run.apply(into, x) : x);
+  /** Weights of one expert for its tokens, [tokens, 1]. */
+  const sharesOf = (tokens: readonly number[], expert: number): Tensor2D => {
+    const places = tokens.map((at) => at * experts + expert);
+    return tf.gather(flat, tf.tensor1d(places, 'int32'));
+  };
   const outputs = tokensOf.flatMap((tokens, expert) => {
     if (tokens.length === 0) return [];
-    const own: Tensor2D = tf.gather(rows, tf.tensor1d([...tokens], 'int32'));
+    const found: Tensor2D = tf.gather(rows, tf.tensor1d([...tokens], 'int32'));
+    const own: Tensor2D = layer.weighsInputs ? tf.mul(found, sharesOf(tokens, expert)) : found;
     return [tf.tidy(() => runExpert(run, layer.experts, expert, own))];
   });
-  const flat = tokensOf.flatMap((tokens, expert) => tokens.map((at) => at * experts + expert));
-  const shares = tf.gather(tf.reshape(weights, [-1, 1]), tf.tensor1d(flat, 'int32'));
-  const weighted: Tensor2D = tf.mul(tf.concat(outputs, 0), shares); // (B·T · expertsPerToken, H)
+  const all: Tensor2D = tf.concat(outputs, 0); // (B·T · expertsPerToken, H)
+  const weighted: Tensor2D = layer.weighsInputs
+    ? all
+    : tf.mul(all, tf.concat(tokensOf.map(sharesOf), 0));
   const sum = places
     .map((each): Tensor2D => tf.gather(weighted, tf.tensor1d(each, 'int32')))
     .reduce((a, b) => tf.add(a, b));

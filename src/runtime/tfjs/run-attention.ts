@@ -1,4 +1,10 @@
-import type { Attention, HeadSpan, LatentAttention, Window } from '../../architecture/layer.js';
+import type {
+  Attention,
+  HeadSpan,
+  LatentAttention,
+  Temperature,
+  Window,
+} from '../../architecture/layer.js';
 import { decodingKeys, firstKeys } from '../calls.js';
 import { applySoftcap, runProjections, runRotary } from './basic.js';
 import { activate } from './differentiable.js';
@@ -30,9 +36,11 @@ function headKeys(run: ForwardRun, layer: Attention, k: Tensor3D, v: Tensor3D): 
   if (!decoding) {
     return heads.map((head) => ({ ...head, first: 0, keys: tf.transpose(head.keys) }));
   }
-  const before = decoding.before.attentions.get(layer);
+  const reads = typeof layer.sharing === 'object';
+  const name = typeof layer.sharing === 'object' ? layer.sharing.from : layer.name;
+  const before = decoding.before.attentions.get(name);
   const known = heads.map((head, index) => joined(before?.[index], head));
-  decoding.after.attentions.set(layer, remembered(run, decoding, layer, known));
+  if (!reads) decoding.after.attentions.set(name, remembered(run, decoding, layer, known));
   return known.map(({ first, ...rows }) => {
     const matrix = (data: Float32Array) =>
       tf.tensor2d(data, [data.length / layer.headDim, layer.headDim]);
@@ -224,6 +232,39 @@ function maskOf(
   return tf.tensor2d(mask, [rows, columns]);
 }
 
+/** Keys and values of this call: the layer's own, which later layers may read, or those of another layer. */
+function lent(
+  run: ForwardRun,
+  { name, sharing, keyValueHeads, headDim }: Attention,
+  own: Readonly<Record<'keys' | 'values', () => Tensor3D>>,
+): [keys: Tensor3D, values: Tensor3D] {
+  const of = (leaf: 'keys' | 'values'): Tensor3D => {
+    if (sharing === undefined) return own[leaf]();
+    if (sharing === 'lends') return run.once(`${name}.${leaf}`, own[leaf]);
+    const width = keyValueHeads * headDim;
+    return run.once(
+      `${sharing.from}.${leaf}`,
+      (): Tensor3D => run.tf.zeros([run.batch, run.tokens, width]),
+    );
+  };
+  return [of('keys'), of('values')];
+}
+
+/** Queries [B, T, ·] times the factor of their position. */
+function tempered(
+  { tf, start, tokens }: ForwardRun,
+  temperature: Temperature | undefined,
+  queries: Tensor3D,
+): Tensor3D {
+  if (!temperature) return queries;
+  const { tokens: size, strength, offset } = temperature;
+  const factors = Float32Array.from(
+    { length: tokens },
+    (_, index) => 1 + strength * Math.log1p(Math.floor((start + index + offset) / size)),
+  );
+  return tf.mul(queries, tf.tensor3d(factors, [1, tokens, 1]));
+}
+
 /** u [B, T, H] → [B, T, H]. */
 export function runAttention(run: ForwardRun, layer: Attention, u: Tensor3D): Tensor3D {
   const { tf } = run;
@@ -237,9 +278,14 @@ export function runAttention(run: ForwardRun, layer: Attention, u: Tensor3D): Te
     layer.normsAfterRotation ? normed(norm, turned(clipped(x))) : turned(clipped(normed(norm, x)));
   const projected = runProjections(run, layer.inputs, u);
   const [gate] = layer.gate ? projected.splice(1, 1) : [];
-  const [q, k, v] = projected as [Tensor3D, Tensor3D, Tensor3D];
-  const queries: Tensor3D = tf.mul(prepared(queryNorm, q), layer.scale); // (B, T, heads · d)
-  const keys = headKeys(run, layer, prepared(keyNorm, k), clipped(v));
+  const [q, k, v = k] = projected as [Tensor3D, Tensor3D, Tensor3D?];
+  const turnedQueries = tempered(run, layer.temperature, prepared(queryNorm, q));
+  const queries: Tensor3D = tf.mul(turnedQueries, layer.scale); // (B, T, heads · d)
+  const [ownKeys, ownValues] = lent(run, layer, {
+    keys: () => prepared(keyNorm, k),
+    values: () => clipped(normed(layer.valueNorm, v)),
+  });
+  const keys = headKeys(run, layer, ownKeys, ownValues);
   const heads = splitHeads(tf, queries, headDim);
   let first = 0;
   const spans = layer.spans.flatMap((span) => {

@@ -1,6 +1,5 @@
 /** State shared by the functions that compute layers during a run. */
 import type {
-  Attention,
   CausalConv,
   GatedDelta,
   LatentAttention,
@@ -44,8 +43,8 @@ export interface LayerStates {
   readonly convolutions: Map<CausalConv, Float32Array>;
   /** The state, [B, D, N]; of a state space dual, that of each group in turn; of a delta rule, [B, H, N, D]. */
   readonly scans: Map<Mamba | StateSpaceDual | GatedDelta, Float32Array>;
-  /** Caches by sequence, then by key-value head. */
-  readonly attentions: Map<Attention, readonly HeadMemory[]>;
+  /** Caches of a layer by its name: by sequence, then by key-value head. */
+  readonly attentions: Map<string, readonly HeadMemory[]>;
   readonly latents: Map<LatentAttention, LatentMemory>;
 }
 

@@ -55,8 +55,8 @@ function needsOf(layer: Layer): readonly (readonly [Param, Form])[] {
       return [[layer.weight, 'transposed'], ...tensors(layer.bias, layer.correction)];
     case 'packedExperts':
       return [
-        [layer.gateUp, 'experts'],
-        [layer.down, 'experts'],
+        [layer.gateUp, layer.isTransposed ? 'factors' : 'experts'],
+        [layer.down, layer.isTransposed ? 'factors' : 'experts'],
       ];
     case 'clampedExperts':
       return [

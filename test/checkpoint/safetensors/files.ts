@@ -1,24 +1,20 @@
 import fs from 'node:fs';
-import os from 'node:os';
 import path from 'node:path';
-import { afterAll } from 'vitest';
 import { ByteFile } from '../../../src/checkpoint/byte-file.js';
 import type { FileIndex } from '../../../src/checkpoint/checkpoint.js';
 import { ruleOf } from '../../../src/checkpoint/checkpoint-rules.js';
 import { readSafetensors } from '../../../src/checkpoint/safetensors/read-safetensors.js';
-
-const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
-afterAll(() => fs.rmSync(folder, { recursive: true }));
+import { fileIn } from '../temp-folder.js';
 
 /** Lets `use` look at a file that holds these bytes and is gone afterwards. */
 export function withFile<T>(bytes: Uint8Array, use: (file: ByteFile) => T): T {
-  const name = path.join(folder, 'model.safetensors');
-  fs.writeFileSync(name, bytes);
+  const name = fileIn('model.safetensors', bytes);
   const file = ByteFile.open(name);
   try {
     return use(file);
   } finally {
     file.close();
+    fs.rmSync(path.dirname(name), { recursive: true });
   }
 }
 

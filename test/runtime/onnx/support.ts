@@ -1,5 +1,5 @@
 /** What the tests of this engine share. */
-import { afterAll, describe } from 'vitest';
+import { describe } from 'vitest';
 import type { Layer } from '../../../src/architecture/layer.js';
 import type {
   Engine,
@@ -13,6 +13,7 @@ import type { Target } from '../../../src/runtime/onnx/context.js';
 import { loadLibrary, onnxVersion } from '../../../src/runtime/onnx/library.js';
 import { load, openOnnx } from '../../../src/runtime/onnx/onnx-engine.js';
 import type { WeightSource } from '../../../src/runtime/weights.js';
+import { onFileEnd } from '../../cleanup.js';
 
 /** Tests that need the library; where it is missing they are skipped, and say so. */
 export function describeWithOnnx(title: string, tests: () => void): void {
@@ -20,11 +21,6 @@ export function describeWithOnnx(title: string, tests: () => void): void {
   const why = isMissing ? ' (onnxruntime-node is not installed)' : '';
   describe.skipIf(isMissing)(`${title}${why}`, tests);
 }
-
-const programs: Program[] = [];
-afterAll(async () => {
-  for (const program of programs) await program.release();
-});
 
 let engine: Promise<Engine> | undefined;
 
@@ -36,7 +32,7 @@ export async function loaded(
 ): Promise<Program> {
   engine ??= openOnnx({ threads: 1 });
   const program = await (await engine).load(layer, weights, options);
-  programs.push(program);
+  onFileEnd(() => program.release());
   return program;
 }
 
@@ -54,7 +50,7 @@ export async function loadedFor(
   } as const;
   const library = loadLibrary();
   const program = await load({ library, settings, layer, source, loading, target });
-  programs.push(program);
+  onFileEnd(() => program.release());
   return program;
 }
 

@@ -8,6 +8,7 @@ import type {
   RmsNorm,
 } from '../../../architecture/layer.js';
 import { LAPLACE } from '../../../architecture/layer.js';
+import type { Param } from '../../../architecture/param.js';
 import { normWidth } from '../../../architecture/walk.js';
 import type { Context } from '../context.js';
 import { scaledBy, sizeNames, weightOf } from '../context.js';
@@ -81,10 +82,25 @@ export function softplus({ graph }: Context, x: GraphValue): GraphValue {
 export function emitGatedMlp(context: Context, layer: GatedMlp, x: GraphValue): GraphValue {
   const [gate = LEFT_OUT, up = LEFT_OUT] = emitProjections(context, layer.inputs, x);
   const inner = gated(context, layer.activation, [
-    scaledBy(context, gate, layer.gateScale ?? 1),
+    aboveCutoff(context, layer, scaledBy(context, gate, layer.gateScale ?? 1)),
     up,
   ]);
   return context.apply(layer.down, inner);
+}
+
+/** max(gate − cutoff, 0), see `GatedMlp`. */
+function aboveCutoff(
+  { graph }: Context,
+  { cutoffDeviations: deviations }: GatedMlp,
+  gate: GraphValue,
+): GraphValue {
+  if (deviations === undefined) return gate;
+  const mean = (x: GraphValue) =>
+    graph.op('ReduceMean', [x, graph.ints(-1)], { attributes: { keepdims: 1 } });
+  const apart = graph.op('Sub', [gate, mean(gate)]);
+  const deviation = graph.op('Sqrt', [mean(graph.op('Mul', [apart, apart]))]);
+  const cutoff = graph.op('Mul', [deviation, graph.float(deviations)]);
+  return graph.op('Relu', [graph.op('Sub', [apart, cutoff])]);
 }
 
 /** activation(gate) · up. */
@@ -181,7 +197,9 @@ export function ofUnitLength(
 }
 
 export function emitRmsNorm(context: Context, layer: RmsNorm, x: GraphValue): GraphValue {
-  return normed(context, x, factorOf(context, layer), layer.eps);
+  const { weight, size, eps, offset } = layer;
+  if (!weight) return unweightedRmsNorm(context, x, size, eps);
+  return normed(context, x, factorOf(context, { weight, offset }), eps);
 }
 
 /** `SimplifiedLayerNormalization` is ONNX Runtime's own, although its domain is ONNX's. */
@@ -208,7 +226,7 @@ function normedInSteps(
 /** The sum with the offset is computed once, when the session is created. */
 function factorOf(
   context: Context,
-  { weight, offset }: Pick<RmsNorm, 'weight' | 'offset'>,
+  { weight, offset }: { readonly weight: Param; readonly offset: number },
 ): GraphValue {
   const { graph, once } = context;
   const values = weightOf(context, weight);

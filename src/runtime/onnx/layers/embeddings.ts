@@ -2,6 +2,8 @@
 import type {
   Embedding,
   LearnedPositions,
+  PerLayerBranch,
+  PerLayerInputs,
   Rotary,
   SrteLowRank,
   SrteSincos,
@@ -25,8 +27,10 @@ import {
   weightRows,
 } from '../context.js';
 import type { GraphValue } from '../graph.js';
+import { LEFT_OUT } from '../graph.js';
 import { MICROSOFT } from '../proto.js';
 import { quantizedLookup } from '../quantized-products.js';
+import { activated } from './elementwise.js';
 
 /** Token ids [B, T] → [R, H]. */
 export function emitEmbedding(
@@ -41,6 +45,44 @@ export function emitEmbedding(
   return quantized
     ? quantizedLookup(context, quantized, indices)
     : weightRows(context, weight, indices);
+}
+
+/** Token ids [B, T] → the values of every block, [R, layers · width]. */
+export function emitPerLayerInputs(
+  context: Context,
+  layer: PerLayerInputs,
+  ids: GraphValue,
+): GraphValue {
+  const { graph, apply, sizes } = context;
+  const { layers, width } = layer;
+  const { rows } = sizeNames(sizes);
+  const embedded = scaledBy(context, apply(layer.embedding, ids), layer.embeddingScale);
+  const projected = scaledBy(context, apply(layer.projection, embedded), layer.projectionScale);
+  const parts = graph.sized(graph.op('Reshape', [projected, graph.ints(-1, width)]), [
+    `${rows}·${layers}`,
+    width,
+  ]);
+  const normed = graph.op('Reshape', [apply(layer.norm, parts), graph.ints(-1, layers * width)]);
+  const own = scaledBy(context, apply(layer.table, ids), layer.tableScale);
+  const sum = graph.op('Add', [graph.sized(normed, [rows, layers * width]), own]);
+  return scaledBy(context, sum, layer.scale);
+}
+
+/** x [R, H] → [R, H]. */
+export function emitPerLayerBranch(
+  context: Context,
+  { inputs, index, gate, projection, activation }: PerLayerBranch,
+  x: GraphValue,
+): GraphValue {
+  const { graph, apply, once, feed } = context;
+  const parts = once(inputs, () =>
+    graph.split(
+      apply(inputs, feed('ids', { kind: 'ids' })),
+      new Array<number>(inputs.layers).fill(inputs.width),
+    ),
+  );
+  const opened = activated(context, activation, apply(gate, x));
+  return apply(projection, graph.op('Mul', [opened, parts[index] ?? LEFT_OUT]));
 }
 
 /** x [R, H] plus the position's row for each token. */

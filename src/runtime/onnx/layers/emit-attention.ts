@@ -1,8 +1,22 @@
 /** Shapes: B batch, T tokens of the call, S keys, R = B·T rows, d width of a head. */
-import type { Attention, HeadSpan, LatentAttention } from '../../../architecture/layer.js';
+import type {
+  Attention,
+  HeadSpan,
+  LatentAttention,
+  Temperature,
+} from '../../../architecture/layer.js';
 import { normWidth } from '../../../architecture/walk.js';
 import type { Context } from '../context.js';
-import { cachesInPlace, folded, sizeNames, swapped, unfoldedRows, weightOf } from '../context.js';
+import {
+  cachesInPlace,
+  feedPositions,
+  folded,
+  scaledBy,
+  sizeNames,
+  swapped,
+  unfoldedRows,
+  weightOf,
+} from '../context.js';
 import type { GraphValue } from '../graph.js';
 import { LEFT_OUT } from '../graph.js';
 import { MICROSOFT } from '../proto.js';
@@ -22,7 +36,7 @@ export function emitAttention(context: Context, layer: Attention, u: GraphValue)
   const { heads, keyValueHeads, headDim, queryNorm, keyNorm, clip } = layer;
   const projected = emitProjections(context, layer.inputs, u);
   const [gate] = layer.gate ? projected.splice(1, 1) : [];
-  const [q = LEFT_OUT, k = LEFT_OUT, v = LEFT_OUT] = projected;
+  const [q = LEFT_OUT, k = LEFT_OUT, v = layer.valuesAreKeys ? k : LEFT_OUT] = projected;
   const cut = (x: GraphValue) => (clip === undefined ? x : clipped(graph, x, -clip, clip));
   const prepared = (norm: typeof queryNorm, x: GraphValue, count: number) => {
     const width = count * headDim;
@@ -33,9 +47,17 @@ export function emitAttention(context: Context, layer: Attention, u: GraphValue)
     return unfoldedRows(context, normed(context, norm, rotated, width), width);
   };
   const given = {
-    queries: prepared(queryNorm, q, heads),
-    keys: prepared(keyNorm, k, keyValueHeads),
-    values: unfoldedRows(context, cut(v), keyValueHeads * headDim),
+    queries: tempered(context, layer.temperature, prepared(queryNorm, q, heads)),
+    ...(typeof layer.sharing === 'object'
+      ? { keys: LEFT_OUT, values: LEFT_OUT }
+      : {
+          keys: prepared(keyNorm, k, keyValueHeads),
+          values: unfoldedRows(
+            context,
+            cut(normed(context, layer.valueNorm, v, keyValueHeads * headDim)),
+            keyValueHeads * headDim,
+          ),
+        }),
   };
   const results = partsOf(context, layer, given).map((part) => attendPart(context, layer, part));
   const result = folded(context, graph.joined(results));
@@ -70,9 +92,30 @@ function turned(context: Context, layer: Attention, x: GraphValue, heads: number
   return layer.rotary ? emitRotary(context, layer.rotary, rows, heads) : rows;
 }
 
+/** Queries [B, T, ·] times the factor of their position. */
+function tempered(
+  context: Context,
+  temperature: Temperature | undefined,
+  queries: GraphValue,
+): GraphValue {
+  if (!temperature) return queries;
+  const { graph, once } = context;
+  const { tokens, strength, offset } = temperature;
+  const factors = once(`temperature:${tokens}:${strength}:${offset}`, () => {
+    const positions = graph.cast(feedPositions(context), 'f32');
+    const steps = graph.op('Floor', [
+      graph.op('Div', [graph.op('Add', [positions, graph.float(offset)]), graph.float(tokens)]),
+    ]);
+    const logs = graph.op('Log', [graph.op('Add', [steps, graph.float(1)])]);
+    const all = graph.op('Add', [scaledBy(context, logs, strength), graph.float(1)]);
+    return graph.op('Unsqueeze', [all, graph.ints(1)]); // [T, 1]
+  });
+  return graph.op('Mul', [queries, factors]);
+}
+
 /** Queries, keys and values of heads with the same window, [B, T, ·]. */
 interface WindowHeads extends HeadRange, Pick<HeadSpan, 'window'>, Given {
-  /** Name of its state between calls. */
+  /** Name of its state between calls, or of that of the layer whose keys it reads. */
   readonly name: string;
   readonly keyValueHeads: number;
 }
@@ -85,7 +128,8 @@ interface Given {
 
 /** Groups of heads by window, each with its own keys and values. */
 function partsOf(context: Context, layer: Attention, given: Given): WindowHeads[] {
-  const { name, keyValueHeads, headDim } = layer;
+  const { keyValueHeads, headDim } = layer;
+  const name = typeof layer.sharing === 'object' ? layer.sharing.from : layer.name;
   const spans = spansOf(layer);
   const [only, ...others] = spans;
   if (only && others.length === 0) {
@@ -120,6 +164,13 @@ function spansOf({ spans }: Attention): (HeadSpan & HeadRange)[] {
     });
 }
 
+/** Keys or values of a layer that runs without the one whose it reads, [B, T, K · d]. */
+function zerosLike({ graph }: Context, layer: Attention, { queries, keyValueHeads }: WindowHeads) {
+  const width = keyValueHeads * layer.headDim;
+  const some = graph.op('Slice', [queries, graph.ints(0), graph.ints(width), graph.ints(2)]);
+  return graph.op('Mul', [some, graph.float(0)]);
+}
+
 /** → [B, T, heads · d] */
 function attendPart(context: Context, layer: Attention, part: WindowHeads): GraphValue {
   const { headDim, scale, softcap, alibi, sinks } = layer;
@@ -129,21 +180,31 @@ function attendPart(context: Context, layer: Attention, part: WindowHeads): Grap
     alibi
       ? maskWithAlibi(context, window, alibi, { first: part.first + first, heads: count })
       : mask(context, window);
+  /** Keys or values with those of former calls, made where they are first read. */
+  const kept = <Made>(leaf: 'keys' | 'values', make: (name: string, now: GraphValue) => Made) =>
+    context.once(`kept:${name}.${leaf}`, () => {
+      const now = part[leaf] === LEFT_OUT ? zerosLike(context, layer, part) : part[leaf];
+      return make(`${name}.${leaf}`, now);
+    });
   if (cachesInPlace(context)) {
     const memory = { groups: keyValueHeads, width: headDim, window };
+    const rows = (leaf: 'keys' | 'values') =>
+      kept(leaf, (own, now) => cached(context, { ...memory, name: own }, now));
     return attendWithCache(context, heads, {
       queries: part.queries,
-      keys: cached(context, { ...memory, name: `${name}.keys` }, part.keys),
-      values: cached(context, { ...memory, name: `${name}.values` }, part.values),
+      keys: rows('keys'),
+      values: rows('values'),
       bias: bias({ first: 0, heads: part.heads }),
       sinks: sinks && sinkScores(context, sinks, part),
     });
   }
   const memory = { width: keyValueHeads * headDim, window };
+  const all = (leaf: 'keys' | 'values') =>
+    kept(leaf, (own, now) => withPast(context, { ...memory, name: own }, now));
   const attended: Attended = {
     queries: part.queries,
-    keys: withPast(context, { ...memory, name: `${name}.keys` }, part.keys),
-    values: withPast(context, { ...memory, name: `${name}.values` }, part.values),
+    keys: all('keys'),
+    values: all('values'),
     bias,
   };
   return attend(context, heads, sinks ? withSinks(context, sinks, part.first, attended) : attended);

@@ -7,7 +7,7 @@ import type {
   RouterGroups,
 } from '../../../architecture/layer.js';
 import type { Param } from '../../../architecture/param.js';
-import { expertWidth, isGatedPack } from '../../../architecture/walk.js';
+import { expertWidth, isGatedPack, packedInner } from '../../../architecture/walk.js';
 import type { Context } from '../context.js';
 import { scaledBy, sizeNames, weightOf } from '../context.js';
 import type { GraphValue } from '../graph.js';
@@ -136,14 +136,20 @@ function routedOutput(context: Context, layer: MixtureOfExperts, x: GraphValue):
   const [into, outOf] = layer.latent;
   const given = into ? apply(into, x) : x;
   const sent = graph.op('Gather', [given, graph.op('Div', [order, perToken])]); // [N, width]
-  const found = eachOwn(context, layer, sent, counts);
+  const flat = () => graph.op('Reshape', [weights, graph.ints(-1, 1)]); // [N, 1]
+  const weighed = layer.weighsInputs
+    ? graph.op('Mul', [sent, graph.op('Gather', [flat(), order])])
+    : sent;
+  const found = eachOwn(context, layer, weighed, counts);
   const back = graph.op('Gather', [found, inverse(context, order)]);
   const shape = [expertsPerToken, expertWidth(layer)];
   const outputs = graph.sized(graph.op('Reshape', [back, graph.ints(-1, ...shape)]), [
     rows,
     ...shape,
   ]);
-  const weighted = graph.op('Mul', [outputs, graph.op('Unsqueeze', [weights, graph.ints(2)])]);
+  const weighted = layer.weighsInputs
+    ? outputs
+    : graph.op('Mul', [outputs, graph.op('Unsqueeze', [weights, graph.ints(2)])]);
   const sum = graph.op('ReduceSum', [weighted, graph.ints(1)], { attributes: { keepdims: 0 } });
   return outOf ? apply(outOf, sum) : sum;
 }
@@ -237,11 +243,13 @@ function packedOutput(
   const times = (x: GraphValue, weight: typeof down) => {
     const [, count = 0] = weight.shape;
     const rows = { first: index * count, count };
-    return graph.joined(productParts(context, weight, x, { rows }));
+    return experts.isTransposed
+      ? transposedProduct(context, weight, x, undefined, rows)
+      : graph.joined(productParts(context, weight, x, { rows }));
   };
   if (!isGatedPack(experts))
     return times(activated(context, activation, times(share, gateUp)), down);
-  const inner = down.shape[2] ?? 0;
+  const inner = packedInner(experts);
   const both = graph.split(times(share, gateUp), [inner, inner]);
   return times(gated(context, activation, both), down);
 }

@@ -1,0 +1,324 @@
+/** Gemma 3n, the text part: streams of AltUp, LAuReL, per-layer inputs, shared keys and values, sparse gates. */
+import * as z from 'zod';
+import {
+  altUpBlock,
+  altUpEnd,
+  attention,
+  linear,
+  perLayerBranch,
+  plainRmsNorm,
+  residual,
+  rmsNormLayer,
+  rotary,
+  scale,
+  sequence,
+  softcap,
+  sum,
+} from '../constructors.js';
+import { defineRules } from '../family.js';
+import type { Layer, PerLayerInputs } from '../layer.js';
+import { unreadBut } from '../transformer/config-keys.js';
+import { decoderDocument, defineTransformer } from '../transformer/define-decoder.js';
+import { causalModel, separateMlp } from '../transformer/parts.js';
+import {
+  perLayerIn,
+  perLayerOf,
+  perLayerSettings,
+  sharingOf,
+  sharingRules,
+} from '../transformer/per-layer.js';
+import {
+  localRotarySettings,
+  longestInput,
+  rotaryByLayer,
+  scalingOf,
+} from '../transformer/rotary.js';
+import {
+  DECODER_RULES,
+  layerListRules,
+  localRotaryRules,
+  rotaryRules,
+  windowRules,
+} from '../transformer/rules.js';
+import {
+  activationOf,
+  activationWord,
+  attentionBias,
+  decoderStored,
+  flag,
+  headPath,
+  headsOf,
+  positiveInteger,
+  windowAt,
+  windowSettings,
+} from '../transformer/settings.js';
+import { GEMMA, HIDDEN_ACT_UNREAD } from './gemma.js';
+
+/** Four layers with a window, then one without. */
+const PERIOD = 5;
+
+/** Without a list, gates of the first layers of a model with more layers are as sparse as this. */
+const SPARSE = { layers: 10, part: 0.95 } as const;
+
+/** Keys of the model that also sees and hears. */
+const OF_OTHER_PARTS = [
+  'audio_config',
+  'audio_soft_tokens_per_image',
+  'audio_token_id',
+  'gradient_clipping',
+  'text_config',
+  'vision_config',
+  'vision_soft_tokens_per_image',
+];
+
+const schema = decoderDocument(
+  'gemma3n_text',
+  {
+    vocab_size: 262_400,
+    hidden_size: 2048,
+    intermediate_size: 16_384,
+    num_hidden_layers: 35,
+    num_attention_heads: 8,
+    num_key_value_heads: 2,
+    head_dim: 256,
+    max_position_embeddings: 32_768,
+    rms_norm_eps: 1e-6,
+    rope_theta: 1e6,
+    tie_word_embeddings: true,
+  },
+  {
+    intermediate_size: z
+      .union([positiveInteger, z.array(positiveInteger)])
+      .default(16_384)
+      .describe('Width inside the feed-forward network, or one for each layer'),
+    ...localRotarySettings(10_000),
+    ...windowSettings(512),
+    ...perLayerSettings(1),
+    num_kv_shared_layers: z
+      .int()
+      .min(0)
+      .default(15)
+      .describe(
+        'So many last layers read the keys and values of the last one before of their kind',
+      ),
+    altup_num_inputs: z.int().min(1).default(4).describe('Streams of AltUp'),
+    altup_active_idx: z.int().min(0).default(0).describe('The stream that blocks compute'),
+    altup_correct_scale: flag
+      .default(true)
+      .describe('That stream is scaled before it meets the per-layer inputs'),
+    laurel_rank: positiveInteger.default(64).describe('Rank of LAuReL'),
+    activation_sparsity_pattern: z
+      .array(z.number().min(0).lt(1))
+      .nullish()
+      .describe(
+        'For each layer the part of the gates that is 0, if they were normally distributed',
+      ),
+    final_logit_softcapping: z
+      .number()
+      .positive()
+      .nullable()
+      .default(30)
+      .describe('Softcap of the logits'),
+    hidden_activation: activationWord
+      .default('gelu_pytorch_tanh')
+      .describe('Activation of the gates'),
+    attention_bias: attentionBias,
+  },
+);
+
+type Config = z.output<typeof schema>['model'];
+
+const slides = ({ layer_types: types }: Config, index: number): boolean =>
+  types ? types[index] === 'sliding_attention' : (index + 1) % PERIOD !== 0;
+
+const altUpRules = defineRules<{ readonly model: Config }>([
+  {
+    severity: 'error',
+    reads: ['model.altup_active_idx', 'model.altup_num_inputs'],
+    check: ({ model: { altup_active_idx: active, altup_num_inputs: streams } }) =>
+      active >= streams
+        ? {
+            message: `there is no stream ${active} of ${streams}`,
+            suggestion: `write altup_active_idx: ${streams - 1} or less`,
+          }
+        : undefined,
+  },
+]);
+
+export const gemma3nText = defineTransformer({
+  title: 'Gemma 3n, text only',
+  schema,
+  rules: [
+    ...DECODER_RULES,
+    ...rotaryRules,
+    ...localRotaryRules,
+    ...layerListRules('layer_types'),
+    ...layerListRules('intermediate_size'),
+    ...layerListRules('activation_sparsity_pattern'),
+    ...windowRules(() => true),
+    ...sharingRules(slides),
+    ...altUpRules,
+  ],
+  huggingFace: {
+    rotary: rotaryByLayer,
+    limited: {
+      ...HIDDEN_ACT_UNREAD,
+      ...Object.fromEntries(OF_OTHER_PARTS.map((key) => [key, unreadBut([])])),
+    },
+    harmless: { altup_coef_clip: 'used in training only' },
+  },
+  storedSettings: decoderStored,
+  build({ model: config }) {
+    const { hidden_size: hidden, stored_prefix: prefix, altup_num_inputs: streams } = config;
+    const cap = config.final_logit_softcapping;
+    return causalModel({
+      paths: {
+        embedding: `${prefix}embed_tokens`,
+        blocks: `${prefix}layers`,
+        head: headPath(prefix),
+      },
+      vocabulary: config.vocab_size,
+      hidden,
+      positions: longestInput(config.max_position_embeddings, config.rope_scaling),
+      tied: config.tie_word_embeddings,
+      blocks: config.num_hidden_layers,
+      blocksKey: 'num_hidden_layers',
+      embeddingSteps: [
+        ...GEMMA.embeddingSteps(config),
+        altUpEnd('altUpSplit', `${prefix}altup_projections`, hidden, streams),
+      ],
+      shared: (tokens) => perLayerOf(config, tokens),
+      block: (name, index, shared) => block(name, index, config, perLayerIn(shared)),
+      norm: sequence(`${prefix}output`, [
+        altUpEnd('altUpMerge', `${prefix}altup_unembed_projections`, hidden, streams),
+        rmsNormLayer(`${prefix}norm`, hidden, config.rms_norm_eps),
+      ]),
+      logitSteps: cap === null ? [] : [softcap('logit_softcap', cap)],
+    });
+  },
+});
+
+function block(
+  name: string,
+  index: number,
+  config: Config,
+  inputs: PerLayerInputs | undefined,
+): Layer {
+  if (!inputs) throw new TypeError('Gemma 3n has inputs for each layer');
+  const { hidden_size: hidden, rms_norm_eps: eps, intermediate_size: inner } = config;
+  const norm = (leaf: string) => rmsNormLayer(`${name}.${leaf}`, hidden, eps);
+  const activation = activationOf(config.hidden_activation);
+  const laurel = `${name}.laurel`;
+  const product = (leaf: string, from: number, to: number) =>
+    linear(`${laurel}.${leaf}`, from, to, { bias: false, component: 'feedForward' });
+  // n + LAuReL(n), beside the attention that reads the same norm.
+  const lowRank = residual(
+    laurel,
+    sequence(`${laurel}.branch`, [
+      product('linear_left', hidden, config.laurel_rank),
+      product('linear_right', config.laurel_rank, hidden),
+      rmsNormLayer(`${laurel}.post_laurel_norm`, hidden, eps),
+    ]),
+  );
+  const attend = sequence(`${name}.attention`, [
+    attentionOf(name, index, config),
+    norm('post_attention_layernorm'),
+  ]);
+  const mlp = sequence(`${name}.mlp_branch`, [
+    norm('pre_feedforward_layernorm'),
+    separateMlp(`${name}.mlp`, {
+      hidden,
+      inner: typeof inner === 'number' ? inner : (inner[index] ?? 0),
+      activation,
+      cutoffDeviations: cutoffAt(config, index),
+    }),
+    norm('post_feedforward_layernorm'),
+  ]);
+  return altUpBlock(name, {
+    hidden,
+    streams: config.altup_num_inputs,
+    eps,
+    active: config.altup_active_idx,
+    isScaled: config.altup_correct_scale,
+    inner: sequence(`${name}.active`, [
+      residual(
+        `${name}.attention_residual`,
+        sequence(`${name}.attention_branch`, [
+          norm('input_layernorm'),
+          sum(`${name}.attention_sum`, attend, lowRank),
+        ]),
+      ),
+      scale(`${name}.halved`, Math.SQRT1_2),
+      residual(`${name}.mlp_residual`, mlp),
+    ]),
+    perLayer: sequence(`${name}.per_layer_branch`, [
+      perLayerBranch(`${name}.per_layer`, name, { hidden, activation, inputs, index }),
+      norm('post_per_layer_input_norm'),
+    ]),
+  });
+}
+
+function attentionOf(block: string, index: number, config: Config): Layer {
+  const name = `${block}.self_attn`;
+  const { hidden, heads, keyValueHeads, headDim } = headsOf(config);
+  const isSliding = slides(config, index);
+  const sharing = sharingOf(config, index, slides);
+  const bias = config.attention_bias;
+  const product = (leaf: string, count: number) =>
+    linear(`${name}.${leaf}`, hidden, count * headDim, { bias });
+  const norm = (leaf: string) => rmsNormLayer(`${name}.${leaf}`, headDim, config.rms_norm_eps);
+  const reads = typeof sharing === 'object';
+  const scaling = isSliding ? config.rope_local_scaling : config.rope_scaling;
+  return attention(name, {
+    inputs: [
+      product('q_proj', heads),
+      ...(reads ? [] : [product('k_proj', keyValueHeads), product('v_proj', keyValueHeads)]),
+    ],
+    out: linear(`${name}.o_proj`, heads * headDim, hidden, { bias }),
+    queryNorm: norm('q_norm'),
+    ...(!reads && {
+      keyNorm: norm('k_norm'),
+      valueNorm: plainRmsNorm(`${name}.v_norm`, headDim, config.rms_norm_eps),
+    }),
+    sharing,
+    rotary: rotary(`${block}.rotary`, {
+      base: isSliding ? config.rope_local_base_freq : config.rope_theta,
+      headDim,
+      scaling: scalingOf(scaling, config.max_position_embeddings, headDim),
+    }),
+    heads,
+    keyValueHeads,
+    headDim,
+    scale: 1,
+    window: windowAt({ ...config, layer_types: null }, index, isSliding),
+  });
+}
+
+/** Standard deviations from the mean to the cutoff of a layer's gates. */
+function cutoffAt(config: Config, index: number): number | undefined {
+  const { activation_sparsity_pattern: parts, num_hidden_layers: layers } = config;
+  const byRule = layers > SPARSE.layers && index < SPARSE.layers ? SPARSE.part : 0;
+  const part = parts ? (parts[index] ?? 0) : byRule;
+  return part > 0 ? normalQuantile(Math.fround(part)) : undefined;
+}
+
+/** Value that a part of a standard normal distribution is below, by bisection. */
+function normalQuantile(part: number): number {
+  let [low, high] = [-9, 9];
+  for (let step = 0; step < 60; step++) {
+    const middle = (low + high) / 2;
+    if (belowNormal(middle) < part) low = middle;
+    else high = middle;
+  }
+  return (low + high) / 2;
+}
+
+/** Part of a standard normal distribution below x: ½ + φ(x) · (x + x³ / 3 + x⁵ / (3 · 5) + …). */
+function belowNormal(x: number): number {
+  let [term, series] = [x, x];
+  for (let odd = 3; Math.abs(term) > 1e-17; odd += 2) {
+    term *= x ** 2 / odd;
+    series += term;
+  }
+  return 0.5 + (Math.exp(-(x ** 2) / 2) / Math.sqrt(2 * Math.PI)) * series;
+}

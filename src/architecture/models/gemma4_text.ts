@@ -1,0 +1,340 @@
+/** Gemma 4, the text part: per-layer inputs, shared keys and values, other heads in layers without a window. */
+import * as z from 'zod';
+import {
+  attention,
+  linear,
+  perLayerBranch,
+  plainRmsNorm,
+  rmsNormLayer,
+  rotary,
+  sequence,
+  softcap,
+  weightedScale,
+} from '../constructors.js';
+import { defineRules } from '../family.js';
+import type { Layer, PerLayerInputs } from '../layer.js';
+import { buffer } from '../param.js';
+import { type JsonObject, unreadBut } from '../transformer/config-keys.js';
+import { decoderDocument, defineTransformer } from '../transformer/define-decoder.js';
+import { decoder, residualBlock, separateMlp } from '../transformer/parts.js';
+import {
+  ownKeyLayers,
+  perLayerIn,
+  perLayerOf,
+  perLayerSettings,
+  sharingOf,
+  sharingRules,
+} from '../transformer/per-layer.js';
+import {
+  isObject,
+  localRotarySettings,
+  type RotaryReading,
+  rotaryByLayer,
+  rotarySettings,
+  scalingOf,
+} from '../transformer/rotary.js';
+import {
+  DECODER_RULES,
+  layerListRules,
+  localRotaryRules,
+  rotaryRules,
+  windowRules,
+} from '../transformer/rules.js';
+import {
+  activationOf,
+  activationWord,
+  attentionBias,
+  decoderStored,
+  flag,
+  positiveInteger,
+  windowAt,
+  windowSettings,
+} from '../transformer/settings.js';
+import { GEMMA, HIDDEN_ACT_UNREAD } from './gemma.js';
+
+const [fullBase, localBase] = [1e6, 10_000];
+
+/** Rotation of the layers without a window, unless a file has rotary settings. */
+const FULL_ROTARY = { rope_type: 'proportional', partial_rotary_factor: 0.25 } as const;
+
+const DEFAULT_ROTARY = {
+  rope_theta: fullBase,
+  rope_scaling: FULL_ROTARY,
+  rope_local_base_freq: localBase,
+  rope_local_scaling: null,
+} as const;
+
+/** Five layers with a window, then one without; the last one never has a window. */
+const PERIOD = 6;
+
+const schema = decoderDocument(
+  'gemma4_text',
+  {
+    vocab_size: 262_144,
+    hidden_size: 2304,
+    intermediate_size: 9216,
+    num_hidden_layers: 30,
+    num_attention_heads: 8,
+    num_key_value_heads: 4,
+    head_dim: 256,
+    max_position_embeddings: 131_072,
+    rms_norm_eps: 1e-6,
+    rope_theta: fullBase,
+    tie_word_embeddings: true,
+  },
+  {
+    rope_scaling: rotarySettings(fullBase).rope_scaling.default(FULL_ROTARY),
+    ...localRotarySettings(localBase),
+    ...windowSettings(512),
+    ...perLayerSettings(0),
+    global_head_dim: positiveInteger
+      .default(512)
+      .describe('Width of a head in layers without a window'),
+    num_global_key_value_heads: positiveInteger
+      .nullable()
+      .default(null)
+      .describe('Key and value heads of layers without a window; null: as in the others'),
+    attention_k_eq_v: flag
+      .default(false)
+      .describe('Values are the keys before their norm in layers without a window'),
+    num_kv_shared_layers: z
+      .int()
+      .min(0)
+      .default(0)
+      .describe(
+        'So many last layers read the keys and values of the last one before of their kind',
+      ),
+    use_double_wide_mlp: flag
+      .default(false)
+      .describe('The networks of these layers have twice the width'),
+    final_logit_softcapping: z
+      .number()
+      .positive()
+      .nullable()
+      .default(null)
+      .describe('Softcap of the logits'),
+    hidden_activation: activationWord
+      .default('gelu_pytorch_tanh')
+      .describe('Activation of the gates'),
+    attention_bias: attentionBias,
+    enable_moe_block: z.literal(false).default(false).describe('Experts are not supported'),
+    use_bidirectional_attention: z
+      .literal('vision')
+      .nullish()
+      .describe('Attention to text is causal'),
+  },
+);
+
+type Config = z.output<typeof schema>['model'];
+
+const slides = ({ layer_types: types, num_hidden_layers: layers }: Config, index: number) =>
+  index < layers - 1 && (types ? types[index] === 'sliding_attention' : (index + 1) % PERIOD !== 0);
+
+const reading: RotaryReading = {
+  ...rotaryByLayer,
+  keys: ['rope_parameters'],
+  settings({ rope_parameters }) {
+    // The class does not read the keys of older files.
+    if (!isObject(rope_parameters)) return DEFAULT_ROTARY;
+    const {
+      rope_scaling: full,
+      rope_local_scaling: local,
+      ...bases
+    } = rotaryByLayer.settings({ rope_parameters });
+    return { ...bases, rope_scaling: full ?? null, rope_local_scaling: local ?? null };
+  },
+  remarks: ({ rope_parameters }) => rotaryByLayer.remarks({ rope_parameters }),
+};
+
+/** Sizes of the layers without a window, from either of the two keys that a file can have. */
+function fullSizes(config: JsonObject): JsonObject {
+  const { per_layer_config: byLayer, attention_k_eq_v: shares } = config;
+  if (!isObject(byLayer)) {
+    return shares === true ? {} : { num_global_key_value_heads: null };
+  }
+  const [sizes] = Object.values(byLayer).filter(isObject);
+  return {
+    global_head_dim: sizes?.head_dim ?? config.head_dim,
+    num_global_key_value_heads: sizes?.num_key_value_heads ?? null,
+  };
+}
+
+const SIZE_KEYS = ['head_dim', 'num_key_value_heads'];
+
+/** Whether the layers without a window, and only these, have other sizes, which are the same for all. */
+function hasFullSizes(byLayer: unknown, { layer_types: types }: JsonObject): boolean {
+  if (byLayer === null) return true;
+  if (!isObject(byLayer) || !Array.isArray(types)) return false;
+  const full = types.flatMap((kind, index) =>
+    kind === 'full_attention' || index === types.length - 1 ? [String(index)] : [],
+  );
+  const [first, ...others] = Object.values(byLayer);
+  return (
+    isObject(first) &&
+    Object.keys(first).every((key) => SIZE_KEYS.includes(key)) &&
+    others.every((each) => JSON.stringify(each) === JSON.stringify(first)) &&
+    Object.keys(byLayer).sort().join() === full.sort().join()
+  );
+}
+
+const globalHeadRules = defineRules<{ readonly model: Config }>([
+  {
+    severity: 'error',
+    reads: ['model.num_global_key_value_heads', 'model.num_attention_heads'],
+    check: ({ model: { num_global_key_value_heads: shared, num_attention_heads: heads } }) =>
+      shared !== null && heads % shared !== 0
+        ? {
+            message: `${shared} key-value heads do not divide ${heads} heads`,
+            suggestion: 'write a divisor as num_global_key_value_heads',
+          }
+        : undefined,
+  },
+  {
+    severity: 'error',
+    reads: ['model.global_head_dim'],
+    check: ({ model: { global_head_dim: width } }) =>
+      width % 2 === 1
+        ? {
+            message: `RoPE rotates pairs, and global_head_dim ${width} is odd`,
+            suggestion: 'write an even global_head_dim',
+          }
+        : undefined,
+  },
+]);
+
+export const gemma4Text = defineTransformer({
+  title: 'Gemma 4, text only',
+  schema,
+  rules: [
+    ...DECODER_RULES,
+    ...rotaryRules,
+    ...localRotaryRules,
+    ...layerListRules('layer_types'),
+    ...windowRules(() => true),
+    ...globalHeadRules,
+    ...sharingRules(slides),
+  ],
+  huggingFace: {
+    rotary: reading,
+    more: fullSizes,
+    reads: ['per_layer_config'],
+    limited: {
+      ...HIDDEN_ACT_UNREAD,
+      ...Object.fromEntries(
+        [
+          'audio_config',
+          'audio_token_id',
+          'image_token_id',
+          'text_config',
+          'use_clipped_linears',
+          'video_token_id',
+          'vision_config',
+        ].map((key) => [key, unreadBut([])]),
+      ),
+      per_layer_config: {
+        allows: hasFullSizes,
+        why: 'layers have sizes that are not those of their kind',
+        severity: 'error',
+      },
+      rope_scaling: unreadBut([]),
+      rope_theta: unreadBut([]),
+      rope_local_base_freq: unreadBut([]),
+    },
+    harmless: {
+      num_experts: 'read with enable_moe_block only',
+      top_k_experts: 'read with enable_moe_block only',
+      moe_intermediate_size: 'read with enable_moe_block only',
+    },
+  },
+  storedSettings: decoderStored,
+  build({ model: config }) {
+    const { hidden_size: hidden, rms_norm_eps: eps } = config;
+    const norm = (name: string) => rmsNormLayer(name, hidden, eps);
+    const cap = config.final_logit_softcapping;
+    return decoder(config, {
+      norm,
+      embeddingSteps: GEMMA.embeddingSteps(config),
+      shared: (tokens) => perLayerOf(config, tokens),
+      block: (name, index, shared) => block(name, index, config, perLayerIn(shared)),
+      logitSteps: cap === null ? [] : [softcap('logit_softcap', cap)],
+    });
+  },
+});
+
+function block(
+  name: string,
+  index: number,
+  config: Config,
+  inputs: PerLayerInputs | undefined,
+): Layer {
+  const { hidden_size: hidden, rms_norm_eps: eps } = config;
+  const norm = (leaf: string) => rmsNormLayer(`${name}.${leaf}`, hidden, eps);
+  const isWide = config.use_double_wide_mlp && index >= ownKeyLayers(config);
+  const activation = activationOf(config.hidden_activation);
+  const { layers } = residualBlock(name, {
+    attention: [
+      norm('input_layernorm'),
+      attentionOf(name, index, config),
+      norm('post_attention_layernorm'),
+    ],
+    mlp: [
+      norm('pre_feedforward_layernorm'),
+      separateMlp(`${name}.mlp`, {
+        hidden,
+        inner: config.intermediate_size * (isWide ? 2 : 1),
+        activation,
+      }),
+      norm('post_feedforward_layernorm'),
+    ],
+    ...(inputs && {
+      per_layer: [
+        perLayerBranch(`${name}.per_layer`, name, { hidden, activation, inputs, index }),
+        norm('post_per_layer_input_norm'),
+      ],
+    }),
+  });
+  const scaled = weightedScale(`${name}.scaled`, buffer(`${name}.layer_scalar`, [1]));
+  return sequence(name, [...layers, scaled]);
+}
+
+function attentionOf(block: string, index: number, config: Config): Layer {
+  const name = `${block}.self_attn`;
+  const { hidden_size: hidden, num_attention_heads: heads, rms_norm_eps: eps } = config;
+  const isSliding = slides(config, index);
+  const keyValueHeads =
+    (isSliding ? null : config.num_global_key_value_heads) ?? config.num_key_value_heads ?? heads;
+  const headDim = isSliding ? (config.head_dim ?? hidden / heads) : config.global_head_dim;
+  const sharing = sharingOf(config, index, slides);
+  const valuesAreKeys = config.attention_k_eq_v && !isSliding;
+  const bias = config.attention_bias;
+  const product = (leaf: string, count: number) =>
+    linear(`${name}.${leaf}`, hidden, count * headDim, { bias });
+  const norm = (leaf: string) => rmsNormLayer(`${name}.${leaf}`, headDim, eps);
+  const reads = typeof sharing === 'object';
+  const scaling = isSliding ? config.rope_local_scaling : config.rope_scaling;
+  return attention(name, {
+    inputs: [
+      product('q_proj', heads),
+      ...(reads ? [] : [product('k_proj', keyValueHeads)]),
+      ...(reads || valuesAreKeys ? [] : [product('v_proj', keyValueHeads)]),
+    ],
+    out: linear(`${name}.o_proj`, heads * headDim, hidden, { bias }),
+    queryNorm: norm('q_norm'),
+    ...(!reads && {
+      keyNorm: norm('k_norm'),
+      valueNorm: plainRmsNorm(`${name}.v_norm`, headDim, eps),
+      valuesAreKeys,
+    }),
+    sharing,
+    rotary: rotary(`${block}.rotary`, {
+      base: isSliding ? config.rope_local_base_freq : config.rope_theta,
+      headDim,
+      scaling: scalingOf(scaling, config.max_position_embeddings, headDim),
+    }),
+    heads,
+    keyValueHeads,
+    headDim,
+    scale: 1,
+    window: windowAt({ ...config, layer_types: null }, index, isSliding),
+  });
+}

@@ -1,0 +1,118 @@
+/** Parts of Gemma 3n and 4: inputs for each layer, and layers that read keys and values of others. */
+import * as z from 'zod';
+import { embedding, linear, perLayerInputs, rmsNormLayer } from '../constructors.js';
+import { defineRules } from '../family.js';
+import type { Attention, Embedding, Layer, PerLayerInputs } from '../layer.js';
+import { positiveInteger } from './settings.js';
+
+/** Keys of the inputs for each layer. @param least 0 where a model can be without them. */
+export const perLayerSettings = (least: 0 | 1) => ({
+  vocab_size_per_layer_input: positiveInteger
+    .default(262_144)
+    .describe('Rows of the table of per-layer inputs'),
+  hidden_size_per_layer_input: z
+    .int()
+    .min(least)
+    .default(256)
+    .describe(`Values of a token for each layer${least === 0 ? '; 0: none' : ''}`),
+});
+
+interface PerLayerSource {
+  readonly hidden_size: number;
+  readonly num_hidden_layers: number;
+  readonly rms_norm_eps: number;
+  readonly vocab_size_per_layer_input: number;
+  readonly hidden_size_per_layer_input: number;
+  readonly stored_prefix: string;
+}
+
+/** Inputs for each layer, or nothing. */
+export function perLayerOf(config: PerLayerSource, tokens: Embedding): readonly PerLayerInputs[] {
+  const { hidden_size: hidden, num_hidden_layers: layers, stored_prefix: prefix } = config;
+  const width = config.hidden_size_per_layer_input;
+  if (width === 0) return [];
+  const table = `${prefix}embed_tokens_per_layer`;
+  return [
+    perLayerInputs(`${prefix}per_layer_inputs`, {
+      embedding: tokens,
+      table: {
+        ...embedding(table, config.vocab_size_per_layer_input, layers * width),
+        component: 'perLayerInputs',
+      },
+      projection: linear(`${prefix}per_layer_model_projection`, hidden, layers * width, {
+        bias: false,
+      }),
+      norm: rmsNormLayer(`${prefix}per_layer_projection_norm`, width, config.rms_norm_eps),
+      layers,
+      width,
+      embeddingScale: Math.sqrt(hidden),
+      tableScale: Math.sqrt(width),
+      projectionScale: 1 / Math.sqrt(hidden),
+      scale: Math.SQRT1_2,
+    }),
+  ];
+}
+
+/** The inputs among the layers that blocks share. */
+export const perLayerIn = (shared: readonly Layer[]): PerLayerInputs | undefined =>
+  shared.find((layer) => layer.kind === 'perLayerInputs');
+
+interface SharingSource {
+  readonly num_hidden_layers: number;
+  readonly num_kv_shared_layers: number;
+}
+
+/** Whether a layer has a window: a layer reads keys and values of the last one of its kind. */
+type Slides<Config> = (config: Config, index: number) => boolean;
+
+/** Number of layers with keys and values of their own. */
+export const ownKeyLayers = (config: SharingSource): number =>
+  config.num_hidden_layers - config.num_kv_shared_layers;
+
+/** Last layer of a kind before those that share; −1 without one. */
+function sourceOf<Config extends SharingSource>(
+  config: Config,
+  slides: Slides<Config>,
+  kind: boolean,
+): number {
+  for (let index = ownKeyLayers(config) - 1; index >= 0; index--) {
+    if (slides(config, index) === kind) return index;
+  }
+  return -1;
+}
+
+export function sharingOf<Config extends SharingSource & { readonly stored_prefix: string }>(
+  config: Config,
+  index: number,
+  slides: Slides<Config>,
+): Attention['sharing'] {
+  const first = ownKeyLayers(config);
+  const kind = slides(config, index);
+  const source = sourceOf(config, slides, kind);
+  if (index >= first) return { from: `${config.stored_prefix}layers.${source}.self_attn` };
+  const isRead = Array.from(
+    { length: config.num_kv_shared_layers },
+    (_, each) => first + each,
+  ).some((each) => slides(config, each) === kind);
+  return isRead && index === source ? 'lends' : undefined;
+}
+
+export const sharingRules = <Config extends SharingSource>(slides: Slides<Config>) =>
+  defineRules<{ readonly model: Config }>([
+    {
+      severity: 'error',
+      reads: ['model.num_kv_shared_layers', 'model.num_hidden_layers', 'model.layer_types'],
+      check({ model }) {
+        const { num_kv_shared_layers: shared, num_hidden_layers: layers } = model;
+        const missing = Array.from({ length: shared }, (_, each) => layers - 1 - each).find(
+          (index) => index < 0 || sourceOf(model, slides, slides(model, index)) < 0,
+        );
+        return missing === undefined
+          ? undefined
+          : {
+              message: `the last ${shared} of ${layers} layers have no keys of their own, and no layer of their kind is before them`,
+              suggestion: 'write a smaller num_kv_shared_layers',
+            };
+      },
+    },
+  ]);
