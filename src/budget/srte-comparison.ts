@@ -11,6 +11,7 @@ import type { SrteLayout } from '../architecture/srte-layout.js';
 import { srteParameters } from '../architecture/srte-layout.js';
 import type { Dtype } from '../tensor/dtype.js';
 import { bytesIn } from '../tensor/dtype.js';
+import { joined } from '../text/words.js';
 import type { ParameterBudget } from './parameters.js';
 import { countParameters } from './parameters.js';
 
@@ -192,11 +193,10 @@ function strategyCandidates(
   notes: string[],
 ): SrteCandidate[] {
   const { hidden_size: hidden, max_position_embeddings: rows } = config;
+  const skipped: string[] = [];
   const isLowRank = (rank: number, what: string) => {
     if (rank < hidden) return true;
-    notes.push(
-      `Skipped ${what}: rank ${rank} is not below hidden_size ${hidden}, so it is the full table.`,
-    );
+    skipped.push(what);
     return false;
   };
   const strategy = (id: string, label: string, change: Partial<HybridConfig>): SrteCandidate => ({
@@ -205,7 +205,7 @@ function strategyCandidates(
     kind: 'strategy',
     config: { ...config, ...change },
   });
-  return [
+  const candidates = [
     strategy('not-shared', 'not shared', NOT_SHARED),
     strategy('shared', 'shared', SHARED),
     ...distinct(ranks)
@@ -226,6 +226,12 @@ function strategyCandidates(
         ]
       : []),
   ];
+  if (skipped.length > 0) {
+    notes.push(
+      `Skipped ${joined(skipped)}: a rank from hidden_size ${hidden} on is the full table.`,
+    );
+  }
+  return candidates;
 }
 
 /** The file's setting, if it is not one of the strategies. */

@@ -162,7 +162,9 @@ export function withRenamedKey(
 function renamedIn(at: Located, [first, ...rest]: PropertyPath, name: string): Located {
   const key = String(first);
   const inner = at.parts?.get(key);
-  const value = at.value as Readonly<Record<string, unknown>>;
+  const { value } = at;
+  // A section that is derived from another can have the places of other values.
+  if (!isRecord(value) || !Object.hasOwn(value, key)) return at;
   const changed = inner && rest.length > 0 ? renamedIn(inner, rest, name) : inner;
   const current = rest.length > 0 ? key : name;
   return {

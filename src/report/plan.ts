@@ -156,11 +156,11 @@ function legendOf({ rows }: Plan): string {
     rows.some(({ sizes }) => of(sizes) !== null);
   return [
     has((sizes) => sizes.keyValueHeads)
-      ? 'heads/KV: query heads / key-value heads.'
+      ? 'heads/KV: query / key-value heads.'
       : 'heads/KV: attention heads.',
     ...(has((sizes) => sizes.feedForward) ? ['FFN: feed-forward width.'] : []),
     ...(has((sizes) => sizes.rank) ? ['rank: of the SRTE.'] : []),
-    'balance: ×1 is ideal.',
+    'balance: ×1 is best.',
   ].join(' ');
 }
 
@@ -205,16 +205,14 @@ const rowTable = ({ rows, allocation }: Plan) =>
   tableOf(ROW_COLUMNS, allocation ? [...rows, allocation.row] : rows);
 
 /** The rule of shares, what it gives, and what the best has. */
-function allocationNotes({ allocation, rows: [first] }: Plan): Block[] {
-  if (!allocation || !first) return [];
-  const { rule, row, shares, best } = allocation;
+function allocationNotes({ allocation }: Plan): Block[] {
+  if (!allocation) return [];
+  const { rule, shares, best } = allocation;
   const text = ({ embedding, attention, feedForward }: typeof shares, digits: number) =>
-    `${[embedding, attention, feedForward].map((share) => (share * 100).toFixed(digits)).join(' / ')}%`;
+    `${[embedding, attention, feedForward].map((share) => (share * 100).toFixed(digits)).join('/')}%`;
   return [
     note(
-      `${RULE_MARK} Rule ${text(rule, 0)} for embeddings, attention and feed-forward: this model has ` +
-        `${text(shares, 1)}, balance ${times(row.offBalance.value)}. Row 1 has ${text(best, 1)}, ` +
-        `balance ${times(first.offBalance.value)}.`,
+      `${RULE_MARK} ${text(rule, 0)} embeddings/attention/FFN: ${text(shares, 1)}. Row 1: ${text(best, 1)}.`,
     ),
   ];
 }

@@ -93,4 +93,10 @@ describe('rope_scaling.type, the old name of rope_type', () => {
     ]);
     expect(document).toContain('"rope_type":"dynamic"');
   });
+
+  it('in a config.json whose family does not read it is no key of the document', async () => {
+    const config = { model_type: 'mpt', n_layers: 1, rope_scaling: { type: 'yarn' }, type: 0 };
+    const { document } = await load(config, 'config.json');
+    expect(JSON.stringify(document)).not.toContain('rope_type');
+  });
 });
