@@ -622,6 +622,7 @@ interface RouterParts {
   readonly experts: number;
   readonly expertsPerToken: number;
   readonly scoring: Router['scoring'];
+  readonly nearness?: number;
   /** Default: none. */
   readonly bias?: boolean;
   /** `e_score_correction_bias`, or the file's name for it. */
@@ -642,6 +643,7 @@ export function router(name: string, hidden: number, parts: RouterParts): Router
     ...(parts.bias && { bias: param(`${name}.bias`, [experts]) }),
     correction,
     scoring,
+    ...(parts.nearness !== undefined && { nearness: parts.nearness }),
     expertsPerToken,
     groups,
     renormalised,

@@ -72,6 +72,9 @@ export const FAMILIES = {
   gemma3n_text: async () => (await import('./models/gemma3n_text.js')).gemma3nText,
   gemma4_text: async () => (await import('./models/gemma4_text.js')).gemma4Text,
   minimax_m2: async () => (await import('./models/minimax_m2.js')).minimaxM2,
+  ministral3: async () => (await import('./models/ministral3.js')).ministral3,
+  phimoe: async () => (await import('./models/phimoe.js')).phimoe,
+  mistral4: async () => (await import('./models/mistral4.js')).mistral4,
 } as const satisfies Record<string, () => Promise<Family>>;
 
 export type FamilyName = keyof typeof FAMILIES;

@@ -225,7 +225,8 @@ export interface RouterGroups {
 /**
  * Choice and weights of a token's experts: scores = softmax or sigmoid of x · weightᵀ. The `expertsPerToken` best
  * by score + correction are chosen. Their weights are the scores without correction, divided by their sum + eps if
- * renormalised, times `scale`.
+ * renormalised, times `scale`. With `sparseMixer` (arXiv 2409.12136, without its sampling), experts are taken one by
+ * one, best first; the weight of each is its share of a softmax of the scores that are left and near its own.
  */
 export interface Router extends Node<'router'> {
   /** [experts, H] */
@@ -234,7 +235,9 @@ export interface Router extends Node<'router'> {
   readonly bias?: Param;
   /** [experts] */
   readonly correction: Param | undefined;
-  readonly scoring: 'softmax' | 'sigmoid';
+  readonly scoring: 'softmax' | 'sigmoid' | 'sparseMixer';
+  /** With `sparseMixer`, the largest distance of a near score: (best − score) / max(|score|, best). */
+  readonly nearness?: number;
   readonly expertsPerToken: number;
   readonly groups: RouterGroups | undefined;
   readonly renormalised: { readonly eps: number } | undefined;
@@ -495,6 +498,7 @@ export interface LatentAttention extends Node<'latentAttention'> {
   readonly nopeDim: number;
   readonly valueDim: number;
   readonly scale: number;
+  readonly temperature?: Temperature;
 }
 
 /**

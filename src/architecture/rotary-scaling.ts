@@ -41,6 +41,8 @@ export type RotaryScaling =
       readonly longDivisors: readonly number[];
       readonly originalPositions: number;
       readonly amplitude: number;
+      /** Amplitude beyond the original length; default: the same. */
+      readonly longAmplitude?: number;
     };
 
 const f32 = Math.fround;
@@ -56,9 +58,20 @@ interface AngleInputs {
 export const dependsOnLength = ({ scaling }: Pick<AngleInputs, 'scaling'>): boolean =>
   scaling?.kind === 'dynamic' || scaling?.kind === 'longrope';
 
-/** Factor of cosine and sine. */
-export const amplitudeOf = ({ scaling }: Pick<AngleInputs, 'scaling'>): number =>
-  scaling?.kind === 'yarn' || scaling?.kind === 'longrope' ? f32(scaling.amplitude) : 1;
+/** Whether cosine and sine have another factor beyond the original length. */
+export const hasLongAmplitude = ({ scaling }: Pick<AngleInputs, 'scaling'>): boolean =>
+  scaling?.kind === 'longrope' &&
+  (scaling.longAmplitude ?? scaling.amplitude) !== scaling.amplitude;
+
+/**
+ * Factor of cosine and sine.
+ * @param tokens Length of the whole input; only `longrope` uses it.
+ */
+export function amplitudeOf({ scaling }: Pick<AngleInputs, 'scaling'>, tokens = 0): number {
+  if (scaling?.kind !== 'yarn' && scaling?.kind !== 'longrope') return 1;
+  const isLong = scaling.kind === 'longrope' && tokens > scaling.originalPositions;
+  return f32((isLong ? scaling.longAmplitude : undefined) ?? scaling.amplitude);
+}
 
 /**
  * Radians per position, [rotatedDim / 2], rounded to float32 at each step as in PyTorch.

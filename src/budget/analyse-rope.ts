@@ -292,7 +292,7 @@ function rotaryUnder({ rotary, layers, window }: RotaryGroup, lengths: Lengths):
       current: false,
       base: turning.base,
       scaling: turning.scaling ?? null,
-      amplitude: amplitudeOf(turning),
+      amplitude: amplitudeOf(turning, lengths.context),
       counts: countsOf(each),
       frequencies: each,
     };

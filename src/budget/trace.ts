@@ -369,10 +369,10 @@ class Tracer {
   }
 
   #router(layer: Router): UnplacedStep {
-    const { expertsPerToken, groups, scoring, renormalised, scale } = layer;
+    const { expertsPerToken, groups, scoring, nearness, renormalised, scale } = layer;
     const [experts = 0] = layer.weight.shape;
     const operation = [
-      `${scoring} of ${counted(experts, 'score')}`,
+      `${scoring} of ${counted(experts, 'score')}${nearness === undefined ? '' : `, within ${nearness} of the best`}`,
       ...(groups ? [`${groups.kept} of ${groups.count} groups`] : []),
       `the best ${expertsPerToken}`,
       ...(renormalised ? ['divided by their sum'] : []),
@@ -650,6 +650,15 @@ class Tracer {
         ),
         name: rotary.name,
       },
+      ...(layer.temperature
+        ? [
+            this.#between(
+              `${name}.temperature`,
+              temperatureText(layer.temperature),
+              heads * headDim,
+            ),
+          ]
+        : []),
       perHead(
         `softmax(${productText(scale, headDim)}): ${counted(heads, 'head')} global`,
         this.#tokens,

@@ -79,6 +79,7 @@ export function lowerAttention(layer: Attention, component: Component): Primitiv
           }),
         ]
       : []),
+    ...(layer.temperature ? [elementwise(layer, component, queries)] : []),
     ...(layer.alibi ? [elementwise(layer.alibi, component, queries)] : []),
     {
       ...scores(layer, component),
@@ -172,6 +173,7 @@ export function lowerLatentAttention(
       cuts: byRows(paramsOf(layer.keyValueUp), name, runOfHeads(nopeDim + valueDim)),
     }),
     elementwise(rotary, component, heads * headDim, { params: rotary.tables }),
+    ...(layer.temperature ? [elementwise(layer, component, heads * headDim)] : []),
     {
       ...scores(layer, component),
       output: heads * valueDim,

@@ -66,6 +66,9 @@ describe('rotary frequencies', () => {
     expect(amplitudeOf({ scaling })).toBe(1.25);
     expectClose(frequencies(scaling, 10), [1, 0.1, 0.005, 0.0005]);
     expectClose(frequencies(scaling, 11), [0.5, 0.025, 0.002, 0.000125]);
+    expect(amplitudeOf({ scaling }, 11)).toBe(1.25);
+    const longer = { ...scaling, longAmplitude: 1.5 };
+    expect([10, 11].map((tokens) => amplitudeOf({ scaling: longer }, tokens))).toEqual([1.25, 1.5]);
   });
 });
 

@@ -10,7 +10,7 @@ export function rotate(x: Tensor, layer: Rotary, start: number, length: number):
   const [, tokens = 0, width = 0] = x.shape;
   const half = rotatedDim / 2;
   const frequencies = rotaryFrequencies(layer, length);
-  const amplitude = amplitudeOf(layer);
+  const amplitude = amplitudeOf(layer, length);
   return each(x, (value, at) => {
     const column = at % width;
     const place = column % headDim;

@@ -805,7 +805,7 @@ class Run {
     return made;
   }
 
-  #tempered({ temperature }: Attention, x: Tensor): Tensor {
+  #tempered({ temperature }: Pick<Attention, 'temperature'>, x: Tensor): Tensor {
     if (!temperature) return x;
     const { tokens, strength, offset } = temperature;
     const width = x.shape.at(-1) ?? 1;
@@ -827,7 +827,8 @@ class Run {
     const moving = rotary.headDim;
     const width = nopeDim + moving;
     const [still, turning] = splitHeads(this.of(layer.query, u), [nopeDim, moving]);
-    const q = joinedHeads(still, this.#turned(rotary, turning), [nopeDim, moving]);
+    const turnedQueries = joinedHeads(still, this.#turned(rotary, turning), [nopeDim, moving]);
+    const q = this.#tempered(layer, turnedQueries);
     const [down, sharedKey] = split(this.of(layer.keyValueDown, u), [latentRank, moving]);
     const latents = this.#withPast(`${name}.latents`, this.of(layer.latentNorm, down));
     const turned = this.#withPast(`${name}.keys`, this.#turned(rotary, sharedKey));

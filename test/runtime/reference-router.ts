@@ -9,6 +9,12 @@ export function route(
 ): Tensor {
   const experts = shape.at(-1) ?? 0;
   const weights = new Float64Array(data.length);
+  if (router.scoring === 'sparseMixer') {
+    for (let from = 0; from < data.length; from += experts) {
+      mixSparsely(data.subarray(from, from + experts), router, weights.subarray(from));
+    }
+    return { shape, data: weights };
+  }
   for (let from = 0; from < data.length; from += experts) {
     const scores = scoresOf(data.subarray(from, from + experts), router.scoring);
     const choice = scores.map((score, expert) => score + (correction?.[expert] ?? 0));
@@ -27,6 +33,21 @@ function scoresOf(logits: Float64Array, scoring: Router['scoring']): Float64Arra
   if (scoring === 'sigmoid') return logits.map(sigmoid);
   const powers = logits.map((logit) => Math.exp(logit - Math.max(...logits)));
   return powers.map((power) => power / sumOf(powers));
+}
+
+function mixSparsely(scores: Float64Array, router: Router, into: Float64Array): void {
+  const { expertsPerToken, nearness = 0, scale } = router;
+  const left = new Set(scores.keys());
+  for (const expert of bestOf(scores, expertsPerToken)) {
+    const most = scores[expert] ?? 0;
+    const near = [...left].filter((other) => {
+      const score = scores[other] ?? 0;
+      return !((most - score) / Math.max(Math.abs(score), most) > nearness);
+    });
+    const sum = sumOf(near.map((other) => Math.exp((scores[other] ?? 0) - most)));
+    into[expert] = scale / sum;
+    left.delete(expert);
+  }
 }
 
 function dropOthers(choice: Float64Array, { count, kept, score, dropped }: RouterGroups): void {

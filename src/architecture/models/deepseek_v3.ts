@@ -4,6 +4,7 @@ import * as z from 'zod';
 import { rmsNormLayer } from '../constructors.js';
 import { unreadBut } from '../transformer/config-keys.js';
 import {
+  BEST_TWO_RULES,
   correctedRouting,
   DEEPSEEK_RULES,
   deepseekAttention,
@@ -51,20 +52,7 @@ export const deepseekV3 = defineTransformer({
   title: 'DeepSeek-V3 and R1: latent attention, corrected experts',
   architecture: 'mixture',
   schema,
-  rules: [
-    ...DEEPSEEK_RULES,
-    {
-      severity: 'error',
-      reads: ['model.n_group', 'model.n_routed_experts'],
-      check: ({ model: { n_group: groups, n_routed_experts: experts } }) =>
-        groups !== null && experts < 2 * groups
-          ? {
-              message: `${groups} groups of ${experts} experts have fewer than two each, and a group is scored by its best two`,
-              suggestion: `write n_group: ${Math.max(1, Math.floor(experts / 2))} or less`,
-            }
-          : undefined,
-    },
-  ],
+  rules: [...DEEPSEEK_RULES, ...BEST_TWO_RULES],
   predictionLayers: ({ model }) => model.num_nextn_predict_layers ?? 0,
   huggingFace: {
     names: {

@@ -10,7 +10,7 @@ import {
   sequence,
 } from '../constructors.js';
 import { defineRules, type Ignored } from '../family.js';
-import type { Layer, Rotary, Router } from '../layer.js';
+import type { LatentAttention, Layer, Rotary, Router } from '../layer.js';
 import { buffer } from '../param.js';
 import { type LimitedKeys, unreadBut } from './config-keys.js';
 import { expertsOf, separateMlp } from './parts.js';
@@ -33,6 +33,12 @@ interface Defaults {
   readonly sizes: Omit<Parameters<typeof decoderSizes>[0], 'head_dim' | 'num_key_value_heads'> & {
     readonly rms_norm_eps: number;
   };
+  /** Sizes of the attention; default: those of the second and third generation. */
+  readonly latent?: {
+    readonly q_lora_rank: number;
+    readonly kv_lora_rank: number;
+    readonly qk_nope_head_dim: number;
+  };
   readonly moe_intermediate_size: number;
   readonly n_routed_experts: number;
   readonly n_shared_experts: number;
@@ -50,7 +56,9 @@ function sizesOf(sizes: Defaults['sizes']) {
   return rest;
 }
 
-type RoutedDefaults = Omit<Defaults, 'sizes'>;
+type RoutedDefaults = Omit<Defaults, 'sizes' | 'latent'>;
+
+const LATENT = { q_lora_rank: 1536, kv_lora_rank: 512, qk_nope_head_dim: 128 } as const;
 
 /** Keys of experts behind the first layers, chosen by groups. */
 export const routedSettings = (defaults: RoutedDefaults) => ({
@@ -90,7 +98,7 @@ export const routedSettings = (defaults: RoutedDefaults) => ({
   experts_stored: expertsStored,
 });
 
-export const deepseekSettings = ({ sizes, ...defaults }: Defaults) => ({
+export const deepseekSettings = ({ sizes, latent = LATENT, ...defaults }: Defaults) => ({
   ...sizesOf(sizes),
   rms_norm_eps: epsilon
     .default(sizes.rms_norm_eps)
@@ -98,13 +106,13 @@ export const deepseekSettings = ({ sizes, ...defaults }: Defaults) => ({
   ...rotarySettings(10_000),
   q_lora_rank: positiveInteger
     .nullable()
-    .default(1536)
+    .default(latent.q_lora_rank)
     .describe('Rank of the queries; null: one product'),
   kv_lora_rank: positiveInteger
-    .default(512)
+    .default(latent.kv_lora_rank)
     .describe('Width of the latent of which keys and values are made'),
   qk_nope_head_dim: positiveInteger
-    .default(128)
+    .default(latent.qk_nope_head_dim)
     .describe('Dimensions of a head that are not rotated'),
   qk_rope_head_dim: positiveInteger.default(64).describe('Dimensions of a head that are'),
   v_head_dim: positiveInteger.default(128).describe("Width of a head's value"),
@@ -247,11 +255,27 @@ export const DEEPSEEK_RULES = [
   ]),
 ];
 
+/** Rule of groups that are scored by their two best experts. */
+export const BEST_TWO_RULES = defineRules<{ readonly model: RoutedConfig }>([
+  {
+    severity: 'error',
+    reads: ['model.n_group', 'model.n_routed_experts'],
+    check: ({ model: { n_group: groups, n_routed_experts: experts } }) =>
+      groups !== null && experts < 2 * groups
+        ? {
+            message: `${groups} groups of ${experts} experts have fewer than two each, and a group is scored by its best two`,
+            suggestion: `write n_group: ${Math.max(1, Math.floor(experts / 2))} or less`,
+          }
+        : undefined,
+  },
+]);
+
 /** Multi-head latent attention. */
 export function deepseekAttention(
   name: string,
   config: DeepseekConfig,
   pairs: Rotary['pairs'],
+  temperature?: LatentAttention['temperature'],
 ): Layer {
   const { hidden_size: hidden, num_attention_heads: heads, attention_bias: bias } = config;
   const { q_lora_rank: queryRank, kv_lora_rank: latentRank, v_head_dim: valueDim } = config;
@@ -285,6 +309,7 @@ export function deepseekAttention(
     latentRank,
     nopeDim,
     valueDim,
+    ...(temperature && { temperature }),
     // With this setting, YaRN scales the scores by the square of its amplitude.
     scale:
       (nopeDim + rotatedDim) ** -0.5 *

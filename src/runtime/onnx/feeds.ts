@@ -1,7 +1,7 @@
 /** Inputs of a graph, computed for each run. Shapes: B batch, T tokens of the call. */
 import type { Rotary, Window } from '../../architecture/layer.js';
 import { windowKey } from '../../architecture/masks.js';
-import { rotaryFrequencies } from '../../architecture/rotary-scaling.js';
+import { amplitudeOf, rotaryFrequencies } from '../../architecture/rotary-scaling.js';
 import { decodingKeys, firstKeys } from '../calls.js';
 import type { TokenIds, Values } from '../engine.js';
 import type { KeyCache } from './key-cache.js';
@@ -22,6 +22,8 @@ export type Feed =
   | { readonly kind: 'positions' }
   /** Rotation angle of each pair per position, [rotatedDim / 2]. */
   | { readonly kind: 'frequencies'; readonly rotary: Rotary }
+  /** Factor of cosine and sine, [1]. */
+  | { readonly kind: 'amplitude'; readonly rotary: Rotary }
   /** First position that each token sees, [T]. */
   | { readonly kind: 'firstKeys'; readonly window: Window | undefined }
   /** Position of each key, including former calls, [S]. */
@@ -62,6 +64,8 @@ export function declarationOf(feed: Feed): {
       return { type: 'i32', shape: [TOKENS] };
     case 'frequencies':
       return { type: 'f32', shape: [feed.rotary.rotatedDim / 2] };
+    case 'amplitude':
+      return { type: 'f32', shape: [1] };
     case 'keyPositions':
       return { type: 'i32', shape: [`S.${windowKey(feed.window)}`] };
     case 'droppedKeys':
@@ -115,6 +119,10 @@ export function tensorFor(library: Library, name: string, feed: Feed, call: Call
     case 'frequencies': {
       const frequencies = rotaryFrequencies(feed.rotary, call.total ?? start + tokens);
       return new Tensor('float32', frequencies, [frequencies.length]);
+    }
+    case 'amplitude': {
+      const amplitude = amplitudeOf(feed.rotary, call.total ?? start + tokens);
+      return new Tensor('float32', Float32Array.of(amplitude), [1]);
     }
     case 'firstKeys':
       return integers(firstKeys(call, feed.window));

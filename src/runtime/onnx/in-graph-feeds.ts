@@ -5,7 +5,7 @@
 import type { Rotary, Window } from '../../architecture/layer.js';
 import { LARGEST_BLOCK, LONGEST_SLIDING_CONTEXT, reachOf } from '../../architecture/masks.js';
 import type { RotaryScaling } from '../../architecture/rotary-scaling.js';
-import { rotaryFrequencies } from '../../architecture/rotary-scaling.js';
+import { amplitudeOf, rotaryFrequencies } from '../../architecture/rotary-scaling.js';
 import type { GraphContext } from './context.js';
 import type { Feed } from './feeds.js';
 import type { GraphValue } from './graph.js';
@@ -22,6 +22,8 @@ export function madeInGraph(making: Making, ids: GraphValue, feed: Feed): GraphV
       return positions(making, ids);
     case 'frequencies':
       return frequencies(making, tokensOf(making, ids), feed.rotary);
+    case 'amplitude':
+      return amplitude(making, tokensOf(making, ids), feed.rotary);
     case 'firstKeys':
       return firstKeys(making, ids, feed.window);
     case 'value':
@@ -100,6 +102,24 @@ function frequencies(making: Making, tokens: GraphValue, rotary: Rotary): GraphV
     case undefined:
       throw new Error(`${scaling?.kind ?? 'plain'} frequencies do not depend on the length`);
   }
+}
+
+/** Factor of cosine and sine by the rule of `amplitudeOf`, [1]. */
+function amplitude({ graph }: Making, tokens: GraphValue, rotary: Rotary): GraphValue {
+  const { scaling } = rotary;
+  if (scaling?.kind !== 'longrope') throw new Error('one factor for every length');
+  const { originalPositions } = scaling;
+  const [short, long] = [originalPositions, originalPositions + 1].map((length) =>
+    graph.floats(
+      `amplitude:${length}:${JSON.stringify(rotary)}`,
+      Float32Array.of(amplitudeOf(rotary, length)),
+    ),
+  ) as [GraphValue, GraphValue];
+  return graph.op('Where', [
+    graph.op('Greater', [tokens, graph.int(originalPositions)]),
+    long,
+    short,
+  ]);
 }
 
 /** Frequencies of a base that grows with the length, in double precision up to the last power, as in JavaScript. */

@@ -252,7 +252,7 @@ function tablesOf(run: ForwardRun, layer: Rotary): [Tensor, Tensor] {
   const table = (name: string, wave: (angle: number) => number) =>
     run.once(`${name} ${key}`, () => {
       const frequencies = rotaryFrequencies(layer, length);
-      const amplitude = amplitudeOf(layer);
+      const amplitude = amplitudeOf(layer, length);
       const frequencyOf = (column: number) =>
         frequencies[pairs === 'halves' ? column % frequencies.length : column >> 1] ?? Number.NaN;
       const values = Float32Array.from({ length: tokens * rotatedDim }, (_, index) => {

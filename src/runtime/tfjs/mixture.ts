@@ -18,6 +18,7 @@ import { readValues } from './run.js';
 export function runRouter(run: ForwardRun, layer: Router, x: Tensor3D): Tensor3D {
   const { tf, weights } = run;
   const logits = product(run, x, weights.transposed(layer.weight), layer.bias);
+  if (layer.scoring === 'sparseMixer') return mixedSparsely(run, layer, logits);
   const scores: Tensor3D = layer.scoring === 'softmax' ? tf.softmax(logits) : tf.sigmoid(logits);
   const judged = layer.correction ? tf.add(scores, weights.tensor(layer.correction)) : scores;
   const chosen = tf.tensor3d(chosenExperts(readValues(judged), layer), scores.shape);
@@ -26,6 +27,39 @@ export function runRouter(run: ForwardRun, layer: Router, x: Tensor3D): Tensor3D
     ? tf.div(kept, tf.add(tf.sum(kept, 2, true), layer.renormalised.eps))
     : kept;
   return layer.scale === 1 ? shares : tf.mul(shares, layer.scale);
+}
+
+/** Weights by the rule of `sparseMixer`, [B, T, experts]. */
+function mixedSparsely({ tf }: ForwardRun, layer: Router, logits: Tensor3D): Tensor3D {
+  const { expertsPerToken, nearness = 0, scale } = layer;
+  const [experts = 1] = layer.weight.shape;
+  const scores = readValues(logits);
+  const steps = Array.from({ length: expertsPerToken }, () => ({
+    far: new Float32Array(scores.length),
+    chosen: new Float32Array(scores.length),
+  }));
+  for (let from = 0; from < scores.length; from += experts) {
+    const own = scores.subarray(from, from + experts);
+    const order = largest(own, expertsPerToken);
+    for (const [index, { far, chosen }] of steps.entries()) {
+      const taken = order.slice(0, index);
+      const most = own[order[index] ?? 0] ?? 0;
+      for (const [expert, score] of own.entries()) {
+        const distance = (most - score) / Math.max(Math.abs(score), most);
+        if (distance > nearness || taken.includes(expert)) {
+          far[from + expert] = Number.NEGATIVE_INFINITY;
+        }
+      }
+      chosen[from + (order[index] ?? 0)] = 1;
+    }
+  }
+  const weights = steps
+    .map(({ far, chosen }): Tensor3D => {
+      const shares = tf.softmax(tf.add(logits, tf.tensor3d(far, logits.shape)));
+      return tf.mul(shares, tf.tensor3d(chosen, logits.shape));
+    })
+    .reduce((a, b) => tf.add(a, b));
+  return scale === 1 ? weights : tf.mul(weights, scale);
 }
 
 /** 1 for each selected expert of a token, else 0. Both [tokens, experts]. */

@@ -367,7 +367,8 @@ function queriesOf(run: ForwardRun, layer: LatentAttention, u: Tensor3D): Tensor
   const [own, end] = cut(tf, perHead, nopeDim, 2);
   const turned = runRotary(run, rotary, tf.reshape(end, [batch, tokens, heads * rotated]));
   const joined = tf.concat([own, tf.reshape(turned, [-1, heads, rotated])], 2);
-  return tf.reshape(tf.mul(joined, layer.scale), [batch, tokens, -1]);
+  const queries: Tensor3D = tf.reshape(tf.mul(joined, layer.scale), [batch, tokens, -1]);
+  return tempered(run, layer.temperature, queries);
 }
 
 /** Splits in two along an axis, the first `width` wide. */

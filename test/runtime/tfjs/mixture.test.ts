@@ -37,6 +37,18 @@ describe('a router', () => {
     expect(largestDifference(whole, [0, 0.75, 0, 1.5])).toBeLessThan(1e-6);
   });
 
+  it('mixes sparsely: each by its share of the scores that are left and near', async () => {
+    const parts = { expertsPerToken: 2, scoring: 'sparseMixer', nearness: 0.6 } as const;
+    // log(2) is half of log(4) away from it, zeros are all of it.
+    const [found = []] = await routed(parts, 0, Math.log(2), 0, Math.log(4));
+    expect(largestDifference(found, [0, 1, 0, 2 / 3])).toBeLessThan(1e-6);
+    // Of negative scores, the distance is in proportion to the score itself.
+    const [below = []] = await routed(parts, -2, -1, -4);
+    expect(
+      largestDifference(below, [1 / (1 + Math.exp(-2)), 1 / (1 + Math.exp(-1)), 0]),
+    ).toBeLessThan(1e-6);
+  });
+
   it('chooses with the correction, and scales without it', async () => {
     const correction = buffer('gate.e_score_correction_bias', [3]);
     const layer = router('gate', 3, {

@@ -13,6 +13,7 @@ import type { Param } from '../../../architecture/param.js';
 import {
   amplitudeOf,
   dependsOnLength,
+  hasLongAmplitude,
   rotaryFrequencies,
 } from '../../../architecture/rotary-scaling.js';
 import type { Context } from '../context.js';
@@ -170,11 +171,17 @@ const turningOf = ({ base, rotatedDim, scaling }: Rotary): string =>
 
 /** Cosine and sine of position · frequency, [T, rotatedDim / 2] each. */
 function tables(context: Context, layer: Rotary): { cos: GraphValue; sin: GraphValue } {
-  const { graph } = context;
+  const { graph, feed } = context;
   const t = graph.op('Unsqueeze', [graph.cast(feedPositions(context), 'f32'), graph.ints(1)]);
   const angles = graph.op('Mul', [t, frequencies(context, layer)]);
-  const table = (op: 'Cos' | 'Sin') =>
-    scaledBy(context, graph.op(op, [angles]), amplitudeOf(layer));
+  const scaled = (wave: GraphValue) =>
+    hasLongAmplitude(layer)
+      ? graph.op('Mul', [
+          wave,
+          feed(`amplitude:${turningOf(layer)}`, { kind: 'amplitude', rotary: layer }),
+        ])
+      : scaledBy(context, wave, amplitudeOf(layer));
+  const table = (op: 'Cos' | 'Sin') => scaled(graph.op(op, [angles]));
   return { cos: table('Cos'), sin: table('Sin') };
 }
 

@@ -302,8 +302,9 @@ function queriesOf(
 ): [GraphValue, GraphValue] {
   const { graph, apply } = context;
   const { heads, nopeDim, rotary: turning } = layer;
+  const queries = unfoldedRows(context, apply(layer.query, u), heads * (nopeDim + turning.headDim));
   const byHead = graph.op('Reshape', [
-    unfoldedRows(context, apply(layer.query, u), heads * (nopeDim + turning.headDim)),
+    tempered(context, layer.temperature, queries),
     graph.ints(0, 0, heads, nopeDim + turning.headDim),
   ]);
   const [still, moving] = graph.split(byHead, [nopeDim, turning.headDim]);

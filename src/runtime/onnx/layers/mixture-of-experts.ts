@@ -17,6 +17,7 @@ import { productParts, transposedProduct } from './projections.js';
 /** x [R, H] → the weight of each expert, 0 for unselected ones, [R, E]. */
 export function emitRouter(context: Context, layer: Router, x: GraphValue): GraphValue {
   const { graph } = context;
+  if (layer.scoring === 'sparseMixer') return mixedSparsely(context, layer, x);
   const scores = scoresOf(context, layer, x);
   const [, chosen] = best(context, choiceOf(context, layer, scores), layer.expertsPerToken);
   const weights = weightsOf(context, layer, graph.op('GatherElements', [scores, chosen], LAST));
@@ -32,17 +33,42 @@ function best({ graph }: Context, values: GraphValue, count: number): [GraphValu
 }
 
 /** [R, E] */
-function scoresOf(context: Context, { weight, bias, scoring }: Router, x: GraphValue): GraphValue {
-  const { graph } = context;
-  const logits = graph.joined(
+function logitsOf(context: Context, { weight, bias }: Router, x: GraphValue): GraphValue {
+  return context.graph.joined(
     productParts(context, weight, x, { bias: bias && weightOf(context, bias) }),
   );
-  switch (scoring) {
-    case 'softmax':
-      return graph.op('Softmax', [logits]);
-    case 'sigmoid':
-      return graph.op('Sigmoid', [logits]);
+}
+
+/** Weights by the rule of `sparseMixer`, [R, E]. */
+function mixedSparsely(context: Context, layer: Router, x: GraphValue): GraphValue {
+  const { graph } = context;
+  const { expertsPerToken, nearness = 0 } = layer;
+  const logits = logitsOf(context, layer, x);
+  const sizes = graph.op('Abs', [logits]);
+  const nothing = graph.float(Number.NEGATIVE_INFINITY);
+  let left = logits;
+  let weights = graph.op('Mul', [logits, graph.float(0)]);
+  for (let taken = 0; taken < expertsPerToken; taken++) {
+    const [most, chosen] = best(context, left, 1); // [R, 1]
+    const distance = graph.op('Div', [
+      graph.op('Sub', [most, logits]),
+      graph.op('Max', [sizes, most]),
+    ]);
+    const isFar = graph.op('Greater', [distance, graph.float(nearness)]);
+    const shares = graph.op('Softmax', [graph.op('Where', [isFar, nothing, left])]);
+    const share = graph.op('GatherElements', [shares, chosen], LAST);
+    weights = graph.op('ScatterElements', [weights, chosen, share], LAST);
+    const none = graph.op('Expand', [nothing, graph.op('Shape', [chosen])]);
+    left = graph.op('ScatterElements', [left, chosen, none], LAST);
   }
+  return scaledBy(context, weights, layer.scale);
+}
+
+/** [R, E] */
+function scoresOf(context: Context, layer: Router, x: GraphValue): GraphValue {
+  const { graph } = context;
+  const logits = logitsOf(context, layer, x);
+  return graph.op(layer.scoring === 'softmax' ? 'Softmax' : 'Sigmoid', [logits]);
 }
 
 /** Scores by which experts are selected, [R, E]. */

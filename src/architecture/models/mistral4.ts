@@ -1,0 +1,152 @@
+/** Mistral 4: latent attention with queries that grow with their position, and experts with softmax scores. */
+import { rmsNormLayer } from '../constructors.js';
+import { type JsonObject, unreadBut } from '../transformer/config-keys.js';
+import {
+  BEST_TWO_RULES,
+  DEEPSEEK_RULES,
+  deepseekAttention,
+  deepseekFeedForward,
+  deepseekSettings,
+  MLA_KEYS,
+} from '../transformer/deepseek.js';
+import { defineTransformer } from '../transformer/define-decoder.js';
+import { decoder, preNormBlock } from '../transformer/parts.js';
+import { rotaryIn } from '../transformer/rotary.js';
+import {
+  expertsStored,
+  flag,
+  mixtureStored,
+  transformerDocument,
+} from '../transformer/settings.js';
+import { temperatureOf, temperatureSettings, temperedReading } from '../transformer/temperature.js';
+
+/** Dimensions of a head that are not rotated, and that are. */
+const [STILL, TURNED] = [64, 64];
+/** Added to the sum of the chosen experts' scores. */
+const RENORMALISE_EPS = 1e-20;
+
+const settings = deepseekSettings({
+  latent: { q_lora_rank: 1024, kv_lora_rank: 256, qk_nope_head_dim: STILL },
+  sizes: {
+    vocab_size: 131_072,
+    hidden_size: 4096,
+    intermediate_size: 12_288,
+    num_hidden_layers: 36,
+    num_attention_heads: 32,
+    max_position_embeddings: 1_048_576,
+    rms_norm_eps: 1e-6,
+  },
+  moe_intermediate_size: 2048,
+  n_routed_experts: 128,
+  n_shared_experts: 1,
+  num_experts_per_tok: 4,
+  first_k_dense_replace: 0,
+  routed_scaling_factor: 1,
+  norm_topk_prob: true,
+  n_group: 1,
+  topk_group: 1,
+});
+
+const reading = temperedReading(
+  {
+    rope_type: 'yarn',
+    rope_theta: 10_000,
+    factor: 128,
+    original_max_position_embeddings: 8192,
+    beta_fast: 32,
+    beta_slow: 1,
+    mscale_all_dim: 1,
+    mscale: 1,
+    llama_4_scaling_beta: 0.1,
+  },
+  ({ partial_rotary_factor: part, ...rotary }, config) => {
+    const { qk_rope_head_dim: turned = TURNED, qk_nope_head_dim: still = STILL } = config;
+    const known = Number(turned) / (Number(turned) + Number(still));
+    return part === known ? rotary : { ...rotary, partial_rotary_factor: part };
+  },
+);
+
+const isWholeHead = (
+  width: unknown,
+  { qk_nope_head_dim: still = STILL, qk_rope_head_dim: turned = TURNED }: JsonObject,
+) => width === Number(still) + Number(turned);
+
+export const mistral4 = defineTransformer({
+  title: 'Mistral 4: latent attention, experts',
+  architecture: 'mixture',
+  schema: transformerDocument('mistral4', {
+    ...settings,
+    experts_stored: expertsStored.default('packed'),
+    ...temperatureSettings,
+    rope_interleave: flag.default(true).describe('Neighbours are rotated together, not halves'),
+  }),
+  rules: [...DEEPSEEK_RULES, ...BEST_TWO_RULES],
+  huggingFace: {
+    names: { n_routed_experts: ['num_local_experts'] },
+    rotary: {
+      ...reading,
+      remarks(config) {
+        const { rope_type, type = 'default' } = rotaryIn(config);
+        const isPlain = config.rope_parameters != null && (rope_type ?? type) === 'default';
+        return [
+          ...reading.remarks(config),
+          ...(isPlain
+            ? [
+                {
+                  path: ['rope_parameters'],
+                  severity: 'error',
+                  why: 'transformers then rotates whole heads, of which only qk_rope_head_dim dimensions are for it',
+                } as const,
+              ]
+            : []),
+        ];
+      },
+    },
+    more: (config) => ({
+      experts_stored: 'packed',
+      // Null means false in Python, not the default.
+      ...(config.norm_topk_prob === null && { norm_topk_prob: false }),
+      ...(config.rope_interleave === null && { rope_interleave: false }),
+    }),
+    limited: {
+      ...MLA_KEYS,
+      mlp_bias: unreadBut([false]),
+      qk_head_dim: unreadBut(isWholeHead, 'it is the sum of qk_nope_head_dim and qk_rope_head_dim'),
+      head_dim: {
+        allows: isWholeHead,
+        why: 'its rotated part is taken for the number of dimensions that are rotated',
+        severity: 'error',
+      },
+    },
+  },
+  storedSettings: mixtureStored,
+  build({ model: config }) {
+    const norm = (name: string) => rmsNormLayer(name, config.hidden_size, config.rms_norm_eps);
+    const { n_group: count, topk_group: kept } = config;
+    const groups =
+      count !== null && kept !== null && count > 1
+        ? ({ count, kept, score: 'bestTwo', dropped: 0 } as const)
+        : undefined;
+    return decoder(config, {
+      norm,
+      block: (name, index) =>
+        preNormBlock(name, {
+          norm,
+          attention: deepseekAttention(
+            `${name}.self_attn`,
+            config,
+            config.rope_interleave ? 'neighbours' : 'halves',
+            temperatureOf(config),
+          ),
+          feedForward: deepseekFeedForward(`${name}.mlp`, index, config, {
+            routing: () => ({
+              scoring: 'softmax',
+              correction: undefined,
+              groups,
+              renormalised: config.norm_topk_prob ? { eps: RENORMALISE_EPS } : undefined,
+            }),
+          }),
+        }),
+    });
+  },
+});
