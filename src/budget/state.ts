@@ -154,7 +154,7 @@ interface CachedValues {
  * Tokens that a windowed head keeps: those that the next token can see beside its own, as transformers' cache of
  * sliding windows and chunks. The hybrid model's keeps its own, too.
  */
-const keptBehind = (window: Window): number =>
+export const keptBehind = (window: Window): number =>
   window.rule === 'local' ? reachOf(window) + 1 : reachOf(window);
 
 const NO_CACHE = 'no layer keeps keys and values';

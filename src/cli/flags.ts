@@ -228,6 +228,19 @@ export const times = Flags.custom<number>({
   },
 });
 
+/** Comma-separated ratios: `--published 2,8,3.8`. */
+export const ratios = Flags.custom<number>({
+  multiple: true,
+  multipleNonGreedy: true,
+  delimiter: ',',
+  helpValue: 'N,N',
+  parse: async (text, _context, { name }) => {
+    const value = Number(/^\s*(\d+(?:\.\d+)?)\s*[x×]?\s*$/i.exec(text)?.[1]);
+    if (value > 0 && Number.isFinite(value)) return value;
+    return unreadable(name, text, 'a ratio above 0', `write it as in --${name} 3.8`);
+  },
+});
+
 /** `--device gpu`: device that runs a model; default `auto`. */
 export const device = (
   relations: { readonly dependsOn?: string[]; readonly helpGroup?: string } = {},

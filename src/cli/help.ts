@@ -11,7 +11,7 @@ export const COMMAND_GROUPS = {
   Check: ['validate', 'profile', 'fit', 'inspect', 'verify'],
   Run: ['quick-test', 'generate', 'evaluate', 'doctor', 'export'],
   Convert: ['convert-checkpoint'],
-  More: ['rope', 'kv-projector', 'completion', 'schema'],
+  More: ['rope', 'attention', 'modules', 'kv-projector', 'completion', 'schema'],
 } as const satisfies Record<string, readonly string[]>;
 
 /** Flags of the short help, the most useful first. */

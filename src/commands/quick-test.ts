@@ -49,6 +49,7 @@ const NOT_TRACED = [
   'only',
   'cross-check',
   'repeat',
+  'output-tokens',
   'seed',
   'engine',
   'device',
@@ -61,7 +62,7 @@ const NOT_TRACED = [
 ];
 
 /** Flags of checks, unused by --against. */
-const NOT_COMPARED = ['only', 'cross-check', 'repeat', 'save', 'trace', 'weights'];
+const NOT_COMPARED = ['only', 'cross-check', 'repeat', 'output-tokens', 'save', 'trace', 'weights'];
 
 export default class QuickTest extends BaseCommand {
   static override summary = 'Run a model and check that it works.';
@@ -111,6 +112,10 @@ export default class QuickTest extends BaseCommand {
       description: 'run only these checks',
     } as const)(),
     'cross-check': Flags.boolean({ description: 'also compare with the other engine' }),
+    'output-tokens': tokens({
+      description:
+        'last tokens of --context to generate one by one, with a cache and without [default: 32, at most half]',
+    }),
     repeat: count({ description: 'timed runs [default: those of half a second]' }),
     engine: Flags.option({
       options: ENGINE_CHOICES,
@@ -294,6 +299,7 @@ async function tested(
       context: flags.context,
       seed: flags.seed,
       repeats: flags.repeat,
+      outputTokens: flags['output-tokens'],
       checks: checksFor(flags),
       full: flags.full,
       keepsOutput: flags.save !== undefined,

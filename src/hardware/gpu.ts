@@ -65,6 +65,35 @@ export const ARCHITECTURES = Object.keys(MEMORY_OF) as Architecture[];
 
 export const memoryKindOf = (architecture: Architecture): MemoryKind => MEMORY_OF[architecture];
 
+/** KiB of memory on the chip that one block of threads can use; unknown for other architectures. */
+const ON_CHIP_KIB: Readonly<Partial<Record<Architecture, number>>> = {
+  sm70: 96,
+  sm75: 64,
+  sm80: 163,
+  sm86: 99,
+  sm87: 163,
+  sm89: 99,
+  sm90: 227,
+  sm100: 227,
+  sm103: 227,
+  sm120: 99,
+  sm121: 99,
+  cdna1: 64,
+  cdna2: 64,
+  cdna3: 64,
+  cdna4: 160,
+};
+
+/** Shared memory of a block of threads: what a tile of a kernel has to fit into. Undefined where it is unknown. */
+export function onChipMemoryOf({ architecture, title }: Gpu) {
+  const kib = architecture && ON_CHIP_KIB[architecture];
+  if (kib === undefined) return undefined;
+  const published = architecture?.startsWith('cdna')
+    ? 'LDS, ROCm GPU specifications'
+    : 'shared memory of a thread block, CUDA programming guide, compute capabilities';
+  return { bytes: kib * 1024, source: `${kib} KiB of ${title} (${published})` };
+}
+
 /** Whether an NVIDIA architecture is Hopper or later. */
 export const isFromHopperOn = (architecture: Architecture): boolean =>
   /^sm\d+$/.test(architecture) && Number(architecture.slice(2)) >= 90;

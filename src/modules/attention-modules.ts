@@ -63,6 +63,72 @@ export function onlineSoftmaxAttention(
   return attention('onlineSoftmaxAttention', { q, k, v }, options, byTiles(tile));
 }
 
+/** Running values after a tile of keys. */
+export interface SoftmaxStep {
+  /** First key of the tile, and their number. */
+  readonly firstKey: number;
+  readonly keys: number;
+  readonly scores: readonly number[];
+  /** Largest score so far, m. */
+  readonly max: number;
+  /** e^(m before − m), which the sum and the output so far are multiplied by. */
+  readonly correction: number;
+  /** Sum of e^(score − m) so far, ℓ. */
+  readonly sum: number;
+  /** Weighted mean of the values so far: [width]. */
+  readonly output: readonly number[];
+}
+
+/** One row of the scores. */
+export interface QueryPlace {
+  readonly batch: number;
+  readonly position: number;
+  readonly head: number;
+}
+
+/**
+ * The tiles of `onlineSoftmaxAttention` for one query, with the running maximum and sum after each.
+ * @param q [b, s, heads, hd]
+ * @param k [b, t, keyHeads, hd]
+ * @param v [b, t, keyHeads, width]
+ * @throws UserError as `onlineSoftmaxAttention`, and for a query that is not in Q.
+ */
+export function onlineSoftmaxSteps(
+  q: Tensor,
+  k: Tensor,
+  v: Tensor,
+  { batch, position, head }: QueryPlace,
+  { tile = 64, ...options }: TiledAttentionOptions = {},
+): SoftmaxStep[] {
+  const where = 'onlineSoftmaxSteps';
+  expectWhole(where, 'the tile', tile, 1);
+  const [batches = 0, queries = 0, heads = 0] = q.shape;
+  const row = (batch * queries + position) * heads + head;
+  const isWithin = (index: number, count: number) =>
+    Number.isInteger(index) && index >= 0 && index < count;
+  if (!(isWithin(batch, batches) && isWithin(position, queries) && isWithin(head, heads))) {
+    throw mistake(
+      where,
+      `no query ${position} of head ${head} in sequence ${batch}`,
+      `Q has ${batches} sequences of ${queries} queries and ${heads} heads, counted from 0.`,
+    );
+  }
+  const steps: SoftmaxStep[] = [];
+  attention(where, { q, k, v }, options, (query, at) => {
+    if (at !== row) return new Float64Array(query.width);
+    for (const step of tilesOf(query, tile)) {
+      const { scores, sums, ...running } = step;
+      steps.push({
+        ...running,
+        scores: Array.from(scores),
+        output: Array.from(sums, (sum) => sum / running.sum),
+      });
+    }
+    return new Float64Array(query.width);
+  });
+  return steps;
+}
+
 /** One query, and the visible keys and values of its head. */
 interface Query {
   /** Number of visible keys, from the first on. */
@@ -72,8 +138,8 @@ interface Query {
   value(key: number, column: number): number;
 }
 
-/** Weighted mean of the values: [width]. */
-type Attend = (query: Query) => Float64Array;
+/** Weighted mean of the values: [width]. `row` counts queries and heads. */
+type Attend = (query: Query, row: number) => Float64Array;
 
 const plainly: Attend = ({ keys, width, score, value }) => {
   const scores = Float64Array.from({ length: keys }, (_, key) => score(key));
@@ -89,32 +155,47 @@ const plainly: Attend = ({ keys, width, score, value }) => {
 
 const byTiles =
   (tile: number): Attend =>
-  ({ keys, width, score, value }) => {
-    let highest = Number.NEGATIVE_INFINITY;
-    let total = 0;
-    const sums = new Float64Array(width);
-    const scores = new Float64Array(Math.min(tile, keys));
-    for (let first = 0; first < keys; first += tile) {
-      const count = Math.min(tile, keys - first);
-      let top = highest;
-      for (let j = 0; j < count; j++) {
-        const own = score(first + j);
-        scores[j] = own;
-        top = Math.max(top, own);
-      }
-      // Earlier sums are relative to the previous maximum, which may be −∞ if all scores so far are.
-      const correction = weightOf(highest, top);
-      total *= correction;
-      for (let i = 0; i < width; i++) sums[i] = (sums[i] ?? 0) * correction;
-      for (let j = 0; j < count; j++) {
-        const weight = weightOf(scores[j] ?? 0, top);
-        total += weight;
-        for (let i = 0; i < width; i++) sums[i] = (sums[i] ?? 0) + weight * value(first + j, i);
-      }
-      highest = top;
-    }
-    return sums.map((sum) => sum / total);
+  (query) => {
+    let last: TileState | undefined;
+    for (const state of tilesOf(query, tile)) last = state;
+    const { sums, sum } = last ?? { sums: new Float64Array(query.width), sum: 0 };
+    return sums.map((each) => each / sum);
   };
+
+interface TileState extends Omit<SoftmaxStep, 'scores' | 'output'> {
+  /** Views of memory that the next tile reuses. */
+  readonly scores: Float64Array;
+  /** Weighted sums of the values, not yet divided. */
+  readonly sums: Float64Array;
+}
+
+function* tilesOf({ keys, width, score, value }: Query, tile: number): Generator<TileState> {
+  let max = Number.NEGATIVE_INFINITY;
+  let sum = 0;
+  const sums = new Float64Array(width);
+  const buffer = new Float64Array(Math.min(tile, keys));
+  for (let firstKey = 0; firstKey < keys; firstKey += tile) {
+    const count = Math.min(tile, keys - firstKey);
+    const scores = buffer.subarray(0, count);
+    let top = max;
+    for (let j = 0; j < count; j++) {
+      const own = score(firstKey + j);
+      scores[j] = own;
+      top = Math.max(top, own);
+    }
+    // Earlier sums are relative to the previous maximum, which may be −∞ if all scores so far are.
+    const correction = weightOf(max, top);
+    sum *= correction;
+    for (let i = 0; i < width; i++) sums[i] = (sums[i] ?? 0) * correction;
+    for (let j = 0; j < count; j++) {
+      const weight = weightOf(scores[j] ?? 0, top);
+      sum += weight;
+      for (let i = 0; i < width; i++) sums[i] = (sums[i] ?? 0) + weight * value(firstKey + j, i);
+    }
+    max = top;
+    yield { firstKey, keys: count, scores, max, correction, sum, sums };
+  }
+}
 
 /** e^(score − top). 0 for −∞, even without a higher score yet; 0 times an infinite value is NaN, as in PyTorch. */
 const weightOf = (score: number, top: number): number =>
@@ -150,12 +231,15 @@ function attention(
     const keyHead = Math.floor((head * keyHeads) / heads);
     const rowOf = (key: number) => (sample * keys + key) * keyHeads + keyHead;
     const own = q.subarray(row * headDim, (row + 1) * headDim);
-    const mean = attend({
-      keys: causal ? keys - queries + query + 1 : keys,
-      width,
-      score: (key) => factor * dot(own, k, rowOf(key) * headDim),
-      value: (key, column) => v[rowOf(key) * width + column] ?? 0,
-    });
+    const mean = attend(
+      {
+        keys: causal ? keys - queries + query + 1 : keys,
+        width,
+        score: (key) => factor * dot(own, k, rowOf(key) * headDim),
+        value: (key, column) => v[rowOf(key) * width + column] ?? 0,
+      },
+      row,
+    );
     data.set(mean, row * width);
   }
   return rounded(where, { dtype: 'f32', shape, data }, inputs.q.dtype);

@@ -11,6 +11,9 @@ export {
   type AttentionOptions,
   groupedQueryAttention,
   onlineSoftmaxAttention,
+  onlineSoftmaxSteps,
+  type QueryPlace,
+  type SoftmaxStep,
   type TiledAttentionOptions,
 } from './attention-modules.js';
 export {

@@ -157,7 +157,7 @@ export class NtkAwareRope {
   #rowsFor(scale: number, first: number, count: number): RotaryTables {
     const { headDim } = this.#options;
     const frequencies = rotaryFrequencies({
-      base: this.#baseFor(scale),
+      base: this.baseFor(scale),
       rotatedDim: headDim,
       scaling: undefined,
     });
@@ -174,7 +174,8 @@ export class NtkAwareRope {
     return { cos: { dtype: 'f32', shape, data: cos }, sin: { dtype: 'f32', shape, data: sin } };
   }
 
-  #baseFor(scale: number): number {
+  /** Base of the frequencies for a scale. @throws UserError for heads without a frequency to stretch. */
+  baseFor(scale: number): number {
     const { base, headDim } = this.#options;
     if (scale === 1) return base;
     if (headDim === 2) {

@@ -28,6 +28,7 @@ import type { WeightSource } from '../runtime/weights.js';
 import { randomWeights } from '../runtime/weights.js';
 import type { WeightForm } from '../tensor/group-quantization.js';
 import { formatInteger } from '../text/units.js';
+import { counted } from '../text/words.js';
 import { notComparable } from './checks/forward.js';
 import type { CheckName, CheckResult } from './checks.js';
 import { CHECKS } from './checks.js';
@@ -60,6 +61,8 @@ export interface QuickTestRequest extends EngineWish {
   readonly seed: number;
   /** Number of timed forward passes; undefined to time for half a second. */
   readonly repeats: number | undefined;
+  /** Tokens that the check of the cache generates one by one. */
+  readonly outputTokens?: number | undefined;
   readonly checks: readonly CheckName[];
   /** Form of the matrices; undefined for float32. */
   readonly weightForm?: WeightForm | undefined;
@@ -162,7 +165,14 @@ async function testOn(
   request: QuickTestRequest,
   size: InputSize,
 ): Promise<QuickTestRun> {
-  const { model, seed, threads, repeats, family, document } = request;
+  const { model, seed, threads, repeats, outputTokens, family, document } = request;
+  if (outputTokens !== undefined && outputTokens >= size.tokens) {
+    throw new UserError(
+      'usage',
+      `--output-tokens: expected fewer than the ${counted(size.tokens, 'token')} of a sequence, found ${outputTokens}`,
+      { suggestion: `write --context ${size.tokens + outputTokens}` },
+    );
+  }
   const startBytes = process.memoryUsage.rss();
   const { name } = engine.info;
   const need = memoryNeed(model, size, name);
@@ -185,6 +195,7 @@ async function testOn(
     ids,
     seed,
     repeats,
+    outputTokens,
     openOther: async () => inForm(await openInFloat32(otherThan(engine.info), threads), request),
     openFloat32: () => openInFloat32({ engine: name, device: engine.info.deviceKind }, threads),
   });

@@ -13,12 +13,16 @@ import { counted } from '../text/words.js';
 
 // Distinct tensors of a layer, and their number of values.
 
-/** Every tensor needed to run a layer. RoPE's tables are computed on demand. */
+/** Every tensor needed to run a layer. */
 export function neededTensors(layer: Layer): Param[] {
-  const computed = new Set(
-    walk(layer).flatMap(({ layer: each }) => (each.kind === 'rotary' ? each.tables : [])),
-  );
-  return tensorsOf(layer).filter((tensor) => !computed.has(tensor));
+  const unused = new Set(walk(layer).flatMap(({ layer: each }) => unusedTensors(each)));
+  return tensorsOf(layer).filter((tensor) => !unused.has(tensor));
+}
+
+/** Tensors of a checkpoint that an engine does not read: RoPE's tables are computed on demand. */
+function unusedTensors(layer: Layer): readonly Param[] {
+  if (layer.kind === 'rotary') return layer.tables;
+  return layer.kind === 'altUpBlock' && !layer.isScaled ? [layer.outputScale] : [];
 }
 
 export const elementsIn = (tensors: readonly Param[]) =>

@@ -21,6 +21,8 @@ interface TestContextParts {
   readonly seed: number;
   /** Number of timed forward passes; undefined to time for half a second. */
   readonly repeats: number | undefined;
+  /** Tokens that the check of the cache generates one by one; undefined for at most half of them, and 32. */
+  readonly outputTokens?: number | undefined;
   /** Opens a second engine for a cross-check. */
   readonly openOther: () => Promise<Engine>;
   /** Opens the same engine on the same device in float32. */

@@ -4,6 +4,9 @@ import { elementCount, type Shape, shapeText } from '../tensor/dtype.js';
 import { fillNormalBlocks, fillUniform, isPaired, normalPair, uniform53 } from './distributions.js';
 import { MersenneTwister } from './mersenne-twister.js';
 
+/** Whether a number is whole and has 32 bits. */
+const isWord = (value: number) => (value | 0) === value;
+
 /** Side of a matrix that scales its values: inputs (columns) or outputs (rows). */
 const FANS = { fan_in: 'fanIn', fan_out: 'fanOut' } as const satisfies Record<string, keyof Fans>;
 export type FanMode = keyof typeof FANS;
@@ -85,6 +88,22 @@ export class Generator {
   /** `torch.randn(count)`. @throws UserError for an invalid count. */
   randn(count: number): Float32Array {
     return this.normal(zeros(count));
+  }
+
+  /**
+   * `torch.randint(low, high, …)`: whole numbers from `low` up to below `high`, one draw each, for ranges below 2^28.
+   * @throws UserError for an invalid count or range.
+   */
+  randint(count: number, low: number, high: number): Int32Array {
+    const range = high - low;
+    if (!(isWord(low) && isWord(high - 1) && range >= 1 && range < 2 ** 28)) {
+      throw new UserError('usage', `no whole numbers from ${low} up to below ${high}`, {
+        suggestion: 'Give two whole numbers, the lower one first.',
+      });
+    }
+    const draws = new Int32Array(zeros(count).length);
+    this.#twister.fill(draws);
+    return draws.map((draw) => low + ((draw >>> 0) % range));
   }
 
   /**

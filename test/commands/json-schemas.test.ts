@@ -57,6 +57,8 @@ describe('JSON output keeps to docs/schemas', () => {
     ['compare', [CONFIG, '--set', 'model.num_heads=32,33', '--columns', 'model.gate_rank,heads']],
     ['compare', ['configs/hybrid/tiny.yaml', '--set', 'model.vocab_size=512,600', ...TEXT]],
     ['rope', [CONFIG, '--context', '32768']],
+    ['attention', [CONFIG, '--global-heads', '4', '--published', '2,3.8']],
+    ['attention', ['fixtures/hf-configs/deepseek-v3-main', '--context', '8,1M', '--window', '1']],
     ...[
       'gemma3',
       'llama-dynamic-beyond',
@@ -65,6 +67,10 @@ describe('JSON output keeps to docs/schemas', () => {
       'smollm3',
     ].map((name): [string, string[]] => ['rope', [`fixtures/hf/${name}`, '--context', '999']]),
     ['rope', ['fixtures/hf-configs/llama-3.1-8b', '--context', '8', '--trained', '7']],
+    ['modules', []],
+    ...['rms-norm', 'ntk-rope', 'online-softmax', 'parallel-embedding'].map(
+      (block): [string, string[]] => ['modules', [block]],
+    ),
     ['validate', [CONFIG, 'configs/hybrid/tiny.yaml']],
     ['validate', ['configs/hybrid/tiny.yaml', '--set', 'model.gate_rank=99']],
     ['profile', [CONFIG, '--layers', '--tensors', '--published', '7B', '--max-params', '30B']],

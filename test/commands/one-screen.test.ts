@@ -22,6 +22,7 @@ const COMMANDS: readonly string[][] = [
     ['fit', file, '--gpu', 'rtx-4090'],
     ['fit', file, '--gpu', 'h100-80gb', '--gpus', '8', '--users', '50'],
     ['rope', file],
+    ['attention', file],
     ['compare', file, 'configs/hybrid/shared.yaml'],
   ]),
   ['compare', ...CONFIGS.slice(0, 4)],
@@ -35,6 +36,11 @@ const COMMANDS: readonly string[][] = [
   ['quick-test', 'configs/hybrid/original.yaml'],
   ['quick-test', 'fixtures/hybrid/shared-lowrank-tied', '--against', 'tfjs'],
   ['doctor'],
+  ['modules'],
+  ...['layer-norm', 'parallel-embedding', 'ntk-rope', 'gqa', 'online-softmax'].map((block) => [
+    'modules',
+    block,
+  ]),
   ['list', 'hybrid'],
   ['validate', ...CONFIGS.slice(0, 4)],
 ];

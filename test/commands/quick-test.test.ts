@@ -42,6 +42,17 @@ describe('quick-test', () => {
     expect(stdout).toMatch(/^ {2}memory +peak \d/m);
   });
 
+  it('generates as many tokens as are asked for, with a cache and without', async () => {
+    const args = ['--device', 'cpu', '--only', 'cache', '--context', '24', '--details'];
+    const { stdout } = await quickTest(TINY, ...args, '--output-tokens', '20');
+    expect(stdout).toMatch(
+      / ×, measured at 24 tokens\); counted for 20 tokens after 4: .* × fewer/,
+    );
+    const { code, stderr } = await quickTest(TINY, ...args, '--output-tokens', '24');
+    expect(code).toBe(2);
+    expect(stderr).toContain('expected fewer than the 24 tokens');
+  });
+
   it('runs on TensorFlow.js, and compares with the other engine', async () => {
     const args = ['--engine', 'tfjs', '--context', '48', '--batch', '2', '--json'];
     const { code, stdout } = await quickTest(TINY, ...args, '--only', 'created,cross-check,cache');

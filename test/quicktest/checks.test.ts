@@ -441,6 +441,14 @@ describe('decoding is tested', () => {
     ]);
   });
 
+  it('over as many tokens as are asked for, with the speed and the FLOPs of both ways', async () => {
+    const { details, remarks } = await checked('cache', { outputTokens: 15 });
+    expect(details?.decoding?.at(-1)).toMatchObject({ tokens: 16, prefill: 1 });
+    expect(remarks?.join('\n')).toMatch(
+      /tokens\/s without \(\S+ ×, measured at 16 tokens\); counted for 15 tokens after 1: /,
+    );
+  });
+
   it('on one side when there are no more tokens', async () => {
     const { details, remarks } = await checked('cache', { tokens: 5 });
     expect(details?.decoding).toMatchObject([{ tokens: 5, rule: 'everything' }]);

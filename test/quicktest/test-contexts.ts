@@ -38,6 +38,7 @@ interface ContextWishes {
   readonly batch?: number;
   readonly tokens?: number;
   readonly repeats?: number;
+  readonly outputTokens?: number;
   readonly weights?: (model: LanguageModel) => WeightSource;
 }
 
@@ -49,6 +50,7 @@ export function contextOf({
   batch = 1,
   tokens = 16,
   repeats = 2,
+  outputTokens,
   weights = (each) => randomWeights(each, 3),
   engine = referenceEngine(faults),
   openOther = async () => referenceEngine(otherFaults, { name: 'tfjs' }),
@@ -61,6 +63,7 @@ export function contextOf({
     ids: randomIds(3, 'ids', { batch, tokens }, idLimitsOf(model)),
     seed: 3,
     repeats,
+    outputTokens,
     openOther,
     openFloat32,
   });

@@ -24,7 +24,7 @@ import { skipped } from '../finding.js';
 import { eachBlock, explainedInWhole, roundingOf, unexplained } from '../rounding.js';
 import type { TestContext } from '../test-context.js';
 
-/** Most tokens that are decoded one by one; the earlier ones are processed in one call. */
+/** Most tokens that are decoded one by one unless a number is given; the earlier ones are processed in one call. */
 const MOST_STEPS = 32;
 
 /**
@@ -80,12 +80,12 @@ async function decode(
 ): Promise<StepwiseDecoding> {
   const { ids, full } = whole;
   const { tokens } = ids;
-  const prefill = prefillOf(tokens);
+  const prefill = prefillOf(tokens, context.outputTokens);
   const { difference, speed } = await context.with(
     context.model,
     async (program) => {
       const inputOf = (from: number, count: number) => ({ ids: span(ids, from, count) });
-      const steps = await inSteps(program, full.output, inputOf);
+      const steps = await inSteps(program, full.output, prefill, inputOf);
       const start = performance.now();
       await program.run({ ids, lastTokens: 1 });
       return { ...steps, speed: speedOf(steps.seconds, (performance.now() - start) / 1000) };
@@ -114,7 +114,8 @@ const speedOf = (seconds: readonly number[], recomputingSeconds: number) => ({
 });
 
 /** Number of tokens before the steps; at least one. */
-const prefillOf = (tokens: number) => tokens - Math.min(MOST_STEPS, Math.ceil(tokens / 2));
+const prefillOf = (tokens: number, asked: number | undefined) =>
+  Math.max(1, tokens - (asked ?? Math.min(MOST_STEPS, Math.ceil(tokens / 2))));
 
 interface Steps {
   /** Largest difference from the output of one call. */
@@ -126,11 +127,13 @@ interface Steps {
 /**
  * Runs a layer step by step.
  * @param expected Output of one call, [B, T, …].
+ * @param prefill Tokens of the first call.
  * @param inputOf Input of a range of tokens.
  */
 async function inSteps(
   program: Program,
   expected: Values,
+  prefill: number,
   inputOf: (from: number, count: number) => RunInput,
 ): Promise<Steps> {
   const [, tokens = 0] = expected.shape;
@@ -138,7 +141,7 @@ async function inSteps(
   let difference = 0;
   let state: StateHandle | undefined;
   for (let from = 0; from < tokens; ) {
-    const count = from === 0 ? Math.max(1, prefillOf(tokens)) : 1;
+    const count = from === 0 ? prefill : 1;
     const start = performance.now();
     const step = await program.run({ ...inputOf(from, count), state });
     if (from > 0) seconds.push((performance.now() - start) / 1000);
@@ -173,9 +176,14 @@ async function decodedBlockDifference(
   const inputOf = (from: number, count: number) => ({
     inputs: [{ shape: [batch, count, size], data: positions(input, from, from + count) }],
   });
-  const { difference } = await context.with(block, (program) => inSteps(program, output, inputOf), {
-    decoding: { totalTokens: tokens },
-  });
+  const prefill = prefillOf(tokens, context.outputTokens);
+  const { difference } = await context.with(
+    block,
+    (program) => inSteps(program, output, prefill, inputOf),
+    {
+      decoding: { totalTokens: tokens },
+    },
+  );
   return difference;
 }
 
@@ -196,7 +204,8 @@ const formatRate = (value: number) =>
 function speedText({ prefill, tokens, speed }: StepwiseDecoding, batch: number): string {
   const { stepSeconds, recomputingSeconds, flops } = speed;
   return (
-    `decoding: ${formatRate(batch / stepSeconds)} tokens/s with a cache, ${formatRate(batch / recomputingSeconds)} tokens/s without; ` +
+    `decoding: ${formatRate(batch / stepSeconds)} tokens/s with a cache, ${formatRate(batch / recomputingSeconds)} tokens/s without ` +
+    `(${formatRate(recomputingSeconds / stepSeconds)} ×, measured at ${formatInteger(tokens)} tokens); ` +
     `counted for ${formatInteger(tokens - prefill)} tokens after ${formatInteger(prefill)}: ` +
     `${formatFlops(flops.cached)} with, ${formatFlops(flops.recomputed)} without, ${flops.ratio.toPrecision(3)} × fewer`
   );

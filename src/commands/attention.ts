@@ -1,0 +1,122 @@
+import * as Args from '@oclif/core/args';
+import * as Flags from '@oclif/core/flags';
+import { attentionMethodsOf, matchRatios } from '../budget/attention-methods.js';
+import { normOperations } from '../budget/norm-operations.js';
+import { BaseCommand, type FlagsOf } from '../cli/base-command.js';
+import {
+  bytesLimit,
+  count,
+  counts,
+  details,
+  dtype,
+  modelFlags,
+  ratios,
+  tokenCounts,
+  tokens,
+} from '../cli/flags.js';
+import { UserError } from '../errors.js';
+import { onChipMemoryOf } from '../hardware/gpu.js';
+import { clusterNamed } from '../hardware/gpus.js';
+import { openModelSource } from '../model-input/model-source.js';
+import { attentionReport } from '../report/attention.js';
+import { configText } from '../report/inspect/inspect-text.js';
+import { formatBytes } from '../text/units.js';
+
+export default class Attention extends BaseCommand {
+  static override summary = 'Compare methods of attention on one model.';
+  static override description =
+    'Counts plain, flash, grouped, sliding-window, hierarchical and block-sparse attention with the heads and layers of the ' +
+    'model: memory of the scores, HBM traffic (IO model of the FlashAttention paper), FLOPs, KV cache, and how far ' +
+    'back a token reaches. --details has every context, --explain the formulas. Compares the operations of RMSNorm and LayerNorm, too.';
+  static override examples = [
+    '<%= config.bin %> <%= command.id %> configs/minimind/minimind2-small.yaml',
+    '<%= config.bin %> <%= command.id %> configs/minimind/minimind2-small.yaml --context 512,2048,8192 --gpu h100 --window 256 --block 64',
+    '<%= config.bin %> <%= command.id %> configs/hybrid/original.yaml --key-heads 16,4,1 --published 2,8,32,3.8,5.2',
+  ];
+
+  static override args = {
+    file: Args.string({
+      ignoreStdin: true,
+      description:
+        'a preset, a config, - for standard input, or a checkpoint [default: the model of this folder]',
+    }),
+  };
+  static override flags = {
+    ...modelFlags,
+    context: tokenCounts({
+      default: [512, 2048, 8192],
+      description: 'contexts in tokens, as in 512,2k,8k',
+    }),
+    dtype: dtype({ default: 'bf16', description: 'element type of scores, keys and values' }),
+    window: tokens({
+      description: 'tokens of the window [default: the largest of the model, or 1024]',
+    }),
+    block: count({ default: 128, description: 'tokens of a block of the block-sparse mask' }),
+    'global-heads': count({
+      description:
+        'heads without a window in the hierarchical row [default: as in the model, or 2]',
+    }),
+    'key-heads': counts({
+      description:
+        'key heads of grouped attention, a row each [default: as in the model, or a quarter of the heads]',
+    }),
+    gpu: Flags.string({
+      helpValue: 'NAME',
+      default: 'a100-80gb',
+      description: 'GPU whose shared memory holds a tile (fit --list-gpus)',
+    }),
+    'on-chip': bytesLimit({
+      description: 'memory on the chip for a tile, as in 96KiB [default: that of --gpu]',
+    }),
+    published: ratios({
+      description: 'published ratios to look for among those counted, as in 2,8,3.8',
+    }),
+    details,
+    explain: Flags.boolean({ description: 'add formula, inputs and source of each figure' }),
+  };
+
+  async run() {
+    const { args, flags } = await this.parse(Attention);
+    const given = await this.modelGiven(flags, args.file, 'minimind2-small');
+    const source = await openModelSource(given, flags);
+    const { file, family, model, warnings, checkpoint } = await source.model(flags.set);
+    if (checkpoint) this.note(flags, configText(checkpoint.config));
+    await this.warnAbout(flags, warnings);
+    const { gpu, ...onChip } = onChipOf(flags, (choice) => this.note(flags, choice));
+    const methods = attentionMethodsOf(model, {
+      contexts: flags.context,
+      dtype: flags.dtype,
+      onChip,
+      block: flags.block,
+      window: flags.window,
+      globalHeads: flags['global-heads'],
+      keyHeads: flags['key-heads'],
+    });
+    const result = {
+      schema: 'minimind/attention@1',
+      file,
+      family: family.name,
+      gpu,
+      ...methods,
+      norms: normOperations(model.hidden),
+      ...(flags.published && { published: matchRatios(methods, flags.published) }),
+    } as const;
+    return this.answer(flags, result, (each) => attentionReport(each, flags.explain));
+  }
+}
+
+/** Memory for a tile, of the GPU or as stated. */
+function onChipOf(
+  { gpu: name, 'on-chip': stated }: Pick<FlagsOf<typeof Attention>, 'gpu' | 'on-chip'>,
+  say: (choice: string) => void,
+) {
+  if (stated !== undefined) {
+    return { gpu: null, bytes: Number(stated), source: `${formatBytes(stated)} (--on-chip)` };
+  }
+  const { gpu } = clusterNamed(name, 1, { gpus: [], machines: [] }, say);
+  const known = onChipMemoryOf(gpu);
+  if (known) return { gpu: gpu.name, ...known };
+  throw new UserError('usage', `no shared memory of ${gpu.title} is known`, {
+    suggestion: 'write it as in --on-chip 64KiB',
+  });
+}

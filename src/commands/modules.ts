@@ -1,0 +1,166 @@
+import * as Args from '@oclif/core/args';
+import * as Flags from '@oclif/core/flags';
+import { BaseCommand, type FlagsOf } from '../cli/base-command.js';
+import { count, details, positive, seedOf, tokens } from '../cli/flags.js';
+import { quote } from '../config/quote.js';
+import { UserError } from '../errors.js';
+import {
+  BLOCKS,
+  type BlockSizes,
+  type RotationCall,
+  runBlock,
+  SMALL_SIZES,
+} from '../modules/block-runs.js';
+import { blockListReport, moduleReport } from '../report/modules.js';
+
+/** The flag of each setting. */
+const FLAG_OF = {
+  batch: 'batch',
+  tokens: 'context',
+  hidden: 'hidden',
+  group: 'group-size',
+  heads: 'heads',
+  keyHeads: 'key-heads',
+  headDim: 'head-dim',
+  vocab: 'vocab',
+  ranks: 'world-size',
+  positions: 'max-positions',
+  scale: 'scale',
+  base: 'base',
+  dynamic: 'dynamic',
+  calls: 'calls',
+  tile: 'tile',
+  causal: 'causal',
+  eps: 'eps',
+  dtype: 'dtype',
+  seed: 'seed',
+  initSeed: 'init-seed',
+} as const satisfies Record<keyof BlockSizes, string>;
+
+type Setting = keyof typeof FLAG_OF;
+
+const SETTINGS = Object.keys(FLAG_OF) as Setting[];
+
+/** Settings of every block. */
+const COMMON: readonly Setting[] = ['dtype', 'seed'];
+
+/** `--calls 4,9,1@4`: positions of each call, and the first one after @. */
+const rotationCalls = Flags.custom<RotationCall>({
+  multiple: true,
+  multipleNonGreedy: true,
+  delimiter: ',',
+  helpValue: 'N[@OFFSET]',
+  parse: async (text, _context, { name }) => {
+    const [, positions, offset = '0'] = /^\s*([1-9]\d{0,8})(?:@(\d{1,9}))?\s*$/.exec(text) ?? [];
+    if (positions !== undefined) return { positions: Number(positions), offset: Number(offset) };
+    throw new UserError('usage', `--${name}: expected positions of a call, found ${quote(text)}`, {
+      suggestion: `write it as in --${name} 4,9,1@4`,
+    });
+  },
+});
+
+const by = (text: string, setting: Exclude<Setting, 'calls'>) =>
+  `${text} [default: ${SMALL_SIZES[setting]}]`;
+
+export default class Modules extends BaseCommand {
+  static override summary = 'Run building blocks on small inputs, as PyTorch does.';
+  static override description =
+    'Runs one block of transformers on inputs from a seed: the same numbers as torch.manual_seed and torch.randn. Prints ' +
+    'the lines of PyTorch for the inputs, all tensors, and identities that the result keeps. Compare them with your ' +
+    'own code. --details has all values, --json the whole tensors. Without a block, lists all of them.';
+  static override examples = [
+    '<%= config.bin %> <%= command.id %> group-rms-norm --hidden 8 --group-size 4 --seed 1',
+    '<%= config.bin %> <%= command.id %> parallel-embedding --vocab 12 --world-size 3 --init-seed 42',
+    '<%= config.bin %> <%= command.id %> ntk-rope --max-positions 4 --dynamic --calls 4,9,1@9',
+    '<%= config.bin %> <%= command.id %> online-softmax --context 7 --tile 3',
+  ];
+
+  static override args = {
+    block: Args.string({
+      ignoreStdin: true,
+      description: `a block: ${BLOCKS.map(({ name }) => name).join(', ')}`,
+    }),
+  };
+  static override flags = {
+    batch: count({ description: by('sequences', 'batch') }),
+    context: tokens({ description: by('tokens of a sequence', 'tokens') }),
+    hidden: count({ description: by('width of a token', 'hidden') }),
+    'group-size': count({ description: by('columns of a group of the norm', 'group') }),
+    heads: count({ description: by('query heads', 'heads') }),
+    'key-heads': count({ description: by('key and value heads', 'keyHeads') }),
+    'head-dim': count({ description: by('width of a head', 'headDim') }),
+    vocab: count({ description: by('rows of the embedding table', 'vocab') }),
+    'world-size': count({ description: by('ranks that share the table', 'ranks') }),
+    'max-positions': count({ description: by('positions of the training', 'positions') }),
+    scale: count({ description: by('first scale of the rotation', 'scale') }),
+    base: positive({ description: by('base of the rotation', 'base') }),
+    dynamic: Flags.boolean({ description: 'keep the scale of a longer call for those after it' }),
+    calls: rotationCalls({
+      description: 'positions of each call of the rotation, and its offset [default: 4,9,1@4]',
+    }),
+    tile: count({ description: by('keys of a tile', 'tile') }),
+    causal: Flags.boolean({ description: 'queries see keys up to their own position' }),
+    eps: positive({ description: by('ε of the norm', 'eps') }),
+    dtype: Flags.option({
+      options: ['f32', 'f16', 'bf16'],
+      description: by('element type of the tensors', 'dtype'),
+    } as const)(),
+    seed: seedOf({ description: by('seed of the inputs', 'seed') }),
+    'init-seed': seedOf({ description: 'seed of γ, β and tables [default: that of --seed]' }),
+    details,
+  };
+
+  async run() {
+    const { args, flags } = await this.parse(Modules);
+    if (args.block === undefined) {
+      const blocks = BLOCKS.map(({ name, summary }) => ({ name, summary, flags: flagsOf(name) }));
+      return this.answer(flags, { schema: 'minimind/modules@1', blocks }, (each) =>
+        blockListReport(each.blocks),
+      );
+    }
+    const { block } = args;
+    refuseUnused(block, flags);
+    const sizes = sizesOf(flags);
+    const { checks, ...run } = runBlock(block, sizes);
+    const result = {
+      schema: 'minimind/modules@1',
+      block,
+      sizes: Object.fromEntries(usedBy(block).map((setting) => [setting, sizes[setting]])),
+      ...run,
+      checks: checks.map((each) => ({ ...each, passed: each.difference <= each.limit })),
+    } as const;
+    if (result.checks.some(({ passed }) => !passed)) process.exitCode = 1;
+    return this.answer(flags, result, moduleReport);
+  }
+}
+
+type ModulesFlags = FlagsOf<typeof Modules>;
+
+const usedBy = (name: string): Setting[] => [
+  ...(BLOCKS.find((each) => each.name === name)?.uses ?? []),
+  ...COMMON,
+];
+
+const flagsOf = (name: string) => usedBy(name).map((setting) => FLAG_OF[setting]);
+
+/** @throws UserError for a flag that the block does not use. Unknown blocks are refused when they run. */
+function refuseUnused(block: string, flags: ModulesFlags): void {
+  if (!BLOCKS.some(({ name }) => name === block)) return;
+  const used = flagsOf(block);
+  const idle = SETTINGS.map((setting) => FLAG_OF[setting]).find(
+    (flag) => flags[flag] !== undefined && !used.includes(flag),
+  );
+  if (idle === undefined) return;
+  throw new UserError('usage', `--${idle} is not used by ${block}`, {
+    suggestion: `it uses ${used.map((flag) => `--${flag}`).join(', ')}`,
+  });
+}
+
+function sizesOf(flags: ModulesFlags): BlockSizes {
+  const given = SETTINGS.flatMap((setting) => {
+    const value = flags[FLAG_OF[setting]];
+    return value === undefined ? [] : [[setting, value] as const];
+  });
+  const { seed = SMALL_SIZES.seed } = flags;
+  return { ...SMALL_SIZES, initSeed: seed, ...Object.fromEntries(given) };
+}

@@ -1,0 +1,250 @@
+/** Report of `minimind attention`: methods by context, ratios to plain attention, published ratios. */
+import type {
+  AttentionMethods,
+  AttentionRow,
+  ComparedFigure,
+  FoundRatio,
+  RatioMatch,
+} from '../budget/attention-methods.js';
+import type { NormOperations } from '../budget/norm-operations.js';
+import { formatBytes, formatInteger, percentText, significant } from '../text/units.js';
+import { counted, groupBy, joined, modelName } from '../text/words.js';
+import {
+  bytesCell,
+  CURRENT_MARK,
+  flopsCell,
+  heading,
+  integerCell,
+  left,
+  note,
+  right,
+} from './kit/cells.js';
+import type { Block, Cell, Column, Report, TableBlock, Verdict } from './kit/report.js';
+import { explanationBlocks } from './profile/inventory.js';
+
+export interface AttentionResult extends AttentionMethods {
+  readonly file: string;
+  readonly family: string;
+  /** GPU of the tiles; null for --on-chip. */
+  readonly gpu: string | null;
+  readonly norms: NormOperations;
+  readonly published?: readonly RatioMatch[];
+}
+
+const FIGURES = {
+  scores: { title: 'scores', unit: 'bytes', cell: bytesCell },
+  traffic: { title: 'HBM traffic', unit: 'bytes', cell: bytesCell },
+  flops: { title: 'FLOPs', unit: 'flop', cell: ({ value }) => flopsCell(value) },
+  cache: { title: 'KV cache', unit: 'bytes', cell: bytesCell },
+} as const satisfies Record<
+  ComparedFigure,
+  { title: string; unit: string; cell: (figure: AttentionRow[ComparedFigure]) => Cell }
+>;
+
+const NAMES = Object.keys(FIGURES) as ComparedFigure[];
+
+type Context = AttentionResult['contexts'][number];
+
+/** @param explain Whether to derive each figure. */
+export function attentionReport(result: AttentionResult, explain: boolean): Report {
+  const { contexts, published } = result;
+  const longest = contexts.at(-1);
+  return {
+    verdict: longest && verdictOf(result, longest),
+    blocks: [
+      note(settingText(result)),
+      ...(longest ? [methodTable(longest, 'both')] : []),
+      ...(contexts.length > 1 ? [byContext(contexts)] : []),
+      ...(published ? publishedBlocks(published, contexts.length) : []),
+      note(normText(result.norms)),
+      ...(explain ? explanationBlocks(sectionsOf(result)) : []),
+    ],
+    details: [
+      ...contexts.flatMap((each) => [
+        heading(tokensText(each)),
+        methodTable(each, 'values'),
+        ...(each === longest ? [] : [methodTable(each, 'ratios')]),
+      ]),
+      ...EXPLANATIONS.map(note),
+    ],
+    more: explain ? [] : ['--explain'],
+    data: flatTable(result),
+  };
+}
+
+const tokensText = ({ context }: Context) => `${formatInteger(context)} tokens`;
+
+function verdictOf({ file }: AttentionResult, longest: Context): Verdict {
+  const [plain, flash] = longest.rows;
+  if (!plain || !flash) return { text: modelName(file) };
+  return {
+    text:
+      `${modelName(file)} at ${tokensText(longest)}: plain attention stores ${formatBytes(plain.scores.value)} of scores ` +
+      `per layer and moves ${formatBytes(plain.traffic.value)}; flash moves ${formatBytes(flash.traffic.value)}`,
+  };
+}
+
+function settingText({
+  setting,
+  layers,
+  heads,
+  keyHeads,
+  headDim,
+  contexts,
+  gpu,
+}: AttentionResult) {
+  const [flash] = contexts.at(-1)?.rows.filter(({ tile }) => tile) ?? [];
+  const tile = flash?.tile ? `, tiles of ${flash.tile.rows} × ${flash.tile.columns}` : '';
+  const others = contexts.slice(0, -1).map(({ context }) => formatInteger(context));
+  return (
+    `${counted(layers, 'layer')}, ${counted(heads, 'head')} of ${headDim}, ${counted(keyHeads, 'key head')}; ` +
+    `one sequence in ${setting.dtype}${tile} (${gpu ?? formatBytes(setting.onChip.bytes)}).` +
+    (others.length > 0 ? ` ${joined(others)} tokens: --details.` : '')
+  );
+}
+
+const normText = ({ layerNorm, rmsNorm, width, saved }: NormOperations) =>
+  `Norms of ${formatInteger(width)} values: RMSNorm ${formatInteger(rmsNorm.operations.value)} operations, ` +
+  `LayerNorm ${formatInteger(layerNorm.operations.value)} (${percentText(saved)} fewer).`;
+
+const EXPLANATIONS = [
+  `${CURRENT_MARK} the model. ÷: plain attention divided by the row. Projections are the same for all, and left out.`,
+  'scores: memory of one layer; with tiles, the maximum and sum of each query. HBM traffic, FLOPs, KV cache: all layers.',
+  'Scores count as computed, masked ones included. A causal kernel that skips masked tiles does half the work of flash.',
+  'window and hierarchical store a band of scores; the mask alone, without such a kernel, saves nothing but cache.',
+  'hierarchical: heads with half a window back, and global heads. block-sparse: the first block, the one before, its own.',
+  'reach: tokens that the last one can read from through all attention layers.',
+];
+
+// Tables
+
+/** `÷ 1`, `÷ 5.20`, `÷ 1,024`. */
+const ratioText = (ratio: number) => `÷ ${ratioNumber(ratio)}`;
+
+function ratioNumber(ratio: number): string {
+  if (ratio === Number.POSITIVE_INFINITY) return '∞';
+  if (Math.abs(ratio - 1) < 5e-4) return '1';
+  return ratio >= 1000 ? formatInteger(Math.round(ratio)) : significant(ratio);
+}
+
+const ratioCell = (ratio: number): Cell => ({
+  text: ratioText(ratio),
+  value: ratio,
+  tone: ratio > 1.0005 ? 'good' : ratio < 0.9995 ? 'bad' : 'dim',
+});
+
+/** Values with their ratios; where that is too wide, ratios below the values of plain attention. */
+function methodTable({ rows }: Context, form: 'both' | 'values' | 'ratios'): TableBlock {
+  const cellOf = (row: AttentionRow, name: ComparedFigure, at: number): Cell => {
+    const value = FIGURES[name].cell(row[name]);
+    if (form === 'values' || at === 0) return value;
+    const ratio = ratioCell(row.ratios[name]);
+    return form === 'ratios' ? ratio : { ...ratio, text: `${value.text} ${ratio.text}` };
+  };
+  return {
+    kind: 'table',
+    columns: [
+      left('  method', 'method'),
+      ...NAMES.map((name) => right(FIGURES[name].title, name)),
+      right('reach', 'reach'),
+    ],
+    rows: rows.map((row, at) => [
+      {
+        text: `${row.isModel ? CURRENT_MARK : ' '} ${row.name}`,
+        tone: row.isModel ? 'strong' : 'plain',
+      },
+      ...NAMES.map((name) => cellOf(row, name, at)),
+      integerCell(row.reach.value),
+    ]),
+    ...(form === 'both' && { narrower: methodTable({ context: 0, rows }, 'ratios') }),
+  };
+}
+
+/** A row for each context and method, for programs. */
+function flatTable({ contexts }: AttentionResult): TableBlock {
+  const columns: Column[] = [
+    right('context', 'context_tokens'),
+    left('method', 'method'),
+    left('name', 'name'),
+    left('model', 'is_model'),
+    ...NAMES.map((name) => right(FIGURES[name].title, `${name}_${FIGURES[name].unit}`)),
+    ...NAMES.map((name) => right(`÷ ${FIGURES[name].title}`, `${name}_ratio`)),
+    right('reach', 'reach_tokens'),
+  ];
+  return {
+    kind: 'table',
+    columns,
+    rows: contexts.flatMap(({ context, rows }) =>
+      rows.map((row): Cell[] => [
+        integerCell(context),
+        { text: row.method },
+        { text: row.name },
+        { text: String(row.isModel), value: row.isModel },
+        ...NAMES.map((name) => FIGURES[name].cell(row[name])),
+        ...NAMES.map((name) => ratioCell(row.ratios[name])),
+        integerCell(row.reach.value),
+      ]),
+    ),
+  };
+}
+
+/** Figures whose ratio changes with the context. */
+const GROWING = [
+  ['flash', 'traffic'],
+  ['window', 'scores'],
+  ['hierarchical', 'scores'],
+] as const;
+
+/** `flash   HBM traffic ÷ 4.43 at 512, 5.63 at 2,048, 6.32 at 8,192 tokens`. */
+const byContext = (contexts: AttentionResult['contexts']): Block => ({
+  kind: 'facts',
+  facts: GROWING.flatMap(([method, figure]) => {
+    const texts = contexts.flatMap(({ context, rows }) => {
+      const row = rows.find((each) => each.method === method);
+      return row ? [`${ratioNumber(row.ratios[figure])} at ${formatInteger(context)}`] : [];
+    });
+    return { name: method, text: `${FIGURES[figure].title} ÷ ${texts.join(' · ')} tokens` };
+  }),
+});
+
+// Published ratios
+
+const MOST_MATCHES = 2;
+
+const foundText = ({ figure, name, context }: FoundRatio) =>
+  `${FIGURES[figure].title} of ${name} at ${formatInteger(context)} tokens`;
+
+/** A text for each row and figure, with its contexts. */
+function matchTexts(matches: readonly FoundRatio[], contexts: number): string[] {
+  const groups = groupBy(matches, ({ figure, name }) => `${FIGURES[figure].title} of ${name}`);
+  return [...groups].map(([text, found]) =>
+    found.length === contexts
+      ? text
+      : `${text} at ${joined(found.map(({ context }) => formatInteger(context)))} tokens`,
+  );
+}
+
+const publishedBlocks = (published: readonly RatioMatch[], contexts: number): Block[] => [
+  {
+    kind: 'facts',
+    facts: published.map(({ published: value, matches, nearest }) => {
+      const texts = matchTexts(matches, contexts);
+      const others = texts.length - MOST_MATCHES;
+      return {
+        name: `${value} ×`,
+        text:
+          matches.length > 0
+            ? texts.slice(0, MOST_MATCHES).join('; ') +
+              (others > 0 ? `; ${others} more: --json` : '')
+            : `no such ratio${nearest ? `; nearest ${significant(nearest.ratio)} ×: ${foundText(nearest)}` : ''}`,
+        tone: matches.length > 0 ? 'good' : 'bad',
+      };
+    }),
+  },
+];
+
+/** Figures by section, to explain. */
+const sectionsOf = ({ contexts, norms }: AttentionResult): Record<string, unknown> => ({
+  ...Object.fromEntries(contexts.map((each) => [tokensText(each), each.rows])),
+  norms,
+});

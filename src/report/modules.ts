@@ -1,0 +1,230 @@
+/** Reports of `minimind modules`: the list of blocks, and the run of one. */
+
+import type { SoftmaxStep } from '../modules/attention-modules.js';
+import type { BlockCheck, BlockRun, NamedTensor, RotationStep } from '../modules/block-runs.js';
+import { formatInteger, significant } from '../text/units.js';
+import { counted } from '../text/words.js';
+import { heading, integerCell, left, note, right, strong } from './kit/cells.js';
+import type { Block, Cell, Report, TableBlock } from './kit/report.js';
+
+/** A block that can be run, and the flags that it uses. */
+export interface ListedBlock {
+  readonly name: string;
+  readonly summary: string;
+  readonly flags: readonly string[];
+}
+
+export interface ModulesRun extends Omit<BlockRun, 'checks'> {
+  readonly block: string;
+  readonly checks: readonly (BlockCheck & { readonly passed: boolean })[];
+}
+
+export const blockListReport = (blocks: readonly ListedBlock[]): Report => ({
+  verdict: { text: `${counted(blocks.length, 'block')} to run on small inputs` },
+  blocks: [
+    {
+      kind: 'table',
+      columns: [left('block', 'block'), left('what it does', 'summary', true)],
+      rows: blocks.map(({ name, summary }) => [strong(name), { text: summary }]),
+    },
+  ],
+  details: [
+    {
+      kind: 'table',
+      columns: [left('block', 'block'), left('flags', 'flags', true)],
+      rows: blocks.map(({ name, flags }) => [
+        strong(name),
+        { text: flags.map((flag) => `--${flag}`).join(' ') },
+      ]),
+    },
+  ],
+  next: 'minimind modules group-rms-norm',
+});
+
+/** Most checks in the answer; more of them, and those of a run with steps, are in the details. */
+const MOST_CHECKS = 3;
+
+export function moduleReport(run: ModulesRun): Report {
+  const { block, torch, tensors, checks, calls, steps } = run;
+  const failed = checks.filter(({ passed }) => !passed).length;
+  const isShort = failed > 0 || (checks.length <= MOST_CHECKS && !steps);
+  return {
+    verdict:
+      failed > 0
+        ? { text: `${block}: ${counted(failed, 'check')} of ${checks.length} failed`, tone: 'bad' }
+        : { text: `${block}: ${counted(checks.length, 'check')} passed`, tone: 'good' },
+    blocks: [
+      heading('Inputs in PyTorch'),
+      ...seededLines(torch).map((text): Block => ({ kind: 'note', text })),
+      tensorTable(tensors),
+      ...(calls ? [callTable(calls)] : []),
+      ...(steps ? [stepTable(steps)] : []),
+      ...(isShort ? [checkTable(checks)] : []),
+    ],
+    details: [
+      ...(isShort ? [] : [checkTable(checks)]),
+      ...tensors.flatMap(valueBlocks),
+      ...(steps ? stepBlocks(steps) : []),
+    ],
+    data: valueTable(tensors),
+  };
+}
+
+/** Lines of PyTorch; a seed shares the line of its first fill. */
+function seededLines(torch: readonly string[]): string[] {
+  const isSeed = (line: string | undefined) => line?.startsWith('torch.manual_seed') === true;
+  return torch.flatMap((line, at) => {
+    if (isSeed(line)) return [];
+    const before = torch[at - 1];
+    return [isSeed(before) ? `${before}; ${line}` : line];
+  });
+}
+
+const DTYPES = { f32: 'float32', f16: 'float16', bf16: 'bfloat16', i64: 'int64' } as const;
+
+const shapeText = (shape: readonly number[]) => `[${shape.join(', ')}]`;
+
+/** Four decimals as PyTorch prints them; whole numbers for ids. */
+const valueText = (dtype: NamedTensor['dtype'], value: number, decimals = 4) =>
+  dtype === 'i64' ? String(value) : value.toFixed(decimals);
+
+/** Values of a row in the answer. */
+const FIRST = 4;
+
+function tensorTable(tensors: readonly NamedTensor[]): TableBlock {
+  return {
+    kind: 'table',
+    columns: [
+      left('tensor', 'tensor'),
+      left('role', 'role'),
+      left('type', 'dtype'),
+      left('shape', 'shape'),
+      left('first values', 'first_values'),
+    ],
+    rows: tensors.map(({ name, role, dtype, shape, values }) => [
+      strong(name),
+      { text: role },
+      { text: DTYPES[dtype] },
+      { text: shapeText(shape) },
+      {
+        text:
+          values
+            .slice(0, FIRST)
+            .map((value) => valueText(dtype, value).padStart(dtype === 'i64' ? 0 : 7))
+            .join(' ') + (values.length > FIRST ? ' …' : ''),
+      },
+    ]),
+  };
+}
+
+const callTable = (calls: readonly RotationStep[]): TableBlock => ({
+  kind: 'table',
+  columns: [
+    right('call', 'call'),
+    right('positions', 'positions'),
+    right('offset', 'offset'),
+    right('scale', 'scale'),
+    right('base', 'base'),
+    right('scale after', 'kept_scale'),
+    right('rows of tables', 'kept_rows'),
+  ],
+  rows: calls.map(({ positions, offset, scale, base, keptScale, keptRows }, at): Cell[] => [
+    integerCell(at + 1),
+    integerCell(positions),
+    integerCell(offset),
+    integerCell(scale),
+    { text: significant(base), value: base },
+    integerCell(keptScale),
+    integerCell(keptRows),
+  ]),
+});
+
+const stepTable = (steps: readonly SoftmaxStep[]): TableBlock => ({
+  kind: 'table',
+  columns: [
+    right('tile', 'tile'),
+    left('keys', 'keys'),
+    right('maximum m', 'max'),
+    right('correction', 'correction'),
+    right('sum ℓ', 'sum'),
+    left('output so far', 'output'),
+  ],
+  rows: steps.map(({ firstKey, keys, max, correction, sum, output }, at): Cell[] => [
+    integerCell(at + 1),
+    { text: keys === 1 ? String(firstKey) : `${firstKey}–${firstKey + keys - 1}` },
+    ...[max, correction, sum].map((value) => ({ text: value.toFixed(6), value })),
+    {
+      text:
+        output
+          .slice(0, FIRST)
+          .map((value) => value.toFixed(4))
+          .join(' ') + (output.length > FIRST ? ' …' : ''),
+    },
+  ]),
+});
+
+/** The scores of each tile. */
+const stepBlocks = (steps: readonly SoftmaxStep[]): Block[] => [
+  heading('Scores of the last query, first head'),
+  ...steps.map(({ scores }, at) =>
+    note(`tile ${at + 1}: ${scores.map((score) => score.toFixed(6)).join(' ')}`),
+  ),
+];
+
+const checkTable = (checks: ModulesRun['checks']): TableBlock => ({
+  kind: 'table',
+  columns: [
+    left('check', 'check', true),
+    left('result', 'result'),
+    right('difference', 'difference'),
+    right('limit', 'limit'),
+  ],
+  rows: checks.map(({ check, passed, difference, limit }): Cell[] => [
+    { text: check },
+    { text: passed ? 'ok' : 'failed', tone: passed ? 'good' : 'bad' },
+    { text: difference === 0 ? '0' : difference.toExponential(1), value: difference },
+    { text: limit === 0 ? '0' : limit.toExponential(0), value: limit },
+  ]),
+});
+
+/** Most rows of a tensor that are shown to people. */
+const MOST_ROWS = 64;
+
+function valueBlocks({ name, role, dtype, shape, values }: NamedTensor): Block[] {
+  const width = Math.max(1, shape.at(-1) ?? 1);
+  const rows = Math.ceil(values.length / width);
+  const lines = Array.from({ length: Math.min(rows, MOST_ROWS) }, (_, row) =>
+    values
+      .slice(row * width, (row + 1) * width)
+      .map((value) => valueText(dtype, value, 6).padStart(dtype === 'i64' ? 0 : 9))
+      .join(' '),
+  );
+  return [
+    heading(`${name} ${shapeText(shape)} ${DTYPES[dtype]}, ${role}`),
+    ...lines.map((text): Block => ({ kind: 'note', text })),
+    ...(rows > MOST_ROWS ? [note(`… ${formatInteger(rows - MOST_ROWS)} more rows: --json`)] : []),
+  ];
+}
+
+/** A row for each value, for programs. */
+const valueTable = (tensors: readonly NamedTensor[]): TableBlock => ({
+  kind: 'table',
+  columns: [
+    left('tensor', 'tensor'),
+    left('role', 'role'),
+    left('type', 'dtype'),
+    left('shape', 'shape'),
+    right('index', 'index'),
+    right('value', 'value'),
+  ],
+  rows: tensors.flatMap(({ name, role, dtype, shape, values }) =>
+    values.map((value, at): Cell[] => [
+      { text: name },
+      { text: role },
+      { text: DTYPES[dtype] },
+      { text: shape.join('x') },
+      integerCell(at),
+      { text: String(value), value },
+    ]),
+  ),
+});

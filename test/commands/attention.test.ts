@@ -1,0 +1,86 @@
+import { describe, expect, it } from 'vitest';
+import { runHere } from '../run-here.js';
+
+const SMALL = 'configs/minimind/minimind2-small.yaml';
+const attention = (...args: string[]) => runHere(['attention', ...args]);
+const json = async (...args: string[]) => JSON.parse((await attention(...args, '--json')).stdout);
+
+describe('minimind attention', () => {
+  it('answers with a row for each method and marks the model', async () => {
+    const { code, stdout } = await attention(SMALL, '--context', '512,2k,8k');
+    expect(code).toBe(0);
+    expect(stdout).toContain('flash moves 5.5 GB');
+    expect(stdout).toMatch(/^● grouped \(2 key heads\) .* 33\.6 MB ÷ 4\.00 /m);
+    expect(stdout).toMatch(/^ {2}window 1024 .* 8,185$/m);
+    expect(stdout).toMatch(
+      /^ +flash +HBM traffic ÷ 4\.43 at 512 · 5\.63 at 2,048 · 6\.32 at 8,192 tokens$/m,
+    );
+    expect(stdout).toContain('LayerNorm 3,586 (42.8% fewer)');
+  });
+
+  it('has every context with --details, and the formulas with --explain', async () => {
+    const { stdout } = await attention(SMALL, '--context', '512,2k', '--details', '--explain');
+    expect(stdout).toMatch(/^512 tokens$/m);
+    expect(stdout).toMatch(/^2,048 tokens$/m);
+    expect(stdout).toContain('arXiv 2205.14135, algorithm 1');
+    expect(stdout).toContain('min(context, ');
+  });
+
+  it('takes the tile from the GPU, or as stated', async () => {
+    const tileOf = (answer: Awaited<ReturnType<typeof json>>) => answer.contexts[0].rows[1].tile;
+    // 227 KiB / 2 bytes / (4 · 64), and 64 KiB / 4 bytes / (4 · 64).
+    expect(tileOf(await json(SMALL, '--gpu', 'h100-80gb'))).toEqual({ rows: 64, columns: 454 });
+    expect(tileOf(await json(SMALL, '--on-chip', '64KiB', '--dtype', 'f32'))).toEqual({
+      rows: 64,
+      columns: 64,
+    });
+  });
+
+  it('shows a window of one token, which keeps no keys, at a billion tokens', async () => {
+    const { code, stdout } = await attention(
+      SMALL,
+      '--context',
+      '1e9',
+      '--window',
+      '1',
+      '--block',
+      '1',
+    );
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^ {2}window 1 .*÷ ∞ +1$/m);
+  });
+
+  it('says which row has a published ratio, or the nearest', async () => {
+    const args = ['configs/hybrid/original.yaml', '--key-heads', '16,4,1'];
+    const { stdout } = await attention(...args, '--published', '2,8,32,3.8×');
+    expect(stdout).toMatch(/^ *2 × +KV cache of grouped \(16 key heads\);/m);
+    expect(stdout).toMatch(/^ *32 × +KV cache of grouped \(1 key head\)/m);
+    expect(stdout).toMatch(/^ *3\.8 × +no such ratio; nearest 4\.12 ×: HBM traffic/m);
+  });
+
+  it('has a line for each context and method in CSV', async () => {
+    const { stdout } = await attention(SMALL, '--format', 'csv');
+    const lines = stdout.trim().split('\n');
+    expect(lines).toHaveLength(1 + 3 * 6);
+    // FLOPs: 8 layers of 8 heads, 2 · 2 · 64 for each of 512² scores. Cache: 2 · 8 · 512 · 512 values of 2 bytes.
+    expect(lines[1]).toBe('512,plain,plain,false,4194304,150994944,4294967296,8388608,1,1,1,1,512');
+  });
+
+  it.each([
+    [['--key-heads', '3'], 'expected a divisor of 8 heads'],
+    [['--gpu', 'm4-max-36gb'], '--on-chip'],
+    [['--published', 'many'], 'expected a ratio above 0'],
+    [['--context', '0'], 'expected a positive whole number'],
+  ])('refuses %j', async (args, message) => {
+    const { code, stderr } = await attention(SMALL, ...args);
+    expect(code).toBe(2);
+    expect(stderr).toContain(message);
+    expect(stderr).not.toMatch(/^\s+at /m);
+  });
+
+  it('refuses a model without softmax attention', async () => {
+    const { code, stderr } = await attention('fixtures/hf/mamba');
+    expect(code).toBe(2);
+    expect(stderr).toContain('found no softmax attention');
+  });
+});

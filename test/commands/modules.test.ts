@@ -1,0 +1,74 @@
+import { describe, expect, it } from 'vitest';
+import { runHere } from '../run-here.js';
+
+const modules = (...args: string[]) => runHere(['modules', ...args]);
+const json = async (...args: string[]) => JSON.parse((await modules(...args, '--json')).stdout);
+
+describe('minimind modules', () => {
+  it('lists the blocks, with their flags in the details', async () => {
+    const { code, stdout } = await modules('--details');
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^online-softmax +attention tile by tile/m);
+    expect(stdout).toMatch(/^swiglu +--batch --context --hidden --dtype --seed$/m);
+  });
+
+  it('prints the lines of PyTorch, the tensors and the checks', async () => {
+    const { code, stdout } = await modules('group-rms-norm', '--seed', '1');
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^group-rms-norm: 2 checks passed\n/);
+    expect(stdout).toMatch(/^torch\.manual_seed\(1\); x = torch\.randn\(1, 4, 8\)$/m);
+    // torch.manual_seed(1); torch.randn(1, 4, 8)
+    expect(stdout).toMatch(
+      /^x +input +float32 +\[1, 4, 8\] +-1\.5256 -0\.7502 -0\.6540 -1\.6095 …$/m,
+    );
+    expect(stdout).toMatch(/^each group alone, as RMSNorm, times γ +ok /m);
+  });
+
+  it('shows the scale after each call of the rotation', async () => {
+    const { stdout } = await modules('ntk-rope', '--dynamic', '--calls', '4,9,1@9');
+    expect(stdout).toMatch(/^ +2 +9 +0 +4 +160,000 +4 +16$/m);
+    expect(stdout).toMatch(/^ +3 +1 +9 +4 +160,000 +4 +16$/m);
+  });
+
+  it('shows the running maximum and sum, tile by tile', async () => {
+    const { stdout } = await modules('online-softmax', '--details');
+    // The first two scores alone, then all four: torch.softmax of them is the last row.
+    expect(stdout).toMatch(/^ +1 +0–1 +1\.293919 +0\.000000 +1\.277170 /m);
+    expect(stdout).toMatch(/^ +2 +2–3 +1\.293919 +1\.000000 +1\.822654 /m);
+    expect(stdout).toMatch(/^tile 2: /m);
+    expect(stdout).toMatch(/^plain softmax +ok /m);
+  });
+
+  it('has all values in the details, JSON and CSV', async () => {
+    const { stdout } = await modules(
+      'vocab-embedding',
+      '--vocab',
+      '3',
+      '--hidden',
+      '2',
+      '--details',
+    );
+    expect(stdout).toMatch(/^table \[3, 2\] float32, parameter\n.*\n.*\n.*\n/m);
+    const { sizes, tensors } = await json('parallel-embedding', '--dtype', 'bf16');
+    expect(sizes).toMatchObject({ ranks: 2, dtype: 'bf16', initSeed: 0 });
+    expect(tensors.map(({ values }: { values: number[] }) => values.length)).toEqual([
+      4, 32, 32, 32, 32, 32,
+    ]);
+    const csv = (await modules('swiglu', '--format', 'csv')).stdout.trim().split('\n');
+    expect(csv).toHaveLength(1 + 3 * 32);
+  });
+
+  it.each([
+    [['spin'], 'unknown block'],
+    [['gqa', '--tile', '4'], '--tile is not used by gqa'],
+    [['swiglu', '--init-seed', '4'], '--init-seed is not used by swiglu'],
+    [['gqa', '--key-heads', '3'], '3 key heads do not divide 4 heads'],
+    [['ntk-rope', '--calls', '4@x'], 'expected positions of a call'],
+    [['rms-norm', '--hidden', '1M'], 'values'],
+  ])('refuses %j', async (args, message) => {
+    const { code, stderr } = await modules(...args);
+    expect(code).toBe(2);
+    expect(stderr).toContain(message);
+    expect(stderr).not.toMatch(/^\s+at /m);
+  });
+});
