@@ -30,12 +30,14 @@ export default class Init extends BaseCommand {
   static override summary = 'Write a commented config to start from.';
   static override description =
     'Writes PRESET.yaml, or the file of --save (- for standard output), and the JSON Schema that the config names for ' +
-    'editors. minimind list shows the presets. Without PRESET on a terminal, asks for the family, the preset and ' +
+    'editors. minimind list shows the presets; the published files pretrain_optimized and pretrain_v1 are names of ' +
+    'hybrid/recommended and hybrid/original. Without PRESET on a terminal, asks for the family, the preset and ' +
     'the number of parameters.';
   static override examples = [
     '<%= config.bin %> <%= command.id %>',
     '<%= config.bin %> <%= command.id %> tiny --save my-model.yaml',
     '<%= config.bin %> <%= command.id %> sincos --save -',
+    '<%= config.bin %> <%= command.id %> pretrain_optimized --save -',
   ];
 
   static override args = {
@@ -57,6 +59,7 @@ export default class Init extends BaseCommand {
   async run() {
     const { args, flags } = await this.parse(Init);
     await this.refuseUnwritable(flags);
+    if (args.preset !== undefined) await this.notePublishedFile(flags, args.preset);
     const isAsking = args.preset === undefined && flags.save !== '-' && canAsk();
     const written = isAsking ? await this.#asked() : await this.#preset(args.preset);
     const { preset, family, text } = written;

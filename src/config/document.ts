@@ -146,6 +146,42 @@ export function documentOfSection(
   );
 }
 
+/**
+ * The document with another name of a key, at the same place; unchanged if the new name is present already.
+ * @param path Path of the key.
+ */
+export function withRenamedKey(
+  document: ConfigDocument,
+  path: PropertyPath,
+  name: string,
+): ConfigDocument {
+  if (!document.has(path) || document.has([...path.slice(0, -1), name])) return document;
+  return new ConfigDocument(document.file, renamedIn(document.root, path, name), document.found);
+}
+
+function renamedIn(at: Located, [first, ...rest]: PropertyPath, name: string): Located {
+  const key = String(first);
+  const inner = at.parts?.get(key);
+  const { value } = at;
+  // A section that is derived from another can have the places of other values.
+  if (!isRecord(value) || !Object.hasOwn(value, key)) return at;
+  const changed = inner && rest.length > 0 ? renamedIn(inner, rest, name) : inner;
+  const current = rest.length > 0 ? key : name;
+  return {
+    ...at,
+    value: Object.fromEntries(
+      Object.entries(value).map(([each, content]) =>
+        each === key ? [current, changed?.value ?? content] : [each, content],
+      ),
+    ),
+    parts: new Map(
+      [...(at.parts ?? [])].map(([each, part]) =>
+        each === key && changed ? [current, changed] : [each, part],
+      ),
+    ),
+  };
+}
+
 export interface Edit {
   readonly path: PropertyPath;
   readonly value: unknown;

@@ -23,7 +23,14 @@ type Reader = NonNullable<Family['fromHuggingFace']>;
 const KIND = 'model_type';
 
 /** Keys of nearly every `config.json`, absent from minimind documents. */
-const TELLING = ['architectures', 'num_hidden_layers', 'num_attention_heads', 'n_layer', 'n_head'];
+const TELLING = [
+  'architectures',
+  'num_hidden_layers',
+  'num_attention_heads',
+  'num_kv_heads',
+  'n_layer',
+  'n_head',
+];
 
 const HOW_TO_ADD = 'docs/adding-a-model.md says how to describe another';
 
@@ -257,7 +264,7 @@ async function withoutKind(document: ConfigDocument): Promise<UserError> {
     path: [],
     message: `has no ${KIND}, so it does not say of what kind its model is`,
     suggestion: likely
-      ? `its keys are those of ${likely}: add "${KIND}": "${likely}" if it is one`
+      ? `its keys are those of ${likely}: add "${KIND}": "${likely}", or write --family ${likely}`
       : `add "${KIND}", one of those in minimind list`,
   });
 }

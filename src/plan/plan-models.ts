@@ -7,6 +7,8 @@ import type { Bounds, Quantity } from '../budget/quantity.js';
 import type { StateSetting } from '../budget/state.js';
 import { documentText } from '../config/document.js';
 import { UserError } from '../errors.js';
+import type { Shares } from './allocation.js';
+import { ALLOCATION_RULE, allocatedSizes, sharesOf } from './allocation.js';
 import type { Axis, Criterion, CriterionName, Measures } from './criteria.js';
 import {
   axesFor,
@@ -109,6 +111,18 @@ export interface Plan {
   readonly rows: readonly PlanRow[];
   /** Best model of each width by the criterion, from deep and thin to shallow and wide. */
   readonly spectrum: readonly PlanRow[];
+  /** Model of a rule of shares beside the best; null where the rule has none. */
+  readonly allocation: Allocation | null;
+}
+
+export interface Allocation {
+  /** Shares that the rule asks for. */
+  readonly rule: Shares;
+  /** The nearest model within the budget, outside the ranking: its place is 0. */
+  readonly row: PlanRow;
+  readonly shares: Shares;
+  /** Shares of the best model. */
+  readonly best: Shares;
 }
 
 const DEFAULT_DEPTHS: SizeRange = { least: 2, most: 128 };
@@ -161,7 +175,26 @@ function planWith(space: ModelSpace, wish: PlanWish, isFolded: boolean): Plan | 
     pareto: best.length,
     rows: first.map(rowOf),
     spectrum: spectrum.map(rowOf),
+    allocation: allocationOf(space, wish, best[0]),
   };
+}
+
+function allocationOf(
+  space: ModelSpace,
+  wish: PlanWish,
+  best: FoundModel | undefined,
+): Allocation | null {
+  const sizes = allocatedSizes(space, {
+    ...wish,
+    maxParameters: Number(wish.maxParameters),
+    depth: wish.depth ?? DEFAULT_DEPTHS,
+    width: wish.width ?? DEFAULT_WIDTHS,
+    headDims: wish.headDims,
+  });
+  const row = sizes && describeRow(space, wish, { sizes }, 0);
+  const [model, bestModel] = [sizes && space.model(sizes), best && space.model(best.sizes)];
+  if (!row || !model || !bestModel) return null;
+  return { rule: ALLOCATION_RULE, row, shares: sharesOf(model), best: sharesOf(bestModel) };
 }
 
 const withoutGpu = () =>
@@ -231,7 +264,7 @@ const bestOfEachWidth = (best: readonly FoundModel[]): FoundModel[] =>
 function describeRow(
   space: ModelSpace,
   { inference, decode }: PlanWish,
-  { sizes }: FoundModel,
+  { sizes }: Pick<FoundModel, 'sizes'>,
   place: number,
 ): PlanRow | undefined {
   const model = space.model(sizes);

@@ -14,7 +14,12 @@ export function planReport(
 ): Report {
   return {
     verdict: verdictOf(plan),
-    blocks: [...conditionNotes(plan), rowTable(plan), note(legendOf(plan))],
+    blocks: [
+      ...conditionNotes(plan),
+      rowTable(plan),
+      ...allocationNotes(plan),
+      note(legendOf(plan)),
+    ],
     details: [...searchNotes(plan), ...spectrumBlocks(plan), ...explanationNotes(plan)],
     next,
     data: flatTable(plan),
@@ -95,6 +100,8 @@ function misfitNotes({ rows, spectrum, gpu, gpuMemory }: Plan): Block[] {
 // ── The best ─────────────────────────────────────────────────────────────────────────────────────
 
 const dash: Cell = { text: '–', value: '' };
+/** Mark of the row outside the ranking, whose place is 0. */
+const RULE_MARK = '*';
 const sizeCell = (value: number | null): Cell =>
   value === null ? dash : { text: String(value), value };
 const countCell = (value: Exact): Cell => ({ ...integerCell(value), text: formatCount(value) });
@@ -113,7 +120,10 @@ const rateCell = ({ decode }: PlanRow): Cell =>
   decode === null ? dash : { text: rateText(decode.expected.value), value: decode.expected.value };
 
 const ROW_COLUMNS: readonly Shown[] = [
-  { column: right('#', 'place'), cell: ({ place }) => sizeCell(place) },
+  {
+    column: right('#', 'place'),
+    cell: ({ place }) => (place === 0 ? { text: RULE_MARK } : sizeCell(place)),
+  },
   { column: right('layers', 'layers'), cell: ({ sizes }) => sizeCell(sizes.depth) },
   { column: right('width', 'width'), cell: ({ sizes }) => sizeCell(sizes.width) },
   { column: right('heads/KV', 'heads'), cell: (row) => ({ text: headsText(row) }) },
@@ -146,11 +156,11 @@ function legendOf({ rows }: Plan): string {
     rows.some(({ sizes }) => of(sizes) !== null);
   return [
     has((sizes) => sizes.keyValueHeads)
-      ? 'heads/KV: query heads / key-value heads.'
+      ? 'heads/KV: query / key-value heads.'
       : 'heads/KV: attention heads.',
     ...(has((sizes) => sizes.feedForward) ? ['FFN: feed-forward width.'] : []),
     ...(has((sizes) => sizes.rank) ? ['rank: of the SRTE.'] : []),
-    'balance: ×1 is ideal.',
+    'balance: ×1 is best.',
   ].join(' ');
 }
 
@@ -191,7 +201,21 @@ function tableOf(shown: readonly Shown[], rows: readonly PlanRow[]): TableBlock 
 
 const flatTable = ({ rows }: Plan) => tableOf(FLAT_COLUMNS, rows);
 
-const rowTable = ({ rows }: Plan) => tableOf(ROW_COLUMNS, rows);
+const rowTable = ({ rows, allocation }: Plan) =>
+  tableOf(ROW_COLUMNS, allocation ? [...rows, allocation.row] : rows);
+
+/** The rule of shares, what it gives, and what the best has. */
+function allocationNotes({ allocation }: Plan): Block[] {
+  if (!allocation) return [];
+  const { rule, shares, best } = allocation;
+  const text = ({ embedding, attention, feedForward }: typeof shares, digits: number) =>
+    `${[embedding, attention, feedForward].map((share) => (share * 100).toFixed(digits)).join('/')}%`;
+  return [
+    note(
+      `${RULE_MARK} ${text(rule, 0)} embeddings/attention/FFN: ${text(shares, 1)}. Row 1: ${text(best, 1)}.`,
+    ),
+  ];
+}
 
 // ── Deep and thin against shallow and wide ───────────────────────────────────────────────────────
 

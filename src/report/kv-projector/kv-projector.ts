@@ -1,5 +1,6 @@
 /** Reports of `minimind kv-projector project` and `convert`. */
 
+import type { PublishedReport } from '../../budget/published.js';
 import { FILE_FORMATS } from '../../checkpoint/formats.js';
 import type { ProjectorConversion } from '../../kv-projector/convert-projector.js';
 import type {
@@ -24,6 +25,7 @@ import {
 } from '../kit/cells.js';
 import type { Block, Cell, Column, Fact, Report, TableBlock, Verdict } from '../kit/report.js';
 import { explanationBlocks } from '../profile/inventory.js';
+import { publishedBlocks } from '../profile/published.js';
 
 type Described = KvProjection['projector'];
 
@@ -173,20 +175,21 @@ export function projectorInitReport(result: ProjectorInit): Report {
 const NOTHING: Cell = { text: '–', value: '' };
 
 export function projectorParamsReport(
-  result: ProjectorComparison,
+  result: ProjectorComparison & { readonly published?: PublishedReport },
   { explain }: { readonly explain: boolean },
 ): Report {
   const { projectors } = result;
   const table = tableOf(result);
   const more = table.rows.length - PARAMS_ROWS;
-  const published = publishedBlocks(result);
+  const guidance = guidanceBlocks(result);
   // One teacher leaves room for it on the screen.
   const isShort = table.rows.length <= SHORT_ROWS;
   return {
     verdict: paramsVerdict(result),
     blocks: [
+      ...(result.published ? publishedBlocks(result.published) : []),
       more > 0 ? totalsOf(result) : table,
-      ...(isShort ? published : []),
+      ...(isShort ? guidance : []),
       ...(explain
         ? explanationBlocks(
             Object.fromEntries(projectors.map((each) => [labelOf(each), each] as const)),
@@ -195,7 +198,7 @@ export function projectorParamsReport(
     ],
     details: [
       ...(more > 0 ? [heading('Adapters'), table] : []),
-      ...(isShort ? [] : published),
+      ...(isShort ? [] : guidance),
       ...notesOf(result),
     ],
     more: explain ? [] : ['--explain'],
@@ -208,8 +211,8 @@ const PARAMS_ROWS = 16;
 /** Rows that leave room for the published figures on the screen. */
 const SHORT_ROWS = 6;
 
-/** Published figures beside the counted ones; empty where none is published. */
-function publishedBlocks({ projectors }: ProjectorComparison): Block[] {
+/** Figures of the published guidance beside the counted ones; empty where none is published. */
+function guidanceBlocks({ projectors }: ProjectorComparison): Block[] {
   const rows = projectors
     // The recommended ratio is one of the others, or the only one.
     .filter(({ ratio }) => ratio !== 'recommended' || projectors.length === 2)

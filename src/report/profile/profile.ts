@@ -46,6 +46,7 @@ import {
   inventoryBlocks,
   layersBlocks,
 } from './inventory.js';
+import { publishedBlocks } from './published.js';
 
 /** Full result of the command. */
 export interface ProfileResult extends ModelProfile {
@@ -551,36 +552,6 @@ const plainKernelBytes = ({ parts }: ProfileResult['training']['activations']): 
     parts.filter(({ part }) => part === 'scores' || part === 'scanStates'),
     ({ bytes }) => Number(bytes.value),
   );
-
-function publishedBlocks({ value, difference, explanations, tried }: PublishedReport): Block[] {
-  const shown = formatInteger(value);
-  const away = `${difference >= 0n ? '+' : ''}${formatInteger(difference)}`;
-  const [best] = explanations;
-  if (!best) {
-    return [
-      heading(`Published: ${shown} (${away})`),
-      note(`None of the ${tried} combinations of the usual slips gives this number.`),
-    ];
-  }
-  if (best.reasons.length === 0) {
-    return [
-      heading(`Published: ${shown}`),
-      note(`That is the number of parameters, ${formatInteger(best.value)}, to every digit given.`),
-    ];
-  }
-  return [
-    heading(`Published: ${shown} (${away})`),
-    {
-      kind: 'table',
-      columns: [left('likely reason', 'reason', true), right('gives', 'value')],
-      rows: explanations.map(({ reasons, value: gives }) => [
-        { text: reasons.map(({ text }) => text).join('; and ') },
-        integerCell(gives),
-      ]),
-    },
-    note(`Of ${tried} combinations tried, the likeliest first.`),
-  ];
-}
 
 function checksTable(checks: readonly LimitCheck[]): TableBlock {
   return {
