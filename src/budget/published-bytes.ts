@@ -8,13 +8,13 @@ import { DTYPES } from '../tensor/dtype.js';
 import { formatBytes, formatInteger } from '../text/units.js';
 import type { Exact } from './figure.js';
 import type { ModelProfile, ProfileSetting } from './profile-model.js';
-import type { Explanation, PublishedReport, Reason } from './published.js';
+import type { CountingError, Explanation, PublishedReport } from './published.js';
 import { isNear, MOST_EXPLANATIONS, ranked } from './published.js';
 import { stateOf } from './state.js';
 
 /** A size that a model has. */
 interface Size {
-  readonly reason: Reason;
+  readonly reason: CountingError;
   readonly bytes: bigint;
   /** Values that the bytes hold; absent where they have several types. */
   readonly values?: bigint;
@@ -75,7 +75,7 @@ const distinct = (found: readonly Explanation<bigint>[]) => [
 /** A size as it is, and printed with the other kind of prefix. */
 function withPrefix(
   bytes: bigint,
-  reasons: readonly Reason[],
+  reasons: readonly CountingError[],
   { power, isBinary }: PublishedBytes,
 ): Explanation<bigint>[] {
   if (power === 0) return [{ value: bytes, reasons }];

@@ -10,7 +10,7 @@ import { walk } from '../architecture/walk.js';
 import type { PublishedRatio } from '../config/parse-published.js';
 import { presetCounts } from './family-counts.js';
 import { parameterFigures } from './parameters.js';
-import type { Explanation, PublishedReport, Reason } from './published.js';
+import type { CountingError, Explanation, PublishedReport } from './published.js';
 import { MOST_EXPLANATIONS, ranked } from './published.js';
 import { compareSrte, PUBLISHED_RANKS, srteLayoutOfRow } from './srte-comparison.js';
 
@@ -64,7 +64,7 @@ export function explainRatio(
 }
 
 function quotients(a: Compared, b: Compared, unit: PublishedRatio['unit']): Explanation<number>[] {
-  const reason = (id: string, text: string, more = 0): Reason => ({
+  const reason = (id: string, text: string, more = 0): CountingError => ({
     id: `${id}: ${a.id}, ${b.id}`,
     text,
     weight: a.weight + b.weight + more,
@@ -84,7 +84,7 @@ function quotients(a: Compared, b: Compared, unit: PublishedRatio['unit']): Expl
 }
 
 /** Two tables of different lengths, and their ratio at either length. */
-function lengthReasons({ layout: a }: Compared, { layout: b }: Compared): Reason[] {
+function lengthReasons({ layout: a }: Compared, { layout: b }: Compared): CountingError[] {
   if (a === undefined || b === undefined || a.positions === b.positions) return [];
   const at = (positions: number) =>
     `${(srteParameters({ ...a, positions }) / srteParameters({ ...b, positions })).toPrecision(3)} × at ${shown(positions)}`;

@@ -12,7 +12,7 @@ import type { Exact } from './figure.js';
 import { layerPattern } from './parameters.js';
 
 /** A counting error that turns the true count into another. */
-export interface Reason {
+export interface CountingError {
   readonly id: string;
   readonly text: string;
   /** Implausibility; common errors have 1. */
@@ -22,7 +22,7 @@ export interface Reason {
 /** @template Value bigint for counts and bytes, number for ratios. */
 export interface Explanation<Value extends bigint | number> {
   /** Empty when the number is correct. */
-  readonly reasons: readonly Reason[];
+  readonly reasons: readonly CountingError[];
   /** Value with these errors. */
   readonly value: Value;
 }
@@ -56,7 +56,7 @@ export const MOST_EXPLANATIONS = 5;
 /** One way to count a part of the model: its change to the true count, and its errors. */
 interface Choice {
   readonly adds: bigint;
-  readonly reasons: readonly Reason[];
+  readonly reasons: readonly CountingError[];
 }
 
 const AS_IT_IS: Choice = { adds: 0n, reasons: [] };
@@ -388,7 +388,7 @@ function bufferChoices(model: LanguageModel): Choice[] {
 /** Operation counts that could be published as parameters by mistake; MACs are half of FLOPs. */
 function operationCounts(operations: Readonly<Record<string, Exact>>): CountExplanation[] {
   return Object.entries(operations).flatMap(([name, value]) => {
-    const reason = (id: string, what: string): Reason => ({
+    const reason = (id: string, what: string): CountingError => ({
       id: `${id}: ${name}`,
       text: `these are the ${what} of ${name}, not parameters`,
       weight: 1,

@@ -4,7 +4,7 @@ import { UserError } from '../errors.js';
 import { printable } from '../text/escape.js';
 
 /** Whether someone can answer: in a pipe there are no questions. */
-export const canAsk = () => process.stdin.isTTY === true && process.stdout.isTTY === true;
+export const isInteractive = () => process.stdin.isTTY === true && process.stdout.isTTY === true;
 
 export interface Choice<Value> {
   readonly name: string;

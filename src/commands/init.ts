@@ -6,7 +6,7 @@ import { type FamilyName, loadFamily } from '../architecture/families.js';
 import { jsonSchemaOf } from '../architecture/family.js';
 import { BaseCommand, type OutputFlags } from '../cli/base-command.js';
 import { writeText } from '../cli/output.js';
-import { canAsk, Questions } from '../cli/questions.js';
+import { isInteractive, Questions } from '../cli/questions.js';
 import { parseLimit } from '../config/parse-limit.js';
 import { readPresetFile } from '../model-input/presets.js';
 import { initReport } from '../report/models.js';
@@ -60,7 +60,7 @@ export default class Init extends BaseCommand {
     const { args, flags } = await this.parse(Init);
     await this.refuseUnwritable(flags);
     if (args.preset !== undefined) await this.notePublishedFile(flags, args.preset);
-    const isAsking = args.preset === undefined && flags.save !== '-' && canAsk();
+    const isAsking = args.preset === undefined && flags.save !== '-' && isInteractive();
     const written = isAsking ? await this.#asked() : await this.#preset(args.preset);
     const { preset, family, text } = written;
     const report = (each: Omit<Parameters<typeof initReport>[0], 'title'>) =>
@@ -116,7 +116,7 @@ export default class Init extends BaseCommand {
 
 /** The best model with at most this number of parameters, and the vocabulary of a preset. */
 async function planned(name: FamilyName, preset: string, size: number | bigint): Promise<Written> {
-  const { planModels, writtenRow } = await import('../plan/plan-models.js');
+  const { planModels, rowDocument } = await import('../plan/plan-models.js');
   const family = await loadFamily(name);
   const model = family.presets[preset]?.document as { readonly model?: Record<string, unknown> };
   const vocabulary = model.model?.[family.dimensions?.vocabulary ?? ''];
@@ -133,7 +133,7 @@ async function planned(name: FamilyName, preset: string, size: number | bigint):
   return {
     preset: `${name}/${preset}`,
     family: name,
-    text: writtenRow(plan, 1),
+    text: rowDocument(plan, 1),
     name: `${name}-${parameters}`,
     title: `${parameters} parameters, vocabulary of ${name}/${preset}`,
   };

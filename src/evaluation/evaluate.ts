@@ -8,7 +8,7 @@ import type { WeightForm } from '../tensor/group-quantization.js';
 import { divergence } from '../tensor/logits.js';
 import type { LineScore, LineTracker } from './lines.js';
 import { type Estimate, MeanFold, quantile, tokenScore, ValueList } from './scores.js';
-import { type Window, type WindowSettings, windowsOf } from './windows.js';
+import { type ScoringWindow, type WindowSettings, windowsOf } from './windows.js';
 
 /** A model with its weights. */
 export interface WeightedModel {
@@ -93,7 +93,7 @@ export async function evaluate(engine: Engine, request: EvaluationRequest): Prom
 }
 
 async function scoreWindow(
-  { tokens, firstScored, position }: Window,
+  { tokens, firstScored, position }: ScoringWindow,
   readers: readonly WindowReader[],
   fold: EvaluationFold,
   progress: (tokens: number) => void,

@@ -1,6 +1,6 @@
 /** Explains a published number of a projector by its designs, and by what publications leave out or count once. */
 
-import type { Explanation, PublishedReport, Reason } from '../budget/published.js';
+import type { CountingError, Explanation, PublishedReport } from '../budget/published.js';
 import { isNear, MOST_EXPLANATIONS, ranked } from '../budget/published.js';
 import type { PublishedBytes, PublishedCount } from '../config/parse-published.js';
 import { bytesIn } from '../tensor/dtype.js';
@@ -82,7 +82,7 @@ function adapterCounts(
     },
   ];
   const bias = BigInt(student) + BigInt(hidden ?? 0);
-  const changes: readonly (Reason & { readonly adds: bigint })[] =
+  const changes: readonly (CountingError & { readonly adds: bigint })[] =
     hidden === null
       ? [{ id: 'bias', text: 'with a bias', weight: 0.5, adds: bias }]
       : [

@@ -8,7 +8,7 @@ import type { ConfigDocument } from '../config/document.js';
 import { documentOfSection, editedText, parseDocument } from '../config/document.js';
 import type { LocatedFinding } from '../config/document-problems.js';
 import { invalidConfig } from '../config/document-problems.js';
-import { meantBy } from '../config/issues.js';
+import { suggestedKey } from '../config/issues.js';
 import { applyOverrides, splitOverride } from '../config/overrides.js';
 import { describeValue, formatPath, quote, valueAt } from '../config/quote.js';
 import type { ProblemText, PropertyPath, UserError } from '../errors.js';
@@ -169,7 +169,7 @@ function aboutKey(
 ): ProblemText {
   const key = String(path.at(-1));
   if (why === undefined) {
-    const meant = meantBy(key, [...keys], config);
+    const meant = suggestedKey(key, [...keys], config);
     return {
       message: `unknown key ${quote(key)}: it is ignored`,
       suggestion: meant ? `did you mean ${quote(meant)}?` : 'check that the model works without it',
@@ -219,9 +219,9 @@ export async function changedHuggingFace(
     document,
     moved.map(({ path, value }) => `${formatPath(path)}=${value}`),
   );
-  const wanted = applyOverrides(await asOurDocument(document, family), sets);
+  const overridden = applyOverrides(await asOurDocument(document, family), sets);
   const isSame = async (other: ConfigDocument) =>
-    isDeepStrictEqual((await asOurDocument(other, family)).value, wanted.value);
+    isDeepStrictEqual((await asOurDocument(other, family)).value, overridden.value);
   if (!(await isSame(changed))) return undefined;
   const { value } = changed;
   const edits = moved.map(({ path }) => ({ path, value: valueAt(value, path) }));

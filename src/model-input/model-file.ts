@@ -14,7 +14,7 @@ import type { ConfigDocument } from '../config/document.js';
 import { withRenamedKey } from '../config/document.js';
 import { invalidConfig } from '../config/document-problems.js';
 import { nearest } from '../config/nearest.js';
-import { applyOverrides, meantOverrides } from '../config/overrides.js';
+import { applyOverrides, correctedOverrides } from '../config/overrides.js';
 import { describeValue, quote } from '../config/quote.js';
 import { readDocument } from '../config/read.js';
 import { keyPaths } from '../config/schema-structure.js';
@@ -147,7 +147,7 @@ export async function modelOf(
 export async function overridden(document: ConfigDocument, set: readonly string[]) {
   const named = await familyOf(applyOverrides(document, set));
   const { family } = named;
-  const meant = meantOverrides(family.schema, set.map(inSettingNames(family)));
+  const meant = correctedOverrides(family.schema, set.map(inSettingNames(family)));
   const renamed = withSettingNames(document, family);
   return { written: withSettingNames(applyOverrides(renamed, meant), family), meant, ...named };
 }

@@ -54,8 +54,8 @@ export function publishedPreset(name: string): string | undefined {
 
 /** Presets that a name in any case means, with or without the family. */
 export function presetsNamed(name: string): string[] {
-  const wanted = publishedPreset(name) ?? name.trim().toLowerCase().replaceAll('_', '-');
-  return presetNames().filter((preset) => preset === wanted || lastPart(preset) === wanted);
+  const folded = publishedPreset(name) ?? name.trim().toLowerCase().replaceAll('_', '-');
+  return presetNames().filter((preset) => preset === folded || lastPart(preset) === folded);
 }
 
 /** File of the only preset of this name. */

@@ -34,13 +34,13 @@ import {
   elementwise,
   gatedNorm,
   gatheredMatmul,
+  type LoweringContext,
   lookup,
   matmul,
   norm,
   normStatistics,
   openingMatmuls,
   paramsOf,
-  type Surroundings,
   unfusedNorm,
 } from './lowering-blocks.js';
 import {
@@ -81,10 +81,10 @@ export function primitivesOf(layer: Layer, width?: number): readonly Primitive[]
 export const widthAfter = (layer: Layer, width: number): number =>
   lower(layer, { width, share: 'tokens', component: 'other' }).at(-1)?.output ?? width;
 
-function lower(layer: Layer, around: Surroundings): Primitive[] {
+function lower(layer: Layer, around: LoweringContext): Primitive[] {
   const { width, share } = around;
   const component = layer.component ?? around.component;
-  const inside: Surroundings = { width, share: 'tokens', component };
+  const inside: LoweringContext = { width, share: 'tokens', component };
   const saved = (source: string, ...values: Saved['vectors']): Saved => ({
     part: component,
     vectors: values,
@@ -252,7 +252,7 @@ function lower(layer: Layer, around: Surroundings): Primitive[] {
 }
 
 /** Blocks compute shared layers where they use them. */
-function lowerModel(model: LanguageModel, around: Surroundings): Primitive[] {
+function lowerModel(model: LanguageModel, around: LoweringContext): Primitive[] {
   const { embedding, embeddingSteps, blocks, norm, head, logitSteps } = model;
   const width = model.hidden;
   const inTurn = (...layers: readonly Layer[]) => lowerInTurn('', layers, { ...around, width });
@@ -279,7 +279,7 @@ const vocabularyRun = (rows: number) => runOf('rows of the vocabulary', rows);
 export function lowerInTurn(
   name: string,
   layers: readonly Layer[],
-  around: Surroundings,
+  around: LoweringContext,
 ): Primitive[] {
   let { width, share }: { width: number; share: Share } = around;
   return layers.flatMap((layer, index) => {
@@ -320,7 +320,7 @@ function paired(product: Matmul, of: string, layers: readonly Layer[], index: nu
  */
 function lowerResidual(
   layer: Extract<Layer, { kind: 'residual' }>,
-  inside: Surroundings,
+  inside: LoweringContext,
 ): Primitive[] {
   const masks = layer.branches.map(() => dropoutMask(inside.width));
   // The next norm's kernel includes the sum.
@@ -331,7 +331,10 @@ function lowerResidual(
 }
 
 /** Branches that share one norm: the kernel of the next norm includes their sum, too. */
-function lowerBranches(layer: Extract<Layer, { kind: 'sum' }>, inside: Surroundings): Primitive[] {
+function lowerBranches(
+  layer: Extract<Layer, { kind: 'sum' }>,
+  inside: LoweringContext,
+): Primitive[] {
   return [
     ...branchesOf(layer, inside),
     elementwise(layer, inside.component, inside.width, { launches: 0 }),
@@ -340,7 +343,7 @@ function lowerBranches(layer: Extract<Layer, { kind: 'sum' }>, inside: Surroundi
 
 function branchesOf(
   layer: Extract<Layer, { kind: 'residual' | 'sum' }>,
-  inside: Surroundings,
+  inside: LoweringContext,
 ): Primitive[] {
   let isSummed = false;
   return layer.branches.flatMap((branch, index) => {
@@ -355,7 +358,7 @@ function branchesOf(
   });
 }
 
-function lowerHybridBlock(block: HybridBlock, inside: Surroundings): Primitive[] {
+function lowerHybridBlock(block: HybridBlock, inside: LoweringContext): Primitive[] {
   const { inputNorm, srte, mamba, attention, alignment, gate, fusion, mlp, outputNorm } = block;
   const all = (...layers: readonly Layer[]) => layers.flatMap((each) => lower(each, inside));
   // Dropout masks of the fusion's output and the MLP's output.
@@ -419,7 +422,7 @@ function lowerAltUpEnd(layer: AltUpSplit | AltUpMerge, component: Component): Pr
 }
 
 /** The streams are mixed value by value: work that FLOPs of products do not count. */
-function lowerAltUpBlock(layer: AltUpBlock, around: Surroundings): Primitive[] {
+function lowerAltUpBlock(layer: AltUpBlock, around: LoweringContext): Primitive[] {
   const { routerNorm, router, prediction, correction, inner, perLayer } = layer;
   const { component } = around;
   const hidden = inputWidth(router);

@@ -113,20 +113,20 @@ export interface Timing {
 export interface Float16Cost {
   /** Difference of the logits from float32. */
   readonly logits: LogitDifference;
-  readonly f16: Spent;
-  readonly f32: Spent;
+  readonly f16: ForwardCost;
+  readonly f32: ForwardCost;
 }
 
 /** Error and savings of quantized weights. */
 export interface QuantizedCost {
   /** Difference of the logits from float32. */
   readonly logits: LogitDifference;
-  readonly quantized: Spent;
-  readonly f32: Spent;
+  readonly quantized: ForwardCost;
+  readonly f32: ForwardCost;
 }
 
 /** Cost of a forward pass. */
-export interface Spent {
+export interface ForwardCost {
   /** Bytes of the weights on the device. */
   readonly weightBytes: number;
   /** Mean time of some passes, with the same repeats as in the timing check. */

@@ -4,7 +4,15 @@ import type { MeasureName } from '../plan/criteria.js';
 import type { Plan, PlanRow } from '../plan/plan-models.js';
 import { formatBytes, formatCount, formatInteger, shortCount } from '../text/units.js';
 import { counted, joined, sentence } from '../text/words.js';
-import { bar, bytesCell, heading, integerCell, left, note, right } from './kit/cells.js';
+import {
+  bar,
+  bytesCell,
+  headingBlock,
+  integerCell,
+  leftColumn,
+  noteOf,
+  right,
+} from './kit/cells.js';
 import type { Block, Cell, Column, Report, TableBlock, Tone, Verdict } from './kit/report.js';
 
 /** @param next Command that writes the best model as a config, or shows it. */
@@ -18,7 +26,7 @@ export function planReport(
       ...conditionNotes(plan),
       rowTable(plan),
       ...allocationNotes(plan),
-      note(legendOf(plan)),
+      noteOf(legendOf(plan)),
     ],
     details: [...searchNotes(plan), ...spectrumBlocks(plan), ...explanationNotes(plan)],
     next,
@@ -60,7 +68,7 @@ function conditionNotes(plan: Plan): Block[] {
   const { inference, gpu, limits, compared, pareto } = plan;
   const memory = limits.maxMemory === null ? '' : `, in at most ${formatBytes(limits.maxMemory)}`;
   return [
-    note(
+    noteOf(
       `${formatInteger(pareto)} of ${counted(compared, 'candidate')} ${pareto === 1 ? 'is' : 'are'} Pareto-optimal. ` +
         `Inference: ${formatInteger(inference.batch)} × ${formatInteger(inference.context)} tokens, ${inference.dtype}${gpu === null ? '' : `, on ${gpu}`}${memory}.`,
     ),
@@ -71,11 +79,11 @@ function conditionNotes(plan: Plan): Block[] {
 /** How the models were chosen. */
 function searchNotes({ axes, criterion, limits: { minParameters, maxParameters } }: Plan): Block[] {
   return [
-    note(
+    noteOf(
       `Models of ${formatCount(minParameters)} to ${formatCount(maxParameters)} parameters. No shown model is beaten in ` +
         `${joined(axes.map(({ measure }) => AXIS_WORDS[measure]))} at once.`,
     ),
-    note(`Sorted by ${criterion.name}: ${criterion.title}.`),
+    noteOf(`Sorted by ${criterion.name}: ${criterion.title}.`),
   ];
 }
 
@@ -211,7 +219,7 @@ function allocationNotes({ allocation }: Plan): Block[] {
   const text = ({ embedding, attention, feedForward }: typeof shares, digits: number) =>
     `${[embedding, attention, feedForward].map((share) => (share * 100).toFixed(digits)).join('/')}%`;
   return [
-    note(
+    noteOf(
       `${RULE_MARK} ${text(rule, 0)} embeddings/attention/FFN: ${text(shares, 1)}. Row 1: ${text(best, 1)}.`,
     ),
   ];
@@ -235,7 +243,7 @@ function spectrumBlocks({ spectrum }: Plan): Block[] {
   });
   const hasRate = mostRate > 0;
   return [
-    heading('From deep and thin to shallow and wide: the best model of each width'),
+    headingBlock('From deep and thin to shallow and wide: the best model of each width'),
     {
       kind: 'table',
       columns: [
@@ -244,8 +252,8 @@ function spectrumBlocks({ spectrum }: Plan): Block[] {
         right('w/layer', 'width_per_layer'),
         right('balance', 'off_balance'),
         right('state', 'state_bytes'),
-        left('', 'state_bar'),
-        ...(hasRate ? [right('tokens/s', 'tokens_per_second'), left('', 'rate_bar')] : []),
+        leftColumn('', 'state_bar'),
+        ...(hasRate ? [right('tokens/s', 'tokens_per_second'), leftColumn('', 'rate_bar')] : []),
       ],
       rows: rows.map((row) => {
         const { place, sizes, widthPerLayer, offBalance, state } = row;
@@ -281,7 +289,7 @@ function rateNotes(rows: readonly PlanRow[]): Block[] {
   if (!rated?.decode) return [];
   const { place, decode } = rated;
   return [
-    note(
+    noteOf(
       `tokens/s: an estimate. Row ${place}: lower bound ${rateText(decode.lower.value)}, ` +
         `upper bound ${rateText(decode.upper.value)} (roofline).`,
     ),
@@ -292,18 +300,18 @@ function explanationNotes({ rows, criterion, withoutPeak }: Plan): Block[] {
   const [best] = rows;
   if (!best) return [];
   return [
-    note(
+    noteOf(
       'shape: layers × width. w/layer: width per layer. memory: weights, buffers and state, as in minimind profile.',
     ),
-    note(
+    noteOf(
       `balance: how many times deeper or shallower than the balanced depth, ${best.offBalance.formula} with ` +
         `balanced = ${best.balancedDepth.formula} (${best.offBalance.source}).`,
     ),
     ...rateNotes(rows),
-    ...(withoutPeak === null ? [] : [note(sentence(withoutPeak))]),
+    ...(withoutPeak === null ? [] : [noteOf(sentence(withoutPeak))]),
     ...(criterion.measure === 'offBalance'
       ? []
-      : [note(`${criterion.name}: ${criterion.title} (${criterion.source}).`)]),
-    note('--save best.yaml writes the first row as a config; with --row 2 it writes the second.'),
+      : [noteOf(`${criterion.name}: ${criterion.title} (${criterion.source}).`)]),
+    noteOf('--save best.yaml writes the first row as a config; with --row 2 it writes the second.'),
   ];
 }

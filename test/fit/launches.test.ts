@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { loadFamily } from '../../src/architecture/families.js';
-import { launchesOf } from '../../src/fit/efficiency.js';
+import { kernelLaunchesOf } from '../../src/fit/efficiency.js';
 
 async function mixtureOf(experts: number, stored: 'packed' | 'separate') {
   const { build, schema } = await loadFamily('qwen3_moe');
@@ -16,7 +16,7 @@ async function mixtureOf(experts: number, stored: 'packed' | 'separate') {
       },
     }),
   );
-  return launchesOf(blocks);
+  return kernelLaunchesOf(blocks);
 }
 
 describe('kernel launches of a mixture', () => {

@@ -19,7 +19,7 @@ import {
   type WeightDtype,
   type WeightFormat,
 } from '../../src/fit/serving/weight-types.js';
-import type { Architecture, GpuKind } from '../../src/hardware/gpu.js';
+import type { GpuArchitecture, GpuKind } from '../../src/hardware/gpu.js';
 import { gpuNamed } from '../../src/hardware/gpus.js';
 import { evaluateIndependently } from '../budget/independent.js';
 import { publishedConfig } from '../budget/published-models.js';
@@ -477,7 +477,7 @@ describe('memory of libraries', () => {
     'workspace of matrix products',
     'buffers of all-reduces',
   ];
-  const boundsOn = (kind: GpuKind, architecture?: Architecture) => {
+  const boundsOn = (kind: GpuKind, architecture?: GpuArchitecture) => {
     const { workspaceParts } = servingMemoryOf(
       servedModel(MINIGPT, setting({ tensorParallel: 2 })),
       { kind, ...(architecture && { architecture }) },
@@ -497,7 +497,7 @@ describe('memory of libraries', () => {
   });
 
   it('has cuBLAS with 8 MiB before Hopper, of a segment of 20 MiB', () => {
-    const cublas = (architecture: Architecture) => boundsOn('nvidia', architecture)[1];
+    const cublas = (architecture: GpuArchitecture) => boundsOn('nvidia', architecture)[1];
     expect(cublas('sm80')).toEqual([0, 8_519_680, 24 * 2 ** 20]);
     expect(cublas('sm89')).toEqual(cublas('sm80'));
     expect(cublas('sm90')).toEqual([0, 32 * 2 ** 20, 64 * 2 ** 20]);

@@ -2,12 +2,12 @@ import { describe, expect, it } from 'vitest';
 import type { FamilyName } from '../../src/architecture/families.js';
 import { loadFamily } from '../../src/architecture/families.js';
 import { countParameters } from '../../src/budget/parameters.js';
-import type { PlanWish } from '../../src/plan/plan-models.js';
+import type { PlanRequest } from '../../src/plan/plan-models.js';
 import { planModels } from '../../src/plan/plan-models.js';
 import { planReport } from '../../src/report/plan.js';
 import { render } from '../../src/report/render/render.js';
 
-const planned = async (name: FamilyName, wish: Partial<PlanWish> = {}) =>
+const planned = async (name: FamilyName, wish: Partial<PlanRequest> = {}) =>
   planModels(await loadFamily(name), {
     inference: { batch: 1, context: 2048, dtype: 'bf16' },
     maxParameters: 26e6,
@@ -50,7 +50,7 @@ describe('the rule of 15 / 25 / 60', () => {
     );
   });
 
-  it.each<[FamilyName, Partial<PlanWish>]>([
+  it.each<[FamilyName, Partial<PlanRequest>]>([
     ['hybrid', { maxParameters: 500e6 }],
     ['minimind', { set: ['model.use_moe=true'], maxParameters: 100e6 }],
   ])('has none for %s with %o', async (name, wish) => {

@@ -9,7 +9,7 @@
  * token. Only the input of the frozen head could be dropped, and is counted.
  */
 import type { LanguageModel } from '../../architecture/layer.js';
-import { remembered, walkCounted } from '../../architecture/walk.js';
+import { memoized, walkCounted } from '../../architecture/walk.js';
 import { add, ceildiv, mul, v } from '../../budget/expression.js';
 import type { Figure } from '../../budget/figure.js';
 import { figure } from '../../budget/figure.js';
@@ -151,7 +151,7 @@ interface Adapters {
 }
 
 /** Adapters of a model, those of equal sizes together. */
-const adaptersOf = remembered((model: LanguageModel): Adapters => {
+const adaptersOf = memoized((model: LanguageModel): Adapters => {
   const { owned, quantised, experts } = weightLayout(model);
   const used = expertsPerToken(model);
   const sizes = new Map<number, number>();

@@ -8,7 +8,7 @@ import {
   rowAt,
 } from '../differences.js';
 import type { CheckFinding } from '../finding.js';
-import { explainedInWhole, hasMixture, roundingOf } from '../rounding.js';
+import { hasMixture, isExplainedByRounding, roundingOf } from '../rounding.js';
 import type { TestContext } from '../test-context.js';
 
 /** Rows would influence each other in short sequences as in long ones. */
@@ -52,7 +52,7 @@ async function leakLimit(
 ): Promise<number> {
   if (!hasMixture(context.model)) return 0;
   const { logits } = await roundingOf(context, own, await context.forward(own));
-  return explainedInWhole(beside, logits, context.engine.info);
+  return isExplainedByRounding(beside, logits, context.engine.info);
 }
 
 /** @param beside Output of the row in a batch. */
@@ -67,7 +67,7 @@ async function judgeAlone(
   const usual = allowedDifference(alone.output.data, info);
   const rounding = difference <= usual ? undefined : (await roundingOf(context, own, alone)).logits;
   const limit =
-    rounding === undefined ? usual : explainedInWhole(alone.output.data, rounding, info);
+    rounding === undefined ? usual : isExplainedByRounding(alone.output.data, rounding, info);
   const isExplained = difference <= limit;
   const found = `${differenceText(difference)}${roundingText(rounding)}`;
   return {

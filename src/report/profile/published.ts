@@ -1,7 +1,7 @@
 /** Explanations of a published number, as `--published` shows them. */
 import type { PublishedReport } from '../../budget/published.js';
 import { formatBytes, formatInteger, percentText, significant } from '../../text/units.js';
-import { heading, left, note, right } from '../kit/cells.js';
+import { headingBlock, leftColumn, noteOf, right } from '../kit/cells.js';
 import type { Block } from '../kit/report.js';
 
 /** Ways of counting that give a published number. */
@@ -13,23 +13,23 @@ export function publishedBlocks(published: PublishedReport): Block[] {
   const [best] = explanations;
   if (!best) {
     return [
-      heading(`Published: ${shown}${away}`),
-      note(`None of the ${tried} combinations of common errors gives this number.`),
+      headingBlock(`Published: ${shown}${away}`),
+      noteOf(`None of the ${tried} combinations of common errors gives this number.`),
     ];
   }
   if (best.reasons.length === 0) {
     return [
-      heading(`Published: ${shown}`),
-      note(
+      headingBlock(`Published: ${shown}`),
+      noteOf(
         `That is the number of parameters, ${publishedText(unit, best.value)}, to every digit given.`,
       ),
     ];
   }
   return [
-    heading(`Published: ${shown}${away}`),
+    headingBlock(`Published: ${shown}${away}`),
     {
       kind: 'table',
-      columns: [left('likely reason', 'reason', true), right('gives', 'value')],
+      columns: [leftColumn('likely reason', 'reason', true), right('gives', 'value')],
       rows: explanations.map(({ reasons, value: gives }) => [
         { text: reasons.map(({ text }) => text).join('; and ') },
         {
@@ -38,7 +38,7 @@ export function publishedBlocks(published: PublishedReport): Block[] {
         },
       ]),
     },
-    note(`${formatInteger(tried)} combinations tried, the most likely first.`),
+    noteOf(`${formatInteger(tried)} combinations tried, the most likely first.`),
   ];
 }
 

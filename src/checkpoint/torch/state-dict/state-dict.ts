@@ -6,8 +6,8 @@ import { listed as listedNames, quoted, refuseAt } from '../../checkpoint-rules.
 import { bytesOfViews, viewsOf } from '../../sharing.js';
 import type { StoredTensor } from '../../stored-tensor.js';
 import type { Dict, PickleValue } from '../pickle/values.js';
-import { isKind, nameOf } from '../pickle/values.js';
-import { show } from './storages.js';
+import { globalName, isKind } from '../pickle/values.js';
+import { pickleValueText } from './storages.js';
 
 /** The dict with the model's tensors, and the other entries of the file. */
 export type StateDict = Omit<FileIndex, 'format' | 'aliases' | 'metadata'>;
@@ -65,7 +65,7 @@ export function findStateDict(
       'state-dict-missing',
       isKind(root, 'dict')
         ? 'holds a dict, but no tensors by name in it'
-        : `holds ${nameOf(root)}, not a dict of tensors by name`,
+        : `holds ${globalName(root)}, not a dict of tensors by name`,
       'save model.state_dict(), or a dict that holds it',
     );
   }
@@ -227,7 +227,7 @@ class Content {
 
   /** @param prefix Name of the dict with the value, with a dot at the end; empty for the root. */
   add(prefix: string, key: PickleValue, value: PickleValue): void {
-    const own = escaped(typeof key === 'string' ? key : `[${show(key)}]`);
+    const own = escaped(typeof key === 'string' ? key : `[${pickleValueText(key)}]`);
     this.#characters += prefix.length + own.length;
     if (this.values.size >= MAX_CONTENT || this.#characters > MAX_CONTENT_NAMES) {
       throw this.#refuse(
