@@ -276,7 +276,7 @@ export const inputWidth = ({ kind, weight }: ProjectionLayer): number =>
 export const outputWidth = ({ kind, weight }: ProjectionLayer): number =>
   weight.shape[kind === 'linear' ? 0 : 1] ?? 0;
 
-/** Values that a norm takes: of one head, or of as many as it has rows of weights. */
+/** Values that a norm takes: those of one head, or of each head for which it has a row of weights. */
 export function normWidth(norm: NormLayer | HeadNorms): number {
   switch (norm.kind) {
     case 'rmsNorm':

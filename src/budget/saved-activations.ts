@@ -67,7 +67,7 @@ export function activationsOf(model: LanguageModel, setting: ActivationSetting):
 const savedOf = (primitives: readonly Primitive[]): Saved[] =>
   primitives.flatMap(({ saved }) => saved);
 
-/** Saved values of one part: what is alike is one vector, and counted for as many layers as save the same. */
+/** Saved values of one part: equal vectors are one, with the number of layers that save it. */
 interface SavedPart {
   readonly part: Saved['part'];
   readonly vectors: readonly Vectors[];

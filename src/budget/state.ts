@@ -151,7 +151,7 @@ interface CachedValues {
 }
 
 /**
- * Tokens that a windowed head keeps: those that the next token can see beside its own, as transformers' cache of
+ * Tokens that a windowed head keeps: those that the next token sees in addition to its own, as transformers' cache of
  * sliding windows and chunks. The hybrid model's keeps its own, too.
  */
 export const keptBehind = (window: Window): number =>

@@ -62,7 +62,7 @@ export interface EvaluationResult {
     readonly tokenizer: string | null;
     readonly texts: number;
     readonly tokens: number;
-    /** Of the text in UTF-8, and its words between white space; null for ids. */
+    /** Bytes of the text in UTF-8, and its words between white space; null for ids. */
     readonly bytes: number | null;
     readonly words: number | null;
   };

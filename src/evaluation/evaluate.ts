@@ -104,13 +104,13 @@ async function scoreWindow(
   let at = firstScored;
   if (own === undefined) return;
   for await (const part of own) {
-    const beside = reference && (await reference.next()).value;
+    const referenceLogits = reference && (await reference.next()).value;
     const [count = 0] = part.shape;
     for (let row = 0; row < count; row++, at++) {
       fold.add(
         { id: tokens[at] as number, position: position + at - firstScored },
         rowOf(part, row),
-        beside && rowOf(beside, row),
+        referenceLogits && rowOf(referenceLogits, row),
       );
     }
     progress(count);

@@ -13,7 +13,7 @@ export interface WindowSettings {
 
 /** One forward pass. */
 export interface ScoringWindow {
-  /** What the model reads. */
+  /** Tokens that the model reads. */
   readonly tokens: readonly number[];
   /** Index in `tokens` of the first token that is scored; at least 1. All later ones are scored. */
   readonly firstScored: number;

@@ -103,11 +103,11 @@ interface Branches {
 
 function groupsIn({ tensors }: Checkpoint, complain: ErrorCollector): Map<string, Branches> {
   const groups = new Map<string, Branches>();
-  const strangers: string[] = [];
+  const unknownNames: string[] = [];
   for (const [name, tensor] of tensors) {
     const found = readPartName(name);
     if (found === undefined) {
-      strangers.push(name);
+      unknownNames.push(name);
       continue;
     }
     const { module, branch, part, kind } = found;
@@ -122,10 +122,10 @@ function groupsIn({ tensors }: Checkpoint, complain: ErrorCollector): Map<string
       `has adapters of ${groups.size} teachers, expected ${MOST_TEACHERS} at most`,
     );
   }
-  if (strangers.length > 0) {
+  if (unknownNames.length > 0) {
     complain(
       undefined,
-      `has tensors that belong to no projector: ${listed(strangers)}`,
+      `has tensors that belong to no projector: ${listed(unknownNames)}`,
       NAMES_ADVICE,
     );
   }

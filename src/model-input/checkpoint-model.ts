@@ -117,7 +117,7 @@ async function comparedWithIndex(
   };
 }
 
-/** What the checkpoint holds beside the described language model. */
+/** Parts of the checkpoint outside the described language model. */
 function leftOutWarnings(file: string, { textOf, leftOut = [] }: ModelFile): Problem[] {
   if (leftOut.length === 0) return [];
   const parts = leftOut.map(

@@ -70,7 +70,7 @@ export async function asOurDocument(
   });
 }
 
-/** What is read of a config: the whole file, or its text part. */
+/** The part of a config that is read: the whole file, or its text part. */
 interface Described {
   readonly config: JsonObject;
   readonly path: PropertyPath;

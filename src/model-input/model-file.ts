@@ -37,7 +37,7 @@ export interface ModelFile {
   readonly warnings: readonly Problem[];
   /** Kind of the whole model, where only its language model is described. */
   readonly textOf?: string;
-  /** What a checkpoint holds beside it. */
+  /** Other parts of the checkpoint. */
   readonly leftOut?: readonly LeftOutPart[];
   /** Quantization of the weights in a `config.json`. */
   readonly quantization?: Quantization;
@@ -66,7 +66,7 @@ export interface ModelLoadOptions {
   readonly set?: readonly string[] | undefined;
   /** Whether warnings count as errors. */
   readonly strict?: boolean;
-  /** Family to read a `config.json` as, whatever its kind. */
+  /** Family to read a `config.json` as, regardless of its kind. */
   readonly family?: string | undefined;
 }
 

@@ -182,7 +182,7 @@ export class Folding {
     return pattern;
   }
 
-  /** Blocks of the first sizes at a depth; empty if there is no such model. */
+  /** Blocks of the first sizes at a depth; empty without such a model. */
   #blocksAt(depth: number): readonly Layer[] {
     if (!this.#first || depth < 1) return [];
     try {

@@ -75,7 +75,7 @@ export interface StepwiseDecoding {
   readonly speed: DecodingSpeed;
 }
 
-/** What a cache saves. */
+/** Speed of decoding with and without a cache. */
 export interface DecodingSpeed {
   /** Median time of a token with a cache. */
   readonly stepSeconds: number;

@@ -47,9 +47,9 @@ export async function openComparedModel(
   }
   if (isCheckpointPath(source)) return checkpointSide(source, own.loaded, display);
   const loaded = await loadModelFile(source);
-  const beside = path.dirname(configPath(source));
-  return own.checkpoint && source !== '-' && hasWeights(beside)
-    ? checkpointSide(beside, loaded, display, loaded)
+  const folder = path.dirname(configPath(source));
+  return own.checkpoint && source !== '-' && hasWeights(folder)
+    ? checkpointSide(folder, loaded, display, loaded)
     : { loaded, checkpoint: undefined, warnings: loaded.warnings };
 }
 

@@ -28,11 +28,11 @@ export interface ReconciliationNote {
   readonly what?: string;
 }
 
-/** @param beside Tensors that the model does not need, by purpose. */
+/** @param extras Tensors that the model does not need, by purpose. */
 export const extraTensorNotes = (
-  beside: ReadonlyMap<string, readonly StoredName[]>,
+  extras: ReadonlyMap<string, readonly StoredName[]>,
 ): ReconciliationNote[] =>
-  Array.from(beside, ([what, stored]) => ({
+  Array.from(extras, ([what, stored]) => ({
     severity: 'note',
     kind: 'kept-by-others',
     names: stored.map(({ own }) => own),

@@ -20,7 +20,7 @@ async function mixtureOf(experts: number, stored: 'packed' | 'separate') {
 }
 
 describe('kernel launches of a mixture', () => {
-  it('is as much for any number of experts, in one tensor or in several', async () => {
+  it('is the same for any number of experts, stored in one tensor or in several', async () => {
     const all = await Promise.all([
       mixtureOf(2, 'separate'),
       mixtureOf(64, 'separate'),

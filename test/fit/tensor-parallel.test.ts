@@ -17,7 +17,7 @@ describe('values that GPUs exchange', () => {
     expect([forward.times, backward.times]).toEqual([3 * 2, 3 * 2]);
   });
 
-  it('is one sum forwards, of branches side by side, and one of each norm backwards (arXiv 2204.06745)', async () => {
+  it('is one all-reduce forward for parallel branches, and one per norm backward (arXiv 2204.06745)', async () => {
     const { model } = await publishedConfig('gpt-neox-20b');
     const { forward, backward } = collectivesOf(model.blocks);
     expect(forward).toEqual({ values: 44 * 2 * 6144, times: 44 });

@@ -6,7 +6,7 @@ import type { Formula } from '../../architecture/computed-buffers.js';
 import type { SrteLayout } from '../../architecture/srte-layout.js';
 import type { Checkpoint } from '../../checkpoint/checkpoint.js';
 import type { WritableBlocks } from '../../checkpoint/gguf/ggml-types.js';
-import type { GgufKeyValues } from '../../checkpoint/gguf/gguf-values.js';
+import type { GgufKeyValues } from '../../checkpoint/gguf/gguf-scanner.js';
 import type { NameGroup, StoredName } from '../../checkpoint/names.js';
 import { groupByPattern, templateOf } from '../../checkpoint/names.js';
 import type { PackedPart } from '../../checkpoint/packed-weights.js';

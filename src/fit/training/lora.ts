@@ -56,7 +56,7 @@ export interface ClusterLora extends LoraFit {
 export const MOST_TRIED_GPUS = 64;
 
 /**
- * Adapters on the GPUs of `setting`, and on twice as many until they fit. The GPUs divide all state (ZeRO-3).
+ * Adapters on the GPUs of `setting`, doubled until they fit. The GPUs divide all state (ZeRO-3).
  * @throws UserError when the model cannot be trained as requested.
  */
 export function loraOn(model: LanguageModel, setting: TrainingFitSetting): ClusterLora {

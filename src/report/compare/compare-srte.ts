@@ -83,7 +83,7 @@ export function srteReport(comparison: SrteComparison): Report {
   };
 }
 
-/** The file's model beside a shared table of low rank, or beside the unshared model when it saves already. */
+/** Compares the file's model with a shared low-rank table, or with the unshared model when it is smaller already. */
 function verdictOf(rows: readonly SrteRow[]): Verdict {
   const own = rows.find(({ current }) => current);
   const unshared = rows.find(({ id }) => id === 'not-shared');

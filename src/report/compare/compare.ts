@@ -281,7 +281,7 @@ const MOST_SIDE_ROWS = 12;
 const MOST_WRAPPED_ROWS = 10;
 /** Characters of a setting's name in an answer. */
 const LONGEST_NAME = 28;
-/** Settings that are shown beside the figures, at least. */
+/** Settings that are always shown next to the figures. */
 const LEAST_SETTINGS = 4;
 
 function inColumns(

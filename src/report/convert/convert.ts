@@ -161,7 +161,7 @@ function tieErrorText({ name, relativeError }: Worst): string {
   return `error ${relativeErrorText(relativeError)} in ${shortened(name)} (tied)`;
 }
 
-/** A bound applies to the error of all layers, so that error is printed beside it. */
+/** A bound applies to the error of all layers, so that error is printed next to it. */
 function srteErrorText(srte: ConvertedSrte, { layer, relativeError }: Worst & Layered): string {
   const errors = layerErrors(srte);
   const isSame = errors.every((each) => each.relativeError === relativeError);

@@ -133,8 +133,8 @@ function memoryRows({
 /** Values at the speed of each bound; empty when no number of GPUs supports the load. */
 function loadRows({ lower, expected, upper }: ServingLoad): Row[] {
   const row = (what: string, unit: string, of: (answer: LoadMet) => Quantity): Row => {
-    const told = (answer: LoadAnswer) => (answer.met ? of(answer) : undefined);
-    const bounds = { lower: told(lower), expected: told(expected), upper: told(upper) };
+    const figureOf = (answer: LoadAnswer) => (answer.met ? of(answer) : undefined);
+    const bounds = { lower: figureOf(lower), expected: figureOf(expected), upper: figureOf(upper) };
     return { what: `load: ${what}`, unit, bounds };
   };
   return [

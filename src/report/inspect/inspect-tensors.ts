@@ -17,7 +17,7 @@ export interface InspectResult extends CheckpointSummary {
   /** The glob that the names in `tensors` match, if any. */
   readonly filter?: string;
   readonly srte?: SrteSurvey;
-  /** Null when neither a config nor a name tells. */
+  /** Null when neither a config nor a name shows it. */
   readonly model?: Omit<StoredModel, 'buffers'> | null;
   /** Elements of the distinct tensors without buffers; absent without a config. */
   readonly parameters?: number;
@@ -198,7 +198,7 @@ function sharedCell({ name, names }: Row): Cell {
   return { text: names.length > 2 ? `${shown} … (${names.length} names)` : shown, value: shown };
 }
 
-/** Three digits, enough to compare by eye; all digits when there are no more. */
+/** Three digits, enough to compare by eye; all digits of a shorter hash. */
 function numberText(value: number): string {
   if (value < 0) return `−${numberText(-value)}`;
   if (Number.isInteger(value) && value < 1e4) return String(value);

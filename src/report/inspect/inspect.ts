@@ -79,7 +79,7 @@ function verdictOf(result: InspectResult): Verdict {
 /** Types that a verdict names. */
 const MOST_TYPES = 3;
 
-/** Buffers are no parameters; without a config it is unknown which tensors are. */
+/** Buffers are not parameters; without a config it is unknown which tensors are buffers. */
 function valuesText({ parameters, totals }: InspectResult): string {
   return parameters === undefined
     ? `${shortCount(totals.distinctElements)} values`
@@ -134,7 +134,7 @@ function factsOf(result: InspectResult): Fact[] {
   ];
 }
 
-/** Key of all safetensors files that PyTorch reads; it tells nothing more. */
+/** Key of all safetensors files that PyTorch reads, without further information. */
 const FORMAT_KEY = 'format';
 
 /** Entries that a fact names. */

@@ -164,18 +164,18 @@ const shellWord = (text: string) =>
 
 function taken(place: DictPath, file: ByteFile, refuse: Refuse): StateDict {
   const tensors = new Map<string, StoredTensor>();
-  const beside = new Content(refuse);
+  const otherContent = new Content(refuse);
   const way = wayTo(place);
   const nameless: PickleValue[] = [];
   const prefixes = way.map((each) => (each.parent ? `${nameOfPlace(each)}.` : ''));
   for (const [key, value] of place.dict.entries) {
     if (typeof key === 'string' && isKind(value, 'tensor')) tensors.set(key, value);
-    else beside.add(prefixes.at(-1) ?? '', key, value);
+    else otherContent.add(prefixes.at(-1) ?? '', key, value);
     if (typeof key !== 'string' && isKind(value, 'tensor')) nameless.push(key);
   }
   for (const [depth, { dict }] of way.slice(0, -1).entries()) {
     for (const [key, value] of dict.entries) {
-      if (key !== way[depth + 1]?.key) beside.add(prefixes[depth] ?? '', key, value);
+      if (key !== way[depth + 1]?.key) otherContent.add(prefixes[depth] ?? '', key, value);
     }
   }
   checkShown(tensors, file, refuse);
@@ -183,7 +183,7 @@ function taken(place: DictPath, file: ByteFile, refuse: Refuse): StateDict {
     .filter(isInteger)
     .map(String)
     .filter((name) => tensors.has(name));
-  const { values: content, alike } = beside;
+  const { values: content, alike } = otherContent;
   const warnings = warningsOf(nameless, ambiguous, alike);
   return { stateDict: pathTo(place), tensors, ambiguous, content, warnings };
 }
