@@ -153,6 +153,8 @@ export interface Family<Schema extends z.ZodType = z.ZodType> {
    * @throws LimitError for a model that is too large to describe or count exactly.
    */
   build(document: z.output<Schema>): LanguageModel;
+  /** Other names of keys in the `model` section, and the settings that they mean. */
+  readonly settingNames?: Readonly<Record<string, string>>;
   /** Absent where Hugging Face has no `config.json` for the family. */
   readonly fromHuggingFace?: HuggingFaceReader;
   /**

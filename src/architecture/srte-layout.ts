@@ -8,11 +8,11 @@ export const SRTE_FORMS = {
   sincos: 'sines and cosines',
 } as const satisfies Record<string, string>;
 
-export type SrteForm = keyof typeof SRTE_FORMS;
+export type SrteStorageKind = keyof typeof SRTE_FORMS;
 
 export interface SrteLayout {
   readonly sharing: 'shared' | 'per-layer';
-  readonly form: SrteForm;
+  readonly form: SrteStorageKind;
   /** Rows of a table: the longest input. */
   readonly positions: number;
   /** Columns of a table. */

@@ -18,9 +18,7 @@ import type {
 import type { Param } from './param.js';
 
 /** Memoizes `of` per object: descriptions never change, and searches repeat the same calls. */
-export function remembered<Key extends object, Value>(
-  of: (key: Key) => Value,
-): (key: Key) => Value {
+export function memoized<Key extends object, Value>(of: (key: Key) => Value): (key: Key) => Value {
   const known = new WeakMap<Key, { readonly value: Value }>();
   return (key) => {
     const found = known.get(key);
@@ -169,13 +167,13 @@ const visits = (layer: Layer): readonly CountedVisit[] =>
   // Only whole models are walked often enough to cache.
   layer.kind === 'languageModel' ? visitsOfModel(layer) : visitsFrom(layer, 'each');
 
-const visitsOfModel = remembered((model: LanguageModel) => visitsFrom(model, 'each'));
+const visitsOfModel = memoized((model: LanguageModel) => visitsFrom(model, 'each'));
 
 /**
  * `walk` with one expert of each mixture for all: experts differ only in their names. Counts take time by the layers
  * of a model, and not by its experts, of which there can be tens of thousands.
  */
-export const walkCounted: (layer: Layer) => readonly CountedVisit[] = remembered((layer) => {
+export const walkCounted: (layer: Layer) => readonly CountedVisit[] = memoized((layer) => {
   if (layer.kind !== 'languageModel') return visitsFrom(layer, 'one');
   // Blocks have been walked when they were put together.
   const { layers, tensors } = heldBy(layer);
@@ -225,10 +223,10 @@ export interface OwnedTensor {
 export const ownedTensors = (layer: Layer): readonly OwnedTensor[] =>
   layer.kind === 'languageModel' ? ownedByModel(layer) : ownedBy(visits(layer));
 
-const ownedByModel = remembered((model: LanguageModel) => ownedBy(visits(model)));
+const ownedByModel = memoized((model: LanguageModel) => ownedBy(visits(model)));
 
 /** `ownedTensors` with those of one expert of each mixture for all. */
-export const countedTensors: (layer: Layer) => readonly OwnedTensor[] = remembered((layer) =>
+export const countedTensors: (layer: Layer) => readonly OwnedTensor[] = memoized((layer) =>
   ownedBy(walkCounted(layer)),
 );
 
@@ -301,7 +299,7 @@ export const inputWidth = ({ kind, weight }: ProjectionLayer): number =>
 export const outputWidth = ({ kind, weight }: ProjectionLayer): number =>
   weight.shape[kind === 'linear' ? 0 : 1] ?? 0;
 
-/** Values that a norm takes: of one head, or of as many as it has rows of weights. */
+/** Values that a norm takes: those of one head, or of each head for which it has a row of weights. */
 export function normWidth(norm: NormLayer | HeadNorms): number {
   switch (norm.kind) {
     case 'rmsNorm':

@@ -181,9 +181,9 @@ function windowOf(layer: Attention | LatentAttention): number | undefined {
 function trainedLength(
   model: LanguageModel,
   groups: readonly RotaryGroup[],
-  given: number | undefined,
+  requested: number | undefined,
 ): { readonly trained: number; readonly trainedFrom: TrainedFrom } {
-  if (given !== undefined) return { trained: given, trainedFrom: 'flag' };
+  if (requested !== undefined) return { trained: requested, trainedFrom: 'flag' };
   for (const { rotary } of groups) {
     const { scaling } = rotary;
     if (scaling && 'originalPositions' in scaling) {
@@ -199,9 +199,9 @@ const USUAL_STRETCH = 4;
 function wantedLength(
   { positions }: LanguageModel,
   trained: number,
-  given: number | undefined,
+  requested: number | undefined,
 ): Pick<RopeAnalysis, 'context' | 'contextFrom'> {
-  if (given !== undefined) return { context: given, contextFrom: 'flag' };
+  if (requested !== undefined) return { context: requested, contextFrom: 'flag' };
   return positions > trained
     ? { context: positions, contextFrom: 'config' }
     : { context: USUAL_STRETCH * trained, contextFrom: 'default' };

@@ -73,11 +73,11 @@ const expressionOf = (operand: Operand): Expression =>
     : operand;
 
 /** `first sign other sign other …`; what is chained in the same way is joined where that changes no value. */
-function chain(kind: 'sum' | 'product', sign: Sign, given: readonly Operand[]): Expression {
+function chain(kind: 'sum' | 'product', sign: Sign, terms: readonly Operand[]): Expression {
   const operands: Expression[] = [];
   const signs: Sign[] = [];
   const joins = sign === '+' || sign === '*';
-  for (const each of given) {
+  for (const each of terms) {
     const operand = expressionOf(each);
     if (operand.kind !== kind || !(joins || operands.length === 0)) {
       operands.push(operand);
@@ -216,14 +216,14 @@ const PRECEDENCE: Readonly<Record<Expression['kind'], number>> = {
 };
 
 /** Text of an expression with minimal brackets. */
-export function textOf(expression: Expression): string {
+export function expressionText(expression: Expression): string {
   switch (expression.kind) {
     case 'constant':
       return String(expression.value);
     case 'input':
       return expression.name;
     case 'call':
-      return `${expression.name}(${expression.operands.map(textOf).join(', ')})`;
+      return `${expression.name}(${expression.operands.map(expressionText).join(', ')})`;
     case 'sum':
     case 'product':
       return expression.operands
@@ -236,7 +236,9 @@ export function textOf(expression: Expression): string {
 }
 
 const operandText = (operand: Expression, within: Expression['kind']) =>
-  PRECEDENCE[operand.kind] > PRECEDENCE[within] ? textOf(operand) : `(${textOf(operand)})`;
+  PRECEDENCE[operand.kind] > PRECEDENCE[within]
+    ? expressionText(operand)
+    : `(${expressionText(operand)})`;
 
 /**
  * Inputs of expressions by name, in order of first use.
@@ -270,4 +272,4 @@ export function inputValues(all: Readonly<Record<string, Input>>): Record<string
 }
 
 const broken = (expression: Expression, what: string) =>
-  new Error(`the formula "${textOf(expression)}" ${what}`);
+  new Error(`the formula "${expressionText(expression)}" ${what}`);

@@ -1,10 +1,13 @@
 /** Parameter counts of families' presets, and of other forms of a model. */
 import { FAMILY_NAMES, loadFamily } from '../architecture/families.js';
 import type { Architecture, Family } from '../architecture/family.js';
-import type { LanguageModel } from '../architecture/layer.js';
+import type { Component, LanguageModel } from '../architecture/layer.js';
+import { COMPONENTS } from '../architecture/layer.js';
 import { hybrid } from '../architecture/models/hybrid.js';
 import { LimitError } from '../architecture/param.js';
-import { countParameters } from './parameters.js';
+import type { SrteLayout } from '../architecture/srte-layout.js';
+import { srteLayoutOf, srteParameters } from '../architecture/srte-layout.js';
+import { countParameters, parameterFigures } from './parameters.js';
 import { compareSrte, PUBLISHED_RANKS } from './srte-comparison.js';
 
 export interface PresetSummary {
@@ -48,30 +51,155 @@ export interface KnownCount {
   readonly id: string;
   readonly text: string;
   readonly value: bigint;
+  /** See `Reason`; default 1.2. */
+  readonly weight?: number;
 }
 
 /**
- * Counts of the model's components and the family's presets. For the hybrid family, also the other SRTE settings
- * with their savings. Excludes the model's own total.
+ * Counts of the model's components and the family's presets, of the model with other settings, and by common rules.
+ * Excludes the model's own total.
  */
 export function knownCounts(family: Family, document: unknown, model: LanguageModel): KnownCount[] {
   const { parameters: own, byComponent } = countParameters(model);
-  return [
+  const all = [
     ...Object.entries(byComponent).map(([component, value]) =>
-      known(`component-${component}`, `the parameters of ${component} alone`, value),
+      known(
+        `component-${component}`,
+        `the parameters of ${COMPONENTS[component as Component]} alone`,
+        value,
+      ),
     ),
     ...presetCounts(family),
     ...srteCounts(family, document),
-  ].filter(({ value }) => value > 0n && value !== BigInt(own));
+    ...bodyCounts(model),
+    ...ruleCounts(model),
+    ...srteLeverCounts(model),
+    ...groupedCounts(family, document),
+    ...bytesAsCounts(own),
+  ];
+  // Of several names for a count, the first.
+  const byValue = new Map(all.toReversed().map((each) => [each.value, each]));
+  return all.filter(
+    (each) => byValue.get(each.value) === each && each.value !== BigInt(own) && each.value > 0n,
+  );
 }
 
-const known = (id: string, text: string, value: number): KnownCount => ({
+const known = (id: string, text: string, value: number, weight?: number): KnownCount => ({
   id,
   text,
   value: BigInt(value),
+  ...(weight !== undefined && { weight }),
 });
 
-function presetCounts({ name: family, presets, schema, build }: Family): KnownCount[] {
+/** Parts of a model that publications print as its size. */
+function bodyCounts(model: LanguageModel): KnownCount[] {
+  const { active, activeWithoutEmbedding, body, nonEmbedding } = parameterFigures(model);
+  return [
+    known('body', 'the parameters of the body, without embeddings and head', Number(body.value)),
+    known('non-embedding', 'the parameters without the embedding', Number(nonEmbedding.value)),
+    known('active', 'the parameters active for a token', Number(active.value)),
+    known(
+      'active-non-embedding',
+      'the parameters active for a token, without the embedding',
+      Number(activeWithoutEmbedding.value),
+    ),
+  ];
+}
+
+/** The rule of 12 · layers · width² (arXiv 2001.08361), with 0 to 2 vocabulary matrices. */
+function ruleCounts({ blocks, hidden, embedding }: LanguageModel): KnownCount[] {
+  const body = 12 * blocks.length * hidden ** 2;
+  const rule = `the rule 12 · L · d² with ${blocks.length} layers and a width of ${hidden}`;
+  const matrix = embedding.weight.elements;
+  return [
+    known('rule-12', `${rule}, an estimate without embeddings`, body, RULE_WEIGHT),
+    known('rule-12-embedding', `${rule}, and one embedding`, body + matrix, RULE_WEIGHT),
+    known('rule-12-head', `${rule}, and embedding and head`, body + 2 * matrix, RULE_WEIGHT),
+  ];
+}
+
+/** An estimate is less likely than a count. */
+const RULE_WEIGHT = 1.6;
+
+/** Bytes of the weights, published as parameters. */
+const bytesAsCounts = (parameters: number): KnownCount[] =>
+  [4, 2].map((width) =>
+    known(
+      `bytes-${width}`,
+      `bytes, ${width} for each parameter, not parameters`,
+      width * parameters,
+      2,
+    ),
+  );
+
+/** The model with a key-value head for each query head, where heads share them. */
+function groupedCounts({ schema, build, dimensions }: Family, document: unknown): KnownCount[] {
+  const keys = dimensions?.keyValueHeads;
+  const section = (document as { readonly model?: Record<string, unknown> }).model;
+  if (dimensions === undefined || keys === undefined || section === undefined) return [];
+  const heads = section[dimensions.heads];
+  const model = { ...section, [keys]: heads };
+  const { data } = schema.safeParse({ ...(document as object), model });
+  if (heads === section[keys] || data === undefined) return [];
+  const text = 'the parameters of this model with a key-value head for each query head';
+  return [known('not-grouped', text, countParameters(build(data)).parameters, 1.5)];
+}
+
+/** Positions that SRTE tables are published with. */
+const PUBLISHED_POSITIONS = [65_536, 32_768, 16_384] as const;
+const LEVER_RANKS = [32, 64, 128, 256] as const;
+
+/** The model with another SRTE: sharing, rank, length and tie together. */
+function srteLeverCounts(model: LanguageModel): KnownCount[] {
+  const own = srteLayoutOf(model);
+  if (own === undefined) return [];
+  const { parameters } = countParameters(model);
+  const matrix = model.embedding.weight.elements;
+  const isTied = model.head.weight === model.embedding.weight;
+  const without = parameters - srteParameters(own) + (isTied ? matrix : 0);
+  const table = { ...own, form: 'table', rank: null } as const;
+  const forms: readonly SrteLayout[] = [
+    { ...table, sharing: 'per-layer' },
+    { ...table, sharing: 'shared' },
+    ...LEVER_RANKS.filter((rank) => rank < own.hidden).map(
+      (rank): SrteLayout => ({ ...own, sharing: 'shared', form: 'low-rank', rank }),
+    ),
+    { ...own, sharing: 'shared', form: 'sincos', rank: null },
+  ];
+  const lengths = [...new Set([own.positions, ...PUBLISHED_POSITIONS])];
+  return forms.flatMap((form) =>
+    lengths.flatMap((positions) => {
+      const layout = { ...form, positions };
+      const srte = srteParameters(layout);
+      const text = `${layoutText(layout)}, ${positions.toLocaleString('en-US')} positions`;
+      const id = `srte-${form.sharing}-${form.rank ?? form.form}-${positions}`;
+      const changes =
+        Number(positions !== own.positions) +
+        Number(form.sharing !== own.sharing || form.form !== own.form || form.rank !== own.rank);
+      const total = (tied: boolean) =>
+        known(
+          `${id}${tied ? '-tied' : ''}`,
+          `the parameters of this model with ${text}${tied === isTied ? '' : tied ? ', tied head' : ', its head not tied'}`,
+          without + srte - (tied ? matrix : 0),
+          1.3 + 0.1 * (changes + Number(tied !== isTied)),
+        );
+      const alone = known(
+        `${id}-alone`,
+        `the parameters of ${text}, alone`,
+        srte,
+        1.4 + 0.1 * changes,
+      );
+      return changes === 0 && srte === 0 ? [total(!isTied)] : [total(false), total(true), alone];
+    }),
+  );
+}
+
+const layoutText = ({ sharing, form, rank }: SrteLayout): string =>
+  form === 'sincos'
+    ? 'a sincos SRTE'
+    : `${sharing === 'shared' ? 'one SRTE for all layers' : 'an SRTE for each layer'}${rank === null ? '' : ` of rank ${rank}`}`;
+
+export function presetCounts({ name: family, presets, schema, build }: Family): KnownCount[] {
   return Object.entries(presets).flatMap(([name, { document }]) => {
     try {
       const { parameters } = countParameters(build(schema.parse(document)));

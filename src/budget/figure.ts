@@ -7,18 +7,18 @@ import {
   doubleOf,
   type Exact,
   type Expression,
+  expressionText,
   type Input,
   inputNamed,
   inputsOf,
   inputValues,
-  textOf,
   wholeNumberOf,
 } from './expression.js';
 
 export type { Exact } from './expression.js';
 
 /** A figure or quantity before evaluation: its value and inputs follow from its formula. */
-export interface Statement<Of extends { readonly unit: string }> {
+export interface Derivation<Of extends { readonly unit: string }> {
   readonly label: string;
   readonly unit: Of['unit'];
   readonly formula: Expression;
@@ -32,7 +32,7 @@ export interface Statement<Of extends { readonly unit: string }> {
  * thousands of figures and read their values alone. The accessors belong to the class: with its own accessors, each
  * object would have a shape of its own, which keeps the formula in memory until the whole heap is collected.
  */
-export class Stated<Unit extends string, Value extends Exact> {
+export class DerivedValue<Unit extends string, Value extends Exact> {
   /** Short description. */
   readonly label: string;
   readonly unit: Unit;
@@ -42,7 +42,7 @@ export class Stated<Unit extends string, Value extends Exact> {
   readonly #formula: Expression;
   readonly #listed: Readonly<Record<string, Input>>;
 
-  constructor(statement: Statement<{ readonly unit: Unit }>, value: Value) {
+  constructor(statement: Derivation<{ readonly unit: Unit }>, value: Value) {
     this.label = statement.label;
     this.unit = statement.unit;
     this.source = statement.source;
@@ -53,7 +53,7 @@ export class Stated<Unit extends string, Value extends Exact> {
 
   /** Arithmetic over `inputs`. */
   get formula(): string {
-    return textOf(this.#formula);
+    return expressionText(this.#formula);
   }
 
   get inputs(): Readonly<Record<string, Exact>> {
@@ -61,11 +61,11 @@ export class Stated<Unit extends string, Value extends Exact> {
   }
 
   /** The same value with another label or source. */
-  reworded(words: Partial<Pick<Statement<{ unit: Unit }>, 'label' | 'source'>>) {
+  reworded(words: Partial<Pick<Derivation<{ unit: Unit }>, 'label' | 'source'>>) {
     const { label = this.label, source = this.source } = words;
     const { unit, value } = this;
     const statement = { label, unit, formula: this.#formula, inputs: this.#listed, source };
-    return new Stated<Unit, Value>(statement, value);
+    return new DerivedValue<Unit, Value>(statement, value);
   }
 
   toJSON() {
@@ -80,11 +80,11 @@ const NO_INPUTS: Readonly<Record<string, Input>> = {};
  * An exact whole number. Its formula is whole-number arithmetic: + - * /, brackets, min, max and ceildiv (division
  * rounded up). Divisions by / are exact.
  */
-export type Figure = Stated<'parameters' | 'values' | 'bytes' | 'FLOP' | 'MAC', Exact>;
+export type Figure = DerivedValue<'parameters' | 'values' | 'bytes' | 'FLOP' | 'MAC', Exact>;
 
 /** States a figure; its value is computed from its formula. */
-export const figure = (statement: Statement<Figure>): Figure =>
-  new Stated(statement, evaluate(statement.formula));
+export const figure = (statement: Derivation<Figure>): Figure =>
+  new DerivedValue(statement, wholeNumberValue(statement.formula));
 
 /** Figure that sums others, each of which becomes an input. */
 export const sumFigure = (
@@ -110,7 +110,7 @@ export function exact(value: bigint): Exact {
  * Value of an expression in whole numbers.
  * @throws Error for a division with a remainder, which is a bug.
  */
-export function evaluate(formula: Expression): Exact {
+export function wholeNumberValue(formula: Expression): Exact {
   const small = doubleOf(formula, true);
   return Number.isNaN(small) ? exact(wholeNumberOf(formula)) : small;
 }

@@ -5,7 +5,7 @@
 import type { Component, Layer, Window } from '../architecture/layer.js';
 import { COMPONENTS } from '../architecture/layer.js';
 import { reachOf, visiblePairs, windowKey } from '../architecture/masks.js';
-import { remembered } from '../architecture/walk.js';
+import { memoized } from '../architecture/walk.js';
 import { primitivesOf } from '../operations/lower.js';
 import type { Primitive, Scan } from '../operations/primitive.js';
 import { add, ceildiv, div, type Expression, type Input, min, mul, sub, v } from './expression.js';
@@ -87,7 +87,7 @@ const KINDS = {
 /** Counted work: a whole layer, or selected operations. */
 export type Work = Layer | readonly Operation[];
 
-export const operationsIn = remembered((work: Work): readonly Operation[] =>
+export const operationsIn = memoized((work: Work): readonly Operation[] =>
   'kind' in work ? primitivesOf(work).filter(isOperation) : work,
 );
 
@@ -117,7 +117,7 @@ const sumOf = (label: string, parts: readonly ComponentFlops[]) =>
 
 type OperationGroup = readonly [Operation, ...Operation[]];
 
-const groupsOf = remembered((work: Work) => grouped(operationsIn(work)));
+const groupsOf = memoized((work: Work) => grouped(operationsIn(work)));
 
 /** Groups operations by component and kind, in order of first appearance. */
 function grouped(operations: readonly Operation[]): OperationGroup[] {

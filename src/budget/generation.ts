@@ -23,7 +23,7 @@ export interface GenerationFlops extends GenerationSetting {
 /** One sequence; scores are counted as masked. */
 export function generationFlopsOf(work: Work, setting: GenerationSetting): GenerationFlops {
   const { prompt, generated } = setting;
-  // All else costs the same for each token, wherever it stands.
+  // All other parts cost the same for each token, at any position.
   const perToken = BigInt(decodingFlopsOf(work, 1).perToken.value);
   const scores = scoresByContext(work);
   const forward = (context: number) => BigInt(context) * perToken + scores.forward(context);

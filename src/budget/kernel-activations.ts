@@ -1,7 +1,7 @@
 /** Kept intermediates of attention and scan: scores and states if plain, sums if fused. */
 import type { Component, LanguageModel, Layer } from '../architecture/layer.js';
 import { scoreValues, windowKey } from '../architecture/masks.js';
-import { remembered } from '../architecture/walk.js';
+import { memoized } from '../architecture/walk.js';
 import { primitivesOf } from '../operations/lower.js';
 import type { Scan, Scores } from '../operations/primitive.js';
 import type { Expression, Input } from './expression.js';
@@ -156,7 +156,7 @@ const sumOf = (counts: SquareCounts) =>
   add(...[...counts.values()].map(({ scores, count }) => mul(count, scores)));
 
 /** Layers of a block with scores or scan states. */
-export const kernelsOf = remembered((block: Layer) => {
+export const kernelsOf = memoized((block: Layer) => {
   const primitives = primitivesOf(block);
   return {
     attentions: primitives.flatMap((each) => (each.kind === 'scores' ? [each] : [])),

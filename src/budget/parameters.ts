@@ -7,8 +7,8 @@ import {
 import {
   countedTensors,
   expertTensors,
+  memoized,
   type OwnedTensor,
-  remembered,
   walkCounted,
 } from '../architecture/walk.js';
 import { add, div, type Expression, mul, sub, v } from './expression.js';
@@ -26,7 +26,7 @@ export interface ParameterBudget {
 const COMPONENT_NAMES = Object.keys(COMPONENTS) as readonly Component[];
 
 /** Counts a layer and everything below it. Exact for all models that `languageModel` accepts. */
-export const countParameters: (layer: Layer) => ParameterBudget = remembered((layer) => {
+export const countParameters: (layer: Layer) => ParameterBudget = memoized((layer) => {
   const byComponent = Object.fromEntries(COMPONENT_NAMES.map((name) => [name, 0])) as Record<
     Component,
     number

@@ -97,7 +97,7 @@ export const inferenceBytes = (counts: {
 // Batch, length and precision of a profile, and their origins
 
 /** User settings; undefined falls back to the file, then to the default. */
-export interface ModelProfileWish {
+export interface ProfileRequest {
   readonly batch?: number | undefined;
   readonly context?: number | undefined;
   readonly dtype: Dtype;
@@ -135,7 +135,7 @@ const DEFAULT_CONTEXT = 2048;
  * @throws UserError when the context is longer than the model's positions.
  */
 export function resolveSetting(
-  wish: ModelProfileWish,
+  wish: ProfileRequest,
   hints: TrainingHints,
   positions: number,
 ): ResolvedSetting {

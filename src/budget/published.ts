@@ -6,39 +6,38 @@
 import type { Attention, LanguageModel, LatentAttention, Layer } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
 import { packedMatrices, tensorsOf, walk } from '../architecture/walk.js';
+import type { PublishedCount } from '../config/parse-published.js';
 import type { KnownCount } from './family-counts.js';
 import type { Exact } from './figure.js';
 import { layerPattern } from './parameters.js';
 
-/** A number as published. */
-export interface PublishedNumber {
-  readonly value: bigint;
-  /** Largest deviation covered by the printed digits: 50,000,000 for `13.8B`; 0 for a full number. */
-  readonly tolerance: bigint;
-}
-
 /** A counting error that turns the true count into another. */
-export interface Reason {
+export interface CountingError {
   readonly id: string;
   readonly text: string;
   /** Implausibility; common errors have 1. */
   readonly weight: number;
 }
 
-export interface CountExplanation {
+/** @template Value bigint for counts and bytes, number for ratios. */
+export interface Explanation<Value extends bigint | number> {
   /** Empty when the number is correct. */
-  readonly reasons: readonly Reason[];
-  /** Count with these errors. */
-  readonly value: bigint;
+  readonly reasons: readonly CountingError[];
+  /** Value with these errors. */
+  readonly value: Value;
 }
 
-export interface PublishedReport {
-  readonly value: bigint;
-  readonly tolerance: bigint;
-  /** value − the true number of parameters. */
-  readonly difference: bigint;
+type CountExplanation = Explanation<bigint>;
+
+/** @template Value See `Explanation`. */
+export interface PublishedReport<Value extends bigint | number = bigint | number> {
+  readonly unit: 'parameters' | 'bytes' | 'ratio' | 'share';
+  readonly value: Value;
+  readonly tolerance: Value;
+  /** value − the true number of parameters; null for other units, which many figures of a model have. */
+  readonly difference: bigint | null;
   /** Most likely first; empty when no combination gives the number. */
-  readonly explanations: readonly CountExplanation[];
+  readonly explanations: readonly Explanation<Value>[];
   /** Number of combinations tried. */
   readonly tried: number;
 }
@@ -52,12 +51,12 @@ const MOST_PADDING = 64;
 /** Largest difference in rows from padding or a wrong vocabulary size. */
 const MOST_OTHER_ROWS = 1024;
 
-const MOST_EXPLANATIONS = 5;
+export const MOST_EXPLANATIONS = 5;
 
 /** One way to count a part of the model: its change to the true count, and its errors. */
 interface Choice {
   readonly adds: bigint;
-  readonly reasons: readonly Reason[];
+  readonly reasons: readonly CountingError[];
 }
 
 const AS_IT_IS: Choice = { adds: 0n, reasons: [] };
@@ -80,9 +79,9 @@ export interface PublishedContext {
 /** Tries every combination of counting errors on a published number. */
 export function explainPublished(
   model: LanguageModel,
-  published: PublishedNumber,
+  published: PublishedCount,
   { operations = {}, known = [], predictionLayers = 0 }: PublishedContext = {},
-): PublishedReport {
+): PublishedReport<bigint> {
   const truth = tensorsOf(model)
     .filter(({ role }) => role === 'parameter')
     .reduce((total, { elements }) => total + BigInt(elements), 0n);
@@ -100,38 +99,56 @@ export function explainPublished(
       reasons: choices.flatMap(({ reasons }) => reasons),
     }),
   );
-  const others = known.map(
-    ({ id, text, value }): CountExplanation => ({
-      value,
-      reasons: [{ id, text: `these are ${text}`, weight: 1.2 }],
-    }),
+  // A part that one choice leaves is named by the choice.
+  const named = new Set(
+    counts.filter(({ reasons }) => reasons.length === 1).map(({ value }) => value),
   );
+  const others = known
+    .filter(({ value }) => !named.has(value))
+    .map(
+      ({ id, text, value, weight = 1.2 }): CountExplanation => ({
+        value,
+        reasons: [{ id, text: `these are ${text}`, weight }],
+      }),
+    );
   const all = [...counts, ...others, ...operationCounts(operations)];
-  const near = all.filter(({ value }) => distance(value, published.value) <= published.tolerance);
+  const near = all.filter(isNear(published));
   const found = near.length > 0 ? near : otherVocabulary(model, published, counts);
   return {
-    ...published,
+    unit: 'parameters',
+    value: published.value,
+    tolerance: published.tolerance,
     difference: published.value - truth,
     explanations: ranked(found, published.value).slice(0, MOST_EXPLANATIONS),
     tried: all.length,
   };
 }
 
+/** Whether the digits of a published number cover a value. */
+export const isNear =
+  ({
+    value,
+    tolerance,
+    above = tolerance,
+  }: Pick<PublishedCount, 'value' | 'tolerance' | 'above'>) =>
+  (found: { readonly value: bigint }): boolean =>
+    value - tolerance <= found.value && found.value <= value + above;
+
 /** Most likely first; drops explanations that contain all errors of another. */
-function ranked(found: readonly CountExplanation[], published: bigint): CountExplanation[] {
-  const ids = ({ reasons }: CountExplanation) => reasons.map(({ id }) => id);
-  const weight = ({ reasons }: CountExplanation) =>
+export function ranked<Value extends bigint | number>(
+  found: readonly Explanation<Value>[],
+  published: Value,
+): Explanation<Value>[] {
+  const ids = ({ reasons }: Explanation<Value>) => reasons.map(({ id }) => id);
+  const weight = ({ reasons }: Explanation<Value>) =>
     reasons.reduce((total, reason) => total + reason.weight, 0);
-  const isPartOf = (a: CountExplanation, b: CountExplanation) =>
+  const isPartOf = (a: Explanation<Value>, b: Explanation<Value>) =>
     a !== b && a.reasons.length < b.reasons.length && ids(a).every((id) => ids(b).includes(id));
-  const closer = (a: CountExplanation, b: CountExplanation) =>
-    Number(distance(a.value, published) - distance(b.value, published));
+  const away = ({ value }: Explanation<Value>) => Math.abs(Number(value) - Number(published));
   return found
     .filter((each) => !found.some((other) => isPartOf(other, each)))
-    .sort((a, b) => weight(a) - weight(b) || closer(a, b));
+    .sort((a, b) => weight(a) - weight(b) || away(a) - away(b));
 }
-
-const distance = (a: bigint, b: bigint) => (a > b ? a - b : b - a);
 
 /** Every combination of one choice from each group. */
 function* combinations(groups: readonly (readonly Choice[])[]): Generator<Choice[]> {
@@ -200,7 +217,7 @@ function paddings(vocabulary: number): { rows: number; multiple: number }[] {
  */
 function otherVocabulary(
   model: LanguageModel,
-  { value, tolerance }: PublishedNumber,
+  { value, tolerance }: PublishedCount,
   counts: readonly CountExplanation[],
 ): CountExplanation[] {
   if (tolerance > 0n) return [];
@@ -371,7 +388,7 @@ function bufferChoices(model: LanguageModel): Choice[] {
 /** Operation counts that could be published as parameters by mistake; MACs are half of FLOPs. */
 function operationCounts(operations: Readonly<Record<string, Exact>>): CountExplanation[] {
   return Object.entries(operations).flatMap(([name, value]) => {
-    const reason = (id: string, what: string): Reason => ({
+    const reason = (id: string, what: string): CountingError => ({
       id: `${id}: ${name}`,
       text: `these are the ${what} of ${name}, not parameters`,
       weight: 1,

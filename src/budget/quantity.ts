@@ -3,10 +3,10 @@
  * `Figure`, the formula and inputs give the value.
  */
 import { doubleOf, type Expression } from './expression.js';
-import { Stated, type Statement } from './figure.js';
+import { type Derivation, DerivedValue } from './figure.js';
 
 /** A number in double precision. Its formula is real arithmetic: + - * /, brackets, min, max, ceil, ln and exp. */
-export type Quantity = Stated<QuantityUnit, number>;
+export type Quantity = DerivedValue<QuantityUnit, number>;
 
 export type QuantityUnit =
   | 'bytes'
@@ -34,8 +34,8 @@ export interface Bounds {
 }
 
 /** States a quantity; its value is computed from its formula. */
-export const quantity = (statement: Statement<Quantity>): Quantity =>
-  new Stated(statement, realValue(statement.formula));
+export const quantity = (statement: Derivation<Quantity>): Quantity =>
+  new DerivedValue(statement, realValue(statement.formula));
 
 /** The value of an expression in real numbers, for searches that need no derivation. */
 export const realValue = (formula: Expression): number => doubleOf(formula, false);

@@ -7,7 +7,7 @@
  */
 import type { Component, LanguageModel, Layer } from '../architecture/layer.js';
 import { COMPONENTS } from '../architecture/layer.js';
-import { outputWidth, remembered } from '../architecture/walk.js';
+import { memoized, outputWidth } from '../architecture/walk.js';
 import { lowerInTurn, primitivesOf } from '../operations/lower.js';
 import type { OptionalPart, Primitive, Saved, Share, Vectors } from '../operations/primitive.js';
 import { dropoutMask, withoutInput } from '../operations/primitive.js';
@@ -67,7 +67,7 @@ export function activationsOf(model: LanguageModel, setting: ActivationSetting):
 const savedOf = (primitives: readonly Primitive[]): Saved[] =>
   primitives.flatMap(({ saved }) => saved);
 
-/** Saved values of one part: what is alike is one vector, and counted for as many layers as save the same. */
+/** Saved values of one part: equal vectors are one, with the number of layers that save it. */
 interface SavedPart {
   readonly part: Saved['part'];
   readonly vectors: readonly Vectors[];
@@ -76,7 +76,7 @@ interface SavedPart {
 }
 
 /** Searches ask for the same blocks in many settings. */
-const savedParts = remembered(groupedByPart);
+const savedParts = memoized(groupedByPart);
 
 function groupedByPart(all: readonly Saved[]): readonly SavedPart[] {
   const parts = new Map<Saved['part'], { vectors: Map<string, Vectors>; sources: Set<string> }>();
@@ -99,7 +99,7 @@ function groupedByPart(all: readonly Saved[]): readonly SavedPart[] {
 }
 
 /** Saved values of the layers around the blocks. */
-const savedAtEnds = remembered((model: LanguageModel) => {
+const savedAtEnds = memoized((model: LanguageModel) => {
   const { embeddingSteps, norm, head, logitSteps, hidden } = model;
   return {
     beforeBlocks: [
@@ -326,7 +326,7 @@ interface BlockKind {
 }
 
 /** Most blocks are equal, so each kind is counted once. */
-const kindsOfBlocks = remembered((model: LanguageModel): ReadonlyMap<Layer, BlockKind> => {
+const kindsOfBlocks = memoized((model: LanguageModel): ReadonlyMap<Layer, BlockKind> => {
   const hidden = model.hidden;
   const kinds = new Map<string, BlockKind>();
   return new Map(

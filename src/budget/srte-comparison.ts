@@ -2,11 +2,16 @@
  * Cost of each SRTE strategy for one configuration of the hybrid model: the comparison in the published report.
  * Every row counts a real description, without formulas.
  */
+
+import type { LanguageModel } from '../architecture/layer.js';
 import type { HybridConfig } from '../architecture/models/hybrid.js';
 import { hybrid, PROPOSED_PRESETS, RECOMMENDED, srteRank } from '../architecture/models/hybrid.js';
 import { LimitError } from '../architecture/param.js';
+import type { SrteLayout } from '../architecture/srte-layout.js';
+import { srteParameters } from '../architecture/srte-layout.js';
 import type { Dtype } from '../tensor/dtype.js';
 import { bytesIn } from '../tensor/dtype.js';
+import { joined } from '../text/words.js';
 import type { ParameterBudget } from './parameters.js';
 import { countParameters } from './parameters.js';
 
@@ -34,6 +39,12 @@ export interface SrteRow {
   readonly savedParameters: number | null;
   /** savedParameters / parameters of the unshared model. */
   readonly savedShare: number | null;
+  /** parameters / parameters of the unshared model. */
+  readonly ratio: number | null;
+  /** Part of the unshared model's SRTE parameters that the row saves. */
+  readonly savedSrteShare: number | null;
+  /** Parameters of one full table of the same length / srteParameters; null unless the row has a low rank. */
+  readonly tableRatio: number | null;
   /** Bytes of the parameters in the chosen dtype, without buffers. */
   readonly bytes: number;
 }
@@ -91,7 +102,8 @@ export function compareSrte(config: HybridConfig, options: SrteOptions): SrteCom
   ];
   const counted = candidates.flatMap(countCandidate(notes));
   // Each row is compared with the unshared model, if it can be built.
-  const baseline = counted.find(({ id }) => id === 'not-shared')?.budget.parameters;
+  const unshared = counted.find(({ id }) => id === 'not-shared')?.budget;
+  const baseline = unshared?.parameters;
   const own = fingerprint(config);
   const rows = counted.map(({ config: varied, budget, ...row }): SrteRow => {
     const { parameters, byComponent } = budget;
@@ -105,11 +117,42 @@ export function compareSrte(config: HybridConfig, options: SrteOptions): SrteCom
       srteShare: byComponent.srte / parameters,
       savedParameters: saved,
       savedShare: saved === null || baseline === undefined ? null : saved / baseline,
+      ratio: baseline === undefined ? null : parameters / baseline,
+      savedSrteShare: unshared ? 1 - byComponent.srte / unshared.byComponent.srte : null,
+      tableRatio: tableRatioOf(varied),
       bytes: bytesIn(parameters, options.dtype),
     };
   });
   notes.push(...tooShort(rows, options.trainedContext));
   return { dtype: options.dtype, rows, notes };
+}
+
+/** SRTE layout of a row. @param model A model with the row's width and depth. */
+export function srteLayoutOfRow(
+  { settings }: Pick<SrteRow, 'settings'>,
+  { hidden, blocks }: Pick<LanguageModel, 'hidden' | 'blocks'>,
+): SrteLayout {
+  const rank = srteRank({ ...settings, hidden_size: hidden });
+  const table = rank === undefined ? 'table' : 'low-rank';
+  return {
+    sharing: settings.srte_share_across_layers ? 'shared' : 'per-layer',
+    form: settings.srte_encoding === 'sincos' ? 'sincos' : table,
+    positions: settings.max_position_embeddings,
+    hidden,
+    rank: rank ?? null,
+    layers: blocks.length,
+  };
+}
+
+function tableRatioOf(config: HybridConfig): number | null {
+  const rank = srteRank(config);
+  if (rank === undefined) return null;
+  const { hidden_size: hidden, max_position_embeddings: positions } = config;
+  const one = { sharing: 'shared', positions, hidden, layers: 1 } as const;
+  return (
+    srteParameters({ ...one, form: 'table', rank: null }) /
+    srteParameters({ ...one, form: 'low-rank', rank })
+  );
 }
 
 /** Counts candidates, equal models once; a candidate beyond the limits becomes a note instead of a row. */
@@ -150,11 +193,10 @@ function strategyCandidates(
   notes: string[],
 ): SrteCandidate[] {
   const { hidden_size: hidden, max_position_embeddings: rows } = config;
+  const skipped: string[] = [];
   const isLowRank = (rank: number, what: string) => {
     if (rank < hidden) return true;
-    notes.push(
-      `Skipped ${what}: rank ${rank} is not below hidden_size ${hidden}, so it is the full table.`,
-    );
+    skipped.push(what);
     return false;
   };
   const strategy = (id: string, label: string, change: Partial<HybridConfig>): SrteCandidate => ({
@@ -163,7 +205,7 @@ function strategyCandidates(
     kind: 'strategy',
     config: { ...config, ...change },
   });
-  return [
+  const candidates = [
     strategy('not-shared', 'not shared', NOT_SHARED),
     strategy('shared', 'shared', SHARED),
     ...distinct(ranks)
@@ -184,6 +226,12 @@ function strategyCandidates(
         ]
       : []),
   ];
+  if (skipped.length > 0) {
+    notes.push(
+      `Skipped ${joined(skipped)}: a rank from hidden_size ${hidden} on is the full table.`,
+    );
+  }
+  return candidates;
 }
 
 /** The file's setting, if it is not one of the strategies. */

@@ -2,7 +2,7 @@
 import type { Component, HeadSpan, Layer, Window } from '../architecture/layer.js';
 import { COMPONENTS } from '../architecture/layer.js';
 import { reachOf, windowKey } from '../architecture/masks.js';
-import { remembered } from '../architecture/walk.js';
+import { memoized } from '../architecture/walk.js';
 import { primitivesOf } from '../operations/lower.js';
 import type { Scores } from '../operations/primitive.js';
 import type { Dtype } from '../tensor/dtype.js';
@@ -151,7 +151,7 @@ interface CachedValues {
 }
 
 /**
- * Tokens that a windowed head keeps: those that the next token can see beside its own, as transformers' cache of
+ * Tokens that a windowed head keeps: those that the next token sees in addition to its own, as transformers' cache of
  * sliding windows and chunks. The hybrid model's keeps its own, too.
  */
 export const keptBehind = (window: Window): number =>
@@ -202,7 +202,7 @@ function keptOn(model: Layer, gpus: number): KeptOnGpus {
   return found;
 }
 
-const knownKept = remembered<Layer, Map<number, KeptOnGpus>>(() => new Map());
+const knownKept = memoized<Layer, Map<number, KeptOnGpus>>(() => new Map());
 
 function readKept(model: Layer, gpus: number): KeptOnGpus {
   const kept = keptBy(model, gpus);

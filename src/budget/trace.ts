@@ -560,9 +560,9 @@ class Tracer {
 
   #attention(layer: Attention): UnplacedStep[] {
     const { name, heads, keyValueHeads, headDim, spans, rotary, clip } = layer;
-    const perHead = (operation: string, last: number): UnplacedStep => ({
+    const perHead = (operation: string, last: number, of = heads): UnplacedStep => ({
       ...this.#between(`${name}.heads`, operation),
-      shape: [this.#batch, heads, this.#tokens, last],
+      shape: [this.#batch, of, this.#tokens, last],
     });
     const norms = [
       ...this.#headNorm(layer.queryNorm, heads, headDim),
@@ -570,7 +570,9 @@ class Tracer {
       ...this.#headNorm(layer.valueNorm, keyValueHeads, headDim),
     ];
     const rotated = rotary ? [{ ...perHead(rotaryText(rotary), headDim), name: rotary.name }] : [];
-    const grouped = keyValueHeads < heads ? `; k and v of ${counted(keyValueHeads, 'head')}` : '';
+    const isGrouped = keyValueHeads < heads;
+    const grouped = isGrouped ? `; k and v of ${counted(keyValueHeads, 'head')}` : '';
+    const repeats = heads / keyValueHeads;
     return [
       ...projectionLayers(layer.inputs).flatMap((each) => this.#steps(each, 0)),
       ...(typeof layer.sharing === 'object'
@@ -596,6 +598,15 @@ class Tracer {
               `${name}.temperature`,
               temperatureText(layer.temperature),
               heads * headDim,
+            ),
+          ]
+        : []),
+      ...(isGrouped
+        ? [
+            perHead(`k and v, ${counted(keyValueHeads, 'head')}`, headDim, keyValueHeads),
+            perHead(
+              `k and v repeated ${repeats} ×: query head j reads head ⌊j / ${repeats}⌋`,
+              headDim,
             ),
           ]
         : []),

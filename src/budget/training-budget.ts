@@ -4,7 +4,7 @@ import type { Param } from '../architecture/param.js';
 import { countedTensors } from '../architecture/walk.js';
 import type { Expression } from './expression.js';
 import { add, ceildiv, inputs, mul, v } from './expression.js';
-import type { Figure, Statement } from './figure.js';
+import type { Derivation, Figure } from './figure.js';
 import { figure, sumFigure } from './figure.js';
 import type { Recompute } from './flops.js';
 import { bufferBytes, countParameters } from './parameters.js';
@@ -129,11 +129,11 @@ export interface TrainedStateSetting extends Pick<TrainingSetting, 'precision' |
   /** Source of the gradient's bytes. */
   readonly gradientSource?: string;
   /** Division of a part among devices; undefined if each device has all of it. */
-  readonly divided?: (part: keyof TrainedState) => Division | undefined;
+  readonly divided?: (part: keyof TrainedState) => Partition | undefined;
 }
 
 /** Number of devices that each hold a part, and the reason. */
-export interface Division {
+export interface Partition {
   readonly replicas: number;
   readonly source: string;
 }
@@ -147,7 +147,7 @@ export function trainedStateOf(
 ): TrainedState {
   const { precision, gradientSource = 'in the type of the weights (arXiv 1910.02054)' } = setting;
   const parameters = parametersOf(trained);
-  const part = (name: keyof TrainedState, whole: Statement<Figure>) =>
+  const part = (name: keyof TrainedState, whole: Derivation<Figure>) =>
     figure(dividedBy(whole, setting.divided?.(name)));
   const bytes = trainingBytes(precision);
   return {
@@ -170,7 +170,7 @@ export function trainedStateOf(
 function optimizerState(
   trained: readonly Trained[],
   { precision, optimizer }: TrainedStateSetting,
-): Statement<Figure> {
+): Derivation<Figure> {
   const { label, state, source } = OPTIMIZERS[optimizer];
   const parameters = parametersOf(trained);
   const mixed = precision === 'mixed';
@@ -183,7 +183,10 @@ function optimizerState(
   };
 }
 
-const dividedBy = (whole: Statement<Figure>, division: Division | undefined): Statement<Figure> =>
+const dividedBy = (
+  whole: Derivation<Figure>,
+  division: Partition | undefined,
+): Derivation<Figure> =>
   division === undefined
     ? whole
     : {

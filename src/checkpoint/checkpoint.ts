@@ -4,7 +4,7 @@
  */
 import type { ByteFile } from './byte-file.js';
 import type { CheckpointFormat } from './formats.js';
-import type { GgufKeyValues } from './gguf/gguf-values.js';
+import type { GgufKeyValues } from './gguf/gguf-scanner.js';
 import type { StoredTensor } from './stored-tensor.js';
 import type { PickleValue } from './torch/pickle/values.js';
 

@@ -143,7 +143,7 @@ export function mapped(tensor: StoredTensor, change: (value: number) => number):
 }
 
 /** Tensors of one dtype after each other, as a contiguous tensor. */
-export function joined(
+export function concatenated(
   parts: readonly [StoredTensor, ...StoredTensor[]],
   shape: Shape,
 ): StoredTensor {

@@ -18,7 +18,8 @@ const CONTAINERS = {
 
 export type Container = keyof typeof CONTAINERS;
 
-export const isOfTraining = (container: Container): boolean => CONTAINERS[container].isOfTraining;
+export const isTrainingFormat = (container: Container): boolean =>
+  CONTAINERS[container].isOfTraining;
 
 export const CONTAINER_NAMES = Object.keys(CONTAINERS) as readonly Container[];
 

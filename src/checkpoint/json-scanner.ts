@@ -241,8 +241,8 @@ export class JsonScanner {
     return byte;
   }
 
-  #expect(byte: number, wanted: string): void {
-    if (this.#nextByte() !== byte) throw this.#unexpected(wanted);
+  #expect(byte: number, expected: string): void {
+    if (this.#nextByte() !== byte) throw this.#unexpected(expected);
     this.#position++;
   }
 
@@ -305,8 +305,8 @@ export class JsonScanner {
     );
   }
 
-  #unexpected(wanted: string, position = this.#position): UserError {
-    return this.#syntaxError(`expected ${wanted}, found ${this.#found(position)}`, position);
+  #unexpected(expected: string, position = this.#position): UserError {
+    return this.#syntaxError(`expected ${expected}, found ${this.#found(position)}`, position);
   }
 
   #syntaxError(message: string, position: number): UserError {

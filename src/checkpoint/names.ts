@@ -180,17 +180,18 @@ export function naturalOrder(
  */
 function isLike(name: string, pattern: string): boolean {
   const parts = name.split('.');
-  const wanted = pattern.split('.');
-  const isOpen = wanted.at(-1) === '**';
-  if (isOpen) wanted.pop();
-  if (isOpen ? parts.length <= wanted.length : parts.length !== wanted.length) return false;
-  return wanted.every((part, index) =>
+  const patternParts = pattern.split('.');
+  const isOpen = patternParts.at(-1) === '**';
+  if (isOpen) patternParts.pop();
+  if (isOpen ? parts.length <= patternParts.length : parts.length !== patternParts.length)
+    return false;
+  return patternParts.every((part, index) =>
     part === '*' ? layerNumber(parts[index] ?? '') !== undefined : part === parts[index],
   );
 }
 
 /** The first entry whose pattern matches the name. */
-export const firstLike = <T extends { readonly pattern: string }>(
+export const firstOfPattern = <T extends { readonly pattern: string }>(
   name: string,
   patterns: readonly T[],
 ): T | undefined => patterns.find(({ pattern }) => isLike(name, pattern));
@@ -211,7 +212,7 @@ function numbersText(numbers: ReadonlySet<number>): string {
 }
 
 /** Things whose names differ only in the layer number. */
-export interface Alike<T> {
+export interface NameGroup<T> {
   readonly pattern: string;
   readonly template: Template;
   readonly first: T;
@@ -223,10 +224,10 @@ export interface Alike<T> {
  * Groups things by name pattern and by a text, in the order of the first member of each group.
  * @param of Returns the name of a thing, and the text that members of its group share.
  */
-export function groupAlike<T>(
+export function groupByPattern<T>(
   things: Iterable<T>,
   of: (thing: T) => { readonly template: Template; readonly key: string },
-): Alike<T>[] {
+): NameGroup<T>[] {
   const groups = new Map<
     string,
     { template: Template; first: T; numbers: Set<number>; members: T[] }

@@ -6,7 +6,7 @@ import { cannotRead } from './byte-file.js';
 import type { Checkpoint, CheckpointOptions, OpenedFiles } from './checkpoint.js';
 import { listed, refusal } from './checkpoint-rules.js';
 import { isIndexName, isWeightsName } from './formats.js';
-import { areOneSplit, isPartName, openSplit, refuseLonePart } from './gguf/split-files.js';
+import { isCompleteSplit, isPartName, openSplit, refuseLonePart } from './gguf/split-files.js';
 import { openFile } from './open-file.js';
 import { withUnpackedWeights } from './packed-weights.js';
 import { isShardIndex, readShardIndex } from './shards/index-file.js';
@@ -38,7 +38,7 @@ function weightsIn(folder: string): string {
         : 'name the folder or the file that holds the weights',
     });
   }
-  if (others.length > 0 && !areOneSplit(candidates)) {
+  if (others.length > 0 && !isCompleteSplit(candidates)) {
     throw refusal(folder, {
       rule: 'folder-is-one',
       message: `holds ${candidates.length} files that could be meant: ${listed(candidates)}`,

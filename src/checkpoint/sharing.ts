@@ -3,7 +3,7 @@ import { isSameShape, STORED_DTYPES } from '../tensor/dtype.js';
 import { groupBy } from '../text/words.js';
 import type { StoredBytes, StoredTensor } from './stored-tensor.js';
 import { isContiguous, isSameView } from './stored-tensor.js';
-import { breathe, piecesOf, readRows, rowCount } from './view.js';
+import { piecesOf, readRows, rowCount, yieldToEventLoop } from './view.js';
 
 export interface NamedView {
   readonly tensor: StoredTensor;
@@ -122,10 +122,10 @@ function bytesUnder({ dtype, shape, strides, offset }: StoredTensor): [number, n
 // Equality of stored tensors, by location or by comparing bytes.
 
 /** Whether two tensors hold the same values; undefined if only their bytes can decide. */
-export type Sameness = (a: StoredTensor, b: StoredTensor) => boolean | undefined;
+export type TensorEquality = (a: StoredTensor, b: StoredTensor) => boolean | undefined;
 
 /** Compares locations, without reading bytes. */
-export const samenessOfPlaces: Sameness = (a, b) => {
+export const equalByLocation: TensorEquality = (a, b) => {
   if (isSameView(a, b)) return true;
   return haveOneForm(a, b) ? undefined : false;
 };
@@ -134,17 +134,17 @@ const haveOneForm = (a: StoredTensor, b: StoredTensor) =>
   a.dtype === b.dtype && isSameShape(a.shape, b.shape);
 
 /** Progress callback: receives the total bytes to compare, then the bytes compared in each step. */
-export type Watch = (totalBytes: number) => (bytes: number) => void;
+export type ComparisonProgress = (totalBytes: number) => (bytes: number) => void;
 
 /**
  * Compares the bytes of tensors within each group, and locations across groups. Two tensors that differ from
  * the first of their dtype and shape in the group count as different.
  * @throws UserError if reading fails.
  */
-export async function samenessOfBytes(
+export async function equalByBytes(
   groups: readonly (readonly StoredTensor[])[],
-  watch: Watch = () => () => {},
-): Promise<Sameness> {
+  watch: ComparisonProgress = () => () => {},
+): Promise<TensorEquality> {
   const races = groups.flatMap((group) => [...byForm(group)]).flatMap(raceOf);
   const onBytes = watch(
     races.reduce((sum, race) => sum + race.first.bytes * race.rivals.length, 0),
@@ -160,7 +160,7 @@ export async function samenessOfBytes(
     }
   }
   return (a, b) => {
-    const known = samenessOfPlaces(a, b);
+    const known = equalByLocation(a, b);
     const race = groupOf.get(a);
     if (known !== undefined || race === undefined || race !== groupOf.get(b)) return known;
     return valuesOf.get(a) === valuesOf.get(b);
@@ -201,10 +201,10 @@ async function equalTo(
   const isFlat = [first, ...all].every(isContiguous);
   const partsOf = (tensor: StoredTensor) => piecesOf(isFlat ? flat(tensor) : tensor, BLOCK_BYTES);
   let rivals = all.map((tensor) => ({ tensor, parts: partsOf(tensor) }));
-  const [wanted, read] = [new Uint8Array(BLOCK_BYTES), new Uint8Array(BLOCK_BYTES)];
+  const [firstBlock, read] = [new Uint8Array(BLOCK_BYTES), new Uint8Array(BLOCK_BYTES)];
   let left = first.bytes;
   for (const part of partsOf(first)) {
-    const expected = bytesOf(part, wanted);
+    const expected = bytesOf(part, firstBlock);
     const before = rivals.length;
     rivals = rivals.filter(({ parts: theirs }) => {
       const { value } = theirs.next();
@@ -214,7 +214,7 @@ async function equalTo(
     // Rivals that differ need no more reads.
     onBytes(part.bytes * before + left * (before - rivals.length));
     if (rivals.length === 0) break;
-    await breathe();
+    await yieldToEventLoop();
   }
   return rivals.map(({ tensor }) => tensor);
 }

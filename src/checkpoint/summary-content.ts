@@ -43,14 +43,14 @@ function littleEndianDtype({ args, state = null }: Opaque): StoredDtype | undefi
 }
 
 /** JSON without bigint. */
-export type Plain =
+export type JsonLike =
   | null
   | boolean
   | number
   | bigint
   | string
-  | readonly Plain[]
-  | { readonly [key: string]: Plain };
+  | readonly JsonLike[]
+  | { readonly [key: string]: JsonLike };
 
 export interface ContentEntry {
   /** Python name of the type: `int`, `dict`, `argparse.Namespace`, `torch.Tensor`. */
@@ -60,7 +60,7 @@ export interface ContentEntry {
    * bytes), `{"tensor": {dtype, shape}}`, `{"object": TYPE, "args": […], "state": …}`, `{"global": NAME}`. A
    * dict with other keys than strings becomes a list of pairs, a set or tuple a list, a numpy scalar its value.
    */
-  readonly value: Plain;
+  readonly value: JsonLike;
   /** Whether only the beginning of the value is included. */
   readonly truncated?: true;
   /** Number of distinct tensors in the value, if any. */
@@ -69,14 +69,14 @@ export interface ContentEntry {
 }
 
 /** Size limits of a written value. */
-export interface PlainLimits {
+export interface JsonLikeLimits {
   readonly nodes: number;
   readonly depth: number;
   /** Maximum characters of a string. */
   readonly text: number;
 }
 
-const SHOWN: PlainLimits = { nodes: 1000, depth: 16, text: 1000 };
+const SHOWN: JsonLikeLimits = { nodes: 1000, depth: 16, text: 1000 };
 /** Maximum nodes of all entries together. */
 const ALL_NODES = 20_000;
 /** Maximum values searched for tensors; shared values can make the search endless. */
@@ -103,7 +103,7 @@ export function describeContent(
 }
 
 /** A value as plain data; undefined if it exceeds the limits. */
-export function plainOf(value: PickleValue, limits: PlainLimits): Plain | undefined {
+export function jsonLikeOf(value: PickleValue, limits: JsonLikeLimits): JsonLike | undefined {
   const writer = new PlainWriter(limits);
   const plain = writer.plain(value, 0);
   return writer.truncated ? undefined : plain;
@@ -132,14 +132,14 @@ const KINDS = {
 class PlainWriter {
   truncated = false;
   written = 0;
-  readonly #limits: PlainLimits;
+  readonly #limits: JsonLikeLimits;
 
-  constructor(limits: PlainLimits) {
+  constructor(limits: JsonLikeLimits) {
     this.#limits = limits;
   }
 
   /** @param depth Depth of the value in its entry; bounds the recursion. */
-  plain(value: PickleValue, depth: number): Plain {
+  plain(value: PickleValue, depth: number): JsonLike {
     this.written++;
     if (value === null || typeof value === 'boolean') return value;
     if (typeof value === 'number' || typeof value === 'bigint') return value;
@@ -171,8 +171,8 @@ class PlainWriter {
     return text.slice(0, this.#limits.text);
   }
 
-  #list(items: Iterable<PickleValue>, depth: number): Plain[] {
-    const plain: Plain[] = [];
+  #list(items: Iterable<PickleValue>, depth: number): JsonLike[] {
+    const plain: JsonLike[] = [];
     for (const item of items) {
       if (this.#isSpent(depth)) break;
       plain.push(this.plain(item, depth + 1));
@@ -180,8 +180,8 @@ class PlainWriter {
     return plain;
   }
 
-  #dict({ entries }: Dict, depth: number): Plain {
-    const pairs: [Plain, Plain][] = [];
+  #dict({ entries }: Dict, depth: number): JsonLike {
+    const pairs: [JsonLike, JsonLike][] = [];
     for (const [key, value] of entries) {
       if (this.#isSpent(depth)) break;
       pairs.push([this.plain(key, depth + 1), this.plain(value, depth + 1)]);
@@ -192,7 +192,7 @@ class PlainWriter {
     return isObject ? Object.fromEntries(pairs.map(([, value], at) => [names[at], value])) : pairs;
   }
 
-  #object({ type, args, state }: Opaque, depth: number): Plain {
+  #object({ type, args, state }: Opaque, depth: number): JsonLike {
     return {
       object: this.#text(type),
       ...(args.items.length > 0 && { args: this.#list(args.items, depth) }),
@@ -208,7 +208,7 @@ class PlainWriter {
   }
 }
 
-const isName = (key: Plain) => typeof key === 'string' || typeof key === 'number';
+const isName = (key: JsonLike) => typeof key === 'string' || typeof key === 'number';
 
 /** Tensors inside a value, found without recursion; the search stops when no steps are left. */
 function tensorsWithin(

@@ -83,11 +83,11 @@ export async function streamTensor(
   take: (bytes: Uint8Array) => void | Promise<void>,
   chunkBytes = BLOCK_BYTES,
 ): Promise<void> {
-  for await (const chunk of chunksOf(tensor, chunkBytes)) await take(chunk);
+  for await (const chunk of readInChunks(tensor, chunkBytes)) await take(chunk);
 }
 
 /** The bytes of a tensor in pieces, as for `streamTensor`. */
-export async function* chunksOf(
+export async function* readInChunks(
   tensor: StoredTensor,
   chunkBytes = BLOCK_BYTES,
 ): AsyncGenerator<Uint8Array, undefined> {
@@ -99,7 +99,7 @@ export async function* chunksOf(
   // Larger pieces need fewer reads when the values are scattered over their storage.
   for (const piece of piecesOf(tensor, (SCATTERED_BYTES / BLOCK_BYTES) * chunkBytes)) {
     yield readTensor(piece);
-    await breathe();
+    await yieldToEventLoop();
   }
 }
 
@@ -198,7 +198,7 @@ const takeBuffer = (size: number): Uint8Array =>
   (size <= BLOCK_BYTES && freeBuffers.pop()) || new Uint8Array(Math.max(size, BLOCK_BYTES));
 
 /** Yields to signals and timers. */
-export const breathe = () => new Promise<void>((resolve) => setImmediate(resolve));
+export const yieldToEventLoop = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 function dataPosition({ storage, offset, dtype }: StoredTensor): number {
   return storage.position + (offset * STORED_DTYPES[dtype].bits) / 8;

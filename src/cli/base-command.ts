@@ -98,11 +98,24 @@ export abstract class BaseCommand extends Command {
     file: string | undefined,
     example: string,
   ): Promise<string> {
-    if (file !== undefined) return file;
+    if (file !== undefined) {
+      await this.notePublishedFile(flags, file);
+      return file;
+    }
     const { modelOfFolder } = await import('../model-input/working-folder.js');
     const found = modelOfFolder(this.id ?? '', example);
     this.note(flags, `using ${found === '.' ? 'the checkpoint in this folder' : found}`);
     return found;
+  }
+
+  /** Names the preset that is used for a missing file of a published report. */
+  protected async notePublishedFile(flags: OutputFlags, file: string): Promise<void> {
+    const { existsSync } = await import('node:fs');
+    const { publishedPreset } = await import('../model-input/presets.js');
+    const preset = publishedPreset(file);
+    if (preset !== undefined && !existsSync(file)) {
+      this.note(flags, `${file} is the preset ${preset}`);
+    }
   }
 
   /**

@@ -3,14 +3,14 @@ import { createInterface } from 'node:readline';
 import { printable } from '../text/escape.js';
 
 /** Answers one line of the user. */
-export type Answerer = (line: string, isStopped: () => boolean) => Promise<void>;
+export type LineHandler = (line: string, isStopped: () => boolean) => Promise<void>;
 
 /**
  * Reads lines until /exit, Ctrl-D, or Ctrl-C without an answer in progress. Ctrl-C ends the answer first.
  * @param answer Called for each line that is not empty.
  */
-export async function converse(
-  answer: Answerer,
+export async function runChat(
+  answer: LineHandler,
   input: NodeJS.ReadableStream = process.stdin,
   output: NodeJS.WritableStream = process.stderr,
 ): Promise<void> {

@@ -3,7 +3,7 @@ import type { Command } from '@oclif/core/command';
 import { nearest } from '../config/nearest.js';
 import { quote } from '../config/quote.js';
 import { UserError } from '../errors.js';
-import { flagMeant, foldedName, valueMeant } from './spellings.js';
+import { foldedName, nearestFlag, nearestValue } from './spellings.js';
 
 /** Declaration of a command, from its class or from the manifest. */
 export type DeclaredCommand = Pick<
@@ -162,7 +162,7 @@ class CommandLine {
     const message = `unknown flag ${quote(written)} of minimind ${this.#name}`;
     const known = this.#flags.filter(({ hidden }) => !hidden).map(({ name }) => name);
     const name = written.replace(/^-+/, '');
-    const meant = flagMeant(name, known) ?? (name.length > 1 ? nearest(name, known) : undefined);
+    const meant = nearestFlag(name, known) ?? (name.length > 1 ? nearest(name, known) : undefined);
     if (meant !== undefined) {
       const [flag = '', ...more] = meant.split('=');
       const text = [`--${flag}`, ...(more.length > 0 ? more : value)].join('=');
@@ -194,7 +194,7 @@ class CommandLine {
   #choice(flag: DeclaredFlag, value: string, at: number, end: number): string {
     const { options = [], delimiter } = flag as { options?: string[]; delimiter?: string };
     const items = delimiter === undefined ? [value] : value.split(delimiter);
-    const meant = items.map((item) => valueMeant(flag.name, item, options));
+    const meant = items.map((item) => nearestValue(flag.name, item, options));
     const wrong = meant.indexOf(undefined);
     if (wrong < 0) return meant.join(delimiter);
     const close = nearest(items[wrong] ?? '', options);
@@ -216,7 +216,7 @@ class CommandLine {
     this.#arguments.push({ word, at });
     const declared = Object.values(this.#command.args)[index];
     if (!declared?.options) return;
-    const meant = valueMeant(declared.name, word, declared.options);
+    const meant = nearestValue(declared.name, word, declared.options);
     if (meant !== undefined) {
       this.words[at] = meant;
       return;

@@ -244,7 +244,7 @@ function servingSettingOf(
   hints: TrainingHints,
   positions: number,
   cluster: Cluster,
-  stored: StoredForm | undefined,
+  stored: StoredWeightFormat | undefined,
 ): Resolved<ServingFitSetting> {
   const { 'prompt-tokens': prompt, 'output-tokens': output } = flags;
   const dtype = flags.dtype ?? stored?.dtype ?? 'bf16';
@@ -344,17 +344,17 @@ export function refuseWithoutHardware(flags: Readonly<Record<string, unknown>>):
 }
 
 /** Type of the weights as a checkpoint holds them. */
-export interface StoredForm {
+export interface StoredWeightFormat {
   readonly dtype: WeightDtype;
   /** Values of a row per scale, if the config gives it. */
   readonly group?: number;
 }
 
 /** Undefined without a config that says it, or a GGUF file. */
-export function storedFormOf({
+export function storedWeightFormat({
   quantization,
   storedType,
-}: Pick<ModelFile, 'quantization' | 'storedType'>): StoredForm | undefined {
+}: Pick<ModelFile, 'quantization' | 'storedType'>): StoredWeightFormat | undefined {
   const dtype = storedType === undefined ? undefined : parseWeightDtype(storedType);
   return quantization?.served ?? (dtype && { dtype });
 }
@@ -370,7 +370,7 @@ export function tableRequestOf(
   const [gpu] = COMMON_HARDWARE;
   if (gpu === undefined) throw new Error('a table without rows');
   const cluster = { gpu: gpu.gpu, gpus: 1, network: null };
-  const stored = storedFormOf(loaded)?.dtype;
+  const stored = storedWeightFormat(loaded)?.dtype;
   const dtypes: readonly WeightDtype[] = flags.dtype
     ? [flags.dtype]
     : [...new Set([...(stored ? [stored] : []), ...USUAL_DTYPES])];
@@ -448,7 +448,7 @@ export function fitRequestOf(
       flags.for === 'training'
         ? null
         : {
-            ...servingSettingOf(flags, hints, positions, cluster, storedFormOf(loaded)),
+            ...servingSettingOf(flags, hints, positions, cluster, storedWeightFormat(loaded)),
             isSharingChosen: flags['tensor-parallel'] !== undefined,
             users: flags.users,
           },

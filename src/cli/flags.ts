@@ -4,7 +4,9 @@ import * as Flags from '@oclif/core/flags';
 import type * as Interfaces from '@oclif/core/interfaces';
 import { FAMILY_NAMES } from '../architecture/families.js';
 import { nearest } from '../config/nearest.js';
-import { lacksUnit, parseCount, parseLimit, parseRounded } from '../config/parse-limit.js';
+import { lacksUnit, parseCount, parseLimit } from '../config/parse-limit.js';
+import type { PublishedBytes, PublishedFigure } from '../config/parse-published.js';
+import { parsePublished } from '../config/parse-published.js';
 import { quote } from '../config/quote.js';
 import { UserError } from '../errors.js';
 import { FORMATS, type Format } from '../report/kit/report.js';
@@ -394,13 +396,28 @@ export const bytesLimit = Flags.custom<number | bigint>({
   },
 });
 
-/** A published number with its printed digits: `22,143,967,232`, `13.8B`. */
-export const publishedNumber = Flags.custom<NonNullable<ReturnType<typeof parseRounded>>>({
+/** A published number with its printed digits: `22,143,967,232`, `~13.8B`, `536MB`, `57x`, `96.9%`. */
+export const publishedNumber = Flags.custom<PublishedNumber>({
   helpValue: 'N',
-  parse: async (text, _context, options) =>
-    parseRounded(text) ??
-    unreadable(options.name, text, 'a count', `write it as in --${options.name} 13.8B`),
+  parse: async (text, _context, options) => {
+    const published = parsePublished(text);
+    if (published?.unit !== 'bytes' && published !== undefined) return published;
+    const dtype = parseDtype(published?.type ?? '');
+    if (published && (published.type === undefined || dtype)) {
+      return { ...published, ...(dtype && { dtype }) };
+    }
+    return unreadable(
+      options.name,
+      text,
+      'a count, a size, a ratio or a percentage',
+      `write it as in --${options.name} 13.8B, ~25M, 536MB, 57x or 96.9%`,
+    );
+  },
 });
+
+export type PublishedNumber =
+  | Exclude<PublishedFigure, { readonly unit: 'bytes' }>
+  | (PublishedBytes & { readonly dtype?: Dtype });
 
 /** A range of positive integers: `--depth 4..40`, `4-40`, `4:40`, or a single one. */
 export const range = Flags.custom<{ readonly least: number; readonly most: number }>({

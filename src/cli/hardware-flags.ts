@@ -48,7 +48,7 @@ export type HardwareFlags = ParsedFlags<typeof hardwareFlags> & {
 };
 
 /** Selected hardware, with the measured profile for this machine. */
-export interface AskedHardware extends Cluster {
+export interface SelectedHardware extends Cluster {
   readonly profile?: MachineProfile;
 }
 
@@ -60,7 +60,7 @@ export interface AskedHardware extends Cluster {
 export async function hardwareOf(
   flags: HardwareFlags,
   say: (choice: string) => void,
-): Promise<AskedHardware> {
+): Promise<SelectedHardware> {
   if (flags['this-machine']) return thisMachine(flags);
   const { gpu: name, gpus } = flags;
   const own = await ownHardware(flags.hardware);
@@ -82,7 +82,7 @@ export const ownHardware = async (file: string | undefined): Promise<Hardware> =
 /** Names of GPUs have no file ending or folder. */
 const isFile = (name: string): boolean => /\.(ya?ml|json)$|[/\\]|^-$/i.test(name);
 
-async function thisMachine(flags: HardwareFlags): Promise<AskedHardware> {
+async function thisMachine(flags: HardwareFlags): Promise<SelectedHardware> {
   const { machineProfile } = await import('../runtime/machine-profile-cache.js');
   const profile = await machineProfile({
     engine: flags.engine ?? 'auto',

@@ -12,8 +12,8 @@ import { toJson } from '../text/escape.js';
 import { joined } from '../text/words.js';
 import { pasteable, readCommandLine } from './command-line.js';
 import type { HelpLength } from './help.js';
-import { renderOptions, sayStopped, writeStdout } from './output.js';
-import { commandMeant } from './spellings.js';
+import { renderOptions, writeInterruption, writeStdout } from './output.js';
+import { nearestCommand } from './spellings.js';
 
 /** Must match `additionalHelpFlags` and `additionalVersionFlags` in package.json. */
 const HELP_AND_VERSION: ReadonlySet<string> = new Set(['--help', '-h', '--version', '-v', '-V']);
@@ -125,7 +125,9 @@ function watchSignals(): void {
 
 function sayWhatIsLeft(): void {
   const files = writtenFiles();
-  sayStopped(files.length === 0 ? 'nothing was written' : `${joined(files)} was written before`);
+  writeInterruption(
+    files.length === 0 ? 'nothing was written' : `${joined(files)} was written before`,
+  );
 }
 
 async function refuseUnknownCommand(words: readonly string[], config: Config): Promise<void> {
@@ -162,7 +164,7 @@ async function unknownCommand(
   const topics = config.topics.map(({ name }) => name);
   const ids = [...config.commandIDs, ...topics].map((id) => id.replaceAll(':', ' '));
   const known = [...new Set(ids)];
-  const close = isFlag ? nearest(text, ['--version', '--help']) : commandMeant(text, known);
+  const close = isFlag ? nearest(text, ['--version', '--help']) : nearestCommand(text, known);
   const isFile = close === undefined && !isFlag && (await isModel(text));
   const meant = isFile ? ['profile', text] : close?.split(' ');
   return new UserError('usage', `expected a command, found ${quote(text)}`, {

@@ -18,7 +18,7 @@ const piecesOf = (text: string | Iterable<string>) => (typeof text === 'string' 
 let isStopSaid = false;
 
 /** Says on stderr what an interrupted command leaves. The first message counts: it knows most. */
-export function sayStopped(left: string): void {
+export function writeInterruption(left: string): void {
   if (isStopSaid) return;
   isStopSaid = true;
   // Replaces the progress, and the ^C of the terminal.

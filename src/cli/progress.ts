@@ -6,7 +6,7 @@ import type { PlotBlock } from '../report/kit/report.js';
 import { render } from '../report/render/render.js';
 import { printable } from '../text/escape.js';
 import { formatBytes, formatDuration, formatShare } from '../text/units.js';
-import { renderOptions, sayStopped } from './output.js';
+import { renderOptions, writeInterruption } from './output.js';
 
 interface Surroundings {
   readonly stream: Pick<NodeJS.WriteStream, 'isTTY' | 'columns' | 'write'>;
@@ -78,7 +78,7 @@ export function stepProgress(flags: { readonly quiet: boolean }) {
     },
     end,
     /** Shows a message when the process ends in the middle of the task. */
-    stopped: sayStopped,
+    stopped: writeInterruption,
   };
 }
 

@@ -3,12 +3,12 @@ import { createInterface, type Interface } from 'node:readline/promises';
 import { UserError } from '../errors.js';
 import { printable } from '../text/escape.js';
 
-/** Whether someone can answer: in a pipe there are no questions. */
-export const canAsk = () => process.stdin.isTTY === true && process.stdout.isTTY === true;
+/** Whether a person can answer: in a pipe, no question is asked. */
+export const isInteractive = () => process.stdin.isTTY === true && process.stdout.isTTY === true;
 
 export interface Choice<Value> {
   readonly name: string;
-  /** Description beside the name. */
+  /** Description next to the name. */
   readonly text: string;
   readonly value: Value;
 }

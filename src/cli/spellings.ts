@@ -79,12 +79,12 @@ const FLAGS: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** The flag among `known` that other tools call `name`, perhaps with its value. */
-export function flagMeant(name: string, known: readonly string[]): string | undefined {
-  const wanted = foldedName(name);
+export function nearestFlag(name: string, known: readonly string[]): string | undefined {
+  const folded = foldedName(name);
   return Object.keys(FLAGS).find(
     (flag) =>
       known.includes(flag.split('=', 1)[0] ?? '') &&
-      FLAGS[flag]?.some((each) => foldedName(each) === wanted),
+      FLAGS[flag]?.some((each) => foldedName(each) === folded),
   );
 }
 
@@ -116,15 +116,15 @@ const CHOICES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
 };
 
 /** The choice that `text` means, in any case, by a common name, or by any name of an element type. */
-export function valueMeant(
+export function nearestValue(
   flag: string,
   text: string,
   options: readonly string[],
 ): string | undefined {
-  const wanted = foldedName(text.trim());
-  const own = options.find((each) => foldedName(each) === wanted);
+  const folded = foldedName(text.trim());
+  const own = options.find((each) => foldedName(each) === folded);
   const common = CHOICES[flag];
-  const meant = own ?? (common && Object.hasOwn(common, wanted) ? common[wanted] : undefined);
+  const meant = own ?? (common && Object.hasOwn(common, folded) ? common[folded] : undefined);
   const chosen = meant ?? parseDtype(text);
   return chosen !== undefined && options.includes(chosen) ? chosen : undefined;
 }
@@ -167,9 +167,9 @@ const COMMANDS: Readonly<Record<string, string>> = {
 };
 
 /** The command that `word` means: by a common name, as the beginning of a single one, or nearly spelled so. */
-export function commandMeant(word: string, known: readonly string[]): string | undefined {
-  const wanted = word.toLowerCase();
-  if (Object.hasOwn(COMMANDS, wanted)) return COMMANDS[wanted];
-  const longer = known.filter((each) => each.startsWith(wanted));
+export function nearestCommand(word: string, known: readonly string[]): string | undefined {
+  const folded = word.toLowerCase();
+  if (Object.hasOwn(COMMANDS, folded)) return COMMANDS[folded];
+  const longer = known.filter((each) => each.startsWith(folded));
   return longer.length === 1 ? longer[0] : nearest(word, known);
 }

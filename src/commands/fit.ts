@@ -8,7 +8,7 @@ import {
   fitRequestOf,
   PURPOSES,
   refuseWithoutHardware,
-  storedFormOf,
+  storedWeightFormat,
   tableRequestOf,
 } from '../cli/fit-flags.js';
 import { details, modelFlags } from '../cli/flags.js';
@@ -17,10 +17,10 @@ import { quote } from '../config/quote.js';
 import { UserError } from '../errors.js';
 import { fitTable, tableSettingOf } from '../fit/fit-table.js';
 import { fitsOf, forwardOn } from '../fit/fits.js';
-import { doubtsOf } from '../fit/remedies/remedies.js';
+import { unmetRequirementsOf } from '../fit/remedies/remedies.js';
 import type { Hardware } from '../hardware/gpu.js';
-import { withTable } from '../hardware/gpus.js';
-import { entriesLike } from '../hardware/hardware-names.js';
+import { withKnownHardware } from '../hardware/gpus.js';
+import { entriesMatching } from '../hardware/hardware-names.js';
 import { openModelSource } from '../model-input/model-source.js';
 import { fitReport, hardwareReport } from '../report/fit/fit.js';
 import { fitTableReport } from '../report/fit/fit-table.js';
@@ -93,7 +93,7 @@ export default class Fit extends BaseCommand {
     const loaded = await source.model(flags.set);
     if (loaded.checkpoint) this.note(flags, configText(loaded.checkpoint.config));
     await this.warnAbout(flags, loaded.warnings);
-    const stored = storedFormOf(loaded);
+    const stored = storedWeightFormat(loaded);
     if (stored && flags.dtype === undefined && flags.for !== 'training') {
       const label = loaded.quantization?.label ?? loaded.storedType;
       this.note(flags, `Serving in ${stored.dtype}: the weights are stored as ${label}.`);
@@ -118,7 +118,7 @@ export default class Fit extends BaseCommand {
     if (flags['token-time'] !== undefined && flags.qps !== undefined && isAlone) {
       this.note(flags, TOKEN_TIME_ALONE);
     }
-    const doubts = doubtsOf({ cluster, ...fits });
+    const doubts = unmetRequirementsOf({ cluster, ...fits });
     const result = {
       schema: 'minimind/fit@1',
       ...model,
@@ -145,9 +145,12 @@ const TOKEN_TIME_ALONE =
 
 /** Hardware whose name or title has the words of `pattern`. */
 async function listed(pattern: string | undefined, file: string | undefined): Promise<Hardware> {
-  const { gpus, machines } = withTable(await ownHardware(file));
+  const { gpus, machines } = withKnownHardware(await ownHardware(file));
   if (pattern === undefined) return { gpus, machines };
-  const known = { gpus: entriesLike(pattern, gpus), machines: entriesLike(pattern, machines) };
+  const known = {
+    gpus: entriesMatching(pattern, gpus),
+    machines: entriesMatching(pattern, machines),
+  };
   if (known.gpus.length + known.machines.length > 0) return known;
   throw new UserError('usage', `--list-gpus: found no GPU or machine like ${quote(pattern)}`, {
     suggestion: 'minimind fit --list-gpus lists all',

@@ -20,7 +20,7 @@ import type {
 } from '../generation/session.js';
 import type { ModelFile } from '../model-input/model-file.js';
 import { foldersOf, openWeighted } from '../model-input/weighted-model.js';
-import type { OpenedSide, Side } from '../quicktest/sides.js';
+import type { ComparedModel, OpenedModel } from '../quicktest/sides.js';
 import { figuresText, generateReport, settingsText } from '../report/generate/generate.js';
 import type { ChatMessage } from '../tokenizer/chat-template.js';
 
@@ -118,7 +118,7 @@ export default class Generate extends BaseCommand {
   }
 
   async #generate(
-    side: Side,
+    side: ComparedModel,
     way: Input,
     flags: GenerateFlags,
     opened: (Checkpoint | undefined)[],
@@ -155,7 +155,7 @@ export default class Generate extends BaseCommand {
   }
 
   async #open(
-    side: Side,
+    side: ComparedModel,
     { text }: PromptReader,
     settings: ChosenSettings,
     context: number,
@@ -170,8 +170,8 @@ export default class Generate extends BaseCommand {
     try {
       const weightsOf = await weightsFor(flags);
       const other = async (source: string) => {
-        const { openSide } = await import('../quicktest/sides.js');
-        const found = await openSide(source, side, progressDisplay(flags));
+        const { openComparedModel } = await import('../quicktest/sides.js');
+        const found = await openComparedModel(source, side, progressDisplay(flags));
         await this.#keep(found, flags, opened);
         return weightsOf(found);
       };
@@ -212,7 +212,7 @@ export default class Generate extends BaseCommand {
   }
 
   async #keep(
-    side: OpenedSide,
+    side: OpenedModel,
     flags: GenerateFlags,
     opened: (Checkpoint | undefined)[],
   ): Promise<void> {
@@ -285,14 +285,14 @@ export default class Generate extends BaseCommand {
     context: number,
     flags: GenerateFlags,
   ): Promise<void> {
-    const { converse, shownText } = await import('../cli/chat.js');
+    const { runChat, shownText } = await import('../cli/chat.js');
     const { promptIds } = await import('../generation/prompts.js');
     const messages: ChatMessage[] = [];
     this.note(
       flags,
       `${reader.isChat ? 'Chat' : 'Each line is continued'}. Ctrl-C ends an answer, /exit ends the program.`,
     );
-    await converse(async (line, isStopped) => {
+    await runChat(async (line, isStopped) => {
       const ids = await promptIds(reader, line, messages);
       if (ids.length >= context) {
         throw new UserError(
@@ -423,7 +423,7 @@ const givenSettings = (flags: GenerateFlags) => ({
 
 async function weightsFor({ seed }: GenerateFlags) {
   const { checkpointWeights, randomWeights } = await import('../runtime/weights.js');
-  return ({ loaded: { model }, checkpoint }: Side) => ({
+  return ({ loaded: { model }, checkpoint }: ComparedModel) => ({
     model,
     weights: checkpoint ? checkpointWeights(model, checkpoint) : randomWeights(model, seed),
   });
@@ -446,7 +446,7 @@ async function draftSource(
 }
 
 function resultOf(
-  { loaded, checkpoint }: Side,
+  { loaded, checkpoint }: ComparedModel,
   { text, isChat }: PromptReader,
   { sampling, maxTokens, fromFile }: ChosenSettings,
   { session, milliseconds }: Loaded,

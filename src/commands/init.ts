@@ -6,7 +6,7 @@ import { type FamilyName, loadFamily } from '../architecture/families.js';
 import { jsonSchemaOf } from '../architecture/family.js';
 import { BaseCommand, type OutputFlags } from '../cli/base-command.js';
 import { writeText } from '../cli/output.js';
-import { canAsk, Questions } from '../cli/questions.js';
+import { isInteractive, Questions } from '../cli/questions.js';
 import { parseLimit } from '../config/parse-limit.js';
 import { readPresetFile } from '../model-input/presets.js';
 import { initReport } from '../report/models.js';
@@ -30,12 +30,14 @@ export default class Init extends BaseCommand {
   static override summary = 'Write a commented config to start from.';
   static override description =
     'Writes PRESET.yaml, or the file of --save (- for standard output), and the JSON Schema that the config names for ' +
-    'editors. minimind list shows the presets. Without PRESET on a terminal, asks for the family, the preset and ' +
+    'editors. minimind list shows the presets; the published files pretrain_optimized and pretrain_v1 are names of ' +
+    'hybrid/recommended and hybrid/original. Without PRESET on a terminal, asks for the family, the preset and ' +
     'the number of parameters.';
   static override examples = [
     '<%= config.bin %> <%= command.id %>',
     '<%= config.bin %> <%= command.id %> tiny --save my-model.yaml',
     '<%= config.bin %> <%= command.id %> sincos --save -',
+    '<%= config.bin %> <%= command.id %> pretrain_optimized --save -',
   ];
 
   static override args = {
@@ -57,7 +59,8 @@ export default class Init extends BaseCommand {
   async run() {
     const { args, flags } = await this.parse(Init);
     await this.refuseUnwritable(flags);
-    const isAsking = args.preset === undefined && flags.save !== '-' && canAsk();
+    if (args.preset !== undefined) await this.notePublishedFile(flags, args.preset);
+    const isAsking = args.preset === undefined && flags.save !== '-' && isInteractive();
     const written = isAsking ? await this.#asked() : await this.#preset(args.preset);
     const { preset, family, text } = written;
     const report = (each: Omit<Parameters<typeof initReport>[0], 'title'>) =>
@@ -113,7 +116,7 @@ export default class Init extends BaseCommand {
 
 /** The best model with at most this number of parameters, and the vocabulary of a preset. */
 async function planned(name: FamilyName, preset: string, size: number | bigint): Promise<Written> {
-  const { planModels, writtenRow } = await import('../plan/plan-models.js');
+  const { planModels, rowDocument } = await import('../plan/plan-models.js');
   const family = await loadFamily(name);
   const model = family.presets[preset]?.document as { readonly model?: Record<string, unknown> };
   const vocabulary = model.model?.[family.dimensions?.vocabulary ?? ''];
@@ -130,7 +133,7 @@ async function planned(name: FamilyName, preset: string, size: number | bigint):
   return {
     preset: `${name}/${preset}`,
     family: name,
-    text: writtenRow(plan, 1),
+    text: rowDocument(plan, 1),
     name: `${name}-${parameters}`,
     title: `${parameters} parameters, vocabulary of ${name}/${preset}`,
   };

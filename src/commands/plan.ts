@@ -19,8 +19,8 @@ import { quote } from '../config/quote.js';
 import { UserError } from '../errors.js';
 import { splitCount } from '../hardware/hardware-names.js';
 import { CRITERIA, CRITERION_NAMES } from '../plan/criteria.js';
-import { decodeOn, withoutPeak } from '../plan/decode.js';
-import { planModels, writtenRow } from '../plan/plan-models.js';
+import { decodingTarget, missingPeakText } from '../plan/decode.js';
+import { planModels, rowDocument } from '../plan/plan-models.js';
 import { planReport } from '../report/plan.js';
 import { formatInteger, shortCount } from '../text/units.js';
 import { shellWord, withoutFlags } from '../text/words.js';
@@ -34,6 +34,7 @@ export default class Plan extends BaseCommand {
   static override description =
     'Searches the depths, widths, heads, key-value heads and feed-forward widths of a family. Shows the ' +
     'Pareto-optimal models in parameters, memory, decode speed, width per layer and the sort criterion, best first. ' +
+    'The row * is the model of the rule of 15% embeddings, 25% attention and 60% feed-forward. ' +
     'A model that does not fit into the memory of --gpu has no tokens/s; --max-memory removes it. --save FILE writes the ' +
     `best model, or that of --row, as a config (- for standard output). A size given with --set is fixed. Sort by: ${CRITERIA_TEXT}.`;
   static override examples = [
@@ -103,8 +104,8 @@ export default class Plan extends BaseCommand {
       inference,
       ...(cluster && {
         gpu: cluster.gpu.name,
-        decode: decodeOn(cluster, inference),
-        withoutPeak: withoutPeak(cluster, inference),
+        decode: decodingTarget(cluster, inference),
+        withoutPeak: missingPeakText(cluster, inference),
       }),
       vocabulary: flags.vocab,
       maxParameters: flags['max-params'],
@@ -126,7 +127,7 @@ export default class Plan extends BaseCommand {
       : `minimind profile ${shellWord(save)} --context ${flags.context}`;
     const report = (each: typeof result) => planReport(each, { next });
     if (save === undefined) return this.answer(flags, result, report);
-    const text = writtenRow(plan, flags.row ?? 1);
+    const text = rowDocument(plan, flags.row ?? 1);
     if (save === '-') return this.answerBeside(text, flags, result, report);
     await writeText(save, text, flags.force);
     this.note(flags, `wrote ${save}`);

@@ -3,7 +3,12 @@ import * as Flags from '@oclif/core/flags';
 import type { Exact } from '../budget/figure.js';
 import { flopsByConvention } from '../budget/flops.js';
 import { lastTokensFlopsOf } from '../budget/generation.js';
-import type { LimitCheck, LimitName } from '../budget/profile-model.js';
+import type {
+  LimitCheck,
+  LimitName,
+  ModelProfile,
+  ResolvedSetting,
+} from '../budget/profile-model.js';
 import {
   blocksOf,
   checkLimits,
@@ -11,9 +16,10 @@ import {
   resolveSetting,
   tensorInventory,
 } from '../budget/profile-model.js';
-import { explainPublished } from '../budget/published.js';
+import type { PublishedReport } from '../budget/published.js';
 import { OPTIMIZER_NAMES } from '../budget/training-budget.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
+import type { PublishedNumber } from '../cli/flags.js';
 import {
   bytesLimit,
   countLimit,
@@ -24,6 +30,7 @@ import {
 } from '../cli/flags.js';
 import { UserError } from '../errors.js';
 import { servedParameters } from '../fit/serving/quantized.js';
+import type { ModelFile } from '../model-input/model-file.js';
 import { openModelSource } from '../model-input/model-source.js';
 import { storedWeights } from '../quantization/stored-weights.js';
 import { configText } from '../report/inspect/inspect-text.js';
@@ -66,7 +73,8 @@ export default class Profile extends BaseCommand {
     details,
     explain: Flags.boolean({ description: 'add formula, inputs and source of each figure' }),
     published: publishedNumber({
-      description: 'explain why this published number differs, as in 7B',
+      description:
+        'explain this published count, size, ratio or percentage, as in 7B, 536MB or 57x',
     }),
     'max-params': countLimit({
       description: 'maximum number of parameters, as in 14B',
@@ -105,8 +113,6 @@ export default class Profile extends BaseCommand {
     const profile = profileModel(model, setting);
     const checks = checkLimits(profile, flags);
     const generation = lastTokensFlopsOf(model, setting.inference.context);
-    // Loaded on demand, because it describes every preset of the family.
-    const known = flags.published && (await import('../budget/family-counts.js')).knownCounts;
     const result = {
       schema: 'minimind/profile@1',
       file,
@@ -120,17 +126,9 @@ export default class Profile extends BaseCommand {
       ...(checkpoint && { checkpoint }),
       ...(flags.layers && { layers: blocksOf(model, setting) }),
       ...(flags.tensors && { tensors: tensorInventory(model) }),
-      ...(flags.published &&
-        known && {
-          published: explainPublished(model, flags.published, {
-            operations: flopsByConvention(model, setting.inference, {
-              ...setting.training,
-              causal: false,
-            }),
-            known: known(family, document, model),
-            predictionLayers: family.predictionLayers?.(document) ?? 0,
-          }),
-        }),
+      ...(flags.published && {
+        published: await explained(flags.published, loaded, setting, profile),
+      }),
       checks,
     } as const;
     await this.answer(flags, result, (each) =>
@@ -139,6 +137,30 @@ export default class Profile extends BaseCommand {
     this.exceeded(checks.flatMap(exceededLimit));
     return result;
   }
+}
+
+/** Loaded on demand, because it describes every preset of the family. */
+async function explained(
+  published: PublishedNumber,
+  { family, document, model }: Pick<ModelFile, 'family' | 'document' | 'model'>,
+  setting: ResolvedSetting,
+  profile: ModelProfile,
+): Promise<PublishedReport> {
+  if (published.unit === 'bytes') {
+    const { explainBytes } = await import('../budget/published-bytes.js');
+    return explainBytes(model, published, profile, setting, published.dtype);
+  }
+  if (published.unit !== undefined) {
+    const { explainRatio } = await import('../budget/published-ratios.js');
+    return explainRatio(family, document, model, published);
+  }
+  const { explainPublished } = await import('../budget/published.js');
+  const { knownCounts } = await import('../budget/family-counts.js');
+  return explainPublished(model, published, {
+    operations: flopsByConvention(model, setting.inference, { ...setting.training, causal: false }),
+    known: knownCounts(family, document, model),
+    predictionLayers: family.predictionLayers?.(document) ?? 0,
+  });
 }
 
 /** The name of each limited figure, and its text. */

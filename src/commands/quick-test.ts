@@ -25,19 +25,19 @@ import { progressDisplay } from '../cli/progress.js';
 import { exceededLogits, logitLimits } from '../cli/thresholds.js';
 import { readText } from '../files/read-file.js';
 import {
+  checkpointAsConfig,
   checkpointWarnings,
   configOf,
-  openedFor,
-  ownCheckpoint,
+  openFlaggedCheckpoint,
 } from '../model-input/checkpoint-config.js';
 import type { ModelFile } from '../model-input/model-file.js';
 import { loadModelFile, modelOf } from '../model-input/model-file.js';
-import { checkedAgainst } from '../model-input/verify-checkpoint.js';
+import { verifiedModel } from '../model-input/verify-checkpoint.js';
 import type { CheckName } from '../quicktest/checks.js';
 import { CHECK_NAMES } from '../quicktest/checks.js';
-import type { OtherWay } from '../quicktest/compare-outputs.js';
+import type { EngineTarget } from '../quicktest/compare-outputs.js';
 import type { QuickTest as QuickTestData, QuickTestRun } from '../quicktest/index.js';
-import type { Side } from '../quicktest/sides.js';
+import type { ComparedModel } from '../quicktest/sides.js';
 import { againstReport } from '../report/quick-test/against.js';
 import { quickTestReport, traceReport } from '../report/quick-test/quick-test.js';
 import type { TokenIds } from '../runtime/engine.js';
@@ -151,7 +151,7 @@ export default class QuickTest extends BaseCommand {
   async run() {
     const { args, flags } = await this.parse(QuickTest);
     const config = await this.modelGiven(flags, args.config, 'hybrid/tiny');
-    const own = ownCheckpoint(config, flags);
+    const own = checkpointAsConfig(config, flags);
     try {
       const described = own
         ? await modelOf((await configOf(own, undefined)).document, flags)
@@ -171,10 +171,10 @@ export default class QuickTest extends BaseCommand {
     flags: TestFlags,
   ): Promise<unknown> {
     await this.refuseUnwritable(flags);
-    const checkpoint = own ?? openedFor(flags);
+    const checkpoint = own ?? openFlaggedCheckpoint(flags);
     try {
       const held =
-        checkpoint && (await checkedAgainst(described, checkpoint, progressDisplay(flags)));
+        checkpoint && (await verifiedModel(described, checkpoint, progressDisplay(flags)));
       if (held) await this.warnAbout(flags, [...checkpointWarnings(checkpoint), ...held.warnings]);
       const loaded = held?.loaded ?? described;
       if (flags.against !== undefined) {
@@ -200,18 +200,18 @@ export default class QuickTest extends BaseCommand {
     }
   }
 
-  async #compare(flags: TestFlags, own: Side, source: string): Promise<unknown> {
+  async #compare(flags: TestFlags, own: ComparedModel, source: string): Promise<unknown> {
     const otherWay = wayOf(source, flags);
-    const { compareSides, openSide } = await import('../quicktest/sides.js');
+    const { compareTwoModels, openComparedModel } = await import('../quicktest/sides.js');
     const display = progressDisplay(flags);
-    const opened = otherWay ? undefined : await openSide(source, own, display);
+    const opened = otherWay ? undefined : await openComparedModel(source, own, display);
     try {
       const other = opened ?? own;
       await this.warnAbout(flags, opened?.warnings ?? []);
-      const { narrower } = await import('../quicktest/compare-outputs.js');
-      const ids = await idsOf(flags, narrower(own.loaded.model, other.loaded.model));
+      const { shorterContext } = await import('../quicktest/compare-outputs.js');
+      const ids = await idsOf(flags, shorterContext(own.loaded.model, other.loaded.model));
       const wishes = { ...flags, device: flags.device ?? 'auto', ids, otherWay } as const;
-      const against = await compareSides(own, other, wishes, display);
+      const against = await compareTwoModels(own, other, wishes, display);
       const { file, family, checkpoint } = against.own;
       const { batch, context } = against;
       const result = {
@@ -259,7 +259,7 @@ export default class QuickTest extends BaseCommand {
 type TestFlags = FlagsOf<typeof QuickTest>;
 
 /** Another engine or device for the same model, in float32; undefined when `source` is a file. */
-function wayOf(source: string, { engine }: TestFlags): OtherWay | undefined {
+function wayOf(source: string, { engine }: TestFlags): EngineTarget | undefined {
   const isOne = <T extends string>(names: readonly T[]) => names.find((each) => each === source);
   const name = isOne(ENGINE_CHOICES.filter((each) => each !== 'auto'));
   if (name) return { engine: name, device: 'auto', compute: 'f32' };

@@ -3,7 +3,7 @@ import type { TrainingHints } from '../architecture/family.js';
 import type { LanguageModel, Layer } from '../architecture/layer.js';
 import { walkCounted } from '../architecture/walk.js';
 import type { Exact } from '../budget/figure.js';
-import type { ModelProfile, ModelProfileWish, ResolvedSetting } from '../budget/profile-model.js';
+import type { ModelProfile, ProfileRequest, ResolvedSetting } from '../budget/profile-model.js';
 import { resolveSetting } from '../budget/profile-model.js';
 
 // Common setting of compared models: figures at different lengths are not comparable.
@@ -26,7 +26,7 @@ export interface CommonSetting extends ResolvedSetting {
  * @param positions Maximum input length of each model.
  */
 export function commonSetting(
-  wish: ModelProfileWish,
+  wish: ProfileRequest,
   hints: readonly TrainingHints[],
   positions: readonly number[],
 ): CommonSetting {

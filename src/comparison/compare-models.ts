@@ -2,7 +2,7 @@
 import type { Family } from '../architecture/family.js';
 import type { LanguageModel } from '../architecture/layer.js';
 import { BOOKKEEPING_KEYS } from '../architecture/transformer/settings.js';
-import type { ModelProfileWish } from '../budget/profile-model.js';
+import type { ProfileRequest } from '../budget/profile-model.js';
 import { profileModel, requirePositions } from '../budget/profile-model.js';
 import { nearest } from '../config/nearest.js';
 import { formatPath, quote, valueAt } from '../config/quote.js';
@@ -43,7 +43,7 @@ export interface ComparedText extends TextFigures {
   readonly tokenizer: string;
 }
 
-export interface CompareWish extends ModelProfileWish {
+export interface ComparisonRequest extends ProfileRequest {
   /** Names of `COLUMNS`, or dotted paths of the document: `model.num_layers`. */
   readonly columns?: readonly string[] | undefined;
   /** Sort column; a `-` prefix means largest first. */
@@ -111,7 +111,7 @@ interface DocumentRow extends ComparedRow {
 export function compareModels(
   candidates: readonly ModelCandidate[],
   swept: readonly string[],
-  wish: CompareWish,
+  wish: ComparisonRequest,
 ): ComparisonTable {
   refuseAlike(wish.texts ?? []);
   const setting = settingOf(candidates, wish);
@@ -237,7 +237,7 @@ function shownColumn(name: string): ShownColumn {
 /** Whether a name is a figure rather than a document key. */
 const isColumn = (name: string): name is ColumnName => Object.hasOwn(COLUMNS, name);
 
-function settingOf(candidates: readonly ModelCandidate[], wish: CompareWish): CommonSetting {
+function settingOf(candidates: readonly ModelCandidate[], wish: ComparisonRequest): CommonSetting {
   const loaded = candidates.flatMap((each) => each.loaded ?? []);
   if (loaded.length === 0) throw noneIsValid(candidates);
   return commonSetting(

@@ -6,7 +6,7 @@ import type { LocatedFinding, Problems } from './document-problems.js';
 import { toProblems } from './document-problems.js';
 import type { UnknownKey } from './issue-words.js';
 import { EXPLANATIONS } from './issue-words.js';
-import { mistakesOf, OUR_WORDS, unknownKeys } from './issues.js';
+import { mistakesOf, OWN_MESSAGE, unknownKeys } from './issues.js';
 import { areRelated, pathKey, splitDotted, valueAt } from './quote.js';
 import type { Schema } from './schema-structure.js';
 import { follow, isUncertain } from './source.js';
@@ -179,7 +179,7 @@ class Check<T> {
   }
 
   #parse(value: unknown): z.ZodSafeParseResult<T> {
-    return this.#schema.safeParse(value, { error: () => OUR_WORDS });
+    return this.#schema.safeParse(value, { error: () => OWN_MESSAGE });
   }
 
   /** The value with defaults for invalid parts; undefined if it is still invalid. */

@@ -13,7 +13,7 @@ import {
   dataSource,
   decodeText,
   follow,
-  type Located,
+  type LocatedValue,
   type Location,
   type Source,
   type SourcePosition,
@@ -27,11 +27,11 @@ export class ConfigDocument {
   readonly file: string;
   readonly value: Record<string, unknown>;
   /** Location tree for the other files of this folder. */
-  readonly root: Located;
+  readonly root: LocatedValue;
   /** Findings of the reader; `checkDocument` reports them. */
   readonly found: readonly LocatedFinding[];
 
-  constructor(file: string, root: Located, found: readonly LocatedFinding[] = []) {
+  constructor(file: string, root: LocatedValue, found: readonly LocatedFinding[] = []) {
     if (!isRecord(root.value)) throw new TypeError('A document must be a mapping.');
     this.file = file;
     this.value = root.value;
@@ -102,10 +102,10 @@ export function documentOfData(value: Record<string, unknown>, file: string): Co
 }
 
 /** Numbers each part in data order, which is the order of problems. */
-function locateData(value: unknown, source: Source, order: { next: number }): Located {
+function locateData(value: unknown, source: Source, order: { next: number }): LocatedValue {
   const place = { source, offset: order.next++ };
   if (typeof value !== 'object' || value === null) return { value, place };
-  const parts = new Map<string, Located>();
+  const parts = new Map<string, LocatedValue>();
   for (const [key, inner] of Object.entries(value)) {
     const part = locateData(inner, source, order);
     parts.set(key, Array.isArray(value) ? part : { ...part, key: part.place });
@@ -135,15 +135,51 @@ export function documentOfSection(
   const { file, root } = document;
   const key = document.place(otherwise, 'key');
   const place = document.place(otherwise);
-  const parts = new Map<string, Located>();
+  const parts = new Map<string, LocatedValue>();
   for (const [each, value] of Object.entries(values)) parts.set(each, { value, key, place });
   for (const [each, path] of of) parts.set(each, { ...follow(root, path).at, value: values[each] });
-  const section: Located = { ...root, value: values, key, place, parts };
+  const section: LocatedValue = { ...root, value: values, key, place, parts };
   return new ConfigDocument(
     file,
     { value: { [name]: values }, place: root.place, parts: new Map([[name, section]]) },
     [...document.found, ...found],
   );
+}
+
+/**
+ * The document with another name of a key, at the same place; unchanged if the new name is present already.
+ * @param path Path of the key.
+ */
+export function withRenamedKey(
+  document: ConfigDocument,
+  path: PropertyPath,
+  name: string,
+): ConfigDocument {
+  if (!document.has(path) || document.has([...path.slice(0, -1), name])) return document;
+  return new ConfigDocument(document.file, renamedIn(document.root, path, name), document.found);
+}
+
+function renamedIn(at: LocatedValue, [first, ...rest]: PropertyPath, name: string): LocatedValue {
+  const key = String(first);
+  const inner = at.parts?.get(key);
+  const { value } = at;
+  // A section that is derived from another can have the places of other values.
+  if (!isRecord(value) || !Object.hasOwn(value, key)) return at;
+  const changed = inner && rest.length > 0 ? renamedIn(inner, rest, name) : inner;
+  const current = rest.length > 0 ? key : name;
+  return {
+    ...at,
+    value: Object.fromEntries(
+      Object.entries(value).map(([each, content]) =>
+        each === key ? [current, changed?.value ?? content] : [each, content],
+      ),
+    ),
+    parts: new Map(
+      [...(at.parts ?? [])].map(([each, part]) =>
+        each === key && changed ? [current, changed] : [each, part],
+      ),
+    ),
+  };
 }
 
 export interface Edit {

@@ -265,6 +265,6 @@ const findKey = (schema: Schema, key: string): PropertyPath | undefined =>
 function nearestAnywhere(schema: Schema, key: string): PropertyPath | undefined {
   const paths = [...keyPaths(schema)];
   const near = nearest(key, new Set(paths.map((path) => String(path.at(-1)))));
-  const places = paths.filter((path) => path.at(-1) === near);
-  return places.length === 1 ? places[0] : undefined;
+  const matches = paths.filter((path) => path.at(-1) === near);
+  return matches.length === 1 ? matches[0] : undefined;
 }

@@ -20,7 +20,7 @@ import {
 type Issue = z.core.$ZodIssue;
 
 /** Placeholder for minimind's message; any other text is the schema author's message. */
-export const OUR_WORDS = '\0';
+export const OWN_MESSAGE = '\0';
 
 /** A mistake found by the schema, other than an unknown key. */
 export interface SchemaMistake {
@@ -38,7 +38,7 @@ export function mistakesOf(
   const seen = new Set<string>();
   const mistakes: SchemaMistake[] = [];
   for (const { path, issue } of resolveUnions(issues, schema, document, [])) {
-    const key = issue.message === OUR_WORDS ? pathKey(path) : `${pathKey(path)}${issue.message}`;
+    const key = issue.message === OWN_MESSAGE ? pathKey(path) : `${pathKey(path)}${issue.message}`;
     if (issue.code === 'unrecognized_keys' || seen.has(key)) continue;
     seen.add(key);
     mistakes.push(toMistake(path, issue, schema, document));
@@ -88,10 +88,10 @@ function toMistake(
 ): SchemaMistake {
   const key = String(path.at(-1) ?? '');
   if (issue.code === 'invalid_key') {
-    const own = issue.issues.map(({ message }) => message).find((each) => each !== OUR_WORDS);
+    const own = issue.issues.map(({ message }) => message).find((each) => each !== OWN_MESSAGE);
     return { path, kind: 'key', explain: () => EXPLANATIONS.badKey(key, own) };
   }
-  if (issue.message !== OUR_WORDS) {
+  if (issue.message !== OWN_MESSAGE) {
     return { path, kind: 'wrong', explain: () => ({ message: issue.message }) };
   }
   const allowed = () => allowedAt(path, issue, root, document);
@@ -137,7 +137,7 @@ export function* unknownKeys(
       const inner = [...path, key];
       const found = schemaOrSeverity(definition, isKnown, key);
       if (found === 'error' || found === 'warning') {
-        yield { path: inner, severity: found, known, meant: meantBy(key, known, value) };
+        yield { path: inner, severity: found, known, meant: suggestedKey(key, known, value) };
       } else if (found !== undefined) {
         yield* unknownKeys(found, value[key], inner);
       }
@@ -175,7 +175,7 @@ function schemaOrSeverity(
  * Most likely intended key: the equivalent name here, else a similar spelling. Missing keys take precedence over
  * present ones.
  */
-export function meantBy(
+export function suggestedKey(
   key: string,
   known: readonly string[],
   mapping: Record<string, unknown>,

@@ -15,27 +15,27 @@ function isSwapped(a: string, b: string): boolean {
  * wrong, or some words missing. Ignores case, and treats `-` as `_`.
  */
 export function nearest(name: string, candidates: Iterable<string>): string | undefined {
-  const wanted = fold(name);
+  const foldedQuery = fold(name);
   let best: string | undefined;
   let bestDistance = Number.POSITIVE_INFINITY;
   for (const candidate of candidates) {
     const folded = fold(candidate);
-    const longest = Math.max(wanted.length, folded.length);
+    const longest = Math.max(foldedQuery.length, folded.length);
     const allowed = longest <= 2 ? 0 : Math.max(1, Math.floor(longest / 3));
     // Ruling out candidates by length avoids work on very long names.
-    if (Math.abs(wanted.length - folded.length) > allowed) continue;
-    const letters = isSwapped(wanted, folded) ? 1 : distance(wanted, folded);
+    if (Math.abs(foldedQuery.length - folded.length) > allowed) continue;
+    const letters = isSwapped(foldedQuery, folded) ? 1 : distance(foldedQuery, folded);
     if (letters <= allowed && letters < bestDistance) {
       best = candidate;
       bestDistance = letters;
     }
   }
-  return best ?? onlyOneWith(wanted, candidates);
+  return best ?? onlyOneWith(foldedQuery, candidates);
 }
 
 /** `num_hidden_layers` for `num_layers`: the only candidate with all words of `wanted`. */
-function onlyOneWith(wanted: string, candidates: Iterable<string>): string | undefined {
-  const words = wanted.split('_');
+function onlyOneWith(foldedQuery: string, candidates: Iterable<string>): string | undefined {
+  const words = foldedQuery.split('_');
   const fitting = [...candidates].filter((candidate) => {
     const own = new Set(fold(candidate).split('_'));
     return words.every((word) => own.has(word));

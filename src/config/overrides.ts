@@ -4,7 +4,7 @@ import { ConfigDocument } from './document.js';
 import { type LocatedFinding, Unreadable, unreadableAt } from './document-problems.js';
 import { describeValue, formatPath, quote, valueAt } from './quote.js';
 import { keyPaths, type Schema } from './schema-structure.js';
-import { follow, type Located, overrideSource, type SourcePosition } from './source.js';
+import { follow, type LocatedValue, overrideSource, type SourcePosition } from './source.js';
 import { MAX_DEPTH, parseYaml } from './yaml.js';
 
 /** One step of the path of a `--set`, from its first character on. */
@@ -53,7 +53,7 @@ function mistakeAt(text: string, at: number): string {
 }
 
 /** Overrides with full paths: `num_layers=12` becomes `model.num_layers=12` if only `model` has such a key. */
-export function meantOverrides(schema: Schema, sets: readonly string[]): string[] {
+export function correctedOverrides(schema: Schema, sets: readonly string[]): string[] {
   const paths = [...keyPaths(schema)];
   return sets.map((text) => {
     const parts = splitOverride(text);
@@ -101,7 +101,7 @@ function foundIn(error: unknown): readonly LocatedFinding[] {
 }
 
 /** The value of an override, undefined when it has none; adds its problems to `found`. */
-function readValue(text: string, place: SourcePosition, found: LocatedFinding[]): Located {
+function readValue(text: string, place: SourcePosition, found: LocatedFinding[]): LocatedValue {
   try {
     if (text.startsWith('#')) {
       throw misplaced(
@@ -129,12 +129,12 @@ function readValue(text: string, place: SourcePosition, found: LocatedFinding[])
 
 /** Copies `at` with `part` at `path`, from its key `depth` on; shares the rest. */
 function put(
-  at: Located,
+  at: LocatedValue,
   path: PropertyPath,
   depth: number,
-  part: Located,
+  part: LocatedValue,
   place: SourcePosition,
-): Located {
+): LocatedValue {
   const segment = path[depth];
   if (segment === undefined) return part;
   // Undefined marks an invalid value.
@@ -150,7 +150,7 @@ function put(
       `set ${formatPath(above)} itself, or check the path`,
     );
   }
-  const old: Located = at.parts?.get(key) ?? { value: null, place };
+  const old: LocatedValue = at.parts?.get(key) ?? { value: null, place };
   const next = put({ ...old, value: valueAt(whole, [key]) ?? null }, path, depth + 1, part, place);
   const value = Array.isArray(whole)
     ? Object.assign([...whole], { [key]: next.value })

@@ -93,21 +93,21 @@ function excerptOf(line: string, offset: number): string {
 type Flaw = 'wrong' | 'incomplete';
 
 /** A value with its position and those of all its parts. Aliases share their value. */
-export interface Located {
+export interface LocatedValue {
   readonly value: unknown;
   readonly place: SourcePosition;
   /** Position of its key in a mapping. */
   readonly key?: SourcePosition;
   readonly flaw?: Flaw;
   /** Values in a mapping or list, by key or index. */
-  readonly parts?: ReadonlyMap<string, Located>;
+  readonly parts?: ReadonlyMap<string, LocatedValue>;
 }
 
 /** Value at `path`, or the innermost existing one above it. */
 export function follow(
-  root: Located,
+  root: LocatedValue,
   path: PropertyPath,
-): { readonly at: Located; readonly isWhole: boolean } {
+): { readonly at: LocatedValue; readonly isWhole: boolean } {
   let at = root;
   for (const segment of path) {
     const next = at.parts?.get(String(segment));
@@ -118,14 +118,14 @@ export function follow(
 }
 
 /** Whether a reported mistake makes the value at `path`, or its absence, uncertain. */
-export function isUncertain(root: Located, [segment, ...rest]: PropertyPath): boolean {
+export function isUncertain(root: LocatedValue, [segment, ...rest]: PropertyPath): boolean {
   if (root.flaw === 'wrong') return true;
   if (segment === undefined) return holdsFlaw(root);
   const next = root.parts?.get(String(segment));
   return next === undefined ? root.flaw !== undefined : isUncertain(next, rest);
 }
 
-const holdsFlaw = ({ flaw, parts = new Map() }: Located): boolean =>
+const holdsFlaw = ({ flaw, parts = new Map() }: LocatedValue): boolean =>
   flaw !== undefined || [...parts.values()].some(holdsFlaw);
 
 /** Maximum document size in bytes. A typical config has a few thousand. */
@@ -156,8 +156,9 @@ export function decodeText(bytes: Uint8Array | string, file: string): string {
 }
 
 function decodeBytes(bytes: Uint8Array, file: string): string {
-  const mark = Buffer.from(bytes.subarray(0, 2)).toString('hex');
-  const encoding = mark === 'fffe' ? 'utf-16le' : mark === 'feff' ? 'utf-16be' : 'utf-8';
+  const byteOrderMark = Buffer.from(bytes.subarray(0, 2)).toString('hex');
+  const encoding =
+    byteOrderMark === 'fffe' ? 'utf-16le' : byteOrderMark === 'feff' ? 'utf-16be' : 'utf-8';
   try {
     return new TextDecoder(encoding, { fatal: true }).decode(bytes);
   } catch (cause) {

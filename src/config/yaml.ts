@@ -21,7 +21,7 @@ import { isRecord } from '../text/words.js';
 import { type LocatedFinding, Unreadable, unreadableAt } from './document-problems.js';
 import { nearest } from './nearest.js';
 import { describeValue, quote } from './quote.js';
-import type { Located, Source, SourcePosition } from './source.js';
+import type { LocatedValue, Source, SourcePosition } from './source.js';
 import { explainMistakes } from './yaml-messages.js';
 
 /** A typical config has a few hundred values, or some thousand in lists. */
@@ -75,7 +75,7 @@ const OPTIONS = {
 export function parseYaml(
   text: string,
   source: Source,
-): { readonly root: Located; readonly found: readonly LocatedFinding[] } {
+): { readonly root: LocatedValue; readonly found: readonly LocatedFinding[] } {
   const forbidden = text.search(FORBIDDEN);
   if (forbidden !== -1) throw unreadableAt({ source, offset: forbidden }, CONTROL_CHARACTER);
   const document = compose(text, source);
@@ -148,9 +148,9 @@ function* limitedTokens(text: string, source: Source): Generator<CST.Token, void
  *
  * @throws Unreadable when it has too many values or nests too deep
  */
-function checkExpandedSize(root: Located, found: readonly LocatedFinding[]): void {
+function checkExpandedSize(root: LocatedValue, found: readonly LocatedFinding[]): void {
   let values = 0;
-  const visit = ({ place, parts }: Located, depth: number, outer: SourcePosition): void => {
+  const visit = ({ place, parts }: LocatedValue, depth: number, outer: SourcePosition): void => {
     // An alias is after its target, so the latest place is the outermost alias.
     const latest = place.offset > outer.offset ? place : outer;
     values++;
@@ -172,7 +172,7 @@ class Builder {
   readonly found: LocatedFinding[];
   readonly #refusesTags: boolean;
   /** Value of each anchor at this point of the text; undefined while it is being built. */
-  readonly #anchors = new Map<string, Located | undefined>();
+  readonly #anchors = new Map<string, LocatedValue | undefined>();
   #merged = 0;
 
   /** @param refusedTags Tags already reported. */
@@ -182,7 +182,7 @@ class Builder {
   }
 
   /** @param outer Place of a node without text of its own. */
-  build(node: unknown, outer: SourcePosition): Located {
+  build(node: unknown, outer: SourcePosition): LocatedValue {
     const place = placeOf(node, outer);
     if (isAlias(node)) return this.#alias(node, place);
     const anchor = isNode(node) ? node.anchor : undefined;
@@ -194,13 +194,13 @@ class Builder {
     return located;
   }
 
-  #content(node: unknown, place: SourcePosition): Located {
+  #content(node: unknown, place: SourcePosition): LocatedValue {
     if (isScalar(node)) return this.#scalar(node, place);
     if (isMap(node)) return this.#map(node, place);
     return isSeq(node) ? this.#list(node, place) : { value: null, place };
   }
 
-  #scalar({ value, source: text = '', tag }: Scalar, place: SourcePosition): Located {
+  #scalar({ value, source: text = '', tag }: Scalar, place: SourcePosition): LocatedValue {
     // A rejected tag turns its value into text, regardless of the intended type.
     if (this.#refusesTags && tag !== undefined) return { value, place, flaw: 'wrong' };
     if (typeof value !== 'number') return { value, place };
@@ -218,7 +218,7 @@ class Builder {
     return { value, place, flaw: 'wrong' };
   }
 
-  #alias({ source: name }: Alias, place: SourcePosition): Located {
+  #alias({ source: name }: Alias, place: SourcePosition): LocatedValue {
     const target = this.#anchors.get(name);
     // The parts keep their original positions.
     if (target !== undefined) return { ...target, place };
@@ -227,7 +227,7 @@ class Builder {
     return { value: undefined, place, flaw: 'wrong' };
   }
 
-  #list(node: YAMLSeq, place: SourcePosition): Located {
+  #list(node: YAMLSeq, place: SourcePosition): LocatedValue {
     const items = node.items.map((item) => this.build(item, place));
     return {
       value: items.map(({ value }) => value),
@@ -236,9 +236,9 @@ class Builder {
     };
   }
 
-  #map(node: YAMLMap, place: SourcePosition): Located {
-    const parts = new Map<string, Located>();
-    const merges: Located[] = [];
+  #map(node: YAMLMap, place: SourcePosition): LocatedValue {
+    const parts = new Map<string, LocatedValue>();
+    const merges: LocatedValue[] = [];
     let isWhole = true;
     for (const pair of node.items) {
       const keyPlace = placeOf(pair.key, place);
@@ -284,10 +284,10 @@ class Builder {
    * Merges the mappings named by `<<`; the first definition of a key takes precedence. Returns whether all were
    * merged.
    */
-  #merge(merged: Located, parts: Map<string, Located>): boolean {
+  #merge(merged: LocatedValue, parts: Map<string, LocatedValue>): boolean {
     let isWhole = true;
     const mappings = Array.isArray(merged.value) ? (merged.parts?.values() ?? []) : [merged];
-    for (const { value, flaw, parts: added = new Map<string, Located>() } of mappings) {
+    for (const { value, flaw, parts: added = new Map<string, LocatedValue>() } of mappings) {
       // An invalid alias.
       if (value === undefined) isWhole = false;
       else if (isRecord(value)) {

@@ -2,7 +2,7 @@ import type { SrteLayout } from '../architecture/srte-layout.js';
 import { srteParameters } from '../architecture/srte-layout.js';
 import type { CheckpointFormat, Container } from '../checkpoint/formats.js';
 import { WRITABLE_BLOCKS } from '../checkpoint/gguf/ggml-types.js';
-import { groupAlike, templateOf } from '../checkpoint/names.js';
+import { groupByPattern, templateOf } from '../checkpoint/names.js';
 import { bytesOfViews, viewsOf } from '../checkpoint/sharing.js';
 import { UserError } from '../errors.js';
 import { isSidecarName } from '../files/config-names.js';
@@ -22,8 +22,14 @@ import type { ConversionOutput } from './execute/execute.js';
 import { execute, preview } from './execute/execute.js';
 import type { TableError } from './execute/table-rows.js';
 import { overallError } from './execute/table-rows.js';
-import type { CheckpointPlace, ConversionJob, ConversionRequest } from './job.js';
-import { checkJob, NOTHING_WRITTEN, orStopped, outputPlace, refuseOverlap } from './job.js';
+import type { CheckpointTarget, ConversionJob, ConversionRequest } from './job.js';
+import {
+  checkJob,
+  NOTHING_WRITTEN,
+  outputTarget,
+  refuseOverlap,
+  withStoppedNotice,
+} from './job.js';
 import type {
   ConversionInput,
   Omission,
@@ -336,7 +342,7 @@ function convertedWeights(
 }
 
 const groupedOmissions = (leftOut: readonly Omission[]): ConversionResult['leftOut'] =>
-  groupAlike(leftOut, ({ name, why }) => ({ template: templateOf(name), key: why })).map(
+  groupByPattern(leftOut, ({ name, why }) => ({ template: templateOf(name), key: why })).map(
     ({ pattern, first, members }) => ({
       pattern,
       names: members.map(({ name }) => name),
@@ -373,18 +379,18 @@ function describedRun(
 export async function convert(request: ConversionRequest): Promise<ConversionResult> {
   const start = performance.now();
   checkJob(request);
-  const place = outputPlace(request.out, request.container);
+  const place = outputTarget(request.out, request.container);
   const job = jobOf(request, place);
   const read = [job.config, job.target].filter((file) => file !== undefined);
   refuseOverlap(job.checkpoint, place, { read, report: job.output });
-  const { input, plan, resources } = await orStopped(
+  const { input, plan, resources } = await withStoppedNotice(
     job,
     () => NOTHING_WRITTEN,
     () => planned(job, request, place),
   );
   try {
     if (job['dry-run']) {
-      const output = await orStopped(
+      const output = await withStoppedNotice(
         job,
         () => NOTHING_WRITTEN,
         () => preview(input, plan, resources),
@@ -399,18 +405,21 @@ export async function convert(request: ConversionRequest): Promise<ConversionRes
     job.display.end();
     const keepsSrte = result.srte === null || result.srte.relativeError === 0;
     const left = () => `${job.out} is complete, but was not compared with the input`;
-    return { ...result, proof: await orStopped(job, left, () => prove(job, source, keepsSrte)) };
+    return {
+      ...result,
+      proof: await withStoppedNotice(job, left, () => prove(job, source, keepsSrte)),
+    };
   } finally {
     await resources.backend.close();
   }
 }
 
-async function planned(job: ConversionJob, asked: ConversionRequest, place: CheckpointPlace) {
+async function planned(job: ConversionJob, request: ConversionRequest, place: CheckpointTarget) {
   const input = await readInput(job, place);
   await job.warn(input.warnings);
   if (job.prove) await checkProvable(job, input.source);
   const plan = await planConversion(input);
-  refuseIdle(asked, plan.srte);
+  refuseIdle(request, plan.srte);
   const resources = await resourcesFor(plan.srte, job);
   return place.container === 'gguf'
     ? { ...asGgufPlan(input, plan), resources }
@@ -418,7 +427,7 @@ async function planned(job: ConversionJob, asked: ConversionRequest, place: Chec
 }
 
 /** @throws UserError for types of blocks in another file than GGUF. */
-function jobOf(request: ConversionRequest, { container }: CheckpointPlace): ConversionJob {
+function jobOf(request: ConversionRequest, { container }: CheckpointTarget): ConversionJob {
   const { dtype, merge = 'mean', seed = 0 } = request;
   const blocks = WRITABLE_BLOCKS.find((each) => each === dtype);
   if (blocks !== undefined && container !== 'gguf') {

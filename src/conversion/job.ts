@@ -14,12 +14,12 @@ import type { WeightForm } from '../tensor/group-quantization.js';
 import type { Extension, LayoutName, Merge, NamingScheme, Tie } from './choices.js';
 
 /** Begins a step on a number of bytes. Returns a function to call with each further number of finished bytes. */
-export type BeginStep = (label: string, bytes: number) => (bytes: number) => void;
+export type StepProgress = (label: string, bytes: number) => (bytes: number) => void;
 
 /** Shows the steps of a conversion, and the models that --prove runs. */
 export interface ConversionDisplay extends ProgressDisplay {
   /** Begins a step and ends the previous one. */
-  readonly step: BeginStep;
+  readonly step: StepProgress;
   /** Ends the last step. Can be repeated. */
   readonly end: () => void;
   /** Shows a message when the process ends in the middle of a conversion. */
@@ -105,7 +105,7 @@ export type ConversionRequest = Omit<ConversionJob, 'merge' | 'seed' | 'dtype' |
 export const NOTHING_WRITTEN = 'nothing was written';
 
 /** Runs `work`. If the process ends meanwhile, as with Ctrl-C, shows what is left. */
-export async function orStopped<Result>(
+export async function withStoppedNotice<Result>(
   { display }: Pick<ConversionJob, 'display'>,
   left: () => string,
   work: () => Promise<Result>,
@@ -169,7 +169,7 @@ export function isUnspecific(job: ConversionJob): boolean {
 const FILE_ENDING = /^\.(?:[a-z]{3,}\d?|gz|h5|7z)$/;
 
 /** Path and format of an output. */
-export interface CheckpointPlace {
+export interface CheckpointTarget {
   /** Path as given. */
   readonly path: string;
   readonly container: Container;
@@ -181,7 +181,7 @@ export interface CheckpointPlace {
  * container.
  * @throws UserError when the name and the container contradict each other.
  */
-export function outputPlace(name: string, container: Container | undefined): CheckpointPlace {
+export function outputTarget(name: string, container: Container | undefined): CheckpointTarget {
   if (name === '') throw new UserError('usage', 'the name of the output is empty');
   const ending = path.extname(name).toLowerCase();
   const byName = containerOf(ending);
@@ -215,7 +215,7 @@ export function outputPlace(name: string, container: Container | undefined): Che
  */
 export function refuseOverlap(
   { path: input, files }: Pick<Checkpoint, 'path' | 'files'>,
-  output: CheckpointPlace,
+  output: CheckpointTarget,
   { read, report }: { readonly read: readonly string[]; readonly report: string | undefined },
 ): void {
   const inputs = [input, ...files.map((file) => file.path), ...read];
@@ -238,7 +238,7 @@ export function refuseOverlap(
 }
 
 /** Possible names of the config next to a file. */
-const configsBeside = ({ path: output, kind }: CheckpointPlace): string[] =>
+const configsBeside = ({ path: output, kind }: CheckpointTarget): string[] =>
   kind === 'folder'
     ? []
     : ownConfigNames(output).map((name) => path.join(path.dirname(output), name));

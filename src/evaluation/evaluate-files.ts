@@ -6,7 +6,7 @@ import { foldersOf, type WeightedModelFile } from '../model-input/weighted-model
 import type { ProgressDisplay } from '../progress-display.js';
 import type { EngineInfo } from '../runtime/engine.js';
 import { refuseWeightForm } from '../runtime/quantized-weights.js';
-import { chooseEngineFor, type EngineWish } from '../runtime/select/devices.js';
+import { chooseEngineFor, type EngineRequest } from '../runtime/select/devices.js';
 import { firstInvalidId, listedIds } from '../runtime/token-ids.js';
 import { checkpointWeights, randomWeights } from '../runtime/weights.js';
 import type { WeightForm } from '../tensor/group-quantization.js';
@@ -17,7 +17,7 @@ import { type Evaluation, evaluate, type WeightedModel } from './evaluate.js';
 import { LineTracker } from './lines.js';
 import { checkWindows, scoredTokens, type WindowSettings } from './windows.js';
 
-export interface EvaluationInput extends EngineWish {
+export interface EvaluationInput extends EngineRequest {
   readonly own: WeightedModelFile;
   readonly reference: WeightedModelFile | undefined;
   /** File of the text, or of the ids; one of them. */
@@ -62,7 +62,7 @@ export interface EvaluationResult {
     readonly tokenizer: string | null;
     readonly texts: number;
     readonly tokens: number;
-    /** Of the text in UTF-8, and its words between white space; null for ids. */
+    /** Bytes of the text in UTF-8, and its words between white space; null for ids. */
     readonly bytes: number | null;
     readonly words: number | null;
   };
@@ -132,8 +132,8 @@ export async function evaluateFiles(
   const started = performance.now();
   try {
     if (input.weights) refuseWeightForm(engine.info);
-    const forms = [{ model, form: input.weights }, ...(other ? [{ model: other }] : [])];
-    input.checkMemory(forms, context, engine.info);
+    const loads = [{ model, form: input.weights }, ...(other ? [{ model: other }] : [])];
+    input.checkMemory(loads, context, engine.info);
     const found = await evaluate(engine, {
       own: { ...weighted(own, input.seed), form: input.weights },
       reference: reference && weighted(reference, input.seed),

@@ -8,7 +8,7 @@ import type { WeightForm } from '../tensor/group-quantization.js';
 import { divergence } from '../tensor/logits.js';
 import type { LineScore, LineTracker } from './lines.js';
 import { type Estimate, MeanFold, quantile, tokenScore, ValueList } from './scores.js';
-import { type Window, type WindowSettings, windowsOf } from './windows.js';
+import { type ScoringWindow, type WindowSettings, windowsOf } from './windows.js';
 
 /** A model with its weights. */
 export interface WeightedModel {
@@ -93,7 +93,7 @@ export async function evaluate(engine: Engine, request: EvaluationRequest): Prom
 }
 
 async function scoreWindow(
-  { tokens, firstScored, position }: Window,
+  { tokens, firstScored, position }: ScoringWindow,
   readers: readonly WindowReader[],
   fold: EvaluationFold,
   progress: (tokens: number) => void,
@@ -104,13 +104,13 @@ async function scoreWindow(
   let at = firstScored;
   if (own === undefined) return;
   for await (const part of own) {
-    const beside = reference && (await reference.next()).value;
+    const referenceLogits = reference && (await reference.next()).value;
     const [count = 0] = part.shape;
     for (let row = 0; row < count; row++, at++) {
       fold.add(
         { id: tokens[at] as number, position: position + at - firstScored },
         rowOf(part, row),
-        beside && rowOf(beside, row),
+        referenceLogits && rowOf(referenceLogits, row),
       );
     }
     progress(count);

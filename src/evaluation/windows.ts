@@ -12,8 +12,8 @@ export interface WindowSettings {
 }
 
 /** One forward pass. */
-export interface Window {
-  /** What the model reads. */
+export interface ScoringWindow {
+  /** Tokens that the model reads. */
   readonly tokens: readonly number[];
   /** Index in `tokens` of the first token that is scored; at least 1. All later ones are scored. */
   readonly firstScored: number;
@@ -28,7 +28,7 @@ export interface Window {
 export function* windowsOf(
   texts: readonly ArrayLike<number>[],
   { context, stride, bos }: WindowSettings,
-): Generator<Window> {
+): Generator<ScoringWindow> {
   const own = bos === undefined ? 0 : 1;
   const room = context - own;
   for (const ids of texts) {

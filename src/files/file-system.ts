@@ -126,7 +126,7 @@ export interface Move {
 }
 
 /** Whether all moves are done: the source of the last one is gone. */
-export const areDone = (moves: readonly Move[]) => !exists(lastOf(moves).from);
+export const areMovesDone = (moves: readonly Move[]) => !exists(lastOf(moves).from);
 
 /** Replaces the files at the targets. Keeps the old ones aside, and applies their permissions to the new ones. */
 export function moveAll(moves: readonly Move[]): void {
@@ -157,7 +157,7 @@ function keepAside(file: string, aside: string): void {
  * Reverts moves that have begun and are not all done.
  * @throws UserError if a new file exists where an old one was moved away.
  */
-export function takeBack(moves: readonly Move[]): void {
+export function revertMoves(moves: readonly Move[]): void {
   for (const { from, to, aside } of [...moves].reverse()) {
     if (!exists(from) && exists(to)) fs.renameSync(to, from);
     if (!exists(aside)) continue;

@@ -11,7 +11,7 @@ import { isModelFileName } from './config-names.js';
 // Identity of files: one file can have many paths, so comparing paths is not enough.
 
 /** Identity of a file or folder, equal under all of its names. */
-export type Identity = string;
+export type FileIdentity = string;
 
 /**
  * Identities of a file: two paths that share one lead to the same file. One is device and inode. The other is
@@ -21,7 +21,10 @@ export type Identity = string;
 const identitiesOf = (
   { dev, ino }: Pick<fs.BigIntStats, 'dev' | 'ino'>,
   file: string,
-): readonly Identity[] => [...(ino === 0n ? [] : [`${dev}:${ino}`]), listedPath(realPath(file))];
+): readonly FileIdentity[] => [
+  ...(ino === 0n ? [] : [`${dev}:${ino}`]),
+  listedPath(realPath(file)),
+];
 
 /** A path in the spelling of the folder listings, matched without case. */
 function listedPath(file: string): string {
@@ -44,7 +47,7 @@ function listedName(folder: string, name: string): string {
 }
 
 /** Identities of the file at a path, with links resolved; empty if it does not exist. */
-export function identitiesAt(file: string): readonly Identity[] {
+export function identitiesAt(file: string): readonly FileIdentity[] {
   const status = statusOf(file);
   return status ? identitiesOf(status, file) : [];
 }
@@ -56,14 +59,14 @@ export function overlap(a: string, b: string): boolean {
 }
 
 /** Whether a path is a folder or is inside it. */
-export const isIn = (file: string, folder: string): boolean =>
+export const isInsideFolder = (file: string, folder: string): boolean =>
   isAround(locationOf(folder), locationOf(file));
 
 interface PathIdentity {
   /** Identities of the path, or of its nearest existing parent. */
-  readonly found: readonly Identity[];
+  readonly found: readonly FileIdentity[];
   /** These identities and those of each parent. */
-  readonly above: ReadonlySet<Identity>;
+  readonly above: ReadonlySet<FileIdentity>;
   /** Missing names below the existing path. */
   readonly missing: readonly string[];
 }
@@ -79,12 +82,12 @@ function isAround(outer: PathIdentity, inner: PathIdentity): boolean {
 
 function locationOf(file: string): PathIdentity {
   const missing: string[] = [];
-  let place = behindLinks(file);
+  let place = linkTarget(file);
   while (statusOf(place) === undefined && path.dirname(place) !== place) {
     missing.unshift(path.basename(place));
     place = path.dirname(place);
   }
-  const above = new Set<Identity>();
+  const above = new Set<FileIdentity>();
   for (let each = realPath(place), last = ''; each !== last; each = path.dirname(each)) {
     for (const identity of identitiesAt(each)) above.add(identity);
     last = each;
@@ -96,7 +99,7 @@ function locationOf(file: string): PathIdentity {
 const MAX_LINKS = 40;
 
 /** Target of a link that may not exist: `realPath` would fail. */
-export function behindLinks(file: string): string {
+export function linkTarget(file: string): string {
   let place = file;
   for (let links = 0; links < MAX_LINKS && isLink(place); links++) {
     const target = fs.readlinkSync(place);
@@ -139,7 +142,7 @@ interface RegisteredFile {
 }
 
 /** Undefined outside commands: library callers may replace files they have read. */
-let kept: Map<Identity, RegisteredFile> | undefined;
+let kept: Map<FileIdentity, RegisteredFile> | undefined;
 
 /** Starts a command: forgets files that an earlier command in this process used. */
 export function beginInputs(): void {
@@ -236,7 +239,7 @@ export function refuseInputsIn(folder: string, target: string): void {
   if (kept === undefined || kept.size === 0) return;
   for (const name of fs.readdirSync(folder)) refuseInput(path.join(folder, name), target);
   for (const input of new Set(kept.values())) {
-    if (isIn(input.file, folder)) throw replaces(target, input);
+    if (isInsideFolder(input.file, folder)) throw replaces(target, input);
   }
 }
 

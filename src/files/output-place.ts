@@ -6,12 +6,12 @@ import { UserError } from '../errors.js';
 import { formatBytes } from '../text/units.js';
 import { isConvertedName, isConvertedWeights } from './config-names.js';
 import { alreadyExists } from './file-system.js';
-import { behindLinks, refuseInput, refuseInputsIn } from './input-registry.js';
+import { linkTarget, refuseInput, refuseInputsIn } from './input-registry.js';
 import { isFolder } from './write-whole.js';
 
 export type OutputKind = 'file' | 'folder';
 
-export interface OutputPlace {
+export interface OutputTarget {
   /** The path as the user wrote it. */
   readonly target: string;
   readonly kind: OutputKind;
@@ -20,9 +20,9 @@ export interface OutputPlace {
 }
 
 /** @throws UserError if nothing can be written there; rethrows system errors. */
-export function findOutputPlace(target: string, kind: OutputKind): OutputPlace {
+export function resolveOutputTarget(target: string, kind: OutputKind): OutputTarget {
   if (target === '') throw new UserError('usage', `the name of the ${kind} to write is empty`);
-  const place = behindLinks(target);
+  const place = linkTarget(target);
   // Path as the system resolves it: `..` is the parent of a link's target.
   const isPlain = !/^\.{1,2}$/.test(path.basename(place));
   const file = isPlain
@@ -33,7 +33,7 @@ export function findOutputPlace(target: string, kind: OutputKind): OutputPlace {
 }
 
 /** @throws UserError if the existing file must not, or cannot, be replaced. */
-export function checkReplaceable({ target, kind, file }: OutputPlace, force: boolean): void {
+export function checkReplaceable({ target, kind, file }: OutputTarget, force: boolean): void {
   const existing = fs.statSync(file, { throwIfNoEntry: false });
   if (existing === undefined) return;
   if (kind === 'folder' && existing.isDirectory()) refuseInputsIn(file, target);

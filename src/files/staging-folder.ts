@@ -7,16 +7,16 @@ import path from 'node:path';
 import { UserError } from '../errors.js';
 import type { Move } from './file-system.js';
 import {
-  areDone,
+  areMovesDone,
   codeOf,
   exists,
   removeQuietly,
+  revertMoves,
   syncFolder,
-  takeBack,
   takeFreeName,
 } from './file-system.js';
 import { refuseInputsIn } from './input-registry.js';
-import type { OutputKind, OutputPlace } from './output-place.js';
+import type { OutputKind, OutputTarget } from './output-place.js';
 import { isRunning, isTemporaryFile } from './temporary.js';
 
 // Record of an unfinished output for the next run.
@@ -88,9 +88,9 @@ export class StagingFolder {
   readonly #replaced: string;
   readonly #journal: string;
   readonly #lock: string;
-  readonly #place: OutputPlace;
+  readonly #place: OutputTarget;
 
-  constructor(place: OutputPlace) {
+  constructor(place: OutputTarget) {
     this.#place = place;
     this.#root = path.join(path.dirname(place.file), `.${path.basename(place.file)}.minimind`);
     this.files = path.join(this.#root, 'files');
@@ -132,7 +132,7 @@ export class StagingFolder {
     const journal = readJournal(this.#journal);
     if (journal === undefined && this.holdsReplaced()) throw this.#lostJournal();
     if (journal?.complete !== undefined && !this.isInPlace(journal)) {
-      takeBack(this.moves(journal.kind, journal.complete));
+      revertMoves(this.moves(journal.kind, journal.complete));
     }
     return journal;
   }
@@ -146,7 +146,7 @@ export class StagingFolder {
 
   isInPlace({ kind, complete }: Journal): boolean {
     return (
-      complete !== undefined && areDone(this.moves(kind, complete)) && exists(this.#place.file)
+      complete !== undefined && areMovesDone(this.moves(kind, complete)) && exists(this.#place.file)
     );
   }
 

@@ -30,7 +30,7 @@ import path from 'node:path';
 import { UserError } from '../errors.js';
 import { alreadyExists, exists, moveAll, syncFolder, withFileErrors } from './file-system.js';
 import { noteOutput, refuseInput } from './input-registry.js';
-import { checkReplaceable, findOutputPlace, type OutputPlace } from './output-place.js';
+import { checkReplaceable, type OutputTarget, resolveOutputTarget } from './output-place.js';
 import type { Journal } from './staging-folder.js';
 import { isPlainName, StagingFolder } from './staging-folder.js';
 import type { ByteSink } from './write-whole.js';
@@ -53,7 +53,7 @@ process.on('exit', () => {
 });
 
 export class Staging {
-  readonly #place: OutputPlace;
+  readonly #place: OutputTarget;
   readonly #options: StagingOptions;
   readonly #folder: StagingFolder;
   readonly #finished = new Set<string>();
@@ -65,13 +65,13 @@ export class Staging {
    *   `resume`, or on a system error.
    */
   static async open(target: string, options: StagingOptions): Promise<Staging> {
-    const place = await withFileErrors(target, () => findOutputPlace(target, options.kind));
+    const place = await withFileErrors(target, () => resolveOutputTarget(target, options.kind));
     const staging = new Staging(place, options);
     await withFileErrors(target, () => staging.#begin());
     return staging;
   }
 
-  private constructor(place: OutputPlace, options: StagingOptions) {
+  private constructor(place: OutputTarget, options: StagingOptions) {
     this.#place = place;
     this.#options = options;
     this.#folder = new StagingFolder(place);

@@ -47,7 +47,7 @@ const MAX_AGE = 24 * 3600 * 1000;
  * Removes temporary files and folders of this user's killed processes. Processes of other machines or
  * containers cannot be checked: their files are removed after a day.
  */
-export function sweep(folder: string): void {
+export function removeStaleFiles(folder: string): void {
   for (const name of namesIn(folder)) {
     const [, pid, space] = FILE.exec(name) ?? FOLDER.exec(name) ?? [];
     if (space === undefined || (space === SPACE && isRunning(Number(pid)))) continue;
@@ -95,7 +95,7 @@ export class TemporaryFolder {
   constructor() {
     try {
       const parent = fs.realpathSync(os.tmpdir());
-      sweep(parent);
+      removeStaleFiles(parent);
       this.path = path.join(parent, temporaryName());
       fs.mkdirSync(this.path, { mode: 0o700 });
     } catch (error) {

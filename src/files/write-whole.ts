@@ -13,7 +13,7 @@ import {
   withFileErrors,
 } from './file-system.js';
 import { noteOutput, refuseInput } from './input-registry.js';
-import { sweep, temporaryFileName } from './temporary.js';
+import { removeStaleFiles, temporaryFileName } from './temporary.js';
 
 // Writing bytes to an open file.
 
@@ -136,7 +136,7 @@ export async function writeWhole(
   if (isStream)
     return writeContent(await withFileErrors(target, () => open(file, 'w')), target, fill);
   const folder = path.dirname(file);
-  sweep(folder);
+  removeStaleFiles(folder);
   const sibling = path.join(folder, temporaryFileName());
   await writeThrough(sibling, target, mode, fill, () => {
     // Check again: more inputs may have been read in the meantime.

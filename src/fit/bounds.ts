@@ -1,15 +1,15 @@
 /** Lower bound, estimate and upper bound of a quantity. */
 import { add, inputNamed } from '../budget/expression.js';
-import type { Figure, Statement } from '../budget/figure.js';
+import type { Derivation, Figure } from '../budget/figure.js';
 import type { Bounds, Quantity } from '../budget/quantity.js';
 import { quantity } from '../budget/quantity.js';
 
-type Stated = Statement<Quantity>;
+type QuantityDerivation = Derivation<Quantity>;
 
 /** Bounds that share a label, unit and inputs, each with its own formula and source. */
 export function boundsOf(
-  shared: Pick<Stated, 'label' | 'unit'> & Required<Pick<Stated, 'inputs'>>,
-  formulas: Readonly<Record<keyof Bounds, Pick<Stated, 'formula' | 'source'>>>,
+  shared: Pick<QuantityDerivation, 'label' | 'unit'> & Required<Pick<QuantityDerivation, 'inputs'>>,
+  formulas: Readonly<Record<keyof Bounds, Pick<QuantityDerivation, 'formula' | 'source'>>>,
 ): Bounds {
   return {
     lower: quantity({ ...shared, ...formulas.lower }),

@@ -1,8 +1,8 @@
 /** Share of the hardware's peaks that programs reach, and their overheads, in serving and in training. */
 import type { Layer } from '../architecture/layer.js';
-import { remembered } from '../architecture/walk.js';
+import { memoized } from '../architecture/walk.js';
 import type { Bounds } from '../budget/quantity.js';
-import type { Architecture, Gpu, Link, MemoryKind } from '../hardware/gpu.js';
+import type { Gpu, GpuArchitecture, Link, MemoryKind } from '../hardware/gpu.js';
 import { memoryKindOf } from '../hardware/gpu.js';
 import { primitivesOf } from '../operations/lower.js';
 
@@ -79,7 +79,7 @@ const COMPUTING = {
 } as const satisfies Record<string, MeasuredShare>;
 
 /** Share of the compute peak, by the type of the products. */
-function computing(isNarrow: boolean, architecture: Architecture | undefined): MeasuredShare {
+function computing(isNarrow: boolean, architecture: GpuArchitecture | undefined): MeasuredShare {
   if (isNarrow) return architecture === 'sm89' ? COMPUTING.eightOfAda : COMPUTING.eight;
   return architecture === 'sm90' ? COMPUTING.hopper : COMPUTING.wide;
 }
@@ -164,14 +164,14 @@ export function hopSeconds(
 }
 
 /** Kernel launches of one pass through some layers. */
-export interface Launches {
+export interface KernelLaunches {
   /** Launches of all layers, in sequence. */
   readonly layers: number;
   /** Launches of attention and scans only, which selective recomputation repeats. */
   readonly kernels: number;
 }
 
-export const launchesOf = (layers: readonly Layer[]): Launches =>
+export const kernelLaunchesOf = (layers: readonly Layer[]): KernelLaunches =>
   layers
     .map(launchesIn)
     .reduce(
@@ -179,7 +179,7 @@ export const launchesOf = (layers: readonly Layer[]): Launches =>
       { layers: 0, kernels: 0 },
     );
 
-const launchesIn = remembered((layer: Layer): Launches => {
+const launchesIn = memoized((layer: Layer): KernelLaunches => {
   // Layers that blocks share are launched in each block, and once more where the model holds them.
   const shared = layer.kind === 'languageModel' ? layer.shared : [];
   const primitives = [...shared, layer].flatMap((each) => primitivesOf(each));

@@ -4,7 +4,7 @@ import { UserError } from '../errors.js';
 import { Decoder } from '../runtime/decoder.js';
 import type { Engine, EngineInfo, Program } from '../runtime/engine.js';
 import { refuseWeightForm } from '../runtime/quantized-weights.js';
-import type { EngineWish } from '../runtime/select/devices.js';
+import type { EngineRequest } from '../runtime/select/devices.js';
 import { chooseEngineFor } from '../runtime/select/devices.js';
 import type { WeightSource } from '../runtime/weights.js';
 import type { WeightForm } from '../tensor/group-quantization.js';
@@ -37,7 +37,7 @@ export interface OpenModels {
 export async function openModels(
   models: readonly ModelToOpen[],
   totalTokens: number,
-  wish: EngineWish,
+  wish: EngineRequest,
   notice: (text: string) => void,
   checkMemory: MemoryCheck,
 ): Promise<OpenModels> {

@@ -2,7 +2,7 @@
 import { UserError } from '../errors.js';
 import type { Decoder } from '../runtime/decoder.js';
 import type { EngineInfo } from '../runtime/engine.js';
-import type { EngineWish } from '../runtime/select/devices.js';
+import type { EngineRequest } from '../runtime/select/devices.js';
 import type { WeightForm } from '../tensor/group-quantization.js';
 import { TextStream } from '../tokenizer/text-stream.js';
 import type { TextTokenizer } from '../tokenizer/tokenizer.js';
@@ -34,7 +34,7 @@ export interface SessionRequest {
   readonly explained: number;
   readonly draft: { readonly source: DraftSource; readonly tokens: number } | undefined;
   readonly against: { readonly name: string; readonly model: ModelToOpen } | undefined;
-  readonly wish: EngineWish;
+  readonly wish: EngineRequest;
   readonly notice: (text: string) => void;
   readonly checkMemory: MemoryCheck;
 }

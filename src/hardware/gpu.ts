@@ -59,14 +59,14 @@ const MEMORY_OF = {
   apple: 'lpddr',
 } as const satisfies Record<string, MemoryKind>;
 
-export type Architecture = keyof typeof MEMORY_OF;
+export type GpuArchitecture = keyof typeof MEMORY_OF;
 
-export const ARCHITECTURES = Object.keys(MEMORY_OF) as Architecture[];
+export const ARCHITECTURES = Object.keys(MEMORY_OF) as GpuArchitecture[];
 
-export const memoryKindOf = (architecture: Architecture): MemoryKind => MEMORY_OF[architecture];
+export const memoryKindOf = (architecture: GpuArchitecture): MemoryKind => MEMORY_OF[architecture];
 
 /** KiB of memory on the chip that one block of threads can use; unknown for other architectures. */
-const ON_CHIP_KIB: Readonly<Partial<Record<Architecture, number>>> = {
+const ON_CHIP_KIB: Readonly<Partial<Record<GpuArchitecture, number>>> = {
   sm70: 96,
   sm75: 64,
   sm80: 163,
@@ -95,7 +95,7 @@ export function onChipMemoryOf({ architecture, title }: Gpu) {
 }
 
 /** Whether an NVIDIA architecture is Hopper or later. */
-export const isFromHopperOn = (architecture: Architecture): boolean =>
+export const isFromHopperOn = (architecture: GpuArchitecture): boolean =>
   /^sm\d+$/.test(architecture) && Number(architecture.slice(2)) >= 90;
 
 /**
@@ -229,7 +229,7 @@ export interface Gpu {
   readonly title: string;
   readonly kind: GpuKind;
   /** Architecture for constants of programs; without it, those of most GPUs apply. */
-  readonly architecture?: Architecture;
+  readonly architecture?: GpuArchitecture;
   /** Advertised memory in bytes, with GB as 10^9. */
   readonly memoryBytes: number;
   /**

@@ -127,7 +127,7 @@ export const MACHINES: readonly GpuMachine[] = MACHINE_ROWS.map(
 );
 
 /** User's hardware with the table; the user's entries replace those of the same name. */
-export const withTable = (own: Hardware): Hardware => ({
+export const withKnownHardware = (own: Hardware): Hardware => ({
   gpus: joined(own.gpus, GPUS),
   machines: joined(own.machines, MACHINES),
 });
@@ -149,7 +149,7 @@ export function clusterNamed(
   own: Hardware,
   say: (choice: string) => void = () => {},
 ): Cluster {
-  const { gpus: knownGpus, machines } = withTable(own);
+  const { gpus: knownGpus, machines } = withKnownHardware(own);
   const isName = [...knownGpus, ...machines].some(({ name }) => name === text);
   const { name, count } = isName ? { name: text } : splitCount(text);
   const { entry, others } = entryNamed(name, [...knownGpus, ...machines]);

@@ -23,7 +23,7 @@ export function splitCount(text: string): { readonly name: string; readonly coun
 }
 
 /** Meaning of a name. */
-export interface Meant<Entry> {
+export interface NameMatch<Entry> {
   readonly entry: Entry;
   /** Other entries that the name could mean. */
   readonly others: readonly Entry[];
@@ -43,15 +43,15 @@ const USUAL: ReadonlySet<string> = new Set(['a100-80gb']);
 export function entryNamed<Entry extends Named>(
   text: string,
   entries: readonly Entry[],
-): Meant<Entry> {
+): NameMatch<Entry> {
   const exact = entries.find(({ name }) => name === text);
   if (exact) return { entry: exact, others: [] };
-  const wanted = joined(text);
-  if (wanted === '') throw unknown(text, entries);
-  const same = entries.find(({ name }) => joined(name) === wanted);
+  const query = joined(text);
+  if (query === '') throw unknown(text, entries);
+  const same = entries.find(({ name }) => joined(name) === query);
   if (same) return { entry: same, others: [] };
   const found = entries.flatMap((entry) => {
-    const further = furtherWords(wanted, entry);
+    const further = furtherWords(query, entry);
     return further === undefined ? [] : [{ entry, further }];
   });
   const least = Math.min(...found.map(({ further }) => further));
@@ -84,24 +84,24 @@ const wordsOf = (text: string): string[] =>
     .filter((word) => word !== '');
 
 /** Number of words of the name that `wanted` lacks; undefined when the entry is another one. */
-function furtherWords(wanted: string, { name, title }: Named): number | undefined {
+function furtherWords(query: string, { name, title }: Named): number | undefined {
   const own = wordsOf(name);
-  const byName = lacking(wanted, own);
-  const counted = byName ?? lacking(wanted, wordsOf(title));
+  const byName = lacking(query, own);
+  const counted = byName ?? lacking(query, wordsOf(title));
   return counted?.filter((word) => own.includes(word) && !SERIES.has(word)).length;
 }
 
 /** The words that are left over when the others, in their order, are `wanted`. */
-function lacking(wanted: string, words: readonly string[]): string[] | undefined {
+function lacking(query: string, words: readonly string[]): string[] | undefined {
   const [word, ...rest] = words;
-  if (word === undefined) return wanted === '' ? [] : undefined;
+  if (word === undefined) return query === '' ? [] : undefined;
   // A memory can be written without its unit.
   for (const spelling of [word, word.replace(/(?<=^\d+)gb$/, '')]) {
-    if (!wanted.startsWith(spelling)) continue;
-    const after = lacking(wanted.slice(spelling.length), rest);
+    if (!query.startsWith(spelling)) continue;
+    const after = lacking(query.slice(spelling.length), rest);
     if (after) return after;
   }
-  const without = wanted === '' ? [...rest] : lacking(wanted, rest);
+  const without = query === '' ? [...rest] : lacking(query, rest);
   return without && [word, ...without];
 }
 
@@ -115,7 +115,7 @@ function unknown(text: string, entries: readonly Named[]): UserError {
 }
 
 /** Entries whose name or title contains every word of a pattern. */
-export function entriesLike<Entry extends Named>(
+export function entriesMatching<Entry extends Named>(
   pattern: string,
   entries: readonly Entry[],
 ): Entry[] {

@@ -60,7 +60,7 @@ const circumstances = z.strictObject({
   libraries: z.record(text, text).describe('Versions of what can run a model here'),
 });
 
-export type Circumstances = Readonly<z.output<typeof circumstances>>;
+export type MeasurementConditions = Readonly<z.output<typeof circumstances>>;
 
 const engine = z.strictObject({
   name: z.enum(['onnx', 'tfjs']),
@@ -96,7 +96,7 @@ export type MachineProfile = Readonly<z.output<typeof machineProfileSchema>>;
 /** Reason why a profile is stale; null if it is current. */
 export function stalenessOf(
   { circumstances: then, measured }: MachineProfile,
-  now: Circumstances,
+  now: MeasurementConditions,
   time: Date,
 ): string | null {
   const other = changeOf(then, now);
@@ -107,9 +107,9 @@ export function stalenessOf(
 }
 
 /** First circumstance that changed; null if none did. */
-function changeOf(then: Circumstances, now: Circumstances): string | null {
+function changeOf(then: MeasurementConditions, now: MeasurementConditions): string | null {
   for (const [key, what] of Object.entries(CIRCUMSTANCES)) {
-    const name = key as keyof Circumstances;
+    const name = key as keyof MeasurementConditions;
     if (JSON.stringify(then[name]) !== JSON.stringify(now[name])) return what;
   }
   return null;
@@ -157,7 +157,7 @@ const widened = (older: MeasurementSpread, newer: MeasurementSpread): Measuremen
 const leastOf = (a: number | null, b: number | null): number | null =>
   a === null || b === null ? (a ?? b) : Math.min(a, b);
 
-const CIRCUMSTANCES: Readonly<Record<keyof Circumstances, string>> = {
+const CIRCUMSTANCES: Readonly<Record<keyof MeasurementConditions, string>> = {
   hostname: 'another machine',
   cpu: 'another processor',
   platform: 'another system',

@@ -1,5 +1,5 @@
 /** GPUs from published figures, in the units that makers print: GB, GB/s and TFLOP/s. */
-import type { Architecture, Gpu, GpuKind, Link, PeakDtype, UsableMemory } from './gpu.js';
+import type { Gpu, GpuArchitecture, GpuKind, Link, PeakDtype, UsableMemory } from './gpu.js';
 
 /** Dense peaks in TFLOP/s; `half` is the peak of both bf16 and f16. */
 export type Peaks = Readonly<Partial<Record<PeakDtype | 'half', number>>>;
@@ -21,7 +21,7 @@ export const publisher =
   (
     name: string,
     model: string,
-    architecture: Architecture,
+    architecture: GpuArchitecture,
     gigabytes: number,
     gigabytesPerSecond: number,
     { peaks = {}, usable, links = PCIE_OF[architecture] ?? [], source }: PublishedGpu,
@@ -58,7 +58,7 @@ export const PCIE_4_X8: Link = { name: 'PCIe 4 x8', bandwidth: 16e9, gpus: 8 };
 export const PCIE_5_X8: Link = { name: 'PCIe 5 x8', bandwidth: 32e9, gpus: 8 };
 
 /** PCIe of the cards of each architecture; the others are parts of a computer. */
-const PCIE_OF: Readonly<Partial<Record<Architecture, readonly Link[]>>> = {
+const PCIE_OF: Readonly<Partial<Record<GpuArchitecture, readonly Link[]>>> = {
   sm70: [PCIE_3],
   sm75: [PCIE_3],
   sm80: [PCIE_4],
@@ -82,7 +82,7 @@ const PCIE_OF: Readonly<Partial<Record<Architecture, readonly Link[]>>> = {
 
 /** A faster link of some cards, in GB/s, before their PCIe. */
 export const linkBeforePcie = (
-  architecture: Architecture,
+  architecture: GpuArchitecture,
   name: string,
   gigabytesPerSecond: number,
   gpus: number,

@@ -165,7 +165,7 @@ export const CONTAINER_KEY = 'format';
 
 export function constructorArguments(
   checkpoint: Checkpoint,
-  complain: Complain,
+  complain: ErrorCollector,
 ): ConstructorArguments {
   const values =
     checkpoint.format === 'safetensors'
@@ -202,7 +202,7 @@ const KEY = /^(?:[^\\.]|\\[\\.])*$/s;
 
 function fromContent(
   { content, stateDict }: Checkpoint,
-  complain: Complain,
+  complain: ErrorCollector,
 ): Map<string, PickleValue> {
   const values = new Map<string, PickleValue>();
   if (stateDict.length > 1) {
@@ -224,7 +224,7 @@ const SAVED = 'save a dict of the constructor’s arguments and state_dict';
 
 function fromMetadata(
   metadata: ReadonlyMap<string, string>,
-  complain: Complain,
+  complain: ErrorCollector,
 ): Map<string, PickleValue> {
   const values = new Map<string, PickleValue>();
   let characters = 0;
@@ -245,14 +245,14 @@ function fromMetadata(
 // Errors of a file
 
 /** Collects all errors of a file. */
-export interface Complain {
+export interface ErrorCollector {
   (name: string | undefined, message: string, suggestion?: string): void;
   error(): UserError;
   /** @throws UserError if any errors were collected. */
   end(): void;
 }
 
-export function complaintsOf(file: string): Complain {
+export function errorCollector(file: string): ErrorCollector {
   const problems: Problem[] = [];
   const error = () => new UserError('refused-file', `${file} is refused`, { problems });
   return Object.assign(

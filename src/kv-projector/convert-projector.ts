@@ -13,8 +13,8 @@ import type {
 } from '../checkpoint/torch/pickle/writable.js';
 import { planTorch } from '../checkpoint/torch/write-torch.js';
 import { writeZip } from '../checkpoint/torch/zip/write-zip.js';
-import { chunksOf } from '../checkpoint/view.js';
-import { outputPlace, refuseOverlap } from '../conversion/job.js';
+import { readInChunks } from '../checkpoint/view.js';
+import { outputTarget, refuseOverlap } from '../conversion/job.js';
 import { UserError } from '../errors.js';
 import { refuseFullDisk } from '../files/output-place.js';
 import type { ByteSink } from '../files/write-whole.js';
@@ -91,7 +91,7 @@ async function* counted(
   tensor: StoredTensor,
   done: (bytes: number) => void,
 ): AsyncGenerator<Uint8Array, undefined> {
-  for await (const chunk of chunksOf(tensor)) {
+  for await (const chunk of readInChunks(tensor)) {
     yield chunk;
     done(chunk.length);
   }
@@ -172,7 +172,7 @@ export async function convertProjector(
   out: string,
   request: ConvertProjectorRequest,
 ) {
-  const place = outputPlace(out, request.container);
+  const place = outputTarget(out, request.container);
   if (place.kind === 'folder') {
     throw new UserError('usage', `${out} is named like no file of weights`, {
       suggestion: 'let the name end in .safetensors or .pt',

@@ -1,7 +1,7 @@
 /** A new projector, with the values that PyTorch's constructor gives it after `torch.manual_seed`. */
 import os from 'node:os';
 import type { PickleValue } from '../checkpoint/torch/pickle/values.js';
-import { outputPlace } from '../conversion/job.js';
+import { outputTarget } from '../conversion/job.js';
 import { UserError } from '../errors.js';
 import { refuseFullDisk } from '../files/output-place.js';
 import { refuseUnwritable, writeWhole } from '../files/write-whole.js';
@@ -15,7 +15,7 @@ import { sumOf } from '../text/words.js';
 import type { ProjectorContent } from './convert-projector.js';
 import { planProjectorContent } from './convert-projector.js';
 import { refuseNoWidth } from './costs.js';
-import type { AdapterKind, Size, Teacher } from './projector.js';
+import type { AdapterKind, AdapterSize, Teacher } from './projector.js';
 import { ADAPTER_PARTS, BRANCHES, hiddenOf, moduleName, partName } from './projector.js';
 
 /** `init_method` of the constructor. */
@@ -68,7 +68,7 @@ function emptyAdapter(
   { name, width }: Teacher,
   branch: (typeof BRANCHES)[number],
 ): NewTensor[] {
-  const sizes: Readonly<Record<Size, number>> = {
+  const sizes: Readonly<Record<AdapterSize, number>> = {
     teacher: width,
     student: studentWidth,
     hidden: hiddenOf(width, ratio),
@@ -156,7 +156,7 @@ export type ProjectorInit = Awaited<ReturnType<typeof initProjector>>;
  */
 export async function initProjector(request: InitProjectorRequest) {
   const { out, force, kind, teachers, studentWidth, init, seed } = request;
-  const place = outputPlace(out, undefined);
+  const place = outputTarget(out, undefined);
   if (place.kind === 'folder') {
     throw new UserError('usage', `expected a .pt or .safetensors file, found ${out}`, {
       suggestion: `write ${out.replace(/[/\\]+$/, '')}.safetensors`,

@@ -6,10 +6,10 @@ import { FILE_FORMATS } from '../checkpoint/formats.js';
 import { openCheckpoint } from '../checkpoint/open.js';
 import { writeSafetensors } from '../checkpoint/safetensors/write-safetensors.js';
 import type { StoredTensor } from '../checkpoint/stored-tensor.js';
-import { breathe, readRowsAsync, readTensor } from '../checkpoint/view.js';
+import { readRowsAsync, readTensor, yieldToEventLoop } from '../checkpoint/view.js';
 import { quote } from '../config/quote.js';
-import type { CheckpointPlace } from '../conversion/job.js';
-import { outputPlace, refuseOverlap } from '../conversion/job.js';
+import type { CheckpointTarget } from '../conversion/job.js';
+import { outputTarget, refuseOverlap } from '../conversion/job.js';
 import { matmulBackendFor } from '../conversion/resources.js';
 import type { Problem } from '../errors.js';
 import { UserError } from '../errors.js';
@@ -23,7 +23,7 @@ import { elementCount, STORED_DTYPES, storedBytes } from '../tensor/dtype.js';
 import type { EncodableDtype } from '../tensor/encode.js';
 import { encode, isEncodable } from '../tensor/encode.js';
 import { sumOf } from '../text/words.js';
-import { complaintsOf } from './arguments.js';
+import { errorCollector } from './arguments.js';
 import type { ProjectedTensor } from './projection-plan.js';
 import { planProjection } from './projection-plan.js';
 import { NORM_EPSILON, partName } from './projector.js';
@@ -80,7 +80,7 @@ async function* projectedChunks(
       nonFinite.made += overflow < 0 ? countNonFinite(output) : countEncoded(dtype, encoded);
       yield encoded;
       done(bytes.length);
-      await breathe();
+      await yieldToEventLoop();
     }
   } finally {
     run.close();
@@ -189,7 +189,7 @@ function valuesOf({ module, branch, parts }: SavedAdapter, part: string): Float6
   const values = new Float64Array(tensor.elements);
   decodeValues(tensor.dtype, readTensor(tensor), values);
   if (countNonFinite(values) > 0) {
-    const complain = complaintsOf(tensor.storage.file.path);
+    const complain = errorCollector(tensor.storage.file.path);
     complain(
       partName(module, branch, part),
       'holds NaN or infinities, of which all results would be NaN',
@@ -327,10 +327,10 @@ async function project(checkpoint: Checkpoint, kv: Checkpoint, request: ProjectR
 }
 
 /** Results are one file, whose name must not imply another container. */
-function resultsPlace(name: string): CheckpointPlace {
+function resultsPlace(name: string): CheckpointTarget {
   const isThere = fs.statSync(name, { throwIfNoEntry: false })?.isDirectory() ?? false;
   if (isThere || /[\\/]$/.test(name)) throw isFolder(name);
-  const { container } = outputPlace(name, undefined);
+  const { container } = outputTarget(name, undefined);
   if (container === 'safetensors') return { path: name, container, kind: 'file' };
   throw new UserError(
     'usage',
@@ -343,22 +343,22 @@ function resultsPlace(name: string): CheckpointPlace {
 
 /** Replaces types that cannot be written by F32. */
 function writtenDtype(
-  given: StoredDtype,
+  requestedDtype: StoredDtype,
   { dtype }: Pick<ProjectRequest, 'dtype'>,
 ): EncodableDtype {
   if (dtype !== undefined) return OUTPUT_DTYPES[dtype];
-  return isEncodable(given) ? given : 'F32';
+  return isEncodable(requestedDtype) ? requestedDtype : 'F32';
 }
 
 function nonFiniteWarning(
   file: string,
   { input, output, nonFinite }: { input: string; output: string; nonFinite: NonFiniteCounts },
 ): Problem[] {
-  const { given, made } = nonFinite;
+  const { given: requestedDtype, made } = nonFinite;
   if (made === 0) return [];
   const why =
-    given > 0
-      ? `${quote(input)} holds ${given} NaN or infinities, each of which spoils its row`
+    requestedDtype > 0
+      ? `${quote(input)} holds ${requestedDtype} NaN or infinities, each of which spoils its row`
       : `${quote(input)} leads to values beyond the type`;
   return projectorWarnings(file, [`${why}: ${made} values of ${quote(output)} are not finite`]);
 }

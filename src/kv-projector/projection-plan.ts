@@ -4,8 +4,8 @@ import { listed, quoted } from '../checkpoint/checkpoint-rules.js';
 import type { StoredTensor } from '../checkpoint/stored-tensor.js';
 import type { Shape } from '../tensor/dtype.js';
 import { STORED_DTYPES, shapeText } from '../tensor/dtype.js';
-import type { Complain } from './arguments.js';
-import { complaintsOf } from './arguments.js';
+import type { ErrorCollector } from './arguments.js';
+import { errorCollector } from './arguments.js';
 import type { Branch } from './projector.js';
 import { moduleName } from './projector.js';
 import type { SavedAdapter, SavedProjector } from './saved.js';
@@ -51,7 +51,7 @@ interface TeacherTensor {
  * @throws UserError with every tensor that does not fit the projector.
  */
 export function planProjection(projector: SavedProjector, kv: Checkpoint): ProjectionPlan {
-  const complain = complaintsOf(kv.path);
+  const complain = errorCollector(kv.path);
   const prefix = [...kv.tensors.keys()].some((name) => name.startsWith(INPUT)) ? INPUT : '';
   const { named, ignored } = namedTensors(kv, prefix, complain);
   if (named.length === 0) complain(undefined, 'holds no keys or values', ADVICE);
@@ -67,7 +67,7 @@ export function planProjection(projector: SavedProjector, kv: Checkpoint): Proje
   return { tensors, unused: [...unused], ignored };
 }
 
-function namedTensors(kv: Checkpoint, prefix: string, complain: Complain) {
+function namedTensors(kv: Checkpoint, prefix: string, complain: ErrorCollector) {
   const named: TeacherTensor[] = [];
   const ignored: string[] = [];
   for (const [name, tensor] of kv.tensors) {
@@ -84,7 +84,7 @@ function namedTensors(kv: Checkpoint, prefix: string, complain: Complain) {
 function checkTeachers(
   named: readonly TeacherTensor[],
   projector: SavedProjector,
-  complain: Complain,
+  complain: ErrorCollector,
 ): void {
   const branches = new Map<string, TeacherTensor[]>();
   for (const each of named) {
@@ -131,7 +131,7 @@ function projected(
   { studentWidth }: SavedProjector,
   byModule: Adapters,
   prefix: string,
-  complain: Complain,
+  complain: ErrorCollector,
 ): ProjectedTensor | undefined {
   const module = moduleName(teacher);
   const own = byModule.get(module) ?? [];

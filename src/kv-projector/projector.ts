@@ -11,10 +11,10 @@ import type { Shape } from '../tensor/dtype.js';
 export type Branch = (typeof BRANCHES)[number];
 
 /** Sizes that define an adapter's tensor shapes: d_t, d_s, and the hidden width of an elastic one. */
-export type Size = 'teacher' | 'student' | 'hidden';
+export type AdapterSize = 'teacher' | 'student' | 'hidden';
 
 interface AdapterPart {
-  readonly sizes: readonly Size[];
+  readonly sizes: readonly AdapterSize[];
   readonly isOptional?: boolean;
 }
 
@@ -64,7 +64,7 @@ export function sizesIn(
   kind: AdapterKind,
   part: string,
   shape: Shape,
-): ReadonlyMap<Size, number> | undefined {
+): ReadonlyMap<AdapterSize, number> | undefined {
   const sizes = ADAPTER_PARTS[kind][part]?.sizes ?? [];
   if (sizes.length !== shape.length) return undefined;
   return new Map(sizes.map((size, axis) => [size, shape[axis] ?? 0] as const));

@@ -6,9 +6,9 @@ import type { Problem } from '../errors.js';
 import type { ProgressDisplay } from '../progress-display.js';
 import { STORED_DTYPES, shapeText } from '../tensor/dtype.js';
 import { sumOf } from '../text/words.js';
-import type { Complain, ConstructorArguments } from './arguments.js';
-import { complaintsOf, constructorArguments } from './arguments.js';
-import type { AdapterKind, Branch, Size } from './projector.js';
+import type { ConstructorArguments, ErrorCollector } from './arguments.js';
+import { constructorArguments, errorCollector } from './arguments.js';
+import type { AdapterKind, AdapterSize, Branch } from './projector.js';
 import {
   ADAPTER_PARTS,
   BRANCHES,
@@ -58,7 +58,7 @@ const NAMES_ADVICE =
  * @throws UserError with every tensor that is missing, extra or misshapen.
  */
 export function savedProjector(checkpoint: Checkpoint): SavedProjector {
-  const complain = complaintsOf(checkpoint.path);
+  const complain = errorCollector(checkpoint.path);
   const groups = groupsIn(checkpoint, complain);
   const adapters = [...groups.values()].flatMap((branches) =>
     BRANCHES.flatMap((branch) => adapterOf(branches, branch, complain) ?? []),
@@ -101,13 +101,13 @@ interface Branches {
   readonly kinds: Set<AdapterKind>;
 }
 
-function groupsIn({ tensors }: Checkpoint, complain: Complain): Map<string, Branches> {
+function groupsIn({ tensors }: Checkpoint, complain: ErrorCollector): Map<string, Branches> {
   const groups = new Map<string, Branches>();
-  const strangers: string[] = [];
+  const unknownNames: string[] = [];
   for (const [name, tensor] of tensors) {
     const found = readPartName(name);
     if (found === undefined) {
-      strangers.push(name);
+      unknownNames.push(name);
       continue;
     }
     const { module, branch, part, kind } = found;
@@ -122,10 +122,10 @@ function groupsIn({ tensors }: Checkpoint, complain: Complain): Map<string, Bran
       `has adapters of ${groups.size} teachers, expected ${MOST_TEACHERS} at most`,
     );
   }
-  if (strangers.length > 0) {
+  if (unknownNames.length > 0) {
     complain(
       undefined,
-      `has tensors that belong to no projector: ${listed(strangers)}`,
+      `has tensors that belong to no projector: ${listed(unknownNames)}`,
       NAMES_ADVICE,
     );
   }
@@ -141,7 +141,7 @@ const newGroup = (module: string): Branches => ({
 function adapterOf(
   { module, tensors, kinds }: Branches,
   branch: Branch,
-  complain: Complain,
+  complain: ErrorCollector,
 ): SavedAdapter | undefined {
   const [kind, other] = kinds;
   if (kind === undefined) return undefined;
@@ -151,7 +151,7 @@ function adapterOf(
   }
   const own = tensors.get(branch) ?? new Map<string, StoredTensor>();
   const parts = new Map<string, StoredTensor>();
-  const sizes = new Map<Size, { readonly value: number; readonly said: string }>();
+  const sizes = new Map<AdapterSize, { readonly value: number; readonly said: string }>();
   let isWhole = true;
   for (const [part, { isOptional }] of Object.entries(ADAPTER_PARTS[kind])) {
     const name = partName(module, branch, part);
@@ -185,8 +185,8 @@ function checkPart(
   kind: AdapterKind,
   part: string,
   { shape, dtype }: StoredTensor,
-  sizes: Map<Size, { readonly value: number; readonly said: string }>,
-  complain: Complain,
+  sizes: Map<AdapterSize, { readonly value: number; readonly said: string }>,
+  complain: ErrorCollector,
 ): boolean {
   const expected = ADAPTER_PARTS[kind][part]?.sizes.join(', ') ?? '';
   const said = sizesIn(kind, part, shape);
@@ -216,7 +216,7 @@ function checkPart(
 function checkTogether(
   adapters: readonly SavedAdapter[],
   first: SavedAdapter,
-  complain: Complain,
+  complain: ErrorCollector,
 ): void {
   const widths = new Map<string, SavedAdapter>();
   for (const adapter of adapters) {

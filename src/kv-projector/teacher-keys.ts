@@ -1,7 +1,7 @@
 /** The teacher of an ablation: a width by name or config, or keys from a file. */
 import { quoted } from '../checkpoint/checkpoint-rules.js';
 import { openCheckpoint } from '../checkpoint/open.js';
-import { chunksOf } from '../checkpoint/view.js';
+import { readInChunks } from '../checkpoint/view.js';
 import type { Problem } from '../errors.js';
 import { UserError } from '../errors.js';
 import type { Values } from '../runtime/engine.js';
@@ -58,7 +58,7 @@ async function keysIn(file: string, rows: number) {
     }
     const data = new Float32Array(rows * width);
     let at = 0;
-    for await (const bytes of chunksOf(tensor)) {
+    for await (const bytes of readInChunks(tensor)) {
       const numbers = new Float64Array(numbersIn(tensor.dtype, bytes.length));
       decodeValues(tensor.dtype, bytes, numbers);
       data.set(numbers.subarray(0, data.length - at), at);

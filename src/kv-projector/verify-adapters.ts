@@ -132,7 +132,7 @@ const zeros = (...shape: readonly number[]): Values => ({
 type LossRange = readonly [number, number];
 
 /** Published losses at a step, and the loss of this run. */
-export interface Band {
+export interface LossBand {
   readonly step: number;
   readonly adapter: AdapterKind;
   readonly lowest: number;
@@ -162,9 +162,9 @@ const PUBLISHED: readonly PublishedLosses[] = [
 ];
 
 /** Bands of the completed steps. */
-export function bandsAt(
+export function lossBandsAt(
   steps: readonly ({ readonly step: number } & Readonly<Record<AdapterKind, number>>)[],
-): Band[] {
+): LossBand[] {
   return PUBLISHED.flatMap(({ step, digits, ...bands }) => {
     const done = steps.find((each) => each.step === step);
     if (!done) return [];
@@ -218,7 +218,7 @@ export interface Verification {
   /** Adapter with the lower final loss; null if one of them is NaN. */
   readonly winner: AdapterKind | null;
   /** Published bands; null for other data or sizes. */
-  readonly published: readonly Band[] | null;
+  readonly published: readonly LossBand[] | null;
   readonly seconds: number;
 }
 
@@ -232,12 +232,12 @@ const REDUCTION = 4;
 const TRIAL_REDUCTION = 8;
 
 /** Sizes chosen by the user; undefined ones keep the published value. */
-export type SizeWish = {
+export type SizeRequest = {
   readonly [Size in Exclude<keyof VerifySize, 'hidden'>]?: number | undefined;
 };
 
 /** The published size with the user's choices. */
-export function sizeOf(chosen: SizeWish = {}): VerifySize {
+export function sizeOf(chosen: SizeRequest = {}): VerifySize {
   const teacherWidth = chosen.teacherWidth ?? FULL.teacherWidth;
   return {
     teacherWidth,
@@ -263,7 +263,7 @@ const NARROWEST = 64;
  * narrowest useful widths.
  * @param secondsOf Estimated time of a size.
  */
-export function reducedWithin(
+export function largestSizeWithin(
   size: VerifySize,
   seconds: number,
   secondsOf: (size: VerifySize) => number,
@@ -291,7 +291,7 @@ function stepOperations(size: VerifySize): number {
 }
 
 /** Estimator of the seconds that training takes on this machine, based on a timed step of a much smaller size. */
-export async function estimator(
+export async function timeEstimator(
   trainer: Trainer,
   size: VerifySize,
   random: Generator,
@@ -308,7 +308,7 @@ export async function estimator(
   });
   const [first = 0, , last = 0] = times;
   const secondsOfOne = (last - first) / 2 / 1000 / stepOperations(small);
-  return (asked, steps) => secondsOfOne * stepOperations(asked) * steps;
+  return (requested, steps) => secondsOfOne * stepOperations(requested) * steps;
 }
 
 /**
@@ -341,7 +341,7 @@ export async function verify(trainer: Trainer, request: VerifyRequest): Promise<
       parameters,
       steps: done,
       winner: winnerOf(done),
-      published: isPublished(request) ? bandsAt(done) : null,
+      published: isPublished(request) ? lossBandsAt(done) : null,
       seconds: (performance.now() - start) / 1000,
     };
   } finally {

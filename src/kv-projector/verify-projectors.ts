@@ -10,15 +10,21 @@ import type { AblationRequest } from './ablations.js';
 import { ablate, variantsOf } from './ablations.js';
 import { refuseNoWidth } from './costs.js';
 import { ablatedTeacher } from './teacher-keys.js';
-import type { DataKind, SizeWish, Step, Verification, VerifySize } from './verify-adapters.js';
-import { estimator, reducedWithin, refuseTooLarge, sizeOf, verify } from './verify-adapters.js';
+import type { DataKind, SizeRequest, Step, Verification, VerifySize } from './verify-adapters.js';
+import {
+  largestSizeWithin,
+  refuseTooLarge,
+  sizeOf,
+  timeEstimator,
+  verify,
+} from './verify-adapters.js';
 
 /** Seconds: longer estimates reduce the size, unless the user asks for the full size. */
 const PATIENCE = 60;
 
 export interface VerifyProjectorsRequest {
   readonly data: DataKind;
-  readonly size: SizeWish;
+  readonly size: SizeRequest;
   readonly steps: number;
   /** Whether to keep the size, however long it takes. */
   readonly full: boolean;
@@ -79,7 +85,7 @@ export async function verifyProjectors(request: VerifyProjectorsRequest, shown: 
 }
 
 export interface AblationsRequest extends Omit<AblationRequest, 'size' | 'keys' | 'seeds'> {
-  readonly size: SizeWish;
+  readonly size: SizeRequest;
   /** Teacher as the user wrote it. */
   readonly teacher: string | undefined;
   readonly seed: number;
@@ -180,10 +186,10 @@ async function chosenSize(
   const { teacherWidth, studentWidth } = request.size;
   const isChosen = request.full || teacherWidth !== undefined || studentWidth !== undefined;
   if (isChosen) refuseTooLarge(trainer, size);
-  const secondsFor = await estimator(trainer, size, manualSeed(request.seed));
+  const secondsFor = await timeEstimator(trainer, size, manualSeed(request.seed));
   const seconds = secondsFor(size, request.steps);
   if (seconds <= PATIENCE) return { size, reduced: null };
-  const narrower = reducedWithin(size, PATIENCE, (each) => secondsFor(each, request.steps));
+  const narrower = largestSizeWithin(size, PATIENCE, (each) => secondsFor(each, request.steps));
   const taken = isChosen ? seconds : secondsFor(narrower, request.steps);
   if (taken > PATIENCE) shown.say(`this takes about ${formatDuration(taken)}`);
   if (isChosen) return { size, reduced: null };

@@ -8,8 +8,8 @@ import { positiveEigen } from './eigenvalues.js';
 import { orthonormaliseRows } from './gram.js';
 import type { Matrix, MatrixProducts } from './matrix.js';
 import { plainProducts, rowsView, scaleRow, squaredNorm as squaredNormOf } from './matrix.js';
-import type { PassResult, RowSource, SourceReading } from './subspace-iteration.js';
-import { Convergence, passOver, squaredLossesOf } from './subspace-iteration.js';
+import type { ProjectionResult, RowSource, SourceReading } from './subspace-iteration.js';
+import { Convergence, projectRows, squaredLossesOf } from './subspace-iteration.js';
 
 export type { RowSource } from './subspace-iteration.js';
 
@@ -94,7 +94,7 @@ export async function lowRank(source: RowSource, options: LowRankOptions): Promi
 }
 
 /** Final state of the iteration. */
-interface Subspace extends PassResult {
+interface Subspace extends ProjectionResult {
   readonly rank: number;
   /** Right singular vectors as rows, [k, columns]. */
   readonly directions: Matrix;
@@ -137,7 +137,7 @@ class SubspaceIteration {
     let squaredNorm = 0;
     for (let passes = 1; ; passes++) {
       const x = this.#x;
-      const { gram, image } = await passOver(this.#source, x, this.#options, (block) => {
+      const { gram, image } = await projectRows(this.#source, x, this.#options, (block) => {
         if (passes === 1) squaredNorm += squaredNormOf(block);
       });
       if (!Number.isFinite(squaredNorm)) throw notFinite();
@@ -160,7 +160,7 @@ class SubspaceIteration {
   }
 
   /** Requested rank; undefined when more directions are needed to determine it. */
-  #rankOf(found: PassResult): number | undefined {
+  #rankOf(found: ProjectionResult): number | undefined {
     const { want } = this.#options;
     if ('rank' in want) return want.rank;
     const largest = want.relativeError ** 2 * found.squaredNorm;

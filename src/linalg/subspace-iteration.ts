@@ -28,7 +28,7 @@ export interface SourcePass {
 }
 
 /** Runs a pass with the rows of `x`, [k, columns]. @param see Called with each block read. */
-export async function passOver(
+export async function projectRows(
   source: RowSource,
   x: Matrix,
   reading: SourceReading,
@@ -86,7 +86,7 @@ async function addBlock(a: Matrix, x: Matrix, sums: Sums, products: MatrixProduc
 // Results of the passes of a subspace iteration, and their convergence
 
 /** Result of one pass. */
-export interface PassResult {
+export interface ProjectionResult {
   /** Known squares of singular values, largest first, [k]. */
   readonly energies: Float64Array;
   /** Squared Frobenius norm of the whole matrix. */
@@ -100,7 +100,7 @@ export interface PassResult {
  * the difference of two large numbers, with a precision of about `rounding` times the squared norm. No result is
  * below the energy of the remaining directions.
  */
-export function squaredLossesOf(found: PassResult): Float64Array {
+export function squaredLossesOf(found: ProjectionResult): Float64Array {
   const { energies, squaredNorm, isWhole } = found;
   const losses = new Float64Array(energies.length + 1);
   const caught = energies.reduce((sum, energy) => sum + energy, 0);
@@ -136,7 +136,7 @@ export class Convergence {
    * Adds a pass's result and returns whether the approximation of that rank has converged. Gains shrink by some
    * factor per pass, so the remaining ones form a geometric series. Requires at least three passes.
    */
-  isReached(found: PassResult, rank: number): boolean {
+  isReached(found: ProjectionResult, rank: number): boolean {
     const before = this.#before;
     this.#before = found.energies;
     if (!before) return false;

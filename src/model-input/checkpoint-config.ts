@@ -7,9 +7,9 @@ import { LimitError } from '../architecture/param.js';
 import { stateDictOf } from '../architecture/walk.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { storedNames } from '../checkpoint/names.js';
-import { samenessOfPlaces } from '../checkpoint/sharing.js';
-import type { Plain, PlainLimits } from '../checkpoint/summary-content.js';
-import { plainOf, typeName } from '../checkpoint/summary-content.js';
+import { equalByLocation } from '../checkpoint/sharing.js';
+import type { JsonLike, JsonLikeLimits } from '../checkpoint/summary-content.js';
+import { jsonLikeOf, typeName } from '../checkpoint/summary-content.js';
 import { isKind } from '../checkpoint/torch/pickle/values.js';
 import type { ConfigDocument } from '../config/document.js';
 import { documentOfData } from '../config/document.js';
@@ -34,7 +34,7 @@ export type ConfigOrigin = 'flag' | 'inside' | 'beside';
 const CONTENT_KEY = 'config';
 
 /** Far above any config, and far below slow sizes. */
-const CONFIG_LIMITS: PlainLimits = { nodes: 100_000, depth: 100, text: 2 ** 20 };
+const CONFIG_LIMITS: JsonLikeLimits = { nodes: 100_000, depth: 100, text: 2 ** 20 };
 
 /**
  * The config of a checkpoint: the one named by the user, the one in the file, or the one in its folder.
@@ -44,7 +44,7 @@ const CONFIG_LIMITS: PlainLimits = { nodes: 100_000, depth: 100, text: 2 ** 20 }
 export async function configOf(
   checkpoint: Checkpoint,
   named: string | undefined,
-): Promise<FoundConfig> {
+): Promise<LocatedConfig> {
   const found = await findConfig(checkpoint, named);
   if (found) return found;
   throw new UserError('usage', `${checkpoint.path} has no config, and there is none next to it`, {
@@ -52,7 +52,7 @@ export async function configOf(
   });
 }
 
-export interface FoundConfig {
+export interface LocatedConfig {
   readonly document: ConfigDocument;
   readonly origin: ConfigOrigin;
 }
@@ -61,7 +61,7 @@ export interface FoundConfig {
 export async function findConfig(
   checkpoint: Checkpoint,
   named: string | undefined,
-): Promise<FoundConfig | undefined> {
+): Promise<LocatedConfig | undefined> {
   const document = named === undefined ? configInside(checkpoint) : await readConfig(named);
   if (document) return { document, origin: named === undefined ? 'inside' : 'flag' };
   const neighbour = neighbourOf(checkpoint.path);
@@ -88,7 +88,7 @@ function configInside(checkpoint: Checkpoint): ConfigDocument | undefined {
   const isArguments = isKind(value, 'opaque') && value.type === 'argparse.Namespace';
   const mapping = isArguments ? (value.state ?? null) : value;
   if (!isKind(mapping, 'dict')) throw refuse(`is not a mapping, but of type ${typeName(mapping)}`);
-  const config = numbersRead(plainOf(mapping, CONFIG_LIMITS));
+  const config = numbersRead(jsonLikeOf(mapping, CONFIG_LIMITS));
   if (config === undefined) throw refuse('is larger than a config should be');
   if (!isRecord(config)) throw refuse('has keys that are not names');
   return documentOfData(config, `${file}: ${CONTENT_KEY}`);
@@ -98,7 +98,7 @@ function configInside(checkpoint: Checkpoint): ConfigDocument | undefined {
  * Model values of the config inside a checkpoint that differ from `loaded`. Empty without a valid config of the same
  * family inside.
  */
-export async function differencesInside(
+export async function embeddedConfigDifferences(
   { family, document }: ModelFile,
   checkpoint: Checkpoint,
 ): Promise<ConfigDifference[]> {
@@ -114,7 +114,7 @@ export async function differencesInside(
 async function validInside(checkpoint: Checkpoint): Promise<ModelFile | undefined> {
   try {
     const document = configInside(checkpoint);
-    return document && asStored(await modelOf(document), checkpoint);
+    return document && adjustedToCheckpoint(await modelOf(document), checkpoint);
   } catch (error) {
     // Private data of a training program need not be a config.
     if (error instanceof UserError) return undefined;
@@ -126,12 +126,12 @@ async function validInside(checkpoint: Checkpoint): Promise<ModelFile | undefine
 const NUMBER_WITHOUT_DOT = /^[-+]?\d+e[-+]?\d+$/i;
 
 /** A copy with numbers for texts such as `1e-5`. The data is small and shallow. */
-function numbersRead(data: Plain | undefined): unknown {
+function numbersRead(data: JsonLike | undefined): unknown {
   if (typeof data === 'string') return NUMBER_WITHOUT_DOT.test(data) ? Number(data) : data;
   if (Array.isArray(data)) return data.map(numbersRead);
   if (!isRecord(data)) return data;
   return Object.fromEntries(
-    Object.entries(data).map(([key, value]) => [key, numbersRead(value as Plain)]),
+    Object.entries(data).map(([key, value]) => [key, numbersRead(value as JsonLike)]),
   );
 }
 
@@ -149,7 +149,10 @@ export const checkpointWarnings = ({ path: file, warnings }: Checkpoint): Proble
  * A loaded config adjusted to the program that wrote the checkpoint, so that its names match the stored ones. Call it
  * before any comparison.
  */
-export function asStored<Loaded extends ModelFile>(loaded: Loaded, checkpoint: Checkpoint): Loaded {
+export function adjustedToCheckpoint<Loaded extends ModelFile>(
+  loaded: Loaded,
+  checkpoint: Checkpoint,
+): Loaded {
   const adjusted = asNamed(loaded, checkpoint);
   if (adjusted.textOf === undefined) return adjusted;
   const own = new Set(stateDictOf(adjusted.model).map(({ name }) => name));
@@ -159,7 +162,7 @@ export function asStored<Loaded extends ModelFile>(loaded: Loaded, checkpoint: C
 function asNamed<Loaded extends ModelFile>(loaded: Loaded, checkpoint: Checkpoint): Loaded {
   const { family, document } = loaded;
   if (family.storedSettings === undefined) return loaded;
-  const stored = shapesOf(storedNames(checkpoint), (a, b) => samenessOfPlaces(a, b) === true);
+  const stored = shapesOf(storedNames(checkpoint), (a, b) => equalByLocation(a, b) === true);
   const settings = family
     .storedSettings(stored)
     .filter(({ path: dotted, value }) => valueAt(document, splitDotted(dotted)) !== value);
@@ -229,7 +232,7 @@ interface WeightsFlags {
  * Opens a checkpoint given in place of a config.
  * @throws UserError when it is refused, or another is given too.
  */
-export function ownCheckpoint(config: string, flags: WeightsFlags): Checkpoint | undefined {
+export function checkpointAsConfig(config: string, flags: WeightsFlags): Checkpoint | undefined {
   if (!isCheckpointPath(config)) return undefined;
   if (flags.checkpoint === undefined) return opened(config, flags);
   throw new UserError('usage', `${config} is a checkpoint, and so is --checkpoint`, {
@@ -237,7 +240,7 @@ export function ownCheckpoint(config: string, flags: WeightsFlags): Checkpoint |
   });
 }
 
-export const openedFor = (flags: WeightsFlags): Checkpoint | undefined =>
+export const openFlaggedCheckpoint = (flags: WeightsFlags): Checkpoint | undefined =>
   flags.checkpoint === undefined ? undefined : opened(flags.checkpoint, flags);
 
 const opened = (path: string, flags: WeightsFlags): Checkpoint =>

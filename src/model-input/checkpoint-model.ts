@@ -5,7 +5,7 @@ import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import type { CheckpointFormat } from '../checkpoint/formats.js';
 import type { StoredName } from '../checkpoint/names.js';
 import { storedNames } from '../checkpoint/names.js';
-import { samenessOfBytes } from '../checkpoint/sharing.js';
+import { equalByBytes } from '../checkpoint/sharing.js';
 import { isSameView } from '../checkpoint/stored-tensor.js';
 import type { Totals } from '../checkpoint/summary.js';
 import { summarise } from '../checkpoint/summary.js';
@@ -16,14 +16,19 @@ import type { Reconciliation, Suggestion } from '../reconcile/reconcile.js';
 import { reconcileIndex } from '../reconcile/reconcile.js';
 import { counted, joined } from '../text/words.js';
 import type { ConfigOrigin } from './checkpoint-config.js';
-import { asStored, checkpointWarnings, configOf, descriptionOf } from './checkpoint-config.js';
+import {
+  adjustedToCheckpoint,
+  checkpointWarnings,
+  configOf,
+  descriptionOf,
+} from './checkpoint-config.js';
 import { ggufTypeOf, openModelCheckpoint } from './gguf/gguf-checkpoint.js';
 import type { ModelFile } from './model-file.js';
 import { modelOf } from './model-file.js';
 import { faultProblems } from './verify-checkpoint.js';
 
 /** Facts of the checkpoint that a model was loaded from, by its index. */
-export interface CheckpointFound {
+export interface CheckpointFacts {
   readonly file: string;
   readonly format: CheckpointFormat;
   readonly stateDict: readonly string[];
@@ -37,7 +42,7 @@ export interface CheckpointFound {
 
 /** A model, and its checkpoint if it was loaded from one. */
 export interface LoadedModel extends ModelFile {
-  readonly checkpoint?: CheckpointFound;
+  readonly checkpoint?: CheckpointFacts;
 }
 
 /** An input that was read once: standard input cannot be read again. */
@@ -77,7 +82,7 @@ export async function openCheckpointModel(
     // Only the index of the open checkpoint is used below.
     return {
       model: async (set, { isChecked = true } = {}) => {
-        const described = asStored(
+        const described = adjustedToCheckpoint(
           await modelOf(document, { set, family: flags.family }),
           checkpoint,
         );
@@ -93,7 +98,7 @@ export async function openCheckpointModel(
 
 async function comparedWithIndex(
   checkpoint: Checkpoint,
-  config: CheckpointFound['config'],
+  config: CheckpointFacts['config'],
   loaded: ModelFile,
   open: () => Checkpoint,
 ): Promise<LoadedModel> {
@@ -112,7 +117,7 @@ async function comparedWithIndex(
   };
 }
 
-/** What the checkpoint holds beside the described language model. */
+/** Parts of the checkpoint outside the described language model. */
 function leftOutWarnings(file: string, { textOf, leftOut = [] }: ModelFile): Problem[] {
   if (leftOut.length === 0) return [];
   const parts = leftOut.map(
@@ -125,8 +130,8 @@ function leftOutWarnings(file: string, { textOf, leftOut = [] }: ModelFile): Pro
 function found(
   checkpoint: Checkpoint,
   { matches, faults, suggestions }: Reconciliation,
-  config: CheckpointFound['config'],
-): CheckpointFound {
+  config: CheckpointFacts['config'],
+): CheckpointFacts {
   const { path: file, format, stateDict } = checkpoint;
   const tensors = checkpoint.packed?.tensors ?? checkpoint.tensors;
   const { totals } = summarise({ ...checkpoint, tensors }, new Map(), new Map());
@@ -185,7 +190,7 @@ function copiesIn(
 async function comparedIn(checkpoint: Checkpoint, model: LanguageModel) {
   try {
     const pairs = copiesIn(checkpoint, model).map((pair) => pair.map(({ tensor }) => tensor));
-    const isSame = await samenessOfBytes(pairs);
+    const isSame = await equalByBytes(pairs);
     return pairs.map(([a, b]) => a && b && isSame(a, b));
   } finally {
     checkpoint.close();

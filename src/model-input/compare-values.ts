@@ -3,7 +3,7 @@ import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { reshaped } from '../checkpoint/computed-file.js';
 import { storedNames } from '../checkpoint/names.js';
 import { type StoredTensor, storedTypeOf } from '../checkpoint/stored-tensor.js';
-import { breathe, readRows, rowBytes } from '../checkpoint/view.js';
+import { readRows, rowBytes, yieldToEventLoop } from '../checkpoint/view.js';
 import type { ProgressDisplay } from '../progress-display.js';
 import { decodeValues } from '../tensor/decode-values.js';
 import { isSameShape } from '../tensor/dtype.js';
@@ -125,7 +125,7 @@ async function distanceOf(
       norm += value ** 2;
     }
     onBytes(count * rowBytes(a));
-    await breathe();
+    await yieldToEventLoop();
   }
   if (distance === 0) return 0;
   return norm === 0 ? Number.POSITIVE_INFINITY : Math.sqrt(distance / norm);

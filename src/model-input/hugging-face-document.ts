@@ -8,7 +8,7 @@ import type { ConfigDocument } from '../config/document.js';
 import { documentOfSection, editedText, parseDocument } from '../config/document.js';
 import type { LocatedFinding } from '../config/document-problems.js';
 import { invalidConfig } from '../config/document-problems.js';
-import { meantBy } from '../config/issues.js';
+import { suggestedKey } from '../config/issues.js';
 import { applyOverrides, splitOverride } from '../config/overrides.js';
 import { describeValue, formatPath, quote, valueAt } from '../config/quote.js';
 import type { ProblemText, PropertyPath, UserError } from '../errors.js';
@@ -23,7 +23,14 @@ type Reader = NonNullable<Family['fromHuggingFace']>;
 const KIND = 'model_type';
 
 /** Keys of nearly every `config.json`, absent from minimind documents. */
-const TELLING = ['architectures', 'num_hidden_layers', 'num_attention_heads', 'n_layer', 'n_head'];
+const TELLING = [
+  'architectures',
+  'num_hidden_layers',
+  'num_attention_heads',
+  'num_kv_heads',
+  'n_layer',
+  'n_head',
+];
 
 const HOW_TO_ADD = 'docs/adding-a-model.md says how to describe another';
 
@@ -63,7 +70,7 @@ export async function asOurDocument(
   });
 }
 
-/** What is read of a config: the whole file, or its text part. */
+/** The part of a config that is read: the whole file, or its text part. */
 interface Described {
   readonly config: JsonObject;
   readonly path: PropertyPath;
@@ -162,7 +169,7 @@ function aboutKey(
 ): ProblemText {
   const key = String(path.at(-1));
   if (why === undefined) {
-    const meant = meantBy(key, [...keys], config);
+    const meant = suggestedKey(key, [...keys], config);
     return {
       message: `unknown key ${quote(key)}: it is ignored`,
       suggestion: meant ? `did you mean ${quote(meant)}?` : 'check that the model works without it',
@@ -212,9 +219,9 @@ export async function changedHuggingFace(
     document,
     moved.map(({ path, value }) => `${formatPath(path)}=${value}`),
   );
-  const wanted = applyOverrides(await asOurDocument(document, family), sets);
+  const overridden = applyOverrides(await asOurDocument(document, family), sets);
   const isSame = async (other: ConfigDocument) =>
-    isDeepStrictEqual((await asOurDocument(other, family)).value, wanted.value);
+    isDeepStrictEqual((await asOurDocument(other, family)).value, overridden.value);
   if (!(await isSame(changed))) return undefined;
   const { value } = changed;
   const edits = moved.map(({ path }) => ({ path, value: valueAt(value, path) }));
@@ -257,7 +264,7 @@ async function withoutKind(document: ConfigDocument): Promise<UserError> {
     path: [],
     message: `has no ${KIND}, so it does not say of what kind its model is`,
     suggestion: likely
-      ? `its keys are those of ${likely}: add "${KIND}": "${likely}" if it is one`
+      ? `its keys are those of ${likely}: add "${KIND}": "${likely}", or write --family ${likely}`
       : `add "${KIND}", one of those in minimind list`,
   });
 }

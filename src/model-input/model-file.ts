@@ -11,9 +11,10 @@ import type { LanguageModel } from '../architecture/layer.js';
 import { LimitError } from '../architecture/param.js';
 import { checkDocument } from '../config/check-document.js';
 import type { ConfigDocument } from '../config/document.js';
+import { withRenamedKey } from '../config/document.js';
 import { invalidConfig } from '../config/document-problems.js';
 import { nearest } from '../config/nearest.js';
-import { applyOverrides, meantOverrides } from '../config/overrides.js';
+import { applyOverrides, correctedOverrides } from '../config/overrides.js';
 import { describeValue, quote } from '../config/quote.js';
 import { readDocument } from '../config/read.js';
 import { keyPaths } from '../config/schema-structure.js';
@@ -36,7 +37,7 @@ export interface ModelFile {
   readonly warnings: readonly Problem[];
   /** Kind of the whole model, where only its language model is described. */
   readonly textOf?: string;
-  /** What a checkpoint holds beside it. */
+  /** Other parts of the checkpoint. */
   readonly leftOut?: readonly LeftOutPart[];
   /** Quantization of the weights in a `config.json`. */
   readonly quantization?: Quantization;
@@ -65,7 +66,7 @@ export interface ModelLoadOptions {
   readonly set?: readonly string[] | undefined;
   /** Whether warnings count as errors. */
   readonly strict?: boolean;
-  /** Family to read a `config.json` as, whatever its kind. */
+  /** Family to read a `config.json` as, regardless of its kind. */
   readonly family?: string | undefined;
 }
 
@@ -144,11 +145,36 @@ export async function modelOf(
  * @param document As `asOurDocument` returns it.
  */
 export async function overridden(document: ConfigDocument, set: readonly string[]) {
-  const literal = applyOverrides(document, set);
-  const named = await familyOf(literal);
-  const meant = meantOverrides(named.family.schema, set);
-  const isSame = meant.every((text, index) => text === set[index]);
-  return { written: isSame ? literal : applyOverrides(document, meant), meant, ...named };
+  const named = await familyOf(applyOverrides(document, set));
+  const { family } = named;
+  const meant = correctedOverrides(family.schema, set.map(inSettingNames(family)));
+  const renamed = withSettingNames(document, family);
+  return { written: withSettingNames(applyOverrides(renamed, meant), family), meant, ...named };
+}
+
+/** Keys of rotary settings whose `type` is the older name of `rope_type`. */
+const ROTARY_KEYS = ['rope_scaling', 'rope_local_scaling'] as const;
+
+/** An override with the current name of its key. */
+const inSettingNames =
+  ({ settingNames = {} }: Family) =>
+  (text: string): string =>
+    text.replace(/^(\s*(?:model\.)?)(\w+)(\.type)?(?=\s*=)/, (whole, section, key, type) => {
+      if (type)
+        return ROTARY_KEYS.some((each) => each === key) ? `${section}${key}.rope_type` : whole;
+      return Object.hasOwn(settingNames, key) ? `${section}${settingNames[key]}` : whole;
+    });
+
+/** The document with the current names of its keys. */
+function withSettingNames(document: ConfigDocument, { settingNames = {} }: Family): ConfigDocument {
+  const current = Object.entries(settingNames).reduce(
+    (changed, [name, setting]) => withRenamedKey(changed, ['model', name], setting),
+    document,
+  );
+  return ROTARY_KEYS.reduce(
+    (changed, key) => withRenamedKey(changed, ['model', key, 'type'], 'rope_type'),
+    current,
+  );
 }
 
 const asError = (problem: Problem): Problem => ({ ...problem, severity: 'error' });

@@ -39,15 +39,29 @@ export function presetNames(): string[] {
 
 const lastPart = (preset: string) => preset.slice(preset.indexOf('/') + 1);
 
+/** Config files of the published report of the SRTE, and the presets with their models. */
+const PUBLISHED_FILES: Readonly<Record<string, string>> = {
+  'pretrain-optimized': 'hybrid/recommended',
+  'pretrain-v1': 'hybrid/original',
+};
+
+/** Preset of a published file, by its name or path: `configs/pretrain_optimized.yaml`. */
+export function publishedPreset(name: string): string | undefined {
+  const file = path.basename(name.trim().toLowerCase().replaceAll('_', '-'));
+  const stem = file.replace(/\.ya?ml$/, '');
+  return Object.hasOwn(PUBLISHED_FILES, stem) ? PUBLISHED_FILES[stem] : undefined;
+}
+
 /** Presets that a name in any case means, with or without the family. */
 export function presetsNamed(name: string): string[] {
-  const wanted = name.trim().toLowerCase().replaceAll('_', '-');
-  return presetNames().filter((preset) => preset === wanted || lastPart(preset) === wanted);
+  const folded = publishedPreset(name) ?? name.trim().toLowerCase().replaceAll('_', '-');
+  return presetNames().filter((preset) => preset === folded || lastPart(preset) === folded);
 }
 
 /** File of the only preset of this name. */
 export function presetPath(name: string): string | undefined {
-  const [only, ...others] = /\.(?:ya?ml|json)$/i.test(name) ? [] : presetsNamed(name);
+  const isFile = /\.(?:ya?ml|json)$/i.test(name) && publishedPreset(name) === undefined;
+  const [only, ...others] = isFile ? [] : presetsNamed(name);
   const folder = presetFolder();
   if (only === undefined || others.length > 0 || folder === undefined) return undefined;
   return path.join(folder, `${only}.yaml`);

@@ -1,4 +1,4 @@
-/** The model that a checkpoint holds, as far as its config and the names of its tensors tell. */
+/** The model in a checkpoint, according to its config and the names of its tensors. */
 import { type SrteLayout, srteLayoutOf } from '../architecture/srte-layout.js';
 import { tensorsOf } from '../architecture/walk.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';

@@ -101,12 +101,12 @@ const UNREAD: Readonly<Record<string, JsonObject>> = {
   qwen3_vl_moe: { norm_topk_prob: true },
 };
 
-/** Classes whose files had the language model's keys beside the others, before transformers 4.52. */
+/** Classes whose files had the language model's keys next to the others, before transformers 4.52. */
 const FLAT: readonly string[] = ['qwen2_vl', 'qwen2_5_vl'];
 
 /** The text part of a config. */
 export interface TextPart {
-  /** Where it stands; empty where its keys stand beside the others. */
+  /** Path of the part; empty where its keys are next to the others. */
   readonly path: PropertyPath;
   /** Kind of the whole model. */
   readonly of: string;
@@ -124,7 +124,7 @@ export const textKeyOf = (whole: JsonObject): string | undefined =>
 
 /**
  * The text part of a config whose own kind has no family; undefined where its kind is not known, either.
- * @param as Family to read it as, whatever its kind.
+ * @param as Family to read it as, regardless of its kind.
  */
 export function textPartOf(whole: JsonObject, as?: string): TextPart | undefined {
   const { model_type: of } = whole;
@@ -179,11 +179,11 @@ const withoutParts = (config: JsonObject): JsonObject =>
     Object.entries(config).filter(([key]) => !isPart(key, config[key]) && !isOfImages(key)),
   );
 
-/** Keys beside those of the language model in old files. */
+/** Keys next to those of the language model in old files. */
 const isOfImages = (key: string) =>
   /^(?:vision|image|video|audio)_|_token_(?:id|index)$/.test(key) && !/^(?:bos|eos|pad)_/.test(key);
 
-/** Classes whose older files tied the head in the text part, which counts beside the outer key. */
+/** Classes whose older files tied the head in the text part, which counts in addition to the outer key. */
 const TIED_INSIDE: ReadonlySet<string> = new Set([
   'llava',
   'llava_next',

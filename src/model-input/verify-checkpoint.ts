@@ -17,10 +17,10 @@ import {
 } from '../reconcile/reconcile.js';
 import { shortened } from '../text/words.js';
 import {
-  asStored,
+  adjustedToCheckpoint,
   checkpointWarnings,
   descriptionOf,
-  differencesInside,
+  embeddedConfigDifferences,
 } from './checkpoint-config.js';
 import type { ModelFile, ModelLoadOptions } from './model-file.js';
 import { modelOf } from './model-file.js';
@@ -61,9 +61,9 @@ export async function verifyCheckpoint(
   const described = await modelOf(document, options);
   await warn(described.warnings);
   await warn(checkpointWarnings(checkpoint));
-  const loaded = asStored(described, checkpoint);
+  const loaded = adjustedToCheckpoint(described, checkpoint);
   const reconciliation = await reconciled(loaded, checkpoint, display);
-  const configDifferences = await differencesInside(loaded, checkpoint);
+  const configDifferences = await embeddedConfigDifferences(loaded, checkpoint);
   const hasWarnings =
     checkpoint.warnings.length > 0 ||
     configDifferences.length > 0 ||
@@ -142,19 +142,19 @@ function refuseFaults(
  * A model adjusted to the checkpoint with its weights.
  * @throws UserError when the two do not match.
  */
-export async function checkedAgainst(
+export async function verifiedModel(
   described: ModelFile,
   checkpoint: Checkpoint,
   display: ProgressDisplay,
 ): Promise<{ readonly loaded: ModelFile; readonly warnings: readonly Problem[] }> {
-  const loaded = asStored(described, checkpoint);
+  const loaded = adjustedToCheckpoint(described, checkpoint);
   refuseFaults(checkpoint, loaded.file, await reconciled(loaded, checkpoint, display));
   return { loaded, warnings: await differenceWarnings(loaded, checkpoint) };
 }
 
 /** Warnings about different values in the config inside the checkpoint, where tensors do not reveal them. */
 async function differenceWarnings(loaded: ModelFile, checkpoint: Checkpoint): Promise<Problem[]> {
-  const differences = await differencesInside(loaded, checkpoint);
+  const differences = await embeddedConfigDifferences(loaded, checkpoint);
   return differences.map((each) => ({
     severity: 'warning',
     file: checkpoint.path,

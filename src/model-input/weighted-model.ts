@@ -5,10 +5,15 @@ import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import type { Problem } from '../errors.js';
 import { UserError } from '../errors.js';
 import type { ProgressDisplay } from '../progress-display.js';
-import { checkpointWarnings, configOf, openedFor, ownCheckpoint } from './checkpoint-config.js';
+import {
+  checkpointAsConfig,
+  checkpointWarnings,
+  configOf,
+  openFlaggedCheckpoint,
+} from './checkpoint-config.js';
 import { configPath, hasWeights as hasWeightsIn } from './locate.js';
 import { loadModelFile, type ModelFile, type ModelLoadOptions, modelOf } from './model-file.js';
-import { checkedAgainst } from './verify-checkpoint.js';
+import { verifiedModel } from './verify-checkpoint.js';
 
 export interface WeightFlags extends ModelLoadOptions {
   readonly checkpoint?: string | undefined;
@@ -34,7 +39,7 @@ export async function openWeighted(
   flags: WeightFlags,
   display: ProgressDisplay,
 ): Promise<WeightedModelFile> {
-  const own = ownCheckpoint(file, flags);
+  const own = checkpointAsConfig(file, flags);
   let checkpoint = own;
   const close = () => checkpoint?.close();
   try {
@@ -42,12 +47,12 @@ export async function openWeighted(
     const described = own
       ? await modelOf((await configOf(own, undefined)).document, flags)
       : await loadModelFile(file, flags);
-    checkpoint ??= openedFor(flags);
+    checkpoint ??= openFlaggedCheckpoint(flags);
     if (!checkpoint) {
       if (!flags.random) throw hasNoWeights(described.file);
       return { loaded: described, checkpoint, warnings: described.warnings, close };
     }
-    const { loaded, warnings } = await checkedAgainst(described, checkpoint, display);
+    const { loaded, warnings } = await verifiedModel(described, checkpoint, display);
     return {
       loaded,
       checkpoint,

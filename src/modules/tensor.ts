@@ -95,8 +95,8 @@ const arrayOf = (dtype: ModuleDtype) => (Object.hasOwn(ARRAYS, dtype) ? ARRAYS[d
 /** Returns the input if its shape matches its number of values and its array matches its dtype. */
 export function checked<Given extends Tensor | Ids>(where: string, given: Given): Given {
   const { shape, data } = given;
-  const wanted = 'dtype' in given ? arrayOf(given.dtype) : Int32Array;
-  if (wanted === undefined || !((data as unknown) instanceof wanted)) {
+  const expected = 'dtype' in given ? arrayOf(given.dtype) : Int32Array;
+  if (expected === undefined || !((data as unknown) instanceof expected)) {
     const dtype = 'dtype' in given ? `dtype ${given.dtype}` : 'ids';
     throw mistake(where, `${dtype} in a ${data?.constructor?.name}`, ARRAYS_TEXT);
   }
@@ -112,11 +112,11 @@ const ARRAYS_TEXT =
   'Give f32 as a Float32Array, f16 and bf16 as a Uint16Array of their codes, and ids as an Int32Array.';
 
 /** @throws UserError when a tensor does not have the expected shape. */
-export function expectShape(where: string, what: string, found: Shape, wanted: Shape): void {
-  if (isSameShape(found, wanted)) return;
+export function expectShape(where: string, what: string, found: Shape, expected: Shape): void {
+  if (isSameShape(found, expected)) return;
   throw mistake(
     where,
-    `${what} has shape ${shapeText(found)} and should have ${shapeText(wanted)}`,
+    `${what} has shape ${shapeText(found)} and should have ${shapeText(expected)}`,
     'See the shapes in the documentation of the block.',
   );
 }

@@ -35,13 +35,13 @@ import {
   elementwise,
   gatedNorm,
   gatheredMatmul,
+  type LoweringContext,
   lookup,
   matmul,
   norm,
   normStatistics,
   openingMatmuls,
   paramsOf,
-  type Surroundings,
   unfusedNorm,
 } from './lowering-blocks.js';
 import {
@@ -82,10 +82,10 @@ export function primitivesOf(layer: Layer, width?: number): readonly Primitive[]
 export const widthAfter = (layer: Layer, width: number): number =>
   lower(layer, { width, share: 'tokens', component: 'other' }).at(-1)?.output ?? width;
 
-function lower(layer: Layer, around: Surroundings): Primitive[] {
+function lower(layer: Layer, around: LoweringContext): Primitive[] {
   const { width, share } = around;
   const component = layer.component ?? around.component;
-  const inside: Surroundings = { width, share: 'tokens', component };
+  const inside: LoweringContext = { width, share: 'tokens', component };
   const saved = (source: string, ...values: Saved['vectors']): Saved => ({
     part: component,
     vectors: values,
@@ -258,7 +258,7 @@ function lower(layer: Layer, around: Surroundings): Primitive[] {
 }
 
 /** Blocks compute shared layers where they use them. */
-function lowerModel(model: LanguageModel, around: Surroundings): Primitive[] {
+function lowerModel(model: LanguageModel, around: LoweringContext): Primitive[] {
   const { embedding, embeddingSteps, blocks, norm, head, logitSteps } = model;
   const width = model.hidden;
   const inTurn = (...layers: readonly Layer[]) => lowerInTurn('', layers, { ...around, width });
@@ -285,7 +285,7 @@ const vocabularyRun = (rows: number) => runOf('rows of the vocabulary', rows);
 export function lowerInTurn(
   name: string,
   layers: readonly Layer[],
-  around: Surroundings,
+  around: LoweringContext,
 ): Primitive[] {
   let { width, share }: { width: number; share: Share } = around;
   return layers.flatMap((layer, index) => {
@@ -326,7 +326,7 @@ function paired(product: Matmul, of: string, layers: readonly Layer[], index: nu
  */
 function lowerResidual(
   layer: Extract<Layer, { kind: 'residual' }>,
-  inside: Surroundings,
+  inside: LoweringContext,
 ): Primitive[] {
   const masks = layer.branches.map(() => dropoutMask(inside.width));
   // The next norm's kernel includes the sum.
@@ -337,7 +337,10 @@ function lowerResidual(
 }
 
 /** Branches that share one norm: the kernel of the next norm includes their sum, too. */
-function lowerBranches(layer: Extract<Layer, { kind: 'sum' }>, inside: Surroundings): Primitive[] {
+function lowerBranches(
+  layer: Extract<Layer, { kind: 'sum' }>,
+  inside: LoweringContext,
+): Primitive[] {
   const branches = branchesOf(layer, inside);
   const width = branches.at(-1)?.output ?? inside.width;
   return [
@@ -351,7 +354,7 @@ function lowerBranches(layer: Extract<Layer, { kind: 'sum' }>, inside: Surroundi
 
 function branchesOf(
   layer: Extract<Layer, { kind: 'residual' | 'sum' }>,
-  inside: Surroundings,
+  inside: LoweringContext,
 ): Primitive[] {
   let isSummed = false;
   return layer.branches.flatMap((branch, index) => {
@@ -366,7 +369,7 @@ function branchesOf(
   });
 }
 
-function lowerHybridBlock(block: HybridBlock, inside: Surroundings): Primitive[] {
+function lowerHybridBlock(block: HybridBlock, inside: LoweringContext): Primitive[] {
   const { inputNorm, srte, mamba, attention, alignment, gate, fusion, mlp, outputNorm } = block;
   const all = (...layers: readonly Layer[]) => layers.flatMap((each) => lower(each, inside));
   // Dropout masks of the fusion's output and the MLP's output.
@@ -430,7 +433,7 @@ function lowerAltUpEnd(layer: AltUpSplit | AltUpMerge, component: Component): Pr
 }
 
 /** The streams are mixed value by value: work that FLOPs of products do not count. */
-function lowerAltUpBlock(layer: AltUpBlock, around: Surroundings): Primitive[] {
+function lowerAltUpBlock(layer: AltUpBlock, around: LoweringContext): Primitive[] {
   const { routerNorm, router, prediction, correction, inner, perLayer } = layer;
   const { component } = around;
   const hidden = inputWidth(router);

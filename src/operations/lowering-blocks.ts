@@ -36,7 +36,7 @@ import type {
 import { allReduce, runOf, vectors } from './primitive.js';
 
 /** Context of a layer. */
-export interface Surroundings {
+export interface LoweringContext {
   /** Input values of the layer per token. */
   readonly width: number;
   /** Part of them on each GPU. */

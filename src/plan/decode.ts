@@ -1,6 +1,6 @@
 /** Decoding speed of planned models on a GPU. */
 import type { LanguageModel } from '../architecture/layer.js';
-import { remembered } from '../architecture/walk.js';
+import { memoized } from '../architecture/walk.js';
 import type { StateSetting } from '../budget/state.js';
 import { UserError } from '../errors.js';
 import { eachBound } from '../fit/bounds.js';
@@ -24,14 +24,17 @@ import type { Cluster } from '../hardware/gpu.js';
 import { capacityOf, noPeakText, peakIfKnown } from '../hardware/gpu.js';
 import type { Dtype } from '../tensor/dtype.js';
 import type { FoldedModel } from './folding.js';
-import type { DecodingSpeed } from './search.js';
+import type { DecodingTarget } from './search.js';
 
 /**
  * Decoding on one GPU in tokens per second, with weights and caches in the type of the setting. Without a published
  * peak, only reading is counted.
  * @throws UserError when serving does not support that type.
  */
-export function decodeOn({ gpu }: Cluster, { batch, context, dtype }: StateSetting): DecodingSpeed {
+export function decodingTarget(
+  { gpu }: Cluster,
+  { batch, context, dtype }: StateSetting,
+): DecodingTarget {
   const served = servedIn(dtype);
   const rates = ratesOf(
     { gpu, gpus: 1, network: null },
@@ -45,7 +48,7 @@ export function decodeOn({ gpu }: Cluster, { batch, context, dtype }: StateSetti
     stateDtype: dtype,
     tensorParallel: 1,
   } as const;
-  const workOfPart = remembered((part: LanguageModel) =>
+  const workOfPart = memoized((part: LanguageModel) =>
     decodeWork(servedModel(part, form), context),
   );
   const workOf = (model: FoldedModel) =>
@@ -103,7 +106,7 @@ function summedExperts(parts: readonly WorkPart[]): ExpertGroup[] {
  * Text about figures left out without a published peak; null if there is one.
  * @throws UserError as `decodeOn`.
  */
-export function withoutPeak({ gpu }: Cluster, { dtype }: StateSetting): string | null {
+export function missingPeakText({ gpu }: Cluster, { dtype }: StateSetting): string | null {
   const { computes } = WEIGHT_DTYPES[servedIn(dtype)];
   if (peakIfKnown(gpu, computes)) return null;
   return `${noPeakText(gpu, computes)}: tokens/s are of reading alone, and fewer with many sequences`;

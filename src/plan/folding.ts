@@ -1,7 +1,7 @@
 /** Folded models: many blocks, described by one block of each kind. */
 import type { LanguageModel, Layer } from '../architecture/layer.js';
 import { LimitError } from '../architecture/param.js';
-import { remembered } from '../architecture/walk.js';
+import { memoized } from '../architecture/walk.js';
 import { countParameters } from '../budget/parameters.js';
 import type { ModelSpace, Sizes } from './space.js';
 
@@ -66,7 +66,7 @@ interface Folded {
   readonly times: number;
 }
 
-export const unfolded = (model: LanguageModel): FoldedModel => [{ model, times: 1 }];
+export const unfoldedModel = (model: LanguageModel): FoldedModel => [{ model, times: 1 }];
 
 /** Positions, the same for all parts of a model. */
 export const positionsOf = ([first]: FoldedModel): number => first?.model.positions ?? 0;
@@ -147,7 +147,7 @@ export class Folding {
 
   #whole(sizes: Sizes): FoldedModel | undefined {
     const model = this.#space.model(sizes);
-    return model && unfolded(model);
+    return model && unfoldedModel(model);
   }
 
   #small(sizes: Sizes): LanguageModel | undefined {
@@ -182,7 +182,7 @@ export class Folding {
     return pattern;
   }
 
-  /** Blocks of the first sizes at a depth; empty if there is no such model. */
+  /** Blocks of the first sizes at a depth; empty without such a model. */
   #blocksAt(depth: number): readonly Layer[] {
     if (!this.#first || depth < 1) return [];
     try {
@@ -217,11 +217,9 @@ export class Folding {
 }
 
 /** Parts of small models, which are asked for at many depths. */
-const withoutBlocks = remembered(
-  (model: LanguageModel): LanguageModel => ({ ...model, blocks: [] }),
-);
+const withoutBlocks = memoized((model: LanguageModel): LanguageModel => ({ ...model, blocks: [] }));
 
-const withEachBlock = remembered<LanguageModel, Map<Layer, LanguageModel>>(() => new Map());
+const withEachBlock = memoized<LanguageModel, Map<Layer, LanguageModel>>(() => new Map());
 
 function withBlock(model: LanguageModel, block: Layer): LanguageModel {
   const known = withEachBlock(model);

@@ -7,6 +7,8 @@ import type { Bounds, Quantity } from '../budget/quantity.js';
 import type { StateSetting } from '../budget/state.js';
 import { documentText } from '../config/document.js';
 import { UserError } from '../errors.js';
+import type { Shares } from './allocation.js';
+import { ALLOCATION_RULE, allocatedSizes, sharesOf } from './allocation.js';
 import type { Axis, Criterion, CriterionName, Measures } from './criteria.js';
 import {
   axesFor,
@@ -17,14 +19,20 @@ import {
   paretoSet,
   widthPerLayer,
 } from './criteria.js';
-import { unfolded } from './folding.js';
-import type { DecodingSpeed, FoundModel, Near, SearchResult, SearchWish } from './search.js';
+import { unfoldedModel } from './folding.js';
+import type {
+  DecodingTarget,
+  MeasuredModel,
+  NearestModel,
+  SearchRequest,
+  SearchResult,
+} from './search.js';
 import { isWithin, search } from './search.js';
-import type { SizeRange, Sizes, SpaceWish } from './space.js';
+import type { SizeRange, Sizes, SpaceRequest } from './space.js';
 import { ModelSpace } from './space.js';
 
 /** @throws UserError when the plan has no such row. */
-export function writtenRow({ rows, family, limits, inference }: Plan, place: number): string {
+export function rowDocument({ rows, family, limits, inference }: Plan, place: number): string {
   const row = rows[place - 1];
   if (row === undefined) {
     throw new UserError('usage', `--row: there is no row ${place}; the plan has ${rows.length}`, {
@@ -41,9 +49,9 @@ export function writtenRow({ rows, family, limits, inference }: Plan, place: num
   return `${comments.map((line) => `# ${line}\n`).join('')}${documentText(document)}`;
 }
 
-export interface PlanWish
-  extends Omit<SpaceWish, 'context'>,
-    Pick<SearchWish, 'align' | 'decode' | 'onSearched'> {
+export interface PlanRequest
+  extends Omit<SpaceRequest, 'context'>,
+    Pick<SearchRequest, 'align' | 'decode' | 'onSearched'> {
   readonly inference: StateSetting;
   /** Name of the GPU of `decode`. */
   readonly gpu?: string | undefined;
@@ -109,6 +117,18 @@ export interface Plan {
   readonly rows: readonly PlanRow[];
   /** Best model of each width by the criterion, from deep and thin to shallow and wide. */
   readonly spectrum: readonly PlanRow[];
+  /** Model of a rule of shares beside the best; null where the rule has none. */
+  readonly allocation: Allocation | null;
+}
+
+export interface Allocation {
+  /** Shares that the rule asks for. */
+  readonly rule: Shares;
+  /** The nearest model within the budget, outside the ranking: its place is 0. */
+  readonly row: PlanRow;
+  readonly shares: Shares;
+  /** Shares of the best model. */
+  readonly best: Shares;
 }
 
 const DEFAULT_DEPTHS: SizeRange = { least: 2, most: 128 };
@@ -118,7 +138,7 @@ const DEFAULT_WIDTHS: SizeRange = { least: 64, most: 65_536 };
  * Searches a family for the best models within a budget. Each returned model is a valid document.
  * @throws UserError when there is none, with the nearest ones, or when an override is wrong.
  */
-export function planModels(family: Family, wish: PlanWish): Plan {
+export function planModels(family: Family, wish: PlanRequest): Plan {
   const { dimensions } = family;
   if (!dimensions) throw withoutDimensions(family);
   if (CRITERIA[wish.sort].measure === 'decode' && !wish.decode) throw withoutGpu();
@@ -129,7 +149,7 @@ export function planModels(family: Family, wish: PlanWish): Plan {
 }
 
 /** Plan, or undefined if the figures of a shown model differ from the measured ones. */
-function planWith(space: ModelSpace, wish: PlanWish, isFolded: boolean): Plan | undefined {
+function planWith(space: ModelSpace, wish: PlanRequest, isFolded: boolean): Plan | undefined {
   const { family } = space;
   const { inference } = wish;
   const { limits, result } = searchWithin(space, wish, isFolded);
@@ -137,16 +157,16 @@ function planWith(space: ModelSpace, wish: PlanWish, isFolded: boolean): Plan | 
   const criterion: Criterion = CRITERIA[wish.sort];
   const axes = axesFor(criterion).filter(({ measure }) => wish.decode || measure !== 'decode');
   const best = paretoSet(inOrder(result.found, criterion), axes);
-  const places = new Map(best.map((found, index) => [found, index + 1]));
-  const rows = new Map<FoundModel, PlanRow>();
+  const ranks = new Map(best.map((found, index) => [found, index + 1]));
+  const rows = new Map<MeasuredModel, PlanRow>();
   const first = best.slice(0, wish.top);
   const spectrum = bestOfEachWidth(best);
   for (const found of new Set([...first, ...spectrum])) {
-    const row = describeRow(space, wish, found, places.get(found) ?? 0);
+    const row = describeRow(space, wish, found, ranks.get(found) ?? 0);
     if (!row || (isFolded && !isAsMeasured(row, found.measures))) return undefined;
     rows.set(found, row);
   }
-  const rowOf = (found: FoundModel) => rows.get(found) as PlanRow;
+  const rowOf = (found: MeasuredModel) => rows.get(found) as PlanRow;
   return {
     family: family.name,
     inference,
@@ -161,7 +181,26 @@ function planWith(space: ModelSpace, wish: PlanWish, isFolded: boolean): Plan | 
     pareto: best.length,
     rows: first.map(rowOf),
     spectrum: spectrum.map(rowOf),
+    allocation: allocationOf(space, wish, best[0]),
   };
+}
+
+function allocationOf(
+  space: ModelSpace,
+  wish: PlanRequest,
+  best: MeasuredModel | undefined,
+): Allocation | null {
+  const sizes = allocatedSizes(space, {
+    ...wish,
+    maxParameters: Number(wish.maxParameters),
+    depth: wish.depth ?? DEFAULT_DEPTHS,
+    width: wish.width ?? DEFAULT_WIDTHS,
+    headDims: wish.headDims,
+  });
+  const row = sizes && describeRow(space, wish, { sizes }, 0);
+  const [model, bestModel] = [sizes && space.model(sizes), best && space.model(best.sizes)];
+  if (!row || !model || !bestModel) return null;
+  return { rule: ALLOCATION_RULE, row, shares: sharesOf(model), best: sharesOf(bestModel) };
 }
 
 const withoutGpu = () =>
@@ -175,7 +214,7 @@ interface Searched {
 }
 
 /** Search within the limits. If no lower limit is set and the maximum has no models nearby, uses the largest. */
-function searchWithin(space: ModelSpace, wish: PlanWish, isFolded: boolean): Searched {
+function searchWithin(space: ModelSpace, wish: PlanRequest, isFolded: boolean): Searched {
   const limits = limitsOf(wish);
   const within = (minParameters: Exact): Searched => ({
     limits: { ...limits, minParameters },
@@ -202,7 +241,7 @@ function withoutDimensions({ name }: Family): UserError {
   });
 }
 
-function limitsOf(wish: PlanWish): Plan['limits'] {
+function limitsOf(wish: PlanRequest): Plan['limits'] {
   const { maxParameters, minParameters = mostOf(maxParameters), maxMemory = null } = wish;
   if (minParameters > maxParameters) {
     throw new UserError(
@@ -222,7 +261,7 @@ const mostOf = (value: Exact): Exact =>
   typeof value === 'bigint' ? (value * 19n) / 20n : Math.floor((value * 19) / 20);
 
 /** Best model of each width, thinnest first. */
-const bestOfEachWidth = (best: readonly FoundModel[]): FoundModel[] =>
+const bestOfEachWidth = (best: readonly MeasuredModel[]): MeasuredModel[] =>
   [...new Map(best.toReversed().map((each) => [each.sizes.width, each])).values()].toSorted(
     (a, b) => a.measures.widthPerLayer - b.measures.widthPerLayer,
   );
@@ -230,8 +269,8 @@ const bestOfEachWidth = (best: readonly FoundModel[]): FoundModel[] =>
 /** Row of a found model; undefined if the model is invalid. */
 function describeRow(
   space: ModelSpace,
-  { inference, decode }: PlanWish,
-  { sizes }: FoundModel,
+  { inference, decode }: PlanRequest,
+  { sizes }: Pick<MeasuredModel, 'sizes'>,
   place: number,
 ): PlanRow | undefined {
   const model = space.model(sizes);
@@ -254,7 +293,7 @@ function describeRow(
     keyValueCache: state.keyValueCache,
     state: state.total,
     memory: total,
-    decode: decode && misfit === null ? decode.rates(unfolded(model)) : null,
+    decode: decode && misfit === null ? decode.rates(unfoldedModel(model)) : null,
     misfit,
     widthPerLayer: widthPerLayer(sizes),
     balancedDepth: balancedDepth(sizes.width),
@@ -269,15 +308,15 @@ const isAsMeasured = ({ parameters, body, memory, decode }: PlanRow, measures: M
   Math.abs(Number(memory.value) - measures.memory) <= 1e-12 * measures.memory &&
   Math.abs((decode?.expected.value ?? 0) - (measures.decode ?? 0)) <= 1e-9 * (measures.decode ?? 1);
 
-const misfitText = ({ value }: Figure, { capacity }: DecodingSpeed) =>
+const misfitText = ({ value }: Figure, { capacity }: DecodingTarget) =>
   `${grouped(value)} bytes do not fit into the ${grouped(capacity.value)} of the GPU`;
 
 // Errors of a search without results.
 
 interface Nearest {
-  readonly smallest: Near | undefined;
-  readonly largest: Near | undefined;
-  readonly leanest: Near | undefined;
+  readonly smallest: NearestModel | undefined;
+  readonly largest: NearestModel | undefined;
+  readonly leanest: NearestModel | undefined;
 }
 
 function nothingFound(

@@ -18,7 +18,7 @@ import type { HeadLayout, ModelSpace, SizeRange, Sizes } from './space.js';
 import { depthsIn, headLayouts, widthsIn } from './space.js';
 
 /** Decoding on a GPU, in tokens per second of all sequences together. */
-export interface DecodingSpeed {
+export interface DecodingTarget {
   readonly rates: (model: FoldedModel) => Bounds;
   /** Expected rate only. */
   readonly expected: (model: FoldedModel) => number;
@@ -27,10 +27,10 @@ export interface DecodingSpeed {
 }
 
 /** Whether inference fits in the GPU's memory. */
-export const isWithin = (memory: Exact, { capacity }: Pick<DecodingSpeed, 'capacity'>): boolean =>
+export const isWithin = (memory: Exact, { capacity }: Pick<DecodingTarget, 'capacity'>): boolean =>
   memory <= capacity.value;
 
-export interface SearchWish {
+export interface SearchRequest {
   readonly depth: SizeRange;
   readonly width: SizeRange;
   /** Divisor of the feed-forward width. */
@@ -44,31 +44,31 @@ export interface SearchWish {
   readonly isFolded: boolean;
   /** Setting at which models are measured. */
   readonly inference: StateSetting;
-  readonly decode?: DecodingSpeed | undefined;
+  readonly decode?: DecodingTarget | undefined;
   /** Called with the number of searched widths and of all widths. */
   readonly onSearched?: ((done: number, of: number) => void) | undefined;
 }
 
-export interface FoundModel {
+export interface MeasuredModel {
   readonly sizes: Sizes;
   readonly measures: Measures;
 }
 
 /** Counted model outside the budget. */
-export interface Near {
+export interface NearestModel {
   readonly sizes: Sizes;
   readonly value: number;
 }
 
 export interface SearchResult {
   /** Models with the widest feed-forward network, one per depth, width, head layout and rank. */
-  readonly found: readonly FoundModel[];
+  readonly found: readonly MeasuredModel[];
   /** Model with the fewest parameters. */
-  readonly smallest: Near | undefined;
+  readonly smallest: NearestModel | undefined;
   /** Largest model with at most the maximum number of parameters. */
-  readonly largest: Near | undefined;
+  readonly largest: NearestModel | undefined;
   /** Model with the least memory, among those with the requested parameters. */
-  readonly leanest: Near | undefined;
+  readonly leanest: NearestModel | undefined;
 }
 
 /** Models that differ only in depth and feed-forward width. */
@@ -85,7 +85,7 @@ interface ShapeColumn {
 }
 
 /** @throws UserError when no model of the first width is valid, or one does not support the context. */
-export function search(space: ModelSpace, wish: SearchWish): SearchResult {
+export function search(space: ModelSpace, wish: SearchRequest): SearchResult {
   const run = new Search(space, wish);
   const widths = widthsIn(fixedOr(space.fixed(space.dimensions.width), wish.width));
   for (const [index, width] of widths.entries()) {
@@ -100,15 +100,15 @@ const fixedOr = (fixed: number | undefined, range: SizeRange): SizeRange =>
 
 class Search {
   readonly #space: ModelSpace;
-  readonly #wish: SearchWish;
+  readonly #wish: SearchRequest;
   readonly #models: Folding;
   readonly #depths: readonly number[];
-  readonly #found: FoundModel[] = [];
-  #smallest: Near | undefined;
-  #largest: Near | undefined;
-  #leanest: Near | undefined;
+  readonly #found: MeasuredModel[] = [];
+  #smallest: NearestModel | undefined;
+  #largest: NearestModel | undefined;
+  #leanest: NearestModel | undefined;
 
-  constructor(space: ModelSpace, wish: SearchWish) {
+  constructor(space: ModelSpace, wish: SearchRequest) {
     this.#space = space;
     this.#wish = wish;
     this.#models = wish.isFolded ? new Folding(space) : new Folding(space, 0);
@@ -186,10 +186,10 @@ class Search {
   #foundIn(
     column: ShapeColumn,
     counts: Counts,
-  ): { models: FoundModel[]; fewest: number | undefined } | undefined {
+  ): { models: MeasuredModel[]; fewest: number | undefined } | undefined {
     const { minParameters, maxParameters, maxMemory } = this.#wish;
     const most = column.feedForward?.most ?? 0;
-    const models: FoundModel[] = [];
+    const models: MeasuredModel[] = [];
     let fewest: number | undefined;
     for (const depth of this.#depths) {
       const least = counts(depth, 0);
@@ -252,7 +252,7 @@ export function measuresOf(
   model: FoldedModel,
   sizes: Sizes,
   inference: StateSetting,
-  decode?: DecodingSpeed,
+  decode?: DecodingTarget,
 ): Measures {
   const counted = model.map(({ model: part, times }) => ({ times, ...countParameters(part) }));
   const sum = (of: (count: ParameterBudget) => number) =>

@@ -6,7 +6,7 @@ import type { JsonObject } from '../architecture/transformer/config-keys.js';
 import { checkDocument, unreadKeys } from '../config/check-document.js';
 import { documentOfData } from '../config/document.js';
 import { invalidConfig, toProblems } from '../config/document-problems.js';
-import { applyOverrides, meantOverrides } from '../config/overrides.js';
+import { applyOverrides, correctedOverrides } from '../config/overrides.js';
 import type { UserError } from '../errors.js';
 import { isRecord } from '../text/words.js';
 
@@ -62,7 +62,7 @@ function multiples({ least, most }: SizeRange, unit: number, perDoubling: number
 
 export type HeadLayout = Pick<Sizes, 'heads' | 'keyValueHeads' | 'headDim'>;
 
-export interface HeadWish {
+export interface HeadRequest {
   /** Head dimensions, preferred ones first; undefined: usual ones. */
   readonly headDims?: readonly number[] | undefined;
   /** Values fixed by the document. */
@@ -83,7 +83,7 @@ function usualHeadDims(width: number): readonly number[] {
 const MOST_QUERIES_PER_KEY = 4;
 
 /** Head layouts of a width; the first of those with the same parameters and KV cache. */
-export function headLayouts(width: number, wish: HeadWish): HeadLayout[] {
+export function headLayouts(width: number, wish: HeadRequest): HeadLayout[] {
   const layouts = queryHeads(width, wish)
     .filter(({ headDim }) => headDim > 0 && headDim % 2 === 0)
     .flatMap((layout) =>
@@ -98,7 +98,10 @@ export function headLayouts(width: number, wish: HeadWish): HeadLayout[] {
   return [...distinct.values()];
 }
 
-function queryHeads(width: number, { headDims = usualHeadDims(width), heads, headDim }: HeadWish) {
+function queryHeads(
+  width: number,
+  { headDims = usualHeadDims(width), heads, headDim }: HeadRequest,
+) {
   if (heads !== undefined) {
     const each = headDim ?? width / heads;
     return Number.isInteger(each) ? [{ heads, headDim: each }] : [];
@@ -109,14 +112,14 @@ function queryHeads(width: number, { headDims = usualHeadDims(width), heads, hea
     .map((dim) => ({ heads: width / dim, headDim: dim }));
 }
 
-function keyHeads(heads: number, { keyValueHeads, canShare }: HeadWish): (number | null)[] {
+function keyHeads(heads: number, { keyValueHeads, canShare }: HeadRequest): (number | null)[] {
   if (!canShare) return [null];
   if (keyValueHeads !== undefined) return heads % keyValueHeads === 0 ? [keyValueHeads] : [];
   const groups = Array.from({ length: MOST_QUERIES_PER_KEY }, (_, index) => index + 1);
   return groups.filter((group) => heads % group === 0).map((group) => heads / group);
 }
 
-export interface SpaceWish {
+export interface SpaceRequest {
   readonly vocabulary?: number | undefined;
   /** Tokens that the model supports. */
   readonly context: number;
@@ -130,16 +133,16 @@ const NAME = 'the plan';
 export class ModelSpace {
   readonly family: Family;
   readonly dimensions: Dimensions;
-  readonly #wish: SpaceWish;
+  readonly #wish: SpaceRequest;
   /** Overrides outside and inside `model`. */
   readonly #sections: JsonObject;
   readonly #model: JsonObject;
 
   /** @throws UserError when an override cannot be read, or removes the model. */
-  constructor(family: Family, dimensions: Dimensions, wish: SpaceWish) {
+  constructor(family: Family, dimensions: Dimensions, wish: SpaceRequest) {
     this.family = family;
     this.dimensions = dimensions;
-    const set = meantOverrides(family.schema, wish.set);
+    const set = correctedOverrides(family.schema, wish.set);
     this.#wish = { ...wish, set };
     const overridden = applyOverrides(documentOfData({ model: {} }, NAME), set);
     const unread = unreadKeys(overridden, family.schema);

@@ -5,7 +5,7 @@
  */
 
 /** Weight matrix of a linear layer: one row per output. */
-export interface WeightMatrix {
+export interface MatrixShape {
   readonly rows: number;
   readonly length: number;
 }
@@ -28,7 +28,7 @@ export interface StoredPart {
   readonly bits: number;
 }
 
-export type Layout = (matrix: WeightMatrix) => readonly StoredPart[];
+export type Layout = (matrix: MatrixShape) => readonly StoredPart[];
 
 const stored = (part: WeightPart, elements: number, bits: number): StoredPart => ({
   part,
@@ -43,7 +43,7 @@ export type Granularity =
 
 export const groupsAlongRow = (length: number): Granularity => ({ per: 'block', rows: 1, length });
 
-function scaleCount({ rows, length }: WeightMatrix, granularity: Granularity): number {
+function scaleCount({ rows, length }: MatrixShape, granularity: Granularity): number {
   switch (granularity.per) {
     case 'tensor':
       return 1;
@@ -84,7 +84,7 @@ interface PackedOptions {
   readonly group: number | undefined;
 }
 
-const groupsOf = ({ length }: WeightMatrix, group: number | undefined) =>
+const groupsOf = ({ length }: MatrixShape, group: number | undefined) =>
   group === undefined ? 1 : Math.ceil(length / group);
 
 const words = (values: number, bits: number) => Math.ceil((values * bits) / 32);

@@ -67,13 +67,13 @@ function add(root: Letters, text: string): void {
 
 /** Whether a text in the trie is a prefix of a name; its dots match any letter. */
 function isAmong(root: Letters, name: string): boolean {
-  let places: Letters[] = [root];
+  let nodes: Letters[] = [root];
   for (const letter of name) {
-    const dots = letter === '.' ? [] : places.map((place) => place.get('.'));
-    const next = [...places.map((place) => place.get(letter)), ...dots];
-    places = next.filter((place) => place !== undefined);
-    if (places.some((place) => place.has(END))) return true;
-    if (places.length === 0) return false;
+    const dots = letter === '.' ? [] : nodes.map((place) => place.get('.'));
+    const next = [...nodes.map((place) => place.get(letter)), ...dots];
+    nodes = next.filter((place) => place !== undefined);
+    if (nodes.some((place) => place.has(END))) return true;
+    if (nodes.length === 0) return false;
   }
   return false;
 }

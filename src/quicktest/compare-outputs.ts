@@ -7,8 +7,8 @@ import { countParameters } from '../budget/parameters.js';
 import { UserError } from '../errors.js';
 import type { CallSize, EngineInfo, RunOutput, TokenIds } from '../runtime/engine.js';
 import { DEVICES, ENGINES } from '../runtime/engine.js';
-import type { ChosenEngine, EngineWish, ModelsToRun } from '../runtime/select/devices.js';
-import { chooseEngineFor, isSameWay } from '../runtime/select/devices.js';
+import type { ChosenEngine, EngineRequest, ModelsToRun } from '../runtime/select/devices.js';
+import { chooseEngineFor, isRequestedEngine } from '../runtime/select/devices.js';
 import type { SelfCheck } from '../runtime/select/self-check.js';
 import { idLimitsOf, inputSize, randomIds } from '../runtime/token-ids.js';
 import type { WeightSource } from '../runtime/weights.js';
@@ -24,8 +24,8 @@ import {
   relativeLimit,
 } from './differences.js';
 import type { Mode } from './index.js';
-import { tooMuch } from './index.js';
-import { fits, memoryNeed, streamedNeed, usableBytes } from './memory.js';
+import { activationsTooLarge } from './index.js';
+import { fitsInMemory, memoryNeed, streamedNeed, usableBytes } from './memory.js';
 import { streamedTest } from './streamed.js';
 import { TestContext } from './test-context.js';
 
@@ -36,9 +36,9 @@ export interface ModelToRun {
 }
 
 /** An engine with its device and number type. */
-export type OtherWay = Pick<EngineWish, 'engine' | 'device' | 'compute'>;
+export type EngineTarget = Pick<EngineRequest, 'engine' | 'device' | 'compute'>;
 
-export interface AgainstRequest extends EngineWish {
+export interface AgainstRequest extends EngineRequest {
   readonly own: ModelToRun;
   readonly other: ModelToRun;
   /** Undefined for random ids: `batch` sequences of `context` tokens. */
@@ -50,7 +50,7 @@ export interface AgainstRequest extends EngineWish {
   /** Whether to run layer by layer, at any model size. */
   readonly full: boolean;
   /** Engine for `other`, when it differs from the one for `own`. */
-  readonly otherWay: OtherWay | undefined;
+  readonly otherWay: EngineTarget | undefined;
   /** Called with each step. */
   readonly watch: (doing: string) => void;
   /** Called with notices about the chosen engine. */
@@ -101,7 +101,7 @@ export interface ModelComparison {
 export async function compareOutputs(request: AgainstRequest): Promise<ModelComparison> {
   const { own, other, otherWay, seed } = request;
   refuseOtherVocabulary(own.model, other.model);
-  const model = narrower(own.model, other.model);
+  const model = shorterContext(own.model, other.model);
   const ids = request.ids ?? randomIds(seed, 'ids', inputSize(request, model), idLimitsOf(model));
   const size = { batch: ids.batch, tokens: ids.tokens };
   const passOf = (each: ModelToRun) => (chosen: ChosenEngine) => pass(chosen, each, ids, request);
@@ -124,7 +124,7 @@ export async function compareOutputs(request: AgainstRequest): Promise<ModelComp
 }
 
 /** The model with the shorter context, which limits the tokens of both. */
-export const narrower = (own: LanguageModel, other: LanguageModel): LanguageModel =>
+export const shorterContext = (own: LanguageModel, other: LanguageModel): LanguageModel =>
   other.positions < own.positions ? other : own;
 
 function refuseOtherVocabulary(own: LanguageModel, other: LanguageModel): void {
@@ -144,7 +144,7 @@ function refuseOtherVocabulary(own: LanguageModel, other: LanguageModel): void {
 /** Runs one model on the engine of the request, the other on another engine. */
 async function onTwo<T>(
   request: AgainstRequest,
-  otherWay: OtherWay,
+  otherWay: EngineTarget,
   size: CallSize,
   passOf: (model: ModelToRun) => (chosen: ChosenEngine) => Promise<T>,
 ): Promise<[T, T]> {
@@ -162,8 +162,8 @@ async function onTwo<T>(
 }
 
 /** Rejects a second engine that equals the first. */
-function refuseSameEngine(info: EngineInfo, other: OtherWay): void {
-  if (!isSameWay(info, other)) return;
+function refuseSameEngine(info: EngineInfo, other: EngineTarget): void {
+  if (!isRequestedEngine(info, other)) return;
   const [what, flag, example] =
     other.device === 'auto'
       ? [ENGINES[info.name], 'engine', info.name === 'onnx' ? 'tfjs' : 'onnx']
@@ -202,9 +202,10 @@ async function pass(
 ): Promise<ModelPass> {
   const { name } = engine.info;
   const usable = usableBytes(engine.info);
-  const mode = full || !fits(memoryNeed(model, ids, name), usable) ? 'streamed' : 'whole';
+  const mode = full || !fitsInMemory(memoryNeed(model, ids, name), usable) ? 'streamed' : 'whole';
   const least = streamedNeed(model, ids, name);
-  if (mode === 'streamed' && !fits(least, usable)) throw tooMuch(ids, least, usable, false);
+  if (mode === 'streamed' && !fitsInMemory(least, usable))
+    throw activationsTooLarge(ids, least, usable, false);
   const context = new TestContext({
     model,
     weights: weights ?? randomWeights(model, seed),

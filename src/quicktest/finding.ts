@@ -75,7 +75,7 @@ export interface StepwiseDecoding {
   readonly speed: DecodingSpeed;
 }
 
-/** What a cache saves. */
+/** Speed of decoding with and without a cache. */
 export interface DecodingSpeed {
   /** Median time of a token with a cache. */
   readonly stepSeconds: number;
@@ -113,20 +113,20 @@ export interface Timing {
 export interface Float16Cost {
   /** Difference of the logits from float32. */
   readonly logits: LogitDifference;
-  readonly f16: Spent;
-  readonly f32: Spent;
+  readonly f16: ForwardCost;
+  readonly f32: ForwardCost;
 }
 
 /** Error and savings of quantized weights. */
 export interface QuantizedCost {
   /** Difference of the logits from float32. */
   readonly logits: LogitDifference;
-  readonly quantized: Spent;
-  readonly f32: Spent;
+  readonly quantized: ForwardCost;
+  readonly f32: ForwardCost;
 }
 
 /** Cost of a forward pass. */
-export interface Spent {
+export interface ForwardCost {
   /** Bytes of the weights on the device. */
   readonly weightBytes: number;
   /** Mean time of some passes, with the same repeats as in the timing check. */

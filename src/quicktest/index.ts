@@ -19,8 +19,8 @@ import type {
 } from '../runtime/engine.js';
 import { DeviceLostError } from '../runtime/engine.js';
 import { withWeightForm } from '../runtime/quantized-weights.js';
-import type { ChosenEngine, EngineWish, SkippedEngine } from '../runtime/select/devices.js';
-import { chooseEngine, chooseEngineFor, otherThan } from '../runtime/select/devices.js';
+import type { ChosenEngine, EngineRequest, SkippedEngine } from '../runtime/select/devices.js';
+import { chooseEngine, chooseEngineFor, crossCheckTarget } from '../runtime/select/devices.js';
 import type { SelfCheck } from '../runtime/select/self-check.js';
 import type { InputSize } from '../runtime/token-ids.js';
 import { idLimitsOf, inputSize, randomIds } from '../runtime/token-ids.js';
@@ -36,7 +36,7 @@ import type { CheckFinding } from './finding.js';
 import type { MemoryNeed } from './memory.js';
 import {
   elementsIn,
-  fits,
+  fitsInMemory,
   gigabytes,
   memoryNeed,
   neededTensors,
@@ -47,7 +47,7 @@ import {
 import { streamedTest } from './streamed.js';
 import { TestContext } from './test-context.js';
 
-export interface QuickTestRequest extends EngineWish {
+export interface QuickTestRequest extends EngineRequest {
   readonly family: Pick<Family, 'build' | 'scaledDownProxy'>;
   /** Document parsed by the family's schema. */
   readonly document: unknown;
@@ -177,14 +177,14 @@ async function testOn(
   const { name } = engine.info;
   const need = memoryNeed(model, size, name);
   const usable = usableBytes(engine.info);
-  const reason = tooLarge(model, fits(need, usable));
+  const reason = tooLarge(model, fitsInMemory(need, usable));
   const mode = request.full ? 'streamed' : reason ? 'twin' : 'whole';
   const proxy = mode === 'twin' ? scaledDownProxy(family, document, size.tokens) : undefined;
   const ran = proxy?.model ?? model;
   const needs = mode === 'streamed' ? streamedNeed : memoryNeed;
   const ranNeed = needs(ran, size, name);
-  if (!fits(ranNeed, usable))
-    throw tooMuch(size, ranNeed, usable, fitsOther(needs, ran, size, name));
+  if (!fitsInMemory(ranNeed, usable))
+    throw activationsTooLarge(size, ranNeed, usable, fitsOther(needs, ran, size, name));
   if (reason && proxy && request.keepsOutput) throw savesProxy(reason, need, usable);
   const weights = proxy ? undefined : request.weights;
   const ids = idsFor(request, size, ran);
@@ -196,11 +196,12 @@ async function testOn(
     seed,
     repeats,
     outputTokens,
-    openOther: async () => inForm(await openInFloat32(otherThan(engine.info), threads), request),
+    openOther: async () =>
+      inForm(await openInFloat32(crossCheckTarget(engine.info), threads), request),
     openFloat32: () => openInFloat32({ engine: name, device: engine.info.deviceKind }, threads),
   });
   const roomFor = (rows: number) =>
-    fits(streamedNeed(ran, { ...size, batch: size.batch + rows }, name), usable);
+    fitsInMemory(streamedNeed(ran, { ...size, batch: size.batch + rows }, name), usable);
   const { results, output } =
     mode === 'streamed'
       ? await streamed(context, request, roomFor)
@@ -243,7 +244,7 @@ function quantizedOf(model: LanguageModel, form: WeightForm | undefined): Quanti
 }
 
 const openInFloat32 = async (
-  way: Pick<EngineWish, 'engine' | 'device'>,
+  way: Pick<EngineRequest, 'engine' | 'device'>,
   threads: number,
 ): Promise<Engine> => (await chooseEngine({ ...way, compute: 'f32', threads })).engine;
 
@@ -254,10 +255,10 @@ const fitsOther = (
   size: InputSize,
   name: EngineName,
 ): boolean =>
-  name !== 'tfjs' && fits(needs(model, size, 'tfjs'), usableBytes({ provider: 'wasm' }));
+  name !== 'tfjs' && fitsInMemory(needs(model, size, 'tfjs'), usableBytes({ provider: 'wasm' }));
 
 /** Error for activations that exceed the memory, at any model size. */
-export const tooMuch = (
+export const activationsTooLarge = (
   { batch, tokens }: InputSize,
   { activationBytes, totalBytes }: MemoryNeed,
   usable: number,

@@ -24,7 +24,7 @@ export const elementsIn = (tensors: readonly Param[]) =>
 
 // Blocks of the same form.
 
-export interface BlockForm {
+export interface BlockMemory {
   /** The first block of the form. */
   readonly block: Layer;
   /** Number of blocks of the form. */
@@ -32,16 +32,16 @@ export interface BlockForm {
 }
 
 /** One form for all blocks that differ only in names, windows and weight values. */
-export function formsOf(blocks: readonly Layer[]): BlockForm[] {
-  const forms = new Map<string, BlockForm>();
+export function distinctBlocks(blocks: readonly Layer[]): BlockMemory[] {
+  const distinct = new Map<string, BlockMemory>();
   for (const block of blocks) {
     const form = tensorsOf(block)
       .map(({ shape }) => shape.join())
       .join(' ');
-    const known = forms.get(form);
-    forms.set(form, { block: known?.block ?? block, times: (known?.times ?? 0) + 1 });
+    const known = distinct.get(form);
+    distinct.set(form, { block: known?.block ?? block, times: (known?.times ?? 0) + 1 });
   }
-  return [...forms.values()];
+  return [...distinct.values()];
 }
 
 export interface MemoryNeed {
@@ -126,7 +126,10 @@ function needOf(
 
 /** Activations of a block, without scores and with only one of the scan's states. */
 function blockBytes(model: LanguageModel, size: InputSize): number {
-  return Math.max(0, ...formsOf(model.blocks).map(({ block }) => bytesOfBlock(model, block, size)));
+  return Math.max(
+    0,
+    ...distinctBlocks(model.blocks).map(({ block }) => bytesOfBlock(model, block, size)),
+  );
 }
 
 function bytesOfBlock(model: LanguageModel, block: Layer, { batch, tokens }: InputSize): number {
@@ -167,7 +170,7 @@ export function usableBytes({
   return Math.floor(USABLE_SHARE * Math.min(process.availableMemory(), limit));
 }
 
-export const fits = ({ totalBytes, resultBytes }: MemoryNeed, usable: number): boolean =>
+export const fitsInMemory = ({ totalBytes, resultBytes }: MemoryNeed, usable: number): boolean =>
   totalBytes + KEPT_RESULTS * resultBytes <= usable;
 
 /** A model that reads and writes sequences. */

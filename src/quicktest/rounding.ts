@@ -71,7 +71,7 @@ const explainedDifference = (
  * The same for the output of the whole model. If rounding alone changes it by more than usual, the change grows from
  * block to block at random, and a difference proves nothing: see `eachBlock`.
  */
-export const explainedInWhole = (
+export const isExplainedByRounding = (
   values: Float32Array,
   rounding: number,
   arithmetic: Arithmetic,
@@ -151,7 +151,7 @@ export async function roundingOf(
  * @param layers The blocks, and the layers after them.
  * @param differenceOf Difference of another computation of a layer from its output.
  */
-export async function eachBlock(
+export async function compareEachBlock(
   context: TestContext,
   layers: readonly Layer[],
   { ids, blocks }: Pick<RunOutput, 'blocks'> & { readonly ids: TokenIds },
@@ -183,5 +183,7 @@ const alone = (context: TestContext, block: Layer, input: Values) =>
   });
 
 /** The first difference beyond the rounding error. */
-export const unexplained = (differences: readonly BlockDifference[]): BlockDifference | undefined =>
+export const firstUnexplained = (
+  differences: readonly BlockDifference[],
+): BlockDifference | undefined =>
   differences.find(({ difference, limit }) => !(difference <= limit));

@@ -9,7 +9,7 @@ import { openModelCheckpoint } from '../model-input/gguf/gguf-checkpoint.js';
 import { configPath, hasWeights, isCheckpointPath } from '../model-input/locate.js';
 import type { ModelFile } from '../model-input/model-file.js';
 import { loadModelFile, modelOf } from '../model-input/model-file.js';
-import { checkedAgainst } from '../model-input/verify-checkpoint.js';
+import { verifiedModel } from '../model-input/verify-checkpoint.js';
 import type { ProgressDisplay } from '../progress-display.js';
 import { checkpointWeights } from '../runtime/weights.js';
 import {
@@ -20,13 +20,13 @@ import {
 } from './compare-outputs.js';
 
 /** A model and the source of its weights. */
-export interface Side {
+export interface ComparedModel {
   readonly loaded: ModelFile;
   /** An open checkpoint; undefined for random weights. */
   readonly checkpoint: Checkpoint | undefined;
 }
 
-export interface OpenedSide extends Side {
+export interface OpenedModel extends ComparedModel {
   readonly warnings: readonly Problem[];
 }
 
@@ -35,11 +35,11 @@ export interface OpenedSide extends Side {
  * random weights, unless the model has a checkpoint's and a checkpoint is next to the config.
  * @throws UserError when it cannot be read, or does not match its config. Everything is closed then.
  */
-export async function openSide(
+export async function openComparedModel(
   source: string,
-  own: Side,
+  own: ComparedModel,
   display: ProgressDisplay,
-): Promise<OpenedSide> {
+): Promise<OpenedModel> {
   if (source === '-' && own.loaded.file === '<stdin>') {
     throw new UserError('usage', 'standard input cannot be read twice', {
       suggestion: 'name a file for one of the two models',
@@ -47,9 +47,9 @@ export async function openSide(
   }
   if (isCheckpointPath(source)) return checkpointSide(source, own.loaded, display);
   const loaded = await loadModelFile(source);
-  const beside = path.dirname(configPath(source));
-  return own.checkpoint && source !== '-' && hasWeights(beside)
-    ? checkpointSide(beside, loaded, display, loaded)
+  const folder = path.dirname(configPath(source));
+  return own.checkpoint && source !== '-' && hasWeights(folder)
+    ? checkpointSide(folder, loaded, display, loaded)
     : { loaded, checkpoint: undefined, warnings: loaded.warnings };
 }
 
@@ -63,12 +63,12 @@ export async function checkpointSide(
   otherwise: ModelFile,
   display: ProgressDisplay,
   named?: ModelFile,
-): Promise<OpenedSide> {
+): Promise<OpenedModel> {
   const checkpoint = openModelCheckpoint(source);
   try {
     const config = named ? undefined : await findConfig(checkpoint, undefined);
     const described = named ?? (config ? await modelOf(config.document) : otherwise);
-    const held = await checkedAgainst(described, checkpoint, display);
+    const held = await verifiedModel(described, checkpoint, display);
     const warnings = [
       ...(described === otherwise ? [] : described.warnings),
       ...checkpointWarnings(checkpoint),
@@ -86,7 +86,7 @@ type Wishes = Omit<AgainstRequest, 'own' | 'other' | 'threads' | 'watch' | 'noti
 };
 
 /** One of the two models after its run. */
-export interface AgainstSide extends RanModel {
+export interface ComparedRun extends RanModel {
   /** Path of the config as given. */
   readonly file: string;
   readonly family: string;
@@ -94,22 +94,22 @@ export interface AgainstSide extends RanModel {
   readonly checkpoint: string | null;
 }
 
-export interface Against extends ModelComparison {
-  readonly own: AgainstSide;
-  readonly other: AgainstSide;
+export interface TwoModelComparison extends ModelComparison {
+  readonly own: ComparedRun;
+  readonly other: ComparedRun;
 }
 
 /**
  * Runs both.
  * @throws UserError as `compareOutputs`.
  */
-export async function compareSides(
-  own: Side,
-  other: Side,
+export async function compareTwoModels(
+  own: ComparedModel,
+  other: ComparedModel,
   wishes: Wishes,
   display: ProgressDisplay,
-): Promise<Against> {
-  const toRun = ({ loaded: { model }, checkpoint }: Side) => ({
+): Promise<TwoModelComparison> {
+  const toRun = ({ loaded: { model }, checkpoint }: ComparedModel) => ({
     model,
     weights: checkpoint && checkpointWeights(model, checkpoint),
   });
@@ -133,7 +133,7 @@ export async function compareSides(
   }
 }
 
-const namesOf = ({ loaded: { file, family }, checkpoint }: Side) => ({
+const namesOf = ({ loaded: { file, family }, checkpoint }: ComparedModel) => ({
   file,
   family: family.name,
   checkpoint: checkpoint?.path ?? null,

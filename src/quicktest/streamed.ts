@@ -8,7 +8,7 @@ import type { RunInput, RunOutput, TokenIds, Values } from '../runtime/engine.js
 import { idLimitsOf, pickRows, withOtherToken } from '../runtime/token-ids.js';
 import { formatInteger } from '../text/units.js';
 import { counted } from '../text/words.js';
-import { judgeTrials, positionsToTry, trialOf, usualLeak } from './checks/causality.js';
+import { causalityTrial, judgeTrials, positionsToTry, usualLeak } from './checks/causality.js';
 import { judgeElements } from './checks/created.js';
 import { judgeLogits, notComparable, originIn } from './checks/forward.js';
 import type { CheckName, CheckResult } from './checks.js';
@@ -88,7 +88,7 @@ function withTrials({ ids, model }: TestContext, tried: readonly number[]): Toke
 
 const trialsOf = (logits: Values, { batch }: TokenIds, tried: readonly number[]) =>
   tried.map((position, index) =>
-    trialOf(rows(logits, 0, 1), rows(logits, batch + index, 1), position),
+    causalityTrial(rows(logits, 0, 1), rows(logits, batch + index, 1), position),
   );
 
 /** A range of rows of a value [B, …]. */

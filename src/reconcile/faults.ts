@@ -5,7 +5,7 @@ import type { Param } from '../architecture/param.js';
 import { tensorsOf } from '../architecture/walk.js';
 import type { StoredName, StoredNames } from '../checkpoint/names.js';
 import { numbersUnder, numberUnder } from '../checkpoint/names.js';
-import type { Sameness } from '../checkpoint/sharing.js';
+import type { TensorEquality } from '../checkpoint/sharing.js';
 import { viewsOf } from '../checkpoint/sharing.js';
 import type { StoredTensor } from '../checkpoint/stored-tensor.js';
 import { isSameView } from '../checkpoint/stored-tensor.js';
@@ -131,7 +131,11 @@ export function quantizedPart(name: string): string | undefined {
 }
 
 /** All tensors in `stored` that differ from the description in `model`. */
-export function faultsOf(model: LanguageModel, stored: StoredNames, sameness: Sameness): Fault[] {
+export function faultsOf(
+  model: LanguageModel,
+  stored: StoredNames,
+  sameness: TensorEquality,
+): Fault[] {
   const expected = expectedNames(model);
   const layers = new Layers(model, stored);
   return [
@@ -157,7 +161,7 @@ const saidOf = ({ dtype, shape }: StoredTensor): TensorProperties => ({ dtype, s
 function faultsOfTensor(
   tensor: Param,
   stored: StoredNames,
-  sameness: Sameness,
+  sameness: TensorEquality,
   layers: Layers,
 ): Fault[] {
   const present = namesOf(tensor).flatMap((name) => {
@@ -175,7 +179,7 @@ function faultsOfTensor(
 }
 
 /** @param views The views with the right shape. */
-function notTied(tensor: Param, views: readonly Present[], sameness: Sameness): Fault[] {
+function notTied(tensor: Param, views: readonly Present[], sameness: TensorEquality): Fault[] {
   const [first, ...others] = views;
   if (!first) return [];
   const expected = { shape: tensor.shape, sameAs: first.own };

@@ -3,16 +3,16 @@ import { distance } from 'fastest-levenshtein';
 import type { LanguageModel } from '../architecture/layer.js';
 import { stateDictOf, tensorsOf } from '../architecture/walk.js';
 import type { CheckpointFormat } from '../checkpoint/formats.js';
-import type { Alike, StoredName, StoredNames, Template } from '../checkpoint/names.js';
-import { groupAlike, templateOf } from '../checkpoint/names.js';
-import type { Sameness } from '../checkpoint/sharing.js';
+import type { NameGroup, StoredName, StoredNames, Template } from '../checkpoint/names.js';
+import { groupByPattern, templateOf } from '../checkpoint/names.js';
+import type { TensorEquality } from '../checkpoint/sharing.js';
 import { isSameView } from '../checkpoint/stored-tensor.js';
 import { isSameShape } from '../tensor/dtype.js';
 import { sumOf } from '../text/words.js';
 import type { Fault, FaultKind, TensorProperties } from './faults.js';
 import { FAULT_KINDS, namesOf, quantizedPart } from './faults.js';
 
-export interface Note {
+export interface ReconciliationNote {
   /** A warning is for a problem in some other program. */
   readonly severity: 'warning' | 'note';
   readonly kind:
@@ -28,9 +28,11 @@ export interface Note {
   readonly what?: string;
 }
 
-/** @param beside Tensors that the model does not need, by purpose. */
-export const keptByOthers = (beside: ReadonlyMap<string, readonly StoredName[]>): Note[] =>
-  Array.from(beside, ([what, stored]) => ({
+/** @param extras Tensors that the model does not need, by purpose. */
+export const extraTensorNotes = (
+  extras: ReadonlyMap<string, readonly StoredName[]>,
+): ReconciliationNote[] =>
+  Array.from(extras, ([what, stored]) => ({
     severity: 'note',
     kind: 'kept-by-others',
     names: stored.map(({ own }) => own),
@@ -44,11 +46,17 @@ interface ReadCheckpoint {
   readonly likely: LanguageModel | undefined;
   readonly format: CheckpointFormat;
   readonly stored: StoredNames;
-  readonly sameness: Sameness;
+  readonly sameness: TensorEquality;
 }
 
 /** Notes on a checkpoint without faults. */
-export function notesOf({ model, likely, format, stored, sameness }: ReadCheckpoint): Note[] {
+export function notesOf({
+  model,
+  likely,
+  format,
+  stored,
+  sameness,
+}: ReadCheckpoint): ReconciliationNote[] {
   const again = copiesOf(model, stored, sameness);
   const equal = (likely ? copiesOf(likely, stored, sameness) : []).filter(
     (copy) => !again.includes(copy),
@@ -61,7 +69,7 @@ export function notesOf({ model, likely, format, stored, sameness }: ReadCheckpo
   ];
 }
 
-function buffersLeftOut(model: LanguageModel, stored: StoredNames): Note[] {
+function buffersLeftOut(model: LanguageModel, stored: StoredNames): ReconciliationNote[] {
   const names = tensorsOf(model)
     .filter(({ role }) => role === 'buffer')
     .filter((tensor) => !namesOf(tensor).some((name) => stored.has(name)))
@@ -70,7 +78,7 @@ function buffersLeftOut(model: LanguageModel, stored: StoredNames): Note[] {
 }
 
 /** Names that a strict load in PyTorch requires, aliases and buffers included. */
-function strictLoad(model: LanguageModel, stored: StoredNames): Note[] {
+function strictLoad(model: LanguageModel, stored: StoredNames): ReconciliationNote[] {
   const names = stateDictOf(model)
     .map(({ name }) => name)
     .filter((name) => !stored.has(name));
@@ -78,7 +86,11 @@ function strictLoad(model: LanguageModel, stored: StoredNames): Note[] {
 }
 
 /** Copies in the file of tensors that `model` shares. */
-function copiesOf(model: LanguageModel, stored: StoredNames, sameness: Sameness): StoredName[] {
+function copiesOf(
+  model: LanguageModel,
+  stored: StoredNames,
+  sameness: TensorEquality,
+): StoredName[] {
   return tensorsOf(model).flatMap((tensor) => {
     const [first, ...others] = namesOf(tensor).flatMap((name) => stored.get(name) ?? []);
     return others.filter(
@@ -90,7 +102,10 @@ function copiesOf(model: LanguageModel, stored: StoredNames, sameness: Sameness)
   });
 }
 
-function copyNote(kind: 'stored-again' | 'equal-values', copies: readonly StoredName[]): Note[] {
+function copyNote(
+  kind: 'stored-again' | 'equal-values',
+  copies: readonly StoredName[],
+): ReconciliationNote[] {
   if (copies.length === 0) return [];
   const bytes = sumOf(copies, ({ tensor }) => tensor.bytes);
   return [{ severity: 'note', kind, names: copies.map(({ own }) => own), bytes }];
@@ -113,11 +128,11 @@ export interface FaultGroup {
 /** Fault kinds of complete layers. */
 const OF_LAYERS: ReadonlySet<FaultKind> = new Set(['missing-layers', 'layer-gap', 'extra-layers']);
 
-type Draft = Alike<Fault>;
+type Draft = NameGroup<Fault>;
 
 /** Groups sorted by `FAULT_KINDS`, then by the order of the faults. */
 export function groupFaults(faults: readonly Fault[]): FaultGroup[] {
-  const drafts = groupAlike(faults, (fault) => ({
+  const drafts = groupByPattern(faults, (fault) => ({
     template: templateOfFault(fault),
     key: JSON.stringify([fault.kind, fault.expected, fault.found]),
   }));
@@ -166,14 +181,14 @@ function isTransposed(expected: TensorProperties | null, found: TensorProperties
 
 /** The missing tensor whose name is most similar to an extra one; at most a quarter of the name may differ. */
 function nearest(extra: Draft, missing: readonly Draft[]): Draft | undefined {
-  const wanted = textOf(extra);
+  const extraText = textOf(extra);
   let best: Draft | undefined;
   let least = Number.POSITIVE_INFINITY;
   for (const candidate of missing) {
     const text = textOf(candidate);
-    const allowed = Math.floor(Math.max(wanted.length, text.length) / 4);
-    if (Math.abs(wanted.length - text.length) > allowed) continue;
-    const letters = distance(wanted, text);
+    const allowed = Math.floor(Math.max(extraText.length, text.length) / 4);
+    if (Math.abs(extraText.length - text.length) > allowed) continue;
+    const letters = distance(extraText, text);
     if (letters > allowed) continue;
     // Equal distances: prefer the one with the same shape.
     const shapes = [extra.first.found?.shape ?? [], candidate.first.expected?.shape ?? []] as const;

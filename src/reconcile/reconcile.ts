@@ -4,15 +4,15 @@ import type { LanguageModel } from '../architecture/layer.js';
 import { tensorsOf } from '../architecture/walk.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import type { StoredName, StoredNames } from '../checkpoint/names.js';
-import { firstLike, prefixOf, storedNames } from '../checkpoint/names.js';
-import type { Sameness, Watch } from '../checkpoint/sharing.js';
-import { samenessOfBytes, samenessOfPlaces } from '../checkpoint/sharing.js';
+import { firstOfPattern, prefixOf, storedNames } from '../checkpoint/names.js';
+import type { ComparisonProgress, TensorEquality } from '../checkpoint/sharing.js';
+import { equalByBytes, equalByLocation } from '../checkpoint/sharing.js';
 import type { StoredTensor } from '../checkpoint/stored-tensor.js';
 import { counted, joined, shortened } from '../text/words.js';
 import type { FaultKind, TensorProperties } from './faults.js';
 import { faultsOf, namesOf, shapesOf } from './faults.js';
-import type { FaultGroup, Note } from './notes.js';
-import { groupFaults, keptByOthers, notesOf } from './notes.js';
+import type { FaultGroup, ReconciliationNote } from './notes.js';
+import { extraTensorNotes, groupFaults, notesOf } from './notes.js';
 
 /** A model, and a way to rebuild it with other config values. */
 export interface Description {
@@ -31,7 +31,7 @@ export interface Reconciliation {
   readonly prefix: string;
   /** Tensors that differ from the description, equal ones grouped. */
   readonly faults: readonly FaultGroup[];
-  readonly notes: readonly Note[];
+  readonly notes: readonly ReconciliationNote[];
   readonly suggestions: readonly Suggestion[];
 }
 
@@ -43,16 +43,16 @@ export interface Reconciliation {
 export async function reconcile(
   description: Description,
   checkpoint: Checkpoint,
-  watch?: Watch,
+  watch?: ComparisonProgress,
 ): Promise<Reconciliation> {
   const stored = splitNames(description, checkpoint);
-  const sameness = await samenessOfBytes(groupsToCompare(description, stored.own), watch);
+  const sameness = await equalByBytes(groupsToCompare(description, stored.own), watch);
   return judge(description, checkpoint, stored, sameness);
 }
 
 /** Variant of `reconcile` that reads no tensors: only locations decide whether values are equal. */
 export function reconcileIndex(description: Description, checkpoint: Checkpoint): Reconciliation {
-  return judge(description, checkpoint, splitNames(description, checkpoint), samenessOfPlaces);
+  return judge(description, checkpoint, splitNames(description, checkpoint), equalByLocation);
 }
 
 /** Names of a checkpoint: those of the model, and those of extra tensors. */
@@ -70,7 +70,7 @@ function splitNames({ model, ignored }: Description, checkpoint: Checkpoint): Sp
   const own = new Map<string, StoredName>();
   const beside = new Map<string, StoredName[]>();
   for (const [name, stored] of all) {
-    const what = described.has(name) ? undefined : firstLike(name, ignored)?.what;
+    const what = described.has(name) ? undefined : firstOfPattern(name, ignored)?.what;
     if (what === undefined) own.set(name, stored);
     else if (beside.get(what)?.push(stored) === undefined) beside.set(what, [stored]);
   }
@@ -81,7 +81,7 @@ function judge(
   { model, readOff, rebuild }: Description,
   checkpoint: Checkpoint,
   { all, own: stored, beside }: SplitNames,
-  sameness: Sameness,
+  sameness: TensorEquality,
 ): Reconciliation {
   const readings = readOff(shapesOf(stored, (a, b) => sameness(a, b) === true));
   const likely = rebuild(readings);
@@ -91,7 +91,7 @@ function judge(
     prefix: prefixOf(all),
     faults: groupFaults(faults),
     notes: [
-      ...keptByOthers(beside),
+      ...extraTensorNotes(beside),
       ...(faults.length === 0
         ? notesOf({ model, likely, format: checkpoint.format, stored, sameness })
         : []),
@@ -156,9 +156,9 @@ interface Case {
   readonly model: LanguageModel;
 }
 
-function suggestionsFor(given: Case): Suggestion[] {
-  if (given.faults === 0) return [];
-  return [...configSuggestion(given), ...renameSuggestion(given)];
+function suggestionsFor(reconciled: Case): Suggestion[] {
+  if (reconciled.faults === 0) return [];
+  return [...configSuggestion(reconciled), ...renameSuggestion(reconciled)];
 }
 
 /** The smallest set of config values that removes the same number of faults as all values read from the checkpoint. */
@@ -224,14 +224,14 @@ export function faultCountText(faults: readonly FaultGroup[]): string {
 /** Text of a fault without its tensors: `wrong shape: expected [8], found F32 [9]`. */
 export function faultText({ kind, expected, found }: FaultGroup): string {
   const said = [
-    ...(expected ? [`expected ${saidText(expected)}`] : []),
-    ...(found ? [`found ${saidText(found)}`] : []),
+    ...(expected ? [`expected ${propertiesText(expected)}`] : []),
+    ...(found ? [`found ${propertiesText(found)}`] : []),
   ];
   return `${FAULT_NAMES[kind]}: ${said.join(', ')}`;
 }
 
 /** `F32 [64, 64]`, `values of embed_tokens.weight`, `32 layers`. */
-export function saidText(said: TensorProperties): string {
+export function propertiesText(said: TensorProperties): string {
   if (said.sameAs !== undefined) return `values of ${shortened(said.sameAs)}`;
   if (said.layers !== undefined) return counted(said.layers, 'layer');
   const shape = said.shape ? `[${said.shape.join(', ')}]` : '';

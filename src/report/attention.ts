@@ -13,10 +13,10 @@ import {
   bytesCell,
   CURRENT_MARK,
   flopsCell,
-  heading,
+  headingBlock,
   integerCell,
-  left,
-  note,
+  leftColumn,
+  noteOf,
   right,
 } from './kit/cells.js';
 import type { Block, Cell, Column, Report, TableBlock, Verdict } from './kit/report.js';
@@ -52,20 +52,20 @@ export function attentionReport(result: AttentionResult, explain: boolean): Repo
   return {
     verdict: longest && verdictOf(result, longest),
     blocks: [
-      note(settingText(result)),
+      noteOf(settingText(result)),
       ...(longest ? [methodTable(longest, 'both')] : []),
       ...(contexts.length > 1 ? [byContext(contexts)] : []),
       ...(published ? publishedBlocks(published, contexts.length) : []),
-      note(normText(result.norms)),
+      noteOf(normText(result.norms)),
       ...(explain ? explanationBlocks(sectionsOf(result)) : []),
     ],
     details: [
       ...contexts.flatMap((each) => [
-        heading(tokensText(each)),
+        headingBlock(tokensText(each)),
         methodTable(each, 'values'),
         ...(each === longest ? [] : [methodTable(each, 'ratios')]),
       ]),
-      ...EXPLANATIONS.map(note),
+      ...EXPLANATIONS.map(noteOf),
     ],
     more: explain ? [] : ['--explain'],
     data: flatTable(result),
@@ -144,7 +144,7 @@ function methodTable({ rows }: Context, form: 'both' | 'values' | 'ratios'): Tab
   return {
     kind: 'table',
     columns: [
-      left('  method', 'method'),
+      leftColumn('  method', 'method'),
       ...NAMES.map((name) => right(FIGURES[name].title, name)),
       right('reach', 'reach'),
     ],
@@ -164,9 +164,9 @@ function methodTable({ rows }: Context, form: 'both' | 'values' | 'ratios'): Tab
 function flatTable({ contexts }: AttentionResult): TableBlock {
   const columns: Column[] = [
     right('context', 'context_tokens'),
-    left('method', 'method'),
-    left('name', 'name'),
-    left('model', 'is_model'),
+    leftColumn('method', 'method'),
+    leftColumn('name', 'name'),
+    leftColumn('model', 'is_model'),
     ...NAMES.map((name) => right(FIGURES[name].title, `${name}_${FIGURES[name].unit}`)),
     ...NAMES.map((name) => right(`÷ ${FIGURES[name].title}`, `${name}_ratio`)),
     right('reach', 'reach_tokens'),

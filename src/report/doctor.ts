@@ -7,7 +7,7 @@ import type { SelfCheck } from '../runtime/select/self-check.js';
 import type { SurveyEntry } from '../runtime/select/survey.js';
 import { formatBinaryBytes, formatBytes } from '../text/units.js';
 import { counted } from '../text/words.js';
-import { heading, left, right } from './kit/cells.js';
+import { headingBlock, leftColumn, right } from './kit/cells.js';
 import type { Block, Cell, Fact, Report, TableBlock, Verdict } from './kit/report.js';
 
 interface DoctorResult {
@@ -69,14 +69,14 @@ function graphicsFact(adapters: readonly Adapter[]): Fact {
 const enginesTable = (engines: readonly SurveyEntry[], flat = false): TableBlock => ({
   kind: 'table',
   columns: [
-    left('engine', 'engine'),
-    left('backend', 'backend'),
-    left('version', 'version'),
-    left('result', 'verdict'),
+    leftColumn('engine', 'engine'),
+    leftColumn('backend', 'backend'),
+    leftColumn('version', 'version'),
+    leftColumn('result', 'verdict'),
     right('threads', 'threads'),
     right('error', 'difference'),
     right('512³ product', 'product_flops'),
-    ...(flat ? [left('problem', 'problem')] : []),
+    ...(flat ? [leftColumn('problem', 'problem')] : []),
   ],
   rows: engines.map((entry) => engineCells(entry).slice(0, flat ? undefined : -1)),
 });
@@ -93,7 +93,7 @@ const problemBlocks = (engines: readonly SurveyEntry[]): Block[] => {
           },
         ],
   );
-  return facts.length === 0 ? [] : [heading('Unusable engines'), { kind: 'facts', facts }];
+  return facts.length === 0 ? [] : [headingBlock('Unusable engines'), { kind: 'facts', facts }];
 };
 
 const NOTHING: Cell = { text: '–', value: '' };
@@ -131,9 +131,9 @@ function graphics(
   findings: readonly ProblemText[],
   engines: readonly SurveyEntry[],
 ): Block[] {
-  if (adapters.length === 0) return [heading('Graphics cards'), ...findings.map(findingNote)];
+  if (adapters.length === 0) return [headingBlock('Graphics cards'), ...findings.map(findingNote)];
   return [
-    heading('Graphics cards'),
+    headingBlock('Graphics cards'),
     adaptersTable(adapters, engines),
     ...findings.map(findingNote),
   ];
@@ -142,15 +142,15 @@ function graphics(
 /** On a narrow terminal, columns of the engine table are omitted. */
 function adaptersTable(adapters: readonly Adapter[], engines: readonly SurveyEntry[]): TableBlock {
   const limits = [
-    left('adapter', 'adapter', true),
-    left('vendor', 'vendor'),
-    left('kind', 'is_software'),
+    leftColumn('adapter', 'adapter', true),
+    leftColumn('vendor', 'vendor'),
+    leftColumn('kind', 'is_software'),
     right('memory', 'memory_bytes'),
     right('buffer', 'max_buffer_bytes'),
     right('binding', 'max_binding_bytes'),
-    left('f16', 'float16'),
+    leftColumn('f16', 'float16'),
   ];
-  const source = left('source', 'source', true);
+  const source = leftColumn('source', 'source', true);
   return {
     kind: 'table',
     columns: [
@@ -161,8 +161,8 @@ function adaptersTable(adapters: readonly Adapter[], engines: readonly SurveyEnt
     ],
     rows: adapters.map((adapter) => {
       const { selfCheck = null, productFlops = null } = runOn(adapter, engines) ?? {};
-      const [cells, told] = adapterCells(adapter);
-      return [...cells, differenceCell(selfCheck), flopsCell(productFlops), told];
+      const [cells, remarks] = adapterCells(adapter);
+      return [...cells, differenceCell(selfCheck), flopsCell(productFlops), remarks];
     }),
     narrower: {
       kind: 'table',
@@ -225,5 +225,5 @@ export function engineText(info: EngineInfo, selfCheck?: SelfCheck): string {
 }
 
 /** Skipped engine with its reason and suggested fix. */
-export const passedOverText = ({ engine, backend, why, suggestion }: SkippedEngine): string =>
+export const skippedEngineText = ({ engine, backend, why, suggestion }: SkippedEngine): string =>
   `${ENGINE_TITLES[engine]} (${backend}): ${why}${suggestion ? `; to fix it: ${suggestion}` : ''}`;

@@ -4,7 +4,7 @@ import type { Estimate } from '../evaluation/scores.js';
 import { formatInteger, percentText, significant, weightFormText } from '../text/units.js';
 import { counted, modelName, shortened } from '../text/words.js';
 import { engineText } from './doctor.js';
-import { heading, integerCell, left, right } from './kit/cells.js';
+import { headingBlock, integerCell, leftColumn, right } from './kit/cells.js';
 import type { Cell, Fact, Report, TableBlock, Verdict } from './kit/report.js';
 
 export function evaluateReport(result: EvaluationResult): Report {
@@ -16,7 +16,7 @@ export function evaluateReport(result: EvaluationResult): Report {
       ...(divergence ? [divergenceTable(divergence)] : []),
       ...(worstLines && worstLines.length > 0 ? [linesTable(result)] : []),
     ],
-    details: [heading('All figures'), figuresTable(result)],
+    details: [headingBlock('All figures'), figuresTable(result)],
     data: figuresTable(result),
   };
 }
@@ -107,7 +107,7 @@ function divergenceTable({
   const row = (name: string, text: string): Cell[] => [{ text: name }, { text }];
   return {
     kind: 'table',
-    columns: [left('against', 'measure'), right('value', 'value')],
+    columns: [leftColumn('against', 'measure'), right('value', 'value')],
     rows: [
       row('KL(against ‖ model), mean', `${withError(kl)} nats`),
       row(
@@ -133,7 +133,7 @@ function linesTable({ worstLines, divergence }: EvaluationResult): TableBlock {
       right('line', 'line'),
       right(`mean ${measure}`, `mean_${measure.toLowerCase()}`),
       right('tokens', 'tokens'),
-      left('worst lines', 'text'),
+      leftColumn('worst lines', 'text'),
     ],
     rows: (worstLines ?? []).map(({ line, mean, tokens, text }) => [
       integerCell(line),
@@ -156,7 +156,7 @@ function figuresTable(result: EvaluationResult): TableBlock {
   return {
     kind: 'table',
     columns: [
-      left('figure', 'figure'),
+      leftColumn('figure', 'figure'),
       right('value', 'value'),
       right('standard error', 'standard_error'),
     ],

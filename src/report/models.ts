@@ -5,7 +5,7 @@ import type { OnnxValue } from '../runtime/engine.js';
 import type { WrittenExport } from '../runtime/export-files.js';
 import { formatBytes, formatInteger, shortCount } from '../text/units.js';
 import { counted, shellWord, sumOf } from '../text/words.js';
-import { heading, integerCell, left, note, right } from './kit/cells.js';
+import { headingBlock, integerCell, leftColumn, noteOf, right } from './kit/cells.js';
 import type { Cell, Report, TableBlock } from './kit/report.js';
 
 interface Families {
@@ -37,27 +37,29 @@ export function familiesReport({ families, pattern }: Families): Report {
             familyTable(filled.filter((family) => family.presets.length > 1)),
             ...publishedNote(filled.filter((family) => family.presets.length === 1)),
             ...readersByArchitecture(families),
-            note('Presets of a family: minimind list hybrid. Write one: minimind init NAME.'),
+            noteOf('Presets of a family: minimind list hybrid. Write one: minimind init NAME.'),
           ]
         : [
             ...(presets.length > 0 ? [all] : []),
             ...families
               .filter((family) => !hasPresets(family))
-              .map(({ name, title }) => note(`${name}: ${title}. No presets; reads config.json.`)),
+              .map(({ name, title }) =>
+                noteOf(`${name}: ${title}. No presets; reads config.json.`),
+              ),
           ],
     details:
       pattern === undefined
         ? [
-            heading('Presets'),
+            headingBlock('Presets'),
             all,
-            heading('Families'),
+            headingBlock('Families'),
             {
               kind: 'table',
               columns: [
-                left('model.family', 'family'),
-                left('architecture', 'architecture'),
-                left('config.json', 'hugging_face'),
-                left('models', 'title', true),
+                leftColumn('model.family', 'family'),
+                leftColumn('architecture', 'architecture'),
+                leftColumn('config.json', 'hugging_face'),
+                leftColumn('models', 'title', true),
               ],
               rows: families.map(({ name, title, architecture, huggingFace }) => [
                 { text: name, tone: 'strong' as const },
@@ -95,7 +97,7 @@ const readersByArchitecture = (families: readonly FamilySummary[]) =>
     return names.length === 0
       ? []
       : [
-          note(
+          noteOf(
             `config.json, ${each}: ${shown.join(', ')}${more > 0 ? `, and ${more} more: --details` : '.'}`,
           ),
         ];
@@ -115,11 +117,11 @@ function familyTable(families: readonly FamilySummary[]): TableBlock {
   return {
     kind: 'table',
     columns: [
-      left('family', 'family'),
+      leftColumn('family', 'family'),
       right('presets', 'presets'),
-      left('example', 'example'),
+      leftColumn('example', 'example'),
       right('parameters', 'parameters'),
-      left('models', 'title', true),
+      leftColumn('models', 'title', true),
     ],
     rows: families.map((family) => {
       const { name, title, presets } = family;
@@ -138,15 +140,15 @@ function familyTable(families: readonly FamilySummary[]): TableBlock {
 /** Families with one preset, by its name. */
 function publishedNote(families: readonly FamilySummary[]) {
   const names = families.flatMap(({ presets }) => presets.map(({ name }) => name));
-  return names.length > 0 ? [note(`Published models: ${names.join(', ')}.`)] : [];
+  return names.length > 0 ? [noteOf(`Published models: ${names.join(', ')}.`)] : [];
 }
 
 const presetTable = (presets: readonly Listed[]): TableBlock => ({
   kind: 'table',
   columns: [
-    left('preset', 'preset'),
+    leftColumn('preset', 'preset'),
     right('parameters', 'parameters'),
-    left('description', 'title', true),
+    leftColumn('description', 'title', true),
   ],
   rows: presets.map(({ family, preset }) => [
     { text: nameOf({ family, preset }), tone: 'strong' as const },
@@ -174,7 +176,7 @@ export function initReport(written: {
     },
     blocks: isFile
       ? [
-          note(
+          noteOf(
             schemaFile === null
               ? 'The JSON Schema that it names for editors was kept as it is.'
               : `${schemaFile}: the JSON Schema that the config names, for editors.`,
@@ -184,7 +186,7 @@ export function initReport(written: {
     ...(isFile && { next: `minimind profile ${shellWord(file)}` }),
     data: {
       kind: 'table',
-      columns: [left('file', 'file'), left('preset', 'preset')],
+      columns: [leftColumn('file', 'file'), leftColumn('preset', 'preset')],
       rows: [[{ text: file }, { text: preset }]],
     },
   };
@@ -221,9 +223,9 @@ export function validationReport(
     },
     blocks: [
       first,
-      ...(isCut ? [note(`… ${formatInteger(valid - FIRST_ROWS)} more: --details`)] : []),
+      ...(isCut ? [noteOf(`… ${formatInteger(valid - FIRST_ROWS)} more: --details`)] : []),
     ],
-    details: isCut ? [heading('All valid files'), filesTable(files)] : [],
+    details: isCut ? [headingBlock('All valid files'), filesTable(files)] : [],
     next:
       files[0] && files[0].file !== '-'
         ? `minimind profile ${shellWord(files[0].file)}`
@@ -235,9 +237,9 @@ export function validationReport(
 const filesTable = (files: readonly ValidFile[]): TableBlock => ({
   kind: 'table',
   columns: [
-    left('file', 'file', true),
-    left('result', 'verdict'),
-    left('family', 'family'),
+    leftColumn('file', 'file', true),
+    leftColumn('result', 'verdict'),
+    leftColumn('family', 'family'),
     right('parameters', 'parameters'),
     right('warnings', 'warnings'),
   ],
@@ -305,7 +307,7 @@ export function exportReport(result: ExportResult): Report {
           },
         ],
       },
-      note(
+      noteOf(
         `Batch and sequence length are free, up to ${counted(positions, 'token')}. Operators of com.microsoft ` +
           'require ONNX Runtime.',
       ),
@@ -317,7 +319,11 @@ export function exportReport(result: ExportResult): Report {
 
 const exportTable = (result: ExportResult): TableBlock => ({
   kind: 'table',
-  columns: [left('part', 'what'), left('name', 'name', true), left('value', 'is', true)],
+  columns: [
+    leftColumn('part', 'what'),
+    leftColumn('name', 'name', true),
+    leftColumn('value', 'is', true),
+  ],
   rows: rowsOf(result),
 });
 

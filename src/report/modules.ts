@@ -4,7 +4,7 @@ import type { SoftmaxStep } from '../modules/attention-modules.js';
 import type { BlockCheck, BlockRun, NamedTensor, RotationStep } from '../modules/block-runs.js';
 import { formatInteger, significant } from '../text/units.js';
 import { counted } from '../text/words.js';
-import { heading, integerCell, left, note, right, strong } from './kit/cells.js';
+import { headingBlock, integerCell, leftColumn, noteOf, right, strongCell } from './kit/cells.js';
 import type { Block, Cell, Report, TableBlock } from './kit/report.js';
 
 /** A block that can be run, and the flags that it uses. */
@@ -24,16 +24,16 @@ export const blockListReport = (blocks: readonly ListedBlock[]): Report => ({
   blocks: [
     {
       kind: 'table',
-      columns: [left('block', 'block'), left('what it does', 'summary', true)],
-      rows: blocks.map(({ name, summary }) => [strong(name), { text: summary }]),
+      columns: [leftColumn('block', 'block'), leftColumn('what it does', 'summary', true)],
+      rows: blocks.map(({ name, summary }) => [strongCell(name), { text: summary }]),
     },
   ],
   details: [
     {
       kind: 'table',
-      columns: [left('block', 'block'), left('flags', 'flags', true)],
+      columns: [leftColumn('block', 'block'), leftColumn('flags', 'flags', true)],
       rows: blocks.map(({ name, flags }) => [
-        strong(name),
+        strongCell(name),
         { text: flags.map((flag) => `--${flag}`).join(' ') },
       ]),
     },
@@ -54,7 +54,7 @@ export function moduleReport(run: ModulesRun): Report {
         ? { text: `${block}: ${counted(failed, 'check')} of ${checks.length} failed`, tone: 'bad' }
         : { text: `${block}: ${counted(checks.length, 'check')} passed`, tone: 'good' },
     blocks: [
-      heading('Inputs in PyTorch'),
+      headingBlock('Inputs in PyTorch'),
       ...seededLines(torch).map((text): Block => ({ kind: 'note', text })),
       tensorTable(tensors),
       ...(calls ? [callTable(calls)] : []),
@@ -95,14 +95,14 @@ function tensorTable(tensors: readonly NamedTensor[]): TableBlock {
   return {
     kind: 'table',
     columns: [
-      left('tensor', 'tensor'),
-      left('role', 'role'),
-      left('type', 'dtype'),
-      left('shape', 'shape'),
-      left('first values', 'first_values'),
+      leftColumn('tensor', 'tensor'),
+      leftColumn('role', 'role'),
+      leftColumn('type', 'dtype'),
+      leftColumn('shape', 'shape'),
+      leftColumn('first values', 'first_values'),
     ],
     rows: tensors.map(({ name, role, dtype, shape, values }) => [
-      strong(name),
+      strongCell(name),
       { text: role },
       { text: DTYPES[dtype] },
       { text: shapeText(shape) },
@@ -143,11 +143,11 @@ const stepTable = (steps: readonly SoftmaxStep[]): TableBlock => ({
   kind: 'table',
   columns: [
     right('tile', 'tile'),
-    left('keys', 'keys'),
+    leftColumn('keys', 'keys'),
     right('maximum m', 'max'),
     right('correction', 'correction'),
     right('sum ℓ', 'sum'),
-    left('output so far', 'output'),
+    leftColumn('output so far', 'output'),
   ],
   rows: steps.map(({ firstKey, keys, max, correction, sum, output }, at): Cell[] => [
     integerCell(at + 1),
@@ -165,17 +165,17 @@ const stepTable = (steps: readonly SoftmaxStep[]): TableBlock => ({
 
 /** The scores of each tile. */
 const stepBlocks = (steps: readonly SoftmaxStep[]): Block[] => [
-  heading('Scores of the last query, first head'),
+  headingBlock('Scores of the last query, first head'),
   ...steps.map(({ scores }, at) =>
-    note(`tile ${at + 1}: ${scores.map((score) => score.toFixed(6)).join(' ')}`),
+    noteOf(`tile ${at + 1}: ${scores.map((score) => score.toFixed(6)).join(' ')}`),
   ),
 ];
 
 const checkTable = (checks: ModulesRun['checks']): TableBlock => ({
   kind: 'table',
   columns: [
-    left('check', 'check', true),
-    left('result', 'result'),
+    leftColumn('check', 'check', true),
+    leftColumn('result', 'result'),
     right('difference', 'difference'),
     right('limit', 'limit'),
   ],
@@ -200,9 +200,9 @@ function valueBlocks({ name, role, dtype, shape, values }: NamedTensor): Block[]
       .join(' '),
   );
   return [
-    heading(`${name} ${shapeText(shape)} ${DTYPES[dtype]}, ${role}`),
+    headingBlock(`${name} ${shapeText(shape)} ${DTYPES[dtype]}, ${role}`),
     ...lines.map((text): Block => ({ kind: 'note', text })),
-    ...(rows > MOST_ROWS ? [note(`… ${formatInteger(rows - MOST_ROWS)} more rows: --json`)] : []),
+    ...(rows > MOST_ROWS ? [noteOf(`… ${formatInteger(rows - MOST_ROWS)} more rows: --json`)] : []),
   ];
 }
 
@@ -210,10 +210,10 @@ function valueBlocks({ name, role, dtype, shape, values }: NamedTensor): Block[]
 const valueTable = (tensors: readonly NamedTensor[]): TableBlock => ({
   kind: 'table',
   columns: [
-    left('tensor', 'tensor'),
-    left('role', 'role'),
-    left('type', 'dtype'),
-    left('shape', 'shape'),
+    leftColumn('tensor', 'tensor'),
+    leftColumn('role', 'role'),
+    leftColumn('type', 'dtype'),
+    leftColumn('shape', 'shape'),
     right('index', 'index'),
     right('value', 'value'),
   ],

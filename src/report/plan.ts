@@ -4,7 +4,15 @@ import type { MeasureName } from '../plan/criteria.js';
 import type { Plan, PlanRow } from '../plan/plan-models.js';
 import { formatBytes, formatCount, formatInteger, shortCount } from '../text/units.js';
 import { counted, joined, sentence } from '../text/words.js';
-import { bar, bytesCell, heading, integerCell, left, note, right } from './kit/cells.js';
+import {
+  bar,
+  bytesCell,
+  headingBlock,
+  integerCell,
+  leftColumn,
+  noteOf,
+  right,
+} from './kit/cells.js';
 import type { Block, Cell, Column, Report, TableBlock, Tone, Verdict } from './kit/report.js';
 
 /** @param next Command that writes the best model as a config, or shows it. */
@@ -14,7 +22,12 @@ export function planReport(
 ): Report {
   return {
     verdict: verdictOf(plan),
-    blocks: [...conditionNotes(plan), rowTable(plan), note(legendOf(plan))],
+    blocks: [
+      ...conditionNotes(plan),
+      rowTable(plan),
+      ...allocationNotes(plan),
+      noteOf(legendOf(plan)),
+    ],
     details: [...searchNotes(plan), ...spectrumBlocks(plan), ...explanationNotes(plan)],
     next,
     data: flatTable(plan),
@@ -55,7 +68,7 @@ function conditionNotes(plan: Plan): Block[] {
   const { inference, gpu, limits, compared, pareto } = plan;
   const memory = limits.maxMemory === null ? '' : `, in at most ${formatBytes(limits.maxMemory)}`;
   return [
-    note(
+    noteOf(
       `${formatInteger(pareto)} of ${counted(compared, 'candidate')} ${pareto === 1 ? 'is' : 'are'} Pareto-optimal. ` +
         `Inference: ${formatInteger(inference.batch)} × ${formatInteger(inference.context)} tokens, ${inference.dtype}${gpu === null ? '' : `, on ${gpu}`}${memory}.`,
     ),
@@ -66,11 +79,11 @@ function conditionNotes(plan: Plan): Block[] {
 /** How the models were chosen. */
 function searchNotes({ axes, criterion, limits: { minParameters, maxParameters } }: Plan): Block[] {
   return [
-    note(
+    noteOf(
       `Models of ${formatCount(minParameters)} to ${formatCount(maxParameters)} parameters. No shown model is beaten in ` +
         `${joined(axes.map(({ measure }) => AXIS_WORDS[measure]))} at once.`,
     ),
-    note(`Sorted by ${criterion.name}: ${criterion.title}.`),
+    noteOf(`Sorted by ${criterion.name}: ${criterion.title}.`),
   ];
 }
 
@@ -95,6 +108,8 @@ function misfitNotes({ rows, spectrum, gpu, gpuMemory }: Plan): Block[] {
 // ── The best ─────────────────────────────────────────────────────────────────────────────────────
 
 const dash: Cell = { text: '–', value: '' };
+/** Mark of the row outside the ranking, whose place is 0. */
+const RULE_MARK = '*';
 const sizeCell = (value: number | null): Cell =>
   value === null ? dash : { text: String(value), value };
 const countCell = (value: Exact): Cell => ({ ...integerCell(value), text: formatCount(value) });
@@ -113,7 +128,10 @@ const rateCell = ({ decode }: PlanRow): Cell =>
   decode === null ? dash : { text: rateText(decode.expected.value), value: decode.expected.value };
 
 const ROW_COLUMNS: readonly Shown[] = [
-  { column: right('#', 'place'), cell: ({ place }) => sizeCell(place) },
+  {
+    column: right('#', 'place'),
+    cell: ({ place }) => (place === 0 ? { text: RULE_MARK } : sizeCell(place)),
+  },
   { column: right('layers', 'layers'), cell: ({ sizes }) => sizeCell(sizes.depth) },
   { column: right('width', 'width'), cell: ({ sizes }) => sizeCell(sizes.width) },
   { column: right('heads/KV', 'heads'), cell: (row) => ({ text: headsText(row) }) },
@@ -146,11 +164,11 @@ function legendOf({ rows }: Plan): string {
     rows.some(({ sizes }) => of(sizes) !== null);
   return [
     has((sizes) => sizes.keyValueHeads)
-      ? 'heads/KV: query heads / key-value heads.'
+      ? 'heads/KV: query / key-value heads.'
       : 'heads/KV: attention heads.',
     ...(has((sizes) => sizes.feedForward) ? ['FFN: feed-forward width.'] : []),
     ...(has((sizes) => sizes.rank) ? ['rank: of the SRTE.'] : []),
-    'balance: ×1 is ideal.',
+    'balance: ×1 is best.',
   ].join(' ');
 }
 
@@ -191,7 +209,21 @@ function tableOf(shown: readonly Shown[], rows: readonly PlanRow[]): TableBlock 
 
 const flatTable = ({ rows }: Plan) => tableOf(FLAT_COLUMNS, rows);
 
-const rowTable = ({ rows }: Plan) => tableOf(ROW_COLUMNS, rows);
+const rowTable = ({ rows, allocation }: Plan) =>
+  tableOf(ROW_COLUMNS, allocation ? [...rows, allocation.row] : rows);
+
+/** The rule of shares, what it gives, and what the best has. */
+function allocationNotes({ allocation }: Plan): Block[] {
+  if (!allocation) return [];
+  const { rule, shares, best } = allocation;
+  const text = ({ embedding, attention, feedForward }: typeof shares, digits: number) =>
+    `${[embedding, attention, feedForward].map((share) => (share * 100).toFixed(digits)).join('/')}%`;
+  return [
+    noteOf(
+      `${RULE_MARK} ${text(rule, 0)} embeddings/attention/FFN: ${text(shares, 1)}. Row 1: ${text(best, 1)}.`,
+    ),
+  ];
+}
 
 // ── Deep and thin against shallow and wide ───────────────────────────────────────────────────────
 
@@ -211,7 +243,7 @@ function spectrumBlocks({ spectrum }: Plan): Block[] {
   });
   const hasRate = mostRate > 0;
   return [
-    heading('From deep and thin to shallow and wide: the best model of each width'),
+    headingBlock('From deep and thin to shallow and wide: the best model of each width'),
     {
       kind: 'table',
       columns: [
@@ -220,8 +252,8 @@ function spectrumBlocks({ spectrum }: Plan): Block[] {
         right('w/layer', 'width_per_layer'),
         right('balance', 'off_balance'),
         right('state', 'state_bytes'),
-        left('', 'state_bar'),
-        ...(hasRate ? [right('tokens/s', 'tokens_per_second'), left('', 'rate_bar')] : []),
+        leftColumn('', 'state_bar'),
+        ...(hasRate ? [right('tokens/s', 'tokens_per_second'), leftColumn('', 'rate_bar')] : []),
       ],
       rows: rows.map((row) => {
         const { place, sizes, widthPerLayer, offBalance, state } = row;
@@ -257,7 +289,7 @@ function rateNotes(rows: readonly PlanRow[]): Block[] {
   if (!rated?.decode) return [];
   const { place, decode } = rated;
   return [
-    note(
+    noteOf(
       `tokens/s: an estimate. Row ${place}: lower bound ${rateText(decode.lower.value)}, ` +
         `upper bound ${rateText(decode.upper.value)} (roofline).`,
     ),
@@ -268,18 +300,18 @@ function explanationNotes({ rows, criterion, withoutPeak }: Plan): Block[] {
   const [best] = rows;
   if (!best) return [];
   return [
-    note(
+    noteOf(
       'shape: layers × width. w/layer: width per layer. memory: weights, buffers and state, as in minimind profile.',
     ),
-    note(
+    noteOf(
       `balance: how many times deeper or shallower than the balanced depth, ${best.offBalance.formula} with ` +
         `balanced = ${best.balancedDepth.formula} (${best.offBalance.source}).`,
     ),
     ...rateNotes(rows),
-    ...(withoutPeak === null ? [] : [note(sentence(withoutPeak))]),
+    ...(withoutPeak === null ? [] : [noteOf(sentence(withoutPeak))]),
     ...(criterion.measure === 'offBalance'
       ? []
-      : [note(`${criterion.name}: ${criterion.title} (${criterion.source}).`)]),
-    note('--save best.yaml writes the first row as a config; with --row 2 it writes the second.'),
+      : [noteOf(`${criterion.name}: ${criterion.title} (${criterion.source}).`)]),
+    noteOf('--save best.yaml writes the first row as a config; with --row 2 it writes the second.'),
   ];
 }

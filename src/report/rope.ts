@@ -12,7 +12,7 @@ import type {
 } from '../budget/analyse-rope.js';
 import { formatInteger } from '../text/units.js';
 import { counted, joined, sumOf } from '../text/words.js';
-import { CURRENT_MARK, heading, integerCell, left, note, right } from './kit/cells.js';
+import { CURRENT_MARK, headingBlock, integerCell, leftColumn, noteOf, right } from './kit/cells.js';
 import type {
   Block,
   Cell,
@@ -39,13 +39,13 @@ export function ropeReport(analysis: Analysed): Report {
       ...lengthNotes(analysis),
       ...(first ? [methodTable(first.methods, true)] : []),
       ...(others.length > 0
-        ? [note(`${counted(others.length, 'other rotation')}: --details.`)]
+        ? [noteOf(`${counted(others.length, 'other rotation')}: --details.`)]
         : []),
       ...settingsBlocks(analysis, settings),
     ],
     details: [
       ...rotaries.flatMap((rotary) => rotaryBlocks(rotary, analysis, rotary !== first)),
-      ...EXPLANATIONS.map(note),
+      ...EXPLANATIONS.map(noteOf),
     ],
     data: flatTable(analysis),
   };
@@ -54,9 +54,9 @@ export function ropeReport(analysis: Analysed): Report {
 /** Lines for the config, ready to paste. */
 function settingsBlocks(analysis: RopeAnalysis, settings: Analysed['settings']): Block[] {
   if (!analysis.needsScaling) return [];
-  if (!settings) return [note('The config of this family has no settings for YaRN.')];
+  if (!settings) return [noteOf('The config of this family has no settings for YaRN.')];
   return [
-    heading(settings.format === 'json' ? 'YaRN in config.json' : 'YaRN in the config (YAML)'),
+    headingBlock(settings.format === 'json' ? 'YaRN in config.json' : 'YaRN in the config (YAML)'),
     ...settings.text.split('\n').map((text): Block => ({ kind: 'note', text })),
   ];
 }
@@ -117,7 +117,7 @@ const CONTEXT_FROM = {
 function lengthNotes(analysis: RopeAnalysis): Block[] {
   const { context, contextFrom, trained, trainedFrom, factor, layersWithout } = analysis;
   return [
-    note(
+    noteOf(
       `Trained: ${formatInteger(trained)}${TRAINED_FROM[trainedFrom]}. ` +
         `Context: ${formatInteger(context)}${CONTEXT_FROM[contextFrom]}. Factor: ${decimals(factor)}.` +
         (layersWithout > 0
@@ -160,10 +160,10 @@ function rotaryBlocks(rotary: RopeRotary, analysis: RopeAnalysis, hasMethods: bo
   const { layers, base, headDim, rotatedDim, pairs, window } = rotary;
   const part = rotatedDim === headDim ? '' : `, of which ${rotatedDim} are rotated`;
   return [
-    heading(
+    headingBlock(
       `${counted(layers, 'layer')}: base ${decimals(base)}, heads of ${headDim} dimensions${part}`,
     ),
-    note(
+    noteOf(
       `${counted(rotatedDim / 2, 'frequency').replace(/ys$/, 'ies')}; dimensions ` +
         (pairs === 'halves'
           ? `j and j + ${rotatedDim / 2} turn together.`
@@ -172,7 +172,7 @@ function rotaryBlocks(rotary: RopeRotary, analysis: RopeAnalysis, hasMethods: bo
     ...(window === null
       ? []
       : [
-          note(
+          noteOf(
             `These layers see at most ${formatInteger(window)} positions, so a longer context has no unseen angles for them.`,
           ),
         ]),
@@ -211,8 +211,8 @@ function methodTable(methods: readonly RopeMethod[], hasSetting: boolean): Table
   return {
     kind: 'table',
     columns: [
-      left('  method', 'method'),
-      ...(hasSetting ? [left('setting', 'setting', true)] : []),
+      leftColumn('  method', 'method'),
+      ...(hasSetting ? [leftColumn('setting', 'setting', true)] : []),
       right('kept', 'kept'),
       right('partly', 'partly'),
       right('fully', 'fully'),
@@ -330,8 +330,8 @@ const marked = (text: string, { extrapolated }: RopeFrequency, tone: Tone): Cell
 const inPositions = ({ wavelength }: RopeFrequency): string => fixed(wavelength, 2);
 
 /** A fixed number of decimals, so that digits are aligned. */
-const fixed = (value: number, places: number): string =>
-  value >= 1000 ? decimals(value) : value.toFixed(places);
+const fixed = (value: number, digits: number): string =>
+  value >= 1000 ? decimals(value) : value.toFixed(digits);
 
 /** `0.0123`, `6.28`, `1,234`, `1.23e+16`: three digits or more, whole numbers as they are. */
 function decimals(value: number): string {
@@ -357,7 +357,7 @@ function flatTable({ rotaries, trained }: RopeAnalysis): TableBlock {
       'stretch',
       'change',
       'extrapolated',
-    ].map((key) => left(key, key)),
+    ].map((key) => leftColumn(key, key)),
     rows: rotaries.flatMap(({ layers, methods }, rotary) =>
       methods.flatMap(({ id, current, frequencies }) =>
         frequencies.map((each, j) =>

@@ -3,12 +3,17 @@ import type { ValueComparison } from '../model-input/compare-values.js';
 import type { VerifyResult } from '../model-input/verify-checkpoint.js';
 import type { FaultKind, TensorProperties } from '../reconcile/faults.js';
 import { FAULT_KINDS } from '../reconcile/faults.js';
-import type { FaultGroup, Note } from '../reconcile/notes.js';
+import type { FaultGroup, ReconciliationNote } from '../reconcile/notes.js';
 import type { ConfigDifference, Suggestion } from '../reconcile/reconcile.js';
-import { adviceText, configDifferenceText, FAULT_NAMES, saidText } from '../reconcile/reconcile.js';
+import {
+  adviceText,
+  configDifferenceText,
+  FAULT_NAMES,
+  propertiesText,
+} from '../reconcile/reconcile.js';
 import { formatBytes, formatInteger, percentText } from '../text/units.js';
 import { counted, joined, namesText, shellWord, shortened, sumOf } from '../text/words.js';
-import { heading, integerCell, left, note, right } from './kit/cells.js';
+import { headingBlock, integerCell, leftColumn, noteOf, right } from './kit/cells.js';
 import type { Block, Cell, Fact, Report, TableBlock, Verdict } from './kit/report.js';
 
 /** Report of `minimind verify`: a verdict, the faults by kind, and suggestions. */
@@ -40,7 +45,7 @@ export function verifyReport(result: VerifyAnswer): Report {
       ...differenceBlocks(differences),
       ...(result.values ? valueBlocks(result.values) : []),
       ...(faults.length > 0 ? [faultTable(shown)] : []),
-      ...(more > 0 ? [note(`… ${formatInteger(more)} more: --details`)] : []),
+      ...(more > 0 ? [noteOf(`… ${formatInteger(more)} more: --details`)] : []),
     ],
     details: [
       ...(differences.length > 1 ? differences.map(differenceBlock) : []),
@@ -61,15 +66,15 @@ function quickTest({ config, checkpoint }: VerifyResult): string | undefined {
 /** Distance from the original by type. */
 function valueBlocks({ original, compared, missing, beyond, types }: ValueComparison): Block[] {
   return [
-    heading(`Values against ${shortened(original)}: ${counted(compared, 'tensor')}`),
+    headingBlock(`Values against ${shortened(original)}: ${counted(compared, 'tensor')}`),
     {
       kind: 'table',
       columns: [
-        left('type', 'type'),
+        leftColumn('type', 'type'),
         right('tensors', 'tensors'),
         right('largest error', 'relative_error'),
         right('limit', 'limit'),
-        left('in tensor', 'worst', true),
+        leftColumn('in tensor', 'worst', true),
       ],
       rows: types.map(({ type, tensors, relativeError, limit, worst }): Cell[] => [
         { text: type },
@@ -79,8 +84,8 @@ function valueBlocks({ original, compared, missing, beyond, types }: ValueCompar
         { text: worst },
       ]),
     },
-    ...(beyond.length > 0 ? [note(`Beyond the error of their type: ${namesText(beyond)}.`)] : []),
-    ...(missing.length > 0 ? [note(`In only one of the two: ${namesText(missing)}.`)] : []),
+    ...(beyond.length > 0 ? [noteOf(`Beyond the error of their type: ${namesText(beyond)}.`)] : []),
+    ...(missing.length > 0 ? [noteOf(`In only one of the two: ${namesText(missing)}.`)] : []),
   ];
 }
 
@@ -161,10 +166,10 @@ function foremost(faults: readonly FaultGroup[], most: number): readonly FaultGr
 }
 
 const faultBlocks = (faults: readonly FaultGroup[]): Block[] => [
-  heading('Faults'),
+  headingBlock('Faults'),
   faultTable(faults.slice(0, MOST_ROWS)),
   ...(faults.length > MOST_ROWS
-    ? [note(`… ${formatInteger(faults.length - MOST_ROWS)} more: --json`)]
+    ? [noteOf(`… ${formatInteger(faults.length - MOST_ROWS)} more: --json`)]
     : []),
 ];
 
@@ -173,12 +178,12 @@ function faultTable(faults: readonly FaultGroup[]): TableBlock {
   return {
     kind: 'table',
     columns: [
-      left('fault', 'fault'),
-      { ...left('tensors', 'tensors'), cut: true },
+      leftColumn('fault', 'fault'),
+      { ...leftColumn('tensors', 'tensors'), cut: true },
       right('count', 'count'),
-      left('expected', 'described', true),
-      left('found', 'found', true),
-      ...(hasHints ? [left('hint', 'remark', true)] : []),
+      leftColumn('expected', 'described', true),
+      leftColumn('found', 'found', true),
+      ...(hasHints ? [leftColumn('hint', 'remark', true)] : []),
     ],
     rows: faults.map(({ kind, pattern, names, expected, found, hint }): Cell[] => [
       { text: FAULT_NAMES[kind], value: kind, tone: 'bad' },
@@ -192,7 +197,7 @@ function faultTable(faults: readonly FaultGroup[]): TableBlock {
 }
 
 const saidCell = (said: TensorProperties | null): Cell =>
-  said === null ? { text: '–', value: '' } : { text: saidText(said) };
+  said === null ? { text: '–', value: '' } : { text: propertiesText(said) };
 
 function adviceBlock(suggestion: Suggestion, faulty: number): Block {
   const { leaves } = suggestion;
@@ -214,9 +219,9 @@ const NOTES = {
     `${counted(names.length, 'tensor')} equal to another tensor (${namesText(names)}): tying saves ${formatBytes(bytes)}.`,
   'kept-by-others': ({ names, bytes = 0, what = '' }) =>
     `${counted(names.length, 'tensor')} not used by the model (${namesText(names)}), ${formatBytes(bytes)}: ${what}.`,
-} as const satisfies Record<Note['kind'], (note: Note) => string>;
+} as const satisfies Record<ReconciliationNote['kind'], (note: ReconciliationNote) => string>;
 
-const noteBlock = (each: Note): Block => ({
+const noteBlock = (each: ReconciliationNote): Block => ({
   kind: 'note',
   text: NOTES[each.kind](each),
   tone: each.severity === 'warning' ? 'warning' : 'dim',

@@ -81,7 +81,7 @@ export class Decoder {
 
   /**
    * Removes the tokens from `position` on. It is cheap where the engine keeps earlier states; else it computes the
-   * tokens before `position` again, from the last call's start, the kept state or the beginning, whichever is latest.
+   * tokens before `position` again, from the last call's start, the kept state or the beginning: the latest of the three.
    */
   async rewind(position: number): Promise<void> {
     if (position === this.position) return;

@@ -9,7 +9,7 @@ import { readDocument } from '../config/read.js';
 import { UserError } from '../errors.js';
 import { forgetInput } from '../files/input-registry.js';
 import { writeWhole } from '../files/write-whole.js';
-import type { Circumstances, MachineProfile } from '../hardware/machine-profile.js';
+import type { MachineProfile, MeasurementConditions } from '../hardware/machine-profile.js';
 import {
   isEarlierProfile,
   machineProfileSchema,
@@ -20,9 +20,9 @@ import {
 import type { ProgressDisplay } from '../progress-display.js';
 import { toJson } from '../text/escape.js';
 import { loadText } from '../text/units.js';
-import type { EngineWish } from './select/devices.js';
+import type { EngineRequest } from './select/devices.js';
 
-export interface MachineProfileWish extends EngineWish {
+export interface MachineProfileRequest extends EngineRequest {
   /** Path of the profile; in the user's cache when undefined. */
   readonly file: string | undefined;
   /** Whether to measure even if a profile is stored. */
@@ -33,8 +33,8 @@ export interface MachineProfileWish extends EngineWish {
 /** Facts of the machine from outside this program. */
 interface ProfileSources {
   readonly measure: (
-    wish: EngineWish,
-    circumstances: Circumstances,
+    wish: EngineRequest,
+    circumstances: MeasurementConditions,
     load: number | null,
     doing: (text: string) => void,
   ) => Promise<MachineProfile>;
@@ -49,7 +49,7 @@ interface ProfileSources {
  * @throws UserError when no engine can run here, or a file that the user names is not a profile.
  */
 export async function machineProfile(
-  wish: MachineProfileWish,
+  wish: MachineProfileRequest,
   { measure, load: loadOf }: ProfileSources = { measure: measured, load: loadPerCore },
 ): Promise<MachineProfile> {
   const file = wish.file ?? cachedProfile(wish, process.platform, process.env, os.homedir());
@@ -111,7 +111,7 @@ function loadPerCore(): number | null {
  * do not overwrite each other's profile.
  */
 export function cachedProfile(
-  { engine, device, compute }: Pick<EngineWish, 'engine' | 'device' | 'compute'>,
+  { engine, device, compute }: Pick<EngineRequest, 'engine' | 'device' | 'compute'>,
   platform: NodeJS.Platform,
   env: Readonly<Record<string, string | undefined>>,
   home: string,
@@ -136,7 +136,7 @@ export function cachedProfile(
  */
 async function storedProfile(
   file: string,
-  wish: MachineProfileWish,
+  wish: MachineProfileRequest,
 ): Promise<MachineProfile | string | undefined> {
   try {
     const document = await readDocument(file, { isFound: wish.file === undefined });
@@ -168,7 +168,7 @@ async function circumstancesOf({
   device,
   compute,
   threads,
-}: EngineWish): Promise<Circumstances> {
+}: EngineRequest): Promise<MeasurementConditions> {
   const { CANDIDATES, installedVersion } = await import('./select/candidates.js');
   const versions = CANDIDATES.map((each) => [each.package, installedVersion(each)] as const);
   return {
@@ -185,8 +185,8 @@ async function circumstancesOf({
 }
 
 async function measured(
-  wish: EngineWish,
-  circumstances: Circumstances,
+  wish: EngineRequest,
+  circumstances: MeasurementConditions,
   load: number | null,
   doing: (text: string) => void,
 ): Promise<MachineProfile> {
@@ -231,7 +231,7 @@ async function measured(
 async function store(
   file: string,
   profile: MachineProfile,
-  wish: MachineProfileWish,
+  wish: MachineProfileRequest,
   say: (text: string) => void,
 ): Promise<void> {
   try {

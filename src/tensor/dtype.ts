@@ -25,13 +25,13 @@ export const DTYPE_SPELLINGS: readonly string[] = DTYPE_NAMES.flatMap((name) => 
 
 /** Parses a dtype in any case, by any of its usual names, also as `torch.float16`. */
 export function parseDtype(text: string): Dtype | undefined {
-  const wanted = text
+  const folded = text
     .trim()
     .toLowerCase()
     .replace(/^torch\./, '')
     .replaceAll(/[- ]/g, '_');
   return DTYPE_NAMES.find(
-    (name) => name === wanted || (DTYPES[name].aliases as readonly string[]).includes(wanted),
+    (name) => name === folded || (DTYPES[name].aliases as readonly string[]).includes(folded),
   );
 }
 

@@ -174,12 +174,12 @@ const DECIMALS = [
 /**
  * `38.8%`, `8.61%`, `0.86%`, `0.034%`, and `–` for null: the one form of a share in texts for people. Shares that would round to `0.000%` or `100.0%` without being exact are
  * `<0.001%` and `>99.9%`.
- * @param places Fixed number of decimals, for a table that a published one is compared with.
+ * @param decimals Fixed number of decimals, for a table that a published one is compared with.
  */
-export function percentText(share: number | null, places?: number): string {
+export function percentText(share: number | null, decimals?: number): string {
   if (share === null) return '–';
-  if (share < 0) return `${MINUS}${percentText(-share, places)}`;
-  if (places !== undefined) return `${(share * 100).toFixed(places)}%`;
+  if (share < 0) return `${MINUS}${percentText(-share, decimals)}`;
+  if (decimals !== undefined) return `${(share * 100).toFixed(decimals)}%`;
   const { digits } = DECIMALS.find(({ from }) => share >= from) ?? DECIMALS[2];
   const text = `${(share * 100).toFixed(digits)}%`;
   if (text === '0.000%') return share === 0 ? '0%' : '<0.001%';

@@ -34,8 +34,8 @@ export async function openModelText(
   folders: readonly string[],
   named?: string,
 ): Promise<ModelText> {
-  const places = named === undefined ? folders : [path.dirname(named), ...folders];
-  const find = (name: string) => found(places, name);
+  const searched = named === undefined ? folders : [path.dirname(named), ...folders];
+  const find = (name: string) => found(searched, name);
   const [tokenizerConfig, generation, config] = await Promise.all([
     configAt(find('tokenizer_config.json')),
     configAt(find('generation_config.json')),

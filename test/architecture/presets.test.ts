@@ -46,6 +46,14 @@ describe.each(FAMILIES)('presets of %s', async (name) => {
     expect({ model: ofFile.model }).toEqual(schema.parse(document));
   });
 
+  it('have the same training, so that their memory differs by their models alone', () => {
+    const trainings = Object.keys(presets).map((preset) => {
+      const { model: _, ...others } = parse(textOf(preset)) as Record<string, unknown>;
+      return others;
+    });
+    for (const training of trainings) expect(training).toEqual(trainings[0]);
+  });
+
   it('have the parameters that are published, and that the file states', () => {
     for (const [preset, { document }] of Object.entries(presets)) {
       const { parameters } = countParameters(build(schema.parse(document)));
@@ -55,6 +63,19 @@ describe.each(FAMILIES)('presets of %s', async (name) => {
       if (stated) expect(stated, preset).toBe(parameters.toLocaleString('en-US'));
     }
   });
+});
+
+it('the recommended hybrid model takes less memory to train than the original', async () => {
+  const { hybrid } = await import('../../src/architecture/models/hybrid.js');
+  const { resolveSetting } = await import('../../src/budget/profile-model.js');
+  const { trainingMemoryOf } = await import('../../src/budget/training-budget.js');
+  const [recommended = 0, original = 0] = (['recommended', 'original'] as const).map((preset) => {
+    const document = hybrid.schema.parse(hybrid.presets[preset]?.document);
+    const wish = { dtype: 'bf16', causal: false, optimizer: 'adamw' } as const;
+    const { training } = resolveSetting(wish, hybrid.trainingHints?.(document) ?? {}, 32_768);
+    return Number(trainingMemoryOf(hybrid.build(document), training).total.value);
+  });
+  expect(recommended).toBeLessThan(original);
 });
 
 describe('MiniMind', () => {

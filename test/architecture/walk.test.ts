@@ -4,8 +4,8 @@ import type { LanguageModel } from '../../src/architecture/layer.js';
 import { hybrid } from '../../src/architecture/models/hybrid.js';
 import {
   countedTensors,
+  memoized,
   ownedTensors,
-  remembered,
   walk,
   walkCounted,
 } from '../../src/architecture/walk.js';
@@ -13,7 +13,7 @@ import { layerPattern } from '../../src/budget/parameters.js';
 
 it('computes once for each object', () => {
   const of = vi.fn(() => 1);
-  const known = remembered(of);
+  const known = memoized(of);
   const key = {};
   expect([known(key), known(key), known({})]).toEqual([1, 1, 1]);
   expect(of).toHaveBeenCalledTimes(2);

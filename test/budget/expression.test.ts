@@ -7,6 +7,7 @@ import {
   div,
   type Expression,
   exp,
+  expressionText,
   inputs,
   inputsOf,
   inputValues,
@@ -15,10 +16,9 @@ import {
   min,
   mul,
   sub,
-  textOf,
   v,
 } from '../../src/budget/expression.js';
-import { evaluate } from '../../src/budget/figure.js';
+import { wholeNumberValue } from '../../src/budget/figure.js';
 import { quantity } from '../../src/budget/quantity.js';
 import { evaluateIndependently } from './independent.js';
 
@@ -44,8 +44,8 @@ describe('textOf', () => {
     ['0', add(), 0],
     ['a', add(a), 12],
   ])('%s', (text, expression, value) => {
-    expect(textOf(expression)).toBe(text);
-    expect(evaluate(expression)).toBe(value);
+    expect(expressionText(expression)).toBe(text);
+    expect(wholeNumberValue(expression)).toBe(value);
   });
 });
 
@@ -78,13 +78,13 @@ describe('evaluate', () => {
     ['a / 0', div(a, 0)],
     ['b + 7 / c', add(b, div(7, c))],
   ])('refuses %s', (text, expression) =>
-    expect(() => evaluate(expression)).toThrow(
+    expect(() => wholeNumberValue(expression)).toThrow(
       `the formula "${text}" divides by zero, or with a rest`,
     ),
   );
 
   it('refuses a function that whole numbers lack', () =>
-    expect(() => evaluate(ln(a))).toThrow('the formula "ln(a)" calls ln'));
+    expect(() => wholeNumberValue(ln(a))).toThrow('the formula "ln(a)" calls ln'));
 });
 
 /** Any expression over a, b and constants; `rounded` makes a quotient that the arithmetic has. */
@@ -115,9 +115,9 @@ describe('an expression', () => {
     };
     fc.assert(
       fc.property(expressions(leaf, exactQuotient), (expression) => {
-        const found = BigInt(evaluate(expression));
+        const found = BigInt(wholeNumberValue(expression));
         expect(found).toBe(
-          evaluateIndependently(textOf(expression), inputValues(inputsOf(expression))),
+          evaluateIndependently(expressionText(expression), inputValues(inputsOf(expression))),
         );
       }),
     );

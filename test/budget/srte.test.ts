@@ -74,8 +74,7 @@ describe('rows that are asked for', () => {
       'shared-sincos',
     ]);
     expect(notes).toEqual([
-      'Skipped "shared, rank 64": rank 64 is not below hidden_size 64, so it is the full table.',
-      'Skipped "recommended": rank 128 is not below hidden_size 64, so it is the full table.',
+      'Skipped "shared, rank 64" and "recommended": a rank from hidden_size 64 on is the full table.',
     ]);
   });
 

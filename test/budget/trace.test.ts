@@ -122,6 +122,23 @@ describe('the flow of shapes through transformers', () => {
     ]);
   });
 
+  it('shows keys and values with their own heads, and their repetition', async () => {
+    const { minimind } = await import('../../src/architecture/models/minimind.js');
+    const headsOf = (num_key_value_heads: number) => {
+      const sizes = { hidden_size: 64, num_hidden_layers: 1, num_attention_heads: 8 };
+      const model = { family: 'minimind', ...sizes, num_key_value_heads };
+      return traceOf(minimind.build(minimind.schema.parse({ model })), SIZE)
+        .filter(({ name }) => name.endsWith('self_attn.heads'))
+        .map(({ operation, shape }) => [operation, shape]);
+    };
+    expect(headsOf(2).slice(0, 2)).toEqual([
+      ['k and v, 2 heads', [2, 2, 5, 8]],
+      ['k and v repeated 4 ×: query head j reads head ⌊j / 4⌋', [2, 8, 5, 8]],
+    ]);
+    expect(headsOf(2)).toHaveLength(4);
+    expect(headsOf(8)).toHaveLength(2);
+  });
+
   it('says what goes to which experts', async () => {
     const { steps } = await trace('deepseek-v3-main');
     const told = new Map(steps.map((step) => [step.name, step]));

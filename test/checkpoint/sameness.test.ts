@@ -3,7 +3,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { afterAll, expect, it } from 'vitest';
 import { ByteFile } from '../../src/checkpoint/byte-file.js';
-import { samenessOfBytes } from '../../src/checkpoint/sharing.js';
+import { equalByBytes } from '../../src/checkpoint/sharing.js';
 import { contiguousStrides, type StoredTensor } from '../../src/checkpoint/stored-tensor.js';
 import type { StoredDtype } from '../../src/tensor/dtype.js';
 
@@ -42,8 +42,7 @@ function stored(
 const values = (count: number) => Uint16Array.from({ length: count }, (_, i) => (i * 40_503) >> 3);
 const bytesOf = (array: Uint16Array) => new Uint8Array(array.buffer.slice(0));
 
-const areEqual = async (a: StoredTensor, b: StoredTensor) =>
-  (await samenessOfBytes([[a, b]]))(a, b);
+const areEqual = async (a: StoredTensor, b: StoredTensor) => (await equalByBytes([[a, b]]))(a, b);
 
 // Three blocks and a bit.
 const COLUMNS = 701;
@@ -125,7 +124,7 @@ it('each tensor of a group is compared with the first, and with nothing outside'
     StoredTensor,
     StoredTensor,
   ];
-  const same = await samenessOfBytes([[a, b, c, d]]);
+  const same = await equalByBytes([[a, b, c, d]]);
   expect([same(a, a), same(a, b), same(b, a), same(b, c), same(c, d)]).toEqual([
     true,
     true,

@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { converse, shownText } from '../../src/cli/chat.js';
+import { runChat, shownText } from '../../src/cli/chat.js';
 
 function terminal() {
   const input = new PassThrough();
@@ -15,7 +15,7 @@ describe('prompts on a terminal', () => {
     const { input, output } = terminal();
     const lines: string[] = [];
     input.write('first\n\n  second \n/exit\nthird\n');
-    await converse(async (line) => void lines.push(line), input, output);
+    await runChat(async (line) => void lines.push(line), input, output);
     expect(lines).toEqual(['first', 'second']);
   });
 
@@ -23,7 +23,7 @@ describe('prompts on a terminal', () => {
     const { input, output } = terminal();
     const stopped: boolean[] = [];
     input.write('first\n');
-    await converse(
+    await runChat(
       async (_, isStopped) => {
         input.write('\x03');
         for (let wait = 0; wait < 100 && !isStopped(); wait++) await sleep(5);
@@ -40,7 +40,7 @@ describe('prompts on a terminal', () => {
     const { input, output } = terminal();
     input.end('only\n');
     const lines: string[] = [];
-    await converse(async (line) => void lines.push(line), input, output);
+    await runChat(async (line) => void lines.push(line), input, output);
     expect(lines).toEqual(['only']);
   });
 });

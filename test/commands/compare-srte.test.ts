@@ -25,6 +25,28 @@ describe('compare-srte', () => {
     expect(rows.map((cells) => cells.slice(0, 6))).toEqual(published);
   });
 
+  it('has the savings of the SRTE and the ratios, with tables of equal length', async () => {
+    const { stdout } = await compare(ORIGINAL);
+    expect(stdout).toMatch(/^ +SRTE saved +96\.9% shared · 99\.9% rank 128 · 99\.9% recommended$/m);
+    expect(stdout).toMatch(
+      /^ +ratio +0\.624 × shared · 0\.612 × rank 128 · 0\.603 × recommended$/m,
+    );
+    expect(stdout).toMatch(
+      /^ +full table +30\.1 × at 65,536 rows, rank 128 · 28\.4 × at 32,768 rows, recommended$/m,
+    );
+    const { rows } = JSON.parse((await compare(ORIGINAL, '--json')).stdout);
+    const shared = rows.find(({ id }: { id: string }) => id === 'shared');
+    expect(shared).toMatchObject({ savedSrteShare: 31 / 32, tableRatio: null });
+    const table = (positions: number) => (positions * 4096) / (128 * (positions + 4096));
+    expect(rows.map(({ tableRatio }: { tableRatio: number }) => tableRatio)).toContain(
+      table(65_536),
+    );
+    expect(rows.at(-1)).toMatchObject({
+      ratio: 13_352_181_760 / 22_143_967_232,
+      tableRatio: table(32_768),
+    });
+  });
+
   it('gives the exact integers in JSON', async () => {
     const { rows } = JSON.parse((await compare(ORIGINAL, '--json')).stdout);
     expect(

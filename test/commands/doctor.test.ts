@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import Doctor from '../../src/commands/doctor.js';
 import { CANDIDATES } from '../../src/runtime/select/candidates.js';
-import { isFor } from '../../src/runtime/select/devices.js';
+import { matchesRequest } from '../../src/runtime/select/devices.js';
 import { runHere } from '../run-here.js';
 
 describe('doctor', () => {
@@ -14,7 +14,7 @@ describe('doctor', () => {
         (each: { engine: string; backend: string }) =>
           each.engine === engine && each.backend === backend,
       );
-    const here = CANDIDATES.filter((each) => isFor(each, process.platform));
+    const here = CANDIDATES.filter((each) => matchesRequest(each, process.platform));
     expect(engines).toHaveLength(here.length);
     // Where there is none, it is said what was looked for.
     expect(adapters.length + adapterFindings.length).toBeGreaterThan(0);

@@ -7,7 +7,7 @@ import { type FitFlags, fitRequestOf } from '../../src/cli/fit-flags.js';
 import { typeSuggestion } from '../../src/cli/flags.js';
 import { UserError } from '../../src/errors.js';
 import { fitsOf } from '../../src/fit/fits.js';
-import { doubtsOf } from '../../src/fit/remedies/remedies.js';
+import { unmetRequirementsOf } from '../../src/fit/remedies/remedies.js';
 import { parseWeightDtype, WEIGHT_DTYPE_NAMES } from '../../src/fit/serving/weight-types.js';
 import type { Gpu } from '../../src/hardware/gpu.js';
 import { clusterNamed, GPUS, MACHINES } from '../../src/hardware/gpus.js';
@@ -81,7 +81,7 @@ async function answered(file: string, gpu: string | Gpu, wish: Wish = {}): Promi
     cluster,
     profile: null,
     forward: null,
-    doubts: doubtsOf({ cluster, ...fits }),
+    doubts: unmetRequirementsOf({ cluster, ...fits }),
     ...fits,
   };
 }

@@ -4,6 +4,7 @@ import path from 'node:path';
 import { PassThrough } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Questions } from '../../src/cli/questions.js';
+import { inPackage } from '../fixtures.js';
 import { runHere } from '../run-here.js';
 
 let folder = '';
@@ -44,6 +45,30 @@ describe('init', () => {
 
   it('asks nothing in a pipe', async () => {
     expect((await init()).stdout).toContain('Wrote recommended.yaml');
+  });
+
+  it.each([
+    ['pretrain_optimized', 'hybrid/recommended'],
+    ['configs/pretrain_optimized.yaml', 'hybrid/recommended'],
+    ['pretrain_v1', 'hybrid/original'],
+  ])('reads %s, a name of the published files, as %s', async (name, preset) => {
+    const { stdout, stderr } = await init(name, '--json');
+    expect(JSON.parse(stdout)).toMatchObject({ preset });
+    expect(stderr).toBe(`${name} is the preset ${preset}\n`);
+    expect((await init(name, '--save', '-', '--quiet')).stderr).toBe('');
+    const profiled = await runHere(['profile', name], { cwd: folder });
+    expect(profiled.stdout).toContain(`${preset.split('/')[1]} · hybrid`);
+    expect(profiled.stderr).toBe(`${name} is the preset ${preset}\n`);
+  });
+
+  it('reads a file of such a name as it is', async () => {
+    fs.writeFileSync(
+      path.join(folder, 'pretrain_v1.yaml'),
+      fs.readFileSync(inPackage('configs/hybrid/tiny.yaml'), 'utf8'),
+    );
+    const { stdout, stderr } = await runHere(['profile', 'pretrain_v1.yaml'], { cwd: folder });
+    expect(stdout).toContain('275K parameters');
+    expect(stderr).toBe('');
   });
 
   it('writes no schema beside standard output', async () => {

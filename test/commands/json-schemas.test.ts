@@ -84,6 +84,9 @@ describe('JSON output keeps to docs/schemas', () => {
     ['validate', [CONFIG, 'configs/hybrid/tiny.yaml']],
     ['validate', ['configs/hybrid/tiny.yaml', '--set', 'model.gate_rank=99']],
     ['profile', [CONFIG, '--layers', '--tensors', '--published', '7B', '--max-params', '30B']],
+    ['profile', [CONFIG, '--published', '536MB']],
+    ['profile', [CONFIG, '--published', '57x']],
+    ['profile', [CONFIG, '--published', '96.9%']],
     [
       'profile',
       ['configs/hybrid/tiny.yaml', '--batch', '1000000', '--set', 'model.num_layers=100'],

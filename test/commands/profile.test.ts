@@ -133,7 +133,10 @@ describe('profile', () => {
     [['--layers', '--tensors', '--format', 'csv'], 'expected one table for CSV'],
     [['--max-params', 'lots'], '--max-params: expected a count, found "lots"'],
     [['--context', '0'], '--context: expected a positive whole number, found "0"'],
-    [['--published', '7Q'], '--published: expected a count, found "7Q"'],
+    [
+      ['--published', '7Q'],
+      '--published: expected a count, a size, a ratio or a percentage, found "7Q"',
+    ],
   ])('%j is the user’s mistake', async (args, message) => {
     const { code, stderr } = await profile(TINY, ...args);
     expect(code).toBe(2);
@@ -198,7 +201,7 @@ describe('profile', () => {
     const shared = (await profile(ORIGINAL, '--published', '13.822B')).stdout;
     expect(shared).toContain('these are the parameters of the preset hybrid/shared');
     expect((await profile(TINY, '--published', '275201')).stdout).toMatch(
-      /None of the \d+ combinations of the usual slips gives this number\./,
+      /None of the \d+ combinations of common errors gives this number\./,
     );
     expect((await profile(TINY, '--published', '275,200')).stdout).toContain(
       'That is the number of parameters',

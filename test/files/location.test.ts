@@ -1,7 +1,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { identitiesAt, isIn, overlap } from '../../src/files/input-registry.js';
+import { identitiesAt, isInsideFolder, overlap } from '../../src/files/input-registry.js';
 import { folderOf } from '../checkpoint/temp-folder.js';
 
 afterEach(() => vi.restoreAllMocks());
@@ -51,8 +51,8 @@ describe('two paths', () => {
   });
 
   it('are in a folder, or not', () => {
-    expect(isIn(at('b/link/sub/x'), at('a'))).toBe(true);
-    expect(isIn(at('a'), at('a/sub'))).toBe(false);
+    expect(isInsideFolder(at('b/link/sub/x'), at('a'))).toBe(true);
+    expect(isInsideFolder(at('a'), at('a/sub'))).toBe(false);
   });
 });
 

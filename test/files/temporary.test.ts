@@ -6,7 +6,7 @@ import { pathToFileURL } from 'node:url';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import {
   isTemporaryFile,
-  sweep,
+  removeStaleFiles,
   TemporaryFolder,
   temporaryFileName,
   temporaryName,
@@ -76,7 +76,7 @@ describe('files that a killed process left', () => {
   ])('stays when it %s', (_, name) => {
     const folder = folderOf({ [name]: '' });
     expect(isTemporaryFile(name)).toBe(true);
-    sweep(folder);
+    removeStaleFiles(folder);
     expect(fs.readdirSync(folder)).toEqual([name]);
   });
 
@@ -84,10 +84,10 @@ describe('files that a killed process left', () => {
     const names = [nameOf(DEAD), `.minimind-${DEAD}.tmp`, 'minimind-notes'].sort();
     const folder = folderOf(Object.fromEntries(names.map((name) => [name, ''])));
     vi.spyOn(process, 'getuid').mockReturnValue(12345);
-    sweep(folder);
+    removeStaleFiles(folder);
     expect(fs.readdirSync(folder)).toEqual(names);
     vi.restoreAllMocks();
-    sweep(folder);
+    removeStaleFiles(folder);
     expect(fs.readdirSync(folder)).toHaveLength(2);
   });
 });
@@ -102,10 +102,10 @@ describe('files that another container or machine left', () => {
     const names = [nameOf(DEAD, ELSEWHERE), nameOf(process.pid, ELSEWHERE)];
     const folder = folderOf(Object.fromEntries(names.map((name) => [name, ''])));
     for (const name of names) age(path.join(folder, name), 23);
-    sweep(folder);
+    removeStaleFiles(folder);
     expect(fs.readdirSync(folder).sort()).toEqual(names.sort());
     for (const name of names) age(path.join(folder, name), 25);
-    sweep(folder);
+    removeStaleFiles(folder);
     expect(fs.readdirSync(folder)).toEqual([]);
   });
 });
@@ -121,7 +121,7 @@ describe('a name that is nearly one of ours', () => {
     ['a folder with more to its name', `${plain}-old/notes`],
   ])('stays: %s', (_, name) => {
     const folder = folderOf({ [name]: 'mine' });
-    sweep(folder);
+    removeStaleFiles(folder);
     expect(fs.readFileSync(path.join(folder, name), 'utf8')).toBe('mine');
   });
 });

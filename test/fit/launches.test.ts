@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { loadFamily } from '../../src/architecture/families.js';
-import { launchesOf } from '../../src/fit/efficiency.js';
+import { kernelLaunchesOf } from '../../src/fit/efficiency.js';
 
 async function mixtureOf(experts: number, stored: 'packed' | 'separate') {
   const { build, schema } = await loadFamily('qwen3_moe');
@@ -16,11 +16,11 @@ async function mixtureOf(experts: number, stored: 'packed' | 'separate') {
       },
     }),
   );
-  return launchesOf(blocks);
+  return kernelLaunchesOf(blocks);
 }
 
 describe('kernel launches of a mixture', () => {
-  it('is as much for any number of experts, in one tensor or in several', async () => {
+  it('is the same for any number of experts, stored in one tensor or in several', async () => {
     const all = await Promise.all([
       mixtureOf(2, 'separate'),
       mixtureOf(64, 'separate'),

@@ -39,13 +39,13 @@ it.each([
   expect(adapters.value).toBe(parameters);
 });
 
-it('gives each expert adapters of its own', async () => {
+it('gives each expert its own adapters', async () => {
   const { adapters } = fitLora(await modelOf('mixtral-8x7b'), settingOn(1));
   const attention = 2 * (4096 + 4096) + 2 * (4096 + 1024);
   expect(adapters.value).toBe(32 * 16 * (attention + 8 * 3 * (4096 + 14_336)));
 });
 
-it('has gradients and optimizer state of the adapters alone', async () => {
+it('has gradients and optimizer state only for the adapters', async () => {
   const model = await modelOf('llama-3.1-8b');
   const [lora, whole] = [fitLora(model, settingOn(1)), fitTrainingMemory(model, settingOn(1))];
   expect(lora.frozen.value).toBe(2 * 8_030_261_248);
@@ -61,7 +61,7 @@ it('divides the frozen weights among the replicas with ZeRO-3', async () => {
   expect(two?.frozen.value).toBe(Number(one?.frozen.value) / 2);
 });
 
-it('finds the GPUs that the table of common GPUs shows', async () => {
+it('agrees with the table of common GPUs', async () => {
   const model = await modelOf('qwen3-8b');
   const training = settingOn(1);
   const rows = fitTable(model, { serving: [], users: undefined, training });
@@ -79,7 +79,7 @@ it('finds the GPUs that the table of common GPUs shows', async () => {
   expect(found).toContain(1);
 });
 
-it('adds up to its total', async () => {
+it('has parts that sum to its total', async () => {
   const { frozen, parts, kept, apart, workspaceParts, total } = loraOn(
     await modelOf('llama-3.1-8b'),
     settingOn(1),

@@ -63,7 +63,7 @@ describe.each(Object.entries(cases))('%s', (name, each) => {
   });
 
   // Decays that a loop computes for a token at a time have no gradients of all tokens.
-  it.runIf(each.scan !== 'loop')('is what is expected, by 15 %', async () => {
+  it.runIf(each.scan !== 'loop')('is within 15 % of the estimate', async () => {
     const { fit } = await fitOf(name, each);
     const ratio = fit.total.expected.value / peak;
     expect(ratio).toBeGreaterThan(0.85);
@@ -73,7 +73,7 @@ describe.each(Object.entries(cases))('%s', (name, each) => {
     expect(fit.total.lower.value).toBeGreaterThan(0.5 * peak);
   });
 
-  it.runIf(each.scan === 'loop')('is estimated too high, by 70 % at most', async () => {
+  it.runIf(each.scan === 'loop')('is overestimated by at most 70 %', async () => {
     const { fit } = await fitOf(name, each);
     const ratio = fit.total.expected.value / peak;
     expect(ratio).toBeGreaterThan(1);
@@ -94,7 +94,7 @@ describe.each(Object.entries(cases))('%s', (name, each) => {
 });
 
 describe('the measured models', () => {
-  it('are of 15 kinds and more', () => {
+  it('cover at least 15 kinds', () => {
     const kinds = Object.values(cases).map(({ model }) =>
       String(model.model_type ?? (model.model as Record<string, unknown>).family),
     );

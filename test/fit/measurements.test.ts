@@ -15,11 +15,11 @@ beforeAll(async () => {
 }, 300_000);
 
 describe('published measurements', () => {
-  it('is of 60 settings', () => {
+  it('cover 60 settings', () => {
     expect(all).toHaveLength(60);
   });
 
-  it.each(all.map((each) => [each.name, each] as const))('%s: is within the bounds', (_, each) => {
+  it.each(all.map((each) => [each.name, each] as const))('%s is within the bounds', (_, each) => {
     const { lower, upper } = saidBy(each);
     for (const value of each.published) {
       expect(value).toBeGreaterThanOrEqual(lower);
@@ -27,7 +27,7 @@ describe('published measurements', () => {
     }
   });
 
-  it('has bounds that are no wider than when it was first compared', () => {
+  it('keep bounds as narrow as in the first comparison', () => {
     const wider = all
       .filter(({ width }) => width !== null)
       .map((each) => ({ name: each.name, of: each.width ?? 0, ...saidBy(each) }))
@@ -46,10 +46,10 @@ const median = (values: readonly number[]): number => {
   return sorted.length % 2 === 1 ? low : (low + high) / 2;
 };
 
-describe('what is expected', () => {
+describe('the estimate', () => {
   const groups = [...new Set(all.map(({ group }) => group))];
 
-  it.each(groups)('of %s is in the middle between 0.8 and 1.25 of what was measured', (group) => {
+  it.each(groups)('%s: median ratio to the measurement between 0.8 and 1.25', (group) => {
     const ratios = all
       .filter((each) => each.group === group)
       .map((each) => saidBy(each).expected / (each.published.at(-1) ?? Number.NaN));

@@ -54,7 +54,7 @@ describe.each(Object.entries(MODELS))('a layer of %s', (_, shape) => {
     expect(total({ tensor: t, sequence: true, recompute: 'selective' })).toBe((34 * sbh) / t);
   });
 
-  it('keeps 2sbh with full recomputation, and the layer in hand', () => {
+  it('keeps 2sbh with full recomputation, plus the current layer', () => {
     const { parts } = layer({ tensor: t, recompute: 'full' });
     expect(parts.map(({ part }) => part)).toEqual(['blockInputs', 'oneBlock']);
     expect(parts[0]?.bytes.value).toBe(2 * sbh);
@@ -76,17 +76,17 @@ describe('at the ends of the model', () => {
     );
   const layers = (2 * (s * 1024) * (34 + (5 * 16 * s) / 1024)) / t;
 
-  it('keeps masks of the embeddings for each micro-batch under way', () => {
+  it('keeps masks of the embeddings for each micro-batch in progress', () => {
     expect(stage(0, 2, 3)).toBe(3 * (layers + (s * 1024) / t));
   });
 
-  it('keeps norm, head and logits for one', () => {
+  it('keeps norm, head and logits for one micro-batch', () => {
     expect(stage(2, 4, 1)).toBe(layers + (4 * s * 1024 * (1 + 51_200 / 1024)) / t);
   });
 });
 
 describe('fused attention', () => {
-  it('keeps a float32 for each head and token in place of the scores', () => {
+  it('keeps one float32 per head and token instead of the scores', () => {
     const layer = layerOf(MODELS['GPT-3']);
     const scores = layer({}).parts.find(({ part }) => part === 'scores');
     const plain = Number(layer({}).total.value);

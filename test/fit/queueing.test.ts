@@ -18,7 +18,7 @@ describe('waiting', () => {
     expect(waitChance(load, places)).toBeCloseTo(chance, 3);
   });
 
-  it('is endless where more come than are served, and none where few find all taken', () => {
+  it('is infinite above the service rate, and zero at low load', () => {
     expect(waitOf({ service: 1, batch: 4, rate: 4 })).toBe(Number.POSITIVE_INFINITY);
     expect(waitOf({ service: 1, batch: 4, rate: 0.1 })).toBe(0);
     // M/M/1 at 0.8: ln(0.8 / 0.05) / (1 − 0.8).
@@ -36,7 +36,7 @@ const SERVER: Server = {
 };
 
 describe('replicas', () => {
-  it('misses a target that a request alone misses, and says what it takes', () => {
+  it('misses a target that a single request misses, and reports its time', () => {
     const alone = 0.004 + 19 * 0.0105;
     const missed = replicasFor(SERVER, { requestsPerSecond: 1, p95Seconds: alone * 0.999 });
     expect(missed).toMatchObject({ met: false, reason: 'too slow' });
@@ -73,7 +73,7 @@ describe('replicas', () => {
     );
   const positive = (max: number) => fc.double({ min: 0.01, max, noNaN: true });
 
-  it('are never fewer for more requests, and never more for a looser target', () => {
+  it('never decrease with more requests, and never increase with a looser target', () => {
     fc.assert(
       fc.property(servers, positive(1000), positive(20), positive(3), (server, qps, p95, more) => {
         const base = gpus(server, qps, p95);
@@ -84,7 +84,7 @@ describe('replicas', () => {
     );
   });
 
-  it('are the fewest: one less meets the target at no batch', () => {
+  it('are minimal: with one replica less, no batch meets the target', () => {
     const wish = { requestsPerSecond: 300, p95Seconds: 0.6 };
     const answer = replicasFor(SERVER, wish) as LoadMet;
     expect(answer.p95Seconds.value).toBeLessThanOrEqual(0.6);
@@ -184,7 +184,7 @@ describe('against a simulation of continuous batching', () => {
     expect(seen.mean / answer.meanSeconds.value).toBeLessThan(1.15);
   });
 
-  it('and without enough replicas they are not', () => {
+  it('requests are late with too few replicas', () => {
     const wish = { requestsPerSecond: 300, p95Seconds: 0.6 };
     const answer = replicasFor(SERVER, wish) as LoadMet;
     const rate = 300 / answer.replicas.value;

@@ -17,7 +17,7 @@ const changed = ({ globalBatchTokens: _, ...flags }: Partial<TrainingFitSetting>
   Object.keys(flags);
 
 describe('remedies', () => {
-  it('all fit, by computing them anew; and what fits has room up to the next', () => {
+  it('all fit when recomputed, with room up to the next setting', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 64 }),
@@ -45,7 +45,7 @@ describe('remedies', () => {
     );
   });
 
-  it('begin with what costs nothing', () => {
+  it('start with options that cost nothing', () => {
     const setting = fitSetting({
       cluster: { ...H100(1), gpu: withMemory(24e9) },
       microBatch: 4,
@@ -57,7 +57,7 @@ describe('remedies', () => {
     expect(remedies.length).toBeGreaterThan(2);
   });
 
-  it('are all that none of fewer changes is part of, and of the same training first', () => {
+  it('are minimal sets of changes, those that keep the training unchanged first', () => {
     const setting = fitSetting({
       cluster: { ...H100(1), gpu: withMemory(14e9) },
       microBatch: 4,
@@ -82,7 +82,7 @@ describe('remedies', () => {
     }
   });
 
-  it('leave a step as many tokens as it had', async () => {
+  it('keep the tokens per step', async () => {
     const { model } = await publishedConfig('llama-3.1-8b');
     const setting = fitSetting({ context: 8192, cluster: H100(8) });
     const { remedies, step } = fitTraining(model, setting);
@@ -95,7 +95,7 @@ describe('remedies', () => {
     }
   });
 
-  it('share no sequences where sharing the layers is enough', async () => {
+  it('use no sequence parallelism where tensor parallelism is enough', async () => {
     const { model } = await publishedConfig('llama-3.1-8b');
     const setting = fitSetting({ context: 8192, cluster: H100(8) });
     const { remedies } = fitTraining(model, setting);
@@ -108,7 +108,7 @@ describe('remedies', () => {
     }
   });
 
-  it('change as many things together as it takes', async () => {
+  it('combine several changes if needed', async () => {
     const { model } = await publishedConfig('llama-3.1-405b');
     const wish = { context: 8192, microBatch: 4, attention: 'plain' } as const;
     const setting = fitSetting({ ...wish, cluster: H100(256) });
@@ -120,7 +120,7 @@ describe('remedies', () => {
     }
   });
 
-  it('of a model that is far too large are more GPUs, and as few as are enough', async () => {
+  it('are the fewest sufficient GPUs for a model that is far too large', async () => {
     const { model } = await publishedConfig('llama-3.1-405b');
     const setting = fitSetting({ context: 2048 });
     const { remedies } = fitTraining(model, setting);
@@ -141,7 +141,7 @@ describe('remedies', () => {
     }
   });
 
-  it('are asked for by a question that is answered as the whole fit is', () => {
+  it('are checked by a test that agrees with the whole fit', () => {
     const settings = fc.record({
       gigabytes: fc.integer({ min: 1, max: 40 }),
       zero: fc.constantFrom(0 as const, 1 as const, 2 as const, 3 as const),

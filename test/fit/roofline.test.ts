@@ -34,7 +34,7 @@ describe('a step of decoding Llama-2-13B at 8192 tokens ("How to Scale Your Mode
     expect(milliseconds(BOOK, batch)).toBe(printed);
   });
 
-  it('differs by the roundings of the book when the description says how much there is', () => {
+  it('differs from the book only by its rounding', () => {
     const work = decodeWork(servedModel(LLAMA_2_13B, setting()), 8192);
     expect(work.cacheBytes).toBe(2 * 40 * 5120 * 2 * 8192); // 6.71 GB
     const table = 2 * 32_000 * 5120; // a row of which is looked up, and which the book reads whole
@@ -58,13 +58,13 @@ describe('a step of decoding Llama-2-13B at 8192 tokens ("How to Scale Your Mode
     expect([1, 4, 240].map(limit)).toEqual(['weights', 'cache', 'cache']);
   });
 
-  it('is limited by computing beyond the critical batch, where there is no cache', () => {
+  it('is limited by compute beyond the critical batch, without a cache', () => {
     // 1.97e14 / 8.2e11 = 240 tokens (the same chapter).
     const limit = (batch: number) => decodeStep({ ...BOOK, cacheBytes: 0 }, RATES, batch).limitedBy;
     expect([240, 241].map(limit)).toEqual(['weights', 'compute']);
   });
 
-  it('is limited by reading where both parts of computing are faster than it, however long together', () => {
+  it('is limited by reading, the slowest single part', () => {
     const work = { ...ALONE, weightBytes: 5, cacheBytes: 4, scoreFlops: 3, flops: 3 };
     const step = decodeStep(work, { ...RATES, bandwidth: 1, peakFlops: 1 }, 1);
     expect([step.seconds.lower.value, step.limitedBy]).toEqual([9, 'weights']);
@@ -72,7 +72,7 @@ describe('a step of decoding Llama-2-13B at 8192 tokens ("How to Scale Your Mode
 });
 
 describe('experts', () => {
-  it('are read when a token goes to them', async () => {
+  it('are read when a token is routed to them', async () => {
     const { model } = await publishedConfig('mixtral-8x7b');
     const { expertGroups, weightBytes } = decodeWork(servedModel(model, setting()), 1);
     // 32 layers of 8 experts, 3 matrices of 4096 × 14336, 2 bytes.
@@ -90,7 +90,7 @@ describe('experts', () => {
     expect(weightBytes).toBe(2 * (countParameters(model).parameters - 32_000 * 4096) - all);
   });
 
-  it('are as many as a simulation hits on average', () => {
+  it('match the average number in a simulation', () => {
     const [experts, expertsPerToken, batch, trials] = [16, 3, 7, 4000];
     let state = 1;
     const random = () => {
@@ -120,7 +120,7 @@ describe('experts', () => {
 });
 
 describe('prefill', () => {
-  it('computes twice the parameters for a token, and is limited by that when it is long', () => {
+  it('takes 2 FLOPs per parameter and token, the limit for long prompts', () => {
     const served = servedModel(LLAMA_2_13B, setting());
     const long = prefillWork(served, 2048);
     const products = countParameters(LLAMA_2_13B).parameters - 2 * 32_000 * 5120;
@@ -158,7 +158,7 @@ describe('several GPUs', () => {
     expect(limitedBy).toBe('links');
   });
 
-  it('reduce attention and feed-forward together where they run side by side', async () => {
+  it('reduce attention and feed-forward together in parallel blocks', async () => {
     const { model } = await publishedConfig('gpt-neox-20b');
     expect(decodeWork(servedModel(model, setting()), 1).allReduces).toBe(44 + 1);
   });
@@ -170,7 +170,7 @@ describe('a GPU of several computes', () => {
     return decodeWork(servedModel(model, setting({ tensorParallel })), 1);
   };
 
-  it('what makes latents and chooses experts whole (DeepSeek-V3)', async () => {
+  it('latent projections and routers whole (DeepSeek-V3)', async () => {
     const [h, q, heads] = [7168, 1536, 128];
     const whole = 61 * (h * q + h * 576) + 58 * 256 * h;
     const shared =
@@ -186,7 +186,7 @@ describe('a GPU of several computes', () => {
     }
   });
 
-  it('a key-value head of its own where there are fewer of them', async () => {
+  it('its own key-value head when there are fewer heads than GPUs', async () => {
     // Qwen2.5-72B: 80 layers of 8192, 64 heads and 8 of keys and values of 128, inner 29,568, vocabulary 152,064.
     for (const [gpus, keyHeads] of [
       [8, 1],
@@ -200,7 +200,7 @@ describe('a GPU of several computes', () => {
   });
 });
 
-it('starts as many layers of Llama-2-7B as the poor launch time was taken from', async () => {
+it('counts the launches of Llama-2-7B from which the upper launch time is derived', async () => {
   const { model } = await publishedConfig('llama-2-7b');
   expect(decodeWork(servedModel(model, setting()), 1).launches).toBe(387);
 });

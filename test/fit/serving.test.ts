@@ -19,7 +19,7 @@ import {
   type WeightDtype,
   type WeightFormat,
 } from '../../src/fit/serving/weight-types.js';
-import type { Architecture, GpuKind } from '../../src/hardware/gpu.js';
+import type { GpuArchitecture, GpuKind } from '../../src/hardware/gpu.js';
 import { gpuNamed } from '../../src/hardware/gpus.js';
 import { evaluateIndependently } from '../budget/independent.js';
 import { publishedConfig } from '../budget/published-models.js';
@@ -43,7 +43,7 @@ describe('keys and values of a token', () => {
     expect(sequenceState(servedModel(OPT_13B, setting()), 1).perToken.value).toBe(819_200);
   });
 
-  it('are half as large in 8 bits, and a window keeps no more than it sees', async () => {
+  it('are half as large in 8 bits, and a window limits the kept tokens', async () => {
     const { model } = await publishedConfig('mistral-7b-v0.1');
     const bytes = (context: number, cacheDtype: 'bf16' | 'f8_e4m3') =>
       sequenceState(servedModel(model, setting({ cacheDtype })), context).cache.value;
@@ -53,7 +53,7 @@ describe('keys and values of a token', () => {
     expect(bytes(9999, 'f8_e4m3')).toBe(4095 * 65_536);
   });
 
-  it('are shared by heads; latents, and heads that are too few, stand on each GPU', async () => {
+  it('are divided by heads; latents and too few heads are replicated', async () => {
     const perToken = async (name: string, tensorParallel: number) => {
       const { model } = await publishedConfig(name);
       return sequenceState(servedModel(model, setting({ tensorParallel })), 1).perToken.value;
@@ -63,7 +63,7 @@ describe('keys and values of a token', () => {
     expect(await perToken('deepseek-v3-main', 16)).toBe(70_272);
   });
 
-  it('of heads with and without a window are those of the GPU that has most', () => {
+  it('of windowed and full heads are those of the fullest GPU', () => {
     const model = hybrid.build(
       hybrid.schema.parse({
         model: {
@@ -100,7 +100,7 @@ describe('Mamba states', () => {
   const preset = hybrid.presets.tiny?.document;
   const model = hybrid.build(hybrid.schema.parse(preset));
 
-  it('have their own type at any context', () => {
+  it('have their own dtype at any context', () => {
     const bytes = (stateDtype: 'f32' | 'bf16', context: number) =>
       sequenceState(servedModel(model, setting({ stateDtype })), context).state.value;
     // 2 layers, 128 channels: 64 state values and 3 kept inputs each.
@@ -108,7 +108,7 @@ describe('Mamba states', () => {
     expect(bytes('bf16', 64)).toBe(2 * 128 * (64 + 3) * 2);
   });
 
-  it('are shared by channels', () => {
+  it('are divided by channels', () => {
     const { mambaState, convolutionState } = stateOf(model, {
       batch: 1,
       context: 8,
@@ -124,7 +124,7 @@ describe('weights', () => {
   const bytes = (layout: ReturnType<typeof weightLayout>, format: WeightFormat, gpus = 1) =>
     Number(servedWeights(layout, format, gpus).total.value);
 
-  it('in 16 bits take two bytes a parameter', async () => {
+  it('in 16 bits take two bytes per parameter', async () => {
     const { model } = await publishedConfig('llama-2-7b');
     expect(bytes(weightLayout(model), usualFormat('bf16'))).toBe(
       2 * countParameters(model).parameters,
@@ -177,7 +177,7 @@ describe('weights', () => {
     expect(bytes(layout, usualFormat('nvfp4'))).toBe((products * 4.5) / 8 + others);
   });
 
-  it('of GGUF are cut for several GPUs as others are', async () => {
+  it('in GGUF types are divided among GPUs like others', async () => {
     const { model } = await publishedConfig('llama-2-7b');
     const whole = bytes(weightLayout(model), usualFormat('q4_k_m'));
     const share = bytes(weightLayout(model), usualFormat('q4_k_m'), 4);
@@ -198,7 +198,7 @@ describe('weights', () => {
     expect(parseWeightDtype(text)).toBe(dtype);
   });
 
-  it('leave embedding, head, norms, routers and gates of shared experts as they are', async () => {
+  it('keep embedding, head, norms, routers and gates of shared experts unquantized', async () => {
     const { model } = await publishedConfig('qwen1.5-moe-a2.7b');
     const { quantised, owned } = weightLayout(model);
     const left = owned
@@ -214,7 +214,7 @@ describe('weights', () => {
     );
   });
 
-  it('the last group of a row may be shorter, and has its scale', () => {
+  it('the last group of a row may be shorter and still has a scale', () => {
     // 384 inputs are 4 groups of 100 (the last of 84), 1536 are 16.
     const layout = weightLayout(MINIGPT);
     const format = { dtype: 'int8', groupSize: 100, scaleDtype: 'f16', zeroPoints: false } as const;
@@ -330,7 +330,7 @@ describe('searches', () => {
     expect(fitServing(MINIGPT, setting()).largestContext?.value).toBe(MINIGPT.positions);
   });
 
-  it('find what a walk over all numbers finds', () => {
+  it('agree with a search over all numbers', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 300 }),
@@ -344,7 +344,7 @@ describe('searches', () => {
 });
 
 describe('memory', () => {
-  it('never falls when batch or context grow', async () => {
+  it('never decreases with batch or context', async () => {
     const { model } = await publishedConfig('gemma-2-2b');
     const at = servingMemoryOf(servedModel(model, setting()), CUDA);
     const bounds = ['lower', 'expected', 'upper'] as const;
@@ -361,7 +361,7 @@ describe('memory', () => {
     );
   });
 
-  it('adds up, by a formula that another evaluator gives the same value', async () => {
+  it('has parts that sum to the total, by formulas that a second evaluator confirms', async () => {
     const { model } = await publishedConfig('mixtral-8x7b');
     const at = servingMemoryOf(
       servedModel(model, setting({ dtype: 'int4', tensorParallel: 3 })),
@@ -399,7 +399,7 @@ describe('time', () => {
       setting({ cluster: { ...A100, gpus }, tensorParallel: gpus, batch: 1, context: 200 }),
     ).decode.tokensPerSecond;
 
-  it('is that of Llama-2-7B on an A100 from which what is expected was taken (gpt-fast, README)', async () => {
+  it('matches Llama-2-7B on an A100, the source of the estimate (gpt-fast, README)', async () => {
     const { model } = await publishedConfig('llama-2-7b');
     expect(tokensOf(model, 1).expected.value / 104.9).toBeCloseTo(1, 1);
   });
@@ -424,14 +424,14 @@ describe('time', () => {
   );
 });
 
-it('refuses to share a layer among more GPUs than there are', () => {
+it('refuses tensor parallelism over more GPUs than there are', () => {
   const cluster = { ...setting().cluster, gpus: 2 };
   expect(() => fitServing(MINIGPT, setting({ cluster, tensorParallel: 4 }))).toThrow(
     /--tensor-parallel: 4 GPUs/,
   );
 });
 
-it('says that all-reduces are not counted where nobody knows what joins the GPUs', async () => {
+it('reports that all-reduces are not counted without a known link', async () => {
   const { model } = await publishedConfig('llama-2-7b');
   const on = (tensorParallel: number) => fitServing(model, setting({ tensorParallel }));
   const links = (tensorParallel: number) =>
@@ -445,7 +445,7 @@ it('says that all-reduces are not counted where nobody knows what joins the GPUs
 describe('a chip without a published peak', () => {
   const cluster = { gpu: gpuNamed('m4-max-36gb'), gpus: 1, network: null };
 
-  it('has all that needs none', () => {
+  it('has every figure that needs no peak', () => {
     const fit = fitServing(MINIGPT, { ...setting(), cluster });
     expect(fit).toMatchObject({ peak: null, prefill: null, verdict: 'fits' });
     expect(fit.withoutPeak).toMatch(/^no peak of m4-max-36gb is published for bf16: /);
@@ -453,7 +453,7 @@ describe('a chip without a published peak', () => {
     expect(inOrder(fit.decode.seconds)).toBe(true);
   });
 
-  it('decodes as fast as it reads', async () => {
+  it('has decoding limited by reading only', async () => {
     const { model } = await publishedConfig('llama-2-7b');
     const { decode } = fitServing(model, { ...setting({ batch: 1, context: 1 }), cluster });
     // Of 6,738,415,616 parameters in 2 bytes, but for the rows of the embedding; and a token's keys and values.
@@ -463,7 +463,7 @@ describe('a chip without a published peak', () => {
     expect(decode.seconds.upper.source).toContain('compute is not counted');
   });
 
-  it('cannot tell how many a load needs', () => {
+  it('refuses a load: no replicas without a peak', () => {
     const load = { requestsPerSecond: 1, p95Seconds: 1 };
     expect(() => fitServing(MINIGPT, { ...setting({ load }), cluster })).toThrow(
       expect.objectContaining({ code: 'usage', message: expect.stringContaining('no peak') }),
@@ -477,7 +477,7 @@ describe('memory of libraries', () => {
     'workspace of matrix products',
     'buffers of all-reduces',
   ];
-  const boundsOn = (kind: GpuKind, architecture?: Architecture) => {
+  const boundsOn = (kind: GpuKind, architecture?: GpuArchitecture) => {
     const { workspaceParts } = servingMemoryOf(
       servedModel(MINIGPT, setting({ tensorParallel: 2 })),
       { kind, ...(architecture && { architecture }) },
@@ -497,7 +497,7 @@ describe('memory of libraries', () => {
   });
 
   it('has cuBLAS with 8 MiB before Hopper, of a segment of 20 MiB', () => {
-    const cublas = (architecture: Architecture) => boundsOn('nvidia', architecture)[1];
+    const cublas = (architecture: GpuArchitecture) => boundsOn('nvidia', architecture)[1];
     expect(cublas('sm80')).toEqual([0, 8_519_680, 24 * 2 ** 20]);
     expect(cublas('sm89')).toEqual(cublas('sm80'));
     expect(cublas('sm90')).toEqual([0, 32 * 2 ** 20, 64 * 2 ** 20]);
@@ -508,7 +508,7 @@ describe('memory of libraries', () => {
     expect(boundsOn('processor')).toEqual(library.map(() => [0, 0, 0]));
   });
 
-  it('is not expected where it is not known, and at most as much', () => {
+  it('is zero in the estimate where unknown, and NVIDIA’s in the upper bound', () => {
     const most = boundsOn('nvidia').map(([, , upper]) => upper);
     expect(boundsOn('other')).toEqual(most.map((upper) => [0, 0, upper]));
   });

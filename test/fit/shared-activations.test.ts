@@ -39,7 +39,7 @@ describe('SwiGLU with grouped heads', () => {
     feedForward: 2 * tokens * h + (2 * s * 4 * f) / t,
   });
 
-  it('divides heads and inner width', async () => {
+  it('divides heads and feed-forward width', async () => {
     expect(await blockOf('llama', config, {})).toEqual(kept(s));
   });
 
@@ -60,7 +60,7 @@ describe('Mamba with attention', () => {
     max_position_embeddings: 64,
   };
 
-  it('divides channels, and neither step nor B and C', async () => {
+  it('divides channels, but not steps, B and C', async () => {
     const { mamba } = await blockOf('hybrid', config, { sequence: true });
     // inner 64, state 64, step rank ceil(32 / 16).
     expect(mamba).toBe(2 * ((s / t) * h + (s * 9 * 64) / t + s * (2 + 2 * 64)));
@@ -74,7 +74,7 @@ describe('Mamba with attention', () => {
     expect(alignment).toBe(2 * s * (2 * h + (2 * h) / t));
   });
 
-  it('counts the scores of the GPU whose heads see furthest', async () => {
+  it('counts the scores of the GPU with the widest windows', async () => {
     // Beyond 2048 tokens local heads are cheaper: three local and one global, two on each GPU.
     const context = 4096;
     const { scores: whole = 0 } = await blockOf(

@@ -20,7 +20,7 @@ function movedBytes(model: LanguageModel, wish: Partial<TrainingFitSetting>): nu
 }
 
 describe('weights that a step moves at least', () => {
-  it('are of positions the rows that are looked up, but for their gradient and the update', () => {
+  it('are the looked-up rows of positions, except in gradient and update', () => {
     const model = gptLike({ vocab_size: 10, n_positions: 8, n_embd: 4, n_layer: 2, n_head: 2 });
     const { parameters: n } = countParameters(model);
     const positions = 8 * 4;
@@ -30,7 +30,7 @@ describe('weights that a step moves at least', () => {
     expect(movedBytes(model, { context: 2 })).toBeCloseTo(bytes, 3);
   });
 
-  it('of experts are those that the tokens reach, and nothing of a table of embeddings', async () => {
+  it('are those of reached experts, and none of an embedding table', async () => {
     const { build, schema } = await loadFamily('qwen3_moe');
     const model = build(
       schema.parse({

@@ -77,7 +77,7 @@ describe('links between GPUs', () => {
   const joining = (name: string, gpus: number) =>
     linkFor({ cluster: { gpu: gpuNamed(name), gpus, network: null } }, gpus)?.name;
 
-  it('is a link that joins so many, or a network that is known', () => {
+  it('is a link for that many GPUs, or a known network', () => {
     expect(joining('h100-80gb', 8)).toBe('NVLink 4');
     expect(joining('h100-80gb', 64)).toBeUndefined();
     expect(joining('gb200', 72)).toBe('NVLink 5');
@@ -90,7 +90,7 @@ describe('links between GPUs', () => {
     );
   });
 
-  it('is not counted where nobody knows it, and what stays within a machine is', () => {
+  it('is not counted when unknown, but counted within a machine', () => {
     const of = (gpus: number, tensorParallel: number) => {
       const cluster = { gpu: gpuNamed('h100-80gb'), gpus, network: null };
       const setting = fitSetting({ context: 8, tensorParallel, cluster });
@@ -119,7 +119,7 @@ describe('a step', () => {
     );
   });
 
-  it('fills and empties a pipeline, of which at best no stage waits', () => {
+  it('fills and drains a pipeline; in the best case no stage waits', () => {
     const block = 2 * 8 * 192 + 4 * 8 * 8 * 4;
     const [first, last] = [3 * block, 3 * (block + 2 * 8 * 40)];
     const { step, seconds } = stepOf({ gpus: 2, pipelineParallel: 2, globalBatchTokens: 4 * 8 });
@@ -129,7 +129,7 @@ describe('a step', () => {
     expect(atPeak).toBeCloseTo((3 * last + first + last) / 1e6, 12);
   });
 
-  it('computes what is whole on each of the GPUs that share a layer, or for its tokens', async () => {
+  it('computes undivided parts on each GPU, or only for its tokens', async () => {
     const { build, schema } = await loadFamily('qwen3_moe');
     const model = build(
       schema.parse({
@@ -150,7 +150,7 @@ describe('a step', () => {
     expect(flops(2, true)).toBeCloseTo(all / 2, 3);
   });
 
-  it('exchanges gradients and weights of replicas', () => {
+  it('communicates gradients and weights of replicas', () => {
     const n = countParameters(MODEL).parameters;
     const communication = (zero: 0 | 1 | 2 | 3) =>
       stepOf({ gpus: 8, zero, globalBatchTokens: 3 * 8 * 8 }).seconds.communication;
@@ -162,7 +162,7 @@ describe('a step', () => {
     expect(communication(3)).toBeCloseTo((2 * 9 * n * 7) / 8 / 4, 6);
   });
 
-  it('takes turns on the network, however many ways each exchange has to it', () => {
+  it('shares the network between collectives, at any number of links', () => {
     const setting = fitSetting({
       context: 8,
       pipelineParallel: 2,
@@ -180,13 +180,13 @@ describe('a step', () => {
     );
   });
 
-  it('exchanges activations of GPUs that share layers, over the nearer link', () => {
+  it('communicates activations of tensor parallelism over the nearer link', () => {
     // 8bsh of each block, 2bsh of the embedding and of the head, half of it, 2 bytes, at 10 bytes a second.
     const { seconds } = stepOf({ gpus: 2, tensorParallel: 2 });
     expect(seconds.communication).toBeCloseTo((8 * 4 * (2 * 8 + 2 + 2) * 2) / 2 / 10, 6);
   });
 
-  it('is expected at the utilisation that is stated, and never below the best case', () => {
+  it('is estimated at the assumed utilisation, and never below the best case', () => {
     const fast: Gpu = { ...SLOW, bandwidth: 1e30 };
     const { step, time } = stepOf({ gpu: fast, mfu: 0.5, trainTokens: 81 });
     expect(step.limitedBy).toBe('compute');
@@ -201,7 +201,7 @@ describe('a step', () => {
     expect(bound.seconds.expected.value).toBeCloseTo(bound.roofline.value / 0.69, 2);
   });
 
-  it('of a tiny model is launches, one for each layer forwards, two backwards, one for each weight', () => {
+  it('of a tiny model is kernel launches: one per layer forward, two backward, one per weight', () => {
     const instant: Gpu = { ...SLOW, bandwidth: 1e30, peakFlops: { bf16: 1e30 } };
     const { step } = stepOf({ gpu: instant, globalBatchTokens: 5 * 8 });
     // Embedding, positions, final norm and head, and the blocks.
@@ -217,7 +217,7 @@ describe('a step', () => {
     expect(full.seconds.upper.value).toBeCloseTo((launches + again) * 84e-6, 12);
   });
 
-  it('waits for each all-reduce of GPUs that share the layers', () => {
+  it('waits for each all-reduce of tensor parallelism', () => {
     const gpu: Gpu = {
       ...SLOW,
       bandwidth: 1e30,
@@ -252,7 +252,7 @@ describe('a step', () => {
     expect(waits(3)).toBeCloseTo(3 * 9 * ring, 12);
   });
 
-  it('tells the utilisation that comes of what takes longer than the one that is assumed', () => {
+  it('reports the lower utilisation when other work takes longer than assumed', () => {
     const { step } = stepOf({});
     const seconds = step.seconds.expected.value;
     expect(step.mfu.value).toBeCloseTo((3 * forward) / (1e6 * seconds), 12);
@@ -262,7 +262,7 @@ describe('a step', () => {
     expect(usual.mfu.value).toBeCloseTo(0.4, 12);
   });
 
-  it('has ordered bounds on all GPUs and in every arrangement', () => {
+  it('has ordered bounds for all GPUs and all kinds of parallelism', () => {
     const powers = (least: number, most: number) =>
       fc.integer({ min: least, max: most }).map((power) => 10 ** power);
     const wishes = fc.record({

@@ -104,7 +104,7 @@ describe('tensors that GPUs share', () => {
     );
   });
 
-  it('of norms those over all heads together (OLMo 2), not those of each head (Qwen 3)', async () => {
+  it('norms over all heads (OLMo 2), not norms per head (Qwen 3)', async () => {
     const sizes = { num_hidden_layers: 1, num_attention_heads: 4, num_key_value_heads: 2 };
     const norms = ['self_attn.q_norm.weight', 'self_attn.k_norm.weight'].map(
       (leaf) => `model.layers.*.${leaf}`,
@@ -130,7 +130,7 @@ function onlyStage(model: LanguageModel, gpus: number) {
 }
 
 describe('a GPU of several', () => {
-  it('has of GPT its heads, its inner values, their biases, and its rows, padded', () => {
+  it('has its heads, inner values, biases and padded rows of GPT', () => {
     const [h, layers, positions] = [48, 3, 32];
     const model = gptLike({
       n_embd: h,
@@ -147,7 +147,7 @@ describe('a GPU of several', () => {
     }
   });
 
-  it('has one of key-value heads that are too few, in serving; training refuses', async () => {
+  it('has one key-value head in serving when they are too few; training refuses', async () => {
     const model = await modelOf('llama', {
       vocab_size: 64,
       hidden_size: 64,

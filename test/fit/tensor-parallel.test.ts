@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { loadFamily } from '../../src/architecture/families.js';
 import {
-  exchangeOf,
+  collectivesOf,
   nearestDivisors,
   requireTensorParallel,
 } from '../../src/fit/parallelism/tensor-parallel.js';
@@ -11,15 +11,15 @@ import { gptLike } from './settings.js';
 describe('values that GPUs exchange', () => {
   it('is 8bsh(t − 1)/t for a block of GPT (arXiv 2104.04473, section 3.2)', () => {
     const { blocks } = gptLike({ n_embd: 48, n_head: 4, n_layer: 3 });
-    const { forward, backward } = exchangeOf(blocks);
+    const { forward, backward } = collectivesOf(blocks);
     expect(forward.values + backward.values).toBe(3 * 8 * 48);
     // Four all-reduces a layer, two each way.
     expect([forward.times, backward.times]).toEqual([3 * 2, 3 * 2]);
   });
 
-  it('is one sum forwards, of branches side by side, and one of each norm backwards (arXiv 2204.06745)', async () => {
+  it('is one all-reduce forward for parallel branches, and one per norm backward (arXiv 2204.06745)', async () => {
     const { model } = await publishedConfig('gpt-neox-20b');
-    const { forward, backward } = exchangeOf(model.blocks);
+    const { forward, backward } = collectivesOf(model.blocks);
     expect(forward).toEqual({ values: 44 * 2 * 6144, times: 44 });
     expect(backward).toEqual({ values: 44 * 2 * 2 * 6144, times: 44 * 2 });
   });
@@ -41,8 +41,8 @@ describe('values that GPUs exchange', () => {
         },
       }),
     );
-    expect(exchangeOf(blocks).forward.times).toBe(times);
-    expect(exchangeOf(blocks).backward.times).toBe(times);
+    expect(collectivesOf(blocks).forward.times).toBe(times);
+    expect(collectivesOf(blocks).backward.times).toBe(times);
   });
 });
 

@@ -23,13 +23,13 @@ describe('seconds of a forward pass', () => {
     expect(expected.value).toBeLessThan(upper.value);
   });
 
-  it('are at best those of products at the best rate', () => {
+  it('are at best matmuls at the best rate', () => {
     // Projections 64,749,568 and scores 8,388,608 operations, at 120 GFLOP/s; its weights are in memory sooner.
     const seconds = (64_749_568 + 8_388_608) / 120e9;
     expect(secondsOf(1, 128).lower.value).toBeCloseTo(seconds / (1 + 0.1 + 0.25), 9);
   });
 
-  it('are for one token at least those of reading the weights', () => {
+  it('are at least the time to read the weights for one token', () => {
     const { lower } = secondsOf(1, 1);
     expect(lower.value).toBe(Number(lower.inputs.weights) / 17e9 / 1.35);
   });
@@ -69,7 +69,7 @@ describe('seconds of a forward pass', () => {
     expect(forwardSecondsOf(model, size, busy).lower.value).toBeLessThan(flops / 120e9);
   });
 
-  it('are expected at the rate of products of about its size', () => {
+  it('are estimated at the rate of matmuls of similar size', () => {
     expect(secondsOf(1, 1).expected.inputs.rate).toBe(9e9);
     expect(secondsOf(4, 128).expected.inputs.rate).toBe(80e9);
   });
@@ -83,7 +83,7 @@ describe('the upper bound of its memory', () => {
     bytes: { most: number; median: { expected: number } };
   }>(models).map(({ bytes }) => bytes);
 
-  it('says how far above what is expected the stored measurements lay', () => {
+  it('reports how far the stored measurements were above the estimate', () => {
     const { source } = forwardBytesOf({ weightBytes: 1, resultBytes: 1, totalBytes: 1 }).upper;
     const most = Math.max(...measured.map((each) => each.most));
     const more = Math.max(...measured.map((each) => (each.most - 1) * each.median.expected));
@@ -91,7 +91,7 @@ describe('the upper bound of its memory', () => {
     expect(source).toContain(`and ${Math.round(more / 1e6)} MB more`);
   });
 
-  it('has room for the worst of them, even without the results', () => {
+  it('covers the worst of them, even without the results', () => {
     for (const { most, median } of measured) {
       const need = { weightBytes: 1, resultBytes: 0, totalBytes: median.expected };
       expect(forwardBytesOf(need).upper.value).toBeGreaterThan(most * median.expected);

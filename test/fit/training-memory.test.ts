@@ -106,7 +106,7 @@ describe('a tiny model by hand', () => {
 });
 
 describe('a loss in chunks', () => {
-  it('keeps no logits, and else the same', () => {
+  it('keeps no logits, and the rest is unchanged', () => {
     const totalOf = (loss: 'full' | 'chunked') => {
       const [stage] = fitTrainingMemory(
         TINY,
@@ -118,7 +118,7 @@ describe('a loss in chunks', () => {
     expect(totalOf('full') - totalOf('chunked')).toBe(3 * 16 * 101 * 4);
   });
 
-  it('keeps no tanh of them, either', async () => {
+  it('keeps no tanh of the logits', async () => {
     const { build, schema } = await loadFamily('gemma2');
     const sizes = { vocab_size: 100, hidden_size: 8, intermediate_size: 16, num_hidden_layers: 2 };
     const heads = { num_attention_heads: 2, num_key_value_heads: 1, head_dim: 4 };
@@ -206,7 +206,7 @@ const exactBytes = (model: (typeof MODELS)[number], setting: TrainingFitSetting)
   fitTrainingMemory(model, setting).stages.map((stage) => Number(stage.exactBytes.value));
 
 describe('any training', () => {
-  it('on one GPU, all is what one device takes', () => {
+  it('on one GPU equals the memory of one device', () => {
     fc.assert(
       fc.property(models, wishes, (index, wish) => {
         const model = modelOf(index);
@@ -300,7 +300,7 @@ describe('any training', () => {
     );
   });
 
-  it('every figure is what its formula gives', () => {
+  it('every figure equals its formula', () => {
     fc.assert(
       fc.property(models, wishes, (index, wish) => {
         const model = modelOf(index);
@@ -321,7 +321,7 @@ describe('any training', () => {
   });
 });
 
-it('is decided by the stage that is the fullest by each bound', () => {
+it('is decided by the fullest stage for each bound', () => {
   // The first of two stages keeps two micro-batches; the last has the temporary logits, which no one must have.
   const model = gptLike({
     vocab_size: 20_000,
@@ -358,7 +358,7 @@ describe('tensors that cannot be divided', () => {
   const refused = (wish: Partial<TrainingFitSetting>) => () =>
     fitTrainingMemory(TINY, fitSetting({ context: 16, ...wish }));
 
-  it('is refused with what can', () => {
+  it('are refused with those that can', () => {
     expect(refused({ cluster: H100(6), tensorParallel: 3 })).toThrow(
       '--tensor-parallel: 3 GPUs cannot share the 4 heads of transformer.h.0.attn equally',
     );
@@ -371,7 +371,7 @@ describe('tensors that cannot be divided', () => {
     expect(refused({ context: 65 })).toThrow('65 tokens are more than the 64 positions');
   });
 
-  it('and the nearest that could be', () => {
+  it('are refused with the nearest divisible size', () => {
     try {
       refused({ cluster: H100(6), tensorParallel: 3 })();
       expect.unreachable();

@@ -36,7 +36,7 @@ describe('workspace', () => {
     }
   });
 
-  it('has what GELU of elementary operations keeps, and statistics of norms', () => {
+  it('has the saved values of unfused GELU, and norm statistics', () => {
     // Of 16 tokens: three values of 32 in two blocks; mean and deviation of five norms in float32.
     const kept = (bytes: number) => 16 * (2 * 3 * 32 * bytes + 5 * 2 * 4);
     expect(workspace({}).unfused).toEqual([0, kept(2), kept(2)]);
@@ -46,7 +46,7 @@ describe('workspace', () => {
     expect(workspace({ recompute: 'full' }).unfused).toEqual([0, again, again]);
   });
 
-  it('has the gradients of a tied weight before they are one', () => {
+  it('has both gradients of a tied weight before their sum', () => {
     const weight = 100 * 8;
     expect(workspace({}).added).toEqual([0, 2 * 2 * weight, 2 * 2 * weight]);
     expect(workspace({ globalBatchTokens: 2 * 16 }).added?.[1]).toBe(3 * 2 * weight);
@@ -54,7 +54,7 @@ describe('workspace', () => {
     expect(partsOf(untied, {}).added).toBeUndefined();
   });
 
-  it('has the logits of a chunk, as the Liger kernel cuts them, and a gradient to be added', () => {
+  it('has the logits of a chunk, as in the Liger kernel, and an accumulated gradient', () => {
     // ⌈48 tokens / ⌈100 / 8⌉⌉ is a power of two already.
     const [chunk, hidden] = [4, 8];
     const wish = { microBatch: 3, loss: 'chunked' } as const;
@@ -64,7 +64,7 @@ describe('workspace', () => {
     expect(again).toEqual([0, 2 * 100 * (chunk + hidden), upper]);
   });
 
-  it('gathers a block with ZeRO-3, but for its own part', () => {
+  it('gathers a block with ZeRO-3, without its own part', () => {
     const { gathered = [] } = workspace({ cluster: H100(4), zero: 3 });
     expect(gathered.slice(0, 2)).toEqual([(2 * block * 3) / 4, 2 * 2 * block + 2 * block]);
     expect(workspace({ cluster: H100(4), zero: 1 }).gathered).toBeUndefined();
@@ -98,7 +98,7 @@ describe('buckets of gradients', () => {
     expect(bucketsOf(MODEL, { zero: 1 })).toEqual([0, 2 * n, 4 * n]);
   });
 
-  it('are two of 25 MiB of GPT-2, and all its gradients once more', () => {
+  it('are two of 25 MiB for GPT-2, plus all its gradients', () => {
     const gpt2 = gptLike({ n_embd: 768, n_layer: 12, n_head: 12 });
     expect(bucketsOf(gpt2, {})).toEqual([0, 52_428_800, 2 * 124_439_808]);
   });
@@ -109,25 +109,25 @@ describe('buckets of gradients', () => {
   });
 });
 
-describe('a block that is passed backwards', () => {
+describe('the backward pass of a block', () => {
   // 16 tokens, 2 bytes: inputs of the attention, of the second norm and of the feed-forward, q, k, v, output; 2 · 32.
   const layers = 16 * 2 * (3 * 8 + 4 * 8 + 2 * 32);
   // Of 4 heads.
   const scores = 4 * 16 * 16 * 2;
   const gradients = (wish: Partial<TrainingFitSetting>) => workspace(wish).blockGradients;
 
-  it('has two gradients of the scores of plain attention, besides the softmax that is kept', () => {
+  it('has two gradients of the scores of plain attention, and the saved softmax', () => {
     const both = [0, layers / 2 + 2 * scores, layers + 2 * scores];
     expect(gradients({ recompute: 'none' })).toEqual(both);
     expect(gradients({ recompute: 'full' })).toEqual(both);
   });
 
-  it('has the softmax besides where only that is recomputed', () => {
+  it('has the softmax too with selective recomputation', () => {
     const all = [0, layers / 2 + 3 * scores, layers + 3 * scores];
     expect(gradients({ recompute: 'selective' })).toEqual(all);
   });
 
-  it('has three squares of one block in all, as PyTorch has in the backward pass of plain attention', () => {
+  it('has three score matrices of one block, as PyTorch in the backward pass of plain attention', () => {
     const squares = (recompute: TrainingFitSetting['recompute']) => {
       const of = (attention: 'plain' | 'fused') => {
         const { stages, workspaceParts } = fitTrainingMemory(
@@ -150,13 +150,13 @@ describe('a block that is passed backwards', () => {
     expect(squares('none')).toBe(4);
   });
 
-  it('has no squares in fused attention', () => {
+  it('has no score matrices in fused attention', () => {
     for (const recompute of ['none', 'selective', 'full'] as const) {
       expect(gradients({ attention: 'fused', recompute })).toEqual([0, layers / 2, layers]);
     }
   });
 
-  it('has two gradients of scores with dropout, whatever that keeps of them', () => {
+  it('has two gradients of the scores with dropout', () => {
     const [, expected = 0] = gradients({ dropout: true, recompute: 'selective' }) ?? [];
     const masks = 16 * 2 * 8;
     // Recomputed are the softmax, what dropout leaves of it, and a mask.
@@ -187,7 +187,7 @@ describe('the update of the weights', () => {
     ]);
   });
 
-  it('makes no copy of gradients that are in float32', () => {
+  it('makes no copy of float32 gradients', () => {
     const upper = (optimizer: Optimizer) => update({ optimizer, convention: 'megatron' })?.[2];
     // The two gradients of the tied weight are in float32, too.
     const rest = activations + most + 2 * 2 * 800;
@@ -196,18 +196,18 @@ describe('the update of the weights', () => {
     expect(upper('adamw-8bit')).toBe(0);
   });
 
-  it('is of a part of the weights with ZeRO', () => {
+  it('covers only a part of the weights with ZeRO', () => {
     const [, expected] = update({ cluster: H100(2), zero: 1 }) ?? [];
     expect(expected).toBe((4 * n) / 2 - activations - temporary);
   });
 
-  it('is nothing where the backward pass has more', () => {
+  it('is zero when the backward pass takes more', () => {
     expect(workspace({}).update).toEqual([0, 0, 0]);
   });
 });
 
 describe('fragmentation', () => {
-  it('is of what comes and goes in the backward pass, whatever the update takes', () => {
+  it('depends on temporaries of the backward pass, not on the update', () => {
     const gaps = (context: number, wish: Partial<TrainingFitSetting> = {}) =>
       workspace({ context, ...wish }).fragmentation?.map((bytes) => Math.round(bytes));
     // 528 in two blocks, norm and head, 100 logits; insides of GELUs and norms; temporary logits.
@@ -255,7 +255,7 @@ describe('the allocator', () => {
     of({ zero: 3, cluster: H100(4), optimizer: 'sgd' }, [2 / 4, 2 / 4, 4 / 4]);
   });
 
-  it("is only known of PyTorch on NVIDIA's GPUs", () => {
+  it("is known only for PyTorch on NVIDIA's GPUs", () => {
     for (const part of ['rounding', 'fragmentation']) {
       const [, expected = 0, upper = 0] = on('nvidia', part) ?? [];
       expect(expected).toBeGreaterThan(0);
@@ -277,7 +277,7 @@ describe('the allocator', () => {
     expect(upper.value).toBeCloseTo(ends + 2 * MIB + 22 * MIB, 6);
   });
 
-  it('has no more than it can reserve for equal tensors', () => {
+  it('is at most the reservation for equal tensors', () => {
     /** As the allocator cuts them: from the segment that has room, or a new one. */
     const reserved = (count: number, bytes: number) => {
       const size = Math.ceil(bytes / 512) * 512;
@@ -314,7 +314,7 @@ describe('memory that is never held at once', () => {
   const block = [3840 / 2 + 2 * 2048, 3840 + 2 * 2048] as const;
   const tied = 2 * 100 * 8;
 
-  it('are gradients, a block and a tied weight where the loss is the fullest moment', () => {
+  it('are gradients, a block and a tied weight when the loss is the peak', () => {
     expect(gradients).toBeLessThan(kept({}));
     expect(apart({})).toEqual([
       -gradients,
@@ -329,7 +329,7 @@ describe('memory that is never held at once', () => {
     ]);
   });
 
-  it('is the block that runs again, or the logits', () => {
+  it('is the recomputed block, or the logits', () => {
     const wish = { recompute: 'full', globalBatchTokens: 2 * 16 } as const;
     const logits = 4 * 16 * 100;
     expect(kept(wish) - kept({ ...wish, loss: 'chunked' })).toBe(logits);
@@ -341,7 +341,7 @@ describe('memory that is never held at once', () => {
     ]);
   });
 
-  it('makes the lower bound the larger of the two, and nothing else less', () => {
+  it('sets the lower bound to the larger of the two, and lowers nothing else', () => {
     const { total, stages } = fitTrainingMemory(MODEL, fitSetting({ context: 16 }));
     const exactly = Number(stages[0]?.exactBytes.value);
     expect(total.lower.value).toBe(exactly - gradients);

@@ -4,7 +4,13 @@ import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { parseDocument } from '../../src/config/document.js';
 import { UserError } from '../../src/errors.js';
-import { clusterNamed, GPUS, gpuNamed, MACHINES, withTable } from '../../src/hardware/gpus.js';
+import {
+  clusterNamed,
+  GPUS,
+  gpuNamed,
+  MACHINES,
+  withKnownHardware,
+} from '../../src/hardware/gpus.js';
 import {
   hardwareJsonSchema,
   hardwareOfDocument,
@@ -96,7 +102,7 @@ describe('a file', () => {
     const own = read(
       'gpus: { t4: { extends: t4, memory: 15GB } }\nmachines: { dgx-h100: { gpu: t4, gpus: 2 } }',
     );
-    const { gpus, machines } = withTable(own);
+    const { gpus, machines } = withKnownHardware(own);
     expect(gpus.filter(({ name }) => name === 't4')).toEqual(own.gpus);
     expect(machines.filter(({ name }) => name === 'dgx-h100')).toEqual(own.machines);
     expect([gpus.length, machines.length]).toEqual([GPUS.length, MACHINES.length]);

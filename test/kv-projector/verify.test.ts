@@ -2,12 +2,12 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { UserError } from '../../src/errors.js';
 import type { DataKind, VerifySize } from '../../src/kv-projector/verify-adapters.js';
 import {
-  bandsAt,
-  estimator,
+  largestSizeWithin,
+  lossBandsAt,
   OPTIMIZER,
-  reducedWithin,
   refuseTooLarge,
   sizeOf,
+  timeEstimator,
   verify,
 } from '../../src/kv-projector/verify-adapters.js';
 import { manualSeed } from '../../src/random/index.js';
@@ -199,7 +199,7 @@ describe('both adapters', () => {
       const { teacherWidth, studentWidth, batch, context } = size;
       const multiplied =
         steps * batch * context * (3 * teacherWidth ** 2 + 5 * teacherWidth * studentWidth);
-      const secondsOf = await estimator(machine().trainer, size, manualSeed(0));
+      const secondsOf = await timeEstimator(machine().trainer, size, manualSeed(0));
       const ratio = secondsOf(size, steps) / ((2 * multiplied) / 10e9);
       // What is not multiplied takes no time here, and counts most where widths are small.
       expect(ratio).toBeGreaterThan(0.8);
@@ -209,7 +209,7 @@ describe('both adapters', () => {
     it('is found out by far less work, however many rows there are', async () => {
       const { trainer, multiplied } = machine();
       const size = sizeOf({ batch: 1000, context: 1000 });
-      await estimator(trainer, size, manualSeed(0));
+      await timeEstimator(trainer, size, manualSeed(0));
       // Three steps, of widths of an eighth, of 256 tokens.
       const step = 256 * (3 * 640 ** 2 + 5 * 640 * 192);
       expect(multiplied()).toBe(3 * step);
@@ -225,7 +225,7 @@ describe('both adapters', () => {
     [1e9, 80, 24],
   ])('are reduced until %d seconds become a minute', (seconds, teacherWidth, studentWidth) => {
     const secondsOf = ({ teacherWidth: width }: VerifySize) => seconds * (width / 5120) ** 2;
-    const found = reducedWithin(sizeOf({ batch: 64 }), 60, secondsOf);
+    const found = largestSizeWithin(sizeOf({ batch: 64 }), 60, secondsOf);
     expect(found).toEqual(sizeOf({ batch: 64, teacherWidth, studentWidth }));
   });
 
@@ -258,7 +258,7 @@ describe('both adapters', () => {
 describe('the published bands', () => {
   it('are those of three runs', () => {
     const steps = Array.from({ length: 40 }, (_, at) => ({ step: at + 1, linear: 1, elastic: 1 }));
-    const found = bandsAt(steps).map((band) => [
+    const found = lossBandsAt(steps).map((band) => [
       band.step,
       band.adapter,
       band.lowest,
@@ -283,7 +283,7 @@ describe('the published bands', () => {
   ];
 
   it('appear next to the finished steps', () => {
-    const bands = bandsAt(steps);
+    const bands = lossBandsAt(steps);
     expect(bands.map(({ step, adapter, within }) => [step, adapter, within])).toEqual([
       [5, 'linear', true],
       [5, 'elastic', true],

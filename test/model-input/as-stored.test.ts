@@ -4,7 +4,7 @@ import path from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { openCheckpoint } from '../../src/checkpoint/open.js';
 import type { StoredTensor } from '../../src/checkpoint/stored-tensor.js';
-import { asStored, descriptionOf } from '../../src/model-input/checkpoint-config.js';
+import { adjustedToCheckpoint, descriptionOf } from '../../src/model-input/checkpoint-config.js';
 import { loadModelFile } from '../../src/model-input/model-file.js';
 import { reconcile } from '../../src/reconcile/reconcile.js';
 import type { Shape } from '../../src/tensor/dtype.js';
@@ -29,7 +29,7 @@ async function held(config: string, weights: string, set: string[] = []) {
   const described = await loadModelFile(hf(config), { set });
   const checkpoint = openCheckpoint(weights);
   try {
-    return await reconcile(descriptionOf(asStored(described, checkpoint)), checkpoint);
+    return await reconcile(descriptionOf(adjustedToCheckpoint(described, checkpoint)), checkpoint);
   } finally {
     checkpoint.close();
   }

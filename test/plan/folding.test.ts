@@ -2,16 +2,16 @@ import { describe, expect, it } from 'vitest';
 import { type FamilyName, loadFamily } from '../../src/architecture/families.js';
 import type { Family } from '../../src/architecture/family.js';
 import { gpuNamed } from '../../src/hardware/gpus.js';
-import { decodeOn } from '../../src/plan/decode.js';
-import { Folding, unfolded } from '../../src/plan/folding.js';
-import { type PlanWish, planModels } from '../../src/plan/plan-models.js';
+import { decodingTarget } from '../../src/plan/decode.js';
+import { Folding, unfoldedModel } from '../../src/plan/folding.js';
+import { type PlanRequest, planModels } from '../../src/plan/plan-models.js';
 import { measuresOf } from '../../src/plan/search.js';
 import { ModelSpace } from '../../src/plan/space.js';
 
 const INFERENCE = { batch: 3, context: 2048, dtype: 'bf16' } as const;
-const DECODE = decodeOn({ gpu: gpuNamed('h100-80gb'), gpus: 1, network: null }, INFERENCE);
+const DECODE = decodingTarget({ gpu: gpuNamed('h100-80gb'), gpus: 1, network: null }, INFERENCE);
 
-const WISH: PlanWish = {
+const WISH: PlanRequest = {
   inference: INFERENCE,
   maxParameters: 26e6,
   vocabulary: 6400,
@@ -83,7 +83,7 @@ describe('a folded model', () => {
       const folded = folding.model(sizes);
       if (!whole || !folded) throw new Error('not valid');
       const measured = measuresOf(folded, sizes, INFERENCE, DECODE);
-      expect(measured).toEqual(measuresOf(unfolded(whole), sizes, INFERENCE, DECODE));
+      expect(measured).toEqual(measuresOf(unfoldedModel(whole), sizes, INFERENCE, DECODE));
       expect(folding.parameters(sizes)).toBe(measured.parameters);
     }
   });

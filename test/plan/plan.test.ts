@@ -17,16 +17,16 @@ import {
   CRITERION_NAMES,
   isAtLeastAsGood,
 } from '../../src/plan/criteria.js';
-import { decodeOn } from '../../src/plan/decode.js';
-import { unfolded } from '../../src/plan/folding.js';
-import type { Plan, PlanRow, PlanWish } from '../../src/plan/plan-models.js';
-import { planModels, writtenRow } from '../../src/plan/plan-models.js';
+import { decodingTarget } from '../../src/plan/decode.js';
+import { unfoldedModel } from '../../src/plan/folding.js';
+import type { Plan, PlanRequest, PlanRow } from '../../src/plan/plan-models.js';
+import { planModels, rowDocument } from '../../src/plan/plan-models.js';
 import { measuresOf } from '../../src/plan/search.js';
 
 const INFERENCE = { batch: 1, context: 2048, dtype: 'bf16' } as const;
 const H100 = { gpu: gpuNamed('h100-80gb'), gpus: 1, network: null };
 
-const plan = async (name: FamilyName, wish: Partial<PlanWish>): Promise<Plan> =>
+const plan = async (name: FamilyName, wish: Partial<PlanRequest>): Promise<Plan> =>
   planModels(await loadFamily(name), {
     inference: INFERENCE,
     maxParameters: 26e6,
@@ -40,7 +40,7 @@ const plan = async (name: FamilyName, wish: Partial<PlanWish>): Promise<Plan> =>
 /** All of the Pareto set by a criterion, planned once for all tests. */
 const ranked = new Map<CriterionName, Promise<Plan>>();
 const rankedBy = (sort: CriterionName): Promise<Plan> => {
-  const decode = decodeOn(H100, INFERENCE);
+  const decode = decodingTarget(H100, INFERENCE);
   const planned =
     ranked.get(sort) ?? plan('minimind', { vocabulary: 6400, sort, decode, top: 1000 });
   ranked.set(sort, planned);
@@ -54,7 +54,7 @@ for (const name of FAMILY_NAMES) {
 
 /** What `minimind profile` says of the config that a row becomes. */
 async function profileOf(planned: Plan, row: PlanRow) {
-  const text = writtenRow(planned, row.place);
+  const text = rowDocument(planned, row.place);
   const { model, warnings } = await modelOf(parseDocument(text, 'row.yaml'));
   const { batch, context, dtype } = planned.inference;
   const wish = { batch, context, dtype, causal: false, optimizer: 'adamw' } as const;
@@ -169,12 +169,12 @@ describe('26M parameters and 6400 tokens', () => {
     feedForward: 1408,
     rank: null,
   };
-  const decode = decodeOn(H100, INFERENCE);
+  const decode = decodingTarget(H100, INFERENCE);
 
   const published = async () => {
     const family = await loadFamily('minimind');
     const document = family.presets['minimind2-small']?.document;
-    const model = unfolded(family.build(family.schema.parse(document)));
+    const model = unfoldedModel(family.build(family.schema.parse(document)));
     return measuresOf(model, sizes, INFERENCE, decode);
   };
 
@@ -251,7 +251,7 @@ describe('a budget for which there is nothing', () => {
     [{ set: ['model.hidden_size=wide'] }, /the plan is not valid: 1 error/],
     [{ set: ['model.max_position_embeddings=100'] }, /2048 tokens are more than the 100 positions/],
     [{ sort: 'decode' }, /how fast a model decodes depends on what it runs on/],
-  ] satisfies [Partial<PlanWish>, RegExp][])('%j is reported', async (wish, message) => {
+  ] satisfies [Partial<PlanRequest>, RegExp][])('%j is reported', async (wish, message) => {
     const error = await plan('minimind', { vocabulary: 6400, ...wish }).catch((each) => each);
     expect(error).toBeInstanceOf(UserError);
     expect(error.message).toMatch(message);
@@ -305,7 +305,7 @@ describe('given values', () => {
 });
 
 describe('on a GPU that is too small', () => {
-  const decode = decodeOn({ gpu: gpuNamed('h100-80gb'), gpus: 1, network: null }, INFERENCE);
+  const decode = decodingTarget({ gpu: gpuNamed('h100-80gb'), gpus: 1, network: null }, INFERENCE);
   const wish = { maxParameters: 42.6e9, width: { least: 8192, most: 10_240 }, decode, top: 1000 };
 
   it('has no tokens/s, says why, and is never the fastest', async () => {

@@ -6,7 +6,7 @@ import { countParameters } from '../../src/budget/parameters.js';
 import { scaledDownProxy } from '../../src/quicktest/index.js';
 import {
   decodingBytes,
-  fits,
+  fitsInMemory,
   memoryNeed,
   peakBytes,
   refuseDecoding,
@@ -70,7 +70,7 @@ describe('memory of a forward pass', () => {
   it('is compared with what there is', () => {
     const need = { weightBytes: 100, activationBytes: 50, resultBytes: 20, totalBytes: 160 };
     // The results of two passes are kept while a third runs.
-    expect([fits(need, 200), fits(need, 199)]).toEqual([true, false]);
+    expect([fitsInMemory(need, 200), fitsInMemory(need, 199)]).toEqual([true, false]);
     expect(usableBytes({ provider: 'cpu' })).toBeLessThan(process.availableMemory());
     expect(usableBytes({ provider: 'wasm' })).toBeLessThan(2 ** 32);
   });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Against } from '../../src/quicktest/sides.js';
+import type { TwoModelComparison } from '../../src/quicktest/sides.js';
 import { proofText } from '../../src/report/convert/convert.js';
 import { againstReport } from '../../src/report/quick-test/against.js';
 import { renderTable } from '../../src/report/render/table.js';
@@ -34,7 +34,7 @@ const block = (number: number, relativeDifference: number) => ({
   largestDifference: relativeDifference * 2,
 });
 
-const against = (given: Partial<Against> = {}): Against => ({
+const against = (given: Partial<TwoModelComparison> = {}): TwoModelComparison => ({
   ids: 'random',
   batch: 1,
   context: 48,
@@ -55,7 +55,7 @@ const against = (given: Partial<Against> = {}): Against => ({
   ...given,
 });
 
-const lines = (given?: Partial<Against>) =>
+const lines = (given?: Partial<TwoModelComparison>) =>
   renderTable(againstReport(against(given), { flat: false }), { ...PLAIN, details: true }).split(
     '\n',
   );

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { type FamilyName, loadFamily } from '../../src/architecture/families.js';
 import { gpuNamed } from '../../src/hardware/gpus.js';
-import { decodeOn } from '../../src/plan/decode.js';
+import { decodingTarget } from '../../src/plan/decode.js';
 import { type Plan, planModels } from '../../src/plan/plan-models.js';
 import { textWidth } from '../../src/report/kit/report.js';
 import { planReport } from '../../src/report/plan.js';
@@ -25,7 +25,7 @@ const planOf = async (name: FamilyName, maxParameters: number) =>
     vocabulary: 6400,
     inference: INFERENCE,
     gpu: 'h100-80gb',
-    decode: decodeOn({ gpu: gpuNamed('h100-80gb'), gpus: 1, network: null }, INFERENCE),
+    decode: decodingTarget({ gpu: gpuNamed('h100-80gb'), gpus: 1, network: null }, INFERENCE),
     maxParameters,
     align: 64,
     set: [],

@@ -5,7 +5,7 @@ import { type Problem, UserError } from '../../src/errors.js';
 import { errorJson, errorText, problemsText } from '../../src/report/kit/problems.js';
 import type { RenderOptions } from '../../src/report/kit/report.js';
 import { textWidth } from '../../src/report/kit/report.js';
-import { colours, tinted } from '../../src/report/render/table.js';
+import { colours, withTone } from '../../src/report/render/table.js';
 import { forbiddenIn, hostileText } from './hostile.js';
 
 const plain = (width: number): RenderOptions => ({ width, colourLevel: 0 });
@@ -233,6 +233,6 @@ describe('whatever is in an error', () => {
 });
 
 it('colours of level 0 leave text as it is', () => {
-  expect(tinted(colours(0), 'bad', 'x')).toBe('x');
-  expect(tinted(colours(3), 'bad', 'x')).toBe('\x1b[31mx\x1b[39m');
+  expect(withTone(colours(0), 'bad', 'x')).toBe('x');
+  expect(withTone(colours(3), 'bad', 'x')).toBe('\x1b[31mx\x1b[39m');
 });

@@ -6,12 +6,12 @@ import { onnxVersion } from '../../src/runtime/onnx/library.js';
 import { CANDIDATES, type EngineOptions } from '../../src/runtime/select/candidates.js';
 import {
   chooseEngine,
+  crossCheckTarget,
   type DeviceChoice,
   type EngineChoice,
-  isFor,
-  isSameWay,
-  noticeOf,
-  otherThan,
+  engineNotice,
+  isRequestedEngine,
+  matchesRequest,
 } from '../../src/runtime/select/devices.js';
 import { surveyEngine, surveyEngines } from '../../src/runtime/select/survey.js';
 import { type Faults, referenceEngine } from './reference-engine.js';
@@ -131,7 +131,7 @@ describe('the engine that is chosen', () => {
 
   it('has another for a second opinion: the processor of a graphics card, of that the other engine', () => {
     const other = (name: EngineName, deviceKind: DeviceName) =>
-      otherThan({ ...referenceEngine().info, name, deviceKind });
+      crossCheckTarget({ ...referenceEngine().info, name, deviceKind });
     expect(other('onnx', 'cpu')).toEqual({ engine: 'tfjs', device: 'cpu' });
     expect(other('tfjs', 'cpu')).toEqual({ engine: 'onnx', device: 'cpu' });
     expect(other('onnx', 'webgpu')).toEqual({ engine: 'auto', device: 'cpu' });
@@ -199,14 +199,14 @@ describe('the device that is chosen', () => {
     async (device) => {
       const chosen = await chosenFrom([cpu, webgpu], device);
       expect(chosen.engine.info.device).toBe('NVIDIA H200');
-      expect(noticeOf(wish(device), chosen)).toBeNull();
+      expect(engineNotice(wish(device), chosen)).toBeNull();
     },
   );
 
   it('is the processor when that is asked for', async () => {
     const chosen = await chosenFrom([webgpu, cpu], 'cpu');
     expect(chosen).toMatchObject({ engine: { info: { deviceKind: 'cpu' } }, passedOver: [] });
-    expect(noticeOf(wish('cpu'), chosen)).toBeNull();
+    expect(engineNotice(wish('cpu'), chosen)).toBeNull();
   });
 
   it.each([
@@ -249,7 +249,7 @@ describe('the device that is chosen', () => {
   ])('is the processor under auto where %s, and one line says so', async (_, card, line) => {
     const chosen = await chosenFrom([card, cpu], 'auto');
     expect(chosen.engine.info.deviceKind).toBe('cpu');
-    expect(noticeOf(wish('auto'), chosen)).toMatch(line);
+    expect(engineNotice(wish('auto'), chosen)).toMatch(line);
   });
 
   it('is the next card when one cannot be used', async () => {
@@ -264,7 +264,7 @@ describe('the device that is chosen', () => {
   it('says why a card was skipped for another', async () => {
     const candidates = [{ ...cuda, open: withoutLibraries }, webgpu, cpu];
     for (const device of ['auto', 'gpu'] as const) {
-      expect(noticeOf(wish(device), await chosenFrom(candidates, device))).toBe(
+      expect(engineNotice(wish(device), await chosenFrom(candidates, device))).toBe(
         'running on WebGPU: ONNX Runtime (cuda): CUDA 12 is not installed; to fix it: npm rebuild',
       );
     }
@@ -287,13 +287,13 @@ describe('the device that is chosen', () => {
   it('is the same as another where the names mean the same', () => {
     const info = { ...referenceEngine().info, deviceKind: 'webgpu' } as const;
     const same = (engine: EngineChoice, device: DeviceChoice) =>
-      isSameWay(info, { engine, device, compute: 'f32' });
+      isRequestedEngine(info, { engine, device, compute: 'f32' });
     expect([same('auto', 'gpu'), same('auto', 'webgpu'), same('onnx', 'auto')]).toEqual([
       true,
       true,
       true,
     ]);
-    expect(isSameWay(info, { engine: 'auto', device: 'gpu', compute: 'f16' })).toBe(false);
+    expect(isRequestedEngine(info, { engine: 'auto', device: 'gpu', compute: 'f16' })).toBe(false);
     expect([same('auto', 'cpu'), same('auto', 'cuda'), same('tfjs', 'gpu')]).toEqual([
       false,
       false,
@@ -344,7 +344,7 @@ describe('the device that is chosen', () => {
     const half = (device: DeviceChoice) => ({ ...wish(device), compute: 'f16' }) as const;
     const chosen = await chooseEngine(half('auto'), [old, cpu], 'linux');
     expect(chosen.engine.info.deviceKind).toBe('cpu');
-    expect(noticeOf(half('auto'), chosen)).toBe(
+    expect(engineNotice(half('auto'), chosen)).toBe(
       'running on the CPU: ONNX Runtime (webgpu): NVIDIA H200 does not compute in float16; to fix it: ' +
         '--compute f32',
     );
@@ -365,7 +365,7 @@ describe('the device that is chosen', () => {
   it('is a software adapter when it is named, and that is said', async () => {
     const chosen = await chosenFrom([cpu, software], 'webgpu');
     expect(chosen.engine.info.isSoftware).toBe(true);
-    expect(noticeOf(wish('webgpu'), chosen)).toBe(
+    expect(engineNotice(wish('webgpu'), chosen)).toBe(
       'WebGPU has only a software adapter here (llvmpipe): it computes on the CPU, slowly',
     );
   });
@@ -420,7 +420,7 @@ describe('a survey', () => {
         throw new Error('it crashed');
       },
     });
-    const here = CANDIDATES.filter((each) => isFor(each, process.platform));
+    const here = CANDIDATES.filter((each) => matchesRequest(each, process.platform));
     expect(watched).toEqual(here.map(({ name }) => name));
     expect(watched).toContain('onnx:webgpu');
     expect(entries.map(({ engine, backend }) => `${engine}:${backend}`)).toEqual(watched);

@@ -3,8 +3,11 @@ import os from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { progressDisplay } from '../../src/cli/progress.js';
-import type { Circumstances, MeasurementSpread } from '../../src/hardware/machine-profile.js';
-import type { MachineProfileWish } from '../../src/runtime/machine-profile-cache.js';
+import type {
+  MeasurementConditions,
+  MeasurementSpread,
+} from '../../src/hardware/machine-profile.js';
+import type { MachineProfileRequest } from '../../src/runtime/machine-profile-cache.js';
 import { cachedProfile, machineProfile } from '../../src/runtime/machine-profile-cache.js';
 import { PROFILE } from '../hardware/profiles.js';
 
@@ -19,7 +22,7 @@ afterEach(() => {
   fs.rmSync(folder, { recursive: true, force: true });
 });
 
-const WISH: MachineProfileWish = {
+const WISH: MachineProfileRequest = {
   engine: 'auto',
   device: 'cpu',
   compute: 'f32',
@@ -37,7 +40,7 @@ interface Found {
 
 /** Asks for the profile; what was measured in place of it is counted. */
 async function asked(
-  change: Partial<MachineProfileWish> = {},
+  change: Partial<MachineProfileRequest> = {},
   { load = 0, weightBandwidth = PROFILE.speed.weightBandwidth }: Found = {},
 ) {
   let measurements = 0;
@@ -69,7 +72,10 @@ async function asked(
 
 const profileFile = () => path.join(folder, 'minimind', 'machine-auto-cpu-f32.json');
 
-const changeProfile = (file: string, change: (circumstances: Circumstances) => Circumstances) => {
+const changeProfile = (
+  file: string,
+  change: (circumstances: MeasurementConditions) => MeasurementConditions,
+) => {
   const stored = JSON.parse(fs.readFileSync(file, 'utf8'));
   const circumstances = change(stored.circumstances);
   fs.writeFileSync(file, JSON.stringify({ ...stored, circumstances }));

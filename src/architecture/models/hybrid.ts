@@ -112,7 +112,9 @@ export type HybridConfig = HybridDocument['model'];
 // ── Building from a configuration ────────────────────────────────────────────────────────────────
 
 /** Rank of the SRTE's low-rank form; undefined for the full table or no table. */
-export function srteRank(config: HybridConfig): number | undefined {
+export function srteRank(
+  config: Pick<HybridConfig, 'srte_encoding' | 'srte_factorized_rank' | 'hidden_size'>,
+): number | undefined {
   const { srte_encoding, srte_factorized_rank: rank, hidden_size } = config;
   return srte_encoding === 'learnable' && rank > 0 && rank < hidden_size ? rank : undefined;
 }

@@ -21,6 +21,9 @@ import {
   tyingSettings,
 } from '../transformer/settings.js';
 
+/** Width of the feed-forward network that is not given, in widths of the model. */
+const MLP_EXPANSION = 4;
+
 const schema = transformerDocument('minigpt', {
   vocab_size: positiveInteger.default(10_000).describe('Rows of the embedding and of the head'),
   hidden_size: positiveInteger.describe('Width of the residual stream'),
@@ -29,7 +32,9 @@ const schema = transformerDocument('minigpt', {
   num_key_value_heads: positiveInteger
     .nullish()
     .describe('Key and value heads [default: the query heads]'),
-  intermediate_size: positiveInteger.describe('Width inside the feed-forward network'),
+  intermediate_size: positiveInteger
+    .nullish()
+    .describe('Width inside the feed-forward network [default: 4 · hidden_size]'),
   max_position_embeddings: positiveInteger.default(512).describe('Longest input, in tokens'),
   rms_norm_eps: epsilon.default(1e-6).describe('Epsilon of the norms'),
   rope_theta: z.number().positive().default(10_000).describe('Base of the rotary frequencies'),
@@ -37,8 +42,16 @@ const schema = transformerDocument('minigpt', {
   use_rope: z.literal(true).default(true).describe('Positions are always rotary'),
   use_gqa: flag.default(true).describe('false: a key and value head for every query head'),
   tie_word_embeddings: flag.default(true).describe('The head reads the embedding'),
+  flash_attn: flag.nullish(),
   dropout: z.number().nullish().describe('Training only'),
 });
+
+/** Keys of the course's dictionaries, and the settings that they name. */
+const SETTING_NAMES = {
+  num_layers: 'num_hidden_layers',
+  num_heads: 'num_attention_heads',
+  num_kv_heads: 'num_key_value_heads',
+} as const satisfies Record<string, keyof (typeof schema)['shape']['model']['shape']>;
 
 type MinigptInput = z.input<typeof schema>;
 type ModelSizes = readonly [
@@ -84,7 +97,12 @@ export const minigpt = defineFamily({
   },
   dimensions: DECODER_DIMENSIONS,
   trainingHints,
-  fromHuggingFace: huggingFaceReader(schema.shape.model),
+  fromHuggingFace: huggingFaceReader(schema.shape.model, {
+    names: Object.fromEntries(
+      Object.entries(SETTING_NAMES).map(([name, setting]) => [setting, [name]]),
+    ),
+  }),
+  settingNames: SETTING_NAMES,
   settingsFor: tyingSettings,
   build({ model: config }) {
     const { hidden_size: hidden, rms_norm_eps: eps, num_attention_heads } = config;
@@ -117,7 +135,7 @@ export const minigpt = defineFamily({
             rmsNormLayer(`${name}.norm2`, hidden, eps),
             separateMlp(`${name}.feed_forward`, {
               hidden,
-              inner: config.intermediate_size,
+              inner: config.intermediate_size ?? MLP_EXPANSION * hidden,
               activation: 'silu',
               leaves: ['w_gate', 'w_up', 'w_down'],
             }),

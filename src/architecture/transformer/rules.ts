@@ -7,11 +7,11 @@ import type { RopeScaling } from './rotary.js';
 import { type HeadSettings, headsOf } from './settings.js';
 
 /** Divisor of `whole` nearest to `wanted`. */
-function nearestDivisor(wanted: number, whole: number): number {
+function nearestDivisor(target: number, whole: number): number {
   // 1 always divides, so the search ends; a divisor 4096 steps away is not near.
   for (let step = 0; step < 4096; step++) {
-    if (wanted - step >= 1 && whole % (wanted - step) === 0) return wanted - step;
-    if (whole % (wanted + step) === 0) return wanted + step;
+    if (target - step >= 1 && whole % (target - step) === 0) return target - step;
+    if (whole % (target + step) === 0) return target + step;
   }
   return 1;
 }
@@ -132,11 +132,11 @@ export const scalingRules = <Model>(
       reads: [`model.${key}`, ...reads],
       check: ({ model }) => {
         const { short_factor: short, long_factor: long } = model[key] ?? {};
-        const wanted = of(model) / 2;
-        const wrong = [short, long].find((list) => list && list.length !== wanted);
-        return wrong && Number.isInteger(wanted)
+        const target = of(model) / 2;
+        const wrong = [short, long].find((list) => list && list.length !== target);
+        return wrong && Number.isInteger(target)
           ? {
-              message: `short_factor and long_factor need ${wanted} entries each, one for every two dimensions that are rotated, and one has ${wrong.length}`,
+              message: `short_factor and long_factor need ${target} entries each, one for every two dimensions that are rotated, and one has ${wrong.length}`,
               suggestion: 'take the lists of a model with heads as wide',
             }
           : undefined;

@@ -1,7 +1,7 @@
-/** The content of a GGUF file beside its tensors, as plain data: metadata, tokenizer, bits by component. */
+/** The content of a GGUF file except its tensors, as plain data: metadata, tokenizer, bits by component. */
 import { sumOf } from '../../text/words.js';
 import { encodedBytes, type StoredTensor, storedTypeOf } from '../stored-tensor.js';
-import type { GgufKeyValues, GgufValue } from './gguf-values.js';
+import type { GgufKeyValues, GgufValue } from './gguf-scanner.js';
 
 /** A value of the metadata; an array that is too long to show is only counted. */
 export type ShownValue =

@@ -23,6 +23,20 @@ export const VALUE_TYPES = [
 export type ValueType = (typeof VALUE_TYPES)[number];
 export type ScalarType = Exclude<ValueType, 'array' | 'string'>;
 
+/** A value with its type in the file. An array that is too long to keep has the value null. */
+export type GgufValue =
+  | { readonly type: ScalarType; readonly value: number | bigint | boolean }
+  | { readonly type: 'string'; readonly value: string }
+  | {
+      readonly type: 'array';
+      readonly element: ScalarType | 'string';
+      readonly length: number;
+      readonly value: readonly (number | bigint | boolean | string)[] | null;
+    };
+
+/** Metadata: typed values by key. */
+export type GgufKeyValues = ReadonlyMap<string, GgufValue>;
+
 /** Bytes of the types of fixed size. */
 export const SCALAR_BYTES: Readonly<Record<ScalarType, number>> = {
   u8: 1,

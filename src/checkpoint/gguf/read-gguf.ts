@@ -7,8 +7,8 @@ import { contiguousStrides } from '../stored-tensor.js';
 import { decodedTensor } from './decoded-tensor.js';
 import type { GgmlTypeName } from './ggml-types.js';
 import { ggmlType, ggmlTypeOf } from './ggml-types.js';
+import type { GgufValue } from './gguf-scanner.js';
 import { GgufScanner, SCALAR_BYTES, type ScalarType, VALUE_TYPES } from './gguf-scanner.js';
-import type { GgufValue } from './gguf-values.js';
 
 /** First bytes of a file, and the versions that are read; version 1 had other lengths. */
 export const GGUF_MAGIC = 'GGUF';

@@ -20,7 +20,7 @@ const FETCH_ALL = 'download all files of the model together';
 export const isPartName = (name: string): boolean => Number(PART.exec(name)?.[3] ?? 1) > 1;
 
 /** Whether all names are files of one split model. */
-export function areOneSplit(names: readonly string[]): boolean {
+export function isCompleteSplit(names: readonly string[]): boolean {
   const models = new Set(names.map((name) => PART.exec(name)?.toSpliced(2, 1).slice(1).join('-')));
   return models.size === 1 && !models.has(undefined);
 }

@@ -3,9 +3,8 @@ import type { ByteChunks, ByteSink } from '../../files/write-whole.js';
 import type { Shape } from '../../tensor/dtype.js';
 import type { GgmlTypeName } from './ggml-types.js';
 import { ggmlType } from './ggml-types.js';
-import type { ScalarType } from './gguf-scanner.js';
+import type { GgufKeyValues, GgufValue, ScalarType } from './gguf-scanner.js';
 import { SCALAR_BYTES, VALUE_TYPES } from './gguf-scanner.js';
-import type { GgufKeyValues, GgufValue } from './gguf-values.js';
 import { alignedUp, GGUF_MAGIC } from './read-gguf.js';
 
 const VERSION = 3;

@@ -277,8 +277,8 @@ function inFileOrder(tensors: StoredTensor[]): StoredTensor[] {
   return isSorted ? tensors : tensors.sort(byPlace);
 }
 
-function nameOf(wanted: StoredTensor, tensors: ReadonlyMap<string, StoredTensor>): string {
-  for (const [name, tensor] of tensors) if (tensor === wanted) return name;
+function nameOf(named: StoredTensor, tensors: ReadonlyMap<string, StoredTensor>): string {
+  for (const [name, tensor] of tensors) if (tensor === named) return name;
   return '';
 }
 

@@ -6,8 +6,8 @@ import { PickleSource } from './pickle/pickle-machine.js';
 import type { PickleValue, Storage } from './pickle/values.js';
 import { isKind } from './pickle/values.js';
 import { findStateDict } from './state-dict/state-dict.js';
-import type { PlacedLater } from './state-dict/storages.js';
-import { Storages, show } from './state-dict/storages.js';
+import type { DeferredBytes } from './state-dict/storages.js';
+import { pickleValueText, Storages } from './state-dict/storages.js';
 import { readTorchArchive } from './zip/torch-archive.js';
 
 /** Parts of an index that only safetensors files have. */
@@ -62,12 +62,12 @@ const PROTOCOL = 1001;
 export function readTorchLegacy(file: ByteFile, { stateDict }: CheckpointOptions = {}): FileIndex {
   const source = new PickleSource(file, headerEnd(file), file.size);
   const refuse = source.refusal;
-  const places = new Map<string, PlacedLater>();
+  const deferred = new Map<string, DeferredBytes>();
   const storages = new Storages(
     refuse,
     (key, bytes) => {
       const place = { file, position: 0, bytes, isBigEndian: false };
-      places.set(key, place);
+      deferred.set(key, place);
       return place;
     },
     true,
@@ -75,7 +75,7 @@ export function readTorchLegacy(file: ByteFile, { stateDict }: CheckpointOptions
   const root = readPickle(source, storages);
   const found = findStateDict(root, stateDict, file);
   const { value, end } = plainPickle(file, source.position);
-  placeStorages(file, end, keysIn(file, value, places), places, storages.all);
+  placeStorages(file, end, keysIn(file, value, deferred), deferred, storages.all);
   return { ...NO_METADATA, ...found, format: 'torch-legacy' };
 }
 
@@ -99,7 +99,10 @@ function headerEnd(file: ByteFile): number {
   }
   const protocol = plainPickle(file, magic.end);
   if (protocol.value !== PROTOCOL) {
-    throw refuse('legacy-protocol', `is of protocol ${show(protocol.value)}, not ${PROTOCOL}`);
+    throw refuse(
+      'legacy-protocol',
+      `is of protocol ${pickleValueText(protocol.value)}, not ${PROTOCOL}`,
+    );
   }
   const system = plainPickle(file, protocol.end);
   const isLittle = isKind(system.value, 'dict') && system.value.entries.get('little_endian');
@@ -113,7 +116,7 @@ function headerEnd(file: ByteFile): number {
 function keysIn(
   file: ByteFile,
   value: PickleValue,
-  used: ReadonlyMap<string, PlacedLater>,
+  used: ReadonlyMap<string, DeferredBytes>,
 ): readonly string[] {
   const items = isKind(value, 'list') ? value.items : [];
   const keys = items.filter((key) => typeof key === 'string');
@@ -134,7 +137,7 @@ function placeStorages(
   file: ByteFile,
   start: number,
   keys: readonly string[],
-  places: ReadonlyMap<string, PlacedLater>,
+  deferred: ReadonlyMap<string, DeferredBytes>,
   storages: ReadonlyMap<string, Storage>,
 ): void {
   let position = start;
@@ -153,7 +156,7 @@ function placeStorages(
     const length = file.read(position, LENGTH_BYTES).readBigInt64LE();
     position += LENGTH_BYTES;
     const expected = storages.get(key)?.length;
-    const stored = places.get(key);
+    const stored = deferred.get(key);
     if (stored === undefined || expected === undefined || length !== BigInt(expected)) {
       throw refusal(file.path, {
         rule: 'legacy-length',

@@ -9,7 +9,13 @@ import type { Writable, WrittenStorage } from './pickle/writable.js';
 import { collectStorages } from './pickle/writable.js';
 import { writePickle } from './pickle/write-pickle.js';
 import { Storages } from './state-dict/storages.js';
-import { planZip, type Take, writeZip, type ZipContent, type ZipPlan } from './zip/write-zip.js';
+import {
+  type ByteConsumer,
+  planZip,
+  writeZip,
+  type ZipContent,
+  type ZipPlan,
+} from './zip/write-zip.js';
 import { isPlainPath } from './zip/zip-entries.js';
 
 /** Folder name that PyTorch uses when the file name is unknown. */
@@ -33,7 +39,7 @@ export function planTorch(value: Writable, root = DEFAULT_ROOT): ZipPlan {
     ...[...storages.values()].map((storage) => ({
       name: `${root}/data/${storage.key}`,
       bytes: storage.bytes.bytes,
-      fill: (take: Take) => fillStorage(storage, take),
+      fill: (take: ByteConsumer) => fillStorage(storage, take),
     })),
     record(`${root}/version`, Buffer.from(FORMAT_VERSION)),
   ]);
@@ -92,7 +98,7 @@ const record = (name: string, bytes: Uint8Array): ZipContent => ({
 });
 
 /** Writes the bytes of a storage, little-endian. */
-async function fillStorage({ bytes, words }: WrittenStorage, take: Take): Promise<void> {
+async function fillStorage({ bytes, words }: WrittenStorage, take: ByteConsumer): Promise<void> {
   if ('chunks' in bytes) {
     for await (const chunk of bytes.chunks()) await take(chunk);
     return;

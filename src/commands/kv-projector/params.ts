@@ -1,8 +1,11 @@
 import * as Flags from '@oclif/core/flags';
 import { BaseCommand } from '../../cli/base-command.js';
-import { count, details } from '../../cli/flags.js';
+import type { PublishedNumber } from '../../cli/flags.js';
+import { count, details, publishedNumber } from '../../cli/flags.js';
 import { ratioChoices, teachers } from '../../cli/projector-flags.js';
+import { UserError } from '../../errors.js';
 import { compareProjectors, loadTeachers } from '../../kv-projector/costs.js';
+import { explainProjector } from '../../kv-projector/explain-projector.js';
 import { projectorParamsReport } from '../../report/kv-projector/kv-projector.js';
 
 export default class KvProjectorParams extends BaseCommand {
@@ -15,6 +18,7 @@ export default class KvProjectorParams extends BaseCommand {
   static override examples = [
     '<%= config.bin %> <%= command.id %> --teacher Qwen2-14B:5120x40 --student 1536',
     '<%= config.bin %> <%= command.id %> --teacher Qwen2-7B:3584x28 --teacher Llama-3-70B:8192x80 --student 2048 --ratio recommended --explain',
+    '<%= config.bin %> <%= command.id %> --teacher Qwen2-14B:5120x40 --student 1536 --published 34.1M',
     '<%= config.bin %> <%= command.id %> --teacher fixtures/hf-configs/llama-3.1-8b/config.json --student 1536 --json',
   ];
 
@@ -25,6 +29,9 @@ export default class KvProjectorParams extends BaseCommand {
       default: [0.5, 1, 2, 'recommended'],
       description: 'ratios of the elastic projectors: numbers, or recommended',
     }),
+    published: publishedNumber({
+      description: 'explain this published count or size, as in 34.1M or 136MB',
+    }),
     details,
     explain: Flags.boolean({ description: 'add formula, inputs and source of each figure' }),
   };
@@ -33,12 +40,24 @@ export default class KvProjectorParams extends BaseCommand {
     const { flags } = await this.parse(KvProjectorParams);
     const loaded = await loadTeachers(flags.teacher);
     await this.warnAbout(flags, loaded.warnings);
+    const comparison = compareProjectors(loaded.teachers, flags.student, flags.ratio);
     const result = {
       schema: 'minimind/kv-projector-params@1',
-      ...compareProjectors(loaded.teachers, flags.student, flags.ratio),
+      ...comparison,
+      ...(flags.published && {
+        published: explainProjector(comparison, countOrSize(flags.published)),
+      }),
     } as const;
     return this.answer(flags, result, (each) =>
       projectorParamsReport(each, { explain: flags.explain }),
     );
   }
+}
+
+/** @throws UserError for a ratio or a percentage. */
+function countOrSize(published: PublishedNumber) {
+  if (published.unit === undefined || published.unit === 'bytes') return published;
+  throw new UserError('usage', '--published: expected a count or a size, found a ratio', {
+    suggestion: 'write it as in --published 34.1M',
+  });
 }

@@ -5,7 +5,7 @@ import path from 'node:path';
 import type { Setting } from '../../architecture/family.js';
 import type { Checkpoint } from '../../checkpoint/checkpoint.js';
 import { listed } from '../../checkpoint/checkpoint-rules.js';
-import { isIndexName, isOfTraining, isWeightsName } from '../../checkpoint/formats.js';
+import { isIndexName, isTrainingFormat, isWeightsName } from '../../checkpoint/formats.js';
 import type { Dict, PickleValue } from '../../checkpoint/torch/pickle/values.js';
 import { isKind } from '../../checkpoint/torch/pickle/values.js';
 import type { Writable, WritableDict } from '../../checkpoint/torch/pickle/writable.js';
@@ -20,10 +20,10 @@ import {
   ownConfigNames,
 } from '../../files/config-names.js';
 import { isSameFile } from '../../files/file-system.js';
-import { findOutputPlace } from '../../files/output-place.js';
+import { resolveOutputTarget } from '../../files/output-place.js';
 import { readFileAtMost } from '../../files/read-file.js';
 import { isRecord } from '../../text/words.js';
-import type { CheckpointPlace } from '../job.js';
+import type { CheckpointTarget } from '../job.js';
 import type { ConversionInput, ConversionPlan } from '../plan/conversion-plan.js';
 import type { AccompanyingData, OutputFile, Shard, ValuesOf } from './output-files.js';
 import { DEFAULT_SHARD_BYTES, shardsOf, TENSOR_FILES } from './output-files.js';
@@ -189,7 +189,7 @@ export function outputFilesOf(
   const { checkpoint, target, set = [], 'shard-size': shardBytes } = job;
   const isNew = target !== undefined || set.length > 0;
   const accompanying = { ...accompanyingData(checkpoint, plan, isNew), configName };
-  if (isOfTraining(place.container) && shardBytes !== undefined) {
+  if (isTrainingFormat(place.container) && shardBytes !== undefined) {
     throw new UserError('usage', 'a PyTorch file has no shards', {
       suggestion: 'leave --shard-size out, or write safetensors into a folder',
     });
@@ -208,7 +208,7 @@ export function outputFilesOf(
 
 /** @param name Name of the single file, when the output is not a folder. */
 function shardsIn(
-  { kind }: CheckpointPlace,
+  { kind }: CheckpointTarget,
   { tensors }: ConversionPlan,
   shardBytes: number | bigint | undefined,
   name: string,
@@ -221,8 +221,8 @@ function shardsIn(
 }
 
 /** Path of an output, resolved if it is a link. */
-const fileOf = ({ path: target, kind }: CheckpointPlace): string =>
-  findOutputPlace(target, kind).file;
+const fileOf = ({ path: target, kind }: CheckpointTarget): string =>
+  resolveOutputTarget(target, kind).file;
 
 /**
  * Name of the config of an output: in a folder `config.yaml` or, for Hugging Face, `config.json`; beside a file after that
@@ -234,7 +234,7 @@ export function configNameFor(
   plan: ConversionPlan,
 ): string {
   const format = configFormatOf(plan);
-  const isInside = isOfTraining(place.container) || place.container === 'gguf';
+  const isInside = isTrainingFormat(place.container) || place.container === 'gguf';
   if (place.kind === 'folder' || isInside) return CONFIG_FILES[format];
   const output = fileOf(place);
   const folder = path.dirname(output);

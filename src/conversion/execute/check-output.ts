@@ -6,18 +6,18 @@ import type { Checkpoint } from '../../checkpoint/checkpoint.js';
 import { reshaped } from '../../checkpoint/computed-file.js';
 import { withUnpackedWeights } from '../../checkpoint/packed-weights.js';
 import { isSameView, type StoredTensor, storedTypeOf } from '../../checkpoint/stored-tensor.js';
-import { chunksOf } from '../../checkpoint/view.js';
+import { readInChunks } from '../../checkpoint/view.js';
 import { UserError } from '../../errors.js';
 import type { RowSource } from '../../linalg/low-rank.js';
 import type { MatrixProducts } from '../../linalg/matrix.js';
 import { squaredNorm } from '../../linalg/matrix.js';
 import type { ModelFile } from '../../model-input/model-file.js';
 import type { ProgressDisplay } from '../../progress-display.js';
-import type { Against, OpenedSide } from '../../quicktest/sides.js';
+import type { OpenedModel, TwoModelComparison } from '../../quicktest/sides.js';
 import { decodeValues } from '../../tensor/decode-values.js';
 import { isSameShape, STORED_DTYPES } from '../../tensor/dtype.js';
 import type { ScaleDtype, WeightForm } from '../../tensor/group-quantization.js';
-import type { BeginStep, ConversionJob } from '../job.js';
+import type { ConversionJob, StepProgress } from '../job.js';
 import type {
   ConversionInput,
   ConversionPlan,
@@ -37,7 +37,7 @@ import {
   storedRows,
   TableComparison,
 } from './table-rows.js';
-import { storedUnder } from './tensor-values.js';
+import { requireStoredTensor } from './tensor-values.js';
 
 export interface MeasuredTable extends PlannedTable {
   readonly energy: number | null;
@@ -109,10 +109,10 @@ export async function measureTie(
   { name, from }: PlannedTie,
   input: Pick<Checkpoint, 'path' | 'tensors' | 'aliases'>,
   output: Checkpoint,
-  step: BeginStep,
+  step: StepProgress,
 ): Promise<TensorError[]> {
   const rowsIn = (tensor: string, checkpoint: typeof input) =>
-    storedRows({ rows: storedUnder(tensor, checkpoint), projection: null });
+    storedRows({ rows: requireStoredTensor(tensor, checkpoint), projection: null });
   const gets = rowsIn(name, output);
   const had = from.map((each) => ({ name: each, rows: rowsIn(each, input) }));
   const blockRows = Math.max(1, Math.floor(BLOCK_NUMBERS / gets.columns));
@@ -128,17 +128,20 @@ export async function measureBlocks(
   planned: readonly PlannedTensor[],
   input: Pick<Checkpoint, 'path' | 'tensors' | 'aliases'>,
   output: Checkpoint,
-  step: BeginStep,
+  step: StepProgress,
 ): Promise<TensorError[]> {
   const inBlocks = planned.filter(({ blocks }) => blocks !== undefined);
   if (inBlocks.length === 0) return [];
-  const total = inBlocks.reduce((sum, { name }) => sum + storedUnder(name, input).elements, 0);
+  const total = inBlocks.reduce(
+    (sum, { name }) => sum + requireStoredTensor(name, input).elements,
+    0,
+  );
   const onProgress = step('measuring', total);
   const errors: TensorError[] = [];
   for (const { name, shape } of inBlocks) {
     const columns = shape.at(-1) ?? 1;
     const rowsIn = (checkpoint: typeof input) => {
-      const tensor = storedUnder(name, checkpoint);
+      const tensor = requireStoredTensor(name, checkpoint);
       const matrix = reshaped(tensor, [tensor.elements / columns, columns]);
       return storedRows({ rows: matrix, projection: null });
     };
@@ -160,7 +163,7 @@ export async function measureQuantized(
   { quantization, tensors }: ConversionPlan,
   input: Pick<Checkpoint, 'path' | 'tensors' | 'aliases'>,
   output: Checkpoint,
-  step: BeginStep,
+  step: StepProgress,
 ): Promise<QuantizationError[]> {
   if (quantization === undefined) return [];
   const unpacked = withUnpackedWeights(output);
@@ -175,12 +178,12 @@ export async function measureQuantized(
     const { weight, form } = action;
     if (weight.action.do !== 'copy') throw new Error(`${weight.name} is not a tensor of the input`);
     const rowsOf = (tensor: StoredTensor) => storedRows({ rows: tensor, projection: null });
-    const gets = rowsOf(storedUnder(weight.name, unpacked));
-    const had = rowsOf(storedUnder(weight.action.from, input));
+    const gets = rowsOf(requireStoredTensor(weight.name, unpacked));
+    const had = rowsOf(requireStoredTensor(weight.action.from, input));
     const blockRows = Math.max(1, Math.floor(BLOCK_NUMBERS / gets.columns));
     const valueBytes = weight.bytes / gets.rows / gets.columns;
     const own = [{ name: weight.name, rows: had }];
-    const bound = await boundOf(storedUnder(name, output), form);
+    const bound = await boundOf(requireStoredTensor(name, output), form);
     const found = await compareRows(input.path, gets, own, blockRows, (numbers) =>
       onBytes(numbers * valueBytes),
     );
@@ -193,7 +196,7 @@ export async function measureQuantized(
 async function boundOf(scales: StoredTensor, { bits }: WeightForm): Promise<number> {
   let largest = 0;
   const width = STORED_DTYPES[scales.dtype].bits / 8;
-  for await (const chunk of chunksOf(scales)) {
+  for await (const chunk of readInChunks(scales)) {
     const values = new Float64Array(chunk.length / width);
     decodeValues(scales.dtype, chunk, values);
     for (const value of values) largest = Math.max(largest, value);
@@ -264,7 +267,7 @@ function outputRows(
   output: Checkpoint,
   { timesTransposed }: MatrixProducts,
 ): RowSource {
-  const part = (leaf: string) => storedUnder(`${name}.${leaf}`, output);
+  const part = (leaf: string) => requireStoredTensor(`${name}.${leaf}`, output);
   const table = (leaf: string) => {
     const tensor = part(leaf);
     return { ...tensor, shape: tensor.shape.slice(1), strides: tensor.strides.slice(1) };
@@ -293,23 +296,25 @@ export async function checkOutput(
   onBytes: (bytes: number) => void,
 ): Promise<void> {
   const names = new Set([...output.tensors.keys(), ...output.aliases.keys()]);
-  const wanted = tensors.flatMap(({ name, aliases }) => [name, ...aliases]);
-  const missing = wanted.find((name) => !names.has(name));
+  const expected = tensors.flatMap(({ name, aliases }) => [name, ...aliases]);
+  const missing = expected.find((name) => !names.has(name));
   if (missing !== undefined) throw differs(output.path, missing, 'is missing');
-  if (names.size !== wanted.length) {
-    throw differs(output.path, '', `has ${names.size} names instead of ${wanted.length}`);
+  if (names.size !== expected.length) {
+    throw differs(output.path, '', `has ${names.size} names instead of ${expected.length}`);
   }
   for (const tensor of tensors) {
-    const stored = storedUnder(tensor.name, output);
+    const stored = requireStoredTensor(tensor.name, output);
     if (storedTypeOf(stored) !== (tensor.blocks ?? tensor.dtype)) {
       throw differs(output.path, tensor.name, 'has another type');
     }
     if (!isSameShape(stored.shape, tensor.shape) || stored.dtype !== tensor.dtype) {
       throw differs(output.path, tensor.name, 'has another shape or type');
     }
-    const loose = tensor.aliases.find((name) => !isSameView(storedUnder(name, output), stored));
+    const loose = tensor.aliases.find(
+      (name) => !isSameView(requireStoredTensor(name, output), stored),
+    );
     if (loose !== undefined) throw differs(output.path, loose, `is not ${tensor.name}`);
-    await compare(chunksOf(asBytes(stored)), valuesOf(tensor), onBytes, () =>
+    await compare(readInChunks(asBytes(stored)), valuesOf(tensor), onBytes, () =>
       differs(output.path, tensor.name, 'has other values'),
     );
   }
@@ -340,13 +345,13 @@ function differs(file: string, name: string, message: string): UserError {
 /** Compares streams of bytes with pieces of different sizes. */
 async function compare(
   found: AsyncIterable<Uint8Array>,
-  wanted: AsyncIterable<Uint8Array>,
+  expected: AsyncIterable<Uint8Array>,
   onBytes: (bytes: number) => void,
   refuse: () => UserError,
 ): Promise<void> {
   const pieces = found[Symbol.asyncIterator]();
   let rest: Uint8Array = new Uint8Array();
-  for await (const chunk of wanted) {
+  for await (const chunk of expected) {
     for (let at = 0; at < chunk.length; ) {
       if (rest.length === 0) {
         const next = await pieces.next();
@@ -376,7 +381,7 @@ export interface Proof {
   readonly isExact: boolean;
   /** Reason why it could not run. */
   readonly why: string | null;
-  readonly against: Against | null;
+  readonly against: TwoModelComparison | null;
 }
 
 /** The flags that a proof depends on. */
@@ -407,16 +412,16 @@ export async function prove(
   source: ModelFile,
   keepsSrte: boolean,
 ): Promise<Proof> {
-  const { checkpointSide, compareSides } = await import('../../quicktest/sides.js');
+  const { checkpointSide, compareTwoModels } = await import('../../quicktest/sides.js');
   // Conservative: assumes changed values unless every value is certainly one of the input's.
   const isChanged =
     [tie, dtype, quantize, target].some((each) => each !== undefined) || set.length > 0;
   const isExact = keepsSrte && !isChanged;
-  let output: OpenedSide | undefined;
+  let output: OpenedModel | undefined;
   try {
     output = await checkpointSide(out, source, job.display);
     const { context, seed, engine, device = 'auto', threads, display } = job;
-    const against = await compareSides(
+    const against = await compareTwoModels(
       { loaded: source, checkpoint },
       output,
       {

@@ -9,14 +9,14 @@ import { openCheckpoint } from '../../checkpoint/open.js';
 import { UserError } from '../../errors.js';
 import { INDEX_FILE } from '../../files/config-names.js';
 import { withFileErrors } from '../../files/file-system.js';
-import { checkReplaceable, findOutputPlace, refuseFullDisk } from '../../files/output-place.js';
+import { checkReplaceable, refuseFullDisk, resolveOutputTarget } from '../../files/output-place.js';
 import { Staging } from '../../files/staging.js';
 import { TemporaryFolder } from '../../files/temporary.js';
 import { writeWhole } from '../../files/write-whole.js';
 import { formatBytes } from '../../text/units.js';
 import { sumOf } from '../../text/words.js';
 import type { ConversionJob } from '../job.js';
-import { NOTHING_WRITTEN, orStopped } from '../job.js';
+import { NOTHING_WRITTEN, withStoppedNotice } from '../job.js';
 import type { ConversionInput, ConversionPlan, PlannedTensor } from '../plan/conversion-plan.js';
 import { isRankOpen, planConversion } from '../plan/plan-conversion.js';
 import type { Resources } from '../resources.js';
@@ -118,7 +118,7 @@ const notesOnFiles = ({ job, place }: ConversionInput): string[] =>
 function reasonsNotToWrite(input: ConversionInput): string[] {
   const { job, place } = input;
   try {
-    checkReplaceable(findOutputPlace(place.path, place.kind), job.force);
+    checkReplaceable(resolveOutputTarget(place.path, place.kind), job.force);
     refuseLost(input);
     return [];
   } catch (error) {
@@ -153,7 +153,7 @@ export async function execute(
   refuseLost(input);
   const staging = await openStaging(input, first);
   const scratch = scratchAt((name) => staging.spool(name));
-  return orStopped(
+  return withStoppedNotice(
     job,
     () => leftText(staging, expected),
     async () => {

@@ -22,8 +22,8 @@ import { rowsMade } from '../srte/srte-plan.js';
 import type { SrtePart } from '../srte/srte-tables.js';
 import type { TableError, TableRows } from './table-rows.js';
 import {
+  alignedRows,
   NonFiniteValues,
-  rowsTogether,
   sincosRows,
   storedRows,
   TableComparison,
@@ -324,7 +324,7 @@ class Making {
   }> {
     const nonFinite = new NonFiniteValues(this.#sources.length, this.#columns);
     let mean = new Float64Array();
-    for await (const together of rowsTogether(this.#sources, this.#rows, this.#blockRows)) {
+    for await (const together of alignedRows(this.#sources, this.#rows, this.#blockRows)) {
       const { firstRow, values: memory, columns } = together;
       if (mean.length < columns) mean = new Float64Array(columns);
       const rows = mean.subarray(0, columns);

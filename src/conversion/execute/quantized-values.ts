@@ -34,8 +34,8 @@ interface PackedValues {
  * The bytes of one of the tensors, in order.
  * @throws UserError for a weight with a value that is not finite.
  */
-export async function* packedValues(wanted: PackedValues): AsyncGenerator<Uint8Array, undefined> {
-  const { part, form, weight, file } = wanted;
+export async function* packedValues(values: PackedValues): AsyncGenerator<Uint8Array, undefined> {
+  const { part, form, weight, file } = values;
   const [rows = 0, columns = 0] = weight.shape;
   if (part === 'shape') {
     yield new Uint8Array(BigInt64Array.of(BigInt(rows), BigInt(columns)).buffer);
@@ -43,7 +43,7 @@ export async function* packedValues(wanted: PackedValues): AsyncGenerator<Uint8A
   }
   const rowBytes = weight.bytes / rows;
   const atOnce = Math.max(1, Math.floor(BLOCK_NUMBERS / columns / ROW_STEP)) * ROW_STEP;
-  for await (const block of blocksOf(wanted.values(), atOnce * rowBytes)) {
+  for await (const block of blocksOf(values.values(), atOnce * rowBytes)) {
     const numbers = new Float64Array(block.length / (STORED_DTYPES[weight.dtype].bits / 8));
     decodeValues(weight.dtype, block, numbers);
     yield partOf(

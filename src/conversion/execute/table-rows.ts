@@ -104,7 +104,7 @@ export function* runsOf(
 }
 
 /** The same rows of all tables. */
-export interface TogetherRows {
+export interface AlignedRows {
   readonly firstRow: number;
   /** [tables, rows · columns]; its memory is reused. */
   readonly values: Float64Array;
@@ -121,11 +121,11 @@ const ROW_STEP = 4;
  * @param blockRows Limit of rows for all tables together in float64, including the data read ahead.
  * @throws UserError when reading fails.
  */
-export async function* rowsTogether(
+export async function* alignedRows(
   tables: readonly TableRows[],
   rows: number,
   blockRows: number,
-): AsyncGenerator<TogetherRows, undefined> {
+): AsyncGenerator<AlignedRows, undefined> {
   const stored = tables.flatMap((table) => table.stored ?? []);
   if (stored.length === tables.length) yield* decodedRows(stored, rows, blockRows);
   else yield* workedOutRows(tables, rows, blockRows);
@@ -135,7 +135,7 @@ async function* workedOutRows(
   tables: readonly TableRows[],
   rows: number,
   blockRows: number,
-): AsyncGenerator<TogetherRows, undefined> {
+): AsyncGenerator<AlignedRows, undefined> {
   const width = tables[0]?.columns ?? 0;
   const memory = new Float64Array(Math.min(blockRows, rows) * width * tables.length);
   for (const [firstRow, count] of steps(0, rows, blockRows)) {
@@ -153,7 +153,7 @@ async function* decodedRows(
   tensors: readonly StoredTensor[],
   rows: number,
   blockRows: number,
-): AsyncGenerator<TogetherRows, undefined> {
+): AsyncGenerator<AlignedRows, undefined> {
   const width = tensors[0]?.shape[1] ?? 0;
   const cached = inSteps(CACHED_NUMBERS / (width * tensors.length));
   const memory = new Float64Array(cached * width * tensors.length);

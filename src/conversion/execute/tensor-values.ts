@@ -4,7 +4,7 @@ import type { ByteFile } from '../../checkpoint/byte-file.js';
 import type { Checkpoint } from '../../checkpoint/checkpoint.js';
 import { encodeBlocks, ggmlType, type WritableBlocks } from '../../checkpoint/gguf/ggml-types.js';
 import { contiguousStrides, type StoredTensor } from '../../checkpoint/stored-tensor.js';
-import { chunksOf, narrow, piecesOf, readTensor } from '../../checkpoint/view.js';
+import { narrow, piecesOf, readInChunks, readTensor } from '../../checkpoint/view.js';
 import { UserError } from '../../errors.js';
 import { meanOfRows } from '../../linalg/matrix.js';
 import { decodeValues, numbersIn } from '../../tensor/decode-values.js';
@@ -40,8 +40,8 @@ export function outputValuesOf(
   sources: ValueSources,
 ): AsyncGenerator<Uint8Array, undefined> {
   const { action } = planned;
-  const stored = (name: string) => storedUnder(name, sources.checkpoint);
-  const written = (tensor: StoredTensor) => castTo(planned, chunksOf(tensor), tensor, sources);
+  const stored = (name: string) => requireStoredTensor(name, sources.checkpoint);
+  const written = (tensor: StoredTensor) => castTo(planned, readInChunks(tensor), tensor, sources);
   switch (action.do) {
     case 'copy': {
       const values = written(stored(action.from));
@@ -75,7 +75,10 @@ export function outputValuesOf(
 }
 
 /** A tensor that must exist. */
-export function storedUnder(name: string, checkpoint: ValueSources['checkpoint']): StoredTensor {
+export function requireStoredTensor(
+  name: string,
+  checkpoint: ValueSources['checkpoint'],
+): StoredTensor {
   const tensor = tensorNamed(name, checkpoint);
   if (tensor === undefined) throw new Error(`no tensor ${name}`);
   return tensor;
@@ -106,7 +109,7 @@ async function* fitted(
     if (from === null) yield* zeros((planned.bytes / rows) * length);
     else {
       const run = narrow(tensor, 1, from, length);
-      yield* castTo(planned, chunksOf(run), tensor, sources);
+      yield* castTo(planned, readInChunks(run), tensor, sources);
     }
   }
 }

@@ -6,16 +6,16 @@ import type { Formula } from '../../architecture/computed-buffers.js';
 import type { SrteLayout } from '../../architecture/srte-layout.js';
 import type { Checkpoint } from '../../checkpoint/checkpoint.js';
 import type { WritableBlocks } from '../../checkpoint/gguf/ggml-types.js';
-import type { GgufKeyValues } from '../../checkpoint/gguf/gguf-values.js';
-import type { Alike, StoredName } from '../../checkpoint/names.js';
-import { groupAlike, templateOf } from '../../checkpoint/names.js';
+import type { GgufKeyValues } from '../../checkpoint/gguf/gguf-scanner.js';
+import type { NameGroup, StoredName } from '../../checkpoint/names.js';
+import { groupByPattern, templateOf } from '../../checkpoint/names.js';
 import type { PackedPart } from '../../checkpoint/packed-weights.js';
 import type { StoredTensor } from '../../checkpoint/stored-tensor.js';
 import type { Problem } from '../../errors.js';
 import type { Shape, StoredDtype } from '../../tensor/dtype.js';
 import type { WeightForm } from '../../tensor/group-quantization.js';
 import type { Extension, Tie } from '../choices.js';
-import type { CheckpointPlace, ConversionJob } from '../job.js';
+import type { CheckpointTarget, ConversionJob } from '../job.js';
 import type { SrtePlan, SrteSource } from '../srte/srte-plan.js';
 import type { SrtePart, StoredSrteTable } from '../srte/srte-tables.js';
 import type { SourceConfig, TargetConfig } from './model-configs.js';
@@ -31,7 +31,7 @@ export type SourceTensors = ReadonlyMap<string, SourceTensor>;
 /** The input of a job, and the SRTE and config of its output. */
 export interface ConversionInput {
   readonly job: ConversionJob;
-  readonly place: CheckpointPlace;
+  readonly place: CheckpointTarget;
   /** The config of the input; undefined when there is none. */
   readonly source: SourceConfig | undefined;
   /** The config given by `--target`. */
@@ -269,7 +269,7 @@ const PLAIN: ReadonlySet<StepKind> = new Set(['cast', 'copied']);
 
 /** Groups in the order of `STEP_KINDS`. */
 export function groupSteps(steps: readonly TensorStep[]): StepGroup[] {
-  const groups = groupAlike(steps, ({ name, action, fromDtypes, dtype, blocks }) => {
+  const groups = groupByPattern(steps, ({ name, action, fromDtypes, dtype, blocks }) => {
     const whole = templateOf(name);
     const isPlain = PLAIN.has(action) && whole.number !== undefined;
     return {
@@ -282,7 +282,7 @@ export function groupSteps(steps: readonly TensorStep[]): StepGroup[] {
   );
 }
 
-const groupOf = ({ pattern, first, members }: Alike<TensorStep>): StepGroup => ({
+const groupOf = ({ pattern, first, members }: NameGroup<TensorStep>): StepGroup => ({
   action: first.action,
   pattern,
   tensors: members.length,

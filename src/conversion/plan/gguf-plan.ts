@@ -5,7 +5,7 @@ import type { Checkpoint } from '../../checkpoint/checkpoint.js';
 import { computedTensor } from '../../checkpoint/computed-file.js';
 import type { WritableBlocks } from '../../checkpoint/gguf/ggml-types.js';
 import { ggmlType } from '../../checkpoint/gguf/ggml-types.js';
-import type { GgufKeyValues, GgufValue } from '../../checkpoint/gguf/gguf-values.js';
+import type { GgufKeyValues, GgufValue } from '../../checkpoint/gguf/gguf-scanner.js';
 import { ggufBytes } from '../../checkpoint/gguf/write-gguf.js';
 import type { StoredTensor } from '../../checkpoint/stored-tensor.js';
 import { UserError } from '../../errors.js';

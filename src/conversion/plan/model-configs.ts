@@ -12,7 +12,11 @@ import type { Problem } from '../../errors.js';
 import { UserError } from '../../errors.js';
 import type { ConfigFormat } from '../../files/config-names.js';
 import type { ConfigOrigin } from '../../model-input/checkpoint-config.js';
-import { asStored, descriptionOf, findConfig } from '../../model-input/checkpoint-config.js';
+import {
+  adjustedToCheckpoint,
+  descriptionOf,
+  findConfig,
+} from '../../model-input/checkpoint-config.js';
 import {
   asOurDocument,
   changedHuggingFace,
@@ -49,7 +53,10 @@ export async function sourceConfigOf(
   try {
     const found = await findConfig(checkpoint, config);
     if (found === undefined) return none;
-    const loaded = asStored(await modelOf(found.document, { family: readAs }), checkpoint);
+    const loaded = adjustedToCheckpoint(
+      await modelOf(found.document, { family: readAs }),
+      checkpoint,
+    );
     const watch = (bytes: number) => job.display.step('comparing', bytes);
     const compared = await reconcile(descriptionOf(loaded), checkpoint, watch);
     if (!compared.matches) throw unlike(checkpoint.path, loaded.file, compared);
@@ -171,7 +178,7 @@ export async function changedConfig(
     ({ path, value }) => valueAt(source.document, splitDotted(path)) !== value,
   );
   const overrides = [...settings.map(({ path, value }) => `${path}=${value}`), ...set];
-  const target = asStored(
+  const target = adjustedToCheckpoint(
     await modelOf(source.written, { set: overrides, family: source.readAs }),
     checkpoint,
   );
@@ -206,7 +213,7 @@ export async function targetConfig(
   set: readonly string[],
 ): Promise<TargetConfig> {
   const read = await readConfig(file);
-  const target = asStored(await modelOf(read, { set }), checkpoint);
+  const target = adjustedToCheckpoint(await modelOf(read, { set }), checkpoint);
   const [from, to] = [source?.document, target.document].map((each) => valueAt(each, ['model']));
   return {
     model: target.model,

@@ -4,11 +4,11 @@ import { isDeepStrictEqual } from 'node:util';
 import type { SrteLayout } from '../../architecture/srte-layout.js';
 import { srteLayoutOf } from '../../architecture/srte-layout.js';
 import type { Checkpoint } from '../../checkpoint/checkpoint.js';
-import { isOfTraining } from '../../checkpoint/formats.js';
+import { isTrainingFormat } from '../../checkpoint/formats.js';
 import type { StoredNames } from '../../checkpoint/names.js';
 import { storedNames } from '../../checkpoint/names.js';
 import { UserError } from '../../errors.js';
-import type { CheckpointPlace, ConversionJob } from '../job.js';
+import type { CheckpointTarget, ConversionJob } from '../job.js';
 import { isUnspecific } from '../job.js';
 import { fromOldMiniMind } from '../legacy/old-minimind-names.js';
 import type { SrteSource } from '../srte/srte-plan.js';
@@ -22,7 +22,7 @@ import { planTensors } from './plan-tensors.js';
 /** @throws UserError when the checkpoint, its config or the request are wrong or inconsistent. */
 export async function readInput(
   request: ConversionJob,
-  place: CheckpointPlace,
+  place: CheckpointTarget,
 ): Promise<ConversionInput> {
   const { checkpoint, set = [] } = request;
   const stored = storedNames(checkpoint);
@@ -63,7 +63,8 @@ export async function planConversion(
   const planned = planTensors(input, config, layout);
   const isOther = !isDeepStrictEqual(layout, srte?.layout) || job.tie !== undefined;
   const keepsConfig = config === undefined && !isOther && job.dialect === undefined;
-  const hasConfig = config !== undefined || (keepsConfig && isOfTraining(input.place.container));
+  const hasConfig =
+    config !== undefined || (keepsConfig && isTrainingFormat(input.place.container));
   const leftOut = [...planned.leftOut, ...input.dropped, ...contentLeftOut(checkpoint, hasConfig)];
   const target = isOpen && foundRank === undefined ? input.layout : layout;
   const srtePlan = planned.srte && target ? { ...planned.srte, target } : null;

@@ -7,7 +7,7 @@ import type { Param } from '../../architecture/param.js';
 import { walk } from '../../architecture/walk.js';
 import type { WeightMatrix } from '../../architecture/weight-matrices.js';
 import { quantizedMatrices } from '../../architecture/weight-matrices.js';
-import { isOfTraining } from '../../checkpoint/formats.js';
+import { isTrainingFormat } from '../../checkpoint/formats.js';
 import type { PackedPart } from '../../checkpoint/packed-weights.js';
 import { PACKED_SUFFIXES, packedWords } from '../../checkpoint/packed-weights.js';
 import { UserError } from '../../errors.js';
@@ -32,7 +32,7 @@ function formOf({ job, place }: ConversionInput): WeightForm | undefined {
   if (bits === undefined) return undefined;
   const refuse = (message: string, suggestion: string) =>
     new UserError('usage', message, { suggestion });
-  if (isOfTraining(place.container)) {
+  if (isTrainingFormat(place.container)) {
     throw refuse(
       '--quantize expected an output in safetensors, found a PyTorch file',
       'write a folder: a name without an ending',

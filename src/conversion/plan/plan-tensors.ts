@@ -6,8 +6,8 @@ import type { Param } from '../../architecture/param.js';
 import { buffer } from '../../architecture/param.js';
 import type { SrteLayout } from '../../architecture/srte-layout.js';
 import { stateDictOf, tensorsOf } from '../../architecture/walk.js';
-import { isOfTraining } from '../../checkpoint/formats.js';
-import { firstLike } from '../../checkpoint/names.js';
+import { isTrainingFormat } from '../../checkpoint/formats.js';
+import { firstOfPattern } from '../../checkpoint/names.js';
 import { viewsOf } from '../../checkpoint/sharing.js';
 import type { StoredTensor } from '../../checkpoint/stored-tensor.js';
 import { isSameView } from '../../checkpoint/stored-tensor.js';
@@ -27,7 +27,7 @@ import type { ConversionFault } from '../conversion-rules.js';
 import { refusedPlan } from '../conversion-rules.js';
 import type { SrtePlan } from '../srte/srte-plan.js';
 import { planTables } from '../srte/srte-plan.js';
-import { srtePlaceOf } from '../srte/srte-tables.js';
+import { parseSrteTensorName } from '../srte/srte-tables.js';
 import type {
   Action,
   ConversionInput,
@@ -125,7 +125,7 @@ class Resolver {
         continue;
       }
       if (this.#config === undefined) continue;
-      const ignored = firstLike(name, this.#config.ignored);
+      const ignored = firstOfPattern(name, this.#config.ignored);
       if (ignored) leftOut.push({ name: own, why: ignored.what });
       else {
         const suggestion = 'check the config, or convert by names alone with --no-config';
@@ -136,7 +136,7 @@ class Resolver {
   }
 
   #srteAction({ name, aliases, shape }: ExpectedTensor): Resolution | undefined {
-    const place = srtePlaceOf(name);
+    const place = parseSrteTensorName(name);
     const { tables, srte } = { tables: this.#tables, srte: this.#input.srte };
     if (place === undefined || tables === null || srte === undefined) return undefined;
     const number = place.layer === null ? 0 : Number(place.layer);
@@ -222,7 +222,7 @@ class Resolver {
   #computed({ name, formula }: ExpectedTensor): Resolution | undefined {
     if (formula !== undefined) {
       // A PyTorch loader needs every name. A computed SRTE consists only of its buffer.
-      const isExpected = isOfTraining(this.#input.place.container) || isSrteName(name);
+      const isExpected = isTrainingFormat(this.#input.place.container) || isSrteName(name);
       return isExpected ? { action: { do: 'compute' } } : undefined;
     }
     this.#fault(name, 'is missing', 'check that the checkpoint is whole, and the config its own');
@@ -318,7 +318,7 @@ const SINCOS = /^(?:|.*\.)(?:layers\.[^.]*\.srte|shared_srte)\.inv_freq$/s;
 
 /** Whether a name belongs to an SRTE tensor, learned or computed. */
 export const isSrteName = (name: string): boolean =>
-  srtePlaceOf(name) !== undefined || SINCOS.test(name);
+  parseSrteTensorName(name) !== undefined || SINCOS.test(name);
 
 /** Names of the embedding and the head of models, for tying. */
 const TIED_PAIRS = [

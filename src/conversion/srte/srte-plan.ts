@@ -1,6 +1,6 @@
 /** The plan of an SRTE: the layout of a checkpoint, the requested one, and the tables of the output. */
 import type { LanguageModel } from '../../architecture/layer.js';
-import type { SrteForm, SrteLayout } from '../../architecture/srte-layout.js';
+import type { SrteLayout, SrteStorageKind } from '../../architecture/srte-layout.js';
 import { srteLayoutOf } from '../../architecture/srte-layout.js';
 import type { Checkpoint } from '../../checkpoint/checkpoint.js';
 import type { StoredNames } from '../../checkpoint/names.js';
@@ -13,7 +13,7 @@ import type { Extension, Merge } from '../choices.js';
 import { LAYOUTS } from '../choices.js';
 import type { ConversionJob } from '../job.js';
 import type { SrteTables } from './srte-tables.js';
-import { srtePlaceOf, srteTablesWithCopies } from './srte-tables.js';
+import { parseSrteTensorName, srteTablesWithCopies } from './srte-tables.js';
 
 export interface PlannedTable {
   /** `shared_srte`, `layers.0.srte`. */
@@ -24,7 +24,7 @@ export interface PlannedTable {
   readonly sources: readonly number[];
   /** Whether its values must be computed, rather than copied from one table. */
   readonly isMade: boolean;
-  readonly form: SrteForm;
+  readonly form: SrteStorageKind;
   /** Rank of a low-rank pair; null for other forms, and while unknown. */
   readonly rank: number | null;
   readonly dtype: StoredDtype;
@@ -67,7 +67,7 @@ export async function srteSourceOf(
   if (computed) return computed;
   const isShared = described?.sharing === 'shared';
   const tables = await srteTablesWithCopies(checkpoint, { isShared });
-  const prefix = [...stored.keys()].map(srtePlaceOf).find(Boolean)?.prefix ?? '';
+  const prefix = [...stored.keys()].map(parseSrteTensorName).find(Boolean)?.prefix ?? '';
   const numbers = numbersUnder(`${prefix}layers`, stored.keys());
   const layers = tables.sharing === 'per-layer' ? tables.tables.length : numbers.length;
   return { layout: layoutOfTables(tables, Math.max(1, layers)), tables, prefix };
@@ -79,7 +79,7 @@ function computedSource(
   positions: number | undefined,
 ): SrteSource | undefined {
   const names = [...stored.keys()];
-  if (names.some(srtePlaceOf)) return undefined;
+  if (names.some(parseSrteTensorName)) return undefined;
   const name = names.find((each) => SINCOS_NAME.test(each));
   if (name === undefined) return undefined;
   if (positions === undefined) {
@@ -115,8 +115,8 @@ export function requestedLayout(source: SrteLayout, request: LayoutRequest): Srt
   const isTruncated = request.rank !== undefined || request['max-error'] !== undefined;
   checkPositions(source, request);
   // A rank alone asks for the low-rank pair that all layers share.
-  const asked = to ?? (isTruncated && source.form !== 'low-rank' ? 'low-rank' : undefined);
-  const { sharing, form } = asked === undefined ? source : LAYOUTS[asked];
+  const layout = to ?? (isTruncated && source.form !== 'low-rank' ? 'low-rank' : undefined);
+  const { sharing, form } = layout === undefined ? source : LAYOUTS[layout];
   const isPair = form === 'low-rank' || (isTruncated && form === 'table');
   if (isTruncated && !isPair) {
     const flag = request.rank === undefined ? '--max-error' : '--rank';

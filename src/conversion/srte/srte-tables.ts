@@ -2,8 +2,8 @@
 import type { Checkpoint } from '../../checkpoint/checkpoint.js';
 import { listed } from '../../checkpoint/checkpoint-rules.js';
 import { canonicalNames, layerNumber } from '../../checkpoint/names.js';
-import type { Sameness, Watch } from '../../checkpoint/sharing.js';
-import { samenessOfBytes, samenessOfPlaces } from '../../checkpoint/sharing.js';
+import type { ComparisonProgress, TensorEquality } from '../../checkpoint/sharing.js';
+import { equalByBytes, equalByLocation } from '../../checkpoint/sharing.js';
 import type { StoredTensor } from '../../checkpoint/stored-tensor.js';
 import { isSameView } from '../../checkpoint/stored-tensor.js';
 import { STORED_DTYPES, shapeText } from '../../tensor/dtype.js';
@@ -46,7 +46,7 @@ type Tensors = Pick<Checkpoint, 'path' | 'tensors' | 'aliases'>;
  */
 export function findSrteTables(
   checkpoint: Tensors,
-  sameness: Sameness = samenessOfPlaces,
+  sameness: TensorEquality = equalByLocation,
 ): SrteTables {
   const faults = new SrteFaults(checkpoint.path);
   const { shared, layers } = onlyModel(checkpoint, faults);
@@ -80,14 +80,17 @@ export function findSrteTables(
  */
 export async function srteTablesWithCopies(
   checkpoint: Tensors,
-  { isShared = false, watch }: { readonly isShared?: boolean; readonly watch?: Watch } = {},
+  {
+    isShared = false,
+    watch,
+  }: { readonly isShared?: boolean; readonly watch?: ComparisonProgress } = {},
 ): Promise<SrteTables> {
   const groups = srteNames(checkpoint).flatMap(({ shared, layers }) => {
     if (shared.size === 0 && !isShared) return [];
     const holders = [shared, ...layers.values()];
     return SRTE_PARTS.map((part) => holders.flatMap((parts) => parts.get(part)?.tensor ?? []));
   });
-  return findSrteTables(checkpoint, await samenessOfBytes(groups, watch));
+  return findSrteTables(checkpoint, await equalByBytes(groups, watch));
 }
 
 /** Whether a table is the same tensor at the same location. */
@@ -100,7 +103,7 @@ export const isSameAs =
       : isSameView(projection, table.projection));
 
 /** Whether the tensors of two tables are identical, or have the same values. */
-const areOne = (a: SrteParts, b: SrteParts, sameness: Sameness): boolean =>
+const areOne = (a: SrteParts, b: SrteParts, sameness: TensorEquality): boolean =>
   SRTE_PARTS.every((part) => {
     const [one, other] = [a.get(part)?.tensor, b.get(part)?.tensor];
     return one && other ? sameness(one, other) === true : one === other;
@@ -191,8 +194,8 @@ function checkDtypes(parts: SrteParts, faults: SrteFaults): void {
 
 /** The table without the first axis of its rows, if the shape is correct. */
 function shaped(
-  { name, tensor }: NamedTensor,
-  projection: NamedTensor | null,
+  { name, tensor }: SrteTensor,
+  projection: SrteTensor | null,
   faults: SrteFaults,
 ): StoredSrteTable | undefined {
   const [one, , width] = tensor.shape;
@@ -266,13 +269,13 @@ export const SRTE_PARTS = ['freqs', 'lowrank', 'proj.weight'] as const;
 
 export type SrtePart = (typeof SRTE_PARTS)[number];
 
-export interface NamedTensor {
+export interface SrteTensor {
   /** Name in the file. */
   readonly name: string;
   readonly tensor: StoredTensor;
 }
 
-export type SrteParts = ReadonlyMap<SrtePart, NamedTensor>;
+export type SrteParts = ReadonlyMap<SrtePart, SrteTensor>;
 
 /** The SRTE of one model. */
 export interface SrteNames {
@@ -300,7 +303,7 @@ function srteNames({ path, tensors, aliases }: Tensors): SrteNames[] {
   }
   const models = new Map<string, { shared: StoredParts; layers: Map<string, StoredParts> }>();
   for (const [name, canonical] of canonicalNames(named.keys(), path)) {
-    const place = srtePlaceOf(canonical);
+    const place = parseSrteTensorName(canonical);
     const tensor = named.get(name);
     if (place === undefined || tensor === undefined) continue;
     const { prefix, layer, part } = place;
@@ -314,7 +317,7 @@ function srteNames({ path, tensors, aliases }: Tensors): SrteNames[] {
 }
 
 /** Model, layer and part of an SRTE tensor's name. */
-export interface SrtePlace {
+export interface SrteTensorName {
   /** Prefix of `layers.` and `shared_srte.`. */
   readonly prefix: string;
   /** The layer; null when shared. */
@@ -322,11 +325,11 @@ export interface SrtePlace {
   readonly part: SrtePart;
 }
 
-export function srtePlaceOf(name: string): SrtePlace | undefined {
+export function parseSrteTensorName(name: string): SrteTensorName | undefined {
   const [, prefix, layer, part] = SRTE_NAME.exec(name) ?? [];
   return prefix === undefined
     ? undefined
     : { prefix, layer: layer ?? null, part: part as SrtePart };
 }
 
-type StoredParts = Map<SrtePart, NamedTensor>;
+type StoredParts = Map<SrtePart, SrteTensor>;

@@ -16,14 +16,14 @@ import { trainingBytes } from '../../budget/training-budget.js';
 import type { Cluster } from '../../hardware/gpu.js';
 import { MACHINES } from '../../hardware/gpus.js';
 import { type Efficiency, type GroupLink, hopSeconds } from '../efficiency.js';
-import type { StepSituation } from '../training/training-fit.js';
+import type { StepInputs } from '../training/training-fit.js';
 import {
   gradientBytesOf,
   type TrainingFitSetting,
   type ZeroStage,
 } from '../training/training-setting.js';
 import type { Parallelism, Stage } from './parallelism.js';
-import { type Exchanged, exchangeOf, headExchange } from './tensor-parallel.js';
+import { type CollectiveTraffic, collectivesOf, headCollectives } from './tensor-parallel.js';
 
 /**
  * Link for a collective over a number of GPUs; undefined if unknown. Between machines, each GPU of a group has its own
@@ -57,7 +57,7 @@ export function withoutLink(cluster: Cluster, gpus: number): string | null {
 }
 
 /** Link utilisation, waiting time per exchange, and pipeline turns of a step. */
-export interface Pace {
+export interface CommunicationPace {
   readonly efficiency: Efficiency;
   /** Micro-batches; outside the best case, also the turns in which the pipeline fills and empties. */
   readonly turns: number;
@@ -67,7 +67,10 @@ export const paceOf = (
   efficiency: Efficiency,
   { microBatches, pipeline }: Parallelism,
   isBest: boolean,
-): Pace => ({ efficiency, turns: isBest ? microBatches : microBatches + pipeline - 1 });
+): CommunicationPace => ({
+  efficiency,
+  turns: isBest ? microBatches : microBatches + pipeline - 1,
+});
 
 interface Traffic {
   readonly seconds: Quantity;
@@ -75,7 +78,7 @@ interface Traffic {
 }
 
 /** Communication time of the stage that exchanges longest. Traffic over unknown links is not counted. */
-export function communicationSeconds(situation: StepSituation, pace: Pace): Quantity {
+export function communicationSeconds(situation: StepInputs, pace: CommunicationPace): Quantity {
   const { cluster } = situation.setting;
   const traffic = situation.stages.flatMap((stage) => {
     const all = [
@@ -121,7 +124,7 @@ function sumByLink(traffic: readonly Traffic[]): Quantity[] {
 }
 
 /** Time of an exchange: its bytes at the reached share of the link, and a wait for each collective. */
-const waiting = (link: GroupLink, { efficiency }: Pace) =>
+const waiting = (link: GroupLink, { efficiency }: CommunicationPace) =>
   inputs({
     bandwidth: link.bandwidth,
     link_utilisation: efficiency.linkUtilisation,
@@ -133,19 +136,19 @@ const reachedRate = ({ bandwidth, link_utilisation }: ReturnType<typeof waiting>
   mul(bandwidth, link_utilisation);
 
 function tensorTraffic(
-  { model, setting, parallelism: { tensor } }: StepSituation,
+  { model, setting, parallelism: { tensor } }: StepInputs,
   { from, to }: Stage,
-  pace: Pace,
+  pace: CommunicationPace,
 ): Traffic | undefined {
   const link = linkFor(setting, tensor);
   if (tensor === 1 || link === undefined) return undefined;
-  const blocks = exchangeOf(model.blocks.slice(from, to));
+  const blocks = collectivesOf(model.blocks.slice(from, to));
   const ends = [
-    ...(from === 0 ? [exchangeOf([model.embedding])] : []),
-    ...(to === model.blocks.length ? [headExchange(model.head)] : []),
+    ...(from === 0 ? [collectivesOf([model.embedding])] : []),
+    ...(to === model.blocks.length ? [headCollectives(model.head)] : []),
   ];
   const passes = setting.recompute === 'full' ? 2 : 1;
-  const inAll = (of: keyof Exchanged) =>
+  const inAll = (of: keyof CollectiveTraffic) =>
     ends.reduce(
       (sum, { forward, backward }) => sum + forward[of] + backward[of],
       passes * blocks.forward[of] + blocks.backward[of],
@@ -222,9 +225,9 @@ const REPLICA_TRAFFIC: Readonly<Record<ZeroStage, ReplicaTraffic>> = {
 };
 
 function replicaTraffic(
-  { setting, parallelism: { tensor, replicas, microBatches } }: StepSituation,
+  { setting, parallelism: { tensor, replicas, microBatches } }: StepInputs,
   { from, to, parameters: { value } }: Stage,
-  pace: Pace,
+  pace: CommunicationPace,
 ): Traffic | undefined {
   const link = linkFor(setting, tensor * replicas, tensor);
   if (replicas === 1 || link === undefined) return undefined;
@@ -252,8 +255,8 @@ function replicaTraffic(
 }
 
 function pipelineTraffic(
-  { model, setting, parallelism: { tensor, pipeline, replicas } }: StepSituation,
-  pace: Pace,
+  { model, setting, parallelism: { tensor, pipeline, replicas } }: StepInputs,
+  pace: CommunicationPace,
 ): Traffic | undefined {
   // Point-to-point sends, each over the GPU's own link.
   const gpusInAll = tensor * pipeline * replicas;

@@ -1,7 +1,7 @@
 /** Parallelism of a training: replicas, pipeline stages, and GPUs that share each layer. */
 import type { LanguageModel, Layer } from '../../architecture/layer.js';
 import type { Param } from '../../architecture/param.js';
-import { countedTensors, type OwnedTensor, remembered } from '../../architecture/walk.js';
+import { countedTensors, memoized, type OwnedTensor } from '../../architecture/walk.js';
 import { add, div, inputs, v } from '../../budget/expression.js';
 import { type Figure, figure } from '../../budget/figure.js';
 import { requirePositions } from '../../budget/profile-model.js';
@@ -89,7 +89,7 @@ export function pipelineStages(
 }
 
 /** Cache of stages by the number of stages and of GPUs per layer. */
-const spreadings = remembered<LanguageModel, Map<string, readonly Stage[]>>(() => new Map());
+const spreadings = memoized<LanguageModel, Map<string, readonly Stage[]>>(() => new Map());
 
 /** Equal parameters with their cut for tensor parallelism. */
 interface SharedParam {
@@ -126,7 +126,7 @@ function spread(model: LanguageModel, tensor: number, pipeline: number): Stage[]
 }
 
 /** Parameters of a model, cached because a search spreads the same ones repeatedly. */
-const sharesOf = remembered((model: LanguageModel): ReadonlyMap<Param, SharedParam> => {
+const sharesOf = memoized((model: LanguageModel): ReadonlyMap<Param, SharedParam> => {
   const cuts = tensorCuts(model);
   const embeddings = embeddingsOf(model);
   const parameters = countedTensors(model).filter(({ tensor: { role } }) => role === 'parameter');
@@ -154,7 +154,7 @@ function perGpuOf(model: LanguageModel, gpus: number): PerGpu {
 }
 
 /** Cache by the number of GPUs per layer. */
-const perGpuByModel = remembered<LanguageModel, Map<number, PerGpu>>(() => new Map());
+const perGpuByModel = memoized<LanguageModel, Map<number, PerGpu>>(() => new Map());
 
 function findPerGpu(model: LanguageModel, gpus: number): PerGpu {
   const shares = sharesOf(model);

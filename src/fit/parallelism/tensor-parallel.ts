@@ -1,7 +1,7 @@
 /** Tensor parallelism: the possible numbers of GPUs, their share of each layer, and their communication. */
 import type { Layer, ProjectionLayer } from '../../architecture/layer.js';
 import type { Param } from '../../architecture/param.js';
-import { inputWidth, remembered } from '../../architecture/walk.js';
+import { inputWidth, memoized } from '../../architecture/walk.js';
 import type { Operation } from '../../budget/flops.js';
 import { operationsIn } from '../../budget/flops.js';
 import { ranksOf, spansOfRank } from '../../budget/state.js';
@@ -25,7 +25,7 @@ import { allReduce } from '../../operations/primitive.js';
 // numbers (see `requireTensorParallel`) except for the vocabulary, which is padded. Serving accepts any.
 
 /** Tensors of a layer that are cut; all others are whole on every GPU. One expert of each mixture has those of all. */
-export const tensorCuts: (layer: Layer) => ReadonlyMap<Param, Cut> = remembered(
+export const tensorCuts: (layer: Layer) => ReadonlyMap<Param, Cut> = memoized(
   (layer) => new Map(primitivesOf(layer).flatMap(({ cuts }) => cuts)),
 );
 
@@ -97,7 +97,7 @@ function partOf(
 export const MOST_GPUS = 65_536;
 
 /** Counts that the number of GPUs must divide. */
-const divisibleIn = remembered((model: Layer) =>
+const divisibleIn = memoized((model: Layer) =>
   [...tensorCuts(model).values()].flatMap(({ runs, of }) =>
     runs.filter(isDealtEqually).map(({ unit, count }) => ({ unit, of, count })),
   ),
@@ -137,7 +137,7 @@ function firstFrom(from: number, to: number, isFound: (value: number) => boolean
 }
 
 /** Communication between GPUs that share layers, in one pass. */
-export interface Exchanged {
+export interface CollectiveTraffic {
   /**
    * Values per token, times (gpus − 1) / gpus. An all-reduce counts twice: a reduce-scatter and an all-gather (arXiv
    * 2205.05198).
@@ -147,19 +147,19 @@ export interface Exchanged {
   readonly times: number;
 }
 
-export interface Exchange {
-  readonly forward: Exchanged;
-  readonly backward: Exchanged;
+export interface LayerCollectives {
+  readonly forward: CollectiveTraffic;
+  readonly backward: CollectiveTraffic;
 }
 
-const NOTHING: Exchanged = { values: 0, times: 0 };
+const NOTHING: CollectiveTraffic = { values: 0, times: 0 };
 
-const exchanged = ({ kind, width }: Collective): Exchanged => ({
+const exchanged = ({ kind, width }: Collective): CollectiveTraffic => ({
   values: kind === 'allReduce' ? 2 * width : width,
   times: 1,
 });
 
-const total = (collectives: readonly (Collective | undefined)[]): Exchanged =>
+const total = (collectives: readonly (Collective | undefined)[]): CollectiveTraffic =>
   collectives
     .flatMap((each) => (each ? [exchanged(each)] : []))
     .reduce(
@@ -167,7 +167,7 @@ const total = (collectives: readonly (Collective | undefined)[]): Exchanged =>
       NOTHING,
     );
 
-export function exchangeOf(layers: readonly Layer[]): Exchange {
+export function collectivesOf(layers: readonly Layer[]): LayerCollectives {
   const primitives = layers.flatMap((each) => primitivesOf(each));
   return {
     forward: total(primitives.map(({ forward }) => forward)),
@@ -176,7 +176,7 @@ export function exchangeOf(layers: readonly Layer[]): Exchange {
 }
 
 /** The loss is computed on the cut vocabulary, so only the gradient of the head's input is reduced. */
-export const headExchange = (head: ProjectionLayer): Exchange => ({
+export const headCollectives = (head: ProjectionLayer): LayerCollectives => ({
   forward: NOTHING,
   backward: total([allReduce(inputWidth(head))]),
 });

@@ -17,8 +17,8 @@ export interface SettingChange {
 }
 
 /** Group of changes to one setting, ordered by increasing saving and cost. */
-export interface Lever {
-  readonly name: LeverName;
+export interface ChangeGroup {
+  readonly name: ChangeGroupName;
   readonly changes: readonly SettingChange[];
 }
 
@@ -97,17 +97,17 @@ const CHANGES = {
       .map((shorter) => ({ words: `a context of ${shorter}`, flags: { context: shorter } })),
 } as const satisfies Record<string, Changes>;
 
-export type LeverName = keyof typeof CHANGES;
+export type ChangeGroupName = keyof typeof CHANGES;
 
 /** Levers that change the training itself. */
-export const CHANGING: readonly LeverName[] = ['optimizer', 'context'];
+export const CHANGING: readonly ChangeGroupName[] = ['optimizer', 'context'];
 
 /** Levers without a monotonic saving: a larger value leaves fewer replicas to divide state among. */
-const SPREADING: readonly LeverName[] = ['tensor', 'pipeline'];
+const SPREADING: readonly ChangeGroupName[] = ['tensor', 'pipeline'];
 
 /** Levers with at least one possible change. */
-export const leversOf = (setting: TrainingFitSetting, model: LanguageModel): Lever[] =>
-  (Object.keys(CHANGES) as LeverName[])
+export const changeGroupsOf = (setting: TrainingFitSetting, model: LanguageModel): ChangeGroup[] =>
+  (Object.keys(CHANGES) as ChangeGroupName[])
     .map((name) => ({ name, changes: CHANGES[name](setting, model) }))
     .filter(({ changes }) => changes.length > 0);
 
@@ -121,9 +121,9 @@ export const onGpus = (
 });
 
 /** One change for each of some levers. */
-export type Combination = readonly SettingChange[];
+export type SettingChanges = readonly SettingChange[];
 
-export const flagsOf = (changes: Combination): Flags =>
+export const flagsOf = (changes: SettingChanges): Flags =>
   Object.assign({}, ...changes.map(({ flags }) => flags));
 
 /** Limit of memory checks: each takes 1 to 2 ms for the largest models. */
@@ -132,7 +132,7 @@ const MOST_CHECKS = 400;
 const MOST_TIMED = 8;
 
 /** Checks whether a training fits with some changes, with a cache. */
-export class Fitting {
+export class FitCache {
   readonly #known = new Map<string, boolean>();
 
   constructor(
@@ -144,7 +144,7 @@ export class Fitting {
     return this.#known.size >= MOST_CHECKS;
   }
 
-  fits(changes: Combination): boolean {
+  fits(changes: SettingChanges): boolean {
     const flags = flagsOf(changes);
     const key = JSON.stringify(Object.entries({ ...flags, cluster: flags.cluster?.gpus }).sort());
     const known = this.#known.get(key);
@@ -155,7 +155,7 @@ export class Fitting {
   }
 
   /** Cost per token; without a known peak, all costs are equal. */
-  costOf(changes: Combination): Cost {
+  costOf(changes: SettingChanges): Cost {
     const setting = { ...this.setting, ...flagsOf(changes) };
     const cost = orUndefined(() => {
       const { stages } = fitTrainingMemory(this.model, setting);
@@ -196,10 +196,10 @@ function orUndefined<T>(make: () => T): T | undefined {
 
 /** Way to spread the training, with levers that always save memory when moved further. */
 interface Ways {
-  readonly spread: Combination;
-  readonly levers: readonly Lever[];
+  readonly spread: SettingChanges;
+  readonly levers: readonly ChangeGroup[];
   /** Levers without which nothing fits, even with all others at their limit. */
-  readonly needed: readonly Lever[];
+  readonly needed: readonly ChangeGroup[];
 }
 
 /**
@@ -207,10 +207,10 @@ interface Ways {
  * while there are fewer than `enough`.
  */
 export function fewestChanges(
-  fitting: Fitting,
-  levers: readonly Lever[],
+  fitting: FitCache,
+  levers: readonly ChangeGroup[],
   enough: number,
-): Combination[] {
+): SettingChanges[] {
   const ways = waysOf(fitting, levers);
   const found: Moved[] = [];
   for (let count = 1; count <= levers.length && found.length < enough; count++) {
@@ -232,12 +232,12 @@ export function fewestChanges(
 }
 
 interface Moved {
-  readonly names: readonly LeverName[];
-  readonly changes: Combination;
+  readonly names: readonly ChangeGroupName[];
+  readonly changes: SettingChanges;
 }
 
 /** Cheapest combination of each set of levers, sorted by cost. */
-function cheapest(fitting: Fitting, found: ReadonlyMap<string, readonly Moved[]>): Moved[] {
+function cheapest(fitting: FitCache, found: ReadonlyMap<string, readonly Moved[]>): Moved[] {
   let timed = 0;
   const costs = [...found.values()].map((ways) =>
     ways
@@ -250,10 +250,10 @@ function cheapest(fitting: Fitting, found: ReadonlyMap<string, readonly Moved[]>
   return costs.sort((a, b) => compareCosts(a.cost, b.cost)).map(({ moved }) => moved);
 }
 
-function waysOf(fitting: Fitting, levers: readonly Lever[]): Ways[] {
+function waysOf(fitting: FitCache, levers: readonly ChangeGroup[]): Ways[] {
   return spreadsOf(levers).flatMap((spread) => {
     const movable = others(levers, spread);
-    const fits = (moved: readonly Lever[]) => fitting.fits([...spread, ...farthest(moved)]);
+    const fits = (moved: readonly ChangeGroup[]) => fitting.fits([...spread, ...farthest(moved)]);
     if (!fits(movable)) return [];
     const needed = movable.filter((lever) => !fits(movable.filter((each) => each !== lever)));
     return [{ spread, levers: movable, needed }];
@@ -261,34 +261,34 @@ function waysOf(fitting: Fitting, levers: readonly Lever[]): Ways[] {
 }
 
 /** Ways to share layers and blocks, fewest changes and fewest GPUs first. */
-function spreadsOf(levers: readonly Lever[]): Combination[] {
+function spreadsOf(levers: readonly ChangeGroup[]): SettingChanges[] {
   const ways = levers
     .filter(({ name }) => SPREADING.includes(name))
-    .reduce<Combination[]>(
+    .reduce<SettingChanges[]>(
       (all, { changes }) => all.flatMap((way) => [way, ...changes.map((each) => [...way, each])]),
       [[]],
     );
   return ways.sort((a, b) => a.length - b.length || gpusOf(a) - gpusOf(b));
 }
 
-const gpusOf = (spread: Combination): number => {
+const gpusOf = (spread: SettingChanges): number => {
   const { tensorParallel = 1, pipelineParallel = 1 } = flagsOf(spread);
   return tensorParallel * pipelineParallel;
 };
 
 /** Other levers. Tensor parallelism includes sequence parallelism, so that lever is dropped. */
-const others = (levers: readonly Lever[], spread: Combination): Lever[] => {
+const others = (levers: readonly ChangeGroup[], spread: SettingChanges): ChangeGroup[] => {
   const { sequenceParallel } = flagsOf(spread);
   return levers.filter(
     ({ name }) => !SPREADING.includes(name) && !(sequenceParallel && name === 'sequence'),
   );
 };
 
-const farthest = (levers: readonly Lever[]): Combination =>
+const farthest = (levers: readonly ChangeGroup[]): SettingChanges =>
   levers.flatMap(({ changes }) => changes.slice(-1));
 
 /** Subsets of `count` levers that include all needed ones. */
-function subsetsOf({ levers, needed }: Ways, count: number): Lever[][] {
+function subsetsOf({ levers, needed }: Ways, count: number): ChangeGroup[][] {
   const free = levers.filter((lever) => !needed.includes(lever));
   return choices(free, count - needed.length).map((chosen) =>
     levers.filter((lever) => needed.includes(lever) || chosen.includes(lever)),
@@ -304,7 +304,11 @@ function choices<T>(from: readonly T[], count: number): T[][] {
 }
 
 /** Names of moved levers, in their order. */
-const namesOf = (levers: readonly Lever[], spread: Combination, chosen: readonly Lever[]) =>
+const namesOf = (
+  levers: readonly ChangeGroup[],
+  spread: SettingChanges,
+  chosen: readonly ChangeGroup[],
+) =>
   levers
     .filter(
       (lever) => chosen.includes(lever) || lever.changes.some((change) => spread.includes(change)),
@@ -313,10 +317,10 @@ const namesOf = (levers: readonly Lever[], spread: Combination, chosen: readonly
 
 /** Smallest sufficient change of each lever; the most expensive levers are reduced first. */
 function leastOf(
-  fitting: Fitting,
-  spread: Combination,
-  levers: readonly Lever[],
-): Combination | undefined {
+  fitting: FitCache,
+  spread: SettingChanges,
+  levers: readonly ChangeGroup[],
+): SettingChanges | undefined {
   let chosen = levers.map(({ changes }) => changes);
   const ends = () => chosen.flatMap((changes) => changes.slice(-1));
   if (!fitting.fits([...spread, ...ends()])) return undefined;

@@ -13,8 +13,16 @@ import { computedIn, stepTimeOf, tokensOfStep, trainingTimeOf } from '../trainin
 import type { Remedy, TrainingFit } from '../training/training-fit.js';
 import { fitTrainingMemory } from '../training/training-memory.js';
 import type { TrainingFitSetting } from '../training/training-setting.js';
-import type { Combination, Flags, Lever, SettingChange } from './options.js';
-import { CHANGING, doubled, Fitting, fewestChanges, flagsOf, leversOf, onGpus } from './options.js';
+import type { ChangeGroup, Flags, SettingChange, SettingChanges } from './options.js';
+import {
+  CHANGING,
+  changeGroupsOf,
+  doubled,
+  FitCache,
+  fewestChanges,
+  flagsOf,
+  onGpus,
+} from './options.js';
 
 export interface UnmetRequirement {
   readonly about: 'training' | 'serving' | 'load';
@@ -31,16 +39,16 @@ interface Asked {
 }
 
 /** Doubts by the upper bound of memory and the expected speed; empty if there are none. */
-export function doubtsOf({ cluster, training, serving }: Asked): UnmetRequirement[] {
+export function unmetRequirementsOf({ cluster, training, serving }: Asked): UnmetRequirement[] {
   const doubts: UnmetRequirement[] = [];
-  for (const [about, asked] of [
+  for (const [about, requested] of [
     ['training', training],
     ['serving', serving],
   ] as const) {
-    if (asked === null || asked.fit.verdict === 'fits') continue;
-    const users = 'users' in asked ? asked.users.asked : null;
+    if (requested === null || requested.fit.verdict === 'fits') continue;
+    const users = 'users' in requested ? requested.users.asked : null;
     const whom = users === null ? '' : ` ${counted(users, 'user')}`;
-    doubts.push({ about, text: `${about} ${asked.fit.verdict}${whom}` });
+    doubts.push({ about, text: `${about} ${requested.fit.verdict}${whom}` });
   }
   const load = serving?.fit.load && shortageOf(serving.fit.load, cluster);
   return load === undefined ? doubts : [...doubts, { about: 'load', text: load }];
@@ -69,11 +77,11 @@ const ENOUGH = 3;
  * Remedies for a training, fewest changes first: those that keep the training the same, then those that change it, then
  * the fewest GPUs (by doubling) that fit. Each remedy is recomputed in full.
  */
-function remediesFor(model: LanguageModel, asked: TrainingFitSetting): Remedy[] {
+function remediesFor(model: LanguageModel, requested: TrainingFitSetting): Remedy[] {
   // Fewer replicas or smaller micro-batches must not change the tokens of a step.
-  const setting = { ...asked, globalBatchTokens: stepTokensOf(model, asked) };
-  const fitting = new Fitting(model, setting);
-  const levers = leversOf(setting, model);
+  const setting = { ...requested, globalBatchTokens: stepTokensOf(model, requested) };
+  const fitting = new FitCache(model, setting);
+  const levers = changeGroupsOf(setting, model);
   const same = levers.filter(({ name }) => !CHANGING.includes(name));
   const found = fewestChanges(fitting, same, ENOUGH);
   const further = found.length === 0 ? fewestChanges(fitting, levers, 1) : singles(fitting, levers);
@@ -81,23 +89,25 @@ function remediesFor(model: LanguageModel, asked: TrainingFitSetting): Remedy[] 
   // The fewest GPUs are always listed, even when no other remedy exists.
   return [...found, ...further.slice(0, MOST_REMEDIES - more.length), ...more]
     .slice(0, MOST_REMEDIES)
-    .map((changes) => remedyOf(model, asked, withTokens(model, asked, flagsOf(changes)), changes));
+    .map((changes) =>
+      remedyOf(model, requested, withTokens(model, requested, flagsOf(changes)), changes),
+    );
 }
 
 /** Single changes of the training itself that are enough. */
-const singles = (fitting: Fitting, levers: readonly Lever[]): Combination[] =>
+const singles = (fitting: FitCache, levers: readonly ChangeGroup[]): SettingChanges[] =>
   levers
     .filter(({ name }) => CHANGING.includes(name))
     .flatMap((lever) => fewestChanges(fitting, [lever], 1));
 
 /** Fewest GPUs on which the training fits, with as few other changes as possible. */
-function onMoreGpus(model: LanguageModel, setting: TrainingFitSetting): Combination[] {
+function onMoreGpus(model: LanguageModel, setting: TrainingFitSetting): SettingChanges[] {
   for (const gpus of doubled(2 * setting.cluster.gpus, MOST_GPUS)) {
     const more = onGpus(setting, gpus);
     const wider = { ...setting, ...more.flags };
-    const fitting = new Fitting(model, wider);
+    const fitting = new FitCache(model, wider);
     if (fitting.fits([])) return [[more]];
-    const levers = leversOf(wider, model).filter(({ name }) => !CHANGING.includes(name));
+    const levers = changeGroupsOf(wider, model).filter(({ name }) => !CHANGING.includes(name));
     const found = fewestChanges(fitting, levers, 1).slice(0, ENOUGH);
     if (found.length > 0) return found.map((changes) => [more, ...changes]);
   }
@@ -108,9 +118,9 @@ const stepTokensOf = (model: LanguageModel, setting: TrainingFitSetting): number
   tokensOfStep(setting, parallelismOf(model, setting)).value;
 
 /** Adds the tokens of a step where they would change. */
-function withTokens(model: LanguageModel, asked: TrainingFitSetting, flags: Flags): Flags {
-  const tokens = stepTokensOf(model, asked);
-  return stepTokensOf(model, { ...asked, ...flags }) === tokens
+function withTokens(model: LanguageModel, requested: TrainingFitSetting, flags: Flags): Flags {
+  const tokens = stepTokensOf(model, requested);
+  return stepTokensOf(model, { ...requested, ...flags }) === tokens
     ? flags
     : { ...flags, globalBatchTokens: tokens };
 }
@@ -118,11 +128,11 @@ function withTokens(model: LanguageModel, asked: TrainingFitSetting, flags: Flag
 /** Flags that make the training fit, with the resulting memory and speed. */
 function remedyOf(
   model: LanguageModel,
-  asked: TrainingFitSetting,
+  requested: TrainingFitSetting,
   flags: Flags,
-  changes: Combination,
+  changes: SettingChanges,
 ): Remedy {
-  const setting = { ...asked, ...flags };
+  const setting = { ...requested, ...flags };
   const { total, stages } = fitTrainingMemory(model, setting);
   const isTimed = peakIfKnown(setting.cluster.gpu, computedIn(setting)) !== null;
   return {
@@ -139,7 +149,7 @@ const listed = (words: readonly string[]): string =>
 /** Largest micro-batch and longest context with which the training still fits. */
 function roomFor(model: LanguageModel, setting: TrainingFitSetting): Remedy[] {
   const { microBatch, context } = setting;
-  const fitting = new Fitting(model, setting);
+  const fitting = new FitCache(model, setting);
   const fitsWith = (flags: SettingChange['flags']) => fitting.fits([{ words: '', flags }]);
   const batches = largest(
     Math.max(microBatch, MOST_SEQUENCES),

@@ -27,7 +27,7 @@ export interface ServingRemedy {
 }
 
 /** Settings that the user fixed. */
-export interface ServingWish {
+export interface ServingRequest {
   readonly users: number | undefined;
   /** Whether the number of GPUs that share the layers is fixed. */
   readonly isSharingChosen: boolean;
@@ -40,7 +40,7 @@ const NARROWER: readonly WeightDtype[] = ['int8', 'int4'];
 export function servingRemedies(
   model: LanguageModel,
   setting: ServingFitSetting,
-  wish: ServingWish,
+  wish: ServingRequest,
 ): ServingRemedy[] {
   const { users } = wish;
   const at = (change: Partial<ServingFitSetting>, asked = users) =>
@@ -107,7 +107,7 @@ const rounded = (tokens: number): number => {
 function placed(
   model: LanguageModel,
   setting: ServingFitSetting,
-  { users, isSharingChosen }: ServingWish,
+  { users, isSharingChosen }: ServingRequest,
 ): Bounds | undefined {
   const { gpu, gpus } = setting.cluster;
   const { value: capacity } = capacityOf(gpu);

@@ -20,9 +20,9 @@ import {
   expertTensors,
   inputWidth,
   isProduct,
+  memoized,
   outputWidth,
   packedMatrices,
-  remembered,
   walkCounted,
 } from '../../architecture/walk.js';
 import { add, ceildiv, div, inputs, mul, v } from '../../budget/expression.js';
@@ -60,7 +60,7 @@ export interface WeightLayout {
 }
 
 /** Roles of a model's tensors, computed once per model. */
-export const weightLayout: (model: LanguageModel) => WeightLayout = remembered((model) => {
+export const weightLayout: (model: LanguageModel) => WeightLayout = memoized((model) => {
   const inBlocks = model.blocks.flatMap(walkCounted).map(({ layer }) => layer);
   const mixtures = inBlocks.filter((layer) => layer.kind === 'mixtureOfExperts');
   // The gate of the shared experts is not quantised: it is as small as a router.

@@ -23,7 +23,7 @@
  */
 import { add, div, inputs, ln, max, min, mul, sub, v } from '../../budget/expression.js';
 import { type Quantity, quantity } from '../../budget/quantity.js';
-import type { LoadWish } from './serving-work.js';
+import type { LoadRequest } from './serving-work.js';
 
 /** Share of requests that may exceed the target. */
 const LATE = 0.05;
@@ -91,7 +91,7 @@ export const LOAD_ASSUMPTION =
  */
 export function replicasFor(
   server: Server,
-  { requestsPerSecond, p95Seconds }: LoadWish,
+  { requestsPerSecond, p95Seconds }: LoadRequest,
 ): LoadAnswer {
   const alone = serviceOf(server, 1);
   if (server.places < 1) return { met: false, reason: 'no room', best: alone };
@@ -203,15 +203,15 @@ export function waitOf({ service, batch, rate }: Places): number {
 }
 
 /** Erlang C: probability that all places are taken. `load` is in places, and less than `places`. */
-export function waitChance(load: number, places: number): number {
-  const blocked = blockChance(load, places);
-  return blocked / (1 - (load / places) * (1 - blocked));
+export function waitChance(load: number, slots: number): number {
+  const blocked = blockChance(load, slots);
+  return blocked / (1 - (load / slots) * (1 - blocked));
 }
 
 /** Erlang B by recursion, which neither overflows nor underflows. */
-function blockChance(load: number, places: number): number {
+function blockChance(load: number, slots: number): number {
   let blocked = 1;
-  for (let place = 1; place <= places; place++) {
+  for (let place = 1; place <= slots; place++) {
     blocked = (load * blocked) / (place + load * blocked);
   }
   return blocked;
@@ -228,12 +228,12 @@ function metBy(
   const rate = requestsPerSecond / replicas;
   const arriving = div(v({ requests_per_second: requestsPerSecond }), v({ replicas }));
   const inService = v({ service: service.value });
-  const places = v({ batch });
+  const slots = v({ batch });
   const blocked = v({ blocked: blockChance(rate * service.value, batch) });
   const utilisation = quantity({
     label: 'places taken',
     unit: 'ratio',
-    formula: div(mul(arriving, inService), places),
+    formula: div(mul(arriving, inService), slots),
     source: "Little's law",
   });
   const chance = quantity({
@@ -247,7 +247,7 @@ function metBy(
     unit: 'seconds',
     formula: div(
       max(0, ln(div(max(v({ chance: chance.value }), LATE), LATE))),
-      sub(div(places, inService), arriving),
+      sub(div(slots, inService), arriving),
     ),
     source: 'where P(wait > t) = chance · exp(−(batch / service − rate) · t) is 5% (M/M/c)',
   });
@@ -259,7 +259,7 @@ function metBy(
     unit: 'seconds',
     formula: add(
       v({ service: meanService.value }),
-      div(meanChance, mul(2, sub(div(places, v({ service: meanService.value })), arriving))),
+      div(meanChance, mul(2, sub(div(slots, v({ service: meanService.value })), arriving))),
     ),
     source:
       'the mean time in service, and half the mean wait of an M/M/c queue with it (Erlang C), as in M/D/c with equal ' +

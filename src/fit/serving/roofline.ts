@@ -10,7 +10,7 @@
  * All figures are per GPU: GPUs that share the layers each have their part of the bytes and FLOPs.
  */
 
-import { remembered } from '../../architecture/walk.js';
+import { memoized } from '../../architecture/walk.js';
 import type { Expression, Input } from '../../budget/expression.js';
 import { add, div, exp, inputs, inputsOf, ln, max, mul, sub, v } from '../../budget/expression.js';
 import type { Bounds, Quantity } from '../../budget/quantity.js';
@@ -352,7 +352,7 @@ const peakSeconds =
 /** Utilisation of a bound as formula inputs, cached for searches. */
 const reached = (rates: Rates, bound: keyof Bounds) => reachedAt(rates)[bound];
 
-const reachedAt = remembered((rates: Rates) => ({
+const reachedAt = memoized((rates: Rates) => ({
   lower: inputsAt(rates, 'lower'),
   expected: inputsAt(rates, 'expected'),
   upper: inputsAt(rates, 'upper'),

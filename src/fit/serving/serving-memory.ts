@@ -9,7 +9,7 @@ import { activationsOf, unlikeBlocks } from '../../budget/saved-activations.js';
 import type { Gpu } from '../../hardware/gpu.js';
 import { eachBound, sumBounds } from '../bounds.js';
 import { elementsPerGpu } from '../parallelism/tensor-parallel.js';
-import { type Allotted, roundingBytes } from '../training/allocator.js';
+import { type AllocatedTensors, roundingBytes } from '../training/allocator.js';
 import { channelBytes, contextBytes, libraryBytes } from '../training/fixed-workspace.js';
 import { servedWeights } from './quantized.js';
 import { type ServedLayout, sequenceState, valueBytes } from './serving-work.js';
@@ -114,7 +114,7 @@ function constantParts(
 }
 
 /** Tensors on one GPU; the experts of a layer are two allocations: into the inner width, and back. */
-function allottedWeights({ model, layout, form }: ServedLayout): Allotted[] {
+function allottedWeights({ model, layout, form }: ServedLayout): AllocatedTensors[] {
   const { bits, otherBits, blocks } = WEIGHT_DTYPES[form.weights.dtype];
   const bitsOf = (tensor: Param) => {
     const table = blocks && layout.tables.get(tensor);

@@ -11,8 +11,12 @@ import { activationsOf } from '../../budget/saved-activations.js';
 import { stateOf } from '../../budget/state.js';
 import type { Cluster } from '../../hardware/gpu.js';
 import type { Dtype } from '../../tensor/dtype.js';
-import { launchesOf } from '../efficiency.js';
-import { exchangeOf, operationsOfRank, ranksThatDiffer } from '../parallelism/tensor-parallel.js';
+import { kernelLaunchesOf } from '../efficiency.js';
+import {
+  collectivesOf,
+  operationsOfRank,
+  ranksThatDiffer,
+} from '../parallelism/tensor-parallel.js';
 import type { MeasuredSpeed } from './measured-speed.js';
 import type { WeightLayout } from './quantized.js';
 import { servedWeights, weightLayout } from './quantized.js';
@@ -21,7 +25,7 @@ import type { WeightFormat } from './weight-types.js';
 import { WEIGHT_DTYPES } from './weight-types.js';
 
 /** Load of incoming requests. */
-export interface LoadWish {
+export interface LoadRequest {
   readonly requestsPerSecond: number;
   /** Target of the 95th percentile, in seconds to the last token. */
   readonly p95Seconds: number;
@@ -42,7 +46,7 @@ export interface ServingFitSetting {
   readonly prompt: number;
   /** Output tokens per request. */
   readonly output: number;
-  readonly load?: LoadWish | undefined;
+  readonly load?: LoadRequest | undefined;
   /** Times that replace the estimates; the token time is of `batch` sequences at a time. */
   readonly measured?: MeasuredSpeed | undefined;
   /** GPUs that share each layer. */
@@ -50,7 +54,7 @@ export interface ServingFitSetting {
 }
 
 /** Settings of serving that do not depend on the load. */
-export type ServingForm = Pick<
+export type ServingFormat = Pick<
   ServingFitSetting,
   'weights' | 'cacheDtype' | 'stateDtype' | 'tensorParallel'
 >;
@@ -60,7 +64,7 @@ export interface ServedModel {
   readonly model: LanguageModel;
   /** Operations of each GPU that could have the most work. */
   readonly work: readonly Work[];
-  readonly form: ServingForm;
+  readonly form: ServingFormat;
   readonly layout: WeightLayout;
   /** Bytes of weights that every pass reads: all except lookup tables and routed experts. */
   readonly weightBytes: number;
@@ -71,7 +75,7 @@ export interface ServedModel {
 /** Settings that determine the memory. */
 export type ServedLayout = Pick<ServedModel, 'model' | 'form' | 'layout'>;
 
-export function servedModel(model: LanguageModel, form: ServingForm): ServedModel {
+export function servedModel(model: LanguageModel, form: ServingFormat): ServedModel {
   const layout = weightLayout(model);
   const bytesOf = (which: Parameters<typeof servedWeights>[3]) =>
     Number(servedWeights(layout, form.weights, form.tensorParallel, which).total.value);
@@ -90,7 +94,7 @@ export function servedModel(model: LanguageModel, form: ServingForm): ServedMode
 function workOf(
   model: LanguageModel,
   { cuts }: WeightLayout,
-  { tensorParallel: gpus }: ServingForm,
+  { tensorParallel: gpus }: ServingFormat,
 ) {
   const sharing = { cuts, gpus, byTokens: false };
   return gpus === 1
@@ -177,7 +181,7 @@ function prefillFlops(work: Work, prompt: number, batch: number): Figure {
 }
 
 /** Bytes of an activation: 16 bits with quantised weights, even if products use narrower inputs made from these. */
-export const valueBytes = ({ weights }: ServingForm): number =>
+export const valueBytes = ({ weights }: ServingFormat): number =>
   WEIGHT_DTYPES[weights.dtype].otherBits / 8;
 
 /** Bytes of all values passed between layers, once; scores and scan states stay within fused kernels. */
@@ -213,11 +217,11 @@ export function expertGroupsOf(
 /** All-reduces of a pass. Gathering the logits of one token per sequence is left out. */
 function sharedWork(model: LanguageModel, bytesPerValue: number): SharedWork {
   // Rows of a shared embedding are reduced too.
-  const { values, times } = exchangeOf([model.embedding, ...model.blocks]).forward;
+  const { values, times } = collectivesOf([model.embedding, ...model.blocks]).forward;
   return {
     allReduces: times,
     // An all-reduce counts twice in `values`.
     reducedBytes: (bytesPerValue * values) / 2,
-    launches: launchesOf([model]).layers,
+    launches: kernelLaunchesOf([model]).layers,
   };
 }

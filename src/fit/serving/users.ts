@@ -33,7 +33,7 @@ export interface UsersFit {
   readonly perReplica: Bounds;
   /** Users of all replicas. */
   readonly total: Bounds;
-  /** Speed for the users asked for, or else as many as are expected to fit; null if none fit, or without a peak. */
+  /** Speed for the requested users, else for those expected to fit; null if none fit, or without a peak. */
   readonly speed: UsersSpeed | null;
   /** Fewest GPUs of this kind for the users asked for; null if not asked, or if no number is enough. */
   readonly needed: NeededGpus | null;
@@ -58,7 +58,7 @@ const MOST_SHARING = 64;
 export const replicasOf = ({ cluster, tensorParallel }: ServingFitSetting): number =>
   Math.floor(cluster.gpus / tensorParallel);
 
-/** @param asked Number of users; undefined: as many as fit. */
+/** @param asked Number of users; undefined: the most that fit. */
 export function usersOf(
   model: LanguageModel,
   setting: ServingFitSetting,

@@ -7,7 +7,7 @@ import { add, div, type Input, inputs, mul, sub } from '../../budget/expression.
 import type { Bounds } from '../../budget/quantity.js';
 import type { Gpu } from '../../hardware/gpu.js';
 import { boundsOf } from '../bounds.js';
-import { asOn, MIB } from './fixed-workspace.js';
+import { boundsOnGpu, MIB } from './fixed-workspace.js';
 
 /** Rounding of sizes, in bytes. */
 const STEP = 512;
@@ -31,7 +31,7 @@ const SOURCE =
 const NONE = { formula: add(), source: 'not required' } as const;
 
 /** Tensors of the same size. */
-export interface Allotted {
+export interface AllocatedTensors {
   readonly count: number;
   readonly bytes: number;
 }
@@ -40,7 +40,10 @@ export interface Allotted {
  * Reserved memory for permanent tensors, beyond their bytes. At most, tensors of each size fill their own segments,
  * with unused ends. At best, other tensors fill those ends. The last segment of each kind can be nearly empty.
  */
-export function roundingBytes(gpu: Pick<Gpu, 'kind'>, tensors: readonly Allotted[]): Bounds {
+export function roundingBytes(
+  gpu: Pick<Gpu, 'kind'>,
+  tensors: readonly AllocatedTensors[],
+): Bounds {
   const sumOf = (sizeOf: (bytes: number) => number) =>
     tensors.reduce((sum, { count, bytes }) => sum + count * sizeOf(bytes), 0);
   const lastSegments = SHARED.filter((shared) =>
@@ -66,7 +69,7 @@ export function roundingBytes(gpu: Pick<Gpu, 'kind'>, tensors: readonly Allotted
       },
     },
   );
-  return asOn(gpu, ofNvidia);
+  return boundsOnGpu(gpu, ofNvidia);
 }
 
 const sharedBy = (bytes: number) => SHARED.find(({ most }) => roundedUp(bytes, STEP) <= most);
@@ -107,5 +110,5 @@ export function fragmentationBytes(
       upper: { formula: gaps(of.most_moving, of.most_unused), source },
     },
   );
-  return asOn(gpu, ofNvidia);
+  return boundsOnGpu(gpu, ofNvidia);
 }

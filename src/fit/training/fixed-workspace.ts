@@ -44,10 +44,10 @@ const nothingOf = ({ expected: { label, unit } }: Bounds, source: string) =>
   quantity({ label, unit, formula: add(), source });
 
 /** Bounds on a GPU, for parts known only of NVIDIA's libraries. */
-export const asOn = ({ kind }: Pick<Gpu, 'kind'>, ofNvidia: Bounds): Bounds =>
+export const boundsOnGpu = ({ kind }: Pick<Gpu, 'kind'>, ofNvidia: Bounds): Bounds =>
   BY_KIND[kind](ofNvidia);
 
-export const contextBytes = (gpu: Pick<Gpu, 'kind'>): Bounds => asOn(gpu, CONTEXT);
+export const contextBytes = (gpu: Pick<Gpu, 'kind'>): Bounds => boundsOnGpu(gpu, CONTEXT);
 
 const CONTEXTS = inputs({ usual: 500 * MIB, most: 1343 * MIB });
 
@@ -73,7 +73,10 @@ const CONTEXT = boundsOf(
 /** Workspaces of matrix products: one of cuBLAS in PyTorch, and one of cuBLASLt. */
 export function libraryBytes(gpu: Pick<Gpu, 'kind' | 'architecture'>): Bounds {
   const { architecture } = gpu;
-  return asOn(gpu, architecture && !isFromHopperOn(architecture) ? BEFORE_HOPPER : FROM_HOPPER_ON);
+  return boundsOnGpu(
+    gpu,
+    architecture && !isFromHopperOn(architecture) ? BEFORE_HOPPER : FROM_HOPPER_ON,
+  );
 }
 
 function librariesOf(bytes: Readonly<Record<'workspace' | 'most', number>>, source: string) {
@@ -129,7 +132,7 @@ export function channelBytes(communicators: number, gpu: Pick<Gpu, 'kind'>): Bou
       },
     },
   );
-  return asOn(gpu, ofNvidia);
+  return boundsOnGpu(gpu, ofNvidia);
 }
 
 // Memory of the loss beyond its saved activations.

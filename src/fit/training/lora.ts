@@ -9,7 +9,7 @@
  * token. Only the input of the frozen head could be dropped, and is counted.
  */
 import type { LanguageModel } from '../../architecture/layer.js';
-import { remembered, walkCounted } from '../../architecture/walk.js';
+import { memoized, walkCounted } from '../../architecture/walk.js';
 import { add, ceildiv, mul, v } from '../../budget/expression.js';
 import type { Figure } from '../../budget/figure.js';
 import { figure } from '../../budget/figure.js';
@@ -56,7 +56,7 @@ export interface ClusterLora extends LoraFit {
 export const MOST_TRIED_GPUS = 64;
 
 /**
- * Adapters on the GPUs of `setting`, and on twice as many until they fit. The GPUs divide all state (ZeRO-3).
+ * Adapters on the GPUs of `setting`, doubled until they fit. The GPUs divide all state (ZeRO-3).
  * @throws UserError when the model cannot be trained as requested.
  */
 export function loraOn(model: LanguageModel, setting: TrainingFitSetting): ClusterLora {
@@ -151,7 +151,7 @@ interface Adapters {
 }
 
 /** Adapters of a model, those of equal sizes together. */
-const adaptersOf = remembered((model: LanguageModel): Adapters => {
+const adaptersOf = memoized((model: LanguageModel): Adapters => {
   const { owned, quantised, experts } = weightLayout(model);
   const used = expertsPerToken(model);
   const sizes = new Map<number, number>();

@@ -1,6 +1,6 @@
 /** Limits of a training step: compute and memory traffic. */
 import type { LanguageModel, Layer } from '../../architecture/layer.js';
-import { countedTensors, type OwnedTensor, remembered } from '../../architecture/walk.js';
+import { countedTensors, memoized, type OwnedTensor } from '../../architecture/walk.js';
 import {
   add,
   div,
@@ -22,8 +22,8 @@ import type { Optimizer } from '../../budget/training-budget.js';
 import { trainingBytes } from '../../budget/training-budget.js';
 import { bandwidthOf } from '../../hardware/gpu.js';
 import { boundsOf, eachBound } from '../bounds.js';
-import { launchesOf } from '../efficiency.js';
-import type { Pace } from '../parallelism/collectives.js';
+import { kernelLaunchesOf } from '../efficiency.js';
+import type { CommunicationPace } from '../parallelism/collectives.js';
 import { distinctTensors, type Parallelism, type Stage } from '../parallelism/parallelism.js';
 import type { TensorParallelCuts } from '../parallelism/tensor-parallel.js';
 import {
@@ -35,12 +35,12 @@ import {
 import type { ExpertGroup } from '../serving/roofline.js';
 import { weightsTerm } from '../serving/roofline.js';
 import { expertGroupsOf } from '../serving/serving-work.js';
-import type { StepSituation } from './training-fit.js';
+import type { StepInputs } from './training-fit.js';
 import type { TrainingFitSetting } from './training-setting.js';
 import { activationSetting, DIVIDED_FROM, gradientBytesOf } from './training-setting.js';
 
 /** Utilisation of the peak while a GPU computes, with its source. */
-export interface Computing {
+export interface ComputeInputs {
   readonly utilisation: number;
   readonly source: string;
 }
@@ -54,9 +54,9 @@ type OfBounds<T> = Readonly<Record<keyof Bounds, T>>;
  * @param peak Peak of one GPU.
  */
 export function computeSeconds(
-  situation: StepSituation,
+  situation: StepInputs,
   peak: Quantity,
-  computing: OfBounds<Computing>,
+  computing: OfBounds<ComputeInputs>,
 ): Bounds {
   const { microBatches: micro_batches } = situation.parallelism;
   const ofStages = flopsOfStages(situation);
@@ -96,7 +96,7 @@ const SCHEDULES: OfBounds<Schedule> = {
 };
 
 /** FLOPs of a micro-batch per stage, on the GPU with the most work. */
-function flopsOfStages({ model, setting, stages, parallelism }: StepSituation): number[] {
+function flopsOfStages({ model, setting, stages, parallelism }: StepInputs): number[] {
   const { microBatch: batch, context, recompute, attention, sequenceParallel } = setting;
   const pass = { batch, context, causal: attention === 'fused' };
   const sharing = { cuts: tensorCuts(model), gpus: parallelism.tensor, byTokens: sequenceParallel };
@@ -148,12 +148,12 @@ function sharedOperations(
 }
 
 /** Cache by the sharing of the layer. */
-const knownOperations = remembered<Layer, Map<string, SharedOperations>>(() => new Map());
+const knownOperations = memoized<Layer, Map<string, SharedOperations>>(() => new Map());
 
 const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
 
 /** Least memory traffic of a GPU, and the launch overhead of its layers. */
-export function memorySeconds(situation: StepSituation, paces: OfBounds<Pace>): Bounds {
+export function memorySeconds(situation: StepInputs, paces: OfBounds<CommunicationPace>): Bounds {
   const ofStages = situation.stages.map((stage) => memoryOfStage(situation, stage, paces));
   return eachBound(paces, (_, bound) =>
     ofStages.map((each) => each[bound]).reduce((a, b) => (b.value > a.value ? b : a)),
@@ -161,9 +161,9 @@ export function memorySeconds(situation: StepSituation, paces: OfBounds<Pace>): 
 }
 
 function memoryOfStage(
-  { model, setting, parallelism, memory }: StepSituation,
+  { model, setting, parallelism, memory }: StepInputs,
   stage: Stage,
-  paces: OfBounds<Pace>,
+  paces: OfBounds<CommunicationPace>,
 ): Bounds {
   const { from, to, parameters } = stage;
   const bandwidth = bandwidthOf(setting.cluster.gpu);
@@ -277,12 +277,12 @@ function lookedUp(
 
 /** Launches of one micro-batch. */
 function launchesOfStage(
-  { embedding, embeddingSteps, blocks, norm, head, logitSteps }: StepSituation['model'],
+  { embedding, embeddingSteps, blocks, norm, head, logitSteps }: StepInputs['model'],
   { from, to }: Stage,
   recompute: Recompute,
 ): number {
-  const inside = launchesOf(blocks.slice(from, to));
-  const around = launchesOf([
+  const inside = kernelLaunchesOf(blocks.slice(from, to));
+  const around = kernelLaunchesOf([
     ...(from === 0 ? [embedding, ...embeddingSteps] : []),
     ...(to === blocks.length ? [norm, head, ...logitSteps] : []),
   ]);
@@ -290,11 +290,12 @@ function launchesOfStage(
 }
 
 /** Launches that recomputation repeats. */
-const AGAIN: Readonly<Record<Recompute, (inside: ReturnType<typeof launchesOf>) => number>> = {
-  none: () => 0,
-  selective: ({ kernels }) => kernels,
-  full: ({ layers }) => layers,
-};
+const AGAIN: Readonly<Record<Recompute, (inside: ReturnType<typeof kernelLaunchesOf>) => number>> =
+  {
+    none: () => 0,
+    selective: ({ kernels }) => kernels,
+    full: ({ layers }) => layers,
+  };
 
 // Temporary memory of the optimizer update, and the tensors of optimizer state.
 

@@ -6,16 +6,16 @@ import type { Figure } from '../../budget/figure.js';
 import { trainingFlopsOf } from '../../budget/flops.js';
 import type { Bounds, Quantity } from '../../budget/quantity.js';
 import { quantity } from '../../budget/quantity.js';
-import type { Architecture, Gpu } from '../../hardware/gpu.js';
+import type { Gpu, GpuArchitecture } from '../../hardware/gpu.js';
 import { peakFor } from '../../hardware/gpu.js';
 import { boundsOf, eachBound } from '../bounds.js';
 import { efficienciesOn } from '../efficiency.js';
 import { communicationSeconds, paceOf, withoutLink } from '../parallelism/collectives.js';
 import type { Parallelism } from '../parallelism/parallelism.js';
 import { parallelismOf, pipelineStages } from '../parallelism/parallelism.js';
-import type { Computing } from './step-limits.js';
+import type { ComputeInputs } from './step-limits.js';
 import { computeSeconds, memorySeconds } from './step-limits.js';
-import type { StageMemory, StepSituation, StepTime, TrainingTime } from './training-fit.js';
+import type { StageMemory, StepInputs, StepTime, TrainingTime } from './training-fit.js';
 import type { TrainingFitSetting } from './training-setting.js';
 
 /**
@@ -73,13 +73,13 @@ const isLess = (a: Quantity, b: Quantity): boolean => a.value < b.value * (1 - 1
 
 /** Work of a step, and the speed of its GPUs. */
 interface StepWork {
-  readonly situation: StepSituation;
+  readonly situation: StepInputs;
   readonly peak: Quantity;
   readonly limits: StepTime['limits'];
   readonly assumed: Quantity;
 }
 
-function limitsOf(situation: StepSituation, peak: Quantity): StepTime['limits'] {
+function limitsOf(situation: StepInputs, peak: Quantity): StepTime['limits'] {
   const { parallelism, setting } = situation;
   const efficiencies = efficienciesOn(setting.cluster.gpu);
   const paces = {
@@ -99,7 +99,7 @@ function limitsOf(situation: StepSituation, peak: Quantity): StepTime['limits'] 
 const computingOf = ({
   mfu,
   cluster,
-}: TrainingFitSetting): Readonly<Record<keyof Bounds, Computing>> => {
+}: TrainingFitSetting): Readonly<Record<keyof Bounds, ComputeInputs>> => {
   const best = { utilisation: 1, source: 'at the peak' };
   return {
     lower: best,
@@ -137,7 +137,7 @@ function stepSeconds({ situation, peak, limits, assumed }: StepWork, lower: Quan
 
 /** Model FLOPs of a step divided by the peak of all GPUs and by another divisor. */
 function flopsAtPeak(
-  { model, setting, parallelism }: StepSituation,
+  { model, setting, parallelism }: StepInputs,
   { value: peak }: Quantity,
   divisor: Input,
 ): Expression {
@@ -212,7 +212,7 @@ interface Reached {
   readonly mfu: number;
   readonly source: string;
   /** Share of the peak while computing, with recomputation. */
-  readonly busy: Computing;
+  readonly busy: ComputeInputs;
 }
 
 const MAXTEXT =
@@ -226,7 +226,7 @@ const recomputing = (mfu: number, source: string): Reached => ({
 });
 
 /** Utilisation by GPU generation; the sources have the published ranges. */
-const BY_ARCHITECTURE: Readonly<Partial<Record<Architecture, Reached>>> = {
+const BY_ARCHITECTURE: Readonly<Partial<Record<GpuArchitecture, Reached>>> = {
   // 56 to 64% on 8 GPUs, 56% for TinyLlama; 44 to 55% with recomputation or on 40 GB.
   sm80: {
     mfu: 0.55,

@@ -32,7 +32,7 @@ export type FitVerdict = 'fits' | 'may fit' | 'does not fit';
 export type TrainingLimit = 'compute' | 'memory' | 'communication';
 
 /** Inputs of a step: model, setting and parallelism. */
-export interface StepSituation {
+export interface StepInputs {
   readonly model: LanguageModel;
   readonly setting: TrainingFitSetting;
   readonly parallelism: Parallelism;

@@ -1,6 +1,6 @@
 /** Memory of each GPU in training, exact parts and workspace, and the verdict. */
 import type { LanguageModel } from '../../architecture/layer.js';
-import { inputWidth, outputWidth, remembered } from '../../architecture/walk.js';
+import { inputWidth, memoized, outputWidth } from '../../architecture/walk.js';
 import type { Exact, Expression, Input } from '../../budget/expression.js';
 import { add, div, inputs, max, min, sub } from '../../budget/expression.js';
 import type { Figure } from '../../budget/figure.js';
@@ -25,7 +25,7 @@ import {
   DIVIDED_FROM,
   gradientBytesOf,
 } from './training-setting.js';
-import type { Situation, Workspace } from './training-workspace.js';
+import type { Workspace, WorkspaceContext } from './training-workspace.js';
 import { workspaceOf } from './training-workspace.js';
 
 interface ReplicatedSetting
@@ -141,7 +141,7 @@ function needsNoMore(model: LanguageModel, stage: Stage, before: Stage | undefin
   return sizes(stage) === sizes(before) && areAlike(model, blocks(stage), blocks(before));
 }
 
-const parametersOf = remembered((model: LanguageModel) => countParameters(model).parameters);
+const parametersOf = memoized((model: LanguageModel) => countParameters(model).parameters);
 
 const sum = (figures: readonly Figure[]) =>
   figures.reduce((total, { value }) => total + Number(value), 0);
@@ -220,7 +220,7 @@ function fullest(of: Readonly<Record<CountedName | TemporaryName | 'staying', In
 }
 
 /** Correction to the sum of all parts; undefined if all can be in memory at once. */
-function apartBytes(situation: Situation, workspace: Workspace): Bounds | undefined {
+function apartBytes(situation: WorkspaceContext, workspace: Workspace): Bounds | undefined {
   const { parallelism } = situation;
   const isLone = parallelism.microBatches === 1;
   const shared = { label: 'parts outside the peak', unit: 'bytes' } as const;
@@ -266,7 +266,7 @@ const ORDER =
   'update (the order of a backward pass in PyTorch)';
 
 /** Exactly counted parts that are temporary. */
-function exactInputs(situation: Situation) {
+function exactInputs(situation: WorkspaceContext) {
   const { stage, memory } = situation;
   const exactly = (name: 'gradients' | 'activations') =>
     Number(memory.parts.find(({ part }) => part === name)?.bytes.value ?? 0);
@@ -285,7 +285,7 @@ function exactInputs(situation: Situation) {
 
 /** Parts of the workspace, for one bound. */
 function temporaryInputs(
-  { setting, parallelism, memory }: Situation,
+  { setting, parallelism, memory }: WorkspaceContext,
   workspace: Workspace,
   which: 'expected' | 'upper',
 ) {
@@ -308,7 +308,7 @@ function temporaryInputs(
 }
 
 /** Gradient bytes of the whole head weight, on a stage with the head. */
-function headGradient({ model, setting, parallelism, stage }: Situation): number {
+function headGradient({ model, setting, parallelism, stage }: WorkspaceContext): number {
   if (stage.frozen || stage.to < model.blocks.length) return 0;
   const rows = Math.ceil(outputWidth(model.head) / parallelism.tensor);
   return gradientBytesOf(setting) * rows * inputWidth(model.head);

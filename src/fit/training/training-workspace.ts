@@ -3,7 +3,7 @@
  * implementation, `expected` is for usual ones, `upper` for simple ones.
  */
 import type { LanguageModel } from '../../architecture/layer.js';
-import { inputWidth, outputWidth, remembered } from '../../architecture/walk.js';
+import { inputWidth, memoized, outputWidth } from '../../architecture/walk.js';
 import type { Expression } from '../../budget/expression.js';
 import { add, div, inputs, max, min, mul, sub } from '../../budget/expression.js';
 import type { ActivationSetting } from '../../budget/kernel-activations.js';
@@ -26,7 +26,7 @@ import type { StageMemory } from './training-fit.js';
 import type { TrainingFitSetting } from './training-setting.js';
 import { activationSetting, DIVIDED_FROM, gradientBytesOf } from './training-setting.js';
 
-export interface Situation {
+export interface WorkspaceContext {
   readonly model: LanguageModel;
   readonly setting: TrainingFitSetting;
   /** Setting for the saved activations of the stage. */
@@ -36,7 +36,7 @@ export interface Situation {
   readonly memory: StageMemory;
 }
 
-type WorkspaceTerm = (situation: Situation) => Bounds | undefined;
+type WorkspaceTerm = (situation: WorkspaceContext) => Bounds | undefined;
 
 /** Constants of PyTorch and DeepSpeed. */
 const CONSTANTS = {
@@ -258,7 +258,7 @@ function workspaceOfBlock(block: BlockInBackward): Bounds {
 }
 
 /** Allocator rounding of permanent tensors: weight, gradient, float32 copy and optimizer state. */
-const rounding = ({ setting, parallelism: { replicas }, stage }: Situation): Bounds => {
+const rounding = ({ setting, parallelism: { replicas }, stage }: WorkspaceContext): Bounds => {
   const partOf = (name: keyof typeof DIVIDED_FROM) =>
     setting.zero >= DIVIDED_FROM[name] ? replicas : 1;
   const master = setting.precision === 'mixed' ? [4] : [];
@@ -278,7 +278,7 @@ const rounding = ({ setting, parallelism: { replicas }, stage }: Situation): Bou
   return roundingBytes(setting.cluster.gpu, [...tensors, ...frozen]);
 };
 
-const tensorsBySize = remembered(({ trained }: Stage): ReadonlyMap<number, number> => {
+const tensorsBySize = memoized(({ trained }: Stage): ReadonlyMap<number, number> => {
   const counts = new Map<number, number>();
   for (const { elements, count = 1 } of trained) {
     counts.set(elements, (counts.get(elements) ?? 0) + count);
@@ -316,7 +316,7 @@ export interface Workspace {
  * moments include buckets and the gaps left by the backward pass. The tensors of the update are the same in each step
  * and leave no gaps.
  */
-export function workspaceOf(situation: Situation): Workspace {
+export function workspaceOf(situation: WorkspaceContext): Workspace {
   const found: Readonly<Record<string, Bounds>> = Object.fromEntries(
     Object.entries(PARTS).flatMap(([name, part]) => {
       const bytes = part(situation);

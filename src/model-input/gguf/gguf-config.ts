@@ -1,6 +1,6 @@
 /** The config of a GGUF file: its metadata as a `config.json` of transformers. */
 import type { Checkpoint } from '../../checkpoint/checkpoint.js';
-import type { GgufKeyValues } from '../../checkpoint/gguf/gguf-values.js';
+import type { GgufKeyValues } from '../../checkpoint/gguf/gguf-scanner.js';
 import type { StoredTensor } from '../../checkpoint/stored-tensor.js';
 import { readTensor } from '../../checkpoint/view.js';
 import { UserError } from '../../errors.js';

@@ -3,7 +3,7 @@ import type { FamilyName } from '../../architecture/families.js';
 import type { Attention, LanguageModel, Layer } from '../../architecture/layer.js';
 import type { RotaryScaling } from '../../architecture/rotary-scaling.js';
 import { walk } from '../../architecture/walk.js';
-import type { GgufValue } from '../../checkpoint/gguf/gguf-values.js';
+import type { GgufValue } from '../../checkpoint/gguf/gguf-scanner.js';
 import { UserError } from '../../errors.js';
 import { isRecord } from '../../text/words.js';
 import type { ModelFile } from '../model-file.js';
@@ -132,7 +132,7 @@ function scoreWidth({ architecture, attention, model }: GgufModel): number {
 /** Architectures in which llama.cpp reads a window. */
 const WINDOWED: readonly GgufArchitecture[] = ['gemma2', 'gemma3', 'phi3'];
 
-/** What a reader of the file should know. */
+/** Notes for a reader of the file. */
 export function ggufNotes({ architecture, attention }: GgufModel): string[] {
   const window = attention.spans.find((span) => span.window)?.window;
   if (window === undefined || WINDOWED.includes(architecture)) return [];

@@ -1,7 +1,7 @@
 /** The tokenizer of a model's folder as metadata of a GGUF file. */
 import fs from 'node:fs';
 import path from 'node:path';
-import type { GgufValue } from '../../checkpoint/gguf/gguf-values.js';
+import type { GgufValue } from '../../checkpoint/gguf/gguf-scanner.js';
 import { isRecord } from '../../text/words.js';
 
 type Json = Readonly<Record<string, unknown>>;

@@ -1,8 +1,8 @@
 /** Tensors of GGUF files under the names and with the values of transformers, and the other way round. */
-import { joined, mapped, reshaped } from '../../checkpoint/computed-file.js';
+import { concatenated, mapped, reshaped } from '../../checkpoint/computed-file.js';
 import { encodedBytes, type StoredTensor } from '../../checkpoint/stored-tensor.js';
 import { narrow } from '../../checkpoint/view.js';
-import type { GgufArchitecture, NamedTensor } from './names.js';
+import type { GgufArchitecture, GgufNaming } from './names.js';
 import { COMPUTED_TENSORS, TENSOR_NAMES } from './names.js';
 
 /** Sizes that the changes of values need. */
@@ -56,7 +56,7 @@ function reordered(
 }
 
 /** Values as transformers has them. */
-function asTransformers(tensor: StoredTensor, { change }: NamedTensor, counts: HeadCounts) {
+function asTransformers(tensor: StoredTensor, { change }: GgufNaming, counts: HeadCounts) {
   const [rows = 0] = tensor.shape;
   switch (change) {
     case 'queryRows':
@@ -77,7 +77,7 @@ function asTransformers(tensor: StoredTensor, { change }: NamedTensor, counts: H
 }
 
 /** Values as llama.cpp has them. */
-function asGguf(tensor: StoredTensor, { change }: NamedTensor, counts: HeadCounts): StoredTensor {
+function asGguf(tensor: StoredTensor, { change }: GgufNaming, counts: HeadCounts): StoredTensor {
   const [rows = 0] = tensor.shape;
   switch (change) {
     case 'queryRows':
@@ -119,7 +119,7 @@ export function tensorsOfGguf(
   tensors: Tensors,
   counts: HeadCounts,
 ): Map<string, StoredTensor> {
-  const known = TENSOR_NAMES[architecture].map((each: NamedTensor) => ({
+  const known = TENSOR_NAMES[architecture].map((each: GgufNaming) => ({
     each,
     pattern: patternOf(each.gguf),
   }));
@@ -169,7 +169,7 @@ function joinedLatent(tensors: Tensors, layer: string): StoredTensor | undefined
   ]).flat();
   const [first, ...others] = parts;
   if (first === undefined) return undefined;
-  const whole = joined([first, ...others], [heads * (nope + valueDim), rank]);
+  const whole = concatenated([first, ...others], [heads * (nope + valueDim), rank]);
   const bytes = encodedBytes(keys) + encodedBytes(values);
   return values.encoding ? { ...whole, encoding: { ...values.encoding, bytes } } : whole;
 }
@@ -189,7 +189,7 @@ export function tensorsForGguf(
     found.set(name, tensor);
     for (const each of from) used.add(each);
   };
-  const known: readonly NamedTensor[] = TENSOR_NAMES[architecture];
+  const known: readonly GgufNaming[] = TENSOR_NAMES[architecture];
   const layers = layersOf(tensors.keys());
   for (const each of known) {
     for (const layer of each.gguf.includes('#') ? layers : [undefined]) {
@@ -217,7 +217,7 @@ function layersOf(names: Iterable<string>): string[] {
   return [...layers].sort((a, b) => Number(a) - Number(b));
 }
 
-function stackedExperts(each: NamedTensor, tensors: Tensors, layer: string | undefined) {
+function stackedExperts(each: GgufNaming, tensors: Tensors, layer: string | undefined) {
   const packed = each.packed && withNumber(each.packed.name, layer);
   const whole = packed === undefined ? undefined : tensors.get(packed);
   if (whole && packed !== undefined) {
@@ -237,5 +237,5 @@ function stackedExperts(each: NamedTensor, tensors: Tensors, layer: string | und
   }
   const [first, ...others] = parts;
   if (first === undefined) return undefined;
-  return { tensor: joined([first, ...others], [parts.length, ...first.shape]), names };
+  return { tensor: concatenated([first, ...others], [parts.length, ...first.shape]), names };
 }

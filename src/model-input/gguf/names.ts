@@ -20,7 +20,7 @@ export type ValueChange =
   | 'experts';
 
 /** A tensor in both naming schemes; `#` is the number of a layer, `@` that of an expert. */
-export interface NamedTensor {
+export interface GgufNaming {
   readonly gguf: string;
   readonly name: string;
   readonly change?: ValueChange;
@@ -28,14 +28,14 @@ export interface NamedTensor {
   readonly packed?: { readonly name: string; readonly half?: 0 | 1 };
 }
 
-const tensor = (gguf: string, name: string, change?: ValueChange): NamedTensor => ({
+const tensor = (gguf: string, name: string, change?: ValueChange): GgufNaming => ({
   gguf,
   name,
   ...(change && { change }),
 });
 
 /** A weight and its bias. */
-const both = (gguf: string, name: string, change?: ValueChange): NamedTensor[] => [
+const both = (gguf: string, name: string, change?: ValueChange): GgufNaming[] => [
   tensor(`${gguf}.weight`, `${name}.weight`, change),
   tensor(`${gguf}.bias`, `${name}.bias`, change === 'transposed' ? undefined : change),
 ];
@@ -81,9 +81,9 @@ const sandwichNorms = [
 ];
 
 /** @param module Module with the experts. @param names Names of gate, up and down in an expert. */
-function experts(module: string, names: readonly [string, string, string]): NamedTensor[] {
+function experts(module: string, names: readonly [string, string, string]): GgufNaming[] {
   const [gate, up, down] = names;
-  const each = (gguf: string, name: string, half?: 0 | 1): NamedTensor => ({
+  const each = (gguf: string, name: string, half?: 0 | 1): GgufNaming => ({
     gguf: `blk.#.ffn_${gguf}_exps.weight`,
     name: `${module}.experts.@.${name}.weight`,
     change: 'experts',
@@ -211,7 +211,7 @@ export const TENSOR_NAMES = {
     ...both('blk.#.ffn_up', 'transformer.h.#.mlp.dense_h_to_4h'),
     ...both('blk.#.ffn_down', 'transformer.h.#.mlp.dense_4h_to_h'),
   ],
-} as const satisfies Record<string, readonly NamedTensor[]>;
+} as const satisfies Record<string, readonly GgufNaming[]>;
 
 /** Architectures of llama.cpp whose models belong to a family here. */
 export type GgufArchitecture = keyof typeof TENSOR_NAMES;

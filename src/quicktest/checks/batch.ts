@@ -8,7 +8,7 @@ import {
   rowAt,
 } from '../differences.js';
 import type { CheckFinding } from '../finding.js';
-import { explainedInWhole, hasMixture, roundingOf } from '../rounding.js';
+import { hasMixture, isExplainedByRounding, roundingOf } from '../rounding.js';
 import type { TestContext } from '../test-context.js';
 
 /** Rows would influence each other in short sequences as in long ones. */
@@ -27,11 +27,11 @@ export async function checkBatch(context: TestContext): Promise<CheckFinding> {
     { batch: 2, tokens },
     idLimitsOf(context.model),
   );
-  const beside = async (row: number) => {
+  const inBatch = async (row: number) => {
     const data = Int32Array.from([...own.data, ...pickRows(others, [row]).data]);
     return (await context.forward({ batch: 2, tokens, data })).output;
   };
-  const [first, second] = [await beside(0), await beside(1)];
+  const [first, second] = [await inBatch(0), await inBatch(1)];
   const leak = largestDifference(rowAt(first, 0), rowAt(second, 0));
   const limit = leak > 0 ? await leakLimit(context, own, rowAt(first, 0)) : 0;
   if (leak > limit) {
@@ -48,26 +48,26 @@ export async function checkBatch(context: TestContext): Promise<CheckFinding> {
 async function leakLimit(
   context: TestContext,
   own: TokenIds,
-  beside: Float32Array,
+  inBatch: Float32Array,
 ): Promise<number> {
   if (!hasMixture(context.model)) return 0;
   const { logits } = await roundingOf(context, own, await context.forward(own));
-  return explainedInWhole(beside, logits, context.engine.info);
+  return isExplainedByRounding(inBatch, logits, context.engine.info);
 }
 
-/** @param beside Output of the row in a batch. */
+/** @param inBatch Output of the row in a batch. */
 async function judgeAlone(
   context: TestContext,
   own: TokenIds,
-  beside: Float32Array,
+  inBatch: Float32Array,
 ): Promise<CheckFinding> {
   const alone = await context.forward(own);
-  const difference = largestDifference(beside, alone.output.data);
+  const difference = largestDifference(inBatch, alone.output.data);
   const { info } = context.engine;
   const usual = allowedDifference(alone.output.data, info);
   const rounding = difference <= usual ? undefined : (await roundingOf(context, own, alone)).logits;
   const limit =
-    rounding === undefined ? usual : explainedInWhole(alone.output.data, rounding, info);
+    rounding === undefined ? usual : isExplainedByRounding(alone.output.data, rounding, info);
   const isExplained = difference <= limit;
   const found = `${differenceText(difference)}${roundingText(rounding)}`;
   return {

@@ -21,7 +21,12 @@ import {
 } from '../differences.js';
 import type { CheckFinding, StepwiseDecoding } from '../finding.js';
 import { skipped } from '../finding.js';
-import { eachBlock, explainedInWhole, roundingOf, unexplained } from '../rounding.js';
+import {
+  compareEachBlock,
+  firstUnexplained,
+  isExplainedByRounding,
+  roundingOf,
+} from '../rounding.js';
 import type { TestContext } from '../test-context.js';
 
 /** Most tokens that are decoded one by one unless a number is given; the earlier ones are processed in one call. */
@@ -159,11 +164,11 @@ async function explained(context: TestContext, { ids, full }: Whole) {
   const { logits: rounding } = await roundingOf(context, ids, full);
   const { blocks: layers } = context.model;
   const given = { ids, blocks: full.blocks };
-  const blocks = await eachBlock(context, layers, given, (block, input, output) =>
+  const blocks = await compareEachBlock(context, layers, given, (block, input, output) =>
     decodedBlockDifference(context, block, { input, output }),
   );
-  const limit = explainedInWhole(full.output.data, rounding, context.engine.info);
-  const block = unexplained(blocks);
+  const limit = isExplainedByRounding(full.output.data, rounding, context.engine.info);
+  const block = firstUnexplained(blocks);
   return { limit, rounding, ...(block && { block }) };
 }
 

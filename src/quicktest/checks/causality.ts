@@ -5,7 +5,7 @@ import { idLimitsOf, withOtherToken } from '../../runtime/token-ids.js';
 import { allowedDifference, differenceText, largestDifference, positions } from '../differences.js';
 import type { CheckFinding } from '../finding.js';
 import { skipped } from '../finding.js';
-import { explainedInWhole, hasMixture, roundingOf } from '../rounding.js';
+import { hasMixture, isExplainedByRounding, roundingOf } from '../rounding.js';
 import type { TestContext } from '../test-context.js';
 
 /**
@@ -17,16 +17,16 @@ export async function checkCausality(context: TestContext): Promise<CheckFinding
   if (hasOneToken(model)) return skipped(ONE_TOKEN);
   const full = await context.base();
   const base = full.output;
-  const trials: Trial[] = [];
+  const trials: CausalityTrial[] = [];
   for (const position of positionsToTry(ids.tokens)) {
     const { output } = await context.forward(withOtherToken(ids, position, idLimitsOf(model)));
-    trials.push(trialOf(base, output, position));
+    trials.push(causalityTrial(base, output, position));
   }
   const usual = usualLeak(context, base);
   const isExplained = !hasMixture(model) || trials.every(({ leak }) => leak <= usual);
   if (isExplained) return judgeTrials(trials, model, usual);
   const { logits } = await roundingOf(context, ids, full);
-  return judgeTrials(trials, model, explainedInWhole(base.data, logits, context.engine.info));
+  return judgeTrials(trials, model, isExplainedByRounding(base.data, logits, context.engine.info));
 }
 
 /** Allowed change before a token: zero, unless experts get other rows. */
@@ -45,7 +45,7 @@ export const positionsToTry = (tokens: number): number[] =>
   [...new Set([1, Math.floor(tokens / 2), tokens - 1])].filter((each) => each > 0 && each < tokens);
 
 /** Effect of a changed token. */
-export interface Trial {
+export interface CausalityTrial {
   readonly position: number;
   /** The largest difference before it. */
   readonly leak: number;
@@ -56,7 +56,7 @@ export interface Trial {
 }
 
 /** @param changed Logits with another token at `position`. */
-export function trialOf(base: Values, changed: Values, position: number): Trial {
+export function causalityTrial(base: Values, changed: Values, position: number): CausalityTrial {
   const difference = (from: number, to: number) =>
     largestDifference(positions(base, from, to), positions(changed, from, to));
   const leak = difference(0, position);
@@ -68,7 +68,7 @@ export function trialOf(base: Values, changed: Values, position: number): Trial 
 
 /** @param limit Allowed change before a token. */
 export function judgeTrials(
-  trials: readonly Trial[],
+  trials: readonly CausalityTrial[],
   model: LanguageModel,
   limit: number,
 ): CheckFinding {
@@ -95,11 +95,11 @@ export function judgeTrials(
   return { verdict: 'passed', finding, measure };
 }
 
-const leakText = ({ position, from, leak }: Trial) =>
+const leakText = ({ position, from, leak }: CausalityTrial) =>
   `changing token ${position} changes logits from token ${from} on, by up to ${differenceText(leak)}`;
 
 /** `1, 128, 255`. */
-function listed(trials: readonly Trial[]): string {
+function listed(trials: readonly CausalityTrial[]): string {
   const numbers = trials.map(({ position }) => position);
   return numbers.join(', ');
 }

@@ -6,7 +6,12 @@ import { allowedDifference, differenceText, largestDifference } from '../differe
 import type { BlockDifference, CheckFinding } from '../finding.js';
 import { skipped } from '../finding.js';
 import type { Rounding } from '../rounding.js';
-import { eachBlock, explainedInWhole, roundingOf, unexplained } from '../rounding.js';
+import {
+  compareEachBlock,
+  firstUnexplained,
+  isExplainedByRounding,
+  roundingOf,
+} from '../rounding.js';
 import type { TestContext } from '../test-context.js';
 
 /** Checks that another engine gives the same logits and the same output of every block. */
@@ -70,7 +75,7 @@ async function compare(
   return judge(
     titleOf(engine),
     pairs.map((pair) => comparedWith(pair, rounding, info)),
-    unexplained(await blockByBlock(context, own, engine)),
+    firstUnexplained(await blockByBlock(context, own, engine)),
   );
 }
 
@@ -113,7 +118,7 @@ function comparedWith(
     limit:
       rounding === undefined
         ? allowedDifference(own.data, arithmetic)
-        : explainedInWhole(own.data, rounding, arithmetic),
+        : isExplainedByRounding(own.data, rounding, arithmetic),
   };
 }
 
@@ -125,7 +130,7 @@ function blockByBlock(
 ): Promise<BlockDifference[]> {
   const { model, weights, ids } = context;
   const layers = [...model.blocks, model.norm, model.head, ...model.logitSteps];
-  return eachBlock(context, layers, { ids, blocks }, async (layer, input, output) => {
+  return compareEachBlock(context, layers, { ids, blocks }, async (layer, input, output) => {
     const program = await other.load(layer, weights);
     const theirs = await program.run({ inputs: [input] });
     await program.release();

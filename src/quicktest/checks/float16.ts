@@ -4,7 +4,7 @@ import { DeviceLostError } from '../../runtime/engine.js';
 import { percentText } from '../../text/units.js';
 import type { LogitDifference } from '../differences.js';
 import { differenceText, logitDifference, relativeLimit } from '../differences.js';
-import type { CheckFinding, Spent } from '../finding.js';
+import type { CheckFinding, ForwardCost } from '../finding.js';
 import { skipped } from '../finding.js';
 import { hasMixture } from '../rounding.js';
 import type { TestContext } from '../test-context.js';
@@ -41,7 +41,7 @@ const APART = { blocks: false } as const;
 /** A forward pass. */
 export interface ForwardPass {
   readonly logits: Values;
-  readonly spent: Spent;
+  readonly spent: ForwardCost;
 }
 
 async function measured(

@@ -6,7 +6,7 @@ import type { HybridBlock, Layer } from '../../architecture/layer.js';
 import { widthAfter } from '../../operations/lower.js';
 import type { Program, RunInput, Values } from '../../runtime/engine.js';
 import type { CheckFinding, PartTiming, Timing } from '../finding.js';
-import { formsOf } from '../memory.js';
+import { distinctBlocks } from '../memory.js';
 import type { TestContext } from '../test-context.js';
 
 /** Default seconds for timing. */
@@ -106,7 +106,7 @@ async function timeParts(context: TestContext): Promise<PartTiming[]> {
   const x = await context.embedded(ids);
   const parts: TimedLayer[] = [
     { layer: model.embedding, input: { ids }, times: 1 },
-    ...formsOf(model.blocks).flatMap(({ block, times }) =>
+    ...distinctBlocks(model.blocks).flatMap(({ block, times }) =>
       partsOf(block, x).map((part) => ({
         ...part,
         // Shared layers are computed once for all blocks.

@@ -7,6 +7,7 @@ import {
   formatShare,
   percentText,
   shortCount,
+  significant,
 } from '../../text/units.js';
 import { CURRENT_MARK } from '../kit/cells.js';
 import type { Cell, Fact, Report, Verdict } from '../kit/report.js';
@@ -63,7 +64,7 @@ export function srteReport(comparison: SrteComparison): Report {
   return {
     verdict: verdictOf(rows),
     blocks: [
-      { kind: 'facts', facts: yamlFacts(rows) },
+      { kind: 'facts', facts: [...yamlFacts(rows), ...ratioFacts(rows)] },
       {
         kind: 'table',
         columns: [
@@ -82,7 +83,7 @@ export function srteReport(comparison: SrteComparison): Report {
   };
 }
 
-/** The file's model beside a shared table of low rank, or beside the unshared model when it saves already. */
+/** Compares the file's model with a shared low-rank table, or with the unshared model when it is smaller already. */
 function verdictOf(rows: readonly SrteRow[]): Verdict {
   const own = rows.find(({ current }) => current);
   const unshared = rows.find(({ id }) => id === 'not-shared');
@@ -135,11 +136,44 @@ function yamlFacts(rows: readonly SrteRow[]): Fact[] {
   ];
 }
 
+/** Savings and ratios of the strategies that publications compare. */
+function ratioFacts(rows: readonly SrteRow[]): Fact[] {
+  const lowRank = lowRankOf(rows);
+  const shown = rows.filter(
+    ({ id, kind, current }) =>
+      kind === 'strategy' &&
+      id !== 'not-shared' &&
+      (current || id === 'shared' || id === lowRank?.id || id === 'recommended'),
+  );
+  const listed = (name: string, textOf: (row: SrteRow) => string | undefined): Fact[] => {
+    const texts = shown.flatMap((row) => {
+      const text = textOf(row);
+      return text === undefined ? [] : [`${text} ${row.label.replace(/^shared, /, '')}`];
+    });
+    return texts.length > 0 ? [{ name, text: texts.join(' · ') }] : [];
+  };
+  return [
+    ...listed('SRTE saved', ({ savedSrteShare: saved }) =>
+      saved === null || saved < 0 ? undefined : percentText(saved),
+    ),
+    ...listed('ratio', ({ ratio }) => (ratio === null ? undefined : `${significant(ratio)} ×`)),
+    // Tables of equal length: a shorter one is smaller without a rank.
+    ...listed('full table', ({ tableRatio: ratio, settings }) =>
+      ratio === null
+        ? undefined
+        : `${significant(ratio)} × at ${formatInteger(settings.max_position_embeddings)} rows,`,
+    ),
+  ];
+}
+
 function notesOf(rows: readonly SrteRow[], notes: readonly string[]) {
   const has = (kind: SrteRow['kind']) => rows.some((row) => row.kind === kind);
   const recommended = rows.find(({ id }) => id === 'recommended');
   return [
-    `${CURRENT_MARK} as in the file. Savings are against the model that is not shared.`,
+    `${CURRENT_MARK} as in the file. Savings and ratios are against the model that is not shared.`,
+    ...(rows.some(({ tableRatio }) => tableRatio !== null)
+      ? ['Full table: its parameters over those of the low rank, with equally many rows.']
+      : []),
     ...(recommended
       ? [
           `Recommended: ${formatInteger(recommended.settings.max_position_embeddings)} positions, shared, ` +

@@ -8,9 +8,9 @@ import {
   inWholes,
   isNumber,
   type ShownComparison,
-  textOf,
   type Value,
   valueIn,
+  valueText,
 } from './shown-comparison.js';
 
 /** The difference that matters most: of two models, or between the smallest and the largest. */
@@ -74,7 +74,7 @@ const textIn = (row: ComparedRow, column: ShownColumn) => {
   if (value === null || value === undefined) return '–';
   return column.unit === 'parameters' && isNumber(value)
     ? shortCount(value)
-    : textOf(value, column.unit);
+    : valueText(value, column.unit);
 };
 
 const amount = (value: Value, column: ShownColumn) =>
@@ -82,7 +82,7 @@ const amount = (value: Value, column: ShownColumn) =>
     ? `no ${nounOf(column)}`
     : column.unit === 'parameters' && isNumber(value)
       ? `${shortCount(value)} ${nounOf(column)}`
-      : `${nounOf(column)} ${textOf(value, column.unit)}`;
+      : `${nounOf(column)} ${valueText(value, column.unit)}`;
 
 /** `4.0`, `1,234`. */
 const ratioText = (ratio: number) =>

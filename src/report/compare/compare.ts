@@ -3,16 +3,23 @@ import type { ColumnValue, Disagreement } from '../../comparison/columns.js';
 import type { ComparedRow, ComparisonTable, ShownColumn } from '../../comparison/compare-models.js';
 import { formatInteger } from '../../text/units.js';
 import { counted, joined, shortened } from '../../text/words.js';
-import { contextText, heading, left, note, right, settingNotes } from '../kit/cells.js';
+import {
+  contextText,
+  headingBlock,
+  leftColumn,
+  noteOf,
+  right,
+  settingNotes,
+} from '../kit/cells.js';
 import type { Block, Cell, Column, Report, TableBlock, Tone } from '../kit/report.js';
 import { comparisonVerdict } from './compare-verdict.js';
 import {
   changeCell,
   ShownComparison,
-  textOf,
   titleOfKey,
   type Value,
   valueIn,
+  valueText,
 } from './shown-comparison.js';
 
 /**
@@ -69,7 +76,7 @@ function conditionNotes({ shown, columns }: Answer, more = ''): Block[] {
     isMarked && shown.baseline && rows.length > 1
       ? `* lowest. Changes are against ${shown.labelOf(shown.baseline)}.`
       : '';
-  return [parts.join(' '), [marks, more].filter(Boolean).join(' ')].filter(Boolean).map(note);
+  return [parts.join(' '), [marks, more].filter(Boolean).join(' ')].filter(Boolean).map(noteOf);
 }
 
 /** Settings in which the files disagree. */
@@ -90,7 +97,7 @@ function settingDetails({
     ...setting.disagreements
       .filter(({ of }) => hasTraining(columns) || of === 'context')
       .map(({ of, said }) =>
-        note(
+        noteOf(
           `The files ask for ${DISAGREEMENTS[of]} ${joined(said.map(String))}; all models use the same setting.`,
         ),
       ),
@@ -104,7 +111,7 @@ const NOTHING: Cell = { text: '–', value: '' };
 function cellOf(value: Value, unit: ShownColumn['unit'], tone: Tone = 'plain', mark = ''): Cell {
   if (value === null || value === undefined) return NOTHING;
   const exact = typeof value === 'bigint' ? String(value) : value;
-  return { text: mark + textOf(value, unit), value: exact, tone };
+  return { text: mark + valueText(value, unit), value: exact, tone };
 }
 
 /** The minimum of a column has a mark that is visible without colours too. */
@@ -137,9 +144,9 @@ function flatTable(shown: ShownComparison): TableBlock {
   return {
     kind: 'table',
     columns: [
-      left('model', 'model'),
+      leftColumn('model', 'model'),
       ...result.swept.map((key) => right(titleOfKey(key), key)),
-      left('valid', 'valid'),
+      leftColumn('valid', 'valid'),
       ...result.columns
         .filter(({ name }) => !result.swept.includes(name))
         .map((column) => right(column.title, csvKey(column))),
@@ -171,14 +178,14 @@ function inRows(answer: Answer): Pick<Report, 'blocks'> & { readonly details: re
     blocks: [
       ...conditionNotes(answer),
       rowLadder(shown, first, columns, isChosen),
-      ...(isCut ? [note(`… ${formatInteger(hidden)} more: --details`)] : []),
+      ...(isCut ? [noteOf(`… ${formatInteger(hidden)} more: --details`)] : []),
     ],
     details: [
       ...(isCut || shown.result.columns.length > columns.length
-        ? [heading('All models'), rowLadder(shown, rows, shown.result.columns, true)]
+        ? [headingBlock('All models'), rowLadder(shown, rows, shown.result.columns, true)]
         : []),
       ...(shown.hasSeveralFiles && differing.length > 0
-        ? [heading('Differing settings'), differenceTable(shown)]
+        ? [headingBlock('Differing settings'), differenceTable(shown)]
         : []),
     ],
   };
@@ -213,7 +220,7 @@ function rowTable(
   return {
     kind: 'table',
     columns: [
-      ...(names ? [left('model', 'model', true)] : []),
+      ...(names ? [leftColumn('model', 'model', true)] : []),
       ...result.swept.map((key) => right(titleOfKey(key), key)),
       ...columns.flatMap((column) => [
         { title: titleOfKey(column.title), key: csvKey(column), align: align(column) ?? 'left' },
@@ -249,7 +256,7 @@ function differenceTable(shown: ShownComparison): TableBlock {
   return {
     kind: 'table',
     columns: [
-      left('model', 'model', true),
+      leftColumn('model', 'model', true),
       ...result.differing.map((key) => right(titleOfKey(key), key)),
     ],
     rows: rows.map((row) => [
@@ -258,7 +265,7 @@ function differenceTable(shown: ShownComparison): TableBlock {
     ]),
     narrower: {
       kind: 'table',
-      columns: [left('model', 'model', true), left('values', 'values', true)],
+      columns: [leftColumn('model', 'model', true), leftColumn('values', 'values', true)],
       rows: rows.map((row) => [
         { text: shown.nameOf(row) },
         { text: text(row) || 'as the baseline' },
@@ -274,7 +281,7 @@ const MOST_SIDE_ROWS = 12;
 const MOST_WRAPPED_ROWS = 10;
 /** Characters of a setting's name in an answer. */
 const LONGEST_NAME = 28;
-/** Settings that are shown beside the figures, at least. */
+/** Settings that are always shown next to the figures. */
 const LEAST_SETTINGS = 4;
 
 function inColumns(
@@ -314,7 +321,7 @@ function inColumns(
     details:
       hidden > 0 || models.length > 2 || result.columns.length > columns.length
         ? [
-            heading('All settings and figures'),
+            headingBlock('All settings and figures'),
             table(differing, result.columns, Number.POSITIVE_INFINITY),
           ]
         : [],
@@ -356,7 +363,7 @@ function sideTable(
   return {
     kind: 'table',
     columns: [
-      left(isOfSettings ? 'setting or figure' : 'figure', 'figure', !hasChanges && canWrap),
+      leftColumn(isOfSettings ? 'setting or figure' : 'figure', 'figure', !hasChanges && canWrap),
       ...models.flatMap((row) => [
         right(shown.labelOf(row), shown.labelOf(row)),
         ...(isChanged(row) ? [right('change', 'change')] : []),
@@ -399,10 +406,10 @@ function invalidBlocks(shown: ShownComparison): Block[] {
   const invalid = invalidRows(shown);
   if (invalid.length === 0) return [];
   return [
-    heading(`Not valid: ${invalid.length} of ${shown.result.rows.length}`),
+    headingBlock(`Not valid: ${invalid.length} of ${shown.result.rows.length}`),
     {
       kind: 'table',
-      columns: [left('model', 'model', true), left('reason', 'reason', true)],
+      columns: [leftColumn('model', 'model', true), leftColumn('reason', 'reason', true)],
       rows: invalid.map((row) => [
         { text: shown.labelOf(row) },
         {

@@ -79,7 +79,7 @@ const FORMATS = {
   number: formatInteger,
 } as const satisfies Partial<Record<ShownColumn['unit'], (value: number | bigint) => string>>;
 
-export function textOf(value: ColumnValue, unit: ShownColumn['unit']): string {
+export function valueText(value: ColumnValue, unit: ShownColumn['unit']): string {
   if (typeof value === 'boolean') return value ? 'yes' : 'no';
   if (typeof value === 'string' || value === null) return String(value);
   if (unit === 'ratio') return Number(value).toFixed(2);

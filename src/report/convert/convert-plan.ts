@@ -1,5 +1,5 @@
 /** Report of the planned steps per tensor. */
-import type { SrteForm, SrteLayout } from '../../architecture/srte-layout.js';
+import type { SrteLayout, SrteStorageKind } from '../../architecture/srte-layout.js';
 import type { Extension } from '../../conversion/choices.js';
 import type { ConvertedSrte, ConvertedTable } from '../../conversion/conversion.js';
 import type { TableError } from '../../conversion/execute/table-rows.js';
@@ -11,14 +11,14 @@ import { cosineCell } from '../inspect/srte-survey.js';
 import {
   bar,
   bytesCell,
-  heading,
+  headingBlock,
   integerCell,
-  left,
-  note,
+  leftColumn,
+  noteOf,
   percentCell,
   realCell,
   right,
-  strong,
+  strongCell,
 } from '../kit/cells.js';
 import type { Block, Cell, TableBlock } from '../kit/report.js';
 
@@ -39,14 +39,14 @@ const STEPS = {
 /** @param most Maximum rows. */
 export function planBlocks(groups: readonly StepGroup[], most: number): Block[] {
   return [
-    heading('Tensors of the output'),
+    headingBlock('Tensors of the output'),
     {
       kind: 'table',
       columns: [
-        left('action', 'action'),
-        left('tensors', 'tensors', true),
+        leftColumn('action', 'action'),
+        leftColumn('tensors', 'tensors', true),
         right('count', 'count'),
-        left('type', 'dtype'),
+        leftColumn('type', 'dtype'),
         right('size', 'bytes'),
       ],
       rows: groups
@@ -67,7 +67,7 @@ export function planBlocks(groups: readonly StepGroup[], most: number): Block[] 
 const moreRows = (more: number, most: number): Block[] =>
   more <= 0
     ? []
-    : [note(`… ${formatInteger(more)} more: ${most >= MAX_ROWS ? '--json' : '--details'}`)];
+    : [noteOf(`… ${formatInteger(more)} more: ${most >= MAX_ROWS ? '--json' : '--details'}`)];
 
 /** `F32 → BF16`, `F32`. */
 function dtypeText({ fromDtypes, dtype }: Pick<StepGroup, 'fromDtypes' | 'dtype'>): string {
@@ -79,16 +79,16 @@ function dtypeText({ fromDtypes, dtype }: Pick<StepGroup, 'fromDtypes' | 'dtype'
 export const stepsTable = (steps: readonly TensorStep[]): TableBlock => ({
   kind: 'table',
   columns: [
-    left('tensor', 'tensor', true),
-    left('action', 'action'),
-    left('from', 'from', true),
-    left('from types', 'from_dtypes'),
-    left('type', 'dtype'),
-    left('shape', 'shape'),
+    leftColumn('tensor', 'tensor', true),
+    leftColumn('action', 'action'),
+    leftColumn('from', 'from', true),
+    leftColumn('from types', 'from_dtypes'),
+    leftColumn('type', 'dtype'),
+    leftColumn('shape', 'shape'),
     right('bytes', 'bytes'),
-    left('role', 'role'),
-    left('further names', 'aliases', true),
-    left('file', 'file', true),
+    leftColumn('role', 'role'),
+    leftColumn('further names', 'aliases', true),
+    leftColumn('file', 'file', true),
   ],
   rows: steps.map(({ name, action, from, fromDtypes, dtype, shape, bytes, ...rest }) => [
     { text: name },
@@ -121,7 +121,7 @@ const FORMS = {
   table: (size) => `table (${size})`,
   'low-rank': (size, rank) => `rank-${rank} pair (${size})`,
   sincos: () => 'sines and cosines',
-} as const satisfies Record<SrteForm, (size: string, rank: number | string) => string>;
+} as const satisfies Record<SrteStorageKind, (size: string, rank: number | string) => string>;
 
 /** `a table (48 × 8) in each of 3 layers`, `one rank-4 pair (48 × 8) for 3 layers`. */
 function layoutText({ sharing, form, positions, hidden, rank, layers }: SrteLayout): string {
@@ -162,7 +162,9 @@ export function worstErrorsBlocks(srte: ConvertedSrte | null, most: number): Blo
   if (srte === null || runs.length <= 1) return [];
   const worst = runs.toSorted(([a], [b]) => (b.relativeError ?? -1) - (a.relativeError ?? -1));
   return [
-    heading(worst.length > most ? `SRTE error of the ${most} worst layers` : 'SRTE error by layer'),
+    headingBlock(
+      worst.length > most ? `SRTE error of the ${most} worst layers` : 'SRTE error by layer',
+    ),
     errorTable(srte, worst.slice(0, most)),
     ...moreRows(runs.length - most, most),
   ];
@@ -179,16 +181,16 @@ export function errorsBlocks(srte: ConvertedSrte | null): Block[] {
   const isPartly = source.positions !== target.positions && source.form !== 'sincos';
   const rows = formatInteger(Math.min(source.positions, target.positions));
   return [
-    heading('SRTE error by layer'),
+    headingBlock('SRTE error by layer'),
     errorTable(srte, runs.slice(0, MAX_ROWS)),
     ...moreRows(runs.length - MAX_ROWS, MAX_ROWS),
-    note(
+    noteOf(
       'Error: relative Frobenius norm of the difference between the written table and the one that it replaces' +
         `${isPartly ? `, over the first ${rows} rows` : ''}. A full bar is 100%. Largest: the largest error of a single value.`,
     ),
     ...(pair && pairs.length === 1
       ? [
-          note(
+          noteOf(
             `Rank ${formatInteger(pair.rank ?? 0)} keeps ${percentText(pair.energy)} of the energy (squared norm) of its source table.`,
           ),
         ]
@@ -196,7 +198,10 @@ export function errorsBlocks(srte: ConvertedSrte | null): Block[] {
   ];
 }
 
-function errorTable(srte: ConvertedSrte, runs: readonly (readonly [Line, Line])[]): TableBlock {
+function errorTable(
+  srte: ConvertedSrte,
+  runs: readonly (readonly [TableErrorRow, TableErrorRow])[],
+): TableBlock {
   const hasEnergies = srte.tables.filter(({ energy }) => energy !== null).length > 1;
   const nothing: Cell[] = Array(hasEnergies ? 4 : 3).fill({ text: '' });
   return {
@@ -204,7 +209,7 @@ function errorTable(srte: ConvertedSrte, runs: readonly (readonly [Line, Line])[
     columns: [
       right('layer', 'layer'),
       right('error', 'relative_error'),
-      left('', 'bar'),
+      leftColumn('', 'bar'),
       right('largest', 'largest_error'),
       right('cosine', 'cosine'),
       ...(hasEnergies ? [right('energy', 'energy')] : []),
@@ -218,27 +223,28 @@ function errorTable(srte: ConvertedSrte, runs: readonly (readonly [Line, Line])[
         cosineCell(first.cosine),
         ...(hasEnergies ? [percentCell(first.energy)] : []),
       ]),
-      [strong('total'), { ...errorCell(srte.relativeError), tone: 'strong' }, ...nothing],
+      [strongCell('total'), { ...errorCell(srte.relativeError), tone: 'strong' }, ...nothing],
     ],
   };
 }
 
 /** Old and new table of one layer. */
-export interface Line extends TableError {
+export interface TableErrorRow extends TableError {
   readonly layer: number;
   readonly table: string;
   readonly energy: number | null;
 }
 
 /** Errors of all layers, in order. */
-export const layerErrors = ({ tables }: ConvertedSrte): Line[] => tables.flatMap(linesOfTable);
+export const layerErrors = ({ tables }: ConvertedSrte): TableErrorRow[] =>
+  tables.flatMap(linesOfTable);
 
-const linesOfTable = ({ name: table, energy, errors }: ConvertedTable): Line[] =>
+const linesOfTable = ({ name: table, energy, errors }: ConvertedTable): TableErrorRow[] =>
   errors.flatMap((error) => error.layers.map((layer) => ({ ...error, layer, table, energy })));
 
 /** First and last of consecutive layers with the same figures. */
-function runsOf(lines: readonly Line[]): [Line, Line][] {
-  const runs: [Line, Line][] = [];
+function runsOf(lines: readonly TableErrorRow[]): [TableErrorRow, TableErrorRow][] {
+  const runs: [TableErrorRow, TableErrorRow][] = [];
   for (const line of lines) {
     const run = runs.at(-1);
     if (run && line.layer === run[1].layer + 1 && isSame(line, run[1])) run[1] = line;
@@ -249,9 +255,10 @@ function runsOf(lines: readonly Line[]): [Line, Line][] {
 
 const FIGURES = ['relativeError', 'largestError', 'cosine', 'energy'] as const;
 
-const isSame = (a: Line, b: Line) => FIGURES.every((figure) => a[figure] === b[figure]);
+const isSame = (a: TableErrorRow, b: TableErrorRow) =>
+  FIGURES.every((figure) => a[figure] === b[figure]);
 
-const rangeText = (first: Line, last: Line) =>
+const rangeText = (first: TableErrorRow, last: TableErrorRow) =>
   first === last ? String(first.layer) : `${first.layer}–${last.layer}`;
 
 /** `4.71%`, `∞`, `–` for a zero table, which has no relative error. */
@@ -266,8 +273,8 @@ export const errorsTable = (srte: ConvertedSrte | null): TableBlock => ({
   kind: 'table',
   columns: [
     right('layer', 'layer'),
-    left('had', 'had', true),
-    left('gets', 'gets', true),
+    leftColumn('had', 'had', true),
+    leftColumn('gets', 'gets', true),
     right('norm', 'norm'),
     right('error', 'relative_error'),
     right('largest', 'largest_error'),

@@ -8,7 +8,7 @@ import type {
   ConvertedWeights,
 } from '../../conversion/conversion.js';
 import type { Proof, TensorError } from '../../conversion/execute/check-output.js';
-import type { Against } from '../../quicktest/sides.js';
+import type { TwoModelComparison } from '../../quicktest/sides.js';
 import {
   formatBytes,
   formatChange,
@@ -24,17 +24,17 @@ import { configText, MAX_ROWS } from '../inspect/inspect-text.js';
 import { cosineCell } from '../inspect/srte-survey.js';
 import {
   bytesCell,
-  heading,
+  headingBlock,
   integerCell,
-  left,
-  note,
+  leftColumn,
+  noteOf,
   percentCell,
   realCell,
   right,
-  strong,
+  strongCell,
 } from '../kit/cells.js';
 import type { Block, Cell, Fact, Report, TableBlock, Verdict } from '../kit/report.js';
-import { againstBlocks, measureText } from '../quick-test/against.js';
+import { againstBlocks, measurementText } from '../quick-test/against.js';
 import {
   errorsBlocks,
   errorsTable,
@@ -65,9 +65,9 @@ export function convertReport(
         : [...worstErrorsBlocks(srte, ANSWER_ROWS), ...weightErrors(result, ANSWER_ROWS)]),
     ],
     details: [
-      heading('Sizes'),
+      headingBlock('Sizes'),
       totalsTable(result),
-      note(sourceText(result)),
+      noteOf(sourceText(result)),
       ...(dryRun ? [] : errorsBlocks(srte)),
       ...tieBlocks(result),
       ...ggufBlocks(result),
@@ -102,11 +102,11 @@ function verdictOf(result: ConversionResult): Verdict {
 function ggufBlocks({ gguf }: ConversionResult): Block[] {
   if (gguf === null || gguf.errors.length === 0) return [];
   return [
-    heading('Error per layer'),
+    headingBlock('Error per layer'),
     {
       kind: 'table',
       columns: [
-        left('part', 'part', true),
+        leftColumn('part', 'part', true),
         right('tensors', 'tensors'),
         right('relative error', 'relative_error'),
         right('largest error', 'largest_error'),
@@ -161,7 +161,7 @@ function tieErrorText({ name, relativeError }: Worst): string {
   return `error ${relativeErrorText(relativeError)} in ${shortened(name)} (tied)`;
 }
 
-/** A bound applies to the error of all layers, so that error is printed beside it. */
+/** A bound applies to the error of all layers, so that error is printed next to it. */
 function srteErrorText(srte: ConvertedSrte, { layer, relativeError }: Worst & Layered): string {
   const errors = layerErrors(srte);
   const isSame = errors.every((each) => each.relativeError === relativeError);
@@ -196,11 +196,11 @@ function worstOf<Error extends Pick<TensorError, 'relativeError'>>(
     );
 }
 
-export function proofText(verdict: Proof['verdict'], { logits }: Against): string {
+export function proofText(verdict: Proof['verdict'], { logits }: TwoModelComparison): string {
   if (verdict === 'same') return 'logits equal within rounding';
   const { relativeDifference, klDivergence, topAgreement } = logits;
   const found = Number.isFinite(relativeDifference)
-    ? `logits differ by ${percentText(relativeDifference)} (KL divergence ${measureText(klDivergence)} nats, same top token ${percentText(topAgreement)})`
+    ? `logits differ by ${percentText(relativeDifference)} (KL divergence ${measurementText(klDivergence)} nats, same top token ${percentText(topAgreement)})`
     : 'logits are not finite and cannot be compared';
   return verdict === 'failed' ? `FAILED: no value should change, but ${found}` : found;
 }
@@ -256,7 +256,7 @@ function proofFact({ verdict, against, why }: Proof): Fact {
     name: 'proof',
     text:
       `${formatInteger(batch)} × ${formatInteger(context)} random tokens (seed ${seed}), ` +
-      `largest difference of a logit ${measureText(logits.largestDifference)}${where}`,
+      `largest difference of a logit ${measurementText(logits.largestDifference)}${where}`,
     ...(verdict === 'failed' && { tone: 'bad' as const }),
   };
 }
@@ -312,19 +312,19 @@ function weightErrors({ quantization }: ConversionResult, most: number): Block[]
   if (errors.length === 0) return [];
   const more = errors.length - most;
   return [
-    heading('Quantization error by weight, largest first'),
+    headingBlock('Quantization error by weight, largest first'),
     weightErrorTable(errors.slice(0, most)),
     ...(more > 0
-      ? [note(`… ${formatInteger(more)} more: ${most >= MAX_ROWS ? '--json' : '--details'}`)]
+      ? [noteOf(`… ${formatInteger(more)} more: ${most >= MAX_ROWS ? '--json' : '--details'}`)]
       : []),
-    note('Largest: the largest error of a value. Bound: half the largest scale, and rounding.'),
+    noteOf('Largest: the largest error of a value. Bound: half the largest scale, and rounding.'),
   ];
 }
 
 const weightErrorTable = (errors: ConvertedWeights['errors']): TableBlock => ({
   kind: 'table',
   columns: [
-    left('weight', 'weight', true),
+    leftColumn('weight', 'weight', true),
     right('error', 'relative_error'),
     right('largest', 'largest_error'),
     right('bound', 'bound'),
@@ -347,11 +347,11 @@ const errorsOf = ({ srte, quantization }: ConversionResult): TableBlock =>
 function tieBlocks({ tie }: ConversionResult): Block[] {
   if (tie === null || tie.errors.length === 0) return [];
   return [
-    heading(`Error of the tied tensor (values of ${TIE_VALUES[tie.values]})`),
+    headingBlock(`Error of the tied tensor (values of ${TIE_VALUES[tie.values]})`),
     {
       kind: 'table',
       columns: [
-        left('tensor', 'tensor', true),
+        leftColumn('tensor', 'tensor', true),
         right('error', 'relative_error'),
         right('largest', 'largest_error'),
         right('cosine', 'cosine'),
@@ -388,19 +388,19 @@ function totalsTable({ input, output, srte }: ConversionResult): TableBlock {
   return {
     kind: 'table',
     columns: [
-      left('', 'what'),
+      leftColumn('', 'what'),
       right('before', 'before'),
       right('after', 'after'),
       right('saved', 'saved'),
       right('share', 'share'),
     ],
     rows: [
-      row(strong('parameters'), input.parameters, output.parameters, integerCell),
+      row(strongCell('parameters'), input.parameters, output.parameters, integerCell),
       ...(srte
         ? [row({ text: '  SRTE' }, srte.source.parameters, srte.target.parameters, integerCell)]
         : []),
-      row(strong('tensors'), input.tensorBytes, output.tensorBytes, bytes),
-      row(strong('files'), input.bytes, output.bytes, bytes),
+      row(strongCell('tensors'), input.tensorBytes, output.tensorBytes, bytes),
+      row(strongCell('files'), input.bytes, output.bytes, bytes),
     ],
   };
 }
@@ -420,13 +420,13 @@ function savedCells(before: number, after: number, cell: (value: number) => Cell
 function filesBlocks({ dryRun, output: { files } }: ConversionResult): Block[] {
   const isResumed = files.some(({ resumed }) => resumed);
   return [
-    heading(dryRun ? 'Planned files' : 'Files'),
+    headingBlock(dryRun ? 'Planned files' : 'Files'),
     {
       kind: 'table',
       columns: [
-        left('file', 'file', true),
+        leftColumn('file', 'file', true),
         right('bytes', 'bytes'),
-        ...(isResumed ? [left('origin', 'resumed')] : []),
+        ...(isResumed ? [leftColumn('origin', 'resumed')] : []),
       ],
       rows: files.map(({ name, bytes, resumed }) => [
         { text: shortened(name) },
@@ -440,10 +440,14 @@ function filesBlocks({ dryRun, output: { files } }: ConversionResult): Block[] {
 function changesBlocks({ configChanges }: ConversionResult): Block[] {
   if (configChanges.length === 0) return [];
   return [
-    heading('Config changes'),
+    headingBlock('Config changes'),
     {
       kind: 'table',
-      columns: [left('key', 'key', true), left('from', 'from', true), left('to', 'to', true)],
+      columns: [
+        leftColumn('key', 'key', true),
+        leftColumn('from', 'from', true),
+        leftColumn('to', 'to', true),
+      ],
       rows: configChanges.map(({ path, from, to }) => [
         { text: path },
         settingCell(from),
@@ -460,10 +464,14 @@ const settingCell = (value: unknown): Cell => ({
 function leftOutBlocks({ leftOut }: ConversionResult): Block[] {
   if (leftOut.length === 0) return [];
   return [
-    heading('Left out'),
+    headingBlock('Left out'),
     {
       kind: 'table',
-      columns: [left('entry', 'what', true), right('count', 'count'), left('reason', 'why', true)],
+      columns: [
+        leftColumn('entry', 'what', true),
+        right('count', 'count'),
+        leftColumn('reason', 'why', true),
+      ],
       rows: leftOut.map(({ pattern, names, why }) => [
         { text: shortened(pattern) },
         integerCell(names.length),
@@ -478,12 +486,12 @@ function costBlocks({ memory, run, srte }: ConversionResult): Block[] {
   const limit = `limit ${formatBytes(limitBytes)}`;
   const predicted = formatBytes(predictedPeakBytes);
   if (run === null || peakBytes === null) {
-    return [note(`Peak memory: about ${predicted} (${limit}).`)];
+    return [noteOf(`Peak memory: about ${predicted} (${limit}).`)];
   }
   const { readBytes, writtenBytes, bytesPerSecond, seconds, products } = run;
   const isFactorised = [srte?.source, srte?.target].some((each) => each?.form === 'low-rank');
   return [
-    note(
+    noteOf(
       `Read ${formatBytes(readBytes)}, wrote ${formatBytes(writtenBytes)} in ${secondsText(seconds)} ` +
         `(${formatBytes(bytesPerSecond)}/s).${isFactorised ? ` Matrix products: ${products}.` : ''}`,
     ),
@@ -501,4 +509,4 @@ const secondsText = (seconds: number) =>
 
 /** Effect of the conversion on the logits. */
 const proofBlocks = (proof: Proof | null): Block[] =>
-  proof?.against ? [heading('Proof'), ...againstBlocks(proof.against)] : [];
+  proof?.against ? [headingBlock('Proof'), ...againstBlocks(proof.against)] : [];

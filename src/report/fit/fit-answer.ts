@@ -16,7 +16,7 @@ import {
   significant,
 } from '../../text/units.js';
 import { counted, modelName, shellWord, withoutFlags } from '../../text/words.js';
-import { contextText, left, right, strong } from '../kit/cells.js';
+import { contextText, leftColumn, right, strongCell } from '../kit/cells.js';
 import type { Cell, Fact, TableBlock, Tone, Verdict } from '../kit/report.js';
 import { boundsCells, boundsColumns, bytesText, NOUNS, TONES } from './fit-bounds.js';
 import type { Serving } from './fit-serving.js';
@@ -309,7 +309,7 @@ function forwardFacts({ forward, profile }: FitResult): Fact[] {
 export function memorySummary({ cluster, training, serving }: FitResult): TableBlock {
   const { each, own } = NOUNS[cluster.gpu.kind];
   const row = (what: string, total: Bounds, capacity: number, verdict: FitVerdict): Cell[] => [
-    strong(what),
+    strongCell(what),
     ...boundsCells(total, bytesText),
     { text: bytesText(capacity), value: capacity },
     { text: verdict, tone: TONES[verdict] },
@@ -317,10 +317,10 @@ export function memorySummary({ cluster, training, serving }: FitResult): TableB
   return {
     kind: 'table',
     columns: [
-      left(`memory per ${each}`, 'for'),
+      leftColumn(`memory per ${each}`, 'for'),
       ...boundsColumns('bytes'),
       right(`${own} has`, 'capacity_bytes'),
-      left('', 'verdict'),
+      leftColumn('', 'verdict'),
     ],
     rows: [
       ...(serving

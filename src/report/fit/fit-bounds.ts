@@ -4,7 +4,7 @@ import type { MOST_TRIED_GPUS } from '../../fit/training/lora.js';
 import type { FitVerdict } from '../../fit/training/training-fit.js';
 import type { GpuKind } from '../../hardware/gpu.js';
 import { formatBytes } from '../../text/units.js';
-import { bar, left, right, strong } from '../kit/cells.js';
+import { bar, leftColumn, right, strongCell } from '../kit/cells.js';
 import type { Block, Cell, TableBlock, Tone } from '../kit/report.js';
 
 interface Value {
@@ -60,11 +60,14 @@ export function memoryTable(
     ...boundsCells(bytes, bytesText),
     share(bytes),
   ];
-  const columns = [left(`memory of the fullest ${each}`, 'part', true), ...boundsColumns('bytes')];
+  const columns = [
+    leftColumn(`memory of the fullest ${each}`, 'part', true),
+    ...boundsColumns('bytes'),
+  ];
   const rows: Cell[][] = [
     ...exact.filter(isThere).map(row),
     ...workspace.filter(isThere).map((one) => row({ ...one, part: `+ ${one.part}` })),
-    [strong('total'), ...boundsCells(total, bytesText), share(total)],
+    [strongCell('total'), ...boundsCells(total, bytesText), share(total)],
     [
       { text: `${own} has`, tone: 'dim' },
       { text: '', value: '' },
@@ -75,7 +78,7 @@ export function memoryTable(
   ];
   return {
     kind: 'table',
-    columns: [...columns, left('', 'bar')],
+    columns: [...columns, leftColumn('', 'bar')],
     rows,
     narrower: { kind: 'table', columns, rows: rows.map((cells) => cells.slice(0, -1)) },
   };

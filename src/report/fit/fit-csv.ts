@@ -3,7 +3,7 @@ import type { Quantity } from '../../budget/quantity.js';
 import type { MachineForward } from '../../fit/fits.js';
 import type { LoadAnswer, LoadMet } from '../../fit/serving/queueing.js';
 import type { ServingLoad } from '../../fit/serving/serving.js';
-import { left, right } from '../kit/cells.js';
+import { leftColumn, right } from '../kit/cells.js';
 import type { Cell, TableBlock } from '../kit/report.js';
 import { type ShownBounds, sameBounds } from './fit-bounds.js';
 import type { Serving } from './fit-serving.js';
@@ -38,9 +38,9 @@ export function csvTable({
   return {
     kind: 'table',
     columns: [
-      left('for', 'for'),
-      left('what', 'what'),
-      left('unit', 'unit'),
+      leftColumn('for', 'for'),
+      leftColumn('what', 'what'),
+      leftColumn('unit', 'unit'),
       right('lower', 'lower'),
       right('expected', 'expected'),
       right('upper', 'upper'),
@@ -133,8 +133,8 @@ function memoryRows({
 /** Values at the speed of each bound; empty when no number of GPUs supports the load. */
 function loadRows({ lower, expected, upper }: ServingLoad): Row[] {
   const row = (what: string, unit: string, of: (answer: LoadMet) => Quantity): Row => {
-    const told = (answer: LoadAnswer) => (answer.met ? of(answer) : undefined);
-    const bounds = { lower: told(lower), expected: told(expected), upper: told(upper) };
+    const figureOf = (answer: LoadAnswer) => (answer.met ? of(answer) : undefined);
+    const bounds = { lower: figureOf(lower), expected: figureOf(expected), upper: figureOf(upper) };
     return { what: `load: ${what}`, unit, bounds };
   };
   return [

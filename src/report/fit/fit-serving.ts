@@ -11,12 +11,12 @@ import { counted, sentence } from '../../text/words.js';
 import {
   contextText,
   generationNote,
-  heading,
+  headingBlock,
   integerCell,
-  left,
-  note,
+  leftColumn,
+  noteOf,
   right,
-  strong,
+  strongCell,
 } from '../kit/cells.js';
 import type { Block, Cell, TableBlock } from '../kit/report.js';
 import {
@@ -56,7 +56,7 @@ export function servingBlocks(
   const times = (bytes: number | bigint) => sameBounds(batch * Number(bytes));
   return [
     verdictHeading('Serving', verdict),
-    note(
+    noteOf(
       `${formatInteger(batch)} × ${formatInteger(context)} tokens${contextText(contextOrigin)}, weights in ` +
         `${formatText(setting)}, cache in ${setting.cacheDtype}, ` +
         `${setting.tensorParallel === 1 ? 'a replica on each GPU' : `${setting.tensorParallel} GPUs share each layer`}.`,
@@ -73,12 +73,12 @@ export function servingBlocks(
       capacity,
     ),
     ...(fit.withoutRoom === null
-      ? [...speedBlocks(fit, setting), note(roomText(fit, setting))]
-      : [note(`${sentence(fit.withoutRoom)} ${roomText(fit, setting)}`)]),
+      ? [...speedBlocks(fit, setting), noteOf(roomText(fit, setting))]
+      : [noteOf(`${sentence(fit.withoutRoom)} ${roomText(fit, setting)}`)]),
     ...(generation ? [generationNote(generation)] : []),
     ...(fit.withoutLink === null
       ? []
-      : [note(`All-reduces between GPUs are not counted: ${fit.withoutLink}.`)]),
+      : [noteOf(`All-reduces between GPUs are not counted: ${fit.withoutLink}.`)]),
     ...(fit.load ? loadBlocks(fit.load, setting, doubts) : []),
     ...remedyBlocks(remedies),
   ];
@@ -87,10 +87,10 @@ export function servingBlocks(
 function remedyBlocks(remedies: Serving['remedies']): Block[] {
   if (remedies.length === 0) return [];
   return [
-    heading('Changes that make serving fit, each by itself'),
+    headingBlock('Changes that make serving fit, each by itself'),
     {
       kind: 'table',
-      columns: [left('flags', 'flags', true), ...boundsColumns('bytes')],
+      columns: [leftColumn('flags', 'flags', true), ...boundsColumns('bytes')],
       rows: remedies.map((remedy) => [
         { text: servingFlags(remedy).join(' ') },
         ...boundsCells(remedy.total, bytesText),
@@ -127,14 +127,16 @@ function speedBlocks(fit: Serving['fit'], setting: Serving['setting']): Block[] 
   if (prefill === null) {
     const least = formatSeconds(decode.seconds.lower.value);
     return [
-      note(
+      noteOf(
         `${sentence(NO_PEAK)} A decoding step takes at least ${least}, for reading weights and caches.`,
       ),
     ];
   }
   return [
     speedTable({ prefill, decode }, setting),
-    note(sentence(`decoding is ${decodeLimitText(decode)}, prefill ${prefillLimitText(prefill)}`)),
+    noteOf(
+      sentence(`decoding is ${decodeLimitText(decode)}, prefill ${prefillLimitText(prefill)}`),
+    ),
   ];
 }
 
@@ -145,13 +147,13 @@ function speedTable(
   const sequences = batch === 1 ? '1 sequence' : `${formatInteger(batch)} sequences`;
   return {
     kind: 'table',
-    columns: [left('speed', 'what'), ...boundsColumns('value')],
+    columns: [leftColumn('speed', 'what'), ...boundsColumns('value')],
     rows: [
       [
-        strong(`prefill of ${formatInteger(prompt)} tokens`),
+        strongCell(`prefill of ${formatInteger(prompt)} tokens`),
         ...boundsCells(prefill.seconds, formatSeconds),
       ],
-      [strong(`decoding step of ${sequences}`), ...boundsCells(decode.seconds, formatSeconds)],
+      [strongCell(`decoding step of ${sequences}`), ...boundsCells(decode.seconds, formatSeconds)],
       [{ text: 'tokens/s' }, ...boundsCells(decode.tokensPerSecond, significant)],
     ],
   };
@@ -189,11 +191,11 @@ function loadBlocks(
         `95% within ${formatSeconds(load.p95Seconds)}`,
       tone: doubt ? 'bad' : 'good',
     },
-    ...(doubt ? [note(sentence(doubt.text))] : []),
+    ...(doubt ? [noteOf(sentence(doubt.text))] : []),
     {
       kind: 'table',
       columns: [
-        left('speed', 'speed'),
+        leftColumn('speed', 'speed'),
         right('GPUs', 'gpus'),
         right('replicas', 'replicas'),
         right('batch', 'batch'),
@@ -202,12 +204,12 @@ function loadBlocks(
         right('service', 'service_seconds'),
         right('wait', 'waiting_seconds'),
         right('utilisation', 'utilisation'),
-        left('', 'remark', true),
+        leftColumn('', 'remark', true),
       ],
       // The lower bound of a time is the best speed.
       rows: [loadRow('upper', lower), loadRow('estimate', expected), loadRow('lower', upper)],
     },
-    note(`Assumed: ${assumption}.`),
+    noteOf(`Assumed: ${assumption}.`),
   ];
 }
 
@@ -219,12 +221,16 @@ function loadRow(title: string, answer: LoadAnswer): Cell[] {
       answer.reason === 'no room'
         ? 'no room for one request'
         : `too slow: a single request takes ${formatSeconds(answer.best.value)}`;
-    return [strong(title), ...Array.from({ length: 8 }, () => NOTHING), { text: why, tone: 'bad' }];
+    return [
+      strongCell(title),
+      ...Array.from({ length: 8 }, () => NOTHING),
+      { text: why, tone: 'bad' },
+    ];
   }
   const { gpus, replicas, batch, meanSeconds, p95Seconds, service, waiting, utilisation } = answer;
   const seconds = ({ value }: Quantity): Cell => ({ text: formatSeconds(value), value });
   return [
-    strong(title),
+    strongCell(title),
     integerCell(gpus.value),
     integerCell(replicas.value),
     integerCell(batch.value),

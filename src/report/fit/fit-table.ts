@@ -3,7 +3,7 @@
 import type { TableCell, TableRow, TableSetting } from '../../fit/fit-table.js';
 import { formatBytes, formatInteger, shortCount } from '../../text/units.js';
 import { counted, joined, modelName, shellWord } from '../../text/words.js';
-import { contextText, left, note, right, strong } from '../kit/cells.js';
+import { contextText, leftColumn, noteOf, right, strongCell } from '../kit/cells.js';
 import type { Block, Cell, Report, TableBlock } from '../kit/report.js';
 import { MOST_TRIED } from './fit-bounds.js';
 
@@ -74,12 +74,12 @@ function bestRow(rows: readonly TableRow[]): TableRow | undefined {
 const table = (rows: readonly TableRow[]): TableBlock => ({
   kind: 'table',
   columns: [
-    left('GPU', 'gpu'),
+    leftColumn('GPU', 'gpu'),
     right('memory', 'memory_bytes'),
     ...(rows[0]?.cells ?? []).map((cell) => right(titleOf(cell), titleOf(cell))),
   ],
   rows: rows.map(({ name, unit, memoryBytes, cells }) => [
-    strong(name),
+    strongCell(name),
     {
       text: `${unit === 1 ? '' : `${unit} × `}${formatBytes(Math.round(memoryBytes))}`,
       value: unit * memoryBytes,
@@ -98,12 +98,12 @@ function verdictCell({ verdict, gpus }: TableCell, unit: number): Cell {
 const dataTable = (rows: readonly TableRow[]): TableBlock => ({
   kind: 'table',
   columns: [
-    left('gpu', 'gpu'),
+    leftColumn('gpu', 'gpu'),
     right('unit', 'unit_gpus'),
     right('memory', 'memory_bytes'),
-    left('use', 'use'),
-    left('dtype', 'dtype'),
-    left('verdict', 'verdict'),
+    leftColumn('use', 'use'),
+    leftColumn('dtype', 'dtype'),
+    leftColumn('verdict', 'verdict'),
     right('gpus', 'gpus'),
   ],
   rows: rows.flatMap(({ name, unit, memoryBytes, cells }) =>
@@ -125,7 +125,7 @@ function notes({ serving, training, contextOrigin }: TableSetting): Block[] {
   return [
     ...(serving
       ? [
-          note(
+          noteOf(
             `Serving: ${load(serving)} of ${formatInteger(serving.context)} tokens${contextText(contextOrigin)}; ` +
               `2×: on two GPUs; no: not on ${MOST_TRIED}.`,
           ),
@@ -133,7 +133,7 @@ function notes({ serving, training, contextOrigin }: TableSetting): Block[] {
       : []),
     ...(training
       ? [
-          note(
+          noteOf(
             `Training: ${training.microBatch} × ${formatInteger(training.context)} tokens, ${training.optimizer}, ` +
               `--recompute ${training.recompute} --zero ${training.zero}; LoRA: rank ${training.loraRank}.`,
           ),

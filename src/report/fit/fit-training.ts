@@ -15,7 +15,15 @@ import {
   significant,
 } from '../../text/units.js';
 import { counted, sentence } from '../../text/words.js';
-import { contextText, heading, integerCell, left, note, right, strong } from '../kit/cells.js';
+import {
+  contextText,
+  headingBlock,
+  integerCell,
+  leftColumn,
+  noteOf,
+  right,
+  strongCell,
+} from '../kit/cells.js';
 import type { Block, TableBlock } from '../kit/report.js';
 import {
   boundsCells,
@@ -39,7 +47,7 @@ export function trainingBlocks(training: Training): Block[] {
   const parts = stage ? stage.parts : [];
   return [
     verdictHeading('Training', verdict),
-    note(
+    noteOf(
       `Micro-batch of ${formatInteger(setting.microBatch)} × ${formatInteger(setting.context)} ` +
         `tokens${contextText(contextOrigin)}, ${setting.precision === 'mixed' ? 'mixed precision' : 'float32'}, ${setting.optimizer}, ` +
         `recomputation ${setting.recompute}, ${ATTENTION[setting.attention]}, ${LOSSES[setting.loss]}, ` +
@@ -52,7 +60,7 @@ export function trainingBlocks(training: Training): Block[] {
       stage?.total ?? total,
       capacity,
     ),
-    ...(apart ? [note(PEAK)] : []),
+    ...(apart ? [noteOf(PEAK)] : []),
     ...(stages.length > 1 ? [stagesTable(fit)] : []),
     ...speedBlocks(fit),
     ...remedyBlocks(training),
@@ -61,9 +69,9 @@ export function trainingBlocks(training: Training): Block[] {
 
 function speedBlocks({ verdict, step, time }: Training['fit']): Block[] {
   if (verdict === 'does not fit') {
-    return [note('No speed estimate: the training does not fit into the memory.')];
+    return [noteOf('No speed estimate: the training does not fit into the memory.')];
   }
-  return step ? stepBlocks(step, time) : [note(sentence(NO_PEAK))];
+  return step ? stepBlocks(step, time) : [noteOf(sentence(NO_PEAK))];
 }
 
 const ATTENTION = {
@@ -102,10 +110,10 @@ function stagesTable({ stages, fullest, total }: Training['fit']): TableBlock {
     kind: 'table',
     columns: [
       right('stage', 'stage'),
-      left('blocks', 'blocks'),
+      leftColumn('blocks', 'blocks'),
       right('parameters', 'parameters'),
       ...boundsColumns('bytes'),
-      left('', 'fullest'),
+      leftColumn('', 'fullest'),
     ],
     rows: stages.map(({ stage, blocks: [from, to], parameters, total: bounds }, index) => [
       integerCell(stage),
@@ -143,23 +151,23 @@ function limitText(
 function stepBlocks(step: StepTime, time: TrainingTime | undefined): Block[] {
   const { seconds, limits, limitedBy, withoutLink, tokens, tokensPerSecond } = step;
   return [
-    note(
+    noteOf(
       `A step has ${formatInteger(Math.round(tokens.value))} tokens: ${significant(tokensPerSecond.value)} tokens/s ` +
         `(estimate), ${utilisationText(step)}. Its lower bound is limited by ${limitedBy}: ` +
         `${limits.map((each) => limitText(each, step)).join(', ')}.`,
     ),
     ...(withoutLink === null
       ? []
-      : [note(`Communication over unknown links is not counted: ${withoutLink}.`)]),
+      : [noteOf(`Communication over unknown links is not counted: ${withoutLink}.`)]),
     {
       kind: 'table',
-      columns: [left('time', 'what'), ...boundsColumns('seconds')],
+      columns: [leftColumn('time', 'what'), ...boundsColumns('seconds')],
       rows: [
-        [strong('one step'), ...boundsCells(seconds, formatSeconds)],
+        [strongCell('one step'), ...boundsCells(seconds, formatSeconds)],
         ...(time
           ? [
               [
-                strong(`total, ${formatInteger(Math.round(time.steps.value))} steps`),
+                strongCell(`total, ${formatInteger(Math.round(time.steps.value))} steps`),
                 ...boundsCells(time.totalSeconds, formatSeconds),
               ],
             ]
@@ -172,10 +180,10 @@ function stepBlocks(step: StepTime, time: TrainingTime | undefined): Block[] {
 function remedyBlocks({ setting, fit: { remedies, verdict } }: Training): Block[] {
   const isRoom = verdict === 'fits';
   if (remedies.length === 0) {
-    return isRoom ? [] : [note(sentence(NOTHING_FITS))];
+    return isRoom ? [] : [noteOf(sentence(NOTHING_FITS))];
   }
   return [
-    heading(
+    headingBlock(
       isRoom
         ? 'Largest micro-batch and context that fit'
         : 'Smallest changes that make training fit by the upper bound',
@@ -184,7 +192,7 @@ function remedyBlocks({ setting, fit: { remedies, verdict } }: Training): Block[
     {
       kind: 'table',
       columns: [
-        left('flags', 'flags', true),
+        leftColumn('flags', 'flags', true),
         ...boundsColumns('bytes'),
         right('tokens/s', 'expected_tokens_per_second'),
       ],
@@ -204,7 +212,7 @@ export function loraBlocks({ setting, lora }: Training): Block[] {
   const { adapters, frozen, parts, kept, workspaceParts, apart, total, capacity, verdict } = lora;
   return [
     verdictHeading('LoRA', verdict),
-    note(
+    noteOf(
       `Adapters of rank ${lora.rank} on each product inside the blocks: ${shortCount(Number(adapters.value))} parameters. ` +
         `The weights of the model are frozen. Recomputation ${lora.recompute}` +
         `${setting.cluster.gpus > 1 ? ', ZeRO-3' : ''}.`,
@@ -223,7 +231,7 @@ export function loraBlocks({ setting, lora }: Training): Block[] {
       total,
       capacity,
     ),
-    ...(apart ? [note(PEAK)] : []),
+    ...(apart ? [noteOf(PEAK)] : []),
   ];
 }
 
@@ -268,7 +276,7 @@ function caveats(remedies: readonly Remedy[], { cluster: { gpus } }: Training['s
     more === undefined
       ? ''
       : ` Smallest setup that fits: ${counted(more, 'GPU')} (tried by doubling).`;
-  return [note(`${first}${needed}`)];
+  return [noteOf(`${first}${needed}`)];
 }
 
 const FLAG_NAMES = {

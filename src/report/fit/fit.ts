@@ -10,7 +10,7 @@ import {
   significant,
 } from '../../text/units.js';
 import { counted } from '../../text/words.js';
-import { heading, integerCell, left, note, right, strong } from '../kit/cells.js';
+import { headingBlock, integerCell, leftColumn, noteOf, right, strongCell } from '../kit/cells.js';
 import type { Block, Cell, Report, TableBlock } from '../kit/report.js';
 import { explanationBlocks } from '../profile/inventory.js';
 import type { FitResult } from './fit-answer.js';
@@ -21,13 +21,13 @@ import type { Serving } from './fit-serving.js';
 import { servingBlocks } from './fit-serving.js';
 import { loraBlocks, trainingBlocks } from './fit-training.js';
 
-export interface Asked {
+export interface FitReportOptions {
   readonly explain: boolean;
   /** Words of the user's command after `fit`, for the next one. */
   readonly argv: readonly string[];
 }
 
-export function fitReport(result: FitResult, { explain, argv }: Asked): Report {
+export function fitReport(result: FitResult, { explain, argv }: FitReportOptions): Report {
   const { training, serving, doubts } = result;
   const next = nextOf(result, argv);
   return {
@@ -52,7 +52,7 @@ export function fitReport(result: FitResult, { explain, argv }: Asked): Report {
 /** Communication that is not counted makes the speeds too high. */
 function linkNotes({ training, serving }: FitResult): Block[] {
   const missing = training?.fit.step?.withoutLink ?? serving?.fit.withoutLink ?? null;
-  return missing === null ? [] : [note(`Communication is not counted: ${missing}.`)];
+  return missing === null ? [] : [noteOf(`Communication is not counted: ${missing}.`)];
 }
 
 const sectionsOf = ({ training, serving, forward }: FitResult) => ({
@@ -82,18 +82,18 @@ const forwardBlocks = (
   { batch, tokens, seconds, bytes }: MachineForward,
   { engine, measured, load, history }: MachineProfile,
 ): Block[] => [
-  heading(
+  headingBlock(
     `A forward pass of ${formatInteger(batch)} × ${formatInteger(tokens)} tokens on this machine, ${engine.title}, in ${engine.compute}`,
   ),
   {
     kind: 'table',
-    columns: [left('forward pass', 'what'), ...boundsColumns('value')],
+    columns: [leftColumn('forward pass', 'what'), ...boundsColumns('value')],
     rows: [
-      [strong('time'), ...boundsCells(seconds, formatSeconds)],
-      [strong('memory, on top of the weights'), ...boundsCells(bytes, bytesText)],
+      [strongCell('time'), ...boundsCells(seconds, formatSeconds)],
+      [strongCell('memory, on top of the weights'), ...boundsCells(bytes, bytesText)],
     ],
   },
-  note(
+  noteOf(
     `Measured on ${measured.slice(0, 10)} at ${loadText(load)}. ${historyText(history)} The lower bound of the time is ` +
       'the best measurement less a margin; the upper bound holds at loads like those measured.',
   ),
@@ -119,7 +119,7 @@ export function hardwareReport({ gpus, machines }: Hardware): Report {
     },
     blocks: [
       hardwareTable(listed, FEW, false),
-      note(
+      noteOf(
         'Memory that programs can use, and bandwidth, per GPU; peaks in TFLOP/s of dense products. GB is 10^9 bytes. ' +
           'Memory marked * is the advertised size.',
       ),
@@ -156,17 +156,17 @@ function hardwareTable(
   const rows = (isShort: boolean) => ({
     kind: 'table' as const,
     columns: [
-      left('name', 'name'),
-      ...(isShort ? [] : [left('title', 'title', true)]),
+      leftColumn('name', 'name'),
+      ...(isShort ? [] : [leftColumn('title', 'title', true)]),
       right('GPUs', 'gpus'),
       right('memory', 'usable_bytes'),
       ...(isShort ? [] : [right('label', 'memory_bytes')]),
       right('bandwidth', 'bandwidth_bytes_per_second'),
       ...dtypes.map((dtype) => right(dtype, `${dtype}_flops`)),
-      ...(isShort ? [] : [left('link', 'link'), left('source', 'source', true)]),
+      ...(isShort ? [] : [leftColumn('link', 'link'), leftColumn('source', 'source', true)]),
     ],
     rows: listed.map(({ name, title, gpu, gpus, links, source }): Cell[] => [
-      strong(name),
+      strongCell(name),
       ...(isShort ? [] : [{ text: title }]),
       integerCell(gpus),
       usableCell(gpu),

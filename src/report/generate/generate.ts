@@ -11,10 +11,10 @@ import { counted, modelName } from '../../text/words.js';
 import { engineText } from '../doctor.js';
 import {
   bar,
-  heading,
+  headingBlock,
   integerCell,
-  left,
-  note,
+  leftColumn,
+  noteOf,
   percentCell,
   realCell,
   right,
@@ -111,11 +111,13 @@ function answerBlocks(answer: ReportedAnswer, isStreamed: boolean): Block[] {
   const explained = tokens.filter(({ sampling }) => sampling !== null);
   const hasTop = tokens.some(({ top }) => top.length > 0);
   return [
-    ...(isStreamed ? [] : [heading('Answer'), { kind: 'note', text: answerText(answer) } as const]),
+    ...(isStreamed
+      ? []
+      : [headingBlock('Answer'), { kind: 'note', text: answerText(answer) } as const]),
     ...(draft ? draftBlocks(answer) : []),
     ...(against ? againstBlocks(answer) : []),
     ...explained.flatMap((token, index) => samplingBlocks(token, index)),
-    ...(hasTop ? [heading('Likeliest tokens'), likeliestTable(answer)] : []),
+    ...(hasTop ? [headingBlock('Likeliest tokens'), likeliestTable(answer)] : []),
   ];
 }
 
@@ -129,7 +131,7 @@ function draftBlocks({ draft, figures }: ReportedAnswer): Block[] {
   const drafted = proposed.reduce((sum, each) => sum + each, 0);
   const taken = accepted.reduce((sum, each) => sum + each, 0);
   return [
-    heading('Speculative decoding'),
+    headingBlock('Speculative decoding'),
     {
       kind: 'facts',
       facts: [
@@ -178,8 +180,8 @@ function againstBlocks({ against }: ReportedAnswer): Block[] {
       ? `${name} would write the same ${counted(tokens, 'token')}.`
       : `${name} first differs at token ${first.position + 1}. Same likeliest token: ${formatInteger(same)} of ${formatInteger(tokens)}.`;
   return [
-    heading(`Against ${name}`),
-    note(text),
+    headingBlock(`Against ${name}`),
+    noteOf(text),
     ...(first === undefined
       ? []
       : [
@@ -187,9 +189,9 @@ function againstBlocks({ against }: ReportedAnswer): Block[] {
             kind: 'table',
             columns: [
               right('token', 'position'),
-              left('answer', 'answer'),
+              leftColumn('answer', 'answer'),
               right('probability', 'probability'),
-              left('other', 'other'),
+              leftColumn('other', 'other'),
               right('its probability', 'other_probability'),
             ],
             rows: partings
@@ -204,7 +206,7 @@ function againstBlocks({ against }: ReportedAnswer): Block[] {
           } as const,
         ]),
     ...(partings.length > MOST_PARTINGS
-      ? [note(`${counted(partings.length - MOST_PARTINGS, 'more token')}; --json has all.`)]
+      ? [noteOf(`${counted(partings.length - MOST_PARTINGS, 'more token')}; --json has all.`)]
       : []),
   ];
 }
@@ -219,16 +221,16 @@ function samplingBlocks(token: ReportedToken, index: number): Block[] {
   if (first === undefined || last === undefined) return [];
   const most = Math.max(...stages.flatMap(({ top }) => top.map(({ probability }) => probability)));
   return [
-    heading(
+    headingBlock(
       `Sampling of token ${index + 1}: ${tokenText(token)}, of ${counted(last.kept, 'token')}`,
     ),
     {
       kind: 'table',
       columns: [
-        left('token', 'token'),
+        leftColumn('token', 'token'),
         ...stages.flatMap(({ name }, at) => [
           right(name, name.replace(/[^a-z]/g, '_')),
-          ...(at === 0 || at === stages.length - 1 ? [left('', `bar_${at}`)] : []),
+          ...(at === 0 || at === stages.length - 1 ? [leftColumn('', `bar_${at}`)] : []),
         ]),
       ],
       rows: first.top.map((each, row) => [
@@ -249,9 +251,9 @@ const likeliestTable = ({ tokens }: ReportedAnswer): TableBlock => ({
   kind: 'table',
   columns: [
     right('token', 'position'),
-    left('text', 'text'),
+    leftColumn('text', 'text'),
     right('probability', 'probability'),
-    left('likeliest', 'likeliest', true),
+    leftColumn('likeliest', 'likeliest', true),
   ],
   rows: tokens.map((token, index) => [
     integerCell(index + 1),
@@ -271,7 +273,7 @@ const tokensTable = ({ tokens }: ReportedAnswer): TableBlock => ({
   columns: [
     right('position', 'position'),
     right('id', 'id'),
-    left('text', 'text'),
+    leftColumn('text', 'text'),
     right('log-probability', 'logprob'),
     right('probability', 'probability'),
   ],
@@ -288,12 +290,12 @@ const answersTable = (answers: readonly ReportedAnswer[]): TableBlock => ({
   kind: 'table',
   columns: [
     right('#', 'number'),
-    left('prompt', 'prompt', true),
-    left('answer', 'answer', true),
+    leftColumn('prompt', 'prompt', true),
+    leftColumn('answer', 'answer', true),
     right('tokens', 'tokens'),
     right('perplexity', 'perplexity'),
     right('tokens/s', 'tokens_per_second'),
-    left('end', 'end'),
+    leftColumn('end', 'end'),
   ],
   rows: answers.map(({ prompt, text, ids, figures, ended }, index) => [
     integerCell(index + 1),

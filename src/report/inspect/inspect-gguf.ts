@@ -2,7 +2,7 @@
 import type { GgufDescription, ShownValue } from '../../checkpoint/gguf/describe-gguf.js';
 import { formatInteger } from '../../text/units.js';
 import { nameText, shortened } from '../../text/words.js';
-import { bytesCell, heading, integerCell, left, right } from '../kit/cells.js';
+import { bytesCell, headingBlock, integerCell, leftColumn, right } from '../kit/cells.js';
 import type { Block, Cell, Fact, TableBlock } from '../kit/report.js';
 
 /** Longest value of the metadata in a table; JSON has all of it. */
@@ -35,12 +35,12 @@ function tokenizerText({ model, pre, tokens }: NonNullable<GgufDescription['toke
 export const ggufComponents = ({ components }: GgufDescription): TableBlock => ({
   kind: 'table',
   columns: [
-    left('component', 'component', true),
+    leftColumn('component', 'component', true),
     right('tensors', 'tensors'),
     right('values', 'values'),
     right('size', 'bytes'),
     right('bits per weight', 'bits_per_weight'),
-    left('types', 'types'),
+    leftColumn('types', 'types'),
   ],
   rows: components.map(({ component, tensors, elements, bytes, bitsPerWeight, types }): Cell[] => [
     { text: component },
@@ -54,10 +54,10 @@ export const ggufComponents = ({ components }: GgufDescription): TableBlock => (
 
 export function ggufDetails({ metadata, chatTemplate }: GgufDescription): Block[] {
   return [
-    heading('Metadata'),
+    headingBlock('Metadata'),
     {
       kind: 'table',
-      columns: [left('key', 'key', true), left('value', 'value', true)],
+      columns: [leftColumn('key', 'key', true), leftColumn('value', 'value', true)],
       rows: Object.entries(metadata).map(([key, value]): Cell[] => [
         { text: nameText(key) },
         { text: shortened(valueText(value), MAX_VALUE) },
@@ -66,7 +66,7 @@ export function ggufDetails({ metadata, chatTemplate }: GgufDescription): Block[
     ...(chatTemplate === null
       ? []
       : [
-          heading('Chat template'),
+          headingBlock('Chat template'),
           { kind: 'note', text: shortened(chatTemplate, 1000) } satisfies Block,
         ]),
   ];

@@ -3,12 +3,12 @@
 import type { SharedBytes } from '../../checkpoint/sharing.js';
 import type { Statistics } from '../../checkpoint/statistics.js';
 import type { CheckpointSummary, TensorSummary } from '../../checkpoint/summary.js';
-import type { ContentEntry, Plain } from '../../checkpoint/summary-content.js';
+import type { ContentEntry, JsonLike } from '../../checkpoint/summary-content.js';
 import type { SrteSurvey } from '../../conversion/srte/survey-srte.js';
 import type { StoredModel } from '../../model-input/stored-model.js';
 import { formatBytes, formatInteger } from '../../text/units.js';
 import { namesText, nameText, shortened } from '../../text/words.js';
-import { bytesCell, heading, integerCell, left, note, right } from '../kit/cells.js';
+import { bytesCell, headingBlock, integerCell, leftColumn, noteOf, right } from '../kit/cells.js';
 import type { Block, Cell, Column, TableBlock } from '../kit/report.js';
 import { MAX_ROWS, plainText } from './inspect-text.js';
 
@@ -17,7 +17,7 @@ export interface InspectResult extends CheckpointSummary {
   /** The glob that the names in `tensors` match, if any. */
   readonly filter?: string;
   readonly srte?: SrteSurvey;
-  /** Null when neither a config nor a name tells. */
+  /** Null when neither a config nor a name shows it. */
   readonly model?: Omit<StoredModel, 'buffers'> | null;
   /** Elements of the distinct tensors without buffers; absent without a config. */
   readonly parameters?: number;
@@ -42,10 +42,13 @@ const SHOWN_HASH = 12;
 const NOTHING: Cell = { text: '–', value: '' };
 
 const NAME: Field = {
-  column: { ...left('tensor', 'tensor'), cut: true },
+  column: { ...leftColumn('tensor', 'tensor'), cut: true },
   cell: ({ name }) => ({ text: nameText(name), value: name }),
 };
-const DTYPE: Field = { column: left('type', 'dtype'), cell: ({ dtype }) => ({ text: dtype }) };
+const DTYPE: Field = {
+  column: leftColumn('type', 'dtype'),
+  cell: ({ dtype }) => ({ text: dtype }),
+};
 const SHAPE: Field = {
   column: right('shape', 'shape'),
   cell: ({ shape }) => ({ text: shortened(`[${shape.join(', ')}]`) }),
@@ -59,11 +62,11 @@ const BYTES: Field = {
   cell: ({ bytes }) => bytesCell({ value: bytes }),
 };
 const SHARED: Field = {
-  column: { ...left('shared with', 'shared_with'), cut: true },
+  column: { ...leftColumn('shared with', 'shared_with'), cut: true },
   cell: sharedCell,
 };
 const HASH: Field = {
-  column: left('sha256', 'sha256'),
+  column: leftColumn('sha256', 'sha256'),
   cell: ({ sha256 = '' }) => ({ text: `${sha256.slice(0, SHOWN_HASH)}…`, value: sha256 }),
 };
 
@@ -109,7 +112,7 @@ export function tensorsBlocks(result: InspectResult): Block[] {
   const hasHashes = rows.some(({ sha256 }) => sha256 !== undefined);
   const isShared = rows.some(({ names }) => names.length > 1);
   return [
-    heading(titleOf(result, all)),
+    headingBlock(titleOf(result, all)),
     tableOf(rows, [
       NAME,
       DTYPE,
@@ -121,7 +124,7 @@ export function tensorsBlocks(result: InspectResult): Block[] {
     ...moreNote(all - rows.length),
     ...(hasHashes
       ? [
-          note(
+          noteOf(
             `The first ${SHOWN_HASH} of the 64 characters of each sha256; --json and --format csv have all.`,
           ),
         ]
@@ -176,14 +179,14 @@ function statisticsBlocks(rows: readonly Row[]): Block[] {
   );
   const hasComplex = rows.some(({ dtype }) => dtype === 'C64' || dtype === 'C128');
   return [
-    heading('Values'),
+    headingBlock('Values'),
     tableOf(rows, [NAME, ...STATISTICS, ...(allFinite ? [] : NOT_FINITE)]),
-    note(
+    noteOf(
       allFinite
         ? 'All values are finite.'
         : 'Columns other than NaN and infinities cover the finite values.',
     ),
-    ...(hasComplex ? [note('Complex values are counted by their moduli.')] : []),
+    ...(hasComplex ? [noteOf('Complex values are counted by their moduli.')] : []),
   ];
 }
 
@@ -195,7 +198,7 @@ function sharedCell({ name, names }: Row): Cell {
   return { text: names.length > 2 ? `${shown} … (${names.length} names)` : shown, value: shown };
 }
 
-/** Three digits, enough to compare by eye; all digits when there are no more. */
+/** Three digits, enough to compare by eye; all digits of a shorter hash. */
 function numberText(value: number): string {
   if (value < 0) return `−${numberText(-value)}`;
   if (Number.isInteger(value) && value < 1e4) return String(value);
@@ -236,14 +239,14 @@ export function sharingBlocks({ shared, aliases }: CheckpointSummary): Block[] {
   ];
   if (rows.length === 0) return [];
   return [
-    heading('Shared tensors'),
+    headingBlock('Shared tensors'),
     {
       kind: 'table',
       columns: [
-        left('kind', 'what'),
+        leftColumn('kind', 'what'),
         right('names', 'names'),
         right('size', 'bytes'),
-        left('tensors', 'which', true),
+        leftColumn('tensors', 'which', true),
       ],
       rows,
     },
@@ -255,10 +258,14 @@ export function contentBlocks({ content }: CheckpointSummary): Block[] {
   const entries = Object.entries(content);
   if (entries.length === 0) return [];
   return [
-    heading('Other content'),
+    headingBlock('Other content'),
     {
       kind: 'table',
-      columns: [left('key', 'key', true), left('type', 'type'), left('value', 'value', true)],
+      columns: [
+        leftColumn('key', 'key', true),
+        leftColumn('type', 'type'),
+        leftColumn('value', 'value', true),
+      ],
       rows: entries
         .slice(0, MAX_BESIDE)
         .map(([key, entry]) => [
@@ -284,7 +291,7 @@ function contentText({ type, value, tensors, tensorBytes = 0 }: ContentEntry): s
 const FORMS: ReadonlySet<string> = new Set(['bytes', 'torch.Tensor', 'torch.storage', 'type']);
 
 /** Content of plain data to show in addition to its type. */
-function contentOf(value: Plain, isForm: boolean): Plain {
+function contentOf(value: JsonLike, isForm: boolean): JsonLike {
   if (typeof value !== 'object' || value === null) return value;
   if (isForm) return Object.values(value)[0] ?? null;
   if (!('object' in value)) return value;
@@ -294,5 +301,5 @@ function contentOf(value: Plain, isForm: boolean): Plain {
 
 /** Number of omitted rows, if any. */
 export function moreNote(more: number): Block[] {
-  return more > 0 ? [note(`… ${formatInteger(more)} more: --json`)] : [];
+  return more > 0 ? [noteOf(`… ${formatInteger(more)} more: --json`)] : [];
 }

@@ -1,9 +1,17 @@
 /** Texts from checkpoints, short enough for a table. */
-import type { Plain } from '../../checkpoint/summary-content.js';
-import type { CheckpointFound } from '../../model-input/checkpoint-model.js';
+import type { JsonLike } from '../../checkpoint/summary-content.js';
+import type { CheckpointFacts } from '../../model-input/checkpoint-model.js';
 import { formatBytes, formatInteger } from '../../text/units.js';
 import { shortened } from '../../text/words.js';
-import { bytesCell, heading, integerCell, left, note, right, strong } from '../kit/cells.js';
+import {
+  bytesCell,
+  headingBlock,
+  integerCell,
+  leftColumn,
+  noteOf,
+  right,
+  strongCell,
+} from '../kit/cells.js';
 import type { Block, Cell } from '../kit/report.js';
 
 /** Maximum characters of a configuration in a table. */
@@ -13,7 +21,7 @@ const MAX_PLAIN_TEXT = 160;
 export const MAX_ROWS = 1000;
 
 /** Plain data in one line, without the outer brackets. */
-export function plainText(value: Plain): string {
+export function plainText(value: JsonLike): string {
   const line: Line = { parts: [], room: MAX_PLAIN_TEXT };
   write(value, 0, line);
   return shortened(line.parts.join(''), MAX_PLAIN_TEXT);
@@ -32,7 +40,7 @@ function put(line: Line, text: string): void {
 }
 
 /** @param depth Depth of the value, which plain data limits. */
-function write(value: Plain, depth: number, line: Line): void {
+function write(value: JsonLike, depth: number, line: Line): void {
   if (typeof value !== 'object' || value === null) {
     put(line, typeof value === 'string' && depth > 0 ? JSON.stringify(value) : String(value));
     return;
@@ -54,12 +62,12 @@ const CONFIGS = {
   flag: (file) => file,
   inside: () => 'the one in the checkpoint',
   beside: (file) => `${file}, next to the checkpoint`,
-} as const satisfies Record<CheckpointFound['config']['origin'], (file: string) => string>;
+} as const satisfies Record<CheckpointFacts['config']['origin'], (file: string) => string>;
 
-export const configText = ({ file, origin }: CheckpointFound['config']): string =>
+export const configText = ({ file, origin }: CheckpointFacts['config']): string =>
   `the config is ${CONFIGS[origin](file)}`;
 
-export function checkpointBlocks({ totals, config, matches }: CheckpointFound): Block[] {
+export function checkpointBlocks({ totals, config, matches }: CheckpointFacts): Block[] {
   const { dtypes, distinctTensors, distinctElements, distinctBytes, tensors } = totals;
   const row = (label: Cell, counts: readonly [number, number, number]): Cell[] => [
     label,
@@ -68,11 +76,11 @@ export function checkpointBlocks({ totals, config, matches }: CheckpointFound): 
     bytesCell({ value: counts[2] }),
   ];
   return [
-    heading(`Stored: ${formatBytes(distinctBytes)}`),
+    headingBlock(`Stored: ${formatBytes(distinctBytes)}`),
     {
       kind: 'table',
       columns: [
-        left('type', 'dtype'),
+        leftColumn('type', 'dtype'),
         right('tensors', 'tensors'),
         right('values', 'values'),
         right('bytes', 'bytes'),
@@ -81,10 +89,10 @@ export function checkpointBlocks({ totals, config, matches }: CheckpointFound): 
         ...dtypes.map((each) =>
           row({ text: each.dtype }, [each.tensors, each.elements, each.bytes]),
         ),
-        row(strong('total'), [distinctTensors, distinctElements, distinctBytes]),
+        row(strongCell('total'), [distinctTensors, distinctElements, distinctBytes]),
       ],
     },
-    note(
+    noteOf(
       `Each tensor once, buffers included; ${formatInteger(tensors)} names. ` +
         `Names, shapes and types are ${matches ? '' : 'not '}as the config describes; ${configText(config)}.`,
     ),

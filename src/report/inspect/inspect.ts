@@ -5,13 +5,13 @@ import { counted, joined, namesText, nameText, shellWord, shortened } from '../.
 import {
   bar,
   bytesCell,
-  heading,
+  headingBlock,
   integerCell,
-  left,
-  note,
+  leftColumn,
+  noteOf,
   right,
   shareCell,
-  strong,
+  strongCell,
 } from '../kit/cells.js';
 import type { Block, Cell, Fact, Report, TableBlock, Verdict } from '../kit/report.js';
 import { ggufComponents, ggufDetails, ggufFacts } from './inspect-gguf.js';
@@ -46,7 +46,7 @@ export function inspectReport(
     ],
     details: [
       ...(srte ? srteSurveyDetails(srte) : []),
-      heading('Totals'),
+      headingBlock('Totals'),
       totalsTable(result),
       ...groupsBlocks(groups),
       ...sharingBlocks(result),
@@ -79,7 +79,7 @@ function verdictOf(result: InspectResult): Verdict {
 /** Types that a verdict names. */
 const MOST_TYPES = 3;
 
-/** Buffers are no parameters; without a config it is unknown which tensors are. */
+/** Buffers are not parameters; without a config it is unknown which tensors are buffers. */
 function valuesText({ parameters, totals }: InspectResult): string {
   return parameters === undefined
     ? `${shortCount(totals.distinctElements)} values`
@@ -134,7 +134,7 @@ function factsOf(result: InspectResult): Fact[] {
   ];
 }
 
-/** Key of all safetensors files that PyTorch reads; it tells nothing more. */
+/** Key of all safetensors files that PyTorch reads, without further information. */
 const FORMAT_KEY = 'format';
 
 /** Entries that a fact names. */
@@ -173,12 +173,12 @@ function componentsBlocks({ groups, totals }: InspectResult): Block[] {
     {
       kind: 'table',
       columns: [
-        { ...left('component', 'component'), cut: true },
+        { ...leftColumn('component', 'component'), cut: true },
         right('tensors', 'tensors'),
         right('values', 'values'),
         right('size', 'bytes'),
         right('share', 'share'),
-        left('', 'bar'),
+        leftColumn('', 'bar'),
       ],
       rows: [
         ...groups
@@ -192,7 +192,7 @@ function componentsBlocks({ groups, totals }: InspectResult): Block[] {
             { text: bar(totalOf(group, 'bytes') / most, BAR_WIDTH) },
           ]),
         [
-          strong('total'),
+          strongCell('total'),
           { ...integerCell(totals.tensors), tone: 'strong' },
           { ...integerCell(totals.elements), tone: 'strong' },
           { ...bytesCell({ value: totals.bytes }), tone: 'strong' },
@@ -201,7 +201,7 @@ function componentsBlocks({ groups, totals }: InspectResult): Block[] {
         ],
       ],
     },
-    ...(more > 0 ? [note(`… ${formatInteger(more)} more: --details`)] : []),
+    ...(more > 0 ? [noteOf(`… ${formatInteger(more)} more: --details`)] : []),
   ];
 }
 
@@ -238,17 +238,22 @@ function totalsTable({ totals }: InspectResult): TableBlock {
   return {
     kind: 'table',
     columns: [
-      left('', 'what'),
+      leftColumn('', 'what'),
       right('tensors', 'tensors'),
       right('values', 'elements'),
       right('size', 'bytes'),
     ],
     rows: [
-      row(strong(`total${only ? `, ${only}` : ''}`), totals.tensors, totals.elements, totals.bytes),
+      row(
+        strongCell(`total${only ? `, ${only}` : ''}`),
+        totals.tensors,
+        totals.elements,
+        totals.bytes,
+      ),
       ...(isShared
         ? [
             row(
-              strong('distinct'),
+              strongCell('distinct'),
               totals.distinctTensors,
               totals.distinctElements,
               totals.distinctBytes,
@@ -270,7 +275,7 @@ function totalsTable({ totals }: InspectResult): TableBlock {
 const groupsBlocks = (groups: readonly TensorGroup[]): Block[] =>
   groups.length > 0
     ? [
-        heading('Components'),
+        headingBlock('Components'),
         groupsTable(groups.slice(0, MAX_ROWS)),
         ...moreNote(groups.length - MAX_ROWS),
       ]
@@ -281,12 +286,12 @@ function groupsTable(groups: readonly TensorGroup[]): TableBlock {
   return {
     kind: 'table',
     columns: [
-      { ...left('component', 'group'), cut: true },
+      { ...leftColumn('component', 'group'), cut: true },
       ...(isRepeated ? [right('layers', 'alike')] : []),
       right(isRepeated ? 'tensors each' : 'tensors', 'tensors_each'),
       right(isRepeated ? 'values each' : 'values', 'elements_each'),
       right(isRepeated ? 'size each' : 'size', 'bytes_each'),
-      left('types', 'dtypes', true),
+      leftColumn('types', 'dtypes', true),
     ],
     rows: groups.map((group) => [
       { text: nameText(groupLabel(group)), value: groupLabel(group) },

@@ -5,10 +5,10 @@ import { shortened } from '../../text/words.js';
 import {
   bar,
   bytesCell,
-  heading,
+  headingBlock,
   integerCell,
-  left,
-  note,
+  leftColumn,
+  noteOf,
   percentCell,
   realCell,
   right,
@@ -30,13 +30,13 @@ export function srteSurveyBlocks(survey: SrteSurvey): Block[] {
   const advice = srteAdvice(survey);
   const more = options.length - ANSWER_ROWS;
   return [
-    heading('SRTE'),
+    headingBlock('SRTE'),
     { kind: 'note', text: storageText(survey) },
-    ...notes.map(note),
+    ...notes.map(noteOf),
     ...tables.flatMap(nonFiniteBlocks),
     ...(advice === undefined ? [] : [{ kind: 'note' as const, text: advice }]),
     ...(options.length > 0 ? [optionsTable(survey, ANSWER_ROWS)] : []),
-    ...(more > 0 ? [note(`… ${formatInteger(more)} more: --details`)] : []),
+    ...(more > 0 ? [noteOf(`… ${formatInteger(more)} more: --details`)] : []),
   ];
 }
 
@@ -81,7 +81,7 @@ function nonFiniteBlocks({ name, nonFinite }: TableSurvey): Block[] {
 
 function tablesBlocks(tables: readonly TableSurvey[]): Block[] {
   return [
-    heading('Distance of each layer to the mean'),
+    headingBlock('Distance of each layer to the mean'),
     {
       kind: 'table',
       columns: [
@@ -89,7 +89,7 @@ function tablesBlocks(tables: readonly TableSurvey[]): Block[] {
         right('norm', 'norm'),
         right('distance', 'distance_to_mean'),
         right('relative', 'relative_distance'),
-        left('', 'bar'),
+        leftColumn('', 'bar'),
         right('largest', 'largest_difference'),
         right('cosine', 'cosine_to_mean'),
       ],
@@ -103,7 +103,7 @@ function tablesBlocks(tables: readonly TableSurvey[]): Block[] {
         cosineCell(table.cosineToMean),
       ]),
     },
-    note('Distances are Frobenius norms. A full bar is 100%.'),
+    noteOf('Distances are Frobenius norms. A full bar is 100%.'),
   ];
 }
 
@@ -112,11 +112,11 @@ function optionsBlocks(survey: SrteSurvey): Block[] {
   return [
     ...(options.length > ANSWER_ROWS
       ? [
-          heading(tables.length > 1 ? 'Options for sharing' : 'Options for a lower rank'),
+          headingBlock(tables.length > 1 ? 'Options for sharing' : 'Options for a lower rank'),
           optionsTable(survey, Number.POSITIVE_INFINITY),
         ]
       : []),
-    note(
+    noteOf(
       'Error: relative Frobenius norm of the difference to the stored tables, over all layers, before rounding to a ' +
         'type.' +
         (options.some(({ rank }) => rank !== null)
@@ -131,7 +131,7 @@ function optionsTable({ parameters, bytes, options, dtype }: SrteSurvey, most: n
   return {
     kind: 'table',
     columns: [
-      left('option', 'option'),
+      leftColumn('option', 'option'),
       right('parameters', 'parameters'),
       right(dtype, 'bytes'),
       right('saved', 'saved_bytes'),
@@ -261,9 +261,9 @@ const LEGEND = '█ from 0.99, ▓ from 0.9, ▒ from 0.5, ░ from 0.1, · arou
 function cosineBlocks(cosines: Cosines): Block[] {
   const isFew = cosines.length <= MOST_NUMBERS;
   return [
-    heading('Cosine similarity between layers'),
+    headingBlock('Cosine similarity between layers'),
     isFew ? numbers(cosines) : picture(cosines),
-    ...(isFew ? [] : [note(LEGEND)]),
+    ...(isFew ? [] : [noteOf(LEGEND)]),
   ];
 }
 
@@ -299,7 +299,7 @@ function picture(cosines: Cosines): TableBlock {
       },
     ];
   });
-  return { kind: 'table', columns: [right('layer', 'layer'), left('', 'cosines')], rows };
+  return { kind: 'table', columns: [right('layer', 'layer'), leftColumn('', 'cosines')], rows };
 }
 
 /** Groups of `size` rows with their positions. */

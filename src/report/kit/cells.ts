@@ -12,15 +12,19 @@ import {
 } from '../../text/units.js';
 import type { Block, Cell, Column } from './report.js';
 
-export const heading = (text: string): Block => ({ kind: 'heading', text });
-export const note = (text: string): Block => ({ kind: 'note', text, tone: 'dim' });
-export const left = (title: string, key: string, wrap = false): Column => ({ title, key, wrap });
+export const headingBlock = (text: string): Block => ({ kind: 'heading', text });
+export const noteOf = (text: string): Block => ({ kind: 'note', text, tone: 'dim' });
+export const leftColumn = (title: string, key: string, wrap = false): Column => ({
+  title,
+  key,
+  wrap,
+});
 export const right = (title: string, key: string): Column => ({ title, key, align: 'right' });
 
 /** Mark of a file's current state. */
 export const CURRENT_MARK = '●';
 
-export const strong = (text: string): Cell => ({ text, tone: 'strong' });
+export const strongCell = (text: string): Cell => ({ text, tone: 'strong' });
 
 /** CSV stores integers beyond 2^53 − 1 as text with every digit. */
 const exactValue = (value: number | bigint) => (typeof value === 'bigint' ? String(value) : value);
@@ -90,7 +94,7 @@ export const settingNotes = (setting: ResolvedSetting, file = 'file'): Block[] =
 const from = (origin: SettingOrigin, file: string) => ORIGINS[origin].replace('file', file);
 
 const inferenceNote = ({ inference, origins }: ResolvedSetting, file: string): Block =>
-  note(
+  noteOf(
     `Inference: ${formatInteger(inference.batch)} × ${formatInteger(inference.context)} tokens` +
       `${from(origins.context, file)}, ${inference.dtype}.`,
   );
@@ -99,14 +103,14 @@ function trainingNotes(setting: ResolvedSetting, file: string): Block[] {
   const { training, origins, beyondOneDevice } = setting;
   const precision = training.precision === 'mixed' ? 'mixed precision' : 'float32';
   return [
-    note(
+    noteOf(
       `Training: ${formatInteger(training.batch)}${from(origins.trainingBatch, file)} × ${formatInteger(training.context)} ` +
         `tokens, ${precision}${from(origins.precision, file)}, ${training.optimizer}, ` +
         `recomputation ${training.recompute}${from(origins.recompute, file)}.`,
     ),
     ...(beyondOneDevice.length > 0
       ? [
-          note(
+          noteOf(
             `The ${file === 'file' ? 'file asks' : 'files ask'} for ${beyondOneDevice.join(', ')}; one device without it is counted here.`,
           ),
         ]
@@ -122,7 +126,7 @@ export const generationNote = ({
   recomputed,
   ratio,
 }: GenerationFlops): Block =>
-  note(
+  noteOf(
     `Generating ${formatInteger(generated)} tokens after ${formatInteger(prompt)}, one sequence: ` +
       `${formatFlops(cached)} with a cache, ${formatFlops(recomputed)} without one (${ratio.toPrecision(3)} ×).`,
   );

@@ -31,7 +31,7 @@ export interface Column {
   readonly align?: 'left' | 'right';
   /** Whether text may be wrapped on a narrow terminal. Numbers are never wrapped. */
   readonly wrap?: boolean;
-  /** Whether text is cut in the middle on a narrow terminal: for names, whose ends tell them apart. */
+  /** Whether text is cut in the middle on a narrow terminal: for names, which differ at their ends. */
   readonly cut?: boolean;
 }
 
@@ -134,7 +134,7 @@ export const shownBlocks = (
   { details: isLong = false }: Pick<RenderOptions, 'details'>,
 ): readonly Block[] => (isLong ? [...blocks, ...details] : blocks);
 
-/** How to get more: `Details: --details, --explain`; empty when there is no more. */
+/** How to get more: `Details: --details, --explain`; empty when all is shown. */
 export function moreText(
   { details = [], more = [] }: Report,
   { details: isLong = false }: Pick<RenderOptions, 'details'>,

@@ -4,7 +4,7 @@ import type { AblationsResult } from '../../kv-projector/verify-projectors.js';
 import { formatDuration, formatInteger, shortCount } from '../../text/units.js';
 import { counted } from '../../text/words.js';
 import { ENGINE_TITLES } from '../doctor.js';
-import { integerCell, left, note, right, strong } from '../kit/cells.js';
+import { integerCell, leftColumn, noteOf, right, strongCell } from '../kit/cells.js';
 import type { Cell, Fact, Report, TableBlock, Verdict } from '../kit/report.js';
 
 /** @param about Description of the data. */
@@ -15,15 +15,15 @@ export function ablationsReport(result: AblationsResult, about: string): Report 
     verdict: verdictOf(result),
     blocks: [{ kind: 'facts', facts: factsOf(result, about) }, variantTable(variants)],
     details: [
-      note(
+      noteOf(
         'Each row changes one part of the base. A ratio compares final losses of the same seed, and a range has the ' +
           'lowest and the highest of the seeds.',
       ),
-      note(
+      noteOf(
         'Losses are those of the training, with dropout active: without dropout they are lower for that reason alone. ' +
           'All rows train on the same data, and no row is tested on other data.',
       ),
-      note(
+      noteOf(
         `AdamW: learning rate ${optimizer.learningRate}, betas ${beta1} and ${beta2}, epsilon ${optimizer.epsilon}, weight ` +
           `decay ${optimizer.weightDecay}. Only the adapter of K is trained.`,
       ),
@@ -31,7 +31,7 @@ export function ablationsReport(result: AblationsResult, about: string): Report 
     data: {
       kind: 'table',
       columns: [
-        left('variant', 'variant'),
+        leftColumn('variant', 'variant'),
         right('parameters', 'parameters'),
         right('seed', 'seed'),
         right('loss', 'loss'),
@@ -97,7 +97,7 @@ function factsOf(result: AblationsResult, about: string): Fact[] {
 const variantTable = (variants: readonly VariantResult[]): TableBlock => ({
   kind: 'table',
   columns: [
-    left('variant', 'variant'),
+    leftColumn('variant', 'variant'),
     right('parameters', 'parameters'),
     right('final loss', 'loss'),
     right('range', 'loss_range'),
@@ -107,7 +107,7 @@ const variantTable = (variants: readonly VariantResult[]): TableBlock => ({
   rows: variants.map((variant, at): Cell[] => {
     const { name, parameters, loss, timesBase } = variant;
     return [
-      strong(name),
+      strongCell(name),
       { text: shortCount(parameters), value: parameters },
       { text: lossText(loss.mean), value: loss.mean },
       { text: `${lossText(loss.lowest)}–${lossText(loss.highest)}` },

@@ -5,7 +5,7 @@ import type { VerifyProjectorsResult } from '../../kv-projector/verify-projector
 import { formatDuration, formatInteger, shortCount } from '../../text/units.js';
 import { counted } from '../../text/words.js';
 import { ENGINE_TITLES } from '../doctor.js';
-import { heading, integerCell, left, note, right } from '../kit/cells.js';
+import { headingBlock, integerCell, leftColumn, noteOf, right } from '../kit/cells.js';
 import type {
   Block,
   Cell,
@@ -33,9 +33,9 @@ export function verifyProjectorsReport(result: VerifyProjectorsResult, about: st
     details: [
       ...(plot ? [plot] : []),
       ...(result.steps.length > ANSWER_ROWS
-        ? [heading('Losses'), stepTable(result, MOST_ROWS)]
+        ? [headingBlock('Losses'), stepTable(result, MOST_ROWS)]
         : []),
-      heading('Adapters'),
+      headingBlock('Adapters'),
       adapterTable(result),
       ...notes(result),
     ],
@@ -100,7 +100,7 @@ function stepTable({ steps, published }: Verification, most: number): TableBlock
       right('step', 'step'),
       ...KINDS.flatMap((kind) => [
         right(kind, `${kind}_loss`),
-        ...(published ? [left('published', `${kind}_published`)] : []),
+        ...(published ? [leftColumn('published', `${kind}_published`)] : []),
       ]),
     ],
     rows: shown.map((each) => [
@@ -146,7 +146,7 @@ export function lossPlot(steps: readonly Step[]): PlotBlock | null {
 const adapterTable = ({ parameters, steps }: Verification): TableBlock => ({
   kind: 'table',
   columns: [
-    left('adapter', 'adapter'),
+    leftColumn('adapter', 'adapter'),
     right('parameters', 'parameters'),
     right('first loss', 'first_loss'),
     right('lowest', 'lowest_loss'),
@@ -205,12 +205,12 @@ function notes(result: VerifyProjectorsResult): Block[] {
   const { optimizer, dropout, seed } = result;
   const [beta1, beta2] = optimizer.betas;
   return [
-    note(adviceOn(result)),
-    note(
+    noteOf(adviceOn(result)),
+    noteOf(
       `Only the adapter of K is trained, seed ${seed}. Linear: one layer with bias. Elastic: norm, linear, SiLU, ` +
         `dropout ${dropout}, linear.`,
     ),
-    note(
+    noteOf(
       `AdamW: learning rate ${optimizer.learningRate}, betas ${beta1} and ${beta2}, epsilon ${optimizer.epsilon}, weight ` +
         `decay ${optimizer.weightDecay}. The loss of a step is measured before its update; steps count from 1.`,
     ),

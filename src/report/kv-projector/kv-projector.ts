@@ -1,5 +1,6 @@
 /** Reports of `minimind kv-projector project` and `convert`. */
 
+import type { PublishedReport } from '../../budget/published.js';
 import { FILE_FORMATS } from '../../checkpoint/formats.js';
 import type { ProjectorConversion } from '../../kv-projector/convert-projector.js';
 import type {
@@ -15,15 +16,16 @@ import { counted, sumOf } from '../../text/words.js';
 import {
   bytesCell,
   flopsCell,
-  heading,
+  headingBlock,
   integerCell,
-  left,
-  note,
+  leftColumn,
+  noteOf,
   right,
-  strong,
+  strongCell,
 } from '../kit/cells.js';
 import type { Block, Cell, Column, Fact, Report, TableBlock, Verdict } from '../kit/report.js';
 import { explanationBlocks } from '../profile/inventory.js';
+import { publishedBlocks } from '../profile/published.js';
 
 type Described = KvProjection['projector'];
 
@@ -59,9 +61,9 @@ export function projectionReport(result: KvProjection): Report {
         ],
       },
       { ...table, rows: table.rows.slice(0, ANSWER_ROWS) },
-      ...(more > 0 ? [note(`… ${more} more: --details`)] : []),
+      ...(more > 0 ? [noteOf(`… ${more} more: --details`)] : []),
     ],
-    details: more > 0 ? [heading('Tensors'), table] : [],
+    details: more > 0 ? [headingBlock('Tensors'), table] : [],
     data: table,
   };
 }
@@ -69,10 +71,10 @@ export function projectionReport(result: KvProjection): Report {
 const projectionTable = (tensors: KvProjection['tensors']): TableBlock => ({
   kind: 'table',
   columns: [
-    { ...left('tensor', 'tensor'), cut: true },
-    left('input shape', 'shape'),
-    left('output shape', 'projected_shape'),
-    left('type', 'dtype'),
+    { ...leftColumn('tensor', 'tensor'), cut: true },
+    leftColumn('input shape', 'shape'),
+    leftColumn('output shape', 'projected_shape'),
+    leftColumn('type', 'dtype'),
     right('not finite', 'non_finite'),
   ],
   rows: tensors.map((each) => [
@@ -103,12 +105,12 @@ export function projectorConversionReport(result: ProjectorConversion): Report {
     data: {
       kind: 'table',
       columns: [
-        left('from', 'from'),
-        left('to', 'to'),
+        leftColumn('from', 'from'),
+        leftColumn('to', 'to'),
         right('tensors', 'tensors'),
         right('parameters', 'parameters'),
         right('size', 'bytes'),
-        left('arguments', 'arguments', true),
+        leftColumn('arguments', 'arguments', true),
       ],
       rows: [
         [
@@ -129,7 +131,7 @@ export function projectorInitReport(result: ProjectorInit): Report {
   const table: TableBlock = {
     kind: 'table',
     columns: [
-      left('teacher', 'teacher', true),
+      leftColumn('teacher', 'teacher', true),
       right('width', 'width'),
       right('layers', 'layers'),
       right('hidden', 'hidden'),
@@ -162,7 +164,7 @@ export function projectorInitReport(result: ProjectorInit): Report {
         ],
       },
       { ...table, rows },
-      ...(more > 0 ? [note(`… ${more} more: --json`)] : []),
+      ...(more > 0 ? [noteOf(`… ${more} more: --json`)] : []),
     ],
     data: table,
   };
@@ -173,20 +175,21 @@ export function projectorInitReport(result: ProjectorInit): Report {
 const NOTHING: Cell = { text: '–', value: '' };
 
 export function projectorParamsReport(
-  result: ProjectorComparison,
+  result: ProjectorComparison & { readonly published?: PublishedReport },
   { explain }: { readonly explain: boolean },
 ): Report {
   const { projectors } = result;
   const table = tableOf(result);
   const more = table.rows.length - PARAMS_ROWS;
-  const published = publishedBlocks(result);
+  const guidance = guidanceBlocks(result);
   // One teacher leaves room for it on the screen.
   const isShort = table.rows.length <= SHORT_ROWS;
   return {
     verdict: paramsVerdict(result),
     blocks: [
+      ...(result.published ? publishedBlocks(result.published) : []),
       more > 0 ? totalsOf(result) : table,
-      ...(isShort ? published : []),
+      ...(isShort ? guidance : []),
       ...(explain
         ? explanationBlocks(
             Object.fromEntries(projectors.map((each) => [labelOf(each), each] as const)),
@@ -194,8 +197,8 @@ export function projectorParamsReport(
         : []),
     ],
     details: [
-      ...(more > 0 ? [heading('Adapters'), table] : []),
-      ...(isShort ? [] : published),
+      ...(more > 0 ? [headingBlock('Adapters'), table] : []),
+      ...(isShort ? [] : guidance),
       ...notesOf(result),
     ],
     more: explain ? [] : ['--explain'],
@@ -208,8 +211,8 @@ const PARAMS_ROWS = 16;
 /** Rows that leave room for the published figures on the screen. */
 const SHORT_ROWS = 6;
 
-/** Published figures beside the counted ones; empty where none is published. */
-function publishedBlocks({ projectors }: ProjectorComparison): Block[] {
+/** Figures of the published guidance beside the counted ones; empty where none is published. */
+function guidanceBlocks({ projectors }: ProjectorComparison): Block[] {
   const rows = projectors
     // The recommended ratio is one of the others, or the only one.
     .filter(({ ratio }) => ratio !== 'recommended' || projectors.length === 2)
@@ -219,7 +222,7 @@ function publishedBlocks({ projectors }: ProjectorComparison): Block[] {
         if (published === null) return [];
         return [
           [
-            strong(shortLabelOf(projector)),
+            strongCell(shortLabelOf(projector)),
             ...(projector.teachers.length > 1 ? [{ text: teacher }] : []),
             { text: published.text, value: published.parameters },
             integerCell(perTeacher.value),
@@ -231,15 +234,15 @@ function publishedBlocks({ projectors }: ProjectorComparison): Block[] {
   if (rows.length === 0) return [];
   const isMany = projectors.some(({ teachers }) => teachers.length > 1);
   return [
-    heading('Published figures'),
+    headingBlock('Published figures'),
     {
       kind: 'table',
       columns: [
-        left('projector', 'projector'),
-        ...(isMany ? [left('teacher', 'teacher', true)] : []),
+        leftColumn('projector', 'projector'),
+        ...(isMany ? [leftColumn('teacher', 'teacher', true)] : []),
         right('published', 'published'),
         right('K and V', 'parameters'),
-        left('difference', 'reason', true),
+        leftColumn('difference', 'reason', true),
       ],
       rows,
     },
@@ -258,7 +261,11 @@ function withPublished(table: TableBlock, { projectors }: ProjectorComparison): 
   ]);
   return {
     ...table,
-    columns: [...table.columns, right('published', 'published'), left('difference', 'reason')],
+    columns: [
+      ...table.columns,
+      right('published', 'published'),
+      leftColumn('difference', 'reason'),
+    ],
     rows: table.rows.map((row, at) => [...row, ...(cells[at] ?? [])]),
   };
 }
@@ -367,21 +374,21 @@ function tableOf(
   return {
     kind: 'table',
     columns: [
-      left('projector', 'projector'),
-      left('teacher', 'teacher', room === 'least'),
+      leftColumn('projector', 'projector'),
+      leftColumn('teacher', 'teacher', room === 'least'),
       ...figures.map(({ column }) => column),
     ],
     rows: projectors.flatMap((projector) => [
       ...projector.teachers.map((costs) => [
-        strong(label(projector)),
+        strongCell(label(projector)),
         { text: costs.teacher },
         ...figures.map(({ of }) => of(costs)),
       ]),
       ...(teachers.length > 1
         ? [
             [
-              strong(label(projector)),
-              strong(TOTAL),
+              strongCell(label(projector)),
+              strongCell(TOTAL),
               ...figures.map(({ ofAll }) => ofAll(projector.total)),
             ],
           ]
@@ -394,21 +401,27 @@ function tableOf(
 function notesOf({ teachers, withoutSize }: ProjectorComparison): Block[] {
   const beyond = teachers.filter(({ recommended }) => recommended?.isBeyond);
   return [
-    ...teachers.map((teacher) => note(teacherText(teacher))),
-    note('Columns per adapter, K and V: parameters. bf16, f16: bytes; f32 takes twice the bytes.'),
-    note('Hidden width of an elastic adapter: the teacher’s width times the ratio.'),
-    note(
+    ...teachers.map((teacher) => noteOf(teacherText(teacher))),
+    noteOf(
+      'Columns per adapter, K and V: parameters. bf16, f16: bytes; f32 takes twice the bytes.',
+    ),
+    noteOf('Hidden width of an elastic adapter: the teacher’s width times the ratio.'),
+    noteOf(
       'FLOPs per token: matrix products for K and V of one token in every layer of the teacher.',
     ),
     ...(withoutSize.length > 0
       ? [
-          note(
+          noteOf(
             `No recommended ratio: unknown size of ${withoutSize.join(', ')}. Put the size in the name, as in Qwen2-14B.`,
           ),
         ]
       : []),
     ...(beyond.length > 0
-      ? [note(`The published guidance ends at 70B: ${beyond.map(({ name }) => name).join(', ')}.`)]
+      ? [
+          noteOf(
+            `The published guidance ends at 70B: ${beyond.map(({ name }) => name).join(', ')}.`,
+          ),
+        ]
       : []),
   ];
 }

@@ -8,12 +8,12 @@ import { MAX_ROWS } from '../inspect/inspect-text.js';
 import {
   bytesCell,
   flopsCell,
-  heading,
+  headingBlock,
   integerCell,
-  left,
-  note,
+  leftColumn,
+  noteOf,
   right,
-  strong,
+  strongCell,
 } from '../kit/cells.js';
 import type { Block, Cell, TableBlock } from '../kit/report.js';
 
@@ -27,15 +27,15 @@ const shownOf = <T>(all: readonly T[], flat: boolean): readonly T[] =>
 export function layersBlocks(layers: readonly BlockBudget[], flat: boolean): Block[] {
   const shown = shownOf(layers, flat);
   return [
-    heading('Layers'),
+    headingBlock('Layers'),
     {
       kind: 'table',
       columns: [
-        left('layer', 'layer'),
+        leftColumn('layer', 'layer'),
         right('parameters', 'parameters'),
         right('state', 'state_bytes'),
         right('forward', 'forward_flops'),
-        left('heads', 'heads', true),
+        leftColumn('heads', 'heads', true),
       ],
       rows: shown.map(({ name, parameters, state, forwardFlops, spans }) => [
         { text: name },
@@ -52,10 +52,10 @@ export function layersBlocks(layers: readonly BlockBudget[], flat: boolean): Blo
 /** Parameters as a tree of their names; buffers in a separate list. */
 export function inventoryBlocks(tensors: readonly TensorEntry[], flat: boolean): Block[] {
   const columns = [
-    left('tensor', 'tensor'),
+    leftColumn('tensor', 'tensor'),
     right('shape', 'shape'),
     right('values', 'values'),
-    left('also named', 'aliases', true),
+    leftColumn('also named', 'aliases', true),
   ];
   const cells = ({ name, shape, elements, aliases }: TensorEntry, text: string): Cell[] => [
     { text, value: name },
@@ -67,7 +67,7 @@ export function inventoryBlocks(tensors: readonly TensorEntry[], flat: boolean):
   const buffers = tensors.filter(({ role }) => role === 'buffer');
   const [shown, shownBuffers] = [shownOf(parameters, flat), shownOf(buffers, flat)];
   return [
-    heading('Tensors'),
+    headingBlock('Tensors'),
     {
       kind: 'table',
       columns,
@@ -76,7 +76,7 @@ export function inventoryBlocks(tensors: readonly TensorEntry[], flat: boolean):
     ...moreNote(parameters.length - shown.length),
     ...(buffers.length > 0
       ? [
-          heading('Buffers'),
+          headingBlock('Buffers'),
           {
             kind: 'table' as const,
             columns,
@@ -157,8 +157,8 @@ export const explanationBlocks = (sections: Readonly<Record<string, unknown>>): 
   newFigures(sections).flatMap(({ name, figures }) => {
     const hasBounds = figures.some((each) => each.length === BOUNDS.length);
     return [
-      heading(`How the figures are computed: ${name}`),
-      ...(hasBounds ? [note(`Where there are three, they are ${BOUNDS.join(' / ')}.`)] : []),
+      headingBlock(`How the figures are computed: ${name}`),
+      ...(hasBounds ? [noteOf(`Where there are three, they are ${BOUNDS.join(' / ')}.`)] : []),
       explanationTable(figures),
     ];
   });
@@ -186,22 +186,22 @@ function explanationTable(explained: readonly Explained[]): TableBlock {
     label: figures[0].label,
     value: valueCell(figures),
     unit: figures[0].unit,
-    formula: told(figures.map(({ formula }) => formula)),
+    formula: listed(figures.map(({ formula }) => formula)),
     inputs: inputsText(figures),
-    source: told(figures.map(({ source }) => source)),
+    source: listed(figures.map(({ source }) => source)),
   }));
   return {
     kind: 'table',
     columns: [
-      left('figure', 'figure'),
+      leftColumn('figure', 'figure'),
       right('value', 'value'),
-      left('unit', 'unit'),
-      left('formula', 'formula', true),
-      left('inputs', 'inputs', true),
-      left('source', 'source', true),
+      leftColumn('unit', 'unit'),
+      leftColumn('formula', 'formula', true),
+      leftColumn('inputs', 'inputs', true),
+      leftColumn('source', 'source', true),
     ],
     rows: rows.map(({ label, value, unit, formula, inputs, source }) => [
-      strong(label),
+      strongCell(label),
       value,
       { text: unit },
       { text: formula },
@@ -211,11 +211,11 @@ function explanationTable(explained: readonly Explained[]): TableBlock {
     narrower: {
       kind: 'table',
       columns: [
-        left('figure', 'figure', true),
-        left('formula, with inputs; source', 'derivation', true),
+        leftColumn('figure', 'figure', true),
+        leftColumn('formula, with inputs; source', 'derivation', true),
       ],
       rows: rows.map(({ label, value, unit, formula, inputs, source }) => [
-        strong(`${label}: ${value.text} ${unit}`),
+        strongCell(`${label}: ${value.text} ${unit}`),
         { text: `${formula}${inputs === '' ? '' : `, with ${inputs}`}; ${source}` },
       ]),
     },
@@ -223,7 +223,7 @@ function explanationTable(explained: readonly Explained[]): TableBlock {
 }
 
 /** One text when all bounds have the same; else each after the names of its bounds. */
-function told(texts: readonly string[]): string {
+function listed(texts: readonly string[]): string {
   const [first = '', ...others] = texts;
   if (others.every((text) => text === first)) return first;
   return [...new Set(texts)]

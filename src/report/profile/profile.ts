@@ -9,7 +9,7 @@ import type {
   TensorEntry,
 } from '../../budget/profile-model.js';
 import type { PublishedReport } from '../../budget/published.js';
-import type { CheckpointFound } from '../../model-input/checkpoint-model.js';
+import type { CheckpointFacts } from '../../model-input/checkpoint-model.js';
 import type { StoredWeights } from '../../quantization/stored-weights.js';
 import type { Dtype } from '../../tensor/dtype.js';
 import {
@@ -29,14 +29,14 @@ import {
   contextText,
   flopsCell,
   generationNote,
-  heading,
+  headingBlock,
   integerCell,
-  left,
-  note,
+  leftColumn,
+  noteOf,
   right,
   settingNotes,
   shareCell,
-  strong,
+  strongCell,
 } from '../kit/cells.js';
 import type { Block, Cell, Fact, Report, TableBlock, Tone, Verdict } from '../kit/report.js';
 import {
@@ -46,6 +46,7 @@ import {
   inventoryBlocks,
   layersBlocks,
 } from './inventory.js';
+import { publishedBlocks } from './published.js';
 
 /** Full result of the command. */
 export interface ProfileResult extends ModelProfile {
@@ -57,7 +58,7 @@ export interface ProfileResult extends ModelProfile {
   readonly layers?: readonly BlockBudget[];
   readonly tensors?: readonly TensorEntry[];
   /** Set when the model is from a checkpoint. */
-  readonly checkpoint?: CheckpointFound;
+  readonly checkpoint?: CheckpointFacts;
   /** Set when a config has quantized weights. */
   readonly stored?: StoredWeights;
   readonly layerCount: number;
@@ -163,7 +164,7 @@ function factsOf({
   ];
 }
 
-function checkpointFact({ totals, matches, config }: CheckpointFound): Omit<Fact, 'name'> {
+function checkpointFact({ totals, matches, config }: CheckpointFacts): Omit<Fact, 'name'> {
   const stored = `${counted(totals.distinctTensors, 'tensor')}, ${formatBytes(totals.distinctBytes)}`;
   // The note on stderr has the whole path.
   const name = config.file.split(/[\\/]/).at(-1) ?? config.file;
@@ -258,10 +259,10 @@ function componentsTable(
   return {
     kind: 'table',
     columns: [
-      left('component', 'component'),
+      leftColumn('component', 'component'),
       right('parameters', 'parameters'),
       right('share', 'share'),
-      left('', 'bar'),
+      leftColumn('', 'bar'),
     ],
     rows: [
       ...shown.map(({ label, value }): Cell[] => [
@@ -271,7 +272,7 @@ function componentsTable(
         { text: bar(Number(value) / Number(largest), BAR_WIDTH), value: '' },
       ]),
       [
-        strong('total'),
+        strongCell('total'),
         { ...integerCell(total), tone: 'strong' },
         shareCell(total, total),
         {
@@ -297,7 +298,7 @@ function figuresTable(result: ProfileResult): TableBlock {
     ]);
   return {
     kind: 'table',
-    columns: ['section', 'figure', 'value', 'unit'].map((key) => left(key, key)),
+    columns: ['section', 'figure', 'value', 'unit'].map((key) => leftColumn(key, key)),
     rows: Object.entries(sectionsOf(result)).flatMap(([name, section]) => figures(name, section)),
   };
 }
@@ -333,11 +334,11 @@ function parameterDetails(result: ProfileResult): Block[] {
     ...(parameters.contested.length > 0 ? [parameters.withContested] : []),
   ];
   return [
-    heading(`Parameters: ${total < 1e6 ? formatInteger(total) : formatCount(total)}`),
+    headingBlock(`Parameters: ${total < 1e6 ? formatInteger(total) : formatCount(total)}`),
     componentsTable(result, componentRows(parameters)),
     {
       kind: 'table',
-      columns: [left('count', 'count'), right('values', 'values'), right('share', 'share')],
+      columns: [leftColumn('count', 'count'), right('values', 'values'), right('share', 'share')],
       rows: [
         ...counts.map(({ label, value }): Cell[] => [
           { text: label },
@@ -355,7 +356,7 @@ function parameterDetails(result: ProfileResult): Block[] {
     {
       kind: 'table',
       columns: [
-        left('all weights in', 'dtype'),
+        leftColumn('all weights in', 'dtype'),
         right('bytes', 'bytes'),
         right('decimal', 'gigabytes'),
         right('binary', 'gibibytes'),
@@ -365,7 +366,7 @@ function parameterDetails(result: ProfileResult): Block[] {
         ...(stored ? [weightsRow('as stored', stored.total)] : []),
       ],
     },
-    ...(stored ? [note(storedText(stored))] : []),
+    ...(stored ? [noteOf(storedText(stored))] : []),
   ];
 }
 
@@ -383,7 +384,7 @@ function storedText({ label, parts, total }: StoredWeights): string {
 
 const contestedNotes = (contested: ProfileResult['parameters']['contested']): Block[] =>
   contested.map(({ pattern, values, reason }) =>
-    note(
+    noteOf(
       `The ${formatInteger(values)} values of ${pattern} are a buffer here, and no parameters: ${reason}.`,
     ),
   );
@@ -399,7 +400,7 @@ function bytesTable(figures: readonly Figure[], sum: Figure): TableBlock {
   return {
     kind: 'table',
     columns: [
-      left('what', 'what'),
+      leftColumn('what', 'what'),
       right('memory', 'bytes'),
       right('binary', 'gibibytes'),
       right('share', 'share'),
@@ -414,9 +415,9 @@ function bytesTable(figures: readonly Figure[], sum: Figure): TableBlock {
 function inferenceBlocks({ inference, setting }: ProfileResult): Block[] {
   const { state, weights, buffers, total } = inference;
   return [
-    heading(`Inference memory: ${formatBytes(total.value)}`),
+    headingBlock(`Inference memory: ${formatBytes(total.value)}`),
     bytesTable([weights, buffers, state.keyValueCache, ...recurrentStates(state)], total),
-    note(stateText(state)),
+    noteOf(stateText(state)),
     ...windowNotes(state),
     ...quantisedNotes(setting.inference.dtype),
   ];
@@ -435,7 +436,7 @@ function quantisedNotes(dtype: Dtype): Block[] {
   if (!(dtype in QUANTISED)) return [];
   const served = QUANTISED[dtype as keyof typeof QUANTISED];
   return [
-    note(
+    noteOf(
       `All weights are counted in ${dtype}, without scales. fit --dtype ${served} counts scales, and leaves ` +
         'embedding, head and norms in 16 bits.',
     ),
@@ -465,7 +466,7 @@ const WINDOWS = {
 } as const satisfies Record<State['windows'][number]['rule'], string>;
 
 const windowNotes = ({ windows }: State): Block[] =>
-  [...new Set(windows.map(({ rule }) => rule))].map((rule) => note(WINDOWS[rule]));
+  [...new Set(windows.map(({ rule }) => rule))].map((rule) => noteOf(WINDOWS[rule]));
 
 function flopsBlocks(result: ProfileResult): Block[] {
   const { forwardFlops, trainingFlops, setting, parameters, generation } = result;
@@ -474,15 +475,15 @@ function flopsBlocks(result: ProfileResult): Block[] {
   const tokens = (sequences: number) =>
     `${formatInteger(sequences)} × ${formatInteger(context)} tokens`;
   return [
-    heading(`Forward pass: ${formatFlops(total.value)}`),
+    headingBlock(`Forward pass: ${formatFlops(total.value)}`),
     {
       kind: 'table',
       columns: [
-        left('what', 'what'),
+        leftColumn('what', 'what'),
         right('forward', 'forward_flops'),
         right('share', 'share'),
         right('training', 'training_flops'),
-        left('', 'bar'),
+        leftColumn('', 'bar'),
       ],
       rows: [
         ...parts.map(({ flops }, index): Cell[] => [
@@ -493,7 +494,7 @@ function flopsBlocks(result: ProfileResult): Block[] {
           { text: bar(Number(flops.value) / Number(total.value), FLOPS_BAR_WIDTH), value: '' },
         ]),
         [
-          strong('total'),
+          strongCell('total'),
           { ...flopsCell(total.value), tone: 'strong' },
           shareCell(total.value, total.value),
           { ...flopsCell(trainingFlops.total.value), tone: 'strong' },
@@ -501,11 +502,11 @@ function flopsBlocks(result: ProfileResult): Block[] {
         ],
       ],
     },
-    note(
+    noteOf(
       `A forward pass over ${tokens(batch)}; a training step over ${tokens(setting.training.batch)}. ` +
         `The matrix products of the forward pass are ${formatMacs(macs.value)} (1 MAC is 2 FLOP).`,
     ),
-    note(
+    noteOf(
       causal
         ? 'Attention counts the pairs that the mask lets through, windows included.'
         : 'Attention counts the whole square of positions; --causal counts what the mask lets through.',
@@ -513,7 +514,7 @@ function flopsBlocks(result: ProfileResult): Block[] {
     ...(generation ? [generationNote(generation)] : []),
     ...(parameters.active.value < parameters.total.value
       ? [
-          note(
+          noteOf(
             'Of a mixture those experts are counted that one token goes to, and all shared ones.',
           ),
         ]
@@ -524,19 +525,19 @@ function flopsBlocks(result: ProfileResult): Block[] {
 function trainingBlocks({ training, setting }: ProfileResult): Block[] {
   const { weights, gradients, optimizer, buffers, activations, total } = training;
   return [
-    heading(`Training memory on one device: ${formatBytes(total.value)}`),
+    headingBlock(`Training memory on one device: ${formatBytes(total.value)}`),
     bytesTable(
       [weights, gradients, optimizer, buffers, ...activations.parts.map(({ bytes }) => bytes)],
       total,
     ),
-    note(
+    noteOf(
       `Activations with recomputation ${setting.training.recompute}: selective drops attention scores and scan ` +
         'states, as fused kernels do, and full all but the inputs of the blocks and one block at a time. ' +
         'What dropout keeps, workspaces and fragmentation come on top.',
     ),
     ...(plainKernelBytes(activations) > 0
       ? [
-          note(
+          noteOf(
             'Scores and scan states are counted, as plain kernels keep them. fit counts fused kernels, which keep neither: ' +
               'its --attention plain counts what is counted here.',
           ),
@@ -552,45 +553,15 @@ const plainKernelBytes = ({ parts }: ProfileResult['training']['activations']): 
     ({ bytes }) => Number(bytes.value),
   );
 
-function publishedBlocks({ value, difference, explanations, tried }: PublishedReport): Block[] {
-  const shown = formatInteger(value);
-  const away = `${difference >= 0n ? '+' : ''}${formatInteger(difference)}`;
-  const [best] = explanations;
-  if (!best) {
-    return [
-      heading(`Published: ${shown} (${away})`),
-      note(`None of the ${tried} combinations of the usual slips gives this number.`),
-    ];
-  }
-  if (best.reasons.length === 0) {
-    return [
-      heading(`Published: ${shown}`),
-      note(`That is the number of parameters, ${formatInteger(best.value)}, to every digit given.`),
-    ];
-  }
-  return [
-    heading(`Published: ${shown} (${away})`),
-    {
-      kind: 'table',
-      columns: [left('likely reason', 'reason', true), right('gives', 'value')],
-      rows: explanations.map(({ reasons, value: gives }) => [
-        { text: reasons.map(({ text }) => text).join('; and ') },
-        integerCell(gives),
-      ]),
-    },
-    note(`Of ${tried} combinations tried, the likeliest first.`),
-  ];
-}
-
 function checksTable(checks: readonly LimitCheck[]): TableBlock {
   return {
     kind: 'table',
     columns: [
-      left('limit', 'limit'),
-      left('of', 'figure', true),
+      leftColumn('limit', 'limit'),
+      leftColumn('of', 'figure', true),
       right('allowed', 'allowed'),
       right('value', 'value'),
-      left('verdict', 'verdict'),
+      leftColumn('verdict', 'verdict'),
     ],
     rows: checks.map(({ limit, allowed, figure, passed }) => [
       { text: `--${limit}` },

@@ -1,30 +1,40 @@
 /** Comparison of two models on the same tokens: report of `quick-test --against`, and check of a conversion. */
-import type { Against, AgainstSide } from '../../quicktest/sides.js';
+import type { ComparedRun, TwoModelComparison } from '../../quicktest/sides.js';
 import { formatInteger, percentText } from '../../text/units.js';
 import { counted, modelName } from '../../text/words.js';
 import { engineText } from '../doctor.js';
-import { bar, heading, left, note, right } from '../kit/cells.js';
+import { bar, headingBlock, leftColumn, noteOf, right } from '../kit/cells.js';
 import type { Block, Cell, Fact, Report, TableBlock, Verdict } from '../kit/report.js';
 
 /** @param flat Whether to output one table, for programs. */
-export function againstReport(against: Against, { flat }: { readonly flat: boolean }): Report {
+export function againstReport(
+  against: TwoModelComparison,
+  { flat }: { readonly flat: boolean },
+): Report {
   const { blocks } = against;
   return {
     verdict: verdictOf(against),
     blocks: [
       { kind: 'facts', facts: sidesFacts(against) },
       logitsTable(against),
-      ...(blocks === null ? [note(`Only logits are compared: ${against.blocksDiffer}.`)] : []),
+      ...(blocks === null ? [noteOf(`Only logits are compared: ${against.blocksDiffer}.`)] : []),
     ],
     details: blocks === null ? [] : blocksDetails(against),
     ...(flat && { data: flatTable(against) }),
   };
 }
 
-function verdictOf({ own, other, partsAt, threshold, blocks, logits }: Against): Verdict {
+function verdictOf({
+  own,
+  other,
+  partsAt,
+  threshold,
+  blocks,
+  logits,
+}: TwoModelComparison): Verdict {
   const [a, b] = [own, other].map(({ file }) => modelName(file));
   const sides = a === b ? `${a}:` : `${a} and ${b}:`;
-  const measured = `KL ${measureText(logits.klDivergence)} nats, same top token ${percentText(logits.topAgreement)}`;
+  const measured = `KL ${measurementText(logits.klDivergence)} nats, same top token ${percentText(logits.topAgreement)}`;
   return partsAt === null
     ? {
         text: `${sides} equal within rounding (no difference above ${percentText(threshold)})`,
@@ -36,19 +46,19 @@ function verdictOf({ own, other, partsAt, threshold, blocks, logits }: Against):
 }
 
 /** All of a comparison below its verdict, for the report of a conversion. */
-export const againstBlocks = (against: Against): Block[] => [
+export const againstBlocks = (against: TwoModelComparison): Block[] => [
   { kind: 'facts', facts: sidesFacts(against) },
   logitsTable(against),
   ...(against.blocks === null
-    ? [note(`Only logits are compared: ${against.blocksDiffer}.`)]
+    ? [noteOf(`Only logits are compared: ${against.blocksDiffer}.`)]
     : blocksDetails(against)),
 ];
 
-function sidesFacts(against: Against): Fact[] {
+function sidesFacts(against: TwoModelComparison): Fact[] {
   const { own, other } = against;
   const isSameEngine = engineOf(own) === engineOf(other);
   const isSameModel = sideText(own) === sideText(other);
-  const engine = (name: string, side: AgainstSide) => ({ name, text: engineOf(side) });
+  const engine = (name: string, side: ComparedRun) => ({ name, text: engineOf(side) });
   return [
     { name: 'model', text: sideText(own) },
     ...(isSameEngine ? [] : [engine('engine', own)]),
@@ -59,27 +69,27 @@ function sidesFacts(against: Against): Fact[] {
   ];
 }
 
-const blocksDetails = (against: Against): Block[] => [
-  heading('Difference by block'),
-  note(thresholdText(against)),
+const blocksDetails = (against: TwoModelComparison): Block[] => [
+  headingBlock('Difference by block'),
+  noteOf(thresholdText(against)),
   blocksTable(against),
 ];
 
-const engineOf = ({ engine, selfCheck }: AgainstSide) => engineText(engine, selfCheck);
+const engineOf = ({ engine, selfCheck }: ComparedRun) => engineText(engine, selfCheck);
 
-function sideText({ file, family, parameters, checkpoint, weights, mode }: AgainstSide): string {
+function sideText({ file, family, parameters, checkpoint, weights, mode }: ComparedRun): string {
   const from = weights === 'checkpoint' ? `weights of ${checkpoint}` : 'random weights';
   const how = mode === 'streamed' ? ', one layer in memory at a time' : '';
   return `${file} (${family}, ${counted(parameters, 'parameter')}), ${from}${how}`;
 }
 
-function tokensText({ batch, context, ids, seed, own, other }: Against): string {
+function tokensText({ batch, context, ids, seed, own, other }: TwoModelComparison): string {
   const isRandom = ids === 'random' || own.weights === 'random' || other.weights === 'random';
   const chance = isRandom ? `, seed ${seed}` : '';
   return `${formatInteger(batch)} × ${formatInteger(context)} ${ids} tokens${chance}, the same for both`;
 }
 
-const thresholdText = ({ partsAt, threshold }: Against) =>
+const thresholdText = ({ partsAt, threshold }: TwoModelComparison) =>
   `Relative difference of each block's output, ‖own − other‖ / ‖own‖. ${
     partsAt === null ? 'None is' : `It is`
   } above ${percentText(threshold)}${partsAt === null ? '' : ` from ${partsAt} on`}; rounding usually stays below.`;
@@ -90,14 +100,14 @@ const MEASURES = [
   { key: 'relativeDifference', title: 'relative difference' },
   { key: 'klDivergence', title: 'KL divergence, nats' },
   { key: 'topAgreement', title: 'same top token' },
-] as const satisfies readonly { key: keyof Against['logits']; title: string }[];
+] as const satisfies readonly { key: keyof TwoModelComparison['logits']; title: string }[];
 
 const SHARES: readonly string[] = ['relativeDifference', 'topAgreement'];
 
-export function logitsTable({ logits }: Pick<Against, 'logits'>): TableBlock {
+export function logitsTable({ logits }: Pick<TwoModelComparison, 'logits'>): TableBlock {
   return {
     kind: 'table',
-    columns: [left('logits', 'measure'), right('value', 'value')],
+    columns: [leftColumn('logits', 'measure'), right('value', 'value')],
     rows: MEASURES.map(({ key, title }) => [
       { text: title },
       SHARES.includes(key) ? shareCell(logits[key]) : differenceCell(logits[key]),
@@ -105,10 +115,10 @@ export function logitsTable({ logits }: Pick<Against, 'logits'>): TableBlock {
   };
 }
 
-const differenceCell = (value: number): Cell => ({ text: measureText(value), value });
+const differenceCell = (value: number): Cell => ({ text: measurementText(value), value });
 
 /** `0`, `2.41e-7`, `0.0727`, `3.13`. */
-export function measureText(value: number): string {
+export function measurementText(value: number): string {
   if (value === 0) return '0';
   if (!Number.isFinite(value)) return 'infinite';
   return value < 1e-3 ? value.toExponential(2) : value.toPrecision(3);
@@ -120,16 +130,16 @@ const shareCell = (value: number): Cell =>
 /** Columns of the bar of the largest difference. */
 const BAR_WIDTH = 16;
 
-function blocksTable({ blocks, logits, threshold }: Against): TableBlock {
+function blocksTable({ blocks, logits, threshold }: TwoModelComparison): TableBlock {
   const rows = [...(blocks ?? []), { block: 'logits', ...logits }];
   // Differences below the threshold have a short bar, even when none is above.
   const most = rows.reduce((max, each) => Math.max(max, each.relativeDifference), threshold);
   return {
     kind: 'table',
     columns: [
-      left('block', 'block'),
+      leftColumn('block', 'block'),
       right('relative', 'relative_difference'),
-      left('', 'bar'),
+      leftColumn('', 'bar'),
       right('largest', 'largest_difference'),
     ],
     rows: rows.map(({ block, relativeDifference, largestDifference }) => [
@@ -145,7 +155,7 @@ function blocksTable({ blocks, logits, threshold }: Against): TableBlock {
 const shareOf = (value: number, most: number) => (Number.isFinite(value) ? value / most : 1);
 
 /** One number per row. */
-function flatTable({ logits, blocks }: Against): TableBlock {
+function flatTable({ logits, blocks }: TwoModelComparison): TableBlock {
   const row = (where: string, measure: string, value: number): Cell[] => [
     { text: where },
     { text: measure },
@@ -153,7 +163,11 @@ function flatTable({ logits, blocks }: Against): TableBlock {
   ];
   return {
     kind: 'table',
-    columns: [left('where', 'where'), left('measure', 'measure'), right('value', 'value')],
+    columns: [
+      leftColumn('where', 'where'),
+      leftColumn('measure', 'measure'),
+      right('value', 'value'),
+    ],
     rows: [
       ...MEASURES.map(({ key, title }) => row('logits', title, logits[key])),
       ...(blocks ?? []).flatMap(({ block, relativeDifference, largestDifference }) => [

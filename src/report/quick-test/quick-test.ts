@@ -5,16 +5,24 @@ import type { CheckName } from '../../quicktest/checks.js';
 import type {
   CheckVerdict,
   Float16Cost,
+  ForwardCost,
   PartTiming,
   QuantizedCost,
-  Spent,
   Timing,
 } from '../../quicktest/finding.js';
 import type { QuantizedWeights, QuickTest } from '../../quicktest/index.js';
 import { formatBytes, formatInteger, shortCount, weightFormText } from '../../text/units.js';
 import { counted, modelName, sumOf } from '../../text/words.js';
-import { engineText, passedOverText } from '../doctor.js';
-import { bar, heading, integerCell, left, note, percentCell, right } from '../kit/cells.js';
+import { engineText, skippedEngineText } from '../doctor.js';
+import {
+  bar,
+  headingBlock,
+  integerCell,
+  leftColumn,
+  noteOf,
+  percentCell,
+  right,
+} from '../kit/cells.js';
 import type { Block, Cell, Fact, Report, TableBlock, Tone, Verdict } from '../kit/report.js';
 import { logitsTable } from './against.js';
 
@@ -80,17 +88,17 @@ function proxyDetails(result: QuickTestResult): Block[] {
   const proxy = proxyOf(result);
   if (!proxy) return [];
   return [
-    heading('Scaled-down proxy'),
+    headingBlock('Scaled-down proxy'),
     {
       kind: 'table',
-      columns: [left('setting', 'setting'), right('model', 'model'), right('proxy', 'proxy')],
+      columns: [leftColumn('setting', 'setting'), right('model', 'model'), right('proxy', 'proxy')],
       rows: proxy.changes.map(({ path, from, to }) => [
         { text: path },
         integerCell(from),
         integerCell(to),
       ]),
     },
-    note('Times of the proxy say nothing about the model.'),
+    noteOf('Times of the proxy say nothing about the model.'),
   ];
 }
 
@@ -139,7 +147,7 @@ function factsOf(result: QuickTestResult, timing: Timing | undefined): Fact[] {
     // Skipped graphics cards are reported on stderr, or as an error.
     ...passedOver
       .filter(({ device }) => device === 'cpu')
-      .map((each): Fact => ({ name: 'skipped', text: passedOverText(each) })),
+      .map((each): Fact => ({ name: 'skipped', text: skippedEngineText(each) })),
     ...(timing
       ? [{ name: 'time', text: `${meanText(timing)} per forward pass (${runsText(timing)})` }]
       : []),
@@ -183,12 +191,12 @@ function checksTable(checks: QuickTestResult['checks'], flat: boolean): TableBlo
   return {
     kind: 'table',
     columns: [
-      left('check', 'check'),
-      left('result', 'verdict'),
-      left('finding', 'finding', true),
+      leftColumn('check', 'check'),
+      leftColumn('result', 'verdict'),
+      leftColumn('finding', 'finding', true),
       ...(flat
         ? [
-            left('measured', 'measured'),
+            leftColumn('measured', 'measured'),
             right('value', 'value'),
             right('limit', 'limit'),
             right('seconds', 'seconds'),
@@ -219,7 +227,7 @@ function remarkBlocks(checks: QuickTestResult['checks']): Block[] {
   const facts = checks.flatMap(({ check, remarks = [] }) =>
     remarks.map((text): Fact => ({ name: check, text })),
   );
-  return facts.length === 0 ? [] : [heading('Measurements'), { kind: 'facts', facts }];
+  return facts.length === 0 ? [] : [headingBlock('Measurements'), { kind: 'facts', facts }];
 }
 
 /** Columns of the bar of the total. */
@@ -233,8 +241,8 @@ function timingBlocks(timing: Timing, { batch, context, engine }: QuickTestResul
   const { parts, minSeconds, medianSeconds } = timing;
   const sum = sumOf(parts, (each) => inModel(each));
   return [
-    heading(`Forward pass: ${meanText(timing)}`),
-    note(
+    headingBlock(`Forward pass: ${meanText(timing)}`),
+    noteOf(
       `${formatInteger(batch)} × ${formatInteger(context)} tokens; ${runsText(timing)}; ` +
         `median ${secondsText(medianSeconds)}, fastest ${secondsText(minSeconds)}.` +
         (engine.deviceKind === 'cpu' ? '' : COPIED),
@@ -242,16 +250,16 @@ function timingBlocks(timing: Timing, { batch, context, engine }: QuickTestResul
     {
       kind: 'table',
       columns: [
-        left('part', 'part'),
+        leftColumn('part', 'part'),
         right('each', 'seconds'),
         right('count', 'times'),
         right('total', 'seconds_in_all'),
         right('share', 'share'),
-        left('', 'bar'),
+        leftColumn('', 'bar'),
       ],
       rows: parts.map((part) => partCells(part, sum)),
     },
-    note(
+    noteOf(
       `Each part runs alone, and the first block is measured for all: ${secondsText(sum)} together. ` +
         'Shares are of this sum.',
     ),
@@ -281,17 +289,17 @@ function secondsText(seconds: number): string {
 }
 
 /** Speed, memory and error of another number type against float32. */
-function costBlocks(title: string, own: Spent, { f32, logits }: FloatComparison): Block[] {
+function costBlocks(title: string, own: ForwardCost, { f32, logits }: FloatComparison): Block[] {
   const speed = (f32.meanSeconds / own.meanSeconds).toPrecision(2);
-  const row = (what: string, key: keyof Spent, text: (value: number) => string): Cell[] => [
+  const row = (what: string, key: keyof ForwardCost, text: (value: number) => string): Cell[] => [
     { text: what },
     ...[own, f32].map((spent) => ({ text: text(spent[key]), value: spent[key] })),
   ];
   return [
-    heading(`${title} is ${speed} times as fast as float32`),
+    headingBlock(`${title} is ${speed} times as fast as float32`),
     {
       kind: 'table',
-      columns: [left('', 'what'), right(title, title), right('float32', 'float32')],
+      columns: [leftColumn('', 'what'), right(title, title), right('float32', 'float32')],
       rows: [
         row('weights', 'weightBytes', formatBytes),
         row('forward pass', 'meanSeconds', secondsText),
@@ -326,9 +334,9 @@ export function traceReport(
       {
         kind: 'table',
         columns: [
-          left('step', 'step'),
-          left('operation', 'operation', true),
-          left('shape', 'shape'),
+          leftColumn('step', 'step'),
+          leftColumn('operation', 'operation', true),
+          leftColumn('shape', 'shape'),
           right('parameters', 'parameters'),
           ...(flat ? [right('depth', 'depth')] : []),
         ],

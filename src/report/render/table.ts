@@ -49,7 +49,7 @@ const textColumns = (width: number): number =>
   width === Number.POSITIVE_INFINITY ? width : Math.min(width, LONGEST_LINE);
 
 const verdictLines = ({ text, tone = 'strong' }: Verdict, width: number, chalk: ChalkInstance) =>
-  wrap(printable(text), width, '  ').map((line) => tinted(chalk, tone, line));
+  wrap(printable(text), width, '  ').map((line) => withTone(chalk, tone, line));
 
 /** The next step and how to get more: on one line where both fit. */
 function footer(
@@ -65,7 +65,7 @@ function footer(
   const most = textColumns(width);
   const lines =
     textWidth(together) <= most ? [together] : [...commandLines(next, most), ...wrap(more, most)];
-  return ['', ...lines.filter(Boolean).map((line) => tinted(chalk, 'dim', line))];
+  return ['', ...lines.filter(Boolean).map((line) => withTone(chalk, 'dim', line))];
 }
 
 /**
@@ -102,11 +102,11 @@ function renderBlock(block: Block, width: number, chalk: ChalkInstance): string[
   if (block.kind === 'facts') return factLines(block, textColumns(width), chalk);
   if (block.kind === 'plot') {
     return drawPlot(block, width).map((line) =>
-      line.map(({ text, tone }) => tinted(chalk, tone, text)).join(''),
+      line.map(({ text, tone }) => withTone(chalk, tone, text)).join(''),
     );
   }
   const tone = block.tone ?? (block.kind === 'heading' ? 'strong' : 'plain');
-  return wrap(printable(block.text), textColumns(width)).map((line) => tinted(chalk, tone, line));
+  return wrap(printable(block.text), textColumns(width)).map((line) => withTone(chalk, tone, line));
 }
 
 /** Names in a column of their own; texts wrap within theirs. */
@@ -121,8 +121,8 @@ function factLines({ facts }: FactsBlock, width: number, chalk: ChalkInstance): 
       indent,
     );
     const own = Math.min(first.length, indent.length);
-    const drawn = chalk.dim(first.slice(0, own)) + tinted(chalk, tone, first.slice(own));
-    return [drawn, ...others.map((line) => tinted(chalk, tone, line))];
+    const drawn = chalk.dim(first.slice(0, own)) + withTone(chalk, tone, first.slice(own));
+    return [drawn, ...others.map((line) => withTone(chalk, tone, line))];
   });
 }
 
@@ -188,7 +188,7 @@ function gridLines(
       const shown = columns[index]?.cut ? [cutMiddle(text, width)] : wrap(text, width);
       return shown.map((line) => {
         const padding = ' '.repeat(Math.max(0, width - textWidth(line)));
-        const drawn = tinted(chalk, tone, line);
+        const drawn = withTone(chalk, tone, line);
         return columns[index]?.align === 'right' ? padding + drawn : drawn + padding;
       });
     });
@@ -237,7 +237,7 @@ function records(
     ...(number === 0 ? [] : ['']),
     ...row.flatMap(({ text, tone }, index) =>
       wrap(`${head[index]?.text.trim()}: ${text.trim()}`, width, GAP).map((line) =>
-        tinted(chalk, tone, line),
+        withTone(chalk, tone, line),
       ),
     ),
   ]);
@@ -262,6 +262,6 @@ const TONES = {
   hue5: (chalk, text) => chalk.green(text),
 } as const satisfies Record<Tone, (chalk: ChalkInstance, text: string) => string>;
 
-export function tinted(chalk: ChalkInstance, tone: Tone, text: string): string {
+export function withTone(chalk: ChalkInstance, tone: Tone, text: string): string {
   return TONES[tone](chalk, text);
 }

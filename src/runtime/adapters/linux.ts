@@ -222,12 +222,12 @@ async function vulkanLibraries(machine: SystemCalls): Promise<string[]> {
 async function manifests(machine: SystemCalls): Promise<string[]> {
   const { env } = machine;
   const given = env.VK_DRIVER_FILES || env.VK_ICD_FILENAMES;
-  const places = given?.split(':') ?? [
+  const driverFolders = given?.split(':') ?? [
     ...(env.VK_ADD_DRIVER_FILES?.split(':') ?? []),
     ...folders(env).map((folder) => path.posix.join(folder, 'vulkan/icd.d')),
   ];
   const listed = await Promise.all(
-    places.map(async (place) =>
+    driverFolders.map(async (place) =>
       place.endsWith('.json')
         ? [place]
         : (await machine.list(place)).map((name) => path.posix.join(place, name)),

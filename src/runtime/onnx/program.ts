@@ -66,7 +66,7 @@ export function engineError(error: unknown, doing: string): Error {
   return new Kind('system', `cannot ${doing}: ${message}`, { suggestion, cause: error });
 }
 
-/** What a call leaves for the next one. */
+/** State that a call leaves for the next one. */
 interface Kept {
   /** Tensors by the name of the input that takes them. */
   readonly tensors: ReadonlyMap<string, OrtTensor>;

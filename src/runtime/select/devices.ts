@@ -34,7 +34,7 @@ export interface ChosenEngine extends CheckedEngine {
   readonly passedOver: readonly SkippedEngine[];
 }
 
-export interface EngineWish extends EngineOptions {
+export interface EngineRequest extends EngineOptions {
   readonly engine: EngineChoice;
   readonly device: DeviceChoice;
 }
@@ -47,7 +47,7 @@ type Choosable = Omit<EngineCandidate, 'name'>;
  * @throws UserError when there is none.
  */
 export async function chooseEngine(
-  wish: EngineWish,
+  wish: EngineRequest,
   candidates: readonly Choosable[] = CANDIDATES,
   platform: NodeJS.Platform = process.platform,
 ): Promise<ChosenEngine> {
@@ -80,9 +80,9 @@ export interface ModelsToRun extends CallSize {
  */
 export async function chooseEngineFor(
   { models, ...size }: ModelsToRun,
-  wish: EngineWish,
+  wish: EngineRequest,
   notice: (text: string) => void,
-  choose: (wish: EngineWish) => Promise<ChosenEngine> = chooseEngine,
+  choose: (wish: EngineRequest) => Promise<ChosenEngine> = chooseEngine,
 ): Promise<ChosenEngine> {
   const chosen = await choose(wish);
   const obstacle =
@@ -90,7 +90,7 @@ export async function chooseEngineFor(
       ? models.map((model) => chosen.engine.obstacleTo?.(model, size)).find((each) => each)
       : undefined;
   if (obstacle === undefined) {
-    const text = noticeOf(wish, chosen);
+    const text = engineNotice(wish, chosen);
     if (text !== null) notice(text);
     return chosen;
   }
@@ -99,7 +99,7 @@ export async function chooseEngineFor(
   return choose({ ...wish, device: 'cpu' });
 }
 
-const isWished = ({ engine, device, compute }: EngineWish, candidate: Choosable): boolean =>
+const isWished = ({ engine, device, compute }: EngineRequest, candidate: Choosable): boolean =>
   (engine === 'auto' || candidate.engine === engine) &&
   (candidate.computes ?? [compute]).includes(compute) &&
   isWishedDevice(device, candidate);
@@ -119,12 +119,16 @@ function isWishedDevice(wish: DeviceChoice, { device, isAutomatic }: Choosable):
   }
 }
 
-const isAnyCard = ({ device }: EngineWish): boolean => device === 'auto' || device === 'gpu';
+const isAnyCard = ({ device }: EngineRequest): boolean => device === 'auto' || device === 'gpu';
 
 /** Whether its absence need not be reported: it is for other systems, or was never installed. */
-const isExpected = (wish: EngineWish, candidate: Choosable, platform: NodeJS.Platform): boolean => {
+const isExpected = (
+  wish: EngineRequest,
+  candidate: Choosable,
+  platform: NodeJS.Platform,
+): boolean => {
   const isNamed = candidate.device !== 'cpu' && wish.device !== 'auto';
-  const isHere = isFor(candidate, platform);
+  const isHere = matchesRequest(candidate, platform);
   const isInstalled = !candidate.isOptional || installedVersion(candidate) !== null;
   return wish.device === candidate.device || (isHere && (isNamed || isInstalled));
 };
@@ -133,7 +137,7 @@ const cardsFirst = <T extends Choosable>(candidates: readonly T[]): T[] =>
   candidates.toSorted((a, b) => Number(a.device === 'cpu') - Number(b.device === 'cpu'));
 
 /** Rejects a candidate that cannot work, without trying it. */
-async function refuseUnfit(wish: EngineWish, candidate: Choosable): Promise<void> {
+async function refuseUnfit(wish: EngineRequest, candidate: Choosable): Promise<void> {
   const isAny = isAnyCard(wish);
   if (!candidate.adapter || (!isAny && wish.compute === 'f32')) return;
   const adapter = await candidate.adapter();
@@ -158,8 +162,8 @@ async function refuseNoCard({ obstacle }: Choosable, adapter: Adapter | null): P
 const NO_CARD = 'no graphics card that it can use';
 
 /** Notice for the user about a choice among several; null when there is nothing to report. */
-export function noticeOf(
-  { device }: Pick<EngineWish, 'device'>,
+export function engineNotice(
+  { device }: Pick<EngineRequest, 'device'>,
   { engine, passedOver: skipped }: ChosenEngine,
 ): string | null {
   const { info } = engine;
@@ -180,7 +184,7 @@ export function noticeOf(
 }
 
 /** Whether a candidate exists on a system. */
-export const isFor = (
+export const matchesRequest = (
   { platforms }: Pick<EngineCandidate, 'platforms'>,
   platform: NodeJS.Platform,
 ): boolean => platforms?.includes(platform) ?? true;
@@ -190,7 +194,7 @@ async function openHere(
   options: EngineOptions,
   platform: NodeJS.Platform,
 ): Promise<Engine> {
-  if (isFor(candidate, platform)) return candidate.open(options);
+  if (matchesRequest(candidate, platform)) return candidate.open(options);
   const { device, platforms = [] } = candidate;
   const systems = platforms.map((each) => SYSTEMS[each] ?? each).join(' and ');
   throw new UserError('system', `${DEVICES[device]} exists on ${systems}`);
@@ -203,7 +207,7 @@ const SYSTEMS: Partial<Record<NodeJS.Platform, string>> = {
 };
 
 /** Error for an engine that does not support the device or the number type. */
-function noSuchPair(wish: EngineWish, candidates: readonly Choosable[]): UserError {
+function noSuchPair(wish: EngineRequest, candidates: readonly Choosable[]): UserError {
   const { engine, device, compute } = wish;
   const title = engine === 'auto' ? 'the engine' : ENGINES[engine];
   const isOnDevice = candidates.some((each) => isWished({ ...wish, compute: 'f32' }, each));
@@ -217,7 +221,7 @@ function noSuchPair(wish: EngineWish, candidates: readonly Choosable[]): UserErr
 }
 
 /** Something that can be opened on one of an engine's backends. */
-export type Openable = Pick<EngineCandidate, 'engine' | 'backend' | 'device'>;
+export type EngineChoiceKey = Pick<EngineCandidate, 'engine' | 'backend' | 'device'>;
 
 interface Closable {
   close(): Promise<void>;
@@ -239,7 +243,7 @@ interface UsableCandidate<T, C> extends CheckedCandidate<T> {
  * The first of the candidates that opens and passes its check.
  * @throws UserError when there is none.
  */
-export async function firstUsable<T extends Closable, C extends Openable>(
+export async function firstUsable<T extends Closable, C extends EngineChoiceKey>(
   candidates: readonly C[],
   open: (candidate: C) => Promise<T>,
   checkOf: (opened: T) => Promise<SelfCheck>,
@@ -254,9 +258,9 @@ export async function firstUsable<T extends Closable, C extends Openable>(
 }
 
 /** Whether a request matches the running engine. */
-export const isSameWay = (
+export const isRequestedEngine = (
   { name, deviceKind, compute }: EngineInfo,
-  wish: Pick<EngineWish, 'engine' | 'device' | 'compute'>,
+  wish: Pick<EngineRequest, 'engine' | 'device' | 'compute'>,
 ): boolean =>
   wish.compute === compute &&
   (wish.engine === 'auto' || wish.engine === name) &&
@@ -265,17 +269,17 @@ export const isSameWay = (
     (wish.device === 'gpu' && deviceKind !== 'cpu'));
 
 /** Candidate for a cross-check: the processor for a graphics card, the other engine for the processor. */
-export const otherThan = ({
+export const crossCheckTarget = ({
   name,
   deviceKind,
-}: EngineInfo): Pick<EngineWish, 'engine' | 'device'> => ({
+}: EngineInfo): Pick<EngineRequest, 'engine' | 'device'> => ({
   engine: deviceKind === 'cpu' ? (name === 'onnx' ? 'tfjs' : 'onnx') : 'auto',
   device: 'cpu',
 });
 
 /** Opens an engine and runs its self-check. */
 export async function tryCandidate(
-  candidate: Openable & Pick<EngineCandidate, 'open' | 'platforms'>,
+  candidate: EngineChoiceKey & Pick<EngineCandidate, 'open' | 'platforms'>,
   options: EngineOptions,
 ): Promise<CheckedEngine | SkippedEngine> {
   const tried = await tryOpen(
@@ -286,7 +290,7 @@ export async function tryCandidate(
   return 'why' in tried ? tried : { engine: tried.opened, selfCheck: tried.selfCheck };
 }
 
-async function tryOpen<T extends Closable, C extends Openable>(
+async function tryOpen<T extends Closable, C extends EngineChoiceKey>(
   candidate: C,
   open: (candidate: C) => Promise<T>,
   checkOf: (opened: T) => Promise<SelfCheck>,

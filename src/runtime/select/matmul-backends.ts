@@ -7,13 +7,13 @@ import type { EngineName } from '../engine.js';
 import type { ClosableProducts } from '../float32-products.js';
 import type { BackendName } from '../tfjs/backends.js';
 import type { Trainer } from '../trainer.js';
-import type { EngineChoice, Openable, SkippedEngine } from './devices.js';
+import type { EngineChoice, EngineChoiceKey, SkippedEngine } from './devices.js';
 import { firstUsable } from './devices.js';
 import type { SelfCheck } from './self-check.js';
 
 export type { ClosableProducts } from '../float32-products.js';
 
-interface MatmulCandidate extends Openable {
+interface MatmulCandidate extends EngineChoiceKey {
   readonly open: (threads: number) => Promise<ClosableProducts>;
 }
 

@@ -3,7 +3,7 @@ import type { DeviceName, EngineInfo, EngineName } from '../engine.js';
 import type { CandidateName, EngineCandidate } from './candidates.js';
 import { CANDIDATES, installedVersion } from './candidates.js';
 import type { CheckedEngine } from './devices.js';
-import { isFor, tryCandidate } from './devices.js';
+import { matchesRequest, tryCandidate } from './devices.js';
 import type { SelfCheck } from './self-check.js';
 import { productSpeed } from './self-check.js';
 
@@ -45,7 +45,7 @@ export async function surveyEngines(
   candidates: readonly KnownCandidate[] = CANDIDATES,
 ): Promise<SurveyEntry[]> {
   const entries: SurveyEntry[] = [];
-  for (const candidate of candidates.filter((each) => isFor(each, process.platform))) {
+  for (const candidate of candidates.filter((each) => matchesRequest(each, process.platform))) {
     watch(candidate.name);
     // A driver may write to any stream, and crash the process.
     const isNative = candidate.device !== 'cpu' || candidate.isOptional;

@@ -12,8 +12,8 @@ export function runGatedDelta(run: ForwardRun, layer: GatedDelta, u: Tensor3D): 
   const { keyHeads, keyDim, valueHeads, valueDim, activation } = layer;
   const [keys, inner] = [keyHeads * keyDim, valueHeads * valueDim];
   const [q0, k0, v0, gate, low, steps] = runProjections(run, layer.inputs, u) as SixValues;
-  const given = layer.convs.length === 1 ? [tf.concat([q0, k0, v0], 2)] : [q0, k0, v0];
-  const convolved = layer.convs.map((conv, index) => run.apply(conv, given[index] as Tensor3D));
+  const inputs = layer.convs.length === 1 ? [tf.concat([q0, k0, v0], 2)] : [q0, k0, v0];
+  const convolved = layer.convs.map((conv, index) => run.apply(conv, inputs[index] as Tensor3D));
   const mixed = activate(tf, activation, tf.concat(convolved, 2));
   const [q, k, v] = tf.split(mixed, [keys, keys, inner], 2) as [Tensor3D, Tensor3D, Tensor3D];
   const before = decoding?.before.scans.get(layer);

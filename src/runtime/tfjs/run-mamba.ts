@@ -59,9 +59,9 @@ export function runStateSpaceDual(run: ForwardRun, layer: StateSpaceDual, u: Ten
   const { tf, weights, batch, tokens } = run;
   const { heads, headDim, stateSize, groups, activation, norm } = layer;
   const [inner, shared] = [heads * headDim, groups * stateSize];
-  const given = run.apply(layer.inProj, u);
+  const projection = run.apply(layer.inProj, u);
   const factors = columnFactors(layer);
-  const projected: Tensor3D = factors ? tf.mul(given, tf.tensor1d(factors)) : given;
+  const projected: Tensor3D = factors ? tf.mul(projection, tf.tensor1d(factors)) : projection;
   const [gate, input, low] = split(tf, projected, [inner, inner + 2 * shared, heads]);
   const mixed = activate(tf, activation, run.apply(layer.conv, input));
   const [x, b, c] = split(tf, mixed, [inner, shared, shared]);

@@ -28,26 +28,26 @@ const COPIES = {
   rates: 0,
 } as const;
 
-export type Form = keyof typeof COPIES;
+export type WeightCopy = keyof typeof COPIES;
 
-export type WeightPlan = ReadonlyMap<Param, ReadonlySet<Form>>;
+export type WeightPlan = ReadonlyMap<Param, ReadonlySet<WeightCopy>>;
 
 /** Every tensor that a layer and its sublayers read, each once, with the required forms. */
 export function planWeights(layer: Layer): WeightPlan {
-  const plan = new Map<Param, Set<Form>>();
+  const plan = new Map<Param, Set<WeightCopy>>();
   const unread = unreadTensors(layer);
   for (const visit of walk(layer)) {
     for (const [tensor, form] of needsOf(visit.layer)) {
       if (unread.has(tensor)) continue;
-      const forms = plan.get(tensor) ?? new Set();
-      plan.set(tensor, forms.add(form));
+      const copies = plan.get(tensor) ?? new Set();
+      plan.set(tensor, copies.add(form));
     }
   }
   return plan;
 }
 
 /** The tensors that a layer itself reads, without its children: each in its own shape, unless its kind has a rule. */
-function needsOf(layer: Layer): readonly (readonly [Param, Form])[] {
+function needsOf(layer: Layer): readonly (readonly [Param, WeightCopy])[] {
   switch (layer.kind) {
     case 'linear':
       return [[layer.weight, 'transposed'], ...tensors(layer.bias)];
@@ -97,8 +97,8 @@ const tensors = (...params: readonly (Param | undefined)[]) =>
 /** Bytes of the plan in a heap that stores the weight of a product a second time. */
 export function heapBytes(plan: WeightPlan): number {
   let bytes = 0;
-  for (const [tensor, forms] of plan) {
-    for (const form of forms)
+  for (const [tensor, copies] of plan) {
+    for (const form of copies)
       bytes += COPIES[form] * tensor.elements * Float32Array.BYTES_PER_ELEMENT;
   }
   return bytes;
@@ -122,10 +122,10 @@ export class Weights {
     refuseTooLarge(backend, plan);
     let elements = 0;
     try {
-      for (const [tensor, forms] of plan) {
+      for (const [tensor, copies] of plan) {
         const values = new Float32Array(tensor.elements);
         source.read(tensor, 0, values);
-        const [made = 0] = [...forms].map((form) => this.#hold(backend, tensor, form, values));
+        const [made = 0] = [...copies].map((form) => this.#hold(backend, tensor, form, values));
         elements += made;
       }
     } catch (error) {
@@ -136,7 +136,7 @@ export class Weights {
   }
 
   /** Returns the number of created elements. */
-  #hold(backend: Backend, tensor: Param, form: Form, values: Float32Array): number {
+  #hold(backend: Backend, tensor: Param, form: WeightCopy, values: Float32Array): number {
     const { tf } = backend;
     switch (form) {
       case 'tensor':

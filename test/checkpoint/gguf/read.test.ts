@@ -6,7 +6,7 @@ import type { GgmlTypeName } from '../../../src/checkpoint/gguf/ggml-types.js';
 import { encodeBlocks, ggmlType, isDecodable } from '../../../src/checkpoint/gguf/ggml-types.js';
 import { storedTypeOf } from '../../../src/checkpoint/stored-tensor.js';
 import { summarise } from '../../../src/checkpoint/summary.js';
-import { chunksOf, narrow, readRows, readTensor } from '../../../src/checkpoint/view.js';
+import { narrow, readInChunks, readRows, readTensor } from '../../../src/checkpoint/view.js';
 import { inPackage } from '../../fixtures.js';
 import { opened } from '../temp-folder.js';
 
@@ -65,7 +65,7 @@ describe('types of GGUF files', () => {
       const columns = narrow(tensor, 1, 5, 3);
       expect(sha256(readTensor(columns))).toBe(sha256(columnsOf(whole, tensor.shape[1] ?? 0)));
       const chunks: Uint8Array[] = [];
-      for await (const chunk of chunksOf(tensor, 100)) chunks.push(Uint8Array.from(chunk));
+      for await (const chunk of readInChunks(tensor, 100)) chunks.push(Uint8Array.from(chunk));
       expect(Buffer.compare(Buffer.concat(chunks), whole)).toBe(0);
     }
   });

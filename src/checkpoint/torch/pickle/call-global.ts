@@ -1,17 +1,17 @@
 import type { Refuse } from '../../checkpoint-rules.js';
 import type { StoredTensor } from '../../stored-tensor.js';
 import { buildTensor, checkGradient } from '../state-dict/tensors.js';
-import type { Meaning } from './globals.js';
-import { meaningOf } from './globals.js';
+import type { GlobalMeaning } from './globals.js';
+import { globalMeaning } from './globals.js';
 import { isKey } from './pickle-machine.js';
 import type { Global, PickleValue, Tuple } from './values.js';
-import { isKind, Members, nameOf, opaque, Table } from './values.js';
+import { globalName, isKind, Members, opaque, Table } from './values.js';
 
 type RefuseArguments = (message: string) => never;
 
 /** Result of calling an allowed function or class; undefined if it cannot be called. Nothing is run. */
 export function callGlobal(callee: Global, args: Tuple, refuse: Refuse): PickleValue | undefined {
-  const meaning = meaningOf(callee);
+  const meaning = globalMeaning(callee);
   const refuseArguments: RefuseArguments = (message) => {
     throw refuse('pickle-arguments', `${callee.module}.${callee.name}: ${message}`);
   };
@@ -42,7 +42,7 @@ function parameterData({ items }: Tuple, hasState: boolean, refuse: Refuse): Sto
   if (!isKind(data, 'tensor') || items.length !== expected) {
     throw refuse(
       'parameter-data',
-      `makes a parameter of ${items.length} arguments, the first ${nameOf(data)}; expected ${expected}, the first a tensor`,
+      `makes a parameter of ${items.length} arguments, the first ${globalName(data)}; expected ${expected}, the first a tensor`,
     );
   }
   if (!isEmptyState(state)) {
@@ -63,7 +63,7 @@ function isEmptyState(state: PickleValue): boolean {
 }
 
 function dictFrom(
-  { from, type }: Extract<Meaning, { is: 'dict' }>,
+  { from, type }: Extract<GlobalMeaning, { is: 'dict' }>,
   args: Tuple,
   refuseArguments: RefuseArguments,
 ): PickleValue {
@@ -74,22 +74,23 @@ function dictFrom(
   if (source === undefined) return dict;
   if (from === 'factory') {
     if (source !== null && !isKind(source, 'global')) {
-      return refuseArguments(`called with ${nameOf(source)}`);
+      return refuseArguments(`called with ${globalName(source)}`);
     }
     return source === null ? dict : { ...dict, factory: source };
   }
   if (from === 'dict') {
     if (!isKind(source, 'dict'))
-      return refuseArguments(`called with ${nameOf(source)}, not a dict`);
+      return refuseArguments(`called with ${globalName(source)}, not a dict`);
     return { ...dict, entries: new Table(source.entries) };
   }
-  if (!isKind(source, 'list')) return refuseArguments(`called with ${nameOf(source)}, not a list`);
+  if (!isKind(source, 'list'))
+    return refuseArguments(`called with ${globalName(source)}, not a list`);
   for (const pair of source.items) {
     const items = isKind(pair, 'tuple') || isKind(pair, 'list') ? pair.items : [];
     const [key, value] = items;
     // Only text keys: this is how Python 2 wrote state dicts.
     if (typeof key !== 'string' || value === undefined || items.length !== 2) {
-      return refuseArguments(`called with ${nameOf(pair)} where a name and a value should be`);
+      return refuseArguments(`called with ${globalName(pair)} where a name and a value should be`);
     }
     entries.set(key, value);
   }
@@ -116,7 +117,7 @@ function bytesFrom(args: Tuple, refuseArguments: RefuseArguments): PickleValue {
   if (source === undefined) return new Uint8Array(0);
   if (source instanceof Uint8Array && args.items.length === 1) return source;
   if (typeof source === 'string' && encoding !== undefined) return encoded(args, refuseArguments);
-  return refuseArguments(`called with ${nameOf(source)}`);
+  return refuseArguments(`called with ${globalName(source)}`);
 }
 
 const LATIN_1: ReadonlySet<unknown> = new Set(['latin1', 'latin-1']);

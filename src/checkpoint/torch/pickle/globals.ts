@@ -38,7 +38,7 @@ export const TORCH_TYPES: Readonly<Record<StoredDtype, TorchType | undefined>> =
   C128: { name: 'complex128', storage: 'ComplexDoubleStorage' },
 };
 
-export type Meaning =
+export type GlobalMeaning =
   /** A subclass of dict. `from` is the kind of its arguments. */
   | {
       readonly is: 'dict';
@@ -72,7 +72,7 @@ const OPAQUE = { is: 'opaque' } as const;
 const TYPE = { is: 'type' } as const;
 
 /** Each PyTorch dtype and its storage class. */
-function* typed(): Generator<[string, Meaning]> {
+function* typed(): Generator<[string, GlobalMeaning]> {
   for (const dtype of Object.keys(TORCH_TYPES) as StoredDtype[]) {
     const type = TORCH_TYPES[dtype];
     if (type) yield [`torch ${type.name}`, { is: 'dtype', dtype }];
@@ -80,25 +80,24 @@ function* typed(): Generator<[string, Meaning]> {
   }
 }
 
-const ALLOWED: ReadonlyMap<string, Meaning> = new Map<string, Meaning>([
+const ALLOWED: ReadonlyMap<string, GlobalMeaning> = new Map<string, GlobalMeaning>([
   ['collections OrderedDict', { is: 'dict', from: 'pairs', type: 'collections.OrderedDict' }],
   ['collections Counter', { is: 'dict', from: 'dict', type: 'collections.Counter' }],
   ['collections defaultdict', { is: 'dict', from: 'factory', type: 'collections.defaultdict' }],
-  ...BUILTINS.flatMap((module): [string, Meaning][] => [
+  ...BUILTINS.flatMap((module): [string, GlobalMeaning][] => [
     [`${module} set`, { is: 'set', type: 'set' }],
     [`${module} frozenset`, { is: 'set', type: 'frozenset' }],
     [`${module} bytearray`, { is: 'bytes' }],
     [`${module} bytes`, { is: 'bytes' }],
-    ...['list', 'dict', 'tuple', 'int', 'float', 'bool', 'str'].map((name): [string, Meaning] => [
-      `${module} ${name}`,
-      TYPE,
-    ]),
+    ...['list', 'dict', 'tuple', 'int', 'float', 'bool', 'str'].map(
+      (name): [string, GlobalMeaning] => [`${module} ${name}`, TYPE],
+    ),
   ]),
   ['_codecs encode', { is: 'encode' }],
   ['argparse Namespace', OPAQUE],
   ['numpy dtype', OPAQUE],
   ['numpy ndarray', TYPE],
-  ...NUMPY_CORES.flatMap((core): [string, Meaning][] => [
+  ...NUMPY_CORES.flatMap((core): [string, GlobalMeaning][] => [
     [`${core}.multiarray scalar`, OPAQUE],
     [`${core}.multiarray _reconstruct`, OPAQUE],
     [`${core}.numeric _frombuffer`, OPAQUE],
@@ -106,7 +105,7 @@ const ALLOWED: ReadonlyMap<string, Meaning> = new Map<string, Meaning>([
   ['torch Size', OPAQUE],
   ['torch device', OPAQUE],
   ...['pathlib', 'pathlib._local'].flatMap((module) =>
-    PATHS.map((name): [string, Meaning] => [`${module} ${name}`, OPAQUE]),
+    PATHS.map((name): [string, GlobalMeaning] => [`${module} ${name}`, OPAQUE]),
   ),
   ...typed(),
   ['torch UntypedStorage', { is: 'storage', dtype: undefined }],
@@ -120,7 +119,10 @@ const ALLOWED: ReadonlyMap<string, Meaning> = new Map<string, Meaning>([
 ]);
 
 /** Meaning of an allowed name; undefined for all others. */
-export function meaningOf({ module, name }: Pick<Global, 'module' | 'name'>): Meaning | undefined {
+export function globalMeaning({
+  module,
+  name,
+}: Pick<Global, 'module' | 'name'>): GlobalMeaning | undefined {
   // A module name has no space, so no other pair gives the same key.
   return module.includes(' ') ? undefined : ALLOWED.get(`${module} ${name}`);
 }

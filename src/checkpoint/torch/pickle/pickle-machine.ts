@@ -4,7 +4,7 @@ import type { Refuse } from '../../checkpoint-rules.js';
 import { refusal } from '../../checkpoint-rules.js';
 import type { Storages } from '../state-dict/storages.js';
 import type { Dict, PickleValue, SetOf, Tuple } from './values.js';
-import { isKind, nameOf } from './values.js';
+import { globalName, isKind } from './values.js';
 
 /** Far above real files: the pickle of 100,000 tensors has about 15 MB. */
 const MAX_PICKLE_BYTES = 64 * 2 ** 20;
@@ -366,7 +366,7 @@ export class PickleMachine {
     if (!isHashable(value)) {
       throw this.source.refusal(
         'pickle-key',
-        `uses ${nameOf(value)} as a key, which Python cannot hash`,
+        `uses ${globalName(value)} as a key, which Python cannot hash`,
       );
     }
     if (!isShort(value)) {

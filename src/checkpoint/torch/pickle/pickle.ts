@@ -6,7 +6,7 @@
 
 import type { Storages } from '../state-dict/storages.js';
 import { callGlobal } from './call-global.js';
-import { explainGlobal, meaningOf } from './globals.js';
+import { explainGlobal, globalMeaning } from './globals.js';
 import type { PickleSource } from './pickle-machine.js';
 import {
   checkStructure,
@@ -134,7 +134,7 @@ function line(source: PickleSource): string {
 
 function findGlobal(machine: PickleMachine, module: string, name: string): void {
   const global: Global = { kind: 'global', module, name };
-  if (meaningOf(global) === undefined) {
+  if (globalMeaning(global) === undefined) {
     const { message, suggestion } = explainGlobal(module, name);
     throw machine.source.refusal('pickle-global', message, suggestion);
   }
@@ -191,7 +191,7 @@ function heldBytes(value: PickleValue): number {
 
 function newObject(machine: PickleMachine, source: PickleSource): void {
   const { callee, args } = callOperands(machine);
-  if (!isKind(callee, 'global') || meaningOf(callee)?.is !== 'opaque') {
+  if (!isKind(callee, 'global') || globalMeaning(callee)?.is !== 'opaque') {
     throw source.refusal(
       'pickle-new',
       'makes an object of something that is not a class of the allow-list',

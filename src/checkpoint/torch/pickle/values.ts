@@ -117,7 +117,7 @@ export function isKind<K extends Kinded['kind']>(
   return typeof value === 'object' && value !== null && 'kind' in value && value.kind === kind;
 }
 
-export function nameOf(value: PickleValue): string {
+export function globalName(value: PickleValue): string {
   if (value === null) return 'None';
   if (value instanceof Uint8Array) return 'bytes';
   if (typeof value === 'object') return `a ${value.kind}`;

@@ -6,14 +6,14 @@ import { TORCH_TYPES } from './globals.js';
 import type { Dict, Float, Global, Opaque, PickleValue, SetOf, Storage } from './values.js';
 import { elementBytes, wordBytesOf } from './values.js';
 
-export interface Leaf {
+export interface WritableLeaf {
   readonly leaf: WritableTensor | Storage;
   /** Keys from the root: `model.embed.weight`. */
   readonly name: string;
 }
 
 /** Yields every tensor and storage in a value once, in the order in which they are written. */
-function* leavesOf(root: Writable): Generator<Leaf, void, void> {
+function* leavesOf(root: Writable): Generator<WritableLeaf, void, void> {
   const seen = new Set<Writable>();
   const stack = [{ value: root, name: '' }];
   for (let step = stack.pop(); step; step = stack.pop()) {

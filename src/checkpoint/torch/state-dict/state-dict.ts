@@ -6,8 +6,8 @@ import { listed as listedNames, quoted, refuseAt } from '../../checkpoint-rules.
 import { bytesOfViews, viewsOf } from '../../sharing.js';
 import type { StoredTensor } from '../../stored-tensor.js';
 import type { Dict, PickleValue } from '../pickle/values.js';
-import { isKind, nameOf } from '../pickle/values.js';
-import { show } from './storages.js';
+import { globalName, isKind } from '../pickle/values.js';
+import { pickleValueText } from './storages.js';
 
 /** The dict with the model's tensors, and the other entries of the file. */
 export type StateDict = Omit<FileIndex, 'format' | 'aliases' | 'metadata'>;
@@ -65,7 +65,7 @@ export function findStateDict(
       'state-dict-missing',
       isKind(root, 'dict')
         ? 'holds a dict, but no tensors by name in it'
-        : `holds ${nameOf(root)}, not a dict of tensors by name`,
+        : `holds ${globalName(root)}, not a dict of tensors by name`,
       'save model.state_dict(), or a dict that holds it',
     );
   }
@@ -164,18 +164,18 @@ const shellWord = (text: string) =>
 
 function taken(place: DictPath, file: ByteFile, refuse: Refuse): StateDict {
   const tensors = new Map<string, StoredTensor>();
-  const beside = new Content(refuse);
+  const otherContent = new Content(refuse);
   const way = wayTo(place);
   const nameless: PickleValue[] = [];
   const prefixes = way.map((each) => (each.parent ? `${nameOfPlace(each)}.` : ''));
   for (const [key, value] of place.dict.entries) {
     if (typeof key === 'string' && isKind(value, 'tensor')) tensors.set(key, value);
-    else beside.add(prefixes.at(-1) ?? '', key, value);
+    else otherContent.add(prefixes.at(-1) ?? '', key, value);
     if (typeof key !== 'string' && isKind(value, 'tensor')) nameless.push(key);
   }
   for (const [depth, { dict }] of way.slice(0, -1).entries()) {
     for (const [key, value] of dict.entries) {
-      if (key !== way[depth + 1]?.key) beside.add(prefixes[depth] ?? '', key, value);
+      if (key !== way[depth + 1]?.key) otherContent.add(prefixes[depth] ?? '', key, value);
     }
   }
   checkShown(tensors, file, refuse);
@@ -183,7 +183,7 @@ function taken(place: DictPath, file: ByteFile, refuse: Refuse): StateDict {
     .filter(isInteger)
     .map(String)
     .filter((name) => tensors.has(name));
-  const { values: content, alike } = beside;
+  const { values: content, alike } = otherContent;
   const warnings = warningsOf(nameless, ambiguous, alike);
   return { stateDict: pathTo(place), tensors, ambiguous, content, warnings };
 }
@@ -227,7 +227,7 @@ class Content {
 
   /** @param prefix Name of the dict with the value, with a dot at the end; empty for the root. */
   add(prefix: string, key: PickleValue, value: PickleValue): void {
-    const own = escaped(typeof key === 'string' ? key : `[${show(key)}]`);
+    const own = escaped(typeof key === 'string' ? key : `[${pickleValueText(key)}]`);
     this.#characters += prefix.length + own.length;
     if (this.values.size >= MAX_CONTENT || this.#characters > MAX_CONTENT_NAMES) {
       throw this.#refuse(

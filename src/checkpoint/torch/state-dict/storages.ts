@@ -1,12 +1,12 @@
 import { exactProduct, type StoredDtype } from '../../../tensor/dtype.js';
 import type { Refuse } from '../../checkpoint-rules.js';
 import type { StoredBytes } from '../../stored-tensor.js';
-import { meaningOf } from '../pickle/globals.js';
+import { globalMeaning } from '../pickle/globals.js';
 import type { PickleValue, Storage } from '../pickle/values.js';
-import { elementBytes, isKind, isNatural, nameOf } from '../pickle/values.js';
+import { elementBytes, globalName, isKind, isNatural } from '../pickle/values.js';
 
 /** Bytes of a storage; in a legacy file their position follows after the object. */
-export type PlacedLater = { -readonly [Key in keyof StoredBytes]: StoredBytes[Key] };
+export type DeferredBytes = { -readonly [Key in keyof StoredBytes]: StoredBytes[Key] };
 
 /** Devices of PyTorch and of its extensions. */
 const LOCATION = /^(cpu|(cuda|mps|hpu|xpu|mtia|xla|npu|mlu|musa|privateuseone)(:[0-9]+)?)$/;
@@ -28,14 +28,14 @@ export class Storages {
   /** The part of a storage for each view key. */
   readonly #views = new Map<string, Storage>();
   readonly #refuse: Refuse;
-  readonly #place: (key: string, bytes: number) => PlacedLater;
+  readonly #place: (key: string, bytes: number) => DeferredBytes;
   /** Whether persistent ids have a sixth field, for views. */
   readonly #hasViews: boolean;
 
   /** @param place Returns the location of a storage at its first use. */
   constructor(
     refuse: Refuse,
-    place: (key: string, bytes: number) => PlacedLater,
+    place: (key: string, bytes: number) => DeferredBytes,
     hasViews: boolean,
   ) {
     this.#refuse = refuse;
@@ -89,7 +89,7 @@ export class Storages {
   #sharedKey(key: string) {
     return this.#refuse(
       'storage-view-key',
-      `uses key ${show(key)} for two storages or views, which PyTorch takes for the same`,
+      `uses key ${pickleValueText(key)} for two storages or views, which PyTorch takes for the same`,
     );
   }
 
@@ -98,7 +98,7 @@ export class Storages {
     const fields = isKind(id, 'tuple') ? id.items : [];
     const [tag = null, type = null, key = null, location = null, length = null, view = null] =
       fields;
-    const meaning = isKind(type, 'global') ? meaningOf(type) : undefined;
+    const meaning = isKind(type, 'global') ? globalMeaning(type) : undefined;
     const expected = this.#hasViews ? [5, 6] : [5];
     if (tag !== 'storage' || meaning?.is !== 'storage' || !expected.includes(fields.length)) {
       throw this.#refuse('storage-id', ...wrongId(fields.length, tag, type));
@@ -108,7 +108,7 @@ export class Storages {
     if (dtype === undefined && this.#hasViews) {
       throw this.#refuse(
         'legacy-typed',
-        `names storage ${show(key)} without an element type, as legacy files cannot`,
+        `names storage ${pickleValueText(key)} without an element type, as legacy files cannot`,
         'save it again with a current PyTorch',
       );
     }
@@ -129,7 +129,7 @@ export class Storages {
     if (typeof key === 'string' && /^(0|[1-9][0-9]{0,19})$/.test(key)) return key;
     throw this.#refuse(
       'storage-key',
-      `names a storage by ${show(key)}, which is not a decimal number`,
+      `names a storage by ${pickleValueText(key)}, which is not a decimal number`,
     );
   }
 
@@ -145,7 +145,7 @@ export class Storages {
     }
     throw this.#refuse(
       'storage-location',
-      `gives ${show(location)} as a location; expected a device, such as cpu or cuda:0`,
+      `gives ${pickleValueText(location)} as a location; expected a device, such as cpu or cuda:0`,
     );
   }
 
@@ -156,7 +156,10 @@ export class Storages {
   ): { elements: number; bytes: number } {
     const bytes = isNatural(length) ? exactProduct(length, elementBytes(dtype)) : undefined;
     if (!isNatural(length) || bytes === undefined) {
-      throw this.#refuse('storage-length', `says that storage ${key} has ${show(length)} elements`);
+      throw this.#refuse(
+        'storage-length',
+        `says that storage ${key} has ${pickleValueText(length)} elements`,
+      );
     }
     return { elements: length, bytes };
   }
@@ -174,7 +177,7 @@ export class Storages {
     if (isView) return { key: viewKey, offset, length };
     throw this.#refuse(
       'storage-view',
-      `takes elements from ${show(offset ?? null)} on, ${show(length ?? null)} of them, out of storage ${key} with ${elements}`,
+      `takes elements from ${pickleValueText(offset ?? null)} on, ${pickleValueText(length ?? null)} of them, out of storage ${key} with ${elements}`,
     );
   }
 }
@@ -191,14 +194,14 @@ function wrongId(
       'load it where its classes are, and save model.state_dict()',
     ];
   }
-  const named = isKind(type, 'global') ? `${type.module}.${type.name}` : show(type);
+  const named = isKind(type, 'global') ? `${type.module}.${type.name}` : pickleValueText(type);
   return [
-    `should name a storage, but is a persistent id of ${fields} fields that begins with ${show(tag)} and ${named}`,
+    `should name a storage, but is a persistent id of ${fields} fields that begins with ${pickleValueText(tag)} and ${named}`,
   ];
 }
 
 /** Text of an unexpected value. */
-export function show(value: PickleValue): string {
+export function pickleValueText(value: PickleValue): string {
   if (typeof value === 'string') return JSON.stringify(value.slice(0, 50));
-  return isKind(value, 'float') ? `${value.value} (a float)` : nameOf(value);
+  return isKind(value, 'float') ? `${value.value} (a float)` : globalName(value);
 }

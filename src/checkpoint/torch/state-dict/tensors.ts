@@ -4,10 +4,10 @@ import { elementCount, STORED_DTYPES, storedBytes } from '../../../tensor/dtype.
 import type { Refuse } from '../../checkpoint-rules.js';
 import { exactBytesText } from '../../checkpoint-rules.js';
 import type { StoredTensor } from '../../stored-tensor.js';
-import { meaningOf } from '../pickle/globals.js';
+import { globalMeaning } from '../pickle/globals.js';
 import type { Dict, PickleValue, Storage, Tuple } from '../pickle/values.js';
 import { elementBytes, isKind, isNatural, wordBytesOf } from '../pickle/values.js';
-import { show } from './storages.js';
+import { pickleValueText } from './storages.js';
 
 const MAX_RANK = 8;
 /** Maximum elements of a tensor larger than its storage, such as an expanded one. */
@@ -52,7 +52,7 @@ export function buildTensor(args: Tuple, isTyped: boolean, refuse: Refuse): Stor
 }
 
 function dtypeOf(value: PickleValue): StoredDtype | undefined {
-  const meaning = isKind(value, 'global') ? meaningOf(value) : undefined;
+  const meaning = isKind(value, 'global') ? globalMeaning(value) : undefined;
   return meaning?.is === 'dtype' ? meaning.dtype : undefined;
 }
 
@@ -68,7 +68,7 @@ function checkFlags(flags: Dict | null, dtype: StoredDtype, refuse: Refuse): voi
   if (isReal && isPlain && entries.size === 2) return;
   const names: string[] = [];
   for (const name of flags.entries.keys()) {
-    if (names.push(show(name)) === MAX_SHOWN_FLAGS) break;
+    if (names.push(pickleValueText(name)) === MAX_SHOWN_FLAGS) break;
   }
   throw refuse(
     'tensor-flags',
@@ -95,7 +95,7 @@ export function checkGradient(required: PickleValue, dtype: StoredDtype, refuse:
   if (required === true && (kind === 'float' || kind === 'complex')) return;
   throw refuse(
     'tensor-gradient',
-    `makes a tensor of type ${dtype} with requires_grad ${show(required)}; expected False, or True for floats`,
+    `makes a tensor of type ${dtype} with requires_grad ${pickleValueText(required)}; expected False, or True for floats`,
   );
 }
 
@@ -118,10 +118,10 @@ function numbers(
     sizes.length !== strides.length
   ) {
     const list = (values: readonly PickleValue[]) =>
-      `(${values.slice(0, MAX_RANK).map(show).join(', ')})`;
+      `(${values.slice(0, MAX_RANK).map(pickleValueText).join(', ')})`;
     throw refuse(
       'tensor-numbers',
-      `rebuilds a tensor at offset ${show(offset)} with sizes ${list(sizes)} and strides ${list(strides)}`,
+      `rebuilds a tensor at offset ${pickleValueText(offset)} with sizes ${list(sizes)} and strides ${list(strides)}`,
     );
   }
   if (sizes.length > MAX_RANK) {

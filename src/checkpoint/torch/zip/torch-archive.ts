@@ -5,8 +5,8 @@
 import type { ByteFile } from '../../byte-file.js';
 import { quoted, refusal } from '../../checkpoint-rules.js';
 import { DESCRIPTOR_BYTES, readEnd, SIGNATURES } from './zip-end.js';
-import type { EntryPlace } from './zip-entries.js';
-import { entryPlace, HeaderReader, readDirectory } from './zip-entries.js';
+import type { EntryRange } from './zip-entries.js';
+import { entryRange, HeaderReader, readDirectory } from './zip-entries.js';
 
 export interface TorchArchive extends RecordFindings {
   /** Folder of all entries. */
@@ -23,7 +23,7 @@ export function readTorchArchive(file: ByteFile): TorchArchive {
   const directory = readEnd(file);
   const headers = new HeaderReader(file, directory.position);
   const records = new Map<string, ZipRecord>();
-  const places: EntryPlace[] = [];
+  const ranges: EntryRange[] = [];
   /** PyTorch ignores the case of names. */
   const folded = new Set<string>();
   let root: string | undefined;
@@ -34,7 +34,7 @@ export function readTorchArchive(file: ByteFile): TorchArchive {
     if (slash < 0 || folder !== root) {
       throw refusal(file.path, {
         rule: 'zip-root',
-        place: entryPlace(entry.name),
+        place: entryRange(entry.name),
         message: `does not lie in the one folder that holds all entries${root && ` before it, ${quoted(root)}`}`,
       });
     }
@@ -42,16 +42,16 @@ export function readTorchArchive(file: ByteFile): TorchArchive {
     if (folded.has(name.toLowerCase())) {
       throw refusal(file.path, {
         rule: 'zip-name-once',
-        place: entryPlace(entry.name),
+        place: entryRange(entry.name),
         message: 'has the name of an entry before it: PyTorch ignores the case of letters',
       });
     }
     folded.add(name.toLowerCase());
     const place = headers.locate(entry);
-    places.push(place);
+    ranges.push(place);
     records.set(name, { position: place.data, bytes: place.end - place.data });
   }
-  checkTiling(file, places, directory.position);
+  checkTiling(file, ranges, directory.position);
   return { root: root ?? '', records, ...checkTorchRecords(file, records) };
 }
 
@@ -63,9 +63,9 @@ export function readTorchArchive(file: ByteFile): TorchArchive {
  * alignment padding is an extra field of a header.
  * @param limit Position of the directory.
  */
-function checkTiling(file: ByteFile, places: readonly EntryPlace[], limit: number): void {
-  let last: EntryPlace | undefined;
-  for (const place of places.toSorted((a, b) => a.header - b.header)) {
+function checkTiling(file: ByteFile, ranges: readonly EntryRange[], limit: number): void {
+  let last: EntryRange | undefined;
+  for (const place of ranges.toSorted((a, b) => a.header - b.header)) {
     checkBetween(file, last, place.header);
     last = place;
   }
@@ -73,7 +73,7 @@ function checkTiling(file: ByteFile, places: readonly EntryPlace[], limit: numbe
 }
 
 /** @param next Position of the next entry or of the directory. */
-function checkBetween(file: ByteFile, last: EntryPlace | undefined, next: number): void {
+function checkBetween(file: ByteFile, last: EntryRange | undefined, next: number): void {
   const end = last?.end ?? 0;
   if (next < end) {
     throw refusal(file.path, {
@@ -91,7 +91,7 @@ function checkBetween(file: ByteFile, last: EntryPlace | undefined, next: number
 }
 
 /** Whether the `length` bytes after an entry are its data descriptor: signature, checksum, both sizes. */
-function isDescriptor(file: ByteFile, place: EntryPlace, length: number): boolean {
+function isDescriptor(file: ByteFile, place: EntryRange, length: number): boolean {
   if (!place.hasDescriptor || !DESCRIPTOR_BYTES.some((bytes) => bytes === length)) return false;
   const descriptor = file.read(place.end, length);
   const width = (length - 8) / 2;

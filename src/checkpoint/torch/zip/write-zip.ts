@@ -17,14 +17,14 @@ import {
 } from './zip-end.js';
 
 /** Consumes the next bytes of an entry; their buffer may be reused after the promise resolves. */
-export type Take = (bytes: Uint8Array) => Promise<void>;
+export type ByteConsumer = (bytes: Uint8Array) => Promise<void>;
 
 export interface ZipContent {
   /** Name with its folder: `archive/data/0`. */
   readonly name: string;
   readonly bytes: number;
   /** Passes exactly `bytes` bytes to `take`. */
-  fill(take: Take): Promise<void>;
+  fill(take: ByteConsumer): Promise<void>;
 }
 
 interface PlacedEntry {

@@ -43,7 +43,7 @@ export const DESCRIPTOR_FLAG = 1 << 3;
 /** Sizes of a data descriptor with signature, for 32-bit and 64-bit sizes. */
 export const DESCRIPTOR_BYTES = [16, 24] as const;
 
-export interface DirectoryPlace {
+export interface DirectoryRange {
   readonly position: number;
   readonly bytes: number;
   /** Number of entries according to the end record. */
@@ -97,7 +97,7 @@ const isSaturated = (field: Field, value: bigint) =>
  * Reads the records at the end of an archive.
  * @throws UserError if they are missing, contradict each other, or the directory does not end right before them.
  */
-export function readEnd(file: ByteFile): DirectoryPlace {
+export function readEnd(file: ByteFile): DirectoryRange {
   const tail = readTail(file);
   /** File position of an offset in the tail. */
   const position = (offset: number) => file.size - TAIL_BYTES + offset;

@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import type { ByteFile } from '../../byte-file.js';
 import type { Refuse } from '../../checkpoint-rules.js';
 import { quoted, refusal, refuseAt } from '../../checkpoint-rules.js';
-import type { DirectoryPlace } from './zip-end.js';
+import type { DirectoryRange } from './zip-end.js';
 import {
   DESCRIPTOR_FLAG,
   EXTRA_HEAD_BYTES,
@@ -15,7 +15,7 @@ import {
 } from './zip-end.js';
 
 /** An entry as the place of a problem. */
-export const entryPlace = (name: string) => `entry ${quoted(name)}`;
+export const entryRange = (name: string) => `entry ${quoted(name)}`;
 
 /**
  * Name of an entry, always decoded as UTF-8: PyTorch compares the bytes of names and ignores the flag.
@@ -33,7 +33,7 @@ function readName(path: string, bytes: Buffer, position: number): string {
   if (!isPlainPath(name)) {
     throw refusal(path, {
       rule: 'zip-name',
-      place: entryPlace(name),
+      place: entryRange(name),
       message:
         'has no plain relative path for a name: control characters, backslashes, drives and empty, . or .. segments are refused',
       suggestion: 'be careful with this file: PyTorch does not write such names',
@@ -66,7 +66,7 @@ export interface DirectoryEntry {
  */
 export function* readDirectory(
   file: ByteFile,
-  { position, bytes, entries }: DirectoryPlace,
+  { position, bytes, entries }: DirectoryRange,
 ): Generator<DirectoryEntry, void, void> {
   const directory = file.read(position, bytes);
   let count = 0n;
@@ -108,7 +108,7 @@ function readEntry(path: string, entry: Buffer, at: number): DirectoryEntry {
   const nameEnd = RECORD_BYTES.entry + entry.readUInt16LE(28);
   const nameBytes = entry.subarray(RECORD_BYTES.entry, nameEnd);
   const name = readName(path, nameBytes, at);
-  const refuse = refuseAt(path, entryPlace(name));
+  const refuse = refuseAt(path, entryRange(name));
 
   checkAttributes(entry.readUInt32LE(38), refuse);
   const flags = entry.readUInt16LE(8);
@@ -203,7 +203,7 @@ function zip64Field(extra: Buffer, refuse: Refuse): Buffer {
 }
 
 /** Location of an entry in the file: its header, and its data up to `end`. */
-export interface EntryPlace {
+export interface EntryRange {
   readonly header: number;
   readonly data: number;
   readonly end: number;
@@ -227,8 +227,8 @@ export class HeaderReader {
   }
 
   /** @throws UserError if the entry's header is missing or belongs to another entry. */
-  locate({ name, nameBytes, method, flags, bytes, position }: DirectoryEntry): EntryPlace {
-    const refuse = refuseAt(this.#file.path, entryPlace(name));
+  locate({ name, nameBytes, method, flags, bytes, position }: DirectoryEntry): EntryRange {
+    const refuse = refuseAt(this.#file.path, entryRange(name));
     const fixedEnd = position + BigInt(RECORD_BYTES.header);
     if (fixedEnd > this.#limit) {
       throw refuse(
@@ -282,8 +282,8 @@ export class HeaderReader {
 
   /** Reads the header at `position` and its name, up to the directory. */
   #read(position: number, nameLength: number): Buffer {
-    const wanted = RECORD_BYTES.header + nameLength;
-    const header = this.#scratch.subarray(0, Math.min(wanted, this.#limit - position));
+    const minimumBytes = RECORD_BYTES.header + nameLength;
+    const header = this.#scratch.subarray(0, Math.min(minimumBytes, this.#limit - position));
     this.#file.readInto(header, position);
     return header;
   }
