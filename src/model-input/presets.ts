@@ -39,6 +39,8 @@ export function presetNames(): string[] {
 
 const lastPart = (preset: string) => preset.slice(preset.indexOf('/') + 1);
 
+const foldedName = (name: string) => name.trim().toLowerCase().replaceAll('_', '-');
+
 /** Config files of the published report of the SRTE, and the presets with their models. */
 const PUBLISHED_FILES: Readonly<Record<string, string>> = {
   'pretrain-optimized': 'hybrid/recommended',
@@ -47,15 +49,17 @@ const PUBLISHED_FILES: Readonly<Record<string, string>> = {
 
 /** Preset of a published file, by its name or path: `configs/pretrain_optimized.yaml`. */
 export function publishedPreset(name: string): string | undefined {
-  const file = path.basename(name.trim().toLowerCase().replaceAll('_', '-'));
+  const file = path.basename(foldedName(name));
   const stem = file.replace(/\.ya?ml$/, '');
   return Object.hasOwn(PUBLISHED_FILES, stem) ? PUBLISHED_FILES[stem] : undefined;
 }
 
 /** Presets that a name in any case means, with or without the family. */
 export function presetsNamed(name: string): string[] {
-  const folded = publishedPreset(name) ?? name.trim().toLowerCase().replaceAll('_', '-');
-  return presetNames().filter((preset) => preset === folded || lastPart(preset) === folded);
+  const wanted = foldedName(publishedPreset(name) ?? name);
+  return presetNames().filter((preset) =>
+    [preset, lastPart(preset)].some((each) => foldedName(each) === wanted),
+  );
 }
 
 /** File of the only preset of this name. */

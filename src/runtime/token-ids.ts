@@ -154,10 +154,10 @@ const refused = (file: string, what: string) =>
   });
 
 /** The first `tokens` tokens of every row. */
-export const firstTokens = (ids: TokenIds, tokens: number): TokenIds => span(ids, 0, tokens);
+export const firstTokens = (ids: TokenIds, tokens: number): TokenIds => idSpan(ids, 0, tokens);
 
 /** `tokens` tokens of every row, from `start` on. */
-export function span(ids: TokenIds, start: number, tokens: number): TokenIds {
+export function idSpan(ids: TokenIds, start: number, tokens: number): TokenIds {
   const data = new Int32Array(ids.batch * tokens);
   for (let row = 0; row < ids.batch; row++) {
     const from = row * ids.tokens + start;

@@ -3,11 +3,11 @@ import { UserError } from '../../src/errors.js';
 import {
   firstTokens,
   idLimitsOf,
+  idSpan,
   inputSize,
   parseIds,
   pickRows,
   randomIds,
-  span,
   withOtherToken,
 } from '../../src/runtime/token-ids.js';
 import { TINY } from '../quicktest/test-contexts.js';
@@ -66,7 +66,7 @@ describe('parts of ids', () => {
 
   it.each([
     ['the first tokens', () => firstTokens(ids, 2), [1, 2, 5, 6]],
-    ['some tokens', () => span(ids, 1, 2), [2, 3, 6, 7]],
+    ['some tokens', () => idSpan(ids, 1, 2), [2, 3, 6, 7]],
     ['some rows', () => pickRows(ids, [1, 1, 0]), [5, 6, 7, 8, 5, 6, 7, 8, 1, 2, 3, 4]],
     ['another token', () => withOtherToken(ids, 2, LIMITS), [1, 2, 8, 4, 5, 6, 2, 8]],
   ])('%s', (_, make, expected) => expect([...make().data]).toEqual(expected));

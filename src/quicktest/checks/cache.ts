@@ -9,7 +9,7 @@ import type {
   TokenIds,
   Values,
 } from '../../runtime/engine.js';
-import { firstTokens, span } from '../../runtime/token-ids.js';
+import { firstTokens, idSpan } from '../../runtime/token-ids.js';
 import { formatFlops, formatInteger } from '../../text/units.js';
 import { counted } from '../../text/words.js';
 import {
@@ -89,7 +89,7 @@ async function decode(
   const { difference, speed } = await context.with(
     context.model,
     async (program) => {
-      const inputOf = (from: number, count: number) => ({ ids: span(ids, from, count) });
+      const inputOf = (from: number, count: number) => ({ ids: idSpan(ids, from, count) });
       const steps = await inSteps(program, full.output, prefill, inputOf);
       const start = performance.now();
       await program.run({ ids, lastTokens: 1 });
