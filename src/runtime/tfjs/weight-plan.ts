@@ -82,8 +82,6 @@ function needsOf(layer: Layer): readonly (readonly [Param, WeightCopy])[] {
         [layer.stateLog, 'rates'],
         [layer.skip, 'tensor'],
       ];
-    case 'altUpBlock':
-      return layer.isScaled ? [[layer.outputScale, 'tensor']] : [];
     // Its tables are computed for the positions that occur.
     case 'rotary':
       return [];
