@@ -4,11 +4,20 @@
 //
 // NODE_LLAMA_CPP names a folder with node-llama-cpp (see llama-cpp.mjs); ROUNDS (12) and THREADS (2) as elsewhere.
 import { execFileSync, spawn } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
-import { compared, root, setting, source, THREADS, timeOf } from './forward-contenders.js';
+import { peakOf } from './decode.js';
+import {
+  compared,
+  root,
+  setting,
+  source,
+  THREADS,
+  timeOf,
+  writeWeights,
+} from './forward-contenders.js';
 
 export const title = `Decoding beside llama.cpp, threads: ${THREADS}`;
 
@@ -142,28 +151,11 @@ async function writeModel(folder) {
   writeFileSync(path.join(folder, 'config.json'), JSON.stringify(CONFIG));
   writeFileSync(path.join(folder, 'tokenizer.json'), JSON.stringify(byteTokenizer()));
   const { model } = await loadModelFile(path.join(folder, 'config.json'), {});
-  const weights = randomWeights(model, 0);
-  const header = {};
-  const parts = [];
-  let end = 0;
-  for (const tensor of tensorsOf(model)) {
-    if (header[tensor.name]) continue;
-    const values = new Float32Array(tensor.shape.reduce((product, size) => product * size, 1));
-    weights.read(tensor, 0, values);
-    parts.push(Buffer.from(values.buffer));
-    header[tensor.name] = {
-      dtype: 'F32',
-      shape: tensor.shape,
-      data_offsets: [end, end + values.byteLength],
-    };
-    end += values.byteLength;
-  }
-  const text = Buffer.from(
-    JSON.stringify(header).padEnd(8 * Math.ceil(JSON.stringify(header).length / 8)),
+  await writeWeights(
+    path.join(folder, 'model.safetensors'),
+    tensorsOf(model),
+    randomWeights(model, 0),
   );
-  const length = Buffer.alloc(8);
-  length.writeBigUInt64LE(BigInt(text.length));
-  writeFileSync(path.join(folder, 'model.safetensors'), Buffer.concat([length, text, ...parts]));
 }
 
 /** Byte-level BPE without merges: the 256 characters that stand for bytes in GPT-2's alphabet. */
@@ -188,12 +180,4 @@ function byteTokenizer() {
 function convert(folder, file, dtype) {
   const words = [`${root}bin/run.js`, 'convert-checkpoint', folder, file, '--dtype', dtype];
   execFileSync(process.execPath, words, { stdio: ['ignore', 'ignore', 'inherit'] });
-}
-
-/** Most memory of a process in megabytes, where the system tells it. */
-function peakOf(pid) {
-  const file = `/proc/${pid}/status`;
-  if (!existsSync(file)) return 'not known';
-  const [, kilobytes] = /VmHWM:\s+(\d+)/.exec(readFileSync(file, 'utf8')) ?? [];
-  return Math.round(kilobytes / 1024);
 }

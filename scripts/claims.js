@@ -142,7 +142,7 @@ export async function claimsPage(run) {
   }
   return `${[
     '# Claims, counted again',
-    `${count} claims of published texts beside what the commands find: ${right} are right. A claim is right when ours rounds to ` +
+    `${count} claims of published texts, compared with the answers of the commands: ${right} are right. A claim is right if our figure rounds to ` +
       'its digits; “about” allows a tenth. A count without a unit must be equal. Each command is run as shown after ' +
       '`minimind`, and its JSON has the figure. Commands marked as slow take more than two seconds.',
     'This page is written by `npm run docs:claims` from `docs/claims.yaml`, and a test compares them.',

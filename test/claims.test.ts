@@ -1,10 +1,10 @@
 import fs from 'node:fs';
 import { expect, it } from 'vitest';
-// @ts-expect-error A script without types.
-import { claimsPage, PAGE } from '../scripts/claims.js';
+import { inPackage } from './fixtures.js';
 import { runHere } from './run-here.js';
 
 it('docs/claims.md has what the commands find', { timeout: 60_000 }, async () => {
+  const { claimsPage, PAGE } = await import(inPackage('scripts/claims.js'));
   const page: string = await claimsPage(async (args: readonly string[]) => {
     const { code, stdout, stderr } = await runHere(args);
     expect({ code, stderr, args }).toMatchObject({ code: 0 });

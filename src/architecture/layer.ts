@@ -533,7 +533,7 @@ export interface PerLayerInputs extends Node<'perLayerInputs'> {
   readonly table: Embedding;
   /** [H → layers · width] */
   readonly projection: Linear;
-  /** Of the values of each block. */
+  /** Norm over the values of one block: [width]. */
   readonly norm: RmsNorm;
   readonly layers: number;
   readonly width: number;

@@ -107,6 +107,21 @@ export const readAs = Flags.option({
     'family to read a config.json as, for a model_type that is not known (minimind list --details)',
 } as const)();
 
+/** Flags of a model whose weights are needed: a checkpoint, or a config with either of these. */
+export const weightFlags = {
+  set,
+  family: readAs,
+  checkpoint: Flags.string({
+    helpValue: 'PATH',
+    description: 'a file, an index or a folder with the weights of a config',
+  }),
+  'state-dict': stateDict,
+  random: Flags.boolean({
+    description: 'use random weights instead of a checkpoint',
+    exclusive: ['checkpoint', 'state-dict'],
+  }),
+};
+
 /** Flags of a model that is a config, or a checkpoint with its config. */
 export const modelFlags = {
   set,

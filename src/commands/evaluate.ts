@@ -8,10 +8,9 @@ import {
   device,
   engine,
   seed,
-  set,
-  stateDict,
   threads,
   tokens,
+  weightFlags,
   weightForm,
 } from '../cli/flags.js';
 import { progressDisplay } from '../cli/progress.js';
@@ -70,16 +69,7 @@ export default class Evaluate extends BaseCommand {
       helpValue: 'OTHER',
       description: 'a second model with the same vocabulary, as the reference',
     }),
-    set,
-    checkpoint: Flags.string({
-      helpValue: 'PATH',
-      description: 'a file, an index or a folder with the weights',
-    }),
-    'state-dict': stateDict,
-    random: Flags.boolean({
-      description: 'use random weights instead of a checkpoint',
-      exclusive: ['checkpoint', 'state-dict'],
-    }),
+    ...weightFlags,
     weights: weightForm(),
     seed,
     engine: engine(),

@@ -2,7 +2,7 @@ import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { BaseCommand, type FlagsOf } from '../cli/base-command.js';
-import { details, readAs, savedFile, seedOf, set, stateDict, weightForm } from '../cli/flags.js';
+import { details, savedFile, seedOf, weightFlags, weightForm } from '../cli/flags.js';
 import { progressDisplay } from '../cli/progress.js';
 import type { ModelFile } from '../model-input/model-file.js';
 import { openWeighted } from '../model-input/weighted-model.js';
@@ -32,17 +32,7 @@ export default class Export extends BaseCommand {
     }),
   };
   static override flags = {
-    set,
-    family: readAs,
-    checkpoint: Flags.string({
-      helpValue: 'PATH',
-      description: 'a file, an index or a folder with the weights',
-    }),
-    'state-dict': stateDict,
-    random: Flags.boolean({
-      description: 'use random weights instead of a checkpoint',
-      exclusive: ['checkpoint', 'state-dict'],
-    }),
+    ...weightFlags,
     seed: seedOf({ description: 'seed of --random [default: 0]', dependsOn: ['random'] }),
     weights: weightForm(),
     'external-data': Flags.boolean({

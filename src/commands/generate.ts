@@ -4,7 +4,7 @@ import * as Flags from '@oclif/core/flags';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import type { FlagsOf } from '../cli/base-command.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
-import { device, engine, set, stateDict, threads, weightForm } from '../cli/flags.js';
+import { device, engine, threads, weightFlags, weightForm } from '../cli/flags.js';
 import { generationFlags } from '../cli/generation-flags.js';
 import { Interruption, isStdout, writeStdout } from '../cli/output.js';
 import { progressDisplay } from '../cli/progress.js';
@@ -85,14 +85,7 @@ export default class Generate extends BaseCommand {
       helpValue: 'FILE',
       description: 'tokenizer.json [default: the one in the folder of the model]',
     }),
-    set,
-    checkpoint: Flags.string({
-      helpValue: 'PATH',
-      description: 'a file, an index or a folder with the weights of a config',
-      exclusive: ['random'],
-    }),
-    random: Flags.boolean({ description: 'use random weights of --seed' }),
-    'state-dict': stateDict,
+    ...weightFlags,
     weights: weightForm(),
     engine: engine(),
     device: device(),

@@ -16,7 +16,7 @@ import {
   resolveSetting,
   tensorInventory,
 } from '../budget/profile-model.js';
-import type { PublishedReport } from '../budget/published.js';
+import type { PublishedReport } from '../budget/published/explain-published.js';
 import { OPTIMIZER_NAMES } from '../budget/training-budget.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
 import type { PublishedNumber } from '../cli/flags.js';
@@ -147,14 +147,14 @@ async function explained(
   profile: ModelProfile,
 ): Promise<PublishedReport> {
   if (published.unit === 'bytes') {
-    const { explainBytes } = await import('../budget/published-bytes.js');
+    const { explainBytes } = await import('../budget/published/published-bytes.js');
     return explainBytes(model, published, profile, setting, published.dtype);
   }
   if (published.unit !== undefined) {
-    const { explainRatio } = await import('../budget/published-ratios.js');
+    const { explainRatio } = await import('../budget/published/published-ratios.js');
     return explainRatio(family, document, model, published);
   }
-  const { explainPublished } = await import('../budget/published.js');
+  const { explainPublished } = await import('../budget/published/explain-published.js');
   const { knownCounts } = await import('../budget/family-counts.js');
   return explainPublished(model, published, {
     operations: flopsByConvention(model, setting.inference, { ...setting.training, causal: false }),

@@ -1,7 +1,11 @@
 /** Explains a published number of a projector by its designs, and by what publications leave out or count once. */
 
-import type { CountingError, Explanation, PublishedReport } from '../budget/published.js';
-import { isNear, MOST_EXPLANATIONS, ranked } from '../budget/published.js';
+import type {
+  CountingError,
+  Explanation,
+  PublishedReport,
+} from '../budget/published/explain-published.js';
+import { isNear, MOST_EXPLANATIONS, ranked } from '../budget/published/explain-published.js';
 import type { PublishedBytes, PublishedCount } from '../config/parse-published.js';
 import { bytesIn } from '../tensor/dtype.js';
 import { formatBytes, formatInteger } from '../text/units.js';

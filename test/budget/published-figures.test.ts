@@ -6,9 +6,9 @@ import { minimind } from '../../src/architecture/models/minimind.js';
 import { knownCounts } from '../../src/budget/family-counts.js';
 import type { ResolvedSetting } from '../../src/budget/profile-model.js';
 import { profileModel, resolveSetting } from '../../src/budget/profile-model.js';
-import { explainPublished } from '../../src/budget/published.js';
-import { explainBytes } from '../../src/budget/published-bytes.js';
-import { explainRatio } from '../../src/budget/published-ratios.js';
+import { explainPublished } from '../../src/budget/published/explain-published.js';
+import { explainBytes } from '../../src/budget/published/published-bytes.js';
+import { explainRatio } from '../../src/budget/published/published-ratios.js';
 import { parsePublished } from '../../src/config/parse-published.js';
 import { parseDtype } from '../../src/tensor/dtype.js';
 

@@ -3,7 +3,7 @@ import { hybrid } from '../../src/architecture/models/hybrid.js';
 import { stateDictOf } from '../../src/architecture/walk.js';
 import { flopsByConvention } from '../../src/budget/flops.js';
 import { countParameters } from '../../src/budget/parameters.js';
-import { explainPublished } from '../../src/budget/published.js';
+import { explainPublished } from '../../src/budget/published/explain-published.js';
 import { publishedConfig } from './published-models.js';
 
 const build = (config: Record<string, unknown>) =>

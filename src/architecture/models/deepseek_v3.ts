@@ -10,6 +10,7 @@ import {
   deepseekAttention,
   deepseekFeedForward,
   deepseekSettings,
+  falseForNull,
   MLA_KEYS,
   predictionSettings,
   predictionTensors,
@@ -59,11 +60,7 @@ export const deepseekV3 = defineTransformer({
       n_routed_experts: ['num_local_experts'],
       num_nextn_predict_layers: ['num_mtp_layers'],
     },
-    more: (config) => ({
-      // Null means false in Python, not the default.
-      ...(config.norm_topk_prob === null && { norm_topk_prob: false }),
-      ...(config.rope_interleave === null && { rope_interleave: false }),
-    }),
+    more: falseForNull,
     limited: {
       ...MLA_KEYS,
       mlp_bias: unreadBut([false]),

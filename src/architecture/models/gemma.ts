@@ -25,20 +25,31 @@ export const GEMMA = {
 
 const softcapping = (cap: number | null) => z.number().positive().nullable().default(cap);
 
+/** Keys of all Gemmas after the first. */
+export const gateAndLogitSettings = (cap: number | null) => ({
+  hidden_activation: activationWord.default('gelu_pytorch_tanh').describe('Activation of the gate'),
+  final_logit_softcapping: softcapping(cap).describe('Softcap of the logits'),
+  attention_bias: attentionBias,
+});
+
+export const softcappedLogits = ({
+  final_logit_softcapping: cap,
+}: {
+  readonly final_logit_softcapping: number | null;
+}) => (cap === null ? [] : [softcap('logit_softcap', cap)]);
+
 /** Keys of Gemma 2 and 3 in addition to those of Gemma. */
 export const laterGemmaSettings = (softcaps: {
   readonly attention: number | null;
   readonly logits: number | null;
 }) => ({
-  hidden_activation: activationWord.default('gelu_pytorch_tanh').describe('Activation of the gate'),
+  ...gateAndLogitSettings(softcaps.logits),
   query_pre_attn_scalar: z
     .number()
     .positive()
     .default(256)
     .describe('Scores are divided by its square root'),
   attn_logit_softcapping: softcapping(softcaps.attention).describe('Softcap of the scores'),
-  final_logit_softcapping: softcapping(softcaps.logits).describe('Softcap of the logits'),
-  attention_bias: attentionBias,
   use_bidirectional_attention: causalOnly,
 });
 
@@ -46,7 +57,6 @@ interface LaterGemma {
   readonly hidden_size: number;
   readonly intermediate_size: number;
   readonly hidden_activation: Parameters<typeof activationOf>[0];
-  readonly final_logit_softcapping: number | null;
 }
 
 /** Gemma 2 and 3: norms before and after each branch, windows in some layers, softcapped logits. */
@@ -61,8 +71,7 @@ export const LATER_GEMMA = {
       inner: config.intermediate_size,
       activation: activationOf(config.hidden_activation),
     }),
-  logitSteps: ({ final_logit_softcapping: cap }: LaterGemma) =>
-    cap === null ? [] : [softcap('logit_softcap', cap)],
+  logitSteps: softcappedLogits,
 };
 
 /** Activation key of other families, for families that read `hidden_activation`. */

@@ -3,16 +3,12 @@ import * as z from 'zod';
 import {
   altUpBlock,
   altUpEnd,
-  attention,
   linear,
   perLayerBranch,
-  plainRmsNorm,
   residual,
   rmsNormLayer,
-  rotary,
   scale,
   sequence,
-  softcap,
   sum,
 } from '../constructors.js';
 import { defineRules } from '../family.js';
@@ -24,15 +20,11 @@ import {
   perLayerIn,
   perLayerOf,
   perLayerSettings,
-  sharingOf,
+  sharedKeyAttention,
+  sharedKeySettings,
   sharingRules,
 } from '../transformer/per-layer.js';
-import {
-  localRotarySettings,
-  longestInput,
-  rotaryByLayer,
-  scalingOf,
-} from '../transformer/rotary.js';
+import { localRotarySettings, longestInput, rotaryByLayer } from '../transformer/rotary.js';
 import {
   DECODER_RULES,
   layerListRules,
@@ -42,17 +34,14 @@ import {
 } from '../transformer/rules.js';
 import {
   activationOf,
-  activationWord,
-  attentionBias,
   decoderStored,
   flag,
   headPath,
   headsOf,
   positiveInteger,
-  windowAt,
   windowSettings,
 } from '../transformer/settings.js';
-import { GEMMA, HIDDEN_ACT_UNREAD } from './gemma.js';
+import { GEMMA, gateAndLogitSettings, HIDDEN_ACT_UNREAD, softcappedLogits } from './gemma.js';
 
 /** Four layers with a window, then one without. */
 const PERIOD = 5;
@@ -94,13 +83,7 @@ const schema = decoderDocument(
     ...localRotarySettings(10_000),
     ...windowSettings(512),
     ...perLayerSettings(1),
-    num_kv_shared_layers: z
-      .int()
-      .min(0)
-      .default(15)
-      .describe(
-        'So many last layers read the keys and values of the last one before of their kind',
-      ),
+    ...sharedKeySettings(15),
     altup_num_inputs: z.int().min(1).default(4).describe('Streams of AltUp'),
     altup_active_idx: z.int().min(0).default(0).describe('The stream that blocks compute'),
     altup_correct_scale: flag
@@ -113,16 +96,7 @@ const schema = decoderDocument(
       .describe(
         'For each layer the part of the gates that is 0, if they were normally distributed',
       ),
-    final_logit_softcapping: z
-      .number()
-      .positive()
-      .nullable()
-      .default(30)
-      .describe('Softcap of the logits'),
-    hidden_activation: activationWord
-      .default('gelu_pytorch_tanh')
-      .describe('Activation of the gates'),
-    attention_bias: attentionBias,
+    ...gateAndLogitSettings(30),
   },
 );
 
@@ -170,7 +144,6 @@ export const gemma3nText = defineTransformer({
   storedSettings: decoderStored,
   build({ model: config }) {
     const { hidden_size: hidden, stored_prefix: prefix, altup_num_inputs: streams } = config;
-    const cap = config.final_logit_softcapping;
     return causalModel({
       paths: {
         embedding: `${prefix}embed_tokens`,
@@ -193,7 +166,7 @@ export const gemma3nText = defineTransformer({
         altUpEnd('altUpMerge', `${prefix}altup_unembed_projections`, hidden, streams),
         rmsNormLayer(`${prefix}norm`, hidden, config.rms_norm_eps),
       ]),
-      logitSteps: cap === null ? [] : [softcap('logit_softcap', cap)],
+      logitSteps: softcappedLogits(config),
     });
   },
 });
@@ -221,7 +194,7 @@ function block(
     ]),
   );
   const attend = sequence(`${name}.attention`, [
-    attentionOf(name, index, config),
+    sharedKeyAttention(name, index, config, slides, headsOf(config)),
     norm('post_attention_layernorm'),
   ]);
   const mlp = sequence(`${name}.mlp_branch`, [
@@ -255,42 +228,6 @@ function block(
       perLayerBranch(`${name}.per_layer`, name, { hidden, activation, inputs, index }),
       norm('post_per_layer_input_norm'),
     ]),
-  });
-}
-
-function attentionOf(block: string, index: number, config: Config): Layer {
-  const name = `${block}.self_attn`;
-  const { hidden, heads, keyValueHeads, headDim } = headsOf(config);
-  const isSliding = slides(config, index);
-  const sharing = sharingOf(config, index, slides);
-  const bias = config.attention_bias;
-  const product = (leaf: string, count: number) =>
-    linear(`${name}.${leaf}`, hidden, count * headDim, { bias });
-  const norm = (leaf: string) => rmsNormLayer(`${name}.${leaf}`, headDim, config.rms_norm_eps);
-  const reads = typeof sharing === 'object';
-  const scaling = isSliding ? config.rope_local_scaling : config.rope_scaling;
-  return attention(name, {
-    inputs: [
-      product('q_proj', heads),
-      ...(reads ? [] : [product('k_proj', keyValueHeads), product('v_proj', keyValueHeads)]),
-    ],
-    out: linear(`${name}.o_proj`, heads * headDim, hidden, { bias }),
-    queryNorm: norm('q_norm'),
-    ...(!reads && {
-      keyNorm: norm('k_norm'),
-      valueNorm: plainRmsNorm(`${name}.v_norm`, headDim, config.rms_norm_eps),
-    }),
-    sharing,
-    rotary: rotary(`${block}.rotary`, {
-      base: isSliding ? config.rope_local_base_freq : config.rope_theta,
-      headDim,
-      scaling: scalingOf(scaling, config.max_position_embeddings, headDim),
-    }),
-    heads,
-    keyValueHeads,
-    headDim,
-    scale: 1,
-    window: windowAt({ ...config, layer_types: null }, index, isSliding),
   });
 }
 

@@ -1,16 +1,6 @@
 /** Gemma 4, the text part: per-layer inputs, shared keys and values, other heads in layers without a window. */
 import * as z from 'zod';
-import {
-  attention,
-  linear,
-  perLayerBranch,
-  plainRmsNorm,
-  rmsNormLayer,
-  rotary,
-  sequence,
-  softcap,
-  weightedScale,
-} from '../constructors.js';
+import { perLayerBranch, rmsNormLayer, sequence, weightedScale } from '../constructors.js';
 import { defineRules } from '../family.js';
 import type { Layer, PerLayerInputs } from '../layer.js';
 import { buffer } from '../param.js';
@@ -22,7 +12,8 @@ import {
   perLayerIn,
   perLayerOf,
   perLayerSettings,
-  sharingOf,
+  sharedKeyAttention,
+  sharedKeySettings,
   sharingRules,
 } from '../transformer/per-layer.js';
 import {
@@ -31,7 +22,6 @@ import {
   type RotaryReading,
   rotaryByLayer,
   rotarySettings,
-  scalingOf,
 } from '../transformer/rotary.js';
 import {
   DECODER_RULES,
@@ -42,15 +32,12 @@ import {
 } from '../transformer/rules.js';
 import {
   activationOf,
-  activationWord,
-  attentionBias,
   decoderStored,
   flag,
   positiveInteger,
-  windowAt,
   windowSettings,
 } from '../transformer/settings.js';
-import { GEMMA, HIDDEN_ACT_UNREAD } from './gemma.js';
+import { GEMMA, gateAndLogitSettings, HIDDEN_ACT_UNREAD, softcappedLogits } from './gemma.js';
 
 const [fullBase, localBase] = [1e6, 10_000];
 
@@ -97,26 +84,11 @@ const schema = decoderDocument(
     attention_k_eq_v: flag
       .default(false)
       .describe('Values are the keys before their norm in layers without a window'),
-    num_kv_shared_layers: z
-      .int()
-      .min(0)
-      .default(0)
-      .describe(
-        'So many last layers read the keys and values of the last one before of their kind',
-      ),
+    ...sharedKeySettings(0),
     use_double_wide_mlp: flag
       .default(false)
       .describe('The networks of these layers have twice the width'),
-    final_logit_softcapping: z
-      .number()
-      .positive()
-      .nullable()
-      .default(null)
-      .describe('Softcap of the logits'),
-    hidden_activation: activationWord
-      .default('gelu_pytorch_tanh')
-      .describe('Activation of the gates'),
-    attention_bias: attentionBias,
+    ...gateAndLogitSettings(null),
     enable_moe_block: z.literal(false).default(false).describe('Experts are not supported'),
     use_bidirectional_attention: z
       .literal('vision')
@@ -250,13 +222,12 @@ export const gemma4Text = defineTransformer({
   build({ model: config }) {
     const { hidden_size: hidden, rms_norm_eps: eps } = config;
     const norm = (name: string) => rmsNormLayer(name, hidden, eps);
-    const cap = config.final_logit_softcapping;
     return decoder(config, {
       norm,
       embeddingSteps: GEMMA.embeddingSteps(config),
       shared: (tokens) => perLayerOf(config, tokens),
       block: (name, index, shared) => block(name, index, config, perLayerIn(shared)),
-      logitSteps: cap === null ? [] : [softcap('logit_softcap', cap)],
+      logitSteps: softcappedLogits(config),
     });
   },
 });
@@ -274,7 +245,7 @@ function block(
   const { layers } = residualBlock(name, {
     attention: [
       norm('input_layernorm'),
-      attentionOf(name, index, config),
+      sharedKeyAttention(name, index, config, slides, headsAt(config, index)),
       norm('post_attention_layernorm'),
     ],
     mlp: [
@@ -297,44 +268,15 @@ function block(
   return sequence(name, [...layers, scaled]);
 }
 
-function attentionOf(block: string, index: number, config: Config): Layer {
-  const name = `${block}.self_attn`;
-  const { hidden_size: hidden, num_attention_heads: heads, rms_norm_eps: eps } = config;
-  const isSliding = slides(config, index);
-  const keyValueHeads =
-    (isSliding ? null : config.num_global_key_value_heads) ?? config.num_key_value_heads ?? heads;
-  const headDim = isSliding ? (config.head_dim ?? hidden / heads) : config.global_head_dim;
-  const sharing = sharingOf(config, index, slides);
-  const valuesAreKeys = config.attention_k_eq_v && !isSliding;
-  const bias = config.attention_bias;
-  const product = (leaf: string, count: number) =>
-    linear(`${name}.${leaf}`, hidden, count * headDim, { bias });
-  const norm = (leaf: string) => rmsNormLayer(`${name}.${leaf}`, headDim, eps);
-  const reads = typeof sharing === 'object';
-  const scaling = isSliding ? config.rope_local_scaling : config.rope_scaling;
-  return attention(name, {
-    inputs: [
-      product('q_proj', heads),
-      ...(reads ? [] : [product('k_proj', keyValueHeads)]),
-      ...(reads || valuesAreKeys ? [] : [product('v_proj', keyValueHeads)]),
-    ],
-    out: linear(`${name}.o_proj`, heads * headDim, hidden, { bias }),
-    queryNorm: norm('q_norm'),
-    ...(!reads && {
-      keyNorm: norm('k_norm'),
-      valueNorm: plainRmsNorm(`${name}.v_norm`, headDim, eps),
-      valuesAreKeys,
-    }),
-    sharing,
-    rotary: rotary(`${block}.rotary`, {
-      base: isSliding ? config.rope_local_base_freq : config.rope_theta,
-      headDim,
-      scaling: scalingOf(scaling, config.max_position_embeddings, headDim),
-    }),
-    heads,
-    keyValueHeads,
-    headDim,
-    scale: 1,
-    window: windowAt({ ...config, layer_types: null }, index, isSliding),
-  });
+function headsAt(config: Config, index: number) {
+  const { hidden_size: hidden, num_attention_heads: heads, head_dim: headDim } = config;
+  const keyValueHeads = config.num_key_value_heads ?? heads;
+  return slides(config, index)
+    ? { heads, keyValueHeads, headDim: headDim ?? hidden / heads }
+    : {
+        heads,
+        keyValueHeads: config.num_global_key_value_heads ?? keyValueHeads,
+        headDim: config.global_head_dim,
+        valuesAreKeys: config.attention_k_eq_v,
+      };
 }

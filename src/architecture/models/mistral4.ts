@@ -7,6 +7,7 @@ import {
   deepseekAttention,
   deepseekFeedForward,
   deepseekSettings,
+  falseForNull,
   MLA_KEYS,
 } from '../transformer/deepseek.js';
 import { defineTransformer } from '../transformer/define-decoder.js';
@@ -102,12 +103,7 @@ export const mistral4 = defineTransformer({
         ];
       },
     },
-    more: (config) => ({
-      experts_stored: 'packed',
-      // Null means false in Python, not the default.
-      ...(config.norm_topk_prob === null && { norm_topk_prob: false }),
-      ...(config.rope_interleave === null && { rope_interleave: false }),
-    }),
+    more: (config) => ({ experts_stored: 'packed', ...falseForNull(config) }),
     limited: {
       ...MLA_KEYS,
       mlp_bias: unreadBut([false]),

@@ -12,7 +12,7 @@ import {
 import { defineRules, type Ignored } from '../family.js';
 import type { LatentAttention, Layer, Rotary, Router } from '../layer.js';
 import { buffer } from '../param.js';
-import { type LimitedKeys, unreadBut } from './config-keys.js';
+import { type JsonObject, type LimitedKeys, unreadBut } from './config-keys.js';
 import { expertsOf, separateMlp } from './parts.js';
 import { type RopeScaling, rotarySettings, scalingOf, yarnAmplitude } from './rotary.js';
 import { expertRules, lengthRules, rotationRules, scalingRules } from './rules.js';
@@ -28,6 +28,12 @@ import {
 
 /** Norms inside the attention use this instead of `rms_norm_eps`. */
 const LATENT_NORM_EPS = 1e-6;
+
+/** Keys whose null means false, as in Python, and not the default. */
+export const falseForNull = ({ norm_topk_prob, rope_interleave }: JsonObject): JsonObject => ({
+  ...(norm_topk_prob === null && { norm_topk_prob: false }),
+  ...(rope_interleave === null && { rope_interleave: false }),
+});
 
 interface Defaults {
   readonly sizes: Omit<Parameters<typeof decoderSizes>[0], 'head_dim' | 'num_key_value_heads'> & {

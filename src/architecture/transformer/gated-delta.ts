@@ -36,7 +36,7 @@ export const deltaSettings = ({ linear_num_value_heads }: DeltaDefaults) => ({
     .describe('Which layers have attention; the others have gated DeltaNet'),
   full_attention_interval: positiveInteger
     .default(4)
-    .describe('Without layer_types: every so many layers one has attention'),
+    .describe('Without layer_types: period of the layers that have attention'),
   linear_conv_kernel_dim: positiveInteger
     .default(4)
     .describe('Tokens that the convolution of gated DeltaNet sees'),

@@ -1,9 +1,18 @@
 /** Parts of Gemma 3n and 4: inputs for each layer, and layers that read keys and values of others. */
 import * as z from 'zod';
-import { embedding, linear, perLayerInputs, rmsNormLayer } from '../constructors.js';
+import {
+  attention,
+  embedding,
+  linear,
+  perLayerInputs,
+  plainRmsNorm,
+  rmsNormLayer,
+  rotary,
+} from '../constructors.js';
 import { defineRules } from '../family.js';
 import type { Attention, Embedding, Layer, PerLayerInputs } from '../layer.js';
-import { positiveInteger } from './settings.js';
+import { type RopeScaling, scalingOf } from './rotary.js';
+import { positiveInteger, windowAt } from './settings.js';
 
 /** Keys of the inputs for each layer. @param least 0 where a model can be without them. */
 export const perLayerSettings = (least: 0 | 1) => ({
@@ -57,6 +66,17 @@ export function perLayerOf(config: PerLayerSource, tokens: Embedding): readonly 
 export const perLayerIn = (shared: readonly Layer[]): PerLayerInputs | undefined =>
   shared.find((layer) => layer.kind === 'perLayerInputs');
 
+/** Key of layers that read the keys and values of others. */
+export const sharedKeySettings = (count: number) => ({
+  num_kv_shared_layers: z
+    .int()
+    .min(0)
+    .default(count)
+    .describe(
+      'Number of last layers that read the keys and values of an earlier layer: the last of their kind that has its own',
+    ),
+});
+
 interface SharingSource {
   readonly num_hidden_layers: number;
   readonly num_kv_shared_layers: number;
@@ -81,7 +101,7 @@ function sourceOf<Config extends SharingSource>(
   return -1;
 }
 
-export function sharingOf<Config extends SharingSource & { readonly stored_prefix: string }>(
+function sharingOf<Config extends SharingSource & { readonly stored_prefix: string }>(
   config: Config,
   index: number,
   slides: Slides<Config>,
@@ -95,6 +115,71 @@ export function sharingOf<Config extends SharingSource & { readonly stored_prefi
     (_, each) => first + each,
   ).some((each) => slides(config, each) === kind);
   return isRead && index === source ? 'lends' : undefined;
+}
+
+interface SharedKeySource extends SharingSource {
+  readonly hidden_size: number;
+  readonly rms_norm_eps: number;
+  readonly attention_bias: boolean;
+  readonly max_position_embeddings: number;
+  readonly sliding_window: number | null;
+  readonly rope_theta: number;
+  readonly rope_scaling?: RopeScaling | null | undefined;
+  readonly rope_local_base_freq: number;
+  readonly rope_local_scaling?: RopeScaling | null | undefined;
+  readonly stored_prefix: string;
+}
+
+/** Sizes of the heads of one layer. */
+interface SharedKeyHeads {
+  readonly heads: number;
+  readonly keyValueHeads: number;
+  readonly headDim: number;
+  readonly valuesAreKeys?: boolean;
+}
+
+/** Attention with norms on queries, keys and values. A layer that reads the keys of another has none of its own. */
+export function sharedKeyAttention<Config extends SharedKeySource>(
+  block: string,
+  index: number,
+  config: Config,
+  slides: Slides<Config>,
+  { heads, keyValueHeads, headDim, valuesAreKeys = false }: SharedKeyHeads,
+): Layer {
+  const name = `${block}.self_attn`;
+  const { hidden_size: hidden, rms_norm_eps: eps, attention_bias: bias } = config;
+  const isSliding = slides(config, index);
+  const sharing = sharingOf(config, index, slides);
+  const reads = typeof sharing === 'object';
+  const product = (leaf: string, count: number) =>
+    linear(`${name}.${leaf}`, hidden, count * headDim, { bias });
+  const norm = (leaf: string) => rmsNormLayer(`${name}.${leaf}`, headDim, eps);
+  const scaling = isSliding ? config.rope_local_scaling : config.rope_scaling;
+  return attention(name, {
+    inputs: [
+      product('q_proj', heads),
+      ...(reads ? [] : [product('k_proj', keyValueHeads)]),
+      ...(reads || valuesAreKeys ? [] : [product('v_proj', keyValueHeads)]),
+    ],
+    out: linear(`${name}.o_proj`, heads * headDim, hidden, { bias }),
+    queryNorm: norm('q_norm'),
+    ...(!reads && {
+      keyNorm: norm('k_norm'),
+      valueNorm: plainRmsNorm(`${name}.v_norm`, headDim, eps),
+      valuesAreKeys,
+    }),
+    sharing,
+    rotary: rotary(`${block}.rotary`, {
+      base: isSliding ? config.rope_local_base_freq : config.rope_theta,
+      headDim,
+      scaling: scalingOf(scaling, config.max_position_embeddings, headDim),
+    }),
+    heads,
+    keyValueHeads,
+    headDim,
+    scale: 1,
+    window: windowAt({ ...config, layer_types: null }, index, isSliding),
+  });
 }
 
 export const sharingRules = <Config extends SharingSource>(slides: Slides<Config>) =>

@@ -77,7 +77,7 @@ export const NO_ATTENTION_KEYS: LimitedKeys = {
   ...Object.fromEntries(
     ['max_position_embeddings', 'num_attention_heads', 'num_key_value_heads'].map((key) => [
       key,
-      unreadBut([], 'there is no attention'),
+      unreadBut([], 'the model has no attention'),
     ]),
   ),
 };

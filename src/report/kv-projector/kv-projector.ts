@@ -1,6 +1,6 @@
 /** Reports of `minimind kv-projector project` and `convert`. */
 
-import type { PublishedReport } from '../../budget/published.js';
+import type { PublishedReport } from '../../budget/published/explain-published.js';
 import { FILE_FORMATS } from '../../checkpoint/formats.js';
 import type { ProjectorConversion } from '../../kv-projector/convert-projector.js';
 import type {

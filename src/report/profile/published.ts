@@ -1,5 +1,5 @@
 /** Explanations of a published number, as `--published` shows them. */
-import type { PublishedReport } from '../../budget/published.js';
+import type { PublishedReport } from '../../budget/published/explain-published.js';
 import { formatBytes, formatInteger, percentText, significant } from '../../text/units.js';
 import { headingBlock, leftColumn, noteOf, right } from '../kit/cells.js';
 import type { Block } from '../kit/report.js';

@@ -3,13 +3,13 @@
  * those that match.
  */
 
-import type { Attention, LanguageModel, LatentAttention, Layer } from '../architecture/layer.js';
-import type { Param } from '../architecture/param.js';
-import { packedMatrices, tensorsOf, walk } from '../architecture/walk.js';
-import type { PublishedCount } from '../config/parse-published.js';
-import type { KnownCount } from './family-counts.js';
-import type { Exact } from './figure.js';
-import { layerPattern } from './parameters.js';
+import type { Attention, LanguageModel, LatentAttention, Layer } from '../../architecture/layer.js';
+import type { Param } from '../../architecture/param.js';
+import { packedMatrices, tensorsOf, walk } from '../../architecture/walk.js';
+import type { PublishedCount } from '../../config/parse-published.js';
+import type { KnownCount } from '../family-counts.js';
+import type { Exact } from '../figure.js';
+import { layerPattern } from '../parameters.js';
 
 /** A counting error that turns the true count into another. */
 export interface CountingError {

@@ -1,16 +1,16 @@
 /** Explains a published size in memory by the figures of a model, and by the errors that such numbers have. */
 
-import type { LanguageModel } from '../architecture/layer.js';
-import { walk } from '../architecture/walk.js';
-import type { PublishedBytes } from '../config/parse-published.js';
-import type { Dtype } from '../tensor/dtype.js';
-import { DTYPES } from '../tensor/dtype.js';
-import { formatBytes, formatInteger } from '../text/units.js';
-import type { Exact } from './figure.js';
-import type { ModelProfile, ProfileSetting } from './profile-model.js';
-import type { CountingError, Explanation, PublishedReport } from './published.js';
-import { isNear, MOST_EXPLANATIONS, ranked } from './published.js';
-import { stateOf } from './state.js';
+import type { LanguageModel } from '../../architecture/layer.js';
+import { walk } from '../../architecture/walk.js';
+import type { PublishedBytes } from '../../config/parse-published.js';
+import type { Dtype } from '../../tensor/dtype.js';
+import { DTYPES } from '../../tensor/dtype.js';
+import { formatBytes, formatInteger } from '../../text/units.js';
+import type { Exact } from '../figure.js';
+import type { ModelProfile, ProfileSetting } from '../profile-model.js';
+import { stateOf } from '../state.js';
+import type { CountingError, Explanation, PublishedReport } from './explain-published.js';
+import { isNear, MOST_EXPLANATIONS, ranked } from './explain-published.js';
 
 /** A size that a model has. */
 interface Size {

@@ -1,18 +1,18 @@
 /** Explains a published ratio or percentage by pairs of counts of a family's models. */
 
-import type { Family } from '../architecture/family.js';
-import type { LanguageModel } from '../architecture/layer.js';
-import { COMPONENTS } from '../architecture/layer.js';
-import { hybrid } from '../architecture/models/hybrid.js';
-import type { SrteLayout } from '../architecture/srte-layout.js';
-import { srteParameters } from '../architecture/srte-layout.js';
-import { walk } from '../architecture/walk.js';
-import type { PublishedRatio } from '../config/parse-published.js';
-import { presetCounts } from './family-counts.js';
-import { parameterFigures } from './parameters.js';
-import type { CountingError, Explanation, PublishedReport } from './published.js';
-import { MOST_EXPLANATIONS, ranked } from './published.js';
-import { compareSrte, PUBLISHED_RANKS, srteLayoutOfRow } from './srte-comparison.js';
+import type { Family } from '../../architecture/family.js';
+import type { LanguageModel } from '../../architecture/layer.js';
+import { COMPONENTS } from '../../architecture/layer.js';
+import { hybrid } from '../../architecture/models/hybrid.js';
+import type { SrteLayout } from '../../architecture/srte-layout.js';
+import { srteParameters } from '../../architecture/srte-layout.js';
+import { walk } from '../../architecture/walk.js';
+import type { PublishedRatio } from '../../config/parse-published.js';
+import { presetCounts } from '../family-counts.js';
+import { parameterFigures } from '../parameters.js';
+import { compareSrte, PUBLISHED_RANKS, srteLayoutOfRow } from '../srte-comparison.js';
+import type { CountingError, Explanation, PublishedReport } from './explain-published.js';
+import { MOST_EXPLANATIONS, ranked } from './explain-published.js';
 
 /** A count that others of its group are compared with. */
 interface Compared {
