@@ -117,9 +117,13 @@ function lower(layer: Layer, around: LoweringContext): Primitive[] {
     case 'gatedMlp':
       return lowerGatedMlp(layer, component);
     case 'mixtureOfExperts':
-      return lowerMixture(layer, component, (expert) => lower(expert, { ...inside, width: 0 }));
+      return lowerMixture(layer, component, (each, given) =>
+        lower(each, { ...inside, width: given }),
+      );
     case 'router':
-      return [lowerRouter(layer, component)];
+      return lowerRouter(layer, component, (each, given) =>
+        lower(each, { ...inside, width: given }),
+      );
     // The mixture that holds them computes some of them.
     case 'packedExperts':
     case 'clampedExperts':
