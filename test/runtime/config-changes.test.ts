@@ -56,6 +56,8 @@ async function outcomeOf({ config }: Change): Promise<Outcome> {
   try {
     const document = parseDocument(JSON.stringify(config), 'config.json');
     const { model } = await modelOf(document);
+    // The engines refuse a longer input.
+    if (model.positions < ids.length) return { refused: 'fewer positions than tokens' };
     const program = await referenceEngine().load(model, weights);
     const { output } = await program.run({ ids: idsOf([ids]) });
     return { logits: output.data };

@@ -309,10 +309,7 @@ function block(
       activation,
     }),
   ];
-  const withNorms = sequence(`${name}.network`, [
-    ...network,
-    norm('post_feedforward_layernorm_1'),
-  ]);
+  const withNorms = sequence(`${name}.network`, [...network, norm('post_feedforward_layernorm_1')]);
   const experts = expertBranch(name, config);
   const { layers } = residualBlock(name, {
     attention: [
