@@ -34,8 +34,8 @@ export function familiesReport({ families, pattern }: Families): Report {
     blocks:
       pattern === undefined
         ? [
-            familyTable(filled.filter((family) => family.presets.length > 1)),
-            ...publishedNote(filled.filter((family) => family.presets.length === 1)),
+            familyTable(filled.filter(hasMany)),
+            ...publishedNote(filled.filter((family) => !hasMany(family))),
             ...readersByArchitecture(families),
             noteOf('Presets of a family: minimind list hybrid. Write one: minimind init NAME.'),
           ]
@@ -137,7 +137,7 @@ function familyTable(families: readonly FamilySummary[]): TableBlock {
   };
 }
 
-/** Families with one preset, by its name. */
+/** Presets of families with few, by their names. */
 function publishedNote(families: readonly FamilySummary[]) {
   const names = families.flatMap(({ presets }) => presets.map(({ name }) => name));
   return names.length > 0 ? [noteOf(`Published models: ${names.join(', ')}.`)] : [];
@@ -156,6 +156,9 @@ const presetTable = (presets: readonly Listed[]): TableBlock => ({
     { text: preset.title },
   ]),
 });
+
+/** Whether a family has presets enough for a row of its own. */
+const hasMany = ({ presets }: FamilySummary) => presets.length > 2;
 
 const hasPresets = ({ presets }: FamilySummary) => presets.length > 0;
 

@@ -142,10 +142,11 @@ const reading: RotaryReading = {
 /** Sizes of the layers without a window, from either of the two keys that a file can have. */
 function fullSizes(config: JsonObject): JsonObject {
   const { per_layer_config: byLayer, attention_k_eq_v: shares } = config;
-  if (!isObject(byLayer)) {
+  if (byLayer === undefined) {
     return shares === true ? {} : { num_global_key_value_heads: null };
   }
-  const [sizes] = Object.values(byLayer).filter(isObject);
+  // Without any entry, all layers have the sizes of the file.
+  const [sizes] = isObject(byLayer) ? Object.values(byLayer).filter(isObject) : [];
   return {
     global_head_dim: sizes?.head_dim ?? config.head_dim ?? DEFAULT_HEAD_DIM,
     num_global_key_value_heads: sizes?.num_key_value_heads ?? null,
@@ -237,8 +238,57 @@ const sparseRules = defineRules<{ readonly model: Config }>([
   },
 ]);
 
+/** Four layers with a window, then one without. */
+const E2B_LAYERS = Array.from({ length: 35 }, (_, index) =>
+  index % 5 === 4 ? ('full_attention' as const) : ('sliding_attention' as const),
+);
+
 export const gemma4Text = defineTransformer({
   title: 'Gemma 4, text only',
+  presets: {
+    'gemma-4-26b-a4b': {
+      title: 'Gemma 4 26B A4B, text: 25.2B',
+      document: {
+        model: {
+          family: 'gemma4_text',
+          vocab_size: 262144,
+          hidden_size: 2816,
+          intermediate_size: 2112,
+          num_hidden_layers: 30,
+          num_attention_heads: 16,
+          num_key_value_heads: 8,
+          max_position_embeddings: 262144,
+          sliding_window: 1024,
+          hidden_size_per_layer_input: 0,
+          num_global_key_value_heads: 2,
+          attention_k_eq_v: true,
+          final_logit_softcapping: 30,
+          enable_moe_block: true,
+          num_experts: 128,
+          top_k_experts: 8,
+          moe_intermediate_size: 704,
+        },
+      },
+    },
+    'gemma-4-e2b': {
+      title: 'Gemma 4 E2B, text: 4.63B',
+      document: {
+        model: {
+          family: 'gemma4_text',
+          vocab_size: 262144,
+          hidden_size: 1536,
+          intermediate_size: 6144,
+          num_hidden_layers: 35,
+          num_attention_heads: 8,
+          num_key_value_heads: 1,
+          layer_types: E2B_LAYERS,
+          num_kv_shared_layers: 20,
+          use_double_wide_mlp: true,
+          final_logit_softcapping: 30,
+        },
+      },
+    },
+  },
   schema,
   rules: [
     ...DECODER_RULES,
