@@ -22,7 +22,7 @@ describe('list', () => {
   it('takes a family', async () => {
     expect((await list('hybrid')).stdout).toMatch(/^hybrid\/rank-64 +13\.6B/m);
     expect((await json('hybrid')).map(({ name }) => name)).toEqual(['hybrid']);
-    expect((await list('llama')).stdout).toContain('No presets; reads config.json.');
+    expect((await list('mistral')).stdout).toContain('No presets; reads config.json.');
   });
 
   it('takes a pattern', async () => {
