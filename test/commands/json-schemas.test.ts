@@ -98,6 +98,7 @@ describe('JSON output keeps to docs/schemas', () => {
     ['quick-test', ['configs/hybrid/tiny.yaml', '--weights', 'int4', '--context', '24']],
     ['quick-test', [CONFIG, '--only', 'created', '--context', '8']],
     ['quick-test', [CONFIG, '--trace']],
+    ['quick-test', ['fixtures/hf/llama', '--overfit', '--steps', '5']],
     [
       'evaluate',
       ['hybrid/tiny', '--random', '--set', 'model.vocab_size=512', '--context', '64', ...TEXT],
@@ -221,6 +222,13 @@ describe('JSON output keeps to docs/schemas', () => {
     ]);
     expect(code).toBe(0);
     expect(JSON.parse(stdout).schema).toBe('minimind/kv-projector-ablations@1');
+    expect(complaints(stdout)).toEqual([]);
+  });
+
+  it('quick-test of a training that fails', async () => {
+    const args = ['fixtures/hf/llama', '--overfit', '--steps', '3', '--learning-rate', '1e30'];
+    const { code, stdout } = await runHere(['quick-test', ...args, '--json']);
+    expect(code).toBe(1);
     expect(complaints(stdout)).toEqual([]);
   });
 

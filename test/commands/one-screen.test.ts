@@ -35,6 +35,7 @@ const COMMANDS: readonly string[][] = [
   ['quick-test', 'configs/hybrid/tiny.yaml'],
   ['quick-test', 'configs/hybrid/original.yaml'],
   ['quick-test', 'fixtures/hybrid/shared-lowrank-tied', '--against', 'tfjs'],
+  ['quick-test', 'configs/hybrid/tiny.yaml', '--overfit', '--steps', '5'],
   ['doctor'],
   ['modules'],
   ...['layer-norm', 'parallel-embedding', 'ntk-rope', 'gqa', 'online-softmax'].map((block) => [

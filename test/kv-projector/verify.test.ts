@@ -169,6 +169,7 @@ describe('both adapters', () => {
         info: {} as Trainer['info'],
         product: async () => expect.unreachable(),
         refuseTooMany: () => {},
+        trainModel: async () => expect.unreachable(),
         train: async (chain, { x }) => {
           const rows = x.shape[0] ?? 0;
           const weights = chain.map((layer) => (layer.kind === 'linear' ? layer.weight.shape : []));

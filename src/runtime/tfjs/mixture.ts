@@ -112,8 +112,7 @@ function largest(values: Float32Array, count: number): number[] {
 
 /**
  * x [B, T, H] → [B, T, H]. Gathers the tokens of each expert, and computes only these. Their indices are read back from
- * the library; its operations do the rest. A gradient needs that of `gather`, whose kernel UnsortedSegmentSum the wasm
- * backend lacks.
+ * the library; its operations do the rest.
  */
 export function runMixtureOfExperts(
   run: ForwardRun,

@@ -107,6 +107,9 @@ export function heapBytes(plan: WeightPlan): number {
   return bytes;
 }
 
+/** Weights by their forms, as layers read them. */
+export type WeightForms = Pick<Weights, 'tensor' | 'factor' | 'transposed' | 'expert' | 'rates'>;
+
 /** The weights of a program, in the forms that its plan names. */
 export class Weights {
   readonly #tensors = new Map<Param, Tensor>();
