@@ -5,7 +5,7 @@ import { activate } from './differentiable.js';
 import type { Tensor3D, Tf } from './packages.js';
 import type { ForwardRun } from './run.js';
 import { readValues } from './run.js';
-import { differentiableDelta } from './scan-gradients.js';
+import { differentiableDelta } from './training/scan-gradients.js';
 
 /** u [B, T, H] → [B, T, H]. */
 export function runGatedDelta(run: ForwardRun, layer: GatedDelta, u: Tensor3D): Tensor3D {

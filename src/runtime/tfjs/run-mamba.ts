@@ -5,8 +5,8 @@ import { activate } from './differentiable.js';
 import type { Tensor3D, Tensor4D, Tf } from './packages.js';
 import type { ForwardRun } from './run.js';
 import { readValues } from './run.js';
-import { differentiableScan } from './scan-gradients.js';
 import { selectiveScan } from './selective-scan.js';
+import { differentiableScan } from './training/scan-gradients.js';
 
 /** x [B, T, D]: Σ_k weight[:, 0, k] · x, kernel − 1 − k tokens before, + bias. */
 export function runCausalConv(run: ForwardRun, layer: CausalConv, x: Tensor3D): Tensor3D {

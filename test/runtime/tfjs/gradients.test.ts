@@ -1,10 +1,10 @@
 import { expect, it } from 'vitest';
 import type { Layer } from '../../../src/architecture/layer.js';
 import { type BackendName, openBackend } from '../../../src/runtime/tfjs/backends.js';
-import { registerGradients } from '../../../src/runtime/tfjs/gradients.js';
 import { interpret } from '../../../src/runtime/tfjs/interpret.js';
 import { onBackend, type Tensor, type Tensor3D } from '../../../src/runtime/tfjs/packages.js';
 import type { ForwardRun } from '../../../src/runtime/tfjs/run.js';
+import { registerGradients } from '../../../src/runtime/tfjs/training/gradients.js';
 import { planWeights, Weights } from '../../../src/runtime/tfjs/weight-plan.js';
 import { familyCase } from '../family-cases.js';
 

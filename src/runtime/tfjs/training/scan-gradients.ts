@@ -1,8 +1,8 @@
 /** Scans with their gradients, as custom operations on values read back. Gradients are computed in float64. */
-import { deltaRule } from './delta-rule.js';
+import { deltaRule } from '../delta-rule.js';
+import type { Tensor, Tensor3D, Tf } from '../packages.js';
+import { decayRates, selectiveScan } from '../selective-scan.js';
 import { hostOperation } from './host-operations.js';
-import type { Tensor, Tensor3D, Tf } from './packages.js';
-import { decayRates, selectiveScan } from './selective-scan.js';
 
 export interface ScanSizes {
   readonly batch: number;

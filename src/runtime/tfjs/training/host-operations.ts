@@ -1,6 +1,6 @@
 /** Operations on values read back from the library, in float64, with their gradients. */
-import type { Tensor, Tf } from './packages.js';
-import { readValues } from './run.js';
+import type { Tensor, Tf } from '../packages.js';
+import { readValues } from '../run.js';
 
 /** An operation on values: its value, and the gradients of its inputs from that of its value. */
 interface HostOperation {

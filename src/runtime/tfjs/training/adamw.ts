@@ -1,5 +1,5 @@
-import type { AdamWSettings } from '../trainer.js';
-import type { Tensor, Tf } from './packages.js';
+import type { AdamWSettings } from '../../trainer.js';
+import type { Tensor, Tf } from '../packages.js';
 
 /** A trained tensor, and the running means of its gradient and of the gradient's square. */
 interface Learned {

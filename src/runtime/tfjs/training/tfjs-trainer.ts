@@ -1,8 +1,8 @@
 /** Chains of layers trained on a backend of TensorFlow.js. */
 
 import os from 'node:os';
-import { UserError } from '../../errors.js';
-import type { Values } from '../engine.js';
+import { UserError } from '../../../errors.js';
+import type { Values } from '../../engine.js';
 import type {
   AdamWSettings,
   ChainLayer,
@@ -10,22 +10,22 @@ import type {
   Trainer,
   TrainingRun,
   TrainingSize,
-} from '../trainer.js';
-import { AdamW } from './adamw.js';
-import type { BackendName } from './backends.js';
-import { openBackend } from './backends.js';
+} from '../../trainer.js';
+import type { BackendName } from '../backends.js';
+import { openBackend } from '../backends.js';
 import {
   ACTIVATIONS,
   differentiableLinear,
   layerNormOfData,
   masked,
   meanSquaredError,
-} from './differentiable.js';
+} from '../differentiable.js';
+import type { Backend, Tensor, Tensor1D, Tensor2D, Tf } from '../packages.js';
+import { onBackend, scoped } from '../packages.js';
+import { readValues } from '../run.js';
+import { infoOf } from '../tfjs-engine.js';
+import { AdamW } from './adamw.js';
 import { TfjsModelTraining } from './model-training.js';
-import type { Backend, Tensor, Tensor1D, Tensor2D, Tf } from './packages.js';
-import { onBackend, scoped } from './packages.js';
-import { readValues } from './run.js';
-import { infoOf } from './tfjs-engine.js';
 
 /** Loads the library, so import this lazily. @throws UserError when the backend cannot be used here. */
 export async function openTrainer(threads: number, name: BackendName): Promise<Trainer> {

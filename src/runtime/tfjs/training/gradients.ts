@@ -3,9 +3,10 @@
  * own need kernels that the wasm backend lacks. Here products are of two plain matrices, and what no kernel does fast
  * on every backend is computed on values read back.
  */
+
 import type { GradConfig } from '@tensorflow/tfjs-core';
-import type { Tensor, Tensor2D, Tensor4D, Tf } from './packages.js';
-import { readValues } from './run.js';
+import type { Tensor, Tensor2D, Tensor4D, Tf } from '../packages.js';
+import { readValues } from '../run.js';
 
 type Attributes = Readonly<Record<string, unknown>>;
 

@@ -1,17 +1,17 @@
 /** A whole model trained on a backend of TensorFlow.js, with the interpreter that also runs it. */
-import type { LanguageModel, Layer } from '../../architecture/layer.js';
-import type { Param } from '../../architecture/param.js';
-import { walk } from '../../architecture/walk.js';
-import type { ModelTraining, NonFinite, TrainedModel, TrainingStep } from '../trainer.js';
+import type { LanguageModel, Layer } from '../../../architecture/layer.js';
+import type { Param } from '../../../architecture/param.js';
+import { walk } from '../../../architecture/walk.js';
+import type { ModelTraining, NonFinite, TrainedModel, TrainingStep } from '../../trainer.js';
+import { startRun } from '../interpret.js';
+import type { Backend, Tensor, Tensor2D, Tf } from '../packages.js';
+import { onBackend, scoped } from '../packages.js';
+import { readValues } from '../run.js';
+import type { WeightForms, WeightPlan } from '../weight-plan.js';
+import { planWeights } from '../weight-plan.js';
 import { AdamW } from './adamw.js';
 import { registerGradients } from './gradients.js';
 import { crossEntropy } from './host-operations.js';
-import { startRun } from './interpret.js';
-import type { Backend, Tensor, Tensor2D, Tf } from './packages.js';
-import { onBackend, scoped } from './packages.js';
-import { readValues } from './run.js';
-import type { WeightForms, WeightPlan } from './weight-plan.js';
-import { planWeights } from './weight-plan.js';
 
 /** Forms of trained tensors, each made once in a forward pass as a function of the tensor itself. */
 class TrainedForms implements WeightForms {
