@@ -46,6 +46,9 @@ const LIMITS: Readonly<Record<string, number>> = {
   Q4_K: 0.18,
   Q3_K: 0.35,
   Q2_K: 0.6,
+  // Groups of up to 128 weights.
+  INT8: 0.0225,
+  INT4: 0.25,
 };
 
 /** Largest relative error that rounding to a type explains; 0 for a type whose rounding is not bounded here. */

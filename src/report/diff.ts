@@ -377,7 +377,7 @@ function valueAnswer({ components, total }: ValueDifferences): Block[] {
   return [
     groupTable([...shown, total], 'component'),
     noteOf('equal: share of values; largest: largest absolute difference; error: Frobenius norm.'),
-    ...(rest.length > 0 ? [noteOf(`… ${rest.join(', ')}`)] : []),
+    ...(rest.length > 0 ? [noteOf(`… ${rest.toReversed().join(', ')}`)] : []),
   ];
 }
 
