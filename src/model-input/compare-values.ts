@@ -32,16 +32,20 @@ export interface ValueComparison {
 
 /**
  * Compares all tensors that both have.
+ * @param copies Names of the checkpoint for equal copies of tied tensors, which the original need not store.
  * @throws UserError when reading fails, or a type has no values that can be read.
  */
 export async function compareValues(
   checkpoint: Checkpoint,
   original: Checkpoint,
   display: ProgressDisplay,
+  copies: ReadonlySet<string> = new Set(),
 ): Promise<ValueComparison> {
   const [stored, source] = [storedNames(checkpoint), storedNames(original)];
   const missing = [
-    ...[...stored.keys()].filter((name) => !source.has(name)),
+    ...[...stored].flatMap(([name, { own }]) =>
+      source.has(name) || copies.has(own) ? [] : [name],
+    ),
     ...[...source.keys()].filter((name) => !stored.has(name)),
   ];
   const pairs = [...stored].flatMap(([name, { tensor }]) => {

@@ -40,7 +40,7 @@ export interface OnnxDescription {
   /** Initializers of the graph by type, most bytes first. */
   readonly initializers: readonly OnnxTypeTotals[];
   /** Constants of nodes, and initializers of subgraphs. */
-  readonly constants: readonly OnnxTypeTotals[];
+  readonly constantTensors: readonly OnnxTypeTotals[];
   /** Sparse initializers, whose values are not read. */
   readonly sparseTensors: number;
   readonly externalFiles: readonly ExternalFile[];
@@ -95,7 +95,7 @@ export class OnnxCounts {
       operators: [...this.#operators.values()].sort((a, b) => b.count - a.count),
       subgraphs: this.subgraphs,
       initializers: totalsOf(initializers),
-      constants: totalsOf(constants),
+      constantTensors: totalsOf(constants),
       sparseTensors: this.sparse,
     };
   }
