@@ -219,7 +219,7 @@ export const ONNX_RULES = {
   'onnx-field': 'A field has a number from 1 on, and is no group.',
   'onnx-varint': 'An integer has at most 10 bytes.',
   'onnx-wire-type': 'A field that is read has the wire type of the format.',
-  'onnx-fields': 'A file has at most 20,000,000 fields.',
+  'onnx-fields': 'A file has at most 5,000,000 fields.',
   'onnx-name': 'A name has at most 65,535 bytes, of UTF-8.',
   'onnx-strings': 'Names and texts have at most 64 MiB together.',
   'onnx-graph': 'A model has one graph.',
