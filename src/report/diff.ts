@@ -19,16 +19,18 @@ import {
   shortCount,
   significant,
 } from '../text/units.js';
-import { counted, isRecord, nameText, shortened, sumOf } from '../text/words.js';
+import { counted, isRecord, modelName, nameText, shortened, sumOf } from '../text/words.js';
 import { headingBlock, integerCell, leftColumn, noteOf, percentCell, right } from './kit/cells.js';
 import type { Block, Cell, Column, Fact, Report, TableBlock, Verdict } from './kit/report.js';
 
 type Result = Difference & { readonly schema?: string };
 
-/** Rows of the answer, alone and above a table of values. */
-const ANSWER_ROWS = 9;
-const ROWS_ABOVE = 3;
-const VALUE_ROWS = 4;
+/** Lines of the answer for facts and rows of tables, so that it fits on a screen of 24 lines. */
+const LINES = 15;
+/** Those that a table of values takes: its title and its total. */
+const LINES_OF_VALUES = 4;
+const MOST_ANSWER_ROWS = 9;
+const SCREEN_WIDTH = 80;
 /** Longer lists are only for programs. */
 const MOST_ROWS = 1000;
 /** Characters of a value in a table; JSON has all. */
@@ -36,17 +38,22 @@ const MOST_CHARACTERS = 60;
 
 export function diffReport(result: Result): Report {
   const rows = rowsOf(result);
-  const most = result.values ? ROWS_ABOVE : ANSWER_ROWS;
-  const shown = foremost(rows, most);
+  const verdict = verdictOf(result);
+  const facts = factsOf(result);
+  const room = LINES - linesOf(verdict, facts);
+  const ofValues = result.values ? Math.max(1, Math.ceil((room - LINES_OF_VALUES) / 2)) : 0;
+  const most = result.values ? room - LINES_OF_VALUES - ofValues : room;
+  const shown = foremost(rows, Math.max(1, Math.min(MOST_ANSWER_ROWS, most)));
   const more = rows.length - shown.length;
+  const answer = result.values ? valueAnswer(result.values, ofValues) : { blocks: [], rest: [] };
+  const rest = [...(more > 0 ? [`${counted(more, 'more difference')}`] : []), ...answer.rest];
   return {
-    verdict: verdictOf(result),
+    verdict,
     blocks: [
-      { kind: 'facts', facts: factsOf(result) },
-      ...notesOf(result),
+      { kind: 'facts', facts },
       ...(shown.length > 0 ? [differenceTable(shown)] : []),
-      ...(more > 0 ? [noteOf(`… ${formatInteger(more)} more: --details`)] : []),
-      ...(result.values ? valueAnswer(result.values) : []),
+      ...answer.blocks,
+      ...(rest.length > 0 ? [noteOf(`… ${rest.join(', ')}: --details`)] : []),
     ],
     details: [
       ...(more > 0 ? allRows(rows) : []),
@@ -55,6 +62,17 @@ export function diffReport(result: Result): Report {
     more: result.values || result.a.kind === 'config' ? [] : ['--values'],
     data: dataTable(rows, result.values),
   };
+}
+
+/** Lines that the verdict beyond its first one and the facts take on a narrow screen. */
+function linesOf({ text }: Verdict, facts: readonly Fact[]): number {
+  const widest = Math.max(...facts.map(({ name }) => name.length)) + 4;
+  const lines = (length: number, width: number) => Math.max(1, Math.ceil(length / width));
+  return (
+    lines(text.length, SCREEN_WIDTH - 4) -
+    1 +
+    sumOf(facts, (fact) => lines(fact.text.length, SCREEN_WIDTH - widest - 2))
+  );
 }
 
 // The verdict and the figures of both sides.
@@ -101,7 +119,8 @@ function valuesText({ tensors, equalTensors, differentTensors }: ValueGroup): st
   return `values of ${counted(tensors, 'tensor')}: ${parts.join(', ') || 'none to compare'}`;
 }
 
-function factsOf({ a, b, sameModel }: Result): Fact[] {
+function factsOf(result: Result): Fact[] {
+  const { a, b, sameModel } = result;
   const isStored = a.bytes !== null && b.bytes !== null;
   return [
     { name: 'before', text: sideText(a) },
@@ -119,6 +138,7 @@ function factsOf({ a, b, sameModel }: Result): Fact[] {
         ]
       : []),
     ...(sameModel ? [{ name: 'model', text: 'the same settings and layers once read' }] : []),
+    ...comparedFacts(result),
   ];
 }
 
@@ -139,24 +159,22 @@ function typesText(a: SideSummary, b: SideSummary): string {
   return before === after ? ` (${before})` : ` (${before} → ${after})`;
 }
 
-function notesOf({ config, prefix, a, b }: Result): Block[] {
+/** What of keys and names was compared, where it is not as written. */
+function comparedFacts({ config, prefix, a, b }: Result): Fact[] {
   const lacking = [a, b].find((side) => side.config === null);
   return [
     ...(config?.compared === 'read'
-      ? [
-          noteOf(
-            'The configs have different forms: keys are compared after reading, with defaults.',
-          ),
-        ]
+      ? [{ name: 'keys', text: 'compared as read, with defaults: the files have different forms' }]
       : []),
     ...(config === null && lacking
-      ? [noteOf(`No keys are compared: ${lacking.path} has no config.`)]
+      ? [{ name: 'keys', text: `not compared: ${modelName(lacking.path)} has no config` }]
       : []),
     ...(prefix
       ? [
-          noteOf(
-            `Names are compared without ${JSON.stringify(shortened(prefix.prefix))}, which only ${prefix.side === 'a' ? a.path : b.path} has.`,
-          ),
+          {
+            name: 'names',
+            text: `compared without ${JSON.stringify(shortened(prefix.prefix))} of ${prefix.side === 'a' ? 'before' : 'after'}`,
+          },
         ]
       : []),
   ];
@@ -362,23 +380,15 @@ const moreNote = (rows: number): Block[] =>
 
 // Values.
 
-/** The components that are furthest apart. */
-function valueAnswer({ components, total }: ValueDifferences): Block[] {
+/** The components that are furthest apart, and how many there are besides. */
+function valueAnswer({ components, total }: ValueDifferences, most: number) {
   const apart = furthest(components.filter(({ equal, elements }) => equal < elements));
-  const shown = apart.slice(0, VALUE_ROWS);
-  if (shown.length === 0) return [];
-  const equal = components.length - apart.length;
-  const rest = [
-    ...(apart.length > shown.length
-      ? [`${formatInteger(apart.length - shown.length)} more: --details`]
-      : []),
-    ...(equal > 0 ? [`${counted(equal, 'component')} equal`] : []),
-  ];
-  return [
-    groupTable([...shown, total], 'component'),
-    noteOf('equal: share of values; largest: largest absolute difference; error: Frobenius norm.'),
-    ...(rest.length > 0 ? [noteOf(`… ${rest.toReversed().join(', ')}`)] : []),
-  ];
+  const shown = apart.slice(0, most);
+  const more = apart.length - shown.length;
+  return {
+    blocks: shown.length === 0 ? [] : [groupTable([...shown, total], 'component')],
+    rest: more > 0 ? [counted(more, 'more component')] : [],
+  };
 }
 
 const furthest = (groups: readonly ValueGroup[]): ValueGroup[] =>
@@ -423,6 +433,9 @@ function valueDetails({ layers, tensors, components }: ValueDifferences): Block[
     right('limit', 'limit'),
   ];
   return [
+    noteOf(
+      'equal: share of the values; largest: largest absolute difference; relative error: of the Frobenius norms.',
+    ),
     headingBlock('Values by component'),
     groupTable(components.slice(0, MOST_ROWS), 'component'),
     headingBlock('Values by layer'),
