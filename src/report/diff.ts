@@ -10,7 +10,7 @@ import type {
   ValueDifferences,
   ValueGroup,
 } from '../difference/value-differences.js';
-import { shapeText } from '../tensor/dtype.js';
+import type { Shape } from '../tensor/dtype.js';
 import {
   formatBytes,
   formatChange,
@@ -306,6 +306,8 @@ function tensorRow(
     rank: isInner ? RANKS.inner : RANKS.tensor,
   };
 }
+
+const shapeText = (shape: Shape) => `[${shape.join(', ')}]`;
 
 /** `F32 [97, 32]`. @param other The other side, if what both share is left out. */
 function formText(form: TensorForm | null, other: TensorForm | null = null): string {
