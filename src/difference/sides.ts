@@ -3,6 +3,7 @@ import type { LanguageModel } from '../architecture/layer.js';
 import { tensorsOf } from '../architecture/walk.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { storedNames } from '../checkpoint/names.js';
+import { openCheckpoint } from '../checkpoint/open.js';
 import { viewsOf } from '../checkpoint/sharing.js';
 import { encodedBytes, type StoredTensor, storedTypeOf } from '../checkpoint/stored-tensor.js';
 import type { ConfigDocument } from '../config/document.js';
@@ -12,7 +13,7 @@ import {
   checkpointWarnings,
   findConfig,
 } from '../model-input/checkpoint-config.js';
-import { openModelCheckpoint } from '../model-input/gguf/gguf-checkpoint.js';
+import { modelViewOf } from '../model-input/gguf/gguf-checkpoint.js';
 import { isCheckpointPath } from '../model-input/locate.js';
 import { type ModelFile, modelOf, readConfig } from '../model-input/model-file.js';
 import { namesOf } from '../reconcile/faults.js';
@@ -95,7 +96,8 @@ function describedTensors(model: LanguageModel): Map<string, SideTensor> {
 }
 
 async function checkpointSide(path: string, { family, stateDict }: SideOptions): Promise<Side> {
-  const checkpoint = openModelCheckpoint(path, { stateDict });
+  // A GGUF file whose metadata describe no model is compared under its own names.
+  const checkpoint = modelViewOf(openCheckpoint(path, { stateDict }));
   try {
     const config = await configOfSide(checkpoint, family);
     return {
