@@ -297,6 +297,7 @@ describe('the installed program', () => {
     schema: { args: ['hybrid'], prints: '"srte_encoding"' },
     validate: { args: ['original.yaml'], prints: 'valid: 1 file' },
     verify: { args: ['small.yaml', 'small.safetensors'], prints: 'matches: 156 tensors' },
+    diff: { args: ['hybrid/original', 'hybrid/shared'], prints: '1 config key' },
   };
 
   it('runs each command', () => {

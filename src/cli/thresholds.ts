@@ -6,7 +6,7 @@ import { percentText } from '../text/units.js';
 import type { ParsedFlags } from './flags.js';
 
 /** A share: `0.05` or `5%`. */
-const shareOrPercent = Flags.custom<number>({
+export const shareOrPercent = Flags.custom<number>({
   helpValue: 'SHARE',
   parse: async (text, _context, { name }) => {
     const [, number, percent] = /^\s*(\d*\.?\d+(?:e[+-]?\d+)?)\s*(%?)\s*$/i.exec(text) ?? [];

@@ -43,6 +43,11 @@ const COMMANDS: readonly string[][] = [
     block,
   ]),
   ['list', 'hybrid'],
+  ['diff', 'minimind2-small', 'minimind2'],
+  ['diff', 'configs/hybrid/original.yaml', 'configs/hybrid/shared.yaml'],
+  ['diff', 'fixtures/hf-configs/deepseek-v3-main', 'configs/hybrid/original.yaml'],
+  ['diff', 'fixtures/hf/llama', 'fixtures/hf/llama-tied-rope3', '--values'],
+  ['diff', 'fixtures/checkpoints/valid/zip_proto5.pt', 'fixtures/onnx/merged.onnx', '--values'],
   ['validate', ...CONFIGS.slice(0, 4)],
 ];
 
@@ -68,6 +73,8 @@ const convert = (...args: string[]) => ['convert-checkpoint', OLD, `${OUT}.pt`, 
 const OF_CHECKPOINTS = [
   ...CHECKPOINTS.map((file) => ['inspect', file]),
   ['inspect', OLD, '--srte'],
+  ['inspect', 'fixtures/onnx/llama.onnx'],
+  ['verify', 'fixtures/hf/llama', 'fixtures/onnx/llama.onnx', '--values', 'fixtures/hf/llama'],
   ['verify', 'fixtures/hf/mixtral-saved'],
   ['verify', 'configs/hybrid/tiny.yaml', OLD],
   convert('--to', 'shared', '--no-config'),
