@@ -37,6 +37,9 @@ export interface DataSource {
   readonly chunks: AsyncIterable<Buffer>;
 }
 
+/** Name of a source in messages. */
+export const nameOfSource = (file: string): string => (file === '-' ? '<stdin>' : file);
+
 /** Bytes on disk; null for pipes. */
 export function storedBytes(file: string): number | null {
   if (file === '-') return null;
@@ -50,7 +53,7 @@ export function storedBytes(file: string): number | null {
  */
 export function openSource(file: string, onBytes: (more: number) => void): DataSource {
   const stored = { isGzip: false, hasByteOrderMark: false, crlfLines: 0, bytes: 0 };
-  const name = file === '-' ? '<stdin>' : file;
+  const name = nameOfSource(file);
   return { name, stored, chunks: unpacked(name, counted(rawChunks(file), onBytes), stored) };
 }
 

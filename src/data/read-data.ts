@@ -11,9 +11,16 @@ import { countCharacters } from './characters.js';
 import { type DataFigures, DataFold, type Place, type Sequence } from './data-statistics.js';
 import { DuplicateFinder } from './duplicates.js';
 import { streamWindows } from './id-streams.js';
-import { type DataSource, type Line, openSource, readLines, storedBytes } from './lines.js';
 import {
-  type AnswerMarks,
+  type DataSource,
+  type Line,
+  nameOfSource,
+  openSource,
+  readLines,
+  storedBytes,
+} from './lines.js';
+import {
+  type GivenMarks,
   RECIPES,
   type RecipeName,
   requireChat,
@@ -47,7 +54,7 @@ export interface DataInput {
   readonly tokenizer?: string | undefined;
   /** Tokens of the model's vocabulary; by default that of the tokenizer. */
   readonly vocabulary?: number | undefined;
-  readonly answers?: Partial<AnswerMarks> | undefined;
+  readonly answers?: GivenMarks | undefined;
   /** Samples to show; reading ends after them. */
   readonly show?: number | undefined;
   /** First line to read. */
@@ -111,9 +118,6 @@ const DEFAULT_LENGTH = {
   uint16: 1024,
   uint32: 1024,
 } as const satisfies Record<Kind, number>;
-
-/** Share of a text that two near duplicates have in common, at least. */
-export const USUAL_SIMILARITY = 0.8;
 
 /**
  * Reads all files and measures their samples.
@@ -249,7 +253,7 @@ class Run {
     this.#input = input;
     this.#text = text;
     if (input.similarity !== undefined) {
-      const places: readonly string[] = input.files;
+      const places = input.files.map(nameOfSource);
       this.#finder = new DuplicateFinder<Place>(
         input.similarity,
         ({ file, line }) => Math.max(0, places.indexOf(file)) * 2 ** 40 + line,
@@ -288,7 +292,7 @@ class Run {
     const { head, chunks } = await peeked(source.chunks);
     const early = as ?? (head.length === 0 ? 'plain' : undefined);
     if (early !== undefined && isStream(early)) {
-      await this.#readStream(file, early, chunks);
+      await this.#readStream(source.name, early, chunks);
       return early;
     }
     const batches = readLines({ ...source, chunks });
@@ -299,7 +303,7 @@ class Run {
       return this.#readAgain(file, kind);
     }
     this.#begin(kind, source.name);
-    await this.#readBatches(file, kind, first.all);
+    await this.#readBatches(source.name, kind, first.all);
     return kind;
   }
 
@@ -343,7 +347,12 @@ class Run {
     chunks: AsyncIterable<Buffer>,
   ): Promise<void> {
     const { maker, fold } = this.#begin(kind, file);
-    for await (const { ids, line, fullLength } of streamWindows(file, chunks, kind, maker.length + 1)) {
+    for await (const { ids, line, fullLength } of streamWindows(
+      file,
+      chunks,
+      kind,
+      maker.length + 1,
+    )) {
       if (line < (this.#input.from ?? 1)) continue;
       fold.addLine(false);
       const sample: Sample = {

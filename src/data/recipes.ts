@@ -45,7 +45,6 @@ export const RECIPES = {
 } as const satisfies Record<string, Recipe>;
 
 export type RecipeName = keyof typeof RECIPES;
-export const RECIPE_NAMES = Object.keys(RECIPES) as RecipeName[];
 
 /** A range of positions, without its end. */
 export type Span = readonly [from: number, end: number];
@@ -79,9 +78,15 @@ const ANSWER_MARKS: readonly (readonly [has: string, start: string, end: string]
 ];
 
 /** Texts before and after an answer. */
-export interface AnswerMarks {
+interface AnswerMarks {
   readonly start: string;
   readonly end: string;
+}
+
+/** Texts around an answer, as far as the user names them. */
+export interface GivenMarks {
+  readonly start?: string | undefined;
+  readonly end?: string | undefined;
 }
 
 /** Makes samples of one length. */
@@ -98,7 +103,7 @@ export class SampleMaker {
     length: number,
     tokenizer: TextTokenizer | undefined,
     text: Pick<ModelText, 'specialTokens' | 'template'>,
-    marks: Partial<AnswerMarks> = {},
+    marks: GivenMarks = {},
   ) {
     const { specialTokens } = text;
     const idOf = (name: string) => {
@@ -191,7 +196,7 @@ export class SampleMaker {
 function answerMarks(
   recipe: Recipe,
   { specialTokens, template }: Pick<ModelText, 'specialTokens' | 'template'>,
-  given: Partial<AnswerMarks>,
+  given: GivenMarks,
 ): AnswerMarks | undefined {
   const { bos_token: bos, eos_token: eos } = specialTokens;
   const { start, end } = given;
@@ -216,7 +221,7 @@ function answerMarks(
 export function requireChat(
   text: Pick<ModelText, 'specialTokens' | 'template'>,
   file: string,
-  marks: Partial<AnswerMarks>,
+  marks: GivenMarks,
 ): void {
   if (text.template === undefined) {
     throw new UserError('usage', `expected a chat template next to ${file}, found none`, {

@@ -1,7 +1,7 @@
 /** Records of training data: the kinds, how a file's kind is found, and how a line is read. */
 import { isUtf8 } from 'node:buffer';
 import { UserError } from '../errors.js';
-import { counted, isRecord, joined, shortened } from '../text/words.js';
+import { isRecord, joined, shortened } from '../text/words.js';
 import type { Line } from './lines.js';
 import { MOST_LINE_BYTES } from './lines.js';
 
@@ -17,7 +17,6 @@ export const KINDS = {
 } as const;
 
 export type Kind = keyof typeof KINDS;
-export const KIND_NAMES = Object.keys(KINDS) as Kind[];
 
 /** Ids are read from bytes instead of lines. */
 export const isStream = (kind: Kind): kind is 'uint16' | 'uint32' =>
@@ -477,6 +476,3 @@ function idsOfText(text: string): DataRecord | InvalidLine {
     `id ${wrong + 1}: expected a token id, found ${shortened(words[wrong] ?? '', 30)}`,
   );
 }
-
-/** Number of invalid lines in words. */
-export const invalidText = (number: number) => counted(number, 'invalid line');
