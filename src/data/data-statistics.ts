@@ -254,7 +254,8 @@ export class DataFold {
     this.#tokens += ids.length - repeated;
     this.#uncut += fullLength - repeated;
     this.#positions += isStream ? ids.length - repeated : length;
-    this.#lengths.set(fullLength, (this.#lengths.get(fullLength) ?? 0) + 1);
+    const own = fullLength - repeated;
+    this.#lengths.set(own, (this.#lengths.get(own) ?? 0) + 1);
     let counted = 0;
     for (const [from, end] of spans) counted += Math.max(0, end - Math.max(1, from));
     this.#counted += counted;

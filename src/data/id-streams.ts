@@ -1,5 +1,6 @@
 /** Streams of token ids in binary form, as nanoGPT's prepare.py writes them. */
 import { UserError } from '../errors.js';
+import { counted } from '../text/words.js';
 
 /** A window of a stream: its last id is the first of the next, so that each id is a target once. */
 interface StreamWindow {
@@ -40,7 +41,7 @@ export async function* streamWindows(
   if (rest.length > 0) {
     throw new UserError(
       'refused-file',
-      `${file}: expected ids of ${size} bytes, found ${rest.length} bytes left over`,
+      `${file}: expected ids of ${size} bytes, found ${counted(rest.length, 'byte')} left over`,
       {
         suggestion: size === 4 ? 'write --as uint16' : 'copy the file again',
       },

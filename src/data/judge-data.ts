@@ -4,7 +4,7 @@ import { counted, shortened } from '../text/words.js';
 import type { DataFigures, Listed, Place } from './data-statistics.js';
 import type { Duplicate } from './duplicates.js';
 import type { DataReading } from './read-data.js';
-import { LINE_FAULTS } from './records.js';
+import { isStream, LINE_FAULTS } from './records.js';
 
 /** Names of faults. Each fails `--check`. */
 export type FaultName =
@@ -50,11 +50,14 @@ export interface DataJudgement {
 
 /** @param budget Tokens of the training. */
 export function judgeData(reading: DataReading, budget?: number | bigint): DataJudgement {
-  const { figures, context } = reading;
+  const { figures, context, kind } = reading;
   const { tokens } = figures;
   return {
     faults: faultsOf(reading),
-    packing: tokens === null || tokens.positions === 0 ? null : packingOf(tokens, context),
+    packing:
+      tokens === null || tokens.positions === 0 || isStream(kind)
+        ? null
+        : packingOf(tokens, context),
     epochs:
       budget === undefined || tokens === null || tokens.tokens === 0
         ? null

@@ -7,8 +7,8 @@ import { UserError } from '../errors.js';
 import { noteStandardInput } from '../files/input-registry.js';
 import { fileChunks } from '../files/read-file.js';
 
-/** Longest line that is read. A tokenizer takes some 100 bytes of memory per character. */
-export const MOST_LINE_BYTES = 16_000_000;
+/** Longest line that is read. The tokenizer takes some 50 bytes of memory per character. */
+export const MOST_LINE_BYTES = 8_000_000;
 
 export interface Line {
   /** 1-based. */

@@ -31,12 +31,14 @@ import {
 import {
   type DataChat,
   type DataRecord,
+  detectBinaryKind,
   detectKind,
   type InvalidLine,
   isInvalid,
   isStream,
   KINDS,
   type Kind,
+  type LineKind,
   readRecord,
 } from './records.js';
 
@@ -277,7 +279,7 @@ class Run {
   async read(file: string, onBytes: (more: number) => void): Promise<void> {
     const source = openSource(file, onBytes);
     const before = this.#state?.fold.samples ?? 0;
-    const kind = await this.#readSource(file, source);
+    const kind = await this.#readSource(source);
     this.#files.push({
       file: source.name,
       kind,
@@ -287,29 +289,19 @@ class Run {
     });
   }
 
-  async #readSource(file: string, source: DataSource): Promise<Kind> {
+  async #readSource(source: DataSource): Promise<Kind> {
     const { as, key } = this.#input;
     const { head, chunks } = await peeked(source.chunks);
-    const early = as ?? (head.length === 0 ? 'plain' : undefined);
+    if (head.length === 0) throw emptyFile(source.name);
+    const early = as ?? detectBinaryKind(source.name, head);
     if (early !== undefined && isStream(early)) {
       await this.#readStream(source.name, early, chunks);
       return early;
     }
-    const batches = readLines({ ...source, chunks });
-    const first = await firstLines(batches);
-    const kind = as ?? detectKind(source.name, head, first.lines, key);
-    if (isStream(kind)) {
-      await batches.return(undefined);
-      return this.#readAgain(file, kind);
-    }
+    const first = await firstLines(readLines({ ...source, chunks }));
+    const kind = early ?? detectKind(source.name, first.lines, key);
     this.#begin(kind, source.name);
     await this.#readBatches(source.name, kind, first.all);
-    return kind;
-  }
-
-  /** A stream of ids whose kind was found by its first bytes. */
-  async #readAgain(file: string, kind: 'uint16' | 'uint32'): Promise<Kind> {
-    await this.#readStream(file, kind, openSource(file, () => {}).chunks);
     return kind;
   }
 
@@ -379,7 +371,7 @@ class Run {
 
   async #readBatches(
     file: string,
-    kind: Exclude<Kind, 'uint16' | 'uint32'>,
+    kind: LineKind,
     batches: AsyncIterable<readonly Line[]>,
   ): Promise<void> {
     const from = this.#input.from ?? 1;
@@ -405,7 +397,7 @@ class Run {
   /** Records of lines; chats are rendered. */
   async *#prepared(
     batches: AsyncIterable<readonly Line[]>,
-    kind: Exclude<Kind, 'uint16' | 'uint32'>,
+    kind: LineKind,
   ): AsyncGenerator<readonly Prepared[]> {
     for await (const lines of batches) {
       const read = lines.flatMap((line) => {
@@ -594,6 +586,11 @@ const severalKinds = (file: string, kind: Kind, before: Kind) =>
       suggestion: 'check each kind with its own command, or name the kind with --as',
     },
   );
+
+const emptyFile = (file: string) =>
+  new UserError('refused-file', `${file} is empty`, {
+    suggestion: 'check that it was written, or leave it out',
+  });
 
 const tooShort = (length: number, added: number) =>
   new UserError('usage', `--context: expected more than ${added} tokens, found ${length}`, {

@@ -18,6 +18,9 @@ export const KINDS = {
 
 export type Kind = keyof typeof KINDS;
 
+/** Kinds whose files have lines. */
+export type LineKind = Exclude<Kind, 'uint16' | 'uint32'>;
+
 /** Ids are read from bytes instead of lines. */
 export const isStream = (kind: Kind): kind is 'uint16' | 'uint32' =>
   kind === 'uint16' || kind === 'uint32';
@@ -43,7 +46,7 @@ export type DataRecord =
 
 /** Reasons for which a line is not read. */
 export const LINE_FAULTS = {
-  'too-long': 'longer than 16 MB',
+  'too-long': 'longer than 8 MB',
   'invalid-utf8': 'not UTF-8',
   'invalid-json': 'not JSON',
   'too-deep': 'nested too deeply',
@@ -97,33 +100,42 @@ const OTHER_FORMATS: readonly (readonly [start: string, name: string, advice: st
 ];
 
 /**
- * Kind of a file by its first bytes and lines.
+ * Kind of a binary file by its first bytes; undefined for text.
+ * @throws UserError when it is nothing that is read.
+ */
+export function detectBinaryKind(file: string, head: Buffer): 'uint16' | undefined {
+  refuseOtherFormat(file, head);
+  return isBinary(head) ? binaryKind(file) : undefined;
+}
+
+/**
+ * Kind of a text file by its first lines.
  * @param key Key of the text, if the user named one.
  * @throws UserError when it is nothing that is read.
  */
 export function detectKind(
   file: string,
-  head: Buffer,
   lines: readonly Line[],
   key: string | undefined,
-): Kind {
-  refuseOtherFormat(file, head);
-  if (isBinary(head)) return binaryKind(file);
+): LineKind {
   const probes = lines
     .flatMap(({ bytes }) => (bytes === undefined ? [] : [bytes.toString('utf8').trim()]))
     .filter((line) => line !== '')
     .slice(0, MOST_PROBES);
-  const votes = new Map<Kind, number>();
+  const [start = ''] = probes;
+  if (/^(?:[[{]|\[\s*\{.*)$/.test(start)) throw notOneRecordALine(file, start);
+  const looksLikeJson = probes.filter((line) => /^[{[]/.test(line)).length * 2 > probes.length;
+  const votes = new Map<LineKind, number>();
   let keys: readonly string[] | undefined;
   for (const line of probes) {
     const value = parsedOrUndefined(line);
     const kind = kindOfValue(line, value, key);
-    if (kind !== undefined) votes.set(kind, (votes.get(kind) ?? 0) + 1);
+    if (kind !== undefined && !(kind === 'plain' && looksLikeJson))
+      votes.set(kind, (votes.get(kind) ?? 0) + 1);
     else if (isRecord(value)) keys ??= Object.keys(value);
   }
   const [best] = [...votes].sort((a, b) => b[1] - a[1]);
-  const looksLikeJson = probes.filter((line) => /^[{[]/.test(line)).length * 2 > probes.length;
-  if (best && (best[0] !== 'plain' || !looksLikeJson)) return best[0];
+  if (best) return best[0];
   if (keys !== undefined) throw unknownKeys(file, keys, probes[0] ?? '', key);
   if (looksLikeJson) throw notOneRecordALine(file, probes[0] ?? '');
   // A file of lines that are too long or empty: each line says so.
@@ -149,7 +161,7 @@ function isBinary(head: Buffer): boolean {
   return control > BINARY * head.length;
 }
 
-function binaryKind(file: string): Kind {
+function binaryKind(file: string): 'uint16' {
   if (/\.bin(\.gz)?$/i.test(file)) return 'uint16';
   throw new UserError('refused-file', `${file}: expected text or token ids, found binary data`, {
     suggestion: 'for token ids in binary form write --as uint16 or --as uint32',
@@ -168,7 +180,7 @@ function parsedOrUndefined(line: string): unknown {
 const ID_KEYS = ['input_ids', 'ids', 'tokens'] as const;
 const CHAT_KEYS = ['conversations', 'messages'] as const;
 
-function kindOfValue(line: string, value: unknown, key: string | undefined): Kind | undefined {
+function kindOfValue(line: string, value: unknown, key: string | undefined): LineKind | undefined {
   if (isRecord(value)) {
     if (key !== undefined) return Object.hasOwn(value, key) ? 'text' : undefined;
     if ('chosen' in value && 'rejected' in value) return 'preference';
@@ -247,7 +259,7 @@ function nestingOf(text: string): number {
 /** The record of a line; undefined for a blank line. */
 export function readRecord(
   { bytes, length }: Line,
-  kind: Exclude<Kind, 'uint16' | 'uint32'>,
+  kind: LineKind,
   key: string | undefined,
 ): DataRecord | readonly DataRecord[] | InvalidLine | undefined {
   if (bytes === undefined) {
@@ -302,6 +314,7 @@ function firstInvalidByte(bytes: Buffer): number {
 /** `the number 12`, `a list`: a value for a message. */
 function valueText(value: unknown): string {
   if (value === null) return 'null';
+  if (value === undefined) return 'nothing';
   if (Array.isArray(value)) return 'a list';
   if (typeof value === 'object') return 'an object';
   return `the ${typeof value} ${shortened(String(value), 30)}`;

@@ -67,7 +67,7 @@ function verdictOf(result: DataResult): Verdict {
       ? counted(figures.characters, 'character')
       : `${shortCount(tokens.tokens)} tokens, ${shortCount(tokens.counted)} counted`,
     ...(tokens === null ? [] : [`${percentText(tokens.paddingShare)} padding`]),
-    faults.length === 0 ? 'no faults' : `${counted(faults.length, 'kind')} of faults`,
+    faults.length === 0 ? 'no faults' : counted(faults.length, 'fault'),
   ];
   return {
     text: `${namesOf(result)}: ${parts.join(', ')}`,
@@ -185,7 +185,7 @@ function faultFacts({ faults, figures }: DataResult): Fact[] {
         tone: 'bad',
       };
     }),
-    ...(isCut ? [{ name: '', text: `… ${counted(rest, 'more kind')} of faults: --details` }] : []),
+    ...(isCut ? [{ name: '', text: `… ${formatInteger(rest)} more: --details` }] : []),
     ...warningsOf(figures).map((text): Fact => ({ name: 'note', text, tone: 'warning' })),
   ].slice(0, MOST_FAULTS + 1);
 }
@@ -207,7 +207,7 @@ function warningsOf({ tokens, replacement }: DataResult['figures']): string[] {
 }
 
 function nextOf({ faults, files, tokenizer }: DataResult, command: string): string | undefined {
-  if (tokenizer === null) return undefined;
+  if (tokenizer === null || files.some(({ file }) => file === '<stdin>')) return undefined;
   const [first] = faults.flatMap(({ name, places }) =>
     name === 'all-masked' || name === 'counted-padding' || name === 'empty-samples' ? places : [],
   );
