@@ -3,7 +3,14 @@ import type { Exact } from '../budget/figure.js';
 import type { MeasureName } from '../plan/criteria.js';
 import type { Plan, PlanRow } from '../plan/plan-models.js';
 import type { SquareRootRule, VocabularyComparison } from '../plan/vocabulary.js';
-import { formatBytes, formatCount, formatFlops, formatInteger, shortCount } from '../text/units.js';
+import {
+  formatBytes,
+  formatCount,
+  formatFlops,
+  formatInteger,
+  shortCount,
+  significant,
+} from '../text/units.js';
 import { counted, joined, modelName, sentence } from '../text/words.js';
 import {
   bar,
@@ -136,9 +143,12 @@ function vocabularyVerdict({ family, limits }: Plan, { best }: VocabularyCompari
   return {
     text:
       `Best vocabulary for ${shortCount(limits.maxParameters)} ${family} parameters: ${formatInteger(best.vocabulary)} tokens ` +
-      `(${modelName(best.tokenizer)}), ${formatFlops(Math.round(cost))} of training per character`,
+      `(${tokenizerName(best.tokenizer)}), ${formatFlops(Math.round(cost))} of training per character`,
   };
 }
+
+/** A tokenizer.json has the name of its folder. */
+const tokenizerName = (file: string) => modelName(file.replace(/[\\/]tokenizer\.json$/, ''));
 
 const vocabularyBlocks = (comparison: VocabularyComparison): Block[] => [
   vocabularyTable(comparison),
@@ -167,7 +177,7 @@ function vocabularyTable({ rows, best }: VocabularyComparison): TableBlock {
       const { model, vocabulary, tokensPerCharacter, bytesPerToken } = row;
       const tone: Tone = row === best ? 'good' : 'plain';
       return [
-        { text: modelName(row.tokenizer), value: row.tokenizer, tone },
+        { text: tokenizerName(row.tokenizer), value: row.tokenizer, tone },
         { ...integerCell(vocabulary), tone },
         model ? { ...integerCell(model.parameters), text: shortCount(model.parameters) } : dash,
         model ? percentCell(model.embeddingShare) : dash,
@@ -184,7 +194,7 @@ function vocabularyTable({ rows, best }: VocabularyComparison): TableBlock {
 const ruleNote = ({ parameters, vocabulary, width, embedding, timesBudget }: SquareRootRule) =>
   noteOf(
     `√${formatInteger(parameters)} × 100 = ${formatInteger(vocabulary)} tokens is no usable rule: one table of ` +
-      `${formatInteger(vocabulary)} × ${formatInteger(width)} has ${shortCount(embedding)} parameters, ${times(timesBudget)} of the budget.`,
+      `${formatInteger(vocabulary)} × ${formatInteger(width)} has ${shortCount(embedding)} parameters, ${significant(timesBudget)} times the budget.`,
   );
 
 // ── The best ─────────────────────────────────────────────────────────────────────────────────────

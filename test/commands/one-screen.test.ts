@@ -43,6 +43,16 @@ const COMMANDS: readonly string[][] = [
   ]),
   ['list', 'hybrid'],
   ['validate', ...CONFIGS.slice(0, 4)],
+  ...['pretrain', 'chat', 'preference'].map((name) => [
+    ...['data', `fixtures/data/${name}.jsonl`, '--tokenizer', 'fixtures/data/tokenizer'],
+    ...['--tokens', '10B'],
+  ]),
+  ['data', 'fixtures/tokenizers/text.txt'],
+  ['data', 'fixtures/data/pretrain.jsonl', 'fixtures/data/pretrain.jsonl', '--context', '64'],
+  [
+    ...['plan', '--max-params', '8M', '--text', 'fixtures/tokenizers/text.txt', '--sqrt-rule'],
+    ...['--tokenizer', 'fixtures/tokenizers/bpe-512.json,fixtures/tokenizers/bpe-4096.json'],
+  ],
 ];
 
 /** Checkpoints of every kind. */

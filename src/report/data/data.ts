@@ -10,7 +10,7 @@ import {
   shortCount,
   significant,
 } from '../../text/units.js';
-import { counted, modelName, shortened } from '../../text/words.js';
+import { counted, modelName, shortened, sumOf } from '../../text/words.js';
 import {
   bar,
   headingBlock,
@@ -99,7 +99,16 @@ function readFacts(result: DataResult): Fact[] {
   ];
 }
 
+/** Kinds whose samples a recipe makes. */
+const HAS_RECIPE: ReadonlySet<DataReading['kind']> = new Set([
+  'text',
+  'plain',
+  'chat',
+  'preference',
+]);
+
 function sampleFacts({
+  kind,
   recipe,
   context,
   isDefaultContext,
@@ -111,7 +120,7 @@ function sampleFacts({
   return [
     {
       name: 'samples',
-      text: `${formatInteger(context)} tokens${isDefaultContext ? ' (default)' : ''}, recipe ${recipe.name} (${recipe.source})`,
+      text: `${formatInteger(context)} tokens${isDefaultContext ? ' (default)' : ''}, ${HAS_RECIPE.has(kind) ? `recipe ${recipe.name} (${recipe.source})` : 'ids as they are'}`,
     },
     {
       name: 'tokenizer',
@@ -129,17 +138,20 @@ function tokenFacts(result: DataResult): Fact[] {
   const near = duplicates && duplicates.near.count + duplicates.exact.count > 0;
   const facts: Fact[] = [];
   if (tokens) {
+    const own = sumOf(figures.scripts, (script) => script.tokens ?? 0);
     const perToken =
-      figures.characters === 0 || tokens.uncut === 0
-        ? ''
-        : `; ${significant(figures.characters / tokens.uncut)} characters per token`;
+      own === 0 ? '' : `; ${significant(figures.characters / own)} characters per token`;
+    const cut =
+      tokens.cut === 0
+        ? 'nothing cut off'
+        : `cut off ${percentText(tokens.cutShare)} of the tokens, in ${counted(tokens.cutSequences.count, 'sample')}`;
     facts.push({
       name: 'tokens',
       text: `${formatInteger(tokens.tokens)}, ${formatInteger(tokens.counted)} counted (${formatShare(tokens.counted, tokens.tokens)})${perToken}`,
     });
     facts.push({
       name: 'padding',
-      text: `${percentText(tokens.paddingShare)} of the positions; cut off ${percentText(tokens.cutShare)} of the tokens, in ${counted(tokens.cutSequences.count, 'sample')}`,
+      text: `${percentText(tokens.paddingShare)} of the positions; ${cut}`,
     });
   }
   if (packing && tokens) {
