@@ -94,13 +94,17 @@ export default class Data extends BaseCommand {
     );
     const judgement = judgeData(reading, flags.tokens);
     const result = { schema: 'minimind/data@1', ...reading, ...judgement } as const;
-    const words = withoutFlags(this.argv, ['--show', '--line']);
+    const words = withoutFlags(this.argv, ['--show', '--line', '--tokens']).filter(
+      (word) => !QUIET.has(word),
+    );
     const next = ['minimind data', ...words.map(shellWord)].join(' ');
     await this.answer(flags, result, (each) => dataReport(each, next));
     this.exceeded(exceededData(flags, reading, judgement));
     return result;
   }
 }
+
+const QUIET: ReadonlySet<string> = new Set(['-q', '--quiet']);
 
 const KEY_OF_TEXT = new UserError('usage', '--key requires --as text', {
   suggestion: 'leave --as out, or write --as text',

@@ -153,7 +153,7 @@ export default class Plan extends BaseCommand {
         best && { squareRootRule: squareRootRule(flags['max-params'], best.sizes.width) }),
     } as const;
     const next = isStdout(save)
-      ? this.#commandToSave(plan)
+      ? this.#commandToSave(plan, vocabularies?.best.vocabulary)
       : `minimind profile ${shellWord(save)} --context ${flags.context}`;
     const report = (each: typeof result) => planReport(each, { next });
     if (save === undefined) return this.answer(flags, result, report);
@@ -165,10 +165,15 @@ export default class Plan extends BaseCommand {
   }
 
   /** This command line, with a file for the best model. */
-  #commandToSave({ family, rows: [best] }: ReturnType<typeof planModels>): string | undefined {
+  #commandToSave(
+    { family, rows: [best] }: ReturnType<typeof planModels>,
+    vocabulary: number | undefined,
+  ): string | undefined {
     if (!best) return undefined;
     const file = `${family}-${shortCount(best.parameters.value)}.yaml`;
-    const words = withoutFlags(this.argv, ['--save']).filter((word) => word !== '--sqrt-rule');
+    const words = withoutFlags(this.argv, ['--save', '--tokenizer', '--text'])
+      .filter((word) => word !== '--sqrt-rule')
+      .concat(vocabulary === undefined ? [] : ['--vocab', String(vocabulary)]);
     return ['minimind plan', ...words.map(shellWord), '--save', file].join(' ');
   }
 }

@@ -74,7 +74,7 @@ function packingOf(
 }
 
 /** Place of a sample in words; the file only when there are several. */
-export const placeText = ({ file, line }: Place, isOnly: boolean) =>
+const placeText = ({ file, line }: Place, isOnly: boolean) =>
   isOnly ? `line ${formatInteger(line)}` : `${file} line ${formatInteger(line)}`;
 
 function faultsOf({ files, figures, vocabulary, special, kind }: DataReading): DataFault[] {
@@ -118,7 +118,7 @@ function faultsOf({ files, figures, vocabulary, special, kind }: DataReading): D
     ...fault(
       'all-masked',
       tokens.allMasked,
-      `${samples(tokens.allMasked.count)} without a target that counts: the loss of a batch of them is 0/0 = NaN`,
+      `${samples(tokens.allMasked.count)} without a counted target: a batch of them has the loss 0/0 = NaN`,
     ),
     ...fault('empty-samples', tokens.empty, `${samples(tokens.empty.count)} without text`),
     ...fault(

@@ -7,7 +7,7 @@ import { formatInteger } from '../text/units.js';
 import { ChatRenderer } from '../tokenizer/chat-template.js';
 import { type ModelText, openModelText } from '../tokenizer/model-text.js';
 import type { TextTokenizer } from '../tokenizer/tokenizer.js';
-import { countCharacters } from './characters.js';
+import { type CharacterCounts, countCharacters } from './characters.js';
 import { type DataFigures, DataFold, type Place, type Sequence } from './data-statistics.js';
 import { DuplicateFinder } from './duplicates.js';
 import { streamWindows } from './id-streams.js';
@@ -30,6 +30,7 @@ import {
 } from './recipes.js';
 import {
   type DataChat,
+  type DataMessage,
   type DataRecord,
   detectBinaryKind,
   detectKind,
@@ -466,13 +467,18 @@ class Run {
       next += texts.length;
       const sequences = sequencesOf(record, own, maker);
       const text = record.kind === 'ids' ? undefined : texts.join('\n');
+      // The marks of a template are no content.
+      const written = chatsOf(record)
+        .flatMap(({ messages }) => messages.map(contentOf))
+        .join('\n');
+      const content = written === '' ? text : written;
       this.#show(place, sequences, maker);
       fold.add({
         place,
         text,
-        characters: text === undefined ? undefined : countCharacters(text),
+        characters: text === undefined ? undefined : countedText(text, content),
         sequences,
-        duplicate: this.#duplicate(record, text, place),
+        duplicate: this.#duplicate(record, content, place),
       });
     }
   }
@@ -515,6 +521,14 @@ class Run {
       seconds,
     };
   }
+}
+
+const contentOf = ({ content }: DataMessage) => content;
+
+/** Characters of a text, and the script of its content. */
+function countedText(text: string, content = text): CharacterCounts {
+  const counted = countCharacters(text);
+  return content === text ? counted : { ...counted, script: countCharacters(content).script };
 }
 
 const EMPTY_THINKING = '<think>\n\n</think>\n\n';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { readData, type ShownSample } from '../../src/data/read-data.js';
+import { countTokens, readData, type ShownSample } from '../../src/data/read-data.js';
 import type { RecipeName } from '../../src/data/recipes.js';
 import { inPackage, readJson } from '../fixtures.js';
 import { SILENT } from './support.js';
@@ -55,6 +55,32 @@ describe('samples are those of the dataset classes of MiniMind', () => {
       if (expected === null || own === undefined) continue;
       expect(tensorsShown(own), `line ${index + 1}`).toEqual(tensorsOf(expected, length));
     }
+  });
+
+  it('the number of tokens is that of the samples', async () => {
+    const { length, samples } = readJson('fixtures/data', 'chat-minimind3.json') as {
+      length: number;
+      samples: Expected[];
+    };
+    const found = await countTokens(
+      {
+        files: [inPackage('fixtures/data/chat.jsonl')],
+        tokenizer: inPackage('fixtures/data/tokenizer'),
+        recipe: 'minimind3',
+        context: length,
+      },
+      SILENT,
+    );
+    const sum = (of: (sample: Expected) => number) =>
+      samples.reduce((total, each) => total + of(each), 0);
+    expect(found).toMatchObject({
+      samples: 200,
+      context: length,
+      invalidLines: 0,
+      positions: 200 * length,
+      tokens: sum(({ ids }) => ids.length),
+      counted: sum(({ counted }) => counted.reduce((all, [from, end]) => all + end - from, 0)),
+    });
   });
 
   it('60 pairs of answers', async () => {

@@ -36,15 +36,11 @@ export function dataReport(result: DataResult, next: string): Report {
       data: positionsTable(result),
     };
   }
+  const facts = [...readFacts(result), ...tokenFacts(result), ...faultFacts(result)];
+  const bins = Math.min(MOST_BINS, SCREEN_ROOM - facts.length);
   return {
     verdict: verdictOf(result),
-    blocks: [
-      {
-        kind: 'facts',
-        facts: [...readFacts(result), ...tokenFacts(result), ...faultFacts(result)],
-      },
-      ...lengthBlocks(result, ANSWER_BINS),
-    ],
+    blocks: [{ kind: 'facts', facts }, ...(bins < 2 ? [] : lengthBlocks(result, bins))],
     details: detailBlocks(result),
     next: nextOf(result, next),
     data: figuresTable(result),
@@ -66,7 +62,6 @@ function verdictOf(result: DataResult): Verdict {
     tokens === null
       ? counted(figures.characters, 'character')
       : `${shortCount(tokens.tokens)} tokens, ${shortCount(tokens.counted)} counted`,
-    ...(tokens === null ? [] : [`${percentText(tokens.paddingShare)} padding`]),
     faults.length === 0 ? 'no faults' : counted(faults.length, 'fault'),
   ];
   return {
@@ -88,7 +83,7 @@ const KIND_WORDS = {
 function readFacts(result: DataResult): Fact[] {
   const { files, kind, figures, isWhole } = result;
   const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
-  const how = files.every(({ isDetected }) => isDetected) ? ', found from the content' : '';
+  const how = files.every(({ isDetected }) => isDetected) ? ' (by content)' : '';
   const blank = figures.blankLines === 0 ? '' : `, ${formatInteger(figures.blankLines)} blank`;
   return [
     {
@@ -98,6 +93,14 @@ function readFacts(result: DataResult): Fact[] {
     ...sampleFacts(result),
   ];
 }
+
+/** The folder of a tokenizer.json, its end where it is long. */
+function folderName(file: string): string {
+  const name = file.replace(/[\\/]tokenizer\.json$/, '');
+  return name.length <= LONGEST_NAME ? name : `…${name.slice(1 - LONGEST_NAME)}`;
+}
+
+const LONGEST_NAME = 30;
 
 /** Kinds whose samples a recipe makes. */
 const HAS_RECIPE: ReadonlySet<DataReading['kind']> = new Set([
@@ -120,14 +123,14 @@ function sampleFacts({
   return [
     {
       name: 'samples',
-      text: `${formatInteger(context)} tokens${isDefaultContext ? ' (default)' : ''}, ${HAS_RECIPE.has(kind) ? `recipe ${recipe.name} (${recipe.source})` : 'ids as they are'}`,
+      text: `${formatInteger(context)} tokens${isDefaultContext ? ' (default)' : ''}, ${HAS_RECIPE.has(kind) ? `recipe ${recipe.name}` : 'ids as they are'}`,
     },
     {
       name: 'tokenizer',
       text:
         tokenizer === null
           ? 'none; name one with --tokenizer to count tokens'
-          : `${shortened(tokenizer.file, 60)}: ${shortCount(tokenizer.vocabulary)} tokens, ${id('BOS', special.bos)}, ${id('EOS', special.eos)}, ${id('padding', special.pad)}`,
+          : `${folderName(tokenizer.file)}: ${shortCount(tokenizer.vocabulary)} tokens, ${id('BOS', special.bos)}, ${id('EOS', special.eos)}, ${id('padding', special.pad)}`,
     },
   ];
 }
@@ -159,7 +162,7 @@ function tokenFacts(result: DataResult): Fact[] {
       name: 'packing',
       text:
         packing.saved > 0
-          ? `${counted(packing.sequences, 'sequence')} instead of ${formatInteger(figures.sequences)}: ${percentText(packing.saved)} of the positions saved, nothing cut off`
+          ? `${counted(packing.sequences, 'sequence')} instead of ${formatInteger(figures.sequences)}, nothing cut off; saves ${percentText(packing.saved)}`
           : `${counted(packing.sequences, 'sequence')} instead of ${formatInteger(figures.sequences)}, nothing cut off`,
     });
   }
@@ -172,7 +175,7 @@ function tokenFacts(result: DataResult): Fact[] {
   if (epochs) {
     facts.push({
       name: 'budget',
-      text: `${shortCount(epochs.budget)} tokens: ${significant(epochs.epochs)} epochs${epochs.epochs > MOST_EPOCHS ? `; after ${MOST_EPOCHS}, repeated tokens teach less (Muennighoff et al. 2023)` : ''}`,
+      text: `${shortCount(epochs.budget)} tokens: ${significant(epochs.epochs)} epochs${epochs.epochs > MOST_EPOCHS ? `; above ${MOST_EPOCHS}, repeated tokens teach less` : ''}`,
     });
   }
   return facts;
@@ -193,7 +196,10 @@ function faultFacts({ faults, figures }: DataResult): Fact[] {
       const [first] = places;
       return {
         name: 'fault',
-        text: name === 'invalid-lines' && first ? `${message}; ${shortened(first, 60)}` : message,
+        text:
+          name === 'invalid-lines' && first
+            ? `${counted(figures.invalid.count, 'invalid line')}; ${shortened(first, 90)}`
+            : message,
         tone: 'bad',
       };
     }),
@@ -229,8 +235,9 @@ function nextOf({ faults, files, tokenizer }: DataResult, command: string): stri
 
 // ── Lengths ──────────────────────────────────────────────────────────────────────────────────────
 
-/** Rows of the histogram in the answer. */
-const ANSWER_BINS = 5;
+/** Rows of the histogram in the answer, and lines of a screen for these and the facts. */
+const MOST_BINS = 5;
+const SCREEN_ROOM = 14;
 const BAR_WIDTH = 32;
 
 function lengthBlocks({ figures, context }: DataResult, most: number): Block[] {
@@ -305,7 +312,12 @@ function detailBlocks(result: DataResult): Block[] {
         ]),
     headingBlock('Scripts'),
     scriptTable(result),
-    noteOf('A text belongs to the script of most of its letters.'),
+    noteOf(
+      'A text belongs to the script of most of its letters; chats are counted with the marks of their template.',
+    ),
+    noteOf(
+      `Recipe ${result.recipe.name}: ${result.recipe.source}. More than ${MOST_EPOCHS} epochs: Muennighoff et al. 2023, arXiv 2305.16264.`,
+    ),
     ...(figures.tokens?.lengths
       ? [headingBlock('Lengths before the cut'), ...lengthBlocks(result, Number.POSITIVE_INFINITY)]
       : []),
