@@ -35,10 +35,15 @@ let tokens = 0;
 for await (const line of readline.createInterface({ input: fs.createReadStream(file) })) {
   tokens += tokenizer.encode(JSON.parse(line).text, { add_special_tokens: false }).ids.length + 2;
 }
-console.log(JSON.stringify({ tokens, peak: process.resourceUsage().maxRSS }));
+const { maxRSS, userCPUTime, systemCPUTime } = process.resourceUsage();
+console.log(JSON.stringify({ tokens, peak: maxRSS, cpu: (userCPUTime + systemCPUTime) / 1e6 }));
 `;
 
-const PEAK = `process.on('exit',()=>process.stderr.write('\\npeak '+process.resourceUsage().maxRSS+'\\n'))`;
+/** Prints the peak memory and the processor time of a command when it ends. */
+const USAGE = `process.on('exit', () => {
+  const { maxRSS, userCPUTime, systemCPUTime } = process.resourceUsage();
+  process.stderr.write('\\nusage ' + maxRSS + ' ' + (userCPUTime + systemCPUTime) / 1e6 + '\\n');
+});`;
 
 export function run() {
   const folder = mkdtempSync(path.join(tmpdir(), 'minimind-bench-'));
@@ -54,7 +59,8 @@ export function run() {
     if (first.candidate.tokens !== first.baseline.tokens) {
       throw new Error(`${first.candidate.tokens} tokens, and ${first.baseline.tokens} of the loop`);
     }
-    const seconds = (which) => Math.min(...rounds.map((round) => round[which].seconds));
+    const least = (which, what) => Math.min(...rounds.map((round) => round[which][what]));
+    const seconds = (which) => least(which, 'seconds');
     return {
       megabytes: bytes / 1e6,
       tokens: first.candidate.tokens,
@@ -65,6 +71,8 @@ export function run() {
         loop: bytes / 1e6 / seconds('baseline'),
       },
       timeOfLoop: seconds('candidate') / seconds('baseline'),
+      // Less noisy than the time on a busy machine.
+      processorTimeOfLoop: least('candidate', 'cpu') / least('baseline', 'cpu'),
       peakMegabytes: {
         data: Math.max(...rounds.map(({ candidate }) => candidate.peak)) / 1e3,
         loop: Math.max(...rounds.map(({ baseline }) => baseline.peak)) / 1e3,
@@ -88,15 +96,13 @@ function timed(args) {
 
 function runData(file) {
   const { seconds, stdout, stderr } = timed([
-    ...['--import', `data:text/javascript,${encodeURIComponent(PEAK)}`],
+    ...['--import', `data:text/javascript,${encodeURIComponent(USAGE)}`],
     ...['bin/run.js', 'data', file, '--tokenizer', TOKENIZER, '--json'],
     ...['--context', '1000000'],
   ]);
-  return {
-    seconds,
-    tokens: JSON.parse(stdout).figures.tokens.tokens,
-    peak: Number(/^peak (\d+)$/m.exec(stderr)?.[1]),
-  };
+  const [, peak, cpu] = /^usage (\d+) (\S+)$/m.exec(stderr) ?? [];
+  const { tokens } = JSON.parse(stdout).figures.tokens;
+  return { seconds, tokens, peak: Number(peak), cpu: Number(cpu) };
 }
 
 function runLoop(file) {

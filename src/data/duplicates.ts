@@ -165,19 +165,30 @@ export class DuplicateFinder<Place> {
 }
 
 const signature = new Uint32Array(HASHES);
-/** Odd factors and summands of the hash functions, from a linear congruential generator (Numerical Recipes). */
-const FACTORS = new Int32Array(HASHES);
-const SUMMANDS = new Int32Array(HASHES);
-for (let index = 0, state = 1; index < HASHES; index++) {
-  state = (Math.imul(state, 1664525) + 1013904223) | 0;
-  FACTORS[index] = state | 1;
-  state = (Math.imul(state, 1664525) + 1013904223) | 0;
-  SUMMANDS[index] = state;
+const EMPTY = 0xffffffff;
+
+/** Bins that fill an empty bin, in the order in which they are tried, the same for all texts. */
+const DONORS = Array.from({ length: HASHES }, (_, bin) =>
+  Uint8Array.from({ length: 16 * HASHES }, (_, attempt) => binOf(mixed(bin * 8191 + attempt + 1))),
+);
+
+/** Murmur3's final mix of 32 bits. */
+function mixed(value: number): number {
+  let hash = Math.imul(value ^ (value >>> 16), 0x85ebca6b);
+  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
+  return (hash ^ (hash >>> 16)) >>> 0;
 }
 
-/** Writes the smallest value of each hash function over the shingles of a text into `signature`. */
+function binOf(hash: number): number {
+  return Math.floor((hash / 2 ** 32) * HASHES);
+}
+
+/**
+ * Writes the hash values of a text into `signature`: of each bin the smallest hash of the shingles in it (one permutation
+ * hashing, Li, Owen and Zhang 2012). An empty bin takes the value of another (Shrivastava 2017).
+ */
 function signatureOf(text: string): void {
-  signature.fill(0xffffffff);
+  signature.fill(EMPTY);
   const last = text.length - SHINGLE;
   for (let at = 0; at <= last; at++) {
     let hash = 0;
@@ -185,13 +196,15 @@ function signatureOf(text: string): void {
       hash = Math.imul(hash ^ text.charCodeAt(at + unit), 0x01000193);
       hash ^= hash >>> 15;
     }
-    hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
-    hash ^= hash >>> 13;
-    for (let index = 0; index < HASHES; index++) {
-      const mixed = Math.imul(hash, FACTORS[index] as number) + (SUMMANDS[index] as number);
-      // The high bits are the well mixed ones.
-      const value = (mixed ^ (mixed >>> 15)) >>> 0;
-      if (value < (signature[index] as number)) signature[index] = value;
-    }
+    hash = mixed(hash);
+    const bin = binOf(hash);
+    const value = Math.imul(hash, 0x9e3779b1) >>> 0;
+    if (value < (signature[bin] as number)) signature[bin] = value;
+  }
+  const isFilled = Uint8Array.from(signature, (value) => (value === EMPTY ? 0 : 1));
+  for (let bin = 0; bin < HASHES; bin++) {
+    if (isFilled[bin] === 1) continue;
+    const donor = (DONORS[bin] as Uint8Array).find((each) => isFilled[each] === 1) ?? 0;
+    signature[bin] = signature[donor] as number;
   }
 }

@@ -374,7 +374,7 @@ function nearBlocks({ figures: { duplicates } }: DataResult): Block[] {
       ]),
     },
     noteOf(
-      'Similarity: shared runs of 5 characters, estimated by MinHash with 60 hash functions (±5%).',
+      'Similarity: shared runs of 5 characters, estimated by MinHash with 60 hash values (±5%).',
     ),
   ];
 }
