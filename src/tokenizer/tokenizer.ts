@@ -15,6 +15,9 @@ const MAX_TOKENIZER_BYTES = 100_000_000;
 const BASE_LIMIT = 1500;
 const PER_MILLION = { text: 10_000, file: 500 } as const;
 
+/** Shortest limit for many texts: in a long run a busy machine can stop the process for seconds. */
+const MANY_LIMIT = 60_000;
+
 const SUGGESTION = 'give the tokenizer.json of a model';
 
 export interface TokenizerOptions {
@@ -88,10 +91,13 @@ export class TextTokenizer {
       this.#checkText(text);
       length += text.length;
     }
-    const encoded = this.#run(length, () =>
-      texts.map((text) =>
-        text === '' ? [] : this.#tokenizer.encode(text, { add_special_tokens: false }).ids,
-      ),
+    const encoded = this.#run(
+      length,
+      () =>
+        texts.map((text) =>
+          text === '' ? [] : this.#tokenizer.encode(text, { add_special_tokens: false }).ids,
+        ),
+      MANY_LIMIT,
     );
     for (const ids of encoded) this.#refuseMissing(ids);
     return encoded;
@@ -131,16 +137,16 @@ export class TextTokenizer {
 }
 
 /** Runs a task of the library within the time limit for a number of characters. */
-type Runner = <Result>(characters: number, work: () => Result) => Result;
+type Runner = <Result>(characters: number, work: () => Result, least?: number) => Result;
 
 /** The file contains regular expressions, and only in a `vm` context can a match be stopped. */
 function runnerFor(file: string, size: number, fixed: number | undefined): Runner {
   const context = vm.createContext({ work: undefined });
   const script = new vm.Script('work()');
-  return (characters, work) => {
-    const limit =
-      fixed ??
+  return (characters, work, least = 0) => {
+    const usual =
       BASE_LIMIT + Math.ceil((PER_MILLION.text * characters + PER_MILLION.file * size) / 1e6);
+    const limit = fixed ?? Math.max(least, usual);
     context.work = work;
     try {
       return script.runInContext(context, { timeout: limit });
