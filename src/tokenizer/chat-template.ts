@@ -21,6 +21,9 @@ export interface ChatTemplate {
 /** Milliseconds; templates take a few, and the start of the thread about fifty. */
 const TIME_LIMIT = 5000;
 
+/** Limit for many chats: in a long run a busy machine can stop the process for seconds. */
+const SERIES_LIMIT = 60_000;
+
 /** Memory of the thread in MiB. */
 const MEMORY_LIMIT = 256;
 
@@ -78,7 +81,7 @@ export class ChatRenderer {
   }
 
   /** @throws UserError when the template is not valid, does not end, or takes too much memory. */
-  async render(chats: readonly TemplateChat[], limit = TIME_LIMIT): Promise<RenderedChat[]> {
+  async render(chats: readonly TemplateChat[], limit = SERIES_LIMIT): Promise<RenderedChat[]> {
     const json = chats.map((chat) => JSON.stringify(chat));
     const answers = await new Promise<readonly TemplateAnswer[]>((resolve, reject) => {
       const timer = setTimeout(() => {
