@@ -149,6 +149,27 @@ describe('JSON output keeps to docs/schemas', () => {
     ],
     ['plan', ['--max-params', '26M', '--vocab', '6400', '--gpu', 'h100-80gb', '--top', '2']],
     ['plan', ['--max-params', '26M', '--vocab', '6400', '--gpu', 'm4-max-36gb', '--top', '1']],
+    [
+      'plan',
+      [
+        ...[
+          '--max-params',
+          '8M',
+          '--tokenizer',
+          `${TOKENIZERS}/bpe-512.json,${TOKENIZERS}/bpe-4096.json`,
+        ],
+        ...['--text', `${TOKENIZERS}/text.txt`, '--sqrt-rule'],
+      ],
+    ],
+    [
+      'data',
+      ['fixtures/data/chat.jsonl', '--tokenizer', 'fixtures/data/tokenizer', '--tokens', '1M'],
+    ],
+    [
+      'data',
+      ['fixtures/data/preference.jsonl', '--tokenizer', 'fixtures/data/tokenizer', '--show', '1'],
+    ],
+    ['data', ['fixtures/tokenizers/text.txt']],
     ['plan', ['--max-params', '1e17', '--family', 'hybrid', '--top', '1', '--depth', '4']],
     [
       'fit',

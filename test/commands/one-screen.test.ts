@@ -49,6 +49,16 @@ const COMMANDS: readonly string[][] = [
   ['diff', 'fixtures/hf/llama', 'fixtures/hf/llama-tied-rope3', '--values'],
   ['diff', 'fixtures/checkpoints/valid/zip_proto5.pt', 'fixtures/onnx/merged.onnx', '--values'],
   ['validate', ...CONFIGS.slice(0, 4)],
+  ...['pretrain', 'chat', 'preference'].map((name) => [
+    ...['data', `fixtures/data/${name}.jsonl`, '--tokenizer', 'fixtures/data/tokenizer'],
+    ...['--tokens', '10B'],
+  ]),
+  ['data', 'fixtures/tokenizers/text.txt'],
+  ['data', 'fixtures/data/pretrain.jsonl', 'fixtures/data/pretrain.jsonl', '--context', '64'],
+  [
+    ...['plan', '--max-params', '8M', '--text', 'fixtures/tokenizers/text.txt', '--sqrt-rule'],
+    ...['--tokenizer', 'fixtures/tokenizers/bpe-512.json,fixtures/tokenizers/bpe-4096.json'],
+  ],
 ];
 
 /** Checkpoints of every kind. */
