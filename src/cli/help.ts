@@ -8,7 +8,7 @@ import { type RenderOptions, wrap } from '../report/kit/report.js';
 /** Commands by what people want to do, in the order in which they usually need them. */
 export const COMMAND_GROUPS = {
   Design: ['list', 'init', 'plan', 'compare', 'compare-srte'],
-  Check: ['validate', 'profile', 'fit', 'inspect', 'verify'],
+  Check: ['validate', 'profile', 'fit', 'train-plan', 'inspect', 'verify'],
   Run: ['quick-test', 'generate', 'evaluate', 'doctor', 'export'],
   Convert: ['convert-checkpoint'],
   More: ['rope', 'attention', 'modules', 'kv-projector', 'completion', 'schema'],
@@ -27,6 +27,11 @@ const COMMON_FLAGS: readonly string[] = [
     'target',
     'max-params',
     'max-memory',
+    'tokens',
+    'lr',
+    'schedule',
+    'warmup',
+    'accumulation',
   ],
   ...['tensors', 'stats', 'ranks', 'baseline', 'columns', 'sort', 'teacher', 'student', 'data'],
   ...['checkpoint', 'against', 'prove', 'only', 'trace', 'factor', 'context', 'batch', 'dtype'],

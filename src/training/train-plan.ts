@@ -14,13 +14,14 @@ import { GPUS } from '../hardware/gpus.js';
 import { type LearningRate, learningRateAt, learningRateOf } from './learning-rate.js';
 import { type Mistake, mistakesOf } from './mistakes.js';
 import {
+  GROUP_RULES,
   type GroupRuleName,
   type OptimizerGroup,
   optimizerGroups,
   parseGroupRule,
 } from './optimizer-groups.js';
 import { accumulationChoices, type RunSize, runSizeOf } from './run-size.js';
-import { type Origin, parseSchedule, SCHEDULES } from './schedules.js';
+import { decayStepsOf, type Origin, parseSchedule, SCHEDULES, type Schedule } from './schedules.js';
 import type { TrainingSettings } from './settings.js';
 import { assumedUnderflow, FIRST_SCALE, type Underflow } from './underflow.js';
 
@@ -325,3 +326,45 @@ export function ratePoints(
     return [step, learningRateAt(rate, step)] as const;
   });
 }
+
+/** Points of the learning rate in a result. */
+const SHOWN_POINTS = 200;
+
+/** A plan as plain data for JSON and reports: groups with names of tensors, and points of the learning rate. */
+export function shownPlan(plan: TrainPlan) {
+  const { rate, groups, rule, weightDecay, ...rest } = plan;
+  const { schedule, setting, ...usual } = rate;
+  const definition: Schedule = SCHEDULES[schedule];
+  return {
+    ...rest,
+    learningRate: {
+      schedule,
+      title: definition.title,
+      source: definition.source,
+      ...setting,
+      decay: definition.reads.includes('decay') ? decayStepsOf(setting) : null,
+      decayType: definition.reads.includes('decayType') ? setting.decayType : null,
+      ...usual,
+      points: ratePoints(plan, SHOWN_POINTS),
+    },
+    optimizer: {
+      name: 'AdamW',
+      rule,
+      title: GROUP_RULES[rule].title,
+      source: GROUP_RULES[rule].source,
+      weightDecay,
+      groups: groups.map(({ isDecayed, parameters, kinds, tensors }) => ({
+        weightDecay: isDecayed ? weightDecay : 0,
+        parameters,
+        kinds,
+        tensors: tensors.map(({ tensor, kind }) => ({
+          name: tensor.name,
+          kind,
+          parameters: tensor.elements,
+        })),
+      })),
+    },
+  };
+}
+
+export type ShownPlan = ReturnType<typeof shownPlan>;
