@@ -86,6 +86,7 @@ export default class TrainPlanCommand extends BaseCommand {
       trainPlanReport(each, {
         rates: () => ratePoints(plan, MOST_ROWS),
         isLong: flags.details,
+        argv: this.argv,
       }),
     );
   }

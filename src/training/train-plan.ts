@@ -354,6 +354,7 @@ export function shownPlan(plan: TrainPlan) {
       source: GROUP_RULES[rule].source,
       weightDecay,
       groups: groups.map(({ isDecayed, parameters, kinds, tensors }) => ({
+        isDecayed,
         weightDecay: isDecayed ? weightDecay : 0,
         parameters,
         kinds,

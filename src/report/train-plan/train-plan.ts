@@ -9,7 +9,7 @@ import {
   shortNumber,
   significant,
 } from '../../text/units.js';
-import { counted, joined, shellWord, sumOf } from '../../text/words.js';
+import { counted, joined, shellWord, withoutFlags } from '../../text/words.js';
 import type { Mistake } from '../../training/mistakes.js';
 import type { PlainBounds, ShownPlan } from '../../training/train-plan.js';
 import { headingBlock, integerCell, leftColumn, noteOf, right, strongCell } from '../kit/cells.js';
@@ -24,6 +24,8 @@ interface TrainPlanOptions {
   /** The learning rate of each step, for CSV. */
   readonly rates: () => readonly (readonly [step: number, rate: number])[];
   readonly isLong: boolean;
+  /** Words of the user's command after `train-plan`, for the next one. */
+  readonly argv: readonly string[];
 }
 
 /** Mistakes of the answer; the others are in the details. */
@@ -47,7 +49,11 @@ export function trainPlanReport(plan: TrainPlanResult, options: TrainPlanOptions
     ],
     details: detailsOf(plan),
     ...(plan.hardware === null && {
-      next: `minimind train-plan ${shellWord(plan.file)} --gpu h100`,
+      next: [
+        'minimind train-plan',
+        ...withoutFlags(options.argv, []).map(shellWord),
+        '--gpu h100',
+      ].join(' '),
     }),
     data: rateTable(plan, options),
   };
@@ -75,26 +81,18 @@ const usual = (isUsual: boolean) => (isUsual ? ' (default)' : '');
 function factsOf(plan: TrainPlanResult): Fact[] {
   const { size, optimizer, checkpoints } = plan;
   const { steps, microSteps, microBatch, accumulation, gpus, context, tokensPerStep } = size;
-  const [decayed, others] = [true, false].map((isDecayed) =>
-    sumOf(optimizer.groups, (group) =>
-      group.weightDecay > 0 === isDecayed ? group.parameters : 0,
-    ),
-  );
   return [
     {
       name: 'steps',
       text:
-        `${formatInteger(steps)} of ${formatInteger(tokensPerStep)} tokens${usual(size.isUsualBatch)}: ` +
-        `${formatInteger(microBatch)} × ${formatInteger(context)}, ${counted(accumulation, 'micro-step')}, ${counted(gpus, 'GPU')}` +
-        ` (${formatInteger(microSteps)} micro-steps)`,
+        `${formatInteger(steps)} (${formatInteger(microSteps)} micro-steps) of ${formatInteger(tokensPerStep)} tokens` +
+        `${usual(size.isUsualBatch)}: ${[microBatch, context, accumulation].map(formatInteger).join(' × ')} × ${counted(gpus, 'GPU')}`,
     },
     { name: 'tokens', text: tokensText(plan) },
     { name: 'rate', text: rateText(plan) },
     {
       name: 'AdamW',
-      text:
-        `weight decay ${shortNumber(optimizer.weightDecay)} on ${shortCount(decayed ?? 0)} parameters, ` +
-        `none on ${shortCount(others ?? 0)} (${optimizer.rule})`,
+      text: optimizerText(optimizer),
     },
     {
       name: 'disk',
@@ -107,6 +105,13 @@ function factsOf(plan: TrainPlanResult): Fact[] {
     ...memoryFacts(plan),
     ...underflowFacts(plan),
   ];
+}
+
+function optimizerText({ rule, weightDecay, groups }: TrainPlanResult['optimizer']): string {
+  if (weightDecay === 0) return `no weight decay (rule ${rule})`;
+  const of = (isDecayed: boolean) =>
+    shortCount(groups.find((group) => group.isDecayed === isDecayed)?.parameters ?? 0);
+  return `weight decay ${shortNumber(weightDecay)} on ${of(true)} parameters, none on ${of(false)} (rule ${rule})`;
 }
 
 function tokensText({ size }: TrainPlanResult): string {
@@ -124,7 +129,7 @@ function rateText({ learningRate }: TrainPlanResult): string {
   const { points } = learningRate;
   const last = points.at(-1)?.[1] ?? floor;
   return (
-    `${shortNumber(peak)}${isUsualPeak ? ' (default, published for the nearest width)' : ''}, ` +
+    `${shortNumber(peak)}${isUsualPeak ? ' (default for the width)' : ''}, ` +
     `${schedule}${usual(isUsualSchedule)} to ${shortNumber(last)}, ` +
     `warm-up ${warmup === 0 ? 'none' : counted(warmup, 'step')}${usual(isUsualWarmup && warmup > 0)}`
   );
