@@ -363,10 +363,10 @@ export const CHECKS = {
     find: ({ settings: { values }, underflow }) => {
       if (!values.fp16 || values.bf16 || hasScaler(values)) return undefined;
       const share = underflow
-        ? `; ${percentText(underflow.below)} of the gradients are smaller (${underflow.isMeasured ? 'measured' : 'assumed normal'})`
+        ? `: ${percentText(underflow.below)} of the gradients are smaller, and ${percentText(underflow.zeroed)} become 0 (${underflow.isMeasured ? 'measured' : 'assumed normal'})`
         : '';
       return {
-        reason: `the smallest value of fp16 is 6.0e-8, and smaller gradients become 0${share}`,
+        reason: `the smallest value of fp16 is 6.0e-8${share}`,
         fix: 'grad_scaler: true, or bf16: true instead of fp16',
       };
     },
@@ -390,7 +390,7 @@ export const CHECKS = {
       return underflow.below <= MOST_UNDERFLOW
         ? undefined
         : {
-            reason: `at a scale of ${formatInteger(underflow.scale)}, ${percentText(underflow.below)} ${how} are below 6.0e-8 and become 0`,
+            reason: `at a scale of ${formatInteger(underflow.scale)}, ${percentText(underflow.below)} ${how} are below 6.0e-8`,
             fix: values.loss_scale === undefined ? 'bf16: true' : `loss_scale: ${FIRST_SCALE}`,
           };
     },

@@ -16,6 +16,8 @@ export interface Underflow {
   readonly scale: number;
   /** Share of the values other than 0 that are below the smallest value of fp16. */
   readonly below: number;
+  /** Share that rounds to 0: at most half of the smallest value. */
+  readonly zeroed: number;
   /** Share that is below the smallest normal value, and so loses bits. */
   readonly imprecise: number;
   /** Share beyond the largest value: one such value makes the step infinite. */
@@ -32,15 +34,15 @@ export class MagnitudeCount {
   largest = 0;
   readonly #scales: readonly number[];
   readonly #below: number[];
+  readonly #zeroed: number[];
   readonly #imprecise: number[];
   readonly #above: number[];
 
   /** @param scales Scales at which to count. */
   constructor(scales: readonly number[]) {
     this.#scales = scales;
-    [this.#below, this.#imprecise, this.#above] = [0, 1, 2].map(() =>
-      new Array<number>(scales.length).fill(0),
-    ) as [number[], number[], number[]];
+    const none = () => new Array<number>(scales.length).fill(0);
+    [this.#below, this.#zeroed, this.#imprecise, this.#above] = [none(), none(), none(), none()];
   }
 
   add(numbers: ArrayLike<number>): void {
@@ -58,6 +60,7 @@ export class MagnitudeCount {
     for (let index = 0; index < this.#scales.length; index++) {
       const scaled = size * (this.#scales[index] ?? 1);
       if (scaled < FP16_SMALLEST) this.#below[index] = (this.#below[index] ?? 0) + 1;
+      if (scaled <= FP16_SMALLEST / 2) this.#zeroed[index] = (this.#zeroed[index] ?? 0) + 1;
       if (scaled < FP16_SMALLEST_NORMAL) this.#imprecise[index] = (this.#imprecise[index] ?? 0) + 1;
       if (scaled > FP16_LARGEST) this.#above[index] = (this.#above[index] ?? 0) + 1;
     }
@@ -69,6 +72,7 @@ export class MagnitudeCount {
     return this.#scales.map((scale, index) => ({
       scale,
       below: (this.#below[index] ?? 0) / all,
+      zeroed: (this.#zeroed[index] ?? 0) / all,
       imprecise: (this.#imprecise[index] ?? 0) / all,
       above: (this.#above[index] ?? 0) / all,
     }));
@@ -84,6 +88,7 @@ export function assumedUnderflow(parameters: number, norm: number, scale: number
   return {
     scale,
     below: within(FP16_SMALLEST),
+    zeroed: within(FP16_SMALLEST / 2),
     imprecise: within(FP16_SMALLEST_NORMAL),
     above: 1 - within(FP16_LARGEST),
   };

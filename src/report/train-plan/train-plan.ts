@@ -311,12 +311,16 @@ function gradientBlocks({ gradients }: TrainPlanResult): Block[] {
       columns: [
         right('scale', 'scale'),
         right('below 6.0e-8', 'below'),
+        right('become 0', 'zeroed'),
         right('below 6.1e-5', 'imprecise'),
         right('above 65,504', 'above'),
       ],
-      rows: scales.map(({ scale, below, imprecise, above }) => [
+      rows: scales.map(({ scale, below, zeroed, imprecise, above }) => [
         { text: formatInteger(scale), value: scale },
-        ...[below, imprecise, above].map((share) => ({ text: percentText(share), value: share })),
+        ...[below, zeroed, imprecise, above].map((share) => ({
+          text: percentText(share),
+          value: share,
+        })),
       ]),
     },
   ];
