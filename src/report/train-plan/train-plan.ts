@@ -31,29 +31,30 @@ interface TrainPlanOptions {
 /** Mistakes of the answer; the others are in the details. */
 const FIRST_MISTAKES = 2;
 
-/** Rows of the plot in the answer, by the mistakes above it, and in the details. */
-const ROWS = [7, 5, 3] as const;
+/** Rows of the plot in the answer, by the mistakes above it; beyond, it is in the details. */
+const ROWS: readonly number[] = [6, 3];
 const LONG_ROWS = 12;
 
 export function trainPlanReport(plan: TrainPlanResult, options: TrainPlanOptions): Report {
-  const { mistakes } = plan;
-  const shown = options.isLong ? mistakes : mistakes.slice(0, FIRST_MISTAKES);
+  const { mistakes, hardware } = plan;
+  const { isLong, argv } = options;
+  const shown = isLong ? mistakes : mistakes.slice(0, FIRST_MISTAKES);
   const more = mistakes.length - shown.length;
+  const rows = isLong ? LONG_ROWS : ROWS[mistakes.length];
+  const isAsked = hardware !== null || mistakes.length > 0;
   return {
     verdict: verdictOf(plan),
     blocks: [
       ...shown.map(mistakeBlock),
       ...(more > 0 ? [noteOf(`${counted(more, 'more mistake')}: --details`)] : []),
-      { kind: 'facts', facts: factsOf(plan) },
-      plotOf(plan, options.isLong ? LONG_ROWS : (ROWS[shown.length] ?? 3)),
+      { kind: 'facts', facts: factsOf(plan, isLong) },
+      ...(rows === undefined ? [] : [plotOf(plan, rows)]),
     ],
     details: detailsOf(plan),
-    ...(plan.hardware === null && {
-      next: [
-        'minimind train-plan',
-        ...withoutFlags(options.argv, []).map(shellWord),
-        '--gpu h100',
-      ].join(' '),
+    ...(!isAsked && {
+      next: ['minimind train-plan', ...withoutFlags(argv, []).map(shellWord), '--gpu h100'].join(
+        ' ',
+      ),
     }),
     data: rateTable(plan, options),
   };
@@ -78,14 +79,16 @@ const mistakeBlock = ({ severity, place, title, reason, fix }: Mistake): Block =
 
 const usual = (isUsual: boolean) => (isUsual ? ' (default)' : '');
 
-function factsOf(plan: TrainPlanResult): Fact[] {
-  const { size, optimizer, checkpoints } = plan;
+/** One line for each, if the terminal has 80 columns. */
+function factsOf(plan: TrainPlanResult, isLong: boolean): Fact[] {
+  const { size, optimizer, checkpoints, mistakes, hardware } = plan;
+  const hasRoom = isLong || (mistakes.length === 0 && hardware === null);
   const { steps, microSteps, microBatch, accumulation, gpus, context, tokensPerStep } = size;
   return [
     {
       name: 'steps',
       text:
-        `${formatInteger(steps)} (${formatInteger(microSteps)} micro-steps) of ${formatInteger(tokensPerStep)} tokens` +
+        `${formatInteger(steps)} (${shortCount(microSteps)} micro-steps) of ${shortCount(tokensPerStep)} tokens` +
         `${usual(size.isUsualBatch)}: ${[microBatch, context, accumulation].map(formatInteger).join(' × ')} × ${counted(gpus, 'GPU')}`,
     },
     { name: 'tokens', text: tokensText(plan) },
@@ -94,17 +97,20 @@ function factsOf(plan: TrainPlanResult): Fact[] {
       name: 'AdamW',
       text: optimizerText(optimizer),
     },
-    {
-      name: 'disk',
-      text:
-        `${formatBytes(checkpoints.weights16)} of weights in 16 bits; to resume ${formatBytes(checkpoints.resumable)}` +
-        (checkpoints.kept > 1
-          ? `, ${formatInteger(checkpoints.kept)} kept: ${formatBytes(checkpoints.diskBytes)}`
-          : ''),
-    },
+    ...(hasRoom ? [{ name: 'disk', text: diskText(checkpoints) }] : []),
     ...memoryFacts(plan),
-    ...underflowFacts(plan),
+    ...(hasRoom ? underflowFacts(plan) : []),
   ];
+}
+
+function diskText({
+  weights16,
+  resumable,
+  kept,
+  diskBytes,
+}: TrainPlanResult['checkpoints']): string {
+  const all = kept > 1 ? `, ${formatInteger(kept)} kept: ${formatBytes(diskBytes)}` : '';
+  return `${formatBytes(weights16)} of weights in 16 bits; to resume ${formatBytes(resumable)}${all}`;
 }
 
 function optimizerText({ rule, weightDecay, groups }: TrainPlanResult['optimizer']): string {
@@ -120,7 +126,7 @@ function tokensText({ size }: TrainPlanResult): string {
     epochs === undefined || dataTokens === undefined
       ? ''
       : `; ${shortNumber(epochs)} ${epochs === 1 ? 'epoch' : 'epochs'} of ${shortCount(dataTokens)}`;
-  return `${shortNumber(tokensPerParameter)} a parameter${usual(length === 'default')}; compute-optimal is 20, TinyLlama has 2,727${repeated}`;
+  return `${shortNumber(tokensPerParameter)} a parameter${usual(length === 'default')}; optimal is 20, TinyLlama has 2,727${repeated}`;
 }
 
 function rateText({ learningRate }: TrainPlanResult): string {
@@ -156,7 +162,7 @@ function memoryFacts({ hardware, accumulation, size }: TrainPlanResult): Fact[] 
   return [
     {
       name: 'memory',
-      text: `${verdict}: ${boundsText(memory, bytesText)} of ${bytesText(capacity)} on ${formatInteger(gpus)} × ${gpu}`,
+      text: `${verdict}: ${bytesText(memory.expected)} of ${bytesText(capacity)}, ${formatInteger(gpus)} × ${gpu}`,
       ...(verdict === 'does not fit' && { tone: 'bad' as const }),
     },
     ...(verdict === 'does not fit' ? [] : [{ name: 'time', text: time }]),
