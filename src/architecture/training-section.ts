@@ -60,7 +60,7 @@ const keys = {
 export type TrainingKey = keyof typeof keys;
 
 /** Names of the same settings in nanoGPT, minimind, transformers and torchtitan. */
-export const TRAINING_SYNONYMS = {
+const TRAINING_SYNONYMS = {
   max_iters: 'max_steps',
   total_steps: 'max_steps',
   train_tokens: 'total_tokens',

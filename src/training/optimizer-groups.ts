@@ -3,18 +3,18 @@ import type { Component, LanguageModel, Layer } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
 import { ownTensors, walk } from '../architecture/walk.js';
 
-/** Kind of a tensor that people ask about. */
-export type TensorKind = 'matrix' | 'embedding' | 'positions' | 'srte' | 'norm' | 'bias' | 'vector';
+/** Kinds of tensors that people ask about. */
+const TENSOR_KINDS = [
+  'matrix',
+  'embedding',
+  'positions',
+  'srte',
+  'norm',
+  'bias',
+  'vector',
+] as const;
 
-export const TENSOR_KINDS = {
-  matrix: 'matrices',
-  embedding: 'embedding',
-  positions: 'learned positions',
-  srte: 'SRTE tables',
-  norm: 'norms',
-  bias: 'biases',
-  vector: 'other vectors',
-} as const satisfies Record<TensorKind, string>;
+export type TensorKind = (typeof TENSOR_KINDS)[number];
 
 /** A trained tensor and what a rule needs to know about it. */
 export interface TrainedTensor {
@@ -133,7 +133,7 @@ const sizeOf = (tensors: readonly TrainedTensor[]): number =>
   tensors.reduce((sum, { tensor }) => sum + tensor.elements, 0);
 
 function kindsOf(tensors: readonly TrainedTensor[]): GroupedKind[] {
-  return (Object.keys(TENSOR_KINDS) as TensorKind[]).flatMap((kind) => {
+  return TENSOR_KINDS.flatMap((kind) => {
     const own = tensors.filter((each) => each.kind === kind);
     return own.length === 0 ? [] : [{ kind, tensors: own.length, parameters: sizeOf(own) }];
   });

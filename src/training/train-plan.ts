@@ -20,7 +20,7 @@ import {
   optimizerGroups,
   parseGroupRule,
 } from './optimizer-groups.js';
-import { accumulationChoices, type RunSize, runSizeOf } from './run-size.js';
+import { accumulationChoices, OVER_TRAINED, type RunSize, runSizeOf } from './run-size.js';
 import { decayStepsOf, type Origin, parseSchedule, SCHEDULES, type Schedule } from './schedules.js';
 import type { TrainingSettings } from './settings.js';
 import { assumedUnderflow, FIRST_SCALE, type Underflow } from './underflow.js';
@@ -337,6 +337,11 @@ export function shownPlan(plan: TrainPlan) {
   const definition: Schedule = SCHEDULES[schedule];
   return {
     ...rest,
+    overTrained: OVER_TRAINED.map(({ model, parameters, tokens, source }) => ({
+      model,
+      tokensPerParameter: tokens / parameters,
+      source,
+    })),
     learningRate: {
       schedule,
       title: definition.title,

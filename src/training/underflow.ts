@@ -4,7 +4,7 @@
 export const FP16_SMALLEST = 2 ** -24;
 
 /** Smallest value of fp16 with all its bits, 2^−14 = 6.1e-5. */
-export const FP16_SMALLEST_NORMAL = 2 ** -14;
+const FP16_SMALLEST_NORMAL = 2 ** -14;
 
 export const FP16_LARGEST = 65_504;
 

@@ -120,13 +120,16 @@ function optimizerText({ rule, weightDecay, groups }: TrainPlanResult['optimizer
   return `weight decay ${shortNumber(weightDecay)} on ${of(true)} parameters, none on ${of(false)} (rule ${rule})`;
 }
 
-function tokensText({ size }: TrainPlanResult): string {
+function tokensText({ size, overTrained: [longer] }: TrainPlanResult): string {
   const { tokensPerParameter, epochs, dataTokens, length } = size;
   const repeated =
     epochs === undefined || dataTokens === undefined
       ? ''
       : `; ${shortNumber(epochs)} ${epochs === 1 ? 'epoch' : 'epochs'} of ${shortCount(dataTokens)}`;
-  return `${shortNumber(tokensPerParameter)} a parameter${usual(length === 'default')}; optimal is 20, TinyLlama has 2,727${repeated}`;
+  const other = longer
+    ? `, ${longer.model.split('-')[0]} has ${formatInteger(Math.round(longer.tokensPerParameter))}`
+    : '';
+  return `${shortNumber(tokensPerParameter)} a parameter${usual(length === 'default')}; optimal is 20${other}${repeated}`;
 }
 
 function rateText({ learningRate }: TrainPlanResult): string {
@@ -216,17 +219,19 @@ function detailsOf(plan: TrainPlanResult): Block[] {
     ...(gradients === null ? [] : gradientBlocks(plan)),
     noteOf(`Schedule: ${learningRate.source}. Steps count from 0.`),
     noteOf(
-      `Tokens a parameter: ${shortNumber(size.tokensPerParameter)}. Compute-optimal is 20 (arXiv 2203.15556). Small models are trained longer: ${OVER_TRAINED}.`,
+      `Tokens a parameter: ${shortNumber(size.tokensPerParameter)}. Compute-optimal is 20 (arXiv 2203.15556). Small models are trained longer: ${longerText(plan)}.`,
     ),
   ];
 }
 
-/** Copy of `OVER_TRAINED` in `src/training/run-size.ts`, of which a report uses types only. */
-const OVER_TRAINED = joined([
-  'TinyLlama-1.1B 2,727 (arXiv 2401.02385)',
-  'Llama-3-8B 1,868 (arXiv 2407.21783)',
-  'SmolLM2-1.7B 6,433 (arXiv 2502.02737)',
-]);
+/** `TinyLlama-1.1B 2,727 (arXiv 2401.02385)` */
+const longerText = ({ overTrained }: TrainPlanResult): string =>
+  joined(
+    overTrained.map(
+      ({ model, tokensPerParameter, source }) =>
+        `${model} ${formatInteger(Math.round(tokensPerParameter))} (${source})`,
+    ),
+  );
 
 const accumulationTable = ({ accumulation }: TrainPlanResult): TableBlock => ({
   kind: 'table',
