@@ -8,10 +8,10 @@ import { type RenderOptions, wrap } from '../report/kit/report.js';
 /** Commands by what people want to do, in the order in which they usually need them. */
 export const COMMAND_GROUPS = {
   Design: ['list', 'init', 'plan', 'compare', 'compare-srte'],
-  Check: ['validate', 'profile', 'fit', 'train-plan', 'inspect', 'verify'],
+  Check: ['validate', 'profile', 'fit', 'inspect', 'verify'],
   Run: ['quick-test', 'generate', 'evaluate', 'doctor', 'export'],
   Convert: ['convert-checkpoint'],
-  More: ['rope', 'attention', 'modules', 'kv-projector', 'completion', 'schema'],
+  More: ['train-plan', 'rope', 'attention', 'modules', 'kv-projector', 'completion', 'schema'],
 } as const satisfies Record<string, readonly string[]>;
 
 /** Flags of the short help, the most useful first. */
