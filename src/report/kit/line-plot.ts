@@ -1,9 +1,9 @@
 /** Line plots with dots of Braille characters, or with plain ASCII where a terminal has no others. */
 import { printable } from '../../text/escape.js';
 import { shortNumber } from '../../text/units.js';
+import { wrap } from './layout.js';
 import { type Piece, trimmed } from './plot.js';
 import type { Axis, Curve, LinePlotBlock } from './report.js';
-import { wrap } from './report.js';
 
 const USUAL_WIDTH = 80;
 const WIDEST = 100;
