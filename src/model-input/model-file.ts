@@ -18,7 +18,7 @@ import { applyOverrides, correctedOverrides } from '../config/overrides.js';
 import { describeValue, quote } from '../config/quote.js';
 import { readDocument } from '../config/read.js';
 import { keyPaths } from '../config/schema-structure.js';
-import type { Problem } from '../errors.js';
+import type { Problem, PropertyPath } from '../errors.js';
 import { UserError } from '../errors.js';
 import type { Quantization } from '../quantization/quantization-config.js';
 import { asOurDocument, quantizationOf, wholeKindOf } from './hugging-face-document.js';
@@ -43,6 +43,12 @@ export interface ModelFile {
   readonly quantization?: Quantization;
   /** Type of the weights in a GGUF file, as `q4_k_m`. */
   readonly storedType?: string;
+}
+
+/** A model file that can say where its values are. */
+export interface LocatedModelFile extends ModelFile {
+  /** Place of a value in the file, or of the nearest section above it. */
+  locate(path: PropertyPath): Pick<Problem, 'file' | 'line' | 'column' | 'excerpt'>;
 }
 
 /**
@@ -78,7 +84,7 @@ export interface ModelLoadOptions {
 export async function loadModelFile(
   source: string,
   options: ModelLoadOptions = {},
-): Promise<ModelFile> {
+): Promise<LocatedModelFile> {
   return modelOf(await readConfig(source), options);
 }
 
@@ -118,7 +124,7 @@ function missingModel(source: string, cause: UserError): UserError {
 export async function modelOf(
   document: ConfigDocument,
   { set = [], strict = false, family: as }: ModelLoadOptions = {},
-): Promise<ModelFile> {
+): Promise<LocatedModelFile> {
   const { written, family, problem } = await overridden(await asOurDocument(document, as), set);
   const checked = checkDocument(written, family);
   const found = checked.problems.map((each) => (problem && isFamily(each) ? problem : each));
@@ -135,6 +141,7 @@ export async function modelOf(
     document: value,
     model,
     warnings: problems,
+    locate: (path) => written.locate(path),
     ...(textOf !== undefined && { textOf }),
     ...(quantization && { quantization }),
   };

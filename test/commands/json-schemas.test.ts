@@ -67,6 +67,16 @@ describe('JSON output keeps to docs/schemas', () => {
     ['compare', [CONFIG, '--set', 'model.num_heads=32,33', '--columns', 'model.gate_rank,heads']],
     ['compare', ['configs/hybrid/tiny.yaml', '--set', 'model.vocab_size=512,600', ...TEXT]],
     ['rope', [CONFIG, '--context', '32768']],
+    ['train-plan', [SMALL_CONFIG, '--tokens', '1B']],
+    ['train-plan', ['fixtures/training/good/wsd.yaml', '--gpu', 'h100', '--price', '2']],
+    [
+      'train-plan',
+      [
+        'fixtures/training/mistakes/fp16-without-scaler.yaml',
+        '--gradients',
+        'fixtures/hf/llama/model.safetensors',
+      ],
+    ],
     ['attention', [CONFIG, '--global-heads', '4', '--published', '2,3.8']],
     ['attention', ['fixtures/hf-configs/deepseek-v3-main', '--context', '8,1M', '--window', '1']],
     ...[
