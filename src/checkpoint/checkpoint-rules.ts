@@ -131,6 +131,28 @@ export const SHARD_RULES = {
   'shard-tensor-place': 'A tensor is only in the shard that the index names for it.',
 } as const;
 
+/** Rules for checkpoints that several processes wrote. */
+export const DISTRIBUTED_RULES = {
+  'part-count': 'The parts of a tensor are few enough to compare them with each other.',
+  'part-overlap': 'No two parts of a tensor overlap.',
+  'part-missing': 'The parts of a tensor cover it.',
+  'part-in-folder': 'A file of parts that is a link leads to a file in the folder.',
+  'dcp-metadata': 'A folder with .distcp files holds .metadata, which PyTorch writes last.',
+  'dcp-record': 'The metadata consist of the records of PyTorch, each with its fields.',
+  'dcp-keys': 'Each value has a place of its own in the state dict that was saved.',
+  'dcp-shape': 'A tensor has at most 8 dimensions and a number of bytes that can be counted.',
+  'dcp-dtype': 'A tensor is dense, and of a type that files store.',
+  'dcp-part-inside': 'A part has as many dimensions as its tensor, and lies inside it.',
+  'dcp-part-once': 'A part has one place.',
+  'dcp-part-stored': 'Each part of a tensor has a place in a file.',
+  'dcp-part-plain': 'A part is stored as it is, without compression.',
+  'dcp-part-bytes': 'A part lies inside its file.',
+  'dcp-part-apart': 'No two parts share bytes of a file.',
+  'dcp-part-tensor': 'A part is saved as a tensor of its sizes and the type of the whole.',
+  'dcp-file-name': 'A file is named by a path that goes down from the folder.',
+  'dcp-file-exists': 'Every file that the metadata name is there.',
+} as const;
+
 export const ZIP_RULES = {
   'zip-end': 'An archive ends with its end record, which has no comment.',
   'zip-64-locator': 'A zip64 locator gives the place of the zip64 end record right before it.',
@@ -273,6 +295,7 @@ export const RULES = {
   ...SAFETENSORS_RULES,
   ...GGUF_RULES,
   ...SHARD_RULES,
+  ...DISTRIBUTED_RULES,
   ...TORCH_RULES,
   ...STATE_DICT_RULES,
 } as const;
@@ -283,6 +306,7 @@ export type CheckpointRule = keyof typeof RULES;
 const SUGGESTIONS: readonly (readonly [rules: object, suggestion: string])[] = [
   [SAFETENSORS_RULES, 'download the file again, or save it again with the safetensors library'],
   [GGUF_RULES, 'copy or download the file again, or convert the model again'],
+  [DISTRIBUTED_RULES, 'copy the whole folder again, or save the checkpoint again'],
   [TORCH_RULES, 'copy or download the file again, or save it again with torch.save'],
 ];
 

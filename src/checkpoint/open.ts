@@ -5,7 +5,8 @@ import { basename, join } from 'node:path';
 import { cannotRead } from './byte-file.js';
 import type { Checkpoint, CheckpointOptions, OpenedFiles } from './checkpoint.js';
 import { listed, refusal } from './checkpoint-rules.js';
-import { isIndexName, isWeightsName } from './formats.js';
+import { openDistributed } from './distributed/open-distributed.js';
+import { isIndexName, isStandaloneName, isWeightsName } from './formats.js';
 import { isCompleteSplit, isPartName, openSplit, refuseLonePart } from './gguf/split-files.js';
 import { openFile } from './open-file.js';
 import { withUnpackedWeights } from './packed-weights.js';
@@ -13,9 +14,6 @@ import { isShardIndex, readShardIndex } from './shards/index-file.js';
 import { openShards } from './shards/open-shards.js';
 
 // Choice of the checkpoint in a folder.
-
-/** transformers/utils/__init__.py: SAFE_WEIGHTS_NAME, WEIGHTS_NAME */
-const STANDALONE = /^(?:model\.safetensors|pytorch_model\.bin)$/;
 
 const SHARD = /-\d+-of-\d+\.\w+$/;
 
@@ -66,7 +64,7 @@ function namesIn(folder: string): string[] {
 /** Files whose names mark them as the complete checkpoint. */
 function markedIn(folder: string, names: readonly string[]): string[] {
   const indexes = names.filter(isIndexName);
-  const standalone = names.filter((name) => STANDALONE.test(name));
+  const standalone = names.filter(isStandaloneName);
   const [index] = indexes;
   if (index === undefined || indexes.length > 1 || standalone.length === 0) {
     return [...indexes, ...standalone];
@@ -81,8 +79,7 @@ function markedIn(folder: string, names: readonly string[]): string[] {
  * @throws UserError if `path` does not exist, cannot be read, or violates a rule. No file stays open then.
  */
 export function openCheckpoint(path: string, options: CheckpointOptions = {}): Checkpoint {
-  const found = isFolder(path) ? weightsIn(path) : path;
-  const { files, index } = openFound(found, options);
+  const { files, index } = openDistributed(path, options) ?? openSaved(path, options);
   const checkpoint: Checkpoint = {
     ...index,
     path,
@@ -92,6 +89,10 @@ export function openCheckpoint(path: string, options: CheckpointOptions = {}): C
     },
   };
   return options.keepPacked ? checkpoint : withUnpackedWeights(checkpoint);
+}
+
+function openSaved(path: string, options: CheckpointOptions): OpenedFiles {
+  return openFound(isFolder(path) ? weightsIn(path) : path, options);
 }
 
 function isFolder(path: string): boolean {

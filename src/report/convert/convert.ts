@@ -1,6 +1,6 @@
 /** Report of `minimind convert-checkpoint`. */
 
-import { FILE_FORMATS } from '../../checkpoint/formats.js';
+import { FORMAT_TITLES } from '../../checkpoint/formats.js';
 import type { Tie } from '../../conversion/choices.js';
 import type {
   ConversionResult,
@@ -374,7 +374,7 @@ const TIE_VALUES = {
 
 function sourceText({ input: { path, format, config } }: ConversionResult): string {
   const by = config === null ? 'converted by tensor names, without a config' : configText(config);
-  return `Input: ${path} (${FILE_FORMATS[format].title}); ${by}.`;
+  return `Input: ${path} (${FORMAT_TITLES[format]}); ${by}.`;
 }
 
 function totalsTable({ input, output, srte }: ConversionResult): TableBlock {

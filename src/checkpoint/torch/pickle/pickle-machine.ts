@@ -10,6 +10,14 @@ import { globalName, isKind } from './values.js';
 const MAX_PICKLE_BYTES = 64 * 2 ** 20;
 const WINDOW_BYTES = 64 * 1024;
 
+/** Limits of a pickle that holds nothing but a long list, instead of the usual ones. */
+export interface PickleLimits {
+  readonly pickleBytes?: number;
+  /** Bytes of memory for each byte of the file. */
+  readonly memoryPerByte?: number;
+  readonly memo?: number;
+}
+
 /** A part of a file, read sequentially through a window. */
 export class PickleSource {
   readonly file: ByteFile;
@@ -21,9 +29,12 @@ export class PickleSource {
   /** Position of the current opcode, for messages. */
   #opcode = 0;
 
+  readonly limits: PickleLimits;
+
   /** @param end Maximum end position of the pickle in the file. */
-  constructor(file: ByteFile, start: number, end: number) {
+  constructor(file: ByteFile, start: number, end: number, limits: PickleLimits = {}) {
     this.file = file;
+    this.limits = limits;
     this.position = start;
     this.#start = start;
     this.#end = end;
@@ -107,8 +118,9 @@ export class PickleSource {
         'the file is cut off or damaged: copy or download it again',
       );
     }
-    if (this.position - this.#start > MAX_PICKLE_BYTES) {
-      throw this.refusal('pickle-size', `is longer than ${MAX_PICKLE_BYTES} bytes`);
+    const most = this.limits.pickleBytes ?? MAX_PICKLE_BYTES;
+    if (this.position - this.#start > most) {
+      throw this.refusal('pickle-size', `is longer than ${most} bytes`);
     }
   }
 }
@@ -215,7 +227,9 @@ export class PickleMachine {
     this.source = source;
     this.storages = storages;
     const beyond = Math.max(0, source.file.size - SMALL_FILE);
-    this.#maxBytes = Math.min(MAX_BYTES.small + MAX_BYTES_PER_BYTE * beyond, MAX_BYTES.large);
+    const { memoryPerByte } = source.limits;
+    const more = memoryPerByte ? memoryPerByte * source.file.size : MAX_BYTES_PER_BYTE * beyond;
+    this.#maxBytes = Math.min(MAX_BYTES.small + more, memoryPerByte ? Infinity : MAX_BYTES.large);
   }
 
   push(value: PickleValue): void {
@@ -275,7 +289,7 @@ export class PickleMachine {
   }
 
   put(index: number): void {
-    if (index >= MAX_MEMO) {
+    if (index >= (this.source.limits.memo ?? MAX_MEMO)) {
       throw this.source.refusal('pickle-memo-index', `sets entry ${index} of the memo`);
     }
     this.spend(REFERENCE_BYTES);
