@@ -151,6 +151,22 @@ export const DISTRIBUTED_RULES = {
   'dcp-part-tensor': 'A part is saved as a tensor of its sizes and the type of the whole.',
   'dcp-file-name': 'A file is named by a path that goes down from the folder.',
   'dcp-file-exists': 'Every file that the metadata name is there.',
+  'zero-tag': 'The file latest holds the name of a folder beside it.',
+  'zero-latest': 'The folder that the file latest names holds files of ZeRO.',
+  'zero-model-states': 'A step has a file with the names and shapes of the parameters.',
+  'zero-model-parallel': 'No model is split between processes by another method than ZeRO.',
+  'zero-rank-once': 'A process has one file of each kind.',
+  'zero-rank-missing': 'The processes of a step are numbered from 0 without a gap.',
+  'zero-entry': 'The entries that say where parameters are have the kinds that DeepSpeed writes.',
+  'zero-experts': 'All groups of parameters are split between all processes.',
+  'zero-stage': 'All processes are of one stage.',
+  'zero-world': 'A step has the files of as many processes as each of them states.',
+  'zero-vectors': 'All processes have as many vectors, of the same types.',
+  'zero-groups': 'Stages 1 and 2 have a vector for each group of parameters.',
+  'zero-sum': 'The vectors hold the elements of the parameters, and padding only for alignment.',
+  'zero-shape': 'A parameter has at most 8 dimensions and a number of bytes that can be counted.',
+  'zero-frozen': 'A frozen parameter has fragments of the sizes that follow from its shape.',
+  'zero-name-once': 'A name belongs to one tensor.',
 } as const;
 
 export const ZIP_RULES = {

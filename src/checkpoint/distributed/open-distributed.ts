@@ -4,8 +4,10 @@ import path from 'node:path';
 import { cannotRead } from '../byte-file.js';
 import type { CheckpointOptions, OpenedFiles } from '../checkpoint.js';
 import { listed, refusal } from '../checkpoint-rules.js';
-import { DCP_METADATA, isDcpName, isIndexName, isStandaloneName } from '../formats.js';
+import { DCP_METADATA, isDcpName, isIndexName, isStandaloneName, isZeroName } from '../formats.js';
 import { openDcp } from './read-dcp.js';
+import { openZero } from './read-zero.js';
+import { zeroFilesIn } from './zero-files.js';
 
 /**
  * Opens a folder that several processes wrote, or a file in it that stands for all.
@@ -18,7 +20,7 @@ export function openDistributed(
 ): OpenedFiles | undefined {
   const names = namesIn(named);
   if (names === undefined) {
-    const isPart = isDcpName(named) || path.basename(named) === DCP_METADATA;
+    const isPart = isDcpName(named) || isZeroName(named) || path.basename(named) === DCP_METADATA;
     return isPart && fs.existsSync(named)
       ? openDistributed(path.dirname(named), options)
       : undefined;
@@ -26,6 +28,8 @@ export function openDistributed(
   // Weights that a trainer gathered are the whole model, and faster to read.
   if (names.some((name) => isIndexName(name) || isStandaloneName(name))) return undefined;
   if (names.includes(DCP_METADATA)) return openDcp(named, options);
+  const zero = zeroFilesIn(named, names);
+  if (zero) return openZero(zero);
   const parts = names.filter(isDcpName);
   if (parts.length === 0) return undefined;
   throw refusal(named, {

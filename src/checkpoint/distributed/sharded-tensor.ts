@@ -105,21 +105,33 @@ export function shardedTensor(
   shape: Shape,
   parts: readonly TensorPart[],
 ): StoredTensor {
-  const elements = shape.reduce((product, size) => product * size, 1);
-  const bytes = (elements * STORED_DTYPES[dtype].bits) / 8;
   const filled = parts.filter((part) => volumeOf(part) > 0);
   const [only] = filled;
   // One file has the whole tensor: it is read like any other.
   if (only && filled.length === 1 && isContiguous(only.values)) {
     return { ...only.values, shape, strides: contiguousStrides(shape) };
   }
-  const file = new ShardedFile(
-    path,
-    bytes,
-    STORED_DTYPES[dtype].bits / 8,
-    shape,
-    filled.map((part) => placed(part, shape)),
+  const changedAt = filled.reduce(
+    (last, { values }) => Math.max(last, values.storage.file.changedAt),
+    0,
   );
+  return tensorOfParts(path, dtype, shape, changedAt, () => filled);
+}
+
+/**
+ * The whole tensor of parts that cover it, contiguous.
+ * @param parts Called when values are read: the parts of all tensors together can be millions.
+ */
+export function tensorOfParts(
+  path: string,
+  dtype: StoredDtype,
+  shape: Shape,
+  changedAt: number,
+  parts: () => readonly TensorPart[],
+): StoredTensor {
+  const elements = shape.reduce((product, size) => product * size, 1);
+  const bytes = (elements * STORED_DTYPES[dtype].bits) / 8;
+  const file = new ShardedFile(path, { size: bytes, mtimeMs: changedAt }, dtype, shape, parts);
   return {
     kind: 'tensor',
     dtype,
@@ -144,22 +156,34 @@ interface PartRead {
 
 /** The bytes of a tensor as a file that does not exist: a read of a range reads the parts that lie in it. */
 class ShardedFile extends ByteFile {
+  /** The parts of the tensor that was read last. */
+  static #recent: { readonly file: ShardedFile; readonly parts: readonly PlacedPart[] } | undefined;
+
   readonly #width: number;
+  readonly #shape: Shape;
   readonly #strides: readonly number[];
-  readonly #parts: readonly PlacedPart[];
+  readonly #makeParts: () => readonly TensorPart[];
 
   constructor(
     path: string,
-    bytes: number,
-    width: number,
+    status: { readonly size: number; readonly mtimeMs: number },
+    dtype: StoredDtype,
     shape: Shape,
-    parts: readonly PlacedPart[],
+    parts: () => readonly TensorPart[],
   ) {
-    const changedAt = parts.reduce((last, { file }) => Math.max(last, file.changedAt), 0);
-    super(path, { size: bytes, mtimeMs: changedAt });
-    this.#width = width;
+    super(path, status);
+    this.#width = STORED_DTYPES[dtype].bits / 8;
+    this.#shape = shape;
     this.#strides = contiguousStrides(shape);
-    this.#parts = parts;
+    this.#makeParts = parts;
+  }
+
+  get #parts(): readonly PlacedPart[] {
+    if (ShardedFile.#recent?.file !== this) {
+      const parts = this.#makeParts().map((part) => placed(part, this.#shape));
+      ShardedFile.#recent = { file: this, parts };
+    }
+    return ShardedFile.#recent?.parts ?? [];
   }
 
   override get isComputed(): boolean {

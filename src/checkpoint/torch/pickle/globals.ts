@@ -90,6 +90,7 @@ const DISTRIBUTED = [
   'deepspeed.runtime.zero.config ZeroStageEnum',
   'deepspeed.runtime.fp16.loss_scaler LossScaler',
   'deepspeed.runtime.fp16.loss_scaler DynamicLossScaler',
+  'deepspeed.utils.tensor_fragment fragment_address',
 ];
 
 const OPAQUE = { is: 'opaque' } as const;
