@@ -169,6 +169,30 @@ export const DISTRIBUTED_RULES = {
   'zero-name-once': 'A name belongs to one tensor.',
 } as const;
 
+/** Rules for LoRA adapters of PEFT. */
+export const ADAPTER_RULES = {
+  'adapter-object': 'The settings are an object of JSON in UTF-8, of at most 4 MiB.',
+  'adapter-json': 'The settings are strict JSON.',
+  'adapter-depth': 'The settings nest their values at most 32 deep.',
+  'adapter-keys': 'The settings have at most 100,000 keys.',
+  'adapter-key-twice': 'An object of the settings has each key once.',
+  'adapter-type': 'The kind of the adapter is LoRA.',
+  'adapter-number': 'Ranks and alphas are numbers above 0.',
+  'adapter-flag': 'A setting that is on or off is true or false.',
+  'adapter-names': 'Modules are named in a list of texts.',
+  'adapter-pattern': 'Ranks and alphas of modules are an object of patterns.',
+  'adapter-expression': 'A pattern has at most 500 characters and no quantifier of a group.',
+  'adapter-weights': 'An adapter has a file of weights.',
+  'adapter-tensor': 'A tensor is a factor of LoRA, or replaces one of the model.',
+  'adapter-factors': 'A module has two factors, of the rank that the settings give.',
+  'adapter-target': 'A module with factors is one that the settings name.',
+  'adapter-setting': 'Before a merge, all settings that change the weights are read.',
+  'adapter-fits':
+    'Before a merge, the model has all tensors that the adapter changes, in their shapes.',
+  'adapter-floats': 'A weight that an adapter changes is stored in floats.',
+  'adapter-range': 'A merged value lies in the range of the type of its weight.',
+} as const;
+
 export const ZIP_RULES = {
   'zip-end': 'An archive ends with its end record, which has no comment.',
   'zip-64-locator': 'A zip64 locator gives the place of the zip64 end record right before it.',
@@ -312,6 +336,7 @@ export const RULES = {
   ...GGUF_RULES,
   ...SHARD_RULES,
   ...DISTRIBUTED_RULES,
+  ...ADAPTER_RULES,
   ...TORCH_RULES,
   ...STATE_DICT_RULES,
 } as const;
@@ -323,6 +348,7 @@ const SUGGESTIONS: readonly (readonly [rules: object, suggestion: string])[] = [
   [SAFETENSORS_RULES, 'download the file again, or save it again with the safetensors library'],
   [GGUF_RULES, 'copy or download the file again, or convert the model again'],
   [DISTRIBUTED_RULES, 'copy the whole folder again, or save the checkpoint again'],
+  [ADAPTER_RULES, 'copy the folder of the adapter again, or save it again with PEFT'],
   [TORCH_RULES, 'copy or download the file again, or save it again with torch.save'],
 ];
 

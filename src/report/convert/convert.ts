@@ -146,6 +146,7 @@ function changeTexts(result: ConversionResult): string[] {
   if (changes.length > 0) {
     return changes.toSorted((a, b) => b.error - a.error).map(({ text }) => text);
   }
+  if (result.adapter !== null) return ['adapter merged'];
   if (groups.every(({ action }) => action === 'copied')) return ['all values unchanged'];
   const types = [...new Set(groups.filter(isCast).map(({ dtype }) => dtype))];
   const isOnlyCast = groups.every((group) => group.action === 'copied' || isCast(group));
@@ -210,6 +211,7 @@ function factsOf(result: ConversionResult): Fact[] {
   const lost = leftOut.filter(({ why }) => !why.startsWith('replaced by '));
   return [
     { name: 'parameters', text: parametersText(input.parameters, output.parameters) },
+    ...(result.adapter === null ? [] : [{ name: 'adapter', text: result.adapter }]),
     ...(srte ? [{ name: 'SRTE', text: srteText(srte) }] : []),
     ...(tie ? [{ name: 'tied', text: tieText(tie) }] : []),
     ...(quantization ? [{ name: 'quantized', text: quantizationText(quantization) }] : []),

@@ -1,5 +1,6 @@
 /** Tables of the tensors of a checkpoint. */
 
+import type { AdapterDescription } from '../../checkpoint/adapter/describe-adapter.js';
 import type { SharedBytes } from '../../checkpoint/sharing.js';
 import type { Statistics } from '../../checkpoint/statistics.js';
 import type { CheckpointSummary, TensorSummary } from '../../checkpoint/summary.js';
@@ -17,6 +18,8 @@ export interface InspectResult extends CheckpointSummary {
   /** The glob that the names in `tensors` match, if any. */
   readonly filter?: string;
   readonly srte?: SrteSurvey;
+  /** Set for the folder of a LoRA adapter. */
+  readonly adapter?: AdapterDescription;
   /** Null when neither a config nor a name shows it. */
   readonly model?: Omit<StoredModel, 'buffers'> | null;
   /** Elements of the distinct tensors without buffers; absent without a config. */
