@@ -132,7 +132,7 @@ export const SHARD_RULES = {
 } as const;
 
 /** Rules for checkpoints that several processes wrote. */
-export const DISTRIBUTED_RULES = {
+const DISTRIBUTED_RULES = {
   'part-count': 'The parts of a tensor are few enough to compare them with each other.',
   'part-overlap': 'No two parts of a tensor overlap.',
   'part-missing': 'The parts of a tensor cover it.',
@@ -170,7 +170,7 @@ export const DISTRIBUTED_RULES = {
 } as const;
 
 /** Rules for LoRA adapters of PEFT. */
-export const ADAPTER_RULES = {
+const ADAPTER_RULES = {
   'adapter-object': 'The settings are an object of JSON in UTF-8, of at most 4 MiB.',
   'adapter-json': 'The settings are strict JSON.',
   'adapter-depth': 'The settings nest their values at most 32 deep.',

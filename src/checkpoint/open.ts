@@ -5,7 +5,7 @@ import { basename, join } from 'node:path';
 import { cannotRead } from './byte-file.js';
 import type { Checkpoint, CheckpointOptions, OpenedFiles } from './checkpoint.js';
 import { listed, refusal } from './checkpoint-rules.js';
-import { openDistributed } from './distributed/open-distributed.js';
+import { distributedFoldersIn, openDistributed } from './distributed/open-distributed.js';
 import { isIndexName, isStandaloneName, isWeightsName } from './formats.js';
 import { isCompleteSplit, isPartName, openSplit, refuseLonePart } from './gguf/split-files.js';
 import { openFile } from './open-file.js';
@@ -31,9 +31,7 @@ function weightsIn(folder: string): string {
       rule: 'folder-holds-weights',
       message:
         'holds no weights: no .safetensors, .pt, .pth, .bin, .ckpt or .gguf file, and no index of some',
-      suggestion: names.includes('config.json')
-        ? 'download the weights too: config.json only describes the model'
-        : 'name the folder or the file that holds the weights',
+      suggestion: suggestionFor(folder, names),
     });
   }
   if (others.length > 0 && !isCompleteSplit(candidates)) {
@@ -46,6 +44,14 @@ function weightsIn(folder: string): string {
     });
   }
   return join(folder, first);
+}
+
+function suggestionFor(folder: string, names: readonly string[]): string {
+  const steps = distributedFoldersIn(folder);
+  if (steps.length > 0) return `name a folder of a training step in it: ${listed(steps)}`;
+  return names.includes('config.json')
+    ? 'download the weights too: config.json only describes the model'
+    : 'name the folder or the file that holds the weights';
 }
 
 /** Visible names in a folder that are not folders, sorted. */

@@ -4,7 +4,14 @@ import path from 'node:path';
 import { cannotRead } from '../byte-file.js';
 import type { CheckpointOptions, OpenedFiles } from '../checkpoint.js';
 import { listed, refusal } from '../checkpoint-rules.js';
-import { DCP_METADATA, isDcpName, isIndexName, isStandaloneName, isZeroName } from '../formats.js';
+import {
+  DCP_METADATA,
+  isDcpName,
+  isDistributedFolder,
+  isIndexName,
+  isStandaloneName,
+  isZeroName,
+} from '../formats.js';
 import { openDcp } from './read-dcp.js';
 import { openZero } from './read-zero.js';
 import { zeroFilesIn } from './zero-files.js';
@@ -38,6 +45,28 @@ export function openDistributed(
     suggestion: `copy ${DCP_METADATA} too, which the shell does not show; without one, saving was interrupted`,
   });
 }
+
+/** Folders that hold a checkpoint of several processes each: the steps of a training. */
+export const distributedFoldersIn = (folder: string): string[] =>
+  fs
+    .readdirSync(folder, { withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .slice(0, MOST_SEARCHED)
+    .map(({ name }) => name)
+    .filter((name) => isDistributedFolder(readableNamesIn(path.join(folder, name))))
+    .sort();
+
+function readableNamesIn(folder: string): string[] {
+  try {
+    return fs.readdirSync(folder);
+  } catch {
+    // Only for advice.
+    return [];
+  }
+}
+
+/** Folders that are searched for checkpoints. */
+const MOST_SEARCHED = 1000;
 
 /** Names in a folder; undefined for a file. */
 function namesIn(folder: string): string[] | undefined {

@@ -1,6 +1,7 @@
 /** The files of a checkpoint of DeepSpeed ZeRO, by their names: deepspeed/runtime/engine.py. */
 import fs from 'node:fs';
 import path from 'node:path';
+import { cannotRead } from '../byte-file.js';
 import { listed, quoted, refusal } from '../checkpoint-rules.js';
 import { isZeroName, ZERO_LATEST } from '../formats.js';
 
@@ -29,9 +30,7 @@ export function zeroFilesIn(folder: string, names: readonly string[]): ZeroFiles
   const tag = tagIn(path.join(folder, ZERO_LATEST));
   if (tag === undefined) return undefined;
   const step = path.join(folder, tag);
-  const inside = fs.statSync(step, { throwIfNoEntry: false })?.isDirectory()
-    ? fs.readdirSync(step).sort()
-    : undefined;
+  const inside = namesIn(step);
   if (inside?.some(isZeroName)) return filesOf(step, inside);
   if (inside === undefined && !/^global_step\d+$/.test(tag)) return undefined;
   throw refusal(folder, {
@@ -40,6 +39,16 @@ export function zeroFilesIn(folder: string, names: readonly string[]): ZeroFiles
     message: `names ${quoted(tag)}, ${inside ? 'a folder without files of ZeRO' : 'which is not there'}`,
     suggestion: 'copy the folder of that step, or name the folder of another one',
   });
+}
+
+/** Names in a folder; undefined if there is none. */
+function namesIn(folder: string): string[] | undefined {
+  try {
+    const isFolder = fs.statSync(folder, { throwIfNoEntry: false })?.isDirectory();
+    return isFolder ? fs.readdirSync(folder).sort() : undefined;
+  } catch (error) {
+    throw cannotRead(folder, error);
+  }
 }
 
 /** The name in a file `latest`; undefined for a file that is something else. */

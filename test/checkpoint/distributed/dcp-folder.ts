@@ -7,7 +7,7 @@ const FILESYSTEM = 'torch.distributed.checkpoint.filesystem';
 const record = (module: string, name: string, ...fields: Uint8Array[]) =>
   a.join(a.global(module, name), a.EMPTY_TUPLE, a.NEWOBJ, a.dict(...fields), a.BUILD);
 
-export const size = (numbers: readonly number[]) =>
+const size = (numbers: readonly number[]) =>
   a.call(a.global('torch', 'Size'), a.tuple(...numbers.map((number) => a.int(number))));
 
 const list = (...items: readonly Uint8Array[]) => a.join(a.EMPTY_LIST, a.MARK, ...items, a.APPENDS);

@@ -162,6 +162,12 @@ describe('a distributed checkpoint is refused', () => {
     expect(ruleBrokenBy(target)).toBe('part-in-folder');
   });
 
+  it('when it is in a folder of the one that is named, which the advice names', () => {
+    const files = Object.entries(folder({})).map(([name, bytes]) => [`step-7/${name}`, bytes]);
+    const error = errorOf(folderOf(Object.fromEntries(files)));
+    expect(JSON.stringify(error)).toContain('name a folder of a training step in it: \\"step-7\\"');
+  });
+
   it('with the tensor and the byte of the part in the message', () => {
     const error = errorOf(folderOf(folder({ parts: [{ ...whole([4, 2]), length: length - 1 }] })));
     expect(JSON.stringify(error)).toContain('tensor \\"w\\", part at byte 0');

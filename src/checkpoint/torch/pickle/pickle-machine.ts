@@ -202,7 +202,7 @@ const MOST_KEY = 2n ** 64n - 1n;
  * limit fits about 50,000 tensors; training checkpoints are large, and their optimizer state has three more
  * tensors per parameter.
  */
-const MAX_BYTES = { small: 90e6, large: 640e6 };
+const MAX_BYTES = { small: 90e6, large: 640e6, list: 2e9 };
 const SMALL_FILE = 16e6;
 const MAX_BYTES_PER_BYTE = 30;
 const MAX_MARKS = 200;
@@ -228,8 +228,9 @@ export class PickleMachine {
     this.storages = storages;
     const beyond = Math.max(0, source.file.size - SMALL_FILE);
     const { memoryPerByte } = source.limits;
+    const most = memoryPerByte ? MAX_BYTES.list : MAX_BYTES.large;
     const more = memoryPerByte ? memoryPerByte * source.file.size : MAX_BYTES_PER_BYTE * beyond;
-    this.#maxBytes = Math.min(MAX_BYTES.small + more, memoryPerByte ? Infinity : MAX_BYTES.large);
+    this.#maxBytes = Math.min(MAX_BYTES.small + more, most);
   }
 
   push(value: PickleValue): void {
