@@ -3,6 +3,7 @@ import fs from 'node:fs';
 import {
   FILE_FORMATS,
   hasWeightsExtension,
+  isDistributedFolder,
   isIndexName,
   isOnnxName,
   isWeightsName,
@@ -43,8 +44,12 @@ export function isCheckpointPath(path: string): boolean {
 }
 
 /** @throws when the folder does not exist. */
-export const hasWeights = (folder: string): boolean =>
-  fs.readdirSync(folder).some((name) => isIndexName(name) || isWeightsName(name));
+export function hasWeights(folder: string): boolean {
+  const names = fs.readdirSync(folder);
+  return (
+    names.some((name) => isIndexName(name) || isWeightsName(name)) || isDistributedFolder(names)
+  );
+}
 
 /**
  * Path of a config: in a folder with a config, that file; for the name of a preset without a file of that name, the

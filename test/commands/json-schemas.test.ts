@@ -385,6 +385,9 @@ describe('JSON output of inspect', () => {
     [['zip_odd_names.pt', '--filter', '*o*']],
     [['legacy_shapes_dtypes.pth']],
     [['zip_big_endian.pt']],
+    [['../../distributed/world2-nested']],
+    [['../../distributed/zero3-world2', '--hash']],
+    [['../../lora/llama-embedding', '--tensors']],
   ])('%j', async ([file = '', ...flags]) => {
     const { code, stdout } = await runHere([
       'inspect',

@@ -84,6 +84,9 @@ const CHECKPOINTS = [
     'hf/mixtral-saved',
     'hf/deepseek-v3-saved',
     'minimind/v3-moe',
+    'distributed/world2-nested',
+    'distributed/zero3-world2',
+    'lora/llama-embedding',
   ].map((name) => `fixtures/${name}`),
 ];
 const OLD = 'fixtures/old-checkpoint/trained-same-start/checkpoint_step_30.pt';
@@ -97,6 +100,11 @@ const OF_CHECKPOINTS = [
   ['verify', 'fixtures/hf/llama', 'fixtures/onnx/llama.onnx', '--values', 'fixtures/hf/llama'],
   ['verify', 'fixtures/hf/mixtral-saved'],
   ['verify', 'configs/hybrid/tiny.yaml', OLD],
+  ['verify', 'fixtures/distributed/world8'],
+  ['verify', 'fixtures/lora/gpt2-bias'],
+  ['verify', 'fixtures/hf/gpt2', 'fixtures/lora/llama-bf16'],
+  ['profile', 'fixtures/distributed/world4-tp'],
+  ['profile', 'fixtures/hf/llama', '--adapter', 'fixtures/lora/llama-patterns'],
   convert('--to', 'shared', '--no-config'),
   convert('--to', 'low-rank', '--max-error', '0.5', '--no-config', '--tie', 'mean'),
   convert('--to', 'shared', '--dry-run', '--no-config'),

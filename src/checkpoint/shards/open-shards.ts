@@ -69,7 +69,7 @@ export function openShards(path: string, options: CheckpointOptions): OpenedFile
   const files: ByteFile[] = [];
   try {
     const shards = new Map<string, FileIndex>();
-    const allowed = allowedFolders(index);
+    const allowed = allowedFolders(dirname(index.path));
     for (const [name, place] of locateShards(index, allowed)) {
       const check = (file: ByteFile) => checkShardPlace(index, allowed, name, file);
       const shard = openFile(place, options, check);
