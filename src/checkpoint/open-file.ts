@@ -209,11 +209,16 @@ const KINDS: readonly FileKind[] = [
 export function checkpointFormatOf(file: ByteFile): CheckpointFormat {
   const headBytes = Math.min(HEAD_BYTES, file.size);
   const tailBytes = Math.min(TAIL_BYTES, file.size);
-  const head = file.read(0, headBytes).toString('latin1');
-  const tail = file.read(file.size - tailBytes, tailBytes).toString('latin1');
-  const look = { head, tail, isNamedSafetensors: /\.safetensors$/i.test(file.path) };
+  const look: Look = {
+    head: file.read(0, headBytes).toString('latin1'),
+    // Few formats need it, and of a remote file it is a request of its own.
+    get tail() {
+      return file.read(file.size - tailBytes, tailBytes).toString('latin1');
+    },
+    isNamedSafetensors: /\.safetensors$/i.test(file.path),
+  };
   const kind = KINDS.find(({ is }) => is(look)) ?? {
-    what: `nothing that is known: it begins with ${shown(head)}`,
+    what: `nothing that is known: it begins with ${shown(look.head)}`,
     suggestion: 'name a safetensors or GGUF file, or one that torch.save wrote',
   };
   if ('format' in kind) return kind.format;

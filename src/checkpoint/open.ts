@@ -1,7 +1,7 @@
 /** Opens a path to weights: a file, a shard index, or a folder. */
 
-import fs from 'node:fs';
 import { basename, join } from 'node:path';
+import { fileNamesIn, pathKind } from '../files/mounted.js';
 import { cannotRead } from './byte-file.js';
 import type { Checkpoint, CheckpointOptions, OpenedFiles } from './checkpoint.js';
 import { listed, refusal } from './checkpoint-rules.js';
@@ -53,10 +53,8 @@ function weightsIn(folder: string): string {
 /** Visible names in a folder that are not folders, sorted. */
 function namesIn(folder: string): string[] {
   try {
-    return fs
-      .readdirSync(folder, { withFileTypes: true })
-      .filter((entry) => !entry.isDirectory() && !entry.name.startsWith('.'))
-      .map(({ name }) => name)
+    return fileNamesIn(folder)
+      .filter((name) => !name.startsWith('.'))
       .sort();
   } catch (error) {
     throw cannotRead(folder, error);
@@ -96,7 +94,7 @@ export function openCheckpoint(path: string, options: CheckpointOptions = {}): C
 
 function isFolder(path: string): boolean {
   try {
-    return fs.statSync(path).isDirectory();
+    return pathKind(path) === 'folder';
   } catch (error) {
     throw cannotRead(path, error);
   }

@@ -9,7 +9,7 @@ import type { StoredTensor } from '../checkpoint/stored-tensor.js';
 import { summarise } from '../checkpoint/summary.js';
 import type { FlagsOf } from '../cli/base-command.js';
 import { BaseCommand } from '../cli/base-command.js';
-import { counts, details, readAs, stateDict } from '../cli/flags.js';
+import { counts, details, offline, readAs, stateDict } from '../cli/flags.js';
 import { filterByName } from '../cli/name-filter.js';
 import { progress } from '../cli/progress.js';
 import type { SrteSurvey } from '../conversion/srte/survey-srte.js';
@@ -26,6 +26,7 @@ export default class Inspect extends BaseCommand {
     'Reads safetensors, PyTorch files (.pt, .pth, .bin, also from before 1.6), GGUF, and sharded models by their folder or ' +
     'index. Pickles are read as data; nothing in them is ever run. Only the index is read, unless --stats, --hash or ' +
     '--srte need the values.';
+  static override readsHub = 'index' as const;
   static override examples = [
     '<%= config.bin %> <%= command.id %> fixtures/checkpoints/valid/nested_train_proto4.pt',
     '<%= config.bin %> <%= command.id %> fixtures/checkpoints/valid/st_nan_inf.safetensors --stats',
@@ -61,6 +62,7 @@ export default class Inspect extends BaseCommand {
     }),
     details,
     family: readAs,
+    offline,
     'state-dict': stateDict,
   };
 

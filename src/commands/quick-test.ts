@@ -12,6 +12,7 @@ import {
   details,
   device,
   ENGINE_CHOICES,
+  offline,
   readAs,
   savedFile,
   seed,
@@ -72,6 +73,7 @@ export default class QuickTest extends BaseCommand {
     'runs are equal, and decoding with a cache equals the full forward pass. Then it measures the speed. A model that ' +
     'is too large for this machine runs as a scaled-down proxy, or with --full layer by layer. Exit code 1 when a ' +
     'check fails. --weights runs with matrices of 8 or 4 bits, and reports the loss against float32. --against compares two models instead.';
+  static override readsHub = 'config' as const;
   static override examples = [
     '<%= config.bin %> <%= command.id %> configs/hybrid/tiny.yaml',
     '<%= config.bin %> <%= command.id %> configs/hybrid/tiny.yaml --only cache,cross-check --context 48',
@@ -92,6 +94,7 @@ export default class QuickTest extends BaseCommand {
   static override flags = {
     set,
     family: readAs,
+    offline,
     checkpoint: Flags.string({
       helpValue: 'PATH',
       description: 'a file, an index or a folder with the weights [default: random weights]',

@@ -2,7 +2,7 @@ import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { countParameters } from '../budget/parameters.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
-import { details, readAs, set } from '../cli/flags.js';
+import { details, offline, readAs, set } from '../cli/flags.js';
 import { loadModelFile } from '../model-input/model-file.js';
 import { loadAllFiles } from '../model-input/model-source.js';
 import { validationReport } from '../report/models.js';
@@ -12,6 +12,7 @@ export default class Validate extends BaseCommand {
   static override description =
     'Finds all mistakes of a file at once: wrong and unknown keys, contradicting values, models that cannot be ' +
     'built. The exit code is 0 when all files are valid, 1 when one is not, 2 when one cannot be read.';
+  static override readsHub = 'config' as const;
   static override examples = [
     '<%= config.bin %> <%= command.id %> configs/hybrid/original.yaml',
     '<%= config.bin %> <%= command.id %> configs/hybrid/*.yaml --strict',
@@ -29,6 +30,7 @@ export default class Validate extends BaseCommand {
   static override flags = {
     set,
     family: readAs,
+    offline,
     details,
     strict: Flags.boolean({ description: 'treat warnings as errors' }),
   };

@@ -2,7 +2,7 @@ import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { BaseCommand, type FlagsOf } from '../cli/base-command.js';
-import { details, readAs, set, stateDict } from '../cli/flags.js';
+import { details, offline, readAs, set, stateDict } from '../cli/flags.js';
 import { progressDisplay } from '../cli/progress.js';
 import { UserError } from '../errors.js';
 import { findConfig } from '../model-input/checkpoint-config.js';
@@ -19,6 +19,7 @@ export default class Verify extends BaseCommand {
     'Reports tensors that are missing, extra, of the wrong shape or type, or wrongly tied, and the config values that ' +
     'would explain them. Reads only the index, and the values of tied tensors; with --values all values. ' +
     'Exits with 1 if something is wrong.';
+  static override readsHub = 'index' as const;
   static override examples = [
     '<%= config.bin %> <%= command.id %> fixtures/hybrid/shared-lowrank-tied/config.yaml fixtures/hybrid/shared-lowrank-tied/model.safetensors',
     '<%= config.bin %> <%= command.id %> fixtures/hybrid/shared-lowrank-tied/config.yaml fixtures/hybrid/shared-lowrank-tied/ --json',
@@ -36,6 +37,7 @@ export default class Verify extends BaseCommand {
   static override flags = {
     set,
     family: readAs,
+    offline,
     'state-dict': stateDict,
     values: Flags.string({
       helpValue: 'ORIGINAL',
