@@ -199,8 +199,8 @@ export const NO_NETWORK: ReadonlySet<string> = new Set([
 const innerCause = (cause: unknown): unknown =>
   cause instanceof AggregateError ? (cause.errors[0] ?? cause) : cause;
 
-/** @throws TransferError for a target that is not followed. */
-function redirected(from: URL, location: string): URL {
+/** Target of a redirect. @throws TransferError when it is not followed. */
+export function redirected(from: URL, location: string): URL {
   const next = URL.canParse(location, from.href) ? new URL(location, from) : undefined;
   const refused = (what: string) =>
     new TransferError(`${from.host} redirects to ${what}`, { isFinal: true });

@@ -69,7 +69,8 @@ function bytesOf(content: HubContent, from: number, to: number): Buffer {
   for (const part of content.parts) {
     const start = Math.max(from, part.position);
     const end = Math.min(to, part.position + part.bytes.length);
-    if (start < end) part.bytes.copy(bytes, start - from, start - part.position, end - part.position);
+    if (start < end)
+      part.bytes.copy(bytes, start - from, start - part.position, end - part.position);
   }
   return bytes;
 }
@@ -102,7 +103,10 @@ export async function startHub(
   const aborted = { count: 0 };
 
   const watched =
-    (server: 'hub' | 'store', answer: (url: URL, asked: http.IncomingMessage, response: http.ServerResponse) => void) =>
+    (
+      server: 'hub' | 'store',
+      answer: (url: URL, asked: http.IncomingMessage, response: http.ServerResponse) => void,
+    ) =>
     (asked: http.IncomingMessage, response: http.ServerResponse) => {
       const { range, authorization } = asked.headers;
       requests.push({ server, url: asked.url ?? '', range, authorization });
@@ -118,7 +122,12 @@ export async function startHub(
     response.end();
   };
 
-  const found = (asked: http.IncomingMessage, response: http.ServerResponse, name: string, isFile: boolean) => {
+  const found = (
+    asked: http.IncomingMessage,
+    response: http.ServerResponse,
+    name: string,
+    isFile: boolean,
+  ) => {
     const repository = repositories.get(name);
     if (repository === undefined) {
       // The hub does not tell an unknown repository from a private one.
@@ -139,7 +148,12 @@ export async function startHub(
       ? commit
       : (refs[revision] ?? Object.values(refs).find((each) => each === revision));
 
-  function sendFile(asked: http.IncomingMessage, response: http.ServerResponse, content: HubContent, headers: http.OutgoingHttpHeaders) {
+  function sendFile(
+    asked: http.IncomingMessage,
+    response: http.ServerResponse,
+    content: HubContent,
+    headers: http.OutgoingHttpHeaders,
+  ) {
     const size = sizeOf(content);
     const [, from, to] = /^bytes=(\d+)-(\d*)$/.exec(asked.headers.range ?? '') ?? [];
     if (from !== undefined && Number(from) >= size) {
@@ -164,7 +178,8 @@ export async function startHub(
 
   const hub = http.createServer(
     watched('hub', ({ pathname }, asked, response) => {
-      const [, treeName, treeRevision = ''] = /^\/api\/models\/(.+?)\/tree\/([^/]+)$/.exec(pathname) ?? [];
+      const [, treeName, treeRevision = ''] =
+        /^\/api\/models\/(.+?)\/tree\/([^/]+)$/.exec(pathname) ?? [];
       if (treeName !== undefined) {
         // Only huggingface_hub asks for this.
         const repository = found(asked, response, treeName, false);
@@ -179,7 +194,8 @@ export async function startHub(
         response.end(JSON.stringify(entries));
         return;
       }
-      const [, listedName, listedRevision] = /^\/api\/models\/(.+?)(?:\/revision\/([^/]+))?$/.exec(pathname) ?? [];
+      const [, listedName, listedRevision] =
+        /^\/api\/models\/(.+?)(?:\/revision\/([^/]+))?$/.exec(pathname) ?? [];
       if (listedName !== undefined) {
         const repository = found(asked, response, listedName, false);
         if (repository === undefined) return;
@@ -215,7 +231,7 @@ export async function startHub(
         return;
       }
       response.writeHead(302, {
-        location: `${storeEndpoint}/store/${name}/${file}?signature=1`,
+        location: `${storeEndpoint.replace('127.0.0.1', 'localhost')}/store/${name}/${file}?signature=1`,
         'x-repo-commit': commit,
         'x-linked-etag': etag,
         'x-linked-size': sizeOf(content),
