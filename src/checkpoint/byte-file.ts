@@ -3,6 +3,7 @@ import { UserError } from '../errors.js';
 import { noteInput } from '../files/input-registry.js';
 import type { ByteRange, MountedFile } from '../files/mounted.js';
 import { mountedPath } from '../files/mounted.js';
+import { hubSuggestion } from '../text/hub-names.js';
 import { refusal } from './checkpoint-rules.js';
 
 /** A read-only file with random access. */
@@ -230,7 +231,11 @@ export function cannotRead(path: string, error: unknown): unknown {
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
   if (error instanceof UserError || typeof code !== 'string') return error;
   if (MISSING.has(code)) {
-    return new UserError('usage', `there is no file or folder ${path || "''"}`, { cause: error });
+    const suggestion = hubSuggestion(path);
+    return new UserError('usage', `there is no file or folder ${path || "''"}`, {
+      cause: error,
+      ...(suggestion && { suggestion }),
+    });
   }
   const suggestion = SUGGESTIONS.get(code);
   return new UserError('system', `cannot read ${path}: ${(error as Error).message}`, {

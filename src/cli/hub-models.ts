@@ -1,10 +1,10 @@
 /** Models of the hub on a command line. Loaded only when there is one. */
 import { UserError } from '../errors.js';
-import { downloadLine } from '../hub/hub-client.js';
 import type { HubNeed, MountedReference } from '../hub/mount-reference.js';
 import { mountReference } from '../hub/mount-reference.js';
 import type { HubReference } from '../hub/reference.js';
 import { parseHubReference } from '../hub/reference.js';
+import { downloadLine } from '../text/hub-names.js';
 import { formatBytes } from '../text/units.js';
 import { shellWord } from '../text/words.js';
 import { progressDisplay } from './progress.js';

@@ -5,13 +5,14 @@ import { BaseCommand, type FlagsOf } from '../cli/base-command.js';
 import { details, offline, readAs, set, stateDict } from '../cli/flags.js';
 import { progressDisplay } from '../cli/progress.js';
 import { UserError } from '../errors.js';
+import { pathExists } from '../files/mounted.js';
 import { findConfig } from '../model-input/checkpoint-config.js';
 import { compareValues, type ValueComparison } from '../model-input/compare-values.js';
 import { openModelCheckpoint } from '../model-input/gguf/gguf-checkpoint.js';
 import { configPath, isCheckpointPath } from '../model-input/locate.js';
-
 import { verifyCheckpoint } from '../model-input/verify-checkpoint.js';
 import { verifyReport } from '../report/verify.js';
+import { hubSuggestion } from '../text/hub-names.js';
 
 export default class Verify extends BaseCommand {
   static override summary = 'Check a checkpoint against a config.';
@@ -51,8 +52,10 @@ export default class Verify extends BaseCommand {
     const { args, flags } = await this.parse(Verify);
     const isOne = args.checkpoint === undefined;
     const isCheckpoint = isCheckpointPath(args.config);
-    if (isOne && !isCheckpoint)
-      throw misused(`expected CONFIG and CHECKPOINT, found only ${args.config}`);
+    if (isOne && !isCheckpoint) {
+      const suggestion = pathExists(args.config) ? undefined : hubSuggestion(args.config);
+      throw misused(`expected CONFIG and CHECKPOINT, found only ${args.config}`, suggestion);
+    }
     // A folder with weights may have been given for the config in it.
     if (!isOne && isCheckpoint && configPath(args.config) === args.config) {
       throw misused(`expected a config first, found the checkpoint ${args.config}`);
@@ -94,5 +97,5 @@ export default class Verify extends BaseCommand {
   }
 }
 
-const misused = (message: string) =>
-  new UserError('usage', message, { suggestion: 'write minimind verify CONFIG CHECKPOINT' });
+const misused = (message: string, suggestion = 'write minimind verify CONFIG CHECKPOINT') =>
+  new UserError('usage', message, { suggestion });

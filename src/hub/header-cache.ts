@@ -5,6 +5,7 @@
 import { createHash } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
+import { removeQuietly } from '../files/file-system.js';
 import { isRecord } from '../text/words.js';
 import type { HubFile, Listing } from './hub-client.js';
 import { isCommit, isRepositoryPath } from './reference.js';
@@ -135,7 +136,7 @@ export class HeaderCache {
       }
       fs.renameSync(temporary, file);
     } catch {
-      fs.rmSync(temporary, { force: true });
+      removeQuietly(temporary);
     }
   }
 }

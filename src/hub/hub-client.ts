@@ -1,7 +1,7 @@
 /** The two routes of the hub that are used: the description of a revision, and the files of a commit. */
 import { quote } from '../config/quote.js';
 import { UserError } from '../errors.js';
-import { shellWord } from '../text/words.js';
+import { downloadLine } from '../text/hub-names.js';
 import type { HttpAnswer } from './http-client.js';
 import { HttpClient, NO_NETWORK, numberIn, retryAfter, TransferError } from './http-client.js';
 import { isCommit, isRepositoryPath } from './reference.js';
@@ -267,12 +267,6 @@ const keyOf = ({ repository, commit, name }: HubFile) => `${repository}@${commit
 function headerOf({ allHeaders }: HttpAnswer, name: string): string | undefined {
   const value = allHeaders[name];
   return typeof value === 'string' ? value : undefined;
-}
-
-/** Command that downloads a whole repository. */
-export function downloadLine(repository: string): string {
-  const folder = repository.slice(repository.indexOf('/') + 1);
-  return `hf download ${shellWord(repository)} --local-dir ${shellWord(folder)}`;
 }
 
 /** @throws UserError when it is not the description of this revision. */

@@ -9,9 +9,10 @@ import { UserError } from '../errors.js';
 import { CONFIG_NAMES, isSidecarName } from '../files/config-names.js';
 import { mount } from '../files/mounted.js';
 import type { ProgressDisplay } from '../progress-display.js';
+import { downloadLine } from '../text/hub-names.js';
 import { HeaderCache } from './header-cache.js';
 import type { Listing } from './hub-client.js';
-import { downloadLine, HubClient } from './hub-client.js';
+import { HubClient } from './hub-client.js';
 import type { HubReference } from './reference.js';
 import { isCommit, isRepositoryPath } from './reference.js';
 import { RemoteFolder } from './remote-folder.js';
@@ -34,6 +35,8 @@ export interface MountedReference {
   readonly repository: string;
   readonly revision: string;
   readonly commit: string;
+  /** File of the repository that the reference names. */
+  readonly file?: string;
   readonly origin: CommitOrigin;
   /** Bytes of headers and configs that came over the network; values of tensors are read later. */
   readonly bytesFetched: number;

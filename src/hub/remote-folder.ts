@@ -2,11 +2,11 @@
 import fs from 'node:fs';
 import { UserError } from '../errors.js';
 import type { MountedFile, MountedFolder } from '../files/mounted.js';
+import { downloadLine } from '../text/hub-names.js';
 import { DataReader } from './data-reader.js';
 import type { HeaderCache } from './header-cache.js';
 import { MAX_PARALLEL } from './http-client.js';
 import type { HubClient, HubFile } from './hub-client.js';
-import { downloadLine } from './hub-client.js';
 import { FIRST_BYTES, MissingBytes, type MissingSource, RemoteFile } from './remote-file.js';
 import type { HubSettings } from './settings.js';
 import type { UserCache } from './user-cache.js';

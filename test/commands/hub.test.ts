@@ -154,7 +154,8 @@ describe('models of the hub', () => {
       const { references, ...there } = JSON.parse(
         (await user.run([...words, `hf:org/mix:${name}`])).stdout,
       );
-      expect(there.tensors, name).toEqual(own.tensors);
+      const named = JSON.stringify(there.tensors).replaceAll(`hf:org/mix:/${name}`, file);
+      expect(JSON.parse(named), name).toEqual(own.tensors);
       expect(references).toHaveLength(1);
     }
   }, 30_000);
@@ -179,7 +180,7 @@ describe('models of the hub', () => {
       '--json',
     ]);
     const answer = JSON.parse(stdout);
-    expect([code, answer.references.length, answer.models.length]).toEqual([0, 2, 3]);
+    expect([code, answer.references.length, answer.rows.length]).toEqual([0, 2, 3]);
   });
 
   it('test a model with random weights in quick-test', async () => {
@@ -201,22 +202,12 @@ describe('models of the hub', () => {
       .readdirSync(inPackage('docs/schemas'))
       .map((name) => name.replace('.schema.json', ''));
     const withReferences = names.filter((name) => {
-      const schema = readJson('docs/schemas', `${name}.schema.json`);
+      const schema = readJson('docs/schemas', `${name}.schema.json`) as { properties?: object };
       return 'references' in (schema.properties ?? {});
     });
-    expect(withReferences).toEqual([
-      'attention',
-      'compare',
-      'compare-srte',
-      'convert-checkpoint',
-      'fit',
-      'inspect',
-      'profile',
-      'quick-test',
-      'rope',
-      'validate',
-      'verify',
-    ]);
+    const readers =
+      'attention compare compare-srte convert-checkpoint fit fit-table inspect profile quick-test';
+    expect(withReferences.sort()).toEqual(`${readers} rope validate verify`.split(' ').sort());
   });
 });
 

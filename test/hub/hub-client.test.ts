@@ -39,7 +39,12 @@ const messageOf = (error: unknown) => {
 };
 
 const failure = async (act: Promise<unknown>) =>
-  messageOf(await act.then(expect.unreachable, (error) => error));
+  messageOf(
+    await act.then(
+      () => expect.unreachable(),
+      (error: unknown) => error,
+    ),
+  );
 
 describe('the listing of a revision', () => {
   it('has the commit and the files', async () => {

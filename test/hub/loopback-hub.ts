@@ -52,10 +52,17 @@ export interface LoopbackHub {
   close(): Promise<void>;
 }
 
-const etagOf = (content: HubContent) =>
-  createHash('sha256')
-    .update(isSparse(content) ? JSON.stringify(content.size) : content)
-    .digest('hex');
+const etags = new WeakMap<object, string>();
+
+/** The hash of a content, computed once. */
+function etagOf(content: HubContent): string {
+  const known = typeof content === 'object' ? etags.get(content) : undefined;
+  if (known !== undefined) return known;
+  const hashed = isSparse(content) ? JSON.stringify(content.size) : content;
+  const etag = createHash('sha256').update(hashed).digest('hex');
+  if (typeof content === 'object') etags.set(content, etag);
+  return etag;
+}
 
 const isSparse = (content: HubContent): content is SparseContent =>
   typeof content === 'object' && 'parts' in content;
