@@ -7,6 +7,9 @@ const PIECE_BYTES = 4 * 2 ** 20;
 /** Most bytes that are requested before they are read. */
 const MOST_AHEAD = 4 * PIECE_BYTES;
 
+/** Most pieces that are kept, which a reader that comes back finds. */
+const MOST_PIECES = 12;
+
 interface Piece {
   readonly position: number;
   readonly end: number;
@@ -18,8 +21,6 @@ interface Stream {
   pieces: Piece[];
   /** Position after the last byte that was read. */
   next: number;
-  /** Position after the last byte that was requested. */
-  requested: number;
   /** Bytes read in order. */
   run: number;
 }
@@ -42,34 +43,36 @@ export class ReadAhead {
   async read(file: HubFile, size: number, position: number, length: number): Promise<Buffer> {
     const key = `${file.repository}@${file.commit}/${file.name}`;
     const known = this.#streams.get(key);
-    const stream =
-      known?.next === position
-        ? known
-        : { pieces: [], next: position, requested: position, run: 0 };
+    const isOnward = known?.next === position;
+    const stream: Stream = { pieces: known?.pieces ?? [], run: isOnward ? known.run : 0, next: 0 };
     this.#streams.set(key, stream);
     const end = position + length;
     const ahead = Math.min(stream.run, MOST_AHEAD);
-    while (stream.requested < Math.min(size, end + ahead)) {
-      // What is read now comes whole; what may be read later, in full pieces.
-      const isNow = stream.requested < end;
-      const least = isNow ? Math.min(PIECE_BYTES, end - stream.requested) : PIECE_BYTES;
-      const bytes = Math.min(ahead > 0 ? PIECE_BYTES : least, size - stream.requested);
-      stream.pieces.push(this.#piece(file, stream.requested, bytes));
-      stream.requested += bytes;
+    const needed: Piece[] = [];
+    for (let at = position; at < Math.min(size, end + ahead); ) {
+      // A piece can be here from before a jump.
+      let piece = stream.pieces.find((each) => each.position <= at && at < each.end);
+      if (piece === undefined) {
+        const wanted = ahead > 0 ? PIECE_BYTES : Math.min(PIECE_BYTES, end - at);
+        piece = this.#piece(file, at, Math.min(wanted, size - at));
+        stream.pieces.push(piece);
+      }
+      if (at < end) needed.push(piece);
+      at = piece.end;
     }
     stream.next = end;
     stream.run += length;
-    const pieces = stream.pieces.filter((piece) => piece.position < end && piece.end > position);
-    stream.pieces = stream.pieces.filter((piece) => piece.end > end);
+    stream.pieces = stream.pieces
+      .filter((piece) => piece.end !== end && !(piece.position >= position && piece.end < end))
+      .slice(-MOST_PIECES);
     try {
-      const parts = await Promise.all(
-        pieces.map(async (piece) =>
-          (await piece.bytes).subarray(
-            Math.max(0, position - piece.position),
-            end - piece.position,
-          ),
-        ),
-      );
+      const parts: Buffer[] = [];
+      let at = position;
+      for (const piece of needed) {
+        const bytes = await piece.bytes;
+        parts.push(bytes.subarray(at - piece.position, end - piece.position));
+        at = piece.end;
+      }
       return parts.length === 1 && parts[0] ? parts[0] : Buffer.concat(parts);
     } catch (error) {
       this.#streams.delete(key);

@@ -2,7 +2,7 @@
 import { quote } from '../config/quote.js';
 import { UserError } from '../errors.js';
 
-export const HUB_SCHEME = 'hf:';
+const HUB_SCHEME = 'hf:';
 
 export interface HubReference {
   /** `org/name`, or `name` for the oldest models. */
@@ -16,8 +16,6 @@ export interface HubReference {
   /** Path under which the commands know the model: the repository, or the file in it. */
   readonly path: string;
 }
-
-export const isHubReference = (text: string): boolean => text.startsWith(HUB_SCHEME);
 
 /** huggingface_hub/utils/_validators.py, validate_repo_id: letters, digits, `-`, `_` and `.`. */
 const NAME = /^[A-Za-z0-9_](?:[\w.-]{0,94}[A-Za-z0-9_])?$/;

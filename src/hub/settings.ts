@@ -3,6 +3,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { quote } from '../config/quote.js';
 import { UserError } from '../errors.js';
+import { cacheFolder } from '../files/file-system.js';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -116,24 +117,6 @@ function tokenIn(file: string): string | undefined {
 function secondsOf(given: string | undefined): number {
   const seconds = Number(given ?? DEFAULT_TIMEOUT);
   return seconds > 0 && seconds <= 3600 ? seconds : DEFAULT_TIMEOUT;
-}
-
-/**
- * The platform's folder for caches of this program.
- * @param env Relative paths in it do not count, as the XDG specification says.
- */
-export function cacheFolder(env: Environment, platform: NodeJS.Platform, home: string): string {
-  const { join, isAbsolute } = platform === 'win32' ? path.win32 : path.posix;
-  const given = (name: string) => {
-    const value = env[name];
-    return value !== undefined && isAbsolute(value) ? value : undefined;
-  };
-  const caches =
-    platform === 'win32'
-      ? (given('LOCALAPPDATA') ?? join(home, 'AppData', 'Local'))
-      : (given('XDG_CACHE_HOME') ??
-        (platform === 'darwin' ? join(home, 'Library', 'Caches') : join(home, '.cache')));
-  return join(caches, 'minimind');
 }
 
 /** Folder name of an endpoint: what a mirror answers is not taken for the answer of the hub. */

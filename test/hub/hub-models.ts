@@ -15,9 +15,7 @@ export function mixtral(): Record<string, HubContent> {
 }
 
 /** A safetensors file of these tensors in bf16, with zeros for values. */
-export function sparseSafetensors(
-  tensors: Readonly<Record<string, readonly number[]>>,
-): SparseContent {
+function sparseSafetensors(tensors: Readonly<Record<string, readonly number[]>>): SparseContent {
   let at = 0;
   const entries = Object.entries(tensors).map(([name, shape]) => {
     const bytes = 2 * shape.reduce((product, size) => product * size, 1);

@@ -71,7 +71,8 @@ const sizeOf = (content: HubContent) =>
   isSparse(content) ? content.size : Buffer.byteLength(content);
 
 function bytesOf(content: HubContent, from: number, to: number): Buffer {
-  if (!isSparse(content)) return Buffer.from(content).subarray(from, to);
+  if (typeof content === 'string') return Buffer.from(content).subarray(from, to);
+  if (!isSparse(content)) return content.subarray(from, to);
   const bytes = Buffer.alloc(to - from);
   for (const part of content.parts) {
     const start = Math.max(from, part.position);
@@ -100,9 +101,7 @@ export async function loopbackHub(
 }
 
 /** Starts a hub that the caller closes. */
-export async function startHub(
-  given: Readonly<Record<string, HubRepository>>,
-): Promise<LoopbackHub> {
+async function startHub(given: Readonly<Record<string, HubRepository>>): Promise<LoopbackHub> {
   const repositories = new Map(Object.entries(given));
   const requests: SeenRequest[] = [];
   const faults: Fault[] = [];
