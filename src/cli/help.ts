@@ -3,7 +3,8 @@
  */
 import type { Command } from '@oclif/core/command';
 import type { Config } from '@oclif/core/config';
-import { type RenderOptions, wrap } from '../report/kit/report.js';
+import { wrap } from '../report/kit/layout.js';
+import type { RenderOptions } from '../report/kit/report.js';
 
 /** Commands by what people want to do, in the order in which they usually need them. */
 export const COMMAND_GROUPS = {

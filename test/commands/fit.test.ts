@@ -14,7 +14,7 @@ import { clusterNamed, GPUS, MACHINES } from '../../src/hardware/gpus.js';
 import { loadModelFile } from '../../src/model-input/model-file.js';
 import { fitReport, hardwareReport } from '../../src/report/fit/fit.js';
 import type { FitResult } from '../../src/report/fit/fit-answer.js';
-import { textWidth } from '../../src/report/kit/report.js';
+import { textWidth } from '../../src/report/kit/layout.js';
 import { renderCsv } from '../../src/report/render/csv.js';
 import { renderMarkdown } from '../../src/report/render/markdown.js';
 import { renderTable } from '../../src/report/render/table.js';

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { hybrid } from '../../src/architecture/models/hybrid.js';
 import { compareModels, type ModelCandidate } from '../../src/comparison/compare-models.js';
 import { compareReport } from '../../src/report/compare/compare.js';
-import { textWidth } from '../../src/report/kit/report.js';
+import { textWidth } from '../../src/report/kit/layout.js';
 import { render } from '../../src/report/render/render.js';
 
 const WISH = { dtype: 'bf16', causal: false, optimizer: 'adamw' } as const;

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import stringWidth from 'string-width';
 import { describe, expect, it } from 'vitest';
-import { clip, graphemes, textWidth, usableWidth, wrap } from '../../src/report/kit/report.js';
+import { clip, graphemes, textWidth, usableWidth, wrap } from '../../src/report/kit/layout.js';
 
 describe('usableWidth', () => {
   it.each([

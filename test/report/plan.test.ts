@@ -3,7 +3,7 @@ import { type FamilyName, loadFamily } from '../../src/architecture/families.js'
 import { gpuNamed } from '../../src/hardware/gpus.js';
 import { decodingTarget } from '../../src/plan/decode.js';
 import { type Plan, planModels } from '../../src/plan/plan-models.js';
-import { textWidth } from '../../src/report/kit/report.js';
+import { textWidth } from '../../src/report/kit/layout.js';
 import { planReport } from '../../src/report/plan.js';
 import { renderCsv } from '../../src/report/render/csv.js';
 import { renderTable } from '../../src/report/render/table.js';

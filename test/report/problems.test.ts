@@ -2,9 +2,9 @@ import { stripVTControlCharacters } from 'node:util';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type Problem, UserError } from '../../src/errors.js';
+import { textWidth } from '../../src/report/kit/layout.js';
 import { errorJson, errorText, problemsText } from '../../src/report/kit/problems.js';
 import type { RenderOptions } from '../../src/report/kit/report.js';
-import { textWidth } from '../../src/report/kit/report.js';
 import { colours, withTone } from '../../src/report/render/table.js';
 import { forbiddenIn, hostileText } from './hostile.js';
 

@@ -1,8 +1,8 @@
 import { stripVTControlCharacters } from 'node:util';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { textWidth } from '../../src/report/kit/layout.js';
 import type { Column, RenderOptions, Report, Tone } from '../../src/report/kit/report.js';
-import { textWidth } from '../../src/report/kit/report.js';
 import { renderTable } from '../../src/report/render/table.js';
 import { hostileReport } from './hostile.js';
 

@@ -1,7 +1,7 @@
 /** Plots with plain characters, on a logarithmic scale. */
 import { printable } from '../../text/escape.js';
+import { wrap } from './layout.js';
 import type { Level, PlotBlock, Series, Tone } from './report.js';
-import { wrap } from './report.js';
 
 /** A piece of a line with its colour. */
 interface Piece {

@@ -3,8 +3,8 @@ import type { ChalkInstance } from 'chalk';
 import type { ErrorCode, Problem, Severity, UserError } from '../../errors.js';
 import { printable } from '../../text/escape.js';
 import { colours } from '../render/table.js';
+import { clip, graphemes, textWidth, usableWidth, wrap } from './layout.js';
 import type { RenderOptions } from './report.js';
-import { clip, graphemes, textWidth, usableWidth, wrap } from './report.js';
 
 const INDENT = '  ';
 

@@ -1,5 +1,6 @@
 import { markdownTable } from 'markdown-table';
 import { printable } from '../../text/escape.js';
+import { textWidth } from '../kit/layout.js';
 import { drawPlot } from '../kit/plot.js';
 import type {
   Block,
@@ -10,7 +11,7 @@ import type {
   TableBlock,
   TextBlock,
 } from '../kit/report.js';
-import { shownBlocks, textWidth } from '../kit/report.js';
+import { shownBlocks } from '../kit/report.js';
 
 /** GitHub's Markdown, without a final newline. */
 export function renderMarkdown(

@@ -2,6 +2,7 @@ import type { ChalkInstance } from 'chalk';
 import { Chalk } from 'chalk';
 import Table from 'cli-table3';
 import { printable } from '../../text/escape.js';
+import { cutMiddle, textWidth, usableWidth, wrap } from '../kit/layout.js';
 import { drawPlot } from '../kit/plot.js';
 import type {
   Block,
@@ -12,7 +13,7 @@ import type {
   Tone,
   Verdict,
 } from '../kit/report.js';
-import { cutMiddle, moreText, shownBlocks, textWidth, usableWidth, wrap } from '../kit/report.js';
+import { moreText, shownBlocks } from '../kit/report.js';
 
 const GAP = '  ';
 

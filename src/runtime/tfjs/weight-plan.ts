@@ -54,7 +54,10 @@ function needsOf(layer: Layer): readonly (readonly [Param, WeightCopy])[] {
     case 'transposedLinear':
       return [[layer.weight, 'factor'], ...tensors(layer.bias)];
     case 'router':
-      return [[layer.weight, 'transposed'], ...tensors(layer.bias, layer.correction)];
+      return [
+        [layer.weight, 'transposed'],
+        ...tensors(layer.bias, layer.correction, layer.expertScales),
+      ];
     case 'packedExperts':
       return [
         [layer.gateUp, layer.isTransposed ? 'factors' : 'experts'],
