@@ -11,6 +11,9 @@ import type { HubSettings } from './settings.js';
 /** Most bytes of a blocking read at a time. */
 const SHARED_BYTES = 4 * 2 ** 20;
 
+/** Milliseconds: longer than all attempts of a request together. */
+const LONGEST_WAIT = 3_600_000;
+
 /** The number in shared memory of a request that is not answered, and of one that is. */
 const WAITING = 0;
 const DONE = 1;
@@ -39,7 +42,9 @@ export class DataReader {
       const length = Math.min(SHARED_BYTES, target.length - done);
       Atomics.store(this.#state, 0, WAITING);
       worker.postMessage({ file, size, position: position + done, length } satisfies DataRequest);
-      Atomics.wait(this.#state, 0, WAITING);
+      if (Atomics.wait(this.#state, 0, WAITING, LONGEST_WAIT) === 'timed-out') {
+        throw new Error('the thread that reads from the hub does not answer');
+      }
       const answer = this.#data.subarray(0, this.#state[1]);
       if (Atomics.load(this.#state, 0) !== DONE) {
         throw errorOf(JSON.parse(Buffer.from(answer).toString('utf8')));

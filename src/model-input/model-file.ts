@@ -109,8 +109,9 @@ function missingModel(source: string, cause: UserError): UserError {
   const message = `expected a config, a checkpoint or a preset, found no file ${quote(source, 200)}`;
   const suggestion =
     cause.suggestion ??
+    // A name of the hub can be close to that of a preset.
+    (isFamilyName(source.split('/')[0] ?? '') ? undefined : hubSuggestion(source)) ??
     (near ? `did you mean ${near}?` : undefined) ??
-    hubSuggestion(source) ??
     'minimind list shows the presets';
   return new UserError('usage', message, { suggestion, cause });
 }
