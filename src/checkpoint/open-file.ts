@@ -215,14 +215,20 @@ const KINDS: readonly FileKind[] = [
 export function checkpointFormatOf(file: ByteFile): FileFormat {
   const headBytes = Math.min(HEAD_BYTES, file.size);
   const tailBytes = Math.min(TAIL_BYTES, file.size);
-  const head = file.read(0, headBytes).toString('latin1');
-  const tail = file.read(file.size - tailBytes, tailBytes).toString('latin1');
   const [isNamedSafetensors, isNamedOnnx] = [/\.safetensors$/i, /\.onnx$/i].map((ending) =>
     ending.test(file.path),
   ) as [boolean, boolean];
-  const look = { head, tail, isNamedSafetensors, isNamedOnnx };
+  const look: Look = {
+    head: file.read(0, headBytes).toString('latin1'),
+    // Few formats need it, and of a remote file it is a request of its own.
+    get tail() {
+      return file.read(file.size - tailBytes, tailBytes).toString('latin1');
+    },
+    isNamedSafetensors,
+    isNamedOnnx,
+  };
   const kind = KINDS.find(({ is }) => is(look)) ?? {
-    what: `nothing that is known: it begins with ${shown(head)}`,
+    what: `nothing that is known: it begins with ${shown(look.head)}`,
     suggestion: 'name a safetensors or GGUF file, or one that torch.save wrote',
   };
   if ('format' in kind) return kind.format;

@@ -1,7 +1,7 @@
 /** Opens a path to weights: a file, a shard index, or a folder. */
 
-import fs from 'node:fs';
 import { basename, join } from 'node:path';
+import { fileNamesIn, pathKind } from '../files/mounted.js';
 import { cannotRead } from './byte-file.js';
 import type { Checkpoint, CheckpointOptions, OpenedFiles } from './checkpoint.js';
 import { listed, refusal } from './checkpoint-rules.js';
@@ -57,10 +57,8 @@ function suggestionFor(folder: string, names: readonly string[]): string {
 /** Visible names in a folder that are not folders, sorted. */
 function namesIn(folder: string): string[] {
   try {
-    return fs
-      .readdirSync(folder, { withFileTypes: true })
-      .filter((entry) => !entry.isDirectory() && !entry.name.startsWith('.'))
-      .map(({ name }) => name)
+    return fileNamesIn(folder)
+      .filter((name) => !name.startsWith('.'))
       .sort();
   } catch (error) {
     throw cannotRead(folder, error);
@@ -103,7 +101,7 @@ function openSaved(path: string, options: CheckpointOptions): OpenedFiles {
 
 function isFolder(path: string): boolean {
   try {
-    return fs.statSync(path).isDirectory();
+    return pathKind(path) === 'folder';
   } catch (error) {
     throw cannotRead(path, error);
   }

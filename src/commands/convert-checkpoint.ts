@@ -12,6 +12,7 @@ import {
   details,
   device,
   ENGINE_CHOICES,
+  offline,
   readAs,
   seedOf,
   setOf,
@@ -85,6 +86,7 @@ export default class ConvertCheckpoint extends BaseCommand {
     'write GGUF files for llama.cpp, merge LoRA adapters, and put checkpoints of several processes together. ' +
     'The model may be larger than memory. All problems of the input are reported before anything is written. The ' +
     'input never changes, and OUT appears complete or not at all. Errors are measured on the written values.';
+  static override readsHub = 'values' as const;
   static override examples = [
     '<%= config.bin %> <%= command.id %> fixtures/checkpoints/valid/zip_proto5.pt shared.pt --to shared --dry-run',
     '<%= config.bin %> <%= command.id %> fixtures/checkpoints/valid/zip_proto5.pt pair.safetensors --to low-rank --max-error 0.75',
@@ -197,6 +199,7 @@ export default class ConvertCheckpoint extends BaseCommand {
       helpGroup: 'INPUT',
     }),
     family: { ...readAs, exclusive: ['no-config', 'dialect'], helpGroup: 'INPUT' },
+    offline: { ...offline, helpGroup: 'INPUT' },
     'no-config': Flags.boolean({
       description: 'ignore configs and convert by tensor names',
       helpGroup: 'INPUT',

@@ -11,7 +11,7 @@ import type { StoredTensor } from '../checkpoint/stored-tensor.js';
 import { groupTensors, summarise } from '../checkpoint/summary.js';
 import type { FlagsOf } from '../cli/base-command.js';
 import { BaseCommand } from '../cli/base-command.js';
-import { counts, details, readAs, stateDict } from '../cli/flags.js';
+import { counts, details, offline, readAs, stateDict } from '../cli/flags.js';
 import { filterByName } from '../cli/name-filter.js';
 import { progress } from '../cli/progress.js';
 import type { SrteSurvey } from '../conversion/srte/survey-srte.js';
@@ -31,6 +31,7 @@ export default class Inspect extends BaseCommand {
     'Reads safetensors, PyTorch files (.pt, .pth, .bin, also from before 1.6), GGUF, ONNX, sharded models by their folder or ' +
     'index, checkpoints of several processes (DCP, DeepSpeed ZeRO), and LoRA adapters. Pickles are read as data; nothing in them is ever run. Only the index is read, unless --stats, --hash or ' +
     '--srte need the values.';
+  static override readsHub = 'index' as const;
   static override examples = [
     '<%= config.bin %> <%= command.id %> fixtures/checkpoints/valid/nested_train_proto4.pt',
     '<%= config.bin %> <%= command.id %> fixtures/checkpoints/valid/st_nan_inf.safetensors --stats',
@@ -67,6 +68,7 @@ export default class Inspect extends BaseCommand {
     }),
     details,
     family: readAs,
+    offline,
     'state-dict': stateDict,
   };
 

@@ -58,6 +58,7 @@ export default class Profile extends BaseCommand {
     'Parameters by component, weights in each type, KV cache, FLOPs, and the memory of inference and of training on ' +
     'one device. --details has all tables, --explain derives every figure. The --max flags exit with 1 when a figure ' +
     'exceeds them. For a checkpoint, only the index is read and checked against the config.';
+  static override readsHub = 'index' as const;
   static override examples = [
     '<%= config.bin %> <%= command.id %> configs/hybrid/original.yaml',
     '<%= config.bin %> <%= command.id %> configs/hybrid/tiny.yaml --context 128 --batch 4 --layers --explain',

@@ -2,7 +2,7 @@ import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { countParameters } from '../budget/parameters.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
-import { details, readAs, set } from '../cli/flags.js';
+import { details, offline, readAs, set } from '../cli/flags.js';
 import { invalidConfig } from '../config/document-problems.js';
 import type { LocatedModelFile, ModelLoadOptions } from '../model-input/model-file.js';
 import { loadModelFile } from '../model-input/model-file.js';
@@ -15,6 +15,7 @@ export default class Validate extends BaseCommand {
   static override description =
     'Finds all mistakes of a file at once: wrong and unknown keys, contradicting values, models that cannot be ' +
     'built, and settings of training: that ruin a run (see train-plan), as warnings. The exit code is 0 when all files are valid, 1 when one is not, 2 when one cannot be read.';
+  static override readsHub = 'config' as const;
   static override examples = [
     '<%= config.bin %> <%= command.id %> configs/hybrid/original.yaml',
     '<%= config.bin %> <%= command.id %> configs/hybrid/*.yaml --strict',
@@ -32,6 +33,7 @@ export default class Validate extends BaseCommand {
   static override flags = {
     set,
     family: readAs,
+    offline,
     details,
     strict: Flags.boolean({ description: 'treat warnings as errors' }),
   };

@@ -3,9 +3,10 @@ import * as Flags from '@oclif/core/flags';
 import { openAdapter } from '../checkpoint/adapter/adapter.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { BaseCommand, type FlagsOf } from '../cli/base-command.js';
-import { details, readAs, set, stateDict } from '../cli/flags.js';
+import { details, offline, readAs, set, stateDict } from '../cli/flags.js';
 import { progressDisplay } from '../cli/progress.js';
 import { UserError } from '../errors.js';
+import { pathExists } from '../files/mounted.js';
 import { basePathOf, isAdapterPath } from '../model-input/adapter-model.js';
 import { checkpointWarnings, findConfig } from '../model-input/checkpoint-config.js';
 import { compareValues, type ValueComparison } from '../model-input/compare-values.js';
@@ -19,6 +20,7 @@ import {
   verifyCheckpoint,
 } from '../model-input/verify-checkpoint.js';
 import { verifyReport } from '../report/verify.js';
+import { hubSuggestion } from '../text/hub-names.js';
 import { shellWord } from '../text/words.js';
 
 export default class Verify extends BaseCommand {
@@ -27,6 +29,7 @@ export default class Verify extends BaseCommand {
     'Reports tensors that are missing, extra, of the wrong shape or type, or wrongly tied, and the config values that ' +
     'would explain them. A LoRA adapter is checked against the config of its model. Reads only the index, and the values of tied tensors; with --values all values. ' +
     'Exits with 1 if something is wrong.';
+  static override readsHub = 'index' as const;
   static override examples = [
     '<%= config.bin %> <%= command.id %> fixtures/hybrid/shared-lowrank-tied/config.yaml fixtures/hybrid/shared-lowrank-tied/model.safetensors',
     '<%= config.bin %> <%= command.id %> fixtures/hybrid/shared-lowrank-tied/config.yaml fixtures/hybrid/shared-lowrank-tied/ --json',
@@ -47,6 +50,7 @@ export default class Verify extends BaseCommand {
   static override flags = {
     set,
     family: readAs,
+    offline,
     'state-dict': stateDict,
     values: Flags.string({
       helpValue: 'ORIGINAL',
@@ -66,8 +70,10 @@ export default class Verify extends BaseCommand {
     }
     const isOne = args.checkpoint === undefined;
     const isCheckpoint = isCheckpointPath(args.config);
-    if (isOne && !isCheckpoint)
-      throw misused(`expected CONFIG and CHECKPOINT, found only ${args.config}`);
+    if (isOne && !isCheckpoint) {
+      const suggestion = pathExists(args.config) ? undefined : hubSuggestion(args.config);
+      throw misused(`expected CONFIG and CHECKPOINT, found only ${args.config}`, suggestion);
+    }
     // A folder with weights may have been given for the config in it.
     if (!isOne && isCheckpoint && configPath(args.config) === args.config) {
       throw misused(`expected a config first, found the checkpoint ${args.config}`);
@@ -132,5 +138,5 @@ export default class Verify extends BaseCommand {
   }
 }
 
-const misused = (message: string) =>
-  new UserError('usage', message, { suggestion: 'write minimind verify CONFIG CHECKPOINT' });
+const misused = (message: string, suggestion = 'write minimind verify CONFIG CHECKPOINT') =>
+  new UserError('usage', message, { suggestion });

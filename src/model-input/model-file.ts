@@ -21,6 +21,7 @@ import { keyPaths } from '../config/schema-structure.js';
 import type { Problem, PropertyPath } from '../errors.js';
 import { UserError } from '../errors.js';
 import type { Quantization } from '../quantization/quantization-config.js';
+import { hubSuggestion } from '../text/hub-names.js';
 import { asOurDocument, quantizationOf, wholeKindOf } from './hugging-face-document.js';
 import { configPath } from './locate.js';
 import { nearestPreset, presetOfPath } from './presets.js';
@@ -113,7 +114,11 @@ function missingModel(source: string, cause: UserError): UserError {
   const near = nearestPreset(source);
   const message = `expected a config, a checkpoint or a preset, found no file ${quote(source, 200)}`;
   const suggestion =
-    cause.suggestion ?? (near ? `did you mean ${near}?` : 'minimind list shows the presets');
+    cause.suggestion ??
+    // A name of the hub can be close to that of a preset.
+    (isFamilyName(source.split('/')[0] ?? '') ? undefined : hubSuggestion(source)) ??
+    (near ? `did you mean ${near}?` : undefined) ??
+    'minimind list shows the presets';
   return new UserError('usage', message, { suggestion, cause });
 }
 
