@@ -1,6 +1,6 @@
 /**
  * Quantized weights of an output, in the layout `pack-quantized` of compressed-tensors
- * (docs/decisions/0014-quantized-checkpoints.md). Linear layers are quantized; tensors of other layers stay floats.
+ * (docs/decisions/0015-quantized-checkpoints.md). Linear layers are quantized; tensors of other layers stay floats.
  */
 import type { LanguageModel } from '../../architecture/layer.js';
 import type { Param } from '../../architecture/param.js';
