@@ -37,7 +37,7 @@ export const FILE_RULES = {
   'file-is-whole': 'A file keeps its length while it is read.',
   'file-stays': 'A path keeps leading to the file that was opened.',
   'file-kind': 'A file begins as one of the formats that hold weights does.',
-  'folder-holds-weights': 'A folder holds a file of weights, or an index of some.',
+  'folder-holds-weights': 'A folder holds a file of weights, or a shard index.',
   'folder-is-one': 'A folder holds one checkpoint; of several, the path says which one.',
 } as const;
 

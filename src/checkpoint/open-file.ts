@@ -228,7 +228,7 @@ export function checkpointFormatOf(file: ByteFile): FileFormat {
     isNamedOnnx,
   };
   const kind = KINDS.find(({ is }) => is(look)) ?? {
-    what: `nothing that is known: it begins with ${shown(look.head)}`,
+    what: `not a recognised checkpoint: it begins with ${shown(look.head)}`,
     suggestion: 'name a safetensors or GGUF file, or one that torch.save wrote',
   };
   if ('format' in kind) return kind.format;

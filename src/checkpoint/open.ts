@@ -30,7 +30,7 @@ function weightsIn(folder: string): string {
     throw refusal(folder, {
       rule: 'folder-holds-weights',
       message:
-        'holds no weights: no .safetensors, .pt, .pth, .bin, .ckpt or .gguf file, and no index of some',
+        'holds no weights: no .safetensors, .pt, .pth, .bin, .ckpt or .gguf file, and no shard index',
       suggestion: suggestionFor(folder, names),
     });
   }

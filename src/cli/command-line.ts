@@ -3,6 +3,7 @@ import type { Command } from '@oclif/core/command';
 import { nearest } from '../config/nearest.js';
 import { quote } from '../config/quote.js';
 import { UserError } from '../errors.js';
+import { counted } from '../text/words.js';
 import { foldedName, nearestFlag, nearestValue } from './spellings.js';
 
 /** Declaration of a command, from its class or from the manifest. */
@@ -234,7 +235,7 @@ class CommandLine {
     if (missing.length > 0) {
       const names = missing.map(({ name }) => name.toUpperCase()).join(' and ');
       throw usage(
-        `expected ${names}, found ${this.#arguments.length || 'no'} arguments`,
+        `expected ${names}, found ${this.#arguments.length === 0 ? 'no arguments' : counted(this.#arguments.length, 'argument')}`,
         this.#example,
       );
     }

@@ -14,6 +14,7 @@ import type { Compute } from '../runtime/engine.js';
 import type { DeviceChoice, EngineChoice } from '../runtime/select/devices.js';
 import { DTYPE_NAMES, DTYPE_SPELLINGS, type Dtype, parseDtype } from '../tensor/dtype.js';
 import { GROUP_SIZES, QUANTIZED_BITS, type WeightForm } from '../tensor/group-quantization.js';
+import { shortCount, shortNumber } from '../text/units.js';
 import { pasteable } from './command-line.js';
 
 /** Copy of the devices in `src/runtime/engine.ts`, which is loaded only when a model runs. */
@@ -219,20 +220,6 @@ export const count = Flags.custom<number>({
   parse: async (text, context, options) => wholeNumber(text, options.name, context),
 });
 
-/** A positive number: `3e-4`. */
-export const learningRate = Flags.custom<number>({
-  helpValue: 'RATE',
-  parse: async (text, _context, { name }) => {
-    const value = Number(text);
-    if (/^\s*\d*\.?\d+(e[+-]?\d+)?\s*$/i.test(text) && value > 0 && Number.isFinite(value)) {
-      return value;
-    }
-    throw new UserError('usage', `--${name}: expected a number above 0, found ${quote(text)}`, {
-      suggestion: `write it as in --${name} 3e-4`,
-    });
-  },
-});
-
 /** A number of tokens in a sequence, where `32k` is 32,768. */
 export const tokens = Flags.custom<number>({
   helpValue: 'N',
@@ -359,34 +346,42 @@ export const seedOf = Flags.custom<number>({
 
 export const seed = seedOf({ default: 0, description: 'seed of random values' });
 
+/** A number above 0, or also 0. @param example A value for error messages. */
+const numberFlag = (example: string, canBeZero: boolean) =>
+  Flags.custom<number>({
+    helpValue: 'NUMBER',
+    parse: async (text, _context, { name }) => {
+      const value = Number(text);
+      const isNumber = /^\s*[\d.]+(e[+-]?\d+)?\s*$/i.test(text) && Number.isFinite(value);
+      if (isNumber && (value > 0 || (canBeZero && value === 0))) return value;
+      const expected = canBeZero ? 'a number of at least 0' : 'a number above 0';
+      return unreadable(name, text, expected, `write it as in --${name} ${example}`);
+    },
+  });
+
 /** A positive number: `0.4`, `2.5`, `1e3`. */
-export const positive = Flags.custom<number>({
-  helpValue: 'NUMBER',
-  parse: async (text, _context, options) => {
-    const value = Number(text);
-    if (/^\s*[\d.]+(e[+-]?\d+)?\s*$/i.test(text) && value > 0 && Number.isFinite(value))
-      return value;
-    return unreadable(
-      options.name,
-      text,
-      'a number above 0',
-      `write it as in --${options.name} 0.5`,
-    );
-  },
-});
+export const positive = numberFlag('0.5', false);
+
+/** A positive number such as a learning rate: `3e-4`. */
+export const learningRate = numberFlag('3e-4', false);
+
+/** A number that can be 0: `0.1`. */
+export const notNegative = numberFlag('0.1', true);
+
+/** `0.05` or `5%` as a share; NaN for another text. */
+export function parseShare(text: string): number {
+  const [, number, percent] = /^\s*(\d*\.?\d+(?:e[+-]?\d+)?)\s*(%?)\s*$/i.exec(text) ?? [];
+  return Number(number) / (percent ? 100 : 1);
+}
 
 /** A share: above 0, at most 1. */
 export const share = Flags.custom<number>({
   helpValue: 'SHARE',
-  parse: async (text, _context, options) => {
-    const value = Number(text);
-    if (/^\s*[\d.]+(e-?\d+)?\s*$/i.test(text) && value > 0 && value <= 1) return value;
-    return unreadable(
-      options.name,
-      text,
-      'a share above 0, at most 1',
-      `write it as in --${options.name} 0.4`,
-    );
+  parse: async (text, _context, { name }) => {
+    const value = parseShare(text);
+    if (value > 0 && value <= 1) return value;
+    const expected = 'a share above 0, at most 1';
+    return unreadable(name, text, expected, `write it as in --${name} 0.4 or --${name} 40%`);
   },
 });
 
@@ -415,6 +410,21 @@ export const countLimit = Flags.custom<number | bigint>({
     parseLimit(text, 'count') ??
     unreadable(options.name, text, 'a count', `write it as in --${options.name} 26M`),
 });
+
+/** Counts are exact up to here. */
+const MOST_TOKENS = Number.MAX_SAFE_INTEGER;
+
+/** A number of tokens of `countLimit`, above 0. */
+export function tokenTotal(flag: string, value: number | bigint | undefined): number | undefined {
+  if (value === undefined) return undefined;
+  const number = Number(value);
+  if (number > 0 && Number.isSafeInteger(number)) return number;
+  const expected = number > 0 ? `at most ${shortCount(MOST_TOKENS)} tokens` : 'tokens above 0';
+  const found = number > 0 ? shortNumber(number) : value;
+  throw new UserError('usage', `--${flag}: expected ${expected}, found ${found}`, {
+    suggestion: `write it as in --${flag} 10B`,
+  });
+}
 
 /** A limit on a size: `24GB`, `512MiB`, `24G`. A small number without a unit is ambiguous. */
 export const bytesLimit = Flags.custom<number | bigint>({

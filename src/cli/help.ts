@@ -8,11 +8,11 @@ import type { RenderOptions } from '../report/kit/report.js';
 
 /** Commands by what people want to do, in the order in which they usually need them. */
 export const COMMAND_GROUPS = {
-  Design: ['list', 'init', 'plan', 'compare', 'compare-srte', 'diff'],
-  Check: ['validate', 'profile', 'fit', 'inspect', 'verify'],
+  Design: ['list', 'init', 'plan', 'compare', 'compare-srte', 'diff', 'train-plan'],
+  Check: ['validate', 'profile', 'fit', 'data', 'inspect', 'verify'],
   Run: ['quick-test', 'generate', 'evaluate', 'doctor', 'export'],
   Convert: ['convert-checkpoint'],
-  More: ['train-plan', 'rope', 'attention', 'modules', 'kv-projector', 'completion', 'schema'],
+  More: ['rope', 'attention', 'modules', 'kv-projector', 'completion', 'schema'],
 } as const satisfies Record<string, readonly string[]>;
 
 /** Flags of the short help, the most useful first. */
@@ -34,7 +34,20 @@ const COMMON_FLAGS: readonly string[] = [
     'warmup',
     'accumulation',
   ],
-  ...['tensors', 'stats', 'ranks', 'baseline', 'columns', 'sort', 'teacher', 'student', 'data'],
+  ...[
+    'tokenizer',
+    'show',
+    'values',
+    'tensors',
+    'stats',
+    'ranks',
+    'baseline',
+    'columns',
+    'sort',
+    'teacher',
+    'student',
+    'data',
+  ],
   ...['checkpoint', 'against', 'prove', 'only', 'trace', 'factor', 'context', 'batch', 'dtype'],
   ...[
     'text',

@@ -73,7 +73,7 @@ function commitText({ reference, commit, origin, bytesFetched }: MountedReferenc
 function needsDownload(command: string, { repository, revision, file }: HubReference): UserError {
   const folder = repository.slice(repository.indexOf('/') + 1);
   const at = revision === undefined ? '' : ` --revision ${shellWord(revision)}`;
-  const message = `minimind ${command} reads whole models, which are not downloaded from the hub`;
+  const message = `minimind ${command} needs local files, and downloads none from the hub`;
   return new UserError('usage', message, {
     suggestion: `write ${downloadLine(repository)}${at}, then name ./${folder}${file === undefined ? '' : `/${file}`}`,
   });

@@ -3,14 +3,13 @@ import * as Flags from '@oclif/core/flags';
 import { quote } from '../config/quote.js';
 import { UserError } from '../errors.js';
 import { percentText } from '../text/units.js';
-import type { ParsedFlags } from './flags.js';
+import { type ParsedFlags, parseShare } from './flags.js';
 
 /** A share: `0.05` or `5%`. */
 export const shareOrPercent = Flags.custom<number>({
   helpValue: 'SHARE',
   parse: async (text, _context, { name }) => {
-    const [, number, percent] = /^\s*(\d*\.?\d+(?:e[+-]?\d+)?)\s*(%?)\s*$/i.exec(text) ?? [];
-    const value = Number(number) / (percent ? 100 : 1);
+    const value = parseShare(text);
     if (value >= 0 && value <= 1) return value;
     throw new UserError(
       'usage',

@@ -13,7 +13,15 @@ import {
 import type { SettingFlags } from '../training/settings.js';
 import { fitFlags } from './fit-flags.js';
 import type { ParsedFlags } from './flags.js';
-import { count, countLimit, positive, tokens } from './flags.js';
+import {
+  count,
+  countLimit,
+  learningRate,
+  notNegative,
+  positive,
+  tokens,
+  tokenTotal,
+} from './flags.js';
 import { hardwareFlags } from './hardware-flags.js';
 
 const SIZE = { helpGroup: 'SIZE' };
@@ -105,13 +113,13 @@ export const trainPlanFlags = {
     ...RATE,
     description: `${SCHEDULE_NAMES.join(', ')} [default: as in the file, or cosine]`,
   }),
-  lr: positive({
+  lr: learningRate({
     ...RATE,
     helpValue: 'RATE',
     description:
       'highest learning rate, as in 5e-4 [default: as in the file, or as published for the width]',
   }),
-  'min-lr': positive({ ...RATE, helpValue: 'RATE', description: 'learning rate at the end' }),
+  'min-lr': notNegative({ ...RATE, helpValue: 'RATE', description: 'learning rate at the end' }),
   warmup: stepsOrShare({ ...RATE, description: 'steps of the warm-up, or a share as in 2%' }),
   decay: stepsOrShare({
     ...RATE,
@@ -127,7 +135,11 @@ export const trainPlanFlags = {
     description:
       'rule of weight decay: nanogpt, huggingface or all [default: as in the file, or of the schedule]',
   }),
-  'weight-decay': positive({ ...OPTIMIZER, helpValue: 'N', description: 'weight decay of AdamW' }),
+  'weight-decay': notNegative({
+    ...OPTIMIZER,
+    helpValue: 'N',
+    description: 'weight decay of AdamW',
+  }),
   gradients: Flags.string({
     ...OPTIMIZER,
     helpValue: 'FILE',
@@ -161,10 +173,10 @@ export function settingFlagsOf(flags: TrainPlanFlags): SettingFlags {
   const one = <Value>(flag: string, value: Value) =>
     value === undefined ? undefined : { flag, value };
   const given = {
-    total_tokens: one('tokens', positiveCount('tokens', flags.tokens)),
+    total_tokens: one('tokens', tokenTotal('tokens', flags.tokens)),
     max_steps: one('steps', flags.steps),
     num_epochs: one('epochs', flags.epochs),
-    dataset_tokens: one('data-tokens', positiveCount('data-tokens', flags['data-tokens'])),
+    dataset_tokens: one('data-tokens', tokenTotal('data-tokens', flags['data-tokens'])),
     batch_size: one('batch', flags.batch),
     gradient_accumulation_steps: one('accumulation', flags.accumulation),
     max_seq_length: one('context', flags.context),
@@ -191,14 +203,5 @@ function refuseTwoLengths(flags: TrainPlanFlags): void {
   if (first === undefined || second === undefined) return;
   throw new UserError('usage', `--${first} and --${second} both set the length of the training`, {
     suggestion: 'write only one of them',
-  });
-}
-
-function positiveCount(flag: string, value: number | bigint | undefined): number | undefined {
-  if (value === undefined) return undefined;
-  const number = Number(value);
-  if (number > 0 && Number.isSafeInteger(number)) return number;
-  throw new UserError('usage', `--${flag}: expected a positive number of tokens, found ${value}`, {
-    suggestion: `write it as in --${flag} 10B`,
   });
 }

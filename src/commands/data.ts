@@ -1,7 +1,7 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { BaseCommand } from '../cli/base-command.js';
-import { count, countLimit, details, share, tokens } from '../cli/flags.js';
+import { count, countLimit, details, share, tokens, tokenTotal } from '../cli/flags.js';
 import { progressDisplay } from '../cli/progress.js';
 import { dataLimits } from '../cli/thresholds.js';
 import { KIND_NAMES, RECIPE_NAMES, USUAL_SIMILARITY } from '../data/choices.js';
@@ -10,7 +10,7 @@ import { dataReport } from '../report/data/data.js';
 import { shellWord, withoutFlags } from '../text/words.js';
 
 export default class Data extends BaseCommand {
-  static override summary = 'Check training data and show its samples as the model sees them.';
+  static override summary = 'Check training data and show what the model sees.';
   static override description =
     'Reads JSON lines of texts, chats or pairs of answers, plain text, and token ids; files can be gzipped. The kind is ' +
     'found from the content. Reports tokens, padding, duplicates, invalid lines and other faults. --show prints ids, ' +
@@ -53,7 +53,7 @@ export default class Data extends BaseCommand {
     as: Flags.option({
       options: KIND_NAMES,
       helpValue: 'KIND',
-      description: `kind of the files: ${KIND_NAMES.join(', ')} [default: found from the content]`,
+      description: 'kind of the files [default: found from the content]',
     } as const)(),
     key: Flags.string({ helpValue: 'NAME', description: 'key of the text [default: text]' }),
     vocab: count({ description: 'tokens of the model [default: those of the tokenizer]' }),
@@ -78,6 +78,7 @@ export default class Data extends BaseCommand {
   async run() {
     const { argv, flags } = await this.parse(Data);
     if (flags.key !== undefined && flags.as !== undefined && flags.as !== 'text') throw KEY_OF_TEXT;
+    const budget = tokenTotal('tokens', flags.tokens);
     await this.refuseUnwritable(flags);
     const { readData } = await import('../data/read-data.js');
     const { exceededData, judgeData } = await import('../data/judge-data.js');
@@ -92,7 +93,8 @@ export default class Data extends BaseCommand {
       },
       progressDisplay(flags),
     );
-    const judgement = judgeData(reading, flags.tokens);
+    if (flags.line !== undefined && reading.figures.lines === 0) throw beyondEnd(flags.line);
+    const judgement = judgeData(reading, budget);
     const result = { schema: 'minimind/data@1', ...reading, ...judgement } as const;
     const words = withoutFlags(this.argv, ['--show', '--line', '--tokens']).filter(
       (word) => !QUIET.has(word),
@@ -105,6 +107,11 @@ export default class Data extends BaseCommand {
 }
 
 const QUIET: ReadonlySet<string> = new Set(['-q', '--quiet']);
+
+const beyondEnd = (line: number) =>
+  new UserError('usage', `--line: expected a line of the data, found ${line}, beyond its end`, {
+    suggestion: 'write a smaller number',
+  });
 
 const KEY_OF_TEXT = new UserError('usage', '--key requires --as text', {
   suggestion: 'leave --as out, or write --as text',

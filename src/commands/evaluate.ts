@@ -22,7 +22,7 @@ import { openWeighted } from '../model-input/weighted-model.js';
 import { evaluateReport } from '../report/evaluate.js';
 
 export default class Evaluate extends BaseCommand {
-  static override summary = 'Score a text with a model: loss, perplexity, bits per byte.';
+  static override summary = 'Score a text: loss, perplexity, bits per byte.';
   static override description =
     'Reads the text in windows of --context tokens and reports the mean loss, the perplexity and the bits per byte, ' +
     'each with its standard error. Only bits per byte compare models with different tokenizers. With --against it ' +

@@ -100,7 +100,7 @@ export default class QuickTest extends BaseCommand {
     '<%= config.bin %> <%= command.id %> configs/hybrid/tiny.yaml',
     '<%= config.bin %> <%= command.id %> configs/hybrid/tiny.yaml --only cache,cross-check --context 48',
     '<%= config.bin %> <%= command.id %> configs/hybrid/original.yaml --trace',
-    '<%= config.bin %> <%= command.id %> configs/hybrid/tiny.yaml --overfit --learning-rate 3e-3',
+    '<%= config.bin %> <%= command.id %> configs/hybrid/tiny.yaml --overfit --lr 3e-3',
     '<%= config.bin %> <%= command.id %> fixtures/hybrid/shared-lowrank-tied --weights int4 --max-kl 0.5',
     '<%= config.bin %> <%= command.id %> fixtures/hybrid/shared-lowrank-tied --against tfjs',
     '<%= config.bin %> <%= command.id %> configs/hybrid/tiny.yaml --set model.window_size=64 --against configs/hybrid/tiny.yaml',
@@ -181,7 +181,7 @@ export default class QuickTest extends BaseCommand {
       description: 'with --overfit: most seconds of training [default: 20]',
       dependsOn: ['overfit'],
     }),
-    'learning-rate': learningRate({
+    lr: learningRate({
       description: 'with --overfit: instead of that of the file [default: 0.001]',
       dependsOn: ['overfit'],
     }),
@@ -292,7 +292,7 @@ export default class QuickTest extends BaseCommand {
         seed: flags.seed,
         steps: flags.steps ?? STEPS,
         seconds: flags.seconds ?? SECONDS,
-        learningRate: flags['learning-rate'],
+        learningRate: flags.lr,
         full: flags.full,
         threads: flags.threads ?? os.availableParallelism(),
         watch: shown.doing,

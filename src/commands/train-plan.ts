@@ -4,6 +4,7 @@ import { BaseCommand, type FlagsOf, formatOf } from '../cli/base-command.js';
 import { details, modelFlags } from '../cli/flags.js';
 import { hardwareOf } from '../cli/hardware-flags.js';
 import { settingFlagsOf, trainPlanFlags } from '../cli/train-plan-flags.js';
+import { UserError } from '../errors.js';
 import { hintsOf } from '../fit/fits.js';
 import type { ZeroStage } from '../fit/training/training-setting.js';
 import { measureGradients } from '../model-input/measure-gradients.js';
@@ -19,7 +20,7 @@ import { FIRST_SCALE } from '../training/underflow.js';
 const MOST_ROWS = 1_000_000;
 
 export default class TrainPlanCommand extends BaseCommand {
-  static override summary = 'Plan a training: steps, learning rate, memory, and mistakes.';
+  static override summary = 'Plan a training: steps, learning rate, memory, mistakes.';
   static override description =
     'Reads the training: section of the file and the flags. Shows optimizer steps, micro-steps and epochs, the ' +
     'learning rate, the groups of AdamW, checkpoints, memory, and with --gpu time and cost. Checks the settings for ' +
@@ -66,6 +67,7 @@ export default class TrainPlanCommand extends BaseCommand {
       gradients: await gradientsOf(flags.gradients, settings),
     });
     const { mistakes, size } = plan;
+    if (flags.epochs !== undefined && size.length !== 'epochs') throw EPOCHS_OF_DATA;
     const result = {
       schema: 'minimind/train-plan@1',
       file: loaded.file,
@@ -104,6 +106,14 @@ export default class TrainPlanCommand extends BaseCommand {
     );
   }
 }
+
+const EPOCHS_OF_DATA = new UserError(
+  'usage',
+  '--epochs requires the number of tokens of the data',
+  {
+    suggestion: 'write it as in --data-tokens 1B',
+  },
+);
 
 async function tokenizerSize(file: string | undefined): Promise<number | undefined> {
   if (file === undefined) return undefined;

@@ -43,7 +43,8 @@ export async function* streamWindows(
       'refused-file',
       `${file}: expected ids of ${size} bytes, found ${counted(rest.length, 'byte')} left over`,
       {
-        suggestion: size === 4 ? 'write --as uint16' : 'copy the file again',
+        suggestion:
+          size === 4 ? 'write --as uint16' : 'copy the file again, or name its kind with --as',
       },
     );
   }

@@ -595,7 +595,7 @@ function tokenText(tokenizer: TextTokenizer, id: number): string {
 const severalKinds = (file: string, kind: Kind, before: Kind) =>
   new UserError(
     'usage',
-    `expected files of one kind, found ${KINDS[before]}, and in ${file} ${KINDS[kind]}`,
+    `expected files of one kind, found ${KINDS[before]}; ${file} has ${KINDS[kind]}`,
     {
       suggestion: 'check each kind with its own command, or name the kind with --as',
     },

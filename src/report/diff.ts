@@ -137,7 +137,9 @@ function factsOf(result: Result): Fact[] {
           },
         ]
       : []),
-    ...(sameModel ? [{ name: 'model', text: 'the same settings and layers once read' }] : []),
+    ...(sameModel
+      ? [{ name: 'model', text: 'same settings and layers, read with their defaults' }]
+      : []),
     ...comparedFacts(result),
   ];
 }

@@ -193,7 +193,7 @@ function vocabularyTable({ rows, best }: VocabularyComparison): TableBlock {
 /** The rule of thumb, and why it is wrong. */
 const ruleNote = ({ parameters, vocabulary, width, embedding, timesBudget }: SquareRootRule) =>
   noteOf(
-    `√${formatInteger(parameters)} × 100 = ${formatInteger(vocabulary)} tokens is no usable rule: one table of ` +
+    `√${formatInteger(parameters)} × 100 = ${formatInteger(vocabulary)} tokens is not a usable rule: one table of ` +
       `${formatInteger(vocabulary)} × ${formatInteger(width)} has ${shortCount(embedding)} parameters, ${significant(timesBudget)} times the budget.`,
   );
 

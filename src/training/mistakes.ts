@@ -123,6 +123,10 @@ function countsMicroSteps(facts: PlanFacts): boolean {
   return isMultiple(max_steps, steps, facts.size.accumulation);
 }
 
+/** Warm-up to write: 1% of the steps, and none in a run of one step. */
+const usualWarmup = ({ steps }: RunSize): number =>
+  steps === 1 ? 0 : Math.max(1, Math.round(0.01 * steps));
+
 export const CHECKS = {
   'schedule-unknown': {
     title: 'unknown schedule',
@@ -206,8 +210,8 @@ export const CHECKS = {
       setting.warmup === 0 || setting.warmup < size.steps
         ? undefined
         : {
-            reason: `${formatInteger(setting.warmup)} steps of warm-up in a run of ${formatInteger(size.steps)}: the learning rate never reaches its peak, or only at the end`,
-            fix: `warmup_steps: ${Math.max(1, Math.round(0.01 * size.steps))}`,
+            reason: `${counted(setting.warmup, 'step')} of warm-up in a run of ${formatInteger(size.steps)}: the learning rate never reaches its peak, or only at the end`,
+            fix: `warmup_steps: ${usualWarmup(size)}`,
           },
   },
   'long-warmup': {
@@ -220,7 +224,7 @@ export const CHECKS = {
         ? undefined
         : {
             reason: `${formatInteger(setting.warmup)} of ${formatInteger(size.steps)} steps are warm-up; published trainings take about 1%`,
-            fix: `warmup_steps: ${Math.max(1, Math.round(0.01 * size.steps))}`,
+            fix: `warmup_steps: ${usualWarmup(size)}`,
           },
   },
   'no-warmup': {
@@ -235,8 +239,8 @@ export const CHECKS = {
             reason:
               "the first steps have the full learning rate, while Adam's second moment is not yet an average",
             fix: SCHEDULES[schedule].reads.some((each) => each === 'warmup')
-              ? `warmup_steps: ${Math.max(1, Math.round(0.01 * size.steps))}`
-              : `lr_scheduler: constant_with_warmup, warmup_steps: ${Math.max(1, Math.round(0.01 * size.steps))}`,
+              ? `warmup_steps: ${usualWarmup(size)}`
+              : `lr_scheduler: constant_with_warmup, warmup_steps: ${usualWarmup(size)}`,
           },
   },
   'decay-beyond-the-end': {
@@ -267,7 +271,7 @@ export const CHECKS = {
       return {
         key: first,
         reason: `the schedule ${schedule} has no ${unread.join(', ')}`,
-        fix: `leave out ${unread.join(', ')}, or write another lr_scheduler`,
+        fix: `another lr_scheduler, or leave out ${unread.join(', ')}`,
       };
     },
   },
@@ -405,8 +409,8 @@ export const CHECKS = {
       if (partial === undefined || isRight) return undefined;
       return {
         reason:
-          `an epoch has ${counted(partial.microSteps, 'micro-step')}, so its last step has ${partial.last} of ${size.accumulation}: ` +
-          `divided by ${size.accumulation}, its gradient is ${percentText(partial.last / size.accumulation)} of a full one`,
+          `an epoch has ${counted(partial.microSteps, 'micro-step')}, so its last step has ${formatInteger(partial.last)} of ${formatInteger(size.accumulation)}: ` +
+          `divided by ${formatInteger(size.accumulation)}, its gradient is ${percentText(partial.last / size.accumulation)} of a full one`,
         fix: 'loss_reduction: token (divide by the tokens of the step), or drop_last: true',
       };
     },
@@ -598,7 +602,7 @@ export const CHECKS = {
         ? undefined
         : {
             reason: `${first.key} is another name of ${first.first}, with another value; ${first.first} counts`,
-            fix: `leave out ${first.key}`,
+            fix: `only ${first.first}`,
           };
     },
   },

@@ -128,14 +128,14 @@ describe('formatOf', () => {
       new Uint8Array(600),
     ],
     [
-      /^is nothing that is known: it begins with "\\x81\\x04\\x22\\x5cab\\xff~\\x0a\\x00\\x00\\x00\\x00\\x00\\x00\\x00"; name/,
+      /^is not a recognised checkpoint: it begins with "\\x81\\x04\\x22\\x5cab\\xff~\\x0a\\x00\\x00\\x00\\x00\\x00\\x00\\x00"; name/,
       'something else',
       `\x81\x04"\\ab\xff~\n${'\0'.repeat(20)}`,
     ],
-    [/nothing that is known/, 'a raw stream', deflateRawSync(Buffer.alloc(1000, 'weights'))],
-    [/nothing that is known/, 'a protocol that does not exist', '\x80\x06\x95\0\0\0\0\0\0'],
-    [/nothing that is known/, 'a length beyond the limit', lengthAnd(100_000_001, '{}')],
-    [/nothing that is known/, 'text with a control character', 'hello \x1b[31mworld'],
+    [/not a recognised checkpoint/, 'a raw stream', deflateRawSync(Buffer.alloc(1000, 'weights'))],
+    [/not a recognised checkpoint/, 'a protocol that does not exist', '\x80\x06\x95\0\0\0\0\0\0'],
+    [/not a recognised checkpoint/, 'a length beyond the limit', lengthAnd(100_000_001, '{}')],
+    [/not a recognised checkpoint/, 'text with a control character', 'hello \x1b[31mworld'],
   ])('says %s (%s)', (expected, _, content) => {
     expect(kindOfBytes(content)).toMatch(expected);
   });

@@ -285,7 +285,7 @@ describe('plan with tokenizers', () => {
       '6400',
       '--sqrt-rule',
     ]);
-    expect(stdout).toContain('√26,000,000 × 100 = 509,902 tokens is no usable rule');
+    expect(stdout).toContain('√26,000,000 × 100 = 509,902 tokens is not a usable rule');
     expect((await run()).stdout).not.toContain('√');
   });
 });

@@ -223,16 +223,8 @@ describe('errors', () => {
       'offline, and org/mix at "main" is in no cache of this machine',
     ],
     [['generate', 'hf:org/mix', 'x'], 2, 'hf download org/mix --local-dir mix'],
-    [
-      ['evaluate', 'hf:org/mix', '--text', 'README.md'],
-      2,
-      'reads whole models, which are not downloaded',
-    ],
-    [
-      ['export', 'hf:org/mix', '--save', 'x.onnx'],
-      2,
-      'reads whole models, which are not downloaded',
-    ],
+    [['evaluate', 'hf:org/mix', '--text', 'README.md'], 2, 'needs local files, and downloads none'],
+    [['export', 'hf:org/mix', '--save', 'x.onnx'], 2, 'needs local files, and downloads none'],
     [
       ['quick-test', 'hf:org/mix:model.safetensors'],
       2,

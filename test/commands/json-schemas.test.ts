@@ -266,7 +266,7 @@ describe('JSON output keeps to docs/schemas', () => {
   });
 
   it('quick-test of a training that fails', async () => {
-    const args = ['fixtures/hf/llama', '--overfit', '--steps', '3', '--learning-rate', '1e30'];
+    const args = ['fixtures/hf/llama', '--overfit', '--steps', '3', '--lr', '1e30'];
     const { code, stdout } = await runHere(['quick-test', ...args, '--json']);
     expect(code).toBe(1);
     expect(complaints(stdout)).toEqual([]);

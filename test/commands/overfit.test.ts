@@ -23,7 +23,7 @@ describe('quick-test --overfit', () => {
   });
 
   it('fails when the learning rate is too high', async () => {
-    const { code, stdout } = await overfit('--learning-rate', '1e30');
+    const { code, stdout } = await overfit('--lr', '1e30');
     expect(code).toBe(1);
     expect(stdout).toMatch(/^llama: FAILED: loss \d\.\d+ at first, NaN or infinity at step 2/);
     expect(stdout).toMatch(
@@ -56,7 +56,7 @@ describe('quick-test --overfit', () => {
 
   it.each([
     [['--engine', 'tfjs'], '--overfit and --engine cannot be used together'],
-    [['--learning-rate', '0'], '--learning-rate: expected a number above 0, found "0"'],
+    [['--lr', '0'], '--lr: expected a number above 0, found "0"'],
     [['--context', '2'], '--overfit: expected sequences of 3 tokens or more, found 2'],
   ])('refuses %j', async (args, message) => {
     const { code, stderr } = await overfit(...args);

@@ -10,7 +10,7 @@ import {
   shortCount,
   significant,
 } from '../../text/units.js';
-import { counted, modelName, shortened, sumOf } from '../../text/words.js';
+import { counted, shortened, sumOf } from '../../text/words.js';
 import {
   bar,
   headingBlock,
@@ -48,7 +48,10 @@ export function dataReport(result: DataResult, next: string): Report {
 }
 
 const namesOf = ({ files }: DataResult) =>
-  files.length === 1 ? modelName(files[0]?.file ?? '') : counted(files.length, 'file');
+  files.length === 1 ? fileName(files[0]?.file ?? '') : counted(files.length, 'file');
+
+/** `chat.jsonl`: the last part of a path. */
+const fileName = (file: string) => file.split(/[\\/]/).at(-1) || file;
 
 const shownVerdict = (result: DataResult): Verdict => ({
   text: `${namesOf(result)}: ${result.isWhole ? 'all' : 'the first'} ${counted(result.figures.samples, 'sample')}`,
@@ -82,7 +85,7 @@ const KIND_WORDS = {
 
 function readFacts(result: DataResult): Fact[] {
   const { files, kind, figures, isWhole } = result;
-  const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
+  const bytes = sumOf(files, (file) => file.bytes);
   const how = files.every(({ isDetected }) => isDetected) ? ' (by content)' : '';
   const blank = figures.blankLines === 0 ? '' : `, ${formatInteger(figures.blankLines)} blank`;
   return [
@@ -140,7 +143,7 @@ function tokenFacts(result: DataResult): Fact[] {
   const { tokens, duplicates } = figures;
   const near = duplicates && duplicates.near.count + duplicates.exact.count > 0;
   const facts: Fact[] = [];
-  if (tokens) {
+  if (tokens && tokens.positions > 0) {
     const own = sumOf(figures.scripts, (script) => script.tokens ?? 0);
     const perToken =
       own === 0 ? '' : `; ${significant(figures.characters / own)} characters per token`;
@@ -224,8 +227,12 @@ function warningsOf({ tokens, replacement }: DataResult['figures']): string[] {
   ];
 }
 
-function nextOf({ faults, files, tokenizer }: DataResult, command: string): string | undefined {
-  if (tokenizer === null || files.some(({ file }) => file === '<stdin>')) return undefined;
+function nextOf(
+  { faults, figures, files, tokenizer }: DataResult,
+  command: string,
+): string | undefined {
+  if (tokenizer === null || figures.samples === 0 || files.some(({ file }) => file === '<stdin>'))
+    return undefined;
   const [first] = faults.flatMap(({ name, places }) =>
     name === 'all-masked' || name === 'counted-padding' || name === 'empty-samples' ? places : [],
   );
@@ -283,7 +290,7 @@ function mergedBins(bins: readonly LengthBin[], most: number): LengthBin[] {
     {
       from: joined[0]?.from ?? 0,
       to: joined.at(-1)?.to ?? 0,
-      sequences: joined.reduce((sum, { sequences }) => sum + sequences, 0),
+      sequences: sumOf(joined, ({ sequences }) => sequences),
     },
     ...bins.slice(extra + 1),
   ];

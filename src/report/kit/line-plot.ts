@@ -54,7 +54,7 @@ export function drawLinePlot(
         tone: 'dim',
       },
     ],
-    [{ text: ' '.repeat(margin + 2) + xLabels(across, columns), tone: 'dim' }],
+    [{ text: ' '.repeat(margin + 2) + xLabels(across, columns, block), tone: 'dim' }],
     ...legend(block.curves, isAscii),
   ];
   return lines.map(trimmed);
@@ -165,11 +165,14 @@ function yLabels(up: Range, rows: number): Map<number, string> {
 }
 
 /** Values at the quarters of the axis, where they fit. */
-function xLabels(across: Range, columns: number): string {
+function xLabels(across: Range, columns: number, { curves }: LinePlotBlock): string {
   let text = '';
+  // Steps are whole numbers, and so are their labels.
+  const isWhole = curves.every(({ points }) => points.every(([x]) => Number.isInteger(x)));
   for (const part of [0, 0.25, 0.5, 0.75, 1]) {
     // Steps have four digits more often than rates do.
-    const label = shortNumber(across.valueAt(part), 4);
+    const value = across.valueAt(part);
+    const label = shortNumber(isWhole ? Math.round(value) : value, 4);
     // The last label ends with the axis.
     const start = Math.min(Math.round(part * (columns - 1)), columns - label.length);
     if (start >= text.length + (text === '' ? 0 : 1)) text = text.padEnd(start) + label;

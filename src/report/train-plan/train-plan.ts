@@ -77,6 +77,10 @@ const mistakeBlock = ({ severity, place, title, reason, fix }: Mistake): Block =
   tone: severity === 'error' ? 'bad' : 'warning',
 });
 
+/** `252K micro-steps` */
+const countedShort = (number: number, what: string) =>
+  `${shortCount(number)} ${what}${number === 1 ? '' : 's'}`;
+
 const usual = (isUsual: boolean) => (isUsual ? ' (default)' : '');
 
 /** One line for each, if the terminal has 80 columns. */
@@ -87,9 +91,13 @@ function factsOf(plan: TrainPlanResult, isLong: boolean): Fact[] {
   return [
     {
       name: 'steps',
+      text: `${formatInteger(steps)} of ${shortCount(tokensPerStep)} tokens, ${countedShort(microSteps, 'micro-step')}`,
+    },
+    {
+      name: 'batch',
       text:
-        `${formatInteger(steps)} (${shortCount(microSteps)} micro-steps) of ${shortCount(tokensPerStep)} tokens` +
-        `${usual(size.isUsualBatch)}: ${[microBatch, context, accumulation].map(formatInteger).join(' × ')} × ${counted(gpus, 'GPU')}`,
+        `${counted(microBatch, 'sequence')} × ${formatInteger(context)} tokens × ` +
+        `${formatInteger(accumulation)} accumulated × ${counted(gpus, 'GPU')}${usual(size.isUsualBatch)}`,
     },
     { name: 'tokens', text: tokensText(plan) },
     { name: 'rate', text: rateText(plan) },
@@ -129,7 +137,11 @@ function tokensText({ size, overTrained: [longer] }: TrainPlanResult): string {
   const other = longer
     ? `, ${longer.model.split('-')[0]} has ${formatInteger(Math.round(longer.tokensPerParameter))}`
     : '';
-  return `${shortNumber(tokensPerParameter)} a parameter${usual(length === 'default')}; optimal is 20${other}${repeated}`;
+  const ratio =
+    tokensPerParameter < 1000
+      ? shortNumber(tokensPerParameter)
+      : formatInteger(Math.round(tokensPerParameter));
+  return `${ratio} a parameter${usual(length === 'default')}; optimal is 20${other}${repeated}`;
 }
 
 function rateText({ learningRate }: TrainPlanResult): string {
@@ -138,7 +150,7 @@ function rateText({ learningRate }: TrainPlanResult): string {
   const { points } = learningRate;
   const last = points.at(-1)?.[1] ?? floor;
   return (
-    `${shortNumber(peak)}${isUsualPeak ? ' (default for the width)' : ''}, ` +
+    `${shortNumber(peak)}${usual(isUsualPeak)}, ` +
     `${schedule}${usual(isUsualSchedule)} to ${shortNumber(last)}, ` +
     `warm-up ${warmup === 0 ? 'none' : counted(warmup, 'step')}${usual(isUsualWarmup && warmup > 0)}`
   );
