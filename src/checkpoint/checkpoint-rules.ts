@@ -278,7 +278,7 @@ export const PICKLE_RULES = {
 export const ONNX_RULES = {
   'onnx-size': 'A file has at most 2,147,483,647 bytes, the most that Protocol Buffers read.',
   'onnx-whole': 'Every field ends within the message that holds it.',
-  'onnx-field': 'A field has a number from 1 on, and is no group.',
+  'onnx-field': 'A field has a number from 1 on, and is not a group.',
   'onnx-varint': 'An integer has at most 10 bytes.',
   'onnx-wire-type': 'A field that is read has the wire type of the format.',
   'onnx-fields': 'A file has at most 5,000,000 fields.',

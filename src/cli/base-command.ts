@@ -64,7 +64,7 @@ export abstract class BaseCommand extends Command {
   /** Whether the command writes a file that no flag and no argument names. */
   static writesUnasked = false;
 
-  /** What the command reads of a model of the hub; undefined where models of the hub cannot be given. */
+  /** Part of a model of the hub that the command reads; undefined where models of the hub cannot be given. */
   static readsHub: HubNeed | undefined;
 
   /** How values of flags were read, where that needs a word. The parsers of flags add to it. */

@@ -10,9 +10,9 @@ import type { RenderOptions } from '../report/kit/report.js';
 export const COMMAND_GROUPS = {
   Design: ['list', 'init', 'plan', 'compare', 'compare-srte', 'diff', 'train-plan'],
   Check: ['validate', 'profile', 'fit', 'data', 'inspect', 'verify'],
-  Run: ['quick-test', 'generate', 'evaluate', 'doctor', 'export'],
+  Run: ['quick-test', 'generate', 'evaluate', 'export'],
   Convert: ['convert-checkpoint'],
-  More: ['rope', 'attention', 'modules', 'kv-projector', 'completion', 'schema'],
+  More: ['rope', 'attention', 'modules', 'kv-projector', 'doctor', 'completion', 'schema'],
 } as const satisfies Record<string, readonly string[]>;
 
 /** Flags of the short help, the most useful first. */

@@ -124,7 +124,7 @@ const DEFAULT_LENGTH = {
 
 /**
  * Reads all files and measures their samples.
- * @throws UserError when a file cannot be read or is no training data, or something for its samples is missing.
+ * @throws UserError when a file cannot be read or is not training data, or something for its samples is missing.
  */
 export async function readData(input: DataInput, display: ProgressDisplay): Promise<DataReading> {
   const started = performance.now();
@@ -467,7 +467,7 @@ class Run {
       next += texts.length;
       const sequences = sequencesOf(record, own, maker);
       const text = record.kind === 'ids' ? undefined : texts.join('\n');
-      // The marks of a template are no content.
+      // The marks of a template are not content.
       const written = chatsOf(record)
         .flatMap(({ messages }) => messages.map(contentOf))
         .join('\n');

@@ -5,7 +5,7 @@ import { isRecord, joined, shortened } from '../text/words.js';
 import type { Line } from './lines.js';
 import { MOST_LINE_BYTES } from './lines.js';
 
-/** What a file holds. */
+/** Kinds of files, in words. */
 export const KINDS = {
   text: 'JSON lines with a text, for pre-training',
   chat: 'JSON lines with messages',
@@ -76,7 +76,7 @@ const MOST_PROBES = 20;
 /** Share of control characters in binary data. */
 const BINARY = 0.1;
 
-/** First bytes of files that are no data of this kind. */
+/** First bytes of files that are not training data. */
 const OTHER_FORMATS: readonly (readonly [start: string, name: string, advice: string])[] = [
   [
     'PAR1',
@@ -351,7 +351,7 @@ const SHARED_ROLES: Readonly<Record<string, string>> = {
   tool: 'tool',
 };
 
-/** A reason for which a value is no list of messages, thrown inside this file only. */
+/** A reason for which a value is not a list of messages, thrown inside this file only. */
 class ShapeError extends Error {}
 
 function chatRecord(value: unknown): DataRecord | InvalidLine {

@@ -69,7 +69,7 @@ async function readOf({ document, described }: Side, family: string | undefined)
   return { values: leavesOf(described?.document), document: own, defaults: undefined };
 }
 
-/** Values that are no mappings, by path. */
+/** Values other than mappings, by path. */
 function leavesOf(value: unknown, path: PropertyPath = []): Keys['values'] {
   const found = new Map<string, { path: PropertyPath; value: unknown }>();
   const visit = (at: unknown, here: PropertyPath) => {

@@ -22,7 +22,7 @@ export interface TensorDifference {
   readonly pattern: string;
   /** Names in the second side; of removed tensors, in the first. */
   readonly names: readonly string[];
-  /** Of one tensor; null for an added one. */
+  /** Values of one tensor; null for an added one. */
   readonly before: TensorForm | null;
   readonly after: TensorForm | null;
 }

@@ -1,5 +1,5 @@
 /**
- * What was fetched of the hub, by commit: listings, configs and the parts of weight files that hold their index. A commit
+ * Fetched parts of the hub, by commit: listings, configs and the parts of weight files that hold their index. A commit
  * never changes, so nothing here expires. Each file is written whole or not at all; one that is damaged counts as absent.
  */
 import { createHash } from 'node:crypto';

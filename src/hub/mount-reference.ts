@@ -21,7 +21,7 @@ import { hubSettings } from './settings.js';
 import { UserCache } from './user-cache.js';
 
 /**
- * What a command reads of a model: its config; also the index of its tensors; or also their values and the files next to
+ * Parts of a model that a command reads: its config; also the index of its tensors; or also their values and the files next to
  * them.
  */
 export type HubNeed = 'config' | 'index' | 'values';

@@ -11,7 +11,7 @@ export const FIRST_BYTES = 64 * 1024;
 /** Most bytes that are fetched beyond the requested ones, when a reader goes on. */
 const MOST_GROWTH = 8 * 2 ** 20;
 
-/** Longest range of a header: longer ones are no index of tensors. */
+/** Longest range of a header: longer ones are not an index of tensors. */
 const MAX_RANGE = 512 * 2 ** 20;
 
 /** Bytes that a reader needs and that have to be fetched first. It never leaves this folder. */

@@ -161,7 +161,7 @@ function typesText(a: SideSummary, b: SideSummary): string {
   return before === after ? ` (${before})` : ` (${before} → ${after})`;
 }
 
-/** What of keys and names was compared, where it is not as written. */
+/** Limits of the comparison: keys and names that were not compared as written. */
 function comparedFacts({ config, prefix, a, b }: Result): Fact[] {
   const lacking = [a, b].find((side) => side.config === null);
   return [

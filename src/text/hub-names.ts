@@ -16,7 +16,7 @@ const FILE = /\.(?:ya?ml|json|safetensors|pt|pth|bin|ckpt|gguf|onnx|txt)$/i;
 const PAGE =
   /^(?:https?:\/\/)?(?:www\.)?(?:huggingface\.co|hf\.co)\/([\w.-]+\/[\w.-]+)(?:\/(?:tree|blob|resolve)\/([^/?#]+)(?:\/([^?#]+))?)?\/?(?:[?#].*)?$/;
 
-/** What to write for a model of the hub, where `name` was taken for a path that does not exist. */
+/** Words to write for a model of the hub, where `name` was taken for a path that does not exist. */
 export function hubSuggestion(name: string): string | undefined {
   const [, repository, revision, file] = PAGE.exec(name) ?? [];
   if (repository !== undefined) {

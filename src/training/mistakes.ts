@@ -12,7 +12,7 @@ import { parseSchedule, SCHEDULE_NAMES, SCHEDULES } from './schedules.js';
 import type { TrainingSettings, TrainingValues } from './settings.js';
 import { FIRST_SCALE, FP16_LARGEST, type Underflow } from './underflow.js';
 
-/** What the checks look at. */
+/** Facts of a plan that the checks use. */
 export interface PlanFacts {
   readonly settings: TrainingSettings;
   readonly size: RunSize;

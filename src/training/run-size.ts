@@ -32,11 +32,11 @@ export interface RunSize {
   readonly microSteps: number;
   readonly tokens: number;
   readonly tokensPerParameter: number;
-  /** Tokens of the data; undefined where nobody gave them. */
+  /** Tokens of the data; undefined where unknown. */
   readonly dataTokens: number | undefined;
   /** Passes over the data. */
   readonly epochs: number | undefined;
-  /** What the length follows from; `default`: 20 tokens a parameter. */
+  /** Origin of the length; `default`: 20 tokens a parameter. */
   readonly length: LengthOrigin;
   /** Whether the batch is a default. */
   readonly isUsualBatch: boolean;

@@ -41,7 +41,7 @@ interface Lfm2Config {
   readonly full_attn_idxs?: readonly number[] | null | undefined;
 }
 
-/** What both generations have in common. */
+/** Settings of both generations. */
 export const LFM2 = {
   finalNorm: 'embedding_norm',
   norm: (name: string, config: Lfm2Config) =>

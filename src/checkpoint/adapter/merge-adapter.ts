@@ -29,7 +29,7 @@ interface Change {
   readonly biases: { readonly bias: StoredTensor; readonly scale: number }[];
 }
 
-/** What an adapter changes in a model. */
+/** Changes of an adapter to a model. */
 export interface AdapterChanges {
   readonly changes: ReadonlyMap<string, Change>;
   readonly faults: readonly AdapterFault[];
@@ -38,7 +38,7 @@ export interface AdapterChanges {
 /** A tensor that the model does not have, or has in another shape or type than the adapter needs. */
 export interface AdapterFault {
   readonly name: string;
-  /** What the adapter needs. */
+  /** Needs of the adapter. */
   readonly shape: Shape;
   /** The tensor of the model; undefined if there is none. */
   readonly found: StoredTensor | undefined;

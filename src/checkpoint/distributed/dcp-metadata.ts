@@ -29,7 +29,7 @@ export interface DcpTensor {
 export interface DcpEntry {
   /** Keys that lead to the value in the nested state dict that was saved. */
   readonly path: readonly PickleValue[];
-  /** Undefined for an object that is no tensor. */
+  /** Undefined for an object that is not a tensor. */
   readonly tensor: DcpTensor | undefined;
 }
 
@@ -113,7 +113,7 @@ class MetadataReader {
     return keys;
   }
 
-  /** Undefined for an object that is no tensor. */
+  /** Undefined for an object that is not a tensor. */
   #tensor(name: string, value: PickleValue): DcpTensor | undefined {
     if (isKind(value, 'opaque') && value.type.endsWith('.BytesStorageMetadata')) return undefined;
     const place = tensorPlace(name);

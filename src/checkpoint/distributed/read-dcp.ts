@@ -141,7 +141,7 @@ const sameKey = (name: string, refuse: Refuse) =>
 const MAX_OBJECT_BYTES = 2 ** 16;
 const MAX_OBJECTS = 1000;
 
-/** Objects of the state dict that are no tensors, read where they are small and hold only data. */
+/** Objects of the state dict other than tensors, read where they are small and hold only data. */
 class Objects {
   readonly #metadata: DcpMetadata;
   readonly #files: PartFiles;

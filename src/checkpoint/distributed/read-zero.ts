@@ -26,7 +26,7 @@ const KEYS = {
   flatGroups: 'fp32_flat_groups',
 } as const;
 
-/** What one process saved: vectors of the parameters, a part of each. */
+/** The share of one process: vectors of the parameters, a part of each. */
 interface Partition {
   readonly file: ByteFile;
   readonly stage: 1 | 2 | 3;

@@ -1,11 +1,11 @@
-/** What an ONNX file holds besides its tensors: operators, inputs, outputs, and totals by type. */
+/** Contents of an ONNX file other than its tensors: operators, inputs, outputs, and totals by type. */
 import { groupBy, sumOf } from '../../text/words.js';
 import type { ExternalFile } from './external-data.js';
 import type { OnnxTensor } from './tensor-proto.js';
 
 export interface OnnxValueInfo {
   readonly name: string;
-  /** `int64`; null for a value that is no tensor, or of an unknown type. */
+  /** `int64`; null for a value that is not a tensor, or of an unknown type. */
   readonly type: string | null;
   /** A text is a symbolic size, an empty one an unknown size; null where no shape is stated. */
   readonly shape: readonly (number | string)[] | null;

@@ -30,7 +30,7 @@ export interface ExternalFiles {
 }
 
 /**
- * Opens the files that tensors name. A missing file is no error until values are read.
+ * Opens the files that tensors name. A missing file is an error only when values are read.
  * @throws UserError when a name leads out of the folder, or a tensor does not lie in its file.
  */
 export function openExternalFiles(file: ByteFile, tensors: readonly OnnxTensor[]): ExternalFiles {

@@ -1,4 +1,4 @@
-/** What a training on one batch shows: problems, which fail the test, and warnings. */
+/** Findings of a training on one batch: problems, which fail the test, and warnings. */
 import type { LanguageModel, MixtureOfExperts } from '../../architecture/layer.js';
 import { tensorsOf, walk } from '../../architecture/walk.js';
 import type { NonFinite } from '../../runtime/trainer.js';

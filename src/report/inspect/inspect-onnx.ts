@@ -79,7 +79,7 @@ function externalFact({ externalFiles }: OnnxInspection): Fact {
   return { name: 'external', text, ...(missing.length > 0 && { tone: 'warning' as const }) };
 }
 
-/** Initializers that are no tensors of the model. */
+/** Initializers other than tensors of the model. */
 function constantsText({ constants, initializers }: OnnxInspection): string {
   const types = initializers.map(({ type, tensors }) => `${formatInteger(tensors)} ${type}`);
   return `${formatInteger(constants.length)} of the initializers (${types.join(', ')}) belong to the graph`;

@@ -149,10 +149,12 @@ function rateText({ learningRate }: TrainPlanResult): string {
     learningRate;
   const { points } = learningRate;
   const last = points.at(-1)?.[1] ?? floor;
+  const isAllUsual = isUsualPeak && isUsualSchedule && isUsualWarmup;
+  const own = (isUsual: boolean) => usual(isUsual && !isAllUsual);
   return (
-    `${shortNumber(peak)}${usual(isUsualPeak)}, ` +
-    `${schedule}${usual(isUsualSchedule)} to ${shortNumber(last)}, ` +
-    `warm-up ${warmup === 0 ? 'none' : counted(warmup, 'step')}${usual(isUsualWarmup && warmup > 0)}`
+    `${shortNumber(peak)}${own(isUsualPeak)}, ` +
+    `${schedule}${own(isUsualSchedule)} to ${shortNumber(last)}, ` +
+    `warm-up ${warmup === 0 ? 'none' : counted(warmup, 'step')}${isAllUsual ? ' (defaults)' : own(isUsualWarmup && warmup > 0)}`
   );
 }
 

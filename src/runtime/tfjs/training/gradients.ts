@@ -152,7 +152,7 @@ function scattered(tf: Tf, dy: Tensor, indices: Tensor, shape: readonly number[]
   return tf.tensor(result, [...shape], 'float32');
 }
 
-/** Of a convolution over time, [B, T + kernel − 1, 1, C] with [kernel, 1, C, 1] → [B, T, 1, C]. */
+/** Gradients of a convolution over time, [B, T + kernel − 1, 1, C] with [kernel, 1, C, 1] → [B, T, 1, C]. */
 function convolved(tf: Tf, dy: Tensor4D, x: Tensor4D, filter: Tensor4D) {
   const [kernel = 1, , channels = 1] = filter.shape;
   const [batch, tokens] = dy.shape;

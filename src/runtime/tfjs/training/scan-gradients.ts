@@ -34,7 +34,7 @@ type ScanValues = readonly [
   stateLog: Float32Array,
 ];
 
-/** What one channel of a sequence keeps for each token: a row of N. */
+/** State of one channel of a sequence for each token: a row of N. */
 interface ChannelMemory {
   /** States, after a row of zeros. */
   readonly rows: Float64Array;
