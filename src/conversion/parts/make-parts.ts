@@ -52,7 +52,8 @@ export async function planInParts(
       : null;
     const plan = rank === null ? prepared.plan : await planConversion(input, rank);
     const { job, place } = input;
-    const { checkpoint } = job;
+    // The job of a GGUF file has the tensors under other names.
+    const { checkpoint } = request;
     const files = await expectedFiles(input, plan);
     const target = resolveOutputTarget(place.path, place.kind);
     checkReplaceable(target, job.force);
