@@ -19,7 +19,7 @@ import {
   tensorNamed,
 } from '../plan/conversion-plan.js';
 import { isRankOpen, planConversion } from '../plan/plan-conversion.js';
-import { resourcesFor } from '../resources.js';
+import { plannedMemory } from '../resources.js';
 import { rowsMade, type SrtePlan } from '../srte/srte-plan.js';
 import { indexSha256, outputSha256, sampleSha256 } from './fingerprints.js';
 import { type PartsPlan, type PartsRequest, type PlannedPart, withHash } from './parts-plan.js';
@@ -45,8 +45,14 @@ export async function planInParts(
 ): Promise<PartsPlan> {
   const prepared = await prepare(request);
   const { input } = prepared;
-  const resources = { ...prepared.resources, ...(blockRows !== undefined && { blockRows }) };
+  const { size: tensors } = request.checkpoint.tensors;
+  const memoryOf = (srte: SrtePlan | null) => plannedMemory(srte, prepared.resources, tensors);
   try {
+    const withTables = memoryOf(prepared.plan.srte);
+    const resources = {
+      ...prepared.resources,
+      blockRows: blockRows ?? withTables.blockRows,
+    };
     const rank = isRankOpen(input)
       ? ((await findRank(input, prepared.plan, resources)) ?? null)
       : null;
@@ -59,10 +65,7 @@ export async function planInParts(
     checkReplaceable(target, job.force);
     refuseLost(input);
     refuseFullDisk(place.path, files);
-    const without = await resourcesFor(null, job);
-    const [withTables, withoutTables] = [resources, without].map((each) =>
-      Math.round(each.peakBytes),
-    );
+    const withoutTables = memoryOf(null);
     const divided = divide(parts, { input, plan, resources }, files);
     return withHash({
       version,
@@ -73,7 +76,7 @@ export async function planInParts(
           bytes: file.size,
           sampleSha256: sampleSha256(file),
         })),
-        tensors: checkpoint.tensors.size,
+        tensors,
         indexSha256: indexSha256(checkpoint),
       },
       output: {
@@ -92,11 +95,11 @@ export async function planInParts(
       },
       parts: divided.map(({ hasTables, ...part }) => ({
         ...part,
-        memoryBytes: (hasTables ? withTables : withoutTables) ?? 0,
+        memoryBytes: Math.round((hasTables ? withTables : withoutTables).peakBytes),
       })),
     });
   } finally {
-    await resources.backend.close();
+    await prepared.resources.backend.close();
   }
 }
 
