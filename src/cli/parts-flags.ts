@@ -143,7 +143,7 @@ function refuseOthers(mode: PartsMode, given: readonly string[], files: readonly
   const allowed = MODES[mode];
   const wrong = given.filter((name) =>
     allowed === null
-      ? NOT_PLANNED.includes(name) || /^max-(?:logit|kl)/.test(name)
+      ? NOT_PLANNED.includes(name) || /^(?:max-(?:logit|kl)|min-top-match)/.test(name)
       : name !== mode && ![...OUTPUT, ...allowed].includes(name),
   );
   const [first] = wrong;
@@ -156,7 +156,7 @@ function refuseOthers(mode: PartsMode, given: readonly string[], files: readonly
     });
   }
   if (allowed !== null && files.length > 0) {
-    throw new UserError('usage', `--${mode}: expected no IN and OUT, found ${files.map(quote).join(' and ')}`, {
+    throw new UserError('usage', `--${mode}: expected no IN and OUT, found ${files.map((each) => quote(each)).join(' and ')}`, {
       suggestion: 'remove them: they are in the plan',
     });
   }
