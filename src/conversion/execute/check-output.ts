@@ -240,7 +240,7 @@ async function compareRows(
 }
 
 /** Whether the table equals the replaced one exactly, over its rows. */
-function isExact(srte: SrtePlan, table: PlannedTable, tables: SrteTables | null): boolean {
+export function isExact(srte: SrtePlan, table: PlannedTable, tables: SrteTables | null): boolean {
   const [source] = table.sources;
   const stored = tables?.tables[source ?? 0];
   return (

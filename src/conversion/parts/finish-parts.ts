@@ -10,6 +10,7 @@ import { sumOf } from '../../text/words.js';
 import { type ConversionResult, resultOf } from '../conversion.js';
 import {
   checkIndex,
+  isExact,
   type MeasuredTable,
   measureQuantized,
   measureTables,
@@ -309,7 +310,7 @@ async function measuredIn(
   };
 }
 
-/** Errors of the tables from the sums of their slices; those of pairs only with a check, which reads all tables again. */
+/** Errors of the tables that the parts made; those of pairs and of cast tables only with a check, which reads all tables. */
 async function tablesMeasured(
   { input, plan, resources }: Pick<OpenedParts, 'input' | 'plan' | 'resources'>,
   output: ReturnType<typeof openCheckpoint>,
@@ -332,7 +333,10 @@ async function tablesMeasured(
     const errors = isSliced ? sliceErrors(input, table, sums) : (receipt?.errors ?? null);
     return table.isMade ? { parts: new Map(), rank: table.rank, energy, errors } : undefined;
   });
-  const isUnknown = srte.tables.some(({ isMade }, number) => isMade && made[number]?.errors == null);
+  const isUnknown = srte.tables.some(
+    (table, number) =>
+      made[number]?.errors == null && !isExact(srte, table, input.srte?.tables ?? null),
+  );
   if (isUnknown && !check) return null;
   return measureTables(input, srte, made, output, resources);
 }

@@ -25,6 +25,8 @@ const LEAST_SECONDS = 600;
 /** Memory beyond the prediction, and the least that is asked for. */
 const SPARE_MEMORY = 1.25;
 const LEAST_MEMORY = 512 * 2 ** 20;
+/** Of the finish, for each tensor of the input: it also reads the index of the output. */
+const FINISH_INDEX_BYTES = 2e3;
 const CPUS = 2;
 
 interface Needs {
@@ -35,7 +37,7 @@ interface Needs {
   readonly seconds: number;
 }
 
-function needsOf({ parts }: PartsPlan, { tasks = parts.length }: LaunchOptions): Needs {
+function needsOf({ input, parts }: PartsPlan, { tasks = parts.length }: LaunchOptions): Needs {
   const count = Math.min(tasks, parts.length);
   const shares = Array.from({ length: count }, (_, task) =>
     sumOf(
@@ -43,7 +45,11 @@ function needsOf({ parts }: PartsPlan, { tasks = parts.length }: LaunchOptions):
       ({ readBytes, writeBytes }) => readBytes + writeBytes,
     ),
   );
-  const most = Math.max(...parts.map(({ memoryBytes }) => memoryBytes * SPARE_MEMORY), LEAST_MEMORY);
+  const largest = Math.max(...parts.map(({ memoryBytes }) => memoryBytes));
+  const most = Math.max(
+    (largest + FINISH_INDEX_BYTES * input.tensors) * SPARE_MEMORY,
+    LEAST_MEMORY,
+  );
   return {
     tasks: count,
     hasRows: parts.some(({ slices }) => slices.length > 0),

@@ -153,15 +153,9 @@ const pick = <T extends object, K extends keyof T>(value: T, keys: readonly K[])
 
 type Work = Omit<PlannedPart, 'memoryBytes'> & { readonly hasTables: boolean };
 
-/** Numbers of the computed tables in each of some files. */
-export function tablesIn(
-  tensors: readonly PlannedTensor[],
-  names: readonly string[],
-): readonly number[] {
-  const wanted = new Set(names);
-  const tables = tensors.flatMap(({ name, action }) =>
-    wanted.has(name) && action.do === 'table' ? [action.table] : [],
-  );
+/** Numbers of the tables that some tensors are parts of. */
+export function tablesIn(tensors: readonly PlannedTensor[]): readonly number[] {
+  const tables = tensors.flatMap(({ action }) => (action.do === 'table' ? [action.table] : []));
   return [...new Set(tables)];
 }
 
@@ -176,7 +170,7 @@ function divide(
     .map((file) => {
       const tensors = file.tensors.flatMap((name) => byName.get(name) ?? []);
       const readBytes = sumOf(tensors, (tensor) => readBytesOf(tensor, tensor.action, input));
-      const tables = tablesIn(tensors, file.tensors);
+      const tables = tablesIn(tensors);
       return { ...file, readBytes, tables, cost: readBytes + file.bytes };
     });
   const shares = balanced(withTensors, parts, ({ cost }) => cost);

@@ -17,6 +17,7 @@ export async function measureFile(
   plan: ConversionPlan,
   step: StepProgress,
 ): Promise<Measured> {
+  if (plan.tie === null && plan.quantization === undefined && plan.gguf === undefined) return {};
   const own = new Set(names);
   const tensors = plan.tensors.filter(({ name }) => own.has(name));
   const { tie } = plan;

@@ -92,6 +92,7 @@ class Runner {
   readonly #watch: LockWatch;
   readonly #results = new Map<string, UnitResult>();
   #opened: OpenedParts | undefined;
+  #byName: ReadonlyMap<string, PlannedTensor> | undefined;
   #files: ReadonlyMap<string, OutputFile> | undefined;
   readonly #scratch: ClosableScratch;
   readonly #made = new Map<number, MadeTable | undefined>();
@@ -164,7 +165,7 @@ class Runner {
 
   #isThere(unit: Unit): boolean {
     // Opening the folder makes a client of NFS ask for its current names.
-    syncFolder(this.#folder.receipts);
+    fs.closeSync(fs.openSync(this.#folder.receipts, 'r'));
     const written =
       unit.do === 'file' ? path.join(this.#folder.files, unit.name) : undefined;
     const receipt = receiptOf(this.#folder, this.#plan, unit, written);
@@ -185,8 +186,7 @@ class Runner {
     if (unit.do === 'slice') return [];
     if (unit.do === 'table') return this.#slicesOf(unit.table).map(sliceUnit);
     const { plan } = await this.#open();
-    const file = await this.#outputFile(unit.name);
-    return tablesIn(plan.tensors, file.tensors).flatMap((table) =>
+    return tablesIn(await this.#tensorsOf(unit.name)).flatMap((table) =>
       plan.srte?.tables[table]?.isMade ? [tableUnit(table)] : [],
     );
   }
@@ -214,6 +214,13 @@ class Runner {
     return file;
   }
 
+  async #tensorsOf(name: string): Promise<PlannedTensor[]> {
+    const { plan } = await this.#open();
+    this.#byName ??= new Map(plan.tensors.map((tensor) => [tensor.name, tensor]));
+    const { tensors } = await this.#outputFile(name);
+    return tensors.flatMap((each) => this.#byName?.get(each) ?? []);
+  }
+
   async #do(unit: Unit, lock: PartLock): Promise<Omit<Receipt, 'unit' | 'host'>> {
     const start = performance.now();
     const { input, refuseOther } = await this.#open();
@@ -231,14 +238,11 @@ class Runner {
 
   /** The files of the input that a unit reads. */
   async #inputsOf(unit: Unit): Promise<readonly ByteFile[]> {
-    const { input, plan } = await this.#open();
+    const { input } = await this.#open();
     const { checkpoint } = input.job;
     if (unit.do !== 'file') return checkpoint.files;
-    const { tensors } = await this.#outputFile(unit.name);
-    const own = new Set(tensors);
-    const names = plan.tensors.flatMap((tensor) =>
-      own.has(tensor.name) ? sourcesOf(tensor.action) : [],
-    );
+    const tensors = await this.#tensorsOf(unit.name);
+    const names = tensors.flatMap(({ action }) => sourcesOf(action));
     const found = new Set(
       names.map((name) => {
         const tensor = tensorNamed(name, checkpoint);
