@@ -156,9 +156,13 @@ function refuseOthers(mode: PartsMode, given: readonly string[], files: readonly
     });
   }
   if (allowed !== null && files.length > 0) {
-    throw new UserError('usage', `--${mode}: expected no IN and OUT, found ${files.map((each) => quote(each)).join(' and ')}`, {
-      suggestion: 'remove them: they are in the plan',
-    });
+    throw new UserError(
+      'usage',
+      `--${mode}: expected no IN and OUT, found ${files.map((each) => quote(each)).join(' and ')}`,
+      {
+        suggestion: 'remove them: they are in the plan',
+      },
+    );
   }
   if (given.includes('submit') && mode !== 'launch') {
     throw new UserError('usage', '--submit requires --launch', {

@@ -251,10 +251,7 @@ async function writeOutput(
 }
 
 /** The single file with tensors, or the index of several. */
-export function outputPath(
-  staging: Staging,
-  files: readonly Pick<OutputFile, 'name'>[],
-): string {
+export function outputPath(staging: Staging, files: readonly Pick<OutputFile, 'name'>[]): string {
   const main = files.find(({ name }) => name === INDEX_FILE) ?? files[0];
   return staging.finished(main?.name ?? '');
 }

@@ -200,9 +200,7 @@ class Making {
     const comparisons = this.#sources.map(() => new TableComparison());
     const isPair = this.#table.form === 'low-rank';
     await this.#scratch.write(rowsName(this.#table, range), (sink) =>
-      isPair
-        ? this.#writeUnfactorised(sink, range)
-        : this.#writeRows(sink, comparisons, range),
+      isPair ? this.#writeUnfactorised(sink, range) : this.#writeRows(sink, comparisons, range),
     );
     return isPair ? [] : comparisons.map(({ sums }) => sums);
   }

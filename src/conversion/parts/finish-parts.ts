@@ -21,7 +21,7 @@ import { type MadeTable, sliceErrors } from '../execute/make-tables.js';
 import type { ConversionDisplay } from '../job.js';
 import { weightGroups } from './measure-file.js';
 import { type OpenedParts, openParts } from './open-parts.js';
-import { type LockOwner, LOCK_TIMES, ownerIn } from './part-lock.js';
+import { LOCK_TIMES, type LockOwner, ownerIn } from './part-lock.js';
 import { PartsFolder, type PartsPlan, type PlannedPart } from './parts-plan.js';
 import {
   fileUnit,
@@ -79,9 +79,9 @@ export function statusOf(plan: PartsPlan): PartsStatus {
     }
     const state = found.every(({ state: each }) => each === 'done')
       ? 'done'
-      : (['running', 'stalled'] as const).find((each) =>
+      : ((['running', 'stalled'] as const).find((each) =>
           found.some((unit) => unit.state === each),
-        ) ?? 'missing';
+        ) ?? 'missing');
     return {
       ...{ part: part.part, state, bytes },
       hosts: [...new Set(owners.map(({ host }) => host))],
@@ -246,7 +246,9 @@ async function checkReceipts(
   for (const { part, files } of plan.parts) {
     for (const name of files) {
       const hash = createHash('sha256');
-      const stream = fs.createReadStream(writtenFile(plan, folder, name), { highWaterMark: 2 ** 20 });
+      const stream = fs.createReadStream(writtenFile(plan, folder, name), {
+        highWaterMark: 2 ** 20,
+      });
       for await (const chunk of stream) {
         hash.update(chunk);
         onBytes(chunk.length);
@@ -273,7 +275,9 @@ export function arrayText(parts: readonly number[]): string {
     else runs.push([part, part]);
   }
   return runs
-    .map(([from, to]) => (from === to ? `${from}` : to === from + 1 ? `${from},${to}` : `${from}-${to}`))
+    .map(([from, to]) =>
+      from === to ? `${from}` : to === from + 1 ? `${from},${to}` : `${from}-${to}`,
+    )
     .join(',');
 }
 
@@ -296,7 +300,12 @@ async function measuredIn(
     first?.action.do === 'quantize' ? first.action.weight.name : '';
   // The parts of these are in two files.
   const cut = groups.filter((group) => !quantized.has(nameOf(group))).flat();
-  for (const each of await measureQuantized({ ...plan, tensors: cut }, checkpoint, output, display.step)) {
+  for (const each of await measureQuantized(
+    { ...plan, tensors: cut },
+    checkpoint,
+    output,
+    display.step,
+  )) {
     quantized.set(each.name, each);
   }
   const blocks = new Map(
@@ -322,7 +331,9 @@ async function tablesMeasured(
   if (srte === null) return [];
   const slices = parts.parts.flatMap((part) => part.slices);
   const made = srte.tables.map((table, number): MadeTable | undefined => {
-    const own = slices.filter((each) => each.table === number).toSorted((a, b) => a.first - b.first);
+    const own = slices
+      .filter((each) => each.table === number)
+      .toSorted((a, b) => a.first - b.first);
     const sums = own.flatMap((slice) => {
       const each = receiptOf(folder, parts, sliceUnit(slice))?.sums;
       return each === undefined || each.length === 0 ? [] : [each];

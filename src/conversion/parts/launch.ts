@@ -96,7 +96,12 @@ function headOf({ input, output, parts }: PartsPlan, { memoryMiB, seconds }: Nee
 function slurmScript(plan: PartsPlan, needs: Needs, options: LaunchOptions): string {
   const { tasks, hasRows, memoryMiB, seconds } = needs;
   const name = `minimind-${plan.hash.slice(0, 8)}`;
-  const submit = (variable: string, after: string | undefined, isArray: boolean, words: string[]) => {
+  const submit = (
+    variable: string,
+    after: string | undefined,
+    isArray: boolean,
+    words: string[],
+  ) => {
     const asked = [
       'sbatch',
       '--parsable',
@@ -160,7 +165,11 @@ function kubernetesManifest(plan: PartsPlan, needs: Needs, options: LaunchOption
   }
   const { tasks, memoryMiB, seconds } = needs;
   const name = `minimind-${plan.hash.slice(0, 8)}`;
-  const mountPath = commonFolder([plan.input.path, plan.output.path, path.resolve(options.planFile)]);
+  const mountPath = commonFolder([
+    plan.input.path,
+    plan.output.path,
+    path.resolve(options.planFile),
+  ]);
   const job = (suffix: string, words: readonly string[], limits: object) => ({
     apiVersion: 'batch/v1',
     kind: 'Job',

@@ -1,11 +1,7 @@
 /** Divides a conversion into parts: whole files of the output and ranges of rows of computed tables. */
 import path from 'node:path';
 import { encodedBytes } from '../../checkpoint/stored-tensor.js';
-import {
-  checkReplaceable,
-  refuseFullDisk,
-  resolveOutputTarget,
-} from '../../files/output-place.js';
+import { checkReplaceable, refuseFullDisk, resolveOutputTarget } from '../../files/output-place.js';
 import { sumOf } from '../../text/words.js';
 import { type PreparedConversion, prepare } from '../conversion.js';
 import { expectedFiles, findRank, refuseLost } from '../execute/execute.js';
@@ -312,7 +308,8 @@ function slicesOf(
       const [first, end] = [from, to].map((each) =>
         Math.min(rows, Math.max(0, Math.min(blocks, (each ?? 0) - order * blocks)) * blockRows),
       );
-      if (first !== undefined && end !== undefined && first < end) share.push({ table, first, end });
+      if (first !== undefined && end !== undefined && first < end)
+        share.push({ table, first, end });
     }
   }
   return shares;

@@ -1,9 +1,9 @@
 /** Errors of the tensors of one written file, for the report of the whole conversion. */
 import { openCheckpoint } from '../../checkpoint/open.js';
-import { measureBlocks, measureQuantized, measureTie } from '../execute/check-output.js';
-import type { ConversionInput, ConversionPlan, PlannedTensor } from '../plan/conversion-plan.js';
-import type { StepProgress } from '../job.js';
 import { groupBy } from '../../text/words.js';
+import { measureBlocks, measureQuantized, measureTie } from '../execute/check-output.js';
+import type { StepProgress } from '../job.js';
+import type { ConversionInput, ConversionPlan, PlannedTensor } from '../plan/conversion-plan.js';
 import type { Measured } from './receipts.js';
 
 /**
@@ -44,7 +44,9 @@ export function wholeWeights(
   tensors: readonly PlannedTensor[],
   own: ReadonlySet<string>,
 ): PlannedTensor[] {
-  return weightGroups(tensors).filter((parts) => parts.every(({ name }) => own.has(name))).flat();
+  return weightGroups(tensors)
+    .filter((parts) => parts.every(({ name }) => own.has(name)))
+    .flat();
 }
 
 /** The tensors of each quantized weight. */

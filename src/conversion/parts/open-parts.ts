@@ -1,9 +1,9 @@
 /** The conversion of a plan, planned again from its input and compared with the plan. */
 import { statSync } from 'node:fs';
 import type { ByteFile } from '../../checkpoint/byte-file.js';
+import { listed } from '../../checkpoint/checkpoint-rules.js';
 import { UserError } from '../../errors.js';
 import { openModelCheckpoint } from '../../model-input/gguf/gguf-checkpoint.js';
-import { listed } from '../../checkpoint/checkpoint-rules.js';
 import { type PreparedConversion, prepare } from '../conversion.js';
 import { configNameFor, outputFilesOf } from '../execute/accompanying-files.js';
 import type { OutputFile, ValuesOf } from '../execute/output-files.js';
@@ -108,7 +108,9 @@ function refuseChangedSizes({ input: { path, files } }: PartsPlan): void {
   const wrong = files.flatMap((file) => {
     const size = statSync(file.path, { throwIfNoEntry: false })?.size;
     if (size === file.bytes) return [];
-    return [`${file.path} (${size === undefined ? 'missing' : `${size} bytes, not ${file.bytes}`})`];
+    return [
+      `${file.path} (${size === undefined ? 'missing' : `${size} bytes, not ${file.bytes}`})`,
+    ];
   });
   if (wrong.length > 0) throw changed(`${path} is not the input of the plan: ${listed(wrong)}`);
 }

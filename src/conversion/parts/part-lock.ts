@@ -8,9 +8,9 @@
 import { randomUUID } from 'node:crypto';
 import fs from 'node:fs';
 import os from 'node:os';
+import { UserError } from '../../errors.js';
 import { codeOf, removeQuietly, takeFreeName } from '../../files/file-system.js';
 import { isRunning, PROCESS_SPACE } from '../../files/temporary.js';
-import { UserError } from '../../errors.js';
 
 export interface LockOwner {
   readonly token: string;

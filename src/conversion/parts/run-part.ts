@@ -59,7 +59,8 @@ export function isFinished(plan: PartsPlan, folder: PartsFolder): boolean {
   if (!fs.existsSync(folder.finished)) return false;
   const { kind, path: target, files } = plan.output;
   return files.every(({ name, bytes }) => {
-    const file = kind === 'folder' ? path.join(target, name) : path.join(path.dirname(target), name);
+    const file =
+      kind === 'folder' ? path.join(target, name) : path.join(path.dirname(target), name);
     return fs.statSync(file, { throwIfNoEntry: false })?.size === bytes;
   });
 }
@@ -166,8 +167,7 @@ class Runner {
   #isThere(unit: Unit): boolean {
     // Opening the folder makes a client of NFS ask for its current names.
     fs.closeSync(fs.openSync(this.#folder.receipts, 'r'));
-    const written =
-      unit.do === 'file' ? path.join(this.#folder.files, unit.name) : undefined;
+    const written = unit.do === 'file' ? path.join(this.#folder.files, unit.name) : undefined;
     const receipt = receiptOf(this.#folder, this.#plan, unit, written);
     if (receipt === undefined) return false;
     if (!this.#results.has(unit.id)) {
@@ -193,9 +193,7 @@ class Runner {
 
   #slicesOf(table: number) {
     const all = this.#plan.parts.flatMap(({ slices }) => slices);
-    return all
-      .filter((slice) => slice.table === table)
-      .toSorted((a, b) => a.first - b.first);
+    return all.filter((slice) => slice.table === table).toSorted((a, b) => a.first - b.first);
   }
 
   async #outputFile(name: string): Promise<OutputFile> {
@@ -205,9 +203,9 @@ class Runner {
     // The tables are made before the values of a file are read.
     const made = () => tables.map((_, number) => this.#made.get(number));
     this.#files ??= new Map(
-      filesOf((tensor) =>
-        outputValuesOf(tensor, { checkpoint, made: made(), plan, saturate }),
-      ).map((file) => [file.name, file]),
+      filesOf((tensor) => outputValuesOf(tensor, { checkpoint, made: made(), plan, saturate })).map(
+        (file) => [file.name, file],
+      ),
     );
     const file = this.#files.get(name);
     if (file === undefined) throw new Error(`no file ${name} in the plan`);
@@ -254,10 +252,7 @@ class Runner {
     return known.length === found.size ? known : checkpoint.files;
   }
 
-  async #write(
-    unit: Unit,
-    lock: PartLock,
-  ): Promise<Pick<Receipt, 'bytes' | 'sha256'> & Measured> {
+  async #write(unit: Unit, lock: PartLock): Promise<Pick<Receipt, 'bytes' | 'sha256'> & Measured> {
     const { input, plan, resources } = await this.#open();
     if (unit.do === 'file') return this.#writeFile(unit.name, lock);
     const { srte } = plan;
@@ -280,7 +275,13 @@ class Runner {
     const table = plan.srte?.tables[number];
     if (table === undefined) throw new Error(`no table ${number}`);
     await this.#join(table, number);
-    const made = await makeTables(input, plan.srte, resources, this.#scratch, (each) => each === number);
+    const made = await makeTables(
+      input,
+      plan.srte,
+      resources,
+      this.#scratch,
+      (each) => each === number,
+    );
     this.#made.set(number, made[number]);
     return made[number];
   }
@@ -341,10 +342,16 @@ class Runner {
         await sink.write(bytes);
       },
     });
-    await writeThrough(temporary, target, undefined, (sink) => file.fill(hashing(sink)), () => {
-      fs.renameSync(temporary, target);
-      syncFolder(files);
-    });
+    await writeThrough(
+      temporary,
+      target,
+      undefined,
+      (sink) => file.fill(hashing(sink)),
+      () => {
+        fs.renameSync(temporary, target);
+        syncFolder(files);
+      },
+    );
     if (written !== file.bytes) {
       throw new UserError('system', `${target} has ${written} bytes instead of ${file.bytes}`);
     }

@@ -14,9 +14,13 @@ export function partsOfTask(
   const [scheduler] = found;
   if (scheduler === undefined) {
     const names = SCHEDULERS.map(({ variable }) => variable);
-    throw new UserError('usage', `--part auto: expected a task of a job, found none of ${joined(names)}`, {
-      suggestion: `write --part 1 for one part of ${parts}, or start the job with --launch`,
-    });
+    throw new UserError(
+      'usage',
+      `--part auto: expected a task of a job, found none of ${joined(names)}`,
+      {
+        suggestion: `write --part 1 for one part of ${parts}, or start the job with --launch`,
+      },
+    );
   }
   if (found.length > 1) {
     const names = joined(found.map(({ variable }) => variable));
@@ -82,8 +86,11 @@ function slurmTask(environment: Environment, tasks: number | undefined): Task {
   const [first, last, count] = ['MIN', 'MAX', 'COUNT'].map((each) =>
     integerIn(environment, `SLURM_ARRAY_TASK_${each}`),
   );
-  const isWhole = first !== undefined && first <= 1 && last !== undefined && count === last - first + 1;
-  return isWhole ? { index: id - first, count, isPart: false } : { index: id - 1, count: undefined, isPart: true };
+  const isWhole =
+    first !== undefined && first <= 1 && last !== undefined && count === last - first + 1;
+  return isWhole
+    ? { index: id - first, count, isPart: false }
+    : { index: id - 1, count: undefined, isPart: true };
 }
 
 const numbered = (index: number, tasks: number | undefined): Task =>
@@ -94,7 +101,11 @@ const numbered = (index: number, tasks: number | undefined): Task =>
 function integerIn(environment: Environment, name: string): number {
   const text = environment[name] ?? '';
   if (/^\d{1,9}$/.test(text)) return Number(text);
-  throw new UserError('usage', `expected a whole number in ${name}, found ${JSON.stringify(text)}`, {
-    suggestion: 'write the number of the part: --part 1',
-  });
+  throw new UserError(
+    'usage',
+    `expected a whole number in ${name}, found ${JSON.stringify(text)}`,
+    {
+      suggestion: 'write the number of the part: --part 1',
+    },
+  );
 }

@@ -26,10 +26,19 @@ export function partsReport(result: PartsResult): Report {
   };
 }
 
-function verdictOf({ action, parts, output, missing, array, isFinished, ran }: PartsResult): Verdict {
+function verdictOf({
+  action,
+  parts,
+  output,
+  missing,
+  array,
+  isFinished,
+  ran,
+}: PartsResult): Verdict {
   const total = counted(parts.length, 'part');
   const done = `${formatInteger(parts.length - missing.length)} of ${total} done`;
-  if (action === 'plan') return { text: `Plan for ${output.path} in ${total}: nothing was converted` };
+  if (action === 'plan')
+    return { text: `Plan for ${output.path} in ${total}: nothing was converted` };
   if (isFinished) return { text: `${output.path} is complete`, tone: 'good' };
   if (action === 'part' && ran !== null) return { text: ranText(ran), tone: 'good' };
   if (missing.length === 0) return { text: `${done}: --finish is next`, tone: 'good' };
@@ -83,7 +92,10 @@ function factsOf(result: PartsResult): Fact[] {
           },
         ]
       : []),
-    { name: 'files', text: `${formatBytes(doneBytes)} of ${formatBytes(bytes)} (${formatShare(doneBytes, Math.max(1, bytes))})` },
+    {
+      name: 'files',
+      text: `${formatBytes(doneBytes)} of ${formatBytes(bytes)} (${formatShare(doneBytes, Math.max(1, bytes))})`,
+    },
     ...(bytesPerSecond !== null && secondsLeft !== null
       ? [
           {
@@ -143,4 +155,3 @@ function nextStep({ action, plan, missing, isFinished, output }: PartsResult): s
   if (action === 'plan') return `${command} --launch slurm`;
   return missing.length === 0 ? `${command} --finish` : `${command} --status`;
 }
-

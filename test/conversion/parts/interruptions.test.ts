@@ -248,23 +248,35 @@ describe('a plan', () => {
     const { at, planned } = await prepared();
     const bytes = fs.readFileSync(at('in/old.pt'));
     fs.writeFileSync(at('in/old.pt'), Buffer.concat([bytes, Buffer.from('x')]));
-    expect((await refusal(run(planned, 1))).message).toMatch(/is not the input of the plan: .*bytes/);
+    expect((await refusal(run(planned, 1))).message).toMatch(
+      /is not the input of the plan: .*bytes/,
+    );
     fs.rmSync(at('in/old.pt'));
     expect((await refusal(run(planned, 1))).message).toContain('missing');
     const middle = bytes.indexOf(Buffer.from('layers.1')) > 0 ? 40_000 : 40_000;
     const changed = Buffer.from(bytes);
     changed[middle] = (changed[middle] ?? 0) ^ 1;
     fs.writeFileSync(at('in/old.pt'), changed);
-    expect((await refusal(run(planned, 1))).message).toMatch(/other bytes|other tensors|broken|refused/);
+    expect((await refusal(run(planned, 1))).message).toMatch(
+      /other bytes|other tensors|broken|refused/,
+    );
     fs.writeFileSync(at('in/old.pt'), bytes);
     await run(planned, 1);
   });
 
   it.each([
-    ['edited by hand', (text: string) => text.replace('"saturate": false', '"saturate": true'), 'was changed'],
+    [
+      'edited by hand',
+      (text: string) => text.replace('"saturate": false', '"saturate": true'),
+      'was changed',
+    ],
     ['not JSON', (text: string) => text.slice(0, -3), 'is not JSON'],
     ['of another kind', () => '{"schema":"minimind/plan@1"}', 'is not a plan of --parts'],
-    ['without a key', (text: string) => text.replace('"request"', '"other"'), 'is not a valid plan'],
+    [
+      'without a key',
+      (text: string) => text.replace('"request"', '"other"'),
+      'is not a valid plan',
+    ],
   ])('is refused: %s', async (_, edit, message) => {
     const { planned } = await prepared();
     fs.writeFileSync(planned.file, edit(fs.readFileSync(planned.file, 'utf8')));

@@ -52,7 +52,12 @@ describe('partsOfTask', () => {
 
   it.each<[string, Record<string, string>, number | undefined, string]>([
     ['no task', { SLURM_JOB_ID: '5' }, undefined, 'found none of SLURM_ARRAY_TASK_ID'],
-    ['two schedulers', { ...slurm(1, 1, 2), PARALLEL_SEQ: '1' }, undefined, 'expected one scheduler'],
+    [
+      'two schedulers',
+      { ...slurm(1, 1, 2), PARALLEL_SEQ: '1' },
+      undefined,
+      'expected one scheduler',
+    ],
     ['no number', { JOB_COMPLETION_INDEX: 'x' }, undefined, 'expected a whole number'],
     ['an empty value', { PARALLEL_SEQ: '' }, undefined, 'expected a whole number'],
     ['a part that is not there', slurm(70, 7, 70, 2), undefined, 'expected a task of 1 to 64'],

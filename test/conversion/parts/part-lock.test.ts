@@ -9,8 +9,7 @@ import { folderOf } from '../../checkpoint/temp-folder.js';
 import { TIMES } from './parts.js';
 
 const lockFile = () => path.join(folderOf({}), 'unit.lock');
-const pause = (milliseconds: number) =>
-  new Promise((resolve) => setTimeout(resolve, milliseconds));
+const pause = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
 /** The lock of an owner on another machine, whose clock shows another time. */
 function foreignLock(file: string, changes: object = {}, clock = Date.now()): void {
