@@ -83,7 +83,7 @@ export async function resourcesFor(
 }
 
 /** Upper bound of the memory of an index, for each tensor of input and output. */
-const INDEX_BYTES = 2e3;
+const INDEX_BYTES = 2.5e3;
 
 /**
  * Block sizes and memory of a process that begins with the same work, whatever this one has done: the same for every

@@ -40,7 +40,7 @@ export async function measureFile(
 }
 
 /** The tensors of the quantized weights of a plan whose parts are all among these names. */
-export function wholeWeights(
+function wholeWeights(
   tensors: readonly PlannedTensor[],
   own: ReadonlySet<string>,
 ): PlannedTensor[] {

@@ -17,7 +17,7 @@ import { ENCODABLE_DTYPES } from '../../tensor/encode.js';
 import { isRecord } from '../../text/words.js';
 import { EXTENSIONS, LAYOUT_NAMES, NAMING_SCHEMES, TIES } from '../choices.js';
 
-export const PARTS_PLAN_SCHEMA = 'minimind/conversion-parts-plan@1';
+const PARTS_PLAN_SCHEMA = 'minimind/conversion-parts-plan@1';
 
 /** Most parts of a plan: more than schedulers take. */
 export const MOST_PARTS = 10_000;

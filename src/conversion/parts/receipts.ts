@@ -110,12 +110,6 @@ export async function writeSynced(file: string, text: string): Promise<void> {
   });
 }
 
-/** Path of the file that a unit writes. */
-export const resultOfUnit = (folder: PartsFolder, plan: PartsPlan, unit: Unit): string =>
-  unit.do === 'file'
-    ? path.join(folder.files, path.basename(unit.name))
-    : path.join(folder.spool, `${plan.hash.slice(0, 12)}-${unit.id}`);
-
 /**
  * The receipt of a unit; undefined when it is missing, of another plan, or broken.
  * @param written The file that must be there with the bytes of the receipt; undefined to trust the receipt.

@@ -13,7 +13,7 @@ import type { Phase } from '../../../src/conversion/parts/receipts.js';
 import { openModelCheckpoint } from '../../../src/model-input/gguf/gguf-checkpoint.js';
 import { DEFAULTS, type Flags } from '../convert.js';
 
-export const VERSION = '0.0.1';
+const VERSION = '0.0.1';
 
 /** Quick enough for tests: the owner of a lock counts as gone after 200 ms. */
 export const TIMES: LockTimes = { beat: 20, stale: 200 };
