@@ -18,6 +18,7 @@ const BENCHMARKS = {
   'index-safetensors': () => import('./index-safetensors.js'),
   'low-rank': () => import('./low-rank.js'),
   convert: () => import('./convert.js'),
+  data: () => import('./data.js'),
 };
 
 const words = process.argv.slice(2);

@@ -213,6 +213,10 @@ describe('the installed program', () => {
     const projector = inPackage('fixtures/kv-projector/two-teachers');
     fs.copyFileSync(path.join(projector, 'model.safetensors'), path.join(work, 'kv.safetensors'));
     fs.writeFileSync(path.join(work, 'ids.json'), '[[1, 2, 3, 4, 5]]');
+    fs.writeFileSync(
+      path.join(work, 'chats.jsonl'),
+      '{"messages":[{"role":"user","content":"hi"}]}',
+    );
     fs.copyFileSync(
       path.join(projector, 'expected.safetensors'),
       path.join(work, 'kv-input.safetensors'),
@@ -232,6 +236,7 @@ describe('the installed program', () => {
       args: ['small.safetensors', 'shared', '--to', 'shared', '--config', 'small.yaml'],
       prints: 'Converted to shared: ',
     },
+    data: { args: ['chats.jsonl'], prints: 'chats.jsonl: 1 sample' },
     doctor: { args: [], prints: 'TensorFlow.js' },
     evaluate: {
       args: [
@@ -297,6 +302,7 @@ describe('the installed program', () => {
     schema: { args: ['hybrid'], prints: '"srte_encoding"' },
     validate: { args: ['original.yaml'], prints: 'valid: 1 file' },
     verify: { args: ['small.yaml', 'small.safetensors'], prints: 'matches: 156 tensors' },
+    diff: { args: ['hybrid/original', 'hybrid/shared'], prints: '1 config key' },
   };
 
   it('runs each command', () => {

@@ -652,6 +652,9 @@ interface RouterParts {
   readonly groups?: RouterGroups | undefined;
   readonly renormalised?: { readonly eps: number } | undefined;
   readonly scale?: number;
+  readonly steps?: Router['steps'];
+  /** Name of the factors of the experts' weights. */
+  readonly expertScales?: string;
 }
 
 export function router(name: string, hidden: number, parts: RouterParts): Router {
@@ -661,6 +664,7 @@ export function router(name: string, hidden: number, parts: RouterParts): Router
     kind: 'router',
     name,
     component: 'router',
+    ...(parts.steps && { steps: parts.steps }),
     weight,
     ...(parts.bias && { bias: param(`${name}.bias`, [experts]) }),
     correction,
@@ -670,6 +674,7 @@ export function router(name: string, hidden: number, parts: RouterParts): Router
     groups,
     renormalised,
     scale: parts.scale ?? 1,
+    ...(parts.expertScales && { expertScales: param(parts.expertScales, [experts]) }),
   };
 }
 
@@ -733,7 +738,9 @@ export function clampedExperts(
 export function mixtureOfExperts(
   name: string,
   parts: Pick<MixtureOfExperts, 'router' | 'experts'> &
-    Partial<Pick<MixtureOfExperts, 'weighsInputs' | 'shared' | 'sharedGate' | 'latent'>>,
+    Partial<
+      Pick<MixtureOfExperts, 'weighsInputs' | 'expertNorm' | 'shared' | 'sharedGate' | 'latent'>
+    >,
 ): MixtureOfExperts {
   return {
     kind: 'mixtureOfExperts',
@@ -741,6 +748,7 @@ export function mixtureOfExperts(
     component: 'feedForward',
     router: parts.router,
     ...(parts.weighsInputs && { weighsInputs: true }),
+    ...(parts.expertNorm && { expertNorm: parts.expertNorm }),
     experts: parts.experts,
     shared: parts.shared ?? [],
     sharedGate: parts.sharedGate,

@@ -161,8 +161,13 @@ export interface Family<Schema extends z.ZodType = z.ZodType> {
    * Values of a small model of the same structure, used when the model is too large to run.
    * Families with the keys of `decoderProxy` need no method of their own.
    * @param tokens Required input length.
+   * @param width Upper bound of the model's width; default 256.
    */
-  scaledDownProxy?(document: z.output<Schema>, tokens: number): readonly ProxySetting[];
+  scaledDownProxy?(
+    document: z.output<Schema>,
+    tokens: number,
+    width?: number,
+  ): readonly ProxySetting[];
   /** Absent where several widths exist without a rule that relates them. */
   readonly dimensions?: Dimensions;
   /** Layers after the last block that predict further tokens; not part of the model. */

@@ -250,6 +250,8 @@ export interface RouterGroups {
  * one, best first; the weight of each is its share of a softmax of the scores that are left and near its own.
  */
 export interface Router extends Node<'router'> {
+  /** Layers between the input and the product with the weight: in Gemma 4, a norm and two scales. */
+  readonly steps?: readonly Layer[];
   /** [experts, H] */
   readonly weight: Param;
   /** Added to the products with the weight, [experts]. */
@@ -263,6 +265,8 @@ export interface Router extends Node<'router'> {
   readonly groups: RouterGroups | undefined;
   readonly renormalised: { readonly eps: number } | undefined;
   readonly scale: number;
+  /** Factor of each expert's weight, [experts]. */
+  readonly expertScales?: Param;
 }
 
 /** Networks of all experts in two tensors, the layout of transformers 5 and later. */
@@ -301,6 +305,8 @@ export interface MixtureOfExperts extends Node<'mixtureOfExperts'> {
   readonly router: Router;
   /** Whether a chosen expert's weight multiplies its input in place of its output. */
   readonly weighsInputs?: boolean;
+  /** Norm of what the experts read; the router reads the input itself. */
+  readonly expertNorm?: NormLayer;
   /** Equal in all but their names. */
   readonly experts: readonly Expert[] | PackedExperts | ClampedExperts;
   /** Applied to every token; several are summed. */

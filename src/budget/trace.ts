@@ -248,7 +248,7 @@ class Tracer {
       case 'gatedMlp':
         return this.#gatedMlp(layer);
       case 'router':
-        return [this.#router(layer)];
+        return this.#router(layer);
       case 'packedExperts':
       case 'clampedExperts':
         return [this.#step(layer, 'experts', size)];
@@ -379,17 +379,21 @@ class Tracer {
     ];
   }
 
-  #router(layer: Router): UnplacedStep {
+  #router(layer: Router): UnplacedStep[] {
     const { expertsPerToken, groups, scoring, nearness, renormalised, scale } = layer;
-    const [experts = 0] = layer.weight.shape;
+    const [experts = 0, size = 0] = layer.weight.shape;
     const operation = [
       `${scoring} of ${counted(experts, 'score')}${nearness === undefined ? '' : `, within ${nearness} of the best`}`,
       ...(groups ? [`${groups.kept} of ${groups.count} groups`] : []),
       `the best ${expertsPerToken}`,
       ...(renormalised ? ['divided by their sum'] : []),
       ...(scale === 1 ? [] : [`· ${scale}`]),
+      ...(layer.expertScales ? ['· the factor of each'] : []),
     ];
-    return this.#step(layer, operation.join('; '), expertsPerToken);
+    return [
+      ...(layer.steps ?? []).flatMap((each) => this.#steps(each, size)),
+      this.#step(layer, operation.join('; '), expertsPerToken),
+    ];
   }
 
   /** Experts are equal, so one step covers all. */
@@ -408,7 +412,8 @@ class Tracer {
     const gate = sharedGate ? [this.#linear(sharedGate)] : [];
     const others = shared.length === 0 ? '' : sharedGate ? ' + σ(gate) · shared' : ' + shared';
     return [
-      this.#router(router),
+      ...this.#router(router),
+      ...(layer.expertNorm ? this.#steps(layer.expertNorm, size) : []),
       ...layer.latent.slice(0, 1).map((into) => this.#linear(into)),
       routed,
       ...layer.latent.slice(1).map((outOf) => this.#linear(outOf)),

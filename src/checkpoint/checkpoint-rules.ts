@@ -212,6 +212,38 @@ export const PICKLE_RULES = {
   'pickle-cycle': 'No container holds itself.',
 } as const;
 
+/** Rules for ONNX files, which are messages of Protocol Buffers. */
+export const ONNX_RULES = {
+  'onnx-size': 'A file has at most 2,147,483,647 bytes, the most that Protocol Buffers read.',
+  'onnx-whole': 'Every field ends within the message that holds it.',
+  'onnx-field': 'A field has a number from 1 on, and is no group.',
+  'onnx-varint': 'An integer has at most 10 bytes.',
+  'onnx-wire-type': 'A field that is read has the wire type of the format.',
+  'onnx-fields': 'A file has at most 5,000,000 fields.',
+  'onnx-name': 'A name has at most 65,535 bytes, of UTF-8.',
+  'onnx-strings': 'Names and texts have at most 64 MiB together.',
+  'onnx-graph': 'A model has one graph.',
+  'onnx-depth': 'Graphs are nested at most 32 deep.',
+  'onnx-operators': 'A model has at most 10,000 different operators.',
+  'onnx-values': 'A graph has at most 10,000 inputs and 10,000 outputs.',
+  'onnx-tensors': 'A model has at most 200,000 tensors.',
+  'onnx-name-twice': 'A graph has each initializer once.',
+  'onnx-type': 'The element type of a tensor is one that ONNX defines.',
+  'onnx-rank': 'A tensor has at most 64 dimensions.',
+  'onnx-elements': 'The sizes of a tensor, zeros left out, multiply to at most 2^53 − 1.',
+  'onnx-data-place':
+    'The values of a tensor are in one place: raw, in typed fields, or in an external file.',
+  'onnx-data-size': 'A tensor has exactly the values that its shape and type need.',
+  'onnx-integers': 'A tensor has at most 16,777,216 values as integers of variable length.',
+  'onnx-external-path': 'The name of an external file is a path that goes down from the model.',
+  'onnx-external-folder': 'An external file that is a link leads to a file in the folder.',
+  'onnx-external-number': 'Offset and length of external data are numbers of bytes.',
+  'onnx-external-length': 'External data have the bytes that shape and type need.',
+  'onnx-external-range': 'A tensor lies in its external file, where that is present.',
+  'onnx-external-overlap':
+    'Tensors in an external file are the same bytes, one in the other, or disjoint.',
+} as const;
+
 /** Rules for the storages and tensors of a PyTorch file. */
 export const TENSOR_RULES = {
   'storage-id': 'A persistent id names a storage, as PyTorch writes it.',
@@ -273,6 +305,7 @@ export const RULES = {
   ...SAFETENSORS_RULES,
   ...GGUF_RULES,
   ...SHARD_RULES,
+  ...ONNX_RULES,
   ...TORCH_RULES,
   ...STATE_DICT_RULES,
 } as const;
@@ -283,6 +316,7 @@ export type CheckpointRule = keyof typeof RULES;
 const SUGGESTIONS: readonly (readonly [rules: object, suggestion: string])[] = [
   [SAFETENSORS_RULES, 'download the file again, or save it again with the safetensors library'],
   [GGUF_RULES, 'copy or download the file again, or convert the model again'],
+  [ONNX_RULES, 'copy or download the file again, or export the model again'],
   [TORCH_RULES, 'copy or download the file again, or save it again with torch.save'],
 ];
 

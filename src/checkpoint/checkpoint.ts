@@ -5,6 +5,7 @@
 import type { ByteFile } from './byte-file.js';
 import type { CheckpointFormat } from './formats.js';
 import type { GgufKeyValues } from './gguf/gguf-scanner.js';
+import type { OnnxGraph } from './onnx/describe-onnx.js';
 import type { StoredTensor } from './stored-tensor.js';
 import type { PickleValue } from './torch/pickle/values.js';
 
@@ -24,6 +25,8 @@ export interface Checkpoint {
   readonly metadata: ReadonlyMap<string, string>;
   /** Metadata of a GGUF file; absent in other formats. */
   readonly keyValues?: GgufKeyValues;
+  /** Graph of an ONNX file; absent in other formats. */
+  readonly onnx?: OnnxGraph;
   /** Keys that lead to the dict with the tensors: `['model_state_dict']`; empty when it is the top-level dict. */
   readonly stateDict: readonly string[];
   /** Other entries of a PyTorch file, by key. */

@@ -43,9 +43,15 @@ export const FILE_FORMATS = {
   },
   // docs/gguf.md of ggml: GGUF_MAGIC.
   gguf: { title: 'GGUF', container: 'gguf', magic: ['GGUF'] },
+  // onnx/onnx.proto3: a message without a magic number. Only `export` writes it.
+  onnx: { title: 'ONNX', container: undefined, magic: [] },
 } as const satisfies Record<
   string,
-  { readonly title: string; readonly container: Container; readonly magic: readonly string[] }
+  {
+    readonly title: string;
+    readonly container: Container | undefined;
+    readonly magic: readonly string[];
+  }
 >;
 
 export type CheckpointFormat = keyof typeof FILE_FORMATS;
@@ -76,6 +82,9 @@ export const isIndexName = (name: string): boolean =>
 /** Whether a file name has the extension of a weight file, in any case. */
 export const hasWeightsExtension = (name: string): boolean =>
   EXTENSIONS.some((extension) => name.toLowerCase().endsWith(extension));
+
+/** Whether a file name has the extension of an ONNX model. In a folder, such a file is not taken for the checkpoint. */
+export const isOnnxName = (name: string): boolean => /\.onnx$/i.test(name);
 
 /** Whether a file name is a weight file, complete or a shard. */
 export const isWeightsName = (name: string): boolean =>

@@ -4,6 +4,7 @@ import { refusal } from './checkpoint-rules.js';
 import type { CheckpointFormat } from './formats.js';
 import { FILE_FORMATS } from './formats.js';
 import { readGguf } from './gguf/read-gguf.js';
+import { readOnnx } from './onnx/read-onnx.js';
 import {
   LENGTH_FIELD_BYTES,
   MAX_HEADER_BYTES,
@@ -19,6 +20,7 @@ interface Look {
   readonly head: string;
   readonly tail: string;
   readonly isNamedSafetensors: boolean;
+  readonly isNamedOnnx: boolean;
 }
 
 /** A tar header is one block of 512 bytes; all other signatures are at lower offsets. */
@@ -162,8 +164,7 @@ const KINDS: readonly FileKind[] = [
     is: begins('\x08\x01\x12'),
   },
   {
-    what: 'an ONNX model',
-    suggestion: 'name the checkpoint that it was exported from',
+    format: 'onnx',
     is: begins(...ONNX_BEGINNINGS),
   },
   {
@@ -200,6 +201,11 @@ const KINDS: readonly FileKind[] = [
     format: 'safetensors',
     is: ({ isNamedSafetensors }) => isNamedSafetensors,
   },
+  {
+    // Fields of Protocol Buffers can have any order.
+    format: 'onnx',
+    is: ({ isNamedOnnx }) => isNamedOnnx,
+  },
 ];
 
 /**
@@ -211,7 +217,10 @@ export function checkpointFormatOf(file: ByteFile): CheckpointFormat {
   const tailBytes = Math.min(TAIL_BYTES, file.size);
   const head = file.read(0, headBytes).toString('latin1');
   const tail = file.read(file.size - tailBytes, tailBytes).toString('latin1');
-  const look = { head, tail, isNamedSafetensors: /\.safetensors$/i.test(file.path) };
+  const [isNamedSafetensors, isNamedOnnx] = [/\.safetensors$/i, /\.onnx$/i].map((ending) =>
+    ending.test(file.path),
+  ) as [boolean, boolean];
+  const look = { head, tail, isNamedSafetensors, isNamedOnnx };
   const kind = KINDS.find(({ is }) => is(look)) ?? {
     what: `nothing that is known: it begins with ${shown(head)}`,
     suggestion: 'name a safetensors or GGUF file, or one that torch.save wrote',
@@ -260,7 +269,10 @@ function shown(head: string): string {
 }
 
 const READERS: Readonly<
-  Record<CheckpointFormat, (file: ByteFile, options: CheckpointOptions) => FileIndex>
+  Record<
+    Exclude<CheckpointFormat, 'onnx'>,
+    (file: ByteFile, options: CheckpointOptions) => FileIndex
+  >
 > = {
   safetensors: readSafetensors,
   'torch-zip': readTorchZip,
@@ -281,7 +293,10 @@ export function openFile(
   const file = ByteFile.open(path);
   try {
     check(file);
-    return { files: [file], index: READERS[checkpointFormatOf(file)](file, options) };
+    const format = checkpointFormatOf(file);
+    // The values of an ONNX model can be in other files.
+    if (format === 'onnx') return readOnnx(file);
+    return { files: [file], index: READERS[format](file, options) };
   } catch (error) {
     file.close();
     throw error;

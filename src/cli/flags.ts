@@ -213,6 +213,20 @@ export const count = Flags.custom<number>({
   parse: async (text, context, options) => wholeNumber(text, options.name, context),
 });
 
+/** A positive number: `3e-4`. */
+export const learningRate = Flags.custom<number>({
+  helpValue: 'RATE',
+  parse: async (text, _context, { name }) => {
+    const value = Number(text);
+    if (/^\s*\d*\.?\d+(e[+-]?\d+)?\s*$/i.test(text) && value > 0 && Number.isFinite(value)) {
+      return value;
+    }
+    throw new UserError('usage', `--${name}: expected a number above 0, found ${quote(text)}`, {
+      suggestion: `write it as in --${name} 3e-4`,
+    });
+  },
+});
+
 /** A number of tokens in a sequence, where `32k` is 32,768. */
 export const tokens = Flags.custom<number>({
   helpValue: 'N',

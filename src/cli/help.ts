@@ -8,7 +8,7 @@ import type { RenderOptions } from '../report/kit/report.js';
 
 /** Commands by what people want to do, in the order in which they usually need them. */
 export const COMMAND_GROUPS = {
-  Design: ['list', 'init', 'plan', 'compare', 'compare-srte'],
+  Design: ['list', 'init', 'plan', 'compare', 'compare-srte', 'diff'],
   Check: ['validate', 'profile', 'fit', 'inspect', 'verify'],
   Run: ['quick-test', 'generate', 'evaluate', 'doctor', 'export'],
   Convert: ['convert-checkpoint'],

@@ -87,7 +87,19 @@ export function renderOptions(
     width: stream.isTTY ? stream.columns || 80 : Number.POSITIVE_INFINITY,
     height: stream.isTTY ? stream.rows || 24 : undefined,
     colourLevel: noColor ? 0 : colourLevel(stream, env),
+    isAscii: isAsciiOnly(env),
   };
+}
+
+/** Whether the locale names an encoding other than UTF-8, or the terminal is a console with few characters. */
+export function isAsciiOnly(
+  { LC_ALL, LC_CTYPE, LANG, TERM }: NodeJS.ProcessEnv,
+  platform: NodeJS.Platform = process.platform,
+): boolean {
+  if (TERM === 'linux' || TERM === 'dumb') return true;
+  // An unset locale says nothing about the terminal: containers have none. Windows does not use these variables.
+  const locale = LC_ALL || LC_CTYPE || LANG || '';
+  return platform !== 'win32' && locale !== '' && !/utf-?8/i.test(locale);
 }
 
 function colourLevel(stream: Stream, env: NodeJS.ProcessEnv): RenderOptions['colourLevel'] {

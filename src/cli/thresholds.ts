@@ -6,7 +6,7 @@ import { percentText } from '../text/units.js';
 import type { ParsedFlags } from './flags.js';
 
 /** A share: `0.05` or `5%`. */
-const shareOrPercent = Flags.custom<number>({
+export const shareOrPercent = Flags.custom<number>({
   helpValue: 'SHARE',
   parse: async (text, _context, { name }) => {
     const [, number, percent] = /^\s*(\d*\.?\d+(?:e[+-]?\d+)?)\s*(%?)\s*$/i.exec(text) ?? [];
@@ -135,3 +135,27 @@ export function exceededEvaluation(
         )),
   ];
 }
+
+/** Thresholds of `data`. */
+export const dataLimits = {
+  'max-invalid': shareOrPercent({
+    helpGroup: 'LIMITS',
+    description: 'largest share of invalid lines, as in 0.1%',
+  }),
+  'max-duplicates': shareOrPercent({
+    helpGroup: 'LIMITS',
+    description: 'largest share of samples that repeat an earlier one, as in 1%',
+  }),
+  'max-near-duplicates': shareOrPercent({
+    helpGroup: 'LIMITS',
+    description: 'largest share of samples that are near duplicates, as in 5%',
+  }),
+  'max-padding': shareOrPercent({
+    helpGroup: 'LIMITS',
+    description: 'largest share of padding in the samples, as in 50%',
+  }),
+  'max-cut': shareOrPercent({
+    helpGroup: 'LIMITS',
+    description: 'largest share of tokens beyond the context, as in 5%',
+  }),
+};

@@ -6,7 +6,7 @@ import { bytesOfViews, viewsOf } from '../checkpoint/sharing.js';
 import type { Measurement } from '../checkpoint/statistics.js';
 import { measureTensors } from '../checkpoint/statistics.js';
 import type { StoredTensor } from '../checkpoint/stored-tensor.js';
-import { summarise } from '../checkpoint/summary.js';
+import { groupTensors, summarise } from '../checkpoint/summary.js';
 import type { FlagsOf } from '../cli/base-command.js';
 import { BaseCommand } from '../cli/base-command.js';
 import { counts, details, readAs, stateDict } from '../cli/flags.js';
@@ -15,15 +15,17 @@ import { progress } from '../cli/progress.js';
 import type { SrteSurvey } from '../conversion/srte/survey-srte.js';
 import { checkpointWarnings } from '../model-input/checkpoint-config.js';
 import { modelViewOf } from '../model-input/gguf/gguf-checkpoint.js';
+import { onnxViewOf } from '../model-input/onnx-tensors.js';
 import type { StoredModel } from '../model-input/stored-model.js';
 import { storedModel } from '../model-input/stored-model.js';
 import { inspectReport } from '../report/inspect/inspect.js';
+import type { OnnxInspection } from '../report/inspect/inspect-onnx.js';
 import { sumOf } from '../text/words.js';
 
 export default class Inspect extends BaseCommand {
   static override summary = 'Show the tensors of a checkpoint.';
   static override description =
-    'Reads safetensors, PyTorch files (.pt, .pth, .bin, also from before 1.6), GGUF, and sharded models by their folder or ' +
+    'Reads safetensors, PyTorch files (.pt, .pth, .bin, also from before 1.6), GGUF, ONNX, and sharded models by their folder or ' +
     'index. Pickles are read as data; nothing in them is ever run. Only the index is read, unless --stats, --hash or ' +
     '--srte need the values.';
   static override examples = [
@@ -31,6 +33,7 @@ export default class Inspect extends BaseCommand {
     '<%= config.bin %> <%= command.id %> fixtures/checkpoints/valid/st_nan_inf.safetensors --stats',
     "<%= config.bin %> <%= command.id %> fixtures/checkpoints/valid/zip_proto5.pt --filter '*.weight' --hash --format csv",
     '<%= config.bin %> <%= command.id %> fixtures/checkpoints/valid/zip_proto5.pt --srte --json',
+    '<%= config.bin %> <%= command.id %> fixtures/onnx/llama.onnx',
   ];
 
   static override args = {
@@ -73,13 +76,15 @@ export default class Inspect extends BaseCommand {
     try {
       await this.warnAbout(flags, checkpointWarnings(checkpoint));
       const chosen = filterByName(checkpoint.tensors, flags.filter);
-      const model = await storedModel(modelViewOf(checkpoint), flags.family);
+      const view = modelViewOf(checkpoint);
+      const model = await storedModel(view, flags.family);
       const result = {
         schema: 'minimind/inspect@1',
         ...(flags.filter !== undefined && { filter: flags.filter }),
         ...(flags.srte && { srte: await surveyed(checkpoint, flags) }),
         ...summarise(checkpoint, chosen, await measured(chosen, flags)),
-        ...modelFields(checkpoint, model),
+        ...modelFields(view, model),
+        ...onnxFields(view),
       } as const;
       const listed = [flags.tensors, flags.stats, flags.hash, flags.filter].some(Boolean);
       return await this.answer(flags, result, (each) => inspectReport(each, { listed }));
@@ -87,6 +92,14 @@ export default class Inspect extends BaseCommand {
       checkpoint.close();
     }
   }
+}
+
+/** The graph of an ONNX file, and the tensors of its model. */
+function onnxFields(view: Checkpoint): { readonly onnx?: OnnxInspection } {
+  const stored = onnxViewOf(view);
+  if (!view.onnx || !stored) return {};
+  const { description } = view.onnx;
+  return { onnx: { ...description, ...stored, components: groupTensors(view.tensors) } };
 }
 
 /** The model without its buffers, and its parameters if they are known. */

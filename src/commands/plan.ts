@@ -8,6 +8,7 @@ import {
   counts,
   details,
   dtype,
+  names,
   range,
   setOf,
   tokens,
@@ -21,6 +22,7 @@ import { splitCount } from '../hardware/hardware-names.js';
 import { CRITERIA, CRITERION_NAMES } from '../plan/criteria.js';
 import { decodingTarget, missingPeakText } from '../plan/decode.js';
 import { planModels, rowDocument } from '../plan/plan-models.js';
+import { compareVocabularies, squareRootRule } from '../plan/vocabulary.js';
 import { planReport } from '../report/plan.js';
 import { formatInteger, shortCount } from '../text/units.js';
 import { shellWord, withoutFlags } from '../text/words.js';
@@ -42,6 +44,7 @@ export default class Plan extends BaseCommand {
     '<%= config.bin %> <%= command.id %> --max-params 26M --vocab 6400 --context 4096 --depth 4..40 --sort memory',
     '<%= config.bin %> <%= command.id %> --max-params 135M --vocab 49152 --family llama --set model.tie_word_embeddings=true --top 3',
     '<%= config.bin %> <%= command.id %> --max-params 26M --vocab 6400 --row 2 --save -',
+    '<%= config.bin %> <%= command.id %> --max-params 8M --tokenizer fixtures/tokenizers/bpe-512.json,fixtures/tokenizers/bpe-4096.json --text fixtures/tokenizers/text.txt --sqrt-rule',
   ];
 
   static override flags = {
@@ -71,6 +74,20 @@ export default class Plan extends BaseCommand {
       default: '64',
       description: 'multiple that the feed-forward width is rounded to',
     } as const)(),
+    tokenizer: names({
+      helpValue: 'FILE,FILE',
+      dependsOn: ['text'],
+      exclusive: ['vocab'],
+      description: 'compare the vocabularies of tokenizer.json files, by the cost of --text',
+    }),
+    text: Flags.string({
+      helpValue: 'FILE',
+      dependsOn: ['tokenizer'],
+      description: 'a text in UTF-8, up to 4 MB',
+    }),
+    'sqrt-rule': Flags.boolean({
+      description: 'check the rule of thumb √parameters × 100 for the vocabulary',
+    }),
     set: setOf('set a value of the config, as in model.num_attention_heads=8'),
     sort: Flags.option({
       options: CRITERION_NAMES,
@@ -99,7 +116,7 @@ export default class Plan extends BaseCommand {
     const inference = { batch: flags.batch, context: flags.context, dtype: flags.dtype };
     const cluster = await askedGpu(flags, (choice) => this.note(flags, choice));
     let shown: ReturnType<typeof progress> | undefined;
-    const plan = planModels(family, {
+    const wish = {
       ...flags,
       inference,
       ...(cluster && {
@@ -114,16 +131,29 @@ export default class Plan extends BaseCommand {
       headDims: flags['head-dim'],
       align: Number(flags.align),
       set: flags.set ?? [],
-      onSearched: (_, widths) => {
+      onSearched: (_: unknown, widths: number) => {
         shown ??= progress(flags, 'searching widths', widths, undefined, formatInteger);
         shown.add(1);
       },
-    });
+    };
+    const texts = await textsOf(flags);
+    const vocabularies = texts && compareVocabularies(family, wish, texts);
+    const plan = planModels(
+      family,
+      vocabularies ? { ...wish, vocabulary: vocabularies.best.vocabulary } : wish,
+    );
     shown?.end();
+    const [best] = plan.rows;
     const { save } = flags;
-    const result = { schema: 'minimind/plan@1', ...plan } as const;
+    const result = {
+      schema: 'minimind/plan@1',
+      ...plan,
+      ...(vocabularies && { vocabularies }),
+      ...(flags['sqrt-rule'] &&
+        best && { squareRootRule: squareRootRule(flags['max-params'], best.sizes.width) }),
+    } as const;
     const next = isStdout(save)
-      ? this.#commandToSave(plan)
+      ? this.#commandToSave(plan, vocabularies?.best.vocabulary)
       : `minimind profile ${shellWord(save)} --context ${flags.context}`;
     const report = (each: typeof result) => planReport(each, { next });
     if (save === undefined) return this.answer(flags, result, report);
@@ -135,12 +165,30 @@ export default class Plan extends BaseCommand {
   }
 
   /** This command line, with a file for the best model. */
-  #commandToSave({ family, rows: [best] }: ReturnType<typeof planModels>): string | undefined {
+  #commandToSave(
+    { family, rows: [best] }: ReturnType<typeof planModels>,
+    vocabulary: number | undefined,
+  ): string | undefined {
     if (!best) return undefined;
     const file = `${family}-${shortCount(best.parameters.value)}.yaml`;
-    const words = withoutFlags(this.argv, ['--save']);
+    const words = withoutFlags(this.argv, ['--save', '--tokenizer', '--text'])
+      .filter((word) => word !== '--sqrt-rule')
+      .concat(vocabulary === undefined ? [] : ['--vocab', String(vocabulary)]);
     return ['minimind plan', ...words.map(shellWord), '--save', file].join(' ');
   }
+}
+
+/** Loads the tokenizers' library only when one is given. */
+async function textsOf({
+  tokenizer,
+  text,
+}: {
+  readonly tokenizer?: readonly string[] | undefined;
+  readonly text?: string | undefined;
+}) {
+  if (tokenizer === undefined || text === undefined) return undefined;
+  const { measureText } = await import('../tokenizer/measure.js');
+  return measureText(tokenizer, text);
 }
 
 /** The GPU for decoding, if any. */

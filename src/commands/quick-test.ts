@@ -12,6 +12,7 @@ import {
   details,
   device,
   ENGINE_CHOICES,
+  learningRate,
   readAs,
   savedFile,
   seed,
@@ -39,6 +40,7 @@ import type { EngineTarget } from '../quicktest/compare-outputs.js';
 import type { QuickTest as QuickTestData, QuickTestRun } from '../quicktest/index.js';
 import type { ComparedModel } from '../quicktest/sides.js';
 import { againstReport } from '../report/quick-test/against.js';
+import { overfitReport } from '../report/quick-test/overfit.js';
 import { quickTestReport, traceReport } from '../report/quick-test/quick-test.js';
 import type { TokenIds } from '../runtime/engine.js';
 
@@ -61,8 +63,27 @@ const NOT_TRACED = [
   'weights',
 ];
 
+/** Flags unused by --overfit, which trains in float32 on the CPU. */
+const NOT_TRAINED = [
+  'only',
+  'cross-check',
+  'repeat',
+  'output-tokens',
+  'engine',
+  'device',
+  'compute',
+  'save',
+  'against',
+  'weights',
+  'trace',
+];
+
 /** Flags of checks, unused by --against. */
 const NOT_COMPARED = ['only', 'cross-check', 'repeat', 'output-tokens', 'save', 'trace', 'weights'];
+
+/** Defaults of --overfit. */
+const STEPS = 40;
+const SECONDS = 20;
 
 export default class QuickTest extends BaseCommand {
   static override summary = 'Run a model and check that it works.';
@@ -71,11 +92,13 @@ export default class QuickTest extends BaseCommand {
     'right shape, shared tensors are shared, no token sees a later one, sequences of a batch are independent, two ' +
     'runs are equal, and decoding with a cache equals the full forward pass. Then it measures the speed. A model that ' +
     'is too large for this machine runs as a scaled-down proxy, or with --full layer by layer. Exit code 1 when a ' +
-    'check fails. --weights runs with matrices of 8 or 4 bits, and reports the loss against float32. --against compares two models instead.';
+    'check fails. --weights runs with matrices of 8 or 4 bits, and reports the loss against float32. --against compares ' +
+    'two models instead. --overfit trains the model, or a scaled-down proxy, on one batch: the loss must fall.';
   static override examples = [
     '<%= config.bin %> <%= command.id %> configs/hybrid/tiny.yaml',
     '<%= config.bin %> <%= command.id %> configs/hybrid/tiny.yaml --only cache,cross-check --context 48',
     '<%= config.bin %> <%= command.id %> configs/hybrid/original.yaml --trace',
+    '<%= config.bin %> <%= command.id %> configs/hybrid/tiny.yaml --overfit --learning-rate 3e-3',
     '<%= config.bin %> <%= command.id %> fixtures/hybrid/shared-lowrank-tied --weights int4 --max-kl 0.5',
     '<%= config.bin %> <%= command.id %> fixtures/hybrid/shared-lowrank-tied --against tfjs',
     '<%= config.bin %> <%= command.id %> configs/hybrid/tiny.yaml --set model.window_size=64 --against configs/hybrid/tiny.yaml',
@@ -142,6 +165,23 @@ export default class QuickTest extends BaseCommand {
       exclusive: NOT_COMPARED,
     }),
     ...logitLimits('against', 'weights'),
+    overfit: Flags.boolean({
+      description:
+        'train on one batch for some seconds on the CPU, with the training section of the file: the loss must fall',
+      exclusive: NOT_TRAINED,
+    }),
+    steps: count({
+      description: 'with --overfit: training steps [default: 40]',
+      dependsOn: ['overfit'],
+    }),
+    seconds: count({
+      description: 'with --overfit: most seconds of training [default: 20]',
+      dependsOn: ['overfit'],
+    }),
+    'learning-rate': learningRate({
+      description: 'with --overfit: instead of that of the file [default: 0.001]',
+      dependsOn: ['overfit'],
+    }),
     trace: Flags.boolean({
       description: 'print the shape of every step and run nothing',
       exclusive: NOT_TRACED,
@@ -177,6 +217,7 @@ export default class QuickTest extends BaseCommand {
         checkpoint && (await verifiedModel(described, checkpoint, progressDisplay(flags)));
       if (held) await this.warnAbout(flags, [...checkpointWarnings(checkpoint), ...held.warnings]);
       const loaded = held?.loaded ?? described;
+      if (flags.overfit) return await this.#overfit(flags, loaded, checkpoint);
       if (flags.against !== undefined) {
         return await this.#compare(flags, { loaded, checkpoint }, flags.against);
       }
@@ -225,6 +266,50 @@ export default class QuickTest extends BaseCommand {
       return result;
     } finally {
       opened?.checkpoint?.close();
+    }
+  }
+
+  async #overfit(
+    flags: TestFlags,
+    { family, document, model, file }: ModelFile,
+    checkpoint: Checkpoint | undefined,
+  ): Promise<unknown> {
+    const { overfit } = await import('../quicktest/overfit/overfit.js');
+    const { checkpointWeights } = await import('../runtime/weights.js');
+    const shown = progressDisplay(flags).steps();
+    try {
+      const trained = await overfit({
+        family,
+        document,
+        model,
+        weights: checkpoint && checkpointWeights(model, checkpoint),
+        ids: await idsOf(flags, model),
+        batch: flags.batch,
+        context: flags.context,
+        seed: flags.seed,
+        steps: flags.steps ?? STEPS,
+        seconds: flags.seconds ?? SECONDS,
+        learningRate: flags['learning-rate'],
+        full: flags.full,
+        threads: flags.threads ?? os.availableParallelism(),
+        watch: shown.doing,
+      });
+      const { batch, context } = trained;
+      const result = {
+        schema: 'minimind/quick-test@1',
+        file,
+        family: family.name,
+        checkpoint: checkpoint?.path ?? null,
+        batch,
+        context,
+        overfit: trained,
+      } as const;
+      shown.end();
+      if (!result.overfit.passed) process.exitCode = 1;
+      await this.answer(flags, result, overfitReport);
+      return result;
+    } finally {
+      shown.end();
     }
   }
 

@@ -9,8 +9,9 @@ import { findConfig } from '../model-input/checkpoint-config.js';
 import { compareValues, type ValueComparison } from '../model-input/compare-values.js';
 import { openModelCheckpoint } from '../model-input/gguf/gguf-checkpoint.js';
 import { configPath, isCheckpointPath } from '../model-input/locate.js';
+import { onnxViewOf } from '../model-input/onnx-tensors.js';
 
-import { verifyCheckpoint } from '../model-input/verify-checkpoint.js';
+import { type VerifyResult, verifyCheckpoint } from '../model-input/verify-checkpoint.js';
 import { verifyReport } from '../report/verify.js';
 
 export default class Verify extends BaseCommand {
@@ -23,6 +24,7 @@ export default class Verify extends BaseCommand {
     '<%= config.bin %> <%= command.id %> fixtures/hybrid/shared-lowrank-tied/config.yaml fixtures/hybrid/shared-lowrank-tied/model.safetensors',
     '<%= config.bin %> <%= command.id %> fixtures/hybrid/shared-lowrank-tied/config.yaml fixtures/hybrid/shared-lowrank-tied/ --json',
     '<%= config.bin %> <%= command.id %> fixtures/hf/mixtral-saved',
+    '<%= config.bin %> <%= command.id %> fixtures/hf/llama fixtures/onnx/llama.onnx --values fixtures/hf/llama',
   ];
 
   static override args = {
@@ -31,7 +33,9 @@ export default class Verify extends BaseCommand {
       ignoreStdin: true,
       description: 'a config, - for standard input, or a checkpoint with its config',
     }),
-    checkpoint: Args.string({ description: 'a file, an index of shards, or a folder' }),
+    checkpoint: Args.string({
+      description: 'a file, also an exported ONNX graph, an index of shards, or a folder',
+    }),
   };
   static override flags = {
     set,
@@ -66,7 +70,8 @@ export default class Verify extends BaseCommand {
         warn: (warnings) => this.warnAbout(flags, warnings),
       });
       const values =
-        flags.values === undefined ? undefined : await this.#compared(checkpoint, flags);
+        flags.values === undefined ? undefined : await this.#compared(checkpoint, verified, flags);
+      const graph = onnxViewOf(checkpoint);
       const differs = values !== undefined && values.beyond.length + values.missing.length > 0;
       const matches = verified.matches && !differs;
       if (!matches) process.exitCode = 1;
@@ -75,6 +80,7 @@ export default class Verify extends BaseCommand {
         ...verified,
         matches,
         ...(values && { values }),
+        ...(graph && { onnx: graph }),
       } as const;
       return await this.answer(flags, result, verifyReport);
     } finally {
@@ -82,10 +88,15 @@ export default class Verify extends BaseCommand {
     }
   }
 
-  async #compared(checkpoint: Checkpoint, flags: FlagsOf<typeof Verify>): Promise<ValueComparison> {
+  async #compared(
+    checkpoint: Checkpoint,
+    { notes }: VerifyResult,
+    flags: FlagsOf<typeof Verify>,
+  ): Promise<ValueComparison> {
+    const copies = notes.flatMap(({ kind, names }) => (kind === 'stored-again' ? names : []));
     const original = openModelCheckpoint(flags.values ?? '');
     try {
-      return await compareValues(checkpoint, original, progressDisplay(flags));
+      return await compareValues(checkpoint, original, progressDisplay(flags), new Set(copies));
     } finally {
       original.close();
     }

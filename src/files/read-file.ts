@@ -36,6 +36,27 @@ export async function readFileAtMost(
   }
 }
 
+/**
+ * Bytes of a file, pipe or device that the user named, in pieces.
+ * @throws UserError if it cannot be read.
+ */
+export async function* fileChunks(path: string): AsyncGenerator<Uint8Array> {
+  let handle: FileHandle | undefined;
+  try {
+    handle = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
+    const status = await handle.stat();
+    if (status.isDirectory()) {
+      throw Object.assign(new Error('EISDIR: is a directory'), { code: 'EISDIR' });
+    }
+    noteInput(path, await handle.stat({ bigint: true }));
+    yield* status.isFile() ? chunks(handle) : arriving(handle, path);
+  } catch (cause) {
+    throw cannotReadText(path, cause);
+  } finally {
+    await handle?.close();
+  }
+}
+
 /** All bytes of a stream; undefined, without reading on, if there are more than `most`. */
 export async function readStreamAtMost(
   stream: AsyncIterable<Uint8Array | string>,

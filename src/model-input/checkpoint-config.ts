@@ -78,6 +78,8 @@ function configInside(checkpoint: Checkpoint): ConfigDocument | undefined {
   const { path: file, content } = checkpoint;
   const ofGguf = ggufConfigIn(checkpoint);
   if (ofGguf) return documentOfData(ofGguf, `${file}: metadata`);
+  const ofOnnx = checkpoint.onnx && configOfOnnx(checkpoint.metadata.get(CONTENT_KEY));
+  if (ofOnnx) return documentOfData(ofOnnx, `${file}: metadata`);
   const value = content.get(CONTENT_KEY);
   if (value === undefined) return undefined;
   const refuse = (what: string) =>
@@ -92,6 +94,16 @@ function configInside(checkpoint: Checkpoint): ConfigDocument | undefined {
   if (config === undefined) throw refuse('is larger than a config should be');
   if (!isRecord(config)) throw refuse('has keys that are not names');
   return documentOfData(config, `${file}: ${CONTENT_KEY}`);
+}
+
+/** The config that `export` writes into the metadata of a graph; undefined for other texts. */
+function configOfOnnx(text: string | undefined): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = JSON.parse(text ?? '');
+    return isRecord(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 /**

@@ -4,6 +4,7 @@ import {
   FILE_FORMATS,
   hasWeightsExtension,
   isIndexName,
+  isOnnxName,
   isWeightsName,
 } from '../checkpoint/formats.js';
 import { configIn } from '../files/config-names.js';
@@ -32,7 +33,7 @@ export function isCheckpointPath(path: string): boolean {
   try {
     const status = fs.statSync(path, { throwIfNoEntry: false });
     if (status?.isDirectory()) return hasWeights(path) || configIn(path) === undefined;
-    if (hasWeightsExtension(path) || INDEX_NAME.test(path)) return true;
+    if (hasWeightsExtension(path) || isOnnxName(path) || INDEX_NAME.test(path)) return true;
     // Never reads from a pipe, whose data could not be read again.
     return !CONFIG_NAME.test(path) && status?.isFile() === true && beginsAsCheckpoint(path);
   } catch {

@@ -4,6 +4,7 @@ import type {
   Component,
   Expert,
   GatedMlp,
+  Layer,
   Linear,
   MixtureOfExperts,
   PackedExperts,
@@ -54,17 +55,18 @@ export function lowerGatedMlp(layer: GatedMlp, component: Component): Primitive[
   ];
 }
 
-export function lowerRouter(layer: Router, around: Component): Primitive {
-  const { name, weight, bias, correction, expertsPerToken } = layer;
+/** @param lower Lowers a layer for an input of some width. */
+export function lowerRouter(layer: Router, around: Component, lower: Lowering): Primitive[] {
+  const { name, weight, bias, correction, expertsPerToken, expertScales } = layer;
   const [experts = 0, hidden = 0] = weight.shape;
   const component = layer.component ?? around;
-  return {
+  const product: Primitive = {
     kind: 'router',
     layer: name,
     component,
     input: hidden,
     output: experts,
-    params: [weight, bias, correction].filter((each) => each !== undefined),
+    params: [weight, bias, correction, expertScales].filter((each) => each !== undefined),
     saved: [
       {
         part: component,
@@ -82,19 +84,25 @@ export function lowerRouter(layer: Router, around: Component): Primitive {
     weights: weight.elements,
     rows: 'tokens',
   };
+  return [...(layer.steps ?? []).flatMap((each) => lower(each, hidden)), product];
 }
+
+type Lowering = (layer: Layer, width: number) => Primitive[];
 
 /** Kernels of a mixture's chosen experts: into the inner width, activation, and back. */
 const EXPERT_LAUNCHES = 3;
 
-/** Each chosen expert gets a copy of its tokens; one all-reduce sums the outputs of all experts. */
-/** @param lowerExpert Lowers an expert. */
+/**
+ * Each chosen expert gets a copy of its tokens; one all-reduce sums the outputs of all experts.
+ * @param lower Lowers a layer for an input of some width.
+ */
 export function lowerMixture(
   layer: MixtureOfExperts,
   component: Component,
-  lowerExpert: (expert: Expert) => Primitive[],
+  lower: Lowering,
 ): Primitive[] {
-  const { name, router, experts, shared, sharedGate, latent } = layer;
+  const { name, router, experts, shared, sharedGate, latent, expertNorm } = layer;
+  const lowerExpert = (expert: Expert) => lower(expert, 0);
   const width = expertWidth(layer);
   const chosen = router.expertsPerToken;
   const hidden = router.weight.shape[1] ?? 0;
@@ -135,7 +143,10 @@ export function lowerMixture(
         ]
       : [];
   return [
-    { ...lowerRouter(router, component), backward: allReduce(hidden) },
+    ...lower(router, hidden).map((each) =>
+      each.kind === 'router' ? { ...each, backward: allReduce(hidden) } : each,
+    ),
+    ...(expertNorm ? lower(expertNorm, hidden) : []),
     ...whole(latent[0]),
     {
       kind: 'dispatch',

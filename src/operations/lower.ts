@@ -117,9 +117,13 @@ function lower(layer: Layer, around: LoweringContext): Primitive[] {
     case 'gatedMlp':
       return lowerGatedMlp(layer, component);
     case 'mixtureOfExperts':
-      return lowerMixture(layer, component, (expert) => lower(expert, { ...inside, width: 0 }));
+      return lowerMixture(layer, component, (each, given) =>
+        lower(each, { ...inside, width: given }),
+      );
     case 'router':
-      return [lowerRouter(layer, component)];
+      return lowerRouter(layer, component, (each, given) =>
+        lower(each, { ...inside, width: given }),
+      );
     // The mixture that holds them computes some of them.
     case 'packedExperts':
     case 'clampedExperts':
@@ -382,6 +386,10 @@ function lowerHybridBlock(block: HybridBlock, inside: LoweringContext): Primitiv
 }
 
 /** The values of one block are one of as many equal parts of the shared table and product. */
+/**
+ * As in vLLM, the table is cut by its rows and the product for all blocks by its outputs. The products of the block read
+ * or add to whole per-layer inputs: they are whole on every GPU.
+ */
 function lowerPerLayerBranch(layer: PerLayerBranch, component: Component): Primitive[] {
   const { gate, projection, inputs } = layer;
   const { width, layers, table, norm: values } = inputs;
@@ -398,8 +406,19 @@ function lowerPerLayerBranch(layer: PerLayerBranch, component: Component): Primi
   };
   return [
     matmul(gate, component, { saved: [branch] }),
-    lookup(layer, component, width, table.weight, { by: 'ids', rows }),
-    matmul(inputs.projection, component, {
+    lookup(
+      layer,
+      component,
+      width,
+      table.weight,
+      { by: 'ids', rows },
+      {
+        cuts: byRows([table.weight], table.name, vocabularyRun(rows)),
+        forward: allReduce(width),
+      },
+    ),
+    gatheredMatmul(inputs.projection, component, {
+      forward: { kind: 'allGather', width },
       output: width,
       weights: inputs.projection.weight.elements / layers,
       saved: [made],
@@ -410,7 +429,7 @@ function lowerPerLayerBranch(layer: PerLayerBranch, component: Component): Primi
   ];
 }
 
-/** The products are small beside those of blocks, and whole on every GPU. */
+/** Each product is cut by its outputs, as in vLLM. */
 function lowerAltUpEnd(layer: AltUpSplit | AltUpMerge, component: Component): Primitive[] {
   const { kind, projections } = layer;
   const [first] = projections;
@@ -424,7 +443,7 @@ function lowerAltUpEnd(layer: AltUpSplit | AltUpMerge, component: Component): Pr
   };
   return [
     ...projections.map((each, index) =>
-      matmul(each, component, { saved: index === 0 ? [products] : [] }),
+      gatheredMatmul(each, component, { saved: index === 0 ? [products] : [] }),
     ),
     elementwise(layer, component, kind === 'altUpSplit' ? all : hidden, {
       launches: 4 * projections.length,
@@ -432,7 +451,10 @@ function lowerAltUpEnd(layer: AltUpSplit | AltUpMerge, component: Component): Pr
   ];
 }
 
-/** The streams are mixed value by value: work that FLOPs of products do not count. */
+/**
+ * The streams are mixed value by value: work that FLOPs of products do not count. The products are small, and whole on
+ * every GPU.
+ */
 function lowerAltUpBlock(layer: AltUpBlock, around: LoweringContext): Primitive[] {
   const { routerNorm, router, prediction, correction, inner, perLayer } = layer;
   const { component } = around;

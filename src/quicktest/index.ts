@@ -398,13 +398,15 @@ export interface ScaledDownProxy {
  * Scaled-down proxy of a model.
  * @param document Document parsed by the family's schema.
  * @param tokens Tokens that it must support.
+ * @param width Upper bound of its width, where heads allow it.
  */
 export function scaledDownProxy(
   family: Pick<Family, 'build' | 'scaledDownProxy'>,
   document: unknown,
   tokens: number,
+  width?: number,
 ): ScaledDownProxy {
-  const settings = (family.scaledDownProxy ?? decoderProxy)(document, tokens);
+  const settings = (family.scaledDownProxy ?? decoderProxy)(document, tokens, width);
   const changes = settings.flatMap(({ path, value }): ProxyChange[] => {
     const from = valueAt(document, path.split('.'));
     return typeof from === 'number' && typeof value === 'number' && from !== value

@@ -34,8 +34,8 @@ export function familiesReport({ families, pattern }: Families): Report {
     blocks:
       pattern === undefined
         ? [
-            familyTable(filled.filter((family) => family.presets.length > 1)),
-            ...publishedNote(filled.filter((family) => family.presets.length === 1)),
+            familyTable(filled.filter(hasMany)),
+            ...publishedNote(filled.filter((family) => !hasMany(family))),
             ...readersByArchitecture(families),
             noteOf('Presets of a family: minimind list hybrid. Write one: minimind init NAME.'),
           ]
@@ -92,15 +92,9 @@ const readersByArchitecture = (families: readonly FamilySummary[]) =>
     const names = families
       .filter(({ architecture, huggingFace }) => huggingFace && architecture === each)
       .map(({ name }) => name);
-    const shown = names.slice(0, MOST_READERS);
-    const more = names.length - shown.length;
     return names.length === 0
       ? []
-      : [
-          noteOf(
-            `config.json, ${each}: ${shown.join(', ')}${more > 0 ? `, and ${more} more: --details` : '.'}`,
-          ),
-        ];
+      : [noteOf(`config.json, ${each}: ${someOf(names, MOST_READERS)}`)];
   });
 
 /** The preset of examples: small, and known by its name. */
@@ -137,10 +131,22 @@ function familyTable(families: readonly FamilySummary[]): TableBlock {
   };
 }
 
-/** Families with one preset, by its name. */
+/** Published models that the answer names. */
+const MOST_PUBLISHED = 8;
+
+/** The smallest presets of families with few, by their names. */
 function publishedNote(families: readonly FamilySummary[]) {
-  const names = families.flatMap(({ presets }) => presets.map(({ name }) => name));
-  return names.length > 0 ? [noteOf(`Published models: ${names.join(', ')}.`)] : [];
+  const names = families
+    .flatMap(({ presets }) => presets)
+    .sort((one, other) => one.parameters - other.parameters)
+    .map(({ name }) => name);
+  return names.length > 0 ? [noteOf(`Published models: ${someOf(names, MOST_PUBLISHED)}`)] : [];
+}
+
+/** The first of several names, and the number of the others. */
+function someOf(names: readonly string[], most: number): string {
+  const more = names.length - most;
+  return `${names.slice(0, most).join(', ')}${more > 0 ? `, and ${more} more: --details` : '.'}`;
 }
 
 const presetTable = (presets: readonly Listed[]): TableBlock => ({
@@ -156,6 +162,9 @@ const presetTable = (presets: readonly Listed[]): TableBlock => ({
     { text: preset.title },
   ]),
 });
+
+/** Whether a family has presets enough for a row of its own. */
+const hasMany = ({ presets }: FamilySummary) => presets.length > 2;
 
 const hasPresets = ({ presets }: FamilySummary) => presets.length > 0;
 

@@ -2,8 +2,16 @@
 import type { Exact } from '../budget/figure.js';
 import type { MeasureName } from '../plan/criteria.js';
 import type { Plan, PlanRow } from '../plan/plan-models.js';
-import { formatBytes, formatCount, formatInteger, shortCount } from '../text/units.js';
-import { counted, joined, sentence } from '../text/words.js';
+import type { SquareRootRule, VocabularyComparison } from '../plan/vocabulary.js';
+import {
+  formatBytes,
+  formatCount,
+  formatFlops,
+  formatInteger,
+  shortCount,
+  significant,
+} from '../text/units.js';
+import { counted, joined, modelName, sentence } from '../text/words.js';
 import {
   bar,
   bytesCell,
@@ -11,15 +19,37 @@ import {
   integerCell,
   leftColumn,
   noteOf,
+  percentCell,
   right,
 } from './kit/cells.js';
 import type { Block, Cell, Column, Report, TableBlock, Tone, Verdict } from './kit/report.js';
 
+/** A plan, with the vocabularies and the rule that the user asked about. */
+export interface PlanAnswer extends Plan {
+  readonly vocabularies?: VocabularyComparison;
+  readonly squareRootRule?: SquareRootRule;
+}
+
 /** @param next Command that writes the best model as a config, or shows it. */
 export function planReport(
-  plan: Plan,
+  plan: PlanAnswer,
   { next }: { readonly next?: string | undefined } = {},
 ): Report {
+  const { vocabularies, squareRootRule } = plan;
+  const rule = squareRootRule ? [ruleNote(squareRootRule)] : [];
+  if (vocabularies) {
+    return {
+      verdict: vocabularyVerdict(plan, vocabularies),
+      blocks: [...vocabularyBlocks(vocabularies), ...rule],
+      details: [
+        headingBlock('Models with the best vocabulary'),
+        rowTable(plan),
+        noteOf(legendOf(plan)),
+      ],
+      next,
+      data: vocabularyTable(vocabularies),
+    };
+  }
   return {
     verdict: verdictOf(plan),
     blocks: [
@@ -27,6 +57,7 @@ export function planReport(
       rowTable(plan),
       ...allocationNotes(plan),
       noteOf(legendOf(plan)),
+      ...rule,
     ],
     details: [...searchNotes(plan), ...spectrumBlocks(plan), ...explanationNotes(plan)],
     next,
@@ -104,6 +135,67 @@ function misfitNotes({ rows, spectrum, gpu, gpuMemory }: Plan): Block[] {
     },
   ];
 }
+
+// ── Vocabularies ─────────────────────────────────────────────────────────────────────────────────
+
+function vocabularyVerdict({ family, limits }: Plan, { best }: VocabularyComparison): Verdict {
+  const cost = best.model?.trainingFlopsPerCharacter ?? 0;
+  return {
+    text:
+      `Best vocabulary for ${shortCount(limits.maxParameters)} ${family} parameters: ${formatInteger(best.vocabulary)} tokens ` +
+      `(${tokenizerName(best.tokenizer)}), ${formatFlops(Math.round(cost))} of training per character`,
+  };
+}
+
+/** A tokenizer.json has the name of its folder. */
+const tokenizerName = (file: string) => modelName(file.replace(/[\\/]tokenizer\.json$/, ''));
+
+const vocabularyBlocks = (comparison: VocabularyComparison): Block[] => [
+  vocabularyTable(comparison),
+  noteOf(
+    `Training and forward: FLOPs per character of the text. All rows have the same body, ${comparison.shape.depth} layers of width ` +
+      `${formatInteger(comparison.shape.width)}: the best of the budget with the largest vocabulary that fits.`,
+  ),
+];
+
+function vocabularyTable({ rows, best }: VocabularyComparison): TableBlock {
+  const flops = (value: number | undefined): Cell =>
+    value === undefined ? dash : { text: formatFlops(Math.round(value)), value };
+  return {
+    kind: 'table',
+    columns: [
+      { ...leftColumn('tokenizer', 'tokenizer'), cut: true },
+      right('vocab', 'vocabulary'),
+      right('params', 'parameters'),
+      right('emb.', 'embedding_share'),
+      right('tok/char', 'tokens_per_character'),
+      right('B/tok', 'bytes_per_token'),
+      right('forward', 'forward_flops_per_character'),
+      right('training', 'training_flops_per_character'),
+    ],
+    rows: rows.map((row) => {
+      const { model, vocabulary, tokensPerCharacter, bytesPerToken } = row;
+      const tone: Tone = row === best ? 'good' : 'plain';
+      return [
+        { text: tokenizerName(row.tokenizer), value: row.tokenizer, tone },
+        { ...integerCell(vocabulary), tone },
+        model ? { ...integerCell(model.parameters), text: shortCount(model.parameters) } : dash,
+        model ? percentCell(model.embeddingShare) : dash,
+        { text: tokensPerCharacter.toFixed(3), value: tokensPerCharacter },
+        { text: bytesPerToken.toFixed(2), value: bytesPerToken },
+        flops(model?.forwardFlopsPerCharacter),
+        { ...flops(model?.trainingFlopsPerCharacter), tone },
+      ];
+    }),
+  };
+}
+
+/** The rule of thumb, and why it is wrong. */
+const ruleNote = ({ parameters, vocabulary, width, embedding, timesBudget }: SquareRootRule) =>
+  noteOf(
+    `√${formatInteger(parameters)} × 100 = ${formatInteger(vocabulary)} tokens is no usable rule: one table of ` +
+      `${formatInteger(vocabulary)} × ${formatInteger(width)} has ${shortCount(embedding)} parameters, ${significant(timesBudget)} times the budget.`,
+  );
 
 // ── The best ─────────────────────────────────────────────────────────────────────────────────────
 

@@ -1,5 +1,6 @@
 import { FILE_FORMATS } from '../checkpoint/formats.js';
 import type { ValueComparison } from '../model-input/compare-values.js';
+import type { OnnxView } from '../model-input/onnx-tensors.js';
 import type { VerifyResult } from '../model-input/verify-checkpoint.js';
 import type { FaultKind, TensorProperties } from '../reconcile/faults.js';
 import { FAULT_KINDS } from '../reconcile/faults.js';
@@ -13,6 +14,7 @@ import {
 } from '../reconcile/reconcile.js';
 import { formatBytes, formatInteger, percentText } from '../text/units.js';
 import { counted, joined, namesText, shellWord, shortened, sumOf } from '../text/words.js';
+import { onnxNotes } from './inspect/inspect-onnx.js';
 import { headingBlock, integerCell, leftColumn, noteOf, right } from './kit/cells.js';
 import type { Block, Cell, Fact, Report, TableBlock, Verdict } from './kit/report.js';
 
@@ -25,7 +27,11 @@ const ROWS_BELOW = 5;
 const MOST_ROWS = 1000;
 
 /** Result of `minimind verify`, with --values that of the comparison. */
-export type VerifyAnswer = VerifyResult & { readonly values?: ValueComparison };
+export type VerifyAnswer = VerifyResult & {
+  readonly values?: ValueComparison;
+  /** How an ONNX graph stores the tensors of the model. */
+  readonly onnx?: OnnxView;
+};
 
 export function verifyReport(result: VerifyAnswer): Report {
   const { matches, counts, faults, notes, suggestions, configDifferences } = result;
@@ -40,6 +46,7 @@ export function verifyReport(result: VerifyAnswer): Report {
     verdict: verdictOf(result),
     blocks: [
       { kind: 'facts', facts: factsOf(result) },
+      ...(result.onnx ? onnxNotes(result.onnx) : []),
       ...suggestions.map((each) => adviceBlock(each, counts.faulty)),
       ...notes.map(noteBlock),
       ...differenceBlocks(differences),

@@ -1,5 +1,8 @@
-/** Interface for training chains of layers. */
-import type { EngineInfo, Values } from './engine.js';
+/** Interface for training chains of layers, and whole models. */
+import type { LanguageModel } from '../architecture/layer.js';
+import type { Param } from '../architecture/param.js';
+import type { EngineInfo, TokenIds, Values } from './engine.js';
+import type { WeightSource } from './weights.js';
 
 /** Activations with a gradient. */
 export type TrainedActivation = 'silu' | 'relu' | 'gelu';
@@ -53,6 +56,52 @@ export interface TrainingSize {
   readonly hidden: number;
 }
 
+/** A model that learns one batch: each token from those before it. */
+export interface TrainedModel {
+  readonly model: LanguageModel;
+  /** Initial weights. */
+  readonly weights: WeightSource;
+  /** Two tokens or more in a sequence. */
+  readonly ids: TokenIds;
+  readonly optimizer: AdamWSettings;
+  /** Limit of the norm of all gradients together; undefined for none. */
+  readonly maxGradientNorm: number | undefined;
+}
+
+/** A value that is infinite or not a number. */
+export interface NonFinite {
+  /** The output of a layer, the gradient of a tensor, or a tensor after the update. */
+  readonly what: 'output' | 'gradient' | 'parameter';
+  /** Name of the layer or tensor; `loss` for the loss of finite logits. */
+  readonly name: string;
+}
+
+export interface TrainingStep {
+  /** Mean cross-entropy in nats before the update. */
+  readonly loss: number;
+  /** Norm of all gradients together, before clipping. */
+  readonly gradientNorm: number;
+  readonly clipped: boolean;
+  /** Tensors whose gradient is zero or does not exist; an expert of a packed one as `name[expert]`. */
+  readonly withoutGradient: readonly string[];
+  /** The first value of this step that is not finite. */
+  readonly nonFinite: NonFinite | null;
+}
+
+/** A model in training. */
+export interface ModelTraining {
+  /** Trained tensors, tied ones once. */
+  readonly trained: readonly Param[];
+  /** Computes the loss, and updates the parameters. */
+  step(learningRate?: number): Promise<TrainingStep>;
+  /** Loss of the current parameters. */
+  loss(): Promise<number>;
+  /** Gradients of the current parameters, without tensors that have none. */
+  gradients(): Promise<ReadonlyMap<Param, Float32Array>>;
+  parameters(): Promise<ReadonlyMap<Param, Float32Array>>;
+  release(): Promise<void>;
+}
+
 export interface Trainer {
   readonly info: EngineInfo;
   /** x [N, in] · weightᵀ, of weight [out, in] → [N, out] */
@@ -60,4 +109,5 @@ export interface Trainer {
   /** @throws UserError when memory is insufficient for chains of this size, or their data. */
   refuseTooMany(size: TrainingSize): void;
   train(chain: readonly ChainLayer[], task: Task, optimizer: AdamWSettings): Promise<TrainingRun>;
+  trainModel(request: TrainedModel): Promise<ModelTraining>;
 }

@@ -131,6 +131,7 @@ function ownInitialisations(layer: Layer): (readonly [Param, Initialisation])[] 
       return [
         [layer.weight, spread(layer.weight.shape[1] ?? 1)],
         ...[layer.bias, layer.correction].flatMap((each) => (each ? [[each, ZEROS] as const] : [])),
+        ...(layer.expertScales ? [[layer.expertScales, ONES] as const] : []),
       ];
     case 'packedExperts':
       return [

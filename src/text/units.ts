@@ -164,6 +164,25 @@ export function significant(value: number): string {
   });
 }
 
+/** Three digits at most, without zeros at the end: `0`, `12.5`, `250k`, `3e-4`, `1.25e-5`. For axes and settings. */
+export function shortNumber(value: number): string {
+  if (value < 0) return `${MINUS}${shortNumber(-value)}`;
+  if (value === 0 || !Number.isFinite(value)) return String(value);
+  const [digits = '', exponent = '0'] = value.toExponential(2).split('e');
+  const power = Number(exponent);
+  if (power < -2 || power >= 15) return `${Number(digits)}e${power}`;
+  const { scale, unit } = SHORT_UNITS.find(({ from }) => power >= from) ?? { scale: 0, unit: '' };
+  return `${Number(`${digits}e${power - scale}`)}${unit}`;
+}
+
+/** Thousands begin at 10,000: `4096` is better known than `4.1k`. */
+const SHORT_UNITS = [
+  { from: 12, scale: 12, unit: 'T' },
+  { from: 9, scale: 9, unit: 'B' },
+  { from: 6, scale: 6, unit: 'M' },
+  { from: 4, scale: 3, unit: 'k' },
+] as const;
+
 /** Decimals of a percentage, by the size of the share: small shares must not look like zero. */
 const DECIMALS = [
   { from: 0.1, digits: 1 },

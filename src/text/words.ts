@@ -118,7 +118,8 @@ const COMMON_NAMES: ReadonlySet<string> = new Set(['config', 'model', 'minimind'
 /** `Qwen3-8B`: name of a model by its file, or by the folder of a `config.json`. */
 export function modelName(file: string): string {
   const parts = file.split(/[\\/]/).filter((part) => part !== '' && part !== '.');
-  const last = parts.at(-1)?.replace(/\.(?:ya?ml|json|safetensors|pt|pth|bin|gguf)$/i, '') ?? '';
+  const last =
+    parts.at(-1)?.replace(/\.(?:ya?ml|json|safetensors|pt|pth|bin|gguf|onnx)$/i, '') ?? '';
   const folder = parts.at(-2);
   return COMMON_NAMES.has(last) && folder !== undefined && folder !== '..' ? folder : last || file;
 }

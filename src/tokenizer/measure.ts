@@ -10,6 +10,8 @@ export interface TextMeasure {
   readonly tokens: number;
   /** Unicode code points. */
   readonly characters: number;
+  /** In UTF-8. */
+  readonly bytes: number;
 }
 
 /** The library tokenizes about 1 MB per second; a part of a longer text gives the same ratio. */
@@ -33,11 +35,13 @@ export async function measureText(
       suggestion: 'name a text with --text',
     });
   }
+  const bytes = Buffer.byteLength(read);
   const measures: TextMeasure[] = [];
   for (const file of files) {
     const tokenizer = await TextTokenizer.open(file, { isPlain: true, limit });
     const tokens = tokenizer.encode(read, { special: false }).length;
-    measures.push({ tokenizer: file, vocabulary: tokenizer.vocabulary, tokens, characters });
+    const { vocabulary } = tokenizer;
+    measures.push({ tokenizer: file, vocabulary, tokens, characters, bytes });
   }
   return measures;
 }

@@ -156,8 +156,9 @@ export function parseTokenizer(text: string, file: string): ParsedTokenizer {
     content,
     vocabulary,
     checkText(measured) {
+      if (growth <= MAX_GROWTH) return;
       const length = addedLength + decomposedLength(measured);
-      if (growth > MAX_GROWTH && growth * length > ALWAYS_ALLOWED) {
+      if (growth * length > ALWAYS_ALLOWED) {
         throw lengthens(file, 'normalizer and pre-tokenizer', 'Replace and Prepend');
       }
     },

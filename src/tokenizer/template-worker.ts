@@ -11,6 +11,12 @@ export interface TemplateTask {
   readonly values: Readonly<Record<string, unknown>>;
 }
 
+/** Input of a thread that renders many chats: the values that all share. Each message to it is a list of JSON texts of the others. */
+export interface TemplateSeries {
+  readonly template: string;
+  readonly shared: Readonly<Record<string, unknown>>;
+}
+
 /** Output of the thread. */
 export type TemplateAnswer =
   | { readonly text: string }
@@ -138,27 +144,51 @@ const GLOBALS: Readonly<Record<string, unknown>> = {
 };
 
 /** Renders a template. */
-export function answerToTask({ template, values }: TemplateTask): TemplateAnswer {
+export const answerToTask = ({ template, values }: TemplateTask): TemplateAnswer =>
+  preparedTemplate(template)(values);
+
+/** A template, parsed once. */
+function preparedTemplate(
+  template: string,
+): (values: Readonly<Record<string, unknown>>) => TemplateAnswer {
+  let program: ReturnType<typeof parse>;
   try {
     const source = template.replace(/\r\n?/g, '\n');
-    const program = parse(tokenize(source, { lstrip_blocks: true, trim_blocks: true }));
+    program = parse(tokenize(source, { lstrip_blocks: true, trim_blocks: true }));
     useOwnFunctions(program);
-    const environment = new Environment();
-    const own = Object.entries({ ...FILTERS, ...METHODS }).map(
-      ([name, value]) => [variableOf(name), value] as const,
-    );
-    const all = { ...GLOBALS, ...Object.fromEntries(own), ...values };
-    for (const [name, value] of Object.entries(all)) environment.set(name, value);
-    const text = new Interpreter(environment).run(program);
-    return { text: String(text.value) };
   } catch (error) {
-    if (error instanceof Raised) return { raised: error.message };
-    return { error: error instanceof Error ? error.message : String(error) };
+    const answer = failed(error);
+    return () => answer;
   }
+  const own = Object.entries({ ...FILTERS, ...METHODS }).map(
+    ([name, value]) => [variableOf(name), value] as const,
+  );
+  return (values) => {
+    try {
+      const environment = new Environment();
+      const all = { ...GLOBALS, ...Object.fromEntries(own), ...values };
+      for (const [name, value] of Object.entries(all)) environment.set(name, value);
+      return { text: String(new Interpreter(environment).run(program).value) };
+    } catch (error) {
+      return failed(error);
+    }
+  };
+}
+
+function failed(error: unknown): TemplateAnswer {
+  if (error instanceof Raised) return { raised: error.message };
+  return { error: error instanceof Error ? error.message : String(error) };
 }
 
 // Other threads can load this file too, as those of a test runner do.
-const task: Partial<TemplateTask> | null = workerData;
+const task: Partial<TemplateTask & TemplateSeries> | null = workerData;
 if (task?.template !== undefined && task.values !== undefined) {
   parentPort?.postMessage(answerToTask({ template: task.template, values: task.values }));
+}
+if (task?.template !== undefined && task.shared !== undefined) {
+  const { shared } = task;
+  const render = preparedTemplate(task.template);
+  parentPort?.on('message', (chats: readonly string[]) => {
+    parentPort?.postMessage(chats.map((json) => render({ ...shared, ...JSON.parse(json) })));
+  });
 }

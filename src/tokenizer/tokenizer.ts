@@ -15,6 +15,9 @@ const MAX_TOKENIZER_BYTES = 100_000_000;
 const BASE_LIMIT = 1500;
 const PER_MILLION = { text: 10_000, file: 500 } as const;
 
+/** Shortest limit for many texts: in a long run a busy machine can stop the process for seconds. */
+const MANY_LIMIT = 60_000;
+
 const SUGGESTION = 'give the tokenizer.json of a model';
 
 export interface TokenizerOptions {
@@ -69,11 +72,40 @@ export class TextTokenizer {
   encode(text: string, { special }: { readonly special: boolean }): number[] {
     if (text === '' && !special) return [];
     this.#checkText(text);
-    const ids: readonly (number | undefined)[] = this.#run(
+    const ids = this.#run(
       text.length,
       () => this.#tokenizer.encode(text, { add_special_tokens: special }).ids,
     );
-    if (ids.every((id) => id !== undefined)) return [...ids];
+    this.#refuseMissing(ids);
+    return [...ids];
+  }
+
+  /**
+   * Token ids of many texts, without tokens for their beginning and end. A call for each would spend more time on its time limit than on
+   * short texts.
+   * @throws UserError as `encode`.
+   */
+  encodeAll(texts: readonly string[]): number[][] {
+    let length = 0;
+    for (const text of texts) {
+      this.#checkText(text);
+      length += text.length;
+    }
+    const encoded = this.#run(
+      length,
+      () =>
+        texts.map((text) =>
+          text === '' ? [] : this.#tokenizer.encode(text, { add_special_tokens: false }).ids,
+        ),
+      MANY_LIMIT,
+    );
+    for (const ids of encoded) this.#refuseMissing(ids);
+    return encoded;
+  }
+
+  /** @throws UserError when a part of a text has no token. */
+  #refuseMissing(ids: readonly (number | undefined)[]): void {
+    if (!ids.includes(undefined)) return;
     throw new UserError('refused-file', `${this.file} has no token for a part of the text`, {
       suggestion: 'give the tokenizer.json that the model was trained with',
     });
@@ -105,16 +137,16 @@ export class TextTokenizer {
 }
 
 /** Runs a task of the library within the time limit for a number of characters. */
-type Runner = <Result>(characters: number, work: () => Result) => Result;
+type Runner = <Result>(characters: number, work: () => Result, least?: number) => Result;
 
 /** The file contains regular expressions, and only in a `vm` context can a match be stopped. */
 function runnerFor(file: string, size: number, fixed: number | undefined): Runner {
   const context = vm.createContext({ work: undefined });
   const script = new vm.Script('work()');
-  return (characters, work) => {
-    const limit =
-      fixed ??
+  return (characters, work, least = 0) => {
+    const usual =
       BASE_LIMIT + Math.ceil((PER_MILLION.text * characters + PER_MILLION.file * size) / 1e6);
+    const limit = fixed ?? Math.max(least, usual);
     context.work = work;
     try {
       return script.runInContext(context, { timeout: limit });

@@ -29,6 +29,21 @@ const PUBLISHED = {
   'opt-125m': 125_239_296,
   'granite-4.0-h-350m': 340_332_224,
   'qwen3.5-0.8b': 752_393_024,
+  gpt2: 124_439_808,
+  'smollm2-135m': 134_515_008,
+  'llama-3.2-1b': 1_235_814_400,
+  'qwen3-0.6b': 596_049_920,
+  'gemma-3-270m': 268_098_176,
+  'gemma-3-1b': 999_885_952,
+  'gemma-4-26b-a4b': 25_233_141_760,
+  'gemma-4-e2b': 4_628_569_344,
+  'gpt-oss-20b': 20_914_757_184,
+  'phi-2': 2_779_683_840,
+  'olmo-3-7b': 7_298_011_136,
+  'granite-4.0-h-tiny': 6_939_037_248,
+  'falcon-h1-0.5b': 521_411_104,
+  'lfm2-1.2b': 1_170_340_608,
+  'qwen3-next-80b-a3b': 79_674_391_296,
 } as const satisfies Record<string, number>;
 
 describe.each(FAMILIES)('presets of %s', async (name) => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { renderOptions } from '../../src/cli/output.js';
+import { isAsciiOnly, renderOptions } from '../../src/cli/output.js';
 
 describe('renderOptions', () => {
   const terminal = { isTTY: true, columns: 100, rows: 30, getColorDepth: () => 8 };
@@ -10,8 +10,13 @@ describe('renderOptions', () => {
       width: 100,
       height: 30,
       colourLevel: 2,
+      isAscii: false,
     });
-    expect(renderOptions(pipe, false, {})).toEqual({ width: Infinity, colourLevel: 0 });
+    expect(renderOptions(pipe, false, {})).toEqual({
+      width: Infinity,
+      colourLevel: 0,
+      isAscii: false,
+    });
   });
 
   it('takes 80 by 24 from a terminal that reports no size', () => {
@@ -28,5 +33,24 @@ describe('renderOptions', () => {
     [{ FORCE_COLOR: '1' }, true, 0],
   ] as const)('%j, --no-color %s: level %d', (env, noColor, level) => {
     expect(renderOptions(terminal, noColor, env).colourLevel).toBe(level);
+  });
+});
+
+describe('isAsciiOnly', () => {
+  it.each([
+    [{}, false],
+    [{ LANG: 'en_US.UTF-8' }, false],
+    [{ LANG: 'C.utf8' }, false],
+    [{ LANG: 'C' }, true],
+    [{ LANG: 'de_DE.ISO-8859-1' }, true],
+    [{ LANG: 'C', LC_ALL: 'en_US.UTF-8' }, false],
+    [{ LANG: 'en_US.UTF-8', LC_CTYPE: 'POSIX' }, true],
+    [{ LANG: 'en_US.UTF-8', TERM: 'linux' }, true],
+  ] as const)('%j: %s', (env, expected) => {
+    expect(isAsciiOnly(env, 'linux')).toBe(expected);
+  });
+
+  it('does not read the locale of Unix on Windows', () => {
+    expect(isAsciiOnly({ LANG: 'C' }, 'win32')).toBe(false);
   });
 });

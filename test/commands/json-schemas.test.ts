@@ -93,11 +93,21 @@ describe('JSON output keeps to docs/schemas', () => {
     ],
     ['profile', ['fixtures/hf-configs/deepseek-v3-main', '--context', '8']],
     ['list', []],
+    ['diff', ['hybrid/tiny', CONFIG]],
+    ['diff', ['fixtures/hf-configs/llama-3.1-8b', CONFIG]],
+    ['diff', ['fixtures/hf/llama', 'fixtures/hf/llama-tied-rope3', '--values']],
+    ['diff', ['fixtures/checkpoints/valid/zip_proto5.pt', 'fixtures/onnx/merged.onnx']],
+    ...['llama', 'merged'].map((name): [string, string[]] => [
+      'inspect',
+      [`fixtures/onnx/${name}.onnx`],
+    ]),
+    ['verify', ['fixtures/hf/llama', 'fixtures/onnx/llama.onnx']],
     ['quick-test', ['configs/hybrid/tiny.yaml', '--cross-check', '--context', '40']],
     ['quick-test', ['configs/hybrid/tiny.yaml', '--full', '--context', '1']],
     ['quick-test', ['configs/hybrid/tiny.yaml', '--weights', 'int4', '--context', '24']],
     ['quick-test', [CONFIG, '--only', 'created', '--context', '8']],
     ['quick-test', [CONFIG, '--trace']],
+    ['quick-test', ['fixtures/hf/llama', '--overfit', '--steps', '5']],
     [
       'evaluate',
       ['hybrid/tiny', '--random', '--set', 'model.vocab_size=512', '--context', '64', ...TEXT],
@@ -139,6 +149,27 @@ describe('JSON output keeps to docs/schemas', () => {
     ],
     ['plan', ['--max-params', '26M', '--vocab', '6400', '--gpu', 'h100-80gb', '--top', '2']],
     ['plan', ['--max-params', '26M', '--vocab', '6400', '--gpu', 'm4-max-36gb', '--top', '1']],
+    [
+      'plan',
+      [
+        ...[
+          '--max-params',
+          '8M',
+          '--tokenizer',
+          `${TOKENIZERS}/bpe-512.json,${TOKENIZERS}/bpe-4096.json`,
+        ],
+        ...['--text', `${TOKENIZERS}/text.txt`, '--sqrt-rule'],
+      ],
+    ],
+    [
+      'data',
+      ['fixtures/data/chat.jsonl', '--tokenizer', 'fixtures/data/tokenizer', '--tokens', '1M'],
+    ],
+    [
+      'data',
+      ['fixtures/data/preference.jsonl', '--tokenizer', 'fixtures/data/tokenizer', '--show', '1'],
+    ],
+    ['data', ['fixtures/tokenizers/text.txt']],
     ['plan', ['--max-params', '1e17', '--family', 'hybrid', '--top', '1', '--depth', '4']],
     [
       'fit',
@@ -221,6 +252,13 @@ describe('JSON output keeps to docs/schemas', () => {
     ]);
     expect(code).toBe(0);
     expect(JSON.parse(stdout).schema).toBe('minimind/kv-projector-ablations@1');
+    expect(complaints(stdout)).toEqual([]);
+  });
+
+  it('quick-test of a training that fails', async () => {
+    const args = ['fixtures/hf/llama', '--overfit', '--steps', '3', '--learning-rate', '1e30'];
+    const { code, stdout } = await runHere(['quick-test', ...args, '--json']);
+    expect(code).toBe(1);
     expect(complaints(stdout)).toEqual([]);
   });
 

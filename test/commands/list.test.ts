@@ -11,7 +11,7 @@ const json = async (...args: string[]) =>
 describe('list', () => {
   it('shows a family per row, with an example and how to use it', async () => {
     const { stdout } = await list();
-    expect(stdout).toMatch(/^\d+ presets in 9 families; config\.json of \d+ model types$/m);
+    expect(stdout).toMatch(/^\d+ presets in 19 families; config\.json of \d+ model types$/m);
     expect(stdout).toMatch(/^minimind +6 +minimind\/minimind2-small +25\.8M/m);
     expect(stdout).toContain('Next: minimind profile minimind/minimind2-small');
     expect(stdout).toMatch(/^Published models: .*lfm2-350m/m);
@@ -22,7 +22,7 @@ describe('list', () => {
   it('takes a family', async () => {
     expect((await list('hybrid')).stdout).toMatch(/^hybrid\/rank-64 +13\.6B/m);
     expect((await json('hybrid')).map(({ name }) => name)).toEqual(['hybrid']);
-    expect((await list('llama')).stdout).toContain('No presets; reads config.json.');
+    expect((await list('mistral')).stdout).toContain('No presets; reads config.json.');
   });
 
   it('takes a pattern', async () => {

@@ -35,6 +35,7 @@ const COMMANDS: readonly string[][] = [
   ['quick-test', 'configs/hybrid/tiny.yaml'],
   ['quick-test', 'configs/hybrid/original.yaml'],
   ['quick-test', 'fixtures/hybrid/shared-lowrank-tied', '--against', 'tfjs'],
+  ['quick-test', 'configs/hybrid/tiny.yaml', '--overfit', '--steps', '5'],
   ['doctor'],
   ['modules'],
   ...['layer-norm', 'parallel-embedding', 'ntk-rope', 'gqa', 'online-softmax'].map((block) => [
@@ -42,7 +43,22 @@ const COMMANDS: readonly string[][] = [
     block,
   ]),
   ['list', 'hybrid'],
+  ['diff', 'minimind2-small', 'minimind2'],
+  ['diff', 'configs/hybrid/original.yaml', 'configs/hybrid/shared.yaml'],
+  ['diff', 'fixtures/hf-configs/deepseek-v3-main', 'configs/hybrid/original.yaml'],
+  ['diff', 'fixtures/hf/llama', 'fixtures/hf/llama-tied-rope3', '--values'],
+  ['diff', 'fixtures/checkpoints/valid/zip_proto5.pt', 'fixtures/onnx/merged.onnx', '--values'],
   ['validate', ...CONFIGS.slice(0, 4)],
+  ...['pretrain', 'chat', 'preference'].map((name) => [
+    ...['data', `fixtures/data/${name}.jsonl`, '--tokenizer', 'fixtures/data/tokenizer'],
+    ...['--tokens', '10B'],
+  ]),
+  ['data', 'fixtures/tokenizers/text.txt'],
+  ['data', 'fixtures/data/pretrain.jsonl', 'fixtures/data/pretrain.jsonl', '--context', '64'],
+  [
+    ...['plan', '--max-params', '8M', '--text', 'fixtures/tokenizers/text.txt', '--sqrt-rule'],
+    ...['--tokenizer', 'fixtures/tokenizers/bpe-512.json,fixtures/tokenizers/bpe-4096.json'],
+  ],
 ];
 
 /** Checkpoints of every kind. */
@@ -67,6 +83,8 @@ const convert = (...args: string[]) => ['convert-checkpoint', OLD, `${OUT}.pt`, 
 const OF_CHECKPOINTS = [
   ...CHECKPOINTS.map((file) => ['inspect', file]),
   ['inspect', OLD, '--srte'],
+  ['inspect', 'fixtures/onnx/llama.onnx'],
+  ['verify', 'fixtures/hf/llama', 'fixtures/onnx/llama.onnx', '--values', 'fixtures/hf/llama'],
   ['verify', 'fixtures/hf/mixtral-saved'],
   ['verify', 'configs/hybrid/tiny.yaml', OLD],
   convert('--to', 'shared', '--no-config'),

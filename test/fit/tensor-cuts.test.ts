@@ -129,6 +129,35 @@ function onlyStage(model: LanguageModel, gpus: number) {
   return stage;
 }
 
+describe('per-layer inputs and AltUp', () => {
+  it('are cut as in vLLM', async () => {
+    const { rows, whole } = namesByCut(
+      await modelOf('gemma3n_text', {
+        hidden_size: 32,
+        num_hidden_layers: 5,
+        num_kv_shared_layers: 0,
+        vocab_size: 64,
+        vocab_size_per_layer_input: 64,
+      }),
+    );
+    expect(rows).toEqual(
+      expect.arrayContaining([
+        'model.altup_projections.*.weight',
+        'model.altup_unembed_projections.*.weight',
+        'model.embed_tokens_per_layer.weight',
+        'model.per_layer_model_projection.weight',
+      ]),
+    );
+    expect(whole).toEqual(
+      expect.arrayContaining([
+        'model.layers.*.altup.modality_router.weight',
+        'model.layers.*.per_layer_input_gate.weight',
+        'model.layers.*.per_layer_projection.weight',
+      ]),
+    );
+  });
+});
+
 describe('a GPU of several', () => {
   it('has its heads, inner values, biases and padded rows of GPT', () => {
     const [h, layers, positions] = [48, 3, 32];

@@ -16,6 +16,7 @@ import {
   types,
   u32,
 } from '../checkpoint/gguf/files.js';
+import { initializer, onnx } from '../checkpoint/onnx/files.js';
 import { folderOf, safetensors } from '../checkpoint/temp-folder.js';
 import * as a from '../checkpoint/torch/assemble.js';
 import { archive, inFolder } from '../checkpoint/torch/zip-builder.js';
@@ -237,6 +238,21 @@ export const READERS: Readonly<Record<string, () => Reader>> = {
     ofFile(
       'x.gguf',
       [GGUF, GGUF, GGUF, fs.readFileSync(inPackage('fixtures/gguf/rounding.gguf'))],
+      mutateBytes,
+      readCheckpoint,
+    ),
+  onnx: () =>
+    ofFile(
+      'x.onnx',
+      [
+        fixture('onnx/merged.onnx'),
+        onnx({
+          initializers: [
+            initializer({}),
+            initializer({ type: 7, name: 'i', data: { integers: [1n, 2n] } }),
+          ],
+        }),
+      ],
       mutateBytes,
       readCheckpoint,
     ),

@@ -6,7 +6,7 @@ import type { AblationsResult } from '../../src/kv-projector/verify-projectors.j
 import { manualSeed } from '../../src/random/index.js';
 import { ablationsReport } from '../../src/report/kv-projector/kv-projector-ablations.js';
 import { render } from '../../src/report/render/render.js';
-import { openTrainer } from '../../src/runtime/tfjs/tfjs-trainer.js';
+import { openTrainer } from '../../src/runtime/tfjs/training/tfjs-trainer.js';
 import { runHere } from '../run-here.js';
 
 const KEYS = 'fixtures/kv-projector/linear-one-teacher/expected.safetensors';

@@ -13,7 +13,7 @@ import {
 import { manualSeed } from '../../src/random/index.js';
 import type { Values } from '../../src/runtime/engine.js';
 import type { BackendName } from '../../src/runtime/tfjs/backends.js';
-import { openTrainer } from '../../src/runtime/tfjs/tfjs-trainer.js';
+import { openTrainer } from '../../src/runtime/tfjs/training/tfjs-trainer.js';
 import type { ChainLayer, Task, TrainedActivation, Trainer } from '../../src/runtime/trainer.js';
 import { readJson } from '../fixtures.js';
 
@@ -169,6 +169,7 @@ describe('both adapters', () => {
         info: {} as Trainer['info'],
         product: async () => expect.unreachable(),
         refuseTooMany: () => {},
+        trainModel: async () => expect.unreachable(),
         train: async (chain, { x }) => {
           const rows = x.shape[0] ?? 0;
           const weights = chain.map((layer) => (layer.kind === 'linear' ? layer.weight.shape : []));

@@ -52,10 +52,14 @@ const weights: WeightSource = {
 
 type Outcome = { readonly refused: string } | { readonly logits: Float32Array };
 
-async function outcomeOf({ config }: Change): Promise<Outcome> {
+async function outcomeOf({ config, logits }: Change): Promise<Outcome> {
   try {
     const document = parseDocument(JSON.stringify(config), 'config.json');
     const { model } = await modelOf(document);
+    // The engines refuse a longer input.
+    if (model.positions < ids.length) return { refused: 'fewer positions than tokens' };
+    // Without a size, the model can be as large as the class's default.
+    if (!logits) return { refused: 'nothing to compare' };
     const program = await referenceEngine().load(model, weights);
     const { output } = await program.run({ ids: idsOf([ids]) });
     return { logits: output.data };
@@ -73,6 +77,9 @@ function difference(found: Float32Array, expected: readonly number[]): number {
 }
 
 const LARGEST_DIFFERENCE = 1e-3;
+
+/** Families with fewer cases are judged together: one refused case would decide about them. */
+const FEW_CASES = 4;
 
 /** A key by which tensors have the names of a file, while these weights follow the names in memory. */
 const RENAMING = 'architectures';
@@ -98,7 +105,16 @@ describe('a config.json with one key changed is refused, or computed as transfor
   );
 
   it('and most of each family are compared', () => {
-    const few = [...counts].filter(([, { computed, compared }]) => compared <= computed / 2);
+    const sum = { computed: 0, compared: 0 };
+    const large = [...counts].filter(([, each]) => {
+      if (each.computed >= FEW_CASES) return true;
+      sum.computed += each.computed;
+      sum.compared += each.compared;
+      return false;
+    });
+    const few = [...large, ['the others', sum] as const].filter(
+      ([, { computed, compared }]) => computed > 0 && compared <= computed / 2,
+    );
     expect(few).toEqual([]);
   });
 });

@@ -274,12 +274,18 @@ class Run {
         );
         return this.of(layer.down, times(activated(scaled, layer.activation), up));
       }
-      case 'router':
-        return route(
-          product(x, this.#weight(layer.weight), layer.bias && this.#weight(layer.bias)),
+      case 'router': {
+        const given = (layer.steps ?? []).reduce((value, step) => this.of(step, value), x);
+        const weights = route(
+          product(given, this.#weight(layer.weight), layer.bias && this.#weight(layer.bias)),
           layer,
           this.#correction(layer),
         );
+        const factors = layer.expertScales && this.#weight(layer.expertScales);
+        return factors
+          ? each(weights, (weight, at) => weight * (factors[at % factors.length] ?? 0))
+          : weights;
+      }
       case 'mixtureOfExperts':
         return this.#mixture(layer, x);
       case 'latentAttention':
@@ -453,7 +459,8 @@ class Run {
   /** One token after the other, each to its experts. */
   #mixture(layer: MixtureOfExperts, x: Tensor): Tensor {
     const [into, outOf] = layer.latent;
-    const given = into ? this.of(into, x) : x;
+    const read = layer.expertNorm ? this.of(layer.expertNorm, x) : x;
+    const given = into ? this.of(into, read) : read;
     const size = given.shape.at(-1) ?? 0;
     const weights = this.of(layer.router, x); // (B, T, experts)
     const experts = weights.shape.at(-1) ?? 0;

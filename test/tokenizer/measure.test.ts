@@ -34,6 +34,7 @@ describe('measureText', () => {
     expect(measured).toEqual(
       sizes.map((size) => ({
         tokenizer: tokenizer(size),
+        bytes: fs.statSync(TEXT).size,
         vocabulary: Number(size),
         tokens: COUNTS.tokens[size],
         characters: COUNTS.characters,

@@ -18,15 +18,7 @@ export const cohere2 = defineDecoder({
       .describe('Without layer_types: period of the layers without a window'),
   }),
   huggingFace: {
-    // The class computes it, whatever the file says.
-    more: () => ({ head_dim: null }),
-    limited: {
-      head_dim: unreadBut(
-        (width, { hidden_size = 8192, num_attention_heads: heads = 64 }) =>
-          width === null || width === Math.floor(Number(hidden_size) / Number(heads)),
-      ),
-      use_qk_norm: unreadBut([false]),
-    },
+    limited: { use_qk_norm: unreadBut([false]) },
   },
   slidesByRule: () => true,
   attention({ name, config, index, heads: { headDim } }) {

@@ -1,9 +1,20 @@
 /** Gemma 4, the text part: per-layer inputs, shared keys and values, other heads in layers without a window. */
 import * as z from 'zod';
-import { perLayerBranch, rmsNormLayer, sequence, weightedScale } from '../constructors.js';
+import {
+  mixtureOfExperts,
+  packedExperts,
+  perLayerBranch,
+  plainRmsNorm,
+  rmsNormLayer,
+  router,
+  scale,
+  sequence,
+  sum,
+  weightedScale,
+} from '../constructors.js';
 import { defineRules } from '../family.js';
 import type { Layer, PerLayerInputs } from '../layer.js';
-import { buffer } from '../param.js';
+import { buffer, param } from '../param.js';
 import { type JsonObject, unreadBut } from '../transformer/config-keys.js';
 import { decoderDocument, defineTransformer } from '../transformer/define-decoder.js';
 import { decoder, residualBlock, separateMlp } from '../transformer/parts.js';
@@ -54,6 +65,11 @@ const DEFAULT_ROTARY = {
 /** Five layers with a window, then one without; the last one never has a window. */
 const PERIOD = 6;
 
+const DEFAULT_HEAD_DIM = 256;
+
+/** Setting of the experts, which most of these models lack. */
+const expertCount = positiveInteger.nullable().default(null);
+
 const schema = decoderDocument(
   'gemma4_text',
   {
@@ -63,7 +79,7 @@ const schema = decoderDocument(
     num_hidden_layers: 30,
     num_attention_heads: 8,
     num_key_value_heads: 4,
-    head_dim: 256,
+    head_dim: DEFAULT_HEAD_DIM,
     max_position_embeddings: 131_072,
     rms_norm_eps: 1e-6,
     rope_theta: fullBase,
@@ -89,7 +105,12 @@ const schema = decoderDocument(
       .default(false)
       .describe('The networks of these layers have twice the width'),
     ...gateAndLogitSettings(null),
-    enable_moe_block: z.literal(false).default(false).describe('Experts are not supported'),
+    enable_moe_block: flag
+      .default(false)
+      .describe('Experts beside the network of every block; their outputs are added'),
+    num_experts: expertCount.describe('Experts to choose from'),
+    top_k_experts: expertCount.describe('Experts that a token goes to'),
+    moe_intermediate_size: expertCount.describe('Width inside an expert'),
     use_bidirectional_attention: z
       .literal('vision')
       .nullish()
@@ -121,12 +142,13 @@ const reading: RotaryReading = {
 /** Sizes of the layers without a window, from either of the two keys that a file can have. */
 function fullSizes(config: JsonObject): JsonObject {
   const { per_layer_config: byLayer, attention_k_eq_v: shares } = config;
-  if (!isObject(byLayer)) {
+  if (byLayer === undefined) {
     return shares === true ? {} : { num_global_key_value_heads: null };
   }
-  const [sizes] = Object.values(byLayer).filter(isObject);
+  // Without any entry, all layers have the sizes of the file.
+  const [sizes] = isObject(byLayer) ? Object.values(byLayer).filter(isObject) : [];
   return {
-    global_head_dim: sizes?.head_dim ?? config.head_dim,
+    global_head_dim: sizes?.head_dim ?? config.head_dim ?? DEFAULT_HEAD_DIM,
     num_global_key_value_heads: sizes?.num_key_value_heads ?? null,
   };
 }
@@ -141,6 +163,8 @@ function hasFullSizes(byLayer: unknown, { layer_types: types }: JsonObject): boo
     kind === 'full_attention' || index === types.length - 1 ? [String(index)] : [],
   );
   const [first, ...others] = Object.values(byLayer);
+  // Written where all layers have the same sizes.
+  if (first === undefined) return true;
   return (
     isObject(first) &&
     Object.keys(first).every((key) => SIZE_KEYS.includes(key)) &&
@@ -174,8 +198,97 @@ const globalHeadRules = defineRules<{ readonly model: Config }>([
   },
 ]);
 
+interface Experts {
+  readonly experts: number;
+  readonly chosen: number;
+  readonly inner: number;
+}
+
+/** Sizes of the experts, none in a model without them. */
+function expertsIn(config: Config): Experts | undefined {
+  const { num_experts: experts, top_k_experts: chosen, moe_intermediate_size: inner } = config;
+  return config.enable_moe_block && experts !== null && chosen !== null && inner !== null
+    ? { experts, chosen, inner }
+    : undefined;
+}
+
+const EXPERT_KEYS = ['num_experts', 'top_k_experts', 'moe_intermediate_size'] as const;
+
+const sparseRules = defineRules<{ readonly model: Config }>([
+  {
+    severity: 'error',
+    reads: ['model.enable_moe_block', ...EXPERT_KEYS.map((key) => `model.${key}`)],
+    check({ model }) {
+      if (!model.enable_moe_block) return undefined;
+      const missing = EXPERT_KEYS.filter((key) => model[key] === null);
+      if (missing.length > 0) {
+        return {
+          message: `enable_moe_block needs ${missing.join(', ')}`,
+          suggestion: `write ${missing.join(', ')}, or enable_moe_block: false`,
+        };
+      }
+      const { experts = 0, chosen = 0 } = expertsIn(model) ?? {};
+      return chosen > experts
+        ? {
+            message: `${chosen} experts for a token are more than the ${experts} there are`,
+            suggestion: `write at most ${experts} as top_k_experts`,
+          }
+        : undefined;
+    },
+  },
+]);
+
+/** Four layers with a window, then one without. */
+const E2B_LAYERS = Array.from({ length: 35 }, (_, index) =>
+  index % 5 === 4 ? ('full_attention' as const) : ('sliding_attention' as const),
+);
+
 export const gemma4Text = defineTransformer({
   title: 'Gemma 4, text only',
+  presets: {
+    'gemma-4-26b-a4b': {
+      title: 'Gemma 4 26B A4B, text: 25.2B',
+      document: {
+        model: {
+          family: 'gemma4_text',
+          vocab_size: 262144,
+          hidden_size: 2816,
+          intermediate_size: 2112,
+          num_hidden_layers: 30,
+          num_attention_heads: 16,
+          num_key_value_heads: 8,
+          max_position_embeddings: 262144,
+          sliding_window: 1024,
+          hidden_size_per_layer_input: 0,
+          num_global_key_value_heads: 2,
+          attention_k_eq_v: true,
+          final_logit_softcapping: 30,
+          enable_moe_block: true,
+          num_experts: 128,
+          top_k_experts: 8,
+          moe_intermediate_size: 704,
+        },
+      },
+    },
+    'gemma-4-e2b': {
+      title: 'Gemma 4 E2B, text: 4.63B',
+      document: {
+        model: {
+          family: 'gemma4_text',
+          vocab_size: 262144,
+          hidden_size: 1536,
+          intermediate_size: 6144,
+          num_hidden_layers: 35,
+          num_attention_heads: 8,
+          num_key_value_heads: 1,
+          layer_types: E2B_LAYERS,
+          num_kv_shared_layers: 20,
+          use_double_wide_mlp: true,
+          final_logit_softcapping: 30,
+        },
+      },
+    },
+  },
   schema,
   rules: [
     ...DECODER_RULES,
@@ -185,6 +298,7 @@ export const gemma4Text = defineTransformer({
     ...windowRules(() => true),
     ...globalHeadRules,
     ...sharingRules(slides),
+    ...sparseRules,
   ],
   huggingFace: {
     rotary: reading,
@@ -212,11 +326,6 @@ export const gemma4Text = defineTransformer({
       rope_theta: unreadBut([]),
       rope_local_base_freq: unreadBut([]),
     },
-    harmless: {
-      num_experts: 'read with enable_moe_block only',
-      top_k_experts: 'read with enable_moe_block only',
-      moe_intermediate_size: 'read with enable_moe_block only',
-    },
   },
   storedSettings: decoderStored,
   build({ model: config }) {
@@ -242,6 +351,16 @@ function block(
   const norm = (leaf: string) => rmsNormLayer(`${name}.${leaf}`, hidden, eps);
   const isWide = config.use_double_wide_mlp && index >= ownKeyLayers(config);
   const activation = activationOf(config.hidden_activation);
+  const network = [
+    norm('pre_feedforward_layernorm'),
+    separateMlp(`${name}.mlp`, {
+      hidden,
+      inner: config.intermediate_size * (isWide ? 2 : 1),
+      activation,
+    }),
+  ];
+  const withNorms = sequence(`${name}.network`, [...network, norm('post_feedforward_layernorm_1')]);
+  const experts = expertBranch(name, config);
   const { layers } = residualBlock(name, {
     attention: [
       norm('input_layernorm'),
@@ -249,12 +368,7 @@ function block(
       norm('post_attention_layernorm'),
     ],
     mlp: [
-      norm('pre_feedforward_layernorm'),
-      separateMlp(`${name}.mlp`, {
-        hidden,
-        inner: config.intermediate_size * (isWide ? 2 : 1),
-        activation,
-      }),
+      ...(experts ? [sum(`${name}.networks`, withNorms, experts)] : network),
       norm('post_feedforward_layernorm'),
     ],
     ...(inputs && {
@@ -266,6 +380,39 @@ function block(
   });
   const scaled = weightedScale(`${name}.scaled`, buffer(`${name}.layer_scalar`, [1]));
   return sequence(name, [...layers, scaled]);
+}
+
+/** norm(experts(norm(x))); the router reads x with a norm and scales of its own. */
+function expertBranch(name: string, config: Config): Layer | undefined {
+  const sizes = expertsIn(config);
+  if (!sizes) return undefined;
+  const { hidden_size: hidden, rms_norm_eps: eps } = config;
+  const { experts, chosen, inner } = sizes;
+  const own = `${name}.router`;
+  const mixture = mixtureOfExperts(`${name}.mixture`, {
+    router: router(`${own}.proj`, hidden, {
+      experts,
+      expertsPerToken: chosen,
+      scoring: 'softmax',
+      renormalised: { eps: 0 },
+      expertScales: `${own}.per_expert_scale`,
+      steps: [
+        plainRmsNorm(`${own}.norm`, hidden, eps),
+        weightedScale(`${own}.scaled`, param(`${own}.scale`, [hidden])),
+        scale(`${own}.root`, 1 / Math.sqrt(hidden)),
+      ],
+    }),
+    expertNorm: rmsNormLayer(`${name}.pre_feedforward_layernorm_2`, hidden, eps),
+    experts: packedExperts(
+      `${name}.experts`,
+      { experts, hidden, inner },
+      activationOf(config.hidden_activation),
+    ),
+  });
+  return sequence(`${name}.sparse`, [
+    mixture,
+    rmsNormLayer(`${name}.post_feedforward_layernorm_2`, hidden, eps),
+  ]);
 }
 
 function headsAt(config: Config, index: number) {

@@ -50,6 +50,21 @@ const schema = transformerDocument('gpt2', {
 
 export const gpt2 = defineTransformer({
   title: 'GPT-2',
+  presets: {
+    gpt2: {
+      title: 'GPT-2: 124M',
+      document: {
+        model: {
+          family: 'gpt2',
+          vocab_size: 50257,
+          n_positions: 1024,
+          n_embd: 768,
+          n_layer: 12,
+          n_head: 12,
+        },
+      },
+    },
+  },
   schema,
   rules: [...headsDivide('n_head', 'n_embd'), ...lengthRules('n_positions')],
   dimensions: GPT_DIMENSIONS,

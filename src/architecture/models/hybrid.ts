@@ -474,11 +474,15 @@ export const PROPOSED_PRESETS = [
 const PROXY = { hidden: 256, layers: 4, vocabulary: 1024, positions: 2048 } as const;
 
 /** Keeps the number of heads and narrows them; ranks scale with the width. */
-function scaledDownProxy({ model: config }: HybridDocument, tokens: number): ProxySetting[] {
+function scaledDownProxy(
+  { model: config }: HybridDocument,
+  tokens: number,
+  width: number = PROXY.hidden,
+): ProxySetting[] {
   const { num_heads, hidden_size } = config;
   const headDim = Math.min(
     hidden_size / num_heads,
-    Math.max(2, 2 * Math.floor(PROXY.hidden / num_heads / 2)),
+    Math.max(2, 2 * Math.floor(width / num_heads / 2)),
   );
   const hidden = num_heads * headDim;
   const inProportion = (rank: number) =>

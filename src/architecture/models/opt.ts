@@ -77,8 +77,6 @@ export const opt = defineTransformer({
     feedForward: { key: 'ffn_dim', perChannel: FEED_FORWARD_PER_CHANNEL },
   },
   huggingFace: {
-    // A file without it has the default of the class, whatever its width.
-    more: ({ word_embed_proj_dim: width = 768 }) => ({ word_embed_proj_dim: width }),
     limited: NO_ROTARY_KEYS,
     harmless: harmless('used in training only', ['dropout', 'layerdrop', 'init_std']),
   },

@@ -321,7 +321,8 @@ export const rotaryByLayer: RotaryReading = {
     const { full, sliding } = rotaryByKind(config);
     return {
       rope_theta: full.rope_theta ?? config.rope_theta,
-      rope_scaling: scalingOfKind(full),
+      // The file's own settings are those of one kind only.
+      rope_scaling: scalingOfKind(full) ?? (isObject(config.rope_scaling) ? null : undefined),
       rope_local_base_freq: sliding.rope_theta ?? config.rope_local_base_freq,
       rope_local_scaling: scalingOfKind(sliding),
     };

@@ -45,9 +45,13 @@ const LAYER_LISTS = [
 type Model = Readonly<Record<string, unknown>>;
 
 /** Implements `Family.scaledDownProxy`. It only changes keys that the document sets. */
-export function decoderProxy(document: unknown, tokens: number): readonly ProxySetting[] {
+export function decoderProxy(
+  document: unknown,
+  tokens: number,
+  width: number = PROXY.hidden,
+): readonly ProxySetting[] {
   const { model } = document as { readonly model: Model };
-  const widths = widthSettings(model);
+  const widths = widthSettings(model, width);
   const settings = [
     ...widths,
     ...stateSpaceSettings(model, widths),
@@ -79,13 +83,13 @@ function atMost(model: Model, key: string, most: number): ProxySetting[] {
 }
 
 /** Reduces key-value heads, then query heads per key-value head; keeps at least two of each if there were two. */
-function widthSettings(model: Model): ProxySetting[] {
+function widthSettings(model: Model, width: number): ProxySetting[] {
   const [hiddenKey, headsKey] = [keyIn(model, KEYS.hidden), keyIn(model, KEYS.heads)];
-  if (headsKey === '') return atMost(model, hiddenKey, PROXY.hidden);
+  if (headsKey === '') return atMost(model, hiddenKey, width);
   const [hidden = 1, heads = 1] = [numberAt(model, hiddenKey), numberAt(model, headsKey)];
   const keyHeadsKey = keyIn(model, KEYS.keyValueHeads);
   const keyValueHeads = numberAt(model, keyHeadsKey);
-  const shrink = PROXY.hidden / hidden;
+  const shrink = width / hidden;
   const keyHeads = shareOf(keyValueHeads ?? heads, shrink);
   const perKeyHead = heads / (keyValueHeads ?? heads);
   const left = keyHeads / (keyValueHeads ?? heads);

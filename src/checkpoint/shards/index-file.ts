@@ -8,6 +8,7 @@ import { quoted, refusal } from '../checkpoint-rules.js';
 import { SHARD_EXTENSIONS } from '../formats.js';
 import type { JsonRules, JsonValue } from '../json-scanner.js';
 import { JsonScanner } from '../json-scanner.js';
+import { goesDown } from './beside.js';
 
 /**
  * Checks the text of a shard name in an index.
@@ -32,14 +33,6 @@ function checkShardName(path: string, name: string): void {
       suggestion: 'check that the index belongs to these files',
     });
   }
-}
-
-/** Characters with a special meaning on some system: drives, schemes, streams, separators, end of a C string. */
-const SPECIAL = /[:\\\0]/;
-
-function goesDown(name: string): boolean {
-  const isPlain = (segment: string) => segment !== '' && segment !== '.' && segment !== '..';
-  return !SPECIAL.test(name) && name.split('/').every(isPlain);
 }
 
 /** Extensions allowed for an index: `model.safetensors.index.json` allows `.safetensors`; `index.json` allows all. */

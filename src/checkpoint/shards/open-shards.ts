@@ -1,14 +1,13 @@
 /** Finds and opens the shards of an index. */
 
-import fs from 'node:fs';
-import { dirname, isAbsolute, join, relative, sep } from 'node:path';
+import { dirname, join } from 'node:path';
 import type { ByteFile } from '../byte-file.js';
-import { cannotRead } from '../byte-file.js';
 import type { CheckpointOptions, FileIndex, OpenedFiles } from '../checkpoint.js';
 import { listed, quoted, refusal } from '../checkpoint-rules.js';
 import { openFile } from '../open-file.js';
 import { aliasesIn } from '../safetensors/read-safetensors.js';
 import type { StoredBytes, StoredTensor } from '../stored-tensor.js';
+import { allowedFolders, isAllowed, realPath } from './beside.js';
 import type { ShardIndex } from './index-file.js';
 import { readShardIndex } from './index-file.js';
 
@@ -59,45 +58,6 @@ const outside = ({ path }: ShardIndex, name: string, target: string) =>
     message: `is a link to ${quoted(target)}, which is outside of the folder`,
     suggestion: 'put the file itself into the folder',
   });
-
-/** Folders where the shards of an index may be. */
-function allowedFolders({ path }: ShardIndex): readonly string[] {
-  const folder = dirname(path);
-  return foldersFor(realPath(folder) ?? folder);
-}
-
-const isAllowed = (target: string, folders: readonly string[]): boolean =>
-  folders.some((folder) => isBelow(folder, target));
-
-/** Path with all links resolved; undefined if it does not exist. */
-function realPath(path: string): string | undefined {
-  try {
-    return fs.realpathSync(path);
-  } catch (error) {
-    const code = error instanceof Error && 'code' in error ? error.code : undefined;
-    if (code === 'ENOENT' || code === 'ENOTDIR' || code === 'ENAMETOOLONG') return undefined;
-    throw cannotRead(path, error);
-  }
-}
-
-/**
- * Folders where the files of a checkpoint may be. The cache of the Hugging Face hub stores a file under its
- * hash in `models--NAME/blobs`, and links to it from `models--NAME/snapshots/REVISION`.
- * https://huggingface.co/docs/huggingface_hub/guides/manage-cache
- */
-function foldersFor(folder: string): readonly string[] {
-  const parts = folder.split(sep);
-  const at = parts.findLastIndex(
-    (part, position) => part.startsWith('models--') && parts[position + 1] === 'snapshots',
-  );
-  const isRevision = at >= 0 && parts.length > at + 2;
-  return isRevision ? [folder, [...parts.slice(0, at + 1), 'blobs'].join(sep)] : [folder];
-}
-
-function isBelow(folder: string, path: string): boolean {
-  const way = relative(folder, path);
-  return way !== '' && way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way);
-}
 
 /**
  * Opens all shards of an index as one checkpoint. Each stays open with its own descriptor, unless this throws.

@@ -18,7 +18,8 @@ import { allReduce } from '../../operations/primitive.js';
 //
 // A bias is cut with its outputs. The bias of a product cut by inputs is whole, and added once to the sum. A norm over
 // all heads is cut with them and exchanges one number per token. Other tensors are whole on every GPU: norms, routers,
-// learned positions, SRTE, latent projections, and the low-rank gate, which is small and would need its own reduction.
+// learned positions, SRTE, latent projections, the coefficients of AltUp, what a block adds of per-layer inputs, and the
+// low-rank gate, which is small and would need its own reduction.
 //
 // A unit (a head, a channel, a row of the vocabulary) is never divided, and the fullest GPU counts. With fewer
 // key-value heads than GPUs, each GPU has one head and heads are repeated, as in vLLM. Training requires divisible

@@ -1,8 +1,9 @@
-/** Opens checkpoints of models: a GGUF file under the names of transformers, any other as it is. */
+/** Opens checkpoints of models: GGUF and ONNX files under the names of PyTorch, any other as it is. */
 import type { Checkpoint, CheckpointOptions } from '../../checkpoint/checkpoint.js';
 import { openCheckpoint } from '../../checkpoint/open.js';
 import { encodedBytes, storedTypeOf } from '../../checkpoint/stored-tensor.js';
 import { UserError } from '../../errors.js';
+import { tensorsOfOnnx } from '../onnx-tensors.js';
 import { configOfGguf, GgufMetadata, headCountsOf } from './gguf-config.js';
 import { tensorsOfGguf } from './gguf-weights.js';
 import { isGgufArchitecture } from './names.js';
@@ -29,9 +30,10 @@ export function openModelCheckpoint(path: string, options: CheckpointOptions = {
   }
 }
 
-/** A GGUF file of a known architecture under the names of transformers. */
+/** A GGUF file of a known architecture under the names of transformers, an ONNX file under those of its model. */
 function asModel(checkpoint: Checkpoint): Checkpoint {
-  const { path, keyValues } = checkpoint;
+  const { path, keyValues, onnx } = checkpoint;
+  if (onnx) return { ...checkpoint, tensors: tensorsOfOnnx(checkpoint.tensors, onnx) };
   if (keyValues === undefined) return checkpoint;
   if (!isGgufArchitecture(keyValues.get('general.architecture')?.value)) return checkpoint;
   const metadata = new GgufMetadata(path, keyValues);

@@ -10,6 +10,7 @@ import { formatBytes, formatInteger } from '../../text/units.js';
 import { namesText, nameText, shortened } from '../../text/words.js';
 import { bytesCell, headingBlock, integerCell, leftColumn, noteOf, right } from '../kit/cells.js';
 import type { Block, Cell, Column, TableBlock } from '../kit/report.js';
+import type { OnnxInspection } from './inspect-onnx.js';
 import { MAX_ROWS, plainText } from './inspect-text.js';
 
 /** Full result of `minimind inspect`. */
@@ -19,6 +20,8 @@ export interface InspectResult extends CheckpointSummary {
   readonly srte?: SrteSurvey;
   /** Null when neither a config nor a name shows it. */
   readonly model?: Omit<StoredModel, 'buffers'> | null;
+  /** The graph of an ONNX file, and the tensors of its model; absent in other formats. */
+  readonly onnx?: OnnxInspection;
   /** Elements of the distinct tensors without buffers; absent without a config. */
   readonly parameters?: number;
 }

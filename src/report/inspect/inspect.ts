@@ -1,7 +1,15 @@
 /** Report of `minimind inspect`: a checkpoint's type and tensors. */
 import type { TensorGroup } from '../../checkpoint/summary.js';
 import { formatBytes, formatInteger, shortCount } from '../../text/units.js';
-import { counted, joined, namesText, nameText, shellWord, shortened } from '../../text/words.js';
+import {
+  counted,
+  joined,
+  namesText,
+  nameText,
+  shellWord,
+  shortened,
+  sumOf,
+} from '../../text/words.js';
 import {
   bar,
   bytesCell,
@@ -15,6 +23,7 @@ import {
 } from '../kit/cells.js';
 import type { Block, Cell, Fact, Report, TableBlock, Verdict } from '../kit/report.js';
 import { ggufComponents, ggufDetails, ggufFacts } from './inspect-gguf.js';
+import { onnxDetails, onnxFacts } from './inspect-onnx.js';
 import type { InspectResult } from './inspect-tensors.js';
 import {
   contentBlocks,
@@ -42,7 +51,7 @@ export function inspectReport(
         ? []
         : result.gguf
           ? [ggufComponents(result.gguf)]
-          : componentsBlocks(result)),
+          : componentsBlocks(result, result.onnx?.components)),
     ],
     details: [
       ...(srte ? srteSurveyDetails(srte) : []),
@@ -52,6 +61,7 @@ export function inspectReport(
       ...sharingBlocks(result),
       ...contentBlocks(result),
       ...(result.gguf ? ggufDetails(result.gguf) : []),
+      ...(result.onnx ? onnxDetails(result.onnx) : []),
     ],
     more: listed ? [] : ['--tensors'],
     next: nextStep(result),
@@ -112,6 +122,7 @@ function factsOf(result: InspectResult): Fact[] {
       ? [{ name: 'config', text: model.config }]
       : []),
     ...(result.gguf ? ggufFacts(result.gguf) : []),
+    ...(result.onnx ? onnxFacts(result.onnx) : []),
     ...(stateDict.length > 0 ? [{ name: 'state dict', text: shortened(stateDict.join('.')) }] : []),
     ...(same.length > 0 || Object.keys(aliases).length > 0
       ? [{ name: 'shared', text: sharedText(result) }]
@@ -163,7 +174,9 @@ const ANSWER_ROWS = 10;
 const BAR_WIDTH = 12;
 
 /** The largest components, in the order of the checkpoint. */
-function componentsBlocks({ groups, totals }: InspectResult): Block[] {
+/** @param groups Components to show: of an ONNX file, those of its model. */
+function componentsBlocks(result: InspectResult, groups = result.groups): Block[] {
+  const totals = { ...result.totals, ...(result.onnx && totalsIn(groups)) };
   if (groups.length === 0) return [];
   const largest = groups.toSorted((a, b) => totalOf(b, 'bytes') - totalOf(a, 'bytes'));
   const shown = new Set(largest.slice(0, ANSWER_ROWS));
@@ -204,6 +217,13 @@ function componentsBlocks({ groups, totals }: InspectResult): Block[] {
     ...(more > 0 ? [noteOf(`… ${formatInteger(more)} more: --details`)] : []),
   ];
 }
+
+/** Totals of the tensors of a model, without the constants of its graph. */
+const totalsIn = (groups: readonly TensorGroup[]) => ({
+  tensors: sumOf(groups, (group) => totalOf(group, 'tensors')),
+  elements: sumOf(groups, (group) => totalOf(group, 'elements')),
+  bytes: sumOf(groups, (group) => totalOf(group, 'bytes')),
+});
 
 /** Figure of all layers of a group. */
 const totalOf = (group: TensorGroup, figure: 'tensors' | 'elements' | 'bytes'): number =>

@@ -4,7 +4,7 @@ import { wrap } from './layout.js';
 import type { Level, PlotBlock, Series, Tone } from './report.js';
 
 /** A piece of a line with its colour. */
-interface Piece {
+export interface Piece {
   readonly text: string;
   readonly tone: Tone;
 }
@@ -167,7 +167,7 @@ function legend({ series, levels }: PlotBlock, width: number): Piece[][] {
 }
 
 /** Removes spaces at the end, and joins pieces of one colour. */
-function trimmed(pieces: readonly Piece[]): Piece[] {
+export function trimmed(pieces: readonly Piece[]): Piece[] {
   const line: Piece[] = [];
   for (const piece of pieces) {
     const last = line.at(-1);

@@ -80,6 +80,33 @@ export interface PlotBlock {
   readonly mostRows?: number;
 }
 
+/** An axis of a line plot. */
+export interface Axis {
+  /** Default: linear. A logarithmic axis shows positive values only. */
+  readonly scale?: 'linear' | 'log';
+  /** Value that the axis includes in any case, as 0. */
+  readonly from?: number;
+}
+
+/** Points of a line plot from left to right; a value that is not finite leaves a gap. */
+export interface Curve {
+  readonly label: string;
+  readonly tone: Tone;
+  readonly points: readonly (readonly [x: number, y: number])[];
+}
+
+/** Curves over a common axis. Omitted in CSV. */
+export interface LinePlotBlock {
+  readonly kind: 'line plot';
+  /** Quantities of both axes. */
+  readonly title: string;
+  readonly x: Axis;
+  readonly y: Axis;
+  readonly curves: readonly Curve[];
+  /** Height without title, axis and legend; default 8. */
+  readonly rows?: number;
+}
+
 /** Lines of a short name and its figures: `KV cache   4.1 kB/token · 8.4 MB at 2,048 tokens`. Omitted in CSV. */
 export interface FactsBlock {
   readonly kind: 'facts';
@@ -92,7 +119,7 @@ export interface Fact {
   readonly tone?: Tone | undefined;
 }
 
-export type Block = TableBlock | TextBlock | PlotBlock | FactsBlock;
+export type Block = TableBlock | TextBlock | PlotBlock | LinePlotBlock | FactsBlock;
 
 /** One line with the result of a command and its main figures. */
 export interface Verdict {
@@ -124,6 +151,8 @@ export interface RenderOptions {
   readonly details?: boolean | undefined;
   /** chalk's colour level: 0 none, 1 basic, 2 256 colours, 3 millions. */
   readonly colourLevel: 0 | 1 | 2 | 3;
+  /** Whether the terminal shows nothing but ASCII. */
+  readonly isAscii?: boolean | undefined;
 }
 
 /** The blocks of a report that these options ask for. */

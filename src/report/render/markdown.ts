@@ -1,10 +1,12 @@
 import { markdownTable } from 'markdown-table';
 import { printable } from '../../text/escape.js';
 import { textWidth } from '../kit/layout.js';
+import { drawLinePlot } from '../kit/line-plot.js';
 import { drawPlot } from '../kit/plot.js';
 import type {
   Block,
   FactsBlock,
+  LinePlotBlock,
   PlotBlock,
   RenderOptions,
   Report,
@@ -42,7 +44,7 @@ const BLOCKS = {
 } as const satisfies Record<string, (block: TextBlock) => string>;
 
 function markdownBlock(block: Block): string {
-  if (block.kind === 'plot') return plot(block);
+  if (block.kind === 'plot' || block.kind === 'line plot') return plot(block);
   if (block.kind === 'facts') return facts(block);
   return block.kind === 'table' ? table(block) : BLOCKS[block.kind](block);
 }
@@ -51,8 +53,9 @@ const facts = ({ facts: all }: FactsBlock) =>
   all.map(({ name, text }) => `- **${inline(name)}**: ${inline(text)}`).join('\n');
 
 /** A plot as a code block. */
-function plot(block: PlotBlock): string {
-  const lines = drawPlot(block).map((line) => line.map(({ text }) => text).join(''));
+function plot(block: PlotBlock | LinePlotBlock): string {
+  const drawn = block.kind === 'plot' ? drawPlot(block) : drawLinePlot(block);
+  const lines = drawn.map((line) => line.map(({ text }) => text).join(''));
   return ['```text', ...lines, '```'].join('\n');
 }
 

@@ -3,6 +3,7 @@ import { Chalk } from 'chalk';
 import Table from 'cli-table3';
 import { printable } from '../../text/escape.js';
 import { cutMiddle, textWidth, usableWidth, wrap } from '../kit/layout.js';
+import { drawLinePlot } from '../kit/line-plot.js';
 import { drawPlot } from '../kit/plot.js';
 import type {
   Block,
@@ -31,7 +32,7 @@ export function renderTable(report: Report, options: RenderOptions): string {
   let text = verdict?.join('\n') ?? '';
   let before: Block['kind'] | 'verdict' | undefined = verdict && 'verdict';
   for (const block of shownBlocks(report, options)) {
-    const rendered = renderBlock(block, width, chalk).join('\n');
+    const rendered = renderBlock(block, width, chalk, options).join('\n');
     if (rendered === '') continue;
     text += (before === undefined ? '' : separatorBetween(before, block.kind)) + rendered;
     before = block.kind;
@@ -92,19 +93,24 @@ function commandLines(command: string, width: number): string[] {
 function separatorBetween(before: Block['kind'] | 'verdict', kind: Block['kind']): string {
   const isTogether =
     before === 'heading' ||
-    (before === kind && kind !== 'table' && kind !== 'plot') ||
+    (before === kind && !['table', 'plot', 'line plot'].includes(kind)) ||
     (before === 'verdict' && (kind === 'note' || kind === 'facts')) ||
     (before === 'facts' && kind === 'note');
   return isTogether ? '\n' : '\n\n';
 }
 
-function renderBlock(block: Block, width: number, chalk: ChalkInstance): string[] {
+function renderBlock(
+  block: Block,
+  width: number,
+  chalk: ChalkInstance,
+  { isAscii }: Pick<RenderOptions, 'isAscii'>,
+): string[] {
   if (block.kind === 'table') return renderGrid(block, width, chalk);
   if (block.kind === 'facts') return factLines(block, textColumns(width), chalk);
-  if (block.kind === 'plot') {
-    return drawPlot(block, width).map((line) =>
-      line.map(({ text, tone }) => withTone(chalk, tone, text)).join(''),
-    );
+  if (block.kind === 'plot' || block.kind === 'line plot') {
+    const lines =
+      block.kind === 'plot' ? drawPlot(block, width) : drawLinePlot(block, width, isAscii);
+    return lines.map((line) => line.map(({ text, tone }) => withTone(chalk, tone, text)).join(''));
   }
   const tone = block.tone ?? (block.kind === 'heading' ? 'strong' : 'plain');
   return wrap(printable(block.text), textColumns(width)).map((line) => withTone(chalk, tone, line));

@@ -100,6 +100,6 @@ export async function chooseTrainer(
 ): Promise<{ readonly trainer: Trainer; readonly passedOver: readonly SkippedEngine[] }> {
   const { backend, products, passedOver } = await chooseProducts({ engine: 'tfjs', threads });
   await products.close();
-  const { openTrainer } = await import('../tfjs/tfjs-trainer.js');
+  const { openTrainer } = await import('../tfjs/training/tfjs-trainer.js');
   return { trainer: await openTrainer(threads, backend as BackendName), passedOver };
 }

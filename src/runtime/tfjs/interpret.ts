@@ -1,6 +1,6 @@
 /**
- * Interpreter of the description. It uses the library's differentiable operations, except for the scan of Mamba and the
- * choice of experts: scan.ts, router.ts and mixture.ts describe what a gradient needs there.
+ * Interpreter of the description. It uses the library's operations, whose gradients are in gradients.ts, except for
+ * scans, which have their own when a model learns, and the choice of experts, a step function.
  */
 import type {
   Alignment,
@@ -29,12 +29,41 @@ import {
 } from './basic.js';
 import { activate } from './differentiable.js';
 import { runMixtureOfExperts, runRouter } from './mixture.js';
-import type { Tensor3D } from './packages.js';
+import type { Tensor, Tensor3D } from './packages.js';
 import type { ForwardRun } from './run.js';
 import { runAltUpBlock, runAltUpMerge, runAltUpSplit } from './run-altup.js';
 import { runAttention, runLatentAttention } from './run-attention.js';
 import { runGatedDelta } from './run-gated-delta.js';
 import { runCausalConv, runMamba, runStateSpaceDual } from './run-mamba.js';
+
+/**
+ * A run with its shared values, which `release` disposes.
+ * @param note Called with the value of each layer, inner layers first.
+ */
+export function startRun(
+  options: Omit<ForwardRun, 'apply' | 'once'>,
+  note?: (layer: Layer, value: Tensor) => void,
+): { readonly run: ForwardRun; readonly release: () => void } {
+  const { tf } = options;
+  const kept = new Map<unknown, Tensor>();
+  const run: ForwardRun = {
+    ...options,
+    apply(layer, ...inputs) {
+      const value = tf.tidy(() => interpret(run, layer, inputs));
+      note?.(layer, value);
+      return value;
+    },
+    once<T extends Tensor>(key: unknown, compute: () => T): T {
+      const value = kept.get(key) ?? tf.keep(compute());
+      kept.set(key, value);
+      return value as T;
+    },
+  };
+  const release = () => {
+    for (const tensor of kept.values()) tensor.dispose();
+  };
+  return { run, release };
+}
 
 /**
  * The value of a layer, [B, T, …].

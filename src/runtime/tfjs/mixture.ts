@@ -17,6 +17,14 @@ import { readValues } from './run.js';
  */
 export function runRouter(run: ForwardRun, layer: Router, x: Tensor3D): Tensor3D {
   const { tf, weights } = run;
+  const given = (layer.steps ?? []).reduce<Tensor3D>((value, step) => run.apply(step, value), x);
+  const found = expertWeights(run, layer, given);
+  return layer.expertScales ? tf.mul(found, weights.tensor(layer.expertScales)) : found;
+}
+
+/** Weights of the experts before their own factors, [B, T, experts]. */
+function expertWeights(run: ForwardRun, layer: Router, x: Tensor3D): Tensor3D {
+  const { tf, weights } = run;
   const logits = product(run, x, weights.transposed(layer.weight), layer.bias);
   if (layer.scoring === 'sparseMixer') return mixedSparsely(run, layer, logits);
   const scores: Tensor3D = layer.scoring === 'softmax' ? tf.softmax(logits) : tf.sigmoid(logits);
@@ -104,8 +112,7 @@ function largest(values: Float32Array, count: number): number[] {
 
 /**
  * x [B, T, H] → [B, T, H]. Gathers the tokens of each expert, and computes only these. Their indices are read back from
- * the library; its operations do the rest. A gradient needs that of `gather`, whose kernel UnsortedSegmentSum the wasm
- * backend lacks.
+ * the library; its operations do the rest.
  */
 export function runMixtureOfExperts(
   run: ForwardRun,
@@ -129,7 +136,8 @@ function routedExperts(run: ForwardRun, layer: MixtureOfExperts, x: Tensor3D): T
   const { tokensOf, places } = routes(readValues(weights), experts, layer.router.expertsPerToken);
   const flat: Tensor2D = tf.reshape(weights, [-1, 1]);
   const [into, outOf] = layer.latent;
-  const rows = asRows(tf, into ? run.apply(into, x) : x);
+  const read = layer.expertNorm ? run.apply(layer.expertNorm, x) : x;
+  const rows = asRows(tf, into ? run.apply(into, read) : read);
   /** Weights of one expert for its tokens, [tokens, 1]. */
   const sharesOf = (tokens: readonly number[], expert: number): Tensor2D => {
     const places = tokens.map((at) => at * experts + expert);
@@ -164,7 +172,8 @@ function routes(weights: Float32Array, experts: number, perToken: number): Route
   const tokensOf: number[][] = Array.from({ length: experts }, () => []);
   const tokens = weights.length / experts;
   const chosen = Array.from({ length: tokens }, (_, token) => {
-    const own = weights.subarray(token * experts, (token + 1) * experts);
+    // A negative factor of an expert gives a negative weight.
+    const own = weights.subarray(token * experts, (token + 1) * experts).map(Math.abs);
     return largest(own, perToken).map((expert) => {
       const order = (tokensOf[expert] as number[]).push(token) - 1;
       return { expert, order };

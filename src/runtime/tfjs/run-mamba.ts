@@ -6,6 +6,7 @@ import type { Tensor3D, Tensor4D, Tf } from './packages.js';
 import type { ForwardRun } from './run.js';
 import { readValues } from './run.js';
 import { selectiveScan } from './selective-scan.js';
+import { differentiableScan } from './training/scan-gradients.js';
 
 /** x [B, T, D]: Σ_k weight[:, 0, k] · x, kernel − 1 − k tokens before, + bias. */
 export function runCausalConv(run: ForwardRun, layer: CausalConv, x: Tensor3D): Tensor3D {
@@ -86,21 +87,38 @@ function dualScan(
   const { tf, weights, batch, tokens, decoding } = run;
   const { heads, headDim, stateSize, groups } = layer;
   const [ofHeads, size] = [heads / groups, batch * (heads / groups) * headDim * stateSize];
-  const before = decoding?.before.scans.get(layer);
-  const state = before?.slice() ?? new Float32Array(groups * size);
-  const rates = weights.rates(layer.stateLog); // (heads)
   const columns = (value: Tensor3D, group: number) => {
     const width = value.shape[2] / groups;
     return tf.slice(value, [0, 0, group * width], [batch, tokens, width]);
   };
+  const stepsOf = (group: number): Tensor4D => {
+    const steps: Tensor4D = tf.reshape(columns(step, group), [batch, tokens, ofHeads, 1]);
+    return tf.tile(steps, [1, 1, 1, headDim]);
+  };
+  if (run.learns) {
+    const sizes = { batch, tokens, inner: ofHeads * headDim, state: stateSize };
+    const logs = weights.tensor(layer.stateLog);
+    const parts = Array.from({ length: groups }, (_, group): Tensor3D => {
+      const own = tf.reshape(tf.slice(logs, [group * ofHeads], [ofHeads]), [ofHeads, 1]);
+      const ofStates = tf.tile(own, [1, headDim * stateSize]);
+      const inputs = [x, b, c].map((value) => columns(value, group)) as [
+        Tensor3D,
+        Tensor3D,
+        Tensor3D,
+      ];
+      return differentiableScan(tf, [stepsOf(group), ...inputs, ofStates], sizes);
+    });
+    return groups === 1 ? (parts[0] ?? x) : tf.concat(parts, 2);
+  }
+  const before = decoding?.before.scans.get(layer);
+  const state = before?.slice() ?? new Float32Array(groups * size);
+  const rates = weights.rates(layer.stateLog); // (heads)
   const outputs = Array.from({ length: groups }, (_, group): Tensor3D => {
-    const steps = tf.reshape(columns(step, group), [batch, tokens, ofHeads, 1]);
-    const repeated = tf.tile(steps, [1, 1, 1, headDim]);
     const rateOf = (at: number) =>
       rates[group * ofHeads + Math.floor(at / (headDim * stateSize))] ?? 0;
     const output = selectiveScan({
       sizes: { batch, tokens, inner: ofHeads * headDim, state: stateSize },
-      step: readValues(repeated),
+      step: readValues(stepsOf(group)),
       x: readValues(columns(x, group)),
       b: readValues(columns(b, group)),
       c: readValues(columns(c, group)),
@@ -126,6 +144,11 @@ interface ScanTensors {
 function scan(run: ForwardRun, layer: Mamba, { step, x, b, c }: ScanTensors): Tensor3D {
   const { tf, weights, batch, tokens, decoding } = run;
   const { innerSize, stateSize } = layer;
+  if (run.learns) {
+    const stateLog = weights.tensor(layer.stateLog);
+    const sizes = { batch, tokens, inner: innerSize, state: stateSize };
+    return differentiableScan(tf, [step, x, b, c, stateLog], sizes);
+  }
   const before = decoding?.before.scans.get(layer);
   const state = before?.slice() ?? new Float32Array(batch * innerSize * stateSize);
   const output = selectiveScan({

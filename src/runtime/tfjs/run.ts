@@ -9,12 +9,12 @@ import type {
 } from '../../architecture/layer.js';
 import type { TokenIds } from '../engine.js';
 import type { Tensor, Tensor3D, Tf } from './packages.js';
-import type { Weights } from './weight-plan.js';
+import type { WeightForms } from './weight-plan.js';
 
 /** Letters in shapes: B batch, T tokens of this run, S keys, H hidden, D inner, N state. */
 export interface ForwardRun {
   readonly tf: Tf;
-  readonly weights: Weights;
+  readonly weights: WeightForms;
   readonly batch: number;
   readonly tokens: number;
   /** Position of the first token; above 0 only when decoding. */
@@ -24,6 +24,8 @@ export interface ForwardRun {
   readonly lastTokens?: number | undefined;
   /** Undefined without decoding. */
   readonly decoding: DecodingState | undefined;
+  /** Whether scans must have a gradient, which takes longer. */
+  readonly learns?: boolean;
   /** The value of a sublayer. */
   apply(layer: Layer, ...inputs: Tensor3D[]): Tensor3D;
   /** A value shared by several layers: computed at the first use of its key, disposed after the run. */

@@ -1,7 +1,6 @@
 /**
  * The scan of a selective state space (Mamba, arXiv 2312.00752), outside the library: T steps of eight small operations
- * each would take many times as long. It has no gradient; one needs those operations here, or a backward scan as a
- * custom gradient (`tf.customGrad`).
+ * each would take many times as long. Its gradient is in scan-gradients.ts.
  */
 import { UserError } from '../../errors.js';
 import type { Code, Local } from './webassembly.js';

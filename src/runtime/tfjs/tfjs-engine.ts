@@ -12,10 +12,10 @@ import type {
 import { dequantizedSource } from '../quantized-weights.js';
 import type { BackendName } from './backends.js';
 import { openBackend } from './backends.js';
-import { interpret } from './interpret.js';
+import { startRun } from './interpret.js';
 import type { Backend, Packages, Tensor, Tensor3D } from './packages.js';
 import { onBackend, scoped } from './packages.js';
-import type { ForwardRun, LayerStates } from './run.js';
+import type { LayerStates } from './run.js';
 import { emptyMemory, readValues } from './run.js';
 import { planWeights, Weights } from './weight-plan.js';
 
@@ -62,27 +62,19 @@ export class TfjsProgram implements Program {
         ? undefined
         : { totalTokens: call.total, before: call.kept ?? emptyMemory(), after: emptyMemory() };
     const recorder = new Recorder(this.#layer, this.#options);
-    const kept = new Map<unknown, Tensor>();
-    const run: ForwardRun = {
-      tf,
-      weights: this.#weights,
-      batch: call.batch,
-      tokens: call.tokens,
-      start: call.start,
-      ids: input.ids,
-      lastTokens: input.lastTokens,
-      decoding,
-      apply(layer, ...inputs) {
-        const value = tf.tidy(() => interpret(run, layer, inputs));
-        recorder.note(layer, value);
-        return value;
+    const { run, release } = startRun(
+      {
+        tf,
+        weights: this.#weights,
+        batch: call.batch,
+        tokens: call.tokens,
+        start: call.start,
+        ids: input.ids,
+        lastTokens: input.lastTokens,
+        decoding,
       },
-      once<T extends Tensor>(key: unknown, compute: () => T): T {
-        const value = kept.get(key) ?? tf.keep(compute());
-        kept.set(key, value);
-        return value as T;
-      },
-    };
+      (layer, value) => recorder.note(layer, value),
+    );
     try {
       const inputs = (input.inputs ?? []).map(({ data, shape }) => tf.tensor(data, [...shape]));
       const output = hostValues(run.apply(this.#layer, ...(inputs as Tensor3D[])));
@@ -90,7 +82,7 @@ export class TfjsProgram implements Program {
       const state = decoding && this.#calls.stateAfter(call, decoding.after);
       return { output, blocks, taps, ...(state && { state }) };
     } finally {
-      for (const tensor of kept.values()) tensor.dispose();
+      release();
     }
   }
 }

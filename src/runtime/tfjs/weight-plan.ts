@@ -54,7 +54,10 @@ function needsOf(layer: Layer): readonly (readonly [Param, WeightCopy])[] {
     case 'transposedLinear':
       return [[layer.weight, 'factor'], ...tensors(layer.bias)];
     case 'router':
-      return [[layer.weight, 'transposed'], ...tensors(layer.bias, layer.correction)];
+      return [
+        [layer.weight, 'transposed'],
+        ...tensors(layer.bias, layer.correction, layer.expertScales),
+      ];
     case 'packedExperts':
       return [
         [layer.gateUp, layer.isTransposed ? 'factors' : 'experts'],
@@ -103,6 +106,9 @@ export function heapBytes(plan: WeightPlan): number {
   }
   return bytes;
 }
+
+/** Weights by their forms, as layers read them. */
+export type WeightForms = Pick<Weights, 'tensor' | 'factor' | 'transposed' | 'expert' | 'rates'>;
 
 /** The weights of a program, in the forms that its plan names. */
 export class Weights {

@@ -16,6 +16,16 @@ import { productParts, transposedProduct } from './projections.js';
 
 /** x [R, H] → the weight of each expert, 0 for unselected ones, [R, E]. */
 export function emitRouter(context: Context, layer: Router, x: GraphValue): GraphValue {
+  const { graph, apply } = context;
+  const given = (layer.steps ?? []).reduce((value, step) => apply(step, value), x);
+  const weights = expertWeights(context, layer, given);
+  return layer.expertScales
+    ? graph.op('Mul', [weights, weightOf(context, layer.expertScales)])
+    : weights;
+}
+
+/** Weights of the experts before their own factors, [R, E]. */
+function expertWeights(context: Context, layer: Router, x: GraphValue): GraphValue {
   const { graph } = context;
   if (layer.scoring === 'sparseMixer') return mixedSparsely(context, layer, x);
   const scores = scoresOf(context, layer, x);
@@ -156,11 +166,12 @@ function routedOutput(context: Context, layer: MixtureOfExperts, x: GraphValue):
   const { graph, apply, sizes } = context;
   const { rows } = sizeNames(sizes);
   const { expertsPerToken } = layer.router;
-  const [weights, experts] = best(context, apply(layer.router, x), expertsPerToken); // [R, K] each
+  const [weights, experts] = chosenOf(context, layer.router, apply(layer.router, x)); // [R, K] each
   const { order, counts } = byExpert(context, layer, experts);
   const perToken = graph.int(expertsPerToken);
   const [into, outOf] = layer.latent;
-  const given = into ? apply(into, x) : x;
+  const read = layer.expertNorm ? apply(layer.expertNorm, x) : x;
+  const given = into ? apply(into, read) : read;
   const sent = graph.op('Gather', [given, graph.op('Div', [order, perToken])]); // [N, width]
   const flat = () => graph.op('Reshape', [weights, graph.ints(-1, 1)]); // [N, 1]
   const weighed = layer.weighsInputs
@@ -178,6 +189,19 @@ function routedOutput(context: Context, layer: MixtureOfExperts, x: GraphValue):
     : graph.op('Mul', [outputs, graph.op('Unsqueeze', [weights, graph.ints(2)])]);
   const sum = graph.op('ReduceSum', [weighted, graph.ints(1)], { attributes: { keepdims: 0 } });
   return outOf ? apply(outOf, sum) : sum;
+}
+
+/** The weights of a token's experts and their indices, [R, K] each. @param weights [R, E] */
+function chosenOf(
+  context: Context,
+  { expertScales, expertsPerToken }: Router,
+  weights: GraphValue,
+): [GraphValue, GraphValue] {
+  const { graph } = context;
+  if (!expertScales) return best(context, weights, expertsPerToken);
+  // A factor can be negative, and then its expert's weight is too.
+  const [, experts] = best(context, graph.op('Abs', [weights]), expertsPerToken);
+  return [graph.op('GatherElements', [weights, experts], LAST), experts];
 }
 
 /** Name of the size N. */

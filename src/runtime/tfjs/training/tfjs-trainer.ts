@@ -1,8 +1,8 @@
 /** Chains of layers trained on a backend of TensorFlow.js. */
 
 import os from 'node:os';
-import { UserError } from '../../errors.js';
-import type { Values } from '../engine.js';
+import { UserError } from '../../../errors.js';
+import type { Values } from '../../engine.js';
 import type {
   AdamWSettings,
   ChainLayer,
@@ -10,92 +10,22 @@ import type {
   Trainer,
   TrainingRun,
   TrainingSize,
-} from '../trainer.js';
-import type { BackendName } from './backends.js';
-import { openBackend } from './backends.js';
+} from '../../trainer.js';
+import type { BackendName } from '../backends.js';
+import { openBackend } from '../backends.js';
 import {
   ACTIVATIONS,
   differentiableLinear,
   layerNormOfData,
   masked,
   meanSquaredError,
-} from './differentiable.js';
-import type { Backend, Tensor, Tensor1D, Tensor2D, Tf } from './packages.js';
-import { onBackend, scoped } from './packages.js';
-import { readValues } from './run.js';
-import { infoOf } from './tfjs-engine.js';
-
-/** A trained tensor, and the running means of its gradient and of the gradient's square. */
-interface Learned {
-  value: Tensor;
-  mean: Tensor;
-  square: Tensor;
-}
-
-/**
- * Decoupled weight decay: Loshchilov and Hutter, arXiv 1711.05101, in the order of operations of torch.optim.AdamW.
- * Holds its tensors until it is disposed.
- */
-class AdamW {
-  readonly #tf: Tf;
-  readonly #settings: AdamWSettings;
-  readonly #learned: readonly Learned[];
-  #steps = 0;
-
-  /** @param values Kept, and disposed with all others. */
-  constructor(tf: Tf, values: readonly Tensor[], settings: AdamWSettings) {
-    this.#tf = tf;
-    this.#settings = settings;
-    const zeros = (like: Tensor) => tf.keep(tf.zerosLike(like));
-    this.#learned = values.map((value) => ({
-      value: tf.keep(value),
-      mean: zeros(value),
-      square: zeros(value),
-    }));
-  }
-
-  get values(): Tensor[] {
-    return this.#learned.map(({ value }) => value);
-  }
-
-  /** @param gradients Gradients of the values, in their order; disposed after use to free memory. */
-  step(gradients: readonly Tensor[]): void {
-    this.#steps++;
-    for (const [index, learned] of this.#learned.entries()) {
-      const gradient = gradients[index] as Tensor;
-      this.#update(learned, gradient);
-      gradient.dispose();
-    }
-  }
-
-  #update(learned: Learned, gradient: Tensor): void {
-    const tf = this.#tf;
-    const { betas, learningRate, epsilon, weightDecay } = this.#settings;
-    const [beta1, beta2] = betas;
-    const replace = (key: keyof Learned, compute: () => Tensor) => {
-      const next = tf.keep(tf.tidy(compute));
-      learned[key].dispose();
-      learned[key] = next;
-    };
-    replace('mean', () => tf.add(tf.mul(learned.mean, beta1), tf.mul(gradient, 1 - beta1)));
-    replace('square', () =>
-      tf.add(tf.mul(learned.square, beta2), tf.mul(tf.square(gradient), 1 - beta2)),
-    );
-    const rate = learningRate / (1 - beta1 ** this.#steps);
-    const root = Math.sqrt(1 - beta2 ** this.#steps);
-    replace('value', () => {
-      const divisor = tf.add(tf.div(tf.sqrt(learned.square), root), epsilon);
-      const change = tf.mul(tf.div(learned.mean, divisor), rate);
-      return tf.sub(tf.mul(learned.value, 1 - learningRate * weightDecay), change);
-    });
-  }
-
-  dispose(): void {
-    for (const { value, mean, square } of this.#learned) {
-      for (const tensor of [value, mean, square]) tensor.dispose();
-    }
-  }
-}
+} from '../differentiable.js';
+import type { Backend, Tensor, Tensor1D, Tensor2D, Tf } from '../packages.js';
+import { onBackend, scoped } from '../packages.js';
+import { readValues } from '../run.js';
+import { infoOf } from '../tfjs-engine.js';
+import { AdamW } from './adamw.js';
+import { TfjsModelTraining } from './model-training.js';
 
 /** Loads the library, so import this lazily. @throws UserError when the backend cannot be used here. */
 export async function openTrainer(threads: number, name: BackendName): Promise<Trainer> {
@@ -114,6 +44,7 @@ export async function openTrainer(threads: number, name: BackendName): Promise<T
     refuseTooMany: (size) => refuseTooMany(backend, size),
     train: (chain, task, optimizer) =>
       onBackend(backend, () => new TfjsTraining(backend, chain, task, optimizer)),
+    trainModel: (request) => onBackend(backend, () => new TfjsModelTraining(backend, request)),
   };
 }
 

@@ -1,0 +1,113 @@
+/** What an ONNX file holds besides its tensors: operators, inputs, outputs, and totals by type. */
+import { groupBy, sumOf } from '../../text/words.js';
+import type { ExternalFile } from './external-data.js';
+import type { OnnxTensor } from './tensor-proto.js';
+
+export interface OnnxValueInfo {
+  readonly name: string;
+  /** `int64`; null for a value that is no tensor, or of an unknown type. */
+  readonly type: string | null;
+  /** A text is a symbolic size, an empty one an unknown size; null where no shape is stated. */
+  readonly shape: readonly (number | string)[] | null;
+}
+
+export interface OnnxTypeTotals {
+  readonly type: string;
+  readonly tensors: number;
+  readonly elements: number;
+  readonly bytes: number;
+}
+
+export interface OnnxDescription {
+  readonly irVersion: number;
+  readonly producer: string;
+  readonly producerVersion: string;
+  readonly operatorSets: readonly { readonly domain: string; readonly version: number }[];
+  readonly metadata: Readonly<Record<string, string>>;
+  readonly inputs: readonly OnnxValueInfo[];
+  readonly outputs: readonly OnnxValueInfo[];
+  /** Nodes of all graphs and functions. */
+  readonly nodes: number;
+  /** Most frequent first. */
+  readonly operators: readonly {
+    readonly domain: string;
+    readonly operator: string;
+    readonly count: number;
+  }[];
+  /** Graphs in attributes of nodes: branches and bodies of loops. */
+  readonly subgraphs: number;
+  readonly functions: number;
+  /** Initializers of the graph by type, most bytes first. */
+  readonly initializers: readonly OnnxTypeTotals[];
+  /** Constants of nodes, and initializers of subgraphs. */
+  readonly constantTensors: readonly OnnxTypeTotals[];
+  /** Sparse initializers, whose values are not read. */
+  readonly sparseTensors: number;
+  readonly externalFiles: readonly ExternalFile[];
+}
+
+/** A node that uses an initializer. */
+export interface OnnxNodeUse {
+  /** `/model/layers.0/self_attn/q_proj/MatMul` */
+  readonly name: string;
+  readonly op: string;
+  readonly domain: string;
+  /** First output. */
+  readonly output: string;
+  readonly inputs: readonly string[];
+  /** Attributes that say how it reads a weight: `transB`, and `K`, `N`, `bits` and `block_size` of quantized ones. */
+  readonly integers: Readonly<Record<string, number>>;
+  /** Scopes of modules around the node, as a list of Python; empty where they are not stated. */
+  readonly scopes: string;
+  /** Number of the input that the initializer is. */
+  readonly input: number;
+}
+
+/** The graph of an ONNX file, for readers that know models. */
+export interface OnnxGraph {
+  readonly description: OnnxDescription;
+  /** Nodes of the main graph that use an initializer, by its name. */
+  readonly uses: ReadonlyMap<string, readonly OnnxNodeUse[]>;
+}
+
+const MAX_OPERATORS = 10_000;
+
+/** Counts of nodes and graphs. */
+export class OnnxCounts {
+  subgraphs = 0;
+  sparse = 0;
+  #nodes = 0;
+  readonly #operators = new Map<string, { domain: string; operator: string; count: number }>();
+
+  /** False when there are too many different operators. */
+  addNode(domain: string, operator: string): boolean {
+    this.#nodes++;
+    const key = `${domain}\0${operator}`;
+    const known = this.#operators.get(key);
+    if (known) known.count++;
+    else this.#operators.set(key, { domain, operator, count: 1 });
+    return this.#operators.size <= MAX_OPERATORS;
+  }
+
+  description(initializers: readonly OnnxTensor[], constants: readonly OnnxTensor[]) {
+    return {
+      nodes: this.#nodes,
+      operators: [...this.#operators.values()].sort((a, b) => b.count - a.count),
+      subgraphs: this.subgraphs,
+      initializers: totalsOf(initializers),
+      constantTensors: totalsOf(constants),
+      sparseTensors: this.sparse,
+    };
+  }
+}
+
+const totalsOf = (tensors: readonly OnnxTensor[]): OnnxTypeTotals[] =>
+  Array.from(
+    groupBy(tensors, ({ type }) => type.name),
+    ([type, some]) => ({
+      type,
+      tensors: some.length,
+      elements: sumOf(some, ({ elements }) => elements),
+      bytes: sumOf(some, ({ bytes }) => bytes),
+    }),
+  ).sort((a, b) => b.bytes - a.bytes);

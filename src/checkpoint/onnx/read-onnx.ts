@@ -1,0 +1,374 @@
+/**
+ * Index of an ONNX file (onnx.proto3 of https://github.com/onnx/onnx): its graph without values. Field numbers are those
+ * of ModelProto, GraphProto, NodeProto, AttributeProto, FunctionProto and ValueInfoProto.
+ */
+import type { ByteFile } from '../byte-file.js';
+import type { OpenedFiles } from '../checkpoint.js';
+import { exactBytesText, quoted } from '../checkpoint-rules.js';
+import { computedTensor } from '../computed-file.js';
+import type { StoredTensor } from '../stored-tensor.js';
+import { contiguousStrides } from '../stored-tensor.js';
+import type { OnnxDescription, OnnxNodeUse, OnnxValueInfo } from './describe-onnx.js';
+import { OnnxCounts } from './describe-onnx.js';
+import { type ExternalFiles, missingExternal, openExternalFiles } from './external-data.js';
+import { onnxTypeOf } from './onnx-types.js';
+import type { ByteSpan, Field } from './proto-scanner.js';
+import { ProtoScanner, WIRE } from './proto-scanner.js';
+import { type OnnxTensor, readEntry, readTensorProto, varints } from './tensor-proto.js';
+
+/** A length in a message of Protocol Buffers is below 2 GiB, and so is the file. */
+const MAX_FILE_BYTES = 2 ** 31 - 1;
+const MAX_DEPTH = 32;
+const MAX_TENSORS = 200_000;
+const MAX_VALUES = 10_000;
+
+/**
+ * Opens an ONNX model with the files of its external data.
+ * @throws UserError that names the violated rule.
+ */
+export function readOnnx(file: ByteFile): OpenedFiles {
+  const scanner = new ProtoScanner(file);
+  if (file.size > MAX_FILE_BYTES) {
+    throw scanner.refusal(
+      'onnx-size',
+      `the file has ${exactBytesText(file.size)}, expected at most ${MAX_FILE_BYTES}`,
+    );
+  }
+  const { graph, ...model } = readModel(scanner);
+  const reader = new GraphReader(scanner);
+  const { inputs, outputs, initializers } = reader.readMain(graph);
+  for (const span of model.functions) reader.readFunction(span);
+  const tensors = [...initializers.values()];
+  const external = openExternalFiles(file, [...tensors, ...reader.innerTensors]);
+  const description: OnnxDescription = {
+    ...model.about,
+    ...reader.counts.description(tensors, reader.innerTensors),
+    functions: model.functions.length,
+    inputs: inputs.filter(({ name }) => !initializers.has(name)),
+    outputs,
+    externalFiles: external.described,
+  };
+  return {
+    files: [file, ...external.open.values()],
+    index: {
+      format: 'onnx',
+      tensors: storedTensors(file, tensors, external),
+      ambiguous: [],
+      aliases: new Map(),
+      metadata: new Map(Object.entries(model.about.metadata)),
+      onnx: { description, uses: reader.uses },
+      stateDict: [],
+      content: new Map(),
+      warnings: [],
+    },
+  };
+}
+
+interface Model {
+  readonly about: Pick<
+    OnnxDescription,
+    'irVersion' | 'producer' | 'producerVersion' | 'operatorSets' | 'metadata'
+  >;
+  readonly graph: ByteSpan;
+  readonly functions: readonly ByteSpan[];
+}
+
+function readModel(scanner: ProtoScanner): Model {
+  const about = { irVersion: 0, producer: '', producerVersion: '' };
+  const operatorSets: { domain: string; version: number }[] = [];
+  const metadata = new Map<string, string>();
+  const graphs: ByteSpan[] = [];
+  const functions: ByteSpan[] = [];
+  for (const field of scanner.fields(scanner.whole)) {
+    const { number } = field;
+    if (number === 1) about.irVersion = scanner.integer(field, 'ir_version');
+    else if (number === 2) about.producer = scanner.name(field, 'producer_name');
+    else if (number === 3) about.producerVersion = scanner.name(field, 'producer_version');
+    else if (number === 7) graphs.push(scanner.expect(field, WIRE.bytes, 'graph'));
+    else if (number === 8) operatorSets.push(operatorSetOf(scanner, field));
+    else if (number === 14) {
+      metadata.set(...readEntry(scanner, scanner.expect(field, WIRE.bytes, 'metadata_props')));
+    } else if (number === 25) functions.push(scanner.expect(field, WIRE.bytes, 'functions'));
+  }
+  const [graph, ...others] = graphs;
+  if (graph === undefined || others.length > 0) {
+    throw scanner.refusal('onnx-graph', `the model has ${graphs.length} graphs, expected one`);
+  }
+  const all = { ...about, operatorSets, metadata: Object.fromEntries(metadata) };
+  return { about: all, graph, functions };
+}
+
+function operatorSetOf(scanner: ProtoScanner, field: Field) {
+  let [domain, version] = ['', 0];
+  for (const inner of scanner.fields(scanner.expect(field, WIRE.bytes, 'opset_import'))) {
+    if (inner.number === 1) domain = scanner.name(inner, 'the domain of an operator set');
+    else if (inner.number === 2) version = scanner.integer(inner, 'version');
+  }
+  return { domain: domain || 'ai.onnx', version };
+}
+
+/** Reads graphs: the main one with its tensors and their uses, those inside of nodes for their counts. */
+class GraphReader {
+  readonly counts = new OnnxCounts();
+  /** Uses of initializers of the main graph by nodes of it, by name. */
+  readonly uses = new Map<string, OnnxNodeUse[]>();
+  /** Tensors in subgraphs, and constants of nodes. */
+  readonly innerTensors: OnnxTensor[] = [];
+  readonly #scanner: ProtoScanner;
+  #initializers: ReadonlyMap<string, OnnxTensor> = new Map();
+  #tensors = 0;
+
+  constructor(scanner: ProtoScanner) {
+    this.#scanner = scanner;
+  }
+
+  /** @returns Inputs, outputs and initializers of the main graph. */
+  readMain(graph: ByteSpan) {
+    const scanner = this.#scanner;
+    const initializers = new Map<string, OnnxTensor>();
+    const inputs: OnnxValueInfo[] = [];
+    const outputs: OnnxValueInfo[] = [];
+    // Nodes can come before the initializers that they use.
+    for (const field of scanner.fields(graph)) {
+      if (field.number === 5) this.#addInitializer(field, initializers);
+      else if (field.number === 11) inputs.push(this.#valueInfo(field, inputs.length));
+      else if (field.number === 12) outputs.push(this.#valueInfo(field, outputs.length));
+    }
+    this.#initializers = initializers;
+    this.#readNodes(graph, 1);
+    return { inputs, outputs, initializers };
+  }
+
+  readFunction(span: ByteSpan): void {
+    for (const field of this.#scanner.fields(span)) {
+      if (field.number === 7) this.#readNode(field, 2);
+    }
+  }
+
+  #addInitializer(field: Field, initializers: Map<string, OnnxTensor>): void {
+    const scanner = this.#scanner;
+    this.#countTensor();
+    const tensor = readTensorProto(scanner, scanner.expect(field, WIRE.bytes, 'initializer'));
+    if (initializers.has(tensor.name)) {
+      throw scanner.refusal(
+        'onnx-name-twice',
+        `found the initializer ${quoted(tensor.name)} twice`,
+      );
+    }
+    initializers.set(tensor.name, tensor);
+  }
+
+  #countTensor(): void {
+    this.#tensors++;
+    if (this.#tensors <= MAX_TENSORS) return;
+    throw this.#scanner.refusal('onnx-tensors', `has more than ${MAX_TENSORS} tensors`);
+  }
+
+  #readNodes(graph: ByteSpan, depth: number): void {
+    const scanner = this.#scanner;
+    if (depth > MAX_DEPTH) {
+      throw scanner.refusal('onnx-depth', `graphs are nested more than ${MAX_DEPTH} deep`);
+    }
+    for (const field of scanner.fields(graph)) {
+      if (field.number === 1) this.#readNode(field, depth);
+      else if (field.number === 15) this.counts.sparse++;
+      else if (field.number === 5 && depth > 1) this.#addInner(field, 'initializer');
+    }
+  }
+
+  #addInner(field: Field, what: string): void {
+    this.#countTensor();
+    const span = this.#scanner.expect(field, WIRE.bytes, what);
+    this.innerTensors.push(readTensorProto(this.#scanner, span));
+  }
+
+  #readNode(field: Field, depth: number): void {
+    const scanner = this.#scanner;
+    const inputs: string[] = [];
+    const node = { name: '', op: '', domain: '', output: '', scopes: '', inputs };
+    const integers: Record<string, number> = {};
+    for (const inner of scanner.fields(scanner.expect(field, WIRE.bytes, 'node'))) {
+      const { number } = inner;
+      if (number === 1) inputs.push(scanner.name(inner, 'an input'));
+      else if (number === 2) node.output ||= scanner.name(inner, 'an output');
+      else if (number === 3) node.name = scanner.name(inner, 'the name of a node');
+      else if (number === 4) node.op = scanner.name(inner, 'op_type');
+      else if (number === 7) node.domain = scanner.name(inner, 'domain');
+      else if (number === 5) {
+        const attribute = this.#readAttribute(inner, depth);
+        if (KEPT_ATTRIBUTES.has(attribute.name)) integers[attribute.name] = attribute.integer;
+      } else if (number === 9) {
+        const [key, value] = readEntry(
+          scanner,
+          scanner.expect(inner, WIRE.bytes, 'metadata_props'),
+        );
+        if (key === SCOPES_KEY) node.scopes = value;
+      }
+    }
+    if (!this.counts.addNode(node.domain || 'ai.onnx', node.op)) {
+      throw scanner.refusal('onnx-operators', 'has more than 10,000 different operators');
+    }
+    if (depth === 1) this.#addUses({ ...node, integers });
+  }
+
+  #addUses(node: Omit<OnnxNodeUse, 'input'>): void {
+    for (const [input, name] of node.inputs.entries()) {
+      if (!this.#initializers.has(name)) continue;
+      const known = this.uses.get(name);
+      if (known === undefined) this.uses.set(name, [{ ...node, input }]);
+      else if (known.length < MAX_USES || node.op === 'Identity') known.push({ ...node, input });
+    }
+  }
+
+  #readAttribute(field: Field, depth: number) {
+    const scanner = this.#scanner;
+    const attribute = { name: '', integer: 0 };
+    for (const inner of scanner.fields(scanner.expect(field, WIRE.bytes, 'attribute'))) {
+      const { number } = inner;
+      if (number === 1) attribute.name = scanner.name(inner, 'the name of an attribute');
+      else if (number === 3) attribute.integer = scanner.integer(inner, 'i');
+      else if (number === 5 || number === 10) this.#addInner(inner, 'a tensor of an attribute');
+      else if (number === 6 || number === 11) {
+        this.counts.subgraphs++;
+        this.#readNodes(scanner.expect(inner, WIRE.bytes, 'a graph of an attribute'), depth + 1);
+      }
+    }
+    return attribute;
+  }
+
+  /** Type and shape of an input or an output; null for sequences, maps and the like. */
+  #valueInfo(field: Field, count: number): OnnxValueInfo {
+    const scanner = this.#scanner;
+    if (count >= MAX_VALUES) {
+      throw scanner.refusal('onnx-values', `has more than ${MAX_VALUES} inputs or outputs`);
+    }
+    let name = '';
+    let type: string | null = null;
+    let shape: (number | string)[] | null = null;
+    const within = (span: Field, what: string) =>
+      scanner.fields(scanner.expect(span, WIRE.bytes, what));
+    for (const inner of within(field, 'a value')) {
+      if (inner.number === 1) name = scanner.name(inner, 'the name of a value');
+      if (inner.number !== 2) continue;
+      for (const kind of within(inner, 'a type')) {
+        if (kind.number !== 1) continue;
+        for (const part of within(kind, 'a tensor type')) {
+          if (part.number === 1)
+            type = onnxTypeOf(scanner.integer(part, 'elem_type'))?.name ?? null;
+          else if (part.number === 2) shape = this.#shape(part);
+        }
+      }
+    }
+    return { name, type, shape };
+  }
+
+  /** Sizes; a name is a symbolic one, an empty name an unknown one. */
+  #shape(field: Field): (number | string)[] {
+    const scanner = this.#scanner;
+    const sizes: (number | string)[] = [];
+    for (const dimension of scanner.fields(scanner.expect(field, WIRE.bytes, 'shape'))) {
+      if (dimension.number !== 1) continue;
+      let size: number | string = '';
+      for (const inner of scanner.fields(scanner.expect(dimension, WIRE.bytes, 'dim'))) {
+        if (inner.number === 1) size = scanner.integer(inner, 'dim_value');
+        else if (inner.number === 2) size = scanner.name(inner, 'dim_param');
+      }
+      if (sizes.length < 64) sizes.push(size);
+    }
+    return sizes;
+  }
+}
+
+/** Attributes that say how a node reads a weight. */
+const KEPT_ATTRIBUTES: ReadonlySet<string> = new Set(['transB', 'K', 'N', 'bits', 'block_size']);
+
+/** Uses of a tensor that are kept. */
+const MAX_USES = 4;
+
+/** Scopes of modules around a node, as the exporter of PyTorch 2.5 and later writes them. */
+const SCOPES_KEY = 'pkg.torch.onnx.name_scopes';
+
+// Values.
+
+function storedTensors(
+  file: ByteFile,
+  tensors: readonly OnnxTensor[],
+  { open }: ExternalFiles,
+): ReadonlyMap<string, StoredTensor> {
+  const stored = new Map<string, StoredTensor>();
+  /** Tensors at one place share a storage. */
+  const places = new Map<string, StoredTensor['storage']>();
+  for (const tensor of tensors) {
+    const made = storedTensor(file, tensor, open, places);
+    if (made) stored.set(tensor.name, made);
+  }
+  return stored;
+}
+
+/** Undefined for types whose values are not read, and for a number of elements that ends within a byte. */
+function storedTensor(
+  file: ByteFile,
+  { type, shape, elements, bytes, data }: OnnxTensor,
+  open: ExternalFiles['open'],
+  places: Map<string, StoredTensor['storage']>,
+): StoredTensor | undefined {
+  const { dtype } = type;
+  if (dtype === undefined || (elements * type.bits) % 8 !== 0) return undefined;
+  const form = { dtype, shape, elements, bytes };
+  if (data.kind === 'varints') return integerTensor(file, form, data.spans);
+  const source = data.kind === 'external' ? open.get(data.location) : file;
+  if (source === undefined) {
+    const location = data.kind === 'external' ? data.location : '';
+    const fill = () => {
+      throw missingExternal(file, location);
+    };
+    return computedTensor(file, { ...form, fill });
+  }
+  const position =
+    data.kind === 'external' ? data.offset : data.kind === 'data' ? data.span.from : 0;
+  const key = `${data.kind === 'external' ? data.location : ''}\0${position}\0${bytes}`;
+  const storage = places.get(key) ?? { file: source, position, bytes, isBigEndian: false };
+  if (bytes > 0) places.set(key, storage);
+  return { kind: 'tensor', ...form, strides: contiguousStrides(shape), offset: 0, storage };
+}
+
+/** Values stored as integers of variable length, decoded whole when they are first read. */
+function integerTensor(
+  file: ByteFile,
+  form: Pick<StoredTensor, 'dtype' | 'shape' | 'elements' | 'bytes'>,
+  spans: readonly ByteSpan[],
+): StoredTensor {
+  let decoded: Uint8Array | undefined;
+  return computedTensor(file, {
+    ...form,
+    fill(target, position) {
+      decoded ??= decodedIntegers(file, form, spans);
+      target.set(decoded.subarray(position, position + target.length));
+    },
+  });
+}
+
+function decodedIntegers(
+  file: ByteFile,
+  { dtype, bytes }: Pick<StoredTensor, 'dtype' | 'bytes'>,
+  spans: readonly ByteSpan[],
+): Uint8Array {
+  const scanner = new ProtoScanner(file);
+  const words = Buffer.alloc(bytes);
+  let at = 0;
+  // The bits of the value: a float16 is stored as the integer of its bits.
+  const width = WIDTHS[dtype] ?? 1;
+  for (const span of spans) {
+    for (const value of varints(scanner, span)) {
+      if (width === 8) words.writeBigUInt64LE(value, at);
+      else words.writeUIntLE(Number(BigInt.asUintN(8 * width, value)), at, width);
+      at += width;
+    }
+  }
+  return words;
+}
+
+/** Bytes of an element in memory. */
+const WIDTHS: Readonly<Partial<Record<StoredTensor['dtype'], number>>> = {
+  ...{ I64: 8, U64: 8, I32: 4, U32: 4, I16: 2, U16: 2, F16: 2, BF16: 2 },
+};

@@ -1,0 +1,111 @@
+import * as Args from '@oclif/core/args';
+import * as Flags from '@oclif/core/flags';
+import { BaseCommand } from '../cli/base-command.js';
+import { count, countLimit, details, share, tokens } from '../cli/flags.js';
+import { progressDisplay } from '../cli/progress.js';
+import { dataLimits } from '../cli/thresholds.js';
+import { KIND_NAMES, RECIPE_NAMES, USUAL_SIMILARITY } from '../data/choices.js';
+import { UserError } from '../errors.js';
+import { dataReport } from '../report/data/data.js';
+import { shellWord, withoutFlags } from '../text/words.js';
+
+export default class Data extends BaseCommand {
+  static override summary = 'Check training data and show its samples as the model sees them.';
+  static override description =
+    'Reads JSON lines of texts, chats or pairs of answers, plain text, and token ids; files can be gzipped. The kind is ' +
+    'found from the content. Reports tokens, padding, duplicates, invalid lines and other faults. --show prints ids, ' +
+    'inputs X, targets Y and the mask of the loss. Samples are those of the dataset classes of MiniMind: minimind3 of ' +
+    'March 2026, minimind2 of April 2025 (the end token is cut off with the text), plain (no tokens for begin and end). ' +
+    'With --check the exit code is 1 for any fault.';
+  static override examples = [
+    '<%= config.bin %> <%= command.id %> fixtures/data/pretrain.jsonl --tokenizer fixtures/data/tokenizer',
+    '<%= config.bin %> <%= command.id %> fixtures/data/chat.jsonl --tokenizer fixtures/data/tokenizer --show 2 --context 32',
+    '<%= config.bin %> <%= command.id %> fixtures/data/chat.jsonl --tokenizer fixtures/data/tokenizer --tokens 10M --details',
+    '<%= config.bin %> <%= command.id %> fixtures/data/preference.jsonl --tokenizer fixtures/data/tokenizer --check --max-cut 5%',
+  ];
+
+  static override strict = false;
+  static override args = {
+    file: Args.string({
+      required: true,
+      ignoreStdin: true,
+      description: 'files of one kind; - for standard input',
+    }),
+  };
+  static override flags = {
+    tokenizer: Flags.string({
+      helpValue: 'FILE',
+      description: 'a tokenizer.json or its folder [default: the one next to the first file]',
+    }),
+    context: tokens({
+      description:
+        'tokens of a sample [default: texts 512, chats 1024, pairs 4096, token ids 1024]',
+    }),
+    recipe: Flags.option({
+      options: RECIPE_NAMES,
+      default: 'minimind3',
+      description: 'dataset classes whose samples are made',
+    } as const)(),
+    show: count({
+      description: 'show the first samples: ids, X, Y and mask; reading ends after them',
+    }),
+    line: count({ description: 'first line to read, as in --line 812 --show 1' }),
+    as: Flags.option({
+      options: KIND_NAMES,
+      helpValue: 'KIND',
+      description: `kind of the files: ${KIND_NAMES.join(', ')} [default: found from the content]`,
+    } as const)(),
+    key: Flags.string({ helpValue: 'NAME', description: 'key of the text [default: text]' }),
+    vocab: count({ description: 'tokens of the model [default: those of the tokenizer]' }),
+    tokens: countLimit({ description: 'tokens of the training, as in 10B, for the epochs' }),
+    near: share({
+      default: USUAL_SIMILARITY,
+      description: 'smallest similarity of near duplicates (Jaccard, 5 characters)',
+    }),
+    'answer-start': Flags.string({
+      helpValue: 'TEXT',
+      description: 'text before an answer [default: from the chat template]',
+    }),
+    'answer-end': Flags.string({
+      helpValue: 'TEXT',
+      description: 'text after an answer, which counts [default: from the chat template]',
+    }),
+    check: Flags.boolean({ description: 'end with exit code 1 for any fault' }),
+    details,
+    ...dataLimits,
+  };
+
+  async run() {
+    const { argv, flags } = await this.parse(Data);
+    if (flags.key !== undefined && flags.as !== undefined && flags.as !== 'text') throw KEY_OF_TEXT;
+    await this.refuseUnwritable(flags);
+    const { readData } = await import('../data/read-data.js');
+    const { exceededData, judgeData } = await import('../data/judge-data.js');
+    const reading = await readData(
+      {
+        ...flags,
+        files: argv as string[],
+        vocabulary: flags.vocab,
+        from: flags.line,
+        similarity: flags.near,
+        answers: { start: flags['answer-start'], end: flags['answer-end'] },
+      },
+      progressDisplay(flags),
+    );
+    const judgement = judgeData(reading, flags.tokens);
+    const result = { schema: 'minimind/data@1', ...reading, ...judgement } as const;
+    const words = withoutFlags(this.argv, ['--show', '--line', '--tokens']).filter(
+      (word) => !QUIET.has(word),
+    );
+    const next = ['minimind data', ...words.map(shellWord)].join(' ');
+    await this.answer(flags, result, (each) => dataReport(each, next));
+    this.exceeded(exceededData(flags, reading, judgement));
+    return result;
+  }
+}
+
+const QUIET: ReadonlySet<string> = new Set(['-q', '--quiet']);
+
+const KEY_OF_TEXT = new UserError('usage', '--key requires --as text', {
+  suggestion: 'leave --as out, or write --as text',
+});

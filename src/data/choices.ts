@@ -1,0 +1,22 @@
+/** Choices of `minimind data`, without the code that reads data. */
+import type { RecipeName } from './recipes.js';
+import type { Kind } from './records.js';
+
+export const RECIPE_NAMES = Object.keys({
+  minimind3: true,
+  minimind2: true,
+  plain: true,
+} satisfies Record<RecipeName, true>) as RecipeName[];
+
+export const KIND_NAMES = Object.keys({
+  text: true,
+  chat: true,
+  preference: true,
+  plain: true,
+  ids: true,
+  uint16: true,
+  uint32: true,
+} satisfies Record<Kind, true>) as Kind[];
+
+/** Share of a text that two near duplicates have in common, at least. */
+export const USUAL_SIMILARITY = 0.8;

@@ -1,0 +1,154 @@
+/** Lines of files of any size, in bounded memory. */
+import fs from 'node:fs';
+import { PassThrough, Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { createGunzip } from 'node:zlib';
+import { UserError } from '../errors.js';
+import { noteStandardInput } from '../files/input-registry.js';
+import { fileChunks } from '../files/read-file.js';
+
+/** Longest line that is read. The tokenizer takes some 50 bytes of memory per character. */
+export const MOST_LINE_BYTES = 8_000_000;
+
+export interface Line {
+  /** 1-based. */
+  readonly number: number;
+  /** Without its line break; undefined for a line that is too long. */
+  readonly bytes: Buffer | undefined;
+  /** Bytes of the line, also of one that is too long. */
+  readonly length: number;
+}
+
+/** How a file is stored, as far as it has been read. */
+export interface StoredText {
+  isGzip: boolean;
+  hasByteOrderMark: boolean;
+  /** Lines that end in CR LF. */
+  crlfLines: number;
+  bytes: number;
+}
+
+/** A file, a pipe or `-`, opened for one pass. */
+export interface DataSource {
+  /** As the user wrote it; `<stdin>` for `-`. */
+  readonly name: string;
+  readonly stored: StoredText;
+  /** Unpacked bytes, in pieces. */
+  readonly chunks: AsyncIterable<Buffer>;
+}
+
+/** Name of a source in messages. */
+export const nameOfSource = (file: string): string => (file === '-' ? '<stdin>' : file);
+
+/** Bytes on disk; null for pipes. */
+export function storedBytes(file: string): number | null {
+  if (file === '-') return null;
+  const status = fs.statSync(file, { throwIfNoEntry: false });
+  return status?.isFile() ? status.size : null;
+}
+
+/**
+ * Opens a file for one pass; gzip is unpacked, whatever its name.
+ * @param onBytes Called with the number of bytes that were read from disk.
+ */
+export function openSource(file: string, onBytes: (more: number) => void): DataSource {
+  const stored = { isGzip: false, hasByteOrderMark: false, crlfLines: 0, bytes: 0 };
+  const name = nameOfSource(file);
+  return { name, stored, chunks: unpacked(name, counted(rawChunks(file), onBytes), stored) };
+}
+
+async function* rawChunks(file: string): AsyncGenerator<Uint8Array> {
+  if (file !== '-') {
+    yield* fileChunks(file);
+    return;
+  }
+  noteStandardInput();
+  for await (const chunk of process.stdin) yield Buffer.from(chunk);
+}
+
+async function* counted(
+  chunks: AsyncIterable<Uint8Array>,
+  onBytes: (more: number) => void,
+): AsyncGenerator<Buffer> {
+  for await (const chunk of chunks) {
+    onBytes(chunk.length);
+    yield Buffer.from(chunk.buffer, chunk.byteOffset, chunk.length);
+  }
+}
+
+async function* unpacked(
+  name: string,
+  chunks: AsyncGenerator<Buffer>,
+  stored: StoredText,
+): AsyncGenerator<Buffer> {
+  const first = await chunks.next();
+  if (first.done) return;
+  const all = (async function* () {
+    yield first.value;
+    yield* chunks;
+  })();
+  stored.isGzip = first.value[0] === 0x1f && first.value[1] === 0x8b;
+  for await (const chunk of stored.isGzip ? gunzipped(name, all) : all) {
+    stored.bytes += chunk.length;
+    yield chunk;
+  }
+}
+
+async function* gunzipped(name: string, packed: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  const output = new PassThrough();
+  const done = pipeline(Readable.from(packed), createGunzip(), output);
+  done.catch(() => {});
+  try {
+    for await (const chunk of output) yield chunk;
+    await done;
+  } catch (cause) {
+    if (cause instanceof UserError) throw cause;
+    throw new UserError('refused-file', `${name}: the gzip data is broken or cut short`, {
+      cause,
+      suggestion: 'copy the file again, or give the unpacked one',
+    });
+  }
+}
+
+const [LF, CR] = [0x0a, 0x0d];
+const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf]);
+
+/** Lines of a source, those of a piece together. A last line without a line break counts; an empty one does not. */
+export async function* readLines({ chunks, stored }: DataSource): AsyncGenerator<Line[]> {
+  let held: Buffer[] = [];
+  let heldBytes = 0;
+  let number = 0;
+  const end = (last: Buffer): Line => {
+    const length = heldBytes + last.length;
+    const isTooLong = length > MOST_LINE_BYTES;
+    let bytes = isTooLong ? undefined : held.length === 0 ? last : Buffer.concat([...held, last]);
+    held = [];
+    heldBytes = 0;
+    number++;
+    if (bytes === undefined) return { number, bytes, length };
+    if (number === 1 && bytes.subarray(0, 3).equals(BYTE_ORDER_MARK)) {
+      stored.hasByteOrderMark = true;
+      bytes = bytes.subarray(3);
+    }
+    if (bytes.at(-1) === CR) {
+      stored.crlfLines++;
+      bytes = bytes.subarray(0, -1);
+    }
+    return { number, bytes, length };
+  };
+  for await (const chunk of chunks) {
+    const lines: Line[] = [];
+    let from = 0;
+    for (let at = chunk.indexOf(LF); at >= 0; at = chunk.indexOf(LF, from)) {
+      lines.push(end(chunk.subarray(from, at)));
+      from = at + 1;
+    }
+    const rest = chunk.subarray(from);
+    heldBytes += rest.length;
+    // The bytes of a line that is too long are not kept.
+    if (heldBytes > MOST_LINE_BYTES) held = [];
+    else if (rest.length > 0) held.push(rest);
+    if (lines.length > 0) yield lines;
+  }
+  if (heldBytes > 0) yield [end(Buffer.alloc(0))];
+}

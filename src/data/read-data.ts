@@ -1,0 +1,665 @@
+/** Reads training data and measures it: files in, figures and samples out, in one pass and bounded memory. */
+import fs from 'node:fs';
+import path from 'node:path';
+import { UserError } from '../errors.js';
+import type { ProgressDisplay } from '../progress-display.js';
+import { formatInteger } from '../text/units.js';
+import { ChatRenderer } from '../tokenizer/chat-template.js';
+import { type ModelText, openModelText } from '../tokenizer/model-text.js';
+import type { TextTokenizer } from '../tokenizer/tokenizer.js';
+import { type CharacterCounts, countCharacters } from './characters.js';
+import { type DataFigures, DataFold, type Place, type Sequence } from './data-statistics.js';
+import { DuplicateFinder } from './duplicates.js';
+import { streamWindows } from './id-streams.js';
+import {
+  type DataSource,
+  type Line,
+  nameOfSource,
+  openSource,
+  readLines,
+  storedBytes,
+} from './lines.js';
+import {
+  type GivenMarks,
+  RECIPES,
+  type RecipeName,
+  requireChat,
+  type Sample,
+  SampleMaker,
+  type SpecialIds,
+} from './recipes.js';
+import {
+  type DataChat,
+  type DataMessage,
+  type DataRecord,
+  detectBinaryKind,
+  detectKind,
+  type InvalidLine,
+  isInvalid,
+  isStream,
+  KINDS,
+  type Kind,
+  type LineKind,
+  readRecord,
+} from './records.js';
+
+export interface DataInput {
+  /** Paths, `-` for standard input. */
+  readonly files: readonly string[];
+  /** Kind of the files; by default found from their content. */
+  readonly as?: Kind | undefined;
+  /** Key of the text. */
+  readonly key?: string | undefined;
+  readonly recipe: RecipeName;
+  /** Tokens of a sample. */
+  readonly context?: number | undefined;
+  /** A tokenizer.json or its folder; by default that in the folder of the first file. */
+  readonly tokenizer?: string | undefined;
+  /** Tokens of the model's vocabulary; by default that of the tokenizer. */
+  readonly vocabulary?: number | undefined;
+  readonly answers?: GivenMarks | undefined;
+  /** Samples to show; reading ends after them. */
+  readonly show?: number | undefined;
+  /** First line to read. */
+  readonly from?: number | undefined;
+  /** Smallest similarity of near duplicates; undefined searches no duplicates. */
+  readonly similarity?: number | undefined;
+}
+
+/** A file as it was read. */
+export interface DataFile {
+  readonly file: string;
+  readonly kind: Kind;
+  /** Whether the kind was found from the content. */
+  readonly isDetected: boolean;
+  readonly samples: number;
+  /** Unpacked bytes that were read. */
+  readonly bytes: number;
+  readonly isGzip: boolean;
+  readonly hasByteOrderMark: boolean;
+  readonly crlfLines: number;
+}
+
+/** A sample as the model sees it. Padding has the id of the padding, or 0. */
+export interface ShownSample extends Place {
+  /** Answer of a pair; null for other samples. */
+  readonly side: 'chosen' | 'rejected' | null;
+  readonly ids: readonly number[];
+  readonly x: readonly number[];
+  readonly y: readonly number[];
+  readonly mask: readonly (0 | 1)[];
+  /** Tokens without padding. */
+  readonly tokens: number;
+  readonly uncut: number;
+  /** Texts of the tokens without padding; null without a tokenizer. */
+  readonly texts: readonly string[] | null;
+}
+
+export interface DataReading {
+  readonly files: readonly DataFile[];
+  readonly kind: Kind;
+  readonly recipe: { readonly name: RecipeName; readonly source: string };
+  readonly context: number;
+  readonly isDefaultContext: boolean;
+  readonly tokenizer: { readonly file: string; readonly vocabulary: number } | null;
+  readonly vocabulary: number | null;
+  readonly special: { readonly [Name in keyof SpecialIds]: number | null };
+  /** Whether all lines were read. */
+  readonly isWhole: boolean;
+  readonly figures: DataFigures;
+  readonly shown: readonly ShownSample[];
+  readonly seconds: number;
+}
+
+/** Lengths of MiniMind's dataset classes, and the block size of nanoGPT. */
+const DEFAULT_LENGTH = {
+  text: 512,
+  plain: 512,
+  chat: 1024,
+  preference: 4096,
+  ids: 1024,
+  uint16: 1024,
+  uint32: 1024,
+} as const satisfies Record<Kind, number>;
+
+/**
+ * Reads all files and measures their samples.
+ * @throws UserError when a file cannot be read or is no training data, or something for its samples is missing.
+ */
+export async function readData(input: DataInput, display: ProgressDisplay): Promise<DataReading> {
+  const started = performance.now();
+  refuseRepeatedStdin(input.files);
+  const text = await openDataText(input);
+  const totals = input.files.map(storedBytes);
+  const total = totals.reduce<number | null>(
+    (sum, size) => (sum === null || size === null ? null : sum + size),
+    0,
+  );
+  const progress = byteProgress(display, total);
+  const run = new Run(input, text);
+  try {
+    for (const file of input.files) {
+      if (run.isDone) break;
+      await run.read(file, progress.add);
+    }
+  } finally {
+    progress.end();
+    run.close();
+  }
+  return run.result((performance.now() - started) / 1000);
+}
+
+/** Tokens of training data, for a plan of its training. */
+export interface TokenCount {
+  readonly samples: number;
+  /** Tokens of the samples, without padding. */
+  readonly tokens: number;
+  /** Targets that count in the loss. */
+  readonly counted: number;
+  /** Positions of the samples, with padding. */
+  readonly positions: number;
+  readonly context: number;
+  readonly longest: number;
+  readonly invalidLines: number;
+  readonly highestId: number | null;
+}
+
+/**
+ * Counts the tokens of files as samples.
+ * @throws UserError as `readData`, and without a tokenizer for files that need one.
+ */
+export async function countTokens(
+  input: Omit<DataInput, 'show' | 'from' | 'similarity'>,
+  display: ProgressDisplay,
+): Promise<TokenCount> {
+  const { figures, context } = await readData(input, display);
+  const { tokens, samples, invalid } = figures;
+  if (tokens === null) {
+    throw new UserError('usage', 'expected a tokenizer to count tokens, found none', {
+      suggestion: 'name a tokenizer.json: --tokenizer FILE',
+    });
+  }
+  return {
+    samples,
+    tokens: tokens.tokens,
+    counted: tokens.counted,
+    positions: tokens.positions,
+    context,
+    longest: tokens.lengths?.longest ?? 0,
+    invalidLines: invalid.count,
+    highestId: tokens.highestId,
+  };
+}
+
+function refuseRepeatedStdin(files: readonly string[]): void {
+  if (files.filter((file) => file === '-').length < 2) return;
+  throw new UserError('usage', 'expected - once, found it several times', {
+    suggestion: 'standard input can be read only once',
+  });
+}
+
+/** Progress over bytes where the total is known, else the bytes so far. */
+function byteProgress(display: ProgressDisplay, total: number | null) {
+  if (total !== null) return display.bytes('reading', total);
+  const steps = display.steps();
+  let done = 0;
+  return {
+    add(more: number) {
+      done += more;
+      steps.doing(`read ${formatInteger(Math.floor(done / 1e6))} MB`);
+    },
+    end: steps.end,
+  };
+}
+
+const NO_TEXT: ModelText = {
+  tokenizer: undefined,
+  template: undefined,
+  specialTokens: {},
+  endIds: [],
+  generation: undefined,
+};
+
+/** The tokenizer that is named, or lies next to the first file. */
+async function openDataText({ tokenizer, files }: DataInput): Promise<ModelText> {
+  if (tokenizer !== undefined) {
+    const isFolder = fs.statSync(tokenizer, { throwIfNoEntry: false })?.isDirectory();
+    const named = isFolder ? path.join(tokenizer, 'tokenizer.json') : tokenizer;
+    return openModelText([path.dirname(named)], named);
+  }
+  const [first = '-'] = files;
+  const folder = path.dirname(first);
+  const isBeside = first !== '-' && fs.existsSync(path.join(folder, 'tokenizer.json'));
+  return isBeside ? openModelText([folder]) : NO_TEXT;
+}
+
+/** Lines whose records are known, and their texts. */
+interface Prepared {
+  readonly line: Line;
+  readonly record: DataRecord | InvalidLine | undefined;
+  /** Texts to tokenize: one, or those of a pair. */
+  readonly texts: readonly string[];
+}
+
+/** One pass over the files. */
+class Run {
+  readonly #input: DataInput;
+  readonly #text: ModelText;
+  readonly #files: DataFile[] = [];
+  readonly #finder: DuplicateFinder<Place> | undefined;
+  readonly #shown: ShownSample[] = [];
+  #renderer: ChatRenderer | undefined;
+  #state: { readonly kind: Kind; readonly maker: SampleMaker; readonly fold: DataFold } | undefined;
+  #isWhole = true;
+
+  constructor(input: DataInput, text: ModelText) {
+    this.#input = input;
+    this.#text = text;
+    if (input.similarity !== undefined) {
+      const places = input.files.map(nameOfSource);
+      this.#finder = new DuplicateFinder<Place>(
+        input.similarity,
+        ({ file, line }) => Math.max(0, places.indexOf(file)) * 2 ** 40 + line,
+        (value) => ({
+          file: places[Math.floor(value / 2 ** 40)] ?? '',
+          line: value % 2 ** 40,
+        }),
+      );
+    }
+  }
+
+  get isDone(): boolean {
+    const { show } = this.#input;
+    return show !== undefined && (this.#state?.fold.samples ?? 0) >= show;
+  }
+
+  close(): void {
+    this.#renderer?.close();
+  }
+
+  async read(file: string, onBytes: (more: number) => void): Promise<void> {
+    const source = openSource(file, onBytes);
+    const before = this.#state?.fold.samples ?? 0;
+    const kind = await this.#readSource(source);
+    this.#files.push({
+      file: source.name,
+      kind,
+      isDetected: this.#input.as === undefined,
+      samples: (this.#state?.fold.samples ?? 0) - before,
+      ...source.stored,
+    });
+  }
+
+  async #readSource(source: DataSource): Promise<Kind> {
+    const { as, key } = this.#input;
+    const { head, chunks } = await peeked(source.chunks);
+    if (head.length === 0) throw emptyFile(source.name);
+    const early = as ?? detectBinaryKind(source.name, head);
+    if (early !== undefined && isStream(early)) {
+      await this.#readStream(source.name, early, chunks);
+      return early;
+    }
+    const first = await firstLines(readLines({ ...source, chunks }));
+    const kind = early ?? detectKind(source.name, first.lines, key);
+    this.#begin(kind, source.name);
+    await this.#readBatches(source.name, kind, first.all);
+    return kind;
+  }
+
+  #begin(kind: Kind, name: string): { maker: SampleMaker; fold: DataFold } {
+    if (this.#state) {
+      if (this.#state.kind !== kind) throw severalKinds(name, kind, this.#state.kind);
+      return this.#state;
+    }
+    const { recipe, context, vocabulary, answers } = this.#input;
+    const { tokenizer } = this.#text;
+    const length = context ?? DEFAULT_LENGTH[kind];
+    if (tokenizer && (kind === 'chat' || kind === 'preference')) {
+      requireChat(this.#text, tokenizer.file, answers ?? {});
+    }
+    const maker = new SampleMaker(recipe, length, tokenizer, this.#text, answers);
+    if (length <= maker.added) throw tooShort(length, maker.added);
+    const special = new Set(
+      Object.values(this.#text.specialTokens).map((token) => tokenizer?.idOf(token)),
+    );
+    const fold = new DataFold({
+      length,
+      hasTokens: tokenizer !== undefined || kind === 'ids' || isStream(kind),
+      vocabulary: vocabulary ?? tokenizer?.vocabulary,
+      isPlainText: kind === 'text' || kind === 'plain',
+      isSpecial: (id) => special.has(id),
+      isStream: isStream(kind),
+    });
+    this.#state = { kind, maker, fold };
+    return this.#state;
+  }
+
+  async #readStream(
+    file: string,
+    kind: 'uint16' | 'uint32',
+    chunks: AsyncIterable<Buffer>,
+  ): Promise<void> {
+    const { maker, fold } = this.#begin(kind, file);
+    for await (const { ids, line, fullLength } of streamWindows(
+      file,
+      chunks,
+      kind,
+      maker.length + 1,
+    )) {
+      if (line < (this.#input.from ?? 1)) continue;
+      fold.addLine(false);
+      const sample: Sample = {
+        ids,
+        fullLength,
+        counted: ids.length > 1 ? [[1, ids.length]] : [],
+        repeated: line === 1 ? 0 : 1,
+      };
+      const place = { file, line };
+      this.#show(place, [{ sample, content: ids }], maker);
+      fold.add({
+        place,
+        text: undefined,
+        characters: undefined,
+        sequences: [{ sample, content: ids }],
+        duplicate: undefined,
+      });
+      if (this.isDone) {
+        this.#isWhole = false;
+        return;
+      }
+    }
+  }
+
+  async #readBatches(
+    file: string,
+    kind: LineKind,
+    batches: AsyncIterable<readonly Line[]>,
+  ): Promise<void> {
+    const from = this.#input.from ?? 1;
+    const wanted = (async function* () {
+      for await (const lines of batches) yield lines.filter(({ number }) => number >= from);
+    })();
+    for await (const prepared of ahead(this.#prepared(wanted, kind))) {
+      for (const part of this.#parts(prepared)) {
+        this.#addAll(file, part);
+        if (!this.isDone) continue;
+        this.#isWhole = false;
+        return;
+      }
+    }
+  }
+
+  /** Few lines at a time while samples are shown, else all of a piece. */
+  *#parts(prepared: readonly Prepared[]): Generator<readonly Prepared[]> {
+    if (this.#input.show === undefined) yield prepared;
+    else for (const each of prepared) yield [each];
+  }
+
+  /** Records of lines; chats are rendered. */
+  async *#prepared(
+    batches: AsyncIterable<readonly Line[]>,
+    kind: LineKind,
+  ): AsyncGenerator<readonly Prepared[]> {
+    for await (const lines of batches) {
+      const read = lines.flatMap((line) => {
+        const found = readRecord(line, kind, this.#input.key);
+        const records = Array.isArray(found) ? (found as readonly DataRecord[]) : [found];
+        return records.map((record) => ({
+          line,
+          record: record as DataRecord | InvalidLine | undefined,
+        }));
+      });
+      yield await this.#withTexts(read);
+    }
+  }
+
+  async #withTexts(read: readonly Omit<Prepared, 'texts'>[]): Promise<readonly Prepared[]> {
+    const chats = read.flatMap(({ record }) =>
+      record === undefined || isInvalid(record) ? [] : chatsOf(record),
+    );
+    const rendered = await this.#rendered(chats);
+    let next = 0;
+    return read.map(({ line, record }) => {
+      if (record === undefined || isInvalid(record)) return { line, record, texts: [] };
+      if (record.kind === 'text') return { line, record, texts: [record.text] };
+      if (record.kind === 'ids') return { line, record, texts: [] };
+      const own = rendered.slice(next, next + chatsOf(record).length);
+      next += own.length;
+      const failed = own.find((each) => 'problem' in each);
+      if (failed && 'problem' in failed) {
+        return { line, record: { fault: 'not-rendered', message: failed.problem }, texts: [] };
+      }
+      return { line, record, texts: own.map((each) => ('text' in each ? each.text : '')) };
+    });
+  }
+
+  async #rendered(chats: readonly DataChat[]) {
+    if (chats.length === 0) return [];
+    const { template, specialTokens, tokenizer } = this.#text;
+    // Without a tokenizer the texts of the messages are counted.
+    if (template === undefined || tokenizer === undefined) {
+      return chats.map(({ messages }) => ({
+        text: messages.map(({ content }) => content).join('\n'),
+      }));
+    }
+    this.#renderer ??= new ChatRenderer(template, specialTokens);
+    const rendered = await this.#renderer.render(chats);
+    if (!RECIPES[this.#input.recipe].removesEmptyThinking) return rendered;
+    return rendered.map((each) =>
+      'text' in each ? { text: each.text.replaceAll(EMPTY_THINKING, '') } : each,
+    );
+  }
+
+  #addAll(file: string, prepared: readonly Prepared[]): void {
+    const { maker, fold } = this.#begin(this.#state?.kind ?? 'text', file);
+    const { tokenizer } = this.#text;
+    const encoded = tokenizer?.encodeAll(prepared.flatMap(({ texts }) => texts)) ?? [];
+    let next = 0;
+    for (const { line, record, texts } of prepared) {
+      fold.addLine(record === undefined);
+      const place = { file, line: line.number };
+      if (record === undefined) continue;
+      if (isInvalid(record)) {
+        fold.addInvalid({ ...place, ...record });
+        continue;
+      }
+      const own = encoded.slice(next, next + texts.length);
+      next += texts.length;
+      const sequences = sequencesOf(record, own, maker);
+      const text = record.kind === 'ids' ? undefined : texts.join('\n');
+      // The marks of a template are no content.
+      const written = chatsOf(record)
+        .flatMap(({ messages }) => messages.map(contentOf))
+        .join('\n');
+      const content = written === '' ? text : written;
+      this.#show(place, sequences, maker);
+      fold.add({
+        place,
+        text,
+        characters: text === undefined ? undefined : countedText(text, content),
+        sequences,
+        duplicate: this.#duplicate(record, content, place),
+      });
+    }
+  }
+
+  #duplicate(record: DataRecord, text: string | undefined, place: Place) {
+    const compared = record.kind === 'ids' ? record.ids.join(' ') : (text ?? '');
+    return compared === '' ? undefined : this.#finder?.add(compared, place);
+  }
+
+  #show(place: Place, sequences: readonly Sequence[], maker: SampleMaker): void {
+    const { show } = this.#input;
+    if (show === undefined || this.#state === undefined || this.#state.fold.samples >= show) return;
+    const sides = sequences.length === 2 ? (['chosen', 'rejected'] as const) : [null];
+    for (const [index, { sample }] of sequences.entries()) {
+      const side = sides[index] ?? null;
+      this.#shown.push(shownSample(place, side, sample, maker, this.#text.tokenizer));
+    }
+  }
+
+  result(seconds: number): DataReading {
+    const { recipe, context, vocabulary } = this.#input;
+    const { tokenizer } = this.#text;
+    const { kind, maker, fold } = this.#state ?? {
+      kind: 'plain' as const,
+      ...this.#begin('plain', ''),
+    };
+    const { bos, eos, pad } = maker.special;
+    return {
+      files: this.#files,
+      kind,
+      recipe: { name: recipe, source: RECIPES[recipe].source },
+      context: maker.length,
+      isDefaultContext: context === undefined,
+      tokenizer: tokenizer ? { file: tokenizer.file, vocabulary: tokenizer.vocabulary } : null,
+      vocabulary: vocabulary ?? tokenizer?.vocabulary ?? null,
+      special: { bos: bos ?? null, eos: eos ?? null, pad: pad ?? null },
+      isWhole: this.#isWhole && (this.#input.from ?? 1) === 1,
+      figures: fold.result(this.#finder?.unkept),
+      shown: this.#shown,
+      seconds,
+    };
+  }
+}
+
+const contentOf = ({ content }: DataMessage) => content;
+
+/** Characters of a text, and the script of its content. */
+function countedText(text: string, content = text): CharacterCounts {
+  const counted = countCharacters(text);
+  return content === text ? counted : { ...counted, script: countCharacters(content).script };
+}
+
+const EMPTY_THINKING = '<think>\n\n</think>\n\n';
+
+function chatsOf(record: DataRecord): readonly DataChat[] {
+  if (record.kind === 'chat') return [record.chat];
+  return record.kind === 'preference' ? [record.chosen, record.rejected] : [];
+}
+
+function sequencesOf(
+  record: DataRecord,
+  encoded: readonly (readonly number[])[],
+  maker: SampleMaker,
+): Sequence[] {
+  if (record.kind === 'ids') return [{ content: record.ids, sample: maker.ids(record.ids) }];
+  const isText = record.kind === 'text';
+  return encoded.map((content) => ({
+    content,
+    sample: isText ? maker.text(content) : maker.chat(content),
+  }));
+}
+
+function shownSample(
+  place: Place,
+  side: ShownSample['side'],
+  { ids, fullLength, counted }: Sample,
+  { length, special }: SampleMaker,
+  tokenizer: TextTokenizer | undefined,
+): ShownSample {
+  const size = Math.max(length, ids.length);
+  const padded = [...ids, ...new Array<number>(size - ids.length).fill(special.pad ?? 0)];
+  const mask = new Array<0 | 1>(Math.max(0, size - 1)).fill(0);
+  for (const [from, end] of counted) mask.fill(1, Math.max(0, from - 1), end - 1);
+  return {
+    ...place,
+    side,
+    ids: padded,
+    x: padded.slice(0, -1),
+    y: padded.slice(1),
+    mask,
+    tokens: ids.length,
+    uncut: fullLength,
+    texts: tokenizer ? ids.map((id) => tokenText(tokenizer, id)) : null,
+  };
+}
+
+/** Characters with which byte-level tokenizers write bytes, from `bytes_to_unicode` of GPT-2. */
+const BYTE_OF = new Map<string, number>();
+for (let byte = 0, more = 0; byte < 256; byte++) {
+  const isOwn = (byte > 0x20 && byte < 0x7f) || (byte > 0xa0 && byte !== 0xad);
+  BYTE_OF.set(String.fromCharCode(isOwn ? byte : 256 + more), byte);
+  if (!isOwn) more++;
+}
+
+/** Text of a token; bytes in hexadecimal for a part of a character. */
+function tokenText(tokenizer: TextTokenizer, id: number): string {
+  const text = tokenizer.decode([id], { special: true });
+  if (!text.includes('\ufffd')) return text;
+  const bytes = Array.from(tokenizer.tokenOf(id) ?? '', (each) => BYTE_OF.get(each));
+  if (bytes.length === 0 || bytes.includes(undefined)) return text;
+  return bytes.map((byte) => `<${(byte ?? 0).toString(16).padStart(2, '0')}>`).join('');
+}
+
+const severalKinds = (file: string, kind: Kind, before: Kind) =>
+  new UserError(
+    'usage',
+    `expected files of one kind, found ${KINDS[before]}, and in ${file} ${KINDS[kind]}`,
+    {
+      suggestion: 'check each kind with its own command, or name the kind with --as',
+    },
+  );
+
+const emptyFile = (file: string) =>
+  new UserError('refused-file', `${file} is empty`, {
+    suggestion: 'check that it was written, or leave it out',
+  });
+
+const tooShort = (length: number, added: number) =>
+  new UserError('usage', `--context: expected more than ${added} tokens, found ${length}`, {
+    suggestion: 'each sample also has the tokens of its beginning and end',
+  });
+
+/** The first piece of bytes, and all pieces. */
+async function peeked(
+  chunks: AsyncIterable<Buffer>,
+): Promise<{ readonly head: Buffer; readonly chunks: AsyncIterable<Buffer> }> {
+  const iterator = chunks[Symbol.asyncIterator]();
+  const first = await iterator.next();
+  const head = first.done ? Buffer.alloc(0) : first.value;
+  const all = (async function* () {
+    if (first.done) return;
+    yield first.value;
+    yield* { [Symbol.asyncIterator]: () => iterator };
+  })();
+  return { head, chunks: all };
+}
+
+/** The first lines with content, and all lines. */
+async function firstLines(batches: AsyncGenerator<Line[]>): Promise<{
+  readonly lines: readonly Line[];
+  readonly all: AsyncGenerator<readonly Line[]>;
+}> {
+  const read: Line[][] = [];
+  for (;;) {
+    const next = await batches.next();
+    if (next.done) break;
+    read.push(next.value);
+    if (next.value.some(({ bytes }) => bytes === undefined || bytes.toString().trim() !== ''))
+      break;
+  }
+  const all = (async function* () {
+    yield* read;
+    yield* batches;
+  })();
+  return { lines: read.flat(), all };
+}
+
+/** Items of a generator, each asked for before the one before is used: threads work meanwhile. */
+async function* ahead<Item>(items: AsyncGenerator<Item>): AsyncGenerator<Item> {
+  let next = items.next();
+  try {
+    for (;;) {
+      const { done, value } = await next;
+      if (done) return;
+      next = items.next();
+      // Reported when it is awaited.
+      next.catch(() => {});
+      yield value;
+    }
+  } finally {
+    await next.catch(() => {});
+    await items.return(undefined);
+  }
+}

@@ -1,0 +1,237 @@
+/**
+ * Training samples as the dataset classes of MiniMind make them (jingyaogong/minimind, lm_dataset.py). Their random parts are
+ * fixed to the likelier case: no system prompt is added, and empty thinking is removed.
+ */
+import { UserError } from '../errors.js';
+import { joined } from '../text/words.js';
+import type { ModelText } from '../tokenizer/model-text.js';
+import type { TextTokenizer } from '../tokenizer/tokenizer.js';
+
+/** The dataset classes of a time. */
+interface Recipe {
+  readonly source: string;
+  /** Whether a text gets the tokens of its beginning and end. */
+  readonly addsEnds: boolean;
+  /** Whether the end token stays when a text is cut. */
+  readonly keepsEnd: boolean;
+  /** Whether the empty thinking of a chat template is removed. */
+  readonly removesEmptyThinking: boolean;
+  /** Whether the marks of answers include the line break after them. */
+  readonly marksHaveBreak: boolean;
+}
+
+export const RECIPES = {
+  minimind3: {
+    source: 'lm_dataset.py at 101d7df, 2026-03',
+    addsEnds: true,
+    keepsEnd: true,
+    removesEmptyThinking: true,
+    marksHaveBreak: true,
+  },
+  minimind2: {
+    source: 'lm_dataset.py at 4a7c1c4, 2025-04',
+    addsEnds: true,
+    keepsEnd: false,
+    removesEmptyThinking: false,
+    marksHaveBreak: false,
+  },
+  plain: {
+    source: 'lm_dataset.py at 7d877db, 2025-10',
+    addsEnds: false,
+    keepsEnd: false,
+    removesEmptyThinking: false,
+    marksHaveBreak: false,
+  },
+} as const satisfies Record<string, Recipe>;
+
+export type RecipeName = keyof typeof RECIPES;
+
+/** A range of positions, without its end. */
+export type Span = readonly [from: number, end: number];
+
+/** Token ids of one sequence, and those of them that the loss counts. */
+export interface Sample {
+  /** Without padding, at most `length`. */
+  readonly ids: readonly number[];
+  /** Tokens before the cut. */
+  readonly fullLength: number;
+  /** Positions of targets in the padded ids; position 0 is never a target. Can reach into the padding. */
+  readonly counted: readonly Span[];
+  /** First ids that the sequence before has too, in a stream. */
+  readonly repeated?: number;
+}
+
+/** Special tokens of a sequence; undefined where the tokenizer has none. */
+export interface SpecialIds {
+  readonly bos: number | undefined;
+  readonly eos: number | undefined;
+  readonly pad: number | undefined;
+}
+
+/** Texts before and after an answer, in published chat templates, by a text that only they have. */
+const ANSWER_MARKS: readonly (readonly [has: string, start: string, end: string])[] = [
+  ['<|start_header_id|>', '<|start_header_id|>assistant<|end_header_id|>\n\n', '<|eot_id|>'],
+  ['<|im_start|>', '<|im_start|>assistant\n', '<|im_end|>\n'],
+  ['<start_of_turn>', '<start_of_turn>model\n', '<end_of_turn>'],
+  ['<|assistant|>', '<|assistant|>\n', '<|end|>'],
+  ['[/INST]', '[/INST]', '</s>'],
+];
+
+/** Texts before and after an answer. */
+interface AnswerMarks {
+  readonly start: string;
+  readonly end: string;
+}
+
+/** Texts around an answer, as far as the user names them. */
+export interface GivenMarks {
+  readonly start?: string | undefined;
+  readonly end?: string | undefined;
+}
+
+/** Makes samples of one length. */
+export class SampleMaker {
+  readonly length: number;
+  readonly special: SpecialIds;
+  readonly recipe: Recipe;
+  readonly #marks:
+    | { readonly start: readonly number[]; readonly end: readonly number[] }
+    | undefined;
+
+  constructor(
+    recipe: RecipeName,
+    length: number,
+    tokenizer: TextTokenizer | undefined,
+    text: Pick<ModelText, 'specialTokens' | 'template'>,
+    marks: GivenMarks = {},
+  ) {
+    const { specialTokens } = text;
+    const idOf = (name: string) => {
+      const token = specialTokens[name];
+      return token === undefined ? undefined : tokenizer?.idOf(token);
+    };
+    this.length = length;
+    this.recipe = RECIPES[recipe];
+    this.special = { bos: idOf('bos_token'), eos: idOf('eos_token'), pad: idOf('pad_token') };
+    const found = answerMarks(this.recipe, text, marks);
+    if (found && tokenizer) {
+      const [start = [], end = []] = tokenizer.encodeAll([found.start, found.end]);
+      this.#marks = { start, end };
+    }
+  }
+
+  /** Tokens that a text gets in addition to its own. */
+  get added(): number {
+    const { bos, eos } = this.special;
+    if (!this.recipe.addsEnds) return 0;
+    return (bos === undefined ? 0 : 1) + (eos === undefined ? 0 : 1);
+  }
+
+  /** A text for pre-training: all targets count, except those with the id of the padding. */
+  text(content: readonly number[]): Sample {
+    const { bos, eos } = this.special;
+    const { addsEnds, keepsEnd } = this.recipe;
+    const before = addsEnds && bos !== undefined ? [bos] : [];
+    const after = addsEnds && eos !== undefined ? [eos] : [];
+    const fullLength = content.length + this.added;
+    const room = Math.max(0, this.length - this.added);
+    const ids = keepsEnd
+      ? [...before, ...content.slice(0, room), ...after]
+      : [...before, ...content.slice(0, this.length), ...after].slice(0, this.length);
+    return { ids, fullLength, counted: this.#withoutPadding(ids) };
+  }
+
+  /** Token ids as they are. */
+  ids(content: readonly number[]): Sample {
+    const ids = content.slice(0, this.length);
+    return { ids, fullLength: content.length, counted: this.#withoutPadding(ids) };
+  }
+
+  /** A rendered chat: the answers count, with their end marks. */
+  chat(content: readonly number[]): Sample {
+    const ids = content.slice(0, this.length);
+    return { ids, fullLength: content.length, counted: this.#answers(ids) };
+  }
+
+  #withoutPadding(ids: readonly number[]): Span[] {
+    const { pad } = this.special;
+    const spans: [number, number][] = [];
+    for (let at = 1; at < ids.length; at++) {
+      if (ids[at] === pad) continue;
+      const last = spans.at(-1);
+      if (last && last[1] === at) last[1] = at + 1;
+      else spans.push([at, at + 1]);
+    }
+    return spans;
+  }
+
+  #answers(ids: readonly number[]): Span[] {
+    if (this.#marks === undefined) return [];
+    const { start: begin, end: close } = this.#marks;
+    const { length } = this;
+    // The older classes do not count the line break after the name of the role, and count the one after the end.
+    const shift = this.recipe.marksHaveBreak ? 0 : 1;
+    const spans: Span[] = [];
+    // The originals search the padded ids. An end mark has no padding, unless padding is the end token.
+    const at = (position: number) => (position < ids.length ? ids[position] : this.special.pad);
+    const isHere = (mark: readonly number[], from: number) =>
+      from + mark.length <= length && mark.every((id, index) => at(from + index) === id);
+    let position = 0;
+    while (position < ids.length) {
+      if (!isHere(begin, position)) {
+        position++;
+        continue;
+      }
+      const from = position + begin.length;
+      let end = from;
+      while (end < length && !isHere(close, end)) end++;
+      const span: Span = [from + shift, Math.min(end + close.length + shift, length)];
+      if (span[0] < span[1]) spans.push(span);
+      position = end < length ? end + close.length : length;
+    }
+    return spans;
+  }
+}
+
+function answerMarks(
+  recipe: Recipe,
+  { specialTokens, template }: Pick<ModelText, 'specialTokens' | 'template'>,
+  given: GivenMarks,
+): AnswerMarks | undefined {
+  const { bos_token: bos, eos_token: eos } = specialTokens;
+  const { start, end } = given;
+  if (start !== undefined && end !== undefined) return { start, end };
+  if (template === undefined) return undefined;
+  const lineBreak = recipe.marksHaveBreak ? '\n' : '';
+  const own =
+    bos !== undefined &&
+    eos !== undefined &&
+    template.text.includes(`${bos}`) &&
+    template.text.includes(eos)
+      ? { start: `${bos}assistant${lineBreak}`, end: `${eos}${lineBreak}` }
+      : undefined;
+  const isChat =
+    own !== undefined && /^<.*>$/.test(bos ?? '') && !template.text.includes('[/INST]');
+  const known = ANSWER_MARKS.find(([has]) => template.text.includes(has));
+  const found = isChat ? own : known && { start: known[1], end: known[2] };
+  return found && { start: start ?? found.start, end: end ?? found.end };
+}
+
+/** @throws UserError when chats cannot be rendered, or the answers in them not found. */
+export function requireChat(
+  text: Pick<ModelText, 'specialTokens' | 'template'>,
+  file: string,
+  marks: GivenMarks,
+): void {
+  if (text.template === undefined) {
+    throw new UserError('usage', `expected a chat template next to ${file}, found none`, {
+      suggestion: 'put tokenizer_config.json or chat_template.jinja of the model into its folder',
+    });
+  }
+  if (answerMarks(RECIPES.minimind3, text, marks) !== undefined) return;
+  throw new UserError(
+    'usage',
+    `${text.template.file}: expected a template with ${joined(ANSWER_MARKS.map(([has]) => has))}, found none of these`,
+    { suggestion: 'name the texts around an answer: --answer-start TEXT --answer-end TEXT' },
+  );
+}

@@ -1,0 +1,168 @@
+/** How far the values of tensors with the same name and shape are apart. */
+import type { TensorDistance } from '../checkpoint/distance.js';
+import { distanceBetween, mutualLimit, relativeError } from '../checkpoint/distance.js';
+import { templateOf } from '../checkpoint/names.js';
+import type { StoredTensor } from '../checkpoint/stored-tensor.js';
+import type { ProgressDisplay } from '../progress-display.js';
+import { isSameShape } from '../tensor/dtype.js';
+import { groupBy, sumOf } from '../text/words.js';
+import type { SideTensor } from './sides.js';
+
+/**
+ * `equal`: every value is the same. `rounding`: the types differ, and rounding to the coarser one explains the distance.
+ * `different`: it does not.
+ */
+export type ValueVerdict = 'equal' | 'rounding' | 'different';
+
+interface Distance {
+  readonly elements: number;
+  readonly equal: number;
+  /** Largest absolute difference. */
+  readonly largest: number;
+  /** ‖b − a‖ / ‖a‖ (Frobenius). */
+  readonly relativeError: number;
+}
+
+export interface TensorValueDifference extends Distance {
+  readonly name: string;
+  readonly types: { readonly before: string; readonly after: string };
+  /** Largest relative error that rounding to the types explains; 0 for tensors of one type. */
+  readonly limit: number;
+  readonly verdict: ValueVerdict;
+}
+
+/** Tensors of a layer, or of a component in all layers. */
+export interface ValueGroup extends Distance {
+  /** `model.layers.3`, or `model.layers.*.mlp.up_proj.weight`. */
+  readonly name: string;
+  readonly tensors: number;
+  /** Tensors by verdict. */
+  readonly equalTensors: number;
+  readonly differentTensors: number;
+}
+
+export interface ValueDifferences {
+  readonly total: ValueGroup;
+  readonly layers: readonly ValueGroup[];
+  readonly components: readonly ValueGroup[];
+  readonly tensors: readonly TensorValueDifference[];
+}
+
+type Tensors = ReadonlyMap<string, SideTensor>;
+
+/**
+ * Reads both sides in pieces; the memory does not depend on their size.
+ * @throws UserError when reading fails, or a type has no values that can be read.
+ */
+export async function valueDifferences(
+  a: Tensors,
+  b: Tensors,
+  display: ProgressDisplay,
+): Promise<ValueDifferences> {
+  const pairs = pairsOf(a, b);
+  const shown = display.bytes(
+    'comparing values',
+    sumOf(pairs, ({ before }) => before.bytes),
+  );
+  const measured: Measured[] = [];
+  try {
+    for (const { name, before, after, types } of pairs) {
+      const distance = await distanceBetween(before, after, shown.add);
+      measured.push({ name, types, distance, limit: mutualLimit(before, after) });
+    }
+  } finally {
+    shown.end();
+  }
+  return {
+    total: groupOf('total', measured),
+    layers: groupsOf(measured, layerName),
+    components: groupsOf(measured, componentName),
+    tensors: measured.map(tensorOf),
+  };
+}
+
+interface Measured extends Pick<TensorValueDifference, 'name' | 'types' | 'limit'> {
+  readonly distance: TensorDistance;
+}
+
+interface Pair extends Pick<TensorValueDifference, 'name' | 'types'> {
+  readonly before: StoredTensor;
+  readonly after: StoredTensor;
+}
+
+/** Tensors of both sides with one shape. A pair of tensors with several common names is compared once. */
+function pairsOf(a: Tensors, b: Tensors): Pair[] {
+  const met = new Set<string>();
+  return [...b].flatMap(([name, after]): Pair[] => {
+    const before = a.get(name);
+    if (!before?.stored || !after.stored || !isSameShape(before.shape, after.shape)) return [];
+    const pair = `${before.identity} ${after.identity}`;
+    if (met.has(pair)) return [];
+    met.add(pair);
+    const types = { before: before.type ?? '', after: after.type ?? '' };
+    return [{ name, types, before: before.stored, after: after.stored }];
+  });
+}
+
+function tensorOf({ name, types, limit, distance }: Measured): TensorValueDifference {
+  const error = relativeError(distance);
+  const { elements, equal, largest } = distance;
+  return {
+    name,
+    types,
+    elements,
+    equal,
+    largest,
+    relativeError: error,
+    limit,
+    verdict: verdictOf(distance, limit),
+  };
+}
+
+function verdictOf(distance: TensorDistance, limit: number): ValueVerdict {
+  if (distance.equal === distance.elements) return 'equal';
+  // Zeros of other signs are at distance 0.
+  return relativeError(distance) <= limit ? 'rounding' : 'different';
+}
+
+function groupsOf(measured: readonly Measured[], nameOf: (name: string) => string): ValueGroup[] {
+  const groups = groupBy(measured, ({ name }) => nameOf(name));
+  return Array.from(groups, ([name, members]) => groupOf(name, members));
+}
+
+function groupOf(name: string, members: readonly Measured[]): ValueGroup {
+  const distances = members.map(({ distance }) => distance);
+  const verdicts = members.map(({ distance, limit }) => verdictOf(distance, limit));
+  const squared = sumOf(distances, (each) => each.squared);
+  const squaredNorm = sumOf(distances, (each) => each.squaredNorm);
+  return {
+    name,
+    tensors: members.length,
+    equalTensors: verdicts.filter((each) => each === 'equal').length,
+    differentTensors: verdicts.filter((each) => each === 'different').length,
+    elements: sumOf(distances, ({ elements }) => elements),
+    equal: sumOf(distances, ({ equal }) => equal),
+    largest: distances.reduce((most, { largest }) => Math.max(most, largest), 0),
+    relativeError: relativeError({ squared, squaredNorm }),
+  };
+}
+
+/** `model.layers.3`; without a number, the module. */
+function layerName(name: string): string {
+  const { before, number } = templateOf(name);
+  return number === undefined ? moduleOf(name) : `${before}${number}`;
+}
+
+/** `model.layers.*.mlp.up_proj.weight` */
+function componentName(name: string): string {
+  const { before, number, after } = templateOf(name);
+  // Experts of a mixture are one component.
+  return number === undefined
+    ? name
+    : `${before}*${after.replace(/\.experts\.\d+\./, '.experts.*.')}`;
+}
+
+const moduleOf = (name: string): string => {
+  const dot = name.lastIndexOf('.');
+  return dot < 0 ? name : name.slice(0, dot);
+};

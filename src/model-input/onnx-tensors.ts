@@ -1,0 +1,150 @@
+/**
+ * Tensors of an ONNX graph under the names of the model that it was exported from. Exporters of PyTorch keep the names of
+ * most weights; they transpose those of matrix products, and name them after nothing. The nodes that use them tell.
+ */
+import type { Checkpoint } from '../checkpoint/checkpoint.js';
+import { reshaped } from '../checkpoint/computed-file.js';
+import type { OnnxGraph, OnnxNodeUse } from '../checkpoint/onnx/describe-onnx.js';
+import type { StoredTensor } from '../checkpoint/stored-tensor.js';
+import { STORED_DTYPES } from '../tensor/dtype.js';
+import { groupedWeight } from './onnx-grouped-weights.js';
+
+/** How a graph stores the tensors of its model. */
+export interface OnnxView {
+  /** Weights that the graph stores transposed, by their names in the model. */
+  readonly transposed: readonly string[];
+  /** Names of the model for tensors that the graph names otherwise. */
+  readonly renamed: readonly { readonly name: string; readonly initializer: string }[];
+  /** Names that the graph stores once with another tensor of equal values, and that tensor. */
+  readonly merged: readonly { readonly name: string; readonly initializer: string }[];
+  /** Weights of 8 or 4 bits in groups, by their names in the model. */
+  readonly quantized: readonly string[];
+  /** Initializers that belong to the graph and not to the model: shapes, bounds, masks. */
+  readonly constants: readonly string[];
+}
+
+const views = new WeakMap<ReadonlyMap<string, StoredTensor>, OnnxView>();
+
+/** How the graph of a checkpoint stores its tensors; undefined for other formats. */
+export const onnxViewOf = ({ tensors }: Checkpoint): OnnxView | undefined => views.get(tensors);
+
+/** Name of a parameter: identifiers with dots between. */
+const PARAMETER = /^[A-Za-z_][\w-]*(?:\.[\w-]+)*$/;
+/** Names that exporters make up. */
+const GENERATED = /^(?:onnx::|_?val_\d|c?_?lifted_|const(?:ant)?[_\d]|node_|tmp)/i;
+
+const isParameterName = (name: string): boolean => PARAMETER.test(name) && !GENERATED.test(name);
+
+/** The tensors of the model in a graph, and how they are stored. */
+export function tensorsOfOnnx(
+  own: ReadonlyMap<string, StoredTensor>,
+  { uses }: OnnxGraph,
+): ReadonlyMap<string, StoredTensor> {
+  const tensors = new Map<string, StoredTensor>();
+  const view = {
+    transposed: [] as string[],
+    renamed: [] as OnnxView['renamed'][number][],
+    merged: [] as OnnxView['merged'][number][],
+    quantized: [] as string[],
+    constants: [] as string[],
+  };
+  const isPart = new Set<string>();
+  for (const [initializer, tensor] of own) {
+    const used = uses.get(initializer) ?? [];
+    const grouped = used.map((use) => groupedWeight(initializer, use, own)).find(Boolean);
+    if (grouped) {
+      const name = grouped.name ?? nameOfUse(used[0], 'weight');
+      if (name !== undefined && !tensors.has(name)) {
+        tensors.set(name, grouped.tensor);
+        view.quantized.push(name);
+      }
+      for (const part of grouped.parts) isPart.add(part);
+      continue;
+    }
+    const found = isParameterName(initializer)
+      ? { name: initializer, isTransposed: false }
+      : used.map((use) => placeOf(use, tensor)).find(Boolean);
+    if (found !== undefined && !own.has(found.name) && !tensors.has(found.name)) {
+      view.renamed.push({ name: found.name, initializer });
+      if (found.isTransposed) view.transposed.push(found.name);
+    }
+    const isNew = found !== undefined && (found.name === initializer || !own.has(found.name));
+    if (!isNew || tensors.has(found.name)) view.constants.push(initializer);
+    else tensors.set(found.name, found.isTransposed ? transposed(tensor) : tensor);
+    // Equal tensors are stored once, and the other names are copies of it.
+    for (const { op, output } of used) {
+      if (op !== 'Identity' || !isParameterName(output) || own.has(output)) continue;
+      view.merged.push({ name: output, initializer });
+      tensors.set(output, copyOf(tensor));
+    }
+  }
+  const constants = view.constants.filter((name) => !isPart.has(name));
+  for (const part of isPart) tensors.delete(part);
+  views.set(tensors, { ...view, constants });
+  return tensors;
+}
+
+/** A tensor at the same bytes that is another tensor: equal by value, not tied. */
+const copyOf = (tensor: StoredTensor): StoredTensor => ({
+  ...tensor,
+  storage: { ...tensor.storage },
+});
+
+function transposed(tensor: StoredTensor): StoredTensor {
+  const [rows = 0, columns = 0] = tensor.shape;
+  const [down = 0, right = 0] = tensor.strides;
+  const view = { ...tensor, shape: [columns, rows], strides: [right, down] };
+  return reshaped(view, view.shape);
+}
+
+interface Place {
+  readonly name: string;
+  readonly isTransposed: boolean;
+}
+
+/** The parameter that a node reads from an unnamed initializer; undefined for a constant. */
+function placeOf(use: OnnxNodeUse, { shape, dtype }: StoredTensor): Place | undefined {
+  if (STORED_DTYPES[dtype].kind !== 'float' || shape.length === 0) return undefined;
+  const of = (parameter: string, isTransposed = false): Place | undefined => {
+    const name = nameOfUse(use, parameter);
+    return name === undefined ? undefined : { name, isTransposed };
+  };
+  const isMatrix = shape.length === 2;
+  switch (use.op) {
+    case 'MatMul':
+      return use.input === 1 && isMatrix ? of('weight', true) : undefined;
+    case 'Gemm':
+      if (use.input === 1 && isMatrix) return of('weight', use.integers.transB !== 1);
+      return use.input === 2 && shape.length === 1 ? of('bias') : undefined;
+    case 'Gather':
+      return use.input === 0 && isMatrix ? of('weight') : undefined;
+    case 'Conv':
+    case 'LayerNormalization':
+    case 'SimplifiedLayerNormalization':
+    case 'RMSNormalization':
+      return use.input > 0 ? of(use.input === 1 ? 'weight' : 'bias') : undefined;
+    default:
+      return undefined;
+  }
+}
+
+/** `model.layers.0.self_attn.q_proj.weight` for a node `/model/layers.0/self_attn/q_proj/MatMul`. */
+function nameOfUse(use: OnnxNodeUse | undefined, parameter: string): string | undefined {
+  const module = use && moduleOf(use);
+  return module ? `${module}.${parameter}` : undefined;
+}
+
+function moduleOf({ name, scopes }: OnnxNodeUse): string | undefined {
+  // The last scope is the operation itself.
+  const listed = Array.from(scopes.matchAll(/'([^']*)'/g), ([, scope = '']) => scope);
+  if (listed.length > 1) return listed.at(-2);
+  if (!name.startsWith('/')) return undefined;
+  const parts: string[] = [];
+  for (const part of name.slice(1).split('/').slice(0, -1)) {
+    // A child of a sequence has the whole name of the sequence: `/net/net.0/MatMul`.
+    const last = parts.at(-1);
+    if (last !== undefined && part.startsWith(`${last}.`)) parts.pop();
+    parts.push(part);
+  }
+  return parts.length > 0 ? parts.join('.') : undefined;
+}

@@ -1,0 +1,142 @@
+/** Vocabularies for a parameter budget: what their rows cost, and what a text costs with them. */
+import type { Family } from '../architecture/family.js';
+import type { Exact } from '../budget/figure.js';
+import { forwardFlopsOf, trainingFlopsOf } from '../budget/flops.js';
+import { parameterFigures } from '../budget/parameters.js';
+import { UserError } from '../errors.js';
+import { type PlanRequest, planModels } from './plan-models.js';
+import { ModelSpace, type Sizes } from './space.js';
+
+/** A text, tokenized. */
+export interface TokenizedText {
+  readonly tokenizer: string;
+  readonly vocabulary: number;
+  readonly tokens: number;
+  readonly characters: number;
+  readonly bytes: number;
+}
+
+export interface VocabularyRow extends TokenizedText {
+  readonly tokensPerCharacter: number;
+  readonly bytesPerToken: number;
+  /** Figures of the model with this vocabulary; null when no model of the budget has it. */
+  readonly model: {
+    readonly parameters: Exact;
+    /** Embedding and head, tied or not. */
+    readonly embedding: Exact;
+    readonly embeddingShare: number;
+    /** FLOPs of a forward pass at the context, per character of the text. */
+    readonly forwardFlopsPerCharacter: number;
+    readonly trainingFlopsPerCharacter: number;
+  } | null;
+}
+
+export interface VocabularyComparison {
+  /** Body of all rows: the best of the budget with the largest vocabulary that fits. */
+  readonly shape: Sizes;
+  /** Smallest vocabulary first. */
+  readonly rows: readonly VocabularyRow[];
+  /** The row with the fewest FLOPs of training per character. */
+  readonly best: VocabularyRow;
+}
+
+/**
+ * Compares vocabularies by counted cost: models with one body, so that only the rows of the embedding and the number of
+ * tokens differ.
+ * @throws UserError when no vocabulary fits the budget.
+ */
+export function compareVocabularies(
+  family: Family,
+  wish: PlanRequest,
+  texts: readonly TokenizedText[],
+): VocabularyComparison {
+  const { dimensions } = family;
+  const sorted = texts.toSorted((a, b) => a.vocabulary - b.vocabulary);
+  const shape = shapeForLargest(family, wish, sorted);
+  if (shape === undefined || !dimensions) {
+    const smallest = sorted[0]?.vocabulary;
+    throw new UserError(
+      'usage',
+      `--tokenizer: no vocabulary fits into ${wish.maxParameters} parameters`,
+      {
+        suggestion: `raise --max-params, or give a tokenizer with fewer than ${smallest} tokens`,
+      },
+    );
+  }
+  const rows = sorted.map((text) => {
+    const space = new ModelSpace(family, dimensions, {
+      ...wish,
+      vocabulary: text.vocabulary,
+      context: wish.inference.context,
+    });
+    const model = text.vocabulary <= shape.vocabulary ? space.model(shape.sizes) : undefined;
+    return rowOf(text, model, wish);
+  });
+  const best = rows.reduce((least, row) => (costOf(row) < costOf(least) ? row : least));
+  return { shape: shape.sizes, rows, best };
+}
+
+const costOf = ({ model }: VocabularyRow) =>
+  model?.trainingFlopsPerCharacter ?? Number.POSITIVE_INFINITY;
+
+/** The best shape with the largest vocabulary for which the budget has one. */
+function shapeForLargest(
+  family: Family,
+  wish: PlanRequest,
+  sorted: readonly TokenizedText[],
+): { readonly vocabulary: number; readonly sizes: Sizes } | undefined {
+  for (const { vocabulary } of sorted.toReversed()) {
+    try {
+      const [best] = planModels(family, { ...wish, vocabulary, top: 1 }).rows;
+      if (best) return { vocabulary, sizes: best.sizes };
+    } catch (error) {
+      // Another vocabulary can fit; wrong flags are reported by the last one.
+      if (!(error instanceof UserError) || vocabulary === sorted[0]?.vocabulary) throw error;
+    }
+  }
+  return undefined;
+}
+
+function rowOf(
+  text: TokenizedText,
+  model: ReturnType<ModelSpace['model']>,
+  { inference }: PlanRequest,
+): VocabularyRow {
+  const { tokens, characters, bytes } = text;
+  const tokensPerCharacter = tokens / characters;
+  const row = { ...text, tokensPerCharacter, bytesPerToken: bytes / tokens };
+  if (!model) return { ...row, model: null };
+  const { total, body } = parameterFigures(model);
+  const embedding = BigInt(total.value) - BigInt(body.value);
+  const setting = { ...inference, batch: 1, causal: false };
+  const perCharacter = (flops: Exact) => (Number(flops) / inference.context) * tokensPerCharacter;
+  return {
+    ...row,
+    model: {
+      parameters: total.value,
+      embedding: Number(embedding),
+      embeddingShare: Number(embedding) / Number(total.value),
+      forwardFlopsPerCharacter: perCharacter(forwardFlopsOf(model, setting).total.value),
+      trainingFlopsPerCharacter: perCharacter(
+        trainingFlopsOf(model, { ...setting, recompute: 'none' }).total.value,
+      ),
+    },
+  };
+}
+
+/** The rule of thumb √parameters × 100, and the embedding that it asks for. */
+export interface SquareRootRule {
+  readonly parameters: Exact;
+  readonly vocabulary: number;
+  readonly width: number;
+  /** Parameters of one table of that vocabulary. */
+  readonly embedding: number;
+  /** They as a multiple of the budget. */
+  readonly timesBudget: number;
+}
+
+export function squareRootRule(parameters: Exact, width: number): SquareRootRule {
+  const vocabulary = Math.round(Math.sqrt(Number(parameters)) * 100);
+  const embedding = vocabulary * width;
+  return { parameters, vocabulary, width, embedding, timesBudget: embedding / Number(parameters) };
+}

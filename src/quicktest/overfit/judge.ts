@@ -1,0 +1,228 @@
+/** What a training on one batch shows: problems, which fail the test, and warnings. */
+import type { LanguageModel, MixtureOfExperts } from '../../architecture/layer.js';
+import { tensorsOf, walk } from '../../architecture/walk.js';
+import type { NonFinite } from '../../runtime/trainer.js';
+import { shortNumber } from '../../text/units.js';
+import { counted, groupBy, joined } from '../../text/words.js';
+import type { LearningRateSweep } from './learning-rates.js';
+import type { OverfitSettings } from './settings.js';
+
+export interface OverfitStep {
+  /** Mean cross-entropy in nats before the update. */
+  readonly loss: number;
+  /** Norm of all gradients together, before clipping. */
+  readonly gradientNorm: number;
+  readonly clipped: boolean;
+}
+
+/** A value that is not finite, and the step, from 1, in which it first occurred. */
+export interface FirstNonFinite extends NonFinite {
+  readonly step: number;
+}
+
+export interface OverfitProblem {
+  readonly kind: 'not finite' | 'not falling' | 'dead parameter';
+  readonly message: string;
+  readonly suggestion: string;
+}
+
+export interface JudgedTraining {
+  readonly steps: readonly OverfitStep[];
+  readonly finalLoss: number;
+  readonly deadParameters: readonly string[];
+  readonly firstNonFinite: FirstNonFinite | null;
+  readonly settings: OverfitSettings;
+  readonly uniformLoss: number;
+  readonly learningRates: LearningRateSweep | null;
+  readonly isCheckpoint: boolean;
+  readonly model: LanguageModel;
+  /** Predicted tokens of the batch. */
+  readonly tokens: number;
+}
+
+interface Judgement {
+  readonly problems: readonly OverfitProblem[];
+  readonly warnings: readonly string[];
+}
+
+export function judge(training: JudgedTraining): Judgement {
+  const dead = judgeDead(training);
+  const loss = training.firstNonFinite
+    ? [notFinite(training, training.firstNonFinite)]
+    : isFalling(training)
+      ? []
+      : [notFalling(training)];
+  return {
+    problems: [...loss, ...dead.problems],
+    warnings: [...(loss.length > 0 ? [] : lossWarnings(training)), ...dead.warnings],
+  };
+}
+
+/** Share of the first loss by which the last ones must be lower, unless each step lowers the loss. */
+const LEAST_FALL = 0.01;
+/** Part of the steps, at the end, whose mean loss counts. */
+const LAST_PART = 0.2;
+
+function isFalling({ steps, finalLoss }: JudgedTraining): boolean {
+  const losses = [...steps.map(({ loss }) => loss), finalLoss];
+  const [first = Number.NaN] = losses;
+  const last = losses.slice(-Math.max(1, Math.round(losses.length * LAST_PART)));
+  const mean = last.reduce((sum, each) => sum + each, 0) / last.length;
+  const isMonotonic = losses.every((loss, at) => at === 0 || loss < (losses[at - 1] ?? loss));
+  return mean < first * (1 - LEAST_FALL) || isMonotonic;
+}
+
+const rateText = (rate: number) => shortNumber(rate);
+
+/** Why a learning rate ruins a training, where the sweep shows that; undefined otherwise. */
+function tooHigh({ settings, learningRates }: JudgedTraining): string | undefined {
+  const rate = settings.learning_rate.value;
+  if (!learningRates) return undefined;
+  const { risesFrom, lowestAt } = learningRates;
+  if (risesFrom === null || rate < risesFrom) return undefined;
+  return `learning rate ${rateText(rate)} is too high: the loss is lowest at ${rateText(lowestAt)} and rises from ${rateText(risesFrom)}`;
+}
+
+const lowerRate = ({ learningRates }: JudgedTraining) =>
+  `write training.learning_rate: ${rateText(learningRates?.suggested ?? 1e-3)}`;
+
+const WHERE = {
+  output: (name) => (name === 'loss' ? 'in the loss' : `in the output of ${name}`),
+  gradient: (name) => `in the gradient of ${name}`,
+  parameter: (name) => `in ${name} after the update`,
+} as const satisfies Record<FirstNonFinite['what'], (name: string) => string>;
+
+function notFinite(training: JudgedTraining, found: FirstNonFinite): OverfitProblem {
+  const { what, name, step } = found;
+  const rateReason = tooHigh(training);
+  const isWithoutEpsilon = what === 'parameter' && training.settings.eps.value === 0;
+  const reason = isWithoutEpsilon
+    ? 'eps is 0, and AdamW divides 0 by 0 where a gradient is 0'
+    : step === 1 && what !== 'parameter'
+      ? `the ${training.isCheckpoint ? "checkpoint's" : 'initial'} weights already give it`
+      : rateReason;
+  return {
+    kind: 'not finite',
+    message: `NaN or infinity at step ${step}, first ${WHERE[what](name)}${reason ? `: ${reason}` : ''}`,
+    suggestion: isWithoutEpsilon
+      ? 'write training.eps: 1e-8'
+      : step === 1 && what !== 'parameter'
+        ? `check the values of ${name}: epsilons, scales and weights`
+        : lowerRate(training),
+  };
+}
+
+function notFalling(training: JudgedTraining): OverfitProblem {
+  const { steps, finalLoss, settings } = training;
+  const first = steps[0]?.loss ?? Number.NaN;
+  const rate = settings.learning_rate.value;
+  const reason =
+    tooHigh(training) ??
+    (rate === 0 ? 'learning rate 0 changes nothing' : undefined) ??
+    (training.learningRates && rate < training.learningRates.suggested / 100
+      ? `learning rate ${rateText(rate)} is too low for ${counted(steps.length, 'step')}`
+      : undefined);
+  return {
+    kind: 'not falling',
+    message:
+      `the loss does not fall: ${first.toPrecision(4)} at first, ${finalLoss.toPrecision(4)} after ${counted(steps.length, 'step')}` +
+      (reason ? `; ${reason}` : ''),
+    suggestion: reason
+      ? lowerRate(training)
+      : 'look at the gradients with --details, and at the layers that changed last',
+  };
+}
+
+/** A loss of random weights above this multiple of ln V: the model is sure of wrong tokens. */
+const LARGE_START = 1.5;
+/** A peak above this multiple of the first loss. */
+const PEAK = 1.5;
+
+function lossWarnings(training: JudgedTraining): string[] {
+  const { steps, uniformLoss, isCheckpoint } = training;
+  const losses = steps.map(({ loss }) => loss);
+  const [first = Number.NaN] = losses;
+  const highest = losses.reduce((most, each) => Math.max(most, each), first);
+  const rate = tooHigh(training);
+  return [
+    ...(!isCheckpoint && first > LARGE_START * uniformLoss
+      ? [
+          `the loss starts at ${first.toPrecision(4)}, far above the ${uniformLoss.toPrecision(4)} of a uniform guess: the initial logits are large`,
+        ]
+      : []),
+    ...(rate ? [rate] : []),
+    ...(!rate && highest > PEAK * first
+      ? [
+          `the loss rose to ${highest.toPrecision(4)} at step ${losses.indexOf(highest) + 1} before it fell: a lower learning rate or warm-up avoids that`,
+        ]
+      : []),
+  ];
+}
+
+/** Tokens that an expert gets on average, from which on it must have been chosen. */
+const EXPECTED_TOKENS = 12;
+
+/** Tensors without a gradient: of experts that no token chose, routers that cannot learn, and others. */
+function judgeDead({ deadParameters, model, tokens, steps }: JudgedTraining): Judgement {
+  const problems: OverfitProblem[] = [];
+  const warnings: string[] = [];
+  const left = new Set(deadParameters);
+  const experts: { name: string; isExpected: boolean }[] = [];
+  for (const { layer } of walk(model)) {
+    if (layer.kind !== 'mixtureOfExperts') continue;
+    const { router } = layer;
+    const [count = 1] = router.weight.shape;
+    const isExpected = (tokens * router.expertsPerToken) / count >= EXPECTED_TOKENS;
+    for (const [expert, names] of expertTensors(layer).entries()) {
+      if (names.length === 0 || !names.every((name) => left.has(name))) continue;
+      for (const name of names) left.delete(name);
+      experts.push({ name: `${layer.name} expert ${expert}`, isExpected });
+    }
+    if (router.expertsPerToken === 1 && router.renormalised) {
+      for (const each of [router.weight, router.bias]) left.delete(each?.name ?? '');
+      warnings.push(
+        `${router.weight.name} learns only from an auxiliary loss: one expert per token, with weights divided by their sum, always has weight 1`,
+      );
+    }
+  }
+  const byKind = groupBy(experts, ({ isExpected }) => isExpected);
+  const missed = (byKind.get(true) ?? []).map(({ name }) => name);
+  if (missed.length > 0) {
+    problems.push({
+      kind: 'dead parameter',
+      message: `${listed(missed)} ${missed.length === 1 ? 'is' : 'are'} dead: no token of ${tokens} chose ${missed.length === 1 ? 'it' : 'them'} in ${counted(steps.length, 'step')}`,
+      suggestion: "check the router's weights, correction and groups",
+    });
+  }
+  const unseen = byKind.get(false)?.length ?? 0;
+  if (unseen > 0) {
+    warnings.push(
+      `${counted(unseen, 'expert')} not chosen by any of ${tokens} tokens: too few to judge; more with --batch or --context`,
+    );
+  }
+  if (left.size > 0) {
+    const names = [...left];
+    problems.push({
+      kind: 'dead parameter',
+      message: `${listed(names)} got no gradient in ${counted(steps.length, 'step')}: ${names.length === 1 ? 'it never learns' : 'they never learn'}`,
+      suggestion: 'check the sizes, windows and scales of the layer',
+    });
+  }
+  return { problems, warnings: [...new Set(warnings)] };
+}
+
+/** Names of the tensors of each expert; of packed ones, as `name[expert]`. */
+function expertTensors({ experts, router }: MixtureOfExperts): string[][] {
+  if (!('kind' in experts)) return experts.map((each) => tensorsOf(each).map(({ name }) => name));
+  const [count = 0] = router.weight.shape;
+  return Array.from({ length: count }, (_, expert) =>
+    [experts.gateUp, experts.down].map(({ name }) => `${name}[${expert}]`),
+  );
+}
+
+const NAMED = 3;
+
+const listed = (names: readonly string[]): string =>
+  names.length > NAMED
+    ? `${names.slice(0, NAMED).join(', ')} and ${names.length - NAMED} more`
+    : joined(names);

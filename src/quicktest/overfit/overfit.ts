@@ -1,0 +1,250 @@
+/**
+ * Learning, seen before a GPU is rented: a model, or a scaled-down proxy, trained on one batch for a few seconds. A
+ * model that works learns a batch by heart.
+ */
+import { setImmediate } from 'node:timers/promises';
+import type { Family } from '../../architecture/family.js';
+import type { LanguageModel } from '../../architecture/layer.js';
+import { countParameters } from '../../budget/parameters.js';
+import { UserError } from '../../errors.js';
+import type { EngineInfo, TokenIds } from '../../runtime/engine.js';
+import { chooseTrainer } from '../../runtime/select/matmul-backends.js';
+import { idLimitsOf, inputSize, randomIds } from '../../runtime/token-ids.js';
+import type { ModelTraining, TrainingStep } from '../../runtime/trainer.js';
+import type { WeightSource } from '../../runtime/weights.js';
+import { randomWeights } from '../../runtime/weights.js';
+import { formatInteger } from '../../text/units.js';
+import type { ProxyChange } from '../index.js';
+import { scaledDownProxy } from '../index.js';
+import { gigabytes, usableBytes } from '../memory.js';
+import type { FirstNonFinite, OverfitProblem, OverfitStep } from './judge.js';
+import { judge } from './judge.js';
+import type { LearningRateSweep } from './learning-rates.js';
+import { SWEEP_STEPS, sweepLearningRates } from './learning-rates.js';
+import type { OverfitSettings } from './settings.js';
+import { clippingOf, optimizerOf, settingsOf } from './settings.js';
+
+export interface OverfitRequest {
+  readonly family: Pick<Family, 'build' | 'scaledDownProxy'>;
+  /** Document parsed by the family's schema. */
+  readonly document: unknown;
+  readonly model: LanguageModel;
+  /** Weights of a checkpoint; undefined for random weights. */
+  readonly weights: WeightSource | undefined;
+  /** Undefined for random ids: `batch` sequences of `context` tokens. */
+  readonly ids: TokenIds | undefined;
+  readonly batch?: number | undefined;
+  readonly context?: number | undefined;
+  readonly seed: number;
+  readonly steps: number;
+  /** Limit of the time of all steps. */
+  readonly seconds: number;
+  /** Undefined for that of the file. */
+  readonly learningRate: number | undefined;
+  /** Whether to train the model itself, at any size. */
+  readonly full: boolean;
+  readonly threads: number;
+  /** Called with each step. */
+  readonly watch: (doing: string) => void;
+}
+
+export interface Overfit {
+  /** Parameters of the described model. */
+  readonly parameters: number;
+  /** The smaller model that was trained instead, or null. */
+  readonly twin: { readonly parameters: number; readonly changes: readonly ProxyChange[] } | null;
+  readonly weights: 'random' | 'checkpoint';
+  readonly ids: 'random' | 'given';
+  readonly batch: number;
+  readonly context: number;
+  readonly seed: number;
+  readonly engine: EngineInfo;
+  readonly settings: OverfitSettings;
+  /** Cross-entropy of equal probabilities, ln V. */
+  readonly uniformLoss: number;
+  readonly steps: readonly OverfitStep[];
+  /** Loss after the last step. */
+  readonly finalLoss: number;
+  readonly stoppedBy: 'steps' | 'seconds' | 'not finite';
+  /** Trained tensors, tied ones once. */
+  readonly trainedTensors: number;
+  /** Tensors, or experts of one, without a gradient in every step. */
+  readonly deadParameters: readonly string[];
+  readonly firstNonFinite: FirstNonFinite | null;
+  readonly learningRates: LearningRateSweep | null;
+  readonly problems: readonly OverfitProblem[];
+  readonly warnings: readonly string[];
+  readonly passed: boolean;
+  readonly seconds: number;
+}
+
+/** Default size of the batch: enough tokens for every expert of a small mixture. */
+const BATCH = 2;
+const CONTEXT = 32;
+/** The smallest: with one key, attention has no choice, and its queries and keys no gradient. */
+const LEAST_TOKENS = 3;
+/** Share of the time for the training, before the sweep of learning rates. */
+const TRAINING_SHARE = 0.6;
+/** Width of a proxy: small, so that many steps take few seconds. */
+const PROXY_WIDTH = 96;
+/** Steps that are made however long they take. */
+const LEAST_STEPS = 5;
+/** Multiply-adds count twice. Measured with wasm on one thread, with room for slower processors. */
+const FLOPS_PER_SECOND = 4e9;
+const FLOPS_PER_PARAMETER_AND_TOKEN = 6;
+/** Weights, gradients, two means, a new value and packed copies. */
+const COPIES_OF_WEIGHTS = 10;
+
+/**
+ * Trains on one batch, sweeps learning rates, and judges both.
+ * @throws UserError when the options do not fit the model, or no engine can train here.
+ */
+export async function overfit(request: OverfitRequest): Promise<Overfit> {
+  const { model, seed, watch } = request;
+  const size = inputSize(
+    {
+      ids: request.ids,
+      batch: request.batch ?? (request.ids ? undefined : BATCH),
+      context: request.context ?? (request.ids ? undefined : Math.min(CONTEXT, model.positions)),
+    },
+    model,
+  );
+  if (size.tokens < LEAST_TOKENS) throw tooShort(size.tokens, request.ids !== undefined);
+  watch('choosing an engine');
+  const { trainer } = await chooseTrainer(request.threads);
+  const usable = usableBytes(trainer.info);
+  const tokens = size.batch * size.tokens;
+  const { parameters } = countParameters(model);
+  const isSmall = secondsOf(parameters, tokens, request.steps) <= request.seconds;
+  const isFitting = parameters * COPIES_OF_WEIGHTS * 4 <= usable;
+  if (request.full && !isFitting) throw tooLarge(parameters, usable);
+  const proxy =
+    request.full || (isSmall && isFitting)
+      ? undefined
+      : scaledDownProxy(request.family, request.document, size.tokens, PROXY_WIDTH);
+  const ran = proxy?.model ?? model;
+  const given = proxy ? undefined : request.weights;
+  const limits = idLimitsOf(ran);
+  const ids = request.ids
+    ? { ...request.ids, data: request.ids.data.map((id) => id % limits.vocabulary) }
+    : randomIds(seed, 'ids', size, limits);
+  const settings = settingsOf(request.document, request.learningRate);
+  const open = () =>
+    trainer.trainModel({
+      model: ran,
+      weights: given ?? randomWeights(ran, seed),
+      ids,
+      optimizer: optimizerOf(settings),
+      maxGradientNorm: clippingOf(settings),
+    });
+  const start = performance.now();
+  const elapsed = () => (performance.now() - start) / 1000;
+  const trained = await withTraining(open, (training) => train(training, request, elapsed));
+  const stepSeconds = elapsed() / trained.steps.length;
+  const learningRates = await withTraining(open, (training) =>
+    sweepLearningRates(
+      training,
+      (request.seconds - elapsed()) / stepSeconds,
+      async (step, count) => {
+        watch(`learning rates: step ${step} of ${count}`);
+        await setImmediate();
+      },
+    ),
+  );
+  const uniformLoss = Math.log(limits.vocabulary);
+  const { problems, warnings } = judge({
+    ...trained,
+    settings,
+    uniformLoss,
+    learningRates,
+    isCheckpoint: given !== undefined,
+    model: ran,
+    tokens: ids.batch * (ids.tokens - 1),
+  });
+  return {
+    parameters,
+    twin: proxy ? { parameters: countParameters(ran).parameters, changes: proxy.changes } : null,
+    weights: given ? 'checkpoint' : 'random',
+    ids: request.ids ? 'given' : 'random',
+    batch: ids.batch,
+    context: ids.tokens,
+    seed,
+    engine: trainer.info,
+    settings,
+    uniformLoss,
+    ...trained,
+    learningRates,
+    problems,
+    warnings,
+    passed: problems.length === 0,
+    seconds: elapsed(),
+  };
+}
+
+const secondsOf = (parameters: number, tokens: number, steps: number) =>
+  (FLOPS_PER_PARAMETER_AND_TOKEN * parameters * tokens * (steps + SWEEP_STEPS)) / FLOPS_PER_SECOND;
+
+async function withTraining<T>(
+  open: () => Promise<ModelTraining>,
+  use: (training: ModelTraining) => Promise<T>,
+): Promise<T> {
+  const training = await open();
+  try {
+    return await use(training);
+  } finally {
+    await training.release();
+  }
+}
+
+type Trained = Pick<
+  Overfit,
+  'steps' | 'finalLoss' | 'stoppedBy' | 'trainedTensors' | 'deadParameters' | 'firstNonFinite'
+>;
+
+async function train(
+  training: ModelTraining,
+  { steps: count, seconds, watch }: OverfitRequest,
+  elapsed: () => number,
+): Promise<Trained> {
+  const steps: TrainingStep[] = [];
+  let firstNonFinite: FirstNonFinite | null = null;
+  const isLate = () => elapsed() > seconds * TRAINING_SHARE && steps.length >= LEAST_STEPS;
+  while (steps.length < count && !firstNonFinite && !isLate()) {
+    const step = await training.step();
+    steps.push(step);
+    if (step.nonFinite) firstNonFinite = { step: steps.length, ...step.nonFinite };
+    watch(`step ${steps.length} of ${count}, loss ${step.loss.toPrecision(4)}`);
+    // Lets Ctrl-C and the display run.
+    await setImmediate();
+  }
+  const [first, ...others] = steps;
+  const dead = (first?.withoutGradient ?? []).filter((name) =>
+    others.every((each) => each.withoutGradient.includes(name)),
+  );
+  return {
+    steps: steps.map(({ loss, gradientNorm, clipped }) => ({ loss, gradientNorm, clipped })),
+    finalLoss: firstNonFinite ? Number.NaN : await training.loss(),
+    stoppedBy: firstNonFinite ? 'not finite' : steps.length < count ? 'seconds' : 'steps',
+    trainedTensors: training.trained.length,
+    deadParameters: dead,
+    firstNonFinite,
+  };
+}
+
+const tooShort = (tokens: number, isGiven: boolean) =>
+  new UserError(
+    'usage',
+    `--overfit: expected sequences of ${LEAST_TOKENS} tokens or more, found ${tokens}`,
+    {
+      suggestion: isGiven
+        ? 'give longer sequences with --ids'
+        : `write --context ${LEAST_TOKENS} or more`,
+    },
+  );
+
+const tooLarge = (parameters: number, usable: number) =>
+  new UserError(
+    'usage',
+    `training ${formatInteger(parameters)} parameters takes about ${gigabytes(parameters * COPIES_OF_WEIGHTS * 4)}, and here ${gigabytes(usable)} can be used`,
+    { suggestion: 'leave --full out, which trains a scaled-down proxy' },
+  );

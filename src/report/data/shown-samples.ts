@@ -1,0 +1,96 @@
+/** Samples as the model sees them: input, target and mask of each position. */
+import type { DataReading, ShownSample } from '../../data/read-data.js';
+import { formatInteger } from '../../text/units.js';
+import { counted } from '../../text/words.js';
+import { headingBlock, noteOf, right } from '../kit/cells.js';
+import type { Block, Cell, Column, TableBlock } from '../kit/report.js';
+
+/** Positions of padding that are shown after a sample, so that one sees where it begins. */
+const SHOWN_PADDING = 1;
+
+export const shownBlocks = ({ shown, files }: DataReading): Block[] =>
+  shown.flatMap((sample) => sampleBlocks(sample, files.length === 1));
+
+function sampleBlocks(sample: ShownSample, isOnlyFile: boolean): Block[] {
+  const { file, line, side, tokens, uncut, mask } = sample;
+  const masked = mask.reduce<number>((sum, each) => sum + each, 0);
+  const cut = uncut > tokens ? `, ${counted(uncut - tokens, 'token')} cut off` : '';
+  const positions = shownPositions(sample);
+  const hidden = mask.length - positions;
+  const countedHidden = mask.slice(positions).filter((each) => each === 1).length;
+  return [
+    headingBlock(
+      `${isOnlyFile ? '' : `${file} `}line ${formatInteger(line)}${side === null ? '' : `, ${side}`}: ` +
+        `${counted(tokens, 'token')}${cut}, ${counted(masked, 'target')} counted`,
+    ),
+    {
+      kind: 'table',
+      columns: [right('#', 'position'), ...PAIR_COLUMNS],
+      rows: Array.from({ length: positions }, (_, at) => [
+        { text: String(at), value: at },
+        ...pairCells(sample, at),
+      ]),
+    },
+    ...(hidden === 0
+      ? []
+      : [
+          noteOf(
+            `… ${counted(hidden, 'more position')} of padding, ${countedHidden === 0 ? 'none' : formatInteger(countedHidden)} counted`,
+          ),
+        ]),
+  ];
+}
+
+const shownPositions = ({ mask, tokens }: ShownSample) =>
+  Math.min(mask.length, tokens - 1 + SHOWN_PADDING < 0 ? 0 : tokens - 1 + SHOWN_PADDING);
+
+const text = (title: string, key: string): Column => ({ title, key, cut: true });
+
+const PAIR_COLUMNS: readonly Column[] = [
+  right('X', 'x'),
+  text('text', 'x_text'),
+  right('Y', 'y'),
+  text('text', 'y_text'),
+  { title: 'mask', key: 'mask', align: 'right' },
+];
+
+function pairCells({ x, y, mask, texts, tokens }: ShownSample, at: number): Cell[] {
+  const isCounted = mask[at] === 1;
+  const word = (position: number): Cell => {
+    if (position >= tokens) return { text: 'padding', value: '', tone: 'dim' };
+    const value = texts?.[position] ?? '';
+    return { text: texts === null ? '' : JSON.stringify(value), value };
+  };
+  const id = (value: number | undefined): Cell => ({
+    text: String(value ?? ''),
+    value: value ?? '',
+  });
+  return [
+    id(x[at]),
+    word(at),
+    { ...id(y[at]), tone: isCounted ? 'good' : 'dim' },
+    { ...word(at + 1), tone: isCounted ? 'good' : 'dim' },
+    { text: isCounted ? '1' : '0', value: mask[at] ?? 0, tone: isCounted ? 'good' : 'dim' },
+  ];
+}
+
+/** Positions of all samples, padding included. */
+export const positionsTable = ({ shown }: DataReading): TableBlock => ({
+  kind: 'table',
+  columns: [
+    { title: 'file', key: 'file' },
+    right('line', 'line'),
+    { title: 'side', key: 'side' },
+    right('#', 'position'),
+    ...PAIR_COLUMNS,
+  ],
+  rows: shown.flatMap((sample) =>
+    sample.mask.map((_, at) => [
+      { text: sample.file },
+      { text: String(sample.line), value: sample.line },
+      { text: sample.side ?? '', value: sample.side ?? '' },
+      { text: String(at), value: at },
+      ...pairCells(sample, at),
+    ]),
+  ),
+});

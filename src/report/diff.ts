@@ -1,0 +1,510 @@
+/** Report of `minimind diff`: what differs in one line, the figures of both sides, and the main differences. */
+import { FILE_FORMATS } from '../checkpoint/formats.js';
+import type { KeyDifference, KeyPlace } from '../difference/config-keys.js';
+import type { Difference } from '../difference/difference.js';
+import type { LayerDifference } from '../difference/layer-differences.js';
+import type { SideSummary } from '../difference/sides.js';
+import type { TensorDifference, TensorForm } from '../difference/tensor-differences.js';
+import type {
+  TensorValueDifference,
+  ValueDifferences,
+  ValueGroup,
+} from '../difference/value-differences.js';
+import type { Shape } from '../tensor/dtype.js';
+import {
+  formatBytes,
+  formatChange,
+  formatInteger,
+  percentText,
+  shortCount,
+  significant,
+} from '../text/units.js';
+import { counted, isRecord, modelName, nameText, shortened, sumOf } from '../text/words.js';
+import { headingBlock, integerCell, leftColumn, noteOf, percentCell, right } from './kit/cells.js';
+import type { Block, Cell, Column, Fact, Report, TableBlock, Verdict } from './kit/report.js';
+
+type Result = Difference & { readonly schema?: string };
+
+/** Lines of the answer for facts and rows of tables, so that it fits on a screen of 24 lines. */
+const LINES = 15;
+/** Those that a table of values takes: its title and its total. */
+const LINES_OF_VALUES = 4;
+const MOST_ANSWER_ROWS = 9;
+const SCREEN_WIDTH = 80;
+/** Longer lists are only for programs. */
+const MOST_ROWS = 1000;
+/** Characters of a value in a table; JSON has all. */
+const MOST_CHARACTERS = 60;
+
+export function diffReport(result: Result): Report {
+  const rows = rowsOf(result);
+  const verdict = verdictOf(result);
+  const facts = factsOf(result);
+  const room = LINES - linesOf(verdict, facts);
+  const ofValues = result.values ? Math.max(1, Math.ceil((room - LINES_OF_VALUES) / 2)) : 0;
+  const most = result.values ? room - LINES_OF_VALUES - ofValues : room;
+  const shown = foremost(rows, Math.max(1, Math.min(MOST_ANSWER_ROWS, most)));
+  const more = rows.length - shown.length;
+  const answer = result.values ? valueAnswer(result.values, ofValues) : { blocks: [], rest: [] };
+  const rest = [...(more > 0 ? [`${counted(more, 'more difference')}`] : []), ...answer.rest];
+  return {
+    verdict,
+    blocks: [
+      { kind: 'facts', facts },
+      ...(shown.length > 0 ? [differenceTable(shown)] : []),
+      ...answer.blocks,
+      ...(rest.length > 0 ? [noteOf(`… ${rest.join(', ')}: --details`)] : []),
+    ],
+    details: [
+      ...(more > 0 ? allRows(rows) : []),
+      ...(result.values ? valueDetails(result.values) : []),
+    ],
+    more: result.values || result.a.kind === 'config' ? [] : ['--values'],
+    data: dataTable(rows, result.values),
+  };
+}
+
+/** Lines that the verdict beyond its first one and the facts take on a narrow screen. */
+function linesOf({ text }: Verdict, facts: readonly Fact[]): number {
+  const widest = Math.max(...facts.map(({ name }) => name.length)) + 4;
+  const lines = (length: number, width: number) => Math.max(1, Math.ceil(length / width));
+  return (
+    lines(text.length, SCREEN_WIDTH - 4) -
+    1 +
+    sumOf(facts, (fact) => lines(fact.text.length, SCREEN_WIDTH - widest - 2))
+  );
+}
+
+// The verdict and the figures of both sides.
+
+function verdictOf(result: Result): Verdict {
+  const { equal, values, a } = result;
+  const scope = a.kind === 'config' ? '' : values ? ' in structure and values' : ' in structure';
+  if (equal) return { text: `equal${scope}`, tone: 'good' };
+  const parts = [...structureParts(result), ...(values ? [valuesText(values.total)] : [])];
+  return { text: `differs: ${parts.join(' · ')}`, tone: 'warning' };
+}
+
+function structureParts({ config, layers, tensors }: Result): string[] {
+  const keys = (config?.keys ?? []).length;
+  const count = (changes: readonly { readonly names: readonly string[] }[]) =>
+    sumOf(changes, ({ names }) => names.length);
+  const layerParts = (['added', 'removed'] as const).flatMap((change) => {
+    const number = count(layers.filter((each) => each.change === change));
+    return number > 0 ? [`${counted(number, 'layer')} ${change}`] : [];
+  });
+  const isOnlyLayers = keys + tensors.length + layerParts.length === 0;
+  const tensorParts = TENSOR_CHANGES.flatMap((change) => {
+    const number = count(tensors.filter(({ changes }) => changes.includes(change)));
+    return number > 0 ? [`${formatInteger(number)} ${change}`] : [];
+  });
+  return [
+    ...(keys > 0 ? [counted(keys, 'config key')] : []),
+    ...layerParts,
+    ...(isOnlyLayers && layers.length > 0 ? [`${counted(count(layers), 'layer')} changed`] : []),
+    ...(tensorParts.length > 0 ? [`tensors: ${tensorParts.join(', ')}`] : []),
+  ];
+}
+
+const TENSOR_CHANGES = ['added', 'removed', 'reshaped', 'retyped', 'tied', 'untied'] as const;
+
+/** `values of 12 tensors equal, 3 rounded, 2 different`. */
+function valuesText({ tensors, equalTensors, differentTensors }: ValueGroup): string {
+  const rounded = tensors - equalTensors - differentTensors;
+  const parts = [
+    ...(equalTensors > 0 ? [`${formatInteger(equalTensors)} equal`] : []),
+    ...(rounded > 0 ? [`${formatInteger(rounded)} equal within rounding`] : []),
+    ...(differentTensors > 0 ? [`${formatInteger(differentTensors)} different`] : []),
+  ];
+  return `values of ${counted(tensors, 'tensor')}: ${parts.join(', ') || 'none to compare'}`;
+}
+
+function factsOf(result: Result): Fact[] {
+  const { a, b, sameModel } = result;
+  const isStored = a.bytes !== null && b.bytes !== null;
+  return [
+    { name: 'before', text: sideText(a) },
+    { name: 'after', text: sideText(b) },
+    a.parameters !== null && b.parameters !== null
+      ? { name: 'parameters', text: changeText(a.parameters, b.parameters, shortCount) }
+      : { name: 'values', text: changeText(a.values, b.values, shortCount) },
+    { name: 'tensors', text: changeText(a.tensors, b.tensors, formatInteger) },
+    ...(isStored
+      ? [
+          {
+            name: 'size',
+            text: changeText(a.bytes ?? 0, b.bytes ?? 0, formatBytes) + typesText(a, b),
+          },
+        ]
+      : []),
+    ...(sameModel ? [{ name: 'model', text: 'the same settings and layers once read' }] : []),
+    ...comparedFacts(result),
+  ];
+}
+
+function sideText({ path, family, format }: SideSummary): string {
+  const about = [...(format ? [FILE_FORMATS[format].title] : []), ...(family ? [family] : [])];
+  return about.length > 0 ? `${path} (${about.join(', ')})` : path;
+}
+
+/** `25.8M → 104M (×4.0)`, or one figure if both are equal. */
+function changeText(before: number, after: number, format: (value: number) => string): string {
+  if (before === after) return format(before);
+  const change = formatChange(after, before);
+  return `${format(before)} → ${format(after)}${change && ` (${change})`}`;
+}
+
+function typesText(a: SideSummary, b: SideSummary): string {
+  const [before, after] = [a.types, b.types].map((types) => types.join(', '));
+  return before === after ? ` (${before})` : ` (${before} → ${after})`;
+}
+
+/** What of keys and names was compared, where it is not as written. */
+function comparedFacts({ config, prefix, a, b }: Result): Fact[] {
+  const lacking = [a, b].find((side) => side.config === null);
+  return [
+    ...(config?.compared === 'read'
+      ? [{ name: 'keys', text: 'compared as read, with defaults: the files have different forms' }]
+      : []),
+    ...(config === null && lacking
+      ? [{ name: 'keys', text: `not compared: ${modelName(lacking.path)} has no config` }]
+      : []),
+    ...(prefix
+      ? [
+          {
+            name: 'names',
+            text: `compared without ${JSON.stringify(shortened(prefix.prefix))} of ${prefix.side === 'a' ? 'before' : 'after'}`,
+          },
+        ]
+      : []),
+  ];
+}
+
+// Differences as rows.
+
+const RANKS = { key: 0, layer: 1, tensor: 2, setting: 3, inner: 4 } as const;
+
+interface Row {
+  readonly section: 'key' | 'layer' | 'tensor';
+  readonly change: string;
+  readonly name: string;
+  readonly count: number;
+  readonly before: string;
+  readonly after: string;
+  /** Exact values for programs, where texts are cut. */
+  readonly exact: { readonly before: string; readonly after: string };
+  readonly lines?: { readonly before: number | undefined; readonly after: number | undefined };
+  /** Rows of the answer come from the lowest ranks first; `RANKS.inner` for what a row above says in short. */
+  readonly rank: number;
+}
+
+function rowsOf({ config, layers, tensors }: Result): Row[] {
+  const whole = layers
+    .filter(({ change }) => change !== 'changed')
+    .flatMap(({ names }) => names.map((name) => `${name}.`));
+  const isInner = ({ names: [name = ''] }: TensorDifference) =>
+    whole.some((layer) => name.startsWith(layer) || name.includes(`.${layer}`));
+  const reshaped = new Set(
+    tensors
+      .filter(({ changes }) => changes.includes('reshaped'))
+      .flatMap(({ names }) => names.flatMap(modulesAbove)),
+  );
+  const isReshaped = ({ names }: LayerDifference) => names.every((name) => reshaped.has(name));
+  return [
+    ...(config?.keys ?? []).map(keyRow),
+    ...layers.flatMap((each) => layerRows(each, isReshaped(each))),
+    ...tensors.map((each) => tensorRow(each, isInner(each))),
+  ];
+}
+
+/** Modules around a tensor, the whole model included. */
+const modulesAbove = (name: string): string[] => {
+  const parts = name.split('.');
+  return parts.map((_, index) => parts.slice(0, index).join('.'));
+};
+
+function keyRow({ change, path, before, after, isSameValue }: KeyDifference): Row {
+  return {
+    section: 'key',
+    change: isSameValue ? `key ${change}, same value` : `key ${change}`,
+    name: path,
+    count: 1,
+    before: keyText(before),
+    after: keyText(after),
+    exact: { before: exactText(before), after: exactText(after) },
+    lines: { before: before.line, after: after.line },
+    rank: RANKS.key,
+  };
+}
+
+function keyText(place: KeyPlace): string {
+  if (place.value === undefined) return '–';
+  const text = shortened(exactText(place), MOST_CHARACTERS);
+  return place.isDefault ? `${text} (default)` : text;
+}
+
+const exactText = ({ value }: KeyPlace): string =>
+  value === undefined ? '' : typeof value === 'string' ? value : JSON.stringify(value);
+
+/** @param isReshaped Whether all of them have tensors of another shape, which says most of it. */
+function layerRows(
+  { change, pattern, names, kinds, settings }: LayerDifference,
+  isReshaped: boolean,
+): Row[] {
+  const count = names.length;
+  const row = { section: 'layer', name: pattern || 'model', count, rank: RANKS.layer } as const;
+  if (settings.length === 0) {
+    const [before, after] = [kinds.before ?? '', kinds.after ?? ''];
+    return [
+      {
+        ...row,
+        change: `layer ${change}`,
+        before: change === 'added' ? '–' : before,
+        after: change === 'removed' ? '–' : after,
+        exact: { before, after },
+      },
+    ];
+  }
+  return settings.map(({ name, before, after }) => ({
+    ...row,
+    rank: isReshaped ? RANKS.inner : RANKS.setting,
+    change: `layer ${name}`,
+    before: settingText(before),
+    after: settingText(after),
+    exact: { before: before ?? '', after: after ?? '' },
+  }));
+}
+
+/** Numbers with few digits; structures as JSON. */
+function settingText(json: string | null): string {
+  if (json === null) return '–';
+  const value: unknown = JSON.parse(json);
+  if (typeof value === 'string') return value;
+  if (typeof value === 'number' && !Number.isInteger(value))
+    return value.toPrecision(5).replace(/\.?0+($|e)/, '$1');
+  const only = Array.isArray(value) && value.length === 1 ? value[0] : value;
+  return shortened(isRecord(only) ? fieldsText(only) : JSON.stringify(only), MOST_CHARACTERS);
+}
+
+const fieldsText = (fields: Record<string, unknown>): string =>
+  Object.entries(fields)
+    .map(([key, value]) => `${key} ${isRecord(value) ? fieldsText(value) : JSON.stringify(value)}`)
+    .join(', ');
+
+function tensorRow(
+  { changes, pattern, names, before, after }: TensorDifference,
+  isInner: boolean,
+): Row {
+  return {
+    section: 'tensor',
+    change: changes.join(', '),
+    name: pattern,
+    count: names.length,
+    before: formText(before, after),
+    after: formText(after, before),
+    exact: { before: formText(before), after: formText(after) },
+    rank: isInner ? RANKS.inner : RANKS.tensor,
+  };
+}
+
+const shapeText = (shape: Shape) => `[${shape.join(', ')}]`;
+
+/** `F32 [97, 32]`. @param other The other side, if what both share is left out. */
+function formText(form: TensorForm | null, other: TensorForm | null = null): string {
+  if (form === null) return '–';
+  const { type, shape, sharedWith } = form;
+  const text = [type, shapeText(shape)].filter(Boolean).join(' ');
+  if (other === null) return sharedWith === null ? text : `${text} = ${sharedWith}`;
+  const isTied = sharedWith !== null && other.sharedWith === null;
+  // Where only the tie differs, the shape says nothing.
+  const isAlike = text === [other.type, shapeText(other.shape)].filter(Boolean).join(' ');
+  if (isTied) return isAlike ? `= ${sharedWith}` : `${text} = ${sharedWith}`;
+  return isAlike && other.sharedWith !== null ? 'its own' : text;
+}
+
+/** Rows for the answer: of each rank the first ones in turn, those of inner layers only where there is room. */
+function foremost(rows: readonly Row[], most: number): readonly Row[] {
+  const outer = rows.filter(({ rank }) => rank !== RANKS.inner);
+  const shown = new Set<Row>();
+  for (const some of [outer, rows]) {
+    const order = Object.values(RANKS).map((rank) => some.filter((row) => row.rank === rank));
+    for (let turn = 0; turn < some.length && shown.size < most; turn++) {
+      for (const each of order) {
+        const row = each[turn];
+        if (row && shown.size < most) shown.add(row);
+      }
+    }
+  }
+  return rows.filter((row) => shown.has(row));
+}
+
+function differenceTable(rows: readonly Row[]): TableBlock {
+  const hasLines = rows.some(
+    ({ lines }) => lines?.before !== undefined || lines?.after !== undefined,
+  );
+  const hasCounts = rows.some(({ count }) => count > 1);
+  return {
+    kind: 'table',
+    columns: [
+      leftColumn('difference', 'difference'),
+      { ...leftColumn('name', 'name'), cut: true },
+      ...(hasCounts ? [right('count', 'count')] : []),
+      { ...leftColumn('before', 'before'), cut: true },
+      { ...leftColumn('after', 'after'), cut: true },
+      ...(hasLines ? [leftColumn('lines', 'lines')] : []),
+    ],
+    rows: rows.map((row): Cell[] => [
+      { text: row.change },
+      { text: nameText(row.name) },
+      ...(hasCounts ? [row.section === 'key' ? { text: '' } : integerCell(row.count)] : []),
+      { text: row.before },
+      { text: row.after },
+      ...(hasLines ? [{ text: linesText(row) }] : []),
+    ]),
+  };
+}
+
+/** `3`, or `3 → 4` where they differ; a side without the key is `–`. */
+function linesText({ lines }: Row): string {
+  if (lines === undefined || (lines.before === undefined && lines.after === undefined)) return '';
+  if (lines.before === lines.after) return String(lines.before);
+  return `${lines.before ?? '–'} → ${lines.after ?? '–'}`;
+}
+
+const allRows = (rows: readonly Row[]): Block[] => [
+  headingBlock('All differences'),
+  differenceTable(rows.slice(0, MOST_ROWS)),
+  ...moreNote(rows.length),
+];
+
+const moreNote = (rows: number): Block[] =>
+  rows > MOST_ROWS ? [noteOf(`… ${formatInteger(rows - MOST_ROWS)} more: --json`)] : [];
+
+// Values.
+
+/** The components that are furthest apart, and how many there are besides. */
+function valueAnswer({ components, total }: ValueDifferences, most: number) {
+  const apart = furthest(components.filter(({ equal, elements }) => equal < elements));
+  const shown = apart.slice(0, most);
+  const more = apart.length - shown.length;
+  return {
+    blocks: shown.length === 0 ? [] : [groupTable([...shown, total], 'component')],
+    rest: more > 0 ? [counted(more, 'more component')] : [],
+  };
+}
+
+const furthest = (groups: readonly ValueGroup[]): ValueGroup[] =>
+  groups.toSorted((x, y) => y.relativeError - x.relativeError);
+
+function groupTable(groups: readonly ValueGroup[], title: string): TableBlock {
+  return {
+    kind: 'table',
+    columns: [
+      { ...leftColumn(title, title), cut: true },
+      right('tensors', 'tensors'),
+      right('equal', 'equal_share'),
+      right('largest', 'largest_difference'),
+      right('relative error', 'relative_error'),
+    ],
+    rows: groups.map((group): Cell[] => [
+      { text: nameText(group.name), ...(group.name === 'total' && { tone: 'strong' }) },
+      integerCell(group.tensors),
+      percentCell(group.elements === 0 ? null : group.equal / group.elements),
+      numberCell(group.largest),
+      percentCell(group.relativeError),
+    ]),
+  };
+}
+
+const numberCell = (value: number): Cell => ({ text: significant(value), value });
+
+const VERDICTS = {
+  equal: { text: 'equal', tone: 'good' },
+  rounding: { text: 'within rounding' },
+  different: { text: 'different', tone: 'warning' },
+} as const satisfies Record<TensorValueDifference['verdict'], Cell>;
+
+function valueDetails({ layers, tensors, components }: ValueDifferences): Block[] {
+  const columns: Column[] = [
+    { ...leftColumn('tensor', 'tensor'), cut: true },
+    leftColumn('types', 'types'),
+    leftColumn('values', 'values'),
+    right('equal', 'equal_share'),
+    right('largest', 'largest_difference'),
+    right('relative error', 'relative_error'),
+    right('limit', 'limit'),
+  ];
+  return [
+    noteOf(
+      'equal: share of the values; largest: largest absolute difference; relative error: of the Frobenius norms.',
+    ),
+    headingBlock('Values by component'),
+    groupTable(components.slice(0, MOST_ROWS), 'component'),
+    headingBlock('Values by layer'),
+    groupTable(layers.slice(0, MOST_ROWS), 'layer'),
+    headingBlock('Values by tensor'),
+    {
+      kind: 'table',
+      columns,
+      rows: tensors
+        .slice(0, MOST_ROWS)
+        .map((each): Cell[] => [
+          { text: nameText(each.name) },
+          { text: typePair(each) },
+          VERDICTS[each.verdict],
+          percentCell(each.elements === 0 ? null : each.equal / each.elements),
+          numberCell(each.largest),
+          percentCell(each.relativeError),
+          each.limit === 0
+            ? { text: '–', value: 0 }
+            : { text: percentText(each.limit), value: each.limit },
+        ]),
+    },
+    ...moreNote(tensors.length),
+  ];
+}
+
+const typePair = ({ types: { before, after } }: TensorValueDifference): string =>
+  before === after ? before : `${before} → ${after}`;
+
+// CSV.
+
+/** Every difference, and every tensor whose values were compared. */
+function dataTable(rows: readonly Row[], values: ValueDifferences | null): TableBlock {
+  const titles = [
+    ...['section', 'change', 'name', 'count', 'before', 'after', 'line_before', 'line_after'],
+    ...['elements', 'equal_elements', 'largest_difference', 'relative_error', 'limit'],
+  ];
+  const empty = (count: number): Cell[] => Array.from({ length: count }, () => ({ text: '' }));
+  return {
+    kind: 'table',
+    columns: titles.map((title) => leftColumn(title, title)),
+    rows: [
+      ...rows.map((row): Cell[] => [
+        { text: row.section },
+        { text: row.change },
+        { text: row.name },
+        integerCell(row.count),
+        { text: row.exact.before },
+        { text: row.exact.after },
+        { text: String(row.lines?.before ?? '') },
+        { text: String(row.lines?.after ?? '') },
+        ...empty(5),
+      ]),
+      ...(values?.tensors ?? []).map((each): Cell[] => [
+        { text: 'values' },
+        { text: each.verdict },
+        { text: each.name },
+        integerCell(1),
+        { text: each.types.before },
+        { text: each.types.after },
+        ...empty(2),
+        integerCell(each.elements),
+        integerCell(each.equal),
+        numberCell(each.largest),
+        percentCell(each.relativeError),
+        { text: String(each.limit), value: each.limit },
+      ]),
+    ],
+  };
+}

@@ -1,0 +1,164 @@
+/** The parts of an inspection that only ONNX files have. */
+import type { OnnxDescription, OnnxValueInfo } from '../../checkpoint/onnx/describe-onnx.js';
+import type { TensorGroup } from '../../checkpoint/summary.js';
+import type { OnnxView } from '../../model-input/onnx-tensors.js';
+import { formatBytes, formatInteger } from '../../text/units.js';
+import { counted, joined, namesText, nameText, shortened } from '../../text/words.js';
+import { bytesCell, headingBlock, integerCell, leftColumn, noteOf, right } from '../kit/cells.js';
+import type { Block, Cell, Fact, TableBlock } from '../kit/report.js';
+import { MAX_ROWS } from './inspect-text.js';
+
+/** The graph of an ONNX file, and the tensors of its model. */
+export interface OnnxInspection extends OnnxDescription, OnnxView {
+  /** Groups of the tensors under the names of the model. */
+  readonly components: readonly TensorGroup[];
+}
+
+/** Values and operators that a fact names. */
+const LISTED = 3;
+
+export function onnxFacts(onnx: OnnxInspection): Fact[] {
+  const { producer, producerVersion, irVersion, operatorSets, externalFiles } = onnx;
+  const made = [producer, producerVersion].filter(Boolean).map(nameText).join(' ');
+  const sets = operatorSets.map(({ domain, version }) => `${nameText(domain)} ${version}`);
+  return [
+    {
+      name: 'made by',
+      text: `${made || 'unknown'}, IR ${irVersion}, operator sets ${sets.join(', ') || 'none'}`,
+    },
+    { name: 'inputs', text: valuesText(onnx.inputs) },
+    { name: 'outputs', text: valuesText(onnx.outputs) },
+    { name: 'graph', text: graphText(onnx) },
+    ...(externalFiles.length > 0 ? [externalFact(onnx)] : []),
+    ...(onnx.constants.length > 0 ? [{ name: 'constants', text: constantsText(onnx) }] : []),
+  ];
+}
+
+function valuesText(values: readonly OnnxValueInfo[]): string {
+  const shown = values.slice(0, LISTED).map(valueText);
+  const more = values.length - shown.length;
+  return values.length === 0
+    ? 'none'
+    : more > 0
+      ? `${shown.join(', ')} and ${more} more`
+      : shown.join(', ');
+}
+
+/** `input_ids int64 [batch, sequence]`; `?` for an unknown size. */
+function valueText({ name, type, shape }: OnnxValueInfo): string {
+  const sizes = shape?.map((size) => (size === '' ? '?' : String(size))).join(', ');
+  return shortened(
+    [nameText(name), type ?? 'no tensor', sizes === undefined ? 'of any shape' : `[${sizes}]`].join(
+      ' ',
+    ),
+  );
+}
+
+/** `105 nodes: 14 MatMul, 20 Mul, 9 Add and 12 other operators`. */
+function graphText({ nodes, operators, subgraphs, functions }: OnnxInspection): string {
+  const shown = operators
+    .slice(0, 4)
+    .map(({ operator, count }) => `${formatInteger(count)} ${nameText(operator)}`);
+  const others = operators.length - shown.length;
+  const listed = others > 0 ? [...shown, counted(others, 'other operator')] : shown;
+  return [
+    nodes === 0 ? 'no nodes' : `${counted(nodes, 'node')}: ${joined(listed)}`,
+    ...(subgraphs > 0 ? [counted(subgraphs, 'subgraph')] : []),
+    ...(functions > 0 ? [counted(functions, 'function')] : []),
+  ].join('; ');
+}
+
+function externalFact({ externalFiles }: OnnxInspection): Fact {
+  const missing = externalFiles.filter(({ size }) => size === null);
+  const texts = externalFiles.slice(0, LISTED).map(({ location, tensors, bytes, size }) => {
+    const state = size === null ? 'missing' : formatBytes(size);
+    return `${nameText(location)} (${state}; ${counted(tensors, 'tensor')}, ${formatBytes(bytes)})`;
+  });
+  const more = externalFiles.length - texts.length;
+  const text = more > 0 ? `${texts.join(', ')} and ${more} more` : texts.join(', ');
+  return { name: 'external', text, ...(missing.length > 0 && { tone: 'warning' as const }) };
+}
+
+/** Initializers that are no tensors of the model. */
+function constantsText({ constants, initializers }: OnnxInspection): string {
+  const types = initializers.map(({ type, tensors }) => `${formatInteger(tensors)} ${type}`);
+  return `${formatInteger(constants.length)} of the initializers (${types.join(', ')}) belong to the graph`;
+}
+
+export function onnxDetails(onnx: OnnxInspection): Block[] {
+  const { operators } = onnx;
+  return [
+    headingBlock('Operators'),
+    {
+      kind: 'table',
+      columns: [
+        leftColumn('operator', 'operator', true),
+        leftColumn('domain', 'domain', true),
+        right('count', 'count'),
+      ],
+      rows: operators
+        .slice(0, MAX_ROWS)
+        .map(({ operator, domain, count }): Cell[] => [
+          { text: nameText(operator) },
+          { text: nameText(domain) },
+          integerCell(count),
+        ]),
+    },
+    headingBlock('Initializers by type'),
+    typesTable(onnx.initializers),
+    ...(onnx.constantTensors.length > 0
+      ? [headingBlock('Constants of nodes and subgraphs'), typesTable(onnx.constantTensors)]
+      : []),
+    ...(onnx.sparseTensors > 0
+      ? [noteOf(`${counted(onnx.sparseTensors, 'sparse tensor')} in addition, not read.`)]
+      : []),
+    headingBlock('Inputs and outputs'),
+    ...[...onnx.inputs, ...onnx.outputs]
+      .slice(0, MAX_ROWS)
+      .map((each): Block => ({ kind: 'note', text: valueText(each) })),
+    ...onnxNotes(onnx),
+  ];
+}
+
+const typesTable = (totals: OnnxDescription['initializers']): TableBlock => ({
+  kind: 'table',
+  columns: [
+    leftColumn('type', 'type'),
+    right('tensors', 'tensors'),
+    right('values', 'values'),
+    right('size', 'bytes'),
+  ],
+  rows: totals.map(({ type, tensors, elements, bytes }): Cell[] => [
+    { text: type },
+    integerCell(tensors),
+    integerCell(elements),
+    bytesCell({ value: bytes }),
+  ]),
+});
+
+/** How a graph stores the tensors of its model, where it is not as the model has them. */
+export function onnxNotes({
+  transposed,
+  renamed,
+  merged,
+  quantized,
+  constants,
+}: OnnxView): Block[] {
+  const isTransposed = new Set(transposed);
+  const others = renamed.filter(({ name }) => !isTransposed.has(name)).map(({ name }) => name);
+  return [
+    ...noteAbout(transposed, 'stored transposed, under names that the exporter made up'),
+    ...noteAbout(others, 'stored under names that the exporter made up'),
+    ...noteAbout(
+      merged.map(({ name }) => name),
+      'stored once with another tensor of equal values',
+    ),
+    ...noteAbout(quantized, 'stored as integers in groups'),
+    ...noteAbout(constants, 'of the graph itself, not compared', 'constant'),
+  ];
+}
+
+const noteAbout = (names: readonly string[], what: string, noun = 'weight'): Block[] =>
+  names.length === 0
+    ? []
+    : [noteOf(`${counted(names.length, noun)} ${what}: ${namesText(names)}.`)];

@@ -1,0 +1,27 @@
+import { describe, expect, it } from 'vitest';
+import { countCharacters } from '../../src/data/characters.js';
+
+describe('characters', () => {
+  it.each([
+    ['The tree, 1 2 3', 'Latin'],
+    ['naïve Ångström', 'Latin'],
+    ['今天的天气很好 OK', 'Han'],
+    ['こんにちは、世界', 'Japanese'],
+    ['안녕하세요', 'Hangul'],
+    ['Привет', 'Cyrillic'],
+    ['مرحبا', 'Arabic'],
+    ['नमस्ते', 'Devanagari'],
+    ['👍🏽👍', 'Emoji'],
+    ['𝒳𝒴 ⴰⴱⴲ', 'other'],
+    ['123 + 4', 'none'],
+    ['', 'none'],
+  ])('%j is %s', (text, script) => {
+    expect(countCharacters(text).script).toBe(script);
+    expect(countCharacters(text).characters).toBe([...text].length);
+  });
+
+  it('counts signs of damage', () => {
+    const found = countCharacters('a\tb\r\n\u0000\u001b\u007f\u0085 \ufffd \ud800x\udc00 👍');
+    expect(found).toMatchObject({ control: 4, replacement: 1, surrogates: 2 });
+  });
+});
