@@ -70,37 +70,52 @@ export const partsFlags = {
 
 type PartsFlag = keyof typeof partsFlags;
 
+/** Flags of the answer. */
+const OUTPUT = ['json', 'format', 'output', 'force', 'quiet', 'no-color', 'plan'];
+
+/** Flags that a plan keeps: those that decide the bytes of the output, its place and its memory. */
+const PLANNED = [
+  'to',
+  'target',
+  'merge',
+  'rank',
+  'max-error',
+  'max-positions',
+  'extend',
+  'seed',
+  'dtype',
+  'quantize',
+  'group',
+  'dequantize',
+  'saturate',
+  'tie',
+  'dialect',
+  'heads',
+  'config',
+  'family',
+  'no-config',
+  'state-dict',
+  'container',
+  'shard-size',
+  'set',
+  'engine',
+  'threads',
+  'max-memory',
+  'details',
+];
+
 /** What a command line with flags of parts does, and the other flags that it may have. */
 const MODES = {
-  parts: null,
-  part: ['phase', 'tasks', 'max-memory'],
+  parts: PLANNED,
+  part: ['phase', 'tasks', 'details'],
   finish: ['wait', 'check', 'details'],
   status: ['details'],
   launch: ['submit', 'tasks', 'image', 'claim'],
-} as const satisfies Partial<Record<PartsFlag, readonly string[] | null>>;
+} satisfies Partial<Record<PartsFlag, readonly string[]>>;
 
 export type PartsMode = keyof typeof MODES;
 
 const MODE_NAMES = Object.keys(MODES) as PartsMode[];
-
-/** Flags of the answer. */
-const OUTPUT = ['json', 'format', 'output', 'force', 'quiet', 'no-color', 'plan'];
-
-/** Flags of a run that a plan does not have. */
-const NOT_PLANNED = [
-  'dry-run',
-  'resume',
-  'check',
-  'prove',
-  'device',
-  'context',
-  'phase',
-  'tasks',
-  'wait',
-  'submit',
-  'image',
-  'claim',
-];
 
 /**
  * What flags of parts ask for; undefined without any.
@@ -140,33 +155,27 @@ export function partsMode(
 const modesText = () => joined(MODE_NAMES.map((name) => `--${name}`));
 
 function refuseOthers(mode: PartsMode, given: readonly string[], files: readonly string[]): void {
-  const allowed = MODES[mode];
-  const wrong = given.filter((name) =>
-    allowed === null
-      ? NOT_PLANNED.includes(name) || /^(?:max-(?:logit|kl)|min-top-match)/.test(name)
-      : name !== mode && ![...OUTPUT, ...allowed].includes(name),
-  );
-  const [first] = wrong;
+  const allowed: readonly string[] = [mode, ...OUTPUT, ...MODES[mode]];
+  const isPlan = mode === 'parts';
+  const first = given.find((name) => !allowed.includes(name));
   if (first !== undefined) {
     throw new UserError('usage', `--${first} has no effect with --${mode}`, {
       suggestion:
-        allowed !== null && !(first in partsFlags)
+        !isPlan && PLANNED.includes(first)
           ? 'remove it: the plan says how to convert; to change it, plan again'
           : 'remove it',
     });
   }
-  if (allowed !== null && files.length > 0) {
-    throw new UserError(
-      'usage',
-      `--${mode}: expected no IN and OUT, found ${files.map((each) => quote(each)).join(' and ')}`,
-      {
-        suggestion: 'remove them: they are in the plan',
-      },
-    );
+  if (isPlan) return;
+  if (files.length > 0) {
+    const found = files.map((each) => quote(each)).join(' and ');
+    throw new UserError('usage', `--${mode}: expected no IN and OUT, found ${found}`, {
+      suggestion: 'remove them: they are in the plan',
+    });
   }
-  if (given.includes('submit') && mode !== 'launch') {
-    throw new UserError('usage', '--submit requires --launch', {
-      suggestion: 'write --launch slurm --submit',
+  if (given.includes('force') && !given.includes('output')) {
+    throw new UserError('usage', `--force has no effect with --${mode}`, {
+      suggestion: 'remove it; to replace OUT, plan with --force',
     });
   }
 }

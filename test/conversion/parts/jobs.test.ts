@@ -203,6 +203,8 @@ describe('partsMode', () => {
     [['plan', 'part', 'finish'], [], '--part and --finish contradict each other'],
     [['plan', 'parts', 'part'], [], '--parts and --part contradict each other'],
     [['plan', 'part', 'dtype'], [], '--dtype has no effect with --part'],
+    [['plan', 'part', 'max-memory'], [], '--max-memory has no effect with --part'],
+    [['plan', 'finish', 'force'], [], '--force has no effect with --finish'],
     [['plan', 'part', 'wait'], [], '--wait has no effect with --part'],
     [['plan', 'status', 'submit'], [], '--submit has no effect with --status'],
     [['plan', 'parts', 'check'], ['in', 'out'], '--check has no effect with --parts'],
