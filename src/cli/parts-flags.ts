@@ -2,6 +2,7 @@
 import * as Flags from '@oclif/core/flags';
 import { quote } from '../config/quote.js';
 import { LAUNCH_NAMES } from '../conversion/choices.js';
+import type { PartsRequest } from '../conversion/parts/parts-plan.js';
 import { UserError } from '../errors.js';
 import { joined } from '../text/words.js';
 import { count } from './flags.js';
@@ -102,7 +103,7 @@ const PLANNED = [
   'threads',
   'max-memory',
   'details',
-];
+] as const satisfies readonly (keyof PartsRequest | 'details')[];
 
 /** What a command line with flags of parts does, and the other flags that it may have. */
 const MODES = {
@@ -161,7 +162,7 @@ function refuseOthers(mode: PartsMode, given: readonly string[], files: readonly
   if (first !== undefined) {
     throw new UserError('usage', `--${first} has no effect with --${mode}`, {
       suggestion:
-        !isPlan && PLANNED.includes(first)
+        !isPlan && (PLANNED as readonly string[]).includes(first)
           ? 'remove it: the plan says how to convert; to change it, plan again'
           : 'remove it',
     });

@@ -24,6 +24,8 @@ export const MOST_PARTS = 10_000;
 
 const count = z.int().min(0);
 const name = z.string().min(1);
+/** A name in a folder, without a path. */
+const fileName = z.string().regex(/^(?!\.{1,2}$)[^/\\]+$/);
 const hash = z.string().regex(/^[0-9a-f]{64}$/);
 
 /** Flags that determine the output, and those that bound its memory. Paths are absolute. */
@@ -82,7 +84,7 @@ const planSchema = z.strictObject({
     kind: z.enum(['file', 'folder']),
     container: z.enum(CONTAINER_NAMES),
     /** All files, those without tensors last. */
-    files: z.array(z.strictObject({ name, bytes: count })),
+    files: z.array(z.strictObject({ name: fileName, bytes: count })),
     /** SHA-256 of the planned tensors, their sources, the config and the metadata. */
     planSha256: hash,
   }),
@@ -104,7 +106,7 @@ const planSchema = z.strictObject({
         slices: z.array(z.strictObject({ table: count, first: count, end: count })),
         /** Tables that are joined and factorised here. */
         tables: z.array(count),
-        files: z.array(name),
+        files: z.array(fileName),
         readBytes: count,
         writeBytes: count,
         /** Predicted peak of the process. */
