@@ -41,6 +41,11 @@ const SHARED = [
     'test/conversion/{execute,legacy,srte}/**/*.test.ts',
   );
 
+/** The built program of this checkout, whose own path may have a folder `dist` too. */
+const BUILT = new RegExp(
+  `^(?:file://)?${import.meta.dirname.replaceAll(/[^\w/-]/g, '\\$&')}/dist/`,
+);
+
 export default defineConfig(({ mode }) => ({
   test: {
     projects: [
@@ -55,7 +60,7 @@ export default defineConfig(({ mode }) => ({
     maxWorkers: '100%',
     reporters: ['default'],
     // What is built runs as it is: test/run-here.ts.
-    server: { deps: { external: [/\/dist\//] } },
+    server: { deps: { external: [BUILT] } },
     env: ENVIRONMENTS[mode] ?? {},
     globalSetup: mode === 'fuzz' ? ['test/fuzz/pytorch.ts'] : [],
   },

@@ -18,7 +18,7 @@ const require = createRequire(import.meta.url);
 const LIBRARY = ['src/index.ts', 'src/modules/index.ts', 'src/random/index.ts'];
 
 /** Threads of their own, started by path. */
-const THREADS = ['src/tokenizer/template-worker.ts'];
+const THREADS = ['src/tokenizer/template-worker.ts', 'src/hub/data-worker.ts'];
 
 /** What the command library loads only to run from TypeScript sources, where it finds it. */
 const NEVER_NEEDED = ['typescript', 'tsx', 'ts-node'];

@@ -1,6 +1,9 @@
 import fs from 'node:fs';
 import { UserError } from '../errors.js';
 import { noteInput } from '../files/input-registry.js';
+import type { ByteRange, MountedFile } from '../files/mounted.js';
+import { mountedPath } from '../files/mounted.js';
+import { hubSuggestion } from '../text/hub-names.js';
 import { refusal } from './checkpoint-rules.js';
 
 /** A read-only file with random access. */
@@ -11,6 +14,8 @@ export class ByteFile {
   readonly size: number;
   /** Modification time at opening, in milliseconds since 1970. */
   readonly changedAt: number;
+  /** Where the file is, when its path is not on the disk. */
+  readonly #place: string;
   #descriptor: number | undefined;
   #bytesRead = 0;
 
@@ -18,8 +23,10 @@ export class ByteFile {
     path: string,
     status: Pick<fs.Stats, 'size' | 'mtimeMs'>,
     descriptor?: number,
+    place = path,
   ) {
     this.path = path;
+    this.#place = place;
     this.size = status.size;
     this.changedAt = status.mtimeMs;
     this.#descriptor = descriptor;
@@ -27,10 +34,13 @@ export class ByteFile {
 
   /** @throws UserError if the file does not exist, cannot be read, or is not a regular file. */
   static open(path: string): ByteFile {
+    const mounted = mountedFile(path);
+    if (mounted && mounted.localPath === undefined) return new PartlyHere(path, mounted);
+    const place = mounted?.localPath ?? path;
     let descriptor: number | undefined;
     try {
       // O_NONBLOCK: opening a named pipe would block until a writer opens it.
-      descriptor = fs.openSync(path, fs.constants.O_RDONLY | (fs.constants.O_NONBLOCK ?? 0));
+      descriptor = fs.openSync(place, fs.constants.O_RDONLY | (fs.constants.O_NONBLOCK ?? 0));
       const status = fs.fstatSync(descriptor);
       if (!status.isFile()) {
         throw refusal(path, {
@@ -43,8 +53,8 @@ export class ByteFile {
             : 'copy its content into a file first',
         });
       }
-      noteInput(path, fs.fstatSync(descriptor, { bigint: true }));
-      return new ByteFile(path, status, descriptor);
+      noteInput(place, fs.fstatSync(descriptor, { bigint: true }));
+      return new ByteFile(path, status, descriptor, place);
     } catch (error) {
       if (descriptor !== undefined) fs.closeSync(descriptor);
       throw cannotRead(path, error);
@@ -54,6 +64,16 @@ export class ByteFile {
   /** Whether the bytes are computed: no other program can read them. */
   get isComputed(): boolean {
     return false;
+  }
+
+  /** Whether values come over a network: they are read only where the user asks for them. */
+  get isRemote(): boolean {
+    return false;
+  }
+
+  /** Announces ranges that are about to be read one by one. */
+  willRead(_ranges: readonly ByteRange[]): void {
+    // The disk needs no announcement.
   }
 
   /** Reads `length` bytes from `position` into a new buffer. */
@@ -127,7 +147,7 @@ export class ByteFile {
   locate(): string {
     const opened = fs.fstatSync(this.#open(), { bigint: true });
     try {
-      const path = fs.realpathSync(this.path);
+      const path = fs.realpathSync(this.#place);
       const there = fs.statSync(path, { bigint: true });
       const isSame = there.dev === opened.dev && there.ino === opened.ino;
       if (isSame && there.size === BigInt(this.size)) return path;
@@ -156,12 +176,66 @@ export class ByteFile {
   }
 }
 
+function mountedFile(path: string): MountedFile | undefined {
+  const found = mountedPath(path);
+  if (found === undefined) return undefined;
+  const { folder, name } = found;
+  if (folder.names.has(name)) return folder.open(name);
+  throw new UserError('usage', `there is no file ${path}`);
+}
+
+/** A file of a mounted folder of which only parts are on this machine. */
+class PartlyHere extends ByteFile {
+  readonly #file: MountedFile;
+
+  constructor(path: string, file: MountedFile) {
+    super(path, { size: file.size, mtimeMs: file.version });
+    this.#file = file;
+  }
+
+  override get isComputed(): boolean {
+    return true;
+  }
+
+  override get isRemote(): boolean {
+    return true;
+  }
+
+  override willRead(ranges: readonly ByteRange[]): void {
+    this.#file.willRead(ranges);
+  }
+
+  override readInto(target: Uint8Array, position: number): void {
+    this.#file.readInto(target, position);
+  }
+
+  override async readIntoAsync(target: Uint8Array, position: number): Promise<void> {
+    await this.#file.readIntoAsync(target, position);
+  }
+
+  override hasChanged(): boolean {
+    return false;
+  }
+
+  override close(): void {
+    // Its folder stays mounted until the command ends.
+  }
+
+  override locate(): string {
+    throw new Error(`${this.path} is not on the disk`);
+  }
+}
+
 /** Turns a system error into an error message for the user. */
 export function cannotRead(path: string, error: unknown): unknown {
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
   if (error instanceof UserError || typeof code !== 'string') return error;
   if (MISSING.has(code)) {
-    return new UserError('usage', `there is no file or folder ${path || "''"}`, { cause: error });
+    const suggestion = hubSuggestion(path);
+    return new UserError('usage', `there is no file or folder ${path || "''"}`, {
+      cause: error,
+      ...(suggestion && { suggestion }),
+    });
   }
   const suggestion = SUGGESTIONS.get(code);
   return new UserError('system', `cannot read ${path}: ${(error as Error).message}`, {

@@ -131,6 +131,68 @@ export const SHARD_RULES = {
   'shard-tensor-place': 'A tensor is only in the shard that the index names for it.',
 } as const;
 
+/** Rules for checkpoints that several processes wrote. */
+const DISTRIBUTED_RULES = {
+  'part-count': 'The parts of a tensor are few enough to compare them with each other.',
+  'part-overlap': 'No two parts of a tensor overlap.',
+  'part-missing': 'The parts of a tensor cover it.',
+  'part-in-folder': 'A file of parts that is a link leads to a file in the folder.',
+  'dcp-metadata': 'A folder with .distcp files holds .metadata, which PyTorch writes last.',
+  'dcp-record': 'The metadata consist of the records of PyTorch, each with its fields.',
+  'dcp-keys': 'Each value has a place of its own in the state dict that was saved.',
+  'dcp-shape': 'A tensor has at most 8 dimensions and a number of bytes that can be counted.',
+  'dcp-dtype': 'A tensor is dense, and of a type that files store.',
+  'dcp-part-inside': 'A part has as many dimensions as its tensor, and lies inside it.',
+  'dcp-part-once': 'A part has one place.',
+  'dcp-part-stored': 'Each part of a tensor has a place in a file.',
+  'dcp-part-plain': 'A part is stored as it is, without compression.',
+  'dcp-part-bytes': 'A part lies inside its file.',
+  'dcp-part-apart': 'No two parts share bytes of a file.',
+  'dcp-part-tensor': 'A part is saved as a tensor of its sizes and the type of the whole.',
+  'dcp-file-name': 'A file is named by a path that goes down from the folder.',
+  'dcp-file-exists': 'Every file that the metadata name is there.',
+  'zero-tag': 'The file latest holds the name of a folder beside it.',
+  'zero-latest': 'The folder that the file latest names holds files of ZeRO.',
+  'zero-model-states': 'A step has a file with the names and shapes of the parameters.',
+  'zero-model-parallel': 'No model is split between processes by another method than ZeRO.',
+  'zero-rank-once': 'A process has one file of each kind.',
+  'zero-rank-missing': 'The processes of a step are numbered from 0 without a gap.',
+  'zero-entry': 'The entries that say where parameters are have the kinds that DeepSpeed writes.',
+  'zero-experts': 'All groups of parameters are split between all processes.',
+  'zero-stage': 'All processes are of one stage.',
+  'zero-world': 'A step has the files of as many processes as each of them states.',
+  'zero-vectors': 'All processes have as many vectors, of the same types.',
+  'zero-groups': 'Stages 1 and 2 have a vector for each group of parameters.',
+  'zero-sum': 'The vectors hold the elements of the parameters, and padding only for alignment.',
+  'zero-shape': 'A parameter has at most 8 dimensions and a number of bytes that can be counted.',
+  'zero-frozen': 'A frozen parameter has fragments of the sizes that follow from its shape.',
+  'zero-name-once': 'A name belongs to one tensor.',
+} as const;
+
+/** Rules for LoRA adapters of PEFT. */
+const ADAPTER_RULES = {
+  'adapter-object': 'The settings are an object of JSON in UTF-8, of at most 4 MiB.',
+  'adapter-json': 'The settings are strict JSON.',
+  'adapter-depth': 'The settings nest their values at most 32 deep.',
+  'adapter-keys': 'The settings have at most 100,000 keys.',
+  'adapter-key-twice': 'An object of the settings has each key once.',
+  'adapter-type': 'The kind of the adapter is LoRA.',
+  'adapter-number': 'Ranks and alphas are numbers above 0.',
+  'adapter-flag': 'A setting that is on or off is true or false.',
+  'adapter-names': 'Modules are named in a list of texts.',
+  'adapter-pattern': 'Ranks and alphas of modules are an object of patterns.',
+  'adapter-expression': 'A pattern has at most 500 characters and no quantifier of a group.',
+  'adapter-weights': 'An adapter has a file of weights.',
+  'adapter-tensor': 'A tensor is a factor of LoRA, or replaces one of the model.',
+  'adapter-factors': 'A module has two factors, of the rank that the settings give.',
+  'adapter-target': 'A module with factors is one that the settings name.',
+  'adapter-setting': 'Before a merge, all settings that change the weights are read.',
+  'adapter-fits':
+    'Before a merge, the model has all tensors that the adapter changes, in their shapes.',
+  'adapter-floats': 'A weight that an adapter changes is stored in floats.',
+  'adapter-range': 'A merged value lies in the range of the type of its weight.',
+} as const;
+
 export const ZIP_RULES = {
   'zip-end': 'An archive ends with its end record, which has no comment.',
   'zip-64-locator': 'A zip64 locator gives the place of the zip64 end record right before it.',
@@ -306,6 +368,8 @@ export const RULES = {
   ...GGUF_RULES,
   ...SHARD_RULES,
   ...ONNX_RULES,
+  ...DISTRIBUTED_RULES,
+  ...ADAPTER_RULES,
   ...TORCH_RULES,
   ...STATE_DICT_RULES,
 } as const;
@@ -317,6 +381,8 @@ const SUGGESTIONS: readonly (readonly [rules: object, suggestion: string])[] = [
   [SAFETENSORS_RULES, 'download the file again, or save it again with the safetensors library'],
   [GGUF_RULES, 'copy or download the file again, or convert the model again'],
   [ONNX_RULES, 'copy or download the file again, or export the model again'],
+  [DISTRIBUTED_RULES, 'copy the whole folder again, or save the checkpoint again'],
+  [ADAPTER_RULES, 'copy the folder of the adapter again, or save it again with PEFT'],
   [TORCH_RULES, 'copy or download the file again, or save it again with torch.save'],
 ];
 

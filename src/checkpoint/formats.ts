@@ -54,12 +54,50 @@ export const FILE_FORMATS = {
   }
 >;
 
-export type CheckpointFormat = keyof typeof FILE_FORMATS;
+/** Formats of several files in a folder, recognised by the names of these. */
+const FOLDER_FORMATS = {
+  // torch/distributed/checkpoint/filesystem.py
+  dcp: { title: 'PyTorch distributed checkpoint' },
+  // deepspeed/runtime/engine.py: _save_zero_checkpoint
+  zero: { title: 'DeepSpeed ZeRO' },
+} as const satisfies Record<string, { readonly title: string }>;
+
+export type FileFormat = keyof typeof FILE_FORMATS;
+
+export type CheckpointFormat = FileFormat | keyof typeof FOLDER_FORMATS;
+
+/** Names of the formats for people. */
+export const FORMAT_TITLES = Object.fromEntries(
+  Object.entries({ ...FILE_FORMATS, ...FOLDER_FORMATS }).map(([name, { title }]) => [name, title]),
+) as Readonly<Record<CheckpointFormat, string>>;
+
+/** The file of a distributed checkpoint that says where its tensors are. filesystem.py: _metadata_fn. */
+export const DCP_METADATA = '.metadata';
+
+/** filesystem.py: DEFAULT_SUFFIX. */
+export const isDcpName = (name: string): boolean => name.endsWith('.distcp');
+
+/** The file beside the folders of DeepSpeed that names the last one. deepspeed/runtime/engine.py: save_checkpoint. */
+export const ZERO_LATEST = 'latest';
+
+/** deepspeed/runtime/engine.py: _get_zero_ckpt_name. */
+export const isZeroName = (name: string): boolean =>
+  /zero_pp_rank_\d+_mp_rank_\d+_optim_states\.pt$/.test(name);
+
+/** Whether a folder with these names is a checkpoint of several processes. */
+export const isDistributedFolder = (names: readonly string[]): boolean =>
+  names.some(
+    (name) => name === DCP_METADATA || name === ZERO_LATEST || isDcpName(name) || isZeroName(name),
+  );
 
 /** Extensions of weight files, in the order of `CONTAINERS`. */
 const EXTENSIONS: readonly string[] = Object.values(CONTAINERS).flatMap(({ extensions }) => [
   ...extensions,
 ]);
+
+/** transformers/utils/__init__.py: SAFE_WEIGHTS_NAME, WEIGHTS_NAME */
+export const isStandaloneName = (name: string): boolean =>
+  /^(?:model\.safetensors|pytorch_model\.bin)$/.test(name);
 
 /** Extensions that a shard index can list. A `.ckpt` of PyTorch Lightning is always one file; GGUF files have no index. */
 export const SHARD_EXTENSIONS: readonly string[] = EXTENSIONS.filter(

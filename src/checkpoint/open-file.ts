@@ -1,7 +1,7 @@
 import { ByteFile } from './byte-file.js';
 import type { CheckpointOptions, FileIndex, OpenedFiles } from './checkpoint.js';
 import { refusal } from './checkpoint-rules.js';
-import type { CheckpointFormat } from './formats.js';
+import type { FileFormat } from './formats.js';
 import { FILE_FORMATS } from './formats.js';
 import { readGguf } from './gguf/read-gguf.js';
 import { readOnnx } from './onnx/read-onnx.js';
@@ -28,7 +28,7 @@ const HEAD_BYTES = 512;
 const TAIL_BYTES = 8;
 
 type FileKind = { is(look: Look): boolean } & (
-  | { readonly format: CheckpointFormat }
+  | { readonly format: FileFormat }
   /** A file that is not a checkpoint, given by mistake. `what` completes "is …". */
   | { readonly what: string; readonly suggestion: string }
 );
@@ -212,17 +212,23 @@ const KINDS: readonly FileKind[] = [
  * Format of a weight file. The name matters only if the bytes are ambiguous.
  * @throws UserError if it is not a weight file.
  */
-export function checkpointFormatOf(file: ByteFile): CheckpointFormat {
+export function checkpointFormatOf(file: ByteFile): FileFormat {
   const headBytes = Math.min(HEAD_BYTES, file.size);
   const tailBytes = Math.min(TAIL_BYTES, file.size);
-  const head = file.read(0, headBytes).toString('latin1');
-  const tail = file.read(file.size - tailBytes, tailBytes).toString('latin1');
   const [isNamedSafetensors, isNamedOnnx] = [/\.safetensors$/i, /\.onnx$/i].map((ending) =>
     ending.test(file.path),
   ) as [boolean, boolean];
-  const look = { head, tail, isNamedSafetensors, isNamedOnnx };
+  const look: Look = {
+    head: file.read(0, headBytes).toString('latin1'),
+    // Few formats need it, and of a remote file it is a request of its own.
+    get tail() {
+      return file.read(file.size - tailBytes, tailBytes).toString('latin1');
+    },
+    isNamedSafetensors,
+    isNamedOnnx,
+  };
   const kind = KINDS.find(({ is }) => is(look)) ?? {
-    what: `nothing that is known: it begins with ${shown(head)}`,
+    what: `nothing that is known: it begins with ${shown(look.head)}`,
     suggestion: 'name a safetensors or GGUF file, or one that torch.save wrote',
   };
   if ('format' in kind) return kind.format;
@@ -269,10 +275,7 @@ function shown(head: string): string {
 }
 
 const READERS: Readonly<
-  Record<
-    Exclude<CheckpointFormat, 'onnx'>,
-    (file: ByteFile, options: CheckpointOptions) => FileIndex
-  >
+  Record<Exclude<FileFormat, 'onnx'>, (file: ByteFile, options: CheckpointOptions) => FileIndex>
 > = {
   safetensors: readSafetensors,
   'torch-zip': readTorchZip,

@@ -1,11 +1,12 @@
 /** Opens a path to weights: a file, a shard index, or a folder. */
 
-import fs from 'node:fs';
 import { basename, join } from 'node:path';
+import { fileNamesIn, pathKind } from '../files/mounted.js';
 import { cannotRead } from './byte-file.js';
 import type { Checkpoint, CheckpointOptions, OpenedFiles } from './checkpoint.js';
 import { listed, refusal } from './checkpoint-rules.js';
-import { isIndexName, isWeightsName } from './formats.js';
+import { distributedFoldersIn, openDistributed } from './distributed/open-distributed.js';
+import { isIndexName, isStandaloneName, isWeightsName } from './formats.js';
 import { isCompleteSplit, isPartName, openSplit, refuseLonePart } from './gguf/split-files.js';
 import { openFile } from './open-file.js';
 import { withUnpackedWeights } from './packed-weights.js';
@@ -13,9 +14,6 @@ import { isShardIndex, readShardIndex } from './shards/index-file.js';
 import { openShards } from './shards/open-shards.js';
 
 // Choice of the checkpoint in a folder.
-
-/** transformers/utils/__init__.py: SAFE_WEIGHTS_NAME, WEIGHTS_NAME */
-const STANDALONE = /^(?:model\.safetensors|pytorch_model\.bin)$/;
 
 const SHARD = /-\d+-of-\d+\.\w+$/;
 
@@ -33,9 +31,7 @@ function weightsIn(folder: string): string {
       rule: 'folder-holds-weights',
       message:
         'holds no weights: no .safetensors, .pt, .pth, .bin, .ckpt or .gguf file, and no index of some',
-      suggestion: names.includes('config.json')
-        ? 'download the weights too: config.json only describes the model'
-        : 'name the folder or the file that holds the weights',
+      suggestion: suggestionFor(folder, names),
     });
   }
   if (others.length > 0 && !isCompleteSplit(candidates)) {
@@ -50,13 +46,19 @@ function weightsIn(folder: string): string {
   return join(folder, first);
 }
 
+function suggestionFor(folder: string, names: readonly string[]): string {
+  const steps = distributedFoldersIn(folder);
+  if (steps.length > 0) return `name a folder of a training step in it: ${listed(steps)}`;
+  return names.includes('config.json')
+    ? 'download the weights too: config.json only describes the model'
+    : 'name the folder or the file that holds the weights';
+}
+
 /** Visible names in a folder that are not folders, sorted. */
 function namesIn(folder: string): string[] {
   try {
-    return fs
-      .readdirSync(folder, { withFileTypes: true })
-      .filter((entry) => !entry.isDirectory() && !entry.name.startsWith('.'))
-      .map(({ name }) => name)
+    return fileNamesIn(folder)
+      .filter((name) => !name.startsWith('.'))
       .sort();
   } catch (error) {
     throw cannotRead(folder, error);
@@ -66,7 +68,7 @@ function namesIn(folder: string): string[] {
 /** Files whose names mark them as the complete checkpoint. */
 function markedIn(folder: string, names: readonly string[]): string[] {
   const indexes = names.filter(isIndexName);
-  const standalone = names.filter((name) => STANDALONE.test(name));
+  const standalone = names.filter(isStandaloneName);
   const [index] = indexes;
   if (index === undefined || indexes.length > 1 || standalone.length === 0) {
     return [...indexes, ...standalone];
@@ -81,8 +83,7 @@ function markedIn(folder: string, names: readonly string[]): string[] {
  * @throws UserError if `path` does not exist, cannot be read, or violates a rule. No file stays open then.
  */
 export function openCheckpoint(path: string, options: CheckpointOptions = {}): Checkpoint {
-  const found = isFolder(path) ? weightsIn(path) : path;
-  const { files, index } = openFound(found, options);
+  const { files, index } = openDistributed(path, options) ?? openSaved(path, options);
   const checkpoint: Checkpoint = {
     ...index,
     path,
@@ -94,9 +95,13 @@ export function openCheckpoint(path: string, options: CheckpointOptions = {}): C
   return options.keepPacked ? checkpoint : withUnpackedWeights(checkpoint);
 }
 
+function openSaved(path: string, options: CheckpointOptions): OpenedFiles {
+  return openFound(isFolder(path) ? weightsIn(path) : path, options);
+}
+
 function isFolder(path: string): boolean {
   try {
-    return fs.statSync(path).isDirectory();
+    return pathKind(path) === 'folder';
   } catch (error) {
     throw cannotRead(path, error);
   }

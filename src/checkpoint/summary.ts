@@ -3,7 +3,7 @@ import type { Shape } from '../tensor/dtype.js';
 import { groupBy, sumOf } from '../text/words.js';
 import type { Checkpoint } from './checkpoint.js';
 import type { CheckpointFormat } from './formats.js';
-import { FILE_FORMATS } from './formats.js';
+import { FORMAT_TITLES } from './formats.js';
 import { describeGguf, type GgufDescription } from './gguf/describe-gguf.js';
 import { naturalOrder } from './names.js';
 import type { NamedView, SharedBytes } from './sharing.js';
@@ -198,7 +198,7 @@ export function summarise(
   return {
     file: path,
     format,
-    formatName: FILE_FORMATS[format].title,
+    formatName: FORMAT_TITLES[format],
     files: files.map((file) => ({ path: file.path, bytes: file.size })),
     stateDict,
     metadata: Object.fromEntries(metadata),

@@ -4,6 +4,7 @@ import { quote } from '../config/quote.js';
 import type { Problem } from '../errors.js';
 import { UserError } from '../errors.js';
 import { overlap, refuseModelFile } from '../files/input-registry.js';
+import type { HubNeed, MountedReference } from '../hub/mount-reference.js';
 import type { Format, Report } from '../report/kit/report.js';
 import { jsonPieces, printable } from '../text/escape.js';
 import { pasteable } from './command-line.js';
@@ -50,6 +51,12 @@ function chooseFormat(flags: Partial<OutputFlags>, isFormatGiven: boolean): void
   flags.format = named;
 }
 
+/** Names of arguments and flags that take a model. */
+const MODEL_WORDS: ReadonlySet<string> = new Set([
+  ...['file', 'model', 'config', 'path', 'in'],
+  ...['checkpoint', 'values', 'against', 'target', 'draft'],
+]);
+
 /** Base class of commands: each parses its flags, calls one function, and answers with its result. */
 export abstract class BaseCommand extends Command {
   static override baseFlags = baseFlags;
@@ -57,8 +64,14 @@ export abstract class BaseCommand extends Command {
   /** Whether the command writes a file that no flag and no argument names. */
   static writesUnasked = false;
 
+  /** What the command reads of a model of the hub; undefined where models of the hub cannot be given. */
+  static readsHub: HubNeed | undefined;
+
   /** How values of flags were read, where that needs a word. The parsers of flags add to it. */
   readonly notes: string[] = [];
+
+  /** Models of the hub that were given. */
+  readonly #references: MountedReference[] = [];
 
   /** All warnings so far, also those that are not printed. */
   readonly #warnings: Problem[] = [];
@@ -77,7 +90,45 @@ export abstract class BaseCommand extends Command {
     this.#refuseIdleForce(flags, 'out' in (options?.args ?? {}));
     chooseFormat(flags, parsed.metadata.flags.format?.setFromDefault !== true);
     if (!flags.quiet) for (const text of this.notes) process.stderr.write(`${text}\n`);
+    await this.#mountReferences(parsed);
     return parsed;
+  }
+
+  /** Makes the models of the hub among arguments and flags readable, under paths that replace them. */
+  async #mountReferences(parsed: {
+    readonly args: object;
+    readonly flags: object;
+    readonly argv: unknown[];
+  }): Promise<void> {
+    const isReference = (value: unknown): value is string =>
+      typeof value === 'string' && value.startsWith('hf:');
+    const isModel = ([name, value]: [string, unknown]) =>
+      MODEL_WORDS.has(name) && isReference(value);
+    const all = [parsed.args, parsed.flags].flatMap((each) => Object.entries(each).filter(isModel));
+    const isList = !(this.constructor as typeof BaseCommand).strict;
+    const given = [
+      ...all.map(([, value]) => value),
+      ...(isList ? parsed.argv.filter(isReference) : []),
+    ];
+    if (given.length === 0) return;
+    const { mountAll } = await import('./hub-models.js');
+    const { readsHub: need } = this.constructor as typeof BaseCommand;
+    const flags = parsed.flags as OutputFlags & { 'state-dict'?: string; offline?: boolean };
+    const mounted = await mountAll([...new Set(given as string[])], {
+      command: (this.id ?? '').replaceAll(':', ' '),
+      need,
+      flags,
+      note: (text) => this.note(flags, text),
+    });
+    this.#references.push(...mounted.references);
+    for (const values of [parsed.args, parsed.flags]) {
+      for (const [name, value] of Object.entries(values).filter(isModel)) {
+        Object.assign(values, { [name]: mounted.paths.get(value) ?? value });
+      }
+    }
+    parsed.argv.forEach((value, at) => {
+      if (isReference(value)) parsed.argv[at] = mounted.paths.get(value) ?? value;
+    });
   }
 
   /** @throws UserError for `--force` where no file is written. */
@@ -131,10 +182,12 @@ export abstract class BaseCommand extends Command {
     const format = formatOf(flags);
     if (format === 'json') {
       const isAdded = this.#warnings.length > 0 && !('warnings' in result);
-      await this.write(
-        flags,
-        jsonPieces(isAdded ? { ...result, warnings: this.#warnings } : result),
-      );
+      const whole = {
+        ...result,
+        ...(isAdded && { warnings: this.#warnings }),
+        ...(this.#references.length > 0 && { references: this.#references }),
+      };
+      await this.write(flags, jsonPieces(whole));
       return result;
     }
     const { render } = await import('../report/render/render.js');

@@ -107,6 +107,11 @@ export const readAs = Flags.option({
     'family to read a config.json as, for a model_type that is not known (minimind list --details)',
 } as const)();
 
+/** `--offline`, for commands that take models of the hub. */
+export const offline = Flags.boolean({
+  description: 'read hf:ORG/NAME[@REVISION][:FILE] only from the caches of this machine',
+});
+
 /** Flags of a model whose weights are needed: a checkpoint, or a config with either of these. */
 export const weightFlags = {
   set,
@@ -131,6 +136,7 @@ export const modelFlags = {
     description: 'config of the checkpoint [default: the one in it or in its folder]',
   }),
   'state-dict': stateDict,
+  offline,
 };
 
 /** Suggestions for an unknown type: the nearest, those that begin with it, or all. */

@@ -12,7 +12,7 @@ export const COMMAND_GROUPS = {
   Check: ['validate', 'profile', 'fit', 'inspect', 'verify'],
   Run: ['quick-test', 'generate', 'evaluate', 'doctor', 'export'],
   Convert: ['convert-checkpoint'],
-  More: ['rope', 'attention', 'modules', 'kv-projector', 'completion', 'schema'],
+  More: ['train-plan', 'rope', 'attention', 'modules', 'kv-projector', 'completion', 'schema'],
 } as const satisfies Record<string, readonly string[]>;
 
 /** Flags of the short help, the most useful first. */
@@ -28,6 +28,11 @@ const COMMON_FLAGS: readonly string[] = [
     'target',
     'max-params',
     'max-memory',
+    'tokens',
+    'lr',
+    'schedule',
+    'warmup',
+    'accumulation',
   ],
   ...['tensors', 'stats', 'ranks', 'baseline', 'columns', 'sort', 'teacher', 'student', 'data'],
   ...['checkpoint', 'against', 'prove', 'only', 'trace', 'factor', 'context', 'batch', 'dtype'],

@@ -8,6 +8,7 @@ import { nearest } from '../config/nearest.js';
 import { escapeText, quote } from '../config/quote.js';
 import { ERROR_CODES, UserError } from '../errors.js';
 import { beginInputs, writtenFiles } from '../files/input-registry.js';
+import { beginMounts } from '../files/mounted.js';
 import { toJson } from '../text/escape.js';
 import { joined } from '../text/words.js';
 import { pasteable, readCommandLine } from './command-line.js';
@@ -42,6 +43,7 @@ export async function runCommandLine(
 ): Promise<void> {
   const words = argv[0] === 'help' ? [...argv.slice(1), '--help'] : [...argv];
   beginInputs();
+  beginMounts();
   try {
     const config = await loadConfig(root, load);
     await refuseUnknownCommand(words, config);

@@ -28,6 +28,7 @@ export default class Attention extends BaseCommand {
     'Counts plain, flash, grouped, sliding-window, hierarchical and block-sparse attention with the heads and layers of the ' +
     'model: memory of the scores, HBM traffic (IO model of the FlashAttention paper), FLOPs, KV cache, and how far ' +
     'back a token reaches. --details has every context, --explain the formulas. Compares the operations of RMSNorm and LayerNorm, too.';
+  static override readsHub = 'index' as const;
   static override examples = [
     '<%= config.bin %> <%= command.id %> configs/minimind/minimind2-small.yaml',
     '<%= config.bin %> <%= command.id %> configs/minimind/minimind2-small.yaml --context 512,2048,8192 --gpu h100 --window 256 --block 64',

@@ -3,7 +3,7 @@ import * as Flags from '@oclif/core/flags';
 import { hybrid } from '../architecture/models/hybrid.js';
 import { compareSrte, PUBLISHED_RANKS } from '../budget/srte-comparison.js';
 import { BaseCommand } from '../cli/base-command.js';
-import { counts, dtype, readAs, set, tokenCounts } from '../cli/flags.js';
+import { counts, dtype, offline, readAs, set, tokenCounts } from '../cli/flags.js';
 import { documentOf, loadModelFile } from '../model-input/model-file.js';
 import { srteReport } from '../report/compare/compare-srte.js';
 
@@ -13,6 +13,7 @@ export default class CompareSrte extends BaseCommand {
     'One row per strategy, counted exactly: one table per layer, one shared table, low rank, sines and cosines, ' +
     'and the recommended setting. The setting of the file is marked. Savings are against the model that is not ' +
     'shared.';
+  static override readsHub = 'config' as const;
   static override examples = [
     '<%= config.bin %> <%= command.id %> configs/hybrid/original.yaml',
     '<%= config.bin %> <%= command.id %> configs/hybrid/original.yaml --ranks 256,128,64,32 --presets',
@@ -29,6 +30,7 @@ export default class CompareSrte extends BaseCommand {
   static override flags = {
     set,
     family: readAs,
+    offline,
     dtype: dtype({ default: 'bf16', description: 'element type for the bytes' }),
     ranks: counts({ default: [...PUBLISHED_RANKS], description: 'ranks to compare' }),
     'max-positions': tokenCounts({ description: 'add a row per number of positions' }),

@@ -3,7 +3,7 @@ import * as Flags from '@oclif/core/flags';
 import { OPTIMIZER_NAMES } from '../budget/training-budget.js';
 import type { FlagsOf } from '../cli/base-command.js';
 import { BaseCommand } from '../cli/base-command.js';
-import { details, names, readAs, setOf, settingFlags, stateDict } from '../cli/flags.js';
+import { details, names, offline, readAs, setOf, settingFlags, stateDict } from '../cli/flags.js';
 import { progress } from '../cli/progress.js';
 import { COLUMN_NAMES } from '../comparison/columns.js';
 import { compareModels, comparisonWarnings, mainColumns } from '../comparison/compare-models.js';
@@ -20,6 +20,7 @@ export default class Compare extends BaseCommand {
     'model that is not valid is reported, and the others are compared. The answer shows the settings that differ ' +
     `and the main figures; --details shows all. Columns: ${COLUMN_NAMES.join(', ')}, and any key of ` +
     'the configs, such as model.num_layers.';
+  static override readsHub = 'index' as const;
   static override examples = [
     '<%= config.bin %> <%= command.id %> configs/hybrid/original.yaml configs/hybrid/recommended.yaml',
     '<%= config.bin %> <%= command.id %> configs/hybrid/*.yaml --sort parameters --baseline tiny',
@@ -68,6 +69,7 @@ export default class Compare extends BaseCommand {
       description: 'config of the checkpoints [default: the one in them, or in their folder]',
     }),
     family: readAs,
+    offline,
     'state-dict': stateDict,
     ...settingFlags,
     optimizer: Flags.option({

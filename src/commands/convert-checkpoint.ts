@@ -12,6 +12,7 @@ import {
   details,
   device,
   ENGINE_CHOICES,
+  offline,
   readAs,
   seedOf,
   setOf,
@@ -40,6 +41,7 @@ import type { ConversionResult } from '../conversion/conversion.js';
 import type { Proof } from '../conversion/execute/check-output.js';
 import type { ConversionRequest } from '../conversion/job.js';
 import { UserError } from '../errors.js';
+import { withAdapter } from '../model-input/adapter-model.js';
 import { checkpointWarnings } from '../model-input/checkpoint-config.js';
 import { openModelCheckpoint } from '../model-input/gguf/gguf-checkpoint.js';
 import { checkpointOfFolder } from '../model-input/working-folder.js';
@@ -84,9 +86,10 @@ export default class ConvertCheckpoint extends BaseCommand {
   static override description =
     'Changes how a model stores its SRTE: one shared table, a low-rank pair, sines and cosines, or a table for each ' +
     'layer. Can also tie, cast or quantize weights, rename old tensors, convert between PyTorch files and safetensors, ' +
-    'and write GGUF files for llama.cpp. ' +
+    'write GGUF files for llama.cpp, merge LoRA adapters, and put checkpoints of several processes together. ' +
     'The model may be larger than memory. All problems of the input are reported before anything is written. The ' +
     'input never changes, and OUT appears complete or not at all. Errors are measured on the written values.';
+  static override readsHub = 'values' as const;
   static override examples = [
     '<%= config.bin %> <%= command.id %> fixtures/checkpoints/valid/zip_proto5.pt shared.pt --to shared --dry-run',
     '<%= config.bin %> <%= command.id %> fixtures/checkpoints/valid/zip_proto5.pt pair.safetensors --to low-rank --max-error 0.75',
@@ -203,11 +206,18 @@ export default class ConvertCheckpoint extends BaseCommand {
       helpGroup: 'INPUT',
     }),
     family: { ...readAs, exclusive: ['no-config', 'dialect'], helpGroup: 'INPUT' },
+    offline: { ...offline, helpGroup: 'INPUT' },
     'no-config': Flags.boolean({
       description: 'ignore configs and convert by tensor names',
       helpGroup: 'INPUT',
     }),
     'state-dict': { ...stateDict, helpGroup: 'INPUT' },
+    'merge-lora': Flags.string({
+      helpValue: 'DIR',
+      description: 'add the LoRA adapter in this folder (PEFT) to the weights of IN',
+      exclusive: ['prove', 'dialect'],
+      helpGroup: 'INPUT',
+    }),
     container: Flags.option({
       options: CONTAINER_NAMES,
       description: 'format of OUT [default: by its name]',
@@ -265,8 +275,11 @@ export default class ConvertCheckpoint extends BaseCommand {
     const { convert } = await import('../conversion/conversion.js');
     const display = { ...progressDisplay(flags), ...stepProgress(flags) };
     const places = this.#placesOf(flags, args.in, args.out);
-    const checkpoint = openModelCheckpoint(places.in, { stateDict: flags['state-dict'] });
+    const opened = openModelCheckpoint(places.in, { stateDict: flags['state-dict'] });
+    let checkpoint = opened;
     try {
+      const adapter = flags['merge-lora'];
+      if (adapter !== undefined) checkpoint = await withAdapter(opened, adapter, flags);
       await this.warnAbout(flags, checkpointWarnings(checkpoint));
       const request: ConversionRequest = {
         ...flags,

@@ -39,6 +39,7 @@ export default class Fit extends BaseCommand {
     'training, what limits them, and the smallest changes that make it fit, as flags. Memory and times have a lower ' +
     'bound, an estimate and an upper bound; --explain derives each. Nothing is run, except that --this-machine ' +
     'measures this machine.';
+  static override readsHub = 'index' as const;
   static override examples = [
     '<%= config.bin %> <%= command.id %> configs/hybrid/recommended.yaml',
     '<%= config.bin %> <%= command.id %> configs/hybrid/recommended.yaml --gpu h100-80gb --users 50',

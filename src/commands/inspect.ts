@@ -1,5 +1,7 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
+import { openAdapterFiles } from '../checkpoint/adapter/adapter.js';
+import { describeAdapter } from '../checkpoint/adapter/describe-adapter.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { openCheckpoint } from '../checkpoint/open.js';
 import { bytesOfViews, viewsOf } from '../checkpoint/sharing.js';
@@ -9,10 +11,11 @@ import type { StoredTensor } from '../checkpoint/stored-tensor.js';
 import { groupTensors, summarise } from '../checkpoint/summary.js';
 import type { FlagsOf } from '../cli/base-command.js';
 import { BaseCommand } from '../cli/base-command.js';
-import { counts, details, readAs, stateDict } from '../cli/flags.js';
+import { counts, details, offline, readAs, stateDict } from '../cli/flags.js';
 import { filterByName } from '../cli/name-filter.js';
 import { progress } from '../cli/progress.js';
 import type { SrteSurvey } from '../conversion/srte/survey-srte.js';
+import { isAdapterPath } from '../model-input/adapter-model.js';
 import { checkpointWarnings } from '../model-input/checkpoint-config.js';
 import { modelViewOf } from '../model-input/gguf/gguf-checkpoint.js';
 import { onnxViewOf } from '../model-input/onnx-tensors.js';
@@ -25,9 +28,10 @@ import { sumOf } from '../text/words.js';
 export default class Inspect extends BaseCommand {
   static override summary = 'Show the tensors of a checkpoint.';
   static override description =
-    'Reads safetensors, PyTorch files (.pt, .pth, .bin, also from before 1.6), GGUF, ONNX, and sharded models by their folder or ' +
-    'index. Pickles are read as data; nothing in them is ever run. Only the index is read, unless --stats, --hash or ' +
+    'Reads safetensors, PyTorch files (.pt, .pth, .bin, also from before 1.6), GGUF, ONNX, sharded models by their folder or ' +
+    'index, checkpoints of several processes (DCP, DeepSpeed ZeRO), and LoRA adapters. Pickles are read as data; nothing in them is ever run. Only the index is read, unless --stats, --hash or ' +
     '--srte need the values.';
+  static override readsHub = 'index' as const;
   static override examples = [
     '<%= config.bin %> <%= command.id %> fixtures/checkpoints/valid/nested_train_proto4.pt',
     '<%= config.bin %> <%= command.id %> fixtures/checkpoints/valid/st_nan_inf.safetensors --stats',
@@ -64,15 +68,16 @@ export default class Inspect extends BaseCommand {
     }),
     details,
     family: readAs,
+    offline,
     'state-dict': stateDict,
   };
 
   async run() {
     const { args, flags } = await this.parse(Inspect);
-    const checkpoint = openCheckpoint(args.path, {
-      stateDict: flags['state-dict'],
-      keepPacked: true,
-    });
+    const adapter = isAdapterPath(args.path) ? openAdapterFiles(args.path) : undefined;
+    const checkpoint =
+      adapter?.checkpoint ??
+      openCheckpoint(args.path, { stateDict: flags['state-dict'], keepPacked: true });
     try {
       await this.warnAbout(flags, checkpointWarnings(checkpoint));
       const chosen = filterByName(checkpoint.tensors, flags.filter);
@@ -83,6 +88,7 @@ export default class Inspect extends BaseCommand {
         ...(flags.filter !== undefined && { filter: flags.filter }),
         ...(flags.srte && { srte: await surveyed(checkpoint, flags) }),
         ...summarise(checkpoint, chosen, await measured(chosen, flags)),
+        ...(adapter && { adapter: describeAdapter(adapter) }),
         ...modelFields(view, model),
         ...onnxFields(view),
       } as const;

@@ -1,5 +1,6 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
+import type { LanguageModel } from '../architecture/layer.js';
 import type { Exact } from '../budget/figure.js';
 import { flopsByConvention } from '../budget/flops.js';
 import { lastTokensFlopsOf } from '../budget/generation.js';
@@ -18,6 +19,10 @@ import {
 } from '../budget/profile-model.js';
 import type { PublishedReport } from '../budget/published/explain-published.js';
 import { OPTIMIZER_NAMES } from '../budget/training-budget.js';
+import type { Adapter } from '../checkpoint/adapter/adapter.js';
+import { openAdapter } from '../checkpoint/adapter/adapter.js';
+import type { AdapterDescription } from '../checkpoint/adapter/describe-adapter.js';
+import { describeAdapter } from '../checkpoint/adapter/describe-adapter.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
 import type { PublishedNumber } from '../cli/flags.js';
 import {
@@ -30,12 +35,19 @@ import {
 } from '../cli/flags.js';
 import { UserError } from '../errors.js';
 import { servedParameters } from '../fit/serving/quantized.js';
+import {
+  adapterFaults,
+  basePathOf,
+  isAdapterPath,
+  notAnAdapter,
+} from '../model-input/adapter-model.js';
 import type { ModelFile } from '../model-input/model-file.js';
 import { openModelSource } from '../model-input/model-source.js';
 import { storedWeights } from '../quantization/stored-weights.js';
 import { configText } from '../report/inspect/inspect-text.js';
 import { profileReport } from '../report/profile/profile.js';
 import { formatBytes, formatCount, formatFlops } from '../text/units.js';
+import { counted, shellWord } from '../text/words.js';
 
 /** Quantised types that are usually compared with bf16. */
 const SERVED = ['int8', 'int4'] as const;
@@ -46,6 +58,7 @@ export default class Profile extends BaseCommand {
     'Parameters by component, weights in each type, KV cache, FLOPs, and the memory of inference and of training on ' +
     'one device. --details has all tables, --explain derives every figure. The --max flags exit with 1 when a figure ' +
     'exceeds them. For a checkpoint, only the index is read and checked against the config.';
+  static override readsHub = 'index' as const;
   static override examples = [
     '<%= config.bin %> <%= command.id %> configs/hybrid/original.yaml',
     '<%= config.bin %> <%= command.id %> configs/hybrid/tiny.yaml --context 128 --batch 4 --layers --explain',
@@ -68,6 +81,10 @@ export default class Profile extends BaseCommand {
       default: 'adamw',
       description: 'optimizer of the training',
     } as const)(),
+    adapter: Flags.string({
+      helpValue: 'DIR',
+      description: 'add the parameters of the LoRA adapter in this folder (PEFT)',
+    }),
     layers: Flags.boolean({ description: 'add a row for each block' }),
     tensors: Flags.boolean({ description: 'add the tree of tensors, with shapes and aliases' }),
     details,
@@ -99,7 +116,16 @@ export default class Profile extends BaseCommand {
         suggestion: 'write one of them, or --json for both',
       });
     }
-    const given = await this.modelGiven(flags, args.file, 'minimind2-small');
+    const adapter = openedAdapter(
+      flags.adapter ?? (isAdapterPath(args.file) ? args.file : undefined),
+    );
+    const isAlone = adapter && flags.adapter === undefined;
+    const given = isAlone
+      ? basePathOf(
+          adapter,
+          (base) => `profile ${base} --adapter ${shellWord(adapter.checkpoint.path)}`,
+        )
+      : await this.modelGiven(flags, args.file, 'minimind2-small');
     const source = await openModelSource(given, flags);
     const loaded = await source.model(flags.set);
     const { file, family, document, model, warnings, checkpoint, quantization } = loaded;
@@ -124,6 +150,7 @@ export default class Profile extends BaseCommand {
       served: SERVED.map((dtype) => ({ dtype, bytes: servedParameters(model, dtype) })),
       ...(quantization && { stored: storedWeights(model, quantization) }),
       ...(checkpoint && { checkpoint }),
+      ...(adapter && { adapter: profiledAdapter(model, adapter) }),
       ...(flags.layers && { layers: blocksOf(model, setting) }),
       ...(flags.tensors && { tensors: tensorInventory(model) }),
       ...(flags.published && {
@@ -137,6 +164,30 @@ export default class Profile extends BaseCommand {
     this.exceeded(checks.flatMap(exceededLimit));
     return result;
   }
+}
+
+/** Only its index is used, so it is closed. */
+function openedAdapter(folder: string | undefined): Adapter | undefined {
+  if (folder === undefined) return undefined;
+  if (!isAdapterPath(folder)) throw notAnAdapter(folder);
+  const adapter = openAdapter(folder);
+  adapter.checkpoint.close();
+  return adapter;
+}
+
+/** @throws UserError when the adapter does not fit the model. */
+function profiledAdapter(model: LanguageModel, adapter: Adapter): AdapterDescription {
+  const [fault, ...others] = adapterFaults(model, adapter);
+  const described = describeAdapter(adapter);
+  if (fault === undefined) return described;
+  const more = others.length > 0 ? ` and ${counted(others.length, 'other tensor')}` : '';
+  throw new UserError(
+    'refused-file',
+    `${described.file} does not fit the model: ${fault.name}${more}`,
+    {
+      suggestion: `name its model${described.base === null ? '' : `, ${described.base}`}; minimind verify lists the differences`,
+    },
+  );
 }
 
 /** Loaded on demand, because it describes every preset of the family. */

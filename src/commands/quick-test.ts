@@ -13,6 +13,7 @@ import {
   device,
   ENGINE_CHOICES,
   learningRate,
+  offline,
   readAs,
   savedFile,
   seed,
@@ -94,6 +95,7 @@ export default class QuickTest extends BaseCommand {
     'is too large for this machine runs as a scaled-down proxy, or with --full layer by layer. Exit code 1 when a ' +
     'check fails. --weights runs with matrices of 8 or 4 bits, and reports the loss against float32. --against compares ' +
     'two models instead. --overfit trains the model, or a scaled-down proxy, on one batch: the loss must fall.';
+  static override readsHub = 'config' as const;
   static override examples = [
     '<%= config.bin %> <%= command.id %> configs/hybrid/tiny.yaml',
     '<%= config.bin %> <%= command.id %> configs/hybrid/tiny.yaml --only cache,cross-check --context 48',
@@ -115,6 +117,7 @@ export default class QuickTest extends BaseCommand {
   static override flags = {
     set,
     family: readAs,
+    offline,
     checkpoint: Flags.string({
       helpValue: 'PATH',
       description: 'a file, an index or a folder with the weights [default: random weights]',

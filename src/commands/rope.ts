@@ -13,6 +13,7 @@ export default class Rope extends BaseCommand {
     'Counts the frequencies that meet angles unseen in training, for the plain rotation and under linear, NTK-aware, ' +
     'YaRN and llama3 scaling. Shows the settings of YaRN for the config. --details has the wavelength of each ' +
     'frequency, and a plot. Each distinct rotation of the layers is shown once.';
+  static override readsHub = 'index' as const;
   static override examples = [
     '<%= config.bin %> <%= command.id %> configs/minimind/minimind2-small.yaml --context 131072',
     '<%= config.bin %> <%= command.id %> configs/minimind/minimind2-small.yaml --context 32768 --trained 2048 --set model.inference_rope_scaling=true',

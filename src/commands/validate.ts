@@ -2,16 +2,20 @@ import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { countParameters } from '../budget/parameters.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
-import { details, readAs, set } from '../cli/flags.js';
+import { details, offline, readAs, set } from '../cli/flags.js';
+import { invalidConfig } from '../config/document-problems.js';
+import type { LocatedModelFile, ModelLoadOptions } from '../model-input/model-file.js';
 import { loadModelFile } from '../model-input/model-file.js';
 import { loadAllFiles } from '../model-input/model-source.js';
 import { validationReport } from '../report/models.js';
+import { mistakeProblems } from '../training/mistake-problems.js';
 
 export default class Validate extends BaseCommand {
   static override summary = 'Check configs and report every mistake with its fix.';
   static override description =
     'Finds all mistakes of a file at once: wrong and unknown keys, contradicting values, models that cannot be ' +
-    'built. The exit code is 0 when all files are valid, 1 when one is not, 2 when one cannot be read.';
+    'built, and settings of training: that ruin a run (see train-plan), as warnings. The exit code is 0 when all files are valid, 1 when one is not, 2 when one cannot be read.';
+  static override readsHub = 'config' as const;
   static override examples = [
     '<%= config.bin %> <%= command.id %> configs/hybrid/original.yaml',
     '<%= config.bin %> <%= command.id %> configs/hybrid/*.yaml --strict',
@@ -29,6 +33,7 @@ export default class Validate extends BaseCommand {
   static override flags = {
     set,
     family: readAs,
+    offline,
     details,
     strict: Flags.boolean({ description: 'treat warnings as errors' }),
   };
@@ -39,7 +44,7 @@ export default class Validate extends BaseCommand {
       argv.length > 0
         ? (argv as string[])
         : [await this.modelGiven(flags, undefined, 'minimind2-small')];
-    const { loaded, error } = await loadAllFiles(given, (source) => loadModelFile(source, flags));
+    const { loaded, error } = await loadAllFiles(given, (source) => validated(source, flags));
     await this.warnAbout(
       flags,
       loaded.flatMap(({ warnings }) => warnings),
@@ -60,4 +65,17 @@ export default class Validate extends BaseCommand {
     if (files.length > 0 && formatOf(flags) !== 'json') await this.answer(flags, result, report);
     throw error;
   }
+}
+
+/**
+ * A valid file, with the mistakes of its training as warnings.
+ * @throws UserError as `loadModelFile`, and with --strict for the mistakes.
+ */
+async function validated(source: string, options: ModelLoadOptions): Promise<LocatedModelFile> {
+  const { strict = false } = options;
+  const loaded = await loadModelFile(source, { ...options, strict: false });
+  const warnings = [...loaded.warnings, ...mistakeProblems(loaded)];
+  if (!strict || warnings.length === 0) return { ...loaded, warnings };
+  const errors = warnings.map((problem) => ({ ...problem, severity: 'error' as const }));
+  throw invalidConfig(loaded.file, errors, errors.length);
 }

@@ -1,25 +1,35 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
+import { openAdapter } from '../checkpoint/adapter/adapter.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { BaseCommand, type FlagsOf } from '../cli/base-command.js';
-import { details, readAs, set, stateDict } from '../cli/flags.js';
+import { details, offline, readAs, set, stateDict } from '../cli/flags.js';
 import { progressDisplay } from '../cli/progress.js';
 import { UserError } from '../errors.js';
-import { findConfig } from '../model-input/checkpoint-config.js';
+import { pathExists } from '../files/mounted.js';
+import { basePathOf, isAdapterPath } from '../model-input/adapter-model.js';
+import { checkpointWarnings, findConfig } from '../model-input/checkpoint-config.js';
 import { compareValues, type ValueComparison } from '../model-input/compare-values.js';
 import { openModelCheckpoint } from '../model-input/gguf/gguf-checkpoint.js';
 import { configPath, isCheckpointPath } from '../model-input/locate.js';
+import { openModelSource } from '../model-input/model-source.js';
 import { onnxViewOf } from '../model-input/onnx-tensors.js';
-
-import { type VerifyResult, verifyCheckpoint } from '../model-input/verify-checkpoint.js';
+import {
+  type VerifyResult,
+  verifiedAdapter,
+  verifyCheckpoint,
+} from '../model-input/verify-checkpoint.js';
 import { verifyReport } from '../report/verify.js';
+import { hubSuggestion } from '../text/hub-names.js';
+import { shellWord } from '../text/words.js';
 
 export default class Verify extends BaseCommand {
   static override summary = 'Check a checkpoint against a config.';
   static override description =
     'Reports tensors that are missing, extra, of the wrong shape or type, or wrongly tied, and the config values that ' +
-    'would explain them. Reads only the index, and the values of tied tensors; with --values all values. ' +
+    'would explain them. A LoRA adapter is checked against the config of its model. Reads only the index, and the values of tied tensors; with --values all values. ' +
     'Exits with 1 if something is wrong.';
+  static override readsHub = 'index' as const;
   static override examples = [
     '<%= config.bin %> <%= command.id %> fixtures/hybrid/shared-lowrank-tied/config.yaml fixtures/hybrid/shared-lowrank-tied/model.safetensors',
     '<%= config.bin %> <%= command.id %> fixtures/hybrid/shared-lowrank-tied/config.yaml fixtures/hybrid/shared-lowrank-tied/ --json',
@@ -40,6 +50,7 @@ export default class Verify extends BaseCommand {
   static override flags = {
     set,
     family: readAs,
+    offline,
     'state-dict': stateDict,
     values: Flags.string({
       helpValue: 'ORIGINAL',
@@ -51,10 +62,18 @@ export default class Verify extends BaseCommand {
 
   async run() {
     const { args, flags } = await this.parse(Verify);
+    const folder = args.checkpoint ?? args.config;
+    if (isAdapterPath(folder)) {
+      const result = await this.#adapter(folder, args.checkpoint && args.config, flags);
+      if (!result.matches) process.exitCode = 1;
+      return await this.answer(flags, result, verifyReport);
+    }
     const isOne = args.checkpoint === undefined;
     const isCheckpoint = isCheckpointPath(args.config);
-    if (isOne && !isCheckpoint)
-      throw misused(`expected CONFIG and CHECKPOINT, found only ${args.config}`);
+    if (isOne && !isCheckpoint) {
+      const suggestion = pathExists(args.config) ? undefined : hubSuggestion(args.config);
+      throw misused(`expected CONFIG and CHECKPOINT, found only ${args.config}`, suggestion);
+    }
     // A folder with weights may have been given for the config in it.
     if (!isOne && isCheckpoint && configPath(args.config) === args.config) {
       throw misused(`expected a config first, found the checkpoint ${args.config}`);
@@ -88,6 +107,22 @@ export default class Verify extends BaseCommand {
     }
   }
 
+  /** An adapter is checked against the config of its model. */
+  async #adapter(folder: string, base: string | undefined, flags: FlagsOf<typeof Verify>) {
+    const adapter = openAdapter(folder);
+    try {
+      const model =
+        base ??
+        basePathOf(adapter, (each) => `verify ${each} ${shellWord(adapter.checkpoint.path)}`);
+      await this.warnAbout(flags, checkpointWarnings(adapter.checkpoint));
+      const source = await openModelSource(model, flags);
+      const loaded = await source.model(flags.set, { isChecked: false });
+      return { schema: 'minimind/verify@1', ...verifiedAdapter(loaded, adapter) } as const;
+    } finally {
+      adapter.checkpoint.close();
+    }
+  }
+
   async #compared(
     checkpoint: Checkpoint,
     { notes }: VerifyResult,
@@ -103,5 +138,5 @@ export default class Verify extends BaseCommand {
   }
 }
 
-const misused = (message: string) =>
-  new UserError('usage', message, { suggestion: 'write minimind verify CONFIG CHECKPOINT' });
+const misused = (message: string, suggestion = 'write minimind verify CONFIG CHECKPOINT') =>
+  new UserError('usage', message, { suggestion });

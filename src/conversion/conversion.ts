@@ -68,6 +68,8 @@ export interface ConversionResult {
       readonly copied: boolean;
     }[];
   };
+  /** Folder of the LoRA adapter that was merged; null without one. */
+  readonly adapter: string | null;
   /** Null when the SRTE is unchanged or absent. */
   readonly srte: ConvertedSrte | null;
   /** Null when nothing is tied. */
@@ -224,6 +226,7 @@ export function resultOf(
     dryRun: seconds === null,
     input: describedInput(input),
     output: written,
+    adapter: job['merge-lora'] ?? null,
     srte: plan.srte && convertedSrte(plan.srte, job, output),
     tie: plan.tie && { ...plan.tie, errors: tie ?? [] },
     gguf: plan.gguf ? convertedGguf(plan.gguf.architecture, output) : null,

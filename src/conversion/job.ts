@@ -65,6 +65,8 @@ export interface ConversionJob {
   readonly container: Container | undefined;
   readonly 'shard-size': number | bigint | undefined;
   readonly 'max-memory': number | bigint | undefined;
+  /** Folder of a LoRA adapter that is merged into the checkpoint already. */
+  readonly 'merge-lora': string | undefined;
   /** The config file of the input; undefined for the one inside or next to it. */
   readonly config: string | undefined;
   /** Family to read the input's config as, whatever its kind. */
@@ -161,6 +163,7 @@ export function isUnspecific(job: ConversionJob): boolean {
     job['max-error'],
     job.quantize,
     job.dequantize || undefined,
+    job['merge-lora'],
   ];
   return asked.every((each) => each === undefined);
 }

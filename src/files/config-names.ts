@@ -1,7 +1,7 @@
 /** Names of the files in a model folder. */
 
-import fs from 'node:fs';
 import path from 'node:path';
+import { pathExists } from './mounted.js';
 
 /** Config names in a checkpoint folder: minimind's and Hugging Face's. */
 export const CONFIG_FILES = { yaml: 'config.yaml', json: 'config.json' } as const;
@@ -66,9 +66,7 @@ const MODEL_FILE =
  * @param own Names to try first.
  */
 export const configIn = (folder: string, own: readonly string[] = []): string | undefined =>
-  [...own, ...CONFIG_NAMES]
-    .map((name) => path.join(folder, name))
-    .find((file) => fs.existsSync(file));
+  [...own, ...CONFIG_NAMES].map((name) => path.join(folder, name)).find(pathExists);
 
 /** Config name for one of several checkpoints in a folder: `small.config.yaml` for `small.safetensors`. */
 export const ownConfigName = (checkpoint: string, format: ConfigFormat): string =>

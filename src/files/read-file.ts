@@ -5,6 +5,7 @@ import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { UserError } from '../errors.js';
 import { noteInput } from './input-registry.js';
+import { mountedPath } from './mounted.js';
 
 export interface ReadOptions {
   readonly most: number;
@@ -20,6 +21,8 @@ export async function readFileAtMost(
   path: string,
   { most, isFound = false }: ReadOptions,
 ): Promise<Buffer | undefined> {
+  const mounted = mountedPath(path);
+  if (mounted?.folder.names.has(mounted.name)) return mounted.folder.read(mounted.name, most);
   // A blocking open of a pipe waits for its writer, in a thread that keeps the process alive.
   const handle = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
   try {

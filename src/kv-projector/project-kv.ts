@@ -2,7 +2,7 @@
 
 import fs from 'node:fs';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
-import { FILE_FORMATS } from '../checkpoint/formats.js';
+import { FORMAT_TITLES } from '../checkpoint/formats.js';
 import { openCheckpoint } from '../checkpoint/open.js';
 import { writeSafetensors } from '../checkpoint/safetensors/write-safetensors.js';
 import type { StoredTensor } from '../checkpoint/stored-tensor.js';
@@ -254,7 +254,7 @@ async function project(checkpoint: Checkpoint, kv: Checkpoint, request: ProjectR
   if (kv.format !== 'safetensors') {
     throw new UserError(
       'usage',
-      `${kv.path} is ${FILE_FORMATS[kv.format].title}, and keys and values come in safetensors`,
+      `${kv.path} is ${FORMAT_TITLES[kv.format]}, and keys and values come in safetensors`,
       {
         suggestion: 'save them with safetensors.torch.save_file',
       },

@@ -1,5 +1,4 @@
 /** The config of a checkpoint, and the description to compare it with. */
-import fs from 'node:fs';
 import path from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import type { Ignored, Setting } from '../architecture/family.js';
@@ -18,6 +17,7 @@ import { readDocument } from '../config/read.js';
 import type { Problem } from '../errors.js';
 import { UserError } from '../errors.js';
 import { configIn, ownConfigNames } from '../files/config-names.js';
+import { pathKind } from '../files/mounted.js';
 import { shapesOf } from '../reconcile/faults.js';
 import type { ConfigDifference, Description } from '../reconcile/reconcile.js';
 import { isRecord } from '../text/words.js';
@@ -148,7 +148,7 @@ function numbersRead(data: JsonLike | undefined): unknown {
 }
 
 function neighbourOf(checkpoint: string): string | undefined {
-  const isFolder = fs.statSync(checkpoint, { throwIfNoEntry: false })?.isDirectory() ?? false;
+  const isFolder = pathKind(checkpoint) === 'folder';
   const folder = isFolder ? checkpoint : path.dirname(checkpoint);
   return configIn(folder, isFolder ? [] : ownConfigNames(checkpoint));
 }

@@ -153,7 +153,8 @@ async function countedOnce(
   const copies = copiesIn(checkpoint, model);
   if (copies.length === 0) return [];
   const bytes = copies.reduce((sum, [first]) => sum + first.tensor.bytes, 0);
-  const isEqual = bytes > COMPARED_BYTES ? [] : await comparedIn(open(), model);
+  const isFar = bytes > COMPARED_BYTES || checkpoint.files.some(({ isRemote }) => isRemote);
+  const isEqual = isFar ? [] : await comparedIn(open(), model);
   return copies.flatMap(([first, other], at): Problem[] => {
     if (isEqual[at] === true) return [];
     const isCompared = isEqual[at] === false;

@@ -3,11 +3,13 @@ import fs from 'node:fs';
 import {
   FILE_FORMATS,
   hasWeightsExtension,
+  isDistributedFolder,
   isIndexName,
   isOnnxName,
   isWeightsName,
 } from '../checkpoint/formats.js';
 import { configIn } from '../files/config-names.js';
+import { fileNamesIn, mountedPath, pathKind } from '../files/mounted.js';
 import { presetPath } from './presets.js';
 
 const INDEX_NAME = /\.index\.json$/i;
@@ -31,11 +33,12 @@ const HEAD_BYTES = 9;
 export function isCheckpointPath(path: string): boolean {
   if (path === '-') return false;
   try {
-    const status = fs.statSync(path, { throwIfNoEntry: false });
-    if (status?.isDirectory()) return hasWeights(path) || configIn(path) === undefined;
+    const kind = pathKind(path);
+    if (kind === 'folder') return hasWeights(path) || configIn(path) === undefined;
     if (hasWeightsExtension(path) || isOnnxName(path) || INDEX_NAME.test(path)) return true;
+    if (mountedPath(path)) return false;
     // Never reads from a pipe, whose data could not be read again.
-    return !CONFIG_NAME.test(path) && status?.isFile() === true && beginsAsCheckpoint(path);
+    return !CONFIG_NAME.test(path) && kind === 'file' && beginsAsCheckpoint(path);
   } catch {
     // The error appears when the file is read.
     return false;
@@ -43,8 +46,12 @@ export function isCheckpointPath(path: string): boolean {
 }
 
 /** @throws when the folder does not exist. */
-export const hasWeights = (folder: string): boolean =>
-  fs.readdirSync(folder).some((name) => isIndexName(name) || isWeightsName(name));
+export function hasWeights(folder: string): boolean {
+  const names = fileNamesIn(folder);
+  return (
+    names.some((name) => isIndexName(name) || isWeightsName(name)) || isDistributedFolder(names)
+  );
+}
 
 /**
  * Path of a config: in a folder with a config, that file; for the name of a preset without a file of that name, the
@@ -53,9 +60,9 @@ export const hasWeights = (folder: string): boolean =>
 export function configPath(source: string): string {
   if (source === '-') return source;
   try {
-    const status = fs.statSync(source, { throwIfNoEntry: false });
-    if (status === undefined) return presetPath(source) ?? source;
-    return (status.isDirectory() ? configIn(source) : undefined) ?? source;
+    const kind = pathKind(source);
+    if (kind === undefined) return presetPath(source) ?? source;
+    return (kind === 'folder' ? configIn(source) : undefined) ?? source;
   } catch {
     // See above.
     return source;

@@ -18,9 +18,10 @@ import { applyOverrides, correctedOverrides } from '../config/overrides.js';
 import { describeValue, quote } from '../config/quote.js';
 import { readDocument } from '../config/read.js';
 import { keyPaths } from '../config/schema-structure.js';
-import type { Problem } from '../errors.js';
+import type { Problem, PropertyPath } from '../errors.js';
 import { UserError } from '../errors.js';
 import type { Quantization } from '../quantization/quantization-config.js';
+import { hubSuggestion } from '../text/hub-names.js';
 import { asOurDocument, quantizationOf, wholeKindOf } from './hugging-face-document.js';
 import { configPath } from './locate.js';
 import { nearestPreset, presetOfPath } from './presets.js';
@@ -43,6 +44,12 @@ export interface ModelFile {
   readonly quantization?: Quantization;
   /** Type of the weights in a GGUF file, as `q4_k_m`. */
   readonly storedType?: string;
+}
+
+/** A model file that can say where its values are. */
+export interface LocatedModelFile extends ModelFile {
+  /** Place of a value in the file, or of the nearest section above it. */
+  locate(path: PropertyPath): Pick<Problem, 'file' | 'line' | 'column' | 'excerpt'>;
 }
 
 /**
@@ -78,7 +85,7 @@ export interface ModelLoadOptions {
 export async function loadModelFile(
   source: string,
   options: ModelLoadOptions = {},
-): Promise<ModelFile> {
+): Promise<LocatedModelFile> {
   return modelOf(await readConfig(source), options);
 }
 
@@ -107,7 +114,11 @@ function missingModel(source: string, cause: UserError): UserError {
   const near = nearestPreset(source);
   const message = `expected a config, a checkpoint or a preset, found no file ${quote(source, 200)}`;
   const suggestion =
-    cause.suggestion ?? (near ? `did you mean ${near}?` : 'minimind list shows the presets');
+    cause.suggestion ??
+    // A name of the hub can be close to that of a preset.
+    (isFamilyName(source.split('/')[0] ?? '') ? undefined : hubSuggestion(source)) ??
+    (near ? `did you mean ${near}?` : undefined) ??
+    'minimind list shows the presets';
   return new UserError('usage', message, { suggestion, cause });
 }
 
@@ -118,7 +129,7 @@ function missingModel(source: string, cause: UserError): UserError {
 export async function modelOf(
   document: ConfigDocument,
   { set = [], strict = false, family: as }: ModelLoadOptions = {},
-): Promise<ModelFile> {
+): Promise<LocatedModelFile> {
   const { written, family, problem } = await overridden(await asOurDocument(document, as), set);
   const checked = checkDocument(written, family);
   const found = checked.problems.map((each) => (problem && isFamily(each) ? problem : each));
@@ -135,6 +146,7 @@ export async function modelOf(
     document: value,
     model,
     warnings: problems,
+    locate: (path) => written.locate(path),
     ...(textOf !== undefined && { textOf }),
     ...(quantization && { quantization }),
   };

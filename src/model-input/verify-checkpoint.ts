@@ -1,5 +1,6 @@
 /** A checkpoint checked against a config, and its faults as problems. */
 import { tensorsOf } from '../architecture/walk.js';
+import type { Adapter } from '../checkpoint/adapter/adapter.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import type { CheckpointFormat } from '../checkpoint/formats.js';
 import type { ConfigDocument } from '../config/document.js';
@@ -7,6 +8,7 @@ import type { Problem, Severity } from '../errors.js';
 import { UserError } from '../errors.js';
 import type { Progress, ProgressDisplay } from '../progress-display.js';
 import type { FaultGroup } from '../reconcile/notes.js';
+import { groupFaults } from '../reconcile/notes.js';
 import type { ConfigDifference, Reconciliation } from '../reconcile/reconcile.js';
 import {
   adviceText,
@@ -16,6 +18,7 @@ import {
   reconcile,
 } from '../reconcile/reconcile.js';
 import { shortened } from '../text/words.js';
+import { adapterFaults } from './adapter-model.js';
 import {
   adjustedToCheckpoint,
   checkpointWarnings,
@@ -82,6 +85,30 @@ export async function verifyCheckpoint(
     ...reconciliation,
     matches: reconciliation.matches && !(options.strict && hasWarnings),
     configDifferences,
+  };
+}
+
+/** Checks an adapter against the description of its model. */
+export function verifiedAdapter(loaded: ModelFile, adapter: Adapter): VerifyResult {
+  const { checkpoint } = adapter;
+  const faults = groupFaults(adapterFaults(loaded.model, adapter));
+  return {
+    config: loaded.file,
+    checkpoint: checkpoint.path,
+    family: loaded.family.name,
+    format: checkpoint.format,
+    stateDict: [],
+    counts: {
+      described: adapter.modules.length + adapter.replaced.size,
+      stored: checkpoint.tensors.size,
+      faulty: faults.reduce((sum, { names }) => sum + names.length, 0),
+    },
+    matches: faults.length === 0,
+    prefix: '',
+    faults,
+    notes: [],
+    suggestions: [],
+    configDifferences: [],
   };
 }
 

@@ -1,9 +1,9 @@
 /** A model with the checkpoint of its weights, from one reference or from a config and `--checkpoint`. */
-import fs from 'node:fs';
 import path from 'node:path';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import type { Problem } from '../errors.js';
 import { UserError } from '../errors.js';
+import { pathKind } from '../files/mounted.js';
 import type { ProgressDisplay } from '../progress-display.js';
 import {
   checkpointAsConfig,
@@ -92,5 +92,4 @@ export function foldersOf({
   return [...new Set(files.map((each) => (isFolder(each) ? each : path.dirname(each))))];
 }
 
-const isFolder = (file: string) =>
-  fs.statSync(file, { throwIfNoEntry: false })?.isDirectory() ?? false;
+const isFolder = (file: string) => pathKind(file) === 'folder';

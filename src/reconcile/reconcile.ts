@@ -45,6 +45,9 @@ export async function reconcile(
   checkpoint: Checkpoint,
   watch?: ComparisonProgress,
 ): Promise<Reconciliation> {
+  // Values are not downloaded only to compare copies.
+  if (checkpoint.files.some(({ isRemote }) => isRemote))
+    return reconcileIndex(description, checkpoint);
   const stored = splitNames(description, checkpoint);
   const sameness = await equalByBytes(groupsToCompare(description, stored.own), watch);
   return judge(description, checkpoint, stored, sameness);

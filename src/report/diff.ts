@@ -1,5 +1,5 @@
 /** Report of `minimind diff`: what differs in one line, the figures of both sides, and the main differences. */
-import { FILE_FORMATS } from '../checkpoint/formats.js';
+import { FORMAT_TITLES } from '../checkpoint/formats.js';
 import type { KeyDifference, KeyPlace } from '../difference/config-keys.js';
 import type { Difference } from '../difference/difference.js';
 import type { LayerDifference } from '../difference/layer-differences.js';
@@ -143,7 +143,7 @@ function factsOf(result: Result): Fact[] {
 }
 
 function sideText({ path, family, format }: SideSummary): string {
-  const about = [...(format ? [FILE_FORMATS[format].title] : []), ...(family ? [family] : [])];
+  const about = [...(format ? [FORMAT_TITLES[format]] : []), ...(family ? [family] : [])];
   return about.length > 0 ? `${path} (${about.join(', ')})` : path;
 }
 

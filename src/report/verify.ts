@@ -1,4 +1,4 @@
-import { FILE_FORMATS } from '../checkpoint/formats.js';
+import { FORMAT_TITLES } from '../checkpoint/formats.js';
 import type { ValueComparison } from '../model-input/compare-values.js';
 import type { OnnxView } from '../model-input/onnx-tensors.js';
 import type { VerifyResult } from '../model-input/verify-checkpoint.js';
@@ -153,7 +153,7 @@ function factsOf({
   return [
     {
       name: 'checkpoint',
-      text: `${checkpoint} (${FILE_FORMATS[format].title}, ${counted(counts.stored, 'name')}${where}${stripped})`,
+      text: `${checkpoint} (${FORMAT_TITLES[format]}, ${counted(counts.stored, 'name')}${where}${stripped})`,
     },
     { name: 'config', text: `${config} (${family})` },
   ];

@@ -7,6 +7,7 @@ import { invalidConfig } from '../config/document-problems.js';
 import { escapeText } from '../config/quote.js';
 import { readDocument } from '../config/read.js';
 import { UserError } from '../errors.js';
+import { cacheFolder } from '../files/file-system.js';
 import { forgetInput } from '../files/input-registry.js';
 import { writeWhole } from '../files/write-whole.js';
 import type { MachineProfile, MeasurementConditions } from '../hardware/machine-profile.js';
@@ -116,18 +117,8 @@ export function cachedProfile(
   env: Readonly<Record<string, string | undefined>>,
   home: string,
 ): string {
-  const { join, isAbsolute } = platform === 'win32' ? path.win32 : path.posix;
-  // The XDG specification says to ignore relative paths.
-  const given = (name: string) => {
-    const value = env[name];
-    return value !== undefined && isAbsolute(value) ? value : undefined;
-  };
-  const caches =
-    platform === 'win32'
-      ? (given('LOCALAPPDATA') ?? join(home, 'AppData', 'Local'))
-      : (given('XDG_CACHE_HOME') ??
-        (platform === 'darwin' ? join(home, 'Library', 'Caches') : join(home, '.cache')));
-  return join(caches, 'minimind', `machine-${engine}-${device}-${compute}.json`);
+  const { join } = platform === 'win32' ? path.win32 : path.posix;
+  return join(cacheFolder(env, platform, home), `machine-${engine}-${device}-${compute}.json`);
 }
 
 /**

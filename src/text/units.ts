@@ -164,11 +164,14 @@ export function significant(value: number): string {
   });
 }
 
-/** Three digits at most, without zeros at the end: `0`, `12.5`, `250k`, `3e-4`, `1.25e-5`. For axes and settings. */
-export function shortNumber(value: number): string {
-  if (value < 0) return `${MINUS}${shortNumber(-value)}`;
+/**
+ * Three digits at most, without zeros at the end: `0`, `12.5`, `250k`, `3e-4`, `1.25e-5`. For axes and settings.
+ * @param most Other number of digits.
+ */
+export function shortNumber(value: number, most = 3): string {
+  if (value < 0) return `${MINUS}${shortNumber(-value, most)}`;
   if (value === 0 || !Number.isFinite(value)) return String(value);
-  const [digits = '', exponent = '0'] = value.toExponential(2).split('e');
+  const [digits = '', exponent = '0'] = value.toExponential(most - 1).split('e');
   const power = Number(exponent);
   if (power < -2 || power >= 15) return `${Number(digits)}e${power}`;
   const { scale, unit } = SHORT_UNITS.find(({ from }) => power >= from) ?? { scale: 0, unit: '' };

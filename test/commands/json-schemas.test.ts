@@ -67,6 +67,16 @@ describe('JSON output keeps to docs/schemas', () => {
     ['compare', [CONFIG, '--set', 'model.num_heads=32,33', '--columns', 'model.gate_rank,heads']],
     ['compare', ['configs/hybrid/tiny.yaml', '--set', 'model.vocab_size=512,600', ...TEXT]],
     ['rope', [CONFIG, '--context', '32768']],
+    ['train-plan', [SMALL_CONFIG, '--tokens', '1B']],
+    ['train-plan', ['fixtures/training/good/wsd.yaml', '--gpu', 'h100', '--price', '2']],
+    [
+      'train-plan',
+      [
+        'fixtures/training/mistakes/fp16-without-scaler.yaml',
+        '--gradients',
+        'fixtures/hf/llama/model.safetensors',
+      ],
+    ],
     ['attention', [CONFIG, '--global-heads', '4', '--published', '2,3.8']],
     ['attention', ['fixtures/hf-configs/deepseek-v3-main', '--context', '8,1M', '--window', '1']],
     ...[
@@ -375,6 +385,9 @@ describe('JSON output of inspect', () => {
     [['zip_odd_names.pt', '--filter', '*o*']],
     [['legacy_shapes_dtypes.pth']],
     [['zip_big_endian.pt']],
+    [['../../distributed/world2-nested']],
+    [['../../distributed/zero3-world2', '--hash']],
+    [['../../lora/llama-embedding', '--tensors']],
   ])('%j', async ([file = '', ...flags]) => {
     const { code, stdout } = await runHere([
       'inspect',

@@ -26,6 +26,7 @@ export const DEFAULTS: ConvertFlags = {
   merge: undefined,
   rank: undefined,
   'max-error': undefined,
+  'merge-lora': undefined,
   'max-positions': undefined,
   extend: undefined,
   tie: undefined,

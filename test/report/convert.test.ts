@@ -76,6 +76,7 @@ const result = (given: Partial<ConversionResult> = {}): ConversionResult => ({
       { name: 'config.yaml', bytes: 235, resumed: false, copied: false },
     ],
   },
+  adapter: null,
   srte: srte(),
   tie: null,
   gguf: null,

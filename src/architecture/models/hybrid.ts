@@ -322,14 +322,6 @@ const rules: readonly DocumentRule<HybridDocument>[] = [
           }
         : undefined,
   },
-  {
-    severity: 'warning',
-    reads: ['training.fp16', 'training.bf16'],
-    check: ({ training }) =>
-      training?.fp16 && training.bf16
-        ? { message: 'fp16 and bf16 are both on', suggestion: 'switch one of them off' }
-        : undefined,
-  },
   ...(['pad_token_id', 'bos_token_id', 'eos_token_id'] as const).map(
     (key): DocumentRule<HybridDocument> => ({
       severity: 'warning',

@@ -1,6 +1,6 @@
 /** Models of several GGUF files, as llama.cpp splits them: NAME-00001-of-00003.gguf. */
-import fs from 'node:fs';
 import path from 'node:path';
+import { announceFiles, pathExists } from '../../files/mounted.js';
 import type { ByteFile } from '../byte-file.js';
 import type { CheckpointOptions, FileIndex, OpenedFiles } from '../checkpoint.js';
 import { listed, quoted, refusal, tensorPlace } from '../checkpoint-rules.js';
@@ -62,7 +62,7 @@ export function openSplit(named: string, options: CheckpointOptions): OpenedFile
     { length: count },
     (_, at) => `${stem}-${digits(at + 1)}-of-${total}${ending}`,
   );
-  const missing = names.filter((name) => !fs.existsSync(path.join(folder, name)));
+  const missing = names.filter((name) => !pathExists(path.join(folder, name)));
   if (missing.length > 0) {
     throw refusal(named, {
       rule: 'gguf-part-present',
@@ -70,6 +70,7 @@ export function openSplit(named: string, options: CheckpointOptions): OpenedFile
       suggestion: FETCH_ALL,
     });
   }
+  announceFiles(names.map((name) => path.join(folder, name)));
   const files: ByteFile[] = [];
   try {
     const parts = names.map((name, at) => {

@@ -77,7 +77,7 @@ function openBeside(
   if (realPath(path) === undefined) return undefined;
   const opened = ByteFile.open(path);
   const target = opened.locate();
-  if (isAllowed(target, allowedFolders(file))) return opened;
+  if (isAllowed(target, allowedFolders(dirname(file.path)))) return opened;
   opened.close();
   throw refusal(file.path, {
     rule: 'onnx-external-folder',

@@ -1,6 +1,6 @@
-/** Files that another file names: shards of an index, external data of an ONNX model. Their names are untrusted. */
+/** Files that another file names: shards of an index, parts of a distributed checkpoint, external data of an ONNX model. Their names are untrusted. */
 import fs from 'node:fs';
-import { dirname, isAbsolute, relative, sep } from 'node:path';
+import { isAbsolute, relative, sep } from 'node:path';
 import { cannotRead } from '../byte-file.js';
 
 /** Characters with a special meaning on some system: drives, schemes, streams, separators, end of a C string. */
@@ -12,11 +12,9 @@ export function goesDown(name: string): boolean {
   return !SPECIAL.test(name) && name.split('/').every(isPlain);
 }
 
-/** Folders where the files that a file names may be, such as the shards of an index. */
-export function allowedFolders({ path }: { readonly path: string }): readonly string[] {
-  const folder = dirname(path);
-  return foldersFor(realPath(folder) ?? folder);
-}
+/** Folders where the files that a file in `folder` names may be, such as the shards of an index. Links are resolved. */
+export const allowedFolders = (folder: string): readonly string[] =>
+  foldersFor(realPath(folder) ?? folder);
 
 export const isAllowed = (target: string, folders: readonly string[]): boolean =>
   folders.some((folder) => isBelow(folder, target));

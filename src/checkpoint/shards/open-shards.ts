@@ -1,6 +1,7 @@
 /** Finds and opens the shards of an index. */
 
 import { dirname, join } from 'node:path';
+import { announceFiles, mountedPath, pathExists } from '../../files/mounted.js';
 import type { ByteFile } from '../byte-file.js';
 import type { CheckpointOptions, FileIndex, OpenedFiles } from '../checkpoint.js';
 import { listed, quoted, refusal } from '../checkpoint-rules.js';
@@ -22,6 +23,11 @@ function locateShards(index: ShardIndex, allowed: readonly string[]): ReadonlyMa
   const missing: string[] = [];
   for (const name of index.shards.keys()) {
     const path = join(folder, name);
+    if (mountedPath(path)) {
+      paths.set(name, path);
+      if (!pathExists(path)) missing.push(name);
+      continue;
+    }
     const target = realPath(path);
     paths.set(name, path);
     if (target === undefined) missing.push(name);
@@ -47,6 +53,7 @@ function checkShardPlace(
   name: string,
   file: ByteFile,
 ): void {
+  if (mountedPath(file.path)) return;
   const target = file.locate();
   if (!isAllowed(target, allowed)) throw outside(index, name, target);
 }
@@ -69,8 +76,10 @@ export function openShards(path: string, options: CheckpointOptions): OpenedFile
   const files: ByteFile[] = [];
   try {
     const shards = new Map<string, FileIndex>();
-    const allowed = allowedFolders(index);
-    for (const [name, place] of locateShards(index, allowed)) {
+    const allowed = allowedFolders(dirname(index.path));
+    const places = locateShards(index, allowed);
+    announceFiles([...places.values()]);
+    for (const [name, place] of places) {
       const check = (file: ByteFile) => checkShardPlace(index, allowed, name, file);
       const shard = openFile(place, options, check);
       files.push(...shard.files);

@@ -19,6 +19,25 @@ const NO_METADATA = { aliases: new Map(), metadata: new Map() } as const;
  * @throws UserError that names the violated rule.
  */
 export function readTorchZip(file: ByteFile, { stateDict }: CheckpointOptions = {}): FileIndex {
+  const { root, warnings } = readTorchObject(file);
+  const found = findStateDict(root, stateDict, file);
+  return {
+    ...NO_METADATA,
+    ...found,
+    format: 'torch-zip',
+    warnings: [...warnings, ...found.warnings],
+  };
+}
+
+/**
+ * The object in a torch.save file since PyTorch 1.6, with the places of its tensors.
+ * @throws UserError that names the violated rule.
+ */
+export function readTorchObject(file: ByteFile): {
+  readonly root: PickleValue;
+  /** Unusual but harmless findings. */
+  readonly warnings: readonly string[];
+} {
   const { records, isBigEndian, warnings } = readTorchArchive(file);
   const pickle = records.get('data.pkl') ?? { position: 0, bytes: 0 };
   const source = new PickleSource(file, pickle.position, pickle.position + pickle.bytes);
@@ -40,14 +59,7 @@ export function readTorchZip(file: ByteFile, { stateDict }: CheckpointOptions = 
     },
     false,
   );
-  const root = readPickle(source, storages);
-  const found = findStateDict(root, stateDict, file);
-  return {
-    ...NO_METADATA,
-    ...found,
-    format: 'torch-zip',
-    warnings: [...warnings, ...found.warnings],
-  };
+  return { root: readPickle(source, storages), warnings };
 }
 
 /** torch/serialization.py: MAGIC_NUMBER and PROTOCOL_VERSION. */

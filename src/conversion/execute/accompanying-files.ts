@@ -20,6 +20,7 @@ import {
   ownConfigNames,
 } from '../../files/config-names.js';
 import { isSameFile } from '../../files/file-system.js';
+import { fileNamesIn, fileStatus, mountedPath, pathKind } from '../../files/mounted.js';
 import { resolveOutputTarget } from '../../files/output-place.js';
 import { readFileAtMost } from '../../files/read-file.js';
 import { isRecord } from '../../text/words.js';
@@ -46,9 +47,8 @@ export function sidecarsOf(checkpoint: Pick<Checkpoint, 'path' | 'files'>): Side
     .filter(isSidecarName)
     .flatMap((name): Sidecar[] => {
       const file = path.join(folder, name);
-      const stat = fs.statSync(file, { throwIfNoEntry: false });
-      if (!stat?.isFile()) return [];
-      return [{ name, path: file, bytes: stat.size, changedAt: stat.mtimeMs }];
+      const status = fileStatus(file);
+      return status ? [{ name, path: file, bytes: status.size, changedAt: status.changedAt }] : [];
     });
 }
 
@@ -107,7 +107,7 @@ export function refuseLostSidecars(out: string, written: readonly Sidecar[]): vo
 }
 
 const isFolderInput = ({ path: input }: Pick<Checkpoint, 'path'>): boolean =>
-  fs.statSync(input, { throwIfNoEntry: false })?.isDirectory() ?? false;
+  pathKind(input) === 'folder';
 
 const folderOf = ({ path: input, files }: Pick<Checkpoint, 'path' | 'files'>): string =>
   isFolderInput({ path: input }) ? input : path.dirname(files[0]?.path ?? input);
@@ -115,7 +115,7 @@ const folderOf = ({ path: input, files }: Pick<Checkpoint, 'path' | 'files'>): s
 /** Names in a folder, sorted; empty when it cannot be read. */
 function namesIn(folder: string): string[] {
   try {
-    return fs.readdirSync(folder).sort();
+    return (mountedPath(folder) ? fileNamesIn(folder) : fs.readdirSync(folder)).sort();
   } catch {
     return [];
   }

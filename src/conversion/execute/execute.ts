@@ -315,6 +315,7 @@ const IDENTITY = [
   'config',
   'family',
   'no-config',
+  'merge-lora',
   'set',
   'seed',
 ] as const satisfies readonly (keyof ConversionJob)[];

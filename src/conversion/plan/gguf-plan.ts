@@ -1,5 +1,4 @@
 /** The plan of a conversion as that of a GGUF file: the names, values and types of llama.cpp, and its metadata. */
-import fs from 'node:fs';
 import path from 'node:path';
 import type { Checkpoint } from '../../checkpoint/checkpoint.js';
 import { computedTensor } from '../../checkpoint/computed-file.js';
@@ -9,6 +8,7 @@ import type { GgufKeyValues, GgufValue } from '../../checkpoint/gguf/gguf-scanne
 import { ggufBytes } from '../../checkpoint/gguf/write-gguf.js';
 import type { StoredTensor } from '../../checkpoint/stored-tensor.js';
 import { UserError } from '../../errors.js';
+import { pathKind } from '../../files/mounted.js';
 import { fileTypeNumber } from '../../model-input/gguf/gguf-checkpoint.js';
 import type { GgufModel } from '../../model-input/gguf/gguf-metadata.js';
 import {
@@ -93,7 +93,7 @@ export function asGgufPlan(
 }
 
 const folderOf = (file: string): string =>
-  fs.statSync(file).isDirectory() ? file : path.dirname(file);
+  pathKind(file) === 'folder' ? file : path.dirname(file);
 
 /** The tensors of the input as a GGUF file has them. */
 function ggufView(checkpoint: Checkpoint, plan: ConversionPlan, found: GgufModel) {

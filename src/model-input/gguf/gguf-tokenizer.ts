@@ -1,7 +1,7 @@
 /** The tokenizer of a model's folder as metadata of a GGUF file. */
-import fs from 'node:fs';
 import path from 'node:path';
 import type { GgufValue } from '../../checkpoint/gguf/gguf-scanner.js';
+import { smallTextAt } from '../../files/mounted.js';
 import { isRecord } from '../../text/words.js';
 
 type Json = Readonly<Record<string, unknown>>;
@@ -58,8 +58,8 @@ const MAX_BYTES = 128 * 2 ** 20;
 function jsonIn(folder: string, name: string): Json | undefined {
   const file = path.join(folder, name);
   try {
-    if (fs.statSync(file).size > MAX_BYTES) return undefined;
-    const value: unknown = JSON.parse(fs.readFileSync(file, 'utf8'));
+    const text = smallTextAt(file, MAX_BYTES);
+    const value: unknown = text === undefined ? undefined : JSON.parse(text);
     return isRecord(value) ? value : undefined;
   } catch {
     return undefined;
@@ -226,7 +226,7 @@ function* specialTokens(
 
 function templateOf(folder: string, settings: Json): string | undefined {
   const file = path.join(folder, 'chat_template.jinja');
-  if (fs.existsSync(file) && fs.statSync(file).size <= MAX_BYTES)
-    return fs.readFileSync(file, 'utf8');
+  const text = smallTextAt(file, MAX_BYTES);
+  if (text !== undefined) return text;
   return typeof settings.chat_template === 'string' ? settings.chat_template : undefined;
 }

@@ -1,6 +1,6 @@
 /** Report of `minimind convert-checkpoint`. */
 
-import { FILE_FORMATS } from '../../checkpoint/formats.js';
+import { FORMAT_TITLES } from '../../checkpoint/formats.js';
 import type { Tie } from '../../conversion/choices.js';
 import type {
   ConversionResult,
@@ -146,6 +146,7 @@ function changeTexts(result: ConversionResult): string[] {
   if (changes.length > 0) {
     return changes.toSorted((a, b) => b.error - a.error).map(({ text }) => text);
   }
+  if (result.adapter !== null) return ['adapter merged'];
   if (groups.every(({ action }) => action === 'copied')) return ['all values unchanged'];
   const types = [...new Set(groups.filter(isCast).map(({ dtype }) => dtype))];
   const isOnlyCast = groups.every((group) => group.action === 'copied' || isCast(group));
@@ -210,6 +211,7 @@ function factsOf(result: ConversionResult): Fact[] {
   const lost = leftOut.filter(({ why }) => !why.startsWith('replaced by '));
   return [
     { name: 'parameters', text: parametersText(input.parameters, output.parameters) },
+    ...(result.adapter === null ? [] : [{ name: 'adapter', text: result.adapter }]),
     ...(srte ? [{ name: 'SRTE', text: srteText(srte) }] : []),
     ...(tie ? [{ name: 'tied', text: tieText(tie) }] : []),
     ...(quantization ? [{ name: 'quantized', text: quantizationText(quantization) }] : []),
@@ -374,7 +376,7 @@ const TIE_VALUES = {
 
 function sourceText({ input: { path, format, config } }: ConversionResult): string {
   const by = config === null ? 'converted by tensor names, without a config' : configText(config);
-  return `Input: ${path} (${FILE_FORMATS[format].title}); ${by}.`;
+  return `Input: ${path} (${FORMAT_TITLES[format]}); ${by}.`;
 }
 
 function totalsTable({ input, output, srte }: ConversionResult): TableBlock {

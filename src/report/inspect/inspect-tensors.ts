@@ -1,5 +1,6 @@
 /** Tables of the tensors of a checkpoint. */
 
+import type { AdapterDescription } from '../../checkpoint/adapter/describe-adapter.js';
 import type { SharedBytes } from '../../checkpoint/sharing.js';
 import type { Statistics } from '../../checkpoint/statistics.js';
 import type { CheckpointSummary, TensorSummary } from '../../checkpoint/summary.js';
@@ -18,6 +19,8 @@ export interface InspectResult extends CheckpointSummary {
   /** The glob that the names in `tensors` match, if any. */
   readonly filter?: string;
   readonly srte?: SrteSurvey;
+  /** Set for the folder of a LoRA adapter. */
+  readonly adapter?: AdapterDescription;
   /** Null when neither a config nor a name shows it. */
   readonly model?: Omit<StoredModel, 'buffers'> | null;
   /** The graph of an ONNX file, and the tensors of its model; absent in other formats. */

@@ -1,4 +1,5 @@
 /** Report of `minimind inspect`: a checkpoint's type and tensors. */
+import type { AdapterDescription } from '../../checkpoint/adapter/describe-adapter.js';
 import type { TensorGroup } from '../../checkpoint/summary.js';
 import { formatBytes, formatInteger, shortCount } from '../../text/units.js';
 import {
@@ -76,6 +77,7 @@ function verdictOf(result: InspectResult): Verdict {
   const size = files.reduce((sum, { bytes }) => sum + bytes, 0);
   const types = totals.dtypes.map(({ dtype }) => dtype.toLowerCase());
   const parts = [
+    ...(result.adapter ? ['LoRA adapter'] : []),
     formatName,
     formatBytes(size),
     counted(totals.distinctTensors, 'tensor'),
@@ -90,7 +92,8 @@ function verdictOf(result: InspectResult): Verdict {
 const MOST_TYPES = 3;
 
 /** Buffers are not parameters; without a config it is unknown which tensors are buffers. */
-function valuesText({ parameters, totals }: InspectResult): string {
+function valuesText({ parameters, totals, adapter }: InspectResult): string {
+  if (adapter) return `${shortCount(adapter.parameters)} parameters`;
   return parameters === undefined
     ? `${shortCount(totals.distinctElements)} values`
     : `${shortCount(parameters)} parameters`;
@@ -123,6 +126,7 @@ function factsOf(result: InspectResult): Fact[] {
       : []),
     ...(result.gguf ? ggufFacts(result.gguf) : []),
     ...(result.onnx ? onnxFacts(result.onnx) : []),
+    ...(result.adapter ? adapterFacts(result.adapter) : []),
     ...(stateDict.length > 0 ? [{ name: 'state dict', text: shortened(stateDict.join('.')) }] : []),
     ...(same.length > 0 || Object.keys(aliases).length > 0
       ? [{ name: 'shared', text: sharedText(result) }]
@@ -142,6 +146,27 @@ function factsOf(result: InspectResult): Fact[] {
           },
         ]
       : []),
+  ];
+}
+
+function adapterFacts(adapter: AdapterDescription): Fact[] {
+  const { rank, alpha, rankStabilised, targets, replaced, base, unread } = adapter;
+  return [
+    {
+      name: 'adapter',
+      text: `rank ${rank}, alpha ${alpha}${rankStabilised ? ', scaled by 1/√rank' : ''}`,
+    },
+    ...(targets === null
+      ? []
+      : [
+          {
+            name: 'targets',
+            text: typeof targets === 'string' ? nameText(targets) : listText(targets),
+          },
+        ]),
+    ...(replaced.length > 0 ? [{ name: 'replaces', text: listText(replaced) }] : []),
+    { name: 'base', text: base === null ? 'not named' : nameText(base) },
+    ...(unread.length > 0 ? [{ name: 'not merged', text: listText(unread) }] : []),
   ];
 }
 

@@ -168,7 +168,8 @@ function yLabels(up: Range, rows: number): Map<number, string> {
 function xLabels(across: Range, columns: number): string {
   let text = '';
   for (const part of [0, 0.25, 0.5, 0.75, 1]) {
-    const label = shortNumber(across.valueAt(part));
+    // Steps have four digits more often than rates do.
+    const label = shortNumber(across.valueAt(part), 4);
     // The last label ends with the axis.
     const start = Math.min(Math.round(part * (columns - 1)), columns - label.length);
     if (start >= text.length + (text === '' ? 0 : 1)) text = text.padEnd(start) + label;

@@ -1,7 +1,7 @@
 /** Reports of `minimind kv-projector project` and `convert`. */
 
 import type { PublishedReport } from '../../budget/published/explain-published.js';
-import { FILE_FORMATS } from '../../checkpoint/formats.js';
+import { FORMAT_TITLES } from '../../checkpoint/formats.js';
 import type { ProjectorConversion } from '../../kv-projector/convert-projector.js';
 import type {
   CostedTeacher,
@@ -90,7 +90,7 @@ export function projectorConversionReport(result: ProjectorConversion): Report {
   const { projector, format, output, container, bytes, arguments: names } = result;
   return {
     verdict: {
-      text: `Converted to ${output}: ${FILE_FORMATS[format].title} → ${container}, ${counted(projector.tensors, 'tensor')}, ${formatBytes(bytes)}, all values unchanged`,
+      text: `Converted to ${output}: ${FORMAT_TITLES[format]} → ${container}, ${counted(projector.tensors, 'tensor')}, ${formatBytes(bytes)}, all values unchanged`,
       tone: 'good',
     },
     blocks: [
@@ -114,7 +114,7 @@ export function projectorConversionReport(result: ProjectorConversion): Report {
       ],
       rows: [
         [
-          { text: FILE_FORMATS[format].title, value: format },
+          { text: FORMAT_TITLES[format], value: format },
           { text: container },
           integerCell(projector.tensors),
           integerCell(projector.parameters),

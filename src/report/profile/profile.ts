@@ -9,6 +9,7 @@ import type {
   TensorEntry,
 } from '../../budget/profile-model.js';
 import type { PublishedReport } from '../../budget/published/explain-published.js';
+import type { AdapterDescription } from '../../checkpoint/adapter/describe-adapter.js';
 import type { CheckpointFacts } from '../../model-input/checkpoint-model.js';
 import type { StoredWeights } from '../../quantization/stored-weights.js';
 import type { Dtype } from '../../tensor/dtype.js';
@@ -18,6 +19,7 @@ import {
   formatFlops,
   formatInteger,
   formatMacs,
+  formatShare,
   shortCount,
 } from '../../text/units.js';
 import { counted, joined, modelName, shellWord, sumOf } from '../../text/words.js';
@@ -59,6 +61,8 @@ export interface ProfileResult extends ModelProfile {
   readonly tensors?: readonly TensorEntry[];
   /** Set when the model is from a checkpoint. */
   readonly checkpoint?: CheckpointFacts;
+  /** Set for a model with a LoRA adapter. */
+  readonly adapter?: AdapterDescription;
   /** Set when a config has quantized weights. */
   readonly stored?: StoredWeights;
   readonly layerCount: number;
@@ -126,6 +130,8 @@ function verdictOf({ file, family, parameters, layerCount }: ProfileResult): Ver
 }
 
 function factsOf({
+  adapter,
+  parameters,
   inference,
   served,
   stored,
@@ -152,6 +158,7 @@ function factsOf({
       ? [{ name: 'stored', text: `${formatBytes(stored.total.value)} (${stored.label})` }]
       : []),
     ...(checkpoint ? [{ name: 'checkpoint', ...checkpointFact(checkpoint) }] : []),
+    ...(adapter ? [adapterFact(adapter, Number(parameters.total.value))] : []),
     ...stateFacts(state, setting),
     { name: 'inference', text: `${formatBytes(total.value)} in ${dtype}, for ${tokens}` },
     {
@@ -162,6 +169,15 @@ function factsOf({
     },
     { name: 'training', text: trainingFact(training, setting) },
   ];
+}
+
+function adapterFact(adapter: AdapterDescription, parameters: number): Fact {
+  const { rank, alpha, parameters: added, bytes } = adapter;
+  const share = formatShare(added, parameters);
+  return {
+    name: 'adapter',
+    text: `LoRA, rank ${rank}, alpha ${alpha}: ${formatInteger(added)} parameters (${share} of the model), ${formatBytes(bytes)} stored`,
+  };
 }
 
 function checkpointFact({ totals, matches, config }: CheckpointFacts): Omit<Fact, 'name'> {

@@ -68,6 +68,31 @@ const PATHS = ['PosixPath', 'WindowsPath', 'PurePosixPath', 'PureWindowsPath', '
 /** Python 2 and protocol 2 call the builtins module `__builtin__`. */
 const BUILTINS = ['builtins', '__builtin__'];
 
+const DCP = 'torch.distributed.checkpoint';
+/** torch/distributed/_shard/sharded_tensor/metadata.py, which had two of these classes up to PyTorch 2.2. */
+const SHARDED = 'torch.distributed._shard.sharded_tensor.metadata';
+
+/** Record classes in the metadata of distributed checkpoints, and settings in the files of DeepSpeed. */
+const DISTRIBUTED = [
+  `${DCP}.metadata Metadata`,
+  `${DCP}.metadata TensorStorageMetadata`,
+  `${DCP}.metadata BytesStorageMetadata`,
+  `${DCP}.metadata ChunkStorageMetadata`,
+  `${DCP}.metadata TensorProperties`,
+  `${DCP}.metadata _MEM_FORMAT_ENCODING`,
+  `${DCP}.metadata MetadataIndex`,
+  `${DCP}.metadata StorageMeta`,
+  `${DCP}.filesystem _StorageInfo`,
+  `${DCP}.filesystem _StoragePrefix`,
+  `${SHARDED} TensorProperties`,
+  `${SHARDED} MEM_FORMAT_ENCODING`,
+  'torch.serialization _get_layout',
+  'deepspeed.runtime.zero.config ZeroStageEnum',
+  'deepspeed.runtime.fp16.loss_scaler LossScaler',
+  'deepspeed.runtime.fp16.loss_scaler DynamicLossScaler',
+  'deepspeed.utils.tensor_fragment fragment_address',
+];
+
 const OPAQUE = { is: 'opaque' } as const;
 const TYPE = { is: 'type' } as const;
 
@@ -107,6 +132,7 @@ const ALLOWED: ReadonlyMap<string, GlobalMeaning> = new Map<string, GlobalMeanin
   ...['pathlib', 'pathlib._local'].flatMap((module) =>
     PATHS.map((name): [string, GlobalMeaning] => [`${module} ${name}`, OPAQUE]),
   ),
+  ...DISTRIBUTED.map((name): [string, GlobalMeaning] => [name, OPAQUE]),
   ...typed(),
   ['torch UntypedStorage', { is: 'storage', dtype: undefined }],
   ['torch.storage UntypedStorage', { is: 'storage', dtype: undefined }],

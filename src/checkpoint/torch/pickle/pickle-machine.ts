@@ -10,6 +10,14 @@ import { globalName, isKind } from './values.js';
 const MAX_PICKLE_BYTES = 64 * 2 ** 20;
 const WINDOW_BYTES = 64 * 1024;
 
+/** Limits of a pickle that holds nothing but a long list, instead of the usual ones. */
+export interface PickleLimits {
+  readonly pickleBytes?: number;
+  /** Bytes of memory for each byte of the file. */
+  readonly memoryPerByte?: number;
+  readonly memo?: number;
+}
+
 /** A part of a file, read sequentially through a window. */
 export class PickleSource {
   readonly file: ByteFile;
@@ -21,9 +29,12 @@ export class PickleSource {
   /** Position of the current opcode, for messages. */
   #opcode = 0;
 
+  readonly limits: PickleLimits;
+
   /** @param end Maximum end position of the pickle in the file. */
-  constructor(file: ByteFile, start: number, end: number) {
+  constructor(file: ByteFile, start: number, end: number, limits: PickleLimits = {}) {
     this.file = file;
+    this.limits = limits;
     this.position = start;
     this.#start = start;
     this.#end = end;
@@ -107,8 +118,9 @@ export class PickleSource {
         'the file is cut off or damaged: copy or download it again',
       );
     }
-    if (this.position - this.#start > MAX_PICKLE_BYTES) {
-      throw this.refusal('pickle-size', `is longer than ${MAX_PICKLE_BYTES} bytes`);
+    const most = this.limits.pickleBytes ?? MAX_PICKLE_BYTES;
+    if (this.position - this.#start > most) {
+      throw this.refusal('pickle-size', `is longer than ${most} bytes`);
     }
   }
 }
@@ -190,7 +202,7 @@ const MOST_KEY = 2n ** 64n - 1n;
  * limit fits about 50,000 tensors; training checkpoints are large, and their optimizer state has three more
  * tensors per parameter.
  */
-const MAX_BYTES = { small: 90e6, large: 640e6 };
+const MAX_BYTES = { small: 90e6, large: 640e6, list: 2e9 };
 const SMALL_FILE = 16e6;
 const MAX_BYTES_PER_BYTE = 30;
 const MAX_MARKS = 200;
@@ -215,7 +227,10 @@ export class PickleMachine {
     this.source = source;
     this.storages = storages;
     const beyond = Math.max(0, source.file.size - SMALL_FILE);
-    this.#maxBytes = Math.min(MAX_BYTES.small + MAX_BYTES_PER_BYTE * beyond, MAX_BYTES.large);
+    const { memoryPerByte } = source.limits;
+    const most = memoryPerByte ? MAX_BYTES.list : MAX_BYTES.large;
+    const more = memoryPerByte ? memoryPerByte * source.file.size : MAX_BYTES_PER_BYTE * beyond;
+    this.#maxBytes = Math.min(MAX_BYTES.small + more, most);
   }
 
   push(value: PickleValue): void {
@@ -275,7 +290,7 @@ export class PickleMachine {
   }
 
   put(index: number): void {
-    if (index >= MAX_MEMO) {
+    if (index >= (this.source.limits.memo ?? MAX_MEMO)) {
       throw this.source.refusal('pickle-memo-index', `sets entry ${index} of the memo`);
     }
     this.spend(REFERENCE_BYTES);

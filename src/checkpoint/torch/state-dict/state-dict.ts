@@ -9,6 +9,9 @@ import type { Dict, PickleValue } from '../pickle/values.js';
 import { globalName, isKind } from '../pickle/values.js';
 import { pickleValueText } from './storages.js';
 
+/** Path and bytes of the file, or of all files of a checkpoint. */
+type SearchedFile = Pick<ByteFile, 'path' | 'size'>;
+
 /** The dict with the model's tensors, and the other entries of the file. */
 export type StateDict = Omit<FileIndex, 'format' | 'aliases' | 'metadata'>;
 
@@ -45,7 +48,7 @@ interface StateDictCandidate extends DictPath {
 export function findStateDict(
   root: PickleValue,
   choice: string | undefined,
-  file: ByteFile,
+  file: SearchedFile,
 ): StateDict {
   const refuse = refuseAt(file.path);
   const candidates = candidatesIn(root, refuse);
@@ -59,7 +62,7 @@ export function findStateDict(
     );
   }
   const best = candidates.reduce((highest, { rank }) => Math.max(highest, rank), 0);
-  const [first, ...others] = candidates.filter(({ rank }) => rank === best);
+  const [first, ...others] = withoutOptimizers(candidates.filter(({ rank }) => rank === best));
   if (first === undefined) {
     throw refuse(
       'state-dict-missing',
@@ -77,6 +80,14 @@ export function findStateDict(
     );
   }
   return taken(first, file, refuse);
+}
+
+/** Candidates that are not under the key of an optimizer, whose states can have the names of parameters; else all. */
+function withoutOptimizers(
+  candidates: readonly StateDictCandidate[],
+): readonly StateDictCandidate[] {
+  const others = candidates.filter((place) => !wayTo(place).some(({ key }) => /^optim/i.test(key)));
+  return others.length > 0 ? others : candidates;
 }
 
 const MOST_LISTED = 10;
@@ -162,7 +173,7 @@ const isNamed = (place: DictPath, name: string) =>
 const shellWord = (text: string) =>
   /^[\w.-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 
-function taken(place: DictPath, file: ByteFile, refuse: Refuse): StateDict {
+function taken(place: DictPath, file: SearchedFile, refuse: Refuse): StateDict {
   const tensors = new Map<string, StoredTensor>();
   const otherContent = new Content(refuse);
   const way = wayTo(place);
@@ -245,7 +256,7 @@ class Content {
 /** Limits the total bytes of all tensors: a small file can contain many large views of a few bytes. */
 function checkShown(
   tensors: ReadonlyMap<string, StoredTensor>,
-  file: ByteFile,
+  file: SearchedFile,
   refuse: Refuse,
 ): void {
   const most = MAX_SHOWINGS * file.size + MAX_EXTRA_BYTES;

@@ -15,6 +15,9 @@ export interface TorchArchive extends RecordFindings {
   readonly records: ReadonlyMap<string, ZipRecord>;
 }
 
+/** A header with its fields, except the padding before the data; APPNOTE.TXT 4.3.7 and 4.5.3. */
+const MOST_HEADER_BYTES = 30 + 64;
+
 /**
  * Locates the records of a PyTorch file. Checksums are not verified: PyTorch can omit them.
  * @throws UserError that names the violated rule.
@@ -27,7 +30,14 @@ export function readTorchArchive(file: ByteFile): TorchArchive {
   /** PyTorch ignores the case of names. */
   const folded = new Set<string>();
   let root: string | undefined;
-  for (const entry of readDirectory(file, directory)) {
+  const entries = [...readDirectory(file, directory)];
+  file.willRead(
+    entries.map(({ position, nameBytes }) => ({
+      position: Math.min(Number(position), directory.position),
+      length: MOST_HEADER_BYTES + nameBytes.length,
+    })),
+  );
+  for (const entry of entries) {
     const slash = entry.name.indexOf('/');
     const folder = entry.name.slice(0, Math.max(0, slash));
     root ??= folder;

@@ -1,0 +1,166 @@
+/** A LoRA adapter of PEFT: a folder of adapter_config.json and adapter_model.safetensors or .bin. */
+import fs from 'node:fs';
+import path from 'node:path';
+import type { Checkpoint } from '../checkpoint.js';
+import { quoted, refusal, tensorPlace } from '../checkpoint-rules.js';
+import { openFile } from '../open-file.js';
+import type { StoredTensor } from '../stored-tensor.js';
+import type { AdapterConfig } from './adapter-config.js';
+import { ADAPTER_CONFIG, matchedValue, readAdapterConfig } from './adapter-config.js';
+
+/** peft/utils/constants.py: SAFETENSORS_WEIGHTS_NAME, WEIGHTS_NAME. */
+const WEIGHTS = ['adapter_model.safetensors', 'adapter_model.bin'] as const;
+
+/** Factors of one module: its weight changes by scale · B · A. */
+export interface LoraModule {
+  /** Path of the module in the model: `model.layers.0.self_attn.q_proj`. */
+  readonly path: string;
+  readonly rank: number;
+  readonly scale: number;
+  /** [rank, inputs]; of an embedding [rank, vocabulary]. */
+  readonly a: StoredTensor;
+  /** [outputs, rank]; of an embedding [width, rank]. */
+  readonly b: StoredTensor;
+  readonly isEmbedding: boolean;
+  /** [outputs]: the bias changes by scale · this. */
+  readonly bias: StoredTensor | undefined;
+}
+
+/** Settings and weights, without a look at the names of the weights. */
+export interface AdapterFiles {
+  readonly config: AdapterConfig;
+  readonly checkpoint: Omit<Checkpoint, 'packed'>;
+}
+
+export interface Adapter extends AdapterFiles {
+  readonly modules: readonly LoraModule[];
+  /** Whole tensors that replace those of the model, by their names in the model. */
+  readonly replaced: ReadonlyMap<string, StoredTensor>;
+}
+
+/** Whether a folder holds the settings of an adapter. */
+export const isAdapterFolder = (folder: string): boolean =>
+  fs.existsSync(path.join(folder, ADAPTER_CONFIG));
+
+/**
+ * Opens the folder of an adapter.
+ * @throws UserError that names the violated rule. No file stays open then.
+ */
+export function openAdapter(folder: string): Adapter {
+  const files = openAdapterFiles(folder);
+  try {
+    return { ...files, ...sorted(files.config, files.checkpoint) };
+  } catch (error) {
+    files.checkpoint.close();
+    throw error;
+  }
+}
+
+/** Opens the files of an adapter of any kind of LoRA, as `openAdapter`. */
+export function openAdapterFiles(folder: string): AdapterFiles {
+  const config = readAdapterConfig(path.join(folder, ADAPTER_CONFIG));
+  const name = WEIGHTS.find((each) => fs.existsSync(path.join(folder, each)));
+  if (name === undefined) {
+    throw refusal(folder, {
+      rule: 'adapter-weights',
+      message: `holds ${ADAPTER_CONFIG}, but neither ${WEIGHTS.join(' nor ')}`,
+      suggestion: 'copy the weights of the adapter too',
+    });
+  }
+  const { files, index } = openFile(path.join(folder, name), {});
+  const close = () => {
+    for (const file of files) file.close();
+  };
+  return { config, checkpoint: { ...index, path: folder, files, close } };
+}
+
+/** Names begin with the path of the model in PEFT's wrapper. */
+const PREFIX = 'base_model.model.';
+
+/** Parts of a module's factors, by the ending of the tensor's name. */
+const FACTORS = {
+  '.lora_A.weight': 'a',
+  '.lora_B.weight': 'b',
+  '.lora_B.bias': 'bias',
+  '.lora_embedding_A': 'embeddingA',
+  '.lora_embedding_B': 'embeddingB',
+} as const;
+
+type Factor = (typeof FACTORS)[keyof typeof FACTORS];
+
+/** Other tensors of LoRA: magnitudes of DoRA, trained tokens, gates. */
+const OTHER_LORA = /\.lora_|\.token_adapter\.|\.trainable_tokens_/;
+
+function sorted(
+  config: AdapterConfig,
+  { tensors, path: folder }: Pick<Checkpoint, 'tensors' | 'path'>,
+): Pick<Adapter, 'modules' | 'replaced'> {
+  const modules = new Map<string, Partial<Record<Factor, StoredTensor>>>();
+  const replaced = new Map<string, StoredTensor>();
+  for (const [full, tensor] of tensors) {
+    const name = full.startsWith(PREFIX) ? full.slice(PREFIX.length) : full;
+    const ending = (Object.keys(FACTORS) as (keyof typeof FACTORS)[]).find((each) =>
+      name.endsWith(each),
+    );
+    if (ending) {
+      const module = name.slice(0, -ending.length);
+      const factors = modules.get(module) ?? {};
+      modules.set(module, factors);
+      factors[FACTORS[ending]] = tensor;
+    } else if (OTHER_LORA.test(name)) {
+      throw refusal(folder, {
+        rule: 'adapter-tensor',
+        place: tensorPlace(full),
+        message: 'expected factors A and B of LoRA, or a weight of the model',
+        suggestion: 'merge it with PEFT: model.merge_and_unload()',
+      });
+    } else
+      replaced.set(
+        name.replace(/\.base_layer(?=\.)/g, '').replace(/\.modules_to_save(?=\.)/g, ''),
+        tensor,
+      );
+  }
+  return {
+    modules: [...modules].map(([module, factors]) => moduleOf(config, folder, module, factors)),
+    replaced,
+  };
+}
+
+function moduleOf(
+  config: AdapterConfig,
+  folder: string,
+  module: string,
+  factors: Partial<Record<Factor, StoredTensor>>,
+): LoraModule {
+  const isEmbedding = factors.embeddingA !== undefined;
+  const [a, b] = isEmbedding ? [factors.embeddingA, factors.embeddingB] : [factors.a, factors.b];
+  const rank = matchedValue(config, 'rank_pattern', config.rankPattern, module) ?? config.rank;
+  const alpha = matchedValue(config, 'alpha_pattern', config.alphaPattern, module) ?? config.alpha;
+  const isRight =
+    a?.shape.length === 2 && b?.shape.length === 2 && a.shape[0] === rank && b.shape[1] === rank;
+  if (!a || !b || !isRight) {
+    const shapeOf = (tensor: StoredTensor | undefined) =>
+      tensor ? `[${tensor.shape.join(', ')}]` : 'none';
+    throw refusal(folder, {
+      rule: 'adapter-factors',
+      place: `module ${quoted(module)}`,
+      message: `expected factors [${rank}, inputs] and [outputs, ${rank}], found ${shapeOf(a)} and ${shapeOf(b)}`,
+      suggestion:
+        'check r and rank_pattern of adapter_config.json; factors of convolutions are not read',
+    });
+  }
+  const { targets } = config;
+  if (
+    Array.isArray(targets) &&
+    !targets.some((name) => module === name || module.endsWith(`.${name}`))
+  ) {
+    throw refusal(folder, {
+      rule: 'adapter-target',
+      place: `module ${quoted(module)}`,
+      message: 'has factors, but target_modules does not name it, and PEFT would ignore them',
+      suggestion: 'add it to target_modules, or remove its tensors',
+    });
+  }
+  const divisor = config.isRankStabilised ? Math.sqrt(rank) : rank;
+  return { path: module, rank, scale: alpha / divisor, a, b, isEmbedding, bias: factors.bias };
+}

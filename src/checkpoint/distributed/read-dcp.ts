@@ -1,0 +1,246 @@
+/** Opens a distributed checkpoint of PyTorch (torch.distributed.checkpoint) as one checkpoint. */
+import path from 'node:path';
+import { UserError } from '../../errors.js';
+import type { StoredDtype } from '../../tensor/dtype.js';
+import { isSameShape, shapeText } from '../../tensor/dtype.js';
+import type { CheckpointOptions, OpenedFiles } from '../checkpoint.js';
+import type { Refuse } from '../checkpoint-rules.js';
+import { listed, quoted, refusal, refuseAt, tensorPlace } from '../checkpoint-rules.js';
+import { DCP_METADATA } from '../formats.js';
+import type { StoredTensor } from '../stored-tensor.js';
+import { contiguousStrides } from '../stored-tensor.js';
+import type { Dict, PickleValue } from '../torch/pickle/values.js';
+import { globalName, isKind, Table } from '../torch/pickle/values.js';
+import { readTorchObject } from '../torch/read-torch.js';
+import { findStateDict } from '../torch/state-dict/state-dict.js';
+import type { DcpMetadata, DcpTensor, PartPlace } from './dcp-metadata.js';
+import { offsetKey, readDcpMetadata } from './dcp-metadata.js';
+import { FileSlice } from './file-slice.js';
+import { PartFiles } from './part-files.js';
+import type { PartBox, TensorPart } from './sharded-tensor.js';
+import { boxText, checkCover, shardedTensor } from './sharded-tensor.js';
+
+const COPY_ALL = 'copy the files of all processes into the folder';
+
+/**
+ * Opens the folder of a distributed checkpoint: the file `.metadata`, and the files that it names. Reads the metadata
+ * and the heads of the model's parts, not the values.
+ * @throws UserError that names the violated rule. No file stays open then.
+ */
+export function openDcp(folder: string, { stateDict }: CheckpointOptions): OpenedFiles {
+  const metadataPath = path.join(folder, DCP_METADATA);
+  const metadata = readDcpMetadata(metadataPath);
+  const refuse = refuseAt(metadataPath);
+  const files = new PartFiles(folder);
+  try {
+    const names = new Set(
+      [...metadata.places.values()].flatMap((all) => [...all.values()].map(({ file }) => file)),
+    );
+    const missing = files.openAll(names, (name) => checkName(name, refuse));
+    if (missing.length > 0) {
+      throw refuse(
+        'dcp-file-exists',
+        `names ${names.size} files, and these are not there: ${listed(missing)}`,
+        COPY_ALL,
+      );
+    }
+    checkPlaces(metadata, files, metadataPath);
+    const stands = new Map<PickleValue, readonly [name: string, tensor: DcpTensor]>();
+    const root = nested(metadata, new Objects(metadata, files), stands, refuse);
+    const found = findStateDict(root, stateDict, { path: folder, size: files.bytes });
+    const tensors = new Map(
+      [...found.tensors].map(([key, stand]) => {
+        const [name, tensor] = stands.get(stand) ?? [];
+        if (name === undefined || tensor === undefined) throw new Error(`${key} has no parts`);
+        return [key, assembled(name, tensor, metadata, files)] as const;
+      }),
+    );
+    return {
+      files: files.all,
+      index: { ...found, tensors, aliases: new Map(), metadata: new Map(), format: 'dcp' },
+    };
+  } catch (error) {
+    files.close();
+    throw error;
+  }
+}
+
+function checkName(name: string, refuse: Refuse): void {
+  const isPlain = (part: string) => part !== '' && part !== '.' && part !== '..';
+  if (!/[\p{Cc}:\\]/u.test(name) && name.split('/').every(isPlain)) return;
+  throw refuse(
+    'dcp-file-name',
+    `names the file ${quoted(name)}; expected a path below the folder, without a drive, a root, "." or ".."`,
+    'do not use this checkpoint unless you know who made it',
+  );
+}
+
+/** Checks that each part lies in its file, and shares no bytes with another. */
+function checkPlaces({ places }: DcpMetadata, files: PartFiles, file: string): void {
+  const byFile = new Map<string, { readonly name: string; readonly place: PartPlace }[]>();
+  for (const [name, all] of places) {
+    for (const place of all.values()) {
+      const list = byFile.get(place.file);
+      if (list) list.push({ name, place });
+      else byFile.set(place.file, [{ name, place }]);
+    }
+  }
+  for (const [partFile, parts] of byFile) {
+    const { size } = files.get(partFile);
+    let end = 0;
+    for (const { name, place } of parts.sort((a, b) => a.place.offset - b.place.offset)) {
+      const refuse = refuseAt(file, tensorPlace(name));
+      const last = place.offset + place.length;
+      if (last > size) {
+        throw refuse(
+          'dcp-part-bytes',
+          `has a part up to byte ${last} of ${quoted(partFile)}, which has ${size} bytes`,
+          'copy the file again: it was cut off, or is of another save',
+        );
+      }
+      if (place.offset < end) {
+        throw refuse(
+          'dcp-part-apart',
+          `has a part at byte ${place.offset} of ${quoted(partFile)}, where another one goes on up to byte ${end}`,
+        );
+      }
+      end = last;
+    }
+  }
+}
+
+/** The nested state dict that was saved; each tensor is stood for by one without values. */
+function nested(
+  metadata: DcpMetadata,
+  objects: Objects,
+  stands: Map<PickleValue, readonly [string, DcpTensor]>,
+  refuse: Refuse,
+): Dict {
+  const root: Dict = { kind: 'dict', type: 'dict', entries: new Table() };
+  for (const [name, entry] of metadata.entries) {
+    const value = entry.tensor ? standFor(entry.tensor, metadata) : objects.valueOf(name);
+    if (entry.tensor) stands.set(value, [name, entry.tensor]);
+    let dict = root;
+    for (const key of entry.path.slice(0, -1)) {
+      const next = dict.entries.get(key) ?? { kind: 'dict', type: 'dict', entries: new Table() };
+      if (!isKind(next, 'dict')) throw sameKey(name, refuse);
+      dict.entries.set(key, next);
+      dict = next;
+    }
+    const last = entry.path.at(-1) ?? name;
+    if (dict.entries.has(last)) throw sameKey(name, refuse);
+    dict.entries.set(last, value);
+  }
+  return root;
+}
+
+const sameKey = (name: string, refuse: Refuse) =>
+  refuse('dcp-keys', `puts ${quoted(name)} where another value of the state dict is`);
+
+/** Largest object that is read, and most objects: numbers of steps and settings of optimizers have a kilobyte. */
+const MAX_OBJECT_BYTES = 2 ** 16;
+const MAX_OBJECTS = 1000;
+
+/** Objects of the state dict that are no tensors, read where they are small and hold only data. */
+class Objects {
+  readonly #metadata: DcpMetadata;
+  readonly #files: PartFiles;
+  #left = MAX_OBJECTS;
+
+  constructor(metadata: DcpMetadata, files: PartFiles) {
+    this.#metadata = metadata;
+    this.#files = files;
+  }
+
+  valueOf(name: string): PickleValue {
+    const place = this.#metadata.places.get(name)?.get('');
+    if (place === undefined || place.length > MAX_OBJECT_BYTES || this.#left-- <= 0) return UNREAD;
+    try {
+      return readTorchObject(sliceOf(place, this.#files)).root;
+    } catch (error) {
+      if (error instanceof UserError) return UNREAD;
+      throw error;
+    }
+  }
+}
+
+const UNREAD: PickleValue = {
+  kind: 'global',
+  module: 'torch.distributed.checkpoint.metadata',
+  name: 'BytesStorageMetadata',
+};
+
+/** A tensor without its values, in the search for the state dict. */
+function standFor(
+  { dtype, shape, elements, bytes }: DcpTensor,
+  { file }: DcpMetadata,
+): StoredTensor {
+  const storage = { file, position: 0, bytes, isBigEndian: false };
+  const strides = contiguousStrides(shape);
+  return { kind: 'tensor', dtype, shape, elements, strides, offset: 0, storage, bytes };
+}
+
+const sliceOf = ({ file, offset, length }: PartPlace, files: PartFiles): FileSlice =>
+  new FileSlice(files.get(file), offset, length);
+
+/** The tensor of a name, made of its parts. */
+function assembled(
+  name: string,
+  { dtype, shape, boxes }: DcpTensor,
+  { file, places }: DcpMetadata,
+  files: PartFiles,
+): StoredTensor {
+  const refuse = refuseAt(file.path, tensorPlace(name));
+  checkCover(shape, boxes, refuse);
+  const own = places.get(name);
+  const parts = boxes.map((box): TensorPart => {
+    const isWhole = box.offsets.every((offset) => offset === 0);
+    const place = own?.get(offsetKey(box.offsets)) ?? (isWhole ? own?.get('') : undefined);
+    if (place === undefined) {
+      throw refuse('dcp-part-stored', `has no place for its part ${boxText(box)}`);
+    }
+    return { ...box, values: partIn(place, dtype, box, files, name) };
+  });
+  return shardedTensor(file.path, dtype, shape, parts);
+}
+
+/** The values of a part: a tensor that was saved alone. */
+function partIn(
+  place: PartPlace,
+  dtype: StoredDtype,
+  box: PartBox,
+  files: PartFiles,
+  name: string,
+): StoredTensor {
+  const where = `${tensorPlace(name)}, part at byte ${place.offset}`;
+  const { root } = placedAt(where, () => readTorchObject(sliceOf(place, files)));
+  if (!isKind(root, 'tensor') || root.dtype !== dtype || !isSameShape(root.shape, box.sizes)) {
+    const found = isKind(root, 'tensor')
+      ? `a tensor of ${root.dtype} ${shapeText(root.shape)}`
+      : globalName(root);
+    throw refusal(files.get(place.file).path, {
+      rule: 'dcp-part-tensor',
+      place: where,
+      message: `holds ${found}; expected a tensor of ${dtype} ${shapeText(box.sizes)}`,
+    });
+  }
+  const { file, position } = root.storage;
+  const isSlice = file instanceof FileSlice;
+  return isSlice
+    ? { ...root, storage: { ...root.storage, file: file.origin, position: position + file.start } }
+    : root;
+}
+
+/** Errors in one archive of a file that holds several. */
+function placedAt<Result>(where: string, read: () => Result): Result {
+  try {
+    return read();
+  } catch (error) {
+    if (!(error instanceof UserError)) throw error;
+    const problems = error.problems.map((problem) => ({
+      ...problem,
+      path: [where, problem.path].filter(Boolean).join(': '),
+    }));
+    throw new UserError(error.code, error.message, { problems });
+  }
+}

@@ -1,0 +1,80 @@
+/** Models of the hub on a command line. Loaded only when there is one. */
+import { UserError } from '../errors.js';
+import type { HubNeed, MountedReference } from '../hub/mount-reference.js';
+import { mountReference } from '../hub/mount-reference.js';
+import type { HubReference } from '../hub/reference.js';
+import { parseHubReference } from '../hub/reference.js';
+import { downloadLine } from '../text/hub-names.js';
+import { formatBytes } from '../text/units.js';
+import { shellWord } from '../text/words.js';
+import { progressDisplay } from './progress.js';
+
+interface MountOptions {
+  /** Name of the command, for messages. */
+  readonly command: string;
+  readonly need: HubNeed | undefined;
+  readonly flags: {
+    readonly quiet: boolean;
+    readonly offline?: boolean;
+    readonly 'state-dict'?: string;
+  };
+  readonly note: (text: string) => void;
+}
+
+export interface MountedModels {
+  readonly references: readonly MountedReference[];
+  /** References as they were written → the paths that commands read. */
+  readonly paths: ReadonlyMap<string, string>;
+}
+
+/**
+ * Mounts references, and names the commit of each.
+ * @throws UserError when the command reads no models of the hub, or one cannot be read.
+ */
+export async function mountAll(
+  texts: readonly string[],
+  { command, need, flags, note }: MountOptions,
+): Promise<MountedModels> {
+  const parsed = texts.map((text) => ({ text, reference: parseHubReference(text) }));
+  const references: MountedReference[] = [];
+  for (const { text, reference } of parsed) {
+    if (need === undefined) throw needsDownload(command, reference);
+    const mounted = await mountReference({
+      ...{ reference, text, need },
+      isOffline: flags.offline ?? false,
+      stateDict: flags['state-dict'],
+      display: progressDisplay(flags),
+      warn: note,
+    });
+    references.push(mounted);
+    note(commitText(mounted));
+    if (need === 'config' && command === 'quick-test') {
+      note(`${text}: the weights are not downloaded, and the test uses random weights`);
+    }
+  }
+  return {
+    references,
+    paths: new Map(parsed.map(({ text, reference }) => [text, reference.path])),
+  };
+}
+
+const ORIGINS: Readonly<Record<MountedReference['origin'], string>> = {
+  reference: '',
+  hub: '',
+  'user-cache': ', the one in your Hugging Face cache',
+  cache: ', the last one that was read',
+};
+
+function commitText({ reference, commit, origin, bytesFetched }: MountedReference): string {
+  const fetched = bytesFetched > 0 ? ` (${formatBytes(bytesFetched)} fetched)` : '';
+  return `${reference} is commit ${commit}${ORIGINS[origin]}${fetched}`;
+}
+
+function needsDownload(command: string, { repository, revision, file }: HubReference): UserError {
+  const folder = repository.slice(repository.indexOf('/') + 1);
+  const at = revision === undefined ? '' : ` --revision ${shellWord(revision)}`;
+  const message = `minimind ${command} reads whole models, which are not downloaded from the hub`;
+  return new UserError('usage', message, {
+    suggestion: `write ${downloadLine(repository)}${at}, then name ./${folder}${file === undefined ? '' : `/${file}`}`,
+  });
+}

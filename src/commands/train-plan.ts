@@ -1,0 +1,118 @@
+import * as Args from '@oclif/core/args';
+import * as Flags from '@oclif/core/flags';
+import { BaseCommand, type FlagsOf, formatOf } from '../cli/base-command.js';
+import { details, modelFlags } from '../cli/flags.js';
+import { hardwareOf } from '../cli/hardware-flags.js';
+import { settingFlagsOf, trainPlanFlags } from '../cli/train-plan-flags.js';
+import { hintsOf } from '../fit/fits.js';
+import type { ZeroStage } from '../fit/training/training-setting.js';
+import { measureGradients } from '../model-input/measure-gradients.js';
+import { openModelSource } from '../model-input/model-source.js';
+import { configText } from '../report/inspect/inspect-text.js';
+import { trainPlanReport } from '../report/train-plan/train-plan.js';
+import type { TrainingSettings } from '../training/settings.js';
+import { trainingSettings } from '../training/settings.js';
+import { lossScaleOf, planTraining, ratePoints, shownPlan } from '../training/train-plan.js';
+import { FIRST_SCALE } from '../training/underflow.js';
+
+/** Rows of CSV. A spreadsheet has 1,048,576. */
+const MOST_ROWS = 1_000_000;
+
+export default class TrainPlanCommand extends BaseCommand {
+  static override summary = 'Plan a training: steps, learning rate, memory, and mistakes.';
+  static override description =
+    'Reads the training: section of the file and the flags. Shows optimizer steps, micro-steps and epochs, the ' +
+    'learning rate, the groups of AdamW, checkpoints, memory, and with --gpu time and cost. Checks the settings for ' +
+    'mistakes that ruin a run, each with what to write. --format csv has the learning rate of each step. Exit code 1 ' +
+    'with --check if there is a mistake.';
+  static override examples = [
+    '<%= config.bin %> <%= command.id %> minimind/minimind2-small --tokens 10B --batch 32 --accumulation 8 --lr 5e-4 --warmup 1%',
+    '<%= config.bin %> <%= command.id %> minimind/minimind2 --tokens 2B --schedule wsd --decay 20% --gpu h100 --gpus 8 --price 2.50',
+    '<%= config.bin %> <%= command.id %> hybrid/tiny --steps 1000 --schedule minimind --format csv',
+  ];
+
+  static override args = {
+    file: Args.string({
+      ignoreStdin: true,
+      description:
+        'a preset, a config, - for standard input, or a checkpoint [default: the model of this folder]',
+    }),
+  };
+  static override flags = {
+    ...modelFlags,
+    details,
+    check: Flags.boolean({ description: 'exit with 1 if there is a mistake' }),
+    ...trainPlanFlags,
+  };
+
+  async run() {
+    const { args, flags } = await this.parse(TrainPlanCommand);
+    const file = await this.modelGiven(flags, args.file, 'minimind2-small --tokens 10B');
+    const source = await openModelSource(file, flags);
+    const loaded = await source.model(flags.set);
+    if (loaded.checkpoint) this.note(flags, configText(loaded.checkpoint.config));
+    await this.warnAbout(flags, loaded.warnings);
+    const { model } = loaded;
+    const settings = trainingSettings(loaded.document, settingFlagsOf(flags));
+    const plan = planTraining(model, {
+      settings,
+      context: flags.context,
+      cluster: await this.#cluster(flags, settings),
+      price: flags.price,
+      mfu: flags.mfu,
+      recompute: flags.recompute,
+      zero: Number(flags.zero ?? hintsOf(loaded).zeroStage ?? 0) as ZeroStage,
+      tokenizerSize: await tokenizerSize(flags.tokenizer),
+      gradients: await gradientsOf(flags.gradients, settings),
+    });
+    const { mistakes, size } = plan;
+    const result = {
+      schema: 'minimind/train-plan@1',
+      file: loaded.file,
+      family: loaded.family.name,
+      ...shownPlan(plan),
+    } as const;
+    if (flags.check && mistakes.length > 0) {
+      process.exitCode = 1;
+      this.note(
+        flags,
+        `--check: ${mistakes.map(({ place, title }) => `${place}: ${title}`).join('; ')}`,
+      );
+    }
+    if (formatOf(flags) === 'csv' && size.steps > MOST_ROWS) {
+      this.note(flags, `${MOST_ROWS} of ${size.steps} steps are listed, evenly spaced`);
+    }
+    return this.answer(flags, result, (each) =>
+      trainPlanReport(each, {
+        rates: () => ratePoints(plan, MOST_ROWS),
+        isLong: flags.details,
+        argv: this.argv,
+      }),
+    );
+  }
+
+  /** The GPUs; their number is the flag's, else the file's. */
+  async #cluster(flags: FlagsOf<typeof TrainPlanCommand>, { values }: TrainingSettings) {
+    const { gpu, gpus, hardware } = flags;
+    if (gpu === undefined && hardware === undefined) return undefined;
+    const asked = { gpu, gpus: gpus ?? values.gpus, hardware, quiet: flags.quiet };
+    return hardwareOf(
+      { ...asked, 'this-machine': false, profile: undefined, remeasure: false } as Parameters<
+        typeof hardwareOf
+      >[0],
+      (choice) => this.note(flags, choice),
+    );
+  }
+}
+
+async function tokenizerSize(file: string | undefined): Promise<number | undefined> {
+  if (file === undefined) return undefined;
+  const { TextTokenizer } = await import('../tokenizer/tokenizer.js');
+  return (await TextTokenizer.open(file, { isPlain: true })).vocabulary;
+}
+
+/** Counts at the scale of the settings, without a scale, and at the first one of GradScaler. */
+function gradientsOf(file: string | undefined, { values }: TrainingSettings) {
+  const scales = [...new Set([1, lossScaleOf(values), FIRST_SCALE])];
+  return file === undefined ? undefined : measureGradients(file, scales);
+}

@@ -1,0 +1,120 @@
+/** Reads ranges of remote files through a thread of its own: blocking, or with a promise. */
+import fs from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { Worker } from 'node:worker_threads';
+import { UserError } from '../errors.js';
+import type { DataAnswer, DataFailure, DataRequest, DataThreadOptions } from './data-worker.js';
+import type { HubFile } from './hub-client.js';
+import type { HubSettings } from './settings.js';
+
+/** Most bytes of a blocking read at a time. */
+const SHARED_BYTES = 4 * 2 ** 20;
+
+/** Milliseconds: longer than all attempts of a request together. */
+const LONGEST_WAIT = 3_600_000;
+
+/** The number in shared memory of a request that is not answered, and of one that is. */
+const WAITING = 0;
+const DONE = 1;
+
+interface Waiting {
+  readonly resolve: (bytes: Uint8Array) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+export class DataReader {
+  readonly #settings: HubSettings;
+  readonly #state = new Int32Array(new SharedArrayBuffer(8));
+  readonly #data = new Uint8Array(new SharedArrayBuffer(SHARED_BYTES));
+  readonly #waiting = new Map<number, Waiting>();
+  #worker: Worker | undefined;
+  #requests = 0;
+
+  constructor(settings: HubSettings) {
+    this.#settings = settings;
+  }
+
+  /** Fills `target`, and blocks the process until it is filled. @throws UserError as `HubClient.range`. */
+  readInto(file: HubFile, size: number, target: Uint8Array, position: number): void {
+    const worker = this.#started();
+    for (let done = 0; done < target.length; ) {
+      const length = Math.min(SHARED_BYTES, target.length - done);
+      Atomics.store(this.#state, 0, WAITING);
+      worker.postMessage({ file, size, position: position + done, length } satisfies DataRequest);
+      if (Atomics.wait(this.#state, 0, WAITING, LONGEST_WAIT) === 'timed-out') {
+        throw new Error('the thread that reads from the hub does not answer');
+      }
+      const answer = this.#data.subarray(0, this.#state[1]);
+      if (Atomics.load(this.#state, 0) !== DONE) {
+        throw errorOf(JSON.parse(Buffer.from(answer).toString('utf8')));
+      }
+      target.set(answer, done);
+      done += length;
+    }
+  }
+
+  /** `readInto` without blocking the process. */
+  async readIntoAsync(
+    file: HubFile,
+    size: number,
+    target: Uint8Array,
+    position: number,
+  ): Promise<void> {
+    if (target.length === 0) return;
+    const worker = this.#started();
+    const id = ++this.#requests;
+    const bytes = await new Promise<Uint8Array>((resolve, reject) => {
+      this.#waiting.set(id, { resolve, reject });
+      // The process stays alive while somebody waits for an answer.
+      worker.ref();
+      worker.postMessage({ file, size, position, length: target.length, id } satisfies DataRequest);
+    });
+    target.set(bytes);
+  }
+
+  close(): void {
+    void this.#worker?.terminate();
+    this.#worker = undefined;
+  }
+
+  #started(): Worker {
+    if (this.#worker) return this.#worker;
+    const { buffer: state } = this.#state;
+    const { buffer: data } = this.#data;
+    const workerData = { settings: this.#settings, state, data } as DataThreadOptions;
+    const worker = new Worker(workerFile(), { workerData });
+    worker.on('message', ({ id, bytes, failure }: DataAnswer) => {
+      const waiting = this.#waiting.get(id);
+      this.#waiting.delete(id);
+      if (this.#waiting.size === 0) worker.unref();
+      if (bytes) waiting?.resolve(bytes);
+      else waiting?.reject(errorOf(failure));
+    });
+    worker.on('error', (error) => {
+      for (const { reject } of this.#waiting.values()) reject(error);
+      this.#waiting.clear();
+    });
+    // Last: a listener keeps the process alive.
+    worker.unref();
+    this.#worker = worker;
+    return worker;
+  }
+}
+
+function errorOf(failure: DataFailure | undefined): Error {
+  if (failure?.code === undefined) return new Error(failure?.message ?? 'no answer');
+  const { code, message, suggestion } = failure;
+  return new UserError(code, message, { ...(suggestion !== undefined && { suggestion }) });
+}
+
+/** The built thread, from the sources as from any depth of the built files. */
+function workerFile(): string {
+  let folder = path.dirname(fileURLToPath(import.meta.url));
+  for (let depth = 0; depth < 4; depth++) {
+    const file = path.join(folder, 'dist/hub/data-worker.js');
+    if (fs.existsSync(file)) return file;
+    folder = path.dirname(folder);
+  }
+  throw new Error('dist/hub/data-worker.js is missing: run npm run build');
+}

@@ -1,0 +1,80 @@
+/** Settings of a training from a file's `training:` section, with those that flags replace. */
+import type { NamedTraining, TrainingKey } from '../architecture/training-section.js';
+import { namedTraining } from '../architecture/training-section.js';
+import { isRecord } from '../text/words.js';
+
+/** Values by key; undefined where neither the file nor a flag has one. */
+export type TrainingValues = NamedTraining['settings'];
+
+export interface TrainingSettings {
+  readonly values: TrainingValues;
+  /** Place of a value: `training.warmup_iters` in the file, or `--warmup`. */
+  placeOf(key: TrainingKey): string;
+  /** Whether a flag set the value. */
+  isFlag(key: TrainingKey): boolean;
+  readonly contradictions: NamedTraining['contradictions'];
+}
+
+/** A setting that a flag gives, with the flag. */
+export type SettingFlags = {
+  readonly [Key in TrainingKey]?: { readonly flag: string; readonly value: TrainingValues[Key] };
+};
+
+/** Settings of which a flag replaces all others. */
+const EXCLUSIVE: readonly (readonly TrainingKey[])[] = [
+  ['max_steps', 'total_tokens', 'num_epochs'],
+  ['warmup_steps', 'warmup_ratio'],
+  ['min_lr', 'min_lr_ratio'],
+  ['decay_steps', 'decay_ratio'],
+  ['fp16', 'bf16'],
+];
+
+/** Keys of the `data:` section that say the same as one of `training:`. */
+const DATA_KEYS = {
+  tokens: 'dataset_tokens',
+  longest: 'longest_sample',
+  packing: 'packing',
+  tokenizer_size: 'tokenizer_size',
+} as const satisfies Record<string, TrainingKey>;
+
+/**
+ * The settings of a document, with flags in their place.
+ * @param document A parsed config of any family.
+ */
+export function trainingSettings(document: unknown, flags: SettingFlags = {}): TrainingSettings {
+  const sections = isRecord(document) ? document : {};
+  const { settings, keys, contradictions } = namedTraining(
+    isRecord(sections.training) ? sections.training : undefined,
+  );
+  const places = new Map<string, string>(
+    Object.entries(keys).map(([key, name]) => [key, `training.${name}`]),
+  );
+  const values: Record<string, unknown> = { ...settings };
+  for (const [name, value] of Object.entries(isRecord(sections.data) ? sections.data : {})) {
+    const key = Object.hasOwn(DATA_KEYS, name)
+      ? DATA_KEYS[name as keyof typeof DATA_KEYS]
+      : undefined;
+    if (key === undefined || values[key] !== undefined || !isOfKey(key, value)) continue;
+    values[key] = value;
+    places.set(key, `data.${name}`);
+  }
+  const given = Object.entries(flags).filter(([, flag]) => flag?.value !== undefined);
+  for (const [key] of given) {
+    const others = EXCLUSIVE.find((each) => each.some((one) => one === key)) ?? [];
+    for (const other of others) delete values[other];
+  }
+  for (const [key, flag] of given) {
+    values[key] = flag?.value;
+    places.set(key, `--${flag?.flag}`);
+  }
+  return {
+    values: values as TrainingValues,
+    placeOf: (key) => places.get(key) ?? `training.${key}`,
+    isFlag: (key) => places.get(key)?.startsWith('--') ?? false,
+    contradictions,
+  };
+}
+
+/** The `data:` section is free, so a value of another type means something else. */
+const isOfKey = (key: TrainingKey, value: unknown): boolean =>
+  key === 'packing' ? typeof value === 'boolean' : typeof value === 'number' && value >= 1;

@@ -1,0 +1,107 @@
+/** Gradients in fp16: the share of values that are below its smallest number at a scale of the loss. */
+
+/** Smallest positive value of fp16, 2^−24 = 5.96e-8. */
+export const FP16_SMALLEST = 2 ** -24;
+
+/** Smallest value of fp16 with all its bits, 2^−14 = 6.1e-5. */
+const FP16_SMALLEST_NORMAL = 2 ** -14;
+
+export const FP16_LARGEST = 65_504;
+
+/** First scale of GradScaler (torch.amp). */
+export const FIRST_SCALE = 65_536;
+
+/** Counts of gradient values at a scale. Zeros are left out: they are exact. */
+export interface Underflow {
+  readonly scale: number;
+  /** Share of the values other than 0 that are below the smallest value of fp16. */
+  readonly below: number;
+  /** Share that rounds to 0: at most half of the smallest value. */
+  readonly zeroed: number;
+  /** Share that is below the smallest normal value, and so loses bits. */
+  readonly imprecise: number;
+  /** Share beyond the largest value: one such value makes the step infinite. */
+  readonly above: number;
+}
+
+/** Magnitudes of gradient values, counted by their exponent of two. */
+export class MagnitudeCount {
+  /** Values other than 0. */
+  values = 0;
+  zeros = 0;
+  /** Values that are infinite or not a number. */
+  notFinite = 0;
+  largest = 0;
+  readonly #scales: readonly number[];
+  readonly #below: number[];
+  readonly #zeroed: number[];
+  readonly #imprecise: number[];
+  readonly #above: number[];
+
+  /** @param scales Scales at which to count. */
+  constructor(scales: readonly number[]) {
+    this.#scales = scales;
+    const none = () => new Array<number>(scales.length).fill(0);
+    [this.#below, this.#zeroed, this.#imprecise, this.#above] = [none(), none(), none(), none()];
+  }
+
+  add(numbers: ArrayLike<number>): void {
+    for (let index = 0; index < numbers.length; index++) {
+      const size = Math.abs(numbers[index] ?? 0);
+      if (size === 0) this.zeros++;
+      else if (!Number.isFinite(size)) this.notFinite++;
+      else this.#addValue(size);
+    }
+  }
+
+  #addValue(size: number): void {
+    this.values++;
+    if (size > this.largest) this.largest = size;
+    for (let index = 0; index < this.#scales.length; index++) {
+      const scaled = size * (this.#scales[index] ?? 1);
+      if (scaled < FP16_SMALLEST) this.#below[index] = (this.#below[index] ?? 0) + 1;
+      if (scaled <= FP16_SMALLEST / 2) this.#zeroed[index] = (this.#zeroed[index] ?? 0) + 1;
+      if (scaled < FP16_SMALLEST_NORMAL) this.#imprecise[index] = (this.#imprecise[index] ?? 0) + 1;
+      if (scaled > FP16_LARGEST) this.#above[index] = (this.#above[index] ?? 0) + 1;
+    }
+  }
+
+  /** The shares at each scale. */
+  shares(): Underflow[] {
+    const all = Math.max(1, this.values);
+    return this.#scales.map((scale, index) => ({
+      scale,
+      below: (this.#below[index] ?? 0) / all,
+      zeroed: (this.#zeroed[index] ?? 0) / all,
+      imprecise: (this.#imprecise[index] ?? 0) / all,
+      above: (this.#above[index] ?? 0) / all,
+    }));
+  }
+}
+
+/**
+ * Shares under a stated assumption: the values are normal around 0, and their norm over all parameters is `norm`.
+ */
+export function assumedUnderflow(parameters: number, norm: number, scale: number): Underflow {
+  const deviation = (norm / Math.sqrt(parameters)) * scale;
+  const within = (limit: number) => errorFunction(limit / (deviation * Math.SQRT2));
+  return {
+    scale,
+    below: within(FP16_SMALLEST),
+    zeroed: within(FP16_SMALLEST / 2),
+    imprecise: within(FP16_SMALLEST_NORMAL),
+    above: 1 - within(FP16_LARGEST),
+  };
+}
+
+/** erf by its Taylor series, which is exact to rounding below 3; the rest is 1 within 3e-5. */
+function errorFunction(x: number): number {
+  if (x >= 5) return 1;
+  let term = x;
+  let sum = x;
+  for (let n = 1; n < 200; n++) {
+    term *= (-x * x) / n;
+    sum += term / (2 * n + 1);
+  }
+  return Math.min(1, (2 / Math.sqrt(Math.PI)) * sum);
+}

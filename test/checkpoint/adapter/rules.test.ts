@@ -1,0 +1,157 @@
+import fs from 'node:fs';
+import path from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { openAdapter } from '../../../src/checkpoint/adapter/adapter.js';
+import { mergedCheckpoint } from '../../../src/checkpoint/adapter/merge-adapter.js';
+import { ruleOf } from '../../../src/checkpoint/checkpoint-rules.js';
+import { readTensor } from '../../../src/checkpoint/view.js';
+import { inPackage } from '../../fixtures.js';
+import { folderOf, opened } from '../temp-folder.js';
+
+interface TensorSpec {
+  readonly dtype: 'F32' | 'F16' | 'I32';
+  readonly shape: readonly number[];
+  readonly values?: readonly number[];
+}
+
+const BYTES = { F32: 4, F16: 2, I32: 4 } as const;
+
+/** A safetensors file; values are words of 16 or 32 bits. */
+function file(tensors: Readonly<Record<string, TensorSpec>>): Buffer {
+  let end = 0;
+  const data: Buffer[] = [];
+  const header = Object.fromEntries(
+    Object.entries(tensors).map(([name, { dtype, shape, values = [] }]) => {
+      const count = shape.reduce((product, size) => product * size, 1);
+      const bytes = Buffer.alloc(count * BYTES[dtype]);
+      for (const [index, value] of values.entries()) {
+        if (dtype === 'F32') bytes.writeFloatLE(value, 4 * index);
+        else if (dtype === 'F16') bytes.writeUInt16LE(value, 2 * index);
+      }
+      data.push(bytes);
+      const begin = end;
+      end += bytes.length;
+      return [name, { dtype, shape, data_offsets: [begin, end] }];
+    }),
+  );
+  const text = Buffer.from(JSON.stringify(header));
+  const length = Buffer.alloc(8);
+  length.writeBigUInt64LE(BigInt(text.length));
+  return Buffer.concat([length, text, ...data]);
+}
+
+const f32 = (shape: readonly number[], values?: readonly number[]): TensorSpec => ({
+  dtype: 'F32',
+  shape,
+  ...(values && { values }),
+});
+
+const SETTINGS = { peft_type: 'LORA', r: 2, lora_alpha: 4, target_modules: ['q'] };
+const A = 'base_model.model.m.q.lora_A.weight';
+const B = 'base_model.model.m.q.lora_B.weight';
+const FACTORS = { [A]: f32([2, 3]), [B]: f32([4, 2]) };
+
+const adapter = (
+  settings: unknown = SETTINGS,
+  tensors: Readonly<Record<string, TensorSpec>> = FACTORS,
+): Record<string, string | Uint8Array> => ({
+  'adapter_config.json': typeof settings === 'string' ? settings : JSON.stringify(settings),
+  'adapter_model.safetensors': file(tensors),
+});
+
+const base = (tensors: Readonly<Record<string, TensorSpec>> = { 'm.q.weight': f32([4, 3]) }) =>
+  folderOf({ 'model.safetensors': file(tensors) });
+
+/** Merges and reads all values; returns the rule that is broken. */
+function mergeRule(files: Record<string, string | Uint8Array>, model = base()): string | undefined {
+  try {
+    const merged = mergedCheckpoint(opened(model), openAdapter(folderOf(files)), (name) => [name]);
+    for (const tensor of merged.tensors.values()) readTensor(tensor);
+    merged.close();
+  } catch (error) {
+    return ruleOf(error) ?? String(error);
+  }
+  return undefined;
+}
+
+const withSettings = (changes: Record<string, unknown>) => adapter({ ...SETTINGS, ...changes });
+
+describe('an adapter is refused', () => {
+  it('not when it is right', () => {
+    expect(mergeRule(adapter())).toBeUndefined();
+  });
+
+  it.each<[rule: string, what: string, files: Record<string, string | Uint8Array>]>([
+    ['adapter-object', 'a list for settings', adapter('[]')],
+    ['adapter-json', 'settings that are no JSON', adapter('{"r": 08}')],
+    ['adapter-depth', 'deep settings', adapter(`{"a": ${'['.repeat(40)}${']'.repeat(40)}}`)],
+    [
+      'adapter-keys',
+      'too many keys',
+      adapter(`{"a": {${Array.from({ length: 100_001 }, (_, at) => `"${at}":0`).join()}}}`),
+    ],
+    ['adapter-key-twice', 'a key twice', adapter('{"peft_type": "LORA", "r": 2, "r": 4}')],
+    ['adapter-type', 'another kind of adapter', withSettings({ peft_type: 'IA3' })],
+    ['adapter-number', 'a rank of 0', withSettings({ r: 0 })],
+    ['adapter-number', 'an alpha that is text', withSettings({ alpha_pattern: { q: '8' } })],
+    ['adapter-flag', 'a flag that is text', withSettings({ use_rslora: 'no' })],
+    ['adapter-names', 'one name instead of a list', withSettings({ modules_to_save: 'head' })],
+    ['adapter-pattern', 'a list of ranks', withSettings({ rank_pattern: [2] })],
+    ['adapter-expression', 'an endless pattern', withSettings({ rank_pattern: { '(a+)+': 2 } })],
+    ['adapter-expression', 'a wrong pattern', withSettings({ rank_pattern: { '[': 2 } })],
+    ['adapter-weights', 'no weights', { 'adapter_config.json': JSON.stringify(SETTINGS) }],
+    [
+      'adapter-tensor',
+      'magnitudes',
+      adapter(SETTINGS, { ...FACTORS, 'm.q.lora_magnitude_vector': f32([4]) }),
+    ],
+    ['adapter-factors', 'one factor', adapter(SETTINGS, { [A]: f32([2, 3]) })],
+    ['adapter-factors', 'another rank', withSettings({ r: 3 })],
+    ['adapter-target', 'a module that is no target', withSettings({ target_modules: ['v'] })],
+    ['adapter-setting', 'DoRA', withSettings({ use_dora: true })],
+    ['adapter-setting', 'PiSSA', withSettings({ init_lora_weights: 'pissa_niter_4' })],
+    ['adapter-setting', 'target parameters', withSettings({ target_parameters: ['experts.up'] })],
+    ['adapter-setting', 'an unknown setting', withSettings({ use_newer: { way: 1 } })],
+  ])('%s: %s', (rule, _, files) => {
+    expect(mergeRule(files)).toBe(rule);
+  });
+
+  it.each<
+    [
+      rule: string,
+      what: string,
+      model: Record<string, TensorSpec>,
+      values?: Record<string, TensorSpec>,
+    ]
+  >([
+    ['adapter-fits', 'a model without the module', { 'm.v.weight': f32([4, 3]) }],
+    ['adapter-fits', 'a model of another width', { 'm.q.weight': f32([4, 5]) }],
+    ['adapter-fits', 'integers', { 'm.q.weight': { dtype: 'I32', shape: [4, 3] } }],
+    [
+      'adapter-range',
+      'a sum beyond float16',
+      { 'm.q.weight': { dtype: 'F16', shape: [4, 3], values: [0x7bff] } },
+      { [A]: f32([2, 3], [300]), [B]: f32([4, 2], [300]) },
+    ],
+  ])('%s: %s', (rule, _, model, values) => {
+    expect(mergeRule(adapter(SETTINGS, values), base(model))).toBe(rule);
+  });
+
+  it('adapter-floats: weights in packed integers', () => {
+    const packed = inPackage('fixtures/quantized');
+    const name = fs.readdirSync(packed).find((each) => each.endsWith('.packed.safetensors')) ?? '';
+    const model = path.join(packed, name);
+    const checkpoint = opened(model);
+    const [weight = ''] = checkpoint.packed?.weights ?? [];
+    const [rows = 0, columns = 0] = checkpoint.tensors.get(weight)?.shape ?? [];
+    const module = weight.replace(/\.weight$/, '');
+    const files = adapter(
+      { ...SETTINGS, target_modules: null },
+      {
+        [`${module}.lora_A.weight`]: f32([2, columns]),
+        [`${module}.lora_B.weight`]: f32([rows, 2]),
+      },
+    );
+    expect(mergeRule(files, model)).toBe('adapter-floats');
+  });
+});

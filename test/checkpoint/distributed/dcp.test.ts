@@ -1,0 +1,178 @@
+import fs from 'node:fs';
+import path from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { readInChunks, readTensor } from '../../../src/checkpoint/view.js';
+import { inPackage } from '../../fixtures.js';
+import { errorOf, folderOf, opened, ruleBrokenBy } from '../temp-folder.js';
+import * as a from '../torch/assemble.js';
+import { dcpFolder, item, type PartSpec, type TensorSpec } from './dcp-folder.js';
+
+const CASES = ['world1', 'world2-nested', 'world3', 'world4-tp', 'world8'];
+const fixture = (name: string) => inPackage('fixtures/distributed', name);
+
+describe('a checkpoint that torch.distributed.checkpoint wrote', () => {
+  it.each(CASES)('%s has the values of the state dict', async (name) => {
+    const read = opened(fixture(name));
+    const saved = opened(fixture(`${name}.safetensors`));
+    expect(read.format).toBe('dcp');
+    expect([...read.tensors.keys()].sort()).toEqual([...saved.tensors.keys()].sort());
+    for (const [key, tensor] of saved.tensors) {
+      const found = read.tensors.get(key);
+      if (found === undefined) throw new Error(`no ${key}`);
+      const values = Buffer.from(readTensor(tensor));
+      expect([key, found.dtype, found.shape]).toEqual([key, tensor.dtype, tensor.shape]);
+      expect(Buffer.from(readTensor(found)).equals(values), key).toBe(true);
+      const chunks: Buffer[] = [];
+      for await (const chunk of readInChunks(found, 96)) chunks.push(Buffer.from(chunk));
+      expect(Buffer.concat(chunks).equals(values), key).toBe(true);
+    }
+  });
+
+  it('takes the model of a nested state dict, and reads small objects beside it', () => {
+    const { stateDict, content } = opened(fixture('world2-nested'));
+    expect(stateDict).toEqual(['model']);
+    expect([...content.keys()]).toEqual(['optimizer', 'step']);
+    expect(content.get('step')).toBe(7);
+  });
+
+  it.each(['.metadata', '__0_0.distcp'])('is opened by the name of its file %s', (name) => {
+    expect(opened(path.join(fixture('world3'), name)).tensors.size).toBe(12);
+  });
+});
+
+const whole = (shape: readonly number[]): PartSpec => ({
+  offsets: shape.map(() => 0),
+  sizes: shape,
+});
+const folder = (tensor: Partial<TensorSpec>, rest: Record<string, TensorSpec> = {}) =>
+  dcpFolder({ w: { shape: [4, 2], parts: [whole([4, 2])], ...tensor }, ...rest });
+const half = (row: number, changes: Partial<PartSpec> = {}): PartSpec => ({
+  offsets: [row, 0],
+  sizes: [2, 2],
+  ...changes,
+});
+
+describe('a distributed checkpoint is refused', () => {
+  const second = { v: { shape: [2], parts: [whole([2])] } };
+  const length = item([4, 2]).length;
+
+  it('not when it is right', () => {
+    const read = opened(folderOf(folder({ parts: [half(2), half(0)] }, second)));
+    const values = new Float32Array(readTensor(read.tensors.get('w') ?? expect.fail()).buffer);
+    expect([...values]).toEqual([100, 101, 102, 103, 0, 1, 2, 3]);
+  });
+
+  it.each<[rule: string, what: string, files: Record<string, Uint8Array>]>([
+    ['part-overlap', 'parts that overlap', folder({ parts: [half(0), half(1), half(2)] })],
+    ['part-missing', 'a part that is missing', folder({ parts: [half(0)] })],
+    ['part-missing', 'no parts', folder({ parts: [] }, second)],
+    ['dcp-part-inside', 'a part beyond the tensor', folder({ parts: [half(0), half(3)] })],
+    [
+      'dcp-part-inside',
+      'a part of one dimension',
+      folder({ parts: [{ offsets: [0], sizes: [4] }] }),
+    ],
+    [
+      'dcp-part-stored',
+      'a part without a place',
+      folder({ parts: [half(0), half(2, { isUnplaced: true })] }),
+    ],
+    ['dcp-part-once', 'two places of a part', folder({ parts: [half(0), half(0)] })],
+    [
+      'dcp-part-bytes',
+      'a part beyond its file',
+      folder({ parts: [{ ...whole([4, 2]), length: length + 1 }] }),
+    ],
+    ['dcp-part-apart', 'two parts at one place', folder({ parts: [half(0), half(2, { at: 10 })] })],
+    [
+      'zip-end',
+      'a part that is cut short',
+      folder({ parts: [{ ...whole([4, 2]), length: length - 1 }] }),
+    ],
+    [
+      'dcp-part-plain',
+      'compressed parts',
+      folder({
+        parts: [
+          {
+            ...whole([4, 2]),
+            extra: [
+              a.text('transform_descriptors'),
+              a.join(a.EMPTY_LIST, a.text('zstd'), a.APPEND),
+            ],
+          },
+        ],
+      }),
+    ],
+    [
+      'dcp-part-tensor',
+      'a part of another type',
+      folder({ parts: [{ ...whole([4, 2]), item: item([4, 2], 0, 'IntStorage') }] }),
+    ],
+    [
+      'dcp-part-tensor',
+      'a part of other sizes',
+      folder({ parts: [{ ...whole([4, 2]), item: item([2, 4]) }] }),
+    ],
+    [
+      'dcp-shape',
+      'too many dimensions',
+      folder({ shape: Array(9).fill(1), parts: [whole(Array(9).fill(1))] }),
+    ],
+    ['dcp-shape', 'too many elements', folder({ shape: [2 ** 40, 2 ** 40], parts: [] })],
+    ['dcp-dtype', 'a type without values', folder({ dtype: a.global('torch', 'complex32') })],
+    ['dcp-dtype', 'a sparse tensor', folder({ layout: 'torch.sparse_coo' })],
+    ['dcp-record', 'another object for a tensor', folder({ record: a.int(3) })],
+    [
+      'dcp-keys',
+      'two values at one place',
+      folder({}, { v: { ...second.v, path: a.tuple(a.text('w')) } }),
+    ],
+    [
+      'dcp-keys',
+      'a value in a tensor',
+      folder({}, { v: { ...second.v, path: a.tuple(a.text('w'), a.text('v')) } }),
+    ],
+    [
+      'dcp-file-name',
+      'a path that goes up',
+      folder({ parts: [{ ...whole([4, 2]), file: '../part.distcp' }] }),
+    ],
+    [
+      'dcp-file-name',
+      'an absolute path',
+      folder({ parts: [{ ...whole([4, 2]), file: '/part.distcp' }] }),
+    ],
+    ['dcp-file-exists', 'a file that is not there', omit(folder({}), '__0_0.distcp')],
+    ['dcp-metadata', 'no metadata', omit(folder({}), '.metadata')],
+    [
+      'pickle-global',
+      'a pickle that calls a function',
+      { ...folder({}), '.metadata': a.pickle(a.call(a.global('os', 'system'), a.text('true'))) },
+    ],
+  ])('%s: %s', (rule, _, files) => {
+    expect(ruleBrokenBy(folderOf(files))).toBe(rule);
+  });
+
+  it('when a file is a link that leads out of the folder', () => {
+    const files = folder({});
+    const target = folderOf(omit(files, '__0_0.distcp'));
+    const other = path.join(folderOf({ part: files['__0_0.distcp'] ?? '' }), 'part');
+    fs.symlinkSync(other, path.join(target, '__0_0.distcp'));
+    expect(ruleBrokenBy(target)).toBe('part-in-folder');
+  });
+
+  it('when it is in a folder of the one that is named, which the advice names', () => {
+    const files = Object.entries(folder({})).map(([name, bytes]) => [`step-7/${name}`, bytes]);
+    const error = errorOf(folderOf(Object.fromEntries(files)));
+    expect(JSON.stringify(error)).toContain('name a folder of a training step in it: \\"step-7\\"');
+  });
+
+  it('with the tensor and the byte of the part in the message', () => {
+    const error = errorOf(folderOf(folder({ parts: [{ ...whole([4, 2]), length: length - 1 }] })));
+    expect(JSON.stringify(error)).toContain('tensor \\"w\\", part at byte 0');
+  });
+});
+
+const omit = (files: Record<string, Uint8Array>, name: string): Record<string, Uint8Array> =>
+  Object.fromEntries(Object.entries(files).filter(([each]) => each !== name));

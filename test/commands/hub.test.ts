@@ -1,0 +1,315 @@
+import fs from 'node:fs';
+import path from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { inPackage, readJson } from '../fixtures.js';
+import { COMMIT, llama70B, mixtral, OTHER_COMMIT } from '../hub/hub-models.js';
+import type { HubContent } from '../hub/loopback-hub.js';
+import { loopbackHub } from '../hub/loopback-hub.js';
+import { hubUser, temporaryFolder } from '../hub/support.js';
+
+async function start(files: Readonly<Record<string, HubContent>> = mixtral()) {
+  const hub = await loopbackHub({
+    'org/mix': { commit: COMMIT, refs: { old: OTHER_COMMIT }, files },
+    'org/gated': { commit: COMMIT, gatedBy: 'secret', files },
+  });
+  return { hub, user: hubUser(hub) };
+}
+
+const LOCAL = 'fixtures/hf/mixtral-saved';
+
+describe('models of the hub', () => {
+  it('give the answers of the same files on the disk', async () => {
+    const { user } = await start();
+    for (const [command, ...flags] of [
+      ['profile'],
+      ['fit', '--gpu', 'h100'],
+      ['rope'],
+      ['attention'],
+      ['inspect', '--tensors'],
+    ]) {
+      const words = [command as string, ...flags, '--json'];
+      const [own, there] = [
+        await user.run([...words, LOCAL]),
+        await user.run([...words, 'hf:org/mix']),
+      ];
+      const expected = own.stdout
+        .replaceAll(LOCAL, 'hf:org/mix')
+        .replaceAll('hf:org/mix/model.safetensors', 'hf:org/mix/model.safetensors');
+      const { references, ...answer } = JSON.parse(there.stdout);
+      expect(answer, command).toEqual(JSON.parse(expected));
+      expect(references).toMatchObject([
+        { reference: 'hf:org/mix', repository: 'org/mix', revision: 'main', commit: COMMIT },
+      ]);
+      expect(there.stderr).toContain(`hf:org/mix is commit ${COMMIT}`);
+    }
+  }, 60_000);
+
+  it('are read again without the network, by the commit or the branch', async () => {
+    const { hub, user } = await start();
+    const first = await user.run(['profile', 'hf:org/mix']);
+    const before = hub.requests.length;
+    const again = await user.run(['profile', `hf:org/mix@${COMMIT}`]);
+    const offline = await user.run(['profile', 'hf:org/mix', '--offline']);
+    const byVariable = await user.run(['profile', 'hf:org/mix'], { HF_HUB_OFFLINE: '1' });
+    expect(hub.requests.length).toBe(before);
+    const figures = (text: string) => text.split('\n').slice(0, 4).join('\n');
+    expect(figures(again.stdout)).toContain('15.3K parameters');
+    expect([offline, byVariable].map(({ stdout }) => stdout)).toEqual([first.stdout, first.stdout]);
+    expect(offline.stderr).toContain('the last one that was read');
+  });
+
+  it('follow a branch to its new commit, and keep the old one', async () => {
+    const { hub, user } = await start();
+    await user.run(['validate', 'hf:org/mix']);
+    hub.repositories.set('org/mix', { commit: OTHER_COMMIT, files: mixtral() });
+    expect((await user.run(['validate', 'hf:org/mix'])).stderr).toContain(
+      `is commit ${OTHER_COMMIT}`,
+    );
+    const old = await user.run(['validate', `hf:org/mix@${COMMIT}`, '--offline']);
+    expect([old.code, old.stderr]).toEqual([0, expect.stringContaining(COMMIT)]);
+  });
+
+  it('come from the cache of huggingface_hub without a request, and nothing is written there', async () => {
+    const { hub, user } = await start();
+    const repository = path.join(user.home, 'hf/hub/models--org--mix');
+    const snapshot = path.join(repository, 'snapshots', OTHER_COMMIT);
+    const blobs = path.join(repository, 'blobs');
+    for (const folder of [snapshot, blobs, path.join(repository, 'refs')])
+      fs.mkdirSync(folder, { recursive: true });
+    fs.writeFileSync(path.join(repository, 'refs/main'), OTHER_COMMIT);
+    for (const [at, name] of ['config.json', 'model.safetensors'].entries()) {
+      fs.copyFileSync(inPackage(LOCAL, name), path.join(blobs, String(at)));
+      fs.symlinkSync(path.join('../../blobs', String(at)), path.join(snapshot, name));
+    }
+    const before = fs.readdirSync(repository, { recursive: true });
+    const stats = await user.run(['inspect', 'hf:org/mix', '--stats']);
+    expect([stats.code, stats.stdout]).toEqual([
+      0,
+      expect.stringContaining('All values are finite'),
+    ]);
+    expect(stats.stderr).toContain(`is commit ${OTHER_COMMIT}, the one in your Hugging Face cache`);
+    expect(hub.requests).toEqual([]);
+    expect(fs.readdirSync(repository, { recursive: true })).toEqual(before);
+    // A file that is missing there comes from the hub, of the same commit.
+    fs.rmSync(path.join(snapshot, 'model.safetensors'));
+    hub.repositories.set('org/mix', {
+      commit: COMMIT,
+      refs: { main: OTHER_COMMIT, x: OTHER_COMMIT },
+      files: mixtral(),
+    });
+    expect((await user.run(['inspect', 'hf:org/mix'])).stderr).toContain(OTHER_COMMIT);
+    expect(hub.requests.some(({ url }) => url.includes('config.json'))).toBe(false);
+  }, 30_000);
+
+  it('ignore a link in that cache that leaves its folder', async () => {
+    const { user } = await start();
+    const snapshot = path.join(user.home, 'hf/hub/models--org--mix/snapshots', COMMIT);
+    fs.mkdirSync(snapshot, { recursive: true });
+    fs.symlinkSync(inPackage('package.json'), path.join(snapshot, 'config.json'));
+    const { code, stdout } = await user.run(['validate', `hf:org/mix@${COMMIT}`]);
+    expect([code, stdout]).toEqual([0, expect.stringContaining('mixtral')]);
+  });
+
+  it('are converted while they are downloaded, into the same bytes', async () => {
+    const { hub, user } = await start();
+    const folder = temporaryFolder();
+    const [own, there] = ['own', 'there'].map((name) => path.join(folder, name)) as [
+      string,
+      string,
+    ];
+    expect((await user.run(['convert-checkpoint', LOCAL, own, '--dtype', 'bf16'])).code).toBe(0);
+    const done = await user.run([
+      'convert-checkpoint',
+      'hf:org/mix',
+      there,
+      '--dtype',
+      'bf16',
+      '--check',
+    ]);
+    expect([done.code, done.stderr]).toEqual([0, expect.stringContaining(COMMIT)]);
+    expect(fs.readdirSync(there)).toEqual(fs.readdirSync(own));
+    const [a, b] = [own, there].map((each) =>
+      fs.readFileSync(path.join(each, 'model.safetensors')),
+    );
+    expect(a && b && Buffer.compare(a, b)).toBe(0);
+    expect(hub.requests.filter(({ server }) => server === 'store').length).toBeGreaterThan(0);
+    const values = await user.run(['verify', 'hf:org/mix', '--values', LOCAL]);
+    expect([values.code, values.stdout]).toEqual([0, expect.stringContaining('matches')]);
+  }, 60_000);
+
+  it('are read from PyTorch and GGUF files too, without their values', async () => {
+    const torch = fs.readFileSync(inPackage('fixtures/checkpoints/valid/zip_proto5.pt'));
+    const gguf = fs.readFileSync(inPackage('fixtures/gguf/types.gguf'));
+    const { user } = await start({
+      'pytorch_model.bin': torch,
+      'types.gguf': gguf,
+      'README.md': 'x',
+    });
+    for (const [name, file] of [
+      ['pytorch_model.bin', 'fixtures/checkpoints/valid/zip_proto5.pt'],
+      ['types.gguf', 'fixtures/gguf/types.gguf'],
+    ] as const) {
+      const words = ['inspect', '--tensors', '--json', '--family', 'hybrid'].slice(0, 3);
+      const own = JSON.parse((await user.run([...words, file])).stdout);
+      const { references, ...there } = JSON.parse(
+        (await user.run([...words, `hf:org/mix:${name}`])).stdout,
+      );
+      const named = JSON.stringify(there.tensors).replaceAll(`hf:org/mix:/${name}`, file);
+      expect(JSON.parse(named), name).toEqual(own.tensors);
+      expect(references).toHaveLength(1);
+    }
+  }, 30_000);
+
+  it('take 70B parameters in under 5 MB', async () => {
+    const { hub, user } = await start(llama70B());
+    const { stdout, stderr } = await user.run(['profile', 'hf:org/mix', '--json']);
+    const answer = JSON.parse(stdout);
+    expect(answer.parameters.total.value, stderr).toBe(70_553_706_496);
+    expect(answer.checkpoint).toMatchObject({ matches: true, totals: { tensors: 723 } });
+    expect(hub.sent.bytes).toBeLessThan(5e6);
+    expect(answer.references[0].bytesFetched).toBe(hub.sent.bytes);
+  }, 30_000);
+
+  it('are compared with each other and with files', async () => {
+    const { user } = await start();
+    const { code, stdout } = await user.run([
+      'compare',
+      'hf:org/mix',
+      'hf:org/mix@old',
+      LOCAL,
+      '--json',
+    ]);
+    const answer = JSON.parse(stdout);
+    expect([code, answer.references.length, answer.rows.length]).toEqual([0, 2, 3]);
+  });
+
+  it('test a model with random weights in quick-test', async () => {
+    const { hub, user } = await start();
+    const { code, stderr } = await user.run([
+      'quick-test',
+      'hf:org/mix',
+      '--only',
+      'forward',
+      '--repeat',
+      '1',
+    ]);
+    expect([code, stderr]).toEqual([0, expect.stringContaining('the test uses random weights')]);
+    expect(hub.requests.some(({ server }) => server === 'store')).toBe(false);
+  }, 30_000);
+
+  it('keep to the schema of every answer', () => {
+    const names = fs
+      .readdirSync(inPackage('docs/schemas'))
+      .map((name) => name.replace('.schema.json', ''));
+    const withReferences = names.filter((name) => {
+      const schema = readJson('docs/schemas', `${name}.schema.json`) as { properties?: object };
+      return 'references' in (schema.properties ?? {});
+    });
+    const readers =
+      'attention compare compare-srte convert-checkpoint fit fit-table inspect profile quick-test';
+    expect(withReferences.sort()).toEqual(`${readers} rope validate verify`.split(' ').sort());
+  });
+});
+
+describe('errors', () => {
+  it.each([
+    [['profile', 'hf:org/none'], 2, 'has no public model "org/none"'],
+    [['profile', 'hf:org/mix@next'], 2, 'org/mix has no revision "next"'],
+    [['inspect', 'hf:org/mix:model.safetensor'], 2, 'did you mean hf:org/mix:model.safetensors?'],
+    [['inspect', 'hf:org/gated'], 2, 'org/gated is gated: its files need a token, found none'],
+    [
+      ['profile', 'hf:org/mix', '--offline'],
+      3,
+      'offline, and org/mix at "main" is in no cache of this machine',
+    ],
+    [['generate', 'hf:org/mix', 'x'], 2, 'hf download org/mix --local-dir mix'],
+    [
+      ['evaluate', 'hf:org/mix', '--text', 'README.md'],
+      2,
+      'reads whole models, which are not downloaded',
+    ],
+    [
+      ['export', 'hf:org/mix', '--save', 'x.onnx'],
+      2,
+      'reads whole models, which are not downloaded',
+    ],
+    [
+      ['quick-test', 'hf:org/mix:model.safetensors'],
+      2,
+      'expected a config, found hf:org/mix:model.safetensors',
+    ],
+    [['profile', 'hf:org'], 2, 'has no public model "org"'],
+    [['profile', 'hf:../x'], 2, 'expected hf:ORG/NAME[@REVISION][:FILE], found "hf:../x"'],
+    [
+      ['profile', 'Qwen/Qwen3-8B'],
+      2,
+      'write hf:Qwen/Qwen3-8B, or download it: hf download Qwen/Qwen3-8B --local-dir Qwen3-8B',
+    ],
+    [
+      ['inspect', 'Qwen/Qwen3-8B'],
+      2,
+      'write hf:Qwen/Qwen3-8B, or download it: hf download Qwen/Qwen3-8B --local-dir Qwen3-8B',
+    ],
+    [['verify', 'Qwen/Qwen3-8B'], 2, 'write hf:Qwen/Qwen3-8B, or download it'],
+    [
+      ['profile', 'https://huggingface.co/Qwen/Qwen3-8B/blob/main/config.json'],
+      2,
+      'write hf:Qwen/Qwen3-8B@main:config.json',
+    ],
+  ] as [string[], number, string][])('%j', async (args, code, text) => {
+    const { user } = await start();
+    const run = await user.run(args);
+    expect(run.stderr.replaceAll(/\s+/g, ' ')).toContain(text);
+    expect([run.code, run.stdout]).toEqual([code, '']);
+  });
+
+  it('does not take a prompt for a model', async () => {
+    const { hub, user } = await start();
+    await user.run(['generate', 'minimind2-small', 'hf:org/mix']);
+    expect(hub.requests).toEqual([]);
+  });
+
+  it('reads an index of shards with hostile names, and asks for none of them', async () => {
+    const index = { metadata: {}, weight_map: { a: '../../x.safetensors' } };
+    const { hub, user } = await start({
+      ...mixtral(),
+      'model.safetensors': '',
+      'model.safetensors.index.json': JSON.stringify(index),
+    });
+    const run = await user.run(['inspect', 'hf:org/mix:model.safetensors.index.json']);
+    expect([run.code, run.stderr]).toEqual([2, expect.stringContaining('../../x.safetensors')]);
+    expect(hub.requests.some(({ url }) => url.includes('x.safetensors'))).toBe(false);
+  });
+
+  it('refuses a header that is longer than any', async () => {
+    const length = Buffer.alloc(16);
+    length.writeBigUInt64LE(2n ** 33n);
+    length.write('{"a":', 8);
+    const size = 2 ** 34;
+    const { hub, user } = await start({
+      ...mixtral(),
+      'model.safetensors': { size, parts: [{ position: 0, bytes: length }] },
+    });
+    const run = await user.run(['inspect', 'hf:org/mix']);
+    expect([run.code, run.stdout]).toEqual([2, '']);
+    expect(hub.sent.bytes).toBeLessThan(200_000);
+  });
+
+  it('fetches a file of the cache again when it is damaged', async () => {
+    const { user } = await start();
+    const first = await user.run(['profile', 'hf:org/mix']);
+    const cache = path.join(user.home, 'cache');
+    for (const name of fs.readdirSync(cache, { recursive: true, encoding: 'utf8' })) {
+      const file = path.join(cache, name);
+      if (fs.statSync(file).isFile()) fs.truncateSync(file, Math.floor(fs.statSync(file).size / 2));
+    }
+    expect((await user.run(['profile', 'hf:org/mix'])).stdout).toBe(first.stdout);
+  });
+
+  it('works without a cache that can be written', async () => {
+    const { user } = await start();
+    const file = path.join(user.home, 'cache');
+    fs.writeFileSync(file, '');
+    expect((await user.run(['profile', 'hf:org/mix'])).code).toBe(0);
+  });
+});

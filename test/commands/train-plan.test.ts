@@ -1,0 +1,191 @@
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { runHere } from '../run-here.js';
+
+let folder = '';
+beforeAll(() => {
+  folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
+});
+afterAll(() => fs.rmSync(folder, { recursive: true, force: true }));
+
+const SMALL = 'minimind/minimind2-small';
+
+const plan = (...args: string[]) => runHere(['train-plan', ...args]);
+
+async function json(...args: string[]) {
+  const { stdout, code } = await plan(...args, '--json', '-q');
+  expect(code).toBe(0);
+  return JSON.parse(stdout);
+}
+
+describe('train-plan', () => {
+  it('counts steps, micro-steps and epochs', async () => {
+    const { size } = await json(
+      ...[SMALL, '--tokens', '10B', '--batch', '32', '--accumulation', '8'],
+      ...['--context', '512', '--data-tokens', '5B'],
+    );
+    // 32 × 8 × 512 = 131,072 tokens a step.
+    expect(size).toMatchObject({ tokensPerStep: 131_072, steps: 76_294, microSteps: 610_352 });
+    expect(size.epochs).toBe(2);
+  });
+
+  it('lists the learning rate of every step as CSV', async () => {
+    const { stdout } = await plan(
+      ...[SMALL, '--steps', '1000', '--schedule', 'minimind', '--lr', '5e-4', '--format', 'csv'],
+    );
+    const [head, ...rows] = stdout.trimEnd().split('\n');
+    expect(head).toBe('step,tokens,learning_rate');
+    expect(rows).toHaveLength(1000);
+    // minimind, get_lr(500, 1000, 5e-4) = 5e-4 · (0.1 + 0.45).
+    expect(Number(rows[499]?.split(',')[2])).toBeCloseTo(2.75e-4, 15);
+    expect(Number(rows[999]?.split(',')[2])).toBeCloseTo(5e-5, 15);
+  });
+
+  it('draws the learning rate in ASCII where the locale has nothing else', async () => {
+    const { LC_ALL } = process.env;
+    process.env.LC_ALL = 'C';
+    try {
+      const { stdout } = await plan(SMALL, '--tokens', '1B');
+      expect(stdout).toMatch(/\|\*/);
+      expect(stdout).not.toMatch(/[\u2800-\u28ff]/);
+    } finally {
+      if (LC_ALL === undefined) delete process.env.LC_ALL;
+      else process.env.LC_ALL = LC_ALL;
+    }
+  });
+
+  it('counts the groups of the optimizer', async () => {
+    const { optimizer, parameters } = await json('configs/hybrid/tiny.yaml', '--groups', 'nanogpt');
+    const [decayed, others] = optimizer.groups;
+    expect(decayed.parameters + others.parameters).toBe(parameters);
+    expect(decayed.kinds.map(({ kind }: { kind: string }) => kind)).toContain('srte');
+    expect(decayed.tensors.map(({ name }: { name: string }) => name)).not.toContain(
+      'lm_head.weight',
+    );
+  });
+
+  it('has memory, time and cost on a GPU', async () => {
+    const { hardware, accumulation } = await json(
+      ...[SMALL, '--tokens', '1B', '--batch', '8', '--accumulation', '4', '--gpu', 'h100-80gb'],
+      ...['--gpus', '2', '--price', '2'],
+    );
+    expect(hardware).toMatchObject({ gpus: 2, verdict: 'fits' });
+    const hours = hardware.totalSeconds.expected / 3600;
+    expect(hardware.cost.expected).toBeCloseTo(hours * 2 * 2, 9);
+    for (const row of accumulation) {
+      expect(row.microBatch * row.accumulation * row.gpus).toBe(64);
+      expect(row.verdict).not.toBeNull();
+    }
+  });
+
+  it('agrees with fit about memory and time', async () => {
+    const { hardware } = await json(
+      ...[SMALL, '--tokens', '1B', '--batch', '8', '--accumulation', '4', '--context', '512'],
+      ...['--gpu', 'h100-80gb'],
+    );
+    const { stdout } = await runHere([
+      ...['fit', SMALL, '--gpu', 'h100-80gb', '--for', 'training', '--micro-batch', '8'],
+      ...['--global-batch', '16384', '--train-tokens', String(61_036 * 16_384)],
+      ...['--context', '512', '--json'],
+    ]);
+    const { fit } = JSON.parse(stdout).training;
+    expect(hardware.memory.expected).toBe(fit.total.expected.value);
+    expect(hardware.totalSeconds.expected).toBe(fit.time.totalSeconds.expected.value);
+  });
+
+  it('lists checkpoints and their disk', async () => {
+    const { checkpoints, parameters } = await json(
+      ...[SMALL, '--steps', '1000', '--set', 'training.save_steps=300'],
+      ...['--set', 'training.save_total_limit=3'],
+    );
+    expect(checkpoints).toEqual({
+      weights16: 2 * parameters,
+      weights32: 4 * parameters,
+      resumable: 12 * parameters,
+      every: 300,
+      written: 4,
+      kept: 3,
+      diskBytes: 36 * parameters,
+    });
+  });
+
+  it('counts gradients that fp16 loses', async () => {
+    const file = path.join(folder, 'gradients.safetensors');
+    const values = Float32Array.from([0, 1e-8, 2e-8, -5e-8, 1e-7, 1e-3]);
+    const header = JSON.stringify({ a: { dtype: 'F32', shape: [6], data_offsets: [0, 24] } });
+    const length = Buffer.alloc(8);
+    length.writeUInt32LE(header.length);
+    const content = [length, Buffer.from(header), Buffer.from(values.buffer)];
+    fs.writeFileSync(file, Buffer.concat(content));
+    const { gradients, underflow, mistakes } = await json(
+      ...[SMALL, '--tokens', '1B', '--set', 'training.fp16=true', '--gradients', file],
+    );
+    expect(gradients).toMatchObject({ values: 5, zeros: 1, notFinite: 0 });
+    // 1e-8, 2e-8 and 5e-8 are below 5.96e-8; the first two are below half of it.
+    expect(underflow).toMatchObject({ scale: 1, below: 3 / 5, zeroed: 2 / 5, isMeasured: true });
+    expect(mistakes.map(({ check }: { check: string }) => check)).toContain('fp16-without-scaler');
+  });
+
+  it('compares the tokenizer with the vocabulary', async () => {
+    const { mistakes } = await json(
+      ...[SMALL, '--tokens', '1B', '--tokenizer', 'fixtures/tokenizers/bpe-512.json'],
+    );
+    expect(mistakes).toMatchObject([{ check: 'tokenizer-apart', severity: 'error' }]);
+    expect(mistakes[0].reason).toContain('512 tokens');
+  });
+
+  it('exits with 1 for a mistake with --check only', async () => {
+    const bad = [SMALL, '--tokens', '1B', '--lr', '0.05', '--warmup', '1%', '-q'];
+    expect(await plan(...bad)).toMatchObject({ code: 0 });
+    const { code, stdout } = await plan(...bad, '--check');
+    expect(code).toBe(1);
+    expect(stdout).toContain('error: --lr: learning rate out of range');
+    const good = [SMALL, '--tokens', '1B', '--schedule', 'cosine', '--lr', '5e-4'];
+    expect((await plan(...good, '--warmup', '1%', '--check')).code).toBe(0);
+  });
+
+  it('takes the number of GPUs from the file', async () => {
+    const { size } = await json('fixtures/training/good/wsd.yaml', '--gpu', 'h100-80gb');
+    expect(size.gpus).toBe(8);
+  });
+
+  it.each([
+    [['--schedule', 'cosin'], 'unknown schedule "cosin"', 'did you mean cosine?'],
+    [['--tokens', '1B', '--steps', '5'], '--tokens and --steps both set the length', 'only one'],
+    [['--warmup', 'x'], 'expected steps or a share', '--warmup 500'],
+    [['--groups', 'x'], 'unknown rule "x"', 'nanogpt, huggingface, all'],
+    [['--context', '1000000'], 'more than the 32768 positions', '--context 32768'],
+    [['--gradients', 'no-such-file'], 'no-such-file', ''],
+  ])('refuses %j', async (flags, message, suggestion) => {
+    const { code, stderr } = await plan(SMALL, ...flags);
+    expect(code).toBeGreaterThan(1);
+    expect(stderr).toContain(message);
+    expect(stderr).toContain(suggestion);
+  });
+});
+
+describe('validate', () => {
+  const file = 'fixtures/training/mistakes/learning-rate-absurd.yaml';
+
+  it('warns of mistakes of the training with their line', async () => {
+    const { code, stderr } = await runHere(['validate', file]);
+    expect(code).toBe(0);
+    expect(stderr).toMatch(/warning: .*absurd\.yaml:12:18: training\.learning_rate/);
+    expect(stderr).toContain('write learning_rate: ');
+  });
+
+  it('makes them errors with --strict', async () => {
+    const { code, stderr } = await runHere(['validate', file, '--strict']);
+    expect(code).toBe(1);
+    expect(stderr).toContain('error: ');
+  });
+
+  it('says nothing about good trainings', async () => {
+    const good = fs
+      .readdirSync('fixtures/training/good')
+      .map((name) => `fixtures/training/good/${name}`);
+    expect(await runHere(['validate', ...good, '--strict'])).toMatchObject({ code: 0, stderr: '' });
+  });
+});

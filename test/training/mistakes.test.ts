@@ -1,0 +1,52 @@
+import fs from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { loadModelFile } from '../../src/model-input/model-file.js';
+import { CHECKS, MISTAKE_NAMES } from '../../src/training/mistakes.js';
+import { trainingSettings } from '../../src/training/settings.js';
+import { planTraining, trainingMistakes } from '../../src/training/train-plan.js';
+import { inPackage } from '../fixtures.js';
+
+const FOLDER = 'fixtures/training';
+
+const namesIn = (folder: string) =>
+  fs.readdirSync(inPackage(`${FOLDER}/${folder}`)).map((file) => file.replace(/\.yaml$/, ''));
+
+async function planOf(file: string) {
+  const { model, document, warnings } = await loadModelFile(inPackage(`${FOLDER}/${file}.yaml`));
+  expect(warnings).toEqual([]);
+  const settings = trainingSettings(document);
+  return { model, settings, mistakes: trainingMistakes(model, { settings }) };
+}
+
+describe('mistakes of a training', () => {
+  const planted = namesIn('mistakes');
+
+  it('are planted for nearly every check', () => {
+    expect(planted.length).toBeGreaterThanOrEqual(20);
+    const missing = MISTAKE_NAMES.filter((name) => !planted.some((file) => file.startsWith(name)));
+    // Needs measured gradients, or a model too large for a test.
+    expect(missing).toEqual(['fp16-underflow']);
+  });
+
+  it.each(planted)('%s: found by exactly its check', async (file) => {
+    const { mistakes } = await planOf(`mistakes/${file}`);
+    expect(mistakes).toHaveLength(1);
+    const [mistake] = mistakes;
+    // A file is called after its check, perhaps with a word more.
+    expect(`${file}-`).toContain(`${mistake?.check}-`);
+    expect(mistake?.reason).toMatch(/\S/);
+    expect(mistake?.fix).toMatch(/\S/);
+    expect(CHECKS[mistake?.check ?? 'contradiction'].title).toBe(mistake?.title);
+  });
+
+  it.each(namesIn('good'))('%s: a good config without a mistake', async (file) => {
+    const { mistakes, model, settings } = await planOf(`good/${file}`);
+    expect(mistakes).toEqual([]);
+    expect(planTraining(model, { settings }).size.steps).toBeGreaterThan(1000);
+  });
+
+  it('names the key as the file has it', async () => {
+    const { mistakes } = await planOf('mistakes/contradiction');
+    expect(mistakes[0]?.reason).toContain('grad_clip');
+  });
+});
