@@ -96,6 +96,7 @@ const PLANNED = [
   'family',
   'no-config',
   'state-dict',
+  'merge-lora',
   'container',
   'shard-size',
   'set',

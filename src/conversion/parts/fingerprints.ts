@@ -1,5 +1,7 @@
 /** Fingerprints of a conversion's input and of its planned output, from contents and never from times. */
 import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
 import type { ByteFile } from '../../checkpoint/byte-file.js';
 import type { Checkpoint } from '../../checkpoint/checkpoint.js';
 import type { OutputFile } from '../execute/output-files.js';
@@ -33,8 +35,14 @@ export function sampleSha256(file: Pick<ByteFile, 'size' | 'readInto'>): string 
   return hash.digest('hex');
 }
 
-/** SHA-256 of the index of all tensors of a checkpoint, as its headers give it. */
-export function indexSha256({ tensors, aliases, metadata, files }: Checkpoint): string {
+/**
+ * SHA-256 of the index of all tensors of a checkpoint, as its headers give it.
+ * @param adapter Folder of a LoRA adapter that is merged: its config scales the values.
+ */
+export function indexSha256(
+  { tensors, aliases, metadata, files }: Checkpoint,
+  adapter: string | undefined,
+): string {
   const numbers = new Map(files.map((file, number) => [file, number]));
   const hash = createHash('sha256');
   for (const [name, tensor] of tensors) {
@@ -45,6 +53,7 @@ export function indexSha256({ tensors, aliases, metadata, files }: Checkpoint): 
   }
   hash.update(JSON.stringify([...aliases]));
   hash.update(JSON.stringify([...metadata].sort()));
+  if (adapter !== undefined) hash.update(readFileSync(path.join(adapter, 'adapter_config.json')));
   return hash.digest('hex');
 }
 

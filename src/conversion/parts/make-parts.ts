@@ -1,6 +1,8 @@
 /** Divides a conversion into parts: whole files of the output and ranges of rows of computed tables. */
 import path from 'node:path';
 import { encodedBytes } from '../../checkpoint/stored-tensor.js';
+import { UserError } from '../../errors.js';
+import { mountedPath } from '../../files/mounted.js';
 import { checkReplaceable, refuseFullDisk, resolveOutputTarget } from '../../files/output-place.js';
 import { sumOf } from '../../text/words.js';
 import { type PreparedConversion, prepare } from '../conversion.js';
@@ -39,6 +41,7 @@ export async function planInParts(
   request: ConversionRequest,
   { parts, stateDict, version, blockRows }: PartsOptions,
 ): Promise<PartsPlan> {
+  refuseRemote(request.checkpoint.path);
   const prepared = await prepare(request);
   const { input } = prepared;
   const { size: tensors } = request.checkpoint.tensors;
@@ -73,7 +76,7 @@ export async function planInParts(
           sampleSha256: sampleSha256(file),
         })),
         tensors,
-        indexSha256: indexSha256(checkpoint),
+        indexSha256: indexSha256(checkpoint, request['merge-lora']),
       },
       output: {
         path: target.file,
@@ -99,9 +102,23 @@ export async function planInParts(
   }
 }
 
+/** @throws UserError for an input that only this process can read. */
+function refuseRemote(input: string): void {
+  if (mountedPath(input) === undefined) return;
+  throw new UserError(
+    'usage',
+    `--parts: expected files that every machine can read, found ${input}`,
+    {
+      suggestion:
+        'download the model into a shared folder first: hf download NAME --local-dir FOLDER',
+    },
+  );
+}
+
 /** A flag that is not given has no key. */
 function requestOf(request: ConversionRequest, stateDict: string | undefined): PartsRequest {
   const { 'shard-size': shard, 'max-memory': memory, target, config, ...flags } = request;
+  const { 'merge-lora': adapter } = flags;
   const file = (name: string | undefined) => (name === undefined ? undefined : path.resolve(name));
   const number = (value: number | bigint | undefined) =>
     value === undefined ? undefined : Number(value);
@@ -113,6 +130,7 @@ function requestOf(request: ConversionRequest, stateDict: string | undefined): P
     saturate: Boolean(flags.saturate),
     'no-config': Boolean(flags['no-config']),
     force: Boolean(flags.force),
+    'merge-lora': file(adapter),
     target: file(target),
     config: file(config),
     'shard-size': number(shard),

@@ -3,6 +3,7 @@ import { statSync } from 'node:fs';
 import type { ByteFile } from '../../checkpoint/byte-file.js';
 import { listed } from '../../checkpoint/checkpoint-rules.js';
 import { UserError } from '../../errors.js';
+import { withAdapter } from '../../model-input/adapter-model.js';
 import { openModelCheckpoint } from '../../model-input/gguf/gguf-checkpoint.js';
 import { type PreparedConversion, prepare } from '../conversion.js';
 import { configNameFor, outputFilesOf } from '../execute/accompanying-files.js';
@@ -27,9 +28,12 @@ export interface OpenedParts extends PreparedConversion {
 export async function openParts(plan: PartsPlan, display: ConversionDisplay): Promise<OpenedParts> {
   refuseChangedSizes(plan);
   const { path: input } = plan.input;
-  const checkpoint = openModelCheckpoint(input, { stateDict: plan.request['state-dict'] });
+  const { 'state-dict': stateDict, 'merge-lora': adapter, ...flags } = plan.request;
+  let checkpoint = openModelCheckpoint(input, { stateDict });
   try {
-    if (indexSha256(checkpoint) !== plan.input.indexSha256) {
+    if (adapter !== undefined) checkpoint = await withAdapter(checkpoint, adapter, flags);
+    const { files } = checkpoint;
+    if (indexSha256(checkpoint, adapter) !== plan.input.indexSha256) {
       throw changed(`${input} has other tensors than when it was planned`);
     }
     const prepared = await prepare(requestFrom(plan, checkpoint, display));
@@ -38,23 +42,23 @@ export async function openParts(plan: PartsPlan, display: ConversionDisplay): Pr
       checkpoint.close();
     };
     const { rank, blockRows, products } = plan.compute;
-    const { input: read, resources } = prepared;
-    const conversion = rank === null ? prepared.plan : await planConversion(read, rank);
-    const filesOf = outputFilesOf(read, conversion, configNameFor(read, conversion));
+    const { input: opened, resources } = prepared;
+    const conversion = rank === null ? prepared.plan : await planConversion(opened, rank);
+    const filesOf = outputFilesOf(opened, conversion, configNameFor(opened, conversion));
     const planned = filesOf(() => {
       throw new Error('no values are needed for a plan');
     });
-    if (outputSha256(read, conversion, planned) !== plan.output.planSha256) {
+    if (outputSha256(opened, conversion, planned) !== plan.output.planSha256) {
       await close();
       throw changed(`the config or the tokenizer files of ${input} are not those of the plan`);
     }
     refuseOtherProducts(products, resources.backend.name);
     return {
-      input: read,
+      input: opened,
       plan: conversion,
       resources: { ...resources, blockRows },
       filesOf,
-      refuseOther: (files) => refuseOtherSamples(plan, checkpoint.files, files),
+      refuseOther: (read) => refuseOtherSamples(plan, files, read),
       close,
     };
   } catch (error) {
@@ -69,6 +73,7 @@ function requestFrom(
   display: ConversionDisplay,
 ): ConversionRequest {
   const none = {
+    'merge-lora': undefined,
     to: undefined,
     target: undefined,
     merge: undefined,

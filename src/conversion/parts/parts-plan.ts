@@ -31,6 +31,7 @@ const hash = z.string().regex(/^[0-9a-f]{64}$/);
 /** Flags that determine the output, and those that bound its memory. Paths are absolute. */
 const requestSchema = z.strictObject({
   'state-dict': z.string().optional(),
+  'merge-lora': name.optional(),
   to: z.enum(LAYOUT_NAMES).optional(),
   target: name.optional(),
   merge: z.union([z.enum(['mean', 'first']), z.strictObject({ layer: count })]).optional(),
@@ -76,7 +77,7 @@ const planSchema = z.strictObject({
       }),
     ),
     tensors: count,
-    /** SHA-256 of the index of all tensors: names, types, shapes and places. */
+    /** SHA-256 of the index of all tensors (names, types, shapes and places), and of the config of an adapter. */
     indexSha256: hash,
   }),
   output: z.strictObject({

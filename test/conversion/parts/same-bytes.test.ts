@@ -11,6 +11,8 @@ import { finish, hashes, plan, run } from './parts.js';
 const OLD = inPackage('fixtures/old-checkpoint/trained-same-start/checkpoint_step_30.pt');
 const LLAMA = inPackage('fixtures/hf/llama');
 const HYBRID = inPackage('fixtures/hybrid/shared-lowrank-tied');
+const DCP = inPackage('fixtures/distributed/world2-nested');
+const ZERO = inPackage('fixtures/distributed/zero3-world3');
 const byName: Flags = { 'no-config': true };
 const shards: Flags = { 'shard-size': 15e3 };
 
@@ -37,6 +39,8 @@ const CONVERSIONS: Record<string, readonly [input: string, out: string, flags: F
   'multiplied out': [HYBRID, 'out', { ...shards, to: 'per-layer', dtype: 'BF16' }],
   'PyTorch file': [OLD, 'out.pt', { ...byName, to: 'shared' }],
   'safetensors file': [OLD, 'out.safetensors', { ...byName, to: 'low-rank', rank: 2 }],
+  'distributed checkpoint': [DCP, 'out', { ...byName, 'shard-size': 300, dtype: 'BF16' }],
+  'ZeRO checkpoint': [ZERO, 'out', { ...byName, 'shard-size': 300, dtype: 'BF16' }],
   GGUF: [LLAMA, 'out.gguf', { dtype: 'Q8_0' as never }],
 };
 
