@@ -146,6 +146,11 @@ describe('train-plan', () => {
     expect((await plan(...good, '--warmup', '1%', '--check')).code).toBe(0);
   });
 
+  it('accepts a floor and a weight decay of 0', async () => {
+    const flags = ['--min-lr', '0', '--weight-decay', '0', '--steps', '1'];
+    expect(await json(SMALL, ...flags)).toMatchObject({ mistakes: [], optimizer: { weightDecay: 0 } });
+  });
+
   it('takes the number of GPUs from the file', async () => {
     const { size } = await json('fixtures/training/good/wsd.yaml', '--gpu', 'h100-80gb');
     expect(size.gpus).toBe(8);
@@ -158,6 +163,9 @@ describe('train-plan', () => {
     [['--groups', 'x'], 'unknown rule "x"', 'nanogpt, huggingface, all'],
     [['--context', '1000000'], 'more than the 32768 positions', '--context 32768'],
     [['--gradients', 'no-such-file'], 'no-such-file', ''],
+    [['--epochs', '2'], '--epochs requires the number of tokens', '--data-tokens 1B'],
+    [['--tokens', '1e30'], 'expected at most 9,010,000B tokens, found 1e30', '--tokens 10B'],
+    [['--weight-decay', '-1'], 'expected a number of at least 0', '--weight-decay 0.1'],
   ])('refuses %j', async (flags, message, suggestion) => {
     const { code, stderr } = await plan(SMALL, ...flags);
     expect(code).toBeGreaterThan(1);
