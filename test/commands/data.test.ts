@@ -158,6 +158,18 @@ describe('data', () => {
     expect(stderr.match(/^error: /gm)).toHaveLength(1);
   });
 
+  it.each([
+    [['--line', '999'], 'expected a line of the data, found 999, beyond its end'],
+    [['--tokens', '0'], 'expected tokens above 0, found 0'],
+    [['--near', '200%'], 'expected a share above 0, at most 1, found "200%"'],
+  ])('refuses %j', async (flags, message) => {
+    const words = ['data', 'fixtures/data/pretrain.jsonl', ...TOKENIZER, ...flags];
+    expect(await runHere(words)).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining(message),
+    });
+  });
+
   it('refuses a folder, and a second kind of data', async () => {
     expect((await runHere(['data', folder])).stderr).toContain(
       'is a folder where a file should be',
