@@ -7,7 +7,12 @@ import { highestRate, learningRateAt, parseDecayType, publishedRate } from './le
 import type { GroupRuleName, OptimizerGroup } from './optimizer-groups.js';
 import { GROUP_RULES, parseGroupRule } from './optimizer-groups.js';
 import type { RunSize } from './run-size.js';
-import { OPTIMAL_TOKENS_PER_PARAMETER, partialAccumulation, worthOfRepeated } from './run-size.js';
+import {
+  OPTIMAL_TOKENS_PER_PARAMETER,
+  partialAccumulation,
+  stepsFor,
+  worthOfRepeated,
+} from './run-size.js';
 import { parseSchedule, SCHEDULE_NAMES, SCHEDULES } from './schedules.js';
 import type { TrainingSettings, TrainingValues } from './settings.js';
 import { FIRST_SCALE, FP16_LARGEST, type Underflow } from './underflow.js';
@@ -24,8 +29,8 @@ export interface PlanFacts {
   readonly parameters: number;
   readonly width: number;
   readonly vocabulary: number;
-  /** Tokens of the tokenizer, as counted or as set. */
-  readonly tokenizerSize: number | undefined;
+  /** Highest id of the data; undefined where it was not read. */
+  readonly highestId: number | undefined;
   /** Share of gradients that fp16 loses; undefined in other types without measured gradients. */
   readonly underflow: (Underflow & { readonly isMeasured: boolean }) | undefined;
 }
@@ -108,11 +113,11 @@ const isMultiple = (longer: number, shorter: number, accumulation: number) =>
 /** Optimizer steps that the tokens or epochs of the settings need; undefined without either. */
 function stepsOfTokens({ settings: { values }, size }: PlanFacts): number | undefined {
   const { total_tokens, num_epochs } = values;
-  const { dataTokens, tokensPerStep } = size;
+  const { dataTokens, tokensPerStep, filled } = size;
   const tokens =
     total_tokens ??
     (num_epochs === undefined || dataTokens === undefined ? undefined : num_epochs * dataTokens);
-  return tokens === undefined ? undefined : Math.ceil(tokens / tokensPerStep);
+  return tokens === undefined ? undefined : stepsFor(tokens, tokensPerStep * filled);
 }
 
 /** Whether `max_steps` counts micro-steps, by the tokens that are given as well. */
@@ -544,7 +549,15 @@ export const CHECKS = {
     title: 'vocabulary and tokenizer differ',
     severity: 'error',
     key: 'tokenizer_size',
-    find: ({ tokenizerSize: size, vocabulary }) => {
+    find: ({ settings: { values }, vocabulary, highestId }) => {
+      const { tokenizer_size: size } = values;
+      if (highestId !== undefined && highestId >= vocabulary) {
+        return {
+          key: size === undefined ? 'dataset_tokens' : 'tokenizer_size',
+          reason: `the data has ids up to ${formatInteger(highestId)}, and the embedding ${formatInteger(vocabulary)} rows`,
+          fix: `model.vocab_size: ${size ?? highestId + 1}, or the tokenizer of this model`,
+        };
+      }
       if (size === undefined || (size <= vocabulary && vocabulary - size < PADDED_ROWS))
         return undefined;
       return size > vocabulary

@@ -136,6 +136,78 @@ describe('train-plan', () => {
     expect(mistakes[0].reason).toContain('512 tokens');
   });
 
+  describe('with --data', () => {
+    const ids = (name: string, ...samples: number[][]) => {
+      const file = path.join(folder, name);
+      fs.writeFileSync(file, samples.map((each) => `${JSON.stringify(each)}\n`).join(''));
+      return file;
+    };
+    const SETTING = ['--context', '8', '--batch', '1', '--accumulation', '2'];
+
+    it('counts samples with their padding', async () => {
+      // Three sequences of 8: 4 + 8 + 6 tokens, and two that the cut of the second one loses.
+      const file = ids('padded.jsonl', [1, 2, 3, 4], [...Array(10).keys()], [1, 2, 3, 4, 5, 6]);
+      const { size, data, mistakes } = await json(
+        SMALL,
+        '--epochs',
+        '10',
+        '--data',
+        file,
+        ...SETTING,
+      );
+      expect(data).toMatchObject({
+        ...{ samples: 3, tokens: 18, positions: 24, longest: 10, highestId: 9, isPacked: false },
+      });
+      expect(size).toMatchObject({ dataTokens: 18, epochs: 10, filled: 0.75, steps: 15 });
+      expect(size.tokens).toBe(180);
+      const checks = mistakes.map(({ check }: { check: string }) => check);
+      expect(checks).toEqual(expect.arrayContaining(['data-repeated', 'partial-accumulation']));
+      expect(checks).not.toContain('context-beyond-data');
+    });
+
+    it('counts all tokens of packed samples', async () => {
+      const file = ids('packed.jsonl', [1, 2, 3, 4], [...Array(12).keys()]);
+      const { size, data } = await json(
+        ...[SMALL, '--epochs', '2', '--data', file, ...SETTING],
+        ...['--set', 'training.packing=true'],
+      );
+      expect(data).toMatchObject({ tokens: 16, positions: 16, isPacked: true });
+      expect(size).toMatchObject({ filled: 1, steps: 2, epochs: 2 });
+    });
+
+    it('finds ids beyond the embedding, and a context beyond the samples', async () => {
+      const file = ids('beyond.jsonl', [1, 6400, 2]);
+      const { mistakes } = await json(SMALL, '--tokens', '1B', '--data', file);
+      expect(mistakes).toEqual(
+        expect.arrayContaining([
+          expect.objectContaining({ check: 'tokenizer-apart', place: '--data' }),
+          expect.objectContaining({ check: 'context-beyond-data', place: '--data' }),
+        ]),
+      );
+      expect(mistakes[0].reason).toContain('ids up to 6,400');
+    });
+
+    it('counts texts as the data command does', async () => {
+      const data = ['fixtures/data/pretrain.jsonl', '--tokenizer', 'fixtures/data/tokenizer'];
+      const { size } = await json(SMALL, '--tokens', '1M', '--context', '64', '--data', ...data);
+      const { stdout } = await runHere([
+        ...['data', ...data, '--context', '64', '--tokens', '1M', '--json'],
+      ]);
+      const { figures, epochs } = JSON.parse(stdout);
+      expect(size.dataTokens).toBe(figures.tokens.tokens);
+      expect(size.epochs).toBeCloseTo(epochs.epochs, 12);
+    });
+
+    it('requires a tokenizer for texts, and samples', async () => {
+      const without = path.join(folder, 'text.jsonl');
+      fs.writeFileSync(without, '{"text": "a"}\n');
+      const { code, stderr } = await plan(SMALL, '--data', without);
+      expect(code).toBe(2);
+      expect(stderr).toContain('--tokenizer FILE');
+      expect(await plan(SMALL, '--data', without, '--data-tokens', '5')).toMatchObject({ code: 2 });
+    });
+  });
+
   it('exits with 1 for a mistake with --check only', async () => {
     const bad = [SMALL, '--tokens', '1B', '--lr', '0.05', '--warmup', '1%', '-q'];
     expect(await plan(...bad)).toMatchObject({ code: 0 });

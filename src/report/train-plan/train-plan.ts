@@ -97,9 +97,24 @@ function factsOf(plan: TrainPlanResult, isLong: boolean): Fact[] {
       name: 'AdamW',
       text: optimizerText(optimizer),
     },
-    ...(hasRoom ? [{ name: 'disk', text: diskText(checkpoints) }] : []),
+    ...dataFacts(plan),
+    ...(hasRoom && plan.data === null ? [{ name: 'disk', text: diskText(checkpoints) }] : []),
     ...memoryFacts(plan),
     ...(hasRoom ? underflowFacts(plan) : []),
+  ];
+}
+
+function dataFacts({ data, size }: TrainPlanResult): Fact[] {
+  if (data === null) return [];
+  const { samples, tokens, longest, isPacked } = data;
+  const rest = isPacked
+    ? `packed into sequences of ${formatInteger(size.context)}`
+    : `${percentText(1 - size.filled)} of ${formatInteger(size.context)} is padding`;
+  return [
+    {
+      name: 'data',
+      text: `${shortCount(tokens)} tokens in ${counted(samples, 'sample')}, longest ${formatInteger(longest)}; ${rest}`,
+    },
   ];
 }
 
@@ -348,7 +363,7 @@ const rateTable = ({ size }: TrainPlanResult, { rates }: TrainPlanOptions): Tabl
   get rows() {
     return rates().map(([step, rate]) => [
       { text: String(step), value: step },
-      { text: String((step + 1) * size.tokensPerStep), value: (step + 1) * size.tokensPerStep },
+      integerCell(Math.round((step + 1) * size.tokensPerStep * size.filled)),
       { text: String(rate), value: rate },
     ]);
   },
