@@ -70,6 +70,9 @@ interface Found {
 /** Epochs up to which repeated data is nearly as good as new data (Muennighoff et al. 2023, arXiv 2305.16264). */
 const MOST_EPOCHS = 4;
 
+/** The optimum less a tenth: a round number of tokens near it is no mistake. */
+const FEWEST_TOKENS_PER_PARAMETER = 0.9 * OPTIMAL_TOKENS_PER_PARAMETER;
+
 /** AdamW trains no published language model above this, whatever the width. */
 const ABSURD_RATE = 0.02;
 const LOWEST_RATE = 1e-7;
@@ -522,7 +525,7 @@ export const CHECKS = {
     others: ['max_steps', 'num_epochs', 'dataset_tokens'],
     find: ({ settings: { values }, size, parameters }) =>
       size.length === 'default' ||
-      size.tokensPerParameter >= 0.99 * OPTIMAL_TOKENS_PER_PARAMETER ||
+      size.tokensPerParameter >= FEWEST_TOKENS_PER_PARAMETER ||
       !isPretraining(values)
         ? undefined
         : {

@@ -87,9 +87,11 @@ function factsOf(plan: TrainPlanResult, isLong: boolean): Fact[] {
   return [
     {
       name: 'steps',
-      text:
-        `${formatInteger(steps)} (${shortCount(microSteps)} micro-steps) of ${shortCount(tokensPerStep)} tokens` +
-        `${usual(size.isUsualBatch)}: ${[microBatch, context, accumulation].map(formatInteger).join(' × ')} × ${counted(gpus, 'GPU')}`,
+      text: `${formatInteger(steps)}, or ${shortCount(microSteps)} micro-steps of a GPU`,
+    },
+    {
+      name: 'batch',
+      text: `${[microBatch, context, accumulation].map(formatInteger).join(' × ')} × ${counted(gpus, 'GPU')} = ${shortCount(tokensPerStep)} tokens${usual(size.isUsualBatch)}`,
     },
     { name: 'tokens', text: tokensText(plan) },
     { name: 'rate', text: rateText(plan) },
@@ -142,9 +144,9 @@ function tokensText({ size, overTrained: [longer] }: TrainPlanResult): string {
       ? ''
       : `; ${shortNumber(epochs)} ${epochs === 1 ? 'epoch' : 'epochs'} of ${shortCount(dataTokens)}`;
   const other = longer
-    ? `, ${longer.model.split('-')[0]} has ${formatInteger(Math.round(longer.tokensPerParameter))}`
+    ? `, ${longer.model.split('-')[0]} ${formatInteger(Math.round(longer.tokensPerParameter))}`
     : '';
-  return `${shortNumber(tokensPerParameter)} a parameter${usual(length === 'default')}; optimal is 20${other}${repeated}`;
+  return `${shortNumber(tokensPerParameter)} a parameter (${length === 'default' ? 'default; ' : ''}optimal 20${other})${repeated}`;
 }
 
 function rateText({ learningRate }: TrainPlanResult): string {
@@ -152,10 +154,20 @@ function rateText({ learningRate }: TrainPlanResult): string {
     learningRate;
   const { points } = learningRate;
   const last = points.at(-1)?.[1] ?? floor;
+  const defaults = [
+    ...(isUsualPeak ? ['rate'] : []),
+    ...(isUsualSchedule ? ['schedule'] : []),
+    ...(isUsualWarmup && warmup > 0 ? ['warm-up'] : []),
+  ];
+  const from =
+    defaults.length === 3
+      ? ' (defaults)'
+      : defaults.length > 0
+        ? ` (default: ${defaults.join(', ')})`
+        : '';
   return (
-    `${shortNumber(peak)}${isUsualPeak ? ' (default for the width)' : ''}, ` +
-    `${schedule}${usual(isUsualSchedule)} to ${shortNumber(last)}, ` +
-    `warm-up ${warmup === 0 ? 'none' : counted(warmup, 'step')}${usual(isUsualWarmup && warmup > 0)}`
+    `${shortNumber(peak)}, ${schedule} to ${shortNumber(last)}, ` +
+    `warm-up ${warmup === 0 ? 'none' : counted(warmup, 'step')}${from}`
   );
 }
 
