@@ -4,7 +4,10 @@ import type { TrainingValues } from './settings.js';
 /** Tokens per parameter at which a given compute trains the best model (Chinchilla, arXiv 2203.15556). */
 export const OPTIMAL_TOKENS_PER_PARAMETER = 20;
 
-/** Small models that were trained far longer, because a small model is cheap to serve. */
+/**
+ * Small models that were trained far longer, because a small model is cheap to serve: TinyLlama about 3 epochs of 1
+ * trillion tokens, Llama 3 over 15 trillion, SmolLM2 about 11 trillion.
+ */
 export const OVER_TRAINED = [
   { model: 'TinyLlama-1.1B', parameters: 1.1e9, tokens: 3e12, source: 'arXiv 2401.02385' },
   { model: 'Llama-3-8B', parameters: 8.03e9, tokens: 15e12, source: 'arXiv 2407.21783' },
@@ -137,8 +140,8 @@ export function partialAccumulation({
   return last === 0 || microSteps < accumulation ? undefined : { microSteps, last };
 }
 
-/** Constant of the value of repeated tokens (Muennighoff et al. 2023, arXiv 2305.16264: R*_D = 15.39). */
-const REPETITION = 15.39;
+/** Constant of the value of repeated tokens (Muennighoff et al. 2023, arXiv 2305.16264, appendix A: R*_D = 15.387756). */
+const REPETITION = 15.387756;
 
 /**
  * Tokens of new data that training on repeated data is worth: U + U · R* · (1 − exp(−R / R*)), with R repetitions after
