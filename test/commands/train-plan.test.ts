@@ -113,8 +113,11 @@ describe('train-plan', () => {
 
   it('counts gradients that fp16 loses', async () => {
     const file = path.join(folder, 'gradients.safetensors');
-    const values = Float32Array.from([0, 1e-8, 2e-8, -5e-8, 1e-7, 1e-3]);
-    const header = JSON.stringify({ a: { dtype: 'F32', shape: [6], data_offsets: [0, 24] } });
+    const values = Float32Array.from([0, 1e-8, 2e-8, -5e-8, 1e-7, 1e-3, 2, Infinity]);
+    const header = JSON.stringify({
+      a: { dtype: 'F32', shape: [2, 3], data_offsets: [0, 24] },
+      b: { dtype: 'F32', shape: [2], data_offsets: [24, 32] },
+    });
     const length = Buffer.alloc(8);
     length.writeUInt32LE(header.length);
     const content = [length, Buffer.from(header), Buffer.from(values.buffer)];
@@ -122,9 +125,13 @@ describe('train-plan', () => {
     const { gradients, underflow, mistakes } = await json(
       ...[SMALL, '--tokens', '1B', '--set', 'training.fp16=true', '--gradients', file],
     );
-    expect(gradients).toMatchObject({ values: 5, zeros: 1, notFinite: 0 });
-    // 1e-8, 2e-8 and 5e-8 are below 5.96e-8; the first two are below half of it.
-    expect(underflow).toMatchObject({ scale: 1, below: 3 / 5, zeroed: 2 / 5, isMeasured: true });
+    expect(gradients).toMatchObject({ values: 6, zeros: 1, notFinite: 1, largest: 2 });
+    // numpy makes 0, 0, -6e-8, 1.2e-7 and 1e-3 of them as float16. 1e-7 is below the normal ones too.
+    const unscaled = { scale: 1, below: 3 / 6, zeroed: 2 / 6, imprecise: 4 / 6, above: 0 };
+    // Times 65,536 all small ones are normal, and 2 is above 65,504.
+    const scaled = { scale: 65_536, below: 0, zeroed: 0, imprecise: 0, above: 1 / 6 };
+    expect(gradients.scales).toEqual([unscaled, scaled]);
+    expect(underflow).toEqual({ ...unscaled, isMeasured: true });
     expect(mistakes.map(({ check }: { check: string }) => check)).toContain('fp16-without-scaler');
   });
 
