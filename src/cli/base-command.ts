@@ -54,7 +54,7 @@ function chooseFormat(flags: Partial<OutputFlags>, isFormatGiven: boolean): void
 /** Names of arguments and flags that take a model. */
 const MODEL_WORDS: ReadonlySet<string> = new Set([
   ...['file', 'model', 'config', 'path', 'in'],
-  ...['checkpoint', 'values', 'against', 'target', 'draft'],
+  ...['checkpoint', 'values', 'against', 'target', 'draft', 'a', 'b', 'adapter', 'merge-lora'],
 ]);
 
 /** Base class of commands: each parses its flags, calls one function, and answers with its result. */
@@ -113,7 +113,10 @@ export abstract class BaseCommand extends Command {
     if (given.length === 0) return;
     const { mountAll } = await import('./hub-models.js');
     const { readsHub: need } = this.constructor as typeof BaseCommand;
-    const flags = parsed.flags as OutputFlags & { 'state-dict'?: string; offline?: boolean };
+    const flags = parsed.flags as OutputFlags & {
+      'state-dict'?: unknown;
+      offline?: boolean;
+    };
     const mounted = await mountAll([...new Set(given as string[])], {
       command: (this.id ?? '').replaceAll(':', ' '),
       need,

@@ -16,7 +16,7 @@ interface MountOptions {
   readonly flags: {
     readonly quiet: boolean;
     readonly offline?: boolean;
-    readonly 'state-dict'?: string;
+    readonly 'state-dict'?: unknown;
   };
   readonly note: (text: string) => void;
 }
@@ -42,7 +42,8 @@ export async function mountAll(
     const mounted = await mountReference({
       ...{ reference, text, need },
       isOffline: flags.offline ?? false,
-      stateDict: flags['state-dict'],
+      // With two, of two sides, the reader of each side fetches what it needs.
+      stateDict: typeof flags['state-dict'] === 'string' ? flags['state-dict'] : undefined,
       display: progressDisplay(flags),
       warn: note,
     });

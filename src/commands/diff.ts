@@ -1,7 +1,7 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { BaseCommand } from '../cli/base-command.js';
-import { details, readAs } from '../cli/flags.js';
+import { details, offline, readAs } from '../cli/flags.js';
 import { progressDisplay } from '../cli/progress.js';
 import { shareOrPercent } from '../cli/thresholds.js';
 import { type Difference, differenceOf } from '../difference/difference.js';
@@ -16,6 +16,7 @@ export default class Diff extends BaseCommand {
     'tied otherwise. --values also reads the values of tensors with the same shape, and reports how far they are ' +
     'apart by layer and component; types and layouts may differ. Exits with 0 whether something differs or not, and ' +
     'with --check with 1 if something differs. To check a checkpoint against a config, use verify.';
+  static override readsHub = 'index' as const;
   static override examples = [
     '<%= config.bin %> <%= command.id %> minimind2-small minimind2',
     '<%= config.bin %> <%= command.id %> configs/hybrid/original.yaml configs/hybrid/shared.yaml --details',
@@ -44,6 +45,7 @@ export default class Diff extends BaseCommand {
     }),
     details,
     family: readAs,
+    offline,
     'state-dict': Flags.string({
       multiple: true,
       multipleNonGreedy: true,

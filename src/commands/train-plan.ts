@@ -38,6 +38,7 @@ export default class TrainPlanCommand extends BaseCommand {
     'learning rate, the groups of AdamW, checkpoints, memory, and with --gpu time and cost. --data counts the tokens of ' +
     'files, for epochs, padding and ids. Checks the settings for mistakes that ruin a run, each with what to write. --format csv has the learning rate of each step. Exit code 1 ' +
     'with --check if there is a mistake.';
+  static override readsHub = 'index' as const;
   static override examples = [
     '<%= config.bin %> <%= command.id %> minimind/minimind2-small --tokens 10B --batch 32 --accumulation 8 --lr 5e-4 --warmup 1%',
     '<%= config.bin %> <%= command.id %> minimind/minimind2 --tokens 2B --schedule wsd --decay 20% --gpu h100 --gpus 8 --price 2.50',

@@ -109,6 +109,16 @@ export default class Verify extends BaseCommand {
 
   /** An adapter is checked against the config of its model. */
   async #adapter(folder: string, base: string | undefined, flags: FlagsOf<typeof Verify>) {
+    for (const flag of ['values', 'state-dict'] as const) {
+      if (flags[flag] === undefined) continue;
+      const merged = `minimind convert-checkpoint BASE merged --merge-lora ${shellWord(folder)}`;
+      throw misused(
+        `--${flag}: expected the checkpoint of a whole model, found the LoRA adapter ${folder}`,
+        flag === 'values'
+          ? `merge it first: ${merged}; then minimind verify merged --values ${shellWord(flags.values ?? '')}`
+          : 'leave --state-dict out',
+      );
+    }
     const adapter = openAdapter(folder);
     try {
       const model =

@@ -101,6 +101,24 @@ export function fileNamesIn(folder: string): string[] {
     .map((name) => name.slice(prefix.length));
 }
 
+/** Names of the folders in a folder. @throws as `fs.readdirSync`. */
+export function folderNamesIn(folder: string): string[] {
+  const found = mountedPath(folder);
+  if (found === undefined) {
+    return fs
+      .readdirSync(folder, { withFileTypes: true })
+      .filter((entry) => entry.isDirectory())
+      .map(({ name }) => name);
+  }
+  const prefix = found.name === '' ? '' : `${found.name}/`;
+  const below = [...found.folder.names].filter(
+    (name) => name.startsWith(prefix) && name.includes('/', prefix.length),
+  );
+  return [
+    ...new Set(below.map((name) => name.slice(prefix.length, name.indexOf('/', prefix.length)))),
+  ];
+}
+
 /** Announces files that are about to be opened one by one; does nothing for files on the disk. */
 export function announceFiles(files: readonly string[]): void {
   const found = files.flatMap((file) => mountedPath(file) ?? []);

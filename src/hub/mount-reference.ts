@@ -1,6 +1,13 @@
 /** Makes a repository of the hub a folder for the functions that read models. */
 import os from 'node:os';
-import { hasWeightsExtension, isIndexName, isWeightsName } from '../checkpoint/formats.js';
+import { isAdapterFolder, openAdapterFiles } from '../checkpoint/adapter/adapter.js';
+import {
+  hasWeightsExtension,
+  isDistributedFolder,
+  isIndexName,
+  isOnnxName,
+  isWeightsName,
+} from '../checkpoint/formats.js';
 import { openCheckpoint } from '../checkpoint/open.js';
 import { readShardIndex } from '../checkpoint/shards/index-file.js';
 import { nearest } from '../config/nearest.js';
@@ -210,7 +217,7 @@ function namesFor(
     });
   }
   if (need === 'config') {
-    if (file !== undefined && hasWeightsExtension(file)) {
+    if (file !== undefined && (hasWeightsExtension(file) || isOnnxName(file))) {
       throw new UserError(
         'usage',
         `expected a config, found ${text}, a file of weights of the hub`,
@@ -226,13 +233,17 @@ function namesFor(
   return new Set(names.filter((name) => name === file || !hasFirst || !second?.test(name)));
 }
 
+/** Whether a file has tensors, or names the files that have them. */
+const isOfTensors = (name: string): boolean =>
+  hasWeightsExtension(name) || isIndexName(name) || isOnnxName(name);
+
 async function fetchNeeded(
   { reference, need, stateDict }: MountRequest,
   folder: RemoteFolder,
   watch: (done: number, total: number) => void,
 ): Promise<void> {
   const { file, path } = reference;
-  const isConfig = file !== undefined && !hasWeightsExtension(file) && !isIndexName(file);
+  const isConfig = file !== undefined && !isOfTensors(file);
   const folderName = file?.includes('/') ? file.slice(0, file.lastIndexOf('/') + 1) : '';
   const beside = [...folder.names].filter((name) => name.startsWith(folderName));
   const configs = CONFIG_NAMES.map((name) => `${folderName}${name}`).filter((name) =>
@@ -240,10 +251,12 @@ async function fetchNeeded(
   );
   const small = isConfig ? [file] : configs.slice(0, 1);
   for (const name of small.filter(isRepositoryPath)) await folder.read(name, MAX_SIDECAR);
-  const hasWeights = beside.some((name) => isWeightsName(name) || isIndexName(name));
-  if (need === 'config' || isConfig || !hasWeights) return;
+  const hasTensors = beside.some(isOfTensors) || isDistributedFolder(beside);
+  if (need === 'config' || isConfig || !hasTensors) return;
   const options = { stateDict, keepPacked: true };
-  await folder.prefetch(() => openCheckpoint(path, options).close(), watch);
+  const open = () =>
+    isAdapterFolder(path) ? openAdapterFiles(path).checkpoint : openCheckpoint(path, options);
+  await folder.prefetch(() => open().close(), watch);
   if (need !== 'values') return;
   for (const name of beside) {
     if (isSidecarName(name.slice(folderName.length))) await folder.read(name, MAX_SIDECAR);

@@ -1,5 +1,4 @@
 /** LoRA adapters and the models that they change. */
-import fs from 'node:fs';
 import type { LanguageModel } from '../architecture/layer.js';
 import { stateDictOf, tensorsOf } from '../architecture/walk.js';
 import type { Adapter, AdapterFiles } from '../checkpoint/adapter/adapter.js';
@@ -11,8 +10,10 @@ import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import type { StoredTensor } from '../checkpoint/stored-tensor.js';
 import { contiguousStrides } from '../checkpoint/stored-tensor.js';
 import { UserError } from '../errors.js';
+import { pathExists } from '../files/mounted.js';
 import type { Fault } from '../reconcile/faults.js';
 import { namesOf } from '../reconcile/faults.js';
+import { isHubName } from '../text/hub-names.js';
 import { shellWord } from '../text/words.js';
 import { adjustedToCheckpoint, findConfig } from './checkpoint-config.js';
 import { modelOf } from './model-file.js';
@@ -70,13 +71,15 @@ export const notAnAdapter = (folder: string) =>
  * @param command Words of a command with the base in the right place.
  */
 export function basePathOf(adapter: AdapterFiles, command: (base: string) => string): string {
-  const found = basePathsOf(adapter).find((each) => fs.existsSync(each));
+  const found = basePathsOf(adapter).find(pathExists);
   if (found !== undefined) return found;
   const { base } = adapter.config;
   throw new UserError(
     'usage',
     `${adapter.checkpoint.path} is an adapter of ${base ?? 'a model that it does not name'}, which is not there`,
-    { suggestion: `write minimind ${command(base === null ? 'BASE' : shellWord(base))}` },
+    {
+      suggestion: `write minimind ${command(base === null ? 'BASE' : shellWord(isHubName(base) ? `hf:${base}` : base))}`,
+    },
   );
 }
 

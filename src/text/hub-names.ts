@@ -16,6 +16,9 @@ const FILE = /\.(?:ya?ml|json|safetensors|pt|pth|bin|ckpt|gguf|onnx|txt)$/i;
 const PAGE =
   /^(?:https?:\/\/)?(?:www\.)?(?:huggingface\.co|hf\.co)\/([\w.-]+\/[\w.-]+)(?:\/(?:tree|blob|resolve)\/([^/?#]+)(?:\/([^?#]+))?)?\/?(?:[?#].*)?$/;
 
+/** Whether a name can be a repository of the hub. */
+export const isHubName = (name: string): boolean => REPOSITORY.test(name) && !FILE.test(name);
+
 /** What to write for a model of the hub, where `name` was taken for a path that does not exist. */
 export function hubSuggestion(name: string): string | undefined {
   const [, repository, revision, file] = PAGE.exec(name) ?? [];
@@ -23,6 +26,6 @@ export function hubSuggestion(name: string): string | undefined {
     const at = revision === undefined ? '' : `@${revision}`;
     return `write ${shellWord(`hf:${repository}${at}${file === undefined ? '' : `:${file}`}`)}`;
   }
-  if (!REPOSITORY.test(name) || FILE.test(name)) return undefined;
+  if (!isHubName(name)) return undefined;
   return `write hf:${name}, or download it: ${downloadLine(name)}`;
 }

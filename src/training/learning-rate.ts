@@ -76,7 +76,7 @@ export function learningRateOf(values: TrainingValues, steps: number, width: num
     (values.warmup_ratio === undefined ? undefined : Math.ceil(values.warmup_ratio * steps));
   const isUsualWarmup = given === undefined && values.learning_rate === undefined;
   const warmup = reads.includes('warmup')
-    ? (given ?? (isUsualWarmup ? Math.ceil(USUAL_WARMUP * length) : 0))
+    ? (given ?? (isUsualWarmup ? Math.min(Math.ceil(USUAL_WARMUP * length), steps - 1) : 0))
     : 0;
   const hasFloor = values.min_lr !== undefined || values.min_lr_ratio !== undefined;
   return {

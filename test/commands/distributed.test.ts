@@ -51,6 +51,15 @@ describe('convert-checkpoint of a checkpoint of several processes', () => {
 });
 
 describe('a LoRA adapter', () => {
+  it('is not compared by values', async () => {
+    const words = ['verify', 'fixtures/hf/llama', 'fixtures/lora/llama-bf16', '--values'];
+    const { code, stderr } = await runHere([...words, 'fixtures/hf/llama']);
+    expect([code, stderr.replaceAll(/\s+/g, ' ')]).toEqual([
+      2,
+      expect.stringContaining('found the LoRA adapter fixtures/lora/llama-bf16'),
+    ]);
+  });
+
   it('is merged, and the output is the model of PEFT', async () => {
     const out = path.join(folderOf({}), 'model.safetensors');
     const args = ['convert-checkpoint', 'fixtures/hf/llama', out];

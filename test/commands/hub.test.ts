@@ -206,9 +206,119 @@ describe('models of the hub', () => {
       return 'references' in (schema.properties ?? {});
     });
     const readers =
-      'attention compare compare-srte convert-checkpoint fit fit-table inspect profile quick-test';
-    expect(withReferences.sort()).toEqual(`${readers} rope validate verify`.split(' ').sort());
+      'attention compare compare-srte convert-checkpoint diff fit fit-table inspect profile quick-test';
+    expect(withReferences.sort()).toEqual(
+      `${readers} rope train-plan validate verify`.split(' ').sort(),
+    );
   });
+});
+
+/** Files of a folder of the fixtures, also those that the shell hides. */
+function filesOf(...folders: string[]): Record<string, Buffer> {
+  const names = folders.flatMap((folder) =>
+    fs
+      .readdirSync(inPackage(folder), { recursive: true, encoding: 'utf8' })
+      .filter((name) => fs.statSync(inPackage(folder, name)).isFile())
+      .map((name) => [name, fs.readFileSync(inPackage(folder, name))] as const),
+  );
+  return Object.fromEntries(names);
+}
+
+describe('kinds of models', () => {
+  const DCP = 'fixtures/distributed/world4-tp';
+  const ZERO = 'fixtures/distributed/zero3-world2';
+  const LORA = 'fixtures/lora/llama-bf16';
+  const LLAMA = 'fixtures/hf/llama';
+
+  async function startKinds() {
+    const folders = { dcp: DCP, zero: ZERO, lora: LORA, llama: LLAMA, onnx: 'fixtures/onnx' };
+    const hub = await loopbackHub(
+      Object.fromEntries(
+        Object.entries(folders).map(([name, folder]) => [
+          `org/${name}`,
+          { commit: COMMIT, files: filesOf(folder) },
+        ]),
+      ),
+    );
+    return { hub, user: hubUser(hub) };
+  }
+
+  it.each([
+    ['inspect', 'hf:org/dcp', DCP],
+    ['inspect', 'hf:org/zero', ZERO],
+    ['inspect', 'hf:org/lora', LORA],
+    ['inspect', 'hf:org/onnx:llama.onnx', 'fixtures/onnx/llama.onnx'],
+  ])(
+    '%s %s',
+    async (command, reference, local) => {
+      const { user } = await startKinds();
+      const own = await user.run([command, local, '--tensors', '--json']);
+      const there = await user.run([command, reference, '--tensors', '--json']);
+      expect([there.code, own.code], there.stderr).toEqual([0, 0]);
+      const { references, ...answer } = JSON.parse(there.stdout);
+      const at = reference.replace(/:(?=[^:]*\.onnx)/, ':/');
+      expect(JSON.parse(JSON.stringify(answer).replaceAll(at, local))).toEqual(
+        JSON.parse(own.stdout),
+      );
+      expect(references).toHaveLength(1);
+    },
+    30_000,
+  );
+
+  it('convert-checkpoint puts parts together, and merges an adapter', async () => {
+    const { user } = await startKinds();
+    const folder = temporaryFolder();
+    for (const [name, words, local] of [
+      ['dcp', ['hf:org/dcp'], [DCP]],
+      ['zero', ['hf:org/zero'], [ZERO]],
+      ['lora', ['hf:org/llama', '--merge-lora', 'hf:org/lora'], [LLAMA, '--merge-lora', LORA]],
+    ] as const) {
+      const [own, there] = [path.join(folder, `${name}-own`), path.join(folder, name)];
+      for (const [out, [from, ...flags]] of [
+        [own, local],
+        [there, words],
+      ] as const) {
+        const run = await user.run([
+          ...['convert-checkpoint', from, `${out}.safetensors`],
+          ...[...flags, '--no-config', '--check', '--container', 'safetensors'],
+        ]);
+        expect(run.code, run.stderr).toBe(0);
+      }
+      const [a, b] = [own, there].map((each) => fs.readFileSync(`${each}.safetensors`));
+      expect(a && b && Buffer.compare(a, b), name).toBe(0);
+    }
+  }, 60_000);
+
+  it('an adapter is profiled and checked with the model that it changes', async () => {
+    const { user } = await startKinds();
+    const own = await user.run(['profile', LLAMA, '--adapter', LORA]);
+    const there = await user.run(['profile', 'hf:org/llama', '--adapter', 'hf:org/lora']);
+    const added = (text: string) => text.split('\n').filter((line) => /adapter/i.test(line));
+    expect(added(there.stdout.replaceAll('hf:org/lora', LORA))).toEqual(added(own.stdout));
+    expect(added(own.stdout)).not.toEqual([]);
+    const checked = await user.run(['verify', 'hf:org/llama', 'hf:org/lora']);
+    expect([checked.code, checked.stdout]).toEqual([0, expect.stringContaining('matches')]);
+    // Its settings name a path, which is none of this machine.
+    const alone = await user.run(['verify', 'hf:org/lora']);
+    expect([alone.code, alone.stderr]).toEqual([2, expect.stringContaining('is an adapter of')]);
+  }, 30_000);
+
+  it('diff compares two, and train-plan plans with one', async () => {
+    const { user } = await startKinds();
+    const diff = await user.run(['diff', 'hf:org/llama', LLAMA, '--values', '--json']);
+    expect([diff.code, JSON.parse(diff.stdout)], diff.stderr).toMatchObject([
+      0,
+      { equal: true, references: [{ reference: 'hf:org/llama' }] },
+    ]);
+    const plan = ['train-plan', 'hf:org/llama', '--tokens', '1M', '--json'];
+    const planned = await user.run(plan);
+    expect([planned.code, JSON.parse(planned.stdout)]).toMatchObject([
+      0,
+      { file: expect.stringContaining('hf:org/llama'), references: [{ commit: COMMIT }] },
+    ]);
+    const offline = await user.run([...plan, '--offline']);
+    expect(JSON.parse(offline.stdout).size).toEqual(JSON.parse(planned.stdout).size);
+  }, 30_000);
 });
 
 describe('errors', () => {

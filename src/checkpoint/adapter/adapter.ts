@@ -1,6 +1,6 @@
 /** A LoRA adapter of PEFT: a folder of adapter_config.json and adapter_model.safetensors or .bin. */
-import fs from 'node:fs';
 import path from 'node:path';
+import { pathExists } from '../../files/mounted.js';
 import type { Checkpoint } from '../checkpoint.js';
 import { quoted, refusal, tensorPlace } from '../checkpoint-rules.js';
 import { openFile } from '../open-file.js';
@@ -40,7 +40,7 @@ export interface Adapter extends AdapterFiles {
 
 /** Whether a folder holds the settings of an adapter. */
 export const isAdapterFolder = (folder: string): boolean =>
-  fs.existsSync(path.join(folder, ADAPTER_CONFIG));
+  pathExists(path.join(folder, ADAPTER_CONFIG));
 
 /**
  * Opens the folder of an adapter.
@@ -59,7 +59,7 @@ export function openAdapter(folder: string): Adapter {
 /** Opens the files of an adapter of any kind of LoRA, as `openAdapter`. */
 export function openAdapterFiles(folder: string): AdapterFiles {
   const config = readAdapterConfig(path.join(folder, ADAPTER_CONFIG));
-  const name = WEIGHTS.find((each) => fs.existsSync(path.join(folder, each)));
+  const name = WEIGHTS.find((each) => pathExists(path.join(folder, each)));
   if (name === undefined) {
     throw refusal(folder, {
       rule: 'adapter-weights',

@@ -1,4 +1,5 @@
 import path from 'node:path';
+import { mountedPath } from '../../files/mounted.js';
 import { bytesOfViews, viewsOf } from '../sharing.js';
 import type { AdapterFiles } from './adapter.js';
 
@@ -39,6 +40,10 @@ export function describeAdapter({ config, checkpoint }: AdapterFiles): AdapterDe
   };
 }
 
-/** Paths where the model of an adapter can be: as its settings name it, from here or from its own folder. */
-export const basePathsOf = ({ config, checkpoint }: AdapterFiles): readonly string[] =>
-  config.base === null ? [] : [config.base, path.join(checkpoint.path, config.base)];
+/** Paths where the model of an adapter can be: as its settings name it, from here or from its own folder on the disk. */
+export function basePathsOf({ config, checkpoint }: AdapterFiles): readonly string[] {
+  if (config.base === null) return [];
+  return mountedPath(checkpoint.path)
+    ? [config.base]
+    : [config.base, path.join(checkpoint.path, config.base)];
+}

@@ -1,7 +1,17 @@
+import type { ByteRange } from '../../files/mounted.js';
 import { ByteFile } from '../byte-file.js';
 
 /** Bytes at the beginning and the end that are read at once: the records of an archive around its values. */
 const EDGE_BYTES = 1024;
+
+/** Ranges that are read of each part: its beginning and its end. */
+export function edgesOf(start: number, length: number): ByteRange[] {
+  const edge = Math.min(EDGE_BYTES, length);
+  return [
+    { position: start, length: edge },
+    { position: start + length - edge, length: edge },
+  ];
+}
 
 /** A part of a file, as a file: one archive of several that follow each other. */
 export class FileSlice extends ByteFile {

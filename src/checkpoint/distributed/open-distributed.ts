@@ -1,6 +1,6 @@
 /** Finds checkpoints of several processes: a folder, or a file in one. */
-import fs from 'node:fs';
 import path from 'node:path';
+import { fileNamesIn, folderNamesIn, pathExists, pathKind } from '../../files/mounted.js';
 import { cannotRead } from '../byte-file.js';
 import type { CheckpointOptions, OpenedFiles } from '../checkpoint.js';
 import { listed, refusal } from '../checkpoint-rules.js';
@@ -28,9 +28,7 @@ export function openDistributed(
   const names = namesIn(named);
   if (names === undefined) {
     const isPart = isDcpName(named) || isZeroName(named) || path.basename(named) === DCP_METADATA;
-    return isPart && fs.existsSync(named)
-      ? openDistributed(path.dirname(named), options)
-      : undefined;
+    return isPart && pathExists(named) ? openDistributed(path.dirname(named), options) : undefined;
   }
   // Weights that a trainer gathered are the whole model, and faster to read.
   if (names.some((name) => isIndexName(name) || isStandaloneName(name))) return undefined;
@@ -48,17 +46,14 @@ export function openDistributed(
 
 /** Folders that hold a checkpoint of several processes each: the steps of a training. */
 export const distributedFoldersIn = (folder: string): string[] =>
-  fs
-    .readdirSync(folder, { withFileTypes: true })
-    .filter((entry) => entry.isDirectory())
+  folderNamesIn(folder)
     .slice(0, MOST_SEARCHED)
-    .map(({ name }) => name)
     .filter((name) => isDistributedFolder(readableNamesIn(path.join(folder, name))))
     .sort();
 
 function readableNamesIn(folder: string): string[] {
   try {
-    return fs.readdirSync(folder);
+    return fileNamesIn(folder);
   } catch {
     // Only for advice.
     return [];
@@ -68,11 +63,10 @@ function readableNamesIn(folder: string): string[] {
 /** Folders that are searched for checkpoints. */
 const MOST_SEARCHED = 1000;
 
-/** Names in a folder; undefined for a file. */
+/** Names of the files in a folder; undefined for a file. */
 function namesIn(folder: string): string[] | undefined {
   try {
-    if (!fs.statSync(folder).isDirectory()) return undefined;
-    return fs.readdirSync(folder).sort();
+    return pathKind(folder) === 'folder' ? fileNamesIn(folder).sort() : undefined;
   } catch (error) {
     throw cannotRead(folder, error);
   }

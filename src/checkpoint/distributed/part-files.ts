@@ -1,6 +1,6 @@
 /** The files of a checkpoint that several processes wrote into one folder. */
-import fs from 'node:fs';
 import path from 'node:path';
+import { announceFiles, mountedPath, pathExists } from '../../files/mounted.js';
 import { ByteFile } from '../byte-file.js';
 import { quoted, refusal } from '../checkpoint-rules.js';
 import { allowedFolders, isAllowed } from '../shards/beside.js';
@@ -38,14 +38,17 @@ export class PartFiles {
     const missing: string[] = [];
     const ordered = [...names].sort(compareNumbers);
     for (const name of ordered) check(name);
+    const placeOf = (name: string) => path.join(this.#folder, name);
+    announceFiles(ordered.map(placeOf).filter(pathExists));
     for (const name of ordered) {
-      const place = path.join(this.#folder, name);
-      if (!fs.existsSync(place)) {
+      const place = placeOf(name);
+      if (!pathExists(place)) {
         missing.push(name);
         continue;
       }
       const file = ByteFile.open(place);
       this.#files.set(name, file);
+      if (mountedPath(place)) continue;
       const target = file.locate();
       if (isAllowed(target, allowed)) continue;
       throw refusal(place, {

@@ -15,7 +15,7 @@ import { readTorchObject } from '../torch/read-torch.js';
 import { findStateDict } from '../torch/state-dict/state-dict.js';
 import type { DcpMetadata, DcpTensor, PartPlace } from './dcp-metadata.js';
 import { offsetKey, readDcpMetadata } from './dcp-metadata.js';
-import { FileSlice } from './file-slice.js';
+import { edgesOf, FileSlice } from './file-slice.js';
 import { PartFiles } from './part-files.js';
 import type { PartBox, TensorPart } from './sharded-tensor.js';
 import { boxText, checkCover, shardedTensor } from './sharded-tensor.js';
@@ -86,7 +86,8 @@ function checkPlaces({ places }: DcpMetadata, files: PartFiles, file: string): v
     }
   }
   for (const [partFile, parts] of byFile) {
-    const { size } = files.get(partFile);
+    const opened = files.get(partFile);
+    const { size } = opened;
     let end = 0;
     for (const { name, place } of parts.sort((a, b) => a.place.offset - b.place.offset)) {
       const refuse = refuseAt(file, tensorPlace(name));
@@ -106,6 +107,7 @@ function checkPlaces({ places }: DcpMetadata, files: PartFiles, file: string): v
       }
       end = last;
     }
+    opened.willRead(parts.flatMap(({ place }) => edgesOf(place.offset, place.length)));
   }
 }
 

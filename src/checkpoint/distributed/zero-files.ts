@@ -1,6 +1,6 @@
 /** The files of a checkpoint of DeepSpeed ZeRO, by their names: deepspeed/runtime/engine.py. */
-import fs from 'node:fs';
 import path from 'node:path';
+import { fileNamesIn, pathKind, smallTextAt } from '../../files/mounted.js';
 import { cannotRead } from '../byte-file.js';
 import { listed, quoted, refusal } from '../checkpoint-rules.js';
 import { isZeroName, ZERO_LATEST } from '../formats.js';
@@ -41,11 +41,10 @@ export function zeroFilesIn(folder: string, names: readonly string[]): ZeroFiles
   });
 }
 
-/** Names in a folder; undefined if there is none. */
+/** Names of the files in a folder; undefined if there is none. */
 function namesIn(folder: string): string[] | undefined {
   try {
-    const isFolder = fs.statSync(folder, { throwIfNoEntry: false })?.isDirectory();
-    return isFolder ? fs.readdirSync(folder).sort() : undefined;
+    return pathKind(folder) === 'folder' ? fileNamesIn(folder).sort() : undefined;
   } catch (error) {
     throw cannotRead(folder, error);
   }
@@ -53,9 +52,8 @@ function namesIn(folder: string): string[] | undefined {
 
 /** The name in a file `latest`; undefined for a file that is something else. */
 function tagIn(file: string): string | undefined {
-  const status = fs.statSync(file, { throwIfNoEntry: false });
-  if (!status?.isFile() || status.size > MAX_TAG_BYTES) return undefined;
-  const tag = fs.readFileSync(file, 'utf8').trim();
+  const tag = smallTextAt(file, MAX_TAG_BYTES)?.trim();
+  if (tag === undefined) return undefined;
   const isPlain = tag !== '' && tag !== '.' && tag !== '..' && !/[\p{Cc}:\\/]/u.test(tag);
   if (isPlain) return tag;
   throw refusal(file, {

@@ -1,6 +1,7 @@
 /** Files with the values of an ONNX model, next to it. */
 import { dirname, join } from 'node:path';
 import { UserError } from '../../errors.js';
+import { mountedPath, pathExists } from '../../files/mounted.js';
 import { ByteFile } from '../byte-file.js';
 import { exactBytesText, quoted, refusal, tensorPlace } from '../checkpoint-rules.js';
 import { allowedFolders, goesDown, isAllowed, realPath } from '../shards/beside.js';
@@ -74,6 +75,7 @@ function openBeside(
     });
   }
   const path = join(dirname(file.path), location);
+  if (mountedPath(path)) return pathExists(path) ? ByteFile.open(path) : undefined;
   if (realPath(path) === undefined) return undefined;
   const opened = ByteFile.open(path);
   const target = opened.locate();
