@@ -88,7 +88,7 @@ export const trainPlanFlags = {
     multiple: true,
     multipleNonGreedy: true,
     helpValue: 'FILE',
-    description: 'training data, whose tokens are counted as `minimind data` does (repeatable)',
+    description: 'training data, whose tokens are counted as by minimind data (repeatable)',
     exclusive: ['data-tokens'],
   }),
   batch: count({

@@ -603,7 +603,7 @@ const severalKinds = (file: string, kind: Kind, before: Kind) =>
     'usage',
     `expected files of one kind, found ${KINDS[before]}, and in ${file} ${KINDS[kind]}`,
     {
-      suggestion: 'check each kind with its own command, or name the kind with --as',
+      suggestion: 'give files of one kind (minimind data --as names the kind)',
     },
   );
 
