@@ -68,6 +68,13 @@ describe('JSON output keeps to docs/schemas', () => {
     ['compare', ['configs/hybrid/tiny.yaml', '--set', 'model.vocab_size=512,600', ...TEXT]],
     ['rope', [CONFIG, '--context', '32768']],
     ['train-plan', [SMALL_CONFIG, '--tokens', '1B']],
+    [
+      'train-plan',
+      [
+        SMALL_CONFIG,
+        ...['--data', 'fixtures/data/pretrain.jsonl', '--tokenizer', 'fixtures/data/tokenizer'],
+      ],
+    ],
     ['train-plan', ['fixtures/training/good/wsd.yaml', '--gpu', 'h100', '--price', '2']],
     [
       'train-plan',

@@ -35,6 +35,10 @@ const COMMANDS: readonly string[][] = [
     'good/wsd',
     'good/torchtitan',
   ].map((name) => ['train-plan', `fixtures/training/${name}.yaml`]),
+  [
+    ...['train-plan', 'configs/minimind/minimind2-small.yaml', '--epochs', '2'],
+    ...['--data', 'fixtures/data/pretrain.jsonl', '--tokenizer', 'fixtures/data/tokenizer'],
+  ],
   ['compare', ...CONFIGS.slice(0, 4)],
   ['compare', ...CONFIGS, '--set', 'model.num_layers=2,4,6'],
   ['compare-srte', 'configs/hybrid/original.yaml'],

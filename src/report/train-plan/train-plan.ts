@@ -77,10 +77,6 @@ const mistakeBlock = ({ severity, place, title, reason, fix }: Mistake): Block =
   tone: severity === 'error' ? 'bad' : 'warning',
 });
 
-/** `252K micro-steps` */
-const countedShort = (number: number, what: string) =>
-  `${shortCount(number)} ${what}${number === 1 ? '' : 's'}`;
-
 const usual = (isUsual: boolean) => (isUsual ? ' (default)' : '');
 
 /** One line for each, if the terminal has 80 columns. */
@@ -91,13 +87,11 @@ function factsOf(plan: TrainPlanResult, isLong: boolean): Fact[] {
   return [
     {
       name: 'steps',
-      text: `${formatInteger(steps)} of ${shortCount(tokensPerStep)} tokens, ${countedShort(microSteps, 'micro-step')}`,
+      text: `${formatInteger(steps)}, or ${shortCount(microSteps)} micro-steps of a GPU`,
     },
     {
       name: 'batch',
-      text:
-        `${counted(microBatch, 'sequence')} × ${formatInteger(context)} tokens × ` +
-        `${formatInteger(accumulation)} accumulated × ${counted(gpus, 'GPU')}${usual(size.isUsualBatch)}`,
+      text: `${formatInteger(microBatch)} × ${formatInteger(context)} tokens × ${formatInteger(accumulation)} accumulated × ${counted(gpus, 'GPU')} = ${shortCount(tokensPerStep)}${usual(size.isUsualBatch)}`,
     },
     { name: 'tokens', text: tokensText(plan) },
     { name: 'rate', text: rateText(plan) },
@@ -105,9 +99,24 @@ function factsOf(plan: TrainPlanResult, isLong: boolean): Fact[] {
       name: 'AdamW',
       text: optimizerText(optimizer),
     },
-    ...(hasRoom ? [{ name: 'disk', text: diskText(checkpoints) }] : []),
+    ...dataFacts(plan),
+    ...(hasRoom && plan.data === null ? [{ name: 'disk', text: diskText(checkpoints) }] : []),
     ...memoryFacts(plan),
     ...(hasRoom ? underflowFacts(plan) : []),
+  ];
+}
+
+function dataFacts({ data, size }: TrainPlanResult): Fact[] {
+  if (data === null) return [];
+  const { samples, tokens, longest, isPacked } = data;
+  const rest = isPacked
+    ? `packed into sequences of ${formatInteger(size.context)}`
+    : `${percentText(1 - size.filled)} of ${formatInteger(size.context)} is padding`;
+  return [
+    {
+      name: 'data',
+      text: `${shortCount(tokens)} tokens in ${counted(samples, 'sample')}, longest ${formatInteger(longest)}; ${rest}`,
+    },
   ];
 }
 
@@ -135,13 +144,13 @@ function tokensText({ size, overTrained: [longer] }: TrainPlanResult): string {
       ? ''
       : `; ${shortNumber(epochs)} ${epochs === 1 ? 'epoch' : 'epochs'} of ${shortCount(dataTokens)}`;
   const other = longer
-    ? `, ${longer.model.split('-')[0]} has ${formatInteger(Math.round(longer.tokensPerParameter))}`
+    ? `, ${longer.model.split('-')[0]} ${formatInteger(Math.round(longer.tokensPerParameter))}`
     : '';
   const ratio =
     tokensPerParameter < 1000
       ? shortNumber(tokensPerParameter)
       : formatInteger(Math.round(tokensPerParameter));
-  return `${ratio} a parameter${usual(length === 'default')}; optimal is 20${other}${repeated}`;
+  return `${ratio} a parameter (${length === 'default' ? 'default; ' : ''}optimal 20${other})${repeated}`;
 }
 
 function rateText({ learningRate }: TrainPlanResult): string {
@@ -149,12 +158,20 @@ function rateText({ learningRate }: TrainPlanResult): string {
     learningRate;
   const { points } = learningRate;
   const last = points.at(-1)?.[1] ?? floor;
-  const isAllUsual = isUsualPeak && isUsualSchedule && isUsualWarmup;
-  const own = (isUsual: boolean) => usual(isUsual && !isAllUsual);
+  const defaults = [
+    ...(isUsualPeak ? ['rate'] : []),
+    ...(isUsualSchedule ? ['schedule'] : []),
+    ...(isUsualWarmup && warmup > 0 ? ['warm-up'] : []),
+  ];
+  const from =
+    defaults.length === 3
+      ? ' (defaults)'
+      : defaults.length > 0
+        ? ` (default: ${defaults.join(', ')})`
+        : '';
   return (
-    `${shortNumber(peak)}${own(isUsualPeak)}, ` +
-    `${schedule}${own(isUsualSchedule)} to ${shortNumber(last)}, ` +
-    `warm-up ${warmup === 0 ? 'none' : counted(warmup, 'step')}${isAllUsual ? ' (defaults)' : own(isUsualWarmup && warmup > 0)}`
+    `${shortNumber(peak)}, ${schedule} to ${shortNumber(last)}, ` +
+    `warm-up ${warmup === 0 ? 'none' : counted(warmup, 'step')}${from}`
   );
 }
 
@@ -362,7 +379,7 @@ const rateTable = ({ size }: TrainPlanResult, { rates }: TrainPlanOptions): Tabl
   get rows() {
     return rates().map(([step, rate]) => [
       { text: String(step), value: step },
-      { text: String((step + 1) * size.tokensPerStep), value: (step + 1) * size.tokensPerStep },
+      integerCell(Math.round((step + 1) * size.tokensPerStep * size.filled)),
       { text: String(rate), value: rate },
     ]);
   },
