@@ -54,7 +54,7 @@ const namesOf = ({ files }: DataResult) =>
 const fileName = (file: string) => file.split(/[\\/]/).at(-1) || file;
 
 const shownVerdict = (result: DataResult): Verdict => ({
-  text: `${namesOf(result)}: ${result.isWhole ? 'all' : 'the first'} ${counted(result.figures.samples, 'sample')}`,
+  text: `${namesOf(result)}: ${result.isWhole ? 'all' : 'first'} ${counted(result.figures.samples, 'sample')}`,
 });
 
 function verdictOf(result: DataResult): Verdict {
