@@ -67,6 +67,14 @@ export interface Setting {
   readonly value: number | string | boolean;
 }
 
+/** Upper bounds of a proxy's sizes. */
+export interface ProxyBounds {
+  readonly width?: number;
+  readonly layers?: number;
+  /** Experts, though one more than a token chooses. */
+  readonly experts?: number;
+}
+
 /** Value that a scaled-down model uses instead: a number, or a list with an entry per layer. */
 export interface ProxySetting {
   /** `model.num_layers` */
@@ -161,12 +169,12 @@ export interface Family<Schema extends z.ZodType = z.ZodType> {
    * Values of a small model of the same structure, used when the model is too large to run.
    * Families with the keys of `decoderProxy` need no method of their own.
    * @param tokens Required input length.
-   * @param width Upper bound of the model's width; default 256.
+   * @param bounds Upper bounds, where the structure allows them; by default those of a proxy that runs.
    */
   scaledDownProxy?(
     document: z.output<Schema>,
     tokens: number,
-    width?: number,
+    bounds?: ProxyBounds,
   ): readonly ProxySetting[];
   /** Absent where several widths exist without a rule that relates them. */
   readonly dimensions?: Dimensions;

@@ -12,7 +12,16 @@ export const COMMAND_GROUPS = {
   Check: ['validate', 'profile', 'fit', 'inspect', 'verify'],
   Run: ['quick-test', 'generate', 'evaluate', 'doctor', 'export'],
   Convert: ['convert-checkpoint'],
-  More: ['train-plan', 'rope', 'attention', 'modules', 'kv-projector', 'completion', 'schema'],
+  More: [
+    'train-plan',
+    'data',
+    'rope',
+    'attention',
+    'modules',
+    'kv-projector',
+    'completion',
+    'schema',
+  ],
 } as const satisfies Record<string, readonly string[]>;
 
 /** Flags of the short help, the most useful first. */

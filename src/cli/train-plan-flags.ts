@@ -83,6 +83,14 @@ export const trainPlanFlags = {
     description: 'passes over the data, instead of tokens',
   }),
   'data-tokens': countLimit({ ...SIZE, description: 'tokens of the data; shows the epochs' }),
+  data: Flags.string({
+    ...SIZE,
+    multiple: true,
+    multipleNonGreedy: true,
+    helpValue: 'FILE',
+    description: 'training data, whose tokens are counted as by minimind data (repeatable)',
+    exclusive: ['data-tokens'],
+  }),
   batch: count({
     ...SIZE,
     description: 'sequences per GPU and micro-batch [default: as in the file, or 1]',
@@ -99,7 +107,8 @@ export const trainPlanFlags = {
   tokenizer: Flags.string({
     ...SIZE,
     helpValue: 'FILE',
-    description: 'tokenizer.json of the data; its size is compared with the vocabulary',
+    description:
+      'tokenizer.json of the data, or its folder; its size is compared with the vocabulary',
   }),
   schedule: schedule({
     ...RATE,

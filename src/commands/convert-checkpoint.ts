@@ -4,7 +4,7 @@ import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { CONTAINER_NAMES, containerOf } from '../checkpoint/formats.js';
 import type { FlagsOf } from '../cli/base-command.js';
-import { BaseCommand } from '../cli/base-command.js';
+import { BaseCommand, formatOf } from '../cli/base-command.js';
 import { pasteable } from '../cli/command-line.js';
 import {
   bytesLimit,
@@ -20,6 +20,7 @@ import {
   threads,
   tokens,
 } from '../cli/flags.js';
+import { type PartsMode, partsFlags, partsMode } from '../cli/parts-flags.js';
 import { progressDisplay, stepProgress } from '../cli/progress.js';
 import { exceededLogits, logitLimits } from '../cli/thresholds.js';
 import { quote } from '../config/quote.js';
@@ -38,12 +39,14 @@ import {
 } from '../conversion/choices.js';
 import type { ConversionResult } from '../conversion/conversion.js';
 import type { Proof } from '../conversion/execute/check-output.js';
+import type { ConversionRequest } from '../conversion/job.js';
 import { UserError } from '../errors.js';
 import { withAdapter } from '../model-input/adapter-model.js';
 import { checkpointWarnings } from '../model-input/checkpoint-config.js';
 import { openModelCheckpoint } from '../model-input/gguf/gguf-checkpoint.js';
 import { checkpointOfFolder } from '../model-input/working-folder.js';
 import { convertReport, exceedsBound } from '../report/convert/convert.js';
+import { partsReport } from '../report/convert/convert-parts.js';
 import { percentText } from '../text/units.js';
 import { shellWord } from '../text/words.js';
 
@@ -94,6 +97,10 @@ export default class ConvertCheckpoint extends BaseCommand {
     '<%= config.bin %> <%= command.id %> fixtures/checkpoints/valid/zip_proto5.pt model.safetensors --container safetensors',
     '<%= config.bin %> <%= command.id %> fixtures/hybrid/shared-lowrank-tied proved --dtype bf16 --prove',
     '<%= config.bin %> <%= command.id %> fixtures/hf/llama llama-int4 --quantize int4 --group 32 --check',
+    '<%= config.bin %> <%= command.id %> fixtures/hf/llama llama-bf16 --dtype bf16 --parts 4 --plan plan.json',
+    '<%= config.bin %> <%= command.id %> --plan plan.json --part 1',
+    '<%= config.bin %> <%= command.id %> --plan plan.json --launch slurm',
+    '<%= config.bin %> <%= command.id %> --plan plan.json --status',
   ];
 
   static override args = {
@@ -255,12 +262,17 @@ export default class ConvertCheckpoint extends BaseCommand {
     details,
     'max-memory': bytesLimit({ description: 'memory limit [default: 512MB]' }),
     threads: threads(),
+    ...partsFlags,
   };
 
   async run() {
-    const { args, flags } = await this.parse(ConvertCheckpoint);
-    const { convert } = await import('../conversion/conversion.js');
+    const { args, flags, metadata } = await this.parse(ConvertCheckpoint);
+    const given = Object.keys(flags).filter((name) => !metadata.flags[name]?.setFromDefault);
+    const files = [args.in, args.out].filter((each) => each !== undefined);
+    const mode = partsMode(given, files);
     await this.refuseUnwritable(flags);
+    if (mode !== undefined && mode !== 'parts') return this.#runParts(flags, mode);
+    const { convert } = await import('../conversion/conversion.js');
     const display = { ...progressDisplay(flags), ...stepProgress(flags) };
     const places = this.#placesOf(flags, args.in, args.out);
     const opened = openModelCheckpoint(places.in, { stateDict: flags['state-dict'] });
@@ -269,7 +281,7 @@ export default class ConvertCheckpoint extends BaseCommand {
       const adapter = flags['merge-lora'];
       if (adapter !== undefined) checkpoint = await withAdapter(opened, adapter, flags);
       await this.warnAbout(flags, checkpointWarnings(checkpoint));
-      const result = await convert({
+      const request: ConversionRequest = {
         ...flags,
         checkpoint,
         out: places.out,
@@ -278,7 +290,9 @@ export default class ConvertCheckpoint extends BaseCommand {
         group: flags.group && QUANTIZATION_GROUPS[flags.group],
         display,
         warn: (warnings) => this.warnAbout(flags, warnings),
-      }).finally(display.end);
+      };
+      if (mode === 'parts') return await this.#planParts(flags, request);
+      const result = await convert(request).finally(display.end);
       if (result.proof) process.exitCode = PROOF_EXIT_CODES[result.proof.verdict];
       await this.answer(flags, result, (each) =>
         convertReport(each, { again: isTaken(places.out, flags) ? undefined : realRun(this.argv) }),
@@ -291,6 +305,55 @@ export default class ConvertCheckpoint extends BaseCommand {
       return result;
     } finally {
       checkpoint.close();
+    }
+  }
+
+  async #planParts(flags: FlagsOf<typeof ConvertCheckpoint>, request: ConversionRequest) {
+    const { makePlan } = await import('../conversion/parts/parts.js');
+    const { parts = 1, plan: file = '', 'state-dict': stateDict } = flags;
+    const { version } = this.config;
+    const result = await makePlan(request, { file, version }, { parts, stateDict }).finally(
+      request.display.end,
+    );
+    return this.answer(flags, result, partsReport);
+  }
+
+  /** Works on a plan of parts, whose input and flags are in it. */
+  async #runParts(flags: FlagsOf<typeof ConvertCheckpoint>, mode: Exclude<PartsMode, 'parts'>) {
+    const { finishPlan, launchPlan, partsStatus, runPart } = await import(
+      '../conversion/parts/parts.js'
+    );
+    const { phase, part = 'auto', tasks, launch = 'slurm', image, claim } = flags;
+    const plan = { file: flags.plan ?? '', version: this.config.version };
+    const display = { ...progressDisplay(flags), ...stepProgress(flags) };
+    switch (mode) {
+      case 'part': {
+        const run = { part, phase: phase && PHASES[phase], tasks, display };
+        const environment = process.env;
+        const result = await runPart(plan, { ...run, environment }).finally(display.end);
+        return this.answer(flags, result, partsReport);
+      }
+      case 'status':
+        return this.answer(flags, await partsStatus(plan), partsReport);
+      case 'finish': {
+        const { check, wait } = { check: Boolean(flags.check), wait: Boolean(flags.wait) };
+        const result = await finishPlan(plan, { display, check, wait }).finally(display.end);
+        if (result.schema === 'minimind/convert-checkpoint@1') {
+          return this.answer(flags, result, (each) => convertReport(each));
+        }
+        if (!result.isFinished) process.exitCode = 1;
+        return this.answer(flags, result, partsReport);
+      }
+      case 'launch': {
+        const program = [process.execPath, path.resolve(process.argv[1] ?? 'minimind')];
+        const options = { scheduler: launch, isSubmitted: Boolean(flags.submit), program, tasks };
+        const result = await launchPlan(plan, { ...options, image, claim });
+        if (result.job && formatOf(flags) === 'table') {
+          await this.write(flags, result.job.answer ?? result.job.text);
+          return result;
+        }
+        return this.answer(flags, result, partsReport);
+      }
     }
   }
 
@@ -318,6 +381,8 @@ export default class ConvertCheckpoint extends BaseCommand {
     return { in: found, out: first };
   }
 }
+
+const PHASES = { 1: 1, 2: 2 } as const;
 
 function exceededError(result: ConversionResult, most: number | undefined): string[] {
   if (!exceedsBound(result)) return [];

@@ -1,18 +1,31 @@
+import fs from 'node:fs';
+import path from 'node:path';
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
+import type { LanguageModel } from '../architecture/layer.js';
 import { BaseCommand, type FlagsOf, formatOf } from '../cli/base-command.js';
 import { details, modelFlags } from '../cli/flags.js';
 import { hardwareOf } from '../cli/hardware-flags.js';
+import { progressDisplay } from '../cli/progress.js';
 import { settingFlagsOf, trainPlanFlags } from '../cli/train-plan-flags.js';
+import { UserError } from '../errors.js';
 import { hintsOf } from '../fit/fits.js';
 import type { ZeroStage } from '../fit/training/training-setting.js';
 import { measureGradients } from '../model-input/measure-gradients.js';
 import { openModelSource } from '../model-input/model-source.js';
 import { configText } from '../report/inspect/inspect-text.js';
 import { trainPlanReport } from '../report/train-plan/train-plan.js';
-import type { TrainingSettings } from '../training/settings.js';
+import { counted as countedText } from '../text/words.js';
+import type { SettingFlags, TrainingSettings } from '../training/settings.js';
 import { trainingSettings } from '../training/settings.js';
-import { lossScaleOf, planTraining, ratePoints, shownPlan } from '../training/train-plan.js';
+import {
+  type CountedData,
+  contextOf,
+  lossScaleOf,
+  planTraining,
+  ratePoints,
+  shownPlan,
+} from '../training/train-plan.js';
 import { FIRST_SCALE } from '../training/underflow.js';
 
 /** Rows of CSV. A spreadsheet has 1,048,576. */
@@ -22,13 +35,14 @@ export default class TrainPlanCommand extends BaseCommand {
   static override summary = 'Plan a training: steps, learning rate, memory, and mistakes.';
   static override description =
     'Reads the training: section of the file and the flags. Shows optimizer steps, micro-steps and epochs, the ' +
-    'learning rate, the groups of AdamW, checkpoints, memory, and with --gpu time and cost. Checks the settings for ' +
-    'mistakes that ruin a run, each with what to write. --format csv has the learning rate of each step. Exit code 1 ' +
+    'learning rate, the groups of AdamW, checkpoints, memory, and with --gpu time and cost. --data counts the tokens of ' +
+    'files, for epochs, padding and ids. Checks the settings for mistakes that ruin a run, each with what to write. --format csv has the learning rate of each step. Exit code 1 ' +
     'with --check if there is a mistake.';
   static override readsHub = 'index' as const;
   static override examples = [
     '<%= config.bin %> <%= command.id %> minimind/minimind2-small --tokens 10B --batch 32 --accumulation 8 --lr 5e-4 --warmup 1%',
     '<%= config.bin %> <%= command.id %> minimind/minimind2 --tokens 2B --schedule wsd --decay 20% --gpu h100 --gpus 8 --price 2.50',
+    '<%= config.bin %> <%= command.id %> minimind/minimind2-small --epochs 2 --data fixtures/data/pretrain.jsonl --tokenizer fixtures/data/tokenizer',
     '<%= config.bin %> <%= command.id %> hybrid/tiny --steps 1000 --schedule minimind --format csv',
   ];
 
@@ -54,7 +68,7 @@ export default class TrainPlanCommand extends BaseCommand {
     if (loaded.checkpoint) this.note(flags, configText(loaded.checkpoint.config));
     await this.warnAbout(flags, loaded.warnings);
     const { model } = loaded;
-    const settings = trainingSettings(loaded.document, settingFlagsOf(flags));
+    const { settings, data } = await this.#withData(flags, model, loaded.document);
     const plan = planTraining(model, {
       settings,
       context: flags.context,
@@ -63,7 +77,7 @@ export default class TrainPlanCommand extends BaseCommand {
       mfu: flags.mfu,
       recompute: flags.recompute,
       zero: Number(flags.zero ?? hintsOf(loaded).zeroStage ?? 0) as ZeroStage,
-      tokenizerSize: await tokenizerSize(flags.tokenizer),
+      data,
       gradients: await gradientsOf(flags.gradients, settings),
     });
     const { mistakes, size } = plan;
@@ -92,6 +106,55 @@ export default class TrainPlanCommand extends BaseCommand {
     );
   }
 
+  /** The settings, with what the data and its tokenizer say; samples have the tokens of the plan's sequences. */
+  async #withData(
+    flags: FlagsOf<typeof TrainPlanCommand>,
+    model: LanguageModel,
+    document: unknown,
+  ): Promise<{ settings: TrainingSettings; data?: CountedData }> {
+    const given = settingFlagsOf(flags);
+    const { data: files, tokenizer } = flags;
+    if (files === undefined) {
+      const size = tokenizer === undefined ? undefined : await tokenizerSize(tokenizer);
+      return { settings: trainingSettings(document, { ...given, ...sizeOf(size) }) };
+    }
+    const settings = trainingSettings(document, given);
+    const context = contextOf(model, { settings, context: flags.context });
+    const { countTokens } = await import('../data/read-data.js');
+    const found = await countTokens(
+      { files, tokenizer, context, recipe: 'minimind3' },
+      progressDisplay(flags),
+    );
+    const { samples, counted, longest, highestId, invalidLines, vocabulary } = found;
+    if (invalidLines > 0) {
+      this.note(flags, `--data: ${countedText(invalidLines, 'invalid line')} left out`);
+    }
+    const isPacked = settings.values.packing === true;
+    const tokens = isPacked ? found.uncut : found.tokens;
+    if (tokens === 0) {
+      throw new UserError('usage', `--data: expected samples, found none in ${files.join(', ')}`, {
+        suggestion: 'see what is in the files: minimind data FILE',
+      });
+    }
+    return {
+      settings: trainingSettings(document, {
+        ...given,
+        ...sizeOf(vocabulary ?? undefined),
+        dataset_tokens: { flag: 'data', value: tokens },
+        longest_sample: { flag: 'data', value: longest },
+      }),
+      data: {
+        samples,
+        tokens,
+        counted,
+        positions: isPacked ? tokens : found.positions,
+        longest,
+        highestId,
+        isPacked,
+      },
+    };
+  }
+
   /** The GPUs; their number is the flag's, else the file's. */
   async #cluster(flags: FlagsOf<typeof TrainPlanCommand>, { values }: TrainingSettings) {
     const { gpu, gpus, hardware } = flags;
@@ -106,11 +169,16 @@ export default class TrainPlanCommand extends BaseCommand {
   }
 }
 
-async function tokenizerSize(file: string | undefined): Promise<number | undefined> {
-  if (file === undefined) return undefined;
+/** A folder has its tokenizer.json. */
+async function tokenizerSize(file: string): Promise<number> {
   const { TextTokenizer } = await import('../tokenizer/tokenizer.js');
-  return (await TextTokenizer.open(file, { isPlain: true })).vocabulary;
+  const isFolder = fs.statSync(file, { throwIfNoEntry: false })?.isDirectory();
+  const named = isFolder ? path.join(file, 'tokenizer.json') : file;
+  return (await TextTokenizer.open(named, { isPlain: true })).vocabulary;
 }
+
+const sizeOf = (size: number | undefined): SettingFlags =>
+  size === undefined ? {} : { tokenizer_size: { flag: 'tokenizer', value: size } };
 
 /** Counts at the scale of the settings, without a scale, and at the first one of GradScaler. */
 function gradientsOf(file: string | undefined, { values }: TrainingSettings) {

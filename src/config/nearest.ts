@@ -33,14 +33,15 @@ export function nearest(name: string, candidates: Iterable<string>): string | un
   return best ?? onlyOneWith(foldedQuery, candidates);
 }
 
-/** `num_hidden_layers` for `num_layers`: the only candidate with all words of `wanted`. */
+/** `num_hidden_layers` for `num_layers`: the candidate with all its words and the fewest others, if only one has so few. */
 function onlyOneWith(foldedQuery: string, candidates: Iterable<string>): string | undefined {
   const words = foldedQuery.split('_');
-  const fitting = [...candidates].filter((candidate) => {
-    const own = new Set(fold(candidate).split('_'));
-    return words.every((word) => own.has(word));
-  });
-  return fitting.length === 1 ? fitting[0] : undefined;
+  const fitting = [...candidates]
+    .map((candidate) => ({ candidate, own: fold(candidate).split('_') }))
+    .filter(({ own }) => words.every((word) => own.includes(word)));
+  const fewest = Math.min(...fitting.map(({ own }) => own.length));
+  const [first, ...others] = fitting.filter(({ own }) => own.length === fewest);
+  return others.length === 0 ? first?.candidate : undefined;
 }
 
 // Names for model sizes in configuration formats, and their similarity

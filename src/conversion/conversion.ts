@@ -32,6 +32,7 @@ import {
 } from './job.js';
 import type {
   ConversionInput,
+  ConversionPlan,
   Omission,
   PlannedTensor,
   PlannedTie,
@@ -195,7 +196,7 @@ export interface ConvertedSrte {
 export type ConvertedTable = Omit<MeasuredTable, 'isMade'>;
 
 /** @param seconds Duration of the run; null for a plan. */
-function resultOf(
+export function resultOf(
   input: ConversionInput,
   resources: Resources,
   output: ConversionOutput,
@@ -375,22 +376,38 @@ function describedRun(
 
 // Converts a checkpoint: request, plan, execution, check, result.
 
+/** A checked request. Whoever prepares it closes the backend of its resources. */
+export interface PreparedConversion {
+  readonly input: ConversionInput;
+  readonly plan: ConversionPlan;
+  readonly resources: Resources;
+}
+
+/**
+ * Checks a request and plans its output.
+ * @throws UserError for every fault of the input or the request.
+ */
+export async function prepare(request: ConversionRequest): Promise<PreparedConversion> {
+  checkJob(request);
+  const place = outputTarget(request.out, request.container);
+  const job = jobOf(request, place);
+  const read = [job.config, job.target].filter((file) => file !== undefined);
+  refuseOverlap(job.checkpoint, place, { read, report: job.output });
+  return withStoppedNotice(
+    job,
+    () => NOTHING_WRITTEN,
+    () => planned(job, request, place),
+  );
+}
+
 /**
  * Converts, or with a dry run reports the plan.
  * @throws UserError for every fault of the input, the request or the destination.
  */
 export async function convert(request: ConversionRequest): Promise<ConversionResult> {
   const start = performance.now();
-  checkJob(request);
-  const place = outputTarget(request.out, request.container);
-  const job = jobOf(request, place);
-  const read = [job.config, job.target].filter((file) => file !== undefined);
-  refuseOverlap(job.checkpoint, place, { read, report: job.output });
-  const { input, plan, resources } = await withStoppedNotice(
-    job,
-    () => NOTHING_WRITTEN,
-    () => planned(job, request, place),
-  );
+  const { input, plan, resources } = await prepare(request);
+  const { job } = input;
   try {
     if (job['dry-run']) {
       const output = await withStoppedNotice(
@@ -417,7 +434,11 @@ export async function convert(request: ConversionRequest): Promise<ConversionRes
   }
 }
 
-async function planned(job: ConversionJob, request: ConversionRequest, place: CheckpointTarget) {
+async function planned(
+  job: ConversionJob,
+  request: ConversionRequest,
+  place: CheckpointTarget,
+): Promise<PreparedConversion> {
   const input = await readInput(job, place);
   await job.warn(input.warnings);
   if (job.prove) await checkProvable(job, input.source);

@@ -74,12 +74,29 @@ export async function resourcesFor(
   const backend = await matmulBackendFor(srte ? multiplications(srte) : 0, job);
   try {
     const limitBytes = Number(job['max-memory'] ?? DEFAULT_MEMORY_BYTES);
-    return { backend, limitBytes, ...planMemory(srte, limitBytes, backend) };
+    const started = Math.max(process.memoryUsage.rss(), STARTED_BYTES);
+    return { backend, limitBytes, ...planMemory(srte, limitBytes, backend, started) };
   } catch (error) {
     await backend.close();
     throw error;
   }
 }
+
+/** Upper bound of the memory of an index, for each tensor of input and output. */
+const INDEX_BYTES = 2.5e3;
+
+/**
+ * Block sizes and memory of a process that begins with the same work, whatever this one has done: the same for every
+ * plan of it.
+ * @param tensors Number of tensors in the index of the input.
+ * @throws UserError when the memory is insufficient.
+ */
+export const plannedMemory = (
+  srte: SrtePlan | null,
+  { backend, limitBytes }: Pick<Resources, 'backend' | 'limitBytes'>,
+  tensors: number,
+): Pick<Resources, 'blockRows' | 'peakBytes'> =>
+  planMemory(srte, limitBytes, backend, STARTED_BYTES + INDEX_BYTES * tensors);
 
 /** Approximate multiplications of a plan: factorising tables, and multiplying pairs. */
 function multiplications({ source, target, tables }: SrtePlan): number {
@@ -112,9 +129,9 @@ function planMemory(
   srte: SrtePlan | null,
   limitBytes: number,
   backend: MatmulBackend,
+  startedBytes: number,
 ): Pick<Resources, 'blockRows' | 'peakBytes'> {
-  const fixed =
-    Math.max(process.memoryUsage.rss(), STARTED_BYTES) + backend.bytes + STREAMING_BYTES;
+  const fixed = startedBytes + backend.bytes + STREAMING_BYTES;
   const rowBytes = srte ? bytesPerRow(srte) : 0;
   const needed = (rows: number) => fixed + rows * rowBytes + factorisingBytes(srte, rows);
   if (needed(ROW_STEP) > limitBytes) {

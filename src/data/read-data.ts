@@ -154,6 +154,8 @@ export interface TokenCount {
   readonly samples: number;
   /** Tokens of the samples, without padding. */
   readonly tokens: number;
+  /** Tokens before samples were cut. */
+  readonly uncut: number;
   /** Targets that count in the loss. */
   readonly counted: number;
   /** Positions of the samples, with padding. */
@@ -162,6 +164,8 @@ export interface TokenCount {
   readonly longest: number;
   readonly invalidLines: number;
   readonly highestId: number | null;
+  /** Tokens of the tokenizer; null for token ids without one. */
+  readonly vocabulary: number | null;
 }
 
 /**
@@ -172,7 +176,7 @@ export async function countTokens(
   input: Omit<DataInput, 'show' | 'from' | 'similarity'>,
   display: ProgressDisplay,
 ): Promise<TokenCount> {
-  const { figures, context } = await readData(input, display);
+  const { figures, context, tokenizer } = await readData(input, display);
   const { tokens, samples, invalid } = figures;
   if (tokens === null) {
     throw new UserError('usage', 'expected a tokenizer to count tokens, found none', {
@@ -182,12 +186,14 @@ export async function countTokens(
   return {
     samples,
     tokens: tokens.tokens,
+    uncut: tokens.uncut,
     counted: tokens.counted,
     positions: tokens.positions,
     context,
     longest: tokens.lengths?.longest ?? 0,
     invalidLines: invalid.count,
     highestId: tokens.highestId,
+    vocabulary: tokenizer?.vocabulary ?? null,
   };
 }
 
@@ -597,7 +603,7 @@ const severalKinds = (file: string, kind: Kind, before: Kind) =>
     'usage',
     `expected files of one kind, found ${KINDS[before]}, and in ${file} ${KINDS[kind]}`,
     {
-      suggestion: 'check each kind with its own command, or name the kind with --as',
+      suggestion: 'give files of one kind (minimind data --as names the kind)',
     },
   );
 

@@ -126,6 +126,21 @@ export class Staging {
   }
 
   /**
+   * Takes a complete, synced file of the same disk into the output, by renaming it.
+   * @throws UserError as `write`.
+   */
+  async adopt(name: string, from: string): Promise<void> {
+    if (!isPlainName(name)) throw new RangeError(`${name} is not a file name`);
+    if (this.isFinished(name)) throw new Error(`${name} is finished already`);
+    this.#checkCompanion(name);
+    await withFileErrors(this.#inOutput(name, this.#place.target), () => {
+      fs.renameSync(from, path.join(this.#folder.files, name));
+      syncFolder(this.#folder.files);
+    });
+    this.#finished.add(name);
+  }
+
+  /**
    * Moves all files into place and removes the staging folder. Contains no await, so that no signal handler
    * runs before it is done or reverted.
    * @throws UserError if a new file exists at the target in the meantime, or the system reports an error.

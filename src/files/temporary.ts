@@ -12,7 +12,7 @@ import { removeQuietly } from './file-system.js';
  * Scope in which process ids are unique: a machine since boot, and on Linux a PID namespace. Containers often share
  * folders and a host name, and each counts processes from 1. Hashed, so that it is short enough for a file name.
  */
-const SPACE = createHash('sha256')
+export const PROCESS_SPACE = createHash('sha256')
   .update([os.hostname(), ...processSpace()].join('\n'))
   .digest('hex')
   .slice(0, 8);
@@ -29,7 +29,7 @@ function processSpace(): readonly string[] {
 }
 
 /** An unused name with the id of this process. */
-export const temporaryName = () => `minimind-${process.pid}-${SPACE}-${randomUUID()}`;
+export const temporaryName = () => `minimind-${process.pid}-${PROCESS_SPACE}-${randomUUID()}`;
 
 const NAME = 'minimind-(\\d+)-([0-9a-f]{8})-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}';
 const FILE = new RegExp(`^\\.${NAME}\\.tmp$`);
@@ -50,12 +50,12 @@ const MAX_AGE = 24 * 3600 * 1000;
 export function removeStaleFiles(folder: string): void {
   for (const name of namesIn(folder)) {
     const [, pid, space] = FILE.exec(name) ?? FOLDER.exec(name) ?? [];
-    if (space === undefined || (space === SPACE && isRunning(Number(pid)))) continue;
+    if (space === undefined || (space === PROCESS_SPACE && isRunning(Number(pid)))) continue;
     const file = path.join(folder, name);
     const status = fs.lstatSync(file, { throwIfNoEntry: false });
     if (status === undefined || !isOwn(status)) continue;
     if (isTemporaryFile(name) ? !status.isFile() : !status.isDirectory()) continue;
-    if (space === SPACE || Date.now() - status.mtimeMs > MAX_AGE) removeQuietly(file);
+    if (space === PROCESS_SPACE || Date.now() - status.mtimeMs > MAX_AGE) removeQuietly(file);
   }
 }
 

@@ -1,5 +1,5 @@
 /** Runs and checks a model: as a whole, as a scaled-down proxy, or layer by layer. */
-import type { Family, ProxySetting } from '../architecture/family.js';
+import type { Family, ProxyBounds, ProxySetting } from '../architecture/family.js';
 import type { LanguageModel } from '../architecture/layer.js';
 import { decoderProxy } from '../architecture/transformer/scaled-down-proxy.js';
 import { ownedTensors } from '../architecture/walk.js';
@@ -398,15 +398,15 @@ export interface ScaledDownProxy {
  * Scaled-down proxy of a model.
  * @param document Document parsed by the family's schema.
  * @param tokens Tokens that it must support.
- * @param width Upper bound of its width, where heads allow it.
+ * @param bounds Upper bounds of its sizes, where the structure allows them.
  */
 export function scaledDownProxy(
   family: Pick<Family, 'build' | 'scaledDownProxy'>,
   document: unknown,
   tokens: number,
-  width?: number,
+  bounds?: ProxyBounds,
 ): ScaledDownProxy {
-  const settings = (family.scaledDownProxy ?? decoderProxy)(document, tokens, width);
+  const settings = (family.scaledDownProxy ?? decoderProxy)(document, tokens, bounds);
   const changes = settings.flatMap(({ path, value }): ProxyChange[] => {
     const from = valueAt(document, path.split('.'));
     return typeof from === 'number' && typeof value === 'number' && from !== value

@@ -13,7 +13,7 @@ import {
 } from './schedules.js';
 import type { TrainingValues } from './settings.js';
 
-/** Learning rates that were published with the width of the model (GPT-3, arXiv 2005.14165, table 2.1). */
+/** Learning rates that were published with the width of the model, as table 2.1 of GPT-3 (arXiv 2005.14165) has them. */
 export const PUBLISHED_RATES = [
   { width: 768, rate: 6e-4 },
   { width: 1024, rate: 3e-4 },
@@ -33,7 +33,10 @@ export function publishedRate(width: number): (typeof PUBLISHED_RATES)[number] {
   );
 }
 
-/** How far above GPT-3's rates published trainings go: 3e-3 at width 960 is 6.25 × (SmolLM2-360M). */
+/**
+ * How far above GPT-3's rate in proportion to the width: twice the 3.75 × of SmolLM-135M, 3e-3 at width 576
+ * (huggingface/smollm, config_smollm1_135M.yaml).
+ */
 const HEADROOM = 8;
 
 /**
@@ -45,7 +48,7 @@ export const highestRate = (width: number): number => (HEADROOM * 6e-4 * 768) / 
 /** Share of the steps that the warm-up has where nothing of the learning rate is given. */
 const USUAL_WARMUP = 0.01;
 
-/** Share of the steps that the decay of `wsd` has (MiniCPM, arXiv 2404.06395). */
+/** Share of the steps that the decay of `wsd` has: 10% of the tokens suffice (MiniCPM, arXiv 2404.06395). */
 const USUAL_DECAY = 0.1;
 
 export interface LearningRate {
@@ -73,7 +76,7 @@ export function learningRateOf(values: TrainingValues, steps: number, width: num
     (values.warmup_ratio === undefined ? undefined : Math.ceil(values.warmup_ratio * steps));
   const isUsualWarmup = given === undefined && values.learning_rate === undefined;
   const warmup = reads.includes('warmup')
-    ? (given ?? (isUsualWarmup ? Math.ceil(USUAL_WARMUP * length) : 0))
+    ? (given ?? (isUsualWarmup ? Math.min(Math.ceil(USUAL_WARMUP * length), steps - 1) : 0))
     : 0;
   const hasFloor = values.min_lr !== undefined || values.min_lr_ratio !== undefined;
   return {

@@ -4,7 +4,10 @@ import type { TrainingValues } from './settings.js';
 /** Tokens per parameter at which a given compute trains the best model (Chinchilla, arXiv 2203.15556). */
 export const OPTIMAL_TOKENS_PER_PARAMETER = 20;
 
-/** Small models that were trained far longer, because a small model is cheap to serve. */
+/**
+ * Small models that were trained far longer, because a small model is cheap to serve: TinyLlama about 3 epochs of 1
+ * trillion tokens, Llama 3 over 15 trillion, SmolLM2 about 11 trillion.
+ */
 export const OVER_TRAINED = [
   { model: 'TinyLlama-1.1B', parameters: 1.1e9, tokens: 3e12, source: 'arXiv 2401.02385' },
   { model: 'Llama-3-8B', parameters: 8.03e9, tokens: 15e12, source: 'arXiv 2407.21783' },
@@ -25,7 +28,10 @@ export interface RunSize {
   /** Tokens of a sequence. */
   readonly context: number;
   readonly sequencesPerStep: number;
+  /** Positions of a step, padding included. */
   readonly tokensPerStep: number;
+  /** Share of these positions that are tokens: 1 without padding. */
+  readonly filled: number;
   /** Optimizer steps. */
   readonly steps: number;
   /** Forward and backward passes of each GPU. */
@@ -44,7 +50,7 @@ export interface RunSize {
 
 /**
  * Size of a run. The length is the number of steps, else of tokens, else of epochs, else 20 tokens a parameter.
- * @param dataTokens Tokens of the data as counted, which replace those of the settings.
+ * @param filled Share of the positions that are tokens, where samples of the data are padded.
  */
 export function runSizeOf(
   values: TrainingValues,
@@ -52,12 +58,12 @@ export function runSizeOf(
     parameters,
     context,
     gpus = values.gpus ?? 1,
-    dataTokens = values.dataset_tokens,
+    filled = 1,
   }: {
     readonly parameters: number;
     readonly context: number;
     readonly gpus?: number | undefined;
-    readonly dataTokens?: number | undefined;
+    readonly filled?: number | undefined;
   },
 ): RunSize {
   const { batch_size: batch, gradient_accumulation_steps: accumulations } = values;
@@ -68,7 +74,9 @@ export function runSizeOf(
     (isUsualBatch ? Math.max(1, Math.round(USUAL_STEP_TOKENS / (microBatch * context * gpus))) : 1);
   const sequencesPerStep = microBatch * accumulation * gpus;
   const tokensPerStep = sequencesPerStep * context;
-  const { length, steps, tokens } = lengthOf(values, { parameters, tokensPerStep, dataTokens });
+  const dataTokens = values.dataset_tokens;
+  const stepTokens = tokensPerStep * filled;
+  const { length, steps, tokens } = lengthOf(values, { parameters, stepTokens });
   return {
     microBatch,
     accumulation,
@@ -76,6 +84,7 @@ export function runSizeOf(
     context,
     sequencesPerStep,
     tokensPerStep,
+    filled,
     steps,
     microSteps: steps * accumulation,
     tokens,
@@ -88,27 +97,23 @@ export function runSizeOf(
 }
 
 function lengthOf(
-  { max_steps, total_tokens, num_epochs }: TrainingValues,
-  {
-    parameters,
-    tokensPerStep,
-    dataTokens,
-  }: {
-    readonly parameters: number;
-    readonly tokensPerStep: number;
-    readonly dataTokens: number | undefined;
-  },
+  { max_steps, total_tokens, num_epochs, dataset_tokens: dataTokens }: TrainingValues,
+  { parameters, stepTokens }: { readonly parameters: number; readonly stepTokens: number },
 ): Pick<RunSize, 'length' | 'steps' | 'tokens'> {
   if (max_steps !== undefined) {
-    return { length: 'steps', steps: max_steps, tokens: max_steps * tokensPerStep };
+    return { length: 'steps', steps: max_steps, tokens: Math.round(max_steps * stepTokens) };
   }
   const epochTokens =
     dataTokens === undefined || num_epochs === undefined ? undefined : num_epochs * dataTokens;
   const tokens = total_tokens ?? epochTokens ?? OPTIMAL_TOKENS_PER_PARAMETER * parameters;
   const length =
     total_tokens !== undefined ? 'tokens' : epochTokens !== undefined ? 'epochs' : 'default';
-  return { length, steps: Math.max(1, Math.ceil(tokens / tokensPerStep)), tokens };
+  return { length, steps: Math.max(1, stepsFor(tokens, stepTokens)), tokens };
 }
+
+/** Steps for a number of tokens, where a rounding error makes no step. */
+export const stepsFor = (tokens: number, stepTokens: number): number =>
+  Math.ceil((tokens / stepTokens) * (1 - 1e-12));
 
 /** The last accumulation of an epoch, where the sequences of the data do not fill it. */
 export interface PartialAccumulation {
@@ -121,19 +126,22 @@ export interface PartialAccumulation {
 /** Undefined where the data is unknown, or fills all steps. */
 export function partialAccumulation({
   dataTokens,
+  filled,
   context,
   microBatch,
   gpus,
   accumulation,
 }: RunSize): PartialAccumulation | undefined {
   if (dataTokens === undefined || accumulation === 1) return undefined;
-  const microSteps = Math.ceil(Math.floor(dataTokens / context) / (microBatch * gpus));
+  const microSteps = Math.ceil(
+    Math.floor((dataTokens / (context * filled)) * (1 + 1e-12)) / (microBatch * gpus),
+  );
   const last = microSteps % accumulation;
   return last === 0 || microSteps < accumulation ? undefined : { microSteps, last };
 }
 
-/** Constant of the value of repeated tokens (Muennighoff et al. 2023, arXiv 2305.16264: R*_D = 15.39). */
-const REPETITION = 15.39;
+/** Constant of the value of repeated tokens (Muennighoff et al. 2023, arXiv 2305.16264, appendix A: R*_D = 15.387756). */
+const REPETITION = 15.387756;
 
 /**
  * Tokens of new data that training on repeated data is worth: U + U · R* · (1 − exp(−R / R*)), with R repetitions after

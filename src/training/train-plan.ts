@@ -36,12 +36,25 @@ export interface TrainPlanRequest {
   readonly mfu?: number | undefined;
   readonly recompute?: Recompute | undefined;
   readonly zero?: ZeroStage | undefined;
-  /** Tokens of the data, as counted; they replace those of the settings. */
-  readonly dataTokens?: number | undefined;
-  /** Tokens of the tokenizer, as read; they replace those of the settings. */
-  readonly tokenizerSize?: number | undefined;
+  /** The data as counted; its tokens and longest sample are among the settings. */
+  readonly data?: CountedData | undefined;
   /** Gradients of a file, counted at the scale of the loss. */
   readonly gradients?: MeasuredGradients | undefined;
+}
+
+/** Training data as counted. */
+export interface CountedData {
+  readonly samples: number;
+  /** Tokens without padding; where samples are packed, also those that a cut would lose. */
+  readonly tokens: number;
+  /** Targets that count in the loss. */
+  readonly counted: number;
+  /** Positions of the sequences, with padding. */
+  readonly positions: number;
+  readonly longest: number;
+  readonly highestId: number | null;
+  /** Whether sequences are filled, so that nothing is padded. */
+  readonly isPacked: boolean;
 }
 
 export interface MeasuredGradients {
@@ -116,6 +129,8 @@ export interface TrainPlan {
   /** Null in other types than fp16, unless gradients were measured. */
   readonly underflow: (Underflow & { readonly isMeasured: boolean }) | null;
   readonly gradients: MeasuredGradients | null;
+  /** Null where no data was read. */
+  readonly data: CountedData | null;
   readonly mistakes: readonly Mistake[];
 }
 
@@ -145,6 +160,7 @@ export function planTraining(model: LanguageModel, request: TrainPlanRequest): T
   return {
     ...basis,
     gradients: request.gradients ?? null,
+    data: request.data ?? null,
     checkpoints: checkpointSizes(basis.parameters, size, request.settings),
     accumulation: accumulationRows(model, size, setting, cluster !== undefined),
     hardware: cluster === undefined ? null : onHardware(model, setting, request.price),
@@ -157,16 +173,16 @@ export const trainingMistakes = (
   request: TrainPlanRequest,
 ): readonly Mistake[] => basisOf(model, request).mistakes;
 
-type Basis = Omit<TrainPlan, 'gradients' | 'checkpoints' | 'accumulation' | 'hardware'>;
+type Basis = Omit<TrainPlan, 'gradients' | 'data' | 'checkpoints' | 'accumulation' | 'hardware'>;
 
 function basisOf(model: LanguageModel, request: TrainPlanRequest): Basis {
-  const { settings, gradients } = request;
+  const { settings, gradients, cluster, data } = request;
   const { values } = settings;
   const { parameters } = countParameters(model);
   const [vocabulary = 0, width = 0] = model.embedding.weight.shape;
   const context = contextOf(model, request);
-  const { cluster, dataTokens } = request;
-  const size = runSizeOf(values, { parameters, context, gpus: cluster?.gpus, dataTokens });
+  const filled = data ? data.tokens / data.positions : undefined;
+  const size = runSizeOf(values, { parameters, context, gpus: cluster?.gpus, filled });
   const rate = learningRateOf(values, size.steps, width);
   const rule = ruleOf(values);
   const weightDecay = values.weight_decay ?? USUAL_DECAY[rule];
@@ -184,13 +200,17 @@ function basisOf(model: LanguageModel, request: TrainPlanRequest): Basis {
   const mistakes = mistakesOf({
     ...facts,
     settings,
-    tokenizerSize: request.tokenizerSize ?? values.tokenizer_size,
+    highestId: data?.highestId ?? undefined,
     underflow: underflow ?? undefined,
   });
   return { ...facts, precision, underflow, mistakes };
 }
 
-function contextOf({ positions }: LanguageModel, { settings, context }: TrainPlanRequest): number {
+/** Tokens of a sequence. */
+export function contextOf(
+  { positions }: LanguageModel,
+  { settings, context }: Pick<TrainPlanRequest, 'settings' | 'context'>,
+): number {
   const wish = { context, ...COUNTED };
   const hints = { context: settings.values.max_seq_length };
   return resolveSetting(wish, hints, positions).training.context;

@@ -68,6 +68,13 @@ describe('JSON output keeps to docs/schemas', () => {
     ['compare', ['configs/hybrid/tiny.yaml', '--set', 'model.vocab_size=512,600', ...TEXT]],
     ['rope', [CONFIG, '--context', '32768']],
     ['train-plan', [SMALL_CONFIG, '--tokens', '1B']],
+    [
+      'train-plan',
+      [
+        SMALL_CONFIG,
+        ...['--data', 'fixtures/data/pretrain.jsonl', '--tokenizer', 'fixtures/data/tokenizer'],
+      ],
+    ],
     ['train-plan', ['fixtures/training/good/wsd.yaml', '--gpu', 'h100', '--price', '2']],
     [
       'train-plan',
@@ -434,6 +441,35 @@ describe('JSON output of convert-checkpoint', () => {
     const { code, stdout, stderr } = await runHere(args);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(complaints(stdout)).toEqual([]);
+  });
+});
+
+describe('JSON output of a conversion in parts', () => {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
+  afterAll(() => fs.rmSync(folder, { recursive: true }));
+
+  it('keeps to one schema from the plan to the end', async () => {
+    const plan = ['convert-checkpoint', '--plan', path.join(folder, 'plan.json'), '--json'];
+    const room = ['--shard-size', '60kB', '--max-memory', '4GB'];
+    const files = ['fixtures/hf/llama', path.join(folder, 'out')];
+    const steps: readonly (readonly [string[], number])[] = [
+      [[...files, '--dtype', 'bf16', '--parts', '3', ...room], 0],
+      [['--launch', 'slurm'], 0],
+      [['--launch', 'kubernetes', '--image', 'minimind', '--claim', 'data'], 0],
+      [['--part', '2'], 0],
+      [['--status'], 0],
+      [['--finish'], 1],
+      [['--part', '1', '--phase', '2'], 0],
+      [['--part', '3'], 0],
+      [['--finish', '--check'], 0],
+      [['--finish'], 0],
+      [['--part', '3'], 0],
+    ];
+    for (const [flags, expected] of steps) {
+      const { code, stdout, stderr } = await runHere([...plan, ...flags]);
+      expect({ flags, code, stderr }).toEqual({ flags, code: expected, stderr: '' });
+      expect(complaints(stdout)).toEqual([]);
+    }
   });
 });
 

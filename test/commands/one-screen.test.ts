@@ -35,6 +35,10 @@ const COMMANDS: readonly string[][] = [
     'good/wsd',
     'good/torchtitan',
   ].map((name) => ['train-plan', `fixtures/training/${name}.yaml`]),
+  [
+    ...['train-plan', 'configs/minimind/minimind2-small.yaml', '--epochs', '2'],
+    ...['--data', 'fixtures/data/pretrain.jsonl', '--tokenizer', 'fixtures/data/tokenizer'],
+  ],
   ['compare', ...CONFIGS.slice(0, 4)],
   ['compare', ...CONFIGS, '--set', 'model.num_layers=2,4,6'],
   ['compare-srte', 'configs/hybrid/original.yaml'],
@@ -108,6 +112,9 @@ const OF_CHECKPOINTS = [
   convert('--to', 'shared', '--no-config'),
   convert('--to', 'low-rank', '--max-error', '0.5', '--no-config', '--tie', 'mean'),
   convert('--to', 'shared', '--dry-run', '--no-config'),
+  convert('--to', 'shared', '--no-config', '--parts', '64', '--plan', `${OUT}.plan.json`),
+  ['convert-checkpoint', '--plan', `${OUT}.plan.json`, '--part', '1'],
+  ['convert-checkpoint', '--plan', `${OUT}.plan.json`, '--status'],
   ['kv-projector', 'params', '--teacher', 'Qwen2-14B:5120x40', '--student', '1536'],
   [
     ...['kv-projector', 'init', `${OUT}.pt`, '--teacher', 'Qwen2-14B:64x40', '--student', '8'],
@@ -118,7 +125,12 @@ const OF_CHECKPOINTS = [
 ];
 
 describe('the answer about a checkpoint at 80 × 24', () => {
-  afterAll(() => fs.rmSync(`${OUT}.pt`, { force: true }));
+  afterAll(() => {
+    const { dir, base } = path.parse(OUT);
+    for (const name of fs.readdirSync(dir)) {
+      if (name.includes(base)) fs.rmSync(path.join(dir, name), { recursive: true, force: true });
+    }
+  });
 
   it.each(OF_CHECKPOINTS)('%s %s %s %s %s fits on the screen', async (...command) => {
     const { stdout } = await runHere([...command.filter(Boolean), '-q'], {

@@ -113,8 +113,11 @@ describe('train-plan', () => {
 
   it('counts gradients that fp16 loses', async () => {
     const file = path.join(folder, 'gradients.safetensors');
-    const values = Float32Array.from([0, 1e-8, 2e-8, -5e-8, 1e-7, 1e-3]);
-    const header = JSON.stringify({ a: { dtype: 'F32', shape: [6], data_offsets: [0, 24] } });
+    const values = Float32Array.from([0, 1e-8, 2e-8, -5e-8, 1e-7, 1e-3, 2, Infinity]);
+    const header = JSON.stringify({
+      a: { dtype: 'F32', shape: [2, 3], data_offsets: [0, 24] },
+      b: { dtype: 'F32', shape: [2], data_offsets: [24, 32] },
+    });
     const length = Buffer.alloc(8);
     length.writeUInt32LE(header.length);
     const content = [length, Buffer.from(header), Buffer.from(values.buffer)];
@@ -122,9 +125,13 @@ describe('train-plan', () => {
     const { gradients, underflow, mistakes } = await json(
       ...[SMALL, '--tokens', '1B', '--set', 'training.fp16=true', '--gradients', file],
     );
-    expect(gradients).toMatchObject({ values: 5, zeros: 1, notFinite: 0 });
-    // 1e-8, 2e-8 and 5e-8 are below 5.96e-8; the first two are below half of it.
-    expect(underflow).toMatchObject({ scale: 1, below: 3 / 5, zeroed: 2 / 5, isMeasured: true });
+    expect(gradients).toMatchObject({ values: 6, zeros: 1, notFinite: 1, largest: 2 });
+    // numpy makes 0, 0, -6e-8, 1.2e-7 and 1e-3 of them as float16. 1e-7 is below the normal ones too.
+    const unscaled = { scale: 1, below: 3 / 6, zeroed: 2 / 6, imprecise: 4 / 6, above: 0 };
+    // Times 65,536 all small ones are normal, and 2 is above 65,504.
+    const scaled = { scale: 65_536, below: 0, zeroed: 0, imprecise: 0, above: 1 / 6 };
+    expect(gradients.scales).toEqual([unscaled, scaled]);
+    expect(underflow).toEqual({ ...unscaled, isMeasured: true });
     expect(mistakes.map(({ check }: { check: string }) => check)).toContain('fp16-without-scaler');
   });
 
@@ -134,6 +141,78 @@ describe('train-plan', () => {
     );
     expect(mistakes).toMatchObject([{ check: 'tokenizer-apart', severity: 'error' }]);
     expect(mistakes[0].reason).toContain('512 tokens');
+  });
+
+  describe('with --data', () => {
+    const ids = (name: string, ...samples: number[][]) => {
+      const file = path.join(folder, name);
+      fs.writeFileSync(file, samples.map((each) => `${JSON.stringify(each)}\n`).join(''));
+      return file;
+    };
+    const SETTING = ['--context', '8', '--batch', '1', '--accumulation', '2'];
+
+    it('counts samples with their padding', async () => {
+      // Three sequences of 8: 4 + 8 + 6 tokens, and two that the cut of the second one loses.
+      const file = ids('padded.jsonl', [1, 2, 3, 4], [...Array(10).keys()], [1, 2, 3, 4, 5, 6]);
+      const { size, data, mistakes } = await json(
+        SMALL,
+        '--epochs',
+        '10',
+        '--data',
+        file,
+        ...SETTING,
+      );
+      expect(data).toMatchObject({
+        ...{ samples: 3, tokens: 18, positions: 24, longest: 10, highestId: 9, isPacked: false },
+      });
+      expect(size).toMatchObject({ dataTokens: 18, epochs: 10, filled: 0.75, steps: 15 });
+      expect(size.tokens).toBe(180);
+      const checks = mistakes.map(({ check }: { check: string }) => check);
+      expect(checks).toEqual(expect.arrayContaining(['data-repeated', 'partial-accumulation']));
+      expect(checks).not.toContain('context-beyond-data');
+    });
+
+    it('counts all tokens of packed samples', async () => {
+      const file = ids('packed.jsonl', [1, 2, 3, 4], [...Array(12).keys()]);
+      const { size, data } = await json(
+        ...[SMALL, '--epochs', '2', '--data', file, ...SETTING],
+        ...['--set', 'training.packing=true'],
+      );
+      expect(data).toMatchObject({ tokens: 16, positions: 16, isPacked: true });
+      expect(size).toMatchObject({ filled: 1, steps: 2, epochs: 2 });
+    });
+
+    it('finds ids beyond the embedding, and a context beyond the samples', async () => {
+      const file = ids('beyond.jsonl', [1, 6400, 2]);
+      const { mistakes } = await json(SMALL, '--tokens', '1B', '--data', file);
+      expect(mistakes).toEqual(
+        expect.arrayContaining([
+          expect.objectContaining({ check: 'tokenizer-apart', place: '--data' }),
+          expect.objectContaining({ check: 'context-beyond-data', place: '--data' }),
+        ]),
+      );
+      expect(mistakes[0].reason).toContain('ids up to 6,400');
+    });
+
+    it('counts texts as the data command does', async () => {
+      const data = ['fixtures/data/pretrain.jsonl', '--tokenizer', 'fixtures/data/tokenizer'];
+      const { size } = await json(SMALL, '--tokens', '1M', '--context', '64', '--data', ...data);
+      const { stdout } = await runHere([
+        ...['data', ...data, '--context', '64', '--tokens', '1M', '--json'],
+      ]);
+      const { figures, epochs } = JSON.parse(stdout);
+      expect(size.dataTokens).toBe(figures.tokens.tokens);
+      expect(size.epochs).toBeCloseTo(epochs.epochs, 12);
+    });
+
+    it('requires a tokenizer for texts, and samples', async () => {
+      const without = path.join(folder, 'text.jsonl');
+      fs.writeFileSync(without, '{"text": "a"}\n');
+      const { code, stderr } = await plan(SMALL, '--data', without);
+      expect(code).toBe(2);
+      expect(stderr).toContain('--tokenizer FILE');
+      expect(await plan(SMALL, '--data', without, '--data-tokens', '5')).toMatchObject({ code: 2 });
+    });
   });
 
   it('exits with 1 for a mistake with --check only', async () => {

@@ -7,7 +7,7 @@ import { MAX_DOCUMENT_BYTES } from '../../src/config/source.js';
 import { line, problemsOfReading, userError } from './support.js';
 
 /** In characters: what a parser that is quadratic somewhere would need minutes for. */
-const SIZE = 250_000;
+const SIZE = 125_000;
 
 const repeated = (text: string, before = '', after = '') =>
   before + text.repeat(Math.floor(SIZE / text.length)) + after;

@@ -15,12 +15,12 @@ import { openModelCheckpoint } from '../../src/model-input/gguf/gguf-checkpoint.
 import { decodeValues } from '../../src/tensor/decode-values.js';
 import { folderOf } from '../checkpoint/temp-folder.js';
 
-type ConvertFlags = Omit<ConversionRequest, 'checkpoint' | 'out' | 'display'>;
+export type ConvertFlags = Omit<ConversionRequest, 'checkpoint' | 'out' | 'display'>;
 
 export type Flags = Partial<ConvertFlags> & { readonly stateDict?: string };
 
 /** What the command gives when the user says nothing. The memory is that of the tests' whole process. */
-const DEFAULTS: ConvertFlags = {
+export const DEFAULTS: ConvertFlags = {
   to: undefined,
   target: undefined,
   merge: undefined,

@@ -1,9 +1,13 @@
 import { describe, expect, it } from 'vitest';
+import { walk } from '../../src/architecture/walk.js';
+import { countParameters } from '../../src/budget/parameters.js';
+import { scaledDownProxy } from '../../src/quicktest/index.js';
 import { summary } from '../../src/quicktest/overfit/learning-rates.js';
 import type { OverfitRequest } from '../../src/quicktest/overfit/overfit.js';
-import { overfit } from '../../src/quicktest/overfit/overfit.js';
+import { overfit, proxyFor } from '../../src/quicktest/overfit/overfit.js';
 import { settingsOf } from '../../src/quicktest/overfit/settings.js';
 import type { WeightSource } from '../../src/runtime/weights.js';
+import { publishedConfig, publishedModels } from '../budget/published-models.js';
 import { familyCase } from '../runtime/family-cases.js';
 import { modelOfConfig } from '../runtime/fixture-models.js';
 import { TINY } from './test-contexts.js';
@@ -175,6 +179,30 @@ describe('a broken training', () => {
   it('says that a router of one expert with weight 1 cannot learn here', async () => {
     const { warnings } = await trained('minimind/v3-moe', FIVE_STEPS);
     expect(warnings[0]).toMatch(/gate\.weight learns only from an auxiliary loss/);
+  });
+});
+
+describe('a proxy', () => {
+  it.each(publishedModels().map(({ model }) => model))('of %s is small', async (name) => {
+    const { family, document } = await publishedConfig(name);
+    const { model } = proxyFor({ family, document, steps: 40, seconds: 20 }, 32, 64);
+    const kinds = (each: typeof model) => new Set(walk(each).map(({ layer }) => layer.kind));
+    expect(kinds(model)).toEqual(kinds(scaledDownProxy(family, document, 32).model));
+  });
+
+  it('has fewer layers where experts take the time', async () => {
+    const { minimind } = await import('../../src/architecture/models/minimind.js');
+    const document = minimind.schema.parse({
+      model: { family: 'minimind', hidden_size: 640, num_hidden_layers: 8, use_moe: true },
+    });
+    const { model, changes } = proxyFor(
+      { family: minimind, document, steps: 40, seconds: 20 },
+      32,
+      64,
+    );
+    // At 4 GFLOPS and 6 FLOPs for each parameter and token, 20 steps take 20 seconds.
+    expect(countParameters(model).parameters).toBeLessThan(10.4e6);
+    expect(changes).toContainEqual({ path: 'model.num_hidden_layers', from: 8, to: 2 });
   });
 });
 

@@ -101,8 +101,8 @@ export const gptNeo = defineTransformer({
       attention_layers: 'the class makes it from attention_types',
     },
   },
-  scaledDownProxy(document, tokens, width) {
-    const settings = decoderProxy(document, tokens, width);
+  scaledDownProxy(document, tokens, bounds) {
+    const settings = decoderProxy(document, tokens, bounds);
     const layers = settings.find(({ path }) => path === 'model.num_layers')?.value;
     const { attention_types: types } = document.model;
     const listed = Array.from({ length: Number(layers) }, (_, index) => kindAt(types, index));

@@ -23,6 +23,7 @@ import {
   defineFamily,
   type ModelChange,
   type Preset,
+  type ProxyBounds,
   type ProxySetting,
   type Setting,
 } from '../family.js';
@@ -469,7 +470,7 @@ const PROXY = { hidden: 256, layers: 4, vocabulary: 1024, positions: 2048 } as c
 function scaledDownProxy(
   { model: config }: HybridDocument,
   tokens: number,
-  width: number = PROXY.hidden,
+  { width = PROXY.hidden, layers = PROXY.layers }: ProxyBounds = {},
 ): ProxySetting[] {
   const { num_heads, hidden_size } = config;
   const headDim = Math.min(
@@ -481,7 +482,7 @@ function scaledDownProxy(
     Math.min(rank, Math.max(1, Math.round((rank * hidden) / hidden_size)));
   const smaller = {
     hidden_size: hidden,
-    num_layers: Math.min(config.num_layers, PROXY.layers),
+    num_layers: Math.min(config.num_layers, layers),
     vocab_size: Math.min(config.vocab_size, PROXY.vocabulary),
     max_position_embeddings: Math.min(
       config.max_position_embeddings,

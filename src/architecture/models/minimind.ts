@@ -279,10 +279,10 @@ export const minimind = defineTransformer({
   huggingFace: { rotary: rotaryReading },
   storedSettings: decoderStored,
   // The default number of key-value heads does not depend on the query heads.
-  scaledDownProxy: ({ model }, tokens, width) => {
+  scaledDownProxy: ({ model }, tokens, bounds) => {
     const { keyValueHeads } = VERSIONS[versionOf(model)];
     const stated = { num_key_value_heads: model.num_key_value_heads ?? keyValueHeads };
-    return decoderProxy({ model: { ...model, ...stated } }, tokens, width);
+    return decoderProxy({ model: { ...model, ...stated } }, tokens, bounds);
   },
   build({ model: config }) {
     const defaults = VERSIONS[versionOf(config)];

@@ -2,7 +2,7 @@
  * Scales a Hugging Face model down to a small one of the same structure, using the keys of its document.
  * The number of heads shrinks with the width. The head width stays, because the rotation depends on it.
  */
-import type { ProxySetting } from '../family.js';
+import type { ProxyBounds, ProxySetting } from '../family.js';
 
 /** Upper bounds of a proxy's values, if its structure allows them. */
 const PROXY = { hidden: 256, layers: 6, vocabulary: 1024, positions: 2048, experts: 8 } as const;
@@ -48,15 +48,15 @@ type Model = Readonly<Record<string, unknown>>;
 export function decoderProxy(
   document: unknown,
   tokens: number,
-  width: number = PROXY.hidden,
+  { width = PROXY.hidden, layers = PROXY.layers, experts }: ProxyBounds = {},
 ): readonly ProxySetting[] {
   const { model } = document as { readonly model: Model };
   const widths = widthSettings(model, width);
   const settings = [
     ...widths,
     ...stateSpaceSettings(model, widths),
-    ...layerSettings(model),
-    ...expertSettings(model),
+    ...layerSettings(model, sharedLayers(model) > 0 ? PROXY.layers : layers),
+    ...expertSettings(model, experts),
     ...atMost(model, 'vocab_size', PROXY.vocabulary),
     ...atMost(model, 'vocab_size_per_layer_input', PROXY.vocabulary),
     // Only learned positions are stored; other kinds can keep their number.
@@ -149,10 +149,10 @@ function shortened(list: readonly unknown[], length: number): readonly unknown[]
 }
 
 /** Reduces the layers and shortens the lists per layer. */
-function layerSettings(model: Model): ProxySetting[] {
+function layerSettings(model: Model, most: number): ProxySetting[] {
   const key = keyIn(model, KEYS.layers);
   const before = numberAt(model, key) ?? 1;
-  const layers = Math.min(before, PROXY.layers);
+  const layers = Math.min(before, most);
   const dense = model.mlp_only_layers;
   return [
     ...(key === '' ? [] : [{ path: key, value: layers }]),
@@ -160,7 +160,7 @@ function layerSettings(model: Model): ProxySetting[] {
     ...atMost(model, 'max_window_layers', Math.floor(layers / 2)),
     ...LAYER_LISTS.flatMap((path) => {
       const list = model[path];
-      return Array.isArray(list) ? [{ path, value: shortened(list, PROXY.layers) }] : [];
+      return Array.isArray(list) ? [{ path, value: shortened(list, most) }] : [];
     }),
     ...(Array.isArray(model.attn_layer_indices) && model.attn_layer_indices.length > 0
       ? [{ path: 'attn_layer_indices', value: [Math.floor(layers / 2)] }]
@@ -171,11 +171,13 @@ function layerSettings(model: Model): ProxySetting[] {
   ];
 }
 
+/** Layers that read keys and values of others. */
+const sharedLayers = (model: Model): number => numberAt(model, 'num_kv_shared_layers') ?? 0;
+
 /** Layers of both kinds before those that read keys and values of others. */
 function sharedKeySettings(model: Model): ProxySetting[] {
   const layers = numberAt(model, keyIn(model, KEYS.layers)) ?? 1;
-  const shared = numberAt(model, 'num_kv_shared_layers') ?? 0;
-  if (shared === 0 || layers <= PROXY.layers) return [];
+  if (sharedLayers(model) === 0 || layers <= PROXY.layers) return [];
   const kinds = Array.from({ length: PROXY.layers }, (_, index) =>
     index % 2 === 0 ? 'sliding_attention' : 'full_attention',
   );
@@ -186,7 +188,7 @@ function sharedKeySettings(model: Model): ProxySetting[] {
 }
 
 /** Keeps the experts per token; each group keeps its share of experts, at least two. */
-function expertSettings(model: Model): ProxySetting[] {
+function expertSettings(model: Model, most: number | undefined): ProxySetting[] {
   const key = keyIn(model, KEYS.experts);
   const experts = numberAt(model, key);
   if (experts === undefined) return [];
@@ -194,6 +196,10 @@ function expertSettings(model: Model): ProxySetting[] {
   const groups = numberAt(model, 'n_group') ?? 1;
   const kept = numberAt(model, 'topk_group') ?? 1;
   const perGroup =
-    groups > 1 ? Math.max(2, Math.ceil(chosen / kept)) : Math.max(2 * chosen, PROXY.experts);
+    groups > 1
+      ? Math.max(2, Math.ceil(chosen / kept))
+      : most === undefined
+        ? Math.max(2 * chosen, PROXY.experts)
+        : Math.max(chosen + 1, most);
   return [{ path: key, value: Math.min(experts, groups * perGroup) }];
 }

@@ -240,7 +240,7 @@ async function compareRows(
 }
 
 /** Whether the table equals the replaced one exactly, over its rows. */
-function isExact(srte: SrtePlan, table: PlannedTable, tables: SrteTables | null): boolean {
+export function isExact(srte: SrtePlan, table: PlannedTable, tables: SrteTables | null): boolean {
   const [source] = table.sources;
   const stored = tables?.tables[source ?? 0];
   return (
@@ -286,15 +286,10 @@ function outputRows(
 }
 
 /**
- * @param valuesOf Expected bytes of a tensor.
- * @throws UserError when a name is missing, or a tensor has other values.
+ * Compares the names, types and shapes of an output with its plan.
+ * @throws UserError for one that is missing or differs.
  */
-export async function checkOutput(
-  { tensors }: ConversionPlan,
-  output: Checkpoint,
-  valuesOf: (tensor: PlannedTensor) => AsyncIterable<Uint8Array>,
-  onBytes: (bytes: number) => void,
-): Promise<void> {
+export function checkIndex({ tensors }: ConversionPlan, output: Checkpoint): void {
   const names = new Set([...output.tensors.keys(), ...output.aliases.keys()]);
   const expected = tensors.flatMap(({ name, aliases }) => [name, ...aliases]);
   const missing = expected.find((name) => !names.has(name));
@@ -314,6 +309,22 @@ export async function checkOutput(
       (name) => !isSameView(requireStoredTensor(name, output), stored),
     );
     if (loose !== undefined) throw differs(output.path, loose, `is not ${tensor.name}`);
+  }
+}
+
+/**
+ * @param valuesOf Expected bytes of a tensor.
+ * @throws UserError when a name is missing, or a tensor has other values.
+ */
+export async function checkOutput(
+  plan: ConversionPlan,
+  output: Checkpoint,
+  valuesOf: (tensor: PlannedTensor) => AsyncIterable<Uint8Array>,
+  onBytes: (bytes: number) => void,
+): Promise<void> {
+  checkIndex(plan, output);
+  for (const tensor of plan.tensors) {
+    const stored = requireStoredTensor(tensor.name, output);
     await compare(readInChunks(asBytes(stored)), valuesOf(tensor), onBytes, () =>
       differs(output.path, tensor.name, 'has other values'),
     );

@@ -84,7 +84,8 @@ export async function preview(
   };
 }
 
-async function findRank(
+/** The rank that the allowed error asks for, by reading the tables. */
+export async function findRank(
   input: ConversionInput,
   plan: ConversionPlan,
   resources: Resources,
@@ -99,7 +100,7 @@ async function findRank(
 }
 
 /** @throws UserError when the destination is not writable, or the format cannot hold the tensors. */
-const expectedFiles = (
+export const expectedFiles = (
   input: ConversionInput,
   plan: ConversionPlan,
 ): Promise<readonly OutputFile[]> =>
@@ -111,7 +112,7 @@ const noValues: ValuesOf = () => {
   throw new Error('a preview writes nothing');
 };
 
-const notesOnFiles = ({ job, place }: ConversionInput): string[] =>
+export const notesOnFiles = ({ job, place }: ConversionInput): string[] =>
   sidecarNotes(job.checkpoint, place.kind);
 
 /** Reasons why a real run would be refused. */
@@ -128,7 +129,8 @@ function reasonsNotToWrite(input: ConversionInput): string[] {
   }
 }
 
-function refuseLost({ job, place }: ConversionInput): void {
+/** @throws UserError when replacing the folder would delete files that the new one lacks. */
+export function refuseLost({ job, place }: ConversionInput): void {
   if (place.kind === 'folder' && job.force) {
     refuseLostSidecars(place.path, sidecarsOf(job.checkpoint));
   }
@@ -249,13 +251,13 @@ async function writeOutput(
 }
 
 /** The single file with tensors, or the index of several. */
-function outputPath(staging: Staging, files: readonly OutputFile[]): string {
+export function outputPath(staging: Staging, files: readonly Pick<OutputFile, 'name'>[]): string {
   const main = files.find(({ name }) => name === INDEX_FILE) ?? files[0];
   return staging.finished(main?.name ?? '');
 }
 
 /** @throws UserError when a file has changed since it was opened. */
-function refuseChanged(files: Checkpoint['files']): void {
+export function refuseChanged(files: Checkpoint['files']): void {
   const changed = files.find((file) => file.hasChanged());
   if (changed === undefined) return;
   throw new UserError('refused-file', `${changed.path} was changed while it was read`, {
@@ -335,12 +337,12 @@ function identityOf({ job, place, source }: ConversionInput, first: ConversionPl
   return createHash('sha256').update(text).digest('hex');
 }
 
-interface ClosableScratch extends Scratch {
+export interface ClosableScratch extends Scratch {
   close(): void;
 }
 
 /** @param pathOf Path of a file by its name. */
-function scratchAt(pathOf: (name: string) => string): ClosableScratch {
+export function scratchAt(pathOf: (name: string) => string): ClosableScratch {
   const opened = new Map<string, ByteFile>();
   return {
     has: (name) => fs.existsSync(pathOf(name)),

@@ -20,7 +20,7 @@ import type { Resources } from '../resources.js';
 import type { PlannedTable, SrtePlan } from '../srte/srte-plan.js';
 import { rowsMade } from '../srte/srte-plan.js';
 import type { SrtePart } from '../srte/srte-tables.js';
-import type { TableError, TableRows } from './table-rows.js';
+import type { ComparisonSums, RowRange, TableError, TableRows } from './table-rows.js';
 import {
   alignedRows,
   NonFiniteValues,
@@ -52,7 +52,8 @@ export interface MadeTable {
 
 /**
  * Computes the tables of a plan, or reuses those of an earlier run from the scratch. Undefined for tables that are
- * stored already.
+ * stored already, and for those that are not wanted.
+ * @param isWanted Selects tables by their number; all by default.
  * @throws UserError when values of the tables are not finite, or do not fit the dtype; when reading or writing fails.
  */
 export async function makeTables(
@@ -60,10 +61,11 @@ export async function makeTables(
   plan: SrtePlan | null,
   resources: Resources,
   scratch: Scratch,
+  isWanted: (table: number) => boolean = () => true,
 ): Promise<(MadeTable | undefined)[]> {
   const made: (MadeTable | undefined)[] = [];
-  for (const table of plan?.tables ?? []) {
-    if (!plan || !table.isMade) {
+  for (const [number, table] of (plan?.tables ?? []).entries()) {
+    if (!plan || !table.isMade || !isWanted(number)) {
       made.push(undefined);
       continue;
     }
@@ -74,6 +76,54 @@ export async function makeTables(
     made.push(await (table.form === 'low-rank' ? making.pair() : making.full()));
   }
   return made;
+}
+
+/** Some rows of a made table: of a pair, those of the table that it approximates. */
+export interface TableSlice extends RowRange {
+  /** Number of the planned table. */
+  readonly table: number;
+}
+
+/** Name of the rows of a made table in the scratch; without a slice, of all rows. */
+export function rowsName({ name, form }: PlannedTable, slice?: RowRange): string {
+  const whole = `${name}.${form === 'low-rank' ? 'mean' : 'freqs'}`;
+  return slice === undefined ? whole : `${whole}.${slice.first}-${slice.end}`;
+}
+
+/**
+ * Computes some rows of a made table, bit for bit as `makeTables` does: no row depends on another one.
+ * @returns Sums of the comparison with each source; empty for a pair, which is compared when it is written.
+ * @throws UserError as `makeTables`.
+ */
+export async function makeSlice(
+  input: ConversionInput,
+  plan: SrtePlan,
+  slice: TableSlice,
+  resources: Resources,
+  scratch: Scratch,
+): Promise<readonly ComparisonSums[]> {
+  const table = plan.tables[slice.table];
+  if (table === undefined) throw new RangeError(`no table ${slice.table}`);
+  const values = (slice.end - slice.first) * plan.source.hidden * table.sources.length;
+  const onBytes = input.job.display.step(`merging ${table.name}`, values);
+  return new Making(input, plan, table, resources, scratch, onBytes).slice(slice);
+}
+
+/** Errors of a full table, from the sums of its slices in order. */
+export function sliceErrors(
+  input: ConversionInput,
+  { sources }: PlannedTable,
+  slices: readonly (readonly ComparisonSums[])[],
+): readonly TableError[] {
+  return sources.map((number, index) => {
+    const comparison = new TableComparison();
+    for (const sums of slices) {
+      const own = sums[index];
+      if (own !== undefined) comparison.addSums(own);
+    }
+    const name = input.srte?.tables?.tables[number]?.name ?? '';
+    return { layers: [number], name, ...comparison.result() };
+  });
 }
 
 class Making {
@@ -135,17 +185,7 @@ class Making {
   async full(): Promise<MadeTable> {
     const shape = [1, this.#rows, this.#columns];
     const comparisons = this.#sources.map(() => new TableComparison());
-    const saved = await this.#once('freqs', async (sink) => {
-      const encoder = this.#encoder(`${this.#table.name}.freqs`, this.#columns);
-      for await (const { rows, values } of this.#means()) {
-        const { bytes, written } = encoder(rows);
-        const squares = squaredNorm(written);
-        for (const [index, had] of values.entries()) {
-          comparisons[index]?.add(had, written, squares);
-        }
-        await sink.write(bytes);
-      }
-    });
+    const saved = await this.#once('freqs', (sink) => this.#writeRows(sink, comparisons));
     const errors = comparisons.map((each, index) => ({
       layers: [this.#numbers[index] ?? 0],
       name: this.#names[index] ?? '',
@@ -154,6 +194,34 @@ class Making {
     const parts = new Map([['freqs', this.#part('freqs', this.#dtype, shape)] as const]);
     // Tables of an earlier run were not compared in this one.
     return { parts, rank: null, energy: null, errors: saved === 'made' ? errors : null };
+  }
+
+  async slice(range: RowRange): Promise<readonly ComparisonSums[]> {
+    const comparisons = this.#sources.map(() => new TableComparison());
+    const isPair = this.#table.form === 'low-rank';
+    await this.#scratch.write(rowsName(this.#table, range), (sink) =>
+      isPair ? this.#writeUnfactorised(sink, range) : this.#writeRows(sink, comparisons, range),
+    );
+    return isPair ? [] : comparisons.map(({ sums }) => sums);
+  }
+
+  async #writeRows(
+    sink: ByteSink,
+    comparisons: readonly TableComparison[],
+    range = this.#allRows,
+  ): Promise<void> {
+    const encoder = this.#encoder(
+      `${this.#table.name}.freqs`,
+      this.#columns,
+      this.#dtype,
+      range.first,
+    );
+    for await (const { rows, values } of this.#means(range)) {
+      const { bytes, written } = encoder(rows);
+      const squares = squaredNorm(written);
+      for (const [index, had] of values.entries()) comparisons[index]?.add(had, written, squares);
+      await sink.write(bytes);
+    }
   }
 
   /** The best pair of the requested rank for the mean of the sources. */
@@ -186,24 +254,33 @@ class Making {
    * anyway, to check that its values are finite.
    */
   async #tableToFactorise(): Promise<RowSource> {
-    const dtype = this.#dtype === 'F64' ? 'F64' : 'F32';
-    await this.#once('mean', async (sink) => {
-      const encoder = this.#encoder(
-        `${this.#table.name} before it is factorised`,
-        this.#columns,
-        dtype,
-      );
-      await this.#mergeRows((rows) => sink.write(encoder(rows).bytes));
-    });
-    const rows = this.#part('mean', dtype, [this.#rows, this.#columns]);
+    await this.#once('mean', (sink) => this.#writeUnfactorised(sink));
+    const rows = this.#part('mean', this.#unfactorisedDtype, [this.#rows, this.#columns]);
     return storedRows({ rows, projection: null });
   }
 
+  get #unfactorisedDtype(): 'F32' | 'F64' {
+    return this.#dtype === 'F64' ? 'F64' : 'F32';
+  }
+
+  async #writeUnfactorised(sink: ByteSink, range = this.#allRows): Promise<void> {
+    const encoder = this.#encoder(
+      `${this.#table.name} before it is factorised`,
+      this.#columns,
+      this.#unfactorisedDtype,
+      range.first,
+    );
+    await this.#mergeRows((rows) => sink.write(encoder(rows).bytes), range);
+  }
+
   /** Reads all tables once. If the rank depends on an error, also stores the error of merging. */
-  async #mergeRows(onRows: (rows: Float64Array) => Promise<unknown>): Promise<void> {
+  async #mergeRows(
+    onRows: (rows: Float64Array) => Promise<unknown>,
+    range = this.#allRows,
+  ): Promise<void> {
     const maxError = this.#maxError;
     const spread: MergeNorms = { had: 0, merged: 0, distance: 0 };
-    for await (const { rows, values } of this.#means()) {
+    for await (const { rows, values } of this.#means(range)) {
       if (maxError !== undefined) addSpread(spread, rows, values);
       await onRows(rows);
     }
@@ -318,13 +395,13 @@ class Making {
   }
 
   /** A few rows at a time: the mean of the sources, and the rows of each. */
-  async *#means(): AsyncGenerator<{
+  async *#means(range: RowRange): AsyncGenerator<{
     readonly rows: Float64Array;
     readonly values: readonly Float64Array[];
   }> {
     const nonFinite = new NonFiniteValues(this.#sources.length, this.#columns);
     let mean = new Float64Array();
-    for await (const together of alignedRows(this.#sources, this.#rows, this.#blockRows)) {
+    for await (const together of alignedRows(this.#sources, range, this.#blockRows)) {
       const { firstRow, values: memory, columns } = together;
       if (mean.length < columns) mean = new Float64Array(columns);
       const rows = mean.subarray(0, columns);
@@ -344,6 +421,10 @@ class Making {
     nonFinite.refuseAny(this.#file, this.#names);
   }
 
+  get #allRows(): RowRange {
+    return { first: 0, end: this.#rows };
+  }
+
   *#blocks(): Generator<readonly [firstRow: number, rows: number]> {
     for (let row = 0; row < this.#rows; row += this.#blockRows) {
       yield [row, Math.min(this.#blockRows, this.#rows - row)];
@@ -357,13 +438,14 @@ class Making {
   /**
    * Numbers as written, and as read again. Their memory is reused.
    * @param name Tensor name for the message when a number does not fit.
+   * @param first Number of the first row.
    */
-  #encoder(name: string, columns: number, dtype: EncodableDtype = this.#dtype) {
+  #encoder(name: string, columns: number, dtype: EncodableDtype = this.#dtype, first = 0) {
     const { saturate } = this.#job;
     const width = STORED_DTYPES[dtype].bits / 8;
     let bytes = new Uint8Array();
     let numbers = new Float64Array();
-    let firstRow = 0;
+    let firstRow = first;
     return (values: Float64Array) => {
       if (numbers.length < values.length) {
         numbers = new Float64Array(values.length);

@@ -2,7 +2,7 @@
 import type { StoredTensor } from '../../checkpoint/stored-tensor.js';
 import { readRows, readRowsAsync, rowBytes } from '../../checkpoint/view.js';
 import type { RowSource } from '../../linalg/low-rank.js';
-import type { MatrixProduct } from '../../linalg/matrix.js';
+import type { MatrixProduct, TableDistance } from '../../linalg/matrix.js';
 import { addComparison, emptyComparison, plainProduct } from '../../linalg/matrix.js';
 import { decodeValues } from '../../tensor/decode-values.js';
 import type { Extension } from '../choices.js';
@@ -116,29 +116,36 @@ const CACHED_NUMBERS = 2 ** 16;
 /** A multiple that makes even 4-bit values whole bytes. */
 const ROW_STEP = 4;
 
+/** Rows of a table from `first` up to `end`. */
+export interface RowRange {
+  /** A multiple of 4, so that values begin with a whole byte. */
+  readonly first: number;
+  readonly end: number;
+}
+
 /**
- * The first `rows` rows of all tables, in order. Stored ones are read ahead, and decoded a few rows at a time.
+ * A range of rows of all tables, in order. Stored ones are read ahead, and decoded a few rows at a time.
  * @param blockRows Limit of rows for all tables together in float64, including the data read ahead.
  * @throws UserError when reading fails.
  */
 export async function* alignedRows(
   tables: readonly TableRows[],
-  rows: number,
+  range: RowRange,
   blockRows: number,
 ): AsyncGenerator<AlignedRows, undefined> {
   const stored = tables.flatMap((table) => table.stored ?? []);
-  if (stored.length === tables.length) yield* decodedRows(stored, rows, blockRows);
-  else yield* workedOutRows(tables, rows, blockRows);
+  if (stored.length === tables.length) yield* decodedRows(stored, range, blockRows);
+  else yield* workedOutRows(tables, range, blockRows);
 }
 
 async function* workedOutRows(
   tables: readonly TableRows[],
-  rows: number,
+  { first, end }: RowRange,
   blockRows: number,
 ): AsyncGenerator<AlignedRows, undefined> {
   const width = tables[0]?.columns ?? 0;
-  const memory = new Float64Array(Math.min(blockRows, rows) * width * tables.length);
-  for (const [firstRow, count] of steps(0, rows, blockRows)) {
+  const memory = new Float64Array(Math.min(blockRows, end - first) * width * tables.length);
+  for (const [firstRow, count] of steps(first, end, blockRows)) {
     const columns = count * width;
     const values = memory.subarray(0, columns * tables.length);
     for (const [index, table] of tables.entries()) {
@@ -151,13 +158,13 @@ async function* workedOutRows(
 /** @param tensors Tensors [rows, columns]. */
 async function* decodedRows(
   tensors: readonly StoredTensor[],
-  rows: number,
+  range: RowRange,
   blockRows: number,
 ): AsyncGenerator<AlignedRows, undefined> {
   const width = tensors[0]?.shape[1] ?? 0;
   const cached = inSteps(CACHED_NUMBERS / (width * tensors.length));
   const memory = new Float64Array(cached * width * tensors.length);
-  for await (const { firstRow, count, bytes } of bytesAhead(tensors, rows, blockRows)) {
+  for await (const { firstRow, count, bytes } of bytesAhead(tensors, range, blockRows)) {
     for (const [row, few] of steps(0, count, cached)) {
       const columns = few * width;
       const values = memory.subarray(0, columns * tensors.length);
@@ -171,14 +178,18 @@ async function* decodedRows(
 }
 
 /** Blocks of bytes of all tensors. The next block is read during the work on one. */
-async function* bytesAhead(tensors: readonly StoredTensor[], rows: number, blockRows: number) {
+async function* bytesAhead(
+  tensors: readonly StoredTensor[],
+  { first, end }: RowRange,
+  blockRows: number,
+) {
   const widest = Math.max(...tensors.map((tensor) => rowBytes(tensor) / (tensor.shape[1] ?? 1)));
   // Two stored blocks may use the memory of one in float64.
-  const most = Math.min(rows, inSteps((blockRows * 8) / (2 * widest)));
+  const most = Math.min(end - first, inSteps((blockRows * 8) / (2 * widest)));
   const buffers = [0, 1].map(() =>
     tensors.map((tensor) => new Uint8Array(most * rowBytes(tensor))),
   );
-  const blocks = [...steps(0, rows, most)];
+  const blocks = [...steps(first, end, most)];
   const request = (turn: number) => {
     const [firstRow, count] = blocks[turn] ?? [0, 0];
     const bytes = tensors.map((tensor, index) =>
@@ -341,6 +352,12 @@ export interface TableError {
   readonly cosine: number | null;
 }
 
+/** Sums of a comparison over some rows. */
+export interface ComparisonSums extends Readonly<TableDistance> {
+  /** Squared norm of the replacement. */
+  readonly gets: number;
+}
+
 /** Accumulates the error of a replaced table block by block. */
 export class TableComparison {
   readonly #sums = emptyComparison();
@@ -350,6 +367,20 @@ export class TableComparison {
   add(had: Float64Array, gets: Float64Array, squaredNorm: number): void {
     this.#gets += squaredNorm;
     addComparison(this.#sums, had, gets);
+  }
+
+  /** The sums so far, as data. */
+  get sums(): ComparisonSums {
+    return { ...this.#sums, gets: this.#gets };
+  }
+
+  /** Adds the sums of other rows of the same tables. */
+  addSums({ gets, ...sums }: ComparisonSums): void {
+    this.#gets += gets;
+    this.#sums.squaredNorm += sums.squaredNorm;
+    this.#sums.dot += sums.dot;
+    this.#sums.squaredDistance += sums.squaredDistance;
+    this.#sums.largestDifference = Math.max(this.#sums.largestDifference, sums.largestDifference);
   }
 
   result(): Omit<TableError, 'layers' | 'name'> {

@@ -3,8 +3,9 @@
  * model that works learns a batch by heart.
  */
 import { setImmediate } from 'node:timers/promises';
-import type { Family } from '../../architecture/family.js';
+import type { Family, ProxyBounds } from '../../architecture/family.js';
 import type { LanguageModel } from '../../architecture/layer.js';
+import { walk } from '../../architecture/walk.js';
 import { countParameters } from '../../budget/parameters.js';
 import { UserError } from '../../errors.js';
 import type { EngineInfo, TokenIds } from '../../runtime/engine.js';
@@ -14,7 +15,7 @@ import type { ModelTraining, TrainingStep } from '../../runtime/trainer.js';
 import type { WeightSource } from '../../runtime/weights.js';
 import { randomWeights } from '../../runtime/weights.js';
 import { formatInteger } from '../../text/units.js';
-import type { ProxyChange } from '../index.js';
+import type { ProxyChange, ScaledDownProxy } from '../index.js';
 import { scaledDownProxy } from '../index.js';
 import { gigabytes, usableBytes } from '../memory.js';
 import type { FirstNonFinite, OverfitProblem, OverfitStep } from './judge.js';
@@ -85,10 +86,16 @@ const CONTEXT = 32;
 const LEAST_TOKENS = 3;
 /** Share of the time for the training, before the sweep of learning rates. */
 const TRAINING_SHARE = 0.6;
-/** Width of a proxy: small, so that many steps take few seconds. */
-const PROXY_WIDTH = 96;
+/** Proxies, the largest first: narrow, so that many steps take few seconds, then also with less of what costs most. */
+const PROXIES = [
+  { width: 96 },
+  { width: 96, layers: 3, experts: 4 },
+  { width: 96, layers: 2, experts: 2 },
+] as const satisfies readonly ProxyBounds[];
 /** Steps that are made however long they take. */
 const LEAST_STEPS = 5;
+/** Steps that show whether a model learns: the sweep leaves them its time. */
+const GOOD_STEPS = 20;
 /** Multiply-adds count twice. Measured with wasm on one thread, with room for slower processors. */
 const FLOPS_PER_SECOND = 4e9;
 const FLOPS_PER_PARAMETER_AND_TOKEN = 6;
@@ -115,13 +122,11 @@ export async function overfit(request: OverfitRequest): Promise<Overfit> {
   const usable = usableBytes(trainer.info);
   const tokens = size.batch * size.tokens;
   const { parameters } = countParameters(model);
-  const isSmall = secondsOf(parameters, tokens, request.steps) <= request.seconds;
+  const isSmall = secondsOf(parameters, tokens, request.steps + SWEEP_STEPS) <= request.seconds;
   const isFitting = parameters * COPIES_OF_WEIGHTS * 4 <= usable;
   if (request.full && !isFitting) throw tooLarge(parameters, usable);
   const proxy =
-    request.full || (isSmall && isFitting)
-      ? undefined
-      : scaledDownProxy(request.family, request.document, size.tokens, PROXY_WIDTH);
+    request.full || (isSmall && isFitting) ? undefined : proxyFor(request, size.tokens, tokens);
   const ran = proxy?.model ?? model;
   const given = proxy ? undefined : request.weights;
   const limits = idLimitsOf(ran);
@@ -182,7 +187,42 @@ export async function overfit(request: OverfitRequest): Promise<Overfit> {
 }
 
 const secondsOf = (parameters: number, tokens: number, steps: number) =>
-  (FLOPS_PER_PARAMETER_AND_TOKEN * parameters * tokens * (steps + SWEEP_STEPS)) / FLOPS_PER_SECOND;
+  (FLOPS_PER_PARAMETER_AND_TOKEN * parameters * tokens * steps) / FLOPS_PER_SECOND;
+
+/** The largest proxy with time for enough steps, or the smallest. All have the same kinds of layers. */
+export function proxyFor(
+  {
+    family,
+    document,
+    steps,
+    seconds,
+  }: Pick<OverfitRequest, 'family' | 'document' | 'steps' | 'seconds'>,
+  length: number,
+  tokens: number,
+): ScaledDownProxy {
+  const [largest, ...smaller] = PROXIES;
+  let proxy = scaledDownProxy(family, document, length, largest);
+  const kinds = kindsIn(proxy.model);
+  for (const bounds of smaller) {
+    const { parameters } = countParameters(proxy.model);
+    if (secondsOf(parameters, tokens, Math.min(steps, GOOD_STEPS)) <= seconds * TRAINING_SHARE)
+      break;
+    const next = scaledDownProxy(family, document, length, bounds);
+    if (kindsIn(next.model) < kinds) break;
+    proxy = next;
+  }
+  return proxy;
+}
+
+/** Number of kinds of layers, where attention with a window is one of its own. */
+const kindsIn = (model: LanguageModel): number =>
+  new Set(
+    walk(model).flatMap(({ layer }) =>
+      layer.kind === 'attention'
+        ? layer.spans.map(({ window }) => `attention ${window?.rule}`)
+        : [layer.kind],
+    ),
+  ).size;
 
 async function withTraining<T>(
   open: () => Promise<ModelTraining>,
@@ -208,7 +248,10 @@ async function train(
 ): Promise<Trained> {
   const steps: TrainingStep[] = [];
   let firstNonFinite: FirstNonFinite | null = null;
-  const isLate = () => elapsed() > seconds * TRAINING_SHARE && steps.length >= LEAST_STEPS;
+  const isLate = () => {
+    const share = steps.length < GOOD_STEPS ? 1 : TRAINING_SHARE;
+    return elapsed() > seconds * share && steps.length >= LEAST_STEPS;
+  };
   while (steps.length < count && !firstNonFinite && !isLate()) {
     const step = await training.step();
     steps.push(step);

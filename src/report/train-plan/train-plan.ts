@@ -87,9 +87,11 @@ function factsOf(plan: TrainPlanResult, isLong: boolean): Fact[] {
   return [
     {
       name: 'steps',
-      text:
-        `${formatInteger(steps)} (${shortCount(microSteps)} micro-steps) of ${shortCount(tokensPerStep)} tokens` +
-        `${usual(size.isUsualBatch)}: ${[microBatch, context, accumulation].map(formatInteger).join(' × ')} × ${counted(gpus, 'GPU')}`,
+      text: `${formatInteger(steps)}, or ${shortCount(microSteps)} micro-steps of a GPU`,
+    },
+    {
+      name: 'batch',
+      text: `${[microBatch, context, accumulation].map(formatInteger).join(' × ')} × ${counted(gpus, 'GPU')} = ${shortCount(tokensPerStep)} tokens${usual(size.isUsualBatch)}`,
     },
     { name: 'tokens', text: tokensText(plan) },
     { name: 'rate', text: rateText(plan) },
@@ -97,9 +99,24 @@ function factsOf(plan: TrainPlanResult, isLong: boolean): Fact[] {
       name: 'AdamW',
       text: optimizerText(optimizer),
     },
-    ...(hasRoom ? [{ name: 'disk', text: diskText(checkpoints) }] : []),
+    ...dataFacts(plan),
+    ...(hasRoom && plan.data === null ? [{ name: 'disk', text: diskText(checkpoints) }] : []),
     ...memoryFacts(plan),
     ...(hasRoom ? underflowFacts(plan) : []),
+  ];
+}
+
+function dataFacts({ data, size }: TrainPlanResult): Fact[] {
+  if (data === null) return [];
+  const { samples, tokens, longest, isPacked } = data;
+  const rest = isPacked
+    ? `packed into sequences of ${formatInteger(size.context)}`
+    : `${percentText(1 - size.filled)} of ${formatInteger(size.context)} is padding`;
+  return [
+    {
+      name: 'data',
+      text: `${shortCount(tokens)} tokens in ${counted(samples, 'sample')}, longest ${formatInteger(longest)}; ${rest}`,
+    },
   ];
 }
 
@@ -127,9 +144,9 @@ function tokensText({ size, overTrained: [longer] }: TrainPlanResult): string {
       ? ''
       : `; ${shortNumber(epochs)} ${epochs === 1 ? 'epoch' : 'epochs'} of ${shortCount(dataTokens)}`;
   const other = longer
-    ? `, ${longer.model.split('-')[0]} has ${formatInteger(Math.round(longer.tokensPerParameter))}`
+    ? `, ${longer.model.split('-')[0]} ${formatInteger(Math.round(longer.tokensPerParameter))}`
     : '';
-  return `${shortNumber(tokensPerParameter)} a parameter${usual(length === 'default')}; optimal is 20${other}${repeated}`;
+  return `${shortNumber(tokensPerParameter)} a parameter (${length === 'default' ? 'default; ' : ''}optimal 20${other})${repeated}`;
 }
 
 function rateText({ learningRate }: TrainPlanResult): string {
@@ -137,10 +154,20 @@ function rateText({ learningRate }: TrainPlanResult): string {
     learningRate;
   const { points } = learningRate;
   const last = points.at(-1)?.[1] ?? floor;
+  const defaults = [
+    ...(isUsualPeak ? ['rate'] : []),
+    ...(isUsualSchedule ? ['schedule'] : []),
+    ...(isUsualWarmup && warmup > 0 ? ['warm-up'] : []),
+  ];
+  const from =
+    defaults.length === 3
+      ? ' (defaults)'
+      : defaults.length > 0
+        ? ` (default: ${defaults.join(', ')})`
+        : '';
   return (
-    `${shortNumber(peak)}${isUsualPeak ? ' (default for the width)' : ''}, ` +
-    `${schedule}${usual(isUsualSchedule)} to ${shortNumber(last)}, ` +
-    `warm-up ${warmup === 0 ? 'none' : counted(warmup, 'step')}${usual(isUsualWarmup && warmup > 0)}`
+    `${shortNumber(peak)}, ${schedule} to ${shortNumber(last)}, ` +
+    `warm-up ${warmup === 0 ? 'none' : counted(warmup, 'step')}${from}`
   );
 }
 
@@ -348,7 +375,7 @@ const rateTable = ({ size }: TrainPlanResult, { rates }: TrainPlanOptions): Tabl
   get rows() {
     return rates().map(([step, rate]) => [
       { text: String(step), value: step },
-      { text: String((step + 1) * size.tokensPerStep), value: (step + 1) * size.tokensPerStep },
+      integerCell(Math.round((step + 1) * size.tokensPerStep * size.filled)),
       { text: String(rate), value: rate },
     ]);
   },

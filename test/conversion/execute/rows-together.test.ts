@@ -33,7 +33,11 @@ async function bothWays(tables: readonly TableRows[], blockRows: number) {
   const together = tables.map(() => new Float64Array(ROWS * COLUMNS));
   let next = 0;
   let parts = 0;
-  for await (const { firstRow, values, columns } of alignedRows(tables, ROWS, blockRows)) {
+  for await (const { firstRow, values, columns } of alignedRows(
+    tables,
+    { first: 0, end: ROWS },
+    blockRows,
+  )) {
     expect(firstRow).toBe(next);
     for (const [index, target] of together.entries()) {
       target.set(values.subarray(index * columns, (index + 1) * columns), firstRow * COLUMNS);

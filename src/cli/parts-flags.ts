@@ -1,0 +1,183 @@
+/** Flags of a conversion in parts, and what they ask for. */
+import * as Flags from '@oclif/core/flags';
+import { quote } from '../config/quote.js';
+import { LAUNCH_NAMES } from '../conversion/choices.js';
+import type { PartsRequest } from '../conversion/parts/parts-plan.js';
+import { UserError } from '../errors.js';
+import { joined } from '../text/words.js';
+import { count } from './flags.js';
+
+const helpGroup = 'PARTS';
+
+/** `auto`, or a number from 1. */
+const partNumber = Flags.custom<number | 'auto'>({
+  helpValue: 'K|auto',
+  parse: async (written) => {
+    const text = written.trim().toLowerCase();
+    if (text === 'auto') return text;
+    if (/^\d{1,6}$/.test(text) && Number(text) > 0) return Number(text);
+    throw new UserError('usage', `--part: expected a number from 1 or auto, found ${quote(text)}`, {
+      suggestion: 'write --part 3, or --part auto in a task of a job',
+    });
+  },
+});
+
+export const partsFlags = {
+  parts: count({
+    description: 'plan the conversion in N parts for several machines, and write --plan',
+    helpGroup,
+  }),
+  plan: Flags.string({
+    helpValue: 'FILE',
+    description: 'plan of --parts: to write, or to work on with one of the flags below',
+    helpGroup,
+  }),
+  part: partNumber({
+    description: 'do one part; auto: the share of this task of Slurm, Kubernetes or GNU parallel',
+    helpGroup,
+  }),
+  phase: Flags.option({
+    options: ['1', '2'] as const,
+    description: 'do only the rows of computed tables (1), or all else (2) [default: both]',
+    helpGroup,
+  })(),
+  tasks: count({
+    description: 'number of tasks that share the parts [default: one for each part]',
+    helpGroup,
+  }),
+  finish: Flags.boolean({
+    description: 'write index and config, and move OUT into place; else list missing parts',
+    helpGroup,
+  }),
+  wait: Flags.boolean({ description: 'with --finish: wait for missing parts', helpGroup }),
+  status: Flags.boolean({ description: 'show the progress of the parts', helpGroup }),
+  launch: Flags.option({
+    options: LAUNCH_NAMES,
+    description: 'print the job of all parts for a scheduler',
+    helpGroup,
+  })(),
+  submit: Flags.boolean({ description: 'hand the job of --launch to its scheduler', helpGroup }),
+  image: Flags.string({
+    helpValue: 'IMAGE',
+    description: 'container image, for --launch kubernetes',
+    helpGroup,
+  }),
+  claim: Flags.string({
+    helpValue: 'NAME',
+    description: 'claim of the volume with IN, OUT and the plan, for --launch kubernetes',
+    helpGroup,
+  }),
+};
+
+type PartsFlag = keyof typeof partsFlags;
+
+/** Flags of the answer. */
+const OUTPUT = ['json', 'format', 'output', 'force', 'quiet', 'no-color', 'plan'];
+
+/** Flags that a plan keeps: those that decide the bytes of the output, its place and its memory. */
+const PLANNED = [
+  'to',
+  'target',
+  'merge',
+  'rank',
+  'max-error',
+  'max-positions',
+  'extend',
+  'seed',
+  'dtype',
+  'quantize',
+  'group',
+  'dequantize',
+  'saturate',
+  'tie',
+  'dialect',
+  'heads',
+  'config',
+  'family',
+  'no-config',
+  'state-dict',
+  'merge-lora',
+  'container',
+  'shard-size',
+  'set',
+  'engine',
+  'threads',
+  'max-memory',
+  'details',
+] as const satisfies readonly (keyof PartsRequest | 'details')[];
+
+/** What a command line with flags of parts does, and the other flags that it may have. */
+const MODES = {
+  parts: PLANNED,
+  part: ['phase', 'tasks', 'details'],
+  finish: ['wait', 'check', 'details'],
+  status: ['details'],
+  launch: ['submit', 'tasks', 'image', 'claim'],
+} satisfies Partial<Record<PartsFlag, readonly string[]>>;
+
+export type PartsMode = keyof typeof MODES;
+
+const MODE_NAMES = Object.keys(MODES) as PartsMode[];
+
+/**
+ * What flags of parts ask for; undefined without any.
+ * @param given Names of the flags on the command line.
+ * @param files IN and OUT, as far as they are given.
+ * @throws UserError for flags that contradict each other, or have no effect.
+ */
+export function partsMode(
+  given: readonly string[],
+  files: readonly string[],
+): PartsMode | undefined {
+  if (!given.some((name) => name in partsFlags)) return undefined;
+  const found = MODE_NAMES.filter((name) => given.includes(name));
+  const [mode, other] = found;
+  if (mode === undefined) {
+    const names = given.filter((each) => each in partsFlags).map((each) => `--${each}`);
+    throw new UserError('usage', `${joined(names)}: expected also one of ${modesText()}`, {
+      suggestion: given.includes('plan')
+        ? 'write --parts 8 with IN and OUT to plan, or --part 1 to do a part'
+        : 'write --plan FILE with one of them',
+    });
+  }
+  if (other !== undefined) {
+    throw new UserError('usage', `--${mode} and --${other} contradict each other`, {
+      suggestion: 'write only one of them',
+    });
+  }
+  if (!given.includes('plan')) {
+    throw new UserError('usage', `--${mode} requires --plan`, {
+      suggestion: 'write --plan plan.json',
+    });
+  }
+  refuseOthers(mode, given, files);
+  return mode;
+}
+
+const modesText = () => joined(MODE_NAMES.map((name) => `--${name}`));
+
+function refuseOthers(mode: PartsMode, given: readonly string[], files: readonly string[]): void {
+  const allowed: readonly string[] = [mode, ...OUTPUT, ...MODES[mode]];
+  const isPlan = mode === 'parts';
+  const first = given.find((name) => !allowed.includes(name));
+  if (first !== undefined) {
+    throw new UserError('usage', `--${first} has no effect with --${mode}`, {
+      suggestion:
+        !isPlan && (PLANNED as readonly string[]).includes(first)
+          ? 'remove it: the plan says how to convert; to change it, plan again'
+          : 'remove it',
+    });
+  }
+  if (isPlan) return;
+  if (files.length > 0) {
+    const found = files.map((each) => quote(each)).join(' and ');
+    throw new UserError('usage', `--${mode}: expected no IN and OUT, found ${found}`, {
+      suggestion: 'remove them: they are in the plan',
+    });
+  }
+  if (given.includes('force') && !given.includes('output')) {
+    throw new UserError('usage', `--force has no effect with --${mode}`, {
+      suggestion: 'remove it; to replace OUT, plan with --force',
+    });
+  }
+}

@@ -1,0 +1,81 @@
+/** Fingerprints of a conversion's input and of its planned output, from contents and never from times. */
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import type { ByteFile } from '../../checkpoint/byte-file.js';
+import type { Checkpoint } from '../../checkpoint/checkpoint.js';
+import type { OutputFile } from '../execute/output-files.js';
+import type { ConversionInput, ConversionPlan } from '../plan/conversion-plan.js';
+
+/** Bytes hashed at both ends of a file: headers, directories of archives. */
+const END_BYTES = 64 * 1024;
+const SAMPLE_BYTES = 4 * 1024;
+const SAMPLES = 4;
+
+/**
+ * SHA-256 of a file's size, its first and last 64 KiB and four samples between. A change of other bytes that keeps the
+ * size is not found.
+ */
+export function sampleSha256(file: Pick<ByteFile, 'size' | 'readInto'>): string {
+  const { size } = file;
+  const hash = createHash('sha256').update(`${size}\n`);
+  const add = (position: number, length: number) => {
+    const bytes = Buffer.alloc(Math.max(0, Math.min(length, size - position)));
+    file.readInto(bytes, position);
+    hash.update(bytes);
+  };
+  if (size <= 2 * END_BYTES + SAMPLES * SAMPLE_BYTES) add(0, size);
+  else {
+    add(0, END_BYTES);
+    for (let sample = 1; sample <= SAMPLES; sample++) {
+      add(Math.floor((size * sample) / (SAMPLES + 1)), SAMPLE_BYTES);
+    }
+    add(size - END_BYTES, END_BYTES);
+  }
+  return hash.digest('hex');
+}
+
+/**
+ * SHA-256 of the index of all tensors of a checkpoint, as its headers give it.
+ * @param adapter Folder of a LoRA adapter that is merged: its config scales the values.
+ */
+export function indexSha256(
+  { tensors, aliases, metadata, files }: Checkpoint,
+  adapter: string | undefined,
+): string {
+  const numbers = new Map(files.map((file, number) => [file, number]));
+  const hash = createHash('sha256');
+  for (const [name, tensor] of tensors) {
+    const { dtype, shape, strides, offset, storage, encoding } = tensor;
+    const place = [numbers.get(storage.file) ?? -1, storage.position, storage.isBigEndian];
+    const packed = encoding && [encoding.type, encoding.position, encoding.bytes];
+    hash.update(`${JSON.stringify([name, dtype, shape, strides, offset, place, packed])}\n`);
+  }
+  hash.update(JSON.stringify([...aliases]));
+  hash.update(JSON.stringify([...metadata].sort()));
+  if (adapter !== undefined) hash.update(readFileSync(path.join(adapter, 'adapter_config.json')));
+  return hash.digest('hex');
+}
+
+/** SHA-256 of all that a plan says about its output: tensors, their sources, the config, the metadata, the files. */
+export function outputSha256(
+  { job: { checkpoint } }: ConversionInput,
+  plan: ConversionPlan,
+  files: readonly Pick<OutputFile, 'name' | 'bytes'>[],
+): string {
+  const { tensors, names, srte, tie, quantization, formulas, config, keepsConfig, gguf } = plan;
+  const hash = createHash('sha256');
+  for (const tensor of tensors) hash.update(`${plainJson(tensor)}\n`);
+  hash.update(plainJson([names, srte, tie, quantization, formulas, keepsConfig, gguf]));
+  hash.update(plainJson([config?.written.text, checkpoint.content.get('step')]));
+  hash.update(plainJson(files.map(({ name, bytes }) => [name, bytes])));
+  return hash.digest('hex');
+}
+
+/** JSON of values that JSON lacks too. */
+const plainJson = (value: unknown): string =>
+  JSON.stringify(value, (_, each) => {
+    if (typeof each === 'bigint') return `${each}n`;
+    if (each instanceof Map) return [...each];
+    return ArrayBuffer.isView(each) ? [...(each as Uint8Array)] : each;
+  }) ?? '';

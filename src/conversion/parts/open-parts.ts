@@ -1,0 +1,151 @@
+/** The conversion of a plan, planned again from its input and compared with the plan. */
+import { statSync } from 'node:fs';
+import type { ByteFile } from '../../checkpoint/byte-file.js';
+import { listed } from '../../checkpoint/checkpoint-rules.js';
+import { UserError } from '../../errors.js';
+import { withAdapter } from '../../model-input/adapter-model.js';
+import { openModelCheckpoint } from '../../model-input/gguf/gguf-checkpoint.js';
+import { type PreparedConversion, prepare } from '../conversion.js';
+import { configNameFor, outputFilesOf } from '../execute/accompanying-files.js';
+import type { OutputFile, ValuesOf } from '../execute/output-files.js';
+import type { ConversionDisplay, ConversionRequest } from '../job.js';
+import { planConversion } from '../plan/plan-conversion.js';
+import { indexSha256, outputSha256, sampleSha256 } from './fingerprints.js';
+import type { PartsPlan } from './parts-plan.js';
+
+export interface OpenedParts extends PreparedConversion {
+  /** The files of the output, with the source of their values. */
+  readonly filesOf: (valuesOf: ValuesOf) => readonly OutputFile[];
+  /** @throws UserError when a sampled byte of a file differs from the plan. */
+  readonly refuseOther: (files: Iterable<ByteFile>) => void;
+  close(): Promise<void>;
+}
+
+/**
+ * Opens the input of a plan.
+ * @throws UserError when the input is another one than was planned, or gives another output.
+ */
+export async function openParts(plan: PartsPlan, display: ConversionDisplay): Promise<OpenedParts> {
+  refuseChangedSizes(plan);
+  const { path: input } = plan.input;
+  const { 'state-dict': stateDict, 'merge-lora': adapter, ...flags } = plan.request;
+  let checkpoint = openModelCheckpoint(input, { stateDict });
+  try {
+    if (adapter !== undefined) checkpoint = await withAdapter(checkpoint, adapter, flags);
+    const { files } = checkpoint;
+    if (indexSha256(checkpoint, adapter) !== plan.input.indexSha256) {
+      throw changed(`${input} has other tensors than when it was planned`);
+    }
+    const prepared = await prepare(requestFrom(plan, checkpoint, display));
+    const close = async () => {
+      await prepared.resources.backend.close();
+      checkpoint.close();
+    };
+    const { rank, blockRows, products } = plan.compute;
+    const { input: opened, resources } = prepared;
+    const conversion = rank === null ? prepared.plan : await planConversion(opened, rank);
+    const filesOf = outputFilesOf(opened, conversion, configNameFor(opened, conversion));
+    const planned = filesOf(() => {
+      throw new Error('no values are needed for a plan');
+    });
+    if (outputSha256(opened, conversion, planned) !== plan.output.planSha256) {
+      await close();
+      throw changed(`the config or the tokenizer files of ${input} are not those of the plan`);
+    }
+    refuseOtherProducts(products, resources.backend.name);
+    return {
+      input: opened,
+      plan: conversion,
+      resources: { ...resources, blockRows },
+      filesOf,
+      refuseOther: (read) => refuseOtherSamples(plan, files, read),
+      close,
+    };
+  } catch (error) {
+    checkpoint.close();
+    throw error;
+  }
+}
+
+function requestFrom(
+  { request, output }: PartsPlan,
+  checkpoint: ConversionRequest['checkpoint'],
+  display: ConversionDisplay,
+): ConversionRequest {
+  const none = {
+    'merge-lora': undefined,
+    to: undefined,
+    target: undefined,
+    merge: undefined,
+    rank: undefined,
+    'max-error': undefined,
+    'max-positions': undefined,
+    extend: undefined,
+    tie: undefined,
+    dtype: undefined,
+    quantize: undefined,
+    group: undefined,
+    dialect: undefined,
+    heads: undefined,
+    container: undefined,
+    'shard-size': undefined,
+    'max-memory': undefined,
+    config: undefined,
+    family: undefined,
+    set: undefined,
+    seed: undefined,
+    threads: undefined,
+  };
+  return {
+    ...none,
+    ...request,
+    checkpoint,
+    display,
+    out: output.kind === 'folder' ? `${output.path}/` : output.path,
+    ...{ 'dry-run': false, resume: false, check: false, prove: false },
+    ...{ device: undefined, context: undefined, output: undefined },
+    // Planning has shown them.
+    warn: async () => {},
+  };
+}
+
+function refuseChangedSizes({ input: { path, files } }: PartsPlan): void {
+  const wrong = files.flatMap((file) => {
+    const size = statSync(file.path, { throwIfNoEntry: false })?.size;
+    if (size === file.bytes) return [];
+    return [
+      `${file.path} (${size === undefined ? 'missing' : `${size} bytes, not ${file.bytes}`})`,
+    ];
+  });
+  if (wrong.length > 0) throw changed(`${path} is not the input of the plan: ${listed(wrong)}`);
+}
+
+function refuseOtherSamples(
+  { input }: PartsPlan,
+  all: readonly ByteFile[],
+  files: Iterable<ByteFile>,
+): void {
+  const planned = new Map(all.map((file, index) => [file, input.files[index]]));
+  for (const file of files) {
+    const expected = planned.get(file)?.sampleSha256;
+    if (expected !== undefined && sampleSha256(file) !== expected) {
+      throw changed(`${file.path} has other bytes than when it was planned`);
+    }
+  }
+}
+
+/** Engines round products in their own way, so one conversion uses one. Threads do not matter. */
+function refuseOtherProducts(planned: string, here: string): void {
+  const [expected, found] = [planned, here].map((name) => name.split(',')[0]);
+  if (expected === found) return;
+  throw new UserError(
+    'usage',
+    `the plan computes matrix products with ${expected}, and this machine has ${found}`,
+    { suggestion: 'install the same engine on every machine, or plan again with --engine tfjs' },
+  );
+}
+
+const changed = (message: string) =>
+  new UserError('refused-file', message, {
+    suggestion: 'restore the input, or plan again: finished parts of the old plan cannot be used',
+  });

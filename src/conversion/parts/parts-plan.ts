@@ -1,0 +1,221 @@
+/**
+ * The plan of a conversion in parts, as data in a file: the request, fingerprints of the input and of the planned output,
+ * and the work of each part. Every part plans again from the input, and compares.
+ */
+import { createHash } from 'node:crypto';
+import fs from 'node:fs';
+import path from 'node:path';
+import * as z from 'zod';
+import { CONTAINER_NAMES } from '../../checkpoint/formats.js';
+import { WRITABLE_BLOCKS } from '../../checkpoint/gguf/ggml-types.js';
+import { UserError } from '../../errors.js';
+import { codeOf } from '../../files/file-system.js';
+import { readText } from '../../files/read-file.js';
+import { writeWhole } from '../../files/write-whole.js';
+import type { EngineChoice } from '../../runtime/select/devices.js';
+import { ENCODABLE_DTYPES } from '../../tensor/encode.js';
+import { isRecord } from '../../text/words.js';
+import { EXTENSIONS, LAYOUT_NAMES, NAMING_SCHEMES, TIES } from '../choices.js';
+
+const PARTS_PLAN_SCHEMA = 'minimind/conversion-parts-plan@1';
+
+/** Most parts of a plan: more than schedulers take. */
+export const MOST_PARTS = 10_000;
+
+const count = z.int().min(0);
+const name = z.string().min(1);
+/** A name in a folder, without a path. */
+const fileName = z.string().regex(/^(?!\.{1,2}$)[^/\\]+$/);
+const hash = z.string().regex(/^[0-9a-f]{64}$/);
+
+/** Flags that determine the output, and those that bound its memory. Paths are absolute. */
+const requestSchema = z.strictObject({
+  'state-dict': z.string().optional(),
+  'merge-lora': name.optional(),
+  to: z.enum(LAYOUT_NAMES).optional(),
+  target: name.optional(),
+  merge: z.union([z.enum(['mean', 'first']), z.strictObject({ layer: count })]).optional(),
+  rank: count.optional(),
+  'max-error': z.number().optional(),
+  'max-positions': count.optional(),
+  extend: z.enum(EXTENSIONS).optional(),
+  tie: z.enum(TIES).optional(),
+  dtype: z.enum([...ENCODABLE_DTYPES, ...WRITABLE_BLOCKS]).optional(),
+  quantize: z.union([z.literal(4), z.literal(8)]).optional(),
+  group: z.union([z.literal(16), z.literal(32), z.literal(64), z.literal(128)]).optional(),
+  dequantize: z.boolean(),
+  saturate: z.boolean(),
+  dialect: z.enum(NAMING_SCHEMES).optional(),
+  heads: count.optional(),
+  container: z.enum(CONTAINER_NAMES).optional(),
+  'shard-size': count.optional(),
+  'max-memory': count.optional(),
+  config: name.optional(),
+  family: name.optional(),
+  'no-config': z.boolean(),
+  set: z.array(z.string()).optional(),
+  seed: count.optional(),
+  engine: z.enum(['auto', 'onnx', 'tfjs'] as const satisfies readonly EngineChoice[]),
+  threads: count.optional(),
+  force: z.boolean(),
+});
+
+const planSchema = z.strictObject({
+  schema: z.literal(PARTS_PLAN_SCHEMA),
+  /** SHA-256 of all that follows. */
+  hash,
+  /** Version of minimind: another one may write other bytes. */
+  version: name,
+  input: z.strictObject({
+    path: name,
+    files: z.array(
+      z.strictObject({
+        path: name,
+        bytes: count,
+        /** SHA-256 of the first and last 64 KiB and four samples between. */
+        sampleSha256: hash,
+      }),
+    ),
+    tensors: count,
+    /** SHA-256 of the index of all tensors (names, types, shapes and places), and of the config of an adapter. */
+    indexSha256: hash,
+  }),
+  output: z.strictObject({
+    path: name,
+    kind: z.enum(['file', 'folder']),
+    container: z.enum(CONTAINER_NAMES),
+    /** All files, those without tensors last. */
+    files: z.array(z.strictObject({ name: fileName, bytes: count })),
+    /** SHA-256 of the planned tensors, their sources, the config and the metadata. */
+    planSha256: hash,
+  }),
+  request: requestSchema,
+  compute: z.strictObject({
+    /** Rows of a table processed at a time: a pair depends on it in its last bits. */
+    blockRows: count,
+    /** Backend of the matrix products. */
+    products: name,
+    limitBytes: count,
+    /** Found while planning, where it depends on an error. */
+    rank: count.nullable(),
+  }),
+  parts: z
+    .array(
+      z.strictObject({
+        part: z.int().min(1),
+        /** Rows of tables, the first phase. */
+        slices: z.array(z.strictObject({ table: count, first: count, end: count })),
+        /** Tables that are joined and factorised here. */
+        tables: z.array(count),
+        files: z.array(fileName),
+        readBytes: count,
+        writeBytes: count,
+        /** Predicted peak of the process. */
+        memoryBytes: count,
+      }),
+    )
+    .min(1)
+    .max(MOST_PARTS),
+});
+
+export type PartsPlan = z.infer<typeof planSchema>;
+export type PlannedPart = PartsPlan['parts'][number];
+export type PartsRequest = z.infer<typeof requestSchema>;
+
+export const sha256 = (content: string | Uint8Array): string =>
+  createHash('sha256').update(content).digest('hex');
+
+const hashOf = ({ hash: _, ...content }: PartsPlan): string => sha256(JSON.stringify(content));
+
+/** A plan with its hash. */
+export function withHash(content: Omit<PartsPlan, 'schema' | 'hash'>): PartsPlan {
+  // Parsed once, so that a plan has the order of keys that it has when it is read.
+  const plan = planSchema.parse({ schema: PARTS_PLAN_SCHEMA, hash: '0'.repeat(64), ...content });
+  return { ...plan, hash: hashOf(plan) };
+}
+
+/** More than the plan of 99,999 shards of as many input files. */
+const MOST_BYTES = 256e6;
+
+/** @throws UserError when the file exists and `force` is off, or cannot be written. */
+export const writePartsPlan = (file: string, plan: PartsPlan, force: boolean): Promise<void> =>
+  writeWhole(file, force, (sink) => sink.write(Buffer.from(`${JSON.stringify(plan, null, 1)}\n`)));
+
+/** @throws UserError for a file that is missing, no plan, edited, or of another version of minimind. */
+export async function readPartsPlan(file: string, version: string): Promise<PartsPlan> {
+  const refuse = (message: string, suggestion: string) =>
+    new UserError('refused-file', `${file} ${message}`, { suggestion });
+  const again = 'plan again with convert-checkpoint IN OUT --parts N --plan FILE';
+  const value = parsed(await readText(file, { most: MOST_BYTES, suggestion: again }));
+  if (value === undefined) throw refuse('is not JSON, expected a plan of --parts', again);
+  const schema = isRecord(value) ? value.schema : undefined;
+  if (schema !== PARTS_PLAN_SCHEMA) {
+    const found = typeof schema === 'string' ? `the schema ${JSON.stringify(schema)}` : 'no schema';
+    throw refuse(`is not a plan of --parts: expected ${PARTS_PLAN_SCHEMA}, found ${found}`, again);
+  }
+  const { success, data, error } = planSchema.safeParse(value);
+  if (!success) {
+    const [issue] = error.issues;
+    const place = issue?.path.join('.') ?? '';
+    throw refuse(`is not a valid plan: ${place}: ${issue?.message}`, again);
+  }
+  if (hashOf(data) !== data.hash) {
+    throw refuse('was changed after it was written: its content does not have its hash', again);
+  }
+  if (data.version !== version) {
+    throw refuse(
+      `is a plan of minimind ${data.version}, and this is ${version}`,
+      `run minimind ${data.version} on every machine, or plan again`,
+    );
+  }
+  return data;
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The folder next to the output in which the parts are built: one for each plan. */
+export class PartsFolder {
+  readonly root: string;
+  /** Finished files of the output. */
+  readonly files: string;
+  /** Tables and their rows. */
+  readonly spool: string;
+  readonly receipts: string;
+  readonly locks: string;
+  /** The receipts of a finished output. */
+  readonly finished: string;
+
+  constructor({ output, hash: planHash }: PartsPlan) {
+    const { dir, base } = path.parse(output.path);
+    this.root = path.join(dir, `.${base}.parts-${planHash.slice(0, 12)}`);
+    this.files = path.join(this.root, 'files');
+    this.spool = path.join(this.root, 'spool');
+    this.receipts = path.join(this.root, 'receipts');
+    this.locks = path.join(this.root, 'locks');
+    this.finished = path.join(this.root, 'finished.json');
+  }
+
+  /** Makes the folders; another part may make them at the same time. */
+  make(): void {
+    for (const folder of [this.root, this.files, this.spool, this.receipts, this.locks]) {
+      try {
+        fs.mkdirSync(folder);
+      } catch (error) {
+        if (codeOf(error) !== 'EEXIST') throw error;
+      }
+    }
+  }
+
+  /** Removes all but the receipts of the finished output. */
+  clear(): void {
+    for (const folder of [this.files, this.spool, this.receipts, this.locks]) {
+      fs.rmSync(folder, { recursive: true, force: true });
+    }
+  }
+}

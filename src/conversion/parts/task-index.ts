@@ -1,0 +1,111 @@
+/** The parts of one task of a job, from the environment of its scheduler. */
+import { UserError } from '../../errors.js';
+import { joined } from '../../text/words.js';
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Numbers of parts, from 1; empty for a task beyond the last part. */
+export function partsOfTask(
+  environment: Environment,
+  parts: number,
+  tasks: number | undefined,
+): number[] {
+  const found = SCHEDULERS.filter(({ variable }) => environment[variable] !== undefined);
+  const [scheduler] = found;
+  if (scheduler === undefined) {
+    const names = SCHEDULERS.map(({ variable }) => variable);
+    throw new UserError(
+      'usage',
+      `--part auto: expected a task of a job, found none of ${joined(names)}`,
+      {
+        suggestion: `write --part 1 for one part of ${parts}, or start the job with --launch`,
+      },
+    );
+  }
+  if (found.length > 1) {
+    const names = joined(found.map(({ variable }) => variable));
+    throw new UserError('usage', `--part auto: expected one scheduler, found ${names}`, {
+      suggestion: 'write the number of the part: --part 1, or --part {} for GNU parallel',
+    });
+  }
+  const { index, count, isPart } = scheduler.task(environment, tasks);
+  if (tasks !== undefined && tasks !== count) {
+    throw new UserError('usage', `--tasks ${tasks}: expected the ${count} tasks of the job`, {
+      suggestion: `write --tasks ${count}, or leave it out`,
+    });
+  }
+  if (isPart) {
+    if (index < parts) return [index + 1];
+    throw new UserError(
+      'usage',
+      `--part auto: expected a task of 1 to ${parts}, found ${scheduler.variable}=${environment[scheduler.variable]}`,
+      { suggestion: `start the array with at most ${parts}: --array=1-${parts}` },
+    );
+  }
+  return Array.from({ length: parts }, (_, part) => part + 1).filter(
+    (part) => (part - 1) % (count ?? parts) === index,
+  );
+}
+
+interface Task {
+  /** From 0. */
+  readonly index: number;
+  /** Tasks that share the parts; undefined when each has its own. */
+  readonly count: number | undefined;
+  /** Whether the index is the number of a part, less 1. */
+  readonly isPart: boolean;
+}
+
+interface Scheduler {
+  readonly variable: string;
+  readonly task: (environment: Environment, tasks: number | undefined) => Task;
+}
+
+const SCHEDULERS: readonly Scheduler[] = [
+  { variable: 'SLURM_ARRAY_TASK_ID', task: slurmTask },
+  {
+    variable: 'JOB_COMPLETION_INDEX',
+    task: (environment, tasks) => numbered(integerIn(environment, 'JOB_COMPLETION_INDEX'), tasks),
+  },
+  {
+    variable: 'PARALLEL_SEQ',
+    task: (environment, tasks) => numbered(integerIn(environment, 'PARALLEL_SEQ') - 1, tasks),
+  },
+];
+
+/**
+ * A whole array from 0 or 1 shares the parts. Of any other array, as of `--array=7,19` for what is missing, each task is
+ * the part of its number.
+ */
+function slurmTask(environment: Environment, tasks: number | undefined): Task {
+  const id = integerIn(environment, 'SLURM_ARRAY_TASK_ID');
+  const known = (name: string) => environment[name] !== undefined;
+  if (!['MIN', 'MAX', 'COUNT'].every((each) => known(`SLURM_ARRAY_TASK_${each}`))) {
+    return numbered(id - 1, tasks);
+  }
+  const [first, last, count] = ['MIN', 'MAX', 'COUNT'].map((each) =>
+    integerIn(environment, `SLURM_ARRAY_TASK_${each}`),
+  );
+  const isWhole =
+    first !== undefined && first <= 1 && last !== undefined && count === last - first + 1;
+  return isWhole
+    ? { index: id - first, count, isPart: false }
+    : { index: id - 1, count: undefined, isPart: true };
+}
+
+const numbered = (index: number, tasks: number | undefined): Task =>
+  tasks === undefined
+    ? { index, count: undefined, isPart: true }
+    : { index, count: tasks, isPart: false };
+
+function integerIn(environment: Environment, name: string): number {
+  const text = environment[name] ?? '';
+  if (/^\d{1,9}$/.test(text)) return Number(text);
+  throw new UserError(
+    'usage',
+    `expected a whole number in ${name}, found ${JSON.stringify(text)}`,
+    {
+      suggestion: 'write the number of the part: --part 1',
+    },
+  );
+}

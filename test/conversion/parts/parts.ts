@@ -1,0 +1,85 @@
+/** Conversions in parts as the command does them, in this process. */
+import { createHash } from 'node:crypto';
+import fs from 'node:fs';
+import path from 'node:path';
+import { progressDisplay, stepProgress } from '../../../src/cli/progress.js';
+import type { ConversionResult } from '../../../src/conversion/conversion.js';
+import type { ConversionRequest } from '../../../src/conversion/job.js';
+import { planInParts } from '../../../src/conversion/parts/make-parts.js';
+import type { LockTimes } from '../../../src/conversion/parts/part-lock.js';
+import { finishPlan, type PartsResult, runPart } from '../../../src/conversion/parts/parts.js';
+import { type PartsPlan, writePartsPlan } from '../../../src/conversion/parts/parts-plan.js';
+import type { Phase } from '../../../src/conversion/parts/receipts.js';
+import { openModelCheckpoint } from '../../../src/model-input/gguf/gguf-checkpoint.js';
+import { DEFAULTS, type Flags } from '../convert.js';
+
+const VERSION = '0.0.1';
+
+/** Quick enough for tests: the owner of a lock counts as gone after 200 ms. */
+export const TIMES: LockTimes = { beat: 20, stale: 200 };
+
+const quiet = { quiet: true };
+export const display = { ...progressDisplay(quiet), ...stepProgress(quiet) };
+
+export interface Planned {
+  readonly file: string;
+  readonly plan: PartsPlan;
+}
+
+/** Plans, and writes the plan beside the output. */
+export async function plan(
+  input: string,
+  output: string,
+  flags: Flags,
+  parts: number,
+  blockRows?: number,
+): Promise<Planned> {
+  const { stateDict, ...asked } = flags;
+  const checkpoint = openModelCheckpoint(input, { stateDict });
+  try {
+    const request: ConversionRequest = {
+      ...DEFAULTS,
+      ...{ check: false, ...asked, checkpoint, out: output, display },
+    };
+    const planned = await planInParts(request, { parts, stateDict, version: VERSION, blockRows });
+    const file = `${output.replace(/\/$/, '')}.plan-${parts}.json`;
+    await writePartsPlan(file, planned, true);
+    return { file, plan: planned };
+  } finally {
+    checkpoint.close();
+  }
+}
+
+export const run = (
+  { file }: Pick<Planned, 'file'>,
+  part: number | 'auto',
+  options: {
+    readonly phase?: Phase;
+    readonly environment?: Record<string, string>;
+    readonly tasks?: number;
+  } = {},
+): Promise<PartsResult> =>
+  runPart(
+    { file, version: VERSION },
+    {
+      ...{ part, display, times: TIMES, poll: 5 },
+      ...{ phase: options.phase, tasks: options.tasks, environment: options.environment ?? {} },
+    },
+  );
+
+export const finish = (
+  { file }: Pick<Planned, 'file'>,
+  check = false,
+): Promise<ConversionResult | PartsResult> =>
+  finishPlan({ file, version: VERSION }, { display, check, wait: false });
+
+/** SHA-256 of a file, or of each file in a folder. */
+export function hashes(target: string): Record<string, string> {
+  const names = fs.statSync(target).isDirectory() ? fs.readdirSync(target).sort() : [''];
+  return Object.fromEntries(
+    names.map((name) => {
+      const content = fs.readFileSync(path.join(target, name));
+      return [name, createHash('sha256').update(content).digest('hex')];
+    }),
+  );
+}

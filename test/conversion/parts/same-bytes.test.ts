@@ -1,0 +1,129 @@
+/** The files of a conversion in parts are those of a single run, bit for bit, for any number of parts. */
+import fs from 'node:fs';
+import path from 'node:path';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { folderOf } from '../../checkpoint/temp-folder.js';
+import { inPackage } from '../../fixtures.js';
+import { convert, type Flags } from '../convert.js';
+import { finish, hashes, plan, run } from './parts.js';
+
+const OLD = inPackage('fixtures/old-checkpoint/trained-same-start/checkpoint_step_30.pt');
+const LLAMA = inPackage('fixtures/hf/llama');
+const HYBRID = inPackage('fixtures/hybrid/shared-lowrank-tied');
+const DCP = inPackage('fixtures/distributed/world2-nested');
+const ZERO = inPackage('fixtures/distributed/zero3-world3');
+const byName: Flags = { 'no-config': true };
+const shards: Flags = { 'shard-size': 15e3 };
+
+/** Every kind of conversion, into shards where the container has them. */
+const CONVERSIONS: Record<string, readonly [input: string, out: string, flags: Flags]> = {
+  copied: [OLD, 'out', { ...byName, ...shards, container: 'safetensors' }],
+  cast: [LLAMA, 'out', { ...shards, dtype: 'BF16' }],
+  'cast and saturated': [LLAMA, 'out', { ...shards, dtype: 'F16', saturate: true }],
+  tied: [LLAMA, 'out', { ...shards, tie: 'mean' }],
+  int8: [LLAMA, 'out', { ...shards, quantize: 8 }],
+  int4: [LLAMA, 'out', { ...shards, quantize: 4, group: 32 }],
+  'mean of tables': [OLD, 'out', { ...byName, ...shards, to: 'shared' }],
+  'table of a layer': [OLD, 'out', { ...byName, ...shards, to: 'shared', merge: { layer: 1 } }],
+  'pair of all layers': [OLD, 'out', { ...byName, ...shards, to: 'low-rank', rank: 3 }],
+  'pair for an error': [OLD, 'out', { ...byName, ...shards, to: 'low-rank', 'max-error': 0.5 }],
+  'pair of each layer': [OLD, 'out', { ...byName, ...shards, to: 'per-layer', rank: 3 }],
+  'cut rows': [OLD, 'out', { ...byName, ...shards, 'max-positions': 20 }],
+  'more rows': [
+    OLD,
+    'out',
+    { ...byName, ...shards, to: 'shared', 'max-positions': 99, extend: 'repeat' },
+  ],
+  sincos: [HYBRID, 'out', { ...shards, to: 'sincos' }],
+  'multiplied out': [HYBRID, 'out', { ...shards, to: 'per-layer', dtype: 'BF16' }],
+  'PyTorch file': [OLD, 'out.pt', { ...byName, to: 'shared' }],
+  'safetensors file': [OLD, 'out.safetensors', { ...byName, to: 'low-rank', rank: 2 }],
+  'distributed checkpoint': [DCP, 'out', { ...byName, 'shard-size': 300, dtype: 'BF16' }],
+  'ZeRO checkpoint': [ZERO, 'out', { ...byName, 'shard-size': 300, dtype: 'BF16' }],
+  GGUF: [LLAMA, 'out.gguf', { dtype: 'Q8_0' as never }],
+};
+
+const NUMBERS = [3, 64];
+
+/** The parts in an order of their own, and the finish. */
+async function inParts(
+  [input, out, flags]: (typeof CONVERSIONS)[string],
+  parts: number,
+  blockRows: number | undefined,
+  order: (parts: number[]) => number[],
+) {
+  const target = path.join(folderOf({}), out);
+  const planned = await plan(input, target, flags, parts, blockRows);
+  const numbers = planned.plan.parts.map(({ part }) => part);
+  for (const part of order(numbers)) await run(planned, part);
+  const result = await finish(planned, true);
+  return { planned, target, result };
+}
+
+describe('a conversion in parts', () => {
+  it.each(Object.entries(CONVERSIONS))('writes the files of a single run: %s', async (_, each) => {
+    const [input, out, flags] = each;
+    const single = path.join(folderOf({}), out);
+    const { schema, srte, quantization, tie, gguf } = await convert(input, single, flags);
+    for (const parts of NUMBERS) {
+      const { target, result } = await inParts(each, parts, undefined, (all) => all.reverse());
+      expect(hashes(target)).toEqual(hashes(single));
+      expect(result).toMatchObject({ schema, srte, quantization, tie, gguf });
+      const left = fs.readdirSync(path.dirname(target));
+      expect(left.filter((name) => !/^out|^\.out.*\.parts-/.test(name))).toEqual([]);
+    }
+  });
+
+  it('divides tables into rows without a change of a bit', async () => {
+    const wanted = ['mean of tables', 'more rows', 'multiplied out', 'sincos', 'cast'];
+    for (const name of wanted) {
+      const each = CONVERSIONS[name] ?? expect.unreachable();
+      const single = path.join(folderOf({}), each[1]);
+      const { srte } = await convert(each[0], single, each[2]);
+      for (const parts of [1, 2, 7, 64]) {
+        const { target, planned, result } = await inParts(each, parts, 4, (all) => all);
+        const slices = planned.plan.parts.flatMap((part) => part.slices);
+        if (name === 'mean of tables' && parts > 1) expect(slices.length).toBe(Math.min(parts, 12));
+        expect(hashes(target)).toEqual(hashes(single));
+        if (srte !== null && 'srte' in result) {
+          expect(result.srte?.relativeError ?? 0).toBeCloseTo(srte.relativeError ?? 0, 12);
+        }
+      }
+    }
+  });
+
+  it('gives a pair that does not depend on the number of parts', async () => {
+    const each = CONVERSIONS['pair of all layers'] ?? expect.unreachable();
+    const seen = new Set<string>();
+    for (const parts of [1, 2, 5, 64]) {
+      const { target } = await inParts(each, parts, 8, (all) => all.reverse());
+      seen.add(JSON.stringify(hashes(target)));
+    }
+    expect(seen.size).toBe(1);
+  });
+
+  it('holds for any number from 1 to 64, any order and any size of blocks', async () => {
+    const names = ['mean of tables', 'int4', 'tied', 'pair of each layer'];
+    const known = new Map<string, string>();
+    await fc.assert(
+      fc.asyncProperty(
+        fc.constantFrom(...names),
+        fc.integer({ min: 1, max: 64 }),
+        fc.constantFrom(4, 12, 48, undefined),
+        fc.integer(),
+        async (name, parts, blockRows, seed) => {
+          const each = CONVERSIONS[name] ?? expect.unreachable();
+          const isPair = name === 'pair of each layer';
+          const order = (all: number[]) =>
+            all.toSorted((a, b) => Math.sin(a * seed) - Math.sin(b * seed));
+          const { target } = await inParts(each, parts, isPair ? undefined : blockRows, order);
+          const found = JSON.stringify(hashes(target));
+          known.set(name, known.get(name) ?? found);
+          expect(found).toBe(known.get(name));
+        },
+      ),
+      { numRuns: 15 },
+    );
+  });
+});
