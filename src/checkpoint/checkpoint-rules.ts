@@ -180,11 +180,13 @@ const ADAPTER_RULES = {
   'adapter-number': 'Ranks and alphas are numbers above 0.',
   'adapter-flag': 'A setting that is on or off is true or false.',
   'adapter-names': 'Modules are named in a list of texts.',
+  'adapter-layers': 'Layers are numbers.',
   'adapter-pattern': 'Ranks and alphas of modules are an object of patterns.',
   'adapter-expression': 'A pattern has at most 500 characters and no quantifier of a group.',
   'adapter-weights': 'An adapter has a file of weights.',
   'adapter-tensor': 'A tensor is a factor of LoRA, or replaces one of the model.',
   'adapter-factors': 'A module has two factors, of the rank that the settings give.',
+  'adapter-tied': 'A module that the adapter replaces shares no tensor with another.',
   'adapter-target': 'A module with factors is one that the settings name.',
   'adapter-setting': 'Before a merge, all settings that change the weights are read.',
   'adapter-fits':

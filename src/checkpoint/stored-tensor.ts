@@ -35,6 +35,8 @@ export interface StoredEncoding {
   /** Position of the first byte in the file. */
   readonly position: number;
   readonly bytes: number;
+  /** Whether the values cannot be read, only their names and sizes. */
+  readonly isUnreadable?: boolean;
 }
 
 /** Name of a tensor's type in its file. */

@@ -5,6 +5,7 @@ import { details, offline, readAs } from '../cli/flags.js';
 import { progressDisplay } from '../cli/progress.js';
 import { shareOrPercent } from '../cli/thresholds.js';
 import { type Difference, differenceOf } from '../difference/difference.js';
+import type { Problem } from '../errors.js';
 import { diffReport } from '../report/diff.js';
 import { percentText } from '../text/units.js';
 import { namesText } from '../text/words.js';
@@ -70,12 +71,23 @@ export default class Diff extends BaseCommand {
         warn: (warnings) => this.warnAbout(flags, warnings),
       },
     );
+    await this.warnAbout(flags, skippedValues(difference));
     const result = { schema: 'minimind/diff@1', ...difference } as const;
     const answer = await this.answer(flags, result, diffReport);
     if (flags.check && !difference.equal) process.exitCode = 1;
     if (limit !== undefined) this.exceeded(beyond(difference, limit));
     return answer;
   }
+}
+
+/** The warning about tensors that --values could not compare. */
+function skippedValues({ values, b }: Difference): Problem[] {
+  const skipped = values?.skipped ?? [];
+  if (skipped.length === 0) return [];
+  const types = skipped.flatMap((each) => [each.types.before, each.types.after]);
+  const names = namesText(skipped.map(({ name }) => name));
+  const message = `values were not compared, because a type cannot be read (${[...new Set(types)].join(', ')}): ${names}`;
+  return [{ severity: 'warning', file: b.path, message }];
 }
 
 /** The line about tensors whose values are further apart than a limit; none without such a tensor. */

@@ -16,7 +16,7 @@ import {
 import { type ValueDifferences, valueDifferences } from './value-differences.js';
 
 export interface Difference {
-  /** Whether nothing differs: no key that matters, no layer, no tensor, and no compared value. */
+  /** Whether nothing differs: no key that matters, no layer, no tensor, no value, and none was skipped. */
   readonly equal: boolean;
   readonly a: SideSummary;
   readonly b: SideSummary;
@@ -97,7 +97,8 @@ async function compared(
   const isEqual =
     (config?.keys ?? []).every(({ isSameValue }) => isSameValue) &&
     layers.length + tensors.length === 0 &&
-    (values === null || values.total.equalTensors === values.total.tensors);
+    (values === null ||
+      (values.total.equalTensors === values.total.tensors && values.skipped.length === 0));
   return {
     equal: isEqual,
     a: summaryOf(a),

@@ -46,20 +46,25 @@ export interface ValueDifferences {
   readonly layers: readonly ValueGroup[];
   readonly components: readonly ValueGroup[];
   readonly tensors: readonly TensorValueDifference[];
+  /** Tensors of a type whose values cannot be read: not compared. */
+  readonly skipped: readonly SkippedTensor[];
 }
+
+export type SkippedTensor = Pick<TensorValueDifference, 'name' | 'types'>;
 
 type Tensors = ReadonlyMap<string, SideTensor>;
 
 /**
  * Reads both sides in pieces; the memory does not depend on their size.
- * @throws UserError when reading fails, or a type has no values that can be read.
+ * @throws UserError when reading fails.
  */
 export async function valueDifferences(
   a: Tensors,
   b: Tensors,
   display: ProgressDisplay,
 ): Promise<ValueDifferences> {
-  const pairs = pairsOf(a, b);
+  const all = pairsOf(a, b);
+  const pairs = all.filter((pair) => !isUnreadable(pair));
   const shown = display.bytes(
     'comparing values',
     sumOf(pairs, ({ before }) => before.bytes),
@@ -78,6 +83,7 @@ export async function valueDifferences(
     layers: groupsOf(measured, layerName),
     components: groupsOf(measured, componentName),
     tensors: measured.map(tensorOf),
+    skipped: all.filter(isUnreadable).map(({ name, types }) => ({ name, types })),
   };
 }
 
@@ -89,6 +95,9 @@ interface Pair extends Pick<TensorValueDifference, 'name' | 'types'> {
   readonly before: StoredTensor;
   readonly after: StoredTensor;
 }
+
+const isUnreadable = ({ before, after }: Pair): boolean =>
+  [before, after].some(({ encoding }) => encoding?.isUnreadable);
 
 /** Tensors of both sides with one shape. A pair of tensors with several common names is compared once. */
 function pairsOf(a: Tensors, b: Tensors): Pair[] {

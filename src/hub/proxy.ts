@@ -61,7 +61,8 @@ export async function throughProxy(
   if (url.protocol === 'http:') {
     return {
       protocol: proxy.protocol,
-      host: proxy.hostname,
+      // Node.js prefers it to `host`, so that it has to replace the one of the hub.
+      hostname: proxy.hostname,
       port: proxy.port || (proxy.protocol === 'https:' ? 443 : 80),
       path: url.href,
       headers: { host: url.host, ...credentialsOf(proxy) },

@@ -6,6 +6,7 @@ import type { LayerDifference } from '../difference/layer-differences.js';
 import type { SideSummary } from '../difference/sides.js';
 import type { TensorDifference, TensorForm } from '../difference/tensor-differences.js';
 import type {
+  SkippedTensor,
   TensorValueDifference,
   ValueDifferences,
   ValueGroup,
@@ -81,7 +82,7 @@ function verdictOf(result: Result): Verdict {
   const { equal, values, a } = result;
   const scope = a.kind === 'config' ? '' : values ? ' in structure and values' : ' in structure';
   if (equal) return { text: `equal${scope}`, tone: 'good' };
-  const parts = [...structureParts(result), ...(values ? [valuesText(values.total)] : [])];
+  const parts = [...structureParts(result), ...(values ? [valuesText(values)] : [])];
   return { text: `differs: ${parts.join(' · ')}`, tone: 'warning' };
 }
 
@@ -109,14 +110,16 @@ function structureParts({ config, layers, tensors }: Result): string[] {
 const TENSOR_CHANGES = ['added', 'removed', 'reshaped', 'retyped', 'tied', 'untied'] as const;
 
 /** `values of 12 tensors equal, 3 rounded, 2 different`. */
-function valuesText({ tensors, equalTensors, differentTensors }: ValueGroup): string {
+function valuesText({ total, skipped }: ValueDifferences): string {
+  const { tensors, equalTensors, differentTensors } = total;
   const rounded = tensors - equalTensors - differentTensors;
   const parts = [
     ...(equalTensors > 0 ? [`${formatInteger(equalTensors)} equal`] : []),
     ...(rounded > 0 ? [`${formatInteger(rounded)} equal within rounding`] : []),
     ...(differentTensors > 0 ? [`${formatInteger(differentTensors)} different`] : []),
   ];
-  return `values of ${counted(tensors, 'tensor')}: ${parts.join(', ') || 'none to compare'}`;
+  const compared = `values of ${counted(tensors, 'tensor')}: ${parts.join(', ') || 'none to compare'}`;
+  return skipped.length > 0 ? `${compared}; ${formatInteger(skipped.length)} skipped` : compared;
 }
 
 function factsOf(result: Result): Fact[] {
@@ -426,7 +429,7 @@ const VERDICTS = {
   different: { text: 'different', tone: 'warning' },
 } as const satisfies Record<TensorValueDifference['verdict'], Cell>;
 
-function valueDetails({ layers, tensors, components }: ValueDifferences): Block[] {
+function valueDetails({ layers, tensors, components, skipped }: ValueDifferences): Block[] {
   const columns: Column[] = [
     { ...leftColumn('tensor', 'tensor'), cut: true },
     leftColumn('types', 'types'),
@@ -463,10 +466,23 @@ function valueDetails({ layers, tensors, components }: ValueDifferences): Block[
         ]),
     },
     ...moreNote(tensors.length),
+    ...(skipped.length > 0 ? skippedBlocks(skipped) : []),
   ];
 }
 
-const typePair = ({ types: { before, after } }: TensorValueDifference): string =>
+const skippedBlocks = (skipped: readonly SkippedTensor[]): Block[] => [
+  headingBlock('Skipped: the values of a type cannot be read'),
+  {
+    kind: 'table',
+    columns: [{ ...leftColumn('tensor', 'tensor'), cut: true }, leftColumn('types', 'types')],
+    rows: skipped
+      .slice(0, MOST_ROWS)
+      .map((each): Cell[] => [{ text: nameText(each.name) }, { text: typePair(each) }]),
+  },
+  ...moreNote(skipped.length),
+];
+
+const typePair = ({ types: { before, after } }: SkippedTensor): string =>
   before === after ? before : `${before} → ${after}`;
 
 // CSV.
@@ -506,6 +522,15 @@ function dataTable(rows: readonly Row[], values: ValueDifferences | null): Table
         numberCell(each.largest),
         percentCell(each.relativeError),
         { text: String(each.limit), value: each.limit },
+      ]),
+      ...(values?.skipped ?? []).map((each): Cell[] => [
+        { text: 'values' },
+        { text: 'skipped' },
+        { text: each.name },
+        integerCell(1),
+        { text: each.types.before },
+        { text: each.types.after },
+        ...empty(7),
       ]),
     ],
   };

@@ -218,3 +218,17 @@ describe('inputs that cannot be compared', () => {
     expect(stderr).toMatch(message);
   });
 });
+
+it('names tensors whose values cannot be read, and compares the others', async () => {
+  const file = 'fixtures/gguf/types.gguf';
+  const { code, stdout, stderr } = await runHere(['diff', file, file, '--values', '--check']);
+  const { equal, values } = await json(file, file, '--values');
+  const skipped = values.skipped.map(({ name }: { name: string }) => name);
+  expect(skipped).toContain('blk.0.iq4_nl.weight');
+  expect([code, equal, values.total.equalTensors]).toEqual([1, false, values.total.tensors]);
+  expect(values.total.tensors).toBeGreaterThan(10);
+  expect(stdout).toContain(`${skipped.length} skipped`);
+  expect(stderr).toContain('values were not compared, because a type cannot be read');
+  const csv = (await diff(file, file, '--values', '--format', 'csv')).stdout;
+  expect(csv).toContain('values,skipped,blk.0.iq4_nl.weight,1,IQ4_NL,IQ4_NL');
+});

@@ -1,6 +1,9 @@
 import fs from 'node:fs';
+import http from 'node:http';
+import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { onTestEnd } from '../cleanup.js';
 import { inPackage, readJson } from '../fixtures.js';
 import { COMMIT, llama70B, mixtral, OTHER_COMMIT } from '../hub/hub-models.js';
 import type { HubContent } from '../hub/loopback-hub.js';
@@ -318,6 +321,92 @@ describe('kinds of models', () => {
     ]);
     const offline = await user.run([...plan, '--offline']);
     expect(JSON.parse(offline.stdout).size).toEqual(JSON.parse(planned.stdout).size);
+  }, 30_000);
+});
+
+describe('files that are longer than the first range', () => {
+  it.each(['pt', 'gguf'])(
+    'of %s are read',
+    async (ending) => {
+      const folder = temporaryFolder();
+      const file = path.join(folder, `long.${ending}`);
+      const { hub, user } = await start();
+      const source = 'fixtures/hf/qwen2';
+      const made = await user.run([
+        ...['convert-checkpoint', source, file, '--dtype', 'f32'],
+        ...(ending === 'pt' ? ['--container', 'pt'] : []),
+      ]);
+      expect(made.code, made.stderr).toBe(0);
+      expect(fs.statSync(file).size).toBeGreaterThan(64 * 1024);
+      hub.repositories.set('org/long', {
+        commit: COMMIT,
+        files: { [`long.${ending}`]: fs.readFileSync(file) },
+      });
+      const [own, there] = await Promise.all(
+        [file, `hf:org/long:long.${ending}`].map((each) =>
+          user.run(['inspect', each, '--tensors', '--hash', '--json']),
+        ),
+      );
+      const { references, ...answer } = JSON.parse(there?.stdout ?? '');
+      const text = JSON.stringify(answer).replaceAll(`hf:org/long:/long.${ending}`, file);
+      expect(JSON.parse(text).tensors).toEqual(JSON.parse(own?.stdout ?? '').tensors);
+    },
+    60_000,
+  );
+});
+
+describe('an HTTP proxy', () => {
+  /** Answers addresses in absolute form from the hub, and refuses tunnels. */
+  async function startProxy(endpoint: string) {
+    const seen: string[] = [];
+    const proxy = http.createServer((asked, answer) => {
+      seen.push(`${asked.method} ${asked.url} ${asked.headers['proxy-authorization']}`);
+      const { pathname, search } = new URL(asked.url ?? '');
+      const headers = { ...asked.headers, host: new URL(endpoint).host };
+      http.get(`${endpoint}${pathname}${search}`, { headers }, (from) => {
+        answer.writeHead(from.statusCode ?? 500, from.headers);
+        from.pipe(answer);
+      });
+    });
+    proxy.on('connect', (asked, socket) => {
+      seen.push(`CONNECT ${asked.url} ${asked.headers['proxy-authorization']}`);
+      socket.end('HTTP/1.1 407 Proxy Authentication Required\r\n\r\n');
+    });
+    await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
+    onTestEnd(() => void proxy.close());
+    const { port } = proxy.address() as AddressInfo;
+    return { seen, address: `http://user:pass@127.0.0.1:${port}` };
+  }
+
+  it('is asked for the whole address of an endpoint in http', async () => {
+    const { hub, user } = await start();
+    const { seen, address } = await startProxy(hub.endpoint);
+    const run = await user.run(['profile', 'hf:org/mix', '--json'], {
+      HF_ENDPOINT: 'http://hub.example',
+      http_proxy: address,
+    });
+    expect(run.code, run.stderr).toBe(0);
+    const basic = `Basic ${Buffer.from('user:pass').toString('base64')}`;
+    expect(seen[0]).toBe(`GET http://hub.example/api/models/org/mix/revision/main ${basic}`);
+    // The store is on this machine, which no proxy is asked for.
+    expect(seen.every((each) => each.startsWith('GET http://hub.example/'))).toBe(true);
+    expect(hub.requests.some(({ server }) => server === 'store')).toBe(true);
+  }, 30_000);
+
+  it('is asked for a tunnel to an endpoint in https', async () => {
+    const { hub, user } = await start();
+    const { seen, address } = await startProxy(hub.endpoint);
+    const run = await user.run(['profile', 'hf:org/mix'], {
+      HF_ENDPOINT: 'https://hub.example',
+      HTTPS_PROXY: address,
+    });
+    expect([run.code, run.stderr.replaceAll(/\s+/g, ' ')]).toEqual([
+      3,
+      expect.stringContaining('answers 407 to a connection to hub.example:443'),
+    ]);
+    expect(run.stderr).not.toContain('user:pass');
+    expect(seen[0]).toMatch(/^CONNECT hub\.example:443 Basic /);
+    expect(hub.requests).toEqual([]);
   }, 30_000);
 });
 

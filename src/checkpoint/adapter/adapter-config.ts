@@ -19,6 +19,12 @@ export interface AdapterConfig {
   readonly alphaPattern: ReadonlyMap<string, number>;
   /** Names of the modules, or a pattern for their paths. Null when the config leaves them to PEFT. */
   readonly targets: readonly string[] | string | null;
+  /** Modules that are left out, or a pattern for their paths. */
+  readonly excluded: readonly string[] | string;
+  /** Numbers of the layers; empty for all. Only for targets that are names. */
+  readonly layers: readonly number[];
+  /** Names of the lists of layers: `layers`, `h`; empty for any. */
+  readonly layerLists: readonly string[];
   /** Modules whose weights the adapter replaces. */
   readonly replaced: readonly string[];
   readonly bias: string;
@@ -49,7 +55,7 @@ const HARMLESS: ReadonlySet<string> = new Set([
     'peft_version',
     'revision',
   ],
-  ...['runtime_config', 'task_type', 'layers_pattern', 'layers_to_transform', 'exclude_modules'],
+  ...['runtime_config', 'task_type'],
   // Read with init_lora_weights or use_qalora alone.
   ...['corda_config', 'eva_config', 'loftq_config', 'lora_ga_config', 'qalora_group_size'],
   'lora_bias',
@@ -59,6 +65,7 @@ const HARMLESS: ReadonlySet<string> = new Set([
 const READ: ReadonlySet<string> = new Set([
   ...['peft_type', 'r', 'lora_alpha', 'use_rslora', 'rank_pattern', 'alpha_pattern', 'bias'],
   ...['target_modules', 'modules_to_save', 'fan_in_fan_out', 'base_model_name_or_path'],
+  ...['layers_pattern', 'layers_to_transform', 'exclude_modules'],
   'init_lora_weights',
 ]);
 
@@ -123,7 +130,10 @@ class ConfigReader {
       isRankStabilised: this.#flag('use_rslora'),
       rankPattern: this.#pattern('rank_pattern'),
       alphaPattern: this.#pattern('alpha_pattern'),
-      targets: this.#targets(),
+      targets: this.#namesOrPattern('target_modules'),
+      excluded: this.#namesOrPattern('exclude_modules') ?? [],
+      layers: this.#layers(),
+      layerLists: [this.#namesOrPattern('layers_pattern') ?? []].flat().filter(Boolean),
       replaced: this.#names('modules_to_save'),
       bias: String(this.#values.get('bias') ?? 'none'),
       isFanInFanOut: this.#flag('fan_in_fan_out'),
@@ -166,9 +176,18 @@ class ConfigReader {
     throw this.#refusal('adapter-names', key, value, 'a list of names');
   }
 
-  #targets(): AdapterConfig['targets'] {
-    const value = this.#values.get('target_modules') ?? null;
-    return value === null || typeof value === 'string' ? value : this.#names('target_modules');
+  #namesOrPattern(key: string): readonly string[] | string | null {
+    const value = this.#values.get(key) ?? null;
+    return value === null || typeof value === 'string' ? value : this.#names(key);
+  }
+
+  #layers(): readonly number[] {
+    const key = 'layers_to_transform';
+    const value = this.#values.get(key) ?? [];
+    const numbers = Array.isArray(value) ? value : [value];
+    const isNumber = (each: JsonValue) => typeof each === 'number' && Number.isSafeInteger(each);
+    if (numbers.every(isNumber)) return numbers as readonly number[];
+    throw this.#refusal('adapter-layers', key, value, 'a number of a layer, or a list of them');
   }
 
   #pattern(key: string): ReadonlyMap<string, number> {
@@ -216,13 +235,8 @@ export function matchedValue(
 }
 
 function expressionOf(file: string, key: string, pattern: string): RegExp {
-  try {
-    if (pattern.length <= MAX_PATTERN && !RISKY.test(pattern)) {
-      return new RegExp(`^(?:.*\\.)?(?:${pattern})$`);
-    }
-  } catch {
-    // Python's patterns know more than those of JavaScript.
-  }
+  const expression = safeExpression(`^(?:.*\\.)?(?:${pattern})$`, pattern);
+  if (expression) return expression;
   throw refusal(file, {
     rule: 'adapter-expression',
     place: key,
@@ -230,3 +244,51 @@ function expressionOf(file: string, key: string, pattern: string): RegExp {
     suggestion: 'write the name of the module instead',
   });
 }
+
+/** Undefined for a pattern that could take exponential time, or that only Python knows. */
+function safeExpression(source: string, pattern: string): RegExp | undefined {
+  if (pattern.length > MAX_PATTERN || RISKY.test(pattern)) return undefined;
+  try {
+    return new RegExp(source);
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Whether PEFT gives a module factors: check_target_module_exists in peft/tuners/tuners_utils.py.
+ * @returns Undefined when the settings leave it to PEFT, or have a pattern that cannot be read.
+ */
+export function isTarget(config: AdapterConfig, module: string): boolean | undefined {
+  const { targets, excluded, layers, layerLists } = config;
+  const isOut =
+    typeof excluded === 'string' ? matches(excluded, module) : isNamed(excluded, module);
+  if (isOut || isReplaced(config, module)) return false;
+  if (isOut === undefined || targets === null || targets === ALL_LINEAR) return undefined;
+  if (typeof targets === 'string') return matches(targets, module);
+  if (targets.includes(module)) return true;
+  if (!isNamed(targets, module)) return false;
+  if (layers.length === 0) return true;
+  const lists = layerLists.length === 0 ? ['[^.]*'] : layerLists;
+  for (const list of lists) {
+    const expression = safeExpression(`^.*?\\.(?:${list})\\.(\\d+)\\.`, list);
+    if (expression === undefined) return undefined;
+    const [, layer] = expression.exec(module) ?? [];
+    if (layer !== undefined) return layers.includes(Number(layer));
+  }
+  return false;
+}
+
+/** peft/utils/constants.py: INCLUDE_LINEAR_LAYERS_SHORTHAND. */
+const ALL_LINEAR = 'all-linear';
+
+const isNamed = (names: readonly string[], module: string): boolean =>
+  names.some((name) => module === name || module.endsWith(`.${name}`));
+
+/** Whether a module is one of `modules_to_save`, or in one. */
+export const isReplaced = ({ replaced }: AdapterConfig, module: string): boolean =>
+  replaced.some((name) => `.${module}.`.includes(`.${name}.`));
+
+/** Undefined for a pattern that cannot be read. */
+const matches = (pattern: string, module: string): boolean | undefined =>
+  safeExpression(`^(?:${pattern})$`, pattern)?.test(module);

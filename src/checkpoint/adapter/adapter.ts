@@ -2,11 +2,11 @@
 import path from 'node:path';
 import { pathExists } from '../../files/mounted.js';
 import type { Checkpoint } from '../checkpoint.js';
-import { quoted, refusal, tensorPlace } from '../checkpoint-rules.js';
+import { listed, quoted, refusal, tensorPlace } from '../checkpoint-rules.js';
 import { openFile } from '../open-file.js';
 import type { StoredTensor } from '../stored-tensor.js';
 import type { AdapterConfig } from './adapter-config.js';
-import { ADAPTER_CONFIG, matchedValue, readAdapterConfig } from './adapter-config.js';
+import { ADAPTER_CONFIG, isTarget, matchedValue, readAdapterConfig } from './adapter-config.js';
 
 /** peft/utils/constants.py: SAFETENSORS_WEIGHTS_NAME, WEIGHTS_NAME. */
 const WEIGHTS = ['adapter_model.safetensors', 'adapter_model.bin'] as const;
@@ -49,7 +49,10 @@ export const isAdapterFolder = (folder: string): boolean =>
 export function openAdapter(folder: string): Adapter {
   const files = openAdapterFiles(folder);
   try {
-    return { ...files, ...sorted(files.config, files.checkpoint) };
+    const { config, checkpoint } = files;
+    const { modules, replaced } = sorted(config, checkpoint);
+    const warnings = [...checkpoint.warnings, ...warningsOf(config, modules)];
+    return { config, checkpoint: { ...checkpoint, warnings }, modules, replaced };
   } catch (error) {
     files.checkpoint.close();
     throw error;
@@ -126,6 +129,47 @@ function sorted(
   };
 }
 
+/** The settings that choose modules, as far as they are there. */
+function settingsOf({ excluded, layers, replaced }: AdapterConfig): string {
+  const names = [
+    'target_modules',
+    ...(layers.length > 0 ? ['layers_to_transform'] : []),
+    ...(excluded.length > 0 ? ['exclude_modules'] : []),
+    ...(replaced.length > 0 ? ['modules_to_save'] : []),
+  ];
+  return names.length === 1 ? `the ${names[0]}` : listed(names);
+}
+
+/** Differences between the settings and the tensors that change no value, but show that tensors are missing. */
+function warningsOf(config: AdapterConfig, modules: readonly LoraModule[]): string[] {
+  const { targets, layers, file } = config;
+  const unread = modules.filter(({ path: module }) => isTarget(config, module) === undefined);
+  const warnings: string[] = [];
+  if (targets !== null && unread.length > 0) {
+    const settings = settingsOf(config);
+    warnings.push(
+      `${file}: the modules of ${settings} could not be checked, as PEFT chooses them, or a pattern is only known to Python`,
+    );
+  }
+  const without = (typeof targets === 'string' ? [] : (targets ?? [])).filter(
+    (name) => !modules.some(({ path: module }) => module === name || module.endsWith(`.${name}`)),
+  );
+  if (without.length > 0) {
+    warnings.push(
+      `${file}: target_modules names ${listed(without)}, for which there are no tensors`,
+    );
+  }
+  const absent = layers.filter(
+    (layer) => !modules.some(({ path: module }) => `.${module}.`.includes(`.${layer}.`)),
+  );
+  if (absent.length > 0) {
+    warnings.push(
+      `${file}: layers_to_transform names layers ${listed(absent.map(String))}, for which there are no tensors`,
+    );
+  }
+  return warnings;
+}
+
 function moduleOf(
   config: AdapterConfig,
   folder: string,
@@ -149,16 +193,12 @@ function moduleOf(
         'check r and rank_pattern of adapter_config.json; factors of convolutions are not read',
     });
   }
-  const { targets } = config;
-  if (
-    Array.isArray(targets) &&
-    !targets.some((name) => module === name || module.endsWith(`.${name}`))
-  ) {
+  if (isTarget(config, module) === false) {
     throw refusal(folder, {
       rule: 'adapter-target',
       place: `module ${quoted(module)}`,
-      message: 'has factors, but target_modules does not name it, and PEFT would ignore them',
-      suggestion: 'add it to target_modules, or remove its tensors',
+      message: `has factors, but ${settingsOf(config)} of adapter_config.json leave it out, and PEFT would ignore them`,
+      suggestion: 'correct these settings, or remove its tensors',
     });
   }
   const divisor = config.isRankStabilised ? Math.sqrt(rank) : rank;

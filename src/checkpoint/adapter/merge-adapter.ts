@@ -4,11 +4,12 @@ import type { Shape } from '../../tensor/dtype.js';
 import { isSameShape, STORED_DTYPES, shapeText } from '../../tensor/dtype.js';
 import { encode, isEncodable } from '../../tensor/encode.js';
 import type { Checkpoint } from '../checkpoint.js';
-import { refusal, tensorPlace } from '../checkpoint-rules.js';
+import { listed, refusal, tensorPlace } from '../checkpoint-rules.js';
 import { computedTensor, reshaped } from '../computed-file.js';
 import type { StoredTensor } from '../stored-tensor.js';
 import { readTensor } from '../view.js';
 import type { Adapter, LoraModule } from './adapter.js';
+import { isReplaced } from './adapter-config.js';
 
 /** All names of a parameter, its own included. */
 export type NamesOf = (name: string) => readonly string[];
@@ -63,6 +64,7 @@ export function mergedCheckpoint(base: Checkpoint, adapter: Adapter, namesOf: Na
       suggestion: 'merge it with PEFT: model.merge_and_unload()',
     });
   }
+  refuseUntying(adapter, namesOf);
   const { changes, faults } = changesOf(base, adapter, namesOf);
   if (faults.length > 0) {
     throw refusal(checkpoint.path, {
@@ -95,6 +97,7 @@ export function mergedCheckpoint(base: Checkpoint, adapter: Adapter, namesOf: Na
   return {
     ...base,
     tensors,
+    warnings: [...base.warnings, ...checkpoint.warnings],
     files: [...base.files, ...checkpoint.files],
     close() {
       base.close();
@@ -104,6 +107,24 @@ export function mergedCheckpoint(base: Checkpoint, adapter: Adapter, namesOf: Na
 }
 
 const MOST_FAULTS = 3;
+
+/**
+ * PEFT copies each module of `modules_to_save`, so that a weight that was shared with another module has values of its own
+ * afterwards. The config of the model would still share it.
+ */
+function refuseUntying({ config, replaced }: Adapter, namesOf: NamesOf): void {
+  for (const name of replaced.keys()) {
+    if (!isReplaced(config, name)) continue;
+    const shared = NAMES.map((rename) => namesOf(rename(name))).find(({ length }) => length > 1);
+    if (shared === undefined) continue;
+    throw refusal(config.file, {
+      rule: 'adapter-tied',
+      place: 'modules_to_save',
+      message: `replaces one of ${listed(shared)}, which are one tensor in the model; PEFT unties them`,
+      suggestion: 'merge it with PEFT, and save the model untied: model.merge_and_unload()',
+    });
+  }
+}
 
 /** Matches the tensors of an adapter with those of a model, by names and shapes. */
 export function changesOf(

@@ -27,7 +27,7 @@ export function decodedTensor(file: ByteFile, blocks: StoredBlocks): StoredTenso
   return computedTensor(file, {
     ...{ dtype: 'F32', shape, elements },
     bytes: elements * FLOAT_BYTES,
-    encoding: { type, file, position, bytes },
+    encoding: { type, file, position, bytes, isUnreadable: !isDecodable(type) },
     fill: (target, from) => fillDecoded(file, blocks, target, from),
   });
 }

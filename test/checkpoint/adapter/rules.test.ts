@@ -108,6 +108,16 @@ describe('an adapter is refused', () => {
     ['adapter-factors', 'one factor', adapter(SETTINGS, { [A]: f32([2, 3]) })],
     ['adapter-factors', 'another rank', withSettings({ r: 3 })],
     ['adapter-target', 'a module that is no target', withSettings({ target_modules: ['v'] })],
+    ['adapter-target', 'a module beside a pattern', withSettings({ target_modules: 'm\\.v' })],
+    ['adapter-target', 'a module in modules_to_save', withSettings({ modules_to_save: ['m'] })],
+    ['adapter-target', 'an excluded module', withSettings({ exclude_modules: ['q'] })],
+    [
+      'adapter-target',
+      'a module that a pattern excludes',
+      withSettings({ exclude_modules: '.*q' }),
+    ],
+    ['adapter-target', 'a module of no layer', withSettings({ layers_to_transform: 3 })],
+    ['adapter-layers', 'a layer that is text', withSettings({ layers_to_transform: ['3'] })],
     ['adapter-setting', 'DoRA', withSettings({ use_dora: true })],
     ['adapter-setting', 'PiSSA', withSettings({ init_lora_weights: 'pissa_niter_4' })],
     ['adapter-setting', 'target parameters', withSettings({ target_parameters: ['experts.up'] })],
@@ -135,6 +145,61 @@ describe('an adapter is refused', () => {
     ],
   ])('%s: %s', (rule, _, model, values) => {
     expect(mergeRule(adapter(SETTINGS, values), base(model))).toBe(rule);
+  });
+
+  const module = 'model.layers.1.mlp.experts.0.q';
+  const factors = {
+    [`${module}.lora_A.weight`]: f32([2, 3]),
+    [`${module}.lora_B.weight`]: f32([4, 2]),
+  };
+
+  it.each<[isRefused: boolean, settings: Record<string, unknown>]>([
+    [false, { target_modules: '.*\\.(q|v)' }],
+    [true, { target_modules: 'q' }],
+    [false, { layers_to_transform: [1] }],
+    [true, { layers_to_transform: [0] }],
+    [false, { layers_to_transform: [0], layers_pattern: 'experts' }],
+    [true, { layers_to_transform: [1], layers_pattern: ['h'] }],
+    // With the whole path, PEFT does not look at the layer.
+    [false, { layers_to_transform: [0], target_modules: [module] }],
+    [false, { target_modules: 'all-linear' }],
+    [false, { target_modules: '(?i:Q)|(a|b)*q' }],
+  ])('adapter-target: %s of a layer with %j', (isRefused, settings) => {
+    const files = adapter({ ...SETTINGS, ...settings }, factors);
+    const found = mergeRule(files, base({ [`${module}.weight`]: f32([4, 3]) }));
+    expect(found).toBe(isRefused ? 'adapter-target' : undefined);
+  });
+
+  it('not when tensors are missing or cannot be checked, which are warnings', () => {
+    const warningsOf = (settings: Record<string, unknown>) => {
+      const { checkpoint } = openAdapter(folderOf(adapter({ ...SETTINGS, ...settings }, factors)));
+      checkpoint.close();
+      return checkpoint.warnings.map((each) => each.replace(/^.*?: /, ''));
+    };
+    expect(warningsOf({ target_modules: ['q', 'v'], layers_to_transform: [1, 7] })).toEqual([
+      'target_modules names "v", for which there are no tensors',
+      'layers_to_transform names layers "7", for which there are no tensors',
+    ]);
+    expect(warningsOf({ target_modules: '(a|b)*q' })).toEqual([
+      expect.stringContaining('could not be checked'),
+    ]);
+    expect(warningsOf({})).toEqual([]);
+  });
+
+  it('adapter-tied: a module of modules_to_save that the model shares', () => {
+    const tensors = { 'base_model.model.head.weight': f32([4, 3]) };
+    const settings = { ...SETTINGS, modules_to_save: ['head'] };
+    const model = opened(base({ 'embed.weight': f32([4, 3]), 'head.weight': f32([4, 3]) }));
+    const merge = (namesOf: (name: string) => readonly string[]) =>
+      mergedCheckpoint(model, openAdapter(folderOf(adapter(settings, tensors))), namesOf);
+    let error: unknown;
+    try {
+      merge((name) => (name === 'head.weight' ? ['embed.weight', name] : [name]));
+    } catch (thrown) {
+      error = thrown;
+    }
+    expect(ruleOf(error)).toBe('adapter-tied');
+    expect(merge((name) => [name]).tensors.size).toBe(2);
   });
 
   it('adapter-floats: weights in packed integers', () => {

@@ -10,7 +10,8 @@ const record = (module: string, name: string, ...fields: Uint8Array[]) =>
 const size = (numbers: readonly number[]) =>
   a.call(a.global('torch', 'Size'), a.tuple(...numbers.map((number) => a.int(number))));
 
-const list = (...items: readonly Uint8Array[]) => a.join(a.EMPTY_LIST, a.MARK, ...items, a.APPENDS);
+const list = (items: readonly Uint8Array[]) =>
+  a.join(a.EMPTY_LIST, a.MARK, Buffer.concat(items), a.APPENDS);
 
 export interface PartSpec {
   readonly offsets: readonly number[];
@@ -63,6 +64,7 @@ export function dcpFolder(
   tensors: Readonly<Record<string, TensorSpec>>,
 ): Record<string, Uint8Array> {
   const files = new Map<string, Buffer[]>();
+  const ends = new Map<string, number>();
   const stored: Uint8Array[] = [];
   const placed: Uint8Array[] = [];
   const paths: Uint8Array[] = [];
@@ -90,7 +92,7 @@ export function dcpFolder(
     const fields = [
       ...[a.text('properties'), properties],
       ...[a.text('size'), size(tensor.shape)],
-      ...[a.text('chunks'), list(...chunks)],
+      ...[a.text('chunks'), list(chunks)],
     ];
     stored.push(
       a.text(name),
@@ -102,7 +104,8 @@ export function dcpFolder(
       const held = files.get(file) ?? [];
       files.set(file, held);
       const content = Buffer.from(part.item ?? item(part.sizes, 100 * index));
-      const at = part.at ?? held.reduce((sum, each) => sum + each.length, 0);
+      const at = part.at ?? ends.get(file) ?? 0;
+      ends.set(file, (ends.get(file) ?? 0) + content.length);
       held.push(content);
       if (part.isUnplaced) continue;
       placed.push(
@@ -128,7 +131,7 @@ export function dcpFolder(
     ...([METADATA, 'Metadata'] as const),
     ...[a.text('state_dict_metadata'), a.dict(...stored)],
     ...[a.text('planner_data'), a.dict(...paths)],
-    ...[a.text('storage_data'), a.dict(...placed)],
+    ...[a.text('storage_data'), a.join(a.EMPTY_DICT, a.MARK, Buffer.concat(placed), a.SETITEMS)],
   );
   return {
     '.metadata': a.pickle(metadata),

@@ -1,6 +1,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { readDcpMetadata } from '../../../src/checkpoint/distributed/dcp-metadata.js';
 import { readInChunks, readTensor } from '../../../src/checkpoint/view.js';
 import { inPackage } from '../../fixtures.js';
 import { errorOf, folderOf, opened, ruleBrokenBy } from '../temp-folder.js';
@@ -50,6 +51,45 @@ const half = (row: number, changes: Partial<PartSpec> = {}): PartSpec => ({
   offsets: [row, 0],
   sizes: [2, 2],
   ...changes,
+});
+
+describe('metadata of many parts', () => {
+  const metadata = (content: Uint8Array) =>
+    path.join(folderOf({ '.metadata': content }), '.metadata');
+
+  it('are read', () => {
+    const parts = 30_000;
+    const content = dcpFolder({
+      w: {
+        shape: [2 * parts],
+        parts: Array.from({ length: parts }, (_, index) => ({
+          offsets: [2 * index],
+          sizes: [2],
+          item: new Uint8Array(0),
+        })),
+      },
+    })['.metadata'];
+    const { entries, places } = readDcpMetadata(metadata(content ?? expect.fail()));
+    expect(entries.get('w')?.tensor?.boxes.length).toBe(parts);
+    expect(places.get('w')?.size).toBe(parts);
+  });
+
+  it.each([
+    ['dicts', [a.EMPTY_DICT]],
+    ['lists', [a.EMPTY_LIST]],
+    ['sets', [a.EMPTY_SET]],
+    ['tuples', [0x4b, 1, a.TUPLE1]],
+  ])('are refused when they are %s', (_, opcodes) => {
+    const bytes = Buffer.alloc(2 ** 23, Uint8Array.from(opcodes));
+    const target = metadata(Buffer.concat([Buffer.from([0x80, 4]), bytes]));
+    let message = '';
+    try {
+      readDcpMetadata(target);
+    } catch (error) {
+      message = JSON.stringify(error);
+    }
+    expect(message).toContain('pickle-memory');
+  });
 });
 
 describe('a distributed checkpoint is refused', () => {

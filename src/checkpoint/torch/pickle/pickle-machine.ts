@@ -219,7 +219,9 @@ export class PickleMachine {
   #stack: PickleValue[] = [];
   /** Stacks below the open marks. */
   readonly #below: PickleValue[][] = [];
-  readonly #memo = new Map<number, PickleValue>();
+  /** Entries that were set one after the other, as picklers do, and the others. */
+  readonly #memo: PickleValue[] = [];
+  readonly #sparseMemo = new Map<number, PickleValue>();
   readonly #maxBytes: number;
   #bytes = 0;
 
@@ -279,7 +281,8 @@ export class PickleMachine {
   }
 
   get(index: number): void {
-    const value = this.#memo.get(index);
+    const isDense = index < this.#memo.length;
+    const value = isDense ? this.#memo[index] : this.#sparseMemo.get(index);
     if (value === undefined) {
       throw this.source.refusal(
         'pickle-memo',
@@ -293,12 +296,18 @@ export class PickleMachine {
     if (index >= (this.source.limits.memo ?? MAX_MEMO)) {
       throw this.source.refusal('pickle-memo-index', `sets entry ${index} of the memo`);
     }
-    this.spend(REFERENCE_BYTES);
-    this.#memo.set(index, this.top());
+    if (index <= this.#memo.length) {
+      this.spend(REFERENCE_BYTES);
+      this.#memo[index] = this.top();
+      this.#sparseMemo.delete(index);
+    } else {
+      this.spend(ENTRY_BYTES);
+      this.#sparseMemo.set(index, this.top());
+    }
   }
 
   memoize(): void {
-    this.put(this.#memo.size);
+    this.put(this.#memo.length + this.#sparseMemo.size);
   }
 
   /** The object that the pickle encodes. */

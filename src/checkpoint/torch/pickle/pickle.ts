@@ -116,8 +116,9 @@ function long(machine: PickleMachine, source: PickleSource, length: number): voi
 const tupleOf =
   (length: number): OpcodeHandler =>
   (machine) => {
-    const items: PickleValue[] = [];
-    for (let index = 0; index < length; index++) items.unshift(machine.pop());
+    // An array that grows takes five times the memory, and a large pickle has millions of tuples.
+    const items = new Array<PickleValue>(length);
+    for (let index = length - 1; index >= 0; index--) items[index] = machine.pop();
     machine.tuple(items);
   };
 
