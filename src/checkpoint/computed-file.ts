@@ -3,7 +3,7 @@ import type { Shape, StoredDtype } from '../tensor/dtype.js';
 import { encode } from '../tensor/encode.js';
 import { ByteFile } from './byte-file.js';
 import type { StoredEncoding, StoredTensor } from './stored-tensor.js';
-import { contiguousStrides } from './stored-tensor.js';
+import { tensorIn } from './stored-tensor.js';
 import { readRows, rowBytes, rowCount } from './view.js';
 
 /** Fills `target` with the bytes from `position` on. */
@@ -48,7 +48,6 @@ class ComputedFile extends ByteFile {
 export interface ComputedValues {
   readonly dtype: StoredDtype;
   readonly shape: Shape;
-  readonly elements: number;
   /** Bytes of all values. */
   readonly bytes: number;
   readonly encoding?: StoredEncoding;
@@ -58,20 +57,10 @@ export interface ComputedValues {
 /** A contiguous tensor whose values are computed from a file. */
 export function computedTensor(
   origin: ByteFile,
-  { dtype, shape, elements, bytes, encoding, fill }: ComputedValues,
+  { dtype, shape, bytes, encoding, fill }: ComputedValues,
 ): StoredTensor {
   const file = new ComputedFile(origin, bytes, fill);
-  return {
-    kind: 'tensor',
-    dtype,
-    shape,
-    elements,
-    strides: contiguousStrides(shape),
-    offset: 0,
-    storage: { file, position: 0, bytes, isBigEndian: false },
-    bytes,
-    ...(encoding && { encoding }),
-  };
+  return { ...tensorIn(file, dtype, shape), ...(encoding && { encoding }) };
 }
 
 /**
@@ -152,7 +141,6 @@ export function concatenated(
   const bytes = parts.reduce((sum, part) => sum + part.bytes, 0);
   return computedTensor(storage.file, {
     ...{ dtype, shape, bytes },
-    elements: parts.reduce((sum, part) => sum + part.elements, 0),
     fill(target, position) {
       let start = 0;
       for (const part of contiguous) {

@@ -1,4 +1,5 @@
 import type { Shape, StoredDtype } from '../tensor/dtype.js';
+import { elementCount } from '../tensor/dtype.js';
 import type { ByteFile } from './byte-file.js';
 
 /** A byte range of a file that contains tensors. Tensors that share a storage refer to the same object. */
@@ -66,6 +67,20 @@ export function contiguousStrides(shape: Shape): number[] {
     stride *= Math.max(1, shape[axis] ?? 1);
   }
   return strides;
+}
+
+/** A contiguous tensor that fills a whole file. */
+export function tensorIn(file: ByteFile, dtype: StoredDtype, shape: Shape): StoredTensor {
+  return {
+    kind: 'tensor',
+    dtype,
+    shape,
+    elements: elementCount(shape) ?? Number.NaN,
+    strides: contiguousStrides(shape),
+    offset: 0,
+    storage: { file, position: 0, bytes: file.size, isBigEndian: false },
+    bytes: file.size,
+  };
 }
 
 /** Whether the elements are contiguous in row-major order. */

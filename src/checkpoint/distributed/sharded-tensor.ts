@@ -5,7 +5,7 @@ import { ByteFile } from '../byte-file.js';
 import type { Refuse } from '../checkpoint-rules.js';
 import { reshaped } from '../computed-file.js';
 import type { StoredTensor } from '../stored-tensor.js';
-import { contiguousStrides, isContiguous } from '../stored-tensor.js';
+import { contiguousStrides, isContiguous, tensorIn } from '../stored-tensor.js';
 
 /** A box of elements in a tensor: first index and size per axis. */
 export interface PartBox {
@@ -132,16 +132,7 @@ export function tensorOfParts(
   const elements = shape.reduce((product, size) => product * size, 1);
   const bytes = (elements * STORED_DTYPES[dtype].bits) / 8;
   const file = new ShardedFile(path, { size: bytes, mtimeMs: changedAt }, dtype, shape, parts);
-  return {
-    kind: 'tensor',
-    dtype,
-    shape,
-    elements,
-    strides: contiguousStrides(shape),
-    offset: 0,
-    storage: { file, position: 0, bytes, isBigEndian: false },
-    bytes,
-  };
+  return tensorIn(file, dtype, shape);
 }
 
 /** Bytes of a part that a read of the whole tensor needs. */

@@ -2,7 +2,7 @@
 
 import { setImmediate as breathe } from 'node:timers/promises';
 import type { ByteFile } from '../../checkpoint/byte-file.js';
-import type { StoredTensor } from '../../checkpoint/stored-tensor.js';
+import { type StoredTensor, tensorIn } from '../../checkpoint/stored-tensor.js';
 import { UserError } from '../../errors.js';
 import type { ByteSink } from '../../files/write-whole.js';
 import type { LowRank, RowSource } from '../../linalg/low-rank.js';
@@ -29,7 +29,7 @@ import {
   TableComparison,
 } from './table-rows.js';
 import type { TableParts } from './tensor-values.js';
-import { overflowError, tensorIn } from './tensor-values.js';
+import { overflowError } from './tensor-values.js';
 
 /** Files next to the output, kept until it is complete. */
 export interface Scratch {

@@ -1,14 +1,13 @@
 /** The values of the tensors of an output, read, cast and assembled piece by piece. */
 import type { Formula } from '../../architecture/computed-buffers.js';
-import type { ByteFile } from '../../checkpoint/byte-file.js';
 import type { Checkpoint } from '../../checkpoint/checkpoint.js';
 import { encodeBlocks, ggmlType, type WritableBlocks } from '../../checkpoint/gguf/ggml-types.js';
-import { contiguousStrides, type StoredTensor } from '../../checkpoint/stored-tensor.js';
+import type { StoredTensor } from '../../checkpoint/stored-tensor.js';
 import { narrow, piecesOf, readInChunks, readTensor } from '../../checkpoint/view.js';
 import { UserError } from '../../errors.js';
 import { meanOfRows } from '../../linalg/matrix.js';
 import { decodeValues, numbersIn } from '../../tensor/decode-values.js';
-import { elementCount, type Shape, STORED_DTYPES, type StoredDtype } from '../../tensor/dtype.js';
+import { STORED_DTYPES, type StoredDtype } from '../../tensor/dtype.js';
 import { convertDtype, type EncodableDtype, encode, isEncodable } from '../../tensor/encode.js';
 import type { Extension } from '../choices.js';
 import { type ConversionPlan, type PlannedTensor, tensorNamed } from '../plan/conversion-plan.js';
@@ -242,21 +241,6 @@ async function* computed(
     encode(dtype, numbers, target);
     yield target;
   }
-}
-
-/** A tensor that fills a whole file. */
-export function tensorIn(file: ByteFile, dtype: StoredDtype, shape: Shape): StoredTensor {
-  const elements = elementCount(shape) ?? Number.NaN;
-  return {
-    kind: 'tensor',
-    dtype,
-    shape,
-    elements,
-    strides: contiguousStrides(shape),
-    offset: 0,
-    storage: { file, position: 0, bytes: file.size, isBigEndian: false },
-    bytes: file.size,
-  };
 }
 
 /** Error for a value beyond the range of its output type. */

@@ -131,7 +131,6 @@ function tensorOf(origin: Checkpoint['files'][number], numbers: readonly number[
   return computedTensor(origin, {
     dtype: 'F32',
     shape: [numbers.length],
-    elements: numbers.length,
     bytes: bytes.length,
     fill: (target, position) => target.set(bytes.subarray(position, position + target.length)),
   });

@@ -1,13 +1,13 @@
 import fs from 'node:fs';
 import { expect, it } from 'vitest';
 import { ByteFile } from '../../../src/checkpoint/byte-file.js';
+import { tensorIn } from '../../../src/checkpoint/stored-tensor.js';
 import {
   alignedRows,
   sincosRows,
   storedRows,
   type TableRows,
 } from '../../../src/conversion/execute/table-rows.js';
-import { tensorIn } from '../../../src/conversion/execute/tensor-values.js';
 import type { StoredDtype } from '../../../src/tensor/dtype.js';
 import { fileIn } from '../../checkpoint/temp-folder.js';
 import { made } from '../files.js';
