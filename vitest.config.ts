@@ -14,8 +14,8 @@ const ENVIRONMENTS: Readonly<Record<string, Record<string, string>>> = {
 const SHARED = [
   'architecture',
   'budget',
-  'checkpoint',
   'config',
+  'data',
   'evaluation',
   'fit',
   'generation',
@@ -33,10 +33,12 @@ const SHARED = [
   'tensor',
   'text',
   'tokenizer',
+  'training',
 ]
   .map((folder) => `test/${folder}/**/*.test.ts`)
-  // The two others are about the memory of a process.
+  // The others are about the memory of a process.
   .concat(
+    'test/checkpoint/**/!(damage).test.ts',
     'test/conversion/!(every-output|refusals).test.ts',
     'test/conversion/{execute,legacy,srte}/**/*.test.ts',
   );
