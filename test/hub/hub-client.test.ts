@@ -1,6 +1,6 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { redirected } from '../../src/hub/http-client.js';
 import { HubClient } from '../../src/hub/hub-client.js';
 import { ReadAhead } from '../../src/hub/read-ahead.js';
@@ -9,6 +9,12 @@ import { onTestEnd } from '../cleanup.js';
 import { COMMIT, mixtral, OTHER_COMMIT } from './hub-models.js';
 import type { LoopbackHub } from './loopback-hub.js';
 import { loopbackHub } from './loopback-hub.js';
+
+// Pauses between attempts would take half of the time of this file; the time-outs are real.
+vi.mock('node:timers/promises', async (original) => ({
+  ...(await original<typeof import('node:timers/promises')>()),
+  setTimeout: () => Promise.resolve(),
+}));
 
 const NAME = 'model.safetensors';
 const FILE = { repository: 'org/mix', commit: COMMIT, name: NAME };
