@@ -15,7 +15,7 @@ import { counts, details, offline, readAs, stateDict } from '../cli/flags.js';
 import { filterByName } from '../cli/name-filter.js';
 import { progress } from '../cli/progress.js';
 import type { SrteSurvey } from '../conversion/srte/survey-srte.js';
-import { isAdapterPath } from '../model-input/adapter-model.js';
+import { isAdapterFolder } from '../files/config-names.js';
 import { checkpointWarnings } from '../model-input/checkpoint-config.js';
 import { modelViewOf } from '../model-input/gguf/gguf-checkpoint.js';
 import { onnxViewOf } from '../model-input/onnx-tensors.js';
@@ -74,7 +74,7 @@ export default class Inspect extends BaseCommand {
 
   async run() {
     const { args, flags } = await this.parse(Inspect);
-    const adapter = isAdapterPath(args.path) ? openAdapterFiles(args.path) : undefined;
+    const adapter = isAdapterFolder(args.path) ? openAdapterFiles(args.path) : undefined;
     const checkpoint =
       adapter?.checkpoint ??
       openCheckpoint(args.path, { stateDict: flags['state-dict'], keepPacked: true });

@@ -19,10 +19,6 @@ import {
 } from '../budget/profile-model.js';
 import type { PublishedReport } from '../budget/published/explain-published.js';
 import { OPTIMIZER_NAMES } from '../budget/training-budget.js';
-import type { Adapter } from '../checkpoint/adapter/adapter.js';
-import { openAdapter } from '../checkpoint/adapter/adapter.js';
-import type { AdapterDescription } from '../checkpoint/adapter/describe-adapter.js';
-import { describeAdapter } from '../checkpoint/adapter/describe-adapter.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
 import type { PublishedNumber } from '../cli/flags.js';
 import {
@@ -34,20 +30,15 @@ import {
   settingFlags,
 } from '../cli/flags.js';
 import { UserError } from '../errors.js';
+import { isAdapterFolder } from '../files/config-names.js';
 import { servedParameters } from '../fit/serving/quantized.js';
-import {
-  adapterFaults,
-  basePathOf,
-  isAdapterPath,
-  notAnAdapter,
-} from '../model-input/adapter-model.js';
 import type { ModelFile } from '../model-input/model-file.js';
 import { openModelSource } from '../model-input/model-source.js';
 import { storedWeights } from '../quantization/stored-weights.js';
 import { configText } from '../report/inspect/inspect-text.js';
 import { profileReport } from '../report/profile/profile.js';
 import { formatBytes, formatCount, formatFlops } from '../text/units.js';
-import { counted, shellWord } from '../text/words.js';
+import { shellWord } from '../text/words.js';
 
 /** Quantised types that are usually compared with bf16. */
 const SERVED = ['int8', 'int4'] as const;
@@ -116,15 +107,11 @@ export default class Profile extends BaseCommand {
         suggestion: 'write one of them, or --json for both',
       });
     }
-    const adapter = openedAdapter(
-      flags.adapter ?? (isAdapterPath(args.file) ? args.file : undefined),
-    );
+    const adapterPath = flags.adapter ?? (isAdapterFolder(args.file) ? args.file : undefined);
+    const adapter = adapterPath === undefined ? undefined : await adapterIn(adapterPath);
     const isAlone = adapter && flags.adapter === undefined;
     const given = isAlone
-      ? basePathOf(
-          adapter,
-          (base) => `profile ${base} --adapter ${shellWord(adapter.checkpoint.path)}`,
-        )
+      ? adapter.basePath()
       : await this.modelGiven(flags, args.file, 'minimind2-small');
     const source = await openModelSource(given, flags);
     const loaded = await source.model(flags.set);
@@ -150,7 +137,7 @@ export default class Profile extends BaseCommand {
       served: SERVED.map((dtype) => ({ dtype, bytes: servedParameters(model, dtype) })),
       ...(quantization && { stored: storedWeights(model, quantization) }),
       ...(checkpoint && { checkpoint }),
-      ...(adapter && { adapter: profiledAdapter(model, adapter) }),
+      ...(adapter && { adapter: adapter.describedFor(model) }),
       ...(flags.layers && { layers: blocksOf(model, setting) }),
       ...(flags.tensors && { tensors: tensorInventory(model) }),
       ...(flags.published && {
@@ -166,28 +153,16 @@ export default class Profile extends BaseCommand {
   }
 }
 
-/** Only its index is used, so it is closed. */
-function openedAdapter(folder: string | undefined): Adapter | undefined {
-  if (folder === undefined) return undefined;
-  if (!isAdapterPath(folder)) throw notAnAdapter(folder);
-  const adapter = openAdapter(folder);
-  adapter.checkpoint.close();
-  return adapter;
-}
-
-/** @throws UserError when the adapter does not fit the model. */
-function profiledAdapter(model: LanguageModel, adapter: Adapter): AdapterDescription {
-  const [fault, ...others] = adapterFaults(model, adapter);
-  const described = describeAdapter(adapter);
-  if (fault === undefined) return described;
-  const more = others.length > 0 ? ` and ${counted(others.length, 'other tensor')}` : '';
-  throw new UserError(
-    'refused-file',
-    `${described.file} does not fit the model: ${fault.name}${more}`,
-    {
-      suggestion: `name its model${described.base === null ? '' : `, ${described.base}`}; minimind verify lists the differences`,
-    },
+/** Loaded on demand, with the readers of checkpoints. */
+async function adapterIn(folder: string) {
+  const { basePathOf, describeFitting, readAdapter } = await import(
+    '../model-input/adapter-model.js'
   );
+  const adapter = readAdapter(folder);
+  return {
+    basePath: () => basePathOf(adapter, (base) => `profile ${base} --adapter ${shellWord(folder)}`),
+    describedFor: (model: LanguageModel) => describeFitting(adapter, model),
+  };
 }
 
 /** Loaded on demand, because it describes every preset of the family. */

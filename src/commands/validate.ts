@@ -4,11 +4,12 @@ import { countParameters } from '../budget/parameters.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
 import { details, offline, readAs, set } from '../cli/flags.js';
 import { invalidConfig } from '../config/document-problems.js';
+import type { Problem } from '../errors.js';
 import type { LocatedModelFile, ModelLoadOptions } from '../model-input/model-file.js';
 import { loadModelFile } from '../model-input/model-file.js';
 import { loadAllFiles } from '../model-input/model-source.js';
 import { validationReport } from '../report/models.js';
-import { mistakeProblems } from '../training/mistake-problems.js';
+import { isRecord } from '../text/words.js';
 
 export default class Validate extends BaseCommand {
   static override summary = 'Check configs and report every mistake with its fix.';
@@ -74,8 +75,16 @@ export default class Validate extends BaseCommand {
 async function validated(source: string, options: ModelLoadOptions): Promise<LocatedModelFile> {
   const { strict = false } = options;
   const loaded = await loadModelFile(source, { ...options, strict: false });
-  const warnings = [...loaded.warnings, ...mistakeProblems(loaded)];
+  const warnings = [...loaded.warnings, ...(await mistakesOf(loaded))];
   if (!strict || warnings.length === 0) return { ...loaded, warnings };
   const errors = warnings.map((problem) => ({ ...problem, severity: 'error' as const }));
   throw invalidConfig(loaded.file, errors, errors.length);
+}
+
+/** Loads the checks of trainings only for files with a training. */
+async function mistakesOf(loaded: LocatedModelFile): Promise<readonly Problem[]> {
+  const { document } = loaded;
+  if (!isRecord(document) || !isRecord(document.training)) return [];
+  const { mistakeProblems } = await import('../training/mistake-problems.js');
+  return mistakeProblems(loaded);
 }

@@ -6,8 +6,9 @@ import { BaseCommand, type FlagsOf } from '../cli/base-command.js';
 import { details, offline, readAs, set, stateDict } from '../cli/flags.js';
 import { progressDisplay } from '../cli/progress.js';
 import { UserError } from '../errors.js';
+import { isAdapterFolder } from '../files/config-names.js';
 import { pathExists } from '../files/mounted.js';
-import { basePathOf, isAdapterPath } from '../model-input/adapter-model.js';
+import { basePathOf } from '../model-input/adapter-model.js';
 import { checkpointWarnings, findConfig } from '../model-input/checkpoint-config.js';
 import { compareValues, type ValueComparison } from '../model-input/compare-values.js';
 import { openModelCheckpoint } from '../model-input/gguf/gguf-checkpoint.js';
@@ -63,7 +64,7 @@ export default class Verify extends BaseCommand {
   async run() {
     const { args, flags } = await this.parse(Verify);
     const folder = args.checkpoint ?? args.config;
-    if (isAdapterPath(folder)) {
+    if (isAdapterFolder(folder)) {
       const result = await this.#adapter(folder, args.checkpoint && args.config, flags);
       if (!result.matches) process.exitCode = 1;
       return await this.answer(flags, result, verifyReport);

@@ -11,6 +11,13 @@ export type ConfigFormat = keyof typeof CONFIG_FILES;
 /** Config names in a model folder; the first that exists is used. */
 export const CONFIG_NAMES: readonly string[] = [CONFIG_FILES.yaml, 'config.yml', CONFIG_FILES.json];
 
+/** Settings of a LoRA adapter. peft/utils/constants.py: CONFIG_NAME. */
+export const ADAPTER_CONFIG = 'adapter_config.json';
+
+/** Whether a path is the folder of a LoRA adapter. */
+export const isAdapterFolder = (folder: string | undefined): folder is string =>
+  folder !== undefined && folder !== '-' && pathExists(path.join(folder, ADAPTER_CONFIG));
+
 /**
  * Files of a model that do not depend on its weights. transformers/tokenization_utils_base.py and utils/__init__.py
  * (5.18): TOKENIZER_CONFIG_FILE, SPECIAL_TOKENS_MAP_FILE, ADDED_TOKENS_FILE, FULL_TOKENIZER_FILE, CHAT_TEMPLATE_FILE,

@@ -1,6 +1,6 @@
 /** Makes a repository of the hub a folder for the functions that read models. */
 import os from 'node:os';
-import { isAdapterFolder, openAdapterFiles } from '../checkpoint/adapter/adapter.js';
+import { openAdapterFiles } from '../checkpoint/adapter/adapter.js';
 import {
   hasWeightsExtension,
   isDistributedFolder,
@@ -13,7 +13,7 @@ import { readShardIndex } from '../checkpoint/shards/index-file.js';
 import { nearest } from '../config/nearest.js';
 import { quote } from '../config/quote.js';
 import { UserError } from '../errors.js';
-import { CONFIG_NAMES, isSidecarName } from '../files/config-names.js';
+import { CONFIG_NAMES, isAdapterFolder, isSidecarName } from '../files/config-names.js';
 import { mount } from '../files/mounted.js';
 import type { ProgressDisplay } from '../progress-display.js';
 import { downloadLine } from '../text/hub-names.js';

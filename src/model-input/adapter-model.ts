@@ -2,25 +2,21 @@
 import type { LanguageModel } from '../architecture/layer.js';
 import { stateDictOf, tensorsOf } from '../architecture/walk.js';
 import type { Adapter, AdapterFiles } from '../checkpoint/adapter/adapter.js';
-import { isAdapterFolder, openAdapter } from '../checkpoint/adapter/adapter.js';
-import { basePathsOf } from '../checkpoint/adapter/describe-adapter.js';
-import type { NamesOf } from '../checkpoint/adapter/merge-adapter.js';
+import { openAdapter } from '../checkpoint/adapter/adapter.js';
+import type { AdapterDescription } from '../checkpoint/adapter/describe-adapter.js';
+import { basePathsOf, describeAdapter } from '../checkpoint/adapter/describe-adapter.js';
+import type { NamesOf, TensorForm } from '../checkpoint/adapter/merge-adapter.js';
 import { changesOf, mergedCheckpoint } from '../checkpoint/adapter/merge-adapter.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
-import type { StoredTensor } from '../checkpoint/stored-tensor.js';
-import { contiguousStrides } from '../checkpoint/stored-tensor.js';
 import { UserError } from '../errors.js';
+import { isAdapterFolder } from '../files/config-names.js';
 import { pathExists } from '../files/mounted.js';
 import type { Fault } from '../reconcile/faults.js';
 import { namesOf } from '../reconcile/faults.js';
 import { isHubName } from '../text/hub-names.js';
-import { shellWord } from '../text/words.js';
+import { counted, shellWord } from '../text/words.js';
 import { adjustedToCheckpoint, findConfig } from './checkpoint-config.js';
 import { modelOf } from './model-file.js';
-
-/** Whether a path is the folder of an adapter. */
-export const isAdapterPath = (path: string | undefined): path is string =>
-  path !== undefined && path !== '-' && isAdapterFolder(path);
 
 /** All names of each parameter of a model. */
 function sharedNamesOf(model: LanguageModel): NamesOf {
@@ -61,7 +57,30 @@ export async function withAdapter(
   }
 }
 
-export const notAnAdapter = (folder: string) =>
+/** An adapter without its values: its file is closed. @throws UserError when the folder is none of an adapter. */
+export function readAdapter(folder: string): Adapter {
+  if (!isAdapterFolder(folder)) throw notAnAdapter(folder);
+  const adapter = openAdapter(folder);
+  adapter.checkpoint.close();
+  return adapter;
+}
+
+/** @throws UserError when the adapter does not fit the model. */
+export function describeFitting(adapter: Adapter, model: LanguageModel): AdapterDescription {
+  const [fault, ...others] = adapterFaults(model, adapter);
+  const described = describeAdapter(adapter);
+  if (fault === undefined) return described;
+  const more = others.length > 0 ? ` and ${counted(others.length, 'other tensor')}` : '';
+  throw new UserError(
+    'refused-file',
+    `${described.file} does not fit the model: ${fault.name}${more}`,
+    {
+      suggestion: `name its model${described.base === null ? '' : `, ${described.base}`}; minimind verify lists the differences`,
+    },
+  );
+}
+
+const notAnAdapter = (folder: string) =>
   new UserError('usage', `${folder} is not a LoRA adapter: it has no adapter_config.json`, {
     suggestion: 'name the folder that PEFT wrote with save_pretrained',
   });
@@ -85,10 +104,10 @@ export function basePathOf(adapter: AdapterFiles, command: (base: string) => str
 
 /** Differences between what an adapter changes and what a model has. */
 export function adapterFaults(model: LanguageModel, adapter: Adapter): Fault[] {
-  const tensors = new Map(
-    stateDictOf(model).map(({ name, tensor }) => [name, placeholder(tensor.shape, adapter)]),
+  const tensors = new Map<string, TensorForm>(
+    stateDictOf(model).map(({ name, tensor }) => [name, { dtype: 'F32', shape: tensor.shape }]),
   );
-  const { faults } = changesOf({ tensors }, adapter, sharedNamesOf(model));
+  const { faults } = changesOf(tensors, adapter, sharedNamesOf(model));
   return faults.map(({ name, shape, found }) => ({
     kind: found ? 'misshapen' : 'extra',
     name,
@@ -96,15 +115,4 @@ export function adapterFaults(model: LanguageModel, adapter: Adapter): Fault[] {
     expected: found ? { shape: found.shape } : null,
     found: { shape },
   }));
-}
-
-/** A tensor of floats without values. */
-function placeholder(shape: readonly number[], { checkpoint }: Adapter): StoredTensor {
-  const [file] = checkpoint.files;
-  if (file === undefined) throw new Error('an adapter without a file');
-  const elements = shape.reduce((product, size) => product * size, 1);
-  const bytes = 4 * elements;
-  const storage = { file, position: 0, bytes, isBigEndian: false };
-  const strides = contiguousStrides(shape);
-  return { kind: 'tensor', dtype: 'F32', shape, elements, strides, offset: 0, storage, bytes };
 }

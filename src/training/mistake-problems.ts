@@ -1,7 +1,6 @@
 /** Mistakes of a file's `training:` section as problems with their place. */
 import type { LanguageModel } from '../architecture/layer.js';
 import type { Problem, PropertyPath } from '../errors.js';
-import { isRecord } from '../text/words.js';
 import { trainingSettings } from './settings.js';
 import { trainingMistakes } from './train-plan.js';
 
@@ -11,9 +10,8 @@ interface LocatedDocument {
   locate(path: PropertyPath): Pick<Problem, 'file' | 'line' | 'column' | 'excerpt'>;
 }
 
-/** Warnings about the training; none for a file without that section. */
+/** Warnings about the training of a document that has one. */
 export function mistakeProblems({ document, model, locate }: LocatedDocument): Problem[] {
-  if (!isRecord(document) || !isRecord(document.training)) return [];
   const settings = trainingSettings(document);
   if (Object.keys(settings.values).length === 0) return [];
   // A context beyond the model's positions is an error of its own.

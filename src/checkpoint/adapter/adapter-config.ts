@@ -6,9 +6,6 @@ import { quoted, refusal } from '../checkpoint-rules.js';
 import type { JsonRules, JsonValue } from '../json-scanner.js';
 import { JsonScanner } from '../json-scanner.js';
 
-/** peft/utils/constants.py: CONFIG_NAME. */
-export const ADAPTER_CONFIG = 'adapter_config.json';
-
 export interface AdapterConfig {
   readonly file: string;
   readonly rank: number;

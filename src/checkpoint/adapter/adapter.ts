@@ -1,12 +1,13 @@
 /** A LoRA adapter of PEFT: a folder of adapter_config.json and adapter_model.safetensors or .bin. */
 import path from 'node:path';
+import { ADAPTER_CONFIG } from '../../files/config-names.js';
 import { pathExists } from '../../files/mounted.js';
 import type { Checkpoint } from '../checkpoint.js';
 import { listed, quoted, refusal, tensorPlace } from '../checkpoint-rules.js';
 import { openFile } from '../open-file.js';
 import type { StoredTensor } from '../stored-tensor.js';
 import type { AdapterConfig } from './adapter-config.js';
-import { ADAPTER_CONFIG, isTarget, matchedValue, readAdapterConfig } from './adapter-config.js';
+import { isTarget, matchedValue, readAdapterConfig } from './adapter-config.js';
 
 /** peft/utils/constants.py: SAFETENSORS_WEIGHTS_NAME, WEIGHTS_NAME. */
 const WEIGHTS = ['adapter_model.safetensors', 'adapter_model.bin'] as const;
@@ -37,10 +38,6 @@ export interface Adapter extends AdapterFiles {
   /** Whole tensors that replace those of the model, by their names in the model. */
   readonly replaced: ReadonlyMap<string, StoredTensor>;
 }
-
-/** Whether a folder holds the settings of an adapter. */
-export const isAdapterFolder = (folder: string): boolean =>
-  pathExists(path.join(folder, ADAPTER_CONFIG));
 
 /**
  * Opens the folder of an adapter.

@@ -36,13 +36,16 @@ export interface AdapterChanges {
   readonly faults: readonly AdapterFault[];
 }
 
+/** What an adapter must fit. */
+export type TensorForm = Pick<StoredTensor, 'dtype' | 'shape'>;
+
 /** A tensor that the model does not have, or has in another shape or type than the adapter needs. */
 export interface AdapterFault {
   readonly name: string;
   /** Needs of the adapter. */
   readonly shape: Shape;
   /** The tensor of the model; undefined if there is none. */
-  readonly found: StoredTensor | undefined;
+  readonly found: TensorForm | undefined;
 }
 
 const faultText = ({ name, shape, found }: AdapterFault): string =>
@@ -65,7 +68,7 @@ export function mergedCheckpoint(base: Checkpoint, adapter: Adapter, namesOf: Na
     });
   }
   refuseUntying(adapter, namesOf);
-  const { changes, faults } = changesOf(base, adapter, namesOf);
+  const { changes, faults } = changesOf(base.tensors, adapter, namesOf);
   if (faults.length > 0) {
     throw refusal(checkpoint.path, {
       rule: 'adapter-fits',
@@ -128,13 +131,13 @@ function refuseUntying({ config, replaced }: Adapter, namesOf: NamesOf): void {
 
 /** Matches the tensors of an adapter with those of a model, by names and shapes. */
 export function changesOf(
-  { tensors }: Pick<Checkpoint, 'tensors'>,
+  tensors: ReadonlyMap<string, TensorForm>,
   { config, modules, replaced }: Pick<Adapter, 'config' | 'modules' | 'replaced'>,
   namesOf: NamesOf,
 ): AdapterChanges {
   const faults: AdapterFault[] = [];
   const changes = new Map<string, Change>();
-  const changeOf = (name: string): readonly [Change, StoredTensor] | undefined => {
+  const changeOf = (name: string): readonly [Change, TensorForm] | undefined => {
     const stored = NAMES.map((rename) => rename(name))
       .flatMap((each) => namesOf(each))
       .filter((each) => tensors.has(each));
@@ -204,7 +207,7 @@ const isTransposedName = (module: string): boolean =>
 /** Whether a weight that is not square shows that the model stores some as [inputs, outputs]. */
 const hasTransposed = (
   modules: readonly LoraModule[],
-  weightOf: (name: string) => StoredTensor | undefined,
+  weightOf: (name: string) => TensorForm | undefined,
 ): boolean =>
   modules.some(({ path, a, b, isEmbedding }) => {
     const weight = isEmbedding || !isTransposedName(path) ? undefined : weightOf(`${path}.weight`);
