@@ -4,6 +4,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import { UserError } from '../errors.js';
+import { downloadLine } from '../text/hub-names.js';
 import type { DataAnswer, DataFailure, DataRequest, DataThreadOptions } from './data-worker.js';
 import type { HubFile } from './hub-client.js';
 import type { HubSettings } from './settings.js';
@@ -35,8 +36,9 @@ export class DataReader {
     this.#settings = settings;
   }
 
-  /** Fills `target`, and blocks the process until it is filled. @throws UserError as `HubClient.range`. */
+  /** Fills `target`, and blocks the process until it is filled. @throws UserError as `HubClient.range`, and offline. */
   readInto(file: HubFile, size: number, target: Uint8Array, position: number): void {
+    this.#refuseOffline(file);
     const worker = this.#started();
     for (let done = 0; done < target.length; ) {
       const length = Math.min(SHARED_BYTES, target.length - done);
@@ -62,6 +64,7 @@ export class DataReader {
     position: number,
   ): Promise<void> {
     if (target.length === 0) return;
+    this.#refuseOffline(file);
     const worker = this.#started();
     const id = ++this.#requests;
     const bytes = await new Promise<Uint8Array>((resolve, reject) => {
@@ -71,6 +74,16 @@ export class DataReader {
       worker.postMessage({ file, size, position, length: target.length, id } satisfies DataRequest);
     });
     target.set(bytes);
+  }
+
+  #refuseOffline(file: HubFile): void {
+    if (!this.#settings.isOffline) return;
+    const { repository, name } = file;
+    throw new UserError(
+      'system',
+      `offline, and the values in ${name} of ${repository} are in no cache of this machine`,
+      { suggestion: `download the model: ${downloadLine(repository)}` },
+    );
   }
 
   close(): void {

@@ -13,13 +13,12 @@ import { type ClosableScratch, refuseChanged, scratchAt } from '../execute/execu
 import { type MadeTable, makeSlice, makeTables, rowsName } from '../execute/make-tables.js';
 import type { OutputFile } from '../execute/output-files.js';
 import { outputValuesOf } from '../execute/tensor-values.js';
-import type { ConversionDisplay } from '../job.js';
 import { withStoppedNotice } from '../job.js';
 import { type Action, type PlannedTensor, tensorNamed } from '../plan/conversion-plan.js';
 import type { PlannedTable } from '../srte/srte-plan.js';
 import { tablesIn } from './make-parts.js';
 import { measureFile } from './measure-file.js';
-import { type OpenedParts, openParts } from './open-parts.js';
+import { type OpenedParts, openParts, type PartsSurroundings } from './open-parts.js';
 import { LOCK_TIMES, type LockTimes, LockWatch, ownerIn, PartLock } from './part-lock.js';
 import { PartsFolder, type PartsPlan, type PlannedPart } from './parts-plan.js';
 import {
@@ -35,12 +34,11 @@ import {
   writeReceipt,
 } from './receipts.js';
 
-export interface PartOptions {
+export interface PartOptions extends PartsSurroundings {
   /** Numbers of the parts. */
   readonly parts: readonly number[];
   /** Undefined: both. */
   readonly phase: Phase | undefined;
-  readonly display: ConversionDisplay;
   readonly times?: LockTimes;
   /** Milliseconds between two looks at the units of others. */
   readonly poll?: number;
@@ -177,7 +175,7 @@ class Runner {
   }
 
   async #open(): Promise<OpenedParts> {
-    this.#opened ??= await openParts(this.#plan, this.#options.display);
+    this.#opened ??= await openParts(this.#plan, this.#options);
     return this.#opened;
   }
 
