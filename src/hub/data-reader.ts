@@ -15,6 +15,9 @@ const SHARED_BYTES = 4 * 2 ** 20;
 /** Milliseconds: longer than all attempts of a request together. */
 const LONGEST_WAIT = 3_600_000;
 
+/** Milliseconds until the thread runs. A blocked process does not hear that it failed. */
+const LONGEST_START = 120_000;
+
 /** The number in shared memory of a request that is not answered, and of one that is. */
 const WAITING = 0;
 const DONE = 1;
@@ -26,7 +29,7 @@ interface Waiting {
 
 export class DataReader {
   readonly #settings: HubSettings;
-  readonly #state = new Int32Array(new SharedArrayBuffer(8));
+  readonly #state = new Int32Array(new SharedArrayBuffer(12));
   readonly #data = new Uint8Array(new SharedArrayBuffer(SHARED_BYTES));
   readonly #waiting = new Map<number, Waiting>();
   #worker: Worker | undefined;
@@ -40,6 +43,9 @@ export class DataReader {
   readInto(file: HubFile, size: number, target: Uint8Array, position: number): void {
     this.#refuseOffline(file);
     const worker = this.#started();
+    if (Atomics.wait(this.#state, 2, 0, LONGEST_START) === 'timed-out') {
+      throw new Error('the thread that reads from the hub does not start');
+    }
     for (let done = 0; done < target.length; ) {
       const length = Math.min(SHARED_BYTES, target.length - done);
       Atomics.store(this.#state, 0, WAITING);
@@ -95,8 +101,10 @@ export class DataReader {
     if (this.#worker) return this.#worker;
     const { buffer: state } = this.#state;
     const { buffer: data } = this.#data;
+    Atomics.store(this.#state, 2, 0);
     const workerData = { settings: this.#settings, state, data } as DataThreadOptions;
-    const worker = new Worker(workerFile(), { workerData });
+    // Options of this process, such as those of an inline script, need not suit a file.
+    const worker = new Worker(workerFile(), { workerData, execArgv: [] });
     worker.on('message', ({ id, bytes, failure }: DataAnswer) => {
       const waiting = this.#waiting.get(id);
       this.#waiting.delete(id);

@@ -209,7 +209,7 @@ describe('models of the hub', () => {
       return 'references' in (schema.properties ?? {});
     });
     const readers =
-      'attention compare compare-srte convert-checkpoint diff fit fit-table inspect profile quick-test';
+      'attention compare compare-srte convert-checkpoint convert-parts diff fit fit-table inspect profile quick-test';
     expect(withReferences.sort()).toEqual(
       `${readers} rope train-plan validate verify`.split(' ').sort(),
     );

@@ -69,6 +69,14 @@ async function start(more: Partial<HubRepository> = {}, files = sharded()) {
       convertCheckpoint(user, [...plan, '--part', ...words], env),
     step: (user: HubUser, words: string[], env = {}) =>
       convertCheckpoint(user, [...plan, ...words], env),
+    /** Several in one process. */
+    steps: (user: HubUser, commands: string[], env = {}) => {
+      const lines = commands.map((words) => [...plan, ...words.split(' '), '--json']);
+      return user.runAll(
+        lines.map((words) => ['convert-checkpoint', ...words]),
+        env,
+      );
+    },
     single: async () => {
       await convert(at('in'), at('single'), SAME);
       return hashes(at('single'));
@@ -143,7 +151,12 @@ describe('parts of a model of the hub', () => {
       (response: import('node:http').ServerResponse) =>
         response.writeHead(429, { 'retry-after': '0' }).end(),
       (response: import('node:http').ServerResponse) =>
-        response.writeHead(206, { 'content-length': 10 }).write('01', () => response.destroy()),
+        response
+          .writeHead(206, {
+            'content-length': 98_304,
+            'content-range': `bytes 208-98511/${208 + 2 * TENSOR_BYTES}`,
+          })
+          .write('cut', () => response.destroy()),
       (response: import('node:http').ServerResponse) => response.writeHead(503).end(),
       () => {},
     ];
@@ -170,20 +183,20 @@ describe('parts of a model of the hub', () => {
   }, 60_000);
 
   it('use the token of each task, and keep it nowhere', async () => {
-    const { at, machine, plan, part, step, single } = await start({ gatedBy: TOKEN });
+    const { at, machine, plan, part, step, steps, single } = await start({ gatedBy: TOKEN });
     succeeded(await plan(machine(), 2, [], { HF_TOKEN: TOKEN }));
     const refused = await part(machine(), ['1']);
     expect(errorOf(refused)).toMatch(/^2: org\/big is gated: its files need a token, found none.*/);
     expect(errorOf(refused)).toContain('set HF_TOKEN');
-    for (const number of ['2', '1']) {
-      succeeded(await part(machine(), [number], { HF_TOKEN: TOKEN }));
-    }
-    const jobs = [];
-    for (const words of [['slurm'], ['parallel'], ['kubernetes', '--image', 'i', '--claim', 'c']]) {
-      const env = { HF_TOKEN: TOKEN };
-      const { job } = succeeded(await step(machine(), ['--launch', ...words], env));
-      expect(job.text).toContain(`Reads hf:org/big@${COMMIT}: each task needs access to the hub`);
-      jobs.push(job.text);
+    const commands = [
+      ...['--part 2', '--part 1', '--launch slurm', '--launch parallel'],
+      '--launch kubernetes --image i --claim c',
+    ];
+    const runs = await steps(machine(), commands, { HF_TOKEN: TOKEN });
+    const jobs = runs.map(succeeded).flatMap(({ job }): string[] => (job ? [job.text] : []));
+    expect(jobs).toHaveLength(3);
+    for (const job of jobs) {
+      expect(job).toContain(`Reads hf:org/big@${COMMIT}: each task needs access to the hub`);
     }
     const kept = fs
       .readdirSync(at(), { recursive: true, withFileTypes: true })
@@ -224,7 +237,7 @@ describe('parts of a model of the hub', () => {
   }, 60_000);
 
   it('read only caches with --offline', async () => {
-    const { hub, at, machine, plan, part, step, single } = await start();
+    const { hub, at, machine, plan, part, steps, single } = await start();
     const user = machine();
     expect(errorOf(await plan(user, 2, ['--offline']))).toMatch(/^3: offline, and org\/big/);
     succeeded(await user.run(['inspect', 'hf:org/big', '--json']));
@@ -244,10 +257,10 @@ describe('parts of a model of the hub', () => {
       fs.copyFileSync(at('in', name), path.join(repository, 'blobs', blob));
       fs.symlinkSync(path.join('../../blobs', blob), path.join(snapshot, name));
     }
-    for (const number of ['2', '1']) succeeded(await part(other, [number, '--offline']));
-    const { job } = succeeded(await step(other, ['--launch', 'slurm', '--offline']));
-    expect(job.text).toMatch(/--part auto --offline'/);
-    succeeded(await step(other, ['--finish', '--offline']));
+    const commands = ['--part 2', '--part 1', '--launch slurm', '--finish'];
+    const offline = commands.map((words) => `${words} --offline`);
+    const [, , launched] = (await steps(other, offline)).map(succeeded);
+    expect(launched.job.text).toMatch(/--part auto --offline'/);
     expect(hub.requests).toHaveLength(before);
     expect(hashes(at('out'))).toEqual(await single());
     // A blob with another name has another content.
@@ -293,15 +306,17 @@ describe('by reference', () => {
       const hub = await loopbackHub(Object.fromEntries(repositories));
       const folder = temporaryFolder();
       const at = (each: string) => path.join(folder, each);
-      const run = async (...args: string[]) =>
-        succeeded(await hubUser(hub).run(['convert-checkpoint', ...args, '--json']));
       const merged = (from: string) => (adapter === undefined ? [] : ['--merge-lora', from]);
       const plan = ['--plan', at('plan.json')];
-      await run(local, at('single'), ...words, ...merged(LORA));
       const asked = [...words, ...merged('hf:org/lora')];
-      await run(`hf:org/${name}`, at('out'), ...asked, '--parts', '3', ...plan);
-      for (const part of ['2', '3', '1']) await run(...plan, '--part', part);
-      await run(...plan, '--finish', '--check');
+      const commands = [
+        [local, at('single'), ...words, ...merged(LORA)],
+        [`hf:org/${name}`, at('out'), ...asked, '--parts', '3', ...plan],
+        ...['2', '3', '1'].map((part) => [...plan, '--part', part]),
+        [...plan, '--finish', '--check'],
+      ];
+      const lines = commands.map((each) => ['convert-checkpoint', ...each, '--json']);
+      for (const run of await hubUser(hub).runAll(lines)) succeeded(run);
       expect(hashes(at('out'))).toEqual(hashes(at('single')));
     },
     60_000,
