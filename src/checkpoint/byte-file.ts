@@ -252,6 +252,7 @@ export function cannotRead(path: string, error: unknown): unknown {
 
 const SUGGESTIONS: ReadonlyMap<string, string> = new Map([
   ['EACCES', 'check the permissions of the file'],
+  ['ESTALE', 'the file was replaced on its server: check what writes it, and run again'],
   ['EMFILE', 'allow more open files, as with: ulimit -n 16384'],
 ]);
 

@@ -4,7 +4,6 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { openCheckpoint } from '../../checkpoint/open.js';
 import { UserError } from '../../errors.js';
-import { withFileErrors } from '../../files/file-system.js';
 import { Staging } from '../../files/staging.js';
 import { sumOf } from '../../text/words.js';
 import { type ConversionResult, resultOf } from '../conversion.js';
@@ -65,6 +64,7 @@ export const missingParts = ({ parts }: PartsStatus): number[] =>
 /** Reads the progress of a plan, without its input. */
 export function statusOf(plan: PartsPlan): PartsStatus {
   const folder = new PartsFolder(plan);
+  folder.refresh();
   const finished = isFinished(plan, folder);
   const clock = finished ? Date.now() : diskTime(folder);
   const bytesOf = new Map(plan.output.files.map(({ name, bytes }) => [name, bytes]));
@@ -193,7 +193,7 @@ export async function finishParts(
         const text = JSON.stringify({ plan: plan.hash, receipts: [...receipts.values()] });
         await writeSynced(folder.finished, text);
         await staging.commit();
-        await withFileErrors(folder.root, () => folder.clear());
+        folder.clear();
         const seconds = (performance.now() - start) / 1000;
         const unmeasured = measured.tables === null ? [NOT_MEASURED] : [];
         const notes = [...opened.plan.notes, ...notesOnFiles(input), ...unmeasured];

@@ -9,7 +9,7 @@ import * as z from 'zod';
 import { CONTAINER_NAMES } from '../../checkpoint/formats.js';
 import { WRITABLE_BLOCKS } from '../../checkpoint/gguf/ggml-types.js';
 import { UserError } from '../../errors.js';
-import { codeOf } from '../../files/file-system.js';
+import { codeOf, removeQuietly } from '../../files/file-system.js';
 import { readText } from '../../files/read-file.js';
 import { writeWhole } from '../../files/write-whole.js';
 import type { EngineChoice } from '../../runtime/select/devices.js';
@@ -221,10 +221,22 @@ export class PartsFolder {
     }
   }
 
-  /** Removes all but the receipts of the finished output. */
-  clear(): void {
-    for (const folder of [this.files, this.spool, this.receipts, this.locks]) {
-      fs.rmSync(folder, { recursive: true, force: true });
+  /** Opens the folders, which makes a client of NFS ask for their current names. */
+  refresh(): void {
+    for (const folder of [this.receipts, this.files, this.locks]) {
+      try {
+        fs.closeSync(fs.openSync(folder, 'r'));
+      } catch {
+        // Not made yet, or cleared. Some systems cannot open folders.
+      }
     }
+  }
+
+  /**
+   * Removes all but the receipts of the finished output. Files that a late task has open can stay: NFS keeps them under
+   * another name.
+   */
+  clear(): void {
+    for (const folder of [this.files, this.spool, this.receipts, this.locks]) removeQuietly(folder);
   }
 }

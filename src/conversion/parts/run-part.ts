@@ -5,7 +5,7 @@ import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ByteFile } from '../../checkpoint/byte-file.js';
 import { UserError } from '../../errors.js';
-import { removeQuietly, syncFolder, withFileErrors } from '../../files/file-system.js';
+import { removeQuietly, renameTo, syncFolder, withFileErrors } from '../../files/file-system.js';
 import type { ByteSink } from '../../files/write-whole.js';
 import { writeThrough } from '../../files/write-whole.js';
 import { sumOf } from '../../text/words.js';
@@ -163,8 +163,7 @@ class Runner {
   }
 
   #isThere(unit: Unit): boolean {
-    // Opening the folder makes a client of NFS ask for its current names.
-    fs.closeSync(fs.openSync(this.#folder.receipts, 'r'));
+    this.#folder.refresh();
     const written = unit.do === 'file' ? path.join(this.#folder.files, unit.name) : undefined;
     const receipt = receiptOf(this.#folder, this.#plan, unit, written);
     if (receipt === undefined) return false;
@@ -346,7 +345,7 @@ class Runner {
       undefined,
       (sink) => file.fill(hashing(sink)),
       () => {
-        fs.renameSync(temporary, target);
+        renameTo(temporary, target);
         syncFolder(files);
       },
     );
