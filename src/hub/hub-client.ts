@@ -3,7 +3,14 @@ import { quote } from '../config/quote.js';
 import { UserError } from '../errors.js';
 import { downloadLine } from '../text/hub-names.js';
 import type { HttpAnswer } from './http-client.js';
-import { HttpClient, NO_NETWORK, numberIn, retryAfter, TransferError } from './http-client.js';
+import {
+  HttpClient,
+  isUntrusted,
+  NO_NETWORK,
+  numberIn,
+  retryAfter,
+  TransferError,
+} from './http-client.js';
 import { isCommit, isRepositoryPath } from './reference.js';
 import type { HubSettings } from './settings.js';
 
@@ -201,13 +208,15 @@ export class HubClient {
   #failed(error: TransferError, { repository }: Subject): UserError {
     const isAbsent = NO_NETWORK.has(error.code ?? '');
     const download = `download the model: ${downloadLine(repository)}`;
-    const suggestion = isAbsent
-      ? 'check the network and HTTPS_PROXY, or name a model on this machine'
-      : error.retryAfter !== undefined
-        ? `try again in ${Math.ceil(error.retryAfter)} s, or log in for a higher limit: hf auth login`
-        : error.isFinal
-          ? download
-          : `try again, or ${download}`;
+    const suggestion = isUntrusted(error)
+      ? 'behind a proxy that decrypts, write the certificate of its authority into a file, and set NODE_EXTRA_CA_CERTS=FILE'
+      : isAbsent
+        ? 'check the network and HTTPS_PROXY, or name a model on this machine'
+        : error.retryAfter !== undefined
+          ? `try again in ${Math.ceil(error.retryAfter)} s, or log in for a higher limit: hf auth login`
+          : error.isFinal
+            ? download
+            : `try again, or ${download}`;
     const message = `cannot read ${repository} from the hub: ${error.message}`;
     return new UserError('system', message, { cause: error, suggestion });
   }
