@@ -24,7 +24,8 @@ const partNumber = Flags.custom<number | 'auto'>({
 
 export const partsFlags = {
   parts: count({
-    description: 'plan the conversion in N parts for several machines, and write --plan',
+    description:
+      'plan the conversion in N parts for several machines, and write --plan; hf: is named by its commit',
     helpGroup,
   }),
   plan: Flags.string({

@@ -107,7 +107,7 @@ export default class ConvertCheckpoint extends BaseCommand {
     in: Args.string({
       ignoreStdin: true,
       description:
-        'a file, an index of shards, or a folder [default: the checkpoint of this folder]',
+        'a file, an index of shards, a folder, or hf:ORG/NAME [default: the checkpoint of this folder]',
     }),
     out: Args.string({
       ignoreStdin: true,
@@ -214,7 +214,7 @@ export default class ConvertCheckpoint extends BaseCommand {
     'state-dict': { ...stateDict, helpGroup: 'INPUT' },
     'merge-lora': Flags.string({
       helpValue: 'DIR',
-      description: 'add the LoRA adapter in this folder (PEFT) to the weights of IN',
+      description: 'add the LoRA adapter in this folder or hf:ORG/NAME (PEFT) to the weights of IN',
       exclusive: ['prove', 'dialect'],
       helpGroup: 'INPUT',
     }),
