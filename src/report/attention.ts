@@ -34,11 +34,11 @@ export interface AttentionResult extends AttentionMethods {
 const FIGURES = {
   scores: { title: 'scores', unit: 'bytes', cell: bytesCell },
   traffic: { title: 'HBM traffic', unit: 'bytes', cell: bytesCell },
-  flops: { title: 'FLOPs', unit: 'flop', cell: ({ value }) => flopsCell(value) },
+  flops: { title: 'FLOPs', unit: 'flop', cell: flopsCell },
   cache: { title: 'KV cache', unit: 'bytes', cell: bytesCell },
 } as const satisfies Record<
   ComparedFigure,
-  { title: string; unit: string; cell: (figure: AttentionRow[ComparedFigure]) => Cell }
+  { title: string; unit: string; cell: (value: number | bigint) => Cell }
 >;
 
 const NAMES = Object.keys(FIGURES) as ComparedFigure[];
@@ -136,7 +136,7 @@ const ratioCell = (ratio: number): Cell => ({
 /** Values with their ratios; where that is too wide, ratios below the values of plain attention. */
 function methodTable({ rows }: Context, form: 'both' | 'values' | 'ratios'): TableBlock {
   const cellOf = (row: AttentionRow, name: ComparedFigure, at: number): Cell => {
-    const value = FIGURES[name].cell(row[name]);
+    const value = FIGURES[name].cell(row[name].value);
     if (form === 'values' || at === 0) return value;
     const ratio = ratioCell(row.ratios[name]);
     return form === 'ratios' ? ratio : { ...ratio, text: `${value.text} ${ratio.text}` };
@@ -180,7 +180,7 @@ function flatTable({ contexts }: AttentionResult): TableBlock {
         { text: row.method },
         { text: row.name },
         { text: String(row.isModel), value: row.isModel },
-        ...NAMES.map((name) => FIGURES[name].cell(row[name])),
+        ...NAMES.map((name) => FIGURES[name].cell(row[name].value)),
         ...NAMES.map((name) => ratioCell(row.ratios[name])),
         integerCell(row.reach.value),
       ]),

@@ -21,7 +21,16 @@ import {
   significant,
 } from '../text/units.js';
 import { counted, isRecord, modelName, nameText, shortened, sumOf } from '../text/words.js';
-import { headingBlock, integerCell, leftColumn, noteOf, percentCell, right } from './kit/cells.js';
+import {
+  cutColumn,
+  headingBlock,
+  integerCell,
+  leftColumn,
+  noteOf,
+  percentCell,
+  right,
+  tableOf,
+} from './kit/cells.js';
 import type { Block, Cell, Column, Fact, Report, TableBlock, Verdict } from './kit/report.js';
 
 type Result = Difference & { readonly schema?: string };
@@ -348,25 +357,17 @@ function differenceTable(rows: readonly Row[]): TableBlock {
     ({ lines }) => lines?.before !== undefined || lines?.after !== undefined,
   );
   const hasCounts = rows.some(({ count }) => count > 1);
-  return {
-    kind: 'table',
-    columns: [
-      leftColumn('difference', 'difference'),
-      { ...leftColumn('name', 'name'), cut: true },
-      ...(hasCounts ? [right('count', 'count')] : []),
-      { ...leftColumn('before', 'before'), cut: true },
-      { ...leftColumn('after', 'after'), cut: true },
-      ...(hasLines ? [leftColumn('lines', 'lines')] : []),
-    ],
-    rows: rows.map((row): Cell[] => [
-      { text: row.change },
-      { text: nameText(row.name) },
-      ...(hasCounts ? [row.section === 'key' ? { text: '' } : integerCell(row.count)] : []),
-      { text: row.before },
-      { text: row.after },
-      ...(hasLines ? [{ text: linesText(row) }] : []),
-    ]),
-  };
+  return tableOf(rows, [
+    leftColumn('difference', 'difference', (row) => row.change),
+    cutColumn('name', 'name', (row) => nameText(row.name)),
+    hasCounts &&
+      right('count', 'count', (row) =>
+        row.section === 'key' ? { text: '' } : integerCell(row.count),
+      ),
+    cutColumn('before', 'before', (row) => row.before),
+    cutColumn('after', 'after', (row) => row.after),
+    hasLines && leftColumn('lines', 'lines', (row) => linesText(row)),
+  ]);
 }
 
 /** `3`, or `3 → 4` where they differ; a side without the key is `–`. */
@@ -402,23 +403,18 @@ const furthest = (groups: readonly ValueGroup[]): ValueGroup[] =>
   groups.toSorted((x, y) => y.relativeError - x.relativeError);
 
 function groupTable(groups: readonly ValueGroup[], title: string): TableBlock {
-  return {
-    kind: 'table',
-    columns: [
-      { ...leftColumn(title, title), cut: true },
-      right('tensors', 'tensors'),
-      right('equal', 'equal_share'),
-      right('largest', 'largest_difference'),
-      right('relative error', 'relative_error'),
-    ],
-    rows: groups.map((group): Cell[] => [
-      { text: nameText(group.name), ...(group.name === 'total' && { tone: 'strong' }) },
-      integerCell(group.tensors),
+  return tableOf(groups, [
+    cutColumn(title, title, (group) => ({
+      text: nameText(group.name),
+      ...(group.name === 'total' && { tone: 'strong' }),
+    })),
+    right('tensors', 'tensors', (group) => integerCell(group.tensors)),
+    right('equal', 'equal_share', (group) =>
       percentCell(group.elements === 0 ? null : group.equal / group.elements),
-      numberCell(group.largest),
-      percentCell(group.relativeError),
-    ]),
-  };
+    ),
+    right('largest', 'largest_difference', (group) => numberCell(group.largest)),
+    right('relative error', 'relative_error', (group) => percentCell(group.relativeError)),
+  ]);
 }
 
 const numberCell = (value: number): Cell => ({ text: significant(value), value });
@@ -431,7 +427,7 @@ const VERDICTS = {
 
 function valueDetails({ layers, tensors, components, skipped }: ValueDifferences): Block[] {
   const columns: Column[] = [
-    { ...leftColumn('tensor', 'tensor'), cut: true },
+    cutColumn('tensor', 'tensor'),
     leftColumn('types', 'types'),
     leftColumn('values', 'values'),
     right('equal', 'equal_share'),
@@ -472,13 +468,10 @@ function valueDetails({ layers, tensors, components, skipped }: ValueDifferences
 
 const skippedBlocks = (skipped: readonly SkippedTensor[]): Block[] => [
   headingBlock('Skipped: the values of a type cannot be read'),
-  {
-    kind: 'table',
-    columns: [{ ...leftColumn('tensor', 'tensor'), cut: true }, leftColumn('types', 'types')],
-    rows: skipped
-      .slice(0, MOST_ROWS)
-      .map((each): Cell[] => [{ text: nameText(each.name) }, { text: typePair(each) }]),
-  },
+  tableOf(skipped.slice(0, MOST_ROWS), [
+    cutColumn('tensor', 'tensor', (each) => nameText(each.name)),
+    leftColumn('types', 'types', (each) => typePair(each)),
+  ]),
   ...moreNote(skipped.length),
 ];
 

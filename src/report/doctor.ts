@@ -7,7 +7,7 @@ import type { SelfCheck } from '../runtime/select/self-check.js';
 import type { SurveyEntry } from '../runtime/select/survey.js';
 import { formatBinaryBytes, formatBytes } from '../text/units.js';
 import { counted } from '../text/words.js';
-import { headingBlock, leftColumn, right } from './kit/cells.js';
+import { headingBlock, leftColumn, right, wrapColumn } from './kit/cells.js';
 import type { Block, Cell, Fact, Report, TableBlock, Verdict } from './kit/report.js';
 
 interface DoctorResult {
@@ -142,7 +142,7 @@ function graphics(
 /** On a narrow terminal, columns of the engine table are omitted. */
 function adaptersTable(adapters: readonly Adapter[], engines: readonly SurveyEntry[]): TableBlock {
   const limits = [
-    leftColumn('adapter', 'adapter', true),
+    wrapColumn('adapter', 'adapter'),
     leftColumn('vendor', 'vendor'),
     leftColumn('kind', 'is_software'),
     right('memory', 'memory_bytes'),
@@ -150,7 +150,7 @@ function adaptersTable(adapters: readonly Adapter[], engines: readonly SurveyEnt
     right('binding', 'max_binding_bytes'),
     leftColumn('f16', 'float16'),
   ];
-  const source = leftColumn('source', 'source', true);
+  const source = wrapColumn('source', 'source');
   return {
     kind: 'table',
     columns: [

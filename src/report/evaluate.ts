@@ -4,7 +4,7 @@ import type { Estimate } from '../evaluation/scores.js';
 import { formatInteger, percentText, significant, weightFormText } from '../text/units.js';
 import { counted, modelName, shortened } from '../text/words.js';
 import { engineText } from './doctor.js';
-import { headingBlock, integerCell, leftColumn, right } from './kit/cells.js';
+import { headingBlock, integerCell, leftColumn, right, tableOf } from './kit/cells.js';
 import type { Cell, Fact, Report, TableBlock, Verdict } from './kit/report.js';
 
 export function evaluateReport(result: EvaluationResult): Report {
@@ -127,21 +127,18 @@ const LINE_TEXT = 48;
 
 function linesTable({ worstLines, divergence }: EvaluationResult): TableBlock {
   const measure = divergence ? 'KL' : 'loss';
-  return {
-    kind: 'table',
-    columns: [
-      right('line', 'line'),
-      right(`mean ${measure}`, `mean_${measure.toLowerCase()}`),
-      right('tokens', 'tokens'),
-      leftColumn('worst lines', 'text'),
-    ],
-    rows: (worstLines ?? []).map(({ line, mean, tokens, text }) => [
-      integerCell(line),
-      { text: significant(mean), value: mean },
-      integerCell(tokens),
-      { text: shortened(text.trim(), LINE_TEXT), value: text },
-    ]),
-  };
+  return tableOf(worstLines ?? [], [
+    right('line', 'line', ({ line }) => integerCell(line)),
+    right(`mean ${measure}`, `mean_${measure.toLowerCase()}`, ({ mean }) => ({
+      text: significant(mean),
+      value: mean,
+    })),
+    right('tokens', 'tokens', ({ tokens }) => integerCell(tokens)),
+    leftColumn('worst lines', 'text', ({ text }) => ({
+      text: shortened(text.trim(), LINE_TEXT),
+      value: text,
+    })),
+  ]);
 }
 
 /** One figure per row, with its standard error. */

@@ -5,7 +5,15 @@ import type { OnnxValue } from '../runtime/engine.js';
 import type { WrittenExport } from '../runtime/export-files.js';
 import { formatBytes, formatInteger, shortCount } from '../text/units.js';
 import { counted, shellWord, sumOf } from '../text/words.js';
-import { headingBlock, integerCell, leftColumn, noteOf, right } from './kit/cells.js';
+import {
+  headingBlock,
+  integerCell,
+  leftColumn,
+  noteOf,
+  right,
+  tableOf,
+  wrapColumn,
+} from './kit/cells.js';
 import type { Cell, Report, TableBlock } from './kit/report.js';
 
 interface Families {
@@ -53,21 +61,18 @@ export function familiesReport({ families, pattern }: Families): Report {
             headingBlock('Presets'),
             all,
             headingBlock('Families'),
-            {
-              kind: 'table',
-              columns: [
-                leftColumn('model.family', 'family'),
-                leftColumn('architecture', 'architecture'),
-                leftColumn('config.json', 'hugging_face'),
-                leftColumn('models', 'title', true),
-              ],
-              rows: families.map(({ name, title, architecture, huggingFace }) => [
-                { text: name, tone: 'strong' as const },
-                { text: architecture },
-                { text: huggingFace ? 'read' : '–', value: huggingFace },
-                { text: title },
-              ]),
-            },
+            tableOf(families, [
+              leftColumn('model.family', 'family', ({ name }) => ({
+                text: name,
+                tone: 'strong' as const,
+              })),
+              leftColumn('architecture', 'architecture', ({ architecture }) => architecture),
+              leftColumn('config.json', 'hugging_face', ({ huggingFace }) => ({
+                text: huggingFace ? 'read' : '–',
+                value: huggingFace,
+              })),
+              wrapColumn('models', 'title', ({ title }) => title),
+            ]),
           ]
         : [],
     next: example && `minimind profile ${nameOf(example)}`,
@@ -115,7 +120,7 @@ function familyTable(families: readonly FamilySummary[]): TableBlock {
       right('presets', 'presets'),
       leftColumn('example', 'example'),
       right('parameters', 'parameters'),
-      leftColumn('models', 'title', true),
+      wrapColumn('models', 'title'),
     ],
     rows: families.map((family) => {
       const { name, title, presets } = family;
@@ -149,19 +154,18 @@ function someOf(names: readonly string[], most: number): string {
   return `${names.slice(0, most).join(', ')}${more > 0 ? `, and ${more} more: --details` : '.'}`;
 }
 
-const presetTable = (presets: readonly Listed[]): TableBlock => ({
-  kind: 'table',
-  columns: [
-    leftColumn('preset', 'preset'),
-    right('parameters', 'parameters'),
-    leftColumn('description', 'title', true),
-  ],
-  rows: presets.map(({ family, preset }) => [
-    { text: nameOf({ family, preset }), tone: 'strong' as const },
-    { text: shortCount(preset.parameters), value: preset.parameters },
-    { text: preset.title },
-  ]),
-});
+const presetTable = (presets: readonly Listed[]): TableBlock =>
+  tableOf(presets, [
+    leftColumn('preset', 'preset', ({ family, preset }) => ({
+      text: nameOf({ family, preset }),
+      tone: 'strong' as const,
+    })),
+    right('parameters', 'parameters', ({ preset }) => ({
+      text: shortCount(preset.parameters),
+      value: preset.parameters,
+    })),
+    wrapColumn('description', 'title', ({ preset }) => preset.title),
+  ]);
 
 /** Whether a family has presets enough for a row of its own. */
 const hasMany = ({ presets }: FamilySummary) => presets.length > 2;
@@ -243,27 +247,21 @@ export function validationReport(
   };
 }
 
-const filesTable = (files: readonly ValidFile[]): TableBlock => ({
-  kind: 'table',
-  columns: [
-    leftColumn('file', 'file', true),
-    leftColumn('result', 'verdict'),
-    leftColumn('family', 'family'),
-    right('parameters', 'parameters'),
-    right('warnings', 'warnings'),
-  ],
-  rows: files.map(({ file, family, parameters, warnings }) => [
-    { text: file },
-    { text: 'valid', tone: 'good' },
-    { text: family },
-    { text: formatInteger(parameters), value: parameters },
-    {
+const filesTable = (files: readonly ValidFile[]): TableBlock =>
+  tableOf(files, [
+    wrapColumn('file', 'file', ({ file }) => file),
+    leftColumn('result', 'verdict', () => ({ text: 'valid', tone: 'good' })),
+    leftColumn('family', 'family', ({ family }) => family),
+    right('parameters', 'parameters', ({ parameters }) => ({
+      text: formatInteger(parameters),
+      value: parameters,
+    })),
+    right('warnings', 'warnings', ({ warnings }) => ({
       text: warnings.length === 0 ? '–' : String(warnings.length),
       value: warnings.length,
       ...(warnings.length > 0 && { tone: 'warning' as const }),
-    },
-  ]),
-});
+    })),
+  ]);
 
 // Report of `minimind export`: the files, inputs and outputs, and requirements for running them.
 
@@ -328,11 +326,7 @@ export function exportReport(result: ExportResult): Report {
 
 const exportTable = (result: ExportResult): TableBlock => ({
   kind: 'table',
-  columns: [
-    leftColumn('part', 'what'),
-    leftColumn('name', 'name', true),
-    leftColumn('value', 'is', true),
-  ],
+  columns: [leftColumn('part', 'what'), wrapColumn('name', 'name'), wrapColumn('value', 'is')],
   rows: rowsOf(result),
 });
 

@@ -15,14 +15,17 @@ import { counted, joined, modelName, sentence } from '../text/words.js';
 import {
   bar,
   bytesCell,
+  cutColumn,
+  type Field,
   headingBlock,
   integerCell,
   leftColumn,
   noteOf,
   percentCell,
   right,
+  tableOf,
 } from './kit/cells.js';
-import type { Block, Cell, Column, Report, TableBlock, Tone, Verdict } from './kit/report.js';
+import type { Block, Cell, Report, TableBlock, Tone, Verdict } from './kit/report.js';
 
 /** A plan, with the vocabularies and the rule that the user asked about. */
 export interface PlanAnswer extends Plan {
@@ -66,9 +69,7 @@ export function planReport(
 }
 
 /** A property of a model and its format. */
-interface Shown {
-  readonly column: Column;
-  readonly cell: (row: PlanRow) => Cell;
+interface Shown extends Field<PlanRow> {
   /** Whether the family has it; always, when undefined. */
   readonly isIn?: (row: PlanRow) => boolean;
 }
@@ -164,7 +165,7 @@ function vocabularyTable({ rows, best }: VocabularyComparison): TableBlock {
   return {
     kind: 'table',
     columns: [
-      { ...leftColumn('tokenizer', 'tokenizer'), cut: true },
+      cutColumn('tokenizer', 'tokenizer'),
       right('vocab', 'vocabulary'),
       right('params', 'parameters'),
       right('emb.', 'embedding_share'),
@@ -220,34 +221,25 @@ const rateCell = ({ decode }: PlanRow): Cell =>
   decode === null ? dash : { text: rateText(decode.expected.value), value: decode.expected.value };
 
 const ROW_COLUMNS: readonly Shown[] = [
+  right('#', 'place', ({ place }) => (place === 0 ? RULE_MARK : sizeCell(place))),
+  right('layers', 'layers', ({ sizes }) => sizeCell(sizes.depth)),
+  right('width', 'width', ({ sizes }) => sizeCell(sizes.width)),
+  right('heads/KV', 'heads', headsText),
   {
-    column: right('#', 'place'),
-    cell: ({ place }) => (place === 0 ? { text: RULE_MARK } : sizeCell(place)),
-  },
-  { column: right('layers', 'layers'), cell: ({ sizes }) => sizeCell(sizes.depth) },
-  { column: right('width', 'width'), cell: ({ sizes }) => sizeCell(sizes.width) },
-  { column: right('heads/KV', 'heads'), cell: (row) => ({ text: headsText(row) }) },
-  {
-    column: right('FFN', 'feed_forward'),
-    cell: ({ sizes }) => sizeCell(sizes.feedForward),
+    ...right('FFN', 'feed_forward', ({ sizes }) => sizeCell(sizes.feedForward)),
     isIn: ({ sizes }) => sizes.feedForward !== null,
   },
   {
-    column: right('rank', 'rank'),
-    cell: ({ sizes }) => sizeCell(sizes.rank),
+    ...right('rank', 'rank', ({ sizes }) => sizeCell(sizes.rank)),
     isIn: ({ sizes }) => sizes.rank !== null,
   },
-  { column: right('params', 'parameters'), cell: ({ parameters }) => countCell(parameters.value) },
-  { column: right('memory', 'memory_bytes'), cell: ({ memory }) => bytesCell(memory) },
+  right('params', 'parameters', ({ parameters }) => countCell(parameters.value)),
+  right('memory', 'memory_bytes', ({ memory }) => bytesCell(memory.value)),
   {
-    column: right('tokens/s', 'tokens_per_second'),
-    cell: rateCell,
+    ...right('tokens/s', 'tokens_per_second', rateCell),
     isIn: ({ decode, misfit }) => decode !== null || misfit !== null,
   },
-  {
-    column: right('balance', 'off_balance'),
-    cell: ({ offBalance: { value } }) => ({ text: times(value), value }),
-  },
+  right('balance', 'off_balance', ({ offBalance: { value } }) => ({ text: times(value), value })),
 ];
 
 /** Meaning of the columns that the table has. */
@@ -264,45 +256,35 @@ function legendOf({ rows }: Plan): string {
   ].join(' ');
 }
 
-/** Additional columns for programs. */
-const FLAT_COLUMNS: readonly Shown[] = [
-  { column: right('', 'place'), cell: ({ place }) => sizeCell(place) },
-  { column: right('', 'layers'), cell: ({ sizes }) => sizeCell(sizes.depth) },
-  { column: right('', 'width'), cell: ({ sizes }) => sizeCell(sizes.width) },
-  { column: right('', 'heads'), cell: ({ sizes }) => sizeCell(sizes.heads) },
-  { column: right('', 'kv_heads'), cell: ({ sizes }) => sizeCell(sizes.keyValueHeads) },
-  { column: right('', 'head_dim'), cell: ({ sizes }) => sizeCell(sizes.headDim) },
-  { column: right('', 'feed_forward'), cell: ({ sizes }) => sizeCell(sizes.feedForward) },
-  { column: right('', 'rank'), cell: ({ sizes }) => sizeCell(sizes.rank) },
-  { column: right('', 'parameters'), cell: ({ parameters }) => integerCell(parameters.value) },
-  { column: right('', 'body_parameters'), cell: ({ body }) => integerCell(body.value) },
-  { column: right('', 'weights_bytes'), cell: ({ weights }) => bytesCell(weights) },
-  { column: right('', 'kv_cache_bytes'), cell: ({ keyValueCache }) => bytesCell(keyValueCache) },
-  { column: right('', 'memory_bytes'), cell: ({ memory }) => bytesCell(memory) },
-  { column: right('', 'tokens_per_second'), cell: rateCell },
-  {
-    column: right('', 'width_per_layer'),
-    cell: ({ widthPerLayer: { value } }) => ({ text: String(value), value }),
-  },
-  {
-    column: right('', 'off_balance'),
-    cell: ({ offBalance: { value } }) => ({ text: String(value), value }),
-  },
+/** All columns, for programs. */
+const FLAT_COLUMNS: readonly Field<PlanRow>[] = [
+  right('', 'place', ({ place }) => sizeCell(place)),
+  right('', 'layers', ({ sizes }) => sizeCell(sizes.depth)),
+  right('', 'width', ({ sizes }) => sizeCell(sizes.width)),
+  right('', 'heads', ({ sizes }) => sizeCell(sizes.heads)),
+  right('', 'kv_heads', ({ sizes }) => sizeCell(sizes.keyValueHeads)),
+  right('', 'head_dim', ({ sizes }) => sizeCell(sizes.headDim)),
+  right('', 'feed_forward', ({ sizes }) => sizeCell(sizes.feedForward)),
+  right('', 'rank', ({ sizes }) => sizeCell(sizes.rank)),
+  right('', 'parameters', ({ parameters }) => integerCell(parameters.value)),
+  right('', 'body_parameters', ({ body }) => integerCell(body.value)),
+  right('', 'weights_bytes', ({ weights }) => bytesCell(weights.value)),
+  right('', 'kv_cache_bytes', ({ keyValueCache }) => bytesCell(keyValueCache.value)),
+  right('', 'memory_bytes', ({ memory }) => bytesCell(memory.value)),
+  right('', 'tokens_per_second', rateCell),
+  right('', 'width_per_layer', ({ widthPerLayer: { value } }) => ({ text: String(value), value })),
+  right('', 'off_balance', ({ offBalance: { value } }) => ({ text: String(value), value })),
 ];
 
-function tableOf(shown: readonly Shown[], rows: readonly PlanRow[]): TableBlock {
-  const columns = shown.filter(({ isIn }) => !isIn || rows.some(isIn));
-  return {
-    kind: 'table',
-    columns: columns.map(({ column }) => column),
-    rows: rows.map((row) => columns.map(({ cell }) => cell(row))),
-  };
+const flatTable = ({ rows }: Plan) => tableOf(rows, FLAT_COLUMNS);
+
+function rowTable({ rows, allocation }: Plan): TableBlock {
+  const shown = allocation ? [...rows, allocation.row] : rows;
+  return tableOf(
+    shown,
+    ROW_COLUMNS.filter(({ isIn }) => !isIn || shown.some(isIn)),
+  );
 }
-
-const flatTable = ({ rows }: Plan) => tableOf(FLAT_COLUMNS, rows);
-
-const rowTable = ({ rows, allocation }: Plan) =>
-  tableOf(ROW_COLUMNS, allocation ? [...rows, allocation.row] : rows);
 
 /** The rule of shares, what it gives, and what the best has. */
 function allocationNotes({ allocation }: Plan): Block[] {
@@ -355,7 +337,7 @@ function spectrumBlocks({ spectrum }: Plan): Block[] {
           { text: `${sizes.depth} × ${sizes.width}`, tone },
           { text: ratioText(widthPerLayer.value, 1), value: widthPerLayer.value },
           { text: times(offBalance.value), value: offBalance.value },
-          bytesCell(state),
+          bytesCell(state.value),
           barCell(cache(row), mostCache),
           ...(hasRate ? [rateCell(row), barCell(rate(row), mostRate)] : []),
         ];

@@ -12,7 +12,16 @@ import type {
 } from '../budget/analyse-rope.js';
 import { formatInteger } from '../text/units.js';
 import { counted, joined, sumOf } from '../text/words.js';
-import { CURRENT_MARK, headingBlock, integerCell, leftColumn, noteOf, right } from './kit/cells.js';
+import {
+  CURRENT_MARK,
+  headingBlock,
+  integerCell,
+  leftColumn,
+  noteOf,
+  right,
+  tableOf,
+  wrapColumn,
+} from './kit/cells.js';
 import type {
   Block,
   Cell,
@@ -209,30 +218,20 @@ const range = (low: number, high: number) => `${decimals(low)}–${decimals(high
 
 function methodTable(methods: readonly RopeMethod[], hasSetting: boolean): TableBlock {
   return {
-    kind: 'table',
-    columns: [
-      leftColumn('  method', 'method'),
-      ...(hasSetting ? [leftColumn('setting', 'setting', true)] : []),
-      right('kept', 'kept'),
-      right('partly', 'partly'),
-      right('fully', 'fully'),
-      right('! unseen', 'extrapolated'),
-      right('amplitude', 'amplitude'),
-    ],
-    rows: methods.map((method) => [
-      {
+    ...tableOf(methods, [
+      leftColumn('  method', 'method', (method) => ({
         text: `${method.current ? CURRENT_MARK : ' '} ${nameOf(method)}`,
         tone: method.current ? 'strong' : 'plain',
-      },
-      ...(hasSetting ? [{ text: settingOf(method) }] : []),
-      integerCell(method.counts.kept),
-      integerCell(method.counts.partly),
-      integerCell(method.counts.fully),
-      {
+      })),
+      hasSetting && wrapColumn('setting', 'setting', (method) => settingOf(method)),
+      right('kept', 'kept', (method) => integerCell(method.counts.kept)),
+      right('partly', 'partly', (method) => integerCell(method.counts.partly)),
+      right('fully', 'fully', (method) => integerCell(method.counts.fully)),
+      right('! unseen', 'extrapolated', (method) => ({
         ...integerCell(method.counts.extrapolated),
         tone: method.counts.extrapolated > 0 ? ('bad' as const) : ('plain' as const),
-      },
-      { text: method.amplitude.toFixed(4) },
+      })),
+      right('amplitude', 'amplitude', (method) => method.amplitude.toFixed(4)),
     ]),
     ...(hasSetting && { narrower: methodTable(methods, false) }),
   };

@@ -9,7 +9,7 @@ import {
   shortCount,
   significant,
 } from '../../text/units.js';
-import { CURRENT_MARK } from '../kit/cells.js';
+import { CURRENT_MARK, leftColumn, noteOf, right } from '../kit/cells.js';
 import type { Cell, Fact, Report, Verdict } from '../kit/report.js';
 
 /** Loss as a multiple of the model above which a percentage is unreadable. */
@@ -68,12 +68,12 @@ export function srteReport(comparison: SrteComparison): Report {
       {
         kind: 'table',
         columns: [
-          { title: '  strategy', key: 'strategy' },
-          { title: 'parameters', key: 'parameters', align: 'right' },
-          { title: 'SRTE', key: 'srte_parameters', align: 'right' },
-          { title: 'SRTE %', key: 'srte_share', align: 'right' },
-          { title: 'saved', key: 'saved_parameters', align: 'right' },
-          { title: 'saved %', key: 'saved_share', align: 'right' },
+          leftColumn('  strategy', 'strategy'),
+          right('parameters', 'parameters'),
+          right('SRTE', 'srte_parameters'),
+          right('SRTE %', 'srte_share'),
+          right('saved', 'saved_parameters'),
+          right('saved %', 'saved_share'),
           { title: dtype, key: `bytes_${dtype}`, align: 'right' },
         ],
         rows: rows.map(cells),
@@ -185,5 +185,5 @@ function notesOf(rows: readonly SrteRow[], notes: readonly string[]) {
       : []),
     ...(has('preset') ? ['Presets are whole configs. Aggressive is published as "about 7B".'] : []),
     ...notes,
-  ].map((text) => ({ kind: 'note' as const, text, tone: 'dim' as const }));
+  ].map(noteOf);
 }

@@ -10,6 +10,8 @@ import {
   noteOf,
   right,
   settingNotes,
+  tableOf,
+  wrapColumn,
 } from '../kit/cells.js';
 import type { Block, Cell, Column, Report, TableBlock, Tone } from '../kit/report.js';
 import { comparisonVerdict } from './compare-verdict.js';
@@ -220,7 +222,7 @@ function rowTable(
   return {
     kind: 'table',
     columns: [
-      ...(names ? [leftColumn('model', 'model', true)] : []),
+      ...(names ? [wrapColumn('model', 'model')] : []),
       ...result.swept.map((key) => right(titleOfKey(key), key)),
       ...columns.flatMap((column) => [
         { title: titleOfKey(column.title), key: csvKey(column), align: align(column) ?? 'left' },
@@ -256,21 +258,17 @@ function differenceTable(shown: ShownComparison): TableBlock {
   return {
     kind: 'table',
     columns: [
-      leftColumn('model', 'model', true),
+      wrapColumn('model', 'model'),
       ...result.differing.map((key) => right(titleOfKey(key), key)),
     ],
     rows: rows.map((row) => [
       { text: shown.nameOf(row) },
       ...result.differing.map((key) => keyCell(row, baseline, key)),
     ]),
-    narrower: {
-      kind: 'table',
-      columns: [leftColumn('model', 'model', true), leftColumn('values', 'values', true)],
-      rows: rows.map((row) => [
-        { text: shown.nameOf(row) },
-        { text: text(row) || 'as the baseline' },
-      ]),
-    },
+    narrower: tableOf(rows, [
+      wrapColumn('model', 'model', (row) => shown.nameOf(row)),
+      wrapColumn('values', 'values', (row) => text(row) || 'as the baseline'),
+    ]),
   };
 }
 
@@ -363,7 +361,10 @@ function sideTable(
   return {
     kind: 'table',
     columns: [
-      leftColumn(isOfSettings ? 'setting or figure' : 'figure', 'figure', !hasChanges && canWrap),
+      (!hasChanges && canWrap ? wrapColumn : leftColumn)(
+        isOfSettings ? 'setting or figure' : 'figure',
+        'figure',
+      ),
       ...models.flatMap((row) => [
         right(shown.labelOf(row), shown.labelOf(row)),
         ...(isChanged(row) ? [right('change', 'change')] : []),
@@ -407,18 +408,14 @@ function invalidBlocks(shown: ShownComparison): Block[] {
   if (invalid.length === 0) return [];
   return [
     headingBlock(`Not valid: ${invalid.length} of ${shown.result.rows.length}`),
-    {
-      kind: 'table',
-      columns: [leftColumn('model', 'model', true), leftColumn('reason', 'reason', true)],
-      rows: invalid.map((row) => [
-        { text: shown.labelOf(row) },
-        {
-          text: row.problems
-            .filter(({ severity }) => severity === 'error')
-            .map(({ path, message }) => (path ? `${path}: ${message}` : message))
-            .join('; '),
-        },
-      ]),
-    },
+    tableOf(invalid, [
+      wrapColumn('model', 'model', (row) => shown.labelOf(row)),
+      wrapColumn('reason', 'reason', (row) =>
+        row.problems
+          .filter(({ severity }) => severity === 'error')
+          .map(({ path, message }) => (path ? `${path}: ${message}` : message))
+          .join('; '),
+      ),
+    ]),
   ];
 }

@@ -2,7 +2,15 @@
 import type { PartsResult } from '../../conversion/parts/parts.js';
 import { formatBytes, formatDuration, formatInteger, formatShare } from '../../text/units.js';
 import { counted, shellWord, shortened } from '../../text/words.js';
-import { bytesCell, integerCell, leftColumn, noteOf, right } from '../kit/cells.js';
+import {
+  bytesCell,
+  integerCell,
+  leftColumn,
+  noteOf,
+  right,
+  tableOf,
+  wrapColumn,
+} from '../kit/cells.js';
 import type { Fact, Report, TableBlock, Verdict } from '../kit/report.js';
 
 /** Rows of the answer's table; the details have all. */
@@ -125,29 +133,20 @@ function spreadText(parts: PartsResult['parts']): string {
   return least === most ? `${least} each` : `${least} to ${most}`;
 }
 
-const partsTable = (parts: PartsResult['parts']): TableBlock => ({
-  kind: 'table',
-  columns: [
-    right('part', 'part'),
-    leftColumn('state', 'state'),
-    right('files', 'files'),
-    right('done', 'done_bytes'),
-    right('writes', 'bytes'),
-    right('reads', 'read_bytes'),
-    right('memory', 'memory_bytes'),
-    leftColumn('host', 'hosts', true),
-  ],
-  rows: parts.map((part) => [
-    integerCell(part.part),
-    { text: part.state, ...(part.state === 'stalled' && { tone: 'warning' as const }) },
-    integerCell(part.files),
-    bytesCell({ value: part.doneBytes }),
-    bytesCell({ value: part.bytes }),
-    bytesCell({ value: part.readBytes }),
-    bytesCell({ value: part.memoryBytes }),
-    { text: part.hosts.map((host) => shortened(host)).join(', ') },
-  ]),
-});
+const partsTable = (parts: PartsResult['parts']): TableBlock =>
+  tableOf(parts, [
+    right('part', 'part', (part) => integerCell(part.part)),
+    leftColumn('state', 'state', (part) => ({
+      text: part.state,
+      ...(part.state === 'stalled' && { tone: 'warning' as const }),
+    })),
+    right('files', 'files', (part) => integerCell(part.files)),
+    right('done', 'done_bytes', (part) => bytesCell(part.doneBytes)),
+    right('writes', 'bytes', (part) => bytesCell(part.bytes)),
+    right('reads', 'read_bytes', (part) => bytesCell(part.readBytes)),
+    right('memory', 'memory_bytes', (part) => bytesCell(part.memoryBytes)),
+    wrapColumn('host', 'hosts', (part) => part.hosts.map((host) => shortened(host)).join(', ')),
+  ]);
 
 function nextStep({ action, plan, missing, isFinished, output }: PartsResult): string | undefined {
   const command = `minimind convert-checkpoint --plan ${shellWord(plan.file)}`;

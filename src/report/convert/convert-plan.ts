@@ -19,6 +19,8 @@ import {
   realCell,
   right,
   strongCell,
+  tableOf,
+  wrapColumn,
 } from '../kit/cells.js';
 import type { Block, Cell, TableBlock } from '../kit/report.js';
 
@@ -40,25 +42,16 @@ const STEPS = {
 export function planBlocks(groups: readonly StepGroup[], most: number): Block[] {
   return [
     headingBlock('Tensors of the output'),
-    {
-      kind: 'table',
-      columns: [
-        leftColumn('action', 'action'),
-        leftColumn('tensors', 'tensors', true),
-        right('count', 'count'),
-        leftColumn('type', 'dtype'),
-        right('size', 'bytes'),
-      ],
-      rows: groups
-        .slice(0, most)
-        .map((group) => [
-          { text: STEPS[group.action], value: group.action },
-          { text: nameText(group.pattern) },
-          integerCell(group.tensors),
-          { text: dtypeText(group) },
-          bytesCell({ value: group.bytes }),
-        ]),
-    },
+    tableOf(groups.slice(0, most), [
+      leftColumn('action', 'action', (group) => ({
+        text: STEPS[group.action],
+        value: group.action,
+      })),
+      wrapColumn('tensors', 'tensors', (group) => nameText(group.pattern)),
+      right('count', 'count', (group) => integerCell(group.tensors)),
+      leftColumn('type', 'dtype', (group) => dtypeText(group)),
+      right('size', 'bytes', (group) => bytesCell(group.bytes)),
+    ]),
     ...moreRows(groups.length - most, most),
   ];
 }
@@ -79,16 +72,16 @@ function dtypeText({ fromDtypes, dtype }: Pick<StepGroup, 'fromDtypes' | 'dtype'
 export const stepsTable = (steps: readonly TensorStep[]): TableBlock => ({
   kind: 'table',
   columns: [
-    leftColumn('tensor', 'tensor', true),
+    wrapColumn('tensor', 'tensor'),
     leftColumn('action', 'action'),
-    leftColumn('from', 'from', true),
+    wrapColumn('from', 'from'),
     leftColumn('from types', 'from_dtypes'),
     leftColumn('type', 'dtype'),
     leftColumn('shape', 'shape'),
     right('bytes', 'bytes'),
     leftColumn('role', 'role'),
-    leftColumn('further names', 'aliases', true),
-    leftColumn('file', 'file', true),
+    wrapColumn('further names', 'aliases'),
+    wrapColumn('file', 'file'),
   ],
   rows: steps.map(({ name, action, from, fromDtypes, dtype, shape, bytes, ...rest }) => [
     { text: name },
@@ -97,7 +90,7 @@ export const stepsTable = (steps: readonly TensorStep[]): TableBlock => ({
     { text: fromDtypes.join(' ') },
     { text: dtype },
     { text: shape.join(' ') },
-    bytesCell({ value: bytes }),
+    bytesCell(bytes),
     { text: rest.role },
     { text: rest.aliases.join(' ') },
     { text: rest.file },
@@ -204,28 +197,18 @@ function errorTable(
 ): TableBlock {
   const hasEnergies = srte.tables.filter(({ energy }) => energy !== null).length > 1;
   const nothing: Cell[] = Array(hasEnergies ? 4 : 3).fill({ text: '' });
-  return {
-    kind: 'table',
-    columns: [
-      right('layer', 'layer'),
-      right('error', 'relative_error'),
-      leftColumn('', 'bar'),
-      right('largest', 'largest_error'),
-      right('cosine', 'cosine'),
-      ...(hasEnergies ? [right('energy', 'energy')] : []),
+  return tableOf(
+    runs,
+    [
+      right('layer', 'layer', ([first, last]) => rangeText(first, last)),
+      right('error', 'relative_error', ([first]) => errorCell(first.relativeError)),
+      leftColumn('', 'bar', ([first]) => bar(first.relativeError ?? 0, BAR_WIDTH)),
+      right('largest', 'largest_error', ([first]) => realCell(first.largestError)),
+      right('cosine', 'cosine', ([first]) => cosineCell(first.cosine)),
+      hasEnergies && right('energy', 'energy', ([first]) => percentCell(first.energy)),
     ],
-    rows: [
-      ...runs.map(([first, last]): Cell[] => [
-        { text: rangeText(first, last) },
-        errorCell(first.relativeError),
-        { text: bar(first.relativeError ?? 0, BAR_WIDTH) },
-        realCell(first.largestError),
-        cosineCell(first.cosine),
-        ...(hasEnergies ? [percentCell(first.energy)] : []),
-      ]),
-      [strongCell('total'), { ...errorCell(srte.relativeError), tone: 'strong' }, ...nothing],
-    ],
-  };
+    [[strongCell('total'), { ...errorCell(srte.relativeError), tone: 'strong' }, ...nothing]],
+  );
 }
 
 /** Old and new table of one layer. */
@@ -269,26 +252,14 @@ const errorCell = (error: number | null): Cell =>
   error === Number.POSITIVE_INFINITY ? { text: '∞', value: 'Infinity' } : percentCell(error);
 
 /** Table for programs: one row per layer with a table. Empty when the SRTE is unchanged. */
-export const errorsTable = (srte: ConvertedSrte | null): TableBlock => ({
-  kind: 'table',
-  columns: [
-    right('layer', 'layer'),
-    leftColumn('had', 'had', true),
-    leftColumn('gets', 'gets', true),
-    right('norm', 'norm'),
-    right('error', 'relative_error'),
-    right('largest', 'largest_error'),
-    right('cosine', 'cosine'),
-    right('energy', 'energy'),
-  ],
-  rows: (srte ? layerErrors(srte) : []).map((line) => [
-    { text: String(line.layer), value: line.layer },
-    { text: line.name },
-    { text: line.table },
-    realCell(line.norm),
-    errorCell(line.relativeError),
-    realCell(line.largestError),
-    cosineCell(line.cosine),
-    percentCell(line.energy),
-  ]),
-});
+export const errorsTable = (srte: ConvertedSrte | null): TableBlock =>
+  tableOf(srte ? layerErrors(srte) : [], [
+    right('layer', 'layer', (line) => ({ text: String(line.layer), value: line.layer })),
+    wrapColumn('had', 'had', (line) => line.name),
+    wrapColumn('gets', 'gets', (line) => line.table),
+    right('norm', 'norm', (line) => realCell(line.norm)),
+    right('error', 'relative_error', (line) => errorCell(line.relativeError)),
+    right('largest', 'largest_error', (line) => realCell(line.largestError)),
+    right('cosine', 'cosine', (line) => cosineCell(line.cosine)),
+    right('energy', 'energy', (line) => percentCell(line.energy)),
+  ]);

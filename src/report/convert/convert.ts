@@ -32,6 +32,8 @@ import {
   realCell,
   right,
   strongCell,
+  tableOf,
+  wrapColumn,
 } from '../kit/cells.js';
 import type { Block, Cell, Fact, Report, TableBlock, Verdict } from '../kit/report.js';
 import { againstBlocks, measurementText } from '../quick-test/against.js';
@@ -103,23 +105,15 @@ function ggufBlocks({ gguf }: ConversionResult): Block[] {
   if (gguf === null || gguf.errors.length === 0) return [];
   return [
     headingBlock('Error per layer'),
-    {
-      kind: 'table',
-      columns: [
-        leftColumn('part', 'part', true),
-        right('tensors', 'tensors'),
-        right('relative error', 'relative_error'),
-        right('largest error', 'largest_error'),
-      ],
-      rows: gguf.errors
-        .slice(0, MAX_ROWS)
-        .map(({ part, tensors, relativeError, largestError }): Cell[] => [
-          { text: part },
-          integerCell(tensors),
-          { text: relativeErrorText(relativeError), value: relativeError ?? '' },
-          realCell(largestError),
-        ]),
-    },
+    tableOf(gguf.errors.slice(0, MAX_ROWS), [
+      wrapColumn('part', 'part', ({ part }) => part),
+      right('tensors', 'tensors', ({ tensors }) => integerCell(tensors)),
+      right('relative error', 'relative_error', ({ relativeError }) => ({
+        text: relativeErrorText(relativeError),
+        value: relativeError ?? '',
+      })),
+      right('largest error', 'largest_error', ({ largestError }) => realCell(largestError)),
+    ]),
   ];
 }
 
@@ -323,23 +317,14 @@ function weightErrors({ quantization }: ConversionResult, most: number): Block[]
   ];
 }
 
-const weightErrorTable = (errors: ConvertedWeights['errors']): TableBlock => ({
-  kind: 'table',
-  columns: [
-    leftColumn('weight', 'weight', true),
-    right('error', 'relative_error'),
-    right('largest', 'largest_error'),
-    right('bound', 'bound'),
-    right('cosine', 'cosine'),
-  ],
-  rows: errors.map(({ name, relativeError, largestError, bound, cosine }) => [
-    { text: shortened(name), value: name },
-    percentCell(relativeError),
-    realCell(largestError),
-    realCell(bound),
-    cosineCell(cosine),
-  ]),
-});
+const weightErrorTable = (errors: ConvertedWeights['errors']): TableBlock =>
+  tableOf(errors, [
+    wrapColumn('weight', 'weight', ({ name }) => ({ text: shortened(name), value: name })),
+    right('error', 'relative_error', ({ relativeError }) => percentCell(relativeError)),
+    right('largest', 'largest_error', ({ largestError }) => realCell(largestError)),
+    right('bound', 'bound', ({ bound }) => realCell(bound)),
+    right('cosine', 'cosine', ({ cosine }) => cosineCell(cosine)),
+  ]);
 
 /** Errors for programs: those of the SRTE, or of the quantized weights. */
 const errorsOf = ({ srte, quantization }: ConversionResult): TableBlock =>
@@ -350,21 +335,12 @@ function tieBlocks({ tie }: ConversionResult): Block[] {
   if (tie === null || tie.errors.length === 0) return [];
   return [
     headingBlock(`Error of the tied tensor (values of ${TIE_VALUES[tie.values]})`),
-    {
-      kind: 'table',
-      columns: [
-        leftColumn('tensor', 'tensor', true),
-        right('error', 'relative_error'),
-        right('largest', 'largest_error'),
-        right('cosine', 'cosine'),
-      ],
-      rows: tie.errors.map(({ name, relativeError, largestError, cosine }) => [
-        { text: shortened(name) },
-        percentCell(relativeError),
-        realCell(largestError),
-        cosineCell(cosine),
-      ]),
-    },
+    tableOf(tie.errors, [
+      wrapColumn('tensor', 'tensor', ({ name }) => shortened(name)),
+      right('error', 'relative_error', ({ relativeError }) => percentCell(relativeError)),
+      right('largest', 'largest_error', ({ largestError }) => realCell(largestError)),
+      right('cosine', 'cosine', ({ cosine }) => cosineCell(cosine)),
+    ]),
   ];
 }
 
@@ -386,7 +362,7 @@ function totalsTable({ input, output, srte }: ConversionResult): TableBlock {
     cell(after),
     ...savedCells(before, after, cell),
   ];
-  const bytes = (value: number) => bytesCell({ value });
+  const bytes = (value: number) => bytesCell(value);
   return {
     kind: 'table',
     columns: [
@@ -423,19 +399,11 @@ function filesBlocks({ dryRun, output: { files } }: ConversionResult): Block[] {
   const isResumed = files.some(({ resumed }) => resumed);
   return [
     headingBlock(dryRun ? 'Planned files' : 'Files'),
-    {
-      kind: 'table',
-      columns: [
-        leftColumn('file', 'file', true),
-        right('bytes', 'bytes'),
-        ...(isResumed ? [leftColumn('origin', 'resumed')] : []),
-      ],
-      rows: files.map(({ name, bytes, resumed }) => [
-        { text: shortened(name) },
-        bytesCell({ value: bytes }),
-        ...(isResumed ? [{ text: resumed ? 'earlier run' : '' }] : []),
-      ]),
-    },
+    tableOf(files, [
+      wrapColumn('file', 'file', ({ name }) => shortened(name)),
+      right('bytes', 'bytes', ({ bytes }) => bytesCell(bytes)),
+      isResumed && leftColumn('origin', 'resumed', ({ resumed }) => (resumed ? 'earlier run' : '')),
+    ]),
   ];
 }
 
@@ -443,19 +411,11 @@ function changesBlocks({ configChanges }: ConversionResult): Block[] {
   if (configChanges.length === 0) return [];
   return [
     headingBlock('Config changes'),
-    {
-      kind: 'table',
-      columns: [
-        leftColumn('key', 'key', true),
-        leftColumn('from', 'from', true),
-        leftColumn('to', 'to', true),
-      ],
-      rows: configChanges.map(({ path, from, to }) => [
-        { text: path },
-        settingCell(from),
-        settingCell(to),
-      ]),
-    },
+    tableOf(configChanges, [
+      wrapColumn('key', 'key', ({ path }) => path),
+      wrapColumn('from', 'from', ({ from }) => settingCell(from)),
+      wrapColumn('to', 'to', ({ to }) => settingCell(to)),
+    ]),
   ];
 }
 
@@ -467,19 +427,11 @@ function leftOutBlocks({ leftOut }: ConversionResult): Block[] {
   if (leftOut.length === 0) return [];
   return [
     headingBlock('Left out'),
-    {
-      kind: 'table',
-      columns: [
-        leftColumn('entry', 'what', true),
-        right('count', 'count'),
-        leftColumn('reason', 'why', true),
-      ],
-      rows: leftOut.map(({ pattern, names, why }) => [
-        { text: shortened(pattern) },
-        integerCell(names.length),
-        { text: why },
-      ]),
-    },
+    tableOf(leftOut, [
+      wrapColumn('entry', 'what', ({ pattern }) => shortened(pattern)),
+      right('count', 'count', ({ names }) => integerCell(names.length)),
+      wrapColumn('reason', 'why', ({ why }) => why),
+    ]),
   ];
 }
 

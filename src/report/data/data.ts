@@ -20,6 +20,8 @@ import {
   percentCell,
   realCell,
   right,
+  tableOf,
+  wrapColumn,
 } from '../kit/cells.js';
 import type { Block, Cell, Fact, Report, TableBlock, Verdict } from '../kit/report.js';
 import { positionsTable, shownBlocks } from './shown-samples.js';
@@ -253,31 +255,23 @@ function lengthBlocks({ figures, context }: DataResult, most: number): Block[] {
   const bins = mergedBins(lengths.bins, most);
   const highest = Math.max(...bins.map(({ sequences }) => sequences));
   return [
-    {
-      kind: 'table',
-      columns: [
-        right('tokens', 'length'),
-        right('sequences', 'sequences'),
-        right('share', 'share'),
-        leftColumn(
-          `mean ${significant(lengths.mean)}, median ${formatInteger(lengths.median)}, 95% ${formatInteger(lengths.p95)}, longest ${shortCount(lengths.longest)}`,
-          'bar',
-        ),
-      ],
-      rows: bins.map(({ from, to, sequences }) => [
-        {
-          text: from === to ? String(to) : `${formatInteger(from)}–${formatInteger(to)}`,
-          value: to,
-        },
-        integerCell(sequences),
-        percentCell(sequences / figures.sequences),
-        {
+    tableOf(bins, [
+      right('tokens', 'length', ({ from, to }) => ({
+        text: from === to ? String(to) : `${formatInteger(from)}–${formatInteger(to)}`,
+        value: to,
+      })),
+      right('sequences', 'sequences', ({ sequences }) => integerCell(sequences)),
+      right('share', 'share', ({ sequences }) => percentCell(sequences / figures.sequences)),
+      leftColumn(
+        `mean ${significant(lengths.mean)}, median ${formatInteger(lengths.median)}, 95% ${formatInteger(lengths.p95)}, longest ${shortCount(lengths.longest)}`,
+        'bar',
+        ({ from, sequences }) => ({
           text: bar(sequences / highest, BAR_WIDTH) + (from > context ? ' cut' : ''),
           value: '',
           tone: from > context ? 'warning' : 'hue1',
-        },
-      ]),
-    },
+        }),
+      ),
+    ]),
   ];
 }
 
@@ -305,17 +299,10 @@ function detailBlocks(result: DataResult): Block[] {
       ? []
       : [
           headingBlock('Faults'),
-          {
-            kind: 'table' as const,
-            columns: [
-              leftColumn('fault', 'fault', true),
-              leftColumn('first places', 'places', true),
-            ],
-            rows: faults.map(({ message, places }) => [
-              { text: message },
-              { text: places.slice(0, 5).join('; ') },
-            ]),
-          },
+          tableOf(faults, [
+            wrapColumn('fault', 'fault', ({ message }) => message),
+            wrapColumn('first places', 'places', ({ places }) => places.slice(0, 5).join('; ')),
+          ]),
         ]),
     headingBlock('Scripts'),
     scriptTable(result),
@@ -338,75 +325,53 @@ function detailBlocks(result: DataResult): Block[] {
 function scriptTable({ figures }: DataResult): TableBlock {
   const ratio = (part: number, whole: number | null): Cell =>
     realCell(whole === null || whole === 0 ? null : part / whole);
-  return {
-    kind: 'table',
-    columns: [
-      leftColumn('script', 'script'),
-      right('samples', 'samples'),
-      right('characters', 'characters'),
-      right('tokens', 'tokens'),
-      right('tokens/character', 'tokens_per_character'),
-      right('bytes/token', 'bytes_per_token'),
-    ],
-    rows: figures.scripts.map(({ script, samples, characters, bytes, tokens }) => [
-      { text: script },
-      integerCell(samples),
-      integerCell(characters),
+  return tableOf(figures.scripts, [
+    leftColumn('script', 'script', ({ script }) => script),
+    right('samples', 'samples', ({ samples }) => integerCell(samples)),
+    right('characters', 'characters', ({ characters }) => integerCell(characters)),
+    right('tokens', 'tokens', ({ tokens }) =>
       tokens === null ? { text: '–', value: '' } : integerCell(tokens),
+    ),
+    right('tokens/character', 'tokens_per_character', ({ characters, tokens }) =>
       tokens === null ? realCell(null) : ratio(tokens, characters),
-      ratio(bytes, tokens),
-    ]),
-  };
+    ),
+    right('bytes/token', 'bytes_per_token', ({ bytes, tokens }) => ratio(bytes, tokens)),
+  ]);
 }
 
 function nearBlocks({ figures: { duplicates } }: DataResult): Block[] {
   if (!duplicates || duplicates.near.count === 0) return [];
   return [
     headingBlock('Near duplicates'),
-    {
-      kind: 'table',
-      columns: [
-        leftColumn('file', 'file'),
-        right('line', 'line'),
-        right('similar to line', 'first_line'),
-        leftColumn('of file', 'first_file'),
-        right('similarity', 'similarity'),
-      ],
-      rows: duplicates.near.first.map(({ place, first, similarity }) => [
-        { text: place.file },
-        integerCell(place.line),
-        integerCell(first.line),
-        { text: first.file === place.file ? '' : first.file, value: first.file },
-        percentCell(similarity),
-      ]),
-    },
+    tableOf(duplicates.near.first, [
+      leftColumn('file', 'file', ({ place }) => place.file),
+      right('line', 'line', ({ place }) => integerCell(place.line)),
+      right('similar to line', 'first_line', ({ first }) => integerCell(first.line)),
+      leftColumn('of file', 'first_file', ({ place, first }) => ({
+        text: first.file === place.file ? '' : first.file,
+        value: first.file,
+      })),
+      right('similarity', 'similarity', ({ similarity }) => percentCell(similarity)),
+    ]),
     noteOf(
       'Similarity: shared runs of 5 characters, estimated by MinHash with 60 hash values (±5%).',
     ),
   ];
 }
 
-const filesTable = ({ files }: DataResult): TableBlock => ({
-  kind: 'table',
-  columns: [
-    leftColumn('file', 'file', true),
-    right('samples', 'samples'),
-    right('bytes', 'bytes'),
-    leftColumn('stored as', 'stored'),
-  ],
-  rows: files.map(({ file, samples, bytes, isGzip, hasByteOrderMark, crlfLines }) => [
-    { text: file },
-    integerCell(samples),
-    integerCell(bytes),
-    {
-      text: [
+const filesTable = ({ files }: DataResult): TableBlock =>
+  tableOf(files, [
+    wrapColumn('file', 'file', ({ file }) => file),
+    right('samples', 'samples', ({ samples }) => integerCell(samples)),
+    right('bytes', 'bytes', ({ bytes }) => integerCell(bytes)),
+    leftColumn('stored as', 'stored', ({ isGzip, hasByteOrderMark, crlfLines }) =>
+      [
         ...(isGzip ? ['gzip'] : []),
         ...(hasByteOrderMark ? ['byte order mark'] : []),
         ...(crlfLines > 0 ? [`${formatInteger(crlfLines)} CRLF`] : []),
       ].join(', '),
-    },
-  ]),
-});
+    ),
+  ]);
 
 /** One figure per row. */
 function figuresTable({ figures, packing, epochs, faults, special }: DataResult): TableBlock {

@@ -17,6 +17,7 @@ import {
   noteOf,
   right,
   strongCell,
+  wrapColumn,
 } from '../kit/cells.js';
 import type { Block, Cell, TableBlock } from '../kit/report.js';
 import {
@@ -90,7 +91,7 @@ function remedyBlocks(remedies: Serving['remedies']): Block[] {
     headingBlock('Changes that make serving fit, each by itself'),
     {
       kind: 'table',
-      columns: [leftColumn('flags', 'flags', true), ...boundsColumns('bytes')],
+      columns: [wrapColumn('flags', 'flags'), ...boundsColumns('bytes')],
       rows: remedies.map((remedy) => [
         { text: servingFlags(remedy).join(' ') },
         ...boundsCells(remedy.total, bytesText),
@@ -204,7 +205,7 @@ function loadBlocks(
         right('service', 'service_seconds'),
         right('wait', 'waiting_seconds'),
         right('utilisation', 'utilisation'),
-        leftColumn('', 'remark', true),
+        wrapColumn('', 'remark'),
       ],
       // The lower bound of a time is the best speed.
       rows: [loadRow('upper', lower), loadRow('estimate', expected), loadRow('lower', upper)],

@@ -23,6 +23,7 @@ import {
   noteOf,
   right,
   strongCell,
+  wrapColumn,
 } from '../kit/cells.js';
 import type { Block, TableBlock } from '../kit/report.js';
 import {
@@ -192,7 +193,7 @@ function remedyBlocks({ setting, fit: { remedies, verdict } }: Training): Block[
     {
       kind: 'table',
       columns: [
-        leftColumn('flags', 'flags', true),
+        wrapColumn('flags', 'flags'),
         ...boundsColumns('bytes'),
         right('tokens/s', 'expected_tokens_per_second'),
       ],

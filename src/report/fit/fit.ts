@@ -10,7 +10,15 @@ import {
   significant,
 } from '../../text/units.js';
 import { counted } from '../../text/words.js';
-import { headingBlock, integerCell, leftColumn, noteOf, right, strongCell } from '../kit/cells.js';
+import {
+  headingBlock,
+  integerCell,
+  leftColumn,
+  noteOf,
+  right,
+  strongCell,
+  wrapColumn,
+} from '../kit/cells.js';
 import type { Block, Cell, Report, TableBlock } from '../kit/report.js';
 import { explanationBlocks } from '../profile/inventory.js';
 import type { FitResult } from './fit-answer.js';
@@ -157,13 +165,13 @@ function hardwareTable(
     kind: 'table' as const,
     columns: [
       leftColumn('name', 'name'),
-      ...(isShort ? [] : [leftColumn('title', 'title', true)]),
+      ...(isShort ? [] : [wrapColumn('title', 'title')]),
       right('GPUs', 'gpus'),
       right('memory', 'usable_bytes'),
       ...(isShort ? [] : [right('label', 'memory_bytes')]),
       right('bandwidth', 'bandwidth_bytes_per_second'),
       ...dtypes.map((dtype) => right(dtype, `${dtype}_flops`)),
-      ...(isShort ? [] : [leftColumn('link', 'link'), leftColumn('source', 'source', true)]),
+      ...(isShort ? [] : [leftColumn('link', 'link'), wrapColumn('source', 'source')]),
     ],
     rows: listed.map(({ name, title, gpu, gpus, links, source }): Cell[] => [
       strongCell(name),

@@ -4,8 +4,17 @@ import type { TensorGroup } from '../../checkpoint/summary.js';
 import type { OnnxView } from '../../model-input/onnx-tensors.js';
 import { formatBytes, formatInteger } from '../../text/units.js';
 import { counted, joined, namesText, nameText, shortened } from '../../text/words.js';
-import { bytesCell, headingBlock, integerCell, leftColumn, noteOf, right } from '../kit/cells.js';
-import type { Block, Cell, Fact, TableBlock } from '../kit/report.js';
+import {
+  bytesCell,
+  headingBlock,
+  integerCell,
+  leftColumn,
+  noteOf,
+  right,
+  tableOf,
+  wrapColumn,
+} from '../kit/cells.js';
+import type { Block, Fact, TableBlock } from '../kit/report.js';
 import { MAX_ROWS } from './inspect-text.js';
 
 /** The graph of an ONNX file, and the tensors of its model. */
@@ -89,21 +98,11 @@ export function onnxDetails(onnx: OnnxInspection): Block[] {
   const { operators } = onnx;
   return [
     headingBlock('Operators'),
-    {
-      kind: 'table',
-      columns: [
-        leftColumn('operator', 'operator', true),
-        leftColumn('domain', 'domain', true),
-        right('count', 'count'),
-      ],
-      rows: operators
-        .slice(0, MAX_ROWS)
-        .map(({ operator, domain, count }): Cell[] => [
-          { text: nameText(operator) },
-          { text: nameText(domain) },
-          integerCell(count),
-        ]),
-    },
+    tableOf(operators.slice(0, MAX_ROWS), [
+      wrapColumn('operator', 'operator', ({ operator }) => nameText(operator)),
+      wrapColumn('domain', 'domain', ({ domain }) => nameText(domain)),
+      right('count', 'count', ({ count }) => integerCell(count)),
+    ]),
     headingBlock('Initializers by type'),
     typesTable(onnx.initializers),
     ...(onnx.constantTensors.length > 0
@@ -120,21 +119,13 @@ export function onnxDetails(onnx: OnnxInspection): Block[] {
   ];
 }
 
-const typesTable = (totals: OnnxDescription['initializers']): TableBlock => ({
-  kind: 'table',
-  columns: [
-    leftColumn('type', 'type'),
-    right('tensors', 'tensors'),
-    right('values', 'values'),
-    right('size', 'bytes'),
-  ],
-  rows: totals.map(({ type, tensors, elements, bytes }): Cell[] => [
-    { text: type },
-    integerCell(tensors),
-    integerCell(elements),
-    bytesCell({ value: bytes }),
-  ]),
-});
+const typesTable = (totals: OnnxDescription['initializers']): TableBlock =>
+  tableOf(totals, [
+    leftColumn('type', 'type', ({ type }) => type),
+    right('tensors', 'tensors', ({ tensors }) => integerCell(tensors)),
+    right('values', 'values', ({ elements }) => integerCell(elements)),
+    right('size', 'bytes', ({ bytes }) => bytesCell(bytes)),
+  ]);
 
 /** How a graph stores the tensors of its model, where it is not as the model has them. */
 export function onnxNotes({

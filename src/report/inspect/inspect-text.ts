@@ -73,7 +73,7 @@ export function checkpointBlocks({ totals, config, matches }: CheckpointFacts): 
     label,
     integerCell(counts[0]),
     integerCell(counts[1]),
-    bytesCell({ value: counts[2] }),
+    bytesCell(counts[2]),
   ];
   return [
     headingBlock(`Stored: ${formatBytes(distinctBytes)}`),

@@ -14,6 +14,7 @@ import {
 import {
   bar,
   bytesCell,
+  cutColumn,
   headingBlock,
   integerCell,
   leftColumn,
@@ -21,6 +22,8 @@ import {
   right,
   shareCell,
   strongCell,
+  tableOf,
+  wrapColumn,
 } from '../kit/cells.js';
 import type { Block, Cell, Fact, Report, TableBlock, Verdict } from '../kit/report.js';
 import { ggufComponents, ggufDetails, ggufFacts } from './inspect-gguf.js';
@@ -208,37 +211,27 @@ function componentsBlocks(result: InspectResult, groups = result.groups): Block[
   const more = groups.length - shown.size;
   const most = Math.max(1, ...groups.map((group) => totalOf(group, 'bytes')));
   return [
-    {
-      kind: 'table',
-      columns: [
-        { ...leftColumn('component', 'component'), cut: true },
-        right('tensors', 'tensors'),
-        right('values', 'values'),
-        right('size', 'bytes'),
-        right('share', 'share'),
-        leftColumn('', 'bar'),
+    tableOf(
+      groups.filter((group) => shown.has(group)),
+      [
+        cutColumn('component', 'component', (group) => nameText(shortLabel(group))),
+        right('tensors', 'tensors', (group) => integerCell(totalOf(group, 'tensors'))),
+        right('values', 'values', (group) => integerCell(totalOf(group, 'elements'))),
+        right('size', 'bytes', (group) => bytesCell(totalOf(group, 'bytes'))),
+        right('share', 'share', (group) => shareCell(totalOf(group, 'bytes'), totals.bytes)),
+        leftColumn('', 'bar', (group) => bar(totalOf(group, 'bytes') / most, BAR_WIDTH)),
       ],
-      rows: [
-        ...groups
-          .filter((group) => shown.has(group))
-          .map((group): Cell[] => [
-            { text: nameText(shortLabel(group)) },
-            integerCell(totalOf(group, 'tensors')),
-            integerCell(totalOf(group, 'elements')),
-            bytesCell({ value: totalOf(group, 'bytes') }),
-            shareCell(totalOf(group, 'bytes'), totals.bytes),
-            { text: bar(totalOf(group, 'bytes') / most, BAR_WIDTH) },
-          ]),
+      [
         [
           strongCell('total'),
           { ...integerCell(totals.tensors), tone: 'strong' },
           { ...integerCell(totals.elements), tone: 'strong' },
-          { ...bytesCell({ value: totals.bytes }), tone: 'strong' },
+          { ...bytesCell(totals.bytes), tone: 'strong' },
           shareCell(totals.bytes, totals.bytes),
           { text: '' },
         ],
       ],
-    },
+    ),
     ...(more > 0 ? [noteOf(`… ${formatInteger(more)} more: --details`)] : []),
   ];
 }
@@ -277,7 +270,7 @@ function totalsTable({ totals }: InspectResult): TableBlock {
     label,
     integerCell(tensors),
     integerCell(elements),
-    bytesCell({ value: bytes }),
+    bytesCell(bytes),
   ];
   const nothing: Cell = { text: '' };
   return {
@@ -312,7 +305,7 @@ function totalsTable({ totals }: InspectResult): TableBlock {
           )),
       ...(totals.storedBytes === totals.distinctBytes
         ? []
-        : [[{ text: 'stored' }, nothing, nothing, bytesCell({ value: totals.storedBytes })]]),
+        : [[{ text: 'stored' }, nothing, nothing, bytesCell(totals.storedBytes)]]),
     ],
   };
 }
@@ -328,25 +321,21 @@ const groupsBlocks = (groups: readonly TensorGroup[]): Block[] =>
 
 function groupsTable(groups: readonly TensorGroup[]): TableBlock {
   const isRepeated = groups.some(({ layers = [] }) => layers.length > 1);
-  return {
-    kind: 'table',
-    columns: [
-      { ...leftColumn('component', 'group'), cut: true },
-      ...(isRepeated ? [right('layers', 'alike')] : []),
-      right(isRepeated ? 'tensors each' : 'tensors', 'tensors_each'),
-      right(isRepeated ? 'values each' : 'values', 'elements_each'),
-      right(isRepeated ? 'size each' : 'size', 'bytes_each'),
-      leftColumn('types', 'dtypes', true),
-    ],
-    rows: groups.map((group) => [
-      { text: nameText(groupLabel(group)), value: groupLabel(group) },
-      ...(isRepeated ? [alikeCell(group)] : []),
+  return tableOf(groups, [
+    cutColumn('component', 'group', (group) => ({
+      text: nameText(groupLabel(group)),
+      value: groupLabel(group),
+    })),
+    isRepeated && right('layers', 'alike', (group) => alikeCell(group)),
+    right(isRepeated ? 'tensors each' : 'tensors', 'tensors_each', (group) =>
       integerCell(group.tensors),
+    ),
+    right(isRepeated ? 'values each' : 'values', 'elements_each', (group) =>
       integerCell(group.elements),
-      bytesCell({ value: group.bytes }),
-      { text: group.dtypes.join(', ') },
-    ]),
-  };
+    ),
+    right(isRepeated ? 'size each' : 'size', 'bytes_each', (group) => bytesCell(group.bytes)),
+    wrapColumn('types', 'dtypes', (group) => group.dtypes.join(', ')),
+  ]);
 }
 
 function alikeCell({ layers = [] }: TensorGroup): Cell {

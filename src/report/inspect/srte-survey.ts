@@ -13,6 +13,7 @@ import {
   realCell,
   right,
   shareCell,
+  tableOf,
 } from '../kit/cells.js';
 import type { Block, Cell, TableBlock } from '../kit/report.js';
 
@@ -82,27 +83,18 @@ function nonFiniteBlocks({ name, nonFinite }: TableSurvey): Block[] {
 function tablesBlocks(tables: readonly TableSurvey[]): Block[] {
   return [
     headingBlock('Distance of each layer to the mean'),
-    {
-      kind: 'table',
-      columns: [
-        right('layer', 'layer'),
-        right('norm', 'norm'),
-        right('distance', 'distance_to_mean'),
-        right('relative', 'relative_distance'),
-        leftColumn('', 'bar'),
-        right('largest', 'largest_difference'),
-        right('cosine', 'cosine_to_mean'),
-      ],
-      rows: tables.map((table): Cell[] => [
-        { text: String(table.layer), value: table.layer ?? '' },
-        realCell(table.norm),
-        realCell(table.distanceToMean),
-        percentCell(table.relativeDistance),
-        { text: bar(table.relativeDistance ?? 0, BAR_WIDTH), value: '' },
-        realCell(table.largestDifference),
-        cosineCell(table.cosineToMean),
-      ]),
-    },
+    tableOf(tables, [
+      right('layer', 'layer', (table) => ({ text: String(table.layer), value: table.layer ?? '' })),
+      right('norm', 'norm', (table) => realCell(table.norm)),
+      right('distance', 'distance_to_mean', (table) => realCell(table.distanceToMean)),
+      right('relative', 'relative_distance', (table) => percentCell(table.relativeDistance)),
+      leftColumn('', 'bar', (table) => ({
+        text: bar(table.relativeDistance ?? 0, BAR_WIDTH),
+        value: '',
+      })),
+      right('largest', 'largest_difference', (table) => realCell(table.largestDifference)),
+      right('cosine', 'cosine_to_mean', (table) => cosineCell(table.cosineToMean)),
+    ]),
     noteOf('Distances are Frobenius norms. A full bar is 100%.'),
   ];
 }
@@ -143,7 +135,7 @@ function optionsTable({ parameters, bytes, options, dtype }: SrteSurvey, most: n
       [
         { text: 'as stored', value: 'stored' },
         integerCell(parameters),
-        bytesCell({ value: bytes }),
+        bytesCell(bytes),
         { ...NOTHING, value: 0 },
         { ...NOTHING, value: 0 },
         { ...NOTHING, value: 0 },
@@ -162,8 +154,8 @@ function optionCells(option: SrteOption, parameters: number): Cell[] {
       ? { text: 'one shared table', value: 'shared' }
       : { text: `shared, rank ${rank}`, value: `shared-rank-${rank}` },
     integerCell(option.parameters),
-    bytesCell({ value: option.bytes }),
-    { ...bytesCell({ value: savedBytes }), tone },
+    bytesCell(option.bytes),
+    { ...bytesCell(savedBytes), tone },
     { ...shareCell(savedParameters, parameters), tone },
     percentCell(relativeError),
     percentCell(energy),

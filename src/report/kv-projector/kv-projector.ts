@@ -15,6 +15,7 @@ import { formatBytes, formatInteger, shortCount } from '../../text/units.js';
 import { counted, sumOf } from '../../text/words.js';
 import {
   bytesCell,
+  cutColumn,
   flopsCell,
   headingBlock,
   integerCell,
@@ -22,6 +23,8 @@ import {
   noteOf,
   right,
   strongCell,
+  tableOf,
+  wrapColumn,
 } from '../kit/cells.js';
 import type { Block, Cell, Column, Fact, Report, TableBlock, Verdict } from '../kit/report.js';
 import { explanationBlocks } from '../profile/inventory.js';
@@ -68,23 +71,14 @@ export function projectionReport(result: KvProjection): Report {
   };
 }
 
-const projectionTable = (tensors: KvProjection['tensors']): TableBlock => ({
-  kind: 'table',
-  columns: [
-    { ...leftColumn('tensor', 'tensor'), cut: true },
-    leftColumn('input shape', 'shape'),
-    leftColumn('output shape', 'projected_shape'),
-    leftColumn('type', 'dtype'),
-    right('not finite', 'non_finite'),
-  ],
-  rows: tensors.map((each) => [
-    { text: each.output.name },
-    { text: `[${each.input.shape.join(', ')}]` },
-    { text: `[${each.output.shape.join(', ')}]` },
-    { text: each.output.dtype },
-    integerCell(each.output.nonFinite),
-  ]),
-});
+const projectionTable = (tensors: KvProjection['tensors']): TableBlock =>
+  tableOf(tensors, [
+    cutColumn('tensor', 'tensor', (each) => each.output.name),
+    leftColumn('input shape', 'shape', (each) => `[${each.input.shape.join(', ')}]`),
+    leftColumn('output shape', 'projected_shape', (each) => `[${each.output.shape.join(', ')}]`),
+    leftColumn('type', 'dtype', (each) => each.output.dtype),
+    right('not finite', 'non_finite', (each) => integerCell(each.output.nonFinite)),
+  ]);
 
 export function projectorConversionReport(result: ProjectorConversion): Report {
   const { projector, format, output, container, bytes, arguments: names } = result;
@@ -110,7 +104,7 @@ export function projectorConversionReport(result: ProjectorConversion): Report {
         right('tensors', 'tensors'),
         right('parameters', 'parameters'),
         right('size', 'bytes'),
-        leftColumn('arguments', 'arguments', true),
+        wrapColumn('arguments', 'arguments'),
       ],
       rows: [
         [
@@ -118,7 +112,7 @@ export function projectorConversionReport(result: ProjectorConversion): Report {
           { text: container },
           integerCell(projector.tensors),
           integerCell(projector.parameters),
-          bytesCell({ value: bytes }),
+          bytesCell(bytes),
           { text: names.join(', ') || 'none in the file' },
         ],
       ],
@@ -128,23 +122,17 @@ export function projectorConversionReport(result: ProjectorConversion): Report {
 
 export function projectorInitReport(result: ProjectorInit): Report {
   const { output, kind, teachers, studentWidth, parameters, bytes, init, seed, ratio } = result;
-  const table: TableBlock = {
-    kind: 'table',
-    columns: [
-      leftColumn('teacher', 'teacher', true),
-      right('width', 'width'),
-      right('layers', 'layers'),
-      right('hidden', 'hidden'),
-      right('student', 'student'),
-    ],
-    rows: teachers.map((each) => [
-      { text: each.name },
-      integerCell(each.width),
+  const table: TableBlock = tableOf(teachers, [
+    wrapColumn('teacher', 'teacher', (each) => each.name),
+    right('width', 'width', (each) => integerCell(each.width)),
+    right('layers', 'layers', (each) =>
       each.layers === null ? NOTHING : integerCell(each.layers),
+    ),
+    right('hidden', 'hidden', (each) =>
       each.hidden === null ? NOTHING : integerCell(each.hidden),
-      integerCell(studentWidth),
-    ]),
-  };
+    ),
+    right('student', 'student', () => integerCell(studentWidth)),
+  ]);
   const rows = table.rows.slice(0, ANSWER_ROWS);
   const more = table.rows.length - rows.length;
   return {
@@ -179,7 +167,7 @@ export function projectorParamsReport(
   { explain }: { readonly explain: boolean },
 ): Report {
   const { projectors } = result;
-  const table = tableOf(result);
+  const table = paramsTable(result);
   const more = table.rows.length - PARAMS_ROWS;
   const guidance = guidanceBlocks(result);
   // One teacher leaves room for it on the screen.
@@ -239,10 +227,10 @@ function guidanceBlocks({ projectors }: ProjectorComparison): Block[] {
       kind: 'table',
       columns: [
         leftColumn('projector', 'projector'),
-        ...(isMany ? [leftColumn('teacher', 'teacher', true)] : []),
+        ...(isMany ? [wrapColumn('teacher', 'teacher')] : []),
         right('published', 'published'),
         right('K and V', 'parameters'),
-        leftColumn('difference', 'reason', true),
+        wrapColumn('difference', 'reason'),
       ],
       rows,
     },
@@ -291,7 +279,7 @@ function totalsOf(result: ProjectorComparison): TableBlock {
     rows: table.rows.filter(([, teacher]) => teacher?.text === TOTAL),
     narrower: table.narrower && withoutTeachers(table.narrower),
   });
-  return withoutTeachers(tableOf(result));
+  return withoutTeachers(paramsTable(result));
 }
 
 const TOTAL = 'total';
@@ -345,14 +333,14 @@ const FIGURES: readonly FigureColumn[] = [
   {
     column: right('f32', 'bytes_f32'),
     rooms: ['all'],
-    of: ({ bytes }) => bytesCell(bytes.f32),
-    ofAll: ({ bytes }) => bytesCell(bytes.f32),
+    of: ({ bytes }) => bytesCell(bytes.f32.value),
+    ofAll: ({ bytes }) => bytesCell(bytes.f32.value),
   },
   {
     column: right('bf16, f16', 'bytes_bf16'),
     rooms: ROOMS,
-    of: ({ bytes }) => bytesCell(bytes.bf16),
-    ofAll: ({ bytes }) => bytesCell(bytes.bf16),
+    of: ({ bytes }) => bytesCell(bytes.bf16.value),
+    ofAll: ({ bytes }) => bytesCell(bytes.bf16.value),
   },
   {
     column: right('per token', 'flops_per_token'),
@@ -363,7 +351,7 @@ const FIGURES: readonly FigureColumn[] = [
 ];
 
 /** The table and its narrower variants. */
-function tableOf(
+function paramsTable(
   result: ProjectorComparison,
   [room, ...narrower]: readonly [Room, ...Room[]] = ROOMS,
 ): TableBlock {
@@ -375,7 +363,7 @@ function tableOf(
     kind: 'table',
     columns: [
       leftColumn('projector', 'projector'),
-      leftColumn('teacher', 'teacher', room === 'least'),
+      (room === 'least' ? wrapColumn : leftColumn)('teacher', 'teacher'),
       ...figures.map(({ column }) => column),
     ],
     rows: projectors.flatMap((projector) => [
@@ -394,7 +382,7 @@ function tableOf(
           ]
         : []),
     ]),
-    narrower: next && tableOf(result, [next, ...rest]),
+    narrower: next && paramsTable(result, [next, ...rest]),
   };
 }
 

@@ -39,6 +39,8 @@ import {
   settingNotes,
   shareCell,
   strongCell,
+  tableOf,
+  wrapColumn,
 } from '../kit/cells.js';
 import type { Block, Cell, Fact, Report, TableBlock, Tone, Verdict } from '../kit/report.js';
 import {
@@ -272,21 +274,18 @@ function componentsTable(
     (most, { value }) => (value > most ? value : most),
     0 as number | bigint,
   );
-  return {
-    kind: 'table',
-    columns: [
-      leftColumn('component', 'component'),
-      right('parameters', 'parameters'),
-      right('share', 'share'),
-      leftColumn('', 'bar'),
+  return tableOf(
+    shown,
+    [
+      leftColumn('component', 'component', ({ label }) => label),
+      right('parameters', 'parameters', ({ value }) => integerCell(value)),
+      right('share', 'share', ({ value }) => shareCell(value, total)),
+      leftColumn('', 'bar', ({ value }) => ({
+        text: bar(Number(value) / Number(largest), BAR_WIDTH),
+        value: '',
+      })),
     ],
-    rows: [
-      ...shown.map(({ label, value }): Cell[] => [
-        { text: label },
-        integerCell(value),
-        shareCell(value, total),
-        { text: bar(Number(value) / Number(largest), BAR_WIDTH), value: '' },
-      ]),
+    [
       [
         strongCell('total'),
         { ...integerCell(total), tone: 'strong' },
@@ -300,7 +299,7 @@ function componentsTable(
         },
       ],
     ],
-  };
+  );
 }
 
 /** Every figure for programs, one a row. */
@@ -352,22 +351,21 @@ function parameterDetails(result: ProfileResult): Block[] {
   return [
     headingBlock(`Parameters: ${total < 1e6 ? formatInteger(total) : formatCount(total)}`),
     componentsTable(result, componentRows(parameters)),
-    {
-      kind: 'table',
-      columns: [leftColumn('count', 'count'), right('values', 'values'), right('share', 'share')],
-      rows: [
-        ...counts.map(({ label, value }): Cell[] => [
-          { text: label },
-          integerCell(value),
-          shareCell(value, total),
-        ]),
+    tableOf(
+      counts,
+      [
+        leftColumn('count', 'count', ({ label }) => label),
+        right('values', 'values', ({ value }) => integerCell(value)),
+        right('share', 'share', ({ value }) => shareCell(value, total)),
+      ],
+      [
         [
           { text: 'buffers (stored, not parameters)' },
           integerCell(parameters.buffers.value),
           { text: '' },
         ],
       ],
-    },
+    ),
     ...contestedNotes(parameters.contested),
     {
       kind: 'table',
@@ -390,7 +388,7 @@ const weightsRow = (label: string, figure: Figure): Cell[] => [
   { text: label },
   integerCell(figure.value),
   { text: formatBytes(figure.value), value: Number(figure.value) / 1e9 },
-  binaryCell(figure),
+  binaryCell(figure.value),
 ];
 
 function storedText({ label, parts, total }: StoredWeights): string {
@@ -409,8 +407,8 @@ const contestedNotes = (contested: ProfileResult['parameters']['contested']): Bl
 function bytesTable(figures: readonly Figure[], sum: Figure): TableBlock {
   const row = (label: string, figure: Figure, tone: Tone): Cell[] => [
     { text: label, tone },
-    { ...bytesCell(figure), tone },
-    binaryCell(figure),
+    { ...bytesCell(figure.value), tone },
+    binaryCell(figure.value),
     shareCell(figure.value, sum.value),
   ];
   return {
@@ -492,23 +490,21 @@ function flopsBlocks(result: ProfileResult): Block[] {
     `${formatInteger(sequences)} × ${formatInteger(context)} tokens`;
   return [
     headingBlock(`Forward pass: ${formatFlops(total.value)}`),
-    {
-      kind: 'table',
-      columns: [
-        leftColumn('what', 'what'),
-        right('forward', 'forward_flops'),
-        right('share', 'share'),
-        right('training', 'training_flops'),
-        leftColumn('', 'bar'),
-      ],
-      rows: [
-        ...parts.map(({ flops }, index): Cell[] => [
-          { text: flops.label },
-          flopsCell(flops.value),
-          shareCell(flops.value, total.value),
+    tableOf(
+      parts,
+      [
+        leftColumn('what', 'what', ({ flops }) => flops.label),
+        right('forward', 'forward_flops', ({ flops }) => flopsCell(flops.value)),
+        right('share', 'share', ({ flops }) => shareCell(flops.value, total.value)),
+        right('training', 'training_flops', (_, index) =>
           flopsCell(trainingFlops.parts[index]?.flops.value ?? 0),
-          { text: bar(Number(flops.value) / Number(total.value), FLOPS_BAR_WIDTH), value: '' },
-        ]),
+        ),
+        leftColumn('', 'bar', ({ flops }) => ({
+          text: bar(Number(flops.value) / Number(total.value), FLOPS_BAR_WIDTH),
+          value: '',
+        })),
+      ],
+      [
         [
           strongCell('total'),
           { ...flopsCell(total.value), tone: 'strong' },
@@ -517,7 +513,7 @@ function flopsBlocks(result: ProfileResult): Block[] {
           { text: '' },
         ],
       ],
-    },
+    ),
     noteOf(
       `A forward pass over ${tokens(batch)}; a training step over ${tokens(setting.training.batch)}. ` +
         `The matrix products of the forward pass are ${formatMacs(macs.value)} (1 MAC is 2 FLOP).`,
@@ -570,21 +566,13 @@ const plainKernelBytes = ({ parts }: ProfileResult['training']['activations']): 
   );
 
 function checksTable(checks: readonly LimitCheck[]): TableBlock {
-  return {
-    kind: 'table',
-    columns: [
-      leftColumn('limit', 'limit'),
-      leftColumn('of', 'figure', true),
-      right('allowed', 'allowed'),
-      right('value', 'value'),
-      leftColumn('verdict', 'verdict'),
-    ],
-    rows: checks.map(({ limit, allowed, figure, passed }) => [
-      { text: `--${limit}` },
-      { text: figure.label },
-      integerCell(allowed),
-      integerCell(figure.value),
+  return tableOf(checks, [
+    leftColumn('limit', 'limit', ({ limit }) => `--${limit}`),
+    wrapColumn('of', 'figure', ({ figure }) => figure.label),
+    right('allowed', 'allowed', ({ allowed }) => integerCell(allowed)),
+    right('value', 'value', ({ figure }) => integerCell(figure.value)),
+    leftColumn('verdict', 'verdict', ({ passed }) =>
       passed ? { text: 'kept', tone: 'good' } : { text: 'exceeded', tone: 'bad' },
-    ]),
-  };
+    ),
+  ]);
 }
