@@ -18,8 +18,9 @@ import {
   leftColumn,
   noteOf,
   right,
+  tableOf,
 } from './kit/cells.js';
-import type { Block, Cell, Column, Report, TableBlock, Verdict } from './kit/report.js';
+import type { Block, Cell, Report, TableBlock, Verdict } from './kit/report.js';
 import { explanationBlocks } from './profile/inventory.js';
 
 export interface AttentionResult extends AttentionMethods {
@@ -141,51 +142,41 @@ function methodTable({ rows }: Context, form: 'both' | 'values' | 'ratios'): Tab
     const ratio = ratioCell(row.ratios[name]);
     return form === 'ratios' ? ratio : { ...ratio, text: `${value.text} ${ratio.text}` };
   };
-  return {
-    kind: 'table',
-    columns: [
-      leftColumn('  method', 'method'),
-      ...NAMES.map((name) => right(FIGURES[name].title, name)),
-      right('reach', 'reach'),
-    ],
-    rows: rows.map((row, at) => [
-      {
-        text: `${row.isModel ? CURRENT_MARK : ' '} ${row.name}`,
-        tone: row.isModel ? 'strong' : 'plain',
-      },
-      ...NAMES.map((name) => cellOf(row, name, at)),
-      integerCell(row.reach.value),
-    ]),
-    ...(form === 'both' && { narrower: methodTable({ context: 0, rows }, 'ratios') }),
-  };
+  const table = tableOf(rows, [
+    leftColumn('  method', 'method', ({ isModel, name }) => ({
+      text: `${isModel ? CURRENT_MARK : ' '} ${name}`,
+      tone: isModel ? 'strong' : 'plain',
+    })),
+    ...NAMES.map((name) =>
+      right(FIGURES[name].title, name, (row: AttentionRow, at) => cellOf(row, name, at)),
+    ),
+    right('reach', 'reach', ({ reach }) => integerCell(reach.value)),
+  ]);
+  return form === 'both'
+    ? { ...table, narrower: methodTable({ context: 0, rows }, 'ratios') }
+    : table;
 }
 
 /** A row for each context and method, for programs. */
 function flatTable({ contexts }: AttentionResult): TableBlock {
-  const columns: Column[] = [
-    right('context', 'context_tokens'),
-    leftColumn('method', 'method'),
-    leftColumn('name', 'name'),
-    leftColumn('model', 'is_model'),
-    ...NAMES.map((name) => right(FIGURES[name].title, `${name}_${FIGURES[name].unit}`)),
-    ...NAMES.map((name) => right(`÷ ${FIGURES[name].title}`, `${name}_ratio`)),
-    right('reach', 'reach_tokens'),
-  ];
-  return {
-    kind: 'table',
-    columns,
-    rows: contexts.flatMap(({ context, rows }) =>
-      rows.map((row): Cell[] => [
-        integerCell(context),
-        { text: row.method },
-        { text: row.name },
-        { text: String(row.isModel), value: row.isModel },
-        ...NAMES.map((name) => FIGURES[name].cell(row[name].value)),
-        ...NAMES.map((name) => ratioCell(row.ratios[name])),
-        integerCell(row.reach.value),
-      ]),
+  const all = contexts.flatMap(({ context, rows }) => rows.map((row) => ({ ...row, context })));
+  return tableOf(all, [
+    right('context', 'context_tokens', ({ context }) => integerCell(context)),
+    leftColumn('method', 'method', ({ method }) => method),
+    leftColumn('name', 'name', ({ name }) => name),
+    leftColumn('model', 'is_model', ({ isModel }) => ({ text: String(isModel), value: isModel })),
+    ...NAMES.map((name) =>
+      right(FIGURES[name].title, `${name}_${FIGURES[name].unit}`, (row: AttentionRow) =>
+        FIGURES[name].cell(row[name].value),
+      ),
     ),
-  };
+    ...NAMES.map((name) =>
+      right(`÷ ${FIGURES[name].title}`, `${name}_ratio`, ({ ratios }: AttentionRow) =>
+        ratioCell(ratios[name]),
+      ),
+    ),
+    right('reach', 'reach_tokens', ({ reach }) => integerCell(reach.value)),
+  ]);
 }
 
 /** Figures whose ratio changes with the context. */

@@ -26,12 +26,13 @@ import {
   headingBlock,
   integerCell,
   leftColumn,
+  moreNote,
   noteOf,
   percentCell,
   right,
   tableOf,
 } from './kit/cells.js';
-import type { Block, Cell, Column, Fact, Report, TableBlock, Verdict } from './kit/report.js';
+import type { Block, Cell, Fact, Report, TableBlock, Verdict } from './kit/report.js';
 
 type Result = Difference & { readonly schema?: string };
 
@@ -366,7 +367,7 @@ function differenceTable(rows: readonly Row[]): TableBlock {
       ),
     cutColumn('before', 'before', (row) => row.before),
     cutColumn('after', 'after', (row) => row.after),
-    hasLines && leftColumn('lines', 'lines', (row) => linesText(row)),
+    hasLines && leftColumn('lines', 'lines', linesText),
   ]);
 }
 
@@ -380,11 +381,8 @@ function linesText({ lines }: Row): string {
 const allRows = (rows: readonly Row[]): Block[] => [
   headingBlock('All differences'),
   differenceTable(rows.slice(0, MOST_ROWS)),
-  ...moreNote(rows.length),
+  ...moreNote(rows.length - MOST_ROWS, '--json'),
 ];
-
-const moreNote = (rows: number): Block[] =>
-  rows > MOST_ROWS ? [noteOf(`… ${formatInteger(rows - MOST_ROWS)} more: --json`)] : [];
 
 // Values.
 
@@ -426,15 +424,6 @@ const VERDICTS = {
 } as const satisfies Record<TensorValueDifference['verdict'], Cell>;
 
 function valueDetails({ layers, tensors, components, skipped }: ValueDifferences): Block[] {
-  const columns: Column[] = [
-    cutColumn('tensor', 'tensor'),
-    leftColumn('types', 'types'),
-    leftColumn('values', 'values'),
-    right('equal', 'equal_share'),
-    right('largest', 'largest_difference'),
-    right('relative error', 'relative_error'),
-    right('limit', 'limit'),
-  ];
   return [
     noteOf(
       'equal: share of the values; largest: largest absolute difference; relative error: of the Frobenius norms.',
@@ -444,24 +433,20 @@ function valueDetails({ layers, tensors, components, skipped }: ValueDifferences
     headingBlock('Values by layer'),
     groupTable(layers.slice(0, MOST_ROWS), 'layer'),
     headingBlock('Values by tensor'),
-    {
-      kind: 'table',
-      columns,
-      rows: tensors
-        .slice(0, MOST_ROWS)
-        .map((each): Cell[] => [
-          { text: nameText(each.name) },
-          { text: typePair(each) },
-          VERDICTS[each.verdict],
-          percentCell(each.elements === 0 ? null : each.equal / each.elements),
-          numberCell(each.largest),
-          percentCell(each.relativeError),
-          each.limit === 0
-            ? { text: '–', value: 0 }
-            : { text: percentText(each.limit), value: each.limit },
-        ]),
-    },
-    ...moreNote(tensors.length),
+    tableOf(tensors.slice(0, MOST_ROWS), [
+      cutColumn('tensor', 'tensor', ({ name }) => nameText(name)),
+      leftColumn('types', 'types', typePair),
+      leftColumn('values', 'values', ({ verdict }) => VERDICTS[verdict]),
+      right('equal', 'equal_share', ({ elements, equal }) =>
+        percentCell(elements === 0 ? null : equal / elements),
+      ),
+      right('largest', 'largest_difference', ({ largest }) => numberCell(largest)),
+      right('relative error', 'relative_error', ({ relativeError }) => percentCell(relativeError)),
+      right('limit', 'limit', ({ limit }) =>
+        limit === 0 ? { text: '–', value: 0 } : { text: percentText(limit), value: limit },
+      ),
+    ]),
+    ...moreNote(tensors.length - MOST_ROWS, '--json'),
     ...(skipped.length > 0 ? skippedBlocks(skipped) : []),
   ];
 }
@@ -470,9 +455,9 @@ const skippedBlocks = (skipped: readonly SkippedTensor[]): Block[] => [
   headingBlock('Skipped: the values of a type cannot be read'),
   tableOf(skipped.slice(0, MOST_ROWS), [
     cutColumn('tensor', 'tensor', (each) => nameText(each.name)),
-    leftColumn('types', 'types', (each) => typePair(each)),
+    leftColumn('types', 'types', typePair),
   ]),
-  ...moreNote(skipped.length),
+  ...moreNote(skipped.length - MOST_ROWS, '--json'),
 ];
 
 const typePair = ({ types: { before, after } }: SkippedTensor): string =>

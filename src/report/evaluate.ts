@@ -4,7 +4,7 @@ import type { Estimate } from '../evaluation/scores.js';
 import { formatInteger, percentText, significant, weightFormText } from '../text/units.js';
 import { counted, modelName, shortened } from '../text/words.js';
 import { engineText } from './doctor.js';
-import { headingBlock, integerCell, leftColumn, right, tableOf } from './kit/cells.js';
+import { headingBlock, integerCell, leftColumn, NOTHING, right, tableOf } from './kit/cells.js';
 import type { Cell, Fact, Report, TableBlock, Verdict } from './kit/report.js';
 
 export function evaluateReport(result: EvaluationResult): Report {
@@ -187,4 +187,4 @@ function figuresTable(result: EvaluationResult): TableBlock {
 }
 
 const valueCell = (value: number | null): Cell =>
-  value === null ? { text: '–', value: '' } : { text: significant(value), value };
+  value === null ? NOTHING : { text: significant(value), value };

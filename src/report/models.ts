@@ -9,12 +9,14 @@ import {
   headingBlock,
   integerCell,
   leftColumn,
+  moreNote,
   noteOf,
   right,
+  strongCell,
   tableOf,
   wrapColumn,
 } from './kit/cells.js';
-import type { Cell, Report, TableBlock } from './kit/report.js';
+import type { Report, TableBlock } from './kit/report.js';
 
 interface Families {
   readonly families: readonly FamilySummary[];
@@ -62,10 +64,7 @@ export function familiesReport({ families, pattern }: Families): Report {
             all,
             headingBlock('Families'),
             tableOf(families, [
-              leftColumn('model.family', 'family', ({ name }) => ({
-                text: name,
-                tone: 'strong' as const,
-              })),
+              leftColumn('model.family', 'family', ({ name }) => strongCell(name)),
               leftColumn('architecture', 'architecture', ({ architecture }) => architecture),
               leftColumn('config.json', 'hugging_face', ({ huggingFace }) => ({
                 text: huggingFace ? 'read' : '–',
@@ -113,27 +112,21 @@ interface Listed {
 const nameOf = ({ family, preset }: Listed) => `${family.name}/${preset.name}`;
 
 function familyTable(families: readonly FamilySummary[]): TableBlock {
-  return {
-    kind: 'table',
-    columns: [
-      leftColumn('family', 'family'),
-      right('presets', 'presets'),
-      leftColumn('example', 'example'),
-      right('parameters', 'parameters'),
-      wrapColumn('models', 'title'),
-    ],
-    rows: families.map((family) => {
-      const { name, title, presets } = family;
-      const preset = presets.find((each) => each.name === EXAMPLE) ?? presets[0];
-      return [
-        { text: name, tone: 'strong' as const },
-        integerCell(presets.length),
-        { text: preset ? nameOf({ family, preset }) : '' },
-        { text: preset ? shortCount(preset.parameters) : '', value: preset?.parameters },
-        { text: title },
-      ];
+  const exampleOf = ({ presets }: FamilySummary) =>
+    presets.find(({ name }) => name === EXAMPLE) ?? presets[0];
+  return tableOf(families, [
+    leftColumn('family', 'family', ({ name }) => strongCell(name)),
+    right('presets', 'presets', ({ presets }) => integerCell(presets.length)),
+    leftColumn('example', 'example', (family) => {
+      const preset = exampleOf(family);
+      return preset ? nameOf({ family, preset }) : '';
     }),
-  };
+    right('parameters', 'parameters', (family) => {
+      const { parameters } = exampleOf(family) ?? {};
+      return { text: parameters ? shortCount(parameters) : '', value: parameters };
+    }),
+    wrapColumn('models', 'title', ({ title }) => title),
+  ]);
 }
 
 /** Published models that the answer names. */
@@ -156,10 +149,7 @@ function someOf(names: readonly string[], most: number): string {
 
 const presetTable = (presets: readonly Listed[]): TableBlock =>
   tableOf(presets, [
-    leftColumn('preset', 'preset', ({ family, preset }) => ({
-      text: nameOf({ family, preset }),
-      tone: 'strong' as const,
-    })),
+    leftColumn('preset', 'preset', ({ family, preset }) => strongCell(nameOf({ family, preset }))),
     right('parameters', 'parameters', ({ preset }) => ({
       text: shortCount(preset.parameters),
       value: preset.parameters,
@@ -234,10 +224,7 @@ export function validationReport(
         (warnings === 0 ? '' : `, ${counted(warnings, 'warning')}`),
       tone: valid === given ? 'good' : 'bad',
     },
-    blocks: [
-      first,
-      ...(isCut ? [noteOf(`… ${formatInteger(valid - FIRST_ROWS)} more: --details`)] : []),
-    ],
+    blocks: [first, ...(isCut ? moreNote(valid - FIRST_ROWS, '--details') : [])],
     details: isCut ? [headingBlock('All valid files'), filesTable(files)] : [],
     next:
       files[0] && files[0].file !== '-'
@@ -324,35 +311,35 @@ export function exportReport(result: ExportResult): Report {
   };
 }
 
-const exportTable = (result: ExportResult): TableBlock => ({
-  kind: 'table',
-  columns: [leftColumn('part', 'what'), wrapColumn('name', 'name'), wrapColumn('value', 'is')],
-  rows: rowsOf(result),
-});
+const exportTable = (result: ExportResult): TableBlock =>
+  tableOf(partsOf(result), [
+    leftColumn('part', 'what', ([what]) => what),
+    wrapColumn('name', 'name', ([, name]) => name),
+    wrapColumn('value', 'is', ([, , value]) => value),
+  ]);
 
 const weightsText = ({ checkpoint, seed }: ExportResult): string =>
   checkpoint === null ? `random weights, seed ${seed}` : `weights of ${checkpoint}`;
 
-function rowsOf({ files, inputs, outputs, operatorSets, operators, weights }: ExportResult) {
-  const row = (what: string, name: string, is: string): Cell[] =>
-    [what, name, is].map((text) => ({ text }));
+function partsOf({ files, inputs, outputs, operatorSets, operators, weights }: ExportResult) {
   const nodes = (domain: string) => {
     const own = operators.filter((each) => each.domain === domain);
-    const count = own.reduce((sum, each) => sum + each.count, 0);
+    const count = sumOf(own, (each) => each.count);
     return `${counted(count, 'node')} of ${counted(own.length, 'operator')}`;
   };
   return [
-    ...files.map(({ path, bytes }) => row('file', path, formatBytes(bytes))),
-    ...inputs.map((each) => row('input', each.name, valueText(each))),
-    ...outputs.map((each) => row('output', each.name, valueText(each))),
-    ...operatorSets.map(({ domain, version }) =>
-      row('operators', domain, `version ${version}: ${nodes(domain)}`),
+    ...files.map(({ path, bytes }) => ['file', path, formatBytes(bytes)] as const),
+    ...inputs.map((each) => ['input', each.name, valueText(each)] as const),
+    ...outputs.map((each) => ['output', each.name, valueText(each)] as const),
+    ...operatorSets.map(
+      ({ domain, version }) =>
+        ['operators', domain, `version ${version}: ${nodes(domain)}`] as const,
     ),
-    row(
+    [
       'weights',
       'float32',
       `${counted(weights.tensors, 'tensor')}, ${formatInteger(weights.elements)} values, ${formatBytes(weights.bytes)}`,
-    ),
+    ] as const,
   ];
 }
 

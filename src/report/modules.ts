@@ -95,20 +95,17 @@ const valueText = (dtype: NamedTensor['dtype'], value: number, decimals = 4) =>
 /** Values of a row in the answer. */
 const FIRST = 4;
 
+const firstOf = (values: readonly number[], text: (value: number) => string): string =>
+  values.slice(0, FIRST).map(text).join(' ') + (values.length > FIRST ? ' …' : '');
+
 function tensorTable(tensors: readonly NamedTensor[]): TableBlock {
   return tableOf(tensors, [
     leftColumn('tensor', 'tensor', ({ name }) => strongCell(name)),
     leftColumn('role', 'role', ({ role }) => role),
     leftColumn('type', 'dtype', ({ dtype }) => DTYPES[dtype]),
     leftColumn('shape', 'shape', ({ shape }) => shapeText(shape)),
-    leftColumn(
-      'first values',
-      'first_values',
-      ({ dtype, values }) =>
-        values
-          .slice(0, FIRST)
-          .map((value) => valueText(dtype, value).padStart(dtype === 'i64' ? 0 : 7))
-          .join(' ') + (values.length > FIRST ? ' …' : ''),
+    leftColumn('first values', 'first_values', ({ dtype, values }) =>
+      firstOf(values, (value) => valueText(dtype, value).padStart(dtype === 'i64' ? 0 : 7)),
     ),
   ]);
 }
@@ -124,29 +121,21 @@ const callTable = (calls: readonly RotationStep[]): TableBlock =>
     right('rows of tables', 'kept_rows', ({ keptRows }) => integerCell(keptRows)),
   ]);
 
-const stepTable = (steps: readonly SoftmaxStep[]): TableBlock => ({
-  kind: 'table',
-  columns: [
-    right('tile', 'tile'),
-    leftColumn('keys', 'keys'),
-    right('maximum m', 'max'),
-    right('correction', 'correction'),
-    right('sum ℓ', 'sum'),
-    leftColumn('output so far', 'output'),
-  ],
-  rows: steps.map(({ firstKey, keys, max, correction, sum, output }, at): Cell[] => [
-    integerCell(at + 1),
-    { text: keys === 1 ? String(firstKey) : `${firstKey}–${firstKey + keys - 1}` },
-    ...[max, correction, sum].map((value) => ({ text: value.toFixed(6), value })),
-    {
-      text:
-        output
-          .slice(0, FIRST)
-          .map((value) => value.toFixed(4))
-          .join(' ') + (output.length > FIRST ? ' …' : ''),
-    },
-  ]),
-});
+const stepTable = (steps: readonly SoftmaxStep[]): TableBlock => {
+  const sixDecimals = (value: number): Cell => ({ text: value.toFixed(6), value });
+  return tableOf(steps, [
+    right('tile', 'tile', (_, at) => integerCell(at + 1)),
+    leftColumn('keys', 'keys', ({ firstKey, keys }) =>
+      keys === 1 ? String(firstKey) : `${firstKey}–${firstKey + keys - 1}`,
+    ),
+    right('maximum m', 'max', ({ max }) => sixDecimals(max)),
+    right('correction', 'correction', ({ correction }) => sixDecimals(correction)),
+    right('sum ℓ', 'sum', ({ sum }) => sixDecimals(sum)),
+    leftColumn('output so far', 'output', ({ output }) =>
+      firstOf(output, (value) => value.toFixed(4)),
+    ),
+  ]);
+};
 
 /** The scores of each tile. */
 const stepBlocks = (steps: readonly SoftmaxStep[]): Block[] => [
@@ -193,24 +182,17 @@ function valueBlocks({ name, role, dtype, shape, values }: NamedTensor): Block[]
 }
 
 /** A row for each value, for programs. */
-const valueTable = (tensors: readonly NamedTensor[]): TableBlock => ({
-  kind: 'table',
-  columns: [
-    leftColumn('tensor', 'tensor'),
-    leftColumn('role', 'role'),
-    leftColumn('type', 'dtype'),
-    leftColumn('shape', 'shape'),
-    right('index', 'index'),
-    right('value', 'value'),
-  ],
-  rows: tensors.flatMap(({ name, role, dtype, shape, values }) =>
-    values.map((value, at): Cell[] => [
-      { text: name },
-      { text: role },
-      { text: DTYPES[dtype] },
-      { text: shape.join('x') },
-      integerCell(at),
-      { text: String(value), value },
-    ]),
-  ),
-});
+const valueTable = (tensors: readonly NamedTensor[]): TableBlock =>
+  tableOf(
+    tensors.flatMap(({ values, ...tensor }) =>
+      values.map((value, at) => ({ ...tensor, value, at })),
+    ),
+    [
+      leftColumn('tensor', 'tensor', ({ name }) => name),
+      leftColumn('role', 'role', ({ role }) => role),
+      leftColumn('type', 'dtype', ({ dtype }) => DTYPES[dtype]),
+      leftColumn('shape', 'shape', ({ shape }) => shape.join('x')),
+      right('index', 'index', ({ at }) => integerCell(at)),
+      right('value', 'value', ({ value }) => ({ text: String(value), value })),
+    ],
+  );

@@ -20,6 +20,7 @@ import {
   headingBlock,
   integerCell,
   leftColumn,
+  NOTHING,
   noteOf,
   percentCell,
   right,
@@ -161,34 +162,37 @@ const vocabularyBlocks = (comparison: VocabularyComparison): Block[] => [
 
 function vocabularyTable({ rows, best }: VocabularyComparison): TableBlock {
   const flops = (value: number | undefined): Cell =>
-    value === undefined ? dash : { text: formatFlops(Math.round(value)), value };
-  return {
-    kind: 'table',
-    columns: [
-      cutColumn('tokenizer', 'tokenizer'),
-      right('vocab', 'vocabulary'),
-      right('params', 'parameters'),
-      right('emb.', 'embedding_share'),
-      right('tok/char', 'tokens_per_character'),
-      right('B/tok', 'bytes_per_token'),
-      right('forward', 'forward_flops_per_character'),
-      right('training', 'training_flops_per_character'),
-    ],
-    rows: rows.map((row) => {
-      const { model, vocabulary, tokensPerCharacter, bytesPerToken } = row;
-      const tone: Tone = row === best ? 'good' : 'plain';
-      return [
-        { text: tokenizerName(row.tokenizer), value: row.tokenizer, tone },
-        { ...integerCell(vocabulary), tone },
-        model ? { ...integerCell(model.parameters), text: shortCount(model.parameters) } : dash,
-        model ? percentCell(model.embeddingShare) : dash,
-        { text: tokensPerCharacter.toFixed(3), value: tokensPerCharacter },
-        { text: bytesPerToken.toFixed(2), value: bytesPerToken },
-        flops(model?.forwardFlopsPerCharacter),
-        { ...flops(model?.trainingFlopsPerCharacter), tone },
-      ];
-    }),
-  };
+    value === undefined ? NOTHING : { text: formatFlops(Math.round(value)), value };
+  const toneOf = (row: (typeof rows)[number]): Tone => (row === best ? 'good' : 'plain');
+  return tableOf(rows, [
+    cutColumn('tokenizer', 'tokenizer', (row) => ({
+      text: tokenizerName(row.tokenizer),
+      value: row.tokenizer,
+      tone: toneOf(row),
+    })),
+    right('vocab', 'vocabulary', (row) => ({ ...integerCell(row.vocabulary), tone: toneOf(row) })),
+    right('params', 'parameters', ({ model }) =>
+      model ? { ...integerCell(model.parameters), text: shortCount(model.parameters) } : NOTHING,
+    ),
+    right('emb.', 'embedding_share', ({ model }) =>
+      model ? percentCell(model.embeddingShare) : NOTHING,
+    ),
+    right('tok/char', 'tokens_per_character', ({ tokensPerCharacter: value }) => ({
+      text: value.toFixed(3),
+      value,
+    })),
+    right('B/tok', 'bytes_per_token', ({ bytesPerToken: value }) => ({
+      text: value.toFixed(2),
+      value,
+    })),
+    right('forward', 'forward_flops_per_character', ({ model }) =>
+      flops(model?.forwardFlopsPerCharacter),
+    ),
+    right('training', 'training_flops_per_character', (row) => ({
+      ...flops(row.model?.trainingFlopsPerCharacter),
+      tone: toneOf(row),
+    })),
+  ]);
 }
 
 /** The rule of thumb, and why it is wrong. */
@@ -200,13 +204,11 @@ const ruleNote = ({ parameters, vocabulary, width, embedding, timesBudget }: Squ
 
 // ── The best ─────────────────────────────────────────────────────────────────────────────────────
 
-const dash: Cell = { text: '–', value: '' };
 /** Mark of the row outside the ranking, whose place is 0. */
 const RULE_MARK = '*';
 const sizeCell = (value: number | null): Cell =>
-  value === null ? dash : { text: String(value), value };
+  value === null ? NOTHING : { text: String(value), value };
 const countCell = (value: Exact): Cell => ({ ...integerCell(value), text: formatCount(value) });
-const ratioText = (value: number, digits: number) => value.toFixed(digits);
 const times = (value: number) => (value < 10 ? `×${value.toFixed(2)}` : `×${value.toFixed(1)}`);
 
 function headsText({ sizes: { heads, keyValueHeads } }: PlanRow): string {
@@ -218,7 +220,9 @@ const rateText = (value: number) =>
   value < 100 ? value.toFixed(1) : formatInteger(Math.round(value));
 
 const rateCell = ({ decode }: PlanRow): Cell =>
-  decode === null ? dash : { text: rateText(decode.expected.value), value: decode.expected.value };
+  decode === null
+    ? NOTHING
+    : { text: rateText(decode.expected.value), value: decode.expected.value };
 
 const ROW_COLUMNS: readonly Shown[] = [
   right('#', 'place', ({ place }) => (place === 0 ? RULE_MARK : sizeCell(place))),
@@ -316,33 +320,28 @@ function spectrumBlocks({ spectrum }: Plan): Block[] {
     value: '',
   });
   const hasRate = mostRate > 0;
+  const toneOf = ({ place }: PlanRow): Tone => (place === 1 ? 'good' : 'plain');
   return [
     headingBlock('From deep and thin to shallow and wide: the best model of each width'),
-    {
-      kind: 'table',
-      columns: [
-        right('#', 'place'),
-        right('shape', 'shape'),
-        right('w/layer', 'width_per_layer'),
-        right('balance', 'off_balance'),
-        right('state', 'state_bytes'),
-        leftColumn('', 'state_bar'),
-        ...(hasRate ? [right('tokens/s', 'tokens_per_second'), leftColumn('', 'rate_bar')] : []),
-      ],
-      rows: rows.map((row) => {
-        const { place, sizes, widthPerLayer, offBalance, state } = row;
-        const tone: Tone = place === 1 ? 'good' : 'plain';
-        return [
-          { ...sizeCell(place), tone },
-          { text: `${sizes.depth} × ${sizes.width}`, tone },
-          { text: ratioText(widthPerLayer.value, 1), value: widthPerLayer.value },
-          { text: times(offBalance.value), value: offBalance.value },
-          bytesCell(state.value),
-          barCell(cache(row), mostCache),
-          ...(hasRate ? [rateCell(row), barCell(rate(row), mostRate)] : []),
-        ];
-      }),
-    },
+    tableOf(rows, [
+      right('#', 'place', (row) => ({ ...sizeCell(row.place), tone: toneOf(row) })),
+      right('shape', 'shape', (row) => ({
+        text: `${row.sizes.depth} × ${row.sizes.width}`,
+        tone: toneOf(row),
+      })),
+      right('w/layer', 'width_per_layer', ({ widthPerLayer: { value } }) => ({
+        text: value.toFixed(1),
+        value,
+      })),
+      right('balance', 'off_balance', ({ offBalance: { value } }) => ({
+        text: times(value),
+        value,
+      })),
+      right('state', 'state_bytes', ({ state }) => bytesCell(state.value)),
+      leftColumn('', 'state_bar', (row) => barCell(cache(row), mostCache)),
+      hasRate && right('tokens/s', 'tokens_per_second', rateCell),
+      hasRate && leftColumn('', 'rate_bar', (row) => barCell(rate(row), mostRate)),
+    ]),
   ];
 }
 

@@ -20,6 +20,8 @@ import {
   headingBlock,
   integerCell,
   leftColumn,
+  moreNote,
+  NOTHING,
   noteOf,
   right,
   tableOf,
@@ -61,7 +63,7 @@ export function verifyReport(result: VerifyAnswer): Report {
       ...differenceBlocks(differences),
       ...(result.values ? valueBlocks(result.values) : []),
       ...(faults.length > 0 ? [faultTable(shown)] : []),
-      ...(more > 0 ? [noteOf(`… ${formatInteger(more)} more: --details`)] : []),
+      ...moreNote(more, '--details'),
     ],
     details: [
       ...(differences.length > 1 ? differences.map(differenceBlock) : []),
@@ -177,9 +179,7 @@ function foremost(faults: readonly FaultGroup[], most: number): readonly FaultGr
 const faultBlocks = (faults: readonly FaultGroup[]): Block[] => [
   headingBlock('Faults'),
   faultTable(faults.slice(0, MOST_ROWS)),
-  ...(faults.length > MOST_ROWS
-    ? [noteOf(`… ${formatInteger(faults.length - MOST_ROWS)} more: --json`)]
-    : []),
+  ...moreNote(faults.length - MOST_ROWS, '--json'),
 ];
 
 function faultTable(faults: readonly FaultGroup[]): TableBlock {
@@ -199,7 +199,7 @@ function faultTable(faults: readonly FaultGroup[]): TableBlock {
 }
 
 const saidCell = (said: TensorProperties | null): Cell =>
-  said === null ? { text: '–', value: '' } : { text: propertiesText(said) };
+  said === null ? NOTHING : { text: propertiesText(said) };
 
 function adviceBlock(suggestion: Suggestion, faulty: number): Block {
   const { leaves } = suggestion;

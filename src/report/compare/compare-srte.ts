@@ -9,13 +9,11 @@ import {
   shortCount,
   significant,
 } from '../../text/units.js';
-import { CURRENT_MARK, leftColumn, noteOf, right } from '../kit/cells.js';
+import { CURRENT_MARK, leftColumn, NOTHING, noteOf, right } from '../kit/cells.js';
 import type { Cell, Fact, Report, Verdict } from '../kit/report.js';
 
 /** Loss as a multiple of the model above which a percentage is unreadable. */
 const LARGE_LOSS = 10;
-
-const NOTHING: Cell = { text: '–', value: '' };
 
 /** The comparison in the format of the published report: billions and per cent. */
 export function srteReport(comparison: SrteComparison): Report {

@@ -7,6 +7,8 @@ import {
   contextText,
   headingBlock,
   leftColumn,
+  moreNote,
+  NOTHING,
   noteOf,
   right,
   settingNotes,
@@ -108,8 +110,6 @@ function settingDetails({
 
 // ── Cells ────────────────────────────────────────────────────────────────────────────────────────
 
-const NOTHING: Cell = { text: '–', value: '' };
-
 function cellOf(value: Value, unit: ShownColumn['unit'], tone: Tone = 'plain', mark = ''): Cell {
   if (value === null || value === undefined) return NOTHING;
   const exact = typeof value === 'bigint' ? String(value) : value;
@@ -180,7 +180,7 @@ function inRows(answer: Answer): Pick<Report, 'blocks'> & { readonly details: re
     blocks: [
       ...conditionNotes(answer),
       rowLadder(shown, first, columns, isChosen),
-      ...(isCut ? [noteOf(`… ${formatInteger(hidden)} more: --details`)] : []),
+      ...moreNote(hidden, '--details'),
     ],
     details: [
       ...(isCut || shown.result.columns.length > columns.length

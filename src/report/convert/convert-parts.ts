@@ -6,7 +6,7 @@ import {
   bytesCell,
   integerCell,
   leftColumn,
-  noteOf,
+  moreNote,
   right,
   tableOf,
   wrapColumn,
@@ -26,7 +26,7 @@ export function partsReport(result: PartsResult): Report {
     blocks: [
       { kind: 'facts', facts: factsOf(result) },
       ...(rows.length > 0 ? [partsTable(rows)] : []),
-      ...(more > 0 ? [noteOf(`… ${formatInteger(more)} more: --details`)] : []),
+      ...moreNote(more, '--details'),
     ],
     details: shown.length > ANSWER_ROWS || action !== 'plan' ? [partsTable(parts)] : [],
     next: nextStep(result),

@@ -7,13 +7,14 @@ import type { StepGroup, StepKind, TensorStep } from '../../conversion/plan/conv
 import { formatInteger, percentText } from '../../text/units.js';
 import { counted, nameText } from '../../text/words.js';
 import { MAX_ROWS } from '../inspect/inspect-text.js';
-import { cosineCell } from '../inspect/srte-survey.js';
 import {
   bar,
   bytesCell,
+  cosineCell,
   headingBlock,
   integerCell,
   leftColumn,
+  moreNote,
   noteOf,
   percentCell,
   realCell,
@@ -56,11 +57,9 @@ export function planBlocks(groups: readonly StepGroup[], most: number): Block[] 
   ];
 }
 
-/** `… 14 more: --details`, after a table that was cut at `most` rows. */
-const moreRows = (more: number, most: number): Block[] =>
-  more <= 0
-    ? []
-    : [noteOf(`… ${formatInteger(more)} more: ${most >= MAX_ROWS ? '--json' : '--details'}`)];
+/** Where the rows are that a table of at most `most` rows leaves out. */
+export const moreRows = (more: number, most: number): Block[] =>
+  moreNote(more, most >= MAX_ROWS ? '--json' : '--details');
 
 /** `F32 → BF16`, `F32`. */
 function dtypeText({ fromDtypes, dtype }: Pick<StepGroup, 'fromDtypes' | 'dtype'>): string {
@@ -69,33 +68,19 @@ function dtypeText({ fromDtypes, dtype }: Pick<StepGroup, 'fromDtypes' | 'dtype'
 }
 
 /** Table for programs: one row per tensor, in the order of the output. */
-export const stepsTable = (steps: readonly TensorStep[]): TableBlock => ({
-  kind: 'table',
-  columns: [
-    wrapColumn('tensor', 'tensor'),
-    leftColumn('action', 'action'),
-    wrapColumn('from', 'from'),
-    leftColumn('from types', 'from_dtypes'),
-    leftColumn('type', 'dtype'),
-    leftColumn('shape', 'shape'),
-    right('bytes', 'bytes'),
-    leftColumn('role', 'role'),
-    wrapColumn('further names', 'aliases'),
-    wrapColumn('file', 'file'),
-  ],
-  rows: steps.map(({ name, action, from, fromDtypes, dtype, shape, bytes, ...rest }) => [
-    { text: name },
-    { text: action },
-    { text: from.join(' ') },
-    { text: fromDtypes.join(' ') },
-    { text: dtype },
-    { text: shape.join(' ') },
-    bytesCell(bytes),
-    { text: rest.role },
-    { text: rest.aliases.join(' ') },
-    { text: rest.file },
-  ]),
-});
+export const stepsTable = (steps: readonly TensorStep[]): TableBlock =>
+  tableOf(steps, [
+    wrapColumn('tensor', 'tensor', ({ name }) => name),
+    leftColumn('action', 'action', ({ action }) => action),
+    wrapColumn('from', 'from', ({ from }) => from.join(' ')),
+    leftColumn('from types', 'from_dtypes', ({ fromDtypes }) => fromDtypes.join(' ')),
+    leftColumn('type', 'dtype', ({ dtype }) => dtype),
+    leftColumn('shape', 'shape', ({ shape }) => shape.join(' ')),
+    right('bytes', 'bytes', ({ bytes }) => bytesCell(bytes)),
+    leftColumn('role', 'role', ({ role }) => role),
+    wrapColumn('further names', 'aliases', ({ aliases }) => aliases.join(' ')),
+    wrapColumn('file', 'file', ({ file }) => file),
+  ]);
 
 // Report of the converted SRTE.
 

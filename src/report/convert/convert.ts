@@ -21,9 +21,9 @@ import {
 } from '../../text/units.js';
 import { counted, namesText, shellWord, shortened } from '../../text/words.js';
 import { configText, MAX_ROWS } from '../inspect/inspect-text.js';
-import { cosineCell } from '../inspect/srte-survey.js';
 import {
   bytesCell,
+  cosineCell,
   headingBlock,
   integerCell,
   leftColumn,
@@ -41,6 +41,7 @@ import {
   errorsBlocks,
   errorsTable,
   layerErrors,
+  moreRows,
   planBlocks,
   relativeErrorText,
   srteText,
@@ -306,13 +307,10 @@ function weightErrors({ quantization }: ConversionResult, most: number): Block[]
     (a, b) => (b.relativeError ?? 0) - (a.relativeError ?? 0),
   );
   if (errors.length === 0) return [];
-  const more = errors.length - most;
   return [
     headingBlock('Quantization error by weight, largest first'),
     weightErrorTable(errors.slice(0, most)),
-    ...(more > 0
-      ? [noteOf(`… ${formatInteger(more)} more: ${most >= MAX_ROWS ? '--json' : '--details'}`)]
-      : []),
+    ...moreRows(errors.length - most, most),
     noteOf('Largest: the largest error of a value. Bound: half the largest scale, and rounding.'),
   ];
 }
@@ -362,7 +360,6 @@ function totalsTable({ input, output, srte }: ConversionResult): TableBlock {
     cell(after),
     ...savedCells(before, after, cell),
   ];
-  const bytes = (value: number) => bytesCell(value);
   return {
     kind: 'table',
     columns: [
@@ -377,8 +374,8 @@ function totalsTable({ input, output, srte }: ConversionResult): TableBlock {
       ...(srte
         ? [row({ text: '  SRTE' }, srte.source.parameters, srte.target.parameters, integerCell)]
         : []),
-      row(strongCell('tensors'), input.tensorBytes, output.tensorBytes, bytes),
-      row(strongCell('files'), input.bytes, output.bytes, bytes),
+      row(strongCell('tensors'), input.tensorBytes, output.tensorBytes, bytesCell),
+      row(strongCell('files'), input.bytes, output.bytes, bytesCell),
     ],
   };
 }

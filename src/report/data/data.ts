@@ -16,6 +16,7 @@ import {
   headingBlock,
   integerCell,
   leftColumn,
+  NOTHING,
   noteOf,
   percentCell,
   realCell,
@@ -329,9 +330,7 @@ function scriptTable({ figures }: DataResult): TableBlock {
     leftColumn('script', 'script', ({ script }) => script),
     right('samples', 'samples', ({ samples }) => integerCell(samples)),
     right('characters', 'characters', ({ characters }) => integerCell(characters)),
-    right('tokens', 'tokens', ({ tokens }) =>
-      tokens === null ? { text: '–', value: '' } : integerCell(tokens),
-    ),
+    right('tokens', 'tokens', ({ tokens }) => (tokens === null ? NOTHING : integerCell(tokens))),
     right('tokens/character', 'tokens_per_character', ({ characters, tokens }) =>
       tokens === null ? realCell(null) : ratio(tokens, characters),
     ),
@@ -378,7 +377,7 @@ function figuresTable({ figures, packing, epochs, faults, special }: DataResult)
   const { tokens, duplicates, invalid } = figures;
   const row = (name: string, value: number | bigint | null): Cell[] => [
     { text: name },
-    value === null ? { text: '–', value: '' } : numberCell(value),
+    value === null ? NOTHING : numberCell(value),
   ];
   return {
     kind: 'table',

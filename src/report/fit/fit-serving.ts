@@ -14,6 +14,7 @@ import {
   headingBlock,
   integerCell,
   leftColumn,
+  NOTHING,
   noteOf,
   right,
   strongCell,
@@ -213,8 +214,6 @@ function loadBlocks(
     noteOf(`Assumed: ${assumption}.`),
   ];
 }
-
-const NOTHING: Cell = { text: '–', value: '' };
 
 function loadRow(title: string, answer: LoadAnswer): Cell[] {
   if (!answer.met) {

@@ -20,6 +20,7 @@ import {
   headingBlock,
   integerCell,
   leftColumn,
+  NOTHING,
   noteOf,
   right,
   strongCell,
@@ -202,7 +203,7 @@ function remedyBlocks({ setting, fit: { remedies, verdict } }: Training): Block[
         ...boundsCells(total, bytesText),
         tokensPerSecond
           ? { text: significant(tokensPerSecond.value), value: tokensPerSecond.value }
-          : { text: '–', value: '' },
+          : NOTHING,
       ]),
     },
   ];

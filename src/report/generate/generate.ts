@@ -7,7 +7,7 @@ import type {
   ReportedToken,
 } from '../../generation/session.js';
 import { formatInteger, percentText, weightFormText } from '../../text/units.js';
-import { counted, modelName } from '../../text/words.js';
+import { counted, modelName, sumOf } from '../../text/words.js';
 import { engineText } from '../doctor.js';
 import {
   bar,
@@ -85,7 +85,7 @@ function verdictText(result: GenerateResult): string {
   const { answers } = result;
   const [only] = answers;
   if (answers.length === 1 && only) return figuresText(only);
-  const tokens = answers.reduce((sum, { figures }) => sum + figures.tokens, 0);
+  const tokens = sumOf(answers, ({ figures }) => figures.tokens);
   return `${formatInteger(answers.length)} answers, ${counted(tokens, 'token')}`;
 }
 

@@ -16,6 +16,8 @@ import {
   headingBlock,
   integerCell,
   leftColumn,
+  moreNote,
+  NOTHING,
   noteOf,
   right,
   tableOf,
@@ -49,8 +51,6 @@ interface Row extends TensorSummary {
 
 /** Shown characters of a hash, enough to compare by eye. */
 const SHOWN_HASH = 12;
-
-const NOTHING: Cell = { text: '–', value: '' };
 
 const NAME: Field<Row> = cutColumn('tensor', 'tensor', ({ name }) => ({
   text: nameText(name),
@@ -146,7 +146,7 @@ export function tensorsBlocks(result: InspectResult): Block[] {
       ...(isShared ? [SHARED] : []),
       ...(hasHashes ? [HASH] : []),
     ]),
-    ...moreNote(all - rows.length),
+    ...moreNote(all - rows.length, '--json'),
     ...(hasHashes
       ? [
           noteOf(
@@ -269,7 +269,7 @@ export function sharingBlocks({ shared, aliases }: CheckpointSummary): Block[] {
       ],
       rows,
     },
-    ...moreNote(shared.length + renamed.length - rows.length),
+    ...moreNote(shared.length + renamed.length - rows.length, '--json'),
   ];
 }
 
@@ -283,7 +283,7 @@ export function contentBlocks({ content }: CheckpointSummary): Block[] {
       leftColumn('type', 'type', ([, entry]) => entry.type),
       wrapColumn('value', 'value', ([, entry]) => contentText(entry)),
     ]),
-    ...moreNote(entries.length - MAX_BESIDE),
+    ...moreNote(entries.length - MAX_BESIDE, '--json'),
   ];
 }
 
@@ -306,9 +306,4 @@ function contentOf(value: JsonLike, isForm: boolean): JsonLike {
   if (!('object' in value)) return value;
   const { state, args = [] } = value;
   return state ?? (Array.isArray(args) && args.length === 1 ? (args[0] ?? null) : args);
-}
-
-/** Number of omitted rows, if any. */
-export function moreNote(more: number): Block[] {
-  return more > 0 ? [noteOf(`… ${formatInteger(more)} more: --json`)] : [];
 }

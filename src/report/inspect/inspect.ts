@@ -18,7 +18,7 @@ import {
   headingBlock,
   integerCell,
   leftColumn,
-  noteOf,
+  moreNote,
   right,
   shareCell,
   strongCell,
@@ -29,13 +29,7 @@ import type { Block, Cell, Fact, Report, TableBlock, Verdict } from '../kit/repo
 import { ggufComponents, ggufDetails, ggufFacts } from './inspect-gguf.js';
 import { onnxDetails, onnxFacts } from './inspect-onnx.js';
 import type { InspectResult } from './inspect-tensors.js';
-import {
-  contentBlocks,
-  moreNote,
-  sharingBlocks,
-  tensorsBlocks,
-  tensorsTable,
-} from './inspect-tensors.js';
+import { contentBlocks, sharingBlocks, tensorsBlocks, tensorsTable } from './inspect-tensors.js';
 import { MAX_ROWS } from './inspect-text.js';
 import { srteData, srteSurveyBlocks, srteSurveyDetails } from './srte-survey.js';
 
@@ -77,7 +71,7 @@ export function inspectReport(
 
 function verdictOf(result: InspectResult): Verdict {
   const { formatName, files, totals } = result;
-  const size = files.reduce((sum, { bytes }) => sum + bytes, 0);
+  const size = sumOf(files, ({ bytes }) => bytes);
   const types = totals.dtypes.map(({ dtype }) => dtype.toLowerCase());
   const parts = [
     ...(result.adapter ? ['LoRA adapter'] : []),
@@ -192,7 +186,7 @@ function sharedText({ shared, aliases }: InspectResult): string {
   ];
   const [only, ...others] = groups;
   if (only !== undefined && others.length === 0) return `${namesText(only)} are one tensor`;
-  const names = groups.reduce((sum, each) => sum + each.length, 0);
+  const names = sumOf(groups, (each) => each.length);
   return `${counted(groups.length, 'tensor')} with ${counted(names, 'name')}`;
 }
 
@@ -232,7 +226,7 @@ function componentsBlocks(result: InspectResult, groups = result.groups): Block[
         ],
       ],
     ),
-    ...(more > 0 ? [noteOf(`… ${formatInteger(more)} more: --details`)] : []),
+    ...moreNote(more, '--details'),
   ];
 }
 
@@ -266,48 +260,37 @@ function totalsTable({ totals }: InspectResult): TableBlock {
   const isShared = totals.distinctTensors < totals.tensors;
   const [first, ...others] = totals.dtypes;
   const only = others.length === 0 ? first?.dtype : undefined;
-  const row = (label: Cell, tensors: number, elements: number, bytes: number): Cell[] => [
-    label,
-    integerCell(tensors),
-    integerCell(elements),
-    bytesCell(bytes),
+  const rows = [
+    { label: strongCell(`total${only ? `, ${only}` : ''}`), ...totals },
+    ...(isShared
+      ? [
+          {
+            label: strongCell('distinct'),
+            tensors: totals.distinctTensors,
+            elements: totals.distinctElements,
+            bytes: totals.distinctBytes,
+          },
+        ]
+      : []),
+    ...(only
+      ? []
+      : totals.dtypes.map(({ dtype, ...counts }) => ({
+          label: { text: `  ${dtype}`, value: dtype },
+          ...counts,
+        }))),
   ];
-  const nothing: Cell = { text: '' };
-  return {
-    kind: 'table',
-    columns: [
-      leftColumn('', 'what'),
-      right('tensors', 'tensors'),
-      right('values', 'elements'),
-      right('size', 'bytes'),
+  const isAllUsed = totals.storedBytes === totals.distinctBytes;
+  const empty: Cell = { text: '' };
+  return tableOf(
+    rows,
+    [
+      leftColumn('', 'what', ({ label }) => label),
+      right('tensors', 'tensors', ({ tensors }) => integerCell(tensors)),
+      right('values', 'elements', ({ elements }) => integerCell(elements)),
+      right('size', 'bytes', ({ bytes }) => bytesCell(bytes)),
     ],
-    rows: [
-      row(
-        strongCell(`total${only ? `, ${only}` : ''}`),
-        totals.tensors,
-        totals.elements,
-        totals.bytes,
-      ),
-      ...(isShared
-        ? [
-            row(
-              strongCell('distinct'),
-              totals.distinctTensors,
-              totals.distinctElements,
-              totals.distinctBytes,
-            ),
-          ]
-        : []),
-      ...(only
-        ? []
-        : totals.dtypes.map(({ dtype, tensors, elements, bytes }) =>
-            row({ text: `  ${dtype}`, value: dtype }, tensors, elements, bytes),
-          )),
-      ...(totals.storedBytes === totals.distinctBytes
-        ? []
-        : [[{ text: 'stored' }, nothing, nothing, bytesCell(totals.storedBytes)]]),
-    ],
-  };
+    isAllUsed ? [] : [[{ text: 'stored' }, empty, empty, bytesCell(totals.storedBytes)]],
+  );
 }
 
 const groupsBlocks = (groups: readonly TensorGroup[]): Block[] =>
@@ -315,7 +298,7 @@ const groupsBlocks = (groups: readonly TensorGroup[]): Block[] =>
     ? [
         headingBlock('Components'),
         groupsTable(groups.slice(0, MAX_ROWS)),
-        ...moreNote(groups.length - MAX_ROWS),
+        ...moreNote(groups.length - MAX_ROWS, '--json'),
       ]
     : [];
 

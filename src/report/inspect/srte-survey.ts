@@ -5,9 +5,12 @@ import { shortened } from '../../text/words.js';
 import {
   bar,
   bytesCell,
+  cosineCell,
   headingBlock,
   integerCell,
   leftColumn,
+  moreNote,
+  NOTHING,
   noteOf,
   percentCell,
   realCell,
@@ -19,8 +22,6 @@ import type { Block, Cell, TableBlock } from '../kit/report.js';
 
 /** Columns of the bar of a table whose distance from the mean equals its norm. */
 const BAR_WIDTH = 12;
-
-const NOTHING: Cell = { text: '–', value: '' };
 
 /** Rows of the answer's table; the details have all. */
 const ANSWER_ROWS = 8;
@@ -37,7 +38,7 @@ export function srteSurveyBlocks(survey: SrteSurvey): Block[] {
     ...tables.flatMap(nonFiniteBlocks),
     ...(advice === undefined ? [] : [{ kind: 'note' as const, text: advice }]),
     ...(options.length > 0 ? [optionsTable(survey, ANSWER_ROWS)] : []),
-    ...(more > 0 ? [noteOf(`… ${formatInteger(more)} more: --details`)] : []),
+    ...moreNote(more, '--details'),
   ];
 }
 
@@ -120,46 +121,34 @@ function optionsBlocks(survey: SrteSurvey): Block[] {
 
 /** @param most Maximum number of options. */
 function optionsTable({ parameters, bytes, options, dtype }: SrteSurvey, most: number): TableBlock {
-  return {
-    kind: 'table',
-    columns: [
-      leftColumn('option', 'option'),
-      right('parameters', 'parameters'),
-      right(dtype, 'bytes'),
-      right('saved', 'saved_bytes'),
-      right('share', 'saved_share'),
-      right('error', 'relative_error'),
-      right('energy', 'energy'),
-    ],
-    rows: [
-      [
-        { text: 'as stored', value: 'stored' },
-        integerCell(parameters),
-        bytesCell(bytes),
-        { ...NOTHING, value: 0 },
-        { ...NOTHING, value: 0 },
-        { ...NOTHING, value: 0 },
-        NOTHING,
-      ],
-      ...options.slice(0, most).map((option) => optionCells(option, parameters)),
-    ],
-  };
-}
-
-function optionCells(option: SrteOption, parameters: number): Cell[] {
-  const { rank, savedParameters, savedBytes, relativeError, energy } = option;
-  const tone = savedParameters >= 0 ? 'good' : 'bad';
-  return [
-    rank === null
-      ? { text: 'one shared table', value: 'shared' }
-      : { text: `shared, rank ${rank}`, value: `shared-rank-${rank}` },
-    integerCell(option.parameters),
-    bytesCell(option.bytes),
-    { ...bytesCell(savedBytes), tone },
-    { ...shareCell(savedParameters, parameters), tone },
-    percentCell(relativeError),
-    percentCell(energy),
+  const zero: Cell = { ...NOTHING, value: 0 };
+  const toneOf = ({ savedParameters }: SrteOption) => (savedParameters >= 0 ? 'good' : 'bad');
+  const table = tableOf(options.slice(0, most), [
+    leftColumn('option', 'option', ({ rank }) =>
+      rank === null
+        ? { text: 'one shared table', value: 'shared' }
+        : { text: `shared, rank ${rank}`, value: `shared-rank-${rank}` },
+    ),
+    right('parameters', 'parameters', (option) => integerCell(option.parameters)),
+    right(dtype, 'bytes', (option) => bytesCell(option.bytes)),
+    right('saved', 'saved_bytes', (option) => ({
+      ...bytesCell(option.savedBytes),
+      tone: toneOf(option),
+    })),
+    right('share', 'saved_share', (option) => ({
+      ...shareCell(option.savedParameters, parameters),
+      tone: toneOf(option),
+    })),
+    right('error', 'relative_error', ({ relativeError }) => percentCell(relativeError)),
+    right('energy', 'energy', ({ energy }) => percentCell(energy)),
+  ]);
+  const stored = [
+    { text: 'as stored', value: 'stored' },
+    integerCell(parameters),
+    bytesCell(bytes),
+    ...[zero, zero, zero, NOTHING],
   ];
+  return { ...table, rows: [stored, ...table.rows] };
 }
 
 // Summary of a survey of SRTE tables, in a sentence or two.
@@ -259,19 +248,13 @@ function cosineBlocks(cosines: Cosines): Block[] {
   ];
 }
 
-/** `0.9633`; `–` for none. */
-export const cosineCell = (cosine: number | null): Cell =>
-  cosine === null ? { text: '–', value: '' } : { text: cosine.toFixed(4), value: cosine };
-
 function numbers(cosines: Cosines): TableBlock {
-  return {
-    kind: 'table',
-    columns: [
-      right('layer', 'layer'),
-      ...cosines.map((_, layer) => right(String(layer), `cosine_to_layer_${layer}`)),
-    ],
-    rows: cosines.map((row, layer) => [{ text: String(layer) }, ...row.map(cosineCell)]),
-  };
+  const fields = cosines.map((_, layer) =>
+    right(String(layer), `cosine_to_layer_${layer}`, (row: Cosines[number]) =>
+      cosineCell(row[layer] ?? null),
+    ),
+  );
+  return tableOf(cosines, [right('layer', 'layer', (_, layer) => String(layer)), ...fields]);
 }
 
 /** One line per layer, or per group of layers when there are too many. */

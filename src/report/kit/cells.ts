@@ -14,6 +14,10 @@ import type { Block, Cell, Column, TableBlock } from './report.js';
 export const headingBlock = (text: string): Block => ({ kind: 'heading', text });
 export const noteOf = (text: string): Block => ({ kind: 'note', text, tone: 'dim' });
 
+/** `… 14 more: --details`, below a list that was cut; nothing when it was not. */
+export const moreNote = (more: number, flag: '--details' | '--json'): Block[] =>
+  more > 0 ? [noteOf(`… ${formatInteger(more)} more: ${flag}`)] : [];
+
 /** A cell, or its text, of a row. */
 type CellOf<Row> = (row: Row, index: number) => Cell | string;
 
@@ -62,6 +66,9 @@ export const CURRENT_MARK = '●';
 
 export const strongCell = (text: string): Cell => ({ text, tone: 'strong' });
 
+/** A value that does not exist. */
+export const NOTHING: Cell = { text: '–', value: '' };
+
 /** CSV stores integers beyond 2^53 − 1 as text with every digit. */
 const exactValue = (value: number | bigint) => (typeof value === 'bigint' ? String(value) : value);
 
@@ -103,9 +110,11 @@ export const percentCell = (share: number | null): Cell => ({
 
 /** `2.5587`; `–` for null. */
 export const realCell = (value: number | null): Cell =>
-  value === null
-    ? { text: '–', value: '' }
-    : { text: value === 0 ? '0' : value.toPrecision(5), value };
+  value === null ? NOTHING : { text: value === 0 ? '0' : value.toPrecision(5), value };
+
+/** `0.9633`; `–` for null. */
+export const cosineCell = (cosine: number | null): Cell =>
+  cosine === null ? NOTHING : { text: cosine.toFixed(4), value: cosine };
 
 // Texts shared by several reports.
 

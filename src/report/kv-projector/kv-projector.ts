@@ -20,6 +20,7 @@ import {
   headingBlock,
   integerCell,
   leftColumn,
+  NOTHING,
   noteOf,
   right,
   strongCell,
@@ -96,27 +97,17 @@ export function projectorConversionReport(result: ProjectorConversion): Report {
         ],
       },
     ],
-    data: {
-      kind: 'table',
-      columns: [
-        leftColumn('from', 'from'),
-        leftColumn('to', 'to'),
-        right('tensors', 'tensors'),
-        right('parameters', 'parameters'),
-        right('size', 'bytes'),
-        wrapColumn('arguments', 'arguments'),
+    data: tableOf(
+      [result],
+      [
+        leftColumn('from', 'from', () => ({ text: FORMAT_TITLES[format], value: format })),
+        leftColumn('to', 'to', () => container),
+        right('tensors', 'tensors', () => integerCell(projector.tensors)),
+        right('parameters', 'parameters', () => integerCell(projector.parameters)),
+        right('size', 'bytes', () => bytesCell(bytes)),
+        wrapColumn('arguments', 'arguments', () => names.join(', ') || 'none in the file'),
       ],
-      rows: [
-        [
-          { text: FORMAT_TITLES[format], value: format },
-          { text: container },
-          integerCell(projector.tensors),
-          integerCell(projector.parameters),
-          bytesCell(bytes),
-          { text: names.join(', ') || 'none in the file' },
-        ],
-      ],
-    },
+    ),
   };
 }
 
@@ -159,8 +150,6 @@ export function projectorInitReport(result: ProjectorInit): Report {
 }
 
 // Report of `minimind kv-projector params`: one row for each kind of projector and teacher.
-
-const NOTHING: Cell = { text: '–', value: '' };
 
 export function projectorParamsReport(
   result: ProjectorComparison & { readonly published?: PublishedReport },

@@ -3,7 +3,6 @@ import type { Figure } from '../../budget/figure.js';
 import type { BlockBudget, TensorEntry } from '../../budget/profile-model.js';
 import type { Bounds, Quantity } from '../../budget/quantity.js';
 import { formatInteger } from '../../text/units.js';
-import { moreNote } from '../inspect/inspect-tensors.js';
 import { MAX_ROWS } from '../inspect/inspect-text.js';
 import {
   bytesCell,
@@ -11,6 +10,7 @@ import {
   headingBlock,
   integerCell,
   leftColumn,
+  moreNote,
   noteOf,
   right,
   strongCell,
@@ -37,7 +37,7 @@ export function layersBlocks(layers: readonly BlockBudget[], flat: boolean): Blo
       right('forward', 'forward_flops', ({ forwardFlops }) => flopsCell(forwardFlops.value)),
       wrapColumn('heads', 'heads', ({ spans }) => spans.map(spanText).join(', ')),
     ]),
-    ...moreNote(layers.length - shown.length),
+    ...moreNote(layers.length - shown.length, '--json'),
   ];
 }
 
@@ -65,7 +65,7 @@ export function inventoryBlocks(tensors: readonly TensorEntry[], flat: boolean):
       columns,
       rows: flat ? shown.map((each) => cells(each, each.name)) : treeRows(shown, cells),
     },
-    ...moreNote(parameters.length - shown.length),
+    ...moreNote(parameters.length - shown.length, '--json'),
     ...(buffers.length > 0
       ? [
           headingBlock('Buffers'),
@@ -74,7 +74,7 @@ export function inventoryBlocks(tensors: readonly TensorEntry[], flat: boolean):
             columns,
             rows: shownBuffers.map((each) => cells(each, each.name)),
           },
-          ...moreNote(buffers.length - shownBuffers.length),
+          ...moreNote(buffers.length - shownBuffers.length, '--json'),
         ]
       : []),
   ];

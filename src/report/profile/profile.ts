@@ -42,7 +42,7 @@ import {
   tableOf,
   wrapColumn,
 } from '../kit/cells.js';
-import type { Block, Cell, Fact, Report, TableBlock, Tone, Verdict } from '../kit/report.js';
+import type { Block, Fact, Report, TableBlock, Tone, Verdict } from '../kit/report.js';
 import {
   explanationBlocks,
   explanationData,
@@ -304,18 +304,17 @@ function componentsTable(
 
 /** Every figure for programs, one a row. */
 function figuresTable(result: ProfileResult): TableBlock {
-  const figures = (section: string, value: unknown): Cell[][] =>
-    [...figuresOf(value)].map(([{ label, unit, value: exact }]) => [
-      { text: section },
-      { text: label },
-      typeof exact === 'bigint' ? { text: String(exact) } : { text: String(exact), value: exact },
-      { text: unit },
-    ]);
-  return {
-    kind: 'table',
-    columns: ['section', 'figure', 'value', 'unit'].map((key) => leftColumn(key, key)),
-    rows: Object.entries(sectionsOf(result)).flatMap(([name, section]) => figures(name, section)),
-  };
+  const figures = Object.entries(sectionsOf(result)).flatMap(([section, value]) =>
+    [...figuresOf(value)].map(([figure]) => ({ section, figure })),
+  );
+  return tableOf(figures, [
+    leftColumn('section', 'section', ({ section }) => section),
+    leftColumn('figure', 'figure', ({ figure }) => figure.label),
+    leftColumn('value', 'value', ({ figure: { value } }) =>
+      typeof value === 'bigint' ? String(value) : { text: String(value), value },
+    ),
+    leftColumn('unit', 'unit', ({ figure }) => figure.unit),
+  ]);
 }
 
 /** The explained budgets, in display order. */
@@ -367,29 +366,21 @@ function parameterDetails(result: ProfileResult): Block[] {
       ],
     ),
     ...contestedNotes(parameters.contested),
-    {
-      kind: 'table',
-      columns: [
-        leftColumn('all weights in', 'dtype'),
-        right('bytes', 'bytes'),
-        right('decimal', 'gigabytes'),
-        right('binary', 'gibibytes'),
+    tableOf(
+      [...bytes, ...(stored ? [{ dtype: 'as stored', bytes: stored.total }] : [])],
+      [
+        leftColumn('all weights in', 'dtype', ({ dtype }) => dtype),
+        right('bytes', 'bytes', ({ bytes: { value } }) => integerCell(value)),
+        right('decimal', 'gigabytes', ({ bytes: { value } }) => ({
+          text: formatBytes(value),
+          value: Number(value) / 1e9,
+        })),
+        right('binary', 'gibibytes', ({ bytes: { value } }) => binaryCell(value)),
       ],
-      rows: [
-        ...bytes.map(({ dtype, bytes: figure }) => weightsRow(dtype, figure)),
-        ...(stored ? [weightsRow('as stored', stored.total)] : []),
-      ],
-    },
+    ),
     ...(stored ? [noteOf(storedText(stored))] : []),
   ];
 }
-
-const weightsRow = (label: string, figure: Figure): Cell[] => [
-  { text: label },
-  integerCell(figure.value),
-  { text: formatBytes(figure.value), value: Number(figure.value) / 1e9 },
-  binaryCell(figure.value),
-];
 
 function storedText({ label, parts, total }: StoredWeights): string {
   const each = parts.map(({ bytes: { label: part, value } }) => `${formatBytes(value)} ${part}`);
@@ -405,25 +396,16 @@ const contestedNotes = (contested: ProfileResult['parameters']['contested']): Bl
 
 /** A table of byte figures and their sum. */
 function bytesTable(figures: readonly Figure[], sum: Figure): TableBlock {
-  const row = (label: string, figure: Figure, tone: Tone): Cell[] => [
-    { text: label, tone },
-    { ...bytesCell(figure.value), tone },
-    binaryCell(figure.value),
-    shareCell(figure.value, sum.value),
+  const rows = [
+    ...figures.map(({ label, value }) => ({ label, value, tone: 'plain' as Tone })),
+    { label: 'total', value: sum.value, tone: 'strong' as Tone },
   ];
-  return {
-    kind: 'table',
-    columns: [
-      leftColumn('what', 'what'),
-      right('memory', 'bytes'),
-      right('binary', 'gibibytes'),
-      right('share', 'share'),
-    ],
-    rows: [
-      ...figures.map((figure) => row(figure.label, figure, 'plain')),
-      row('total', sum, 'strong'),
-    ],
-  };
+  return tableOf(rows, [
+    leftColumn('what', 'what', ({ label: text, tone }) => ({ text, tone })),
+    right('memory', 'bytes', ({ value, tone }) => ({ ...bytesCell(value), tone })),
+    right('binary', 'gibibytes', ({ value }) => binaryCell(value)),
+    right('share', 'share', ({ value }) => shareCell(value, sum.value)),
+  ]);
 }
 
 function inferenceBlocks({ inference, setting }: ProfileResult): Block[] {

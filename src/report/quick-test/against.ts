@@ -152,24 +152,16 @@ const shareOf = (value: number, most: number) => (Number.isFinite(value) ? value
 
 /** One number per row. */
 function flatTable({ logits, blocks }: TwoModelComparison): TableBlock {
-  const row = (where: string, measure: string, value: number): Cell[] => [
-    { text: where },
-    { text: measure },
-    { text: String(value), value },
+  const figures = [
+    ...MEASURES.map(({ key, title }) => ['logits', title, logits[key]] as const),
+    ...(blocks ?? []).flatMap(({ block, relativeDifference, largestDifference }) => [
+      [block, 'relative difference', relativeDifference] as const,
+      [block, 'largest difference', largestDifference] as const,
+    ]),
   ];
-  return {
-    kind: 'table',
-    columns: [
-      leftColumn('where', 'where'),
-      leftColumn('measure', 'measure'),
-      right('value', 'value'),
-    ],
-    rows: [
-      ...MEASURES.map(({ key, title }) => row('logits', title, logits[key])),
-      ...(blocks ?? []).flatMap(({ block, relativeDifference, largestDifference }) => [
-        row(block, 'relative difference', relativeDifference),
-        row(block, 'largest difference', largestDifference),
-      ]),
-    ],
-  };
+  return tableOf(figures, [
+    leftColumn('where', 'where', ([where]) => where),
+    leftColumn('measure', 'measure', ([, measure]) => measure),
+    right('value', 'value', ([, , value]) => ({ text: String(value), value })),
+  ]);
 }

@@ -217,7 +217,7 @@ const COPIED =
 
 function timingBlocks(timing: Timing, { batch, context, engine }: QuickTestResult): Block[] {
   const { parts, minSeconds, medianSeconds } = timing;
-  const sum = sumOf(parts, (each) => inModel(each));
+  const sum = sumOf(parts, inModel);
   return [
     headingBlock(`Forward pass: ${meanText(timing)}`),
     noteOf(
@@ -225,18 +225,17 @@ function timingBlocks(timing: Timing, { batch, context, engine }: QuickTestResul
         `median ${secondsText(medianSeconds)}, fastest ${secondsText(minSeconds)}.` +
         (engine.deviceKind === 'cpu' ? '' : COPIED),
     ),
-    {
-      kind: 'table',
-      columns: [
-        leftColumn('part', 'part'),
-        right('each', 'seconds'),
-        right('count', 'times'),
-        right('total', 'seconds_in_all'),
-        right('share', 'share'),
-        leftColumn('', 'bar'),
-      ],
-      rows: parts.map((part) => partCells(part, sum)),
-    },
+    tableOf(parts, [
+      leftColumn('part', 'part', ({ layer, times }) => ({
+        text: times > 1 ? layer.replace(/\.\d+\./, '.*.') : layer,
+        value: layer,
+      })),
+      right('each', 'seconds', ({ seconds }) => secondsCell(seconds)),
+      right('count', 'times', ({ times }) => integerCell(times)),
+      right('total', 'seconds_in_all', (part) => secondsCell(inModel(part))),
+      right('share', 'share', (part) => percentCell(inModel(part) / sum)),
+      leftColumn('', 'bar', (part) => ({ text: bar(inModel(part) / sum, BAR_WIDTH), value: '' })),
+    ]),
     noteOf(
       `Each part runs alone, and the first block is measured for all: ${secondsText(sum)} together. ` +
         'Shares are of this sum.',
@@ -246,18 +245,7 @@ function timingBlocks(timing: Timing, { batch, context, engine }: QuickTestResul
 
 const inModel = ({ seconds, times }: PartTiming) => seconds * times;
 
-function partCells(part: PartTiming, inAll: number): Cell[] {
-  const { layer, times, seconds } = part;
-  const share = inModel(part) / inAll;
-  return [
-    { text: times > 1 ? layer.replace(/\.\d+\./, '.*.') : layer, value: layer },
-    { text: secondsText(seconds), value: seconds },
-    { text: formatInteger(times), value: times },
-    { text: secondsText(inModel(part)), value: inModel(part) },
-    percentCell(share),
-    { text: bar(share, BAR_WIDTH), value: '' },
-  ];
-}
+const secondsCell = (seconds: number): Cell => ({ text: secondsText(seconds), value: seconds });
 
 /** `0.06 ms`, `12.3 ms`, `1.25 s`. */
 function secondsText(seconds: number): string {
