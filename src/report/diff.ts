@@ -20,7 +20,15 @@ import {
   shortCount,
   significant,
 } from '../text/units.js';
-import { counted, isRecord, modelName, nameText, shortened, sumOf } from '../text/words.js';
+import {
+  counted,
+  isRecord,
+  modelName,
+  nameText,
+  present,
+  shortened,
+  sumOf,
+} from '../text/words.js';
 import {
   cutColumn,
   headingBlock,
@@ -135,26 +143,20 @@ function valuesText({ total, skipped }: ValueDifferences): string {
 function factsOf(result: Result): Fact[] {
   const { a, b, sameModel } = result;
   const isStored = a.bytes !== null && b.bytes !== null;
-  return [
+  return present([
     { name: 'before', text: sideText(a) },
     { name: 'after', text: sideText(b) },
     a.parameters !== null && b.parameters !== null
       ? { name: 'parameters', text: changeText(a.parameters, b.parameters, shortCount) }
       : { name: 'values', text: changeText(a.values, b.values, shortCount) },
     { name: 'tensors', text: changeText(a.tensors, b.tensors, formatInteger) },
-    ...(isStored
-      ? [
-          {
-            name: 'size',
-            text: changeText(a.bytes ?? 0, b.bytes ?? 0, formatBytes) + typesText(a, b),
-          },
-        ]
-      : []),
-    ...(sameModel
-      ? [{ name: 'model', text: 'same settings and layers, read with their defaults' }]
-      : []),
+    isStored && {
+      name: 'size',
+      text: changeText(a.bytes ?? 0, b.bytes ?? 0, formatBytes) + typesText(a, b),
+    },
+    sameModel && { name: 'model', text: 'same settings and layers, read with their defaults' },
     ...comparedFacts(result),
-  ];
+  ]);
 }
 
 function sideText({ path, family, format }: SideSummary): string {
@@ -177,22 +179,18 @@ function typesText(a: SideSummary, b: SideSummary): string {
 /** Limits of the comparison: keys and names that were not compared as written. */
 function comparedFacts({ config, prefix, a, b }: Result): Fact[] {
   const lacking = [a, b].find((side) => side.config === null);
-  return [
-    ...(config?.compared === 'read'
-      ? [{ name: 'keys', text: 'compared as read, with defaults: the files have different forms' }]
-      : []),
-    ...(config === null && lacking
-      ? [{ name: 'keys', text: `not compared: ${modelName(lacking.path)} has no config` }]
-      : []),
-    ...(prefix
-      ? [
-          {
-            name: 'names',
-            text: `compared without ${JSON.stringify(shortened(prefix.prefix))} of ${prefix.side === 'a' ? 'before' : 'after'}`,
-          },
-        ]
-      : []),
-  ];
+  return present([
+    config?.compared === 'read' && {
+      name: 'keys',
+      text: 'compared as read, with defaults: the files have different forms',
+    },
+    config === null &&
+      lacking && { name: 'keys', text: `not compared: ${modelName(lacking.path)} has no config` },
+    prefix && {
+      name: 'names',
+      text: `compared without ${JSON.stringify(shortened(prefix.prefix))} of ${prefix.side === 'a' ? 'before' : 'after'}`,
+    },
+  ]);
 }
 
 // Differences as rows.

@@ -2,7 +2,7 @@
 import type { EvaluatedModel, EvaluationResult } from '../evaluation/evaluate-files.js';
 import type { Estimate } from '../evaluation/scores.js';
 import { formatInteger, percentText, significant, weightFormText } from '../text/units.js';
-import { counted, modelName, shortened } from '../text/words.js';
+import { counted, modelName, present, shortened } from '../text/words.js';
 import { engineText } from './doctor.js';
 import { headingBlock, integerCell, leftColumn, NOTHING, right, tableOf } from './kit/cells.js';
 import type { Cell, Fact, Report, TableBlock, Verdict } from './kit/report.js';
@@ -71,28 +71,21 @@ const sideText = ({ file, family, parameters, checkpoint }: EvaluatedModel) =>
 
 function lossFacts(result: EvaluationResult): Fact[] {
   const { loss, lossError, perplexityByWord, bitsPerByte, bitsPerByteError, reference } = result;
-  return [
+  return present([
     { name: 'loss', text: `${withError({ mean: loss, error: lossError })} nats per token` },
-    ...(reference
-      ? [
-          {
-            name: 'reference',
-            text: `loss ${withError(reference.loss)}, perplexity ${withError(reference.perplexity)}`,
-          },
-        ]
-      : []),
-    ...(bitsPerByte === null
-      ? []
-      : [
-          {
-            name: 'per byte',
-            text: `${withError({ mean: bitsPerByte, error: bitsPerByteError })} bits`,
-          },
-        ]),
-    ...(perplexityByWord === null
-      ? []
-      : [{ name: 'per word', text: `perplexity ${significant(perplexityByWord)}` }]),
-  ];
+    reference && {
+      name: 'reference',
+      text: `loss ${withError(reference.loss)}, perplexity ${withError(reference.perplexity)}`,
+    },
+    bitsPerByte !== null && {
+      name: 'per byte',
+      text: `${withError({ mean: bitsPerByte, error: bitsPerByteError })} bits`,
+    },
+    perplexityByWord !== null && {
+      name: 'per word',
+      text: `perplexity ${significant(perplexityByWord)}`,
+    },
+  ]);
 }
 
 type Figures = NonNullable<EvaluationResult['divergence']>;

@@ -4,7 +4,7 @@ import type { Problem } from '../errors.js';
 import type { OnnxValue } from '../runtime/engine.js';
 import type { WrittenExport } from '../runtime/export-files.js';
 import { formatBytes, formatInteger, shortCount } from '../text/units.js';
-import { counted, shellWord, sumOf } from '../text/words.js';
+import { counted, present, shellWord, sumOf } from '../text/words.js';
 import {
   headingBlock,
   integerCell,
@@ -30,14 +30,11 @@ export function familiesReport({ families, pattern }: Families): Report {
   const presets = filled.flatMap((family) => family.presets.map((preset) => ({ family, preset })));
   const readers = families.filter(({ huggingFace }) => huggingFace).map(({ name }) => name);
   const example = presets.find(({ preset }) => preset.name === EXAMPLE) ?? presets[0];
-  const verdict = [
-    ...(presets.length > 0
-      ? [
-          `${counted(presets.length, 'preset')} in ${filled.length} ${filled.length === 1 ? 'family' : 'families'}`,
-        ]
-      : []),
-    ...(readers.length > 0 ? [`config.json of ${counted(readers.length, 'model type')}`] : []),
-  ].join('; ');
+  const verdict = present([
+    presets.length > 0 &&
+      `${counted(presets.length, 'preset')} in ${filled.length} ${filled.length === 1 ? 'family' : 'families'}`,
+    readers.length > 0 && `config.json of ${counted(readers.length, 'model type')}`,
+  ]).join('; ');
   const all = presetTable(presets);
   return {
     verdict: { text: verdict },
@@ -278,15 +275,11 @@ export function exportReport(result: ExportResult): Report {
     blocks: [
       {
         kind: 'facts',
-        facts: [
-          ...(files.length > 1
-            ? [
-                {
-                  name: 'files',
-                  text: files.map(({ path, bytes }) => `${path} ${formatBytes(bytes)}`).join(', '),
-                },
-              ]
-            : []),
+        facts: present([
+          files.length > 1 && {
+            name: 'files',
+            text: files.map(({ path, bytes }) => `${path} ${formatBytes(bytes)}`).join(', '),
+          },
           ...inputs.map((each) => ({ name: 'input', text: `${each.name} ${valueText(each)}` })),
           ...outputs.map((each) => ({ name: 'output', text: `${each.name} ${valueText(each)}` })),
           {
@@ -299,7 +292,7 @@ export function exportReport(result: ExportResult): Report {
             name: 'weights',
             text: `${counted(weights.tensors, 'tensor')}, ${shortCount(weights.elements)} values, ${formText(weights)}`,
           },
-        ],
+        ]),
       },
       noteOf(
         `Batch and sequence length are free, up to ${counted(positions, 'token')}. Operators of com.microsoft ` +

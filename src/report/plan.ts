@@ -11,7 +11,7 @@ import {
   shortCount,
   significant,
 } from '../text/units.js';
-import { counted, joined, modelName, sentence } from '../text/words.js';
+import { counted, joined, modelName, present, sentence } from '../text/words.js';
 import {
   bar,
   bytesCell,
@@ -372,7 +372,7 @@ function rateNotes(rows: readonly PlanRow[]): Block[] {
 function explanationNotes({ rows, criterion, withoutPeak }: Plan): Block[] {
   const [best] = rows;
   if (!best) return [];
-  return [
+  return present([
     noteOf(
       'shape: layers × width. w/layer: width per layer. memory: weights, buffers and state, as in minimind profile.',
     ),
@@ -381,10 +381,9 @@ function explanationNotes({ rows, criterion, withoutPeak }: Plan): Block[] {
         `balanced = ${best.balancedDepth.formula} (${best.offBalance.source}).`,
     ),
     ...rateNotes(rows),
-    ...(withoutPeak === null ? [] : [noteOf(sentence(withoutPeak))]),
-    ...(criterion.measure === 'offBalance'
-      ? []
-      : [noteOf(`${criterion.name}: ${criterion.title} (${criterion.source}).`)]),
+    withoutPeak !== null && noteOf(sentence(withoutPeak)),
+    criterion.measure !== 'offBalance' &&
+      noteOf(`${criterion.name}: ${criterion.title} (${criterion.source}).`),
     noteOf('--save best.yaml writes the first row as a config; with --row 2 it writes the second.'),
-  ];
+  ]);
 }

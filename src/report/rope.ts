@@ -11,7 +11,7 @@ import type {
   TrainedFrom,
 } from '../budget/analyse-rope.js';
 import { formatInteger } from '../text/units.js';
-import { counted, joined, sumOf } from '../text/words.js';
+import { counted, joined, present, sumOf } from '../text/words.js';
 import {
   CURRENT_MARK,
   headingBlock,
@@ -44,14 +44,12 @@ export function ropeReport(analysis: Analysed): Report {
   const [first, ...others] = rotaries;
   return {
     verdict: verdictOf(analysis),
-    blocks: [
+    blocks: present([
       ...lengthNotes(analysis),
-      ...(first ? [methodTable(first.methods, true)] : []),
-      ...(others.length > 0
-        ? [noteOf(`${counted(others.length, 'other rotation')}: --details.`)]
-        : []),
+      first && methodTable(first.methods, true),
+      others.length > 0 && noteOf(`${counted(others.length, 'other rotation')}: --details.`),
       ...settingsBlocks(analysis, settings),
-    ],
+    ]),
     details: [
       ...rotaries.flatMap((rotary) => rotaryBlocks(rotary, analysis, rotary !== first)),
       ...EXPLANATIONS.map(noteOf),
@@ -168,7 +166,7 @@ const SCALINGS = {
 function rotaryBlocks(rotary: RopeRotary, analysis: RopeAnalysis, hasMethods: boolean): Block[] {
   const { layers, base, headDim, rotatedDim, pairs, window } = rotary;
   const part = rotatedDim === headDim ? '' : `, of which ${rotatedDim} are rotated`;
-  return [
+  return present([
     headingBlock(
       `${counted(layers, 'layer')}: base ${decimals(base)}, heads of ${headDim} dimensions${part}`,
     ),
@@ -178,17 +176,14 @@ function rotaryBlocks(rotary: RopeRotary, analysis: RopeAnalysis, hasMethods: bo
           ? `j and j + ${rotatedDim / 2} turn together.`
           : '2j and 2j + 1 turn together.'),
     ),
-    ...(window === null
-      ? []
-      : [
-          noteOf(
-            `These layers see at most ${formatInteger(window)} positions, so a longer context has no unseen angles for them.`,
-          ),
-        ]),
-    ...(hasMethods ? [methodTable(rotary.methods, true)] : []),
+    window !== null &&
+      noteOf(
+        `These layers see at most ${formatInteger(window)} positions, so a longer context has no unseen angles for them.`,
+      ),
+    hasMethods && methodTable(rotary.methods, true),
     plotOf(rotary, analysis),
     frequencyTable(rotary.methods, analysis.trained),
-  ];
+  ]);
 }
 
 const nameOf = ({ id, scaling }: RopeMethod): string =>
@@ -256,12 +251,14 @@ const plotOf = ({ methods }: RopeRotary, { trained, context }: RopeAnalysis): Pl
     isOnTop: method.current,
     values: method.frequencies.map(({ wavelength }) => wavelength),
   })),
-  levels: [
+  levels: present([
     { mark: '-', label: `trained ${formatInteger(trained)}`, value: trained },
-    ...(context === trained
-      ? []
-      : [{ mark: '=', label: `context ${formatInteger(context)}`, value: context }]),
-  ],
+    context !== trained && {
+      mark: '=',
+      label: `context ${formatInteger(context)}`,
+      value: context,
+    },
+  ]),
 });
 
 // ── Frequencies ──────────────────────────────────────────────────────────────────────────────────

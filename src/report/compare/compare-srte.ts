@@ -9,6 +9,7 @@ import {
   shortCount,
   significant,
 } from '../../text/units.js';
+import { present } from '../../text/words.js';
 import { CURRENT_MARK, leftColumn, NOTHING, noteOf, right } from '../kit/cells.js';
 import type { Cell, Fact, Report, Verdict } from '../kit/report.js';
 
@@ -167,21 +168,15 @@ function ratioFacts(rows: readonly SrteRow[]): Fact[] {
 function notesOf(rows: readonly SrteRow[], notes: readonly string[]) {
   const has = (kind: SrteRow['kind']) => rows.some((row) => row.kind === kind);
   const recommended = rows.find(({ id }) => id === 'recommended');
-  return [
+  return present([
     `${CURRENT_MARK} as in the file. Savings and ratios are against the model that is not shared.`,
-    ...(rows.some(({ tableRatio }) => tableRatio !== null)
-      ? ['Full table: its parameters over those of the low rank, with equally many rows.']
-      : []),
-    ...(recommended
-      ? [
-          `Recommended: ${formatInteger(recommended.settings.max_position_embeddings)} positions, shared, ` +
-            `rank ${recommended.settings.srte_factorized_rank}, tied head.`,
-        ]
-      : []),
-    ...(has('lever')
-      ? ['Rows for positions, vocabulary and tying change that setting alone.']
-      : []),
-    ...(has('preset') ? ['Presets are whole configs. Aggressive is published as "about 7B".'] : []),
+    rows.some(({ tableRatio }) => tableRatio !== null) &&
+      'Full table: its parameters over those of the low rank, with equally many rows.',
+    recommended &&
+      `Recommended: ${formatInteger(recommended.settings.max_position_embeddings)} positions, shared, ` +
+        `rank ${recommended.settings.srte_factorized_rank}, tied head.`,
+    has('lever') && 'Rows for positions, vocabulary and tying change that setting alone.',
+    has('preset') && 'Presets are whole configs. Aggressive is published as "about 7B".',
     ...notes,
-  ].map(noteOf);
+  ]).map(noteOf);
 }

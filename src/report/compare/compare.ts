@@ -2,7 +2,7 @@
 import type { ColumnValue, Disagreement } from '../../comparison/columns.js';
 import type { ComparedRow, ComparisonTable, ShownColumn } from '../../comparison/compare-models.js';
 import { formatInteger } from '../../text/units.js';
-import { counted, joined, shortened } from '../../text/words.js';
+import { counted, joined, present, shortened } from '../../text/words.js';
 import {
   contextText,
   headingBlock,
@@ -65,16 +65,13 @@ function conditionNotes({ shown, columns }: Answer, more = ''): Block[] {
   const { setting, rows, least } = shown.result;
   const { inference, training, origins } = setting;
   const file = shown.hasSeveralFiles ? 'files' : 'file';
-  const parts = [
+  const parts = present([
     `Inference: ${formatInteger(inference.batch)} × ${formatInteger(inference.context)} tokens` +
       `${contextText(origins.context).replace('file', file)}, ${inference.dtype}.`,
-    ...(hasTraining(columns)
-      ? [
-          `Training: ${formatInteger(training.batch)} × ${formatInteger(training.context)} tokens, ` +
-            `${training.precision === 'mixed' ? 'mixed precision' : 'float32'}, ${training.optimizer}.`,
-        ]
-      : []),
-  ];
+    hasTraining(columns) &&
+      `Training: ${formatInteger(training.batch)} × ${formatInteger(training.context)} tokens, ` +
+        `${training.precision === 'mixed' ? 'mixed precision' : 'float32'}, ${training.optimizer}.`,
+  ]);
   const isMarked = columns.some(({ name }) => name in least);
   const marks =
     isMarked && shown.baseline && rows.length > 1

@@ -1,7 +1,7 @@
 /** Report of a conversion in parts: its plan, its progress, and what is missing. */
 import type { PartsResult } from '../../conversion/parts/parts.js';
 import { formatBytes, formatDuration, formatInteger, formatShare } from '../../text/units.js';
-import { counted, shellWord, shortened } from '../../text/words.js';
+import { counted, present, shellWord, shortened } from '../../text/words.js';
 import {
   bytesCell,
   integerCell,
@@ -91,39 +91,28 @@ function factsOf(result: PartsResult): Fact[] {
   }
   const running = parts.filter(({ state }) => state === 'running');
   const stalled = parts.filter(({ state }) => state === 'stalled');
-  return [
-    ...(ran !== null
-      ? [
-          {
-            name: 'wrote',
-            text: `${formatBytes(ran.writtenBytes)} in ${formatDuration(ran.seconds)}`,
-          },
-        ]
-      : []),
+  return present([
+    ran !== null && {
+      name: 'wrote',
+      text: `${formatBytes(ran.writtenBytes)} in ${formatDuration(ran.seconds)}`,
+    },
     {
       name: 'files',
       text: `${formatBytes(doneBytes)} of ${formatBytes(bytes)} (${formatShare(doneBytes, Math.max(1, bytes))})`,
     },
-    ...(bytesPerSecond !== null && secondsLeft !== null
-      ? [
-          {
-            name: 'rate',
-            text: `${formatBytes(bytesPerSecond)}/s, ${formatDuration(secondsLeft)} left`,
-          },
-        ]
-      : []),
-    ...(running.length > 0 ? [{ name: 'running', text: counted(running.length, 'part') }] : []),
-    ...(stalled.length > 0
-      ? [
-          {
-            name: 'stalled',
-            text: `${counted(stalled.length, 'part')} without a sign of life: run again`,
-            tone: 'warning' as const,
-          },
-        ]
-      : []),
-    ...(missing.length > 0 ? [{ name: 'missing', text: `--array=${shortened(array)}` }] : []),
-  ];
+    bytesPerSecond !== null &&
+      secondsLeft !== null && {
+        name: 'rate',
+        text: `${formatBytes(bytesPerSecond)}/s, ${formatDuration(secondsLeft)} left`,
+      },
+    running.length > 0 && { name: 'running', text: counted(running.length, 'part') },
+    stalled.length > 0 && {
+      name: 'stalled',
+      text: `${counted(stalled.length, 'part')} without a sign of life: run again`,
+      tone: 'warning' as const,
+    },
+    missing.length > 0 && { name: 'missing', text: `--array=${shortened(array)}` },
+  ]);
 }
 
 /** `412 MB to 530 MB`, of the bytes written by a part. */

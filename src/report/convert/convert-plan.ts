@@ -5,7 +5,7 @@ import type { ConvertedSrte, ConvertedTable } from '../../conversion/conversion.
 import type { TableError } from '../../conversion/execute/table-rows.js';
 import type { StepGroup, StepKind, TensorStep } from '../../conversion/plan/conversion-plan.js';
 import { formatInteger, percentText } from '../../text/units.js';
-import { counted, nameText } from '../../text/words.js';
+import { counted, nameText, present } from '../../text/words.js';
 import { MAX_ROWS } from '../inspect/inspect-text.js';
 import {
   bar,
@@ -158,7 +158,7 @@ export function errorsBlocks(srte: ConvertedSrte | null): Block[] {
   const runs = runsOf(lines);
   const isPartly = source.positions !== target.positions && source.form !== 'sincos';
   const rows = formatInteger(Math.min(source.positions, target.positions));
-  return [
+  return present([
     headingBlock('SRTE error by layer'),
     errorTable(srte, runs.slice(0, MAX_ROWS)),
     ...moreRows(runs.length - MAX_ROWS, MAX_ROWS),
@@ -166,14 +166,12 @@ export function errorsBlocks(srte: ConvertedSrte | null): Block[] {
       'Error: relative Frobenius norm of the difference between the written table and the one that it replaces' +
         `${isPartly ? `, over the first ${rows} rows` : ''}. A full bar is 100%. Largest: the largest error of a single value.`,
     ),
-    ...(pair && pairs.length === 1
-      ? [
-          noteOf(
-            `Rank ${formatInteger(pair.rank ?? 0)} keeps ${percentText(pair.energy)} of the energy (squared norm) of its source table.`,
-          ),
-        ]
-      : []),
-  ];
+    pair &&
+      pairs.length === 1 &&
+      noteOf(
+        `Rank ${formatInteger(pair.rank ?? 0)} keeps ${percentText(pair.energy)} of the energy (squared norm) of its source table.`,
+      ),
+  ]);
 }
 
 function errorTable(

@@ -19,7 +19,7 @@ import {
   shortCount,
   weightFormText,
 } from '../../text/units.js';
-import { counted, namesText, shellWord, shortened } from '../../text/words.js';
+import { counted, namesText, present, shellWord, shortened } from '../../text/words.js';
 import { configText, MAX_ROWS } from '../inspect/inspect-text.js';
 import {
   bytesCell,
@@ -126,18 +126,16 @@ function changeTexts(result: ConversionResult): string[] {
   const worstTable = worstOf(srte ? layerErrors(srte) : []);
   const { relativeError: blocks = null } = result.gguf ?? {};
   const worstWeight = worstOf(quantization?.errors ?? []);
-  const changes = [
-    ...(worstWeight
-      ? [{ error: worstWeight.relativeError, text: weightErrorText(worstWeight) }]
-      : []),
-    ...(worstTie ? [{ error: worstTie.relativeError, text: tieErrorText(worstTie) }] : []),
-    ...(srte && worstTable
-      ? [{ error: worstTable.relativeError, text: srteErrorText(srte, worstTable) }]
-      : []),
-    ...(blocks !== null
-      ? [{ error: blocks, text: `weights in blocks, error ${relativeErrorText(blocks)}` }]
-      : []),
-  ].filter(({ error }) => error > 0);
+  const changes = present([
+    worstWeight && { error: worstWeight.relativeError, text: weightErrorText(worstWeight) },
+    worstTie && { error: worstTie.relativeError, text: tieErrorText(worstTie) },
+    srte &&
+      worstTable && { error: worstTable.relativeError, text: srteErrorText(srte, worstTable) },
+    blocks !== null && {
+      error: blocks,
+      text: `weights in blocks, error ${relativeErrorText(blocks)}`,
+    },
+  ]).filter(({ error }) => error > 0);
   if (changes.length > 0) {
     return changes.toSorted((a, b) => b.error - a.error).map(({ text }) => text);
   }
@@ -204,25 +202,24 @@ export function proofText(verdict: Proof['verdict'], { logits }: TwoModelCompari
 function factsOf(result: ConversionResult): Fact[] {
   const { input, output, srte, tie, quantization, proof, memory, run, leftOut } = result;
   const lost = leftOut.filter(({ why }) => !why.startsWith('replaced by '));
-  return [
+  return present([
     { name: 'parameters', text: parametersText(input.parameters, output.parameters) },
-    ...(result.adapter === null ? [] : [{ name: 'adapter', text: result.adapter }]),
-    ...(srte ? [{ name: 'SRTE', text: srteText(srte) }] : []),
-    ...(tie ? [{ name: 'tied', text: tieText(tie) }] : []),
-    ...(quantization ? [{ name: 'quantized', text: quantizationText(quantization) }] : []),
-    ...(proof ? [proofFact(proof)] : []),
+    result.adapter !== null && { name: 'adapter', text: result.adapter },
+    srte && { name: 'SRTE', text: srteText(srte) },
+    tie && { name: 'tied', text: tieText(tie) },
+    quantization && { name: 'quantized', text: quantizationText(quantization) },
+    proof && proofFact(proof),
     { name: 'files', text: namesText(namesOf(output, false)) },
-    ...(namesOf(output, true).length > 0
-      ? [{ name: 'copied', text: namesOf(output, true).join(', ') }]
-      : []),
-    ...(result.configChanges.length > 0 ? [{ name: 'config', text: changesText(result) }] : []),
-    ...(lost.length > 0
-      ? [{ name: 'left out', text: andMore(lost.map(({ pattern }) => shortened(pattern))) }]
-      : []),
+    namesOf(output, true).length > 0 && { name: 'copied', text: namesOf(output, true).join(', ') },
+    result.configChanges.length > 0 && { name: 'config', text: changesText(result) },
+    lost.length > 0 && {
+      name: 'left out',
+      text: andMore(lost.map(({ pattern }) => shortened(pattern))),
+    },
     ...(run
       ? runFacts(run)
       : [{ name: 'memory', text: `about ${formatBytes(memory.predictedPeakBytes)}` }]),
-  ];
+  ]);
 }
 
 const namesOf = ({ files }: ConversionResult['output'], isCopied: boolean): string[] =>
@@ -369,14 +366,12 @@ function totalsTable({ input, output, srte }: ConversionResult): TableBlock {
       right('saved', 'saved'),
       right('share', 'share'),
     ],
-    rows: [
+    rows: present([
       row(strongCell('parameters'), input.parameters, output.parameters, integerCell),
-      ...(srte
-        ? [row({ text: '  SRTE' }, srte.source.parameters, srte.target.parameters, integerCell)]
-        : []),
+      srte && row({ text: '  SRTE' }, srte.source.parameters, srte.target.parameters, integerCell),
       row(strongCell('tensors'), input.tensorBytes, output.tensorBytes, bytesCell),
       row(strongCell('files'), input.bytes, output.bytes, bytesCell),
-    ],
+    ]),
   };
 }
 

@@ -10,7 +10,7 @@ import {
   shortCount,
   significant,
 } from '../../text/units.js';
-import { counted, shortened, sumOf } from '../../text/words.js';
+import { counted, present, shortened, sumOf } from '../../text/words.js';
 import {
   bar,
   headingBlock,
@@ -216,18 +216,13 @@ function faultFacts({ faults, figures }: DataResult): Fact[] {
 
 /** Findings that are often intended. */
 function warningsOf({ tokens, replacement }: DataResult['figures']): string[] {
-  return [
-    ...(tokens && tokens.specialInText.count > 0
-      ? [
-          `${counted(tokens.specialInText.tokens, 'special token')} written in the text of ${counted(tokens.specialInText.count, 'sample')}`,
-        ]
-      : []),
-    ...(replacement.count > 0
-      ? [
-          `${counted(replacement.characters, 'replacement character')} U+FFFD in ${counted(replacement.count, 'sample')}: decoded wrongly before`,
-        ]
-      : []),
-  ];
+  return present([
+    tokens &&
+      tokens.specialInText.count > 0 &&
+      `${counted(tokens.specialInText.tokens, 'special token')} written in the text of ${counted(tokens.specialInText.count, 'sample')}`,
+    replacement.count > 0 &&
+      `${counted(replacement.characters, 'replacement character')} U+FFFD in ${counted(replacement.count, 'sample')}: decoded wrongly before`,
+  ]);
 }
 
 function nextOf(

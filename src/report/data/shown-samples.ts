@@ -1,7 +1,7 @@
 /** Samples as the model sees them: input, target and mask of each position. */
 import type { DataReading, ShownSample } from '../../data/read-data.js';
 import { formatInteger } from '../../text/units.js';
-import { counted } from '../../text/words.js';
+import { counted, present } from '../../text/words.js';
 import { cutColumn, headingBlock, leftColumn, noteOf, right } from '../kit/cells.js';
 import type { Block, Cell, Column, TableBlock } from '../kit/report.js';
 
@@ -18,7 +18,7 @@ function sampleBlocks(sample: ShownSample, isOnlyFile: boolean): Block[] {
   const positions = shownPositions(sample);
   const hidden = mask.length - positions;
   const countedHidden = mask.slice(positions).filter((each) => each === 1).length;
-  return [
+  return present([
     headingBlock(
       `${isOnlyFile ? '' : `${file} `}line ${formatInteger(line)}${side === null ? '' : `, ${side}`}: ` +
         `${counted(tokens, 'token')}${cut}, ${counted(masked, 'target')} counted`,
@@ -31,14 +31,11 @@ function sampleBlocks(sample: ShownSample, isOnlyFile: boolean): Block[] {
         ...pairCells(sample, at),
       ]),
     },
-    ...(hidden === 0
-      ? []
-      : [
-          noteOf(
-            `… ${counted(hidden, 'more position')} of padding, ${countedHidden === 0 ? 'none' : formatInteger(countedHidden)} counted`,
-          ),
-        ]),
-  ];
+    hidden !== 0 &&
+      noteOf(
+        `… ${counted(hidden, 'more position')} of padding, ${countedHidden === 0 ? 'none' : formatInteger(countedHidden)} counted`,
+      ),
+  ]);
 }
 
 const shownPositions = ({ mask, tokens }: ShownSample) =>

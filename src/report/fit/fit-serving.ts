@@ -7,7 +7,7 @@ import type { LoadAnswer } from '../../fit/serving/queueing.js';
 import type { DecodeStep, DecodingLimit, Prefill } from '../../fit/serving/roofline.js';
 import type { ServingLoad } from '../../fit/serving/serving.js';
 import { formatInteger, formatSeconds, percentText, significant } from '../../text/units.js';
-import { counted, sentence } from '../../text/words.js';
+import { counted, present, sentence } from '../../text/words.js';
 import {
   contextText,
   generationNote,
@@ -56,7 +56,7 @@ export function servingBlocks(
   const { weightParts, cachePerSequence, state, workspaceParts, total, capacity, verdict } = fit;
   const { batch, context } = setting;
   const times = (bytes: number | bigint) => sameBounds(batch * Number(bytes));
-  return [
+  return present([
     verdictHeading('Serving', verdict),
     noteOf(
       `${formatInteger(batch)} × ${formatInteger(context)} tokens${contextText(contextOrigin)}, weights in ` +
@@ -77,13 +77,12 @@ export function servingBlocks(
     ...(fit.withoutRoom === null
       ? [...speedBlocks(fit, setting), noteOf(roomText(fit, setting))]
       : [noteOf(`${sentence(fit.withoutRoom)} ${roomText(fit, setting)}`)]),
-    ...(generation ? [generationNote(generation)] : []),
-    ...(fit.withoutLink === null
-      ? []
-      : [noteOf(`All-reduces between GPUs are not counted: ${fit.withoutLink}.`)]),
+    generation && generationNote(generation),
+    fit.withoutLink !== null &&
+      noteOf(`All-reduces between GPUs are not counted: ${fit.withoutLink}.`),
     ...(fit.load ? loadBlocks(fit.load, setting, doubts) : []),
     ...remedyBlocks(remedies),
-  ];
+  ]);
 }
 
 function remedyBlocks(remedies: Serving['remedies']): Block[] {

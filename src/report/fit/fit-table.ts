@@ -2,7 +2,7 @@
 
 import type { TableCell, TableRow, TableSetting } from '../../fit/fit-table.js';
 import { formatBytes, formatInteger, shortCount } from '../../text/units.js';
-import { counted, joined, modelName, shellWord } from '../../text/words.js';
+import { counted, joined, modelName, present, shellWord } from '../../text/words.js';
 import { contextText, leftColumn, noteOf, right, strongCell, tableOf } from '../kit/cells.js';
 import type { Block, Cell, Report, TableBlock } from '../kit/report.js';
 import { MOST_TRIED } from './fit-bounds.js';
@@ -112,22 +112,16 @@ const dataTable = (rows: readonly TableRow[]): TableBlock =>
 function notes({ serving, training, contextOrigin }: TableSetting): Block[] {
   const load = (each: NonNullable<TableSetting['serving']>) =>
     each.users === null ? counted(each.batch, 'sequence') : counted(each.users, 'user');
-  return [
-    ...(serving
-      ? [
-          noteOf(
-            `Serving: ${load(serving)} of ${formatInteger(serving.context)} tokens${contextText(contextOrigin)}; ` +
-              `2×: on two GPUs; no: not on ${MOST_TRIED}.`,
-          ),
-        ]
-      : []),
-    ...(training
-      ? [
-          noteOf(
-            `Training: ${training.microBatch} × ${formatInteger(training.context)} tokens, ${training.optimizer}, ` +
-              `--recompute ${training.recompute} --zero ${training.zero}; LoRA: rank ${training.loraRank}.`,
-          ),
-        ]
-      : []),
-  ];
+  return present([
+    serving &&
+      noteOf(
+        `Serving: ${load(serving)} of ${formatInteger(serving.context)} tokens${contextText(contextOrigin)}; ` +
+          `2×: on two GPUs; no: not on ${MOST_TRIED}.`,
+      ),
+    training &&
+      noteOf(
+        `Training: ${training.microBatch} × ${formatInteger(training.context)} tokens, ${training.optimizer}, ` +
+          `--recompute ${training.recompute} --zero ${training.zero}; LoRA: rank ${training.loraRank}.`,
+      ),
+  ]);
 }

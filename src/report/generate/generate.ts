@@ -7,7 +7,7 @@ import type {
   ReportedToken,
 } from '../../generation/session.js';
 import { formatInteger, percentText, weightFormText } from '../../text/units.js';
-import { counted, modelName, sumOf } from '../../text/words.js';
+import { counted, modelName, present, sumOf } from '../../text/words.js';
 import { engineText } from '../doctor.js';
 import {
   bar,
@@ -172,26 +172,22 @@ function againstBlocks({ against }: ReportedAnswer): Block[] {
     first === undefined
       ? `${name} would write the same ${counted(tokens, 'token')}.`
       : `${name} first differs at token ${first.position + 1}. Same likeliest token: ${formatInteger(same)} of ${formatInteger(tokens)}.`;
-  return [
+  return present([
     headingBlock(`Against ${name}`),
     noteOf(text),
-    ...(first === undefined
-      ? []
-      : [
-          tableOf(partings.slice(0, MOST_PARTINGS), [
-            right('token', 'position', ({ position }) => integerCell(position + 1)),
-            leftColumn('answer', 'answer', ({ own }) => tokenText(own)),
-            right('probability', 'probability', ({ own }) => percentCell(own.probability)),
-            leftColumn('other', 'other', ({ other: theirs }) => tokenText(theirs)),
-            right('its probability', 'other_probability', ({ other: theirs }) =>
-              percentCell(theirs.probability),
-            ),
-          ]),
-        ]),
-    ...(partings.length > MOST_PARTINGS
-      ? [noteOf(`${counted(partings.length - MOST_PARTINGS, 'more token')}; --json has all.`)]
-      : []),
-  ];
+    first !== undefined &&
+      tableOf(partings.slice(0, MOST_PARTINGS), [
+        right('token', 'position', ({ position }) => integerCell(position + 1)),
+        leftColumn('answer', 'answer', ({ own }) => tokenText(own)),
+        right('probability', 'probability', ({ own }) => percentCell(own.probability)),
+        leftColumn('other', 'other', ({ other: theirs }) => tokenText(theirs)),
+        right('its probability', 'other_probability', ({ other: theirs }) =>
+          percentCell(theirs.probability),
+        ),
+      ]),
+    partings.length > MOST_PARTINGS &&
+      noteOf(`${counted(partings.length - MOST_PARTINGS, 'more token')}; --json has all.`),
+  ]);
 }
 
 const BAR_WIDTH = 12;

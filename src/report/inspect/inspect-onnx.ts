@@ -3,7 +3,7 @@ import type { OnnxDescription, OnnxValueInfo } from '../../checkpoint/onnx/descr
 import type { TensorGroup } from '../../checkpoint/summary.js';
 import type { OnnxView } from '../../model-input/onnx-tensors.js';
 import { formatBytes, formatInteger } from '../../text/units.js';
-import { counted, joined, namesText, nameText, shortened } from '../../text/words.js';
+import { counted, joined, namesText, nameText, present, shortened } from '../../text/words.js';
 import {
   bytesCell,
   headingBlock,
@@ -96,7 +96,7 @@ function constantsText({ constants, initializers }: OnnxInspection): string {
 
 export function onnxDetails(onnx: OnnxInspection): Block[] {
   const { operators } = onnx;
-  return [
+  return present([
     headingBlock('Operators'),
     tableOf(operators.slice(0, MAX_ROWS), [
       wrapColumn('operator', 'operator', ({ operator }) => nameText(operator)),
@@ -108,15 +108,14 @@ export function onnxDetails(onnx: OnnxInspection): Block[] {
     ...(onnx.constantTensors.length > 0
       ? [headingBlock('Constants of nodes and subgraphs'), typesTable(onnx.constantTensors)]
       : []),
-    ...(onnx.sparseTensors > 0
-      ? [noteOf(`${counted(onnx.sparseTensors, 'sparse tensor')} in addition, not read.`)]
-      : []),
+    onnx.sparseTensors > 0 &&
+      noteOf(`${counted(onnx.sparseTensors, 'sparse tensor')} in addition, not read.`),
     headingBlock('Inputs and outputs'),
     ...[...onnx.inputs, ...onnx.outputs]
       .slice(0, MAX_ROWS)
       .map((each): Block => ({ kind: 'note', text: valueText(each) })),
     ...onnxNotes(onnx),
-  ];
+  ]);
 }
 
 const typesTable = (totals: OnnxDescription['initializers']): TableBlock =>

@@ -8,7 +8,7 @@ import type { ContentEntry, JsonLike } from '../../checkpoint/summary-content.js
 import type { SrteSurvey } from '../../conversion/srte/survey-srte.js';
 import type { StoredModel } from '../../model-input/stored-model.js';
 import { formatBytes, formatInteger } from '../../text/units.js';
-import { namesText, nameText, shortened } from '../../text/words.js';
+import { namesText, nameText, present, shortened } from '../../text/words.js';
 import {
   bytesCell,
   cutColumn,
@@ -136,7 +136,7 @@ export function tensorsBlocks(result: InspectResult): Block[] {
   const rows = rowsOf(result, MAX_ROWS);
   const hasHashes = rows.some(({ sha256 }) => sha256 !== undefined);
   const isShared = rows.some(({ names }) => names.length > 1);
-  return [
+  return present([
     headingBlock(titleOf(result, all)),
     tableOf(rows, [
       NAME,
@@ -147,15 +147,12 @@ export function tensorsBlocks(result: InspectResult): Block[] {
       ...(hasHashes ? [HASH] : []),
     ]),
     ...moreNote(all - rows.length, '--json'),
-    ...(hasHashes
-      ? [
-          noteOf(
-            `The first ${SHOWN_HASH} of the 64 characters of each sha256; --json and --format csv have all.`,
-          ),
-        ]
-      : []),
+    hasHashes &&
+      noteOf(
+        `The first ${SHOWN_HASH} of the 64 characters of each sha256; --json and --format csv have all.`,
+      ),
     ...(rows.some(({ stats }) => stats) ? statisticsBlocks(rows) : []),
-  ];
+  ]);
 }
 
 /** All data of each tensor, for programs. */

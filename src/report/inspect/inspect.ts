@@ -7,6 +7,7 @@ import {
   joined,
   namesText,
   nameText,
+  present,
   shellWord,
   shortened,
   sumOf,
@@ -116,55 +117,45 @@ function factsOf(result: InspectResult): Fact[] {
   const same = shared.filter(({ kind }) => kind === 'same');
   const overlapping = shared.length - same.length;
   const unused = totals.storedBytes - totals.distinctBytes;
-  return [
+  return present([
     { name: 'file', text: files.length > 1 ? `${file} (${files.length} files)` : file },
-    ...(model?.config != null && model.config !== file
-      ? [{ name: 'config', text: model.config }]
-      : []),
+    model?.config != null && model.config !== file && { name: 'config', text: model.config },
     ...(result.gguf ? ggufFacts(result.gguf) : []),
     ...(result.onnx ? onnxFacts(result.onnx) : []),
     ...(result.adapter ? adapterFacts(result.adapter) : []),
-    ...(stateDict.length > 0 ? [{ name: 'state dict', text: shortened(stateDict.join('.')) }] : []),
-    ...(same.length > 0 || Object.keys(aliases).length > 0
-      ? [{ name: 'shared', text: sharedText(result) }]
-      : []),
-    ...(overlapping > 0
-      ? [{ name: 'overlapping', text: `${counted(overlapping, 'group')} of tensors` }]
-      : []),
-    ...(unused > 0
-      ? [{ name: 'unused', text: `${formatBytes(unused)} of the stored data is in no tensor` }]
-      : []),
-    ...(others.length > 0 ? [{ name: 'also holds', text: listText(others) }] : []),
-    ...(strings.length > 0
-      ? [
-          {
-            name: 'metadata',
-            text: shortened(listText(strings.map(([key, value]) => `${key}: ${value}`))),
-          },
-        ]
-      : []),
-  ];
+    stateDict.length > 0 && { name: 'state dict', text: shortened(stateDict.join('.')) },
+    (same.length > 0 || Object.keys(aliases).length > 0) && {
+      name: 'shared',
+      text: sharedText(result),
+    },
+    overlapping > 0 && { name: 'overlapping', text: `${counted(overlapping, 'group')} of tensors` },
+    unused > 0 && {
+      name: 'unused',
+      text: `${formatBytes(unused)} of the stored data is in no tensor`,
+    },
+    others.length > 0 && { name: 'also holds', text: listText(others) },
+    strings.length > 0 && {
+      name: 'metadata',
+      text: shortened(listText(strings.map(([key, value]) => `${key}: ${value}`))),
+    },
+  ]);
 }
 
 function adapterFacts(adapter: AdapterDescription): Fact[] {
   const { rank, alpha, rankStabilised, targets, replaced, base, unread } = adapter;
-  return [
+  return present([
     {
       name: 'adapter',
       text: `rank ${rank}, alpha ${alpha}${rankStabilised ? ', scaled by 1/√rank' : ''}`,
     },
-    ...(targets === null
-      ? []
-      : [
-          {
-            name: 'targets',
-            text: typeof targets === 'string' ? nameText(targets) : listText(targets),
-          },
-        ]),
-    ...(replaced.length > 0 ? [{ name: 'replaces', text: listText(replaced) }] : []),
+    targets !== null && {
+      name: 'targets',
+      text: typeof targets === 'string' ? nameText(targets) : listText(targets),
+    },
+    replaced.length > 0 && { name: 'replaces', text: listText(replaced) },
     { name: 'base', text: base === null ? 'not named' : nameText(base) },
-    ...(unread.length > 0 ? [{ name: 'not merged', text: listText(unread) }] : []),
-  ];
+    unread.length > 0 && { name: 'not merged', text: listText(unread) },
+  ]);
 }
 
 /** Key of all safetensors files that PyTorch reads, without further information. */
@@ -260,25 +251,21 @@ function totalsTable({ totals }: InspectResult): TableBlock {
   const isShared = totals.distinctTensors < totals.tensors;
   const [first, ...others] = totals.dtypes;
   const only = others.length === 0 ? first?.dtype : undefined;
-  const rows = [
+  const rows = present([
     { label: strongCell(`total${only ? `, ${only}` : ''}`), ...totals },
-    ...(isShared
-      ? [
-          {
-            label: strongCell('distinct'),
-            tensors: totals.distinctTensors,
-            elements: totals.distinctElements,
-            bytes: totals.distinctBytes,
-          },
-        ]
-      : []),
+    isShared && {
+      label: strongCell('distinct'),
+      tensors: totals.distinctTensors,
+      elements: totals.distinctElements,
+      bytes: totals.distinctBytes,
+    },
     ...(only
       ? []
       : totals.dtypes.map(({ dtype, ...counts }) => ({
           label: { text: `  ${dtype}`, value: dtype },
           ...counts,
         }))),
-  ];
+  ]);
   const isAllUsed = totals.storedBytes === totals.distinctBytes;
   const empty: Cell = { text: '' };
   return tableOf(

@@ -1,7 +1,7 @@
 /** Report of `minimind inspect --srte`. */
 import type { SrteOption, SrteSurvey, TableSurvey } from '../../conversion/srte/survey-srte.js';
 import { formatBytes, formatInteger, formatShare, percentText } from '../../text/units.js';
-import { shortened } from '../../text/words.js';
+import { present, shortened } from '../../text/words.js';
 import {
   bar,
   bytesCell,
@@ -184,14 +184,11 @@ function sharingAdvice({ options, parameters }: SrteSurvey): string | undefined 
   const isCheap = (option: SrteOption) =>
     option.rank !== null && isWithin(option, Math.max(CLOSE, error * LITTLE_MORE));
   const rank = options.find(isCheap);
-  return [
+  return present([
     `One shared table has an error of ${percentText(error)} and saves ${saved(mean, parameters)} of the SRTE parameters. ${verdict(error)}.`,
-    ...(rank
-      ? [
-          `Rank ${rank.rank} has an error of ${percentText(rank.relativeError)} and saves ${saved(rank, parameters)}.`,
-        ]
-      : []),
-  ].join(' ');
+    rank &&
+      `Rank ${rank.rank} has an error of ${percentText(rank.relativeError)} and saves ${saved(rank, parameters)}.`,
+  ]).join(' ');
 }
 
 function verdict(error: number): string {

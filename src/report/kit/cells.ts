@@ -1,4 +1,5 @@
 /** Cells and blocks of reports. */
+
 import type { GenerationFlops } from '../../budget/generation.js';
 import type { ResolvedSetting, SettingOrigin } from '../../budget/profile-model.js';
 import {
@@ -9,6 +10,7 @@ import {
   formatShare,
   percentText,
 } from '../../text/units.js';
+import { present } from '../../text/words.js';
 import type { Block, Cell, Column, TableBlock } from './report.js';
 
 export const headingBlock = (text: string): Block => ({ kind: 'heading', text });
@@ -147,20 +149,17 @@ const inferenceNote = ({ inference, origins }: ResolvedSetting, file: string): B
 function trainingNotes(setting: ResolvedSetting, file: string): Block[] {
   const { training, origins, beyondOneDevice } = setting;
   const precision = training.precision === 'mixed' ? 'mixed precision' : 'float32';
-  return [
+  return present([
     noteOf(
       `Training: ${formatInteger(training.batch)}${from(origins.trainingBatch, file)} × ${formatInteger(training.context)} ` +
         `tokens, ${precision}${from(origins.precision, file)}, ${training.optimizer}, ` +
         `recomputation ${training.recompute}${from(origins.recompute, file)}.`,
     ),
-    ...(beyondOneDevice.length > 0
-      ? [
-          noteOf(
-            `The ${file === 'file' ? 'file asks' : 'files ask'} for ${beyondOneDevice.join(', ')}; one device without it is counted here.`,
-          ),
-        ]
-      : []),
-  ];
+    beyondOneDevice.length > 0 &&
+      noteOf(
+        `The ${file === 'file' ? 'file asks' : 'files ask'} for ${beyondOneDevice.join(', ')}; one device without it is counted here.`,
+      ),
+  ]);
 }
 
 /** FLOPs of generating tokens with and without a cache. */

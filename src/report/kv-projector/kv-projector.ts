@@ -12,7 +12,7 @@ import type {
 import type { ProjectorInit } from '../../kv-projector/init-projector.js';
 import type { KvProjection } from '../../kv-projector/project-kv.js';
 import { formatBytes, formatInteger, shortCount } from '../../text/units.js';
-import { counted, sumOf } from '../../text/words.js';
+import { counted, present, sumOf } from '../../text/words.js';
 import {
   bytesCell,
   cutColumn,
@@ -56,13 +56,14 @@ export function projectionReport(result: KvProjection): Report {
     blocks: [
       {
         kind: 'facts',
-        facts: [
+        facts: present([
           projectorFact(projector),
           { name: 'products', text: products },
-          ...(ignored.length > 0
-            ? [{ name: 'skipped', text: `${counted(ignored.length, 'tensor')} of earlier results` }]
-            : []),
-        ],
+          ignored.length > 0 && {
+            name: 'skipped',
+            text: `${counted(ignored.length, 'tensor')} of earlier results`,
+          },
+        ]),
       },
       { ...table, rows: table.rows.slice(0, ANSWER_ROWS) },
       ...(more > 0 ? [noteOf(`… ${more} more: --details`)] : []),
@@ -355,29 +356,27 @@ function paramsTable(
       (room === 'least' ? wrapColumn : leftColumn)('teacher', 'teacher'),
       ...figures.map(({ column }) => column),
     ],
-    rows: projectors.flatMap((projector) => [
-      ...projector.teachers.map((costs) => [
-        strongCell(label(projector)),
-        { text: costs.teacher },
-        ...figures.map(({ of }) => of(costs)),
+    rows: projectors.flatMap((projector) =>
+      present([
+        ...projector.teachers.map((costs) => [
+          strongCell(label(projector)),
+          { text: costs.teacher },
+          ...figures.map(({ of }) => of(costs)),
+        ]),
+        teachers.length > 1 && [
+          strongCell(label(projector)),
+          strongCell(TOTAL),
+          ...figures.map(({ ofAll }) => ofAll(projector.total)),
+        ],
       ]),
-      ...(teachers.length > 1
-        ? [
-            [
-              strongCell(label(projector)),
-              strongCell(TOTAL),
-              ...figures.map(({ ofAll }) => ofAll(projector.total)),
-            ],
-          ]
-        : []),
-    ]),
+    ),
     narrower: next && paramsTable(result, [next, ...rest]),
   };
 }
 
 function notesOf({ teachers, withoutSize }: ProjectorComparison): Block[] {
   const beyond = teachers.filter(({ recommended }) => recommended?.isBeyond);
-  return [
+  return present([
     ...teachers.map((teacher) => noteOf(teacherText(teacher))),
     noteOf(
       'Columns per adapter, K and V: parameters. bf16, f16: bytes; f32 takes twice the bytes.',
@@ -386,21 +385,13 @@ function notesOf({ teachers, withoutSize }: ProjectorComparison): Block[] {
     noteOf(
       'FLOPs per token: matrix products for K and V of one token in every layer of the teacher.',
     ),
-    ...(withoutSize.length > 0
-      ? [
-          noteOf(
-            `No recommended ratio: unknown size of ${withoutSize.join(', ')}. Put the size in the name, as in Qwen2-14B.`,
-          ),
-        ]
-      : []),
-    ...(beyond.length > 0
-      ? [
-          noteOf(
-            `The published guidance ends at 70B: ${beyond.map(({ name }) => name).join(', ')}.`,
-          ),
-        ]
-      : []),
-  ];
+    withoutSize.length > 0 &&
+      noteOf(
+        `No recommended ratio: unknown size of ${withoutSize.join(', ')}. Put the size in the name, as in Qwen2-14B.`,
+      ),
+    beyond.length > 0 &&
+      noteOf(`The published guidance ends at 70B: ${beyond.map(({ name }) => name).join(', ')}.`),
+  ]);
 }
 
 function teacherText({ name, width, layers, size, recommended }: CostedTeacher): string {

@@ -22,7 +22,7 @@ import {
   formatShare,
   shortCount,
 } from '../../text/units.js';
-import { counted, joined, modelName, shellWord, sumOf } from '../../text/words.js';
+import { counted, joined, modelName, present, shellWord, sumOf } from '../../text/words.js';
 import { checkpointBlocks } from '../inspect/inspect-text.js';
 import {
   bar,
@@ -147,7 +147,7 @@ function factsOf({
   const { batch, context, dtype } = setting.inference;
   const tokens = `${formatInteger(batch)} × ${formatInteger(context)} tokens${contextText(setting.origins.context)}`;
   const bf16 = bytes.find((each) => each.dtype === 'bf16');
-  return [
+  return present([
     {
       name: 'weights',
       text: [
@@ -156,11 +156,9 @@ function factsOf({
         ...served.map(({ dtype: type, bytes: { value } }) => `${formatBytes(value)} ${type}`),
       ].join(' · '),
     },
-    ...(stored
-      ? [{ name: 'stored', text: `${formatBytes(stored.total.value)} (${stored.label})` }]
-      : []),
-    ...(checkpoint ? [{ name: 'checkpoint', ...checkpointFact(checkpoint) }] : []),
-    ...(adapter ? [adapterFact(adapter, Number(parameters.total.value))] : []),
+    stored && { name: 'stored', text: `${formatBytes(stored.total.value)} (${stored.label})` },
+    checkpoint && { name: 'checkpoint', ...checkpointFact(checkpoint) },
+    adapter && adapterFact(adapter, Number(parameters.total.value)),
     ...stateFacts(state, setting),
     { name: 'inference', text: `${formatBytes(total.value)} in ${dtype}, for ${tokens}` },
     {
@@ -170,7 +168,7 @@ function factsOf({
         `${formatFlops(forwardFlops.total.value)} per forward pass${setting.inference.causal ? ' (causal)' : ''}`,
     },
     { name: 'training', text: trainingFact(training, setting) },
-  ];
+  ]);
 }
 
 function adapterFact(adapter: AdapterDescription, parameters: number): Fact {
@@ -195,26 +193,18 @@ function stateFacts(state: State, { inference }: ResolvedSetting): Fact[] {
   const { keyValueCache, keyValuePerToken } = state;
   const recurrent = recurrentStates(state);
   const [first] = recurrent;
-  return [
-    ...(keyValueCache.value > 0
-      ? [
-          {
-            name: 'KV cache',
-            text:
-              `${formatBytes(keyValuePerToken.value)} per token, ${formatBytes(keyValueCache.value)} for ` +
-              `${formatInteger(inference.batch)} × ${formatInteger(inference.context)} tokens`,
-          },
-        ]
-      : []),
-    ...(first
-      ? [
-          {
-            name: first.label,
-            text: `${formatBytes(sumOf(recurrent, ({ value }) => Number(value)))} in ${stateTypes(state, inference.cacheDtype ?? inference.dtype)}`,
-          },
-        ]
-      : []),
-  ];
+  return present([
+    keyValueCache.value > 0 && {
+      name: 'KV cache',
+      text:
+        `${formatBytes(keyValuePerToken.value)} per token, ${formatBytes(keyValueCache.value)} for ` +
+        `${formatInteger(inference.batch)} × ${formatInteger(inference.context)} tokens`,
+    },
+    first && {
+      name: first.label,
+      text: `${formatBytes(sumOf(recurrent, ({ value }) => Number(value)))} in ${stateTypes(state, inference.cacheDtype ?? inference.dtype)}`,
+    },
+  ]);
 }
 
 /** Types of the recurrent states: that of the cache, or float32 where transformers keeps them so. */
@@ -232,15 +222,13 @@ function trainingFact(
   const { batch, context, precision, recompute } = training;
   const plain = plainKernelBytes(activations);
   const fused = formatBytes(BigInt(total.value) - BigInt(plain));
-  return [
+  return present([
     `${formatBytes(total.value)}${plain > 0 ? ` (${fused} with fused attention)` : ''}`,
     optimizer.label.replace(/^optimizer: /, ''),
     precision === 'mixed' ? 'mixed precision' : 'float32',
-    ...(batch === inference.batch
-      ? []
-      : [`${formatInteger(batch)} × ${formatInteger(context)} tokens`]),
-    ...(recompute === 'none' ? [] : [`recomputation ${recompute}`]),
-  ].join(', ');
+    batch !== inference.batch && `${formatInteger(batch)} × ${formatInteger(context)} tokens`,
+    recompute !== 'none' && `recomputation ${recompute}`,
+  ]).join(', ');
 }
 
 /** Rows of the table of the answer, with its total; fewer below many facts, to fit on a screen. */
@@ -470,7 +458,7 @@ function flopsBlocks(result: ProfileResult): Block[] {
   const { causal, batch, context } = setting.inference;
   const tokens = (sequences: number) =>
     `${formatInteger(sequences)} × ${formatInteger(context)} tokens`;
-  return [
+  return present([
     headingBlock(`Forward pass: ${formatFlops(total.value)}`),
     tableOf(
       parts,
@@ -505,20 +493,15 @@ function flopsBlocks(result: ProfileResult): Block[] {
         ? 'Attention counts the pairs that the mask lets through, windows included.'
         : 'Attention counts the whole square of positions; --causal counts what the mask lets through.',
     ),
-    ...(generation ? [generationNote(generation)] : []),
-    ...(parameters.active.value < parameters.total.value
-      ? [
-          noteOf(
-            'Of a mixture those experts are counted that one token goes to, and all shared ones.',
-          ),
-        ]
-      : []),
-  ];
+    generation && generationNote(generation),
+    parameters.active.value < parameters.total.value &&
+      noteOf('Of a mixture those experts are counted that one token goes to, and all shared ones.'),
+  ]);
 }
 
 function trainingBlocks({ training, setting }: ProfileResult): Block[] {
   const { weights, gradients, optimizer, buffers, activations, total } = training;
-  return [
+  return present([
     headingBlock(`Training memory on one device: ${formatBytes(total.value)}`),
     bytesTable(
       [weights, gradients, optimizer, buffers, ...activations.parts.map(({ bytes }) => bytes)],
@@ -529,15 +512,12 @@ function trainingBlocks({ training, setting }: ProfileResult): Block[] {
         'states, as fused kernels do, and full all but the inputs of the blocks and one block at a time. ' +
         'What dropout keeps, workspaces and fragmentation come on top.',
     ),
-    ...(plainKernelBytes(activations) > 0
-      ? [
-          noteOf(
-            'Scores and scan states are counted, as plain kernels keep them. fit counts fused kernels, which keep neither: ' +
-              'its --attention plain counts what is counted here.',
-          ),
-        ]
-      : []),
-  ];
+    plainKernelBytes(activations) > 0 &&
+      noteOf(
+        'Scores and scan states are counted, as plain kernels keep them. fit counts fused kernels, which keep neither: ' +
+          'its --attention plain counts what is counted here.',
+      ),
+  ]);
 }
 
 /** Bytes of activations that fused kernels would not save. */
