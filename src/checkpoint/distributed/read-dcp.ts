@@ -1,8 +1,10 @@
 /** Opens a distributed checkpoint of PyTorch (torch.distributed.checkpoint) as one checkpoint. */
+
 import path from 'node:path';
 import { UserError } from '../../errors.js';
 import type { StoredDtype } from '../../tensor/dtype.js';
 import { isSameShape, shapeText } from '../../tensor/dtype.js';
+import { groupBy } from '../../text/words.js';
 import type { CheckpointOptions, OpenedFiles } from '../checkpoint.js';
 import type { Refuse } from '../checkpoint-rules.js';
 import { listed, quoted, refusal, refuseAt, tensorPlace } from '../checkpoint-rules.js';
@@ -77,14 +79,10 @@ function checkName(name: string, refuse: Refuse): void {
 
 /** Checks that each part lies in its file, and shares no bytes with another. */
 function checkPlaces({ places }: DcpMetadata, files: PartFiles, file: string): void {
-  const byFile = new Map<string, { readonly name: string; readonly place: PartPlace }[]>();
-  for (const [name, all] of places) {
-    for (const place of all.values()) {
-      const list = byFile.get(place.file);
-      if (list) list.push({ name, place });
-      else byFile.set(place.file, [{ name, place }]);
-    }
-  }
+  const all = [...places].flatMap(([name, own]) =>
+    Array.from(own.values(), (place) => ({ name, place })),
+  );
+  const byFile = groupBy(all, ({ place }) => place.file);
   for (const [partFile, parts] of byFile) {
     const opened = files.get(partFile);
     const { size } = opened;
