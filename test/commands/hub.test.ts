@@ -49,11 +49,11 @@ describe('models of the hub', () => {
 
   it('are read again without the network, by the commit or the branch', async () => {
     const { hub, user } = await start();
-    const first = await user.run(['profile', 'hf:org/mix']);
+    const first = await user.runAlone(['profile', 'hf:org/mix']);
     const before = hub.requests.length;
-    const again = await user.run(['profile', `hf:org/mix@${COMMIT}`]);
-    const offline = await user.run(['profile', 'hf:org/mix', '--offline']);
-    const byVariable = await user.run(['profile', 'hf:org/mix'], { HF_HUB_OFFLINE: '1' });
+    const again = await user.runAlone(['profile', `hf:org/mix@${COMMIT}`]);
+    const offline = await user.runAlone(['profile', 'hf:org/mix', '--offline']);
+    const byVariable = await user.runAlone(['profile', 'hf:org/mix'], { HF_HUB_OFFLINE: '1' });
     expect(hub.requests.length).toBe(before);
     const figures = (text: string) => text.split('\n').slice(0, 4).join('\n');
     expect(figures(again.stdout)).toContain('15.3K parameters');

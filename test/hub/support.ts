@@ -1,10 +1,9 @@
 /** Commands run against a hub on this machine. */
-import { spawn } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { onTestEnd } from '../cleanup.js';
-import { inPackage, ROOT } from '../fixtures.js';
+import { onFileEnd, onTestEnd } from '../cleanup.js';
+import { CommandProcess, type Environment } from '../command-process.js';
 import type { Run } from '../run-cli.js';
 import type { LoopbackHub } from './loopback-hub.js';
 
@@ -17,8 +16,23 @@ export function temporaryFolder(): string {
 
 export interface HubUser {
   readonly home: string;
-  /** Runs the built command line in a process of its own, while the hub of this process answers. */
-  run(args: readonly string[], env?: Readonly<Record<string, string>>): Promise<Run>;
+  /** Runs the built command line while the hub of this process answers. */
+  run(args: readonly string[], env?: Environment): Promise<Run>;
+  /** The same in a process that ends with it, which keeps nothing but files for the next one. */
+  runAlone(args: readonly string[], env?: Environment): Promise<Run>;
+}
+
+let commands: CommandProcess | undefined;
+
+/** The process of the file that runs. */
+function commandProcess(): CommandProcess {
+  if (commands) return commands;
+  onFileEnd(() => {
+    commands?.close();
+    commands = undefined;
+  });
+  commands = new CommandProcess();
+  return commands;
 }
 
 /** A user with caches of their own and no token. */
@@ -30,26 +44,22 @@ export function hubUser(hub: Pick<LoopbackHub, 'endpoint'>, home = temporaryFold
     LOCALAPPDATA: path.join(home, 'cache'),
     HOME: home,
   };
+  const environment = (env: Environment) => {
+    const given = Object.entries(process.env).filter(
+      ([name]) => !/^(?:HF_|HUGGING|TRANSFORMERS_|NO_COLOR|FORCE_COLOR)|_proxy$/i.test(name),
+    );
+    return { ...Object.fromEntries(given), ...own, ...env };
+  };
   return {
     home,
-    run: (args, env = {}) =>
-      new Promise((resolve) => {
-        const given = Object.entries(process.env).filter(
-          ([name]) => !/^(?:HF_|HUGGING|TRANSFORMERS_|NO_COLOR|FORCE_COLOR)|_proxy$/i.test(name),
-        );
-        const child = spawn(process.execPath, [inPackage('bin/run.js'), ...args], {
-          cwd: ROOT,
-          env: { ...Object.fromEntries(given), ...own, ...env },
-          stdio: ['ignore', 'pipe', 'pipe'],
-        });
-        let [stdout, stderr] = ['', ''];
-        child.stdout.on('data', (text) => {
-          stdout += text;
-        });
-        child.stderr.on('data', (text) => {
-          stderr += text;
-        });
-        child.on('close', (code) => resolve({ code, stdout, stderr }));
-      }),
+    run: (args, env = {}) => commandProcess().run(args, environment(env)),
+    runAlone: async (args, env = {}) => {
+      const alone = new CommandProcess();
+      try {
+        return await alone.run(args, environment(env));
+      } finally {
+        alone.close();
+      }
+    },
   };
 }
