@@ -17,7 +17,7 @@ const OWN = [
   'boundaries',
   'package',
   'checkpoint/damage',
-  'commands/{convert-checkpoint,convert-parts,hub,process}',
+  'commands/{convert-checkpoint,convert-parts,hub}',
   'conversion/refusals',
   'conversion/parts/*',
   'files/*',
