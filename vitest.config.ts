@@ -17,7 +17,7 @@ const OWN = [
   'boundaries',
   'package',
   'checkpoint/damage',
-  'commands/{convert-checkpoint,convert-parts,hub}',
+  'commands/{convert-checkpoint,convert-parts,hub,process}',
   'conversion/refusals',
   'conversion/parts/*',
   'files/*',
