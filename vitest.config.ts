@@ -8,40 +8,23 @@ const ENVIRONMENTS: Readonly<Record<string, Record<string, string>>> = {
 };
 
 /**
- * Folders whose tests only call functions, and change nothing that outlives a test. Their files share a process and its
- * modules, which takes a third less processor time than importing them for each file.
+ * Tests whose files have a process each. They change what outlives a test, measure the memory of their process, or start
+ * so many processes that one of their own is nothing beside it. The others share a process and its modules, which takes
+ * a third less processor time than importing them for each file.
  */
-const SHARED = [
-  'architecture',
-  'budget',
-  'config',
-  'data',
-  'evaluation',
-  'fit',
-  'generation',
-  'hardware',
-  'linalg',
-  'model-input',
-  'modules',
-  'plan',
-  'quantization',
-  'quicktest',
-  'random',
-  'reconcile',
-  'report',
-  'runtime',
-  'tensor',
-  'text',
-  'tokenizer',
-  'training',
-]
-  .map((folder) => `test/${folder}/**/*.test.ts`)
-  // The others are about the memory of a process.
-  .concat(
-    'test/checkpoint/**/!(damage).test.ts',
-    'test/conversion/!(every-output|refusals).test.ts',
-    'test/conversion/{execute,legacy,srte}/**/*.test.ts',
-  );
+const OWN = [
+  'adding-a-{layer,model}',
+  'boundaries',
+  'package',
+  'checkpoint/damage',
+  'commands/{convert-checkpoint,convert-parts,hub,process}',
+  'conversion/refusals',
+  'conversion/parts/*',
+  'files/*',
+  'fuzz/*',
+  'hub/hub-client',
+  'kill/*',
+].map((name) => `test/${name}.test.ts`);
 
 /** The built program of this checkout, whose own path may have a folder `dist` too. */
 const BUILT = new RegExp(
@@ -51,8 +34,11 @@ const BUILT = new RegExp(
 export default defineConfig(({ mode }) => ({
   test: {
     projects: [
-      { extends: true, test: { name: 'shared', include: SHARED, isolate: false } },
-      { extends: true, test: { name: 'own', include: ['test/**/*.test.ts'], exclude: SHARED } },
+      { extends: true, test: { name: 'own', include: OWN } },
+      {
+        extends: true,
+        test: { name: 'shared', include: ['test/**/*.test.ts'], exclude: OWN, isolate: false },
+      },
     ],
     environment: 'node',
     setupFiles: ['test/setup.ts'],

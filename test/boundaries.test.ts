@@ -152,10 +152,28 @@ describe('a planted import is found', () => {
       to: 'src/architecture/param.ts',
     },
     'of a type that still loads the module': {
-      rule: 'report-types-only',
+      rule: 'loaded-for-types',
       file: 'src/report/json.ts',
       text: "import { type Param } from '../architecture/param.js'; export type Json = Param;",
       to: 'src/architecture/param.ts',
+    },
+    'of a value where only types may be, and of a type too': {
+      rule: 'report-types-only',
+      file: 'src/report/json.ts',
+      text: "import type { Param } from '../architecture/param.js'; import { param } from '../architecture/param.js'; export const json: Param = param;",
+      to: 'src/architecture/param.ts',
+    },
+    'of a type and of a value in one import, where only types may be': {
+      rule: 'report-types-only',
+      file: 'src/report/json.ts',
+      text: "import { type Param, param } from '../architecture/param.js'; export const json: Param = param;",
+      to: 'src/architecture/param.ts',
+    },
+    'that is static where only import() may be, and of a type too': {
+      rule: 'commands-lazily',
+      file: 'src/commands/verify.ts',
+      text: "import type { Device } from '../runtime/devices.js'; import { device } from '../runtime/devices.js'; export const verify: Device = device;",
+      to: 'src/runtime/devices.ts',
     },
     'of an engine around the devices': {
       rule: 'runtime-lazily',

@@ -1,22 +1,41 @@
 import { pathToFileURL } from 'node:url';
+import { expect } from 'vitest';
 import { inPackage, ROOT } from './fixtures.js';
 import type { Run } from './run-cli.js';
 
 type Write = typeof process.stdout.write;
 
-let isRunning = false;
+/** The command that runs, and the test that runs it. */
+let running: { readonly test: string; readonly end: Promise<unknown> } | undefined;
 
 /**
  * Runs the built command line in this process, which spares the start of one. For what commands answer: how a process
  * reads its input, takes signals, pipes and full disks, and what it takes of memory is for `runCli`.
  */
-export async function runHere(
-  args: readonly string[],
-  { cwd = ROOT, terminal }: { readonly cwd?: string; readonly terminal?: Terminal } = {},
-): Promise<Run> {
-  // They would write into each other's answers.
-  if (isRunning) throw new Error('one command at a time: await the one before');
-  isRunning = true;
+export async function runHere(args: readonly string[], options: Options = {}): Promise<Run> {
+  const { testPath, currentTestName } = expect.getState();
+  const test = `${testPath} ${currentTestName}`;
+  while (running) {
+    // They would write into each other's answers.
+    if (running.test === test) throw new Error('one command at a time: await the one before');
+    // Its test has timed out.
+    await running.end;
+  }
+  const end = runNow(args, options);
+  running = { test, end: end.catch(() => undefined) };
+  try {
+    return await end;
+  } finally {
+    running = undefined;
+  }
+}
+
+interface Options {
+  readonly cwd?: string;
+  readonly terminal?: Terminal;
+}
+
+async function runNow(args: readonly string[], { cwd = ROOT, terminal }: Options): Promise<Run> {
   const before = process.cwd();
   const out: Buffer[] = [];
   const err: Buffer[] = [];
@@ -31,7 +50,6 @@ export async function runHere(
     await runCommandLine(args, pathToFileURL(ROOT));
     return { code: Number(process.exitCode ?? 0), stdout: textOf(out), stderr: textOf(err) };
   } finally {
-    isRunning = false;
     restore?.();
     [stdout.write, stderr.write] = [writeOut, writeErr];
     process.exitCode = exitCode;

@@ -5,7 +5,6 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { openCheckpoint } from '../../src/checkpoint/open.js';
 import { readTensor } from '../../src/checkpoint/view.js';
 import { inPackage } from '../fixtures.js';
-import { runCli } from '../run-cli.js';
 import { runHere } from '../run-here.js';
 
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
@@ -81,8 +80,8 @@ describe('a folder', () => {
     [['quick-test', 'only', '--checkpoint', 'only']],
     [['convert-checkpoint', 'only', 'out', '--dtype', 'bf16']],
     [['inspect', 'only']],
-  ])('without weights is told where weights are needed: %j', (args) => {
-    const { code, stderr } = runCli(args, { cwd: folder });
+  ])('without weights is told where weights are needed: %j', async (args) => {
+    const { code, stderr } = await runHere(args, { cwd: folder });
     expect(code).toBe(2);
     expect(stderr).toContain('only: holds no weights');
     expect(stderr).toContain('config.json only describes the model');

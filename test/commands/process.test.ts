@@ -172,27 +172,32 @@ describe('the command line itself', () => {
     'kv-projector verify',
     'kv-projector project',
     'kv-projector convert',
-  ])('runs the examples of %s --help', async (command) => {
-    const { stdout } = await runHere([...command.split(' '), '--help']);
-    const examples = [...stdout.matchAll(/^ {2}\$ minimind (.+)$/gm)].slice(0, -1); // the last is the usage
-    expect(examples.length).toBeGreaterThan(1);
-    const cwd = path.join(folder, command);
-    fs.mkdirSync(cwd);
-    // Copies, so that no example can change the files of this package.
-    for (const data of ['configs', 'fixtures']) {
-      const copy = path.join(folder, data);
-      if (!fs.existsSync(copy)) fs.cpSync(inPackage(data), copy, { recursive: true });
-      fs.symlinkSync(copy, path.join(cwd, data));
-    }
-    for (const [, example = ''] of examples) {
-      const { code, stderr } = await asInShell(example, cwd);
-      expect({ example, code, stderr: code === 0 ? '' : stderr }).toEqual({
-        example,
-        code: 0,
-        stderr: '',
-      });
-    }
-  });
+  ])(
+    'runs the examples of %s --help',
+    async (command) => {
+      const { stdout } = await runHere([...command.split(' '), '--help']);
+      const examples = [...stdout.matchAll(/^ {2}\$ minimind (.+)$/gm)].slice(0, -1); // the last is the usage
+      expect(examples.length).toBeGreaterThan(1);
+      const cwd = path.join(folder, command);
+      fs.mkdirSync(cwd);
+      // Copies, so that no example can change the files of this package.
+      for (const data of ['configs', 'fixtures']) {
+        const copy = path.join(folder, data);
+        if (!fs.existsSync(copy)) fs.cpSync(inPackage(data), copy, { recursive: true });
+        fs.symlinkSync(copy, path.join(cwd, data));
+      }
+      for (const [, example = ''] of examples) {
+        const { code, stderr } = await asInShell(example, cwd);
+        expect({ example, code, stderr: code === 0 ? '' : stderr }).toEqual({
+          example,
+          code: 0,
+          stderr: '',
+        });
+      }
+      // Those of kv-projector verify train several projectors.
+    },
+    300_000,
+  );
 });
 
 /** Runs what follows `minimind`; in a shell only what needs one. */

@@ -246,7 +246,9 @@ describe('profile of a checkpoint', () => {
     [['hf', '--config', 'other.yaml'], 'flag', 'other.yaml'],
     [['inside.pt', '--config', 'other.yaml'], 'flag', 'other.yaml'],
   ])('%j takes the config from %s', async ([file = '', ...flags], origin, configFile) => {
-    const { code, stdout, stderr } = runCli(['profile', file, ...flags, '--json'], { cwd: folder });
+    const { code, stdout, stderr } = await runHere(['profile', file, ...flags, '--json'], {
+      cwd: folder,
+    });
     expect(code).toBe(0);
     const result = JSON.parse(stdout);
     expect(result.file).toBe(file);
@@ -261,16 +263,18 @@ describe('profile of a checkpoint', () => {
     expect(budgets(result)).toEqual(budgets(await json(inFolder('other.yaml'))));
   });
 
-  it('shows what is stored beside the budgets', () => {
-    const { stdout } = runCli(['profile', 'beside', '--details'], { cwd: folder });
+  it('shows what is stored beside the budgets', async () => {
+    const { stdout } = await runHere(['profile', 'beside', '--details'], { cwd: folder });
     expect(stdout).toMatch(/^F32 +144 +[\d,]+ +[\d.]+ kB$/m);
     expect(stdout).toContain(
       '144 names. Names, shapes and types are as the config describes; the config is beside/config.yaml, next to the checkpoint.',
     );
   });
 
-  it('warns where the tensors are not as the config describes', () => {
-    const run = runCli(['profile', 'beside', '--set', 'model.vocab_size=9'], { cwd: folder });
+  it('warns where the tensors are not as the config describes', async () => {
+    const run = await runHere(['profile', 'beside', '--set', 'model.vocab_size=9'], {
+      cwd: folder,
+    });
     expect(run.code).toBe(0);
     expect(run.stderr).toContain(
       'warning: beside: is not as beside/config.yaml describes: 2 faults\n',
@@ -286,8 +290,8 @@ describe('profile of a checkpoint', () => {
     [['hf'], 'hf/config.json:1:16: model_type: no family for model_type "lama" is known here'],
     [['other.yaml', '--config', 'other.yaml'], 'other.yaml is not a checkpoint'],
     [['inside.pt', '--state-dict', 'ema'], 'ema'],
-  ])('%j is the user’s mistake', ([file = '', ...flags], message) => {
-    const { code, stderr } = runCli(['profile', file, ...flags], { cwd: folder });
+  ])('%j is the user’s mistake', async ([file = '', ...flags], message) => {
+    const { code, stderr } = await runHere(['profile', file, ...flags], { cwd: folder });
     expect(code).toBe(2);
     expect(stderr).toContain(message);
   });
@@ -295,7 +299,7 @@ describe('profile of a checkpoint', () => {
   it('tells the mistakes of a config inside with their place', async () => {
     const wrong = { model: { ...SMALL, srte_encoding: 'factorized', num_heads: '2' } };
     await torchFile(inFolder('wrong.pt'), tensors, { config: wrong });
-    const { code, stderr } = runCli(['profile', 'wrong.pt'], { cwd: folder });
+    const { code, stderr } = await runHere(['profile', 'wrong.pt'], { cwd: folder });
     expect(code).toBe(2);
     expect(stderr).toContain('error: wrong.pt: config is not valid: 2 errors');
     expect(stderr).toMatch(
@@ -307,7 +311,7 @@ describe('profile of a checkpoint', () => {
   it('takes a config inside with a long list and a long text', async () => {
     const data = { files: Array.from({ length: 5000 }, (_, i) => i), prompt: 'x'.repeat(5000) };
     await torchFile(inFolder('long.pt'), tensors, { config: { model: SMALL, data } });
-    const { code, stderr } = runCli(['profile', 'long.pt'], { cwd: folder });
+    const { code, stderr } = await runHere(['profile', 'long.pt'], { cwd: folder });
     expect([code, stderr]).toEqual([0, expect.not.stringContaining('error')]);
   });
 
@@ -316,7 +320,7 @@ describe('profile of a checkpoint', () => {
     ['too large', { data: Array.from({ length: 100_000 }, (_, i) => i) }, 'is larger than'],
   ])('refuses a config inside that is %s', async (_, inside, message) => {
     await torchFile(inFolder('odd.pt'), tensors, { config: inside });
-    const { code, stderr } = runCli(['profile', 'odd.pt'], { cwd: folder });
+    const { code, stderr } = await runHere(['profile', 'odd.pt'], { cwd: folder });
     expect(code).toBe(2);
     expect(stderr).toContain(`the config in odd.pt ${message}`);
   });
@@ -324,15 +328,16 @@ describe('profile of a checkpoint', () => {
   it('reads 1e-5 as the number that it is, whatever Python took it for', async () => {
     const inside = { model: { ...SMALL, layer_norm_eps: '1e-5' } };
     await torchFile(inFolder('text.pt'), tensors, { config: inside });
-    expect(runCli(['profile', 'text.pt', '-q'], { cwd: folder }).stderr).toBe('');
+    const { stderr } = await runHere(['profile', 'text.pt', '-q'], { cwd: folder });
+    expect(stderr).toBe('');
   });
 });
 
 it.each([
   [[], 'Mamba state  35.1 MB in bf16 (fit: float32)'],
   [['--cache-dtype', 'f32'], 'Mamba state  70.3 MB in f32'],
-])('states how its Mamba states differ from those of fit: %j', (flags, line) => {
-  const { stdout } = runCli(['profile', 'configs/hybrid/original.yaml', ...flags]);
+])('states how its Mamba states differ from those of fit: %j', async (flags, line) => {
+  const { stdout } = await runHere(['profile', 'configs/hybrid/original.yaml', ...flags]);
   expect(stdout.split('\n').map((each) => each.trim())).toContain(line);
 });
 
@@ -340,7 +345,7 @@ it.each([
   ['qwen3-next-7-12', 'gated DeltaNet state'],
   ['mamba2', 'Mamba state'],
   ['lfm2-7-15', 'convolution state'],
-])('names the state of %s by what it is: %s', (name, label) => {
-  const { stdout } = runCli(['profile', `fixtures/hf/${name}`, '-q']);
+])('names the state of %s by what it is: %s', async (name, label) => {
+  const { stdout } = await runHere(['profile', `fixtures/hf/${name}`, '-q']);
   expect(stdout).toMatch(new RegExp(`^  ${label} `, 'm'));
 });

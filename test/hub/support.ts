@@ -1,11 +1,9 @@
 /** Commands run against a hub on this machine. */
-import { spawn } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { pathToFileURL } from 'node:url';
-import { onTestEnd } from '../cleanup.js';
-import { inPackage, ROOT } from '../fixtures.js';
+import { onFileEnd, onTestEnd } from '../cleanup.js';
+import { CommandProcess, type Environment } from '../command-process.js';
 import type { Run } from '../run-cli.js';
 import type { LoopbackHub } from './loopback-hub.js';
 
@@ -18,36 +16,26 @@ export function temporaryFolder(): string {
 
 export interface HubUser {
   readonly home: string;
-  /** Runs the built command line in a process of its own, while the hub of this process answers. */
-  run(args: readonly string[], env?: Readonly<Record<string, string>>): Promise<Run>;
-  /** Runs several command lines one after the other in one other process, which spares the starts. */
-  runAll(
-    commands: readonly (readonly string[])[],
-    env?: Readonly<Record<string, string>>,
-  ): Promise<Run[]>;
+  /** Runs the built command line while the hub of this process answers. */
+  run(args: readonly string[], env?: Environment): Promise<Run>;
+  /** The same in a process that ends with it, which keeps nothing but files for the next one. */
+  runAlone(args: readonly string[], env?: Environment): Promise<Run>;
+  /** Runs several command lines one after the other in one process that starts and ends with them. */
+  runAll(commands: readonly (readonly string[])[], env?: Environment): Promise<Run[]>;
 }
 
-/** Runs the command lines in its first argument, and prints their answers as JSON. */
-const SESSION = `
-const [main, root, commands] = process.argv.slice(1);
-const { runCommandLine } = await import(main);
-const write = process.stdout.write.bind(process.stdout);
-const runs = [];
-for (const args of JSON.parse(commands)) {
-  const said = { stdout: '', stderr: '' };
-  for (const name of ['stdout', 'stderr']) {
-    process[name].write = (text, ...rest) => {
-      said[name] += Buffer.from(text).toString();
-      for (const each of rest) if (typeof each === 'function') each();
-      return true;
-    };
-  }
-  process.exitCode = undefined;
-  await runCommandLine(args, new URL(root));
-  runs.push({ code: Number(process.exitCode ?? 0), ...said });
+let commands: CommandProcess | undefined;
+
+/** The process of the file that runs. */
+function commandProcess(): CommandProcess {
+  if (commands) return commands;
+  onFileEnd(() => {
+    commands?.close();
+    commands = undefined;
+  });
+  commands = new CommandProcess();
+  return commands;
 }
-process.exitCode = 0;
-write(JSON.stringify(runs));`;
 
 /** A user with caches of their own and no token. */
 export function hubUser(hub: Pick<LoopbackHub, 'endpoint'>, home = temporaryFolder()): HubUser {
@@ -58,34 +46,31 @@ export function hubUser(hub: Pick<LoopbackHub, 'endpoint'>, home = temporaryFold
     LOCALAPPDATA: path.join(home, 'cache'),
     HOME: home,
   };
-  const start = (words: readonly string[], env: Readonly<Record<string, string>>) =>
-    new Promise<Run>((resolve) => {
-      const given = Object.entries(process.env).filter(
-        ([name]) => !/^(?:HF_|HUGGING|TRANSFORMERS_|NO_COLOR|FORCE_COLOR)|_proxy$/i.test(name),
-      );
-      const child = spawn(process.execPath, words, {
-        cwd: ROOT,
-        env: { ...Object.fromEntries(given), ...own, ...env },
-        stdio: ['ignore', 'pipe', 'pipe'],
-      });
-      let [stdout, stderr] = ['', ''];
-      child.stdout.on('data', (text) => {
-        stdout += text;
-      });
-      child.stderr.on('data', (text) => {
-        stderr += text;
-      });
-      child.on('close', (code) => resolve({ code, stdout, stderr }));
-    });
+  const environment = (env: Environment) => {
+    const given = Object.entries(process.env).filter(
+      ([name]) => !/^(?:HF_|HUGGING|TRANSFORMERS_|NO_COLOR|FORCE_COLOR)|_proxy$/i.test(name),
+    );
+    return { ...Object.fromEntries(given), ...own, ...env };
+  };
+  const runAll = async (lines: readonly (readonly string[])[], env: Environment = {}) => {
+    const all = environment(env);
+    const alone = new CommandProcess(all);
+    try {
+      const runs: Run[] = [];
+      for (const args of lines) runs.push(await alone.run(args, all));
+      return runs;
+    } finally {
+      alone.close();
+    }
+  };
   return {
     home,
-    run: (args, env = {}) => start([inPackage('bin/run.js'), ...args], env),
-    runAll: async (commands, env = {}) => {
-      const urls = [inPackage('dist/cli/main.js'), ROOT].map((file) => pathToFileURL(file).href);
-      const words = ['--input-type=module', '-e', SESSION, ...urls, JSON.stringify(commands)];
-      const { stdout, stderr } = await start(words, env);
-      if (stdout === '') throw new Error(stderr);
-      return JSON.parse(stdout);
+    run: (args, env = {}) => commandProcess().run(args, environment(env)),
+    runAlone: async (args, env) => {
+      const [run] = await runAll([args], env);
+      if (run === undefined) throw new Error('no answer');
+      return run;
     },
+    runAll,
   };
 }

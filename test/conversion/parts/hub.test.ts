@@ -54,7 +54,7 @@ async function start(more: Partial<HubRepository> = {}, files = sharded()) {
   }
   const plan = ['--plan', at('plan.json')];
   const convertCheckpoint = async (user: HubUser, words: string[], env = {}) =>
-    user.run(['convert-checkpoint', ...words, '--json'], env);
+    user.runAlone(['convert-checkpoint', ...words, '--json'], env);
   return {
     ...{ hub, at },
     /** A machine whose caches are empty. */

@@ -1,0 +1,56 @@
+/** A process that runs one command line after another, each as if it were alone. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { inPackage, ROOT } from './fixtures.js';
+import type { Run } from './run-cli.js';
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/**
+ * Runs the built command line in a process of its own that is started once: for commands that block their thread while
+ * this process answers them.
+ */
+export class CommandProcess {
+  readonly #env: Environment;
+  #child: ChildProcess | undefined;
+  #last: Promise<unknown> = Promise.resolve();
+
+  /** @param env What the process starts with, for what Node reads only then. */
+  constructor(env: Environment = process.env) {
+    this.#env = env;
+  }
+
+  /** Runs a command line when those before have ended, in the folder of the package. */
+  run(args: readonly string[], env: Environment): Promise<Run> {
+    const run = this.#last.then(() => this.#send(args, env));
+    this.#last = run.catch(() => undefined);
+    return run;
+  }
+
+  close(): void {
+    this.#child?.kill();
+    this.#child = undefined;
+  }
+
+  #send(args: readonly string[], env: Environment): Promise<Run> {
+    this.#child ??= spawn(process.execPath, [inPackage('test/command-program.js')], {
+      cwd: ROOT,
+      env: this.#env,
+      stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+    });
+    const child = this.#child;
+    return new Promise((resolve, reject) => {
+      const onExit = (code: number | null, signal: string | null) => {
+        this.#child = undefined;
+        reject(
+          new Error(`the process of commands ended with ${code ?? signal}: ${args.join(' ')}`),
+        );
+      };
+      child.once('exit', onExit);
+      child.once('message', (run: Run) => {
+        child.off('exit', onExit);
+        resolve(run);
+      });
+      child.send({ args, env });
+    });
+  }
+}
