@@ -14,7 +14,7 @@ import type { Compute } from '../runtime/engine.js';
 import type { DeviceChoice, EngineChoice } from '../runtime/select/devices.js';
 import { DTYPE_NAMES, DTYPE_SPELLINGS, type Dtype, parseDtype } from '../tensor/dtype.js';
 import { GROUP_SIZES, QUANTIZED_BITS, type WeightForm } from '../tensor/group-quantization.js';
-import { shortCount, shortNumber } from '../text/units.js';
+import { formatInteger, shortCount, shortNumber } from '../text/units.js';
 import { pasteable } from './command-line.js';
 
 /** Copy of the devices in `src/runtime/engine.ts`, which is loaded only when a model runs. */
@@ -346,13 +346,20 @@ export const seedOf = Flags.custom<number>({
 
 export const seed = seedOf({ default: 0, description: 'seed of random values' });
 
+/** Beyond any rate, price or scale; products with it stay finite. */
+const MOST_NUMBER = 1e12;
+
 /** A number above 0, or also 0. @param example A value for error messages. */
 const numberFlag = (example: string, canBeZero: boolean) =>
   Flags.custom<number>({
     helpValue: 'NUMBER',
     parse: async (text, _context, { name }) => {
       const value = Number(text);
-      const isNumber = /^\s*[\d.]+(e[+-]?\d+)?\s*$/i.test(text) && Number.isFinite(value);
+      const isNumber = /^\s*[\d.]+(e[+-]?\d+)?\s*$/i.test(text) && !Number.isNaN(value);
+      if (isNumber && value > MOST_NUMBER) {
+        const most = `a number up to ${shortNumber(MOST_NUMBER)}`;
+        return unreadable(name, text, most, `write it as in --${name} ${example}`);
+      }
       if (isNumber && (value > 0 || (canBeZero && value === 0))) return value;
       const expected = canBeZero ? 'a number of at least 0' : 'a number above 0';
       return unreadable(name, text, expected, `write it as in --${name} ${example}`);
@@ -479,6 +486,9 @@ export const range = Flags.custom<{ readonly least: number; readonly most: numbe
   },
 });
 
+/** Tokens of a sequence beyond any that is computed, and few enough for exact counts of positions. */
+const MOST_CONTEXT = 2 ** 40;
+
 const positiveCount = (text: string, unit: 'count' | 'tokens' = 'count'): number | undefined =>
   parseCount(text, unit) || undefined;
 
@@ -493,6 +503,10 @@ function wholeNumber(
   unit: 'count' | 'tokens' = 'count',
 ): number {
   const value = positiveCount(text, unit);
+  if (unit === 'tokens' && value !== undefined && value > MOST_CONTEXT) {
+    const most = formatInteger(MOST_CONTEXT);
+    return unreadable(flag, text, `at most ${most} tokens`, `write it as in --${flag} 32k`);
+  }
   if (value === undefined) {
     const example = unit === 'tokens' ? '4096 or 32k' : '128';
     return unreadable(flag, text, 'a positive whole number', `write it as in --${flag} ${example}`);

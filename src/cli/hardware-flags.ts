@@ -4,7 +4,7 @@ import * as Flags from '@oclif/core/flags';
 import { readDocument } from '../config/read.js';
 import { UserError } from '../errors.js';
 import type { Cluster, Hardware } from '../hardware/gpu.js';
-import { clusterNamed } from '../hardware/gpus.js';
+import { clusterNamed, gpuCount } from '../hardware/gpus.js';
 import { hardwareOfDocument, onlyGpu } from '../hardware/hardware-file.js';
 import type { MachineProfile } from '../hardware/machine-profile.js';
 import { gpuOfProfile } from '../hardware/machine-profile.js';
@@ -72,7 +72,7 @@ export async function hardwareOf(
     });
   }
   const gpu = onlyGpu(name === undefined ? own : await ownHardware(name), file);
-  return { gpu, gpus: gpus ?? 1, network: null };
+  return { gpu, gpus: gpuCount(gpus ?? 1), network: null };
 }
 
 /** GPUs and machines that a user's file adds to the table. */
@@ -94,5 +94,5 @@ async function thisMachine(flags: HardwareFlags): Promise<SelectedHardware> {
     display: progressDisplay(flags),
   });
   const gpu = gpuOfProfile(profile, process.availableMemory());
-  return { gpu, gpus: flags.gpus ?? 1, network: null, profile };
+  return { gpu, gpus: gpuCount(flags.gpus ?? 1), network: null, profile };
 }

@@ -78,9 +78,15 @@ export default class TrainPlanCommand extends BaseCommand {
       recompute: flags.recompute,
       zero: Number(flags.zero ?? hintsOf(loaded).zeroStage ?? 0) as ZeroStage,
       data,
-      gradients: await gradientsOf(flags.gradients, settings),
+      gradients: await gradientsOf(flags.gradients, model, settings),
     });
-    const { mistakes, size } = plan;
+    const { mistakes, size, gradients } = plan;
+    if (gradients && gradients.missing > 0) {
+      this.note(
+        flags,
+        `--gradients: ${countedText(gradients.missing, 'tensor')} of the model without a gradient`,
+      );
+    }
     if (flags.epochs !== undefined && size.length !== 'epochs') throw EPOCHS_OF_DATA;
     const result = {
       schema: 'minimind/train-plan@1',
@@ -123,7 +129,7 @@ export default class TrainPlanCommand extends BaseCommand {
     const context = contextOf(model, { settings, context: flags.context });
     const { countTokens } = await import('../data/read-data.js');
     const found = await countTokens(
-      { files, tokenizer, context, recipe: 'minimind3' },
+      { files, as: flags.as, key: flags.key, tokenizer, context, recipe: 'minimind3' },
       progressDisplay(flags),
     );
     const { samples, counted, longest, highestId, invalidLines, vocabulary } = found;
@@ -190,7 +196,7 @@ const sizeOf = (size: number | undefined): SettingFlags =>
   size === undefined ? {} : { tokenizer_size: { flag: 'tokenizer', value: size } };
 
 /** Counts at the scale of the settings, without a scale, and at the first one of GradScaler. */
-function gradientsOf(file: string | undefined, { values }: TrainingSettings) {
+function gradientsOf(file: string | undefined, model: LanguageModel, { values }: TrainingSettings) {
   const scales = [...new Set([1, lossScaleOf(values), FIRST_SCALE])];
-  return file === undefined ? undefined : measureGradients(file, scales);
+  return file === undefined ? undefined : measureGradients(file, model, scales);
 }

@@ -301,12 +301,14 @@ class Run {
     const { head, chunks } = await peeked(source.chunks);
     if (head.length === 0) throw emptyFile(source.name);
     const early = as ?? detectBinaryKind(source.name, head);
+    if (early !== undefined && early !== 'text' && key !== undefined) throw KEY_OF_TEXT;
     if (early !== undefined && isStream(early)) {
       await this.#readStream(source.name, early, chunks);
       return early;
     }
     const first = await firstLines(readLines({ ...source, chunks }));
     const kind = early ?? detectKind(source.name, first.lines, key);
+    if (kind !== 'text' && key !== undefined) throw KEY_OF_TEXT;
     this.#begin(kind, source.name);
     await this.#readBatches(source.name, kind, first.all);
     return kind;
@@ -603,9 +605,13 @@ const severalKinds = (file: string, kind: Kind, before: Kind) =>
     'usage',
     `expected files of one kind, found ${KINDS[before]}; ${file} has ${KINDS[kind]}`,
     {
-      suggestion: 'give files of one kind (minimind data --as names the kind)',
+      suggestion: 'give files of one kind, or name their kind with --as',
     },
   );
+
+const KEY_OF_TEXT = new UserError('usage', '--key requires JSON lines with a text', {
+  suggestion: 'leave --key out, or write --as text',
+});
 
 const emptyFile = (file: string) =>
   new UserError('refused-file', `${file} is empty`, {

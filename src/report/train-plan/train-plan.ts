@@ -65,7 +65,7 @@ function verdictOf({ parameters, size, mistakes }: TrainPlanResult): Report['ver
   const found = mistakes.length === 0 ? 'no mistake found' : counted(mistakes.length, 'mistake');
   return {
     text:
-      `${shortCount(parameters)} parameters on ${shortCount(Math.round(size.tokens))} tokens: ` +
+      `${shortCount(parameters)} parameters on ${shortCount(Math.round(size.tokens))} ${size.tokens === 1 ? 'token' : 'tokens'}: ` +
       `${counted(size.steps, 'step')}; ${found}`,
     tone: errors > 0 ? 'bad' : mistakes.length > 0 ? 'warning' : 'good',
   };
@@ -87,7 +87,7 @@ function factsOf(plan: TrainPlanResult, isLong: boolean): Fact[] {
   return [
     {
       name: 'steps',
-      text: `${formatInteger(steps)}, or ${shortCount(microSteps)} micro-steps of a GPU`,
+      text: `${formatInteger(steps)}, or ${shortCount(microSteps)} ${microSteps === 1 ? 'micro-step' : 'micro-steps'} of a GPU`,
     },
     {
       name: 'batch',
