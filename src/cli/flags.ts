@@ -35,7 +35,10 @@ export const ENGINE_CHOICES = Object.keys({
   tfjs: true,
 } satisfies Record<EngineChoice, true>) as EngineChoice[];
 
-const COMPUTES = Object.keys({ f32: true, f16: true } satisfies Record<Compute, true>) as Compute[];
+export const COMPUTES = Object.keys({ f32: true, f16: true } satisfies Record<
+  Compute,
+  true
+>) as Compute[];
 
 export type ParsedFlags<F> = Omit<Interfaces.InferredFlags<F>, 'json'>;
 
@@ -288,13 +291,8 @@ export const engine = (
   } as const)();
 
 /** `--compute f16`: number type of products. */
-export const compute = (description: string, helpGroup?: string) =>
-  Flags.option({
-    options: COMPUTES,
-    default: 'f32',
-    description,
-    ...(helpGroup && { helpGroup }),
-  } as const)();
+export const compute = (description: string) =>
+  Flags.option({ options: COMPUTES, default: 'f32', description } as const)();
 
 /** Group of a form that names none. */
 const USUAL_GROUP = 32;

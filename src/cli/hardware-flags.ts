@@ -8,7 +8,7 @@ import { clusterNamed, gpuCount } from '../hardware/gpus.js';
 import { hardwareOfDocument, onlyGpu } from '../hardware/hardware-file.js';
 import type { MachineProfile } from '../hardware/machine-profile.js';
 import { gpuOfProfile } from '../hardware/machine-profile.js';
-import { compute, count, device, engine, type ParsedFlags, threads } from './flags.js';
+import { COMPUTES, count, device, engine, type ParsedFlags, threads } from './flags.js';
 import { progressDisplay } from './progress.js';
 
 const MEASURED = { helpGroup: 'THIS MACHINE', dependsOn: ['this-machine'] };
@@ -39,7 +39,11 @@ export const hardwareFlags = {
   remeasure: Flags.boolean({ ...MEASURED, description: 'measure again' }),
   engine: engine(MEASURED),
   device: device(MEASURED),
-  compute: compute('precision of the matrix products to measure', MEASURED.helpGroup),
+  compute: Flags.option({
+    ...MEASURED,
+    options: COMPUTES,
+    description: 'precision of the matrix products to measure [default: f32]',
+  } as const)(),
   threads: threads(MEASURED),
 };
 
@@ -87,7 +91,7 @@ async function thisMachine(flags: HardwareFlags): Promise<SelectedHardware> {
   const profile = await machineProfile({
     engine: flags.engine ?? 'auto',
     device: flags.device ?? 'auto',
-    compute: flags.compute,
+    compute: flags.compute ?? 'f32',
     threads: flags.threads ?? os.availableParallelism(),
     file: flags.profile,
     remeasure: flags.remeasure,

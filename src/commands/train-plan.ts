@@ -1,5 +1,3 @@
-import fs from 'node:fs';
-import path from 'node:path';
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import type { LanguageModel } from '../architecture/layer.js';
@@ -81,6 +79,7 @@ export default class TrainPlanCommand extends BaseCommand {
       gradients: await gradientsOf(flags.gradients, model, settings),
     });
     const { mistakes, size, gradients } = plan;
+    if (flags['loss-scale'] !== undefined && plan.underflow === null) throw SCALE_OF_FP16;
     if (gradients && gradients.missing > 0) {
       this.note(
         flags,
@@ -176,6 +175,10 @@ export default class TrainPlanCommand extends BaseCommand {
   }
 }
 
+const SCALE_OF_FP16 = new UserError('usage', '--loss-scale requires fp16', {
+  suggestion: 'write --set training.fp16=true, or leave --loss-scale out',
+});
+
 const EPOCHS_OF_DATA = new UserError(
   'usage',
   '--epochs requires the number of tokens of the data',
@@ -184,12 +187,9 @@ const EPOCHS_OF_DATA = new UserError(
   },
 );
 
-/** A folder has its tokenizer.json. */
 async function tokenizerSize(file: string): Promise<number> {
   const { TextTokenizer } = await import('../tokenizer/tokenizer.js');
-  const isFolder = fs.statSync(file, { throwIfNoEntry: false })?.isDirectory();
-  const named = isFolder ? path.join(file, 'tokenizer.json') : file;
-  return (await TextTokenizer.open(named, { isPlain: true })).vocabulary;
+  return (await TextTokenizer.open(file, { isPlain: true })).vocabulary;
 }
 
 const sizeOf = (size: number | undefined): SettingFlags =>

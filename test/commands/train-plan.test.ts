@@ -157,7 +157,10 @@ describe('train-plan', () => {
       'tensor model.norm.weight: expected [512], as the parameter of the model, found [520]',
     ],
   ])('refuses the gradients %j of another model', async (shapes, message) => {
-    const file = gradientFile(shapes, Array.from({ length: 520 }, () => 1));
+    const file = gradientFile(
+      shapes,
+      Array.from({ length: 520 }, () => 1),
+    );
     const { code, stderr, stdout } = await plan(SMALL, '--gradients', file);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     expect(stderr).toContain(`error: --gradients: ${file}: ${message}`);
