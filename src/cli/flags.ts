@@ -379,12 +379,15 @@ export function parseShare(text: string): number {
   return Number(number) / (percent ? 100 : 1);
 }
 
+/** What is divided by a smaller share is beyond any time or cost. */
+const LEAST_SHARE = 1e-9;
+
 /** A share: above 0, at most 1. */
 export const share = Flags.custom<number>({
   helpValue: 'SHARE',
   parse: async (text, _context, { name }) => {
     const value = parseShare(text);
-    if (value > 0 && value <= 1) return value;
+    if (value >= LEAST_SHARE && value <= 1) return value;
     const expected = 'a share above 0, at most 1';
     return unreadable(name, text, expected, `write it as in --${name} 0.4 or --${name} 40%`);
   },

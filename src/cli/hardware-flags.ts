@@ -4,10 +4,11 @@ import * as Flags from '@oclif/core/flags';
 import { readDocument } from '../config/read.js';
 import { UserError } from '../errors.js';
 import type { Cluster, Hardware } from '../hardware/gpu.js';
-import { clusterNamed, gpuCount } from '../hardware/gpus.js';
+import { clusterNamed } from '../hardware/gpus.js';
 import { hardwareOfDocument, onlyGpu } from '../hardware/hardware-file.js';
 import type { MachineProfile } from '../hardware/machine-profile.js';
 import { gpuOfProfile } from '../hardware/machine-profile.js';
+import { formatInteger } from '../text/units.js';
 import { COMPUTES, count, device, engine, type ParsedFlags, threads } from './flags.js';
 import { progressDisplay } from './progress.js';
 
@@ -68,7 +69,10 @@ export async function hardwareOf(
   if (flags['this-machine']) return thisMachine(flags);
   const { gpu: name, gpus } = flags;
   const own = await ownHardware(flags.hardware);
-  if (name !== undefined && !isFile(name)) return clusterNamed(name, gpus, own, say);
+  if (name !== undefined && !isFile(name)) {
+    const cluster = clusterNamed(name, gpus, own, say);
+    return { ...cluster, gpus: gpuCount(cluster.gpus) };
+  }
   const file = name ?? flags.hardware;
   if (file === undefined) {
     throw new UserError('usage', 'expected a GPU, found none', {
@@ -77,6 +81,18 @@ export async function hardwareOf(
   }
   const gpu = onlyGpu(name === undefined ? own : await ownHardware(name), file);
   return { gpu, gpus: gpuCount(gpus ?? 1), network: null };
+}
+
+/** More GPUs than any machine has, and few enough for exact counts of tokens. */
+const MOST_GPUS = 1_000_000;
+
+/** @throws UserError beyond `MOST_GPUS`. */
+function gpuCount(gpus: number): number {
+  if (gpus <= MOST_GPUS) return gpus;
+  const [most, found] = [formatInteger(MOST_GPUS), formatInteger(gpus)];
+  throw new UserError('usage', `expected at most ${most} GPUs, found ${found}`, {
+    suggestion: 'write it as in --gpus 8',
+  });
 }
 
 /** GPUs and machines that a user's file adds to the table. */

@@ -5,6 +5,7 @@ import path from 'node:path';
 /** Reason for which nothing is at a path, with what to write; undefined where none is plain. */
 export function missingReason(file: string): string | undefined {
   if (file === '') return 'write the path of a file';
+  if (file === '-') return 'write the path of a file: standard input cannot be read here';
   if (/^~(?:[/\\]|$)/.test(file)) {
     return `write $HOME${file.slice(1)}: the shell replaces ~ only at the start of a word`;
   }

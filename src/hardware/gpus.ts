@@ -2,7 +2,6 @@
 import { nearest } from '../config/nearest.js';
 import { quote } from '../config/quote.js';
 import { UserError } from '../errors.js';
-import { formatInteger } from '../text/units.js';
 import { GEFORCE } from './geforce.js';
 import type { Cluster, Gpu, GpuMachine, Hardware, Link } from './gpu.js';
 import { entryNamed, splitCount } from './hardware-names.js';
@@ -168,17 +167,5 @@ export function clusterNamed(
       suggestion,
     });
   }
-  return { gpu, gpus: gpuCount(gpus ?? counted ?? each), network };
-}
-
-/** More GPUs than any machine has, and few enough for exact counts of tokens. */
-const MOST_GPUS = 1_000_000;
-
-/** @throws UserError beyond `MOST_GPUS`. */
-export function gpuCount(gpus: number): number {
-  if (gpus <= MOST_GPUS) return gpus;
-  const [most, found] = [formatInteger(MOST_GPUS), formatInteger(gpus)];
-  throw new UserError('usage', `expected at most ${most} GPUs, found ${found}`, {
-    suggestion: 'write it as in --gpus 8',
-  });
+  return { gpu, gpus: gpus ?? counted ?? each, network };
 }

@@ -85,6 +85,7 @@ export function runSizeOf(
     'write a smaller batch, accumulation or number of GPUs',
   );
   const { length, steps, tokens } = lengthOf(values, { parameters, stepTokens });
+  if (tokens < 1) throw NO_TOKENS;
   requireExact(
     'tokens',
     Math.max(tokens, steps * accumulation),
@@ -108,6 +109,10 @@ export function runSizeOf(
     isUsualBatch,
   };
 }
+
+const NO_TOKENS = new UserError('usage', 'the training: expected at least 1 token, found fewer', {
+  suggestion: 'write more tokens or epochs',
+});
 
 function requireExact(what: string, count: number, suggestion: string): void {
   if (count <= Number.MAX_SAFE_INTEGER) return;

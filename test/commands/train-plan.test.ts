@@ -175,6 +175,13 @@ describe('train-plan', () => {
     expect(await titleOf('--schedule', 'minimind')).toBe('cosine to 10% without warm-up');
   });
 
+  it('counts at a loss scale that is no whole number', async () => {
+    const flags = ['--loss-scale', '1e-9', '--set', 'training.fp16=true', '--details'];
+    const { code, stdout } = await plan(SMALL, ...flags);
+    expect(code).toBe(0);
+    expect(stdout).toContain('at a scale of 1e-9');
+  });
+
   it('labels the axis of a run of one step', async () => {
     const { stdout } = await plan(SMALL, '--steps', '1', '--batch', '300');
     expect(stdout).toMatch(/^ +0 +1$/m);
@@ -300,6 +307,8 @@ describe('train-plan', () => {
     [['--epochs', '1e12', '--data-tokens', '1e12'], 'tokens, found 1e24', 'fewer tokens'],
     [['--gpu', 'h100', '--gpus', '1e15'], 'at most 1,000,000 GPUs', '--gpus 8'],
     [['--gpu', 'h100', '--price', '1e300'], 'expected a number up to 1T', '--price 0.5'],
+    [['--gpu', 'h100', '--mfu', '1e-320'], 'expected a share above 0', '--mfu 0.4'],
+    [['--epochs', '1e-9', '--data-tokens', '1M'], 'expected at least 1 token', 'more tokens'],
     [['--lr', '1e999'], 'expected a number up to 1T', '--lr 3e-4'],
     [['--as', 'plain'], '--data', ''],
   ])('refuses %j', async (flags, message, suggestion) => {

@@ -53,6 +53,35 @@ describe('a flag without a meaning', () => {
   });
 });
 
+/** Numbers beyond any use: each is refused with a bound, and none is a bug. */
+describe('a number without bounds', () => {
+  it.each([
+    ['generate fixtures/hf/llama --ids 1 --temperature 1e400', 'from 0 to 1000000'],
+    ['generate fixtures/hf/llama --ids 1 --repetition-penalty 1e300', 'from 0.01 to 1000000'],
+    ['fit minimind2-small --gpu h100 --tensor-parallel 1e15', 'does not divide 1 GPUs'],
+    ['fit minimind2-small --gpu h100 --pipeline-parallel 1e15', 'does not divide 1 GPUs'],
+    ['fit minimind2-small --gpu h100 --gpus 1e15', 'at most 1,000,000 GPUs'],
+    ['attention minimind2-small --context 1e15', 'at most 1,099,511,627,776 tokens'],
+    ['rope minimind2-small --trained 1e15', 'at most 1,099,511,627,776 tokens'],
+    ['plan --max-params 26M --context 1e15', 'at most 1,099,511,627,776 tokens'],
+    ['evaluate fixtures/hf/llama --ids 1,2 --stride 1e15', 'at most 1,099,511,627,776 tokens'],
+  ])('%s', async (line, message) => {
+    const { code, stdout, stderr } = await runHere(line.split(' '));
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(stderr).toContain(message);
+  });
+
+  it('is exact where it is counted', async () => {
+    const words = ['profile', 'minimind2-small', '--batch', '9007199254740991'];
+    const { code, stdout } = await runHere([...words, '--json']);
+    expect(code).toBe(0);
+    // 2^53 − 1 sequences of 2,048 tokens, with 4,096 bytes of keys and values each.
+    const bytes = (2n ** 53n - 1n) * 2048n * 4096n;
+    expect(JSON.parse(stdout).inference.state.keyValueCache.value).toBe(String(bytes));
+    expect((await runHere(words)).stdout).not.toMatch(/NaN|Infinity|e\+\d/);
+  });
+});
+
 describe('a path with nothing at it', () => {
   let folder = '';
   beforeAll(() => {

@@ -209,6 +209,10 @@ const boundsText = ({ lower, expected, upper }: PlainBounds, format: (value: num
 
 const bytesText = (bytes: number) => formatBytes(Math.round(bytes));
 
+/** Scales of GradScaler are whole; others need not be. */
+const scaleText = (scale: number) =>
+  Number.isSafeInteger(scale) ? formatInteger(scale) : shortNumber(scale);
+
 function underflowFacts({ underflow, precision }: TrainPlanResult): Fact[] {
   if (underflow === null) return [];
   const { below, scale, isMeasured } = underflow;
@@ -217,7 +221,7 @@ function underflowFacts({ underflow, precision }: TrainPlanResult): Fact[] {
     {
       name: 'fp16',
       text:
-        `${percentText(below)} of gradient values below 6.0e-8 at scale ${formatInteger(scale)}${where} ` +
+        `${percentText(below)} of gradient values below 6.0e-8 at scale ${scaleText(scale)}${where} ` +
         `(${isMeasured ? 'measured' : 'assumed normal, norm as clipped'})`,
     },
   ];
@@ -358,7 +362,7 @@ function gradientBlocks({ gradients }: TrainPlanResult): Block[] {
         right('above 65,504', 'above'),
       ],
       rows: scales.map(({ scale, below, zeroed, imprecise, above }) => [
-        { text: formatInteger(scale), value: scale },
+        { text: scaleText(scale), value: scale },
         ...[below, zeroed, imprecise, above].map((share) => ({
           text: percentText(share),
           value: share,
