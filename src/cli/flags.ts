@@ -355,14 +355,14 @@ export const seed = seedOf({ default: 0, description: 'seed of random values' })
 const MOST_NUMBER = 1e12;
 
 /** A number above 0, or also 0. @param example A value for error messages. */
-const numberFlag = (example: string, canBeZero: boolean) =>
+const numberFlag = (example: string, canBeZero: boolean, largest = MOST_NUMBER) =>
   Flags.custom<number>({
     helpValue: 'NUMBER',
     parse: async (text, _context, { name }) => {
       const value = Number(text);
       const isNumber = /^\s*[\d.]+(e[+-]?\d+)?\s*$/i.test(text) && !Number.isNaN(value);
-      if (isNumber && value > MOST_NUMBER) {
-        const most = `a number up to ${shortNumber(MOST_NUMBER)}`;
+      if (isNumber && value > largest) {
+        const most = `a number up to ${shortNumber(largest)}`;
         return unreadable(name, text, most, `write it as in --${name} ${example}`);
       }
       if (isNumber && (value > 0 || (canBeZero && value === 0))) return value;
@@ -375,7 +375,7 @@ const numberFlag = (example: string, canBeZero: boolean) =>
 export const positive = numberFlag('0.5', false);
 
 /** A positive number such as a learning rate: `3e-4`. */
-export const learningRate = numberFlag('3e-4', false);
+export const learningRate = numberFlag('3e-4', false, 1e100);
 
 /** A number that can be 0: `0.1`. */
 export const notNegative = numberFlag('0.1', true);

@@ -309,7 +309,7 @@ describe('train-plan', () => {
     [['--gpu', 'h100', '--price', '1e300'], 'expected a number up to 1T', '--price 0.5'],
     [['--gpu', 'h100', '--mfu', '1e-320'], 'expected a share above 0', '--mfu 0.4'],
     [['--epochs', '1e-9', '--data-tokens', '1M'], 'expected at least 1 token', 'more tokens'],
-    [['--lr', '1e999'], 'expected a number up to 1T', '--lr 3e-4'],
+    [['--lr', '1e999'], 'expected a number up to 1e100', '--lr 3e-4'],
     [['--as', 'plain'], '--data', ''],
   ])('refuses %j', async (flags, message, suggestion) => {
     const { code, stderr } = await plan(SMALL, ...flags);
