@@ -429,14 +429,22 @@ async function idsOf(
 }
 
 /** The checks to run, in the order of the table. */
+/** Checks that read a flag. */
+const READERS = {
+  'output-tokens': ['timing', 'cache'],
+  repeat: ['timing', 'float16'],
+} as const satisfies Record<string, readonly CheckName[]>;
+
 /** @throws UserError for a flag of a check that does not run. */
 function refuseIdle({ only, ...flags }: TestFlags): void {
-  const isTimed = only === undefined || only.includes('timing');
-  const idle = (['output-tokens', 'repeat'] as const).find((name) => flags[name] !== undefined);
-  if (isTimed || idle === undefined) return;
-  throw new UserError('usage', `--${idle} requires the check timing`, {
-    suggestion: `write --only ${[...only, 'timing'].join(',')}, or leave --${idle} out`,
-  });
+  if (only === undefined) return;
+  for (const [name, readers] of Object.entries(READERS)) {
+    if (flags[name as keyof typeof READERS] === undefined) continue;
+    if (readers.some((check) => only.includes(check))) continue;
+    throw new UserError('usage', `--${name} requires the check ${readers.join(' or ')}`, {
+      suggestion: `write --only ${[...only, 'timing'].join(',')}, or leave --${name} out`,
+    });
+  }
 }
 
 function checksFor({
