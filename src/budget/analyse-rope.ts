@@ -204,7 +204,10 @@ function wantedLength(
   if (requested !== undefined) return { context: requested, contextFrom: 'flag' };
   return positions > trained
     ? { context: positions, contextFrom: 'config' }
-    : { context: USUAL_STRETCH * trained, contextFrom: 'default' };
+    : {
+        context: Math.min(USUAL_STRETCH * trained, Number.MAX_SAFE_INTEGER),
+        contextFrom: 'default',
+      };
 }
 
 function noRotary(model: LanguageModel, name: string): UserError {

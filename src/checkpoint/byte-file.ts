@@ -1,6 +1,7 @@
 import fs from 'node:fs';
 import { UserError } from '../errors.js';
 import { noteInput } from '../files/input-registry.js';
+import { missingAdvice, missingReason } from '../files/missing-path.js';
 import type { ByteRange, MountedFile } from '../files/mounted.js';
 import { mountedPath } from '../files/mounted.js';
 import { hubSuggestion } from '../text/hub-names.js';
@@ -237,7 +238,7 @@ export function cannotRead(path: string, error: unknown): unknown {
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
   if (error instanceof UserError || typeof code !== 'string') return error;
   if (MISSING.has(code)) {
-    const suggestion = hubSuggestion(path);
+    const suggestion = missingReason(path) ?? hubSuggestion(path) ?? missingAdvice(path);
     return new UserError('usage', `there is no file or folder ${path || "''"}`, {
       cause: error,
       ...(suggestion && { suggestion }),

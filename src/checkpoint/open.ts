@@ -84,6 +84,14 @@ function markedIn(folder: string, names: readonly string[]): string[] {
  */
 export function openCheckpoint(path: string, options: CheckpointOptions = {}): Checkpoint {
   const { files, index } = openDistributed(path, options) ?? openSaved(path, options);
+  if (options.stateDict !== undefined && index.stateDict.length === 0) {
+    for (const file of files) file.close();
+    throw refusal(path, {
+      rule: 'state-dict-choice',
+      message: `has no state dicts to choose from: its format is ${index.format}`,
+      suggestion: 'leave --state-dict out',
+    });
+  }
   const checkpoint: Checkpoint = {
     ...index,
     path,

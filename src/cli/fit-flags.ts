@@ -327,6 +327,8 @@ const OF_HARDWARE = [
   'train-tokens',
   'mfu',
   'price',
+  'prompt-tokens',
+  'output-tokens',
   'token-time',
   'prefill-time',
   'qps',

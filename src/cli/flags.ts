@@ -21,7 +21,7 @@ import {
   QUANTIZED_BITS,
 } from '../tensor/dtype.js';
 import type { WeightForm } from '../tensor/group-quantization.js';
-import { shortCount, shortNumber } from '../text/units.js';
+import { formatInteger, shortCount, shortNumber } from '../text/units.js';
 import { pasteable } from './command-line.js';
 
 /** Copy of the devices in `src/runtime/engine.ts`, which is loaded only when a model runs. */
@@ -42,7 +42,10 @@ export const ENGINE_CHOICES = Object.keys({
   tfjs: true,
 } satisfies Record<EngineChoice, true>) as EngineChoice[];
 
-const COMPUTES = Object.keys({ f32: true, f16: true } satisfies Record<Compute, true>) as Compute[];
+export const COMPUTES = Object.keys({ f32: true, f16: true } satisfies Record<
+  Compute,
+  true
+>) as Compute[];
 
 export type ParsedFlags<F> = Omit<Interfaces.InferredFlags<F>, 'json'>;
 
@@ -295,13 +298,8 @@ export const engine = (
   } as const)();
 
 /** `--compute f16`: number type of products. */
-export const compute = (description: string, helpGroup?: string) =>
-  Flags.option({
-    options: COMPUTES,
-    default: 'f32',
-    description,
-    ...(helpGroup && { helpGroup }),
-  } as const)();
+export const compute = (description: string) =>
+  Flags.option({ options: COMPUTES, default: 'f32', description } as const)();
 
 /** Group of a form that names none. */
 const USUAL_GROUP = 32;
@@ -353,13 +351,20 @@ export const seedOf = Flags.custom<number>({
 
 export const seed = seedOf({ default: 0, description: 'seed of random values' });
 
+/** Beyond any rate, price or scale; products with it stay finite. */
+const MOST_NUMBER = 1e12;
+
 /** A number above 0, or also 0. @param example A value for error messages. */
-const numberFlag = (example: string, canBeZero: boolean) =>
+const numberFlag = (example: string, canBeZero: boolean, largest = MOST_NUMBER) =>
   Flags.custom<number>({
     helpValue: 'NUMBER',
     parse: async (text, _context, { name }) => {
       const value = Number(text);
-      const isNumber = /^\s*[\d.]+(e[+-]?\d+)?\s*$/i.test(text) && Number.isFinite(value);
+      const isNumber = /^\s*[\d.]+(e[+-]?\d+)?\s*$/i.test(text) && !Number.isNaN(value);
+      if (isNumber && value > largest) {
+        const most = `a number up to ${shortNumber(largest)}`;
+        return unreadable(name, text, most, `write it as in --${name} ${example}`);
+      }
       if (isNumber && (value > 0 || (canBeZero && value === 0))) return value;
       const expected = canBeZero ? 'a number of at least 0' : 'a number above 0';
       return unreadable(name, text, expected, `write it as in --${name} ${example}`);
@@ -370,7 +375,7 @@ const numberFlag = (example: string, canBeZero: boolean) =>
 export const positive = numberFlag('0.5', false);
 
 /** A positive number such as a learning rate: `3e-4`. */
-export const learningRate = numberFlag('3e-4', false);
+export const learningRate = numberFlag('3e-4', false, 1e100);
 
 /** A number that can be 0: `0.1`. */
 export const notNegative = numberFlag('0.1', true);
@@ -381,12 +386,15 @@ export function parseShare(text: string): number {
   return Number(number) / (percent ? 100 : 1);
 }
 
+/** What is divided by a smaller share is beyond any time or cost. */
+const LEAST_SHARE = 1e-9;
+
 /** A share: above 0, at most 1. */
 export const share = Flags.custom<number>({
   helpValue: 'SHARE',
   parse: async (text, _context, { name }) => {
     const value = parseShare(text);
-    if (value > 0 && value <= 1) return value;
+    if (value >= LEAST_SHARE && value <= 1) return value;
     const expected = 'a share above 0, at most 1';
     return unreadable(name, text, expected, `write it as in --${name} 0.4 or --${name} 40%`);
   },
@@ -486,6 +494,9 @@ export const range = Flags.custom<{ readonly least: number; readonly most: numbe
   },
 });
 
+/** Tokens of a sequence beyond any that is computed, and few enough for exact counts of positions. */
+const MOST_CONTEXT = 2 ** 40;
+
 const positiveCount = (text: string, unit: 'count' | 'tokens' = 'count'): number | undefined =>
   parseCount(text, unit) || undefined;
 
@@ -500,6 +511,10 @@ function wholeNumber(
   unit: 'count' | 'tokens' = 'count',
 ): number {
   const value = positiveCount(text, unit);
+  if (unit === 'tokens' && value !== undefined && value > MOST_CONTEXT) {
+    const most = formatInteger(MOST_CONTEXT);
+    return unreadable(flag, text, `at most ${most} tokens`, `write it as in --${flag} 32k`);
+  }
   if (value === undefined) {
     const example = unit === 'tokens' ? '4096 or 32k' : '128';
     return unreadable(flag, text, 'a positive whole number', `write it as in --${flag} ${example}`);

@@ -4,15 +4,18 @@ import { quote } from '../config/quote.js';
 import { UserError } from '../errors.js';
 import { count, seedOf, tokens } from './flags.js';
 
+/** Temperatures and penalties beyond this change nothing any more. */
+const MOST = 1_000_000;
+
 /** A number within bounds: `0.8`, `1e-3`. */
 const number = Flags.custom<number, { readonly least: number; readonly most?: number }>({
   helpValue: 'NUMBER',
   helpGroup: 'SAMPLING',
-  parse: async (text, _context, { name, least, most = Number.POSITIVE_INFINITY }) => {
+  parse: async (text, _context, { name, least, most }) => {
     const value = /^\s*[\d.]+(e[+-]?\d+)?\s*$/i.test(text) ? Number(text) : Number.NaN;
-    if (value >= least && value <= most) return value;
-    const bounds =
-      most === Number.POSITIVE_INFINITY ? `from ${least} on` : `from ${least} to ${most}`;
+    if (value >= least && value <= (most ?? MOST)) return value;
+    const isOpen = most === undefined && !(value > MOST);
+    const bounds = isOpen ? `from ${least} on` : `from ${least} to ${most ?? MOST}`;
     throw new UserError('usage', `--${name}: expected a number ${bounds}, found ${quote(text)}`, {
       suggestion: `write it as in --${name} 0.8`,
     });

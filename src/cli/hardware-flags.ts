@@ -8,7 +8,8 @@ import { clusterNamed } from '../hardware/gpus.js';
 import { hardwareOfDocument, onlyGpu } from '../hardware/hardware-file.js';
 import type { MachineProfile } from '../hardware/machine-profile.js';
 import { gpuOfProfile } from '../hardware/machine-profile.js';
-import { compute, count, device, engine, type ParsedFlags, threads } from './flags.js';
+import { formatInteger } from '../text/units.js';
+import { COMPUTES, count, device, engine, type ParsedFlags, threads } from './flags.js';
 import { progressDisplay } from './progress.js';
 
 const MEASURED = { helpGroup: 'THIS MACHINE', dependsOn: ['this-machine'] };
@@ -39,7 +40,11 @@ export const hardwareFlags = {
   remeasure: Flags.boolean({ ...MEASURED, description: 'measure again' }),
   engine: engine(MEASURED),
   device: device(MEASURED),
-  compute: compute('precision of the matrix products to measure', MEASURED.helpGroup),
+  compute: Flags.option({
+    ...MEASURED,
+    options: COMPUTES,
+    description: 'precision of the matrix products to measure [default: f32]',
+  } as const)(),
   threads: threads(MEASURED),
 };
 
@@ -64,7 +69,10 @@ export async function hardwareOf(
   if (flags['this-machine']) return thisMachine(flags);
   const { gpu: name, gpus } = flags;
   const own = await ownHardware(flags.hardware);
-  if (name !== undefined && !isFile(name)) return clusterNamed(name, gpus, own, say);
+  if (name !== undefined && !isFile(name)) {
+    const cluster = clusterNamed(name, gpus, own, say);
+    return { ...cluster, gpus: gpuCount(cluster.gpus) };
+  }
   const file = name ?? flags.hardware;
   if (file === undefined) {
     throw new UserError('usage', 'expected a GPU, found none', {
@@ -72,7 +80,19 @@ export async function hardwareOf(
     });
   }
   const gpu = onlyGpu(name === undefined ? own : await ownHardware(name), file);
-  return { gpu, gpus: gpus ?? 1, network: null };
+  return { gpu, gpus: gpuCount(gpus ?? 1), network: null };
+}
+
+/** More GPUs than any machine has, and few enough for exact counts of tokens. */
+const MOST_GPUS = 1_000_000;
+
+/** @throws UserError beyond `MOST_GPUS`. */
+function gpuCount(gpus: number): number {
+  if (gpus <= MOST_GPUS) return gpus;
+  const [most, found] = [formatInteger(MOST_GPUS), formatInteger(gpus)];
+  throw new UserError('usage', `expected at most ${most} GPUs, found ${found}`, {
+    suggestion: 'write it as in --gpus 8',
+  });
 }
 
 /** GPUs and machines that a user's file adds to the table. */
@@ -87,12 +107,12 @@ async function thisMachine(flags: HardwareFlags): Promise<SelectedHardware> {
   const profile = await machineProfile({
     engine: flags.engine ?? 'auto',
     device: flags.device ?? 'auto',
-    compute: flags.compute,
+    compute: flags.compute ?? 'f32',
     threads: flags.threads ?? os.availableParallelism(),
     file: flags.profile,
     remeasure: flags.remeasure,
     display: progressDisplay(flags),
   });
   const gpu = gpuOfProfile(profile, process.availableMemory());
-  return { gpu, gpus: flags.gpus ?? 1, network: null, profile };
+  return { gpu, gpus: gpuCount(flags.gpus ?? 1), network: null, profile };
 }

@@ -185,12 +185,29 @@ async function isModel(text: string): Promise<boolean> {
 /** Text of the parser around the message of a flag's own parser. */
 const PARSER_WRAPPING = /^Parsing --\S+ \n\t(.*)\nSee more help with --help$/s;
 
-/** Converts errors of the command line's parser to user errors; all others are bugs. */
+/** Codes of the file system that no check before can rule out. */
+const OF_SYSTEM: ReadonlySet<unknown> = new Set([
+  ...['EACCES', 'EBUSY', 'EDQUOT', 'EFBIG', 'EIO', 'ELOOP', 'EMFILE', 'ENAMETOOLONG', 'ENFILE'],
+  ...['ENOSPC', 'ENOTDIR', 'ENXIO', 'EPERM', 'EROFS', 'ESTALE', 'ETXTBSY'],
+]);
+
+/** Whether an error is of the file system, at a path that the user named. */
+const isOfSystem = (error: unknown): error is Error & { readonly path: string } =>
+  error instanceof Error &&
+  'code' in error &&
+  OF_SYSTEM.has(error.code) &&
+  'path' in error &&
+  typeof error.path === 'string';
+
+/** Converts errors of the command line's parser and of the file system to user errors; all others are bugs. */
 function asUserError(error: unknown): unknown {
   if (error instanceof UserError) {
     const own = PARSER_WRAPPING.exec(error.message)?.[1];
     if (own !== undefined) error.message = own;
     return error;
+  }
+  if (isOfSystem(error)) {
+    return new UserError('system', `${error.path}: ${error.message}`, { cause: error });
   }
   if (!(error instanceof Error && 'oclif' in error)) return error;
   // A flag's own parser has the better message.

@@ -2,6 +2,7 @@
 import * as Flags from '@oclif/core/flags';
 import { nearest } from '../config/nearest.js';
 import { quote } from '../config/quote.js';
+import { KIND_NAMES } from '../data/choices.js';
 import { UserError } from '../errors.js';
 import { GROUP_RULE_NAMES, parseGroupRule } from '../training/optimizer-groups.js';
 import {
@@ -98,6 +99,19 @@ export const trainPlanFlags = {
     helpValue: 'FILE',
     description: 'training data, whose tokens are counted as by minimind data (repeatable)',
     exclusive: ['data-tokens'],
+  }),
+  as: Flags.option({
+    ...SIZE,
+    options: KIND_NAMES,
+    helpValue: 'KIND',
+    description: 'kind of the files of --data [default: found from the content]',
+    dependsOn: ['data'],
+  } as const)(),
+  key: Flags.string({
+    ...SIZE,
+    helpValue: 'NAME',
+    description: 'key of the text in --data [default: text]',
+    dependsOn: ['data'],
   }),
   batch: count({
     ...SIZE,

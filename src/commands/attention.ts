@@ -68,6 +68,7 @@ export default class Attention extends BaseCommand {
     }),
     'on-chip': bytesLimit({
       description: 'memory on the chip for a tile, as in 96KiB [default: that of --gpu]',
+      exclusive: ['gpu'],
     }),
     published: ratios({
       description: 'published ratios to look for among those counted, as in 2,8,3.8',

@@ -77,7 +77,6 @@ export default class Data extends BaseCommand {
 
   async run() {
     const { argv, flags } = await this.parse(Data);
-    if (flags.key !== undefined && flags.as !== undefined && flags.as !== 'text') throw KEY_OF_TEXT;
     const budget = tokenTotal('tokens', flags.tokens);
     await this.refuseUnwritable(flags);
     const { readData } = await import('../data/read-data.js');
@@ -112,7 +111,3 @@ const beyondEnd = (line: number) =>
   new UserError('usage', `--line: expected a line of the data, found ${line}, beyond its end`, {
     suggestion: 'write a smaller number',
   });
-
-const KEY_OF_TEXT = new UserError('usage', '--key requires --as text', {
-  suggestion: 'leave --as out, or write --as text',
-});

@@ -120,6 +120,7 @@ export default class Generate extends BaseCommand {
     const { chooseSettings } = await import('../generation/defaults.js');
     const folders = foldersOf(side);
     const text = await openModelText(folders, flags.tokenizer);
+    refuseUnsampled(flags);
     const settings = chooseSettings(givenSettings(flags), text.generation);
     await this.warnAbout(flags, settings.warnings);
     const reader: PromptReader = {
@@ -309,6 +310,15 @@ export default class Generate extends BaseCommand {
       );
     });
   }
+}
+
+/** @throws UserError for a filter of the distribution where the likeliest token is taken. */
+function refuseUnsampled({ temperature, ...flags }: GenerateFlags): void {
+  const filter = (['top-k', 'top-p', 'min-p'] as const).find((name) => flags[name] !== undefined);
+  if (temperature !== 0 || filter === undefined) return;
+  throw new UserError('usage', `--${filter} has no effect at --temperature 0`, {
+    suggestion: `write a temperature above 0, or leave --${filter} out`,
+  });
 }
 
 type GenerateFlags = FlagsOf<typeof Generate>;

@@ -25,6 +25,7 @@ import {
 } from '../cli/flags.js';
 import { progressDisplay } from '../cli/progress.js';
 import { exceededLogits, logitLimits } from '../cli/thresholds.js';
+import { UserError } from '../errors.js';
 import { readText } from '../files/read-file.js';
 import {
   checkpointAsConfig,
@@ -215,6 +216,7 @@ export default class QuickTest extends BaseCommand {
   ): Promise<unknown> {
     await this.refuseUnwritable(flags);
     const checkpoint = own ?? openFlaggedCheckpoint(flags);
+    if (checkpoint === undefined && flags['state-dict'] !== undefined) throw DICT_OF_CHECKPOINT;
     try {
       const held =
         checkpoint && (await verifiedModel(described, checkpoint, progressDisplay(flags)));
@@ -344,6 +346,10 @@ export default class QuickTest extends BaseCommand {
   }
 }
 
+const DICT_OF_CHECKPOINT = new UserError('usage', '--state-dict requires a checkpoint', {
+  suggestion: 'write --checkpoint PATH, or leave --state-dict out',
+});
+
 type TestFlags = FlagsOf<typeof QuickTest>;
 
 /** Another engine or device for the same model, in float32; undefined when `source` is a file. */
@@ -373,6 +379,7 @@ async function tested(
   checkpoint: Checkpoint | undefined,
   flags: TestFlags,
 ): Promise<QuickTestRun> {
+  refuseIdle(flags);
   const { quickTest } = await import('../quicktest/index.js');
   const { checkpointWeights } = await import('../runtime/weights.js');
   const shown = progressDisplay(flags).steps();
@@ -422,6 +429,24 @@ async function idsOf(
 }
 
 /** The checks to run, in the order of the table. */
+/** Checks that read a flag. */
+const READERS = {
+  'output-tokens': ['timing', 'cache'],
+  repeat: ['timing', 'float16'],
+} as const satisfies Record<string, readonly CheckName[]>;
+
+/** @throws UserError for a flag of a check that does not run. */
+function refuseIdle({ only, ...flags }: TestFlags): void {
+  if (only === undefined) return;
+  for (const [name, readers] of Object.entries(READERS)) {
+    if (flags[name as keyof typeof READERS] === undefined) continue;
+    if (readers.some((check) => only.includes(check))) continue;
+    throw new UserError('usage', `--${name} requires the check ${readers.join(' or ')}`, {
+      suggestion: `write --only ${[...only, 'timing'].join(',')}, or leave --${name} out`,
+    });
+  }
+}
+
 function checksFor({
   only = [],
   'cross-check': isCrossChecked,

@@ -1,5 +1,3 @@
-import fs from 'node:fs';
-import path from 'node:path';
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import type { LanguageModel } from '../architecture/layer.js';
@@ -78,9 +76,16 @@ export default class TrainPlanCommand extends BaseCommand {
       recompute: flags.recompute,
       zero: Number(flags.zero ?? hintsOf(loaded).zeroStage ?? 0) as ZeroStage,
       data,
-      gradients: await gradientsOf(flags.gradients, settings),
+      gradients: await gradientsOf(flags.gradients, model, settings),
     });
-    const { mistakes, size } = plan;
+    const { mistakes, size, gradients } = plan;
+    if (flags['loss-scale'] !== undefined && plan.underflow === null) throw SCALE_OF_FP16;
+    if (gradients && gradients.missing > 0) {
+      this.note(
+        flags,
+        `--gradients: ${countedText(gradients.missing, 'tensor')} of the model without a gradient`,
+      );
+    }
     if (flags.epochs !== undefined && size.length !== 'epochs') throw EPOCHS_OF_DATA;
     const result = {
       schema: 'minimind/train-plan@1',
@@ -123,7 +128,7 @@ export default class TrainPlanCommand extends BaseCommand {
     const context = contextOf(model, { settings, context: flags.context });
     const { countTokens } = await import('../data/read-data.js');
     const found = await countTokens(
-      { files, tokenizer, context, recipe: 'minimind3' },
+      { files, as: flags.as, key: flags.key, tokenizer, context, recipe: 'minimind3' },
       progressDisplay(flags),
     );
     const { samples, counted, longest, highestId, invalidLines, vocabulary } = found;
@@ -170,6 +175,10 @@ export default class TrainPlanCommand extends BaseCommand {
   }
 }
 
+const SCALE_OF_FP16 = new UserError('usage', '--loss-scale requires fp16', {
+  suggestion: 'write --set training.fp16=true, or leave --loss-scale out',
+});
+
 const EPOCHS_OF_DATA = new UserError(
   'usage',
   '--epochs requires the number of tokens of the data',
@@ -178,19 +187,16 @@ const EPOCHS_OF_DATA = new UserError(
   },
 );
 
-/** A folder has its tokenizer.json. */
 async function tokenizerSize(file: string): Promise<number> {
   const { TextTokenizer } = await import('../tokenizer/tokenizer.js');
-  const isFolder = fs.statSync(file, { throwIfNoEntry: false })?.isDirectory();
-  const named = isFolder ? path.join(file, 'tokenizer.json') : file;
-  return (await TextTokenizer.open(named, { isPlain: true })).vocabulary;
+  return (await TextTokenizer.open(file, { isPlain: true })).vocabulary;
 }
 
 const sizeOf = (size: number | undefined): SettingFlags =>
   size === undefined ? {} : { tokenizer_size: { flag: 'tokenizer', value: size } };
 
 /** Counts at the scale of the settings, without a scale, and at the first one of GradScaler. */
-function gradientsOf(file: string | undefined, { values }: TrainingSettings) {
+function gradientsOf(file: string | undefined, model: LanguageModel, { values }: TrainingSettings) {
   const scales = [...new Set([1, lossScaleOf(values), FIRST_SCALE])];
-  return file === undefined ? undefined : measureGradients(file, scales);
+  return file === undefined ? undefined : measureGradients(file, model, scales);
 }

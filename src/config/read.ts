@@ -2,6 +2,7 @@ import { readdir } from 'node:fs/promises';
 import { basename, dirname, extname, join } from 'node:path';
 import { type ErrorCode, UserError } from '../errors.js';
 import { noteStandardInput } from '../files/input-registry.js';
+import { missingReason } from '../files/missing-path.js';
 import { readFileAtMost, readStreamAtMost } from '../files/read-file.js';
 import { type ConfigDocument, parseDocument } from './document.js';
 import { nearest } from './nearest.js';
@@ -65,8 +66,12 @@ async function explain(cause: unknown, file: string): Promise<unknown> {
     const message = `cannot read ${quote(file, 200)}: ${escapeText(cause.message, 200)}`;
     return new UserError('system', message, { cause });
   }
-  const near = systemCode === 'ENOENT' ? await similarFile(file) : undefined;
-  const suggestion = near === undefined ? failure.suggestion : `did you mean ${quote(near, 200)}?`;
+  const isMissing = failure.code === 'usage' && systemCode !== 'EISDIR';
+  const reason = isMissing ? missingReason(file) : undefined;
+  const near =
+    systemCode === 'ENOENT' && reason === undefined ? await similarFile(file) : undefined;
+  const suggestion =
+    reason ?? (near === undefined ? failure.suggestion : `did you mean ${quote(near, 200)}?`);
   return new UserError(failure.code, `${failure.what} ${quote(file, 200)}`, {
     cause,
     ...(suggestion === undefined ? {} : { suggestion }),

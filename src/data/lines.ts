@@ -34,7 +34,7 @@ export interface DataSource {
   readonly name: string;
   readonly stored: StoredText;
   /** Unpacked bytes, in pieces. */
-  readonly chunks: AsyncIterable<Buffer>;
+  readonly chunks: AsyncGenerator<Buffer>;
 }
 
 /** Name of a source in messages. */
@@ -43,8 +43,13 @@ export const nameOfSource = (file: string): string => (file === '-' ? '<stdin>' 
 /** Bytes on disk; null for pipes. */
 export function storedBytes(file: string): number | null {
   if (file === '-') return null;
-  const status = fs.statSync(file, { throwIfNoEntry: false });
-  return status?.isFile() ? status.size : null;
+  try {
+    const status = fs.statSync(file);
+    return status.isFile() ? status.size : null;
+  } catch {
+    // Reading it says what is wrong.
+    return null;
+  }
 }
 
 /**
@@ -84,8 +89,12 @@ async function* unpacked(
   const first = await chunks.next();
   if (first.done) return;
   const all = (async function* () {
-    yield first.value;
-    yield* chunks;
+    try {
+      yield first.value;
+      yield* chunks;
+    } finally {
+      await chunks.return(undefined);
+    }
   })();
   stored.isGzip = first.value[0] === 0x1f && first.value[1] === 0x8b;
   for await (const chunk of stored.isGzip ? gunzipped(name, all) : all) {
@@ -114,7 +123,13 @@ const [LF, CR] = [0x0a, 0x0d];
 const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf]);
 
 /** Lines of a source, those of a piece together. A last line without a line break counts; an empty one does not. */
-export async function* readLines({ chunks, stored }: DataSource): AsyncGenerator<Line[]> {
+export async function* readLines({
+  chunks,
+  stored,
+}: {
+  readonly chunks: AsyncIterable<Buffer>;
+  readonly stored: StoredText;
+}): AsyncGenerator<Line[]> {
   let held: Buffer[] = [];
   let heldBytes = 0;
   let number = 0;

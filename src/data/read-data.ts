@@ -229,9 +229,7 @@ const NO_TEXT: ModelText = {
 /** The tokenizer that is named, or lies next to the first file. */
 async function openDataText({ tokenizer, files }: DataInput): Promise<ModelText> {
   if (tokenizer !== undefined) {
-    const isFolder = fs.statSync(tokenizer, { throwIfNoEntry: false })?.isDirectory();
-    const named = isFolder ? path.join(tokenizer, 'tokenizer.json') : tokenizer;
-    return openModelText([path.dirname(named)], named);
+    return openModelText([], tokenizer);
   }
   const [first = '-'] = files;
   const folder = path.dirname(first);
@@ -286,7 +284,7 @@ class Run {
   async read(file: string, onBytes: (more: number) => void): Promise<void> {
     const source = openSource(file, onBytes);
     const before = this.#state?.fold.samples ?? 0;
-    const kind = await this.#readSource(source);
+    const kind = await this.#readSource(source).finally(() => source.chunks.return(undefined));
     this.#files.push({
       file: source.name,
       kind,
@@ -301,12 +299,14 @@ class Run {
     const { head, chunks } = await peeked(source.chunks);
     if (head.length === 0) throw emptyFile(source.name);
     const early = as ?? detectBinaryKind(source.name, head);
+    if (early !== undefined && early !== 'text' && key !== undefined) throw KEY_OF_TEXT;
     if (early !== undefined && isStream(early)) {
       await this.#readStream(source.name, early, chunks);
       return early;
     }
     const first = await firstLines(readLines({ ...source, chunks }));
     const kind = early ?? detectKind(source.name, first.lines, key);
+    if (kind !== 'text' && key !== undefined) throw KEY_OF_TEXT;
     this.#begin(kind, source.name);
     await this.#readBatches(source.name, kind, first.all);
     return kind;
@@ -320,9 +320,9 @@ class Run {
     const { recipe, context, vocabulary, answers } = this.#input;
     const { tokenizer } = this.#text;
     const length = context ?? DEFAULT_LENGTH[kind];
-    if (tokenizer && (kind === 'chat' || kind === 'preference')) {
-      requireChat(this.#text, tokenizer.file, answers ?? {});
-    }
+    const isChat = kind === 'chat' || kind === 'preference';
+    if (!isChat && (answers?.start ?? answers?.end) !== undefined) throw answersOfChats(kind);
+    if (tokenizer && isChat) requireChat(this.#text, tokenizer.file, answers ?? {});
     const maker = new SampleMaker(recipe, length, tokenizer, this.#text, answers);
     if (length <= maker.added) throw tooShort(length, maker.added);
     const special = new Set(
@@ -603,9 +603,18 @@ const severalKinds = (file: string, kind: Kind, before: Kind) =>
     'usage',
     `expected files of one kind, found ${KINDS[before]}; ${file} has ${KINDS[kind]}`,
     {
-      suggestion: 'give files of one kind (minimind data --as names the kind)',
+      suggestion: 'give files of one kind, or name their kind with --as',
     },
   );
+
+const answersOfChats = (kind: Kind) =>
+  new UserError('usage', `--answer-start and --answer-end require chats, found ${KINDS[kind]}`, {
+    suggestion: 'leave them out',
+  });
+
+const KEY_OF_TEXT = new UserError('usage', '--key requires JSON lines with a text', {
+  suggestion: 'leave --key out, or write --as text',
+});
 
 const emptyFile = (file: string) =>
   new UserError('refused-file', `${file} is empty`, {

@@ -135,11 +135,45 @@ export function detectKind(
     else if (isRecord(value)) keys ??= Object.keys(value);
   }
   const [best] = [...votes].sort((a, b) => b[1] - a[1]);
+  if (best?.[0] === 'plain') refuseBareValues(file, probes, isNamedJson(file));
   if (best) return best[0];
   if (keys !== undefined) throw unknownKeys(file, keys, probes[0] ?? '', key);
   if (looksLikeJson) throw notOneRecordALine(file, probes[0] ?? '');
   // A file of lines that are too long or empty: each line says so.
   return lines.some(({ bytes }) => bytes === undefined) && probes.length === 0 ? 'text' : 'plain';
+}
+
+/** Whether a file's name promises a JSON record per line. */
+const isNamedJson = (file: string): boolean =>
+  /\.(?:jsonl|ndjson|jsonlines|json)(?:\.gz)?$/i.test(file);
+
+/** @throws UserError where lines that would be read as plain text are JSON values, or should be records by the name. */
+function refuseBareValues(file: string, lines: readonly string[], isJson: boolean): void {
+  const values = lines.map((line) => bareValue(line));
+  const first = values.find((value) => value !== undefined);
+  const areValues = values.length > 0 && values.every((value) => value !== undefined);
+  if (!areValues && !isJson) return;
+  const found = areValues ? `${valueText(first)}` : `the text ${shortened(lines[0] ?? '', 30)}`;
+  const record = areValues && typeof first !== 'string' ? '[1, 2, 3]' : '{"text": "…"}';
+  const convert =
+    typeof first === 'string' && areValues
+      ? `jq -c '{text: .}' FILE > texts.jsonl`
+      : `one record per line, as in ${record}`;
+  throw new UserError(
+    'refused-file',
+    `${file}: expected one JSON record per line, found ${found}`,
+    { suggestion: `write ${convert}; for plain text as it is write --as plain` },
+  );
+}
+
+/** A JSON value other than a list or an object; undefined for another text. */
+function bareValue(line: string): string | number | boolean | null | undefined {
+  if (!/^(?:"|-?\d|true$|false$|null$)/.test(line)) return undefined;
+  try {
+    return JSON.parse(line);
+  } catch {
+    return undefined;
+  }
 }
 
 function refuseOtherFormat(file: string, head: Buffer): void {

@@ -5,6 +5,7 @@ import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { UserError } from '../errors.js';
 import { noteInput } from './input-registry.js';
+import { missingAdvice } from './missing-path.js';
 import { mountedPath } from './mounted.js';
 
 export interface ReadOptions {
@@ -156,7 +157,11 @@ function cannotReadText(path: string, cause: unknown): unknown {
   if (!(cause instanceof Error) || !('code' in cause)) return cause;
   const code = String(cause.code);
   if (MISSING.includes(code)) {
-    return new UserError('usage', `there is no file or folder ${path || "''"}`, { cause });
+    const suggestion = missingAdvice(path);
+    return new UserError('usage', `there is no file or folder ${path || "''"}`, {
+      cause,
+      ...(suggestion && { suggestion }),
+    });
   }
   if (code !== 'EISDIR') {
     return new UserError('system', `cannot read ${path}: ${cause.message}`, { cause });

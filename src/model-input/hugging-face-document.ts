@@ -1,11 +1,20 @@
 /** A Hugging Face `config.json` as a minimind document. */
 
 import { isDeepStrictEqual } from 'node:util';
-import { FAMILY_NAMES, isFamilyName, loadFamily } from '../architecture/families.js';
+import {
+  DEFAULT_FAMILY,
+  FAMILY_NAMES,
+  isFamilyName,
+  loadFamily,
+} from '../architecture/families.js';
 import type { Family, KeyRemark } from '../architecture/family.js';
 import type { JsonObject } from '../architecture/transformer/config-keys.js';
-import type { ConfigDocument } from '../config/document.js';
-import { documentOfSection, editedText, parseDocument } from '../config/document.js';
+import {
+  ConfigDocument,
+  documentOfSection,
+  editedText,
+  parseDocument,
+} from '../config/document.js';
 import type { LocatedFinding } from '../config/document-problems.js';
 import { invalidConfig } from '../config/document-problems.js';
 import { suggestedKey } from '../config/issues.js';
@@ -49,7 +58,7 @@ export async function asOurDocument(
 ): Promise<ConfigDocument> {
   if (!isHuggingFace(document) && (family === undefined || !isWithoutKind(document))) {
     if (isWithoutKind(document)) throw await withoutKind(document);
-    return document;
+    return family === undefined ? document : withFamilyLeftOut(document, family);
   }
   const { config, path, part } = described(document, family);
   const reader = await readerOf(config[KIND]);
@@ -68,6 +77,22 @@ export async function asOurDocument(
       ...quantizationFound(document),
     ],
   });
+}
+
+/** A document of ours says its family itself: another one that is asked for is a warning. */
+function withFamilyLeftOut(document: ConfigDocument, asked: string): ConfigDocument {
+  const path = ['model', 'family'];
+  const own = valueAt(document.value, path) ?? DEFAULT_FAMILY;
+  if (own === asked) return document;
+  const finding = {
+    message: `--family ${asked} is not used: the model is of the family ${own}, by this file`,
+    suggestion: 'leave --family out, which is for a config.json, or write --set model.family',
+  };
+  const place = document.place(path, 'key');
+  return new ConfigDocument(document.file, document.root, [
+    ...document.found,
+    { severity: 'warning', place, path, finding },
+  ]);
 }
 
 /** The part of a config that is read: the whole file, or its text part. */

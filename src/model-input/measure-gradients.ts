@@ -1,26 +1,36 @@
 /** Gradients in a checkpoint file, counted in one pass without holding a tensor in memory. */
+import type { LanguageModel } from '../architecture/layer.js';
+import type { Param } from '../architecture/param.js';
+import { tensorsOf } from '../architecture/walk.js';
+import { type StoredNames, storedNames } from '../checkpoint/names.js';
 import { openCheckpoint } from '../checkpoint/open.js';
+import type { StoredTensor } from '../checkpoint/stored-tensor.js';
 import { readInChunks } from '../checkpoint/view.js';
 import { UserError } from '../errors.js';
 import { decodeValues, numbersIn } from '../tensor/decode-values.js';
+import { isSameShape, shapeText } from '../tensor/dtype.js';
+import { shortened } from '../text/words.js';
 import type { MeasuredGradients } from '../training/train-plan.js';
 import { MagnitudeCount } from '../training/underflow.js';
 
 /**
  * Counts the values of all tensors that fp16 could not hold.
  * @param file A checkpoint whose tensors are gradients, in any format that minimind reads.
+ * @param model The model that is trained; parameters that are frozen have no gradient.
  * @param scales Scales of the loss at which to count.
- * @throws UserError if the file cannot be read, or has no value other than 0.
+ * @throws UserError if the file cannot be read, has no value other than 0, or has gradients of another model.
  */
 export async function measureGradients(
   file: string,
+  model: LanguageModel,
   scales: readonly number[],
 ): Promise<MeasuredGradients> {
   const checkpoint = openCheckpoint(file);
   try {
+    const { tensors, missing } = gradientsOf(model, storedNames(checkpoint), file);
     const count = new MagnitudeCount(scales);
     let target = new Float64Array(0);
-    for (const tensor of checkpoint.tensors.values()) {
+    for (const tensor of tensors) {
       for await (const bytes of readInChunks(tensor)) {
         const numbers = numbersIn(tensor.dtype, bytes.length);
         if (target.length < numbers) target = new Float64Array(numbers);
@@ -33,8 +43,50 @@ export async function measureGradients(
       });
     }
     const { values, zeros, notFinite, largest } = count;
-    return { file, values, zeros, notFinite, largest, scales: count.shares() };
+    return { file, missing, values, zeros, notFinite, largest, scales: count.shares() };
   } finally {
     checkpoint.close();
   }
+}
+
+/**
+ * The gradients of a model's parameters, those of a tied one once.
+ * @throws UserError for a tensor that is no parameter of the model, or has another shape.
+ */
+function gradientsOf(
+  model: LanguageModel,
+  stored: StoredNames,
+  file: string,
+): { readonly tensors: readonly StoredTensor[]; readonly missing: number } {
+  const parameters = tensorsOf(model).filter(({ role }) => role === 'parameter');
+  const byName = new Map(
+    parameters.flatMap((each) => [each.name, ...each.aliases].map((name) => [name, each])),
+  );
+  const found = new Map<Param, StoredTensor>();
+  for (const [name, { own, tensor }] of stored) {
+    const parameter = byName.get(name);
+    const isOfModel = parameter !== undefined && isSameShape(parameter.shape, tensor.shape);
+    if (!isOfModel) throw otherModel(file, own, tensor, parameter);
+    if (!found.has(parameter)) found.set(parameter, tensor);
+  }
+  return { tensors: [...found.values()], missing: parameters.length - found.size };
+}
+
+function otherModel(
+  file: string,
+  name: string,
+  { shape }: StoredTensor,
+  parameter: Param | undefined,
+): UserError {
+  const expected = parameter
+    ? `${shapeText(parameter.shape)}, as the parameter of the model, found ${shapeText(shape)}`
+    : 'a parameter of the model, which has none of this name';
+  return new UserError(
+    'refused-file',
+    `--gradients: ${file}: tensor ${shortened(name, 80)}: expected ${expected}`,
+    {
+      suggestion:
+        'give the gradients of this model: {name: p.grad for name, p in model.named_parameters() if p.grad is not None}',
+    },
+  );
 }

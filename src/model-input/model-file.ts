@@ -153,7 +153,7 @@ export async function modelOf(
 
 /** A document with a `model` section, and what else a `config.json` says. Its reader is loaded only for one. */
 async function translated(document: ConfigDocument, as: string | undefined) {
-  if (isRecord(document.value.model)) return { ours: document };
+  if (isRecord(document.value.model) && as === undefined) return { ours: document };
   const { asOurDocument, quantizationOf, wholeKindOf } = await import('./hugging-face-document.js');
   return {
     ours: await asOurDocument(document, as),

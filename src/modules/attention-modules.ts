@@ -110,7 +110,7 @@ export function onlineSoftmaxSteps(
     throw mistake(
       where,
       `no query ${position} of head ${head} in sequence ${batch}`,
-      `Q has ${batches} sequences of ${queries} queries and ${heads} heads, counted from 0.`,
+      `Q has ${batches} sequences of ${queries} queries and ${heads} heads, counted from 0`,
     );
   }
   const steps: SoftmaxStep[] = [];
@@ -218,7 +218,7 @@ function attention(
   const { batch, queries, keys, heads, keyHeads, headDim, width } = sizes;
   const factor = scale ?? headDim ** -0.5;
   if (!Number.isFinite(factor))
-    throw mistake(where, `the scale is ${factor}`, 'Give a finite number.');
+    throw mistake(where, `the scale is ${factor}`, 'give a finite number');
   const q = numbersOf(where, inputs.q);
   const k = numbersOf(where, inputs.k);
   const v = numbersOf(where, inputs.v);
@@ -267,14 +267,14 @@ function sizesOf(where: string, { q, k, v }: AttentionInputs, causal: boolean) {
     throw mistake(
       where,
       `${keyHeads} key heads do not divide ${heads} heads`,
-      'Give a number of key heads that divides the number of heads.',
+      'give a number of key heads that divides the number of heads',
     );
   }
   if (causal && queries > keys) {
     throw mistake(
       where,
       `${queries} queries and ${keys} keys: the first queries would see none`,
-      'Give as many keys as queries, or more.',
+      'give as many keys as queries, or more',
     );
   }
   return { batch, queries, keys, heads, keyHeads, headDim, width };

@@ -3,6 +3,7 @@
  * PyTorch that give the inputs, and identities that the results have to keep.
  */
 import { manualSeed } from '../random/generator.js';
+import { formatInteger } from '../text/units.js';
 import {
   groupedQueryAttention,
   onlineSoftmaxAttention,
@@ -222,8 +223,8 @@ function countOf(shape: readonly number[]): number {
   if (count <= MOST_VALUES) return count;
   throw mistake(
     'modules',
-    `a tensor of ${count} values`,
-    `Give sizes of at most ${MOST_VALUES} values.`,
+    `expected tensors of at most ${formatInteger(MOST_VALUES)} values, found ${formatInteger(count)}`,
+    'write smaller sizes',
   );
 }
 
@@ -584,13 +585,28 @@ export const BLOCKS: readonly Block[] = [
   },
 ];
 
+/** Sizes of axes, each of which some tensor has. */
+const TENSOR_SIZES = [
+  'batch',
+  'tokens',
+  'hidden',
+  'heads',
+  'keyHeads',
+  'headDim',
+  'vocab',
+  'ranks',
+] as const satisfies readonly (keyof BlockSizes)[];
+
 /** Runs a block. @throws UserError for an unknown block, or sizes that do not fit it. */
 export function runBlock(name: string, sizes: BlockSizes): BlockRun {
   const block = BLOCKS.find((each) => each.name === name);
-  if (block) return block.run(sizes);
+  if (block) {
+    for (const setting of TENSOR_SIZES) if (block.uses.includes(setting)) countOf([sizes[setting]]);
+    return block.run(sizes);
+  }
   throw mistake(
     'modules',
     `unknown block ${name}`,
-    `Write one of ${BLOCKS.map((each) => each.name).join(', ')}.`,
+    `write one of ${BLOCKS.map((each) => each.name).join(', ')}`,
   );
 }

@@ -48,7 +48,7 @@ function rowsOf(where: string, ids: Ids, table: Tensor, { rank, worldSize }: Ran
       throw mistake(
         where,
         `id ${id} (number ${at}) is outside the vocabulary of ${vocabulary}`,
-        vocabulary === 0 ? 'Give a table with rows.' : `Ids are from 0 to ${vocabulary - 1}.`,
+        vocabulary === 0 ? 'give a table with rows' : `ids are from 0 to ${vocabulary - 1}`,
       );
     }
     const row = id - rank * rows;
@@ -105,7 +105,7 @@ export function initialParallelTable(
     throw mistake(
       where,
       `${rank.worldSize} ranks do not divide a vocabulary of ${vocabSize}`,
-      'Choose a number of ranks that divides it, or add tokens to the vocabulary that are never used.',
+      'choose a number of ranks that divides it, or add tokens to the vocabulary that are never used',
     );
   }
   const own = typeof seed === 'bigint' ? seed + BigInt(rank.rank) : seed + rank.rank;
@@ -119,7 +119,7 @@ function checkRank(where: string, { rank, worldSize }: Rank): void {
     throw mistake(
       where,
       `unknown rank ${rank}; expected 0 to ${worldSize - 1}`,
-      `Ranks are from 0 to ${worldSize - 1}.`,
+      `ranks are from 0 to ${worldSize - 1}`,
     );
   }
 }

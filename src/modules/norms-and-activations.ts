@@ -52,7 +52,7 @@ function grouped(where: string, x: Tensor, gamma: Tensor, size: number, eps: num
     throw mistake(
       where,
       `a group of ${size} columns does not divide the width ${width}`,
-      `Choose a group size that divides ${width}; it is the width of a group, not the number of groups.`,
+      `choose a group size that divides ${width}; it is the width of a group, not the number of groups`,
     );
   }
   expectShape(where, 'γ', gamma.shape, [width]);

@@ -41,7 +41,7 @@ function expectEven(where: string, width: number): void {
   throw mistake(
     where,
     `the width of a head is ${width}`,
-    'Values are turned in pairs: make it even.',
+    'values are turned in pairs: make it even',
   );
 }
 
@@ -86,7 +86,7 @@ export class NtkAwareRope {
     expectWhole(NAME, 'the number of positions', maxPositions, 1);
     expectWhole(NAME, 'the scale', scale, 1);
     if (!(base > 0 && Number.isFinite(base))) {
-      throw mistake(NAME, `the base is ${base}`, 'Give a finite number above zero, such as 10000.');
+      throw mistake(NAME, `the base is ${base}`, 'give a finite number above zero, such as 10000');
     }
     this.#options = { headDim, maxPositions, base, scale, dynamic };
     this.#scale = scale;
@@ -147,7 +147,7 @@ export class NtkAwareRope {
       throw mistake(
         NAME,
         `the tables of ${positions} positions would have more than ${MOST_VALUES} values`,
-        'Stay within fewer positions; without dynamic, a call needs no more than its own.',
+        'stay within fewer positions; without dynamic, a call needs no more than its own',
       );
     }
     return this.#rowsFor(scale, 0, positions);
@@ -182,7 +182,7 @@ export class NtkAwareRope {
       throw mistake(
         NAME,
         'heads of width 2 have one frequency, 1, which no base stretches',
-        'Use wider heads, or stay within the positions of the training.',
+        'use wider heads, or stay within the positions of the training',
       );
     }
     return ntkBase(base, scale, headDim);

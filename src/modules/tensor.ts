@@ -76,7 +76,7 @@ export function rounded(where: string, values: Float32Tensor, dtype: ModuleDtype
   if (dtype === 'f32') return values;
   const format = Object.hasOwn(HALVES, dtype) ? HALVES[dtype] : undefined;
   if (format === undefined) {
-    throw mistake(where, `dtype ${String(dtype)}`, 'There are f32, f16 and bf16.');
+    throw mistake(where, `dtype ${String(dtype)}`, 'write f32, f16 or bf16');
   }
   const { shape, data } = values;
   const codes = new Uint16Array(data.length);
@@ -104,12 +104,12 @@ export function checked<Given extends Tensor | Ids>(where: string, given: Given)
   throw mistake(
     where,
     `shape ${shapeText(shape)} for ${data.length} values`,
-    'Give a shape whose sizes multiply to the number of values.',
+    'give a shape whose sizes multiply to the number of values',
   );
 }
 
 const ARRAYS_TEXT =
-  'Give f32 as a Float32Array, f16 and bf16 as a Uint16Array of their codes, and ids as an Int32Array.';
+  'give f32 as a Float32Array, f16 and bf16 as a Uint16Array of their codes, and ids as an Int32Array';
 
 /** @throws UserError when a tensor does not have the expected shape. */
 export function expectShape(where: string, what: string, found: Shape, expected: Shape): void {
@@ -117,7 +117,7 @@ export function expectShape(where: string, what: string, found: Shape, expected:
   throw mistake(
     where,
     `${what} has shape ${shapeText(found)} and should have ${shapeText(expected)}`,
-    'See the shapes in the documentation of the block.',
+    'see the shapes in the documentation of the block',
   );
 }
 
@@ -128,20 +128,20 @@ export function expectAxes(where: string, what: string, found: Shape, axes: stri
   throw mistake(
     where,
     `${what} has shape ${shapeText(found)}, of ${found.length} axes`,
-    `Give it ${count}: [${axes}].`,
+    `give it ${count}: [${axes}]`,
   );
 }
 
 /** @throws UserError when a number is not whole or is less than `least`. */
 export function expectWhole(where: string, what: string, value: number, least: number): void {
   if (Number.isSafeInteger(value) && value >= least) return;
-  throw mistake(where, `${what} is ${value}`, `Give a whole number from ${least} on.`);
+  throw mistake(where, `${what} is ${value}`, `give a whole number from ${least} on`);
 }
 
 /** @throws UserError when a number is negative, infinite or NaN. */
 export function expectFinite(where: string, what: string, value: number): void {
   if (Number.isFinite(value) && value >= 0) return;
-  throw mistake(where, `${what} is ${value}`, 'Give a finite number that is not negative.');
+  throw mistake(where, `${what} is ${value}`, 'give a finite number that is not negative');
 }
 
 /** @throws UserError when related tensors have different dtypes. */
@@ -151,6 +151,6 @@ export function expectSameDtype(where: string, tensors: Readonly<Record<string, 
   throw mistake(
     where,
     named.map(([name, { dtype }]) => `${name} is ${dtype}`).join(', '),
-    'Cast them to one dtype.',
+    'cast them to one dtype',
   );
 }

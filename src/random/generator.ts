@@ -44,7 +44,7 @@ export class Generator {
     const range = Math.fround(high) - Math.fround(low);
     if (!(range >= 0 && Number.isFinite(Math.fround(range)))) {
       throw new UserError('usage', `no values lie evenly between ${low} and ${high}`, {
-        suggestion: 'Give two finite numbers, the lower one first.',
+        suggestion: 'give two finite numbers, the lower one first',
       });
     }
     fillUniform(this.#twister, target, { kind: 'uniform', low, high });
@@ -58,7 +58,7 @@ export class Generator {
   normal(target: Float32Array, mean = 0, deviation = 1): Float32Array {
     if (Number.isNaN(mean) || !(deviation >= 0)) {
       throw new UserError('usage', `mean ${mean} and standard deviation ${deviation}`, {
-        suggestion: 'Give a number, and one that is not negative.',
+        suggestion: 'give a number, and one that is not negative',
       });
     }
     if (isPaired(target.length)) {
@@ -98,7 +98,7 @@ export class Generator {
     const range = high - low;
     if (!(isWord(low) && isWord(high - 1) && range >= 1 && range < 2 ** 28)) {
       throw new UserError('usage', `no whole numbers from ${low} up to below ${high}`, {
-        suggestion: 'Give two whole numbers, the lower one first.',
+        suggestion: 'give two whole numbers, the lower one first',
       });
     }
     const draws = new Int32Array(zeros(count).length);
@@ -171,7 +171,7 @@ export class Generator {
       throw new UserError(
         'usage',
         `a bias of ${bias.length} values for a weight of shape ${shapeText(shape)}`,
-        { suggestion: `It has one for each output: ${outputs}.` },
+        { suggestion: `it has one for each output: ${outputs}` },
       );
     }
     if (weight.length > 0) {
@@ -203,7 +203,7 @@ function wordOf(seed: number | bigint): number {
   if (whole === undefined || whole < LOWEST_SEED || whole > HIGHEST_SEED) {
     throw new UserError('usage', `${seed} is not a seed`, {
       suggestion:
-        'A seed is a whole number from -2^63 to 2^64 - 1; beyond 2^53, write it as a bigint.',
+        'a seed is a whole number from -2^63 to 2^64 - 1; beyond 2^53, write it as a bigint',
     });
   }
   return Number(BigInt.asIntN(32, whole));
@@ -212,21 +212,21 @@ function wordOf(seed: number | bigint): number {
 function zeros(count: number): Float32Array {
   if (Number.isSafeInteger(count) && count >= 0) return new Float32Array(count);
   throw new UserError('usage', `${count} is not a number of values`, {
-    suggestion: 'Give a whole number from 0 on.',
+    suggestion: 'give a whole number from 0 on',
   });
 }
 
 function checkProbability(probability: number): void {
   if (probability >= 0 && probability <= 1) return;
   throw new UserError('usage', `${probability} is not a probability`, {
-    suggestion: 'Give a number from 0 to 1.',
+    suggestion: 'give a number from 0 to 1',
   });
 }
 
 function checkMode(mode: string): void {
   if (Object.hasOwn(FANS, mode)) return;
   throw new UserError('usage', `${JSON.stringify(mode)} is not a mode`, {
-    suggestion: `Give one of ${Object.keys(FANS).join(', ')}.`,
+    suggestion: `give one of ${Object.keys(FANS).join(', ')}`,
   });
 }
 
@@ -242,7 +242,7 @@ function fansOf(target: Float32Array, shape: Shape): Fans {
   if (shape.length < 2 || elementCount(shape) !== target.length) {
     throw new UserError('usage', `shape ${shapeText(shape)} for ${target.length} values`, {
       suggestion:
-        'Give [outputs, inputs] and then the sizes of a kernel, with the same number of values.',
+        'give [outputs, inputs] and then the sizes of a kernel, with the same number of values',
     });
   }
   const [outputs = 0, inputs = 0, ...kernel] = shape;

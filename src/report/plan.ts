@@ -92,7 +92,7 @@ function verdictOf({ family, rows, criterion, limits }: Plan): Verdict {
   const rate = decode ? `, ${rateText(decode.expected.value)} tokens/s` : '';
   return {
     text:
-      `Best ${family} model by ${criterion.name}: ${sizes.depth} layers of width ${sizes.width}, ` +
+      `Best ${family} model by ${criterion.name}: ${counted(sizes.depth, 'layer')} of width ${sizes.width}, ` +
       `${shortCount(parameters.value)} of ${limit} parameters, ${formatBytes(memory.value)}${rate}`,
   };
 }

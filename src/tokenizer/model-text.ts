@@ -5,7 +5,7 @@ import { UserError } from '../errors.js';
 import { readText } from '../files/read-file.js';
 import { isRecord } from '../text/words.js';
 import type { ChatTemplate } from './chat-template.js';
-import { TextTokenizer } from './tokenizer.js';
+import { TextTokenizer, tokenizerFile } from './tokenizer.js';
 
 /** Larger than any config; some tokenizer_config.json files list thousands of added tokens. */
 const MAX_CONFIG_BYTES = 20_000_000;
@@ -32,8 +32,9 @@ export interface ModelText {
  */
 export async function openModelText(
   folders: readonly string[],
-  named?: string,
+  asked?: string,
 ): Promise<ModelText> {
+  const named = asked === undefined ? undefined : tokenizerFile(asked);
   const searched = named === undefined ? folders : [path.dirname(named), ...folders];
   const find = (name: string) => found(searched, name);
   const [tokenizerConfig, generation, config] = await Promise.all([

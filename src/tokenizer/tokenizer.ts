@@ -1,7 +1,9 @@
 /** A Hugging Face tokenizer.json: text to token ids, and back. */
+import path from 'node:path';
 import vm from 'node:vm';
 import { Tokenizer } from '@huggingface/tokenizers';
 import { UserError } from '../errors.js';
+import { isFolder } from '../files/missing-path.js';
 import { readText } from '../files/read-file.js';
 import { parseTokenizer } from './parse.js';
 
@@ -54,8 +56,12 @@ export class TextTokenizer {
     this.#run = run;
   }
 
-  /** @throws UserError if the file cannot be read, is too large, or is not a tokenizer. */
-  static async open(file: string, options: TokenizerOptions = {}): Promise<TextTokenizer> {
+  /**
+   * @param named A tokenizer.json, or its folder.
+   * @throws UserError if the file cannot be read, is too large, or is not a tokenizer.
+   */
+  static async open(named: string, options: TokenizerOptions = {}): Promise<TextTokenizer> {
+    const file = tokenizerFile(named);
     const json = await readText(file, { most: MAX_TOKENIZER_BYTES, suggestion: SUGGESTION });
     const { content, vocabulary, checkText } = parseTokenizer(json, file);
     const run = runnerFor(file, json.length, options.limit);
@@ -173,3 +179,7 @@ function failure(file: string, cause: unknown, limit: number): UserError {
     suggestion: SUGGESTION,
   });
 }
+
+/** A tokenizer.json, also where its folder is named. */
+export const tokenizerFile = (named: string): string =>
+  isFolder(named) ? path.join(named, 'tokenizer.json') : named;

@@ -395,14 +395,14 @@ export const CHECKS = {
         : 'of the gradients (assumed normal)';
       if (underflow.above > 0 && underflow.isMeasured) {
         return {
-          reason: `at a scale of ${formatInteger(underflow.scale)}, ${percentText(underflow.above)} ${how} are above ${formatInteger(FP16_LARGEST)}: GradScaler skips such steps and halves its scale`,
+          reason: `at a scale of ${shortNumber(underflow.scale, 6)}, ${percentText(underflow.above)} ${how} are above ${formatInteger(FP16_LARGEST)}: GradScaler skips such steps and halves its scale`,
           fix: `loss_scale: ${underflow.scale / 2}, or less`,
         };
       }
       return underflow.below <= MOST_UNDERFLOW
         ? undefined
         : {
-            reason: `at a scale of ${formatInteger(underflow.scale)}, ${percentText(underflow.below)} ${how} are below 6.0e-8`,
+            reason: `at a scale of ${shortNumber(underflow.scale, 6)}, ${percentText(underflow.below)} ${how} are below 6.0e-8`,
             fix: values.loss_scale === undefined ? 'bf16: true' : `loss_scale: ${FIRST_SCALE}`,
           };
     },

@@ -1,4 +1,6 @@
 /** The size of a training: tokens, optimizer steps, micro-steps and epochs. */
+import { UserError } from '../errors.js';
+import { shortCount, shortNumber } from '../text/units.js';
 import type { TrainingValues } from './settings.js';
 
 /** Tokens per parameter at which a given compute trains the best model (Chinchilla, arXiv 2203.15556). */
@@ -51,6 +53,7 @@ export interface RunSize {
 /**
  * Size of a run. The length is the number of steps, else of tokens, else of epochs, else 20 tokens a parameter.
  * @param filled Share of the positions that are tokens, where samples of the data are padded.
+ * @throws UserError where a count passes 2^53 − 1, up to which counts are exact.
  */
 export function runSizeOf(
   values: TrainingValues,
@@ -76,7 +79,18 @@ export function runSizeOf(
   const tokensPerStep = sequencesPerStep * context;
   const dataTokens = values.dataset_tokens;
   const stepTokens = tokensPerStep * filled;
+  requireExact(
+    'tokens in a step',
+    tokensPerStep,
+    'write a smaller batch, accumulation or number of GPUs',
+  );
   const { length, steps, tokens } = lengthOf(values, { parameters, stepTokens });
+  if (tokens < 1) throw NO_TOKENS;
+  requireExact(
+    'tokens',
+    Math.max(tokens, steps * accumulation),
+    'write fewer tokens, steps or epochs',
+  );
   return {
     microBatch,
     accumulation,
@@ -94,6 +108,20 @@ export function runSizeOf(
     length,
     isUsualBatch,
   };
+}
+
+const NO_TOKENS = new UserError('usage', 'the training: expected at least 1 token, found fewer', {
+  suggestion: 'write more tokens or epochs',
+});
+
+function requireExact(what: string, count: number, suggestion: string): void {
+  if (count <= Number.MAX_SAFE_INTEGER) return;
+  const most = shortCount(Number.MAX_SAFE_INTEGER);
+  throw new UserError(
+    'usage',
+    `the training: expected at most ${most} ${what}, found ${shortNumber(count)}`,
+    { suggestion },
+  );
 }
 
 function lengthOf(

@@ -219,6 +219,12 @@ export const SCHEDULES = {
 
 export type ScheduleName = keyof typeof SCHEDULES;
 
+/** Title of a schedule as it runs: without a warm-up of no steps. */
+export const titleOf = (name: ScheduleName, { warmup }: Pick<ScheduleSetting, 'warmup'>): string =>
+  warmup > 0
+    ? SCHEDULES[name].title
+    : SCHEDULES[name].title.replace(/^warm-up(?: from the first step)?,(?: then)? /, '');
+
 export const SCHEDULE_NAMES = Object.keys(SCHEDULES) as ScheduleName[];
 
 /** Other names of schedules in configs and command lines. */

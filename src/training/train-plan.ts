@@ -21,7 +21,14 @@ import {
   parseGroupRule,
 } from './optimizer-groups.js';
 import { accumulationChoices, OVER_TRAINED, type RunSize, runSizeOf } from './run-size.js';
-import { decayStepsOf, type Origin, parseSchedule, SCHEDULES, type Schedule } from './schedules.js';
+import {
+  decayStepsOf,
+  type Origin,
+  parseSchedule,
+  SCHEDULES,
+  type Schedule,
+  titleOf,
+} from './schedules.js';
 import type { TrainingSettings } from './settings.js';
 import { assumedUnderflow, FIRST_SCALE, type Underflow } from './underflow.js';
 
@@ -59,6 +66,8 @@ export interface CountedData {
 
 export interface MeasuredGradients {
   readonly file: string;
+  /** Tensors of the model without a gradient, as frozen ones. */
+  readonly missing: number;
   readonly values: number;
   readonly zeros: number;
   readonly notFinite: number;
@@ -364,7 +373,7 @@ export function shownPlan(plan: TrainPlan) {
     })),
     learningRate: {
       schedule,
-      title: definition.title,
+      title: titleOf(schedule, setting),
       source: definition.source,
       ...setting,
       decay: definition.reads.includes('decay') ? decayStepsOf(setting) : null,

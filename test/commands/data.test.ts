@@ -149,6 +149,13 @@ describe('data', () => {
     ['list.json', '[\n{"text":"a"},\n{"text":"b"}\n]\n', 'found a JSON list'],
     ['pretty.json', '{\n  "text": "a"\n}\n', 'found none in the first lines'],
     ['keys.jsonl', '{"content":"a","id":1}\n', 'found content and id'],
+    ['strings.jsonl', '"one text"\n"another"\n', "write jq -c '{text: .}' FILE > texts.jsonl"],
+    ['strings.txt', '"one text"\n"another"\n', 'found the string one text'],
+    ['numbers.jsonl', '17\n-2.5\n3e2\n', 'found the number 17'],
+    ['numbers.txt', '17\n18\n', 'as in [1, 2, 3]'],
+    ['words.ndjson', 'null\ntrue\n', 'found null'],
+    ['text.jsonl', 'plain text\nof two lines\n', 'found the text plain text'],
+    ['text.jsonl.gz', gzipSync('plain text\n'), 'for plain text as it is write --as plain'],
     ['short.gz', gzipSync('{"text":"a"}\n'.repeat(999)).subarray(0, 40), 'broken or cut short'],
     ['odd.bin', Buffer.alloc(1001), 'found 1 byte left over'],
   ])('refuses %s with one clear error', async (name, content, message) => {
@@ -156,6 +163,24 @@ describe('data', () => {
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     expect(stderr).toContain(message);
     expect(stderr.match(/^error: /gm)).toHaveLength(1);
+  });
+
+  it('takes lines for plain text where they are no JSON, or the user says so', async () => {
+    const plain = written('quotes.txt', '"Yes," she said.\n17 apples\n');
+    expect((await resultOf(plain)).kind).toBe('plain');
+    const strings = written('again.jsonl', '"one text"\n');
+    expect((await resultOf(strings, '--as', 'plain')).kind).toBe('plain');
+  });
+
+  it('refuses a key for data without keys', async () => {
+    for (const content of ['[1,2,3]\n', '{"messages":[]}\n', 'plain text\n']) {
+      const file = written('keyless.txt', content);
+      const { code, stderr } = await runHere(['data', file, ...TOKENIZER, '--key', 'body']);
+      expect({ code, stderr }, content).toEqual({
+        code: 2,
+        stderr: expect.stringMatching(/--key requires|expected records with the key body/),
+      });
+    }
   });
 
   it.each([

@@ -79,9 +79,9 @@ describe('JSON output keeps to docs/schemas', () => {
     [
       'train-plan',
       [
-        'fixtures/training/mistakes/fp16-without-scaler.yaml',
-        '--gradients',
-        'fixtures/hf/llama/model.safetensors',
+        'fixtures/hf/llama/config.json',
+        ...['--set', 'training.fp16=true', '--tokens', '1M', '--context', '64'],
+        ...['--gradients', 'fixtures/hf/llama/model.safetensors'],
       ],
     ],
     ['attention', [CONFIG, '--global-heads', '4', '--published', '2,3.8']],

@@ -5,6 +5,21 @@ const modules = (...args: string[]) => runHere(['modules', ...args]);
 const json = async (...args: string[]) => JSON.parse((await modules(...args, '--json')).stdout);
 
 describe('minimind modules', () => {
+  it.each([
+    ['no-such-block'],
+    ['group-rms-norm', '--group-size', '3'],
+    ['group-rms-norm', '--hidden', '1e15'],
+    ['parallel-embedding', '--vocab', '1e15'],
+    ['parallel-embedding', '--world-size', '3'],
+    ['gqa', '--key-heads', '3'],
+    ['ntk-rope', '--head-dim', '3'],
+    ['swiglu', '--causal'],
+  ])('answers %s %s %s with advice that begins as all others do', async (...args) => {
+    const { code, stderr } = await modules(...args);
+    expect(code).toBe(2);
+    expect(stderr).toMatch(/\n {2}→ [^A-Z].*[^.]\n$/);
+  });
+
   it('lists the blocks, with their flags in the details', async () => {
     const { code, stdout } = await modules('--details');
     expect(code).toBe(0);

@@ -112,20 +112,15 @@ describe('train-plan', () => {
   });
 
   it('counts gradients that fp16 loses', async () => {
-    const file = path.join(folder, 'gradients.safetensors');
-    const values = Float32Array.from([0, 1e-8, 2e-8, -5e-8, 1e-7, 1e-3, 2, Infinity]);
-    const header = JSON.stringify({
-      a: { dtype: 'F32', shape: [2, 3], data_offsets: [0, 24] },
-      b: { dtype: 'F32', shape: [2], data_offsets: [24, 32] },
-    });
-    const length = Buffer.alloc(8);
-    length.writeUInt32LE(header.length);
-    const content = [length, Buffer.from(header), Buffer.from(values.buffer)];
-    fs.writeFileSync(file, Buffer.concat(content));
+    const values = [0, 1e-8, 2e-8, -5e-8, 1e-7, 1e-3, 2, Infinity];
+    const file = gradientFile({ 'module.model.norm.weight': [8] }, values);
     const { gradients, underflow, mistakes } = await json(
       ...[SMALL, '--tokens', '1B', '--set', 'training.fp16=true', '--gradients', file],
+      ...['--set', 'model.hidden_size=8', '--set', 'model.num_attention_heads=2'],
     );
     expect(gradients).toMatchObject({ values: 6, zeros: 1, notFinite: 1, largest: 2 });
+    // Of 8 blocks with 9 tensors, an embedding that is tied, and the last norm.
+    expect(gradients.missing).toBe(8 * 9 + 1);
     // numpy makes 0, 0, -6e-8, 1.2e-7 and 1e-3 of them as float16. 1e-7 is below the normal ones too.
     const unscaled = { scale: 1, below: 3 / 6, zeroed: 2 / 6, imprecise: 4 / 6, above: 0 };
     // Times 65,536 all small ones are normal, and 2 is above 65,504.
@@ -133,6 +128,64 @@ describe('train-plan', () => {
     expect(gradients.scales).toEqual([unscaled, scaled]);
     expect(underflow).toEqual({ ...unscaled, isMeasured: true });
     expect(mistakes.map(({ check }: { check: string }) => check)).toContain('fp16-without-scaler');
+  });
+
+  const gradientFile = (shapes: Record<string, number[]>, values: readonly number[]) => {
+    let at = 0;
+    const entries = Object.entries(shapes).map(([name, shape]) => {
+      const end = at + 4 * shape.reduce((product, size) => product * size, 1);
+      const entry = [name, { dtype: 'F32', shape, data_offsets: [at, end] }] as const;
+      at = end;
+      return entry;
+    });
+    const header = JSON.stringify(Object.fromEntries(entries));
+    const length = Buffer.alloc(8);
+    length.writeUInt32LE(header.length);
+    const file = path.join(folder, 'gradients.safetensors');
+    const content = [length, Buffer.from(header), Buffer.from(Float32Array.from(values).buffer)];
+    fs.writeFileSync(file, Buffer.concat(content));
+    return file;
+  };
+
+  it.each<[Record<string, number[]>, string]>([
+    [
+      { 'model.norm.weight': [512], other: [8] },
+      'tensor other: expected a parameter of the model, which has none of this name',
+    ],
+    [
+      { 'model.norm.weight': [520] },
+      'tensor model.norm.weight: expected [512], as the parameter of the model, found [520]',
+    ],
+  ])('refuses the gradients %j of another model', async (shapes, message) => {
+    const file = gradientFile(
+      shapes,
+      Array.from({ length: 520 }, () => 1),
+    );
+    const { code, stderr, stdout } = await plan(SMALL, '--gradients', file);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(stderr).toContain(`error: --gradients: ${file}: ${message}`);
+  });
+
+  it('titles the plot without a warm-up of no steps', async () => {
+    const titleOf = async (...flags: string[]) =>
+      (await json(SMALL, '--steps', '100', '--lr', '1e-4', ...flags)).learningRate.title;
+    expect(await titleOf()).toBe('half a cosine to 0');
+    expect(await titleOf('--warmup', '5')).toBe('warm-up, then half a cosine to 0');
+    expect(await titleOf('--schedule', 'wsd')).toBe('stable, decay');
+    expect(await titleOf('--schedule', 'minimind')).toBe('cosine to 10% without warm-up');
+  });
+
+  it('counts at a loss scale that is no whole number', async () => {
+    const flags = ['--loss-scale', '1e-9', '--set', 'training.fp16=true', '--details'];
+    const { code, stdout } = await plan(SMALL, ...flags);
+    expect(code).toBe(0);
+    expect(stdout).toContain('at a scale of 1e-9');
+  });
+
+  it('labels the axis of a run of one step', async () => {
+    const { stdout } = await plan(SMALL, '--steps', '1', '--batch', '300');
+    expect(stdout).toMatch(/^ +0 +1$/m);
+    expect(stdout).toContain('1 micro-step of a GPU');
   });
 
   it('compares the tokenizer with the vocabulary', async () => {
@@ -248,6 +301,16 @@ describe('train-plan', () => {
     [['--epochs', '2'], '--epochs requires the number of tokens', '--data-tokens 1B'],
     [['--tokens', '1e30'], 'expected at most 9,010,000B tokens, found 1e30', '--tokens 10B'],
     [['--weight-decay', '-1'], 'expected a number of at least 0', '--weight-decay 0.1'],
+    [['--batch', '1e15'], 'expected at most 9,010,000B tokens in a step', 'a smaller batch'],
+    [['--accumulation', '1e15'], 'tokens in a step, found 2.05e18', 'a smaller batch'],
+    [['--steps', '1e15'], 'expected at most 9,010,000B tokens, found 5.24e20', 'fewer tokens'],
+    [['--epochs', '1e12', '--data-tokens', '1e12'], 'tokens, found 1e24', 'fewer tokens'],
+    [['--gpu', 'h100', '--gpus', '1e15'], 'at most 1,000,000 GPUs', '--gpus 8'],
+    [['--gpu', 'h100', '--price', '1e300'], 'expected a number up to 1T', '--price 0.5'],
+    [['--gpu', 'h100', '--mfu', '1e-320'], 'expected a share above 0', '--mfu 0.4'],
+    [['--epochs', '1e-9', '--data-tokens', '1M'], 'expected at least 1 token', 'more tokens'],
+    [['--lr', '1e999'], 'expected a number up to 1e100', '--lr 3e-4'],
+    [['--as', 'plain'], '--data', ''],
   ])('refuses %j', async (flags, message, suggestion) => {
     const { code, stderr } = await plan(SMALL, ...flags);
     expect(code).toBeGreaterThan(1);

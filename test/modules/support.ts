@@ -64,5 +64,5 @@ export function expectMistake(attempt: () => unknown, message: RegExp): void {
   }
   expect(caught).toBeInstanceOf(UserError);
   expect((caught as UserError).message).toMatch(message);
-  expect((caught as UserError).suggestion).toMatch(/\.$/);
+  expect((caught as UserError).suggestion).toMatch(/^[^A-Z].*[^.]$/);
 }

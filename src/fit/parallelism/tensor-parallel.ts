@@ -125,7 +125,8 @@ function greatestCommonDivisor(a: number, b: number): number {
 /** Divisors of `of` nearest to `to`, from below and from above. */
 export function nearestDivisors(of: number, to: number): number[] {
   const divides = (value: number) => of % value === 0;
-  const below = Array.from({ length: to }, (_, index) => to - index).find(divides) ?? 1;
+  let below = Math.min(of, to);
+  while (below > 1 && !divides(below)) below--;
   const above = of > to ? firstFrom(to, of, divides) : undefined;
   return above === undefined || above === below ? [below] : [below, above];
 }

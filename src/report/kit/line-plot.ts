@@ -166,7 +166,7 @@ function yLabels(up: Range, rows: number): Map<number, string> {
 
 /** Values at the quarters of the axis, where they fit. */
 function xLabels(across: Range, columns: number, { curves }: LinePlotBlock): string {
-  let text = '';
+  let [text, last] = ['', ''];
   // Steps are whole numbers, and so are their labels.
   const isWhole = curves.every(({ points }) => points.every(([x]) => Number.isInteger(x)));
   for (const part of [0, 0.25, 0.5, 0.75, 1]) {
@@ -175,7 +175,10 @@ function xLabels(across: Range, columns: number, { curves }: LinePlotBlock): str
     const label = shortNumber(isWhole ? Math.round(value) : value, 4);
     // The last label ends with the axis.
     const start = Math.min(Math.round(part * (columns - 1)), columns - label.length);
-    if (start >= text.length + (text === '' ? 0 : 1)) text = text.padEnd(start) + label;
+    // A short axis of whole numbers has fewer of them than quarters.
+    if (label === last || start < text.length + (text === '' ? 0 : 1)) continue;
+    text = text.padEnd(start) + label;
+    last = label;
   }
   return text;
 }

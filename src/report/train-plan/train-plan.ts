@@ -75,7 +75,7 @@ function verdictOf({ parameters, size, mistakes }: TrainPlanResult): Report['ver
   const found = mistakes.length === 0 ? 'no mistake found' : counted(mistakes.length, 'mistake');
   return {
     text:
-      `${shortCount(parameters)} parameters on ${shortCount(Math.round(size.tokens))} tokens: ` +
+      `${shortCount(parameters)} parameters on ${shortCount(Math.round(size.tokens))} ${size.tokens === 1 ? 'token' : 'tokens'}: ` +
       `${counted(size.steps, 'step')}; ${found}`,
     tone: errors > 0 ? 'bad' : mistakes.length > 0 ? 'warning' : 'good',
   };
@@ -97,7 +97,7 @@ function factsOf(plan: TrainPlanResult, isLong: boolean): Fact[] {
   return [
     {
       name: 'steps',
-      text: `${formatInteger(steps)}, or ${shortCount(microSteps)} micro-steps of a GPU`,
+      text: `${formatInteger(steps)}, or ${shortCount(microSteps)} ${microSteps === 1 ? 'micro-step' : 'micro-steps'} of a GPU`,
     },
     {
       name: 'batch',
@@ -219,6 +219,10 @@ const boundsText = ({ lower, expected, upper }: PlainBounds, format: (value: num
 
 const bytesText = (bytes: number) => formatBytes(Math.round(bytes));
 
+/** Scales of GradScaler are whole; others need not be. */
+const scaleText = (scale: number) =>
+  Number.isSafeInteger(scale) ? formatInteger(scale) : shortNumber(scale);
+
 function underflowFacts({ underflow, precision }: TrainPlanResult): Fact[] {
   if (underflow === null) return [];
   const { below, scale, isMeasured } = underflow;
@@ -227,7 +231,7 @@ function underflowFacts({ underflow, precision }: TrainPlanResult): Fact[] {
     {
       name: 'fp16',
       text:
-        `${percentText(below)} of gradient values below 6.0e-8 at scale ${formatInteger(scale)}${where} ` +
+        `${percentText(below)} of gradient values below 6.0e-8 at scale ${scaleText(scale)}${where} ` +
         `(${isMeasured ? 'measured' : 'assumed normal, norm as clipped'})`,
     },
   ];
@@ -344,7 +348,7 @@ function gradientBlocks({ gradients }: TrainPlanResult): Block[] {
       `${formatInteger(values)} values other than 0, ${formatInteger(zeros)} zeros, ${formatInteger(notFinite)} not finite; largest ${shortNumber(largest)}.`,
     ),
     tableOf(scales, [
-      right('scale', 'scale', ({ scale }) => ({ text: formatInteger(scale), value: scale })),
+      right('scale', 'scale', ({ scale }) => ({ text: scaleText(scale), value: scale })),
       right('below 6.0e-8', 'below', ({ below }) => percentCell(below)),
       right('become 0', 'zeroed', ({ zeroed }) => percentCell(zeroed)),
       right('below 6.1e-5', 'imprecise', ({ imprecise }) => percentCell(imprecise)),

@@ -1,0 +1,147 @@
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { runHere } from '../run-here.js';
+
+/** Flags without a meaning for their input: each is refused, and says why. */
+const REFUSED: readonly (readonly [line: string, message: string])[] = [
+  ['verify fixtures/hf/llama/config.json fixtures/hf/llama --state-dict x', 'has no state dicts'],
+  ['inspect fixtures/hf/llama --state-dict x', 'its format is safetensors'],
+  ['profile fixtures/hf/llama --state-dict x', 'has no state dicts'],
+  ['quick-test hybrid/tiny --state-dict x', '--state-dict requires a checkpoint'],
+  ['quick-test hybrid/tiny --only created --repeat 2', '--repeat requires the check timing or float16'],
+  [
+    'quick-test hybrid/tiny --only created --output-tokens 2',
+    'write --only created,timing, or leave --output-tokens out',
+  ],
+  ['evaluate fixtures/hf/llama --ids 1,2,3 --seed 3', '--seed requires --random'],
+  ['generate fixtures/hf/llama --ids 1 --temperature 0 --top-k 4', '--top-k has no effect'],
+  ['generate fixtures/hf/llama --ids 1 --temperature 0 --min-p 0.1', '--min-p has no effect'],
+  ['attention minimind2-small --gpu h100 --on-chip 64KiB', 'cannot be used together'],
+  ['fit minimind2-small --compute f16', '--compute requires --this-machine'],
+  ['plan --max-params 26M --compute f16', '--compute requires --this-machine'],
+  ['fit minimind2-small --prompt-tokens 16', '--prompt-tokens requires hardware'],
+  ['fit minimind2-small --output-tokens 16', '--output-tokens requires hardware'],
+  ['train-plan minimind2-small --loss-scale 4', '--loss-scale requires fp16'],
+  [
+    'data fixtures/data/pretrain.jsonl --tokenizer fixtures/data/tokenizer --answer-start x',
+    '--answer-start and --answer-end require chats',
+  ],
+];
+
+describe('a flag without a meaning', () => {
+  it.each(REFUSED)('%s', async (line, message) => {
+    const { code, stdout, stderr } = await runHere(line.split(' '));
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(stderr).toContain(message);
+    expect(stderr).toMatch(/^ {2}→ /m);
+  });
+
+  it('is a warning for a family that the file says itself', async () => {
+    const { code, stderr } = await runHere(['profile', 'hybrid/tiny', '--family', 'llama']);
+    expect(code).toBe(0);
+    expect(stderr).toContain('--family llama is not used: the model is of the family hybrid');
+    const same = await runHere(['profile', 'hybrid/tiny', '--family', 'hybrid']);
+    expect({ code: same.code, stderr: same.stderr }).toEqual({ code: 0, stderr: '' });
+  });
+
+  it('is no default: those depend on nothing', async () => {
+    for (const line of ['evaluate fixtures/hf/llama --ids 1,2,3', 'fit minimind2-small']) {
+      expect((await runHere(line.split(' '))).code, line).toBe(0);
+    }
+  });
+});
+
+/** Numbers beyond any use: each is refused with a bound, and none is a bug. */
+describe('a number without bounds', () => {
+  it.each([
+    ['generate fixtures/hf/llama --ids 1 --temperature 1e400', 'from 0 to 1000000'],
+    ['generate fixtures/hf/llama --ids 1 --repetition-penalty 1e300', 'from 0.01 to 1000000'],
+    ['fit minimind2-small --gpu h100 --tensor-parallel 1e15', 'does not divide 1 GPUs'],
+    ['fit minimind2-small --gpu h100 --pipeline-parallel 1e15', 'does not divide 1 GPUs'],
+    ['fit minimind2-small --gpu h100 --gpus 1e15', 'at most 1,000,000 GPUs'],
+    ['attention minimind2-small --context 1e15', 'at most 1,099,511,627,776 tokens'],
+    ['rope minimind2-small --trained 1e15', 'at most 1,099,511,627,776 tokens'],
+    ['plan --max-params 26M --context 1e15', 'at most 1,099,511,627,776 tokens'],
+    ['evaluate fixtures/hf/llama --ids 1,2 --stride 1e15', 'at most 1,099,511,627,776 tokens'],
+  ])('%s', async (line, message) => {
+    const { code, stdout, stderr } = await runHere(line.split(' '));
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(stderr).toContain(message);
+  });
+
+  it('is exact where it is counted', async () => {
+    const words = ['profile', 'minimind2-small', '--batch', '9007199254740991'];
+    const { code, stdout } = await runHere([...words, '--json']);
+    expect(code).toBe(0);
+    // 2^53 − 1 sequences of 2,048 tokens, with 4,096 bytes of keys and values each.
+    const bytes = (2n ** 53n - 1n) * 2048n * 4096n;
+    expect(JSON.parse(stdout).inference.state.keyValueCache.value).toBe(String(bytes));
+    expect((await runHere(words)).stdout).not.toMatch(/NaN|Infinity|e\+\d/);
+  });
+});
+
+describe('a path with nothing at it', () => {
+  let folder = '';
+  beforeAll(() => {
+    folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
+    fs.writeFileSync(path.join(folder, 'one.yaml'), 'model: {}\n');
+    fs.symlinkSync('nowhere', path.join(folder, 'broken.yaml'));
+    fs.symlinkSync('loop.yaml', path.join(folder, 'loop.yaml'));
+  });
+  afterAll(() => fs.rmSync(folder, { recursive: true, force: true }));
+
+  const TOKENIZER = path.resolve('fixtures/data/tokenizer');
+  const COMMANDS = [
+    ['profile'],
+    ['inspect'],
+    ['data', '--tokenizer', TOKENIZER],
+    ['data', path.resolve('fixtures/data/pretrain.jsonl'), '--tokenizer'],
+    ['convert-checkpoint', '--to', 'shared', '--dry-run', 'out.safetensors'],
+    ['compare-srte'],
+  ];
+
+  it.each([
+    ['broken.yaml', 'it is a link to nowhere, where nothing is'],
+    ['one.yaml/x', 'one.yaml is a file'],
+    ['~/one.yaml', 'write $HOME/one.yaml'],
+  ])('%s', async (name, advice) => {
+    for (const [command = '', ...words] of COMMANDS) {
+      const line = command === 'convert-checkpoint' ? [name, ...words] : [...words, name];
+      const { code, stderr } = await runHere([command, ...line], { cwd: folder });
+      expect({ code, stderr }, command).toEqual({ code: 2, stderr: expect.any(String) });
+      expect(stderr, command).toContain(advice);
+    }
+  });
+
+  it('is an error of the system for a link to itself', async () => {
+    for (const [command = '', ...words] of COMMANDS) {
+      const line =
+        command === 'convert-checkpoint' ? ['loop.yaml', ...words] : [...words, 'loop.yaml'];
+      const { code, stderr } = await runHere([command, ...line], { cwd: folder });
+      expect(code, command).toBe(3);
+      expect(stderr, command).toMatch(/^error: .*ELOOP/m);
+    }
+  });
+
+  it('lists the files of the same ending beside it', async () => {
+    const { stderr } = await runHere(['inspect', 'fixtures/hf/llama/mode.safetensors']);
+    expect(stderr).toContain('fixtures/hf/llama/model.safetensors');
+    const { stderr: above } = await runHere(['inspect', 'fixtures/no-such/model.safetensors']);
+    expect(above).toContain('there is no folder fixtures/no-such');
+  });
+});
+
+describe('a folder with a tokenizer.json', () => {
+  it.each([
+    ['evaluate fixtures/hf/llama --text fixtures/tokenizers/text.txt'],
+    ['generate fixtures/hf/llama --ids 1,2 --max-tokens 1'],
+    ['plan --max-params 26M --text fixtures/tokenizers/text.txt'],
+    ['train-plan minimind2-small'],
+  ])('%s takes it', async (line) => {
+    const words = [...line.split(' '), '--tokenizer', 'fixtures/data/tokenizer'];
+    const { stderr } = await runHere(words);
+    expect(stderr).not.toContain('is a folder');
+  });
+});
