@@ -13,7 +13,7 @@ import {
   ratios,
   tokenCounts,
   tokens,
-} from '../cli/flags.js';
+} from '../cli/flags/flags.js';
 import { UserError } from '../errors.js';
 import { onChipMemoryOf } from '../hardware/gpu.js';
 import { clusterNamed } from '../hardware/gpus.js';

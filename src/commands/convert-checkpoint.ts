@@ -19,10 +19,10 @@ import {
   stateDict,
   threads,
   tokens,
-} from '../cli/flags.js';
-import { type PartsMode, partsFlags, partsMode } from '../cli/parts-flags.js';
+} from '../cli/flags/flags.js';
+import { type PartsMode, partsFlags, partsMode } from '../cli/flags/parts-flags.js';
+import { exceededLogits, logitLimits } from '../cli/flags/thresholds.js';
 import { progressDisplay, stepProgress } from '../cli/progress.js';
-import { exceededLogits, logitLimits } from '../cli/thresholds.js';
 import { quote } from '../config/quote.js';
 import type { Merge } from '../conversion/choices.js';
 import {

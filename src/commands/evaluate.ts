@@ -12,9 +12,9 @@ import {
   tokens,
   weightFlags,
   weightForm,
-} from '../cli/flags.js';
+} from '../cli/flags/flags.js';
+import { evaluationLimits, exceededEvaluation } from '../cli/flags/thresholds.js';
 import { progressDisplay } from '../cli/progress.js';
-import { evaluationLimits, exceededEvaluation } from '../cli/thresholds.js';
 import { UserError } from '../errors.js';
 import type { EvaluationInput, EvaluationResult } from '../evaluation/evaluate-files.js';
 import { isCheckpointPath } from '../model-input/locate.js';

@@ -2,7 +2,7 @@ import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { BaseCommand, type FlagsOf } from '../cli/base-command.js';
-import { details, savedFile, seedOf, weightFlags, weightForm } from '../cli/flags.js';
+import { details, savedFile, seedOf, weightFlags, weightForm } from '../cli/flags/flags.js';
 import { progressDisplay } from '../cli/progress.js';
 import type { ModelFile } from '../model-input/model-file.js';
 import { openWeighted } from '../model-input/weighted-model.js';

@@ -10,9 +10,9 @@ import {
   refuseWithoutHardware,
   storedWeightFormat,
   tableRequestOf,
-} from '../cli/fit-flags.js';
-import { details, modelFlags } from '../cli/flags.js';
-import { hardwareFlags, hardwareOf, ownHardware } from '../cli/hardware-flags.js';
+} from '../cli/flags/fit-flags.js';
+import { details, modelFlags } from '../cli/flags/flags.js';
+import { hardwareFlags, hardwareOf, ownHardware } from '../cli/flags/hardware-flags.js';
 import { quote } from '../config/quote.js';
 import { UserError } from '../errors.js';
 import { fitTable, tableSettingOf } from '../fit/fit-table.js';

@@ -11,7 +11,7 @@ import type { StoredTensor } from '../checkpoint/stored-tensor.js';
 import { groupTensors, summarise } from '../checkpoint/summary.js';
 import type { FlagsOf } from '../cli/base-command.js';
 import { BaseCommand } from '../cli/base-command.js';
-import { counts, details, offline, readAs, stateDict } from '../cli/flags.js';
+import { counts, details, offline, readAs, stateDict } from '../cli/flags/flags.js';
 import { filterByName } from '../cli/name-filter.js';
 import { progress } from '../cli/progress.js';
 import type { SrteSurvey } from '../conversion/srte/survey-srte.js';

@@ -12,8 +12,8 @@ import {
   range,
   setOf,
   tokens,
-} from '../cli/flags.js';
-import { type HardwareFlags, hardwareFlags, hardwareOf } from '../cli/hardware-flags.js';
+} from '../cli/flags/flags.js';
+import { type HardwareFlags, hardwareFlags, hardwareOf } from '../cli/flags/hardware-flags.js';
 import { isStdout, writeText } from '../cli/output.js';
 import { progress } from '../cli/progress.js';
 import { quote } from '../config/quote.js';

@@ -20,7 +20,7 @@ import {
 import type { PublishedReport } from '../budget/published/explain-published.js';
 import { OPTIMIZER_NAMES } from '../budget/training-budget.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
-import type { PublishedNumber } from '../cli/flags.js';
+import type { PublishedNumber } from '../cli/flags/flags.js';
 import {
   bytesLimit,
   countLimit,
@@ -28,7 +28,7 @@ import {
   modelFlags,
   publishedNumber,
   settingFlags,
-} from '../cli/flags.js';
+} from '../cli/flags/flags.js';
 import { UserError } from '../errors.js';
 import { isAdapterFolder } from '../files/config-names.js';
 import { servedParameters } from '../fit/serving/quantized.js';

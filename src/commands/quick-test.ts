@@ -22,9 +22,9 @@ import {
   threads,
   tokens,
   weightForm,
-} from '../cli/flags.js';
+} from '../cli/flags/flags.js';
+import { exceededLogits, logitLimits } from '../cli/flags/thresholds.js';
 import { progressDisplay } from '../cli/progress.js';
-import { exceededLogits, logitLimits } from '../cli/thresholds.js';
 import { readText } from '../files/read-file.js';
 import {
   checkpointAsConfig,

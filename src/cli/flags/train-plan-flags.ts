@@ -1,16 +1,17 @@
 /** The flags of `minimind train-plan`, and the settings that they replace. */
+
 import * as Flags from '@oclif/core/flags';
-import { nearest } from '../config/nearest.js';
-import { quote } from '../config/quote.js';
-import { UserError } from '../errors.js';
-import { GROUP_RULE_NAMES, parseGroupRule } from '../training/optimizer-groups.js';
+import { nearest } from '../../config/nearest.js';
+import { quote } from '../../config/quote.js';
+import { UserError } from '../../errors.js';
+import { GROUP_RULE_NAMES, parseGroupRule } from '../../training/optimizer-groups.js';
 import {
   DECAY_TYPES,
   parseSchedule,
   SCHEDULE_NAMES,
   SCHEDULE_SPELLINGS,
-} from '../training/schedules.js';
-import type { SettingFlags } from '../training/settings.js';
+} from '../../training/schedules.js';
+import type { SettingFlags } from '../../training/settings.js';
 import { fitFlags } from './fit-flags.js';
 import type { ParsedFlags } from './flags.js';
 import {

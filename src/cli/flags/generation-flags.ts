@@ -1,7 +1,8 @@
 /** Flags of generation: sampling, stops, drafts. */
+
 import * as Flags from '@oclif/core/flags';
-import { quote } from '../config/quote.js';
-import { UserError } from '../errors.js';
+import { quote } from '../../config/quote.js';
+import { UserError } from '../../errors.js';
 import { count, seedOf, tokens } from './flags.js';
 
 /** A number within bounds: `0.8`, `1e-3`. */

@@ -1,21 +1,25 @@
 /** Flags with the same meaning in every command. */
+
 import os from 'node:os';
 import * as Flags from '@oclif/core/flags';
 import type * as Interfaces from '@oclif/core/interfaces';
-import { FAMILY_NAMES } from '../architecture/families.js';
-import { nearest } from '../config/nearest.js';
-import { lacksUnit, parseCount, parseLimit } from '../config/parse-limit.js';
-import type { PublishedBytes, PublishedFigure } from '../config/parse-published.js';
-import { parsePublished } from '../config/parse-published.js';
-import { quote } from '../config/quote.js';
-import { UserError } from '../errors.js';
-import { FORMATS, type Format } from '../report/kit/report.js';
-import type { Compute } from '../runtime/engine.js';
-import type { DeviceChoice, EngineChoice } from '../runtime/select/devices.js';
-import { DTYPE_NAMES, DTYPE_SPELLINGS, type Dtype, parseDtype } from '../tensor/dtype.js';
-import { GROUP_SIZES, QUANTIZED_BITS, type WeightForm } from '../tensor/group-quantization.js';
-import { shortCount, shortNumber } from '../text/units.js';
-import { pasteable } from './command-line.js';
+import { FAMILY_NAMES } from '../../architecture/families.js';
+import { nearest } from '../../config/nearest.js';
+import { lacksUnit, parseCount, parseLimit } from '../../config/parse-limit.js';
+import type { PublishedBytes, PublishedFigure } from '../../config/parse-published.js';
+import { parsePublished } from '../../config/parse-published.js';
+import { quote } from '../../config/quote.js';
+import { UserError } from '../../errors.js';
+import type { Format } from '../../report/kit/report.js';
+import { FORMATS } from '../../report/kit/report.js';
+import type { Compute } from '../../runtime/engine.js';
+import type { DeviceChoice, EngineChoice } from '../../runtime/select/devices.js';
+import type { Dtype } from '../../tensor/dtype.js';
+import { DTYPE_NAMES, DTYPE_SPELLINGS, parseDtype } from '../../tensor/dtype.js';
+import type { WeightForm } from '../../tensor/group-quantization.js';
+import { GROUP_SIZES, QUANTIZED_BITS } from '../../tensor/group-quantization.js';
+import { shortCount, shortNumber } from '../../text/units.js';
+import { pasteable } from '../command-line.js';
 
 /** Copy of the devices in `src/runtime/engine.ts`, which is loaded only when a model runs. */
 export const DEVICE_CHOICES = Object.keys({
@@ -172,7 +176,7 @@ export const dtype = Flags.custom<Dtype>({
 
 /** @throws UserError for a type of weights that only `fit` counts, as q4_k_m. */
 async function refuseServedType(text: string, context: object): Promise<void> {
-  const { parseWeightDtype } = await import('../fit/serving/weight-types.js');
+  const { parseWeightDtype } = await import('../../fit/serving/weight-types.js');
   const served = parseWeightDtype(text);
   if (served === undefined) return;
   const argv = 'argv' in context && Array.isArray(context.argv) ? context.argv : [];
