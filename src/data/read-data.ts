@@ -1,4 +1,5 @@
 /** Reads training data and measures it: files in, figures and samples out, in one pass and bounded memory. */
+
 import fs from 'node:fs';
 import path from 'node:path';
 import { UserError } from '../errors.js';
@@ -12,9 +13,11 @@ import { DuplicateFinder } from './duplicates.js';
 import { streamWindows } from './id-streams.js';
 import {
   type DataSource,
+  firstLines,
   type Line,
   nameOfSource,
   openSource,
+  peeked,
   readLines,
   storedBytes,
 } from './lines.js';
@@ -560,41 +563,6 @@ const tooShort = (length: number, added: number) =>
   new UserError('usage', `--context: expected more than ${added} tokens, found ${length}`, {
     suggestion: 'each sample also has the tokens of its beginning and end',
   });
-
-/** The first piece of bytes, and all pieces. */
-async function peeked(
-  chunks: AsyncIterable<Buffer>,
-): Promise<{ readonly head: Buffer; readonly chunks: AsyncIterable<Buffer> }> {
-  const iterator = chunks[Symbol.asyncIterator]();
-  const first = await iterator.next();
-  const head = first.done ? Buffer.alloc(0) : first.value;
-  const all = (async function* () {
-    if (first.done) return;
-    yield first.value;
-    yield* { [Symbol.asyncIterator]: () => iterator };
-  })();
-  return { head, chunks: all };
-}
-
-/** The first lines with content, and all lines. */
-async function firstLines(batches: AsyncGenerator<Line[]>): Promise<{
-  readonly lines: readonly Line[];
-  readonly all: AsyncGenerator<readonly Line[]>;
-}> {
-  const read: Line[][] = [];
-  for (;;) {
-    const next = await batches.next();
-    if (next.done) break;
-    read.push(next.value);
-    if (next.value.some(({ bytes }) => bytes === undefined || bytes.toString().trim() !== ''))
-      break;
-  }
-  const all = (async function* () {
-    yield* read;
-    yield* batches;
-  })();
-  return { lines: read.flat(), all };
-}
 
 /** Items of a generator, each asked for before the one before is used: threads work meanwhile. */
 async function* ahead<Item>(items: AsyncGenerator<Item>): AsyncGenerator<Item> {
