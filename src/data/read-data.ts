@@ -1,11 +1,9 @@
 /** Reads training data and measures it: files in, figures and samples out, in one pass and bounded memory. */
-
 import fs from 'node:fs';
 import path from 'node:path';
 import { UserError } from '../errors.js';
 import type { ProgressDisplay } from '../progress-display.js';
 import { formatInteger } from '../text/units.js';
-import { ChatRenderer } from '../tokenizer/chat-template.js';
 import { type ModelText, openModelText } from '../tokenizer/model-text.js';
 import { type CharacterCounts, countCharacters } from './characters.js';
 import { type DataFigures, DataFold, type Place, type Sequence } from './data-statistics.js';
@@ -30,19 +28,17 @@ import {
   SampleMaker,
   type SpecialIds,
 } from './recipes.js';
+import { chatsOf, RecordReader, type RecordTexts } from './record-texts.js';
 import {
-  type DataChat,
   type DataMessage,
   type DataRecord,
   detectBinaryKind,
   detectKind,
-  type InvalidLine,
   isInvalid,
   isStream,
   KINDS,
   type Kind,
   type LineKind,
-  readRecord,
 } from './records.js';
 import { type ShownSample, shownSample } from './shown-sample.js';
 
@@ -227,28 +223,21 @@ async function openDataText({ tokenizer, files }: DataInput): Promise<ModelText>
   return isBeside ? openModelText([folder]) : NO_TEXT;
 }
 
-/** Lines whose records are known, and their texts. */
-interface Prepared {
-  readonly line: Line;
-  readonly record: DataRecord | InvalidLine | undefined;
-  /** Texts to tokenize: one, or those of a pair. */
-  readonly texts: readonly string[];
-}
-
 /** One pass over the files. */
 class Run {
   readonly #input: DataInput;
   readonly #text: ModelText;
+  readonly #records: RecordReader;
   readonly #files: DataFile[] = [];
   readonly #finder: DuplicateFinder<Place> | undefined;
   readonly #shown: ShownSample[] = [];
-  #renderer: ChatRenderer | undefined;
   #state: { readonly kind: Kind; readonly maker: SampleMaker; readonly fold: DataFold } | undefined;
   #isWhole = true;
 
   constructor(input: DataInput, text: ModelText) {
     this.#input = input;
     this.#text = text;
+    this.#records = new RecordReader(text, input.recipe, input.key);
     if (input.similarity !== undefined) {
       const places = input.files.map(nameOfSource);
       this.#finder = new DuplicateFinder<Place>(
@@ -268,7 +257,7 @@ class Run {
   }
 
   close(): void {
-    this.#renderer?.close();
+    this.#records.close();
   }
 
   async read(file: string, onBytes: (more: number) => void): Promise<void> {
@@ -373,7 +362,7 @@ class Run {
     const wanted = (async function* () {
       for await (const lines of batches) yield lines.filter(({ number }) => number >= from);
     })();
-    for await (const prepared of ahead(this.#prepared(wanted, kind))) {
+    for await (const prepared of ahead(this.#records.of(wanted, kind))) {
       for (const part of this.#parts(prepared)) {
         this.#addAll(file, part);
         if (!this.isDone) continue;
@@ -384,67 +373,12 @@ class Run {
   }
 
   /** Few lines at a time while samples are shown, else all of a piece. */
-  *#parts(prepared: readonly Prepared[]): Generator<readonly Prepared[]> {
+  *#parts(prepared: readonly RecordTexts[]): Generator<readonly RecordTexts[]> {
     if (this.#input.show === undefined) yield prepared;
     else for (const each of prepared) yield [each];
   }
 
-  /** Records of lines; chats are rendered. */
-  async *#prepared(
-    batches: AsyncIterable<readonly Line[]>,
-    kind: LineKind,
-  ): AsyncGenerator<readonly Prepared[]> {
-    for await (const lines of batches) {
-      const read = lines.flatMap((line) => {
-        const found = readRecord(line, kind, this.#input.key);
-        const records = Array.isArray(found) ? (found as readonly DataRecord[]) : [found];
-        return records.map((record) => ({
-          line,
-          record: record as DataRecord | InvalidLine | undefined,
-        }));
-      });
-      yield await this.#withTexts(read);
-    }
-  }
-
-  async #withTexts(read: readonly Omit<Prepared, 'texts'>[]): Promise<readonly Prepared[]> {
-    const chats = read.flatMap(({ record }) =>
-      record === undefined || isInvalid(record) ? [] : chatsOf(record),
-    );
-    const rendered = await this.#rendered(chats);
-    let next = 0;
-    return read.map(({ line, record }) => {
-      if (record === undefined || isInvalid(record)) return { line, record, texts: [] };
-      if (record.kind === 'text') return { line, record, texts: [record.text] };
-      if (record.kind === 'ids') return { line, record, texts: [] };
-      const own = rendered.slice(next, next + chatsOf(record).length);
-      next += own.length;
-      const failed = own.find((each) => 'problem' in each);
-      if (failed && 'problem' in failed) {
-        return { line, record: { fault: 'not-rendered', message: failed.problem }, texts: [] };
-      }
-      return { line, record, texts: own.map((each) => ('text' in each ? each.text : '')) };
-    });
-  }
-
-  async #rendered(chats: readonly DataChat[]) {
-    if (chats.length === 0) return [];
-    const { template, specialTokens, tokenizer } = this.#text;
-    // Without a tokenizer the texts of the messages are counted.
-    if (template === undefined || tokenizer === undefined) {
-      return chats.map(({ messages }) => ({
-        text: messages.map(({ content }) => content).join('\n'),
-      }));
-    }
-    this.#renderer ??= new ChatRenderer(template, specialTokens);
-    const rendered = await this.#renderer.render(chats);
-    if (!RECIPES[this.#input.recipe].removesEmptyThinking) return rendered;
-    return rendered.map((each) =>
-      'text' in each ? { text: each.text.replaceAll(EMPTY_THINKING, '') } : each,
-    );
-  }
-
-  #addAll(file: string, prepared: readonly Prepared[]): void {
+  #addAll(file: string, prepared: readonly RecordTexts[]): void {
     const { maker, fold } = this.#begin(this.#state?.kind ?? 'text', file);
     const { tokenizer } = this.#text;
     const encoded = tokenizer?.encodeAll(prepared.flatMap(({ texts }) => texts)) ?? [];
@@ -523,13 +457,6 @@ const contentOf = ({ content }: DataMessage) => content;
 function countedText(text: string, content = text): CharacterCounts {
   const counted = countCharacters(text);
   return content === text ? counted : { ...counted, script: countCharacters(content).script };
-}
-
-const EMPTY_THINKING = '<think>\n\n</think>\n\n';
-
-function chatsOf(record: DataRecord): readonly DataChat[] {
-  if (record.kind === 'chat') return [record.chat];
-  return record.kind === 'preference' ? [record.chosen, record.rejected] : [];
 }
 
 function sequencesOf(
