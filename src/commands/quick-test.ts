@@ -274,22 +274,14 @@ export default class QuickTest extends BaseCommand {
 
   async #overfit(
     flags: TestFlags,
-    { family, document, model, file }: ModelFile,
+    loaded: ModelFile,
     checkpoint: Checkpoint | undefined,
   ): Promise<unknown> {
     const { overfit } = await import('../quicktest/overfit/overfit.js');
-    const { checkpointWeights } = await import('../runtime/weights.js');
     const shown = progressDisplay(flags).steps();
     try {
       const trained = await overfit({
-        family,
-        document,
-        model,
-        weights: checkpoint && checkpointWeights(model, checkpoint),
-        ids: await idsOf(flags, model),
-        batch: flags.batch,
-        context: flags.context,
-        seed: flags.seed,
+        ...(await testedModel(loaded, checkpoint, flags)),
         steps: flags.steps ?? STEPS,
         seconds: flags.seconds ?? SECONDS,
         learningRate: flags.lr,
@@ -300,8 +292,8 @@ export default class QuickTest extends BaseCommand {
       const { batch, context } = trained;
       const result = {
         schema: 'minimind/quick-test@1',
-        file,
-        family: family.name,
+        file: loaded.file,
+        family: loaded.family.name,
         checkpoint: checkpoint?.path ?? null,
         batch,
         context,
@@ -367,25 +359,29 @@ function exceededLoss(flags: TestFlags, { checks }: QuickTestData): string[] {
   return exceededLogits(flags, loss ?? unmeasured);
 }
 
+/** The model, its weights and its input, as tests and trainings need them. */
+async function testedModel(
+  { family, document, model }: ModelFile,
+  checkpoint: Checkpoint | undefined,
+  flags: TestFlags,
+) {
+  const { checkpointWeights } = await import('../runtime/weights.js');
+  const { batch, context, seed } = flags;
+  const weights = checkpoint && checkpointWeights(model, checkpoint);
+  return { family, document, model, weights, ids: await idsOf(flags, model), batch, context, seed };
+}
+
 /** Loads the code that runs models. */
 async function tested(
-  { family, document, model }: ModelFile,
+  loaded: ModelFile,
   checkpoint: Checkpoint | undefined,
   flags: TestFlags,
 ): Promise<QuickTestRun> {
   const { quickTest } = await import('../quicktest/index.js');
-  const { checkpointWeights } = await import('../runtime/weights.js');
   const shown = progressDisplay(flags).steps();
   try {
     return await quickTest({
-      family,
-      document,
-      model,
-      weights: checkpoint && checkpointWeights(model, checkpoint),
-      ids: await idsOf(flags, model),
-      batch: flags.batch,
-      context: flags.context,
-      seed: flags.seed,
+      ...(await testedModel(loaded, checkpoint, flags)),
       repeats: flags.repeat,
       outputTokens: flags['output-tokens'],
       checks: checksFor(flags),

@@ -11,6 +11,7 @@ import { firstInvalidId, listedIds } from '../runtime/token-ids.js';
 import { checkpointWeights, randomWeights } from '../runtime/weights.js';
 import type { WeightForm } from '../tensor/group-quantization.js';
 import { formatInteger } from '../text/units.js';
+import { sumOf } from '../text/words.js';
 import { openModelText, requireTokenizer } from '../tokenizer/model-text.js';
 import type { TextTokenizer } from '../tokenizer/tokenizer.js';
 import { type Evaluation, evaluate, type WeightedModel } from './evaluate.js';
@@ -223,7 +224,7 @@ async function readIds(source: string, vocabulary: number): Promise<ReadTexts> {
   return {
     file: source,
     texts,
-    tokens: texts.reduce((sum, { length }) => sum + length, 0),
+    tokens: sumOf(texts, ({ length }) => length),
     tokenizer: undefined,
     bos: undefined,
     bytes: null,

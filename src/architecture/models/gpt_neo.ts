@@ -1,5 +1,6 @@
 /** GPT-Neo: learned positions, a window in some layers, scores that are not scaled. */
 import * as z from 'zod';
+import { sumOf } from '../../text/words.js';
 import { layerNormLayer, learnedPositions, slidingWindow } from '../constructors.js';
 import { harmless, NO_ROTARY_KEYS } from '../transformer/config-keys.js';
 import { defineTransformer } from '../transformer/define-decoder.js';
@@ -46,8 +47,7 @@ const schema = transformerDocument('gpt_neo', {
 
 type Types = readonly (readonly [readonly string[], number])[];
 
-const layersIn = (types: Types) =>
-  types.reduce((sum, [listed, times]) => sum + listed.length * times, 0);
+const layersIn = (types: Types) => sumOf(types, ([listed, times]) => listed.length * times);
 
 /** Kind of layer `index`, without a list of all layers, which a file can make very long. */
 function kindAt(types: Types, index: number): string | undefined {

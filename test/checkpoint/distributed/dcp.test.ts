@@ -2,11 +2,12 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { readDcpMetadata } from '../../../src/checkpoint/distributed/dcp-metadata.js';
-import { readInChunks, readTensor } from '../../../src/checkpoint/view.js';
+import { readTensor } from '../../../src/checkpoint/view.js';
 import { inPackage } from '../../fixtures.js';
 import { errorOf, folderOf, opened, ruleBrokenBy } from '../temp-folder.js';
 import * as a from '../torch/assemble.js';
 import { dcpFolder, item, type PartSpec, type TensorSpec } from './dcp-folder.js';
+import { expectSameTensors } from './same-tensors.js';
 
 const CASES = ['world1', 'world2-nested', 'world3', 'world4-tp', 'world8'];
 const fixture = (name: string) => inPackage('fixtures/distributed', name);
@@ -16,17 +17,7 @@ describe('a checkpoint that torch.distributed.checkpoint wrote', () => {
     const read = opened(fixture(name));
     const saved = opened(fixture(`${name}.safetensors`));
     expect(read.format).toBe('dcp');
-    expect([...read.tensors.keys()].sort()).toEqual([...saved.tensors.keys()].sort());
-    for (const [key, tensor] of saved.tensors) {
-      const found = read.tensors.get(key);
-      if (found === undefined) throw new Error(`no ${key}`);
-      const values = Buffer.from(readTensor(tensor));
-      expect([key, found.dtype, found.shape]).toEqual([key, tensor.dtype, tensor.shape]);
-      expect(Buffer.from(readTensor(found)).equals(values), key).toBe(true);
-      const chunks: Buffer[] = [];
-      for await (const chunk of readInChunks(found, 96)) chunks.push(Buffer.from(chunk));
-      expect(Buffer.concat(chunks).equals(values), key).toBe(true);
-    }
+    await expectSameTensors(read.tensors, saved.tensors, 96);
   });
 
   it('takes the model of a nested state dict, and reads small objects beside it', () => {
