@@ -4,7 +4,7 @@ import { BaseCommand } from '../cli/base-command.js';
 import { count, countLimit, details, share, tokens, tokenTotal } from '../cli/flags/flags.js';
 import { dataLimits } from '../cli/flags/thresholds.js';
 import { progressDisplay } from '../cli/progress.js';
-import { KIND_NAMES, RECIPE_NAMES, USUAL_SIMILARITY } from '../data/choices.js';
+import { KIND_NAMES, RECIPE_NAMES, USUAL_SIMILARITY } from '../data/data-choices.js';
 import { UserError } from '../errors.js';
 import { dataReport } from '../report/data/data.js';
 import { shellWord, withoutFlags } from '../text/words.js';

@@ -23,7 +23,7 @@ import { withKnownHardware } from '../hardware/gpus.js';
 import { entriesMatching } from '../hardware/hardware-names.js';
 import { openModelSource } from '../model-input/model-source.js';
 import { fitReport, hardwareReport } from '../report/fit/fit.js';
-import { fitTableReport } from '../report/fit/fit-table.js';
+import { fitTableReport } from '../report/fit/fit-table-report.js';
 import { configText } from '../report/inspect/inspect-text.js';
 
 /** Flags of a model on hardware, which a list has no use for. */

@@ -20,7 +20,7 @@ import type {
 } from '../generation/session.js';
 import type { ModelFile } from '../model-input/model-file.js';
 import { foldersOf, openWeighted } from '../model-input/weighted-model.js';
-import type { ComparedModel, OpenedModel } from '../quicktest/sides.js';
+import type { ComparedModel, OpenedModel } from '../quicktest/compare-two-models.js';
 import { figuresText, generateReport, settingsText } from '../report/generate/generate.js';
 import type { ChatMessage } from '../tokenizer/chat-template.js';
 
@@ -163,7 +163,7 @@ export default class Generate extends BaseCommand {
     try {
       const weightsOf = await weightsFor(flags);
       const other = async (source: string) => {
-        const { openComparedModel } = await import('../quicktest/sides.js');
+        const { openComparedModel } = await import('../quicktest/compare-two-models.js');
         const found = await openComparedModel(source, side, progressDisplay(flags));
         await this.#keep(found, flags, opened);
         return weightsOf(found);

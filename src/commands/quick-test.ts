@@ -38,10 +38,10 @@ import { verifiedModel } from '../model-input/verify-checkpoint.js';
 import type { CheckName } from '../quicktest/checks.js';
 import { CHECK_NAMES } from '../quicktest/checks.js';
 import type { EngineTarget } from '../quicktest/compare-outputs.js';
-import type { QuickTest as QuickTestData, QuickTestRun } from '../quicktest/index.js';
-import type { ComparedModel } from '../quicktest/sides.js';
+import type { ComparedModel } from '../quicktest/compare-two-models.js';
+import type { QuickTest as QuickTestData, QuickTestRun } from '../quicktest/quick-test.js';
 import { againstReport } from '../report/quick-test/against.js';
-import { overfitReport } from '../report/quick-test/overfit.js';
+import { overfitReport } from '../report/quick-test/overfit-report.js';
 import { quickTestReport, traceReport } from '../report/quick-test/quick-test.js';
 import type { TokenIds } from '../runtime/engine.js';
 
@@ -246,7 +246,9 @@ export default class QuickTest extends BaseCommand {
 
   async #compare(flags: TestFlags, own: ComparedModel, source: string): Promise<unknown> {
     const otherWay = wayOf(source, flags);
-    const { compareTwoModels, openComparedModel } = await import('../quicktest/sides.js');
+    const { compareTwoModels, openComparedModel } = await import(
+      '../quicktest/compare-two-models.js'
+    );
     const display = progressDisplay(flags);
     const opened = otherWay ? undefined : await openComparedModel(source, own, display);
     try {
@@ -330,7 +332,7 @@ export default class QuickTest extends BaseCommand {
     file: string,
     output: NonNullable<QuickTestRun['output']>,
   ): Promise<void> {
-    const { saveOutput } = await import('../quicktest/index.js');
+    const { saveOutput } = await import('../quicktest/quick-test.js');
     await saveOutput(file, flags.force, output);
     this.note(flags, `wrote ${file}`);
   }
@@ -377,7 +379,7 @@ async function tested(
   checkpoint: Checkpoint | undefined,
   flags: TestFlags,
 ): Promise<QuickTestRun> {
-  const { quickTest } = await import('../quicktest/index.js');
+  const { quickTest } = await import('../quicktest/quick-test.js');
   const shown = progressDisplay(flags).steps();
   try {
     return await quickTest({

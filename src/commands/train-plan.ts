@@ -16,8 +16,6 @@ import { openModelSource } from '../model-input/model-source.js';
 import { configText } from '../report/inspect/inspect-text.js';
 import { trainPlanReport } from '../report/train-plan/train-plan.js';
 import { counted as countedText } from '../text/words.js';
-import type { SettingFlags, TrainingSettings } from '../training/settings.js';
-import { trainingSettings } from '../training/settings.js';
 import {
   type CountedData,
   contextOf,
@@ -26,6 +24,8 @@ import {
   ratePoints,
   shownPlan,
 } from '../training/train-plan.js';
+import type { SettingFlags, TrainingSettings } from '../training/training-settings.js';
+import { trainingSettings } from '../training/training-settings.js';
 import { FIRST_SCALE } from '../training/underflow.js';
 
 /** Rows of CSV. A spreadsheet has 1,048,576. */

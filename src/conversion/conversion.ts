@@ -10,7 +10,7 @@ import type { ConfigOrigin } from '../model-input/checkpoint-config.js';
 import { ENCODABLE_DTYPES } from '../tensor/encode.js';
 import type { WeightForm } from '../tensor/group-quantization.js';
 import { groupBy, sumOf } from '../text/words.js';
-import type { Extension } from './choices.js';
+import type { Extension } from './conversion-choices.js';
 import type {
   MeasuredTable,
   Proof,

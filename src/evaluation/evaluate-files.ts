@@ -15,7 +15,7 @@ import { sumOf } from '../text/words.js';
 import { openModelText, requireTokenizer } from '../tokenizer/model-text.js';
 import type { TextTokenizer } from '../tokenizer/tokenizer.js';
 import { type Evaluation, evaluate, type WeightedModel } from './evaluate.js';
-import { LineTracker } from './lines.js';
+import { LineTracker } from './line-scores.js';
 import { checkWindows, scoredTokens, type WindowSettings } from './windows.js';
 
 export interface EvaluationInput extends EngineRequest {

@@ -4,8 +4,8 @@ import { UserError } from '../errors.js';
 import { downloadLine } from '../text/hub-names.js';
 import type { HttpAnswer } from './http-client.js';
 import { HttpClient, NO_NETWORK, numberIn, retryAfter, TransferError } from './http-client.js';
+import type { HubSettings } from './hub-settings.js';
 import { isCommit, isRepositoryPath } from './reference.js';
-import type { HubSettings } from './settings.js';
 
 /** A repository at a commit. */
 export interface Listing {

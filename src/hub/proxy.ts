@@ -4,7 +4,7 @@ import https from 'node:https';
 import tls from 'node:tls';
 import { quote } from '../config/quote.js';
 import { UserError } from '../errors.js';
-import type { ProxySettings } from './settings.js';
+import type { ProxySettings } from './hub-settings.js';
 
 /**
  * The proxy for an address; undefined when it is reached directly, as this machine always is.

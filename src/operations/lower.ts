@@ -25,8 +25,8 @@ import {
   sharedInputWidth,
   tensorsOf,
 } from '../architecture/walk.js';
-import { lowerAttention, lowerLatentAttention } from './attention.js';
-import { lowerGatedMlp, lowerMixture, lowerRouter } from './feed-forward.js';
+import { lowerAttention, lowerLatentAttention } from './lower-attention.js';
+import { lowerGatedMlp, lowerMixture, lowerRouter } from './lower-feed-forward.js';
 import {
   byLength,
   byRows,

@@ -22,7 +22,7 @@ import {
 } from './optimizer-groups.js';
 import { accumulationChoices, OVER_TRAINED, type RunSize, runSizeOf } from './run-size.js';
 import { decayStepsOf, type Origin, parseSchedule, SCHEDULES, type Schedule } from './schedules.js';
-import type { TrainingSettings } from './settings.js';
+import type { TrainingSettings } from './training-settings.js';
 import { assumedUnderflow, FIRST_SCALE, type Underflow } from './underflow.js';
 
 export interface TrainPlanRequest {

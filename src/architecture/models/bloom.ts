@@ -1,5 +1,4 @@
 /** BLOOM (arXiv 2211.05100): ALiBi instead of position embeddings, a norm after the embedding. */
-
 import {
   activation,
   alibi,
@@ -13,8 +12,8 @@ import {
 import type { Layer } from '../layer.js';
 import { alibiSlopes } from '../masks.js';
 import { harmless, NO_ROTARY_KEYS, unreadBut } from '../transformer/config-keys.js';
+import { causalModel, residualBlock } from '../transformer/decoder-parts.js';
 import { defineTransformer } from '../transformer/define-decoder.js';
-import { causalModel, residualBlock } from '../transformer/parts.js';
 import { headsDivide, lengthRules } from '../transformer/rules.js';
 import {
   epsilon,

@@ -2,8 +2,8 @@
 import * as z from 'zod';
 import { mixtureOfExperts, router } from '../constructors.js';
 import { param } from '../param.js';
+import { expertsOf, rotaryOf, separateMlp } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
-import { expertsOf, rotaryOf, separateMlp } from '../transformer/parts.js';
 import { expertRules } from '../transformer/rules.js';
 import {
   activationOf,

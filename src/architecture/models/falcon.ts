@@ -16,14 +16,14 @@ import {
 import type { Layer } from '../layer.js';
 import { alibiSlopes } from '../masks.js';
 import { unreadBut } from '../transformer/config-keys.js';
-import { defineTransformer } from '../transformer/define-decoder.js';
 import {
   causalModel,
   parallelBranches,
   plainMlp,
   residualBlock,
   rotaryOf,
-} from '../transformer/parts.js';
+} from '../transformer/decoder-parts.js';
+import { defineTransformer } from '../transformer/define-decoder.js';
 import { longestInput, rotarySettings } from '../transformer/rotary.js';
 import { decoderRules, rotaryRules } from '../transformer/rules.js';
 import {

@@ -2,8 +2,8 @@
 import * as z from 'zod';
 import { gatedMlp, gatedRmsNorm, linear, scale, sequence, sum } from '../constructors.js';
 import type { Layer } from '../layer.js';
+import { residualBlock, rotaryOf, separateAttention } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
-import { residualBlock, rotaryOf, separateAttention } from '../transformer/parts.js';
 import {
   activationOf,
   attentionBias,

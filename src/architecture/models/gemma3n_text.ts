@@ -14,8 +14,8 @@ import {
 import { defineRules } from '../family.js';
 import type { Layer, PerLayerInputs } from '../layer.js';
 import { unreadBut } from '../transformer/config-keys.js';
+import { causalModel, separateMlp } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineTransformer } from '../transformer/define-decoder.js';
-import { causalModel, separateMlp } from '../transformer/parts.js';
 import {
   perLayerIn,
   perLayerOf,

@@ -16,8 +16,8 @@ import { defineRules } from '../family.js';
 import type { Layer, PerLayerInputs } from '../layer.js';
 import { buffer, param } from '../param.js';
 import { type JsonObject, unreadBut } from '../transformer/config-keys.js';
+import { decoder, residualBlock, separateMlp } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineTransformer } from '../transformer/define-decoder.js';
-import { decoder, residualBlock, separateMlp } from '../transformer/parts.js';
 import {
   ownKeyLayers,
   perLayerIn,

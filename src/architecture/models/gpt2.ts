@@ -1,5 +1,4 @@
 /** GPT-2 (Radford et al. 2019): learned positions, transposed weights. */
-
 import * as z from 'zod';
 import {
   activation,
@@ -11,8 +10,8 @@ import {
   transposedLinear,
 } from '../constructors.js';
 import { harmless, NO_ROTARY_KEYS, unreadBut } from '../transformer/config-keys.js';
+import { causalModel, residualBlock } from '../transformer/decoder-parts.js';
 import { defineTransformer } from '../transformer/define-decoder.js';
-import { causalModel, residualBlock } from '../transformer/parts.js';
 import { headsDivide, lengthRules } from '../transformer/rules.js';
 import {
   activationOf,

@@ -7,8 +7,8 @@ import {
   linear,
 } from '../constructors.js';
 import { harmless, NO_ROTARY_KEYS } from '../transformer/config-keys.js';
+import { causalModel, plainMlp, residualBlock } from '../transformer/decoder-parts.js';
 import { defineTransformer } from '../transformer/define-decoder.js';
-import { causalModel, plainMlp, residualBlock } from '../transformer/parts.js';
 import { headsDivide, lengthRules } from '../transformer/rules.js';
 import {
   activationWord,

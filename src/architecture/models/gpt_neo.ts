@@ -3,8 +3,13 @@ import * as z from 'zod';
 import { sumOf } from '../../text/words.js';
 import { layerNormLayer, learnedPositions, slidingWindow } from '../constructors.js';
 import { harmless, NO_ROTARY_KEYS } from '../transformer/config-keys.js';
+import {
+  causalModel,
+  plainMlp,
+  residualBlock,
+  separateAttention,
+} from '../transformer/decoder-parts.js';
 import { defineTransformer } from '../transformer/define-decoder.js';
-import { causalModel, plainMlp, residualBlock, separateAttention } from '../transformer/parts.js';
 import { headsDivide, lengthRules } from '../transformer/rules.js';
 import { decoderProxy } from '../transformer/scaled-down-proxy.js';
 import {

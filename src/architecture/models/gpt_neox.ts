@@ -1,5 +1,4 @@
 /** GPT-NeoX and Pythia (arXiv 2204.06745, 2304.01373): parallel attention and feed-forward. */
-
 import * as z from 'zod';
 import {
   activation,
@@ -13,9 +12,9 @@ import {
 } from '../constructors.js';
 import type { Layer } from '../layer.js';
 import { type JsonObject, unreadBut } from '../transformer/config-keys.js';
+import { causalModel, residualBlock } from '../transformer/decoder-parts.js';
 import { defineTransformer } from '../transformer/define-decoder.js';
 import { isHeldInMemory } from '../transformer/hugging-face.js';
-import { causalModel, residualBlock } from '../transformer/parts.js';
 import { longestInput, rotaryIn, rotarySettings, scalingOf } from '../transformer/rotary.js';
 import {
   headsDivide,

@@ -11,9 +11,9 @@ import {
 } from '../constructors.js';
 import type { GatedMlp } from '../layer.js';
 import type { JsonObject } from '../transformer/config-keys.js';
+import { rotaryOf, separateAttention } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
 import { isHeldInMemory } from '../transformer/hugging-face.js';
-import { rotaryOf, separateAttention } from '../transformer/parts.js';
 import { expertRules } from '../transformer/rules.js';
 import {
   activationOf,

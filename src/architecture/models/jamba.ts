@@ -2,14 +2,14 @@
 import * as z from 'zod';
 import { mamba, rmsNormLayer } from '../constructors.js';
 import { unreadBut } from '../transformer/config-keys.js';
-import { defineTransformer } from '../transformer/define-decoder.js';
 import {
   causalModel,
   mlpOf,
   residualBlock,
   separateAttention,
   softmaxMixture,
-} from '../transformer/parts.js';
+} from '../transformer/decoder-parts.js';
+import { defineTransformer } from '../transformer/define-decoder.js';
 import { expertRules, headRules, lengthRules } from '../transformer/rules.js';
 import {
   activationOf,

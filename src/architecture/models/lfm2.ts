@@ -4,17 +4,17 @@ import { gatedConv, rmsNormLayer } from '../constructors.js';
 import type { Layer } from '../layer.js';
 import { harmless } from '../transformer/config-keys.js';
 import {
-  type BlockInputs,
-  defineDecoder,
-  plainDecoderDocument,
-} from '../transformer/define-decoder.js';
-import {
   type BlockParts,
   residualBlock,
   rotaryOf,
   separateAttention,
   separateMlp,
-} from '../transformer/parts.js';
+} from '../transformer/decoder-parts.js';
+import {
+  type BlockInputs,
+  defineDecoder,
+  plainDecoderDocument,
+} from '../transformer/define-decoder.js';
 import type { RopeScaling } from '../transformer/rotary.js';
 import { epsilon, flag, positiveInteger } from '../transformer/settings.js';
 

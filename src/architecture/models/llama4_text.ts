@@ -9,8 +9,8 @@ import {
 } from '../constructors.js';
 import { defineRules } from '../family.js';
 import { unreadBut } from '../transformer/config-keys.js';
+import { rotaryOf, separateMlp } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
-import { rotaryOf, separateMlp } from '../transformer/parts.js';
 import { expertRules } from '../transformer/rules.js';
 import {
   activationOf,

@@ -2,8 +2,8 @@
 import { mixtureOfExperts, router } from '../constructors.js';
 import { buffer } from '../param.js';
 import type { JsonObject } from '../transformer/config-keys.js';
+import { expertsOf, rotaryOf } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
-import { expertsOf, rotaryOf } from '../transformer/parts.js';
 import { partialFactorIn } from '../transformer/rotary.js';
 import { expertRules, partOfHeadRules } from '../transformer/rules.js';
 import {

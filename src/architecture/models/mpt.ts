@@ -9,8 +9,8 @@ import {
   NO_ROTARY_KEYS,
   unreadBut,
 } from '../transformer/config-keys.js';
+import { causalModel, plainMlp, residualBlock } from '../transformer/decoder-parts.js';
 import { defineTransformer } from '../transformer/define-decoder.js';
-import { causalModel, plainMlp, residualBlock } from '../transformer/parts.js';
 import { isObject, NO_ROTARY } from '../transformer/rotary.js';
 import { headsDivide, lengthRules } from '../transformer/rules.js';
 import {

@@ -17,9 +17,14 @@ import {
   type JsonObject,
   unreadBut,
 } from '../transformer/config-keys.js';
+import {
+  causalModel,
+  plainMlp,
+  residualBlock,
+  separateAttention,
+} from '../transformer/decoder-parts.js';
 import { defineTransformer } from '../transformer/define-decoder.js';
 import { isHeldInMemory } from '../transformer/hugging-face.js';
-import { causalModel, plainMlp, residualBlock, separateAttention } from '../transformer/parts.js';
 import { expertRules, headRules, lengthRules } from '../transformer/rules.js';
 import {
   activationOf,

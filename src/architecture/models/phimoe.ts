@@ -4,8 +4,8 @@ import { layerNormLayer, mixtureOfExperts, rotary, router } from '../constructor
 import type { KeyRemark } from '../family.js';
 import type { RotaryScaling } from '../rotary-scaling.js';
 import { type JsonObject, unreadBut } from '../transformer/config-keys.js';
+import { expertsOf } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
-import { expertsOf } from '../transformer/parts.js';
 import {
   type RopeScaling,
   type RotaryReading,

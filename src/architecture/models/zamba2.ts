@@ -23,8 +23,8 @@ import {
   type JsonObject,
   unreadBut,
 } from '../transformer/config-keys.js';
+import { decoder, residualBlock, rotaryOf } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineTransformer } from '../transformer/define-decoder.js';
-import { decoder, residualBlock, rotaryOf } from '../transformer/parts.js';
 import {
   headRules,
   layerListRules,

@@ -13,7 +13,7 @@ import { defineRules, type Ignored } from '../family.js';
 import type { LatentAttention, Layer, Rotary, Router } from '../layer.js';
 import { buffer } from '../param.js';
 import { type JsonObject, type LimitedKeys, unreadBut } from './config-keys.js';
-import { expertsOf, separateMlp } from './parts.js';
+import { expertsOf, separateMlp } from './decoder-parts.js';
 import { type RopeScaling, rotarySettings, scalingOf, yarnAmplitude } from './rotary.js';
 import { expertRules, lengthRules, rotationRules, scalingRules } from './rules.js';
 import {

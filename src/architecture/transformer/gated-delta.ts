@@ -12,8 +12,8 @@ import {
 import { defineRules } from '../family.js';
 import type { FusedProjection, Layer, Linear } from '../layer.js';
 import { type JsonObject, type LimitedKeys, unreadBut } from './config-keys.js';
+import { rotaryOf } from './decoder-parts.js';
 import type { BlockInputs } from './define-decoder.js';
-import { rotaryOf } from './parts.js';
 import { isObject, partialFactorIn, type RopeScaling, rotaryReading } from './rotary.js';
 import { partOfHeadRules } from './rules.js';
 import {

@@ -10,7 +10,7 @@ import {
   NO_ROTARY_KEYS,
   unreadBut,
 } from './config-keys.js';
-import { causalModel, residualBlock } from './parts.js';
+import { causalModel, residualBlock } from './decoder-parts.js';
 import {
   activationOf,
   activationWord,

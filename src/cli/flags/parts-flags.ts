@@ -1,8 +1,7 @@
 /** Flags of a conversion in parts, and what they ask for. */
-
 import * as Flags from '@oclif/core/flags';
 import { quote } from '../../config/quote.js';
-import { LAUNCH_NAMES } from '../../conversion/choices.js';
+import { LAUNCH_NAMES } from '../../conversion/conversion-choices.js';
 import type { PartsRequest } from '../../conversion/parts/parts-plan.js';
 import { UserError } from '../../errors.js';
 import { joined } from '../../text/words.js';

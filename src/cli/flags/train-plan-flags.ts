@@ -1,5 +1,4 @@
 /** The flags of `minimind train-plan`, and the settings that they replace. */
-
 import * as Flags from '@oclif/core/flags';
 import { nearest } from '../../config/nearest.js';
 import { quote } from '../../config/quote.js';
@@ -11,7 +10,7 @@ import {
   SCHEDULE_NAMES,
   SCHEDULE_SPELLINGS,
 } from '../../training/schedules.js';
-import type { SettingFlags } from '../../training/settings.js';
+import type { SettingFlags } from '../../training/training-settings.js';
 import { fitFlags } from './fit-flags.js';
 import type { ParsedFlags } from './flags.js';
 import {

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { UserError } from '../../errors.js';
 import { formatDuration } from '../../text/units.js';
 import { shellWord, sumOf } from '../../text/words.js';
-import type { LaunchName } from '../choices.js';
+import type { LaunchName } from '../conversion-choices.js';
 import type { PartsPlan } from './parts-plan.js';
 
 export interface LaunchOptions {

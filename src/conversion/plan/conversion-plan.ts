@@ -15,7 +15,7 @@ import type { Problem } from '../../errors.js';
 import type { Shape, StoredDtype } from '../../tensor/dtype.js';
 import type { WeightForm } from '../../tensor/group-quantization.js';
 import { sumOf } from '../../text/words.js';
-import type { Extension, Tie } from '../choices.js';
+import type { Extension, Tie } from '../conversion-choices.js';
 import type { CheckpointTarget, ConversionJob } from '../job.js';
 import type { SrtePlan, SrteSource } from '../srte/srte-plan.js';
 import type { SrtePart, StoredSrteTable } from '../srte/srte-tables.js';

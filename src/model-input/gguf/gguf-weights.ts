@@ -2,8 +2,8 @@
 import { concatenated, mapped, reshaped, transposed } from '../../checkpoint/computed-file.js';
 import { encodedBytes, type StoredTensor } from '../../checkpoint/stored-tensor.js';
 import { narrow } from '../../checkpoint/view.js';
-import type { GgufArchitecture, GgufNaming } from './names.js';
-import { COMPUTED_TENSORS, TENSOR_NAMES } from './names.js';
+import type { GgufArchitecture, GgufNaming } from './gguf-names.js';
+import { COMPUTED_TENSORS, TENSOR_NAMES } from './gguf-names.js';
 
 /** Sizes that the changes of values need. */
 export interface HeadCounts {

@@ -15,15 +15,15 @@ import type { ModelTraining, TrainingStep } from '../../runtime/trainer.js';
 import type { WeightSource } from '../../runtime/weights.js';
 import { randomWeights } from '../../runtime/weights.js';
 import { formatInteger } from '../../text/units.js';
-import type { ProxyChange, ScaledDownProxy } from '../index.js';
-import { scaledDownProxy } from '../index.js';
 import { gigabytes, usableBytes } from '../memory.js';
+import type { ProxyChange, ScaledDownProxy } from '../quick-test.js';
+import { scaledDownProxy } from '../quick-test.js';
 import type { FirstNonFinite, OverfitProblem, OverfitStep } from './judge.js';
 import { judge } from './judge.js';
 import type { LearningRateSweep } from './learning-rates.js';
 import { SWEEP_STEPS, sweepLearningRates } from './learning-rates.js';
-import type { OverfitSettings } from './settings.js';
-import { clippingOf, optimizerOf, settingsOf } from './settings.js';
+import type { OverfitSettings } from './overfit-settings.js';
+import { clippingOf, optimizerOf, settingsOf } from './overfit-settings.js';
 
 export interface OverfitRequest {
   readonly family: Pick<Family, 'build' | 'scaledDownProxy'>;

@@ -1,6 +1,6 @@
 /** Layers that transformer families share. */
+import type { AttentionParts } from '../constructors.js';
 import {
-  type AttentionParts,
   activation,
   attention,
   blockNames,
@@ -36,8 +36,10 @@ import type {
   Sequence,
 } from '../layer.js';
 import { checkNames } from '../param.js';
-import { longestInput, type RopeScaling, scalingOf } from './rotary.js';
-import { activationOf, type FilledHeads, headPath, isComposed } from './settings.js';
+import type { RopeScaling } from './rotary.js';
+import { longestInput, scalingOf } from './rotary.js';
+import type { FilledHeads } from './settings.js';
+import { activationOf, headPath, isComposed } from './settings.js';
 
 interface CausalModel {
   readonly vocabulary: number;
