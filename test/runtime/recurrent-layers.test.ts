@@ -9,7 +9,7 @@ import {
   mamba,
   rmsNormLayer,
   stateSpaceDual,
-} from '../../src/architecture/constructors.js';
+} from '../../src/architecture/constructors/basic-layers.js';
 import type { Layer } from '../../src/architecture/layer.js';
 import { forwardFlopsOf } from '../../src/budget/flops.js';
 import { stateOf } from '../../src/budget/state.js';

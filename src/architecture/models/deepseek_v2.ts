@@ -1,6 +1,6 @@
 /** DeepSeek-V2 (arXiv 2405.04434): latent attention and grouped experts. */
 import * as z from 'zod';
-import { rmsNormLayer } from '../constructors.js';
+import { rmsNormLayer } from '../constructors/basic-layers.js';
 import { decoder, preNormBlock } from '../transformer/decoder-parts.js';
 import {
   DEEPSEEK_RULES,

@@ -12,7 +12,7 @@ import {
   linear,
   residual,
   sequence,
-} from '../constructors.js';
+} from '../constructors/basic-layers.js';
 import type { Layer } from '../layer.js';
 import { alibiSlopes } from '../masks.js';
 import { unreadBut } from '../transformer/config-keys.js';

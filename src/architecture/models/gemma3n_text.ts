@@ -10,7 +10,7 @@ import {
   scale,
   sequence,
   sum,
-} from '../constructors.js';
+} from '../constructors/basic-layers.js';
 import { defineRules } from '../family.js';
 import type { Layer, PerLayerInputs } from '../layer.js';
 import { unreadBut } from '../transformer/config-keys.js';

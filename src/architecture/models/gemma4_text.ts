@@ -11,7 +11,7 @@ import {
   sequence,
   sum,
   weightedScale,
-} from '../constructors.js';
+} from '../constructors/basic-layers.js';
 import { defineRules } from '../family.js';
 import type { Layer, PerLayerInputs } from '../layer.js';
 import { buffer, param } from '../param.js';

@@ -1,5 +1,5 @@
 /** GLM-4.5 to 4.7: attention of GLM with experts of DeepSeek-V3. */
-import { rmsNormLayer } from '../constructors.js';
+import { rmsNormLayer } from '../constructors/basic-layers.js';
 import { rotaryOf } from '../transformer/decoder-parts.js';
 import {
   correctedRouting,

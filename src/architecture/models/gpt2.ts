@@ -8,7 +8,7 @@ import {
   learnedPositions,
   sequence,
   transposedLinear,
-} from '../constructors.js';
+} from '../constructors/basic-layers.js';
 import { harmless, NO_ROTARY_KEYS, unreadBut } from '../transformer/config-keys.js';
 import { causalModel, residualBlock } from '../transformer/decoder-parts.js';
 import { defineTransformer } from '../transformer/define-decoder.js';

@@ -5,7 +5,7 @@ import {
   layerNormLayer,
   learnedPositions,
   linear,
-} from '../constructors.js';
+} from '../constructors/basic-layers.js';
 import { harmless, NO_ROTARY_KEYS } from '../transformer/config-keys.js';
 import { causalModel, plainMlp, residualBlock } from '../transformer/decoder-parts.js';
 import { defineTransformer } from '../transformer/define-decoder.js';

@@ -9,7 +9,7 @@ import {
   residual,
   rotary,
   sequence,
-} from '../constructors.js';
+} from '../constructors/basic-layers.js';
 import type { Layer } from '../layer.js';
 import { type JsonObject, unreadBut } from '../transformer/config-keys.js';
 import { causalModel, residualBlock } from '../transformer/decoder-parts.js';

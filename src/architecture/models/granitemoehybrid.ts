@@ -8,7 +8,7 @@ import {
   packedExperts,
   router,
   scale,
-} from '../constructors.js';
+} from '../constructors/basic-layers.js';
 import type { GatedMlp } from '../layer.js';
 import type { JsonObject } from '../transformer/config-keys.js';
 import { rotaryOf, separateAttention } from '../transformer/decoder-parts.js';

@@ -18,7 +18,7 @@ import {
   linear,
   mamba,
   stack,
-} from '../constructors.js';
+} from '../constructors/basic-layers.js';
 import {
   defineFamily,
   type ModelChange,

@@ -6,7 +6,7 @@ import {
   packedExperts,
   plainRmsNorm,
   router,
-} from '../constructors.js';
+} from '../constructors/basic-layers.js';
 import { defineRules } from '../family.js';
 import { unreadBut } from '../transformer/config-keys.js';
 import { rotaryOf, separateMlp } from '../transformer/decoder-parts.js';

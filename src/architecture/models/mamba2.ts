@@ -1,5 +1,5 @@
 /** Mamba-2 (arXiv 2405.21060): state space duals, without attention. */
-import { gatedRmsNorm, stateSpaceDual } from '../constructors.js';
+import { gatedRmsNorm, stateSpaceDual } from '../constructors/basic-layers.js';
 import { defineTransformer } from '../transformer/define-decoder.js';
 import { lengthRules } from '../transformer/rules.js';
 import {

@@ -4,7 +4,7 @@
  */
 import * as z from 'zod';
 import type { DocumentRule } from '../../errors.js';
-import { mixtureOfExperts, rmsNormLayer, rotary, router } from '../constructors.js';
+import { mixtureOfExperts, rmsNormLayer, rotary, router } from '../constructors/basic-layers.js';
 import type { Preset } from '../family.js';
 import type { Layer, Router } from '../layer.js';
 import type { RotaryScaling } from '../rotary-scaling.js';

@@ -1,5 +1,5 @@
 /** Mistral 4: latent attention with queries that grow with their position, and experts with softmax scores. */
-import { rmsNormLayer } from '../constructors.js';
+import { rmsNormLayer } from '../constructors/basic-layers.js';
 import { type JsonObject, unreadBut } from '../transformer/config-keys.js';
 import { decoder, preNormBlock } from '../transformer/decoder-parts.js';
 import {

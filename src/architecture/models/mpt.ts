@@ -1,6 +1,12 @@
 /** MPT: ALiBi, LayerNorms without biases, one product for queries, keys and values. */
 import * as z from 'zod';
-import { alibi, attention, fusedProjection, layerNormLayer, linear } from '../constructors.js';
+import {
+  alibi,
+  attention,
+  fusedProjection,
+  layerNormLayer,
+  linear,
+} from '../constructors/basic-layers.js';
 import type { KeyRemark } from '../family.js';
 import { alibiSlopesInOrder } from '../masks.js';
 import {

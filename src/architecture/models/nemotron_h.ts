@@ -8,7 +8,7 @@ import {
   rmsNormLayer,
   router,
   stateSpaceDual,
-} from '../constructors.js';
+} from '../constructors/basic-layers.js';
 import type { Layer, MixtureOfExperts } from '../layer.js';
 import { buffer } from '../param.js';
 import {

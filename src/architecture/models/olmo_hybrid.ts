@@ -1,6 +1,12 @@
 /** OLMo Hybrid: gated DeltaNet with norms before it, attention of OLMo 3 in every fourth layer. */
 import * as z from 'zod';
-import { causalConv, gatedDelta, gatedRmsNorm, linear, rmsNormLayer } from '../constructors.js';
+import {
+  causalConv,
+  gatedDelta,
+  gatedRmsNorm,
+  linear,
+  rmsNormLayer,
+} from '../constructors/basic-layers.js';
 import type { Layer } from '../layer.js';
 import { harmless, type JsonObject } from '../transformer/config-keys.js';
 import {

@@ -1,6 +1,6 @@
 /** Phi-3.5-MoE (arXiv 2404.14219): LayerNorms, and two experts, each with a softmax of the scores near its own. */
 import * as z from 'zod';
-import { layerNormLayer, mixtureOfExperts, rotary, router } from '../constructors.js';
+import { layerNormLayer, mixtureOfExperts, rotary, router } from '../constructors/basic-layers.js';
 import type { KeyRemark } from '../family.js';
 import type { RotaryScaling } from '../rotary-scaling.js';
 import { type JsonObject, unreadBut } from '../transformer/config-keys.js';

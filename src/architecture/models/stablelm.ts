@@ -1,5 +1,5 @@
 /** StableLM (arXiv 2402.17834): LayerNorms and gates; the 12B has a norm of its own for each head. */
-import { headNorms, layerNormLayer } from '../constructors.js';
+import { headNorms, layerNormLayer } from '../constructors/basic-layers.js';
 import { unreadBut } from '../transformer/config-keys.js';
 import { parallelBlock, preNormBlock, rotaryOf } from '../transformer/decoder-parts.js';
 import { defineDecoder, plainDecoderDocument } from '../transformer/define-decoder.js';

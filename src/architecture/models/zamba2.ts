@@ -13,7 +13,7 @@ import {
   rmsNormLayer,
   sequence,
   stateSpaceDual,
-} from '../constructors.js';
+} from '../constructors/basic-layers.js';
 import { defineRules } from '../family.js';
 import type { Embedding, Layer, Linear } from '../layer.js';
 import { type Param, param } from '../param.js';

@@ -1,5 +1,5 @@
 /** Layers that transformer families share. */
-import type { AttentionParts } from '../constructors.js';
+import type { AttentionParts } from '../constructors/basic-layers.js';
 import {
   activation,
   attention,
@@ -19,7 +19,7 @@ import {
   sequence,
   stack,
   sum,
-} from '../constructors.js';
+} from '../constructors/basic-layers.js';
 import type {
   ActivationName,
   Attention,

@@ -8,7 +8,7 @@ import {
   rotary,
   router,
   sequence,
-} from '../constructors.js';
+} from '../constructors/basic-layers.js';
 import { defineRules, type Ignored } from '../family.js';
 import type { LatentAttention, Layer, Rotary, Router } from '../layer.js';
 import { buffer } from '../param.js';

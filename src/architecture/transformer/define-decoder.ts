@@ -1,6 +1,6 @@
 /** Defines Hugging Face families by their differences from Llama. */
 import type * as z from 'zod';
-import { rmsNormLayer } from '../constructors.js';
+import { rmsNormLayer } from '../constructors/basic-layers.js';
 import { type Dimensions, defineFamily, type Family } from '../family.js';
 import type { Layer, NormLayer } from '../layer.js';
 import { type TRAINING_SECTIONS, trainingHints } from '../training-section.js';

@@ -8,7 +8,7 @@ import {
   plainRmsNorm,
   rmsNormLayer,
   rotary,
-} from '../constructors.js';
+} from '../constructors/basic-layers.js';
 import { defineRules } from '../family.js';
 import type { Attention, Embedding, Layer, PerLayerInputs } from '../layer.js';
 import { type RopeScaling, scalingOf } from './rotary.js';

@@ -1,6 +1,6 @@
 /** Settings and layers that families with state spaces share, with Hugging Face's keys. */
 import * as z from 'zod';
-import { gatedRmsNorm, mamba, rmsNormLayer, stateSpaceDual } from '../constructors.js';
+import { gatedRmsNorm, mamba, rmsNormLayer, stateSpaceDual } from '../constructors/basic-layers.js';
 import { defineRules } from '../family.js';
 import type { LanguageModel, Layer, Mamba, StateSpaceDual } from '../layer.js';
 import {

@@ -23,7 +23,7 @@ import {
   slidingWindow,
   softcap,
   transposedLinear,
-} from '../../architecture/constructors.js';
+} from '../../architecture/constructors/basic-layers.js';
 import type {
   ActivationName,
   GatedMlp,

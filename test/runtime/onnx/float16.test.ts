@@ -1,6 +1,6 @@
 import fs from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { linear, router, sequence } from '../../../src/architecture/constructors.js';
+import { linear, router, sequence } from '../../../src/architecture/constructors/basic-layers.js';
 import type { Layer } from '../../../src/architecture/layer.js';
 import type { Param } from '../../../src/architecture/param.js';
 import type { Compute, Values } from '../../../src/runtime/engine.js';

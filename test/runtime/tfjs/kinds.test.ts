@@ -10,7 +10,7 @@ import {
   scale,
   softcap,
   transposedLinear,
-} from '../../../src/architecture/constructors.js';
+} from '../../../src/architecture/constructors/basic-layers.js';
 import { type ActivationName, LAPLACE } from '../../../src/architecture/layer.js';
 import { identity, rowsThrough, weightsBy } from './given-weights.js';
 import { largestDifference } from './support.js';

@@ -5,7 +5,7 @@ import {
   mixtureOfExperts,
   packedExperts,
   router,
-} from '../../../src/architecture/constructors.js';
+} from '../../../src/architecture/constructors/basic-layers.js';
 import type { GatedMlp, MixtureOfExperts, Router } from '../../../src/architecture/layer.js';
 import { buffer } from '../../../src/architecture/param.js';
 import type { Engine } from '../../../src/runtime/engine.js';

@@ -1,5 +1,9 @@
 import { expect, it } from 'vitest';
-import { linear, packedExperts, transposedLinear } from '../../../src/architecture/constructors.js';
+import {
+  linear,
+  packedExperts,
+  transposedLinear,
+} from '../../../src/architecture/constructors/basic-layers.js';
 import { walk } from '../../../src/architecture/walk.js';
 import { neededTensors } from '../../../src/quicktest/memory.js';
 import { heapBytes, planWeights } from '../../../src/runtime/tfjs/weight-plan.js';

@@ -48,11 +48,11 @@ import type {
   TransposedLinear,
   WeightedScale,
   Window,
-} from './layer.js';
-import type { Param } from './param.js';
-import { buffer, checkEach, checkElements, checkLayers, checkNames, param } from './param.js';
-import type { RotaryScaling } from './rotary-scaling.js';
-import { sumOfTensors } from './walk.js';
+} from '../layer.js';
+import type { Param } from '../param.js';
+import { buffer, checkEach, checkElements, checkLayers, checkNames, param } from '../param.js';
+import type { RotaryScaling } from '../rotary-scaling.js';
+import { sumOfTensors } from '../walk.js';
 
 export function embedding(
   name: string,
