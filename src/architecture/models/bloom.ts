@@ -1,8 +1,7 @@
 /** BLOOM (arXiv 2211.05100): ALiBi instead of position embeddings, a norm after the embedding. */
+import { alibi, attention } from '../constructors/attention-layers.js';
 import {
   activation,
-  alibi,
-  attention,
   fusedProjection,
   layerNormLayer,
   linear,

@@ -4,9 +4,8 @@
  * attention of version 5.18 adds it twice; both are left out here.
  */
 import * as z from 'zod';
+import { alibi, attention } from '../constructors/attention-layers.js';
 import {
-  alibi,
-  attention,
   fusedProjection,
   layerNormLayer,
   linear,

@@ -1,13 +1,7 @@
 /** Falcon-H1 (arXiv 2507.22448): Mamba-2 and attention side by side in every block, and factors for each part. */
 import * as z from 'zod';
-import {
-  gatedMlp,
-  gatedRmsNorm,
-  linear,
-  scale,
-  sequence,
-  sum,
-} from '../constructors/basic-layers.js';
+import { gatedRmsNorm, linear, scale, sequence, sum } from '../constructors/basic-layers.js';
+import { gatedMlp } from '../constructors/feed-forward-layers.js';
 import type { Layer } from '../layer.js';
 import { residualBlock, rotaryOf, separateAttention } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';

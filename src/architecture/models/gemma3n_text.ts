@@ -1,10 +1,8 @@
 /** Gemma 3n, the text part: streams of AltUp, LAuReL, per-layer inputs, shared keys and values, sparse gates. */
 import * as z from 'zod';
+import { altUpBlock, altUpEnd, perLayerBranch } from '../constructors/altup-layers.js';
 import {
-  altUpBlock,
-  altUpEnd,
   linear,
-  perLayerBranch,
   residual,
   rmsNormLayer,
   scale,

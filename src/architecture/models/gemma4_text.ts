@@ -1,17 +1,15 @@
 /** Gemma 4, the text part: per-layer inputs, shared keys and values, other heads in layers without a window. */
 import * as z from 'zod';
+import { perLayerBranch } from '../constructors/altup-layers.js';
 import {
-  mixtureOfExperts,
-  packedExperts,
-  perLayerBranch,
   plainRmsNorm,
   rmsNormLayer,
-  router,
   scale,
   sequence,
   sum,
   weightedScale,
 } from '../constructors/basic-layers.js';
+import { mixtureOfExperts, packedExperts, router } from '../constructors/feed-forward-layers.js';
 import { defineRules } from '../family.js';
 import type { Layer, PerLayerInputs } from '../layer.js';
 import { buffer, param } from '../param.js';

@@ -1,8 +1,8 @@
 /** GPT-2 (Radford et al. 2019): learned positions, transposed weights. */
 import * as z from 'zod';
+import { attention } from '../constructors/attention-layers.js';
 import {
   activation,
-  attention,
   fusedProjection,
   layerNormLayer,
   learnedPositions,

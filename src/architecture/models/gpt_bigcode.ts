@@ -1,6 +1,6 @@
 /** GPT-BigCode, of StarCoder 1 and SantaCoder (arXiv 2305.06161): GPT-2 with one key-value head for all. */
+import { attention } from '../constructors/attention-layers.js';
 import {
-  attention,
   fusedProjection,
   layerNormLayer,
   learnedPositions,

@@ -1,7 +1,8 @@
 /** GPT-Neo: learned positions, a window in some layers, scores that are not scaled. */
 import * as z from 'zod';
 import { sumOf } from '../../text/words.js';
-import { layerNormLayer, learnedPositions, slidingWindow } from '../constructors/basic-layers.js';
+import { slidingWindow } from '../constructors/attention-layers.js';
+import { layerNormLayer, learnedPositions } from '../constructors/basic-layers.js';
 import { harmless, NO_ROTARY_KEYS } from '../transformer/config-keys.js';
 import {
   causalModel,

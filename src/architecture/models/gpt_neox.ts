@@ -1,13 +1,12 @@
 /** GPT-NeoX and Pythia (arXiv 2204.06745, 2304.01373): parallel attention and feed-forward. */
 import * as z from 'zod';
+import { attention, rotary } from '../constructors/attention-layers.js';
 import {
   activation,
-  attention,
   fusedProjection,
   layerNormLayer,
   linear,
   residual,
-  rotary,
   sequence,
 } from '../constructors/basic-layers.js';
 import type { Layer } from '../layer.js';

@@ -1,5 +1,6 @@
 /** GPT-J: one norm for attention and feed-forward, rotated neighbours in a part of each head, a head with a bias. */
-import { layerNormLayer, rotary } from '../constructors/basic-layers.js';
+import { rotary } from '../constructors/attention-layers.js';
+import { layerNormLayer } from '../constructors/basic-layers.js';
 import { NO_ROTARY_KEYS, unreadBut } from '../transformer/config-keys.js';
 import {
   causalModel,

@@ -1,14 +1,12 @@
 /** Granite 4.0: Mamba-2 layers and a few with attention; experts beside a shared network, or the network alone. */
 import * as z from 'zod';
+import { fusedProjection, linear, scale } from '../constructors/basic-layers.js';
 import {
-  fusedProjection,
   gatedMlp,
-  linear,
   mixtureOfExperts,
   packedExperts,
   router,
-  scale,
-} from '../constructors/basic-layers.js';
+} from '../constructors/feed-forward-layers.js';
 import type { GatedMlp } from '../layer.js';
 import type { JsonObject } from '../transformer/config-keys.js';
 import { rotaryOf, separateAttention } from '../transformer/decoder-parts.js';

@@ -1,6 +1,7 @@
 /** Jamba (arXiv 2403.19887): Mamba layers and attention without positions, and experts in some of them. */
 import * as z from 'zod';
-import { mamba, rmsNormLayer } from '../constructors/basic-layers.js';
+import { rmsNormLayer } from '../constructors/basic-layers.js';
+import { mamba } from '../constructors/recurrent-layers.js';
 import { unreadBut } from '../transformer/config-keys.js';
 import {
   causalModel,

@@ -1,6 +1,7 @@
 /** LFM2: gated short convolutions in most layers, attention with norms on queries and keys in the others. */
 import * as z from 'zod';
-import { gatedConv, rmsNormLayer } from '../constructors/basic-layers.js';
+import { rmsNormLayer } from '../constructors/basic-layers.js';
+import { gatedConv } from '../constructors/recurrent-layers.js';
 import type { Layer } from '../layer.js';
 import { harmless } from '../transformer/config-keys.js';
 import {

@@ -1,6 +1,6 @@
 /** LFM2 with experts in all but the first layers. */
 import * as z from 'zod';
-import { mixtureOfExperts, router } from '../constructors/basic-layers.js';
+import { mixtureOfExperts, router } from '../constructors/feed-forward-layers.js';
 import { buffer } from '../param.js';
 import { expertsOf } from '../transformer/decoder-parts.js';
 import { defineDecoder, plainDecoderDocument } from '../transformer/define-decoder.js';

@@ -1,6 +1,7 @@
 /** MiniGPT: a small Llama-like decoder with grouped-query attention and its own names. */
 import * as z from 'zod';
-import { rmsNormLayer, rotary } from '../constructors/basic-layers.js';
+import { rotary } from '../constructors/attention-layers.js';
+import { rmsNormLayer } from '../constructors/basic-layers.js';
 import { defineFamily, type Preset } from '../family.js';
 import { trainingHints } from '../training-section.js';
 import {

@@ -1,5 +1,5 @@
 /** MiniMax-M2: experts with sigmoid scores, norms over all queries and all keys, and partly rotated heads. */
-import { mixtureOfExperts, router } from '../constructors/basic-layers.js';
+import { mixtureOfExperts, router } from '../constructors/feed-forward-layers.js';
 import { buffer } from '../param.js';
 import type { JsonObject } from '../transformer/config-keys.js';
 import { expertsOf, rotaryOf } from '../transformer/decoder-parts.js';

@@ -4,7 +4,9 @@
  */
 import * as z from 'zod';
 import type { DocumentRule } from '../../errors.js';
-import { mixtureOfExperts, rmsNormLayer, rotary, router } from '../constructors/basic-layers.js';
+import { rotary } from '../constructors/attention-layers.js';
+import { rmsNormLayer } from '../constructors/basic-layers.js';
+import { mixtureOfExperts, router } from '../constructors/feed-forward-layers.js';
 import type { Preset } from '../family.js';
 import type { Layer, Router } from '../layer.js';
 import type { RotaryScaling } from '../rotary-scaling.js';

@@ -1,12 +1,7 @@
 /** MPT: ALiBi, LayerNorms without biases, one product for queries, keys and values. */
 import * as z from 'zod';
-import {
-  alibi,
-  attention,
-  fusedProjection,
-  layerNormLayer,
-  linear,
-} from '../constructors/basic-layers.js';
+import { alibi, attention } from '../constructors/attention-layers.js';
+import { fusedProjection, layerNormLayer, linear } from '../constructors/basic-layers.js';
 import type { KeyRemark } from '../family.js';
 import { alibiSlopesInOrder } from '../masks.js';
 import {

@@ -1,14 +1,8 @@
 /** Nemotron-H (arXiv 2504.03624): one mixer a block, which is Mamba-2, attention, a network or experts without gates. */
 import * as z from 'zod';
-import {
-  gatedRmsNorm,
-  linear,
-  mixtureOfExperts,
-  packedExperts,
-  rmsNormLayer,
-  router,
-  stateSpaceDual,
-} from '../constructors/basic-layers.js';
+import { gatedRmsNorm, linear, rmsNormLayer } from '../constructors/basic-layers.js';
+import { mixtureOfExperts, packedExperts, router } from '../constructors/feed-forward-layers.js';
+import { stateSpaceDual } from '../constructors/recurrent-layers.js';
 import type { Layer, MixtureOfExperts } from '../layer.js';
 import { buffer } from '../param.js';
 import {

@@ -1,5 +1,5 @@
 /** OLMo 3: OLMo 2 with windows in three layers of four; only the others scale their positions. */
-import { rotary } from '../constructors/basic-layers.js';
+import { rotary } from '../constructors/attention-layers.js';
 import { postNormBlock } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
 import { localRotarySettings, rotaryByLayer, scalingOf } from '../transformer/rotary.js';

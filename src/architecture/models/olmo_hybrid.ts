@@ -1,12 +1,7 @@
 /** OLMo Hybrid: gated DeltaNet with norms before it, attention of OLMo 3 in every fourth layer. */
 import * as z from 'zod';
-import {
-  causalConv,
-  gatedDelta,
-  gatedRmsNorm,
-  linear,
-  rmsNormLayer,
-} from '../constructors/basic-layers.js';
+import { gatedRmsNorm, linear, rmsNormLayer } from '../constructors/basic-layers.js';
+import { causalConv, gatedDelta } from '../constructors/recurrent-layers.js';
 import type { Layer } from '../layer.js';
 import { harmless, type JsonObject } from '../transformer/config-keys.js';
 import {

@@ -1,25 +1,24 @@
 /** Layers that transformer families share. */
-import type { AttentionParts } from '../constructors/basic-layers.js';
+import type { AttentionParts } from '../constructors/attention-layers.js';
+import { attention, rotary } from '../constructors/attention-layers.js';
 import {
   activation,
-  attention,
-  blockNames,
   embedding,
   fusedProjection,
-  gatedMlp,
   head,
-  languageModel,
   linear,
-  mixtureOfExperts,
-  packedExperts,
   residual,
-  rotary,
-  router,
   scale,
   sequence,
-  stack,
   sum,
 } from '../constructors/basic-layers.js';
+import {
+  gatedMlp,
+  mixtureOfExperts,
+  packedExperts,
+  router,
+} from '../constructors/feed-forward-layers.js';
+import { blockNames, languageModel, stack } from '../constructors/language-model.js';
 import type {
   ActivationName,
   Attention,

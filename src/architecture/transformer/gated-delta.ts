@@ -1,14 +1,13 @@
 /** Parts of models with gated DeltaNet in most layers and gated attention in the others (Qwen3-Next, Qwen3.5). */
 import * as z from 'zod';
+import { attention } from '../constructors/attention-layers.js';
 import {
-  attention,
-  causalConv,
   fusedProjection,
-  gatedDelta,
   gatedRmsNorm,
   linear,
   rmsNormLayer,
 } from '../constructors/basic-layers.js';
+import { causalConv, gatedDelta } from '../constructors/recurrent-layers.js';
 import { defineRules } from '../family.js';
 import type { FusedProjection, Layer, Linear } from '../layer.js';
 import { type JsonObject, type LimitedKeys, unreadBut } from './config-keys.js';

@@ -1,6 +1,7 @@
 /** Settings and layers that families with state spaces share, with Hugging Face's keys. */
 import * as z from 'zod';
-import { gatedRmsNorm, mamba, rmsNormLayer, stateSpaceDual } from '../constructors/basic-layers.js';
+import { gatedRmsNorm, rmsNormLayer } from '../constructors/basic-layers.js';
+import { mamba, stateSpaceDual } from '../constructors/recurrent-layers.js';
 import { defineRules } from '../family.js';
 import type { LanguageModel, Layer, Mamba, StateSpaceDual } from '../layer.js';
 import {

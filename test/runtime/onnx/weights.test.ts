@@ -7,7 +7,7 @@ import {
   mixtureOfExperts,
   packedExperts,
   router,
-} from '../../../src/architecture/constructors/basic-layers.js';
+} from '../../../src/architecture/constructors/feed-forward-layers.js';
 import type { Layer } from '../../../src/architecture/layer.js';
 import type { Param } from '../../../src/architecture/param.js';
 import { tensorsOf } from '../../../src/architecture/walk.js';

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { rotary } from '../../../src/architecture/constructors/attention-layers.js';
 import {
   activation,
   fusedProjection,
@@ -6,7 +7,6 @@ import {
   linear,
   residual,
   rmsNormLayer,
-  rotary,
   scale,
   softcap,
   transposedLinear,
