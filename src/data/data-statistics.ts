@@ -36,7 +36,7 @@ class Listing<Item> {
 }
 
 /** Tokens of the texts of a script. */
-interface ScriptFigures {
+export interface ScriptFigures {
   readonly script: Script;
   readonly samples: number;
   readonly characters: number;
@@ -51,13 +51,13 @@ export interface LengthBin {
   readonly sequences: number;
 }
 
-interface InvalidPlace extends Place {
+export interface InvalidPlace extends Place {
   readonly fault: LineFault;
   readonly message: string;
 }
 
 /** Token figures of all sequences. */
-interface TokenFigures {
+export interface TokenFigures {
   /** Tokens of the samples: what is left after the cut, without padding. */
   readonly tokens: number;
   /** Tokens before the cut. */
@@ -125,7 +125,7 @@ export interface Sequence {
 }
 
 /** One sample. */
-interface Measured {
+export interface Measured {
   readonly place: Place;
   readonly text: string | undefined;
   readonly characters: CharacterCounts | undefined;

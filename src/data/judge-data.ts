@@ -7,7 +7,7 @@ import type { DataReading } from './read-data.js';
 import { isStream, LINE_FAULTS } from './records.js';
 
 /** Names of faults. Each fails `--check`. */
-type FaultName =
+export type FaultName =
   | 'no-samples'
   | 'invalid-lines'
   | 'empty-samples'
@@ -19,7 +19,7 @@ type FaultName =
   | 'half-surrogates'
   | 'duplicates';
 
-interface DataFault {
+export interface DataFault {
   readonly name: FaultName;
   /** Samples or lines with the fault. */
   readonly count: number;
@@ -28,7 +28,7 @@ interface DataFault {
   readonly places: readonly string[];
 }
 
-interface Packing {
+export interface Packing {
   /** Sequences of the context that hold all tokens, nothing cut. */
   readonly sequences: number;
   /** Share of the positions that packing saves; negative when cutting saves more. */
@@ -167,7 +167,7 @@ const invalidKinds = ({ invalid }: DataFigures): string =>
     .join(', ');
 
 /** Limits of a build; a share is of the samples, padding of the positions, cut of the tokens. */
-interface DataLimits {
+export interface DataLimits {
   readonly check: boolean;
   readonly 'max-invalid'?: number | undefined;
   readonly 'max-duplicates'?: number | undefined;

@@ -20,7 +20,7 @@ export interface Line {
 }
 
 /** How a file is stored, as far as it has been read. */
-interface StoredText {
+export interface StoredText {
   isGzip: boolean;
   hasByteOrderMark: boolean;
   /** Lines that end in CR LF. */

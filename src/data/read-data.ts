@@ -42,7 +42,7 @@ import {
 } from './records.js';
 import { type ShownSample, shownSample } from './shown-sample.js';
 
-interface DataInput {
+export interface DataInput {
   /** Paths, `-` for standard input. */
   readonly files: readonly string[];
   /** Kind of the files; by default found from their content. */
@@ -66,7 +66,7 @@ interface DataInput {
 }
 
 /** A file as it was read. */
-interface DataFile {
+export interface DataFile {
   readonly file: string;
   readonly kind: Kind;
   /** Whether the kind was found from the content. */
@@ -134,7 +134,7 @@ export async function readData(input: DataInput, display: ProgressDisplay): Prom
 }
 
 /** Tokens of training data, for a plan of its training. */
-interface TokenCount {
+export interface TokenCount {
   readonly samples: number;
   /** Tokens of the samples, without padding. */
   readonly tokens: number;

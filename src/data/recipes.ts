@@ -47,7 +47,7 @@ export const RECIPES = {
 export type RecipeName = keyof typeof RECIPES;
 
 /** A range of positions, without its end. */
-type Span = readonly [from: number, end: number];
+export type Span = readonly [from: number, end: number];
 
 /** Token ids of one sequence, and those of them that the loss counts. */
 export interface Sample {

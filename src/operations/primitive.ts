@@ -96,7 +96,7 @@ export interface Matmul extends Base<'matmul'> {
 }
 
 /** Router scores and the choice of experts. */
-interface Route extends Base<'router'> {
+export interface Route extends Base<'router'> {
   readonly tensor: Param;
   readonly weights: number;
   readonly rows: 'tokens';
@@ -164,7 +164,7 @@ export interface Norm extends Base<'norm'> {
 }
 
 /** Copies each token for each of its experts. */
-interface Dispatch extends Base<'dispatch'> {
+export interface Dispatch extends Base<'dispatch'> {
   readonly copies: number;
 }
 
