@@ -40,6 +40,7 @@ import { CHECK_NAMES } from '../quicktest/checks.js';
 import type { EngineTarget } from '../quicktest/compare-outputs.js';
 import type { ComparedModel } from '../quicktest/compare-two-models.js';
 import type { QuickTest as QuickTestData, QuickTestRun } from '../quicktest/quick-test.js';
+import type { TestedModel } from '../quicktest/tested-model.js';
 import { againstReport } from '../report/quick-test/against.js';
 import { overfitReport } from '../report/quick-test/overfit-report.js';
 import { quickTestReport, traceReport } from '../report/quick-test/quick-test.js';
@@ -366,7 +367,7 @@ async function testedModel(
   { family, document, model }: ModelFile,
   checkpoint: Checkpoint | undefined,
   flags: TestFlags,
-) {
+): Promise<TestedModel> {
   const { checkpointWeights } = await import('../runtime/weights.js');
   const { batch, context, seed } = flags;
   const weights = checkpoint && checkpointWeights(model, checkpoint);

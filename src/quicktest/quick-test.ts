@@ -1,5 +1,3 @@
-/** Runs and checks a model: as a whole, as a scaled-down proxy, or layer by layer. */
-import type { Family } from '../architecture/family.js';
 import type { LanguageModel } from '../architecture/layer.js';
 import { ownedTensors } from '../architecture/walk.js';
 import { quantizedMatrices } from '../architecture/weight-matrices.js';
@@ -23,7 +21,6 @@ import { chooseEngine, chooseEngineFor, crossCheckTarget } from '../runtime/sele
 import type { SelfCheck } from '../runtime/select/self-check.js';
 import type { InputSize } from '../runtime/token-ids.js';
 import { idLimitsOf, inputSize, randomIds } from '../runtime/token-ids.js';
-import type { WeightSource } from '../runtime/weights.js';
 import { randomWeights } from '../runtime/weights.js';
 import type { WeightForm } from '../tensor/group-quantization.js';
 import { formatInteger } from '../text/units.js';
@@ -45,20 +42,10 @@ import {
 } from './memory.js';
 import { streamedTest } from './streamed.js';
 import { TestContext } from './test-context.js';
+import type { TestedModel } from './tested-model.js';
 import { type ProxyChange, scaledDownProxy } from './tested-model.js';
 
-export interface QuickTestRequest extends EngineRequest {
-  readonly family: Pick<Family, 'build' | 'scaledDownProxy'>;
-  /** Document parsed by the family's schema. */
-  readonly document: unknown;
-  readonly model: LanguageModel;
-  /** Weights of a checkpoint; undefined for random weights. */
-  readonly weights: WeightSource | undefined;
-  /** Undefined for random ids: `batch` sequences of `context` tokens. */
-  readonly ids: TokenIds | undefined;
-  readonly batch?: number | undefined;
-  readonly context?: number | undefined;
-  readonly seed: number;
+export interface QuickTestRequest extends EngineRequest, TestedModel {
   /** Number of timed forward passes; undefined to time for half a second. */
   readonly repeats: number | undefined;
   /** Tokens that the check of the cache generates one by one. */

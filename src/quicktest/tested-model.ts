@@ -2,6 +2,23 @@
 import type { Family, ProxyBounds, ProxySetting } from '../architecture/family.js';
 import type { LanguageModel } from '../architecture/layer.js';
 import { decoderProxy } from '../architecture/transformer/scaled-down-proxy.js';
+import type { TokenIds } from '../runtime/engine.js';
+import type { WeightSource } from '../runtime/weights.js';
+
+/** A model with its weights and its input. */
+export interface TestedModel {
+  readonly family: Pick<Family, 'build' | 'scaledDownProxy'>;
+  /** Document parsed by the family's schema. */
+  readonly document: unknown;
+  readonly model: LanguageModel;
+  /** Weights of a checkpoint; undefined for random weights. */
+  readonly weights: WeightSource | undefined;
+  /** Undefined for random ids: `batch` sequences of `context` tokens. */
+  readonly ids: TokenIds | undefined;
+  readonly batch?: number | undefined;
+  readonly context?: number | undefined;
+  readonly seed: number;
+}
 
 /** A value of the configuration, before and after. */
 export interface ProxyChange {
