@@ -24,7 +24,6 @@ import { type PartsMode, partsFlags, partsMode } from '../cli/flags/parts-flags.
 import { exceededLogits, logitLimits } from '../cli/flags/thresholds.js';
 import { progressDisplay, stepProgress } from '../cli/progress.js';
 import { quote } from '../config/quote.js';
-import type { ConversionResult } from '../conversion/conversion.js';
 import type { Merge } from '../conversion/conversion-choices.js';
 import {
   CONVERTED_DTYPE_NAMES,
@@ -38,6 +37,7 @@ import {
   QUANTIZATIONS,
   TIES,
 } from '../conversion/conversion-choices.js';
+import type { ConversionResult } from '../conversion/conversion-result.js';
 import type { Proof } from '../conversion/execute/check-output.js';
 import type { ConversionRequest } from '../conversion/job.js';
 import { UserError } from '../errors.js';

@@ -7,7 +7,7 @@ import { UserError } from '../../errors.js';
 import { withFileErrors } from '../../files/file-system.js';
 import { Staging } from '../../files/staging.js';
 import { sumOf } from '../../text/words.js';
-import { type ConversionResult, resultOf } from '../conversion.js';
+import { type ConversionResult, resultOf } from '../conversion-result.js';
 import {
   checkIndex,
   isExact,

@@ -2,8 +2,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { UserError } from '../../errors.js';
 import { sumOf } from '../../text/words.js';
-import type { ConversionResult } from '../conversion.js';
 import type { LaunchName } from '../conversion-choices.js';
+import type { ConversionResult } from '../conversion-result.js';
 import type { ConversionDisplay, ConversionRequest } from '../job.js';
 import {
   arrayText,
