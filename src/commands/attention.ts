@@ -3,17 +3,16 @@ import * as Flags from '@oclif/core/flags';
 import { attentionMethodsOf, matchRatios } from '../budget/attention-methods.js';
 import { normOperations } from '../budget/norm-operations.js';
 import { BaseCommand, type FlagsOf } from '../cli/base-command.js';
+import { details, modelFlags } from '../cli/flags/flags.js';
 import {
   bytesLimit,
   count,
   counts,
-  details,
   dtype,
-  modelFlags,
   ratios,
   tokenCounts,
   tokens,
-} from '../cli/flags/flags.js';
+} from '../cli/flags/value-flags.js';
 import { UserError } from '../errors.js';
 import { onChipMemoryOf } from '../hardware/gpu.js';
 import { clusterNamed } from '../hardware/gpus.js';

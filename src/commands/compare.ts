@@ -3,15 +3,8 @@ import * as Flags from '@oclif/core/flags';
 import { OPTIMIZER_NAMES } from '../budget/training-budget.js';
 import type { FlagsOf } from '../cli/base-command.js';
 import { BaseCommand } from '../cli/base-command.js';
-import {
-  details,
-  names,
-  offline,
-  readAs,
-  setOf,
-  settingFlags,
-  stateDict,
-} from '../cli/flags/flags.js';
+import { details, offline, readAs, setOf, settingFlags, stateDict } from '../cli/flags/flags.js';
+import { names } from '../cli/flags/value-flags.js';
 import { progress } from '../cli/progress.js';
 import { COLUMN_NAMES } from '../comparison/columns.js';
 import { compareModels, comparisonWarnings, mainColumns } from '../comparison/compare-models.js';

@@ -7,21 +7,18 @@ import type { FlagsOf } from '../cli/base-command.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
 import { pasteable } from '../cli/command-line.js';
 import {
-  bytesLimit,
-  count,
   details,
   device,
   ENGINE_CHOICES,
   offline,
   readAs,
-  seedOf,
   setOf,
   stateDict,
   threads,
-  tokens,
 } from '../cli/flags/flags.js';
 import { type PartsMode, partsFlags, partsMode } from '../cli/flags/parts-flags.js';
 import { exceededLogits, logitLimits } from '../cli/flags/thresholds.js';
+import { bytesLimit, count, seedOf, tokens } from '../cli/flags/value-flags.js';
 import { progressDisplay, stepProgress } from '../cli/progress.js';
 import { quote } from '../config/quote.js';
 import type { Merge } from '../conversion/conversion-choices.js';

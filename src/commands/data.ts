@@ -1,8 +1,9 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { BaseCommand } from '../cli/base-command.js';
-import { count, countLimit, details, share, tokens, tokenTotal } from '../cli/flags/flags.js';
+import { details } from '../cli/flags/flags.js';
 import { dataLimits } from '../cli/flags/thresholds.js';
+import { count, countLimit, share, tokens, tokenTotal } from '../cli/flags/value-flags.js';
 import { progressDisplay } from '../cli/progress.js';
 import { KIND_NAMES, RECIPE_NAMES, USUAL_SIMILARITY } from '../data/data-choices.js';
 import { UserError } from '../errors.js';

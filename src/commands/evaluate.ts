@@ -9,11 +9,10 @@ import {
   engine,
   seed,
   threads,
-  tokens,
   weightFlags,
-  weightForm,
 } from '../cli/flags/flags.js';
 import { evaluationLimits, exceededEvaluation } from '../cli/flags/thresholds.js';
+import { tokens, weightForm } from '../cli/flags/value-flags.js';
 import { progressDisplay } from '../cli/progress.js';
 import { UserError } from '../errors.js';
 import type { EvaluationInput, EvaluationResult } from '../evaluation/evaluate-files.js';

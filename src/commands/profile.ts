@@ -20,15 +20,9 @@ import {
 import type { PublishedReport } from '../budget/published/explain-published.js';
 import { OPTIMIZER_NAMES } from '../budget/training-budget.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
-import type { PublishedNumber } from '../cli/flags/flags.js';
-import {
-  bytesLimit,
-  countLimit,
-  details,
-  modelFlags,
-  publishedNumber,
-  settingFlags,
-} from '../cli/flags/flags.js';
+import { details, modelFlags, settingFlags } from '../cli/flags/flags.js';
+import type { PublishedNumber } from '../cli/flags/value-flags.js';
+import { bytesLimit, countLimit, publishedNumber } from '../cli/flags/value-flags.js';
 import { UserError } from '../errors.js';
 import { isAdapterFolder } from '../files/config-names.js';
 import { servedParameters } from '../fit/serving/quantized.js';

@@ -7,12 +7,10 @@ import type { FlagsOf } from '../cli/base-command.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
 import {
   compute,
-  count,
   DEVICE_CHOICES,
   details,
   device,
   ENGINE_CHOICES,
-  learningRate,
   offline,
   readAs,
   savedFile,
@@ -20,10 +18,9 @@ import {
   set,
   stateDict,
   threads,
-  tokens,
-  weightForm,
 } from '../cli/flags/flags.js';
 import { exceededLogits, logitLimits } from '../cli/flags/thresholds.js';
+import { count, learningRate, tokens, weightForm } from '../cli/flags/value-flags.js';
 import { progressDisplay } from '../cli/progress.js';
 import { readText } from '../files/read-file.js';
 import {

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { countParameters } from '../../src/budget/parameters.js';
 import { type FitFlags, fitRequestOf } from '../../src/cli/flags/fit-flags.js';
-import { typeSuggestion } from '../../src/cli/flags/flags.js';
+import { typeSuggestion } from '../../src/cli/flags/value-flags.js';
 import { UserError } from '../../src/errors.js';
 import { fitsOf } from '../../src/fit/fits.js';
 import { unmetRequirementsOf } from '../../src/fit/remedies/remedies.js';

@@ -1,5 +1,4 @@
 /** The flags of `minimind fit`, and the settings they result in. */
-
 import * as Flags from '@oclif/core/flags';
 import type { TrainingHints } from '../../architecture/family.js';
 import { resolveSetting } from '../../budget/profile-model.js';
@@ -27,17 +26,17 @@ import { CONVENTIONS } from '../../fit/training/training-setting.js';
 import type { Cluster } from '../../hardware/gpu.js';
 import type { ModelFile } from '../../model-input/model-file.js';
 import type { ParsedFlags } from './flags.js';
+import { settingFlags } from './flags.js';
 import {
   count,
   countLimit,
   dtype,
   duration,
   positive,
-  settingFlags,
   share,
   tokens,
   typeSuggestion,
-} from './flags.js';
+} from './value-flags.js';
 
 const TRAINING = { helpGroup: 'TRAINING' };
 const SERVING = { helpGroup: 'SERVING' };

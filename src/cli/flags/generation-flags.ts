@@ -1,9 +1,8 @@
 /** Flags of generation: sampling, stops, drafts. */
-
 import * as Flags from '@oclif/core/flags';
 import { quote } from '../../config/quote.js';
 import { UserError } from '../../errors.js';
-import { count, seedOf, tokens } from './flags.js';
+import { count, seedOf, tokens } from './value-flags.js';
 
 /** A number within bounds: `0.8`, `1e-3`. */
 const number = Flags.custom<number, { readonly least: number; readonly most?: number }>({

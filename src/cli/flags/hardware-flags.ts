@@ -1,5 +1,4 @@
 /** The flags of hardware, and the hardware they select. */
-
 import os from 'node:os';
 import * as Flags from '@oclif/core/flags';
 import { readDocument } from '../../config/read.js';
@@ -11,7 +10,8 @@ import type { MachineProfile } from '../../hardware/machine-profile.js';
 import { gpuOfProfile } from '../../hardware/machine-profile.js';
 import { progressDisplay } from '../progress.js';
 import type { ParsedFlags } from './flags.js';
-import { compute, count, device, engine, threads } from './flags.js';
+import { compute, device, engine, threads } from './flags.js';
+import { count } from './value-flags.js';
 
 const MEASURED = { helpGroup: 'THIS MACHINE', dependsOn: ['this-machine'] };
 

@@ -5,7 +5,7 @@ import { LAUNCH_NAMES } from '../../conversion/conversion-choices.js';
 import type { PartsRequest } from '../../conversion/parts/parts-plan.js';
 import { UserError } from '../../errors.js';
 import { joined } from '../../text/words.js';
-import { count } from './flags.js';
+import { count } from './value-flags.js';
 
 const helpGroup = 'PARTS';
 

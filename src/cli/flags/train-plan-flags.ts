@@ -13,6 +13,7 @@ import {
 import type { SettingFlags } from '../../training/training-settings.js';
 import { fitFlags } from './fit-flags.js';
 import type { ParsedFlags } from './flags.js';
+import { hardwareFlags } from './hardware-flags.js';
 import {
   count,
   countLimit,
@@ -21,8 +22,7 @@ import {
   positive,
   tokens,
   tokenTotal,
-} from './flags.js';
-import { hardwareFlags } from './hardware-flags.js';
+} from './value-flags.js';
 
 const SIZE = { helpGroup: 'SIZE' };
 const RATE = { helpGroup: 'LEARNING RATE' };

@@ -1,7 +1,8 @@
 import * as Flags from '@oclif/core/flags';
 import { BaseCommand } from '../../cli/base-command.js';
-import { count, details, seed, threads, tokens } from '../../cli/flags/flags.js';
+import { details, seed, threads } from '../../cli/flags/flags.js';
 import { dropouts, ratios } from '../../cli/flags/projector-flags.js';
+import { count, tokens } from '../../cli/flags/value-flags.js';
 import { livePlot, progressDisplay } from '../../cli/progress.js';
 import { UserError } from '../../errors.js';
 import type { Changes } from '../../kv-projector/ablations.js';

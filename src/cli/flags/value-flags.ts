@@ -1,0 +1,326 @@
+/** Flags by the kind of their value: counts, sizes, shares, times, types, ranges. */
+import * as Flags from '@oclif/core/flags';
+import { nearest } from '../../config/nearest.js';
+import { lacksUnit, parseCount, parseLimit } from '../../config/parse-limit.js';
+import type { PublishedBytes, PublishedFigure } from '../../config/parse-published.js';
+import { parsePublished } from '../../config/parse-published.js';
+import { quote } from '../../config/quote.js';
+import { UserError } from '../../errors.js';
+import type { Dtype } from '../../tensor/dtype.js';
+import { DTYPE_NAMES, DTYPE_SPELLINGS, parseDtype } from '../../tensor/dtype.js';
+import type { WeightForm } from '../../tensor/group-quantization.js';
+import { GROUP_SIZES, QUANTIZED_BITS } from '../../tensor/group-quantization.js';
+import { shortCount, shortNumber } from '../../text/units.js';
+import { pasteable } from '../command-line.js';
+
+/** Suggestions for an unknown type: the nearest, those that begin with it, or all. */
+export function typeSuggestion<T extends string>(
+  text: string,
+  names: readonly T[],
+  parse: (text: string) => T | undefined,
+): string {
+  const wanted = text.trim().toLowerCase().replaceAll('-', '_');
+  const longer = names.filter((name) => name.startsWith(`${wanted}_`));
+  if (longer.length > 1) return `write one of ${longer.join(', ')}`;
+  const spellings = [...names, ...DTYPE_SPELLINGS].filter((each) => parse(each) !== undefined);
+  const near = nearest(wanted, new Set(spellings));
+  return near ? `did you mean ${parse(near)}?` : `write one of ${names.join(', ')}`;
+}
+
+/** `--dtype bf16`, by any usual name of a type. */
+export const dtype = Flags.custom<Dtype>({
+  helpValue: 'TYPE',
+  parse: async (text, context, options) => {
+    const parsed = parseDtype(text);
+    if (parsed) return parsed;
+    if (options.name === 'dtype') await refuseServedType(text, context);
+    return unreadable(
+      options.name,
+      text,
+      'an element type',
+      typeSuggestion(text, DTYPE_NAMES, parseDtype),
+    );
+  },
+});
+
+/** @throws UserError for a type of weights that only `fit` counts, as q4_k_m. */
+async function refuseServedType(text: string, context: object): Promise<void> {
+  const { parseWeightDtype } = await import('../../fit/serving/weight-types.js');
+  const served = parseWeightDtype(text);
+  if (served === undefined) return;
+  const argv = 'argv' in context && Array.isArray(context.argv) ? context.argv : [];
+  const [model = ''] = argv.filter((word) => typeof word === 'string');
+  const words = ['fit', ...(model.startsWith('-') ? [] : [model]), '--dtype', served];
+  throw new UserError(
+    'usage',
+    `--dtype: expected an element type, found ${quote(text)}, a type of quantized files`,
+    { suggestion: `for its memory write ${pasteable(words)}` },
+  );
+}
+
+/** Comma-separated names: `--columns parameters,weights`. */
+export const names = Flags.custom<string>({
+  multiple: true,
+  multipleNonGreedy: true,
+  delimiter: ',',
+  helpValue: 'NAME,NAME',
+});
+
+/** Comma-separated positive integers: `--ranks 128,64`. */
+export const counts = Flags.custom<number>({
+  multiple: true,
+  multipleNonGreedy: true,
+  delimiter: ',',
+  helpValue: 'N,N',
+  parse: async (text, context, options) => wholeNumber(text, options.name, context),
+});
+
+/** A positive integer: `128`, `32_768`, `1e4`, `32k`. */
+export const count = Flags.custom<number>({
+  helpValue: 'N',
+  parse: async (text, context, options) => wholeNumber(text, options.name, context),
+});
+
+/** A number of tokens in a sequence, where `32k` is 32,768. */
+export const tokens = Flags.custom<number>({
+  helpValue: 'N',
+  parse: async (text, context, options) => wholeNumber(text, options.name, context, 'tokens'),
+});
+
+/** Comma-separated numbers of tokens: `--max-positions 32k,16k`. */
+export const tokenCounts = Flags.custom<number>({
+  multiple: true,
+  multipleNonGreedy: true,
+  delimiter: ',',
+  helpValue: 'N,N',
+  parse: async (text, context, options) => wholeNumber(text, options.name, context, 'tokens'),
+});
+
+/** A growth factor: `--factor 4`, `--factor 1.5`. */
+export const times = Flags.custom<number>({
+  helpValue: 'N',
+  parse: async (text, _context, options) => {
+    const value = Number(text);
+    if (/^\s*\d+(\.\d+)?\s*$/.test(text) && Number.isFinite(value) && value >= 1) return value;
+    return unreadable(
+      options.name,
+      text,
+      'a factor of at least 1',
+      `write it as in --${options.name} 4`,
+    );
+  },
+});
+
+/** Comma-separated ratios: `--published 2,8,3.8`. */
+export const ratios = Flags.custom<number>({
+  multiple: true,
+  multipleNonGreedy: true,
+  delimiter: ',',
+  helpValue: 'N,N',
+  parse: async (text, _context, { name }) => {
+    const value = Number(/^\s*(\d+(?:\.\d+)?)\s*[x×]?\s*$/i.exec(text)?.[1]);
+    if (value > 0 && Number.isFinite(value)) return value;
+    return unreadable(name, text, 'a ratio above 0', `write it as in --${name} 3.8`);
+  },
+});
+
+/** Group of a form that names none. */
+const USUAL_GROUP = 32;
+
+/** `int8`, `q4`, `4bit`, `int4-64`, `int4-g128`. */
+const WEIGHT_FORM =
+  /^(?:u?int|i|q|w)?[-_ ]?(8|4)[-_ ]?(?:bits?)?(?:[-_:/ ]+(?:g|group)?[-_ ]?(\d+)|g(\d+))?$/;
+
+/** `--weights int4-64`: form of the matrices of a run. */
+export const weightForm = Flags.custom<WeightForm>({
+  helpValue: 'FORM',
+  description:
+    'quantize matrices: int8 or int4, with the values of a group, as in int4-64; groups of 16, 32, 64 or 128 ' +
+    '[default: float32; groups of 32]',
+  parse: async (text, _context, { name }) => {
+    const [, bitsFound, first, second] = WEIGHT_FORM.exec(text.trim().toLowerCase()) ?? [];
+    const bits = QUANTIZED_BITS.find((each) => each === Number(bitsFound));
+    const size = Number(first ?? second ?? USUAL_GROUP);
+    const group = GROUP_SIZES.find((each) => each === size);
+    if (bits !== undefined && group !== undefined) return { bits, group };
+    const expected =
+      bits === undefined ? 'int8 or int4, with or without a group' : 'a group of 16, 32, 64 or 128';
+    return unreadable(name, text, expected, `write --${name} int${bits ?? 8}-${USUAL_GROUP}`);
+  },
+});
+
+/** `--seed 7`: a non-negative safe integer. */
+export const seedOf = Flags.custom<number>({
+  helpValue: 'N',
+  parse: async (text, _context, { name }) =>
+    parseCount(text) ?? unreadable(name, text, 'a whole number', `write it as in --${name} 7`),
+});
+
+/** A number above 0, or also 0. @param example A value for error messages. */
+const numberFlag = (example: string, canBeZero: boolean) =>
+  Flags.custom<number>({
+    helpValue: 'NUMBER',
+    parse: async (text, _context, { name }) => {
+      const value = Number(text);
+      const isNumber = /^\s*[\d.]+(e[+-]?\d+)?\s*$/i.test(text) && Number.isFinite(value);
+      if (isNumber && (value > 0 || (canBeZero && value === 0))) return value;
+      const expected = canBeZero ? 'a number of at least 0' : 'a number above 0';
+      return unreadable(name, text, expected, `write it as in --${name} ${example}`);
+    },
+  });
+
+/** A positive number: `0.4`, `2.5`, `1e3`. */
+export const positive = numberFlag('0.5', false);
+
+/** A positive number such as a learning rate: `3e-4`. */
+export const learningRate = numberFlag('3e-4', false);
+
+/** A number that can be 0: `0.1`. */
+export const notNegative = numberFlag('0.1', true);
+
+/** `0.05` or `5%` as a share; NaN for another text. */
+export function parseShare(text: string): number {
+  const [, number, percent] = /^\s*(\d*\.?\d+(?:e[+-]?\d+)?)\s*(%?)\s*$/i.exec(text) ?? [];
+  return Number(number) / (percent ? 100 : 1);
+}
+
+/** A share: above 0, at most 1. */
+export const share = Flags.custom<number>({
+  helpValue: 'SHARE',
+  parse: async (text, _context, { name }) => {
+    const value = parseShare(text);
+    if (value > 0 && value <= 1) return value;
+    const expected = 'a share above 0, at most 1';
+    return unreadable(name, text, expected, `write it as in --${name} 0.4 or --${name} 40%`);
+  },
+});
+
+export const SECONDS = { us: 1e-6, ms: 1e-3, s: 1, min: 60, h: 3600 } as const;
+
+/** A time, in seconds: `500ms`, `1.5s`, `2min`. */
+export const duration = Flags.custom<number>({
+  helpValue: 'TIME',
+  parse: async (text, _context, options) => {
+    const [, number, unit] = /^\s*(\d+(?:\.\d+)?)\s*(us|ms|s|min|h)\s*$/.exec(text) ?? [];
+    const value = Number(number) * SECONDS[unit as keyof typeof SECONDS];
+    if (value > 0) return value;
+    return unreadable(
+      options.name,
+      text,
+      'a time with its unit',
+      `write it as in --${options.name} 500ms`,
+    );
+  },
+});
+
+/** A limit on a count: `14B`, `13.4M`, `2e9`. */
+export const countLimit = Flags.custom<number | bigint>({
+  helpValue: 'N',
+  parse: async (text, _context, options) =>
+    parseLimit(text, 'count') ??
+    unreadable(options.name, text, 'a count', `write it as in --${options.name} 26M`),
+});
+
+/** Counts are exact up to here. */
+const MOST_TOKENS = Number.MAX_SAFE_INTEGER;
+
+/** A number of tokens of `countLimit`, above 0. */
+export function tokenTotal(flag: string, value: number | bigint | undefined): number | undefined {
+  if (value === undefined) return undefined;
+  const number = Number(value);
+  if (number > 0 && Number.isSafeInteger(number)) return number;
+  const expected = number > 0 ? `at most ${shortCount(MOST_TOKENS)} tokens` : 'tokens above 0';
+  const found = number > 0 ? shortNumber(number) : value;
+  throw new UserError('usage', `--${flag}: expected ${expected}, found ${found}`, {
+    suggestion: `write it as in --${flag} 10B`,
+  });
+}
+
+/** A limit on a size: `24GB`, `512MiB`, `24G`. A small number without a unit is ambiguous. */
+export const bytesLimit = Flags.custom<number | bigint>({
+  helpValue: 'SIZE',
+  parse: async (text, _context, { name }) => {
+    if (lacksUnit(text, 'bytes')) {
+      const number = text.trim();
+      const suggestion = `write --${name} ${number}GB or ${number}GiB, or ${number}B for bytes`;
+      return unreadable(name, text, 'a size with its unit', suggestion);
+    }
+    return (
+      parseLimit(text, 'bytes') ?? unreadable(name, text, 'a size', `write it as in --${name} 24GB`)
+    );
+  },
+});
+
+/** A published number with its printed digits: `22,143,967,232`, `~13.8B`, `536MB`, `57x`, `96.9%`. */
+export const publishedNumber = Flags.custom<PublishedNumber>({
+  helpValue: 'N',
+  parse: async (text, _context, options) => {
+    const published = parsePublished(text);
+    if (published?.unit !== 'bytes' && published !== undefined) return published;
+    const dtype = parseDtype(published?.type ?? '');
+    if (published && (published.type === undefined || dtype)) {
+      return { ...published, ...(dtype && { dtype }) };
+    }
+    return unreadable(
+      options.name,
+      text,
+      'a count, a size, a ratio or a percentage',
+      `write it as in --${options.name} 13.8B, ~25M, 536MB, 57x or 96.9%`,
+    );
+  },
+});
+
+export type PublishedNumber =
+  | Exclude<PublishedFigure, { readonly unit: 'bytes' }>
+  | (PublishedBytes & { readonly dtype?: Dtype });
+
+/** A range of positive integers: `--depth 4..40`, `4-40`, `4:40`, or a single one. */
+export const range = Flags.custom<{ readonly least: number; readonly most: number }>({
+  helpValue: 'N..M',
+  parse: async (text, _context, { name }) => {
+    const [first = '', last = first, ...more] = text.split(/\s*(?:\.{2,3}|[-:–…]|\bto\b)\s*/);
+    const [least, most] = [first, last].map((each) => positiveCount(each));
+    if (least !== undefined && most !== undefined && least <= most && more.length === 0) {
+      return { least, most };
+    }
+    const isReversed = least !== undefined && most !== undefined && more.length === 0;
+    const example = isReversed ? `${most}..${least}` : '4..40';
+    return unreadable(name, text, 'a range from small to large', `write --${name} ${example}`);
+  },
+});
+
+const positiveCount = (text: string, unit: 'count' | 'tokens' = 'count'): number | undefined =>
+  parseCount(text, unit) || undefined;
+
+/**
+ * Parses a positive whole number. A unit is explained in a note, because k is 1,000 for some counts and 1,024 for tokens.
+ * @param context The command, which prints its `notes`.
+ */
+export function wholeNumber(
+  text: string,
+  flag: string,
+  context: object,
+  unit: 'count' | 'tokens' = 'count',
+): number {
+  const value = positiveCount(text, unit);
+  if (value === undefined) {
+    const example = unit === 'tokens' ? '4096 or 32k' : '128';
+    return unreadable(flag, text, 'a positive whole number', `write it as in --${flag} ${example}`);
+  }
+  if (/[a-z]\s*$/i.test(text) && 'notes' in context && Array.isArray(context.notes)) {
+    const words = unit === 'tokens' ? ' tokens' : '';
+    context.notes.push(`--${flag} ${text.trim()}: ${value.toLocaleString('en-US')}${words}`);
+  }
+  return value;
+}
+
+export function unreadable(
+  flag: string,
+  text: string,
+  expected: string,
+  suggestion: string,
+): never {
+  throw new UserError('usage', `--${flag}: expected ${expected}, found ${quote(text)}`, {
+    suggestion,
+  });
+}
