@@ -1,9 +1,8 @@
-import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { attentionMethodsOf, matchRatios } from '../budget/attention-methods.js';
 import { normOperations } from '../budget/norm-operations.js';
 import { BaseCommand, type FlagsOf } from '../cli/base-command.js';
-import { details, modelFlags } from '../cli/flags/flags.js';
+import { details, modelArgument, modelFlags } from '../cli/flags/flags.js';
 import {
   bytesLimit,
   count,
@@ -35,11 +34,7 @@ export default class Attention extends BaseCommand {
   ];
 
   static override args = {
-    file: Args.string({
-      ignoreStdin: true,
-      description:
-        'a preset, a config, - for standard input, or a checkpoint [default: the model of this folder]',
-    }),
+    file: modelArgument(),
   };
   static override flags = {
     ...modelFlags,

@@ -1,5 +1,4 @@
 import os from 'node:os';
-import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import type { LanguageModel } from '../architecture/layer.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
@@ -11,6 +10,7 @@ import {
   details,
   device,
   ENGINE_CHOICES,
+  modelArgument,
   offline,
   readAs,
   savedFile,
@@ -106,11 +106,7 @@ export default class QuickTest extends BaseCommand {
   ];
 
   static override args = {
-    config: Args.string({
-      ignoreStdin: true,
-      description:
-        'a preset, a config, - for standard input, or a checkpoint [default: the model of this folder]',
-    }),
+    config: modelArgument(),
   };
   static override flags = {
     set,

@@ -1,10 +1,9 @@
 import fs from 'node:fs';
 import path from 'node:path';
-import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import type { LanguageModel } from '../architecture/layer.js';
 import { BaseCommand, type FlagsOf, formatOf } from '../cli/base-command.js';
-import { details, modelFlags } from '../cli/flags/flags.js';
+import { details, modelArgument, modelFlags } from '../cli/flags/flags.js';
 import { hardwareOf } from '../cli/flags/hardware-flags.js';
 import { settingFlagsOf, trainPlanFlags } from '../cli/flags/train-plan-flags.js';
 import { progressDisplay } from '../cli/progress.js';
@@ -47,11 +46,7 @@ export default class TrainPlanCommand extends BaseCommand {
   ];
 
   static override args = {
-    file: Args.string({
-      ignoreStdin: true,
-      description:
-        'a preset, a config, - for standard input, or a checkpoint [default: the model of this folder]',
-    }),
+    file: modelArgument(),
   };
   static override flags = {
     ...modelFlags,

@@ -42,7 +42,10 @@ const schema = transformerDocument('gpt2', {
     .default(false)
     .describe('… and by the number of the layer, from 1'),
   reorder_and_upcast_attn: flag.nullish().describe('The order of operations, not their result'),
-  add_cross_attention: z.literal(false).nullish().describe('There is no encoder to look at'),
+  add_cross_attention: z
+    .literal(false)
+    .nullish()
+    .describe('Cross-attention needs an encoder, which is not supported'),
   tie_word_embeddings: flag.default(true).describe('The head reads the embedding'),
   stored_prefix: storedPrefix('transformer.'),
 });

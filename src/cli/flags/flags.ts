@@ -1,5 +1,6 @@
 /** Flags with the same meaning in every command. */
 import os from 'node:os';
+import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import type * as Interfaces from '@oclif/core/interfaces';
 import { FAMILY_NAMES } from '../../architecture/families.js';
@@ -73,6 +74,13 @@ export const savedFile = Flags.custom<string, { readonly example: string }>({
   helpGroup: 'OUTPUT',
   parse: async (text, _context, { name, example }) =>
     text === '-' ? unreadable(name, text, 'a file', `write --${name} ${example}`) : text,
+});
+
+/** A model by any reference; by default that of the folder. */
+export const modelArgument = Args.custom<string>({
+  ignoreStdin: true,
+  description:
+    'a preset, a config, - for standard input, or a checkpoint [default: the model of this folder]',
 });
 
 /** `--set model.num_layers=24`, repeatable. */
