@@ -7,9 +7,14 @@ import { parsePublished } from '../../config/parse-published.js';
 import { quote } from '../../config/quote.js';
 import { UserError } from '../../errors.js';
 import type { Dtype } from '../../tensor/dtype.js';
-import { DTYPE_NAMES, DTYPE_SPELLINGS, parseDtype } from '../../tensor/dtype.js';
+import {
+  DTYPE_NAMES,
+  DTYPE_SPELLINGS,
+  GROUP_SIZES,
+  parseDtype,
+  QUANTIZED_BITS,
+} from '../../tensor/dtype.js';
 import type { WeightForm } from '../../tensor/group-quantization.js';
-import { GROUP_SIZES, QUANTIZED_BITS } from '../../tensor/group-quantization.js';
 import { shortCount, shortNumber } from '../../text/units.js';
 import { pasteable } from '../command-line.js';
 
