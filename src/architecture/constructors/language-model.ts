@@ -4,10 +4,7 @@ import { checkEach, checkElements, checkLayers, checkNames } from '../param.js';
 import { sumOfTensors } from '../walk.js';
 
 /** Parts of a model; parts that most models lack are optional. */
-type ModelParts = Pick<
-  LanguageModel,
-  'embedding' | 'blocks' | 'norm' | 'head' | 'positions'
-> &
+type ModelParts = Pick<LanguageModel, 'embedding' | 'blocks' | 'norm' | 'head' | 'positions'> &
   Partial<Pick<LanguageModel, 'embeddingSteps' | 'shared' | 'logitSteps' | 'hidden'>>;
 
 /** @throws LimitError for too many tensor names, or more than 2^53 − 1 stored values. */

@@ -200,7 +200,7 @@ export const share = Flags.custom<number>({
   },
 });
 
-export const SECONDS = { us: 1e-6, ms: 1e-3, s: 1, min: 60, h: 3600 } as const;
+const SECONDS = { us: 1e-6, ms: 1e-3, s: 1, min: 60, h: 3600 } as const;
 
 /** A time, in seconds: `500ms`, `1.5s`, `2min`. */
 export const duration = Flags.custom<number>({
