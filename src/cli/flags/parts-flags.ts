@@ -106,7 +106,7 @@ const PLANNED = [
   'details',
 ] as const satisfies readonly (keyof PartsRequest | 'details')[];
 
-/** What a command line with flags of parts does, and the other flags that it may have. */
+/** Actions of a command line with flags of parts, and the other flags that each may have. */
 const MODES = {
   parts: PLANNED,
   part: ['phase', 'tasks', 'details'],
@@ -120,7 +120,7 @@ export type PartsMode = keyof typeof MODES;
 const MODE_NAMES = Object.keys(MODES) as PartsMode[];
 
 /**
- * What flags of parts ask for; undefined without any.
+ * The request of the flags of parts; undefined without any.
  * @param given Names of the flags on the command line.
  * @param files IN and OUT, as far as they are given.
  * @throws UserError for flags that contradict each other, or have no effect.

@@ -52,7 +52,7 @@ export interface PartsStatus {
   readonly parts: readonly PartState[];
   readonly doneBytes: number;
   readonly bytes: number;
-  /** Of all runners together; null when none runs. */
+  /** Sum of all runners; null when none runs. */
   readonly bytesPerSecond: number | null;
   /** At that rate. */
   readonly secondsLeft: number | null;
@@ -281,7 +281,7 @@ export function arrayText(parts: readonly number[]): string {
     .join(',');
 }
 
-/** What the runners measured, in the order of the plan; what none could measure is measured here. */
+/** Measurements of the runners, in the order of the plan; the missing ones are made here. */
 async function measuredIn(
   { input, plan, resources }: OpenedParts,
   receipts: ReadonlyMap<string, Receipt | undefined>,

@@ -25,7 +25,7 @@ const LEAST_SECONDS = 600;
 /** Memory beyond the prediction, and the least that is asked for. */
 const SPARE_MEMORY = 1.25;
 const LEAST_MEMORY = 512 * 2 ** 20;
-/** Of the finish, for each tensor of the input: it also reads the index of the output. */
+/** Memory of the finish for each tensor of the input: it also reads the index of the output. */
 const FINISH_INDEX_BYTES = 2e3;
 const CPUS = 2;
 

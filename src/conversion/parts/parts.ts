@@ -39,7 +39,7 @@ export interface PartsResult {
   /** Whether the output is in place. */
   readonly isFinished: boolean;
   readonly doneBytes: number;
-  /** Of the files with tensors. */
+  /** Only the files with tensors. */
   readonly bytes: number;
   readonly bytesPerSecond: number | null;
   readonly secondsLeft: number | null;
