@@ -13,6 +13,7 @@ ClusterName=parts
 SlurmctldHost=$(hostname -s)
 SlurmctldPort=16817
 AuthType=auth/munge
+AuthInfo=cred_expire=15
 SlurmUser=root
 SlurmdUser=root
 StateSaveLocation=$cluster/state
@@ -27,6 +28,7 @@ SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU_Memory
 SlurmdParameters=config_overrides
 ReturnToService=2
+MinJobAge=3600
 MpiDefault=none
 JobRequeue=1
 SchedulerParameters=sched_interval=1,batch_sched_delay=0,sched_min_interval=0

@@ -129,6 +129,10 @@ export class ByteFile {
     return this.#bytesRead;
   }
 
+  protected countRead(bytes: number): void {
+    this.#bytesRead += bytes;
+  }
+
   /** Whether size or modification time changed since the file was opened. */
   hasChanged(): boolean {
     const { size, mtimeMs } = fs.fstatSync(this.#open());
@@ -207,10 +211,12 @@ class PartlyHere extends ByteFile {
 
   override readInto(target: Uint8Array, position: number): void {
     this.#file.readInto(target, position);
+    this.countRead(target.length);
   }
 
   override async readIntoAsync(target: Uint8Array, position: number): Promise<void> {
     await this.#file.readIntoAsync(target, position);
+    this.countRead(target.length);
   }
 
   override hasChanged(): boolean {
@@ -246,6 +252,7 @@ export function cannotRead(path: string, error: unknown): unknown {
 
 const SUGGESTIONS: ReadonlyMap<string, string> = new Map([
   ['EACCES', 'check the permissions of the file'],
+  ['ESTALE', 'the file was replaced on its server: check what writes it, and run again'],
   ['EMFILE', 'allow more open files, as with: ulimit -n 16384'],
 ]);
 

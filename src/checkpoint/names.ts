@@ -89,6 +89,15 @@ export function storedNames({ path, tensors, ambiguous, aliases }: Checkpoint): 
       suggestion: 'save the state dict with texts as keys, each once',
     });
   }
+  return namedTensors({ path, tensors, aliases });
+}
+
+/** The same for a checkpoint whose keys need no check. @throws UserError if two names are equal without their prefixes. */
+export function namedTensors({
+  path,
+  tensors,
+  aliases,
+}: Pick<Checkpoint, 'path' | 'tensors' | 'aliases'>): StoredNames {
   const stored = new Map<string, StoredName>();
   for (const [own, name] of canonicalNames([...tensors.keys(), ...aliases.keys()], path)) {
     const tensor = tensors.get(own) ?? tensors.get(aliases.get(own) ?? own);

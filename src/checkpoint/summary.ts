@@ -107,8 +107,8 @@ function groupOf(parts: readonly ModelPart[]): TensorGroup {
     name,
     ...(layers.length > 0 && { layers }),
     tensors: members.length,
-    elements: members.reduce((sum, { tensor }) => sum + tensor.elements, 0),
-    bytes: members.reduce((sum, { tensor }) => sum + encodedBytes(tensor), 0),
+    elements: sumOf(members, ({ tensor }) => tensor.elements),
+    bytes: sumOf(members, ({ tensor }) => encodedBytes(tensor)),
     dtypes: [...new Set(members.map(({ tensor }) => storedTypeOf(tensor)))],
   };
 }
@@ -250,8 +250,8 @@ function totalsOf(tensors: ReadonlyMap<string, StoredTensor>, views: readonly Na
   return {
     tensors: named.length,
     distinctTensors: distinct.length,
-    elements: sum(named, 'elements'),
-    distinctElements: sum(distinct, 'elements'),
+    elements: sumOf(named, elementsOf),
+    distinctElements: sumOf(distinct, elementsOf),
     bytes: sumOf(named, encodedBytes),
     distinctBytes: sumOf(distinct, encodedBytes),
     storedBytes: sumOf(distinctStorages(distinct), ({ bytes }) => bytes),
@@ -271,10 +271,9 @@ function dtypesOf(tensors: readonly StoredTensor[]): DtypeTotals[] {
   return Array.from(byDtype, ([dtype, same]) => ({
     dtype,
     tensors: same.length,
-    elements: sum(same, 'elements'),
+    elements: sumOf(same, elementsOf),
     bytes: sumOf(same, encodedBytes),
   })).sort((a, b) => b.bytes - a.bytes);
 }
 
-const sum = <Key extends string>(items: readonly Readonly<Record<Key, number>>[], key: Key) =>
-  sumOf(items, (item) => item[key]);
+const elementsOf = ({ elements }: StoredTensor) => elements;

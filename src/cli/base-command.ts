@@ -14,6 +14,9 @@ import { isStdout, renderOptions, writeStdout, writeText } from './output.js';
 
 export type OutputFlags = Interfaces.InferredFlags<typeof baseFlags>;
 
+/** Flags that say how a model of the hub is read. */
+type ModelFlags = OutputFlags & { readonly 'state-dict'?: unknown; readonly offline?: boolean };
+
 type SavingFlags = OutputFlags & { readonly save?: string | undefined };
 
 /** The values that a command's flags parse to. */
@@ -111,27 +114,38 @@ export abstract class BaseCommand extends Command {
       ...(isList ? parsed.argv.filter(isReference) : []),
     ];
     if (given.length === 0) return;
-    const { mountAll } = await import('./hub-models.js');
-    const { readsHub: need } = this.constructor as typeof BaseCommand;
-    const flags = parsed.flags as OutputFlags & {
-      'state-dict'?: unknown;
-      offline?: boolean;
-    };
-    const mounted = await mountAll([...new Set(given as string[])], {
-      command: (this.id ?? '').replaceAll(':', ' '),
-      need,
-      flags,
-      note: (text) => this.note(flags, text),
-    });
-    this.#references.push(...mounted.references);
+    const flags = parsed.flags as ModelFlags;
+    const paths = await this.mountModels(flags, given as string[]);
     for (const values of [parsed.args, parsed.flags]) {
       for (const [name, value] of Object.entries(values).filter(isModel)) {
-        Object.assign(values, { [name]: mounted.paths.get(value) ?? value });
+        Object.assign(values, { [name]: paths.get(value) ?? value });
       }
     }
     parsed.argv.forEach((value, at) => {
-      if (isReference(value)) parsed.argv[at] = mounted.paths.get(value) ?? value;
+      if (isReference(value)) parsed.argv[at] = paths.get(value) ?? value;
     });
+  }
+
+  /** Makes models of the hub readable. @returns The path of each. */
+  protected async mountModels(
+    flags: ModelFlags,
+    references: readonly string[],
+  ): Promise<ReadonlyMap<string, string>> {
+    const { mountAll } = await import('./hub-models.js');
+    const mounted = await mountAll([...new Set(references)], {
+      command: (this.id ?? '').replaceAll(':', ' '),
+      need: (this.constructor as typeof BaseCommand).readsHub,
+      flags,
+      note: (text) => this.note(flags, text),
+      isPinned: this.pinsModels(flags),
+    });
+    this.#references.push(...mounted.references);
+    return mounted.paths;
+  }
+
+  /** Whether models of the hub are named by their commits: for a plan that other machines follow. */
+  protected pinsModels(_flags: object): boolean {
+    return false;
   }
 
   /** @throws UserError for `--force` where no file is written. */

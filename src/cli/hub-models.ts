@@ -3,7 +3,7 @@ import { UserError } from '../errors.js';
 import type { HubNeed, MountedReference } from '../hub/mount-reference.js';
 import { mountReference } from '../hub/mount-reference.js';
 import type { HubReference } from '../hub/reference.js';
-import { parseHubReference } from '../hub/reference.js';
+import { parseHubReference, pinnedPath } from '../hub/reference.js';
 import { downloadLine } from '../text/hub-names.js';
 import { formatBytes } from '../text/units.js';
 import { shellWord } from '../text/words.js';
@@ -19,6 +19,8 @@ interface MountOptions {
     readonly 'state-dict'?: unknown;
   };
   readonly note: (text: string) => void;
+  /** Whether to name models by their commits, for a plan that other machines follow. */
+  readonly isPinned: boolean;
 }
 
 export interface MountedModels {
@@ -33,10 +35,11 @@ export interface MountedModels {
  */
 export async function mountAll(
   texts: readonly string[],
-  { command, need, flags, note }: MountOptions,
+  { command, need, flags, note, isPinned }: MountOptions,
 ): Promise<MountedModels> {
   const parsed = texts.map((text) => ({ text, reference: parseHubReference(text) }));
   const references: MountedReference[] = [];
+  const paths = new Map<string, string>();
   for (const { text, reference } of parsed) {
     if (need === undefined) throw needsDownload(command, reference);
     const mounted = await mountReference({
@@ -48,15 +51,13 @@ export async function mountAll(
       warn: note,
     });
     references.push(mounted);
+    paths.set(text, isPinned ? pinnedPath(reference, mounted.commit) : reference.path);
     note(commitText(mounted));
     if (need === 'config' && command === 'quick-test') {
       note(`${text}: the weights are not downloaded, and the test uses random weights`);
     }
   }
-  return {
-    references,
-    paths: new Map(parsed.map(({ text, reference }) => [text, reference.path])),
-  };
+  return { references, paths };
 }
 
 const ORIGINS: Readonly<Record<MountedReference['origin'], string>> = {

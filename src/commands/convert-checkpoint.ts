@@ -104,7 +104,7 @@ export default class ConvertCheckpoint extends BaseCommand {
     in: Args.string({
       ignoreStdin: true,
       description:
-        'a file, an index of shards, or a folder [default: the checkpoint of this folder]',
+        'a file, an index of shards, a folder, or hf:ORG/NAME [default: the checkpoint of this folder]',
     }),
     out: Args.string({
       ignoreStdin: true,
@@ -211,7 +211,7 @@ export default class ConvertCheckpoint extends BaseCommand {
     'state-dict': { ...stateDict, helpGroup: 'INPUT' },
     'merge-lora': Flags.string({
       helpValue: 'DIR',
-      description: 'add the LoRA adapter in this folder (PEFT) to the weights of IN',
+      description: 'add the LoRA adapter in this folder or hf:ORG/NAME (PEFT) to the weights of IN',
       exclusive: ['prove', 'dialect'],
       helpGroup: 'INPUT',
     }),
@@ -305,6 +305,10 @@ export default class ConvertCheckpoint extends BaseCommand {
     }
   }
 
+  protected override pinsModels({ parts, plan }: { parts?: number; plan?: string }): boolean {
+    return parts !== undefined || plan !== undefined;
+  }
+
   async #planParts(flags: FlagsOf<typeof ConvertCheckpoint>, request: ConversionRequest) {
     const { makePlan } = await import('../conversion/parts/parts.js');
     const { parts = 1, plan: file = '', 'state-dict': stateDict } = flags;
@@ -321,11 +325,12 @@ export default class ConvertCheckpoint extends BaseCommand {
       '../conversion/parts/parts.js'
     );
     const { phase, part = 'auto', tasks, launch = 'slurm', image, claim } = flags;
+    const mount = (models: readonly string[]) => this.mountModels(flags, models);
     const plan = { file: flags.plan ?? '', version: this.config.version };
     const display = { ...progressDisplay(flags), ...stepProgress(flags) };
     switch (mode) {
       case 'part': {
-        const run = { part, phase: phase && PHASES[phase], tasks, display };
+        const run = { part, phase: phase && PHASES[phase], tasks, display, mount };
         const environment = process.env;
         const result = await runPart(plan, { ...run, environment }).finally(display.end);
         return this.answer(flags, result, partsReport);
@@ -334,7 +339,7 @@ export default class ConvertCheckpoint extends BaseCommand {
         return this.answer(flags, await partsStatus(plan), partsReport);
       case 'finish': {
         const { check, wait } = { check: Boolean(flags.check), wait: Boolean(flags.wait) };
-        const result = await finishPlan(plan, { display, check, wait }).finally(display.end);
+        const result = await finishPlan(plan, { display, mount, check, wait }).finally(display.end);
         if (result.schema === 'minimind/convert-checkpoint@1') {
           return this.answer(flags, result, (each) => convertReport(each));
         }
@@ -344,7 +349,8 @@ export default class ConvertCheckpoint extends BaseCommand {
       case 'launch': {
         const program = [process.execPath, path.resolve(process.argv[1] ?? 'minimind')];
         const options = { scheduler: launch, isSubmitted: Boolean(flags.submit), program, tasks };
-        const result = await launchPlan(plan, { ...options, image, claim });
+        const isOffline = flags.offline;
+        const result = await launchPlan(plan, { ...options, image, claim, isOffline });
         if (result.job && formatOf(flags) === 'table') {
           await this.write(flags, result.job.answer ?? result.job.text);
           return result;

@@ -67,11 +67,45 @@ export function takeFreeName(from: string, to: string): void {
     // A link fails if the name is already taken; a rename would replace that file.
     fs.linkSync(from, to);
   } catch (error) {
+    // NFS repeats a request whose answer was lost, and the second one finds the name taken by the first.
+    if (codeOf(error) === 'EEXIST' && isSameFile(from, to)) return;
     if (!NO_LINKS.has(codeOf(error) ?? '')) throw error;
     if (fs.existsSync(to)) throw alreadyExists(to);
     fs.renameSync(from, to);
   }
 }
+
+/**
+ * Renames a file or folder. NFS repeats a request whose answer was lost, and the second one then finds nothing to rename:
+ * that is no error.
+ */
+export function renameTo(from: string, to: string): void {
+  const before = fs.lstatSync(from, { bigint: true, throwIfNoEntry: false });
+  try {
+    fs.renameSync(from, to);
+  } catch (error) {
+    const after = fs.lstatSync(to, { bigint: true, throwIfNoEntry: false });
+    const isSame = after !== undefined && after.ino === before?.ino && after.dev === before.dev;
+    if (codeOf(error) !== 'ENOENT' || !isSame || exists(from)) throw error;
+  }
+}
+
+/** Attempts at a file that other machines replace meanwhile. */
+const MOST_READS = 5;
+
+/** Text of a small file that other machines replace. Opens it again when NFS says that the opened one is gone. */
+export function readReplaced(file: string): string {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return fs.readFileSync(file, 'utf8');
+    } catch (error) {
+      if (codeOf(error) !== 'ESTALE' || attempt >= MOST_READS) throw error;
+    }
+  }
+}
+
+/** Name that a client of NFS gives to a removed file that is still open. It disappears when the file is closed. */
+export const isRemovedName = (name: string): boolean => /^\.nfs[0-9a-f]+$/i.test(name);
 
 /** Errors of file systems without hard links (FAT, some network shares), and of all systems for folders. */
 const NO_LINKS: ReadonlySet<string> = new Set([
@@ -136,7 +170,7 @@ export function moveAll(moves: readonly Move[]): void {
       if (mode !== undefined) fs.chmodSync(from, mode & 0o777);
       keepAside(to, aside);
     }
-    fs.renameSync(from, to);
+    renameTo(from, to);
     syncFolder(path.dirname(to));
   }
 }

@@ -12,6 +12,8 @@ export interface MountedFile {
   readonly version: number;
   /** Where the file is on this machine; undefined when only parts of it are here. */
   readonly localPath: string | undefined;
+  /** Hash or tag of the content by which its server names it, equal on all machines; undefined when it states none. */
+  readonly contentTag: string | undefined;
   /** Fills `target` with the bytes from `position` on. */
   readInto(target: Uint8Array, position: number): void;
   readIntoAsync(target: Uint8Array, position: number): Promise<void>;
@@ -139,6 +141,14 @@ export function fileStatus(file: string): FileStatus | undefined {
   if (opened) return { size: opened.size, changedAt: opened.version };
   const status = mounted ? undefined : fs.statSync(file, { throwIfNoEntry: false });
   return status?.isFile() ? { size: status.size, changedAt: status.mtimeMs } : undefined;
+}
+
+/** Tag of the content of a file of a mounted folder; undefined for other files, and without one. */
+export function contentTagOf(file: string): string | undefined {
+  const mounted = mountedPath(file);
+  return mounted?.folder.names.has(mounted.name)
+    ? mounted.folder.open(mounted.name).contentTag
+    : undefined;
 }
 
 /** Text of a small file; undefined when there is none, or it has more than `most` bytes. */

@@ -10,6 +10,7 @@ import {
   areMovesDone,
   codeOf,
   exists,
+  isRemovedName,
   removeQuietly,
   revertMoves,
   syncFolder,
@@ -169,7 +170,8 @@ export class StagingFolder {
   }
 
   finished(): string[] {
-    return exists(this.files) ? fs.readdirSync(this.files) : [];
+    const names = exists(this.files) ? fs.readdirSync(this.files) : [];
+    return names.filter((name) => !isRemovedName(name));
   }
 
   /** Whether complete scratch files exist. */

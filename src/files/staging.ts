@@ -25,10 +25,16 @@
  * run stops with an error and changes nothing. `resume` rejects files with another identity. A folder that is
  * already in place is replaced like any other.
  */
-import fs from 'node:fs';
 import path from 'node:path';
 import { UserError } from '../errors.js';
-import { alreadyExists, exists, moveAll, syncFolder, withFileErrors } from './file-system.js';
+import {
+  alreadyExists,
+  exists,
+  moveAll,
+  renameTo,
+  syncFolder,
+  withFileErrors,
+} from './file-system.js';
 import { noteOutput, refuseInput } from './input-registry.js';
 import { checkReplaceable, type OutputTarget, resolveOutputTarget } from './output-place.js';
 import type { Journal } from './staging-folder.js';
@@ -119,7 +125,7 @@ export class Staging {
     const target = this.#inOutput(name, this.#place.target);
     const temporary = this.#folder.unfinished(name);
     await writeThrough(temporary, target, undefined, fill, () => {
-      fs.renameSync(temporary, path.join(this.#folder.files, name));
+      renameTo(temporary, path.join(this.#folder.files, name));
       syncFolder(this.#folder.files);
     });
     this.#finished.add(name);
@@ -134,7 +140,7 @@ export class Staging {
     if (this.isFinished(name)) throw new Error(`${name} is finished already`);
     this.#checkCompanion(name);
     await withFileErrors(this.#inOutput(name, this.#place.target), () => {
-      fs.renameSync(from, path.join(this.#folder.files, name));
+      renameTo(from, path.join(this.#folder.files, name));
       syncFolder(this.#folder.files);
     });
     this.#finished.add(name);

@@ -18,17 +18,16 @@ export function boundsOf(
   };
 }
 
-/** Sum of figures and bounds, bound by bound. Each part is an input under its own name. */
+/** Sum of bytes, figures and bounds, bound by bound. Each part is an input under its own name. */
 export function sumBounds(
   label: string,
-  unit: Quantity['unit'],
   parts: Readonly<Record<string, Bounds | Figure>>,
   source: string,
 ): Bounds {
   const sumOf = (which: keyof Bounds) =>
     quantity({
       label,
-      unit,
+      unit: 'bytes',
       formula: add(
         ...Object.entries(parts).map(([name, part]) =>
           inputNamed(name, ('lower' in part ? part[which] : part).value),

@@ -4,6 +4,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import { UserError } from '../errors.js';
+import { downloadLine } from '../text/hub-names.js';
 import type { DataAnswer, DataFailure, DataRequest, DataThreadOptions } from './data-worker.js';
 import type { HubFile } from './hub-client.js';
 import type { HubSettings } from './hub-settings.js';
@@ -13,6 +14,9 @@ const SHARED_BYTES = 4 * 2 ** 20;
 
 /** Milliseconds: longer than all attempts of a request together. */
 const LONGEST_WAIT = 3_600_000;
+
+/** Milliseconds until the thread runs. A blocked process does not hear that it failed. */
+const LONGEST_START = 120_000;
 
 /** The number in shared memory of a request that is not answered, and of one that is. */
 const WAITING = 0;
@@ -25,7 +29,7 @@ interface Waiting {
 
 export class DataReader {
   readonly #settings: HubSettings;
-  readonly #state = new Int32Array(new SharedArrayBuffer(8));
+  readonly #state = new Int32Array(new SharedArrayBuffer(12));
   readonly #data = new Uint8Array(new SharedArrayBuffer(SHARED_BYTES));
   readonly #waiting = new Map<number, Waiting>();
   #worker: Worker | undefined;
@@ -35,9 +39,13 @@ export class DataReader {
     this.#settings = settings;
   }
 
-  /** Fills `target`, and blocks the process until it is filled. @throws UserError as `HubClient.range`. */
+  /** Fills `target`, and blocks the process until it is filled. @throws UserError as `HubClient.range`, and offline. */
   readInto(file: HubFile, size: number, target: Uint8Array, position: number): void {
+    this.#refuseOffline(file);
     const worker = this.#started();
+    if (Atomics.wait(this.#state, 2, 0, LONGEST_START) === 'timed-out') {
+      throw new Error('the thread that reads from the hub does not start');
+    }
     for (let done = 0; done < target.length; ) {
       const length = Math.min(SHARED_BYTES, target.length - done);
       Atomics.store(this.#state, 0, WAITING);
@@ -62,6 +70,7 @@ export class DataReader {
     position: number,
   ): Promise<void> {
     if (target.length === 0) return;
+    this.#refuseOffline(file);
     const worker = this.#started();
     const id = ++this.#requests;
     const bytes = await new Promise<Uint8Array>((resolve, reject) => {
@@ -73,6 +82,16 @@ export class DataReader {
     target.set(bytes);
   }
 
+  #refuseOffline(file: HubFile): void {
+    if (!this.#settings.isOffline) return;
+    const { repository, name } = file;
+    throw new UserError(
+      'system',
+      `offline, and the values in ${name} of ${repository} are in no cache of this machine`,
+      { suggestion: `download the model: ${downloadLine(repository)}` },
+    );
+  }
+
   close(): void {
     void this.#worker?.terminate();
     this.#worker = undefined;
@@ -82,8 +101,10 @@ export class DataReader {
     if (this.#worker) return this.#worker;
     const { buffer: state } = this.#state;
     const { buffer: data } = this.#data;
+    Atomics.store(this.#state, 2, 0);
     const workerData = { settings: this.#settings, state, data } as DataThreadOptions;
-    const worker = new Worker(workerFile(), { workerData });
+    // Options of this process, such as those of an inline script, need not suit a file.
+    const worker = new Worker(workerFile(), { workerData, execArgv: [] });
     worker.on('message', ({ id, bytes, failure }: DataAnswer) => {
       const waiting = this.#waiting.get(id);
       this.#waiting.delete(id);

@@ -19,7 +19,7 @@ export interface DataRequest {
 
 export interface DataThreadOptions {
   readonly settings: HubSettings;
-  /** Two numbers: 0 while the reader waits, 1 for bytes, 2 for an error; and the bytes of the answer. */
+  /** Three numbers: 0 while the reader waits, 1 for bytes, 2 for an error; the bytes of the answer; 1 once this runs. */
   readonly state: SharedArrayBuffer;
   readonly data: SharedArrayBuffer;
 }
@@ -40,6 +40,8 @@ const { settings, state, data } = workerData as DataThreadOptions;
 const client = new HubClient(settings);
 const readAhead = new ReadAhead((file, position, length) => client.range(file, position, length));
 const shared = new Int32Array(state);
+Atomics.store(shared, 2, 1);
+Atomics.notify(shared, 2);
 
 async function answer({ file, size, position, length, id }: DataRequest): Promise<void> {
   try {

@@ -19,6 +19,8 @@ export interface CachedRange {
 export interface CachedFile {
   /** Bytes of the whole file. */
   readonly size: number;
+  /** Tag of its content; undefined when the hub stated none. */
+  readonly tag: string | undefined;
   readonly ranges: readonly CachedRange[];
 }
 
@@ -84,13 +86,14 @@ export class HeaderCache {
     }
     const isWhole =
       at === bytes.length && head.sha256 === checksum(ranges.map((each) => each.bytes));
-    return isWhole ? { size: head.size, ranges } : undefined;
+    const tag = typeof head.tag === 'string' ? head.tag : undefined;
+    return isWhole ? { size: head.size, tag, ranges } : undefined;
   }
 
-  keepFile({ repository, commit, name }: HubFile, { size, ranges }: CachedFile): void {
+  keepFile({ repository, commit, name }: HubFile, { size, tag, ranges }: CachedFile): void {
     const places = ranges.map(({ position, bytes }) => [position, bytes.length]);
     const parts = ranges.map(({ bytes }) => bytes);
-    const head = { form: FORM, name, size, ranges: places, sha256: checksum(parts) };
+    const head = { form: FORM, name, size, tag, ranges: places, sha256: checksum(parts) };
     this.#write(this.#commitFile(repository, commit, hashed(name)), [
       Buffer.from(`${JSON.stringify(head)}\n`),
       ...parts,

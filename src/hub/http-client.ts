@@ -150,7 +150,10 @@ export class HttpClient {
       const why = abort.signal.aborted
         ? `does not answer within ${timeout / 1000} s`
         : `cannot be reached: ${cause instanceof Error ? cause.message || String(cause) : cause}`;
-      throw new TransferError(`${url.host} ${why}`, { cause: innerCause(cause) });
+      const failure = new TransferError(`${url.host} ${why}`, { cause: innerCause(cause) });
+      throw isUntrusted(failure)
+        ? new TransferError(failure.message, { cause: failure.cause, isFinal: true })
+        : failure;
     } finally {
       clearTimeout(watch);
     }
@@ -194,6 +197,19 @@ export const NO_NETWORK: ReadonlySet<string> = new Set([
   'EHOSTUNREACH',
   'ENETDOWN',
 ]);
+
+/** Codes of certificates that no known authority has signed. https://nodejs.org/api/tls.html#x509-certificate-error-codes */
+const UNTRUSTED: ReadonlySet<string> = new Set([
+  'UNABLE_TO_GET_ISSUER_CERT',
+  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'CERT_UNTRUSTED',
+]);
+
+/** Whether a connection failed because its certificate is not trusted, as behind a proxy that decrypts. */
+export const isUntrusted = ({ code }: TransferError): boolean => UNTRUSTED.has(code ?? '');
 
 /** The first error of several, one for each address of a host. */
 const innerCause = (cause: unknown): unknown =>

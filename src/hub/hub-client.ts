@@ -3,7 +3,14 @@ import { quote } from '../config/quote.js';
 import { UserError } from '../errors.js';
 import { downloadLine } from '../text/hub-names.js';
 import type { HttpAnswer } from './http-client.js';
-import { HttpClient, NO_NETWORK, numberIn, retryAfter, TransferError } from './http-client.js';
+import {
+  HttpClient,
+  isUntrusted,
+  NO_NETWORK,
+  numberIn,
+  retryAfter,
+  TransferError,
+} from './http-client.js';
 import type { HubSettings } from './hub-settings.js';
 import { isCommit, isRepositoryPath } from './reference.js';
 
@@ -20,6 +27,8 @@ export interface FetchedRange {
   readonly bytes: Buffer;
   /** Bytes of the whole file. */
   readonly size: number;
+  /** Tag of the content that the hub states: of a large file its SHA-256. Undefined when the answer has none. */
+  readonly tag?: string | undefined;
 }
 
 /** A file of a commit. */
@@ -27,6 +36,8 @@ export interface HubFile {
   readonly repository: string;
   readonly commit: string;
   readonly name: string;
+  /** Tag of its content when it was first read: a file with another one is refused. */
+  readonly tag?: string | undefined;
 }
 
 /** The listing of a repository with 100,000 files has about 10 MB. */
@@ -93,7 +104,9 @@ export class HubClient {
       if (answer.status === 416) {
         answer.abort();
         const size = numberIn(/^bytes \*\/(\d+)$/.exec(answer.headers['content-range'] ?? '')?.[1]);
-        if (size === 0 && position === 0) return { bytes: Buffer.alloc(0), size };
+        if (size === 0 && position === 0) {
+          return { bytes: Buffer.alloc(0), size, tag: this.#tagOf(answer) };
+        }
         throw this.#unsound(file, `answers that the file ends before byte ${position}`);
       }
       if (answer.status !== 206) {
@@ -108,7 +121,7 @@ export class HubClient {
       if (bytes.length < expected) {
         throw new TransferError(`the answer has ${bytes.length} of ${expected} bytes`);
       }
-      return { bytes, size };
+      return { bytes, size, tag: this.#tagOf(answer) };
     });
   }
 
@@ -160,9 +173,22 @@ export class HubClient {
       answer.abort();
       throw this.#unsound(file, 'serves another file than a moment ago');
     }
+    const stated = this.#tagOf(answer);
+    if (file.tag !== undefined && stated !== undefined && stated !== file.tag) {
+      answer.abort();
+      throw this.#unsound(file, 'serves other content than when this commit was first read');
+    }
     if (etag !== undefined) before.tags.set(answer.url.host, etag);
     this.#seen.set(keyOf(file), before);
     return size;
+  }
+
+  /** huggingface_hub/file_download.py, get_hf_file_metadata: a store has ETags of its own, which say nothing. */
+  #tagOf(answer: HttpAnswer): string | undefined {
+    const own = answer.url.host === this.host ? answer.headers.etag : undefined;
+    const tag = headerOf(answer, 'x-linked-etag') ?? own ?? '';
+    // SHA-1 of a Git blob, or SHA-256. Other tags can be those of one server of several.
+    return /^(?:W\/)?"?([0-9a-f]{40}|[0-9a-f]{64})"?$/.exec(tag)?.[1];
   }
 
   #unsound = ({ repository, name }: HubFile, what: string): UserError =>
@@ -182,13 +208,15 @@ export class HubClient {
   #failed(error: TransferError, { repository }: Subject): UserError {
     const isAbsent = NO_NETWORK.has(error.code ?? '');
     const download = `download the model: ${downloadLine(repository)}`;
-    const suggestion = isAbsent
-      ? 'check the network and HTTPS_PROXY, or name a model on this machine'
-      : error.retryAfter !== undefined
-        ? `try again in ${Math.ceil(error.retryAfter)} s, or log in for a higher limit: hf auth login`
-        : error.isFinal
-          ? download
-          : `try again, or ${download}`;
+    const suggestion = isUntrusted(error)
+      ? 'behind a proxy that decrypts, write the certificate of its authority into a file, and set NODE_EXTRA_CA_CERTS=FILE'
+      : isAbsent
+        ? 'check the network and HTTPS_PROXY, or name a model on this machine'
+        : error.retryAfter !== undefined
+          ? `try again in ${Math.ceil(error.retryAfter)} s, or log in for a higher limit: hf auth login`
+          : error.isFinal
+            ? download
+            : `try again, or ${download}`;
     const message = `cannot read ${repository} from the hub: ${error.message}`;
     return new UserError('system', message, { cause: error, suggestion });
   }
@@ -197,7 +225,8 @@ export class HubClient {
   #refused(answer: HttpAnswer, subject: Subject): Error {
     answer.abort();
     const { status, headers } = answer;
-    const { repository, revision, name } = subject;
+    const { repository, name } = subject;
+    const revision = subject.revision ?? subject.commit;
     const { endpoint, token } = this.#settings;
     if (RETRIED.has(status)) {
       const wait = retryAfter(headers['retry-after']);
@@ -226,6 +255,12 @@ export class HubClient {
       code === 'RevisionNotFound' ||
       (status === 404 && revision !== undefined && code === undefined && revision !== 'main')
     ) {
+      if (isCommit(revision ?? '')) {
+        return usage(
+          `${repository} has no commit ${revision}, or has it no longer`,
+          `leave the commit out for the default branch: hf:${repository}; a plan of parts that names it cannot go on`,
+        );
+      }
       return usage(
         `${repository} has no revision ${quote(revision ?? '', 100)}`,
         `leave the revision out for the default branch: hf:${repository}`,
@@ -258,6 +293,7 @@ export class HubClient {
 interface Subject {
   readonly repository: string;
   readonly revision?: string;
+  readonly commit?: string;
   readonly name?: string;
 }
 

@@ -23,7 +23,7 @@ import { HubClient } from './hub-client.js';
 import type { HubSettings } from './hub-settings.js';
 import { hubSettings } from './hub-settings.js';
 import type { HubReference } from './reference.js';
-import { isCommit, isRepositoryPath } from './reference.js';
+import { isCommit, isRepositoryPath, pinnedPath } from './reference.js';
 import { RemoteFolder } from './remote-folder.js';
 import { UserCache } from './user-cache.js';
 
@@ -67,8 +67,8 @@ const DEFAULT_REVISION = 'main';
 const MAX_SIDECAR = 100e6;
 
 /**
- * Mounts the repository of a reference at `reference.root`, and fetches what the command needs of it. The network is used
- * only for what neither the user's cache of huggingface_hub nor ours has.
+ * Mounts the repository of a reference at `reference.root` and under its commit, and fetches what the command needs of it.
+ * The network is used only for what neither the user's cache of huggingface_hub nor ours has.
  * @throws UserError when there is no such model, it is not public, or the hub cannot be reached.
  */
 export async function mountReference(request: MountRequest): Promise<MountedReference> {
@@ -96,6 +96,7 @@ export async function mountReference(request: MountRequest): Promise<MountedRefe
       userCache,
     });
     mount(root, folder);
+    mount(pinnedPath({ ...reference, file: undefined }, commit), folder);
     await fetchNeeded(request, folder, (done, total) =>
       shown.doing(`reading ${text}: ${done} of ${total} headers`),
     );

@@ -1,6 +1,7 @@
 /** Connections through an HTTP proxy, by the variables that curl and Python read. */
 import http from 'node:http';
 import https from 'node:https';
+import net from 'node:net';
 import tls from 'node:tls';
 import { quote } from '../config/quote.js';
 import { UserError } from '../errors.js';
@@ -69,14 +70,18 @@ export async function throughProxy(
     };
   }
   const socket = await tunnel(url, proxy, signal);
+  const host = url.hostname.replace(/^\[|\]$/g, '');
   return {
-    agent: false,
-    createConnection: () => tls.connect({ socket, servername: url.hostname }),
+    // An agent would make a connection of its own, past the tunnel. TLS has names of hosts only, not addresses.
+    agent: undefined,
+    // Else the header Host has it.
+    defaultPort: 443,
+    createConnection: () => tls.connect({ socket, host, servername: net.isIP(host) ? '' : host }),
   };
 }
 
 /** RFC 9110, section 9.3.6: a connection to the host of `url` through the proxy. */
-function tunnel(url: URL, proxy: URL, signal: AbortSignal): Promise<import('node:net').Socket> {
+function tunnel(url: URL, proxy: URL, signal: AbortSignal): Promise<net.Socket> {
   const target = `${url.hostname}:${url.port || 443}`;
   const { request } = proxy.protocol === 'https:' ? https : http;
   return new Promise((resolve, reject) => {

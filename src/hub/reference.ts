@@ -63,6 +63,12 @@ export function parseHubReference(text: string): HubReference {
   };
 }
 
+/** The path of a reference at a commit, which stays the same when its branch moves. */
+export function pinnedPath({ repository, file }: HubReference, commit: string): string {
+  const root = `${HUB_SCHEME}${repository}@${commit}`;
+  return file === undefined ? root : `${root}:/${file}`;
+}
+
 const isName = (part: string) => NAME.test(part) && !part.includes('..') && !part.includes('--');
 
 /** git-check-ref-format: no control characters, spaces, `..`, nor any of `~^:?*[\`. */

@@ -3,7 +3,7 @@ import { UserError } from '../errors.js';
 import type { ByteRange, MountedFile } from '../files/mounted.js';
 import type { DataReader } from './data-reader.js';
 import type { CachedFile, CachedRange } from './header-cache.js';
-import type { HubFile } from './hub-client.js';
+import type { FetchedRange, HubFile } from './hub-client.js';
 
 /** First bytes of a file that are fetched at once: most headers are shorter. */
 export const FIRST_BYTES = 64 * 1024;
@@ -30,23 +30,33 @@ export interface MissingSource {
 }
 
 export class RemoteFile implements MountedFile {
-  readonly place: HubFile;
+  readonly #place: HubFile;
   readonly localPath = undefined;
   readonly #source: MissingSource;
   /** In their order, without overlaps, and apart from each other. */
   #ranges: CachedRange[];
   #size: number | undefined;
+  #tag: string | undefined;
 
   constructor(place: HubFile, source: MissingSource, known: CachedFile | undefined) {
-    this.place = place;
+    this.#place = place;
     this.#source = source;
     this.#size = known?.size;
+    this.#tag = known?.tag;
     this.#ranges = [...(known?.ranges ?? [])];
   }
 
   /** Content of the file as far as it is here, for the cache. */
   get cached(): CachedFile {
-    return { size: this.size, ranges: this.#ranges };
+    return { size: this.size, tag: this.#tag, ranges: this.#ranges };
+  }
+
+  get place(): HubFile {
+    return { ...this.#place, tag: this.#tag };
+  }
+
+  get contentTag(): string | undefined {
+    return this.#tag;
   }
 
   get isKnown(): boolean {
@@ -126,8 +136,9 @@ export class RemoteFile implements MountedFile {
   }
 
   /** Keeps a part that was fetched. */
-  add(position: number, bytes: Buffer, size: number): void {
+  add(position: number, { bytes, size, tag }: FetchedRange): void {
     this.#size = size;
+    this.#tag ??= tag;
     const all = [...this.#ranges, { position, bytes }].sort((a, b) => a.position - b.position);
     const joined: CachedRange[] = [];
     for (const range of all) {

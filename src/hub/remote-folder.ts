@@ -9,7 +9,7 @@ import { MAX_PARALLEL } from './http-client.js';
 import type { HubClient, HubFile } from './hub-client.js';
 import type { HubSettings } from './hub-settings.js';
 import { FIRST_BYTES, MissingBytes, type MissingSource, RemoteFile } from './remote-file.js';
-import type { UserCache } from './user-cache.js';
+import { blobNameOf, type UserCache } from './user-cache.js';
 
 /** Most rounds of reading and fetching what was missing. */
 const MAX_ROUNDS = 10_000;
@@ -140,9 +140,9 @@ export class RemoteFolder implements MountedFolder {
           suggestion: `download the model: ${downloadLine(repository)}`,
         });
       }
-      const { bytes, size } = await client.range(file.place, position, length);
-      file.add(position, bytes, size);
-      this.#fetched += bytes.length - length;
+      const fetched = await client.range(file.place, position, length);
+      file.add(position, fetched);
+      this.#fetched += fetched.bytes.length - length;
       watch(++done, wanted.length);
     });
     for (const file of new Set(wanted.map((each) => each.file))) {
@@ -175,6 +175,7 @@ function localFile(path: string): MountedFile {
     size,
     version: mtimeMs,
     localPath: path,
+    contentTag: blobNameOf(path),
     readInto: never,
     readIntoAsync: async () => never(),
     willRead: () => {},

@@ -6,6 +6,10 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { isCommit, isRepositoryPath } from './reference.js';
 
+/** Tag of a file in the cache: blobs are named after it. Undefined where the cache has copies instead of links. */
+export const blobNameOf = (file: string): string | undefined =>
+  path.basename(path.dirname(file)) === 'blobs' ? path.basename(file) : undefined;
+
 export class UserCache {
   readonly #folder: string;
 

@@ -25,18 +25,16 @@ function checkLength(characters: number): void {
 }
 
 /**
- * JSON text of a value that `parseJson` restores. Tuples become lists, and dict subclasses plain dicts.
- * @param name Argument name for the error.
- * @throws UserError for a value that is too long or has no JSON form.
+ * Writes the arguments of a projector as JSON that `parseJson` restores: tuples become lists, and dict subclasses plain
+ * dicts. A value can be referenced many times, so the total output is limited.
  */
-export const jsonText = (name: string, value: PickleValue): string =>
-  new JsonWriter().text(name, value);
-
-/** Writes the arguments of a projector. A value can be referenced many times, so the total output is limited. */
 export class JsonWriter {
   #characters = 0;
 
-  /** Like `jsonText`, with earlier output counted towards the limit. */
+  /**
+   * @param name Argument name for the error.
+   * @throws UserError for a value that has no JSON form, or that goes beyond the limit with the earlier ones.
+   */
   text(name: string, value: PickleValue, depth = 0): string {
     if (depth > MOST_DEPTH) throw cannotHold(name, 'lists and dicts that deep');
     if (!isKind(value, 'dict') && !isKind(value, 'list') && !isKind(value, 'tuple')) {

@@ -201,12 +201,12 @@ function valuesOf({ module, branch, parts }: SavedAdapter, part: string): Float6
 }
 
 const multiplicationsOf = (tensors: readonly ProjectedTensor[]): number =>
-  tensors.reduce((sum, { tensor, adapter }) => {
+  sumOf(tensors, ({ tensor, adapter }) => {
     const { teacherWidth, studentWidth, hidden } = adapter;
     const each =
       hidden === undefined ? teacherWidth * studentWidth : hidden * (teacherWidth + studentWidth);
-    return sum + (tensor.elements / teacherWidth) * each;
-  }, 0);
+    return (tensor.elements / teacherWidth) * each;
+  });
 
 // Applies a saved projector to the keys and values of a file
 
@@ -343,22 +343,22 @@ function resultsPlace(name: string): CheckpointTarget {
 
 /** Replaces types that cannot be written by F32. */
 function writtenDtype(
-  requestedDtype: StoredDtype,
+  stored: StoredDtype,
   { dtype }: Pick<ProjectRequest, 'dtype'>,
 ): EncodableDtype {
   if (dtype !== undefined) return OUTPUT_DTYPES[dtype];
-  return isEncodable(requestedDtype) ? requestedDtype : 'F32';
+  return isEncodable(stored) ? stored : 'F32';
 }
 
 function nonFiniteWarning(
   file: string,
   { input, output, nonFinite }: { input: string; output: string; nonFinite: NonFiniteCounts },
 ): Problem[] {
-  const { given: requestedDtype, made } = nonFinite;
+  const { given, made } = nonFinite;
   if (made === 0) return [];
   const why =
-    requestedDtype > 0
-      ? `${quote(input)} holds ${requestedDtype} NaN or infinities, each of which spoils its row`
+    given > 0
+      ? `${quote(input)} holds ${given} NaN or infinities, each of which spoils its row`
       : `${quote(input)} leads to values beyond the type`;
   return projectorWarnings(file, [`${why}: ${made} values of ${quote(output)} are not finite`]);
 }

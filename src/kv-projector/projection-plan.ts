@@ -1,9 +1,11 @@
 /** Assigns the tensors of a file to teachers, keys or values, and adapters. */
+
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { listed, quoted } from '../checkpoint/checkpoint-rules.js';
 import type { StoredTensor } from '../checkpoint/stored-tensor.js';
 import type { Shape } from '../tensor/dtype.js';
 import { STORED_DTYPES, shapeText } from '../tensor/dtype.js';
+import { groupBy } from '../text/words.js';
 import type { ErrorCollector } from './arguments.js';
 import { errorCollector } from './arguments.js';
 import type { Branch } from './projector.js';
@@ -55,8 +57,8 @@ export function planProjection(projector: SavedProjector, kv: Checkpoint): Proje
   const prefix = [...kv.tensors.keys()].some((name) => name.startsWith(INPUT)) ? INPUT : '';
   const { named, ignored } = namedTensors(kv, prefix, complain);
   if (named.length === 0) complain(undefined, 'holds no keys or values', ADVICE);
-  checkTeachers(named, projector, complain);
-  const byModule = adaptersByModule(projector);
+  const byModule = groupBy(projector.adapters, ({ module }) => module);
+  checkTeachers(named, projector, byModule, complain);
   const tensors = named.flatMap(
     (each) => projected(each, projector, byModule, prefix, complain) ?? [],
   );
@@ -83,24 +85,19 @@ function namedTensors(kv: Checkpoint, prefix: string, complain: ErrorCollector) 
 /** Each teacher needs both tensors and its own adapter. */
 function checkTeachers(
   named: readonly TeacherTensor[],
-  projector: SavedProjector,
+  { path }: SavedProjector,
+  byModule: Adapters,
   complain: ErrorCollector,
 ): void {
-  const branches = new Map<string, TeacherTensor[]>();
-  for (const each of named) {
-    branches.set(each.teacher, [...(branches.get(each.teacher) ?? []), each]);
-  }
-  const byModule = adaptersByModule(projector);
   const modules = new Map<string, string>();
-  for (const [teacher, [first, second]] of branches) {
-    if (first === undefined) continue;
+  for (const [teacher, [first, second]] of groupBy(named, (each) => each.teacher)) {
     const module = moduleName(teacher);
     const other = modules.get(module);
     modules.set(module, teacher);
     if (!byModule.has(module)) {
       complain(
         first.name,
-        `${projector.path} has no adapter for the teacher ${quoted(teacher)}`,
+        `${path} has no adapter for the teacher ${quoted(teacher)}`,
         `it has those of ${listed([...byModule.keys()])}, with "_" for "." and "-"`,
       );
     } else if (other !== undefined) {
@@ -113,18 +110,8 @@ function checkTeachers(
   }
 }
 
+/** Adapters of each teacher, by its module. */
 type Adapters = ReadonlyMap<string, readonly SavedAdapter[]>;
-
-/** Adapters of each teacher, in order. */
-function adaptersByModule({ adapters }: SavedProjector): Adapters {
-  const byModule = new Map<string, SavedAdapter[]>();
-  for (const adapter of adapters) {
-    const own = byModule.get(adapter.module);
-    if (own) own.push(adapter);
-    else byModule.set(adapter.module, [adapter]);
-  }
-  return byModule;
-}
 
 function projected(
   { name, teacher, branch, tensor }: TeacherTensor,

@@ -162,9 +162,7 @@ const PUBLISHED: readonly PublishedLosses[] = [
 ];
 
 /** Bands of the completed steps. */
-export function lossBandsAt(
-  steps: readonly ({ readonly step: number } & Readonly<Record<AdapterKind, number>>)[],
-): LossBand[] {
+export function lossBandsAt(steps: readonly Step[]): LossBand[] {
   return PUBLISHED.flatMap(({ step, digits, ...bands }) => {
     const done = steps.find((each) => each.step === step);
     if (!done) return [];

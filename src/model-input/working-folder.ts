@@ -46,7 +46,7 @@ function isConfigFile(file: string): boolean {
  * @throws UserError when there is none, or several.
  */
 export function modelOfFolder(command: string, example: string): string {
-  return onlyOne(modelsIn('.'), 'model', `minimind ${command}`, example);
+  return onlyOne(modelsIn('.'), 'model', command, example);
 }
 
 /**
@@ -54,7 +54,7 @@ export function modelOfFolder(command: string, example: string): string {
  * @throws UserError when there is none, or several.
  */
 export function checkpointOfFolder(command: string, example: string): string {
-  return onlyOne(checkpointsIn('.'), 'checkpoint', `minimind ${command}`, example);
+  return onlyOne(checkpointsIn('.'), 'checkpoint', command, example);
 }
 
 function onlyOne(found: readonly string[], what: string, command: string, example: string): string {
@@ -65,6 +65,6 @@ function onlyOne(found: readonly string[], what: string, command: string, exampl
     only === undefined
       ? `expected a ${what}, found none on the command line or in this folder`
       : `expected one ${what}, found ${found.length} in this folder: ${found.join(', ')}`,
-    { suggestion: `write ${command} ${only ?? example}` },
+    { suggestion: `write minimind ${command} ${only ?? example}` },
   );
 }

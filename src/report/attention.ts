@@ -18,8 +18,9 @@ import {
   leftColumn,
   noteOf,
   right,
+  tableOf,
 } from './kit/cells.js';
-import type { Block, Cell, Column, Report, TableBlock, Verdict } from './kit/report.js';
+import type { Block, Cell, Report, TableBlock, Verdict } from './kit/report.js';
 import { explanationBlocks } from './profile/inventory.js';
 
 export interface AttentionResult extends AttentionMethods {
@@ -34,11 +35,11 @@ export interface AttentionResult extends AttentionMethods {
 const FIGURES = {
   scores: { title: 'scores', unit: 'bytes', cell: bytesCell },
   traffic: { title: 'HBM traffic', unit: 'bytes', cell: bytesCell },
-  flops: { title: 'FLOPs', unit: 'flop', cell: ({ value }) => flopsCell(value) },
+  flops: { title: 'FLOPs', unit: 'flop', cell: flopsCell },
   cache: { title: 'KV cache', unit: 'bytes', cell: bytesCell },
 } as const satisfies Record<
   ComparedFigure,
-  { title: string; unit: string; cell: (figure: AttentionRow[ComparedFigure]) => Cell }
+  { title: string; unit: string; cell: (value: number | bigint) => Cell }
 >;
 
 const NAMES = Object.keys(FIGURES) as ComparedFigure[];
@@ -136,56 +137,46 @@ const ratioCell = (ratio: number): Cell => ({
 /** Values with their ratios; where that is too wide, ratios below the values of plain attention. */
 function methodTable({ rows }: Context, form: 'both' | 'values' | 'ratios'): TableBlock {
   const cellOf = (row: AttentionRow, name: ComparedFigure, at: number): Cell => {
-    const value = FIGURES[name].cell(row[name]);
+    const value = FIGURES[name].cell(row[name].value);
     if (form === 'values' || at === 0) return value;
     const ratio = ratioCell(row.ratios[name]);
     return form === 'ratios' ? ratio : { ...ratio, text: `${value.text} ${ratio.text}` };
   };
-  return {
-    kind: 'table',
-    columns: [
-      leftColumn('  method', 'method'),
-      ...NAMES.map((name) => right(FIGURES[name].title, name)),
-      right('reach', 'reach'),
-    ],
-    rows: rows.map((row, at) => [
-      {
-        text: `${row.isModel ? CURRENT_MARK : ' '} ${row.name}`,
-        tone: row.isModel ? 'strong' : 'plain',
-      },
-      ...NAMES.map((name) => cellOf(row, name, at)),
-      integerCell(row.reach.value),
-    ]),
-    ...(form === 'both' && { narrower: methodTable({ context: 0, rows }, 'ratios') }),
-  };
+  const table = tableOf(rows, [
+    leftColumn('  method', 'method', ({ isModel, name }) => ({
+      text: `${isModel ? CURRENT_MARK : ' '} ${name}`,
+      tone: isModel ? 'strong' : 'plain',
+    })),
+    ...NAMES.map((name) =>
+      right(FIGURES[name].title, name, (row: AttentionRow, at) => cellOf(row, name, at)),
+    ),
+    right('reach', 'reach', ({ reach }) => integerCell(reach.value)),
+  ]);
+  return form === 'both'
+    ? { ...table, narrower: methodTable({ context: 0, rows }, 'ratios') }
+    : table;
 }
 
 /** A row for each context and method, for programs. */
 function flatTable({ contexts }: AttentionResult): TableBlock {
-  const columns: Column[] = [
-    right('context', 'context_tokens'),
-    leftColumn('method', 'method'),
-    leftColumn('name', 'name'),
-    leftColumn('model', 'is_model'),
-    ...NAMES.map((name) => right(FIGURES[name].title, `${name}_${FIGURES[name].unit}`)),
-    ...NAMES.map((name) => right(`÷ ${FIGURES[name].title}`, `${name}_ratio`)),
-    right('reach', 'reach_tokens'),
-  ];
-  return {
-    kind: 'table',
-    columns,
-    rows: contexts.flatMap(({ context, rows }) =>
-      rows.map((row): Cell[] => [
-        integerCell(context),
-        { text: row.method },
-        { text: row.name },
-        { text: String(row.isModel), value: row.isModel },
-        ...NAMES.map((name) => FIGURES[name].cell(row[name])),
-        ...NAMES.map((name) => ratioCell(row.ratios[name])),
-        integerCell(row.reach.value),
-      ]),
+  const all = contexts.flatMap(({ context, rows }) => rows.map((row) => ({ ...row, context })));
+  return tableOf(all, [
+    right('context', 'context_tokens', ({ context }) => integerCell(context)),
+    leftColumn('method', 'method', ({ method }) => method),
+    leftColumn('name', 'name', ({ name }) => name),
+    leftColumn('model', 'is_model', ({ isModel }) => ({ text: String(isModel), value: isModel })),
+    ...NAMES.map((name) =>
+      right(FIGURES[name].title, `${name}_${FIGURES[name].unit}`, (row: AttentionRow) =>
+        FIGURES[name].cell(row[name].value),
+      ),
     ),
-  };
+    ...NAMES.map((name) =>
+      right(`÷ ${FIGURES[name].title}`, `${name}_ratio`, ({ ratios }: AttentionRow) =>
+        ratioCell(ratios[name]),
+      ),
+    ),
+    right('reach', 'reach_tokens', ({ reach }) => integerCell(reach.value)),
+  ]);
 }
 
 /** Figures whose ratio changes with the context. */

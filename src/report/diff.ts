@@ -20,9 +20,27 @@ import {
   shortCount,
   significant,
 } from '../text/units.js';
-import { counted, isRecord, modelName, nameText, shortened, sumOf } from '../text/words.js';
-import { headingBlock, integerCell, leftColumn, noteOf, percentCell, right } from './kit/cells.js';
-import type { Block, Cell, Column, Fact, Report, TableBlock, Verdict } from './kit/report.js';
+import {
+  counted,
+  isRecord,
+  modelName,
+  nameText,
+  present,
+  shortened,
+  sumOf,
+} from '../text/words.js';
+import {
+  cutColumn,
+  headingBlock,
+  integerCell,
+  leftColumn,
+  moreNote,
+  noteOf,
+  percentCell,
+  right,
+  tableOf,
+} from './kit/cells.js';
+import type { Block, Cell, Fact, Report, TableBlock, Verdict } from './kit/report.js';
 
 type Result = Difference & { readonly schema?: string };
 
@@ -125,26 +143,20 @@ function valuesText({ total, skipped }: ValueDifferences): string {
 function factsOf(result: Result): Fact[] {
   const { a, b, sameModel } = result;
   const isStored = a.bytes !== null && b.bytes !== null;
-  return [
+  return present([
     { name: 'before', text: sideText(a) },
     { name: 'after', text: sideText(b) },
     a.parameters !== null && b.parameters !== null
       ? { name: 'parameters', text: changeText(a.parameters, b.parameters, shortCount) }
       : { name: 'values', text: changeText(a.values, b.values, shortCount) },
     { name: 'tensors', text: changeText(a.tensors, b.tensors, formatInteger) },
-    ...(isStored
-      ? [
-          {
-            name: 'size',
-            text: changeText(a.bytes ?? 0, b.bytes ?? 0, formatBytes) + typesText(a, b),
-          },
-        ]
-      : []),
-    ...(sameModel
-      ? [{ name: 'model', text: 'same settings and layers, read with their defaults' }]
-      : []),
+    isStored && {
+      name: 'size',
+      text: changeText(a.bytes ?? 0, b.bytes ?? 0, formatBytes) + typesText(a, b),
+    },
+    sameModel && { name: 'model', text: 'same settings and layers, read with their defaults' },
     ...comparedFacts(result),
-  ];
+  ]);
 }
 
 function sideText({ path, family, format }: SideSummary): string {
@@ -167,22 +179,18 @@ function typesText(a: SideSummary, b: SideSummary): string {
 /** Limits of the comparison: keys and names that were not compared as written. */
 function comparedFacts({ config, prefix, a, b }: Result): Fact[] {
   const lacking = [a, b].find((side) => side.config === null);
-  return [
-    ...(config?.compared === 'read'
-      ? [{ name: 'keys', text: 'compared as read, with defaults: the files have different forms' }]
-      : []),
-    ...(config === null && lacking
-      ? [{ name: 'keys', text: `not compared: ${modelName(lacking.path)} has no config` }]
-      : []),
-    ...(prefix
-      ? [
-          {
-            name: 'names',
-            text: `compared without ${JSON.stringify(shortened(prefix.prefix))} of ${prefix.side === 'a' ? 'before' : 'after'}`,
-          },
-        ]
-      : []),
-  ];
+  return present([
+    config?.compared === 'read' && {
+      name: 'keys',
+      text: 'compared as read, with defaults: the files have different forms',
+    },
+    config === null &&
+      lacking && { name: 'keys', text: `not compared: ${modelName(lacking.path)} has no config` },
+    prefix && {
+      name: 'names',
+      text: `compared without ${JSON.stringify(shortened(prefix.prefix))} of ${prefix.side === 'a' ? 'before' : 'after'}`,
+    },
+  ]);
 }
 
 // Differences as rows.
@@ -348,25 +356,17 @@ function differenceTable(rows: readonly Row[]): TableBlock {
     ({ lines }) => lines?.before !== undefined || lines?.after !== undefined,
   );
   const hasCounts = rows.some(({ count }) => count > 1);
-  return {
-    kind: 'table',
-    columns: [
-      leftColumn('difference', 'difference'),
-      { ...leftColumn('name', 'name'), cut: true },
-      ...(hasCounts ? [right('count', 'count')] : []),
-      { ...leftColumn('before', 'before'), cut: true },
-      { ...leftColumn('after', 'after'), cut: true },
-      ...(hasLines ? [leftColumn('lines', 'lines')] : []),
-    ],
-    rows: rows.map((row): Cell[] => [
-      { text: row.change },
-      { text: nameText(row.name) },
-      ...(hasCounts ? [row.section === 'key' ? { text: '' } : integerCell(row.count)] : []),
-      { text: row.before },
-      { text: row.after },
-      ...(hasLines ? [{ text: linesText(row) }] : []),
-    ]),
-  };
+  return tableOf(rows, [
+    leftColumn('difference', 'difference', (row) => row.change),
+    cutColumn('name', 'name', (row) => nameText(row.name)),
+    hasCounts &&
+      right('count', 'count', (row) =>
+        row.section === 'key' ? { text: '' } : integerCell(row.count),
+      ),
+    cutColumn('before', 'before', (row) => row.before),
+    cutColumn('after', 'after', (row) => row.after),
+    hasLines && leftColumn('lines', 'lines', linesText),
+  ]);
 }
 
 /** `3`, or `3 → 4` where they differ; a side without the key is `–`. */
@@ -379,11 +379,8 @@ function linesText({ lines }: Row): string {
 const allRows = (rows: readonly Row[]): Block[] => [
   headingBlock('All differences'),
   differenceTable(rows.slice(0, MOST_ROWS)),
-  ...moreNote(rows.length),
+  ...moreNote(rows.length - MOST_ROWS, '--json'),
 ];
-
-const moreNote = (rows: number): Block[] =>
-  rows > MOST_ROWS ? [noteOf(`… ${formatInteger(rows - MOST_ROWS)} more: --json`)] : [];
 
 // Values.
 
@@ -402,23 +399,18 @@ const furthest = (groups: readonly ValueGroup[]): ValueGroup[] =>
   groups.toSorted((x, y) => y.relativeError - x.relativeError);
 
 function groupTable(groups: readonly ValueGroup[], title: string): TableBlock {
-  return {
-    kind: 'table',
-    columns: [
-      { ...leftColumn(title, title), cut: true },
-      right('tensors', 'tensors'),
-      right('equal', 'equal_share'),
-      right('largest', 'largest_difference'),
-      right('relative error', 'relative_error'),
-    ],
-    rows: groups.map((group): Cell[] => [
-      { text: nameText(group.name), ...(group.name === 'total' && { tone: 'strong' }) },
-      integerCell(group.tensors),
+  return tableOf(groups, [
+    cutColumn(title, title, (group) => ({
+      text: nameText(group.name),
+      ...(group.name === 'total' && { tone: 'strong' }),
+    })),
+    right('tensors', 'tensors', (group) => integerCell(group.tensors)),
+    right('equal', 'equal_share', (group) =>
       percentCell(group.elements === 0 ? null : group.equal / group.elements),
-      numberCell(group.largest),
-      percentCell(group.relativeError),
-    ]),
-  };
+    ),
+    right('largest', 'largest_difference', (group) => numberCell(group.largest)),
+    right('relative error', 'relative_error', (group) => percentCell(group.relativeError)),
+  ]);
 }
 
 const numberCell = (value: number): Cell => ({ text: significant(value), value });
@@ -430,15 +422,6 @@ const VERDICTS = {
 } as const satisfies Record<TensorValueDifference['verdict'], Cell>;
 
 function valueDetails({ layers, tensors, components, skipped }: ValueDifferences): Block[] {
-  const columns: Column[] = [
-    { ...leftColumn('tensor', 'tensor'), cut: true },
-    leftColumn('types', 'types'),
-    leftColumn('values', 'values'),
-    right('equal', 'equal_share'),
-    right('largest', 'largest_difference'),
-    right('relative error', 'relative_error'),
-    right('limit', 'limit'),
-  ];
   return [
     noteOf(
       'equal: share of the values; largest: largest absolute difference; relative error: of the Frobenius norms.',
@@ -448,38 +431,31 @@ function valueDetails({ layers, tensors, components, skipped }: ValueDifferences
     headingBlock('Values by layer'),
     groupTable(layers.slice(0, MOST_ROWS), 'layer'),
     headingBlock('Values by tensor'),
-    {
-      kind: 'table',
-      columns,
-      rows: tensors
-        .slice(0, MOST_ROWS)
-        .map((each): Cell[] => [
-          { text: nameText(each.name) },
-          { text: typePair(each) },
-          VERDICTS[each.verdict],
-          percentCell(each.elements === 0 ? null : each.equal / each.elements),
-          numberCell(each.largest),
-          percentCell(each.relativeError),
-          each.limit === 0
-            ? { text: '–', value: 0 }
-            : { text: percentText(each.limit), value: each.limit },
-        ]),
-    },
-    ...moreNote(tensors.length),
+    tableOf(tensors.slice(0, MOST_ROWS), [
+      cutColumn('tensor', 'tensor', ({ name }) => nameText(name)),
+      leftColumn('types', 'types', typePair),
+      leftColumn('values', 'values', ({ verdict }) => VERDICTS[verdict]),
+      right('equal', 'equal_share', ({ elements, equal }) =>
+        percentCell(elements === 0 ? null : equal / elements),
+      ),
+      right('largest', 'largest_difference', ({ largest }) => numberCell(largest)),
+      right('relative error', 'relative_error', ({ relativeError }) => percentCell(relativeError)),
+      right('limit', 'limit', ({ limit }) =>
+        limit === 0 ? { text: '–', value: 0 } : { text: percentText(limit), value: limit },
+      ),
+    ]),
+    ...moreNote(tensors.length - MOST_ROWS, '--json'),
     ...(skipped.length > 0 ? skippedBlocks(skipped) : []),
   ];
 }
 
 const skippedBlocks = (skipped: readonly SkippedTensor[]): Block[] => [
   headingBlock('Skipped: the values of a type cannot be read'),
-  {
-    kind: 'table',
-    columns: [{ ...leftColumn('tensor', 'tensor'), cut: true }, leftColumn('types', 'types')],
-    rows: skipped
-      .slice(0, MOST_ROWS)
-      .map((each): Cell[] => [{ text: nameText(each.name) }, { text: typePair(each) }]),
-  },
-  ...moreNote(skipped.length),
+  tableOf(skipped.slice(0, MOST_ROWS), [
+    cutColumn('tensor', 'tensor', (each) => nameText(each.name)),
+    leftColumn('types', 'types', typePair),
+  ]),
+  ...moreNote(skipped.length - MOST_ROWS, '--json'),
 ];
 
 const typePair = ({ types: { before, after } }: SkippedTensor): string =>

@@ -7,7 +7,15 @@ import type { SelfCheck } from '../runtime/select/self-check.js';
 import type { SurveyEntry } from '../runtime/select/survey.js';
 import { formatBinaryBytes, formatBytes } from '../text/units.js';
 import { counted } from '../text/words.js';
-import { headingBlock, leftColumn, right } from './kit/cells.js';
+import {
+  headingBlock,
+  leftColumn,
+  NOTHING,
+  right,
+  strongCell,
+  tableOf,
+  wrapColumn,
+} from './kit/cells.js';
 import type { Block, Cell, Fact, Report, TableBlock, Verdict } from './kit/report.js';
 
 interface DoctorResult {
@@ -66,20 +74,22 @@ function graphicsFact(adapters: readonly Adapter[]): Fact {
 }
 
 /** @param flat Whether to add what went wrong, for programs. */
-const enginesTable = (engines: readonly SurveyEntry[], flat = false): TableBlock => ({
-  kind: 'table',
-  columns: [
-    leftColumn('engine', 'engine'),
-    leftColumn('backend', 'backend'),
-    leftColumn('version', 'version'),
-    leftColumn('result', 'verdict'),
-    right('threads', 'threads'),
-    right('error', 'difference'),
-    right('512³ product', 'product_flops'),
-    ...(flat ? [leftColumn('problem', 'problem')] : []),
-  ],
-  rows: engines.map((entry) => engineCells(entry).slice(0, flat ? undefined : -1)),
-});
+const enginesTable = (engines: readonly SurveyEntry[], flat = false): TableBlock =>
+  tableOf(engines, [
+    leftColumn('engine', 'engine', ({ engine }) => ({
+      text: ENGINE_TITLES[engine],
+      value: engine,
+    })),
+    leftColumn('backend', 'backend', ({ backend }) => strongCell(backend)),
+    leftColumn('version', 'version', ({ version }) => version ?? NOTHING),
+    leftColumn('result', 'verdict', verdictCell),
+    right('threads', 'threads', ({ info }) =>
+      info ? { text: String(info.threads), value: info.threads } : NOTHING,
+    ),
+    right('error', 'difference', ({ selfCheck }) => differenceCell(selfCheck)),
+    right('512³ product', 'product_flops', ({ productFlops }) => flopsCell(productFlops)),
+    flat && leftColumn('problem', 'problem', ({ problem }) => problem ?? ''),
+  ]);
 
 /** Unusable engines: what is wrong, and how to fix it. */
 const problemBlocks = (engines: readonly SurveyEntry[]): Block[] => {
@@ -96,8 +106,6 @@ const problemBlocks = (engines: readonly SurveyEntry[]): Block[] => {
   return facts.length === 0 ? [] : [headingBlock('Unusable engines'), { kind: 'facts', facts }];
 };
 
-const NOTHING: Cell = { text: '–', value: '' };
-
 const differenceCell = (check: SurveyEntry['selfCheck']): Cell =>
   check ? { text: check.difference.toExponential(1), value: check.difference } : NOTHING;
 
@@ -112,64 +120,46 @@ function verdictCell({ problem, version, info }: SurveyEntry): Cell {
     : { text: 'usable', tone: 'good' };
 }
 
-function engineCells(entry: SurveyEntry): Cell[] {
-  const { engine, backend, version, problem, info, selfCheck, productFlops } = entry;
-  return [
-    { text: ENGINE_TITLES[engine], value: engine },
-    { text: backend, tone: 'strong' },
-    version === null ? NOTHING : { text: version },
-    verdictCell(entry),
-    info ? { text: String(info.threads), value: info.threads } : NOTHING,
-    differenceCell(selfCheck),
-    flopsCell(productFlops),
-    { text: problem ?? '' },
-  ];
-}
-
 function graphics(
   adapters: readonly Adapter[],
   findings: readonly ProblemText[],
   engines: readonly SurveyEntry[],
 ): Block[] {
-  if (adapters.length === 0) return [headingBlock('Graphics cards'), ...findings.map(findingNote)];
   return [
     headingBlock('Graphics cards'),
-    adaptersTable(adapters, engines),
+    ...(adapters.length > 0 ? [adaptersTable(adapters, engines)] : []),
     ...findings.map(findingNote),
   ];
 }
 
 /** On a narrow terminal, columns of the engine table are omitted. */
 function adaptersTable(adapters: readonly Adapter[], engines: readonly SurveyEntry[]): TableBlock {
-  const limits = [
-    leftColumn('adapter', 'adapter', true),
-    leftColumn('vendor', 'vendor'),
-    leftColumn('kind', 'is_software'),
-    right('memory', 'memory_bytes'),
-    right('buffer', 'max_buffer_bytes'),
-    right('binding', 'max_binding_bytes'),
-    leftColumn('f16', 'float16'),
-  ];
-  const source = leftColumn('source', 'source', true);
-  return {
-    kind: 'table',
-    columns: [
-      ...limits,
-      right('error', 'difference'),
-      right('512³ product', 'product_flops'),
-      source,
-    ],
-    rows: adapters.map((adapter) => {
-      const { selfCheck = null, productFlops = null } = runOn(adapter, engines) ?? {};
-      const [cells, remarks] = adapterCells(adapter);
-      return [...cells, differenceCell(selfCheck), flopsCell(productFlops), remarks];
-    }),
-    narrower: {
-      kind: 'table',
-      columns: [...limits, source],
-      rows: adapters.map((adapter) => adapterCells(adapter).flat()),
-    },
-  };
+  const table = (isWide: boolean) =>
+    tableOf(adapters, [
+      wrapColumn('adapter', 'adapter', ({ name }) => strongCell(name)),
+      leftColumn('vendor', 'vendor', ({ vendor }) => vendor ?? NOTHING),
+      leftColumn('kind', 'is_software', ({ isSoftware }) =>
+        isSoftware
+          ? { text: 'software', value: true, tone: 'warning' }
+          : { text: 'card', value: false, tone: 'good' },
+      ),
+      right('memory', 'memory_bytes', ({ memoryBytes }) => limitCell(memoryBytes)),
+      right('buffer', 'max_buffer_bytes', ({ maxBufferBytes }) => limitCell(maxBufferBytes)),
+      right('binding', 'max_binding_bytes', ({ maxBindingBytes }) => limitCell(maxBindingBytes)),
+      leftColumn('f16', 'float16', ({ hasFloat16 }) =>
+        hasFloat16 === null ? NOTHING : { text: hasFloat16 ? 'yes' : 'no', value: hasFloat16 },
+      ),
+      isWide &&
+        right('error', 'difference', (adapter) =>
+          differenceCell(runOn(adapter, engines)?.selfCheck ?? null),
+        ),
+      isWide &&
+        right('512³ product', 'product_flops', (adapter) =>
+          flopsCell(runOn(adapter, engines)?.productFlops ?? null),
+        ),
+      wrapColumn('source', 'source', ({ source }) => source),
+    ]);
+  return { ...table(true), narrower: table(false) };
 }
 
 /** The fastest engine that ran on an adapter. */
@@ -177,25 +167,6 @@ const runOn = ({ name }: Adapter, engines: readonly SurveyEntry[]): SurveyEntry 
   engines
     .filter(({ info }) => info?.device === name)
     .toSorted((a, b) => (b.productFlops ?? 0) - (a.productFlops ?? 0))[0];
-
-/** Memory limits and their source. */
-function adapterCells(adapter: Adapter): [Cell[], Cell] {
-  const { name, vendor, isSoftware, memoryBytes, hasFloat16, source } = adapter;
-  return [
-    [
-      { text: name, tone: 'strong' },
-      vendor === null ? NOTHING : { text: vendor },
-      isSoftware
-        ? { text: 'software', value: true, tone: 'warning' }
-        : { text: 'card', value: false, tone: 'good' },
-      limitCell(memoryBytes),
-      limitCell(adapter.maxBufferBytes),
-      limitCell(adapter.maxBindingBytes),
-      hasFloat16 === null ? NOTHING : { text: hasFloat16 ? 'yes' : 'no', value: hasFloat16 },
-    ],
-    { text: source },
-  ];
-}
 
 /** Limits in units of 2^10, as usual for graphics adapters and their memory. */
 const limitCell = (bytes: number | null): Cell =>

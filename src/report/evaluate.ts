@@ -2,9 +2,9 @@
 import type { EvaluatedModel, EvaluationResult } from '../evaluation/evaluate-files.js';
 import type { Estimate } from '../evaluation/token-scores.js';
 import { formatInteger, percentText, significant, weightFormText } from '../text/units.js';
-import { counted, modelName, shortened } from '../text/words.js';
+import { counted, modelName, present, shortened } from '../text/words.js';
 import { engineText } from './doctor.js';
-import { headingBlock, integerCell, leftColumn, right } from './kit/cells.js';
+import { headingBlock, integerCell, leftColumn, NOTHING, right, tableOf } from './kit/cells.js';
 import type { Cell, Fact, Report, TableBlock, Verdict } from './kit/report.js';
 
 export function evaluateReport(result: EvaluationResult): Report {
@@ -71,28 +71,21 @@ const sideText = ({ file, family, parameters, checkpoint }: EvaluatedModel) =>
 
 function lossFacts(result: EvaluationResult): Fact[] {
   const { loss, lossError, perplexityByWord, bitsPerByte, bitsPerByteError, reference } = result;
-  return [
+  return present([
     { name: 'loss', text: `${withError({ mean: loss, error: lossError })} nats per token` },
-    ...(reference
-      ? [
-          {
-            name: 'reference',
-            text: `loss ${withError(reference.loss)}, perplexity ${withError(reference.perplexity)}`,
-          },
-        ]
-      : []),
-    ...(bitsPerByte === null
-      ? []
-      : [
-          {
-            name: 'per byte',
-            text: `${withError({ mean: bitsPerByte, error: bitsPerByteError })} bits`,
-          },
-        ]),
-    ...(perplexityByWord === null
-      ? []
-      : [{ name: 'per word', text: `perplexity ${significant(perplexityByWord)}` }]),
-  ];
+    reference && {
+      name: 'reference',
+      text: `loss ${withError(reference.loss)}, perplexity ${withError(reference.perplexity)}`,
+    },
+    bitsPerByte !== null && {
+      name: 'per byte',
+      text: `${withError({ mean: bitsPerByte, error: bitsPerByteError })} bits`,
+    },
+    perplexityByWord !== null && {
+      name: 'per word',
+      text: `perplexity ${significant(perplexityByWord)}`,
+    },
+  ]);
 }
 
 type Figures = NonNullable<EvaluationResult['divergence']>;
@@ -127,21 +120,18 @@ const LINE_TEXT = 48;
 
 function linesTable({ worstLines, divergence }: EvaluationResult): TableBlock {
   const measure = divergence ? 'KL' : 'loss';
-  return {
-    kind: 'table',
-    columns: [
-      right('line', 'line'),
-      right(`mean ${measure}`, `mean_${measure.toLowerCase()}`),
-      right('tokens', 'tokens'),
-      leftColumn('worst lines', 'text'),
-    ],
-    rows: (worstLines ?? []).map(({ line, mean, tokens, text }) => [
-      integerCell(line),
-      { text: significant(mean), value: mean },
-      integerCell(tokens),
-      { text: shortened(text.trim(), LINE_TEXT), value: text },
-    ]),
-  };
+  return tableOf(worstLines ?? [], [
+    right('line', 'line', ({ line }) => integerCell(line)),
+    right(`mean ${measure}`, `mean_${measure.toLowerCase()}`, ({ mean }) => ({
+      text: significant(mean),
+      value: mean,
+    })),
+    right('tokens', 'tokens', ({ tokens }) => integerCell(tokens)),
+    leftColumn('worst lines', 'text', ({ text }) => ({
+      text: shortened(text.trim(), LINE_TEXT),
+      value: text,
+    })),
+  ]);
 }
 
 /** One figure per row, with its standard error. */
@@ -190,4 +180,4 @@ function figuresTable(result: EvaluationResult): TableBlock {
 }
 
 const valueCell = (value: number | null): Cell =>
-  value === null ? { text: '–', value: '' } : { text: significant(value), value };
+  value === null ? NOTHING : { text: significant(value), value };

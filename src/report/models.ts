@@ -4,9 +4,19 @@ import type { Problem } from '../errors.js';
 import type { OnnxValue } from '../runtime/engine.js';
 import type { WrittenExport } from '../runtime/export-files.js';
 import { formatBytes, formatInteger, shortCount } from '../text/units.js';
-import { counted, shellWord, sumOf } from '../text/words.js';
-import { headingBlock, integerCell, leftColumn, noteOf, right } from './kit/cells.js';
-import type { Cell, Report, TableBlock } from './kit/report.js';
+import { counted, present, shellWord, sumOf } from '../text/words.js';
+import {
+  headingBlock,
+  integerCell,
+  leftColumn,
+  moreNote,
+  noteOf,
+  right,
+  strongCell,
+  tableOf,
+  wrapColumn,
+} from './kit/cells.js';
+import type { Report, TableBlock } from './kit/report.js';
 
 interface Families {
   readonly families: readonly FamilySummary[];
@@ -20,14 +30,11 @@ export function familiesReport({ families, pattern }: Families): Report {
   const presets = filled.flatMap((family) => family.presets.map((preset) => ({ family, preset })));
   const readers = families.filter(({ huggingFace }) => huggingFace).map(({ name }) => name);
   const example = presets.find(({ preset }) => preset.name === EXAMPLE) ?? presets[0];
-  const verdict = [
-    ...(presets.length > 0
-      ? [
-          `${counted(presets.length, 'preset')} in ${filled.length} ${filled.length === 1 ? 'family' : 'families'}`,
-        ]
-      : []),
-    ...(readers.length > 0 ? [`config.json of ${counted(readers.length, 'model type')}`] : []),
-  ].join('; ');
+  const verdict = present([
+    presets.length > 0 &&
+      `${counted(presets.length, 'preset')} in ${filled.length} ${filled.length === 1 ? 'family' : 'families'}`,
+    readers.length > 0 && `config.json of ${counted(readers.length, 'model type')}`,
+  ]).join('; ');
   const all = presetTable(presets);
   return {
     verdict: { text: verdict },
@@ -53,21 +60,15 @@ export function familiesReport({ families, pattern }: Families): Report {
             headingBlock('Presets'),
             all,
             headingBlock('Families'),
-            {
-              kind: 'table',
-              columns: [
-                leftColumn('model.family', 'family'),
-                leftColumn('architecture', 'architecture'),
-                leftColumn('config.json', 'hugging_face'),
-                leftColumn('models', 'title', true),
-              ],
-              rows: families.map(({ name, title, architecture, huggingFace }) => [
-                { text: name, tone: 'strong' as const },
-                { text: architecture },
-                { text: huggingFace ? 'read' : '–', value: huggingFace },
-                { text: title },
-              ]),
-            },
+            tableOf(families, [
+              leftColumn('model.family', 'family', ({ name }) => strongCell(name)),
+              leftColumn('architecture', 'architecture', ({ architecture }) => architecture),
+              leftColumn('config.json', 'hugging_face', ({ huggingFace }) => ({
+                text: huggingFace ? 'read' : '–',
+                value: huggingFace,
+              })),
+              wrapColumn('models', 'title', ({ title }) => title),
+            ]),
           ]
         : [],
     next: example && `minimind profile ${nameOf(example)}`,
@@ -108,27 +109,21 @@ interface Listed {
 const nameOf = ({ family, preset }: Listed) => `${family.name}/${preset.name}`;
 
 function familyTable(families: readonly FamilySummary[]): TableBlock {
-  return {
-    kind: 'table',
-    columns: [
-      leftColumn('family', 'family'),
-      right('presets', 'presets'),
-      leftColumn('example', 'example'),
-      right('parameters', 'parameters'),
-      leftColumn('models', 'title', true),
-    ],
-    rows: families.map((family) => {
-      const { name, title, presets } = family;
-      const preset = presets.find((each) => each.name === EXAMPLE) ?? presets[0];
-      return [
-        { text: name, tone: 'strong' as const },
-        integerCell(presets.length),
-        { text: preset ? nameOf({ family, preset }) : '' },
-        { text: preset ? shortCount(preset.parameters) : '', value: preset?.parameters },
-        { text: title },
-      ];
+  const exampleOf = ({ presets }: FamilySummary) =>
+    presets.find(({ name }) => name === EXAMPLE) ?? presets[0];
+  return tableOf(families, [
+    leftColumn('family', 'family', ({ name }) => strongCell(name)),
+    right('presets', 'presets', ({ presets }) => integerCell(presets.length)),
+    leftColumn('example', 'example', (family) => {
+      const preset = exampleOf(family);
+      return preset ? nameOf({ family, preset }) : '';
     }),
-  };
+    right('parameters', 'parameters', (family) => {
+      const { parameters } = exampleOf(family) ?? {};
+      return { text: parameters ? shortCount(parameters) : '', value: parameters };
+    }),
+    wrapColumn('models', 'title', ({ title }) => title),
+  ]);
 }
 
 /** Published models that the answer names. */
@@ -149,19 +144,15 @@ function someOf(names: readonly string[], most: number): string {
   return `${names.slice(0, most).join(', ')}${more > 0 ? `, and ${more} more: --details` : '.'}`;
 }
 
-const presetTable = (presets: readonly Listed[]): TableBlock => ({
-  kind: 'table',
-  columns: [
-    leftColumn('preset', 'preset'),
-    right('parameters', 'parameters'),
-    leftColumn('description', 'title', true),
-  ],
-  rows: presets.map(({ family, preset }) => [
-    { text: nameOf({ family, preset }), tone: 'strong' as const },
-    { text: shortCount(preset.parameters), value: preset.parameters },
-    { text: preset.title },
-  ]),
-});
+const presetTable = (presets: readonly Listed[]): TableBlock =>
+  tableOf(presets, [
+    leftColumn('preset', 'preset', ({ family, preset }) => strongCell(nameOf({ family, preset }))),
+    right('parameters', 'parameters', ({ preset }) => ({
+      text: shortCount(preset.parameters),
+      value: preset.parameters,
+    })),
+    wrapColumn('description', 'title', ({ preset }) => preset.title),
+  ]);
 
 /** Whether a family has presets enough for a row of its own. */
 const hasMany = ({ presets }: FamilySummary) => presets.length > 2;
@@ -230,10 +221,7 @@ export function validationReport(
         (warnings === 0 ? '' : `, ${counted(warnings, 'warning')}`),
       tone: valid === given ? 'good' : 'bad',
     },
-    blocks: [
-      first,
-      ...(isCut ? [noteOf(`… ${formatInteger(valid - FIRST_ROWS)} more: --details`)] : []),
-    ],
+    blocks: [first, ...(isCut ? moreNote(valid - FIRST_ROWS, '--details') : [])],
     details: isCut ? [headingBlock('All valid files'), filesTable(files)] : [],
     next:
       files[0] && files[0].file !== '-'
@@ -243,27 +231,21 @@ export function validationReport(
   };
 }
 
-const filesTable = (files: readonly ValidFile[]): TableBlock => ({
-  kind: 'table',
-  columns: [
-    leftColumn('file', 'file', true),
-    leftColumn('result', 'verdict'),
-    leftColumn('family', 'family'),
-    right('parameters', 'parameters'),
-    right('warnings', 'warnings'),
-  ],
-  rows: files.map(({ file, family, parameters, warnings }) => [
-    { text: file },
-    { text: 'valid', tone: 'good' },
-    { text: family },
-    { text: formatInteger(parameters), value: parameters },
-    {
+const filesTable = (files: readonly ValidFile[]): TableBlock =>
+  tableOf(files, [
+    wrapColumn('file', 'file', ({ file }) => file),
+    leftColumn('result', 'verdict', () => ({ text: 'valid', tone: 'good' })),
+    leftColumn('family', 'family', ({ family }) => family),
+    right('parameters', 'parameters', ({ parameters }) => ({
+      text: formatInteger(parameters),
+      value: parameters,
+    })),
+    right('warnings', 'warnings', ({ warnings }) => ({
       text: warnings.length === 0 ? '–' : String(warnings.length),
       value: warnings.length,
       ...(warnings.length > 0 && { tone: 'warning' as const }),
-    },
-  ]),
-});
+    })),
+  ]);
 
 // Report of `minimind export`: the files, inputs and outputs, and requirements for running them.
 
@@ -293,15 +275,11 @@ export function exportReport(result: ExportResult): Report {
     blocks: [
       {
         kind: 'facts',
-        facts: [
-          ...(files.length > 1
-            ? [
-                {
-                  name: 'files',
-                  text: files.map(({ path, bytes }) => `${path} ${formatBytes(bytes)}`).join(', '),
-                },
-              ]
-            : []),
+        facts: present([
+          files.length > 1 && {
+            name: 'files',
+            text: files.map(({ path, bytes }) => `${path} ${formatBytes(bytes)}`).join(', '),
+          },
           ...inputs.map((each) => ({ name: 'input', text: `${each.name} ${valueText(each)}` })),
           ...outputs.map((each) => ({ name: 'output', text: `${each.name} ${valueText(each)}` })),
           {
@@ -314,7 +292,7 @@ export function exportReport(result: ExportResult): Report {
             name: 'weights',
             text: `${counted(weights.tensors, 'tensor')}, ${shortCount(weights.elements)} values, ${formText(weights)}`,
           },
-        ],
+        ]),
       },
       noteOf(
         `Batch and sequence length are free, up to ${counted(positions, 'token')}. Operators of com.microsoft ` +
@@ -326,39 +304,35 @@ export function exportReport(result: ExportResult): Report {
   };
 }
 
-const exportTable = (result: ExportResult): TableBlock => ({
-  kind: 'table',
-  columns: [
-    leftColumn('part', 'what'),
-    leftColumn('name', 'name', true),
-    leftColumn('value', 'is', true),
-  ],
-  rows: rowsOf(result),
-});
+const exportTable = (result: ExportResult): TableBlock =>
+  tableOf(partsOf(result), [
+    leftColumn('part', 'what', ([what]) => what),
+    wrapColumn('name', 'name', ([, name]) => name),
+    wrapColumn('value', 'is', ([, , value]) => value),
+  ]);
 
 const weightsText = ({ checkpoint, seed }: ExportResult): string =>
   checkpoint === null ? `random weights, seed ${seed}` : `weights of ${checkpoint}`;
 
-function rowsOf({ files, inputs, outputs, operatorSets, operators, weights }: ExportResult) {
-  const row = (what: string, name: string, is: string): Cell[] =>
-    [what, name, is].map((text) => ({ text }));
+function partsOf({ files, inputs, outputs, operatorSets, operators, weights }: ExportResult) {
   const nodes = (domain: string) => {
     const own = operators.filter((each) => each.domain === domain);
-    const count = own.reduce((sum, each) => sum + each.count, 0);
+    const count = sumOf(own, (each) => each.count);
     return `${counted(count, 'node')} of ${counted(own.length, 'operator')}`;
   };
   return [
-    ...files.map(({ path, bytes }) => row('file', path, formatBytes(bytes))),
-    ...inputs.map((each) => row('input', each.name, valueText(each))),
-    ...outputs.map((each) => row('output', each.name, valueText(each))),
-    ...operatorSets.map(({ domain, version }) =>
-      row('operators', domain, `version ${version}: ${nodes(domain)}`),
+    ...files.map(({ path, bytes }) => ['file', path, formatBytes(bytes)] as const),
+    ...inputs.map((each) => ['input', each.name, valueText(each)] as const),
+    ...outputs.map((each) => ['output', each.name, valueText(each)] as const),
+    ...operatorSets.map(
+      ({ domain, version }) =>
+        ['operators', domain, `version ${version}: ${nodes(domain)}`] as const,
     ),
-    row(
+    [
       'weights',
       'float32',
       `${counted(weights.tensors, 'tensor')}, ${formatInteger(weights.elements)} values, ${formatBytes(weights.bytes)}`,
-    ),
+    ] as const,
   ];
 }
 

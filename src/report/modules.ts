@@ -4,7 +4,16 @@ import type { SoftmaxStep } from '../modules/attention-modules.js';
 import type { BlockCheck, BlockRun, NamedTensor, RotationStep } from '../modules/block-runs.js';
 import { formatInteger, significant } from '../text/units.js';
 import { counted } from '../text/words.js';
-import { headingBlock, integerCell, leftColumn, noteOf, right, strongCell } from './kit/cells.js';
+import {
+  headingBlock,
+  integerCell,
+  leftColumn,
+  noteOf,
+  right,
+  strongCell,
+  tableOf,
+  wrapColumn,
+} from './kit/cells.js';
 import type { Block, Cell, Report, TableBlock } from './kit/report.js';
 
 /** A block that can be run, and the flags that it uses. */
@@ -22,21 +31,16 @@ export interface ModulesRun extends Omit<BlockRun, 'checks'> {
 export const blockListReport = (blocks: readonly ListedBlock[]): Report => ({
   verdict: { text: `${counted(blocks.length, 'block')} to run on small inputs` },
   blocks: [
-    {
-      kind: 'table',
-      columns: [leftColumn('block', 'block'), leftColumn('what it does', 'summary', true)],
-      rows: blocks.map(({ name, summary }) => [strongCell(name), { text: summary }]),
-    },
+    tableOf(blocks, [
+      leftColumn('block', 'block', ({ name }) => strongCell(name)),
+      wrapColumn('what it does', 'summary', ({ summary }) => summary),
+    ]),
   ],
   details: [
-    {
-      kind: 'table',
-      columns: [leftColumn('block', 'block'), leftColumn('flags', 'flags', true)],
-      rows: blocks.map(({ name, flags }) => [
-        strongCell(name),
-        { text: flags.map((flag) => `--${flag}`).join(' ') },
-      ]),
-    },
+    tableOf(blocks, [
+      leftColumn('block', 'block', ({ name }) => strongCell(name)),
+      wrapColumn('flags', 'flags', ({ flags }) => flags.map((flag) => `--${flag}`).join(' ')),
+    ]),
   ],
   next: 'minimind modules group-rms-norm',
 });
@@ -91,77 +95,47 @@ const valueText = (dtype: NamedTensor['dtype'], value: number, decimals = 4) =>
 /** Values of a row in the answer. */
 const FIRST = 4;
 
+const firstOf = (values: readonly number[], text: (value: number) => string): string =>
+  values.slice(0, FIRST).map(text).join(' ') + (values.length > FIRST ? ' …' : '');
+
 function tensorTable(tensors: readonly NamedTensor[]): TableBlock {
-  return {
-    kind: 'table',
-    columns: [
-      leftColumn('tensor', 'tensor'),
-      leftColumn('role', 'role'),
-      leftColumn('type', 'dtype'),
-      leftColumn('shape', 'shape'),
-      leftColumn('first values', 'first_values'),
-    ],
-    rows: tensors.map(({ name, role, dtype, shape, values }) => [
-      strongCell(name),
-      { text: role },
-      { text: DTYPES[dtype] },
-      { text: shapeText(shape) },
-      {
-        text:
-          values
-            .slice(0, FIRST)
-            .map((value) => valueText(dtype, value).padStart(dtype === 'i64' ? 0 : 7))
-            .join(' ') + (values.length > FIRST ? ' …' : ''),
-      },
-    ]),
-  };
+  return tableOf(tensors, [
+    leftColumn('tensor', 'tensor', ({ name }) => strongCell(name)),
+    leftColumn('role', 'role', ({ role }) => role),
+    leftColumn('type', 'dtype', ({ dtype }) => DTYPES[dtype]),
+    leftColumn('shape', 'shape', ({ shape }) => shapeText(shape)),
+    leftColumn('first values', 'first_values', ({ dtype, values }) =>
+      firstOf(values, (value) => valueText(dtype, value).padStart(dtype === 'i64' ? 0 : 7)),
+    ),
+  ]);
 }
 
-const callTable = (calls: readonly RotationStep[]): TableBlock => ({
-  kind: 'table',
-  columns: [
-    right('call', 'call'),
-    right('positions', 'positions'),
-    right('offset', 'offset'),
-    right('scale', 'scale'),
-    right('base', 'base'),
-    right('scale after', 'kept_scale'),
-    right('rows of tables', 'kept_rows'),
-  ],
-  rows: calls.map(({ positions, offset, scale, base, keptScale, keptRows }, at): Cell[] => [
-    integerCell(at + 1),
-    integerCell(positions),
-    integerCell(offset),
-    integerCell(scale),
-    { text: significant(base), value: base },
-    integerCell(keptScale),
-    integerCell(keptRows),
-  ]),
-});
+const callTable = (calls: readonly RotationStep[]): TableBlock =>
+  tableOf(calls, [
+    right('call', 'call', (_, at) => integerCell(at + 1)),
+    right('positions', 'positions', ({ positions }) => integerCell(positions)),
+    right('offset', 'offset', ({ offset }) => integerCell(offset)),
+    right('scale', 'scale', ({ scale }) => integerCell(scale)),
+    right('base', 'base', ({ base }) => ({ text: significant(base), value: base })),
+    right('scale after', 'kept_scale', ({ keptScale }) => integerCell(keptScale)),
+    right('rows of tables', 'kept_rows', ({ keptRows }) => integerCell(keptRows)),
+  ]);
 
-const stepTable = (steps: readonly SoftmaxStep[]): TableBlock => ({
-  kind: 'table',
-  columns: [
-    right('tile', 'tile'),
-    leftColumn('keys', 'keys'),
-    right('maximum m', 'max'),
-    right('correction', 'correction'),
-    right('sum ℓ', 'sum'),
-    leftColumn('output so far', 'output'),
-  ],
-  rows: steps.map(({ firstKey, keys, max, correction, sum, output }, at): Cell[] => [
-    integerCell(at + 1),
-    { text: keys === 1 ? String(firstKey) : `${firstKey}–${firstKey + keys - 1}` },
-    ...[max, correction, sum].map((value) => ({ text: value.toFixed(6), value })),
-    {
-      text:
-        output
-          .slice(0, FIRST)
-          .map((value) => value.toFixed(4))
-          .join(' ') + (output.length > FIRST ? ' …' : ''),
-    },
-  ]),
-});
+const stepTable = (steps: readonly SoftmaxStep[]): TableBlock => {
+  const sixDecimals = (value: number): Cell => ({ text: value.toFixed(6), value });
+  return tableOf(steps, [
+    right('tile', 'tile', (_, at) => integerCell(at + 1)),
+    leftColumn('keys', 'keys', ({ firstKey, keys }) =>
+      keys === 1 ? String(firstKey) : `${firstKey}–${firstKey + keys - 1}`,
+    ),
+    right('maximum m', 'max', ({ max }) => sixDecimals(max)),
+    right('correction', 'correction', ({ correction }) => sixDecimals(correction)),
+    right('sum ℓ', 'sum', ({ sum }) => sixDecimals(sum)),
+    leftColumn('output so far', 'output', ({ output }) =>
+      firstOf(output, (value) => value.toFixed(4)),
+    ),
+  ]);
+};
 
 /** The scores of each tile. */
 const stepBlocks = (steps: readonly SoftmaxStep[]): Block[] => [
@@ -171,21 +145,22 @@ const stepBlocks = (steps: readonly SoftmaxStep[]): Block[] => [
   ),
 ];
 
-const checkTable = (checks: ModulesRun['checks']): TableBlock => ({
-  kind: 'table',
-  columns: [
-    leftColumn('check', 'check', true),
-    leftColumn('result', 'result'),
-    right('difference', 'difference'),
-    right('limit', 'limit'),
-  ],
-  rows: checks.map(({ check, passed, difference, limit }): Cell[] => [
-    { text: check },
-    { text: passed ? 'ok' : 'failed', tone: passed ? 'good' : 'bad' },
-    { text: difference === 0 ? '0' : difference.toExponential(1), value: difference },
-    { text: limit === 0 ? '0' : limit.toExponential(0), value: limit },
-  ]),
-});
+const checkTable = (checks: ModulesRun['checks']): TableBlock =>
+  tableOf(checks, [
+    wrapColumn('check', 'check', ({ check }) => check),
+    leftColumn('result', 'result', ({ passed }) => ({
+      text: passed ? 'ok' : 'failed',
+      tone: passed ? 'good' : 'bad',
+    })),
+    right('difference', 'difference', ({ difference }) => ({
+      text: difference === 0 ? '0' : difference.toExponential(1),
+      value: difference,
+    })),
+    right('limit', 'limit', ({ limit }) => ({
+      text: limit === 0 ? '0' : limit.toExponential(0),
+      value: limit,
+    })),
+  ]);
 
 /** Most rows of a tensor that are shown to people. */
 const MOST_ROWS = 64;
@@ -207,24 +182,17 @@ function valueBlocks({ name, role, dtype, shape, values }: NamedTensor): Block[]
 }
 
 /** A row for each value, for programs. */
-const valueTable = (tensors: readonly NamedTensor[]): TableBlock => ({
-  kind: 'table',
-  columns: [
-    leftColumn('tensor', 'tensor'),
-    leftColumn('role', 'role'),
-    leftColumn('type', 'dtype'),
-    leftColumn('shape', 'shape'),
-    right('index', 'index'),
-    right('value', 'value'),
-  ],
-  rows: tensors.flatMap(({ name, role, dtype, shape, values }) =>
-    values.map((value, at): Cell[] => [
-      { text: name },
-      { text: role },
-      { text: DTYPES[dtype] },
-      { text: shape.join('x') },
-      integerCell(at),
-      { text: String(value), value },
-    ]),
-  ),
-});
+const valueTable = (tensors: readonly NamedTensor[]): TableBlock =>
+  tableOf(
+    tensors.flatMap(({ values, ...tensor }) =>
+      values.map((value, at) => ({ ...tensor, value, at })),
+    ),
+    [
+      leftColumn('tensor', 'tensor', ({ name }) => name),
+      leftColumn('role', 'role', ({ role }) => role),
+      leftColumn('type', 'dtype', ({ dtype }) => DTYPES[dtype]),
+      leftColumn('shape', 'shape', ({ shape }) => shape.join('x')),
+      right('index', 'index', ({ at }) => integerCell(at)),
+      right('value', 'value', ({ value }) => ({ text: String(value), value })),
+    ],
+  );

@@ -11,18 +11,22 @@ import {
   shortCount,
   significant,
 } from '../text/units.js';
-import { counted, joined, modelName, sentence } from '../text/words.js';
+import { counted, joined, modelName, present, sentence } from '../text/words.js';
 import {
   bar,
   bytesCell,
+  cutColumn,
+  type Field,
   headingBlock,
   integerCell,
   leftColumn,
+  NOTHING,
   noteOf,
   percentCell,
   right,
+  tableOf,
 } from './kit/cells.js';
-import type { Block, Cell, Column, Report, TableBlock, Tone, Verdict } from './kit/report.js';
+import type { Block, Cell, Report, TableBlock, Tone, Verdict } from './kit/report.js';
 
 /** A plan, with the vocabularies and the rule that the user asked about. */
 export interface PlanAnswer extends Plan {
@@ -66,9 +70,7 @@ export function planReport(
 }
 
 /** A property of a model and its format. */
-interface Shown {
-  readonly column: Column;
-  readonly cell: (row: PlanRow) => Cell;
+interface Shown extends Field<PlanRow> {
   /** Whether the family has it; always, when undefined. */
   readonly isIn?: (row: PlanRow) => boolean;
 }
@@ -160,34 +162,37 @@ const vocabularyBlocks = (comparison: VocabularyComparison): Block[] => [
 
 function vocabularyTable({ rows, best }: VocabularyComparison): TableBlock {
   const flops = (value: number | undefined): Cell =>
-    value === undefined ? dash : { text: formatFlops(Math.round(value)), value };
-  return {
-    kind: 'table',
-    columns: [
-      { ...leftColumn('tokenizer', 'tokenizer'), cut: true },
-      right('vocab', 'vocabulary'),
-      right('params', 'parameters'),
-      right('emb.', 'embedding_share'),
-      right('tok/char', 'tokens_per_character'),
-      right('B/tok', 'bytes_per_token'),
-      right('forward', 'forward_flops_per_character'),
-      right('training', 'training_flops_per_character'),
-    ],
-    rows: rows.map((row) => {
-      const { model, vocabulary, tokensPerCharacter, bytesPerToken } = row;
-      const tone: Tone = row === best ? 'good' : 'plain';
-      return [
-        { text: tokenizerName(row.tokenizer), value: row.tokenizer, tone },
-        { ...integerCell(vocabulary), tone },
-        model ? { ...integerCell(model.parameters), text: shortCount(model.parameters) } : dash,
-        model ? percentCell(model.embeddingShare) : dash,
-        { text: tokensPerCharacter.toFixed(3), value: tokensPerCharacter },
-        { text: bytesPerToken.toFixed(2), value: bytesPerToken },
-        flops(model?.forwardFlopsPerCharacter),
-        { ...flops(model?.trainingFlopsPerCharacter), tone },
-      ];
-    }),
-  };
+    value === undefined ? NOTHING : { text: formatFlops(Math.round(value)), value };
+  const toneOf = (row: (typeof rows)[number]): Tone => (row === best ? 'good' : 'plain');
+  return tableOf(rows, [
+    cutColumn('tokenizer', 'tokenizer', (row) => ({
+      text: tokenizerName(row.tokenizer),
+      value: row.tokenizer,
+      tone: toneOf(row),
+    })),
+    right('vocab', 'vocabulary', (row) => ({ ...integerCell(row.vocabulary), tone: toneOf(row) })),
+    right('params', 'parameters', ({ model }) =>
+      model ? { ...integerCell(model.parameters), text: shortCount(model.parameters) } : NOTHING,
+    ),
+    right('emb.', 'embedding_share', ({ model }) =>
+      model ? percentCell(model.embeddingShare) : NOTHING,
+    ),
+    right('tok/char', 'tokens_per_character', ({ tokensPerCharacter: value }) => ({
+      text: value.toFixed(3),
+      value,
+    })),
+    right('B/tok', 'bytes_per_token', ({ bytesPerToken: value }) => ({
+      text: value.toFixed(2),
+      value,
+    })),
+    right('forward', 'forward_flops_per_character', ({ model }) =>
+      flops(model?.forwardFlopsPerCharacter),
+    ),
+    right('training', 'training_flops_per_character', (row) => ({
+      ...flops(row.model?.trainingFlopsPerCharacter),
+      tone: toneOf(row),
+    })),
+  ]);
 }
 
 /** The rule of thumb, and why it is wrong. */
@@ -199,13 +204,11 @@ const ruleNote = ({ parameters, vocabulary, width, embedding, timesBudget }: Squ
 
 // ── The best ─────────────────────────────────────────────────────────────────────────────────────
 
-const dash: Cell = { text: '–', value: '' };
 /** Mark of the row outside the ranking, whose place is 0. */
 const RULE_MARK = '*';
 const sizeCell = (value: number | null): Cell =>
-  value === null ? dash : { text: String(value), value };
+  value === null ? NOTHING : { text: String(value), value };
 const countCell = (value: Exact): Cell => ({ ...integerCell(value), text: formatCount(value) });
-const ratioText = (value: number, digits: number) => value.toFixed(digits);
 const times = (value: number) => (value < 10 ? `×${value.toFixed(2)}` : `×${value.toFixed(1)}`);
 
 function headsText({ sizes: { heads, keyValueHeads } }: PlanRow): string {
@@ -217,37 +220,30 @@ const rateText = (value: number) =>
   value < 100 ? value.toFixed(1) : formatInteger(Math.round(value));
 
 const rateCell = ({ decode }: PlanRow): Cell =>
-  decode === null ? dash : { text: rateText(decode.expected.value), value: decode.expected.value };
+  decode === null
+    ? NOTHING
+    : { text: rateText(decode.expected.value), value: decode.expected.value };
 
 const ROW_COLUMNS: readonly Shown[] = [
+  right('#', 'place', ({ place }) => (place === 0 ? RULE_MARK : sizeCell(place))),
+  right('layers', 'layers', ({ sizes }) => sizeCell(sizes.depth)),
+  right('width', 'width', ({ sizes }) => sizeCell(sizes.width)),
+  right('heads/KV', 'heads', headsText),
   {
-    column: right('#', 'place'),
-    cell: ({ place }) => (place === 0 ? { text: RULE_MARK } : sizeCell(place)),
-  },
-  { column: right('layers', 'layers'), cell: ({ sizes }) => sizeCell(sizes.depth) },
-  { column: right('width', 'width'), cell: ({ sizes }) => sizeCell(sizes.width) },
-  { column: right('heads/KV', 'heads'), cell: (row) => ({ text: headsText(row) }) },
-  {
-    column: right('FFN', 'feed_forward'),
-    cell: ({ sizes }) => sizeCell(sizes.feedForward),
+    ...right('FFN', 'feed_forward', ({ sizes }) => sizeCell(sizes.feedForward)),
     isIn: ({ sizes }) => sizes.feedForward !== null,
   },
   {
-    column: right('rank', 'rank'),
-    cell: ({ sizes }) => sizeCell(sizes.rank),
+    ...right('rank', 'rank', ({ sizes }) => sizeCell(sizes.rank)),
     isIn: ({ sizes }) => sizes.rank !== null,
   },
-  { column: right('params', 'parameters'), cell: ({ parameters }) => countCell(parameters.value) },
-  { column: right('memory', 'memory_bytes'), cell: ({ memory }) => bytesCell(memory) },
+  right('params', 'parameters', ({ parameters }) => countCell(parameters.value)),
+  right('memory', 'memory_bytes', ({ memory }) => bytesCell(memory.value)),
   {
-    column: right('tokens/s', 'tokens_per_second'),
-    cell: rateCell,
+    ...right('tokens/s', 'tokens_per_second', rateCell),
     isIn: ({ decode, misfit }) => decode !== null || misfit !== null,
   },
-  {
-    column: right('balance', 'off_balance'),
-    cell: ({ offBalance: { value } }) => ({ text: times(value), value }),
-  },
+  right('balance', 'off_balance', ({ offBalance: { value } }) => ({ text: times(value), value })),
 ];
 
 /** Meaning of the columns that the table has. */
@@ -264,45 +260,35 @@ function legendOf({ rows }: Plan): string {
   ].join(' ');
 }
 
-/** Additional columns for programs. */
-const FLAT_COLUMNS: readonly Shown[] = [
-  { column: right('', 'place'), cell: ({ place }) => sizeCell(place) },
-  { column: right('', 'layers'), cell: ({ sizes }) => sizeCell(sizes.depth) },
-  { column: right('', 'width'), cell: ({ sizes }) => sizeCell(sizes.width) },
-  { column: right('', 'heads'), cell: ({ sizes }) => sizeCell(sizes.heads) },
-  { column: right('', 'kv_heads'), cell: ({ sizes }) => sizeCell(sizes.keyValueHeads) },
-  { column: right('', 'head_dim'), cell: ({ sizes }) => sizeCell(sizes.headDim) },
-  { column: right('', 'feed_forward'), cell: ({ sizes }) => sizeCell(sizes.feedForward) },
-  { column: right('', 'rank'), cell: ({ sizes }) => sizeCell(sizes.rank) },
-  { column: right('', 'parameters'), cell: ({ parameters }) => integerCell(parameters.value) },
-  { column: right('', 'body_parameters'), cell: ({ body }) => integerCell(body.value) },
-  { column: right('', 'weights_bytes'), cell: ({ weights }) => bytesCell(weights) },
-  { column: right('', 'kv_cache_bytes'), cell: ({ keyValueCache }) => bytesCell(keyValueCache) },
-  { column: right('', 'memory_bytes'), cell: ({ memory }) => bytesCell(memory) },
-  { column: right('', 'tokens_per_second'), cell: rateCell },
-  {
-    column: right('', 'width_per_layer'),
-    cell: ({ widthPerLayer: { value } }) => ({ text: String(value), value }),
-  },
-  {
-    column: right('', 'off_balance'),
-    cell: ({ offBalance: { value } }) => ({ text: String(value), value }),
-  },
+/** All columns, for programs. */
+const FLAT_COLUMNS: readonly Field<PlanRow>[] = [
+  right('', 'place', ({ place }) => sizeCell(place)),
+  right('', 'layers', ({ sizes }) => sizeCell(sizes.depth)),
+  right('', 'width', ({ sizes }) => sizeCell(sizes.width)),
+  right('', 'heads', ({ sizes }) => sizeCell(sizes.heads)),
+  right('', 'kv_heads', ({ sizes }) => sizeCell(sizes.keyValueHeads)),
+  right('', 'head_dim', ({ sizes }) => sizeCell(sizes.headDim)),
+  right('', 'feed_forward', ({ sizes }) => sizeCell(sizes.feedForward)),
+  right('', 'rank', ({ sizes }) => sizeCell(sizes.rank)),
+  right('', 'parameters', ({ parameters }) => integerCell(parameters.value)),
+  right('', 'body_parameters', ({ body }) => integerCell(body.value)),
+  right('', 'weights_bytes', ({ weights }) => bytesCell(weights.value)),
+  right('', 'kv_cache_bytes', ({ keyValueCache }) => bytesCell(keyValueCache.value)),
+  right('', 'memory_bytes', ({ memory }) => bytesCell(memory.value)),
+  right('', 'tokens_per_second', rateCell),
+  right('', 'width_per_layer', ({ widthPerLayer: { value } }) => ({ text: String(value), value })),
+  right('', 'off_balance', ({ offBalance: { value } }) => ({ text: String(value), value })),
 ];
 
-function tableOf(shown: readonly Shown[], rows: readonly PlanRow[]): TableBlock {
-  const columns = shown.filter(({ isIn }) => !isIn || rows.some(isIn));
-  return {
-    kind: 'table',
-    columns: columns.map(({ column }) => column),
-    rows: rows.map((row) => columns.map(({ cell }) => cell(row))),
-  };
+const flatTable = ({ rows }: Plan) => tableOf(rows, FLAT_COLUMNS);
+
+function rowTable({ rows, allocation }: Plan): TableBlock {
+  const shown = allocation ? [...rows, allocation.row] : rows;
+  return tableOf(
+    shown,
+    ROW_COLUMNS.filter(({ isIn }) => !isIn || shown.some(isIn)),
+  );
 }
-
-const flatTable = ({ rows }: Plan) => tableOf(FLAT_COLUMNS, rows);
-
-const rowTable = ({ rows, allocation }: Plan) =>
-  tableOf(ROW_COLUMNS, allocation ? [...rows, allocation.row] : rows);
 
 /** The rule of shares, what it gives, and what the best has. */
 function allocationNotes({ allocation }: Plan): Block[] {
@@ -334,33 +320,28 @@ function spectrumBlocks({ spectrum }: Plan): Block[] {
     value: '',
   });
   const hasRate = mostRate > 0;
+  const toneOf = ({ place }: PlanRow): Tone => (place === 1 ? 'good' : 'plain');
   return [
     headingBlock('From deep and thin to shallow and wide: the best model of each width'),
-    {
-      kind: 'table',
-      columns: [
-        right('#', 'place'),
-        right('shape', 'shape'),
-        right('w/layer', 'width_per_layer'),
-        right('balance', 'off_balance'),
-        right('state', 'state_bytes'),
-        leftColumn('', 'state_bar'),
-        ...(hasRate ? [right('tokens/s', 'tokens_per_second'), leftColumn('', 'rate_bar')] : []),
-      ],
-      rows: rows.map((row) => {
-        const { place, sizes, widthPerLayer, offBalance, state } = row;
-        const tone: Tone = place === 1 ? 'good' : 'plain';
-        return [
-          { ...sizeCell(place), tone },
-          { text: `${sizes.depth} × ${sizes.width}`, tone },
-          { text: ratioText(widthPerLayer.value, 1), value: widthPerLayer.value },
-          { text: times(offBalance.value), value: offBalance.value },
-          bytesCell(state),
-          barCell(cache(row), mostCache),
-          ...(hasRate ? [rateCell(row), barCell(rate(row), mostRate)] : []),
-        ];
-      }),
-    },
+    tableOf(rows, [
+      right('#', 'place', (row) => ({ ...sizeCell(row.place), tone: toneOf(row) })),
+      right('shape', 'shape', (row) => ({
+        text: `${row.sizes.depth} × ${row.sizes.width}`,
+        tone: toneOf(row),
+      })),
+      right('w/layer', 'width_per_layer', ({ widthPerLayer: { value } }) => ({
+        text: value.toFixed(1),
+        value,
+      })),
+      right('balance', 'off_balance', ({ offBalance: { value } }) => ({
+        text: times(value),
+        value,
+      })),
+      right('state', 'state_bytes', ({ state }) => bytesCell(state.value)),
+      leftColumn('', 'state_bar', (row) => barCell(cache(row), mostCache)),
+      hasRate && right('tokens/s', 'tokens_per_second', rateCell),
+      hasRate && leftColumn('', 'rate_bar', (row) => barCell(rate(row), mostRate)),
+    ]),
   ];
 }
 
@@ -391,7 +372,7 @@ function rateNotes(rows: readonly PlanRow[]): Block[] {
 function explanationNotes({ rows, criterion, withoutPeak }: Plan): Block[] {
   const [best] = rows;
   if (!best) return [];
-  return [
+  return present([
     noteOf(
       'shape: layers × width. w/layer: width per layer. memory: weights, buffers and state, as in minimind profile.',
     ),
@@ -400,10 +381,9 @@ function explanationNotes({ rows, criterion, withoutPeak }: Plan): Block[] {
         `balanced = ${best.balancedDepth.formula} (${best.offBalance.source}).`,
     ),
     ...rateNotes(rows),
-    ...(withoutPeak === null ? [] : [noteOf(sentence(withoutPeak))]),
-    ...(criterion.measure === 'offBalance'
-      ? []
-      : [noteOf(`${criterion.name}: ${criterion.title} (${criterion.source}).`)]),
+    withoutPeak !== null && noteOf(sentence(withoutPeak)),
+    criterion.measure !== 'offBalance' &&
+      noteOf(`${criterion.name}: ${criterion.title} (${criterion.source}).`),
     noteOf('--save best.yaml writes the first row as a config; with --row 2 it writes the second.'),
-  ];
+  ]);
 }

@@ -11,8 +11,17 @@ import type {
   TrainedFrom,
 } from '../budget/analyse-rope.js';
 import { formatInteger } from '../text/units.js';
-import { counted, joined, sumOf } from '../text/words.js';
-import { CURRENT_MARK, headingBlock, integerCell, leftColumn, noteOf, right } from './kit/cells.js';
+import { counted, joined, present, sumOf } from '../text/words.js';
+import {
+  CURRENT_MARK,
+  headingBlock,
+  integerCell,
+  leftColumn,
+  noteOf,
+  right,
+  tableOf,
+  wrapColumn,
+} from './kit/cells.js';
 import type {
   Block,
   Cell,
@@ -35,14 +44,12 @@ export function ropeReport(analysis: Analysed): Report {
   const [first, ...others] = rotaries;
   return {
     verdict: verdictOf(analysis),
-    blocks: [
+    blocks: present([
       ...lengthNotes(analysis),
-      ...(first ? [methodTable(first.methods, true)] : []),
-      ...(others.length > 0
-        ? [noteOf(`${counted(others.length, 'other rotation')}: --details.`)]
-        : []),
+      first && methodTable(first.methods, true),
+      others.length > 0 && noteOf(`${counted(others.length, 'other rotation')}: --details.`),
       ...settingsBlocks(analysis, settings),
-    ],
+    ]),
     details: [
       ...rotaries.flatMap((rotary) => rotaryBlocks(rotary, analysis, rotary !== first)),
       ...EXPLANATIONS.map(noteOf),
@@ -159,7 +166,7 @@ const SCALINGS = {
 function rotaryBlocks(rotary: RopeRotary, analysis: RopeAnalysis, hasMethods: boolean): Block[] {
   const { layers, base, headDim, rotatedDim, pairs, window } = rotary;
   const part = rotatedDim === headDim ? '' : `, of which ${rotatedDim} are rotated`;
-  return [
+  return present([
     headingBlock(
       `${counted(layers, 'layer')}: base ${decimals(base)}, heads of ${headDim} dimensions${part}`,
     ),
@@ -169,17 +176,14 @@ function rotaryBlocks(rotary: RopeRotary, analysis: RopeAnalysis, hasMethods: bo
           ? `j and j + ${rotatedDim / 2} turn together.`
           : '2j and 2j + 1 turn together.'),
     ),
-    ...(window === null
-      ? []
-      : [
-          noteOf(
-            `These layers see at most ${formatInteger(window)} positions, so a longer context has no unseen angles for them.`,
-          ),
-        ]),
-    ...(hasMethods ? [methodTable(rotary.methods, true)] : []),
+    window !== null &&
+      noteOf(
+        `These layers see at most ${formatInteger(window)} positions, so a longer context has no unseen angles for them.`,
+      ),
+    hasMethods && methodTable(rotary.methods, true),
     plotOf(rotary, analysis),
     frequencyTable(rotary.methods, analysis.trained),
-  ];
+  ]);
 }
 
 const nameOf = ({ id, scaling }: RopeMethod): string =>
@@ -209,30 +213,20 @@ const range = (low: number, high: number) => `${decimals(low)}–${decimals(high
 
 function methodTable(methods: readonly RopeMethod[], hasSetting: boolean): TableBlock {
   return {
-    kind: 'table',
-    columns: [
-      leftColumn('  method', 'method'),
-      ...(hasSetting ? [leftColumn('setting', 'setting', true)] : []),
-      right('kept', 'kept'),
-      right('partly', 'partly'),
-      right('fully', 'fully'),
-      right('! unseen', 'extrapolated'),
-      right('amplitude', 'amplitude'),
-    ],
-    rows: methods.map((method) => [
-      {
+    ...tableOf(methods, [
+      leftColumn('  method', 'method', (method) => ({
         text: `${method.current ? CURRENT_MARK : ' '} ${nameOf(method)}`,
         tone: method.current ? 'strong' : 'plain',
-      },
-      ...(hasSetting ? [{ text: settingOf(method) }] : []),
-      integerCell(method.counts.kept),
-      integerCell(method.counts.partly),
-      integerCell(method.counts.fully),
-      {
+      })),
+      hasSetting && wrapColumn('setting', 'setting', (method) => settingOf(method)),
+      right('kept', 'kept', (method) => integerCell(method.counts.kept)),
+      right('partly', 'partly', (method) => integerCell(method.counts.partly)),
+      right('fully', 'fully', (method) => integerCell(method.counts.fully)),
+      right('! unseen', 'extrapolated', (method) => ({
         ...integerCell(method.counts.extrapolated),
         tone: method.counts.extrapolated > 0 ? ('bad' as const) : ('plain' as const),
-      },
-      { text: method.amplitude.toFixed(4) },
+      })),
+      right('amplitude', 'amplitude', (method) => method.amplitude.toFixed(4)),
     ]),
     ...(hasSetting && { narrower: methodTable(methods, false) }),
   };
@@ -257,12 +251,14 @@ const plotOf = ({ methods }: RopeRotary, { trained, context }: RopeAnalysis): Pl
     isOnTop: method.current,
     values: method.frequencies.map(({ wavelength }) => wavelength),
   })),
-  levels: [
+  levels: present([
     { mark: '-', label: `trained ${formatInteger(trained)}`, value: trained },
-    ...(context === trained
-      ? []
-      : [{ mark: '=', label: `context ${formatInteger(context)}`, value: context }]),
-  ],
+    context !== trained && {
+      mark: '=',
+      label: `context ${formatInteger(context)}`,
+      value: context,
+    },
+  ]),
 });
 
 // ── Frequencies ──────────────────────────────────────────────────────────────────────────────────

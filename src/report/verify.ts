@@ -15,7 +15,18 @@ import {
 import { formatBytes, formatInteger, percentText } from '../text/units.js';
 import { counted, joined, namesText, shellWord, shortened, sumOf } from '../text/words.js';
 import { onnxNotes } from './inspect/inspect-onnx.js';
-import { headingBlock, integerCell, leftColumn, noteOf, right } from './kit/cells.js';
+import {
+  cutColumn,
+  headingBlock,
+  integerCell,
+  leftColumn,
+  moreNote,
+  NOTHING,
+  noteOf,
+  right,
+  tableOf,
+  wrapColumn,
+} from './kit/cells.js';
 import type { Block, Cell, Fact, Report, TableBlock, Verdict } from './kit/report.js';
 
 /** Report of `minimind verify`: a verdict, the faults by kind, and suggestions. */
@@ -52,7 +63,7 @@ export function verifyReport(result: VerifyAnswer): Report {
       ...differenceBlocks(differences),
       ...(result.values ? valueBlocks(result.values) : []),
       ...(faults.length > 0 ? [faultTable(shown)] : []),
-      ...(more > 0 ? [noteOf(`… ${formatInteger(more)} more: --details`)] : []),
+      ...moreNote(more, '--details'),
     ],
     details: [
       ...(differences.length > 1 ? differences.map(differenceBlock) : []),
@@ -74,23 +85,16 @@ function quickTest({ config, checkpoint }: VerifyResult): string | undefined {
 function valueBlocks({ original, compared, missing, beyond, types }: ValueComparison): Block[] {
   return [
     headingBlock(`Values against ${shortened(original)}: ${counted(compared, 'tensor')}`),
-    {
-      kind: 'table',
-      columns: [
-        leftColumn('type', 'type'),
-        right('tensors', 'tensors'),
-        right('largest error', 'relative_error'),
-        right('limit', 'limit'),
-        leftColumn('in tensor', 'worst', true),
-      ],
-      rows: types.map(({ type, tensors, relativeError, limit, worst }): Cell[] => [
-        { text: type },
-        integerCell(tensors),
-        { text: percentText(relativeError), value: relativeError },
-        { text: percentText(limit), value: limit },
-        { text: worst },
-      ]),
-    },
+    tableOf(types, [
+      leftColumn('type', 'type', ({ type }) => type),
+      right('tensors', 'tensors', ({ tensors }) => integerCell(tensors)),
+      right('largest error', 'relative_error', ({ relativeError }) => ({
+        text: percentText(relativeError),
+        value: relativeError,
+      })),
+      right('limit', 'limit', ({ limit }) => ({ text: percentText(limit), value: limit })),
+      wrapColumn('in tensor', 'worst', ({ worst }) => worst),
+    ]),
     ...(beyond.length > 0 ? [noteOf(`Beyond the error of their type: ${namesText(beyond)}.`)] : []),
     ...(missing.length > 0 ? [noteOf(`In only one of the two: ${namesText(missing)}.`)] : []),
   ];
@@ -175,36 +179,27 @@ function foremost(faults: readonly FaultGroup[], most: number): readonly FaultGr
 const faultBlocks = (faults: readonly FaultGroup[]): Block[] => [
   headingBlock('Faults'),
   faultTable(faults.slice(0, MOST_ROWS)),
-  ...(faults.length > MOST_ROWS
-    ? [noteOf(`… ${formatInteger(faults.length - MOST_ROWS)} more: --json`)]
-    : []),
+  ...moreNote(faults.length - MOST_ROWS, '--json'),
 ];
 
 function faultTable(faults: readonly FaultGroup[]): TableBlock {
   const hasHints = faults.some(({ hint }) => hint !== null);
-  return {
-    kind: 'table',
-    columns: [
-      leftColumn('fault', 'fault'),
-      { ...leftColumn('tensors', 'tensors'), cut: true },
-      right('count', 'count'),
-      leftColumn('expected', 'described', true),
-      leftColumn('found', 'found', true),
-      ...(hasHints ? [leftColumn('hint', 'remark', true)] : []),
-    ],
-    rows: faults.map(({ kind, pattern, names, expected, found, hint }): Cell[] => [
-      { text: FAULT_NAMES[kind], value: kind, tone: 'bad' },
-      { text: shortened(pattern) },
-      integerCell(names.length),
-      saidCell(expected),
-      saidCell(found),
-      ...(hasHints ? [{ text: hint ?? '' }] : []),
-    ]),
-  };
+  return tableOf(faults, [
+    leftColumn('fault', 'fault', ({ kind }) => ({
+      text: FAULT_NAMES[kind],
+      value: kind,
+      tone: 'bad',
+    })),
+    cutColumn('tensors', 'tensors', ({ pattern }) => shortened(pattern)),
+    right('count', 'count', ({ names }) => integerCell(names.length)),
+    wrapColumn('expected', 'described', ({ expected }) => saidCell(expected)),
+    wrapColumn('found', 'found', ({ found }) => saidCell(found)),
+    hasHints && wrapColumn('hint', 'remark', ({ hint }) => hint ?? ''),
+  ]);
 }
 
 const saidCell = (said: TensorProperties | null): Cell =>
-  said === null ? { text: '–', value: '' } : { text: propertiesText(said) };
+  said === null ? NOTHING : { text: propertiesText(said) };
 
 function adviceBlock(suggestion: Suggestion, faulty: number): Block {
   const { leaves } = suggestion;

@@ -149,16 +149,25 @@ function readTransposed(
   }
 }
 
+/** Edge of the square tiles that are transposed one by one, so that both sides stay in the cache. */
+const TILE = 32;
+
 /** [rows, columns] → [columns, rows] */
-function transposed(
+export function transposed(
   values: Float32Array | Float64Array,
   rows: number,
   columns: number,
 ): Float32Array {
   const result = new Float32Array(values.length);
-  for (let row = 0; row < rows; row++) {
-    for (let column = 0; column < columns; column++) {
-      result[column * rows + row] = values[row * columns + column] ?? 0;
+  for (let top = 0; top < rows; top += TILE) {
+    const bottom = Math.min(top + TILE, rows);
+    for (let left = 0; left < columns; left += TILE) {
+      const right = Math.min(left + TILE, columns);
+      for (let column = left; column < right; column++) {
+        for (let row = top; row < bottom; row++) {
+          result[column * rows + row] = values[row * columns + column] as number;
+        }
+      }
     }
   }
   return result;

@@ -5,7 +5,7 @@ import type { Layer } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
 import { ownTensors, packedInner, tensorsOf, walk } from '../architecture/walk.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
-import { canonicalNames } from '../checkpoint/names.js';
+import { namedTensors } from '../checkpoint/names.js';
 import type { StoredTensor } from '../checkpoint/stored-tensor.js';
 import { isContiguous } from '../checkpoint/stored-tensor.js';
 import { readRows, rowCount } from '../checkpoint/view.js';
@@ -240,19 +240,16 @@ interface StoredTensors {
 }
 
 function storedTensors(layer: Layer, checkpoint: Checkpoint): StoredTensors {
-  const { path, tensors, aliases } = checkpoint;
-  const byName = new Map<string, StoredTensor>();
-  for (const [own, name] of canonicalNames([...tensors.keys(), ...aliases.keys()], path)) {
-    const tensor = tensors.get(own) ?? tensors.get(aliases.get(own) ?? own);
-    if (tensor) byName.set(name, tensor);
-  }
+  const { path } = checkpoint;
+  const byName = namedTensors(checkpoint);
   const stored = new Map<Param, StoredTensor>();
   const packed = new Map<Param, ElementReader>();
   for (const tensor of tensorsOf(layer)) {
-    const name = [tensor.name, ...tensor.aliases].find((each) => byName.has(each));
-    const found = name === undefined ? undefined : byName.get(name);
-    const [blocks, scales] = ['blocks', 'scales'].map((part) =>
-      byName.get(`${tensor.name}_${part}`),
+    const [found] = [tensor.name, ...tensor.aliases].flatMap(
+      (name) => byName.get(name)?.tensor ?? [],
+    );
+    const [blocks, scales] = ['blocks', 'scales'].map(
+      (part) => byName.get(`${tensor.name}_${part}`)?.tensor,
     );
     if (found) stored.set(tensor, fitting(tensor, found, path));
     else if (blocks && scales) packed.set(tensor, packedReader(tensor, { blocks, scales }, path));

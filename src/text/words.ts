@@ -37,6 +37,10 @@ export function namesText(names: readonly string[]): string {
 export const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
+/** The items of a list in which conditions leave some out: `present([first, isLong && second])`. */
+export const present = <Item>(items: readonly (Item | false | null | undefined)[]): Item[] =>
+  items.filter((item) => item !== false && item !== null && item !== undefined) as Item[];
+
 /** Items by a key, in order. */
 export function groupBy<Item, Key>(
   items: Iterable<Item>,

@@ -4,6 +4,8 @@ import { describe, expect, it } from 'vitest';
 import { openCheckpoint } from '../../src/checkpoint/open.js';
 import { readTensor } from '../../src/checkpoint/view.js';
 import { folderOf } from '../checkpoint/temp-folder.js';
+import { digests } from '../conversion/convert.js';
+import { hashes } from '../conversion/parts/parts.js';
 import { inPackage } from '../fixtures.js';
 import { runHere } from '../run-here.js';
 
@@ -116,4 +118,88 @@ describe('a LoRA adapter', () => {
     const { code, stderr } = await runHere(args);
     expect([code, stderr]).toEqual([2, expect.stringContaining('is not a LoRA adapter')]);
   });
+});
+
+/** An adapter of rank 2 for some linear layers, given as [rows, columns], as PEFT saves it. */
+function adapterOf(layers: Readonly<Record<string, readonly [number, number]>>): string {
+  const header: Record<string, object> = {};
+  const pieces: Buffer[] = [];
+  let end = 0;
+  const add = (name: string, shape: readonly [number, number]) => {
+    const length = shape[0] * shape[1];
+    const values = Float32Array.from({ length }, (_, at) => Math.sin(at + end) / 2);
+    header[`base_model.model.${name}.weight`] = {
+      ...{ dtype: 'F32', shape, data_offsets: [end, end + 4 * length] },
+    };
+    pieces.push(Buffer.from(values.buffer));
+    end += 4 * length;
+  };
+  for (const [name, [rows, columns]] of Object.entries(layers)) {
+    add(`${name}.lora_A`, [2, columns]);
+    add(`${name}.lora_B`, [rows, 2]);
+  }
+  const text = Buffer.from(JSON.stringify(header));
+  const length = Buffer.alloc(8);
+  length.writeBigUInt64LE(BigInt(text.length));
+  const target_modules = Object.keys(layers).map((name) => name.split('.').at(-1));
+  const config = { peft_type: 'LORA', r: 2, lora_alpha: 4, target_modules };
+  return folderOf({
+    'adapter_config.json': JSON.stringify(config),
+    'adapter_model.safetensors': Buffer.concat([length, text, ...pieces]),
+  });
+}
+
+describe('a LoRA adapter on a checkpoint of several processes', () => {
+  const llama = 'model.layers.0';
+  const LLAMA = {
+    [`${llama}.self_attn.q_proj`]: [24, 24],
+    [`${llama}.self_attn.k_proj`]: [12, 24],
+    [`${llama}.mlp.down_proj`]: [24, 44],
+  } as const;
+
+  it.each([
+    ['world4-tp', LLAMA, []],
+    ['world2-nested', LLAMA, []],
+    ['world1', LLAMA, []],
+    ['world3', LLAMA, ['--dtype', 'f32']],
+    ['zero3-world3', { 'layers.0.linear': [5, 7] }, ['--no-config']],
+    ['zero1-world3-bf16', { 'layers.0.linear': [5, 7] }, ['--no-config']],
+  ] as const)(
+    'gives what it gives on %s as safetensors, also in parts',
+    async (name, layers, more) => {
+      const base = `${FIXTURES}/${name}`;
+      const config = inPackage(base, 'config.json');
+      const plain = folderOf({
+        'model.safetensors': fs.readFileSync(inPackage(`${base}.safetensors`)),
+        ...(fs.existsSync(config) && { 'config.json': fs.readFileSync(config) }),
+      });
+      const out = folderOf({});
+      const at = (each: string) => path.join(out, each);
+      const adapter = adapterOf(layers);
+      const run = async (...args: string[]) => {
+        const { code, stderr } = await runHere(['convert-checkpoint', ...args]);
+        expect(code, stderr).toBe(0);
+      };
+      const flags = ['--merge-lora', adapter, '--shard-size', '3KB', ...more];
+      await run(plain, at('plain'), '--check', ...flags);
+      await run(base, at('single'), '--check', ...flags);
+      await run(base, at('out'), ...flags, '--parts', '3', '--plan', at('plan'));
+      for (const part of ['2', '3', '1']) await run('--plan', at('plan'), '--part', part);
+      await run('--plan', at('plan'), '--finish', '--check');
+      expect(hashes(at('out'))).toEqual(hashes(at('single')));
+      // Tensors that are one have several names.
+      const [merged, expected] = [digests(at('single')), digests(at('plain'))];
+      expect(merged).toEqual(expected);
+      // And it is not the base.
+      const before = digests(plain);
+      const changed = Object.entries(merged).filter(([each, value]) => value !== before[each]);
+      if (more[0] !== '--dtype') {
+        expect(changed.map(([each]) => each)).toEqual(
+          Object.keys(layers)
+            .map((each) => `${each}.weight`)
+            .sort(),
+        );
+      }
+    },
+  );
 });

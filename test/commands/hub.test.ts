@@ -1,12 +1,13 @@
 import fs from 'node:fs';
 import http from 'node:http';
-import type { AddressInfo } from 'node:net';
+import https from 'node:https';
+import net, { type AddressInfo } from 'node:net';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { onTestEnd } from '../cleanup.js';
 import { inPackage, readJson } from '../fixtures.js';
 import { COMMIT, llama70B, mixtral, OTHER_COMMIT } from '../hub/hub-models.js';
-import type { HubContent } from '../hub/loopback-hub.js';
+import type { HubContent, LoopbackHub } from '../hub/loopback-hub.js';
 import { loopbackHub } from '../hub/loopback-hub.js';
 import { hubUser, temporaryFolder } from '../hub/support.js';
 
@@ -209,7 +210,7 @@ describe('models of the hub', () => {
       return 'references' in (schema.properties ?? {});
     });
     const readers =
-      'attention compare compare-srte convert-checkpoint diff fit fit-table inspect profile quick-test';
+      'attention compare compare-srte convert-checkpoint convert-parts diff fit fit-table inspect profile quick-test';
     expect(withReferences.sort()).toEqual(
       `${readers} rope train-plan validate verify`.split(' ').sort(),
     );
@@ -406,6 +407,89 @@ describe('an HTTP proxy', () => {
     ]);
     expect(run.stderr).not.toContain('user:pass');
     expect(seen[0]).toMatch(/^CONNECT hub\.example:443 Basic /);
+    expect(hub.requests).toEqual([]);
+  }, 30_000);
+});
+
+/** The hub as https://hub.example and its store as https://store.example, which only a proxy reaches, by tunnels. */
+async function startTunnels(hub: LoopbackHub) {
+  const [cert, key] = ['server.pem', 'server-key.pem'].map((name) =>
+    fs.readFileSync(inPackage('fixtures/tls', name)),
+  );
+  const secure = https.createServer({ cert, key }, (asked, answer) => {
+    const isHub = asked.headers.host === 'hub.example';
+    const { hostname, port } = new URL(isHub ? hub.endpoint : hub.storeEndpoint);
+    const { url: path, headers } = asked;
+    http.get({ hostname, port, path, headers }, (from) => {
+      const { location } = from.headers;
+      const moved = location?.replace(/^http:\/\/[^/]+/, 'https://store.example');
+      answer.writeHead(from.statusCode ?? 500, {
+        ...from.headers,
+        ...(moved && { location: moved }),
+      });
+      from.pipe(answer);
+    });
+  });
+  const proxied: string[] = [];
+  const proxy = http.createServer((_asked, answer) => answer.writeHead(400).end());
+  proxy.on('connect', (asked, socket: net.Socket, head) => {
+    proxied.push(`${asked.url} ${asked.headers['proxy-authorization']}`);
+    const { port } = secure.address() as AddressInfo;
+    const onward = net.connect(port, '127.0.0.1', () => {
+      socket.write('HTTP/1.1 200 Connection Established\r\n\r\n');
+      onward.write(head);
+      onward.pipe(socket).pipe(onward);
+    });
+    for (const each of [socket, onward]) each.on('error', () => {});
+  });
+  for (const server of [secure, proxy]) {
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    onTestEnd(() => {
+      server.closeAllConnections();
+      server.close();
+    });
+  }
+  const { port } = proxy.address() as AddressInfo;
+  const env = {
+    HF_ENDPOINT: 'https://hub.example',
+    HTTPS_PROXY: `http://me:pass@127.0.0.1:${port}`,
+  };
+  return { proxied, env };
+}
+
+describe('a tunnel through an HTTP proxy to an endpoint in https', () => {
+  it('carries headers and values, with the certificates of the user', async () => {
+    const { hub, user } = await start();
+    const { proxied, env } = await startTunnels(hub);
+    const out = path.join(temporaryFolder(), 'out');
+    const trusting = { NODE_EXTRA_CA_CERTS: inPackage('fixtures/tls/ca.pem'), HF_TOKEN: 'secret' };
+    const words = ['--dtype', 'f32', '--check', '--json'];
+    const [gated, local] = await user.runAll(
+      ['hf:org/gated', LOCAL].map((from, at) => [
+        ...['convert-checkpoint', from, `${out}-${at}.safetensors`, ...words],
+      ]),
+      { ...env, ...trusting },
+    );
+    expect([gated?.code, local?.code], gated?.stderr).toEqual([0, 0]);
+    const [there, own] = [0, 1].map((at) => fs.readFileSync(`${out}-${at}.safetensors`));
+    expect(there && own && Buffer.compare(there, own)).toBe(0);
+    const basic = `Basic ${Buffer.from('me:pass').toString('base64')}`;
+    expect(new Set(proxied)).toEqual(
+      new Set([`hub.example:443 ${basic}`, `store.example:443 ${basic}`]),
+    );
+    // The token is for the hub, inside the tunnel.
+    expect(new Set(hub.requests.map((each) => `${each.server} ${each.authorization}`))).toEqual(
+      new Set(['hub Bearer secret', 'store undefined']),
+    );
+  }, 30_000);
+
+  it('is refused without them, and the variable is named', async () => {
+    const { hub, user } = await start();
+    const { env } = await startTunnels(hub);
+    const { code, stderr } = await user.run(['profile', 'hf:org/mix'], env);
+    const text = stderr.replaceAll(/\s+/g, ' ');
+    expect([code, text]).toEqual([3, expect.stringContaining('hub.example cannot be reached')]);
+    expect(text).toContain('NODE_EXTRA_CA_CERTS');
     expect(hub.requests).toEqual([]);
   }, 30_000);
 });

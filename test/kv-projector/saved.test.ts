@@ -7,7 +7,7 @@ import { writeSafetensors } from '../../src/checkpoint/safetensors/write-safeten
 import type { PickleValue } from '../../src/checkpoint/torch/pickle/values.js';
 import { readTensor } from '../../src/checkpoint/view.js';
 import { writeWhole } from '../../src/files/write-whole.js';
-import { jsonText, parseJson } from '../../src/kv-projector/arguments.js';
+import { JsonWriter, parseJson } from '../../src/kv-projector/arguments.js';
 import { planProjectorFiles } from '../../src/kv-projector/convert-projector.js';
 import { savedProjector } from '../../src/kv-projector/saved.js';
 import { decodeValues } from '../../src/tensor/decode-values.js';
@@ -489,7 +489,7 @@ describe('arguments as JSON', () => {
   ])('%s', (text, value) => {
     const read = parseJson(text);
     expect(read).toEqual(value);
-    expect(jsonText('x', read ?? null)).toBe(text);
+    expect(new JsonWriter().text('x', read ?? null)).toBe(text);
   });
 
   it.each([
@@ -513,11 +513,13 @@ describe('arguments as JSON', () => {
   it('counts written values, however often a value is held', () => {
     const pair = (inner: PickleValue): PickleValue => ({ kind: 'list', items: [inner, inner] });
     const held = Array.from({ length: 50 }).reduce<PickleValue>(pair, 'x');
-    expect(() => jsonText('x', held)).toThrow('more than 4194304 characters');
+    expect(() => new JsonWriter().text('x', held)).toThrow('more than 4194304 characters');
   });
 
   it('refuses what JSON has no form for', () => {
-    expect(() => jsonText('x', { kind: 'set', type: 'set', items: new Set() })).toThrow('no form');
-    expect(() => jsonText('x', new Uint8Array(1))).toThrow('no form');
+    expect(() =>
+      new JsonWriter().text('x', { kind: 'set', type: 'set', items: new Set() }),
+    ).toThrow('no form');
+    expect(() => new JsonWriter().text('x', new Uint8Array(1))).toThrow('no form');
   });
 });

@@ -3,6 +3,7 @@ import type { TwoModelComparison } from '../../src/quicktest/compare-two-models.
 import { proofText } from '../../src/report/convert/convert.js';
 import { againstReport } from '../../src/report/quick-test/against.js';
 import { renderTable } from '../../src/report/render/table.js';
+import { CPU_CHECK, CPU_ENGINE } from './engine.js';
 
 const PLAIN = { width: Number.POSITIVE_INFINITY, colourLevel: 0 } as const;
 
@@ -13,18 +14,8 @@ const side = (checkpoint: string) => ({
   parameters: 16_920,
   weights: 'checkpoint' as const,
   mode: 'whole' as const,
-  engine: {
-    name: 'onnx' as const,
-    version: '1.30.0',
-    provider: 'cpu',
-    device: 'cpu',
-    deviceKind: 'cpu' as const,
-    isSoftware: false,
-    memoryBytes: null,
-    threads: 2,
-    compute: 'f32' as const,
-  },
-  selfCheck: { difference: 1.1e-7, limit: 1e-5, passed: true },
+  engine: CPU_ENGINE,
+  selfCheck: CPU_CHECK,
 });
 
 const block = (number: number, relativeDifference: number) => ({

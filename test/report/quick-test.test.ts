@@ -4,6 +4,7 @@ import { doctorReport } from '../../src/report/doctor.js';
 import { quickTestReport, traceReport } from '../../src/report/quick-test/quick-test.js';
 import { renderCsv } from '../../src/report/render/csv.js';
 import { renderTable } from '../../src/report/render/table.js';
+import { CPU_CHECK, CPU_ENGINE } from './engine.js';
 
 const result = (given: Partial<QuickTest> = {}) => ({
   file: 'model.yaml',
@@ -18,18 +19,8 @@ const result = (given: Partial<QuickTest> = {}) => ({
   batch: 1,
   context: 256,
   seed: 0,
-  engine: {
-    name: 'onnx' as const,
-    version: '1.30.0',
-    provider: 'cpu',
-    device: 'cpu',
-    deviceKind: 'cpu' as const,
-    isSoftware: false,
-    memoryBytes: null,
-    threads: 2,
-    compute: 'f32' as const,
-  },
-  selfCheck: { difference: 1.1e-7, limit: 1e-5, passed: true },
+  engine: CPU_ENGINE,
+  selfCheck: CPU_CHECK,
   passedOver: [],
   memory: {
     need: { weightBytes: 1e6, activationBytes: 5e5, resultBytes: 1e5, totalBytes: 15e5 },

@@ -25,6 +25,19 @@ export interface FixtureModel {
 export const modelOfConfig = (config: Readonly<Record<string, unknown>>): LanguageModel =>
   hybrid.build(hybrid.schema.parse({ model: config }));
 
+/** Fixtures that tests of engines and checks rest on. Long ones are for the engines themselves. */
+export const SHORT_FIXTURES: readonly string[] = [
+  'eps-global-gate-clipped',
+  'no-alignment-pyramidal',
+  'per-layer-learnable',
+  'per-layer-sincos',
+  'pyramidal-windowed',
+  'shared-learnable',
+  'shared-lowrank-tied',
+  'shared-sincos',
+  'window-not-below-length',
+];
+
 /** The checkpoint stays open until the process ends. */
 export function fixtureModel(name: string): FixtureModel {
   const folder = ['fixtures/hybrid', name] as const;

@@ -1,19 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { differenceAt, fixtureModel } from './fixture-models.js';
+import { differenceAt, fixtureModel, SHORT_FIXTURES } from './fixture-models.js';
 import { referenceEngine } from './reference-engine.js';
-
-/** What the tests of the engines and of the checks rest on. Long cases are for the engines themselves. */
-const CASES = [
-  'eps-global-gate-clipped',
-  'no-alignment-pyramidal',
-  'per-layer-learnable',
-  'per-layer-sincos',
-  'pyramidal-windowed',
-  'shared-learnable',
-  'shared-lowrank-tied',
-  'shared-sincos',
-  'window-not-below-length',
-];
 
 const TAPS = {
   embed: 'embed_tokens',
@@ -22,7 +9,7 @@ const TAPS = {
 };
 
 describe('the reference engine computes what the original does', () => {
-  it.each(CASES)('%s', async (name) => {
+  it.each(SHORT_FIXTURES)('%s', async (name) => {
     const { model, weights, ids, expected, every } = fixtureModel(name);
     const program = await referenceEngine().load(model, weights, { taps: true });
     const { output, blocks, taps } = await program.run({ ids });

@@ -1,8 +1,12 @@
 /** Opens a distributed checkpoint of PyTorch (torch.distributed.checkpoint) as one checkpoint. */
+
 import path from 'node:path';
 import { UserError } from '../../errors.js';
+import type { ByteRange } from '../../files/mounted.js';
 import type { StoredDtype } from '../../tensor/dtype.js';
 import { isSameShape, shapeText } from '../../tensor/dtype.js';
+import { groupBy } from '../../text/words.js';
+import { ByteFile } from '../byte-file.js';
 import type { CheckpointOptions, OpenedFiles } from '../checkpoint.js';
 import type { Refuse } from '../checkpoint-rules.js';
 import { listed, quoted, refusal, refuseAt, tensorPlace } from '../checkpoint-rules.js';
@@ -15,7 +19,6 @@ import { readTorchObject } from '../torch/read-torch.js';
 import { findStateDict } from '../torch/state-dict/state-dict.js';
 import type { DcpMetadata, DcpTensor, PartPlace } from './dcp-metadata.js';
 import { offsetKey, readDcpMetadata } from './dcp-metadata.js';
-import { edgesOf, FileSlice } from './file-slice.js';
 import { PartFiles } from './part-files.js';
 import type { PartBox, TensorPart } from './sharded-tensor.js';
 import { boxText, checkCover, shardedTensor } from './sharded-tensor.js';
@@ -77,14 +80,10 @@ function checkName(name: string, refuse: Refuse): void {
 
 /** Checks that each part lies in its file, and shares no bytes with another. */
 function checkPlaces({ places }: DcpMetadata, files: PartFiles, file: string): void {
-  const byFile = new Map<string, { readonly name: string; readonly place: PartPlace }[]>();
-  for (const [name, all] of places) {
-    for (const place of all.values()) {
-      const list = byFile.get(place.file);
-      if (list) list.push({ name, place });
-      else byFile.set(place.file, [{ name, place }]);
-    }
-  }
+  const all = [...places].flatMap(([name, own]) =>
+    Array.from(own.values(), (place) => ({ name, place })),
+  );
+  const byFile = groupBy(all, ({ place }) => place.file);
   for (const [partFile, parts] of byFile) {
     const opened = files.get(partFile);
     const { size } = opened;
@@ -244,5 +243,63 @@ function placedAt<Result>(where: string, read: () => Result): Result {
       path: [where, problem.path].filter(Boolean).join(': '),
     }));
     throw new UserError(error.code, error.message, { problems });
+  }
+}
+
+/** Bytes at the beginning and the end that are read at once: the records of an archive around its values. */
+const EDGE_BYTES = 1024;
+
+/** Ranges that are read of each part: its beginning and its end. */
+function edgesOf(start: number, length: number): ByteRange[] {
+  const edge = Math.min(EDGE_BYTES, length);
+  return [
+    { position: start, length: edge },
+    { position: start + length - edge, length: edge },
+  ];
+}
+
+/** A part of a file, as a file: one archive of several that follow each other. */
+class FileSlice extends ByteFile {
+  readonly origin: ByteFile;
+  /** Position of the first byte in the file. */
+  readonly start: number;
+  #head: Buffer | undefined;
+  #tail: Buffer | undefined;
+
+  constructor(origin: ByteFile, start: number, length: number) {
+    super(origin.path, { size: length, mtimeMs: origin.changedAt });
+    this.origin = origin;
+    this.start = start;
+  }
+
+  /** Reads of single records would take most of the time of opening thousands of small archives. */
+  override readInto(target: Uint8Array, position: number): void {
+    const end = position + target.length;
+    const edge = Math.min(EDGE_BYTES, this.size);
+    if (end <= edge) {
+      this.#head ??= this.origin.read(this.start, edge);
+      target.set(this.#head.subarray(position, end));
+    } else if (position >= this.size - edge && end <= this.size) {
+      const from = this.size - edge;
+      this.#tail ??= this.origin.read(this.start + from, edge);
+      target.set(this.#tail.subarray(position - from, end - from));
+    } else this.#readPlaced(target, position);
+  }
+
+  override async readIntoAsync(target: Uint8Array, position: number): Promise<void> {
+    this.#readPlaced(target, position);
+  }
+
+  override hasChanged(): boolean {
+    return this.origin.hasChanged();
+  }
+
+  override close(): void {
+    // The file is closed by its owner.
+  }
+
+  #readPlaced(target: Uint8Array, position: number): void {
+    if (position + target.length > this.size) throw new RangeError('read beyond the end of a part');
+    this.origin.readInto(target, this.start + position);
   }
 }

@@ -1,14 +1,17 @@
+import { UserError } from '../../errors.js';
+import { fillLittleEndian, viewOf } from '../../tensor/decode-values.js';
+import type { Shape } from '../../tensor/dtype.js';
 import { shapeText } from '../../tensor/dtype.js';
 import type { ByteFile } from '../byte-file.js';
 import type { FileIndex } from '../checkpoint.js';
 import { exactBytesText, quoted, refusal, tensorPlace } from '../checkpoint-rules.js';
+import { computedTensor } from '../computed-file.js';
 import type { StoredTensor } from '../stored-tensor.js';
 import { contiguousStrides } from '../stored-tensor.js';
-import { decodedTensor } from './decoded-tensor.js';
 import type { GgmlTypeName } from './ggml-types.js';
-import { ggmlType, ggmlTypeOf } from './ggml-types.js';
-import type { GgufValue } from './gguf-scanner.js';
-import { GgufScanner, SCALAR_BYTES, type ScalarType, VALUE_TYPES } from './gguf-scanner.js';
+import { decodeBlocks, ggmlType, ggmlTypeOf, isDecodable } from './ggml-types.js';
+import type { GgufValue, ScalarType } from './gguf-scanner.js';
+import { GgufScanner, SCALAR_BYTES, VALUE_TYPES } from './gguf-scanner.js';
 
 /** First bytes of a file, and the versions that are read; version 1 had other lengths. */
 export const GGUF_MAGIC = 'GGUF';
@@ -316,3 +319,54 @@ function tensorOf(file: ByteFile, entry: Entry, position: number): StoredTensor 
   const storage = { file, position, bytes, isBigEndian: false };
   return { kind: 'tensor', dtype, shape, elements, strides, offset: 0, storage, bytes };
 }
+
+const FLOAT_BYTES = 4;
+
+/** Bytes of blocks decoded at a time. */
+const PIECE_BYTES = 2 ** 18;
+
+/** Blocks of a file. */
+interface StoredBlocks {
+  readonly type: GgmlTypeName;
+  readonly shape: Shape;
+  readonly elements: number;
+  readonly position: number;
+  readonly bytes: number;
+}
+
+/** A tensor of blocks as float32 values, decoded where they are read. */
+function decodedTensor(file: ByteFile, blocks: StoredBlocks): StoredTensor {
+  const { type, shape, elements, position, bytes } = blocks;
+  return computedTensor(file, {
+    ...{ dtype: 'F32', shape, elements },
+    bytes: elements * FLOAT_BYTES,
+    encoding: { type, file, position, bytes, isUnreadable: !isDecodable(type) },
+    fill: (target, from) => fillDecoded(file, blocks, target, from),
+  });
+}
+
+/** @param from Position in the decoded bytes, of a whole value. */
+function fillDecoded(file: ByteFile, stored: StoredBlocks, target: Uint8Array, from: number): void {
+  const { type, position } = stored;
+  if (!isDecodable(type)) throw undecodable(file, type);
+  const { values, bytes: blockBytes } = ggmlType(type);
+  const first = from / FLOAT_BYTES;
+  const end = first + target.length / FLOAT_BYTES;
+  const piece = Math.max(1, Math.floor(PIECE_BYTES / blockBytes));
+  for (let block = Math.floor(first / values); block * values < end; block += piece) {
+    const count = Math.min(piece, Math.ceil(end / values) - block);
+    const floats = new Float32Array(count * values);
+    decodeBlocks(type, file.read(position + block * blockBytes, count * blockBytes), floats);
+    const start = Math.max(first, block * values);
+    const stop = Math.min(end, (block + count) * values);
+    const part = target.subarray((start - first) * FLOAT_BYTES, (stop - first) * FLOAT_BYTES);
+    const wanted = floats.subarray(start - block * values, stop - block * values);
+    fillLittleEndian(part, FLOAT_BYTES, (words) => viewOf(Float32Array, words).set(wanted));
+  }
+}
+
+const undecodable = (file: ByteFile, type: GgmlTypeName) =>
+  new UserError('refused-file', `${file.path} has values of type ${type}, which cannot be read`, {
+    suggestion:
+      'use a file of another type, such as Q8_0, Q6_K or Q4_K; names, shapes and sizes can be shown',
+  });

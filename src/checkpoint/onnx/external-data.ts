@@ -1,7 +1,9 @@
 /** Files with the values of an ONNX model, next to it. */
+
 import { dirname, join } from 'node:path';
 import { UserError } from '../../errors.js';
 import { mountedPath, pathExists } from '../../files/mounted.js';
+import { groupBy } from '../../text/words.js';
 import { ByteFile } from '../byte-file.js';
 import { exactBytesText, quoted, refusal, tensorPlace } from '../checkpoint-rules.js';
 import { allowedFolders, goesDown, isAllowed, realPath } from '../shards/beside.js';
@@ -35,14 +37,10 @@ export interface ExternalFiles {
  * @throws UserError when a name leads out of the folder, or a tensor does not lie in its file.
  */
 export function openExternalFiles(file: ByteFile, tensors: readonly OnnxTensor[]): ExternalFiles {
-  const byLocation = new Map<string, ExternalTensor[]>();
-  for (const { name, data } of tensors) {
-    if (data.kind !== 'external') continue;
-    const { location, offset, bytes } = data;
-    const list = byLocation.get(location);
-    if (list) list.push({ name, offset, bytes });
-    else byLocation.set(location, [{ name, offset, bytes }]);
-  }
+  const external = tensors.flatMap(({ name, data }) =>
+    data.kind === 'external' ? [{ ...data, name }] : [],
+  );
+  const byLocation = groupBy(external, ({ location }) => location);
   const open = new Map<string, ByteFile>();
   try {
     const described = Array.from(byLocation, ([location, some]): ExternalFile => {

@@ -143,8 +143,8 @@ export class ProtoScanner {
     return this.text(field, what);
   }
 
-  refusal(rule: CheckpointRule, message: string, suggestion?: string) {
-    return refusal(this.file.path, { rule, place: this.place, message, suggestion });
+  refusal(rule: CheckpointRule, message: string) {
+    return refusal(this.file.path, { rule, place: this.place, message });
   }
 
   #field(number: number, wire: Wire, { from, to }: ByteSpan): Field {

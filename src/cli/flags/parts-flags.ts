@@ -24,7 +24,8 @@ const partNumber = Flags.custom<number | 'auto'>({
 
 export const partsFlags = {
   parts: count({
-    description: 'plan the conversion in N parts for several machines, and write --plan',
+    description:
+      'plan the conversion in N parts for several machines, and write --plan; hf: is named by its commit',
     helpGroup,
   }),
   plan: Flags.string({
@@ -108,11 +109,11 @@ const PLANNED = [
 
 /** Actions of a command line with flags of parts, and the other flags that each may have. */
 const MODES = {
-  parts: PLANNED,
-  part: ['phase', 'tasks', 'details'],
-  finish: ['wait', 'check', 'details'],
+  parts: [...PLANNED, 'offline'],
+  part: ['phase', 'tasks', 'offline', 'details'],
+  finish: ['wait', 'check', 'offline', 'details'],
   status: ['details'],
-  launch: ['submit', 'tasks', 'image', 'claim'],
+  launch: ['submit', 'tasks', 'image', 'claim', 'offline'],
 } satisfies Partial<Record<PartsFlag, readonly string[]>>;
 
 export type PartsMode = keyof typeof MODES;

@@ -1,8 +1,7 @@
 /** Fingerprints of a conversion's input and of its planned output, from contents and never from times. */
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import type { ByteFile } from '../../checkpoint/byte-file.js';
+import { ByteFile } from '../../checkpoint/byte-file.js';
 import type { Checkpoint } from '../../checkpoint/checkpoint.js';
 import type { OutputFile } from '../execute/output-files.js';
 import type { ConversionInput, ConversionPlan } from '../plan/conversion-plan.js';
@@ -53,7 +52,11 @@ export function indexSha256(
   }
   hash.update(JSON.stringify([...aliases]));
   hash.update(JSON.stringify([...metadata].sort()));
-  if (adapter !== undefined) hash.update(readFileSync(path.join(adapter, 'adapter_config.json')));
+  if (adapter !== undefined) {
+    const config = ByteFile.open(path.join(adapter, 'adapter_config.json'));
+    hash.update(config.read(0, config.size));
+    config.close();
+  }
   return hash.digest('hex');
 }
 

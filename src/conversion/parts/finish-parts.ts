@@ -4,7 +4,6 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { openCheckpoint } from '../../checkpoint/open.js';
 import { UserError } from '../../errors.js';
-import { withFileErrors } from '../../files/file-system.js';
 import { Staging } from '../../files/staging.js';
 import { sumOf } from '../../text/words.js';
 import { type ConversionResult, resultOf } from '../conversion-result.js';
@@ -20,7 +19,7 @@ import { notesOnFiles, outputPath } from '../execute/execute.js';
 import { type MadeTable, sliceErrors } from '../execute/make-tables.js';
 import type { ConversionDisplay } from '../job.js';
 import { weightGroups } from './measure-file.js';
-import { type OpenedParts, openParts } from './open-parts.js';
+import { type OpenedParts, openParts, type PartsSurroundings } from './open-parts.js';
 import { LOCK_TIMES, type LockOwner, ownerIn } from './part-lock.js';
 import { PartsFolder, type PartsPlan, type PlannedPart } from './parts-plan.js';
 import {
@@ -65,6 +64,7 @@ export const missingParts = ({ parts }: PartsStatus): number[] =>
 /** Reads the progress of a plan, without its input. */
 export function statusOf(plan: PartsPlan): PartsStatus {
   const folder = new PartsFolder(plan);
+  folder.refresh();
   const finished = isFinished(plan, folder);
   const clock = finished ? Date.now() : diskTime(folder);
   const bytesOf = new Map(plan.output.files.map(({ name, bytes }) => [name, bytes]));
@@ -147,8 +147,7 @@ function diskTime({ root, locks }: PartsFolder): number {
 const NOT_MEASURED =
   'The error of the SRTE was not measured, because that reads all tables again: --finish --check does';
 
-interface FinishOptions {
-  readonly display: ConversionDisplay;
+export interface FinishOptions extends PartsSurroundings {
   /** Whether to read every file again and compare its SHA-256 with its receipt, and to measure pairs. */
   readonly check: boolean;
 }
@@ -160,7 +159,7 @@ interface FinishOptions {
  */
 export async function finishParts(
   plan: PartsPlan,
-  { display, check }: FinishOptions,
+  { display, mount, check }: FinishOptions,
 ): Promise<ConversionResult | undefined> {
   const start = performance.now();
   const status = statusOf(plan);
@@ -172,7 +171,7 @@ export async function finishParts(
       .map((name) => [name, receiptOf(folder, plan, fileUnit(name))] as const),
   );
   if (check) await checkReceipts(plan, folder, receipts, display);
-  const opened = await openParts(plan, display);
+  const opened = await openParts(plan, { display, mount });
   try {
     const { input, filesOf } = opened;
     const files = filesOf(() => {
@@ -194,7 +193,7 @@ export async function finishParts(
         const text = JSON.stringify({ plan: plan.hash, receipts: [...receipts.values()] });
         await writeSynced(folder.finished, text);
         await staging.commit();
-        await withFileErrors(folder.root, () => folder.clear());
+        folder.clear();
         const seconds = (performance.now() - start) / 1000;
         const unmeasured = measured.tables === null ? [NOT_MEASURED] : [];
         const notes = [...opened.plan.notes, ...notesOnFiles(input), ...unmeasured];

@@ -5,7 +5,7 @@ import { UserError } from '../../errors.js';
 import { formatDuration } from '../../text/units.js';
 import { shellWord, sumOf } from '../../text/words.js';
 import type { LaunchName } from '../conversion-choices.js';
-import type { PartsPlan } from './parts-plan.js';
+import { hubModelsOf, type PartsPlan } from './parts-plan.js';
 
 export interface LaunchOptions {
   /** The file of the plan. */
@@ -17,6 +17,8 @@ export interface LaunchOptions {
   /** Container image and claim of the shared volume, for Kubernetes. */
   readonly image: string | undefined;
   readonly claim: string | undefined;
+  /** Whether models of the hub are read only from caches. */
+  readonly isOffline: boolean;
 }
 
 /** Bytes read and written per second that a part is sure to reach; half of a slow shared disk. */
@@ -70,12 +72,16 @@ const JOBS = {
   parallel: parallelScript,
 } as const satisfies Record<LaunchName, unknown>;
 
-const wordsOf = ({ program, planFile }: LaunchOptions, ...words: readonly string[]) => [
+const wordsOf = (
+  { program, planFile, isOffline }: LaunchOptions,
+  ...words: readonly string[]
+): string[] => [
   ...program,
   'convert-checkpoint',
   '--plan',
   path.resolve(planFile),
   ...words,
+  ...(isOffline ? ['--offline'] : []),
 ];
 
 const line = (words: readonly string[]) => words.map(shellWord).join(' ');
@@ -83,13 +89,26 @@ const line = (words: readonly string[]) => words.map(shellWord).join(' ');
 /** One line of a comment, whatever the paths contain. */
 const comment = (text: string) => `# ${text.replaceAll(/[\r\n]+/g, ' ')}`;
 
-function headOf({ input, output, parts }: PartsPlan, { memoryMiB, seconds }: Needs): string[] {
+/** What tasks need for models of the hub. A token is never part of a job. */
+function hubNote(plan: PartsPlan, { isOffline }: LaunchOptions): string | undefined {
+  const models = [...new Set(hubModelsOf(plan))];
+  if (models.length === 0) return undefined;
+  const access = isOffline
+    ? 'each task reads it from a cache of its machine (HF_HOME, HF_HUB_CACHE)'
+    : 'each task needs access to the hub, or a cache with the model (HF_HOME, HF_HUB_CACHE)';
+  return `Reads ${models.join(', ')}: ${access}. The token of a gated or private model comes from HF_TOKEN or HF_TOKEN_PATH of the task; this job has none.`;
+}
+
+function headOf(plan: PartsPlan, { memoryMiB, seconds }: Needs, options: LaunchOptions): string[] {
+  const { input, output, parts } = plan;
+  const note = hubNote(plan, options);
   return [
     '#!/bin/bash',
     comment(`Converts ${input.path} into ${output.path} in ${parts.length} parts.`),
     comment(
       `Each task: ${memoryMiB} MiB and ${formatDuration(seconds)}, for at least ${LEAST_RATE / 1e6} MB/s read and written.`,
     ),
+    ...(note === undefined ? [] : [comment(note)]),
   ];
 }
 
@@ -118,7 +137,7 @@ function slurmScript(plan: PartsPlan, needs: Needs, options: LaunchOptions): str
   };
   const auto = ['--part', 'auto'];
   return lines([
-    ...headOf(plan, needs),
+    ...headOf(plan, needs, options),
     '# A phase follows also a failed one: the last job names what is missing.',
     'set -euo pipefail',
     ...(hasRows ? [submit('rows', undefined, true, [...auto, '--phase', '1'])] : []),
@@ -141,7 +160,7 @@ function parallelScript(plan: PartsPlan, needs: Needs, options: LaunchOptions): 
     'END_OF_PARTS',
   ];
   return lines([
-    ...headOf(plan, needs),
+    ...headOf(plan, needs, options),
     'set -euo pipefail',
     'export PARALLEL_SHELL=/bin/sh',
     ...(hasRows ? [...phase(['--phase', '1']), ...phase(['--phase', '2'])] : phase([])),
@@ -165,15 +184,18 @@ function kubernetesManifest(plan: PartsPlan, needs: Needs, options: LaunchOption
   }
   const { tasks, memoryMiB, seconds } = needs;
   const name = `minimind-${plan.hash.slice(0, 8)}`;
-  const mountPath = commonFolder([
-    plan.input.path,
-    plan.output.path,
-    path.resolve(options.planFile),
-  ]);
+  const files = [plan.input.path, plan.output.path, path.resolve(options.planFile)];
+  const note = hubNote(plan, options);
+  const annotations = note === undefined ? {} : { annotations: { 'minimind/hub': note } };
+  const mountPath = commonFolder(files.filter((file) => path.isAbsolute(file)));
   const job = (suffix: string, words: readonly string[], limits: object) => ({
     apiVersion: 'batch/v1',
     kind: 'Job',
-    metadata: { name: `${name}-${suffix}`, labels: { app: 'minimind', plan: name } },
+    metadata: {
+      name: `${name}-${suffix}`,
+      labels: { app: 'minimind', plan: name },
+      ...annotations,
+    },
     spec: {
       ...limits,
       template: {

@@ -1,8 +1,7 @@
 /** Divides a conversion into parts: whole files of the output and ranges of rows of computed tables. */
 import path from 'node:path';
 import { encodedBytes } from '../../checkpoint/stored-tensor.js';
-import { UserError } from '../../errors.js';
-import { mountedPath } from '../../files/mounted.js';
+import { contentTagOf, mountedPath } from '../../files/mounted.js';
 import { checkReplaceable, refuseFullDisk, resolveOutputTarget } from '../../files/output-place.js';
 import { sumOf } from '../../text/words.js';
 import { type PreparedConversion, prepare } from '../conversion.js';
@@ -41,7 +40,6 @@ export async function planInParts(
   request: ConversionRequest,
   { parts, stateDict, version, blockRows }: PartsOptions,
 ): Promise<PartsPlan> {
-  refuseRemote(request.checkpoint.path);
   const prepared = await prepare(request);
   const { input } = prepared;
   const { size: tensors } = request.checkpoint.tensors;
@@ -69,11 +67,13 @@ export async function planInParts(
     return withHash({
       version,
       input: {
-        path: path.resolve(checkpoint.path),
+        path: lastingPath(checkpoint.path),
         files: checkpoint.files.map((file) => ({
-          path: path.resolve(file.path),
+          path: lastingPath(file.path),
           bytes: file.size,
-          sampleSha256: sampleSha256(file),
+          ...(mountedPath(file.path)
+            ? { contentTag: contentTagOf(file.path) }
+            : { sampleSha256: sampleSha256(file) }),
         })),
         tensors,
         indexSha256: indexSha256(checkpoint, request['merge-lora']),
@@ -102,24 +102,14 @@ export async function planInParts(
   }
 }
 
-/** @throws UserError for an input that only this process can read. */
-function refuseRemote(input: string): void {
-  if (mountedPath(input) === undefined) return;
-  throw new UserError(
-    'usage',
-    `--parts: expected files that every machine can read, found ${input}`,
-    {
-      suggestion:
-        'download the model into a shared folder first: hf download NAME --local-dir FOLDER',
-    },
-  );
-}
+/** A path that other machines read: absolute, or of a commit of the hub. */
+const lastingPath = (file: string): string => (mountedPath(file) ? file : path.resolve(file));
 
 /** A flag that is not given has no key. */
 function requestOf(request: ConversionRequest, stateDict: string | undefined): PartsRequest {
   const { 'shard-size': shard, 'max-memory': memory, target, config, ...flags } = request;
   const { 'merge-lora': adapter } = flags;
-  const file = (name: string | undefined) => (name === undefined ? undefined : path.resolve(name));
+  const file = (name: string | undefined) => (name === undefined ? undefined : lastingPath(name));
   const number = (value: number | bigint | undefined) =>
     value === undefined ? undefined : Number(value);
   return {

@@ -3,6 +3,7 @@ import { statSync } from 'node:fs';
 import type { ByteFile } from '../../checkpoint/byte-file.js';
 import { listed } from '../../checkpoint/checkpoint-rules.js';
 import { UserError } from '../../errors.js';
+import { contentTagOf, fileStatus } from '../../files/mounted.js';
 import { withAdapter } from '../../model-input/adapter-model.js';
 import { openModelCheckpoint } from '../../model-input/gguf/gguf-checkpoint.js';
 import { type PreparedConversion, prepare } from '../conversion.js';
@@ -11,7 +12,14 @@ import type { OutputFile, ValuesOf } from '../execute/output-files.js';
 import type { ConversionDisplay, ConversionRequest } from '../job.js';
 import { planConversion } from '../plan/plan-conversion.js';
 import { indexSha256, outputSha256, sampleSha256 } from './fingerprints.js';
-import type { PartsPlan } from './parts-plan.js';
+import { hubModelsOf, type PartsPlan } from './parts-plan.js';
+
+/** What a part needs besides its plan. */
+export interface PartsSurroundings {
+  readonly display: ConversionDisplay;
+  /** Makes models of the hub readable. */
+  readonly mount: (models: readonly string[]) => Promise<unknown>;
+}
 
 export interface OpenedParts extends PreparedConversion {
   /** The files of the output, with the source of their values. */
@@ -25,14 +33,20 @@ export interface OpenedParts extends PreparedConversion {
  * Opens the input of a plan.
  * @throws UserError when the input is another one than was planned, or gives another output.
  */
-export async function openParts(plan: PartsPlan, display: ConversionDisplay): Promise<OpenedParts> {
+export async function openParts(
+  plan: PartsPlan,
+  { display, mount }: PartsSurroundings,
+): Promise<OpenedParts> {
   refuseChangedSizes(plan);
+  const models = hubModelsOf(plan);
+  if (models.length > 0) await mount(models);
   const { path: input } = plan.input;
   const { 'state-dict': stateDict, 'merge-lora': adapter, ...flags } = plan.request;
   let checkpoint = openModelCheckpoint(input, { stateDict });
   try {
     if (adapter !== undefined) checkpoint = await withAdapter(checkpoint, adapter, flags);
     const { files } = checkpoint;
+    refuseOtherHubFiles(plan);
     if (indexSha256(checkpoint, adapter) !== plan.input.indexSha256) {
       throw changed(`${input} has other tensors than when it was planned`);
     }
@@ -111,6 +125,7 @@ function requestFrom(
 
 function refuseChangedSizes({ input: { path, files } }: PartsPlan): void {
   const wrong = files.flatMap((file) => {
+    if (file.sampleSha256 === undefined) return [];
     const size = statSync(file.path, { throwIfNoEntry: false })?.size;
     if (size === file.bytes) return [];
     return [
@@ -118,6 +133,20 @@ function refuseChangedSizes({ input: { path, files } }: PartsPlan): void {
     ];
   });
   if (wrong.length > 0) throw changed(`${path} is not the input of the plan: ${listed(wrong)}`);
+}
+
+/** A commit does not change, but a mirror can serve something else. */
+function refuseOtherHubFiles({ input: { files } }: PartsPlan): void {
+  for (const { path, bytes, sampleSha256: sample, contentTag: planned } of files) {
+    if (sample !== undefined) continue;
+    const size = fileStatus(path)?.size;
+    if (size === undefined) throw changed(`${path} is missing, and was there when it was planned`);
+    if (size !== bytes) throw changed(`${path} has ${size} bytes, not ${bytes} as planned`);
+    const found = contentTagOf(path);
+    if (planned !== undefined && found !== undefined && planned !== found) {
+      throw changed(`${path} has other content than when it was planned: ${found}, not ${planned}`);
+    }
+  }
 }
 
 function refuseOtherSamples(

@@ -9,7 +9,13 @@ import { randomUUID } from 'node:crypto';
 import fs from 'node:fs';
 import os from 'node:os';
 import { UserError } from '../../errors.js';
-import { codeOf, removeQuietly, takeFreeName } from '../../files/file-system.js';
+import {
+  codeOf,
+  readReplaced,
+  removeQuietly,
+  renameTo,
+  takeFreeName,
+} from '../../files/file-system.js';
 import { isRunning, PROCESS_SPACE } from '../../files/temporary.js';
 
 export interface LockOwner {
@@ -61,12 +67,12 @@ export class PartLock {
       fs.fsyncSync(descriptor);
       if (takesName(own, file)) return new PartLock(file, token, descriptor, beat);
     } catch (error) {
-      fs.closeSync(descriptor);
+      closeQuietly(descriptor);
       throw error;
     } finally {
       removeQuietly(own);
     }
-    fs.closeSync(descriptor);
+    closeQuietly(descriptor);
     return undefined;
   }
 
@@ -92,7 +98,7 @@ export class PartLock {
   release(): void {
     held.delete(this);
     clearInterval(this.#timer);
-    fs.closeSync(this.#descriptor);
+    closeQuietly(this.#descriptor);
     if (this.isOwn) removeQuietly(this.#file);
   }
 
@@ -101,6 +107,8 @@ export class PartLock {
     const version = { ...ownerOf(this.token), beat: ++this.#beat, bytes: this.#bytes, seconds };
     try {
       fs.writeSync(this.#descriptor, encoded(version), 0, LOCK_BYTES, 0);
+      // A client of NFS keeps what is written for half a minute. Without waiting: the work goes on.
+      fs.fdatasync(this.#descriptor, () => {});
     } catch {
       // A disk that is full or away: without the beat, another may take the unit.
     }
@@ -113,17 +121,23 @@ process.on('exit', () => {
   for (const lock of [...held]) lock.release();
 });
 
-/** Links a file to a name. The answer of a server can be lost, so two links count as success. */
+/** Whether a file got a name that was free. */
 function takesName(own: string, file: string): boolean {
   try {
     takeFreeName(own, file);
     return true;
   } catch (error) {
-    const isTaken = codeOf(error) === 'EEXIST' || error instanceof UserError;
-    const links = fs.statSync(own, { throwIfNoEntry: false })?.nlink ?? 0;
-    if (links === 2 && ownerIn(file)?.token === ownerIn(own)?.token) return true;
-    if (isTaken) return false;
+    if (codeOf(error) === 'EEXIST' || error instanceof UserError) return false;
     throw error;
+  }
+}
+
+/** NFS reports errors of earlier writes when a file is closed. */
+function closeQuietly(descriptor: number): void {
+  try {
+    fs.closeSync(descriptor);
+  } catch {
+    // The lock only saves work.
   }
 }
 
@@ -154,7 +168,7 @@ const encoded = (owner: LockOwner): Buffer =>
 /** The owner of a lock; undefined without a lock, or for one that is being written or broken. */
 export function ownerIn(file: string): LockOwner | undefined {
   try {
-    const owner = JSON.parse(fs.readFileSync(file, 'utf8'));
+    const owner = JSON.parse(readReplaced(file));
     return typeof owner?.token === 'string' ? owner : undefined;
   } catch {
     return undefined;
@@ -208,7 +222,7 @@ function isAlive({ pid, born, token }: LockOwner): boolean {
 function removeLock(file: string, content: string): boolean {
   const aside = `${file}.${randomUUID()}.old`;
   try {
-    fs.renameSync(file, aside);
+    renameTo(file, aside);
   } catch (error) {
     // Another observer was faster.
     if (codeOf(error) === 'ENOENT') return true;
@@ -228,7 +242,7 @@ function removeLock(file: string, content: string): boolean {
 
 function contentOf(file: string): string | undefined {
   try {
-    return fs.readFileSync(file, 'utf8');
+    return readReplaced(file);
   } catch (error) {
     if (codeOf(error) === 'ENOENT') return undefined;
     throw error;

@@ -9,7 +9,7 @@ import * as z from 'zod';
 import { CONTAINER_NAMES } from '../../checkpoint/formats.js';
 import { WRITABLE_BLOCKS } from '../../checkpoint/gguf/ggml-types.js';
 import { UserError } from '../../errors.js';
-import { codeOf } from '../../files/file-system.js';
+import { codeOf, removeQuietly } from '../../files/file-system.js';
 import { readText } from '../../files/read-file.js';
 import { writeWhole } from '../../files/write-whole.js';
 import type { EngineChoice } from '../../runtime/select/devices.js';
@@ -28,7 +28,7 @@ const name = z.string().min(1);
 const fileName = z.string().regex(/^(?!\.{1,2}$)[^/\\]+$/);
 const hash = z.string().regex(/^[0-9a-f]{64}$/);
 
-/** Flags that determine the output, and those that bound its memory. Paths are absolute. */
+/** Flags that determine the output, and those that bound its memory. Paths are absolute, or of a commit of the hub. */
 const requestSchema = z.strictObject({
   'state-dict': z.string().optional(),
   'merge-lora': name.optional(),
@@ -72,8 +72,10 @@ const planSchema = z.strictObject({
       z.strictObject({
         path: name,
         bytes: count,
-        /** SHA-256 of the first and last 64 KiB and four samples between. */
-        sampleSha256: hash,
+        /** SHA-256 of the first and last 64 KiB and four samples between. Files of the hub have none. */
+        sampleSha256: hash.optional(),
+        /** Tag of a file of the hub: the SHA-256 of its content, or the SHA-1 of its Git blob. */
+        contentTag: z.string().optional(),
       }),
     ),
     tensors: count,
@@ -121,6 +123,13 @@ const planSchema = z.strictObject({
 export type PartsPlan = z.infer<typeof planSchema>;
 export type PlannedPart = PartsPlan['parts'][number];
 export type PartsRequest = z.infer<typeof requestSchema>;
+
+/** Models of the hub that a plan reads, at their commits. */
+export function hubModelsOf({ input, request }: PartsPlan): string[] {
+  const paths = [input.path, request['merge-lora'], request.target, request.config];
+  // Paths on a disk are absolute.
+  return paths.filter((each): each is string => each?.startsWith('hf:') === true);
+}
 
 export const sha256 = (content: string | Uint8Array): string =>
   createHash('sha256').update(content).digest('hex');
@@ -212,10 +221,22 @@ export class PartsFolder {
     }
   }
 
-  /** Removes all but the receipts of the finished output. */
-  clear(): void {
-    for (const folder of [this.files, this.spool, this.receipts, this.locks]) {
-      fs.rmSync(folder, { recursive: true, force: true });
+  /** Opens the folders, which makes a client of NFS ask for their current names. */
+  refresh(): void {
+    for (const folder of [this.receipts, this.files, this.locks]) {
+      try {
+        fs.closeSync(fs.openSync(folder, 'r'));
+      } catch {
+        // Not made yet, or cleared. Some systems cannot open folders.
+      }
     }
+  }
+
+  /**
+   * Removes all but the receipts of the finished output. Files that a late task has open can stay: NFS keeps them under
+   * another name.
+   */
+  clear(): void {
+    for (const folder of [this.files, this.spool, this.receipts, this.locks]) removeQuietly(folder);
   }
 }

@@ -4,9 +4,10 @@ import { UserError } from '../../errors.js';
 import { sumOf } from '../../text/words.js';
 import type { LaunchName } from '../conversion-choices.js';
 import type { ConversionResult } from '../conversion-result.js';
-import type { ConversionDisplay, ConversionRequest } from '../job.js';
+import type { ConversionRequest } from '../job.js';
 import {
   arrayText,
+  type FinishOptions,
   finishParts,
   missingParts,
   type PartState,
@@ -15,6 +16,7 @@ import {
 } from './finish-parts.js';
 import { type LaunchOptions, launchText, submit } from './launch.js';
 import { planInParts } from './make-parts.js';
+import type { PartsSurroundings } from './open-parts.js';
 import type { LockTimes } from './part-lock.js';
 import { MOST_PARTS, type PartsPlan, readPartsPlan, writePartsPlan } from './parts-plan.js';
 import type { Phase } from './receipts.js';
@@ -123,12 +125,11 @@ export async function makePlan(
   return resultOf('plan', file, plan);
 }
 
-export interface RunOptions {
+export interface RunOptions extends PartsSurroundings {
   /** Number of the part, or the one of the task that this process is. */
   readonly part: number | 'auto';
   readonly phase: Phase | undefined;
   readonly tasks: number | undefined;
-  readonly display: ConversionDisplay;
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly times?: LockTimes;
   readonly poll?: number;
@@ -178,7 +179,7 @@ const POLL = 10_000;
  */
 export async function finishPlan(
   { file, version }: PlanFile,
-  options: { readonly display: ConversionDisplay; readonly check: boolean; readonly wait: boolean },
+  options: FinishOptions & { readonly wait: boolean },
 ): Promise<ConversionResult | PartsResult> {
   const plan = await readPartsPlan(file, version);
   while (options.wait && missingParts(statusOf(plan)).length > 0) await delay(POLL);

@@ -3,7 +3,13 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import * as z from 'zod';
-import { removeQuietly, syncFolder, withFileErrors } from '../../files/file-system.js';
+import {
+  readReplaced,
+  removeQuietly,
+  renameTo,
+  syncFolder,
+  withFileErrors,
+} from '../../files/file-system.js';
 import { temporaryFileName } from '../../files/temporary.js';
 import type { QuantizationError, TensorError } from '../execute/check-output.js';
 import type { TableSlice } from '../execute/make-tables.js';
@@ -102,7 +108,7 @@ export async function writeSynced(file: string, text: string): Promise<void> {
       } finally {
         fs.closeSync(descriptor);
       }
-      fs.renameSync(temporary, file);
+      renameTo(temporary, file);
     } finally {
       removeQuietly(temporary);
     }
@@ -121,7 +127,7 @@ export function receiptOf(
   written?: string,
 ): Receipt | undefined {
   try {
-    const receipt = receiptSchema.parse(JSON.parse(fs.readFileSync(fileOf(folder, unit), 'utf8')));
+    const receipt = receiptSchema.parse(JSON.parse(readReplaced(fileOf(folder, unit))));
     if (receipt.plan !== plan.hash || receipt.unit !== unit.id) return undefined;
     if (written !== undefined && fs.statSync(written).size !== receipt.bytes) return undefined;
     return receipt as unknown as Receipt;

@@ -5,7 +5,7 @@ import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ByteFile } from '../../checkpoint/byte-file.js';
 import { UserError } from '../../errors.js';
-import { removeQuietly, syncFolder, withFileErrors } from '../../files/file-system.js';
+import { removeQuietly, renameTo, syncFolder, withFileErrors } from '../../files/file-system.js';
 import type { ByteSink } from '../../files/write-whole.js';
 import { writeThrough } from '../../files/write-whole.js';
 import { sumOf } from '../../text/words.js';
@@ -13,13 +13,12 @@ import { type ClosableScratch, refuseChanged, scratchAt } from '../execute/execu
 import { type MadeTable, makeSlice, makeTables, rowsName } from '../execute/make-tables.js';
 import type { OutputFile } from '../execute/output-files.js';
 import { outputValuesOf } from '../execute/tensor-values.js';
-import type { ConversionDisplay } from '../job.js';
 import { withStoppedNotice } from '../job.js';
 import { type Action, type PlannedTensor, tensorNamed } from '../plan/conversion-plan.js';
 import type { PlannedTable } from '../srte/srte-plan.js';
 import { tablesIn } from './make-parts.js';
 import { measureFile } from './measure-file.js';
-import { type OpenedParts, openParts } from './open-parts.js';
+import { type OpenedParts, openParts, type PartsSurroundings } from './open-parts.js';
 import { LOCK_TIMES, type LockTimes, LockWatch, ownerIn, PartLock } from './part-lock.js';
 import { PartsFolder, type PartsPlan, type PlannedPart } from './parts-plan.js';
 import {
@@ -35,12 +34,11 @@ import {
   writeReceipt,
 } from './receipts.js';
 
-export interface PartOptions {
+export interface PartOptions extends PartsSurroundings {
   /** Numbers of the parts. */
   readonly parts: readonly number[];
   /** Undefined: both. */
   readonly phase: Phase | undefined;
-  readonly display: ConversionDisplay;
   readonly times?: LockTimes;
   /** Milliseconds between two looks at the units of others. */
   readonly poll?: number;
@@ -165,8 +163,7 @@ class Runner {
   }
 
   #isThere(unit: Unit): boolean {
-    // Opening the folder makes a client of NFS ask for its current names.
-    fs.closeSync(fs.openSync(this.#folder.receipts, 'r'));
+    this.#folder.refresh();
     const written = unit.do === 'file' ? path.join(this.#folder.files, unit.name) : undefined;
     const receipt = receiptOf(this.#folder, this.#plan, unit, written);
     if (receipt === undefined) return false;
@@ -177,7 +174,7 @@ class Runner {
   }
 
   async #open(): Promise<OpenedParts> {
-    this.#opened ??= await openParts(this.#plan, this.#options.display);
+    this.#opened ??= await openParts(this.#plan, this.#options);
     return this.#opened;
   }
 
@@ -348,7 +345,7 @@ class Runner {
       undefined,
       (sink) => file.fill(hashing(sink)),
       () => {
-        fs.renameSync(temporary, target);
+        renameTo(temporary, target);
         syncFolder(files);
       },
     );

@@ -7,12 +7,8 @@
  * within a row, and a row holds the weights of one output. The last group of a row may be shorter and has its own
  * scale. A row ends on a whole byte.
  */
-import {
-  COMPONENTS,
-  type Component,
-  type LanguageModel,
-  type Layer,
-} from '../../architecture/layer.js';
+
+import { COMPONENTS, type LanguageModel, type Layer } from '../../architecture/layer.js';
 import type { Param } from '../../architecture/param.js';
 import type { OwnedTensor } from '../../architecture/walk.js';
 import {
@@ -30,6 +26,7 @@ import { type Figure, figure, sumFigure } from '../../budget/figure.js';
 import { bufferBytes } from '../../budget/parameters.js';
 import type { Cut } from '../../operations/primitive.js';
 import { DTYPES } from '../../tensor/dtype.js';
+import { groupBy, sumOf } from '../../text/words.js';
 import { elementsPerGpu, shareOf, tensorCuts } from '../parallelism/tensor-parallel.js';
 import {
   type BlockBits,
@@ -95,18 +92,15 @@ export function servedWeights(
   gpus: number,
   which: (tensor: Param) => boolean = () => true,
 ): ServedWeights {
-  const byComponent = new Map<Component, OwnedTensor[]>();
-  let bufferValues = 0;
-  for (const each of layout.owned) {
-    const { tensor, component, count } = each;
-    if (!which(tensor)) continue;
-    if (tensor.role === 'buffer') bufferValues += count * tensor.elements;
-    else {
-      const tensors = byComponent.get(component);
-      if (tensors) tensors.push(each);
-      else byComponent.set(component, [each]);
-    }
-  }
+  const served = layout.owned.filter(({ tensor }) => which(tensor));
+  const byComponent = groupBy(
+    served.filter(({ tensor }) => tensor.role !== 'buffer'),
+    ({ component }) => component,
+  );
+  const bufferValues = sumOf(
+    served.filter(({ tensor }) => tensor.role === 'buffer'),
+    ({ tensor, count }) => count * tensor.elements,
+  );
   const parts = [...byComponent].map(([component, tensors]) => ({
     part: component as string,
     bytes: componentBytes(COMPONENTS[component], tensors, layout, format, gpus),

@@ -60,7 +60,6 @@ export function servingMemoryOf(
     ];
     const workspace = sumBounds(
       'workspace',
-      'bytes',
       Object.fromEntries(workspaceParts.map(({ part, bytes }) => [identifier(part), bytes])),
       'sum of the parts',
     );

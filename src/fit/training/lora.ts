@@ -126,7 +126,6 @@ export function fitLora(model: LanguageModel, setting: TrainingFitSetting): Lora
   const { memory, apart, workspace, total: others } = stageFit(model, alone, parallelism, stage);
   const total = sumBounds(
     'memory of a GPU',
-    'bytes',
     { adapters: others, frozen, kept },
     'frozen weights, training of the adapters, and activations of the adapters',
   );

@@ -111,7 +111,7 @@ export function stageFit(
   const workspace = workspaceOf(situation);
   const apart = apartBytes(situation, workspace);
   const parts = { exactly: memory.exactBytes, ...(apart && { apart }), workspace: workspace.total };
-  const total = sumBounds('memory of a GPU', 'bytes', parts, 'sum of the parts');
+  const total = sumBounds('memory of a GPU', parts, 'sum of the parts');
   return { memory, apart, workspace, total };
 }
 

@@ -352,6 +352,6 @@ export function workspaceOf(situation: WorkspaceContext): Workspace {
   };
   return {
     parts: Object.entries(named).map(([part, bytes]) => ({ part, bytes })),
-    total: sumBounds('workspace', 'bytes', named, 'sum of the parts'),
+    total: sumBounds('workspace', named, 'sum of the parts'),
   };
 }

@@ -9,13 +9,12 @@ import {
   shortCount,
   significant,
 } from '../../text/units.js';
-import { CURRENT_MARK } from '../kit/cells.js';
+import { present } from '../../text/words.js';
+import { CURRENT_MARK, leftColumn, NOTHING, noteOf, right } from '../kit/cells.js';
 import type { Cell, Fact, Report, Verdict } from '../kit/report.js';
 
 /** Loss as a multiple of the model above which a percentage is unreadable. */
 const LARGE_LOSS = 10;
-
-const NOTHING: Cell = { text: '–', value: '' };
 
 /** The comparison in the format of the published report: billions and per cent. */
 export function srteReport(comparison: SrteComparison): Report {
@@ -68,12 +67,12 @@ export function srteReport(comparison: SrteComparison): Report {
       {
         kind: 'table',
         columns: [
-          { title: '  strategy', key: 'strategy' },
-          { title: 'parameters', key: 'parameters', align: 'right' },
-          { title: 'SRTE', key: 'srte_parameters', align: 'right' },
-          { title: 'SRTE %', key: 'srte_share', align: 'right' },
-          { title: 'saved', key: 'saved_parameters', align: 'right' },
-          { title: 'saved %', key: 'saved_share', align: 'right' },
+          leftColumn('  strategy', 'strategy'),
+          right('parameters', 'parameters'),
+          right('SRTE', 'srte_parameters'),
+          right('SRTE %', 'srte_share'),
+          right('saved', 'saved_parameters'),
+          right('saved %', 'saved_share'),
           { title: dtype, key: `bytes_${dtype}`, align: 'right' },
         ],
         rows: rows.map(cells),
@@ -169,21 +168,15 @@ function ratioFacts(rows: readonly SrteRow[]): Fact[] {
 function notesOf(rows: readonly SrteRow[], notes: readonly string[]) {
   const has = (kind: SrteRow['kind']) => rows.some((row) => row.kind === kind);
   const recommended = rows.find(({ id }) => id === 'recommended');
-  return [
+  return present([
     `${CURRENT_MARK} as in the file. Savings and ratios are against the model that is not shared.`,
-    ...(rows.some(({ tableRatio }) => tableRatio !== null)
-      ? ['Full table: its parameters over those of the low rank, with equally many rows.']
-      : []),
-    ...(recommended
-      ? [
-          `Recommended: ${formatInteger(recommended.settings.max_position_embeddings)} positions, shared, ` +
-            `rank ${recommended.settings.srte_factorized_rank}, tied head.`,
-        ]
-      : []),
-    ...(has('lever')
-      ? ['Rows for positions, vocabulary and tying change that setting alone.']
-      : []),
-    ...(has('preset') ? ['Presets are whole configs. Aggressive is published as "about 7B".'] : []),
+    rows.some(({ tableRatio }) => tableRatio !== null) &&
+      'Full table: its parameters over those of the low rank, with equally many rows.',
+    recommended &&
+      `Recommended: ${formatInteger(recommended.settings.max_position_embeddings)} positions, shared, ` +
+        `rank ${recommended.settings.srte_factorized_rank}, tied head.`,
+    has('lever') && 'Rows for positions, vocabulary and tying change that setting alone.',
+    has('preset') && 'Presets are whole configs. Aggressive is published as "about 7B".',
     ...notes,
-  ].map((text) => ({ kind: 'note' as const, text, tone: 'dim' as const }));
+  ]).map(noteOf);
 }

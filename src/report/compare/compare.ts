@@ -2,14 +2,18 @@
 import type { ColumnValue, Disagreement } from '../../comparison/columns.js';
 import type { ComparedRow, ComparisonTable, ShownColumn } from '../../comparison/compare-models.js';
 import { formatInteger } from '../../text/units.js';
-import { counted, joined, shortened } from '../../text/words.js';
+import { counted, joined, present, shortened } from '../../text/words.js';
 import {
   contextText,
   headingBlock,
   leftColumn,
+  moreNote,
+  NOTHING,
   noteOf,
   right,
   settingNotes,
+  tableOf,
+  wrapColumn,
 } from '../kit/cells.js';
 import type { Block, Cell, Column, Report, TableBlock, Tone } from '../kit/report.js';
 import { comparisonVerdict } from './compare-verdict.js';
@@ -61,16 +65,13 @@ function conditionNotes({ shown, columns }: Answer, more = ''): Block[] {
   const { setting, rows, least } = shown.result;
   const { inference, training, origins } = setting;
   const file = shown.hasSeveralFiles ? 'files' : 'file';
-  const parts = [
+  const parts = present([
     `Inference: ${formatInteger(inference.batch)} × ${formatInteger(inference.context)} tokens` +
       `${contextText(origins.context).replace('file', file)}, ${inference.dtype}.`,
-    ...(hasTraining(columns)
-      ? [
-          `Training: ${formatInteger(training.batch)} × ${formatInteger(training.context)} tokens, ` +
-            `${training.precision === 'mixed' ? 'mixed precision' : 'float32'}, ${training.optimizer}.`,
-        ]
-      : []),
-  ];
+    hasTraining(columns) &&
+      `Training: ${formatInteger(training.batch)} × ${formatInteger(training.context)} tokens, ` +
+        `${training.precision === 'mixed' ? 'mixed precision' : 'float32'}, ${training.optimizer}.`,
+  ]);
   const isMarked = columns.some(({ name }) => name in least);
   const marks =
     isMarked && shown.baseline && rows.length > 1
@@ -105,8 +106,6 @@ function settingDetails({
 }
 
 // ── Cells ────────────────────────────────────────────────────────────────────────────────────────
-
-const NOTHING: Cell = { text: '–', value: '' };
 
 function cellOf(value: Value, unit: ShownColumn['unit'], tone: Tone = 'plain', mark = ''): Cell {
   if (value === null || value === undefined) return NOTHING;
@@ -178,7 +177,7 @@ function inRows(answer: Answer): Pick<Report, 'blocks'> & { readonly details: re
     blocks: [
       ...conditionNotes(answer),
       rowLadder(shown, first, columns, isChosen),
-      ...(isCut ? [noteOf(`… ${formatInteger(hidden)} more: --details`)] : []),
+      ...moreNote(hidden, '--details'),
     ],
     details: [
       ...(isCut || shown.result.columns.length > columns.length
@@ -220,7 +219,7 @@ function rowTable(
   return {
     kind: 'table',
     columns: [
-      ...(names ? [leftColumn('model', 'model', true)] : []),
+      ...(names ? [wrapColumn('model', 'model')] : []),
       ...result.swept.map((key) => right(titleOfKey(key), key)),
       ...columns.flatMap((column) => [
         { title: titleOfKey(column.title), key: csvKey(column), align: align(column) ?? 'left' },
@@ -256,21 +255,17 @@ function differenceTable(shown: ShownComparison): TableBlock {
   return {
     kind: 'table',
     columns: [
-      leftColumn('model', 'model', true),
+      wrapColumn('model', 'model'),
       ...result.differing.map((key) => right(titleOfKey(key), key)),
     ],
     rows: rows.map((row) => [
       { text: shown.nameOf(row) },
       ...result.differing.map((key) => keyCell(row, baseline, key)),
     ]),
-    narrower: {
-      kind: 'table',
-      columns: [leftColumn('model', 'model', true), leftColumn('values', 'values', true)],
-      rows: rows.map((row) => [
-        { text: shown.nameOf(row) },
-        { text: text(row) || 'as the baseline' },
-      ]),
-    },
+    narrower: tableOf(rows, [
+      wrapColumn('model', 'model', (row) => shown.nameOf(row)),
+      wrapColumn('values', 'values', (row) => text(row) || 'as the baseline'),
+    ]),
   };
 }
 
@@ -363,7 +358,10 @@ function sideTable(
   return {
     kind: 'table',
     columns: [
-      leftColumn(isOfSettings ? 'setting or figure' : 'figure', 'figure', !hasChanges && canWrap),
+      (!hasChanges && canWrap ? wrapColumn : leftColumn)(
+        isOfSettings ? 'setting or figure' : 'figure',
+        'figure',
+      ),
       ...models.flatMap((row) => [
         right(shown.labelOf(row), shown.labelOf(row)),
         ...(isChanged(row) ? [right('change', 'change')] : []),
@@ -407,18 +405,14 @@ function invalidBlocks(shown: ShownComparison): Block[] {
   if (invalid.length === 0) return [];
   return [
     headingBlock(`Not valid: ${invalid.length} of ${shown.result.rows.length}`),
-    {
-      kind: 'table',
-      columns: [leftColumn('model', 'model', true), leftColumn('reason', 'reason', true)],
-      rows: invalid.map((row) => [
-        { text: shown.labelOf(row) },
-        {
-          text: row.problems
-            .filter(({ severity }) => severity === 'error')
-            .map(({ path, message }) => (path ? `${path}: ${message}` : message))
-            .join('; '),
-        },
-      ]),
-    },
+    tableOf(invalid, [
+      wrapColumn('model', 'model', (row) => shown.labelOf(row)),
+      wrapColumn('reason', 'reason', (row) =>
+        row.problems
+          .filter(({ severity }) => severity === 'error')
+          .map(({ path, message }) => (path ? `${path}: ${message}` : message))
+          .join('; '),
+      ),
+    ]),
   ];
 }

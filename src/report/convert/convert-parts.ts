@@ -1,8 +1,16 @@
 /** Report of a conversion in parts: its plan, its progress, and what is missing. */
 import type { PartsResult } from '../../conversion/parts/parts.js';
 import { formatBytes, formatDuration, formatInteger, formatShare } from '../../text/units.js';
-import { counted, shellWord, shortened } from '../../text/words.js';
-import { bytesCell, integerCell, leftColumn, noteOf, right } from '../kit/cells.js';
+import { counted, present, shellWord, shortened } from '../../text/words.js';
+import {
+  bytesCell,
+  integerCell,
+  leftColumn,
+  moreNote,
+  right,
+  tableOf,
+  wrapColumn,
+} from '../kit/cells.js';
 import type { Fact, Report, TableBlock, Verdict } from '../kit/report.js';
 
 /** Rows of the answer's table; the details have all. */
@@ -18,7 +26,7 @@ export function partsReport(result: PartsResult): Report {
     blocks: [
       { kind: 'facts', facts: factsOf(result) },
       ...(rows.length > 0 ? [partsTable(rows)] : []),
-      ...(more > 0 ? [noteOf(`… ${formatInteger(more)} more: --details`)] : []),
+      ...moreNote(more, '--details'),
     ],
     details: shown.length > ANSWER_ROWS || action !== 'plan' ? [partsTable(parts)] : [],
     next: nextStep(result),
@@ -83,39 +91,28 @@ function factsOf(result: PartsResult): Fact[] {
   }
   const running = parts.filter(({ state }) => state === 'running');
   const stalled = parts.filter(({ state }) => state === 'stalled');
-  return [
-    ...(ran !== null
-      ? [
-          {
-            name: 'wrote',
-            text: `${formatBytes(ran.writtenBytes)} in ${formatDuration(ran.seconds)}`,
-          },
-        ]
-      : []),
+  return present([
+    ran !== null && {
+      name: 'wrote',
+      text: `${formatBytes(ran.writtenBytes)} in ${formatDuration(ran.seconds)}`,
+    },
     {
       name: 'files',
       text: `${formatBytes(doneBytes)} of ${formatBytes(bytes)} (${formatShare(doneBytes, Math.max(1, bytes))})`,
     },
-    ...(bytesPerSecond !== null && secondsLeft !== null
-      ? [
-          {
-            name: 'rate',
-            text: `${formatBytes(bytesPerSecond)}/s, ${formatDuration(secondsLeft)} left`,
-          },
-        ]
-      : []),
-    ...(running.length > 0 ? [{ name: 'running', text: counted(running.length, 'part') }] : []),
-    ...(stalled.length > 0
-      ? [
-          {
-            name: 'stalled',
-            text: `${counted(stalled.length, 'part')} without a sign of life: run again`,
-            tone: 'warning' as const,
-          },
-        ]
-      : []),
-    ...(missing.length > 0 ? [{ name: 'missing', text: `--array=${shortened(array)}` }] : []),
-  ];
+    bytesPerSecond !== null &&
+      secondsLeft !== null && {
+        name: 'rate',
+        text: `${formatBytes(bytesPerSecond)}/s, ${formatDuration(secondsLeft)} left`,
+      },
+    running.length > 0 && { name: 'running', text: counted(running.length, 'part') },
+    stalled.length > 0 && {
+      name: 'stalled',
+      text: `${counted(stalled.length, 'part')} without a sign of life: run again`,
+      tone: 'warning' as const,
+    },
+    missing.length > 0 && { name: 'missing', text: `--array=${shortened(array)}` },
+  ]);
 }
 
 /** `412 MB to 530 MB`, of the bytes written by a part. */
@@ -125,29 +122,20 @@ function spreadText(parts: PartsResult['parts']): string {
   return least === most ? `${least} each` : `${least} to ${most}`;
 }
 
-const partsTable = (parts: PartsResult['parts']): TableBlock => ({
-  kind: 'table',
-  columns: [
-    right('part', 'part'),
-    leftColumn('state', 'state'),
-    right('files', 'files'),
-    right('done', 'done_bytes'),
-    right('writes', 'bytes'),
-    right('reads', 'read_bytes'),
-    right('memory', 'memory_bytes'),
-    leftColumn('host', 'hosts', true),
-  ],
-  rows: parts.map((part) => [
-    integerCell(part.part),
-    { text: part.state, ...(part.state === 'stalled' && { tone: 'warning' as const }) },
-    integerCell(part.files),
-    bytesCell({ value: part.doneBytes }),
-    bytesCell({ value: part.bytes }),
-    bytesCell({ value: part.readBytes }),
-    bytesCell({ value: part.memoryBytes }),
-    { text: part.hosts.map((host) => shortened(host)).join(', ') },
-  ]),
-});
+const partsTable = (parts: PartsResult['parts']): TableBlock =>
+  tableOf(parts, [
+    right('part', 'part', (part) => integerCell(part.part)),
+    leftColumn('state', 'state', (part) => ({
+      text: part.state,
+      ...(part.state === 'stalled' && { tone: 'warning' as const }),
+    })),
+    right('files', 'files', (part) => integerCell(part.files)),
+    right('done', 'done_bytes', (part) => bytesCell(part.doneBytes)),
+    right('writes', 'bytes', (part) => bytesCell(part.bytes)),
+    right('reads', 'read_bytes', (part) => bytesCell(part.readBytes)),
+    right('memory', 'memory_bytes', (part) => bytesCell(part.memoryBytes)),
+    wrapColumn('host', 'hosts', (part) => part.hosts.map((host) => shortened(host)).join(', ')),
+  ]);
 
 function nextStep({ action, plan, missing, isFinished, output }: PartsResult): string | undefined {
   const command = `minimind convert-checkpoint --plan ${shellWord(plan.file)}`;

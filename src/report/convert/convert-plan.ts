@@ -5,20 +5,23 @@ import type { ConvertedSrte, ConvertedTable } from '../../conversion/conversion-
 import type { TableError } from '../../conversion/execute/table-rows.js';
 import type { StepGroup, StepKind, TensorStep } from '../../conversion/plan/conversion-plan.js';
 import { formatInteger, percentText } from '../../text/units.js';
-import { counted, nameText } from '../../text/words.js';
+import { counted, nameText, present } from '../../text/words.js';
 import { MAX_ROWS } from '../inspect/inspect-text.js';
-import { cosineCell } from '../inspect/srte-survey.js';
 import {
   bar,
   bytesCell,
+  cosineCell,
   headingBlock,
   integerCell,
   leftColumn,
+  moreNote,
   noteOf,
   percentCell,
   realCell,
   right,
   strongCell,
+  tableOf,
+  wrapColumn,
 } from '../kit/cells.js';
 import type { Block, Cell, TableBlock } from '../kit/report.js';
 
@@ -40,34 +43,23 @@ const STEPS = {
 export function planBlocks(groups: readonly StepGroup[], most: number): Block[] {
   return [
     headingBlock('Tensors of the output'),
-    {
-      kind: 'table',
-      columns: [
-        leftColumn('action', 'action'),
-        leftColumn('tensors', 'tensors', true),
-        right('count', 'count'),
-        leftColumn('type', 'dtype'),
-        right('size', 'bytes'),
-      ],
-      rows: groups
-        .slice(0, most)
-        .map((group) => [
-          { text: STEPS[group.action], value: group.action },
-          { text: nameText(group.pattern) },
-          integerCell(group.tensors),
-          { text: dtypeText(group) },
-          bytesCell({ value: group.bytes }),
-        ]),
-    },
+    tableOf(groups.slice(0, most), [
+      leftColumn('action', 'action', (group) => ({
+        text: STEPS[group.action],
+        value: group.action,
+      })),
+      wrapColumn('tensors', 'tensors', (group) => nameText(group.pattern)),
+      right('count', 'count', (group) => integerCell(group.tensors)),
+      leftColumn('type', 'dtype', (group) => dtypeText(group)),
+      right('size', 'bytes', (group) => bytesCell(group.bytes)),
+    ]),
     ...moreRows(groups.length - most, most),
   ];
 }
 
-/** `… 14 more: --details`, after a table that was cut at `most` rows. */
-const moreRows = (more: number, most: number): Block[] =>
-  more <= 0
-    ? []
-    : [noteOf(`… ${formatInteger(more)} more: ${most >= MAX_ROWS ? '--json' : '--details'}`)];
+/** Where the rows are that a table of at most `most` rows leaves out. */
+export const moreRows = (more: number, most: number): Block[] =>
+  moreNote(more, most >= MAX_ROWS ? '--json' : '--details');
 
 /** `F32 → BF16`, `F32`. */
 function dtypeText({ fromDtypes, dtype }: Pick<StepGroup, 'fromDtypes' | 'dtype'>): string {
@@ -76,33 +68,19 @@ function dtypeText({ fromDtypes, dtype }: Pick<StepGroup, 'fromDtypes' | 'dtype'
 }
 
 /** Table for programs: one row per tensor, in the order of the output. */
-export const stepsTable = (steps: readonly TensorStep[]): TableBlock => ({
-  kind: 'table',
-  columns: [
-    leftColumn('tensor', 'tensor', true),
-    leftColumn('action', 'action'),
-    leftColumn('from', 'from', true),
-    leftColumn('from types', 'from_dtypes'),
-    leftColumn('type', 'dtype'),
-    leftColumn('shape', 'shape'),
-    right('bytes', 'bytes'),
-    leftColumn('role', 'role'),
-    leftColumn('further names', 'aliases', true),
-    leftColumn('file', 'file', true),
-  ],
-  rows: steps.map(({ name, action, from, fromDtypes, dtype, shape, bytes, ...rest }) => [
-    { text: name },
-    { text: action },
-    { text: from.join(' ') },
-    { text: fromDtypes.join(' ') },
-    { text: dtype },
-    { text: shape.join(' ') },
-    bytesCell({ value: bytes }),
-    { text: rest.role },
-    { text: rest.aliases.join(' ') },
-    { text: rest.file },
-  ]),
-});
+export const stepsTable = (steps: readonly TensorStep[]): TableBlock =>
+  tableOf(steps, [
+    wrapColumn('tensor', 'tensor', ({ name }) => name),
+    leftColumn('action', 'action', ({ action }) => action),
+    wrapColumn('from', 'from', ({ from }) => from.join(' ')),
+    leftColumn('from types', 'from_dtypes', ({ fromDtypes }) => fromDtypes.join(' ')),
+    leftColumn('type', 'dtype', ({ dtype }) => dtype),
+    leftColumn('shape', 'shape', ({ shape }) => shape.join(' ')),
+    right('bytes', 'bytes', ({ bytes }) => bytesCell(bytes)),
+    leftColumn('role', 'role', ({ role }) => role),
+    wrapColumn('further names', 'aliases', ({ aliases }) => aliases.join(' ')),
+    wrapColumn('file', 'file', ({ file }) => file),
+  ]);
 
 // Report of the converted SRTE.
 
@@ -180,7 +158,7 @@ export function errorsBlocks(srte: ConvertedSrte | null): Block[] {
   const runs = runsOf(lines);
   const isPartly = source.positions !== target.positions && source.form !== 'sincos';
   const rows = formatInteger(Math.min(source.positions, target.positions));
-  return [
+  return present([
     headingBlock('SRTE error by layer'),
     errorTable(srte, runs.slice(0, MAX_ROWS)),
     ...moreRows(runs.length - MAX_ROWS, MAX_ROWS),
@@ -188,14 +166,12 @@ export function errorsBlocks(srte: ConvertedSrte | null): Block[] {
       'Error: relative Frobenius norm of the difference between the written table and the one that it replaces' +
         `${isPartly ? `, over the first ${rows} rows` : ''}. A full bar is 100%. Largest: the largest error of a single value.`,
     ),
-    ...(pair && pairs.length === 1
-      ? [
-          noteOf(
-            `Rank ${formatInteger(pair.rank ?? 0)} keeps ${percentText(pair.energy)} of the energy (squared norm) of its source table.`,
-          ),
-        ]
-      : []),
-  ];
+    pair &&
+      pairs.length === 1 &&
+      noteOf(
+        `Rank ${formatInteger(pair.rank ?? 0)} keeps ${percentText(pair.energy)} of the energy (squared norm) of its source table.`,
+      ),
+  ]);
 }
 
 function errorTable(
@@ -204,28 +180,18 @@ function errorTable(
 ): TableBlock {
   const hasEnergies = srte.tables.filter(({ energy }) => energy !== null).length > 1;
   const nothing: Cell[] = Array(hasEnergies ? 4 : 3).fill({ text: '' });
-  return {
-    kind: 'table',
-    columns: [
-      right('layer', 'layer'),
-      right('error', 'relative_error'),
-      leftColumn('', 'bar'),
-      right('largest', 'largest_error'),
-      right('cosine', 'cosine'),
-      ...(hasEnergies ? [right('energy', 'energy')] : []),
+  return tableOf(
+    runs,
+    [
+      right('layer', 'layer', ([first, last]) => rangeText(first, last)),
+      right('error', 'relative_error', ([first]) => errorCell(first.relativeError)),
+      leftColumn('', 'bar', ([first]) => bar(first.relativeError ?? 0, BAR_WIDTH)),
+      right('largest', 'largest_error', ([first]) => realCell(first.largestError)),
+      right('cosine', 'cosine', ([first]) => cosineCell(first.cosine)),
+      hasEnergies && right('energy', 'energy', ([first]) => percentCell(first.energy)),
     ],
-    rows: [
-      ...runs.map(([first, last]): Cell[] => [
-        { text: rangeText(first, last) },
-        errorCell(first.relativeError),
-        { text: bar(first.relativeError ?? 0, BAR_WIDTH) },
-        realCell(first.largestError),
-        cosineCell(first.cosine),
-        ...(hasEnergies ? [percentCell(first.energy)] : []),
-      ]),
-      [strongCell('total'), { ...errorCell(srte.relativeError), tone: 'strong' }, ...nothing],
-    ],
-  };
+    [[strongCell('total'), { ...errorCell(srte.relativeError), tone: 'strong' }, ...nothing]],
+  );
 }
 
 /** Old and new table of one layer. */
@@ -269,26 +235,14 @@ const errorCell = (error: number | null): Cell =>
   error === Number.POSITIVE_INFINITY ? { text: '∞', value: 'Infinity' } : percentCell(error);
 
 /** Table for programs: one row per layer with a table. Empty when the SRTE is unchanged. */
-export const errorsTable = (srte: ConvertedSrte | null): TableBlock => ({
-  kind: 'table',
-  columns: [
-    right('layer', 'layer'),
-    leftColumn('had', 'had', true),
-    leftColumn('gets', 'gets', true),
-    right('norm', 'norm'),
-    right('error', 'relative_error'),
-    right('largest', 'largest_error'),
-    right('cosine', 'cosine'),
-    right('energy', 'energy'),
-  ],
-  rows: (srte ? layerErrors(srte) : []).map((line) => [
-    { text: String(line.layer), value: line.layer },
-    { text: line.name },
-    { text: line.table },
-    realCell(line.norm),
-    errorCell(line.relativeError),
-    realCell(line.largestError),
-    cosineCell(line.cosine),
-    percentCell(line.energy),
-  ]),
-});
+export const errorsTable = (srte: ConvertedSrte | null): TableBlock =>
+  tableOf(srte ? layerErrors(srte) : [], [
+    right('layer', 'layer', (line) => ({ text: String(line.layer), value: line.layer })),
+    wrapColumn('had', 'had', (line) => line.name),
+    wrapColumn('gets', 'gets', (line) => line.table),
+    right('norm', 'norm', (line) => realCell(line.norm)),
+    right('error', 'relative_error', (line) => errorCell(line.relativeError)),
+    right('largest', 'largest_error', (line) => realCell(line.largestError)),
+    right('cosine', 'cosine', (line) => cosineCell(line.cosine)),
+    right('energy', 'energy', (line) => percentCell(line.energy)),
+  ]);

@@ -18,11 +18,11 @@ import {
   shortCount,
   weightFormText,
 } from '../../text/units.js';
-import { counted, namesText, shellWord, shortened } from '../../text/words.js';
+import { counted, namesText, present, shellWord, shortened } from '../../text/words.js';
 import { configText, MAX_ROWS } from '../inspect/inspect-text.js';
-import { cosineCell } from '../inspect/srte-survey.js';
 import {
   bytesCell,
+  cosineCell,
   headingBlock,
   integerCell,
   leftColumn,
@@ -31,6 +31,8 @@ import {
   realCell,
   right,
   strongCell,
+  tableOf,
+  wrapColumn,
 } from '../kit/cells.js';
 import type { Block, Cell, Fact, Report, TableBlock, Verdict } from '../kit/report.js';
 import { againstBlocks, measurementText } from '../quick-test/against.js';
@@ -38,6 +40,7 @@ import {
   errorsBlocks,
   errorsTable,
   layerErrors,
+  moreRows,
   planBlocks,
   relativeErrorText,
   srteText,
@@ -102,23 +105,15 @@ function ggufBlocks({ gguf }: ConversionResult): Block[] {
   if (gguf === null || gguf.errors.length === 0) return [];
   return [
     headingBlock('Error per layer'),
-    {
-      kind: 'table',
-      columns: [
-        leftColumn('part', 'part', true),
-        right('tensors', 'tensors'),
-        right('relative error', 'relative_error'),
-        right('largest error', 'largest_error'),
-      ],
-      rows: gguf.errors
-        .slice(0, MAX_ROWS)
-        .map(({ part, tensors, relativeError, largestError }): Cell[] => [
-          { text: part },
-          integerCell(tensors),
-          { text: relativeErrorText(relativeError), value: relativeError ?? '' },
-          realCell(largestError),
-        ]),
-    },
+    tableOf(gguf.errors.slice(0, MAX_ROWS), [
+      wrapColumn('part', 'part', ({ part }) => part),
+      right('tensors', 'tensors', ({ tensors }) => integerCell(tensors)),
+      right('relative error', 'relative_error', ({ relativeError }) => ({
+        text: relativeErrorText(relativeError),
+        value: relativeError ?? '',
+      })),
+      right('largest error', 'largest_error', ({ largestError }) => realCell(largestError)),
+    ]),
   ];
 }
 
@@ -130,18 +125,16 @@ function changeTexts(result: ConversionResult): string[] {
   const worstTable = worstOf(srte ? layerErrors(srte) : []);
   const { relativeError: blocks = null } = result.gguf ?? {};
   const worstWeight = worstOf(quantization?.errors ?? []);
-  const changes = [
-    ...(worstWeight
-      ? [{ error: worstWeight.relativeError, text: weightErrorText(worstWeight) }]
-      : []),
-    ...(worstTie ? [{ error: worstTie.relativeError, text: tieErrorText(worstTie) }] : []),
-    ...(srte && worstTable
-      ? [{ error: worstTable.relativeError, text: srteErrorText(srte, worstTable) }]
-      : []),
-    ...(blocks !== null
-      ? [{ error: blocks, text: `weights in blocks, error ${relativeErrorText(blocks)}` }]
-      : []),
-  ].filter(({ error }) => error > 0);
+  const changes = present([
+    worstWeight && { error: worstWeight.relativeError, text: weightErrorText(worstWeight) },
+    worstTie && { error: worstTie.relativeError, text: tieErrorText(worstTie) },
+    srte &&
+      worstTable && { error: worstTable.relativeError, text: srteErrorText(srte, worstTable) },
+    blocks !== null && {
+      error: blocks,
+      text: `weights in blocks, error ${relativeErrorText(blocks)}`,
+    },
+  ]).filter(({ error }) => error > 0);
   if (changes.length > 0) {
     return changes.toSorted((a, b) => b.error - a.error).map(({ text }) => text);
   }
@@ -208,25 +201,24 @@ export function proofText(verdict: Proof['verdict'], { logits }: TwoModelCompari
 function factsOf(result: ConversionResult): Fact[] {
   const { input, output, srte, tie, quantization, proof, memory, run, leftOut } = result;
   const lost = leftOut.filter(({ why }) => !why.startsWith('replaced by '));
-  return [
+  return present([
     { name: 'parameters', text: parametersText(input.parameters, output.parameters) },
-    ...(result.adapter === null ? [] : [{ name: 'adapter', text: result.adapter }]),
-    ...(srte ? [{ name: 'SRTE', text: srteText(srte) }] : []),
-    ...(tie ? [{ name: 'tied', text: tieText(tie) }] : []),
-    ...(quantization ? [{ name: 'quantized', text: quantizationText(quantization) }] : []),
-    ...(proof ? [proofFact(proof)] : []),
+    result.adapter !== null && { name: 'adapter', text: result.adapter },
+    srte && { name: 'SRTE', text: srteText(srte) },
+    tie && { name: 'tied', text: tieText(tie) },
+    quantization && { name: 'quantized', text: quantizationText(quantization) },
+    proof && proofFact(proof),
     { name: 'files', text: namesText(namesOf(output, false)) },
-    ...(namesOf(output, true).length > 0
-      ? [{ name: 'copied', text: namesOf(output, true).join(', ') }]
-      : []),
-    ...(result.configChanges.length > 0 ? [{ name: 'config', text: changesText(result) }] : []),
-    ...(lost.length > 0
-      ? [{ name: 'left out', text: andMore(lost.map(({ pattern }) => shortened(pattern))) }]
-      : []),
+    namesOf(output, true).length > 0 && { name: 'copied', text: namesOf(output, true).join(', ') },
+    result.configChanges.length > 0 && { name: 'config', text: changesText(result) },
+    lost.length > 0 && {
+      name: 'left out',
+      text: andMore(lost.map(({ pattern }) => shortened(pattern))),
+    },
     ...(run
       ? runFacts(run)
       : [{ name: 'memory', text: `about ${formatBytes(memory.predictedPeakBytes)}` }]),
-  ];
+  ]);
 }
 
 const namesOf = ({ files }: ConversionResult['output'], isCopied: boolean): string[] =>
@@ -311,34 +303,22 @@ function weightErrors({ quantization }: ConversionResult, most: number): Block[]
     (a, b) => (b.relativeError ?? 0) - (a.relativeError ?? 0),
   );
   if (errors.length === 0) return [];
-  const more = errors.length - most;
   return [
     headingBlock('Quantization error by weight, largest first'),
     weightErrorTable(errors.slice(0, most)),
-    ...(more > 0
-      ? [noteOf(`… ${formatInteger(more)} more: ${most >= MAX_ROWS ? '--json' : '--details'}`)]
-      : []),
+    ...moreRows(errors.length - most, most),
     noteOf('Largest: the largest error of a value. Bound: half the largest scale, and rounding.'),
   ];
 }
 
-const weightErrorTable = (errors: ConvertedWeights['errors']): TableBlock => ({
-  kind: 'table',
-  columns: [
-    leftColumn('weight', 'weight', true),
-    right('error', 'relative_error'),
-    right('largest', 'largest_error'),
-    right('bound', 'bound'),
-    right('cosine', 'cosine'),
-  ],
-  rows: errors.map(({ name, relativeError, largestError, bound, cosine }) => [
-    { text: shortened(name), value: name },
-    percentCell(relativeError),
-    realCell(largestError),
-    realCell(bound),
-    cosineCell(cosine),
-  ]),
-});
+const weightErrorTable = (errors: ConvertedWeights['errors']): TableBlock =>
+  tableOf(errors, [
+    wrapColumn('weight', 'weight', ({ name }) => ({ text: shortened(name), value: name })),
+    right('error', 'relative_error', ({ relativeError }) => percentCell(relativeError)),
+    right('largest', 'largest_error', ({ largestError }) => realCell(largestError)),
+    right('bound', 'bound', ({ bound }) => realCell(bound)),
+    right('cosine', 'cosine', ({ cosine }) => cosineCell(cosine)),
+  ]);
 
 /** Errors for programs: those of the SRTE, or of the quantized weights. */
 const errorsOf = ({ srte, quantization }: ConversionResult): TableBlock =>
@@ -349,21 +329,12 @@ function tieBlocks({ tie }: ConversionResult): Block[] {
   if (tie === null || tie.errors.length === 0) return [];
   return [
     headingBlock(`Error of the tied tensor (values of ${TIE_VALUES[tie.values]})`),
-    {
-      kind: 'table',
-      columns: [
-        leftColumn('tensor', 'tensor', true),
-        right('error', 'relative_error'),
-        right('largest', 'largest_error'),
-        right('cosine', 'cosine'),
-      ],
-      rows: tie.errors.map(({ name, relativeError, largestError, cosine }) => [
-        { text: shortened(name) },
-        percentCell(relativeError),
-        realCell(largestError),
-        cosineCell(cosine),
-      ]),
-    },
+    tableOf(tie.errors, [
+      wrapColumn('tensor', 'tensor', ({ name }) => shortened(name)),
+      right('error', 'relative_error', ({ relativeError }) => percentCell(relativeError)),
+      right('largest', 'largest_error', ({ largestError }) => realCell(largestError)),
+      right('cosine', 'cosine', ({ cosine }) => cosineCell(cosine)),
+    ]),
   ];
 }
 
@@ -385,7 +356,6 @@ function totalsTable({ input, output, srte }: ConversionResult): TableBlock {
     cell(after),
     ...savedCells(before, after, cell),
   ];
-  const bytes = (value: number) => bytesCell({ value });
   return {
     kind: 'table',
     columns: [
@@ -395,14 +365,12 @@ function totalsTable({ input, output, srte }: ConversionResult): TableBlock {
       right('saved', 'saved'),
       right('share', 'share'),
     ],
-    rows: [
+    rows: present([
       row(strongCell('parameters'), input.parameters, output.parameters, integerCell),
-      ...(srte
-        ? [row({ text: '  SRTE' }, srte.source.parameters, srte.target.parameters, integerCell)]
-        : []),
-      row(strongCell('tensors'), input.tensorBytes, output.tensorBytes, bytes),
-      row(strongCell('files'), input.bytes, output.bytes, bytes),
-    ],
+      srte && row({ text: '  SRTE' }, srte.source.parameters, srte.target.parameters, integerCell),
+      row(strongCell('tensors'), input.tensorBytes, output.tensorBytes, bytesCell),
+      row(strongCell('files'), input.bytes, output.bytes, bytesCell),
+    ]),
   };
 }
 
@@ -422,19 +390,11 @@ function filesBlocks({ dryRun, output: { files } }: ConversionResult): Block[] {
   const isResumed = files.some(({ resumed }) => resumed);
   return [
     headingBlock(dryRun ? 'Planned files' : 'Files'),
-    {
-      kind: 'table',
-      columns: [
-        leftColumn('file', 'file', true),
-        right('bytes', 'bytes'),
-        ...(isResumed ? [leftColumn('origin', 'resumed')] : []),
-      ],
-      rows: files.map(({ name, bytes, resumed }) => [
-        { text: shortened(name) },
-        bytesCell({ value: bytes }),
-        ...(isResumed ? [{ text: resumed ? 'earlier run' : '' }] : []),
-      ]),
-    },
+    tableOf(files, [
+      wrapColumn('file', 'file', ({ name }) => shortened(name)),
+      right('bytes', 'bytes', ({ bytes }) => bytesCell(bytes)),
+      isResumed && leftColumn('origin', 'resumed', ({ resumed }) => (resumed ? 'earlier run' : '')),
+    ]),
   ];
 }
 
@@ -442,19 +402,11 @@ function changesBlocks({ configChanges }: ConversionResult): Block[] {
   if (configChanges.length === 0) return [];
   return [
     headingBlock('Config changes'),
-    {
-      kind: 'table',
-      columns: [
-        leftColumn('key', 'key', true),
-        leftColumn('from', 'from', true),
-        leftColumn('to', 'to', true),
-      ],
-      rows: configChanges.map(({ path, from, to }) => [
-        { text: path },
-        settingCell(from),
-        settingCell(to),
-      ]),
-    },
+    tableOf(configChanges, [
+      wrapColumn('key', 'key', ({ path }) => path),
+      wrapColumn('from', 'from', ({ from }) => settingCell(from)),
+      wrapColumn('to', 'to', ({ to }) => settingCell(to)),
+    ]),
   ];
 }
 
@@ -466,19 +418,11 @@ function leftOutBlocks({ leftOut }: ConversionResult): Block[] {
   if (leftOut.length === 0) return [];
   return [
     headingBlock('Left out'),
-    {
-      kind: 'table',
-      columns: [
-        leftColumn('entry', 'what', true),
-        right('count', 'count'),
-        leftColumn('reason', 'why', true),
-      ],
-      rows: leftOut.map(({ pattern, names, why }) => [
-        { text: shortened(pattern) },
-        integerCell(names.length),
-        { text: why },
-      ]),
-    },
+    tableOf(leftOut, [
+      wrapColumn('entry', 'what', ({ pattern }) => shortened(pattern)),
+      right('count', 'count', ({ names }) => integerCell(names.length)),
+      wrapColumn('reason', 'why', ({ why }) => why),
+    ]),
   ];
 }
 

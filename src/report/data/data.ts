@@ -10,16 +10,19 @@ import {
   shortCount,
   significant,
 } from '../../text/units.js';
-import { counted, shortened, sumOf } from '../../text/words.js';
+import { counted, present, shortened, sumOf } from '../../text/words.js';
 import {
   bar,
   headingBlock,
   integerCell,
   leftColumn,
+  NOTHING,
   noteOf,
   percentCell,
   realCell,
   right,
+  tableOf,
+  wrapColumn,
 } from '../kit/cells.js';
 import type { Block, Cell, Fact, Report, TableBlock, Verdict } from '../kit/report.js';
 import { positionsTable, shownBlocks } from './shown-samples.js';
@@ -213,18 +216,13 @@ function faultFacts({ faults, figures }: DataResult): Fact[] {
 
 /** Findings that are often intended. */
 function warningsOf({ tokens, replacement }: DataResult['figures']): string[] {
-  return [
-    ...(tokens && tokens.specialInText.count > 0
-      ? [
-          `${counted(tokens.specialInText.tokens, 'special token')} written in the text of ${counted(tokens.specialInText.count, 'sample')}`,
-        ]
-      : []),
-    ...(replacement.count > 0
-      ? [
-          `${counted(replacement.characters, 'replacement character')} U+FFFD in ${counted(replacement.count, 'sample')}: decoded wrongly before`,
-        ]
-      : []),
-  ];
+  return present([
+    tokens &&
+      tokens.specialInText.count > 0 &&
+      `${counted(tokens.specialInText.tokens, 'special token')} written in the text of ${counted(tokens.specialInText.count, 'sample')}`,
+    replacement.count > 0 &&
+      `${counted(replacement.characters, 'replacement character')} U+FFFD in ${counted(replacement.count, 'sample')}: decoded wrongly before`,
+  ]);
 }
 
 function nextOf(
@@ -253,31 +251,23 @@ function lengthBlocks({ figures, context }: DataResult, most: number): Block[] {
   const bins = mergedBins(lengths.bins, most);
   const highest = Math.max(...bins.map(({ sequences }) => sequences));
   return [
-    {
-      kind: 'table',
-      columns: [
-        right('tokens', 'length'),
-        right('sequences', 'sequences'),
-        right('share', 'share'),
-        leftColumn(
-          `mean ${significant(lengths.mean)}, median ${formatInteger(lengths.median)}, 95% ${formatInteger(lengths.p95)}, longest ${shortCount(lengths.longest)}`,
-          'bar',
-        ),
-      ],
-      rows: bins.map(({ from, to, sequences }) => [
-        {
-          text: from === to ? String(to) : `${formatInteger(from)}–${formatInteger(to)}`,
-          value: to,
-        },
-        integerCell(sequences),
-        percentCell(sequences / figures.sequences),
-        {
+    tableOf(bins, [
+      right('tokens', 'length', ({ from, to }) => ({
+        text: from === to ? String(to) : `${formatInteger(from)}–${formatInteger(to)}`,
+        value: to,
+      })),
+      right('sequences', 'sequences', ({ sequences }) => integerCell(sequences)),
+      right('share', 'share', ({ sequences }) => percentCell(sequences / figures.sequences)),
+      leftColumn(
+        `mean ${significant(lengths.mean)}, median ${formatInteger(lengths.median)}, 95% ${formatInteger(lengths.p95)}, longest ${shortCount(lengths.longest)}`,
+        'bar',
+        ({ from, sequences }) => ({
           text: bar(sequences / highest, BAR_WIDTH) + (from > context ? ' cut' : ''),
           value: '',
           tone: from > context ? 'warning' : 'hue1',
-        },
-      ]),
-    },
+        }),
+      ),
+    ]),
   ];
 }
 
@@ -305,17 +295,10 @@ function detailBlocks(result: DataResult): Block[] {
       ? []
       : [
           headingBlock('Faults'),
-          {
-            kind: 'table' as const,
-            columns: [
-              leftColumn('fault', 'fault', true),
-              leftColumn('first places', 'places', true),
-            ],
-            rows: faults.map(({ message, places }) => [
-              { text: message },
-              { text: places.slice(0, 5).join('; ') },
-            ]),
-          },
+          tableOf(faults, [
+            wrapColumn('fault', 'fault', ({ message }) => message),
+            wrapColumn('first places', 'places', ({ places }) => places.slice(0, 5).join('; ')),
+          ]),
         ]),
     headingBlock('Scripts'),
     scriptTable(result),
@@ -338,82 +321,58 @@ function detailBlocks(result: DataResult): Block[] {
 function scriptTable({ figures }: DataResult): TableBlock {
   const ratio = (part: number, whole: number | null): Cell =>
     realCell(whole === null || whole === 0 ? null : part / whole);
-  return {
-    kind: 'table',
-    columns: [
-      leftColumn('script', 'script'),
-      right('samples', 'samples'),
-      right('characters', 'characters'),
-      right('tokens', 'tokens'),
-      right('tokens/character', 'tokens_per_character'),
-      right('bytes/token', 'bytes_per_token'),
-    ],
-    rows: figures.scripts.map(({ script, samples, characters, bytes, tokens }) => [
-      { text: script },
-      integerCell(samples),
-      integerCell(characters),
-      tokens === null ? { text: '–', value: '' } : integerCell(tokens),
+  return tableOf(figures.scripts, [
+    leftColumn('script', 'script', ({ script }) => script),
+    right('samples', 'samples', ({ samples }) => integerCell(samples)),
+    right('characters', 'characters', ({ characters }) => integerCell(characters)),
+    right('tokens', 'tokens', ({ tokens }) => (tokens === null ? NOTHING : integerCell(tokens))),
+    right('tokens/character', 'tokens_per_character', ({ characters, tokens }) =>
       tokens === null ? realCell(null) : ratio(tokens, characters),
-      ratio(bytes, tokens),
-    ]),
-  };
+    ),
+    right('bytes/token', 'bytes_per_token', ({ bytes, tokens }) => ratio(bytes, tokens)),
+  ]);
 }
 
 function nearBlocks({ figures: { duplicates } }: DataResult): Block[] {
   if (!duplicates || duplicates.near.count === 0) return [];
   return [
     headingBlock('Near duplicates'),
-    {
-      kind: 'table',
-      columns: [
-        leftColumn('file', 'file'),
-        right('line', 'line'),
-        right('similar to line', 'first_line'),
-        leftColumn('of file', 'first_file'),
-        right('similarity', 'similarity'),
-      ],
-      rows: duplicates.near.first.map(({ place, first, similarity }) => [
-        { text: place.file },
-        integerCell(place.line),
-        integerCell(first.line),
-        { text: first.file === place.file ? '' : first.file, value: first.file },
-        percentCell(similarity),
-      ]),
-    },
+    tableOf(duplicates.near.first, [
+      leftColumn('file', 'file', ({ place }) => place.file),
+      right('line', 'line', ({ place }) => integerCell(place.line)),
+      right('similar to line', 'first_line', ({ first }) => integerCell(first.line)),
+      leftColumn('of file', 'first_file', ({ place, first }) => ({
+        text: first.file === place.file ? '' : first.file,
+        value: first.file,
+      })),
+      right('similarity', 'similarity', ({ similarity }) => percentCell(similarity)),
+    ]),
     noteOf(
       'Similarity: shared runs of 5 characters, estimated by MinHash with 60 hash values (±5%).',
     ),
   ];
 }
 
-const filesTable = ({ files }: DataResult): TableBlock => ({
-  kind: 'table',
-  columns: [
-    leftColumn('file', 'file', true),
-    right('samples', 'samples'),
-    right('bytes', 'bytes'),
-    leftColumn('stored as', 'stored'),
-  ],
-  rows: files.map(({ file, samples, bytes, isGzip, hasByteOrderMark, crlfLines }) => [
-    { text: file },
-    integerCell(samples),
-    integerCell(bytes),
-    {
-      text: [
+const filesTable = ({ files }: DataResult): TableBlock =>
+  tableOf(files, [
+    wrapColumn('file', 'file', ({ file }) => file),
+    right('samples', 'samples', ({ samples }) => integerCell(samples)),
+    right('bytes', 'bytes', ({ bytes }) => integerCell(bytes)),
+    leftColumn('stored as', 'stored', ({ isGzip, hasByteOrderMark, crlfLines }) =>
+      [
         ...(isGzip ? ['gzip'] : []),
         ...(hasByteOrderMark ? ['byte order mark'] : []),
         ...(crlfLines > 0 ? [`${formatInteger(crlfLines)} CRLF`] : []),
       ].join(', '),
-    },
-  ]),
-});
+    ),
+  ]);
 
 /** One figure per row. */
 function figuresTable({ figures, packing, epochs, faults, special }: DataResult): TableBlock {
   const { tokens, duplicates, invalid } = figures;
   const row = (name: string, value: number | bigint | null): Cell[] => [
     { text: name },
-    value === null ? { text: '–', value: '' } : numberCell(value),
+    value === null ? NOTHING : numberCell(value),
   ];
   return {
     kind: 'table',

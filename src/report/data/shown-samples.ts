@@ -2,8 +2,8 @@
 import type { DataReading } from '../../data/read-data.js';
 import type { ShownSample } from '../../data/shown-sample.js';
 import { formatInteger } from '../../text/units.js';
-import { counted } from '../../text/words.js';
-import { headingBlock, noteOf, right } from '../kit/cells.js';
+import { counted, present } from '../../text/words.js';
+import { cutColumn, headingBlock, leftColumn, noteOf, right } from '../kit/cells.js';
 import type { Block, Cell, Column, TableBlock } from '../kit/report.js';
 
 /** Positions of padding that are shown after a sample, so that one sees where it begins. */
@@ -19,7 +19,7 @@ function sampleBlocks(sample: ShownSample, isOnlyFile: boolean): Block[] {
   const positions = shownPositions(sample);
   const hidden = mask.length - positions;
   const countedHidden = mask.slice(positions).filter((each) => each === 1).length;
-  return [
+  return present([
     headingBlock(
       `${isOnlyFile ? '' : `${file} `}line ${formatInteger(line)}${side === null ? '' : `, ${side}`}: ` +
         `${counted(tokens, 'token')}${cut}, ${counted(masked, 'target')} counted`,
@@ -32,27 +32,22 @@ function sampleBlocks(sample: ShownSample, isOnlyFile: boolean): Block[] {
         ...pairCells(sample, at),
       ]),
     },
-    ...(hidden === 0
-      ? []
-      : [
-          noteOf(
-            `… ${counted(hidden, 'more position')} of padding, ${countedHidden === 0 ? 'none' : formatInteger(countedHidden)} counted`,
-          ),
-        ]),
-  ];
+    hidden !== 0 &&
+      noteOf(
+        `… ${counted(hidden, 'more position')} of padding, ${countedHidden === 0 ? 'none' : formatInteger(countedHidden)} counted`,
+      ),
+  ]);
 }
 
 const shownPositions = ({ mask, tokens }: ShownSample) =>
   Math.min(mask.length, tokens - 1 + SHOWN_PADDING < 0 ? 0 : tokens - 1 + SHOWN_PADDING);
 
-const text = (title: string, key: string): Column => ({ title, key, cut: true });
-
 const PAIR_COLUMNS: readonly Column[] = [
   right('X', 'x'),
-  text('text', 'x_text'),
+  cutColumn('text', 'x_text'),
   right('Y', 'y'),
-  text('text', 'y_text'),
-  { title: 'mask', key: 'mask', align: 'right' },
+  cutColumn('text', 'y_text'),
+  right('mask', 'mask'),
 ];
 
 function pairCells({ x, y, mask, texts, tokens }: ShownSample, at: number): Cell[] {
@@ -79,9 +74,9 @@ function pairCells({ x, y, mask, texts, tokens }: ShownSample, at: number): Cell
 export const positionsTable = ({ shown }: DataReading): TableBlock => ({
   kind: 'table',
   columns: [
-    { title: 'file', key: 'file' },
+    leftColumn('file', 'file'),
     right('line', 'line'),
-    { title: 'side', key: 'side' },
+    leftColumn('side', 'side'),
     right('#', 'position'),
     ...PAIR_COLUMNS,
   ],

@@ -15,7 +15,7 @@ import {
   shortCount,
   significant,
 } from '../../text/units.js';
-import { counted, modelName, shellWord, withoutFlags } from '../../text/words.js';
+import { counted, modelName, present, shellWord, withoutFlags } from '../../text/words.js';
 import { contextText, leftColumn, right, strongCell } from '../kit/cells.js';
 import type { Cell, Fact, TableBlock, Tone, Verdict } from '../kit/report.js';
 import { boundsCells, boundsColumns, bytesText, NOUNS, TONES } from './fit-bounds.js';
@@ -115,20 +115,20 @@ function servingFacts(serving: Serving, { doubts }: FitResult): Fact[] {
     tensorParallel === 1 ? '' : `, ${formatInteger(tensorParallel)} GPUs share each layer`;
   const doubt = doubts.find(({ about }) => about === 'load');
   const missing = remedies.map(servingFlags).map((flags) => flags.join(' '));
-  return [
+  return present([
     {
       name: 'serving',
       text: `${weightsText(setting)}, ${setting.cacheDtype} cache, ${formatInteger(context)} tokens${contextText(contextOrigin)}${shared}`,
     },
     { name: 'room for', text: roomText(users) },
-    ...(users.needed && users.asked !== null && fit.verdict !== 'fits'
-      ? [{ name: 'needed', text: neededText(users.asked, users.needed) }]
-      : []),
+    users.needed &&
+      users.asked !== null &&
+      fit.verdict !== 'fits' && { name: 'needed', text: neededText(users.asked, users.needed) },
     ...speedFacts(serving),
-    ...(missing.length > 0 ? [{ name: 'to serve', text: missing.join(' · ') }] : []),
+    missing.length > 0 && { name: 'to serve', text: missing.join(' · ') },
     ...(doubt ? [{ name: 'load', text: doubt.text, tone: 'bad' as const }] : loadFacts(serving)),
     ...latencyFacts(serving),
-  ];
+  ]);
 }
 
 /** `bf16 weights`, `f8 weights (one f32 scale per row)`. */
@@ -164,43 +164,34 @@ function speedFacts({ setting, fit, users }: Serving): Fact[] {
   const one = setting.batch === 1;
   const isMeasured = fit.decode.limitedBy === null;
   const { speed } = users;
-  return [
-    ...(one
-      ? [
-          {
-            name: 'speed',
-            text:
-              `1 user: ${significant(expected.value)} tokens/s` +
-              `${isMeasured ? '' : ` (${significant(lower.value)}–${significant(upper.value)})`}, ` +
-              decodeLimitText(fit.decode),
-          },
-        ]
-      : []),
-    ...(isMeasured && !one && speed?.limitedBy !== null
-      ? [
-          {
-            name: 'speed',
-            text:
-              `${counted(setting.batch, 'user')}: ${significant(expected.value / setting.batch)} tokens/s each, ` +
-              `${significant(expected.value)} total per replica, measured`,
-          },
-        ]
-      : []),
-    ...(speed && (speed.users > 1 || !one)
-      ? [
-          {
-            name: one || (isMeasured && speed.limitedBy !== null) ? '' : 'speed',
-            text:
-              `${counted(speed.users, 'user')}: ${significant(speed.each.expected.value)} tokens/s each, ` +
-              `${significant(speed.total.expected.value)} total, ${decodeLimitText(speed)}`,
-          },
-        ]
-      : []),
+  return present([
+    one && {
+      name: 'speed',
+      text:
+        `1 user: ${significant(expected.value)} tokens/s` +
+        `${isMeasured ? '' : ` (${significant(lower.value)}–${significant(upper.value)})`}, ` +
+        decodeLimitText(fit.decode),
+    },
+    isMeasured &&
+      !one &&
+      speed?.limitedBy !== null && {
+        name: 'speed',
+        text:
+          `${counted(setting.batch, 'user')}: ${significant(expected.value / setting.batch)} tokens/s each, ` +
+          `${significant(expected.value)} total per replica, measured`,
+      },
+    speed &&
+      (speed.users > 1 || !one) && {
+        name: one || (isMeasured && speed.limitedBy !== null) ? '' : 'speed',
+        text:
+          `${counted(speed.users, 'user')}: ${significant(speed.each.expected.value)} tokens/s each, ` +
+          `${significant(speed.total.expected.value)} total, ${decodeLimitText(speed)}`,
+      },
     {
       name: 'prefill',
       text: `${counted(setting.prompt, 'token')} in ${formatSeconds(fit.prefill.seconds.expected.value)}, ${prefillLimitText(fit.prefill)}`,
     },
-  ];
+  ]);
 }
 
 function loadFacts({ setting: { load }, fit }: Serving): Fact[] {
@@ -221,23 +212,19 @@ function latencyFacts({ fit, cost }: Serving): Fact[] {
   if (!fit.load?.expected.met) return [];
   const { meanSeconds, p95Seconds, batch } = fit.load.expected;
   const [mean, p95] = [meanSeconds, p95Seconds].map(({ value }) => formatSeconds(value));
-  return [
+  return present([
     {
       name: 'latency',
       text: `mean ${mean}, 95th percentile ${p95}; up to ${counted(batch.value, 'request')} per replica`,
     },
-    ...(cost
-      ? [
-          {
-            name: 'cost',
-            text:
-              `${significant(cost.perHour.value)} an hour, ` +
-              `${significant(cost.perThousandRequests.value)} per 1,000 requests, ` +
-              `${significant(cost.perMillionOutputTokens.value)} per 1M output tokens`,
-          },
-        ]
-      : []),
-  ];
+    cost && {
+      name: 'cost',
+      text:
+        `${significant(cost.perHour.value)} an hour, ` +
+        `${significant(cost.perThousandRequests.value)} per 1,000 requests, ` +
+        `${significant(cost.perMillionOutputTokens.value)} per 1M output tokens`,
+    },
+  ]);
 }
 
 function trainingFacts(training: Training): Fact[] {
@@ -250,37 +237,27 @@ function trainingFacts(training: Training): Fact[] {
     ...(recompute === 'none' ? [] : [`recomputation ${recompute}`]),
   ];
   const [first] = fit.remedies;
-  return [
+  return present([
     { name: 'training', text: how.join(', ') },
-    ...(fit.verdict === 'does not fit' ? [] : [{ name: 'speed', text: stepText(fit) }]),
-    ...(fit.time && fit.verdict !== 'does not fit'
-      ? [
-          {
-            name: 'time',
-            text: `${formatSeconds(fit.time.totalSeconds.expected.value)} for ${formatInteger(Math.round(fit.time.steps.value))} steps (estimate)`,
-          },
-        ]
-      : []),
-    ...(cost && fit.verdict !== 'does not fit'
-      ? [
-          {
-            name: 'cost',
-            text: `${significant(cost.expected.value)} (estimate; bounds ${significant(cost.lower.value)}–${significant(cost.upper.value)})`,
-          },
-        ]
-      : []),
-    ...(fit.verdict === 'fits'
-      ? []
-      : [
-          {
-            name: 'to train',
-            text: first
-              ? `${flagsText(first.flags)} (at most ${bytesText(first.total.upper.value)} per GPU${first.tokensPerSecond ? `, ${significant(first.tokensPerSecond.value)} tokens/s` : ''})`
-              : NOTHING_FITS,
-          },
-        ]),
+    fit.verdict !== 'does not fit' && { name: 'speed', text: stepText(fit) },
+    fit.time &&
+      fit.verdict !== 'does not fit' && {
+        name: 'time',
+        text: `${formatSeconds(fit.time.totalSeconds.expected.value)} for ${formatInteger(Math.round(fit.time.steps.value))} steps (estimate)`,
+      },
+    cost &&
+      fit.verdict !== 'does not fit' && {
+        name: 'cost',
+        text: `${significant(cost.expected.value)} (estimate; bounds ${significant(cost.lower.value)}–${significant(cost.upper.value)})`,
+      },
+    fit.verdict !== 'fits' && {
+      name: 'to train',
+      text: first
+        ? `${flagsText(first.flags)} (at most ${bytesText(first.total.upper.value)} per GPU${first.tokensPerSecond ? `, ${significant(first.tokensPerSecond.value)} tokens/s` : ''})`
+        : NOTHING_FITS,
+    },
     { name: 'LoRA', text: loraText(training) },
-  ];
+  ]);
 }
 
 function stepText({ step }: Training['fit']): string {
@@ -322,21 +299,17 @@ export function memorySummary({ cluster, training, serving }: FitResult): TableB
       right(`${own} has`, 'capacity_bytes'),
       leftColumn('', 'verdict'),
     ],
-    rows: [
-      ...(serving
-        ? [
-            row(
-              `serving, ${counted(serving.setting.batch, 'sequence')}`,
-              serving.fit.total,
-              serving.fit.capacity.value,
-              serving.fit.verdict,
-            ),
-          ]
-        : []),
-      ...(training
-        ? [row('training', training.fit.total, training.fit.capacity.value, training.fit.verdict)]
-        : []),
-    ],
+    rows: present([
+      serving &&
+        row(
+          `serving, ${counted(serving.setting.batch, 'sequence')}`,
+          serving.fit.total,
+          serving.fit.capacity.value,
+          serving.fit.verdict,
+        ),
+      training &&
+        row('training', training.fit.total, training.fit.capacity.value, training.fit.verdict),
+    ]),
   };
 }
 

@@ -4,7 +4,7 @@ import type { MOST_TRIED_GPUS } from '../../fit/training/lora.js';
 import type { FitVerdict } from '../../fit/training/training-fit.js';
 import type { GpuKind } from '../../hardware/gpu.js';
 import { formatBytes } from '../../text/units.js';
-import { bar, leftColumn, right, strongCell } from '../kit/cells.js';
+import { bar, leftColumn, right, strongCell, wrapColumn } from '../kit/cells.js';
 import type { Block, Cell, TableBlock, Tone } from '../kit/report.js';
 
 interface Value {
@@ -60,10 +60,7 @@ export function memoryTable(
     ...boundsCells(bytes, bytesText),
     share(bytes),
   ];
-  const columns = [
-    leftColumn(`memory of the fullest ${each}`, 'part', true),
-    ...boundsColumns('bytes'),
-  ];
+  const columns = [wrapColumn(`memory of the fullest ${each}`, 'part'), ...boundsColumns('bytes')];
   const rows: Cell[][] = [
     ...exact.filter(isThere).map(row),
     ...workspace.filter(isThere).map((one) => row({ ...one, part: `+ ${one.part}` })),

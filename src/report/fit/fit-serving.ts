@@ -7,16 +7,18 @@ import type { LoadAnswer } from '../../fit/serving/queueing.js';
 import type { DecodeStep, DecodingLimit, Prefill } from '../../fit/serving/roofline.js';
 import type { ServingLoad } from '../../fit/serving/serving.js';
 import { formatInteger, formatSeconds, percentText, significant } from '../../text/units.js';
-import { counted, sentence } from '../../text/words.js';
+import { counted, present, sentence } from '../../text/words.js';
 import {
   contextText,
   generationNote,
   headingBlock,
   integerCell,
   leftColumn,
+  NOTHING,
   noteOf,
   right,
   strongCell,
+  wrapColumn,
 } from '../kit/cells.js';
 import type { Block, Cell, TableBlock } from '../kit/report.js';
 import {
@@ -54,7 +56,7 @@ export function servingBlocks(
   const { weightParts, cachePerSequence, state, workspaceParts, total, capacity, verdict } = fit;
   const { batch, context } = setting;
   const times = (bytes: number | bigint) => sameBounds(batch * Number(bytes));
-  return [
+  return present([
     verdictHeading('Serving', verdict),
     noteOf(
       `${formatInteger(batch)} × ${formatInteger(context)} tokens${contextText(contextOrigin)}, weights in ` +
@@ -75,13 +77,12 @@ export function servingBlocks(
     ...(fit.withoutRoom === null
       ? [...speedBlocks(fit, setting), noteOf(roomText(fit, setting))]
       : [noteOf(`${sentence(fit.withoutRoom)} ${roomText(fit, setting)}`)]),
-    ...(generation ? [generationNote(generation)] : []),
-    ...(fit.withoutLink === null
-      ? []
-      : [noteOf(`All-reduces between GPUs are not counted: ${fit.withoutLink}.`)]),
+    generation && generationNote(generation),
+    fit.withoutLink !== null &&
+      noteOf(`All-reduces between GPUs are not counted: ${fit.withoutLink}.`),
     ...(fit.load ? loadBlocks(fit.load, setting, doubts) : []),
     ...remedyBlocks(remedies),
-  ];
+  ]);
 }
 
 function remedyBlocks(remedies: Serving['remedies']): Block[] {
@@ -90,7 +91,7 @@ function remedyBlocks(remedies: Serving['remedies']): Block[] {
     headingBlock('Changes that make serving fit, each by itself'),
     {
       kind: 'table',
-      columns: [leftColumn('flags', 'flags', true), ...boundsColumns('bytes')],
+      columns: [wrapColumn('flags', 'flags'), ...boundsColumns('bytes')],
       rows: remedies.map((remedy) => [
         { text: servingFlags(remedy).join(' ') },
         ...boundsCells(remedy.total, bytesText),
@@ -204,7 +205,7 @@ function loadBlocks(
         right('service', 'service_seconds'),
         right('wait', 'waiting_seconds'),
         right('utilisation', 'utilisation'),
-        leftColumn('', 'remark', true),
+        wrapColumn('', 'remark'),
       ],
       // The lower bound of a time is the best speed.
       rows: [loadRow('upper', lower), loadRow('estimate', expected), loadRow('lower', upper)],
@@ -212,8 +213,6 @@ function loadBlocks(
     noteOf(`Assumed: ${assumption}.`),
   ];
 }
-
-const NOTHING: Cell = { text: '–', value: '' };
 
 function loadRow(title: string, answer: LoadAnswer): Cell[] {
   if (!answer.met) {

@@ -1,8 +1,8 @@
 /** Report of `minimind fit` without hardware: common GPUs and machines, and what fits on each. */
 import type { TableCell, TableRow, TableSetting } from '../../fit/fit-table.js';
 import { formatBytes, formatInteger, shortCount } from '../../text/units.js';
-import { counted, joined, modelName, shellWord } from '../../text/words.js';
-import { contextText, leftColumn, noteOf, right, strongCell } from '../kit/cells.js';
+import { counted, joined, modelName, present, shellWord } from '../../text/words.js';
+import { contextText, leftColumn, noteOf, right, strongCell, tableOf } from '../kit/cells.js';
 import type { Block, Cell, Report, TableBlock } from '../kit/report.js';
 import { MOST_TRIED } from './fit-bounds.js';
 
@@ -70,22 +70,19 @@ function bestRow(rows: readonly TableRow[]): TableRow | undefined {
   return fits.sort((a, b) => a.memoryBytes - b.memoryBytes)[0] ?? rows.at(-1);
 }
 
-const table = (rows: readonly TableRow[]): TableBlock => ({
-  kind: 'table',
-  columns: [
-    leftColumn('GPU', 'gpu'),
-    right('memory', 'memory_bytes'),
-    ...(rows[0]?.cells ?? []).map((cell) => right(titleOf(cell), titleOf(cell))),
-  ],
-  rows: rows.map(({ name, unit, memoryBytes, cells }) => [
-    strongCell(name),
-    {
+const table = (rows: readonly TableRow[]): TableBlock =>
+  tableOf(rows, [
+    leftColumn('GPU', 'gpu', ({ name }) => strongCell(name)),
+    right('memory', 'memory_bytes', ({ unit, memoryBytes }) => ({
       text: `${unit === 1 ? '' : `${unit} × `}${formatBytes(Math.round(memoryBytes))}`,
       value: unit * memoryBytes,
-    },
-    ...cells.map((cell) => verdictCell(cell, unit)),
-  ]),
-});
+    })),
+    ...(rows[0]?.cells ?? []).map((use, index) =>
+      right(titleOf(use), titleOf(use), ({ unit, cells }: TableRow) =>
+        verdictCell(cells[index] ?? use, unit),
+      ),
+    ),
+  ]);
 
 function verdictCell({ verdict, gpus }: TableCell, unit: number): Cell {
   if (verdict === 'fits') return { text: 'fits', tone: 'good' };
@@ -94,49 +91,36 @@ function verdictCell({ verdict, gpus }: TableCell, unit: number): Cell {
 }
 
 /** One row per cell, for programs. */
-const dataTable = (rows: readonly TableRow[]): TableBlock => ({
-  kind: 'table',
-  columns: [
-    leftColumn('gpu', 'gpu'),
-    right('unit', 'unit_gpus'),
-    right('memory', 'memory_bytes'),
-    leftColumn('use', 'use'),
-    leftColumn('dtype', 'dtype'),
-    leftColumn('verdict', 'verdict'),
-    right('gpus', 'gpus'),
-  ],
-  rows: rows.flatMap(({ name, unit, memoryBytes, cells }) =>
-    cells.map(({ use, dtype, verdict, gpus }): Cell[] => [
-      { text: name },
-      { text: String(unit), value: unit },
-      { text: String(memoryBytes), value: memoryBytes },
-      { text: use },
-      { text: dtype ?? '' },
-      { text: verdict },
-      { text: String(gpus ?? ''), value: gpus ?? '' },
-    ]),
-  ),
-});
+const dataTable = (rows: readonly TableRow[]): TableBlock =>
+  tableOf(
+    rows.flatMap(({ cells, ...row }) => cells.map((cell) => ({ ...row, ...cell }))),
+    [
+      leftColumn('gpu', 'gpu', ({ name }) => name),
+      right('unit', 'unit_gpus', ({ unit }) => ({ text: String(unit), value: unit })),
+      right('memory', 'memory_bytes', ({ memoryBytes }) => ({
+        text: String(memoryBytes),
+        value: memoryBytes,
+      })),
+      leftColumn('use', 'use', ({ use }) => use),
+      leftColumn('dtype', 'dtype', ({ dtype }) => dtype ?? ''),
+      leftColumn('verdict', 'verdict', ({ verdict }) => verdict),
+      right('gpus', 'gpus', ({ gpus }) => ({ text: String(gpus ?? ''), value: gpus ?? '' })),
+    ],
+  );
 
 function notes({ serving, training, contextOrigin }: TableSetting): Block[] {
   const load = (each: NonNullable<TableSetting['serving']>) =>
     each.users === null ? counted(each.batch, 'sequence') : counted(each.users, 'user');
-  return [
-    ...(serving
-      ? [
-          noteOf(
-            `Serving: ${load(serving)} of ${formatInteger(serving.context)} tokens${contextText(contextOrigin)}; ` +
-              `2×: on two GPUs; no: not on ${MOST_TRIED}.`,
-          ),
-        ]
-      : []),
-    ...(training
-      ? [
-          noteOf(
-            `Training: ${training.microBatch} × ${formatInteger(training.context)} tokens, ${training.optimizer}, ` +
-              `--recompute ${training.recompute} --zero ${training.zero}; LoRA: rank ${training.loraRank}.`,
-          ),
-        ]
-      : []),
-  ];
+  return present([
+    serving &&
+      noteOf(
+        `Serving: ${load(serving)} of ${formatInteger(serving.context)} tokens${contextText(contextOrigin)}; ` +
+          `2×: on two GPUs; no: not on ${MOST_TRIED}.`,
+      ),
+    training &&
+      noteOf(
+        `Training: ${training.microBatch} × ${formatInteger(training.context)} tokens, ${training.optimizer}, ` +
+          `--recompute ${training.recompute} --zero ${training.zero}; LoRA: rank ${training.loraRank}.`,
+      ),
+  ]);
 }

@@ -14,15 +14,17 @@ import {
   shortCount,
   significant,
 } from '../../text/units.js';
-import { counted, sentence } from '../../text/words.js';
+import { counted, present, sentence } from '../../text/words.js';
 import {
   contextText,
   headingBlock,
   integerCell,
   leftColumn,
+  NOTHING,
   noteOf,
   right,
   strongCell,
+  wrapColumn,
 } from '../kit/cells.js';
 import type { Block, TableBlock } from '../kit/report.js';
 import {
@@ -150,31 +152,26 @@ function limitText(
 
 function stepBlocks(step: StepTime, time: TrainingTime | undefined): Block[] {
   const { seconds, limits, limitedBy, withoutLink, tokens, tokensPerSecond } = step;
-  return [
+  return present([
     noteOf(
       `A step has ${formatInteger(Math.round(tokens.value))} tokens: ${significant(tokensPerSecond.value)} tokens/s ` +
         `(estimate), ${utilisationText(step)}. Its lower bound is limited by ${limitedBy}: ` +
         `${limits.map((each) => limitText(each, step)).join(', ')}.`,
     ),
-    ...(withoutLink === null
-      ? []
-      : [noteOf(`Communication over unknown links is not counted: ${withoutLink}.`)]),
+    withoutLink !== null &&
+      noteOf(`Communication over unknown links is not counted: ${withoutLink}.`),
     {
       kind: 'table',
       columns: [leftColumn('time', 'what'), ...boundsColumns('seconds')],
-      rows: [
+      rows: present([
         [strongCell('one step'), ...boundsCells(seconds, formatSeconds)],
-        ...(time
-          ? [
-              [
-                strongCell(`total, ${formatInteger(Math.round(time.steps.value))} steps`),
-                ...boundsCells(time.totalSeconds, formatSeconds),
-              ],
-            ]
-          : []),
-      ],
+        time && [
+          strongCell(`total, ${formatInteger(Math.round(time.steps.value))} steps`),
+          ...boundsCells(time.totalSeconds, formatSeconds),
+        ],
+      ]),
     },
-  ];
+  ]);
 }
 
 function remedyBlocks({ setting, fit: { remedies, verdict } }: Training): Block[] {
@@ -192,7 +189,7 @@ function remedyBlocks({ setting, fit: { remedies, verdict } }: Training): Block[
     {
       kind: 'table',
       columns: [
-        leftColumn('flags', 'flags', true),
+        wrapColumn('flags', 'flags'),
         ...boundsColumns('bytes'),
         right('tokens/s', 'expected_tokens_per_second'),
       ],
@@ -201,7 +198,7 @@ function remedyBlocks({ setting, fit: { remedies, verdict } }: Training): Block[
         ...boundsCells(total, bytesText),
         tokensPerSecond
           ? { text: significant(tokensPerSecond.value), value: tokensPerSecond.value }
-          : { text: '–', value: '' },
+          : NOTHING,
       ]),
     },
   ];

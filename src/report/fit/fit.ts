@@ -10,7 +10,18 @@ import {
   significant,
 } from '../../text/units.js';
 import { counted } from '../../text/words.js';
-import { headingBlock, integerCell, leftColumn, noteOf, right, strongCell } from '../kit/cells.js';
+import {
+  bytesCell,
+  headingBlock,
+  integerCell,
+  leftColumn,
+  NOTHING,
+  noteOf,
+  right,
+  strongCell,
+  tableOf,
+  wrapColumn,
+} from '../kit/cells.js';
 import type { Block, Cell, Report, TableBlock } from '../kit/report.js';
 import { explanationBlocks } from '../profile/inventory.js';
 import type { FitResult } from './fit-answer.js';
@@ -107,7 +118,6 @@ const historyText = ({ measurements, since, leastLoad }: MachineProfile['history
 
 // Report of `minimind fit --list-gpus`.
 
-/** @param pattern Text that the names contain; undefined: all. */
 export function hardwareReport({ gpus, machines }: Hardware): Report {
   const listed = [
     ...gpus.map((gpu) => ({ ...gpu, gpu, gpus: 1 })),
@@ -153,30 +163,22 @@ function hardwareTable(
   dtypes: readonly PeakDtype[],
   isLong: boolean,
 ): TableBlock {
-  const rows = (isShort: boolean) => ({
-    kind: 'table' as const,
-    columns: [
-      leftColumn('name', 'name'),
-      ...(isShort ? [] : [leftColumn('title', 'title', true)]),
-      right('GPUs', 'gpus'),
-      right('memory', 'usable_bytes'),
-      ...(isShort ? [] : [right('label', 'memory_bytes')]),
-      right('bandwidth', 'bandwidth_bytes_per_second'),
-      ...dtypes.map((dtype) => right(dtype, `${dtype}_flops`)),
-      ...(isShort ? [] : [leftColumn('link', 'link'), leftColumn('source', 'source', true)]),
-    ],
-    rows: listed.map(({ name, title, gpu, gpus, links, source }): Cell[] => [
-      strongCell(name),
-      ...(isShort ? [] : [{ text: title }]),
-      integerCell(gpus),
-      usableCell(gpu),
-      ...(isShort ? [] : [{ text: formatBytes(gpu.memoryBytes), value: gpu.memoryBytes }]),
-      { text: `${formatBytes(gpu.bandwidth)}/s`, value: gpu.bandwidth },
-      ...dtypes.map((dtype): Cell => peakCell(gpu.peakFlops[dtype])),
-      ...(isShort ? [] : [{ text: links[0]?.name ?? '' }, { text: source }]),
-    ]),
-  });
-  return isLong ? rows(false) : rows(true);
+  return tableOf(listed, [
+    leftColumn('name', 'name', ({ name }) => strongCell(name)),
+    isLong && wrapColumn('title', 'title', ({ title }) => title),
+    right('GPUs', 'gpus', ({ gpus }) => integerCell(gpus)),
+    right('memory', 'usable_bytes', ({ gpu }) => usableCell(gpu)),
+    isLong && right('label', 'memory_bytes', ({ gpu }) => bytesCell(gpu.memoryBytes)),
+    right('bandwidth', 'bandwidth_bytes_per_second', ({ gpu: { bandwidth } }) => ({
+      text: `${formatBytes(bandwidth)}/s`,
+      value: bandwidth,
+    })),
+    ...dtypes.map((dtype) =>
+      right(dtype, `${dtype}_flops`, ({ gpu }: Listed) => peakCell(gpu.peakFlops[dtype])),
+    ),
+    isLong && leftColumn('link', 'link', ({ links }) => links[0]?.name ?? ''),
+    isLong && wrapColumn('source', 'source', ({ source }) => source),
+  ]);
 }
 
 const usableCell = ({ memoryBytes, usable }: Gpu): Cell =>
@@ -185,4 +187,4 @@ const usableCell = ({ memoryBytes, usable }: Gpu): Cell =>
     : { text: `*${formatBytes(memoryBytes)}`, value: memoryBytes };
 
 const peakCell = (peak: number | undefined): Cell =>
-  peak === undefined ? { text: '–', value: '' } : { text: significant(peak / 1e12), value: peak };
+  peak === undefined ? NOTHING : { text: significant(peak / 1e12), value: peak };

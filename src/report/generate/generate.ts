@@ -7,7 +7,7 @@ import type {
   ReportedToken,
 } from '../../generation/session.js';
 import { formatInteger, percentText, weightFormText } from '../../text/units.js';
-import { counted, modelName } from '../../text/words.js';
+import { counted, modelName, present, sumOf } from '../../text/words.js';
 import { engineText } from '../doctor.js';
 import {
   bar,
@@ -18,6 +18,8 @@ import {
   percentCell,
   realCell,
   right,
+  tableOf,
+  wrapColumn,
 } from '../kit/cells.js';
 import type { Block, Cell, Fact, Report, TableBlock } from '../kit/report.js';
 
@@ -83,7 +85,7 @@ function verdictText(result: GenerateResult): string {
   const { answers } = result;
   const [only] = answers;
   if (answers.length === 1 && only) return figuresText(only);
-  const tokens = answers.reduce((sum, { figures }) => sum + figures.tokens, 0);
+  const tokens = sumOf(answers, ({ figures }) => figures.tokens);
   return `${formatInteger(answers.length)} answers, ${counted(tokens, 'token')}`;
 }
 
@@ -149,21 +151,12 @@ function draftBlocks({ draft, figures }: ReportedAnswer): Block[] {
         },
       ],
     },
-    {
-      kind: 'table',
-      columns: [
-        right('position', 'position'),
-        right('proposed', 'proposed'),
-        right('accepted', 'accepted'),
-        right('rate', 'rate'),
-      ],
-      rows: proposed.map((each, index) => [
-        integerCell(index + 1),
-        integerCell(each),
-        integerCell(accepted[index] ?? 0),
-        percentCell((accepted[index] ?? 0) / each),
-      ]),
-    },
+    tableOf(proposed, [
+      right('position', 'position', (_, index) => integerCell(index + 1)),
+      right('proposed', 'proposed', (each) => integerCell(each)),
+      right('accepted', 'accepted', (_, index) => integerCell(accepted[index] ?? 0)),
+      right('rate', 'rate', (each, index) => percentCell((accepted[index] ?? 0) / each)),
+    ]),
   ];
 }
 
@@ -179,36 +172,22 @@ function againstBlocks({ against }: ReportedAnswer): Block[] {
     first === undefined
       ? `${name} would write the same ${counted(tokens, 'token')}.`
       : `${name} first differs at token ${first.position + 1}. Same likeliest token: ${formatInteger(same)} of ${formatInteger(tokens)}.`;
-  return [
+  return present([
     headingBlock(`Against ${name}`),
     noteOf(text),
-    ...(first === undefined
-      ? []
-      : [
-          {
-            kind: 'table',
-            columns: [
-              right('token', 'position'),
-              leftColumn('answer', 'answer'),
-              right('probability', 'probability'),
-              leftColumn('other', 'other'),
-              right('its probability', 'other_probability'),
-            ],
-            rows: partings
-              .slice(0, MOST_PARTINGS)
-              .map(({ position, own, other: theirs }) => [
-                integerCell(position + 1),
-                { text: tokenText(own) },
-                percentCell(own.probability),
-                { text: tokenText(theirs) },
-                percentCell(theirs.probability),
-              ]),
-          } as const,
-        ]),
-    ...(partings.length > MOST_PARTINGS
-      ? [noteOf(`${counted(partings.length - MOST_PARTINGS, 'more token')}; --json has all.`)]
-      : []),
-  ];
+    first !== undefined &&
+      tableOf(partings.slice(0, MOST_PARTINGS), [
+        right('token', 'position', ({ position }) => integerCell(position + 1)),
+        leftColumn('answer', 'answer', ({ own }) => tokenText(own)),
+        right('probability', 'probability', ({ own }) => percentCell(own.probability)),
+        leftColumn('other', 'other', ({ other: theirs }) => tokenText(theirs)),
+        right('its probability', 'other_probability', ({ other: theirs }) =>
+          percentCell(theirs.probability),
+        ),
+      ]),
+    partings.length > MOST_PARTINGS &&
+      noteOf(`${counted(partings.length - MOST_PARTINGS, 'more token')}; --json has all.`),
+  ]);
 }
 
 const BAR_WIDTH = 12;
@@ -247,66 +226,46 @@ function samplingBlocks(token: ReportedToken, index: number): Block[] {
   ];
 }
 
-const likeliestTable = ({ tokens }: ReportedAnswer): TableBlock => ({
-  kind: 'table',
-  columns: [
-    right('token', 'position'),
-    leftColumn('text', 'text'),
-    right('probability', 'probability'),
-    leftColumn('likeliest', 'likeliest', true),
-  ],
-  rows: tokens.map((token, index) => [
-    integerCell(index + 1),
-    { text: tokenText(token) },
-    percentCell(Math.exp(token.logprob)),
-    {
-      text: token.top
+const likeliestTable = ({ tokens }: ReportedAnswer): TableBlock =>
+  tableOf(tokens, [
+    right('token', 'position', (_, index) => integerCell(index + 1)),
+    leftColumn('text', 'text', (token) => tokenText(token)),
+    right('probability', 'probability', (token) => percentCell(Math.exp(token.logprob))),
+    wrapColumn('likeliest', 'likeliest', (token) =>
+      token.top
         .map((each) => `${tokenText(each)} ${percentText(Math.exp(each.logprob))}`)
         .join('  '),
-    },
-  ]),
-});
+    ),
+  ]);
 
 /** One row for each token, for programs. */
-const tokensTable = ({ tokens }: ReportedAnswer): TableBlock => ({
-  kind: 'table',
-  columns: [
-    right('position', 'position'),
-    right('id', 'id'),
-    leftColumn('text', 'text'),
-    right('log-probability', 'logprob'),
-    right('probability', 'probability'),
-  ],
-  rows: tokens.map(({ id, text, logprob, probability }, index) => [
-    integerCell(index),
-    integerCell(id),
-    { text: text ?? '' },
-    { text: String(logprob), value: logprob },
-    { text: String(probability), value: probability },
-  ]),
-});
+const tokensTable = ({ tokens }: ReportedAnswer): TableBlock =>
+  tableOf(tokens, [
+    right('position', 'position', (_, index) => integerCell(index)),
+    right('id', 'id', ({ id }) => integerCell(id)),
+    leftColumn('text', 'text', ({ text }) => text ?? ''),
+    right('log-probability', 'logprob', ({ logprob }) => ({
+      text: String(logprob),
+      value: logprob,
+    })),
+    right('probability', 'probability', ({ probability }) => ({
+      text: String(probability),
+      value: probability,
+    })),
+  ]);
 
-const answersTable = (answers: readonly ReportedAnswer[]): TableBlock => ({
-  kind: 'table',
-  columns: [
-    right('#', 'number'),
-    leftColumn('prompt', 'prompt', true),
-    leftColumn('answer', 'answer', true),
-    right('tokens', 'tokens'),
-    right('perplexity', 'perplexity'),
-    right('tokens/s', 'tokens_per_second'),
-    leftColumn('end', 'end'),
-  ],
-  rows: answers.map(({ prompt, text, ids, figures, ended }, index) => [
-    integerCell(index + 1),
-    { text: answerText({ text: prompt.text, ids: prompt.ids }) },
-    { text: answerText({ text, ids }) },
-    integerCell(figures.tokens),
-    realCell(figures.perplexity),
-    realCell(figures.tokensPerSecond),
-    { text: ended },
-  ]),
-});
+const answersTable = (answers: readonly ReportedAnswer[]): TableBlock =>
+  tableOf(answers, [
+    right('#', 'number', (_, index) => integerCell(index + 1)),
+    wrapColumn('prompt', 'prompt', ({ prompt }) =>
+      answerText({ text: prompt.text, ids: prompt.ids }),
+    ),
+    wrapColumn('answer', 'answer', ({ text, ids }) => answerText({ text, ids })),
+    right('tokens', 'tokens', ({ figures }) => integerCell(figures.tokens)),
+    right('perplexity', 'perplexity', ({ figures }) => realCell(figures.perplexity)),
+    right('tokens/s', 'tokens_per_second', ({ figures }) => realCell(figures.tokensPerSecond)),
+    leftColumn('end', 'end', ({ ended }) => ended),
+  ]);
 
 /** `" Paris"`, or `#17` without a tokenizer. */
 const tokenText = ({ id, text }: NamedToken) => (text === null ? `#${id}` : JSON.stringify(text));

@@ -2,8 +2,16 @@
 import type { GgufDescription, ShownValue } from '../../checkpoint/gguf/describe-gguf.js';
 import { formatInteger } from '../../text/units.js';
 import { nameText, shortened } from '../../text/words.js';
-import { bytesCell, headingBlock, integerCell, leftColumn, right } from '../kit/cells.js';
-import type { Block, Cell, Fact, TableBlock } from '../kit/report.js';
+import {
+  bytesCell,
+  headingBlock,
+  integerCell,
+  leftColumn,
+  right,
+  tableOf,
+  wrapColumn,
+} from '../kit/cells.js';
+import type { Block, Fact, TableBlock } from '../kit/report.js';
 
 /** Longest value of the metadata in a table; JSON has all of it. */
 const MAX_VALUE = 100;
@@ -32,37 +40,26 @@ function tokenizerText({ model, pre, tokens }: NonNullable<GgufDescription['toke
 }
 
 /** Types and bits by component. */
-export const ggufComponents = ({ components }: GgufDescription): TableBlock => ({
-  kind: 'table',
-  columns: [
-    leftColumn('component', 'component', true),
-    right('tensors', 'tensors'),
-    right('values', 'values'),
-    right('size', 'bytes'),
-    right('bits per weight', 'bits_per_weight'),
-    leftColumn('types', 'types'),
-  ],
-  rows: components.map(({ component, tensors, elements, bytes, bitsPerWeight, types }): Cell[] => [
-    { text: component },
-    integerCell(tensors),
-    integerCell(elements),
-    bytesCell({ value: bytes }),
-    { text: bitsPerWeight.toFixed(2), value: bitsPerWeight },
-    { text: types.join(', ') },
-  ]),
-});
+export const ggufComponents = ({ components }: GgufDescription): TableBlock =>
+  tableOf(components, [
+    wrapColumn('component', 'component', ({ component }) => component),
+    right('tensors', 'tensors', ({ tensors }) => integerCell(tensors)),
+    right('values', 'values', ({ elements }) => integerCell(elements)),
+    right('size', 'bytes', ({ bytes }) => bytesCell(bytes)),
+    right('bits per weight', 'bits_per_weight', ({ bitsPerWeight }) => ({
+      text: bitsPerWeight.toFixed(2),
+      value: bitsPerWeight,
+    })),
+    leftColumn('types', 'types', ({ types }) => types.join(', ')),
+  ]);
 
 export function ggufDetails({ metadata, chatTemplate }: GgufDescription): Block[] {
   return [
     headingBlock('Metadata'),
-    {
-      kind: 'table',
-      columns: [leftColumn('key', 'key', true), leftColumn('value', 'value', true)],
-      rows: Object.entries(metadata).map(([key, value]): Cell[] => [
-        { text: nameText(key) },
-        { text: shortened(valueText(value), MAX_VALUE) },
-      ]),
-    },
+    tableOf(Object.entries(metadata), [
+      wrapColumn('key', 'key', ([key]) => nameText(key)),
+      wrapColumn('value', 'value', ([, value]) => shortened(valueText(value), MAX_VALUE)),
+    ]),
     ...(chatTemplate === null
       ? []
       : [

@@ -3,9 +3,18 @@ import type { OnnxDescription, OnnxValueInfo } from '../../checkpoint/onnx/descr
 import type { TensorGroup } from '../../checkpoint/summary.js';
 import type { OnnxView } from '../../model-input/onnx-tensors.js';
 import { formatBytes, formatInteger } from '../../text/units.js';
-import { counted, joined, namesText, nameText, shortened } from '../../text/words.js';
-import { bytesCell, headingBlock, integerCell, leftColumn, noteOf, right } from '../kit/cells.js';
-import type { Block, Cell, Fact, TableBlock } from '../kit/report.js';
+import { counted, joined, namesText, nameText, present, shortened } from '../../text/words.js';
+import {
+  bytesCell,
+  headingBlock,
+  integerCell,
+  leftColumn,
+  noteOf,
+  right,
+  tableOf,
+  wrapColumn,
+} from '../kit/cells.js';
+import type { Block, Fact, TableBlock } from '../kit/report.js';
 import { MAX_ROWS } from './inspect-text.js';
 
 /** The graph of an ONNX file, and the tensors of its model. */
@@ -87,54 +96,35 @@ function constantsText({ constants, initializers }: OnnxInspection): string {
 
 export function onnxDetails(onnx: OnnxInspection): Block[] {
   const { operators } = onnx;
-  return [
+  return present([
     headingBlock('Operators'),
-    {
-      kind: 'table',
-      columns: [
-        leftColumn('operator', 'operator', true),
-        leftColumn('domain', 'domain', true),
-        right('count', 'count'),
-      ],
-      rows: operators
-        .slice(0, MAX_ROWS)
-        .map(({ operator, domain, count }): Cell[] => [
-          { text: nameText(operator) },
-          { text: nameText(domain) },
-          integerCell(count),
-        ]),
-    },
+    tableOf(operators.slice(0, MAX_ROWS), [
+      wrapColumn('operator', 'operator', ({ operator }) => nameText(operator)),
+      wrapColumn('domain', 'domain', ({ domain }) => nameText(domain)),
+      right('count', 'count', ({ count }) => integerCell(count)),
+    ]),
     headingBlock('Initializers by type'),
     typesTable(onnx.initializers),
     ...(onnx.constantTensors.length > 0
       ? [headingBlock('Constants of nodes and subgraphs'), typesTable(onnx.constantTensors)]
       : []),
-    ...(onnx.sparseTensors > 0
-      ? [noteOf(`${counted(onnx.sparseTensors, 'sparse tensor')} in addition, not read.`)]
-      : []),
+    onnx.sparseTensors > 0 &&
+      noteOf(`${counted(onnx.sparseTensors, 'sparse tensor')} in addition, not read.`),
     headingBlock('Inputs and outputs'),
     ...[...onnx.inputs, ...onnx.outputs]
       .slice(0, MAX_ROWS)
       .map((each): Block => ({ kind: 'note', text: valueText(each) })),
     ...onnxNotes(onnx),
-  ];
+  ]);
 }
 
-const typesTable = (totals: OnnxDescription['initializers']): TableBlock => ({
-  kind: 'table',
-  columns: [
-    leftColumn('type', 'type'),
-    right('tensors', 'tensors'),
-    right('values', 'values'),
-    right('size', 'bytes'),
-  ],
-  rows: totals.map(({ type, tensors, elements, bytes }): Cell[] => [
-    { text: type },
-    integerCell(tensors),
-    integerCell(elements),
-    bytesCell({ value: bytes }),
-  ]),
-});
+const typesTable = (totals: OnnxDescription['initializers']): TableBlock =>
+  tableOf(totals, [
+    leftColumn('type', 'type', ({ type }) => type),
+    right('tensors', 'tensors', ({ tensors }) => integerCell(tensors)),
+    right('values', 'values', ({ elements }) => integerCell(elements)),
+    right('size', 'bytes', ({ bytes }) => bytesCell(bytes)),
+  ]);
 
 /** How a graph stores the tensors of its model, where it is not as the model has them. */
 export function onnxNotes({

@@ -8,9 +8,22 @@ import type { ContentEntry, JsonLike } from '../../checkpoint/summary-content.js
 import type { SrteSurvey } from '../../conversion/srte/survey-srte.js';
 import type { StoredModel } from '../../model-input/stored-model.js';
 import { formatBytes, formatInteger } from '../../text/units.js';
-import { namesText, nameText, shortened } from '../../text/words.js';
-import { bytesCell, headingBlock, integerCell, leftColumn, noteOf, right } from '../kit/cells.js';
-import type { Block, Cell, Column, TableBlock } from '../kit/report.js';
+import { namesText, nameText, present, shortened } from '../../text/words.js';
+import {
+  bytesCell,
+  cutColumn,
+  type Field,
+  headingBlock,
+  integerCell,
+  leftColumn,
+  moreNote,
+  NOTHING,
+  noteOf,
+  right,
+  tableOf,
+  wrapColumn,
+} from '../kit/cells.js';
+import type { Block, Cell, TableBlock } from '../kit/report.js';
 import type { OnnxInspection } from './inspect-onnx.js';
 import { MAX_ROWS, plainText } from './inspect-text.js';
 
@@ -36,45 +49,24 @@ interface Row extends TensorSummary {
   readonly names: readonly string[];
 }
 
-/** A column and its cells. */
-interface Field {
-  readonly column: Column;
-  readonly cell: (row: Row) => Cell;
-}
-
 /** Shown characters of a hash, enough to compare by eye. */
 const SHOWN_HASH = 12;
 
-const NOTHING: Cell = { text: '–', value: '' };
-
-const NAME: Field = {
-  column: { ...leftColumn('tensor', 'tensor'), cut: true },
-  cell: ({ name }) => ({ text: nameText(name), value: name }),
-};
-const DTYPE: Field = {
-  column: leftColumn('type', 'dtype'),
-  cell: ({ dtype }) => ({ text: dtype }),
-};
-const SHAPE: Field = {
-  column: right('shape', 'shape'),
-  cell: ({ shape }) => ({ text: shortened(`[${shape.join(', ')}]`) }),
-};
-const ELEMENTS: Field = {
-  column: right('values', 'elements'),
-  cell: ({ elements }) => integerCell(elements),
-};
-const BYTES: Field = {
-  column: right('size', 'bytes'),
-  cell: ({ bytes }) => bytesCell({ value: bytes }),
-};
-const SHARED: Field = {
-  column: { ...leftColumn('shared with', 'shared_with'), cut: true },
-  cell: sharedCell,
-};
-const HASH: Field = {
-  column: leftColumn('sha256', 'sha256'),
-  cell: ({ sha256 = '' }) => ({ text: `${sha256.slice(0, SHOWN_HASH)}…`, value: sha256 }),
-};
+const NAME: Field<Row> = cutColumn('tensor', 'tensor', ({ name }) => ({
+  text: nameText(name),
+  value: name,
+}));
+const DTYPE: Field<Row> = leftColumn('type', 'dtype', ({ dtype }) => dtype);
+const SHAPE: Field<Row> = right('shape', 'shape', ({ shape }) =>
+  shortened(`[${shape.join(', ')}]`),
+);
+const ELEMENTS: Field<Row> = right('values', 'elements', ({ elements }) => integerCell(elements));
+const BYTES: Field<Row> = right('size', 'bytes', ({ bytes }) => bytesCell(bytes));
+const SHARED: Field<Row> = cutColumn('shared with', 'shared_with', sharedCell);
+const HASH: Field<Row> = leftColumn('sha256', 'sha256', ({ sha256 = '' }) => ({
+  text: `${sha256.slice(0, SHOWN_HASH)}…`,
+  value: sha256,
+}));
 
 const number =
   (of: (stats: Statistics) => number | null) =>
@@ -87,28 +79,55 @@ const count =
   ({ stats }: Row): Cell =>
     stats ? integerCell(of(stats)) : NOTHING;
 
-const STATISTICS: readonly Field[] = [
-  { column: right('min', 'min'), cell: number(({ min }) => min) },
-  { column: right('max', 'max'), cell: number(({ max }) => max) },
-  { column: right('mean', 'mean'), cell: number(({ mean }) => mean) },
-  {
-    column: right('deviation', 'standard_deviation'),
-    cell: number(({ standardDeviation }) => standardDeviation),
-  },
-  { column: right('norm', 'norm'), cell: number(({ norm }) => norm) },
-  { column: right('zeros', 'zeros'), cell: count(({ zeros }) => zeros) },
+const STATISTICS: readonly Field<Row>[] = [
+  right(
+    'min',
+    'min',
+    number(({ min }) => min),
+  ),
+  right(
+    'max',
+    'max',
+    number(({ max }) => max),
+  ),
+  right(
+    'mean',
+    'mean',
+    number(({ mean }) => mean),
+  ),
+  right(
+    'deviation',
+    'standard_deviation',
+    number(({ standardDeviation }) => standardDeviation),
+  ),
+  right(
+    'norm',
+    'norm',
+    number(({ norm }) => norm),
+  ),
+  right(
+    'zeros',
+    'zeros',
+    count(({ zeros }) => zeros),
+  ),
 ];
 
-const NOT_FINITE: readonly Field[] = [
-  { column: right('NaN', 'nan'), cell: count(({ nan }) => nan) },
-  {
-    column: right('+Inf', 'positive_infinity'),
-    cell: count(({ positiveInfinity }) => positiveInfinity),
-  },
-  {
-    column: right('−Inf', 'negative_infinity'),
-    cell: count(({ negativeInfinity }) => negativeInfinity),
-  },
+const NOT_FINITE: readonly Field<Row>[] = [
+  right(
+    'NaN',
+    'nan',
+    count(({ nan }) => nan),
+  ),
+  right(
+    '+Inf',
+    'positive_infinity',
+    count(({ positiveInfinity }) => positiveInfinity),
+  ),
+  right(
+    '−Inf',
+    'negative_infinity',
+    count(({ negativeInfinity }) => negativeInfinity),
+  ),
 ];
 
 /** A table of the tensors, and a second one of their statistics: one would be too wide. */
@@ -117,7 +136,7 @@ export function tensorsBlocks(result: InspectResult): Block[] {
   const rows = rowsOf(result, MAX_ROWS);
   const hasHashes = rows.some(({ sha256 }) => sha256 !== undefined);
   const isShared = rows.some(({ names }) => names.length > 1);
-  return [
+  return present([
     headingBlock(titleOf(result, all)),
     tableOf(rows, [
       NAME,
@@ -127,16 +146,13 @@ export function tensorsBlocks(result: InspectResult): Block[] {
       ...(isShared ? [SHARED] : []),
       ...(hasHashes ? [HASH] : []),
     ]),
-    ...moreNote(all - rows.length),
-    ...(hasHashes
-      ? [
-          noteOf(
-            `The first ${SHOWN_HASH} of the 64 characters of each sha256; --json and --format csv have all.`,
-          ),
-        ]
-      : []),
+    ...moreNote(all - rows.length, '--json'),
+    hasHashes &&
+      noteOf(
+        `The first ${SHOWN_HASH} of the 64 characters of each sha256; --json and --format csv have all.`,
+      ),
     ...(rows.some(({ stats }) => stats) ? statisticsBlocks(rows) : []),
-  ];
+  ]);
 }
 
 /** All data of each tensor, for programs. */
@@ -153,12 +169,6 @@ export function tensorsTable(result: InspectResult): TableBlock {
     ...(rows.some(({ stats }) => stats) ? [...STATISTICS, ...NOT_FINITE] : []),
   ]);
 }
-
-const tableOf = (rows: readonly Row[], fields: readonly Field[]): TableBlock => ({
-  kind: 'table',
-  columns: fields.map(({ column }) => column),
-  rows: rows.map((row) => fields.map(({ cell }) => cell(row))),
-});
 
 /** @param most Maximum number of rows. */
 function rowsOf({ tensors, shared }: InspectResult, most = Number.POSITIVE_INFINITY): Row[] {
@@ -231,7 +241,7 @@ export function sharingBlocks({ shared, aliases }: CheckpointSummary): Block[] {
       .map(({ kind, names, bytes }) => [
         { text: KINDS[kind] },
         integerCell(names.length),
-        bytesCell({ value: bytes }),
+        bytesCell(bytes),
         { text: namesText(names) },
       ]),
     ...renamed
@@ -252,11 +262,11 @@ export function sharingBlocks({ shared, aliases }: CheckpointSummary): Block[] {
         leftColumn('kind', 'what'),
         right('names', 'names'),
         right('size', 'bytes'),
-        leftColumn('tensors', 'which', true),
+        wrapColumn('tensors', 'which'),
       ],
       rows,
     },
-    ...moreNote(shared.length + renamed.length - rows.length),
+    ...moreNote(shared.length + renamed.length - rows.length, '--json'),
   ];
 }
 
@@ -265,22 +275,12 @@ export function contentBlocks({ content }: CheckpointSummary): Block[] {
   if (entries.length === 0) return [];
   return [
     headingBlock('Other content'),
-    {
-      kind: 'table',
-      columns: [
-        leftColumn('key', 'key', true),
-        leftColumn('type', 'type'),
-        leftColumn('value', 'value', true),
-      ],
-      rows: entries
-        .slice(0, MAX_BESIDE)
-        .map(([key, entry]) => [
-          { text: nameText(key) },
-          { text: entry.type },
-          { text: contentText(entry) },
-        ]),
-    },
-    ...moreNote(entries.length - MAX_BESIDE),
+    tableOf(entries.slice(0, MAX_BESIDE), [
+      wrapColumn('key', 'key', ([key]) => nameText(key)),
+      leftColumn('type', 'type', ([, entry]) => entry.type),
+      wrapColumn('value', 'value', ([, entry]) => contentText(entry)),
+    ]),
+    ...moreNote(entries.length - MAX_BESIDE, '--json'),
   ];
 }
 
@@ -303,9 +303,4 @@ function contentOf(value: JsonLike, isForm: boolean): JsonLike {
   if (!('object' in value)) return value;
   const { state, args = [] } = value;
   return state ?? (Array.isArray(args) && args.length === 1 ? (args[0] ?? null) : args);
-}
-
-/** Number of omitted rows, if any. */
-export function moreNote(more: number): Block[] {
-  return more > 0 ? [noteOf(`… ${formatInteger(more)} more: --json`)] : [];
 }

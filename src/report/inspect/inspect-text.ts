@@ -11,8 +11,9 @@ import {
   noteOf,
   right,
   strongCell,
+  tableOf,
 } from '../kit/cells.js';
-import type { Block, Cell } from '../kit/report.js';
+import type { Block } from '../kit/report.js';
 
 /** Maximum characters of a configuration in a table. */
 const MAX_PLAIN_TEXT = 160;
@@ -69,29 +70,25 @@ export const configText = ({ file, origin }: CheckpointFacts['config']): string 
 
 export function checkpointBlocks({ totals, config, matches }: CheckpointFacts): Block[] {
   const { dtypes, distinctTensors, distinctElements, distinctBytes, tensors } = totals;
-  const row = (label: Cell, counts: readonly [number, number, number]): Cell[] => [
-    label,
-    integerCell(counts[0]),
-    integerCell(counts[1]),
-    bytesCell({ value: counts[2] }),
-  ];
   return [
     headingBlock(`Stored: ${formatBytes(distinctBytes)}`),
-    {
-      kind: 'table',
-      columns: [
-        leftColumn('type', 'dtype'),
-        right('tensors', 'tensors'),
-        right('values', 'values'),
-        right('bytes', 'bytes'),
+    tableOf(
+      dtypes,
+      [
+        leftColumn('type', 'dtype', ({ dtype }) => dtype),
+        right('tensors', 'tensors', (each) => integerCell(each.tensors)),
+        right('values', 'values', ({ elements }) => integerCell(elements)),
+        right('bytes', 'bytes', ({ bytes }) => bytesCell(bytes)),
       ],
-      rows: [
-        ...dtypes.map((each) =>
-          row({ text: each.dtype }, [each.tensors, each.elements, each.bytes]),
-        ),
-        row(strongCell('total'), [distinctTensors, distinctElements, distinctBytes]),
+      [
+        [
+          strongCell('total'),
+          integerCell(distinctTensors),
+          integerCell(distinctElements),
+          bytesCell(distinctBytes),
+        ],
       ],
-    },
+    ),
     noteOf(
       `Each tensor once, buffers included; ${formatInteger(tensors)} names. ` +
         `Names, shapes and types are ${matches ? '' : 'not '}as the config describes; ${configText(config)}.`,

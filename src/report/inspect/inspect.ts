@@ -7,6 +7,7 @@ import {
   joined,
   namesText,
   nameText,
+  present,
   shellWord,
   shortened,
   sumOf,
@@ -14,25 +15,22 @@ import {
 import {
   bar,
   bytesCell,
+  cutColumn,
   headingBlock,
   integerCell,
   leftColumn,
-  noteOf,
+  moreNote,
   right,
   shareCell,
   strongCell,
+  tableOf,
+  wrapColumn,
 } from '../kit/cells.js';
 import type { Block, Cell, Fact, Report, TableBlock, Verdict } from '../kit/report.js';
 import { ggufComponents, ggufDetails, ggufFacts } from './inspect-gguf.js';
 import { onnxDetails, onnxFacts } from './inspect-onnx.js';
 import type { InspectResult } from './inspect-tensors.js';
-import {
-  contentBlocks,
-  moreNote,
-  sharingBlocks,
-  tensorsBlocks,
-  tensorsTable,
-} from './inspect-tensors.js';
+import { contentBlocks, sharingBlocks, tensorsBlocks, tensorsTable } from './inspect-tensors.js';
 import { MAX_ROWS } from './inspect-text.js';
 import { srteData, srteSurveyBlocks, srteSurveyDetails } from './srte-survey.js';
 
@@ -74,7 +72,7 @@ export function inspectReport(
 
 function verdictOf(result: InspectResult): Verdict {
   const { formatName, files, totals } = result;
-  const size = files.reduce((sum, { bytes }) => sum + bytes, 0);
+  const size = sumOf(files, ({ bytes }) => bytes);
   const types = totals.dtypes.map(({ dtype }) => dtype.toLowerCase());
   const parts = [
     ...(result.adapter ? ['LoRA adapter'] : []),
@@ -119,55 +117,45 @@ function factsOf(result: InspectResult): Fact[] {
   const same = shared.filter(({ kind }) => kind === 'same');
   const overlapping = shared.length - same.length;
   const unused = totals.storedBytes - totals.distinctBytes;
-  return [
+  return present([
     { name: 'file', text: files.length > 1 ? `${file} (${files.length} files)` : file },
-    ...(model?.config != null && model.config !== file
-      ? [{ name: 'config', text: model.config }]
-      : []),
+    model?.config != null && model.config !== file && { name: 'config', text: model.config },
     ...(result.gguf ? ggufFacts(result.gguf) : []),
     ...(result.onnx ? onnxFacts(result.onnx) : []),
     ...(result.adapter ? adapterFacts(result.adapter) : []),
-    ...(stateDict.length > 0 ? [{ name: 'state dict', text: shortened(stateDict.join('.')) }] : []),
-    ...(same.length > 0 || Object.keys(aliases).length > 0
-      ? [{ name: 'shared', text: sharedText(result) }]
-      : []),
-    ...(overlapping > 0
-      ? [{ name: 'overlapping', text: `${counted(overlapping, 'group')} of tensors` }]
-      : []),
-    ...(unused > 0
-      ? [{ name: 'unused', text: `${formatBytes(unused)} of the stored data is in no tensor` }]
-      : []),
-    ...(others.length > 0 ? [{ name: 'also holds', text: listText(others) }] : []),
-    ...(strings.length > 0
-      ? [
-          {
-            name: 'metadata',
-            text: shortened(listText(strings.map(([key, value]) => `${key}: ${value}`))),
-          },
-        ]
-      : []),
-  ];
+    stateDict.length > 0 && { name: 'state dict', text: shortened(stateDict.join('.')) },
+    (same.length > 0 || Object.keys(aliases).length > 0) && {
+      name: 'shared',
+      text: sharedText(result),
+    },
+    overlapping > 0 && { name: 'overlapping', text: `${counted(overlapping, 'group')} of tensors` },
+    unused > 0 && {
+      name: 'unused',
+      text: `${formatBytes(unused)} of the stored data is in no tensor`,
+    },
+    others.length > 0 && { name: 'also holds', text: listText(others) },
+    strings.length > 0 && {
+      name: 'metadata',
+      text: shortened(listText(strings.map(([key, value]) => `${key}: ${value}`))),
+    },
+  ]);
 }
 
 function adapterFacts(adapter: AdapterDescription): Fact[] {
   const { rank, alpha, rankStabilised, targets, replaced, base, unread } = adapter;
-  return [
+  return present([
     {
       name: 'adapter',
       text: `rank ${rank}, alpha ${alpha}${rankStabilised ? ', scaled by 1/√rank' : ''}`,
     },
-    ...(targets === null
-      ? []
-      : [
-          {
-            name: 'targets',
-            text: typeof targets === 'string' ? nameText(targets) : listText(targets),
-          },
-        ]),
-    ...(replaced.length > 0 ? [{ name: 'replaces', text: listText(replaced) }] : []),
+    targets !== null && {
+      name: 'targets',
+      text: typeof targets === 'string' ? nameText(targets) : listText(targets),
+    },
+    replaced.length > 0 && { name: 'replaces', text: listText(replaced) },
     { name: 'base', text: base === null ? 'not named' : nameText(base) },
-    ...(unread.length > 0 ? [{ name: 'not merged', text: listText(unread) }] : []),
-  ];
+    unread.length > 0 && { name: 'not merged', text: listText(unread) },
+  ]);
 }
 
 /** Key of all safetensors files that PyTorch reads, without further information. */
@@ -189,7 +177,7 @@ function sharedText({ shared, aliases }: InspectResult): string {
   ];
   const [only, ...others] = groups;
   if (only !== undefined && others.length === 0) return `${namesText(only)} are one tensor`;
-  const names = groups.reduce((sum, each) => sum + each.length, 0);
+  const names = sumOf(groups, (each) => each.length);
   return `${counted(groups.length, 'tensor')} with ${counted(names, 'name')}`;
 }
 
@@ -208,38 +196,28 @@ function componentsBlocks(result: InspectResult, groups = result.groups): Block[
   const more = groups.length - shown.size;
   const most = Math.max(1, ...groups.map((group) => totalOf(group, 'bytes')));
   return [
-    {
-      kind: 'table',
-      columns: [
-        { ...leftColumn('component', 'component'), cut: true },
-        right('tensors', 'tensors'),
-        right('values', 'values'),
-        right('size', 'bytes'),
-        right('share', 'share'),
-        leftColumn('', 'bar'),
+    tableOf(
+      groups.filter((group) => shown.has(group)),
+      [
+        cutColumn('component', 'component', (group) => nameText(shortLabel(group))),
+        right('tensors', 'tensors', (group) => integerCell(totalOf(group, 'tensors'))),
+        right('values', 'values', (group) => integerCell(totalOf(group, 'elements'))),
+        right('size', 'bytes', (group) => bytesCell(totalOf(group, 'bytes'))),
+        right('share', 'share', (group) => shareCell(totalOf(group, 'bytes'), totals.bytes)),
+        leftColumn('', 'bar', (group) => bar(totalOf(group, 'bytes') / most, BAR_WIDTH)),
       ],
-      rows: [
-        ...groups
-          .filter((group) => shown.has(group))
-          .map((group): Cell[] => [
-            { text: nameText(shortLabel(group)) },
-            integerCell(totalOf(group, 'tensors')),
-            integerCell(totalOf(group, 'elements')),
-            bytesCell({ value: totalOf(group, 'bytes') }),
-            shareCell(totalOf(group, 'bytes'), totals.bytes),
-            { text: bar(totalOf(group, 'bytes') / most, BAR_WIDTH) },
-          ]),
+      [
         [
           strongCell('total'),
           { ...integerCell(totals.tensors), tone: 'strong' },
           { ...integerCell(totals.elements), tone: 'strong' },
-          { ...bytesCell({ value: totals.bytes }), tone: 'strong' },
+          { ...bytesCell(totals.bytes), tone: 'strong' },
           shareCell(totals.bytes, totals.bytes),
           { text: '' },
         ],
       ],
-    },
-    ...(more > 0 ? [noteOf(`… ${formatInteger(more)} more: --details`)] : []),
+    ),
+    ...moreNote(more, '--details'),
   ];
 }
 
@@ -273,48 +251,33 @@ function totalsTable({ totals }: InspectResult): TableBlock {
   const isShared = totals.distinctTensors < totals.tensors;
   const [first, ...others] = totals.dtypes;
   const only = others.length === 0 ? first?.dtype : undefined;
-  const row = (label: Cell, tensors: number, elements: number, bytes: number): Cell[] => [
-    label,
-    integerCell(tensors),
-    integerCell(elements),
-    bytesCell({ value: bytes }),
-  ];
-  const nothing: Cell = { text: '' };
-  return {
-    kind: 'table',
-    columns: [
-      leftColumn('', 'what'),
-      right('tensors', 'tensors'),
-      right('values', 'elements'),
-      right('size', 'bytes'),
+  const rows = present([
+    { label: strongCell(`total${only ? `, ${only}` : ''}`), ...totals },
+    isShared && {
+      label: strongCell('distinct'),
+      tensors: totals.distinctTensors,
+      elements: totals.distinctElements,
+      bytes: totals.distinctBytes,
+    },
+    ...(only
+      ? []
+      : totals.dtypes.map(({ dtype, ...counts }) => ({
+          label: { text: `  ${dtype}`, value: dtype },
+          ...counts,
+        }))),
+  ]);
+  const isAllUsed = totals.storedBytes === totals.distinctBytes;
+  const empty: Cell = { text: '' };
+  return tableOf(
+    rows,
+    [
+      leftColumn('', 'what', ({ label }) => label),
+      right('tensors', 'tensors', ({ tensors }) => integerCell(tensors)),
+      right('values', 'elements', ({ elements }) => integerCell(elements)),
+      right('size', 'bytes', ({ bytes }) => bytesCell(bytes)),
     ],
-    rows: [
-      row(
-        strongCell(`total${only ? `, ${only}` : ''}`),
-        totals.tensors,
-        totals.elements,
-        totals.bytes,
-      ),
-      ...(isShared
-        ? [
-            row(
-              strongCell('distinct'),
-              totals.distinctTensors,
-              totals.distinctElements,
-              totals.distinctBytes,
-            ),
-          ]
-        : []),
-      ...(only
-        ? []
-        : totals.dtypes.map(({ dtype, tensors, elements, bytes }) =>
-            row({ text: `  ${dtype}`, value: dtype }, tensors, elements, bytes),
-          )),
-      ...(totals.storedBytes === totals.distinctBytes
-        ? []
-        : [[{ text: 'stored' }, nothing, nothing, bytesCell({ value: totals.storedBytes })]]),
-    ],
-  };
+    isAllUsed ? [] : [[{ text: 'stored' }, empty, empty, bytesCell(totals.storedBytes)]],
+  );
 }
 
 const groupsBlocks = (groups: readonly TensorGroup[]): Block[] =>
@@ -322,31 +285,27 @@ const groupsBlocks = (groups: readonly TensorGroup[]): Block[] =>
     ? [
         headingBlock('Components'),
         groupsTable(groups.slice(0, MAX_ROWS)),
-        ...moreNote(groups.length - MAX_ROWS),
+        ...moreNote(groups.length - MAX_ROWS, '--json'),
       ]
     : [];
 
 function groupsTable(groups: readonly TensorGroup[]): TableBlock {
   const isRepeated = groups.some(({ layers = [] }) => layers.length > 1);
-  return {
-    kind: 'table',
-    columns: [
-      { ...leftColumn('component', 'group'), cut: true },
-      ...(isRepeated ? [right('layers', 'alike')] : []),
-      right(isRepeated ? 'tensors each' : 'tensors', 'tensors_each'),
-      right(isRepeated ? 'values each' : 'values', 'elements_each'),
-      right(isRepeated ? 'size each' : 'size', 'bytes_each'),
-      leftColumn('types', 'dtypes', true),
-    ],
-    rows: groups.map((group) => [
-      { text: nameText(groupLabel(group)), value: groupLabel(group) },
-      ...(isRepeated ? [alikeCell(group)] : []),
+  return tableOf(groups, [
+    cutColumn('component', 'group', (group) => ({
+      text: nameText(groupLabel(group)),
+      value: groupLabel(group),
+    })),
+    isRepeated && right('layers', 'alike', (group) => alikeCell(group)),
+    right(isRepeated ? 'tensors each' : 'tensors', 'tensors_each', (group) =>
       integerCell(group.tensors),
+    ),
+    right(isRepeated ? 'values each' : 'values', 'elements_each', (group) =>
       integerCell(group.elements),
-      bytesCell({ value: group.bytes }),
-      { text: group.dtypes.join(', ') },
-    ]),
-  };
+    ),
+    right(isRepeated ? 'size each' : 'size', 'bytes_each', (group) => bytesCell(group.bytes)),
+    wrapColumn('types', 'dtypes', (group) => group.dtypes.join(', ')),
+  ]);
 }
 
 function alikeCell({ layers = [] }: TensorGroup): Cell {

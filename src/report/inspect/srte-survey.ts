@@ -1,25 +1,27 @@
 /** Report of `minimind inspect --srte`. */
 import type { SrteOption, SrteSurvey, TableSurvey } from '../../conversion/srte/survey-srte.js';
 import { formatBytes, formatInteger, formatShare, percentText } from '../../text/units.js';
-import { shortened } from '../../text/words.js';
+import { present, shortened } from '../../text/words.js';
 import {
   bar,
   bytesCell,
+  cosineCell,
   headingBlock,
   integerCell,
   leftColumn,
+  moreNote,
+  NOTHING,
   noteOf,
   percentCell,
   realCell,
   right,
   shareCell,
+  tableOf,
 } from '../kit/cells.js';
 import type { Block, Cell, TableBlock } from '../kit/report.js';
 
 /** Columns of the bar of a table whose distance from the mean equals its norm. */
 const BAR_WIDTH = 12;
-
-const NOTHING: Cell = { text: '–', value: '' };
 
 /** Rows of the answer's table; the details have all. */
 const ANSWER_ROWS = 8;
@@ -36,7 +38,7 @@ export function srteSurveyBlocks(survey: SrteSurvey): Block[] {
     ...tables.flatMap(nonFiniteBlocks),
     ...(advice === undefined ? [] : [{ kind: 'note' as const, text: advice }]),
     ...(options.length > 0 ? [optionsTable(survey, ANSWER_ROWS)] : []),
-    ...(more > 0 ? [noteOf(`… ${formatInteger(more)} more: --details`)] : []),
+    ...moreNote(more, '--details'),
   ];
 }
 
@@ -82,27 +84,18 @@ function nonFiniteBlocks({ name, nonFinite }: TableSurvey): Block[] {
 function tablesBlocks(tables: readonly TableSurvey[]): Block[] {
   return [
     headingBlock('Distance of each layer to the mean'),
-    {
-      kind: 'table',
-      columns: [
-        right('layer', 'layer'),
-        right('norm', 'norm'),
-        right('distance', 'distance_to_mean'),
-        right('relative', 'relative_distance'),
-        leftColumn('', 'bar'),
-        right('largest', 'largest_difference'),
-        right('cosine', 'cosine_to_mean'),
-      ],
-      rows: tables.map((table): Cell[] => [
-        { text: String(table.layer), value: table.layer ?? '' },
-        realCell(table.norm),
-        realCell(table.distanceToMean),
-        percentCell(table.relativeDistance),
-        { text: bar(table.relativeDistance ?? 0, BAR_WIDTH), value: '' },
-        realCell(table.largestDifference),
-        cosineCell(table.cosineToMean),
-      ]),
-    },
+    tableOf(tables, [
+      right('layer', 'layer', (table) => ({ text: String(table.layer), value: table.layer ?? '' })),
+      right('norm', 'norm', (table) => realCell(table.norm)),
+      right('distance', 'distance_to_mean', (table) => realCell(table.distanceToMean)),
+      right('relative', 'relative_distance', (table) => percentCell(table.relativeDistance)),
+      leftColumn('', 'bar', (table) => ({
+        text: bar(table.relativeDistance ?? 0, BAR_WIDTH),
+        value: '',
+      })),
+      right('largest', 'largest_difference', (table) => realCell(table.largestDifference)),
+      right('cosine', 'cosine_to_mean', (table) => cosineCell(table.cosineToMean)),
+    ]),
     noteOf('Distances are Frobenius norms. A full bar is 100%.'),
   ];
 }
@@ -128,46 +121,34 @@ function optionsBlocks(survey: SrteSurvey): Block[] {
 
 /** @param most Maximum number of options. */
 function optionsTable({ parameters, bytes, options, dtype }: SrteSurvey, most: number): TableBlock {
-  return {
-    kind: 'table',
-    columns: [
-      leftColumn('option', 'option'),
-      right('parameters', 'parameters'),
-      right(dtype, 'bytes'),
-      right('saved', 'saved_bytes'),
-      right('share', 'saved_share'),
-      right('error', 'relative_error'),
-      right('energy', 'energy'),
-    ],
-    rows: [
-      [
-        { text: 'as stored', value: 'stored' },
-        integerCell(parameters),
-        bytesCell({ value: bytes }),
-        { ...NOTHING, value: 0 },
-        { ...NOTHING, value: 0 },
-        { ...NOTHING, value: 0 },
-        NOTHING,
-      ],
-      ...options.slice(0, most).map((option) => optionCells(option, parameters)),
-    ],
-  };
-}
-
-function optionCells(option: SrteOption, parameters: number): Cell[] {
-  const { rank, savedParameters, savedBytes, relativeError, energy } = option;
-  const tone = savedParameters >= 0 ? 'good' : 'bad';
-  return [
-    rank === null
-      ? { text: 'one shared table', value: 'shared' }
-      : { text: `shared, rank ${rank}`, value: `shared-rank-${rank}` },
-    integerCell(option.parameters),
-    bytesCell({ value: option.bytes }),
-    { ...bytesCell({ value: savedBytes }), tone },
-    { ...shareCell(savedParameters, parameters), tone },
-    percentCell(relativeError),
-    percentCell(energy),
+  const zero: Cell = { ...NOTHING, value: 0 };
+  const toneOf = ({ savedParameters }: SrteOption) => (savedParameters >= 0 ? 'good' : 'bad');
+  const table = tableOf(options.slice(0, most), [
+    leftColumn('option', 'option', ({ rank }) =>
+      rank === null
+        ? { text: 'one shared table', value: 'shared' }
+        : { text: `shared, rank ${rank}`, value: `shared-rank-${rank}` },
+    ),
+    right('parameters', 'parameters', (option) => integerCell(option.parameters)),
+    right(dtype, 'bytes', (option) => bytesCell(option.bytes)),
+    right('saved', 'saved_bytes', (option) => ({
+      ...bytesCell(option.savedBytes),
+      tone: toneOf(option),
+    })),
+    right('share', 'saved_share', (option) => ({
+      ...shareCell(option.savedParameters, parameters),
+      tone: toneOf(option),
+    })),
+    right('error', 'relative_error', ({ relativeError }) => percentCell(relativeError)),
+    right('energy', 'energy', ({ energy }) => percentCell(energy)),
+  ]);
+  const stored = [
+    { text: 'as stored', value: 'stored' },
+    integerCell(parameters),
+    bytesCell(bytes),
+    ...[zero, zero, zero, NOTHING],
   ];
+  return { ...table, rows: [stored, ...table.rows] };
 }
 
 // Summary of a survey of SRTE tables, in a sentence or two.
@@ -203,14 +184,11 @@ function sharingAdvice({ options, parameters }: SrteSurvey): string | undefined 
   const isCheap = (option: SrteOption) =>
     option.rank !== null && isWithin(option, Math.max(CLOSE, error * LITTLE_MORE));
   const rank = options.find(isCheap);
-  return [
+  return present([
     `One shared table has an error of ${percentText(error)} and saves ${saved(mean, parameters)} of the SRTE parameters. ${verdict(error)}.`,
-    ...(rank
-      ? [
-          `Rank ${rank.rank} has an error of ${percentText(rank.relativeError)} and saves ${saved(rank, parameters)}.`,
-        ]
-      : []),
-  ].join(' ');
+    rank &&
+      `Rank ${rank.rank} has an error of ${percentText(rank.relativeError)} and saves ${saved(rank, parameters)}.`,
+  ]).join(' ');
 }
 
 function verdict(error: number): string {
@@ -267,19 +245,13 @@ function cosineBlocks(cosines: Cosines): Block[] {
   ];
 }
 
-/** `0.9633`; `–` for none. */
-export const cosineCell = (cosine: number | null): Cell =>
-  cosine === null ? { text: '–', value: '' } : { text: cosine.toFixed(4), value: cosine };
-
 function numbers(cosines: Cosines): TableBlock {
-  return {
-    kind: 'table',
-    columns: [
-      right('layer', 'layer'),
-      ...cosines.map((_, layer) => right(String(layer), `cosine_to_layer_${layer}`)),
-    ],
-    rows: cosines.map((row, layer) => [{ text: String(layer) }, ...row.map(cosineCell)]),
-  };
+  const fields = cosines.map((_, layer) =>
+    right(String(layer), `cosine_to_layer_${layer}`, (row: Cosines[number]) =>
+      cosineCell(row[layer] ?? null),
+    ),
+  );
+  return tableOf(cosines, [right('layer', 'layer', (_, layer) => String(layer)), ...fields]);
 }
 
 /** One line per layer, or per group of layers when there are too many. */

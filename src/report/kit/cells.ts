@@ -1,5 +1,5 @@
 /** Cells and blocks of reports. */
-import type { Figure } from '../../budget/figure.js';
+
 import type { GenerationFlops } from '../../budget/generation.js';
 import type { ResolvedSetting, SettingOrigin } from '../../budget/profile-model.js';
 import {
@@ -10,30 +10,75 @@ import {
   formatShare,
   percentText,
 } from '../../text/units.js';
-import type { Block, Cell, Column } from './report.js';
+import { present } from '../../text/words.js';
+import type { Block, Cell, Column, TableBlock } from './report.js';
 
 export const headingBlock = (text: string): Block => ({ kind: 'heading', text });
 export const noteOf = (text: string): Block => ({ kind: 'note', text, tone: 'dim' });
-export const leftColumn = (title: string, key: string, wrap = false): Column => ({
-  title,
-  key,
-  wrap,
-});
-export const right = (title: string, key: string): Column => ({ title, key, align: 'right' });
+
+/** `… 14 more: --details`, below a list that was cut; nothing when it was not. */
+export const moreNote = (more: number, flag: '--details' | '--json'): Block[] =>
+  more > 0 ? [noteOf(`… ${formatInteger(more)} more: ${flag}`)] : [];
+
+/** A cell, or its text, of a row. */
+type CellOf<Row> = (row: Row, index: number) => Cell | string;
+
+/** A column, and its cell in each row. */
+export interface Field<Row> extends Column {
+  readonly cell: CellOf<Row>;
+}
+
+/** Builds a column, with its cells if the table has rows of one kind. */
+function columnBuilder(format: Pick<Column, 'align' | 'wrap' | 'cut'>) {
+  function build(title: string, key: string): Column;
+  function build<Row>(title: string, key: string, cell: CellOf<Row>): Field<Row>;
+  function build<Row>(title: string, key: string, cell?: CellOf<Row>) {
+    return { title, key, ...format, ...(cell && { cell }) };
+  }
+  return build;
+}
+
+export const leftColumn = columnBuilder({});
+export const wrapColumn = columnBuilder({ wrap: true });
+/** For names, which differ at their ends. */
+export const cutColumn = columnBuilder({ cut: true });
+export const right = columnBuilder({ align: 'right' });
+
+/** A table with a row for each of `rows`, and further ones at the end, as totals. */
+export function tableOf<Row>(
+  rows: readonly Row[],
+  fields: readonly (Field<Row> | false)[],
+  last: TableBlock['rows'] = [],
+): TableBlock {
+  const shown = fields.filter((field) => field !== false);
+  const cellsOf = (row: Row, index: number) =>
+    shown.map(({ cell }) => {
+      const content = cell(row, index);
+      return typeof content === 'string' ? { text: content } : content;
+    });
+  return {
+    kind: 'table',
+    columns: shown.map(({ cell: _, ...column }) => column),
+    rows: [...rows.map(cellsOf), ...last],
+  };
+}
 
 /** Mark of a file's current state. */
 export const CURRENT_MARK = '●';
 
 export const strongCell = (text: string): Cell => ({ text, tone: 'strong' });
 
+/** A value that does not exist. */
+export const NOTHING: Cell = { text: '–', value: '' };
+
 /** CSV stores integers beyond 2^53 − 1 as text with every digit. */
 const exactValue = (value: number | bigint) => (typeof value === 'bigint' ? String(value) : value);
 
-export const bytesCell = ({ value }: Pick<Figure, 'value'>): Cell => ({
+export const bytesCell = (value: number | bigint): Cell => ({
   text: formatBytes(value),
   value: exactValue(value),
 });
-export const binaryCell = ({ value }: Pick<Figure, 'value'>): Cell => ({
+export const binaryCell = (value: number | bigint): Cell => ({
   text: formatBinaryBytes(value),
   value: Number(value) / 2 ** 30,
 });
@@ -67,9 +112,11 @@ export const percentCell = (share: number | null): Cell => ({
 
 /** `2.5587`; `–` for null. */
 export const realCell = (value: number | null): Cell =>
-  value === null
-    ? { text: '–', value: '' }
-    : { text: value === 0 ? '0' : value.toPrecision(5), value };
+  value === null ? NOTHING : { text: value === 0 ? '0' : value.toPrecision(5), value };
+
+/** `0.9633`; `–` for null. */
+export const cosineCell = (cosine: number | null): Cell =>
+  cosine === null ? NOTHING : { text: cosine.toFixed(4), value: cosine };
 
 // Texts shared by several reports.
 
@@ -102,20 +149,17 @@ const inferenceNote = ({ inference, origins }: ResolvedSetting, file: string): B
 function trainingNotes(setting: ResolvedSetting, file: string): Block[] {
   const { training, origins, beyondOneDevice } = setting;
   const precision = training.precision === 'mixed' ? 'mixed precision' : 'float32';
-  return [
+  return present([
     noteOf(
       `Training: ${formatInteger(training.batch)}${from(origins.trainingBatch, file)} × ${formatInteger(training.context)} ` +
         `tokens, ${precision}${from(origins.precision, file)}, ${training.optimizer}, ` +
         `recomputation ${training.recompute}${from(origins.recompute, file)}.`,
     ),
-    ...(beyondOneDevice.length > 0
-      ? [
-          noteOf(
-            `The ${file === 'file' ? 'file asks' : 'files ask'} for ${beyondOneDevice.join(', ')}; one device without it is counted here.`,
-          ),
-        ]
-      : []),
-  ];
+    beyondOneDevice.length > 0 &&
+      noteOf(
+        `The ${file === 'file' ? 'file asks' : 'files ask'} for ${beyondOneDevice.join(', ')}; one device without it is counted here.`,
+      ),
+  ]);
 }
 
 /** FLOPs of generating tokens with and without a cache. */

@@ -4,8 +4,9 @@ import type { AblationsResult } from '../../kv-projector/verify-projectors.js';
 import { formatDuration, formatInteger, shortCount } from '../../text/units.js';
 import { counted } from '../../text/words.js';
 import { ENGINE_TITLES } from '../doctor.js';
-import { integerCell, leftColumn, noteOf, right, strongCell } from '../kit/cells.js';
-import type { Cell, Fact, Report, TableBlock, Verdict } from '../kit/report.js';
+import { integerCell, leftColumn, noteOf, right, strongCell, tableOf } from '../kit/cells.js';
+import type { Fact, Report, TableBlock, Verdict } from '../kit/report.js';
+import { lossCell, lossText } from './kv-projector-verify.js';
 
 /** @param about Description of the data. */
 export function ablationsReport(result: AblationsResult, about: string): Report {
@@ -28,23 +29,17 @@ export function ablationsReport(result: AblationsResult, about: string): Report 
           `decay ${optimizer.weightDecay}. Only the adapter of K is trained.`,
       ),
     ],
-    data: {
-      kind: 'table',
-      columns: [
-        leftColumn('variant', 'variant'),
-        right('parameters', 'parameters'),
-        right('seed', 'seed'),
-        right('loss', 'loss'),
-      ],
-      rows: variants.flatMap((variant) =>
-        variant.losses.map((loss, at) => [
-          { text: variant.name },
-          integerCell(variant.parameters),
-          integerCell(seeds[at] ?? 0),
-          { text: lossText(loss), value: loss },
-        ]),
+    data: tableOf(
+      variants.flatMap(({ name, parameters, losses }) =>
+        losses.map((loss, at) => ({ name, parameters, loss, seed: seeds[at] ?? 0 })),
       ),
-    },
+      [
+        leftColumn('variant', 'variant', ({ name }) => name),
+        right('parameters', 'parameters', ({ parameters }) => integerCell(parameters)),
+        right('seed', 'seed', ({ seed }) => integerCell(seed)),
+        right('loss', 'loss', ({ loss }) => lossCell(loss)),
+      ],
+    ),
   };
 }
 
@@ -94,30 +89,24 @@ function factsOf(result: AblationsResult, about: string): Fact[] {
   ];
 }
 
-const variantTable = (variants: readonly VariantResult[]): TableBlock => ({
-  kind: 'table',
-  columns: [
-    leftColumn('variant', 'variant'),
-    right('parameters', 'parameters'),
-    right('final loss', 'loss'),
-    right('range', 'loss_range'),
-    right('÷ base', 'times_base'),
-    right('range', 'times_base_range'),
-  ],
-  rows: variants.map((variant, at): Cell[] => {
-    const { name, parameters, loss, timesBase } = variant;
-    return [
-      strongCell(name),
-      { text: shortCount(parameters), value: parameters },
-      { text: lossText(loss.mean), value: loss.mean },
-      { text: `${lossText(loss.lowest)}–${lossText(loss.highest)}` },
-      { text: two(timesBase.mean), value: timesBase.mean },
-      { text: at === 0 ? '' : `${two(timesBase.lowest)}–${two(timesBase.highest)}` },
-    ];
-  }),
-});
-
-const lossText = (loss: number): string => String(Number(loss.toPrecision(4)));
+const variantTable = (variants: readonly VariantResult[]): TableBlock =>
+  tableOf(variants, [
+    leftColumn('variant', 'variant', ({ name }) => strongCell(name)),
+    right('parameters', 'parameters', ({ parameters }) => ({
+      text: shortCount(parameters),
+      value: parameters,
+    })),
+    right('final loss', 'loss', ({ loss }) => lossCell(loss.mean)),
+    right(
+      'range',
+      'loss_range',
+      ({ loss }) => `${lossText(loss.lowest)}–${lossText(loss.highest)}`,
+    ),
+    right('÷ base', 'times_base', ({ timesBase: { mean } }) => ({ text: two(mean), value: mean })),
+    right('range', 'times_base_range', ({ timesBase: { lowest, highest } }, at) =>
+      at === 0 ? '' : `${two(lowest)}–${two(highest)}`,
+    ),
+  ]);
 
 /** Two digits after the point below 10, one above. */
 const two = (value: number): string => value.toFixed(value < 10 ? 2 : 1);

@@ -5,7 +5,7 @@ import type { VerifyProjectorsResult } from '../../kv-projector/verify-projector
 import { formatDuration, formatInteger, shortCount } from '../../text/units.js';
 import { counted } from '../../text/words.js';
 import { ENGINE_TITLES } from '../doctor.js';
-import { headingBlock, integerCell, leftColumn, noteOf, right } from '../kit/cells.js';
+import { headingBlock, integerCell, leftColumn, noteOf, right, tableOf } from '../kit/cells.js';
 import type {
   Block,
   Cell,
@@ -73,15 +73,15 @@ function factsOf(result: VerifyProjectorsResult, about: string): Fact[] {
 }
 
 /** Four digits: `22.02`, `0.02638`. */
-const lossText = (loss: number): string => String(Number(loss.toPrecision(4)));
+export const lossText = (loss: number): string => String(Number(loss.toPrecision(4)));
 
-const lossCell = (loss: number): Cell => ({ text: lossText(loss), value: loss });
+export const lossCell = (loss: number): Cell => ({ text: lossText(loss), value: loss });
 
-const everyStep = ({ steps }: Verification): TableBlock => ({
-  kind: 'table',
-  columns: [right('step', 'step'), ...KINDS.map((kind) => right(kind, `${kind}_loss`))],
-  rows: steps.map((each) => [integerCell(each.step), ...KINDS.map((kind) => lossCell(each[kind]))]),
-});
+const everyStep = ({ steps }: Verification): TableBlock =>
+  tableOf(steps, [
+    right('step', 'step', ({ step }) => integerCell(step)),
+    ...KINDS.map((kind) => right(kind, `${kind}_loss`, (each: Step) => lossCell(each[kind]))),
+  ]);
 
 /** Maximum rows of steps in the answer, and in its details. */
 const ANSWER_ROWS = 8;
@@ -94,23 +94,16 @@ function stepTable({ steps, published }: Verification, most: number): TableBlock
     ({ step }) =>
       steps.length <= most || step === 1 || step % period === 0 || step === steps.length,
   );
-  return {
-    kind: 'table',
-    columns: [
-      right('step', 'step'),
-      ...KINDS.flatMap((kind) => [
-        right(kind, `${kind}_loss`),
-        ...(published ? [leftColumn('published', `${kind}_published`)] : []),
-      ]),
-    ],
-    rows: shown.map((each) => [
-      integerCell(each.step),
-      ...KINDS.flatMap((kind) => [
-        lossCell(each[kind]),
-        ...(published ? [bandCell(published, each.step, kind)] : []),
-      ]),
+  return tableOf(shown, [
+    right('step', 'step', ({ step }) => integerCell(step)),
+    ...KINDS.flatMap((kind) => [
+      right(kind, `${kind}_loss`, (each: Step) => lossCell(each[kind])),
+      published !== null &&
+        leftColumn('published', `${kind}_published`, ({ step }: Step) =>
+          bandCell(published, step, kind),
+        ),
     ]),
-  };
+  ]);
 }
 
 function bandCell(
@@ -143,26 +136,20 @@ export function lossPlot(steps: readonly Step[]): PlotBlock | null {
   };
 }
 
-const adapterTable = ({ parameters, steps }: Verification): TableBlock => ({
-  kind: 'table',
-  columns: [
-    leftColumn('adapter', 'adapter'),
-    right('parameters', 'parameters'),
-    right('first loss', 'first_loss'),
-    right('lowest', 'lowest_loss'),
-    right('last', 'last_loss'),
-  ],
-  rows: KINDS.map((kind) => {
-    const losses = steps.map((each) => each[kind]);
-    return [
-      { text: kind },
-      integerCell(parameters[kind]),
-      lossCell(losses[0] ?? Number.NaN),
-      lossCell(losses.reduce((least, each) => Math.min(least, each), Number.POSITIVE_INFINITY)),
-      lossCell(losses.at(-1) ?? Number.NaN),
-    ];
-  }),
-});
+const adapterTable = ({ parameters, steps }: Verification): TableBlock => {
+  const lossesOf = (kind: AdapterKind) => steps.map((each) => each[kind]);
+  return tableOf(KINDS, [
+    leftColumn('adapter', 'adapter', (kind) => kind),
+    right('parameters', 'parameters', (kind) => integerCell(parameters[kind])),
+    right('first loss', 'first_loss', (kind) => lossCell(lossesOf(kind)[0] ?? Number.NaN)),
+    right('lowest', 'lowest_loss', (kind) =>
+      lossCell(
+        lossesOf(kind).reduce((least, each) => Math.min(least, each), Number.POSITIVE_INFINITY),
+      ),
+    ),
+    right('last', 'last_loss', (kind) => lossCell(lossesOf(kind).at(-1) ?? Number.NaN)),
+  ]);
+};
 
 interface Advice {
   readonly expected: AdapterKind;

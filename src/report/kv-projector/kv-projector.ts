@@ -12,16 +12,20 @@ import type {
 import type { ProjectorInit } from '../../kv-projector/init-projector.js';
 import type { KvProjection } from '../../kv-projector/project-kv.js';
 import { formatBytes, formatInteger, shortCount } from '../../text/units.js';
-import { counted, sumOf } from '../../text/words.js';
+import { counted, present, sumOf } from '../../text/words.js';
 import {
   bytesCell,
+  cutColumn,
   flopsCell,
   headingBlock,
   integerCell,
   leftColumn,
+  NOTHING,
   noteOf,
   right,
   strongCell,
+  tableOf,
+  wrapColumn,
 } from '../kit/cells.js';
 import type { Block, Cell, Column, Fact, Report, TableBlock, Verdict } from '../kit/report.js';
 import { explanationBlocks } from '../profile/inventory.js';
@@ -52,13 +56,14 @@ export function projectionReport(result: KvProjection): Report {
     blocks: [
       {
         kind: 'facts',
-        facts: [
+        facts: present([
           projectorFact(projector),
           { name: 'products', text: products },
-          ...(ignored.length > 0
-            ? [{ name: 'skipped', text: `${counted(ignored.length, 'tensor')} of earlier results` }]
-            : []),
-        ],
+          ignored.length > 0 && {
+            name: 'skipped',
+            text: `${counted(ignored.length, 'tensor')} of earlier results`,
+          },
+        ]),
       },
       { ...table, rows: table.rows.slice(0, ANSWER_ROWS) },
       ...(more > 0 ? [noteOf(`… ${more} more: --details`)] : []),
@@ -68,23 +73,14 @@ export function projectionReport(result: KvProjection): Report {
   };
 }
 
-const projectionTable = (tensors: KvProjection['tensors']): TableBlock => ({
-  kind: 'table',
-  columns: [
-    { ...leftColumn('tensor', 'tensor'), cut: true },
-    leftColumn('input shape', 'shape'),
-    leftColumn('output shape', 'projected_shape'),
-    leftColumn('type', 'dtype'),
-    right('not finite', 'non_finite'),
-  ],
-  rows: tensors.map((each) => [
-    { text: each.output.name },
-    { text: `[${each.input.shape.join(', ')}]` },
-    { text: `[${each.output.shape.join(', ')}]` },
-    { text: each.output.dtype },
-    integerCell(each.output.nonFinite),
-  ]),
-});
+const projectionTable = (tensors: KvProjection['tensors']): TableBlock =>
+  tableOf(tensors, [
+    cutColumn('tensor', 'tensor', (each) => each.output.name),
+    leftColumn('input shape', 'shape', (each) => `[${each.input.shape.join(', ')}]`),
+    leftColumn('output shape', 'projected_shape', (each) => `[${each.output.shape.join(', ')}]`),
+    leftColumn('type', 'dtype', (each) => each.output.dtype),
+    right('not finite', 'non_finite', (each) => integerCell(each.output.nonFinite)),
+  ]);
 
 export function projectorConversionReport(result: ProjectorConversion): Report {
   const { projector, format, output, container, bytes, arguments: names } = result;
@@ -102,49 +98,33 @@ export function projectorConversionReport(result: ProjectorConversion): Report {
         ],
       },
     ],
-    data: {
-      kind: 'table',
-      columns: [
-        leftColumn('from', 'from'),
-        leftColumn('to', 'to'),
-        right('tensors', 'tensors'),
-        right('parameters', 'parameters'),
-        right('size', 'bytes'),
-        leftColumn('arguments', 'arguments', true),
+    data: tableOf(
+      [result],
+      [
+        leftColumn('from', 'from', () => ({ text: FORMAT_TITLES[format], value: format })),
+        leftColumn('to', 'to', () => container),
+        right('tensors', 'tensors', () => integerCell(projector.tensors)),
+        right('parameters', 'parameters', () => integerCell(projector.parameters)),
+        right('size', 'bytes', () => bytesCell(bytes)),
+        wrapColumn('arguments', 'arguments', () => names.join(', ') || 'none in the file'),
       ],
-      rows: [
-        [
-          { text: FORMAT_TITLES[format], value: format },
-          { text: container },
-          integerCell(projector.tensors),
-          integerCell(projector.parameters),
-          bytesCell({ value: bytes }),
-          { text: names.join(', ') || 'none in the file' },
-        ],
-      ],
-    },
+    ),
   };
 }
 
 export function projectorInitReport(result: ProjectorInit): Report {
   const { output, kind, teachers, studentWidth, parameters, bytes, init, seed, ratio } = result;
-  const table: TableBlock = {
-    kind: 'table',
-    columns: [
-      leftColumn('teacher', 'teacher', true),
-      right('width', 'width'),
-      right('layers', 'layers'),
-      right('hidden', 'hidden'),
-      right('student', 'student'),
-    ],
-    rows: teachers.map((each) => [
-      { text: each.name },
-      integerCell(each.width),
+  const table: TableBlock = tableOf(teachers, [
+    wrapColumn('teacher', 'teacher', (each) => each.name),
+    right('width', 'width', (each) => integerCell(each.width)),
+    right('layers', 'layers', (each) =>
       each.layers === null ? NOTHING : integerCell(each.layers),
+    ),
+    right('hidden', 'hidden', (each) =>
       each.hidden === null ? NOTHING : integerCell(each.hidden),
-      integerCell(studentWidth),
-    ]),
-  };
+    ),
+    right('student', 'student', () => integerCell(studentWidth)),
+  ]);
   const rows = table.rows.slice(0, ANSWER_ROWS);
   const more = table.rows.length - rows.length;
   return {
@@ -172,14 +152,12 @@ export function projectorInitReport(result: ProjectorInit): Report {
 
 // Report of `minimind kv-projector params`: one row for each kind of projector and teacher.
 
-const NOTHING: Cell = { text: '–', value: '' };
-
 export function projectorParamsReport(
   result: ProjectorComparison & { readonly published?: PublishedReport },
   { explain }: { readonly explain: boolean },
 ): Report {
   const { projectors } = result;
-  const table = tableOf(result);
+  const table = paramsTable(result);
   const more = table.rows.length - PARAMS_ROWS;
   const guidance = guidanceBlocks(result);
   // One teacher leaves room for it on the screen.
@@ -239,10 +217,10 @@ function guidanceBlocks({ projectors }: ProjectorComparison): Block[] {
       kind: 'table',
       columns: [
         leftColumn('projector', 'projector'),
-        ...(isMany ? [leftColumn('teacher', 'teacher', true)] : []),
+        ...(isMany ? [wrapColumn('teacher', 'teacher')] : []),
         right('published', 'published'),
         right('K and V', 'parameters'),
-        leftColumn('difference', 'reason', true),
+        wrapColumn('difference', 'reason'),
       ],
       rows,
     },
@@ -291,7 +269,7 @@ function totalsOf(result: ProjectorComparison): TableBlock {
     rows: table.rows.filter(([, teacher]) => teacher?.text === TOTAL),
     narrower: table.narrower && withoutTeachers(table.narrower),
   });
-  return withoutTeachers(tableOf(result));
+  return withoutTeachers(paramsTable(result));
 }
 
 const TOTAL = 'total';
@@ -345,14 +323,14 @@ const FIGURES: readonly FigureColumn[] = [
   {
     column: right('f32', 'bytes_f32'),
     rooms: ['all'],
-    of: ({ bytes }) => bytesCell(bytes.f32),
-    ofAll: ({ bytes }) => bytesCell(bytes.f32),
+    of: ({ bytes }) => bytesCell(bytes.f32.value),
+    ofAll: ({ bytes }) => bytesCell(bytes.f32.value),
   },
   {
     column: right('bf16, f16', 'bytes_bf16'),
     rooms: ROOMS,
-    of: ({ bytes }) => bytesCell(bytes.bf16),
-    ofAll: ({ bytes }) => bytesCell(bytes.bf16),
+    of: ({ bytes }) => bytesCell(bytes.bf16.value),
+    ofAll: ({ bytes }) => bytesCell(bytes.bf16.value),
   },
   {
     column: right('per token', 'flops_per_token'),
@@ -363,7 +341,7 @@ const FIGURES: readonly FigureColumn[] = [
 ];
 
 /** The table and its narrower variants. */
-function tableOf(
+function paramsTable(
   result: ProjectorComparison,
   [room, ...narrower]: readonly [Room, ...Room[]] = ROOMS,
 ): TableBlock {
@@ -375,32 +353,30 @@ function tableOf(
     kind: 'table',
     columns: [
       leftColumn('projector', 'projector'),
-      leftColumn('teacher', 'teacher', room === 'least'),
+      (room === 'least' ? wrapColumn : leftColumn)('teacher', 'teacher'),
       ...figures.map(({ column }) => column),
     ],
-    rows: projectors.flatMap((projector) => [
-      ...projector.teachers.map((costs) => [
-        strongCell(label(projector)),
-        { text: costs.teacher },
-        ...figures.map(({ of }) => of(costs)),
+    rows: projectors.flatMap((projector) =>
+      present([
+        ...projector.teachers.map((costs) => [
+          strongCell(label(projector)),
+          { text: costs.teacher },
+          ...figures.map(({ of }) => of(costs)),
+        ]),
+        teachers.length > 1 && [
+          strongCell(label(projector)),
+          strongCell(TOTAL),
+          ...figures.map(({ ofAll }) => ofAll(projector.total)),
+        ],
       ]),
-      ...(teachers.length > 1
-        ? [
-            [
-              strongCell(label(projector)),
-              strongCell(TOTAL),
-              ...figures.map(({ ofAll }) => ofAll(projector.total)),
-            ],
-          ]
-        : []),
-    ]),
-    narrower: next && tableOf(result, [next, ...rest]),
+    ),
+    narrower: next && paramsTable(result, [next, ...rest]),
   };
 }
 
 function notesOf({ teachers, withoutSize }: ProjectorComparison): Block[] {
   const beyond = teachers.filter(({ recommended }) => recommended?.isBeyond);
-  return [
+  return present([
     ...teachers.map((teacher) => noteOf(teacherText(teacher))),
     noteOf(
       'Columns per adapter, K and V: parameters. bf16, f16: bytes; f32 takes twice the bytes.',
@@ -409,21 +385,13 @@ function notesOf({ teachers, withoutSize }: ProjectorComparison): Block[] {
     noteOf(
       'FLOPs per token: matrix products for K and V of one token in every layer of the teacher.',
     ),
-    ...(withoutSize.length > 0
-      ? [
-          noteOf(
-            `No recommended ratio: unknown size of ${withoutSize.join(', ')}. Put the size in the name, as in Qwen2-14B.`,
-          ),
-        ]
-      : []),
-    ...(beyond.length > 0
-      ? [
-          noteOf(
-            `The published guidance ends at 70B: ${beyond.map(({ name }) => name).join(', ')}.`,
-          ),
-        ]
-      : []),
-  ];
+    withoutSize.length > 0 &&
+      noteOf(
+        `No recommended ratio: unknown size of ${withoutSize.join(', ')}. Put the size in the name, as in Qwen2-14B.`,
+      ),
+    beyond.length > 0 &&
+      noteOf(`The published guidance ends at 70B: ${beyond.map(({ name }) => name).join(', ')}.`),
+  ]);
 }
 
 function teacherText({ name, width, layers, size, recommended }: CostedTeacher): string {

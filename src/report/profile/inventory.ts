@@ -3,7 +3,6 @@ import type { Figure } from '../../budget/figure.js';
 import type { BlockBudget, TensorEntry } from '../../budget/profile-model.js';
 import type { Bounds, Quantity } from '../../budget/quantity.js';
 import { formatInteger } from '../../text/units.js';
-import { moreNote } from '../inspect/inspect-tensors.js';
 import { MAX_ROWS } from '../inspect/inspect-text.js';
 import {
   bytesCell,
@@ -11,9 +10,12 @@ import {
   headingBlock,
   integerCell,
   leftColumn,
+  moreNote,
   noteOf,
   right,
   strongCell,
+  tableOf,
+  wrapColumn,
 } from '../kit/cells.js';
 import type { Block, Cell, TableBlock } from '../kit/report.js';
 
@@ -28,24 +30,14 @@ export function layersBlocks(layers: readonly BlockBudget[], flat: boolean): Blo
   const shown = shownOf(layers, flat);
   return [
     headingBlock('Layers'),
-    {
-      kind: 'table',
-      columns: [
-        leftColumn('layer', 'layer'),
-        right('parameters', 'parameters'),
-        right('state', 'state_bytes'),
-        right('forward', 'forward_flops'),
-        leftColumn('heads', 'heads', true),
-      ],
-      rows: shown.map(({ name, parameters, state, forwardFlops, spans }) => [
-        { text: name },
-        integerCell(parameters.value),
-        bytesCell(state),
-        flopsCell(forwardFlops.value),
-        { text: spans.map(spanText).join(', ') },
-      ]),
-    },
-    ...moreNote(layers.length - shown.length),
+    tableOf(shown, [
+      leftColumn('layer', 'layer', ({ name }) => name),
+      right('parameters', 'parameters', ({ parameters }) => integerCell(parameters.value)),
+      right('state', 'state_bytes', ({ state }) => bytesCell(state.value)),
+      right('forward', 'forward_flops', ({ forwardFlops }) => flopsCell(forwardFlops.value)),
+      wrapColumn('heads', 'heads', ({ spans }) => spans.map(spanText).join(', ')),
+    ]),
+    ...moreNote(layers.length - shown.length, '--json'),
   ];
 }
 
@@ -55,7 +47,7 @@ export function inventoryBlocks(tensors: readonly TensorEntry[], flat: boolean):
     leftColumn('tensor', 'tensor'),
     right('shape', 'shape'),
     right('values', 'values'),
-    leftColumn('also named', 'aliases', true),
+    wrapColumn('also named', 'aliases'),
   ];
   const cells = ({ name, shape, elements, aliases }: TensorEntry, text: string): Cell[] => [
     { text, value: name },
@@ -73,7 +65,7 @@ export function inventoryBlocks(tensors: readonly TensorEntry[], flat: boolean):
       columns,
       rows: flat ? shown.map((each) => cells(each, each.name)) : treeRows(shown, cells),
     },
-    ...moreNote(parameters.length - shown.length),
+    ...moreNote(parameters.length - shown.length, '--json'),
     ...(buffers.length > 0
       ? [
           headingBlock('Buffers'),
@@ -82,7 +74,7 @@ export function inventoryBlocks(tensors: readonly TensorEntry[], flat: boolean):
             columns,
             rows: shownBuffers.map((each) => cells(each, each.name)),
           },
-          ...moreNote(buffers.length - shownBuffers.length),
+          ...moreNote(buffers.length - shownBuffers.length, '--json'),
         ]
       : []),
   ];
@@ -191,34 +183,25 @@ function explanationTable(explained: readonly Explained[]): TableBlock {
     source: listed(figures.map(({ source }) => source)),
   }));
   return {
-    kind: 'table',
-    columns: [
-      leftColumn('figure', 'figure'),
-      right('value', 'value'),
-      leftColumn('unit', 'unit'),
-      leftColumn('formula', 'formula', true),
-      leftColumn('inputs', 'inputs', true),
-      leftColumn('source', 'source', true),
-    ],
-    rows: rows.map(({ label, value, unit, formula, inputs, source }) => [
-      strongCell(label),
-      value,
-      { text: unit },
-      { text: formula },
-      { text: inputs },
-      { text: source },
+    ...tableOf(rows, [
+      leftColumn('figure', 'figure', ({ label }) => strongCell(label)),
+      right('value', 'value', ({ value }) => value),
+      leftColumn('unit', 'unit', ({ unit }) => unit),
+      wrapColumn('formula', 'formula', ({ formula }) => formula),
+      wrapColumn('inputs', 'inputs', ({ inputs }) => inputs),
+      wrapColumn('source', 'source', ({ source }) => source),
     ]),
-    narrower: {
-      kind: 'table',
-      columns: [
-        leftColumn('figure', 'figure', true),
-        leftColumn('formula, with inputs; source', 'derivation', true),
-      ],
-      rows: rows.map(({ label, value, unit, formula, inputs, source }) => [
+    narrower: tableOf(rows, [
+      wrapColumn('figure', 'figure', ({ label, value, unit }) =>
         strongCell(`${label}: ${value.text} ${unit}`),
-        { text: `${formula}${inputs === '' ? '' : `, with ${inputs}`}; ${source}` },
-      ]),
-    },
+      ),
+      wrapColumn(
+        'formula, with inputs; source',
+        'derivation',
+        ({ formula, inputs, source }) =>
+          `${formula}${inputs === '' ? '' : `, with ${inputs}`}; ${source}`,
+      ),
+    ]),
   };
 }
 

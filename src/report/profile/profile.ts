@@ -22,7 +22,7 @@ import {
   formatShare,
   shortCount,
 } from '../../text/units.js';
-import { counted, joined, modelName, shellWord, sumOf } from '../../text/words.js';
+import { counted, joined, modelName, present, shellWord, sumOf } from '../../text/words.js';
 import { checkpointBlocks } from '../inspect/inspect-text.js';
 import {
   bar,
@@ -39,8 +39,10 @@ import {
   settingNotes,
   shareCell,
   strongCell,
+  tableOf,
+  wrapColumn,
 } from '../kit/cells.js';
-import type { Block, Cell, Fact, Report, TableBlock, Tone, Verdict } from '../kit/report.js';
+import type { Block, Fact, Report, TableBlock, Tone, Verdict } from '../kit/report.js';
 import {
   explanationBlocks,
   explanationData,
@@ -145,7 +147,7 @@ function factsOf({
   const { batch, context, dtype } = setting.inference;
   const tokens = `${formatInteger(batch)} × ${formatInteger(context)} tokens${contextText(setting.origins.context)}`;
   const bf16 = bytes.find((each) => each.dtype === 'bf16');
-  return [
+  return present([
     {
       name: 'weights',
       text: [
@@ -154,11 +156,9 @@ function factsOf({
         ...served.map(({ dtype: type, bytes: { value } }) => `${formatBytes(value)} ${type}`),
       ].join(' · '),
     },
-    ...(stored
-      ? [{ name: 'stored', text: `${formatBytes(stored.total.value)} (${stored.label})` }]
-      : []),
-    ...(checkpoint ? [{ name: 'checkpoint', ...checkpointFact(checkpoint) }] : []),
-    ...(adapter ? [adapterFact(adapter, Number(parameters.total.value))] : []),
+    stored && { name: 'stored', text: `${formatBytes(stored.total.value)} (${stored.label})` },
+    checkpoint && { name: 'checkpoint', ...checkpointFact(checkpoint) },
+    adapter && adapterFact(adapter, Number(parameters.total.value)),
     ...stateFacts(state, setting),
     { name: 'inference', text: `${formatBytes(total.value)} in ${dtype}, for ${tokens}` },
     {
@@ -168,7 +168,7 @@ function factsOf({
         `${formatFlops(forwardFlops.total.value)} per forward pass${setting.inference.causal ? ' (causal)' : ''}`,
     },
     { name: 'training', text: trainingFact(training, setting) },
-  ];
+  ]);
 }
 
 function adapterFact(adapter: AdapterDescription, parameters: number): Fact {
@@ -193,26 +193,18 @@ function stateFacts(state: State, { inference }: ResolvedSetting): Fact[] {
   const { keyValueCache, keyValuePerToken } = state;
   const recurrent = recurrentStates(state);
   const [first] = recurrent;
-  return [
-    ...(keyValueCache.value > 0
-      ? [
-          {
-            name: 'KV cache',
-            text:
-              `${formatBytes(keyValuePerToken.value)} per token, ${formatBytes(keyValueCache.value)} for ` +
-              `${formatInteger(inference.batch)} × ${formatInteger(inference.context)} tokens`,
-          },
-        ]
-      : []),
-    ...(first
-      ? [
-          {
-            name: first.label,
-            text: `${formatBytes(sumOf(recurrent, ({ value }) => Number(value)))} in ${stateTypes(state, inference.cacheDtype ?? inference.dtype)}`,
-          },
-        ]
-      : []),
-  ];
+  return present([
+    keyValueCache.value > 0 && {
+      name: 'KV cache',
+      text:
+        `${formatBytes(keyValuePerToken.value)} per token, ${formatBytes(keyValueCache.value)} for ` +
+        `${formatInteger(inference.batch)} × ${formatInteger(inference.context)} tokens`,
+    },
+    first && {
+      name: first.label,
+      text: `${formatBytes(sumOf(recurrent, ({ value }) => Number(value)))} in ${stateTypes(state, inference.cacheDtype ?? inference.dtype)}`,
+    },
+  ]);
 }
 
 /** Types of the recurrent states: that of the cache, or float32 where transformers keeps them so. */
@@ -230,15 +222,13 @@ function trainingFact(
   const { batch, context, precision, recompute } = training;
   const plain = plainKernelBytes(activations);
   const fused = formatBytes(BigInt(total.value) - BigInt(plain));
-  return [
+  return present([
     `${formatBytes(total.value)}${plain > 0 ? ` (${fused} with fused attention)` : ''}`,
     optimizer.label.replace(/^optimizer: /, ''),
     precision === 'mixed' ? 'mixed precision' : 'float32',
-    ...(batch === inference.batch
-      ? []
-      : [`${formatInteger(batch)} × ${formatInteger(context)} tokens`]),
-    ...(recompute === 'none' ? [] : [`recomputation ${recompute}`]),
-  ].join(', ');
+    batch !== inference.batch && `${formatInteger(batch)} × ${formatInteger(context)} tokens`,
+    recompute !== 'none' && `recomputation ${recompute}`,
+  ]).join(', ');
 }
 
 /** Rows of the table of the answer, with its total; fewer below many facts, to fit on a screen. */
@@ -272,21 +262,18 @@ function componentsTable(
     (most, { value }) => (value > most ? value : most),
     0 as number | bigint,
   );
-  return {
-    kind: 'table',
-    columns: [
-      leftColumn('component', 'component'),
-      right('parameters', 'parameters'),
-      right('share', 'share'),
-      leftColumn('', 'bar'),
+  return tableOf(
+    shown,
+    [
+      leftColumn('component', 'component', ({ label }) => label),
+      right('parameters', 'parameters', ({ value }) => integerCell(value)),
+      right('share', 'share', ({ value }) => shareCell(value, total)),
+      leftColumn('', 'bar', ({ value }) => ({
+        text: bar(Number(value) / Number(largest), BAR_WIDTH),
+        value: '',
+      })),
     ],
-    rows: [
-      ...shown.map(({ label, value }): Cell[] => [
-        { text: label },
-        integerCell(value),
-        shareCell(value, total),
-        { text: bar(Number(value) / Number(largest), BAR_WIDTH), value: '' },
-      ]),
+    [
       [
         strongCell('total'),
         { ...integerCell(total), tone: 'strong' },
@@ -300,23 +287,22 @@ function componentsTable(
         },
       ],
     ],
-  };
+  );
 }
 
 /** Every figure for programs, one a row. */
 function figuresTable(result: ProfileResult): TableBlock {
-  const figures = (section: string, value: unknown): Cell[][] =>
-    [...figuresOf(value)].map(([{ label, unit, value: exact }]) => [
-      { text: section },
-      { text: label },
-      typeof exact === 'bigint' ? { text: String(exact) } : { text: String(exact), value: exact },
-      { text: unit },
-    ]);
-  return {
-    kind: 'table',
-    columns: ['section', 'figure', 'value', 'unit'].map((key) => leftColumn(key, key)),
-    rows: Object.entries(sectionsOf(result)).flatMap(([name, section]) => figures(name, section)),
-  };
+  const figures = Object.entries(sectionsOf(result)).flatMap(([section, value]) =>
+    [...figuresOf(value)].map(([figure]) => ({ section, figure })),
+  );
+  return tableOf(figures, [
+    leftColumn('section', 'section', ({ section }) => section),
+    leftColumn('figure', 'figure', ({ figure }) => figure.label),
+    leftColumn('value', 'value', ({ figure: { value } }) =>
+      typeof value === 'bigint' ? String(value) : { text: String(value), value },
+    ),
+    leftColumn('unit', 'unit', ({ figure }) => figure.unit),
+  ]);
 }
 
 /** The explained budgets, in display order. */
@@ -352,46 +338,37 @@ function parameterDetails(result: ProfileResult): Block[] {
   return [
     headingBlock(`Parameters: ${total < 1e6 ? formatInteger(total) : formatCount(total)}`),
     componentsTable(result, componentRows(parameters)),
-    {
-      kind: 'table',
-      columns: [leftColumn('count', 'count'), right('values', 'values'), right('share', 'share')],
-      rows: [
-        ...counts.map(({ label, value }): Cell[] => [
-          { text: label },
-          integerCell(value),
-          shareCell(value, total),
-        ]),
+    tableOf(
+      counts,
+      [
+        leftColumn('count', 'count', ({ label }) => label),
+        right('values', 'values', ({ value }) => integerCell(value)),
+        right('share', 'share', ({ value }) => shareCell(value, total)),
+      ],
+      [
         [
           { text: 'buffers (stored, not parameters)' },
           integerCell(parameters.buffers.value),
           { text: '' },
         ],
       ],
-    },
+    ),
     ...contestedNotes(parameters.contested),
-    {
-      kind: 'table',
-      columns: [
-        leftColumn('all weights in', 'dtype'),
-        right('bytes', 'bytes'),
-        right('decimal', 'gigabytes'),
-        right('binary', 'gibibytes'),
+    tableOf(
+      [...bytes, ...(stored ? [{ dtype: 'as stored', bytes: stored.total }] : [])],
+      [
+        leftColumn('all weights in', 'dtype', ({ dtype }) => dtype),
+        right('bytes', 'bytes', ({ bytes: { value } }) => integerCell(value)),
+        right('decimal', 'gigabytes', ({ bytes: { value } }) => ({
+          text: formatBytes(value),
+          value: Number(value) / 1e9,
+        })),
+        right('binary', 'gibibytes', ({ bytes: { value } }) => binaryCell(value)),
       ],
-      rows: [
-        ...bytes.map(({ dtype, bytes: figure }) => weightsRow(dtype, figure)),
-        ...(stored ? [weightsRow('as stored', stored.total)] : []),
-      ],
-    },
+    ),
     ...(stored ? [noteOf(storedText(stored))] : []),
   ];
 }
-
-const weightsRow = (label: string, figure: Figure): Cell[] => [
-  { text: label },
-  integerCell(figure.value),
-  { text: formatBytes(figure.value), value: Number(figure.value) / 1e9 },
-  binaryCell(figure),
-];
 
 function storedText({ label, parts, total }: StoredWeights): string {
   const each = parts.map(({ bytes: { label: part, value } }) => `${formatBytes(value)} ${part}`);
@@ -407,25 +384,16 @@ const contestedNotes = (contested: ProfileResult['parameters']['contested']): Bl
 
 /** A table of byte figures and their sum. */
 function bytesTable(figures: readonly Figure[], sum: Figure): TableBlock {
-  const row = (label: string, figure: Figure, tone: Tone): Cell[] => [
-    { text: label, tone },
-    { ...bytesCell(figure), tone },
-    binaryCell(figure),
-    shareCell(figure.value, sum.value),
+  const rows = [
+    ...figures.map(({ label, value }) => ({ label, value, tone: 'plain' as Tone })),
+    { label: 'total', value: sum.value, tone: 'strong' as Tone },
   ];
-  return {
-    kind: 'table',
-    columns: [
-      leftColumn('what', 'what'),
-      right('memory', 'bytes'),
-      right('binary', 'gibibytes'),
-      right('share', 'share'),
-    ],
-    rows: [
-      ...figures.map((figure) => row(figure.label, figure, 'plain')),
-      row('total', sum, 'strong'),
-    ],
-  };
+  return tableOf(rows, [
+    leftColumn('what', 'what', ({ label: text, tone }) => ({ text, tone })),
+    right('memory', 'bytes', ({ value, tone }) => ({ ...bytesCell(value), tone })),
+    right('binary', 'gibibytes', ({ value }) => binaryCell(value)),
+    right('share', 'share', ({ value }) => shareCell(value, sum.value)),
+  ]);
 }
 
 function inferenceBlocks({ inference, setting }: ProfileResult): Block[] {
@@ -490,25 +458,23 @@ function flopsBlocks(result: ProfileResult): Block[] {
   const { causal, batch, context } = setting.inference;
   const tokens = (sequences: number) =>
     `${formatInteger(sequences)} × ${formatInteger(context)} tokens`;
-  return [
+  return present([
     headingBlock(`Forward pass: ${formatFlops(total.value)}`),
-    {
-      kind: 'table',
-      columns: [
-        leftColumn('what', 'what'),
-        right('forward', 'forward_flops'),
-        right('share', 'share'),
-        right('training', 'training_flops'),
-        leftColumn('', 'bar'),
-      ],
-      rows: [
-        ...parts.map(({ flops }, index): Cell[] => [
-          { text: flops.label },
-          flopsCell(flops.value),
-          shareCell(flops.value, total.value),
+    tableOf(
+      parts,
+      [
+        leftColumn('what', 'what', ({ flops }) => flops.label),
+        right('forward', 'forward_flops', ({ flops }) => flopsCell(flops.value)),
+        right('share', 'share', ({ flops }) => shareCell(flops.value, total.value)),
+        right('training', 'training_flops', (_, index) =>
           flopsCell(trainingFlops.parts[index]?.flops.value ?? 0),
-          { text: bar(Number(flops.value) / Number(total.value), FLOPS_BAR_WIDTH), value: '' },
-        ]),
+        ),
+        leftColumn('', 'bar', ({ flops }) => ({
+          text: bar(Number(flops.value) / Number(total.value), FLOPS_BAR_WIDTH),
+          value: '',
+        })),
+      ],
+      [
         [
           strongCell('total'),
           { ...flopsCell(total.value), tone: 'strong' },
@@ -517,7 +483,7 @@ function flopsBlocks(result: ProfileResult): Block[] {
           { text: '' },
         ],
       ],
-    },
+    ),
     noteOf(
       `A forward pass over ${tokens(batch)}; a training step over ${tokens(setting.training.batch)}. ` +
         `The matrix products of the forward pass are ${formatMacs(macs.value)} (1 MAC is 2 FLOP).`,
@@ -527,20 +493,15 @@ function flopsBlocks(result: ProfileResult): Block[] {
         ? 'Attention counts the pairs that the mask lets through, windows included.'
         : 'Attention counts the whole square of positions; --causal counts what the mask lets through.',
     ),
-    ...(generation ? [generationNote(generation)] : []),
-    ...(parameters.active.value < parameters.total.value
-      ? [
-          noteOf(
-            'Of a mixture those experts are counted that one token goes to, and all shared ones.',
-          ),
-        ]
-      : []),
-  ];
+    generation && generationNote(generation),
+    parameters.active.value < parameters.total.value &&
+      noteOf('Of a mixture those experts are counted that one token goes to, and all shared ones.'),
+  ]);
 }
 
 function trainingBlocks({ training, setting }: ProfileResult): Block[] {
   const { weights, gradients, optimizer, buffers, activations, total } = training;
-  return [
+  return present([
     headingBlock(`Training memory on one device: ${formatBytes(total.value)}`),
     bytesTable(
       [weights, gradients, optimizer, buffers, ...activations.parts.map(({ bytes }) => bytes)],
@@ -551,15 +512,12 @@ function trainingBlocks({ training, setting }: ProfileResult): Block[] {
         'states, as fused kernels do, and full all but the inputs of the blocks and one block at a time. ' +
         'What dropout keeps, workspaces and fragmentation come on top.',
     ),
-    ...(plainKernelBytes(activations) > 0
-      ? [
-          noteOf(
-            'Scores and scan states are counted, as plain kernels keep them. fit counts fused kernels, which keep neither: ' +
-              'its --attention plain counts what is counted here.',
-          ),
-        ]
-      : []),
-  ];
+    plainKernelBytes(activations) > 0 &&
+      noteOf(
+        'Scores and scan states are counted, as plain kernels keep them. fit counts fused kernels, which keep neither: ' +
+          'its --attention plain counts what is counted here.',
+      ),
+  ]);
 }
 
 /** Bytes of activations that fused kernels would not save. */
@@ -570,21 +528,13 @@ const plainKernelBytes = ({ parts }: ProfileResult['training']['activations']): 
   );
 
 function checksTable(checks: readonly LimitCheck[]): TableBlock {
-  return {
-    kind: 'table',
-    columns: [
-      leftColumn('limit', 'limit'),
-      leftColumn('of', 'figure', true),
-      right('allowed', 'allowed'),
-      right('value', 'value'),
-      leftColumn('verdict', 'verdict'),
-    ],
-    rows: checks.map(({ limit, allowed, figure, passed }) => [
-      { text: `--${limit}` },
-      { text: figure.label },
-      integerCell(allowed),
-      integerCell(figure.value),
+  return tableOf(checks, [
+    leftColumn('limit', 'limit', ({ limit }) => `--${limit}`),
+    wrapColumn('of', 'figure', ({ figure }) => figure.label),
+    right('allowed', 'allowed', ({ allowed }) => integerCell(allowed)),
+    right('value', 'value', ({ figure }) => integerCell(figure.value)),
+    leftColumn('verdict', 'verdict', ({ passed }) =>
       passed ? { text: 'kept', tone: 'good' } : { text: 'exceeded', tone: 'bad' },
-    ]),
-  };
+    ),
+  ]);
 }

@@ -1,7 +1,7 @@
 /** Explanations of a published number, as `--published` shows them. */
 import type { PublishedReport } from '../../budget/published/explain-published.js';
 import { formatBytes, formatInteger, percentText, significant } from '../../text/units.js';
-import { headingBlock, leftColumn, noteOf, right } from '../kit/cells.js';
+import { headingBlock, noteOf, right, tableOf, wrapColumn } from '../kit/cells.js';
 import type { Block } from '../kit/report.js';
 
 /** Ways of counting that give a published number. */
@@ -27,17 +27,15 @@ export function publishedBlocks(published: PublishedReport): Block[] {
   }
   return [
     headingBlock(`Published: ${shown}${away}`),
-    {
-      kind: 'table',
-      columns: [leftColumn('likely reason', 'reason', true), right('gives', 'value')],
-      rows: explanations.map(({ reasons, value: gives }) => [
-        { text: reasons.map(({ text }) => text).join('; and ') },
-        {
-          text: publishedText(unit, gives),
-          value: typeof gives === 'bigint' ? String(gives) : gives,
-        },
-      ]),
-    },
+    tableOf(explanations, [
+      wrapColumn('likely reason', 'reason', ({ reasons }) =>
+        reasons.map(({ text }) => text).join('; and '),
+      ),
+      right('gives', 'value', ({ value: gives }) => ({
+        text: publishedText(unit, gives),
+        value: typeof gives === 'bigint' ? String(gives) : gives,
+      })),
+    ]),
     noteOf(`${formatInteger(tried)} combinations tried, the most likely first.`),
   ];
 }

@@ -3,7 +3,7 @@ import type { ComparedRun, TwoModelComparison } from '../../quicktest/compare-tw
 import { formatInteger, percentText } from '../../text/units.js';
 import { counted, modelName } from '../../text/words.js';
 import { engineText } from '../doctor.js';
-import { bar, headingBlock, leftColumn, noteOf, right } from '../kit/cells.js';
+import { bar, headingBlock, leftColumn, noteOf, right, tableOf } from '../kit/cells.js';
 import type { Block, Cell, Fact, Report, TableBlock, Verdict } from '../kit/report.js';
 
 /** @param flat Whether to output one table, for programs. */
@@ -105,14 +105,12 @@ const MEASURES = [
 const SHARES: readonly string[] = ['relativeDifference', 'topAgreement'];
 
 export function logitsTable({ logits }: Pick<TwoModelComparison, 'logits'>): TableBlock {
-  return {
-    kind: 'table',
-    columns: [leftColumn('logits', 'measure'), right('value', 'value')],
-    rows: MEASURES.map(({ key, title }) => [
-      { text: title },
+  return tableOf(MEASURES, [
+    leftColumn('logits', 'measure', ({ title }) => title),
+    right('value', 'value', ({ key }) =>
       SHARES.includes(key) ? shareCell(logits[key]) : differenceCell(logits[key]),
-    ]),
-  };
+    ),
+  ]);
 }
 
 const differenceCell = (value: number): Cell => ({ text: measurementText(value), value });
@@ -134,21 +132,19 @@ function blocksTable({ blocks, logits, threshold }: TwoModelComparison): TableBl
   const rows = [...(blocks ?? []), { block: 'logits', ...logits }];
   // Differences below the threshold have a short bar, even when none is above.
   const most = rows.reduce((max, each) => Math.max(max, each.relativeDifference), threshold);
-  return {
-    kind: 'table',
-    columns: [
-      leftColumn('block', 'block'),
-      right('relative', 'relative_difference'),
-      leftColumn('', 'bar'),
-      right('largest', 'largest_difference'),
-    ],
-    rows: rows.map(({ block, relativeDifference, largestDifference }) => [
-      { text: block },
+  return tableOf(rows, [
+    leftColumn('block', 'block', ({ block }) => block),
+    right('relative', 'relative_difference', ({ relativeDifference }) =>
       shareCell(relativeDifference),
-      { text: bar(shareOf(relativeDifference, most), BAR_WIDTH), value: '' },
+    ),
+    leftColumn('', 'bar', ({ relativeDifference }) => ({
+      text: bar(shareOf(relativeDifference, most), BAR_WIDTH),
+      value: '',
+    })),
+    right('largest', 'largest_difference', ({ largestDifference }) =>
       differenceCell(largestDifference),
-    ]),
-  };
+    ),
+  ]);
 }
 
 /** Finite values have no bar when the maximum is infinite. */
@@ -156,24 +152,16 @@ const shareOf = (value: number, most: number) => (Number.isFinite(value) ? value
 
 /** One number per row. */
 function flatTable({ logits, blocks }: TwoModelComparison): TableBlock {
-  const row = (where: string, measure: string, value: number): Cell[] => [
-    { text: where },
-    { text: measure },
-    { text: String(value), value },
+  const figures = [
+    ...MEASURES.map(({ key, title }) => ['logits', title, logits[key]] as const),
+    ...(blocks ?? []).flatMap(({ block, relativeDifference, largestDifference }) => [
+      [block, 'relative difference', relativeDifference] as const,
+      [block, 'largest difference', largestDifference] as const,
+    ]),
   ];
-  return {
-    kind: 'table',
-    columns: [
-      leftColumn('where', 'where'),
-      leftColumn('measure', 'measure'),
-      right('value', 'value'),
-    ],
-    rows: [
-      ...MEASURES.map(({ key, title }) => row('logits', title, logits[key])),
-      ...(blocks ?? []).flatMap(({ block, relativeDifference, largestDifference }) => [
-        row(block, 'relative difference', relativeDifference),
-        row(block, 'largest difference', largestDifference),
-      ]),
-    ],
-  };
+  return tableOf(figures, [
+    leftColumn('where', 'where', ([where]) => where),
+    leftColumn('measure', 'measure', ([, measure]) => measure),
+    right('value', 'value', ([, , value]) => ({ text: String(value), value })),
+  ]);
 }

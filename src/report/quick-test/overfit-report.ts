@@ -4,7 +4,15 @@ import type { SettingSource, SourcedSetting } from '../../quicktest/overfit/over
 import { formatInteger, formatSeconds, shortNumber } from '../../text/units.js';
 import { counted, modelName, sentence } from '../../text/words.js';
 import { engineText } from '../doctor.js';
-import { headingBlock, integerCell, leftColumn, noteOf, realCell, right } from '../kit/cells.js';
+import {
+  headingBlock,
+  integerCell,
+  leftColumn,
+  noteOf,
+  realCell,
+  right,
+  tableOf,
+} from '../kit/cells.js';
 import type { Block, Fact, LinePlotBlock, Report, TableBlock, Verdict } from '../kit/report.js';
 
 export interface OverfitResult {
@@ -169,14 +177,13 @@ function sweepBlocks({ learningRates }: Overfit): Block[] {
         },
       ],
     },
-    {
-      kind: 'table',
-      columns: [right('learning rate', 'learning_rate'), right('loss', 'loss')],
-      rows: points.map(({ learningRate, loss }) => [
-        { text: shortNumber(learningRate), value: learningRate },
-        realCell(loss),
-      ]),
-    },
+    tableOf(points, [
+      right('learning rate', 'learning_rate', ({ learningRate }) => ({
+        text: shortNumber(learningRate),
+        value: learningRate,
+      })),
+      right('loss', 'loss', ({ loss }) => realCell(loss)),
+    ]),
   ];
 }
 
@@ -184,34 +191,25 @@ function proxyBlocks({ twin }: Overfit): Block[] {
   if (!twin) return [];
   return [
     headingBlock('Scaled-down proxy'),
-    {
-      kind: 'table',
-      columns: [leftColumn('setting', 'setting'), right('model', 'model'), right('proxy', 'proxy')],
-      rows: twin.changes.map(({ path, from, to }) => [
-        { text: path },
-        integerCell(from),
-        integerCell(to),
-      ]),
-    },
+    tableOf(twin.changes, [
+      leftColumn('setting', 'setting', ({ path }) => path),
+      right('model', 'model', ({ from }) => integerCell(from)),
+      right('proxy', 'proxy', ({ to }) => integerCell(to)),
+    ]),
     noteOf('--full trains the model itself, at any size that memory holds.'),
   ];
 }
 
-const steps = ({ steps: made }: Overfit): TableBlock => ({
-  kind: 'table',
-  columns: [
-    right('step', 'step'),
-    right('loss', 'loss'),
-    right('gradient norm', 'gradient_norm'),
-    right('clipped', 'clipped'),
-  ],
-  rows: made.map(({ loss, gradientNorm, clipped }, index) => [
-    integerCell(index + 1),
-    realCell(loss),
-    realCell(gradientNorm),
-    { text: clipped ? 'yes' : 'no', value: clipped },
-  ]),
-});
+const steps = ({ steps: made }: Overfit): TableBlock =>
+  tableOf(made, [
+    right('step', 'step', (_, index) => integerCell(index + 1)),
+    right('loss', 'loss', ({ loss }) => realCell(loss)),
+    right('gradient norm', 'gradient_norm', ({ gradientNorm }) => realCell(gradientNorm)),
+    right('clipped', 'clipped', ({ clipped }) => ({
+      text: clipped ? 'yes' : 'no',
+      value: clipped,
+    })),
+  ]);
 
 const notes = (): Block[] =>
   [

@@ -21,6 +21,8 @@ import {
   noteOf,
   percentCell,
   right,
+  tableOf,
+  wrapColumn,
 } from '../kit/cells.js';
 import type { Block, Cell, Fact, Report, TableBlock, Tone, Verdict } from '../kit/report.js';
 import { logitsTable } from './against.js';
@@ -88,15 +90,11 @@ function proxyDetails(result: QuickTestResult): Block[] {
   if (!proxy) return [];
   return [
     headingBlock('Scaled-down proxy'),
-    {
-      kind: 'table',
-      columns: [leftColumn('setting', 'setting'), right('model', 'model'), right('proxy', 'proxy')],
-      rows: proxy.changes.map(({ path, from, to }) => [
-        { text: path },
-        integerCell(from),
-        integerCell(to),
-      ]),
-    },
+    tableOf(proxy.changes, [
+      leftColumn('setting', 'setting', ({ path }) => path),
+      right('model', 'model', ({ from }) => integerCell(from)),
+      right('proxy', 'proxy', ({ to }) => integerCell(to)),
+    ]),
     noteOf('Times of the proxy say nothing about the model.'),
   ];
 }
@@ -187,38 +185,18 @@ const verdictCell = (check: CheckName, verdict: CheckVerdict): Cell =>
   isTime(check, verdict) ? { text: '–', value: verdict } : { ...VERDICTS[verdict], value: verdict };
 
 function checksTable(checks: QuickTestResult['checks'], flat: boolean): TableBlock {
-  return {
-    kind: 'table',
-    columns: [
-      leftColumn('check', 'check'),
-      leftColumn('result', 'verdict'),
-      leftColumn('finding', 'finding', true),
-      ...(flat
-        ? [
-            leftColumn('measured', 'measured'),
-            right('value', 'value'),
-            right('limit', 'limit'),
-            right('seconds', 'seconds'),
-          ]
-        : []),
+  return tableOf(
+    checks.filter(({ check, details }) => flat || check !== 'timing' || !details?.timing),
+    [
+      leftColumn('check', 'check', ({ check }) => ({ text: check, tone: 'strong' })),
+      leftColumn('result', 'verdict', ({ check, verdict }) => verdictCell(check, verdict)),
+      wrapColumn('finding', 'finding', ({ finding }) => finding),
+      flat && leftColumn('measured', 'measured', ({ measure }) => measure?.what ?? ''),
+      flat && right('value', 'value', ({ measure }) => ({ text: '', value: measure?.value ?? '' })),
+      flat && right('limit', 'limit', ({ measure }) => ({ text: '', value: measure?.limit ?? '' })),
+      flat && right('seconds', 'seconds', ({ seconds }) => ({ text: '', value: seconds })),
     ],
-    // The verdict and the facts have the time.
-    rows: checks
-      .filter(({ check, details }) => flat || check !== 'timing' || !details?.timing)
-      .map(({ check, verdict, finding, measure, seconds }): Cell[] => [
-        { text: check, tone: 'strong' },
-        verdictCell(check, verdict),
-        { text: finding },
-        ...(flat
-          ? [
-              { text: measure?.what ?? '' },
-              { text: '', value: measure?.value ?? '' },
-              { text: '', value: measure?.limit ?? '' },
-              { text: '', value: seconds },
-            ]
-          : []),
-      ]),
-  };
+  );
 }
 
 /** Remarks of the checks: how a figure was measured. */
@@ -238,7 +216,7 @@ const COPIED =
 
 function timingBlocks(timing: Timing, { batch, context, engine }: QuickTestResult): Block[] {
   const { parts, minSeconds, medianSeconds } = timing;
-  const sum = sumOf(parts, (each) => inModel(each));
+  const sum = sumOf(parts, inModel);
   return [
     headingBlock(`Forward pass: ${meanText(timing)}`),
     noteOf(
@@ -246,18 +224,17 @@ function timingBlocks(timing: Timing, { batch, context, engine }: QuickTestResul
         `median ${secondsText(medianSeconds)}, fastest ${secondsText(minSeconds)}.` +
         (engine.deviceKind === 'cpu' ? '' : COPIED),
     ),
-    {
-      kind: 'table',
-      columns: [
-        leftColumn('part', 'part'),
-        right('each', 'seconds'),
-        right('count', 'times'),
-        right('total', 'seconds_in_all'),
-        right('share', 'share'),
-        leftColumn('', 'bar'),
-      ],
-      rows: parts.map((part) => partCells(part, sum)),
-    },
+    tableOf(parts, [
+      leftColumn('part', 'part', ({ layer, times }) => ({
+        text: times > 1 ? layer.replace(/\.\d+\./, '.*.') : layer,
+        value: layer,
+      })),
+      right('each', 'seconds', ({ seconds }) => secondsCell(seconds)),
+      right('count', 'times', ({ times }) => integerCell(times)),
+      right('total', 'seconds_in_all', (part) => secondsCell(inModel(part))),
+      right('share', 'share', (part) => percentCell(inModel(part) / sum)),
+      leftColumn('', 'bar', (part) => ({ text: bar(inModel(part) / sum, BAR_WIDTH), value: '' })),
+    ]),
     noteOf(
       `Each part runs alone, and the first block is measured for all: ${secondsText(sum)} together. ` +
         'Shares are of this sum.',
@@ -267,18 +244,7 @@ function timingBlocks(timing: Timing, { batch, context, engine }: QuickTestResul
 
 const inModel = ({ seconds, times }: PartTiming) => seconds * times;
 
-function partCells(part: PartTiming, inAll: number): Cell[] {
-  const { layer, times, seconds } = part;
-  const share = inModel(part) / inAll;
-  return [
-    { text: times > 1 ? layer.replace(/\.\d+\./, '.*.') : layer, value: layer },
-    { text: secondsText(seconds), value: seconds },
-    { text: formatInteger(times), value: times },
-    { text: secondsText(inModel(part)), value: inModel(part) },
-    percentCell(share),
-    { text: bar(share, BAR_WIDTH), value: '' },
-  ];
-}
+const secondsCell = (seconds: number): Cell => ({ text: secondsText(seconds), value: seconds });
 
 /** `0.06 ms`, `12.3 ms`, `1.25 s`. */
 function secondsText(seconds: number): string {
@@ -330,23 +296,18 @@ export function traceReport(
         `${formatInteger(context)} tokens, ${shortCount(total)} parameters`,
     },
     blocks: [
-      {
-        kind: 'table',
-        columns: [
-          leftColumn('step', 'step'),
-          leftColumn('operation', 'operation', true),
-          leftColumn('shape', 'shape'),
-          right('parameters', 'parameters'),
-          ...(flat ? [right('depth', 'depth')] : []),
-        ],
-        rows: trace.map(({ name, depth, operation, shape, parameters }) => [
-          { text: `${'  '.repeat(depth)}${lastParts(name, depth)}`, value: name },
-          { text: operation },
-          { text: `[${shape.join(', ')}]` },
+      tableOf(trace, [
+        leftColumn('step', 'step', ({ name, depth }) => ({
+          text: `${'  '.repeat(depth)}${lastParts(name, depth)}`,
+          value: name,
+        })),
+        wrapColumn('operation', 'operation', ({ operation }) => operation),
+        leftColumn('shape', 'shape', ({ shape }) => `[${shape.join(', ')}]`),
+        right('parameters', 'parameters', ({ parameters }) =>
           parameters === 0 ? { text: '', value: 0 } : integerCell(parameters),
-          ...(flat ? [{ text: String(depth), value: depth }] : []),
-        ]),
-      },
+        ),
+        flat && right('depth', 'depth', ({ depth }) => ({ text: String(depth), value: depth })),
+      ]),
     ],
   };
 }

@@ -12,8 +12,18 @@ import {
 import { counted, joined, shellWord, withoutFlags } from '../../text/words.js';
 import type { Mistake } from '../../training/mistakes.js';
 import type { PlainBounds, ShownPlan } from '../../training/train-plan.js';
-import { headingBlock, integerCell, leftColumn, noteOf, right, strongCell } from '../kit/cells.js';
-import type { Block, Fact, LinePlotBlock, Report, TableBlock } from '../kit/report.js';
+import {
+  bytesCell,
+  headingBlock,
+  integerCell,
+  leftColumn,
+  noteOf,
+  percentCell,
+  right,
+  strongCell,
+  tableOf,
+} from '../kit/cells.js';
+import type { Block, Cell, Fact, LinePlotBlock, Report, TableBlock } from '../kit/report.js';
 
 export interface TrainPlanResult extends ShownPlan {
   readonly file: string;
@@ -264,30 +274,22 @@ const longerText = ({ overTrained }: TrainPlanResult): string =>
     ),
   );
 
-const accumulationTable = ({ accumulation }: TrainPlanResult): TableBlock => ({
-  kind: 'table',
-  columns: [
-    right('micro-batch', 'micro_batch'),
-    right('accumulation', 'accumulation'),
-    right('GPUs', 'gpus'),
-    right('lower', 'lower_bytes'),
-    right('memory', 'expected_bytes'),
-    right('upper', 'upper_bytes'),
-    leftColumn('', 'verdict'),
-  ],
-  rows: accumulation.map(
-    ({ microBatch, accumulation: times, gpus, memory, verdict, isPlanned }) => [
+const accumulationTable = ({ accumulation }: TrainPlanResult): TableBlock => {
+  const roundBytes = (bytes: number): Cell => ({ text: bytesText(bytes), value: bytes });
+  return tableOf(accumulation, [
+    right('micro-batch', 'micro_batch', ({ microBatch, isPlanned }) =>
       isPlanned ? strongCell(formatInteger(microBatch)) : integerCell(microBatch),
-      integerCell(times),
-      integerCell(gpus),
-      ...[memory.lower, memory.expected, memory.upper].map((bytes) => ({
-        text: bytesText(bytes),
-        value: bytes,
-      })),
-      { text: [verdict ?? '', isPlanned ? 'planned' : ''].filter(Boolean).join(', ') },
-    ],
-  ),
-});
+    ),
+    right('accumulation', 'accumulation', ({ accumulation: times }) => integerCell(times)),
+    right('GPUs', 'gpus', ({ gpus }) => integerCell(gpus)),
+    right('lower', 'lower_bytes', ({ memory }) => roundBytes(memory.lower)),
+    right('memory', 'expected_bytes', ({ memory }) => roundBytes(memory.expected)),
+    right('upper', 'upper_bytes', ({ memory }) => roundBytes(memory.upper)),
+    leftColumn('', 'verdict', ({ verdict, isPlanned }) =>
+      [verdict ?? '', isPlanned ? 'planned' : ''].filter(Boolean).join(', '),
+    ),
+  ]);
+};
 
 /** Copy of `TENSOR_KINDS`, of which a report uses types only. */
 const KINDS = {
@@ -303,30 +305,23 @@ const KINDS = {
   string
 >;
 
-const groupsTable = ({ optimizer: { groups } }: TrainPlanResult): TableBlock => ({
-  kind: 'table',
-  columns: [
-    right('weight decay', 'weight_decay'),
-    leftColumn('tensors of', 'kind'),
-    right('tensors', 'tensors'),
-    right('parameters', 'parameters'),
-  ],
-  rows: groups.flatMap(({ weightDecay, kinds }) =>
-    kinds.map(({ kind, tensors, parameters }) => [
-      { text: shortNumber(weightDecay), value: weightDecay },
-      strongCell(KINDS[kind]),
-      integerCell(tensors),
-      integerCell(parameters),
-    ]),
-  ),
-});
+const groupsTable = ({ optimizer: { groups } }: TrainPlanResult): TableBlock =>
+  tableOf(
+    groups.flatMap(({ weightDecay, kinds }) => kinds.map((each) => ({ ...each, weightDecay }))),
+    [
+      right('weight decay', 'weight_decay', ({ weightDecay }) => ({
+        text: shortNumber(weightDecay),
+        value: weightDecay,
+      })),
+      leftColumn('tensors of', 'kind', ({ kind }) => strongCell(KINDS[kind])),
+      right('tensors', 'tensors', ({ tensors }) => integerCell(tensors)),
+      right('parameters', 'parameters', ({ parameters }) => integerCell(parameters)),
+    ],
+  );
 
 function checkpointTable({ checkpoints }: TrainPlanResult): TableBlock {
   const { weights16, weights32, resumable, kept, diskBytes, every, written } = checkpoints;
-  const row = (what: string, bytes: number) => [
-    strongCell(what),
-    { text: formatBytes(bytes), value: bytes },
-  ];
+  const row = (what: string, bytes: number) => [strongCell(what), bytesCell(bytes)];
   const when = every === undefined ? 'only at the end' : `every ${formatInteger(every)} steps`;
   return {
     kind: 'table',
@@ -348,23 +343,13 @@ function gradientBlocks({ gradients }: TrainPlanResult): Block[] {
     noteOf(
       `${formatInteger(values)} values other than 0, ${formatInteger(zeros)} zeros, ${formatInteger(notFinite)} not finite; largest ${shortNumber(largest)}.`,
     ),
-    {
-      kind: 'table',
-      columns: [
-        right('scale', 'scale'),
-        right('below 6.0e-8', 'below'),
-        right('become 0', 'zeroed'),
-        right('below 6.1e-5', 'imprecise'),
-        right('above 65,504', 'above'),
-      ],
-      rows: scales.map(({ scale, below, zeroed, imprecise, above }) => [
-        { text: formatInteger(scale), value: scale },
-        ...[below, zeroed, imprecise, above].map((share) => ({
-          text: percentText(share),
-          value: share,
-        })),
-      ]),
-    },
+    tableOf(scales, [
+      right('scale', 'scale', ({ scale }) => ({ text: formatInteger(scale), value: scale })),
+      right('below 6.0e-8', 'below', ({ below }) => percentCell(below)),
+      right('become 0', 'zeroed', ({ zeroed }) => percentCell(zeroed)),
+      right('below 6.1e-5', 'imprecise', ({ imprecise }) => percentCell(imprecise)),
+      right('above 65,504', 'above', ({ above }) => percentCell(above)),
+    ]),
   ];
 }
 

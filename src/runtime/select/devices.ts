@@ -82,9 +82,8 @@ export async function chooseEngineFor(
   { models, ...size }: ModelsToRun,
   wish: EngineRequest,
   notice: (text: string) => void,
-  choose: (wish: EngineRequest) => Promise<ChosenEngine> = chooseEngine,
 ): Promise<ChosenEngine> {
-  const chosen = await choose(wish);
+  const chosen = await chooseEngine(wish);
   const obstacle =
     wish.device === 'auto'
       ? models.map((model) => chosen.engine.obstacleTo?.(model, size)).find((each) => each)
@@ -96,7 +95,7 @@ export async function chooseEngineFor(
   }
   await chosen.engine.close();
   notice(`running on the CPU: ${obstacle.message}`);
-  return choose({ ...wish, device: 'cpu' });
+  return chooseEngine({ ...wish, device: 'cpu' });
 }
 
 const isWished = ({ engine, device, compute }: EngineRequest, candidate: Choosable): boolean =>

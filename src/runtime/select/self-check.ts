@@ -62,6 +62,8 @@ const hybridModel = (): LanguageModel =>
 const [VOCABULARY, HIDDEN, INNER, POSITIONS] = [8, 16, 24, 48];
 const [HEADS, KEY_VALUE_HEADS, HEAD_DIM] = [4, 2, 8];
 const EPS = 1e-6;
+/** Inner width of an expert. */
+const EXPERT = 8;
 
 /** An artificial model: each block comes from another family. */
 export function transformerModel(): LanguageModel {
@@ -104,11 +106,12 @@ const block = (name: string, mix: Layer, feed: Layer, offset = 0): Layer =>
     ),
   );
 
-const mlp = (name: string, fn: ActivationName, inner = INNER): GatedMlp =>
+/** Expert of a mixture. */
+const expert = (name: string, fn: ActivationName): GatedMlp =>
   gatedMlp(name, {
-    inputs: [product(`${name}.gate`, HIDDEN, inner), product(`${name}.up`, HIDDEN, inner)],
+    inputs: [product(`${name}.gate`, HIDDEN, EXPERT), product(`${name}.up`, HIDDEN, EXPERT)],
     activation: fn,
-    down: product(`${name}.down`, inner, HIDDEN),
+    down: product(`${name}.down`, EXPERT, HIDDEN),
   });
 
 /** Grouped keys, normed by head; YaRN; a window; experts in separate tensors and a gated shared one. */
@@ -150,8 +153,8 @@ function groupedBlock(name: string): Layer {
       scoring: 'softmax',
       groups: { count: 2, kept: 1, score: 'best', dropped: 0 },
     }),
-    experts: [0, 1, 2, 3].map((expert) => mlp(`${name}.mixture.experts.${expert}`, 'silu', 8)),
-    shared: [mlp(`${name}.mixture.shared`, 'relu', 8)],
+    experts: [0, 1, 2, 3].map((index) => expert(`${name}.mixture.experts.${index}`, 'silu')),
+    shared: [expert(`${name}.mixture.shared`, 'relu')],
     sharedGate: product(`${name}.mixture.shared_gate`, HIDDEN, 1),
   });
   return block(name, mix, feed);
@@ -247,10 +250,10 @@ function latentBlock(name: string): Layer {
     }),
     experts: packedExperts(
       `${name}.mixture.experts`,
-      { experts, hidden: HIDDEN, inner: 8 },
+      { experts, hidden: HIDDEN, inner: EXPERT },
       'gelu',
     ),
-    shared: [mlp(`${name}.mixture.shared`, 'silu', 8)],
+    shared: [expert(`${name}.mixture.shared`, 'silu')],
   });
   return block(name, mix, feed);
 }

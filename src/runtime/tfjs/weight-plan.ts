@@ -2,6 +2,7 @@ import type { Layer } from '../../architecture/layer.js';
 import type { Param } from '../../architecture/param.js';
 import { ownTensors, unreadTensors, walk } from '../../architecture/walk.js';
 import { UserError } from '../../errors.js';
+import { transposed } from '../quantized-weights.js';
 import type { WeightSource } from '../weights.js';
 import type { Backend, Tensor, Tensor2D } from './packages.js';
 import { scoped } from './packages.js';
@@ -223,7 +224,7 @@ function found<T>(held: ReadonlyMap<Param, T>, tensor: Param): T {
 /** Transposes [rows, columns]. */
 function transposedFactor(backend: Backend, values: Float32Array, rows: number): Tensor2D {
   const columns = values.length / rows;
-  return factorOf(backend, transpose(values, rows, columns), [columns, rows]);
+  return factorOf(backend, transposed(values, rows, columns), [columns, rows]);
 }
 
 /** The right side of products. */
@@ -241,26 +242,6 @@ function factorOf(
   } catch (error) {
     result.dispose();
     throw error;
-  }
-  return result;
-}
-
-/** Edge of the square tiles that are transposed one by one, so that both sides stay in the cache. */
-const TILE = 32;
-
-/** [rows, columns] → [columns, rows]. */
-function transpose(values: Float32Array, rows: number, columns: number): Float32Array {
-  const result = new Float32Array(values.length);
-  for (let top = 0; top < rows; top += TILE) {
-    const bottom = Math.min(top + TILE, rows);
-    for (let left = 0; left < columns; left += TILE) {
-      const right = Math.min(left + TILE, columns);
-      for (let column = left; column < right; column++) {
-        for (let row = top; row < bottom; row++) {
-          result[column * rows + row] = values[row * columns + column] as number;
-        }
-      }
-    }
   }
   return result;
 }

@@ -287,10 +287,10 @@ describe('a plan', () => {
   it('is refused by another version', async () => {
     const { planned } = await prepared();
     const { runPart } = await import('../../../src/conversion/parts/parts.js');
-    const { display } = await import('./parts.js');
+    const { display, mount } = await import('./parts.js');
     const other = runPart(
       { file: planned.file, version: '9.9.9' },
-      { part: 1, phase: undefined, tasks: undefined, display, environment: {} },
+      { part: 1, phase: undefined, tasks: undefined, display, mount, environment: {} },
     );
     expect((await refusal(other)).message).toContain('is a plan of minimind 0.0.1');
   });

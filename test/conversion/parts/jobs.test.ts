@@ -122,6 +122,7 @@ const wrapOf = (call: readonly string[]) =>
 describe('launchText', () => {
   const optionsFor = (planFile: string, more: Partial<LaunchOptions> = {}): LaunchOptions => ({
     ...{ planFile, tasks: undefined, program: ['minimind'], image: undefined, claim: undefined },
+    isOffline: false,
     ...more,
   });
 

@@ -21,6 +21,9 @@ export const TIMES: LockTimes = { beat: 20, stale: 200 };
 const quiet = { quiet: true };
 export const display = { ...progressDisplay(quiet), ...stepProgress(quiet) };
 
+/** Models of the hub are for tests of the command. */
+export const mount = async (): Promise<void> => {};
+
 export interface Planned {
   readonly file: string;
   readonly plan: PartsPlan;
@@ -62,7 +65,7 @@ export const run = (
   runPart(
     { file, version: VERSION },
     {
-      ...{ part, display, times: TIMES, poll: 5 },
+      ...{ part, display, mount, times: TIMES, poll: 5 },
       ...{ phase: options.phase, tasks: options.tasks, environment: options.environment ?? {} },
     },
   );
@@ -71,7 +74,7 @@ export const finish = (
   { file }: Pick<Planned, 'file'>,
   check = false,
 ): Promise<ConversionResult | PartsResult> =>
-  finishPlan({ file, version: VERSION }, { display, check, wait: false });
+  finishPlan({ file, version: VERSION }, { display, mount, check, wait: false });
 
 /** SHA-256 of a file, or of each file in a folder. */
 export function hashes(target: string): Record<string, string> {

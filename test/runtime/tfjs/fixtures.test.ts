@@ -1,19 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { BackendName } from '../../../src/runtime/tfjs/backends.js';
 import { openTfjs } from '../../../src/runtime/tfjs/tfjs-engine.js';
-import { differenceAt, fixtureModel } from '../fixture-models.js';
+import { differenceAt, fixtureModel, SHORT_FIXTURES } from '../fixture-models.js';
 
-const SHORT = [
-  'eps-global-gate-clipped',
-  'no-alignment-pyramidal',
-  'per-layer-learnable',
-  'per-layer-sincos',
-  'pyramidal-windowed',
-  'shared-learnable',
-  'shared-lowrank-tied',
-  'shared-sincos',
-  'window-not-below-length',
-];
 const LONG = ['long-2048', 'long-2049', 'long-blockwise', 'long-wide-window'];
 
 /** The largest difference of every value that the original implementation gave, by its name there. */
@@ -38,8 +27,8 @@ async function differences(name: string, backend: BackendName): Promise<[string,
 }
 
 describe.each([
-  ['wasm', [...SHORT, ...LONG]],
-  ['cpu', SHORT],
+  ['wasm', [...SHORT_FIXTURES, ...LONG]],
+  ['cpu', SHORT_FIXTURES],
 ] as const)('%s computes what the original does', (backend, cases) => {
   it.each(cases)('%s', async (name) => {
     const compared = await differences(name, backend);

@@ -197,10 +197,10 @@ export class TfjsModelTraining implements ModelTraining {
     const { tf } = this.#backend;
     const { model, ids } = this.#request;
     const { batch, tokens } = ids;
-    const own = (from: number, to: number) =>
+    const idsFrom = (from: number) =>
       Int32Array.from({ length: batch * (tokens - 1) }, (_, at) => {
         const row = Math.floor(at / (tokens - 1)) * tokens;
-        return ids.data[row + from + (at % (tokens - 1))] ?? to;
+        return ids.data[row + from + (at % (tokens - 1))] ?? 0;
       });
     const values = new Map(this.#fixed);
     for (const [index, value] of this.#optimizer.values.entries()) {
@@ -214,14 +214,14 @@ export class TfjsModelTraining implements ModelTraining {
         batch,
         tokens: tokens - 1,
         start: 0,
-        ids: { batch, tokens: tokens - 1, data: own(0, 0) },
+        ids: { batch, tokens: tokens - 1, data: idsFrom(0) },
         decoding: undefined,
         learns: true,
       },
       note,
     );
     try {
-      return crossEntropy(tf, run.apply(model), own(1, 0));
+      return crossEntropy(tf, run.apply(model), idsFrom(1));
     } finally {
       release();
       weights.dispose();

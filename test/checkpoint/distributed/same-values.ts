@@ -2,24 +2,21 @@ import { expect } from 'vitest';
 import type { Checkpoint } from '../../../src/checkpoint/checkpoint.js';
 import { readInChunks, readTensor } from '../../../src/checkpoint/view.js';
 
-/**
- * Both have the same names, types, shapes and values, read whole and in chunks.
- * @param chunk Bytes of a chunk.
- */
-export async function expectSameTensors(
-  read: Checkpoint['tensors'],
-  saved: Checkpoint['tensors'],
-  chunk: number,
+/** Expects the tensors of a safetensors file, read as a whole and in chunks of `chunkBytes`. */
+export async function expectSameValues(
+  read: Checkpoint,
+  saved: Checkpoint,
+  chunkBytes: number,
 ): Promise<void> {
-  expect([...read.keys()].sort()).toEqual([...saved.keys()].sort());
-  for (const [key, tensor] of saved) {
-    const found = read.get(key);
+  expect([...read.tensors.keys()].sort()).toEqual([...saved.tensors.keys()].sort());
+  for (const [key, tensor] of saved.tensors) {
+    const found = read.tensors.get(key);
     if (found === undefined) throw new Error(`no ${key}`);
     const values = Buffer.from(readTensor(tensor));
     expect([key, found.dtype, found.shape]).toEqual([key, tensor.dtype, tensor.shape]);
     expect(Buffer.from(readTensor(found)).equals(values), key).toBe(true);
     const chunks: Buffer[] = [];
-    for await (const part of readInChunks(found, chunk)) chunks.push(Buffer.from(part));
+    for await (const chunk of readInChunks(found, chunkBytes)) chunks.push(Buffer.from(chunk));
     expect(Buffer.concat(chunks).equals(values), key).toBe(true);
   }
 }
