@@ -18,7 +18,7 @@ const bundled = await esbuild.build({
     contents: `
       export { openOnnx } from './src/runtime/onnx/onnx-engine.ts';
       export { randomWeights } from './src/runtime/weights.ts';
-      export { linear } from './src/architecture/constructors.ts';`,
+      export { linear } from './src/architecture/constructors/basic-layers.ts';`,
     resolveDir: process.cwd(),
     loader: 'ts',
   },

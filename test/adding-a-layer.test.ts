@@ -42,7 +42,7 @@ const answer = (...args: readonly string[]) => {
 describe('a layer kind made by docs/adding-a-layer.md', () => {
   it('touches at most ten files', () => {
     expect([...touched].sort()).toEqual([
-      'src/architecture/constructors.ts',
+      'src/architecture/constructors/recurrent-layers.ts',
       'src/architecture/families.ts',
       'src/architecture/layer.ts',
       'src/architecture/models/short_hyena.ts',

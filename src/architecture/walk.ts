@@ -1,4 +1,5 @@
 /** Walks a description: its layers, their tensors, and the resulting state dict. */
+import { sumOf } from '../text/words.js';
 import type {
   ActivationName,
   ClampedExperts,
@@ -259,7 +260,7 @@ export function expertTensors({ experts }: MixtureOfExperts): readonly OwnedTens
 
 /** Sum of a value over all tensors below `layer`. */
 export const sumOfTensors = (layer: Layer, of: (tensor: Param) => number): number =>
-  countedTensors(layer).reduce((total, { tensor, count }) => total + count * of(tensor), 0);
+  sumOf(countedTensors(layer), ({ tensor, count }) => count * of(tensor));
 
 export interface StateDictEntry {
   /** The tensor's own name, or an alias. */
@@ -307,7 +308,7 @@ export function normWidth(norm: NormLayer | HeadNorms): number {
     case 'layerNorm':
       return norm.weight?.elements ?? norm.size;
     case 'headNorms':
-      return norm.norms.reduce((sum, each) => sum + normWidth(each), 0);
+      return sumOf(norm.norms, (each) => normWidth(each));
   }
 }
 

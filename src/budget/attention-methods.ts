@@ -12,6 +12,7 @@ import { UserError } from '../errors.js';
 import { primitivesOf } from '../operations/lower.js';
 import type { Scores } from '../operations/primitive.js';
 import { DTYPES, type Dtype } from '../tensor/dtype.js';
+import { sumOf } from '../text/words.js';
 import { add, ceildiv, type Expression, min, mul, v } from './expression.js';
 import { exact, type Figure, figure } from './figure.js';
 import { type Quantity, quantity } from './quantity.js';
@@ -384,7 +385,7 @@ function figuresOf(
 const bothWidths = ({ headDim, valueDim }: AttentionLayer) => headDim + valueDim;
 
 const total = (layers: readonly AttentionLayer[], of: (layer: AttentionLayer) => number) =>
-  layers.reduce((sum, layer) => sum + of(layer), 0);
+  sumOf(layers, (layer) => of(layer));
 
 const most = (layers: readonly AttentionLayer[], of: (layer: AttentionLayer) => number) =>
   Math.max(...layers.map(of));

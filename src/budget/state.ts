@@ -7,6 +7,7 @@ import { primitivesOf } from '../operations/lower.js';
 import type { Scores } from '../operations/primitive.js';
 import type { Dtype } from '../tensor/dtype.js';
 import { DTYPES } from '../tensor/dtype.js';
+import { sumOf } from '../text/words.js';
 import { add, ceildiv, type Expression, type Input, inputs, min, mul, v } from './expression.js';
 import type { Figure } from './figure.js';
 import { figure, sumFigure } from './figure.js';
@@ -275,7 +276,7 @@ const keySpansOf = ({ spans, heads, keyValueHeads, keeps }: Scores): readonly He
  * than GPUs, each GPU has one, so some heads are replicated.
  */
 export function spansOfRank(spans: readonly HeadSpan[], gpus: number, rank: number): HeadSpan[] {
-  const all = spans.reduce((sum, { heads }) => sum + heads, 0);
+  const all = sumOf(spans, ({ heads }) => heads);
   const most = Math.ceil(all / gpus);
   let start = all < gpus ? -Math.floor((rank * all) / gpus) : -rank * most;
   return spans.flatMap(({ heads, window }) => {

@@ -2,6 +2,7 @@
 import type { LanguageModel } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
 import { countedTensors } from '../architecture/walk.js';
+import { sumOf } from '../text/words.js';
 import type { Expression } from './expression.js';
 import { add, ceildiv, inputs, mul, v } from './expression.js';
 import type { Derivation, Figure } from './figure.js';
@@ -200,4 +201,4 @@ const parametersOf = (trained: readonly Trained[]) => v({ parameters: sum(traine
 const sum = (
   tensors: readonly Trained[],
   of: (elements: number) => number = (elements) => elements,
-): number => tensors.reduce((total, { elements, count = 1 }) => total + count * of(elements), 0);
+): number => sumOf(tensors, ({ elements, count = 1 }) => count * of(elements));

@@ -151,7 +151,7 @@ const DISTRIBUTED_RULES = {
   'dcp-part-tensor': 'A part is saved as a tensor of its sizes and the type of the whole.',
   'dcp-file-name': 'A file is named by a path that goes down from the folder.',
   'dcp-file-exists': 'Every file that the metadata name is there.',
-  'zero-tag': 'The file latest holds the name of a folder beside it.',
+  'zero-tag': 'The file latest holds the name of a folder next to it.',
   'zero-latest': 'The folder that the file latest names holds files of ZeRO.',
   'zero-model-states': 'A step has a file with the names and shapes of the parameters.',
   'zero-model-parallel': 'No model is split between processes by another method than ZeRO.',

@@ -76,6 +76,13 @@ export function reshaped(view: StoredTensor, shape: Shape): StoredTensor {
   });
 }
 
+/** A matrix with its axes swapped, contiguous; a tensor of other axes as it is. */
+export function transposed(tensor: StoredTensor): StoredTensor {
+  if (tensor.shape.length !== 2) return tensor;
+  const [shape, strides] = [tensor.shape.toReversed(), tensor.strides.toReversed()];
+  return reshaped({ ...tensor, shape, strides }, shape);
+}
+
 /** Reads elements of a view in row-major order: whole rows at once, parts of a row through the next axis. */
 function readElements(view: StoredTensor, first: number, target: Uint8Array): void {
   if (target.length === 0) return;

@@ -8,8 +8,8 @@ import type { HubNeed, MountedReference } from '../hub/mount-reference.js';
 import type { Format, Report } from '../report/kit/report.js';
 import { jsonPieces, printable } from '../text/escape.js';
 import { pasteable } from './command-line.js';
-import type { ParsedFlags } from './flags.js';
-import { baseFlags } from './flags.js';
+import type { ParsedFlags } from './flags/flags.js';
+import { baseFlags } from './flags/flags.js';
 import { isStdout, renderOptions, writeStdout, writeText } from './output.js';
 
 export type OutputFlags = Interfaces.InferredFlags<typeof baseFlags>;

@@ -1,19 +1,17 @@
-import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { attentionMethodsOf, matchRatios } from '../budget/attention-methods.js';
 import { normOperations } from '../budget/norm-operations.js';
 import { BaseCommand, type FlagsOf } from '../cli/base-command.js';
+import { details, modelArgument, modelFlags } from '../cli/flags/flags.js';
 import {
   bytesLimit,
   count,
   counts,
-  details,
   dtype,
-  modelFlags,
   ratios,
   tokenCounts,
   tokens,
-} from '../cli/flags.js';
+} from '../cli/flags/value-flags.js';
 import { UserError } from '../errors.js';
 import { onChipMemoryOf } from '../hardware/gpu.js';
 import { clusterNamed } from '../hardware/gpus.js';
@@ -36,11 +34,7 @@ export default class Attention extends BaseCommand {
   ];
 
   static override args = {
-    file: Args.string({
-      ignoreStdin: true,
-      description:
-        'a preset, a config, - for standard input, or a checkpoint [default: the model of this folder]',
-    }),
+    file: modelArgument(),
   };
   static override flags = {
     ...modelFlags,

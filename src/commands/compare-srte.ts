@@ -3,7 +3,8 @@ import * as Flags from '@oclif/core/flags';
 import { hybrid } from '../architecture/models/hybrid.js';
 import { compareSrte, PUBLISHED_RANKS } from '../budget/srte-comparison.js';
 import { BaseCommand } from '../cli/base-command.js';
-import { counts, dtype, offline, readAs, set, tokenCounts } from '../cli/flags.js';
+import { offline, readAs, set } from '../cli/flags/flags.js';
+import { counts, dtype, tokenCounts } from '../cli/flags/value-flags.js';
 import { documentOf, loadModelFile } from '../model-input/model-file.js';
 import { srteReport } from '../report/compare/compare-srte.js';
 

@@ -4,7 +4,7 @@ import { FAMILY_NAMES, loadFamily } from '../architecture/families.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
 import type { CompletedCommand, Shell } from '../cli/completion.js';
 import { completionScript, SHELLS } from '../cli/completion.js';
-import { baseFlags, formatFlag } from '../cli/flags.js';
+import { baseFlags, formatFlag } from '../cli/flags/flags.js';
 import { COLUMN_NAMES } from '../comparison/columns.js';
 import { formatPath } from '../config/quote.js';
 import { keyPaths } from '../config/schema-structure.js';

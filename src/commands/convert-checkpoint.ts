@@ -7,24 +7,21 @@ import type { FlagsOf } from '../cli/base-command.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
 import { pasteable } from '../cli/command-line.js';
 import {
-  bytesLimit,
-  count,
   details,
   device,
   ENGINE_CHOICES,
   offline,
   readAs,
-  seedOf,
   setOf,
   stateDict,
   threads,
-  tokens,
-} from '../cli/flags.js';
-import { type PartsMode, partsFlags, partsMode } from '../cli/parts-flags.js';
+} from '../cli/flags/flags.js';
+import { type PartsMode, partsFlags, partsMode } from '../cli/flags/parts-flags.js';
+import { exceededLogits, logitLimits } from '../cli/flags/thresholds.js';
+import { bytesLimit, count, seedOf, tokens } from '../cli/flags/value-flags.js';
 import { progressDisplay, stepProgress } from '../cli/progress.js';
-import { exceededLogits, logitLimits } from '../cli/thresholds.js';
 import { quote } from '../config/quote.js';
-import type { Merge } from '../conversion/choices.js';
+import type { Merge } from '../conversion/conversion-choices.js';
 import {
   CONVERTED_DTYPE_NAMES,
   CONVERTED_DTYPES,
@@ -36,8 +33,8 @@ import {
   QUANTIZATION_NAMES,
   QUANTIZATIONS,
   TIES,
-} from '../conversion/choices.js';
-import type { ConversionResult } from '../conversion/conversion.js';
+} from '../conversion/conversion-choices.js';
+import type { ConversionResult } from '../conversion/conversion-result.js';
 import type { Proof } from '../conversion/execute/check-output.js';
 import type { ConversionRequest } from '../conversion/job.js';
 import { UserError } from '../errors.js';

@@ -1,10 +1,11 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { BaseCommand } from '../cli/base-command.js';
-import { count, countLimit, details, share, tokens, tokenTotal } from '../cli/flags.js';
+import { details } from '../cli/flags/flags.js';
+import { dataLimits } from '../cli/flags/thresholds.js';
+import { count, countLimit, share, tokens, tokenTotal } from '../cli/flags/value-flags.js';
 import { progressDisplay } from '../cli/progress.js';
-import { dataLimits } from '../cli/thresholds.js';
-import { KIND_NAMES, RECIPE_NAMES, USUAL_SIMILARITY } from '../data/choices.js';
+import { KIND_NAMES, RECIPE_NAMES, USUAL_SIMILARITY } from '../data/data-choices.js';
 import { UserError } from '../errors.js';
 import { dataReport } from '../report/data/data.js';
 import { shellWord, withoutFlags } from '../text/words.js';

@@ -1,9 +1,9 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { BaseCommand } from '../cli/base-command.js';
-import { details, offline, readAs } from '../cli/flags.js';
+import { details, offline, readAs } from '../cli/flags/flags.js';
+import { shareOrPercent } from '../cli/flags/thresholds.js';
 import { progressDisplay } from '../cli/progress.js';
-import { shareOrPercent } from '../cli/thresholds.js';
 import { type Difference, differenceOf } from '../difference/difference.js';
 import type { Problem } from '../errors.js';
 import { diffReport } from '../report/diff.js';

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import os from 'node:os';
 import * as Flags from '@oclif/core/flags';
 import { BaseCommand, type FlagsOf } from '../cli/base-command.js';
-import { details, threads as threadsFlag } from '../cli/flags.js';
+import { details, threads as threadsFlag } from '../cli/flags/flags.js';
 import { steps } from '../cli/progress.js';
 import { doctorReport } from '../report/doctor.js';
 import type { AdapterSurvey } from '../runtime/adapters/adapters.js';

@@ -2,19 +2,10 @@ import os from 'node:os';
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { BaseCommand, type FlagsOf } from '../cli/base-command.js';
-import {
-  compute,
-  details,
-  device,
-  engine,
-  seedOf,
-  threads,
-  tokens,
-  weightFlags,
-  weightForm,
-} from '../cli/flags.js';
+import { compute, details, device, engine, threads, weightFlags } from '../cli/flags/flags.js';
+import { evaluationLimits, exceededEvaluation } from '../cli/flags/thresholds.js';
+import { seedOf, tokens, weightForm } from '../cli/flags/value-flags.js';
 import { progressDisplay } from '../cli/progress.js';
-import { evaluationLimits, exceededEvaluation } from '../cli/thresholds.js';
 import { UserError } from '../errors.js';
 import type { EvaluationInput, EvaluationResult } from '../evaluation/evaluate-files.js';
 import { isCheckpointPath } from '../model-input/locate.js';

@@ -10,9 +10,9 @@ import {
   refuseWithoutHardware,
   storedWeightFormat,
   tableRequestOf,
-} from '../cli/fit-flags.js';
-import { details, modelFlags } from '../cli/flags.js';
-import { hardwareFlags, hardwareOf, ownHardware } from '../cli/hardware-flags.js';
+} from '../cli/flags/fit-flags.js';
+import { details, modelFlags } from '../cli/flags/flags.js';
+import { hardwareFlags, hardwareOf, ownHardware } from '../cli/flags/hardware-flags.js';
 import { quote } from '../config/quote.js';
 import { UserError } from '../errors.js';
 import { fitTable, tableSettingOf } from '../fit/fit-table.js';
@@ -23,7 +23,7 @@ import { withKnownHardware } from '../hardware/gpus.js';
 import { entriesMatching } from '../hardware/hardware-names.js';
 import { openModelSource } from '../model-input/model-source.js';
 import { fitReport, hardwareReport } from '../report/fit/fit.js';
-import { fitTableReport } from '../report/fit/fit-table.js';
+import { fitTableReport } from '../report/fit/fit-table-report.js';
 import { configText } from '../report/inspect/inspect-text.js';
 
 /** Flags of a model on hardware, which a list has no use for. */

@@ -4,8 +4,9 @@ import * as Flags from '@oclif/core/flags';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import type { FlagsOf } from '../cli/base-command.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
-import { device, engine, threads, weightFlags, weightForm } from '../cli/flags.js';
-import { generationFlags } from '../cli/generation-flags.js';
+import { device, engine, threads, weightFlags } from '../cli/flags/flags.js';
+import { generationFlags } from '../cli/flags/generation-flags.js';
+import { weightForm } from '../cli/flags/value-flags.js';
 import { Interruption, isStdout, writeStdout } from '../cli/output.js';
 import { progressDisplay } from '../cli/progress.js';
 import { ERROR_CODES, UserError } from '../errors.js';
@@ -20,7 +21,7 @@ import type {
 } from '../generation/session.js';
 import type { ModelFile } from '../model-input/model-file.js';
 import { foldersOf, openWeighted } from '../model-input/weighted-model.js';
-import type { ComparedModel, OpenedModel } from '../quicktest/sides.js';
+import type { ComparedModel, OpenedModel } from '../quicktest/compare-two-models.js';
 import { figuresText, generateReport, settingsText } from '../report/generate/generate.js';
 import type { ChatMessage } from '../tokenizer/chat-template.js';
 
@@ -164,7 +165,7 @@ export default class Generate extends BaseCommand {
     try {
       const weightsOf = await weightsFor(flags);
       const other = async (source: string) => {
-        const { openComparedModel } = await import('../quicktest/sides.js');
+        const { openComparedModel } = await import('../quicktest/compare-two-models.js');
         const found = await openComparedModel(source, side, progressDisplay(flags));
         await this.#keep(found, flags, opened);
         return weightsOf(found);

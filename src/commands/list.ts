@@ -1,7 +1,7 @@
 import * as Args from '@oclif/core/args';
 import { describeFamilies, type FamilySummary } from '../budget/family-counts.js';
 import { BaseCommand } from '../cli/base-command.js';
-import { details } from '../cli/flags.js';
+import { details } from '../cli/flags/flags.js';
 import { globMatcher } from '../cli/name-filter.js';
 import { nearest } from '../config/nearest.js';
 import { quote } from '../config/quote.js';

@@ -1,7 +1,8 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { BaseCommand, type FlagsOf } from '../cli/base-command.js';
-import { count, details, positive, seedOf, tokens } from '../cli/flags.js';
+import { details } from '../cli/flags/flags.js';
+import { count, positive, seedOf, tokens } from '../cli/flags/value-flags.js';
 import { quote } from '../config/quote.js';
 import { UserError } from '../errors.js';
 import {

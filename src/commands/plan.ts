@@ -1,19 +1,18 @@
 import * as Flags from '@oclif/core/flags';
 import { FAMILY_NAMES, loadFamily } from '../architecture/families.js';
 import { BaseCommand } from '../cli/base-command.js';
+import { details, setOf } from '../cli/flags/flags.js';
+import { type HardwareFlags, hardwareFlags, hardwareOf } from '../cli/flags/hardware-flags.js';
 import {
   bytesLimit,
   count,
   countLimit,
   counts,
-  details,
   dtype,
   names,
   range,
-  setOf,
   tokens,
-} from '../cli/flags.js';
-import { type HardwareFlags, hardwareFlags, hardwareOf } from '../cli/hardware-flags.js';
+} from '../cli/flags/value-flags.js';
 import { isStdout, writeText } from '../cli/output.js';
 import { progress } from '../cli/progress.js';
 import { quote } from '../config/quote.js';

@@ -1,4 +1,3 @@
-import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import type { LanguageModel } from '../architecture/layer.js';
 import type { Exact } from '../budget/figure.js';
@@ -20,15 +19,9 @@ import {
 import type { PublishedReport } from '../budget/published/explain-published.js';
 import { OPTIMIZER_NAMES } from '../budget/training-budget.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
-import type { PublishedNumber } from '../cli/flags.js';
-import {
-  bytesLimit,
-  countLimit,
-  details,
-  modelFlags,
-  publishedNumber,
-  settingFlags,
-} from '../cli/flags.js';
+import { details, modelArgument, modelFlags, settingFlags } from '../cli/flags/flags.js';
+import type { PublishedNumber } from '../cli/flags/value-flags.js';
+import { bytesLimit, countLimit, publishedNumber } from '../cli/flags/value-flags.js';
 import { UserError } from '../errors.js';
 import { isAdapterFolder } from '../files/config-names.js';
 import { servedParameters } from '../fit/serving/quantized.js';
@@ -58,11 +51,7 @@ export default class Profile extends BaseCommand {
   ];
 
   static override args = {
-    file: Args.string({
-      ignoreStdin: true,
-      description:
-        'a preset, a config, - for standard input, or a checkpoint [default: the model of this folder]',
-    }),
+    file: modelArgument(),
   };
   static override flags = {
     ...modelFlags,

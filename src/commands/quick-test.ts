@@ -1,5 +1,4 @@
 import os from 'node:os';
-import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import type { LanguageModel } from '../architecture/layer.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
@@ -7,12 +6,11 @@ import type { FlagsOf } from '../cli/base-command.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
 import {
   compute,
-  count,
   DEVICE_CHOICES,
   details,
   device,
   ENGINE_CHOICES,
-  learningRate,
+  modelArgument,
   offline,
   readAs,
   savedFile,
@@ -20,11 +18,10 @@ import {
   set,
   stateDict,
   threads,
-  tokens,
-  weightForm,
-} from '../cli/flags.js';
+} from '../cli/flags/flags.js';
+import { exceededLogits, logitLimits } from '../cli/flags/thresholds.js';
+import { count, learningRate, tokens, weightForm } from '../cli/flags/value-flags.js';
 import { progressDisplay } from '../cli/progress.js';
-import { exceededLogits, logitLimits } from '../cli/thresholds.js';
 import { UserError } from '../errors.js';
 import { readText } from '../files/read-file.js';
 import {
@@ -39,10 +36,11 @@ import { verifiedModel } from '../model-input/verify-checkpoint.js';
 import type { CheckName } from '../quicktest/checks.js';
 import { CHECK_NAMES } from '../quicktest/checks.js';
 import type { EngineTarget } from '../quicktest/compare-outputs.js';
-import type { QuickTest as QuickTestData, QuickTestRun } from '../quicktest/index.js';
-import type { ComparedModel } from '../quicktest/sides.js';
+import type { ComparedModel } from '../quicktest/compare-two-models.js';
+import type { QuickTest as QuickTestData, QuickTestRun } from '../quicktest/quick-test.js';
+import type { TestedModel } from '../quicktest/tested-model.js';
 import { againstReport } from '../report/quick-test/against.js';
-import { overfitReport } from '../report/quick-test/overfit.js';
+import { overfitReport } from '../report/quick-test/overfit-report.js';
 import { quickTestReport, traceReport } from '../report/quick-test/quick-test.js';
 import type { TokenIds } from '../runtime/engine.js';
 
@@ -109,11 +107,7 @@ export default class QuickTest extends BaseCommand {
   ];
 
   static override args = {
-    config: Args.string({
-      ignoreStdin: true,
-      description:
-        'a preset, a config, - for standard input, or a checkpoint [default: the model of this folder]',
-    }),
+    config: modelArgument(),
   };
   static override flags = {
     set,
@@ -248,7 +242,9 @@ export default class QuickTest extends BaseCommand {
 
   async #compare(flags: TestFlags, own: ComparedModel, source: string): Promise<unknown> {
     const otherWay = wayOf(source, flags);
-    const { compareTwoModels, openComparedModel } = await import('../quicktest/sides.js');
+    const { compareTwoModels, openComparedModel } = await import(
+      '../quicktest/compare-two-models.js'
+    );
     const display = progressDisplay(flags);
     const opened = otherWay ? undefined : await openComparedModel(source, own, display);
     try {
@@ -276,22 +272,14 @@ export default class QuickTest extends BaseCommand {
 
   async #overfit(
     flags: TestFlags,
-    { family, document, model, file }: ModelFile,
+    loaded: ModelFile,
     checkpoint: Checkpoint | undefined,
   ): Promise<unknown> {
     const { overfit } = await import('../quicktest/overfit/overfit.js');
-    const { checkpointWeights } = await import('../runtime/weights.js');
     const shown = progressDisplay(flags).steps();
     try {
       const trained = await overfit({
-        family,
-        document,
-        model,
-        weights: checkpoint && checkpointWeights(model, checkpoint),
-        ids: await idsOf(flags, model),
-        batch: flags.batch,
-        context: flags.context,
-        seed: flags.seed,
+        ...(await testedModel(loaded, checkpoint, flags)),
         steps: flags.steps ?? STEPS,
         seconds: flags.seconds ?? SECONDS,
         learningRate: flags.lr,
@@ -302,8 +290,8 @@ export default class QuickTest extends BaseCommand {
       const { batch, context } = trained;
       const result = {
         schema: 'minimind/quick-test@1',
-        file,
-        family: family.name,
+        file: loaded.file,
+        family: loaded.family.name,
         checkpoint: checkpoint?.path ?? null,
         batch,
         context,
@@ -340,7 +328,7 @@ export default class QuickTest extends BaseCommand {
     file: string,
     output: NonNullable<QuickTestRun['output']>,
   ): Promise<void> {
-    const { saveOutput } = await import('../quicktest/index.js');
+    const { saveOutput } = await import('../quicktest/quick-test.js');
     await saveOutput(file, flags.force, output);
     this.note(flags, `wrote ${file}`);
   }
@@ -373,26 +361,30 @@ function exceededLoss(flags: TestFlags, { checks }: QuickTestData): string[] {
   return exceededLogits(flags, loss ?? unmeasured);
 }
 
+/** The model, its weights and its input, as tests and trainings need them. */
+async function testedModel(
+  { family, document, model }: ModelFile,
+  checkpoint: Checkpoint | undefined,
+  flags: TestFlags,
+): Promise<TestedModel> {
+  const { checkpointWeights } = await import('../runtime/weights.js');
+  const { batch, context, seed } = flags;
+  const weights = checkpoint && checkpointWeights(model, checkpoint);
+  return { family, document, model, weights, ids: await idsOf(flags, model), batch, context, seed };
+}
+
 /** Loads the code that runs models. */
 async function tested(
-  { family, document, model }: ModelFile,
+  loaded: ModelFile,
   checkpoint: Checkpoint | undefined,
   flags: TestFlags,
 ): Promise<QuickTestRun> {
   refuseIdle(flags);
-  const { quickTest } = await import('../quicktest/index.js');
-  const { checkpointWeights } = await import('../runtime/weights.js');
+  const { quickTest } = await import('../quicktest/quick-test.js');
   const shown = progressDisplay(flags).steps();
   try {
     return await quickTest({
-      family,
-      document,
-      model,
-      weights: checkpoint && checkpointWeights(model, checkpoint),
-      ids: await idsOf(flags, model),
-      batch: flags.batch,
-      context: flags.context,
-      seed: flags.seed,
+      ...(await testedModel(loaded, checkpoint, flags)),
       repeats: flags.repeat,
       outputTokens: flags['output-tokens'],
       checks: checksFor(flags),
@@ -428,7 +420,6 @@ async function idsOf(
   return parseIds(await readText(ids, IDS_READ), ids, limits);
 }
 
-/** The checks to run, in the order of the table. */
 /** Checks that read a flag. */
 const READERS = {
   'output-tokens': ['timing', 'cache'],
@@ -447,6 +438,7 @@ function refuseIdle({ only, ...flags }: TestFlags): void {
   }
 }
 
+/** The checks to run, in the order of the table. */
 function checksFor({
   only = [],
   'cross-check': isCrossChecked,

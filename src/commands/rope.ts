@@ -1,7 +1,8 @@
 import * as Args from '@oclif/core/args';
 import { analyseRope } from '../budget/analyse-rope.js';
 import { BaseCommand } from '../cli/base-command.js';
-import { details, modelFlags, times, tokens } from '../cli/flags.js';
+import { details, modelFlags } from '../cli/flags/flags.js';
+import { times, tokens } from '../cli/flags/value-flags.js';
 import { openModelSource } from '../model-input/model-source.js';
 import { yarnSettings } from '../model-input/rope-settings.js';
 import { configText } from '../report/inspect/inspect-text.js';

@@ -7,7 +7,7 @@ import {
 } from '../architecture/families.js';
 import { jsonSchemaOf } from '../architecture/family.js';
 import { BaseCommand } from '../cli/base-command.js';
-import { baseFlags, formatFlag } from '../cli/flags.js';
+import { baseFlags, formatFlag } from '../cli/flags/flags.js';
 import { toJson } from '../text/escape.js';
 
 export default class Schema extends BaseCommand {

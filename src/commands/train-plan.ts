@@ -2,10 +2,10 @@ import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import type { LanguageModel } from '../architecture/layer.js';
 import { BaseCommand, type FlagsOf, formatOf } from '../cli/base-command.js';
-import { details, modelFlags } from '../cli/flags.js';
-import { hardwareOf } from '../cli/hardware-flags.js';
+import { details, modelArgument, modelFlags } from '../cli/flags/flags.js';
+import { hardwareOf } from '../cli/flags/hardware-flags.js';
+import { settingFlagsOf, trainPlanFlags } from '../cli/flags/train-plan-flags.js';
 import { progressDisplay } from '../cli/progress.js';
-import { settingFlagsOf, trainPlanFlags } from '../cli/train-plan-flags.js';
 import { UserError } from '../errors.js';
 import { hintsOf } from '../fit/fits.js';
 import type { ZeroStage } from '../fit/training/training-setting.js';
@@ -14,8 +14,6 @@ import { openModelSource } from '../model-input/model-source.js';
 import { configText } from '../report/inspect/inspect-text.js';
 import { trainPlanReport } from '../report/train-plan/train-plan.js';
 import { counted as countedText } from '../text/words.js';
-import type { SettingFlags, TrainingSettings } from '../training/settings.js';
-import { trainingSettings } from '../training/settings.js';
 import {
   type CountedData,
   contextOf,
@@ -24,6 +22,8 @@ import {
   ratePoints,
   shownPlan,
 } from '../training/train-plan.js';
+import type { SettingFlags, TrainingSettings } from '../training/training-settings.js';
+import { trainingSettings } from '../training/training-settings.js';
 import { FIRST_SCALE } from '../training/underflow.js';
 
 /** Rows of CSV. A spreadsheet has 1,048,576. */
@@ -45,11 +45,7 @@ export default class TrainPlanCommand extends BaseCommand {
   ];
 
   static override args = {
-    file: Args.string({
-      ignoreStdin: true,
-      description:
-        'a preset, a config, - for standard input, or a checkpoint [default: the model of this folder]',
-    }),
+    file: modelArgument(),
   };
   static override flags = {
     ...modelFlags,

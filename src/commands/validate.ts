@@ -2,7 +2,7 @@ import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { countParameters } from '../budget/parameters.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
-import { details, offline, readAs, set } from '../cli/flags.js';
+import { details, offline, readAs, set } from '../cli/flags/flags.js';
 import { invalidConfig } from '../config/document-problems.js';
 import type { Problem } from '../errors.js';
 import type { LocatedModelFile, ModelLoadOptions } from '../model-input/model-file.js';

@@ -3,7 +3,7 @@ import * as Flags from '@oclif/core/flags';
 import { openAdapter } from '../checkpoint/adapter/adapter.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { BaseCommand, type FlagsOf } from '../cli/base-command.js';
-import { details, offline, readAs, set, stateDict } from '../cli/flags.js';
+import { details, offline, readAs, set, stateDict } from '../cli/flags/flags.js';
 import { progressDisplay } from '../cli/progress.js';
 import { UserError } from '../errors.js';
 import { isAdapterFolder } from '../files/config-names.js';

@@ -1,5 +1,4 @@
 /** A conversion request, and the destination of its output. */
-
 import path from 'node:path';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { type Container, containerOf } from '../checkpoint/formats.js';
@@ -11,7 +10,7 @@ import type { ProgressDisplay } from '../progress-display.js';
 import type { DeviceChoice, EngineChoice } from '../runtime/select/devices.js';
 import type { EncodableDtype } from '../tensor/encode.js';
 import type { WeightForm } from '../tensor/group-quantization.js';
-import type { Extension, LayoutName, Merge, NamingScheme, Tie } from './choices.js';
+import type { Extension, LayoutName, Merge, NamingScheme, Tie } from './conversion-choices.js';
 
 /** Begins a step on a number of bytes. Returns a function to call with each further number of finished bytes. */
 export type StepProgress = (label: string, bytes: number) => (bytes: number) => void;

@@ -8,6 +8,7 @@ import { plainProducts } from '../linalg/matrix.js';
 import type { EngineName } from '../runtime/engine.js';
 import type { EngineChoice } from '../runtime/select/devices.js';
 import { formatBytes } from '../text/units.js';
+import { sumOf } from '../text/words.js';
 import type { ConversionJob } from './job.js';
 import type { SrtePlan } from './srte/srte-plan.js';
 import { rowsMade } from './srte/srte-plan.js';
@@ -103,7 +104,7 @@ function multiplications({ source, target, tables }: SrtePlan): number {
   const { hidden } = source;
   const rows = Math.min(source.positions, target.positions);
   const made = tables.filter(({ isMade, form }) => isMade && form === 'low-rank').length;
-  const products = tables.reduce((sum, { replaces }) => sum + replaces.length, 0);
+  const products = sumOf(tables, ({ replaces }) => replaces.length);
   return (
     made * lowRankMultiplications(rows, hidden, assumedRank(target)) +
     products * rows * hidden * ((source.rank ?? 0) + (target.rank ?? 0))

@@ -1,4 +1,5 @@
 /** Statistics of training data, folded over its samples in one pass. */
+import { sumOf } from '../text/words.js';
 import type { CharacterCounts, Script } from './characters.js';
 import type { Duplicate } from './duplicates.js';
 import type { Sample } from './recipes.js';
@@ -341,7 +342,7 @@ function lengthFigures(
     }
     return 0;
   };
-  const sum = sorted.reduce((total, [length, count]) => total + length * count, 0);
+  const sum = sumOf(sorted, ([length, count]) => length * count);
   return {
     mean: sum / sequences,
     median: quantile(0.5),

@@ -167,3 +167,38 @@ export async function* readLines({
   }
   if (heldBytes > 0) yield [end(Buffer.alloc(0))];
 }
+
+/** The first piece of bytes, and all pieces. */
+export async function peeked(
+  chunks: AsyncIterable<Buffer>,
+): Promise<{ readonly head: Buffer; readonly chunks: AsyncIterable<Buffer> }> {
+  const iterator = chunks[Symbol.asyncIterator]();
+  const first = await iterator.next();
+  const head = first.done ? Buffer.alloc(0) : first.value;
+  const all = (async function* () {
+    if (first.done) return;
+    yield first.value;
+    yield* { [Symbol.asyncIterator]: () => iterator };
+  })();
+  return { head, chunks: all };
+}
+
+/** The first lines with content, and all lines. */
+export async function firstLines(batches: AsyncGenerator<Line[]>): Promise<{
+  readonly lines: readonly Line[];
+  readonly all: AsyncGenerator<readonly Line[]>;
+}> {
+  const read: Line[][] = [];
+  for (;;) {
+    const next = await batches.next();
+    if (next.done) break;
+    read.push(next.value);
+    if (next.value.some(({ bytes }) => bytes === undefined || bytes.toString().trim() !== ''))
+      break;
+  }
+  const all = (async function* () {
+    yield* read;
+    yield* batches;
+  })();
+  return { lines: read.flat(), all };
+}

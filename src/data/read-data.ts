@@ -4,18 +4,18 @@ import path from 'node:path';
 import { UserError } from '../errors.js';
 import type { ProgressDisplay } from '../progress-display.js';
 import { formatInteger } from '../text/units.js';
-import { ChatRenderer } from '../tokenizer/chat-template.js';
 import { type ModelText, openModelText } from '../tokenizer/model-text.js';
-import type { TextTokenizer } from '../tokenizer/tokenizer.js';
 import { type CharacterCounts, countCharacters } from './characters.js';
 import { type DataFigures, DataFold, type Place, type Sequence } from './data-statistics.js';
 import { DuplicateFinder } from './duplicates.js';
 import { streamWindows } from './id-streams.js';
 import {
   type DataSource,
+  firstLines,
   type Line,
   nameOfSource,
   openSource,
+  peeked,
   readLines,
   storedBytes,
 } from './lines.js';
@@ -28,20 +28,19 @@ import {
   SampleMaker,
   type SpecialIds,
 } from './recipes.js';
+import { chatsOf, RecordReader, type RecordTexts } from './record-texts.js';
 import {
-  type DataChat,
   type DataMessage,
   type DataRecord,
   detectBinaryKind,
   detectKind,
-  type InvalidLine,
   isInvalid,
   isStream,
   KINDS,
   type Kind,
   type LineKind,
-  readRecord,
 } from './records.js';
+import { type ShownSample, shownSample } from './shown-sample.js';
 
 export interface DataInput {
   /** Paths, `-` for standard input. */
@@ -78,21 +77,6 @@ export interface DataFile {
   readonly isGzip: boolean;
   readonly hasByteOrderMark: boolean;
   readonly crlfLines: number;
-}
-
-/** A sample as the model sees it. Padding has the id of the padding, or 0. */
-export interface ShownSample extends Place {
-  /** Answer of a pair; null for other samples. */
-  readonly side: 'chosen' | 'rejected' | null;
-  readonly ids: readonly number[];
-  readonly x: readonly number[];
-  readonly y: readonly number[];
-  readonly mask: readonly (0 | 1)[];
-  /** Tokens without padding. */
-  readonly tokens: number;
-  readonly uncut: number;
-  /** Texts of the tokens without padding; null without a tokenizer. */
-  readonly texts: readonly string[] | null;
 }
 
 export interface DataReading {
@@ -237,28 +221,21 @@ async function openDataText({ tokenizer, files }: DataInput): Promise<ModelText>
   return isBeside ? openModelText([folder]) : NO_TEXT;
 }
 
-/** Lines whose records are known, and their texts. */
-interface Prepared {
-  readonly line: Line;
-  readonly record: DataRecord | InvalidLine | undefined;
-  /** Texts to tokenize: one, or those of a pair. */
-  readonly texts: readonly string[];
-}
-
 /** One pass over the files. */
 class Run {
   readonly #input: DataInput;
   readonly #text: ModelText;
+  readonly #records: RecordReader;
   readonly #files: DataFile[] = [];
   readonly #finder: DuplicateFinder<Place> | undefined;
   readonly #shown: ShownSample[] = [];
-  #renderer: ChatRenderer | undefined;
   #state: { readonly kind: Kind; readonly maker: SampleMaker; readonly fold: DataFold } | undefined;
   #isWhole = true;
 
   constructor(input: DataInput, text: ModelText) {
     this.#input = input;
     this.#text = text;
+    this.#records = new RecordReader(text, input.recipe, input.key);
     if (input.similarity !== undefined) {
       const places = input.files.map(nameOfSource);
       this.#finder = new DuplicateFinder<Place>(
@@ -278,7 +255,7 @@ class Run {
   }
 
   close(): void {
-    this.#renderer?.close();
+    this.#records.close();
   }
 
   async read(file: string, onBytes: (more: number) => void): Promise<void> {
@@ -385,7 +362,7 @@ class Run {
     const wanted = (async function* () {
       for await (const lines of batches) yield lines.filter(({ number }) => number >= from);
     })();
-    for await (const prepared of ahead(this.#prepared(wanted, kind))) {
+    for await (const prepared of ahead(this.#records.of(wanted, kind))) {
       for (const part of this.#parts(prepared)) {
         this.#addAll(file, part);
         if (!this.isDone) continue;
@@ -396,67 +373,12 @@ class Run {
   }
 
   /** Few lines at a time while samples are shown, else all of a piece. */
-  *#parts(prepared: readonly Prepared[]): Generator<readonly Prepared[]> {
+  *#parts(prepared: readonly RecordTexts[]): Generator<readonly RecordTexts[]> {
     if (this.#input.show === undefined) yield prepared;
     else for (const each of prepared) yield [each];
   }
 
-  /** Records of lines; chats are rendered. */
-  async *#prepared(
-    batches: AsyncIterable<readonly Line[]>,
-    kind: LineKind,
-  ): AsyncGenerator<readonly Prepared[]> {
-    for await (const lines of batches) {
-      const read = lines.flatMap((line) => {
-        const found = readRecord(line, kind, this.#input.key);
-        const records = Array.isArray(found) ? (found as readonly DataRecord[]) : [found];
-        return records.map((record) => ({
-          line,
-          record: record as DataRecord | InvalidLine | undefined,
-        }));
-      });
-      yield await this.#withTexts(read);
-    }
-  }
-
-  async #withTexts(read: readonly Omit<Prepared, 'texts'>[]): Promise<readonly Prepared[]> {
-    const chats = read.flatMap(({ record }) =>
-      record === undefined || isInvalid(record) ? [] : chatsOf(record),
-    );
-    const rendered = await this.#rendered(chats);
-    let next = 0;
-    return read.map(({ line, record }) => {
-      if (record === undefined || isInvalid(record)) return { line, record, texts: [] };
-      if (record.kind === 'text') return { line, record, texts: [record.text] };
-      if (record.kind === 'ids') return { line, record, texts: [] };
-      const own = rendered.slice(next, next + chatsOf(record).length);
-      next += own.length;
-      const failed = own.find((each) => 'problem' in each);
-      if (failed && 'problem' in failed) {
-        return { line, record: { fault: 'not-rendered', message: failed.problem }, texts: [] };
-      }
-      return { line, record, texts: own.map((each) => ('text' in each ? each.text : '')) };
-    });
-  }
-
-  async #rendered(chats: readonly DataChat[]) {
-    if (chats.length === 0) return [];
-    const { template, specialTokens, tokenizer } = this.#text;
-    // Without a tokenizer the texts of the messages are counted.
-    if (template === undefined || tokenizer === undefined) {
-      return chats.map(({ messages }) => ({
-        text: messages.map(({ content }) => content).join('\n'),
-      }));
-    }
-    this.#renderer ??= new ChatRenderer(template, specialTokens);
-    const rendered = await this.#renderer.render(chats);
-    if (!RECIPES[this.#input.recipe].removesEmptyThinking) return rendered;
-    return rendered.map((each) =>
-      'text' in each ? { text: each.text.replaceAll(EMPTY_THINKING, '') } : each,
-    );
-  }
-
-  #addAll(file: string, prepared: readonly Prepared[]): void {
+  #addAll(file: string, prepared: readonly RecordTexts[]): void {
     const { maker, fold } = this.#begin(this.#state?.kind ?? 'text', file);
     const { tokenizer } = this.#text;
     const encoded = tokenizer?.encodeAll(prepared.flatMap(({ texts }) => texts)) ?? [];
@@ -537,13 +459,6 @@ function countedText(text: string, content = text): CharacterCounts {
   return content === text ? counted : { ...counted, script: countCharacters(content).script };
 }
 
-const EMPTY_THINKING = '<think>\n\n</think>\n\n';
-
-function chatsOf(record: DataRecord): readonly DataChat[] {
-  if (record.kind === 'chat') return [record.chat];
-  return record.kind === 'preference' ? [record.chosen, record.rejected] : [];
-}
-
 function sequencesOf(
   record: DataRecord,
   encoded: readonly (readonly number[])[],
@@ -555,47 +470,6 @@ function sequencesOf(
     content,
     sample: isText ? maker.text(content) : maker.chat(content),
   }));
-}
-
-function shownSample(
-  place: Place,
-  side: ShownSample['side'],
-  { ids, fullLength, counted }: Sample,
-  { length, special }: SampleMaker,
-  tokenizer: TextTokenizer | undefined,
-): ShownSample {
-  const size = Math.max(length, ids.length);
-  const padded = [...ids, ...new Array<number>(size - ids.length).fill(special.pad ?? 0)];
-  const mask = new Array<0 | 1>(Math.max(0, size - 1)).fill(0);
-  for (const [from, end] of counted) mask.fill(1, Math.max(0, from - 1), end - 1);
-  return {
-    ...place,
-    side,
-    ids: padded,
-    x: padded.slice(0, -1),
-    y: padded.slice(1),
-    mask,
-    tokens: ids.length,
-    uncut: fullLength,
-    texts: tokenizer ? ids.map((id) => tokenText(tokenizer, id)) : null,
-  };
-}
-
-/** Characters with which byte-level tokenizers write bytes, from `bytes_to_unicode` of GPT-2. */
-const BYTE_OF = new Map<string, number>();
-for (let byte = 0, more = 0; byte < 256; byte++) {
-  const isOwn = (byte > 0x20 && byte < 0x7f) || (byte > 0xa0 && byte !== 0xad);
-  BYTE_OF.set(String.fromCharCode(isOwn ? byte : 256 + more), byte);
-  if (!isOwn) more++;
-}
-
-/** Text of a token; bytes in hexadecimal for a part of a character. */
-function tokenText(tokenizer: TextTokenizer, id: number): string {
-  const text = tokenizer.decode([id], { special: true });
-  if (!text.includes('\ufffd')) return text;
-  const bytes = Array.from(tokenizer.tokenOf(id) ?? '', (each) => BYTE_OF.get(each));
-  if (bytes.length === 0 || bytes.includes(undefined)) return text;
-  return bytes.map((byte) => `<${(byte ?? 0).toString(16).padStart(2, '0')}>`).join('');
 }
 
 const severalKinds = (file: string, kind: Kind, before: Kind) =>
@@ -625,41 +499,6 @@ const tooShort = (length: number, added: number) =>
   new UserError('usage', `--context: expected more than ${added} tokens, found ${length}`, {
     suggestion: 'each sample also has the tokens of its beginning and end',
   });
-
-/** The first piece of bytes, and all pieces. */
-async function peeked(
-  chunks: AsyncIterable<Buffer>,
-): Promise<{ readonly head: Buffer; readonly chunks: AsyncIterable<Buffer> }> {
-  const iterator = chunks[Symbol.asyncIterator]();
-  const first = await iterator.next();
-  const head = first.done ? Buffer.alloc(0) : first.value;
-  const all = (async function* () {
-    if (first.done) return;
-    yield first.value;
-    yield* { [Symbol.asyncIterator]: () => iterator };
-  })();
-  return { head, chunks: all };
-}
-
-/** The first lines with content, and all lines. */
-async function firstLines(batches: AsyncGenerator<Line[]>): Promise<{
-  readonly lines: readonly Line[];
-  readonly all: AsyncGenerator<readonly Line[]>;
-}> {
-  const read: Line[][] = [];
-  for (;;) {
-    const next = await batches.next();
-    if (next.done) break;
-    read.push(next.value);
-    if (next.value.some(({ bytes }) => bytes === undefined || bytes.toString().trim() !== ''))
-      break;
-  }
-  const all = (async function* () {
-    yield* read;
-    yield* batches;
-  })();
-  return { lines: read.flat(), all };
-}
 
 /** Items of a generator, each asked for before the one before is used: threads work meanwhile. */
 async function* ahead<Item>(items: AsyncGenerator<Item>): AsyncGenerator<Item> {

@@ -4,7 +4,7 @@ import type { Problem } from '../errors.js';
 import { UserError } from '../errors.js';
 import type { ProgressDisplay } from '../progress-display.js';
 import { shellWord } from '../text/words.js';
-import { type ConfigKeyDifferences, configKeyDifferences } from './config-keys.js';
+import { type ConfigKeyDifferences, configKeyDifferences } from './config-key-differences.js';
 import { type LayerDifference, layerDifferences } from './layer-differences.js';
 import { openSide, type Side, type SideSummary, summaryOf } from './sides.js';
 import {

@@ -11,10 +11,11 @@ import { firstInvalidId, listedIds } from '../runtime/token-ids.js';
 import { checkpointWeights, randomWeights } from '../runtime/weights.js';
 import type { WeightForm } from '../tensor/group-quantization.js';
 import { formatInteger } from '../text/units.js';
+import { sumOf } from '../text/words.js';
 import { openModelText, requireTokenizer } from '../tokenizer/model-text.js';
 import type { TextTokenizer } from '../tokenizer/tokenizer.js';
 import { type Evaluation, evaluate, type WeightedModel } from './evaluate.js';
-import { LineTracker } from './lines.js';
+import { LineTracker } from './line-scores.js';
 import { checkWindows, scoredTokens, type WindowSettings } from './windows.js';
 
 export interface EvaluationInput extends EngineRequest {
@@ -223,7 +224,7 @@ async function readIds(source: string, vocabulary: number): Promise<ReadTexts> {
   return {
     file: source,
     texts,
-    tokens: texts.reduce((sum, { length }) => sum + length, 0),
+    tokens: sumOf(texts, ({ length }) => length),
     tokenizer: undefined,
     bos: undefined,
     bytes: null,

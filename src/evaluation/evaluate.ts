@@ -6,8 +6,8 @@ import type { Engine, Program, Values } from '../runtime/engine.js';
 import type { WeightSource } from '../runtime/weights.js';
 import type { WeightForm } from '../tensor/group-quantization.js';
 import { divergence } from '../tensor/logits.js';
-import type { LineScore, LineTracker } from './lines.js';
-import { type Estimate, MeanFold, quantile, tokenScore, ValueList } from './scores.js';
+import type { LineScore, LineTracker } from './line-scores.js';
+import { type Estimate, MeanFold, quantile, tokenScore, ValueList } from './token-scores.js';
 import { type ScoringWindow, type WindowSettings, windowsOf } from './windows.js';
 
 /** A model with its weights. */

@@ -1,9 +1,9 @@
 /** Finds the location of an output, and checks whether an existing file there may be replaced. */
-
 import fs from 'node:fs';
 import path from 'node:path';
 import { UserError } from '../errors.js';
 import { formatBytes } from '../text/units.js';
+import { sumOf } from '../text/words.js';
 import { isConvertedName, isConvertedWeights } from './config-names.js';
 import { alreadyExists } from './file-system.js';
 import { linkTarget, refuseInput, refuseInputsIn } from './input-registry.js';
@@ -74,7 +74,7 @@ function checkFolder(target: string, file: string, existing: fs.Stats, force: bo
  * @throws UserError if the files need more than the free space.
  */
 export function refuseFullDisk(target: string, files: readonly { readonly bytes: number }[]): void {
-  const neededBytes = files.reduce((sum, { bytes }) => sum + bytes, 0);
+  const neededBytes = sumOf(files, ({ bytes }) => bytes);
   const freeBytes = freeBytesOf(path.dirname(path.resolve(target)));
   if (freeBytes === undefined || neededBytes <= freeBytes) return;
   throw new UserError(

@@ -5,6 +5,7 @@ import type { Bounds } from '../budget/quantity.js';
 import type { Gpu, GpuArchitecture, Link, MemoryKind } from '../hardware/gpu.js';
 import { memoryKindOf } from '../hardware/gpu.js';
 import { primitivesOf } from '../operations/lower.js';
+import { sumOf } from '../text/words.js';
 
 /** Connection between neighbours in a collective. */
 type Way = 'nvlink' | 'pcie' | 'network';
@@ -183,7 +184,7 @@ const launchesIn = memoized((layer: Layer): KernelLaunches => {
   // Layers that blocks share are launched in each block, and once more where the model holds them.
   const shared = layer.kind === 'languageModel' ? layer.shared : [];
   const primitives = [...shared, layer].flatMap((each) => primitivesOf(each));
-  const sum = (all: typeof primitives) => all.reduce((total, { launches }) => total + launches, 0);
+  const sum = (all: typeof primitives) => sumOf(all, ({ launches }) => launches);
   return {
     layers: sum(primitives),
     kernels: sum(primitives.filter(({ kind }) => kind === 'scores' || kind === 'scan')),

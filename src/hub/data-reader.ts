@@ -7,7 +7,7 @@ import { UserError } from '../errors.js';
 import { downloadLine } from '../text/hub-names.js';
 import type { DataAnswer, DataFailure, DataRequest, DataThreadOptions } from './data-worker.js';
 import type { HubFile } from './hub-client.js';
-import type { HubSettings } from './settings.js';
+import type { HubSettings } from './hub-settings.js';
 
 /** Most bytes of a blocking read at a time. */
 const SHARED_BYTES = 4 * 2 ** 20;

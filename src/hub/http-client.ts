@@ -4,8 +4,8 @@ import https from 'node:https';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { urlToHttpOptions } from 'node:url';
 import { UserError } from '../errors.js';
+import type { HubSettings } from './hub-settings.js';
 import { proxyFor, throughProxy } from './proxy.js';
-import type { HubSettings } from './settings.js';
 
 /** An answer whose body has not been read. */
 export interface HttpAnswer {

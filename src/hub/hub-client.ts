@@ -11,8 +11,8 @@ import {
   retryAfter,
   TransferError,
 } from './http-client.js';
+import type { HubSettings } from './hub-settings.js';
 import { isCommit, isRepositoryPath } from './reference.js';
-import type { HubSettings } from './settings.js';
 
 /** A repository at a commit. */
 export interface Listing {

@@ -20,11 +20,11 @@ import { downloadLine } from '../text/hub-names.js';
 import { HeaderCache } from './header-cache.js';
 import type { Listing } from './hub-client.js';
 import { HubClient } from './hub-client.js';
+import type { HubSettings } from './hub-settings.js';
+import { hubSettings } from './hub-settings.js';
 import type { HubReference } from './reference.js';
 import { isCommit, isRepositoryPath, pinnedPath } from './reference.js';
 import { RemoteFolder } from './remote-folder.js';
-import type { HubSettings } from './settings.js';
-import { hubSettings } from './settings.js';
 import { UserCache } from './user-cache.js';
 
 /**

@@ -5,7 +5,7 @@ import net from 'node:net';
 import tls from 'node:tls';
 import { quote } from '../config/quote.js';
 import { UserError } from '../errors.js';
-import type { ProxySettings } from './settings.js';
+import type { ProxySettings } from './hub-settings.js';
 
 /**
  * The proxy for an address; undefined when it is reached directly, as this machine always is.

@@ -7,8 +7,8 @@ import { DataReader } from './data-reader.js';
 import type { HeaderCache } from './header-cache.js';
 import { MAX_PARALLEL } from './http-client.js';
 import type { HubClient, HubFile } from './hub-client.js';
+import type { HubSettings } from './hub-settings.js';
 import { FIRST_BYTES, MissingBytes, type MissingSource, RemoteFile } from './remote-file.js';
-import type { HubSettings } from './settings.js';
 import { blobNameOf, type UserCache } from './user-cache.js';
 
 /** Most rounds of reading and fetching what was missing. */

@@ -19,6 +19,7 @@ import { UserError } from '../errors.js';
 import { refuseFullDisk } from '../files/output-place.js';
 import type { ByteSink } from '../files/write-whole.js';
 import { refuseUnwritable, writeWhole } from '../files/write-whole.js';
+import { sumOf } from '../text/words.js';
 import { CONTAINER_KEY, JsonWriter, STATE_DICT } from './arguments.js';
 import { partName } from './projector.js';
 import type { ProjectorSurroundings, SavedProjector } from './saved.js';
@@ -184,7 +185,7 @@ export async function convertProjector(
     await request.warn(projectorWarnings(file, projector.warnings));
     refuseOverlap(checkpoint, place, { read: [], report: request.report });
     await refuseUnwritable(out, request.force);
-    const total = tensorsOf(projector).reduce((sum, [, { bytes }]) => sum + bytes, 0);
+    const total = sumOf(tensorsOf(projector), ([, { bytes }]) => bytes);
     const shown = request.display.bytes('writing', total);
     try {
       const planned = planProjectorFiles(projector, place.container, shown.add);

@@ -14,7 +14,7 @@ import { namesOf } from '../reconcile/faults.js';
 import type { FaultGroup } from '../reconcile/notes.js';
 import type { Reconciliation, Suggestion } from '../reconcile/reconcile.js';
 import { reconcileIndex } from '../reconcile/reconcile.js';
-import { counted, joined } from '../text/words.js';
+import { counted, joined, sumOf } from '../text/words.js';
 import type { ConfigOrigin } from './checkpoint-config.js';
 import {
   adjustedToCheckpoint,
@@ -152,7 +152,7 @@ async function countedOnce(
 ): Promise<Problem[]> {
   const copies = copiesIn(checkpoint, model);
   if (copies.length === 0) return [];
-  const bytes = copies.reduce((sum, [first]) => sum + first.tensor.bytes, 0);
+  const bytes = sumOf(copies, ([first]) => first.tensor.bytes);
   const isFar = bytes > COMPARED_BYTES || checkpoint.files.some(({ isRemote }) => isRemote);
   const isEqual = isFar ? [] : await comparedIn(open(), model);
   return copies.flatMap(([first, other], at): Problem[] => {

@@ -5,6 +5,7 @@ import type { StoredTensor } from '../checkpoint/stored-tensor.js';
 import { encodedBytes } from '../checkpoint/stored-tensor.js';
 import { readRows } from '../checkpoint/view.js';
 import { decodeValues, fillLittleEndian, viewOf } from '../tensor/decode-values.js';
+import { sumOf } from '../text/words.js';
 
 export interface GroupedWeight {
   /** Name of the weight; undefined where the name of its codes does not contain it. */
@@ -79,7 +80,7 @@ function decoded(parts: Parts): StoredTensor {
     ...{ dtype: 'F32', shape: [rows, columns], elements, bytes: FLOAT_BYTES * elements },
     encoding: {
       ...{ type: `INT${bits}`, file, position },
-      bytes: stored.reduce((sum, part) => sum + encodedBytes(part), 0),
+      bytes: sumOf(stored, (part) => encodedBytes(part)),
     },
     fill(target, from) {
       const first = from / FLOAT_BYTES;

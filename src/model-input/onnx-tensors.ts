@@ -1,9 +1,9 @@
 /**
  * Tensors of an ONNX graph under the names of the model that it was exported from. Exporters of PyTorch keep the names of
- * most weights; they transpose those of matrix products, and name them after nothing. The nodes that use them tell.
+ * most weights; they transpose those of matrix products, and give them numbers for names. The nodes that use them show which weights they are.
  */
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
-import { reshaped } from '../checkpoint/computed-file.js';
+import { transposed } from '../checkpoint/computed-file.js';
 import type { OnnxGraph, OnnxNodeUse } from '../checkpoint/onnx/describe-onnx.js';
 import type { StoredTensor } from '../checkpoint/stored-tensor.js';
 import { STORED_DTYPES } from '../tensor/dtype.js';
@@ -89,13 +89,6 @@ const copyOf = (tensor: StoredTensor): StoredTensor => ({
   ...tensor,
   storage: { ...tensor.storage },
 });
-
-function transposed(tensor: StoredTensor): StoredTensor {
-  const [rows = 0, columns = 0] = tensor.shape;
-  const [down = 0, right = 0] = tensor.strides;
-  const view = { ...tensor, shape: [columns, rows], strides: [right, down] };
-  return reshaped(view, view.shape);
-}
 
 interface Place {
   readonly name: string;

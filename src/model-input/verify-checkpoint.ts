@@ -17,7 +17,7 @@ import {
   faultText,
   reconcile,
 } from '../reconcile/reconcile.js';
-import { shortened } from '../text/words.js';
+import { shortened, sumOf } from '../text/words.js';
 import { adapterFaults } from './adapter-model.js';
 import {
   adjustedToCheckpoint,
@@ -80,7 +80,7 @@ export async function verifyCheckpoint(
     counts: {
       described: tensorsOf(loaded.model).length,
       stored: checkpoint.tensors.size + checkpoint.aliases.size,
-      faulty: reconciliation.faults.reduce((sum, { names }) => sum + names.length, 0),
+      faulty: sumOf(reconciliation.faults, ({ names }) => names.length),
     },
     ...reconciliation,
     matches: reconciliation.matches && !(options.strict && hasWarnings),
@@ -101,7 +101,7 @@ export function verifiedAdapter(loaded: ModelFile, adapter: Adapter): VerifyResu
     counts: {
       described: adapter.modules.length + adapter.replaced.size,
       stored: checkpoint.tensors.size,
-      faulty: faults.reduce((sum, { names }) => sum + names.length, 0),
+      faulty: sumOf(faults, ({ names }) => names.length),
     },
     matches: faults.length === 0,
     prefix: '',

@@ -1,36 +1,22 @@
 /**
- * Lowers layers to primitives, in order of computation. The cost of a layer kind is defined only here.
- * FLOPs, saved activations, states, tensor cuts, collectives, kernel launches and the largest tensors follow from
- * it.
+ * Lowers layers to primitives, in order of computation. The cost of a layer kind is defined only here
+ * and in `lower-….ts`. FLOPs, saved activations, states, tensor cuts, collectives, kernel launches and the largest tensors follow
+ * from it.
  */
-import type {
-  AltUpBlock,
-  AltUpMerge,
-  AltUpSplit,
-  Component,
-  GatedConv,
-  GatedDelta,
-  HybridBlock,
-  LanguageModel,
-  Layer,
-  Mamba,
-  PerLayerBranch,
-  StateSpaceDual,
-} from '../architecture/layer.js';
+import type { HybridBlock, LanguageModel, Layer } from '../architecture/layer.js';
+import { inputWidth, isProduct, normWidth, tensorsOf } from '../architecture/walk.js';
+import { lowerAltUpBlock, lowerAltUpEnd, lowerPerLayerBranch } from './lower-altup.js';
+import { lowerAttention, lowerLatentAttention } from './lower-attention.js';
+import { lowerGatedMlp, lowerMixture, lowerRouter } from './lower-feed-forward.js';
 import {
-  inputWidth,
-  isProduct,
-  normWidth,
-  outputWidth,
-  sharedInputWidth,
-  tensorsOf,
-} from '../architecture/walk.js';
-import { lowerAttention, lowerLatentAttention } from './attention.js';
-import { lowerGatedMlp, lowerMixture, lowerRouter } from './feed-forward.js';
+  lowerGatedConv,
+  lowerGatedDelta,
+  lowerMamba,
+  lowerStateSpaceDual,
+} from './lower-recurrent.js';
 import {
   byLength,
   byRows,
-  closingMatmul,
   convolution,
   elementwise,
   gatedNorm,
@@ -40,9 +26,8 @@ import {
   matmul,
   norm,
   normStatistics,
-  openingMatmuls,
-  paramsOf,
   unfusedNorm,
+  vocabularyRun,
 } from './lowering-blocks.js';
 import {
   afterSavedInput,
@@ -107,7 +92,7 @@ function lower(layer: Layer, around: LoweringContext): Primitive[] {
       return lowerLatentAttention(layer, component, afterSavedInput(lower(layer.query, query)));
     }
     case 'mamba':
-      return lowerMamba(layer, component);
+      return lowerMamba(layer, component, lower);
     case 'stateSpaceDual':
       return lowerStateSpaceDual(layer, component);
     case 'gatedDelta':
@@ -209,7 +194,7 @@ function lower(layer: Layer, around: LoweringContext): Primitive[] {
     case 'altUpMerge':
       return lowerAltUpEnd(layer, component);
     case 'altUpBlock':
-      return lowerAltUpBlock(layer, inside);
+      return lowerAltUpBlock(layer, inside, lower);
     case 'scale':
     case 'alibi':
       return [elementwise(layer, component, width)];
@@ -279,8 +264,6 @@ function lowerModel(model: LanguageModel, around: LoweringContext): Primitive[] 
 }
 
 const PER_BATCH = 'positions of a batch';
-
-const vocabularyRun = (rows: number) => runOf('rows of the vocabulary', rows);
 
 /**
  * Lowers layers applied in order. The products before and after an activation form a pair that shares the width
@@ -382,288 +365,5 @@ function lowerHybridBlock(block: HybridBlock, inside: LoweringContext): Primitiv
     ...all(inputNorm, srte, mamba, attention, ...(alignment ? [alignment] : []), gate, fusion),
     ...afterSavedInput(lower(mlp, inside)),
     ...all(outputNorm).map((each) => ({ ...each, saved: [...each.saved, ...masks] })),
-  ];
-}
-
-/** The values of one block are one of as many equal parts of the shared table and product. */
-/**
- * As in vLLM, the table is cut by its rows and the product for all blocks by its outputs. The products of the block read
- * or add to whole per-layer inputs: they are whole on every GPU.
- */
-function lowerPerLayerBranch(layer: PerLayerBranch, component: Component): Primitive[] {
-  const { gate, projection, inputs } = layer;
-  const { width, layers, table, norm: values } = inputs;
-  const [rows = 1] = table.weight.shape;
-  const made: Saved = {
-    part: component,
-    vectors: [vectors(1, 'hidden', inputWidth(inputs.projection)), vectors(2, 'per_layer', width)],
-    source: 'the embedding; the product before and after its norm',
-  };
-  const branch: Saved = {
-    part: component,
-    vectors: [vectors(1, 'hidden', inputWidth(gate)), vectors(4, 'per_layer', width)],
-    source: 'the input; the gate before and after its activation, the values, and their product',
-  };
-  return [
-    matmul(gate, component, { saved: [branch] }),
-    lookup(
-      layer,
-      component,
-      width,
-      table.weight,
-      { by: 'ids', rows },
-      {
-        cuts: byRows([table.weight], table.name, vocabularyRun(rows)),
-        forward: allReduce(width),
-      },
-    ),
-    gatheredMatmul(inputs.projection, component, {
-      forward: { kind: 'allGather', width },
-      output: width,
-      weights: inputs.projection.weight.elements / layers,
-      saved: [made],
-    }),
-    norm(values, component, width),
-    elementwise(layer, component, width, { launches: 3 }),
-    matmul(projection, component),
-  ];
-}
-
-/** Each product is cut by its outputs, as in vLLM. */
-function lowerAltUpEnd(layer: AltUpSplit | AltUpMerge, component: Component): Primitive[] {
-  const { kind, projections } = layer;
-  const [first] = projections;
-  if (!first) return [];
-  const hidden = inputWidth(first);
-  const all = (projections.length + 1) * hidden;
-  const products: Saved = {
-    part: component,
-    vectors: [vectors(1, 'hidden', hidden), vectors(2 * projections.length, 'hidden', hidden)],
-    source: 'the input; each product before and after its scaling',
-  };
-  return [
-    ...projections.map((each, index) =>
-      gatheredMatmul(each, component, { saved: index === 0 ? [products] : [] }),
-    ),
-    elementwise(layer, component, kind === 'altUpSplit' ? all : hidden, {
-      launches: 4 * projections.length,
-    }),
-  ];
-}
-
-/**
- * The streams are mixed value by value: work that FLOPs of products do not count. The products are small, and whole on
- * every GPU.
- */
-function lowerAltUpBlock(layer: AltUpBlock, around: LoweringContext): Primitive[] {
-  const { routerNorm, router, prediction, correction, inner, perLayer } = layer;
-  const { component } = around;
-  const hidden = inputWidth(router);
-  const streams = inputWidth(correction);
-  const all = streams * hidden;
-  const own = router.component ?? component;
-  const mixed = (count: number, source: string): Saved => ({
-    part: own,
-    vectors: [vectors(count * streams, 'hidden', hidden), vectors(2, 'streams', streams)],
-    source,
-  });
-  const routed = [
-    ...lower(routerNorm, { ...around, width: hidden, component: own }),
-    matmul(router, own),
-  ];
-  const inside = { ...around, width: hidden };
-  return [
-    ...routed,
-    matmul(prediction, own, { saved: [mixed(1, 'the streams; the router before and after tanh')] }),
-    elementwise(layer, own, all, { launches: 3 }),
-    ...lower(inner, inside),
-    ...routed,
-    matmul(correction, own, {
-      saved: [mixed(1, 'the predicted streams; the router before and after tanh')],
-    }),
-    elementwise(layer, own, all, { params: [layer.outputScale], launches: 4 }),
-    ...lower(perLayer, inside),
-    elementwise(layer, own, all, { launches: 1 }),
-  ];
-}
-
-function lowerMamba(layer: Mamba, component: Component): Primitive[] {
-  const { name, stateLog, skip, inProj, conv, xProj, dtProj, outProj, stepRank } = layer;
-  const { innerSize: inner, stateSize: state } = layer;
-  const channels = runOf('channels', inner);
-  const saved: Saved = {
-    part: component,
-    vectors: [
-      vectors(1, 'hidden', inputWidth(inProj)),
-      vectors(9, 'inner', inner, 'width'),
-      vectors(1, 'step_rank', stepRank, 'whole'),
-      vectors(2, 'state', state, 'whole'),
-    ],
-    source:
-      'the input; x and residual before and after SiLU and convolution (5 inner), step before and after ' +
-      'softplus (2), output of the scan and its gated product (2); low-rank step, B and C',
-  };
-  return [
-    matmul(inProj, component, {
-      cuts: byRows(paramsOf(inProj), name, channels, channels),
-      backward: allReduce(inputWidth(inProj)),
-      saved: [saved],
-    }),
-    convolution(conv, component, inner, name),
-    // Every GPU needs the whole step, B and C.
-    closingMatmul(xProj, component, name, channels, { backward: allReduce(outputWidth(xProj)) }),
-    ...layer.innerNorms.flatMap((each) =>
-      lower(each, { width: each.size, share: 'whole', component }),
-    ),
-    matmul(dtProj, component, { cuts: byRows(paramsOf(dtProj), name, channels) }),
-    {
-      kind: 'scan',
-      layer: name,
-      component,
-      input: inner,
-      output: inner,
-      params: [stateLog, skip],
-      saved: [],
-      cuts: byRows([stateLog, skip], name, channels),
-      launches: 1,
-      inner,
-      state,
-      decays: 'values',
-      inFloat32: layer.float32State,
-    },
-    closingMatmul(outProj, component, name, channels),
-  ];
-}
-
-/** Heads are whole on a GPU; with fewer groups than GPUs, several have the same B and C. */
-function lowerStateSpaceDual(layer: StateSpaceDual, component: Component): Primitive[] {
-  const { name, stepBias, stateLog, skip, inProj, conv, norm, outProj } = layer;
-  const { heads, headDim, stateSize: state, groups } = layer;
-  const inner = heads * headDim;
-  const values = runOf('heads', heads, headDim);
-  const shared = runOf('key-value heads', groups, state);
-  const steps = runOf('heads', heads);
-  const mixed = convolution(conv, component, inner + 2 * groups * state, name);
-  const saved: Saved = {
-    part: component,
-    vectors: [
-      vectors(1, 'hidden', inputWidth(inProj)),
-      vectors(norm ? 4 : 7, 'inner', inner, 'width'),
-      vectors(6, 'shared', groups * state, 'width'),
-      vectors(2, 'heads', heads, 'width'),
-    ],
-    source:
-      'its input; x, B and C before and after convolution and activation, the step before and after softplus, ' +
-      `x times its step${norm ? '' : '; the gate before and after its activation, and the output of the scan'}`,
-  };
-  return [
-    matmul(inProj, component, {
-      cuts: byRows(paramsOf(inProj), name, values, values, shared, shared, steps),
-      backward: allReduce(inputWidth(inProj)),
-      saved: [saved],
-    }),
-    { ...mixed, cuts: byRows(mixed.params, name, values, shared, shared) },
-    {
-      kind: 'scan',
-      layer: name,
-      component,
-      input: inner,
-      output: inner,
-      params: [stepBias, stateLog, skip],
-      saved: [],
-      cuts: byRows([stepBias, stateLog, skip], name, steps),
-      launches: 1,
-      inner,
-      state,
-      decays: 'heads',
-      inFloat32: true,
-    },
-    norm
-      ? gatedNorm(norm, component, { of: name, run: values })
-      : elementwise(layer, component, inner),
-    closingMatmul(outProj, component, name, values, {
-      saved: [
-        { part: component, vectors: [vectors(1, 'inner', inner, 'width')], source: 'its input' },
-      ],
-    }),
-  ];
-}
-
-/** Heads are whole on a GPU; with fewer key heads than GPUs, several have the same queries and keys. */
-function lowerGatedDelta(layer: GatedDelta, component: Component): Primitive[] {
-  const { name, stepBias, stateLog, inputs, convs, norm, outProj } = layer;
-  const { keyHeads, keyDim, valueHeads, valueDim } = layer;
-  const [keys, inner] = [keyHeads * keyDim, valueHeads * valueDim];
-  const keyRun = runOf('key-value heads', keyHeads, keyDim);
-  const valueRun = runOf('heads', valueHeads, valueDim);
-  const steps = runOf('heads', valueHeads);
-  const runs = [keyRun, keyRun, valueRun];
-  const mixed = convs.map((conv, index) => {
-    const lowered = convolution(conv, component, conv.weight.shape[0] ?? 0, name);
-    const own = convs.length === 1 ? runs : runs.slice(index, index + 1);
-    return { ...lowered, cuts: byRows(lowered.params, name, ...own) };
-  });
-  const saved: Saved = {
-    part: component,
-    vectors: [
-      vectors(1, 'hidden', sharedInputWidth(inputs)),
-      vectors(8, 'keys', keys, 'width'),
-      vectors(3, 'inner', inner, 'width'),
-      vectors(4, 'heads', valueHeads, 'width'),
-    ],
-    source:
-      'its input; q and k before and after convolution, activation and division by their length; v before and after ' +
-      'convolution and activation; β and the step before and after their functions',
-  };
-  return [
-    ...openingMatmuls(inputs, component, {
-      of: name,
-      runs: [keyRun, keyRun, valueRun, valueRun, steps, steps],
-      saved: [saved],
-    }),
-    ...mixed,
-    {
-      kind: 'scan',
-      layer: name,
-      component,
-      input: inner,
-      output: inner,
-      params: [stepBias, stateLog],
-      saved: [],
-      cuts: byRows([stepBias, stateLog], name, steps),
-      launches: 1,
-      inner,
-      state: keyDim,
-      decays: 'delta',
-      inFloat32: true,
-    },
-    gatedNorm(norm, component, { of: name, run: valueRun }),
-    closingMatmul(outProj, component, name, valueRun, {
-      saved: [
-        { part: component, vectors: [vectors(1, 'inner', inner, 'width')], source: 'its input' },
-      ],
-    }),
-  ];
-}
-
-function lowerGatedConv(layer: GatedConv, component: Component): Primitive[] {
-  const { name, conv, inProj, outProj } = layer;
-  const hidden = inputWidth(inProj);
-  const channels = runOf('channels', hidden);
-  const saved: Saved = {
-    part: component,
-    vectors: [vectors(1, 'hidden', hidden), vectors(6, 'channels', hidden, 'width')],
-    source: 'its input; B, C, x, B · x, the output of the convolution and C times it',
-  };
-  return [
-    matmul(inProj, component, {
-      cuts: byRows(paramsOf(inProj), name, channels, channels, channels),
-      backward: allReduce(hidden),
-      saved: [saved],
-    }),
-    elementwise(layer, component, hidden),
-    convolution(conv, component, hidden, name),
-    elementwise(layer, component, hidden),
-    closingMatmul(outProj, component, name, channels),
   ];
 }

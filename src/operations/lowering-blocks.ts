@@ -45,6 +45,12 @@ export interface LoweringContext {
   readonly component: Component;
 }
 
+/** Lowers an inner layer. */
+export type LowerLayer = (layer: Layer, around: LoweringContext) => Primitive[];
+
+/** The rows of a vocabulary as units that GPUs share. */
+export const vocabularyRun = (rows: number) => runOf('rows of the vocabulary', rows);
+
 /** Tensors cut along their rows. */
 export const byRows = (
   tensors: readonly Param[],

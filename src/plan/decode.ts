@@ -23,6 +23,7 @@ import {
 import type { Cluster } from '../hardware/gpu.js';
 import { capacityOf, noPeakText, peakIfKnown } from '../hardware/gpu.js';
 import type { Dtype } from '../tensor/dtype.js';
+import { sumOf } from '../text/words.js';
 import type { FoldedModel } from './folding.js';
 import type { DecodingTarget } from './search.js';
 
@@ -77,7 +78,7 @@ interface WorkPart {
 /** Work of a folded model: all values add up over its parts. */
 function summedWork(parts: readonly WorkPart[]): DecodeWork {
   const sum = (of: (work: DecodeWork) => number) =>
-    parts.reduce((total, { work, times }) => total + times * of(work), 0);
+    sumOf(parts, ({ work, times }) => times * of(work));
   return {
     weightBytes: sum((work) => work.weightBytes),
     expertGroups: summedExperts(parts),

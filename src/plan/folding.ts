@@ -3,6 +3,7 @@ import type { LanguageModel, Layer } from '../architecture/layer.js';
 import { LimitError } from '../architecture/param.js';
 import { memoized } from '../architecture/walk.js';
 import { countParameters } from '../budget/parameters.js';
+import { sumOf } from '../text/words.js';
 import type { ModelSpace, Sizes } from './space.js';
 
 // Parameters of the models of one width, extrapolated from a few small ones if possible.
@@ -73,7 +74,7 @@ export const positionsOf = ([first]: FoldedModel): number => first?.model.positi
 
 /** Sum of an additive value over a folded model. */
 export const sumOver = (folded: FoldedModel, of: (model: LanguageModel) => number): number =>
-  folded.reduce((total, { model, times }) => total + times * of(model), 0);
+  sumOf(folded, ({ model, times }) => times * of(model));
 
 /** Limit of block kinds; with more, folding saves little. */
 const MOST_KINDS = 8;

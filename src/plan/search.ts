@@ -4,6 +4,7 @@ import { bodyIn, countParameters, type ParameterBudget } from '../budget/paramet
 import { inferenceBytes, requirePositions } from '../budget/profile-model.js';
 import type { Bounds, Quantity } from '../budget/quantity.js';
 import { type StateSetting, stateOf } from '../budget/state.js';
+import { sumOf } from '../text/words.js';
 import { type Measures, offBalance, widthPerLayer } from './criteria.js';
 import type { Counts, FoldedModel } from './folding.js';
 import {
@@ -256,7 +257,7 @@ export function measuresOf(
 ): Measures {
   const counted = model.map(({ model: part, times }) => ({ times, ...countParameters(part) }));
   const sum = (of: (count: ParameterBudget) => number) =>
-    counted.reduce((total, { times, ...count }) => total + times * of(count), 0);
+    sumOf(counted, ({ times, ...count }) => times * of(count));
   const parameters = sum((each) => each.parameters);
   const memory = inferenceBytes({
     parameters,

@@ -13,6 +13,7 @@ import {
 } from '../architecture/walk.js';
 import { add, div, mul, v } from '../budget/expression.js';
 import { type Figure, figure, sumFigure } from '../budget/figure.js';
+import { sumOf } from '../text/words.js';
 import { PARTS, type WeightPart } from './layouts.js';
 import type { Module, Quantization } from './quantization-config.js';
 
@@ -44,9 +45,12 @@ export function storedWeights(model: LanguageModel, quantization: Quantization):
       totals.set(part, ofPart.set(bits, (ofPart.get(bits) ?? 0) + elements * copies));
     }
   }
-  const left = ownedTensors(model)
-    .filter(({ tensor }) => tensor.role === 'parameter' && !quantized.has(tensor))
-    .reduce((sum, { tensor: { elements } }) => sum + elements, 0);
+  const left = sumOf(
+    ownedTensors(model).filter(
+      ({ tensor }) => tensor.role === 'parameter' && !quantized.has(tensor),
+    ),
+    ({ tensor: { elements } }) => elements,
+  );
   const parts = [
     ...[...totals].map(([part, byBits]) => ({
       part,

@@ -23,9 +23,9 @@ import {
   relativeDifference,
   relativeLimit,
 } from './differences.js';
-import type { Mode } from './index.js';
-import { activationsTooLarge } from './index.js';
 import { fitsInMemory, memoryNeed, streamedNeed, usableBytes } from './memory.js';
+import type { Mode } from './quick-test.js';
+import { activationsTooLarge } from './quick-test.js';
 import { streamedTest } from './streamed.js';
 import { TestContext } from './test-context.js';
 

@@ -9,7 +9,7 @@ import { UserError } from '../errors.js';
 import type { EngineInfo, EngineName } from '../runtime/engine.js';
 import type { InputSize } from '../runtime/token-ids.js';
 import type { WeightForm } from '../tensor/group-quantization.js';
-import { counted } from '../text/words.js';
+import { counted, sumOf } from '../text/words.js';
 
 // Distinct tensors of a layer, and their number of values.
 
@@ -20,7 +20,7 @@ export function neededTensors(layer: Layer): Param[] {
 }
 
 export const elementsIn = (tensors: readonly Param[]) =>
-  tensors.reduce((sum, tensor) => sum + tensor.elements, 0);
+  sumOf(tensors, (tensor) => tensor.elements);
 
 // Blocks of the same form.
 
@@ -137,9 +137,10 @@ function bytesOfBlock(model: LanguageModel, block: Layer, { batch, tokens }: Inp
     { ...model, blocks: [block] },
     { batch, context: tokens, bytesPerValue: FLOAT_BYTES, recompute: 'selective' },
   );
-  return parts
-    .filter(({ part }) => part !== 'logits')
-    .reduce((sum, { bytes }) => sum + Number(bytes.value), 0);
+  return sumOf(
+    parts.filter(({ part }) => part !== 'logits'),
+    ({ bytes }) => Number(bytes.value),
+  );
 }
 
 const mostHeads = (model: LanguageModel): number =>
@@ -210,7 +211,7 @@ export function refuseDecoding(
   { name }: Pick<EngineInfo, 'name'>,
   usable: number,
 ): void {
-  const bytes = models.reduce((sum, each) => sum + decodingBytes(each, totalTokens, name), 0);
+  const bytes = sumOf(models, (each) => decodingBytes(each, totalTokens, name));
   if (bytes <= usable) return;
   const isQuantized = models.some(({ form }) => form?.bits === 4);
   throw new UserError(

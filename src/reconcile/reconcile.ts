@@ -8,7 +8,7 @@ import { firstOfPattern, prefixOf, storedNames } from '../checkpoint/names.js';
 import type { ComparisonProgress, TensorEquality } from '../checkpoint/sharing.js';
 import { equalByBytes, equalByLocation } from '../checkpoint/sharing.js';
 import type { StoredTensor } from '../checkpoint/stored-tensor.js';
-import { counted, joined, shortened } from '../text/words.js';
+import { counted, joined, shortened, sumOf } from '../text/words.js';
 import type { FaultKind, TensorProperties } from './faults.js';
 import { faultsOf, namesOf, shapesOf } from './faults.js';
 import type { FaultGroup, ReconciliationNote } from './notes.js';
@@ -220,7 +220,7 @@ export const FAULT_NAMES = {
 
 /** `40 faults in 107 tensors`. */
 export function faultCountText(faults: readonly FaultGroup[]): string {
-  const faulty = faults.reduce((sum, { names }) => sum + names.length, 0);
+  const faulty = sumOf(faults, ({ names }) => names.length);
   return `${counted(faults.length, 'fault')} in ${counted(faulty, 'tensor')}`;
 }
 

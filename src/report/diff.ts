@@ -1,6 +1,6 @@
 /** Report of `minimind diff`: what differs in one line, the figures of both sides, and the main differences. */
 import { FORMAT_TITLES } from '../checkpoint/formats.js';
-import type { KeyDifference, KeyPlace } from '../difference/config-keys.js';
+import type { KeyDifference, KeyPlace } from '../difference/config-key-differences.js';
 import type { Difference } from '../difference/difference.js';
 import type { LayerDifference } from '../difference/layer-differences.js';
 import type { SideSummary } from '../difference/sides.js';

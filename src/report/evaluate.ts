@@ -1,6 +1,6 @@
 /** Report of `minimind evaluate`. */
 import type { EvaluatedModel, EvaluationResult } from '../evaluation/evaluate-files.js';
-import type { Estimate } from '../evaluation/scores.js';
+import type { Estimate } from '../evaluation/token-scores.js';
 import { formatInteger, percentText, significant, weightFormText } from '../text/units.js';
 import { counted, modelName, present, shortened } from '../text/words.js';
 import { engineText } from './doctor.js';

@@ -2,7 +2,12 @@
  * Measures this machine's speed for models by running them: the bandwidth of weights outside the caches, products of
  * several sizes, elementwise layers, and the overhead per call and per layer.
  */
-import { activation, linear, rmsNormLayer, sequence } from '../architecture/constructors.js';
+import {
+  activation,
+  linear,
+  rmsNormLayer,
+  sequence,
+} from '../architecture/constructors/basic-layers.js';
 import type { Layer } from '../architecture/layer.js';
 import type { MachineSpeed, MeasurementSpread, ProductRate } from '../hardware/machine-profile.js';
 import type { Engine, Values } from './engine.js';

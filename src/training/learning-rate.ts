@@ -11,7 +11,7 @@ import {
   type ScheduleShape,
   withFloor,
 } from './schedules.js';
-import type { TrainingValues } from './settings.js';
+import type { TrainingValues } from './training-settings.js';
 
 /** Learning rates that were published with the width of the model, as table 2.1 of GPT-3 (arXiv 2005.14165) has them. */
 export const PUBLISHED_RATES = [

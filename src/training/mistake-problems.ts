@@ -1,8 +1,8 @@
 /** Mistakes of a file's `training:` section as problems with their place. */
 import type { LanguageModel } from '../architecture/layer.js';
 import type { Problem, PropertyPath } from '../errors.js';
-import { trainingSettings } from './settings.js';
 import { trainingMistakes } from './train-plan.js';
+import { trainingSettings } from './training-settings.js';
 
 interface LocatedDocument {
   readonly document: unknown;

@@ -14,7 +14,7 @@ import {
   worthOfRepeated,
 } from './run-size.js';
 import { parseSchedule, SCHEDULE_NAMES, SCHEDULES } from './schedules.js';
-import type { TrainingSettings, TrainingValues } from './settings.js';
+import type { TrainingSettings, TrainingValues } from './training-settings.js';
 import { FIRST_SCALE, FP16_LARGEST, type Underflow } from './underflow.js';
 
 /** Facts of a plan that the checks use. */

@@ -2,6 +2,7 @@
 import type { Component, LanguageModel, Layer } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
 import { ownTensors, walk } from '../architecture/walk.js';
+import { sumOf } from '../text/words.js';
 
 /** Kinds of tensors that people ask about. */
 const TENSOR_KINDS = [
@@ -130,7 +131,7 @@ export function optimizerGroups(model: LanguageModel, rule: GroupRuleName): Opti
 }
 
 const sizeOf = (tensors: readonly TrainedTensor[]): number =>
-  tensors.reduce((sum, { tensor }) => sum + tensor.elements, 0);
+  sumOf(tensors, ({ tensor }) => tensor.elements);
 
 function kindsOf(tensors: readonly TrainedTensor[]): GroupedKind[] {
   return TENSOR_KINDS.flatMap((kind) => {

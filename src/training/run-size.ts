@@ -1,7 +1,7 @@
 /** The size of a training: tokens, optimizer steps, micro-steps and epochs. */
 import { UserError } from '../errors.js';
 import { shortCount, shortNumber } from '../text/units.js';
-import type { TrainingValues } from './settings.js';
+import type { TrainingValues } from './training-settings.js';
 
 /** Tokens per parameter at which a given compute trains the best model (Chinchilla, arXiv 2203.15556). */
 export const OPTIMAL_TOKENS_PER_PARAMETER = 20;

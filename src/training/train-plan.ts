@@ -29,7 +29,7 @@ import {
   type Schedule,
   titleOf,
 } from './schedules.js';
-import type { TrainingSettings } from './settings.js';
+import type { TrainingSettings } from './training-settings.js';
 import { assumedUnderflow, FIRST_SCALE, type Underflow } from './underflow.js';
 
 export interface TrainPlanRequest {

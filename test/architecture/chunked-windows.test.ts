@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { chunkWindow } from '../../src/architecture/constructors.js';
+import { chunkWindow } from '../../src/architecture/constructors/attention-layers.js';
 import { firstVisibleKey, visiblePairs } from '../../src/architecture/masks.js';
 import { decodingKeys } from '../../src/runtime/calls.js';
 

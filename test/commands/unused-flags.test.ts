@@ -10,7 +10,10 @@ const REFUSED: readonly (readonly [line: string, message: string])[] = [
   ['inspect fixtures/hf/llama --state-dict x', 'its format is safetensors'],
   ['profile fixtures/hf/llama --state-dict x', 'has no state dicts'],
   ['quick-test hybrid/tiny --state-dict x', '--state-dict requires a checkpoint'],
-  ['quick-test hybrid/tiny --only created --repeat 2', '--repeat requires the check timing or float16'],
+  [
+    'quick-test hybrid/tiny --only created --repeat 2',
+    '--repeat requires the check timing or float16',
+  ],
   [
     'quick-test hybrid/tiny --only created --output-tokens 2',
     'write --only created,timing, or leave --output-tokens out',

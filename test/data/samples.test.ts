@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { countTokens, readData, type ShownSample } from '../../src/data/read-data.js';
+import { countTokens, readData } from '../../src/data/read-data.js';
 import type { RecipeName } from '../../src/data/recipes.js';
+import type { ShownSample } from '../../src/data/shown-sample.js';
 import { inPackage, readJson } from '../fixtures.js';
 import { SILENT } from './support.js';
 

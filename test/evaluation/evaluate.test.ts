@@ -1,7 +1,7 @@
 import fs from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { evaluate } from '../../src/evaluation/evaluate.js';
-import { quantile, tokenScore, ValueList } from '../../src/evaluation/scores.js';
+import { quantile, tokenScore, ValueList } from '../../src/evaluation/token-scores.js';
 import { checkWindows, scoredTokens, windowsOf } from '../../src/evaluation/windows.js';
 import { openWeighted, type WeightedModelFile } from '../../src/model-input/weighted-model.js';
 import type { Engine } from '../../src/runtime/engine.js';

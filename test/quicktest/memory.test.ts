@@ -3,7 +3,6 @@ import { type FamilyName, loadFamily } from '../../src/architecture/families.js'
 import { hybrid } from '../../src/architecture/models/hybrid.js';
 import { walk } from '../../src/architecture/walk.js';
 import { countParameters } from '../../src/budget/parameters.js';
-import { scaledDownProxy } from '../../src/quicktest/index.js';
 import {
   decodingBytes,
   fitsInMemory,
@@ -13,6 +12,7 @@ import {
   streamedNeed,
   usableBytes,
 } from '../../src/quicktest/memory.js';
+import { scaledDownProxy } from '../../src/quicktest/tested-model.js';
 import type { EngineName } from '../../src/runtime/engine.js';
 import { publishedConfig, publishedModels } from '../budget/published-models.js';
 import { fixtureModel, modelOfConfig } from '../runtime/fixture-models.js';

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { walk } from '../../src/architecture/walk.js';
 import { countParameters } from '../../src/budget/parameters.js';
-import { scaledDownProxy } from '../../src/quicktest/index.js';
 import { summary } from '../../src/quicktest/overfit/learning-rates.js';
 import type { OverfitRequest } from '../../src/quicktest/overfit/overfit.js';
 import { overfit, proxyFor } from '../../src/quicktest/overfit/overfit.js';
-import { settingsOf } from '../../src/quicktest/overfit/settings.js';
+import { settingsOf } from '../../src/quicktest/overfit/overfit-settings.js';
+import { scaledDownProxy } from '../../src/quicktest/tested-model.js';
 import type { WeightSource } from '../../src/runtime/weights.js';
 import { publishedConfig, publishedModels } from '../budget/published-models.js';
 import { familyCase } from '../runtime/family-cases.js';

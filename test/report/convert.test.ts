@@ -3,7 +3,7 @@ import type {
   ConversionResult,
   ConvertedSrte,
   ConvertedTable,
-} from '../../src/conversion/conversion.js';
+} from '../../src/conversion/conversion-result.js';
 import type { TableError } from '../../src/conversion/execute/table-rows.js';
 import { convertReport } from '../../src/report/convert/convert.js';
 import { renderCsv } from '../../src/report/render/csv.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { QuickTest } from '../../src/quicktest/index.js';
+import type { QuickTest } from '../../src/quicktest/quick-test.js';
 import { doctorReport } from '../../src/report/doctor.js';
 import { quickTestReport, traceReport } from '../../src/report/quick-test/quick-test.js';
 import { renderCsv } from '../../src/report/render/csv.js';

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { activation } from '../../src/architecture/constructors.js';
+import { activation } from '../../src/architecture/constructors/basic-layers.js';
 import { ACTIVATIONS, type ActivationName } from '../../src/architecture/layer.js';
 import type { RunInput } from '../../src/runtime/engine.js';
 import { withEachEngine } from './both-engines.js';

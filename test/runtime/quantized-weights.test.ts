@@ -1,6 +1,6 @@
 /** Models with weights of 8 and 4 bits, against products of the dequantized values. */
 import { afterAll, describe, expect, it } from 'vitest';
-import { linear, transposedLinear } from '../../src/architecture/constructors.js';
+import { linear, transposedLinear } from '../../src/architecture/constructors/basic-layers.js';
 import type { LanguageModel, ProjectionLayer } from '../../src/architecture/layer.js';
 import { tensorsOf, walk } from '../../src/architecture/walk.js';
 import { quantizedMatrices } from '../../src/architecture/weight-matrices.js';

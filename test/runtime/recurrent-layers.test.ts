@@ -1,15 +1,17 @@
 import { describe, expect, it } from 'vitest';
 import {
-  causalConv,
   fusedProjection,
-  gatedConv,
-  gatedDelta,
   gatedRmsNorm,
   linear,
-  mamba,
   rmsNormLayer,
+} from '../../src/architecture/constructors/basic-layers.js';
+import {
+  causalConv,
+  gatedConv,
+  gatedDelta,
+  mamba,
   stateSpaceDual,
-} from '../../src/architecture/constructors.js';
+} from '../../src/architecture/constructors/recurrent-layers.js';
 import type { Layer } from '../../src/architecture/layer.js';
 import { forwardFlopsOf } from '../../src/budget/flops.js';
 import { stateOf } from '../../src/budget/state.js';

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { rotary } from '../../src/architecture/constructors.js';
+import { rotary } from '../../src/architecture/constructors/attention-layers.js';
 import { withEachEngine } from './both-engines.js';
 
 /**

@@ -1,6 +1,6 @@
 /** On a graphics card: under WebGPU, or its software adapter, and under CUDA; skipped where there is none. */
 import { afterAll, describe, expect, it } from 'vitest';
-import { mamba } from '../../src/architecture/constructors.js';
+import { mamba } from '../../src/architecture/constructors/recurrent-layers.js';
 import type { Layer } from '../../src/architecture/layer.js';
 import type { Engine, RunInput } from '../../src/runtime/engine.js';
 import { GUARANTEED_BYTES } from '../../src/runtime/onnx/context.js';

@@ -6,7 +6,7 @@ import {
   runSizeOf,
   worthOfRepeated,
 } from '../../src/training/run-size.js';
-import { trainingSettings } from '../../src/training/settings.js';
+import { trainingSettings } from '../../src/training/training-settings.js';
 import {
   assumedUnderflow,
   FP16_LARGEST,

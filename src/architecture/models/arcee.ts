@@ -1,6 +1,6 @@
 /** Arcee AFM: Llama with a squared ReLU and no gate. */
+import { plainMlp } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
-import { plainMlp } from '../transformer/parts.js';
 import { activationWord, attentionBias, mlpBias } from '../transformer/settings.js';
 
 export const arcee = defineDecoder({

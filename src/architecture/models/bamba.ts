@@ -1,8 +1,8 @@
 /** Bamba: Mamba-2 layers, and attention in a few. */
 import * as z from 'zod';
 import { unreadBut } from '../transformer/config-keys.js';
+import { mlpOf, residualBlock, rotaryOf, separateAttention } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
-import { mlpOf, residualBlock, rotaryOf, separateAttention } from '../transformer/parts.js';
 import { rotaryIn } from '../transformer/rotary.js';
 import { decoderRules, partOfEachHead, scalingRules } from '../transformer/rules.js';
 import { attentionBias, gateActivation, mlpBias, partOfHead } from '../transformer/settings.js';

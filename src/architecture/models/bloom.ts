@@ -1,20 +1,18 @@
 /** BLOOM (arXiv 2211.05100): ALiBi instead of position embeddings, a norm after the embedding. */
-
+import { alibi, attention } from '../constructors/attention-layers.js';
 import {
   activation,
-  alibi,
-  attention,
   fusedProjection,
   layerNormLayer,
   linear,
   residual,
   sequence,
-} from '../constructors.js';
+} from '../constructors/basic-layers.js';
 import type { Layer } from '../layer.js';
 import { alibiSlopes } from '../masks.js';
 import { harmless, NO_ROTARY_KEYS, unreadBut } from '../transformer/config-keys.js';
+import { causalModel, residualBlock } from '../transformer/decoder-parts.js';
 import { defineTransformer } from '../transformer/define-decoder.js';
-import { causalModel, residualBlock } from '../transformer/parts.js';
 import { headsDivide, lengthRules } from '../transformer/rules.js';
 import {
   epsilon,

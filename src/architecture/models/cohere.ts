@@ -1,8 +1,8 @@
 /** Command R and R+: one norm for attention and feed-forward, LayerNorms without biases, scaled logits. */
 import * as z from 'zod';
-import { layerNormLayer, scale } from '../constructors.js';
+import { layerNormLayer, scale } from '../constructors/basic-layers.js';
+import { parallelBlock, rotaryOf } from '../transformer/decoder-parts.js';
 import { defineDecoder, plainDecoderDocument } from '../transformer/define-decoder.js';
-import { parallelBlock, rotaryOf } from '../transformer/parts.js';
 import { attentionBias, epsilon, flag, gateActivation } from '../transformer/settings.js';
 
 /** Default sizes of both generations. */

@@ -1,7 +1,7 @@
 /** Command R7B and Command A (arXiv 2504.00698): windows in three layers of four, no positions in the fourth. */
 import { unreadBut } from '../transformer/config-keys.js';
+import { rotaryOf } from '../transformer/decoder-parts.js';
 import { defineDecoder, plainDecoderDocument } from '../transformer/define-decoder.js';
-import { rotaryOf } from '../transformer/parts.js';
 import { positiveInteger, windowAt, windowSettings } from '../transformer/settings.js';
 import { COHERE, COHERE_SIZES, cohereSettings } from './cohere.js';
 

@@ -1,7 +1,7 @@
 /** DeepSeek-V2 (arXiv 2405.04434): latent attention and grouped experts. */
-
 import * as z from 'zod';
-import { rmsNormLayer } from '../constructors.js';
+import { rmsNormLayer } from '../constructors/basic-layers.js';
+import { decoder, preNormBlock } from '../transformer/decoder-parts.js';
 import {
   DEEPSEEK_RULES,
   deepseekAttention,
@@ -10,7 +10,6 @@ import {
   MLA_KEYS,
 } from '../transformer/deepseek.js';
 import { defineTransformer } from '../transformer/define-decoder.js';
-import { decoder, preNormBlock } from '../transformer/parts.js';
 import { flag, mixtureStored, transformerDocument } from '../transformer/settings.js';
 
 const schema = transformerDocument('deepseek_v2', {

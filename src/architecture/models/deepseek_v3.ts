@@ -1,8 +1,8 @@
 /** DeepSeek-V3 and R1 (arXiv 2412.19437): V2 with sigmoid scores, and a correction instead of a loss. */
-
 import * as z from 'zod';
-import { rmsNormLayer } from '../constructors.js';
+import { rmsNormLayer } from '../constructors/basic-layers.js';
 import { unreadBut } from '../transformer/config-keys.js';
+import { decoder, preNormBlock } from '../transformer/decoder-parts.js';
 import {
   BEST_TWO_RULES,
   correctedRouting,
@@ -16,7 +16,6 @@ import {
   predictionTensors,
 } from '../transformer/deepseek.js';
 import { defineTransformer } from '../transformer/define-decoder.js';
-import { decoder, preNormBlock } from '../transformer/parts.js';
 import { flag, mixtureStored, transformerDocument } from '../transformer/settings.js';
 
 const CONTESTED =

@@ -1,6 +1,6 @@
 /** ERNIE 4.5, dense: neighbouring dimensions rotate together. */
+import { rotaryOf, separateMlp } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
-import { rotaryOf, separateMlp } from '../transformer/parts.js';
 import { activationOf, flag, gateActivation } from '../transformer/settings.js';
 
 export const ernie45 = defineDecoder({

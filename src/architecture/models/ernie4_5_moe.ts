@@ -1,9 +1,9 @@
 /** ERNIE 4.5 with experts: a softmax with a correction for the choice of experts. */
 import * as z from 'zod';
-import { mixtureOfExperts, router } from '../constructors.js';
+import { mixtureOfExperts, router } from '../constructors/feed-forward-layers.js';
 import { param } from '../param.js';
+import { expertsOf, rotaryOf, separateMlp } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
-import { expertsOf, rotaryOf, separateMlp } from '../transformer/parts.js';
 import { expertRules } from '../transformer/rules.js';
 import {
   activationOf,

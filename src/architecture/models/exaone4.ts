@@ -1,7 +1,7 @@
 /** EXAONE 4.0 (arXiv 2507.11407): norms behind the branches; full layers beside windowed ones have no positions. */
 import * as z from 'zod';
+import { postNormBlock } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
-import { postNormBlock } from '../transformer/parts.js';
 import { gateActivation, windowAt, windowSettings } from '../transformer/settings.js';
 
 const DEFAULT_PATTERN = 4;

@@ -4,26 +4,25 @@
  * attention of version 5.18 adds it twice; both are left out here.
  */
 import * as z from 'zod';
+import { alibi, attention } from '../constructors/attention-layers.js';
 import {
-  alibi,
-  attention,
   fusedProjection,
   layerNormLayer,
   linear,
   residual,
   sequence,
-} from '../constructors.js';
+} from '../constructors/basic-layers.js';
 import type { Layer } from '../layer.js';
 import { alibiSlopes } from '../masks.js';
 import { unreadBut } from '../transformer/config-keys.js';
-import { defineTransformer } from '../transformer/define-decoder.js';
 import {
   causalModel,
   parallelBranches,
   plainMlp,
   residualBlock,
   rotaryOf,
-} from '../transformer/parts.js';
+} from '../transformer/decoder-parts.js';
+import { defineTransformer } from '../transformer/define-decoder.js';
 import { longestInput, rotarySettings } from '../transformer/rotary.js';
 import { decoderRules, rotaryRules } from '../transformer/rules.js';
 import {

@@ -1,9 +1,10 @@
 /** Falcon-H1 (arXiv 2507.22448): Mamba-2 and attention side by side in every block, and factors for each part. */
 import * as z from 'zod';
-import { gatedMlp, gatedRmsNorm, linear, scale, sequence, sum } from '../constructors.js';
+import { gatedRmsNorm, linear, scale, sequence, sum } from '../constructors/basic-layers.js';
+import { gatedMlp } from '../constructors/feed-forward-layers.js';
 import type { Layer } from '../layer.js';
+import { residualBlock, rotaryOf, separateAttention } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
-import { residualBlock, rotaryOf, separateAttention } from '../transformer/parts.js';
 import {
   activationOf,
   attentionBias,

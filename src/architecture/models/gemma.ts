@@ -1,11 +1,10 @@
 /** Gemma (arXiv 2403.08295): scaled embeddings, norms with offset 1, a GELU gate. */
-
 import * as z from 'zod';
-import { scale, softcap } from '../constructors.js';
+import { scale, softcap } from '../constructors/basic-layers.js';
 import type { LimitedKeys } from '../transformer/config-keys.js';
 import { unreadBut } from '../transformer/config-keys.js';
+import { sandwichBlock, separateMlp } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
-import { sandwichBlock, separateMlp } from '../transformer/parts.js';
 import {
   activationOf,
   activationWord,

@@ -1,5 +1,5 @@
 /** Gemma 3, the text part (arXiv 2503.19786): one layer in six without a window, norms on q and k. */
-import { rotary } from '../constructors.js';
+import { rotary } from '../constructors/attention-layers.js';
 import { unreadBut } from '../transformer/config-keys.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
 import { localRotarySettings, rotaryByLayer, scalingOf } from '../transformer/rotary.js';

@@ -1,21 +1,19 @@
 /** Gemma 3n, the text part: streams of AltUp, LAuReL, per-layer inputs, shared keys and values, sparse gates. */
 import * as z from 'zod';
+import { altUpBlock, altUpEnd, perLayerBranch } from '../constructors/altup-layers.js';
 import {
-  altUpBlock,
-  altUpEnd,
   linear,
-  perLayerBranch,
   residual,
   rmsNormLayer,
   scale,
   sequence,
   sum,
-} from '../constructors.js';
+} from '../constructors/basic-layers.js';
 import { defineRules } from '../family.js';
 import type { Layer, PerLayerInputs } from '../layer.js';
 import { unreadBut } from '../transformer/config-keys.js';
+import { causalModel, separateMlp } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineTransformer } from '../transformer/define-decoder.js';
-import { causalModel, separateMlp } from '../transformer/parts.js';
 import {
   perLayerIn,
   perLayerOf,

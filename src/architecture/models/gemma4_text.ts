@@ -1,23 +1,21 @@
 /** Gemma 4, the text part: per-layer inputs, shared keys and values, other heads in layers without a window. */
 import * as z from 'zod';
+import { perLayerBranch } from '../constructors/altup-layers.js';
 import {
-  mixtureOfExperts,
-  packedExperts,
-  perLayerBranch,
   plainRmsNorm,
   rmsNormLayer,
-  router,
   scale,
   sequence,
   sum,
   weightedScale,
-} from '../constructors.js';
+} from '../constructors/basic-layers.js';
+import { mixtureOfExperts, packedExperts, router } from '../constructors/feed-forward-layers.js';
 import { defineRules } from '../family.js';
 import type { Layer, PerLayerInputs } from '../layer.js';
 import { buffer, param } from '../param.js';
 import { type JsonObject, unreadBut } from '../transformer/config-keys.js';
+import { decoder, residualBlock, separateMlp } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineTransformer } from '../transformer/define-decoder.js';
-import { decoder, residualBlock, separateMlp } from '../transformer/parts.js';
 import {
   ownKeyLayers,
   perLayerIn,

@@ -1,7 +1,6 @@
 /** GLM-4-9B and GLM-Edge: half of each head rotates, in neighbouring pairs; gate and up are one product. */
-
+import { fusedMlp, rotaryOf } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
-import { fusedMlp, rotaryOf } from '../transformer/parts.js';
 import { partialFactorIn, type RopeScaling } from '../transformer/rotary.js';
 import { partOfHeadRules } from '../transformer/rules.js';
 import type { FilledHeads } from '../transformer/settings.js';

@@ -1,6 +1,6 @@
 /** GLM-4-0414: GLM with norms before and after each branch. */
+import { residualBlock } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
-import { residualBlock } from '../transformer/parts.js';
 import { GLM, GLM_SIZES, glmSettings } from './glm.js';
 
 export const glm4 = defineDecoder({

@@ -1,6 +1,6 @@
 /** GLM-4.5 to 4.7: attention of GLM with experts of DeepSeek-V3. */
-
-import { rmsNormLayer } from '../constructors.js';
+import { rmsNormLayer } from '../constructors/basic-layers.js';
+import { rotaryOf } from '../transformer/decoder-parts.js';
 import {
   correctedRouting,
   deepseekFeedForward,
@@ -10,7 +10,6 @@ import {
   routedSettings,
 } from '../transformer/deepseek.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
-import { rotaryOf } from '../transformer/parts.js';
 import { partialFactorIn } from '../transformer/rotary.js';
 import { partOfHeadRules } from '../transformer/rules.js';
 import { flag, gateActivation, partOfHead } from '../transformer/settings.js';

@@ -1,18 +1,17 @@
 /** GPT-2 (Radford et al. 2019): learned positions, transposed weights. */
-
 import * as z from 'zod';
+import { attention } from '../constructors/attention-layers.js';
 import {
   activation,
-  attention,
   fusedProjection,
   layerNormLayer,
   learnedPositions,
   sequence,
   transposedLinear,
-} from '../constructors.js';
+} from '../constructors/basic-layers.js';
 import { harmless, NO_ROTARY_KEYS, unreadBut } from '../transformer/config-keys.js';
+import { causalModel, residualBlock } from '../transformer/decoder-parts.js';
 import { defineTransformer } from '../transformer/define-decoder.js';
-import { causalModel, residualBlock } from '../transformer/parts.js';
 import { headsDivide, lengthRules } from '../transformer/rules.js';
 import {
   activationOf,
@@ -43,7 +42,10 @@ const schema = transformerDocument('gpt2', {
     .default(false)
     .describe('… and by the number of the layer, from 1'),
   reorder_and_upcast_attn: flag.nullish().describe('The order of operations, not their result'),
-  add_cross_attention: z.literal(false).nullish().describe('There is no encoder to look at'),
+  add_cross_attention: z
+    .literal(false)
+    .nullish()
+    .describe('Cross-attention needs an encoder, which is not supported'),
   tie_word_embeddings: flag.default(true).describe('The head reads the embedding'),
   stored_prefix: storedPrefix('transformer.'),
 });

@@ -1,14 +1,14 @@
 /** GPT-BigCode, of StarCoder 1 and SantaCoder (arXiv 2305.06161): GPT-2 with one key-value head for all. */
+import { attention } from '../constructors/attention-layers.js';
 import {
-  attention,
   fusedProjection,
   layerNormLayer,
   learnedPositions,
   linear,
-} from '../constructors.js';
+} from '../constructors/basic-layers.js';
 import { harmless, NO_ROTARY_KEYS } from '../transformer/config-keys.js';
+import { causalModel, plainMlp, residualBlock } from '../transformer/decoder-parts.js';
 import { defineTransformer } from '../transformer/define-decoder.js';
-import { causalModel, plainMlp, residualBlock } from '../transformer/parts.js';
 import { headsDivide, lengthRules } from '../transformer/rules.js';
 import {
   activationWord,

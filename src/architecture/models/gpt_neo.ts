@@ -1,9 +1,16 @@
 /** GPT-Neo: learned positions, a window in some layers, scores that are not scaled. */
 import * as z from 'zod';
-import { layerNormLayer, learnedPositions, slidingWindow } from '../constructors.js';
+import { sumOf } from '../../text/words.js';
+import { slidingWindow } from '../constructors/attention-layers.js';
+import { layerNormLayer, learnedPositions } from '../constructors/basic-layers.js';
 import { harmless, NO_ROTARY_KEYS } from '../transformer/config-keys.js';
+import {
+  causalModel,
+  plainMlp,
+  residualBlock,
+  separateAttention,
+} from '../transformer/decoder-parts.js';
 import { defineTransformer } from '../transformer/define-decoder.js';
-import { causalModel, plainMlp, residualBlock, separateAttention } from '../transformer/parts.js';
 import { headsDivide, lengthRules } from '../transformer/rules.js';
 import { decoderProxy } from '../transformer/scaled-down-proxy.js';
 import {
@@ -46,8 +53,7 @@ const schema = transformerDocument('gpt_neo', {
 
 type Types = readonly (readonly [readonly string[], number])[];
 
-const layersIn = (types: Types) =>
-  types.reduce((sum, [listed, times]) => sum + listed.length * times, 0);
+const layersIn = (types: Types) => sumOf(types, ([listed, times]) => listed.length * times);
 
 /** Kind of layer `index`, without a list of all layers, which a file can make very long. */
 function kindAt(types: Types, index: number): string | undefined {

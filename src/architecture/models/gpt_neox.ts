@@ -1,21 +1,19 @@
 /** GPT-NeoX and Pythia (arXiv 2204.06745, 2304.01373): parallel attention and feed-forward. */
-
 import * as z from 'zod';
+import { attention, rotary } from '../constructors/attention-layers.js';
 import {
   activation,
-  attention,
   fusedProjection,
   layerNormLayer,
   linear,
   residual,
-  rotary,
   sequence,
-} from '../constructors.js';
+} from '../constructors/basic-layers.js';
 import type { Layer } from '../layer.js';
 import { type JsonObject, unreadBut } from '../transformer/config-keys.js';
+import { causalModel, residualBlock } from '../transformer/decoder-parts.js';
 import { defineTransformer } from '../transformer/define-decoder.js';
 import { isHeldInMemory } from '../transformer/hugging-face.js';
-import { causalModel, residualBlock } from '../transformer/parts.js';
 import { longestInput, rotaryIn, rotarySettings, scalingOf } from '../transformer/rotary.js';
 import {
   headsDivide,

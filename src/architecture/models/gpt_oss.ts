@@ -1,5 +1,5 @@
 /** gpt-oss (arXiv 2508.10925): attention sinks, a window in every other layer, and experts with biases and limits. */
-import { clampedExperts, mixtureOfExperts, router } from '../constructors.js';
+import { clampedExperts, mixtureOfExperts, router } from '../constructors/feed-forward-layers.js';
 import { unreadBut } from '../transformer/config-keys.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
 import { rotaryIn, rotaryReading, scalingIn } from '../transformer/rotary.js';

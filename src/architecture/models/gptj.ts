@@ -1,13 +1,14 @@
 /** GPT-J: one norm for attention and feed-forward, rotated neighbours in a part of each head, a head with a bias. */
-import { layerNormLayer, rotary } from '../constructors.js';
+import { rotary } from '../constructors/attention-layers.js';
+import { layerNormLayer } from '../constructors/basic-layers.js';
 import { NO_ROTARY_KEYS, unreadBut } from '../transformer/config-keys.js';
-import { defineTransformer } from '../transformer/define-decoder.js';
 import {
   causalModel,
   parallelBranches,
   plainMlp,
   separateAttention,
-} from '../transformer/parts.js';
+} from '../transformer/decoder-parts.js';
+import { defineTransformer } from '../transformer/define-decoder.js';
 import { headsDivide, lengthRules, rotationRules } from '../transformer/rules.js';
 import {
   activationWord,

@@ -1,6 +1,6 @@
 /** Granite 3 and 4 dense (arXiv 2408.13359 for the multipliers): Llama with a factor in four places. */
 import * as z from 'zod';
-import { scale } from '../constructors.js';
+import { scale } from '../constructors/basic-layers.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
 import { attentionBias, gateActivation, mlpBias } from '../transformer/settings.js';
 

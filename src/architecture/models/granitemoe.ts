@@ -1,6 +1,6 @@
 /** Granite 3 with experts: all experts in two tensors. */
 import * as z from 'zod';
-import { mixtureOfExperts, packedExperts, router } from '../constructors.js';
+import { mixtureOfExperts, packedExperts, router } from '../constructors/feed-forward-layers.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
 import { isHeldInMemory } from '../transformer/hugging-face.js';
 import { expertRules } from '../transformer/rules.js';

@@ -1,19 +1,17 @@
 /** Granite 4.0: Mamba-2 layers and a few with attention; experts beside a shared network, or the network alone. */
 import * as z from 'zod';
+import { fusedProjection, linear, scale } from '../constructors/basic-layers.js';
 import {
-  fusedProjection,
   gatedMlp,
-  linear,
   mixtureOfExperts,
   packedExperts,
   router,
-  scale,
-} from '../constructors.js';
+} from '../constructors/feed-forward-layers.js';
 import type { GatedMlp } from '../layer.js';
 import type { JsonObject } from '../transformer/config-keys.js';
+import { rotaryOf, separateAttention } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
 import { isHeldInMemory } from '../transformer/hugging-face.js';
-import { rotaryOf, separateAttention } from '../transformer/parts.js';
 import { expertRules } from '../transformer/rules.js';
 import {
   activationOf,

@@ -1,6 +1,6 @@
 /** Helium 1: Llama with rotated neighbours. */
+import { rotaryOf } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
-import { rotaryOf } from '../transformer/parts.js';
 import { flag, gateActivation, headsOf, mlpBias } from '../transformer/settings.js';
 
 export const helium = defineDecoder({

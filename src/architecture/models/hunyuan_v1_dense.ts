@@ -1,5 +1,5 @@
 /** Hunyuan, dense: norms on queries and keys behind their rotation. */
-import { rmsNormLayer } from '../constructors.js';
+import { rmsNormLayer } from '../constructors/basic-layers.js';
 import { ntkBase } from '../rotary-scaling.js';
 import type { JsonObject } from '../transformer/config-keys.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';

@@ -5,20 +5,18 @@
  */
 import * as z from 'zod';
 import type { Confusion, DocumentRule } from '../../errors.js';
+import { hybridAttention } from '../constructors/attention-layers.js';
 import {
   alignment,
-  blockNames,
   embedding,
   gate,
   geluNetwork,
   head,
-  hybridAttention,
-  languageModel,
   layerNormLayer,
   linear,
-  mamba,
-  stack,
-} from '../constructors.js';
+} from '../constructors/basic-layers.js';
+import { blockNames, languageModel, stack } from '../constructors/language-model.js';
+import { mamba } from '../constructors/recurrent-layers.js';
 import {
   defineFamily,
   type ModelChange,

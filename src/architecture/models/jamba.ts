@@ -1,15 +1,16 @@
 /** Jamba (arXiv 2403.19887): Mamba layers and attention without positions, and experts in some of them. */
 import * as z from 'zod';
-import { mamba, rmsNormLayer } from '../constructors.js';
+import { rmsNormLayer } from '../constructors/basic-layers.js';
+import { mamba } from '../constructors/recurrent-layers.js';
 import { unreadBut } from '../transformer/config-keys.js';
-import { defineTransformer } from '../transformer/define-decoder.js';
 import {
   causalModel,
   mlpOf,
   residualBlock,
   separateAttention,
   softmaxMixture,
-} from '../transformer/parts.js';
+} from '../transformer/decoder-parts.js';
+import { defineTransformer } from '../transformer/define-decoder.js';
 import { expertRules, headRules, lengthRules } from '../transformer/rules.js';
 import {
   activationOf,

@@ -1,20 +1,21 @@
 /** LFM2: gated short convolutions in most layers, attention with norms on queries and keys in the others. */
 import * as z from 'zod';
-import { gatedConv, rmsNormLayer } from '../constructors.js';
+import { rmsNormLayer } from '../constructors/basic-layers.js';
+import { gatedConv } from '../constructors/recurrent-layers.js';
 import type { Layer } from '../layer.js';
 import { harmless } from '../transformer/config-keys.js';
-import {
-  type BlockInputs,
-  defineDecoder,
-  plainDecoderDocument,
-} from '../transformer/define-decoder.js';
 import {
   type BlockParts,
   residualBlock,
   rotaryOf,
   separateAttention,
   separateMlp,
-} from '../transformer/parts.js';
+} from '../transformer/decoder-parts.js';
+import {
+  type BlockInputs,
+  defineDecoder,
+  plainDecoderDocument,
+} from '../transformer/define-decoder.js';
 import type { RopeScaling } from '../transformer/rotary.js';
 import { epsilon, flag, positiveInteger } from '../transformer/settings.js';
 

@@ -1,9 +1,9 @@
 /** LFM2 with experts in all but the first layers. */
 import * as z from 'zod';
-import { mixtureOfExperts, router } from '../constructors.js';
+import { mixtureOfExperts, router } from '../constructors/feed-forward-layers.js';
 import { buffer } from '../param.js';
+import { expertsOf } from '../transformer/decoder-parts.js';
 import { defineDecoder, plainDecoderDocument } from '../transformer/define-decoder.js';
-import { expertsOf } from '../transformer/parts.js';
 import { expertRules } from '../transformer/rules.js';
 import { expertsStored, flag, positiveInteger } from '../transformer/settings.js';
 import { LFM2, LFM2_HARMLESS, LFM2_LEAVES, lfm2Mlp, lfm2Settings } from './lfm2.js';

@@ -1,16 +1,12 @@
 /** Llama 4, the text part: chunks in layers with RoPE, a temperature in those without, experts weighed at their input. */
 import * as z from 'zod';
-import {
-  chunkWindow,
-  mixtureOfExperts,
-  packedExperts,
-  plainRmsNorm,
-  router,
-} from '../constructors.js';
+import { chunkWindow } from '../constructors/attention-layers.js';
+import { plainRmsNorm } from '../constructors/basic-layers.js';
+import { mixtureOfExperts, packedExperts, router } from '../constructors/feed-forward-layers.js';
 import { defineRules } from '../family.js';
 import { unreadBut } from '../transformer/config-keys.js';
+import { rotaryOf, separateMlp } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
-import { rotaryOf, separateMlp } from '../transformer/parts.js';
 import { expertRules } from '../transformer/rules.js';
 import {
   activationOf,

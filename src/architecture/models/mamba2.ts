@@ -1,5 +1,6 @@
 /** Mamba-2 (arXiv 2405.21060): state space duals, without attention. */
-import { gatedRmsNorm, stateSpaceDual } from '../constructors.js';
+import { gatedRmsNorm } from '../constructors/basic-layers.js';
+import { stateSpaceDual } from '../constructors/recurrent-layers.js';
 import { defineTransformer } from '../transformer/define-decoder.js';
 import { lengthRules } from '../transformer/rules.js';
 import {

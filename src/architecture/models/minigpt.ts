@@ -1,15 +1,16 @@
 /** MiniGPT: a small Llama-like decoder with grouped-query attention and its own names. */
 import * as z from 'zod';
-import { rmsNormLayer, rotary } from '../constructors.js';
+import { rotary } from '../constructors/attention-layers.js';
+import { rmsNormLayer } from '../constructors/basic-layers.js';
 import { defineFamily, type Preset } from '../family.js';
 import { trainingHints } from '../training-section.js';
-import { huggingFaceReader } from '../transformer/hugging-face.js';
 import {
   causalModel,
   residualBlock,
   separateAttention,
   separateMlp,
-} from '../transformer/parts.js';
+} from '../transformer/decoder-parts.js';
+import { huggingFaceReader } from '../transformer/hugging-face.js';
 import { DECODER_RULES } from '../transformer/rules.js';
 import {
   DECODER_DIMENSIONS,

@@ -1,9 +1,9 @@
 /** MiniMax-M2: experts with sigmoid scores, norms over all queries and all keys, and partly rotated heads. */
-import { mixtureOfExperts, router } from '../constructors.js';
+import { mixtureOfExperts, router } from '../constructors/feed-forward-layers.js';
 import { buffer } from '../param.js';
 import type { JsonObject } from '../transformer/config-keys.js';
+import { expertsOf, rotaryOf } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
-import { expertsOf, rotaryOf } from '../transformer/parts.js';
 import { partialFactorIn } from '../transformer/rotary.js';
 import { expertRules, partOfHeadRules } from '../transformer/rules.js';
 import {

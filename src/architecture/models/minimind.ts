@@ -2,14 +2,14 @@
  * MiniMind 2 and 3 (github.com/jingyaogong/minimind): small decoders, dense or with a mixture of experts.
  * Both versions share a `model_type`; `versionOf` distinguishes them.
  */
-
 import * as z from 'zod';
 import type { DocumentRule } from '../../errors.js';
-import { mixtureOfExperts, rmsNormLayer, rotary, router } from '../constructors.js';
+import { rotary } from '../constructors/attention-layers.js';
+import { rmsNormLayer } from '../constructors/basic-layers.js';
+import { mixtureOfExperts, router } from '../constructors/feed-forward-layers.js';
 import type { Preset } from '../family.js';
 import type { Layer, Router } from '../layer.js';
 import type { RotaryScaling } from '../rotary-scaling.js';
-import { defineTransformer } from '../transformer/define-decoder.js';
 import {
   decoder,
   expertsOf,
@@ -17,7 +17,8 @@ import {
   preNormBlock,
   separateAttention,
   separateMlp,
-} from '../transformer/parts.js';
+} from '../transformer/decoder-parts.js';
+import { defineTransformer } from '../transformer/define-decoder.js';
 import type { RotaryReading } from '../transformer/rotary.js';
 import { rotaryIn, scalingIn } from '../transformer/rotary.js';
 import { DECODER_RULES } from '../transformer/rules.js';

@@ -1,6 +1,7 @@
 /** Mistral 4: latent attention with queries that grow with their position, and experts with softmax scores. */
-import { rmsNormLayer } from '../constructors.js';
+import { rmsNormLayer } from '../constructors/basic-layers.js';
 import { type JsonObject, unreadBut } from '../transformer/config-keys.js';
+import { decoder, preNormBlock } from '../transformer/decoder-parts.js';
 import {
   BEST_TWO_RULES,
   DEEPSEEK_RULES,
@@ -11,7 +12,6 @@ import {
   MLA_KEYS,
 } from '../transformer/deepseek.js';
 import { defineTransformer } from '../transformer/define-decoder.js';
-import { decoder, preNormBlock } from '../transformer/parts.js';
 import { rotaryIn } from '../transformer/rotary.js';
 import {
   expertsStored,

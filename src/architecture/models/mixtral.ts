@@ -1,7 +1,7 @@
 /** Mixtral (arXiv 2401.04088): Mistral with a mixture of experts in every layer. */
 import { unreadBut } from '../transformer/config-keys.js';
+import { softmaxMixture } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
-import { softmaxMixture } from '../transformer/parts.js';
 import { expertRules } from '../transformer/rules.js';
 import {
   activationOf,

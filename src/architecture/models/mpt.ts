@@ -1,6 +1,7 @@
 /** MPT: ALiBi, LayerNorms without biases, one product for queries, keys and values. */
 import * as z from 'zod';
-import { alibi, attention, fusedProjection, layerNormLayer, linear } from '../constructors.js';
+import { alibi, attention } from '../constructors/attention-layers.js';
+import { fusedProjection, layerNormLayer, linear } from '../constructors/basic-layers.js';
 import type { KeyRemark } from '../family.js';
 import { alibiSlopesInOrder } from '../masks.js';
 import {
@@ -9,8 +10,8 @@ import {
   NO_ROTARY_KEYS,
   unreadBut,
 } from '../transformer/config-keys.js';
+import { causalModel, plainMlp, residualBlock } from '../transformer/decoder-parts.js';
 import { defineTransformer } from '../transformer/define-decoder.js';
-import { causalModel, plainMlp, residualBlock } from '../transformer/parts.js';
 import { isObject, NO_ROTARY } from '../transformer/rotary.js';
 import { headsDivide, lengthRules } from '../transformer/rules.js';
 import {

@@ -1,7 +1,7 @@
 /** Nemotron-4 and Minitron (arXiv 2407.14679): LayerNorms with offset 1, a squared ReLU without a gate. */
-import { layerNormLayer } from '../constructors.js';
+import { layerNormLayer } from '../constructors/basic-layers.js';
+import { plainMlp, rotaryOf } from '../transformer/decoder-parts.js';
 import { defineDecoder, plainDecoderDocument } from '../transformer/define-decoder.js';
-import { plainMlp, rotaryOf } from '../transformer/parts.js';
 import { partialFactorIn } from '../transformer/rotary.js';
 import { partOfHeadRules } from '../transformer/rules.js';
 import {

@@ -1,14 +1,8 @@
 /** Nemotron-H (arXiv 2504.03624): one mixer a block, which is Mamba-2, attention, a network or experts without gates. */
 import * as z from 'zod';
-import {
-  gatedRmsNorm,
-  linear,
-  mixtureOfExperts,
-  packedExperts,
-  rmsNormLayer,
-  router,
-  stateSpaceDual,
-} from '../constructors.js';
+import { gatedRmsNorm, linear, rmsNormLayer } from '../constructors/basic-layers.js';
+import { mixtureOfExperts, packedExperts, router } from '../constructors/feed-forward-layers.js';
+import { stateSpaceDual } from '../constructors/recurrent-layers.js';
 import type { Layer, MixtureOfExperts } from '../layer.js';
 import { buffer } from '../param.js';
 import {
@@ -17,9 +11,14 @@ import {
   type JsonObject,
   unreadBut,
 } from '../transformer/config-keys.js';
+import {
+  causalModel,
+  plainMlp,
+  residualBlock,
+  separateAttention,
+} from '../transformer/decoder-parts.js';
 import { defineTransformer } from '../transformer/define-decoder.js';
 import { isHeldInMemory } from '../transformer/hugging-face.js';
-import { causalModel, plainMlp, residualBlock, separateAttention } from '../transformer/parts.js';
 import { expertRules, headRules, lengthRules } from '../transformer/rules.js';
 import {
   activationOf,

@@ -1,5 +1,5 @@
 /** OLMo 1 (arXiv 2402.00838): LayerNorms without weights, queries, keys and values that may be clipped. */
-import { layerNormLayer } from '../constructors.js';
+import { layerNormLayer } from '../constructors/basic-layers.js';
 import { unreadBut } from '../transformer/config-keys.js';
 import { defineDecoder, plainDecoderDocument } from '../transformer/define-decoder.js';
 import { attentionBias, clipSetting, gateActivation } from '../transformer/settings.js';

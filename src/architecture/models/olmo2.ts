@@ -1,6 +1,6 @@
 /** OLMo 2 (arXiv 2501.00656): norms after the branches, and over all queries and all keys at once. */
+import { postNormBlock } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
-import { postNormBlock } from '../transformer/parts.js';
 import { attentionBias, gateActivation } from '../transformer/settings.js';
 
 export const olmo2 = defineDecoder({

@@ -1,7 +1,7 @@
 /** OLMo 3: OLMo 2 with windows in three layers of four; only the others scale their positions. */
-import { rotary } from '../constructors.js';
+import { rotary } from '../constructors/attention-layers.js';
+import { postNormBlock } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
-import { postNormBlock } from '../transformer/parts.js';
 import { localRotarySettings, rotaryByLayer, scalingOf } from '../transformer/rotary.js';
 import { localRotaryRules } from '../transformer/rules.js';
 import {

@@ -1,11 +1,17 @@
 /** OLMo Hybrid: gated DeltaNet with norms before it, attention of OLMo 3 in every fourth layer. */
 import * as z from 'zod';
-import { causalConv, gatedDelta, gatedRmsNorm, linear, rmsNormLayer } from '../constructors.js';
+import { gatedRmsNorm, linear, rmsNormLayer } from '../constructors/basic-layers.js';
+import { causalConv, gatedDelta } from '../constructors/recurrent-layers.js';
 import type { Layer } from '../layer.js';
 import { harmless, type JsonObject } from '../transformer/config-keys.js';
+import {
+  postNormBlock,
+  preNormBlock,
+  rotaryOf,
+  separateAttention,
+} from '../transformer/decoder-parts.js';
 import { type BlockInputs, decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
 import { isHeldInMemory } from '../transformer/hugging-face.js';
-import { postNormBlock, preNormBlock, rotaryOf, separateAttention } from '../transformer/parts.js';
 import { type RopeScaling, rotaryIn } from '../transformer/rotary.js';
 import {
   activationOf,

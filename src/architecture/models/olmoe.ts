@@ -1,6 +1,6 @@
 /** OLMoE (arXiv 2409.02060): experts in every layer, norms over all queries and all keys at once. */
+import { softmaxMixture } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
-import { softmaxMixture } from '../transformer/parts.js';
 import { expertRules } from '../transformer/rules.js';
 import {
   activationOf,

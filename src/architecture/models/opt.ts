@@ -1,9 +1,20 @@
 /** OPT (arXiv 2205.01068): learned positions from row 2, products around the blocks where embeddings are narrower. */
-import { layerNormLayer, learnedPositions, linear, residual, sequence } from '../constructors.js';
+import {
+  layerNormLayer,
+  learnedPositions,
+  linear,
+  residual,
+  sequence,
+} from '../constructors/basic-layers.js';
 import type { Layer } from '../layer.js';
 import { harmless, NO_ROTARY_KEYS } from '../transformer/config-keys.js';
+import {
+  causalModel,
+  plainMlp,
+  residualBlock,
+  separateAttention,
+} from '../transformer/decoder-parts.js';
 import { defineTransformer } from '../transformer/define-decoder.js';
-import { causalModel, plainMlp, residualBlock, separateAttention } from '../transformer/parts.js';
 import { headsDivide, lengthRules } from '../transformer/rules.js';
 import {
   activationWord,

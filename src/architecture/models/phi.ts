@@ -1,7 +1,7 @@
 /** Phi 1, 1.5 and 2 (arXiv 2306.11644): one norm for attention and feed-forward, biases everywhere. */
-import { layerNormLayer } from '../constructors.js';
+import { layerNormLayer } from '../constructors/basic-layers.js';
+import { parallelBlock, plainMlp, rotaryOf } from '../transformer/decoder-parts.js';
 import { defineDecoder, plainDecoderDocument } from '../transformer/define-decoder.js';
-import { parallelBlock, plainMlp, rotaryOf } from '../transformer/parts.js';
 import { partialFactorIn } from '../transformer/rotary.js';
 import { partOfHeadRules } from '../transformer/rules.js';
 import { activationWord, epsilon, flag, partOfHead } from '../transformer/settings.js';

@@ -1,8 +1,9 @@
 /** Phi 3 (arXiv 2404.14219): fused query-key-value and gate-up products. */
-import { attention, fusedProjection, linear, rotary } from '../constructors.js';
+import { attention, rotary } from '../constructors/attention-layers.js';
+import { fusedProjection, linear } from '../constructors/basic-layers.js';
 import type { JsonObject } from '../transformer/config-keys.js';
+import { fusedMlp } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
-import { fusedMlp } from '../transformer/parts.js';
 import { rotaryIn, scalingIn, scalingOf } from '../transformer/rotary.js';
 import { partOfHeadRules } from '../transformer/rules.js';
 import {

@@ -1,11 +1,13 @@
 /** Phi-3.5-MoE (arXiv 2404.14219): LayerNorms, and two experts, each with a softmax of the scores near its own. */
 import * as z from 'zod';
-import { layerNormLayer, mixtureOfExperts, rotary, router } from '../constructors.js';
+import { rotary } from '../constructors/attention-layers.js';
+import { layerNormLayer } from '../constructors/basic-layers.js';
+import { mixtureOfExperts, router } from '../constructors/feed-forward-layers.js';
 import type { KeyRemark } from '../family.js';
 import type { RotaryScaling } from '../rotary-scaling.js';
 import { type JsonObject, unreadBut } from '../transformer/config-keys.js';
+import { expertsOf } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
-import { expertsOf } from '../transformer/parts.js';
 import {
   type RopeScaling,
   type RotaryReading,

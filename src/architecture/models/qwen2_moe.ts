@@ -1,7 +1,7 @@
 /** Qwen 1.5 and 2 with routed experts, and a shared expert with its own gate. */
 import { unreadBut } from '../transformer/config-keys.js';
+import { mlpOf, sharedExpert, sparseMixture } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
-import { mlpOf, sharedExpert, sparseMixture } from '../transformer/parts.js';
 import { expertRules } from '../transformer/rules.js';
 import {
   flag,

@@ -1,4 +1,5 @@
 /** Qwen3.5 with experts, the text part. */
+import { sharedExpert, sparseMixture } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
 import {
   DELTA_HEAD_RULES,
@@ -8,7 +9,6 @@ import {
   deltaSettings,
   IMAGE_KEYS,
 } from '../transformer/gated-delta.js';
-import { sharedExpert, sparseMixture } from '../transformer/parts.js';
 import { expertRules } from '../transformer/rules.js';
 import { expertsStored, positiveInteger } from '../transformer/settings.js';
 import { qwen35Inputs } from './qwen3_5_text.js';

@@ -1,5 +1,5 @@
 /** Qwen3.5, the text part: gated DeltaNet in three of four layers, gated attention in the others. */
-import { fusedProjection, linear } from '../constructors.js';
+import { fusedProjection, linear } from '../constructors/basic-layers.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
 import {
   DELTA_HEAD_RULES,

@@ -1,7 +1,7 @@
 /** Qwen 3 with experts (arXiv 2505.09388). */
 import { unreadBut } from '../transformer/config-keys.js';
+import { mlpOf, sparseMixture } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
-import { mlpOf, sparseMixture } from '../transformer/parts.js';
 import { expertRules } from '../transformer/rules.js';
 import {
   attentionBias,

@@ -1,5 +1,6 @@
 /** Qwen3-Next: gated DeltaNet (arXiv 2412.06464) in three of four layers, gated attention in the others, and experts. */
-import { fusedProjection, linear } from '../constructors.js';
+import { fusedProjection, linear } from '../constructors/basic-layers.js';
+import { mlpOf, sharedExpert, sparseMixture } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
 import {
   DELTA_HEAD_RULES,
@@ -8,7 +9,6 @@ import {
   deltaOrAttention,
   deltaSettings,
 } from '../transformer/gated-delta.js';
-import { mlpOf, sharedExpert, sparseMixture } from '../transformer/parts.js';
 import { expertRules } from '../transformer/rules.js';
 import { flag, hasExperts, positiveInteger, sparseSettings } from '../transformer/settings.js';
 

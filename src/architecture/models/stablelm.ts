@@ -1,8 +1,8 @@
 /** StableLM (arXiv 2402.17834): LayerNorms and gates; the 12B has a norm of its own for each head. */
-import { headNorms, layerNormLayer } from '../constructors.js';
+import { headNorms, layerNormLayer } from '../constructors/basic-layers.js';
 import { unreadBut } from '../transformer/config-keys.js';
+import { parallelBlock, preNormBlock, rotaryOf } from '../transformer/decoder-parts.js';
 import { defineDecoder, plainDecoderDocument } from '../transformer/define-decoder.js';
-import { parallelBlock, preNormBlock, rotaryOf } from '../transformer/parts.js';
 import { partialFactorIn } from '../transformer/rotary.js';
 import { partOfHeadRules } from '../transformer/rules.js';
 import { epsilon, flag, gateActivation, partOfHead } from '../transformer/settings.js';

@@ -1,7 +1,7 @@
 /** StarCoder2 (arXiv 2402.19173): LayerNorms, biases, a sliding window, no gates. */
-import { layerNormLayer } from '../constructors.js';
+import { layerNormLayer } from '../constructors/basic-layers.js';
+import { plainMlp } from '../transformer/decoder-parts.js';
 import { defineDecoder, plainDecoderDocument } from '../transformer/define-decoder.js';
-import { plainMlp } from '../transformer/parts.js';
 import {
   activationWord,
   epsilon,

@@ -1,19 +1,19 @@
 /** Zamba 2 (arXiv 2411.15242): Mamba-2 layers, and before some of them a transformer block that several share. */
 import * as z from 'zod';
+import { attention } from '../constructors/attention-layers.js';
 import {
   adapted,
   adapter,
-  attention,
   embeddingJoin,
   fusedProjection,
-  gatedMlp,
   gatedRmsNorm,
   linear,
   residual,
   rmsNormLayer,
   sequence,
-  stateSpaceDual,
-} from '../constructors.js';
+} from '../constructors/basic-layers.js';
+import { gatedMlp } from '../constructors/feed-forward-layers.js';
+import { stateSpaceDual } from '../constructors/recurrent-layers.js';
 import { defineRules } from '../family.js';
 import type { Embedding, Layer, Linear } from '../layer.js';
 import { type Param, param } from '../param.js';
@@ -23,8 +23,8 @@ import {
   type JsonObject,
   unreadBut,
 } from '../transformer/config-keys.js';
+import { decoder, residualBlock, rotaryOf } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineTransformer } from '../transformer/define-decoder.js';
-import { decoder, residualBlock, rotaryOf } from '../transformer/parts.js';
 import {
   headRules,
   layerListRules,

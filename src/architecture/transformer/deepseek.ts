@@ -1,19 +1,13 @@
 /** Parts shared by DeepSeek's second and third generation (arXiv 2405.04434, 2412.19437). */
 import * as z from 'zod';
-import {
-  latentAttention,
-  linear,
-  mixtureOfExperts,
-  rmsNormLayer,
-  rotary,
-  router,
-  sequence,
-} from '../constructors.js';
+import { latentAttention, rotary } from '../constructors/attention-layers.js';
+import { linear, rmsNormLayer, sequence } from '../constructors/basic-layers.js';
+import { mixtureOfExperts, router } from '../constructors/feed-forward-layers.js';
 import { defineRules, type Ignored } from '../family.js';
 import type { LatentAttention, Layer, Rotary, Router } from '../layer.js';
 import { buffer } from '../param.js';
 import { type JsonObject, type LimitedKeys, unreadBut } from './config-keys.js';
-import { expertsOf, separateMlp } from './parts.js';
+import { expertsOf, separateMlp } from './decoder-parts.js';
 import { type RopeScaling, rotarySettings, scalingOf, yarnAmplitude } from './rotary.js';
 import { expertRules, lengthRules, rotationRules, scalingRules } from './rules.js';
 import {

@@ -1,11 +1,10 @@
 /** Defines Hugging Face families by their differences from Llama. */
 import type * as z from 'zod';
-import { rmsNormLayer } from '../constructors.js';
+import { rmsNormLayer } from '../constructors/basic-layers.js';
 import { type Dimensions, defineFamily, type Family } from '../family.js';
 import type { Layer, NormLayer } from '../layer.js';
 import { type TRAINING_SECTIONS, trainingHints } from '../training-section.js';
 import { type LimitedKeys, unreadBut } from './config-keys.js';
-import { huggingFaceReader, type Special } from './hugging-face.js';
 import {
   type AttentionSettings,
   type BlockParts,
@@ -16,7 +15,8 @@ import {
   rotaryOf,
   scaledBranch,
   separateAttention,
-} from './parts.js';
+} from './decoder-parts.js';
+import { huggingFaceReader, type Special } from './hugging-face.js';
 import { type RopeScaling, rotarySettings } from './rotary.js';
 import {
   decoderRules,

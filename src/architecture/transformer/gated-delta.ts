@@ -1,19 +1,18 @@
 /** Parts of models with gated DeltaNet in most layers and gated attention in the others (Qwen3-Next, Qwen3.5). */
 import * as z from 'zod';
+import { attention } from '../constructors/attention-layers.js';
 import {
-  attention,
-  causalConv,
   fusedProjection,
-  gatedDelta,
   gatedRmsNorm,
   linear,
   rmsNormLayer,
-} from '../constructors.js';
+} from '../constructors/basic-layers.js';
+import { causalConv, gatedDelta } from '../constructors/recurrent-layers.js';
 import { defineRules } from '../family.js';
 import type { FusedProjection, Layer, Linear } from '../layer.js';
 import { type JsonObject, type LimitedKeys, unreadBut } from './config-keys.js';
+import { rotaryOf } from './decoder-parts.js';
 import type { BlockInputs } from './define-decoder.js';
-import { rotaryOf } from './parts.js';
 import { isObject, partialFactorIn, type RopeScaling, rotaryReading } from './rotary.js';
 import { partOfHeadRules } from './rules.js';
 import {

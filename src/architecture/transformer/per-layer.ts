@@ -1,14 +1,8 @@
 /** Parts of Gemma 3n and 4: inputs for each layer, and layers that read keys and values of others. */
 import * as z from 'zod';
-import {
-  attention,
-  embedding,
-  linear,
-  perLayerInputs,
-  plainRmsNorm,
-  rmsNormLayer,
-  rotary,
-} from '../constructors.js';
+import { perLayerInputs } from '../constructors/altup-layers.js';
+import { attention, rotary } from '../constructors/attention-layers.js';
+import { embedding, linear, plainRmsNorm, rmsNormLayer } from '../constructors/basic-layers.js';
 import { defineRules } from '../family.js';
 import type { Attention, Embedding, Layer, PerLayerInputs } from '../layer.js';
 import { type RopeScaling, scalingOf } from './rotary.js';

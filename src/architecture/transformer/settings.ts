@@ -1,7 +1,6 @@
 /** Settings that transformer families share, with Hugging Face's keys. */
-
 import * as z from 'zod';
-import { slidingWindow } from '../constructors.js';
+import { slidingWindow } from '../constructors/attention-layers.js';
 import type { Dimensions, Ignored, ModelChange, Setting, StoredShapes } from '../family.js';
 import type { ActivationName, Window } from '../layer.js';
 import { TRAINING_SECTIONS } from '../training-section.js';

@@ -1,6 +1,7 @@
 /** Settings and layers that families with state spaces share, with Hugging Face's keys. */
 import * as z from 'zod';
-import { gatedRmsNorm, mamba, rmsNormLayer, stateSpaceDual } from '../constructors.js';
+import { gatedRmsNorm, rmsNormLayer } from '../constructors/basic-layers.js';
+import { mamba, stateSpaceDual } from '../constructors/recurrent-layers.js';
 import { defineRules } from '../family.js';
 import type { LanguageModel, Layer, Mamba, StateSpaceDual } from '../layer.js';
 import {
@@ -10,7 +11,7 @@ import {
   NO_ROTARY_KEYS,
   unreadBut,
 } from './config-keys.js';
-import { causalModel, residualBlock } from './parts.js';
+import { causalModel, residualBlock } from './decoder-parts.js';
 import {
   activationOf,
   activationWord,

@@ -1,5 +1,4 @@
 /** Explains a published ratio or percentage by pairs of counts of a family's models. */
-
 import type { Family } from '../../architecture/family.js';
 import type { LanguageModel } from '../../architecture/layer.js';
 import { COMPONENTS } from '../../architecture/layer.js';
@@ -8,6 +7,7 @@ import type { SrteLayout } from '../../architecture/srte-layout.js';
 import { srteParameters } from '../../architecture/srte-layout.js';
 import { walk } from '../../architecture/walk.js';
 import type { PublishedRatio } from '../../config/parse-published.js';
+import { sumOf } from '../../text/words.js';
 import { presetCounts } from '../family-counts.js';
 import { parameterFigures } from '../parameters.js';
 import { compareSrte, PUBLISHED_RANKS, srteLayoutOfRow } from '../srte-comparison.js';
@@ -144,7 +144,7 @@ function cacheCounts(model: LanguageModel): Compared[] {
     layer.kind === 'attention' && typeof layer.sharing !== 'object' ? [layer] : [],
   );
   const values = (heads: 'heads' | 'keyValueHeads') =>
-    attentions.reduce((sum, layer) => sum + 2 * layer[heads] * layer.headDim, 0);
+    sumOf(attentions, (layer) => 2 * layer[heads] * layer.headDim);
   const cache = (id: string, text: string, value: number): Compared => ({
     group: 'cache',
     id,

@@ -36,7 +36,7 @@ export interface AdapterChanges {
   readonly faults: readonly AdapterFault[];
 }
 
-/** What an adapter must fit. */
+/** Type and shape of a tensor that an adapter must fit. */
 export type TensorForm = Pick<StoredTensor, 'dtype' | 'shape'>;
 
 /** A tensor that the model does not have, or has in another shape or type than the adapter needs. */

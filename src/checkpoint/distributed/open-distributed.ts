@@ -1,7 +1,6 @@
 /** Finds checkpoints of several processes: a folder, or a file in one. */
 import path from 'node:path';
-import { fileNamesIn, folderNamesIn, pathExists, pathKind } from '../../files/mounted.js';
-import { cannotRead } from '../byte-file.js';
+import { fileNamesIn, folderNamesIn, pathExists } from '../../files/mounted.js';
 import type { CheckpointOptions, OpenedFiles } from '../checkpoint.js';
 import { listed, refusal } from '../checkpoint-rules.js';
 import {
@@ -14,7 +13,7 @@ import {
 } from '../formats.js';
 import { openDcp } from './read-dcp.js';
 import { openZero } from './read-zero.js';
-import { zeroFilesIn } from './zero-files.js';
+import { namesIn, zeroFilesIn } from './zero-files.js';
 
 /**
  * Opens a folder that several processes wrote, or a file in it that stands for all.
@@ -62,12 +61,3 @@ function readableNamesIn(folder: string): string[] {
 
 /** Folders that are searched for checkpoints. */
 const MOST_SEARCHED = 1000;
-
-/** Names of the files in a folder; undefined for a file. */
-function namesIn(folder: string): string[] | undefined {
-  try {
-    return pathKind(folder) === 'folder' ? fileNamesIn(folder).sort() : undefined;
-  } catch (error) {
-    throw cannotRead(folder, error);
-  }
-}

@@ -41,8 +41,8 @@ export function zeroFilesIn(folder: string, names: readonly string[]): ZeroFiles
   });
 }
 
-/** Names of the files in a folder; undefined if there is none. */
-function namesIn(folder: string): string[] | undefined {
+/** Names of the files in a folder, sorted; undefined if there is no folder. */
+export function namesIn(folder: string): string[] | undefined {
   try {
     return pathKind(folder) === 'folder' ? fileNamesIn(folder).sort() : undefined;
   } catch (error) {

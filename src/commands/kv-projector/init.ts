@@ -1,10 +1,11 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { BaseCommand } from '../../cli/base-command.js';
-import { count, seed } from '../../cli/flags.js';
+import { seed } from '../../cli/flags/flags.js';
+import { dropout, ratio, teachers } from '../../cli/flags/projector-flags.js';
+import { count } from '../../cli/flags/value-flags.js';
 import { isStdout } from '../../cli/output.js';
 import { progressDisplay } from '../../cli/progress.js';
-import { dropout, ratio, teachers } from '../../cli/projector-flags.js';
 import { UserError } from '../../errors.js';
 import { overlap } from '../../files/input-registry.js';
 import { loadTeachers } from '../../kv-projector/costs.js';

@@ -1,8 +1,9 @@
 import * as Flags from '@oclif/core/flags';
 import { BaseCommand } from '../../cli/base-command.js';
-import type { PublishedNumber } from '../../cli/flags.js';
-import { count, details, publishedNumber } from '../../cli/flags.js';
-import { ratioChoices, teachers } from '../../cli/projector-flags.js';
+import { details } from '../../cli/flags/flags.js';
+import { ratioChoices, teachers } from '../../cli/flags/projector-flags.js';
+import type { PublishedNumber } from '../../cli/flags/value-flags.js';
+import { count, publishedNumber } from '../../cli/flags/value-flags.js';
 import { UserError } from '../../errors.js';
 import { compareProjectors, loadTeachers } from '../../kv-projector/costs.js';
 import { explainProjector } from '../../kv-projector/explain-projector.js';

@@ -1,7 +1,7 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { BaseCommand } from '../../cli/base-command.js';
-import { details, savedFile, threads } from '../../cli/flags.js';
+import { details, savedFile, threads } from '../../cli/flags/flags.js';
 import { progressDisplay } from '../../cli/progress.js';
 import { projectionReport } from '../../report/kv-projector/kv-projector.js';
 

@@ -1,8 +1,9 @@
 import * as Flags from '@oclif/core/flags';
 import { BaseCommand } from '../../cli/base-command.js';
-import { count, details, seed, threads, tokens } from '../../cli/flags.js';
+import { details, seed, threads } from '../../cli/flags/flags.js';
+import { dropouts, ratios } from '../../cli/flags/projector-flags.js';
+import { count, tokens } from '../../cli/flags/value-flags.js';
 import { livePlot, progressDisplay } from '../../cli/progress.js';
-import { dropouts, ratios } from '../../cli/projector-flags.js';
 import { UserError } from '../../errors.js';
 import type { Changes } from '../../kv-projector/ablations.js';
 import { ACTIVATION_NAMES, PUBLISHED_CHANGES } from '../../kv-projector/ablations.js';

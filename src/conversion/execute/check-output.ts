@@ -1,5 +1,4 @@
 /** Checks of a written output: the errors of its tables, its values read again, and a run of both models. */
-
 import os from 'node:os';
 import { setImmediate as breathe } from 'node:timers/promises';
 import type { Checkpoint } from '../../checkpoint/checkpoint.js';
@@ -13,10 +12,11 @@ import type { MatrixProducts } from '../../linalg/matrix.js';
 import { squaredNorm } from '../../linalg/matrix.js';
 import type { ModelFile } from '../../model-input/model-file.js';
 import type { ProgressDisplay } from '../../progress-display.js';
-import type { OpenedModel, TwoModelComparison } from '../../quicktest/sides.js';
+import type { OpenedModel, TwoModelComparison } from '../../quicktest/compare-two-models.js';
 import { decodeValues } from '../../tensor/decode-values.js';
 import { isSameShape, STORED_DTYPES } from '../../tensor/dtype.js';
 import type { ScaleDtype, WeightForm } from '../../tensor/group-quantization.js';
+import { sumOf } from '../../text/words.js';
 import type { ConversionJob, StepProgress } from '../job.js';
 import type {
   ConversionInput,
@@ -132,10 +132,7 @@ export async function measureBlocks(
 ): Promise<TensorError[]> {
   const inBlocks = planned.filter(({ blocks }) => blocks !== undefined);
   if (inBlocks.length === 0) return [];
-  const total = inBlocks.reduce(
-    (sum, { name }) => sum + requireStoredTensor(name, input).elements,
-    0,
-  );
+  const total = sumOf(inBlocks, ({ name }) => requireStoredTensor(name, input).elements);
   const onProgress = step('measuring', total);
   const errors: TensorError[] = [];
   for (const { name, shape } of inBlocks) {
@@ -423,7 +420,9 @@ export async function prove(
   source: ModelFile,
   keepsSrte: boolean,
 ): Promise<Proof> {
-  const { checkpointSide, compareTwoModels } = await import('../../quicktest/sides.js');
+  const { checkpointSide, compareTwoModels } = await import(
+    '../../quicktest/compare-two-models.js'
+  );
   // Conservative: assumes changed values unless every value is certainly one of the input's.
   const isChanged =
     [tie, dtype, quantize, target].some((each) => each !== undefined) || set.length > 0;

@@ -1,5 +1,4 @@
 /** Executes a plan: computes the tables, writes the files and moves the output into place. */
-
 import { createHash } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -226,7 +225,7 @@ async function writeOutput(
   const written = [];
   onProgress = display.step(
     'writing',
-    files.reduce((sum, { name, bytes }) => sum + (staging.isFinished(name) ? 0 : bytes), 0),
+    sumOf(files, ({ name, bytes }) => (staging.isFinished(name) ? 0 : bytes)),
   );
   for (const { fill, ...file } of files) {
     const resumed = staging.isFinished(file.name);
@@ -238,7 +237,7 @@ async function writeOutput(
   try {
     const tables = await measureTables(input, plan.srte, made, output, resources);
     if (check && !staging.isInPlace) {
-      const bytes = plan.tensors.reduce((sum, tensor) => sum + tensor.bytes, 0);
+      const bytes = sumOf(plan.tensors, (tensor) => tensor.bytes);
       await checkOutput(plan, output, values, display.step('checking', bytes));
     }
     const tie = plan.tie ? await measureTie(plan.tie, checkpoint, output, display.step) : [];

@@ -18,6 +18,7 @@ import { writeZip } from '../../checkpoint/torch/zip/write-zip.js';
 import { UserError } from '../../errors.js';
 import { INDEX_FILE } from '../../files/config-names.js';
 import type { ByteSink } from '../../files/write-whole.js';
+import { sumOf } from '../../text/words.js';
 import type { ConversionPlan, PlannedTensor } from '../plan/conversion-plan.js';
 
 /** A safetensors file of the output. */
@@ -64,7 +65,7 @@ export function shardsOf(tensors: readonly PlannedTensor[], shardBytes: number):
 
 /** The index of several shards, in the format of the Hugging Face hub. */
 function indexOfShards(shards: readonly Shard[]): string {
-  const total_size = shards.reduce((sum, { bytes }) => sum + bytes, 0);
+  const total_size = sumOf(shards, ({ bytes }) => bytes);
   const entries = shards.flatMap(({ file, tensors }) =>
     tensors.map((name) => [name, file] as const),
   );

@@ -5,7 +5,7 @@ import type { RowSource } from '../../linalg/low-rank.js';
 import type { MatrixProduct, TableDistance } from '../../linalg/matrix.js';
 import { addComparison, emptyComparison, plainProduct } from '../../linalg/matrix.js';
 import { decodeValues } from '../../tensor/decode-values.js';
-import type { Extension } from '../choices.js';
+import type { Extension } from '../conversion-choices.js';
 import { SrteFaults } from '../conversion-rules.js';
 import type { StoredSrteTable } from '../srte/srte-tables.js';
 

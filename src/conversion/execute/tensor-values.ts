@@ -9,7 +9,7 @@ import { meanOfRows } from '../../linalg/matrix.js';
 import { decodeValues, numbersIn } from '../../tensor/decode-values.js';
 import { STORED_DTYPES, type StoredDtype } from '../../tensor/dtype.js';
 import { convertDtype, type EncodableDtype, encode, isEncodable } from '../../tensor/encode.js';
-import type { Extension } from '../choices.js';
+import type { Extension } from '../conversion-choices.js';
 import { type ConversionPlan, type PlannedTensor, tensorNamed } from '../plan/conversion-plan.js';
 import type { SrtePart } from '../srte/srte-tables.js';
 import { packedValues } from './quantized-values.js';

@@ -6,7 +6,7 @@ import { openCheckpoint } from '../../checkpoint/open.js';
 import { UserError } from '../../errors.js';
 import { Staging } from '../../files/staging.js';
 import { sumOf } from '../../text/words.js';
-import { type ConversionResult, resultOf } from '../conversion.js';
+import { type ConversionResult, resultOf } from '../conversion-result.js';
 import {
   checkIndex,
   isExact,
@@ -51,7 +51,7 @@ export interface PartsStatus {
   readonly parts: readonly PartState[];
   readonly doneBytes: number;
   readonly bytes: number;
-  /** Of all runners together; null when none runs. */
+  /** Sum of all runners; null when none runs. */
   readonly bytesPerSecond: number | null;
   /** At that rate. */
   readonly secondsLeft: number | null;
@@ -280,7 +280,7 @@ export function arrayText(parts: readonly number[]): string {
     .join(',');
 }
 
-/** What the runners measured, in the order of the plan; what none could measure is measured here. */
+/** Measurements of the runners, in the order of the plan; the missing ones are made here. */
 async function measuredIn(
   { input, plan, resources }: OpenedParts,
   receipts: ReadonlyMap<string, Receipt | undefined>,

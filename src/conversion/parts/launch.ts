@@ -4,7 +4,7 @@ import path from 'node:path';
 import { UserError } from '../../errors.js';
 import { formatDuration } from '../../text/units.js';
 import { shellWord, sumOf } from '../../text/words.js';
-import type { LaunchName } from '../choices.js';
+import type { LaunchName } from '../conversion-choices.js';
 import { hubModelsOf, type PartsPlan } from './parts-plan.js';
 
 export interface LaunchOptions {
@@ -27,7 +27,7 @@ const LEAST_SECONDS = 600;
 /** Memory beyond the prediction, and the least that is asked for. */
 const SPARE_MEMORY = 1.25;
 const LEAST_MEMORY = 512 * 2 ** 20;
-/** Of the finish, for each tensor of the input: it also reads the index of the output. */
+/** Memory of the finish for each tensor of the input: it also reads the index of the output. */
 const FINISH_INDEX_BYTES = 2e3;
 const CPUS = 2;
 

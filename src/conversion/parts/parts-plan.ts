@@ -15,7 +15,7 @@ import { writeWhole } from '../../files/write-whole.js';
 import type { EngineChoice } from '../../runtime/select/devices.js';
 import { ENCODABLE_DTYPES } from '../../tensor/encode.js';
 import { isRecord } from '../../text/words.js';
-import { EXTENSIONS, LAYOUT_NAMES, NAMING_SCHEMES, TIES } from '../choices.js';
+import { EXTENSIONS, LAYOUT_NAMES, NAMING_SCHEMES, TIES } from '../conversion-choices.js';
 
 const PARTS_PLAN_SCHEMA = 'minimind/conversion-parts-plan@1';
 

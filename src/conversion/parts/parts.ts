@@ -2,8 +2,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { UserError } from '../../errors.js';
 import { sumOf } from '../../text/words.js';
-import type { LaunchName } from '../choices.js';
-import type { ConversionResult } from '../conversion.js';
+import type { LaunchName } from '../conversion-choices.js';
+import type { ConversionResult } from '../conversion-result.js';
 import type { ConversionRequest } from '../job.js';
 import {
   arrayText,
@@ -41,7 +41,7 @@ export interface PartsResult {
   /** Whether the output is in place. */
   readonly isFinished: boolean;
   readonly doneBytes: number;
-  /** Of the files with tensors. */
+  /** Only the files with tensors. */
   readonly bytes: number;
   readonly bytesPerSecond: number | null;
   readonly secondsLeft: number | null;

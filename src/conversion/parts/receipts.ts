@@ -16,7 +16,7 @@ import type { TableSlice } from '../execute/make-tables.js';
 import type { ComparisonSums, TableError } from '../execute/table-rows.js';
 import { type PartsFolder, type PartsPlan, type PlannedPart, sha256 } from './parts-plan.js';
 
-/** What one runner does at a time: rows of a table, a table, or a file of the output. */
+/** Work of a runner at a time: rows of a table, a table, or a file of the output. */
 export type Unit =
   | { readonly do: 'slice'; readonly id: string; readonly slice: TableSlice }
   | { readonly do: 'table'; readonly id: string; readonly table: number }

@@ -14,7 +14,8 @@ import type { StoredTensor } from '../../checkpoint/stored-tensor.js';
 import type { Problem } from '../../errors.js';
 import type { Shape, StoredDtype } from '../../tensor/dtype.js';
 import type { WeightForm } from '../../tensor/group-quantization.js';
-import type { Extension, Tie } from '../choices.js';
+import { sumOf } from '../../text/words.js';
+import type { Extension, Tie } from '../conversion-choices.js';
 import type { CheckpointTarget, ConversionJob } from '../job.js';
 import type { SrtePlan, SrteSource } from '../srte/srte-plan.js';
 import type { SrtePart, StoredSrteTable } from '../srte/srte-tables.js';
@@ -286,7 +287,7 @@ const groupOf = ({ pattern, first, members }: NameGroup<TensorStep>): StepGroup 
   action: first.action,
   pattern,
   tensors: members.length,
-  bytes: members.reduce((sum, { bytes }) => sum + bytes, 0),
+  bytes: sumOf(members, ({ bytes }) => bytes),
   fromDtypes: first.fromDtypes,
   dtype: first.blocks ?? first.dtype,
 });

@@ -22,7 +22,7 @@ import {
 } from '../../tensor/dtype.js';
 import { isEncodable } from '../../tensor/encode.js';
 import { counted } from '../../text/words.js';
-import type { Tie } from '../choices.js';
+import type { Tie } from '../conversion-choices.js';
 import type { ConversionFault } from '../conversion-rules.js';
 import { refusedPlan } from '../conversion-rules.js';
 import type { SrtePlan } from '../srte/srte-plan.js';

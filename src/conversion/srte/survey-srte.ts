@@ -19,6 +19,7 @@ import {
 import { squaredLosses } from '../../linalg/subspace-iteration.js';
 import type { StoredDtype } from '../../tensor/dtype.js';
 import { STORED_DTYPES } from '../../tensor/dtype.js';
+import { sumOf } from '../../text/words.js';
 import type { NonFiniteSummary } from '../execute/table-rows.js';
 import { NonFiniteValues, SrteRowReader } from '../execute/table-rows.js';
 import type { SrteTables } from './srte-tables.js';
@@ -132,7 +133,7 @@ export async function surveySrte(
 /** Total bytes that `surveySrte` will report to `onBytes`. @throws UserError as it does. */
 export async function bytesToSurvey(checkpoint: Checkpoint): Promise<number> {
   const { tables } = await srteTablesWithCopies(checkpoint);
-  return tables.reduce((sum, { rows }) => sum + rows.bytes, 0);
+  return sumOf(tables, ({ rows }) => rows.bytes);
 }
 
 const sumOver = ({ tables }: SrteTables, value: (table: number) => number): number =>
@@ -174,7 +175,7 @@ async function passOver(
       await reader.read(table, row, rows, target);
     }
     await pass.add({ values, rows: tables.length, columns }, row);
-    onBytes(tables.reduce((sum, table) => sum + rows * rowBytes(table.rows), 0));
+    onBytes(sumOf(tables, (table) => rows * rowBytes(table.rows)));
   }
   return pass;
 }
@@ -322,8 +323,8 @@ function storageOf({ tables }: SrteTables): SrteStorage {
   const dtypes = tensors.map(({ dtype }) => dtype);
   return {
     dtype: dtypes.reduce((a, b) => (STORED_DTYPES[b].bits > STORED_DTYPES[a].bits ? b : a)),
-    parameters: tensors.reduce((sum, { elements }) => sum + elements, 0),
-    bytes: tensors.reduce((sum, { bytes }) => sum + bytes, 0),
+    parameters: sumOf(tensors, ({ elements }) => elements),
+    bytes: sumOf(tensors, ({ bytes }) => bytes),
   };
 }
 

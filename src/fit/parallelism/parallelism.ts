@@ -8,6 +8,7 @@ import { requirePositions } from '../../budget/profile-model.js';
 import { embeddingsOf, type Trained } from '../../budget/training-budget.js';
 import { UserError } from '../../errors.js';
 import type { Cut } from '../../operations/primitive.js';
+import { sumOf } from '../../text/words.js';
 import type { TrainingFitSetting } from '../training/training-setting.js';
 import {
   elementsPerGpu,
@@ -117,7 +118,7 @@ function spread(model: LanguageModel, tensor: number, pipeline: number): Stage[]
       from,
       to,
       trained: parameters.map(trainedOf),
-      tensors: parameters.reduce((sum, { count }) => sum + count, 0),
+      tensors: sumOf(parameters, ({ count }) => count),
       parameters: parametersFigure(parameters, tensor),
       buffers,
       largestBlock: Math.max(...blockSizes.slice(from, to)),
@@ -175,8 +176,8 @@ function findPerGpu(model: LanguageModel, gpus: number): PerGpu {
 const ofGpu = ({ elements, cut }: SharedParam, gpus: number): number =>
   elementsPerGpu(elements, cut, gpus);
 
-const sumOf = (all: readonly SharedParam[], of: (each: SharedParam) => number): number =>
-  all.reduce((sum, each) => sum + each.count * of(each), 0);
+const countedSum = (all: readonly SharedParam[], of: (each: SharedParam) => number): number =>
+  sumOf(all, (each) => each.count * of(each));
 
 function layersBetween(model: LanguageModel, from: number, to: number): readonly Layer[] {
   const { embedding, embeddingSteps, blocks, norm, head, logitSteps } = model;
@@ -202,19 +203,19 @@ function parametersFigure(trained: readonly SharedParam[], gpus: number): Figure
     return figure({
       label: 'parameters of a GPU',
       unit: 'parameters',
-      formula: v({ parameters: sumOf(trained, elements) }),
+      formula: v({ parameters: countedSum(trained, elements) }),
       source: 'each tensor of the stage once',
     });
   }
   const cut = trained.filter((each) => each.cut !== undefined);
   const isShared = ({ cut }: SharedParam) => cut?.runs.every(isDealtEqually);
   const { whole, shared, vocabulary_rows } = inputs({
-    whole: sumOf(
+    whole: countedSum(
       trained.filter((each) => each.cut === undefined),
       elements,
     ),
-    shared: sumOf(cut.filter(isShared), elements),
-    vocabulary_rows: sumOf(
+    shared: countedSum(cut.filter(isShared), elements),
+    vocabulary_rows: countedSum(
       cut.filter((each) => !isShared(each)),
       (each) => ofGpu(each, gpus),
     ),

@@ -9,6 +9,7 @@ import { UserError } from '../../errors.js';
 import { primitivesOf } from '../../operations/lower.js';
 import type { Collective, Cut, UnitRun } from '../../operations/primitive.js';
 import { allReduce } from '../../operations/primitive.js';
+import { sumOf } from '../../text/words.js';
 
 // Cuts of tensors under tensor parallelism, in training and in serving. As in Megatron-LM (arXiv 1909.08053), products
 // that read the residual stream are cut by outputs, products that write to it by inputs. Attention is cut by heads, the
@@ -32,10 +33,9 @@ export const tensorCuts: (layer: Layer) => ReadonlyMap<Param, Cut> = memoized(
 
 /** Rows, or values of a row, on the fullest GPU. */
 export const shareOf = ({ runs }: Cut, gpus: number): number =>
-  runs.reduce((sum, { count, size }) => sum + size * Math.ceil(count / gpus), 0);
+  sumOf(runs, ({ count, size }) => size * Math.ceil(count / gpus));
 
-const sizeOf = ({ runs }: Cut): number =>
-  runs.reduce((sum, { count, size }) => sum + size * count, 0);
+const sizeOf = ({ runs }: Cut): number => sumOf(runs, ({ count, size }) => size * count);
 
 /** Elements of a tensor on the fullest GPU. */
 export const elementsPerGpu = (elements: number, cut: Cut | undefined, gpus: number): number =>

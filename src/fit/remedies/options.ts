@@ -1,6 +1,7 @@
 /** Changes of a training setting that save memory. */
 import type { LanguageModel } from '../../architecture/layer.js';
 import { UserError } from '../../errors.js';
+import { sumOf } from '../../text/words.js';
 import { stepTimeOf } from '../training/step-time.js';
 import { fitTrainingMemory, isFitting } from '../training/training-memory.js';
 import type { TrainingFitSetting, ZeroStage } from '../training/training-setting.js';
@@ -161,7 +162,7 @@ export class FitCache {
       const { stages } = fitTrainingMemory(this.model, setting);
       const { seconds, limits, tokens } = stepTimeOf(this.model, setting, stages);
       const gpus = setting.cluster.gpus / tokens.value;
-      const all = limits.reduce((total, each) => total + each.seconds.expected.value, 0);
+      const all = sumOf(limits, (each) => each.seconds.expected.value);
       return { seconds: gpus * seconds.expected.value, all: gpus * all };
     });
     return cost ?? UNKNOWN_COST;

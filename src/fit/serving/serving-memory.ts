@@ -7,6 +7,7 @@ import type { Figure } from '../../budget/figure.js';
 import { type Bounds, type Quantity, quantity } from '../../budget/quantity.js';
 import { activationsOf, unlikeBlocks } from '../../budget/saved-activations.js';
 import type { Gpu } from '../../hardware/gpu.js';
+import { sumOf } from '../../text/words.js';
 import { eachBound, sumBounds } from '../bounds.js';
 import { elementsPerGpu } from '../parallelism/tensor-parallel.js';
 import { type AllocatedTensors, roundingBytes } from '../training/allocator.js';
@@ -127,9 +128,10 @@ function allottedWeights({ model, layout, form }: ServedLayout): AllocatedTensor
   const mixtures = walkCounted(model).filter(
     ({ layer }) => layer.kind === 'mixtureOfExperts',
   ).length;
-  const ofExperts = layout.owned
-    .filter(({ tensor }) => layout.experts.has(tensor))
-    .reduce((sum, { tensor, count }) => sum + count * bytesOf(tensor), 0);
+  const ofExperts = sumOf(
+    layout.owned.filter(({ tensor }) => layout.experts.has(tensor)),
+    ({ tensor, count }) => count * bytesOf(tensor),
+  );
   return [
     ...layout.owned
       .filter(({ tensor }) => !layout.experts.has(tensor))

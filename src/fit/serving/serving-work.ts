@@ -11,6 +11,7 @@ import { activationsOf } from '../../budget/saved-activations.js';
 import { stateOf } from '../../budget/state.js';
 import type { Cluster } from '../../hardware/gpu.js';
 import type { Dtype } from '../../tensor/dtype.js';
+import { sumOf } from '../../text/words.js';
 import { kernelLaunchesOf } from '../efficiency.js';
 import {
   collectivesOf,
@@ -187,9 +188,12 @@ export const valueBytes = ({ weights }: ServingFormat): number =>
 /** Bytes of all values passed between layers, once; scores and scan states stay within fused kernels. */
 function keptActivationBytes({ model, form }: ServedModel, context: number, batch: number): number {
   const setting = { batch, context, bytesPerValue: valueBytes(form), tensor: form.tensorParallel };
-  return activationsOf(model, { ...setting, recompute: 'selective' })
-    .parts.filter(({ part }) => part !== 'logits')
-    .reduce((total, { bytes }) => total + Number(bytes.value), 0);
+  return sumOf(
+    activationsOf(model, { ...setting, recompute: 'selective' }).parts.filter(
+      ({ part }) => part !== 'logits',
+    ),
+    ({ bytes }) => Number(bytes.value),
+  );
 }
 
 /** Routed experts grouped by their counts. */

@@ -20,6 +20,7 @@ import {
   type MachineSpeed,
   type ProductRate,
 } from '../../hardware/machine-profile.js';
+import { sumOf } from '../../text/words.js';
 
 export interface ForwardSize {
   readonly batch: number;
@@ -124,9 +125,10 @@ function slowerOf(work: Readonly<Record<'flops' | 'rate' | 'weights' | 'bandwidt
 
 /** FLOPs of products with weights and of attention, the kinds that were measured. */
 const productFlops = (model: LanguageModel, { batch, tokens }: ForwardSize): number =>
-  forwardFlopsOf(model, { batch, context: tokens, causal: false })
-    .parts.filter(isProduct)
-    .reduce((sum, { flops }) => sum + Number(flops.value), 0);
+  sumOf(
+    forwardFlopsOf(model, { batch, context: tokens, causal: false }).parts.filter(isProduct),
+    ({ flops }) => Number(flops.value),
+  );
 
 const isProduct = ({ kind }: ComponentFlops): boolean => kind === 'projection' || kind === 'scores';
 

@@ -6,6 +6,7 @@
 import { add, div, type Input, inputs, mul, sub } from '../../budget/expression.js';
 import type { Bounds } from '../../budget/quantity.js';
 import type { Gpu } from '../../hardware/gpu.js';
+import { sumOf } from '../../text/words.js';
 import { boundsOf } from '../bounds.js';
 import { boundsOnGpu, MIB } from './fixed-workspace.js';
 
@@ -44,15 +45,16 @@ export function roundingBytes(
   gpu: Pick<Gpu, 'kind'>,
   tensors: readonly AllocatedTensors[],
 ): Bounds {
-  const sumOf = (sizeOf: (bytes: number) => number) =>
-    tensors.reduce((sum, { count, bytes }) => sum + count * sizeOf(bytes), 0);
-  const lastSegments = SHARED.filter((shared) =>
-    tensors.some(({ bytes }) => sharedBy(bytes) === shared),
-  ).reduce((sum, { segment }) => sum + segment, 0);
+  const total = (sizeOf: (bytes: number) => number) =>
+    sumOf(tensors, ({ count, bytes }) => count * sizeOf(bytes));
+  const lastSegments = sumOf(
+    SHARED.filter((shared) => tensors.some(({ bytes }) => sharedBy(bytes) === shared)),
+    ({ segment }) => segment,
+  );
   const of = inputs({
-    bytes: sumOf((bytes) => bytes),
-    rounded: sumOf(roundedSize),
-    alone: sumOf(shareOfSegment),
+    bytes: total((bytes) => bytes),
+    rounded: total(roundedSize),
+    alone: total(shareOfSegment),
     last_segments: lastSegments,
   });
   const ofNvidia = boundsOf(

@@ -13,6 +13,7 @@ import { activationsOf, areAlike } from '../../budget/saved-activations.js';
 import type { Trained, TrainedState, TrainedStateSetting } from '../../budget/training-budget.js';
 import { trainedStateOf } from '../../budget/training-budget.js';
 import { capacityOf } from '../../hardware/gpu.js';
+import { sumOf } from '../../text/words.js';
 import { sumBounds } from '../bounds.js';
 import type { Parallelism, Stage } from '../parallelism/parallelism.js';
 import { parallelismOf, pipelineStages } from '../parallelism/parallelism.js';
@@ -143,8 +144,7 @@ function needsNoMore(model: LanguageModel, stage: Stage, before: Stage | undefin
 
 const parametersOf = memoized((model: LanguageModel) => countParameters(model).parameters);
 
-const sum = (figures: readonly Figure[]) =>
-  figures.reduce((total, { value }) => total + Number(value), 0);
+const sum = (figures: readonly Figure[]) => sumOf(figures, ({ value }) => Number(value));
 
 /**
  * Memory of the fullest GPU.

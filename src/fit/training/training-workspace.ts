@@ -326,7 +326,7 @@ export function workspaceOf(situation: WorkspaceContext): Workspace {
   const { setting, parallelism, memory } = situation;
   const activations = memory.activations.total.value;
   const temporary = (which: keyof Bounds) =>
-    BACKWARD.reduce((sum, name) => sum + (found[name]?.[which].value ?? 0), 0);
+    sumOf(BACKWARD, (name) => found[name]?.[which].value ?? 0);
   const update = updateBytes({
     optimizer: setting.optimizer,
     gradientBytes: gradientBytesOf(setting),

@@ -5,8 +5,8 @@ import { encodedBytes, storedTypeOf } from '../../checkpoint/stored-tensor.js';
 import { UserError } from '../../errors.js';
 import { tensorsOfOnnx } from '../onnx-tensors.js';
 import { configOfGguf, GgufMetadata, headCountsOf } from './gguf-config.js';
+import { isGgufArchitecture } from './gguf-names.js';
 import { tensorsOfGguf } from './gguf-weights.js';
-import { isGgufArchitecture } from './names.js';
 
 /** Configs of GGUF checkpoints, made from their metadata. */
 const configs = new WeakMap<ReadonlyMap<string, unknown>, Record<string, unknown>>();

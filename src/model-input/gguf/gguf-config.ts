@@ -5,8 +5,8 @@ import type { StoredTensor } from '../../checkpoint/stored-tensor.js';
 import { readTensor } from '../../checkpoint/view.js';
 import { UserError } from '../../errors.js';
 import { decodeValues } from '../../tensor/decode-values.js';
-import type { GgufArchitecture } from './names.js';
-import { isGgufArchitecture, LARGEST_GEMMA, TENSOR_NAMES } from './names.js';
+import type { GgufArchitecture } from './gguf-names.js';
+import { isGgufArchitecture, LARGEST_GEMMA, TENSOR_NAMES } from './gguf-names.js';
 
 type Config = Record<string, unknown>;
 type Tensors = ReadonlyMap<string, StoredTensor>;

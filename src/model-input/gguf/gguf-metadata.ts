@@ -7,9 +7,9 @@ import type { GgufValue } from '../../checkpoint/gguf/gguf-scanner.js';
 import { UserError } from '../../errors.js';
 import { isRecord } from '../../text/words.js';
 import type { ModelFile } from '../model-file.js';
+import type { GgufArchitecture } from './gguf-names.js';
+import { LARGEST_GEMMA, WRITTEN_AS } from './gguf-names.js';
 import type { HeadCounts, Tensors } from './gguf-weights.js';
-import type { GgufArchitecture } from './names.js';
-import { LARGEST_GEMMA, WRITTEN_AS } from './names.js';
 
 /** A model that can be written as a GGUF file. */
 export interface GgufModel {

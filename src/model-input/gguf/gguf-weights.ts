@@ -1,9 +1,9 @@
 /** Tensors of GGUF files under the names and with the values of transformers, and the other way round. */
-import { concatenated, mapped, reshaped } from '../../checkpoint/computed-file.js';
+import { concatenated, mapped, reshaped, transposed } from '../../checkpoint/computed-file.js';
 import { encodedBytes, type StoredTensor } from '../../checkpoint/stored-tensor.js';
 import { narrow } from '../../checkpoint/view.js';
-import type { GgufArchitecture, GgufNaming } from './names.js';
-import { COMPUTED_TENSORS, TENSOR_NAMES } from './names.js';
+import type { GgufArchitecture, GgufNaming } from './gguf-names.js';
+import { COMPUTED_TENSORS, TENSOR_NAMES } from './gguf-names.js';
 
 /** Sizes that the changes of values need. */
 export interface HeadCounts {
@@ -95,12 +95,6 @@ function asGguf(tensor: StoredTensor, { change }: GgufNaming, counts: HeadCounts
     default:
       return tensor;
   }
-}
-
-function transposed(tensor: StoredTensor): StoredTensor {
-  if (tensor.shape.length !== 2) return tensor;
-  const view = swapped(tensor, 0, 1);
-  return reshaped(view, view.shape);
 }
 
 /** One matrix of a tensor of several, with its part of the bytes. */

@@ -5,6 +5,7 @@
 import type { HybridBlock, Layer } from '../../architecture/layer.js';
 import { widthAfter } from '../../operations/lower.js';
 import type { Program, RunInput, Values } from '../../runtime/engine.js';
+import { sumOf } from '../../text/words.js';
 import type { CheckFinding, PartTiming, Timing } from '../finding.js';
 import { distinctBlocks } from '../memory.js';
 import type { TestContext } from '../test-context.js';
@@ -87,7 +88,7 @@ export async function timed(
     spent += seconds.at(-1) ?? 0;
   }
   const mean = seconds.reduce((sum, each) => sum + each, 0) / seconds.length;
-  const squares = seconds.reduce((sum, each) => sum + (each - mean) ** 2, 0);
+  const squares = sumOf(seconds, (each) => (each - mean) ** 2);
   const sorted = seconds.toSorted((a, b) => a - b);
   return {
     seconds,

@@ -5,7 +5,7 @@ import type { NonFinite } from '../../runtime/trainer.js';
 import { shortNumber } from '../../text/units.js';
 import { counted, groupBy, joined } from '../../text/words.js';
 import type { LearningRateSweep } from './learning-rates.js';
-import type { OverfitSettings } from './settings.js';
+import type { OverfitSettings } from './overfit-settings.js';
 
 export interface OverfitStep {
   /** Mean cross-entropy in nats before the update. */

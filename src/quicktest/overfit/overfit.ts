@@ -3,40 +3,28 @@
  * model that works learns a batch by heart.
  */
 import { setImmediate } from 'node:timers/promises';
-import type { Family, ProxyBounds } from '../../architecture/family.js';
+import type { ProxyBounds } from '../../architecture/family.js';
 import type { LanguageModel } from '../../architecture/layer.js';
 import { walk } from '../../architecture/walk.js';
 import { countParameters } from '../../budget/parameters.js';
 import { UserError } from '../../errors.js';
-import type { EngineInfo, TokenIds } from '../../runtime/engine.js';
+import type { EngineInfo } from '../../runtime/engine.js';
 import { chooseTrainer } from '../../runtime/select/matmul-backends.js';
 import { idLimitsOf, inputSize, randomIds } from '../../runtime/token-ids.js';
 import type { ModelTraining, TrainingStep } from '../../runtime/trainer.js';
-import type { WeightSource } from '../../runtime/weights.js';
 import { randomWeights } from '../../runtime/weights.js';
 import { formatInteger } from '../../text/units.js';
-import type { ProxyChange, ScaledDownProxy } from '../index.js';
-import { scaledDownProxy } from '../index.js';
 import { gigabytes, usableBytes } from '../memory.js';
+import type { ProxyChange, ScaledDownProxy, TestedModel } from '../tested-model.js';
+import { scaledDownProxy } from '../tested-model.js';
 import type { FirstNonFinite, OverfitProblem, OverfitStep } from './judge.js';
 import { judge } from './judge.js';
 import type { LearningRateSweep } from './learning-rates.js';
 import { SWEEP_STEPS, sweepLearningRates } from './learning-rates.js';
-import type { OverfitSettings } from './settings.js';
-import { clippingOf, optimizerOf, settingsOf } from './settings.js';
+import type { OverfitSettings } from './overfit-settings.js';
+import { clippingOf, optimizerOf, settingsOf } from './overfit-settings.js';
 
-export interface OverfitRequest {
-  readonly family: Pick<Family, 'build' | 'scaledDownProxy'>;
-  /** Document parsed by the family's schema. */
-  readonly document: unknown;
-  readonly model: LanguageModel;
-  /** Weights of a checkpoint; undefined for random weights. */
-  readonly weights: WeightSource | undefined;
-  /** Undefined for random ids: `batch` sequences of `context` tokens. */
-  readonly ids: TokenIds | undefined;
-  readonly batch?: number | undefined;
-  readonly context?: number | undefined;
-  readonly seed: number;
+export interface OverfitRequest extends TestedModel {
   readonly steps: number;
   /** Limit of the time of all steps. */
   readonly seconds: number;

@@ -1,7 +1,7 @@
 /** Report of the planned steps per tensor. */
 import type { SrteLayout, SrteStorageKind } from '../../architecture/srte-layout.js';
-import type { Extension } from '../../conversion/choices.js';
-import type { ConvertedSrte, ConvertedTable } from '../../conversion/conversion.js';
+import type { Extension } from '../../conversion/conversion-choices.js';
+import type { ConvertedSrte, ConvertedTable } from '../../conversion/conversion-result.js';
 import type { TableError } from '../../conversion/execute/table-rows.js';
 import type { StepGroup, StepKind, TensorStep } from '../../conversion/plan/conversion-plan.js';
 import { formatInteger, percentText } from '../../text/units.js';

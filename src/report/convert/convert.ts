@@ -1,14 +1,13 @@
 /** Report of `minimind convert-checkpoint`. */
-
 import { FORMAT_TITLES } from '../../checkpoint/formats.js';
-import type { Tie } from '../../conversion/choices.js';
+import type { Tie } from '../../conversion/conversion-choices.js';
 import type {
   ConversionResult,
   ConvertedSrte,
   ConvertedWeights,
-} from '../../conversion/conversion.js';
+} from '../../conversion/conversion-result.js';
 import type { Proof, TensorError } from '../../conversion/execute/check-output.js';
-import type { TwoModelComparison } from '../../quicktest/sides.js';
+import type { TwoModelComparison } from '../../quicktest/compare-two-models.js';
 import {
   formatBytes,
   formatChange,

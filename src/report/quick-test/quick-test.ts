@@ -1,5 +1,4 @@
 /** Report of `minimind quick-test`: a verdict, one line per check, and the time. */
-
 import type { TraceStep } from '../../budget/trace.js';
 import type { CheckName } from '../../quicktest/checks.js';
 import type {
@@ -10,7 +9,7 @@ import type {
   QuantizedCost,
   Timing,
 } from '../../quicktest/finding.js';
-import type { QuantizedWeights, QuickTest } from '../../quicktest/index.js';
+import type { QuantizedWeights, QuickTest } from '../../quicktest/quick-test.js';
 import { formatBytes, formatInteger, shortCount, weightFormText } from '../../text/units.js';
 import { counted, modelName, sumOf } from '../../text/words.js';
 import { engineText, skippedEngineText } from '../doctor.js';

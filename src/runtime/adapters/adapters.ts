@@ -1,13 +1,13 @@
 /** Graphics adapters of this machine. */
 import type { ProblemText } from '../../errors.js';
-import type { Adapter, SystemCalls, SystemCards } from './adapter.js';
-import { THIS_MACHINE } from './adapter.js';
+import type { Adapter, SystemCalls, SystemCards } from './graphics-adapter.js';
+import { THIS_MACHINE } from './graphics-adapter.js';
 import { linuxCards } from './linux.js';
 import { macCards, nvidiaCards, windowsCards } from './other-systems.js';
 import type { WebgpuAnswer } from './webgpu.js';
 import { askWebgpu, WEBGPU_COMMAND, WEBGPU_PACKAGE } from './webgpu.js';
 
-export type { Adapter } from './adapter.js';
+export type { Adapter } from './graphics-adapter.js';
 
 /** Name of a card when its real name is unknown. */
 export const UNNAMED_CARD = 'graphics card';

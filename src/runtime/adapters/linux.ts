@@ -1,8 +1,8 @@
 /** Graphics cards of Linux, found by reading files only. */
 import path from 'node:path';
 import type { ProblemText } from '../../errors.js';
-import type { Adapter, SystemCalls, SystemCards } from './adapter.js';
-import { byLikelySpeed, card, cleanName, pciVendor } from './adapter.js';
+import type { Adapter, SystemCalls, SystemCards } from './graphics-adapter.js';
+import { byLikelySpeed, card, cleanName, pciVendor } from './graphics-adapter.js';
 
 const DRM = '/sys/class/drm';
 /** Cards of the Windows host, under WSL. */

@@ -1,8 +1,7 @@
 /** Graphics cards of macOS. */
-
 import path from 'node:path';
-import type { Adapter, SystemCalls, SystemCards } from './adapter.js';
-import { byLikelySpeed, card, cleanName, pciVendor, vendorIn } from './adapter.js';
+import type { Adapter, SystemCalls, SystemCards } from './graphics-adapter.js';
+import { byLikelySpeed, card, cleanName, pciVendor, vendorIn } from './graphics-adapter.js';
 
 const PROFILER = '/usr/sbin/system_profiler';
 const MAC_WORDS = ['SPDisplaysDataType', '-json'];

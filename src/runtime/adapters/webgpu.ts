@@ -1,7 +1,7 @@
 /** The adapter that WebGPU uses, from the package `webgpu`: ONNX Runtime includes the same library. */
 import { installCommand } from '../select/installation.js';
-import type { Adapter, SystemCalls } from './adapter.js';
-import { card, cleanName, vendorIn } from './adapter.js';
+import type { Adapter, SystemCalls } from './graphics-adapter.js';
+import { card, cleanName, vendorIn } from './graphics-adapter.js';
 
 export const WEBGPU_PACKAGE = 'webgpu';
 
@@ -21,6 +21,7 @@ export type WebgpuAnswer =
  */
 const PROBE = `
 import { writeSync } from 'node:fs';
+
 const { create } = await import(process.argv[1]);
 const gpu = create([]);
 const adapter = await gpu.requestAdapter({ powerPreference: 'high-performance' });

@@ -49,8 +49,8 @@ import {
   rotaryAlone,
 } from './layers/embeddings.js';
 import { emitAttention, emitLatentAttention } from './layers/emit-attention.js';
+import { emitGatedConv, emitGatedDelta } from './layers/emit-gated-delta.js';
 import { emitCausalConv, emitMamba } from './layers/emit-mamba.js';
-import { emitGatedConv, emitGatedDelta } from './layers/gated-delta.js';
 import { emitMixtureOfExperts, emitRouter } from './layers/mixture-of-experts.js';
 import { emitProjection, fusedParts } from './layers/projections.js';
 import { emitStateSpaceDual } from './layers/state-space-dual.js';

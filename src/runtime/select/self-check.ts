@@ -1,29 +1,33 @@
 /** Small models that together contain every kind of layer. */
 import {
-  activation,
   alibi,
   attention,
+  latentAttention,
+  rotary,
+  slidingWindow,
+} from '../../architecture/constructors/attention-layers.js';
+import {
+  activation,
   embedding,
   fusedProjection,
-  gatedMlp,
   head,
-  languageModel,
-  latentAttention,
   layerNormLayer,
   learnedPositions,
   linear,
-  mixtureOfExperts,
-  packedExperts,
   residual,
   rmsNormLayer,
-  rotary,
-  router,
   scale,
   sequence,
-  slidingWindow,
   softcap,
   transposedLinear,
-} from '../../architecture/constructors.js';
+} from '../../architecture/constructors/basic-layers.js';
+import {
+  gatedMlp,
+  mixtureOfExperts,
+  packedExperts,
+  router,
+} from '../../architecture/constructors/feed-forward-layers.js';
+import { languageModel } from '../../architecture/constructors/language-model.js';
 import type {
   ActivationName,
   GatedMlp,

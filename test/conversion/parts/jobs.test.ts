@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { partsMode } from '../../../src/cli/parts-flags.js';
+import { partsMode } from '../../../src/cli/flags/parts-flags.js';
 import { arrayText } from '../../../src/conversion/parts/finish-parts.js';
 import { type LaunchOptions, launchText } from '../../../src/conversion/parts/launch.js';
 import { partsOfTask } from '../../../src/conversion/parts/task-index.js';

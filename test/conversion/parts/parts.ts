@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
 import { progressDisplay, stepProgress } from '../../../src/cli/progress.js';
-import type { ConversionResult } from '../../../src/conversion/conversion.js';
+import type { ConversionResult } from '../../../src/conversion/conversion-result.js';
 import type { ConversionRequest } from '../../../src/conversion/job.js';
 import { planInParts } from '../../../src/conversion/parts/make-parts.js';
 import type { LockTimes } from '../../../src/conversion/parts/part-lock.js';

@@ -1,4 +1,4 @@
-import type { SystemCalls } from '../../../src/runtime/adapters/adapter.js';
+import type { SystemCalls } from '../../../src/runtime/adapters/graphics-adapter.js';
 
 interface Given {
   readonly platform?: NodeJS.Platform;

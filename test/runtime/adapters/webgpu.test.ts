@@ -3,8 +3,12 @@ import os from 'node:os';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterAll, describe, expect, it, vi } from 'vitest';
-import { ask, type SystemCalls, THIS_MACHINE } from '../../../src/runtime/adapters/adapter.js';
 import { surveyAdapters, webgpuAdapter } from '../../../src/runtime/adapters/adapters.js';
+import {
+  ask,
+  type SystemCalls,
+  THIS_MACHINE,
+} from '../../../src/runtime/adapters/graphics-adapter.js';
 import { machine } from './machines.js';
 
 /** What webgpu 0.6.2 says of Mesa 25.0.7's llvmpipe: its info and limits, and how it lists it. */

@@ -1,6 +1,7 @@
 import fs from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { linear, router, sequence } from '../../../src/architecture/constructors.js';
+import { linear, sequence } from '../../../src/architecture/constructors/basic-layers.js';
+import { router } from '../../../src/architecture/constructors/feed-forward-layers.js';
 import type { Layer } from '../../../src/architecture/layer.js';
 import type { Param } from '../../../src/architecture/param.js';
 import type { Compute, Values } from '../../../src/runtime/engine.js';

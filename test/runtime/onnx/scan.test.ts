@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { mamba } from '../../../src/architecture/constructors.js';
+import { mamba } from '../../../src/architecture/constructors/recurrent-layers.js';
 import type { Values } from '../../../src/runtime/engine.js';
 import type { WeightSource } from '../../../src/runtime/weights.js';
 import { randomWeights } from '../../../src/runtime/weights.js';

@@ -1,5 +1,8 @@
 import { expect, it } from 'vitest';
-import { hybridAttention, rotary } from '../../../src/architecture/constructors.js';
+import {
+  hybridAttention,
+  rotary,
+} from '../../../src/architecture/constructors/attention-layers.js';
 import type { Layer, Linear } from '../../../src/architecture/layer.js';
 import { normWidth, productsOf, walk } from '../../../src/architecture/walk.js';
 import { inputKindOf } from '../../../src/runtime/calls.js';

@@ -3,7 +3,11 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
-import { mixtureOfExperts, packedExperts, router } from '../../../src/architecture/constructors.js';
+import {
+  mixtureOfExperts,
+  packedExperts,
+  router,
+} from '../../../src/architecture/constructors/feed-forward-layers.js';
 import type { Layer } from '../../../src/architecture/layer.js';
 import type { Param } from '../../../src/architecture/param.js';
 import { tensorsOf } from '../../../src/architecture/walk.js';

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
-import { attention, linear, rotary } from '../../../src/architecture/constructors.js';
+import { attention, rotary } from '../../../src/architecture/constructors/attention-layers.js';
+import { linear } from '../../../src/architecture/constructors/basic-layers.js';
 import type { Attention, ProjectionLayer, Window } from '../../../src/architecture/layer.js';
 import { productsOf } from '../../../src/architecture/walk.js';
 import { fullForwardKeys } from '../../../src/runtime/calls.js';

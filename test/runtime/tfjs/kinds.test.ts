@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { rotary } from '../../../src/architecture/constructors/attention-layers.js';
 import {
   activation,
   fusedProjection,
@@ -6,11 +7,10 @@ import {
   linear,
   residual,
   rmsNormLayer,
-  rotary,
   scale,
   softcap,
   transposedLinear,
-} from '../../../src/architecture/constructors.js';
+} from '../../../src/architecture/constructors/basic-layers.js';
 import { type ActivationName, LAPLACE } from '../../../src/architecture/layer.js';
 import { identity, rowsThrough, weightsBy } from './given-weights.js';
 import { largestDifference } from './support.js';

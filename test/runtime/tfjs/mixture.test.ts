@@ -1,11 +1,11 @@
 import { beforeAll, describe, expect, it } from 'vitest';
+import { linear } from '../../../src/architecture/constructors/basic-layers.js';
 import {
   gatedMlp,
-  linear,
   mixtureOfExperts,
   packedExperts,
   router,
-} from '../../../src/architecture/constructors.js';
+} from '../../../src/architecture/constructors/feed-forward-layers.js';
 import type { GatedMlp, MixtureOfExperts, Router } from '../../../src/architecture/layer.js';
 import { buffer } from '../../../src/architecture/param.js';
 import type { Engine } from '../../../src/runtime/engine.js';

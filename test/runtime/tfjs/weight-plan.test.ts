@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
-import { linear, packedExperts, transposedLinear } from '../../../src/architecture/constructors.js';
+import { linear, transposedLinear } from '../../../src/architecture/constructors/basic-layers.js';
+import { packedExperts } from '../../../src/architecture/constructors/feed-forward-layers.js';
 import { walk } from '../../../src/architecture/walk.js';
 import { neededTensors } from '../../../src/quicktest/memory.js';
 import { heapBytes, planWeights } from '../../../src/runtime/tfjs/weight-plan.js';

@@ -1,7 +1,4 @@
-/** Runs and checks a model: as a whole, as a scaled-down proxy, or layer by layer. */
-import type { Family, ProxyBounds, ProxySetting } from '../architecture/family.js';
 import type { LanguageModel } from '../architecture/layer.js';
-import { decoderProxy } from '../architecture/transformer/scaled-down-proxy.js';
 import { ownedTensors } from '../architecture/walk.js';
 import { quantizedMatrices } from '../architecture/weight-matrices.js';
 import { countParameters } from '../budget/parameters.js';
@@ -24,7 +21,6 @@ import { chooseEngine, chooseEngineFor, crossCheckTarget } from '../runtime/sele
 import type { SelfCheck } from '../runtime/select/self-check.js';
 import type { InputSize } from '../runtime/token-ids.js';
 import { idLimitsOf, inputSize, randomIds } from '../runtime/token-ids.js';
-import type { WeightSource } from '../runtime/weights.js';
 import { randomWeights } from '../runtime/weights.js';
 import type { WeightForm } from '../tensor/group-quantization.js';
 import { formatInteger } from '../text/units.js';
@@ -46,19 +42,10 @@ import {
 } from './memory.js';
 import { streamedTest } from './streamed.js';
 import { TestContext } from './test-context.js';
+import type { TestedModel } from './tested-model.js';
+import { type ProxyChange, scaledDownProxy } from './tested-model.js';
 
-export interface QuickTestRequest extends EngineRequest {
-  readonly family: Pick<Family, 'build' | 'scaledDownProxy'>;
-  /** Document parsed by the family's schema. */
-  readonly document: unknown;
-  readonly model: LanguageModel;
-  /** Weights of a checkpoint; undefined for random weights. */
-  readonly weights: WeightSource | undefined;
-  /** Undefined for random ids: `batch` sequences of `context` tokens. */
-  readonly ids: TokenIds | undefined;
-  readonly batch?: number | undefined;
-  readonly context?: number | undefined;
-  readonly seed: number;
+export interface QuickTestRequest extends EngineRequest, TestedModel {
   /** Number of timed forward passes; undefined to time for half a second. */
   readonly repeats: number | undefined;
   /** Tokens that the check of the cache generates one by one. */
@@ -378,55 +365,3 @@ const cannotRun = ({ message, suggestion }: UserError): CheckFinding => ({
   finding: `it could not run: ${message}`,
   remarks: suggestion === undefined ? [] : [suggestion],
 });
-
-// A small model of the same structure, for models too large for the machine.
-
-/** A value of the configuration, before and after. */
-export interface ProxyChange {
-  readonly path: string;
-  readonly from: number;
-  readonly to: number;
-}
-
-export interface ScaledDownProxy {
-  readonly model: LanguageModel;
-  /** Changed values, without the per-layer lists, which are cut with the layers. */
-  readonly changes: readonly ProxyChange[];
-}
-
-/**
- * Scaled-down proxy of a model.
- * @param document Document parsed by the family's schema.
- * @param tokens Tokens that it must support.
- * @param bounds Upper bounds of its sizes, where the structure allows them.
- */
-export function scaledDownProxy(
-  family: Pick<Family, 'build' | 'scaledDownProxy'>,
-  document: unknown,
-  tokens: number,
-  bounds?: ProxyBounds,
-): ScaledDownProxy {
-  const settings = (family.scaledDownProxy ?? decoderProxy)(document, tokens, bounds);
-  const changes = settings.flatMap(({ path, value }): ProxyChange[] => {
-    const from = valueAt(document, path.split('.'));
-    return typeof from === 'number' && typeof value === 'number' && from !== value
-      ? [{ path, from, to: value }]
-      : [];
-  });
-  return { model: family.build(settings.reduce(applied, document)), changes };
-}
-
-const valueAt = (value: unknown, [key, ...rest]: readonly string[]): unknown =>
-  key === undefined ? value : valueAt((value as Record<string, unknown>)[key], rest);
-
-/** A document with one value changed. */
-function applied(document: unknown, { path, value }: ProxySetting): unknown {
-  const change = (inner: unknown, [key, ...rest]: readonly string[]): unknown =>
-    key === undefined
-      ? value
-      : {
-          ...(inner as Record<string, unknown>),
-          [key]: change((inner as Record<string, unknown>)[key], rest),
-        };
-  return change(document, path.split('.'));
-}

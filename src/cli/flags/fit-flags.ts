@@ -1,41 +1,42 @@
 /** The flags of `minimind fit`, and the settings they result in. */
 import * as Flags from '@oclif/core/flags';
-import type { TrainingHints } from '../architecture/family.js';
-import { resolveSetting } from '../budget/profile-model.js';
-import { OPTIMIZER_NAMES } from '../budget/training-budget.js';
-import { quote } from '../config/quote.js';
-import { UserError } from '../errors.js';
-import { COMMON_HARDWARE, type TableRequest } from '../fit/fit-table.js';
-import type { FitRequest, Resolved } from '../fit/fits.js';
-import { hintsOf } from '../fit/fits.js';
-import type { ServingFitSetting } from '../fit/serving/serving-work.js';
-import type { WeightDtype } from '../fit/serving/weight-types.js';
+import type { TrainingHints } from '../../architecture/family.js';
+import { resolveSetting } from '../../budget/profile-model.js';
+import { OPTIMIZER_NAMES } from '../../budget/training-budget.js';
+import { quote } from '../../config/quote.js';
+import { UserError } from '../../errors.js';
+import type { TableRequest } from '../../fit/fit-table.js';
+import { COMMON_HARDWARE } from '../../fit/fit-table.js';
+import type { FitRequest, Resolved } from '../../fit/fits.js';
+import { hintsOf } from '../../fit/fits.js';
+import type { ServingFitSetting } from '../../fit/serving/serving-work.js';
+import type { WeightDtype } from '../../fit/serving/weight-types.js';
 import {
   parseWeightDtype,
   usualFormat,
   WEIGHT_DTYPE_NAMES,
   WEIGHT_DTYPES,
-} from '../fit/serving/weight-types.js';
+} from '../../fit/serving/weight-types.js';
 import type {
   Convention,
   TrainingFitSetting,
   ZeroStage,
-} from '../fit/training/training-setting.js';
-import { CONVENTIONS } from '../fit/training/training-setting.js';
-import type { Cluster } from '../hardware/gpu.js';
-import type { ModelFile } from '../model-input/model-file.js';
+} from '../../fit/training/training-setting.js';
+import { CONVENTIONS } from '../../fit/training/training-setting.js';
+import type { Cluster } from '../../hardware/gpu.js';
+import type { ModelFile } from '../../model-input/model-file.js';
 import type { ParsedFlags } from './flags.js';
+import { settingFlags } from './flags.js';
 import {
   count,
   countLimit,
   dtype,
   duration,
   positive,
-  settingFlags,
   share,
   tokens,
   typeSuggestion,
-} from './flags.js';
+} from './value-flags.js';
 
 const TRAINING = { helpGroup: 'TRAINING' };
 const SERVING = { helpGroup: 'SERVING' };

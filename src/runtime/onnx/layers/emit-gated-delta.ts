@@ -1,9 +1,11 @@
 /** The gated delta rule, and the gated short convolution. Shapes: B batch, T tokens, R = B·T rows. */
-import { type GatedConv, type GatedDelta, LENGTH_EPS } from '../../../architecture/layer.js';
+import type { GatedConv, GatedDelta } from '../../../architecture/layer.js';
+import { LENGTH_EPS } from '../../../architecture/layer.js';
 import { inputWidth } from '../../../architecture/walk.js';
 import type { Context } from '../context.js';
 import { folded, scaledBy, sizeNames, unfoldedRows, weightOf } from '../context.js';
-import { type GraphValue, LEFT_OUT } from '../graph.js';
+import type { GraphValue } from '../graph.js';
+import { LEFT_OUT } from '../graph.js';
 import { MICROSOFT } from '../proto.js';
 import { activated, ofUnitLength, softplus } from './elementwise.js';
 import { emitProjections } from './projections.js';

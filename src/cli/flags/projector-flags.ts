@@ -1,7 +1,8 @@
 /** Flags shared by the commands on projectors of keys and values. */
+
 import * as Flags from '@oclif/core/flags';
-import { quote } from '../config/quote.js';
-import { UserError } from '../errors.js';
+import { quote } from '../../config/quote.js';
+import { UserError } from '../../errors.js';
 
 /** A larger ratio would not be a bottleneck. */
 const LARGEST_RATIO = 1024;

@@ -1,11 +1,11 @@
 /** Flags of a conversion in parts, and what they ask for. */
 import * as Flags from '@oclif/core/flags';
-import { quote } from '../config/quote.js';
-import { LAUNCH_NAMES } from '../conversion/choices.js';
-import type { PartsRequest } from '../conversion/parts/parts-plan.js';
-import { UserError } from '../errors.js';
-import { joined } from '../text/words.js';
-import { count } from './flags.js';
+import { quote } from '../../config/quote.js';
+import { LAUNCH_NAMES } from '../../conversion/conversion-choices.js';
+import type { PartsRequest } from '../../conversion/parts/parts-plan.js';
+import { UserError } from '../../errors.js';
+import { joined } from '../../text/words.js';
+import { count } from './value-flags.js';
 
 const helpGroup = 'PARTS';
 
@@ -107,7 +107,7 @@ const PLANNED = [
   'details',
 ] as const satisfies readonly (keyof PartsRequest | 'details')[];
 
-/** What a command line with flags of parts does, and the other flags that it may have. */
+/** Actions of a command line with flags of parts, and the other flags that each may have. */
 const MODES = {
   parts: [...PLANNED, 'offline'],
   part: ['phase', 'tasks', 'offline', 'details'],
@@ -121,7 +121,7 @@ export type PartsMode = keyof typeof MODES;
 const MODE_NAMES = Object.keys(MODES) as PartsMode[];
 
 /**
- * What flags of parts ask for; undefined without any.
+ * The request of the flags of parts; undefined without any.
  * @param given Names of the flags on the command line.
  * @param files IN and OUT, as far as they are given.
  * @throws UserError for flags that contradict each other, or have no effect.

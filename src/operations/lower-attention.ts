@@ -18,16 +18,8 @@ import {
   paramsOf,
   unfusedNorm,
 } from './lowering-blocks.js';
-import {
-  allReduce,
-  type Norm,
-  type Primitive,
-  runOf,
-  type Saved,
-  type Scores,
-  type UnitRun,
-  vectors,
-} from './primitive.js';
+import type { Norm, Primitive, Saved, Scores, UnitRun } from './primitive.js';
+import { allReduce, runOf, vectors } from './primitive.js';
 
 export function lowerAttention(layer: Attention, component: Component): Primitive[] {
   const { name, inputs, out, heads, keyValueHeads, headDim, queryNorm, keyNorm } = layer;

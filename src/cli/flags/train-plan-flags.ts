@@ -1,19 +1,20 @@
 /** The flags of `minimind train-plan`, and the settings that they replace. */
 import * as Flags from '@oclif/core/flags';
-import { nearest } from '../config/nearest.js';
-import { quote } from '../config/quote.js';
-import { KIND_NAMES } from '../data/choices.js';
-import { UserError } from '../errors.js';
-import { GROUP_RULE_NAMES, parseGroupRule } from '../training/optimizer-groups.js';
+import { nearest } from '../../config/nearest.js';
+import { quote } from '../../config/quote.js';
+import { KIND_NAMES } from '../../data/data-choices.js';
+import { UserError } from '../../errors.js';
+import { GROUP_RULE_NAMES, parseGroupRule } from '../../training/optimizer-groups.js';
 import {
   DECAY_TYPES,
   parseSchedule,
   SCHEDULE_NAMES,
   SCHEDULE_SPELLINGS,
-} from '../training/schedules.js';
-import type { SettingFlags } from '../training/settings.js';
+} from '../../training/schedules.js';
+import type { SettingFlags } from '../../training/training-settings.js';
 import { fitFlags } from './fit-flags.js';
 import type { ParsedFlags } from './flags.js';
+import { hardwareFlags } from './hardware-flags.js';
 import {
   count,
   countLimit,
@@ -22,8 +23,7 @@ import {
   positive,
   tokens,
   tokenTotal,
-} from './flags.js';
-import { hardwareFlags } from './hardware-flags.js';
+} from './value-flags.js';
 
 const SIZE = { helpGroup: 'SIZE' };
 const RATE = { helpGroup: 'LEARNING RATE' };

@@ -1,9 +1,10 @@
 /** Thresholds on how far two models are apart, and the lines about those that a result exceeds. */
 import * as Flags from '@oclif/core/flags';
-import { quote } from '../config/quote.js';
-import { UserError } from '../errors.js';
-import { percentText } from '../text/units.js';
-import { type ParsedFlags, parseShare } from './flags.js';
+import { quote } from '../../config/quote.js';
+import { UserError } from '../../errors.js';
+import { percentText } from '../../text/units.js';
+import type { ParsedFlags } from './flags.js';
+import { parseShare } from './value-flags.js';
 
 /** A share: `0.05` or `5%`. */
 export const shareOrPercent = Flags.custom<number>({

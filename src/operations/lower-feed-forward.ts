@@ -28,15 +28,8 @@ import {
   matmul,
   openingMatmuls,
 } from './lowering-blocks.js';
-import {
-  afterSavedInput,
-  allReduce,
-  type Matmul,
-  type Primitive,
-  runOf,
-  type Saved,
-  vectors,
-} from './primitive.js';
+import type { Matmul, Primitive, Saved } from './primitive.js';
+import { afterSavedInput, allReduce, runOf, vectors } from './primitive.js';
 
 export function lowerGatedMlp(layer: GatedMlp, component: Component): Primitive[] {
   const { name, inputs, down } = layer;

@@ -1,154 +1,22 @@
-/** Flags with the same meaning in every command. */
-import os from 'node:os';
+/** Flags by the kind of their value: counts, sizes, shares, times, types, ranges. */
 import * as Flags from '@oclif/core/flags';
-import type * as Interfaces from '@oclif/core/interfaces';
-import { FAMILY_NAMES } from '../architecture/families.js';
-import { nearest } from '../config/nearest.js';
-import { lacksUnit, parseCount, parseLimit } from '../config/parse-limit.js';
-import type { PublishedBytes, PublishedFigure } from '../config/parse-published.js';
-import { parsePublished } from '../config/parse-published.js';
-import { quote } from '../config/quote.js';
-import { UserError } from '../errors.js';
-import { FORMATS, type Format } from '../report/kit/report.js';
-import type { Compute } from '../runtime/engine.js';
-import type { DeviceChoice, EngineChoice } from '../runtime/select/devices.js';
+import { nearest } from '../../config/nearest.js';
+import { lacksUnit, parseCount, parseLimit } from '../../config/parse-limit.js';
+import type { PublishedBytes, PublishedFigure } from '../../config/parse-published.js';
+import { parsePublished } from '../../config/parse-published.js';
+import { quote } from '../../config/quote.js';
+import { UserError } from '../../errors.js';
+import type { Dtype } from '../../tensor/dtype.js';
 import {
   DTYPE_NAMES,
   DTYPE_SPELLINGS,
-  type Dtype,
   GROUP_SIZES,
   parseDtype,
   QUANTIZED_BITS,
-} from '../tensor/dtype.js';
-import type { WeightForm } from '../tensor/group-quantization.js';
-import { formatInteger, shortCount, shortNumber } from '../text/units.js';
-import { pasteable } from './command-line.js';
-
-/** Copy of the devices in `src/runtime/engine.ts`, which is loaded only when a model runs. */
-export const DEVICE_CHOICES = Object.keys({
-  auto: true,
-  cpu: true,
-  gpu: true,
-  webgpu: true,
-  cuda: true,
-  directml: true,
-  coreml: true,
-} satisfies Record<DeviceChoice, true>) as DeviceChoice[];
-
-/** Engines in the order in which they are tried. */
-export const ENGINE_CHOICES = Object.keys({
-  auto: true,
-  onnx: true,
-  tfjs: true,
-} satisfies Record<EngineChoice, true>) as EngineChoice[];
-
-export const COMPUTES = Object.keys({ f32: true, f16: true } satisfies Record<
-  Compute,
-  true
->) as Compute[];
-
-export type ParsedFlags<F> = Omit<Interfaces.InferredFlags<F>, 'json'>;
-
-/** `--format`; the first option is the default. */
-export const formatFlag = (options: readonly [Format, ...Format[]]) =>
-  Flags.option({
-    options: options as readonly Format[],
-    default: options[0],
-    multiple: false,
-    description: 'format of the answer',
-    helpGroup: 'OUTPUT',
-  } as const)();
-
-/** Flags of every command. */
-export const baseFlags = {
-  format: formatFlag(FORMATS),
-  json: Flags.boolean({ description: 'short for --format json', helpGroup: 'OUTPUT' }),
-  output: Flags.string({
-    char: 'o',
-    helpValue: 'FILE',
-    description: 'write the answer to FILE, whole or not at all',
-    helpGroup: 'OUTPUT',
-  }),
-  force: Flags.boolean({ description: 'replace FILE if it exists', helpGroup: 'OUTPUT' }),
-  quiet: Flags.boolean({
-    char: 'q',
-    description: 'print no warnings and no progress',
-    helpGroup: 'OUTPUT',
-  }),
-  'no-color': Flags.boolean({ description: 'print without colours', helpGroup: 'OUTPUT' }),
-};
-
-/** `--details`, for commands whose answer is shorter than what they know. */
-export const details = Flags.boolean({
-  description: 'show all tables of the answer',
-  helpGroup: 'OUTPUT',
-});
-
-/** `--save FILE`: the artifact of a command, which cannot go to standard output. */
-export const savedFile = Flags.custom<string, { readonly example: string }>({
-  helpValue: 'FILE',
-  helpGroup: 'OUTPUT',
-  parse: async (text, _context, { name, example }) =>
-    text === '-' ? unreadable(name, text, 'a file', `write --${name} ${example}`) : text,
-});
-
-/** `--set model.num_layers=24`, repeatable. */
-export const setOf = (description: string, helpGroup?: string) =>
-  Flags.string({
-    multiple: true,
-    multipleNonGreedy: true,
-    helpValue: 'KEY=VALUE',
-    description: `${description} (repeatable)`,
-    ...(helpGroup && { helpGroup }),
-  });
-
-export const set = setOf('override a value of the file, as in model.num_layers=24');
-
-/** `--state-dict model_state_dict`: the model's dict in a PyTorch file, when there are several candidates. */
-export const stateDict = Flags.string({
-  helpValue: 'KEY',
-  description: 'state dict to read, if a PyTorch file has several',
-});
-
-/** `--family llama`: reads a `config.json` of another kind as that family. */
-export const readAs = Flags.option({
-  options: FAMILY_NAMES,
-  helpValue: 'NAME',
-  description:
-    'family to read a config.json as, for a model_type that is not known (minimind list --details)',
-} as const)();
-
-/** `--offline`, for commands that take models of the hub. */
-export const offline = Flags.boolean({
-  description: 'read hf:ORG/NAME[@REVISION][:FILE] only from the caches of this machine',
-});
-
-/** Flags of a model whose weights are needed: a checkpoint, or a config with either of these. */
-export const weightFlags = {
-  set,
-  family: readAs,
-  checkpoint: Flags.string({
-    helpValue: 'PATH',
-    description: 'a file, an index or a folder with the weights of a config',
-  }),
-  'state-dict': stateDict,
-  random: Flags.boolean({
-    description: 'use random weights instead of a checkpoint',
-    exclusive: ['checkpoint', 'state-dict'],
-  }),
-};
-
-/** Flags of a model that is a config, or a checkpoint with its config. */
-export const modelFlags = {
-  set,
-  family: readAs,
-  config: Flags.string({
-    helpValue: 'FILE',
-    description: 'config of the checkpoint [default: the one in it or in its folder]',
-  }),
-  'state-dict': stateDict,
-  offline,
-};
+} from '../../tensor/dtype.js';
+import type { WeightForm } from '../../tensor/group-quantization.js';
+import { formatInteger, shortCount, shortNumber } from '../../text/units.js';
+import { pasteable } from '../command-line.js';
 
 /** Suggestions for an unknown type: the nearest, those that begin with it, or all. */
 export function typeSuggestion<T extends string>(
@@ -182,7 +50,7 @@ export const dtype = Flags.custom<Dtype>({
 
 /** @throws UserError for a type of weights that only `fit` counts, as q4_k_m. */
 async function refuseServedType(text: string, context: object): Promise<void> {
-  const { parseWeightDtype } = await import('../fit/serving/weight-types.js');
+  const { parseWeightDtype } = await import('../../fit/serving/weight-types.js');
   const served = parseWeightDtype(text);
   if (served === undefined) return;
   const argv = 'argv' in context && Array.isArray(context.argv) ? context.argv : [];
@@ -194,18 +62,6 @@ async function refuseServedType(text: string, context: object): Promise<void> {
     { suggestion: `for its memory write ${pasteable(words)}` },
   );
 }
-
-/** `--precision float32`, for training. */
-const precision = Flags.option({
-  options: ['mixed', 'float32'],
-  description: 'precision of the training [default: as in the file, or mixed]',
-} as const)();
-
-/** `--recompute full`, for training. */
-const recompute = Flags.option({
-  options: ['none', 'selective', 'full'],
-  description: 'activations to recompute [default: as in the file, or none]',
-} as const)();
 
 /** Comma-separated names: `--columns parameters,weights`. */
 export const names = Flags.custom<string>({
@@ -273,34 +129,6 @@ export const ratios = Flags.custom<number>({
   },
 });
 
-/** `--device gpu`: device that runs a model; default `auto`. */
-export const device = (
-  relations: { readonly dependsOn?: string[]; readonly helpGroup?: string } = {},
-) =>
-  Flags.option({
-    ...relations,
-    options: DEVICE_CHOICES,
-    description:
-      'device: gpu is any graphics card, webgpu also a software adapter [default: auto, a ' +
-      'graphics card that passes the self-check, else the CPU]',
-  } as const)();
-
-/** `--engine onnx`: engine that runs a model; default `auto`. */
-export const engine = (
-  relations: { readonly dependsOn?: string[]; readonly helpGroup?: string } = {},
-) =>
-  Flags.option({
-    ...relations,
-    options: ENGINE_CHOICES,
-    description:
-      'engine: auto is the first that passes the self-check: onnx, then tfjs with ' +
-      'tfjs-node-gpu, tfjs-node, WebAssembly, JavaScript [default: auto]',
-  } as const)();
-
-/** `--compute f16`: number type of products. */
-export const compute = (description: string) =>
-  Flags.option({ options: COMPUTES, default: 'f32', description } as const)();
-
 /** Group of a form that names none. */
 const USUAL_GROUP = 32;
 
@@ -326,30 +154,12 @@ export const weightForm = Flags.custom<WeightForm>({
   },
 });
 
-/** `--threads 2`: at most the number of processors, because more would slow an engine down. */
-export const threads = Flags.custom<number>({
-  helpValue: 'N',
-  description: 'threads of the engine [default: one for each processor]',
-  parse: async (text, context, options) => {
-    const value = wholeNumber(text, options.name, context);
-    const most = os.availableParallelism();
-    if (value <= most) return value;
-    throw new UserError(
-      'usage',
-      `--${options.name}: expected at most ${most}, the processors here, found ${text}`,
-      { suggestion: `write --${options.name} ${most}` },
-    );
-  },
-});
-
 /** `--seed 7`: a non-negative safe integer. */
 export const seedOf = Flags.custom<number>({
   helpValue: 'N',
   parse: async (text, _context, { name }) =>
     parseCount(text) ?? unreadable(name, text, 'a whole number', `write it as in --${name} 7`),
 });
-
-export const seed = seedOf({ default: 0, description: 'seed of random values' });
 
 /** Beyond any rate, price or scale; products with it stay finite. */
 const MOST_NUMBER = 1e12;
@@ -504,7 +314,7 @@ const positiveCount = (text: string, unit: 'count' | 'tokens' = 'count'): number
  * Parses a positive whole number. A unit is explained in a note, because k is 1,000 for some counts and 1,024 for tokens.
  * @param context The command, which prints its `notes`.
  */
-function wholeNumber(
+export function wholeNumber(
   text: string,
   flag: string,
   context: object,
@@ -526,29 +336,13 @@ function wholeNumber(
   return value;
 }
 
-function unreadable(flag: string, text: string, expected: string, suggestion: string): never {
+export function unreadable(
+  flag: string,
+  text: string,
+  expected: string,
+  suggestion: string,
+): never {
   throw new UserError('usage', `--${flag}: expected ${expected}, found ${quote(text)}`, {
     suggestion,
   });
 }
-
-/** Sizes and types of inference and training, for budgets. */
-export const settingFlags = {
-  batch: count({ description: 'sequences per batch [default: 1; in training as in the file]' }),
-  context: tokens({
-    description: 'tokens per sequence; 32k is 32,768 [default: as in the file, or 2048]',
-  }),
-  dtype: dtype({
-    default: 'bf16',
-    description: 'element type of weights in inference',
-  }),
-  'cache-dtype': dtype({
-    description: 'element type of keys, values and states [default: as --dtype, at least 16 bits]',
-  }),
-  causal: Flags.boolean({
-    default: false,
-    description: 'count only unmasked attention scores',
-  }),
-  precision,
-  recompute,
-};

@@ -2,8 +2,9 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { type HardwareFlags, hardwareOf } from '../../src/cli/hardware-flags.js';
-import { inPackage } from '../fixtures.js';
+import type { HardwareFlags } from '../../../src/cli/flags/hardware-flags.js';
+import { hardwareOf } from '../../../src/cli/flags/hardware-flags.js';
+import { inPackage } from '../../fixtures.js';
 
 const EXAMPLE = inPackage('configs/hardware/example.yaml');
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));

@@ -1,5 +1,4 @@
 /** Report of `minimind fit` without hardware: common GPUs and machines, and what fits on each. */
-
 import type { TableCell, TableRow, TableSetting } from '../../fit/fit-table.js';
 import { formatBytes, formatInteger, shortCount } from '../../text/units.js';
 import { counted, joined, modelName, present, shellWord } from '../../text/words.js';

@@ -1,16 +1,18 @@
 /** The flags of hardware, and the hardware they select. */
 import os from 'node:os';
 import * as Flags from '@oclif/core/flags';
-import { readDocument } from '../config/read.js';
-import { UserError } from '../errors.js';
-import type { Cluster, Hardware } from '../hardware/gpu.js';
-import { clusterNamed } from '../hardware/gpus.js';
-import { hardwareOfDocument, onlyGpu } from '../hardware/hardware-file.js';
-import type { MachineProfile } from '../hardware/machine-profile.js';
-import { gpuOfProfile } from '../hardware/machine-profile.js';
-import { formatInteger } from '../text/units.js';
-import { COMPUTES, count, device, engine, type ParsedFlags, threads } from './flags.js';
-import { progressDisplay } from './progress.js';
+import { readDocument } from '../../config/read.js';
+import { UserError } from '../../errors.js';
+import type { Cluster, Hardware } from '../../hardware/gpu.js';
+import { clusterNamed } from '../../hardware/gpus.js';
+import { hardwareOfDocument, onlyGpu } from '../../hardware/hardware-file.js';
+import type { MachineProfile } from '../../hardware/machine-profile.js';
+import { gpuOfProfile } from '../../hardware/machine-profile.js';
+import { formatInteger } from '../../text/units.js';
+import { progressDisplay } from '../progress.js';
+import type { ParsedFlags } from './flags.js';
+import { COMPUTES, device, engine, threads } from './flags.js';
+import { count } from './value-flags.js';
 
 const MEASURED = { helpGroup: 'THIS MACHINE', dependsOn: ['this-machine'] };
 
@@ -103,7 +105,7 @@ export const ownHardware = async (file: string | undefined): Promise<Hardware> =
 const isFile = (name: string): boolean => /\.(ya?ml|json)$|[/\\]|^-$/i.test(name);
 
 async function thisMachine(flags: HardwareFlags): Promise<SelectedHardware> {
-  const { machineProfile } = await import('../runtime/machine-profile-cache.js');
+  const { machineProfile } = await import('../../runtime/machine-profile-cache.js');
   const profile = await machineProfile({
     engine: flags.engine ?? 'auto',
     device: flags.device ?? 'auto',

@@ -12,12 +12,8 @@ import { loadModelFile, modelOf } from '../model-input/model-file.js';
 import { verifiedModel } from '../model-input/verify-checkpoint.js';
 import type { ProgressDisplay } from '../progress-display.js';
 import { checkpointWeights } from '../runtime/weights.js';
-import {
-  type AgainstRequest,
-  compareOutputs,
-  type ModelComparison,
-  type RanModel,
-} from './compare-outputs.js';
+import type { AgainstRequest, ModelComparison, RanModel } from './compare-outputs.js';
+import { compareOutputs } from './compare-outputs.js';
 
 /** A model and the source of its weights. */
 export interface ComparedModel {

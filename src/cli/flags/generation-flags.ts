@@ -1,8 +1,8 @@
 /** Flags of generation: sampling, stops, drafts. */
 import * as Flags from '@oclif/core/flags';
-import { quote } from '../config/quote.js';
-import { UserError } from '../errors.js';
-import { count, seedOf, tokens } from './flags.js';
+import { quote } from '../../config/quote.js';
+import { UserError } from '../../errors.js';
+import { count, seedOf, tokens } from './value-flags.js';
 
 /** Temperatures and penalties beyond this change nothing any more. */
 const MOST = 1_000_000;

@@ -1,25 +1,24 @@
 /** Layers that transformer families share. */
+import type { AttentionParts } from '../constructors/attention-layers.js';
+import { attention, rotary } from '../constructors/attention-layers.js';
 import {
-  type AttentionParts,
   activation,
-  attention,
-  blockNames,
   embedding,
   fusedProjection,
-  gatedMlp,
   head,
-  languageModel,
   linear,
-  mixtureOfExperts,
-  packedExperts,
   residual,
-  rotary,
-  router,
   scale,
   sequence,
-  stack,
   sum,
-} from '../constructors.js';
+} from '../constructors/basic-layers.js';
+import {
+  gatedMlp,
+  mixtureOfExperts,
+  packedExperts,
+  router,
+} from '../constructors/feed-forward-layers.js';
+import { blockNames, languageModel, stack } from '../constructors/language-model.js';
 import type {
   ActivationName,
   Attention,
@@ -36,8 +35,10 @@ import type {
   Sequence,
 } from '../layer.js';
 import { checkNames } from '../param.js';
-import { longestInput, type RopeScaling, scalingOf } from './rotary.js';
-import { activationOf, type FilledHeads, headPath, isComposed } from './settings.js';
+import type { RopeScaling } from './rotary.js';
+import { longestInput, scalingOf } from './rotary.js';
+import type { FilledHeads } from './settings.js';
+import { activationOf, headPath, isComposed } from './settings.js';
 
 interface CausalModel {
   readonly vocabulary: number;

@@ -1,0 +1,148 @@
+/** Constructors of attention, its positions and its windows. */
+import type {
+  ActivationName,
+  Alibi,
+  Attention,
+  HeadSpan,
+  LatentAttention,
+  NormLayer,
+  ProjectionLayer,
+  Projections,
+  Rotary,
+  Temperature,
+  Window,
+} from '../layer.js';
+import type { Param } from '../param.js';
+import { buffer, param } from '../param.js';
+import type { RotaryScaling } from '../rotary-scaling.js';
+import { linear } from './basic-layers.js';
+
+interface HybridAttentionSizes {
+  readonly hidden: number;
+  readonly heads: number;
+  readonly spans: readonly HeadSpan[];
+  readonly rotaryBase: number;
+  /** Rows of the stored cosine and sine tables. */
+  readonly rotaryPositions: number;
+}
+
+/** Attention with a key-value head per query head; only the output projection has a bias. */
+export function hybridAttention(name: string, sizes: HybridAttentionSizes): Attention {
+  const { hidden, heads, spans, rotaryBase, rotaryPositions } = sizes;
+  const headDim = hidden / heads;
+  const projection = (leaf: string) =>
+    linear(`${name}.${leaf}`, hidden, hidden, { bias: leaf === 'out_proj' });
+  const cache = (leaf: string) => buffer(`${name}.rope.${leaf}`, [1, 1, rotaryPositions, headDim]);
+  const tables = [
+    buffer(`${name}.rope.inv_freq`, [headDim / 2]),
+    cache('cos_cached'),
+    cache('sin_cached'),
+  ];
+  return attention(name, {
+    inputs: [projection('q_proj'), projection('k_proj'), projection('v_proj')],
+    out: projection('out_proj'),
+    rotary: rotary(`${name}.rope`, { base: rotaryBase, headDim, tables }),
+    heads,
+    headDim,
+    spans,
+  });
+}
+
+/** Optional parts of an attention; by default, one key-value head per query head and nothing else. */
+export interface AttentionParts {
+  readonly inputs: Projections;
+  readonly out: ProjectionLayer;
+  readonly heads: number;
+  readonly headDim: number;
+  readonly keyValueHeads?: number;
+  readonly queryNorm?: Attention['queryNorm'];
+  readonly keyNorm?: Attention['keyNorm'];
+  readonly valueNorm?: NormLayer | undefined;
+  readonly valuesAreKeys?: boolean;
+  readonly sharing?: Attention['sharing'] | undefined;
+  readonly normsAfterRotation?: boolean;
+  readonly clip?: number | undefined;
+  readonly keeps?: Attention['keeps'];
+  readonly rotary?: Rotary | undefined;
+  readonly temperature?: Temperature | undefined;
+  readonly alibi?: Alibi | undefined;
+  readonly ownTypeSoftmax?: boolean;
+  /** Default: 1 / sqrt(headDim). */
+  readonly scale?: number;
+  readonly softcap?: number | undefined;
+  /** Window of all heads. */
+  readonly window?: Window | undefined;
+  /** Replaces `window` where heads differ. */
+  readonly spans?: readonly HeadSpan[];
+  readonly gate?: ActivationName | undefined;
+  /** Name of the scores without values. */
+  readonly sinks?: string | undefined;
+}
+
+export function attention(name: string, parts: AttentionParts): Attention {
+  const { inputs, out, heads, headDim, window } = parts;
+  return {
+    kind: 'attention',
+    name,
+    component: 'attention',
+    inputs,
+    out,
+    queryNorm: parts.queryNorm,
+    keyNorm: parts.keyNorm,
+    ...(parts.valueNorm && { valueNorm: parts.valueNorm }),
+    ...(parts.valuesAreKeys && { valuesAreKeys: true }),
+    ...(parts.sharing && { sharing: parts.sharing }),
+    rotary: parts.rotary,
+    alibi: parts.alibi,
+    heads,
+    keyValueHeads: parts.keyValueHeads ?? heads,
+    headDim,
+    scale: parts.scale ?? 1 / Math.sqrt(headDim),
+    softcap: parts.softcap,
+    spans: parts.spans ?? [{ heads, window }],
+    ...(parts.temperature && { temperature: parts.temperature }),
+    ...(parts.ownTypeSoftmax && { ownTypeSoftmax: true }),
+    ...(parts.gate && { gate: parts.gate }),
+    ...(parts.sinks && { sinks: param(parts.sinks, [heads]) }),
+    ...(parts.normsAfterRotation && { normsAfterRotation: true }),
+    ...(parts.clip !== undefined && { clip: parts.clip }),
+    ...(parts.keeps && { keeps: parts.keeps }),
+  };
+}
+
+export function latentAttention(
+  name: string,
+  parts: Omit<LatentAttention, 'kind' | 'name' | 'component'>,
+): LatentAttention {
+  const { query, keyValueDown, latentNorm, keyValueUp, out, rotary, ...sizes } = parts;
+  const layers = { query, keyValueDown, latentNorm, keyValueUp, out, rotary };
+  return { kind: 'latentAttention', name, component: 'attention', ...layers, ...sizes };
+}
+
+interface RotaryParts {
+  readonly base: number;
+  readonly headDim: number;
+  /** Default: the whole head. */
+  readonly rotatedDim?: number;
+  readonly pairs?: Rotary['pairs'];
+  readonly scaling?: RotaryScaling | undefined;
+  readonly tables?: readonly Param[];
+}
+
+export function rotary(name: string, parts: RotaryParts): Rotary {
+  const { base, headDim, rotatedDim = headDim, pairs = 'halves', scaling, tables = [] } = parts;
+  return { kind: 'rotary', name, base, headDim, rotatedDim, pairs, scaling, tables };
+}
+
+/** @param slopes Slope of each head. */
+export function alibi(name: string, slopes: Iterable<number>): Alibi {
+  return { kind: 'alibi', name, slopes: [...slopes] };
+}
+
+export function slidingWindow(tokens: number): Window {
+  return { rule: 'sliding', tokens };
+}
+
+export function chunkWindow(tokens: number): Window {
+  return { rule: 'chunked', tokens };
+}

@@ -1,0 +1,249 @@
+/** Constructors of layers, one per kind, with PyTorch's names for their tensors. */
+import type {
+  Activation,
+  ActivationName,
+  AdaptedProjection,
+  Alignment,
+  Component,
+  Embedding,
+  EmbeddingJoin,
+  FusedProjection,
+  Gate,
+  GatedRmsNorm,
+  HeadNorms,
+  Layer,
+  LayerNorm,
+  LearnedPositions,
+  Linear,
+  NormLayer,
+  ProjectionLayer,
+  Residual,
+  RmsNorm,
+  Scale,
+  Sequence,
+  Softcap,
+  Sum,
+  TransposedLinear,
+  WeightedScale,
+} from '../layer.js';
+import type { Param } from '../param.js';
+import { param } from '../param.js';
+
+export function embedding(
+  name: string,
+  vocabulary: number,
+  hidden: number,
+  aliases: readonly string[] = [],
+): Embedding {
+  const weight = param(`${name}.weight`, [vocabulary, hidden], aliases);
+  return { kind: 'embedding', name, component: 'embedding', weight };
+}
+
+export interface LinearOptions {
+  readonly bias?: boolean;
+  readonly component?: Component;
+  /** Further state dict paths of this same layer. */
+  readonly aliases?: readonly string[];
+}
+
+/** `bias` defaults to true, as in PyTorch. */
+export function linear(
+  name: string,
+  from: number,
+  to: number,
+  options: LinearOptions = {},
+): Linear {
+  const { bias = true, component, aliases = [] } = options;
+  const named = (leaf: string) => aliases.map((alias) => `${alias}.${leaf}`);
+  return {
+    kind: 'linear',
+    name,
+    ...(component && { component }),
+    weight: param(`${name}.weight`, [to, from], named('weight')),
+    bias: bias ? param(`${name}.bias`, [to], named('bias')) : undefined,
+  };
+}
+
+/** Head tied to the embedding's weight, or with a weight of its own. */
+export function head(
+  name: string,
+  from: number,
+  to: number,
+  {
+    tiedTo,
+    bias = false,
+  }: { readonly tiedTo?: Embedding | undefined; readonly bias?: boolean } = {},
+): Linear {
+  const own = linear(name, from, to, { bias, component: 'head' });
+  return tiedTo ? { ...own, weight: tiedTo.weight } : own;
+}
+
+interface LayerNormOptions {
+  /** Parts of the last dimension, each with its row of the weight; one row by default. */
+  readonly parts?: number;
+  /** `weight`: no bias; `none`: neither. */
+  readonly holds?: 'both' | 'weight' | 'none';
+  readonly offset?: number;
+}
+
+export function layerNormLayer(
+  name: string,
+  size: number,
+  eps: number,
+  { parts, holds = 'both', offset = 0 }: LayerNormOptions = {},
+): LayerNorm {
+  const shape = parts === undefined ? [size] : [parts, size];
+  return {
+    kind: 'layerNorm',
+    name,
+    component: 'norm',
+    weight: holds === 'none' ? undefined : param(`${name}.weight`, shape),
+    bias: holds === 'both' ? param(`${name}.bias`, [size]) : undefined,
+    eps,
+    offset,
+    size,
+  };
+}
+
+export function headNorms(name: string, norms: readonly NormLayer[]): HeadNorms {
+  return { kind: 'headNorms', name, component: 'norm', norms };
+}
+
+/** linear(0), GELU (1), linear(2), numbered as in PyTorch's Sequential. */
+export function geluNetwork(
+  name: string,
+  sizes: readonly [number, number, number],
+  component?: Component,
+): Sequence {
+  const [from, inner, to] = sizes;
+  return {
+    kind: 'sequence',
+    name,
+    ...(component && { component }),
+    layers: [
+      linear(`${name}.0`, from, inner),
+      activation(`${name}.1`, 'gelu'),
+      linear(`${name}.2`, inner, to),
+    ],
+  };
+}
+
+/** weight [in, out], with a bias. */
+export function transposedLinear(name: string, from: number, to: number): TransposedLinear {
+  const [weight, bias] = [param(`${name}.weight`, [from, to]), param(`${name}.bias`, [to])];
+  return { kind: 'transposedLinear', name, weight, bias };
+}
+
+type Adapter = AdaptedProjection['branches'][1];
+
+/** @param layers Products into and out of the low rank. */
+export function adapter(name: string, layers: Adapter['layers']): Adapter {
+  return { kind: 'sequence', name, layers };
+}
+
+export function adapted(
+  product: ProjectionLayer,
+  own: Adapter,
+  unread: readonly Adapter[] = [],
+): AdaptedProjection {
+  const name = `${product.name}.adapted`;
+  return { kind: 'sum', name, branches: [product, own], ...(unread.length > 0 && { unread }) };
+}
+
+/** @param widths Columns of each value; their sum is the projection's output width. */
+export function fusedProjection(
+  projection: FusedProjection['projection'],
+  widths: readonly number[],
+  groups = 1,
+): FusedProjection {
+  return { kind: 'fusedProjection', name: `${projection.name}.parts`, projection, widths, groups };
+}
+
+/** `weight` [size]; `offset` is added to it. */
+export function rmsNormLayer(name: string, size: number, eps: number, offset = 0): RmsNorm {
+  const weight = param(`${name}.weight`, [size]);
+  return { kind: 'rmsNorm', name, component: 'norm', weight, eps, size, offset };
+}
+
+/** RMSNorm of every `size` values, without a weight. */
+export function plainRmsNorm(name: string, size: number, eps: number): RmsNorm {
+  return { kind: 'rmsNorm', name, component: 'norm', weight: undefined, eps, size, offset: 0 };
+}
+
+interface GatedNormParts extends Pick<GatedRmsNorm, 'eps' | 'width' | 'gated'> {
+  /** Default: 1. */
+  readonly groups?: number;
+  readonly activation?: ActivationName;
+  /** Whether all groups have the same weight; by default each has its own. */
+  readonly sharedWeight?: boolean;
+}
+
+/** The gate's activation is SiLU by default. */
+export function gatedRmsNorm(name: string, parts: GatedNormParts): GatedRmsNorm {
+  const { eps, width, gated, groups = 1, activation: fn = 'silu', sharedWeight = false } = parts;
+  const weight = param(`${name}.weight`, [sharedWeight ? width / groups : width]);
+  const sizes = { eps, width, groups, activation: fn, gated };
+  return { kind: 'gatedRmsNorm', name, component: 'norm', weight, ...sizes };
+}
+
+export function activation(name: string, fn: ActivationName, composed = false): Activation {
+  return { kind: 'activation', name, fn, ...(composed && { composed }) };
+}
+
+export function scale(name: string, factor: number): Scale {
+  return { kind: 'scale', name, factor };
+}
+
+export function weightedScale(name: string, weight: Param): WeightedScale {
+  return { kind: 'weightedScale', name, weight };
+}
+
+export function softcap(name: string, cap: number): Softcap {
+  return { kind: 'softcap', name, cap };
+}
+
+export function learnedPositions(
+  name: string,
+  positions: number,
+  hidden: number,
+  offset = 0,
+): LearnedPositions {
+  const weight = param(`${name}.weight`, [offset + positions, hidden]);
+  return { kind: 'learnedPositions', name, component: 'positions', weight, offset };
+}
+
+export function embeddingJoin(name: string, tokens: Embedding): EmbeddingJoin {
+  return { kind: 'embeddingJoin', name, embedding: tokens };
+}
+
+export function sequence(name: string, layers: readonly Layer[], component?: Component): Sequence {
+  return { kind: 'sequence', name, ...(component && { component }), layers };
+}
+
+export function sum(name: string, ...branches: readonly Layer[]): Sum {
+  return { kind: 'sum', name, branches };
+}
+
+export function residual(name: string, ...branches: readonly Layer[]): Residual {
+  return { kind: 'residual', name, branches };
+}
+
+export function alignment(name: string, hidden: number): Alignment {
+  return {
+    kind: 'alignment',
+    name,
+    component: 'alignment',
+    net: geluNetwork(`${name}.net`, [2 * hidden, hidden, hidden]),
+    residual: linear(`${name}.residual_proj`, 2 * hidden, hidden),
+  };
+}
+
+export function gate(name: string, hidden: number, rank: number): Gate {
+  return {
+    kind: 'gate',
+    name,
+    component: 'gate',
+    up: linear(`${name}.u`, hidden, rank, { bias: false }),
+    down: linear(`${name}.d`, rank, hidden, { bias: false }),
+  };
+}
