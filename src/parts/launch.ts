@@ -1,15 +1,31 @@
 /** The job of a plan for a scheduler: its tasks, what follows them, and the memory and time to ask for. */
 import { spawn } from 'node:child_process';
 import path from 'node:path';
-import { UserError } from '../../errors.js';
-import { formatDuration } from '../../text/units.js';
-import { shellWord, sumOf } from '../../text/words.js';
-import type { LaunchName } from '../choices.js';
-import type { PartsPlan } from './parts-plan.js';
+import { UserError } from '../errors.js';
+import { formatDuration } from '../text/units.js';
+import { shellWord } from '../text/words.js';
+import type { LaunchName } from './task-index.js';
+
+/** The work that a plan asks of a scheduler. */
+export interface PartsJob {
+  /** Command of the plan, `convert-checkpoint`. */
+  readonly command: string;
+  readonly planFile: string;
+  readonly planHash: string;
+  /** Number of parts. */
+  readonly parts: number;
+  /** First lines of a script: its purpose, and what a task needs. */
+  readonly comments: readonly string[];
+  /** Whether rows of tables are a phase of their own. */
+  readonly hasRows: boolean;
+  /** Prediction for a task, and time that a slow machine takes for the largest share. */
+  readonly memoryBytes: number;
+  readonly seconds: number;
+  /** Files and folders that all tasks use. */
+  readonly places: readonly string[];
+}
 
 export interface LaunchOptions {
-  /** The file of the plan. */
-  readonly planFile: string;
   /** Tasks that share the parts; undefined for one each. */
   readonly tasks: number | undefined;
   /** Words that start minimind on every machine. */
@@ -19,49 +35,32 @@ export interface LaunchOptions {
   readonly claim: string | undefined;
 }
 
-/** Bytes read and written per second that a part is sure to reach; half of a slow shared disk. */
-const LEAST_RATE = 50e6;
+/** Least time that is asked for. */
 const LEAST_SECONDS = 600;
 /** Memory beyond the prediction, and the least that is asked for. */
 const SPARE_MEMORY = 1.25;
 const LEAST_MEMORY = 512 * 2 ** 20;
-/** Of the finish, for each tensor of the input: it also reads the index of the output. */
-const FINISH_INDEX_BYTES = 2e3;
 const CPUS = 2;
 
 interface Needs {
   readonly tasks: number;
-  readonly hasRows: boolean;
   /** MiB of a task. */
   readonly memoryMiB: number;
   readonly seconds: number;
 }
 
-function needsOf({ input, parts }: PartsPlan, { tasks = parts.length }: LaunchOptions): Needs {
-  const count = Math.min(tasks, parts.length);
-  const shares = Array.from({ length: count }, (_, task) =>
-    sumOf(
-      parts.filter(({ part }) => (part - 1) % count === task),
-      ({ readBytes, writeBytes }) => readBytes + writeBytes,
-    ),
-  );
-  const largest = Math.max(...parts.map(({ memoryBytes }) => memoryBytes));
-  const most = Math.max(
-    (largest + FINISH_INDEX_BYTES * input.tensors) * SPARE_MEMORY,
-    LEAST_MEMORY,
-  );
+function needsOf(job: PartsJob, { tasks = job.parts }: LaunchOptions): Needs {
+  const memory = Math.max(job.memoryBytes * SPARE_MEMORY, LEAST_MEMORY);
   return {
-    tasks: count,
-    hasRows: parts.some(({ slices }) => slices.length > 0),
-    memoryMiB: Math.ceil(most / 2 ** 26) * 64,
-    seconds: Math.max(LEAST_SECONDS, Math.ceil(Math.max(...shares) / LEAST_RATE / 60) * 60),
+    tasks: Math.min(tasks, job.parts),
+    memoryMiB: Math.ceil(memory / 2 ** 26) * 64,
+    seconds: Math.max(LEAST_SECONDS, Math.ceil(job.seconds / 60) * 60),
   };
 }
 
 /** The job as text: a shell script, or a manifest. */
-export function launchText(plan: PartsPlan, name: LaunchName, options: LaunchOptions): string {
-  const needs = needsOf(plan, options);
-  return JOBS[name](plan, needs, options);
+export function launchText(job: PartsJob, name: LaunchName, options: LaunchOptions): string {
+  return JOBS[name](job, needsOf(job, options), options);
 }
 
 const JOBS = {
@@ -70,32 +69,27 @@ const JOBS = {
   parallel: parallelScript,
 } as const satisfies Record<LaunchName, unknown>;
 
-const wordsOf = ({ program, planFile }: LaunchOptions, ...words: readonly string[]) => [
-  ...program,
-  'convert-checkpoint',
-  '--plan',
-  path.resolve(planFile),
-  ...words,
-];
+const wordsOf = (
+  { command, planFile }: PartsJob,
+  { program }: LaunchOptions,
+  ...words: readonly string[]
+) => [...program, command, '--plan', path.resolve(planFile), ...words];
 
 const line = (words: readonly string[]) => words.map(shellWord).join(' ');
 
 /** One line of a comment, whatever the paths contain. */
 const comment = (text: string) => `# ${text.replaceAll(/[\r\n]+/g, ' ')}`;
 
-function headOf({ input, output, parts }: PartsPlan, { memoryMiB, seconds }: Needs): string[] {
-  return [
-    '#!/bin/bash',
-    comment(`Converts ${input.path} into ${output.path} in ${parts.length} parts.`),
-    comment(
-      `Each task: ${memoryMiB} MiB and ${formatDuration(seconds)}, for at least ${LEAST_RATE / 1e6} MB/s read and written.`,
-    ),
-  ];
+function headOf({ comments }: PartsJob, { memoryMiB, seconds }: Needs): string[] {
+  const [purpose = '', ...more] = comments;
+  const needs = `Each task: ${memoryMiB} MiB and ${formatDuration(seconds)}, ${more.join(' ')}`;
+  return ['#!/bin/bash', comment(purpose), comment(needs)];
 }
 
-function slurmScript(plan: PartsPlan, needs: Needs, options: LaunchOptions): string {
-  const { tasks, hasRows, memoryMiB, seconds } = needs;
-  const name = `minimind-${plan.hash.slice(0, 8)}`;
+function slurmScript(job: PartsJob, needs: Needs, options: LaunchOptions): string {
+  const { tasks, memoryMiB, seconds } = needs;
+  const { hasRows } = job;
+  const name = nameOf(job);
   const submit = (
     variable: string,
     after: string | undefined,
@@ -113,12 +107,12 @@ function slurmScript(plan: PartsPlan, needs: Needs, options: LaunchOptions): str
       '--requeue',
     ];
     const dependency = after === undefined ? '' : ` --dependency=afterany:"\${${after}%%;*}"`;
-    const wrapped = `exec ${line(wordsOf(options, ...words))}`;
+    const wrapped = `exec ${line(wordsOf(job, options, ...words))}`;
     return `${variable}=$(${line(asked)}${dependency} --wrap=${shellWord(wrapped)})`;
   };
   const auto = ['--part', 'auto'];
   return lines([
-    ...headOf(plan, needs),
+    ...headOf(job, needs),
     '# A phase follows also a failed one: the last job names what is missing.',
     'set -euo pipefail',
     ...(hasRows ? [submit('rows', undefined, true, [...auto, '--phase', '1'])] : []),
@@ -131,45 +125,43 @@ function slurmScript(plan: PartsPlan, needs: Needs, options: LaunchOptions): str
 }
 
 /** Whole commands as input: parallel replaces braces in a command, but not in its input. */
-function parallelScript(plan: PartsPlan, needs: Needs, options: LaunchOptions): string {
-  const { hasRows } = needs;
-  const numbers = plan.parts.map(({ part }) => part);
+function parallelScript(job: PartsJob, needs: Needs, options: LaunchOptions): string {
+  const { hasRows } = job;
+  const numbers = Array.from({ length: job.parts }, (_, index) => index + 1);
   const jobs = options.tasks === undefined ? '' : ` --jobs ${options.tasks}`;
   const phase = (words: readonly string[]) => [
     `parallel${jobs} --line-buffer <<'END_OF_PARTS' || true`,
-    ...numbers.map((part) => line(wordsOf(options, '--part', String(part), ...words))),
+    ...numbers.map((part) => line(wordsOf(job, options, '--part', String(part), ...words))),
     'END_OF_PARTS',
   ];
   return lines([
-    ...headOf(plan, needs),
+    ...headOf(job, needs),
     'set -euo pipefail',
     'export PARALLEL_SHELL=/bin/sh',
     ...(hasRows ? [...phase(['--phase', '1']), ...phase(['--phase', '2'])] : phase([])),
-    line(wordsOf(options, '--finish')),
+    line(wordsOf(job, options, '--finish')),
   ]);
 }
+
+const nameOf = ({ planHash }: PartsJob) => `minimind-${planHash.slice(0, 8)}`;
 
 const lines = (texts: readonly string[]) => `${texts.join('\n')}\n`;
 
 const MOUNT = 'data';
 
 /** JSON, which is YAML too and needs no quoting. An indexed job, and one that waits for it and finishes. */
-function kubernetesManifest(plan: PartsPlan, needs: Needs, options: LaunchOptions): string {
+function kubernetesManifest(work: PartsJob, needs: Needs, options: LaunchOptions): string {
   const { image, claim } = options;
   if (image === undefined || claim === undefined) {
     const missing = image === undefined ? '--image' : '--claim';
     throw new UserError('usage', `--launch kubernetes requires ${missing}`, {
       suggestion:
-        'write --image registry/minimind:TAG and --claim NAME of the volume that holds IN, OUT and the plan',
+        'write --image registry/minimind:TAG and --claim NAME of the volume that holds the plan and its files',
     });
   }
   const { tasks, memoryMiB, seconds } = needs;
-  const name = `minimind-${plan.hash.slice(0, 8)}`;
-  const mountPath = commonFolder([
-    plan.input.path,
-    plan.output.path,
-    path.resolve(options.planFile),
-  ]);
+  const name = nameOf(work);
+  const mountPath = commonFolder([...work.places, path.resolve(work.planFile)]);
   const job = (suffix: string, words: readonly string[], limits: object) => ({
     apiVersion: 'batch/v1',
     kind: 'Job',
@@ -184,7 +176,7 @@ function kubernetesManifest(plan: PartsPlan, needs: Needs, options: LaunchOption
             {
               name: 'minimind',
               image,
-              command: wordsOf({ ...options, program: ['minimind'] }, ...words),
+              command: wordsOf(work, { ...options, program: ['minimind'] }, ...words),
               resources: {
                 requests: { cpu: String(CPUS), memory: `${memoryMiB}Mi` },
                 limits: { memory: `${memoryMiB}Mi` },
