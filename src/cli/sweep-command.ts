@@ -13,11 +13,21 @@ export interface SweepRun {
   /** The command line of the single run. */
   readonly words: string[];
   /** @returns The result of all units; undefined when only a part or a plan was asked for. */
-  solve<Value, Result>(sweep: Sweep<Value, Result>): Promise<Result | undefined>;
+  solve<Value, Result, Backend>(sweep: Sweep<Value, Result, Backend>): Promise<Result | undefined>;
 }
 
 /** Whether a flag is of the answer, so that a plan does not keep it. */
 const isOfAnswer = (flag: string): boolean => flag in baseFlags || flag === 'details';
+
+/** The backend of values that are the same on every machine. */
+export const ANY_BACKEND = { here: async () => null, flags: () => ({}) };
+
+/** The answer of a sweep in one process. */
+const solved = async <Value, Result, Backend>({
+  backend,
+  compute,
+  fold,
+}: Sweep<Value, Result, Backend>): Promise<Result> => fold(compute, await backend.here());
 
 export abstract class SweepCommand extends BaseCommand {
   /** Flags that only decide how the answer is shown. `--finish` takes them too, before those of the plan. */
@@ -28,7 +38,6 @@ export abstract class SweepCommand extends BaseCommand {
    * @returns Undefined when the command is done.
    */
   protected async sweepRun(): Promise<SweepRun | undefined> {
-    const { solved } = await import('../sweep/sweep.js');
     const { viewFlags, flags: declared } = this.constructor as typeof SweepCommand;
     const words = wordsOf(this.argv, this.#declared);
     const given = words.flatMap(({ flag }) => flag ?? []);
@@ -62,10 +71,11 @@ export abstract class SweepCommand extends BaseCommand {
       words: textsOf(request),
       solve: async (sweep) => {
         const { id, config } = this;
-        const settled = Object.entries(sweep.settled?.() ?? {}).map(
-          ([flag, value]): Word => ({ flag, texts: [`--${flag}`, value] }),
+        const backend = await sweep.backend.here();
+        const settled = Object.entries(sweep.backend.flags(backend)).map(
+          ([flag, value]): Word => ({ flag, texts: [`--${flag}`, String(value)] }),
         );
-        const result = await SweepParts.make(file, sweep, {
+        const result = await SweepParts.make(file, sweep, backend, {
           ...{ command: id ?? '', version: config.version, parts, force },
           arguments: textsOf(replaced(request, settled)),
         });

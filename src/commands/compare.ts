@@ -5,7 +5,7 @@ import type { FlagsOf } from '../cli/base-command.js';
 import { details, names, offline, readAs, setOf, settingFlags, stateDict } from '../cli/flags.js';
 import { sweepFlags } from '../cli/parts-flags.js';
 import { progress } from '../cli/progress.js';
-import { SweepCommand } from '../cli/sweep-command.js';
+import { ANY_BACKEND, SweepCommand } from '../cli/sweep-command.js';
 import { COLUMN_NAMES } from '../comparison/columns.js';
 import { comparisonOf, comparisonWarnings, mainColumns } from '../comparison/compare-models.js';
 import { UserError } from '../errors.js';
@@ -111,7 +111,8 @@ export default class Compare extends SweepCommand {
           costs: () => candidateCosts(models),
           identity: () => models.points,
         },
-        memoryBytes: PROCESS_BYTES + ROW_BYTES * models.count,
+        memoryBytes: () => PROCESS_BYTES + ROW_BYTES * models.count,
+        backend: ANY_BACKEND,
         async compute(index) {
           const measured = await measure(index);
           shown.add(1);

@@ -21,6 +21,7 @@ export interface PartsJob {
   /** Prediction for a task, and time that a slow machine takes for the largest share. */
   readonly memoryBytes: number;
   readonly seconds: number;
+  readonly cpus: number;
   /** Files and folders that all tasks use. */
   readonly places: readonly string[];
 }
@@ -40,7 +41,8 @@ const LEAST_SECONDS = 600;
 /** Memory beyond the prediction, and the least that is asked for. */
 const SPARE_MEMORY = 1.25;
 const LEAST_MEMORY = 512 * 2 ** 20;
-const CPUS = 2;
+/** Processors of a task. */
+export const CPUS = 2;
 
 interface Needs {
   readonly tasks: number;
@@ -101,7 +103,7 @@ function slurmScript(job: PartsJob, needs: Needs, options: LaunchOptions): strin
       '--parsable',
       `--job-name=${name}-${variable}`,
       ...(isArray ? [`--array=1-${tasks}`] : []),
-      `--cpus-per-task=${CPUS}`,
+      `--cpus-per-task=${job.cpus}`,
       `--mem=${memoryMiB}M`,
       `--time=${Math.ceil(seconds / 60)}`,
       '--requeue',
@@ -178,7 +180,7 @@ function kubernetesManifest(work: PartsJob, needs: Needs, options: LaunchOptions
               image,
               command: wordsOf(work, { ...options, program: ['minimind'] }, ...words),
               resources: {
-                requests: { cpu: String(CPUS), memory: `${memoryMiB}Mi` },
+                requests: { cpu: String(work.cpus), memory: `${memoryMiB}Mi` },
                 limits: { memory: `${memoryMiB}Mi` },
               },
               volumeMounts: [{ name: MOUNT, mountPath }],

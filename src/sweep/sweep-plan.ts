@@ -32,9 +32,13 @@ const planSchema = z.strictObject({
     /** Plural noun: `models`. */
     name,
     count,
-    /** SHA-256 of what the results depend on beyond the inputs: the list of units, the engine. */
+    /** SHA-256 of what the results depend on beyond the inputs: the list of units. */
     sha256: hash,
   }),
+  /** What computes the values, as exact JSON; `null` where every machine gives the same. */
+  backend: z.string(),
+  /** Processors of a task. */
+  cpus: z.int().min(1),
   /** Predicted peak of a task. */
   memoryBytes: count,
   parts: z

@@ -10,13 +10,13 @@ import { UserError } from '../errors.js';
 import { withFileErrors } from '../files/file-system.js';
 import { readInputs } from '../files/input-registry.js';
 import { refuseUnwritable } from '../files/write-whole.js';
-import { type LaunchOptions, launchText, type PartsJob, submit } from '../parts/launch.js';
+import { CPUS, type LaunchOptions, launchText, type PartsJob, submit } from '../parts/launch.js';
 import { type LockTimes, LockWatch, workUnder } from '../parts/part-lock.js';
 import { arrayText, diskTime, lockState, type StateName } from '../parts/part-states.js';
 import { refuseOtherPart, refuseTooManyParts, sha256, writePlan } from '../parts/plan-file.js';
 import { type LaunchName, partsOfTask } from '../parts/task-index.js';
 import { sumOf } from '../text/words.js';
-import { exactJson } from './exact-json.js';
+import { exactJson, fromExactJson } from './exact-json.js';
 import {
   changed,
   dealtUnits,
@@ -30,29 +30,29 @@ import {
 } from './sweep-plan.js';
 import { checkResults, outcomeOf, ResultsReader, writeResults } from './sweep-results.js';
 
-export interface Sweep<Value, Result> {
+export interface Sweep<Value, Result, Backend = null> {
   readonly units: {
     /** Plural noun: `models`. */
     readonly name: string;
     readonly count: number;
     /** Cost of each unit, in seconds of a slow machine. */
     readonly costs: () => Iterable<number> | Promise<Iterable<number>>;
-    /** What the values depend on beyond the files: the list of units, the engine. */
+    /** What the values depend on beyond the files: the list of units. */
     readonly identity: () => unknown;
   };
   /** Predicted peak of the process. */
-  readonly memoryBytes: number;
-  /** Flags whose defaults depend on the machine, and the values that this one has. A plan keeps them. */
-  readonly settled?: () => Readonly<Record<string, string>>;
+  readonly memoryBytes: (backend: Backend) => number;
+  /** What computes the values, where it decides their last bits: it is the same in all parts. */
+  readonly backend: {
+    readonly here: () => Promise<Backend>;
+    /** Flags that choose it, with the number of threads. A plan keeps them. */
+    readonly flags: (backend: Backend) => Readonly<Record<string, string | number>>;
+  };
   /** @throws UserError for a unit that ends a single run. */
   readonly compute: (unit: number) => Promise<Value>;
   /** @param value Value of a unit. */
-  readonly fold: (value: (unit: number) => Promise<Value>) => Promise<Result>;
+  readonly fold: (value: (unit: number) => Promise<Value>, backend: Backend) => Promise<Result>;
 }
-
-/** The answer of a sweep in one process. */
-export const solved = <Value, Result>({ compute, fold }: Sweep<Value, Result>): Promise<Result> =>
-  fold(compute);
 
 /** Output of a sweep in parts, except of a complete `--finish`. */
 export interface SweepResult {
@@ -119,9 +119,10 @@ export class SweepParts {
    * Plans a sweep in parts. All files that it reads have been opened.
    * @throws UserError for inputs that only this process can read, and when the plan cannot be written.
    */
-  static async make<Value, Result>(
+  static async make<Value, Result, Backend>(
     file: string,
-    sweep: Sweep<Value, Result>,
+    sweep: Sweep<Value, Result, Backend>,
+    backend: Backend,
     request: Pick<SweepPlan, 'command' | 'arguments' | 'version'> & {
       readonly parts: number;
       readonly force: boolean;
@@ -135,7 +136,9 @@ export class SweepParts {
       folder: process.cwd(),
       inputs: inputsOf(readInputs()),
       units: { name: units.name, count: units.count, sha256: identityOf(sweep) },
-      memoryBytes: Math.ceil(memoryBytes),
+      backend: exactJson(backend),
+      cpus: Number(sweep.backend.flags(backend).threads ?? CPUS),
+      memoryBytes: Math.ceil(memoryBytes(backend)),
       parts: dealtUnits(await units.costs(), count),
     });
     await writePlan(file, plan, force);
@@ -155,9 +158,7 @@ export class SweepParts {
   /** @throws UserError when a sweep has other units, or runs otherwise, than that of the plan. */
   refuseOther(sweep: AnySweep): void {
     if (identityOf(sweep) === this.plan.units.sha256) return;
-    throw changed(
-      `${this.file}: the ${this.plan.units.name} are not those of the plan, or the engine is another one`,
-    );
+    throw changed(`${this.file}: the ${this.plan.units.name} are not those of the plan`);
   }
 
   /** Parts of a task, or one part. @throws UserError for a part that the plan lacks. */
@@ -177,13 +178,20 @@ export class SweepParts {
    * with itself.
    * @throws UserError when a result cannot be computed or written.
    */
-  async run<Value>(
-    sweep: Sweep<Value, unknown>,
+  async run<Value, Result, Backend>(
+    sweep: Sweep<Value, Result, Backend>,
     numbers: readonly number[],
     { times, poll = 2_000 }: { readonly times?: LockTimes; readonly poll?: number } = {},
   ): Promise<SweepResult> {
     const start = performance.now();
     this.refuseOther(sweep);
+    const { backend } = this.plan;
+    let isChecked = false;
+    const compute = async (unit: number) => {
+      if (!isChecked) refuseOtherBackend(backend, exactJson(await sweep.backend.here()));
+      isChecked = true;
+      return sweep.compute(unit);
+    };
     const watch = new LockWatch(times);
     await withFileErrors(this.#folder.root, () => this.#folder.make());
     const parts = numbers.flatMap((number) => this.plan.parts[number - 1] ?? []);
@@ -198,7 +206,7 @@ export class SweepParts {
           {
             isThere: () => this.#isThere(part),
             work: async (lock) => {
-              await this.#compute(sweep, part, () => lock.add(1));
+              await this.#compute(compute, part, () => lock.add(1));
               there.delete(part);
             },
           },
@@ -236,8 +244,8 @@ export class SweepParts {
     return part.first === part.end || fs.existsSync(this.#folder.results(part));
   }
 
-  async #compute<Value>(
-    { compute }: Sweep<Value, unknown>,
+  async #compute(
+    compute: (unit: number) => Promise<unknown>,
     part: SweepPart,
     onUnit: () => void,
   ): Promise<void> {
@@ -265,7 +273,7 @@ export class SweepParts {
    * The answer of the single run, from the results of all parts.
    * @throws UserError for results that are broken or of another plan, and as a single run does.
    */
-  async finish<Value, Result>(sweep: Sweep<Value, Result>): Promise<Result> {
+  async finish<Value, Result, Backend>(sweep: Sweep<Value, Result, Backend>): Promise<Result> {
     this.refuseOther(sweep);
     for (const part of this.plan.parts) {
       if (part.first < part.end)
@@ -273,7 +281,8 @@ export class SweepParts {
     }
     const reader = new ResultsReader<Value>(this.#folder, this.plan);
     try {
-      return await sweep.fold((unit) => reader.value(unit));
+      const backend = fromExactJson(this.plan.backend) as Backend;
+      return await sweep.fold((unit) => reader.value(unit), backend);
     } finally {
       await reader.close();
     }
@@ -290,7 +299,7 @@ export class SweepParts {
   }
 
   #job(tasks = this.plan.parts.length): PartsJob {
-    const { command, folder, hash, inputs, memoryBytes, parts, units } = this.plan;
+    const { command, cpus, folder, hash, inputs, memoryBytes, parts, units } = this.plan;
     const count = Math.min(tasks, parts.length);
     const shares = Array.from({ length: count }, (_, task) =>
       sumOf(
@@ -299,7 +308,7 @@ export class SweepParts {
       ),
     );
     return {
-      ...{ command, planFile: this.file, planHash: hash, parts: parts.length, memoryBytes },
+      ...{ command, cpus, planFile: this.file, planHash: hash, parts: parts.length, memoryBytes },
       comments: [
         `minimind ${command}: ${units.count} ${units.name} in ${parts.length} parts.`,
         'enough for a slow machine.',
@@ -351,6 +360,22 @@ export class SweepParts {
 }
 
 type AnySweep = Pick<Sweep<unknown, unknown>, 'units'>;
+
+/** Engines round in their own way, so all parts use one. */
+function refuseOtherBackend(planned: string, here: string): void {
+  if (planned === here) return;
+  throw new UserError(
+    'usage',
+    `the plan computes with ${textOf(planned)}, and this machine with ${textOf(here)}`,
+    { suggestion: 'use the same kind of machine for all parts, or plan again' },
+  );
+}
+
+/** `onnx 1.22.0 cpu 2 f32`: the differences between two are among these. */
+const textOf = (backend: string): string =>
+  Object.values(fromExactJson(backend) ?? {})
+    .filter((value) => typeof value !== 'object' && typeof value !== 'boolean')
+    .join(' ');
 
 const identityOf = ({ units }: AnySweep): string =>
   sha256(exactJson([units.name, units.count, units.identity()]));

@@ -1,6 +1,6 @@
 /** The job of a conversion in parts: what its tasks do and need. */
 
-import type { PartsJob } from '../../parts/launch.js';
+import { CPUS, type PartsJob } from '../../parts/launch.js';
 import { sumOf } from '../../text/words.js';
 import type { PartsPlan } from './parts-plan.js';
 
@@ -38,6 +38,7 @@ export function jobOf(
     hasRows: parts.some(({ slices }) => slices.length > 0),
     memoryBytes: largest + FINISH_INDEX_BYTES * input.tensors,
     seconds: Math.max(...shares) / LEAST_RATE,
+    cpus: CPUS,
     places: [input.path, output.path],
   };
 }
