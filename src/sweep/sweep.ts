@@ -185,13 +185,6 @@ export class SweepParts {
   ): Promise<SweepResult> {
     const start = performance.now();
     this.refuseOther(sweep);
-    const { backend } = this.plan;
-    let isChecked = false;
-    const compute = async (unit: number) => {
-      if (!isChecked) refuseOtherBackend(backend, exactJson(await sweep.backend.here()));
-      isChecked = true;
-      return sweep.compute(unit);
-    };
     const watch = new LockWatch(times);
     await withFileErrors(this.#folder.root, () => this.#folder.make());
     const parts = numbers.flatMap((number) => this.plan.parts[number - 1] ?? []);
@@ -206,7 +199,8 @@ export class SweepParts {
           {
             isThere: () => this.#isThere(part),
             work: async (lock) => {
-              await this.#compute(compute, part, () => lock.add(1));
+              refuseOtherBackend(this.plan.backend, exactJson(await sweep.backend.here()));
+              await this.#compute(sweep.compute, part, () => lock.add(1));
               there.delete(part);
             },
           },
