@@ -147,6 +147,8 @@ export interface PartsUse {
   readonly more: Readonly<Partial<Record<PartsMode, readonly string[]>>>;
   /** Arguments of the command, `IN and OUT`. */
   readonly files: string;
+  /** What a plan needs in addition, ` with IN and OUT`. */
+  readonly request: string;
   /** Reason why a flag of the plan is refused without --parts. */
   readonly kept: string;
   /** How a file is replaced that `--force` does not mean; undefined where there is none. */
@@ -157,6 +159,7 @@ const CONVERSION: PartsUse = {
   planned: PLANNED,
   more: { part: ['phase'], finish: ['check'] },
   files: 'IN and OUT',
+  request: ' with IN and OUT',
   kept: 'the plan says how to convert',
   replaced: '; to replace OUT, plan with --force',
 };
@@ -179,7 +182,7 @@ export function partsMode(
     const names = given.filter((each) => each in partsFlags).map((each) => `--${each}`);
     throw new UserError('usage', `${joined(names)}: expected also one of ${modesText()}`, {
       suggestion: given.includes('plan')
-        ? `write --parts 8 with ${use.files} to plan, or --part 1 to do a part`
+        ? `write --parts 8${use.request} to plan, or --part 1 to do a part`
         : 'write --plan FILE with one of them',
     });
   }

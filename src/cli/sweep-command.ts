@@ -12,6 +12,8 @@ import { type PartsMode, partsMode, sweepFlags } from './parts-flags.js';
 export interface SweepRun {
   /** The command line of the single run. */
   readonly words: string[];
+  /** Units of the parts to do; undefined for all. */
+  readonly units?: number;
   /** @returns The result of all units; undefined when only a part or a plan was asked for. */
   solve<Value, Result, Backend>(sweep: Sweep<Value, Result, Backend>): Promise<Result | undefined>;
 }
@@ -46,6 +48,7 @@ export abstract class SweepCommand extends BaseCommand {
       planned: Object.keys(declared).filter((name) => !(name in sweepFlags)),
       more: { finish: viewFlags },
       files: 'files',
+      request: '',
       kept: 'it is in the plan',
     });
     if (mode === undefined) {
@@ -68,7 +71,7 @@ export abstract class SweepCommand extends BaseCommand {
     await SweepParts.refuseUnwritable(file, force);
     const request = words.filter(({ flag = '' }) => !(flag in sweepFlags || isOfAnswer(flag)));
     return {
-      words: textsOf(request),
+      words: textsOf([...request, ...words.filter(isQuiet)]),
       solve: async (sweep) => {
         const { id, config } = this;
         const backend = await sweep.backend.here();
@@ -112,7 +115,8 @@ export abstract class SweepCommand extends BaseCommand {
         const { output } = flags;
         if (!isStdout(output)) flags.output = path.resolve(before, output);
         return {
-          words: [...parts.plan.arguments],
+          units: parts.unitsIn(numbers),
+          words: [...parts.plan.arguments, ...textsOf(words.filter(isQuiet))],
           solve: async (sweep) => this.#report(flags, await parts.run(sweep, numbers)),
         };
       }
@@ -184,6 +188,8 @@ function flagOf(text: string, declared: DeclaredFlags): string | undefined {
 const hasValue = (text: string): boolean =>
   text.startsWith('--') ? text.includes('=') : text.length > 2;
 
+const isQuiet = ({ flag }: Word): boolean => flag === 'quiet';
+
 const textsOf = (words: readonly Word[]): string[] => words.flatMap(({ texts }) => texts);
 
 /** Words with other values of some flags. */
@@ -203,9 +209,9 @@ function fromFolder(word: Word, folder: string): Word {
 
 /** @throws UserError for an input that other machines cannot read. */
 function refuseOwnInputs(words: readonly Word[]): void {
-  const values = words.flatMap(({ flag, texts }) =>
-    flag === undefined ? texts : texts.map((text) => text.replace(/^--[\w-]+=/, '')),
-  );
+  const values = words
+    .filter(({ flag }) => flag !== 'save')
+    .flatMap(({ texts }) => texts.map((text) => text.replace(/^--[\w-]+=/, '')));
   const found = values.find((value) => value === '-' || value.startsWith('hf:'));
   const machine = words.find(({ flag }) => flag === 'this-machine');
   if (found === undefined && machine === undefined) return;

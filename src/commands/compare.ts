@@ -97,7 +97,13 @@ export default class Compare extends SweepCommand {
       });
     }
     const texts = await textsOf(flags);
-    const shown = progress(flags, 'counting models', models.count, undefined, formatInteger);
+    const shown = progress(
+      flags,
+      'counting models',
+      run.units ?? models.count,
+      undefined,
+      formatInteger,
+    );
     const { measure, table } = await comparisonOf(models, {
       ...flags,
       cacheDtype: flags['cache-dtype'],

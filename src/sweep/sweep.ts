@@ -210,12 +210,19 @@ export class SweepParts {
       pending = busy;
       if (pending.length > 0) await delay(poll);
     }
-    const unitsIn = (list: Iterable<SweepPart>) => sumOf(list, ({ first, end }) => end - first);
     return this.result('part', {
       parts: [...numbers],
-      units: unitsIn(parts),
-      unitsThere: unitsIn(there),
+      units: this.unitsIn(numbers),
+      unitsThere: sumOf(there, ({ first, end }) => end - first),
       seconds: (performance.now() - start) / 1000,
+    });
+  }
+
+  /** Number of units of some parts. */
+  unitsIn(numbers: readonly number[]): number {
+    return sumOf(numbers, (number) => {
+      const { first = 0, end = 0 } = this.plan.parts[number - 1] ?? {};
+      return end - first;
     });
   }
 

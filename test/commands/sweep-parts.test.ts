@@ -185,6 +185,7 @@ describe('a sweep in parts refuses', () => {
     expect((await work('--part', '1')).stderr).toContain('is missing, and was read when');
     fs.writeFileSync(config, text);
     expect((await plan('--plan', file)).stderr).toContain('exists already');
+    expect((await plan('--plan', file, '--force')).code).toBe(0);
     const command = await runHere(['evaluate', '--plan', file, '--status']);
     expect(command.stderr).toContain('is a plan of minimind compare');
     const json = fs.readFileSync(file, 'utf8');
