@@ -12,8 +12,15 @@ import { UserError } from '../errors.js';
 import { FORMATS, type Format } from '../report/kit/report.js';
 import type { Compute } from '../runtime/engine.js';
 import type { DeviceChoice, EngineChoice } from '../runtime/select/devices.js';
-import { DTYPE_NAMES, DTYPE_SPELLINGS, type Dtype, parseDtype } from '../tensor/dtype.js';
-import { GROUP_SIZES, QUANTIZED_BITS, type WeightForm } from '../tensor/group-quantization.js';
+import {
+  DTYPE_NAMES,
+  DTYPE_SPELLINGS,
+  type Dtype,
+  GROUP_SIZES,
+  parseDtype,
+  QUANTIZED_BITS,
+} from '../tensor/dtype.js';
+import type { WeightForm } from '../tensor/group-quantization.js';
 import { shortCount, shortNumber } from '../text/units.js';
 import { pasteable } from './command-line.js';
 

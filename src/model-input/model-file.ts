@@ -22,7 +22,7 @@ import type { Problem, PropertyPath } from '../errors.js';
 import { UserError } from '../errors.js';
 import type { Quantization } from '../quantization/quantization-config.js';
 import { hubSuggestion } from '../text/hub-names.js';
-import { asOurDocument, quantizationOf, wholeKindOf } from './hugging-face-document.js';
+import { isRecord } from '../text/words.js';
 import { configPath } from './locate.js';
 import { nearestPreset, presetOfPath } from './presets.js';
 import type { LeftOutPart } from './text-part.js';
@@ -130,7 +130,8 @@ export async function modelOf(
   document: ConfigDocument,
   { set = [], strict = false, family: as }: ModelLoadOptions = {},
 ): Promise<LocatedModelFile> {
-  const { written, family, problem } = await overridden(await asOurDocument(document, as), set);
+  const { ours, quantization, textOf } = await translated(document, as);
+  const { written, family, problem } = await overridden(ours, set);
   const checked = checkDocument(written, family);
   const found = checked.problems.map((each) => (problem && isFamily(each) ? problem : each));
   const problems = strict ? found.map(asError) : found;
@@ -138,8 +139,6 @@ export async function modelOf(
   const { value } = checked;
   if (value === undefined || errors > 0) throw invalidConfig(written.file, problems, errors);
   const model = describe(written, family, value, problems);
-  const { quantization } = quantizationOf(document);
-  const textOf = wholeKindOf(document, as);
   return {
     file: written.file,
     family,
@@ -149,6 +148,17 @@ export async function modelOf(
     locate: (path) => written.locate(path),
     ...(textOf !== undefined && { textOf }),
     ...(quantization && { quantization }),
+  };
+}
+
+/** A document with a `model` section, and what else a `config.json` says. Its reader is loaded only for one. */
+async function translated(document: ConfigDocument, as: string | undefined) {
+  if (isRecord(document.value.model)) return { ours: document };
+  const { asOurDocument, quantizationOf, wholeKindOf } = await import('./hugging-face-document.js');
+  return {
+    ours: await asOurDocument(document, as),
+    quantization: quantizationOf(document).quantization,
+    textOf: wholeKindOf(document, as),
   };
 }
 

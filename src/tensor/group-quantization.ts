@@ -6,11 +6,9 @@
  * distributions, the error was 1 to 14 % below that of a symmetric range (docs/quantization.md).
  */
 import { decodeValues } from './decode-values.js';
+import type { GROUP_SIZES, QUANTIZED_BITS } from './dtype.js';
 import { STORED_DTYPES } from './dtype.js';
 import { encode } from './encode.js';
-
-export const QUANTIZED_BITS = [8, 4] as const;
-export const GROUP_SIZES = [16, 32, 64, 128] as const;
 
 /** Bits of a code, and values in a group. */
 export interface WeightForm {

@@ -1,12 +1,11 @@
 /** Quantized rows against a reference that is written as the definition reads. */
 import { describe, expect, it } from 'vitest';
+import { GROUP_SIZES, QUANTIZED_BITS } from '../../src/tensor/dtype.js';
 import {
   dequantizedRows,
-  GROUP_SIZES,
   groupsIn,
   NotFiniteWeight,
   packCodes,
-  QUANTIZED_BITS,
   quantizeRows,
   unpackCodes,
   type WeightForm,
