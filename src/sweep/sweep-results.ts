@@ -51,7 +51,7 @@ export async function outcomeOf<Value>(compute: () => Promise<Value>): Promise<O
 }
 
 /** @throws The error of a unit. */
-export function takenValue<Value>(outcome: Outcome<Value>): Value {
+function takenValue<Value>(outcome: Outcome<Value>): Value {
   if ('error' in outcome) throw outcome.error;
   return outcome.value;
 }
@@ -106,7 +106,7 @@ export interface ResultsEnd {
 }
 
 /** Lines of the units of a part, checked while they are read. */
-export async function* readResults<Value>({
+async function* readResults<Value>({
   folder,
   plan,
   part,
