@@ -17,7 +17,10 @@ export type OutputFlags = Interfaces.InferredFlags<typeof baseFlags>;
 /** Flags that say how a model of the hub is read. */
 type ModelFlags = OutputFlags & { readonly 'state-dict'?: unknown; readonly offline?: boolean };
 
-type SavingFlags = OutputFlags & { readonly save?: string | undefined };
+type SavingFlags = OutputFlags & {
+  readonly save?: string | undefined;
+  readonly parts?: number | undefined;
+};
 
 /** The values that a command's flags parse to. */
 export type FlagsOf<Class extends { readonly flags: object }> = OutputFlags &
@@ -151,8 +154,9 @@ export abstract class BaseCommand extends Command {
   /** @throws UserError for `--force` where no file is written. */
   #refuseIdleForce(flags: Partial<SavingFlags>, hasOut: boolean): void {
     const { writesUnasked } = this.constructor as typeof BaseCommand;
-    const { force, output, save } = flags;
-    if (!force || hasOut || !isStdout(output) || !isStdout(save)) return;
+    const { force, output, save, parts } = flags;
+    // The plan of --parts is a file too.
+    if (!force || hasOut || parts !== undefined || !isStdout(output) || !isStdout(save)) return;
     if (writesUnasked && save === undefined) return;
     const words = this.argv.filter((word) => word !== '--force');
     throw new UserError('usage', '--force: expected a file to replace, found none', {

@@ -231,7 +231,9 @@ class CommandLine {
 
   checkArguments(): void {
     const declared = Object.values(this.#command.args);
-    const missing = declared.filter(({ required }, index) => required && !this.#arguments[index]);
+    const missing = declared.filter(
+      ({ required }, index) => required && !this.#isPlanned && !this.#arguments[index],
+    );
     if (missing.length > 0) {
       const names = missing.map(({ name }) => name.toUpperCase()).join(' and ');
       throw usage(
@@ -266,7 +268,7 @@ class CommandLine {
   checkRelations(): void {
     for (const flag of this.#flags) {
       const { name } = flag;
-      if (flag.required && !this.#given.has(name)) {
+      if (flag.required && !this.#isPlanned && !this.#given.has(name)) {
         throw usage(`--${name} is required`, this.#added(flag));
       }
       const at = this.#given.get(name);
@@ -291,6 +293,11 @@ class CommandLine {
         );
       }
     }
+  }
+
+  /** Whether arguments and flags are in the plan that another command line has written. */
+  get #isPlanned(): boolean {
+    return this.#given.has('plan') && !this.#given.has('parts');
   }
 
   #isSet(name: string): boolean {

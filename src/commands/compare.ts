@@ -2,18 +2,19 @@ import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { OPTIMIZER_NAMES } from '../budget/training-budget.js';
 import type { FlagsOf } from '../cli/base-command.js';
-import { BaseCommand } from '../cli/base-command.js';
 import { details, offline, readAs, setOf, settingFlags, stateDict } from '../cli/flags/flags.js';
+import { sweepFlags } from '../cli/flags/parts-flags.js';
 import { names } from '../cli/flags/value-flags.js';
 import { progress } from '../cli/progress.js';
+import { ANY_BACKEND, SweepCommand } from '../cli/sweep-command.js';
 import { COLUMN_NAMES } from '../comparison/columns.js';
-import { compareModels, comparisonWarnings, mainColumns } from '../comparison/compare-models.js';
+import { comparisonOf, comparisonWarnings, mainColumns } from '../comparison/compare-models.js';
 import { UserError } from '../errors.js';
-import { loadCandidates } from '../model-input/model-source.js';
+import { candidateCosts, openCandidates } from '../model-input/candidates.js';
 import { compareReport } from '../report/compare/compare.js';
 import { formatInteger } from '../text/units.js';
 
-export default class Compare extends BaseCommand {
+export default class Compare extends SweepCommand {
   static override summary = 'Compare models side by side.';
   static override description =
     'Takes any number of configs and checkpoints, and compares them at one length and precision. A list of ' +
@@ -27,8 +28,13 @@ export default class Compare extends BaseCommand {
     '<%= config.bin %> <%= command.id %> configs/hybrid/*.yaml --sort parameters --baseline tiny',
     '<%= config.bin %> <%= command.id %> configs/hybrid/original.yaml --set model.vocab_size=1000,6400,100000',
     '<%= config.bin %> <%= command.id %> configs/hybrid/tiny.yaml --set model.num_layers=2,4 --set model.hidden_size=64,128 --columns parameters,kv-cache,width-per-layer --sort=-parameters',
+    '<%= config.bin %> <%= command.id %> configs/hybrid/tiny.yaml --set model.num_layers=2,4,8 --set model.hidden_size=64,128 --parts 3 --plan sweep.json',
+    '<%= config.bin %> <%= command.id %> --plan sweep.json --part 1',
+    '<%= config.bin %> <%= command.id %> --plan sweep.json --launch slurm',
+    '<%= config.bin %> <%= command.id %> --plan sweep.json --status',
   ];
 
+  static override viewFlags = ['columns', 'sort', 'baseline'];
   static override strict = false;
   static override args = {
     file: Args.string({
@@ -78,26 +84,51 @@ export default class Compare extends BaseCommand {
       default: 'adamw',
       description: 'optimizer',
     } as const)(),
+    ...sweepFlags,
   };
 
   async run() {
-    const { argv, flags } = await this.parse(Compare);
-    const { swept, candidates } = await loadCandidates(argv as string[], flags);
-    if (flags.zip && swept.length === 0) {
+    const run = await this.sweepRun();
+    if (run === undefined) return undefined;
+    const { argv, flags } = await this.parse(Compare, run.words);
+    const models = await openCandidates(argv as string[], flags);
+    if (flags.zip && models.swept.length === 0) {
       throw new UserError('usage', '--zip requires several values in --set', {
         suggestion: 'write --set model.num_layers=2,4 for several values',
       });
     }
     const texts = await textsOf(flags);
-    const shown = progress(flags, 'counting models', candidates.length, undefined, formatInteger);
-    const onCounted = () => shown.add(1);
-    const comparison = compareModels(candidates, swept, {
+    const shown = progress(
+      flags,
+      'counting models',
+      run.units ?? models.count,
+      undefined,
+      formatInteger,
+    );
+    const { measure, table } = await comparisonOf(models, {
       ...flags,
       cacheDtype: flags['cache-dtype'],
       texts,
-      onCounted,
     });
-    shown.end();
+    const comparison = await run
+      .solve({
+        units: {
+          name: 'models',
+          count: models.count,
+          costs: () => candidateCosts(models),
+          identity: () => models.points,
+        },
+        memoryBytes: () => PROCESS_BYTES + ROW_BYTES * models.count,
+        backend: ANY_BACKEND,
+        async compute(index) {
+          const measured = await measure(index);
+          shown.add(1);
+          return measured;
+        },
+        fold: table,
+      })
+      .finally(() => shown.end());
+    if (comparison === undefined) return undefined;
     await this.warnAbout(flags, comparisonWarnings(comparison));
     const result = { schema: 'minimind/compare@1', ...comparison } as const;
     return this.answer(flags, result, (each) =>
@@ -108,6 +139,10 @@ export default class Compare extends BaseCommand {
     );
   }
 }
+
+/** Memory of the process, and of a model in the table. */
+const PROCESS_BYTES = 250e6;
+const ROW_BYTES = 20e3;
 
 /** Loads the tokenizers' library only when one is given. */
 async function textsOf({ tokenizer, text }: FlagsOf<typeof Compare>) {

@@ -1,18 +1,21 @@
 import os from 'node:os';
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
-import { BaseCommand, type FlagsOf } from '../cli/base-command.js';
+import type { FlagsOf } from '../cli/base-command.js';
 import { compute, details, device, engine, threads, weightFlags } from '../cli/flags/flags.js';
+import { sweepFlags } from '../cli/flags/parts-flags.js';
 import { evaluationLimits, exceededEvaluation } from '../cli/flags/thresholds.js';
 import { seedOf, tokens, weightForm } from '../cli/flags/value-flags.js';
 import { progressDisplay } from '../cli/progress.js';
+import { SweepCommand, type SweepRun } from '../cli/sweep-command.js';
 import { UserError } from '../errors.js';
 import type { EvaluationInput, EvaluationResult } from '../evaluation/evaluate-files.js';
 import { isCheckpointPath } from '../model-input/locate.js';
 import { openWeighted } from '../model-input/weighted-model.js';
 import { evaluateReport } from '../report/evaluate.js';
+import { sumOf } from '../text/words.js';
 
-export default class Evaluate extends BaseCommand {
+export default class Evaluate extends SweepCommand {
   static override summary = 'Score a text: loss, perplexity, bits per byte.';
   static override description =
     'Reads the text in windows of --context tokens and reports the mean loss, the perplexity and the bits per byte, ' +
@@ -22,8 +25,11 @@ export default class Evaluate extends BaseCommand {
     '<%= config.bin %> <%= command.id %> fixtures/hf/llama --ids fixtures/evaluation/ids.json',
     '<%= config.bin %> <%= command.id %> fixtures/hf/llama --ids fixtures/evaluation/ids.json --against fixtures/hf/llama-tied-rope3 --context 64 --stride 32',
     '<%= config.bin %> <%= command.id %> hybrid/tiny --random --set model.vocab_size=512 --tokenizer fixtures/tokenizers/bpe-512.json --text fixtures/tokenizers/text.txt',
+    '<%= config.bin %> <%= command.id %> fixtures/hf/llama --ids fixtures/evaluation/ids.json --context 64 --parts 2 --plan windows.json',
+    '<%= config.bin %> <%= command.id %> --plan windows.json --part 1',
   ];
 
+  static override viewFlags = Object.keys(evaluationLimits);
   static override args = {
     model: Args.string({
       ignoreStdin: true,
@@ -69,10 +75,13 @@ export default class Evaluate extends BaseCommand {
     threads: threads(),
     details,
     ...evaluationLimits,
+    ...sweepFlags,
   };
 
   async run() {
-    const { args, flags } = await this.parse(Evaluate);
+    const run = await this.sweepRun();
+    if (run === undefined) return undefined;
+    const { args, flags } = await this.parse(Evaluate, run.words);
     const file = await this.modelGiven(flags, args.model, 'fixtures/hf/llama');
     if (flags.text === undefined && flags.ids === undefined) throw NOTHING_TO_READ;
     await this.refuseUnwritable(flags);
@@ -86,7 +95,7 @@ export default class Evaluate extends BaseCommand {
           : await openWeighted(flags.against, { random: isRandom(flags, flags.against) }, display);
       try {
         await this.warnAbout(flags, reference?.warnings ?? []);
-        return await this.#evaluate({ own: opened, reference }, flags);
+        return await this.#evaluate({ own: opened, reference }, flags, run);
       } finally {
         reference?.close();
       }
@@ -99,10 +108,11 @@ export default class Evaluate extends BaseCommand {
   async #evaluate(
     models: Pick<EvaluationInput, 'own' | 'reference'>,
     flags: EvaluateFlags,
-  ): Promise<EvaluationResult> {
-    const { evaluateFiles } = await import('../evaluation/evaluate-files.js');
-    const { refuseDecoding, usableBytes } = await import('../quicktest/memory.js');
-    const result = await evaluateFiles(
+    run: SweepRun,
+  ): Promise<EvaluationResult | undefined> {
+    const { evaluationOfFiles } = await import('../evaluation/evaluate-files.js');
+    const { decodingBytes, refuseDecoding, usableBytes } = await import('../quicktest/memory.js');
+    const work = await evaluationOfFiles(
       {
         ...models,
         ...flags,
@@ -112,9 +122,24 @@ export default class Evaluate extends BaseCommand {
         threads: flags.threads ?? os.availableParallelism(),
         checkMemory: (models, context, info) =>
           refuseDecoding(models, context, info, usableBytes(info)),
+        memoryOf: (models, context, { name }) =>
+          sumOf(models, (model) => decodingBytes(model, context, name)),
       },
       progressDisplay(flags),
     );
+    const result = await run
+      .solve({
+        units: { name: 'windows', count: work.count, costs: work.costs, identity: work.identity },
+        memoryBytes: work.memoryBytes,
+        backend: {
+          here: work.engine,
+          flags: ({ name: engine, deviceKind: device, threads }) => ({ engine, device, threads }),
+        },
+        compute: work.score,
+        fold: work.fold,
+      })
+      .finally(work.close);
+    if (result === undefined) return undefined;
     await this.answer(flags, result, evaluateReport);
     this.exceeded(exceededEvaluation(flags, result));
     return result;

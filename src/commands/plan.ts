@@ -1,8 +1,8 @@
 import * as Flags from '@oclif/core/flags';
 import { FAMILY_NAMES, loadFamily } from '../architecture/families.js';
-import { BaseCommand } from '../cli/base-command.js';
 import { details, setOf } from '../cli/flags/flags.js';
 import { type HardwareFlags, hardwareFlags, hardwareOf } from '../cli/flags/hardware-flags.js';
+import { sweepFlags } from '../cli/flags/parts-flags.js';
 import {
   bytesLimit,
   count,
@@ -15,13 +15,15 @@ import {
 } from '../cli/flags/value-flags.js';
 import { isStdout, writeText } from '../cli/output.js';
 import { progress } from '../cli/progress.js';
+import { ANY_BACKEND, SweepCommand } from '../cli/sweep-command.js';
 import { quote } from '../config/quote.js';
 import { UserError } from '../errors.js';
 import { splitCount } from '../hardware/hardware-names.js';
 import { CRITERIA, CRITERION_NAMES } from '../plan/criteria.js';
 import { decodingTarget, missingPeakText } from '../plan/decode.js';
-import { planModels, rowDocument } from '../plan/plan-models.js';
-import { compareVocabularies, squareRootRule } from '../plan/vocabulary.js';
+import { type Plan as PlanResult, rowDocument } from '../plan/plan-models.js';
+import { planSweep } from '../plan/plan-sweep.js';
+import { squareRootRule } from '../plan/vocabulary.js';
 import { planReport } from '../report/plan.js';
 import { formatInteger, shortCount } from '../text/units.js';
 import { shellWord, withoutFlags } from '../text/words.js';
@@ -30,7 +32,7 @@ const CRITERIA_TEXT = CRITERION_NAMES.map((name) => `${name}, ${CRITERIA[name].t
 
 const { gpus: _, ...oneGpu } = hardwareFlags;
 
-export default class Plan extends BaseCommand {
+export default class Plan extends SweepCommand {
   static override summary = 'Find the best model shape for a parameter budget.';
   static override description =
     'Searches the depths, widths, heads, key-value heads and feed-forward widths of a family. Shows the ' +
@@ -44,8 +46,11 @@ export default class Plan extends BaseCommand {
     '<%= config.bin %> <%= command.id %> --max-params 135M --vocab 49152 --family llama --set model.tie_word_embeddings=true --top 3',
     '<%= config.bin %> <%= command.id %> --max-params 26M --vocab 6400 --row 2 --save -',
     '<%= config.bin %> <%= command.id %> --max-params 8M --tokenizer fixtures/tokenizers/bpe-512.json,fixtures/tokenizers/bpe-4096.json --text fixtures/tokenizers/text.txt --sqrt-rule',
+    '<%= config.bin %> <%= command.id %> --max-params 26M --vocab 6400 --parts 2 --plan widths.json',
+    '<%= config.bin %> <%= command.id %> --plan widths.json --part 1',
   ];
 
+  static override viewFlags = ['sort', 'top', 'sqrt-rule', 'save', 'row'];
   static override flags = {
     family: Flags.option({
       options: FAMILY_NAMES,
@@ -106,10 +111,13 @@ export default class Plan extends BaseCommand {
       description: 'row of the table that --save writes [default: 1]',
       helpGroup: 'OUTPUT',
     }),
+    ...sweepFlags,
   };
 
   async run() {
-    const { flags } = await this.parse(Plan);
+    const run = await this.sweepRun();
+    if (run === undefined) return undefined;
+    const { flags } = await this.parse(Plan, run.words);
     await this.refuseUnwritable(flags);
     const family = await loadFamily(flags.family);
     const inference = { batch: flags.batch, context: flags.context, dtype: flags.dtype };
@@ -136,12 +144,17 @@ export default class Plan extends BaseCommand {
       },
     };
     const texts = await textsOf(flags);
-    const vocabularies = texts && compareVocabularies(family, wish, texts);
-    const plan = planModels(
-      family,
-      vocabularies ? { ...wish, vocabulary: vocabularies.best.vocabulary } : wish,
-    );
+    const sweep = planSweep(family, wish, texts);
+    const found = await run.solve({
+      units: { name: 'widths', count: sweep.count, costs: sweep.costs, identity: sweep.identity },
+      memoryBytes: () => SEARCH_BYTES,
+      backend: ANY_BACKEND,
+      compute: sweep.find,
+      fold: sweep.fold,
+    });
     shown?.end();
+    if (found === undefined) return undefined;
+    const { plan, vocabularies } = found;
     const [best] = plan.rows;
     const { save } = flags;
     const result = {
@@ -152,7 +165,7 @@ export default class Plan extends BaseCommand {
         best && { squareRootRule: squareRootRule(flags['max-params'], best.sizes.width) }),
     } as const;
     const next = isStdout(save)
-      ? this.#commandToSave(plan, vocabularies?.best.vocabulary)
+      ? commandToSave(run.words, plan, vocabularies?.best.vocabulary)
       : `minimind profile ${shellWord(save)} --context ${flags.context}`;
     const report = (each: typeof result) => planReport(each, { next });
     if (save === undefined) return this.answer(flags, result, report);
@@ -162,19 +175,23 @@ export default class Plan extends BaseCommand {
     this.note(flags, `wrote ${save}`);
     return this.answer(flags, result, report);
   }
+}
 
-  /** This command line, with a file for the best model. */
-  #commandToSave(
-    { family, rows: [best] }: ReturnType<typeof planModels>,
-    vocabulary: number | undefined,
-  ): string | undefined {
-    if (!best) return undefined;
-    const file = `${family}-${shortCount(best.parameters.value)}.yaml`;
-    const words = withoutFlags(this.argv, ['--save', '--tokenizer', '--text'])
-      .filter((word) => word !== '--sqrt-rule')
-      .concat(vocabulary === undefined ? [] : ['--vocab', String(vocabulary)]);
-    return ['minimind plan', ...words.map(shellWord), '--save', file].join(' ');
-  }
+/** Memory of a search and its models. */
+const SEARCH_BYTES = 350e6;
+
+/** A command line with a file for the best model. */
+function commandToSave(
+  argv: readonly string[],
+  { family, rows: [best] }: PlanResult,
+  vocabulary: number | undefined,
+): string | undefined {
+  if (!best) return undefined;
+  const file = `${family}-${shortCount(best.parameters.value)}.yaml`;
+  const words = withoutFlags(argv, ['--save', '--tokenizer', '--text'])
+    .filter((word) => word !== '--sqrt-rule')
+    .concat(vocabulary === undefined ? [] : ['--vocab', String(vocabulary)]);
+  return ['minimind plan', ...words.map(shellWord), '--save', file].join(' ');
 }
 
 /** Loads the tokenizers' library only when one is given. */

@@ -1,4 +1,3 @@
-import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import type { LanguageModel } from '../architecture/layer.js';
 import { BaseCommand, type FlagsOf, formatOf } from '../cli/base-command.js';

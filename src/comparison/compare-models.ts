@@ -1,5 +1,5 @@
 /** Comparison of models: figures at one setting, config differences, and the lowest costs. */
-import type { Family } from '../architecture/family.js';
+import type { Family, TrainingHints } from '../architecture/family.js';
 import type { LanguageModel } from '../architecture/layer.js';
 import { BOOKKEEPING_KEYS } from '../architecture/transformer/settings.js';
 import type { ProfileRequest } from '../budget/profile-model.js';
@@ -52,8 +52,6 @@ export interface ComparisonRequest extends ProfileRequest {
   readonly baseline?: string | undefined;
   /** Tokenizers; each model uses the largest one that fits its vocabulary. */
   readonly texts?: readonly ComparedText[] | undefined;
-  /** Called after each counted model. */
-  readonly onCounted?: (() => void) | undefined;
 }
 
 /** Value of a document, null if absent; lists are JSON text. */
@@ -103,23 +101,100 @@ interface DocumentRow extends ComparedRow {
   readonly document: ReadonlyMap<string, DocumentValue>;
 }
 
+/** Models to compare, each loaded when it is asked for. */
+export interface ModelCandidates {
+  readonly count: number;
+  /** Dotted paths of the keys of the values in `chosen`. */
+  readonly swept: readonly string[];
+  /** Models of which some usually have all values that the common setting depends on. */
+  readonly sample: readonly number[];
+  candidate(index: number): Promise<ModelCandidate>;
+}
+
+/** What a model says about the common setting. */
+interface SettingFacts {
+  readonly hints: TrainingHints;
+  readonly positions: number;
+}
+
+/** A model counted at the expected setting. */
+export interface MeasuredCandidate {
+  /** Null for a model that is not valid. */
+  readonly facts: SettingFacts | null;
+  readonly row: DocumentRow;
+}
+
+/** A comparison as work on single models, and a table of their results. */
+export interface Comparison {
+  /** Counts a model. */
+  measure(index: number): Promise<MeasuredCandidate>;
+  /**
+   * The table of all models, in their order. An invalid model keeps its row, without figures.
+   * @throws UserError when no model is valid, or a column is unknown.
+   */
+  table(measured: (index: number) => Promise<MeasuredCandidate>): Promise<ComparisonTable>;
+}
+
 /**
- * Compares models. An invalid model keeps its row, without figures.
- * @param swept Keys of the values in `chosen`.
- * @throws UserError when no model is valid, a column is unknown, or two tokenizers have the same size.
+ * Compares models. Their common setting depends on all of them, so it is expected from a sample. Only if that turns out
+ * wrong are the models counted again.
+ * @throws UserError when two tokenizers have the same size.
  */
-export function compareModels(
-  candidates: readonly ModelCandidate[],
+export async function comparisonOf(
+  models: ModelCandidates,
+  wish: ComparisonRequest,
+): Promise<Comparison> {
+  refuseAlike(wish.texts ?? []);
+  const known: SettingFacts[] = [];
+  for (const index of models.sample) known.push(...factsOf(await models.candidate(index)));
+  const expected = settingOf(known, wish);
+  const measureAt = async (index: number, setting: CommonSetting | undefined) => {
+    const candidate = await models.candidate(index);
+    const [facts = null] = factsOf(candidate);
+    return { facts, row: measure(candidate, setting, wish.texts) };
+  };
+  return {
+    measure: (index) => measureAt(index, expected),
+    async table(measured) {
+      const facts: SettingFacts[] = [];
+      const rows: DocumentRow[] = [];
+      for (let index = 0; index < models.count; index++) {
+        const each = await measured(index);
+        if (each.facts !== null) facts.push(each.facts);
+        rows.push(each.row);
+      }
+      const setting = settingOf(facts, wish);
+      if (setting === undefined) throw noneIsValid(rows);
+      if (!isSameSetting(setting, expected)) {
+        for (const index of rows.keys()) rows[index] = (await measureAt(index, setting)).row;
+      }
+      return tableOf(rows, setting, models.swept, wish);
+    },
+  };
+}
+
+const factsOf = ({ loaded }: ModelCandidate): SettingFacts[] =>
+  loaded === undefined
+    ? []
+    : [
+        {
+          hints: loaded.family.trainingHints?.(loaded.document) ?? {},
+          positions: loaded.model.positions,
+        },
+      ];
+
+/** Whether models have the same figures at both. */
+function isSameSetting(one: CommonSetting, other: CommonSetting | undefined): boolean {
+  const [a, b] = [one, other].map((each) => JSON.stringify({ ...each, disagreements: [] }));
+  return other !== undefined && a === b;
+}
+
+function tableOf(
+  measured: readonly DocumentRow[],
+  setting: CommonSetting,
   swept: readonly string[],
   wish: ComparisonRequest,
 ): ComparisonTable {
-  refuseAlike(wish.texts ?? []);
-  const setting = settingOf(candidates, wish);
-  const measured = candidates.map((each) => {
-    const row = measure(each, setting, wish.texts);
-    wish.onCounted?.();
-    return row;
-  });
   const valid = measured.filter((each) => each.valid);
   const [first] = valid;
   if (!first) throw noneIsValid(measured);
@@ -133,7 +208,7 @@ export function compareModels(
         ({ document }) => documentValue(document, key) !== documentValue(first.document, key),
       ),
     );
-  const layout = swept.length > 0 || candidates.length > MOST_SIDE_BY_SIDE ? 'rows' : 'columns';
+  const layout = swept.length > 0 || measured.length > MOST_SIDE_BY_SIDE ? 'rows' : 'columns';
   const columns =
     wish.columns?.map((name) => knownColumn(name, keys)) ??
     defaultColumns({ layout, isMixed, isText: wish.texts !== undefined }, valid);
@@ -237,15 +312,18 @@ function shownColumn(name: string): ShownColumn {
 /** Whether a name is a figure rather than a document key. */
 const isColumn = (name: string): name is ColumnName => Object.hasOwn(COLUMNS, name);
 
-function settingOf(candidates: readonly ModelCandidate[], wish: ComparisonRequest): CommonSetting {
-  const loaded = candidates.flatMap((each) => each.loaded ?? []);
-  if (loaded.length === 0) throw noneIsValid(candidates);
-  return commonSetting(
-    wish,
-    loaded.map(({ family, document }) => family.trainingHints?.(document) ?? {}),
-    loaded.map(({ model }) => model.positions),
-  );
-}
+/** The common setting of models; undefined without any. */
+const settingOf = (
+  facts: readonly SettingFacts[],
+  wish: ComparisonRequest,
+): CommonSetting | undefined =>
+  facts.length === 0
+    ? undefined
+    : commonSetting(
+        wish,
+        facts.map(({ hints }) => hints),
+        facts.map(({ positions }) => positions),
+      );
 
 function noneIsValid(rows: readonly { readonly problems: readonly Problem[] }[]): UserError {
   const message =
@@ -273,12 +351,12 @@ function distinctProblems(rows: readonly { readonly problems: readonly Problem[]
 
 function measure(
   { file, chosen, loaded, problems }: ModelCandidate,
-  setting: CommonSetting,
+  setting: CommonSetting | undefined,
   texts: readonly ComparedText[] | undefined,
 ): DocumentRow {
   const row = { file, chosen, values: null, tokenizer: null };
   const invalid = { ...row, valid: false, figures: null, document: new Map() };
-  if (!loaded) return { ...invalid, problems };
+  if (!loaded || !setting) return { ...invalid, problems };
   const { family, model, document } = loaded;
   try {
     requirePositions(setting.inference.context, model.positions);

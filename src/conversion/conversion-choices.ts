@@ -55,8 +55,3 @@ export const QUANTIZATION_NAMES = Object.keys(
 export const QUANTIZATION_GROUPS = { 32: 32, 64: 64, 128: 128 } as const;
 
 export const QUANTIZATION_GROUP_NAMES = ['32', '64', '128'] as const;
-
-/** Schedulers that `--launch` writes a job for. */
-export const LAUNCH_NAMES = ['slurm', 'kubernetes', 'parallel'] as const;
-
-export type LaunchName = (typeof LAUNCH_NAMES)[number];

@@ -1,10 +1,11 @@
 /** The request of `minimind evaluate`: files in, an evaluation out. */
+import { createHash } from 'node:crypto';
 import { countParameters } from '../budget/parameters.js';
 import { UserError } from '../errors.js';
 import { readText } from '../files/read-file.js';
 import { foldersOf, type WeightedModelFile } from '../model-input/weighted-model.js';
 import type { ProgressDisplay } from '../progress-display.js';
-import type { EngineInfo } from '../runtime/engine.js';
+import type { Engine, EngineInfo } from '../runtime/engine.js';
 import { refuseWeightForm } from '../runtime/quantized-weights.js';
 import { chooseEngineFor, type EngineRequest } from '../runtime/select/devices.js';
 import { firstInvalidId, listedIds } from '../runtime/token-ids.js';
@@ -14,9 +15,14 @@ import { formatInteger } from '../text/units.js';
 import { sumOf } from '../text/words.js';
 import { openModelText, requireTokenizer } from '../tokenizer/model-text.js';
 import type { TextTokenizer } from '../tokenizer/tokenizer.js';
-import { type Evaluation, evaluate, type WeightedModel } from './evaluate.js';
+import {
+  type Evaluation,
+  evaluationOf,
+  type WeightedModel,
+  type WindowScores,
+} from './evaluate.js';
 import { LineTracker } from './line-scores.js';
-import { checkWindows, scoredTokens, type WindowSettings } from './windows.js';
+import { checkWindows, type WindowSettings, Windows } from './windows.js';
 
 export interface EvaluationInput extends EngineRequest {
   readonly own: WeightedModelFile;
@@ -40,6 +46,12 @@ export interface EvaluationInput extends EngineRequest {
     context: number,
     info: EngineInfo,
   ) => void;
+  /** Predicted memory of models. */
+  readonly memoryOf: (
+    models: readonly Pick<WeightedModel, 'model' | 'form'>[],
+    context: number,
+    info: EngineInfo,
+  ) => number;
 }
 
 /** One of the two models. */
@@ -101,14 +113,40 @@ const DEFAULT_CONTEXT = 512;
 const MOST_TEXT_BYTES = 64_000_000;
 const MOST_IDS_BYTES = 512_000_000;
 
+/** An evaluation of files as work on single windows. */
+export interface FileEvaluation {
+  readonly count: number;
+  /** Seconds of each window on a slow machine. */
+  costs(): Iterable<number>;
+  /** What the scores depend on beyond the bytes of the files. */
+  identity(): unknown;
+  /** Opens the engine. @throws UserError when none can run here, or the models do not fit. */
+  engine(): Promise<EngineInfo>;
+  /** Predicted peak of the process. */
+  memoryBytes(engine: EngineInfo): number;
+  score(index: number): Promise<WindowScores>;
+  fold(
+    scores: (index: number) => Promise<WindowScores>,
+    engine: EngineInfo,
+  ): Promise<EvaluationResult>;
+  close(): Promise<void>;
+}
+
+/** FLOPs per second of a slow machine. */
+const LEAST_FLOPS = 2e9;
+const LEAST_WINDOW_SECONDS = 0.01;
+
+/** Memory of the process without models. */
+const PROCESS_BYTES = 400e6;
+
 /**
- * Evaluates a model on a file.
- * @throws UserError when a file or an option is wrong, or no engine can run here.
+ * Prepares the evaluation of a model on a file.
+ * @throws UserError when a file or an option is wrong.
  */
-export async function evaluateFiles(
+export async function evaluationOfFiles(
   input: EvaluationInput,
   display: ProgressDisplay,
-): Promise<EvaluationResult> {
+): Promise<FileEvaluation> {
   const { own, reference } = input;
   const { model } = own.loaded;
   const other = reference?.loaded.model;
@@ -124,34 +162,73 @@ export async function evaluateFiles(
   const windows: WindowSettings = { context, stride, bos };
   checkWindows(windows, positions);
   if (other) refuseOtherVocabulary(own, reference);
-  const total = scoredTokens(read.texts, windows);
+  let total = 0;
+  for (const { scored } of new Windows(read.texts, windows).sizes()) total += scored;
   if (total === 0) throw nothingScored(read.file);
-  const shown = display.steps();
   const models = [model, ...(other ? [other] : [])];
-  const { engine } = await chooseEngineFor({ models, batch: 1, tokens: context }, input, shown.say);
+  const loads = [{ model, form: input.weights }, ...(other ? [{ model: other }] : [])];
+  const shown = display.steps();
+  let opened: Promise<Engine> | undefined;
+  const open = async () => {
+    const { engine } = await chooseEngineFor(
+      { models, batch: 1, tokens: context },
+      input,
+      shown.say,
+    );
+    try {
+      if (input.weights) refuseWeightForm(engine.info);
+      input.checkMemory(loads, context, engine.info);
+    } catch (error) {
+      await engine.close();
+      throw error;
+    }
+    return engine;
+  };
+  const engine = () => {
+    opened ??= open();
+    return opened;
+  };
   let done = 0;
-  const started = performance.now();
-  try {
-    if (input.weights) refuseWeightForm(engine.info);
-    const loads = [{ model, form: input.weights }, ...(other ? [{ model: other }] : [])];
-    input.checkMemory(loads, context, engine.info);
-    const found = await evaluate(engine, {
-      own: { ...weighted(own, input.seed), form: input.weights },
-      reference: reference && weighted(reference, input.seed),
-      texts: read.texts,
-      windows,
-      lines: read.lines,
-      progress(tokens) {
-        done += tokens;
-        shown.doing(`scored ${formatInteger(done)} of ${formatInteger(total)} tokens`);
-      },
-    });
-    const seconds = (performance.now() - started) / 1000;
-    return resultOf({ input, read, windows, found, seconds, engine: engine.info });
-  } finally {
-    shown.end();
-    await engine.close();
-  }
+  const work = evaluationOf(engine, {
+    own: { ...weighted(own, input.seed), form: input.weights },
+    reference: reference && weighted(reference, input.seed),
+    texts: read.texts,
+    windows,
+    lines: read.lines,
+    progress(tokens) {
+      done += tokens;
+      shown.doing(`scored ${formatInteger(done)} of ${formatInteger(total)} tokens`);
+    },
+  });
+  const parameters = models.reduce((sum, each) => sum + countParameters(each).parameters, 0);
+  return {
+    count: work.count,
+    *costs() {
+      for (const { read: tokens } of work.windows.sizes()) {
+        yield LEAST_WINDOW_SECONDS + (2 * parameters * tokens) / LEAST_FLOPS;
+      }
+    },
+    identity: () => [windows, input.weights, input.seed, idsSha256(read.texts)],
+    engine: async () => (await engine()).info,
+    memoryBytes: (info) => PROCESS_BYTES + input.memoryOf(loads, context, info),
+    score: work.score,
+    async fold(scores, info) {
+      const found = await work.fold(scores);
+      return resultOf({ input, read, windows, found, engine: info });
+    },
+    async close() {
+      shown.end();
+      await work.release();
+      // An engine that did not open has been reported.
+      await opened?.then((each) => each.close()).catch(() => {});
+    },
+  };
+}
+
+function idsSha256(texts: readonly ArrayLike<number>[]): string {
+  const hash = createHash('sha256');
+  for (const ids of texts) hash.update(`${ids.length}\n`).update(Int32Array.from(ids));
+  return hash.digest('hex');
 }
 
 /** Texts as token ids, with what is known about them. */
@@ -309,18 +386,10 @@ interface EvaluationParts {
   readonly read: ReadTexts;
   readonly windows: WindowSettings;
   readonly found: Evaluation;
-  readonly seconds: number;
   readonly engine: EngineInfo;
 }
 
-function resultOf({
-  input,
-  read,
-  windows,
-  found,
-  seconds,
-  engine,
-}: EvaluationParts): EvaluationResult {
+function resultOf({ input, read, windows, found, engine }: EvaluationParts): EvaluationResult {
   const { own, reference } = input;
   const { file, texts, tokens, bytes, words } = read;
   const { loss, perplexity } = found.own;
@@ -356,6 +425,6 @@ function resultOf({
     kl: found.divergence?.kl.mean ?? null,
     sameTop: found.divergence?.sameTop.mean ?? null,
     worstLines: found.worstLines,
-    seconds,
+    seconds: found.seconds,
   };
 }

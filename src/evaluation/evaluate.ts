@@ -8,7 +8,7 @@ import type { WeightForm } from '../tensor/group-quantization.js';
 import { divergence } from '../tensor/logits.js';
 import type { LineScore, LineTracker } from './line-scores.js';
 import { type Estimate, MeanFold, quantile, tokenScore, ValueList } from './token-scores.js';
-import { type ScoringWindow, type WindowSettings, windowsOf } from './windows.js';
+import { type ScoringWindow, type WindowSettings, Windows } from './windows.js';
 
 /** A model with its weights. */
 export interface WeightedModel {
@@ -60,6 +60,8 @@ export interface Divergence {
 export interface Evaluation {
   /** Tokens that were scored. */
   readonly scored: number;
+  /** Of all windows. */
+  readonly seconds: number;
   /** Windows that were read. */
   readonly windows: number;
   readonly own: ModelLoss;
@@ -69,52 +71,98 @@ export interface Evaluation {
   readonly worstLines: readonly LineScore[] | null;
 }
 
+/** Scores of the tokens of a window. */
+export interface WindowScores {
+  /** Position in the text of the first scored token. */
+  readonly position: number;
+  /** Loss of each token. */
+  readonly loss: readonly number[];
+  /** Null without a reference. */
+  readonly reference: {
+    readonly loss: readonly number[];
+    readonly kl: readonly number[];
+    readonly reverseKl: readonly number[];
+    readonly sameTop: readonly (0 | 1)[];
+  } | null;
+  readonly seconds: number;
+}
+
+/** An evaluation as work on single windows, and a fold of their scores in order. */
+export interface WindowEvaluation {
+  readonly windows: Windows;
+  readonly count: number;
+  score(index: number): Promise<WindowScores>;
+  fold(scores: (index: number) => Promise<WindowScores>): Promise<Evaluation>;
+  release(): Promise<void>;
+}
+
 /**
  * Evaluates one model, or two side by side. Memory does not grow with the texts, except by 4 bytes for each token that
  * two models score.
- * @throws UserError when a token is not in the vocabulary.
+ * @param open The engine, when the first window is scored.
  */
-export async function evaluate(engine: Engine, request: EvaluationRequest): Promise<Evaluation> {
-  const { own, reference, texts, windows: settings, lines, progress } = request;
-  const fold = new EvaluationFold(lines);
-  const readers = [own, ...(reference ? [reference] : [])].map(
-    (each) => new WindowReader(engine, each, settings.context),
-  );
-  try {
-    let windows = 0;
-    for (const window of windowsOf(texts, settings)) {
-      windows++;
-      await scoreWindow(window, readers, fold, progress);
-    }
-    return fold.result(windows, reference !== undefined);
-  } finally {
-    for (const reader of readers) await reader.release();
-  }
+export function evaluationOf(
+  open: () => Promise<Engine>,
+  { own, reference, texts, windows: settings, lines, progress }: EvaluationRequest,
+): WindowEvaluation {
+  const windows = new Windows(texts, settings);
+  let readers: readonly WindowReader[] | undefined;
+  let count = 0;
+  for (const _ of windows.sizes()) count++;
+  return {
+    windows,
+    count,
+    async score(index) {
+      const engine = await open();
+      readers ??= [own, ...(reference ? [reference] : [])].map(
+        (each) => new WindowReader(engine, each, settings.context),
+      );
+      return scoreWindow(windows.at(index), readers, progress);
+    },
+    async fold(scores) {
+      const fold = new EvaluationFold(lines);
+      for (let index = 0; index < count; index++) fold.add(await scores(index));
+      return fold.result(count, reference !== undefined);
+    },
+    async release() {
+      for (const reader of readers ?? []) await reader.release();
+    },
+  };
 }
 
 async function scoreWindow(
   { tokens, firstScored, position }: ScoringWindow,
   readers: readonly WindowReader[],
-  fold: EvaluationFold,
   progress: (tokens: number) => void,
-): Promise<void> {
+): Promise<WindowScores> {
+  const start = performance.now();
   const [own, reference] = readers.map((reader) =>
     reader.logits(tokens.slice(0, -1), tokens.length - firstScored),
   );
+  const loss: number[] = [];
+  const other = { loss: [] as number[], kl: [] as number[], reverseKl: [] as number[] };
+  const sameTop: (0 | 1)[] = [];
   let at = firstScored;
-  if (own === undefined) return;
-  for await (const part of own) {
+  for await (const part of own ?? []) {
     const referenceLogits = reference && (await reference.next()).value;
     const [count = 0] = part.shape;
     for (let row = 0; row < count; row++, at++) {
-      fold.add(
-        { id: tokens[at] as number, position: position + at - firstScored },
-        rowOf(part, row),
-        referenceLogits && rowOf(referenceLogits, row),
-      );
+      const logits = rowOf(part, row);
+      const token = tokens[at] as number;
+      const score = tokenScore(logits, token);
+      loss.push(score.loss);
+      if (!referenceLogits) continue;
+      const expected = rowOf(referenceLogits, row);
+      const before = tokenScore(expected, token);
+      other.loss.push(before.loss);
+      other.kl.push(divergence(expected, before.logSum, logits, score.logSum));
+      other.reverseKl.push(divergence(logits, score.logSum, expected, before.logSum));
+      sameTop.push(score.top === before.top ? 1 : 0);
     }
     progress(count);
   }
+  const seconds = (performance.now() - start) / 1000;
+  return { position, loss, reference: reference ? { ...other, sameTop } : null, seconds };
 }
 
 /** Values of the logits of one call: 64 MB. */
@@ -180,13 +228,6 @@ class WindowReader {
   }
 }
 
-/** A scored token. */
-interface ScoredToken {
-  readonly id: number;
-  /** Position in its text. */
-  readonly position: number;
-}
-
 /** Scores of all tokens so far. */
 class EvaluationFold {
   readonly #lines: LineTracker | undefined;
@@ -199,35 +240,38 @@ class EvaluationFold {
   readonly #change = new MeanFold();
   readonly #squaredChange = new MeanFold();
   readonly #lossChange = new MeanFold();
+  #seconds = 0;
 
   constructor(lines: LineTracker | undefined) {
     this.#lines = lines;
   }
 
-  /** @param own,reference Logits [V] of the position before the token. */
-  add(token: ScoredToken, own: Float32Array, reference: Float32Array | undefined): void {
-    const score = tokenScore(own, token.id);
-    this.#own.add(score.loss);
-    let badness = score.loss;
-    if (reference) {
-      const before = tokenScore(reference, token.id);
-      badness = divergence(reference, before.logSum, own, score.logSum);
-      this.#reference.add(before.loss);
-      this.#kl.add(badness);
-      this.#klValues.add(badness);
-      this.#reverseKl.add(divergence(own, score.logSum, reference, before.logSum));
-      this.#sameTop.add(score.top === before.top ? 1 : 0);
-      const change = Math.exp(-score.loss) - Math.exp(-before.loss);
-      this.#change.add(change);
-      this.#squaredChange.add(change ** 2);
-      this.#lossChange.add(score.loss - before.loss);
+  add({ position, loss: losses, reference, seconds }: WindowScores): void {
+    this.#seconds += seconds;
+    for (const [at, loss] of losses.entries()) {
+      this.#own.add(loss);
+      let badness = loss;
+      if (reference) {
+        badness = reference.kl[at] ?? Number.NaN;
+        const before = reference.loss[at] ?? Number.NaN;
+        this.#reference.add(before);
+        this.#kl.add(badness);
+        this.#klValues.add(badness);
+        this.#reverseKl.add(reference.reverseKl[at] ?? Number.NaN);
+        this.#sameTop.add(reference.sameTop[at] ?? Number.NaN);
+        const change = Math.exp(-loss) - Math.exp(-before);
+        this.#change.add(change);
+        this.#squaredChange.add(change ** 2);
+        this.#lossChange.add(loss - before);
+      }
+      this.#lines?.add(position + at, badness);
     }
-    this.#lines?.add(token.position, badness);
   }
 
   result(windows: number, areTwo: boolean): Evaluation {
     return {
       scored: this.#own.count,
+      seconds: this.#seconds,
       windows,
       own: lossOf(this.#own),
       reference: areTwo ? lossOf(this.#reference) : null,

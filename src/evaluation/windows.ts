@@ -21,42 +21,78 @@ export interface ScoringWindow {
   readonly position: number;
 }
 
+/** A window without its tokens. */
+interface WindowRange extends Omit<ScoringWindow, 'tokens'> {
+  readonly text: number;
+  /** Tokens of the text. */
+  readonly begin: number;
+  readonly end: number;
+}
+
 /**
  * Windows of all texts, each token scored at most once. A window scores what the former one did not read. Without a BOS
  * token nothing predicts the first token of a text, nor of a window that does not overlap the former one.
  */
-export function* windowsOf(
+function* rangesOf(
   texts: readonly ArrayLike<number>[],
   { context, stride, bos }: WindowSettings,
-): Generator<ScoringWindow> {
+): Generator<WindowRange> {
   const own = bos === undefined ? 0 : 1;
   const room = context - own;
-  for (const ids of texts) {
+  for (const [text, { length }] of texts.entries()) {
     let read = 0;
-    for (let begin = 0; begin < ids.length; begin += stride) {
-      const end = Math.min(begin + room, ids.length);
-      const part = Array.from({ length: end - begin }, (_, at) => ids[begin + at] as number);
-      const tokens = bos === undefined ? part : [bos, ...part];
+    for (let begin = 0; begin < length; begin += stride) {
+      const end = Math.min(begin + room, length);
       const firstScored = Math.max(1, read - begin + own);
-      if (firstScored < tokens.length) {
-        yield { tokens, firstScored, position: begin + firstScored - own };
+      if (firstScored < end - begin + own) {
+        yield { text, begin, end, firstScored, position: begin + firstScored - own };
       }
       read = end;
-      if (end === ids.length) break;
+      if (end === length) break;
     }
   }
 }
 
-/** Number of tokens that the windows score. */
-export function scoredTokens(
-  texts: readonly ArrayLike<number>[],
-  settings: WindowSettings,
-): number {
-  let count = 0;
-  for (const { tokens, firstScored } of windowsOf(texts, settings)) {
-    count += tokens.length - firstScored;
+/** The windows of texts by their numbers. Those that are asked for in order are found in one pass. */
+export class Windows {
+  readonly #texts: readonly ArrayLike<number>[];
+  readonly #settings: WindowSettings;
+  #ranges: Generator<WindowRange>;
+  #next = 0;
+
+  constructor(texts: readonly ArrayLike<number>[], settings: WindowSettings) {
+    this.#texts = texts;
+    this.#settings = settings;
+    this.#ranges = rangesOf(texts, settings);
   }
-  return count;
+
+  at(index: number): ScoringWindow {
+    if (index < this.#next) {
+      this.#ranges = rangesOf(this.#texts, this.#settings);
+      this.#next = 0;
+    }
+    for (;;) {
+      const { value, done } = this.#ranges.next();
+      if (done) throw new RangeError(`no window ${index}`);
+      if (this.#next++ === index) return this.#windowOf(value);
+    }
+  }
+
+  #windowOf({ text, begin, end, firstScored, position }: WindowRange): ScoringWindow {
+    const ids = this.#texts[text] ?? [];
+    const part = Array.from({ length: end - begin }, (_, at) => ids[begin + at] as number);
+    const { bos } = this.#settings;
+    return { tokens: bos === undefined ? part : [bos, ...part], firstScored, position };
+  }
+
+  /** Tokens that each window reads and scores. */
+  *sizes(): Generator<{ readonly read: number; readonly scored: number }> {
+    const own = this.#settings.bos === undefined ? 0 : 1;
+    for (const { begin, end, firstScored } of rangesOf(this.#texts, this.#settings)) {
+      const read = end - begin + own;
+      yield { read, scored: read - firstScored };
+    }
+  }
 }
 
 /** @throws UserError when a stride or context leaves tokens out, or is more than the model has positions. */

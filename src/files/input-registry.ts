@@ -176,6 +176,10 @@ export function noteOutput(file: string): void {
   for (const each of identitiesAt(file)) kept.set(each, { file, why: 'was just written' });
 }
 
+/** Files that the current command has read so far, as the user named them. */
+export const readInputs = (): readonly string[] =>
+  [...new Set(kept?.values())].flatMap(({ file, why }) => (why === 'is read' ? [file] : []));
+
 /** Files that the current command has written so far, as the user named them. */
 export const writtenFiles = (): readonly string[] =>
   [...new Set(kept?.values())].flatMap(({ file, why }) =>

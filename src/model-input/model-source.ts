@@ -1,9 +1,7 @@
-/** Models from configs, standard input and checkpoints: one, several, or a sweep of `--set`. */
-import type { Sweep, SweepPoint } from '../config/overrides.js';
-import { sweepOf } from '../config/overrides.js';
+/** Models from configs, standard input and checkpoints. */
 import type { Problem } from '../errors.js';
 import { problemsOf, UserError } from '../errors.js';
-import type { CheckpointFlags, LoadedModel, ModelSource } from './checkpoint-model.js';
+import type { CheckpointFlags, ModelSource } from './checkpoint-model.js';
 import { isCheckpointPath } from './locate.js';
 import { modelOf, readConfig } from './model-file.js';
 
@@ -80,78 +78,4 @@ function joined(
     `${failures.length} of ${files} files ${failures.length === 1 ? 'is' : 'are'} not valid`,
     { problems: [...unique.values()] },
   );
-}
-
-// Several models at once: several sources, each with every combination of the `--set` values.
-
-/** A larger number is an error in a list. */
-const MAX_MODELS = 1000;
-
-export interface LoadedCandidate {
-  readonly file: string;
-  /** The values of the swept keys, as given. */
-  readonly chosen: readonly string[];
-  readonly loaded: LoadedModel | undefined;
-  /** Errors or warnings. */
-  readonly problems: readonly Problem[];
-}
-
-interface CandidateFlags extends CheckpointFlags {
-  readonly set?: readonly string[] | undefined;
-  /** Whether to pair the values of the lists instead of combining them. */
-  readonly zip?: boolean | undefined;
-}
-
-/**
- * Loads each source with each combination of values, the sources in their order and the values of the first key
- * slowest. In a sweep, an invalid combination does not stop the others.
- * @throws UserError when there are too many, a source cannot be read, or, without a sweep, is not valid.
- */
-export async function loadCandidates(
-  sources: readonly string[],
-  flags: CandidateFlags,
-): Promise<{ readonly swept: readonly string[]; readonly candidates: readonly LoadedCandidate[] }> {
-  const sweep = sweepOf(flags.set ?? [], flags.zip);
-  refuseTooMany(sources.length * sweep.size);
-  const { loaded, error } = await loadAllFiles(sources, async (path) =>
-    candidatesOf(path === '-' ? '<stdin>' : path, await openModelSource(path, flags), sweep),
-  );
-  if (error) throw error;
-  return { swept: sweep.keys, candidates: loaded.flat() };
-}
-
-function refuseTooMany(models: number): void {
-  if (models <= MAX_MODELS) return;
-  throw new UserError(
-    'usage',
-    `--set asks for ${models.toLocaleString('en-US')} models; ${MAX_MODELS.toLocaleString('en-US')} are the most that are compared`,
-    { suggestion: 'give fewer values, or fewer keys with several' },
-  );
-}
-
-async function candidatesOf(
-  file: string,
-  source: ModelSource,
-  sweep: Sweep,
-): Promise<LoadedCandidate[]> {
-  const candidates: LoadedCandidate[] = [];
-  for (const point of sweep.points()) {
-    candidates.push(await candidateOf(file, source, point));
-  }
-  return candidates;
-}
-
-async function candidateOf(
-  file: string,
-  source: ModelSource,
-  { set, chosen }: SweepPoint,
-): Promise<LoadedCandidate> {
-  try {
-    // The tensors of a checkpoint match at most one combination, so none is checked against them.
-    const loaded = await source.model(set, { isChecked: chosen.length === 0 });
-    return { file, chosen, loaded, problems: loaded.warnings };
-  } catch (error) {
-    if (!(error instanceof UserError) || chosen.length === 0) throw error;
-    return { file, chosen, loaded: undefined, problems: problemsOf(error, file) };
-  }
 }

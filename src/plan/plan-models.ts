@@ -24,10 +24,11 @@ import type {
   DecodingTarget,
   MeasuredModel,
   NearestModel,
+  Searching,
   SearchRequest,
   SearchResult,
 } from './search.js';
-import { isWithin, search } from './search.js';
+import { isWithin, search, searchedHere } from './search.js';
 import type { SizeRange, Sizes, SpaceRequest } from './space.js';
 import { ModelSpace } from './space.js';
 
@@ -138,21 +139,27 @@ const DEFAULT_WIDTHS: SizeRange = { least: 64, most: 65_536 };
  * Searches a family for the best models within a budget. Each returned model is a valid document.
  * @throws UserError when there is none, with the nearest ones, or when an override is wrong.
  */
-export function planModels(family: Family, wish: PlanRequest): Plan {
-  const { dimensions } = family;
-  if (!dimensions) throw withoutDimensions(family);
+export const planModels = (family: Family, wish: PlanRequest): Plan =>
+  searchedHere(planning(family, wish));
+
+/** The steps of `planModels`. */
+export function* planning(family: Family, wish: PlanRequest): Searching<Plan> {
+  if (!family.dimensions) throw withoutDimensions(family);
   if (CRITERIA[wish.sort].measure === 'decode' && !wish.decode) throw withoutGpu();
-  const { inference } = wish;
-  const space = new ModelSpace(family, dimensions, { ...wish, context: inference.context });
+  const space = spaceOf(family, wish);
   // If folding gives wrong figures for a shown model, repeat without folding.
-  return planWith(space, wish, true) ?? (planWith(space, wish, false) as Plan);
+  return (yield* planWith(space, wish, true)) ?? ((yield* planWith(space, wish, false)) as Plan);
 }
 
 /** Plan, or undefined if the figures of a shown model differ from the measured ones. */
-function planWith(space: ModelSpace, wish: PlanRequest, isFolded: boolean): Plan | undefined {
+function* planWith(
+  space: ModelSpace,
+  wish: PlanRequest,
+  isFolded: boolean,
+): Searching<Plan | undefined> {
   const { family } = space;
   const { inference } = wish;
-  const { limits, result } = searchWithin(space, wish, isFolded);
+  const { limits, result } = yield* searchWithin(space, wish, isFolded);
   if (result.found.length === 0) throw nothingFound(family, result, limits);
   const criterion: Criterion = CRITERIA[wish.sort];
   const axes = axesFor(criterion).filter(({ measure }) => wish.decode || measure !== 'decode');
@@ -214,25 +221,42 @@ interface Searched {
 }
 
 /** Search within the limits. If no lower limit is set and the maximum has no models nearby, uses the largest. */
-function searchWithin(space: ModelSpace, wish: PlanRequest, isFolded: boolean): Searched {
+function* searchWithin(
+  space: ModelSpace,
+  wish: PlanRequest,
+  isFolded: boolean,
+): Searching<Searched> {
   const limits = limitsOf(wish);
-  const within = (minParameters: Exact): Searched => ({
-    limits: { ...limits, minParameters },
-    result: search(space, {
-      ...wish,
-      isFolded,
-      depth: wish.depth ?? DEFAULT_DEPTHS,
-      width: wish.width ?? DEFAULT_WIDTHS,
-      headDims: wish.headDims,
-      minParameters: Number(minParameters),
-      maxParameters: Number(limits.maxParameters),
-      maxMemory: Number(limits.maxMemory ?? Number.POSITIVE_INFINITY),
-    }),
-  });
-  const searched = within(limits.minParameters);
+  function* within(minParameters: Exact): Searching<Searched> {
+    const request = { ...searchRequest(wish), isFolded, minParameters: Number(minParameters) };
+    return { limits: { ...limits, minParameters }, result: yield* search(space, request) };
+  }
+  const searched = yield* within(limits.minParameters);
   const { largest, leanest } = searched.result;
   const isFar = wish.minParameters === undefined && leanest === undefined;
-  return isFar && largest ? within(mostOf(largest.value)) : searched;
+  return isFar && largest ? yield* within(mostOf(largest.value)) : searched;
+}
+
+/** The first search of a plan. @throws UserError for limits that contradict each other. */
+export function searchRequest(wish: PlanRequest): SearchRequest {
+  const { minParameters, maxParameters, maxMemory } = limitsOf(wish);
+  return {
+    ...wish,
+    isFolded: true,
+    depth: wish.depth ?? DEFAULT_DEPTHS,
+    width: wish.width ?? DEFAULT_WIDTHS,
+    headDims: wish.headDims,
+    minParameters: Number(minParameters),
+    maxParameters: Number(maxParameters),
+    maxMemory: Number(maxMemory ?? Number.POSITIVE_INFINITY),
+  };
+}
+
+/** The models of a family. @throws UserError when its sizes are not known, or an override is wrong. */
+export function spaceOf(family: Family, wish: PlanRequest): ModelSpace {
+  const { dimensions } = family;
+  if (!dimensions) throw withoutDimensions(family);
+  return new ModelSpace(family, dimensions, { ...wish, context: wish.inference.context });
 }
 
 function withoutDimensions({ name }: Family): UserError {

@@ -85,26 +85,94 @@ interface ShapeColumn {
   } | null;
 }
 
+/** The models of one width. */
+export interface WidthSearch extends SearchResult {
+  /** Whether even the smallest is too large, and so are those of all wider ones. */
+  readonly isBeyond: boolean;
+  /** Whether there are heads for the width, but no valid model. */
+  readonly isInvalid: boolean;
+}
+
+/** A width to search, at the limits and the vocabulary of one search. */
+export interface WidthRequest {
+  readonly vocabulary: number | undefined;
+  readonly minParameters: number;
+  readonly isFolded: boolean;
+  /** Place among all widths of the search. */
+  readonly index: number;
+  /** Searches it here. */
+  readonly compute: () => WidthSearch;
+}
+
+/** Steps that ask for widths, and continue with what was found in each. */
+export type Searching<Result> = Generator<WidthRequest, Result, WidthSearch>;
+
+/** Runs steps, and searches each width here. */
+export function searchedHere<Result>(steps: Searching<Result>): Result {
+  for (let step = steps.next(); ; ) {
+    if (step.done) return step.value;
+    step = steps.next(step.value.compute());
+  }
+}
+
+/** Runs steps with what others found. */
+export async function searchedBy<Result>(
+  steps: Searching<Result>,
+  find: (request: WidthRequest) => Promise<WidthSearch>,
+): Promise<Result> {
+  for (let step = steps.next(); ; ) {
+    if (step.done) return step.value;
+    step = steps.next(await find(step.value));
+  }
+}
+
+/** Widths of a search, in order. */
+export const searchedWidths = (space: ModelSpace, { width }: Pick<SearchRequest, 'width'>) =>
+  widthsIn(fixedOr(space.fixed(space.dimensions.width), width));
+
 /** @throws UserError when no model of the first width is valid, or one does not support the context. */
-export function search(space: ModelSpace, wish: SearchRequest): SearchResult {
-  const run = new Search(space, wish);
-  const widths = widthsIn(fixedOr(space.fixed(space.dimensions.width), wish.width));
+export function* search(space: ModelSpace, wish: SearchRequest): Searching<SearchResult> {
+  const run = new WidthSearcher(space, wish);
+  const { minParameters, isFolded } = wish;
+  const { vocabulary } = space;
+  const widths = searchedWidths(space, wish);
+  const found: MeasuredModel[] = [];
+  let nearest: Omit<SearchResult, 'found'> = {
+    ...{ smallest: undefined, largest: undefined, leanest: undefined },
+  };
   for (const [index, width] of widths.entries()) {
-    if (run.width(width) === 'beyond') break;
+    const compute = () => run.width(width);
+    const each = yield { vocabulary, minParameters, isFolded, index, compute };
+    found.push(...each.found);
+    nearest = {
+      smallest: nearer(nearest.smallest, each.smallest, (a, b) => a < b),
+      largest: nearer(nearest.largest, each.largest, (a, b) => a > b),
+      leanest: nearer(nearest.leanest, each.leanest, (a, b) => a < b),
+    };
+    if (each.isInvalid && nearest.smallest === undefined) run.refuse(width);
+    if (each.isBeyond) break;
     wish.onSearched?.(index + 1, widths.length);
   }
-  return run.result;
+  return { found, ...nearest };
 }
+
+/** The better of two models; the first of equal ones. */
+const nearer = (
+  one: NearestModel | undefined,
+  other: NearestModel | undefined,
+  isBetter: (a: number, b: number) => boolean,
+) => (one === undefined || (other && isBetter(other.value, one.value)) ? other : one);
 
 const fixedOr = (fixed: number | undefined, range: SizeRange): SizeRange =>
   fixed === undefined ? range : { least: fixed, most: fixed };
 
-class Search {
+/** Searches single widths. */
+export class WidthSearcher {
   readonly #space: ModelSpace;
   readonly #wish: SearchRequest;
   readonly #models: Folding;
   readonly #depths: readonly number[];
-  readonly #found: MeasuredModel[] = [];
+  #found: MeasuredModel[] = [];
   #smallest: NearestModel | undefined;
   #largest: NearestModel | undefined;
   #leanest: NearestModel | undefined;
@@ -116,27 +184,47 @@ class Search {
     this.#depths = depthsIn(fixedOr(space.fixed(space.dimensions.depth), wish.depth));
   }
 
-  get result(): SearchResult {
+  /** Searches the models of a width. @throws UserError when a model does not support the context. */
+  width(width: number): WidthSearch {
+    this.#found = [];
+    this.#smallest = undefined;
+    this.#largest = undefined;
+    this.#leanest = undefined;
+    const columns = this.#columns(width);
+    const smallest = columns.map((column) => this.#column(column));
+    const valid = smallest.filter((each) => each !== undefined);
     return {
       found: this.#found,
       smallest: this.#smallest,
       largest: this.#largest,
       leanest: this.#leanest,
+      isBeyond: valid.length > 0 && valid.every((each) => each > this.#wish.maxParameters),
+      isInvalid: columns.length > 0 && valid.length === 0,
     };
   }
 
-  /** Searches the models of a width; `beyond` if even the smallest is too large, and so are all wider ones. */
-  width(width: number): 'searched' | 'beyond' {
-    const columns = this.#columns(width);
-    const smallest = columns.map((column) => this.#column(column));
-    const valid = smallest.filter((each) => each !== undefined);
-    const [first] = columns;
-    if (first && valid.length === 0 && this.#smallest === undefined) {
-      const complaint = this.#space.complaint(sizesIn(first, this.#depths[0] ?? 1, 0));
-      if (complaint) throw complaint;
+  /** @throws UserError with the problems of the smallest model of a width. */
+  refuse(width: number): void {
+    const [first] = this.#columns(width);
+    const sizes = first && sizesIn(first, this.#depths[0] ?? 1, 0);
+    const complaint = sizes && this.#space.complaint(sizes);
+    if (complaint) throw complaint;
+  }
+
+  /** Work of each width, in columns of shapes; 0 for those that are too wide. */
+  *work(widths: readonly number[]): Generator<number> {
+    let isBeyond = false;
+    for (const width of widths) {
+      const columns: readonly ShapeColumn[] = isBeyond ? [] : this.#columns(width);
+      yield columns.length;
+      const least: readonly number[] = columns.flatMap((column) => {
+        const counts = describedCounts(this.#models, (depth, steps) =>
+          sizesIn(column, depth, steps),
+        );
+        return counts(this.#depths[0] ?? 1, 0) ?? [];
+      });
+      isBeyond ||= least.length > 0 && least.every((each) => each > this.#wish.maxParameters);
     }
-    const isBeyond = valid.length > 0 && valid.every((each) => each > this.#wish.maxParameters);
-    return isBeyond ? 'beyond' : 'searched';
   }
 
   #columns(width: number): ShapeColumn[] {

@@ -157,6 +157,11 @@ export class ModelSpace {
     this.#model = model;
   }
 
+  /** The requested vocabulary. */
+  get vocabulary(): number | undefined {
+    return this.#wish.vocabulary;
+  }
+
   /** Size that the overrides fix for a key. */
   fixed(key: string | undefined): number | undefined {
     if (key === undefined || !Object.hasOwn(this.#model, key)) return undefined;

@@ -4,7 +4,8 @@ import type { Exact } from '../budget/figure.js';
 import { forwardFlopsOf, trainingFlopsOf } from '../budget/flops.js';
 import { parameterFigures } from '../budget/parameters.js';
 import { UserError } from '../errors.js';
-import { type PlanRequest, planModels } from './plan-models.js';
+import { type PlanRequest, planning } from './plan-models.js';
+import type { Searching } from './search.js';
 import { ModelSpace, type Sizes } from './space.js';
 
 /** A text, tokenized. */
@@ -45,14 +46,14 @@ export interface VocabularyComparison {
  * tokens differ.
  * @throws UserError when no vocabulary fits the budget.
  */
-export function compareVocabularies(
+export function* comparingVocabularies(
   family: Family,
   wish: PlanRequest,
   texts: readonly TokenizedText[],
-): VocabularyComparison {
+): Searching<VocabularyComparison> {
   const { dimensions } = family;
   const sorted = texts.toSorted((a, b) => a.vocabulary - b.vocabulary);
-  const shape = shapeForLargest(family, wish, sorted);
+  const shape = yield* shapeForLargest(family, wish, sorted);
   if (shape === undefined || !dimensions) {
     const smallest = sorted[0]?.vocabulary;
     throw new UserError(
@@ -80,14 +81,15 @@ const costOf = ({ model }: VocabularyRow) =>
   model?.trainingFlopsPerCharacter ?? Number.POSITIVE_INFINITY;
 
 /** The best shape with the largest vocabulary for which the budget has one. */
-function shapeForLargest(
+function* shapeForLargest(
   family: Family,
   wish: PlanRequest,
   sorted: readonly TokenizedText[],
-): { readonly vocabulary: number; readonly sizes: Sizes } | undefined {
+): Searching<{ readonly vocabulary: number; readonly sizes: Sizes } | undefined> {
   for (const { vocabulary } of sorted.toReversed()) {
     try {
-      const [best] = planModels(family, { ...wish, vocabulary, top: 1 }).rows;
+      const { rows } = yield* planning(family, { ...wish, vocabulary, top: 1 });
+      const [best] = rows;
       if (best) return { vocabulary, sizes: best.sizes };
     } catch (error) {
       // Another vocabulary can fit; wrong flags are reported by the last one.

@@ -235,7 +235,7 @@ describe('a sweep', () => {
     ]);
     const { code, stderr } = await compare(TINY, ...sets);
     expect(code).toBe(2);
-    expect(stderr).toContain('--set asks for 1,000,000 models; 1,000 are the most');
+    expect(stderr).toContain('--set asks for 1,000,000 models; 100,000 are the most');
     expect((await compare('no-such-file', ...sets)).stderr).toContain('1,000,000 models');
   });
 });

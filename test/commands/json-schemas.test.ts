@@ -473,6 +473,34 @@ describe('JSON output of a conversion in parts', () => {
   });
 });
 
+describe('JSON output of a sweep in parts', () => {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
+  afterAll(() => fs.rmSync(folder, { recursive: true }));
+
+  it.each([
+    ['compare', ['configs/hybrid/tiny.yaml', '--set', 'model.num_layers=2,4,6']],
+    ['plan', ['--max-params', '1M', '--vocab', '512', '--context', '256']],
+    ['evaluate', ['fixtures/hf/llama', '--ids', 'fixtures/evaluation/ids.json', '--context', '32']],
+  ])('%s keeps to one schema from the plan to the end', async (command, request) => {
+    const plan = [command, '--plan', path.join(folder, `${command}.json`), '--json', '-q'];
+    const steps: readonly (readonly [string[], number])[] = [
+      [[...request, '--parts', '2'], 0],
+      [['--launch', 'slurm'], 0],
+      [['--launch', 'kubernetes', '--image', 'minimind', '--claim', 'data'], 0],
+      [['--part', '2'], 0],
+      [['--status'], 0],
+      [['--finish'], 1],
+      [['--part', '1'], 0],
+      [['--finish'], 0],
+    ];
+    for (const [flags, expected] of steps) {
+      const { code, stdout, stderr } = await runHere([...plan, ...flags]);
+      expect({ flags, code, stderr }).toEqual({ flags, code: expected, stderr: '' });
+      expect(complaints(stdout)).toEqual([]);
+    }
+  });
+});
+
 describe('JSON output of export', () => {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
   afterAll(() => fs.rmSync(folder, { recursive: true }));

@@ -115,6 +115,19 @@ const OF_CHECKPOINTS = [
   convert('--to', 'shared', '--no-config', '--parts', '64', '--plan', `${OUT}.plan.json`),
   ['convert-checkpoint', '--plan', `${OUT}.plan.json`, '--part', '1'],
   ['convert-checkpoint', '--plan', `${OUT}.plan.json`, '--status'],
+  [
+    ...[
+      'compare',
+      'hybrid/tiny',
+      '--set',
+      'model.num_layers=2,3,4,5,6,7,8,9,10,11,12,13',
+      '--parts',
+      '64',
+    ],
+    ...['--plan', `${OUT}.sweep.json`],
+  ],
+  ['compare', '--plan', `${OUT}.sweep.json`, '--part', '1'],
+  ['compare', '--plan', `${OUT}.sweep.json`, '--status'],
   ['kv-projector', 'params', '--teacher', 'Qwen2-14B:5120x40', '--student', '1536'],
   [
     ...['kv-projector', 'init', `${OUT}.pt`, '--teacher', 'Qwen2-14B:64x40', '--student', '8'],

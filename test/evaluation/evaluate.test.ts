@@ -1,8 +1,8 @@
 import fs from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { evaluate } from '../../src/evaluation/evaluate.js';
+import { type EvaluationRequest, evaluationOf } from '../../src/evaluation/evaluate.js';
 import { quantile, tokenScore, ValueList } from '../../src/evaluation/token-scores.js';
-import { checkWindows, scoredTokens, windowsOf } from '../../src/evaluation/windows.js';
+import { checkWindows, type WindowSettings, Windows } from '../../src/evaluation/windows.js';
 import { openWeighted, type WeightedModelFile } from '../../src/model-input/weighted-model.js';
 import type { Engine } from '../../src/runtime/engine.js';
 import { openOnnx } from '../../src/runtime/onnx/onnx-engine.js';
@@ -13,6 +13,22 @@ const SILENT = {
   bytes: () => ({ add: () => {}, end: () => {} }),
   steps: () => ({ doing: () => {}, say: () => {}, end: () => {} }),
 };
+
+async function evaluated(engine: Engine, request: EvaluationRequest) {
+  const { fold, score, release } = evaluationOf(async () => engine, request);
+  return fold(score).finally(release);
+}
+
+function windowsOf(texts: readonly number[][], settings: WindowSettings) {
+  const windows = new Windows(texts, settings);
+  return [...windows.sizes()].map((_, index) => windows.at(index));
+}
+
+const scoredTokens = (texts: readonly number[][], settings: WindowSettings) =>
+  windowsOf(texts, settings).reduce(
+    (sum, { tokens, firstScored }) => sum + tokens.length - firstScored,
+    0,
+  );
 
 interface Estimated {
   readonly mean: number;
@@ -66,7 +82,7 @@ describe('an evaluation equals that of PyTorch', () => {
     async (given) => {
       const { context, stride, bos } = given;
       let progress = 0;
-      const found = await evaluate(engine, {
+      const found = await evaluated(engine, {
         own: await side(given.own),
         reference: await side(given.reference),
         texts: EXPECTED.texts,
@@ -113,7 +129,7 @@ describe('an evaluation equals that of PyTorch', () => {
     const { randomWeights } = await import('../../src/runtime/weights.js');
     const weights = randomWeights(model, 3);
     const text = Array.from({ length: 45 }, (_, at) => (at * 37) % 97);
-    const found = await evaluate(engine, {
+    const found = await evaluated(engine, {
       own: { model, weights },
       reference: undefined,
       texts: [text],

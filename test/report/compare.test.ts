@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { hybrid } from '../../src/architecture/models/hybrid.js';
-import { compareModels, type ModelCandidate } from '../../src/comparison/compare-models.js';
+import { comparisonOf, type ModelCandidate } from '../../src/comparison/compare-models.js';
 import { compareReport } from '../../src/report/compare/compare.js';
 import { textWidth } from '../../src/report/kit/layout.js';
 import { render } from '../../src/report/render/render.js';
@@ -21,12 +21,20 @@ const presets = Object.entries(hybrid.presets).map(([name, { document }]) =>
   candidate(`configs/${name}.yaml`, document.model ?? {}),
 );
 
-const rendered = (
+async function compared(candidates: readonly ModelCandidate[], swept: readonly string[] = []) {
+  const { length: count } = candidates;
+  const candidate = async (index: number) => candidates[index] as ModelCandidate;
+  const models = { count, swept, sample: [...candidates.keys()], candidate };
+  const { measure, table } = await comparisonOf(models, WISH);
+  return table(measure);
+}
+
+const rendered = async (
   candidates: readonly ModelCandidate[],
   width: number,
   swept: readonly string[] = [],
 ) =>
-  render(compareReport(compareModels(candidates, swept, WISH)), 'table', {
+  render(compareReport(await compared(candidates, swept)), 'table', {
     width,
     colourLevel: 0,
   });
@@ -49,7 +57,7 @@ describe('the table of a comparison', () => {
   });
 
   it('tells in words what differs where there is no room for columns', async () => {
-    const report = compareReport(compareModels(presets, [], WISH));
+    const report = compareReport(await compared(presets));
     const text = await render(report, 'table', { width: 80, colourLevel: 0, details: true });
     expect(text.replace(/\s+/g, ' ')).toContain('srte_factorized_rank=64');
   });
@@ -65,7 +73,7 @@ describe('the table of a comparison', () => {
   });
 
   it('marks the least in green where there are colours', async () => {
-    const comparison = compareModels(presets.slice(0, 2), [], WISH);
+    const comparison = await compared(presets.slice(0, 2));
     const text = await render(compareReport(comparison), 'table', {
       width: 80,
       colourLevel: 1,

@@ -1,9 +1,9 @@
-/** Flags of a conversion in parts, and what they ask for. */
+/** Flags of conversions and sweeps in parts, and what they ask for. */
 import * as Flags from '@oclif/core/flags';
 import { quote } from '../../config/quote.js';
-import { LAUNCH_NAMES } from '../../conversion/conversion-choices.js';
 import type { PartsRequest } from '../../conversion/parts/parts-plan.js';
 import { UserError } from '../../errors.js';
+import { LAUNCH_NAMES } from '../../parts/task-index.js';
 import { joined } from '../../text/words.js';
 import { count } from './value-flags.js';
 
@@ -70,6 +70,26 @@ export const partsFlags = {
   }),
 };
 
+const { phase: _, ...sharedFlags } = partsFlags;
+
+/** Flags of a sweep in parts. */
+export const sweepFlags = {
+  ...sharedFlags,
+  parts: count({
+    description: 'divide the work into N parts for several machines, and write --plan',
+    helpGroup,
+  }),
+  finish: Flags.boolean({
+    description: 'merge the results of all parts into the answer; else list missing parts',
+    helpGroup,
+  }),
+  claim: Flags.string({
+    helpValue: 'NAME',
+    description: 'claim of the volume with the files and the plan, for --launch kubernetes',
+    helpGroup,
+  }),
+};
+
 type PartsFlag = keyof typeof partsFlags;
 
 /** Flags of the answer. */
@@ -108,27 +128,58 @@ const PLANNED = [
 ] as const satisfies readonly (keyof PartsRequest | 'details')[];
 
 /** Actions of a command line with flags of parts, and the other flags that each may have. */
-const MODES = {
-  parts: [...PLANNED, 'offline'],
-  part: ['phase', 'tasks', 'offline', 'details'],
-  finish: ['wait', 'check', 'offline', 'details'],
+const MODE_FLAGS = {
+  parts: [],
+  part: ['tasks', 'details'],
+  finish: ['wait', 'details'],
   status: ['details'],
-  launch: ['submit', 'tasks', 'image', 'claim', 'offline'],
+  launch: ['submit', 'tasks', 'image', 'claim'],
 } satisfies Partial<Record<PartsFlag, readonly string[]>>;
 
-export type PartsMode = keyof typeof MODES;
+export type PartsMode = keyof typeof MODE_FLAGS;
 
-const MODE_NAMES = Object.keys(MODES) as PartsMode[];
+const MODE_NAMES = Object.keys(MODE_FLAGS) as PartsMode[];
+
+/** How a command works in parts. */
+export interface PartsUse {
+  /** Flags that a plan keeps. */
+  readonly planned: readonly string[];
+  /** Further flags of a mode. */
+  readonly more: Readonly<Partial<Record<PartsMode, readonly string[]>>>;
+  /** Arguments of the command, `IN and OUT`. */
+  readonly files: string;
+  /** What a plan needs in addition, ` with IN and OUT`. */
+  readonly request: string;
+  /** Reason why a flag of the plan is refused without --parts. */
+  readonly kept: string;
+  /** How a file is replaced that `--force` does not mean; undefined where there is none. */
+  readonly replaced?: string;
+}
+
+const CONVERSION: PartsUse = {
+  planned: PLANNED,
+  more: {
+    parts: ['offline'],
+    part: ['phase', 'offline'],
+    finish: ['check', 'offline'],
+    launch: ['offline'],
+  },
+  files: 'IN and OUT',
+  request: ' with IN and OUT',
+  kept: 'the plan says how to convert',
+  replaced: '; to replace OUT, plan with --force',
+};
 
 /**
  * The request of the flags of parts; undefined without any.
  * @param given Names of the flags on the command line.
- * @param files IN and OUT, as far as they are given.
+ * @param files Arguments, as far as they are given.
  * @throws UserError for flags that contradict each other, or have no effect.
  */
 export function partsMode(
   given: readonly string[],
   files: readonly string[],
+  use: PartsUse = CONVERSION,
 ): PartsMode | undefined {
   if (!given.some((name) => name in partsFlags)) return undefined;
   const found = MODE_NAMES.filter((name) => given.includes(name));
@@ -137,7 +188,7 @@ export function partsMode(
     const names = given.filter((each) => each in partsFlags).map((each) => `--${each}`);
     throw new UserError('usage', `${joined(names)}: expected also one of ${modesText()}`, {
       suggestion: given.includes('plan')
-        ? 'write --parts 8 with IN and OUT to plan, or --part 1 to do a part'
+        ? `write --parts 8${use.request} to plan, or --part 1 to do a part`
         : 'write --plan FILE with one of them',
     });
   }
@@ -151,34 +202,40 @@ export function partsMode(
       suggestion: 'write --plan plan.json',
     });
   }
-  refuseOthers(mode, given, files);
+  refuseOthers(mode, given, files, use);
   return mode;
 }
 
 const modesText = () => joined(MODE_NAMES.map((name) => `--${name}`));
 
-function refuseOthers(mode: PartsMode, given: readonly string[], files: readonly string[]): void {
-  const allowed: readonly string[] = [mode, ...OUTPUT, ...MODES[mode]];
+function refuseOthers(
+  mode: PartsMode,
+  given: readonly string[],
+  files: readonly string[],
+  use: PartsUse,
+): void {
   const isPlan = mode === 'parts';
+  const own = [...MODE_FLAGS[mode], ...(use.more[mode] ?? []), ...(isPlan ? use.planned : [])];
+  const allowed: readonly string[] = [mode, ...OUTPUT, ...own];
   const first = given.find((name) => !allowed.includes(name));
   if (first !== undefined) {
     throw new UserError('usage', `--${first} has no effect with --${mode}`, {
       suggestion:
-        !isPlan && (PLANNED as readonly string[]).includes(first)
-          ? 'remove it: the plan says how to convert; to change it, plan again'
+        !isPlan && use.planned.includes(first)
+          ? `remove it: ${use.kept}; to change it, plan again`
           : 'remove it',
     });
   }
   if (isPlan) return;
   if (files.length > 0) {
     const found = files.map((each) => quote(each)).join(' and ');
-    throw new UserError('usage', `--${mode}: expected no IN and OUT, found ${found}`, {
+    throw new UserError('usage', `--${mode}: expected no ${use.files}, found ${found}`, {
       suggestion: 'remove them: they are in the plan',
     });
   }
-  if (given.includes('force') && !given.includes('output')) {
+  if (given.includes('force') && !given.includes('output') && !given.includes('save')) {
     throw new UserError('usage', `--force has no effect with --${mode}`, {
-      suggestion: 'remove it; to replace OUT, plan with --force',
+      suggestion: `remove it${use.replaced ?? ''}`,
     });
   }
 }

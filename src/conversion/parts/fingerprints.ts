@@ -6,34 +6,6 @@ import type { Checkpoint } from '../../checkpoint/checkpoint.js';
 import type { OutputFile } from '../execute/output-files.js';
 import type { ConversionInput, ConversionPlan } from '../plan/conversion-plan.js';
 
-/** Bytes hashed at both ends of a file: headers, directories of archives. */
-const END_BYTES = 64 * 1024;
-const SAMPLE_BYTES = 4 * 1024;
-const SAMPLES = 4;
-
-/**
- * SHA-256 of a file's size, its first and last 64 KiB and four samples between. A change of other bytes that keeps the
- * size is not found.
- */
-export function sampleSha256(file: Pick<ByteFile, 'size' | 'readInto'>): string {
-  const { size } = file;
-  const hash = createHash('sha256').update(`${size}\n`);
-  const add = (position: number, length: number) => {
-    const bytes = Buffer.alloc(Math.max(0, Math.min(length, size - position)));
-    file.readInto(bytes, position);
-    hash.update(bytes);
-  };
-  if (size <= 2 * END_BYTES + SAMPLES * SAMPLE_BYTES) add(0, size);
-  else {
-    add(0, END_BYTES);
-    for (let sample = 1; sample <= SAMPLES; sample++) {
-      add(Math.floor((size * sample) / (SAMPLES + 1)), SAMPLE_BYTES);
-    }
-    add(size - END_BYTES, END_BYTES);
-  }
-  return hash.digest('hex');
-}
-
 /**
  * SHA-256 of the index of all tensors of a checkpoint, as its headers give it.
  * @param adapter Folder of a LoRA adapter that is merged: its config scales the values.

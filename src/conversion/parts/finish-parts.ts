@@ -5,6 +5,8 @@ import path from 'node:path';
 import { openCheckpoint } from '../../checkpoint/open.js';
 import { UserError } from '../../errors.js';
 import { Staging } from '../../files/staging.js';
+import type { LockOwner } from '../../parts/part-lock.js';
+import { arrayText, diskTime, lockState, type StateName } from '../../parts/part-states.js';
 import { sumOf } from '../../text/words.js';
 import { type ConversionResult, resultOf } from '../conversion-result.js';
 import {
@@ -20,7 +22,6 @@ import { type MadeTable, sliceErrors } from '../execute/make-tables.js';
 import type { ConversionDisplay } from '../job.js';
 import { weightGroups } from './measure-file.js';
 import { type OpenedParts, openParts, type PartsSurroundings } from './open-parts.js';
-import { LOCK_TIMES, type LockOwner, ownerIn } from './part-lock.js';
 import { PartsFolder, type PartsPlan, type PlannedPart } from './parts-plan.js';
 import {
   fileUnit,
@@ -37,7 +38,7 @@ import { isFinished } from './run-part.js';
 /** State of the units of a part. */
 export interface PartState {
   readonly part: number;
-  readonly state: 'done' | 'running' | 'stalled' | 'missing';
+  readonly state: StateName;
   /** Hosts that work on it. */
   readonly hosts: readonly string[];
   /** Bytes of its files that are written, those of running units included. */
@@ -66,7 +67,7 @@ export function statusOf(plan: PartsPlan): PartsStatus {
   const folder = new PartsFolder(plan);
   folder.refresh();
   const finished = isFinished(plan, folder);
-  const clock = finished ? Date.now() : diskTime(folder);
+  const clock = finished ? Date.now() : diskTime(folder.root);
   const bytesOf = new Map(plan.output.files.map(({ name, bytes }) => [name, bytes]));
   let bytesPerSecond = 0;
   const parts = plan.parts.map((part): PartState => {
@@ -102,7 +103,7 @@ const unitsNeeded = (part: PlannedPart): Unit[] =>
   part.files.length > 0 ? part.files.map(fileUnit) : unitsOf(part, 2);
 
 interface UnitState {
-  readonly state: PartState['state'];
+  readonly state: StateName;
   readonly doneBytes: number;
   readonly owner?: LockOwner;
 }
@@ -113,12 +114,9 @@ function unitState(plan: PartsPlan, folder: PartsFolder, unit: Unit, clock: numb
   if (receipt !== undefined) {
     return { state: 'done', doneBytes: unit.do === 'file' ? receipt.bytes : 0 };
   }
-  const lock = path.join(folder.locks, `${unit.id}.lock`);
-  const owner = ownerIn(lock);
-  if (owner === undefined) return { state: 'missing', doneBytes: 0 };
-  const age = clock - (fs.statSync(lock, { throwIfNoEntry: false })?.mtimeMs ?? clock);
-  if (age > LOCK_TIMES.stale) return { state: 'stalled', doneBytes: 0 };
-  return { state: 'running', doneBytes: unit.do === 'file' ? owner.bytes : 0, owner };
+  const { state, owner } = lockState(path.join(folder.locks, `${unit.id}.lock`), clock);
+  if (owner === undefined) return { state, doneBytes: 0 };
+  return { state, doneBytes: unit.do === 'file' ? owner.bytes : 0, owner };
 }
 
 /** A finished file: beside the output, or already taken into it by a finish that was interrupted. */
@@ -128,20 +126,6 @@ function writtenFile(plan: PartsPlan, folder: PartsFolder, name: string): string
   const { dir, base } = path.parse(plan.output.path);
   const staged = path.join(dir, `.${base}.minimind`, 'files', name);
   return fs.existsSync(staged) ? staged : beside;
-}
-
-/** Time of the disk in milliseconds, for the age of locks: clocks of machines may differ. */
-function diskTime({ root, locks }: PartsFolder): number {
-  if (!fs.existsSync(locks)) return Date.now();
-  const probe = path.join(root, `.probe-${process.pid}`);
-  try {
-    fs.writeFileSync(probe, '');
-    return fs.statSync(probe).mtimeMs;
-  } catch {
-    return Date.now();
-  } finally {
-    fs.rmSync(probe, { force: true });
-  }
 }
 
 const NOT_MEASURED =
@@ -263,21 +247,6 @@ async function checkReceipts(
     `files of ${wrong.length === 1 ? 'part' : 'parts'} ${arrayText(wrong)} are not what was written: their SHA-256 differs from that of their receipts`,
     { suggestion: `check the disk, and run again: --array=${arrayText(wrong)}` },
   );
-}
-
-/** `3,7-9,19`: parts as schedulers take them. */
-export function arrayText(parts: readonly number[]): string {
-  const runs: [number, number][] = [];
-  for (const part of [...new Set(parts)].toSorted((a, b) => a - b)) {
-    const last = runs.at(-1);
-    if (last?.[1] === part - 1) last[1] = part;
-    else runs.push([part, part]);
-  }
-  return runs
-    .map(([from, to]) =>
-      from === to ? `${from}` : to === from + 1 ? `${from},${to}` : `${from}-${to}`,
-    )
-    .join(',');
 }
 
 /** Measurements of the runners, in the order of the plan; the missing ones are made here. */

@@ -3,6 +3,7 @@ import path from 'node:path';
 import { encodedBytes } from '../../checkpoint/stored-tensor.js';
 import { contentTagOf, mountedPath } from '../../files/mounted.js';
 import { checkReplaceable, refuseFullDisk, resolveOutputTarget } from '../../files/output-place.js';
+import { sampleSha256 } from '../../parts/fingerprint.js';
 import { sumOf } from '../../text/words.js';
 import { type PreparedConversion, prepare } from '../conversion.js';
 import { expectedFiles, findRank, refuseLost } from '../execute/execute.js';
@@ -18,8 +19,13 @@ import {
 import { isRankOpen, planConversion } from '../plan/plan-conversion.js';
 import { plannedMemory } from '../resources.js';
 import { rowsMade, type SrtePlan } from '../srte/srte-plan.js';
-import { indexSha256, outputSha256, sampleSha256 } from './fingerprints.js';
-import { type PartsPlan, type PartsRequest, type PlannedPart, withHash } from './parts-plan.js';
+import { indexSha256, outputSha256 } from './fingerprints.js';
+import {
+  hashedPartsPlan,
+  type PartsPlan,
+  type PartsRequest,
+  type PlannedPart,
+} from './parts-plan.js';
 
 interface PartsOptions {
   /** Number of parts. */
@@ -64,7 +70,7 @@ export async function planInParts(
     refuseFullDisk(place.path, files);
     const withoutTables = memoryOf(null);
     const divided = divide(parts, { input, plan, resources }, files);
-    return withHash({
+    return hashedPartsPlan({
       version,
       input: {
         path: lastingPath(checkpoint.path),

@@ -6,12 +6,13 @@ import { UserError } from '../../errors.js';
 import { contentTagOf, fileStatus } from '../../files/mounted.js';
 import { withAdapter } from '../../model-input/adapter-model.js';
 import { openModelCheckpoint } from '../../model-input/gguf/gguf-checkpoint.js';
+import { sampleSha256 } from '../../parts/fingerprint.js';
 import { type PreparedConversion, prepare } from '../conversion.js';
 import { configNameFor, outputFilesOf } from '../execute/accompanying-files.js';
 import type { OutputFile, ValuesOf } from '../execute/output-files.js';
 import type { ConversionDisplay, ConversionRequest } from '../job.js';
 import { planConversion } from '../plan/plan-conversion.js';
-import { indexSha256, outputSha256, sampleSha256 } from './fingerprints.js';
+import { indexSha256, outputSha256 } from './fingerprints.js';
 import { hubModelsOf, type PartsPlan } from './parts-plan.js';
 
 /** What a part needs besides its plan. */

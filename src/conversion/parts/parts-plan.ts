@@ -2,25 +2,18 @@
  * The plan of a conversion in parts, as data in a file: the request, fingerprints of the input and of the planned output,
  * and the work of each part. Every part plans again from the input, and compares.
  */
-import { createHash } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
 import * as z from 'zod';
 import { CONTAINER_NAMES } from '../../checkpoint/formats.js';
 import { WRITABLE_BLOCKS } from '../../checkpoint/gguf/ggml-types.js';
-import { UserError } from '../../errors.js';
 import { codeOf, removeQuietly } from '../../files/file-system.js';
-import { readText } from '../../files/read-file.js';
-import { writeWhole } from '../../files/write-whole.js';
+import { MOST_PARTS, type PlanFormat, readPlan, withHash } from '../../parts/plan-file.js';
 import type { EngineChoice } from '../../runtime/select/devices.js';
 import { ENCODABLE_DTYPES } from '../../tensor/encode.js';
-import { isRecord } from '../../text/words.js';
 import { EXTENSIONS, LAYOUT_NAMES, NAMING_SCHEMES, TIES } from '../conversion-choices.js';
 
 const PARTS_PLAN_SCHEMA = 'minimind/conversion-parts-plan@1';
-
-/** Most parts of a plan: more than schedulers take. */
-export const MOST_PARTS = 10_000;
 
 const count = z.int().min(0);
 const name = z.string().min(1);
@@ -131,62 +124,19 @@ export function hubModelsOf({ input, request }: PartsPlan): string[] {
   return paths.filter((each): each is string => each?.startsWith('hf:') === true);
 }
 
-export const sha256 = (content: string | Uint8Array): string =>
-  createHash('sha256').update(content).digest('hex');
-
-const hashOf = ({ hash: _, ...content }: PartsPlan): string => sha256(JSON.stringify(content));
+const FORMAT: PlanFormat<PartsPlan> = {
+  name: PARTS_PLAN_SCHEMA,
+  content: planSchema,
+  command: 'convert-checkpoint IN OUT',
+};
 
 /** A plan with its hash. */
-export function withHash(content: Omit<PartsPlan, 'schema' | 'hash'>): PartsPlan {
-  // Parsed once, so that a plan has the order of keys that it has when it is read.
-  const plan = planSchema.parse({ schema: PARTS_PLAN_SCHEMA, hash: '0'.repeat(64), ...content });
-  return { ...plan, hash: hashOf(plan) };
-}
+export const hashedPartsPlan = (content: Omit<PartsPlan, 'schema' | 'hash'>): PartsPlan =>
+  withHash(FORMAT, content);
 
-/** More than the plan of 99,999 shards of as many input files. */
-const MOST_BYTES = 256e6;
-
-/** @throws UserError when the file exists and `force` is off, or cannot be written. */
-export const writePartsPlan = (file: string, plan: PartsPlan, force: boolean): Promise<void> =>
-  writeWhole(file, force, (sink) => sink.write(Buffer.from(`${JSON.stringify(plan, null, 1)}\n`)));
-
-/** @throws UserError for a file that is missing, no plan, edited, or of another version of minimind. */
-export async function readPartsPlan(file: string, version: string): Promise<PartsPlan> {
-  const refuse = (message: string, suggestion: string) =>
-    new UserError('refused-file', `${file} ${message}`, { suggestion });
-  const again = 'plan again with convert-checkpoint IN OUT --parts N --plan FILE';
-  const value = parsed(await readText(file, { most: MOST_BYTES, suggestion: again }));
-  if (value === undefined) throw refuse('is not JSON, expected a plan of --parts', again);
-  const schema = isRecord(value) ? value.schema : undefined;
-  if (schema !== PARTS_PLAN_SCHEMA) {
-    const found = typeof schema === 'string' ? `the schema ${JSON.stringify(schema)}` : 'no schema';
-    throw refuse(`is not a plan of --parts: expected ${PARTS_PLAN_SCHEMA}, found ${found}`, again);
-  }
-  const { success, data, error } = planSchema.safeParse(value);
-  if (!success) {
-    const [issue] = error.issues;
-    const place = issue?.path.join('.') ?? '';
-    throw refuse(`is not a valid plan: ${place}: ${issue?.message}`, again);
-  }
-  if (hashOf(data) !== data.hash) {
-    throw refuse('was changed after it was written: its content does not have its hash', again);
-  }
-  if (data.version !== version) {
-    throw refuse(
-      `is a plan of minimind ${data.version}, and this is ${version}`,
-      `run minimind ${data.version} on every machine, or plan again`,
-    );
-  }
-  return data;
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
+/** @throws UserError as `readPlan`. */
+export const readPartsPlan = (file: string, version: string): Promise<PartsPlan> =>
+  readPlan(FORMAT, file, version);
 
 /** The folder next to the output in which the parts are built: one for each plan. */
 export class PartsFolder {

@@ -1,12 +1,14 @@
 /** A conversion in parts: plan, work, progress, end and job, each with one result. */
 import { setTimeout as delay } from 'node:timers/promises';
-import { UserError } from '../../errors.js';
+import { type LaunchOptions, launchText, submit } from '../../parts/launch.js';
+import type { LockTimes } from '../../parts/part-lock.js';
+import { arrayText } from '../../parts/part-states.js';
+import { refuseOtherPart, refuseTooManyParts, writePlan } from '../../parts/plan-file.js';
+import { type LaunchName, partsOfTask } from '../../parts/task-index.js';
 import { sumOf } from '../../text/words.js';
-import type { LaunchName } from '../conversion-choices.js';
 import type { ConversionResult } from '../conversion-result.js';
 import type { ConversionRequest } from '../job.js';
 import {
-  arrayText,
   type FinishOptions,
   finishParts,
   missingParts,
@@ -14,14 +16,12 @@ import {
   type PartsStatus,
   statusOf,
 } from './finish-parts.js';
-import { type LaunchOptions, launchText, submit } from './launch.js';
 import { planInParts } from './make-parts.js';
 import type { PartsSurroundings } from './open-parts.js';
-import type { LockTimes } from './part-lock.js';
-import { MOST_PARTS, type PartsPlan, readPartsPlan, writePartsPlan } from './parts-plan.js';
+import { jobOf } from './parts-job.js';
+import { type PartsPlan, readPartsPlan } from './parts-plan.js';
 import type { Phase } from './receipts.js';
 import { runParts } from './run-part.js';
-import { partsOfTask } from './task-index.js';
 
 /** Output of `minimind convert-checkpoint --plan FILE --json`, except of a complete `--finish`. */
 export interface PartsResult {
@@ -115,13 +115,9 @@ export async function makePlan(
   { file, version }: PlanFile,
   { parts, stateDict }: { readonly parts: number; readonly stateDict: string | undefined },
 ): Promise<PartsResult> {
-  if (parts > MOST_PARTS) {
-    throw new UserError('usage', `--parts: expected at most ${MOST_PARTS} parts, found ${parts}`, {
-      suggestion: `write --parts ${MOST_PARTS}, or fewer`,
-    });
-  }
+  refuseTooManyParts(parts);
   const plan = await planInParts(request, { parts, stateDict, version });
-  await writePartsPlan(file, plan, request.force);
+  await writePlan(file, plan, request.force);
   return resultOf('plan', file, plan);
 }
 
@@ -143,11 +139,7 @@ export async function runPart(
   const start = performance.now();
   const plan = await readPartsPlan(file, version);
   const total = plan.parts.length;
-  if (part !== 'auto' && (part < 1 || part > total)) {
-    throw new UserError('usage', `--part ${part}: expected 1 to ${total}, the parts of ${file}`, {
-      suggestion: `write --part ${Math.max(1, Math.min(total, part))}`,
-    });
-  }
+  if (part !== 'auto') refuseOtherPart(part, total, file);
   const parts = part === 'auto' ? partsOfTask(environment, total, tasks) : [part];
   const units = await runParts(plan, { parts, ...options });
   const done = units.filter(({ outcome }) => outcome === 'done');
@@ -189,14 +181,14 @@ export async function finishPlan(
 /** The job of a plan. @throws UserError when it cannot be submitted. */
 export async function launchPlan(
   { file, version }: PlanFile,
-  options: Omit<LaunchOptions, 'planFile'> & {
+  options: LaunchOptions & {
     readonly scheduler: LaunchName;
     readonly isSubmitted: boolean;
   },
 ): Promise<PartsResult> {
   const { scheduler, isSubmitted } = options;
   const plan = await readPartsPlan(file, version);
-  const text = launchText(plan, scheduler, { ...options, planFile: file });
+  const text = launchText(jobOf(plan, file, options.tasks), scheduler, options);
   const answer = isSubmitted ? await submit(scheduler, text) : null;
   return { ...resultOf('launch', file, plan), job: { scheduler, text, answer } };
 }

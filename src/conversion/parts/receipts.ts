@@ -11,10 +11,11 @@ import {
   withFileErrors,
 } from '../../files/file-system.js';
 import { temporaryFileName } from '../../files/temporary.js';
+import { sha256 } from '../../parts/plan-file.js';
 import type { QuantizationError, TensorError } from '../execute/check-output.js';
 import type { TableSlice } from '../execute/make-tables.js';
 import type { ComparisonSums, TableError } from '../execute/table-rows.js';
-import { type PartsFolder, type PartsPlan, type PlannedPart, sha256 } from './parts-plan.js';
+import type { PartsFolder, PartsPlan, PlannedPart } from './parts-plan.js';
 
 /** Work of a runner at a time: rows of a table, a table, or a file of the output. */
 export type Unit =

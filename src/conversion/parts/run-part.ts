@@ -8,6 +8,7 @@ import { UserError } from '../../errors.js';
 import { removeQuietly, renameTo, syncFolder, withFileErrors } from '../../files/file-system.js';
 import type { ByteSink } from '../../files/write-whole.js';
 import { writeThrough } from '../../files/write-whole.js';
+import { type LockTimes, LockWatch, type PartLock, workUnder } from '../../parts/part-lock.js';
 import { sumOf } from '../../text/words.js';
 import { type ClosableScratch, refuseChanged, scratchAt } from '../execute/execute.js';
 import { type MadeTable, makeSlice, makeTables, rowsName } from '../execute/make-tables.js';
@@ -19,7 +20,6 @@ import type { PlannedTable } from '../srte/srte-plan.js';
 import { tablesIn } from './make-parts.js';
 import { measureFile } from './measure-file.js';
 import { type OpenedParts, openParts, type PartsSurroundings } from './open-parts.js';
-import { LOCK_TIMES, type LockTimes, LockWatch, ownerIn, PartLock } from './part-lock.js';
 import { PartsFolder, type PartsPlan, type PlannedPart } from './parts-plan.js';
 import {
   fileUnit,
@@ -140,26 +140,20 @@ class Runner {
 
   /** @returns Whether the unit is done; false when another runner does it. */
   async #attempt(unit: Unit): Promise<boolean> {
-    if (this.#isThere(unit)) return true;
-    const lockFile = path.join(this.#folder.locks, `${unit.id}.lock`);
-    if (ownerIn(lockFile) !== undefined && !this.#watch.breakStale(lockFile)) return false;
-    await this.#ensure(await this.#needed(unit));
-    const { times = LOCK_TIMES } = this.#options;
-    const lock = await withFileErrors(lockFile, () => PartLock.take(lockFile, times));
-    if (lock === undefined) {
-      this.#watch.breakStale(lockFile);
-      return false;
-    }
-    try {
-      // Another runner may have done it meanwhile.
-      if (this.#isThere(unit)) return true;
-      const receipt = await this.#do(unit, lock);
-      await writeReceipt(this.#folder, unit, receipt);
-      this.#results.set(unit.id, { unit, outcome: 'done', bytes: receipt.bytes });
-      return true;
-    } finally {
-      lock.release();
-    }
+    const { times } = this.#options;
+    return workUnder(
+      path.join(this.#folder.locks, `${unit.id}.lock`),
+      { watch: this.#watch, ...(times && { times }) },
+      {
+        isThere: () => this.#isThere(unit),
+        prepare: async () => this.#ensure(await this.#needed(unit)),
+        work: async (lock) => {
+          const receipt = await this.#do(unit, lock);
+          await writeReceipt(this.#folder, unit, receipt);
+          this.#results.set(unit.id, { unit, outcome: 'done', bytes: receipt.bytes });
+        },
+      },
+    );
   }
 
   #isThere(unit: Unit): boolean {

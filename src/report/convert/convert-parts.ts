@@ -1,17 +1,10 @@
 /** Report of a conversion in parts: its plan, its progress, and what is missing. */
 import type { PartsResult } from '../../conversion/parts/parts.js';
 import { formatBytes, formatDuration, formatInteger, formatShare } from '../../text/units.js';
-import { counted, present, shellWord, shortened } from '../../text/words.js';
-import {
-  bytesCell,
-  integerCell,
-  leftColumn,
-  moreNote,
-  right,
-  tableOf,
-  wrapColumn,
-} from '../kit/cells.js';
+import { counted, present, shellWord } from '../../text/words.js';
+import { bytesCell, integerCell, moreNote, right, tableOf } from '../kit/cells.js';
 import type { Fact, Report, TableBlock, Verdict } from '../kit/report.js';
+import { hostsColumn, stateColumn, stateFacts } from '../sweep.js';
 
 /** Rows of the answer's table; the details have all. */
 const ANSWER_ROWS = 6;
@@ -69,7 +62,7 @@ function ranText({ parts, units, unitsThere }: NonNullable<PartsResult['ran']>):
 }
 
 function factsOf(result: PartsResult): Fact[] {
-  const { action, input, output, parts, ran, plan, missing, array } = result;
+  const { action, input, output, parts, ran, plan } = result;
   const { doneBytes, bytes, bytesPerSecond, secondsLeft } = result;
   const working = parts.filter((part) => part.files > 0 || part.slices > 0).length;
   const memory = Math.max(...parts.map(({ memoryBytes }) => memoryBytes));
@@ -89,8 +82,6 @@ function factsOf(result: PartsResult): Fact[] {
       { name: 'plan', text: plan.file },
     ];
   }
-  const running = parts.filter(({ state }) => state === 'running');
-  const stalled = parts.filter(({ state }) => state === 'stalled');
   return present([
     ran !== null && {
       name: 'wrote',
@@ -105,13 +96,7 @@ function factsOf(result: PartsResult): Fact[] {
         name: 'rate',
         text: `${formatBytes(bytesPerSecond)}/s, ${formatDuration(secondsLeft)} left`,
       },
-    running.length > 0 && { name: 'running', text: counted(running.length, 'part') },
-    stalled.length > 0 && {
-      name: 'stalled',
-      text: `${counted(stalled.length, 'part')} without a sign of life: run again`,
-      tone: 'warning' as const,
-    },
-    missing.length > 0 && { name: 'missing', text: `--array=${shortened(array)}` },
+    ...stateFacts(result),
   ]);
 }
 
@@ -125,16 +110,13 @@ function spreadText(parts: PartsResult['parts']): string {
 const partsTable = (parts: PartsResult['parts']): TableBlock =>
   tableOf(parts, [
     right('part', 'part', (part) => integerCell(part.part)),
-    leftColumn('state', 'state', (part) => ({
-      text: part.state,
-      ...(part.state === 'stalled' && { tone: 'warning' as const }),
-    })),
+    stateColumn,
     right('files', 'files', (part) => integerCell(part.files)),
     right('done', 'done_bytes', (part) => bytesCell(part.doneBytes)),
     right('writes', 'bytes', (part) => bytesCell(part.bytes)),
     right('reads', 'read_bytes', (part) => bytesCell(part.readBytes)),
     right('memory', 'memory_bytes', (part) => bytesCell(part.memoryBytes)),
-    wrapColumn('host', 'hosts', (part) => part.hosts.map((host) => shortened(host)).join(', ')),
+    hostsColumn,
   ]);
 
 function nextStep({ action, plan, missing, isFinished, output }: PartsResult): string | undefined {

@@ -4,9 +4,10 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { partsMode } from '../../../src/cli/flags/parts-flags.js';
-import { arrayText } from '../../../src/conversion/parts/finish-parts.js';
-import { type LaunchOptions, launchText } from '../../../src/conversion/parts/launch.js';
-import { partsOfTask } from '../../../src/conversion/parts/task-index.js';
+import { jobOf } from '../../../src/conversion/parts/parts-job.js';
+import { type LaunchOptions, launchText } from '../../../src/parts/launch.js';
+import { arrayText } from '../../../src/parts/part-states.js';
+import { partsOfTask } from '../../../src/parts/task-index.js';
 import { folderOf } from '../../checkpoint/temp-folder.js';
 import { inPackage } from '../../fixtures.js';
 import { plan } from './parts.js';
@@ -120,15 +121,15 @@ const wrapOf = (call: readonly string[]) =>
   (call.find((word) => word.startsWith('--wrap=')) ?? '').slice('--wrap='.length);
 
 describe('launchText', () => {
-  const optionsFor = (planFile: string, more: Partial<LaunchOptions> = {}): LaunchOptions => ({
-    ...{ planFile, tasks: undefined, program: ['minimind'], image: undefined, claim: undefined },
+  const optionsFor = (more: Partial<LaunchOptions> = {}): LaunchOptions => ({
+    ...{ tasks: undefined, program: ['minimind'], image: undefined, claim: undefined },
     isOffline: false,
     ...more,
   });
 
   it('quotes every word for Slurm, whatever the paths contain', async () => {
     const { plan: planned, file } = await oddPlan();
-    const found = argumentsIn(launchText(planned, 'slurm', optionsFor(file)), 'sbatch');
+    const found = argumentsIn(launchText(jobOf(planned, file), 'slurm', optionsFor()), 'sbatch');
     const common = ['convert-checkpoint', '--plan', file];
     expect(found.slice(3)).toEqual([
       [...common, '--part', 'auto', '--phase', '1'],
@@ -146,7 +147,7 @@ describe('launchText', () => {
 
   it('quotes every word for GNU parallel, which replaces braces only in a command', async () => {
     const { plan: planned, file } = await oddPlan();
-    const text = launchText(planned, 'parallel', optionsFor(file, { tasks: 2 }));
+    const text = launchText(jobOf(planned, file, 2), 'parallel', optionsFor({ tasks: 2 }));
     const found = argumentsIn(text, 'parallel');
     expect(found[0]).toEqual(['--jobs', '2', '--line-buffer']);
     const commands = found.slice(2);
@@ -159,8 +160,8 @@ describe('launchText', () => {
 
   it('writes a manifest of two jobs for Kubernetes', async () => {
     const { plan: planned, file, odd } = await oddPlan();
-    const options = optionsFor(file, { image: 'registry/minimind:1', claim: 'data', program });
-    const { kind, items } = JSON.parse(launchText(planned, 'kubernetes', options));
+    const options = optionsFor({ image: 'registry/minimind:1', claim: 'data', program });
+    const { kind, items } = JSON.parse(launchText(jobOf(planned, file), 'kubernetes', options));
     expect(kind).toBe('List');
     const [parts, end] = items;
     expect(parts).toMatchObject({
@@ -181,7 +182,9 @@ describe('launchText', () => {
     const commandOf = (job: typeof parts) => job.spec.template.spec.containers[0].command;
     expect(commandOf(parts)).toEqual([...common, '--part', 'auto', '--tasks', '3']);
     expect(commandOf(end)).toEqual([...common, '--finish', '--wait']);
-    expect(() => launchText(planned, 'kubernetes', optionsFor(file))).toThrow('requires --image');
+    expect(() => launchText(jobOf(planned, file), 'kubernetes', optionsFor())).toThrow(
+      'requires --image',
+    );
   });
 });
 

@@ -6,11 +6,12 @@ import { progressDisplay, stepProgress } from '../../../src/cli/progress.js';
 import type { ConversionResult } from '../../../src/conversion/conversion-result.js';
 import type { ConversionRequest } from '../../../src/conversion/job.js';
 import { planInParts } from '../../../src/conversion/parts/make-parts.js';
-import type { LockTimes } from '../../../src/conversion/parts/part-lock.js';
 import { finishPlan, type PartsResult, runPart } from '../../../src/conversion/parts/parts.js';
-import { type PartsPlan, writePartsPlan } from '../../../src/conversion/parts/parts-plan.js';
+import type { PartsPlan } from '../../../src/conversion/parts/parts-plan.js';
 import type { Phase } from '../../../src/conversion/parts/receipts.js';
 import { openModelCheckpoint } from '../../../src/model-input/gguf/gguf-checkpoint.js';
+import type { LockTimes } from '../../../src/parts/part-lock.js';
+import { writePlan } from '../../../src/parts/plan-file.js';
 import { DEFAULTS, type Flags } from '../convert.js';
 
 const VERSION = '0.0.1';
@@ -46,7 +47,7 @@ export async function plan(
     };
     const planned = await planInParts(request, { parts, stateDict, version: VERSION, blockRows });
     const file = `${output.replace(/\/$/, '')}.plan-${parts}.json`;
-    await writePartsPlan(file, planned, true);
+    await writePlan(file, planned, true);
     return { file, plan: planned };
   } finally {
     checkpoint.close();

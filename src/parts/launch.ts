@@ -1,15 +1,34 @@
 /** The job of a plan for a scheduler: its tasks, what follows them, and the memory and time to ask for. */
 import { spawn } from 'node:child_process';
 import path from 'node:path';
-import { UserError } from '../../errors.js';
-import { formatDuration } from '../../text/units.js';
-import { shellWord, sumOf } from '../../text/words.js';
-import type { LaunchName } from '../conversion-choices.js';
-import { hubModelsOf, type PartsPlan } from './parts-plan.js';
+import { UserError } from '../errors.js';
+import { formatDuration } from '../text/units.js';
+import { shellWord } from '../text/words.js';
+import type { LaunchName } from './task-index.js';
+
+/** The work that a plan asks of a scheduler. */
+export interface PartsJob {
+  /** Command of the plan, `convert-checkpoint`. */
+  readonly command: string;
+  readonly planFile: string;
+  readonly planHash: string;
+  /** Number of parts. */
+  readonly parts: number;
+  /** First lines of a script: its purpose, and what a task needs. */
+  readonly comments: readonly string[];
+  /** Whether rows of tables are a phase of their own. */
+  readonly hasRows: boolean;
+  /** Models of the hub that all tasks read. */
+  readonly hubModels: readonly string[];
+  /** Prediction for a task, and time that a slow machine takes for the largest share. */
+  readonly memoryBytes: number;
+  readonly seconds: number;
+  readonly cpus: number;
+  /** Files and folders that all tasks use. */
+  readonly places: readonly string[];
+}
 
 export interface LaunchOptions {
-  /** The file of the plan. */
-  readonly planFile: string;
   /** Tasks that share the parts; undefined for one each. */
   readonly tasks: number | undefined;
   /** Words that start minimind on every machine. */
@@ -21,49 +40,33 @@ export interface LaunchOptions {
   readonly isOffline: boolean;
 }
 
-/** Bytes read and written per second that a part is sure to reach; half of a slow shared disk. */
-const LEAST_RATE = 50e6;
+/** Least time that is asked for. */
 const LEAST_SECONDS = 600;
 /** Memory beyond the prediction, and the least that is asked for. */
 const SPARE_MEMORY = 1.25;
 const LEAST_MEMORY = 512 * 2 ** 20;
-/** Memory of the finish for each tensor of the input: it also reads the index of the output. */
-const FINISH_INDEX_BYTES = 2e3;
-const CPUS = 2;
+/** Processors of a task. */
+export const CPUS = 2;
 
 interface Needs {
   readonly tasks: number;
-  readonly hasRows: boolean;
   /** MiB of a task. */
   readonly memoryMiB: number;
   readonly seconds: number;
 }
 
-function needsOf({ input, parts }: PartsPlan, { tasks = parts.length }: LaunchOptions): Needs {
-  const count = Math.min(tasks, parts.length);
-  const shares = Array.from({ length: count }, (_, task) =>
-    sumOf(
-      parts.filter(({ part }) => (part - 1) % count === task),
-      ({ readBytes, writeBytes }) => readBytes + writeBytes,
-    ),
-  );
-  const largest = Math.max(...parts.map(({ memoryBytes }) => memoryBytes));
-  const most = Math.max(
-    (largest + FINISH_INDEX_BYTES * input.tensors) * SPARE_MEMORY,
-    LEAST_MEMORY,
-  );
+function needsOf(job: PartsJob, { tasks = job.parts }: LaunchOptions): Needs {
+  const memory = Math.max(job.memoryBytes * SPARE_MEMORY, LEAST_MEMORY);
   return {
-    tasks: count,
-    hasRows: parts.some(({ slices }) => slices.length > 0),
-    memoryMiB: Math.ceil(most / 2 ** 26) * 64,
-    seconds: Math.max(LEAST_SECONDS, Math.ceil(Math.max(...shares) / LEAST_RATE / 60) * 60),
+    tasks: Math.min(tasks, job.parts),
+    memoryMiB: Math.ceil(memory / 2 ** 26) * 64,
+    seconds: Math.max(LEAST_SECONDS, Math.ceil(job.seconds / 60) * 60),
   };
 }
 
 /** The job as text: a shell script, or a manifest. */
-export function launchText(plan: PartsPlan, name: LaunchName, options: LaunchOptions): string {
-  const needs = needsOf(plan, options);
-  return JOBS[name](plan, needs, options);
+export function launchText(job: PartsJob, name: LaunchName, options: LaunchOptions): string {
+  return JOBS[name](job, needsOf(job, options), options);
 }
 
 const JOBS = {
@@ -73,11 +76,12 @@ const JOBS = {
 } as const satisfies Record<LaunchName, unknown>;
 
 const wordsOf = (
-  { program, planFile, isOffline }: LaunchOptions,
+  { command, planFile }: PartsJob,
+  { program, isOffline }: LaunchOptions,
   ...words: readonly string[]
 ): string[] => [
   ...program,
-  'convert-checkpoint',
+  command,
   '--plan',
   path.resolve(planFile),
   ...words,
@@ -90,31 +94,30 @@ const line = (words: readonly string[]) => words.map(shellWord).join(' ');
 const comment = (text: string) => `# ${text.replaceAll(/[\r\n]+/g, ' ')}`;
 
 /** What tasks need for models of the hub. A token is never part of a job. */
-function hubNote(plan: PartsPlan, { isOffline }: LaunchOptions): string | undefined {
-  const models = [...new Set(hubModelsOf(plan))];
-  if (models.length === 0) return undefined;
+function hubNote({ hubModels }: PartsJob, { isOffline }: LaunchOptions): string | undefined {
+  if (hubModels.length === 0) return undefined;
   const access = isOffline
     ? 'each task reads it from a cache of its machine (HF_HOME, HF_HUB_CACHE)'
     : 'each task needs access to the hub, or a cache with the model (HF_HOME, HF_HUB_CACHE)';
-  return `Reads ${models.join(', ')}: ${access}. The token of a gated or private model comes from HF_TOKEN or HF_TOKEN_PATH of the task; this job has none.`;
+  return `Reads ${hubModels.join(', ')}: ${access}. The token of a gated or private model comes from HF_TOKEN or HF_TOKEN_PATH of the task; this job has none.`;
 }
 
-function headOf(plan: PartsPlan, { memoryMiB, seconds }: Needs, options: LaunchOptions): string[] {
-  const { input, output, parts } = plan;
-  const note = hubNote(plan, options);
+function headOf(job: PartsJob, { memoryMiB, seconds }: Needs, options: LaunchOptions): string[] {
+  const [purpose = '', ...more] = job.comments;
+  const needs = `Each task: ${memoryMiB} MiB and ${formatDuration(seconds)}, ${more.join(' ')}`;
+  const note = hubNote(job, options);
   return [
     '#!/bin/bash',
-    comment(`Converts ${input.path} into ${output.path} in ${parts.length} parts.`),
-    comment(
-      `Each task: ${memoryMiB} MiB and ${formatDuration(seconds)}, for at least ${LEAST_RATE / 1e6} MB/s read and written.`,
-    ),
+    comment(purpose),
+    comment(needs),
     ...(note === undefined ? [] : [comment(note)]),
   ];
 }
 
-function slurmScript(plan: PartsPlan, needs: Needs, options: LaunchOptions): string {
-  const { tasks, hasRows, memoryMiB, seconds } = needs;
-  const name = `minimind-${plan.hash.slice(0, 8)}`;
+function slurmScript(job: PartsJob, needs: Needs, options: LaunchOptions): string {
+  const { tasks, memoryMiB, seconds } = needs;
+  const { hasRows } = job;
+  const name = nameOf(job);
   const submit = (
     variable: string,
     after: string | undefined,
@@ -126,18 +129,18 @@ function slurmScript(plan: PartsPlan, needs: Needs, options: LaunchOptions): str
       '--parsable',
       `--job-name=${name}-${variable}`,
       ...(isArray ? [`--array=1-${tasks}`] : []),
-      `--cpus-per-task=${CPUS}`,
+      `--cpus-per-task=${job.cpus}`,
       `--mem=${memoryMiB}M`,
       `--time=${Math.ceil(seconds / 60)}`,
       '--requeue',
     ];
     const dependency = after === undefined ? '' : ` --dependency=afterany:"\${${after}%%;*}"`;
-    const wrapped = `exec ${line(wordsOf(options, ...words))}`;
+    const wrapped = `exec ${line(wordsOf(job, options, ...words))}`;
     return `${variable}=$(${line(asked)}${dependency} --wrap=${shellWord(wrapped)})`;
   };
   const auto = ['--part', 'auto'];
   return lines([
-    ...headOf(plan, needs, options),
+    ...headOf(job, needs, options),
     '# A phase follows also a failed one: the last job names what is missing.',
     'set -euo pipefail',
     ...(hasRows ? [submit('rows', undefined, true, [...auto, '--phase', '1'])] : []),
@@ -150,43 +153,45 @@ function slurmScript(plan: PartsPlan, needs: Needs, options: LaunchOptions): str
 }
 
 /** Whole commands as input: parallel replaces braces in a command, but not in its input. */
-function parallelScript(plan: PartsPlan, needs: Needs, options: LaunchOptions): string {
-  const { hasRows } = needs;
-  const numbers = plan.parts.map(({ part }) => part);
+function parallelScript(job: PartsJob, needs: Needs, options: LaunchOptions): string {
+  const { hasRows } = job;
+  const numbers = Array.from({ length: job.parts }, (_, index) => index + 1);
   const jobs = options.tasks === undefined ? '' : ` --jobs ${options.tasks}`;
   const phase = (words: readonly string[]) => [
     `parallel${jobs} --line-buffer <<'END_OF_PARTS' || true`,
-    ...numbers.map((part) => line(wordsOf(options, '--part', String(part), ...words))),
+    ...numbers.map((part) => line(wordsOf(job, options, '--part', String(part), ...words))),
     'END_OF_PARTS',
   ];
   return lines([
-    ...headOf(plan, needs, options),
+    ...headOf(job, needs, options),
     'set -euo pipefail',
     'export PARALLEL_SHELL=/bin/sh',
     ...(hasRows ? [...phase(['--phase', '1']), ...phase(['--phase', '2'])] : phase([])),
-    line(wordsOf(options, '--finish')),
+    line(wordsOf(job, options, '--finish')),
   ]);
 }
+
+const nameOf = ({ planHash }: PartsJob) => `minimind-${planHash.slice(0, 8)}`;
 
 const lines = (texts: readonly string[]) => `${texts.join('\n')}\n`;
 
 const MOUNT = 'data';
 
 /** JSON, which is YAML too and needs no quoting. An indexed job, and one that waits for it and finishes. */
-function kubernetesManifest(plan: PartsPlan, needs: Needs, options: LaunchOptions): string {
+function kubernetesManifest(work: PartsJob, needs: Needs, options: LaunchOptions): string {
   const { image, claim } = options;
   if (image === undefined || claim === undefined) {
     const missing = image === undefined ? '--image' : '--claim';
     throw new UserError('usage', `--launch kubernetes requires ${missing}`, {
       suggestion:
-        'write --image registry/minimind:TAG and --claim NAME of the volume that holds IN, OUT and the plan',
+        'write --image registry/minimind:TAG and --claim NAME of the volume that holds the plan and its files',
     });
   }
   const { tasks, memoryMiB, seconds } = needs;
-  const name = `minimind-${plan.hash.slice(0, 8)}`;
-  const files = [plan.input.path, plan.output.path, path.resolve(options.planFile)];
-  const note = hubNote(plan, options);
+  const name = nameOf(work);
+  const note = hubNote(work, options);
   const annotations = note === undefined ? {} : { annotations: { 'minimind/hub': note } };
+  const files = [...work.places, path.resolve(work.planFile)];
   const mountPath = commonFolder(files.filter((file) => path.isAbsolute(file)));
   const job = (suffix: string, words: readonly string[], limits: object) => ({
     apiVersion: 'batch/v1',
@@ -206,9 +211,9 @@ function kubernetesManifest(plan: PartsPlan, needs: Needs, options: LaunchOption
             {
               name: 'minimind',
               image,
-              command: wordsOf({ ...options, program: ['minimind'] }, ...words),
+              command: wordsOf(work, { ...options, program: ['minimind'] }, ...words),
               resources: {
-                requests: { cpu: String(CPUS), memory: `${memoryMiB}Mi` },
+                requests: { cpu: String(work.cpus), memory: `${memoryMiB}Mi` },
                 limits: { memory: `${memoryMiB}Mi` },
               },
               volumeMounts: [{ name: MOUNT, mountPath }],

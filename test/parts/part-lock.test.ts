@@ -4,9 +4,9 @@ import { once } from 'node:events';
 import fs from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { LockWatch, ownerIn, PartLock } from '../../../src/conversion/parts/part-lock.js';
-import { folderOf } from '../../checkpoint/temp-folder.js';
-import { TIMES } from './parts.js';
+import { LockWatch, ownerIn, PartLock } from '../../src/parts/part-lock.js';
+import { folderOf } from '../checkpoint/temp-folder.js';
+import { TIMES } from '../conversion/parts/parts.js';
 
 const lockFile = () => path.join(folderOf({}), 'unit.lock');
 const pause = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds));

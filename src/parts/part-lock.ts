@@ -8,15 +8,16 @@
 import { randomUUID } from 'node:crypto';
 import fs from 'node:fs';
 import os from 'node:os';
-import { UserError } from '../../errors.js';
+import { UserError } from '../errors.js';
 import {
   codeOf,
   readReplaced,
   removeQuietly,
   renameTo,
   takeFreeName,
-} from '../../files/file-system.js';
-import { isRunning, PROCESS_SPACE } from '../../files/temporary.js';
+  withFileErrors,
+} from '../files/file-system.js';
+import { isRunning, PROCESS_SPACE } from '../files/temporary.js';
 
 export interface LockOwner {
   readonly token: string;
@@ -216,6 +217,40 @@ export class LockWatch {
 function isAlive({ pid, born, token }: LockOwner): boolean {
   if (pid === process.pid) return [...held].some((lock) => lock.token === token);
   return isRunning(pid) && (born === '' || birthOf(pid) === born);
+}
+
+/** Work that one owner does at a time. */
+export interface LockedWork {
+  readonly isThere: () => boolean | Promise<boolean>;
+  /** Runs before the lock is taken. */
+  readonly prepare?: () => Promise<void>;
+  readonly work: (lock: PartLock) => Promise<void>;
+}
+
+/**
+ * Does work under a lock, unless it is there already.
+ * @returns Whether the work is done; false when another owner does it.
+ */
+export async function workUnder(
+  file: string,
+  { watch, times = LOCK_TIMES }: { readonly watch: LockWatch; readonly times?: LockTimes },
+  { isThere, prepare, work }: LockedWork,
+): Promise<boolean> {
+  if (await isThere()) return true;
+  if (ownerIn(file) !== undefined && !watch.breakStale(file)) return false;
+  await prepare?.();
+  const lock = await withFileErrors(file, () => PartLock.take(file, times));
+  if (lock === undefined) {
+    watch.breakStale(file);
+    return false;
+  }
+  try {
+    // Another owner may have done it meanwhile.
+    if (!(await isThere())) await work(lock);
+    return true;
+  } finally {
+    lock.release();
+  }
 }
 
 /** Moves a lock aside and removes it; if it is another one by now, moves it back. */

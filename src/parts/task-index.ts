@@ -1,6 +1,11 @@
 /** The parts of one task of a job, from the environment of its scheduler. */
-import { UserError } from '../../errors.js';
-import { joined } from '../../text/words.js';
+import { UserError } from '../errors.js';
+import { joined } from '../text/words.js';
+
+/** Schedulers that `--launch` writes a job for. */
+export const LAUNCH_NAMES = ['slurm', 'kubernetes', 'parallel'] as const;
+
+export type LaunchName = (typeof LAUNCH_NAMES)[number];
 
 type Environment = Readonly<Record<string, string | undefined>>;
 

@@ -1,0 +1,250 @@
+/** Base class of commands whose work can be divided into parts: `compare`, `plan`, `evaluate`. */
+import path from 'node:path';
+import { quote } from '../config/quote.js';
+import { UserError } from '../errors.js';
+import type { Sweep } from '../sweep/sweep.js';
+import { BaseCommand, formatOf } from './base-command.js';
+import { baseFlags, details } from './flags/flags.js';
+import { type PartsMode, partsMode, sweepFlags } from './flags/parts-flags.js';
+import { isStdout } from './output.js';
+
+/** A command line whose sweep is answered, or planned, or done in part. */
+export interface SweepRun {
+  /** The command line of the single run. */
+  readonly words: string[];
+  /** Units of the parts to do; undefined for all. */
+  readonly units?: number;
+  /** @returns The result of all units; undefined when only a part or a plan was asked for. */
+  solve<Value, Result, Backend>(sweep: Sweep<Value, Result, Backend>): Promise<Result | undefined>;
+}
+
+/** Whether a flag is of the answer, so that a plan does not keep it. */
+const isOfAnswer = (flag: string): boolean => flag in baseFlags || flag === 'details';
+
+/** The backend of values that are the same on every machine. */
+export const ANY_BACKEND = { here: async () => null, flags: () => ({}) };
+
+/** The answer of a sweep in one process. */
+const solved = async <Value, Result, Backend>({
+  backend,
+  compute,
+  fold,
+}: Sweep<Value, Result, Backend>): Promise<Result> => fold(compute, await backend.here());
+
+export abstract class SweepCommand extends BaseCommand {
+  /** Flags that only decide how the answer is shown. `--finish` takes them too, before those of the plan. */
+  static viewFlags: readonly string[] = [];
+
+  /**
+   * Reads the flags of parts. What needs no sweep is answered at once.
+   * @returns Undefined when the command is done.
+   */
+  protected async sweepRun(): Promise<SweepRun | undefined> {
+    const { viewFlags, flags: declared } = this.constructor as typeof SweepCommand;
+    const words = wordsOf(this.argv, this.#declared);
+    const given = words.flatMap(({ flag }) => flag ?? []);
+    const files = words.flatMap(({ flag, texts }) => (flag === undefined ? texts : []));
+    const mode = partsMode(given, files, {
+      planned: Object.keys(declared).filter((name) => !(name in sweepFlags)),
+      more: { finish: viewFlags },
+      files: 'files',
+      request: '',
+      kept: 'it is in the plan',
+    });
+    if (mode === undefined) {
+      return { words: this.argv, solve: solved };
+    }
+    return mode === 'parts' ? this.#planned(words) : this.#opened(mode, words, viewFlags);
+  }
+
+  /** The flags of parts and of the answer among the words. */
+  #parts(words: readonly Word[]) {
+    const own = words.filter(({ flag = '' }) => flag in sweepFlags || isOfAnswer(flag));
+    return this.parse({ flags: { ...sweepFlags, details }, baseFlags, args: {} }, textsOf(own));
+  }
+
+  async #planned(words: readonly Word[]): Promise<SweepRun> {
+    const { SweepParts } = await import('../sweep/sweep.js');
+    refuseOwnInputs(words);
+    const { flags } = await this.#parts(words);
+    const { plan: file = '', parts = 1, force } = flags;
+    await SweepParts.refuseUnwritable(file, force);
+    const request = words.filter(({ flag = '' }) => !(flag in sweepFlags || isOfAnswer(flag)));
+    return {
+      words: textsOf([...request, ...words.filter(isQuiet)]),
+      solve: async (sweep) => {
+        const { id, config } = this;
+        const backend = await sweep.backend.here();
+        const settled = Object.entries(sweep.backend.flags(backend)).map(
+          ([flag, value]): Word => ({ flag, texts: [`--${flag}`, String(value)] }),
+        );
+        const result = await SweepParts.make(file, sweep, backend, {
+          ...{ command: id ?? '', version: config.version, parts, force },
+          arguments: textsOf(replaced(request, settled)),
+        });
+        return this.#report(flags, result);
+      },
+    };
+  }
+
+  async #opened(
+    mode: Exclude<PartsMode, 'parts'>,
+    words: readonly Word[],
+    viewFlags: readonly string[],
+  ): Promise<SweepRun | undefined> {
+    const { SweepParts } = await import('../sweep/sweep.js');
+    const { flags } = await this.#parts(words);
+    const { plan: file = '', part = 'auto', tasks, launch = 'slurm', image, claim } = flags;
+    const { id, config } = this;
+    const parts = await SweepParts.open(file, config.version, id ?? '');
+    switch (mode) {
+      case 'status':
+        return this.#report(flags, parts.result('status'));
+      case 'launch': {
+        const program = [process.execPath, path.resolve(process.argv[1] ?? 'minimind')];
+        const isSubmitted = Boolean(flags.submit);
+        const result = await parts.launch(launch, {
+          ...{ isSubmitted, program, tasks, image, claim, isOffline: false },
+        });
+        if (result.job === null || formatOf(flags) !== 'table') return this.#report(flags, result);
+        await this.write(flags, result.job.answer ?? result.job.text);
+        return undefined;
+      }
+      case 'part': {
+        const numbers = parts.partsFor(part, tasks, process.env);
+        parts.refuseChangedInputs();
+        const before = enter(parts.plan.folder);
+        const { output } = flags;
+        if (!isStdout(output)) flags.output = path.resolve(before, output);
+        return {
+          units: parts.unitsIn(numbers),
+          words: [...parts.plan.arguments, ...textsOf(words.filter(isQuiet))],
+          solve: async (sweep) => this.#report(flags, await parts.run(sweep, numbers)),
+        };
+      }
+      case 'finish': {
+        if (flags.wait) await parts.wait();
+        if (parts.missing.length > 0) {
+          process.exitCode = 1;
+          return this.#report(flags, parts.result('finish'));
+        }
+        parts.refuseChangedInputs();
+        const before = enter(parts.plan.folder);
+        const own = words
+          .filter(({ flag = '' }) => isOfAnswer(flag) || viewFlags.includes(flag))
+          .map((word) => (before === process.cwd() ? word : fromFolder(word, before)));
+        return {
+          words: textsOf(replaced(wordsOf(parts.plan.arguments, this.#declared), own)),
+          solve: (sweep) => parts.finish(sweep),
+        };
+      }
+    }
+  }
+
+  get #declared(): DeclaredFlags {
+    const { flags } = this.constructor as typeof SweepCommand;
+    return { ...baseFlags, ...flags } as DeclaredFlags;
+  }
+
+  async #report(
+    flags: Parameters<BaseCommand['answer']>[0],
+    result: import('../sweep/sweep.js').SweepResult,
+  ): Promise<undefined> {
+    const { sweepReport } = await import('../report/sweep.js');
+    await this.answer(flags, result, sweepReport);
+    return undefined;
+  }
+}
+
+/** An argument, or a flag with its value. */
+interface Word {
+  /** Undefined for an argument. */
+  readonly flag?: string;
+  readonly texts: readonly string[];
+}
+
+type DeclaredFlags = Readonly<Record<string, { readonly type: string; readonly char?: string }>>;
+
+/** Words of a command line that `readCommandLine` has read: full names of flags, but for short ones. */
+function wordsOf(argv: readonly string[], declared: DeclaredFlags): Word[] {
+  const words: Word[] = [];
+  for (let at = 0; at < argv.length; at++) {
+    const text = argv[at] ?? '';
+    if (text === '--') return [...words, ...argv.slice(at + 1).map((each) => ({ texts: [each] }))];
+    const flag = flagOf(text, declared);
+    if (flag === undefined) words.push({ texts: [text] });
+    else if (declared[flag]?.type === 'boolean' || hasValue(text)) {
+      words.push({ flag, texts: [text] });
+    } else words.push({ flag, texts: [text, argv[++at] ?? ''] });
+  }
+  return words;
+}
+
+function flagOf(text: string, declared: DeclaredFlags): string | undefined {
+  if (text.startsWith('--')) return text.slice(2).split('=', 1)[0];
+  if (!/^-[a-z]/i.test(text)) return undefined;
+  return Object.keys(declared).find((name) => declared[name]?.char === text[1]);
+}
+
+/** `--name=value`, or `-oFILE`. */
+const hasValue = (text: string): boolean =>
+  text.startsWith('--') ? text.includes('=') : text.length > 2;
+
+const isQuiet = ({ flag }: Word): boolean => flag === 'quiet';
+
+const textsOf = (words: readonly Word[]): string[] => words.flatMap(({ texts }) => texts);
+
+/** Words with other values of some flags. */
+const replaced = (words: readonly Word[], others: readonly Word[]): Word[] => [
+  ...words.filter(({ flag }) => flag === undefined || !others.some((other) => other.flag === flag)),
+  ...others,
+];
+
+/** The word with the path of a written file from another folder. */
+function fromFolder(word: Word, folder: string): Word {
+  const { flag, texts } = word;
+  if (flag !== 'output' && flag !== 'save') return word;
+  const [first = '', second] = texts;
+  const file = second ?? first.replace(/^(?:--\w+=|-o)/, '');
+  return { flag, texts: [`--${flag}`, file === '-' ? file : path.resolve(folder, file)] };
+}
+
+/** @throws UserError for an input that other machines cannot read. */
+function refuseOwnInputs(words: readonly Word[]): void {
+  const values = words
+    .filter(({ flag }) => flag !== 'save')
+    .flatMap(({ texts }) => texts.map((text) => text.replace(/^--[\w-]+=/, '')));
+  const found = values.find((value) => value === '-' || value.startsWith('hf:'));
+  const machine = words.find(({ flag }) => flag === 'this-machine');
+  if (found === undefined && machine === undefined) return;
+  throw new UserError(
+    'usage',
+    `--parts: expected files that every machine can read, found ${found === undefined ? '--this-machine' : quote(found)}`,
+    {
+      suggestion: found?.startsWith('hf:')
+        ? 'download the model into a shared folder first: hf download NAME --local-dir FOLDER'
+        : found === '-'
+          ? 'write it into a file in a shared folder'
+          : 'name the GPU: --gpu NAME',
+    },
+  );
+}
+
+/**
+ * Goes to the folder from which the paths of a plan are read.
+ * @returns The folder before.
+ * @throws UserError when it is missing here.
+ */
+function enter(folder: string): string {
+  const before = process.cwd();
+  if (before === folder) return before;
+  try {
+    process.chdir(folder);
+  } catch (cause) {
+    throw new UserError('system', `expected the folder of the plan, ${folder}, found none here`, {
+      suggestion: 'use the same paths on every machine, or plan again',
+      cause,
+    });
+  }
+  return before;
+}

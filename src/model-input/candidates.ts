@@ -1,0 +1,171 @@
+/** Models to compare: several sources, each with every combination of the `--set` values. */
+import { type SweepPoint, sweepOf } from '../config/overrides.js';
+import type { Problem } from '../errors.js';
+import { problemsOf, UserError } from '../errors.js';
+import { sumOf } from '../text/words.js';
+import type { CheckpointFlags, LoadedModel, ModelSource } from './checkpoint-model.js';
+import { loadAllFiles, openModelSource } from './model-source.js';
+
+/** A larger number is an error in a list. */
+const MAX_MODELS = 100_000;
+
+export interface LoadedCandidate {
+  readonly file: string;
+  /** The values of the swept keys, as given. */
+  readonly chosen: readonly string[];
+  readonly loaded: LoadedModel | undefined;
+  /** Errors or warnings. */
+  readonly problems: readonly Problem[];
+}
+
+interface CandidateFlags extends CheckpointFlags {
+  readonly set?: readonly string[] | undefined;
+  /** Whether to pair the values of the lists instead of combining them. */
+  readonly zip?: boolean | undefined;
+}
+
+/** Candidates, each loaded when it is asked for. */
+export interface Candidates {
+  readonly count: number;
+  /** Dotted paths of the keys with several values. */
+  readonly swept: readonly string[];
+  /** Some of each source, with many values of each key. Without a sweep, all. */
+  readonly sample: readonly number[];
+  /** File and values of each. */
+  readonly points: readonly Pick<LoadedCandidate, 'file' | 'chosen'>[];
+  candidate(index: number): Promise<LoadedCandidate>;
+}
+
+/**
+ * Opens each source with each combination of values, the sources in their order and the values of the first key
+ * slowest. In a sweep, an invalid combination does not stop the others.
+ * @throws UserError when there are too many, a source cannot be read, or, without a sweep, is not valid.
+ */
+export async function openCandidates(
+  sources: readonly string[],
+  flags: CandidateFlags,
+): Promise<Candidates> {
+  const sweep = sweepOf(flags.set ?? [], flags.zip);
+  refuseTooMany(sources.length * sweep.size);
+  const combinations = sweep.points();
+  const sample = sampleOf(combinations);
+  const { loaded: opened, error } = await loadAllFiles(sources, async (path) => {
+    const source = await openModelSource(path, flags);
+    const file = path === '-' ? '<stdin>' : path;
+    const known = new Map<number, LoadedCandidate>();
+    // Without a sweep, an invalid source is an error.
+    if (sweep.keys.length === 0) known.set(0, await candidateOf(file, source, combinations[0]));
+    return { source, file, known };
+  });
+  if (error) throw error;
+  const { length: size } = combinations;
+  const isSampled = new Set(sample);
+  return {
+    count: opened.length * size,
+    swept: sweep.keys,
+    sample: opened.flatMap((_, number) => sample.map((at) => number * size + at)),
+    points: opened.flatMap(({ file }) => combinations.map(({ chosen }) => ({ file, chosen }))),
+    async candidate(index) {
+      const at = index % size;
+      const from = opened[Math.floor(index / size)];
+      if (from === undefined) throw new RangeError(`no model ${index}`);
+      const { file, source, known } = from;
+      const found = known.get(at) ?? (await candidateOf(file, source, combinations[at]));
+      if (isSampled.has(at)) known.set(at, found);
+      return found;
+    },
+  };
+}
+
+function refuseTooMany(models: number): void {
+  if (models <= MAX_MODELS) return;
+  throw new UserError(
+    'usage',
+    `--set asks for ${models.toLocaleString('en-US')} models; ${MAX_MODELS.toLocaleString('en-US')} are the most that are compared`,
+    { suggestion: 'give fewer values, or fewer keys with several' },
+  );
+}
+
+async function candidateOf(
+  file: string,
+  source: ModelSource,
+  { set, chosen }: SweepPoint = { set: [], chosen: [] },
+): Promise<LoadedCandidate> {
+  try {
+    // The tensors of a checkpoint match at most one combination, so none is checked against them.
+    const loaded = await source.model(set, { isChecked: chosen.length === 0 });
+    return { file, chosen, loaded, problems: loaded.warnings };
+  } catch (error) {
+    if (!(error instanceof UserError) || chosen.length === 0) throw error;
+    return { file, chosen, loaded: undefined, problems: problemsOf(error, file) };
+  }
+}
+
+/** Combinations of a sample for each key. */
+const SAMPLE = 16;
+
+/** Some combinations: of each key those with the first values of the others, and some of all. */
+function sampleOf(combinations: readonly SweepPoint[]): number[] {
+  const all = [...combinations.keys()];
+  const first = combinations[0]?.chosen ?? [];
+  const byKey = new Map<number, number[]>();
+  for (const at of all) {
+    const key = onlyDifference(combinations[at]?.chosen ?? [], first);
+    if (key !== undefined) byKey.set(key, [...(byKey.get(key) ?? []), at]);
+  }
+  const found = [...byKey.values(), all].flatMap((list) => spread(list, SAMPLE));
+  return [...new Set([0, ...found])].toSorted((a, b) => a - b);
+}
+
+/** The key in which alone two combinations differ. */
+function onlyDifference(own: readonly string[], other: readonly string[]): number | undefined {
+  const keys = own.flatMap((value, key) => (value === other[key] ? [] : [key]));
+  return keys.length === 1 ? keys[0] : undefined;
+}
+
+/** At most `count` items of a list at equal distances, with the last. */
+const spread = <Item>(list: readonly Item[], count: number): Item[] =>
+  list.filter((_, at) =>
+    list.length <= count
+      ? true
+      : Math.floor(((at + 1) * count) / list.length) > Math.floor((at * count) / list.length),
+  );
+
+/** Seconds of a model, and of each of its blocks, on a slow machine; measured at a tenth of them. */
+const MODEL_SECONDS = 0.018;
+const BLOCK_SECONDS = 0.003;
+
+/**
+ * Cost of counting each candidate: its blocks, as far as each value alone changes them. A value outside the sample has the
+ * blocks of the one before it.
+ */
+export async function candidateCosts(models: Candidates): Promise<number[]> {
+  const { points, sample, swept } = models;
+  const blocks = new Map<number, number>();
+  for (const index of sample) {
+    blocks.set(index, (await models.candidate(index)).loaded?.model.blocks.length ?? 1);
+  }
+  const costs: number[] = [];
+  for (let start = 0; start < points.length; ) {
+    const { file, chosen: first = [] } = points[start] ?? {};
+    const next = points.findIndex((each, index) => index > start && each.file !== file);
+    const end = next < 0 ? points.length : next;
+    const base = blocks.get(start) ?? 1;
+    const byValue = swept.map(() => new Map<string, number>());
+    const last = swept.map(() => base);
+    for (let index = start; index < end; index++) {
+      const { chosen = [] } = points[index] ?? {};
+      const key = onlyDifference(chosen, first);
+      if (key === undefined) continue;
+      last[key] = blocks.get(index) ?? last[key] ?? base;
+      byValue[key]?.set(chosen[key] ?? '', last[key]);
+    }
+    for (const { chosen } of points.slice(start, end)) {
+      const more = chosen.map((value, key) => (byValue[key]?.get(value) ?? base) - base);
+      const blocksOf = Math.max(1, base + sumOf(more, (each) => each));
+      costs.push(MODEL_SECONDS + BLOCK_SECONDS * blocksOf);
+    }
+    start = end;
+  }
+  return costs;
+}

@@ -1,0 +1,106 @@
+/** Files of plans in parts: JSON with a schema, the version of minimind, and a hash over all of it. */
+import { createHash } from 'node:crypto';
+import type * as z from 'zod';
+import { UserError } from '../errors.js';
+import { readText } from '../files/read-file.js';
+import { writeWhole } from '../files/write-whole.js';
+import { isRecord } from '../text/words.js';
+
+export interface HashedPlan {
+  readonly schema: string;
+  /** SHA-256 of all other values. */
+  readonly hash: string;
+  /** Version of minimind: another one may give other results. */
+  readonly version: string;
+}
+
+export interface PlanFormat<Plan extends HashedPlan> {
+  readonly name: Plan['schema'];
+  readonly content: z.ZodType<Plan>;
+  /** Command that writes such a plan, for suggestions. */
+  readonly command: string;
+}
+
+/** Most parts of a plan: more than schedulers take. */
+export const MOST_PARTS = 10_000;
+
+/** @throws UserError for more parts than schedulers take. */
+export function refuseTooManyParts(parts: number): void {
+  if (parts <= MOST_PARTS) return;
+  throw new UserError('usage', `--parts: expected at most ${MOST_PARTS} parts, found ${parts}`, {
+    suggestion: `write --parts ${MOST_PARTS}, or fewer`,
+  });
+}
+
+/** @throws UserError for a part that the plan lacks. */
+export function refuseOtherPart(part: number, parts: number, file: string): void {
+  if (part >= 1 && part <= parts) return;
+  throw new UserError('usage', `--part ${part}: expected 1 to ${parts}, the parts of ${file}`, {
+    suggestion: `write --part ${Math.max(1, Math.min(parts, part))}`,
+  });
+}
+
+export const sha256 = (content: string | Uint8Array): string =>
+  createHash('sha256').update(content).digest('hex');
+
+const hashOf = <Plan extends HashedPlan>({ hash: _, ...content }: Plan): string =>
+  sha256(JSON.stringify(content));
+
+/** A plan with its hash. */
+export function withHash<Plan extends HashedPlan>(
+  { name, content }: PlanFormat<Plan>,
+  values: Omit<Plan, 'schema' | 'hash'>,
+): Plan {
+  // Parsed once, so that a plan has the order of keys that it has when it is read.
+  const plan = content.parse({ schema: name, hash: '0'.repeat(64), ...values });
+  return { ...plan, hash: hashOf(plan) };
+}
+
+/** More than the plan of 99,999 shards of as many input files. */
+const MOST_BYTES = 256e6;
+
+/** @throws UserError when the file exists and `force` is off, or cannot be written. */
+export const writePlan = (file: string, plan: HashedPlan, force: boolean): Promise<void> =>
+  writeWhole(file, force, (sink) => sink.write(Buffer.from(`${JSON.stringify(plan, null, 1)}\n`)));
+
+/** @throws UserError for a file that is missing, not such a plan, edited, or of another version of minimind. */
+export async function readPlan<Plan extends HashedPlan>(
+  { name, content, command }: PlanFormat<Plan>,
+  file: string,
+  version: string,
+): Promise<Plan> {
+  const refuse = (message: string, suggestion: string) =>
+    new UserError('refused-file', `${file} ${message}`, { suggestion });
+  const again = `plan again with ${command} --parts N --plan FILE`;
+  const value = parsed(await readText(file, { most: MOST_BYTES, suggestion: again }));
+  if (value === undefined) throw refuse('is not JSON, expected a plan of --parts', again);
+  const schema = isRecord(value) ? value.schema : undefined;
+  if (schema !== name) {
+    const found = typeof schema === 'string' ? `the schema ${JSON.stringify(schema)}` : 'no schema';
+    throw refuse(`is not a plan of --parts: expected ${name}, found ${found}`, again);
+  }
+  const { success, data, error } = content.safeParse(value);
+  if (!success) {
+    const [issue] = error.issues;
+    const place = issue?.path.join('.') ?? '';
+    throw refuse(`is not a valid plan: ${place}: ${issue?.message}`, again);
+  }
+  if (hashOf(data) !== data.hash) {
+    throw refuse('was changed after it was written: its content does not have its hash', again);
+  }
+  if (data.version !== version) {
+    throw refuse(
+      `is a plan of minimind ${data.version}, and this is ${version}`,
+      `run minimind ${data.version} on every machine, or plan again`,
+    );
+  }
+  return data;
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,102 @@
+/** A plan as work on single widths, and the steps that continue with what was found in them. */
+import type { Family } from '../architecture/family.js';
+import { type Plan, type PlanRequest, planning, searchRequest, spaceOf } from './plan-models.js';
+import {
+  searchedBy,
+  searchedWidths,
+  type WidthRequest,
+  type WidthSearch,
+  WidthSearcher,
+} from './search.js';
+import {
+  comparingVocabularies,
+  type TokenizedText,
+  type VocabularyComparison,
+} from './vocabulary.js';
+
+export interface VocabularyPlan {
+  readonly plan: Plan;
+  /** Undefined without texts. */
+  readonly vocabularies: VocabularyComparison | undefined;
+}
+
+export interface PlanSweep {
+  readonly count: number;
+  /** Seconds of each width on a slow machine. */
+  costs(): number[];
+  identity(): unknown;
+  find(index: number): Promise<WidthSearch>;
+  fold(found: (index: number) => Promise<WidthSearch>): Promise<VocabularyPlan>;
+}
+
+/** Seconds of a head layout and rank on a slow machine. */
+const COLUMN_SECONDS = 0.02;
+
+/** What a search gives where all models are too large. */
+const BEYOND: WidthSearch = {
+  found: [],
+  smallest: undefined,
+  largest: undefined,
+  leanest: undefined,
+  isBeyond: true,
+  isInvalid: false,
+};
+
+/**
+ * The widths of a plan, for each vocabulary of the texts. A search that the plan needs beyond them runs in its last step:
+ * one with a lower limit, where the budget has no models nearby.
+ * @throws UserError when the sizes of the family are not known, or an override or a limit is wrong.
+ */
+export function planSweep(
+  family: Family,
+  wish: PlanRequest,
+  texts: readonly TokenizedText[] | undefined,
+): PlanSweep {
+  const vocabularies = texts?.map(({ vocabulary }) => vocabulary) ?? [wish.vocabulary];
+  const request = searchRequest(wish);
+  const searches = vocabularies.map((vocabulary) => {
+    const space = spaceOf(family, { ...wish, vocabulary });
+    return { searcher: new WidthSearcher(space, request), widths: searchedWidths(space, request) };
+  });
+  const widths = searches[0]?.widths.length ?? 0;
+  /** Index of the first width that this process found to be too wide. */
+  const beyond = new Map<number, number>();
+  const unitOf = ({ vocabulary, minParameters, isFolded, index }: WidthRequest) => {
+    const number = vocabularies.indexOf(vocabulary);
+    const isUnit = number >= 0 && isFolded && minParameters === request.minParameters;
+    return isUnit ? number * widths + index : undefined;
+  };
+  return {
+    count: widths * searches.length,
+    costs: () =>
+      searches.flatMap(({ searcher, widths: own }) =>
+        [...searcher.work(own)].map((columns) => COLUMN_SECONDS * columns),
+      ),
+    identity: () => [vocabularies, searches[0]?.widths, request.minParameters],
+    async find(unit) {
+      const number = Math.floor(unit / widths);
+      const index = unit % widths;
+      // The fold ends at the first of them.
+      if (index > (beyond.get(number) ?? widths)) return BEYOND;
+      const { searcher, widths: own } = searches[number] ?? {};
+      const found = searcher?.width(own?.[index] ?? 0) ?? BEYOND;
+      if (found.isBeyond) beyond.set(number, index);
+      return found;
+    },
+    fold: (found) =>
+      searchedBy(vocabularyPlan(family, wish, texts), async (asked) => {
+        const unit = unitOf(asked);
+        return unit === undefined ? asked.compute() : found(unit);
+      }),
+  };
+}
+
+function* vocabularyPlan(
+  family: Family,
+  wish: PlanRequest,
+  texts: readonly TokenizedText[] | undefined,
+): Generator<WidthRequest, VocabularyPlan, WidthSearch> {
+  const vocabularies = texts && (yield* comparingVocabularies(family, wish, texts));
+  const best = vocabularies ? { vocabulary: vocabularies.best.vocabulary } : {};
+  return { plan: yield* planning(family, { ...wish, ...best }), vocabularies };
+}

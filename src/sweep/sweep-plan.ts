@@ -1,0 +1,155 @@
+/**
+ * The plan of a sweep in parts, as data in a file: the command line, fingerprints of the files that it reads, and the
+ * units of each part.
+ */
+import fs from 'node:fs';
+import path from 'node:path';
+import * as z from 'zod';
+import { UserError } from '../errors.js';
+import { codeOf } from '../files/file-system.js';
+import { fingerprintOf } from '../parts/fingerprint.js';
+import { MOST_PARTS, type PlanFormat, readPlan, withHash } from '../parts/plan-file.js';
+
+const SWEEP_PLAN_SCHEMA = 'minimind/sweep-plan@1';
+
+const count = z.int().min(0);
+const name = z.string().min(1);
+const hash = z.string().regex(/^[0-9a-f]{64}$/);
+
+const planSchema = z.strictObject({
+  schema: z.literal(SWEEP_PLAN_SCHEMA),
+  /** SHA-256 of all other values. */
+  hash,
+  /** Version of minimind: another one may give other results. */
+  version: name,
+  command: name,
+  /** The command line without the flags of parts and of the answer. */
+  arguments: z.array(z.string()),
+  /** Folder from which its paths are read. */
+  folder: name,
+  inputs: z.array(z.strictObject({ path: name, bytes: count, sampleSha256: hash })),
+  units: z.strictObject({
+    /** Plural noun: `models`. */
+    name,
+    count,
+    /** SHA-256 of what the results depend on beyond the inputs: the list of units. */
+    sha256: hash,
+  }),
+  /** What computes the values, as exact JSON; `null` where every machine gives the same. */
+  backend: z.string(),
+  /** Processors of a task. */
+  cpus: z.int().min(1),
+  /** Predicted peak of a task. */
+  memoryBytes: count,
+  parts: z
+    .array(
+      z.strictObject({
+        part: z.int().min(1),
+        /** First unit, and the one after the last. */
+        first: count,
+        end: count,
+        /** Time of a slow machine. */
+        seconds: z.number().min(0),
+      }),
+    )
+    .min(1)
+    .max(MOST_PARTS),
+});
+
+export type SweepPlan = z.infer<typeof planSchema>;
+export type SweepPart = SweepPlan['parts'][number];
+
+const formatFor = (command: string): PlanFormat<SweepPlan> => ({
+  name: SWEEP_PLAN_SCHEMA,
+  content: planSchema,
+  command,
+});
+
+export const hashedSweepPlan = (content: Omit<SweepPlan, 'schema' | 'hash'>): SweepPlan =>
+  withHash(formatFor(content.command), content);
+
+/** @throws UserError as `readPlan`, and for a plan of another command. */
+export async function readSweepPlan(
+  file: string,
+  version: string,
+  command: string,
+): Promise<SweepPlan> {
+  const plan = await readPlan(formatFor(command), file, version);
+  if (plan.command === command) return plan;
+  throw new UserError('refused-file', `${file} is a plan of minimind ${plan.command}`, {
+    suggestion: `write minimind ${plan.command} --plan ${file}`,
+  });
+}
+
+/**
+ * Units in `count` ranges of about equal cost: none differs from the mean by more than the cost of a unit.
+ * @param costs Cost of each unit, in seconds of a slow machine.
+ */
+export function dealtUnits(costs: Iterable<number>, count: number): SweepPart[] {
+  const known = [...costs];
+  const total = known.reduce((sum, cost) => sum + cost, 0);
+  const parts = Array.from({ length: count }, (_, index) => ({
+    ...{ part: index + 1, first: 0, end: 0, seconds: 0 },
+  }));
+  let before = 0;
+  for (const [unit, cost] of known.entries()) {
+    const middle = (before + cost / 2) / total;
+    before += cost;
+    const part = parts[Math.min(count - 1, Math.floor(count * middle))];
+    if (part === undefined) continue;
+    if (part.first === part.end) part.first = unit;
+    part.end = unit + 1;
+    part.seconds += cost;
+  }
+  return parts;
+}
+
+/** Size up to which all bytes of an input are hashed: more than the largest text. */
+const WHOLE_BYTES = 2 ** 26;
+
+/** Fingerprints of files, by their absolute paths. */
+export const inputsOf = (files: readonly string[]): SweepPlan['inputs'] =>
+  [...new Set(files.map((file) => path.resolve(file)))]
+    .toSorted()
+    .map((file) => fingerprintOf(file, WHOLE_BYTES));
+
+/** @throws UserError when an input is not the one of the plan. */
+export function refuseChangedInputs({ inputs }: SweepPlan): void {
+  for (const { path: file, bytes, sampleSha256 } of inputs) {
+    const size = fs.statSync(file, { throwIfNoEntry: false })?.size;
+    if (size === undefined) throw changed(`${file} is missing, and was read when it was planned`);
+    if (size !== bytes)
+      throw changed(`${file} has ${size} bytes, and ${bytes} when it was planned`);
+    if (fingerprintOf(file, WHOLE_BYTES).sampleSha256 !== sampleSha256) {
+      throw changed(`${file} has other bytes than when it was planned`);
+    }
+  }
+}
+
+export const changed = (message: string) =>
+  new UserError('refused-file', message, {
+    suggestion: 'restore the input, or plan again: finished parts of the old plan cannot be used',
+  });
+
+/** The folder next to the plan with the results and the locks of its parts. */
+export class SweepFolder {
+  readonly root: string;
+
+  constructor(file: string, { hash: planHash }: SweepPlan) {
+    const { dir, base } = path.parse(path.resolve(file));
+    this.root = path.join(dir, `.${base}.parts-${planHash.slice(0, 12)}`);
+  }
+
+  results = ({ part }: SweepPart): string => path.join(this.root, `part-${part}.jsonl`);
+
+  lock = ({ part }: SweepPart): string => path.join(this.root, `part-${part}.lock`);
+
+  /** Makes the folder; another part may make it at the same time. */
+  make(): void {
+    try {
+      fs.mkdirSync(this.root);
+    } catch (error) {
+      if (codeOf(error) !== 'EEXIST') throw error;
+    }
+  }
+}

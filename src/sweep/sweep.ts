@@ -1,0 +1,384 @@
+/**
+ * A sweep: values of units, folded in their order. A single run computes each unit when the fold asks for it; in parts the
+ * fold reads them from the results of the parts, so that it is the same code and gives the same answer.
+ */
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { UserError } from '../errors.js';
+import { withFileErrors } from '../files/file-system.js';
+import { readInputs } from '../files/input-registry.js';
+import { refuseUnwritable } from '../files/write-whole.js';
+import { CPUS, type LaunchOptions, launchText, type PartsJob, submit } from '../parts/launch.js';
+import { type LockTimes, LockWatch, workUnder } from '../parts/part-lock.js';
+import { arrayText, diskTime, lockState, type StateName } from '../parts/part-states.js';
+import { refuseOtherPart, refuseTooManyParts, sha256, writePlan } from '../parts/plan-file.js';
+import { type LaunchName, partsOfTask } from '../parts/task-index.js';
+import { sumOf } from '../text/words.js';
+import { exactJson, fromExactJson } from './exact-json.js';
+import {
+  changed,
+  dealtUnits,
+  hashedSweepPlan,
+  inputsOf,
+  readSweepPlan,
+  refuseChangedInputs,
+  SweepFolder,
+  type SweepPart,
+  type SweepPlan,
+} from './sweep-plan.js';
+import { checkResults, outcomeOf, ResultsReader, writeResults } from './sweep-results.js';
+
+export interface Sweep<Value, Result, Backend = null> {
+  readonly units: {
+    /** Plural noun: `models`. */
+    readonly name: string;
+    readonly count: number;
+    /** Cost of each unit, in seconds of a slow machine. */
+    readonly costs: () => Iterable<number> | Promise<Iterable<number>>;
+    /** What the values depend on beyond the files: the list of units. */
+    readonly identity: () => unknown;
+  };
+  /** Predicted peak of the process. */
+  readonly memoryBytes: (backend: Backend) => number;
+  /** What computes the values, where it decides their last bits: it is the same in all parts. */
+  readonly backend: {
+    readonly here: () => Promise<Backend>;
+    /** Flags that choose it, with the number of threads. A plan keeps them. */
+    readonly flags: (backend: Backend) => Readonly<Record<string, string | number>>;
+  };
+  /** @throws UserError for a unit that ends a single run. */
+  readonly compute: (unit: number) => Promise<Value>;
+  /** @param value Value of a unit. */
+  readonly fold: (value: (unit: number) => Promise<Value>, backend: Backend) => Promise<Result>;
+}
+
+/** Output of a sweep in parts, except of a complete `--finish`. */
+export interface SweepResult {
+  readonly schema: 'minimind/sweep@1';
+  readonly action: 'plan' | 'part' | 'status' | 'finish' | 'launch';
+  /** Command of the sweep. */
+  readonly command: string;
+  readonly plan: { readonly file: string; readonly hash: string };
+  /** Folder of the results. */
+  readonly results: string;
+  readonly unitName: string;
+  readonly units: number;
+  readonly doneUnits: number;
+  readonly parts: readonly {
+    readonly part: number;
+    readonly state: StateName;
+    readonly hosts: readonly string[];
+    readonly doneUnits: number;
+    readonly units: number;
+  }[];
+  readonly memoryBytes: number;
+  /** Of all runners together; null when none runs. */
+  readonly unitsPerSecond: number | null;
+  readonly secondsLeft: number | null;
+  readonly missing: readonly number[];
+  /** The missing parts as an array of Slurm: `7,19`. */
+  readonly array: string;
+  /** Null for other actions. */
+  readonly ran: {
+    readonly parts: readonly number[];
+    readonly units: number;
+    /** Units that an earlier run or another runner did. */
+    readonly unitsThere: number;
+    readonly seconds: number;
+  } | null;
+  /** Null for other actions. */
+  readonly job: {
+    readonly scheduler: LaunchName;
+    readonly text: string;
+    /** Answer of the scheduler; null when the job was only printed. */
+    readonly answer: string | null;
+  } | null;
+}
+
+/** An opened plan, and the folder of its results. */
+export class SweepParts {
+  /** Absolute path. */
+  readonly file: string;
+  readonly plan: SweepPlan;
+  readonly #folder: SweepFolder;
+
+  constructor(file: string, plan: SweepPlan) {
+    this.file = path.resolve(file);
+    this.plan = plan;
+    this.#folder = new SweepFolder(file, plan);
+  }
+
+  /** @throws UserError for a file that is not a plan of this command and version. */
+  static async open(file: string, version: string, command: string): Promise<SweepParts> {
+    return new SweepParts(file, await readSweepPlan(file, version, command));
+  }
+
+  /**
+   * Plans a sweep in parts. All files that it reads have been opened.
+   * @throws UserError for inputs that only this process can read, and when the plan cannot be written.
+   */
+  static async make<Value, Result, Backend>(
+    file: string,
+    sweep: Sweep<Value, Result, Backend>,
+    backend: Backend,
+    request: Pick<SweepPlan, 'command' | 'arguments' | 'version'> & {
+      readonly parts: number;
+      readonly force: boolean;
+    },
+  ): Promise<SweepResult> {
+    const { parts: count, force, ...words } = request;
+    refuseTooManyParts(count);
+    const { units, memoryBytes } = sweep;
+    const plan = hashedSweepPlan({
+      ...words,
+      folder: process.cwd(),
+      inputs: inputsOf(readInputs()),
+      units: { name: units.name, count: units.count, sha256: identityOf(sweep) },
+      backend: exactJson(backend),
+      cpus: Number(sweep.backend.flags(backend).threads ?? CPUS),
+      memoryBytes: Math.ceil(memoryBytes(backend)),
+      parts: dealtUnits(await units.costs(), count),
+    });
+    await writePlan(file, plan, force);
+    return new SweepParts(file, plan).result('plan');
+  }
+
+  /** Refuses a plan that cannot be written, before its units are counted. */
+  static refuseUnwritable(file: string, force: boolean): Promise<void> {
+    return refuseUnwritable(file, force);
+  }
+
+  /** @throws UserError when an input is not the one of the plan. */
+  refuseChangedInputs(): void {
+    refuseChangedInputs(this.plan);
+  }
+
+  /** @throws UserError when a sweep has other units, or runs otherwise, than that of the plan. */
+  refuseOther(sweep: AnySweep): void {
+    if (identityOf(sweep) === this.plan.units.sha256) return;
+    throw changed(`${this.file}: the ${this.plan.units.name} are not those of the plan`);
+  }
+
+  /** Parts of a task, or one part. @throws UserError for a part that the plan lacks. */
+  partsFor(
+    part: number | 'auto',
+    tasks: number | undefined,
+    environment: Readonly<Record<string, string | undefined>>,
+  ): number[] {
+    const { length } = this.plan.parts;
+    if (part === 'auto') return partsOfTask(environment, length, tasks);
+    refuseOtherPart(part, length, this.file);
+    return [part];
+  }
+
+  /**
+   * Does some parts, those that others do not work on first, and waits for the others. Can be repeated, and run at once
+   * with itself.
+   * @throws UserError when a result cannot be computed or written.
+   */
+  async run<Value, Result, Backend>(
+    sweep: Sweep<Value, Result, Backend>,
+    numbers: readonly number[],
+    { times, poll = 2_000 }: { readonly times?: LockTimes; readonly poll?: number } = {},
+  ): Promise<SweepResult> {
+    const start = performance.now();
+    this.refuseOther(sweep);
+    const watch = new LockWatch(times);
+    await withFileErrors(this.#folder.root, () => this.#folder.make());
+    const parts = numbers.flatMap((number) => this.plan.parts[number - 1] ?? []);
+    const there = new Set(parts);
+    let pending = parts;
+    while (pending.length > 0) {
+      const busy: SweepPart[] = [];
+      for (const part of pending) {
+        const isDone = await workUnder(
+          this.#folder.lock(part),
+          { watch, ...(times && { times }) },
+          {
+            isThere: () => this.#isThere(part),
+            work: async (lock) => {
+              refuseOtherBackend(this.plan.backend, exactJson(await sweep.backend.here()));
+              await this.#compute(sweep.compute, part, () => lock.add(1));
+              there.delete(part);
+            },
+          },
+        );
+        if (!isDone) busy.push(part);
+      }
+      pending = busy;
+      if (pending.length > 0) await delay(poll);
+    }
+    return this.result('part', {
+      parts: [...numbers],
+      units: this.unitsIn(numbers),
+      unitsThere: sumOf(there, ({ first, end }) => end - first),
+      seconds: (performance.now() - start) / 1000,
+    });
+  }
+
+  /** Number of units of some parts. */
+  unitsIn(numbers: readonly number[]): number {
+    return sumOf(numbers, (number) => {
+      const { first = 0, end = 0 } = this.plan.parts[number - 1] ?? {};
+      return end - first;
+    });
+  }
+
+  /** Whether a part has whole results. Those that are broken are replaced. */
+  async #isThere(part: SweepPart): Promise<boolean> {
+    if (part.first === part.end) return true;
+    // Opening the folder makes a client of NFS ask for its current names.
+    fs.closeSync(fs.openSync(this.#folder.root, 'r'));
+    if (!this.#hasResults(part)) return false;
+    try {
+      await checkResults({ folder: this.#folder, plan: this.plan, part });
+      return true;
+    } catch (error) {
+      if (error instanceof UserError) return false;
+      throw error;
+    }
+  }
+
+  #hasResults(part: SweepPart): boolean {
+    return part.first === part.end || fs.existsSync(this.#folder.results(part));
+  }
+
+  async #compute(
+    compute: (unit: number) => Promise<unknown>,
+    part: SweepPart,
+    onUnit: () => void,
+  ): Promise<void> {
+    async function* outcomes() {
+      for (let unit = part.first; unit < part.end; unit++) {
+        yield await outcomeOf(() => compute(unit));
+        onUnit();
+      }
+    }
+    const { plan } = this;
+    await writeResults({ folder: this.#folder, plan, part }, os.hostname(), outcomes());
+  }
+
+  /** Waits until all parts have results. */
+  async wait(poll = 10_000): Promise<void> {
+    while (this.missing.length > 0) await delay(poll);
+  }
+
+  /** Parts without results. */
+  get missing(): number[] {
+    return this.plan.parts.filter((part) => !this.#hasResults(part)).map(({ part }) => part);
+  }
+
+  /**
+   * The answer of the single run, from the results of all parts.
+   * @throws UserError for results that are broken or of another plan, and as a single run does.
+   */
+  async finish<Value, Result, Backend>(sweep: Sweep<Value, Result, Backend>): Promise<Result> {
+    this.refuseOther(sweep);
+    for (const part of this.plan.parts) {
+      if (part.first < part.end)
+        await checkResults({ folder: this.#folder, plan: this.plan, part });
+    }
+    const reader = new ResultsReader<Value>(this.#folder, this.plan);
+    try {
+      const backend = fromExactJson(this.plan.backend) as Backend;
+      return await sweep.fold((unit) => reader.value(unit), backend);
+    } finally {
+      await reader.close();
+    }
+  }
+
+  /** The job of the plan. @throws UserError when it cannot be submitted. */
+  async launch(
+    scheduler: LaunchName,
+    options: LaunchOptions & { readonly isSubmitted: boolean },
+  ): Promise<SweepResult> {
+    const text = launchText(this.#job(options.tasks), scheduler, options);
+    const answer = options.isSubmitted ? await submit(scheduler, text) : null;
+    return { ...this.result('launch'), job: { scheduler, text, answer } };
+  }
+
+  #job(tasks = this.plan.parts.length): PartsJob {
+    const { command, cpus, folder, hash, inputs, memoryBytes, parts, units } = this.plan;
+    const count = Math.min(tasks, parts.length);
+    const shares = Array.from({ length: count }, (_, task) =>
+      sumOf(
+        parts.filter(({ part }) => (part - 1) % count === task),
+        ({ seconds }) => seconds,
+      ),
+    );
+    return {
+      ...{ command, cpus, planFile: this.file, planHash: hash, parts: parts.length, memoryBytes },
+      comments: [
+        `minimind ${command}: ${units.count} ${units.name} in ${parts.length} parts.`,
+        'enough for a slow machine.',
+      ],
+      hasRows: false,
+      // Those of sweeps are refused.
+      hubModels: [],
+      seconds: Math.max(...shares),
+      // The folder itself holds what the paths of the command line name.
+      places: [path.join(folder, 'x'), ...inputs.map(({ path: input }) => input)],
+    };
+  }
+
+  /** What the results and the locks say. */
+  result(action: SweepResult['action'], ran: SweepResult['ran'] = null): SweepResult {
+    const { file, plan } = this;
+    const clock = diskTime(this.#folder.root);
+    let unitsPerSecond = 0;
+    const parts = plan.parts.map((part): SweepResult['parts'][number] => {
+      const { part: number, first, end } = part;
+      const units = end - first;
+      if (this.#hasResults(part)) {
+        return { part: number, state: 'done', hosts: [], doneUnits: units, units };
+      }
+      const { state, owner } = lockState(this.#folder.lock(part), clock);
+      if (owner === undefined) return { part: number, state, hosts: [], doneUnits: 0, units };
+      if (owner.seconds > 0) unitsPerSecond += owner.bytes / owner.seconds;
+      return { part: number, state, hosts: [owner.host], doneUnits: owner.bytes, units };
+    });
+    const doneUnits = sumOf(parts, (part) => part.doneUnits);
+    const { missing } = this;
+    return {
+      schema: 'minimind/sweep@1',
+      action,
+      command: plan.command,
+      plan: { file, hash: plan.hash },
+      results: this.#folder.root,
+      unitName: plan.units.name,
+      units: plan.units.count,
+      doneUnits,
+      parts,
+      memoryBytes: plan.memoryBytes,
+      unitsPerSecond: unitsPerSecond > 0 ? unitsPerSecond : null,
+      secondsLeft: unitsPerSecond > 0 ? (plan.units.count - doneUnits) / unitsPerSecond : null,
+      missing,
+      array: arrayText(missing),
+      ran,
+      job: null,
+    };
+  }
+}
+
+type AnySweep = Pick<Sweep<unknown, unknown>, 'units'>;
+
+/** Engines round in their own way, so all parts use one. */
+function refuseOtherBackend(planned: string, here: string): void {
+  if (planned === here) return;
+  throw new UserError(
+    'usage',
+    `the plan computes with ${textOf(planned)}, and this machine with ${textOf(here)}`,
+    { suggestion: 'use the same kind of machine for all parts, or plan again' },
+  );
+}
+
+/** `onnx 1.22.0 cpu 2 f32`: the differences between two are among these. */
+const textOf = (backend: string): string =>
+  Object.values(fromExactJson(backend) ?? {})
+    .filter((value) => typeof value !== 'object' && typeof value !== 'boolean')
+    .join(' ');
+
+const identityOf = ({ units }: AnySweep): string =>
+  sha256(exactJson([units.name, units.count, units.identity()]));
