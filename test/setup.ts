@@ -1,7 +1,23 @@
 /** Runs before each test file. */
-import { afterAll, afterEach } from 'vitest';
+import { afterAll, afterEach, beforeEach } from 'vitest';
 import { endFile, endTest } from './cleanup.js';
 
 afterEach(endTest);
 // Thousands of files take long to remove on a busy machine.
 afterAll(endFile, 120_000);
+
+/** Memory of a process that has loaded a command. */
+const COMMAND_BYTES = 80e6;
+
+/** Memory of the process when the test began: that of the tests before it is not the command's. */
+let testBytes = 0;
+
+const measured = process.memoryUsage.rss as (() => number) & { ofProcess?: () => number };
+// Files that share a process run this file again.
+const rss = measured.ofProcess ?? measured;
+process.memoryUsage.rss = Object.assign(() => COMMAND_BYTES + Math.max(0, rss() - testBytes), {
+  ofProcess: rss,
+});
+beforeEach(() => {
+  testBytes = rss();
+});

@@ -1,6 +1,7 @@
 /** Opens a path to weights: a file, a shard index, or a folder. */
 
 import { basename, join } from 'node:path';
+import { UserError } from '../errors.js';
 import { fileNamesIn, pathKind } from '../files/mounted.js';
 import { cannotRead } from './byte-file.js';
 import type { Checkpoint, CheckpointOptions, OpenedFiles } from './checkpoint.js';
@@ -77,6 +78,13 @@ function markedIn(folder: string, names: readonly string[]): string[] {
   return [index, ...standalone.filter((name) => !shards.has(name))];
 }
 
+/** A state dict is named for an input that has none. */
+export class NoStateDicts extends UserError {
+  constructor(message: string) {
+    super('usage', message, { suggestion: 'leave --state-dict out' });
+  }
+}
+
 /**
  * Opens the checkpoint at `path` without reading tensor data: a weight file, whose first bytes give the format; a shard
  * index (`*.index.json`); or a folder with one of these. The files stay open until the checkpoint is closed.
@@ -86,11 +94,9 @@ export function openCheckpoint(path: string, options: CheckpointOptions = {}): C
   const { files, index } = openDistributed(path, options) ?? openSaved(path, options);
   if (options.stateDict !== undefined && index.stateDict.length === 0) {
     for (const file of files) file.close();
-    throw refusal(path, {
-      rule: 'state-dict-choice',
-      message: `has no state dicts to choose from: its format is ${index.format}`,
-      suggestion: 'leave --state-dict out',
-    });
+    throw new NoStateDicts(
+      `${path} has no state dicts to choose from: its format is ${index.format}`,
+    );
   }
   const checkpoint: Checkpoint = {
     ...index,

@@ -1,12 +1,13 @@
 /** The difference of two configs or two checkpoints: keys, layers, tensors, and on request values. */
 import { isDeepStrictEqual } from 'node:util';
+import { NoStateDicts } from '../checkpoint/open.js';
 import type { Problem } from '../errors.js';
 import { UserError } from '../errors.js';
 import type { ProgressDisplay } from '../progress-display.js';
 import { shellWord } from '../text/words.js';
 import { type ConfigKeyDifferences, configKeyDifferences } from './config-key-differences.js';
 import { type LayerDifference, layerDifferences } from './layer-differences.js';
-import { openSide, type Side, type SideSummary, summaryOf } from './sides.js';
+import { openSide, type Side, type SideOptions, type SideSummary, summaryOf } from './sides.js';
 import {
   type NamePrefix,
   type TensorDifference,
@@ -65,9 +66,11 @@ export async function differenceOf(
     });
   }
   const [stateDict, otherDict = stateDict] = stateDicts;
-  const a = await openSide(first, { family, stateDict });
+  const isShared = stateDicts.length === 1;
+  const { side: a, hasDicts } = await openWithDict(first, { family, stateDict }, isShared);
   try {
-    const b = await openSide(second, { family, stateDict: otherDict });
+    const options = { family, stateDict: otherDict };
+    const { side: b } = await openWithDict(second, options, isShared && hasDicts);
     try {
       refuseMixed(a, b, isOfValues);
       await warn([...a.warnings, ...b.warnings]);
@@ -77,6 +80,16 @@ export async function differenceOf(
     }
   } finally {
     a.close();
+  }
+}
+
+/** Opens a side, if `canLack` also one without the state dicts that its options choose from. */
+async function openWithDict(path: string, options: SideOptions, canLack: boolean) {
+  try {
+    return { side: await openSide(path, options), hasDicts: true };
+  } catch (error) {
+    if (!(canLack && error instanceof NoStateDicts)) throw error;
+    return { side: await openSide(path, { ...options, stateDict: undefined }), hasDicts: false };
   }
 }
 

@@ -3,7 +3,7 @@ import type { LanguageModel } from '../architecture/layer.js';
 import { tensorsOf } from '../architecture/walk.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { storedNames } from '../checkpoint/names.js';
-import { openCheckpoint } from '../checkpoint/open.js';
+import { NoStateDicts, openCheckpoint } from '../checkpoint/open.js';
 import { viewsOf } from '../checkpoint/sharing.js';
 import { encodedBytes, type StoredTensor, storedTypeOf } from '../checkpoint/stored-tensor.js';
 import type { ConfigDocument } from '../config/document.js';
@@ -64,9 +64,7 @@ export async function openSide(path: string, options: SideOptions): Promise<Side
 
 async function configSide(path: string, { family, stateDict }: SideOptions): Promise<Side> {
   if (stateDict !== undefined) {
-    throw new UserError('usage', `${path} is a config: --state-dict requires a checkpoint`, {
-      suggestion: 'leave --state-dict out',
-    });
+    throw new NoStateDicts(`${path} is a config: --state-dict requires a checkpoint`);
   }
   const document = await readConfig(path);
   const described = await modelOf(document, { family });

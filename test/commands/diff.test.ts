@@ -40,6 +40,8 @@ const bfloat16 = (...values: number[]) => {
   return { shape: [values.length], dtype: 'BF16', bytes };
 };
 
+const STATE_DICTS = inPackage('fixtures/checkpoints/refuse/ambiguous_two.pt');
+
 const PAIR = {
   a: weights('a.safetensors', {
     'layers.0.w': vector(3, 4),
@@ -202,6 +204,15 @@ describe('two checkpoints', () => {
   });
 });
 
+it.each([
+  [STATE_DICTS, PAIR.b],
+  [PAIR.b, STATE_DICTS],
+])('choose with one --state-dict on the side that has state dicts: %s, %s', async (a, b) => {
+  const [key] = (await diff(a, b)).stderr.match(/(?<=--state-dict )\S+/) ?? [];
+  const { code, stdout } = await diff(a, b, '--state-dict', `${key}`, '--json');
+  expect([code, JSON.parse(stdout).equal]).toEqual([0, false]);
+});
+
 describe('inputs that cannot be compared', () => {
   it.each([
     [
@@ -212,6 +223,11 @@ describe('inputs that cannot be compared', () => {
     [['-', '-'], /standard input can be read only once/],
     [['hybrid/tiny', 'hybrid/tiny', '--state-dict', 'model'], /--state-dict requires a checkpoint/],
     [['hybrid/tiny', 'nothing.yaml'], /expected a config, a checkpoint or a preset/],
+    [[PAIR.a, PAIR.b, '--state-dict', 'model'], /b\.safetensors has no state dicts to choose from/],
+    [
+      [STATE_DICTS, PAIR.b, '--state-dict', 'net_a', '--state-dict', 'model'],
+      /b\.safetensors has no state dicts to choose from/,
+    ],
   ])('%j', async (args, message) => {
     const { code, stderr, stdout } = await diff(...args);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
