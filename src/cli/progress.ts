@@ -132,6 +132,7 @@ export function steps(
   let current = '';
   let isShown = false;
   const show = () => {
+    if (current === '') return;
     const time = Math.floor((now() - start) / 1000);
     const text = `${current} …${time > 0 ? ` ${formatDuration(time)}` : ''}`;
     if (!stream.isTTY) {

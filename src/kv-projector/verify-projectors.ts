@@ -2,7 +2,7 @@
 import os from 'node:os';
 import type { Problem } from '../errors.js';
 import { UserError } from '../errors.js';
-import type { Steps } from '../progress-display.js';
+import type { ProgressDisplay } from '../progress-display.js';
 import { manualSeed } from '../random/index.js';
 import type { Trainer } from '../runtime/trainer.js';
 import { formatDuration } from '../text/units.js';
@@ -95,7 +95,7 @@ export interface AblationsRequest extends Omit<AblationRequest, 'size' | 'keys' 
 }
 
 /** Display of the trainings. */
-interface AblationDisplay extends Steps {
+interface AblationDisplay extends ProgressDisplay {
   readonly warn: (warnings: readonly Problem[]) => Promise<void>;
 }
 
@@ -106,11 +106,11 @@ const ABLATED = { teacherWidth: 640, studentWidth: 192, batch: 1, context: 64 } 
  * Trains the variants of the elastic adapter with several seeds.
  * @throws UserError when there is not enough memory, no engine for training, or a teacher that cannot be read.
  */
-export async function verifyAblations(request: AblationsRequest, shown: AblationDisplay) {
+export async function verifyAblations(request: AblationsRequest, display: AblationDisplay) {
   const { size: wish, teacher: text, seed, count, threads, ...rest } = request;
   const { batch = ABLATED.batch, context = ABLATED.context } = wish;
   const teacher = text === undefined ? undefined : await ablatedTeacher(text, batch * context);
-  await shown.warn(teacher?.warnings ?? []);
+  await display.warn(teacher?.warnings ?? []);
   if (teacher?.keys && rest.data === 'shifted') {
     throw new UserError('usage', '--data shifted does not apply to keys from a file', {
       suggestion: 'leave it out, or write --data linear',
@@ -124,6 +124,7 @@ export async function verifyAblations(request: AblationsRequest, shown: Ablation
   for (const { ratio } of variantsOf(rest.changes))
     refuseNoWidth([{ width: size.teacherWidth }], ratio);
   const { chooseTrainer } = await import('../runtime/select/matmul-backends.js');
+  const shown = display.steps();
   try {
     shown.doing('starting TensorFlow.js');
     const { trainer } = await chooseTrainer(threads ?? os.availableParallelism());

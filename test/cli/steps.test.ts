@@ -24,6 +24,13 @@ function surroundings(isTTY: boolean, columns = 80) {
   return { written, timer, clock, place };
 }
 
+it.each([true, false])('shows nothing before the first step, terminal: %s', (isTTY) => {
+  const { written, timer, place } = surroundings(isTTY);
+  steps({ quiet: false }, place);
+  timer.ring();
+  expect(written).toEqual([]);
+});
+
 describe('on a terminal', () => {
   it('shows nothing of what is done within a second', () => {
     const { written, timer, place } = surroundings(true);

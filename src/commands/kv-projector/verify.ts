@@ -96,7 +96,7 @@ export default class KvProjectorVerify extends BaseCommand {
         changes: changes ?? PUBLISHED_CHANGES,
       };
       const result = await verifyAblations(request, {
-        ...progressDisplay(flags).steps(),
+        ...progressDisplay(flags),
         warn: (warnings) => this.warnAbout(flags, warnings),
       });
       return this.answer(flags, result, (each) => ablationsReport(each, DATA[each.data]));
