@@ -1,6 +1,7 @@
 /** Operations of file systems for writing, and their errors as messages with a suggestion. */
 
 import fs from 'node:fs';
+import os from 'node:os';
 import path from 'node:path';
 import { UserError } from '../errors.js';
 
@@ -231,6 +232,19 @@ function lastOf(moves: readonly Move[]): Move {
 }
 
 // Folders of the system
+
+/** Home folder of the user. A HOME that is empty or relative, and an account without one, are no place for files. */
+export function homeFolder(): string {
+  for (const find of [() => os.homedir(), () => os.userInfo().homedir]) {
+    try {
+      const home = find();
+      if (path.isAbsolute(home)) return home;
+    } catch {
+      // An account without an entry, as in a container with a number for its user.
+    }
+  }
+  return os.tmpdir();
+}
 
 /**
  * The platform's folder for caches of this program.
