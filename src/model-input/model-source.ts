@@ -70,7 +70,7 @@ export async function withErrorOf(
   other: string,
   open: () => unknown,
 ): Promise<unknown> {
-  if (!(error instanceof UserError)) return error;
+  if (!(error instanceof UserError) || source === other) return error;
   try {
     await open();
   } catch (second) {

@@ -231,3 +231,16 @@ describe('a sweep in parts refuses', () => {
     expect(stdout).toContain('--part 2\nEND_OF_PARTS\n');
   });
 });
+
+describe('the number of units', () => {
+  it('has its noun', async () => {
+    const plan = at('one-unit.json');
+    const { stdout } = await runHere([
+      ...['compare', 'hybrid/tiny', '--parts', '2', '--plan', plan],
+    ]);
+    expect(stdout).toContain('Plan for 1 model in 2 parts');
+    expect(stdout).toContain('1 with work: the sweep has only 1 model');
+    const part = await runHere(['compare', '--plan', plan, '--part', '2']);
+    expect(part.stdout).toContain('computed  1 model in');
+  });
+});
