@@ -63,7 +63,14 @@ const VERSION = '1.2.3';
 const FAST = { times: { beat: 20, stale: 200 }, poll: 5 };
 
 async function planned(sweep: Odd, parts: number, file = path.join(folderOf({}), 'sweep.json')) {
-  const request = { command: 'compare', arguments: [], version: VERSION, parts, force: false };
+  const request = {
+    command: 'compare',
+    arguments: [],
+    version: VERSION,
+    parts,
+    force: false,
+    presets: '/none',
+  };
   await SweepParts.make(file, sweep, await sweep.backend.here(), request);
   return SweepParts.open(file, VERSION, 'compare');
 }

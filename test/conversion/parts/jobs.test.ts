@@ -147,7 +147,7 @@ describe('launchText', () => {
 
   it('quotes every word for GNU parallel, which replaces braces only in a command', async () => {
     const { plan: planned, file } = await oddPlan();
-    const text = launchText(jobOf(planned, file, 2), 'parallel', optionsFor({ tasks: 2 }));
+    const text = launchText(jobOf(planned, file), 'parallel', optionsFor({ tasks: 2 }));
     const found = argumentsIn(text, 'parallel');
     expect(found[0]).toEqual(['--jobs', '2', '--line-buffer']);
     const commands = found.slice(2);
