@@ -65,7 +65,7 @@ function factsOf(result: SweepResult): Fact[] {
         name: 'parts',
         text:
           working < parts.length
-            ? `${formatInteger(working)} have work: there ${units === 1 ? 'is' : 'are'} only ${unitsText(units, unitName)}`
+            ? `${formatInteger(working)} of ${formatInteger(parts.length)} have work${units < parts.length ? `: there ${units === 1 ? 'is' : 'are'} only ${unitsText(units, unitName)}` : ''}`
             : `${counted(parts.length, 'part')}, ${spreadText(result)}`,
         ...(working < parts.length && { tone: 'warning' as const }),
       },

@@ -94,7 +94,7 @@ export function dealtUnits(costs: readonly number[], count: number): SweepPart[]
   }));
   let before = 0;
   for (const [unit, cost] of costs.entries()) {
-    const middle = (before + cost / 2) / total;
+    const middle = total > 0 ? (before + cost / 2) / total : unit / costs.length;
     before += cost;
     const part = parts[Math.min(count - 1, Math.floor(count * middle))];
     if (part === undefined) continue;
