@@ -122,6 +122,11 @@ function headOf(job: PartsJob, { memoryMiB, seconds }: Needs, options: LaunchOpt
   ];
 }
 
+/** Option of Node that keeps a heap within the memory of a task: by default it grows with that of the machine. */
+const heapOption = ({ memoryMiB }: Needs) => `--max-old-space-size=${memoryMiB}`;
+
+const heapLine = (needs: Needs) => `export NODE_OPTIONS="\${NODE_OPTIONS:-} ${heapOption(needs)}"`;
+
 function slurmScript(job: PartsJob, needs: Needs, options: LaunchOptions): string {
   const { tasks, memoryMiB, seconds } = needs;
   const { hasRows } = job;
@@ -151,6 +156,7 @@ function slurmScript(job: PartsJob, needs: Needs, options: LaunchOptions): strin
     ...headOf(job, needs, options),
     '# A phase follows also a failed one: the last job names what is missing.',
     'set -euo pipefail',
+    heapLine(needs),
     ...(hasRows ? [submit('rows', undefined, true, [...auto, '--phase', '1'])] : []),
     hasRows
       ? submit('files', 'rows', true, [...auto, '--phase', '2'])
@@ -182,6 +188,7 @@ function parallelScript(job: PartsJob, needs: Needs, options: LaunchOptions): st
   return lines([
     ...headOf(job, needs, options),
     'set -euo pipefail',
+    heapLine(needs),
     'export PARALLEL_SHELL=/bin/sh',
     ...(hasRows ? [...phase(['--phase', '1']), ...phase(['--phase', '2'])] : phase([])),
     line(wordsOf(job, options, '--finish')),
@@ -236,6 +243,7 @@ function kubernetesManifest(work: PartsJob, needs: Needs, options: LaunchOptions
               name: 'minimind',
               image,
               command: wordsOf(work, { ...options, program: ['minimind'] }, ...words),
+              env: [{ name: 'NODE_OPTIONS', value: heapOption(needs) }],
               resources: {
                 requests: { cpu: String(work.cpus), memory: `${memoryMiB}Mi` },
                 limits: { memory: `${memoryMiB}Mi` },

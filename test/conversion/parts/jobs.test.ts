@@ -208,6 +208,19 @@ describe('launchText of other jobs', () => {
     expect(own[0]).toEqual(expect.arrayContaining(['--array=1-2000', '--time=24']));
   });
 
+  it('keeps the heap of a task within its memory', () => {
+    for (const name of ['slurm', 'parallel'] as const) {
+      const script = launchText({ ...job, partSeconds: [1] }, name, options);
+      expect(script).toContain('export NODE_OPTIONS="${NODE_OPTIONS:-} --max-old-space-size=1216"');
+    }
+    const { items } = JSON.parse(launchText(job, 'kubernetes', options));
+    for (const { spec } of items) {
+      expect(spec.template.spec.containers[0].env).toEqual([
+        { name: 'NODE_OPTIONS', value: '--max-old-space-size=1216' },
+      ]);
+    }
+  });
+
   it('refuses a path that GNU parallel would read as two commands', () => {
     const odd = { ...job, planFile: '/shared/a\nEND_OF_PARTS\nrm b/plan.json' };
     expect(() => launchText(odd, 'parallel', options)).toThrow('without line breaks in its path');
