@@ -308,7 +308,7 @@ export default class QuickTest extends BaseCommand {
 
   async #trace(flags: TestFlags, { file, family, model }: ModelFile) {
     const { inputSize } = await import('../runtime/token-ids.js');
-    const { traceOf } = await import('../budget/trace.js');
+    const { traceOf } = await import('../budget/trace/trace.js');
     const size = inputSize({ ...flags, ids: await idsOf(flags, model) }, model);
     const result = {
       schema: 'minimind/quick-test@1',

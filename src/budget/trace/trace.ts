@@ -30,8 +30,8 @@ import type {
   StateSpaceDual,
   Sum,
   Temperature,
-} from '../architecture/layer.js';
-import { ACTIVATIONS } from '../architecture/layer.js';
+} from '../../architecture/layer.js';
+import { ACTIVATIONS } from '../../architecture/layer.js';
 import {
   expertActivation,
   expertInner,
@@ -41,11 +41,11 @@ import {
   outputWidth,
   projectionLayers,
   tensorsOf,
-} from '../architecture/walk.js';
-import { widthAfter } from '../operations/lower.js';
-import type { Shape } from '../tensor/dtype.js';
-import { formatInteger } from '../text/units.js';
-import { blocksText, counted } from '../text/words.js';
+} from '../../architecture/walk.js';
+import { widthAfter } from '../../operations/lower.js';
+import type { Shape } from '../../tensor/dtype.js';
+import { formatInteger } from '../../text/units.js';
+import { blocksText, counted } from '../../text/words.js';
 
 /** Sequences, and tokens per sequence. */
 interface TokenGrid {
