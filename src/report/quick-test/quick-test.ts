@@ -1,5 +1,5 @@
 /** Report of `minimind quick-test`: a verdict, one line per check, and the time. */
-import type { TraceStep } from '../../budget/trace/trace.js';
+import type { TraceStep } from '../../budget/trace/step-builder.js';
 import type { CheckName } from '../../quicktest/checks.js';
 import type {
   CheckVerdict,
