@@ -12,7 +12,7 @@ import type { Cluster } from '../hardware/gpu.js';
 import { peakIfKnown } from '../hardware/gpu.js';
 import { GPUS } from '../hardware/gpus.js';
 import { type LearningRate, learningRateAt, learningRateOf } from './learning-rate.js';
-import { type Mistake, mistakesOf } from './mistakes.js';
+import { type Mistake, mistakesOf } from './mistakes/find-mistakes.js';
 import {
   GROUP_RULES,
   type GroupRuleName,

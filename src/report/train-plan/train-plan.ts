@@ -10,7 +10,7 @@ import {
   significant,
 } from '../../text/units.js';
 import { counted, joined, shellWord, withoutFlags } from '../../text/words.js';
-import type { Mistake } from '../../training/mistakes.js';
+import type { Mistake } from '../../training/mistakes/find-mistakes.js';
 import type { PlainBounds, ShownPlan } from '../../training/train-plan.js';
 import {
   bytesCell,

@@ -1,21 +1,21 @@
 /** Checks of a training plan: one table of mistakes that ruin a run, each with its reason and what to write. */
-import type { TrainingKey } from '../architecture/training-section.js';
-import { formatInteger, percentText, shortCount, shortNumber } from '../text/units.js';
-import { counted } from '../text/words.js';
-import type { LearningRate } from './learning-rate.js';
-import { highestRate, learningRateAt, parseDecayType, publishedRate } from './learning-rate.js';
-import type { GroupRuleName, OptimizerGroup } from './optimizer-groups.js';
-import { GROUP_RULES, parseGroupRule } from './optimizer-groups.js';
-import type { RunSize } from './run-size.js';
+import type { TrainingKey } from '../../architecture/training-section.js';
+import { formatInteger, percentText, shortCount, shortNumber } from '../../text/units.js';
+import { counted } from '../../text/words.js';
+import type { LearningRate } from '../learning-rate.js';
+import { highestRate, learningRateAt, parseDecayType, publishedRate } from '../learning-rate.js';
+import type { GroupRuleName, OptimizerGroup } from '../optimizer-groups.js';
+import { GROUP_RULES, parseGroupRule } from '../optimizer-groups.js';
+import type { RunSize } from '../run-size.js';
 import {
   OPTIMAL_TOKENS_PER_PARAMETER,
   partialAccumulation,
   stepsFor,
   worthOfRepeated,
-} from './run-size.js';
-import { parseSchedule, SCHEDULE_NAMES, SCHEDULES } from './schedules.js';
-import type { TrainingSettings, TrainingValues } from './training-settings.js';
-import { FIRST_SCALE, FP16_LARGEST, type Underflow } from './underflow.js';
+} from '../run-size.js';
+import { parseSchedule, SCHEDULE_NAMES, SCHEDULES } from '../schedules.js';
+import type { TrainingSettings, TrainingValues } from '../training-settings.js';
+import { FIRST_SCALE, FP16_LARGEST, type Underflow } from '../underflow.js';
 
 /** Facts of a plan that the checks use. */
 export interface PlanFacts {
