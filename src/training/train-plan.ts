@@ -1,9 +1,11 @@
 /** The plan of a training: size, learning rate, optimizer groups, checkpoints, memory, time, and its mistakes. */
+
 import type { LanguageModel } from '../architecture/layer.js';
 import type { Recompute } from '../budget/flops.js';
 import { countParameters } from '../budget/parameters.js';
 import { resolveSetting } from '../budget/profile-model.js';
 import type { Bounds } from '../budget/quantity.js';
+import type { Problem, PropertyPath } from '../errors.js';
 import { trainingCost } from '../fit/cost.js';
 import { computedIn, stepTimeOf, trainingTimeOf } from '../fit/training/step-time.js';
 import { fitTrainingMemory } from '../fit/training/training-memory.js';
@@ -12,7 +14,7 @@ import type { Cluster } from '../hardware/gpu.js';
 import { peakIfKnown } from '../hardware/gpu.js';
 import { GPUS } from '../hardware/gpus.js';
 import { type LearningRate, learningRateAt, learningRateOf } from './learning-rate.js';
-import { type Mistake, mistakesOf } from './mistakes/find-mistakes.js';
+import { findMistakes, type Mistake } from './mistakes/find-mistakes.js';
 import {
   GROUP_RULES,
   type GroupRuleName,
@@ -30,6 +32,7 @@ import {
   titleOf,
 } from './schedules.js';
 import type { TrainingSettings } from './training-settings.js';
+import { trainingSettings } from './training-settings.js';
 import { assumedUnderflow, FIRST_SCALE, type Underflow } from './underflow.js';
 
 export interface TrainPlanRequest {
@@ -206,7 +209,7 @@ function basisOf(model: LanguageModel, request: TrainPlanRequest): Basis {
       ? { ...assumed(), isMeasured: false }
       : null;
   const facts = { parameters, width, vocabulary, size, rate, rule, weightDecay, groups };
-  const mistakes = mistakesOf({
+  const mistakes = findMistakes({
     ...facts,
     settings,
     highestId: data?.highestId ?? undefined,
@@ -403,3 +406,30 @@ export function shownPlan(plan: TrainPlan) {
 }
 
 export type ShownPlan = ReturnType<typeof shownPlan>;
+
+interface LocatedDocument {
+  readonly document: unknown;
+  readonly model: LanguageModel;
+  locate(path: PropertyPath): Pick<Problem, 'file' | 'line' | 'column' | 'excerpt'>;
+}
+
+/** Warnings about the training of a document that has one. */
+export function mistakeProblems({ document, model, locate }: LocatedDocument): Problem[] {
+  const settings = trainingSettings(document);
+  if (Object.keys(settings.values).length === 0) return [];
+  // A context beyond the model's positions is an error of its own.
+  const context = Math.min(
+    settings.values.max_seq_length ?? Number.POSITIVE_INFINITY,
+    model.positions,
+  );
+  return trainingMistakes(model, {
+    settings,
+    ...(Number.isFinite(context) && settings.values.max_seq_length !== undefined && { context }),
+  }).map(({ place, title, reason, fix }) => ({
+    severity: 'warning',
+    ...locate(place.split('.')),
+    path: place,
+    message: `${title}: ${reason}`,
+    suggestion: `write ${fix}`,
+  }));
+}
