@@ -27,7 +27,7 @@ import { formatInteger } from '../text/units.js';
 import { counted } from '../text/words.js';
 import { notComparable } from './checks/forward.js';
 import type { CheckName, CheckResult } from './checks.js';
-import { CHECKS } from './checks.js';
+import { QUICK_TEST_CHECKS } from './checks.js';
 import type { CheckFinding } from './finding.js';
 import type { MemoryNeed } from './memory.js';
 import {
@@ -345,7 +345,7 @@ export async function runCheck(name: CheckName, context: TestContext): Promise<C
 }
 
 async function findingOf(name: CheckName, context: TestContext): Promise<CheckFinding> {
-  const { needs, load } = CHECKS[name];
+  const { needs, load } = QUICK_TEST_CHECKS[name];
   try {
     const wrong =
       needs === 'finite logits' ? notComparable((await context.base()).output) : undefined;

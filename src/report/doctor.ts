@@ -1,6 +1,6 @@
 /** Report of `minimind doctor`: one line for each way of running a model. */
 import type { ProblemText } from '../errors.js';
-import type { Adapter } from '../runtime/adapters/adapters.js';
+import type { GraphicsAdapter } from '../runtime/adapters/adapters.js';
 import type { ENGINES, EngineInfo } from '../runtime/engine.js';
 import type { SkippedEngine } from '../runtime/select/devices.js';
 import type { SelfCheck } from '../runtime/select/self-check.js';
@@ -25,7 +25,7 @@ interface DoctorResult {
   readonly availableBytes: number;
   readonly engines: readonly SurveyEntry[];
   /** Null, like their findings, when adapters were not surveyed. */
-  readonly adapters: readonly Adapter[] | null;
+  readonly adapters: readonly GraphicsAdapter[] | null;
   readonly adapterFindings: readonly ProblemText[] | null;
 }
 
@@ -65,7 +65,7 @@ function verdictOf(engines: readonly SurveyEntry[]): Verdict {
   };
 }
 
-function graphicsFact(adapters: readonly Adapter[]): Fact {
+function graphicsFact(adapters: readonly GraphicsAdapter[]): Fact {
   const names = adapters.map(({ name, isSoftware }) => (isSoftware ? `${name} (software)` : name));
   return {
     name: 'graphics',
@@ -121,7 +121,7 @@ function verdictCell({ problem, version, info }: SurveyEntry): Cell {
 }
 
 function graphics(
-  adapters: readonly Adapter[],
+  adapters: readonly GraphicsAdapter[],
   findings: readonly ProblemText[],
   engines: readonly SurveyEntry[],
 ): Block[] {
@@ -133,7 +133,10 @@ function graphics(
 }
 
 /** On a narrow terminal, columns of the engine table are omitted. */
-function adaptersTable(adapters: readonly Adapter[], engines: readonly SurveyEntry[]): TableBlock {
+function adaptersTable(
+  adapters: readonly GraphicsAdapter[],
+  engines: readonly SurveyEntry[],
+): TableBlock {
   const table = (isWide: boolean) =>
     tableOf(adapters, [
       wrapColumn('adapter', 'adapter', ({ name }) => strongCell(name)),
@@ -163,7 +166,10 @@ function adaptersTable(adapters: readonly Adapter[], engines: readonly SurveyEnt
 }
 
 /** The fastest engine that ran on an adapter. */
-const runOn = ({ name }: Adapter, engines: readonly SurveyEntry[]): SurveyEntry | undefined =>
+const runOn = (
+  { name }: GraphicsAdapter,
+  engines: readonly SurveyEntry[],
+): SurveyEntry | undefined =>
   engines
     .filter(({ info }) => info?.device === name)
     .toSorted((a, b) => (b.productFlops ?? 0) - (a.productFlops ?? 0))[0];

@@ -108,7 +108,7 @@ export function dealtUnits(costs: Iterable<number>, count: number): SweepPart[] 
 const WHOLE_BYTES = 2 ** 26;
 
 /** Fingerprints of files, by their absolute paths. */
-export const inputsOf = (files: readonly string[]): SweepPlan['inputs'] =>
+export const inputFingerprints = (files: readonly string[]): SweepPlan['inputs'] =>
   [...new Set(files.map((file) => path.resolve(file)))]
     .toSorted()
     .map((file) => fingerprintOf(file, WHOLE_BYTES));

@@ -21,7 +21,7 @@ import {
   changed,
   dealtUnits,
   hashedSweepPlan,
-  inputsOf,
+  inputFingerprints,
   readSweepPlan,
   refuseChangedInputs,
   SweepFolder,
@@ -134,7 +134,7 @@ export class SweepParts {
     const plan = hashedSweepPlan({
       ...words,
       folder: process.cwd(),
-      inputs: inputsOf(readInputs()),
+      inputs: inputFingerprints(readInputs()),
       units: { name: units.name, count: units.count, sha256: identityOf(sweep) },
       backend: exactJson(backend),
       cpus: Number(sweep.backend.flags(backend).threads ?? CPUS),

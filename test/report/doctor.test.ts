@@ -2,10 +2,10 @@ import { describe, expect, it } from 'vitest';
 import { doctorReport } from '../../src/report/doctor.js';
 import { renderCsv } from '../../src/report/render/csv.js';
 import { renderTable } from '../../src/report/render/table.js';
-import type { Adapter } from '../../src/runtime/adapters/adapters.js';
+import type { GraphicsAdapter } from '../../src/runtime/adapters/adapters.js';
 import type { SurveyEntry } from '../../src/runtime/select/survey.js';
 
-const LLVMPIPE: Adapter = {
+const LLVMPIPE: GraphicsAdapter = {
   name: 'llvmpipe (LLVM 15.0.6, 256 bits)',
   vendor: 'Mesa',
   isSoftware: true,
@@ -15,7 +15,7 @@ const LLVMPIPE: Adapter = {
   hasFloat16: true,
   source: 'webgpu',
 };
-const H200: Adapter = {
+const H200: GraphicsAdapter = {
   name: 'NVIDIA H200',
   vendor: 'NVIDIA',
   isSoftware: false,
@@ -55,7 +55,7 @@ const RAN: SurveyEntry = {
 };
 
 const report = (
-  adapters: readonly Adapter[] | null,
+  adapters: readonly GraphicsAdapter[] | null,
   adapterFindings: Parameters<typeof doctorReport>[0]['adapterFindings'] = [],
 ) =>
   doctorReport({

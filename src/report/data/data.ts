@@ -25,7 +25,7 @@ import {
   wrapColumn,
 } from '../kit/cells.js';
 import type { Block, Cell, Fact, Report, TableBlock, Verdict } from '../kit/report.js';
-import { positionsTable, shownBlocks } from './shown-samples.js';
+import { positionsTable, shownSampleBlocks } from './shown-samples.js';
 
 export type DataResult = DataReading & DataJudgement & { readonly schema: 'minimind/data@1' };
 
@@ -34,7 +34,7 @@ export function dataReport(result: DataResult, next: string): Report {
   if (result.shown.length > 0) {
     return {
       verdict: shownVerdict(result),
-      blocks: [{ kind: 'facts', facts: sampleFacts(result) }, ...shownBlocks(result)],
+      blocks: [{ kind: 'facts', facts: sampleFacts(result) }, ...shownSampleBlocks(result)],
       next: result.isWhole ? undefined : next,
       data: positionsTable(result),
     };

@@ -1,7 +1,7 @@
 /** Candidates for running a model: each engine with each of its backends. */
 import { createRequire } from 'node:module';
 import type { ProblemText } from '../../errors.js';
-import type { Adapter } from '../adapters/adapters.js';
+import type { GraphicsAdapter } from '../adapters/adapters.js';
 import { cudaAdapter, webgpuAdapter, webgpuObstacle } from '../adapters/adapters.js';
 import type { Compute, DeviceName, Engine, EngineName } from '../engine.js';
 import type { Provider } from '../onnx/onnx-engine.js';
@@ -34,7 +34,7 @@ export interface EngineCandidate {
   /** Whether it can be selected automatically. */
   readonly isAutomatic: boolean;
   /** The graphics card that it would use; null when there is none. Absent for engines on the processor. */
-  readonly adapter?: () => Promise<Adapter | null>;
+  readonly adapter?: () => Promise<GraphicsAdapter | null>;
   /** Reason why it cannot use an existing card; null when there is none. */
   readonly obstacle?: () => Promise<ProblemText | null>;
   /** @throws UserError when it cannot be used here. */
