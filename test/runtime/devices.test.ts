@@ -3,7 +3,6 @@ import { UserError } from '../../src/errors.js';
 import type { GraphicsAdapter } from '../../src/runtime/adapters/adapters.js';
 import type { DeviceName, Engine, EngineName } from '../../src/runtime/engine.js';
 import { onnxVersion } from '../../src/runtime/onnx/library.js';
-import { CANDIDATES, type EngineOptions } from '../../src/runtime/select/candidates.js';
 import {
   chooseEngine,
   crossCheckTarget,
@@ -13,6 +12,7 @@ import {
   isRequestedEngine,
   matchesRequest,
 } from '../../src/runtime/select/devices.js';
+import { CANDIDATES, type EngineOptions } from '../../src/runtime/select/engine-candidates.js';
 import { surveyEngine, surveyEngines } from '../../src/runtime/select/survey.js';
 import { type Faults, referenceEngine } from './reference-engine.js';
 

@@ -2,7 +2,7 @@ import fs from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { loadModelFile } from '../../src/model-input/model-file.js';
 import { MISTAKE_NAMES, PLAN_CHECKS } from '../../src/training/mistakes/find-mistakes.js';
-import { planTraining, trainingMistakes } from '../../src/training/train-plan.js';
+import { planTraining, trainingMistakes } from '../../src/training/plan-training.js';
 import { trainingSettings } from '../../src/training/training-settings.js';
 import { inPackage } from '../fixtures.js';
 

@@ -4,8 +4,8 @@ import { UserError } from '../../errors.js';
 import type { GraphicsAdapter } from '../adapters/adapters.js';
 import type { CallSize, DeviceName, Engine, EngineInfo, EngineName } from '../engine.js';
 import { DEVICES, ENGINES } from '../engine.js';
-import type { EngineCandidate, EngineOptions } from './candidates.js';
-import { CANDIDATES, installedVersion } from './candidates.js';
+import type { EngineCandidate, EngineOptions } from './engine-candidates.js';
+import { CANDIDATES, installedVersion } from './engine-candidates.js';
 import type { SelfCheck } from './self-check.js';
 import { selfCheck } from './self-check.js';
 

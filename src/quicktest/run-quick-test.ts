@@ -42,8 +42,8 @@ import {
 } from './memory.js';
 import { streamedTest } from './streamed.js';
 import { TestContext } from './test-context.js';
-import type { TestedModel } from './tested-model.js';
-import { type ProxyChange, scaledDownProxy } from './tested-model.js';
+import type { ProxyChange, TestedModel } from './tested-model.js';
+import { scaledDownProxy } from './tested-model.js';
 
 export interface QuickTestRequest extends EngineRequest, TestedModel {
   /** Number of timed forward passes; undefined to time for half a second. */

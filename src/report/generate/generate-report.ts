@@ -1,5 +1,4 @@
 /** Answers of a model, and how they came about: report of `generate`. */
-
 import type {
   GenerateResult,
   NamedToken,
@@ -8,7 +7,7 @@ import type {
 } from '../../generation/session.js';
 import { formatInteger, percentText, weightFormText } from '../../text/units.js';
 import { counted, modelName, present, sumOf } from '../../text/words.js';
-import { engineText } from '../doctor.js';
+import { engineText } from '../doctor-report.js';
 import {
   bar,
   headingBlock,

@@ -5,7 +5,7 @@ import type {
   ConvertedTable,
 } from '../../src/conversion/conversion-result.js';
 import type { TableError } from '../../src/conversion/execute/table-rows.js';
-import { convertReport } from '../../src/report/convert/convert.js';
+import { convertReport } from '../../src/report/convert/convert-report.js';
 import { renderCsv } from '../../src/report/render/csv.js';
 import { renderMarkdown } from '../../src/report/render/markdown.js';
 import { renderTable } from '../../src/report/render/table.js';

@@ -17,14 +17,8 @@ import {
 } from '../kit/cells.js';
 import type { Block, Cell, Column, Report, TableBlock, Tone } from '../kit/report.js';
 import { comparisonVerdict } from './compare-verdict.js';
-import {
-  changeCell,
-  ShownComparison,
-  titleOfKey,
-  type Value,
-  valueIn,
-  valueText,
-} from './shown-comparison.js';
+import type { Value } from './shown-comparison.js';
+import { changeCell, ShownComparison, titleOfKey, valueIn, valueText } from './shown-comparison.js';
 
 /**
  * @param columns Columns of the answer; --details has all.

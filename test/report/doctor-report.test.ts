@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { doctorReport } from '../../src/report/doctor.js';
+import { doctorReport } from '../../src/report/doctor-report.js';
 import { renderCsv } from '../../src/report/render/csv.js';
 import { renderTable } from '../../src/report/render/table.js';
 import type { GraphicsAdapter } from '../../src/runtime/adapters/adapters.js';

@@ -1,5 +1,4 @@
 /** Reports of `minimind modules`: the list of blocks, and the run of one. */
-
 import type { SoftmaxStep } from '../modules/attention-modules.js';
 import type { BlockCheck, BlockRun, NamedTensor, RotationStep } from '../modules/block-runs.js';
 import { formatInteger, significant } from '../text/units.js';

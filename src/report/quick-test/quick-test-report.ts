@@ -9,10 +9,10 @@ import type {
   QuantizedCost,
   Timing,
 } from '../../quicktest/finding.js';
-import type { QuantizedWeights, QuickTest } from '../../quicktest/quick-test.js';
+import type { QuantizedWeights, QuickTest } from '../../quicktest/run-quick-test.js';
 import { formatBytes, formatInteger, shortCount, weightFormText } from '../../text/units.js';
 import { counted, modelName, sumOf } from '../../text/words.js';
-import { engineText, skippedEngineText } from '../doctor.js';
+import { engineText, skippedEngineText } from '../doctor-report.js';
 import {
   bar,
   headingBlock,

@@ -3,7 +3,7 @@ import type { EvaluatedModel, EvaluationResult } from '../evaluation/evaluate-fi
 import type { Estimate } from '../evaluation/token-scores.js';
 import { formatInteger, percentText, significant, weightFormText } from '../text/units.js';
 import { counted, modelName, present, shortened } from '../text/words.js';
-import { engineText } from './doctor.js';
+import { engineText } from './doctor-report.js';
 import { headingBlock, integerCell, leftColumn, NOTHING, right, tableOf } from './kit/cells.js';
 import type { Cell, Fact, Report, TableBlock, Verdict } from './kit/report.js';
 

@@ -7,8 +7,10 @@ import type { WeightSource } from '../runtime/weights.js';
 import type { WeightForm } from '../tensor/group-quantization.js';
 import { divergence } from '../tensor/logits.js';
 import type { LineScore, LineTracker } from './line-scores.js';
-import { type Estimate, MeanFold, quantile, tokenScore, ValueList } from './token-scores.js';
-import { type ScoringWindow, type WindowSettings, Windows } from './windows.js';
+import type { Estimate } from './token-scores.js';
+import { MeanFold, quantile, tokenScore, ValueList } from './token-scores.js';
+import type { ScoringWindow, WindowSettings } from './windows.js';
+import { Windows } from './windows.js';
 
 /** A model with its weights. */
 export interface WeightedModel {

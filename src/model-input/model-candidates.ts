@@ -1,5 +1,6 @@
 /** Models to compare: several sources, each with every combination of the `--set` values. */
-import { type SweepPoint, sweepOf } from '../config/overrides.js';
+import type { SweepPoint } from '../config/overrides.js';
+import { sweepOf } from '../config/overrides.js';
 import type { Problem } from '../errors.js';
 import { problemsOf, UserError } from '../errors.js';
 import { sumOf } from '../text/words.js';

@@ -3,7 +3,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { beforeAll, describe, expect, it, test } from 'vitest';
-import { type CompletedCommand, completionScript, SHELLS } from '../../src/cli/completion.js';
+import { type CompletedCommand, completionScript, SHELLS } from '../../src/cli/shell-completion.js';
 import { readJson } from '../fixtures.js';
 import { runHere } from '../run-here.js';
 

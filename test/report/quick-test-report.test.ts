@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import type { QuickTest } from '../../src/quicktest/quick-test.js';
-import { doctorReport } from '../../src/report/doctor.js';
-import { quickTestReport, traceReport } from '../../src/report/quick-test/quick-test.js';
+import type { QuickTest } from '../../src/quicktest/run-quick-test.js';
+import { doctorReport } from '../../src/report/doctor-report.js';
+import { quickTestReport, traceReport } from '../../src/report/quick-test/quick-test-report.js';
 import { renderCsv } from '../../src/report/render/csv.js';
 import { renderTable } from '../../src/report/render/table.js';
 import { CPU_CHECK, CPU_ENGINE } from './engine.js';

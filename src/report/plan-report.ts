@@ -12,11 +12,11 @@ import {
   significant,
 } from '../text/units.js';
 import { counted, joined, modelName, present, sentence } from '../text/words.js';
+import type { Field } from './kit/cells.js';
 import {
   bar,
   bytesCell,
   cutColumn,
-  type Field,
   headingBlock,
   integerCell,
   leftColumn,

@@ -1,4 +1,5 @@
 /** Candidates for running a model: each engine with each of its backends. */
+
 import { createRequire } from 'node:module';
 import type { ProblemText } from '../../errors.js';
 import type { GraphicsAdapter } from '../adapters/adapters.js';

@@ -4,7 +4,7 @@ import { gpuNamed } from '../../src/hardware/gpus.js';
 import { decodingTarget } from '../../src/plan/decode.js';
 import { type Plan, planModels } from '../../src/plan/plan-models.js';
 import { textWidth } from '../../src/report/kit/layout.js';
-import { planReport } from '../../src/report/plan.js';
+import { planReport } from '../../src/report/plan-report.js';
 import { renderCsv } from '../../src/report/render/csv.js';
 import { renderTable } from '../../src/report/render/table.js';
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Checkpoint } from '../../src/checkpoint/checkpoint.js';
 import type { Measurement, Statistics } from '../../src/checkpoint/statistics.js';
 import { summarise } from '../../src/checkpoint/summary.js';
-import { inspectReport } from '../../src/report/inspect/inspect.js';
+import { inspectReport } from '../../src/report/inspect/inspect-report.js';
 import { plainText } from '../../src/report/inspect/inspect-text.js';
 import { render } from '../../src/report/render/render.js';
 import { shortened } from '../../src/text/words.js';

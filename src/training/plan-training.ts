@@ -1,5 +1,4 @@
 /** The plan of a training: size, learning rate, optimizer groups, checkpoints, memory, time, and its mistakes. */
-
 import type { LanguageModel } from '../architecture/layer.js';
 import type { Recompute } from '../budget/flops.js';
 import { countParameters } from '../budget/parameters.js';
@@ -13,27 +12,20 @@ import type { TrainingFitSetting, ZeroStage } from '../fit/training/training-set
 import type { Cluster } from '../hardware/gpu.js';
 import { peakIfKnown } from '../hardware/gpu.js';
 import { GPUS } from '../hardware/gpus.js';
-import { type LearningRate, learningRateAt, learningRateOf } from './learning-rate.js';
-import { findMistakes, type Mistake } from './mistakes/find-mistakes.js';
-import {
-  GROUP_RULES,
-  type GroupRuleName,
-  type OptimizerGroup,
-  optimizerGroups,
-  parseGroupRule,
-} from './optimizer-groups.js';
-import { accumulationChoices, OVER_TRAINED, type RunSize, runSizeOf } from './run-size.js';
-import {
-  decayStepsOf,
-  type Origin,
-  parseSchedule,
-  SCHEDULES,
-  type Schedule,
-  titleOf,
-} from './schedules.js';
+import type { LearningRate } from './learning-rate.js';
+import { learningRateAt, learningRateOf } from './learning-rate.js';
+import type { Mistake } from './mistakes/find-mistakes.js';
+import { findMistakes } from './mistakes/find-mistakes.js';
+import type { GroupRuleName, OptimizerGroup } from './optimizer-groups.js';
+import { GROUP_RULES, optimizerGroups, parseGroupRule } from './optimizer-groups.js';
+import type { RunSize } from './run-size.js';
+import { accumulationChoices, OVER_TRAINED, runSizeOf } from './run-size.js';
+import type { Origin, Schedule } from './schedules.js';
+import { decayStepsOf, parseSchedule, SCHEDULES, titleOf } from './schedules.js';
 import type { TrainingSettings } from './training-settings.js';
 import { trainingSettings } from './training-settings.js';
-import { assumedUnderflow, FIRST_SCALE, type Underflow } from './underflow.js';
+import type { Underflow } from './underflow.js';
+import { assumedUnderflow, FIRST_SCALE } from './underflow.js';
 
 export interface TrainPlanRequest {
   readonly settings: TrainingSettings;

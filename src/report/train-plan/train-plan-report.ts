@@ -1,5 +1,4 @@
 /** Report of `minimind train-plan`: size, learning rate, groups, mistakes, checkpoints, memory. */
-
 import {
   formatBytes,
   formatInteger,
@@ -11,7 +10,7 @@ import {
 } from '../../text/units.js';
 import { counted, joined, shellWord, withoutFlags } from '../../text/words.js';
 import type { Mistake } from '../../training/mistakes/find-mistakes.js';
-import type { PlainBounds, ShownPlan } from '../../training/train-plan.js';
+import type { PlainBounds, ShownPlan } from '../../training/plan-training.js';
 import {
   bytesCell,
   headingBlock,

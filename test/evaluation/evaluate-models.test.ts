@@ -1,6 +1,6 @@
 import fs from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type EvaluationRequest, evaluationOf } from '../../src/evaluation/evaluate.js';
+import { type EvaluationRequest, evaluationOf } from '../../src/evaluation/evaluate-models.js';
 import { quantile, tokenScore, ValueList } from '../../src/evaluation/token-scores.js';
 import { checkWindows, type WindowSettings, Windows } from '../../src/evaluation/windows.js';
 import { openWeighted, type WeightedModelFile } from '../../src/model-input/weighted-model.js';
