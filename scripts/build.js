@@ -23,6 +23,27 @@ const THREADS = ['src/tokenizer/template-worker.ts', 'src/hub/data-worker.ts'];
 /** What the command library loads only to run from TypeScript sources, where it finds it. */
 const NEVER_NEEDED = ['typescript', 'tsx', 'ts-node'];
 
+/** Globs of plugins, configs of other tools, animations, detection of WSL: of these, minimind calls nothing. */
+const NEVER_CALLED = ['cli-spinners', 'lilconfig', 'minimatch', 'tinyglobby', 'wsl-utils'];
+
+/** Puts lighter modules in the place of packages, because every command reads and runs them when it starts. */
+const replacements = {
+  name: 'replacements',
+  setup(build) {
+    const replace = (names, resolve) =>
+      build.onResolve({ filter: new RegExp(`^(${names.join('|')})$`) }, ({ importer }) => ({
+        path: resolve(importer),
+      }));
+    replace(NEVER_CALLED, () => inRoot('scripts/bundled/never-called.cjs'));
+    const width = inRoot('scripts/bundled/string-width.cjs');
+    replace(['string-width'], (importer) =>
+      importer === width ? require.resolve('string-width') : width,
+    );
+    // For Node it has CommonJS only, which is bundled whole. This is the same code as ES modules.
+    replace(['yaml'], () => inRoot('node_modules/yaml/browser/index.js'));
+  },
+};
+
 async function bundle() {
   const commands = readdirSync(inRoot('src/commands'), { recursive: true })
     .filter((file) => file.endsWith('.ts'))
@@ -39,6 +60,7 @@ async function bundle() {
     platform: 'node',
     target: 'node20.19',
     external: NEVER_NEEDED,
+    plugins: [replacements],
     // The bundled CommonJS modules expect these three.
     define: { __dirname: 'import.meta.dirname', __filename: 'import.meta.filename' },
     banner: {

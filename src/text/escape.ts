@@ -109,3 +109,9 @@ function exactNumber(_key: string, value: unknown): unknown {
   // All digits of the double, where String() would round: 2^63 is 9223372036854775808.
   return Number.isInteger(value) && !Number.isSafeInteger(value) ? String(BigInt(value)) : value;
 }
+
+/**
+ * Text whose code units each are one character of one column: ASCII, and the signs, lines and blocks of reports. Nearly
+ * all text is.
+ */
+export const ONE_COLUMN_EACH = /^[ -~×·–—−…→●\u2500-\u259f]*$/;

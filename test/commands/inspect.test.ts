@@ -1,6 +1,7 @@
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
+import stringWidth from 'string-width';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { inPackage, readJson } from '../fixtures.js';
 import { runHere } from '../run-here.js';
@@ -96,6 +97,16 @@ describe('inspect', () => {
       stdout: '',
       stderr: 'error: --filter: no tensor has a name like "embed"\n  → did you mean "*embed*"?\n',
     });
+  });
+
+  it('aligns the columns of names with wide characters', async () => {
+    const lines = (await inspect(ODD_NAMES)).stdout.split('\n');
+    const ends = ['head ', 'ünï/코드 '].map((name) => {
+      const line = lines.find((each) => each.startsWith(name)) ?? '';
+      return stringWidth(/^.+? B /.exec(line)?.[0] ?? '');
+    });
+    expect(ends[0]).toBeGreaterThan(0);
+    expect(ends[1]).toBe(ends[0]);
   });
 
   it('compares the SRTE tables', async () => {

@@ -3,6 +3,7 @@
  * tables of characters take milliseconds to load, so that only renderers import it.
  */
 import stringWidth from 'string-width';
+import { ONE_COLUMN_EACH } from '../../text/escape.js';
 
 /** Minimum line width: narrower lines are unreadable, and some terminals report 0. */
 const NARROWEST = 20;
@@ -12,22 +13,16 @@ export function usableWidth(width: number): number {
   return width > 0 ? Math.max(NARROWEST, width) : Number.POSITIVE_INFINITY;
 }
 
-/**
- * Text whose code units each are one character of one column: ASCII, and the signs, lines and blocks of reports. Nearly
- * all text is.
- */
-const SIMPLE = /^[ -~×·–—−…→●\u2500-\u259f]*$/;
-
 /** Columns of `text` on a terminal. */
 export function textWidth(text: string): number {
-  return SIMPLE.test(text) ? text.length : stringWidth(text);
+  return ONE_COLUMN_EACH.test(text) ? text.length : stringWidth(text);
 }
 
 let segmenter: Intl.Segmenter | undefined;
 
 /** User-perceived characters, which must not be split. */
 export function graphemes(text: string): string[] {
-  if (SIMPLE.test(text)) return text.split('');
+  if (ONE_COLUMN_EACH.test(text)) return text.split('');
   segmenter ??= new Intl.Segmenter('en');
   return Array.from(segmenter.segment(text), ({ segment }) => segment);
 }

@@ -1,0 +1,2 @@
+// In place of packages that bundled packages load, but minimind never calls.
+module.exports = {};
