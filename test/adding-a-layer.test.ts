@@ -46,7 +46,7 @@ describe('a layer kind made by docs/adding-a-layer.md', () => {
       'src/architecture/families.ts',
       'src/architecture/layer.ts',
       'src/architecture/models/short_hyena.ts',
-      'src/budget/trace.ts',
+      'src/budget/trace/trace.ts',
       'src/operations/lower.ts',
       'src/runtime/onnx/compile.ts',
       'src/runtime/onnx/layers/short-hyena.ts',

@@ -34,7 +34,7 @@ export interface OnChip {
   readonly source: string;
 }
 
-export interface AttentionOptions {
+export interface AttentionSetting {
   /** Tokens of one sequence. */
   readonly contexts: readonly number[];
   /** Element type of queries, keys, values and scores. */
@@ -83,7 +83,7 @@ export interface AttentionRow {
 }
 
 export interface AttentionMethods {
-  readonly setting: Omit<AttentionOptions, 'contexts' | 'keyHeads'> & {
+  readonly setting: Omit<AttentionSetting, 'contexts' | 'keyHeads'> & {
     readonly window: number;
   };
   /** Number of attention layers; others have no scores. */
@@ -128,7 +128,7 @@ const USUAL_GROUP = 4;
  * Figures of each method for each context.
  * @throws UserError for a model without softmax attention, and for heads that do not fit it.
  */
-export function attentionMethodsOf(model: Layer, options: AttentionOptions): AttentionMethods {
+export function attentionMethodsOf(model: Layer, options: AttentionSetting): AttentionMethods {
   const scores = primitivesOf(model).filter((each): each is Scores => each.kind === 'scores');
   const [first] = scores;
   if (first === undefined) {
@@ -161,7 +161,7 @@ const largestWindow = (layers: readonly Scores[]): number | undefined => {
 function variantsOf(
   scores: readonly Scores[],
   tokens: number,
-  { window, block, globalHeads, keyHeads }: AttentionOptions,
+  { window, block, globalHeads, keyHeads }: AttentionSetting,
 ): Variant[] {
   const own = scores.map(layerOf);
   const plain = own.map((layer) => ({
@@ -260,7 +260,7 @@ function rowsOf(
   model: Layer,
   variants: readonly Variant[],
   context: number,
-  options: AttentionOptions,
+  options: AttentionSetting,
 ): AttentionRow[] {
   const all = variants.map((variant) => figuresOf(model, variant, context, options));
   const [plain] = all;
@@ -276,7 +276,7 @@ function figuresOf(
   model: Layer,
   variant: Variant,
   context: number,
-  { dtype, onChip }: AttentionOptions,
+  { dtype, onChip }: AttentionSetting,
 ): Omit<AttentionRow, 'ratios'> {
   const { method, name, isModel, layers, inTiles = false } = variant;
   const bits = v({ bits: DTYPES[dtype].bits });

@@ -77,7 +77,7 @@ export function reshaped(view: StoredTensor, shape: Shape): StoredTensor {
 }
 
 /** A matrix with its axes swapped, contiguous; a tensor of other axes as it is. */
-export function transposed(tensor: StoredTensor): StoredTensor {
+export function transposedTensor(tensor: StoredTensor): StoredTensor {
   if (tensor.shape.length !== 2) return tensor;
   const [shape, strides] = [tensor.shape.toReversed(), tensor.strides.toReversed()];
   return reshaped({ ...tensor, shape, strides }, shape);

@@ -178,7 +178,7 @@ export abstract class SweepCommand extends BaseCommand {
     flags: Parameters<BaseCommand['answer']>[0],
     result: import('../sweep/sweep.js').SweepResult,
   ): Promise<undefined> {
-    const { sweepReport } = await import('../report/sweep.js');
+    const { sweepReport } = await import('../report/sweep-report.js');
     await this.answer(flags, result, sweepReport);
     return undefined;
   }

@@ -16,7 +16,7 @@ import { UserError } from '../errors.js';
 import { onChipMemoryOf } from '../hardware/gpu.js';
 import { clusterNamed } from '../hardware/gpus.js';
 import { openModelSource } from '../model-input/model-source.js';
-import { attentionReport } from '../report/attention.js';
+import { attentionReport } from '../report/attention-report.js';
 import { configText } from '../report/inspect/inspect-text.js';
 import { formatBytes } from '../text/units.js';
 

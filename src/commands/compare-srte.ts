@@ -6,7 +6,7 @@ import { BaseCommand } from '../cli/base-command.js';
 import { offline, readAs, set } from '../cli/flags/flags.js';
 import { counts, dtype, tokenCounts } from '../cli/flags/value-flags.js';
 import { documentOf, loadModelFile } from '../model-input/model-file.js';
-import { srteReport } from '../report/compare/compare-srte.js';
+import { srteReport } from '../report/compare/compare-srte-report.js';
 
 export default class CompareSrte extends BaseCommand {
   static override summary = 'Compare the SRTE strategies of a hybrid model.';

@@ -10,8 +10,8 @@ import { ANY_BACKEND, SweepCommand } from '../cli/sweep-command.js';
 import { COLUMN_NAMES } from '../comparison/columns.js';
 import { comparisonOf, comparisonWarnings, mainColumns } from '../comparison/compare-models.js';
 import { UserError } from '../errors.js';
-import { candidateCosts, openCandidates } from '../model-input/candidates.js';
-import { compareReport } from '../report/compare/compare.js';
+import { candidateCosts, openCandidates } from '../model-input/model-candidates.js';
+import { compareReport } from '../report/compare/compare-report.js';
 import { formatInteger } from '../text/units.js';
 
 export default class Compare extends SweepCommand {

@@ -42,8 +42,8 @@ import { withAdapter } from '../model-input/adapter-model.js';
 import { checkpointWarnings } from '../model-input/checkpoint-config.js';
 import { openModelCheckpoint } from '../model-input/gguf/gguf-checkpoint.js';
 import { checkpointOfFolder } from '../model-input/working-folder.js';
-import { convertReport, exceedsBound } from '../report/convert/convert.js';
 import { partsReport } from '../report/convert/convert-parts.js';
+import { convertReport, exceedsBound } from '../report/convert/convert-report.js';
 import { percentText } from '../text/units.js';
 import { shellWord } from '../text/words.js';
 

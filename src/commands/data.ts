@@ -7,7 +7,7 @@ import { count, share, tokens, tokenTotal } from '../cli/flags/value-flags.js';
 import { progressDisplay } from '../cli/progress.js';
 import { KIND_NAMES, RECIPE_NAMES, USUAL_SIMILARITY } from '../data/data-choices.js';
 import { UserError } from '../errors.js';
-import { dataReport } from '../report/data/data.js';
+import { dataReport } from '../report/data/data-report.js';
 import { shellWord, withoutFlags } from '../text/words.js';
 
 export default class Data extends BaseCommand {

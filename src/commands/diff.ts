@@ -6,7 +6,7 @@ import { shareOrPercent } from '../cli/flags/thresholds.js';
 import { progressDisplay } from '../cli/progress.js';
 import { type Difference, differenceOf } from '../difference/difference.js';
 import type { Problem } from '../errors.js';
-import { diffReport } from '../report/diff.js';
+import { diffReport } from '../report/diff-report.js';
 import { percentText } from '../text/units.js';
 import { namesText } from '../text/words.js';
 

@@ -4,12 +4,12 @@ import * as Flags from '@oclif/core/flags';
 import { BaseCommand, type FlagsOf } from '../cli/base-command.js';
 import { details, threads as threadsFlag } from '../cli/flags/flags.js';
 import { steps } from '../cli/progress.js';
-import { doctorReport } from '../report/doctor.js';
+import { doctorReport } from '../report/doctor-report.js';
 import type { AdapterSurvey } from '../runtime/adapters/adapters.js';
-import type { CandidateName } from '../runtime/select/candidates.js';
+import type { CandidateName } from '../runtime/select/engine-candidates.js';
 import type { SurveyEntry } from '../runtime/select/survey.js';
 
-/** Copy of the names in `src/runtime/select/candidates.ts`: a command loads nothing before it runs. */
+/** Copy of the names in `src/runtime/select/engine-candidates.ts`: a command loads nothing before it runs. */
 const NAMES = {
   'onnx:cuda': true,
   'onnx:webgpu': true,

@@ -12,7 +12,7 @@ import { UserError } from '../errors.js';
 import type { EvaluationInput, EvaluationResult } from '../evaluation/evaluate-files.js';
 import { isCheckpointPath } from '../model-input/locate.js';
 import { openWeighted } from '../model-input/weighted-model.js';
-import { evaluateReport } from '../report/evaluate.js';
+import { evaluateReport } from '../report/evaluate-report.js';
 import { sumOf } from '../text/words.js';
 
 export default class Evaluate extends SweepCommand {

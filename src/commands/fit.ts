@@ -23,7 +23,7 @@ import type { Hardware } from '../hardware/gpu.js';
 import { withKnownHardware } from '../hardware/gpus.js';
 import { entriesMatching } from '../hardware/hardware-names.js';
 import { openModelSource } from '../model-input/model-source.js';
-import { fitReport, hardwareReport } from '../report/fit/fit.js';
+import { fitReport, hardwareReport } from '../report/fit/fit-report.js';
 import { fitTableReport } from '../report/fit/fit-table-report.js';
 import { configText } from '../report/inspect/inspect-text.js';
 

@@ -22,7 +22,7 @@ import type {
 import type { ModelFile } from '../model-input/model-file.js';
 import { foldersOf, openWeighted } from '../model-input/weighted-model.js';
 import type { ComparedModel, OpenedModel } from '../quicktest/compare-two-models.js';
-import { figuresText, generateReport, settingsText } from '../report/generate/generate.js';
+import { figuresText, generateReport, settingsText } from '../report/generate/generate-report.js';
 import type { ChatMessage } from '../tokenizer/chat-template.js';
 
 /** Number of first tokens whose sampling --explain-sampling shows. */

@@ -22,8 +22,8 @@ import { modelViewOf } from '../model-input/gguf/gguf-checkpoint.js';
 import { onnxViewOf } from '../model-input/onnx-tensors.js';
 import type { StoredModel } from '../model-input/stored-model.js';
 import { storedModel } from '../model-input/stored-model.js';
-import { inspectReport } from '../report/inspect/inspect.js';
 import type { OnnxInspection } from '../report/inspect/inspect-onnx.js';
+import { inspectReport } from '../report/inspect/inspect-report.js';
 import { sumOf } from '../text/words.js';
 
 export default class Inspect extends BaseCommand {

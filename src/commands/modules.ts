@@ -12,7 +12,7 @@ import {
   runBlock,
   SMALL_SIZES,
 } from '../modules/block-runs.js';
-import { blockListReport, moduleReport } from '../report/modules.js';
+import { blockListReport, moduleReport } from '../report/modules-report.js';
 
 /** The flag of each setting. */
 const FLAG_OF = {

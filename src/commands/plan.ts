@@ -24,7 +24,7 @@ import { decodingTarget, missingPeakText } from '../plan/decode.js';
 import { type Plan as PlanResult, rowDocument } from '../plan/plan-models.js';
 import { planSweep } from '../plan/plan-sweep.js';
 import { squareRootRule } from '../plan/vocabulary.js';
-import { planReport } from '../report/plan.js';
+import { planReport } from '../report/plan-report.js';
 import { formatInteger, shortCount } from '../text/units.js';
 import { shellWord, withoutFlags } from '../text/words.js';
 

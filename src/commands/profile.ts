@@ -29,7 +29,7 @@ import type { ModelFile } from '../model-input/model-file.js';
 import { openModelSource } from '../model-input/model-source.js';
 import { storedWeights } from '../quantization/stored-weights.js';
 import { configText } from '../report/inspect/inspect-text.js';
-import { profileReport } from '../report/profile/profile.js';
+import { profileReport } from '../report/profile/profile-report.js';
 import { formatBytes, formatCount, formatFlops } from '../text/units.js';
 import { shellWord } from '../text/words.js';
 

@@ -37,11 +37,11 @@ import type { CheckName } from '../quicktest/checks.js';
 import { CHECK_NAMES } from '../quicktest/checks.js';
 import type { EngineTarget } from '../quicktest/compare-outputs.js';
 import type { ComparedModel } from '../quicktest/compare-two-models.js';
-import type { QuickTest as QuickTestData, QuickTestRun } from '../quicktest/quick-test.js';
+import type { QuickTest as QuickTestData, QuickTestRun } from '../quicktest/run-quick-test.js';
 import type { TestedModel } from '../quicktest/tested-model.js';
 import { againstReport } from '../report/quick-test/against.js';
 import { overfitReport } from '../report/quick-test/overfit-report.js';
-import { quickTestReport, traceReport } from '../report/quick-test/quick-test.js';
+import { quickTestReport, traceReport } from '../report/quick-test/quick-test-report.js';
 import type { TokenIds } from '../runtime/engine.js';
 
 /** Flags of a run, unused by --trace. */
@@ -308,7 +308,7 @@ export default class QuickTest extends BaseCommand {
 
   async #trace(flags: TestFlags, { file, family, model }: ModelFile) {
     const { inputSize } = await import('../runtime/token-ids.js');
-    const { traceOf } = await import('../budget/trace.js');
+    const { traceOf } = await import('../budget/trace/trace.js');
     const size = inputSize({ ...flags, ids: await idsOf(flags, model) }, model);
     const result = {
       schema: 'minimind/quick-test@1',
@@ -328,7 +328,7 @@ export default class QuickTest extends BaseCommand {
     file: string,
     output: NonNullable<QuickTestRun['output']>,
   ): Promise<void> {
-    const { saveOutput } = await import('../quicktest/quick-test.js');
+    const { saveOutput } = await import('../quicktest/run-quick-test.js');
     await saveOutput(file, flags.force, output);
     this.note(flags, `wrote ${file}`);
   }
@@ -380,7 +380,7 @@ async function tested(
   flags: TestFlags,
 ): Promise<QuickTestRun> {
   refuseIdle(flags);
-  const { quickTest } = await import('../quicktest/quick-test.js');
+  const { quickTest } = await import('../quicktest/run-quick-test.js');
   const shown = progressDisplay(flags).steps();
   try {
     return await quickTest({

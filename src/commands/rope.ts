@@ -6,7 +6,7 @@ import { times, tokens } from '../cli/flags/value-flags.js';
 import { openModelSource } from '../model-input/model-source.js';
 import { yarnSettings } from '../model-input/rope-settings.js';
 import { configText } from '../report/inspect/inspect-text.js';
-import { ropeReport } from '../report/rope.js';
+import { ropeReport } from '../report/rope-report.js';
 
 export default class Rope extends BaseCommand {
   static override summary = 'Compare RoPE scaling methods for a longer context.';

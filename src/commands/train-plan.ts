@@ -11,7 +11,7 @@ import type { ZeroStage } from '../fit/training/training-setting.js';
 import { measureGradients } from '../model-input/measure-gradients.js';
 import { openModelSource } from '../model-input/model-source.js';
 import { configText } from '../report/inspect/inspect-text.js';
-import { trainPlanReport } from '../report/train-plan/train-plan.js';
+import { trainPlanReport } from '../report/train-plan/train-plan-report.js';
 import { counted as countedText } from '../text/words.js';
 import {
   type CountedData,
@@ -20,7 +20,7 @@ import {
   planTraining,
   ratePoints,
   shownPlan,
-} from '../training/train-plan.js';
+} from '../training/plan-training.js';
 import type { SettingFlags, TrainingSettings } from '../training/training-settings.js';
 import { trainingSettings } from '../training/training-settings.js';
 import { FIRST_SCALE } from '../training/underflow.js';

@@ -85,6 +85,6 @@ async function validated(source: string, options: ModelLoadOptions): Promise<Loc
 async function mistakesOf(loaded: LocatedModelFile): Promise<readonly Problem[]> {
   const { document } = loaded;
   if (!isRecord(document) || !isRecord(document.training)) return [];
-  const { mistakeProblems } = await import('../training/mistake-problems.js');
+  const { mistakeProblems } = await import('../training/plan-training.js');
   return mistakeProblems(loaded);
 }

@@ -21,7 +21,7 @@ import {
   verifiedAdapter,
   verifyCheckpoint,
 } from '../model-input/verify-checkpoint.js';
-import { verifyReport } from '../report/verify.js';
+import { verifyReport } from '../report/verify-report.js';
 import { hubSuggestion } from '../text/hub-names.js';
 import { shellWord } from '../text/words.js';
 

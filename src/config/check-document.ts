@@ -6,7 +6,7 @@ import type { LocatedFinding, Problems } from './document-problems.js';
 import { toProblems } from './document-problems.js';
 import type { UnknownKey } from './issue-words.js';
 import { EXPLANATIONS } from './issue-words.js';
-import { mistakesOf, OWN_MESSAGE, unknownKeys } from './issues.js';
+import { OWN_MESSAGE, schemaMistakes, unknownKeys } from './issues.js';
 import { areRelated, pathKey, splitDotted, valueAt } from './quote.js';
 import type { Schema } from './schema-structure.js';
 import { follow, isUncertain } from './source.js';
@@ -105,7 +105,7 @@ class Check<T> {
 
   findMistakes(): void {
     const issues = this.#parsed.error?.issues ?? [];
-    for (const mistake of mistakesOf(issues, this.#schema, this.#document.value)) {
+    for (const mistake of schemaMistakes(issues, this.#schema, this.#document.value)) {
       const { path, kind, explain } = mistake;
       this.#wrong.push(path);
       if (this.#isExplained(path) || this.#isFlawed(path)) continue;

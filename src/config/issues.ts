@@ -30,7 +30,7 @@ export interface SchemaMistake {
 }
 
 /** Converts zod's issues to mistakes, with at most one generic message per path. */
-export function mistakesOf(
+export function schemaMistakes(
   issues: readonly Issue[],
   schema: Schema,
   document: unknown,

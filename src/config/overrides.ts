@@ -188,7 +188,7 @@ export interface SweepPoint {
   readonly chosen: readonly string[];
 }
 
-export interface Sweep {
+export interface OverrideSweep {
   /** Dotted paths with several values, in flag order. */
   readonly keys: readonly string[];
   /** Number of points, known before they are created. */
@@ -212,7 +212,7 @@ interface Swept {
  * @throws UserError for a list with an empty item, a key that is swept and set again, or paired lists of different
  * lengths.
  */
-export function sweepOf(sets: readonly string[], inStep = false): Sweep {
+export function sweepOf(sets: readonly string[], inStep = false): OverrideSweep {
   const all = sets.map(sweptOf);
   const keys = all.filter(({ values }) => values.length > 1).map(({ path }) => path);
   const paths = all.map(({ path }) => path);
@@ -231,7 +231,7 @@ export function sweepOf(sets: readonly string[], inStep = false): Sweep {
 }
 
 /** The n-th values of all lists together; a single value combines with each. */
-function stepsOf(all: readonly Swept[]): Omit<Sweep, 'keys'> {
+function stepsOf(all: readonly Swept[]): Omit<OverrideSweep, 'keys'> {
   const lists = all.filter(({ values }) => values.length > 1);
   const size = lists[0]?.values.length ?? 1;
   const other = lists.find(({ values }) => values.length !== size);

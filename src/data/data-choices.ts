@@ -1,6 +1,6 @@
 /** Choices of `minimind data`, without the code that reads data. */
 import type { RecipeName } from './recipes.js';
-import type { Kind } from './records.js';
+import type { RecordKind } from './records.js';
 
 export const RECIPE_NAMES = Object.keys({
   minimind3: true,
@@ -16,7 +16,7 @@ export const KIND_NAMES = Object.keys({
   ids: true,
   uint16: true,
   uint32: true,
-} satisfies Record<Kind, true>) as Kind[];
+} satisfies Record<RecordKind, true>) as RecordKind[];
 
 /** Share of a text that two near duplicates have in common, at least. */
 export const USUAL_SIMILARITY = 0.8;

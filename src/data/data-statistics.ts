@@ -118,18 +118,18 @@ export interface DataFigures {
 }
 
 /** One sequence of a sample, as tokens. */
-export interface Sequence {
+export interface TokenSequence {
   readonly sample: Sample;
   /** Tokens of the text itself. */
   readonly content: readonly number[];
 }
 
 /** One sample. */
-export interface Measured {
+export interface MeasuredSample {
   readonly place: Place;
   readonly text: string | undefined;
   readonly characters: CharacterCounts | undefined;
-  readonly sequences: readonly Sequence[];
+  readonly sequences: readonly TokenSequence[];
   readonly duplicate: Duplicate<Place> | undefined;
 }
 
@@ -205,7 +205,7 @@ export class DataFold {
     this.#faults[place.fault] = (this.#faults[place.fault] ?? 0) + 1;
   }
 
-  add({ place, text, characters, sequences, duplicate }: Measured): void {
+  add({ place, text, characters, sequences, duplicate }: MeasuredSample): void {
     this.#samples++;
     if (text !== undefined && characters) this.#addText(place, text, characters, sequences);
     if (duplicate) (duplicate.similarity === 1 ? this.#exact : this.#near).add(duplicate);
@@ -226,7 +226,7 @@ export class DataFold {
     place: Place,
     text: string,
     found: CharacterCounts,
-    sequences: readonly Sequence[],
+    sequences: readonly TokenSequence[],
   ): void {
     const bytes = Buffer.byteLength(text);
     this.#characters += found.characters;

@@ -41,7 +41,7 @@ export interface DataSource {
 export const nameOfSource = (file: string): string => (file === '-' ? '<stdin>' : file);
 
 /** Bytes on disk; null for pipes. */
-export function storedBytes(file: string): number | null {
+export function fileBytes(file: string): number | null {
   if (file === '-') return null;
   try {
     const status = fs.statSync(file);

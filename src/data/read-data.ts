@@ -6,18 +6,18 @@ import type { ProgressDisplay } from '../progress-display.js';
 import { formatInteger } from '../text/units.js';
 import { type ModelText, openModelText } from '../tokenizer/model-text.js';
 import { type CharacterCounts, countCharacters } from './characters.js';
-import { type DataFigures, DataFold, type Place, type Sequence } from './data-statistics.js';
+import { type DataFigures, DataFold, type Place, type TokenSequence } from './data-statistics.js';
 import { DuplicateFinder } from './duplicates.js';
 import { streamWindows } from './id-streams.js';
 import {
   type DataSource,
+  fileBytes,
   firstLines,
   type Line,
   nameOfSource,
   openSource,
   peeked,
   readLines,
-  storedBytes,
 } from './lines.js';
 import {
   type GivenMarks,
@@ -36,9 +36,9 @@ import {
   detectKind,
   isInvalid,
   isStream,
-  KINDS,
-  type Kind,
   type LineKind,
+  RECORD_KINDS,
+  type RecordKind,
 } from './records.js';
 import { type ShownSample, shownSample } from './shown-sample.js';
 
@@ -46,7 +46,7 @@ export interface DataInput {
   /** Paths, `-` for standard input. */
   readonly files: readonly string[];
   /** Kind of the files; by default found from their content. */
-  readonly as?: Kind | undefined;
+  readonly as?: RecordKind | undefined;
   /** Key of the text. */
   readonly key?: string | undefined;
   readonly recipe: RecipeName;
@@ -68,7 +68,7 @@ export interface DataInput {
 /** A file as it was read. */
 export interface DataFile {
   readonly file: string;
-  readonly kind: Kind;
+  readonly kind: RecordKind;
   /** Whether the kind was found from the content. */
   readonly isDetected: boolean;
   readonly samples: number;
@@ -81,7 +81,7 @@ export interface DataFile {
 
 export interface DataReading {
   readonly files: readonly DataFile[];
-  readonly kind: Kind;
+  readonly kind: RecordKind;
   readonly recipe: { readonly name: RecipeName; readonly source: string };
   readonly context: number;
   readonly isDefaultContext: boolean;
@@ -104,7 +104,7 @@ const DEFAULT_LENGTH = {
   ids: 1024,
   uint16: 1024,
   uint32: 1024,
-} as const satisfies Record<Kind, number>;
+} as const satisfies Record<RecordKind, number>;
 
 /**
  * Reads all files and measures their samples.
@@ -114,7 +114,7 @@ export async function readData(input: DataInput, display: ProgressDisplay): Prom
   const started = performance.now();
   refuseRepeatedStdin(input.files);
   const text = await openDataText(input);
-  const totals = input.files.map(storedBytes);
+  const totals = input.files.map(fileBytes);
   const total = totals.reduce<number | null>(
     (sum, size) => (sum === null || size === null ? null : sum + size),
     0,
@@ -229,7 +229,9 @@ class Run {
   readonly #files: DataFile[] = [];
   readonly #finder: DuplicateFinder<Place> | undefined;
   readonly #shown: ShownSample[] = [];
-  #state: { readonly kind: Kind; readonly maker: SampleMaker; readonly fold: DataFold } | undefined;
+  #state:
+    | { readonly kind: RecordKind; readonly maker: SampleMaker; readonly fold: DataFold }
+    | undefined;
   #isWhole = true;
 
   constructor(input: DataInput, text: ModelText) {
@@ -271,7 +273,7 @@ class Run {
     });
   }
 
-  async #readSource(source: DataSource): Promise<Kind> {
+  async #readSource(source: DataSource): Promise<RecordKind> {
     const { as, key } = this.#input;
     const { head, chunks } = await peeked(source.chunks);
     if (head.length === 0) throw emptyFile(source.name);
@@ -289,7 +291,7 @@ class Run {
     return kind;
   }
 
-  #begin(kind: Kind, name: string): { maker: SampleMaker; fold: DataFold } {
+  #begin(kind: RecordKind, name: string): { maker: SampleMaker; fold: DataFold } {
     if (this.#state) {
       if (this.#state.kind !== kind) throw severalKinds(name, kind, this.#state.kind);
       return this.#state;
@@ -416,7 +418,7 @@ class Run {
     return compared === '' ? undefined : this.#finder?.add(compared, place);
   }
 
-  #show(place: Place, sequences: readonly Sequence[], maker: SampleMaker): void {
+  #show(place: Place, sequences: readonly TokenSequence[], maker: SampleMaker): void {
     const { show } = this.#input;
     if (show === undefined || this.#state === undefined || this.#state.fold.samples >= show) return;
     const sides = sequences.length === 2 ? (['chosen', 'rejected'] as const) : [null];
@@ -463,7 +465,7 @@ function sequencesOf(
   record: DataRecord,
   encoded: readonly (readonly number[])[],
   maker: SampleMaker,
-): Sequence[] {
+): TokenSequence[] {
   if (record.kind === 'ids') return [{ content: record.ids, sample: maker.ids(record.ids) }];
   const isText = record.kind === 'text';
   return encoded.map((content) => ({
@@ -472,19 +474,23 @@ function sequencesOf(
   }));
 }
 
-const severalKinds = (file: string, kind: Kind, before: Kind) =>
+const severalKinds = (file: string, kind: RecordKind, before: RecordKind) =>
   new UserError(
     'usage',
-    `expected files of one kind, found ${KINDS[before]}; ${file} has ${KINDS[kind]}`,
+    `expected files of one kind, found ${RECORD_KINDS[before]}; ${file} has ${RECORD_KINDS[kind]}`,
     {
       suggestion: 'give files of one kind, or name their kind with --as',
     },
   );
 
-const answersOfChats = (kind: Kind) =>
-  new UserError('usage', `--answer-start and --answer-end require chats, found ${KINDS[kind]}`, {
-    suggestion: 'leave them out',
-  });
+const answersOfChats = (kind: RecordKind) =>
+  new UserError(
+    'usage',
+    `--answer-start and --answer-end require chats, found ${RECORD_KINDS[kind]}`,
+    {
+      suggestion: 'leave them out',
+    },
+  );
 
 const KEY_OF_TEXT = new UserError('usage', '--key requires JSON lines with a text', {
   suggestion: 'leave --key out, or write --as text',

@@ -6,7 +6,7 @@ import type { Line } from './lines.js';
 import { MOST_LINE_BYTES } from './lines.js';
 
 /** Kinds of files, in words. */
-export const KINDS = {
+export const RECORD_KINDS = {
   text: 'JSON lines with a text, for pre-training',
   chat: 'JSON lines with messages',
   preference: 'JSON lines with a chosen and a rejected answer',
@@ -16,13 +16,13 @@ export const KINDS = {
   uint32: 'token ids of 32 bits in one stream',
 } as const;
 
-export type Kind = keyof typeof KINDS;
+export type RecordKind = keyof typeof RECORD_KINDS;
 
 /** Kinds whose files have lines. */
-export type LineKind = Exclude<Kind, 'uint16' | 'uint32'>;
+export type LineKind = Exclude<RecordKind, 'uint16' | 'uint32'>;
 
 /** Ids are read from bytes instead of lines. */
-export const isStream = (kind: Kind): kind is 'uint16' | 'uint32' =>
+export const isStream = (kind: RecordKind): kind is 'uint16' | 'uint32' =>
   kind === 'uint16' || kind === 'uint32';
 
 /** A message, with the keys that MiniMind's dataset classes read. */

@@ -20,7 +20,7 @@ import {
   evaluationOf,
   type WeightedModel,
   type WindowScores,
-} from './evaluate.js';
+} from './evaluate-models.js';
 import { LineTracker } from './line-scores.js';
 import { checkWindows, type WindowSettings, Windows } from './windows.js';
 

@@ -7,7 +7,7 @@ import { sumOf } from '../text/words.js';
 import { isConvertedName, isConvertedWeights } from './config-names.js';
 import { alreadyExists } from './file-system.js';
 import { linkTarget, refuseInput, refuseInputsIn } from './input-registry.js';
-import { isFolder } from './write-whole.js';
+import { folderError } from './write-whole.js';
 
 export type OutputKind = 'file' | 'folder';
 
@@ -43,7 +43,7 @@ export function checkReplaceable({ target, kind, file }: OutputTarget, force: bo
 }
 
 function checkFile(target: string, existing: fs.Stats, force: boolean): void {
-  if (existing.isDirectory()) throw isFolder(target);
+  if (existing.isDirectory()) throw folderError(target);
   if (!existing.isFile()) throw new UserError('usage', `${target} is neither a file nor a folder`);
   if (!force) throw alreadyExists(target);
 }

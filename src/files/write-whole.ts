@@ -198,7 +198,7 @@ function findPlace(target: string, force: boolean): WriteTarget {
   if (target === '') throw new UserError('usage', 'the name of the file to write is empty');
   const existing = fs.statSync(target, { throwIfNoEntry: false });
   if (existing === undefined) return { file: target, mode: undefined, isStream: false };
-  if (existing.isDirectory()) throw isFolder(target);
+  if (existing.isDirectory()) throw folderError(target);
   refuseInput(target);
   if (existing.isFile() && !force) throw alreadyExists(target);
   return {
@@ -208,5 +208,5 @@ function findPlace(target: string, force: boolean): WriteTarget {
   };
 }
 
-export const isFolder = (target: string) =>
+export const folderError = (target: string) =>
   new UserError('usage', `${target} is a folder`, { suggestion: 'name a file in it' });

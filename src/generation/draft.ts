@@ -1,12 +1,12 @@
 /** Drafts of the next tokens for speculative decoding: by a smaller model, or from the text so far. */
 import { advance, type Decoder, rowOf } from '../runtime/decoder.js';
-import type { Distribution, SamplingSettings } from './sampling.js';
+import type { SamplingSettings, TokenDistribution } from './sampling.js';
 import { certain, distributionOf, tokenAt } from './sampling.js';
 
 /** A proposed token, and the distribution from which it was drawn. */
 export interface DraftToken {
   readonly id: number;
-  readonly distribution: Distribution;
+  readonly distribution: TokenDistribution;
 }
 
 export interface Draft {

@@ -3,7 +3,12 @@ import { uniform53 } from '../random/distributions.js';
 import { MersenneTwister } from '../random/mersenne-twister.js';
 import { advance, type Decoder, rowOf } from '../runtime/decoder.js';
 import type { Draft, DraftToken } from './draft.js';
-import type { Distribution, SamplingSettings, SamplingStage, ScoredToken } from './sampling.js';
+import type {
+  SamplingSettings,
+  SamplingStage,
+  ScoredToken,
+  TokenDistribution,
+} from './sampling.js';
 import {
   distributionOf,
   logNorm,
@@ -63,7 +68,7 @@ export interface TokenRun {
 interface Drawn {
   readonly id: number;
   readonly logits: Float32Array;
-  readonly distribution: Distribution;
+  readonly distribution: TokenDistribution;
 }
 
 /**
@@ -147,7 +152,7 @@ export function generateTokens(
 
 /** Accepts a token of a draft with the ratio of its probabilities. */
 export function isTaken(
-  distribution: Distribution,
+  distribution: TokenDistribution,
   { id, distribution: drafted }: DraftToken,
   { temperature }: Pick<SamplingSettings, 'temperature'>,
   draw: () => number,
@@ -159,7 +164,7 @@ export function isTaken(
 
 /** Token in place of a rejected one: drawn from what the draft's distribution lacks. */
 export function replacement(
-  distribution: Distribution,
+  distribution: TokenDistribution,
   { distribution: drafted }: DraftToken,
   { temperature }: Pick<SamplingSettings, 'temperature'>,
   draw: () => number,

@@ -28,7 +28,7 @@ export const GREEDY: SamplingSettings = {
 };
 
 /** Tokens of positive probability, by id. */
-export interface Distribution {
+export interface TokenDistribution {
   readonly ids: Int32Array;
   /** Sum 1. */
   readonly probabilities: Float64Array;
@@ -56,7 +56,7 @@ export function distributionOf(
   logits: Float32Array,
   settings: SamplingSettings,
   earlier: Iterable<number>,
-): Distribution {
+): TokenDistribution {
   let scores = allScores(logits);
   for (const { apply } of filtersOf(settings, earlier)) scores = apply(scores);
   return settings.temperature === 0 ? certain(likeliest(scores)) : softmax(scores);
@@ -65,7 +65,7 @@ export function distributionOf(
 /** Distribution before and after each filter. */
 export interface SamplingStage {
   readonly name: 'model' | FilterName;
-  readonly distribution: Distribution;
+  readonly distribution: TokenDistribution;
 }
 
 /** All stages of `distributionOf`, the model's own distribution first. */
@@ -87,13 +87,13 @@ export function samplingStages(
 }
 
 /** Distribution with one token. */
-export const certain = (id: number): Distribution => ({
+export const certain = (id: number): TokenDistribution => ({
   ids: Int32Array.of(id),
   probabilities: Float64Array.of(1),
 });
 
 /** Probability of a token. */
-export function probabilityOf({ ids, probabilities }: Distribution, id: number): number {
+export function probabilityOf({ ids, probabilities }: TokenDistribution, id: number): number {
   let [low, high] = [0, ids.length - 1];
   while (low <= high) {
     const middle = (low + high) >> 1;
@@ -106,7 +106,7 @@ export function probabilityOf({ ids, probabilities }: Distribution, id: number):
 }
 
 /** Token at `position` of the cumulative distribution, from 0 up to below 1. */
-export function tokenAt({ ids, probabilities }: Distribution, position: number): number {
+export function tokenAt({ ids, probabilities }: TokenDistribution, position: number): number {
   let sum = 0;
   let last = ids[0] ?? 0;
   for (let i = 0; i < ids.length; i++) {
@@ -253,7 +253,7 @@ function likeliest({ ids, scores }: Scores): number {
   return ids[best] ?? 0;
 }
 
-function softmax({ ids, scores }: Scores): Distribution {
+function softmax({ ids, scores }: Scores): TokenDistribution {
   const most = scores.reduce((a, b) => Math.max(a, b), Number.NEGATIVE_INFINITY);
   const probabilities = scores.map((score) => Math.exp(score - most));
   const sum = probabilities.reduce((a, b) => a + b, 0);

@@ -13,7 +13,7 @@ import { lookupDraft, modelDraft } from './draft.js';
 import type { GeneratedToken } from './generate-tokens.js';
 import type { MemoryCheck, ModelToOpen, OpenModels } from './open-models.js';
 import { openModels, vocabularyOf } from './open-models.js';
-import type { Distribution, SamplingSettings } from './sampling.js';
+import type { SamplingSettings, TokenDistribution } from './sampling.js';
 
 /** A draft: a model, or the longest end of the text that is looked up in it. */
 export type DraftSource =
@@ -212,7 +212,7 @@ export class GenerationSession {
   }
 
   /** Probabilities of the likeliest tokens of `reference`. */
-  #likeliest(distribution: Distribution, reference: Distribution): LikelyToken[] {
+  #likeliest(distribution: TokenDistribution, reference: TokenDistribution): LikelyToken[] {
     const { ids, probabilities } = reference;
     const order = Array.from(ids.keys()).sort(
       (a, b) => (probabilities[b] ?? 0) - (probabilities[a] ?? 0) || a - b,

@@ -14,7 +14,7 @@ import { matmulBackendFor } from '../conversion/resources.js';
 import type { Problem } from '../errors.js';
 import { UserError } from '../errors.js';
 import { refuseFullDisk } from '../files/output-place.js';
-import { isFolder, refuseUnwritable, writeWhole } from '../files/write-whole.js';
+import { folderError, refuseUnwritable, writeWhole } from '../files/write-whole.js';
 import type { Matrix, MatrixProducts } from '../linalg/matrix.js';
 import { layerNorm } from '../modules/norms-and-activations.js';
 import { decodeValues, numbersIn } from '../tensor/decode-values.js';
@@ -329,7 +329,7 @@ async function project(checkpoint: Checkpoint, kv: Checkpoint, request: ProjectR
 /** Results are one file, whose name must not imply another container. */
 function resultsPlace(name: string): CheckpointTarget {
   const isThere = fs.statSync(name, { throwIfNoEntry: false })?.isDirectory() ?? false;
-  if (isThere || /[\\/]$/.test(name)) throw isFolder(name);
+  if (isThere || /[\\/]$/.test(name)) throw folderError(name);
   const { container } = outputTarget(name, undefined);
   if (container === 'safetensors') return { path: name, container, kind: 'file' };
   throw new UserError(

@@ -51,7 +51,7 @@ const NAME = /^projectors\.([^.]+)\.([KV])\.(.+)$/s;
 /** Parses a tensor name; undefined if it does not belong to a projector. */
 export function readPartName(name: string): ParsedPartName | undefined {
   const [, module, branch, part = ''] = NAME.exec(name) ?? [];
-  const kind = KINDS.find((each) => Object.hasOwn(ADAPTER_PARTS[each], part));
+  const kind = ADAPTER_KINDS.find((each) => Object.hasOwn(ADAPTER_PARTS[each], part));
   if (module === undefined || kind === undefined) return undefined;
   return { module, branch: BRANCHES.find((each) => each === branch) ?? 'K', part, kind };
 }
@@ -79,8 +79,8 @@ export interface Teacher {
 }
 
 /** v1, one matrix; v2, a bottleneck of a norm and two linear layers. In the training order of the comparison. */
-export const KINDS = ['linear', 'elastic'] as const;
-export type AdapterKind = (typeof KINDS)[number];
+export const ADAPTER_KINDS = ['linear', 'elastic'] as const;
+export type AdapterKind = (typeof ADAPTER_KINDS)[number];
 
 /** Epsilon of an elastic adapter's norm, the default of torch.nn.LayerNorm. */
 export const NORM_EPSILON = 1e-5;

@@ -12,7 +12,7 @@ import type {
   TrainingRun,
 } from '../runtime/trainer.js';
 import type { AdapterKind } from './projector.js';
-import { adapterParameters, hiddenOf, KINDS, NORM_EPSILON } from './projector.js';
+import { ADAPTER_KINDS, adapterParameters, hiddenOf, NORM_EPSILON } from './projector.js';
 
 export type DataKind = 'published' | 'linear' | 'shifted';
 
@@ -166,7 +166,7 @@ export function lossBandsAt(steps: readonly Step[]): LossBand[] {
   return PUBLISHED.flatMap(({ step, digits, ...bands }) => {
     const done = steps.find((each) => each.step === step);
     if (!done) return [];
-    return KINDS.map((adapter) => {
+    return ADAPTER_KINDS.map((adapter) => {
       const [lowest, highest] = bands[adapter];
       const loss = done[adapter];
       const shown = Number(loss.toFixed(digits[adapter]));
@@ -321,7 +321,7 @@ export async function verify(trainer: Trainer, request: VerifyRequest): Promise<
   const task = await dataFor(data, size, random, trainer);
   const trainings: (readonly [AdapterKind, TrainingRun])[] = [];
   try {
-    for (const kind of KINDS) {
+    for (const kind of ADAPTER_KINDS) {
       const adapter = freshAdapter(kind, size, random, { norm: true, activation: 'silu', dropout });
       trainings.push([kind, await trainer.train(adapter, task, OPTIMIZER)]);
     }

@@ -1,11 +1,11 @@
 /** LoRA adapters and the models that they change. */
 import type { LanguageModel } from '../architecture/layer.js';
 import { stateDictOf, tensorsOf } from '../architecture/walk.js';
-import type { Adapter, AdapterFiles } from '../checkpoint/adapter/adapter.js';
+import type { AdapterFiles, LoraAdapter } from '../checkpoint/adapter/adapter.js';
 import { openAdapter } from '../checkpoint/adapter/adapter.js';
 import type { AdapterDescription } from '../checkpoint/adapter/describe-adapter.js';
 import { basePathsOf, describeAdapter } from '../checkpoint/adapter/describe-adapter.js';
-import type { NamesOf, TensorForm } from '../checkpoint/adapter/merge-adapter.js';
+import type { NamesOf, TensorType } from '../checkpoint/adapter/merge-adapter.js';
 import { changesOf, mergedCheckpoint } from '../checkpoint/adapter/merge-adapter.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { UserError } from '../errors.js';
@@ -58,7 +58,7 @@ export async function withAdapter(
 }
 
 /** An adapter without its values: its file is closed. @throws UserError when the folder is none of an adapter. */
-export function readAdapter(folder: string): Adapter {
+export function readAdapter(folder: string): LoraAdapter {
   if (!isAdapterFolder(folder)) throw notAnAdapter(folder);
   const adapter = openAdapter(folder);
   adapter.checkpoint.close();
@@ -66,7 +66,7 @@ export function readAdapter(folder: string): Adapter {
 }
 
 /** @throws UserError when the adapter does not fit the model. */
-export function describeFitting(adapter: Adapter, model: LanguageModel): AdapterDescription {
+export function describeFitting(adapter: LoraAdapter, model: LanguageModel): AdapterDescription {
   const [fault, ...others] = adapterFaults(model, adapter);
   const described = describeAdapter(adapter);
   if (fault === undefined) return described;
@@ -103,8 +103,8 @@ export function basePathOf(adapter: AdapterFiles, command: (base: string) => str
 }
 
 /** Differences between what an adapter changes and what a model has. */
-export function adapterFaults(model: LanguageModel, adapter: Adapter): Fault[] {
-  const tensors = new Map<string, TensorForm>(
+export function adapterFaults(model: LanguageModel, adapter: LoraAdapter): Fault[] {
+  const tensors = new Map<string, TensorType>(
     stateDictOf(model).map(({ name, tensor }) => [name, { dtype: 'F32', shape: tensor.shape }]),
   );
   const { faults } = changesOf(tensors, adapter, sharedNamesOf(model));

@@ -10,7 +10,7 @@ import { UserError } from '../errors.js';
 import { decodeValues, numbersIn } from '../tensor/decode-values.js';
 import { isSameShape, shapeText } from '../tensor/dtype.js';
 import { shortened } from '../text/words.js';
-import type { MeasuredGradients } from '../training/train-plan.js';
+import type { MeasuredGradients } from '../training/plan-training.js';
 import { MagnitudeCount } from '../training/underflow.js';
 
 /**

@@ -3,7 +3,7 @@
  * most weights; they transpose those of matrix products, and give them numbers for names. The nodes that use them show which weights they are.
  */
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
-import { transposed } from '../checkpoint/computed-file.js';
+import { transposedTensor } from '../checkpoint/computed-file.js';
 import type { OnnxGraph, OnnxNodeUse } from '../checkpoint/onnx/describe-onnx.js';
 import type { StoredTensor } from '../checkpoint/stored-tensor.js';
 import { STORED_DTYPES } from '../tensor/dtype.js';
@@ -70,7 +70,7 @@ export function tensorsOfOnnx(
     }
     const isNew = found !== undefined && (found.name === initializer || !own.has(found.name));
     if (!isNew || tensors.has(found.name)) view.constants.push(initializer);
-    else tensors.set(found.name, found.isTransposed ? transposed(tensor) : tensor);
+    else tensors.set(found.name, found.isTransposed ? transposedTensor(tensor) : tensor);
     // Equal tensors are stored once, and the other names are copies of it.
     for (const { op, output } of used) {
       if (op !== 'Identity' || !isParameterName(output) || own.has(output)) continue;

@@ -1,6 +1,6 @@
 /** A checkpoint checked against a config, and its faults as problems. */
 import { tensorsOf } from '../architecture/walk.js';
-import type { Adapter } from '../checkpoint/adapter/adapter.js';
+import type { LoraAdapter } from '../checkpoint/adapter/adapter.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import type { CheckpointFormat } from '../checkpoint/formats.js';
 import type { ConfigDocument } from '../config/document.js';
@@ -89,7 +89,7 @@ export async function verifyCheckpoint(
 }
 
 /** Checks an adapter against the description of its model. */
-export function verifiedAdapter(loaded: ModelFile, adapter: Adapter): VerifyResult {
+export function verifiedAdapter(loaded: ModelFile, adapter: LoraAdapter): VerifyResult {
   const { checkpoint } = adapter;
   const faults = groupFaults(adapterFaults(loaded.model, adapter));
   return {

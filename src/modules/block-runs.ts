@@ -124,7 +124,7 @@ export interface BlockRun {
   readonly steps?: readonly SoftmaxStep[];
 }
 
-export interface Block {
+export interface BuildingBlock {
   readonly name: string;
   readonly summary: string;
   /** Settings that it uses, besides dtype and seed. */
@@ -543,7 +543,7 @@ const NORM = ['batch', 'tokens', 'hidden', 'eps', 'initSeed'] as const;
 const EMBEDDING = ['batch', 'tokens', 'hidden', 'vocab', 'initSeed'] as const;
 const ATTENTION = ['batch', 'tokens', 'heads', 'keyHeads', 'headDim', 'causal'] as const;
 
-export const BLOCKS: readonly Block[] = [
+export const BLOCKS: readonly BuildingBlock[] = [
   { name: 'rms-norm', summary: 'RMSNorm', uses: NORM, run: runRmsNorm },
   { name: 'layer-norm', summary: 'LayerNorm', uses: NORM, run: runLayerNorm },
   {

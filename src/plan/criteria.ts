@@ -82,7 +82,7 @@ export type CriterionName = keyof typeof CRITERIA;
 export const CRITERION_NAMES = Object.keys(CRITERIA) as readonly CriterionName[];
 
 /** Measure with its direction. */
-export type Axis = Pick<Criterion, 'measure' | 'best'>;
+export type ParetoAxis = Pick<Criterion, 'measure' | 'best'>;
 
 /** Axes of the Pareto set, independent of the sort criterion. */
 export const AXES = [
@@ -90,10 +90,10 @@ export const AXES = [
   { measure: 'memory', best: 'least' },
   { measure: 'decode', best: 'most' },
   { measure: 'widthPerLayer', best: 'least' },
-] as const satisfies readonly Axis[];
+] as const satisfies readonly ParetoAxis[];
 
 /** Axes with the sort criterion, so that its best model is in the set. It replaces an axis of the same measure. */
-export const axesFor = ({ measure, best }: Axis): Axis[] => [
+export const axesFor = ({ measure, best }: ParetoAxis): ParetoAxis[] => [
   ...AXES.filter((axis) => axis.measure !== measure),
   { measure, best },
 ];
@@ -131,19 +131,19 @@ export const balancedDepth = (width: number): Quantity =>
   });
 
 /** Advantage of `a` over `b` in one measure; negative if worse. Unknown values are never better. */
-export function advantage(a: Measures, b: Measures, { measure, best }: Axis): number {
+export function advantage(a: Measures, b: Measures, { measure, best }: ParetoAxis): number {
   const [left, right] = [a[measure] ?? 0, b[measure] ?? 0];
   return best === 'most' ? left - right : right - left;
 }
 
 /** Whether a model is at least as good as another on all axes. */
-export const isAtLeastAsGood = (a: Measures, b: Measures, axes: readonly Axis[]): boolean =>
+export const isAtLeastAsGood = (a: Measures, b: Measures, axes: readonly ParetoAxis[]): boolean =>
   axes.every((axis) => advantage(a, b, axis) >= 0);
 
 /** Models for which no other is at least as good on all axes, in their order; the first of equal ones. */
 export const paretoSet = <T extends { readonly measures: Measures }>(
   models: readonly T[],
-  axes: readonly Axis[],
+  axes: readonly ParetoAxis[],
 ): T[] =>
   models.filter(({ measures }, index) =>
     models.every(
@@ -157,7 +157,7 @@ export const paretoSet = <T extends { readonly measures: Measures }>(
 /** Models sorted by the criterion, best first; ties by less memory, then by the larger body. */
 export const inOrder = <T extends { readonly measures: Measures }>(
   models: readonly T[],
-  criterion: Axis,
+  criterion: ParetoAxis,
 ): T[] =>
   models.toSorted(
     (a, b) =>

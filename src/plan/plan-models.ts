@@ -9,7 +9,7 @@ import { documentText } from '../config/document.js';
 import { UserError } from '../errors.js';
 import type { Shares } from './allocation.js';
 import { ALLOCATION_RULE, allocatedSizes, sharesOf } from './allocation.js';
-import type { Axis, Criterion, CriterionName, Measures } from './criteria.js';
+import type { Criterion, CriterionName, Measures, ParetoAxis } from './criteria.js';
 import {
   axesFor,
   balancedDepth,
@@ -110,7 +110,7 @@ export interface Plan {
   readonly align: number;
   readonly criterion: Criterion & { readonly name: CriterionName };
   /** Axes of the Pareto set: no other model is at least as good on all of them. */
-  readonly axes: readonly Axis[];
+  readonly axes: readonly ParetoAxis[];
   /** Number of compared models within the budget, and of those in the Pareto set. */
   readonly compared: number;
   readonly pareto: number;

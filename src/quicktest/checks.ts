@@ -13,7 +13,7 @@ interface CheckEntry {
 }
 
 /** Every check, in the order in which they run. */
-export const CHECKS = {
+export const QUICK_TEST_CHECKS = {
   created: {
     summary: 'the engine received every parameter once',
     needs: 'program',
@@ -71,9 +71,9 @@ export const CHECKS = {
   },
 } as const satisfies Record<string, CheckEntry>;
 
-export type CheckName = keyof typeof CHECKS;
+export type CheckName = keyof typeof QUICK_TEST_CHECKS;
 
-export const CHECK_NAMES = Object.keys(CHECKS) as readonly CheckName[];
+export const CHECK_NAMES = Object.keys(QUICK_TEST_CHECKS) as readonly CheckName[];
 
 export interface CheckResult extends CheckFinding {
   readonly check: CheckName;

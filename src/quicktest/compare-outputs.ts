@@ -24,8 +24,8 @@ import {
   relativeLimit,
 } from './differences.js';
 import { fitsInMemory, memoryNeed, streamedNeed, usableBytes } from './memory.js';
-import type { Mode } from './quick-test.js';
-import { activationsTooLarge } from './quick-test.js';
+import type { Mode } from './run-quick-test.js';
+import { activationsTooLarge } from './run-quick-test.js';
 import { streamedTest } from './streamed.js';
 import { TestContext } from './test-context.js';
 

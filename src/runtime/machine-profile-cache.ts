@@ -160,7 +160,7 @@ async function circumstancesOf({
   compute,
   threads,
 }: EngineRequest): Promise<MeasurementConditions> {
-  const { CANDIDATES, installedVersion } = await import('./select/candidates.js');
+  const { CANDIDATES, installedVersion } = await import('./select/engine-candidates.js');
   const versions = CANDIDATES.map((each) => [each.package, installedVersion(each)] as const);
   return {
     hostname: os.hostname(),

@@ -112,7 +112,7 @@ const WHOLE_BYTES = 2 ** 26;
  * Fingerprints of files, by their absolute paths.
  * @param presets Folder of the presets, where an installation has it. Files in it are named by their path below it.
  */
-export const inputsOf = (files: readonly string[], presets: string): SweepPlan['inputs'] =>
+export const inputFingerprints = (files: readonly string[], presets: string): SweepPlan['inputs'] =>
   [...new Set(files.map((file) => path.resolve(file)))].toSorted().map((file) => {
     const below = path.relative(presets, file);
     const isPreset = !below.startsWith('..') && !path.isAbsolute(below);

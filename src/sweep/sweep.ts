@@ -22,7 +22,7 @@ import {
   dealtUnits,
   hashedSweepPlan,
   hubModelsOf,
-  inputsOf,
+  inputFingerprints,
   readSweepPlan,
   refuseChangedInputs,
   SweepFolder,
@@ -144,7 +144,7 @@ export class SweepParts {
     const plan = hashedSweepPlan({
       ...words,
       folder: process.cwd(),
-      inputs: inputsOf(readInputs(), presets),
+      inputs: inputFingerprints(readInputs(), presets),
       units: { name: units.name, count: units.count, sha256: identityOf(sweep) },
       backend: exactJson(backend),
       cpus: Number(sweep.backend.flags(backend).threads ?? CPUS),

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import {
   type AttentionMethod,
-  type AttentionOptions,
   type AttentionRow,
+  type AttentionSetting,
   attentionMethodsOf,
   matchRatios,
 } from '../../src/budget/attention-methods.js';
@@ -17,7 +17,7 @@ const A100 = { bytes: 163 * 1024, source: 'CUDA programming guide' };
 
 const SETTING = { contexts: [512], dtype: 'bf16', onChip: A100, block: 128 } as const;
 
-async function methodsOf(file: string, options: Partial<AttentionOptions> = {}) {
+async function methodsOf(file: string, options: Partial<AttentionSetting> = {}) {
   const { model } = await loadModelFile(file);
   return attentionMethodsOf(model, { ...SETTING, ...options });
 }

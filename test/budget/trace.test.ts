@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { countParameters } from '../../src/budget/parameters.js';
-import { traceOf } from '../../src/budget/trace.js';
+import { traceOf } from '../../src/budget/trace/trace.js';
 import { hybridCases } from '../fixtures.js';
 import { TINY } from '../quicktest/test-contexts.js';
 import { modelOfConfig } from '../runtime/fixture-models.js';

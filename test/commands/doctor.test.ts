@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import Doctor from '../../src/commands/doctor.js';
-import { CANDIDATES } from '../../src/runtime/select/candidates.js';
 import { matchesRequest } from '../../src/runtime/select/devices.js';
+import { CANDIDATES } from '../../src/runtime/select/engine-candidates.js';
 import { runHere } from '../run-here.js';
 
 describe('doctor', () => {

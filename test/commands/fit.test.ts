@@ -12,8 +12,8 @@ import { parseWeightDtype, WEIGHT_DTYPE_NAMES } from '../../src/fit/serving/weig
 import type { Gpu } from '../../src/hardware/gpu.js';
 import { clusterNamed, GPUS, MACHINES } from '../../src/hardware/gpus.js';
 import { loadModelFile } from '../../src/model-input/model-file.js';
-import { fitReport, hardwareReport } from '../../src/report/fit/fit.js';
 import type { FitResult } from '../../src/report/fit/fit-answer.js';
+import { fitReport, hardwareReport } from '../../src/report/fit/fit-report.js';
 import { textWidth } from '../../src/report/kit/layout.js';
 import { renderCsv } from '../../src/report/render/csv.js';
 import { renderMarkdown } from '../../src/report/render/markdown.js';

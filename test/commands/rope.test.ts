@@ -7,7 +7,7 @@ import { analyseRope } from '../../src/budget/analyse-rope.js';
 import { loadModelFile } from '../../src/model-input/model-file.js';
 import type { Format } from '../../src/report/kit/report.js';
 import { render } from '../../src/report/render/render.js';
-import { ropeReport } from '../../src/report/rope.js';
+import { ropeReport } from '../../src/report/rope-report.js';
 import { inPackage } from '../fixtures.js';
 import { runHere } from '../run-here.js';
 

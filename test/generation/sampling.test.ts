@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { isTaken, replacement } from '../../src/generation/generate-tokens.js';
-import type { Distribution, SamplingSettings } from '../../src/generation/sampling.js';
+import type { SamplingSettings, TokenDistribution } from '../../src/generation/sampling.js';
 import {
   distributionOf,
   logNorm,
@@ -28,7 +28,7 @@ function settingsOf(values: readonly number[]): SamplingSettings {
 
 const NEUTRAL = settingsOf([]);
 
-const asRecord = ({ ids, probabilities }: Distribution) =>
+const asRecord = ({ ids, probabilities }: TokenDistribution) =>
   new Map(Array.from(ids, (id, at) => [id, probabilities[at] ?? 0] as const));
 
 describe('the distribution after the filters', () => {

@@ -6,7 +6,7 @@ import { openCheckpoint } from '../../src/checkpoint/open.js';
 import { readTensor } from '../../src/checkpoint/view.js';
 import type { Init } from '../../src/kv-projector/init-projector.js';
 import { INITS, newTensors } from '../../src/kv-projector/init-projector.js';
-import { KINDS } from '../../src/kv-projector/projector.js';
+import { ADAPTER_KINDS } from '../../src/kv-projector/projector.js';
 import { savedProjector } from '../../src/kv-projector/saved.js';
 import { inPackage } from '../fixtures.js';
 import { runHere } from '../run-here.js';
@@ -43,7 +43,7 @@ const expected = tensorsIn(inPackage('fixtures/kv-projector/init.safetensors'));
 const init = (...args: string[]) => runHere(['kv-projector', 'init', ...args]);
 
 describe('a new projector', () => {
-  it.each(KINDS.flatMap((kind) => INITS.map((each): [typeof kind, Init] => [kind, each])))(
+  it.each(ADAPTER_KINDS.flatMap((kind) => INITS.map((each): [typeof kind, Init] => [kind, each])))(
     '%s, %s: has the values of PyTorch',
     (kind, method) => {
       const request = { teachers: TEACHERS, studentWidth: 12, kind, init: method, seed: 7 };

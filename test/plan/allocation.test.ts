@@ -4,7 +4,7 @@ import { loadFamily } from '../../src/architecture/families.js';
 import { countParameters } from '../../src/budget/parameters.js';
 import type { PlanRequest } from '../../src/plan/plan-models.js';
 import { planModels } from '../../src/plan/plan-models.js';
-import { planReport } from '../../src/report/plan.js';
+import { planReport } from '../../src/report/plan-report.js';
 import { render } from '../../src/report/render/render.js';
 
 const planned = async (name: FamilyName, wish: Partial<PlanRequest> = {}) =>

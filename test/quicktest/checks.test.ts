@@ -4,7 +4,7 @@ import { UserError } from '../../src/errors.js';
 import { originIn } from '../../src/quicktest/checks/forward.js';
 import type { CheckName } from '../../src/quicktest/checks.js';
 import { CHECK_NAMES } from '../../src/quicktest/checks.js';
-import { runCheck } from '../../src/quicktest/quick-test.js';
+import { runCheck } from '../../src/quicktest/run-quick-test.js';
 import type { Engine, EngineName, ProgramOptions } from '../../src/runtime/engine.js';
 import { DeviceLostError } from '../../src/runtime/engine.js';
 import { onnxVersion } from '../../src/runtime/onnx/library.js';

@@ -3,7 +3,7 @@ import { walk } from '../../src/architecture/walk.js';
 import { countParameters } from '../../src/budget/parameters.js';
 import { summary } from '../../src/quicktest/overfit/learning-rates.js';
 import type { OverfitRequest } from '../../src/quicktest/overfit/overfit.js';
-import { overfit, proxyFor } from '../../src/quicktest/overfit/overfit.js';
+import { overfit, overfitProxy } from '../../src/quicktest/overfit/overfit.js';
 import { settingsOf } from '../../src/quicktest/overfit/overfit-settings.js';
 import { scaledDownProxy } from '../../src/quicktest/tested-model.js';
 import type { WeightSource } from '../../src/runtime/weights.js';
@@ -185,7 +185,7 @@ describe('a broken training', () => {
 describe('a proxy', () => {
   it.each(publishedModels().map(({ model }) => model))('of %s is small', async (name) => {
     const { family, document } = await publishedConfig(name);
-    const { model } = proxyFor({ family, document, steps: 40, seconds: 20 }, 32, 64);
+    const { model } = overfitProxy({ family, document, steps: 40, seconds: 20 }, 32, 64);
     const kinds = (each: typeof model) => new Set(walk(each).map(({ layer }) => layer.kind));
     expect(kinds(model)).toEqual(kinds(scaledDownProxy(family, document, 32).model));
   });
@@ -195,7 +195,7 @@ describe('a proxy', () => {
     const document = minimind.schema.parse({
       model: { family: 'minimind', hidden_size: 640, num_hidden_layers: 8, use_moe: true },
     });
-    const { model, changes } = proxyFor(
+    const { model, changes } = overfitProxy(
       { family: minimind, document, steps: 40, seconds: 20 },
       32,
       64,

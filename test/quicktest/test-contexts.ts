@@ -2,7 +2,7 @@
 import type { LanguageModel } from '../../src/architecture/layer.js';
 import type { Param } from '../../src/architecture/param.js';
 import type { CheckName } from '../../src/quicktest/checks.js';
-import { runCheck } from '../../src/quicktest/quick-test.js';
+import { runCheck } from '../../src/quicktest/run-quick-test.js';
 import { TestContext } from '../../src/quicktest/test-context.js';
 import type { Engine } from '../../src/runtime/engine.js';
 import { idLimitsOf, randomIds } from '../../src/runtime/token-ids.js';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { TwoModelComparison } from '../../src/quicktest/compare-two-models.js';
-import { proofText } from '../../src/report/convert/convert.js';
+import { proofText } from '../../src/report/convert/convert-report.js';
 import { againstReport } from '../../src/report/quick-test/against.js';
 import { renderTable } from '../../src/report/render/table.js';
 import { CPU_CHECK, CPU_ENGINE } from './engine.js';

@@ -1,9 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { UserError } from '../../src/errors.js';
-import type { Adapter } from '../../src/runtime/adapters/adapters.js';
+import type { GraphicsAdapter } from '../../src/runtime/adapters/adapters.js';
 import type { DeviceName, Engine, EngineName } from '../../src/runtime/engine.js';
 import { onnxVersion } from '../../src/runtime/onnx/library.js';
-import { CANDIDATES, type EngineOptions } from '../../src/runtime/select/candidates.js';
 import {
   chooseEngine,
   crossCheckTarget,
@@ -13,6 +12,7 @@ import {
   isRequestedEngine,
   matchesRequest,
 } from '../../src/runtime/select/devices.js';
+import { CANDIDATES, type EngineOptions } from '../../src/runtime/select/engine-candidates.js';
 import { surveyEngine, surveyEngines } from '../../src/runtime/select/survey.js';
 import { type Faults, referenceEngine } from './reference-engine.js';
 
@@ -142,7 +142,7 @@ describe('the device that is chosen', () => {
   const wish = (device: DeviceChoice, engine: EngineChoice = 'auto') =>
     ({ engine, device, compute: 'f32', threads: 1 }) as const;
 
-  const adapter = (name: string, isSoftware = false): Adapter => ({
+  const adapter = (name: string, isSoftware = false): GraphicsAdapter => ({
     name,
     vendor: null,
     isSoftware,
@@ -168,7 +168,7 @@ describe('the device that is chosen', () => {
     ...cpu,
     backend: 'webgpu',
     device: 'webgpu',
-    adapter: async () => H200 as Adapter | null,
+    adapter: async () => H200 as GraphicsAdapter | null,
     open: onCard('NVIDIA H200') as Open,
   } as const;
   const cuda = {

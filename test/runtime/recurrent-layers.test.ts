@@ -9,7 +9,7 @@ import {
   causalConv,
   gatedConv,
   gatedDelta,
-  mamba,
+  mambaLayer,
   stateSpaceDual,
 } from '../../src/architecture/constructors/recurrent-layers.js';
 import type { Layer } from '../../src/architecture/layer.js';
@@ -101,12 +101,12 @@ const RECURRENT = {
       inputScales: [0.5, 1.5, 0.7, 1.2, 0.8],
     },
   ),
-  'a selective scan with a single bias': mamba(
+  'a selective scan with a single bias': mambaLayer(
     'm',
     { hidden: 6, inner: 8, state: 5, kernel: 3, stepRank: 4 },
     { bias: false, activation: 'relu' },
   ),
-  'a selective scan with norms inside': mamba(
+  'a selective scan with norms inside': mambaLayer(
     'm',
     { hidden: 6, inner: 8, state: 5, kernel: 3, stepRank: 4 },
     {
@@ -118,7 +118,7 @@ const RECURRENT = {
       ],
     },
   ),
-  'a selective scan with norms without weights': mamba(
+  'a selective scan with norms without weights': mambaLayer(
     'm',
     { hidden: 6, inner: 8, state: 5, kernel: 3, stepRank: 4 },
     { innerNormEps: 1e-3 },

@@ -1,6 +1,6 @@
 /** On a graphics card: under WebGPU, or its software adapter, and under CUDA; skipped where there is none. */
 import { afterAll, describe, expect, it } from 'vitest';
-import { mamba } from '../../src/architecture/constructors/recurrent-layers.js';
+import { mambaLayer } from '../../src/architecture/constructors/recurrent-layers.js';
 import type { Layer } from '../../src/architecture/layer.js';
 import type { Engine, RunInput } from '../../src/runtime/engine.js';
 import { GUARANTEED_BYTES } from '../../src/runtime/onnx/context.js';
@@ -108,7 +108,7 @@ describe.skipIf(onnxVersion() === undefined || why !== '')(`WebGPU${why}`, () =>
   it('scans sequences beyond one operation in chunks', async () => {
     const [tokens, inner, state, hidden] = [600, 1024, 64, 16];
     expect(4 * tokens * inner * state).toBeGreaterThan(GUARANTEED_BYTES.webgpu);
-    const layer = mamba('mamba', { hidden, inner, state, kernel: 4, stepRank: 4 });
+    const layer = mambaLayer('mamba', { hidden, inner, state, kernel: 4, stepRank: 4 });
     const data = Float32Array.from({ length: tokens * hidden }, (_, at) => Math.sin(at));
     const inputs = [{ shape: [1, tokens, hidden], data }];
     const [found, wanted] = await onBoth(layer, randomWeights(layer, 1), { inputs });

@@ -1,8 +1,8 @@
 import fs from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { loadModelFile } from '../../src/model-input/model-file.js';
-import { CHECKS, MISTAKE_NAMES } from '../../src/training/mistakes.js';
-import { planTraining, trainingMistakes } from '../../src/training/train-plan.js';
+import { MISTAKE_NAMES, PLAN_CHECKS } from '../../src/training/mistakes/find-mistakes.js';
+import { planTraining, trainingMistakes } from '../../src/training/plan-training.js';
 import { trainingSettings } from '../../src/training/training-settings.js';
 import { inPackage } from '../fixtures.js';
 
@@ -35,7 +35,7 @@ describe('mistakes of a training', () => {
     expect(`${file}-`).toContain(`${mistake?.check}-`);
     expect(mistake?.reason).toMatch(/\S/);
     expect(mistake?.fix).toMatch(/\S/);
-    expect(CHECKS[mistake?.check ?? 'contradiction'].title).toBe(mistake?.title);
+    expect(PLAN_CHECKS[mistake?.check ?? 'contradiction'].title).toBe(mistake?.title);
   });
 
   it.each(namesIn('good'))('%s: a good config without a mistake', async (file) => {

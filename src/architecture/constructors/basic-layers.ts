@@ -216,7 +216,11 @@ export function embeddingJoin(name: string, tokens: Embedding): EmbeddingJoin {
   return { kind: 'embeddingJoin', name, embedding: tokens };
 }
 
-export function sequence(name: string, layers: readonly Layer[], component?: Component): Sequence {
+export function sequence<const Layers extends readonly Layer[]>(
+  name: string,
+  layers: Layers,
+  component?: Component,
+): Sequence & { readonly layers: Layers } {
   return { kind: 'sequence', name, ...(component && { component }), layers };
 }
 

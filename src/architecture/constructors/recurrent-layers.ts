@@ -54,7 +54,7 @@ interface MambaOptions {
 }
 
 /** A single bias of the steps, no norms inside and SiLU by default. */
-export function mamba(name: string, sizes: MambaSizes, options: MambaOptions = {}): Mamba {
+export function mambaLayer(name: string, sizes: MambaSizes, options: MambaOptions = {}): Mamba {
   const { hidden, inner, state, kernel, stepRank } = sizes;
   const { bias = true, innerNorms = [], innerNormEps, activation: fn = 'silu' } = options;
   return {

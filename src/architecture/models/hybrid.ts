@@ -16,7 +16,7 @@ import {
   linear,
 } from '../constructors/basic-layers.js';
 import { blockNames, languageModel, stack } from '../constructors/language-model.js';
-import { mamba } from '../constructors/recurrent-layers.js';
+import { mambaLayer } from '../constructors/recurrent-layers.js';
 import {
   defineFamily,
   type ModelChange,
@@ -177,7 +177,7 @@ function block(
     kind: 'hybridBlock',
     name,
     inputNorm: layerNormLayer(`${name}.ln_input`, hidden, BLOCK_NORM_EPS),
-    mamba: mamba(
+    mamba: mambaLayer(
       `${name}.mamba`,
       {
         hidden,

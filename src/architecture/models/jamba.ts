@@ -1,7 +1,7 @@
 /** Jamba (arXiv 2403.19887): Mamba layers and attention without positions, and experts in some of them. */
 import * as z from 'zod';
 import { rmsNormLayer } from '../constructors/basic-layers.js';
-import { mamba } from '../constructors/recurrent-layers.js';
+import { mambaLayer } from '../constructors/recurrent-layers.js';
 import { unreadBut } from '../transformer/config-keys.js';
 import {
   causalModel,
@@ -112,8 +112,8 @@ export const jamba = defineTransformer({
     const norm = (name: string) => rmsNormLayer(name, hidden, eps);
     const kernel = config.mamba_d_conv;
     const rank = stepRankOf(config.mamba_dt_rank, hidden);
-    const mambaLayer = (name: string) =>
-      mamba(
+    const mixer = (name: string) =>
+      mambaLayer(
         name,
         {
           hidden,
@@ -164,7 +164,7 @@ export const jamba = defineTransformer({
             norm(`${name}.input_layernorm`),
             isEvery(index, config.attn_layer_offset, config.attn_layer_period)
               ? separateAttention(`${name}.self_attn`, headsOf(config))
-              : mambaLayer(`${name}.mamba`),
+              : mixer(`${name}.mamba`),
           ],
           mlp: [norm(`${name}.pre_ff_layernorm`), feedForward(`${name}.feed_forward`, index)],
         }),

@@ -5,14 +5,14 @@ import {
   DELTA_HEAD_RULES,
   DELTA_READING,
   DELTA_RULES,
-  type DeltaInputs,
+  type DeltaInputBuilder,
   deltaOrAttention,
   deltaSettings,
   IMAGE_KEYS,
 } from '../transformer/gated-delta.js';
 
 /** A product for queries, keys and values, and one for each of the others. */
-export const qwen35Inputs: DeltaInputs = (name, { hidden, keys, values, valueHeads }) => {
+export const qwen35Inputs: DeltaInputBuilder = (name, { hidden, keys, values, valueHeads }) => {
   const product = (leaf: string, width: number) =>
     linear(`${name}.${leaf}`, hidden, width, { bias: false });
   return [

@@ -133,7 +133,7 @@ export const IMAGE_KEYS: LimitedKeys = Object.fromEntries(
 );
 
 /** Products of gated DeltaNet: queries, keys, values, gate, β and steps. */
-export type DeltaInputs = (
+export type DeltaInputBuilder = (
   name: string,
   sizes: {
     readonly hidden: number;
@@ -145,14 +145,20 @@ export type DeltaInputs = (
 ) => readonly (Linear | FusedProjection)[];
 
 /** Gated DeltaNet, or attention with a gate of its own, by the kind of the layer. */
-export function deltaOrAttention(block: BlockInputs<DeltaConfig>, inputs: DeltaInputs): Layer {
+export function deltaOrAttention(
+  block: BlockInputs<DeltaConfig>,
+  inputs: DeltaInputBuilder,
+): Layer {
   const { config, index } = block;
   const { layer_types: types, full_attention_interval: interval } = config;
   const attends = types ? types[index] === 'full_attention' : (index + 1) % interval === 0;
   return attends ? gatedAttention(block) : deltaNet(block, inputs);
 }
 
-function deltaNet({ name: block, config }: BlockInputs<DeltaConfig>, inputs: DeltaInputs): Layer {
+function deltaNet(
+  { name: block, config }: BlockInputs<DeltaConfig>,
+  inputs: DeltaInputBuilder,
+): Layer {
   const name = `${block}.linear_attn`;
   const { hidden_size: hidden, linear_conv_kernel_dim: kernel, rms_norm_eps: eps } = config;
   const { linear_num_key_heads: keyHeads, linear_num_value_heads: valueHeads } = config;

@@ -1,7 +1,7 @@
 /** Settings and layers that families with state spaces share, with Hugging Face's keys. */
 import * as z from 'zod';
 import { gatedRmsNorm, rmsNormLayer } from '../constructors/basic-layers.js';
-import { mamba, stateSpaceDual } from '../constructors/recurrent-layers.js';
+import { mambaLayer, stateSpaceDual } from '../constructors/recurrent-layers.js';
 import { defineRules } from '../family.js';
 import type { LanguageModel, Layer, Mamba, StateSpaceDual } from '../layer.js';
 import {
@@ -135,10 +135,10 @@ export const recurrentMamba = (
     readonly use_conv_bias: boolean;
     readonly hidden_act: Parameters<typeof activationOf>[0];
   },
-  options: Parameters<typeof mamba>[2] = {},
+  options: Parameters<typeof mambaLayer>[2] = {},
 ): Mamba => {
   const { hidden_size: hidden, conv_kernel: kernel } = config;
-  return mamba(
+  return mambaLayer(
     name,
     {
       hidden,

@@ -33,7 +33,7 @@ export interface AdapterFiles {
   readonly checkpoint: Omit<Checkpoint, 'packed'>;
 }
 
-export interface Adapter extends AdapterFiles {
+export interface LoraAdapter extends AdapterFiles {
   readonly modules: readonly LoraModule[];
   /** Whole tensors that replace those of the model, by their names in the model. */
   readonly replaced: ReadonlyMap<string, StoredTensor>;
@@ -43,7 +43,7 @@ export interface Adapter extends AdapterFiles {
  * Opens the folder of an adapter.
  * @throws UserError that names the violated rule. No file stays open then.
  */
-export function openAdapter(folder: string): Adapter {
+export function openAdapter(folder: string): LoraAdapter {
   const files = openAdapterFiles(folder);
   try {
     const { config, checkpoint } = files;
@@ -94,7 +94,7 @@ const OTHER_LORA = /\.lora_|\.token_adapter\.|\.trainable_tokens_/;
 function sorted(
   config: AdapterConfig,
   { tensors, path: folder }: Pick<Checkpoint, 'tensors' | 'path'>,
-): Pick<Adapter, 'modules' | 'replaced'> {
+): Pick<LoraAdapter, 'modules' | 'replaced'> {
   const modules = new Map<string, Partial<Record<Factor, StoredTensor>>>();
   const replaced = new Map<string, StoredTensor>();
   for (const [full, tensor] of tensors) {

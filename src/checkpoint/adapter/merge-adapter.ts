@@ -8,7 +8,7 @@ import { listed, refusal, tensorPlace } from '../checkpoint-rules.js';
 import { computedTensor, reshaped } from '../computed-file.js';
 import type { StoredTensor } from '../stored-tensor.js';
 import { readTensor } from '../view.js';
-import type { Adapter, LoraModule } from './adapter.js';
+import type { LoraAdapter, LoraModule } from './adapter.js';
 import { isReplaced } from './adapter-config.js';
 
 /** All names of a parameter, its own included. */
@@ -37,7 +37,7 @@ export interface AdapterChanges {
 }
 
 /** Type and shape of a tensor that an adapter must fit. */
-export type TensorForm = Pick<StoredTensor, 'dtype' | 'shape'>;
+export type TensorType = Pick<StoredTensor, 'dtype' | 'shape'>;
 
 /** A tensor that the model does not have, or has in another shape or type than the adapter needs. */
 export interface AdapterFault {
@@ -45,7 +45,7 @@ export interface AdapterFault {
   /** Needs of the adapter. */
   readonly shape: Shape;
   /** The tensor of the model; undefined if there is none. */
-  readonly found: TensorForm | undefined;
+  readonly found: TensorType | undefined;
 }
 
 const faultText = ({ name, shape, found }: AdapterFault): string =>
@@ -58,7 +58,11 @@ const faultText = ({ name, shape, found }: AdapterFault): string =>
  * weight.
  * @throws UserError when the adapter does not fit the model, or has settings that are not read.
  */
-export function mergedCheckpoint(base: Checkpoint, adapter: Adapter, namesOf: NamesOf): Checkpoint {
+export function mergedCheckpoint(
+  base: Checkpoint,
+  adapter: LoraAdapter,
+  namesOf: NamesOf,
+): Checkpoint {
   const { config, checkpoint } = adapter;
   if (config.unread.length > 0) {
     throw refusal(config.file, {
@@ -115,7 +119,7 @@ const MOST_FAULTS = 3;
  * PEFT copies each module of `modules_to_save`, so that a weight that was shared with another module has values of its own
  * afterwards. The config of the model would still share it.
  */
-function refuseUntying({ config, replaced }: Adapter, namesOf: NamesOf): void {
+function refuseUntying({ config, replaced }: LoraAdapter, namesOf: NamesOf): void {
   for (const name of replaced.keys()) {
     if (!isReplaced(config, name)) continue;
     const shared = NAMES.map((rename) => namesOf(rename(name))).find(({ length }) => length > 1);
@@ -131,13 +135,13 @@ function refuseUntying({ config, replaced }: Adapter, namesOf: NamesOf): void {
 
 /** Matches the tensors of an adapter with those of a model, by names and shapes. */
 export function changesOf(
-  tensors: ReadonlyMap<string, TensorForm>,
-  { config, modules, replaced }: Pick<Adapter, 'config' | 'modules' | 'replaced'>,
+  tensors: ReadonlyMap<string, TensorType>,
+  { config, modules, replaced }: Pick<LoraAdapter, 'config' | 'modules' | 'replaced'>,
   namesOf: NamesOf,
 ): AdapterChanges {
   const faults: AdapterFault[] = [];
   const changes = new Map<string, Change>();
-  const changeOf = (name: string): readonly [Change, TensorForm] | undefined => {
+  const changeOf = (name: string): readonly [Change, TensorType] | undefined => {
     const stored = NAMES.map((rename) => rename(name))
       .flatMap((each) => namesOf(each))
       .filter((each) => tensors.has(each));
@@ -207,7 +211,7 @@ const isTransposedName = (module: string): boolean =>
 /** Whether a weight that is not square shows that the model stores some as [inputs, outputs]. */
 const hasTransposed = (
   modules: readonly LoraModule[],
-  weightOf: (name: string) => TensorForm | undefined,
+  weightOf: (name: string) => TensorType | undefined,
 ): boolean =>
   modules.some(({ path, a, b, isEmbedding }) => {
     const weight = isEmbedding || !isTransposedName(path) ? undefined : weightOf(`${path}.weight`);

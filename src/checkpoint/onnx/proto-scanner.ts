@@ -18,7 +18,7 @@ export const WIRE = { varint: 0, fixed64: 1, bytes: 2, fixed32: 5 } as const;
 
 export type Wire = (typeof WIRE)[keyof typeof WIRE];
 
-export interface Field extends ByteSpan {
+export interface ProtoField extends ByteSpan {
   readonly number: number;
   readonly wire: Wire;
   /** Value of a varint; 0n for other fields. */
@@ -50,7 +50,7 @@ export class ProtoScanner {
   }
 
   /** The fields of a message in order. */
-  *fields({ from, to }: ByteSpan): Generator<Field, undefined> {
+  *fields({ from, to }: ByteSpan): Generator<ProtoField, undefined> {
     let at = from;
     while (at < to) {
       this.#countField();
@@ -92,7 +92,7 @@ export class ProtoScanner {
   }
 
   /** A field of known type. @throws UserError when it has another one. */
-  expect(field: Field, wire: Wire, what: string): Field {
+  expect(field: ProtoField, wire: Wire, what: string): ProtoField {
     if (field.wire === wire) return field;
     throw this.refusal(
       'onnx-wire-type',
@@ -101,12 +101,12 @@ export class ProtoScanner {
   }
 
   /** A signed integer, as sizes and versions are. */
-  integer(field: Field, what: string): number {
+  integer(field: ProtoField, what: string): number {
     return Number(BigInt.asIntN(64, this.expect(field, WIRE.varint, what).value));
   }
 
   /** Integers that are packed into one field, or stored one by one. */
-  *integers(field: Field, what: string): Generator<bigint, undefined> {
+  *integers(field: ProtoField, what: string): Generator<bigint, undefined> {
     if (field.wire === WIRE.varint) {
       yield BigInt.asIntN(64, field.value);
       return;
@@ -121,7 +121,7 @@ export class ProtoScanner {
   }
 
   /** A text to keep. All kept texts together are bounded. */
-  text(field: Field, what: string): string {
+  text(field: ProtoField, what: string): string {
     const { from, to } = this.expect(field, WIRE.bytes, what);
     this.#keptBytes += to - from;
     if (this.#keptBytes > MAX_KEPT_BYTES) {
@@ -131,7 +131,7 @@ export class ProtoScanner {
   }
 
   /** A name: a text of bounded length. */
-  name(field: Field, what: string): string {
+  name(field: ProtoField, what: string): string {
     const { from, to } = this.expect(field, WIRE.bytes, what);
     const bytes = to - from <= MAX_NAME_BYTES ? this.#read(from, to) : undefined;
     if (bytes === undefined || !isUtf8(bytes)) {
@@ -147,7 +147,7 @@ export class ProtoScanner {
     return refusal(this.file.path, { rule, place: this.place, message });
   }
 
-  #field(number: number, wire: Wire, { from, to }: ByteSpan): Field {
+  #field(number: number, wire: Wire, { from, to }: ByteSpan): ProtoField {
     if (wire === WIRE.varint) {
       const { value, to: end } = this.varint({ from, to });
       return { number, wire, value, from, to: end };

@@ -12,7 +12,7 @@ import type { OnnxDescription, OnnxNodeUse, OnnxValueInfo } from './describe-onn
 import { OnnxCounts } from './describe-onnx.js';
 import { type ExternalFiles, missingExternal, openExternalFiles } from './external-data.js';
 import { onnxTypeOf } from './onnx-types.js';
-import type { ByteSpan, Field } from './proto-scanner.js';
+import type { ByteSpan, ProtoField } from './proto-scanner.js';
 import { ProtoScanner, WIRE } from './proto-scanner.js';
 import { type OnnxTensor, readEntry, readTensorProto, varints } from './tensor-proto.js';
 
@@ -98,7 +98,7 @@ function readModel(scanner: ProtoScanner): Model {
   return { about: all, graph, functions };
 }
 
-function operatorSetOf(scanner: ProtoScanner, field: Field) {
+function operatorSetOf(scanner: ProtoScanner, field: ProtoField) {
   let [domain, version] = ['', 0];
   for (const inner of scanner.fields(scanner.expect(field, WIRE.bytes, 'opset_import'))) {
     if (inner.number === 1) domain = scanner.name(inner, 'the domain of an operator set');
@@ -145,7 +145,7 @@ class GraphReader {
     }
   }
 
-  #addInitializer(field: Field, initializers: Map<string, OnnxTensor>): void {
+  #addInitializer(field: ProtoField, initializers: Map<string, OnnxTensor>): void {
     const scanner = this.#scanner;
     this.#countTensor();
     const tensor = readTensorProto(scanner, scanner.expect(field, WIRE.bytes, 'initializer'));
@@ -176,13 +176,13 @@ class GraphReader {
     }
   }
 
-  #addInner(field: Field, what: string): void {
+  #addInner(field: ProtoField, what: string): void {
     this.#countTensor();
     const span = this.#scanner.expect(field, WIRE.bytes, what);
     this.innerTensors.push(readTensorProto(this.#scanner, span));
   }
 
-  #readNode(field: Field, depth: number): void {
+  #readNode(field: ProtoField, depth: number): void {
     const scanner = this.#scanner;
     const inputs: string[] = [];
     const node = { name: '', op: '', domain: '', output: '', scopes: '', inputs };
@@ -220,7 +220,7 @@ class GraphReader {
     }
   }
 
-  #readAttribute(field: Field, depth: number) {
+  #readAttribute(field: ProtoField, depth: number) {
     const scanner = this.#scanner;
     const attribute = { name: '', integer: 0 };
     for (const inner of scanner.fields(scanner.expect(field, WIRE.bytes, 'attribute'))) {
@@ -237,7 +237,7 @@ class GraphReader {
   }
 
   /** Type and shape of an input or an output; null for sequences, maps and the like. */
-  #valueInfo(field: Field, count: number): OnnxValueInfo {
+  #valueInfo(field: ProtoField, count: number): OnnxValueInfo {
     const scanner = this.#scanner;
     if (count >= MAX_VALUES) {
       throw scanner.refusal('onnx-values', `has more than ${MAX_VALUES} inputs or outputs`);
@@ -245,7 +245,7 @@ class GraphReader {
     let name = '';
     let type: string | null = null;
     let shape: (number | string)[] | null = null;
-    const within = (span: Field, what: string) =>
+    const within = (span: ProtoField, what: string) =>
       scanner.fields(scanner.expect(span, WIRE.bytes, what));
     for (const inner of within(field, 'a value')) {
       if (inner.number === 1) name = scanner.name(inner, 'the name of a value');
@@ -263,7 +263,7 @@ class GraphReader {
   }
 
   /** Sizes; a name is a symbolic one, an empty name an unknown one. */
-  #shape(field: Field): (number | string)[] {
+  #shape(field: ProtoField): (number | string)[] {
     const scanner = this.#scanner;
     const sizes: (number | string)[] = [];
     for (const dimension of scanner.fields(scanner.expect(field, WIRE.bytes, 'shape'))) {

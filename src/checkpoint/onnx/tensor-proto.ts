@@ -8,7 +8,7 @@ import {
   TYPED_FIELDS,
   VARINT_FIELDS,
 } from './onnx-types.js';
-import type { ByteSpan, Field, ProtoScanner } from './proto-scanner.js';
+import type { ByteSpan, ProtoField, ProtoScanner } from './proto-scanner.js';
 import { WIRE } from './proto-scanner.js';
 
 /** `data` lie in the message as in memory; `varints` are spans of integers, `packed` or one by one. */
@@ -52,7 +52,7 @@ interface Parts {
   number: number;
   readonly sizes: bigint[];
   /** Fields with values, by number. */
-  readonly fields: Map<number, Field[]>;
+  readonly fields: Map<number, ProtoField[]>;
   readonly external: Map<string, string>;
   isExternal: boolean;
 }
@@ -117,7 +117,7 @@ export function readEntry(scanner: ProtoScanner, span: ByteSpan): readonly [stri
   return [key, value];
 }
 
-function addSizes(scanner: ProtoScanner, field: Field, sizes: bigint[]): void {
+function addSizes(scanner: ProtoScanner, field: ProtoField, sizes: bigint[]): void {
   for (const size of scanner.integers(field, 'dims')) {
     if (sizes.length === MAX_RANK) {
       throw scanner.refusal('onnx-rank', `has more than ${MAX_RANK} dimensions`);
@@ -175,14 +175,14 @@ const foundText = (spans: readonly ByteSpan[], number: number | undefined, isVar
     : `${exactBytesText(spans.reduce((sum, { from, to }) => sum + to - from, 0))}${isVarints ? ' of integers' : ''} in field ${number}`;
 
 /** Values as bytes: one field of them. Written one by one or in pieces, their bytes are not adjacent. */
-function bytesSpans(scanner: ProtoScanner, found: readonly Field[], number = RAW): ByteSpan[] {
+function bytesSpans(scanner: ProtoScanner, found: readonly ProtoField[], number = RAW): ByteSpan[] {
   return found
     .slice(0, 2)
     .map((field) => scanner.expect(field, WIRE.bytes, `the values in field ${number}`));
 }
 
 /** Packed integers, or single ones. */
-const varintSpans = (scanner: ProtoScanner, found: readonly Field[]): ByteSpan[] =>
+const varintSpans = (scanner: ProtoScanner, found: readonly ProtoField[]): ByteSpan[] =>
   found.map((field) =>
     field.wire === WIRE.varint ? field : scanner.expect(field, WIRE.bytes, 'integer values'),
   );

@@ -29,10 +29,10 @@ const numericRatio = async (text: string): Promise<number> => {
 };
 
 /** `--ratio 0.5`: width between the layers of an elastic adapter, as a ratio of the teacher's. */
-export const ratio = Flags.custom<number>({ helpValue: 'RATIO', parse: numericRatio });
+export const widthRatio = Flags.custom<number>({ helpValue: 'RATIO', parse: numericRatio });
 
 /** `--ratio 0.5,1`. */
-export const ratios = Flags.custom<number>({
+export const widthRatios = Flags.custom<number>({
   ...LIST,
   helpValue: 'RATIO,RATIO',
   parse: numericRatio,

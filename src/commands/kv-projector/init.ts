@@ -2,7 +2,7 @@ import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { BaseCommand } from '../../cli/base-command.js';
 import { seed } from '../../cli/flags/flags.js';
-import { dropout, ratio, teachers } from '../../cli/flags/projector-flags.js';
+import { dropout, teachers, widthRatio } from '../../cli/flags/projector-flags.js';
 import { count } from '../../cli/flags/value-flags.js';
 import { isStdout } from '../../cli/output.js';
 import { progressDisplay } from '../../cli/progress.js';
@@ -10,7 +10,7 @@ import { UserError } from '../../errors.js';
 import { overlap } from '../../files/input-registry.js';
 import { loadTeachers } from '../../kv-projector/costs.js';
 import { INITS } from '../../kv-projector/init-projector.js';
-import { KINDS } from '../../kv-projector/projector.js';
+import { ADAPTER_KINDS } from '../../kv-projector/projector.js';
 import { DROPOUT, RATIO } from '../../kv-projector/verify-adapters.js';
 import { projectorInitReport } from '../../report/kv-projector/kv-projector.js';
 
@@ -37,11 +37,13 @@ export default class KvProjectorInit extends BaseCommand {
     teacher: teachers(),
     student: count({ required: true, description: 'width of the student' }),
     kind: Flags.option({
-      options: KINDS,
+      options: ADAPTER_KINDS,
       default: 'elastic',
       description: 'linear (v1) or elastic (v2) adapters',
     } as const)(),
-    ratio: ratio({ description: `hidden width ÷ teacher width, elastic only [default: ${RATIO}]` }),
+    ratio: widthRatio({
+      description: `hidden width ÷ teacher width, elastic only [default: ${RATIO}]`,
+    }),
     dropout: dropout({
       description: `dropout to store with the arguments, elastic only [default: ${DROPOUT}]`,
     }),

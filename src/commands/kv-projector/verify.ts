@@ -1,7 +1,7 @@
 import * as Flags from '@oclif/core/flags';
 import { BaseCommand } from '../../cli/base-command.js';
 import { details, seed, threads } from '../../cli/flags/flags.js';
-import { dropouts, ratios } from '../../cli/flags/projector-flags.js';
+import { dropouts, widthRatios } from '../../cli/flags/projector-flags.js';
 import { count, tokens } from '../../cli/flags/value-flags.js';
 import { livePlot, progressDisplay } from '../../cli/progress.js';
 import { UserError } from '../../errors.js';
@@ -62,7 +62,7 @@ export default class KvProjectorVerify extends BaseCommand {
       delimiter: ',',
       description: 'activations to train, as in relu,gelu',
     } as const)(),
-    ratio: ratios({ ...ABLATIONS, description: 'hidden width ÷ teacher width, as in 0.5,2' }),
+    ratio: widthRatios({ ...ABLATIONS, description: 'hidden width ÷ teacher width, as in 0.5,2' }),
     dropout: dropouts({ ...ABLATIONS, description: 'probabilities of dropout, as in 0,0.2' }),
     teacher: Flags.string({
       ...ABLATIONS,

@@ -4,7 +4,7 @@ import { groupBy } from '../../text/words.js';
 import { measureBlocks, measureQuantized, measureTie } from '../execute/check-output.js';
 import type { StepProgress } from '../job.js';
 import type { ConversionInput, ConversionPlan, PlannedTensor } from '../plan/conversion-plan.js';
-import type { Measured } from './receipts.js';
+import type { UnitMeasurements } from './receipts.js';
 
 /**
  * Measures what is whole in a file: a tied tensor, tensors in blocks, and quantized weights whose parts are all there.
@@ -16,7 +16,7 @@ export async function measureFile(
   { job: { checkpoint } }: Pick<ConversionInput, 'job'>,
   plan: ConversionPlan,
   step: StepProgress,
-): Promise<Measured> {
+): Promise<UnitMeasurements> {
   if (plan.tie === null && plan.quantization === undefined && plan.gguf === undefined) return {};
   const own = new Set(names);
   const tensors = plan.tensors.filter(({ name }) => own.has(name));

@@ -50,7 +50,7 @@ export function unitsOf({ slices, tables, files }: PlannedPart, phase?: Phase): 
 }
 
 /** Results that the report of the conversion needs. */
-export interface Measured {
+export interface UnitMeasurements {
   /** Comparison of the rows of a slice with each source. */
   readonly sums?: readonly ComparisonSums[];
   readonly energy?: number | null;
@@ -62,7 +62,7 @@ export interface Measured {
   readonly quantized?: readonly QuantizationError[];
 }
 
-export interface Receipt extends Measured {
+export interface Receipt extends UnitMeasurements {
   /** Hash of the plan. */
   readonly plan: string;
   readonly unit: string;

@@ -23,13 +23,13 @@ import { type OpenedParts, openParts, type PartsSurroundings } from './open-part
 import { PartsFolder, type PartsPlan, type PlannedPart } from './parts-plan.js';
 import {
   fileUnit,
-  type Measured,
   type Phase,
   type Receipt,
   receiptOf,
   sliceUnit,
   tableUnit,
   type Unit,
+  type UnitMeasurements,
   unitsOf,
   writeReceipt,
 } from './receipts.js';
@@ -243,7 +243,10 @@ class Runner {
     return known.length === found.size ? known : checkpoint.files;
   }
 
-  async #write(unit: Unit, lock: PartLock): Promise<Pick<Receipt, 'bytes' | 'sha256'> & Measured> {
+  async #write(
+    unit: Unit,
+    lock: PartLock,
+  ): Promise<Pick<Receipt, 'bytes' | 'sha256'> & UnitMeasurements> {
     const { input, plan, resources } = await this.#open();
     if (unit.do === 'file') return this.#writeFile(unit.name, lock);
     const { srte } = plan;
@@ -303,7 +306,7 @@ class Runner {
   async #writeFile(
     name: string,
     lock: PartLock,
-  ): Promise<Pick<Receipt, 'bytes' | 'sha256'> & Measured> {
+  ): Promise<Pick<Receipt, 'bytes' | 'sha256'> & UnitMeasurements> {
     const { input, plan } = await this.#open();
     for (const unit of await this.#needed(fileUnit(name))) {
       if (unit.do === 'table' && !this.#made.has(unit.table)) await this.#makeTable(unit.table);

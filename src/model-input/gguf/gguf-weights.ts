@@ -1,5 +1,10 @@
 /** Tensors of GGUF files under the names and with the values of transformers, and the other way round. */
-import { concatenated, mapped, reshaped, transposed } from '../../checkpoint/computed-file.js';
+import {
+  concatenated,
+  mapped,
+  reshaped,
+  transposedTensor,
+} from '../../checkpoint/computed-file.js';
 import { encodedBytes, type StoredTensor } from '../../checkpoint/stored-tensor.js';
 import { narrow } from '../../checkpoint/view.js';
 import type { GgufArchitecture, GgufNaming } from './gguf-names.js';
@@ -66,7 +71,7 @@ function asTransformers(tensor: StoredTensor, { change }: GgufNaming, counts: He
     case 'heads':
       return reordered(tensor, [3, counts.heads, rows / counts.heads / 3], [0, 1]);
     case 'transposed':
-      return transposed(tensor);
+      return transposedTensor(tensor);
     case 'plusOne':
       return mapped(tensor, (value) => value - 1);
     case 'column':
@@ -87,7 +92,7 @@ function asGguf(tensor: StoredTensor, { change }: GgufNaming, counts: HeadCounts
     case 'heads':
       return reordered(tensor, [counts.heads, 3, rows / counts.heads / 3], [0, 1]);
     case 'transposed':
-      return transposed(tensor);
+      return transposedTensor(tensor);
     case 'plusOne':
       return mapped(tensor, (value) => value + 1);
     case 'column':

@@ -11,14 +11,14 @@ const DIVERGED = 2;
 /** Share of the first loss by which the loss must rise above its lowest value to count as a rise. */
 const RISE = 0.05;
 
-export interface SweepPoint {
+export interface LearningRatePoint {
   readonly learningRate: number;
   /** Loss after an update with this learning rate, and those before it. */
   readonly loss: number;
 }
 
 export interface LearningRateSweep {
-  readonly points: readonly SweepPoint[];
+  readonly points: readonly LearningRatePoint[];
   /** Learning rate after which the loss was lowest. */
   readonly lowestAt: number;
   /** A tenth of that, the usual choice. */
@@ -52,7 +52,7 @@ export async function sweepLearningRates(
   return points.length < 2 ? null : summary(first, points);
 }
 
-export function summary(first: number, points: readonly SweepPoint[]): LearningRateSweep {
+export function summary(first: number, points: readonly LearningRatePoint[]): LearningRateSweep {
   const lowest = points.reduce((best, each) => (each.loss < best.loss ? each : best));
   const rise = points
     .slice(points.indexOf(lowest) + 1)

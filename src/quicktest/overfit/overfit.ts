@@ -114,7 +114,7 @@ export async function overfit(request: OverfitRequest): Promise<Overfit> {
   const isFitting = parameters * COPIES_OF_WEIGHTS * 4 <= usable;
   if (request.full && !isFitting) throw tooLarge(parameters, usable);
   const proxy =
-    request.full || (isSmall && isFitting) ? undefined : proxyFor(request, size.tokens, tokens);
+    request.full || (isSmall && isFitting) ? undefined : overfitProxy(request, size.tokens, tokens);
   const ran = proxy?.model ?? model;
   const given = proxy ? undefined : request.weights;
   const limits = idLimitsOf(ran);
@@ -178,7 +178,7 @@ const secondsOf = (parameters: number, tokens: number, steps: number) =>
   (FLOPS_PER_PARAMETER_AND_TOKEN * parameters * tokens * steps) / FLOPS_PER_SECOND;
 
 /** The largest proxy with time for enough steps, or the smallest. All have the same kinds of layers. */
-export function proxyFor(
+export function overfitProxy(
   {
     family,
     document,

@@ -4,7 +4,7 @@ import { formatBytes, formatDuration, formatInteger, formatShare } from '../../t
 import { counted, present, shellWord } from '../../text/words.js';
 import { bytesCell, integerCell, moreNote, right, tableOf } from '../kit/cells.js';
 import type { Fact, Report, TableBlock, Verdict } from '../kit/report.js';
-import { hostsColumn, stateColumn, stateFacts } from '../sweep.js';
+import { hostsColumn, stateColumn, stateFacts } from '../sweep-report.js';
 
 /** Rows of the answer's table; the details have all. */
 const ANSWER_ROWS = 6;

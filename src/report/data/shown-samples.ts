@@ -9,7 +9,7 @@ import type { Block, Cell, Column, TableBlock } from '../kit/report.js';
 /** Positions of padding that are shown after a sample, so that one sees where it begins. */
 const SHOWN_PADDING = 1;
 
-export const shownBlocks = ({ shown, files }: DataReading): Block[] =>
+export const shownSampleBlocks = ({ shown, files }: DataReading): Block[] =>
   shown.flatMap((sample) => sampleBlocks(sample, files.length === 1));
 
 function sampleBlocks(sample: ShownSample, isOnlyFile: boolean): Block[] {

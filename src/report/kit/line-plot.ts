@@ -3,7 +3,7 @@ import { printable } from '../../text/escape.js';
 import { shortNumber } from '../../text/units.js';
 import { wrap } from './layout.js';
 import { type Piece, trimmed } from './plot.js';
-import type { Axis, Curve, LinePlotBlock } from './report.js';
+import type { Curve, LinePlotBlock, PlotAxis } from './report.js';
 
 const USUAL_WIDTH = 80;
 const WIDEST = 100;
@@ -71,7 +71,7 @@ interface Range {
 
 /** @param axis 0 for across, 1 for up. */
 function rangeOf({ x, y, curves }: LinePlotBlock, axis: 0 | 1): Range {
-  const { scale = 'linear', from }: Axis = axis === 0 ? x : y;
+  const { scale = 'linear', from }: PlotAxis = axis === 0 ? x : y;
   let low = from ?? Number.POSITIVE_INFINITY;
   let high = from ?? Number.NEGATIVE_INFINITY;
   for (const { points } of curves) {

@@ -81,7 +81,7 @@ export interface PlotBlock {
 }
 
 /** An axis of a line plot. */
-export interface Axis {
+export interface PlotAxis {
   /** Default: linear. A logarithmic axis shows positive values only. */
   readonly scale?: 'linear' | 'log';
   /** Value that the axis includes in any case, as 0. */
@@ -100,8 +100,8 @@ export interface LinePlotBlock {
   readonly kind: 'line plot';
   /** Quantities of both axes. */
   readonly title: string;
-  readonly x: Axis;
-  readonly y: Axis;
+  readonly x: PlotAxis;
+  readonly y: PlotAxis;
   readonly curves: readonly Curve[];
   /** Height without title, axis and legend; default 8. */
   readonly rows?: number;

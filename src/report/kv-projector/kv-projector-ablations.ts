@@ -3,7 +3,7 @@ import type { Spread, VariantResult } from '../../kv-projector/ablations.js';
 import type { AblationsResult } from '../../kv-projector/verify-projectors.js';
 import { formatDuration, formatInteger, shortCount } from '../../text/units.js';
 import { counted } from '../../text/words.js';
-import { ENGINE_TITLES } from '../doctor.js';
+import { ENGINE_TITLES } from '../doctor-report.js';
 import { integerCell, leftColumn, noteOf, right, strongCell, tableOf } from '../kit/cells.js';
 import type { Fact, Report, TableBlock, Verdict } from '../kit/report.js';
 import { lossCell, lossText } from './kv-projector-verify.js';

@@ -4,7 +4,7 @@ import type { DataKind, Step, Verification } from '../../kv-projector/verify-ada
 import type { VerifyProjectorsResult } from '../../kv-projector/verify-projectors.js';
 import { formatDuration, formatInteger, shortCount } from '../../text/units.js';
 import { counted } from '../../text/words.js';
-import { ENGINE_TITLES } from '../doctor.js';
+import { ENGINE_TITLES } from '../doctor-report.js';
 import { headingBlock, integerCell, leftColumn, noteOf, right, tableOf } from '../kit/cells.js';
 import type {
   Block,

@@ -2,7 +2,7 @@
 import type { ComparedRun, TwoModelComparison } from '../../quicktest/compare-two-models.js';
 import { formatInteger, percentText } from '../../text/units.js';
 import { counted, modelName } from '../../text/words.js';
-import { engineText } from '../doctor.js';
+import { engineText } from '../doctor-report.js';
 import { bar, headingBlock, leftColumn, noteOf, right, tableOf } from '../kit/cells.js';
 import type { Block, Cell, Fact, Report, TableBlock, Verdict } from '../kit/report.js';
 

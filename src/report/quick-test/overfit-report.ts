@@ -3,7 +3,7 @@ import type { Overfit } from '../../quicktest/overfit/overfit.js';
 import type { SettingSource, SourcedSetting } from '../../quicktest/overfit/overfit-settings.js';
 import { formatInteger, formatSeconds, shortNumber } from '../../text/units.js';
 import { counted, modelName, sentence } from '../../text/words.js';
-import { engineText } from '../doctor.js';
+import { engineText } from '../doctor-report.js';
 import {
   headingBlock,
   integerCell,

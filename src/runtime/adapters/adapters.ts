@@ -1,13 +1,13 @@
 /** Graphics adapters of this machine. */
 import type { ProblemText } from '../../errors.js';
-import type { Adapter, SystemCalls, SystemCards } from './graphics-adapter.js';
+import type { GraphicsAdapter, SystemCalls, SystemCards } from './graphics-adapter.js';
 import { THIS_MACHINE } from './graphics-adapter.js';
 import { linuxCards } from './linux.js';
 import { macCards, nvidiaCards, windowsCards } from './other-systems.js';
 import type { WebgpuAnswer } from './webgpu.js';
 import { askWebgpu, WEBGPU_COMMAND, WEBGPU_PACKAGE } from './webgpu.js';
 
-export type { Adapter } from './graphics-adapter.js';
+export type { GraphicsAdapter } from './graphics-adapter.js';
 
 /** Name of a card when its real name is unknown. */
 export const UNNAMED_CARD = 'graphics card';
@@ -17,7 +17,7 @@ export const UNNAMED_CARD = 'graphics card';
  * system knows only cards: the first of several is a guess, and computing without a driver is software. Null when there
  * is none. Never throws, and waits at most some seconds for a driver.
  */
-export async function webgpuAdapter(machine = THIS_MACHINE): Promise<Adapter | null> {
+export async function webgpuAdapter(machine = THIS_MACHINE): Promise<GraphicsAdapter | null> {
   const answer = await webgpuOf(machine);
   return answer.kind === 'answer'
     ? answer.adapter
@@ -31,12 +31,12 @@ export async function webgpuObstacle(machine = THIS_MACHINE): Promise<ProblemTex
 }
 
 /** NVIDIA's cards as its driver lists them: CUDA cannot use others. Never throws. */
-export async function cudaAdapters(machine = THIS_MACHINE): Promise<Adapter[]> {
+export async function cudaAdapters(machine = THIS_MACHINE): Promise<GraphicsAdapter[]> {
   return [...(await nvidiaOf(machine))];
 }
 
 /** The adapter that CUDA uses; unknown which of several different cards. Null when there is none. */
-export async function cudaAdapter(machine = THIS_MACHINE): Promise<Adapter | null> {
+export async function cudaAdapter(machine = THIS_MACHINE): Promise<GraphicsAdapter | null> {
   const cards = await cudaAdapters(machine);
   const [first] = cards;
   if (first === undefined) return null;
@@ -51,7 +51,7 @@ export const cudaCard = async (machine = THIS_MACHINE): Promise<string> =>
 
 export interface AdapterSurvey {
   /** WebGPU's preferred adapter first, where known. */
-  readonly adapters: readonly Adapter[];
+  readonly adapters: readonly GraphicsAdapter[];
   /** Reasons for missing cards or missing data. */
   readonly findings: readonly ProblemText[];
 }
@@ -87,7 +87,10 @@ const webgpuOf = once(async (machine) => {
     : answer;
 });
 
-async function systemCards(machine: SystemCalls, nvidia: readonly Adapter[]): Promise<SystemCards> {
+async function systemCards(
+  machine: SystemCalls,
+  nvidia: readonly GraphicsAdapter[],
+): Promise<SystemCards> {
   switch (machine.platform) {
     case 'darwin':
       return macCards(machine);
@@ -99,7 +102,7 @@ async function systemCards(machine: SystemCalls, nvidia: readonly Adapter[]): Pr
 }
 
 /** Adds the memory, which the package does not report but the system may. */
-function withMemory(adapter: Adapter, cards: readonly Adapter[]): Adapter {
+function withMemory(adapter: GraphicsAdapter, cards: readonly GraphicsAdapter[]): GraphicsAdapter {
   const { memoryBytes = null, source = '' } = sameCard(adapter, cards) ?? {};
   return memoryBytes === null
     ? adapter
@@ -107,7 +110,10 @@ function withMemory(adapter: Adapter, cards: readonly Adapter[]): Adapter {
 }
 
 /** The card whose name is in the adapter's, else the only candidate: names differ between sources. */
-function sameCard(adapter: Adapter, cards: readonly Adapter[]): Adapter | undefined {
+function sameCard(
+  adapter: GraphicsAdapter,
+  cards: readonly GraphicsAdapter[],
+): GraphicsAdapter | undefined {
   if (adapter.isSoftware) return undefined;
   const [only, ...others] = cards.filter(
     ({ vendor }) => vendor === null || vendor === adapter.vendor,

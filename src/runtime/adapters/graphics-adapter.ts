@@ -8,7 +8,7 @@ import { pathToFileURL } from 'node:url';
 import type { ProblemText } from '../../errors.js';
 
 /** A device that graphics libraries compute on. */
-export interface Adapter {
+export interface GraphicsAdapter {
   readonly name: string;
   /** Vendor as people write it: `NVIDIA`. Null when unknown. */
   readonly vendor: string | null;
@@ -26,7 +26,7 @@ export interface Adapter {
   readonly source: string;
 }
 
-type AdapterIdentity = Pick<Adapter, 'name' | 'vendor' | 'source'>;
+type AdapterIdentity = Pick<GraphicsAdapter, 'name' | 'vendor' | 'source'>;
 
 /** A graphics card of which little is known. */
 export const card = ({
@@ -34,7 +34,7 @@ export const card = ({
   vendor,
   source,
   ...more
-}: AdapterIdentity & Partial<Adapter>): Adapter => ({
+}: AdapterIdentity & Partial<GraphicsAdapter>): GraphicsAdapter => ({
   name,
   vendor,
   isSoftware: false,
@@ -113,7 +113,7 @@ function rank(vendor: string | null): number {
   return at === -1 ? FASTEST_FIRST.length : at;
 }
 
-type Rated = Pick<Adapter, 'vendor' | 'memoryBytes'>;
+type Rated = Pick<GraphicsAdapter, 'vendor' | 'memoryBytes'>;
 
 /** The likely order of preference of a library asked for speed: a guess, right for most machines. */
 export const byLikelySpeed = (a: Rated, b: Rated): number =>
@@ -123,9 +123,9 @@ export const byLikelySpeed = (a: Rated, b: Rated): number =>
 
 export interface SystemCards {
   /** All cards, the likely fastest first. */
-  readonly cards: readonly Adapter[];
+  readonly cards: readonly GraphicsAdapter[];
   /** Cards that WebGPU can use: they have a driver and the user has permission. */
-  readonly forWebgpu: readonly Adapter[];
+  readonly forWebgpu: readonly GraphicsAdapter[];
   /** Obstacles of the other cards; without cards, the places that were searched. */
   readonly findings: readonly ProblemText[];
 }

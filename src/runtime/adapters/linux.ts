@@ -1,7 +1,7 @@
 /** Graphics cards of Linux, found by reading files only. */
 import path from 'node:path';
 import type { ProblemText } from '../../errors.js';
-import type { Adapter, SystemCalls, SystemCards } from './graphics-adapter.js';
+import type { GraphicsAdapter, SystemCalls, SystemCards } from './graphics-adapter.js';
 import { byLikelySpeed, card, cleanName, pciVendor } from './graphics-adapter.js';
 
 const DRM = '/sys/class/drm';
@@ -52,7 +52,7 @@ const SOFTWARE_VULKAN = /libvulkan_lvp|libvk_swiftshader/;
 
 export async function linuxCards(
   machine: SystemCalls,
-  nvidia: readonly Adapter[],
+  nvidia: readonly GraphicsAdapter[],
 ): Promise<SystemCards> {
   const libraries = await vulkanLibraries(machine);
   const has = (pattern: RegExp) => libraries.some((library) => pattern.test(library));
@@ -74,7 +74,7 @@ export async function linuxCards(
 
 /** A card, and the reason why WebGPU cannot use it. */
 interface LinuxAdapter {
-  readonly adapter: Adapter;
+  readonly adapter: GraphicsAdapter;
   readonly lack: ProblemText | null;
 }
 
@@ -84,7 +84,7 @@ type Has = (pattern: RegExp) => boolean;
 /** Cards that need no kernel device node: NVIDIA's in a container, and those of the Windows host. */
 async function drivenElsewhere(
   machine: SystemCalls,
-  nvidia: readonly Adapter[],
+  nvidia: readonly GraphicsAdapter[],
   has: Has,
 ): Promise<LinuxAdapter[]> {
   const isWsl = (await machine.list(path.posix.dirname(DXG))).includes(path.posix.basename(DXG));
@@ -96,7 +96,7 @@ async function drivenElsewhere(
 
 async function drivenByNodes(
   machine: SystemCalls,
-  nvidia: readonly Adapter[],
+  nvidia: readonly GraphicsAdapter[],
   has: Has,
 ): Promise<LinuxAdapter[]> {
   const nodes = await renderNodes(machine);
@@ -132,7 +132,7 @@ const nothing = (hasSoftware: boolean): ProblemText => ({
 });
 
 interface RenderNode {
-  readonly adapter: Adapter;
+  readonly adapter: GraphicsAdapter;
   readonly driver: string;
   /** Device file to open. */
   readonly device: string;

@@ -1,6 +1,6 @@
 /** Graphics cards of macOS. */
 import path from 'node:path';
-import type { Adapter, SystemCalls, SystemCards } from './graphics-adapter.js';
+import type { GraphicsAdapter, SystemCalls, SystemCards } from './graphics-adapter.js';
 import { byLikelySpeed, card, cleanName, pciVendor, vendorIn } from './graphics-adapter.js';
 
 const PROFILER = '/usr/sbin/system_profiler';
@@ -39,7 +39,7 @@ const hasMetal = (display: Display) =>
     ([key, value]) => /_(metal|mtl)/.test(key) && /not_?supported/.test(String(value)),
   );
 
-function macCard(display: Display, { memoryBytes }: SystemCalls): Adapter[] {
+function macCard(display: Display, { memoryBytes }: SystemCalls): GraphicsAdapter[] {
   const name = cleanName(display.sppci_model);
   const vendorText = String(display.spdisplays_vendor);
   const [, id = ''] = /\(0x([\da-f]{4})\)/i.exec(vendorText) ?? [];
@@ -77,7 +77,7 @@ const powerShell = ({ env }: SystemCalls): string =>
 /** Direct3D 12 is part of Windows: a card with a driver can compute. */
 export async function windowsCards(
   machine: SystemCalls,
-  nvidia: readonly Adapter[],
+  nvidia: readonly GraphicsAdapter[],
 ): Promise<SystemCards> {
   const controllers = controllersIn(await machine.ask(powerShell(machine), WINDOWS_WORDS));
   const cards = controllers.flatMap((each) => windowsCard(each, nvidia)).sort(byLikelySpeed);
@@ -114,7 +114,10 @@ function controllersIn(answer: string): Controller[] {
 }
 
 /** Its memory is not read from Windows: `AdapterRAM` has 32 bits, so at most 4 GiB. */
-function windowsCard(controller: Controller, nvidia: readonly Adapter[]): Adapter[] {
+function windowsCard(
+  controller: Controller,
+  nvidia: readonly GraphicsAdapter[],
+): GraphicsAdapter[] {
   const { Name, PNPDeviceID, ConfigManagerErrorCode } = controller;
   const name = cleanName(Name);
   const vendor = vendorOf(String(PNPDeviceID));
@@ -141,7 +144,7 @@ const QUERY = [
 ] as const;
 
 /** Cards from nvidia-smi, else from the driver's files on Linux; empty without a driver. */
-export async function nvidiaCards(machine: SystemCalls): Promise<Adapter[]> {
+export async function nvidiaCards(machine: SystemCalls): Promise<GraphicsAdapter[]> {
   const cards = fromQuery(await machine.ask(nvidiaSmi(machine), QUERY));
   return cards.length > 0 ? cards : await fromProc(machine);
 }
@@ -158,7 +161,7 @@ const nvidiaSmi = ({ platform, env }: SystemCalls): string =>
  */
 const LINE = /^[\da-f]{8}:[\da-f]{2}:[\da-f]{2}\.[\da-f], (.+), (?:(\d{1,9})|\[?N\/A\]?)$/i;
 
-function fromQuery(answer: string): Adapter[] {
+function fromQuery(answer: string): GraphicsAdapter[] {
   return answer.split('\n').flatMap((line) => {
     const [, written, mebibytes] = LINE.exec(line.trim()) ?? [];
     const name = cleanName(written);
@@ -174,7 +177,7 @@ const PROC = '/proc/driver/nvidia/gpus';
  * One file per card, with a line `Model: 		 NVIDIA H200` (README of NVIDIA's driver for Linux, “The Proc Filesystem
  * Interface”).
  */
-async function fromProc(machine: SystemCalls): Promise<Adapter[]> {
+async function fromProc(machine: SystemCalls): Promise<GraphicsAdapter[]> {
   if (machine.platform !== 'linux') return [];
   const places = await machine.list(PROC);
   const texts = await Promise.all(

@@ -1,6 +1,6 @@
 /** The adapter that WebGPU uses, from the package `webgpu`: ONNX Runtime includes the same library. */
 import { installCommand } from '../select/installation.js';
-import type { Adapter, SystemCalls } from './graphics-adapter.js';
+import type { GraphicsAdapter, SystemCalls } from './graphics-adapter.js';
 import { card, cleanName, vendorIn } from './graphics-adapter.js';
 
 export const WEBGPU_PACKAGE = 'webgpu';
@@ -12,7 +12,7 @@ export const WEBGPU_COMMAND = installCommand(`${WEBGPU_PACKAGE}@0.6.2`);
 export type WebgpuAnswer =
   | { readonly kind: 'missing' }
   | { readonly kind: 'silent' }
-  | { readonly kind: 'answer'; readonly adapter: Adapter | null };
+  | { readonly kind: 'answer'; readonly adapter: GraphicsAdapter | null };
 
 /**
  * Runs in its own process: the library writes to standard error and loads drivers, which may crash or hang.
@@ -73,7 +73,10 @@ function read(answer: string): WebgpuAnswer {
 /** Libraries that compute on the processor, in case one does not report it. */
 const SOFTWARE = /llvmpipe|lavapipe|swiftshader|basic render|\bwarp\b/i;
 
-function adapterOf(info: Readonly<Record<string, unknown>>, listed: string): Adapter | null {
+function adapterOf(
+  info: Readonly<Record<string, unknown>>,
+  listed: string,
+): GraphicsAdapter | null {
   const device = cleanName(info.device);
   const name = listedAs(device, listed) ?? device ?? cleanName(info.description);
   if (name === null || typeof info.isFallbackAdapter !== 'boolean') return null;

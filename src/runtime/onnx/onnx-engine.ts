@@ -2,7 +2,7 @@ import type { Layer } from '../../architecture/layer.js';
 import { quantizedMatrices } from '../../architecture/weight-matrices.js';
 import { UserError } from '../../errors.js';
 import type { WeightForm } from '../../tensor/group-quantization.js';
-import type { Adapter } from '../adapters/adapters.js';
+import type { GraphicsAdapter } from '../adapters/adapters.js';
 import { cudaAdapter, UNNAMED_CARD, webgpuAdapter } from '../adapters/adapters.js';
 import type {
   Compute,
@@ -29,7 +29,7 @@ import { encodeModel } from './proto.js';
 interface ProviderKind {
   readonly device: DeviceName;
   /** The graphics card that the library uses: the first. Null when none is known. */
-  adapter(): Promise<Adapter | null>;
+  adapter(): Promise<GraphicsAdapter | null>;
   /** Failures with their remedies. */
   readonly failures: readonly Failure[];
 }
@@ -144,7 +144,7 @@ const SOFTWARE_DRIVERS = '*lvp_icd*,*swiftshader*';
 const SOFTWARE_ADAPTER = 'a software adapter';
 
 /** Description of a provider's device. An unknown card is software. */
-function cardOf(deviceKind: DeviceName, card: Adapter | null) {
+function cardOf(deviceKind: DeviceName, card: GraphicsAdapter | null) {
   if (deviceKind === 'cpu') {
     return { deviceKind, device: 'cpu', isSoftware: false, memoryBytes: null };
   }

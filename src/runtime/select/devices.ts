@@ -1,11 +1,11 @@
 /** Selects, checks and explains the engine and device for a model. */
 import type { LanguageModel } from '../../architecture/layer.js';
 import { UserError } from '../../errors.js';
-import type { Adapter } from '../adapters/adapters.js';
+import type { GraphicsAdapter } from '../adapters/adapters.js';
 import type { CallSize, DeviceName, Engine, EngineInfo, EngineName } from '../engine.js';
 import { DEVICES, ENGINES } from '../engine.js';
-import type { EngineCandidate, EngineOptions } from './candidates.js';
-import { CANDIDATES, installedVersion } from './candidates.js';
+import type { EngineCandidate, EngineOptions } from './engine-candidates.js';
+import { CANDIDATES, installedVersion } from './engine-candidates.js';
 import type { SelfCheck } from './self-check.js';
 import { selfCheck } from './self-check.js';
 
@@ -147,7 +147,10 @@ async function refuseUnfit(wish: EngineRequest, candidate: Choosable): Promise<v
   });
 }
 
-async function refuseNoCard({ obstacle }: Choosable, adapter: Adapter | null): Promise<void> {
+async function refuseNoCard(
+  { obstacle }: Choosable,
+  adapter: GraphicsAdapter | null,
+): Promise<void> {
   if (adapter === null) {
     const { message = NO_CARD, suggestion } = (await obstacle?.()) ?? {};
     throw new UserError('system', message, suggestion ? { suggestion } : {});

@@ -1,9 +1,9 @@
 /** Survey of every engine with every backend, tried one by one. */
 import type { DeviceName, EngineInfo, EngineName } from '../engine.js';
-import type { CandidateName, EngineCandidate } from './candidates.js';
-import { CANDIDATES, installedVersion } from './candidates.js';
 import type { CheckedEngine } from './devices.js';
 import { matchesRequest, tryCandidate } from './devices.js';
+import type { CandidateName, EngineCandidate } from './engine-candidates.js';
+import { CANDIDATES, installedVersion } from './engine-candidates.js';
 import type { SelfCheck } from './self-check.js';
 import { productSpeed } from './self-check.js';
 

@@ -139,7 +139,7 @@ const differentiable =
     });
 
 /** Elementwise, with their gradients. */
-export const ACTIVATIONS = {
+export const TRAINED_ACTIVATIONS = {
   silu: differentiable('silu'),
   relu: differentiable('relu'),
   gelu: differentiable('gelu'),

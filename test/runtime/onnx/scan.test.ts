@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { mamba } from '../../../src/architecture/constructors/recurrent-layers.js';
+import { mambaLayer } from '../../../src/architecture/constructors/recurrent-layers.js';
 import type { Values } from '../../../src/runtime/engine.js';
 import type { WeightSource } from '../../../src/runtime/weights.js';
 import { randomWeights } from '../../../src/runtime/weights.js';
@@ -12,7 +12,7 @@ import { describeWithOnnx, loaded, loadedFor } from './support.js';
 const [BATCH, TOKENS, HIDDEN, INNER] = [2, 5, 8, 560];
 
 /** Its state has 35,840 values a sequence: more than the engine works on at a time. */
-const layer = mamba(
+const layer = mambaLayer(
   'mamba',
   { hidden: HIDDEN, inner: INNER, state: 64, kernel: 4, stepRank: 2 },
   { doubledStepBias: true },

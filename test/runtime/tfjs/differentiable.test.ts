@@ -1,11 +1,11 @@
 import { expect, it } from 'vitest';
 import { openBackend } from '../../../src/runtime/tfjs/backends.js';
 import {
-  ACTIVATIONS,
   differentiableLinear,
   layerNormOfData,
   masked,
   meanSquaredError,
+  TRAINED_ACTIVATIONS,
 } from '../../../src/runtime/tfjs/differentiable.js';
 import {
   onBackend,
@@ -47,7 +47,7 @@ function lossOf(tf: Tf, parameters: readonly Tensor[]): Tensor {
   const target = wave(tf, [ROWS, OUT], 0.3) as Tensor2D;
   const normed = layerNormOfData(tf, x, { weight: scale, bias: shift, epsilon: 1e-5 });
   const wide = differentiableLinear(tf, normed, { weight: first, bias: firstBias, ofData: false });
-  const y = differentiableLinear(tf, masked(tf, ACTIVATIONS.silu(tf, wide), mask), {
+  const y = differentiableLinear(tf, masked(tf, TRAINED_ACTIVATIONS.silu(tf, wide), mask), {
     ...{ weight: second, bias: secondBias, ofData: false },
   });
   return meanSquaredError(tf, y, target);

@@ -1,15 +1,8 @@
 /** Scans with their gradients, as custom operations on values read back. Gradients are computed in float64. */
 import { deltaRule } from '../delta-rule.js';
 import type { Tensor, Tensor3D, Tf } from '../packages.js';
-import { decayRates, selectiveScan } from '../selective-scan.js';
+import { decayRates, type ScanSizes, selectiveScan } from '../selective-scan.js';
 import { hostOperation } from './host-operations.js';
-
-export interface ScanSizes {
-  readonly batch: number;
-  readonly tokens: number;
-  readonly inner: number;
-  readonly state: number;
-}
 
 /**
  * The scan of a selective state space, h = h · exp(Δ ⊗ A) + (Δ · x) ⊗ B and y = h · C, from a state of zeros.

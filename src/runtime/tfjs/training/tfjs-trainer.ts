@@ -14,11 +14,11 @@ import type {
 import type { BackendName } from '../backends.js';
 import { openBackend } from '../backends.js';
 import {
-  ACTIVATIONS,
   differentiableLinear,
   layerNormOfData,
   masked,
   meanSquaredError,
+  TRAINED_ACTIVATIONS,
 } from '../differentiable.js';
 import type { Backend, Tensor, Tensor1D, Tensor2D, Tf } from '../packages.js';
 import { onBackend, scoped } from '../packages.js';
@@ -158,7 +158,7 @@ function applyLayer(
     case 'silu':
     case 'relu':
     case 'gelu':
-      return ACTIVATIONS[layer.kind](tf, rows);
+      return TRAINED_ACTIVATIONS[layer.kind](tf, rows);
     case 'dropout':
       return masked(tf, rows, tf.tensor2d(layer.maskOf(rows.size), rows.shape));
   }

@@ -1,0 +1,412 @@
+/** Report of `minimind compare`: the main difference, and the models in columns, or in rows when there are many. */
+import type { ColumnValue, Disagreement } from '../../comparison/columns.js';
+import type { ComparedRow, ComparisonTable, ShownColumn } from '../../comparison/compare-models.js';
+import { formatInteger } from '../../text/units.js';
+import { counted, joined, present, shortened } from '../../text/words.js';
+import {
+  contextText,
+  headingBlock,
+  leftColumn,
+  moreNote,
+  NOTHING,
+  noteOf,
+  right,
+  settingNotes,
+  tableOf,
+  wrapColumn,
+} from '../kit/cells.js';
+import type { Block, Cell, Column, Report, TableBlock, Tone } from '../kit/report.js';
+import { comparisonVerdict } from './compare-verdict.js';
+import type { Value } from './shown-comparison.js';
+import { changeCell, ShownComparison, titleOfKey, valueIn, valueText } from './shown-comparison.js';
+
+/**
+ * @param columns Columns of the answer; --details has all.
+ * @param isChosen Whether the user chose the columns, which are then all shown.
+ */
+export function compareReport(
+  result: ComparisonTable,
+  {
+    columns = result.columns,
+    isChosen = false,
+  }: { readonly columns?: readonly ShownColumn[]; readonly isChosen?: boolean } = {},
+): Report {
+  const shown = new ShownComparison(result);
+  const answer = { shown, columns, isChosen };
+  const { blocks, details } = result.layout === 'rows' ? inRows(answer) : inColumns(answer);
+  return {
+    verdict: comparisonVerdict(shown),
+    blocks,
+    details: [...settingDetails(shown), ...details, ...invalidBlocks(shown)],
+    data: flatTable(shown),
+  };
+}
+
+/** Columns and names of an answer. */
+interface Answer {
+  readonly shown: ShownComparison;
+  readonly columns: readonly ShownColumn[];
+  readonly isChosen: boolean;
+}
+
+// Conditions
+
+const hasTraining = (columns: readonly ShownColumn[]) =>
+  columns.some(({ name }) => name.startsWith('training-'));
+
+/** The setting that the figures depend on, in a line or two. */
+function conditionNotes({ shown, columns }: Answer, more = ''): Block[] {
+  const { setting, rows, least } = shown.result;
+  const { inference, training, origins } = setting;
+  const file = shown.hasSeveralFiles ? 'files' : 'file';
+  const parts = present([
+    `Inference: ${formatInteger(inference.batch)} × ${formatInteger(inference.context)} tokens` +
+      `${contextText(origins.context).replace('file', file)}, ${inference.dtype}.`,
+    hasTraining(columns) &&
+      `Training: ${formatInteger(training.batch)} × ${formatInteger(training.context)} tokens, ` +
+        `${training.precision === 'mixed' ? 'mixed precision' : 'float32'}, ${training.optimizer}.`,
+  ]);
+  const isMarked = columns.some(({ name }) => name in least);
+  const marks =
+    isMarked && shown.baseline && rows.length > 1
+      ? `* lowest. Changes are against ${shown.labelOf(shown.baseline)}.`
+      : '';
+  return [parts.join(' '), [marks, more].filter(Boolean).join(' ')].filter(Boolean).map(noteOf);
+}
+
+/** Settings in which the files disagree. */
+const DISAGREEMENTS = {
+  batch: 'training batches of',
+  context: 'sequences of',
+  precision: 'training in',
+  recompute: 'recomputation:',
+} as const satisfies Record<Disagreement['of'], string>;
+
+/** Where the setting is from. */
+function settingDetails({
+  result: { setting, columns },
+  hasSeveralFiles,
+}: ShownComparison): Block[] {
+  return [
+    ...settingNotes(setting, hasSeveralFiles ? 'files' : 'file'),
+    ...setting.disagreements
+      .filter(({ of }) => hasTraining(columns) || of === 'context')
+      .map(({ of, said }) =>
+        noteOf(
+          `The files ask for ${DISAGREEMENTS[of]} ${joined(said.map(String))}; all models use the same setting.`,
+        ),
+      ),
+  ];
+}
+
+// ── Cells ────────────────────────────────────────────────────────────────────────────────────────
+
+function cellOf(value: Value, unit: ShownColumn['unit'], tone: Tone = 'plain', mark = ''): Cell {
+  if (value === null || value === undefined) return NOTHING;
+  const exact = typeof value === 'bigint' ? String(value) : value;
+  return { text: mark + valueText(value, unit), value: exact, tone };
+}
+
+/** The minimum of a column has a mark that is visible without colours too. */
+function markedCell({ result }: ShownComparison, row: ComparedRow, column: ShownColumn): Cell {
+  const value = valueIn(row, column);
+  const least = (result.least as Readonly<Record<string, ColumnValue>>)[column.name];
+  const isLeast = least !== undefined && value === least;
+  return cellOf(value, column.unit, isLeast ? 'good' : 'plain', isLeast ? '*' : '');
+}
+
+const keyCell = (row: ComparedRow, baseline: ComparedRow | undefined, key: string): Cell => {
+  const value = row.values?.[key];
+  return cellOf(value, 'value', value === baseline?.values?.[key] ? 'plain' : 'strong');
+};
+
+const align = ({ unit }: ShownColumn): Column['align'] => (unit === 'word' ? 'left' : 'right');
+
+/** Key in CSV, with the unit: `kv_cache_bytes`. */
+function csvKey({ name, unit }: ShownColumn): string {
+  if (unit === 'value') return name;
+  const suffix = unit === 'bytes' && !name.endsWith('bytes') ? '_bytes' : '';
+  return name.replaceAll('-', '_') + suffix;
+}
+
+// ── Models in rows ───────────────────────────────────────────────────────────────────────────────
+
+function flatTable(shown: ShownComparison): TableBlock {
+  const { result } = shown;
+  const keys = result.differing.filter((key) => !result.columns.some(({ name }) => name === key));
+  return {
+    kind: 'table',
+    columns: [
+      leftColumn('model', 'model'),
+      ...result.swept.map((key) => right(titleOfKey(key), key)),
+      leftColumn('valid', 'valid'),
+      ...result.columns
+        .filter(({ name }) => !result.swept.includes(name))
+        .map((column) => right(column.title, csvKey(column))),
+      ...keys.map((key) => right(titleOfKey(key), key)),
+    ],
+    rows: result.rows.map((row) => [
+      { text: row.file },
+      ...row.chosen.map((text) => ({ text })),
+      { text: row.valid ? 'yes' : 'no', value: row.valid },
+      ...result.columns
+        .filter(({ name }) => !result.swept.includes(name))
+        .map((column) => cellOf(valueIn(row, column), column.unit)),
+      ...keys.map((key) => cellOf(row.values?.[key], 'value')),
+    ]),
+  };
+}
+
+/** Rows of an answer: all of them, or the first ten. */
+const MOST_ROWS = 12;
+const FIRST_ROWS = 10;
+
+function inRows(answer: Answer): Pick<Report, 'blocks'> & { readonly details: readonly Block[] } {
+  const { shown, columns, isChosen } = answer;
+  const { rows, differing } = shown.result;
+  const isCut = rows.length > MOST_ROWS;
+  const first = isCut ? rows.slice(0, FIRST_ROWS) : rows;
+  const hidden = rows.length - first.length;
+  return {
+    blocks: [
+      ...conditionNotes(answer),
+      rowLadder(shown, first, columns, isChosen),
+      ...moreNote(hidden, '--details'),
+    ],
+    details: [
+      ...(isCut || shown.result.columns.length > columns.length
+        ? [headingBlock('All models'), rowLadder(shown, rows, shown.result.columns, true)]
+        : []),
+      ...(shown.hasSeveralFiles && differing.length > 0
+        ? [headingBlock('Differing settings'), differenceTable(shown)]
+        : []),
+    ],
+  };
+}
+
+/** A table with changes, without them, and with fewer columns unless the user chose them. */
+function rowLadder(
+  shown: ShownComparison,
+  rows: readonly ComparedRow[],
+  columns: readonly ShownColumn[],
+  isWhole: boolean,
+): TableBlock {
+  const fewer = (count: number): TableBlock => ({
+    ...rowTable(shown, rows, columns.slice(0, count), false),
+    narrower: count > 1 && !isWhole ? fewer(count - 1) : undefined,
+  });
+  return { ...rowTable(shown, rows, columns, true), narrower: fewer(columns.length) };
+}
+
+/** @param hasChanges Whether each cost has a column for its change from the baseline. */
+function rowTable(
+  shown: ShownComparison,
+  rows: readonly ComparedRow[],
+  from: readonly ShownColumn[],
+  hasChanges: boolean,
+): TableBlock {
+  const { result, hasSeveralFiles } = shown;
+  const columns = from.filter(({ name }) => !result.swept.includes(name));
+  const isChanging = (column: ShownColumn) =>
+    hasChanges && rows.some((row) => changeCell(shown, row, column).text !== '');
+  const names = hasSeveralFiles || result.swept.length === 0;
+  return {
+    kind: 'table',
+    columns: [
+      ...(names ? [wrapColumn('model', 'model')] : []),
+      ...result.swept.map((key) => right(titleOfKey(key), key)),
+      ...columns.flatMap((column) => [
+        { title: titleOfKey(column.title), key: csvKey(column), align: align(column) ?? 'left' },
+        ...(column.isCost && isChanging(column) ? [right('', `${csvKey(column)}_change`)] : []),
+      ]),
+    ],
+    rows: rows.map((row) => [
+      ...(names ? [{ text: shown.nameOf(row) }] : []),
+      ...row.chosen.map((text) => ({ text })),
+      ...columns.flatMap((column, index) => [
+        row.valid || index > 0
+          ? row.valid
+            ? markedCell(shown, row, column)
+            : { text: '' }
+          : ({ text: 'not valid', tone: 'bad' } as const),
+        ...(column.isCost && isChanging(column) ? [changeCell(shown, row, column)] : []),
+      ]),
+    ]),
+  };
+}
+
+/** One row per file, with the values of the keys that differ. */
+function differenceTable(shown: ShownComparison): TableBlock {
+  const { result, baseline } = shown;
+  const rows = [...shown.names.keys()].flatMap(
+    (file) => result.rows.find((row) => row.file === file && row.valid) ?? [],
+  );
+  const text = (row: ComparedRow) =>
+    result.differing
+      .filter((key) => row === baseline || row.values?.[key] !== baseline?.values?.[key])
+      .map((key) => `${titleOfKey(key)}=${row.values?.[key] ?? '–'}`)
+      .join(', ');
+  return {
+    kind: 'table',
+    columns: [
+      wrapColumn('model', 'model'),
+      ...result.differing.map((key) => right(titleOfKey(key), key)),
+    ],
+    rows: rows.map((row) => [
+      { text: shown.nameOf(row) },
+      ...result.differing.map((key) => keyCell(row, baseline, key)),
+    ]),
+    narrower: tableOf(rows, [
+      wrapColumn('model', 'model', (row) => shown.nameOf(row)),
+      wrapColumn('values', 'values', (row) => text(row) || 'as the baseline'),
+    ]),
+  };
+}
+
+// ── Models in columns ────────────────────────────────────────────────────────────────────────────
+
+/** Rows of an answer with models in columns; names wrap where there are three models or more. */
+const MOST_SIDE_ROWS = 12;
+const MOST_WRAPPED_ROWS = 10;
+/** Characters of a setting's name in an answer. */
+const LONGEST_NAME = 28;
+/** Settings that are always shown next to the figures. */
+const LEAST_SETTINGS = 4;
+
+function inColumns(
+  answer: Answer,
+): Pick<Report, 'blocks'> & { readonly details: readonly Block[] } {
+  const { shown, columns } = answer;
+  const { result } = shown;
+  const { differing } = result;
+  const models = result.rows.filter(({ valid }) => valid);
+  const room = Math.max(
+    LEAST_SETTINGS,
+    (models.length > 2 ? MOST_WRAPPED_ROWS : MOST_SIDE_ROWS) - columns.length,
+  );
+  const settings = models.length < 2 ? [] : differing.slice(0, room);
+  const hidden = models.length < 2 ? 0 : differing.length - settings.length;
+  const more =
+    hidden > 0
+      ? `${counted(hidden, 'more setting')} differ${hidden === 1 ? 's' : ''}: --details.`
+      : '';
+  const table = (
+    keys: readonly string[],
+    figures: readonly ShownColumn[],
+    limit: number,
+  ): TableBlock => ({
+    ...sideTable(shown, models, { keys, figures, limit, hasChanges: true }),
+    narrower: {
+      ...sideTable(shown, models, { keys, figures, limit, hasChanges: false }),
+      narrower: rowLadder(shown, models, figures, answer.isChosen),
+    },
+  });
+  return {
+    blocks: [
+      ...conditionNotes(answer, more),
+      table(settings, columns, LONGEST_VALUE),
+      ...invalidNotes(shown),
+    ],
+    details:
+      hidden > 0 || models.length > 2 || result.columns.length > columns.length
+        ? [
+            headingBlock('All settings and figures'),
+            table(differing, result.columns, Number.POSITIVE_INFINITY),
+          ]
+        : [],
+  };
+}
+
+/** Characters of a setting in an answer; lists can be long. */
+const LONGEST_VALUE = 20;
+
+/** The settings that differ, then the figures; a column for each model. */
+function sideTable(
+  shown: ShownComparison,
+  models: readonly ComparedRow[],
+  {
+    keys,
+    figures,
+    limit,
+    hasChanges,
+  }: {
+    readonly keys: readonly string[];
+    readonly figures: readonly ShownColumn[];
+    readonly limit: number;
+    readonly hasChanges: boolean;
+  },
+): TableBlock {
+  const isChanged = (row: ComparedRow) =>
+    hasChanges && figures.some((column) => changeCell(shown, row, column).text !== '');
+  // Names next to many models would wrap over several lines; the answer then has models in rows.
+  const canWrap = models.length <= 2 || limit > LONGEST_VALUE;
+  const isOfSettings = keys.some((key) => key !== 'model.family');
+  const line = (
+    title: string,
+    cell: (row: ComparedRow) => Cell,
+    change: (row: ComparedRow) => Cell,
+  ): Cell[] => [
+    { text: title },
+    ...models.flatMap((row) => [cell(row), ...(isChanged(row) ? [change(row)] : [])]),
+  ];
+  return {
+    kind: 'table',
+    columns: [
+      (!hasChanges && canWrap ? wrapColumn : leftColumn)(
+        isOfSettings ? 'setting or figure' : 'figure',
+        'figure',
+      ),
+      ...models.flatMap((row) => [
+        right(shown.labelOf(row), shown.labelOf(row)),
+        ...(isChanged(row) ? [right('change', 'change')] : []),
+      ]),
+    ],
+    rows: [
+      ...keys.map((key) =>
+        line(
+          shortened(titleOfKey(key), limit === LONGEST_VALUE ? LONGEST_NAME : limit),
+          (row) => {
+            const cell = keyCell(row, shown.baseline, key);
+            return { ...cell, text: shortened(cell.text, limit) };
+          },
+          () => ({ text: '' }),
+        ),
+      ),
+      ...figures.map((column) =>
+        line(
+          titleOfKey(column.title),
+          (row) => markedCell(shown, row, column),
+          (row) => (column.isCost ? changeCell(shown, row, column) : { text: '' }),
+        ),
+      ),
+    ],
+  };
+}
+
+// ── Notes ────────────────────────────────────────────────────────────────────────────────────────
+
+const invalidRows = ({ result }: ShownComparison) => result.rows.filter(({ valid }) => !valid);
+
+function invalidNotes(shown: ShownComparison): Block[] {
+  const names = invalidRows(shown).map((row) => shown.labelOf(row));
+  return names.length === 0
+    ? []
+    : [{ kind: 'note', tone: 'bad', text: `Not valid: ${joined(names)}.` }];
+}
+
+function invalidBlocks(shown: ShownComparison): Block[] {
+  const invalid = invalidRows(shown);
+  if (invalid.length === 0) return [];
+  return [
+    headingBlock(`Not valid: ${invalid.length} of ${shown.result.rows.length}`),
+    tableOf(invalid, [
+      wrapColumn('model', 'model', (row) => shown.labelOf(row)),
+      wrapColumn('reason', 'reason', (row) =>
+        row.problems
+          .filter(({ severity }) => severity === 'error')
+          .map(({ path, message }) => (path ? `${path}: ${message}` : message))
+          .join('; '),
+      ),
+    ]),
+  ];
+}

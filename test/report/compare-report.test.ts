@@ -1,0 +1,83 @@
+import { describe, expect, it } from 'vitest';
+import { hybrid } from '../../src/architecture/models/hybrid.js';
+import { comparisonOf, type ModelCandidate } from '../../src/comparison/compare-models.js';
+import { compareReport } from '../../src/report/compare/compare-report.js';
+import { textWidth } from '../../src/report/kit/layout.js';
+import { render } from '../../src/report/render/render.js';
+
+const WISH = { dtype: 'bf16', causal: false, optimizer: 'adamw' } as const;
+
+function candidate(file: string, model: object, chosen: readonly string[] = []): ModelCandidate {
+  const document = hybrid.schema.parse({ model });
+  return {
+    file,
+    chosen,
+    problems: [],
+    loaded: { family: hybrid, document, model: hybrid.build(document) },
+  };
+}
+
+const presets = Object.entries(hybrid.presets).map(([name, { document }]) =>
+  candidate(`configs/${name}.yaml`, document.model ?? {}),
+);
+
+async function compared(candidates: readonly ModelCandidate[], swept: readonly string[] = []) {
+  const { length: count } = candidates;
+  const candidate = async (index: number) => candidates[index] as ModelCandidate;
+  const models = { count, swept, sample: [...candidates.keys()], candidate };
+  const { measure, table } = await comparisonOf(models, WISH);
+  return table(measure);
+}
+
+const rendered = async (
+  candidates: readonly ModelCandidate[],
+  width: number,
+  swept: readonly string[] = [],
+) =>
+  render(compareReport(await compared(candidates, swept)), 'table', {
+    width,
+    colourLevel: 0,
+  });
+
+describe('the table of a comparison', () => {
+  it.each([40, 80, 120, 200])('is no wider than %d columns', async (width) => {
+    for (const count of [1, 2, 3, 4, presets.length]) {
+      const text = await rendered(presets.slice(0, count), width);
+      for (const line of text.split('\n')) expect(textWidth(line)).toBeLessThanOrEqual(width);
+    }
+  });
+
+  it('is still a table at 80 columns, without the changes', async () => {
+    expect(await rendered(presets, 80)).toMatch(
+      /^model +parameters +weights +KV per token +forward pass +training memory$/m,
+    );
+    expect(await rendered(presets, 80)).toMatch(/^ *original +22\.144B +44\.3 GB/m);
+    expect(await rendered(presets, 200)).toMatch(/^original +22\.144B +/m);
+    expect(await rendered(presets, 200)).toMatch(/^recommended .* −39\.7% /m);
+  });
+
+  it('tells in words what differs where there is no room for columns', async () => {
+    const report = compareReport(await compared(presets));
+    const text = await render(report, 'table', { width: 80, colourLevel: 0, details: true });
+    expect(text.replace(/\s+/g, ' ')).toContain('srte_factorized_rank=64');
+  });
+
+  it('makes names of files harmless', async () => {
+    const text = await rendered(
+      [candidate('\u001b[31m\u202ea', { num_layers: 1 }), candidate('b', { num_layers: 2 })],
+      80,
+    );
+    expect(text).toContain('\\x1b[31m');
+    expect(text).not.toContain('\u001b');
+    expect(text).not.toContain('\u202e');
+  });
+
+  it('marks the least in green where there are colours', async () => {
+    const comparison = await compared(presets.slice(0, 2));
+    const text = await render(compareReport(comparison), 'table', {
+      width: 80,
+      colourLevel: 1,
+    });
+    expect(text).toContain('\u001b[32m*13.822B');
+  });
+});

@@ -1,0 +1,133 @@
+import { describe, expect, it } from 'vitest';
+import { doctorReport } from '../../src/report/doctor-report.js';
+import { renderCsv } from '../../src/report/render/csv.js';
+import { renderTable } from '../../src/report/render/table.js';
+import type { GraphicsAdapter } from '../../src/runtime/adapters/adapters.js';
+import type { SurveyEntry } from '../../src/runtime/select/survey.js';
+
+const LLVMPIPE: GraphicsAdapter = {
+  name: 'llvmpipe (LLVM 15.0.6, 256 bits)',
+  vendor: 'Mesa',
+  isSoftware: true,
+  memoryBytes: null,
+  maxBufferBytes: 4_294_967_295,
+  maxBindingBytes: 134_217_728,
+  hasFloat16: true,
+  source: 'webgpu',
+};
+const H200: GraphicsAdapter = {
+  name: 'NVIDIA H200',
+  vendor: 'NVIDIA',
+  isSoftware: false,
+  memoryBytes: 143_771 * 2 ** 20,
+  maxBufferBytes: null,
+  maxBindingBytes: null,
+  hasFloat16: null,
+  source: 'nvidia-smi',
+};
+const INSTALL = {
+  message: 'only the package webgpu knows of limits, float16 and software adapters',
+  suggestion: 'npm install webgpu@0.6.2',
+};
+
+/** On the first of them. */
+const RAN: SurveyEntry = {
+  engine: 'onnx',
+  backend: 'webgpu',
+  device: 'webgpu',
+  package: 'onnxruntime-node',
+  version: '1.30.0',
+  problem: null,
+  remedy: null,
+  info: {
+    name: 'onnx',
+    version: '1.30.0',
+    provider: 'webgpu',
+    device: LLVMPIPE.name,
+    deviceKind: 'webgpu',
+    isSoftware: true,
+    memoryBytes: null,
+    threads: 1,
+    compute: 'f32',
+  },
+  selfCheck: { difference: 2.1e-7, limit: 1e-4, passed: true },
+  productFlops: 5.141e9,
+};
+
+const report = (
+  adapters: readonly GraphicsAdapter[] | null,
+  adapterFindings: Parameters<typeof doctorReport>[0]['adapterFindings'] = [],
+) =>
+  doctorReport({
+    node: '20.20.2',
+    platform: 'linux-x64',
+    processors: 1,
+    availableBytes: 24e9,
+    engines: [RAN],
+    adapters,
+    adapterFindings,
+  });
+
+/** What is printed after the engines. */
+function text(width: number, ...given: Parameters<typeof report>): string {
+  const all = renderTable(report(...given), { width, colourLevel: 0, details: true });
+  return /^Graphics cards[\s\S]*/m.exec(all)?.[0] ?? '';
+}
+
+describe('the graphics adapters that the doctor finds', () => {
+  it('have a line each', () => {
+    expect(text(120, [LLVMPIPE, H200], [INSTALL])).toBe(
+      [
+        'Graphics cards',
+        'adapter                           vendor  kind         memory   buffer    binding  f16   error  512³ product  source',
+        '────────────────────────────────  ──────  ────────  ─────────  ───────  ─────────  ───  ──────  ────────────  ──────────',
+        'llvmpipe (LLVM 15.0.6, 256 bits)  Mesa    software          –  4.0 GiB  128.0 MiB  yes  2.1e-7  5.14 GFLOP/s  webgpu',
+        'NVIDIA H200                       NVIDIA  card      140.4 GiB        –          –  –         –             –  nvidia-smi',
+        '',
+        '→ only the package webgpu knows of limits, float16 and software adapters: npm install webgpu@0.6.2',
+      ].join('\n'),
+    );
+  });
+
+  it('fit on a narrow terminal', () => {
+    const card = { ...H200, ...{ maxBufferBytes: 2 ** 32 - 1, maxBindingBytes: 2 ** 31 - 4 } };
+    const both = { ...card, hasFloat16: true, source: 'webgpu, nvidia-smi' };
+    const lines = text(80, [both, LLVMPIPE], [INSTALL]).split('\n');
+    expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(80);
+    expect(lines[1]).toMatch(/^adapter +vendor +kind +memory +buffer +binding +f16 +source$/);
+  });
+
+  it('are said to be missing, with what was looked for', () => {
+    const message = 'there is no graphics card: no render node of one in /sys/class/drm';
+    expect(text(120, [], [{ message }, INSTALL])).toBe(
+      ['Graphics cards', `→ ${message}`, `→ ${INSTALL.message}: ${INSTALL.suggestion}`].join('\n'),
+    );
+  });
+
+  it('are not mentioned where they were not looked for', () => {
+    expect(text(120, null, null)).toBe('');
+  });
+
+  it('are named in the answer', () => {
+    const named = (...given: Parameters<typeof report>) =>
+      /^ {2}graphics +(.*)$/m.exec(
+        renderTable(report(...given), { width: 80, colourLevel: 0 }),
+      )?.[1];
+    expect(named([LLVMPIPE, H200])).toBe(
+      'llvmpipe (LLVM 15.0.6, 256 bits) (software), NVIDIA H200',
+    );
+    expect(named([])).toBe('no graphics card found');
+    expect(named(null, null)).toBeUndefined();
+  });
+});
+
+describe('the engines that the doctor tries', () => {
+  it('have exact numbers in CSV', () => {
+    expect(renderCsv(report([LLVMPIPE]))).toBe(
+      [
+        'engine,backend,version,verdict,threads,difference,product_flops,problem',
+        'onnx,webgpu,1.30.0,usable,1,2.1e-7,5141000000,',
+      ].join('\n'),
+    );
+  });
+});
