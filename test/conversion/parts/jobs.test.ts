@@ -211,7 +211,9 @@ describe('launchText of other jobs', () => {
   it('keeps the heap of a task within its memory', () => {
     for (const name of ['slurm', 'parallel'] as const) {
       const script = launchText({ ...job, partSeconds: [1] }, name, options);
-      expect(script).toContain('export NODE_OPTIONS="${NODE_OPTIONS:-} --max-old-space-size=1216"');
+      expect(script).toMatch(
+        /export NODE_OPTIONS="\$\{NODE_OPTIONS:-\} --max-old-space-size=1216"/,
+      );
     }
     const { items } = JSON.parse(launchText(job, 'kubernetes', options));
     for (const { spec } of items) {
