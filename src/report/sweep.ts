@@ -69,7 +69,7 @@ function factsOf(result: SweepResult): Fact[] {
         name: 'parts',
         text:
           working < parts.length
-            ? `${formatInteger(working)} with work: the sweep has only ${unitsText(units, unitName)}`
+            ? `${formatInteger(working)} of ${formatInteger(parts.length)} have work${units < parts.length ? `: the sweep has only ${unitsText(units, unitName)}` : ''}`
             : `${counted(parts.length, 'part')}, ${spreadText(result)}`,
         ...(working < parts.length && { tone: 'warning' as const }),
       },
@@ -129,6 +129,10 @@ export const hostsColumn = wrapColumn(
   ({ hosts }: { readonly hosts: readonly string[] }) =>
     hosts.map((host) => shortened(host)).join(', '),
 );
+
+/** `1 model`, `24 models`. */
+const unitsText = (units: number, unitName: string): string =>
+  counted(units, unitName.slice(0, -1));
 
 /** `24 to 26 models`. */
 function spreadText({ parts, unitName }: SweepResult): string {
