@@ -23,8 +23,8 @@ const THREADS = ['src/tokenizer/template-worker.ts', 'src/hub/data-worker.ts'];
 /** What the command library loads only to run from TypeScript sources, where it finds it. */
 const NEVER_NEEDED = ['typescript', 'tsx', 'ts-node'];
 
-/** Globs of plugins, configs of other tools, animations, detection of WSL: of these, minimind calls nothing. */
-const NEVER_CALLED = ['cli-spinners', 'lilconfig', 'minimatch', 'tinyglobby', 'wsl-utils'];
+/** Globs of plugins, configs of other tools, detection of WSL: of these, minimind calls nothing. */
+const NEVER_CALLED = ['lilconfig', 'minimatch', 'tinyglobby', 'wsl-utils'];
 
 /** Puts lighter modules in the place of packages, because every command reads and runs them when it starts. */
 const replacements = {

@@ -22,6 +22,15 @@ const shell = (line: string) =>
   spawnSync('bash', ['-c', `set -o pipefail; ${line}`], { encoding: 'utf8', cwd: folder });
 
 describe('streams', () => {
+  it('works on a terminal, where the command library draws', () => {
+    const terminal =
+      'data:text/javascript,for(const s of[process.stdout,process.stderr])Object.assign(s,{isTTY:true,getWindowSize:()=>[80,24],getColorDepth:()=>1})';
+    const node = `node --import '${terminal}'`;
+    const { status, stdout, stderr } = shell(`${node} ${RUN} profile minimind2-small --no-color`);
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+    expect(stdout).toContain('25.8M parameters');
+  });
+
   it('ends quietly when the pipe closes', () => {
     const { status, stderr } = shell(`node ${RUN} compare-srte ${ORIGINAL} | true`);
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
