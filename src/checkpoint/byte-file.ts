@@ -1,5 +1,6 @@
 import fs from 'node:fs';
 import { UserError } from '../errors.js';
+import { systemAdvice } from '../files/file-system.js';
 import { noteInput } from '../files/input-registry.js';
 import { missingAdvice, missingReason } from '../files/missing-path.js';
 import type { ByteRange, MountedFile } from '../files/mounted.js';
@@ -244,18 +245,12 @@ export function cannotRead(path: string, error: unknown): unknown {
       ...(suggestion && { suggestion }),
     });
   }
-  const suggestion = SUGGESTIONS.get(code);
+  const suggestion = systemAdvice(code, 'file');
   return new UserError('system', `cannot read ${path}: ${(error as Error).message}`, {
     cause: error,
     ...(suggestion && { suggestion }),
   });
 }
-
-const SUGGESTIONS: ReadonlyMap<string, string> = new Map([
-  ['EACCES', 'check the permissions of the file'],
-  ['ESTALE', 'the file was replaced on its server: check what writes it, and run again'],
-  ['EMFILE', 'allow more open files, as with: ulimit -n 16384'],
-]);
 
 const MISSING: ReadonlySet<string> = new Set([
   'ENOENT',

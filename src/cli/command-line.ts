@@ -47,15 +47,28 @@ const SAVED_ENDING = /\.(?:ya?ml|onnx|safetensors|pt|pth)$/i;
 const usage = (message: string, suggestion: string | undefined) =>
   new UserError('usage', message, suggestion === undefined ? {} : { suggestion });
 
-/** A number, which can be an argument or a value; no flag here begins with a digit. */
-/** More allowed values than these are only listed when none of them is close to what was written. */
+/** More allowed values than these are not listed in an error. */
 const MOST_LISTED = 20;
 
-function choicesText(options: readonly string[], close: string | undefined): string {
-  if (options.length > MOST_LISTED && close !== undefined) return `one of ${options.length} values`;
+function choicesText(options: readonly string[]): string {
+  if (options.length > MOST_LISTED) return `one of ${options.length} values`;
   return options.length > 1 ? `one of ${options.join(', ')}` : options.join();
 }
 
+/** Command in a description that lists the allowed values: `(minimind list --details)`. */
+const LISTING = /\((minimind [^)]+)\)/;
+
+/** A corrected line, or the command that lists more values than an error does. */
+function choiceAdvice(
+  { description = '', options = [] }: { description?: string; options?: readonly string[] },
+  corrected: string | undefined,
+): string | undefined {
+  const [, listing] = (options.length > MOST_LISTED && LISTING.exec(description)) || [];
+  const both = [corrected, listing && `see ${listing}`];
+  return both.filter(Boolean).join(', or ') || undefined;
+}
+
+/** A number, which can be an argument or a value; no flag here begins with a digit. */
 const isNegativeNumber = (word: string) => /^-\d/.test(word);
 
 class CommandLine {
@@ -200,14 +213,16 @@ class CommandLine {
     if (wrong < 0) return meant.join(delimiter);
     const close = nearest(items[wrong] ?? '', options);
     throw usage(
-      `--${flag.name}: expected ${choicesText(options, close)}, found ${quote(items[wrong] ?? '')}`,
-      close === undefined
-        ? undefined
-        : this.#corrected(
+      `--${flag.name}: expected ${choicesText(options)}, found ${quote(items[wrong] ?? '')}`,
+      choiceAdvice(
+        { ...flag, options },
+        close &&
+          this.#corrected(
             at,
             [`--${flag.name}`, items.with(wrong, close).join(delimiter)],
             end - at + 1,
           ),
+      ),
     );
   }
 
@@ -224,8 +239,8 @@ class CommandLine {
     }
     const close = nearest(word, declared.options);
     throw usage(
-      `${declared.name.toUpperCase()}: expected ${choicesText(declared.options, close)}, found ${quote(word)}`,
-      close && this.#corrected(at, [close]),
+      `${declared.name.toUpperCase()}: expected ${choicesText(declared.options)}, found ${quote(word)}`,
+      choiceAdvice(declared, close && this.#corrected(at, [close])),
     );
   }
 

@@ -7,6 +7,7 @@ import { run } from '@oclif/core/run';
 import { nearest } from '../config/nearest.js';
 import { escapeText, quote } from '../config/quote.js';
 import { ERROR_CODES, UserError } from '../errors.js';
+import { systemAdvice } from '../files/file-system.js';
 import { beginInputs, writtenFiles } from '../files/input-registry.js';
 import { beginMounts } from '../files/mounted.js';
 import { toJson } from '../text/escape.js';
@@ -106,7 +107,10 @@ function watchStreams(): void {
       if (error.code === 'EPIPE' && stream === process.stderr) return;
       if (error.code === 'EPIPE') process.exit(process.exitCode ?? 0);
       try {
-        process.stderr.write(`error: cannot write the answer: ${escapeText(error.message)}\n`);
+        const advice = systemAdvice(error.code ?? '', 'folder');
+        process.stderr.write(
+          `error: cannot write the answer: ${escapeText(error.message)}\n${advice ? `  → ${advice}\n` : ''}`,
+        );
       } finally {
         process.exit(ERROR_CODES.system.exitCode);
       }
@@ -192,7 +196,9 @@ const OF_SYSTEM: ReadonlySet<unknown> = new Set([
 ]);
 
 /** Whether an error is of the file system, at a path that the user named. */
-const isOfSystem = (error: unknown): error is Error & { readonly path: string } =>
+const isOfSystem = (
+  error: unknown,
+): error is Error & { readonly path: string; readonly code: string } =>
   error instanceof Error &&
   'code' in error &&
   OF_SYSTEM.has(error.code) &&
@@ -207,7 +213,11 @@ function asUserError(error: unknown): unknown {
     return error;
   }
   if (isOfSystem(error)) {
-    return new UserError('system', `${error.path}: ${error.message}`, { cause: error });
+    const suggestion = systemAdvice(error.code, 'file');
+    return new UserError('system', `${error.path}: ${error.message}`, {
+      cause: error,
+      ...(suggestion && { suggestion }),
+    });
   }
   if (!(error instanceof Error && 'oclif' in error)) return error;
   // A flag's own parser has the better message.

@@ -1,6 +1,5 @@
 /** Base class of commands whose work can be divided into parts: `compare`, `plan`, `evaluate`. */
 import path from 'node:path';
-import { quote } from '../config/quote.js';
 import { UserError } from '../errors.js';
 import type { Sweep } from '../sweep/sweep.js';
 import { BaseCommand, formatOf } from './base-command.js';
@@ -57,6 +56,34 @@ export abstract class SweepCommand extends BaseCommand {
     return mode === 'parts' ? this.#planned(words) : this.#opened(mode, words, viewFlags);
   }
 
+  /** Whether the command writes a plan. */
+  #isPlan = false;
+
+  /** References to models of the hub → paths with their commits. */
+  readonly #pinned = new Map<string, string>();
+
+  protected override pinsModels(): boolean {
+    return this.#isPlan;
+  }
+
+  protected override async mountModels(
+    ...request: Parameters<BaseCommand['mountModels']>
+  ): Promise<ReadonlyMap<string, string>> {
+    const paths = await super.mountModels(...request);
+    for (const [reference, pinned] of paths) this.#pinned.set(reference, pinned);
+    return paths;
+  }
+
+  /** A word of the command line, in which a model of the hub has its commit. */
+  #pinnedText(text: string): string {
+    const [, flag = '', value = text] = /^(--[\w-]+=)(.*)$/s.exec(text) ?? [];
+    return `${flag}${this.#pinned.get(value) ?? value}`;
+  }
+
+  get #presets(): string {
+    return path.join(this.config.root, 'configs');
+  }
+
   /** The flags of parts and of the answer among the words. */
   #parts(words: readonly Word[]) {
     const own = words.filter(({ flag = '' }) => flag in sweepFlags || isOfAnswer(flag));
@@ -68,6 +95,7 @@ export abstract class SweepCommand extends BaseCommand {
     refuseOwnInputs(words);
     const { flags } = await this.#parts(words);
     const { plan: file = '', parts = 1, force } = flags;
+    this.#isPlan = true;
     await SweepParts.refuseUnwritable(file, force);
     const request = words.filter(({ flag = '' }) => !(flag in sweepFlags || isOfAnswer(flag)));
     return {
@@ -79,8 +107,8 @@ export abstract class SweepCommand extends BaseCommand {
           ([flag, value]): Word => ({ flag, texts: [`--${flag}`, String(value)] }),
         );
         const result = await SweepParts.make(file, sweep, backend, {
-          ...{ command: id ?? '', version: config.version, parts, force },
-          arguments: textsOf(replaced(request, settled)),
+          ...{ command: id ?? '', version: config.version, parts, force, presets: this.#presets },
+          arguments: textsOf(replaced(request, settled)).map((text) => this.#pinnedText(text)),
         });
         return this.#report(flags, result);
       },
@@ -112,7 +140,7 @@ export abstract class SweepCommand extends BaseCommand {
       }
       case 'part': {
         const numbers = parts.partsFor(part, tasks, process.env);
-        parts.refuseChangedInputs();
+        parts.refuseChangedInputs(this.#presets);
         const before = enter(parts.plan.folder);
         const { output } = flags;
         if (!isStdout(output)) flags.output = path.resolve(before, output);
@@ -128,7 +156,7 @@ export abstract class SweepCommand extends BaseCommand {
           process.exitCode = 1;
           return this.#report(flags, parts.result('finish'));
         }
-        parts.refuseChangedInputs();
+        parts.refuseChangedInputs(this.#presets);
         const before = enter(parts.plan.folder);
         const own = words
           .filter(({ flag = '' }) => isOfAnswer(flag) || viewFlags.includes(flag))
@@ -214,18 +242,14 @@ function refuseOwnInputs(words: readonly Word[]): void {
   const values = words
     .filter(({ flag }) => flag !== 'save')
     .flatMap(({ texts }) => texts.map((text) => text.replace(/^--[\w-]+=/, '')));
-  const found = values.find((value) => value === '-' || value.startsWith('hf:'));
-  const machine = words.find(({ flag }) => flag === 'this-machine');
-  if (found === undefined && machine === undefined) return;
+  const isStdin = values.includes('-');
+  const isMachine = words.some(({ flag }) => flag === 'this-machine');
+  if (!isStdin && !isMachine) return;
   throw new UserError(
     'usage',
-    `--parts: expected files that every machine can read, found ${found === undefined ? '--this-machine' : quote(found)}`,
+    `--parts: expected files that every machine can read, found ${isStdin ? '"-"' : '--this-machine'}`,
     {
-      suggestion: found?.startsWith('hf:')
-        ? 'download the model into a shared folder first: hf download NAME --local-dir FOLDER'
-        : found === '-'
-          ? 'write it into a file in a shared folder'
-          : 'name the GPU: --gpu NAME',
+      suggestion: isStdin ? 'write it into a file in a shared folder' : 'name the GPU: --gpu NAME',
     },
   );
 }

@@ -118,7 +118,10 @@ export default class Compare extends SweepCommand {
           costs: () => candidateCosts(models),
           identity: () => models.points,
         },
-        memoryBytes: () => PROCESS_BYTES + ROW_BYTES * models.count,
+        memoryBytes: (_, costs) =>
+          PROCESS_BYTES +
+          ROW_BYTES * models.count +
+          BYTES_PER_SECOND * costs.reduce((most, each) => Math.max(most, each), 0),
         backend: ANY_BACKEND,
         async compute(index) {
           const measured = await measure(index);
@@ -140,9 +143,10 @@ export default class Compare extends SweepCommand {
   }
 }
 
-/** Memory of the process, and of a model in the table. */
+/** Memory of the process, of a model in the table, and of the description of the largest model by its cost. */
 const PROCESS_BYTES = 250e6;
 const ROW_BYTES = 20e3;
+const BYTES_PER_SECOND = 400e6;
 
 /** Loads the tokenizers' library only when one is given. */
 async function textsOf({ tokenizer, text }: FlagsOf<typeof Compare>) {

@@ -3,7 +3,7 @@ import * as Flags from '@oclif/core/flags';
 import { BaseCommand } from '../cli/base-command.js';
 import { details } from '../cli/flags/flags.js';
 import { dataLimits } from '../cli/flags/thresholds.js';
-import { count, countLimit, share, tokens, tokenTotal } from '../cli/flags/value-flags.js';
+import { count, share, tokens, tokenTotal } from '../cli/flags/value-flags.js';
 import { progressDisplay } from '../cli/progress.js';
 import { KIND_NAMES, RECIPE_NAMES, USUAL_SIMILARITY } from '../data/data-choices.js';
 import { UserError } from '../errors.js';
@@ -58,7 +58,7 @@ export default class Data extends BaseCommand {
     } as const)(),
     key: Flags.string({ helpValue: 'NAME', description: 'key of the text [default: text]' }),
     vocab: count({ description: 'tokens of the model [default: those of the tokenizer]' }),
-    tokens: countLimit({ description: 'tokens of the training, as in 10B, for the epochs' }),
+    tokens: tokenTotal({ description: 'tokens of the training, as in 10B, for the epochs' }),
     near: share({
       default: USUAL_SIMILARITY,
       description: 'smallest similarity of near duplicates (Jaccard, 5 characters)',
@@ -78,7 +78,6 @@ export default class Data extends BaseCommand {
 
   async run() {
     const { argv, flags } = await this.parse(Data);
-    const budget = tokenTotal('tokens', flags.tokens);
     await this.refuseUnwritable(flags);
     const { readData } = await import('../data/read-data.js');
     const { exceededData, judgeData } = await import('../data/judge-data.js');
@@ -94,7 +93,7 @@ export default class Data extends BaseCommand {
       progressDisplay(flags),
     );
     if (flags.line !== undefined && reading.figures.lines === 0) throw beyondEnd(flags.line);
-    const judgement = judgeData(reading, budget);
+    const judgement = judgeData(reading, flags.tokens);
     const result = { schema: 'minimind/data@1', ...reading, ...judgement } as const;
     const words = withoutFlags(this.argv, ['--show', '--line', '--tokens']).filter(
       (word) => !QUIET.has(word),

@@ -64,7 +64,7 @@ export default class Diff extends BaseCommand {
       {
         family: flags.family,
         stateDicts: flags['state-dict'] ?? [],
-        isOfValues: flags.values || limit !== undefined,
+        valuesFlag: flags.values ? '--values' : limit === undefined ? undefined : '--max-error',
       },
       {
         display: progressDisplay(flags),

@@ -7,6 +7,7 @@ import {
   fitFlags,
   fitRequestOf,
   PURPOSES,
+  refuseLongGroups,
   refuseWithoutHardware,
   storedWeightFormat,
   tableRequestOf,
@@ -94,6 +95,7 @@ export default class Fit extends BaseCommand {
     const loaded = await source.model(flags.set);
     if (loaded.checkpoint) this.note(flags, configText(loaded.checkpoint.config));
     await this.warnAbout(flags, loaded.warnings);
+    refuseLongGroups(loaded.model, flags);
     const stored = storedWeightFormat(loaded);
     if (stored && flags.dtype === undefined && flags.for !== 'training') {
       const label = loaded.quantization?.label ?? loaded.storedType;
@@ -109,7 +111,12 @@ export default class Fit extends BaseCommand {
       const setting = tableSettingOf(request);
       const rows = fitTable(loaded.model, request);
       const result = { schema: 'minimind/fit-table@1', ...model, setting, rows } as const;
-      return this.answer(flags, result, fitTableReport);
+      const { argv } = this;
+      const words =
+        args.file === undefined
+          ? [loaded.file, ...argv]
+          : argv.map((word) => (word === args.file ? loaded.file : word));
+      return this.answer(flags, result, (each) => fitTableReport(each, words));
     }
     const { profile = null, ...cluster } = await hardwareOf(flags, (choice) =>
       this.note(flags, choice),

@@ -103,7 +103,7 @@ export default class Generate extends BaseCommand {
     try {
       await this.warnAbout(flags, side.warnings);
       if (flags.random) {
-        this.note(flags, `random weights of seed ${flags.seed}: the text means nothing`);
+        this.note(flags, `random weights of seed ${flags.seed ?? 0}: the text means nothing`);
       }
       return await this.#generate(side, way, flags, opened);
     } finally {
@@ -121,8 +121,8 @@ export default class Generate extends BaseCommand {
     const { chooseSettings } = await import('../generation/defaults.js');
     const folders = foldersOf(side);
     const text = await openModelText(folders, flags.tokenizer);
-    refuseUnsampled(flags);
     const settings = chooseSettings(givenSettings(flags), text.generation);
+    refuseUnsampled(flags, settings);
     await this.warnAbout(flags, settings.warnings);
     const reader: PromptReader = {
       folders,
@@ -179,7 +179,7 @@ export default class Generate extends BaseCommand {
         context,
         stopIds: text.endIds,
         stopStrings: flags.stop ?? [],
-        seed: flags.seed,
+        seed: flags.seed ?? 0,
         topLogprobs: flags.logprobs ?? 0,
         explained: flags['explain-sampling'] ? EXPLAINED_TOKENS : 0,
         draft:
@@ -313,12 +313,13 @@ export default class Generate extends BaseCommand {
   }
 }
 
-/** @throws UserError for a filter of the distribution where the likeliest token is taken. */
-function refuseUnsampled({ temperature, ...flags }: GenerateFlags): void {
-  const filter = (['top-k', 'top-p', 'min-p'] as const).find((name) => flags[name] !== undefined);
-  if (temperature !== 0 || filter === undefined) return;
-  throw new UserError('usage', `--${filter} has no effect at --temperature 0`, {
-    suggestion: `write a temperature above 0, or leave --${filter} out`,
+/** @throws UserError for a filter of the distribution, or a seed of draws, where the likeliest token is taken. */
+function refuseUnsampled(flags: GenerateFlags, { sampling }: ChosenSettings): void {
+  const ofDraws = ['top-k', 'top-p', 'min-p', ...(flags.random ? [] : ['seed' as const])] as const;
+  const unused = ofDraws.find((name) => flags[name] !== undefined);
+  if (sampling.temperature !== 0 || unused === undefined) return;
+  throw new UserError('usage', `--${unused} has no effect at --temperature 0`, {
+    suggestion: `write a temperature above 0, or leave --${unused} out`,
   });
 }
 
@@ -425,7 +426,7 @@ const givenSettings = (flags: GenerateFlags) => ({
   maxTokens: flags['max-tokens'],
 });
 
-async function weightsFor({ seed }: GenerateFlags) {
+async function weightsFor({ seed = 0 }: GenerateFlags) {
   const { checkpointWeights, randomWeights } = await import('../runtime/weights.js');
   return ({ loaded: { model }, checkpoint }: ComparedModel) => ({
     model,
@@ -468,7 +469,7 @@ function resultOf(
     chat: isChat,
     engine: session.engine,
     context,
-    sampling: { ...sampling, seed: flags.seed, maxTokens, fromFile },
+    sampling: { ...sampling, seed: flags.seed ?? 0, maxTokens, fromFile },
     stop: { ids: text.endIds, strings: flags.stop ?? [] },
     loadMilliseconds: milliseconds,
   };

@@ -187,7 +187,7 @@ function commandToSave(
   vocabulary: number | undefined,
 ): string | undefined {
   if (!best) return undefined;
-  const file = `${family}-${shortCount(best.parameters.value)}.yaml`;
+  const file = `${family}-${shortCount(best.parameters.value).replaceAll(',', '')}.yaml`;
   const words = withoutFlags(argv, ['--save', '--tokenizer', '--text'])
     .filter((word) => word !== '--sqrt-rule')
     .concat(vocabulary === undefined ? [] : ['--vocab', String(vocabulary)]);

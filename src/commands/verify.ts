@@ -13,7 +13,8 @@ import { checkpointWarnings, findConfig } from '../model-input/checkpoint-config
 import { compareValues, type ValueComparison } from '../model-input/compare-values.js';
 import { openModelCheckpoint } from '../model-input/gguf/gguf-checkpoint.js';
 import { configPath, isCheckpointPath } from '../model-input/locate.js';
-import { openModelSource } from '../model-input/model-source.js';
+import { modelOf, readConfig } from '../model-input/model-file.js';
+import { openModelSource, withErrorOf } from '../model-input/model-source.js';
 import { onnxViewOf } from '../model-input/onnx-tensors.js';
 import {
   type VerifyResult,
@@ -79,9 +80,7 @@ export default class Verify extends BaseCommand {
     if (!isOne && isCheckpoint && configPath(args.config) === args.config) {
       throw misused(`expected a config first, found the checkpoint ${args.config}`);
     }
-    const checkpoint = openModelCheckpoint(args.checkpoint ?? args.config, {
-      stateDict: flags['state-dict'],
-    });
+    const checkpoint = await this.#opened(args, flags);
     try {
       const found = await findConfig(checkpoint, isOne ? undefined : args.config);
       if (!found) throw misused(`no config in ${checkpoint.path} or its folder`);
@@ -105,6 +104,24 @@ export default class Verify extends BaseCommand {
       return await this.answer(flags, result, verifyReport);
     } finally {
       checkpoint.close();
+    }
+  }
+
+  /** The checkpoint. @throws UserError with the faults of the config too, where both are wrong. */
+  async #opened(
+    {
+      config,
+      checkpoint = config,
+    }: { readonly config: string; readonly checkpoint?: string | undefined },
+    flags: FlagsOf<typeof Verify>,
+  ): Promise<Checkpoint> {
+    try {
+      return openModelCheckpoint(checkpoint, { stateDict: flags['state-dict'] });
+    } catch (error) {
+      if (checkpoint === config) throw error;
+      throw await withErrorOf(error, checkpoint, config, async () =>
+        modelOf(await readConfig(config), flags),
+      );
     }
   }
 

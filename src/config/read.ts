@@ -1,6 +1,7 @@
 import { readdir } from 'node:fs/promises';
 import { basename, dirname, extname, join } from 'node:path';
 import { type ErrorCode, UserError } from '../errors.js';
+import { systemAdvice } from '../files/file-system.js';
 import { noteStandardInput } from '../files/input-registry.js';
 import { missingReason } from '../files/missing-path.js';
 import { readFileAtMost, readStreamAtMost } from '../files/read-file.js';
@@ -64,7 +65,8 @@ async function explain(cause: unknown, file: string): Promise<unknown> {
   const failure = Object.hasOwn(FAILURES, systemCode) ? FAILURES[systemCode] : undefined;
   if (failure === undefined) {
     const message = `cannot read ${quote(file, 200)}: ${escapeText(cause.message, 200)}`;
-    return new UserError('system', message, { cause });
+    const suggestion = systemAdvice(systemCode, 'file');
+    return new UserError('system', message, { cause, ...(suggestion && { suggestion }) });
   }
   const isMissing = failure.code === 'usage' && systemCode !== 'EISDIR';
   const reason = isMissing ? missingReason(file) : undefined;

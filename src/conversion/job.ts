@@ -112,13 +112,19 @@ export async function withStoppedNotice<Result>(
   work: () => Promise<Result>,
 ): Promise<Result> {
   const stopped = () => display.stopped(left());
-  process.once('exit', stopped);
+  running.add(stopped);
   try {
     return await work();
   } finally {
-    process.removeListener('exit', stopped);
+    running.delete(stopped);
   }
 }
+
+/** Notices of the work that runs. */
+const running = new Set<() => void>();
+process.on('exit', () => {
+  for (const stopped of running) stopped();
+});
 
 /** @throws UserError for a flag without an effect. */
 export function checkJob(job: ConversionRequest): void {

@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { NoStateDicts } from '../checkpoint/open.js';
 import type { Problem } from '../errors.js';
 import { UserError } from '../errors.js';
+import { withErrorOf } from '../model-input/model-source.js';
 import type { ProgressDisplay } from '../progress-display.js';
 import { shellWord } from '../text/words.js';
 import { type ConfigKeyDifferences, configKeyDifferences } from './config-key-differences.js';
@@ -37,8 +38,8 @@ export interface DifferenceRequest {
   readonly family?: string | undefined;
   /** State dict of the first, and of the second if it is another. */
   readonly stateDicts: readonly string[];
-  /** Whether to read and compare the values. */
-  readonly isOfValues: boolean;
+  /** Flag that asks to compare the values; undefined where they are not read. */
+  readonly valuesFlag: '--values' | '--max-error' | undefined;
 }
 
 interface DifferenceSurroundings {
@@ -52,7 +53,7 @@ interface DifferenceSurroundings {
  */
 export async function differenceOf(
   [first, second]: readonly [string, string],
-  { family, stateDicts, isOfValues }: DifferenceRequest,
+  { family, stateDicts, valuesFlag }: DifferenceRequest,
   { display, warn }: DifferenceSurroundings,
 ): Promise<Difference> {
   if (first === '-' && second === '-') {
@@ -67,14 +68,21 @@ export async function differenceOf(
   }
   const [stateDict, otherDict = stateDict] = stateDicts;
   const isShared = stateDicts.length === 1;
-  const { side: a, hasDicts } = await openWithDict(first, { family, stateDict }, isShared);
+  const options = { family, stateDict: otherDict };
+  const openSecond = (canLack: boolean) => openWithDict(second, options, canLack);
+  const { side: a, hasDicts } = await openWithDict(first, { family, stateDict }, isShared).catch(
+    async (error) => {
+      throw await withErrorOf(error, first, second, async () =>
+        (await openSecond(isShared)).side.close(),
+      );
+    },
+  );
   try {
-    const options = { family, stateDict: otherDict };
-    const { side: b } = await openWithDict(second, options, isShared && hasDicts);
+    const { side: b } = await openSecond(isShared && hasDicts);
     try {
-      refuseMixed(a, b, isOfValues);
+      refuseMixed(a, b, valuesFlag);
       await warn([...a.warnings, ...b.warnings]);
-      return await compared(a, b, { family, isOfValues, display });
+      return await compared(a, b, { family, isOfValues: valuesFlag !== undefined, display });
     } finally {
       b.close();
     }
@@ -137,7 +145,7 @@ function sameModel(a: Side, b: Side, layers: readonly LayerDifference[]): boolea
 const modelOf = (document: unknown): unknown => (document as { readonly model?: unknown }).model;
 
 /** @throws UserError for a config and a checkpoint, or for values of configs. */
-function refuseMixed(a: Side, b: Side, isOfValues: boolean): void {
+function refuseMixed(a: Side, b: Side, valuesFlag: DifferenceRequest['valuesFlag']): void {
   if (a.kind !== b.kind) {
     const [config, checkpoint] = a.kind === 'config' ? [a, b] : [b, a];
     throw new UserError(
@@ -148,9 +156,9 @@ function refuseMixed(a: Side, b: Side, isOfValues: boolean): void {
       },
     );
   }
-  if (isOfValues && a.kind === 'config') {
-    throw new UserError('usage', '--values: expected two checkpoints, found two configs', {
-      suggestion: 'leave --values out, or name the checkpoints',
+  if (valuesFlag !== undefined && a.kind === 'config') {
+    throw new UserError('usage', `${valuesFlag}: expected two checkpoints, found two configs`, {
+      suggestion: `leave ${valuesFlag} out, or name the checkpoints`,
     });
   }
 }

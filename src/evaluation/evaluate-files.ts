@@ -260,7 +260,7 @@ async function readWords(
   if (highest >= vocabulary) {
     throw new UserError(
       'usage',
-      `${tokenizer.file} has tokens up to ${highest}, and the model ${formatInteger(vocabulary)} in all`,
+      `${tokenizer.file} has tokens up to ${highest}, and the model has ${formatInteger(vocabulary)}`,
       { suggestion: 'name the tokenizer that the model was trained with: --tokenizer FILE' },
     );
   }

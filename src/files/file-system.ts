@@ -1,6 +1,7 @@
 /** Operations of file systems for writing, and their errors as messages with a suggestion. */
 
 import fs from 'node:fs';
+import os from 'node:os';
 import path from 'node:path';
 import { UserError } from '../errors.js';
 
@@ -32,7 +33,7 @@ function cannotWrite(target: string, error: unknown, where: string): unknown {
       cause: error,
     });
   }
-  const suggestion = ADVICE.get(code);
+  const suggestion = systemAdvice(code, 'folder');
   return new UserError('system', `cannot write ${target}${where}: ${(error as Error).message}`, {
     cause: error,
     ...(suggestion && { suggestion }),
@@ -47,11 +48,24 @@ export const alreadyExists = (target: string) =>
 const ADVICE: ReadonlyMap<string, string> = new Map([
   ['ENOSPC', 'free some space, or write to another disk'],
   ['EDQUOT', 'free some of your quota, or write to another disk'],
-  ['EFBIG', 'write to a file system that takes files of this size'],
+  [
+    'EFBIG',
+    'raise the limit with ulimit -f, or write to a file system that takes files of this size',
+  ],
   ['EROFS', 'choose a folder that can be written to'],
-  ['EACCES', 'check the permissions of the folder'],
-  ['EPERM', 'check the permissions of the folder'],
+  ['ELOOP', 'the link leads back to itself: name the file that it should lead to'],
+  ['EMFILE', 'allow more open files, as with: ulimit -n 16384'],
+  ['ESTALE', 'the file was replaced on its server: check what writes it, and run again'],
 ]);
+
+/**
+ * What to do about a system code; undefined where that is not plain.
+ * @param place What has the permissions: the file that is read, or the folder that is written to.
+ */
+export const systemAdvice = (code: string, place: 'file' | 'folder'): string | undefined =>
+  code === 'EACCES' || code === 'EPERM'
+    ? `check the permissions of the ${place}`
+    : ADVICE.get(code);
 
 /** System code of an error, such as ENOSPC. */
 export function codeOf(error: unknown): string | undefined {
@@ -218,6 +232,19 @@ function lastOf(moves: readonly Move[]): Move {
 }
 
 // Folders of the system
+
+/** Home folder of the user. A HOME that is empty or relative, and an account without one, are no place for files. */
+export function homeFolder(): string {
+  for (const find of [() => os.homedir(), () => os.userInfo().homedir]) {
+    try {
+      const home = find();
+      if (path.isAbsolute(home)) return home;
+    } catch {
+      // An account without an entry, as in a container with a number for its user.
+    }
+  }
+  return os.tmpdir();
+}
 
 /**
  * The platform's folder for caches of this program.

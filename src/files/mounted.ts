@@ -38,6 +38,20 @@ export interface MountedFolder {
 
 const folders = new Map<string, MountedFolder>();
 
+/** Work that goes on while a read of a mounted file blocks the process, whose timers do not run then. */
+const pulses = new Set<() => void>();
+
+/** @returns A function that ends it. */
+export function onPulse(work: () => void): () => void {
+  pulses.add(work);
+  return () => pulses.delete(work);
+}
+
+/** Called every few seconds of a blocking read. */
+export function pulse(): void {
+  for (const work of pulses) work();
+}
+
 /** Forgets the folders of an earlier command in this process. */
 export const beginMounts = (): void => folders.clear();
 

@@ -4,6 +4,7 @@ import { type FileHandle, open } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { UserError } from '../errors.js';
+import { systemAdvice } from './file-system.js';
 import { noteInput } from './input-registry.js';
 import { missingAdvice } from './missing-path.js';
 import { mountedPath } from './mounted.js';
@@ -164,7 +165,11 @@ function cannotReadText(path: string, cause: unknown): unknown {
     });
   }
   if (code !== 'EISDIR') {
-    return new UserError('system', `cannot read ${path}: ${cause.message}`, { cause });
+    const advice = systemAdvice(code, 'file');
+    return new UserError('system', `cannot read ${path}: ${cause.message}`, {
+      cause,
+      ...(advice && { suggestion: advice }),
+    });
   }
   const suggestion = 'name a file in it';
   return new UserError('usage', `${path} is a folder where a file should be`, {

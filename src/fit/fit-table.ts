@@ -91,8 +91,15 @@ export interface TableSetting {
   readonly training:
     | (Pick<
         TrainingFitSetting,
-        'context' | 'microBatch' | 'precision' | 'optimizer' | 'recompute' | 'attention' | 'loss'
-      > & { readonly zero: 3; readonly loraRank: number })
+        | 'context'
+        | 'microBatch'
+        | 'precision'
+        | 'optimizer'
+        | 'recompute'
+        | 'attention'
+        | 'loss'
+        | 'convention'
+      > & { readonly dropout: boolean; readonly zero: 3; readonly loraRank: number })
     | null;
 }
 
@@ -120,6 +127,8 @@ export function tableSettingOf({
       recompute: training.recompute,
       attention: training.attention,
       loss: training.loss,
+      convention: training.convention,
+      dropout: training.dropout ?? false,
       zero: 3,
       loraRank: LORA_RANK,
     },

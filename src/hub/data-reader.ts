@@ -4,6 +4,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import { UserError } from '../errors.js';
+import { pulse } from '../files/mounted.js';
 import { downloadLine } from '../text/hub-names.js';
 import type { DataAnswer, DataFailure, DataRequest, DataThreadOptions } from './data-worker.js';
 import type { HubFile } from './hub-client.js';
@@ -14,6 +15,9 @@ const SHARED_BYTES = 4 * 2 ** 20;
 
 /** Milliseconds: longer than all attempts of a request together. */
 const LONGEST_WAIT = 3_600_000;
+
+/** Milliseconds of a blocking read between two pulses. */
+const PULSE_PERIOD = 5_000;
 
 /** Milliseconds until the thread runs. A blocked process does not hear that it failed. */
 const LONGEST_START = 120_000;
@@ -50,9 +54,7 @@ export class DataReader {
       const length = Math.min(SHARED_BYTES, target.length - done);
       Atomics.store(this.#state, 0, WAITING);
       worker.postMessage({ file, size, position: position + done, length } satisfies DataRequest);
-      if (Atomics.wait(this.#state, 0, WAITING, LONGEST_WAIT) === 'timed-out') {
-        throw new Error('the thread that reads from the hub does not answer');
-      }
+      this.#waitForAnswer();
       const answer = this.#data.subarray(0, this.#state[1]);
       if (Atomics.load(this.#state, 0) !== DONE) {
         throw errorOf(JSON.parse(Buffer.from(answer).toString('utf8')));
@@ -60,6 +62,14 @@ export class DataReader {
       target.set(answer, done);
       done += length;
     }
+  }
+
+  #waitForAnswer(): void {
+    for (let waited = 0; waited < LONGEST_WAIT; waited += PULSE_PERIOD) {
+      if (Atomics.wait(this.#state, 0, WAITING, PULSE_PERIOD) !== 'timed-out') return;
+      pulse();
+    }
+    throw new Error('the thread that reads from the hub does not answer');
   }
 
   /** `readInto` without blocking the process. */

@@ -1,5 +1,5 @@
 /** Makes a repository of the hub a folder for the functions that read models. */
-import os from 'node:os';
+
 import { openAdapterFiles } from '../checkpoint/adapter/adapter.js';
 import {
   hasWeightsExtension,
@@ -14,6 +14,7 @@ import { nearest } from '../config/nearest.js';
 import { quote } from '../config/quote.js';
 import { UserError } from '../errors.js';
 import { CONFIG_NAMES, isAdapterFolder, isSidecarName } from '../files/config-names.js';
+import { homeFolder } from '../files/file-system.js';
 import { mount } from '../files/mounted.js';
 import type { ProgressDisplay } from '../progress-display.js';
 import { downloadLine } from '../text/hub-names.js';
@@ -73,7 +74,7 @@ const MAX_SIDECAR = 100e6;
  */
 export async function mountReference(request: MountRequest): Promise<MountedReference> {
   const { reference, text, display } = request;
-  const settings = hubSettings({ offline: request.isOffline }, process.env, os.homedir());
+  const settings = hubSettings({ offline: request.isOffline }, process.env, homeFolder());
   const client = new HubClient(settings);
   const shown = display.steps();
   try {

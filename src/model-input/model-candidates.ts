@@ -1,14 +1,17 @@
 /** Models to compare: several sources, each with every combination of the `--set` values. */
-import type { SweepPoint } from '../config/overrides.js';
-import { sweepOf } from '../config/overrides.js';
+import { setImmediate as breathe } from 'node:timers/promises';
+import { tensorsOf, walkCounted } from '../architecture/walk.js';
+import { type SweepPoint, sweepOf } from '../config/overrides.js';
 import type { Problem } from '../errors.js';
 import { problemsOf, UserError } from '../errors.js';
-import { sumOf } from '../text/words.js';
 import type { CheckpointFlags, LoadedModel, ModelSource } from './checkpoint-model.js';
 import { loadAllFiles, openModelSource } from './model-source.js';
 
 /** A larger number is an error in a list. */
 const MAX_MODELS = 100_000;
+
+/** Tensors of all models that are kept: with what is derived from them, about 50 MB. */
+const MOST_KEPT_TENSORS = 50_000;
 
 export interface LoadedCandidate {
   readonly file: string;
@@ -50,13 +53,25 @@ export async function openCandidates(
   refuseTooMany(sources.length * sweep.size);
   const combinations = sweep.points();
   const sample = sampleOf(combinations);
+  let keptTensors = 0;
+  const keep = (
+    { known }: { readonly known: Map<number, LoadedCandidate> },
+    at: number,
+    candidate: LoadedCandidate,
+  ) => {
+    const tensors = candidate.loaded ? tensorsOf(candidate.loaded.model).length : 0;
+    if (keptTensors + tensors > MOST_KEPT_TENSORS) return;
+    keptTensors += tensors;
+    known.set(at, candidate);
+  };
   const { loaded: opened, error } = await loadAllFiles(sources, async (path) => {
     const source = await openModelSource(path, flags);
     const file = path === '-' ? '<stdin>' : path;
     const known = new Map<number, LoadedCandidate>();
+    const from = { source, file, known };
     // Without a sweep, an invalid source is an error.
-    if (sweep.keys.length === 0) known.set(0, await candidateOf(file, source, combinations[0]));
-    return { source, file, known };
+    if (sweep.keys.length === 0) keep(from, 0, await candidateOf(file, source, combinations[0]));
+    return from;
   });
   if (error) throw error;
   const { length: size } = combinations;
@@ -71,8 +86,12 @@ export async function openCandidates(
       const from = opened[Math.floor(index / size)];
       if (from === undefined) throw new RangeError(`no model ${index}`);
       const { file, source, known } = from;
-      const found = known.get(at) ?? (await candidateOf(file, source, combinations[at]));
-      if (isSampled.has(at)) known.set(at, found);
+      // Thousands of models one after the other leave no time for Ctrl-C and timers.
+      await breathe();
+      const before = known.get(at);
+      if (before !== undefined) return before;
+      const found = await candidateOf(file, source, combinations[at]);
+      if (isSampled.has(at)) keep(from, at, found);
       return found;
     },
   };
@@ -114,7 +133,8 @@ function sampleOf(combinations: readonly SweepPoint[]): number[] {
     const key = onlyDifference(combinations[at]?.chosen ?? [], first);
     if (key !== undefined) byKey.set(key, [...(byKey.get(key) ?? []), at]);
   }
-  const found = [...byKey.values(), all].flatMap((list) => spread(list, SAMPLE));
+  const lists = byKey.size > 1 ? [...byKey.values(), all] : [all];
+  const found = lists.flatMap((list) => spread(list, SAMPLE));
   return [...new Set([0, ...found])].toSorted((a, b) => a - b);
 }
 
@@ -132,39 +152,44 @@ const spread = <Item>(list: readonly Item[], count: number): Item[] =>
       : Math.floor(((at + 1) * count) / list.length) > Math.floor((at * count) / list.length),
   );
 
-/** Seconds of a model, and of each of its blocks, on a slow machine; measured at a tenth of them. */
-const MODEL_SECONDS = 0.018;
-const BLOCK_SECONDS = 0.003;
+/** Seconds of a model, of each of its layers and of each tensor on a slow machine; measured at a sixth of them. */
+const MODEL_SECONDS = 0.012;
+const LAYER_SECONDS = 75e-6;
+const TENSOR_SECONDS = 18e-6;
+
+/** Seconds that the size of a model adds; an invalid one has none. */
+const secondsOf = ({ loaded }: LoadedCandidate): number =>
+  loaded === undefined
+    ? LAYER_SECONDS
+    : LAYER_SECONDS * walkCounted(loaded.model).length +
+      TENSOR_SECONDS * tensorsOf(loaded.model).length;
 
 /**
- * Cost of counting each candidate: its blocks, as far as each value alone changes them. A value outside the sample has the
- * blocks of the one before it.
+ * Seconds of each candidate, from those of the sample: each value multiplies them as it does alone. A value outside the
+ * sample does as the one before it.
  */
 export async function candidateCosts(models: Candidates): Promise<number[]> {
   const { points, sample, swept } = models;
-  const blocks = new Map<number, number>();
-  for (const index of sample) {
-    blocks.set(index, (await models.candidate(index)).loaded?.model.blocks.length ?? 1);
-  }
+  const seconds = new Map<number, number>();
+  for (const index of sample) seconds.set(index, secondsOf(await models.candidate(index)));
   const costs: number[] = [];
   for (let start = 0; start < points.length; ) {
     const { file, chosen: first = [] } = points[start] ?? {};
     const next = points.findIndex((each, index) => index > start && each.file !== file);
     const end = next < 0 ? points.length : next;
-    const base = blocks.get(start) ?? 1;
-    const byValue = swept.map(() => new Map<string, number>());
+    const base = seconds.get(start) ?? LAYER_SECONDS;
+    const factors = swept.map(() => new Map<string, number>());
     const last = swept.map(() => base);
     for (let index = start; index < end; index++) {
       const { chosen = [] } = points[index] ?? {};
       const key = onlyDifference(chosen, first);
       if (key === undefined) continue;
-      last[key] = blocks.get(index) ?? last[key] ?? base;
-      byValue[key]?.set(chosen[key] ?? '', last[key]);
+      last[key] = seconds.get(index) ?? last[key] ?? base;
+      factors[key]?.set(chosen[key] ?? '', last[key] / base);
     }
     for (const { chosen } of points.slice(start, end)) {
-      const more = chosen.map((value, key) => (byValue[key]?.get(value) ?? base) - base);
-      const blocksOf = Math.max(1, base + sumOf(more, (each) => each));
-      costs.push(MODEL_SECONDS + BLOCK_SECONDS * blocksOf);
+      const factor = chosen.reduce((all, value, key) => all * (factors[key]?.get(value) ?? 1), 1);
+      costs.push(MODEL_SECONDS + base * factor);
     }
     start = end;
   }

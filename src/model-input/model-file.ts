@@ -24,7 +24,7 @@ import type { Quantization } from '../quantization/quantization-config.js';
 import { hubSuggestion } from '../text/hub-names.js';
 import { isRecord } from '../text/words.js';
 import { configPath } from './locate.js';
-import { nearestPreset, presetOfPath } from './presets.js';
+import { presetAdvice, presetOfPath } from './presets.js';
 import type { LeftOutPart } from './text-part.js';
 
 /** A valid config and the model that it describes. */
@@ -111,14 +111,12 @@ const isMissing = (error: unknown): error is UserError =>
 
 /** The error of a missing file, with the presets as what could be meant. */
 function missingModel(source: string, cause: UserError): UserError {
-  const near = nearestPreset(source);
   const message = `expected a config, a checkpoint or a preset, found no file ${quote(source, 200)}`;
   const suggestion =
     cause.suggestion ??
     // A name of the hub can be close to that of a preset.
     (isFamilyName(source.split('/')[0] ?? '') ? undefined : hubSuggestion(source)) ??
-    (near ? `did you mean ${near}?` : undefined) ??
-    'minimind list shows the presets';
+    presetAdvice(source);
   return new UserError('usage', message, { suggestion, cause });
 }
 

@@ -60,6 +60,30 @@ export async function loadAllFiles<Loaded>(
   return { loaded, error: sources.length === 1 ? first?.error : joined(failures, sources.length) };
 }
 
+/**
+ * The error of an input together with that of another one, if that is wrong too.
+ * @param open Opens the other one, and closes it again.
+ */
+export async function withErrorOf(
+  error: unknown,
+  source: string,
+  other: string,
+  open: () => unknown,
+): Promise<unknown> {
+  if (!(error instanceof UserError) || source === other) return error;
+  try {
+    await open();
+  } catch (second) {
+    if (!(second instanceof UserError)) return error;
+    const failures = [
+      { source, error },
+      { source: other, error: second },
+    ];
+    return joined(failures, failures.length);
+  }
+  return error;
+}
+
 function joined(
   failures: readonly { readonly source: string; readonly error: UserError }[],
   files: number,

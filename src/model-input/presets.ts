@@ -78,8 +78,20 @@ export function presetOfPath(file: string): string | undefined {
   return file.slice(folder.length + 1, -'.yaml'.length).replaceAll(path.sep, '/');
 }
 
+/** What to write instead of a name that is not one of a preset: a family is not. */
+export function presetAdvice(name: string): string {
+  const folded = name.toLowerCase();
+  const family = FAMILY_NAMES.find((each) => each === folded);
+  const example = presetNames().find((preset) => preset.startsWith(`${family}/`));
+  if (example !== undefined) {
+    return `${family} is a family: write one of its presets, as ${example}; minimind list ${family} shows them`;
+  }
+  const close = nearestPreset(name);
+  return close ? `did you mean ${close}?` : 'minimind list shows the presets';
+}
+
 /** The preset with the most similar name, as short as it is unique. */
-export function nearestPreset(name: string): string | undefined {
+function nearestPreset(name: string): string | undefined {
   const presets = presetNames();
   const close = nearest(name, [...presets, ...presets.map(lastPart)]);
   if (close === undefined || close.includes('/')) return close;
@@ -95,14 +107,12 @@ export function readPresetFile(name: string): PresetFile {
   const [preset] = found;
   const file = presetPath(name);
   if (preset === undefined || file === undefined) {
-    const close = nearestPreset(name);
-    const choice = close ? `did you mean ${close}?` : 'minimind list shows the presets';
     throw new UserError(
       'usage',
       preset === undefined
         ? `unknown preset ${quote(name)}`
         : `expected one preset, found ${found.length} of the name ${quote(name)}`,
-      { suggestion: preset === undefined ? choice : `write ${found.join(' or ')}` },
+      { suggestion: preset === undefined ? presetAdvice(name) : `write ${found.join(' or ')}` },
     );
   }
   const [family = ''] = preset.split('/');

@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import path from 'node:path';
 import { UserError } from '../errors.js';
 import { formatDuration } from '../text/units.js';
-import { shellWord } from '../text/words.js';
+import { joined, shellWord } from '../text/words.js';
 import type { LaunchName } from './task-index.js';
 
 /** The work that a plan asks of a scheduler. */
@@ -12,24 +12,23 @@ export interface PartsJob {
   readonly command: string;
   readonly planFile: string;
   readonly planHash: string;
-  /** Number of parts. */
-  readonly parts: number;
+  /** Seconds of each part on a slow machine. */
+  readonly partSeconds: readonly number[];
   /** First lines of a script: its purpose, and what a task needs. */
   readonly comments: readonly string[];
   /** Whether rows of tables are a phase of their own. */
   readonly hasRows: boolean;
   /** Models of the hub that all tasks read. */
   readonly hubModels: readonly string[];
-  /** Prediction for a task, and time that a slow machine takes for the largest share. */
+  /** Prediction for a task. */
   readonly memoryBytes: number;
-  readonly seconds: number;
   readonly cpus: number;
   /** Files and folders that all tasks use. */
   readonly places: readonly string[];
 }
 
 export interface LaunchOptions {
-  /** Tasks that share the parts; undefined for one each. */
+  /** Tasks that share the parts; undefined for one each, as far as the scheduler takes so many. */
   readonly tasks: number | undefined;
   /** Words that start minimind on every machine. */
   readonly program: readonly string[];
@@ -47,6 +46,8 @@ const SPARE_MEMORY = 1.25;
 const LEAST_MEMORY = 512 * 2 ** 20;
 /** Processors of a task. */
 export const CPUS = 2;
+/** Most tasks of an array of Slurm: MaxArraySize is 1001 by default. */
+const MOST_SLURM_TASKS = 1000;
 
 interface Needs {
   readonly tasks: number;
@@ -55,18 +56,25 @@ interface Needs {
   readonly seconds: number;
 }
 
-function needsOf(job: PartsJob, { tasks = job.parts }: LaunchOptions): Needs {
-  const memory = Math.max(job.memoryBytes * SPARE_MEMORY, LEAST_MEMORY);
+function needsOf({ memoryBytes, partSeconds }: PartsJob, most: number): Needs {
+  const tasks = Math.min(most, partSeconds.length);
+  const shares: number[] = Array(tasks).fill(0);
+  for (const [index, seconds] of partSeconds.entries()) {
+    shares[index % tasks] = (shares[index % tasks] ?? 0) + seconds;
+  }
+  const longest = shares.reduce((most, each) => Math.max(most, each), LEAST_SECONDS);
+  const memory = Math.max(memoryBytes * SPARE_MEMORY, LEAST_MEMORY);
   return {
-    tasks: Math.min(tasks, job.parts),
+    tasks,
     memoryMiB: Math.ceil(memory / 2 ** 26) * 64,
-    seconds: Math.max(LEAST_SECONDS, Math.ceil(job.seconds / 60) * 60),
+    seconds: Math.ceil(longest / 60) * 60,
   };
 }
 
 /** The job as text: a shell script, or a manifest. */
 export function launchText(job: PartsJob, name: LaunchName, options: LaunchOptions): string {
-  return JOBS[name](job, needsOf(job, options), options);
+  const most = name === 'slurm' ? MOST_SLURM_TASKS : Number.POSITIVE_INFINITY;
+  return JOBS[name](job, needsOf(job, options.tasks ?? most), options);
 }
 
 const JOBS = {
@@ -114,6 +122,11 @@ function headOf(job: PartsJob, { memoryMiB, seconds }: Needs, options: LaunchOpt
   ];
 }
 
+/** Option of Node that keeps a heap within the memory of a task: by default it grows with that of the machine. */
+const heapOption = ({ memoryMiB }: Needs) => `--max-old-space-size=${memoryMiB}`;
+
+const heapLine = (needs: Needs) => `export NODE_OPTIONS="\${NODE_OPTIONS:-} ${heapOption(needs)}"`;
+
 function slurmScript(job: PartsJob, needs: Needs, options: LaunchOptions): string {
   const { tasks, memoryMiB, seconds } = needs;
   const { hasRows } = job;
@@ -143,6 +156,7 @@ function slurmScript(job: PartsJob, needs: Needs, options: LaunchOptions): strin
     ...headOf(job, needs, options),
     '# A phase follows also a failed one: the last job names what is missing.',
     'set -euo pipefail',
+    heapLine(needs),
     ...(hasRows ? [submit('rows', undefined, true, [...auto, '--phase', '1'])] : []),
     hasRows
       ? submit('files', 'rows', true, [...auto, '--phase', '2'])
@@ -154,8 +168,17 @@ function slurmScript(job: PartsJob, needs: Needs, options: LaunchOptions): strin
 
 /** Whole commands as input: parallel replaces braces in a command, but not in its input. */
 function parallelScript(job: PartsJob, needs: Needs, options: LaunchOptions): string {
-  const { hasRows } = job;
-  const numbers = Array.from({ length: job.parts }, (_, index) => index + 1);
+  const { hasRows, planFile, partSeconds } = job;
+  if (/[\r\n]/.test(planFile)) {
+    throw new UserError(
+      'usage',
+      `--launch parallel: expected a plan without line breaks in its path`,
+      {
+        suggestion: 'rename the file or its folder: GNU parallel reads a command from each line',
+      },
+    );
+  }
+  const numbers = partSeconds.map((_, index) => index + 1);
   const jobs = options.tasks === undefined ? '' : ` --jobs ${options.tasks}`;
   const phase = (words: readonly string[]) => [
     `parallel${jobs} --line-buffer <<'END_OF_PARTS' || true`,
@@ -165,6 +188,7 @@ function parallelScript(job: PartsJob, needs: Needs, options: LaunchOptions): st
   return lines([
     ...headOf(job, needs, options),
     'set -euo pipefail',
+    heapLine(needs),
     'export PARALLEL_SHELL=/bin/sh',
     ...(hasRows ? [...phase(['--phase', '1']), ...phase(['--phase', '2'])] : phase([])),
     line(wordsOf(job, options, '--finish')),
@@ -193,6 +217,13 @@ function kubernetesManifest(work: PartsJob, needs: Needs, options: LaunchOptions
   const annotations = note === undefined ? {} : { annotations: { 'minimind/hub': note } };
   const files = [...work.places, path.resolve(work.planFile)];
   const mountPath = commonFolder(files.filter((file) => path.isAbsolute(file)));
+  if (mountPath === path.parse(mountPath).root) {
+    throw new UserError(
+      'usage',
+      `--launch kubernetes: expected all files below one folder, the mounted volume, found ${joined(files)}`,
+      { suggestion: 'keep the plan, its input and its output in one folder, and plan again there' },
+    );
+  }
   const job = (suffix: string, words: readonly string[], limits: object) => ({
     apiVersion: 'batch/v1',
     kind: 'Job',
@@ -212,6 +243,7 @@ function kubernetesManifest(work: PartsJob, needs: Needs, options: LaunchOptions
               name: 'minimind',
               image,
               command: wordsOf(work, { ...options, program: ['minimind'] }, ...words),
+              env: [{ name: 'NODE_OPTIONS', value: heapOption(needs) }],
               resources: {
                 requests: { cpu: String(work.cpus), memory: `${memoryMiB}Mi` },
                 limits: { memory: `${memoryMiB}Mi` },

@@ -17,6 +17,7 @@ import {
   takeFreeName,
   withFileErrors,
 } from '../files/file-system.js';
+import { onPulse } from '../files/mounted.js';
 import { isRunning, PROCESS_SPACE } from '../files/temporary.js';
 
 export interface LockOwner {
@@ -51,6 +52,7 @@ export class PartLock {
   readonly #descriptor: number;
   readonly #start = performance.now();
   readonly #timer: NodeJS.Timeout;
+  readonly #endPulse: () => void;
   #beat = 0;
   #bytes = 0;
 
@@ -83,6 +85,7 @@ export class PartLock {
     this.#descriptor = descriptor;
     this.#timer = setInterval(() => this.#write(), period);
     this.#timer.unref();
+    this.#endPulse = onPulse(() => this.#write());
     held.add(this);
   }
 
@@ -99,6 +102,7 @@ export class PartLock {
   release(): void {
     held.delete(this);
     clearInterval(this.#timer);
+    this.#endPulse();
     closeQuietly(this.#descriptor);
     if (this.isOwn) removeQuietly(this.#file);
   }

@@ -29,8 +29,9 @@ export interface PlanSweep {
   fold(found: (index: number) => Promise<WidthSearch>): Promise<VocabularyPlan>;
 }
 
-/** Seconds of a head layout and rank on a slow machine. */
-const COLUMN_SECONDS = 0.02;
+/** Seconds of a head layout and rank, and of a measured model, on a slow machine. */
+const COLUMN_SECONDS = 0.01;
+const MODEL_SECONDS = 0.01;
 
 /** What a search gives where all models are too large. */
 const BEYOND: WidthSearch = {
@@ -70,12 +71,16 @@ export function planSweep(
     count: widths * searches.length,
     costs: () =>
       searches.flatMap(({ searcher, widths: own }) =>
-        [...searcher.work(own)].map((columns) => COLUMN_SECONDS * columns),
+        [...searcher.work(own)].map(
+          ({ columns, models }) => COLUMN_SECONDS * columns + MODEL_SECONDS * models,
+        ),
       ),
     identity: () => [vocabularies, searches[0]?.widths, request.minParameters],
     async find(unit) {
       const number = Math.floor(unit / widths);
       const index = unit % widths;
+      // Leaves time for Ctrl-C and timers.
+      await new Promise(setImmediate);
       // The fold ends at the first of them.
       if (index > (beyond.get(number) ?? widths)) return BEYOND;
       const { searcher, widths: own } = searches[number] ?? {};

@@ -211,18 +211,25 @@ export class WidthSearcher {
     if (complaint) throw complaint;
   }
 
-  /** Work of each width, in columns of shapes; 0 for those that are too wide. */
-  *work(widths: readonly number[]): Generator<number> {
+  /** Work of each width: its columns of shapes, and the models that are measured. None for those that are too wide. */
+  *work(
+    widths: readonly number[],
+  ): Generator<{ readonly columns: number; readonly models: number }> {
     let isBeyond = false;
     for (const width of widths) {
       const columns: readonly ShapeColumn[] = isBeyond ? [] : this.#columns(width);
-      yield columns.length;
+      let models = 0;
       const least: readonly number[] = columns.flatMap((column) => {
-        const counts = describedCounts(this.#models, (depth, steps) =>
+        const described = describedCounts(this.#models, (depth, steps) =>
           sizesIn(column, depth, steps),
         );
-        return counts(this.#depths[0] ?? 1, 0) ?? [];
+        const counts = foreseenCounts(described) ?? described;
+        for (const { widest } of this.#depthsOf(column, counts)) {
+          if (widest && widest.value >= this.#wish.minParameters) models++;
+        }
+        return described(this.#depths[0] ?? 1, 0) ?? [];
       });
+      yield { columns: columns.length, models };
       isBeyond ||= least.length > 0 && least.every((each) => each > this.#wish.maxParameters);
     }
   }
@@ -276,21 +283,16 @@ export class WidthSearcher {
     column: ShapeColumn,
     counts: Counts,
   ): { models: MeasuredModel[]; fewest: number | undefined } | undefined {
-    const { minParameters, maxParameters, maxMemory } = this.#wish;
-    const most = column.feedForward?.most ?? 0;
+    const { minParameters, maxMemory } = this.#wish;
     const models: MeasuredModel[] = [];
     let fewest: number | undefined;
-    for (const depth of this.#depths) {
-      const least = counts(depth, 0);
-      if (least === undefined) continue;
+    for (const { depth, least, widest } of this.#depthsOf(column, counts)) {
       if (fewest === undefined) {
         fewest = least;
         this.#note('smallest', sizesIn(column, depth, 0), least);
       }
-      const steps = mostStepsWithin(counts, depth, { most, limit: maxParameters });
-      if (steps === undefined) break;
-      const sizes = sizesIn(column, depth, steps);
-      const foreseen = counts(depth, steps) ?? 0;
+      if (widest === undefined) break;
+      const { sizes, value: foreseen } = widest;
       this.#note('largest', sizes, foreseen);
       if (foreseen < minParameters) continue;
       const measures = this.#measure(sizes);
@@ -299,6 +301,32 @@ export class WidthSearcher {
       if (measures.memory <= maxMemory) models.push({ sizes, measures });
     }
     return { models, fewest };
+  }
+
+  /**
+   * Fewest parameters of each valid depth of a column, and its widest model within the budget. The first depth without one
+   * is the last.
+   */
+  *#depthsOf(
+    column: ShapeColumn,
+    counts: Counts,
+  ): Generator<{
+    readonly depth: number;
+    readonly least: number;
+    readonly widest: NearestModel | undefined;
+  }> {
+    const most = column.feedForward?.most ?? 0;
+    for (const depth of this.#depths) {
+      const least = counts(depth, 0);
+      if (least === undefined) continue;
+      const steps = mostStepsWithin(counts, depth, { most, limit: this.#wish.maxParameters });
+      if (steps === undefined) {
+        yield { depth, least, widest: undefined };
+        return;
+      }
+      const widest = { sizes: sizesIn(column, depth, steps), value: counts(depth, steps) ?? 0 };
+      yield { depth, least, widest };
+    }
   }
 
   #measure(sizes: Sizes): Measures | undefined {

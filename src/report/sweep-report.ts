@@ -26,13 +26,17 @@ export function sweepReport(result: SweepResult): Report {
   };
 }
 
+/** `1 model`, `2 models`. */
+const unitsText = (count: number, plural: string): string =>
+  counted(count, plural.replace(/s$/, ''));
+
 function verdictOf(result: SweepResult): Verdict {
   const { action, parts, units, unitName, missing, array, ran } = result;
   const total = counted(parts.length, 'part');
   const done = `${formatInteger(parts.length - missing.length)} of ${total} done`;
   if (action === 'plan') {
     return {
-      text: `Plan for ${formatInteger(units)} ${unitName} in ${total}: nothing was computed`,
+      text: `Plan for ${unitsText(units, unitName)} in ${total}: nothing was computed`,
     };
   }
   if (action === 'part' && ran !== null) return { text: ranText(ran), tone: 'good' };
@@ -65,7 +69,7 @@ function factsOf(result: SweepResult): Fact[] {
         name: 'parts',
         text:
           working < parts.length
-            ? `${formatInteger(working)} have work: there are only ${formatInteger(units)} ${unitName}`
+            ? `${formatInteger(working)} of ${formatInteger(parts.length)} have work${units < parts.length ? `: the sweep has only ${unitsText(units, unitName)}` : ''}`
             : `${counted(parts.length, 'part')}, ${spreadText(result)}`,
         ...(working < parts.length && { tone: 'warning' as const }),
       },
@@ -76,7 +80,7 @@ function factsOf(result: SweepResult): Fact[] {
   return present([
     ran !== null && {
       name: 'computed',
-      text: `${formatInteger(ran.units - ran.unitsThere)} ${unitName} in ${formatDuration(ran.seconds)}`,
+      text: `${unitsText(ran.units - ran.unitsThere, unitName)} in ${formatDuration(ran.seconds)}`,
     },
     { name: unitName, text: `${formatInteger(doneUnits)} of ${formatInteger(units)}` },
     unitsPerSecond !== null &&
@@ -129,8 +133,10 @@ export const hostsColumn = wrapColumn(
 /** `24 to 26 models`. */
 function spreadText({ parts, unitName }: SweepResult): string {
   const counts = parts.map(({ units }) => units);
-  const [least, most] = [Math.min(...counts), Math.max(...counts)].map(formatInteger);
-  return least === most ? `${least} ${unitName} each` : `${least} to ${most} ${unitName}`;
+  const [least, most] = [Math.min(...counts), Math.max(...counts)];
+  return least === most
+    ? `${unitsText(least, unitName)} each`
+    : `${formatInteger(least)} to ${unitsText(most, unitName)}`;
 }
 
 const partsTable = ({ unitName }: SweepResult, parts: SweepResult['parts']): TableBlock =>

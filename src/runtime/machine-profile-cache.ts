@@ -7,7 +7,7 @@ import { invalidConfig } from '../config/document-problems.js';
 import { escapeText } from '../config/quote.js';
 import { readDocument } from '../config/read.js';
 import { UserError } from '../errors.js';
-import { cacheFolder } from '../files/file-system.js';
+import { cacheFolder, homeFolder } from '../files/file-system.js';
 import { forgetInput } from '../files/input-registry.js';
 import { writeWhole } from '../files/write-whole.js';
 import type { MachineProfile, MeasurementConditions } from '../hardware/machine-profile.js';
@@ -53,7 +53,7 @@ export async function machineProfile(
   wish: MachineProfileRequest,
   { measure, load: loadOf }: ProfileSources = { measure: measured, load: loadPerCore },
 ): Promise<MachineProfile> {
-  const file = wish.file ?? cachedProfile(wish, process.platform, process.env, os.homedir());
+  const file = wish.file ?? cachedProfile(wish, process.platform, process.env, homeFolder());
   const shown = wish.display.steps();
   try {
     const circumstances = await circumstancesOf(wish);

@@ -9,6 +9,7 @@ import { UserError } from '../errors.js';
 import { codeOf } from '../files/file-system.js';
 import { fingerprintOf } from '../parts/fingerprint.js';
 import { MOST_PARTS, type PlanFormat, readPlan, withHash } from '../parts/plan-file.js';
+import { sumOf } from '../text/words.js';
 
 const SWEEP_PLAN_SCHEMA = 'minimind/sweep-plan@1';
 
@@ -27,6 +28,7 @@ const planSchema = z.strictObject({
   arguments: z.array(z.string()),
   /** Folder from which its paths are read. */
   folder: name,
+  /** Paths are absolute, or those of presets. */
   inputs: z.array(z.strictObject({ path: name, bytes: count, sampleSha256: hash })),
   units: z.strictObject({
     /** Plural noun: `models`. */
@@ -85,15 +87,14 @@ export async function readSweepPlan(
  * Units in `count` ranges of about equal cost: none differs from the mean by more than the cost of a unit.
  * @param costs Cost of each unit, in seconds of a slow machine.
  */
-export function dealtUnits(costs: Iterable<number>, count: number): SweepPart[] {
-  const known = [...costs];
-  const total = known.reduce((sum, cost) => sum + cost, 0);
+export function dealtUnits(costs: readonly number[], count: number): SweepPart[] {
+  const total = sumOf(costs, (cost) => cost);
   const parts = Array.from({ length: count }, (_, index) => ({
     ...{ part: index + 1, first: 0, end: 0, seconds: 0 },
   }));
   let before = 0;
-  for (const [unit, cost] of known.entries()) {
-    const middle = (before + cost / 2) / total;
+  for (const [unit, cost] of costs.entries()) {
+    const middle = total > 0 ? (before + cost / 2) / total : unit / costs.length;
     before += cost;
     const part = parts[Math.min(count - 1, Math.floor(count * middle))];
     if (part === undefined) continue;
@@ -107,15 +108,21 @@ export function dealtUnits(costs: Iterable<number>, count: number): SweepPart[] 
 /** Size up to which all bytes of an input are hashed: more than the largest text. */
 const WHOLE_BYTES = 2 ** 26;
 
-/** Fingerprints of files, by their absolute paths. */
-export const inputFingerprints = (files: readonly string[]): SweepPlan['inputs'] =>
-  [...new Set(files.map((file) => path.resolve(file)))]
-    .toSorted()
-    .map((file) => fingerprintOf(file, WHOLE_BYTES));
+/**
+ * Fingerprints of files, by their absolute paths.
+ * @param presets Folder of the presets, where an installation has it. Files in it are named by their path below it.
+ */
+export const inputFingerprints = (files: readonly string[], presets: string): SweepPlan['inputs'] =>
+  [...new Set(files.map((file) => path.resolve(file)))].toSorted().map((file) => {
+    const below = path.relative(presets, file);
+    const isPreset = !below.startsWith('..') && !path.isAbsolute(below);
+    return { ...fingerprintOf(file, WHOLE_BYTES), path: isPreset ? below : file };
+  });
 
 /** @throws UserError when an input is not the one of the plan. */
-export function refuseChangedInputs({ inputs }: SweepPlan): void {
-  for (const { path: file, bytes, sampleSha256 } of inputs) {
+export function refuseChangedInputs({ inputs }: SweepPlan, presets: string): void {
+  for (const { path: input, bytes, sampleSha256 } of inputs) {
+    const file = path.resolve(presets, input);
     const size = fs.statSync(file, { throwIfNoEntry: false })?.size;
     if (size === undefined) throw changed(`${file} is missing, and was read when it was planned`);
     if (size !== bytes)
@@ -125,6 +132,11 @@ export function refuseChangedInputs({ inputs }: SweepPlan): void {
     }
   }
 }
+
+/** Models of the hub in the command line, at their commits. */
+export const hubModelsOf = ({ arguments: words }: SweepPlan): string[] => [
+  ...new Set(words.flatMap((word) => /^(?:--[\w-]+=)?(hf:.*)$/s.exec(word)?.[1] ?? [])),
+];
 
 export const changed = (message: string) =>
   new UserError('refused-file', message, {

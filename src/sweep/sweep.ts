@@ -21,6 +21,7 @@ import {
   changed,
   dealtUnits,
   hashedSweepPlan,
+  hubModelsOf,
   inputFingerprints,
   readSweepPlan,
   refuseChangedInputs,
@@ -40,15 +41,21 @@ export interface Sweep<Value, Result, Backend = null> {
     /** What the values depend on beyond the files: the list of units. */
     readonly identity: () => unknown;
   };
-  /** Predicted peak of the process. */
-  readonly memoryBytes: (backend: Backend) => number;
+  /**
+   * Predicted peak of the process.
+   * @param costs Those of the units.
+   */
+  readonly memoryBytes: (backend: Backend, costs: readonly number[]) => number;
   /** What computes the values, where it decides their last bits: it is the same in all parts. */
   readonly backend: {
     readonly here: () => Promise<Backend>;
     /** Flags that choose it, with the number of threads. A plan keeps them. */
     readonly flags: (backend: Backend) => Readonly<Record<string, string | number>>;
   };
-  /** @throws UserError for a unit that ends a single run. */
+  /**
+   * Gives the event loop a turn, so that Ctrl-C ends the process and its lock is rewritten.
+   * @throws UserError for a unit that ends a single run.
+   */
   readonly compute: (unit: number) => Promise<Value>;
   /** @param value Value of a unit. */
   readonly fold: (value: (unit: number) => Promise<Value>, backend: Backend) => Promise<Result>;
@@ -126,20 +133,23 @@ export class SweepParts {
     request: Pick<SweepPlan, 'command' | 'arguments' | 'version'> & {
       readonly parts: number;
       readonly force: boolean;
+      /** Folder of the presets. */
+      readonly presets: string;
     },
   ): Promise<SweepResult> {
-    const { parts: count, force, ...words } = request;
+    const { parts: count, force, presets, ...words } = request;
     refuseTooManyParts(count);
-    const { units, memoryBytes } = sweep;
+    const { units } = sweep;
+    const costs = [...(await units.costs())];
     const plan = hashedSweepPlan({
       ...words,
       folder: process.cwd(),
-      inputs: inputFingerprints(readInputs()),
+      inputs: inputFingerprints(readInputs(), presets),
       units: { name: units.name, count: units.count, sha256: identityOf(sweep) },
       backend: exactJson(backend),
       cpus: Number(sweep.backend.flags(backend).threads ?? CPUS),
-      memoryBytes: Math.ceil(memoryBytes(backend)),
-      parts: dealtUnits(await units.costs(), count),
+      memoryBytes: Math.ceil(sweep.memoryBytes(backend, costs)),
+      parts: dealtUnits(costs, count),
     });
     await writePlan(file, plan, force);
     return new SweepParts(file, plan).result('plan');
@@ -150,9 +160,12 @@ export class SweepParts {
     return refuseUnwritable(file, force);
   }
 
-  /** @throws UserError when an input is not the one of the plan. */
-  refuseChangedInputs(): void {
-    refuseChangedInputs(this.plan);
+  /**
+   * @param presets Folder of the presets.
+   * @throws UserError when an input is not the one of the plan.
+   */
+  refuseChangedInputs(presets: string): void {
+    refuseChangedInputs(this.plan, presets);
   }
 
   /** @throws UserError when a sweep has other units, or runs otherwise, than that of the plan. */
@@ -270,16 +283,37 @@ export class SweepParts {
     return this.plan.parts.filter((part) => !this.#hasResults(part)).map(({ part }) => part);
   }
 
+  /** @throws UserError for results that are broken or of another plan. */
+  async #refuseBroken(): Promise<void> {
+    const broken: { readonly part: SweepPart; readonly error: UserError }[] = [];
+    for (const part of this.plan.parts) {
+      if (part.first === part.end) continue;
+      try {
+        await checkResults({ folder: this.#folder, plan: this.plan, part });
+      } catch (error) {
+        if (!(error instanceof UserError)) throw error;
+        broken.push({ part, error });
+      }
+    }
+    const [first, ...others] = broken;
+    if (first === undefined) return;
+    if (others.length === 0) throw first.error;
+    throw new UserError('refused-file', `the results of ${broken.length} parts cannot be used`, {
+      problems: broken.map(({ part, error: { message } }) => {
+        const file = this.#folder.results(part);
+        return { severity: 'error', file, message: message.replace(`${file}: `, '') };
+      }),
+      suggestion: `run these parts again: --array=${arrayText(broken.map(({ part }) => part.part))}`,
+    });
+  }
+
   /**
    * The answer of the single run, from the results of all parts.
    * @throws UserError for results that are broken or of another plan, and as a single run does.
    */
   async finish<Value, Result, Backend>(sweep: Sweep<Value, Result, Backend>): Promise<Result> {
     this.refuseOther(sweep);
-    for (const part of this.plan.parts) {
-      if (part.first < part.end)
-        await checkResults({ folder: this.#folder, plan: this.plan, part });
-    }
+    await this.#refuseBroken();
     const reader = new ResultsReader<Value>(this.#folder, this.plan);
     try {
       const backend = fromExactJson(this.plan.backend) as Backend;
@@ -294,30 +328,22 @@ export class SweepParts {
     scheduler: LaunchName,
     options: LaunchOptions & { readonly isSubmitted: boolean },
   ): Promise<SweepResult> {
-    const text = launchText(this.#job(options.tasks), scheduler, options);
+    const text = launchText(this.#job(), scheduler, options);
     const answer = options.isSubmitted ? await submit(scheduler, text) : null;
     return { ...this.result('launch'), job: { scheduler, text, answer } };
   }
 
-  #job(tasks = this.plan.parts.length): PartsJob {
+  #job(): PartsJob {
     const { command, cpus, folder, hash, inputs, memoryBytes, parts, units } = this.plan;
-    const count = Math.min(tasks, parts.length);
-    const shares = Array.from({ length: count }, (_, task) =>
-      sumOf(
-        parts.filter(({ part }) => (part - 1) % count === task),
-        ({ seconds }) => seconds,
-      ),
-    );
     return {
-      ...{ command, cpus, planFile: this.file, planHash: hash, parts: parts.length, memoryBytes },
+      ...{ command, cpus, planFile: this.file, planHash: hash, memoryBytes },
+      partSeconds: parts.map(({ seconds }) => seconds),
       comments: [
         `minimind ${command}: ${units.count} ${units.name} in ${parts.length} parts.`,
         'enough for a slow machine.',
       ],
       hasRows: false,
-      // Those of sweeps are refused.
-      hubModels: [],
-      seconds: Math.max(...shares),
+      hubModels: hubModelsOf(this.plan),
       // The folder itself holds what the paths of the command line name.
       places: [path.join(folder, 'x'), ...inputs.map(({ path: input }) => input)],
     };

@@ -62,6 +62,30 @@ describe('models of the hub', () => {
     expect(offline.stderr).toContain('the last one that was read');
   });
 
+  it('are compared in parts at the commit of the plan', async () => {
+    const { hub, user } = await start();
+    const plan = path.join(temporaryFolder(), 'sweep.json');
+    const models = ['--set', 'model.num_hidden_layers=2,1,3'];
+    const planned = await user.run([
+      ...['compare', 'hf:org/mix', LOCAL, ...models, '--parts', '2', '--plan', plan],
+    ]);
+    expect(planned.code, planned.stderr).toBe(0);
+    hub.repositories.set('org/mix', { commit: OTHER_COMMIT, files: {} });
+    const job = await user.run(['compare', '--plan', plan, '--launch', 'slurm']);
+    expect(job.stdout).toContain(`# Reads hf:org/mix@${COMMIT}: each task needs access to the hub`);
+    for (const part of ['1', '2']) {
+      const other = hubUser(hub);
+      hub.repositories.set('org/mix', {
+        ...{ commit: OTHER_COMMIT, refs: { [COMMIT]: COMMIT }, files: mixtral() },
+      });
+      const { code, stderr } = await other.run(['compare', '--plan', plan, '--part', part]);
+      expect(code, stderr).toBe(0);
+    }
+    const single = await user.run(['compare', `hf:org/mix@${COMMIT}`, LOCAL, ...models, '--json']);
+    const merged = await user.run(['compare', '--plan', plan, '--finish', '--json']);
+    expect(merged).toEqual(single);
+  });
+
   it('follow a branch to its new commit, and keep the old one', async () => {
     const { hub, user } = await start();
     await user.run(['validate', 'hf:org/mix']);

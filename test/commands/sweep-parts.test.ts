@@ -1,5 +1,6 @@
 /** Sweeps in parts on the command line: the answers of single runs, and what is refused. */
 import { spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import fs from 'node:fs';
 import os from 'node:os';
@@ -53,6 +54,15 @@ const REQUESTS: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
+/** A plan whose hash is right. */
+function hashed({ hash: _, ...plan }: Record<string, unknown>) {
+  const { schema, ...content } = plan;
+  const hash = createHash('sha256')
+    .update(JSON.stringify({ schema, ...content }))
+    .digest('hex');
+  return { schema, hash, ...content };
+}
+
 /** Without the time that a run took. */
 const timeless = (text: string) =>
   text.replace(/"seconds": [\d.e-]+/, '').replace(/[\d,.]+ tokens\/s/, '');
@@ -101,6 +111,7 @@ describe('the answer of parts is that of a single run', () => {
       ['--json', '-q'],
       ['--details', '-q'],
       ['--format', 'csv', '-q'],
+      ['--format', 'markdown', '-q'],
     ]) {
       const [found, single] = [
         await work('--finish', ...output),
@@ -131,6 +142,40 @@ describe('the answer of parts is that of a single run', () => {
     expect(fs.readFileSync(at('answer.csv'), 'utf8')).toBe(
       fs.readFileSync(at('single.csv'), 'utf8'),
     );
+  });
+});
+
+describe('an answer in a file', () => {
+  it.each(['md', 'csv', 'json', 'txt'])('has the bytes of the single run: .%s', async (ending) => {
+    const file = at(`file-${ending}.json`);
+    const request = ['compare', 'configs/hybrid/tiny.yaml', ...SWEEP, '--text', TEXT[3] ?? ''];
+    const [single, merged] = [at(`single-file.${ending}`), at(`merged-file.${ending}`)];
+    const words = [...request, ...TEXT.slice(0, 2)];
+    await runHere([...words, '--parts', '3', '--plan', file]);
+    for (const part of ['2', '3', '1']) await runHere(['compare', '--plan', file, '--part', part]);
+    expect((await runHere([...words, '-o', single])).code).toBe(0);
+    expect((await runHere(['compare', '--plan', file, '--finish', '-o', merged])).code).toBe(0);
+    expect(fs.readFileSync(merged)).toEqual(fs.readFileSync(single));
+  });
+});
+
+describe('a sweep in one process', () => {
+  it.each([
+    ['compare', ['hybrid/tiny', '--set', 'model.num_layers=1,2,3,4,5,6,7,8,9,10'], 10],
+    ['plan', ['--max-params', '3M', '--vocab', '512'], 10],
+  ] as const)('of %s leaves time for Ctrl-C and timers', async (command, words, units) => {
+    let turns = 0;
+    let isRunning = true;
+    const count = () => {
+      turns++;
+      if (isRunning) setImmediate(count);
+    };
+    // Once the modules are there, it awaits nothing else.
+    await runHere([command, ...words, '-q']);
+    setImmediate(count);
+    await runHere([command, ...words, '-q']);
+    isRunning = false;
+    expect(turns).toBeGreaterThanOrEqual(units);
   });
 });
 
@@ -194,6 +239,65 @@ describe('a sweep in parts refuses', () => {
     fs.writeFileSync(file, json);
   });
 
+  it.each<[string, (plan: Record<string, unknown>) => unknown, string, string]>([
+    [
+      'another version',
+      (plan) => hashed({ ...plan, version: '0.0.9' }),
+      'is a plan of minimind 0.0.9, and this is',
+      'run minimind 0.0.9 on every machine, or plan again',
+    ],
+    [
+      'another schema',
+      (plan) => hashed({ ...plan, schema: 'minimind/sweep-plan@2' }),
+      'expected minimind/sweep-plan@1, found the schema "minimind/sweep-plan@2"',
+      'plan again with compare --parts N --plan FILE',
+    ],
+    [
+      'a plan of a conversion',
+      (plan) => hashed({ ...plan, schema: 'minimind/convert-plan@1' }),
+      'is not a plan of --parts',
+      'plan again with compare --parts N --plan FILE',
+    ],
+    [
+      'a value of another type',
+      (plan) => hashed({ ...plan, parts: [] }),
+      'is not a valid plan: parts',
+      'plan again with compare',
+    ],
+    [
+      'a further value',
+      (plan) => ({ ...plan, extra: 1 }),
+      'is not a valid plan',
+      'plan again with compare',
+    ],
+    [
+      'other units of a part',
+      (plan) => ({ ...plan, parts: [{ part: 1, first: 0, end: 2, seconds: 1 }] }),
+      'was changed after it was written',
+      'plan again with compare',
+    ],
+    [
+      'another hash',
+      (plan) => ({ ...plan, hash: 'f'.repeat(64) }),
+      'was changed after it was written',
+      'plan again with compare',
+    ],
+    ['no object', () => [1], 'is not a plan of --parts: expected', 'plan again with compare'],
+  ])('a plan with %s, for every action', async (_, change, message, suggestion) => {
+    const own = at('plan-of-others.json');
+    const config = inPackage('configs/hybrid/tiny.yaml');
+    const words = ['compare', config, '--set', 'model.num_layers=2,4', '--parts', '2'];
+    await runHere([...words, '--plan', own, '--force']);
+    fs.writeFileSync(own, JSON.stringify(change(JSON.parse(fs.readFileSync(own, 'utf8')))));
+    for (const action of [['--part', '1'], ['--finish'], ['--status'], ['--launch', 'slurm']]) {
+      const { code, stderr } = await runHere(['compare', '--plan', own, ...action]);
+      expect(code).toBe(2);
+      expect(stderr.replaceAll(/\s+/g, ' ')).toContain(message);
+      expect(stderr.replaceAll(/\s+/g, ' ')).toContain(suggestion);
+    }
+    expect(fs.readdirSync(folder).filter((name) => name.startsWith('.plan-of'))).toEqual([]);
+  });
+
   it.each([
     [['--part', '3'], '--part 3: expected 1 to 2, the parts of'],
     [['--part', '1', '--set', 'model.num_layers=2'], '--set has no effect with --part'],
@@ -212,7 +316,6 @@ describe('a sweep in parts refuses', () => {
 
   it.each([
     [['compare', '-', '--parts', '2'], 'files that every machine can read, found "-"'],
-    [['compare', 'hf:a/b', '--parts', '2'], 'files that every machine can read, found "hf:a/b"'],
     [
       ['plan', '--max-params', '3M', '--this-machine', '--parts', '2'],
       'files that every machine can read, found --this-machine',
@@ -229,5 +332,18 @@ describe('a sweep in parts refuses', () => {
     expect(code).toBe(0);
     expect(stdout).toMatch(/^#!\/bin\/bash\n# minimind compare: 2 models in 2 parts\./);
     expect(stdout).toContain('--part 2\nEND_OF_PARTS\n');
+  });
+});
+
+describe('the number of units', () => {
+  it('has its noun', async () => {
+    const plan = at('one-unit.json');
+    const { stdout } = await runHere([
+      ...['compare', 'hybrid/tiny', '--parts', '2', '--plan', plan],
+    ]);
+    expect(stdout).toContain('Plan for 1 model in 2 parts');
+    expect(stdout).toContain('1 with work: the sweep has only 1 model');
+    const part = await runHere(['compare', '--plan', plan, '--part', '2']);
+    expect(part.stdout).toContain('computed  1 model in');
   });
 });

@@ -21,6 +21,24 @@ const REFUSED: readonly (readonly [line: string, message: string])[] = [
   ['evaluate fixtures/hf/llama --ids 1,2,3 --seed 3', '--seed requires --random'],
   ['generate fixtures/hf/llama --ids 1 --temperature 0 --top-k 4', '--top-k has no effect'],
   ['generate fixtures/hf/llama --ids 1 --temperature 0 --min-p 0.1', '--min-p has no effect'],
+  ['generate fixtures/hf/llama --ids 1 --seed 3', '--seed has no effect at --temperature 0'],
+  ['generate fixtures/hf/llama --ids 1 --greedy --seed 3', '--seed has no effect'],
+  [
+    'generate fixtures/hf/llama --ids 1 --against fixtures/hf/llama --seed 3',
+    '--seed has no effect',
+  ],
+  [
+    'convert-checkpoint fixtures/checkpoints/valid/st_all_dtypes.safetensors x.safetensors --dry-run --family llama',
+    '--family requires a config',
+  ],
+  [
+    'fit minimind2-small --gpu h100 --dtype int4 --group-size 1409',
+    '--group-size: expected at most 1,408, the longest row of a matrix, found 1,409',
+  ],
+  [
+    'diff minimind2-small minimind2 --max-error 0.1',
+    '--max-error: expected two checkpoints, found two configs',
+  ],
   ['attention minimind2-small --gpu h100 --on-chip 64KiB', 'cannot be used together'],
   ['fit minimind2-small --compute f16', '--compute requires --this-machine'],
   ['plan --max-params 26M --compute f16', '--compute requires --this-machine'],
@@ -49,6 +67,14 @@ describe('a flag without a meaning', () => {
     expect({ code: same.code, stderr: same.stderr }).toEqual({ code: 0, stderr: '' });
   });
 
+  it('is a warning for a config to ignore that is not there', async () => {
+    const file = 'fixtures/checkpoints/valid/st_all_dtypes.safetensors';
+    const line = ['convert-checkpoint', file, 'x.safetensors', '--dry-run', '--no-config'];
+    const { code, stderr } = await runHere(line);
+    expect(code).toBe(0);
+    expect(stderr).toContain('--no-config is not used: no config is in the checkpoint');
+  });
+
   it('is no default: those depend on nothing', async () => {
     for (const line of ['evaluate fixtures/hf/llama --ids 1,2,3', 'fit minimind2-small']) {
       expect((await runHere(line.split(' '))).code, line).toBe(0);
@@ -68,6 +94,8 @@ describe('a number without bounds', () => {
     ['rope minimind2-small --trained 1e15', 'at most 1,099,511,627,776 tokens'],
     ['plan --max-params 26M --context 1e15', 'at most 1,099,511,627,776 tokens'],
     ['evaluate fixtures/hf/llama --ids 1,2 --stride 1e15', 'at most 1,099,511,627,776 tokens'],
+    ['fit minimind2-small --gpu h100 --dtype int4 --group-size 1e15', 'at most 1,408'],
+    ['fit minimind2-small --gpu h100 --train-tokens 1e30', 'at most 9,010,000B tokens'],
   ])('%s', async (line, message) => {
     const { code, stdout, stderr } = await runHere(line.split(' '));
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
@@ -83,6 +111,52 @@ describe('a number without bounds', () => {
     expect(JSON.parse(stdout).inference.state.keyValueCache.value).toBe(String(bytes));
     expect((await runHere(words)).stdout).not.toMatch(/NaN|Infinity|e\+\d/);
   });
+});
+
+/** Tokens are whole: a fraction is not cut off. */
+describe('a fraction of a token', () => {
+  it.each([
+    'fit minimind2-small --gpu h100 --global-batch 3.5',
+    'fit minimind2-small --gpu h100 --train-tokens 0.1',
+    'train-plan minimind2-small --tokens 3.5',
+    'train-plan minimind2-small --data-tokens 1.0001k',
+    'data fixtures/data/pretrain.jsonl --tokenizer fixtures/data/tokenizer --tokens 2.5',
+  ])('%s', async (line) => {
+    const { code, stderr } = await runHere(line.split(' '));
+    expect(code).toBe(2);
+    expect(stderr).toContain('expected a whole number of tokens, found ');
+  });
+});
+
+describe('a name out of many', () => {
+  it('is followed by the nearest, and the command that lists them', async () => {
+    const { stderr: near } = await runHere(['schema', 'hybird']);
+    expect(near).toContain('expected one of 73 values, found "hybird"');
+    expect(near).toContain('write minimind schema hybrid, or see minimind list --details');
+    const { stderr: far } = await runHere(['profile', 'minimind2-small', '--family', 'UNKNOWN']);
+    expect(far).toContain('--family: expected one of 73 values, found "UNKNOWN"');
+    expect(far).toContain('→ see minimind list --details');
+  });
+
+  it('is a family where a preset is expected', async () => {
+    for (const command of ['profile', 'init', 'validate', 'fit']) {
+      const { code, stderr } = await runHere([command, 'hybrid']);
+      expect(code, command).toBe(2);
+      expect(stderr, command).toContain('hybrid is a family: write one of its presets, as hybrid/');
+    }
+  });
+});
+
+describe('two wrong inputs', () => {
+  it.each(['verify no-config.yaml no-weights.pt', 'diff no-config.yaml no-weights.pt'])(
+    '%s: both are named',
+    async (line) => {
+      const { code, stderr, stdout } = await runHere([...line.split(' '), '--json']);
+      expect(code).toBe(2);
+      for (const name of line.split(' ').slice(1)) expect(stderr).toContain(name);
+      expect(JSON.parse(stdout).problems).toHaveLength(2);
+    },
+  );
 });
 
 describe('a path with nothing at it', () => {
@@ -125,6 +199,7 @@ describe('a path with nothing at it', () => {
       const { code, stderr } = await runHere([command, ...line], { cwd: folder });
       expect(code, command).toBe(3);
       expect(stderr, command).toMatch(/^error: .*ELOOP/m);
+      expect(stderr, command).toContain('the link leads back to itself');
     }
   });
 

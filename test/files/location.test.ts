@@ -1,6 +1,8 @@
 import fs from 'node:fs';
+import os from 'node:os';
 import path from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
+import { homeFolder } from '../../src/files/file-system.js';
 import { identitiesAt, isInsideFolder, overlap } from '../../src/files/input-registry.js';
 import { folderOf } from '../checkpoint/temp-folder.js';
 
@@ -109,4 +111,22 @@ it('two files that differ in case only do not overlap', () => {
 
 it('a missing file has no identity', () => {
   expect(identitiesAt(path.join(folderOf({}), 'none'))).toEqual([]);
+});
+
+describe('the home folder', () => {
+  afterEach(() => vi.unstubAllEnvs());
+
+  it.each(['', '.', 'relative/home'])('is that of the account for HOME=%j', (home) => {
+    vi.stubEnv('HOME', home);
+    expect(homeFolder()).toBe(os.userInfo().homedir);
+  });
+
+  it('is a folder for temporary files where the account has none', () => {
+    const missing = () => {
+      throw new Error('ENOENT: no such user');
+    };
+    vi.spyOn(os, 'homedir').mockImplementation(missing);
+    vi.spyOn(os, 'userInfo').mockImplementation(missing);
+    expect(homeFolder()).toBe(os.tmpdir());
+  });
 });

@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import fs from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { pulse } from '../../src/files/mounted.js';
 import { LockWatch, ownerIn, PartLock } from '../../src/parts/part-lock.js';
 import { folderOf } from '../checkpoint/temp-folder.js';
 import { TIMES } from '../conversion/parts/parts.js';
@@ -43,6 +44,17 @@ describe('PartLock', () => {
     expect(owner?.bytes).toBe(123);
     expect(fs.statSync(file).size).toBe(512);
     lock?.release();
+  });
+
+  it('shows that its owner lives while a read blocks the process', () => {
+    const file = lockFile();
+    const lock = PartLock.take(file, { beat: 1e9, stale: 1e9 });
+    pulse();
+    pulse();
+    expect(ownerIn(file)?.beat).toBe(2);
+    lock?.release();
+    pulse();
+    expect(fs.existsSync(file)).toBe(false);
   });
 
   it('leaves the lock of another alone when it is released', () => {

@@ -20,8 +20,8 @@ import {
 import { decodingTarget } from '../../src/plan/decode.js';
 import { unfoldedModel } from '../../src/plan/folding.js';
 import type { Plan, PlanRequest, PlanRow } from '../../src/plan/plan-models.js';
-import { planModels, rowDocument } from '../../src/plan/plan-models.js';
-import { measuresOf } from '../../src/plan/search.js';
+import { planModels, rowDocument, searchRequest, spaceOf } from '../../src/plan/plan-models.js';
+import { measuresOf, searchedWidths, WidthSearcher } from '../../src/plan/search.js';
 
 const INFERENCE = { batch: 1, context: 2048, dtype: 'bf16' } as const;
 const H100 = { gpu: gpuNamed('h100-80gb'), gpus: 1, network: null };
@@ -326,5 +326,24 @@ describe('on a GPU that is too small', () => {
   it('is left out by a limit of memory', async () => {
     const { rows } = await plan('llama', { ...wish, maxMemory: 84e9 });
     expect(rows.every(({ decode, misfit }) => decode !== null && misfit === null)).toBe(true);
+  });
+});
+
+describe('the predicted work of a width', () => {
+  it.each<[FamilyName, number, number]>([
+    ['llama', 7e9, 32_000],
+    ['minimind', 26e6, 6400],
+    ['hybrid', 3e9, 32_000],
+  ])('is the number of models that %s has there', async (name, maxParameters, vocabulary) => {
+    const common = { inference: INFERENCE, align: 64, set: [], sort: 'balance', top: 10 } as const;
+    const wish: PlanRequest = { ...common, maxParameters, vocabulary };
+    const request = searchRequest(wish);
+    const space = spaceOf(await loadFamily(name), wish);
+    const widths = searchedWidths(space, request);
+    const work = [...new WidthSearcher(space, request).work(widths)];
+    const searcher = new WidthSearcher(space, request);
+    const found = widths.map((width) => searcher.width(width).found.length);
+    expect(work.map(({ models }) => models)).toEqual(found);
+    expect(Math.max(...found)).toBeGreaterThan(3);
   });
 });

@@ -43,6 +43,16 @@ describe('dealtUnits', () => {
   });
 });
 
+describe('dealtUnits of units without cost', () => {
+  it('gives all of them to parts', () => {
+    const parts = dealtUnits([0, 0, 0, 0], 2);
+    expect(parts.map(({ first, end }) => [first, end])).toEqual([
+      [0, 2],
+      [2, 4],
+    ]);
+  });
+});
+
 type Odd = Sweep<unknown, string, string>;
 
 /** A sweep over the odd values, whose fold sees their order. */
@@ -63,7 +73,14 @@ const VERSION = '1.2.3';
 const FAST = { times: { beat: 20, stale: 200 }, poll: 5 };
 
 async function planned(sweep: Odd, parts: number, file = path.join(folderOf({}), 'sweep.json')) {
-  const request = { command: 'compare', arguments: [], version: VERSION, parts, force: false };
+  const request = {
+    command: 'compare',
+    arguments: [],
+    version: VERSION,
+    parts,
+    force: false,
+    presets: '/none',
+  };
   await SweepParts.make(file, sweep, await sweep.backend.here(), request);
   return SweepParts.open(file, VERSION, 'compare');
 }
@@ -165,5 +182,51 @@ describe('a sweep in parts', () => {
     });
     expect((await parts.run(sweep, [1], FAST)).ran).toMatchObject({ units: 3, unitsThere: 0 });
     expect(await parts.finish(sweep)).toBe(await sweep.fold(sweep.compute, 'same'));
+  });
+
+  it('names all parts whose results are broken, or swapped', async () => {
+    const sweep = sweepOf(9);
+    const parts = await planned(sweep, 4);
+    for (const part of [1, 2, 3, 4]) await parts.run(sweep, [part], FAST);
+    const file = (part: number) => path.join(parts.result('status').results, `part-${part}.jsonl`);
+    fs.renameSync(file(2), file(9));
+    fs.renameSync(file(3), file(2));
+    fs.renameSync(file(9), file(3));
+    fs.writeFileSync(file(4), fs.readFileSync(file(4), 'utf8').slice(0, 200));
+    await expect(parts.finish(sweep)).rejects.toMatchObject({
+      code: 'refused-file',
+      message: 'the results of 3 parts cannot be used',
+      suggestion: 'run these parts again: --array=2-4',
+      problems: [
+        { file: file(2), message: 'these are the results of part 3' },
+        { file: file(3), message: 'these are the results of part 2' },
+        { file: file(4), message: expect.stringContaining('the file was cut') },
+      ],
+    });
+    for (const part of [2, 3, 4]) {
+      expect((await parts.run(sweep, [part], FAST)).ran?.unitsThere).toBe(0);
+    }
+    expect(await parts.finish(sweep)).toBe(await sweep.fold(sweep.compute, 'same'));
+  });
+
+  it('refuses results of another plan, and writes the part again', async () => {
+    const [one, other] = [sweepOf(6), sweepOf(6, { compute: async () => 'other' })];
+    const parts = await planned(one, 2);
+    const more = sweepOf(6, { memoryBytes: () => 2e6 });
+    const others = await planned({ ...other, memoryBytes: more.memoryBytes }, 2);
+    for (const part of [1, 2]) {
+      await parts.run(one, [part], FAST);
+      await others.run(other, [part], FAST);
+    }
+    const [own, foreign] = [parts, others].map((each) => each.result('status').results);
+    fs.cpSync(foreign ?? '', own ?? '', { recursive: true });
+    await expect(parts.finish(one)).rejects.toMatchObject({
+      problems: Array(2).fill(
+        expect.objectContaining({ message: expect.stringContaining('another plan') }),
+      ),
+    });
+    await parts.run(one, [1], FAST);
+    await parts.run(one, [2], FAST);
+    expect(await parts.finish(one)).toBe(await one.fold(one.compute, 'same'));
   });
 });

@@ -1,6 +1,7 @@
 /** The flags of `minimind fit`, and the settings they result in. */
 import * as Flags from '@oclif/core/flags';
 import type { TrainingHints } from '../../architecture/family.js';
+import type { LanguageModel } from '../../architecture/layer.js';
 import { resolveSetting } from '../../budget/profile-model.js';
 import { OPTIMIZER_NAMES } from '../../budget/training-budget.js';
 import { quote } from '../../config/quote.js';
@@ -9,6 +10,7 @@ import type { TableRequest } from '../../fit/fit-table.js';
 import { COMMON_HARDWARE } from '../../fit/fit-table.js';
 import type { FitRequest, Resolved } from '../../fit/fits.js';
 import { hintsOf } from '../../fit/fits.js';
+import { weightLayout } from '../../fit/serving/quantized.js';
 import type { ServingFitSetting } from '../../fit/serving/serving-work.js';
 import type { WeightDtype } from '../../fit/serving/weight-types.js';
 import {
@@ -25,16 +27,17 @@ import type {
 import { CONVENTIONS } from '../../fit/training/training-setting.js';
 import type { Cluster } from '../../hardware/gpu.js';
 import type { ModelFile } from '../../model-input/model-file.js';
+import { formatInteger } from '../../text/units.js';
 import type { ParsedFlags } from './flags.js';
 import { settingFlags } from './flags.js';
 import {
   count,
-  countLimit,
   dtype,
   duration,
   positive,
   share,
   tokens,
+  tokenTotal,
   typeSuggestion,
 } from './value-flags.js';
 
@@ -112,11 +115,11 @@ export const fitFlags = {
     description: 'split the residual stream among the GPUs that share a layer',
     dependsOn: ['tensor-parallel'],
   }),
-  'global-batch': countLimit({
+  'global-batch': tokenTotal({
     ...TRAINING,
     description: 'tokens per optimizer step, as in 4M [default: one micro-batch per stage]',
   }),
-  'train-tokens': countLimit({
+  'train-tokens': tokenTotal({
     ...TRAINING,
     description: 'tokens of the whole training, as in 300e9; shows its steps and time',
   }),
@@ -208,8 +211,8 @@ function trainingSettingOf(
       tensorParallel: flags['tensor-parallel'] ?? 1,
       pipelineParallel: flags['pipeline-parallel'] ?? 1,
       sequenceParallel: Boolean(flags['sequence-parallel']),
-      globalBatchTokens: tokensOf(flags, 'global-batch'),
-      trainTokens: tokensOf(flags, 'train-tokens'),
+      globalBatchTokens: flags['global-batch'],
+      trainTokens: flags['train-tokens'],
       mfu: flags.mfu,
     },
   };
@@ -220,16 +223,6 @@ function refuseLoneSequence(flags: FitFlags): void {
   if (!flags['sequence-parallel'] || flags['tensor-parallel'] !== 1) return;
   throw new UserError('usage', '--sequence-parallel requires GPUs that share layers', {
     suggestion: 'write --tensor-parallel 2 or more',
-  });
-}
-
-/** A positive number of tokens within the exact integers. */
-function tokensOf(flags: FitFlags, flag: 'global-batch' | 'train-tokens'): number | undefined {
-  const value = flags[flag];
-  if (value === undefined) return undefined;
-  if (Number(value) > 0) return Number(value);
-  throw new UserError('usage', `--${flag}: expected a positive number of tokens, found 0`, {
-    suggestion: `write it as in --${flag} 4M`,
   });
 }
 
@@ -303,6 +296,19 @@ function refuseGroups(flags: FitFlags, dtype: WeightDtype): void {
   throw new UserError('usage', `--${flag}: weights in ${dtype} ${why}`, {
     suggestion: 'leave it out, or ask for --dtype int4, int8 or f8',
   });
+}
+
+/** @throws UserError for groups longer than every row, whose scales would be those of the rows. */
+export function refuseLongGroups(model: LanguageModel, flags: FitFlags): void {
+  const size = flags['group-size'];
+  if (size === undefined) return;
+  const most = Math.max(...[...weightLayout(model).quantised.values()].map(({ length }) => length));
+  if (size <= most) return;
+  throw new UserError(
+    'usage',
+    `--group-size: expected at most ${formatInteger(most)}, the longest row of a matrix, found ${formatInteger(size)}`,
+    { suggestion: `for one scale per row, write --group-size ${most}` },
+  );
 }
 
 function refuseTooLong(prompt: number, output: number, context: number): void {

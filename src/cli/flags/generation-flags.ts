@@ -77,8 +77,7 @@ export const generationFlags = {
     exclusive: SAMPLED,
   }),
   seed: seedOf({
-    default: 0,
-    description: 'seed of the draws, and of random weights',
+    description: 'seed of the draws, and of random weights [default: 0]',
     helpGroup: 'SAMPLING',
   }),
   'explain-sampling': Flags.boolean({

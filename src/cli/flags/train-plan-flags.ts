@@ -15,15 +15,7 @@ import type { SettingFlags } from '../../training/training-settings.js';
 import { fitFlags } from './fit-flags.js';
 import type { ParsedFlags } from './flags.js';
 import { hardwareFlags } from './hardware-flags.js';
-import {
-  count,
-  countLimit,
-  learningRate,
-  notNegative,
-  positive,
-  tokens,
-  tokenTotal,
-} from './value-flags.js';
+import { count, learningRate, notNegative, positive, tokens, tokenTotal } from './value-flags.js';
 
 const SIZE = { helpGroup: 'SIZE' };
 const RATE = { helpGroup: 'LEARNING RATE' };
@@ -81,7 +73,7 @@ const stepsOrShare = Flags.custom<StepsOrShare>({
 
 /** Flags of a training plan. */
 export const trainPlanFlags = {
-  tokens: countLimit({
+  tokens: tokenTotal({
     ...SIZE,
     description: 'tokens of the training, as in 10B [default: as in the file, or 20 a parameter]',
   }),
@@ -91,7 +83,7 @@ export const trainPlanFlags = {
     helpValue: 'N',
     description: 'passes over the data, instead of tokens',
   }),
-  'data-tokens': countLimit({ ...SIZE, description: 'tokens of the data; shows the epochs' }),
+  'data-tokens': tokenTotal({ ...SIZE, description: 'tokens of the data; shows the epochs' }),
   data: Flags.string({
     ...SIZE,
     multiple: true,
@@ -196,10 +188,10 @@ export function settingFlagsOf(flags: TrainPlanFlags): SettingFlags {
   const one = <Value>(flag: string, value: Value) =>
     value === undefined ? undefined : { flag, value };
   const given = {
-    total_tokens: one('tokens', tokenTotal('tokens', flags.tokens)),
+    total_tokens: one('tokens', flags.tokens),
     max_steps: one('steps', flags.steps),
     num_epochs: one('epochs', flags.epochs),
-    dataset_tokens: one('data-tokens', tokenTotal('data-tokens', flags['data-tokens'])),
+    dataset_tokens: one('data-tokens', flags['data-tokens']),
     batch_size: one('batch', flags.batch),
     gradient_accumulation_steps: one('accumulation', flags.accumulation),
     max_seq_length: one('context', flags.context),

@@ -239,17 +239,26 @@ export const countLimit = Flags.custom<number | bigint>({
 /** Counts are exact up to here. */
 const MOST_TOKENS = Number.MAX_SAFE_INTEGER;
 
-/** A number of tokens of `countLimit`, above 0. */
-export function tokenTotal(flag: string, value: number | bigint | undefined): number | undefined {
-  if (value === undefined) return undefined;
-  const number = Number(value);
-  if (number > 0 && Number.isSafeInteger(number)) return number;
-  const expected = number > 0 ? `at most ${shortCount(MOST_TOKENS)} tokens` : 'tokens above 0';
-  const found = number > 0 ? shortNumber(number) : value;
-  throw new UserError('usage', `--${flag}: expected ${expected}, found ${found}`, {
-    suggestion: `write it as in --${flag} 10B`,
-  });
-}
+/** The tokens of a training, data or step, above 0: `10B`, `3e9`. */
+export const tokenTotal = Flags.custom<number>({
+  helpValue: 'N',
+  parse: async (text, _context, { name }) => {
+    const [value, floor] = [parseCount(text), parseLimit(text, 'count')];
+    if (value !== undefined && value > 0) return value;
+    const example = `write it as in --${name} 10B`;
+    if (floor === undefined) return unreadable(name, text, 'a count', example);
+    const isTooMany = floor > MOST_TOKENS;
+    const expected = isTooMany
+      ? `at most ${shortCount(MOST_TOKENS)} tokens`
+      : value === 0
+        ? 'tokens above 0'
+        : 'a whole number of tokens';
+    const found = isTooMany ? shortNumber(Number(floor)) : text.trim();
+    throw new UserError('usage', `--${name}: expected ${expected}, found ${found}`, {
+      suggestion: example,
+    });
+  },
+});
 
 /** A limit on a size: `24GB`, `512MiB`, `24G`. A small number without a unit is ambiguous. */
 export const bytesLimit = Flags.custom<number | bigint>({

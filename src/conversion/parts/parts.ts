@@ -188,7 +188,7 @@ export async function launchPlan(
 ): Promise<PartsResult> {
   const { scheduler, isSubmitted } = options;
   const plan = await readPartsPlan(file, version);
-  const text = launchText(jobOf(plan, file, options.tasks), scheduler, options);
+  const text = launchText(jobOf(plan, file), scheduler, options);
   const answer = isSubmitted ? await submit(scheduler, text) : null;
   return { ...resultOf('launch', file, plan), job: { scheduler, text, answer } };
 }

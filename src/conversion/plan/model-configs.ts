@@ -47,12 +47,17 @@ export async function sourceConfigOf(
 ): Promise<{ readonly source: SourceConfig | undefined; readonly warnings: readonly Problem[] }> {
   const { checkpoint, config, family: readAs } = job;
   const none = { source: undefined, warnings: [] };
+  if (job['no-config']) {
+    return (await hasConfig(checkpoint)) ? none : { ...none, warnings: [idleNoConfig(checkpoint)] };
+  }
   // Configs do not describe models with old names.
-  const isIgnored = job['no-config'] || job.dialect !== undefined;
-  if (config === undefined && isIgnored) return none;
+  if (config === undefined && job.dialect !== undefined) return none;
   try {
     const found = await findConfig(checkpoint, config);
-    if (found === undefined) return none;
+    if (found === undefined) {
+      if (readAs !== undefined) throw familyOfNothing(checkpoint);
+      return none;
+    }
     const loaded = adjustedToCheckpoint(
       await modelOf(found.document, { family: readAs }),
       checkpoint,
@@ -69,6 +74,27 @@ export async function sourceConfigOf(
     return { ...none, warnings: [unusable(checkpoint.path, error), ...reasons] };
   }
 }
+
+/** Whether a checkpoint has a config, readable or not. */
+async function hasConfig(checkpoint: Checkpoint): Promise<boolean> {
+  try {
+    return (await findConfig(checkpoint, undefined)) !== undefined;
+  } catch (error) {
+    if (error instanceof UserError) return true;
+    throw error;
+  }
+}
+
+const idleNoConfig = ({ path: file }: Checkpoint): Problem => ({
+  severity: 'warning',
+  file,
+  message: '--no-config is not used: no config is in the checkpoint or its folder',
+});
+
+const familyOfNothing = ({ path: file }: Checkpoint) =>
+  new UserError('usage', `--family requires a config, and none is in ${file} or its folder`, {
+    suggestion: 'name the config with --config FILE, or leave --family out',
+  });
 
 /** A file of another program breaks many rules: these are enough to recognise it. */
 const MOST_REASONS = 3;

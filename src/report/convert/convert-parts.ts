@@ -74,7 +74,7 @@ function factsOf(result: PartsResult): Fact[] {
         name: 'parts',
         text:
           working < parts.length
-            ? `${formatInteger(working)} have work: a part is whole files; a smaller --shard-size makes more`
+            ? `${formatInteger(working)} with work: a part is whole files; a smaller --shard-size makes more`
             : `${counted(parts.length, 'part')} of whole files, ${spreadText(parts)}`,
         ...(working < parts.length && { tone: 'warning' as const }),
       },

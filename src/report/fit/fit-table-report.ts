@@ -1,7 +1,7 @@
 /** Report of `minimind fit` without hardware: common GPUs and machines, and what fits on each. */
 import type { TableCell, TableRow, TableSetting } from '../../fit/fit-table.js';
 import { formatBytes, formatInteger, shortCount } from '../../text/units.js';
-import { counted, joined, modelName, present, shellWord } from '../../text/words.js';
+import { counted, joined, modelName, present, shellWord, withoutFlags } from '../../text/words.js';
 import { contextText, leftColumn, noteOf, right, strongCell, tableOf } from '../kit/cells.js';
 import type { Block, Cell, Report, TableBlock } from '../kit/report.js';
 import { MOST_TRIED } from './fit-bounds.js';
@@ -14,13 +14,15 @@ export interface FitTableResult {
   readonly rows: readonly TableRow[];
 }
 
-export function fitTableReport(result: FitTableResult): Report {
-  const { file, rows } = result;
+/** @param words The command line after `fit`, with the model. */
+export function fitTableReport(result: FitTableResult, words: readonly string[]): Report {
+  const { rows } = result;
   const best = bestRow(rows);
+  const line = withoutFlags(words, []).map(shellWord);
   return {
     verdict: { text: verdictText(result) },
     blocks: [table(rows), ...notes(result.setting)],
-    ...(best && { next: `minimind fit ${shellWord(file)} --gpu ${best.name}` }),
+    ...(best && { next: ['minimind fit', ...line, '--gpu', best.name].join(' ') }),
     data: dataTable(rows),
   };
 }
@@ -120,7 +122,17 @@ function notes({ serving, training, contextOrigin }: TableSetting): Block[] {
     training &&
       noteOf(
         `Training: ${training.microBatch} × ${formatInteger(training.context)} tokens, ${training.optimizer}, ` +
-          `--recompute ${training.recompute} --zero ${training.zero}; LoRA: rank ${training.loraRank}.`,
+          `${trainingFlags(training).join(' ')}; LoRA: rank ${training.loraRank}.`,
       ),
   ]);
 }
+
+/** Flags of a training: the two that matter most, and those that are not the default. */
+const trainingFlags = (training: NonNullable<TableSetting['training']>): string[] => [
+  `--recompute ${training.recompute} --zero ${training.zero}`,
+  ...(training.precision === 'mixed' ? [] : [`--precision ${training.precision}`]),
+  ...(training.attention === 'fused' ? [] : [`--attention ${training.attention}`]),
+  ...(training.loss === 'full' ? [] : [`--loss ${training.loss}`]),
+  ...(training.convention === 'zero' ? [] : [`--convention ${training.convention}`]),
+  ...(training.dropout ? ['--dropout'] : []),
+];

@@ -151,7 +151,7 @@ function tokensText({ size, overTrained: [longer] }: TrainPlanResult): string {
   const repeated =
     epochs === undefined || dataTokens === undefined
       ? ''
-      : `; ${shortNumber(epochs)} ${epochs === 1 ? 'epoch' : 'epochs'} of ${shortCount(dataTokens)}`;
+      : `; ${shortNumber(epochs)} ${epochs === 1 ? 'epoch' : 'epochs'} of ${shortCount(dataTokens)} ${dataTokens === 1 ? 'token' : 'tokens'}`;
   const other = longer
     ? `, ${longer.model.split('-')[0]} ${formatInteger(Math.round(longer.tokensPerParameter))}`
     : '';

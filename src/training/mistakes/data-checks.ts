@@ -1,5 +1,6 @@
 /** Checks of the data: its amount, repetition, tokenizer and lengths. */
 import { formatInteger, percentText, shortCount, shortNumber } from '../../text/units.js';
+import type { RunSize } from '../run-size.js';
 import { OPTIMAL_TOKENS_PER_PARAMETER, worthOfRepeated } from '../run-size.js';
 import type { TrainingValues } from '../training-settings.js';
 import type { PlanCheck } from './plan-check.js';
@@ -16,6 +17,19 @@ const PADDED_ROWS = 128;
 /** Whether the stage trains a model from the start. */
 const isPretraining = ({ stage }: TrainingValues) =>
   stage === undefined || /^pre-?_?train/i.test(stage);
+
+/** Largest batch whose step has at most so many tokens; a single sequence where even that has more. */
+function smallerBatch(size: RunSize, tokens: number): string {
+  const { context, filled, gpus, microBatch, accumulation } = size;
+  const sequences = Math.max(1, Math.floor((tokens / (context * filled)) * (1 + 1e-12)));
+  const steps = Math.floor(sequences / (microBatch * gpus));
+  if (steps >= 1) return `gradient_accumulation_steps: ${steps}`;
+  return [
+    `batch_size: ${Math.max(1, Math.floor(sequences / gpus))}`,
+    ...(accumulation === 1 ? [] : ['gradient_accumulation_steps: 1']),
+    ...(sequences < gpus ? [`gpus: ${sequences}`] : []),
+  ].join(', ');
+}
 
 /** In the order of the answer. */
 export const DATA_CHECKS = {
@@ -44,7 +58,7 @@ export const DATA_CHECKS = {
         ? undefined
         : {
             reason:
-              `${shortNumber(epochs)} epochs of ${shortCount(dataTokens)} tokens are worth ${shortCount(Math.round(worthOfRepeated(dataTokens, epochs)))} new tokens; ` +
+              `${shortCount(dataTokens)} ${dataTokens === 1 ? 'token' : 'tokens'} read ${shortNumber(epochs)} times are worth ${shortCount(Math.round(worthOfRepeated(dataTokens, epochs)))} new tokens; ` +
               'up to 4 epochs are nearly as good as new data (Muennighoff et al., arXiv 2305.16264)',
             fix: `num_epochs: 4, or ${shortCount(Math.ceil((epochs * dataTokens) / MOST_EPOCHS))} tokens of data`,
           },
@@ -90,6 +104,30 @@ export const DATA_CHECKS = {
             ? `a sequence of ${formatInteger(context)} tokens is more than all ${formatInteger(reach)} tokens of the data`
             : `the longest sample has ${formatInteger(reach)} tokens, so ${percentText(1 - reach / context)} or more of each sequence of ${formatInteger(context)} is padding`,
         fix: `max_seq_length: ${reach}${longest === undefined ? '' : ', or packing: true'}`,
+      };
+    },
+  },
+  'batch-beyond-data': {
+    title: 'batch larger than the data',
+    severity: 'warning',
+    key: 'batch_size',
+    others: ['gradient_accumulation_steps'],
+    find: ({ size }) => {
+      const { dataTokens, length, tokensPerStep, filled, sequencesPerStep } = size;
+      const stepTokens = tokensPerStep * filled;
+      const reach = Math.min(
+        dataTokens ?? Number.POSITIVE_INFINITY,
+        length === 'steps' ? Number.POSITIVE_INFINITY : size.tokens,
+      );
+      // A single sequence is a matter of the context.
+      if (sequencesPerStep === 1 || stepTokens <= reach * (1 + 1e-12)) return undefined;
+      return {
+        reason:
+          `a step has ${shortCount(Math.round(stepTokens))} tokens, ` +
+          (reach === dataTokens
+            ? `more than the ${shortCount(reach)} of the data`
+            : `more than the ${shortCount(reach)} of the training`),
+        fix: smallerBatch(size, reach),
       };
     },
   },

@@ -5,7 +5,7 @@ import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { partsMode } from '../../../src/cli/flags/parts-flags.js';
 import { jobOf } from '../../../src/conversion/parts/parts-job.js';
-import { type LaunchOptions, launchText } from '../../../src/parts/launch.js';
+import { type LaunchOptions, launchText, type PartsJob } from '../../../src/parts/launch.js';
 import { arrayText } from '../../../src/parts/part-states.js';
 import { partsOfTask } from '../../../src/parts/task-index.js';
 import { folderOf } from '../../checkpoint/temp-folder.js';
@@ -147,7 +147,7 @@ describe('launchText', () => {
 
   it('quotes every word for GNU parallel, which replaces braces only in a command', async () => {
     const { plan: planned, file } = await oddPlan();
-    const text = launchText(jobOf(planned, file, 2), 'parallel', optionsFor({ tasks: 2 }));
+    const text = launchText(jobOf(planned, file), 'parallel', optionsFor({ tasks: 2 }));
     const found = argumentsIn(text, 'parallel');
     expect(found[0]).toEqual(['--jobs', '2', '--line-buffer']);
     const commands = found.slice(2);
@@ -184,6 +184,55 @@ describe('launchText', () => {
     expect(commandOf(end)).toEqual([...common, '--finish', '--wait']);
     expect(() => launchText(jobOf(planned, file), 'kubernetes', optionsFor())).toThrow(
       'requires --image',
+    );
+  });
+});
+
+describe('launchText of other jobs', () => {
+  const job: PartsJob = {
+    ...{ command: 'compare', planFile: '/shared/plan.json', planHash: '0'.repeat(64) },
+    ...{ comments: ['Compares.', 'enough.'], hasRows: false, hubModels: [], cpus: 1 },
+    partSeconds: Array(2500).fill(700),
+    memoryBytes: 1e9,
+    places: ['/shared/x'],
+  };
+  const options: LaunchOptions = {
+    ...{ tasks: undefined, program: ['minimind'], image: 'a', claim: 'b', isOffline: false },
+  };
+
+  it('shares more parts than an array of Slurm may have tasks', () => {
+    const [parts = [], finish = []] = argumentsIn(launchText(job, 'slurm', options), 'sbatch');
+    expect(parts).toEqual(expect.arrayContaining(['--array=1-1000', '--mem=1216M', '--time=35']));
+    expect(finish).toContain('--time=35');
+    const own = argumentsIn(launchText(job, 'slurm', { ...options, tasks: 2000 }), 'sbatch');
+    expect(own[0]).toEqual(expect.arrayContaining(['--array=1-2000', '--time=24']));
+  });
+
+  it('keeps the heap of a task within its memory', () => {
+    for (const name of ['slurm', 'parallel'] as const) {
+      const script = launchText({ ...job, partSeconds: [1] }, name, options);
+      expect(script).toContain('export NODE_OPTIONS="${NODE_OPTIONS:-} --max-old-space-size=1216"');
+    }
+    const { items } = JSON.parse(launchText(job, 'kubernetes', options));
+    for (const { spec } of items) {
+      expect(spec.template.spec.containers[0].env).toEqual([
+        { name: 'NODE_OPTIONS', value: '--max-old-space-size=1216' },
+      ]);
+    }
+  });
+
+  it('refuses a path that GNU parallel would read as two commands', () => {
+    const odd = { ...job, planFile: '/shared/a\nEND_OF_PARTS\nrm b/plan.json' };
+    expect(() => launchText(odd, 'parallel', options)).toThrow('without line breaks in its path');
+    expect(argumentsIn(launchText(odd, 'slurm', options), 'sbatch').at(-1)).toEqual([
+      ...['compare', '--plan', odd.planFile, '--finish'],
+    ]);
+  });
+
+  it('refuses to mount the root of a pod', () => {
+    const apart = { ...job, places: ['/data/in', '/home/out'] };
+    expect(() => launchText(apart, 'kubernetes', options)).toThrow(
+      'found /data/in, /home/out and /shared/plan.json',
     );
   });
 });
