@@ -4,12 +4,12 @@ import path from 'node:path';
 import { writeSafetensors } from '../../src/checkpoint/safetensors/write-safetensors.js';
 import { contiguousStrides } from '../../src/checkpoint/stored-tensor.js';
 import type { Writable, WritableTensor } from '../../src/checkpoint/torch/pickle/writable.js';
-import { writeTorch } from '../../src/checkpoint/torch/write-torch.js';
 import type { ByteSink } from '../../src/files/write-whole.js';
 import { STORED_DTYPES, type StoredDtype } from '../../src/tensor/dtype.js';
 import { encode, isEncodable } from '../../src/tensor/encode.js';
 import { MemorySink } from '../checkpoint/safetensors/tensors.js';
 import { folderOf } from '../checkpoint/temp-folder.js';
+import { writeTorch } from '../checkpoint/torch/write-builder.js';
 
 /** A tensor to write: its bytes, or numbers that are encoded. */
 export interface Made {

@@ -7,9 +7,9 @@ import type {
   WritableDict,
   WritableTensor,
 } from '../../src/checkpoint/torch/pickle/writable.js';
-import { writeTorch } from '../../src/checkpoint/torch/write-torch.js';
 import { readTensor } from '../../src/checkpoint/view.js';
 import type { ByteSink } from '../../src/files/write-whole.js';
+import { writeTorch } from '../checkpoint/torch/write-builder.js';
 import { LARGEST } from './support.js';
 
 /** Writes a file in one go. */

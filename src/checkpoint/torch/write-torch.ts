@@ -1,5 +1,4 @@
 import { UserError } from '../../errors.js';
-import type { ByteSink } from '../../files/write-whole.js';
 import { STORED_DTYPES } from '../../tensor/dtype.js';
 import { ByteFile } from '../byte-file.js';
 import { streamTensor } from '../view.js';
@@ -9,13 +8,7 @@ import type { Writable, WrittenStorage } from './pickle/writable.js';
 import { collectStorages } from './pickle/writable.js';
 import { writePickle } from './pickle/write-pickle.js';
 import { Storages } from './state-dict/storages.js';
-import {
-  type ByteConsumer,
-  planZip,
-  writeZip,
-  type ZipContent,
-  type ZipPlan,
-} from './zip/write-zip.js';
+import { type ByteConsumer, planZip, type ZipContent, type ZipPlan } from './zip/write-zip.js';
 import { isPlainPath } from './zip/zip-entries.js';
 
 /** Folder name that PyTorch uses when the file name is unknown. */
@@ -45,15 +38,6 @@ export function planTorch(value: Writable, root = DEFAULT_ROOT): ZipPlan {
   ]);
   refuseUnreadable(pickle, plan.fileBytes);
   return plan;
-}
-
-/**
- * Writes a value as `torch.save` does. Copies complete storages, even if the tensors use only a part. Writes
- * plain tensors, not parameters or modules.
- * @throws UserError as `planTorch` does, or if a source file cannot be read.
- */
-export async function writeTorch(sink: ByteSink, value: Writable, root?: string): Promise<void> {
-  await writeZip(sink, planTorch(value, root));
 }
 
 /**

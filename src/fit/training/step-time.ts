@@ -1,7 +1,7 @@
 /** Time of a training step: roofline for the lower bound, published utilisations for the others. */
 import type { LanguageModel } from '../../architecture/layer.js';
 import type { Expression, Input } from '../../budget/expression.js';
-import { add, ceil, div, inputs, max, mul, v } from '../../budget/expression.js';
+import { ceil, div, inputs, max, mul, v } from '../../budget/expression.js';
 import type { Figure } from '../../budget/figure.js';
 import { trainingFlopsOf } from '../../budget/flops.js';
 import type { Bounds, Quantity } from '../../budget/quantity.js';
@@ -295,42 +295,4 @@ function modelFlops(
   { microBatch: batch, context }: Pick<TrainingFitSetting, 'microBatch' | 'context'>,
 ): Figure {
   return trainingFlopsOf(model, { batch, context, causal: false, recompute: 'none' }).total;
-}
-
-interface Throughput {
-  readonly tokensPerSecond: number;
-  /** FLOPs of a training step per token, without recomputation. */
-  readonly flopsPerToken: number;
-  readonly gpus: number;
-  readonly peakFlops: number;
-}
-
-/** Share of the peak that a throughput reaches (PaLM, arXiv 2204.02311, appendix B). */
-export function mfuOf(throughput: Throughput): Quantity {
-  const { tokensPerSecond, flopsPerToken, gpus, peakFlops } = inputs({ ...throughput });
-  return quantity({
-    label: 'model FLOPs utilisation',
-    unit: 'ratio',
-    formula: div(mul(tokensPerSecond, flopsPerToken), mul(gpus, peakFlops)),
-    source: 'tokens/s × FLOPs of a token / peak (PaLM, arXiv 2204.02311, appendix B)',
-  });
-}
-
-interface PublishedModel {
-  readonly parameters: number;
-  readonly layers: number;
-  readonly heads: number;
-  readonly headDim: number;
-  readonly context: number;
-}
-
-/** FLOPs per token for published models without further details. */
-export function publishedFlopsPerToken(published: PublishedModel): Quantity {
-  const { parameters, layers, heads, headDim, context } = inputs({ ...published });
-  return quantity({
-    label: 'FLOPs of a token in training',
-    unit: 'FLOP',
-    formula: add(mul(6, parameters), mul(12, layers, heads, headDim, context)),
-    source: 'PaLM, arXiv 2204.02311, appendix B',
-  });
 }

@@ -1,6 +1,7 @@
 /** Checks of the data: its amount, repetition, tokenizer and lengths. */
 import { formatInteger, percentText, shortCount, shortNumber } from '../../text/units.js';
-import { OPTIMAL_TOKENS_PER_PARAMETER, type RunSize, worthOfRepeated } from '../run-size.js';
+import type { RunSize } from '../run-size.js';
+import { OPTIMAL_TOKENS_PER_PARAMETER, worthOfRepeated } from '../run-size.js';
 import type { TrainingValues } from '../training-settings.js';
 import type { PlanCheck } from './plan-check.js';
 

@@ -2,13 +2,12 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { PickleValue } from '../../../src/checkpoint/torch/pickle/values.js';
 import { readTorchZip } from '../../../src/checkpoint/torch/read-torch.js';
-import { writeTorch } from '../../../src/checkpoint/torch/write-torch.js';
 import { readTensor } from '../../../src/checkpoint/view.js';
 import { fileOf, ruleBrokenBy } from '../byte-files.js';
 import { MemorySink } from '../safetensors/tensors.js';
 import { tensorOf } from '../stored-tensors.js';
 import * as a from './assemble.js';
-import { comparable } from './write-builder.js';
+import { comparable, writeTorch } from './write-builder.js';
 import { archive, inFolder } from './zip-builder.js';
 
 const FLOATS = new Uint8Array(Float32Array.of(1, 2, 3, 4).buffer);

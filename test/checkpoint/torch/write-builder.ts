@@ -1,6 +1,9 @@
 /** Values to be written. */
 import { Members, Table } from '../../../src/checkpoint/torch/pickle/values.js';
 import type { Writable, WritableTensor } from '../../../src/checkpoint/torch/pickle/writable.js';
+import { planTorch } from '../../../src/checkpoint/torch/write-torch.js';
+import { writeZip } from '../../../src/checkpoint/torch/zip/write-zip.js';
+import type { ByteSink } from '../../../src/files/write-whole.js';
 
 export const list = (...items: readonly Writable[]): Writable => ({ kind: 'list', items });
 export const tuple = (...items: readonly Writable[]) => ({ kind: 'tuple', items }) as const;
@@ -32,3 +35,7 @@ export function comparable(value: unknown): unknown {
   if (value instanceof Members || value instanceof Set) return new Set([...value].map(comparable));
   return Object.fromEntries(Object.entries(value).map(([key, part]) => [key, comparable(part)]));
 }
+
+/** Writes a value as `torch.save` does. */
+export const writeTorch = (sink: ByteSink, value: Writable, root?: string): Promise<void> =>
+  writeZip(sink, planTorch(value, root));

@@ -6,7 +6,7 @@ import {
 } from '../../../src/checkpoint/stored-tensor.js';
 import type { Writable, WritableTensor } from '../../../src/checkpoint/torch/pickle/writable.js';
 import { readTorchZip } from '../../../src/checkpoint/torch/read-torch.js';
-import { planTorch, writeTorch } from '../../../src/checkpoint/torch/write-torch.js';
+import { planTorch } from '../../../src/checkpoint/torch/write-torch.js';
 import { readTorchArchive } from '../../../src/checkpoint/torch/zip/torch-archive.js';
 import { readTensor } from '../../../src/checkpoint/view.js';
 import { UserError } from '../../../src/errors.js';
@@ -15,6 +15,7 @@ import type { StoredDtype } from '../../../src/tensor/dtype.js';
 import { fileOf } from '../byte-files.js';
 import { MemorySink } from '../safetensors/tensors.js';
 import { tensorIn } from '../stored-tensors.js';
+import { writeTorch } from './write-builder.js';
 
 const dictOf = (entries: Readonly<Record<string, Writable>>, type = 'dict'): Writable => ({
   kind: 'dict',
