@@ -37,5 +37,6 @@ export function comparable(value: unknown): unknown {
 }
 
 /** Writes a value as `torch.save` does. */
-export const writeTorch = (sink: ByteSink, value: Writable, root?: string): Promise<void> =>
-  writeZip(sink, planTorch(value, root));
+export async function writeTorch(sink: ByteSink, value: Writable, root?: string): Promise<void> {
+  await writeZip(sink, planTorch(value, root));
+}
