@@ -2,6 +2,9 @@
 import { afterAll, afterEach, beforeEach } from 'vitest';
 import { endFile, endTest } from './cleanup.js';
 
+// A process of shared files has the program twice, built and as sources, each with its clean-up at the exit.
+process.setMaxListeners(20);
+
 afterEach(endTest);
 // Thousands of files take long to remove on a busy machine.
 afterAll(endFile, 120_000);

@@ -8,6 +8,7 @@ import { UserError } from '../errors.js';
 import {
   alreadyExists,
   removeQuietly,
+  renameTo,
   syncFolder,
   takeFreeName,
   withFileErrors,
@@ -141,7 +142,7 @@ export async function writeWhole(
   await writeThrough(sibling, target, mode, fill, () => {
     // Check again: more inputs may have been read in the meantime.
     refuseInput(file, target);
-    if (force) fs.renameSync(sibling, file);
+    if (force) renameTo(sibling, file);
     else takeFreeName(sibling, file);
     syncFolder(folder);
   });

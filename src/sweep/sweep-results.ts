@@ -8,7 +8,7 @@ import path from 'node:path';
 import { createInterface } from 'node:readline';
 import * as z from 'zod';
 import { ERROR_CODES, type ErrorCode, UserError } from '../errors.js';
-import { syncFolder } from '../files/file-system.js';
+import { renameTo, syncFolder } from '../files/file-system.js';
 import { removeStaleFiles, temporaryFileName } from '../files/temporary.js';
 import { writeThrough } from '../files/write-whole.js';
 import { exactJson, fromExactJson } from './exact-json.js';
@@ -94,7 +94,7 @@ export async function writeResults(
     await sink.write(Buffer.from(`${JSON.stringify({ end: unit, sha256, host, seconds })}\n`));
   };
   await writeThrough(temporary, file, undefined, fill, () => {
-    fs.renameSync(temporary, file);
+    renameTo(temporary, file);
     syncFolder(folder.root);
   });
 }

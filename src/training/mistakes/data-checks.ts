@@ -117,7 +117,8 @@ export const DATA_CHECKS = {
       const stepTokens = tokensPerStep * filled;
       const reach = Math.min(
         dataTokens ?? Number.POSITIVE_INFINITY,
-        length === 'steps' ? Number.POSITIVE_INFINITY : size.tokens,
+        // The user has not named these numbers of tokens.
+        length === 'steps' || length === 'default' ? Number.POSITIVE_INFINITY : size.tokens,
       );
       // A single sequence is a matter of the context.
       if (sequencesPerStep === 1 || stepTokens <= reach * (1 + 1e-12)) return undefined;
