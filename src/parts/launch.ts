@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import path from 'node:path';
 import { UserError } from '../errors.js';
 import { formatDuration } from '../text/units.js';
-import { joined, shellWord } from '../text/words.js';
+import { shellWord } from '../text/words.js';
 import type { LaunchName } from './task-index.js';
 
 /** The work that a plan asks of a scheduler. */
@@ -216,14 +216,7 @@ function kubernetesManifest(work: PartsJob, needs: Needs, options: LaunchOptions
   const note = hubNote(work, options);
   const annotations = note === undefined ? {} : { annotations: { 'minimind/hub': note } };
   const files = [...work.places, path.resolve(work.planFile)];
-  const mountPath = commonFolder(files.filter((file) => path.isAbsolute(file)));
-  if (mountPath === path.parse(mountPath).root) {
-    throw new UserError(
-      'usage',
-      `--launch kubernetes: expected all files below one folder, the mounted volume, found ${joined(files)}`,
-      { suggestion: 'keep the plan, its input and its output in one folder, and plan again there' },
-    );
-  }
+  const volumeMounts = mountsOf(files.filter((file) => path.isAbsolute(file)));
   const job = (suffix: string, words: readonly string[], limits: object) => ({
     apiVersion: 'batch/v1',
     kind: 'Job',
@@ -248,7 +241,7 @@ function kubernetesManifest(work: PartsJob, needs: Needs, options: LaunchOptions
                 requests: { cpu: String(work.cpus), memory: `${memoryMiB}Mi` },
                 limits: { memory: `${memoryMiB}Mi` },
               },
-              volumeMounts: [{ name: MOUNT, mountPath }],
+              volumeMounts,
             },
           ],
           volumes: [{ name: MOUNT, persistentVolumeClaim: { claimName: claim } }],
@@ -271,6 +264,15 @@ function kubernetesManifest(work: PartsJob, needs: Needs, options: LaunchOptions
   });
   const list = { apiVersion: 'v1', kind: 'List', items: [parts, finish] };
   return `${JSON.stringify(list, null, 2)}\n`;
+}
+
+/** The folder of all files as the volume; where only the root has all, its folders. A pod cannot replace its root. */
+function mountsOf(files: readonly string[]) {
+  const common = commonFolder(files);
+  const { root } = path.parse(common);
+  if (common !== root) return [{ name: MOUNT, mountPath: common }];
+  const folders = new Set(files.map((file) => file.slice(root.length).split(path.sep)[0] ?? ''));
+  return [...folders].map((subPath) => ({ name: MOUNT, mountPath: `${root}${subPath}`, subPath }));
 }
 
 /** The folder that holds all of some files. */

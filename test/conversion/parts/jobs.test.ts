@@ -231,11 +231,16 @@ describe('launchText of other jobs', () => {
     ]);
   });
 
-  it('refuses to mount the root of a pod', () => {
-    const apart = { ...job, places: ['/data/in', '/home/out'] };
-    expect(() => launchText(apart, 'kubernetes', options)).toThrow(
-      'found /data/in, /home/out and /shared/plan.json',
-    );
+  it('does not replace the root of a pod', () => {
+    const apart = { ...job, places: ['/data/in', '/home/user/out', '/data/more'] };
+    const { items } = JSON.parse(launchText(apart, 'kubernetes', options));
+    for (const { spec } of items) {
+      expect(spec.template.spec.containers[0].volumeMounts).toEqual([
+        { name: 'data', mountPath: '/data', subPath: 'data' },
+        { name: 'data', mountPath: '/home', subPath: 'home' },
+        { name: 'data', mountPath: '/shared', subPath: 'shared' },
+      ]);
+    }
   });
 });
 
