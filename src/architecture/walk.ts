@@ -30,6 +30,22 @@ export function memoized<Key extends object, Value>(of: (key: Key) => Value): (k
   };
 }
 
+/** As `memoized`, with a value for each text that `textOf` makes of a setting. */
+export function memoizedBy<Key extends object, Setting, Value>(
+  textOf: (setting: Setting) => string,
+  of: (key: Key, setting: Setting) => Value,
+): (key: Key, setting: Setting) => Value {
+  const known = memoized((_: Key) => new Map<string, { readonly value: Value }>());
+  return (key, setting) => {
+    const text = textOf(setting);
+    const found = known(key).get(text);
+    if (found) return found.value;
+    const value = of(key, setting);
+    known(key).set(text, { value });
+    return value;
+  };
+}
+
 /** Contents of a layer's fields. */
 interface FieldContents {
   readonly layers: readonly Layer[];

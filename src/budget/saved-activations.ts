@@ -7,7 +7,7 @@
  */
 import type { Component, LanguageModel, Layer } from '../architecture/layer.js';
 import { COMPONENTS } from '../architecture/layer.js';
-import { memoized, outputWidth } from '../architecture/walk.js';
+import { memoized, memoizedBy, outputWidth } from '../architecture/walk.js';
 import { lowerInTurn, primitivesOf } from '../operations/lower.js';
 import type { OptionalPart, Primitive, Saved, Share, Vectors } from '../operations/primitive.js';
 import { dropoutMask, withoutInput } from '../operations/primitive.js';
@@ -15,7 +15,7 @@ import type { Expression, Input, Operand } from './expression.js';
 import { add, ceildiv, inputs, inputsOf, mul, sub, v } from './expression.js';
 import type { Exact, Figure } from './figure.js';
 import { exact, figure, sumFigure } from './figure.js';
-import type { ActivationPart, ActivationSetting } from './kernel-activations.js';
+import type { ActivationPart, ActivationSetting, StageRange } from './kernel-activations.js';
 import {
   kernelsOf,
   OTHER_PARTS,
@@ -41,24 +41,17 @@ export interface ActivationBudget {
 
 /** Peak activations of a training step on one device. */
 export function activationsOf(model: LanguageModel, setting: ActivationSetting): ActivationBudget {
-  const ends = savedAtEnds(model);
   const { from, to } = stageOf(model, setting);
-  const blocks = model.blocks.slice(from, to);
-  const [isFirst, isLast] = [from === 0, to === model.blocks.length];
-  const hasLogits = isLast && setting.loss !== 'chunked';
-  const aroundBlocks = [
-    ...(isFirst ? ends.beforeBlocks : []),
-    ...(isLast ? ends.afterBlocks : []),
-    ...(hasLogits ? ends.logits : []),
-  ];
-  const parts =
-    setting.recompute === 'full'
-      ? [
-          { part: 'blockInputs' as const, bytes: blockInputs(model, setting) },
-          { part: 'oneBlock' as const, bytes: largestBlock(model, setting) },
-          ...partsOf(aroundBlocks, [], setting),
-        ]
-      : partsOf([...keptInBlocks(model, blocks), ...aroundBlocks], blocks, setting);
+  const hasLogits = to === model.blocks.length && setting.loss !== 'chunked';
+  const hasBlocks = setting.recompute !== 'full';
+  const kept = savedInStage(model, { from, to, hasBlocks, hasLogits });
+  const parts = hasBlocks
+    ? partsOf(kept, model.blocks.slice(from, to), setting)
+    : [
+        { part: 'blockInputs' as const, bytes: blockInputs(model, setting) },
+        { part: 'oneBlock' as const, bytes: largestBlock(model, setting) },
+        ...partsOf(kept, [], setting),
+      ];
   const loss = hasLogits ? [{ part: 'logits' as const, bytes: logits(model, setting) }] : [];
   const all = [...parts, ...loss];
   return { parts: all, total: sumOf('activations', all) };
@@ -75,8 +68,15 @@ interface SavedPart {
   readonly layers: number;
 }
 
-/** Searches ask for the same blocks in many settings. */
+/** Saved values of one part in all layers. */
+interface SavedGroup {
+  readonly part: Saved['part'];
+  readonly members: readonly SavedPart[];
+}
+
+// Searches ask for the same blocks in many settings.
 const savedParts = memoized(groupedByPart);
+const savedGroups = memoized((all: readonly Saved[]) => groupsOf(savedParts(all)));
 
 function groupedByPart(all: readonly Saved[]): readonly SavedPart[] {
   const parts = new Map<Saved['part'], { vectors: Map<string, Vectors>; sources: Set<string> }>();
@@ -111,6 +111,36 @@ const savedAtEnds = memoized((model: LanguageModel) => {
   };
 });
 
+interface SavedRange extends Pick<StageRange, 'from' | 'to'> {
+  /** Whether values inside the blocks are saved. */
+  readonly hasBlocks: boolean;
+  readonly hasLogits: boolean;
+}
+
+/** Saved values of a stage. */
+const savedInStage = memoizedBy(
+  ({ from, to, hasBlocks, hasLogits }: SavedRange) => `${from} ${to} ${hasBlocks} ${hasLogits}`,
+  (model: LanguageModel, { from, to, hasBlocks, hasLogits }) => {
+    const ends = savedAtEnds(model);
+    return groupsOf([
+      ...(hasBlocks ? keptInBlocks(model, model.blocks.slice(from, to)) : []),
+      ...(from === 0 ? ends.beforeBlocks : []),
+      ...(to === model.blocks.length ? ends.afterBlocks : []),
+      ...(hasLogits ? ends.logits : []),
+    ]);
+  },
+);
+
+function groupsOf(saved: readonly SavedPart[]): readonly SavedGroup[] {
+  const groups = new Map<Saved['part'], SavedPart[]>();
+  for (const each of saved) {
+    const members = groups.get(each.part);
+    if (members) members.push(each);
+    else groups.set(each.part, [each]);
+  }
+  return [...groups].map(([part, members]) => ({ part, members }));
+}
+
 const savedInTurn = (
   layers: readonly Layer[],
   width: number,
@@ -129,22 +159,13 @@ const sumOf = (label: string, parts: readonly PartBytes[]) =>
 
 /** Parts of `kept`, plus the scores and scan states of `blocks` unless they are recomputed. */
 function partsOf(
-  kept: readonly SavedPart[],
+  kept: readonly SavedGroup[],
   blocks: readonly Layer[],
   setting: ActivationSetting,
 ): PartBytes[] {
-  const byPart = new Map<Saved['part'], SavedPart[]>();
-  for (const each of kept) {
-    const { part } = each;
-    if (isOptional(part) && !setting[part]) continue;
-    const members = byPart.get(part);
-    if (members) members.push(each);
-    else byPart.set(part, [each]);
-  }
-  const parts: PartBytes[] = [...byPart].map(([part, members]) => ({
-    part,
-    bytes: vectorsFigure(`activations: ${labelOf(part)}`, members, setting),
-  }));
+  const parts: PartBytes[] = kept
+    .filter(({ part }) => !isOptional(part) || setting[part])
+    .map((group) => ({ part: group.part, bytes: groupBytes(group, setting) }));
   if (setting.recompute === 'selective') return parts;
   return [...parts, ...insideKernels(blocks, setting).filter(({ bytes }) => bytes.value > 0)];
 }
@@ -168,12 +189,21 @@ function insideKernels(blocks: readonly Layer[], setting: ActivationSetting): Pa
   }
 }
 
+/** The fields of a setting that `vectorsFigure` reads, and no others. */
+const vectorsSetting = ({
+  batch,
+  stage,
+  context,
+  bytesPerValue,
+  tensor,
+  sequence,
+}: ActivationSetting) =>
+  [batch, stage?.microBatches, context, bytesPerValue, tensor, sequence].join();
+
+const groupBytes = memoizedBy(vectorsSetting, vectorsFigure);
+
 /** Groups vectors of the same name and size into one input, with their number in all layers. */
-function vectorsFigure(
-  label: string,
-  members: readonly SavedPart[],
-  setting: ActivationSetting,
-): Figure {
+function vectorsFigure({ part, members }: SavedGroup, setting: ActivationSetting): Figure {
   const sequences = sequencesIn(setting);
   const tensor = v({ tensor: tensorOf(setting) });
   const { context, bytes } = inputs({ context: setting.context, bytes: setting.bytesPerValue });
@@ -214,7 +244,7 @@ function vectorsFigure(
   const sources = [...new Set(members.flatMap(({ sources }) => [...sources]))];
   const source = `saved per token, over all layers: ${sources.join('; ')}`;
   return figure({
-    label,
+    label: `activations: ${labelOf(part)}`,
     unit: 'bytes',
     formula: mul(sequences, add(...terms)),
     inputs: named,
@@ -286,7 +316,7 @@ export function blocksInBackward(
   const setting = { ...whole, stage: undefined };
   const isPlain = (setting.attention ?? 'plain') === 'plain';
   return kindsIn(model, whole).map(({ inside, block }) => {
-    const layers = sumOf('layers of a block', partsOf(savedParts(inside), [], setting)).value;
+    const layers = sumOf('layers of a block', partsOf(savedGroups(inside), [], setting)).value;
     if (!isPlain) return { layers, scoreGradients: 0, scanStates: 0, recomputed: 0 };
     const scanStates = scanFigure([block], setting).value;
     const scores = scoresFigure([block], setting).value;
@@ -311,7 +341,7 @@ const kindsIn = (model: LanguageModel, setting: ActivationSetting): BlockKind[] 
 function largestBlock(model: LanguageModel, whole: ActivationSetting): Figure {
   const setting = { ...whole, stage: undefined };
   const figures = kindsIn(model, whole).map(({ inside, block }) =>
-    sumOf(`activations: ${OTHER_PARTS.oneBlock}`, partsOf(savedParts(inside), [block], setting)),
+    sumOf(`activations: ${OTHER_PARTS.oneBlock}`, partsOf(savedGroups(inside), [block], setting)),
   );
   return figures.reduce((a, b) => (b.value > a.value ? b : a));
 }
