@@ -50,7 +50,7 @@ export default class Data extends BaseCommand {
     show: count({
       description: 'show the first samples: ids, X, Y and mask; reading ends after them',
     }),
-    line: count({ description: 'first line to read, as in --line 812 --show 1' }),
+    line: count({ description: 'first line to read, as in 812 with --show 1' }),
     as: Flags.option({
       options: KIND_NAMES,
       helpValue: 'KIND',
