@@ -89,6 +89,7 @@ export default class Data extends BaseCommand {
         from: flags.line,
         similarity: flags.near,
         answers: { start: flags['answer-start'], end: flags['answer-end'] },
+        tokenFlags: ABOUT_TOKENS.filter((name) => flags[name] !== undefined),
       },
       progressDisplay(flags),
     );
@@ -104,6 +105,9 @@ export default class Data extends BaseCommand {
     return result;
   }
 }
+
+/** Flags that mean nothing where no tokens are counted. */
+const ABOUT_TOKENS = ['vocab', 'tokens', 'max-padding', 'max-cut'] as const;
 
 const QUIET: ReadonlySet<string> = new Set(['-q', '--quiet']);
 
