@@ -1,8 +1,8 @@
 #!/usr/bin/env node
-import { existsSync, mkdirSync } from 'node:fs';
 import module from 'node:module';
 import os from 'node:os';
 import path from 'node:path';
+import { cacheFolder, makeCacheFolder } from '../dist/files/cache-folder.js';
 
 const [major, minor] = process.versions.node.split('.').map(Number);
 if (major < 20 || (major === 20 && minor < 19)) {
@@ -34,11 +34,9 @@ function prepareCommandLibrary() {
 function keepCompiledCode() {
   if (!module.enableCompileCache) return;
   try {
-    const caches = process.env.XDG_CACHE_HOME || path.join(os.homedir(), '.cache');
-    const own = path.join(caches, 'minimind');
+    const own = cacheFolder(process.env, process.platform, os.homedir());
     if (!path.isAbsolute(own)) return;
-    // One by one: where no folder can be made, as in /proc, Node never stops trying to make several.
-    for (const folder of [caches, own]) if (!existsSync(folder)) mkdirSync(folder, { mode: 0o700 });
+    makeCacheFolder(own);
     module.enableCompileCache(own);
   } catch {
     // Who has no place for it starts a little slower.

@@ -17,6 +17,9 @@ const require = createRequire(import.meta.url);
 /** What `exports` of package.json names. tsconfig.build.json lists them too. */
 const LIBRARY = ['src/index.ts', 'src/modules/index.ts', 'src/random/index.ts'];
 
+/** What bin/run.js loads. */
+const PROGRAM = ['src/files/cache-folder.ts', 'src/cli/main.ts'];
+
 /** Threads of their own, started by path. */
 const THREADS = ['src/tokenizer/template-worker.ts', 'src/hub/data-worker.ts'];
 
@@ -50,7 +53,7 @@ async function bundle() {
     .map((file) => `src/commands/${file.replaceAll(path.sep, '/')}`);
   const { metafile } = await build({
     absWorkingDir: root,
-    entryPoints: [...LIBRARY, 'src/cli/main.ts', ...THREADS, ...commands],
+    entryPoints: [...LIBRARY, ...PROGRAM, ...THREADS, ...commands],
     outbase: 'src',
     outdir: 'dist',
     chunkNames: 'chunks/[name]-[hash]',

@@ -136,6 +136,7 @@ export function attentionMethodsOf(model: Layer, options: AttentionSetting): Att
       suggestion: 'see minimind profile for the state of other layers',
     });
   }
+  refuseGlobalHeads(options.globalHeads, Math.max(...scores.map(({ heads }) => heads)));
   const window = options.window ?? largestWindow(scores) ?? USUAL_WINDOW;
   const variants = variantsOf(scores, window, options);
   const { dtype, onChip, block, globalHeads } = options;
@@ -149,6 +150,16 @@ export function attentionMethodsOf(model: Layer, options: AttentionSetting): Att
       .sort((a, b) => a - b)
       .map((context) => ({ context, rows: rowsOf(model, variants, context, options) })),
   };
+}
+
+/** @throws UserError for more heads than the model has. */
+function refuseGlobalHeads(wanted: number | undefined, heads: number): void {
+  if (wanted === undefined || wanted <= heads) return;
+  throw new UserError(
+    'usage',
+    `--global-heads: expected at most ${heads}, the heads of the model, found ${wanted}`,
+    { suggestion: `write --global-heads ${heads}, or less` },
+  );
 }
 
 const largestWindow = (layers: readonly Scores[]): number | undefined => {

@@ -3,7 +3,7 @@ import type { Command } from '@oclif/core/command';
 import { nearest } from '../config/nearest.js';
 import { quote } from '../config/quote.js';
 import { UserError } from '../errors.js';
-import { counted } from '../text/words.js';
+import { counted, joined } from '../text/words.js';
 import { foldedName, nearestFlag, nearestValue } from './spellings.js';
 
 /** Declaration of a command, from its class or from the manifest. */
@@ -280,12 +280,18 @@ class CommandLine {
     );
   }
 
+  #checkRequired(): void {
+    if (this.#isPlanned) return;
+    const missing = this.#flags.filter(({ required, name }) => required && !this.#given.has(name));
+    if (missing.length === 0) return;
+    const names = joined(missing.map(({ name }) => `--${name}`));
+    throw usage(`${names} ${missing.length > 1 ? 'are' : 'is'} required`, this.#added(...missing));
+  }
+
   checkRelations(): void {
+    this.#checkRequired();
     for (const flag of this.#flags) {
       const { name } = flag;
-      if (flag.required && !this.#isPlanned && !this.#given.has(name)) {
-        throw usage(`--${name} is required`, this.#added(flag));
-      }
       const at = this.#given.get(name);
       if (at === undefined) continue;
       const needed = flag.dependsOn?.find((each) => !this.#isSet(each));
@@ -333,10 +339,11 @@ class CommandLine {
     return `write ${pasteable([...this.#name.split(' '), ...this.words.toSpliced(at, length, ...words)])}`;
   }
 
-  #added(flag: DeclaredFlag | undefined): string {
-    const words = flag
-      ? [`--${flag.name}`, ...(flag.type === 'option' ? [exampleOf(flag)] : [])]
-      : [];
+  #added(...flags: readonly (DeclaredFlag | undefined)[]): string {
+    const words = flags.flatMap((flag) => {
+      if (flag === undefined) return [];
+      return [`--${flag.name}`, ...(flag.type === 'option' ? [exampleOf(flag)] : [])];
+    });
     return this.#corrected(this.words.length, words);
   }
 
@@ -357,19 +364,49 @@ class CommandLine {
 
 const spaced = (id: string) => id.replaceAll(':', ' ');
 
-/** A value that a flag accepts: its first choice, or the example in its description. */
+/** Values for the placeholders of the help. What only the user can name, such as FILE, has none. */
+const EXAMPLES: Readonly<Record<string, string>> = {
+  N: '1',
+  K: '5',
+  NUMBER: '0.9',
+  SHARE: '0.9',
+  RATE: '1e-5',
+  STEPS: '100',
+  'N,N': '1,2',
+  'RATIO,RATIO': '0.5,1',
+  SIZE: '24GB',
+  TYPE: 'bf16',
+  RULE: 'nanogpt',
+  IDS: '1,2,3',
+  'KEY=VALUE': 'model.num_layers=24',
+  'MODEL|ngram:N': 'ngram:3',
+  'K|auto': 'auto',
+  'auto|none|ID': 'auto',
+  'mean|first|layer:N': 'mean',
+  'NAME|N': '1',
+};
+
+/** Example in a description: `as in 8,9`. A default that is `as in the file` is none. */
+const EXAMPLE = /(?<!\[default: )\bas in (?!the\b)([^\s,;)\]]+)/;
+
+/** Default in a description that is a value, not the beginning of a phrase. */
+const DEFAULT = /\[default: (\d\S*?)(?:[,;] |\])/;
+
+/** A value that a flag accepts: its first choice, the example in its description, or one for its placeholder. */
 function exampleOf(flag: DeclaredFlag): string {
   const {
     options,
-    helpValue,
+    helpValue = 'VALUE',
     description = '',
   } = flag as {
     options?: readonly string[];
     helpValue?: string;
     description?: string;
   };
-  const [, example] = /\bas in (?!the\b)([^\s,;)\]]+)/.exec(description) ?? [];
-  return options?.[0] ?? example ?? (helpValue === 'N' ? '1' : (helpValue ?? 'VALUE'));
+  const [, example] = EXAMPLE.exec(description) ?? [];
+  if (options?.[0] ?? example) return options?.[0] ?? example ?? '';
+  const [, preset] = (helpValue !== 'N' && DEFAULT.exec(description)) || [];
+  return preset ?? EXAMPLES[helpValue] ?? helpValue;
 }
 
 /** Names of flags of which a flag needs at least one. */

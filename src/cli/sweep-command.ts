@@ -6,6 +6,7 @@ import { BaseCommand, formatOf } from './base-command.js';
 import { baseFlags, details } from './flags/flags.js';
 import { type PartsMode, partsMode, sweepFlags } from './flags/parts-flags.js';
 import { isStdout } from './output.js';
+import { programFile } from './program.js';
 
 /** A command line whose sweep is answered, or planned, or done in part. */
 export interface SweepRun {
@@ -129,7 +130,7 @@ export abstract class SweepCommand extends BaseCommand {
       case 'status':
         return this.#report(flags, parts.result('status'));
       case 'launch': {
-        const program = [process.execPath, path.resolve(process.argv[1] ?? 'minimind')];
+        const program = [process.execPath, programFile()];
         const isSubmitted = Boolean(flags.submit);
         const result = await parts.launch(launch, {
           ...{ isSubmitted, program, tasks, image, claim, isOffline: false },

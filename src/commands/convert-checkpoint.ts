@@ -19,6 +19,7 @@ import {
 import { type PartsMode, partsFlags, partsMode } from '../cli/flags/parts-flags.js';
 import { exceededLogits, logitLimits } from '../cli/flags/thresholds.js';
 import { bytesLimit, count, seedOf, tokens } from '../cli/flags/value-flags.js';
+import { programFile } from '../cli/program.js';
 import { progressDisplay, stepProgress } from '../cli/progress.js';
 import { quote } from '../config/quote.js';
 import type { Merge } from '../conversion/conversion-choices.js';
@@ -347,7 +348,7 @@ export default class ConvertCheckpoint extends BaseCommand {
         return this.answer(flags, result, partsReport);
       }
       case 'launch': {
-        const program = [process.execPath, path.resolve(process.argv[1] ?? 'minimind')];
+        const program = [process.execPath, programFile()];
         const options = { scheduler: launch, isSubmitted: Boolean(flags.submit), program, tasks };
         const isOffline = flags.offline;
         const result = await launchPlan(plan, { ...options, image, claim, isOffline });

@@ -50,7 +50,7 @@ export default class Data extends BaseCommand {
     show: count({
       description: 'show the first samples: ids, X, Y and mask; reading ends after them',
     }),
-    line: count({ description: 'first line to read, as in --line 812 --show 1' }),
+    line: count({ description: 'first line to read, as in 812 with --show 1' }),
     as: Flags.option({
       options: KIND_NAMES,
       helpValue: 'KIND',
@@ -89,6 +89,7 @@ export default class Data extends BaseCommand {
         from: flags.line,
         similarity: flags.near,
         answers: { start: flags['answer-start'], end: flags['answer-end'] },
+        tokenFlags: ABOUT_TOKENS.filter((name) => flags[name] !== undefined),
       },
       progressDisplay(flags),
     );
@@ -104,6 +105,9 @@ export default class Data extends BaseCommand {
     return result;
   }
 }
+
+/** Flags that mean nothing where no tokens are counted. */
+const ABOUT_TOKENS = ['vocab', 'tokens', 'max-padding', 'max-cut'] as const;
 
 const QUIET: ReadonlySet<string> = new Set(['-q', '--quiet']);
 

@@ -3,6 +3,7 @@ import os from 'node:os';
 import * as Flags from '@oclif/core/flags';
 import { BaseCommand, type FlagsOf } from '../cli/base-command.js';
 import { details, threads as threadsFlag } from '../cli/flags/flags.js';
+import { programFile } from '../cli/program.js';
 import { steps } from '../cli/progress.js';
 import { doctorReport } from '../report/doctor-report.js';
 import type { AdapterSurvey } from '../runtime/adapters/adapters.js';
@@ -92,15 +93,22 @@ async function survey(flags: FlagsOf<typeof Doctor>, threads: number): Promise<S
 /** Milliseconds: some drivers never answer. */
 const PATIENCE = 60_000;
 
+/** Variable in the environment of a process that tries an engine: it starts no further one, whatever it runs. */
+const TRIAL = 'MINIMIND_ENGINE_TRIAL';
+
 /** Output of this command for one engine in its own process, whose stderr is ignored. */
 function inOwnProcess(name: CandidateName, threads: number): Promise<string> {
-  const [, program = ''] = process.argv;
+  if (process.env[TRIAL] !== undefined) {
+    return Promise.reject(
+      new Error(`it was not tried: ${TRIAL} is set, as in a process that tries one engine`),
+    );
+  }
   const words = ['doctor', '--only', name, '--threads', String(threads), '--json'];
   return new Promise((resolve, reject) => {
     execFile(
       process.execPath,
-      [...process.execArgv, program, ...words],
-      { timeout: PATIENCE, killSignal: 'SIGKILL' },
+      [...process.execArgv, programFile(), ...words],
+      { timeout: PATIENCE, killSignal: 'SIGKILL', env: { ...process.env, [TRIAL]: name } },
       (error, stdout) => {
         // A complete answer counts, even if the process crashed after it.
         if (stdout.trimEnd().endsWith('}')) resolve(stdout);

@@ -157,6 +157,7 @@ export default class Generate extends BaseCommand {
     flags: GenerateFlags,
     opened: (Checkpoint | undefined)[],
   ): Promise<Loaded> {
+    if (flags.stop && !text.tokenizer) throw stopWithoutText();
     const { GenerationSession } = await import('../generation/session.js');
     const { refuseDecoding, usableBytes } = await import('../quicktest/memory.js');
     const shown = progressDisplay(flags).steps();
@@ -474,3 +475,8 @@ function resultOf(
     loadMilliseconds: milliseconds,
   };
 }
+
+const stopWithoutText = () =>
+  new UserError('usage', '--stop requires a tokenizer, found none: the answer is token ids', {
+    suggestion: 'name one with --tokenizer FILE, or leave --stop out',
+  });

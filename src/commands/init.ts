@@ -1,10 +1,10 @@
 import fs from 'node:fs/promises';
 import path from 'node:path';
 import * as Args from '@oclif/core/args';
-import * as Flags from '@oclif/core/flags';
 import { type FamilyName, loadFamily } from '../architecture/families.js';
 import { jsonSchemaOf } from '../architecture/family.js';
 import { BaseCommand, type OutputFlags } from '../cli/base-command.js';
+import { savedConfig } from '../cli/flags/flags.js';
 import { writeText } from '../cli/output.js';
 import { isInteractive, Questions } from '../cli/questions.js';
 import { parseLimit } from '../config/parse-limit.js';
@@ -49,10 +49,8 @@ export default class Init extends BaseCommand {
 
   static override writesUnasked = true;
   static override flags = {
-    save: Flags.string({
-      helpValue: 'FILE',
+    save: savedConfig({
       description: 'write the config to FILE, as in my-model.yaml [default: PRESET.yaml]',
-      helpGroup: 'OUTPUT',
     }),
   };
 

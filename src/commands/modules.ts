@@ -3,6 +3,7 @@ import * as Flags from '@oclif/core/flags';
 import { BaseCommand, type FlagsOf } from '../cli/base-command.js';
 import { details } from '../cli/flags/flags.js';
 import { count, positive, seedOf, tokens } from '../cli/flags/value-flags.js';
+import { nearest } from '../config/nearest.js';
 import { quote } from '../config/quote.js';
 import { UserError } from '../errors.js';
 import {
@@ -120,6 +121,7 @@ export default class Modules extends BaseCommand {
       );
     }
     const { block } = args;
+    refuseUnknown(block);
     refuseUnused(block, flags);
     const sizes = sizesOf(flags);
     const { checks, ...run } = runBlock(block, sizes);
@@ -144,9 +146,20 @@ const usedBy = (name: string): Setting[] => [
 
 const flagsOf = (name: string) => usedBy(name).map((setting) => FLAG_OF[setting]);
 
-/** @throws UserError for a flag that the block does not use. Unknown blocks are refused when they run. */
+/** @throws UserError for a block that does not exist. */
+function refuseUnknown(block: string): void {
+  const names = BLOCKS.map(({ name }) => name);
+  if (names.some((name) => name === block)) return;
+  const near = nearest(block, names);
+  throw new UserError('usage', `unknown block ${quote(block)}`, {
+    suggestion: near
+      ? `did you mean ${near}? write minimind modules ${near}`
+      : `write one of ${names.join(', ')}`,
+  });
+}
+
+/** @throws UserError for a flag that the block does not use. */
 function refuseUnused(block: string, flags: ModulesFlags): void {
-  if (!BLOCKS.some(({ name }) => name === block)) return;
   const used = flagsOf(block);
   const idle = SETTINGS.map((setting) => FLAG_OF[setting]).find(
     (flag) => flags[flag] !== undefined && !used.includes(flag),

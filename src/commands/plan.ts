@@ -1,6 +1,6 @@
 import * as Flags from '@oclif/core/flags';
 import { FAMILY_NAMES, loadFamily } from '../architecture/families.js';
-import { details, setOf } from '../cli/flags/flags.js';
+import { details, savedConfig, setOf } from '../cli/flags/flags.js';
 import { type HardwareFlags, hardwareFlags, hardwareOf } from '../cli/flags/hardware-flags.js';
 import { sweepFlags } from '../cli/flags/parts-flags.js';
 import {
@@ -101,11 +101,7 @@ export default class Plan extends SweepCommand {
     top: count({ default: 10, description: 'number of models to show' }),
     details,
     ...oneGpu,
-    save: Flags.string({
-      helpValue: 'FILE',
-      description: 'write the best model to a config, as in best.yaml',
-      helpGroup: 'OUTPUT',
-    }),
+    save: savedConfig({ description: 'write the best model to a config, as in best.yaml' }),
     row: count({
       dependsOn: ['save'],
       description: 'row of the table that --save writes [default: 1]',

@@ -63,6 +63,8 @@ export interface DataInput {
   readonly from?: number | undefined;
   /** Smallest similarity of near duplicates; undefined searches no duplicates. */
   readonly similarity?: number | undefined;
+  /** Given flags that are about tokens. */
+  readonly tokenFlags?: readonly string[];
 }
 
 /** A file as it was read. */
@@ -307,9 +309,12 @@ class Run {
     const special = new Set(
       Object.values(this.#text.specialTokens).map((token) => tokenizer?.idOf(token)),
     );
+    const hasTokens = tokenizer !== undefined || kind === 'ids' || isStream(kind);
+    const [idle] = hasTokens ? [] : (this.#input.tokenFlags ?? []);
+    if (idle !== undefined) throw withoutTokens(idle);
     const fold = new DataFold({
       length,
-      hasTokens: tokenizer !== undefined || kind === 'ids' || isStream(kind),
+      hasTokens,
       vocabulary: vocabulary ?? tokenizer?.vocabulary,
       isPlainText: kind === 'text' || kind === 'plain',
       isSpecial: (id) => special.has(id),
@@ -523,3 +528,8 @@ async function* ahead<Item>(items: AsyncGenerator<Item>): AsyncGenerator<Item> {
     await items.return(undefined);
   }
 }
+
+const withoutTokens = (flag: string) =>
+  new UserError('usage', `--${flag} requires a tokenizer, found none`, {
+    suggestion: `name a tokenizer.json with --tokenizer FILE, or leave --${flag} out`,
+  });

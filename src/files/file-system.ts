@@ -245,25 +245,3 @@ export function homeFolder(): string {
   }
   return os.tmpdir();
 }
-
-/**
- * The platform's folder for caches of this program.
- * @param env Relative paths in it do not count, as the XDG specification says.
- */
-export function cacheFolder(
-  env: Readonly<Record<string, string | undefined>>,
-  platform: NodeJS.Platform,
-  home: string,
-): string {
-  const { join, isAbsolute } = platform === 'win32' ? path.win32 : path.posix;
-  const given = (name: string) => {
-    const value = env[name];
-    return value !== undefined && isAbsolute(value) ? value : undefined;
-  };
-  const caches =
-    platform === 'win32'
-      ? (given('LOCALAPPDATA') ?? join(home, 'AppData', 'Local'))
-      : (given('XDG_CACHE_HOME') ??
-        (platform === 'darwin' ? join(home, 'Library', 'Caches') : join(home, '.cache')));
-  return join(caches, 'minimind');
-}

@@ -95,7 +95,7 @@ export function contextFor(
   const limit = context === undefined ? 'the positions of the model' : '--context';
   throw new UserError(
     'usage',
-    `expected a prompt below ${most} tokens (${limit}), found ${prompt}`,
+    `expected a prompt below ${most} ${most === 1 ? 'token' : 'tokens'} (${limit}), found ${prompt}`,
     {
       suggestion: 'give a shorter prompt',
     },

@@ -5,6 +5,7 @@
 import { createHash } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
+import { makeCacheFolder } from '../files/cache-folder.js';
 import { removeQuietly } from '../files/file-system.js';
 import { isRecord } from '../text/words.js';
 import type { HubFile, Listing } from './hub-client.js';
@@ -130,7 +131,7 @@ export class HeaderCache {
     const temporary = `${file}.${process.pid}.tmp`;
     try {
       // Files of gated repositories are for their user.
-      fs.mkdirSync(path.dirname(file), { recursive: true, mode: 0o700 });
+      makeCacheFolder(path.dirname(file));
       const descriptor = fs.openSync(temporary, 'w', 0o600);
       try {
         for (const part of parts) writeAll(descriptor, part);

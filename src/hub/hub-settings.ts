@@ -3,7 +3,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { quote } from '../config/quote.js';
 import { UserError } from '../errors.js';
-import { cacheFolder } from '../files/file-system.js';
+import { cacheFolder } from '../files/cache-folder.js';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 

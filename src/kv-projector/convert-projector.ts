@@ -75,7 +75,7 @@ export const planProjectorContent = (
 ): ProjectorFile => {
   if (isProjectorContainer(container)) return WRITERS[container](content);
   throw new UserError('usage', `expected a .safetensors or .pt file, found ${container}`, {
-    suggestion: 'a projector is no model of llama.cpp; write safetensors',
+    suggestion: 'llama.cpp cannot read projectors: write .safetensors or .pt',
   });
 };
 

@@ -283,7 +283,7 @@ async function teacherOf(file: string) {
   if (!fs.existsSync(file)) {
     throw new UserError('usage', `--teacher: ${quote(file)} has no sizes and is not a file`, {
       suggestion:
-        'write NAME:WIDTHxLAYERS as in --teacher Qwen2-14B:5120x40, or the path of a config',
+        'write its name, width and layers as in --teacher Qwen2-14B:5120x40, or the path of a config',
     });
   }
   const { model, warnings } = await loadModelFile(file);

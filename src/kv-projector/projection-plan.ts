@@ -55,8 +55,11 @@ interface TeacherTensor {
 export function planProjection(projector: SavedProjector, kv: Checkpoint): ProjectionPlan {
   const complain = errorCollector(kv.path);
   const prefix = [...kv.tensors.keys()].some((name) => name.startsWith(INPUT)) ? INPUT : '';
-  const { named, ignored } = namedTensors(kv, prefix, complain);
+  const { named, ignored, strange } = namedTensors(kv, prefix);
   if (named.length === 0) complain(undefined, 'holds no keys or values', ADVICE);
+  // Of another kind of file, the names of all tensors would say no more.
+  else
+    for (const name of strange) complain(name, 'is neither keys nor values of a teacher', ADVICE);
   const byModule = groupBy(projector.adapters, ({ module }) => module);
   checkTeachers(named, projector, byModule, complain);
   const tensors = named.flatMap(
@@ -69,17 +72,17 @@ export function planProjection(projector: SavedProjector, kv: Checkpoint): Proje
   return { tensors, unused: [...unused], ignored };
 }
 
-function namedTensors(kv: Checkpoint, prefix: string, complain: ErrorCollector) {
+function namedTensors(kv: Checkpoint, prefix: string) {
   const named: TeacherTensor[] = [];
   const ignored: string[] = [];
+  const strange: string[] = [];
   for (const [name, tensor] of kv.tensors) {
     const [, teacher, branch] = /^(.+)\.([KV])$/s.exec(name.slice(prefix.length)) ?? [];
     if (prefix !== '' && name.startsWith(OUTPUT)) ignored.push(name);
-    else if (teacher === undefined || !name.startsWith(prefix)) {
-      complain(name, 'is neither keys nor values of a teacher', ADVICE);
-    } else named.push({ name, teacher, branch: branch === 'V' ? 'V' : 'K', tensor });
+    else if (teacher === undefined || !name.startsWith(prefix)) strange.push(name);
+    else named.push({ name, teacher, branch: branch === 'V' ? 'V' : 'K', tensor });
   }
-  return { named, ignored };
+  return { named, ignored, strange };
 }
 
 /** Each teacher needs both tensors and its own adapter. */

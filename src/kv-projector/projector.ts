@@ -5,6 +5,7 @@ import { figure } from '../budget/figure.js';
 import { quote } from '../config/quote.js';
 import { UserError } from '../errors.js';
 import type { Shape } from '../tensor/dtype.js';
+import { formatInteger } from '../text/units.js';
 
 // Tensor names and shapes of a projector
 
@@ -164,9 +165,13 @@ export function parseTeacher(text: string): Teacher | undefined {
   if (name === undefined) return undefined;
   const sizes = [width, layers].filter((size) => size !== undefined).map(Number);
   if (sizes.some((size) => !Number.isSafeInteger(size) || size < 1 || size > MOST)) {
-    throw new UserError('usage', `--teacher: ${quote(text)} has a size that is none`, {
-      suggestion: 'write its width and layers as in --teacher Qwen2-14B:5120x40',
-    });
+    throw new UserError(
+      'usage',
+      `--teacher: expected sizes from 1 to ${formatInteger(MOST)}, found ${quote(text)}`,
+      {
+        suggestion: 'write its width and layers as in --teacher Qwen2-14B:5120x40',
+      },
+    );
   }
   const [ownWidth = 0, ownLayers] = sizes;
   return { name, width: ownWidth, ...(ownLayers !== undefined && { layers: ownLayers }) };

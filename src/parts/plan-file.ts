@@ -1,10 +1,13 @@
 /** Files of plans in parts: JSON with a schema, the version of minimind, and a hash over all of it. */
 import { createHash } from 'node:crypto';
 import type * as z from 'zod';
+import { checkDocument } from '../config/check-document.js';
+import { documentOfData, parseDocument } from '../config/document.js';
+import { MAX_DOCUMENT_BYTES } from '../config/source.js';
 import { UserError } from '../errors.js';
 import { readText } from '../files/read-file.js';
 import { writeWhole } from '../files/write-whole.js';
-import { isRecord } from '../text/words.js';
+import { counted, isRecord } from '../text/words.js';
 
 export interface HashedPlan {
   readonly schema: string;
@@ -69,21 +72,21 @@ export async function readPlan<Plan extends HashedPlan>(
   file: string,
   version: string,
 ): Promise<Plan> {
-  const refuse = (message: string, suggestion: string) =>
-    new UserError('refused-file', `${file} ${message}`, { suggestion });
+  const refuse = (message: string, suggestion: string, place = '') =>
+    new UserError('refused-file', `${file}${place} ${message}`, { suggestion });
   const again = `plan again with ${command} --parts N --plan FILE`;
-  const value = parsed(await readText(file, { most: MOST_BYTES, suggestion: again }));
+  const text = await readText(file, { most: MOST_BYTES, suggestion: again });
+  const value = parsed(text);
   if (value === undefined) throw refuse('is not JSON, expected a plan of --parts', again);
   const schema = isRecord(value) ? value.schema : undefined;
   if (schema !== name) {
     const found = typeof schema === 'string' ? `the schema ${JSON.stringify(schema)}` : 'no schema';
     throw refuse(`is not a plan of --parts: expected ${name}, found ${found}`, again);
   }
-  const { success, data, error } = content.safeParse(value);
+  const { success, data } = content.safeParse(value);
   if (!success) {
-    const [issue] = error.issues;
-    const place = issue?.path.join('.') ?? '';
-    throw refuse(`is not a valid plan: ${place}: ${issue?.message}`, again);
+    const { place, mistake } = firstMistake(file, value as Record<string, unknown>, text, content);
+    throw refuse(`is not a valid plan: ${mistake}`, again, place);
   }
   if (hashOf(data) !== data.hash) {
     throw refuse('was changed after it was written: its content does not have its hash', again);
@@ -95,6 +98,26 @@ export async function readPlan<Plan extends HashedPlan>(
     );
   }
   return data;
+}
+
+/** The first mistake of a plan: its line, where the file is small enough to look for it, and the key with what is wrong. */
+function firstMistake(
+  file: string,
+  value: Record<string, unknown>,
+  text: string,
+  schema: z.ZodType,
+): { readonly place: string; readonly mistake: string } {
+  const isSmall = Buffer.byteLength(text) <= MAX_DOCUMENT_BYTES;
+  const document = isSmall ? parseDocument(text, file) : documentOfData(value, file);
+  const { problems, errors } = checkDocument(document, { schema });
+  const [first] = problems.filter(({ severity }) => severity === 'error');
+  if (first === undefined) return { place: '', mistake: 'it is not as minimind writes it' };
+  const { line, column, path, message } = first;
+  const more = errors > 1 ? `, and ${counted(errors - 1, 'more mistake')}` : '';
+  return {
+    place: line === undefined ? '' : `:${line}:${column}`,
+    mistake: `${path === undefined ? '' : `${path}: `}${message}${more}`,
+  };
 }
 
 function parsed(text: string): unknown {

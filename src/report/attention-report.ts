@@ -96,11 +96,14 @@ function settingText({
 }: AttentionResult) {
   const [flash] = contexts.at(-1)?.rows.filter(({ tile }) => tile) ?? [];
   const tile = flash?.tile ? `, tiles of ${flash.tile.rows} × ${flash.tile.columns}` : '';
-  const others = contexts.slice(0, -1).map(({ context }) => formatInteger(context));
+  const before = contexts.slice(0, -1).map(({ context }) => context);
+  const others = before.map((context) => formatInteger(context));
   return (
     `${counted(layers, 'layer')}, ${counted(heads, 'head')} of ${headDim}, ${counted(keyHeads, 'key head')}; ` +
     `one sequence in ${setting.dtype}${tile} (${gpu ?? formatBytes(setting.onChip.bytes)}).` +
-    (others.length > 0 ? ` ${joined(others)} tokens: --details.` : '')
+    (others.length > 0
+      ? ` ${joined(others)} ${before.at(-1) === 1 ? 'token' : 'tokens'}: --details.`
+      : '')
   );
 }
 

@@ -85,7 +85,9 @@ function verdictOf(analysis: RopeAnalysis): Verdict {
   }
   if (!needsScaling) {
     return context <= trained
-      ? { text: `${positions} positions are within the trained ${formatInteger(trained)}` }
+      ? {
+          text: `${counted(context, 'position')} ${context === 1 ? 'is' : 'are'} within the trained ${formatInteger(trained)}`,
+        }
       : {
           text: `${positions} positions work with the RoPE of the model (${joined(names.map((name) => name.replace('own: ', '')))}): no angle is unseen`,
           tone: 'good',

@@ -85,16 +85,18 @@ function quickTest({ config, checkpoint }: VerifyResult): string | undefined {
 function valueBlocks({ original, compared, missing, beyond, types }: ValueComparison): Block[] {
   return [
     headingBlock(`Values against ${shortened(original)}: ${counted(compared, 'tensor')}`),
-    tableOf(types, [
-      leftColumn('type', 'type', ({ type }) => type),
-      right('tensors', 'tensors', ({ tensors }) => integerCell(tensors)),
-      right('largest error', 'relative_error', ({ relativeError }) => ({
-        text: percentText(relativeError),
-        value: relativeError,
-      })),
-      right('limit', 'limit', ({ limit }) => ({ text: percentText(limit), value: limit })),
-      wrapColumn('in tensor', 'worst', ({ worst }) => worst),
-    ]),
+    types.length === 0
+      ? noteOf('No tensor is in both: they are not checkpoints of one model.')
+      : tableOf(types, [
+          leftColumn('type', 'type', ({ type }) => type),
+          right('tensors', 'tensors', ({ tensors }) => integerCell(tensors)),
+          right('largest error', 'relative_error', ({ relativeError }) => ({
+            text: percentText(relativeError),
+            value: relativeError,
+          })),
+          right('limit', 'limit', ({ limit }) => ({ text: percentText(limit), value: limit })),
+          wrapColumn('in tensor', 'worst', ({ worst }) => worst),
+        ]),
     ...(beyond.length > 0 ? [noteOf(`Beyond the error of their type: ${namesText(beyond)}.`)] : []),
     ...(missing.length > 0 ? [noteOf(`In only one of the two: ${namesText(missing)}.`)] : []),
   ];

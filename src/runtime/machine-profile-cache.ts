@@ -1,5 +1,4 @@
 /** The profile of this machine: read from the cache, or measured and stored. */
-import { mkdir } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { checkDocument } from '../config/check-document.js';
@@ -7,7 +6,8 @@ import { invalidConfig } from '../config/document-problems.js';
 import { escapeText } from '../config/quote.js';
 import { readDocument } from '../config/read.js';
 import { UserError } from '../errors.js';
-import { cacheFolder, homeFolder } from '../files/file-system.js';
+import { cacheFolder, makeCacheFolder } from '../files/cache-folder.js';
+import { homeFolder } from '../files/file-system.js';
 import { forgetInput } from '../files/input-registry.js';
 import { writeWhole } from '../files/write-whole.js';
 import type { MachineProfile, MeasurementConditions } from '../hardware/machine-profile.js';
@@ -226,7 +226,7 @@ async function store(
   say: (text: string) => void,
 ): Promise<void> {
   try {
-    if (wish.file === undefined) await mkdir(path.dirname(file), { recursive: true });
+    if (wish.file === undefined) makeCacheFolder(path.dirname(file));
     // The file was read to be updated.
     forgetInput(file);
     await writeWhole(file, true, (sink) => sink.write(Buffer.from(toJson(profile))));

@@ -18,6 +18,11 @@ describe('minimind attention', () => {
     expect(stdout).toContain('LayerNorm 3,586 (42.8% fewer)');
   });
 
+  it('counts one token as one', async () => {
+    const { stdout } = await runHere(['attention', 'minimind2-small', '--context', '1,64']);
+    expect(stdout.replaceAll(/\s+/g, ' ')).toContain('. 1 token: --details.');
+  });
+
   it('has every context with --details, and the formulas with --explain', async () => {
     const { stdout } = await attention(SMALL, '--context', '512,2k', '--details', '--explain');
     expect(stdout).toMatch(/^512 tokens$/m);

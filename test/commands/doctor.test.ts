@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import Doctor from '../../src/commands/doctor.js';
 import { matchesRequest } from '../../src/runtime/select/devices.js';
 import { CANDIDATES } from '../../src/runtime/select/engine-candidates.js';
+import { runCli } from '../run-cli.js';
 import { runHere } from '../run-here.js';
 
 describe('doctor', () => {
@@ -23,6 +24,23 @@ describe('doctor', () => {
       if (problem === null)
         expect([typeof info.threads, productFlops > 0]).toEqual(['number', true]);
       if (version === null) expect(problem).toBe('it is not installed');
+    }
+  });
+
+  it('tries engines in processes of the program, also where it runs in another one', async () => {
+    const problems = (stdout: string) =>
+      JSON.parse(stdout).engines.map(({ problem }: { problem: string | null }) => problem);
+    const alone = problems(runCli(['doctor', '--json']).stdout);
+    expect(problems((await runHere(['doctor', '--json'])).stdout)).toEqual(alone);
+  });
+
+  it('starts no process from one that tries an engine', () => {
+    const env = { MINIMIND_ENGINE_TRIAL: 'onnx:webgpu' };
+    const { code, stdout } = runCli(['doctor', '--json'], { env });
+    expect(code).toBe(0);
+    for (const { backend, problem, version } of JSON.parse(stdout).engines) {
+      if (backend !== 'webgpu' || version === null) continue;
+      expect(problem).toContain('it was not tried');
     }
   });
 

@@ -134,7 +134,7 @@ describe('convert-checkpoint', () => {
       '--dtype',
       'bf16',
     );
-    expect(configChanges).toEqual([{ path: 'model.torch_dtype', from: 'float32', to: 'bfloat16' }]);
+    expect(configChanges).toEqual([{ path: 'dtype', from: 'float32', to: 'bfloat16' }]);
     expect(before).toContain('"dtype": "float32"');
     expect(textOf(inFolder('cast'), 'config.json')).toBe(
       before.replace('"dtype": "float32"', '"dtype": "bfloat16"'),
@@ -145,6 +145,22 @@ describe('convert-checkpoint', () => {
     const wanted = { ...JSON.parse(textOf(hf('llama'), 'config.json')), tie_word_embeddings: true };
     expect(JSON.parse(textOf(inFolder('tied'), 'config.json'))).toEqual(wanted);
     expect((await verified(inFolder('tied'))).matches).toBe(true);
+  });
+
+  it('names the key of the type that the config.json has', async () => {
+    fs.cpSync(hf('llama'), inFolder('older'), { recursive: true });
+    const { dtype: _, ...config } = JSON.parse(textOf(hf('llama'), 'config.json'));
+    const older = JSON.stringify({ ...config, torch_dtype: 'float32' });
+    fs.writeFileSync(inFolder('older', 'config.json'), older);
+    const { configChanges } = await convert(
+      inFolder('older'),
+      inFolder('older-cast'),
+      ...['--dtype', 'bf16', '--tie', 'embed'],
+    );
+    expect(configChanges).toEqual([
+      { path: 'tie_word_embeddings', from: false, to: true },
+      { path: 'torch_dtype', from: 'float32', to: 'bfloat16' },
+    ]);
   });
 
   it('names a config.json after its file where another config stands', async () => {

@@ -113,6 +113,11 @@ describe('minimind rope', () => {
     expect(after.settings).toBeNull();
   });
 
+  it('counts one position as one', async () => {
+    const { stdout } = await rope('minimind2-small', '--context', '1');
+    expect(stdout).toMatch(/^1 position is within the trained 32,768\n/);
+  });
+
   it('says when a family has no scaling', async () => {
     const { stdout } = await rope('configs/minigpt/minigpt-small.yaml', '--context', '8192');
     expect(stdout).toContain('The config of this family has no settings for YaRN.');

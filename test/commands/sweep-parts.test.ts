@@ -265,9 +265,21 @@ describe('a sweep in parts refuses', () => {
       'plan again with compare',
     ],
     [
+      'a number of parts as a text',
+      (plan) => hashed({ ...plan, cpus: 'two' }),
+      'is not a valid plan: cpus: must be an integer ≥ 1, but is "two"',
+      'plan again with compare',
+    ],
+    [
+      'several mistakes',
+      (plan) => hashed({ ...plan, cpus: 0, memoryBytes: null }),
+      'is not a valid plan: cpus: must be an integer ≥ 1, but is 0, and 1 more mistake',
+      'plan again with compare',
+    ],
+    [
       'a further value',
       (plan) => ({ ...plan, extra: 1 }),
-      'is not a valid plan',
+      'is not a valid plan: extra: unknown key "extra"',
       'plan again with compare',
     ],
     [

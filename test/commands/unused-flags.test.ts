@@ -49,6 +49,24 @@ const REFUSED: readonly (readonly [line: string, message: string])[] = [
     'data fixtures/data/pretrain.jsonl --tokenizer fixtures/data/tokenizer --answer-start x',
     '--answer-start and --answer-end require chats',
   ],
+  // A limit that is never measured would let every build pass.
+  ['data fixtures/data/pretrain.jsonl --max-padding 1%', '--max-padding requires a tokenizer'],
+  ['data fixtures/data/pretrain.jsonl --max-cut 1%', '--max-cut requires a tokenizer'],
+  ['data fixtures/data/pretrain.jsonl --tokens 1B', '--tokens requires a tokenizer'],
+  ['data fixtures/data/pretrain.jsonl --vocab 5', '--vocab requires a tokenizer'],
+  ['generate fixtures/hf/llama --ids 1 --stop x', '--stop requires a tokenizer'],
+  [
+    'attention minimind2-small --global-heads 9',
+    '--global-heads: expected at most 8, the heads of the model, found 9',
+  ],
+  ['init minimind2-small --save x.json', '--save: expected a YAML file, found "x.json"'],
+  ['plan --max-params 26M --save x.json', 'write --save x.yaml'],
+  [
+    'fit minimind2-small --gpu h100 --gpus 2 --for training --sequence-parallel',
+    '--sequence-parallel --tensor-parallel 2',
+  ],
+  ['modules layernorm', 'unknown block "layernorm"'],
+  ['modules layernorm', 'write minimind modules layer-norm'],
 ];
 
 describe('a flag without a meaning', () => {
@@ -87,8 +105,8 @@ describe('a number without bounds', () => {
   it.each([
     ['generate fixtures/hf/llama --ids 1 --temperature 1e400', 'from 0 to 1000000'],
     ['generate fixtures/hf/llama --ids 1 --repetition-penalty 1e300', 'from 0.01 to 1000000'],
-    ['fit minimind2-small --gpu h100 --tensor-parallel 1e15', 'does not divide 1 GPUs'],
-    ['fit minimind2-small --gpu h100 --pipeline-parallel 1e15', 'does not divide 1 GPUs'],
+    ['fit minimind2-small --gpu h100 --tensor-parallel 1e15', 'does not divide 1 GPU\n'],
+    ['fit minimind2-small --gpu h100 --pipeline-parallel 1e15', 'does not divide 1 GPU\n'],
     ['fit minimind2-small --gpu h100 --gpus 1e15', 'at most 1,000,000 GPUs'],
     ['attention minimind2-small --context 1e15', 'at most 1,099,511,627,776 tokens'],
     ['rope minimind2-small --trained 1e15', 'at most 1,099,511,627,776 tokens'],

@@ -29,6 +29,14 @@ beforeAll(async () => {
 });
 
 describe('verify', () => {
+  it('shows no table of values where the two have no tensor in common', async () => {
+    const files = ['fixtures/hf/qwen3/config.json', 'fixtures/hf/qwen3'];
+    const { code, stdout } = await verify(...files, '--values', 'fixtures/hf/gpt2');
+    expect(code).toBe(1);
+    expect(stdout).toContain('No tensor is in both: they are not checkpoints of one model.');
+    expect(stdout).not.toContain('largest error');
+  });
+
   it('says that all is as described', async () => {
     const { code, stdout, stderr } = await verify(CONFIG, PT);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });

@@ -263,6 +263,16 @@ describe('project', () => {
     expect(fs.existsSync(output)).toBe(false);
   });
 
+  it('says once that a file of another kind has no keys and no values', async () => {
+    const projector = await written('once.safetensors', both);
+    const tensors = Object.fromEntries(
+      Array.from({ length: 5 }, (_, index) => [`layers.${index}.weight`, [[2], [1, 2]]]),
+    ) as Record<string, [number[], number[]]>;
+    const model = await written('a-model.safetensors', tensors);
+    const { stdout } = await run('project', projector, model, '--save', inFolder('no.safetensors'));
+    expect(JSON.parse(stdout).problems).toMatchObject([{ message: 'holds no keys or values' }]);
+  });
+
   it.each<[string, Record<string, [number[], number[]]>, string]>([
     [
       'NaN',

@@ -65,7 +65,10 @@ const weightDtype = Flags.custom<WeightDtype>({
 /** Flags of training and of serving. */
 export const fitFlags = {
   context: settingFlags.context,
-  'tensor-parallel': count({ ...SPREAD, description: 'GPUs that share each layer [default: 1]' }),
+  'tensor-parallel': count({
+    ...SPREAD,
+    description: 'GPUs that share each layer, as in 2 [default: 1]',
+  }),
   price: positive({
     ...SPREAD,
     helpValue: 'N',

@@ -79,6 +79,16 @@ export const savedFile = Flags.custom<string, { readonly example: string }>({
     text === '-' ? unreadable(name, text, 'a file', `write --${name} ${example}`) : text,
 });
 
+/** `--save FILE`: a config, which is written as YAML. */
+export const savedConfig = Flags.custom<string>({
+  helpValue: 'FILE',
+  helpGroup: 'OUTPUT',
+  parse: async (text, _context, { name }) =>
+    /\.json$/i.test(text)
+      ? unreadable(name, text, 'a YAML file', `write --${name} ${text.replace(/json$/i, 'yaml')}`)
+      : text,
+});
+
 /** A model by any reference; by default that of the folder. */
 export const modelArgument = Args.custom<string>({
   ignoreStdin: true,

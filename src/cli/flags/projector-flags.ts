@@ -73,5 +73,6 @@ export const teachers = () =>
     multiple: true,
     multipleNonGreedy: true,
     helpValue: 'NAME:WIDTHxLAYERS',
-    description: 'teacher as NAME:WIDTHxLAYERS, NAME:WIDTH or a config (repeatable)',
+    description:
+      'teacher as NAME:WIDTHxLAYERS, as in Qwen2-14B:5120x40, as NAME:WIDTH, or a config (repeatable)',
   });

@@ -35,7 +35,7 @@ export default class KvProjectorInit extends BaseCommand {
   };
   static override flags = {
     teacher: teachers(),
-    student: count({ required: true, description: 'width of the student' }),
+    student: count({ required: true, description: 'width of the student, as in 1536' }),
     kind: Flags.option({
       options: ADAPTER_KINDS,
       default: 'elastic',

@@ -25,7 +25,7 @@ export default class KvProjectorParams extends BaseCommand {
 
   static override flags = {
     teacher: teachers(),
-    student: count({ required: true, description: 'width of the student' }),
+    student: count({ required: true, description: 'width of the student, as in 1536' }),
     ratio: ratioChoices({
       default: [0.5, 1, 2, 'recommended'],
       description: 'ratios of the elastic projectors: numbers, or recommended',

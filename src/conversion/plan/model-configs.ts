@@ -209,13 +209,18 @@ export async function changedConfig(
     checkpoint,
   );
   const { family, model, document } = target;
+  const written = await writtenWith(source.written, overrides, source.readAs);
   return {
     model,
     ignored: family.ignored?.(document) ?? [],
-    written: await writtenWith(source.written, overrides, source.readAs),
+    written,
     isInside: source.origin === 'inside',
     settings,
-    changes: changesOf(source.document, document),
+    // The keys of a config.json are those that the user finds in it: `dtype` or `torch_dtype`.
+    changes:
+      written.format === 'json'
+        ? changesOf(source.written.value, written.value)
+        : changesOf(source.document, document),
   };
 }
 

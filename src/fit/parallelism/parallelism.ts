@@ -8,7 +8,7 @@ import { requirePositions } from '../../budget/profile-model.js';
 import { embeddingsOf, type Trained } from '../../budget/training-budget.js';
 import { UserError } from '../../errors.js';
 import type { Cut } from '../../operations/primitive.js';
-import { sumOf } from '../../text/words.js';
+import { counted, sumOf } from '../../text/words.js';
 import type { TrainingFitSetting } from '../training/training-setting.js';
 import {
   elementsPerGpu,
@@ -36,7 +36,7 @@ export function parallelismOf(model: LanguageModel, setting: TrainingFitSetting)
     const [flag, value] =
       gpus % tensor === 0 ? ['--pipeline-parallel', pipeline] : ['--tensor-parallel', tensor];
     const left = flag === '--pipeline-parallel' ? gpus / tensor : gpus;
-    throw new UserError('usage', `${flag}: ${value} does not divide ${left} GPUs`, {
+    throw new UserError('usage', `${flag}: ${value} does not divide ${counted(left, 'GPU')}`, {
       suggestion: `write ${nearestDivisors(left, value as number).join(' or ')}`,
     });
   }

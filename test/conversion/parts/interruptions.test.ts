@@ -277,11 +277,16 @@ describe('a plan', () => {
       (text: string) => text.replace('"request"', '"other"'),
       'is not a valid plan',
     ],
+    [
+      'with a value of another type',
+      (text: string) => text.replace(/"tensors": \d+/, '"tensors": "all"'),
+      /:\d+:\d+ is not a valid plan: input\.tensors: must be an integer ≥ 0, but is "all"$/,
+    ],
   ])('is refused: %s', async (_, edit, message) => {
     const { planned } = await prepared();
     fs.writeFileSync(planned.file, edit(fs.readFileSync(planned.file, 'utf8')));
-    expect((await refusal(run(planned, 1))).message).toContain(message);
-    expect((await refusal(finish(planned))).message).toContain(message);
+    expect((await refusal(run(planned, 1))).message).toMatch(message);
+    expect((await refusal(finish(planned))).message).toMatch(message);
   });
 
   it('is refused by another version', async () => {
