@@ -2,7 +2,7 @@
 import * as z from 'zod';
 import { mixtureOfExperts, router } from '../constructors/feed-forward-layers.js';
 import { param } from '../param.js';
-import { expertsOf, rotaryOf, separateMlp } from '../transformer/decoder-parts.js';
+import { expertsOf, separateMlp } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
 import { expertRules } from '../transformer/rules.js';
 import {
@@ -78,11 +78,8 @@ export const ernie45Moe = defineDecoder({
   dimensions: null,
   huggingFace: { names: { moe_num_experts: ['num_experts'], moe_k: ['num_experts_per_tok'] } },
   headBias: ({ use_bias }) => use_bias,
-  attention: ({ name, config, heads: { headDim } }) => ({
-    bias: config.use_bias,
-    outBias: config.use_bias,
-    rotary: rotaryOf(name, config, headDim, { pairs: 'neighbours' }),
-  }),
+  rotaryPairs: 'neighbours',
+  attention: ({ config }) => ({ bias: config.use_bias, outBias: config.use_bias }),
   feedForward({ name: block, config, index }) {
     const name = `${block}.mlp`;
     const { hidden_size: hidden, moe_num_experts: experts, use_bias: bias } = config;

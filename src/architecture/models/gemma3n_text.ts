@@ -24,10 +24,9 @@ import {
 } from '../transformer/per-layer.js';
 import { localRotarySettings, longestInput, rotaryByLayer } from '../transformer/rotary.js';
 import {
-  DECODER_RULES,
   layerListRules,
   localRotaryRules,
-  rotaryRules,
+  WHOLE_HEAD_RULES,
   windowRules,
 } from '../transformer/rules.js';
 import {
@@ -121,8 +120,7 @@ export const gemma3nText = defineTransformer({
   title: 'Gemma 3n, text only',
   schema,
   rules: [
-    ...DECODER_RULES,
-    ...rotaryRules,
+    ...WHOLE_HEAD_RULES,
     ...localRotaryRules,
     ...layerListRules('layer_types'),
     ...layerListRules('intermediate_size'),

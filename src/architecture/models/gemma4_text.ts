@@ -33,10 +33,9 @@ import {
   rotarySettings,
 } from '../transformer/rotary.js';
 import {
-  DECODER_RULES,
   layerListRules,
   localRotaryRules,
-  rotaryRules,
+  WHOLE_HEAD_RULES,
   windowRules,
 } from '../transformer/rules.js';
 import {
@@ -289,8 +288,7 @@ export const gemma4Text = defineTransformer({
   },
   schema,
   rules: [
-    ...DECODER_RULES,
-    ...rotaryRules,
+    ...WHOLE_HEAD_RULES,
     ...localRotaryRules,
     ...layerListRules('layer_types'),
     ...windowRules(() => true),

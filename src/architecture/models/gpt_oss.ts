@@ -3,7 +3,6 @@ import { clampedExperts, mixtureOfExperts, router } from '../constructors/feed-f
 import { unreadBut } from '../transformer/config-keys.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
 import { rotaryIn, rotaryReading, scalingIn } from '../transformer/rotary.js';
-import { expertRules } from '../transformer/rules.js';
 import { flag, positiveInteger, windowAt, windowSettings } from '../transformer/settings.js';
 
 /** Limit of the gate and of what it multiplies. */
@@ -70,7 +69,6 @@ export const gptOss = defineDecoder({
       attention_bias: flag.default(true).describe('Biases in all four products of attention'),
     },
   ),
-  rules: expertRules({ experts: 'num_local_experts', chosen: 'num_experts_per_tok' }),
   slidesByRule: ({ sliding_window: tokens }) => tokens !== null,
   dimensions: { feedForward: { key: 'intermediate_size', perChannel: [1 / 4, 4] } },
   huggingFace: {

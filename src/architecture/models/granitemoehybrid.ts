@@ -9,7 +9,6 @@ import {
 } from '../constructors/feed-forward-layers.js';
 import type { GatedMlp } from '../layer.js';
 import type { JsonObject } from '../transformer/config-keys.js';
-import { rotaryOf, separateAttention } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
 import { isHeldInMemory } from '../transformer/hugging-face.js';
 import { expertRules } from '../transformer/rules.js';
@@ -158,14 +157,14 @@ export const graniteMoeHybrid = defineDecoder({
       attention_bias: attentionBias,
     },
   ),
-  rules: [
-    ...dualRules,
-    ...expertRules({ experts: 'num_local_experts', chosen: 'num_experts_per_tok' }).map((rule) => ({
+  countRules: expertRules({ experts: 'num_local_experts', chosen: 'num_experts_per_tok' }).map(
+    (rule) => ({
       ...rule,
       check: (document: Parameters<typeof rule.check>[0]) =>
         (document.model as JsonObject).num_local_experts === 0 ? undefined : rule.check(document),
-    })),
-  ],
+    }),
+  ),
+  rules: dualRules,
   dimensions: null,
   huggingFace: {
     names: { layer_types: ['layers_block_type'] },
@@ -186,20 +185,12 @@ export const graniteMoeHybrid = defineDecoder({
         : [{ path: 'model.stored_experts', value: isFile ? 'in files' : 'in memory' }]),
     ];
   },
-  attentionLayer({ name, config, index, heads }) {
-    if (config.layer_types?.[index] !== 'full_attention') return dualOf(`${name}.mamba`, config);
-    const bias = config.attention_bias;
-    return separateAttention(`${name}.self_attn`, {
-      ...heads,
-      bias,
-      outBias: bias,
-      scale: config.attention_multiplier,
-      rotary:
-        config.position_embedding_type === 'rope'
-          ? rotaryOf(name, config, heads.headDim)
-          : undefined,
-    });
-  },
+  attention: ({ config }) => ({
+    scale: config.attention_multiplier,
+    ...(config.position_embedding_type !== 'rope' && { rotary: undefined }),
+  }),
+  attentionLayer: ({ name, config, index }) =>
+    config.layer_types?.[index] === 'full_attention' ? undefined : dualOf(`${name}.mamba`, config),
   feedForward({ name: block, config }) {
     const { hidden_size: hidden, intermediate_size: inner, num_local_experts: experts } = config;
     const shared = sharedMlp(

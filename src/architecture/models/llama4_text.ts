@@ -5,9 +5,8 @@ import { plainRmsNorm } from '../constructors/basic-layers.js';
 import { mixtureOfExperts, packedExperts, router } from '../constructors/feed-forward-layers.js';
 import { defineRules } from '../family.js';
 import { unreadBut } from '../transformer/config-keys.js';
-import { rotaryOf, separateMlp } from '../transformer/decoder-parts.js';
+import { separateMlp } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
-import { expertRules } from '../transformer/rules.js';
 import {
   activationOf,
   attentionBias,
@@ -110,10 +109,7 @@ export const llama4Text = defineDecoder({
       hidden_act: gateActivation,
     },
   ),
-  rules: [
-    ...expertRules({ experts: 'num_local_experts', chosen: 'num_experts_per_tok' }),
-    ...chunkRules,
-  ],
+  rules: chunkRules,
   dimensions: null,
   huggingFace: {
     limited: { text_config: unreadBut([]) },
@@ -126,6 +122,7 @@ export const llama4Text = defineDecoder({
         : undefined,
     }),
   },
+  rotaryPairs: 'neighbours',
   attention({ name: block, config, index, heads: { headDim } }) {
     const { attention_chunk_size: chunk, attn_temperature_tuning: tuned } = config;
     const window = isChunked(config, index) && chunk !== null ? chunkWindow(chunk) : undefined;
@@ -141,7 +138,6 @@ export const llama4Text = defineDecoder({
     const norm = (leaf: string) =>
       plainRmsNorm(`${block}.self_attn.${leaf}`, headDim, config.rms_norm_eps);
     return {
-      rotary: rotaryOf(block, config, headDim, { pairs: 'neighbours' }),
       window,
       ownTypeSoftmax: true,
       ...(config.use_qk_norm && {

@@ -1,18 +1,13 @@
 /** OLMo Hybrid: gated DeltaNet with norms before it, attention of OLMo 3 in every fourth layer. */
 import * as z from 'zod';
-import { gatedRmsNorm, linear, rmsNormLayer } from '../constructors/basic-layers.js';
+import { gatedRmsNorm, linear } from '../constructors/basic-layers.js';
 import { causalConv, gatedDelta } from '../constructors/recurrent-layers.js';
 import type { Layer } from '../layer.js';
 import { harmless, type JsonObject } from '../transformer/config-keys.js';
-import {
-  postNormBlock,
-  preNormBlock,
-  rotaryOf,
-  separateAttention,
-} from '../transformer/decoder-parts.js';
-import { type BlockInputs, decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
+import { postNormBlock, preNormBlock } from '../transformer/decoder-parts.js';
+import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
 import { isHeldInMemory } from '../transformer/hugging-face.js';
-import { type RopeScaling, rotaryIn } from '../transformer/rotary.js';
+import { rotaryIn } from '../transformer/rotary.js';
 import {
   activationOf,
   attentionBias,
@@ -30,13 +25,7 @@ interface OlmoHybridConfig {
   readonly hidden_size: number;
   readonly num_hidden_layers: number;
   readonly num_attention_heads: number;
-  readonly max_position_embeddings: number;
-  readonly rms_norm_eps: number;
-  readonly rope_theta: number;
-  readonly rope_scaling?: RopeScaling | null | undefined;
-  readonly use_rope: boolean;
   readonly stored_names: 'saved' | 'held';
-  readonly attention_bias: boolean;
   readonly hidden_act: Parameters<typeof activationOf>[0];
   readonly layer_types?: readonly string[] | null | undefined;
   readonly linear_num_key_heads: number | null;
@@ -107,22 +96,6 @@ function deltaNet(block: string, config: OlmoHybridConfig): Layer {
     outProj: linear(`${name}.o_proj`, values, hidden, { bias: false }),
     activation: activationOf(config.hidden_act),
     betaScale: config.linear_allow_neg_eigval ? 2 : 1,
-  });
-}
-
-function fullAttention({ name: block, config, heads: layout }: BlockInputs<OlmoHybridConfig>) {
-  const name = `${block}.self_attn`;
-  const { heads, keyValueHeads, headDim } = layout;
-  const bias = config.attention_bias;
-  const norm = (leaf: string, width: number) =>
-    rmsNormLayer(`${name}.${leaf}`, width, config.rms_norm_eps);
-  return separateAttention(name, {
-    ...layout,
-    bias,
-    outBias: bias,
-    queryNorm: norm('q_norm', heads * headDim),
-    keyNorm: norm('k_norm', keyValueHeads * headDim),
-    rotary: config.use_rope ? rotaryOf(block, config, headDim) : undefined,
   });
 }
 
@@ -214,6 +187,8 @@ export const olmoHybrid = defineDecoder({
         value: name.endsWith(SAVED_CONV) ? 'saved' : 'held',
       })),
   ],
-  attentionLayer: (block) =>
-    attends(block.config, block.index) ? fullAttention(block) : deltaNet(block.name, block.config),
+  queryKeyNorms: 'all heads',
+  attention: ({ config }) => ({ ...(!config.use_rope && { rotary: undefined }) }),
+  attentionLayer: ({ name, config, index }) =>
+    attends(config, index) ? undefined : deltaNet(name, config),
 });

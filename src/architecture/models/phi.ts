@@ -1,9 +1,7 @@
 /** Phi 1, 1.5 and 2 (arXiv 2306.11644): one norm for attention and feed-forward, biases everywhere. */
 import { layerNormLayer } from '../constructors/basic-layers.js';
-import { parallelBlock, plainMlp, rotaryOf } from '../transformer/decoder-parts.js';
+import { parallelBlock, plainMlp } from '../transformer/decoder-parts.js';
 import { defineDecoder, plainDecoderDocument } from '../transformer/define-decoder.js';
-import { partialFactorIn } from '../transformer/rotary.js';
-import { partOfHeadRules } from '../transformer/rules.js';
 import { activationWord, epsilon, flag, partOfHead } from '../transformer/settings.js';
 
 export const phi = defineDecoder({
@@ -41,8 +39,6 @@ export const phi = defineDecoder({
       qk_layernorm: flag.default(false).describe('Norms on the queries and keys of every head'),
     },
   ),
-  headRules: partOfHeadRules('partial_rotary_factor'),
-  huggingFace: { more: partialFactorIn },
   block: parallelBlock,
   norm: (name, config) => layerNormLayer(name, config.hidden_size, config.layer_norm_eps),
   finalNorm: 'final_layernorm',
@@ -55,7 +51,6 @@ export const phi = defineDecoder({
       outBias: true,
       outName: 'dense',
       ...(config.qk_layernorm && { queryNorm: norm('q_layernorm'), keyNorm: norm('k_layernorm') }),
-      rotary: rotaryOf(name, config, headDim, { part: config.partial_rotary_factor }),
     };
   },
   feedForward: ({ name, config }) =>

@@ -2,7 +2,6 @@
 import { fusedProjection, linear } from '../constructors/basic-layers.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
 import {
-  DELTA_HEAD_RULES,
   DELTA_READING,
   DELTA_RULES,
   type DeltaInputBuilder,
@@ -62,7 +61,6 @@ export const qwen35Text = defineDecoder({
     },
     deltaSettings({ linear_num_value_heads: 32 }),
   ),
-  headRules: DELTA_HEAD_RULES,
   rules: DELTA_RULES,
   huggingFace: { ...DELTA_READING, limited: IMAGE_KEYS },
   normOffset: 1,

@@ -3,13 +3,11 @@ import { fusedProjection, linear } from '../constructors/basic-layers.js';
 import { mlpOf, sharedExpert, sparseMixture } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
 import {
-  DELTA_HEAD_RULES,
   DELTA_READING,
   DELTA_RULES,
   deltaOrAttention,
   deltaSettings,
 } from '../transformer/gated-delta.js';
-import { expertRules } from '../transformer/rules.js';
 import { flag, hasExperts, positiveInteger, sparseSettings } from '../transformer/settings.js';
 
 export const qwen3Next = defineDecoder({
@@ -55,11 +53,7 @@ export const qwen3Next = defineDecoder({
         .describe('Width inside the shared expert'),
     },
   ),
-  headRules: DELTA_HEAD_RULES,
-  rules: [
-    ...DELTA_RULES,
-    ...expertRules({ experts: 'num_experts', chosen: 'num_experts_per_tok' }),
-  ],
+  rules: DELTA_RULES,
   dimensions: null,
   huggingFace: DELTA_READING,
   normOffset: 1,

@@ -238,7 +238,7 @@ interface RotarySource {
 interface RotaryForm {
   readonly pairs?: Rotary['pairs'];
   /** Rotated part of each head. */
-  readonly part?: number;
+  readonly part?: number | undefined;
 }
 
 /** Rotation of a block's heads, whole ones by default, from its config. */

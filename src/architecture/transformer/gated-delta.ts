@@ -13,8 +13,7 @@ import type { FusedProjection, Layer, Linear } from '../layer.js';
 import { type JsonObject, type LimitedKeys, unreadBut } from './config-keys.js';
 import { rotaryOf } from './decoder-parts.js';
 import type { BlockInputs } from './define-decoder.js';
-import { isObject, partialFactorIn, type RopeScaling, rotaryReading } from './rotary.js';
-import { partOfHeadRules } from './rules.js';
+import { isObject, type RopeScaling, rotaryReading } from './rotary.js';
 import {
   activationOf,
   attentionBias,
@@ -73,8 +72,6 @@ interface DeltaConfig {
   readonly hidden_act: Parameters<typeof activationOf>[0];
 }
 
-export const DELTA_HEAD_RULES = partOfHeadRules('partial_rotary_factor');
-
 /** Value heads read whole key heads. */
 export const DELTA_RULES = defineRules<{ readonly model: DeltaConfig }>([
   {
@@ -107,7 +104,6 @@ const textOf = (config: JsonObject): JsonObject => ({
 const plain = rotaryReading({ partial_rotary_factor: true });
 
 export const DELTA_READING = {
-  more: partialFactorIn,
   rotary: {
     ...plain,
     settings: (config: JsonObject) => plain.settings(textOf(config)),
