@@ -32,7 +32,7 @@ export const bamba = defineDecoder({
       rms_norm_eps: 1e-5,
     },
     {
-      ...dualSettings(),
+      ...dualSettings,
       attn_layer_indices: z
         .array(z.int().min(0))
         .nullish()

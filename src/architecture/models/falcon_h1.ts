@@ -79,7 +79,7 @@ export const falconH1 = defineDecoder({
       rms_norm_eps: 1e-5,
     },
     {
-      ...dualSettings(),
+      ...dualSettings,
       mamba_d_ssm: positiveInteger
         .nullable()
         .default(1024)

@@ -1,7 +1,13 @@
 /** GLM-4-9B and GLM-Edge: half of each head rotates, in neighbouring pairs; gate and up are one product. */
 import { fusedMlp } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
-import { activationOf, flag, gateActivation, partOfHead } from '../transformer/settings.js';
+import {
+  type ActivationWord,
+  activationOf,
+  flag,
+  gateActivation,
+  partOfHead,
+} from '../transformer/settings.js';
 
 /** Default sizes of both generations. */
 export const GLM_SIZES = {
@@ -28,7 +34,7 @@ interface GlmBlock {
   readonly config: {
     readonly hidden_size: number;
     readonly intermediate_size: number;
-    readonly hidden_act: Parameters<typeof activationOf>[0];
+    readonly hidden_act: ActivationWord;
     readonly attention_bias: boolean;
   };
 }

@@ -13,6 +13,7 @@ import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js
 import { isHeldInMemory } from '../transformer/hugging-face.js';
 import { expertRules } from '../transformer/rules.js';
 import {
+  type ActivationWord,
   activationOf,
   attentionBias,
   decoderStored,
@@ -34,12 +35,7 @@ const HELD_NAMES = ['experts.gate_up_proj', 'experts.down_proj'] as const;
 const factor = z.number().default(1);
 
 /** Gate and up as one product. */
-function sharedMlp(
-  name: string,
-  hidden: number,
-  inner: number,
-  word: Parameters<typeof activationOf>[0],
-): GatedMlp {
+function sharedMlp(name: string, hidden: number, inner: number, word: ActivationWord): GatedMlp {
   const both = linear(`${name}.input_linear`, hidden, 2 * inner, { bias: false });
   return gatedMlp(name, {
     inputs: fusedProjection(both, [inner, inner]),
@@ -126,7 +122,7 @@ export const graniteMoeHybrid = defineDecoder({
       rms_norm_eps: 1e-6,
     },
     {
-      ...dualSettings(),
+      ...dualSettings,
       layer_types: z
         .array(z.enum(['linear_attention', 'full_attention']))
         .nullish()

@@ -1,4 +1,5 @@
 /** Mamba (arXiv 2312.00752): selective state spaces, without attention. */
+import type { StoredShapes } from '../family.js';
 import { defineTransformer } from '../transformer/define-decoder.js';
 import { lengthRules } from '../transformer/rules.js';
 import {
@@ -16,7 +17,8 @@ import {
   stepRank,
 } from '../transformer/state-space.js';
 
-const schema = transformerDocument('mamba', {
+/** Keys of Mamba and Falcon Mamba. */
+export const mambaSettings = {
   ...recurrentSizes({
     vocab_size: 50_280,
     hidden_size: 768,
@@ -25,12 +27,28 @@ const schema = transformerDocument('mamba', {
   }),
   expand: positiveInteger.default(2).describe('Inner width, in widths of the model'),
   time_step_rank: stepRank,
+};
+
+/** Parts of both. */
+export const MAMBA = {
+  architecture: 'recurrent',
+  rules: lengthRules('seq_length'),
+  huggingFace: {
+    harmless: { ...RECURRENT_HARMLESS, intermediate_size: 'follows from expand' },
+    limited: NO_ATTENTION_KEYS,
+  },
+  storedSettings: (stored: StoredShapes) =>
+    prefixStoredIn(stored, 'backbone.', 'embeddings.weight'),
+} as const;
+
+const schema = transformerDocument('mamba', {
+  ...mambaSettings,
   tie_word_embeddings: flag.default(true).describe('The head reads the embedding'),
 });
 
 export const mamba = defineTransformer({
+  ...MAMBA,
   title: 'Mamba',
-  architecture: 'recurrent',
   schema,
   presets: {
     'mamba-130m': {
@@ -46,11 +64,5 @@ export const mamba = defineTransformer({
       },
     },
   },
-  rules: lengthRules('seq_length'),
-  huggingFace: {
-    harmless: { ...RECURRENT_HARMLESS, intermediate_size: 'follows from expand' },
-    limited: NO_ATTENTION_KEYS,
-  },
-  storedSettings: (stored) => prefixStoredIn(stored, 'backbone.', 'embeddings.weight'),
   build: ({ model: config }) => recurrentModel(config, (name) => recurrentMamba(name, config)),
 });

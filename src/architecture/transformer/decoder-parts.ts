@@ -38,7 +38,7 @@ import { checkNames } from '../param.js';
 import type { RopeScaling } from './rotary.js';
 import { longestInput, scalingOf } from './rotary.js';
 import type { FilledHeads } from './settings.js';
-import { activationOf, headPath, isComposed } from './settings.js';
+import { type ActivationWord, activationOf, headPath, isComposed } from './settings.js';
 
 interface CausalModel {
   readonly vocabulary: number;
@@ -291,7 +291,7 @@ export function separateMlp(name: string, sizes: MlpSizes): GatedMlp {
 export interface MlpSource {
   readonly hidden_size: number;
   readonly intermediate_size: number;
-  readonly hidden_act: Parameters<typeof activationOf>[0];
+  readonly hidden_act: ActivationWord;
   readonly mlp_bias?: boolean;
 }
 
@@ -308,7 +308,7 @@ interface PlainMlpSizes {
   readonly hidden: number;
   readonly inner: number;
   /** Word of a config. */
-  readonly activation: Parameters<typeof activationOf>[0];
+  readonly activation: ActivationWord;
   readonly bias?: boolean;
   /** Names of the two products. */
   readonly leaves?: readonly [up: string, down: string];
@@ -392,7 +392,7 @@ export function softmaxMixture(
 
 interface SparseSource {
   readonly hidden_size: number;
-  readonly hidden_act: Parameters<typeof activationOf>[0];
+  readonly hidden_act: ActivationWord;
   readonly num_experts: number;
   readonly num_experts_per_tok: number;
   readonly moe_intermediate_size: number;
@@ -422,7 +422,7 @@ export const sparseMixture = (
 
 interface SharedSource {
   readonly hidden_size: number;
-  readonly hidden_act: Parameters<typeof activationOf>[0];
+  readonly hidden_act: ActivationWord;
   readonly shared_expert_intermediate_size: number;
 }
 

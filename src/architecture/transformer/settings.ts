@@ -5,6 +5,9 @@ import type { Dimensions, Ignored, ModelChange, Setting, StoredShapes } from '..
 import type { ActivationName, Window } from '../layer.js';
 import { TRAINING_SECTIONS } from '../training-section.js';
 
+/** Values of a document's keys. */
+export type ValuesOf<Settings extends z.ZodRawShape> = z.output<z.ZodObject<Settings>>;
+
 // Settings that depend on the writer of a checkpoint, not on the model
 
 /** Prefix of the bare model's names in a checkpoint of the whole model. */
@@ -112,7 +115,7 @@ const ACTIVATION_NAMES = {
   laplace: 'laplace',
 } as const satisfies Record<string, ActivationName>;
 
-type ActivationWord = keyof typeof ACTIVATION_NAMES;
+export type ActivationWord = keyof typeof ACTIVATION_NAMES;
 
 const ACTIVATION_WORDS = Object.keys(ACTIVATION_NAMES) as [ActivationWord, ...ActivationWord[]];
 
@@ -349,11 +352,10 @@ export const sparseSettings = ({ experts, expertsPerToken, inner }: SparseDefaul
 });
 
 export const hasExperts = (
-  config: {
-    readonly num_experts: number;
-    readonly decoder_sparse_step: number;
-    readonly mlp_only_layers: readonly number[];
-  },
+  config: Pick<
+    ValuesOf<ReturnType<typeof sparseSettings>>,
+    'num_experts' | 'decoder_sparse_step' | 'mlp_only_layers'
+  >,
   index: number,
 ): boolean =>
   !config.mlp_only_layers.includes(index) &&
