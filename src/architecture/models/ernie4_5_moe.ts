@@ -61,7 +61,7 @@ export const ernie45Moe = defineDecoder({
     },
   ),
   rules: [
-    ...expertRules({ experts: 'moe_num_experts', chosen: 'moe_k' }),
+    ...expertRules('moe_num_experts', 'moe_k'),
     {
       severity: 'error',
       reads: ['model.moe_norm_min'],

@@ -153,13 +153,11 @@ export const graniteMoeHybrid = defineDecoder({
       attention_bias: attentionBias,
     },
   ),
-  countRules: expertRules({ experts: 'num_local_experts', chosen: 'num_experts_per_tok' }).map(
-    (rule) => ({
-      ...rule,
-      check: (document: Parameters<typeof rule.check>[0]) =>
-        (document.model as JsonObject).num_local_experts === 0 ? undefined : rule.check(document),
-    }),
-  ),
+  countRules: expertRules('num_local_experts').map((rule) => ({
+    ...rule,
+    check: (document: Parameters<typeof rule.check>[0]) =>
+      (document.model as JsonObject).num_local_experts === 0 ? undefined : rule.check(document),
+  })),
   rules: dualRules,
   dimensions: null,
   huggingFace: {

@@ -160,7 +160,7 @@ export const MLA_KEYS: LimitedKeys = {
 
 /** Rules of `routedSettings`. */
 export const ROUTED_RULES = [
-  ...expertRules({ experts: 'n_routed_experts', chosen: 'num_experts_per_tok' }),
+  ...expertRules('n_routed_experts'),
   ...defineRules<{ readonly model: RoutedConfig & { readonly num_hidden_layers: number } }>([
     {
       severity: 'warning',

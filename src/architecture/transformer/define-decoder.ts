@@ -280,9 +280,7 @@ const EXPERT_COUNTS = ['num_experts', 'num_local_experts'] as const;
 
 const expertCountRules = (shape: z.ZodRawShape): readonly unknown[] =>
   'num_experts_per_tok' in shape
-    ? EXPERT_COUNTS.filter((key) => key in shape).flatMap((experts) =>
-        expertRules({ experts, chosen: 'num_experts_per_tok' }),
-      )
+    ? EXPERT_COUNTS.filter((key) => key in shape).flatMap((key) => expertRules(key))
     : [];
 
 /** Settings visible in a checkpoint, where a family has them. */

@@ -271,13 +271,8 @@ export const lengthRules = (positionsKey: string) =>
     },
   ]);
 
-interface ExpertCounts {
-  readonly experts: string;
-  readonly chosen: string;
-}
-
 /** The number of chosen experts is at most the number of experts. */
-export const expertRules = ({ experts, chosen }: ExpertCounts) =>
+export const expertRules = (experts: string, chosen = 'num_experts_per_tok') =>
   defineRules<{ readonly model: object }>([
     {
       severity: 'error',
