@@ -2,7 +2,7 @@
 import * as z from 'zod';
 import { mixtureOfExperts, router } from '../constructors/feed-forward-layers.js';
 import { param } from '../param.js';
-import { expertsOf, separateMlp } from '../transformer/decoder-parts.js';
+import { expertsOf, jointExperts, separateMlp } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
 import { expertRules } from '../transformer/rules.js';
 import {
@@ -92,7 +92,6 @@ export const ernie45Moe = defineDecoder({
       return separateMlp(name, { hidden, inner: config.intermediate_size, activation, bias });
     }
     const inner = config.moe_intermediate_size;
-    const shared = config.moe_num_shared_experts;
     const statics =
       config.experts_stored === 'packed' ? `${name}.gate.moe_statics` : `${name}.moe_statics`;
     return mixtureOfExperts(name, {
@@ -110,18 +109,12 @@ export const ernie45Moe = defineDecoder({
         activation,
         stored: config.experts_stored,
       }),
-      shared:
-        shared === 0
-          ? []
-          : [
-              separateMlp(`${name}.shared_experts`, {
-                hidden,
-                inner: shared * inner,
-                activation,
-                bias,
-                component: 'sharedExperts',
-              }),
-            ],
+      shared: jointExperts(`${name}.shared_experts`, config.moe_num_shared_experts, {
+        hidden,
+        inner,
+        activation,
+        bias,
+      }),
     });
   },
 });

@@ -55,15 +55,12 @@ export const gpt2 = defineTransformer({
   presets: {
     gpt2: {
       title: 'GPT-2: 124M',
-      document: {
-        model: {
-          family: 'gpt2',
-          vocab_size: 50257,
-          n_positions: 1024,
-          n_embd: 768,
-          n_layer: 12,
-          n_head: 12,
-        },
+      model: {
+        vocab_size: 50257,
+        n_positions: 1024,
+        n_embd: 768,
+        n_layer: 12,
+        n_head: 12,
       },
     },
   },

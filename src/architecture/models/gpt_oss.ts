@@ -26,25 +26,22 @@ export const gptOss = defineDecoder({
   presets: {
     'gpt-oss-20b': {
       title: 'gpt-oss-20b: 20.9B',
-      document: {
-        model: {
-          family: 'gpt_oss',
-          vocab_size: 201088,
-          hidden_size: 2880,
-          intermediate_size: 2880,
-          num_hidden_layers: 24,
-          num_attention_heads: 64,
-          num_key_value_heads: 8,
-          rope_scaling: {
-            rope_type: 'yarn',
-            factor: 32,
-            original_max_position_embeddings: 4096,
-            beta_fast: 32,
-            beta_slow: 1,
-            truncate: false,
-          },
-          num_local_experts: 32,
+      model: {
+        vocab_size: 201088,
+        hidden_size: 2880,
+        intermediate_size: 2880,
+        num_hidden_layers: 24,
+        num_attention_heads: 64,
+        num_key_value_heads: 8,
+        rope_scaling: {
+          rope_type: 'yarn',
+          factor: 32,
+          original_max_position_embeddings: 4096,
+          beta_fast: 32,
+          beta_slow: 1,
+          truncate: false,
         },
+        num_local_experts: 32,
       },
     },
   },

@@ -53,14 +53,11 @@ export const mamba = defineTransformer({
   presets: {
     'mamba-130m': {
       title: 'Mamba-130M',
-      document: {
-        model: {
-          family: 'mamba',
-          vocab_size: 50280,
-          hidden_size: 768,
-          num_hidden_layers: 24,
-          state_size: 16,
-        },
+      model: {
+        vocab_size: 50280,
+        hidden_size: 768,
+        num_hidden_layers: 24,
+        state_size: 16,
       },
     },
   },

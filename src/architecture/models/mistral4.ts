@@ -10,6 +10,7 @@ import {
   interleaved,
   MLA_KEYS,
   pairsOf,
+  RENORMALISE_EPS,
 } from '../transformer/deepseek.js';
 import { defineDecoder } from '../transformer/define-decoder.js';
 import { rotaryIn } from '../transformer/rotary.js';
@@ -18,8 +19,6 @@ import { temperatureOf, temperatureSettings, temperedReading } from '../transfor
 
 /** Dimensions of a head that are not rotated, and that are. */
 const [STILL, TURNED] = [64, 64];
-/** Added to the sum of the chosen experts' scores. */
-const RENORMALISE_EPS = 1e-20;
 
 const settings = deepseekSettings({
   latent: { q_lora_rank: 1024, kv_lora_rank: 256, qk_nope_head_dim: STILL },

@@ -9,16 +9,13 @@ export const phi = defineDecoder({
   presets: {
     'phi-2': {
       title: 'Phi-2: 2.78B',
-      document: {
-        model: {
-          family: 'phi',
-          vocab_size: 51200,
-          hidden_size: 2560,
-          intermediate_size: 10240,
-          num_hidden_layers: 32,
-          num_attention_heads: 32,
-          partial_rotary_factor: 0.4,
-        },
+      model: {
+        vocab_size: 51200,
+        hidden_size: 2560,
+        intermediate_size: 10240,
+        num_hidden_layers: 32,
+        num_attention_heads: 32,
+        partial_rotary_factor: 0.4,
       },
     },
   },

@@ -16,18 +16,15 @@ export const qwen3Next = defineDecoder({
   presets: {
     'qwen3-next-80b-a3b': {
       title: 'Qwen3-Next 80B A3B: 79.7B',
-      document: {
-        model: {
-          family: 'qwen3_next',
-          vocab_size: 151936,
-          hidden_size: 2048,
-          intermediate_size: 5120,
-          num_hidden_layers: 48,
-          num_attention_heads: 16,
-          num_key_value_heads: 2,
-          max_position_embeddings: 262144,
-          rope_theta: 10000000,
-        },
+      model: {
+        vocab_size: 151936,
+        hidden_size: 2048,
+        intermediate_size: 5120,
+        num_hidden_layers: 48,
+        num_attention_heads: 16,
+        num_key_value_heads: 2,
+        max_position_embeddings: 262144,
+        rope_theta: 10000000,
       },
     },
   },

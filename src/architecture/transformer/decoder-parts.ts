@@ -259,6 +259,28 @@ export function rotaryOf(
   });
 }
 
+/** Rotation of a family with other settings in the layers with a window. */
+export const rotaryByKind = (
+  block: string,
+  config: RotarySource & {
+    readonly rope_local_base_freq: number;
+    readonly rope_local_scaling?: RopeScaling | null | undefined;
+  },
+  headDim: number,
+  isSliding: boolean,
+): Rotary =>
+  rotaryOf(
+    block,
+    isSliding
+      ? {
+          ...config,
+          rope_theta: config.rope_local_base_freq,
+          rope_scaling: config.rope_local_scaling,
+        }
+      : config,
+    headDim,
+  );
+
 interface MlpSizes {
   readonly hidden: number;
   readonly inner: number;
@@ -347,6 +369,12 @@ export function numberedMlps(name: string, count: number, sizes: MlpSizes): Gate
   checkNames('model', 3 * count);
   return Array.from({ length: count }, (_, index) => separateMlp(`${name}.${index}`, sizes));
 }
+
+/** Experts for every token, as one network of their joint width; none where `count` is 0. */
+export const jointExperts = (name: string, count: number, sizes: MlpSizes): GatedMlp[] =>
+  count === 0
+    ? []
+    : [separateMlp(name, { ...sizes, inner: count * sizes.inner, component: 'sharedExperts' })];
 
 interface ExpertSizes extends Omit<MlpSizes, 'bias' | 'component'> {
   readonly experts: number;

@@ -7,7 +7,7 @@ import { defineRules, type Ignored } from '../family.js';
 import type { LatentAttention, Layer, Rotary, Router } from '../layer.js';
 import { buffer } from '../param.js';
 import { type JsonObject, type LimitedKeys, unreadBut } from './config-keys.js';
-import { expertsOf, separateMlp } from './decoder-parts.js';
+import { expertsOf, jointExperts, separateMlp } from './decoder-parts.js';
 import { rotarySettings, scalingOf, yarnAmplitude } from './rotary.js';
 import { expertRules, lengthRules, rotationRules, scalingRules } from './rules.js';
 import {
@@ -322,7 +322,6 @@ export function deepseekFeedForward(
   if (isDense) {
     return separateMlp(name, { hidden, inner: config.intermediate_size, activation, bias });
   }
-  const shared = config.n_shared_experts ?? 0;
   return mixtureOfExperts(name, {
     router: router(`${name}.gate`, hidden, {
       experts,
@@ -337,23 +336,17 @@ export function deepseekFeedForward(
       inner,
       activation,
     }),
-    shared:
-      shared === 0
-        ? []
-        : [
-            separateMlp(`${name}.shared_experts`, {
-              hidden,
-              inner: shared * inner,
-              activation,
-              bias,
-              component: 'sharedExperts',
-            }),
-          ],
+    shared: jointExperts(`${name}.shared_experts`, config.n_shared_experts ?? 0, {
+      hidden,
+      inner,
+      activation,
+      bias,
+    }),
   });
 }
 
 /** Added to the sum of the chosen experts' scores. */
-const RENORMALISE_EPS = 1e-20;
+export const RENORMALISE_EPS = 1e-20;
 
 /**
  * Routing of DeepSeek-V3: sigmoid scores, and a correction for the choice.

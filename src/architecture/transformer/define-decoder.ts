@@ -47,10 +47,18 @@ type TransformerSchema = z.ZodObject<
 
 type SharedField = 'name' | 'confusions' | 'presets' | 'rules' | 'fromHuggingFace' | 'build';
 
+/** A ready model: its settings, without the family. */
+interface ModelPreset<Schema extends TransformerSchema> {
+  /** One-line purpose. */
+  readonly title: string;
+  readonly model: Omit<z.input<Schema>['model'], 'family'>;
+}
+
 interface Transformer<Schema extends TransformerSchema>
   extends Omit<Family<Schema>, SharedField>,
-    Partial<Pick<Family<Schema>, 'confusions' | 'presets'>>,
+    Partial<Pick<Family<Schema>, 'confusions'>>,
     Pick<Family<Schema>, 'rules' | 'build'> {
+  readonly presets?: Readonly<Record<string, ModelPreset<Schema>>>;
   /** Special features of its `config.json`. */
   readonly huggingFace?: Special;
 }
@@ -58,13 +66,19 @@ interface Transformer<Schema extends TransformerSchema>
 /** Defines a Hugging Face family with its own builder; a checkpoint only shows what `storedSettings` reads. */
 export function defineTransformer<Schema extends TransformerSchema>({
   huggingFace,
+  presets = {},
   ...family
 }: Transformer<Schema>): Family<Schema> {
   const { model } = family.schema.shape;
+  const name = model.shape.family.value;
+  const documents = Object.entries(presets).map(([preset, { title, model: settings }]) => [
+    preset,
+    { title, document: { model: { family: name, ...settings } } },
+  ]);
   return defineFamily<Schema>({
-    name: model.shape.family.value,
+    name,
     confusions: [],
-    presets: {},
+    presets: Object.fromEntries(documents),
     trainingHints,
     fromHuggingFace: huggingFaceReader(model, huggingFace),
     settingsFor: tyingSettings,
@@ -134,8 +148,8 @@ export interface BlockInputs<Config> {
 /** Family definition by differences from Llama. */
 interface DecoderFamily<Schema extends DecoderSchema>
   extends Omit<Family<Schema>, SharedField | 'dimensions'>,
-    Partial<Pick<Family<Schema>, 'confusions' | 'presets' | 'rules'>>,
-    Pick<Transformer<Schema>, 'huggingFace'> {
+    Partial<Pick<Family<Schema>, 'confusions' | 'rules'>>,
+    Pick<Transformer<Schema>, 'huggingFace' | 'presets'> {
   /** Replaces the shared rules for heads, rotation and rotary scaling. */
   readonly headRules?: Family<Schema>['rules'];
   /** Replaces the shared rule for the number of experts. */

@@ -272,14 +272,21 @@ interface WindowSettings {
   readonly layer_types?: readonly string[] | null | undefined;
 }
 
-/** Window of layer `index`: from `layer_types`, or the family's rule if the config has no list. */
+/** Whether layer `index` has a window: from `layer_types`, or the family's rule if the config has no list. */
+export const slidesAt = (
+  { layer_types: types }: Pick<WindowSettings, 'layer_types'>,
+  index: number,
+  slidesByRule: boolean,
+): boolean => (types ? types[index] === 'sliding_attention' : slidesByRule);
+
+/** Window of layer `index`, if `slidesAt` it. */
 export function windowAt(
-  { sliding_window: tokens, layer_types: types }: WindowSettings,
+  config: WindowSettings,
   index: number,
   slidesByRule: boolean,
 ): Window | undefined {
-  const slides = types ? types[index] === 'sliding_attention' : slidesByRule;
-  return slides && tokens ? slidingWindow(tokens) : undefined;
+  const { sliding_window: tokens } = config;
+  return slidesAt(config, index, slidesByRule) && tokens ? slidingWindow(tokens) : undefined;
 }
 
 /** Keys of models with an optional window in the upper layers. */
