@@ -104,7 +104,8 @@ interface CausalSettings {
 
 interface DecoderParts
   extends Pick<CausalModel, 'block' | 'embeddingSteps' | 'shared' | 'logitSteps' | 'headBias'> {
-  readonly norm: (name: string) => NormLayer;
+  /** The final norm, with layers before it where a family has some. */
+  readonly norm: (name: string) => LanguageModel['norm'];
   /** Name of the final norm. */
   readonly finalNorm?: string | undefined;
 }
