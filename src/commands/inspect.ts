@@ -1,7 +1,6 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
-import { openAdapterFiles } from '../checkpoint/adapter/adapter.js';
-import { describeAdapter } from '../checkpoint/adapter/describe-adapter.js';
+import { describeAdapter, openAdapterFiles } from '../checkpoint/adapter/adapter.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { openCheckpoint } from '../checkpoint/open.js';
 import { bytesOfViews, viewsOf } from '../checkpoint/sharing.js';

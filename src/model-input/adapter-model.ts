@@ -1,10 +1,12 @@
 /** LoRA adapters and the models that they change. */
 import type { LanguageModel } from '../architecture/layer.js';
 import { stateDictOf, tensorsOf } from '../architecture/walk.js';
-import type { AdapterFiles, LoraAdapter } from '../checkpoint/adapter/adapter.js';
-import { openAdapter } from '../checkpoint/adapter/adapter.js';
-import type { AdapterDescription } from '../checkpoint/adapter/describe-adapter.js';
-import { basePathsOf, describeAdapter } from '../checkpoint/adapter/describe-adapter.js';
+import type {
+  AdapterDescription,
+  AdapterFiles,
+  LoraAdapter,
+} from '../checkpoint/adapter/adapter.js';
+import { basePathsOf, describeAdapter, openAdapter } from '../checkpoint/adapter/adapter.js';
 import type { NamesOf, TensorType } from '../checkpoint/adapter/merge-adapter.js';
 import { changesOf, mergedCheckpoint } from '../checkpoint/adapter/merge-adapter.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';

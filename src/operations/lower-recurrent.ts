@@ -6,6 +6,7 @@ import type {
   Mamba,
   StateSpaceDual,
 } from '../architecture/layer.js';
+import type { Param } from '../architecture/param.js';
 import { inputWidth, outputWidth, sharedInputWidth } from '../architecture/walk.js';
 import {
   byRows,
@@ -18,7 +19,39 @@ import {
   openingMatmuls,
   paramsOf,
 } from './lowering-blocks.js';
-import { allReduce, type Primitive, runOf, type Saved, vectors } from './primitive.js';
+import {
+  allReduce,
+  type Primitive,
+  runOf,
+  type Saved,
+  type Scan,
+  type UnitRun,
+  vectors,
+} from './primitive.js';
+
+/** A scan that saves nothing, with its tensors cut by a run. */
+const scan = (
+  layer: string,
+  component: Component,
+  params: readonly Param[],
+  run: UnitRun,
+  sizes: Pick<Scan, 'inner' | 'state' | 'decays' | 'inFloat32'>,
+): Scan => ({
+  kind: 'scan',
+  layer,
+  component,
+  input: sizes.inner,
+  output: sizes.inner,
+  params,
+  saved: [],
+  cuts: byRows(params, layer, run),
+  launches: 1,
+  ...sizes,
+});
+
+const savedInput = (component: Component, inner: number): Pick<Primitive, 'saved'> => ({
+  saved: [{ part: component, vectors: [vectors(1, 'inner', inner, 'width')], source: 'its input' }],
+});
 
 export function lowerMamba(layer: Mamba, component: Component, lower: LowerLayer): Primitive[] {
   const { name, stateLog, skip, inProj, conv, xProj, dtProj, outProj, stepRank } = layer;
@@ -49,21 +82,12 @@ export function lowerMamba(layer: Mamba, component: Component, lower: LowerLayer
       lower(each, { width: each.size, share: 'whole', component }),
     ),
     matmul(dtProj, component, { cuts: byRows(paramsOf(dtProj), name, channels) }),
-    {
-      kind: 'scan',
-      layer: name,
-      component,
-      input: inner,
-      output: inner,
-      params: [stateLog, skip],
-      saved: [],
-      cuts: byRows([stateLog, skip], name, channels),
-      launches: 1,
+    scan(name, component, [stateLog, skip], channels, {
       inner,
       state,
       decays: 'values',
       inFloat32: layer.float32State,
-    },
+    }),
     closingMatmul(outProj, component, name, channels),
   ];
 }
@@ -96,29 +120,16 @@ export function lowerStateSpaceDual(layer: StateSpaceDual, component: Component)
       saved: [saved],
     }),
     { ...mixed, cuts: byRows(mixed.params, name, values, shared, shared) },
-    {
-      kind: 'scan',
-      layer: name,
-      component,
-      input: inner,
-      output: inner,
-      params: [stepBias, stateLog, skip],
-      saved: [],
-      cuts: byRows([stepBias, stateLog, skip], name, steps),
-      launches: 1,
+    scan(name, component, [stepBias, stateLog, skip], steps, {
       inner,
       state,
       decays: 'heads',
       inFloat32: true,
-    },
+    }),
     norm
       ? gatedNorm(norm, component, { of: name, run: values })
       : elementwise(layer, component, inner),
-    closingMatmul(outProj, component, name, values, {
-      saved: [
-        { part: component, vectors: [vectors(1, 'inner', inner, 'width')], source: 'its input' },
-      ],
-    }),
+    closingMatmul(outProj, component, name, values, savedInput(component, inner)),
   ];
 }
 
@@ -155,27 +166,14 @@ export function lowerGatedDelta(layer: GatedDelta, component: Component): Primit
       saved: [saved],
     }),
     ...mixed,
-    {
-      kind: 'scan',
-      layer: name,
-      component,
-      input: inner,
-      output: inner,
-      params: [stepBias, stateLog],
-      saved: [],
-      cuts: byRows([stepBias, stateLog], name, steps),
-      launches: 1,
+    scan(name, component, [stepBias, stateLog], steps, {
       inner,
       state: keyDim,
       decays: 'delta',
       inFloat32: true,
-    },
-    gatedNorm(norm, component, { of: name, run: valueRun }),
-    closingMatmul(outProj, component, name, valueRun, {
-      saved: [
-        { part: component, vectors: [vectors(1, 'inner', inner, 'width')], source: 'its input' },
-      ],
     }),
+    gatedNorm(norm, component, { of: name, run: valueRun }),
+    closingMatmul(outProj, component, name, valueRun, savedInput(component, inner)),
   ];
 }
 

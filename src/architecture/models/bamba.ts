@@ -1,10 +1,9 @@
 /** Bamba: Mamba-2 layers, and attention in a few. */
 import * as z from 'zod';
 import { unreadBut } from '../transformer/config-keys.js';
-import { mlpOf, residualBlock, rotaryOf, separateAttention } from '../transformer/decoder-parts.js';
+import { mlpOf, residualBlock } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
 import { rotaryIn } from '../transformer/rotary.js';
-import { decoderRules, partOfEachHead, scalingRules } from '../transformer/rules.js';
 import { attentionBias, gateActivation, mlpBias, partOfHead } from '../transformer/settings.js';
 import {
   dualIn,
@@ -14,7 +13,6 @@ import {
   RECURRENT_HARMLESS,
 } from '../transformer/state-space.js';
 
-const ROTATED = partOfEachHead('partial_rotary_factor');
 /** Rotated share of a head, unless the rotary parameters state another; a factor outside them is not read. */
 const HALF = 0.5;
 
@@ -34,7 +32,7 @@ export const bamba = defineDecoder({
       rms_norm_eps: 1e-5,
     },
     {
-      ...dualSettings(),
+      ...dualSettings,
       attn_layer_indices: z
         .array(z.int().min(0))
         .nullish()
@@ -45,7 +43,6 @@ export const bamba = defineDecoder({
       mlp_bias: mlpBias,
     },
   ),
-  headRules: [...decoderRules(ROTATED), ...scalingRules(ROTATED)],
   rules: dualRules,
   dimensions: null,
   huggingFace: {
@@ -63,18 +60,8 @@ export const bamba = defineDecoder({
     },
   },
   finalNorm: 'final_layernorm',
-  attentionLayer({ name, config, index, heads }) {
-    if (!config.attn_layer_indices?.includes(index)) return dualOf(`${name}.mamba`, config);
-    const bias = config.attention_bias;
-    return separateAttention(`${name}.self_attn`, {
-      ...heads,
-      bias,
-      outBias: bias,
-      rotary: rotaryOf(name, config, heads.headDim, {
-        part: config.partial_rotary_factor,
-      }),
-    });
-  },
+  attentionLayer: ({ name, config, index }) =>
+    config.attn_layer_indices?.includes(index) ? undefined : dualOf(`${name}.mamba`, config),
   feedForward: ({ name, config }) => mlpOf(`${name}.feed_forward`, config),
   block: (name, { norm, attention, feedForward }) =>
     residualBlock(name, {

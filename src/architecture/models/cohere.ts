@@ -1,7 +1,7 @@
 /** Command R and R+: one norm for attention and feed-forward, LayerNorms without biases, scaled logits. */
 import * as z from 'zod';
 import { layerNormLayer, scale } from '../constructors/basic-layers.js';
-import { parallelBlock, rotaryOf } from '../transformer/decoder-parts.js';
+import { parallelBlock } from '../transformer/decoder-parts.js';
 import { defineDecoder, plainDecoderDocument } from '../transformer/define-decoder.js';
 import { attentionBias, epsilon, flag, gateActivation } from '../transformer/settings.js';
 
@@ -27,12 +27,13 @@ export const cohereSettings = {
 /** Parts of both generations. */
 export const COHERE = {
   block: parallelBlock,
+  rotaryPairs: 'neighbours',
   norm: (name: string, config: { readonly hidden_size: number; readonly layer_norm_eps: number }) =>
     layerNormLayer(name, config.hidden_size, config.layer_norm_eps, { holds: 'weight' }),
   logitSteps: ({ logit_scale: factor }: { readonly logit_scale: number }) => [
     scale('logit_scale', factor),
   ],
-};
+} as const;
 
 export const cohere = defineDecoder({
   ...COHERE,
@@ -51,12 +52,8 @@ export const cohere = defineDecoder({
         parts,
         holds: 'weight',
       });
-    return {
-      ...(config.use_qk_norm && {
-        queryNorm: norm('q_norm', heads),
-        keyNorm: norm('k_norm', keyValueHeads),
-      }),
-      rotary: rotaryOf(name, config, headDim, { pairs: 'neighbours' }),
-    };
+    return config.use_qk_norm
+      ? { queryNorm: norm('q_norm', heads), keyNorm: norm('k_norm', keyValueHeads) }
+      : {};
   },
 });

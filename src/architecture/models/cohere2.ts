@@ -1,8 +1,7 @@
 /** Command R7B and Command A (arXiv 2504.00698): windows in three layers of four, no positions in the fourth. */
 import { unreadBut } from '../transformer/config-keys.js';
-import { rotaryOf } from '../transformer/decoder-parts.js';
 import { defineDecoder, plainDecoderDocument } from '../transformer/define-decoder.js';
-import { positiveInteger, windowAt, windowSettings } from '../transformer/settings.js';
+import { positiveInteger, slidesAt, windowAt, windowSettings } from '../transformer/settings.js';
 import { COHERE, COHERE_SIZES, cohereSettings } from './cohere.js';
 
 const DEFAULT_PATTERN = 4;
@@ -17,18 +16,12 @@ export const cohere2 = defineDecoder({
       .default(DEFAULT_PATTERN)
       .describe('Without layer_types: period of the layers without a window'),
   }),
-  huggingFace: {
-    limited: { use_qk_norm: unreadBut([false]) },
-  },
+  huggingFace: { limited: { use_qk_norm: unreadBut([false]) } },
   slidesByRule: () => true,
-  attention({ name, config, index, heads: { headDim } }) {
-    const { layer_types: types, sliding_window_pattern: pattern } = config;
-    const slides = types ? types[index] === 'sliding_attention' : (index + 1) % pattern !== 0;
+  attention({ config, index }) {
+    const slides = slidesAt(config, index, (index + 1) % config.sliding_window_pattern !== 0);
     return {
-      rotary:
-        slides && config.sliding_window !== null
-          ? rotaryOf(name, config, headDim, { pairs: 'neighbours' })
-          : undefined,
+      ...(!(slides && config.sliding_window !== null) && { rotary: undefined }),
       window: windowAt(config, index, slides),
     };
   },

@@ -1,7 +1,5 @@
 /** DeepSeek-V2 (arXiv 2405.04434): latent attention and grouped experts. */
 import * as z from 'zod';
-import { rmsNormLayer } from '../constructors/basic-layers.js';
-import { decoder, preNormBlock } from '../transformer/decoder-parts.js';
 import {
   DEEPSEEK_RULES,
   deepseekAttention,
@@ -9,8 +7,8 @@ import {
   deepseekSettings,
   MLA_KEYS,
 } from '../transformer/deepseek.js';
-import { defineTransformer } from '../transformer/define-decoder.js';
-import { flag, mixtureStored, transformerDocument } from '../transformer/settings.js';
+import { defineDecoder } from '../transformer/define-decoder.js';
+import { flag, transformerDocument } from '../transformer/settings.js';
 
 const schema = transformerDocument('deepseek_v2', {
   ...deepseekSettings({
@@ -41,12 +39,13 @@ const schema = transformerDocument('deepseek_v2', {
   mlp_bias: flag.default(false).describe('Biases in the dense and in the shared networks'),
 });
 
-export const deepseekV2 = defineTransformer({
+export const deepseekV2 = defineDecoder({
   title: 'DeepSeek-V2: latent attention, experts',
   architecture: 'mixture',
   schema,
+  headRules: DEEPSEEK_RULES,
+  dimensions: null,
   rules: [
-    ...DEEPSEEK_RULES,
     {
       severity: 'warning',
       reads: ['model.norm_topk_prob'],
@@ -76,28 +75,19 @@ export const deepseekV2 = defineTransformer({
     limited: MLA_KEYS,
     harmless: { head_dim: 'transformers uses qk_rope_head_dim in its place' },
   },
-  storedSettings: mixtureStored,
-  build({ model: config }) {
-    const { hidden_size: hidden, n_group: count, topk_group: kept, topk_method: method } = config;
-    const norm = (name: string) => rmsNormLayer(name, hidden, config.rms_norm_eps);
+  attentionLayer: ({ name, config }) =>
+    deepseekAttention(`${name}.self_attn`, config, 'neighbours'),
+  feedForward({ name, index, config }) {
+    const { n_group: count, topk_group: kept, topk_method: method } = config;
     const isGrouped = method === 'group_limited_greedy' && count !== null && kept !== null;
-    const groups = isGrouped ? ({ count, kept, score: 'best', dropped: 0 } as const) : undefined;
-    return decoder(config, {
-      norm,
-      block: (name, index) =>
-        preNormBlock(name, {
-          norm,
-          attention: deepseekAttention(`${name}.self_attn`, config, 'neighbours'),
-          feedForward: deepseekFeedForward(`${name}.mlp`, index, config, {
-            bias: config.mlp_bias,
-            routing: () => ({
-              scoring: 'softmax',
-              correction: undefined,
-              groups,
-              renormalised: undefined,
-            }),
-          }),
-        }),
+    return deepseekFeedForward(`${name}.mlp`, index, config, {
+      bias: config.mlp_bias,
+      routing: () => ({
+        scoring: 'softmax',
+        correction: undefined,
+        groups: isGrouped ? { count, kept, score: 'best', dropped: 0 } : undefined,
+        renormalised: undefined,
+      }),
     });
   },
 });

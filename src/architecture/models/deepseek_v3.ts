@@ -1,8 +1,5 @@
 /** DeepSeek-V3 and R1 (arXiv 2412.19437): V2 with sigmoid scores, and a correction instead of a loss. */
 import * as z from 'zod';
-import { rmsNormLayer } from '../constructors/basic-layers.js';
-import { unreadBut } from '../transformer/config-keys.js';
-import { decoder, preNormBlock } from '../transformer/decoder-parts.js';
 import {
   BEST_TWO_RULES,
   correctedRouting,
@@ -11,12 +8,14 @@ import {
   deepseekFeedForward,
   deepseekSettings,
   falseForNull,
+  interleaved,
   MLA_KEYS,
+  pairsOf,
   predictionSettings,
   predictionTensors,
 } from '../transformer/deepseek.js';
-import { defineTransformer } from '../transformer/define-decoder.js';
-import { flag, mixtureStored, transformerDocument } from '../transformer/settings.js';
+import { defineDecoder } from '../transformer/define-decoder.js';
+import { transformerDocument } from '../transformer/settings.js';
 
 const CONTESTED =
   'the original code of DeepSeek-V3 counts the router’s correction as a parameter, transformers holds it as a buffer';
@@ -44,15 +43,17 @@ const schema = transformerDocument('deepseek_v3', {
   }),
   topk_method: z.literal('noaux_tc').default('noaux_tc').describe('By corrected scores'),
   scoring_func: z.literal('sigmoid').default('sigmoid').describe('How experts are scored'),
-  rope_interleave: flag.default(true).describe('Neighbours are rotated together, not halves'),
+  rope_interleave: interleaved,
   ...predictionSettings,
 });
 
-export const deepseekV3 = defineTransformer({
+export const deepseekV3 = defineDecoder({
   title: 'DeepSeek-V3 and R1: latent attention, corrected experts',
   architecture: 'mixture',
   schema,
-  rules: [...DEEPSEEK_RULES, ...BEST_TWO_RULES],
+  headRules: DEEPSEEK_RULES,
+  rules: BEST_TWO_RULES,
+  dimensions: null,
   predictionLayers: ({ model }) => model.num_nextn_predict_layers ?? 0,
   huggingFace: {
     names: {
@@ -62,7 +63,6 @@ export const deepseekV3 = defineTransformer({
     more: falseForNull,
     limited: {
       ...MLA_KEYS,
-      mlp_bias: unreadBut([false]),
       head_dim: {
         allows: (width, { qk_rope_head_dim: rotated = 64 }) => width === rotated,
         why: 'it is taken for the number of dimensions that are rotated',
@@ -70,24 +70,11 @@ export const deepseekV3 = defineTransformer({
       },
     },
   },
-  storedSettings: mixtureStored,
   ignored: ({ model }) => predictionTensors(model),
-  build({ model: config }) {
-    const norm = (name: string) => rmsNormLayer(name, config.hidden_size, config.rms_norm_eps);
-    return decoder(config, {
-      norm,
-      block: (name, index) =>
-        preNormBlock(name, {
-          norm,
-          attention: deepseekAttention(
-            `${name}.self_attn`,
-            config,
-            config.rope_interleave ? 'neighbours' : 'halves',
-          ),
-          feedForward: deepseekFeedForward(`${name}.mlp`, index, config, {
-            routing: correctedRouting(config, { contested: CONTESTED }),
-          }),
-        }),
-    });
-  },
+  attentionLayer: ({ name, config }) =>
+    deepseekAttention(`${name}.self_attn`, config, pairsOf(config)),
+  feedForward: ({ name, index, config }) =>
+    deepseekFeedForward(`${name}.mlp`, index, config, {
+      routing: correctedRouting(config, { contested: CONTESTED }),
+    }),
 });

@@ -1,5 +1,5 @@
 /** ERNIE 4.5, dense: neighbouring dimensions rotate together. */
-import { rotaryOf, separateMlp } from '../transformer/decoder-parts.js';
+import { separateMlp } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
 import { activationOf, flag, gateActivation } from '../transformer/settings.js';
 
@@ -25,11 +25,8 @@ export const ernie45 = defineDecoder({
       use_bias: flag.default(false).describe('Biases in all products but the head'),
     },
   ),
-  attention: ({ name, config, heads: { headDim } }) => ({
-    bias: config.use_bias,
-    outBias: config.use_bias,
-    rotary: rotaryOf(name, config, headDim, { pairs: 'neighbours' }),
-  }),
+  rotaryPairs: 'neighbours',
+  attention: ({ config }) => ({ bias: config.use_bias, outBias: config.use_bias }),
   feedForward: ({ name, config }) =>
     separateMlp(`${name}.mlp`, {
       hidden: config.hidden_size,

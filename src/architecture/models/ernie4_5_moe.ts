@@ -2,7 +2,7 @@
 import * as z from 'zod';
 import { mixtureOfExperts, router } from '../constructors/feed-forward-layers.js';
 import { param } from '../param.js';
-import { expertsOf, rotaryOf, separateMlp } from '../transformer/decoder-parts.js';
+import { expertsOf, jointExperts, separateMlp } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
 import { expertRules } from '../transformer/rules.js';
 import {
@@ -61,7 +61,7 @@ export const ernie45Moe = defineDecoder({
     },
   ),
   rules: [
-    ...expertRules({ experts: 'moe_num_experts', chosen: 'moe_k' }),
+    ...expertRules('moe_num_experts', 'moe_k'),
     {
       severity: 'error',
       reads: ['model.moe_norm_min'],
@@ -78,11 +78,8 @@ export const ernie45Moe = defineDecoder({
   dimensions: null,
   huggingFace: { names: { moe_num_experts: ['num_experts'], moe_k: ['num_experts_per_tok'] } },
   headBias: ({ use_bias }) => use_bias,
-  attention: ({ name, config, heads: { headDim } }) => ({
-    bias: config.use_bias,
-    outBias: config.use_bias,
-    rotary: rotaryOf(name, config, headDim, { pairs: 'neighbours' }),
-  }),
+  rotaryPairs: 'neighbours',
+  attention: ({ config }) => ({ bias: config.use_bias, outBias: config.use_bias }),
   feedForward({ name: block, config, index }) {
     const name = `${block}.mlp`;
     const { hidden_size: hidden, moe_num_experts: experts, use_bias: bias } = config;
@@ -95,7 +92,6 @@ export const ernie45Moe = defineDecoder({
       return separateMlp(name, { hidden, inner: config.intermediate_size, activation, bias });
     }
     const inner = config.moe_intermediate_size;
-    const shared = config.moe_num_shared_experts;
     const statics =
       config.experts_stored === 'packed' ? `${name}.gate.moe_statics` : `${name}.moe_statics`;
     return mixtureOfExperts(name, {
@@ -113,18 +109,12 @@ export const ernie45Moe = defineDecoder({
         activation,
         stored: config.experts_stored,
       }),
-      shared:
-        shared === 0
-          ? []
-          : [
-              separateMlp(`${name}.shared_experts`, {
-                hidden,
-                inner: shared * inner,
-                activation,
-                bias,
-                component: 'sharedExperts',
-              }),
-            ],
+      shared: jointExperts(`${name}.shared_experts`, config.moe_num_shared_experts, {
+        hidden,
+        inner,
+        activation,
+        bias,
+      }),
     });
   },
 });

@@ -2,7 +2,7 @@
 import * as z from 'zod';
 import { postNormBlock } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
-import { gateActivation, windowAt, windowSettings } from '../transformer/settings.js';
+import { gateActivation, slidesAt, windowAt, windowSettings } from '../transformer/settings.js';
 
 const DEFAULT_PATTERN = 4;
 
@@ -49,13 +49,11 @@ export const exaone4 = defineDecoder({
   block: postNormBlock,
   queryKeyNorms: 'each head',
   attention({ config, index }) {
-    const { layer_types: types, sliding_window: tokens } = config;
+    const hasWindow = config.sliding_window !== null;
     const pattern = Number(config.sliding_window_pattern ?? DEFAULT_PATTERN);
-    const slides = types
-      ? types[index] === 'sliding_attention'
-      : tokens !== null && (index + 1) % pattern !== 0;
+    const slides = slidesAt(config, index, hasWindow && (index + 1) % pattern !== 0);
     return {
-      ...(tokens !== null && !slides && { rotary: undefined }),
+      ...(hasWindow && !slides && { rotary: undefined }),
       window: windowAt(config, index, slides),
     };
   },

@@ -24,7 +24,7 @@ import {
 } from '../transformer/decoder-parts.js';
 import { defineTransformer } from '../transformer/define-decoder.js';
 import { longestInput, rotarySettings } from '../transformer/rotary.js';
-import { decoderRules, rotaryRules } from '../transformer/rules.js';
+import { WHOLE_HEAD_RULES } from '../transformer/rules.js';
 import {
   activationWord,
   epsilon,
@@ -76,8 +76,7 @@ export const falcon = defineTransformer({
   title: 'Falcon',
   schema,
   rules: [
-    ...decoderRules(),
-    ...rotaryRules,
+    ...WHOLE_HEAD_RULES,
     {
       severity: 'error',
       reads: ['model.num_kv_heads', 'model.num_attention_heads'],

@@ -6,6 +6,7 @@ import { unreadBut } from '../transformer/config-keys.js';
 import { sandwichBlock, separateMlp } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
 import {
+  type ActivationWord,
   activationOf,
   activationWord,
   attentionBias,
@@ -55,7 +56,7 @@ export const laterGemmaSettings = (softcaps: {
 interface LaterGemma {
   readonly hidden_size: number;
   readonly intermediate_size: number;
-  readonly hidden_activation: Parameters<typeof activationOf>[0];
+  readonly hidden_activation: ActivationWord;
 }
 
 /** Gemma 2 and 3: norms before and after each branch, windows in some layers, softcapped logits. */

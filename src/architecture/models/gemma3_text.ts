@@ -1,10 +1,10 @@
 /** Gemma 3, the text part (arXiv 2503.19786): one layer in six without a window, norms on q and k. */
-import { rotary } from '../constructors/attention-layers.js';
 import { unreadBut } from '../transformer/config-keys.js';
+import { rotaryByKind } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
-import { localRotarySettings, rotaryByLayer, scalingOf } from '../transformer/rotary.js';
+import { localRotarySettings, rotaryByLayer } from '../transformer/rotary.js';
 import { localRotaryRules } from '../transformer/rules.js';
-import { positiveInteger, windowAt, windowSettings } from '../transformer/settings.js';
+import { positiveInteger, slidesAt, windowAt, windowSettings } from '../transformer/settings.js';
 import { HIDDEN_ACT_UNREAD, LATER_GEMMA, laterGemmaSettings } from './gemma.js';
 
 const [fullBase, localBase] = [1e6, 10_000];
@@ -23,34 +23,28 @@ export const gemma3Text = defineDecoder({
   presets: {
     'gemma-3-270m': {
       title: 'Gemma 3 270M: 268M',
-      document: {
-        model: {
-          family: 'gemma3_text',
-          vocab_size: 262144,
-          hidden_size: 640,
-          intermediate_size: 2048,
-          num_hidden_layers: 18,
-          num_attention_heads: 4,
-          num_key_value_heads: 1,
-          max_position_embeddings: 32768,
-          sliding_window: 512,
-        },
+      model: {
+        vocab_size: 262144,
+        hidden_size: 640,
+        intermediate_size: 2048,
+        num_hidden_layers: 18,
+        num_attention_heads: 4,
+        num_key_value_heads: 1,
+        max_position_embeddings: 32768,
+        sliding_window: 512,
       },
     },
     'gemma-3-1b': {
       title: 'Gemma 3 1B: 1.00B',
-      document: {
-        model: {
-          family: 'gemma3_text',
-          vocab_size: 262144,
-          hidden_size: 1152,
-          intermediate_size: 6912,
-          num_hidden_layers: 26,
-          num_attention_heads: 4,
-          num_key_value_heads: 1,
-          max_position_embeddings: 32768,
-          sliding_window: 512,
-        },
+      model: {
+        vocab_size: 262144,
+        hidden_size: 1152,
+        intermediate_size: 6912,
+        num_hidden_layers: 26,
+        num_attention_heads: 4,
+        num_key_value_heads: 1,
+        max_position_embeddings: 32768,
+        sliding_window: 512,
       },
     },
   },
@@ -95,17 +89,9 @@ export const gemma3Text = defineDecoder({
   queryKeyNorms: 'each head',
   // transformers stores attn_logit_softcapping for this family but does not use it.
   attention({ name, config, index, heads: { headDim } }) {
-    const { layer_types: types, max_position_embeddings: positions } = config;
-    const slides = types
-      ? types[index] === 'sliding_attention'
-      : (index + 1) % config.sliding_window_pattern !== 0;
-    const scaling = slides ? config.rope_local_scaling : config.rope_scaling;
+    const slides = slidesAt(config, index, (index + 1) % config.sliding_window_pattern !== 0);
     return {
-      rotary: rotary(`${name}.rotary`, {
-        base: slides ? config.rope_local_base_freq : config.rope_theta,
-        headDim,
-        scaling: scalingOf(scaling, positions, headDim),
-      }),
+      rotary: rotaryByKind(name, config, headDim, slides),
       scale: config.query_pre_attn_scalar ** -0.5,
       window: windowAt(config, index, slides),
     };

@@ -12,7 +12,7 @@ import {
 import { defineRules } from '../family.js';
 import type { Layer, PerLayerInputs } from '../layer.js';
 import { unreadBut } from '../transformer/config-keys.js';
-import { causalModel, separateMlp } from '../transformer/decoder-parts.js';
+import { decoder, separateMlp } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineTransformer } from '../transformer/define-decoder.js';
 import {
   perLayerIn,
@@ -22,19 +22,17 @@ import {
   sharedKeySettings,
   sharingRules,
 } from '../transformer/per-layer.js';
-import { localRotarySettings, longestInput, rotaryByLayer } from '../transformer/rotary.js';
+import { localRotarySettings, rotaryByLayer } from '../transformer/rotary.js';
 import {
-  DECODER_RULES,
   layerListRules,
   localRotaryRules,
-  rotaryRules,
+  WHOLE_HEAD_RULES,
   windowRules,
 } from '../transformer/rules.js';
 import {
   activationOf,
   decoderStored,
   flag,
-  headPath,
   headsOf,
   positiveInteger,
   windowSettings,
@@ -121,8 +119,7 @@ export const gemma3nText = defineTransformer({
   title: 'Gemma 3n, text only',
   schema,
   rules: [
-    ...DECODER_RULES,
-    ...rotaryRules,
+    ...WHOLE_HEAD_RULES,
     ...localRotaryRules,
     ...layerListRules('layer_types'),
     ...layerListRules('intermediate_size'),
@@ -142,28 +139,18 @@ export const gemma3nText = defineTransformer({
   storedSettings: decoderStored,
   build({ model: config }) {
     const { hidden_size: hidden, stored_prefix: prefix, altup_num_inputs: streams } = config;
-    return causalModel({
-      paths: {
-        embedding: `${prefix}embed_tokens`,
-        blocks: `${prefix}layers`,
-        head: headPath(prefix),
-      },
-      vocabulary: config.vocab_size,
-      hidden,
-      positions: longestInput(config.max_position_embeddings, config.rope_scaling),
-      tied: config.tie_word_embeddings,
-      blocks: config.num_hidden_layers,
-      blocksKey: 'num_hidden_layers',
+    return decoder(config, {
       embeddingSteps: [
         ...GEMMA.embeddingSteps(config),
         altUpEnd('altUpSplit', `${prefix}altup_projections`, hidden, streams),
       ],
       shared: (tokens) => perLayerOf(config, tokens),
       block: (name, index, shared) => block(name, index, config, perLayerIn(shared)),
-      norm: sequence(`${prefix}output`, [
-        altUpEnd('altUpMerge', `${prefix}altup_unembed_projections`, hidden, streams),
-        rmsNormLayer(`${prefix}norm`, hidden, config.rms_norm_eps),
-      ]),
+      norm: (name) =>
+        sequence(`${prefix}output`, [
+          altUpEnd('altUpMerge', `${prefix}altup_unembed_projections`, hidden, streams),
+          rmsNormLayer(name, hidden, config.rms_norm_eps),
+        ]),
       logitSteps: softcappedLogits(config),
     });
   },

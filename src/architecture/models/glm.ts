@@ -1,10 +1,13 @@
 /** GLM-4-9B and GLM-Edge: half of each head rotates, in neighbouring pairs; gate and up are one product. */
-import { fusedMlp, rotaryOf } from '../transformer/decoder-parts.js';
+import { fusedMlp } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
-import { partialFactorIn, type RopeScaling } from '../transformer/rotary.js';
-import { partOfHeadRules } from '../transformer/rules.js';
-import type { FilledHeads } from '../transformer/settings.js';
-import { activationOf, flag, gateActivation, partOfHead } from '../transformer/settings.js';
+import {
+  type ActivationWord,
+  activationOf,
+  flag,
+  gateActivation,
+  partOfHead,
+} from '../transformer/settings.js';
 
 /** Default sizes of both generations. */
 export const GLM_SIZES = {
@@ -28,38 +31,25 @@ export const glmSettings = {
 
 interface GlmBlock {
   readonly name: string;
-  readonly heads: FilledHeads;
   readonly config: {
     readonly hidden_size: number;
     readonly intermediate_size: number;
-    readonly hidden_act: Parameters<typeof activationOf>[0];
+    readonly hidden_act: ActivationWord;
     readonly attention_bias: boolean;
-    readonly partial_rotary_factor: number;
-    readonly rope_theta: number;
-    readonly rope_scaling?: RopeScaling | null | undefined;
-    readonly max_position_embeddings: number;
   };
 }
 
 /** Parts of both generations. */
 export const GLM = {
-  headRules: partOfHeadRules('partial_rotary_factor'),
-  huggingFace: { more: partialFactorIn },
-  attention: ({ name, config, heads: { headDim } }: GlmBlock) => ({
-    bias: config.attention_bias,
-    outBias: false,
-    rotary: rotaryOf(name, config, headDim, {
-      pairs: 'neighbours',
-      part: config.partial_rotary_factor,
-    }),
-  }),
+  rotaryPairs: 'neighbours',
+  attention: ({ config }: GlmBlock) => ({ bias: config.attention_bias, outBias: false }),
   feedForward: ({ name, config }: GlmBlock) =>
     fusedMlp(`${name}.mlp`, {
       hidden: config.hidden_size,
       inner: config.intermediate_size,
       activation: activationOf(config.hidden_act),
     }),
-};
+} as const;
 
 export const glm = defineDecoder({
   ...GLM,

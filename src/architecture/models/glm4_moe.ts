@@ -1,6 +1,5 @@
 /** GLM-4.5 to 4.7: attention of GLM with experts of DeepSeek-V3. */
 import { rmsNormLayer } from '../constructors/basic-layers.js';
-import { rotaryOf } from '../transformer/decoder-parts.js';
 import {
   correctedRouting,
   deepseekFeedForward,
@@ -10,8 +9,6 @@ import {
   routedSettings,
 } from '../transformer/deepseek.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
-import { partialFactorIn } from '../transformer/rotary.js';
-import { partOfHeadRules } from '../transformer/rules.js';
 import { flag, gateActivation, partOfHead } from '../transformer/settings.js';
 
 export const glm4Moe = defineDecoder({
@@ -49,7 +46,6 @@ export const glm4Moe = defineDecoder({
       ...predictionSettings,
     },
   ),
-  headRules: partOfHeadRules('partial_rotary_factor'),
   rules: ROUTED_RULES,
   dimensions: null,
   predictionLayers: ({ model }) => model.num_nextn_predict_layers ?? 0,
@@ -59,7 +55,6 @@ export const glm4Moe = defineDecoder({
       n_routed_experts: ['num_local_experts'],
       num_nextn_predict_layers: ['num_mtp_layers'],
     },
-    more: partialFactorIn,
   },
   attention({ name, config, heads: { headDim } }) {
     const norm = (leaf: string) =>
@@ -67,7 +62,6 @@ export const glm4Moe = defineDecoder({
     return {
       outBias: false,
       ...(config.use_qk_norm && { queryNorm: norm('q_norm'), keyNorm: norm('k_norm') }),
-      rotary: rotaryOf(name, config, headDim, { part: config.partial_rotary_factor }),
     };
   },
   feedForward: ({ name, config, index }) =>

@@ -9,7 +9,7 @@ import {
   sequence,
   transposedLinear,
 } from '../constructors/basic-layers.js';
-import { harmless, NO_ROTARY_KEYS, unreadBut } from '../transformer/config-keys.js';
+import { harmless, NO_ROTARY_KEYS, SUMMARY_KEYS, unreadBut } from '../transformer/config-keys.js';
 import { causalModel, residualBlock } from '../transformer/decoder-parts.js';
 import { defineTransformer } from '../transformer/define-decoder.js';
 import { headsDivide, lengthRules } from '../transformer/rules.js';
@@ -55,15 +55,12 @@ export const gpt2 = defineTransformer({
   presets: {
     gpt2: {
       title: 'GPT-2: 124M',
-      document: {
-        model: {
-          family: 'gpt2',
-          vocab_size: 50257,
-          n_positions: 1024,
-          n_embd: 768,
-          n_layer: 12,
-          n_head: 12,
-        },
+      model: {
+        vocab_size: 50257,
+        n_positions: 1024,
+        n_embd: 768,
+        n_layer: 12,
+        n_head: 12,
       },
     },
   },
@@ -73,14 +70,8 @@ export const gpt2 = defineTransformer({
   huggingFace: {
     names: GPT_NAMES,
     harmless: {
-      ...harmless('of a head that classifies whole texts', [
-        'summary_type',
-        'summary_use_proj',
-        'summary_activation',
-        'summary_proj_to_labels',
-        'summary_first_dropout',
-        'summary_last_dropout',
-      ]),
+      ...SUMMARY_KEYS,
+      summary_last_dropout: 'of a head that classifies whole texts',
       ...harmless('of the first release', ['n_special', 'predict_special_tokens']),
     },
     limited: {

@@ -6,7 +6,7 @@ import {
   learnedPositions,
   linear,
 } from '../constructors/basic-layers.js';
-import { harmless, NO_ROTARY_KEYS } from '../transformer/config-keys.js';
+import { harmless, NO_ROTARY_KEYS, SUMMARY_KEYS } from '../transformer/config-keys.js';
 import { causalModel, plainMlp, residualBlock } from '../transformer/decoder-parts.js';
 import { defineTransformer } from '../transformer/define-decoder.js';
 import { headsDivide, lengthRules } from '../transformer/rules.js';
@@ -57,13 +57,7 @@ export const gptBigcode = defineTransformer({
         'pre_allocate_kv_cache',
         'validate_runner_input',
       ]),
-      ...harmless('of a head that classifies whole texts', [
-        'summary_type',
-        'summary_use_proj',
-        'summary_activation',
-        'summary_proj_to_labels',
-        'summary_first_dropout',
-      ]),
+      ...SUMMARY_KEYS,
       num_key_value_heads: 'the class makes it from multi_query',
     },
   },

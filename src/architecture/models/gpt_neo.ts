@@ -3,7 +3,7 @@ import * as z from 'zod';
 import { sumOf } from '../../text/words.js';
 import { slidingWindow } from '../constructors/attention-layers.js';
 import { layerNormLayer, learnedPositions } from '../constructors/basic-layers.js';
-import { harmless, NO_ROTARY_KEYS } from '../transformer/config-keys.js';
+import { harmless, NO_ROTARY_KEYS, SUMMARY_KEYS } from '../transformer/config-keys.js';
 import {
   causalModel,
   plainMlp,
@@ -97,13 +97,7 @@ export const gptNeo = defineTransformer({
     limited: NO_ROTARY_KEYS,
     harmless: {
       ...harmless('used in training only', ['resid_dropout', 'embed_dropout']),
-      ...harmless('of a head that classifies whole texts', [
-        'summary_type',
-        'summary_use_proj',
-        'summary_activation',
-        'summary_proj_to_labels',
-        'summary_first_dropout',
-      ]),
+      ...SUMMARY_KEYS,
       attention_layers: 'the class makes it from attention_types',
     },
   },

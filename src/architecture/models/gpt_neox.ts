@@ -2,7 +2,6 @@
 import * as z from 'zod';
 import { attention, rotary } from '../constructors/attention-layers.js';
 import {
-  activation,
   fusedProjection,
   layerNormLayer,
   linear,
@@ -11,7 +10,7 @@ import {
 } from '../constructors/basic-layers.js';
 import type { Layer } from '../layer.js';
 import { type JsonObject, unreadBut } from '../transformer/config-keys.js';
-import { causalModel, residualBlock } from '../transformer/decoder-parts.js';
+import { causalModel, plainMlp, residualBlock } from '../transformer/decoder-parts.js';
 import { defineTransformer } from '../transformer/define-decoder.js';
 import { isHeldInMemory } from '../transformer/hugging-face.js';
 import { longestInput, rotaryIn, rotarySettings, scalingOf } from '../transformer/rotary.js';
@@ -23,12 +22,10 @@ import {
   scalingRules,
 } from '../transformer/rules.js';
 import {
-  activationOf,
   activationWord,
   epsilon,
   FEED_FORWARD_PER_CHANNEL,
   flag,
-  isComposed,
   oldBuffers,
   partOfHead,
   positiveInteger,
@@ -125,8 +122,7 @@ export const gptNeox = defineTransformer({
     ),
   build({ model: config }) {
     const { hidden_size: hidden, num_attention_heads: heads, attention_bias: bias } = config;
-    const { stored_prefix: prefix } = config;
-    const { intermediate_size: inner, max_position_embeddings: positions } = config;
+    const { stored_prefix: prefix, max_position_embeddings: positions } = config;
     const headDim = hidden / heads;
     const rotatedDim = Math.trunc(headDim * config.rotary_pct);
     const scaling = scalingOf(config.rope_scaling, positions, rotatedDim);
@@ -149,19 +145,12 @@ export const gptNeox = defineTransformer({
         }),
       });
     const feedForward = (name: string): Layer =>
-      sequence(
-        `${name}.mlp`,
-        [
-          linear(`${name}.mlp.dense_h_to_4h`, hidden, inner),
-          activation(
-            `${name}.mlp.act`,
-            activationOf(config.hidden_act),
-            isComposed(config.hidden_act),
-          ),
-          linear(`${name}.mlp.dense_4h_to_h`, inner, hidden),
-        ],
-        'feedForward',
-      );
+      plainMlp(`${name}.mlp`, {
+        hidden,
+        inner: config.intermediate_size,
+        activation: config.hidden_act,
+        leaves: ['dense_h_to_4h', 'dense_4h_to_h'],
+      });
     return causalModel({
       paths: {
         embedding: `${prefix}embed_in`,

@@ -3,7 +3,6 @@ import { clampedExperts, mixtureOfExperts, router } from '../constructors/feed-f
 import { unreadBut } from '../transformer/config-keys.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
 import { rotaryIn, rotaryReading, scalingIn } from '../transformer/rotary.js';
-import { expertRules } from '../transformer/rules.js';
 import { flag, positiveInteger, windowAt, windowSettings } from '../transformer/settings.js';
 
 /** Limit of the gate and of what it multiplies. */
@@ -27,25 +26,22 @@ export const gptOss = defineDecoder({
   presets: {
     'gpt-oss-20b': {
       title: 'gpt-oss-20b: 20.9B',
-      document: {
-        model: {
-          family: 'gpt_oss',
-          vocab_size: 201088,
-          hidden_size: 2880,
-          intermediate_size: 2880,
-          num_hidden_layers: 24,
-          num_attention_heads: 64,
-          num_key_value_heads: 8,
-          rope_scaling: {
-            rope_type: 'yarn',
-            factor: 32,
-            original_max_position_embeddings: 4096,
-            beta_fast: 32,
-            beta_slow: 1,
-            truncate: false,
-          },
-          num_local_experts: 32,
+      model: {
+        vocab_size: 201088,
+        hidden_size: 2880,
+        intermediate_size: 2880,
+        num_hidden_layers: 24,
+        num_attention_heads: 64,
+        num_key_value_heads: 8,
+        rope_scaling: {
+          rope_type: 'yarn',
+          factor: 32,
+          original_max_position_embeddings: 4096,
+          beta_fast: 32,
+          beta_slow: 1,
+          truncate: false,
         },
+        num_local_experts: 32,
       },
     },
   },
@@ -70,7 +66,6 @@ export const gptOss = defineDecoder({
       attention_bias: flag.default(true).describe('Biases in all four products of attention'),
     },
   ),
-  rules: expertRules({ experts: 'num_local_experts', chosen: 'num_experts_per_tok' }),
   slidesByRule: ({ sliding_window: tokens }) => tokens !== null,
   dimensions: { feedForward: { key: 'intermediate_size', perChannel: [1 / 4, 4] } },
   huggingFace: {

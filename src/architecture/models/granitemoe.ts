@@ -3,7 +3,6 @@ import * as z from 'zod';
 import { mixtureOfExperts, packedExperts, router } from '../constructors/feed-forward-layers.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
 import { isHeldInMemory } from '../transformer/hugging-face.js';
-import { expertRules } from '../transformer/rules.js';
 import {
   activationOf,
   attentionBias,
@@ -48,7 +47,6 @@ export const granitemoe = defineDecoder({
       attention_bias: attentionBias,
     },
   ),
-  rules: expertRules({ experts: 'num_local_experts', chosen: 'num_experts_per_tok' }),
   huggingFace: {
     more: (config) => ({
       stored_experts: isHeldInMemory(config) ? 'gate_up_proj' : 'input_linear',

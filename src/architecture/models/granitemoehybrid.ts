@@ -9,11 +9,11 @@ import {
 } from '../constructors/feed-forward-layers.js';
 import type { GatedMlp } from '../layer.js';
 import type { JsonObject } from '../transformer/config-keys.js';
-import { rotaryOf, separateAttention } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
 import { isHeldInMemory } from '../transformer/hugging-face.js';
 import { expertRules } from '../transformer/rules.js';
 import {
+  type ActivationWord,
   activationOf,
   attentionBias,
   decoderStored,
@@ -35,12 +35,7 @@ const HELD_NAMES = ['experts.gate_up_proj', 'experts.down_proj'] as const;
 const factor = z.number().default(1);
 
 /** Gate and up as one product. */
-function sharedMlp(
-  name: string,
-  hidden: number,
-  inner: number,
-  word: Parameters<typeof activationOf>[0],
-): GatedMlp {
+function sharedMlp(name: string, hidden: number, inner: number, word: ActivationWord): GatedMlp {
   const both = linear(`${name}.input_linear`, hidden, 2 * inner, { bias: false });
   return gatedMlp(name, {
     inputs: fusedProjection(both, [inner, inner]),
@@ -62,56 +57,50 @@ export const graniteMoeHybrid = defineDecoder({
   presets: {
     'granite-4.0-h-350m': {
       title: 'Granite 4.0 H 350M: 340M',
-      document: {
-        model: {
-          family: 'granitemoehybrid',
-          vocab_size: 100352,
-          hidden_size: 768,
-          shared_intermediate_size: 2048,
-          num_local_experts: 0,
-          num_experts_per_tok: 0,
-          num_hidden_layers: 32,
-          layer_types: kinds(32, [10, 13, 17, 27]),
-          num_attention_heads: 12,
-          num_key_value_heads: 4,
-          mamba_n_heads: 48,
-          mamba_d_head: 32,
-          mamba_d_state: 128,
-          mamba_n_groups: 1,
-          max_position_embeddings: 32768,
-          rms_norm_eps: 1e-5,
-          embedding_multiplier: 12,
-          attention_multiplier: 0.015625,
-          residual_multiplier: 0.246,
-          logits_scaling: 3,
-          tie_word_embeddings: true,
-        },
+      model: {
+        vocab_size: 100352,
+        hidden_size: 768,
+        shared_intermediate_size: 2048,
+        num_local_experts: 0,
+        num_experts_per_tok: 0,
+        num_hidden_layers: 32,
+        layer_types: kinds(32, [10, 13, 17, 27]),
+        num_attention_heads: 12,
+        num_key_value_heads: 4,
+        mamba_n_heads: 48,
+        mamba_d_head: 32,
+        mamba_d_state: 128,
+        mamba_n_groups: 1,
+        max_position_embeddings: 32768,
+        rms_norm_eps: 1e-5,
+        embedding_multiplier: 12,
+        attention_multiplier: 0.015625,
+        residual_multiplier: 0.246,
+        logits_scaling: 3,
+        tie_word_embeddings: true,
       },
     },
     'granite-4.0-h-tiny': {
       title: 'Granite 4.0 H Tiny: 6.94B',
-      document: {
-        model: {
-          family: 'granitemoehybrid',
-          vocab_size: 100352,
-          hidden_size: 1536,
-          intermediate_size: 512,
-          num_hidden_layers: 40,
-          num_attention_heads: 12,
-          num_key_value_heads: 4,
-          max_position_embeddings: 131072,
-          rms_norm_eps: 1e-5,
-          mamba_n_heads: 48,
-          mamba_d_state: 128,
-          layer_types: kinds(40, [5, 15, 25, 35]),
-          num_local_experts: 64,
-          num_experts_per_tok: 6,
-          embedding_multiplier: 12,
-          attention_multiplier: 0.0078125,
-          residual_multiplier: 0.22,
-          logits_scaling: 6,
-          tie_word_embeddings: true,
-        },
+      model: {
+        vocab_size: 100352,
+        hidden_size: 1536,
+        intermediate_size: 512,
+        num_hidden_layers: 40,
+        num_attention_heads: 12,
+        num_key_value_heads: 4,
+        max_position_embeddings: 131072,
+        rms_norm_eps: 1e-5,
+        mamba_n_heads: 48,
+        mamba_d_state: 128,
+        layer_types: kinds(40, [5, 15, 25, 35]),
+        num_local_experts: 64,
+        num_experts_per_tok: 6,
+        embedding_multiplier: 12,
+        attention_multiplier: 0.0078125,
+        residual_multiplier: 0.22,
+        logits_scaling: 6,
+        tie_word_embeddings: true,
       },
     },
   },
@@ -127,7 +116,7 @@ export const graniteMoeHybrid = defineDecoder({
       rms_norm_eps: 1e-6,
     },
     {
-      ...dualSettings(),
+      ...dualSettings,
       layer_types: z
         .array(z.enum(['linear_attention', 'full_attention']))
         .nullish()
@@ -158,14 +147,12 @@ export const graniteMoeHybrid = defineDecoder({
       attention_bias: attentionBias,
     },
   ),
-  rules: [
-    ...dualRules,
-    ...expertRules({ experts: 'num_local_experts', chosen: 'num_experts_per_tok' }).map((rule) => ({
-      ...rule,
-      check: (document: Parameters<typeof rule.check>[0]) =>
-        (document.model as JsonObject).num_local_experts === 0 ? undefined : rule.check(document),
-    })),
-  ],
+  countRules: expertRules('num_local_experts').map((rule) => ({
+    ...rule,
+    check: (document: Parameters<typeof rule.check>[0]) =>
+      (document.model as JsonObject).num_local_experts === 0 ? undefined : rule.check(document),
+  })),
+  rules: dualRules,
   dimensions: null,
   huggingFace: {
     names: { layer_types: ['layers_block_type'] },
@@ -186,20 +173,12 @@ export const graniteMoeHybrid = defineDecoder({
         : [{ path: 'model.stored_experts', value: isFile ? 'in files' : 'in memory' }]),
     ];
   },
-  attentionLayer({ name, config, index, heads }) {
-    if (config.layer_types?.[index] !== 'full_attention') return dualOf(`${name}.mamba`, config);
-    const bias = config.attention_bias;
-    return separateAttention(`${name}.self_attn`, {
-      ...heads,
-      bias,
-      outBias: bias,
-      scale: config.attention_multiplier,
-      rotary:
-        config.position_embedding_type === 'rope'
-          ? rotaryOf(name, config, heads.headDim)
-          : undefined,
-    });
-  },
+  attention: ({ config }) => ({
+    scale: config.attention_multiplier,
+    ...(config.position_embedding_type !== 'rope' && { rotary: undefined }),
+  }),
+  attentionLayer: ({ name, config, index }) =>
+    config.layer_types?.[index] === 'full_attention' ? undefined : dualOf(`${name}.mamba`, config),
   feedForward({ name: block, config }) {
     const { hidden_size: hidden, intermediate_size: inner, num_local_experts: experts } = config;
     const shared = sharedMlp(

@@ -1,5 +1,4 @@
 /** Helium 1: Llama with rotated neighbours. */
-import { rotaryOf } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
 import { flag, gateActivation, headsOf, mlpBias } from '../transformer/settings.js';
 
@@ -40,9 +39,6 @@ export const helium = defineDecoder({
       },
     },
   ],
-  attention: ({ name, config, heads: { headDim } }) => ({
-    bias: config.attention_bias,
-    outBias: false,
-    rotary: rotaryOf(name, config, headDim, { pairs: 'neighbours' }),
-  }),
+  rotaryPairs: 'neighbours',
+  attention: ({ config }) => ({ bias: config.attention_bias, outBias: false }),
 });

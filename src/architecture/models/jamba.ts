@@ -67,7 +67,7 @@ export const jamba = defineTransformer({
   rules: [
     ...headRules,
     ...lengthRules('max_position_embeddings'),
-    ...expertRules({ experts: 'num_experts', chosen: 'num_experts_per_tok' }).map((rule) => ({
+    ...expertRules('num_experts').map((rule) => ({
       ...rule,
       check: (document: Parameters<typeof rule.check>[0]) =>
         (document.model as { num_experts?: number }).num_experts === 1

@@ -4,19 +4,12 @@ import { rmsNormLayer } from '../constructors/basic-layers.js';
 import { gatedConv } from '../constructors/recurrent-layers.js';
 import type { Layer } from '../layer.js';
 import { harmless } from '../transformer/config-keys.js';
-import {
-  type BlockParts,
-  residualBlock,
-  rotaryOf,
-  separateAttention,
-  separateMlp,
-} from '../transformer/decoder-parts.js';
+import { type BlockParts, residualBlock, separateMlp } from '../transformer/decoder-parts.js';
 import {
   type BlockInputs,
   defineDecoder,
   plainDecoderDocument,
 } from '../transformer/define-decoder.js';
-import type { RopeScaling } from '../transformer/rotary.js';
 import { epsilon, flag, positiveInteger } from '../transformer/settings.js';
 
 /** Keys of both generations of LFM2. */
@@ -32,9 +25,6 @@ export const lfm2Settings = {
 
 interface Lfm2Config {
   readonly hidden_size: number;
-  readonly max_position_embeddings: number;
-  readonly rope_theta: number;
-  readonly rope_scaling?: RopeScaling | null | undefined;
   readonly norm_eps: number;
   readonly conv_L_cache: number;
   readonly conv_bias: boolean;
@@ -52,22 +42,24 @@ export const LFM2 = {
       attention: [norm(`${name}.operator_norm`), attention],
       mlp: [norm(`${name}.ffn_norm`), feedForward],
     }),
-  attentionLayer({ name, config, index, heads }: BlockInputs<Lfm2Config>): Layer {
+  attention({ name, config, heads: { headDim } }: BlockInputs<Lfm2Config>) {
+    const norm = (leaf: string) =>
+      rmsNormLayer(`${name}.self_attn.${leaf}`, headDim, config.norm_eps);
+    return {
+      outName: 'out_proj',
+      queryNorm: norm('q_layernorm'),
+      keyNorm: norm('k_layernorm'),
+    };
+  },
+  attentionLayer({ name, config, index }: BlockInputs<Lfm2Config>): Layer | undefined {
     const { layer_types: types, full_attn_idxs: attending } = config;
     const attends = types
       ? types[index] === 'full_attention'
       : (attending?.includes(index) ?? true);
     const { hidden_size: hidden, conv_L_cache: kernel, conv_bias: bias } = config;
-    if (!attends) return gatedConv(`${name}.conv`, hidden, kernel, { bias, cached: kernel });
-    const norm = (leaf: string) =>
-      rmsNormLayer(`${name}.self_attn.${leaf}`, heads.headDim, config.norm_eps);
-    return separateAttention(`${name}.self_attn`, {
-      ...heads,
-      outName: 'out_proj',
-      queryNorm: norm('q_layernorm'),
-      keyNorm: norm('k_layernorm'),
-      rotary: rotaryOf(name, config, heads.headDim),
-    });
+    return attends
+      ? undefined
+      : gatedConv(`${name}.conv`, hidden, kernel, { bias, cached: kernel });
   },
 } as const;
 
@@ -114,32 +106,26 @@ export const lfm2 = defineDecoder({
   presets: {
     'lfm2-350m': {
       title: 'LFM2-350M: 354M',
-      document: {
-        model: {
-          family: 'lfm2',
-          vocab_size: 65536,
-          hidden_size: 1024,
-          intermediate_size: 6656,
-          num_hidden_layers: 16,
-          num_attention_heads: 16,
-          num_key_value_heads: 8,
-          full_attn_idxs: [2, 5, 8, 10, 12, 14],
-        },
+      model: {
+        vocab_size: 65536,
+        hidden_size: 1024,
+        intermediate_size: 6656,
+        num_hidden_layers: 16,
+        num_attention_heads: 16,
+        num_key_value_heads: 8,
+        full_attn_idxs: [2, 5, 8, 10, 12, 14],
       },
     },
     'lfm2-1.2b': {
       title: 'LFM2-1.2B: 1.17B',
-      document: {
-        model: {
-          family: 'lfm2',
-          vocab_size: 65536,
-          hidden_size: 2048,
-          intermediate_size: 12288,
-          num_hidden_layers: 16,
-          num_attention_heads: 32,
-          num_key_value_heads: 8,
-          full_attn_idxs: [2, 5, 8, 10, 12, 14],
-        },
+      model: {
+        vocab_size: 65536,
+        hidden_size: 2048,
+        intermediate_size: 12288,
+        num_hidden_layers: 16,
+        num_attention_heads: 32,
+        num_key_value_heads: 8,
+        full_attn_idxs: [2, 5, 8, 10, 12, 14],
       },
     },
   },

@@ -4,7 +4,6 @@ import { mixtureOfExperts, router } from '../constructors/feed-forward-layers.js
 import { buffer } from '../param.js';
 import { expertsOf } from '../transformer/decoder-parts.js';
 import { defineDecoder, plainDecoderDocument } from '../transformer/define-decoder.js';
-import { expertRules } from '../transformer/rules.js';
 import { expertsStored, flag, positiveInteger } from '../transformer/settings.js';
 import { LFM2, LFM2_HARMLESS, LFM2_LEAVES, lfm2Mlp, lfm2Settings } from './lfm2.js';
 
@@ -45,7 +44,6 @@ export const lfm2Moe = defineDecoder({
       experts_stored: expertsStored,
     },
   ),
-  rules: expertRules({ experts: 'num_experts', chosen: 'num_experts_per_tok' }),
   dimensions: null,
   huggingFace: {
     names: { tie_word_embeddings: ['tie_embedding'] },

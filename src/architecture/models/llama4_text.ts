@@ -5,9 +5,8 @@ import { plainRmsNorm } from '../constructors/basic-layers.js';
 import { mixtureOfExperts, packedExperts, router } from '../constructors/feed-forward-layers.js';
 import { defineRules } from '../family.js';
 import { unreadBut } from '../transformer/config-keys.js';
-import { rotaryOf, separateMlp } from '../transformer/decoder-parts.js';
+import { separateMlp } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
-import { expertRules } from '../transformer/rules.js';
 import {
   activationOf,
   attentionBias,
@@ -18,23 +17,73 @@ import {
 
 const DEFAULT_LAYERS = 48;
 
-interface LayerKinds {
-  readonly no_rope_layers?: readonly number[] | null | undefined;
-  readonly no_rope_layer_interval: number;
-  readonly layer_types?: readonly string[] | null | undefined;
-  readonly attention_chunk_size: number | null;
-  readonly num_hidden_layers: number;
-}
+const schema = decoderDocument(
+  'llama4_text',
+  {
+    vocab_size: 202_048,
+    hidden_size: 5120,
+    intermediate_size: 8192,
+    num_hidden_layers: DEFAULT_LAYERS,
+    num_attention_heads: 40,
+    num_key_value_heads: 8,
+    head_dim: 128,
+    max_position_embeddings: 131_072,
+    rms_norm_eps: 1e-5,
+    rope_theta: 500_000,
+  },
+  {
+    intermediate_size_mlp: positiveInteger
+      .default(16_384)
+      .describe('Width inside the network of a layer without experts'),
+    num_local_experts: positiveInteger.default(16).describe('Experts to choose from'),
+    num_experts_per_tok: positiveInteger.default(1).describe('Experts that a token goes to'),
+    moe_layers: z.array(z.int().min(0)).nullish().describe('Layers with experts'),
+    interleave_moe_layer_step: positiveInteger
+      .default(1)
+      .describe('Without moe_layers: one layer in this many has experts'),
+    use_qk_norm: flag
+      .default(true)
+      .describe('Norms without weights on queries and keys that are rotated'),
+    no_rope_layers: z
+      .array(z.literal([0, 1]))
+      .nullish()
+      .describe('For each layer 1 where positions are rotated, 0 where there are none'),
+    no_rope_layer_interval: positiveInteger
+      .default(4)
+      .describe('Without no_rope_layers: one layer in this many has no positions'),
+    attention_chunk_size: positiveInteger
+      .nullable()
+      .default(8192)
+      .describe('Positions of a chunk, beyond which its tokens do not see'),
+    layer_types: z
+      .array(z.enum(['chunked_attention', 'full_attention']))
+      .nullish()
+      .describe('Which layers attend to chunks; by default those that rotate'),
+    attn_temperature_tuning: flag
+      .default(true)
+      .describe('Queries of layers without positions grow with their position'),
+    floor_scale: z
+      .number()
+      .positive()
+      .default(8192)
+      .describe('Positions after which they grow by one step'),
+    attn_scale: z.number().default(0.1).describe('How much they grow'),
+    attention_bias: attentionBias,
+    hidden_act: gateActivation,
+  },
+);
 
-const rotates = (config: LayerKinds, index: number): boolean =>
+type Llama4 = z.output<typeof schema>['model'];
+
+const rotates = (config: Llama4, index: number): boolean =>
   config.no_rope_layers
     ? config.no_rope_layers[index] === 1
     : (index + 1) % config.no_rope_layer_interval !== 0;
 
-const isChunked = (config: LayerKinds, index: number): boolean =>
+const isChunked = (config: Llama4, index: number): boolean =>
   config.layer_types ? config.layer_types[index] === 'chunked_attention' : rotates(config, index);
 
-const chunkRules = defineRules<{ readonly model: LayerKinds }>([
+const chunkRules = defineRules<{ readonly model: Llama4 }>([
   {
     severity: 'error',
     reads: ['model.attention_chunk_size', 'model.layer_types', 'model.no_rope_layers'],
@@ -55,65 +104,8 @@ const chunkRules = defineRules<{ readonly model: LayerKinds }>([
 export const llama4Text = defineDecoder({
   title: 'Llama 4, text only',
   architecture: 'mixture',
-  schema: decoderDocument(
-    'llama4_text',
-    {
-      vocab_size: 202_048,
-      hidden_size: 5120,
-      intermediate_size: 8192,
-      num_hidden_layers: DEFAULT_LAYERS,
-      num_attention_heads: 40,
-      num_key_value_heads: 8,
-      head_dim: 128,
-      max_position_embeddings: 131_072,
-      rms_norm_eps: 1e-5,
-      rope_theta: 500_000,
-    },
-    {
-      intermediate_size_mlp: positiveInteger
-        .default(16_384)
-        .describe('Width inside the network of a layer without experts'),
-      num_local_experts: positiveInteger.default(16).describe('Experts to choose from'),
-      num_experts_per_tok: positiveInteger.default(1).describe('Experts that a token goes to'),
-      moe_layers: z.array(z.int().min(0)).nullish().describe('Layers with experts'),
-      interleave_moe_layer_step: positiveInteger
-        .default(1)
-        .describe('Without moe_layers: one layer in this many has experts'),
-      use_qk_norm: flag
-        .default(true)
-        .describe('Norms without weights on queries and keys that are rotated'),
-      no_rope_layers: z
-        .array(z.literal([0, 1]))
-        .nullish()
-        .describe('For each layer 1 where positions are rotated, 0 where there are none'),
-      no_rope_layer_interval: positiveInteger
-        .default(4)
-        .describe('Without no_rope_layers: one layer in this many has no positions'),
-      attention_chunk_size: positiveInteger
-        .nullable()
-        .default(8192)
-        .describe('Positions of a chunk, beyond which its tokens do not see'),
-      layer_types: z
-        .array(z.enum(['chunked_attention', 'full_attention']))
-        .nullish()
-        .describe('Which layers attend to chunks; by default those that rotate'),
-      attn_temperature_tuning: flag
-        .default(true)
-        .describe('Queries of layers without positions grow with their position'),
-      floor_scale: z
-        .number()
-        .positive()
-        .default(8192)
-        .describe('Positions after which they grow by one step'),
-      attn_scale: z.number().default(0.1).describe('How much they grow'),
-      attention_bias: attentionBias,
-      hidden_act: gateActivation,
-    },
-  ),
-  rules: [
-    ...expertRules({ experts: 'num_local_experts', chosen: 'num_experts_per_tok' }),
-    ...chunkRules,
-  ],
+  schema,
+  rules: chunkRules,
   dimensions: null,
   huggingFace: {
     limited: { text_config: unreadBut([]) },
@@ -126,6 +118,7 @@ export const llama4Text = defineDecoder({
         : undefined,
     }),
   },
+  rotaryPairs: 'neighbours',
   attention({ name: block, config, index, heads: { headDim } }) {
     const { attention_chunk_size: chunk, attn_temperature_tuning: tuned } = config;
     const window = isChunked(config, index) && chunk !== null ? chunkWindow(chunk) : undefined;
@@ -141,7 +134,6 @@ export const llama4Text = defineDecoder({
     const norm = (leaf: string) =>
       plainRmsNorm(`${block}.self_attn.${leaf}`, headDim, config.rms_norm_eps);
     return {
-      rotary: rotaryOf(block, config, headDim, { pairs: 'neighbours' }),
       window,
       ownTypeSoftmax: true,
       ...(config.use_qk_norm && {

@@ -1,4 +1,5 @@
 /** Mamba (arXiv 2312.00752): selective state spaces, without attention. */
+import type { StoredShapes } from '../family.js';
 import { defineTransformer } from '../transformer/define-decoder.js';
 import { lengthRules } from '../transformer/rules.js';
 import {
@@ -16,7 +17,8 @@ import {
   stepRank,
 } from '../transformer/state-space.js';
 
-const schema = transformerDocument('mamba', {
+/** Keys of Mamba and Falcon Mamba. */
+export const mambaSettings = {
   ...recurrentSizes({
     vocab_size: 50_280,
     hidden_size: 768,
@@ -25,32 +27,39 @@ const schema = transformerDocument('mamba', {
   }),
   expand: positiveInteger.default(2).describe('Inner width, in widths of the model'),
   time_step_rank: stepRank,
-  tie_word_embeddings: flag.default(true).describe('The head reads the embedding'),
-});
+};
 
-export const mamba = defineTransformer({
-  title: 'Mamba',
+/** Parts of both. */
+export const MAMBA = {
   architecture: 'recurrent',
-  schema,
-  presets: {
-    'mamba-130m': {
-      title: 'Mamba-130M',
-      document: {
-        model: {
-          family: 'mamba',
-          vocab_size: 50280,
-          hidden_size: 768,
-          num_hidden_layers: 24,
-          state_size: 16,
-        },
-      },
-    },
-  },
   rules: lengthRules('seq_length'),
   huggingFace: {
     harmless: { ...RECURRENT_HARMLESS, intermediate_size: 'follows from expand' },
     limited: NO_ATTENTION_KEYS,
   },
-  storedSettings: (stored) => prefixStoredIn(stored, 'backbone.', 'embeddings.weight'),
+  storedSettings: (stored: StoredShapes) =>
+    prefixStoredIn(stored, 'backbone.', 'embeddings.weight'),
+} as const;
+
+const schema = transformerDocument('mamba', {
+  ...mambaSettings,
+  tie_word_embeddings: flag.default(true).describe('The head reads the embedding'),
+});
+
+export const mamba = defineTransformer({
+  ...MAMBA,
+  title: 'Mamba',
+  schema,
+  presets: {
+    'mamba-130m': {
+      title: 'Mamba-130M',
+      model: {
+        vocab_size: 50280,
+        hidden_size: 768,
+        num_hidden_layers: 24,
+        state_size: 16,
+      },
+    },
+  },
   build: ({ model: config }) => recurrentModel(config, (name) => recurrentMamba(name, config)),
 });

@@ -45,18 +45,15 @@ export const mamba2 = defineTransformer({
   presets: {
     'mamba2-130m': {
       title: 'Mamba2-130M',
-      document: {
-        model: {
-          family: 'mamba2',
-          vocab_size: 50288,
-          hidden_size: 768,
-          num_hidden_layers: 24,
-          num_heads: 24,
-          head_dim: 64,
-          state_size: 128,
-          n_groups: 1,
-          tie_word_embeddings: true,
-        },
+      model: {
+        vocab_size: 50288,
+        hidden_size: 768,
+        num_hidden_layers: 24,
+        num_heads: 24,
+        head_dim: 64,
+        state_size: 128,
+        n_groups: 1,
+        tie_word_embeddings: true,
       },
     },
   },

@@ -2,10 +2,9 @@
 import { mixtureOfExperts, router } from '../constructors/feed-forward-layers.js';
 import { buffer } from '../param.js';
 import type { JsonObject } from '../transformer/config-keys.js';
-import { expertsOf, rotaryOf } from '../transformer/decoder-parts.js';
+import { expertsOf } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
 import { partialFactorIn } from '../transformer/rotary.js';
-import { expertRules, partOfHeadRules } from '../transformer/rules.js';
 import {
   activationOf,
   expertsStored,
@@ -52,8 +51,6 @@ export const minimaxM2 = defineDecoder({
       hidden_act: gateActivation,
     },
   ),
-  headRules: partOfHeadRules('partial_rotary_factor'),
-  rules: expertRules({ experts: 'num_local_experts', chosen: 'num_experts_per_tok' }),
   dimensions: { feedForward: { key: 'intermediate_size', perChannel: [1 / 4, 1] } },
   huggingFace: {
     names: { num_local_experts: ['num_experts'] },
@@ -61,9 +58,6 @@ export const minimaxM2 = defineDecoder({
     reads: ['rotary_dim'],
   },
   queryKeyNorms: 'all heads',
-  attention: ({ name, config, heads: { headDim } }) => ({
-    rotary: rotaryOf(name, config, headDim, { part: config.partial_rotary_factor }),
-  }),
   feedForward({ name: block, config }) {
     const name = `${block}.${MIXTURE[config.experts_stored]}`;
     const { hidden_size: hidden, num_local_experts: experts } = config;

@@ -7,7 +7,6 @@ import type { DocumentRule } from '../../errors.js';
 import { rotary } from '../constructors/attention-layers.js';
 import { rmsNormLayer } from '../constructors/basic-layers.js';
 import { mixtureOfExperts, router } from '../constructors/feed-forward-layers.js';
-import type { Preset } from '../family.js';
 import type { Layer, Router } from '../layer.js';
 import type { RotaryScaling } from '../rotary-scaling.js';
 import {
@@ -189,16 +188,6 @@ function feedForward(name: string, config: MinimindConfig): Layer {
   });
 }
 
-type MinimindInput = z.input<typeof schema>['model'];
-
-const preset = (
-  title: string,
-  model: Omit<MinimindInput, 'family'>,
-): Preset<z.input<typeof schema>> => ({
-  title,
-  document: { model: { family: 'minimind', ...model } },
-});
-
 /** One rotation; its training length is only given with the scaling. */
 const rotaryReading: RotaryReading = {
   keys: ['rope_parameters', 'rope_scaling'],
@@ -244,37 +233,37 @@ export const minimind = defineTransformer({
     ),
   ],
   presets: {
-    'minimind2-small': preset('MiniMind2-Small: 25.8M', {
-      version: 2,
-      hidden_size: 512,
-      num_hidden_layers: 8,
-    }),
-    minimind2: preset('MiniMind2: 104M', { version: 2, hidden_size: 768, num_hidden_layers: 16 }),
-    'minimind2-moe': preset('MiniMind2-MoE: 145M, of which a token uses 92M', {
-      version: 2,
-      hidden_size: 640,
-      num_hidden_layers: 8,
-      use_moe: true,
-    }),
-    'minimind-3': preset('MiniMind-3: 63.9M', {
-      version: 3,
-      hidden_size: 768,
-      num_hidden_layers: 8,
-    }),
-    'minimind-3-moe': preset('MiniMind-3-MoE: 198M, of which a token uses 64M', {
-      version: 3,
-      hidden_size: 768,
-      num_hidden_layers: 8,
-      use_moe: true,
-    }),
-    'minimind-v1-small': preset('MiniMind-V1-Small: 26.9M', {
-      version: 2,
-      hidden_size: 512,
-      num_hidden_layers: 8,
-      num_attention_heads: 16,
-      num_key_value_heads: 8,
-      rope_theta: 10_000,
-    }),
+    'minimind2-small': {
+      title: 'MiniMind2-Small: 25.8M',
+      model: { version: 2, hidden_size: 512, num_hidden_layers: 8 },
+    },
+    minimind2: {
+      title: 'MiniMind2: 104M',
+      model: { version: 2, hidden_size: 768, num_hidden_layers: 16 },
+    },
+    'minimind2-moe': {
+      title: 'MiniMind2-MoE: 145M, of which a token uses 92M',
+      model: { version: 2, hidden_size: 640, num_hidden_layers: 8, use_moe: true },
+    },
+    'minimind-3': {
+      title: 'MiniMind-3: 63.9M',
+      model: { version: 3, hidden_size: 768, num_hidden_layers: 8 },
+    },
+    'minimind-3-moe': {
+      title: 'MiniMind-3-MoE: 198M, of which a token uses 64M',
+      model: { version: 3, hidden_size: 768, num_hidden_layers: 8, use_moe: true },
+    },
+    'minimind-v1-small': {
+      title: 'MiniMind-V1-Small: 26.9M',
+      model: {
+        version: 2,
+        hidden_size: 512,
+        num_hidden_layers: 8,
+        num_attention_heads: 16,
+        num_key_value_heads: 8,
+        rope_theta: 10_000,
+      },
+    },
   },
   dimensions: DECODER_DIMENSIONS,
   huggingFace: { rotary: rotaryReading },

@@ -2,10 +2,10 @@
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
 import { gateActivation, windowAt, windowSettings } from '../transformer/settings.js';
 
-export const mistral = defineDecoder({
-  title: 'Mistral: a sliding window in every layer, or in those listed',
-  schema: decoderDocument(
-    'mistral',
+/** Document of Mistral and Ministral. */
+export const mistralDocument = <Name extends string>(family: Name) =>
+  decoderDocument(
+    family,
     {
       vocab_size: 32_000,
       hidden_size: 4096,
@@ -17,6 +17,10 @@ export const mistral = defineDecoder({
       rms_norm_eps: 1e-6,
     },
     { ...windowSettings(4096), hidden_act: gateActivation },
-  ),
+  );
+
+export const mistral = defineDecoder({
+  title: 'Mistral: a sliding window in every layer, or in those listed',
+  schema: mistralDocument('mistral'),
   attention: ({ config, index }) => ({ window: windowAt(config, index, true) }),
 });

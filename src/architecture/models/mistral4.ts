@@ -1,7 +1,5 @@
 /** Mistral 4: latent attention with queries that grow with their position, and experts with softmax scores. */
-import { rmsNormLayer } from '../constructors/basic-layers.js';
 import { type JsonObject, unreadBut } from '../transformer/config-keys.js';
-import { decoder, preNormBlock } from '../transformer/decoder-parts.js';
 import {
   BEST_TWO_RULES,
   DEEPSEEK_RULES,
@@ -9,22 +7,18 @@ import {
   deepseekFeedForward,
   deepseekSettings,
   falseForNull,
+  interleaved,
   MLA_KEYS,
+  pairsOf,
+  RENORMALISE_EPS,
 } from '../transformer/deepseek.js';
-import { defineTransformer } from '../transformer/define-decoder.js';
+import { defineDecoder } from '../transformer/define-decoder.js';
 import { rotaryIn } from '../transformer/rotary.js';
-import {
-  expertsStored,
-  flag,
-  mixtureStored,
-  transformerDocument,
-} from '../transformer/settings.js';
+import { expertsStored, transformerDocument } from '../transformer/settings.js';
 import { temperatureOf, temperatureSettings, temperedReading } from '../transformer/temperature.js';
 
 /** Dimensions of a head that are not rotated, and that are. */
 const [STILL, TURNED] = [64, 64];
-/** Added to the sum of the chosen experts' scores. */
-const RENORMALISE_EPS = 1e-20;
 
 const settings = deepseekSettings({
   latent: { q_lora_rank: 1024, kv_lora_rank: 256, qk_nope_head_dim: STILL },
@@ -72,16 +66,18 @@ const isWholeHead = (
   { qk_nope_head_dim: still = STILL, qk_rope_head_dim: turned = TURNED }: JsonObject,
 ) => width === Number(still) + Number(turned);
 
-export const mistral4 = defineTransformer({
+export const mistral4 = defineDecoder({
   title: 'Mistral 4: latent attention, experts',
   architecture: 'mixture',
   schema: transformerDocument('mistral4', {
     ...settings,
     experts_stored: expertsStored.default('packed'),
     ...temperatureSettings,
-    rope_interleave: flag.default(true).describe('Neighbours are rotated together, not halves'),
+    rope_interleave: interleaved,
   }),
-  rules: [...DEEPSEEK_RULES, ...BEST_TWO_RULES],
+  headRules: DEEPSEEK_RULES,
+  rules: BEST_TWO_RULES,
+  dimensions: null,
   huggingFace: {
     names: { n_routed_experts: ['num_local_experts'] },
     rotary: {
@@ -106,7 +102,6 @@ export const mistral4 = defineTransformer({
     more: (config) => ({ experts_stored: 'packed', ...falseForNull(config) }),
     limited: {
       ...MLA_KEYS,
-      mlp_bias: unreadBut([false]),
       qk_head_dim: unreadBut(isWholeHead, 'it is the sum of qk_nope_head_dim and qk_rope_head_dim'),
       head_dim: {
         allows: isWholeHead,
@@ -115,34 +110,20 @@ export const mistral4 = defineTransformer({
       },
     },
   },
-  storedSettings: mixtureStored,
-  build({ model: config }) {
-    const norm = (name: string) => rmsNormLayer(name, config.hidden_size, config.rms_norm_eps);
+  attentionLayer: ({ name, config }) =>
+    deepseekAttention(`${name}.self_attn`, config, pairsOf(config), temperatureOf(config)),
+  feedForward({ name, index, config }) {
     const { n_group: count, topk_group: kept } = config;
-    const groups =
-      count !== null && kept !== null && count > 1
-        ? ({ count, kept, score: 'bestTwo', dropped: 0 } as const)
-        : undefined;
-    return decoder(config, {
-      norm,
-      block: (name, index) =>
-        preNormBlock(name, {
-          norm,
-          attention: deepseekAttention(
-            `${name}.self_attn`,
-            config,
-            config.rope_interleave ? 'neighbours' : 'halves',
-            temperatureOf(config),
-          ),
-          feedForward: deepseekFeedForward(`${name}.mlp`, index, config, {
-            routing: () => ({
-              scoring: 'softmax',
-              correction: undefined,
-              groups,
-              renormalised: config.norm_topk_prob ? { eps: RENORMALISE_EPS } : undefined,
-            }),
-          }),
-        }),
+    return deepseekFeedForward(`${name}.mlp`, index, config, {
+      routing: () => ({
+        scoring: 'softmax',
+        correction: undefined,
+        groups:
+          count !== null && kept !== null && count > 1
+            ? { count, kept, score: 'bestTwo', dropped: 0 }
+            : undefined,
+        renormalised: config.norm_topk_prob ? { eps: RENORMALISE_EPS } : undefined,
+      }),
     });
   },
 });

@@ -2,7 +2,6 @@
 import { unreadBut } from '../transformer/config-keys.js';
 import { softmaxMixture } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
-import { expertRules } from '../transformer/rules.js';
 import {
   activationOf,
   expertsStored,
@@ -39,7 +38,6 @@ export const mixtral = defineDecoder({
       hidden_act: gateActivation,
     },
   ),
-  rules: expertRules({ experts: 'num_local_experts', chosen: 'num_experts_per_tok' }),
   huggingFace: {
     names: { num_local_experts: ['num_experts'] },
     limited: { norm_topk_prob: unreadBut([true]) },

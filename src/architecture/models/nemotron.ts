@@ -1,9 +1,7 @@
 /** Nemotron-4 and Minitron (arXiv 2407.14679): LayerNorms with offset 1, a squared ReLU without a gate. */
 import { layerNormLayer } from '../constructors/basic-layers.js';
-import { plainMlp, rotaryOf } from '../transformer/decoder-parts.js';
+import { plainMlp } from '../transformer/decoder-parts.js';
 import { defineDecoder, plainDecoderDocument } from '../transformer/define-decoder.js';
-import { partialFactorIn } from '../transformer/rotary.js';
-import { partOfHeadRules } from '../transformer/rules.js';
 import {
   activationWord,
   attentionBias,
@@ -32,12 +30,7 @@ export const nemotron = defineDecoder({
       mlp_bias: mlpBias,
     },
   ),
-  headRules: partOfHeadRules('partial_rotary_factor'),
-  huggingFace: { more: partialFactorIn },
   norm: (name, config) => layerNormLayer(name, config.hidden_size, config.norm_eps, { offset: 1 }),
-  attention: ({ name, config, heads: { headDim } }) => ({
-    rotary: rotaryOf(name, config, headDim, { part: config.partial_rotary_factor }),
-  }),
   feedForward: ({ name, config }) =>
     plainMlp(`${name}.mlp`, {
       hidden: config.hidden_size,

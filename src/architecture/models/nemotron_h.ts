@@ -112,7 +112,7 @@ export const nemotronH = defineTransformer({
   rules: [
     ...headRules,
     ...groupRules('n_groups', 'mamba_num_heads'),
-    ...expertRules({ experts: 'n_routed_experts', chosen: 'num_experts_per_tok' }),
+    ...expertRules('n_routed_experts'),
     ...lengthRules('max_position_embeddings'),
   ],
   huggingFace: {

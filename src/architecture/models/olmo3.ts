@@ -1,12 +1,12 @@
 /** OLMo 3: OLMo 2 with windows in three layers of four; only the others scale their positions. */
-import { rotary } from '../constructors/attention-layers.js';
-import { postNormBlock } from '../transformer/decoder-parts.js';
+import { postNormBlock, rotaryByKind } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
-import { localRotarySettings, rotaryByLayer, scalingOf } from '../transformer/rotary.js';
+import { localRotarySettings, rotaryByLayer } from '../transformer/rotary.js';
 import { localRotaryRules } from '../transformer/rules.js';
 import {
   attentionBias,
   gateActivation,
+  slidesAt,
   windowAt,
   windowSettings,
 } from '../transformer/settings.js';
@@ -19,26 +19,23 @@ export const olmo3 = defineDecoder({
   presets: {
     'olmo-3-7b': {
       title: 'OLMo 3 7B: 7.30B',
-      document: {
-        model: {
-          family: 'olmo3',
-          vocab_size: 100278,
-          hidden_size: 4096,
-          intermediate_size: 11008,
-          num_hidden_layers: 32,
-          num_attention_heads: 32,
-          num_key_value_heads: 32,
-          max_position_embeddings: 65536,
-          rope_scaling: {
-            rope_type: 'yarn',
-            factor: 8,
-            original_max_position_embeddings: 8192,
-            beta_fast: 32,
-            beta_slow: 1,
-            attention_factor: 1.2079441541679836,
-          },
-          rms_norm_eps: 1e-6,
+      model: {
+        vocab_size: 100278,
+        hidden_size: 4096,
+        intermediate_size: 11008,
+        num_hidden_layers: 32,
+        num_attention_heads: 32,
+        num_key_value_heads: 32,
+        max_position_embeddings: 65536,
+        rope_scaling: {
+          rope_type: 'yarn',
+          factor: 8,
+          original_max_position_embeddings: 8192,
+          beta_fast: 32,
+          beta_slow: 1,
+          attention_factor: 1.2079441541679836,
         },
+        rms_norm_eps: 1e-6,
       },
     },
   },
@@ -67,15 +64,9 @@ export const olmo3 = defineDecoder({
   block: postNormBlock,
   queryKeyNorms: 'all heads',
   attention({ name, config, index, heads: { headDim } }) {
-    const { layer_types: types, max_position_embeddings: positions } = config;
-    const slides = types ? types[index] === 'sliding_attention' : (index + 1) % PATTERN !== 0;
-    const scaling = slides ? config.rope_local_scaling : config.rope_scaling;
+    const slides = slidesAt(config, index, (index + 1) % PATTERN !== 0);
     return {
-      rotary: rotary(`${name}.rotary`, {
-        base: slides ? config.rope_local_base_freq : config.rope_theta,
-        headDim,
-        scaling: scalingOf(scaling, positions, headDim),
-      }),
+      rotary: rotaryByKind(name, config, headDim, slides),
       window: windowAt(config, index, slides),
     };
   },

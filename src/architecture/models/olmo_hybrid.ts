@@ -1,18 +1,13 @@
 /** OLMo Hybrid: gated DeltaNet with norms before it, attention of OLMo 3 in every fourth layer. */
 import * as z from 'zod';
-import { gatedRmsNorm, linear, rmsNormLayer } from '../constructors/basic-layers.js';
+import { gatedRmsNorm, linear } from '../constructors/basic-layers.js';
 import { causalConv, gatedDelta } from '../constructors/recurrent-layers.js';
 import type { Layer } from '../layer.js';
 import { harmless, type JsonObject } from '../transformer/config-keys.js';
-import {
-  postNormBlock,
-  preNormBlock,
-  rotaryOf,
-  separateAttention,
-} from '../transformer/decoder-parts.js';
-import { type BlockInputs, decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
+import { postNormBlock, preNormBlock } from '../transformer/decoder-parts.js';
+import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
 import { isHeldInMemory } from '../transformer/hugging-face.js';
-import { type RopeScaling, rotaryIn } from '../transformer/rotary.js';
+import { rotaryIn } from '../transformer/rotary.js';
 import {
   activationOf,
   attentionBias,
@@ -26,26 +21,47 @@ import {
 const GATED_NORM_EPS = 1e-5;
 const PATTERN = 4;
 
-interface OlmoHybridConfig {
-  readonly hidden_size: number;
-  readonly num_hidden_layers: number;
-  readonly num_attention_heads: number;
-  readonly max_position_embeddings: number;
-  readonly rms_norm_eps: number;
-  readonly rope_theta: number;
-  readonly rope_scaling?: RopeScaling | null | undefined;
-  readonly use_rope: boolean;
-  readonly stored_names: 'saved' | 'held';
-  readonly attention_bias: boolean;
-  readonly hidden_act: Parameters<typeof activationOf>[0];
-  readonly layer_types?: readonly string[] | null | undefined;
-  readonly linear_num_key_heads: number | null;
-  readonly linear_num_value_heads: number | null;
-  readonly linear_key_head_dim: number | null;
-  readonly linear_value_head_dim: number | null;
-  readonly linear_conv_kernel_dim: number;
-  readonly linear_allow_neg_eigval: boolean;
-}
+const sizeOrNull = (text: string) => positiveInteger.nullable().default(null).describe(text);
+
+const schema = decoderDocument(
+  'olmo_hybrid',
+  {
+    vocab_size: 100_352,
+    hidden_size: 3840,
+    intermediate_size: 11_008,
+    num_hidden_layers: 32,
+    num_attention_heads: 30,
+    max_position_embeddings: 65_536,
+    rms_norm_eps: 1e-6,
+  },
+  {
+    stored_names: z
+      .enum(['saved', 'held'])
+      .default('saved')
+      .describe('Names of the tensors: as in saved files, or as transformers 5 holds them'),
+    use_rope: flag
+      .default(true)
+      .describe('Attention has rotary positions; in files, false is a rope_theta of null'),
+    layer_types: z
+      .array(z.enum(['linear_attention', 'full_attention']))
+      .nullish()
+      .describe('Which layers have attention; the others have gated DeltaNet'),
+    linear_num_key_heads: sizeOrNull(
+      'Query and key heads of gated DeltaNet; null: num_attention_heads',
+    ),
+    linear_num_value_heads: sizeOrNull('Its value heads; null: num_attention_heads'),
+    linear_key_head_dim: sizeOrNull('Width of its keys; null: ¾ of hidden_size, over its heads'),
+    linear_value_head_dim: sizeOrNull('Width of its values; null: twice that of its keys'),
+    linear_conv_kernel_dim: positiveInteger.default(4).describe('Tokens that its convolution sees'),
+    linear_allow_neg_eigval: flag
+      .default(true)
+      .describe('β is between 0 and 2, not 1: states can change their sign'),
+    attention_bias: attentionBias,
+    hidden_act: gateActivation,
+  },
+);
+
+type OlmoHybridConfig = z.output<typeof schema>['model'];
 
 /** A convolution of saved files. */
 const SAVED_CONV = '.linear_attn.q_conv1d.weight';
@@ -110,66 +126,10 @@ function deltaNet(block: string, config: OlmoHybridConfig): Layer {
   });
 }
 
-function fullAttention({ name: block, config, heads: layout }: BlockInputs<OlmoHybridConfig>) {
-  const name = `${block}.self_attn`;
-  const { heads, keyValueHeads, headDim } = layout;
-  const bias = config.attention_bias;
-  const norm = (leaf: string, width: number) =>
-    rmsNormLayer(`${name}.${leaf}`, width, config.rms_norm_eps);
-  return separateAttention(name, {
-    ...layout,
-    bias,
-    outBias: bias,
-    queryNorm: norm('q_norm', heads * headDim),
-    keyNorm: norm('k_norm', keyValueHeads * headDim),
-    rotary: config.use_rope ? rotaryOf(block, config, headDim) : undefined,
-  });
-}
-
-const sizeOrNull = (text: string) => positiveInteger.nullable().default(null).describe(text);
-
 export const olmoHybrid = defineDecoder({
   title: 'OLMo Hybrid: gated DeltaNet, and attention in every fourth layer',
   architecture: 'hybrid',
-  schema: decoderDocument(
-    'olmo_hybrid',
-    {
-      vocab_size: 100_352,
-      hidden_size: 3840,
-      intermediate_size: 11_008,
-      num_hidden_layers: 32,
-      num_attention_heads: 30,
-      max_position_embeddings: 65_536,
-      rms_norm_eps: 1e-6,
-    },
-    {
-      stored_names: z
-        .enum(['saved', 'held'])
-        .default('saved')
-        .describe('Names of the tensors: as in saved files, or as transformers 5 holds them'),
-      use_rope: flag
-        .default(true)
-        .describe('Attention has rotary positions; in files, false is a rope_theta of null'),
-      layer_types: z
-        .array(z.enum(['linear_attention', 'full_attention']))
-        .nullish()
-        .describe('Which layers have attention; the others have gated DeltaNet'),
-      linear_num_key_heads: sizeOrNull(
-        'Query and key heads of gated DeltaNet; null: num_attention_heads',
-      ),
-      linear_num_value_heads: sizeOrNull('Its value heads; null: num_attention_heads'),
-      linear_key_head_dim: sizeOrNull('Width of its keys; null: ¾ of hidden_size, over its heads'),
-      linear_value_head_dim: sizeOrNull('Width of its values; null: twice that of its keys'),
-      linear_conv_kernel_dim: positiveInteger
-        .default(4)
-        .describe('Tokens that its convolution sees'),
-      linear_allow_neg_eigval: flag
-        .default(true)
-        .describe('β is between 0 and 2, not 1: states can change their sign'),
-      attention_bias: attentionBias,
-      hidden_act: gateActivation,
-    },
-  ),
+  schema,
   rules: [
     {
       severity: 'error',
@@ -214,6 +174,8 @@ export const olmoHybrid = defineDecoder({
         value: name.endsWith(SAVED_CONV) ? 'saved' : 'held',
       })),
   ],
-  attentionLayer: (block) =>
-    attends(block.config, block.index) ? fullAttention(block) : deltaNet(block.name, block.config),
+  queryKeyNorms: 'all heads',
+  attention: ({ config }) => ({ ...(!config.use_rope && { rotary: undefined }) }),
+  attentionLayer: ({ name, config, index }) =>
+    attends(config, index) ? undefined : deltaNet(name, config),
 });

@@ -1,7 +1,6 @@
 /** OLMoE (arXiv 2409.02060): experts in every layer, norms over all queries and all keys at once. */
 import { softmaxMixture } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
-import { expertRules } from '../transformer/rules.js';
 import {
   activationOf,
   attentionBias,
@@ -36,7 +35,6 @@ export const olmoe = defineDecoder({
       clip_qkv: clipSetting,
     },
   ),
-  rules: expertRules({ experts: 'num_experts', chosen: 'num_experts_per_tok' }),
   dimensions: { feedForward: { key: 'intermediate_size', perChannel: [1 / 4, 1] } },
   huggingFace: { names: { num_experts: ['num_local_experts'] } },
   queryKeyNorms: 'all heads',

@@ -62,16 +62,13 @@ export const opt = defineTransformer({
   presets: {
     'opt-125m': {
       title: 'OPT-125M',
-      document: {
-        model: {
-          family: 'opt',
-          vocab_size: 50272,
-          hidden_size: 768,
-          ffn_dim: 3072,
-          num_hidden_layers: 12,
-          num_attention_heads: 12,
-          max_position_embeddings: 2048,
-        },
+      model: {
+        vocab_size: 50272,
+        hidden_size: 768,
+        ffn_dim: 3072,
+        num_hidden_layers: 12,
+        num_attention_heads: 12,
+        max_position_embeddings: 2048,
       },
     },
   },

@@ -1,9 +1,7 @@
 /** Phi 1, 1.5 and 2 (arXiv 2306.11644): one norm for attention and feed-forward, biases everywhere. */
 import { layerNormLayer } from '../constructors/basic-layers.js';
-import { parallelBlock, plainMlp, rotaryOf } from '../transformer/decoder-parts.js';
+import { parallelBlock, plainMlp } from '../transformer/decoder-parts.js';
 import { defineDecoder, plainDecoderDocument } from '../transformer/define-decoder.js';
-import { partialFactorIn } from '../transformer/rotary.js';
-import { partOfHeadRules } from '../transformer/rules.js';
 import { activationWord, epsilon, flag, partOfHead } from '../transformer/settings.js';
 
 export const phi = defineDecoder({
@@ -11,16 +9,13 @@ export const phi = defineDecoder({
   presets: {
     'phi-2': {
       title: 'Phi-2: 2.78B',
-      document: {
-        model: {
-          family: 'phi',
-          vocab_size: 51200,
-          hidden_size: 2560,
-          intermediate_size: 10240,
-          num_hidden_layers: 32,
-          num_attention_heads: 32,
-          partial_rotary_factor: 0.4,
-        },
+      model: {
+        vocab_size: 51200,
+        hidden_size: 2560,
+        intermediate_size: 10240,
+        num_hidden_layers: 32,
+        num_attention_heads: 32,
+        partial_rotary_factor: 0.4,
       },
     },
   },
@@ -41,8 +36,6 @@ export const phi = defineDecoder({
       qk_layernorm: flag.default(false).describe('Norms on the queries and keys of every head'),
     },
   ),
-  headRules: partOfHeadRules('partial_rotary_factor'),
-  huggingFace: { more: partialFactorIn },
   block: parallelBlock,
   norm: (name, config) => layerNormLayer(name, config.hidden_size, config.layer_norm_eps),
   finalNorm: 'final_layernorm',
@@ -55,7 +48,6 @@ export const phi = defineDecoder({
       outBias: true,
       outName: 'dense',
       ...(config.qk_layernorm && { queryNorm: norm('q_layernorm'), keyNorm: norm('k_layernorm') }),
-      rotary: rotaryOf(name, config, headDim, { part: config.partial_rotary_factor }),
     };
   },
   feedForward: ({ name, config }) =>

@@ -5,7 +5,6 @@ import type { JsonObject } from '../transformer/config-keys.js';
 import { fusedMlp } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
 import { rotaryIn, scalingIn, scalingOf } from '../transformer/rotary.js';
-import { partOfHeadRules } from '../transformer/rules.js';
 import {
   activationOf,
   gateActivation,
@@ -43,7 +42,6 @@ export const phi3 = defineDecoder({
       hidden_act: gateActivation,
     },
   ),
-  headRules: partOfHeadRules('partial_rotary_factor'),
   rules: [
     {
       severity: 'error',

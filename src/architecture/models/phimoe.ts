@@ -8,13 +8,7 @@ import type { RotaryScaling } from '../rotary-scaling.js';
 import { type JsonObject, unreadBut } from '../transformer/config-keys.js';
 import { expertsOf } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
-import {
-  type RopeScaling,
-  type RotaryReading,
-  rotaryIn,
-  rotaryReading,
-  scalingOf,
-} from '../transformer/rotary.js';
+import { type RotaryReading, rotaryIn, rotaryReading, scalingOf } from '../transformer/rotary.js';
 import {
   activationOf,
   attentionBias,
@@ -69,15 +63,40 @@ const reading: RotaryReading = {
   },
 };
 
-interface StretchedConfig {
-  readonly rope_scaling?: RopeScaling | null | undefined;
-  readonly max_position_embeddings: number;
-  readonly short_mscale?: number | null | undefined;
-  readonly long_mscale?: number | null | undefined;
-}
+const schema = decoderDocument(
+  'phimoe',
+  {
+    vocab_size: 32_064,
+    hidden_size: 4096,
+    intermediate_size: 6400,
+    num_hidden_layers: 32,
+    num_attention_heads: 32,
+    num_key_value_heads: 8,
+    max_position_embeddings: 131_072,
+    rms_norm_eps: 1e-5,
+    rope_theta: 1e6,
+  },
+  {
+    short_mscale: amplitude.describe('With longrope: factor of cosine and sine'),
+    long_mscale: amplitude.describe('The same, for inputs beyond the length of the training'),
+    sliding_window: windowSettings().sliding_window,
+    attention_bias: attentionBias,
+    lm_head_bias: flag.default(false).describe('A bias in the head'),
+    num_local_experts: positiveInteger.min(CHOSEN).default(16).describe('Experts to choose from'),
+    router_jitter_noise: z
+      .number()
+      .min(0)
+      .default(0.01)
+      .describe('Half the distance up to which a score is near another'),
+    experts_stored: expertsStored,
+    hidden_act: gateActivation,
+  },
+);
+
+type Phimoe = z.output<typeof schema>['model'];
 
 /** transformers takes the short divisors for every length. */
-function stretched(config: StretchedConfig, headDim: number): RotaryScaling | undefined {
+function stretched(config: Phimoe, headDim: number): RotaryScaling | undefined {
   const { short_mscale: short, long_mscale: long } = config;
   const scaling = scalingOf(config.rope_scaling, config.max_position_embeddings, headDim);
   if (scaling?.kind !== 'longrope') return undefined;
@@ -92,35 +111,7 @@ function stretched(config: StretchedConfig, headDim: number): RotaryScaling | un
 export const phimoe = defineDecoder({
   title: 'Phi-3.5-MoE',
   architecture: 'mixture',
-  schema: decoderDocument(
-    'phimoe',
-    {
-      vocab_size: 32_064,
-      hidden_size: 4096,
-      intermediate_size: 6400,
-      num_hidden_layers: 32,
-      num_attention_heads: 32,
-      num_key_value_heads: 8,
-      max_position_embeddings: 131_072,
-      rms_norm_eps: 1e-5,
-      rope_theta: 1e6,
-    },
-    {
-      short_mscale: amplitude.describe('With longrope: factor of cosine and sine'),
-      long_mscale: amplitude.describe('The same, for inputs beyond the length of the training'),
-      sliding_window: windowSettings().sliding_window,
-      attention_bias: attentionBias,
-      lm_head_bias: flag.default(false).describe('A bias in the head'),
-      num_local_experts: positiveInteger.min(CHOSEN).default(16).describe('Experts to choose from'),
-      router_jitter_noise: z
-        .number()
-        .min(0)
-        .default(0.01)
-        .describe('Half the distance up to which a score is near another'),
-      experts_stored: expertsStored,
-      hidden_act: gateActivation,
-    },
-  ),
+  schema,
   rules: [
     {
       severity: 'error',

@@ -2,7 +2,6 @@
 import { unreadBut } from '../transformer/config-keys.js';
 import { mlpOf, sharedExpert, sparseMixture } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
-import { expertRules } from '../transformer/rules.js';
 import {
   flag,
   gateActivation,
@@ -38,7 +37,6 @@ export const qwen2Moe = defineDecoder({
       hidden_act: gateActivation,
     },
   ),
-  rules: expertRules({ experts: 'num_experts', chosen: 'num_experts_per_tok' }),
   slidesByRule: ({ use_sliding_window: use }) => use === true,
   dimensions: null,
   huggingFace: { limited: { attention_bias: unreadBut([]) } },

@@ -2,14 +2,12 @@
 import { sharedExpert, sparseMixture } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
 import {
-  DELTA_HEAD_RULES,
   DELTA_READING,
   DELTA_RULES,
   deltaOrAttention,
   deltaSettings,
   IMAGE_KEYS,
 } from '../transformer/gated-delta.js';
-import { expertRules } from '../transformer/rules.js';
 import { expertsStored, positiveInteger } from '../transformer/settings.js';
 import { qwen35Inputs } from './qwen3_5_text.js';
 
@@ -40,11 +38,7 @@ export const qwen35MoeText = defineDecoder({
       experts_stored: expertsStored,
     },
   ),
-  headRules: DELTA_HEAD_RULES,
-  rules: [
-    ...DELTA_RULES,
-    ...expertRules({ experts: 'num_experts', chosen: 'num_experts_per_tok' }),
-  ],
+  rules: DELTA_RULES,
   dimensions: null,
   huggingFace: {
     ...DELTA_READING,

@@ -2,7 +2,6 @@
 import { fusedProjection, linear } from '../constructors/basic-layers.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
 import {
-  DELTA_HEAD_RULES,
   DELTA_READING,
   DELTA_RULES,
   type DeltaInputBuilder,
@@ -29,21 +28,18 @@ export const qwen35Text = defineDecoder({
   presets: {
     'qwen3.5-0.8b': {
       title: 'Qwen3.5-0.8B, text: 752M',
-      document: {
-        model: {
-          family: 'qwen3_5_text',
-          vocab_size: 248320,
-          hidden_size: 1024,
-          intermediate_size: 3584,
-          num_hidden_layers: 24,
-          num_attention_heads: 8,
-          num_key_value_heads: 2,
-          head_dim: 256,
-          linear_num_key_heads: 16,
-          linear_num_value_heads: 16,
-          rope_theta: 10000000,
-          tie_word_embeddings: true,
-        },
+      model: {
+        vocab_size: 248320,
+        hidden_size: 1024,
+        intermediate_size: 3584,
+        num_hidden_layers: 24,
+        num_attention_heads: 8,
+        num_key_value_heads: 2,
+        head_dim: 256,
+        linear_num_key_heads: 16,
+        linear_num_value_heads: 16,
+        rope_theta: 10000000,
+        tie_word_embeddings: true,
       },
     },
   },
@@ -62,7 +58,6 @@ export const qwen35Text = defineDecoder({
     },
     deltaSettings({ linear_num_value_heads: 32 }),
   ),
-  headRules: DELTA_HEAD_RULES,
   rules: DELTA_RULES,
   huggingFace: { ...DELTA_READING, limited: IMAGE_KEYS },
   normOffset: 1,

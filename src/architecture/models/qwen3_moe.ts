@@ -2,7 +2,6 @@
 import { unreadBut } from '../transformer/config-keys.js';
 import { mlpOf, sparseMixture } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
-import { expertRules } from '../transformer/rules.js';
 import {
   attentionBias,
   flag,
@@ -38,7 +37,6 @@ export const qwen3Moe = defineDecoder({
       hidden_act: gateActivation,
     },
   ),
-  rules: expertRules({ experts: 'num_experts', chosen: 'num_experts_per_tok' }),
   dimensions: {
     headDim: ['head_dim'],
     // Many small experts: 768 of 2048 in Qwen3-30B-A3B.

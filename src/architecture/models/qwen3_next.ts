@@ -3,13 +3,11 @@ import { fusedProjection, linear } from '../constructors/basic-layers.js';
 import { mlpOf, sharedExpert, sparseMixture } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
 import {
-  DELTA_HEAD_RULES,
   DELTA_READING,
   DELTA_RULES,
   deltaOrAttention,
   deltaSettings,
 } from '../transformer/gated-delta.js';
-import { expertRules } from '../transformer/rules.js';
 import { flag, hasExperts, positiveInteger, sparseSettings } from '../transformer/settings.js';
 
 export const qwen3Next = defineDecoder({
@@ -18,18 +16,15 @@ export const qwen3Next = defineDecoder({
   presets: {
     'qwen3-next-80b-a3b': {
       title: 'Qwen3-Next 80B A3B: 79.7B',
-      document: {
-        model: {
-          family: 'qwen3_next',
-          vocab_size: 151936,
-          hidden_size: 2048,
-          intermediate_size: 5120,
-          num_hidden_layers: 48,
-          num_attention_heads: 16,
-          num_key_value_heads: 2,
-          max_position_embeddings: 262144,
-          rope_theta: 10000000,
-        },
+      model: {
+        vocab_size: 151936,
+        hidden_size: 2048,
+        intermediate_size: 5120,
+        num_hidden_layers: 48,
+        num_attention_heads: 16,
+        num_key_value_heads: 2,
+        max_position_embeddings: 262144,
+        rope_theta: 10000000,
       },
     },
   },
@@ -55,11 +50,7 @@ export const qwen3Next = defineDecoder({
         .describe('Width inside the shared expert'),
     },
   ),
-  headRules: DELTA_HEAD_RULES,
-  rules: [
-    ...DELTA_RULES,
-    ...expertRules({ experts: 'num_experts', chosen: 'num_experts_per_tok' }),
-  ],
+  rules: DELTA_RULES,
   dimensions: null,
   huggingFace: DELTA_READING,
   normOffset: 1,

@@ -1,10 +1,8 @@
 /** StableLM (arXiv 2402.17834): LayerNorms and gates; the 12B has a norm of its own for each head. */
 import { headNorms, layerNormLayer } from '../constructors/basic-layers.js';
 import { unreadBut } from '../transformer/config-keys.js';
-import { parallelBlock, preNormBlock, rotaryOf } from '../transformer/decoder-parts.js';
+import { parallelBlock, preNormBlock } from '../transformer/decoder-parts.js';
 import { defineDecoder, plainDecoderDocument } from '../transformer/define-decoder.js';
-import { partialFactorIn } from '../transformer/rotary.js';
-import { partOfHeadRules } from '../transformer/rules.js';
 import { epsilon, flag, gateActivation, partOfHead } from '../transformer/settings.js';
 
 export const stablelm = defineDecoder({
@@ -33,9 +31,7 @@ export const stablelm = defineDecoder({
         .describe('Attention and feed-forward read the same norm, and are added at once'),
     },
   ),
-  headRules: partOfHeadRules('partial_rotary_factor'),
   huggingFace: {
-    more: partialFactorIn,
     limited: {
       head_dim: unreadBut(
         (width, { hidden_size = 2560, num_attention_heads: heads = 32 }) =>
@@ -66,7 +62,6 @@ export const stablelm = defineDecoder({
         queryNorm: norms('q_layernorm', heads),
         keyNorm: norms('k_layernorm', keyValueHeads),
       }),
-      rotary: rotaryOf(name, config, headDim, { part: config.partial_rotary_factor }),
     };
   },
 });

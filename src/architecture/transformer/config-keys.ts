@@ -48,6 +48,15 @@ export const unreadBut = (
   severity: 'warning',
 });
 
+/** Keys of the class with a head for whole texts, in the families of GPT-2. */
+export const SUMMARY_KEYS: HarmlessKeys = harmless('of a head that classifies whole texts', [
+  'summary_type',
+  'summary_use_proj',
+  'summary_activation',
+  'summary_proj_to_labels',
+  'summary_first_dropout',
+]);
+
 /** Keys of rotary positions, for families that have none. */
 export const NO_ROTARY_KEYS: LimitedKeys = Object.fromEntries(
   ['rope_parameters', 'rope_scaling', 'rope_theta', 'partial_rotary_factor', 'head_dim'].map(

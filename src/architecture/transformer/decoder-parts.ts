@@ -38,7 +38,7 @@ import { checkNames } from '../param.js';
 import type { RopeScaling } from './rotary.js';
 import { longestInput, scalingOf } from './rotary.js';
 import type { FilledHeads } from './settings.js';
-import { activationOf, headPath, isComposed } from './settings.js';
+import { type ActivationWord, activationOf, headPath, isComposed } from './settings.js';
 
 interface CausalModel {
   readonly vocabulary: number;
@@ -104,7 +104,8 @@ interface CausalSettings {
 
 interface DecoderParts
   extends Pick<CausalModel, 'block' | 'embeddingSteps' | 'shared' | 'logitSteps' | 'headBias'> {
-  readonly norm: (name: string) => NormLayer;
+  /** The final norm, with layers before it where a family has some. */
+  readonly norm: (name: string) => LanguageModel['norm'];
   /** Name of the final norm. */
   readonly finalNorm?: string | undefined;
 }
@@ -238,7 +239,7 @@ interface RotarySource {
 interface RotaryForm {
   readonly pairs?: Rotary['pairs'];
   /** Rotated part of each head. */
-  readonly part?: number;
+  readonly part?: number | undefined;
 }
 
 /** Rotation of a block's heads, whole ones by default, from its config. */
@@ -258,6 +259,28 @@ export function rotaryOf(
     scaling,
   });
 }
+
+/** Rotation of a family with other settings in the layers with a window. */
+export const rotaryByKind = (
+  block: string,
+  config: RotarySource & {
+    readonly rope_local_base_freq: number;
+    readonly rope_local_scaling?: RopeScaling | null | undefined;
+  },
+  headDim: number,
+  isSliding: boolean,
+): Rotary =>
+  rotaryOf(
+    block,
+    isSliding
+      ? {
+          ...config,
+          rope_theta: config.rope_local_base_freq,
+          rope_scaling: config.rope_local_scaling,
+        }
+      : config,
+    headDim,
+  );
 
 interface MlpSizes {
   readonly hidden: number;
@@ -291,7 +314,7 @@ export function separateMlp(name: string, sizes: MlpSizes): GatedMlp {
 export interface MlpSource {
   readonly hidden_size: number;
   readonly intermediate_size: number;
-  readonly hidden_act: Parameters<typeof activationOf>[0];
+  readonly hidden_act: ActivationWord;
   readonly mlp_bias?: boolean;
 }
 
@@ -308,7 +331,7 @@ interface PlainMlpSizes {
   readonly hidden: number;
   readonly inner: number;
   /** Word of a config. */
-  readonly activation: Parameters<typeof activationOf>[0];
+  readonly activation: ActivationWord;
   readonly bias?: boolean;
   /** Names of the two products. */
   readonly leaves?: readonly [up: string, down: string];
@@ -347,6 +370,12 @@ export function numberedMlps(name: string, count: number, sizes: MlpSizes): Gate
   checkNames('model', 3 * count);
   return Array.from({ length: count }, (_, index) => separateMlp(`${name}.${index}`, sizes));
 }
+
+/** Experts for every token, as one network of their joint width; none where `count` is 0. */
+export const jointExperts = (name: string, count: number, sizes: MlpSizes): GatedMlp[] =>
+  count === 0
+    ? []
+    : [separateMlp(name, { ...sizes, inner: count * sizes.inner, component: 'sharedExperts' })];
 
 interface ExpertSizes extends Omit<MlpSizes, 'bias' | 'component'> {
   readonly experts: number;
@@ -392,7 +421,7 @@ export function softmaxMixture(
 
 interface SparseSource {
   readonly hidden_size: number;
-  readonly hidden_act: Parameters<typeof activationOf>[0];
+  readonly hidden_act: ActivationWord;
   readonly num_experts: number;
   readonly num_experts_per_tok: number;
   readonly moe_intermediate_size: number;
@@ -422,7 +451,7 @@ export const sparseMixture = (
 
 interface SharedSource {
   readonly hidden_size: number;
-  readonly hidden_act: Parameters<typeof activationOf>[0];
+  readonly hidden_act: ActivationWord;
   readonly shared_expert_intermediate_size: number;
 }
 

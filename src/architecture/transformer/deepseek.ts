@@ -7,10 +7,11 @@ import { defineRules, type Ignored } from '../family.js';
 import type { LatentAttention, Layer, Rotary, Router } from '../layer.js';
 import { buffer } from '../param.js';
 import { type JsonObject, type LimitedKeys, unreadBut } from './config-keys.js';
-import { expertsOf, separateMlp } from './decoder-parts.js';
-import { type RopeScaling, rotarySettings, scalingOf, yarnAmplitude } from './rotary.js';
+import { expertsOf, jointExperts, separateMlp } from './decoder-parts.js';
+import { rotarySettings, scalingOf, yarnAmplitude } from './rotary.js';
 import { expertRules, lengthRules, rotationRules, scalingRules } from './rules.js';
 import {
+  type ActivationWord,
   activationOf,
   activationWord,
   decoderSizes,
@@ -18,6 +19,7 @@ import {
   expertsStored,
   flag,
   positiveInteger,
+  type ValuesOf,
 } from './settings.js';
 
 /** Norms inside the attention use this instead of `rms_norm_eps`. */
@@ -125,36 +127,14 @@ export const deepseekSettings = ({ sizes, latent = LATENT, ...defaults }: Defaul
   tie_word_embeddings: flag.default(false).describe('The head reads the embedding'),
 });
 
-interface RoutedConfig {
+type RoutedConfig = ValuesOf<ReturnType<typeof routedSettings>> & {
   readonly hidden_size: number;
   readonly intermediate_size: number;
-  readonly n_routed_experts: number;
-  readonly n_shared_experts: number | null;
-  readonly num_experts_per_tok: number;
-  readonly moe_intermediate_size: number;
-  readonly first_k_dense_replace: number;
   readonly moe_layer_freq?: number;
-  readonly n_group: number | null;
-  readonly topk_group: number | null;
-  readonly routed_scaling_factor: number;
-  readonly experts_stored: 'packed' | 'separate';
-  readonly hidden_act: Parameters<typeof activationOf>[0];
-}
+  readonly hidden_act: ActivationWord;
+};
 
-interface DeepseekConfig extends RoutedConfig {
-  readonly num_hidden_layers: number;
-  readonly num_attention_heads: number;
-  readonly max_position_embeddings: number;
-  readonly rope_theta: number;
-  readonly rope_scaling?: RopeScaling | null | undefined;
-  readonly q_lora_rank: number | null;
-  readonly kv_lora_rank: number;
-  readonly qk_nope_head_dim: number;
-  readonly qk_rope_head_dim: number;
-  readonly v_head_dim: number;
-  readonly attention_bias: boolean;
-  readonly moe_layer_freq: number;
-}
+type DeepseekConfig = ValuesOf<ReturnType<typeof deepseekSettings>>;
 
 const ROTATED = {
   reads: ['model.qk_rope_head_dim'],
@@ -180,7 +160,7 @@ export const MLA_KEYS: LimitedKeys = {
 
 /** Rules of `routedSettings`. */
 export const ROUTED_RULES = [
-  ...expertRules({ experts: 'n_routed_experts', chosen: 'num_experts_per_tok' }),
+  ...expertRules('n_routed_experts'),
   ...defineRules<{ readonly model: RoutedConfig & { readonly num_hidden_layers: number } }>([
     {
       severity: 'warning',
@@ -270,6 +250,14 @@ export const BEST_TWO_RULES = defineRules<{ readonly model: RoutedConfig }>([
   },
 ]);
 
+/** Key of the rotated pairs since the third generation. */
+export const interleaved = flag
+  .default(true)
+  .describe('Neighbours are rotated together, not halves');
+
+export const pairsOf = (config: { readonly rope_interleave: boolean }): Rotary['pairs'] =>
+  config.rope_interleave ? 'neighbours' : 'halves';
+
 /** Multi-head latent attention. */
 export function deepseekAttention(
   name: string,
@@ -334,7 +322,6 @@ export function deepseekFeedForward(
   if (isDense) {
     return separateMlp(name, { hidden, inner: config.intermediate_size, activation, bias });
   }
-  const shared = config.n_shared_experts ?? 0;
   return mixtureOfExperts(name, {
     router: router(`${name}.gate`, hidden, {
       experts,
@@ -349,33 +336,24 @@ export function deepseekFeedForward(
       inner,
       activation,
     }),
-    shared:
-      shared === 0
-        ? []
-        : [
-            separateMlp(`${name}.shared_experts`, {
-              hidden,
-              inner: shared * inner,
-              activation,
-              bias,
-              component: 'sharedExperts',
-            }),
-          ],
+    shared: jointExperts(`${name}.shared_experts`, config.n_shared_experts ?? 0, {
+      hidden,
+      inner,
+      activation,
+      bias,
+    }),
   });
 }
 
 /** Added to the sum of the chosen experts' scores. */
-const RENORMALISE_EPS = 1e-20;
+export const RENORMALISE_EPS = 1e-20;
 
 /**
  * Routing of DeepSeek-V3: sigmoid scores, and a correction for the choice.
  * @param options Of the correction.
  */
 export const correctedRouting =
-  (
-    config: RoutedConfig & { readonly norm_topk_prob: boolean },
-    options?: Parameters<typeof buffer>[2],
-  ) =>
+  (config: RoutedConfig, options?: Parameters<typeof buffer>[2]) =>
   (gate: string): Routing => {
     const { n_routed_experts: experts, n_group: count, topk_group: kept } = config;
     return {

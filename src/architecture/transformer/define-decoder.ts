@@ -2,7 +2,7 @@
 import type * as z from 'zod';
 import { rmsNormLayer } from '../constructors/basic-layers.js';
 import { type Dimensions, defineFamily, type Family } from '../family.js';
-import type { Layer, NormLayer } from '../layer.js';
+import type { Layer, NormLayer, Rotary } from '../layer.js';
 import { type TRAINING_SECTIONS, trainingHints } from '../training-section.js';
 import { type LimitedKeys, unreadBut } from './config-keys.js';
 import {
@@ -19,10 +19,11 @@ import {
 import { huggingFaceReader, type Special } from './hugging-face.js';
 import { type RopeScaling, rotarySettings } from './rotary.js';
 import {
-  decoderRules,
+  expertRules,
   layerListRules,
-  rotaryRules,
+  PART_OF_HEAD_RULES,
   usedWindowRules,
+  WHOLE_HEAD_RULES,
   windowRules,
 } from './rules.js';
 import {
@@ -46,10 +47,18 @@ type TransformerSchema = z.ZodObject<
 
 type SharedField = 'name' | 'confusions' | 'presets' | 'rules' | 'fromHuggingFace' | 'build';
 
+/** A ready model: its settings, without the family. */
+interface ModelPreset<Schema extends TransformerSchema> {
+  /** One-line purpose. */
+  readonly title: string;
+  readonly model: Omit<z.input<Schema>['model'], 'family'>;
+}
+
 interface Transformer<Schema extends TransformerSchema>
   extends Omit<Family<Schema>, SharedField>,
-    Partial<Pick<Family<Schema>, 'confusions' | 'presets'>>,
+    Partial<Pick<Family<Schema>, 'confusions'>>,
     Pick<Family<Schema>, 'rules' | 'build'> {
+  readonly presets?: Readonly<Record<string, ModelPreset<Schema>>>;
   /** Special features of its `config.json`. */
   readonly huggingFace?: Special;
 }
@@ -57,13 +66,19 @@ interface Transformer<Schema extends TransformerSchema>
 /** Defines a Hugging Face family with its own builder; a checkpoint only shows what `storedSettings` reads. */
 export function defineTransformer<Schema extends TransformerSchema>({
   huggingFace,
+  presets = {},
   ...family
 }: Transformer<Schema>): Family<Schema> {
   const { model } = family.schema.shape;
+  const name = model.shape.family.value;
+  const documents = Object.entries(presets).map(([preset, { title, model: settings }]) => [
+    preset,
+    { title, document: { model: { family: name, ...settings } } },
+  ]);
   return defineFamily<Schema>({
-    name: model.shape.family.value,
+    name,
     confusions: [],
-    presets: {},
+    presets: Object.fromEntries(documents),
     trainingHints,
     fromHuggingFace: huggingFaceReader(model, huggingFace),
     settingsFor: tyingSettings,
@@ -112,6 +127,7 @@ interface DecoderSettings {
   readonly rms_norm_eps?: number;
   readonly rope_theta: number;
   readonly rope_scaling?: RopeScaling | null | undefined;
+  readonly partial_rotary_factor?: number;
   readonly attention_bias?: boolean;
   readonly tie_word_embeddings: boolean;
   readonly stored_prefix?: string | undefined;
@@ -132,10 +148,12 @@ export interface BlockInputs<Config> {
 /** Family definition by differences from Llama. */
 interface DecoderFamily<Schema extends DecoderSchema>
   extends Omit<Family<Schema>, SharedField | 'dimensions'>,
-    Partial<Pick<Family<Schema>, 'confusions' | 'presets' | 'rules'>>,
-    Pick<Transformer<Schema>, 'huggingFace'> {
+    Partial<Pick<Family<Schema>, 'confusions' | 'rules'>>,
+    Pick<Transformer<Schema>, 'huggingFace' | 'presets'> {
   /** Replaces the shared rules for heads, rotation and rotary scaling. */
   readonly headRules?: Family<Schema>['rules'];
+  /** Replaces the shared rule for the number of experts. */
+  readonly countRules?: Family<Schema>['rules'];
   /** Whether some layers have a window that the config does not list, even without its size. */
   readonly slidesByRule?: Parameters<typeof windowRules>[0];
   /** Sizes that differ from Llama's; null where no rule relates the widths. */
@@ -146,12 +164,14 @@ interface DecoderFamily<Schema extends DecoderSchema>
   readonly norm?: (name: string, config: ConfigOf<Schema>) => NormLayer;
   /** Norms on queries and keys: per head, or over all heads at once. */
   readonly queryKeyNorms?: 'each head' | 'all heads';
+  /** Dimensions that rotate together. Default: those of the two halves. */
+  readonly rotaryPairs?: Rotary['pairs'];
   /** Position of the norms in a block. */
   readonly block?: (name: string, parts: BlockParts, config: ConfigOf<Schema>) => Layer;
   /** Changes to the attention. Default: no window, and biases from `attention_bias`. */
   readonly attention?: (block: BlockInputs<ConfigOf<Schema>>) => Partial<AttentionSettings>;
-  /** Attention with different products. */
-  readonly attentionLayer?: (block: BlockInputs<ConfigOf<Schema>>) => Layer;
+  /** Layer in place of the usual attention; undefined in the blocks that have it. */
+  readonly attentionLayer?: (block: BlockInputs<ConfigOf<Schema>>) => Layer | undefined;
   /** Feed-forward network, if not a gated one with the usual keys. */
   readonly feedForward?: (block: BlockInputs<ConfigOf<Schema>>) => Layer;
   /** Factor of each branch's output. */
@@ -170,12 +190,14 @@ export function defineDecoder<Schema extends DecoderSchema>(
   const {
     rules = [],
     headRules,
+    countRules,
     slidesByRule,
     dimensions,
     huggingFace,
     normOffset = 0,
     norm,
     queryKeyNorms,
+    rotaryPairs = 'halves',
     block = preNormBlock,
     attention,
     attentionLayer,
@@ -206,15 +228,19 @@ export function defineDecoder<Schema extends DecoderSchema>(
         queryNorm: normOf(`${name}.q_norm`, config, queries * headDim),
         keyNorm: normOf(`${name}.k_norm`, config, keys * headDim),
       }),
-      rotary: rotaryOf(blockName, config, headDim),
+      rotary: rotaryOf(blockName, config, headDim, {
+        pairs: rotaryPairs,
+        part: config.partial_rotary_factor,
+      }),
       ...attention?.(at),
     });
   };
   return defineTransformer<Schema>({
     rules: [
-      ...(headRules ?? ([...decoderRules(), ...rotaryRules] as Family<Schema>['rules'])),
+      ...(headRules ?? (usualHeadRules(shape) as Family<Schema>['rules'])),
       ...(sharedRules(shape, slidesByRule) as Family<Schema>['rules']),
       ...rules,
+      ...(countRules ?? (expertCountRules(shape) as Family<Schema>['rules'])),
     ],
     ...(dimensions !== null && { dimensions: { ...dimensionsOf(shape), ...dimensions } }),
     huggingFace: {
@@ -236,7 +262,7 @@ export function defineDecoder<Schema extends DecoderSchema>(
           const factor = branchFactor(config);
           const parts = {
             norm: blockNorm,
-            attention: scaledBranch((attentionLayer ?? usualAttention)(at), factor),
+            attention: scaledBranch(attentionLayer?.(at) ?? usualAttention(at), factor),
             feedForward: scaledBranch(feedForward(at), factor),
           };
           return block(name, parts, config);
@@ -247,6 +273,9 @@ export function defineDecoder<Schema extends DecoderSchema>(
     },
   });
 }
+
+const usualHeadRules = (shape: z.ZodRawShape): readonly unknown[] =>
+  'partial_rotary_factor' in shape ? PART_OF_HEAD_RULES : WHOLE_HEAD_RULES;
 
 const LAYER_LISTS = ['no_rope_layers', 'layer_types'] as const;
 
@@ -259,6 +288,14 @@ const sharedRules = (
   ...('sliding_window' in shape ? windowRules(slidesByRule) : []),
   ...('max_window_layers' in shape && 'use_sliding_window' in shape ? usedWindowRules : []),
 ];
+
+/** Keys of the number of experts to choose from. */
+const EXPERT_COUNTS = ['num_experts', 'num_local_experts'] as const;
+
+const expertCountRules = (shape: z.ZodRawShape): readonly unknown[] =>
+  'num_experts_per_tok' in shape
+    ? EXPERT_COUNTS.filter((key) => key in shape).flatMap((key) => expertRules(key))
+    : [];
 
 /** Settings visible in a checkpoint, where a family has them. */
 function storedSettingsOf(shape: z.ZodRawShape): Pick<Family, 'storedSettings'> {

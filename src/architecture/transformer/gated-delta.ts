@@ -13,21 +13,17 @@ import type { FusedProjection, Layer, Linear } from '../layer.js';
 import { type JsonObject, type LimitedKeys, unreadBut } from './config-keys.js';
 import { rotaryOf } from './decoder-parts.js';
 import type { BlockInputs } from './define-decoder.js';
-import { isObject, partialFactorIn, type RopeScaling, rotaryReading } from './rotary.js';
-import { partOfHeadRules } from './rules.js';
+import { isObject, type RopeScaling, rotaryReading } from './rotary.js';
 import {
   activationOf,
   attentionBias,
   gateActivation,
   partOfHead,
   positiveInteger,
+  type ValuesOf,
 } from './settings.js';
 
-interface DeltaDefaults {
-  readonly linear_num_value_heads: number;
-}
-
-export const deltaSettings = ({ linear_num_value_heads }: DeltaDefaults) => ({
+export const deltaSettings = (defaults: { readonly linear_num_value_heads: number }) => ({
   partial_rotary_factor: partOfHead(0.25),
   layer_types: z
     .array(z.enum(['linear_attention', 'full_attention']))
@@ -43,7 +39,7 @@ export const deltaSettings = ({ linear_num_value_heads }: DeltaDefaults) => ({
     .default(16)
     .describe('Query and key heads of gated DeltaNet'),
   linear_num_value_heads: positiveInteger
-    .default(linear_num_value_heads)
+    .default(defaults.linear_num_value_heads)
     .describe('Value heads of gated DeltaNet, a multiple of its key heads'),
   linear_key_head_dim: positiveInteger
     .default(128)
@@ -55,25 +51,13 @@ export const deltaSettings = ({ linear_num_value_heads }: DeltaDefaults) => ({
   hidden_act: gateActivation,
 });
 
-interface DeltaConfig {
+type DeltaConfig = ValuesOf<ReturnType<typeof deltaSettings>> & {
   readonly hidden_size: number;
   readonly max_position_embeddings: number;
   readonly rope_theta: number;
   readonly rope_scaling?: RopeScaling | null | undefined;
   readonly rms_norm_eps: number;
-  readonly partial_rotary_factor: number;
-  readonly layer_types?: readonly string[] | null | undefined;
-  readonly full_attention_interval: number;
-  readonly linear_conv_kernel_dim: number;
-  readonly linear_num_key_heads: number;
-  readonly linear_num_value_heads: number;
-  readonly linear_key_head_dim: number;
-  readonly linear_value_head_dim: number;
-  readonly attention_bias: boolean;
-  readonly hidden_act: Parameters<typeof activationOf>[0];
-}
-
-export const DELTA_HEAD_RULES = partOfHeadRules('partial_rotary_factor');
+};
 
 /** Value heads read whole key heads. */
 export const DELTA_RULES = defineRules<{ readonly model: DeltaConfig }>([
@@ -107,7 +91,6 @@ const textOf = (config: JsonObject): JsonObject => ({
 const plain = rotaryReading({ partial_rotary_factor: true });
 
 export const DELTA_READING = {
-  more: partialFactorIn,
   rotary: {
     ...plain,
     settings: (config: JsonObject) => plain.settings(textOf(config)),

@@ -9,14 +9,14 @@ import {
   LIMITED,
   type LimitedKeys,
 } from './config-keys.js';
-import { NO_ROTARY, type RotaryReading, rotaryReading } from './rotary.js';
+import { NO_ROTARY, partialFactorIn, type RotaryReading, rotaryReading } from './rotary.js';
 import { BOOKKEEPING_KEYS } from './settings.js';
 
 /** Special features of a family's `config.json`. */
 export interface Special {
   /** Other names of a setting in `config.json`; the last one present counts. */
   readonly names?: Readonly<Record<string, readonly string[]>>;
-  /** Derived settings; undefined for those missing in the file. */
+  /** Derived settings; undefined for those missing in the file. Default: the rotated part of a head. */
   readonly more?: (config: JsonObject) => JsonObject;
   /** Keys that `more` reads. */
   readonly reads?: readonly string[];
@@ -33,7 +33,8 @@ export interface Special {
  * transformers uses `rope_scaling` unless it is empty.
  */
 export function huggingFaceReader(model: z.ZodObject, special: Special = {}): HuggingFaceReader {
-  const { names = {}, more = () => ({}), reads = [] } = special;
+  const usual = 'partial_rotary_factor' in model.shape ? partialFactorIn : () => ({});
+  const { names = {}, more = usual, reads = [] } = special;
   const rotary =
     special.rotary ?? ('rope_scaling' in model.shape ? rotaryReading(model.shape) : NO_ROTARY);
   const hasExperts = 'experts_stored' in model.shape;

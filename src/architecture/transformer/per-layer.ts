@@ -1,11 +1,12 @@
 /** Parts of Gemma 3n and 4: inputs for each layer, and layers that read keys and values of others. */
 import * as z from 'zod';
 import { perLayerInputs } from '../constructors/altup-layers.js';
-import { attention, rotary } from '../constructors/attention-layers.js';
+import { attention } from '../constructors/attention-layers.js';
 import { embedding, linear, plainRmsNorm, rmsNormLayer } from '../constructors/basic-layers.js';
 import { defineRules } from '../family.js';
 import type { Attention, Embedding, Layer, PerLayerInputs } from '../layer.js';
-import { type RopeScaling, scalingOf } from './rotary.js';
+import { rotaryByKind } from './decoder-parts.js';
+import type { RopeScaling } from './rotary.js';
 import { positiveInteger, windowAt } from './settings.js';
 
 /** Keys of the inputs for each layer. @param least 0 where a model can be without them. */
@@ -148,7 +149,6 @@ export function sharedKeyAttention<Config extends SharedKeySource>(
   const product = (leaf: string, count: number) =>
     linear(`${name}.${leaf}`, hidden, count * headDim, { bias });
   const norm = (leaf: string) => rmsNormLayer(`${name}.${leaf}`, headDim, eps);
-  const scaling = isSliding ? config.rope_local_scaling : config.rope_scaling;
   return attention(name, {
     inputs: [
       product('q_proj', heads),
@@ -163,11 +163,7 @@ export function sharedKeyAttention<Config extends SharedKeySource>(
       valuesAreKeys,
     }),
     sharing,
-    rotary: rotary(`${block}.rotary`, {
-      base: isSliding ? config.rope_local_base_freq : config.rope_theta,
-      headDim,
-      scaling: scalingOf(scaling, config.max_position_embeddings, headDim),
-    }),
+    rotary: rotaryByKind(block, config, headDim, isSliding),
     heads,
     keyValueHeads,
     headDim,

@@ -172,15 +172,6 @@ export const scalingRules = <Model>(
     },
   ]);
 
-/** Rules for heads of which a part is rotated, by the key that sets it. */
-export const partOfHeadRules = (key: string) => [
-  ...decoderRules(partOfEachHead(key)),
-  ...scalingRules(partOfEachHead(key)),
-];
-
-/** Scaling rules of models that rotate whole heads. */
-export const rotaryRules = scalingRules(wholeHead);
-
 /** Rules for families with separate scaling in layers with a window. */
 export const localRotaryRules = scalingRules(wholeHead, 'rope_local_scaling');
 
@@ -280,13 +271,8 @@ export const lengthRules = (positionsKey: string) =>
     },
   ]);
 
-interface ExpertCounts {
-  readonly experts: string;
-  readonly chosen: string;
-}
-
 /** The number of chosen experts is at most the number of experts. */
-export const expertRules = ({ experts, chosen }: ExpertCounts) =>
+export const expertRules = (experts: string, chosen = 'num_experts_per_tok') =>
   defineRules<{ readonly model: object }>([
     {
       severity: 'error',
@@ -304,11 +290,19 @@ export const expertRules = ({ experts, chosen }: ExpertCounts) =>
     },
   ]);
 
-/** Rules of every decoder with the usual keys and rotary positions. */
-export const decoderRules = (rotated: Rotated<HeadSettings> = wholeHead) => [
+const decoderRules = (rotated: Rotated<HeadSettings>) => [
   ...headRules,
   ...rotationRules(rotated),
   ...lengthRules('max_position_embeddings'),
 ];
 
-export const DECODER_RULES = decoderRules();
+/** Rules of every decoder with the usual keys and rotary positions. */
+export const DECODER_RULES = decoderRules(wholeHead);
+
+/** The same, with rules for scaled positions. */
+export const WHOLE_HEAD_RULES = [...DECODER_RULES, ...scalingRules(wholeHead)];
+
+const PART_OF_HEAD = partOfEachHead('partial_rotary_factor');
+
+/** The same, for heads of which a part is rotated. */
+export const PART_OF_HEAD_RULES = [...decoderRules(PART_OF_HEAD), ...scalingRules(PART_OF_HEAD)];

@@ -5,6 +5,9 @@ import type { Dimensions, Ignored, ModelChange, Setting, StoredShapes } from '..
 import type { ActivationName, Window } from '../layer.js';
 import { TRAINING_SECTIONS } from '../training-section.js';
 
+/** Values of a document's keys. */
+export type ValuesOf<Settings extends z.ZodRawShape> = z.output<z.ZodObject<Settings>>;
+
 // Settings that depend on the writer of a checkpoint, not on the model
 
 /** Prefix of the bare model's names in a checkpoint of the whole model. */
@@ -112,7 +115,7 @@ const ACTIVATION_NAMES = {
   laplace: 'laplace',
 } as const satisfies Record<string, ActivationName>;
 
-type ActivationWord = keyof typeof ACTIVATION_NAMES;
+export type ActivationWord = keyof typeof ACTIVATION_NAMES;
 
 const ACTIVATION_WORDS = Object.keys(ACTIVATION_NAMES) as [ActivationWord, ...ActivationWord[]];
 
@@ -269,14 +272,21 @@ interface WindowSettings {
   readonly layer_types?: readonly string[] | null | undefined;
 }
 
-/** Window of layer `index`: from `layer_types`, or the family's rule if the config has no list. */
+/** Whether layer `index` has a window: from `layer_types`, or the family's rule if the config has no list. */
+export const slidesAt = (
+  { layer_types: types }: Pick<WindowSettings, 'layer_types'>,
+  index: number,
+  slidesByRule: boolean,
+): boolean => (types ? types[index] === 'sliding_attention' : slidesByRule);
+
+/** Window of layer `index`, if `slidesAt` it. */
 export function windowAt(
-  { sliding_window: tokens, layer_types: types }: WindowSettings,
+  config: WindowSettings,
   index: number,
   slidesByRule: boolean,
 ): Window | undefined {
-  const slides = types ? types[index] === 'sliding_attention' : slidesByRule;
-  return slides && tokens ? slidingWindow(tokens) : undefined;
+  const { sliding_window: tokens } = config;
+  return slidesAt(config, index, slidesByRule) && tokens ? slidingWindow(tokens) : undefined;
 }
 
 /** Keys of models with an optional window in the upper layers. */
@@ -349,11 +359,10 @@ export const sparseSettings = ({ experts, expertsPerToken, inner }: SparseDefaul
 });
 
 export const hasExperts = (
-  config: {
-    readonly num_experts: number;
-    readonly decoder_sparse_step: number;
-    readonly mlp_only_layers: readonly number[];
-  },
+  config: Pick<
+    ValuesOf<ReturnType<typeof sparseSettings>>,
+    'num_experts' | 'decoder_sparse_step' | 'mlp_only_layers'
+  >,
   index: number,
 ): boolean =>
   !config.mlp_only_layers.includes(index) &&

@@ -13,12 +13,14 @@ import {
 } from './config-keys.js';
 import { causalModel, residualBlock } from './decoder-parts.js';
 import {
+  type ActivationWord,
   activationOf,
   activationWord,
   epsilon,
   flag,
   positiveInteger,
   storedPrefix,
+  type ValuesOf,
 } from './settings.js';
 
 /** Settings of models with nothing but Mamba layers. */
@@ -50,6 +52,8 @@ export const recurrentSizes = (defaults: {
     .describe('Longest input; the state itself sets no limit, so raise it as you like'),
   stored_prefix: storedPrefix('backbone.'),
 });
+
+type RecurrentConfig = ValuesOf<ReturnType<typeof recurrentSizes>>;
 
 /** Keys of recurrent models that change no logits. */
 export const RECURRENT_HARMLESS = {
@@ -85,15 +89,7 @@ export const NO_ATTENTION_KEYS: LimitedKeys = {
 
 /** Model of blocks x + mixer(norm(x)), with the names of `mamba`. */
 export function recurrentModel(
-  config: {
-    readonly vocab_size: number;
-    readonly hidden_size: number;
-    readonly num_hidden_layers: number;
-    readonly layer_norm_epsilon: number;
-    readonly tie_word_embeddings: boolean;
-    readonly seq_length: number;
-    readonly stored_prefix: string;
-  },
+  config: RecurrentConfig & { readonly tie_word_embeddings: boolean },
   mixer: (name: string) => Layer,
 ): LanguageModel {
   const { hidden_size: hidden, stored_prefix: prefix } = config;
@@ -125,15 +121,9 @@ export const stepRankOf = (rank: 'auto' | number, hidden: number): number =>
 /** Mamba layer of `mamba` and `falcon_mamba`. */
 export const recurrentMamba = (
   name: string,
-  config: {
-    readonly hidden_size: number;
+  config: RecurrentConfig & {
     readonly expand: number;
-    readonly state_size: number;
-    readonly conv_kernel: number;
     readonly time_step_rank: 'auto' | number;
-    readonly use_bias: boolean;
-    readonly use_conv_bias: boolean;
-    readonly hidden_act: Parameters<typeof activationOf>[0];
   },
   options: Parameters<typeof mambaLayer>[2] = {},
 ): Mamba => {
@@ -176,20 +166,15 @@ export const limitsOf = ([least, most]: z.output<typeof stepLimit>): readonly [n
   most ?? Number.POSITIVE_INFINITY,
 ];
 
-interface DualDefaults {
-  readonly heads?: number;
-  readonly state?: number;
-}
-
 /** Mamba-2 keys of Bamba and its descendants. */
-export const dualSettings = ({ heads = 128, state = 256 }: DualDefaults = {}) => ({
-  mamba_n_heads: positiveInteger.default(heads).describe('Heads of a Mamba layer'),
+export const dualSettings = {
+  mamba_n_heads: positiveInteger.default(128).describe('Heads of a Mamba layer'),
   mamba_d_head: z
     .union([z.literal('auto'), positiveInteger])
     .default('auto')
     .describe('Width of a head; auto: the inner width / mamba_n_heads'),
   mamba_n_groups: positiveInteger.default(1).describe('Groups of heads with the same B and C'),
-  mamba_d_state: positiveInteger.default(state).describe('Values of the state, a channel'),
+  mamba_d_state: positiveInteger.default(256).describe('Values of the state, a channel'),
   mamba_d_conv: positiveInteger.default(4).describe('Tokens that the convolution sees'),
   mamba_expand: positiveInteger
     .default(2)
@@ -197,28 +182,19 @@ export const dualSettings = ({ heads = 128, state = 256 }: DualDefaults = {}) =>
   mamba_conv_bias: flag.default(true).describe('Biases in the convolution'),
   mamba_proj_bias: flag.default(false).describe('Biases in in_proj and out_proj'),
   time_step_limit: stepLimit,
-});
+};
 
 /** Settings that `more` reads from a `config.json`. */
 export const dualIn = ({ time_step_limit: limit }: JsonObject): JsonObject => ({
   time_step_limit: stepLimitIn(limit),
 });
 
-export interface DualConfig {
+export type DualConfig = ValuesOf<typeof dualSettings> & {
   readonly hidden_size: number;
-  readonly mamba_n_heads: number;
-  readonly mamba_d_head: 'auto' | number;
-  readonly mamba_n_groups: number;
-  readonly mamba_d_state: number;
-  readonly mamba_d_conv: number;
-  readonly mamba_expand: number;
   readonly mamba_d_ssm?: number | null | undefined;
-  readonly mamba_conv_bias: boolean;
-  readonly mamba_proj_bias: boolean;
-  readonly time_step_limit: z.output<typeof stepLimit>;
-  readonly hidden_act: Parameters<typeof activationOf>[0];
+  readonly hidden_act: ActivationWord;
   readonly rms_norm_eps: number;
-}
+};
 
 const innerOf = (config: DualConfig): number =>
   config.mamba_d_ssm ?? config.mamba_expand * config.hidden_size;

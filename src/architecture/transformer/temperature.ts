@@ -10,7 +10,7 @@ import {
   rotaryIn,
   rotaryReading,
 } from './rotary.js';
-import { positiveInteger } from './settings.js';
+import { positiveInteger, type ValuesOf } from './settings.js';
 
 const BETA = 'llama_4_scaling_beta';
 const TRAINED = 'original_max_position_embeddings';
@@ -25,12 +25,10 @@ export const temperatureSettings = {
     .describe('Tokens of a step; default: that of rope_scaling, or max_position_embeddings'),
 };
 
-interface TemperedConfig {
-  readonly [BETA]: number;
-  readonly [TRAINED]?: number | null | undefined;
+type TemperedConfig = ValuesOf<typeof temperatureSettings> & {
   readonly rope_scaling?: RopeScaling | null | undefined;
   readonly max_position_embeddings: number;
-}
+};
 
 export const temperatureOf = (config: TemperedConfig): Temperature => ({
   strength: config[BETA],

@@ -1,10 +1,11 @@
 /** A LoRA adapter of PEFT: a folder of adapter_config.json and adapter_model.safetensors or .bin. */
 import path from 'node:path';
 import { ADAPTER_CONFIG } from '../../files/config-names.js';
-import { pathExists } from '../../files/mounted.js';
+import { mountedPath, pathExists } from '../../files/mounted.js';
 import type { Checkpoint } from '../checkpoint.js';
 import { listed, quoted, refusal, tensorPlace } from '../checkpoint-rules.js';
 import { openFile } from '../open-file.js';
+import { bytesOfViews, viewsOf } from '../sharing.js';
 import type { StoredTensor } from '../stored-tensor.js';
 import type { AdapterConfig } from './adapter-config.js';
 import { isTarget, matchedValue, readAdapterConfig } from './adapter-config.js';
@@ -200,4 +201,49 @@ function moduleOf(
   }
   const divisor = config.isRankStabilised ? Math.sqrt(rank) : rank;
   return { path: module, rank, scale: alpha / divisor, a, b, isEmbedding, bias: factors.bias };
+}
+
+/** A LoRA adapter: its settings and sizes. */
+export interface AdapterDescription {
+  readonly file: string;
+  readonly rank: number;
+  readonly alpha: number;
+  /** Whether alpha / √rank scales the products, not alpha / rank. */
+  readonly rankStabilised: boolean;
+  /** Names of modules, or a pattern; null when the settings leave them to PEFT. */
+  readonly targets: readonly string[] | string | null;
+  /** Modules whose weights it replaces. */
+  readonly replaced: readonly string[];
+  /** Parameters that it adds, or replaces others with. */
+  readonly parameters: number;
+  readonly bytes: number;
+  /** Model that it was trained on, as its settings name it. */
+  readonly base: string | null;
+  /** Settings that change the weights, and that a merge does not support. */
+  readonly unread: readonly string[];
+}
+
+export function describeAdapter({ config, checkpoint }: AdapterFiles): AdapterDescription {
+  const views = viewsOf(checkpoint.tensors);
+  const { rank, alpha, isRankStabilised, targets, replaced, base, unread } = config;
+  return {
+    file: checkpoint.path,
+    rank,
+    alpha,
+    rankStabilised: isRankStabilised,
+    targets,
+    replaced,
+    parameters: views.reduce((sum, { tensor }) => sum + tensor.elements, 0),
+    bytes: bytesOfViews(views),
+    base,
+    unread,
+  };
+}
+
+/** Paths where the model of an adapter can be: as its settings name it, from here or from its own folder on the disk. */
+export function basePathsOf({ config, checkpoint }: AdapterFiles): readonly string[] {
+  if (config.base === null) return [];
+  return mountedPath(checkpoint.path)
+    ? [config.base]
+    : [config.base, path.join(checkpoint.path, config.base)];
 }

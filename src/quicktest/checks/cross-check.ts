@@ -55,15 +55,10 @@ const noOpinion = (
 
 const titleOf = ({ info }: Engine) => `${ENGINES[info.name]} (${info.provider})`;
 
-interface Opinion {
-  readonly engine: Engine;
-  readonly output: RunOutput;
-}
-
 async function compare(
   context: TestContext,
   own: RunOutput,
-  { engine, output }: Opinion,
+  { engine, output }: { readonly engine: Engine; readonly output: RunOutput },
 ): Promise<CheckFinding> {
   const pairs = pairsOf(own, output);
   const { info } = context.engine;

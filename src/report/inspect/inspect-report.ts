@@ -1,5 +1,5 @@
 /** Report of `minimind inspect`: a checkpoint's type and tensors. */
-import type { AdapterDescription } from '../../checkpoint/adapter/describe-adapter.js';
+import type { AdapterDescription } from '../../checkpoint/adapter/adapter.js';
 import type { TensorGroup } from '../../checkpoint/summary.js';
 import { formatBytes, formatInteger, shortCount } from '../../text/units.js';
 import {

@@ -1,6 +1,6 @@
 /** Tables of the tensors of a checkpoint. */
 
-import type { AdapterDescription } from '../../checkpoint/adapter/describe-adapter.js';
+import type { AdapterDescription } from '../../checkpoint/adapter/adapter.js';
 import type { SharedBytes } from '../../checkpoint/sharing.js';
 import type { Statistics } from '../../checkpoint/statistics.js';
 import type { CheckpointSummary, TensorSummary } from '../../checkpoint/summary.js';

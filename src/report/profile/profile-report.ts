@@ -9,7 +9,7 @@ import type {
   TensorEntry,
 } from '../../budget/profile-model.js';
 import type { PublishedReport } from '../../budget/published/explain-published.js';
-import type { AdapterDescription } from '../../checkpoint/adapter/describe-adapter.js';
+import type { AdapterDescription } from '../../checkpoint/adapter/adapter.js';
 import type { CheckpointFacts } from '../../model-input/checkpoint-model.js';
 import type { StoredWeights } from '../../quantization/stored-weights.js';
 import type { Dtype } from '../../tensor/dtype.js';

@@ -70,6 +70,11 @@ function scanned(sizes: ScanSizes, [step, x, b, c, stateLog]: ScanValues): Float
   return selectiveScan({ sizes, step, x, b, c, rates: decayRates(stateLog), state });
 }
 
+const zerosLike = <Values extends readonly Float32Array[]>(values: Values) =>
+  values.map(({ length }) => new Float64Array(length)) as {
+    -readonly [Index in keyof Values]: Float64Array;
+  };
+
 /** Adds to an element: typed arrays have no such operator under strict indexing. */
 const add = (values: Float64Array, at: number, value: number): void => {
   values[at] = (values[at] as number) + value;
@@ -78,13 +83,7 @@ const add = (values: Float64Array, at: number, value: number): void => {
 function scanGradients(sizes: ScanSizes, values: ScanValues, dy: Float32Array): Float64Array[] {
   const { batch, tokens, inner, state } = sizes;
   const [step, x, b, c, stateLog] = values;
-  const [dStep, dx, db, dc, dLog] = values.map(({ length }) => new Float64Array(length)) as [
-    Float64Array,
-    Float64Array,
-    Float64Array,
-    Float64Array,
-    Float64Array,
-  ];
+  const [dStep, dx, db, dc, dLog] = zerosLike(values);
   const memory = channelMemory(sizes);
   const { rows, decays } = memory;
   const rates = ratesOf(stateLog);
@@ -209,15 +208,8 @@ function deltaValues(
 function deltaGradients(sizes: DeltaSizes, values: DeltaValues, dy: Float32Array): Float64Array[] {
   const { batch, tokens, keyDim, valueHeads, valueDim } = sizes;
   const [q, k, , beta, step, stateLog] = values;
-  const gradients = values.map(({ length }) => new Float64Array(length));
-  const [dq, dk, dv, dBeta, dStep, dLog] = gradients as [
-    Float64Array,
-    Float64Array,
-    Float64Array,
-    Float64Array,
-    Float64Array,
-    Float64Array,
-  ];
+  const gradients = zerosLike(values);
+  const [dq, dk, dv, dBeta, dStep, dLog] = gradients;
   const size = keyDim * valueDim;
   const states = new Float64Array((tokens + 1) * size);
   const scale = 1 / Math.sqrt(keyDim);
