@@ -81,8 +81,7 @@ export default class Export extends BaseCommand {
   ) {
     const { writeExport } = await import('../runtime/export-files.js');
     const { planExport } = await import('../runtime/onnx/plan-export.js');
-    const { checkpointWeights } = await import('../runtime/weights.js');
-    const { randomWeights } = await import('../runtime/weights.js');
+    const { checkpointWeights, randomWeights } = await import('../runtime/weights.js');
     const weights = checkpoint
       ? checkpointWeights(model, checkpoint)
       : randomWeights(model, flags.seed ?? 0);

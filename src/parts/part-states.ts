@@ -1,9 +1,35 @@
 /** States of parts, as their locks and results show them, and the names of those that are missing. */
 import fs from 'node:fs';
 import path from 'node:path';
+import type { LaunchedJob } from './launch.js';
 import { LOCK_TIMES, type LockOwner, ownerIn } from './part-lock.js';
 
 export type StateName = 'done' | 'running' | 'stalled' | 'missing';
+
+/** What every answer about work in parts has. */
+export interface PartsAnswer {
+  readonly action: 'plan' | 'part' | 'status' | 'finish' | 'launch';
+  readonly plan: { readonly file: string; readonly hash: string };
+  readonly parts: readonly {
+    readonly part: number;
+    readonly state: StateName;
+    /** Hosts that work on it. */
+    readonly hosts: readonly string[];
+  }[];
+  readonly missing: readonly number[];
+  /** The missing parts as an array of Slurm: `7,19`. */
+  readonly array: string;
+  /** Null for other actions. */
+  readonly ran: {
+    readonly parts: readonly number[];
+    readonly units: number;
+    /** Units that an earlier run or another runner did. */
+    readonly unitsThere: number;
+    readonly seconds: number;
+  } | null;
+  /** Null for other actions. */
+  readonly job: LaunchedJob | null;
+}
 
 /**
  * State of work that is not done, by its lock. The owner is there only while it runs.
