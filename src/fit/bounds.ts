@@ -6,16 +6,21 @@ import { quantity } from '../budget/quantity.js';
 
 type QuantityDerivation = Derivation<Quantity>;
 
+/** A value for each bound. */
+export const byBound = <T>(
+  make: (bound: keyof Bounds) => T,
+): Readonly<Record<keyof Bounds, T>> => ({
+  lower: make('lower'),
+  expected: make('expected'),
+  upper: make('upper'),
+});
+
 /** Bounds that share a label, unit and inputs, each with its own formula and source. */
 export function boundsOf(
   shared: Pick<QuantityDerivation, 'label' | 'unit'> & Required<Pick<QuantityDerivation, 'inputs'>>,
   formulas: Readonly<Record<keyof Bounds, Pick<QuantityDerivation, 'formula' | 'source'>>>,
 ): Bounds {
-  return {
-    lower: quantity({ ...shared, ...formulas.lower }),
-    expected: quantity({ ...shared, ...formulas.expected }),
-    upper: quantity({ ...shared, ...formulas.upper }),
-  };
+  return byBound((bound) => quantity({ ...shared, ...formulas[bound] }));
 }
 
 /** Sum of bytes, figures and bounds, bound by bound. Each part is an input under its own name. */
@@ -24,7 +29,7 @@ export function sumBounds(
   parts: Readonly<Record<string, Bounds | Figure>>,
   source: string,
 ): Bounds {
-  const sumOf = (which: keyof Bounds) =>
+  return byBound((which) =>
     quantity({
       label,
       unit: 'bytes',
@@ -34,19 +39,15 @@ export function sumBounds(
         ),
       ),
       source,
-    });
-  return { lower: sumOf('lower'), expected: sumOf('expected'), upper: sumOf('upper') };
+    }),
+  );
 }
 
 /** Makes the three bounds, each from its own value. */
 export const eachBound = <T>(
   values: Readonly<Record<keyof Bounds, T>>,
   make: (value: T, name: keyof Bounds) => Quantity,
-): Bounds => ({
-  lower: make(values.lower, 'lower'),
-  expected: make(values.expected, 'expected'),
-  upper: make(values.upper, 'upper'),
-});
+): Bounds => byBound((name) => make(values[name], name));
 
 /** Largest number from 1 to `most` that `holds`, 0 for none. Larger numbers than a failing one must fail too. */
 export function largest(most: number, holds: (count: number) => boolean): number {
