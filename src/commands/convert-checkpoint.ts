@@ -41,7 +41,7 @@ import { UserError } from '../errors.js';
 import { withAdapter } from '../model-input/adapter-model.js';
 import { checkpointWarnings } from '../model-input/checkpoint-config.js';
 import { openModelCheckpoint } from '../model-input/gguf/gguf-checkpoint.js';
-import { checkpointOfFolder } from '../model-input/working-folder.js';
+import { onlyOneInFolder } from '../model-input/working-folder.js';
 import { partsReport } from '../report/convert/convert-parts.js';
 import { convertReport, exceedsBound } from '../report/convert/convert-report.js';
 import { percentText } from '../text/units.js';
@@ -368,7 +368,7 @@ export default class ConvertCheckpoint extends BaseCommand {
         suggestion: `write ${pasteable(['convert-checkpoint', ...this.argv.flatMap((word) => (word === first ? [word, out] : word))])}`,
       });
     }
-    const found = checkpointOfFolder('convert-checkpoint', example);
+    const found = onlyOneInFolder('checkpoint', 'convert-checkpoint', example);
     if (first === undefined) {
       throw new UserError('usage', 'expected OUT, found nothing', {
         suggestion: `write minimind convert-checkpoint ${found} shared.safetensors`,

@@ -77,7 +77,7 @@ export default class Export extends BaseCommand {
   async #written(
     { family, document, model }: ModelFile,
     checkpoint: Checkpoint | undefined,
-    flags: ExportFlags,
+    flags: FlagsOf<typeof Export>,
   ) {
     const { writeExport } = await import('../runtime/export-files.js');
     const { planExport } = await import('../runtime/onnx/plan-export.js');
@@ -101,5 +101,3 @@ export default class Export extends BaseCommand {
     );
   }
 }
-
-type ExportFlags = FlagsOf<typeof Export>;

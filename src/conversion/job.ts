@@ -152,25 +152,20 @@ const VALUE_CHANGES = [
   'target',
 ] as const satisfies readonly (keyof ConversionRequest)[];
 
+/** Other flags that change the output. */
+const OTHER_CHANGES = [
+  'dialect',
+  'blocks',
+  'container',
+  'shard-size',
+  'quantize',
+  'merge-lora',
+] as const satisfies readonly (keyof ConversionJob)[];
+
 /** Whether the request names no change at all. */
 export function isUnspecific(job: ConversionJob): boolean {
-  const asked = [
-    job.to,
-    job.target,
-    job.dialect,
-    job.tie,
-    job.dtype,
-    job.blocks,
-    job.container,
-    job['max-positions'],
-    job['shard-size'],
-    job.rank,
-    job['max-error'],
-    job.quantize,
-    job.dequantize || undefined,
-    job['merge-lora'],
-  ];
-  return asked.every((each) => each === undefined);
+  const isChange = (name: keyof ConversionJob) => job[name] !== undefined;
+  return ![...VALUE_CHANGES, ...OTHER_CHANGES].some(isChange) && !job.dequantize;
 }
 
 /** Endings of files, such as `.onnx`, `.txt` or a mistyped `.safetensor`; but not of versions: `llama-3.2-1b`. */

@@ -1,6 +1,7 @@
 /** States of parts, as their locks and results show them, and the names of those that are missing. */
 import fs from 'node:fs';
 import path from 'node:path';
+import { runsOf } from '../text/words.js';
 import type { LaunchedJob } from './launch.js';
 import { LOCK_TIMES, type LockOwner, ownerIn } from './part-lock.js';
 
@@ -61,13 +62,7 @@ export function diskTime(root: string): number {
 
 /** `3,7-9,19`: parts as schedulers take them. */
 export function arrayText(parts: readonly number[]): string {
-  const runs: [number, number][] = [];
-  for (const part of [...new Set(parts)].toSorted((a, b) => a - b)) {
-    const last = runs.at(-1);
-    if (last?.[1] === part - 1) last[1] = part;
-    else runs.push([part, part]);
-  }
-  return runs
+  return runsOf([...new Set(parts)].toSorted((a, b) => a - b))
     .map(([from, to]) =>
       from === to ? `${from}` : to === from + 1 ? `${from},${to}` : `${from}-${to}`,
     )

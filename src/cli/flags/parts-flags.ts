@@ -89,8 +89,6 @@ export const sweepFlags = {
   }),
 };
 
-type PartsFlag = keyof typeof partsFlags;
-
 /** Flags of the answer. */
 const OUTPUT = ['json', 'format', 'output', 'force', 'quiet', 'no-color', 'plan'];
 
@@ -133,7 +131,7 @@ const MODE_FLAGS = {
   finish: ['wait', 'details'],
   status: ['details'],
   launch: ['submit', 'tasks', 'image', 'claim'],
-} satisfies Partial<Record<PartsFlag, readonly string[]>>;
+} satisfies Partial<Record<keyof typeof partsFlags, readonly string[]>>;
 
 export type PartsMode = keyof typeof MODE_FLAGS;
 
