@@ -20,7 +20,11 @@ export function boundsOf(
   shared: Pick<QuantityDerivation, 'label' | 'unit'> & Required<Pick<QuantityDerivation, 'inputs'>>,
   formulas: Readonly<Record<keyof Bounds, Pick<QuantityDerivation, 'formula' | 'source'>>>,
 ): Bounds {
-  return byBound((bound) => quantity({ ...shared, ...formulas[bound] }));
+  return {
+    lower: quantity({ ...shared, ...formulas.lower }),
+    expected: quantity({ ...shared, ...formulas.expected }),
+    upper: quantity({ ...shared, ...formulas.upper }),
+  };
 }
 
 /** Sum of bytes, figures and bounds, bound by bound. Each part is an input under its own name. */
@@ -29,7 +33,7 @@ export function sumBounds(
   parts: Readonly<Record<string, Bounds | Figure>>,
   source: string,
 ): Bounds {
-  return byBound((which) =>
+  const sumOf = (which: keyof Bounds) =>
     quantity({
       label,
       unit: 'bytes',
@@ -39,15 +43,19 @@ export function sumBounds(
         ),
       ),
       source,
-    }),
-  );
+    });
+  return { lower: sumOf('lower'), expected: sumOf('expected'), upper: sumOf('upper') };
 }
 
 /** Makes the three bounds, each from its own value. */
 export const eachBound = <T>(
   values: Readonly<Record<keyof Bounds, T>>,
   make: (value: T, name: keyof Bounds) => Quantity,
-): Bounds => byBound((name) => make(values[name], name));
+): Bounds => ({
+  lower: make(values.lower, 'lower'),
+  expected: make(values.expected, 'expected'),
+  upper: make(values.upper, 'upper'),
+});
 
 /** Largest number from 1 to `most` that `holds`, 0 for none. Larger numbers than a failing one must fail too. */
 export function largest(most: number, holds: (count: number) => boolean): number {
