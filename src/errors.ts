@@ -81,7 +81,11 @@ export class UserError extends Error {
   constructor(
     code: ErrorCode,
     message: string,
-    details: { problems?: readonly Problem[]; suggestion?: string; cause?: unknown } = {},
+    details: {
+      problems?: readonly Problem[];
+      suggestion?: string | undefined;
+      cause?: unknown;
+    } = {},
   ) {
     super(message, { cause: details.cause });
     this.name = 'UserError';

@@ -174,8 +174,8 @@ export abstract class BaseCommand extends Command {
       await this.notePublishedFile(flags, file);
       return file;
     }
-    const { modelOfFolder } = await import('../model-input/working-folder.js');
-    const found = modelOfFolder(this.id ?? '', example);
+    const { onlyOneInFolder } = await import('../model-input/working-folder.js');
+    const found = onlyOneInFolder('model', this.id ?? '', example);
     this.note(flags, `using ${found === '.' ? 'the checkpoint in this folder' : found}`);
     return found;
   }

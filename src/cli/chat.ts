@@ -2,15 +2,12 @@
 import { createInterface } from 'node:readline';
 import { printable } from '../text/escape.js';
 
-/** Answers one line of the user. */
-export type LineHandler = (line: string, isStopped: () => boolean) => Promise<void>;
-
 /**
  * Reads lines until /exit, Ctrl-D, or Ctrl-C without an answer in progress. Ctrl-C ends the answer first.
  * @param answer Called for each line that is not empty.
  */
 export async function runChat(
-  answer: LineHandler,
+  answer: (line: string, isStopped: () => boolean) => Promise<void>,
   input: NodeJS.ReadableStream = process.stdin,
   output: NodeJS.WritableStream = process.stderr,
 ): Promise<void> {

@@ -45,7 +45,7 @@ const shellWord = (word: string): string =>
 const SAVED_ENDING = /\.(?:ya?ml|onnx|safetensors|pt|pth)$/i;
 
 const usage = (message: string, suggestion: string | undefined) =>
-  new UserError('usage', message, suggestion === undefined ? {} : { suggestion });
+  new UserError('usage', message, { suggestion });
 
 /** More allowed values than these are not listed in an error. */
 const MOST_LISTED = 20;

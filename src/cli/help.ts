@@ -17,54 +17,12 @@ export const COMMAND_GROUPS = {
 
 /** Flags of the short help, the most useful first. */
 const COMMON_FLAGS: readonly string[] = [
-  ...[
-    'gpu',
-    'gpus',
-    'users',
-    'to',
-    'rank',
-    'tie',
-    'max-error',
-    'target',
-    'max-params',
-    'max-memory',
-    'tokens',
-    'lr',
-    'schedule',
-    'warmup',
-    'accumulation',
-  ],
-  ...[
-    'tokenizer',
-    'show',
-    'values',
-    'tensors',
-    'stats',
-    'ranks',
-    'baseline',
-    'columns',
-    'sort',
-    'teacher',
-    'student',
-    'data',
-  ],
-  ...['checkpoint', 'against', 'prove', 'only', 'trace', 'factor', 'context', 'batch', 'dtype'],
-  ...[
-    'text',
-    'ids',
-    'set',
-    'strict',
-    'dry-run',
-    'check',
-    'random',
-    'write',
-    'layers',
-    'details',
-    'explain',
-  ],
-  ...['chat', 'max-tokens', 'temperature', 'top-p', 'seed', 'draft'],
-  ...['json', 'output', 'force'],
-];
+  'gpu gpus users to rank tie max-error target max-params max-memory tokens lr schedule warmup accumulation',
+  'tokenizer show values tensors stats ranks baseline columns sort teacher student data',
+  'checkpoint against prove only trace factor context batch dtype',
+  'text ids set strict dry-run check random write layers details explain',
+  'chat max-tokens temperature top-p seed draft json output force',
+].flatMap((names) => names.split(' '));
 
 /** Most lines of flags in the short help of a command, so that it fits on a screen of 24 lines. */
 const MOST_COMMON_LINES = 11;

@@ -140,7 +140,7 @@ export abstract class SweepCommand extends BaseCommand {
         return undefined;
       }
       case 'part': {
-        const numbers = parts.partsFor(part, tasks, process.env);
+        const numbers = parts.partsFor({ part, tasks, environment: process.env });
         parts.refuseChangedInputs(this.#presets);
         const before = enter(parts.plan.folder);
         const { output } = flags;

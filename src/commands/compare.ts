@@ -1,7 +1,6 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { OPTIMIZER_NAMES } from '../budget/training-budget.js';
-import type { FlagsOf } from '../cli/base-command.js';
 import { details, offline, readAs, setOf, settingFlags, stateDict } from '../cli/flags/flags.js';
 import { sweepFlags } from '../cli/flags/parts-flags.js';
 import { names } from '../cli/flags/value-flags.js';
@@ -97,14 +96,13 @@ export default class Compare extends SweepCommand {
         suggestion: 'write --set model.num_layers=2,4 for several values',
       });
     }
-    const texts = await textsOf(flags);
-    const shown = progress(
-      flags,
-      'counting models',
-      run.units ?? models.count,
-      undefined,
-      formatInteger,
-    );
+    const { tokenizer, text } = flags;
+    const texts =
+      tokenizer && text !== undefined
+        ? await (await import('../tokenizer/measure.js')).measureText(tokenizer, text)
+        : undefined;
+    const count = run.units ?? models.count;
+    const shown = progress(flags, 'counting models', count, undefined, formatInteger);
     const { measure, table } = await comparisonOf(models, {
       ...flags,
       cacheDtype: flags['cache-dtype'],
@@ -147,10 +145,3 @@ export default class Compare extends SweepCommand {
 const PROCESS_BYTES = 250e6;
 const ROW_BYTES = 20e3;
 const BYTES_PER_SECOND = 400e6;
-
-/** Loads the tokenizers' library only when one is given. */
-async function textsOf({ tokenizer, text }: FlagsOf<typeof Compare>) {
-  if (tokenizer === undefined || text === undefined) return undefined;
-  const { measureText } = await import('../tokenizer/measure.js');
-  return measureText(tokenizer, text);
-}

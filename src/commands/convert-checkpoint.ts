@@ -18,7 +18,7 @@ import {
 } from '../cli/flags/flags.js';
 import { type PartsMode, partsFlags, partsMode } from '../cli/flags/parts-flags.js';
 import { exceededLogits, logitLimits } from '../cli/flags/thresholds.js';
-import { bytesLimit, count, seedOf, tokens } from '../cli/flags/value-flags.js';
+import { bytesLimit, count, seedOf, tokens, unreadable } from '../cli/flags/value-flags.js';
 import { programFile } from '../cli/program.js';
 import { progressDisplay, stepProgress } from '../cli/progress.js';
 import { quote } from '../config/quote.js';
@@ -42,7 +42,7 @@ import { UserError } from '../errors.js';
 import { withAdapter } from '../model-input/adapter-model.js';
 import { checkpointWarnings } from '../model-input/checkpoint-config.js';
 import { openModelCheckpoint } from '../model-input/gguf/gguf-checkpoint.js';
-import { checkpointOfFolder } from '../model-input/working-folder.js';
+import { onlyOneInFolder } from '../model-input/working-folder.js';
 import { partsReport } from '../report/convert/convert-parts.js';
 import { convertReport, exceedsBound } from '../report/convert/convert-report.js';
 import { percentText } from '../text/units.js';
@@ -57,9 +57,8 @@ const merge = Flags.custom<Merge>({
     if (text === 'average' || text === 'avg') return 'mean';
     const [, layer] = /^(?:layer[:=]?)?(\d{1,5})$/.exec(text) ?? [];
     if (layer !== undefined) return { layer: Number(layer) };
-    throw new UserError('usage', `--merge: expected mean, first or layer:N, found ${quote(text)}`, {
-      suggestion: 'write --merge mean, or --merge layer:3 for one layer',
-    });
+    const suggestion = 'write --merge mean, or --merge layer:3 for one layer';
+    return unreadable('merge', text, 'mean, first or layer:N', suggestion);
   },
 });
 
@@ -69,13 +68,8 @@ const fraction = Flags.custom<number>({
   parse: async (text, _context, { name }) => {
     const value = text.trim().endsWith('%') ? Number.parseFloat(text) / 100 : Number(text);
     if (text.trim() !== '' && value > 0 && value < 1) return value;
-    throw new UserError(
-      'usage',
-      `--${name}: expected a number between 0 and 1, found ${quote(text)}`,
-      {
-        suggestion: `write it as in --${name} 0.05 or --${name} 5%`,
-      },
-    );
+    const suggestion = `write it as in --${name} 0.05 or --${name} 5%`;
+    return unreadable(name, text, 'a number between 0 and 1', suggestion);
   },
 });
 
@@ -331,7 +325,7 @@ export default class ConvertCheckpoint extends BaseCommand {
     const display = { ...progressDisplay(flags), ...stepProgress(flags) };
     switch (mode) {
       case 'part': {
-        const run = { part, phase: phase && PHASES[phase], tasks, display, mount };
+        const run = { part, phase: phase && (Number(phase) as 1 | 2), tasks, display, mount };
         const environment = process.env;
         const result = await runPart(plan, { ...run, environment }).finally(display.end);
         return this.answer(flags, result, partsReport);
@@ -349,9 +343,9 @@ export default class ConvertCheckpoint extends BaseCommand {
       }
       case 'launch': {
         const program = [process.execPath, programFile()];
-        const options = { scheduler: launch, isSubmitted: Boolean(flags.submit), program, tasks };
-        const isOffline = flags.offline;
-        const result = await launchPlan(plan, { ...options, image, claim, isOffline });
+        const [isSubmitted, isOffline] = [Boolean(flags.submit), flags.offline];
+        const options = { isSubmitted, isOffline, program, tasks, image, claim };
+        const result = await launchPlan(plan, launch, options);
         if (result.job && formatOf(flags) === 'table') {
           await this.write(flags, result.job.answer ?? result.job.text);
           return result;
@@ -375,7 +369,7 @@ export default class ConvertCheckpoint extends BaseCommand {
         suggestion: `write ${pasteable(['convert-checkpoint', ...this.argv.flatMap((word) => (word === first ? [word, out] : word))])}`,
       });
     }
-    const found = checkpointOfFolder('convert-checkpoint', example);
+    const found = onlyOneInFolder('checkpoint', 'convert-checkpoint', example);
     if (first === undefined) {
       throw new UserError('usage', 'expected OUT, found nothing', {
         suggestion: `write minimind convert-checkpoint ${found} shared.safetensors`,
@@ -385,8 +379,6 @@ export default class ConvertCheckpoint extends BaseCommand {
     return { in: found, out: first };
   }
 }
-
-const PHASES = { 1: 1, 2: 2 } as const;
 
 function exceededError(result: ConversionResult, most: number | undefined): string[] {
   if (!exceedsBound(result)) return [];

@@ -77,12 +77,11 @@ export default class Export extends BaseCommand {
   async #written(
     { family, document, model }: ModelFile,
     checkpoint: Checkpoint | undefined,
-    flags: ExportFlags,
+    flags: FlagsOf<typeof Export>,
   ) {
     const { writeExport } = await import('../runtime/export-files.js');
     const { planExport } = await import('../runtime/onnx/plan-export.js');
-    const { checkpointWeights } = await import('../runtime/weights.js');
-    const { randomWeights } = await import('../runtime/weights.js');
+    const { checkpointWeights, randomWeights } = await import('../runtime/weights.js');
     const weights = checkpoint
       ? checkpointWeights(model, checkpoint)
       : randomWeights(model, flags.seed ?? 0);
@@ -102,5 +101,3 @@ export default class Export extends BaseCommand {
     );
   }
 }
-
-type ExportFlags = FlagsOf<typeof Export>;

@@ -21,7 +21,7 @@ import type {
 } from '../generation/session.js';
 import type { ModelFile } from '../model-input/model-file.js';
 import { foldersOf, openWeighted } from '../model-input/weighted-model.js';
-import type { ComparedModel, OpenedModel } from '../quicktest/compare-two-models.js';
+import type { ComparedModel } from '../quicktest/compare-two-models.js';
 import { figuresText, generateReport, settingsText } from '../report/generate/generate-report.js';
 import type { ChatMessage } from '../tokenizer/chat-template.js';
 
@@ -168,7 +168,8 @@ export default class Generate extends BaseCommand {
       const other = async (source: string) => {
         const { openComparedModel } = await import('../quicktest/compare-two-models.js');
         const found = await openComparedModel(source, side, progressDisplay(flags));
-        await this.#keep(found, flags, opened);
+        opened.push(found.checkpoint);
+        await this.warnAbout(flags, found.warnings);
         return weightsOf(found);
       };
       const { draft, against } = flags;
@@ -205,15 +206,6 @@ export default class Generate extends BaseCommand {
     } finally {
       shown.end();
     }
-  }
-
-  async #keep(
-    side: OpenedModel,
-    flags: GenerateFlags,
-    opened: (Checkpoint | undefined)[],
-  ): Promise<void> {
-    opened.push(side.checkpoint);
-    await this.warnAbout(flags, side.warnings);
   }
 
   async #answer(

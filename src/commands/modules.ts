@@ -2,7 +2,7 @@ import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { BaseCommand, type FlagsOf } from '../cli/base-command.js';
 import { details } from '../cli/flags/flags.js';
-import { count, positive, seedOf, tokens } from '../cli/flags/value-flags.js';
+import { count, LIST, positive, seedOf, tokens, unreadable } from '../cli/flags/value-flags.js';
 import { nearest } from '../config/nearest.js';
 import { quote } from '../config/quote.js';
 import { UserError } from '../errors.js';
@@ -48,16 +48,12 @@ const COMMON: readonly Setting[] = ['dtype', 'seed'];
 
 /** `--calls 4,9,1@4`: positions of each call, and the first one after @. */
 const rotationCalls = Flags.custom<RotationCall>({
-  multiple: true,
-  multipleNonGreedy: true,
-  delimiter: ',',
+  ...LIST,
   helpValue: 'N[@OFFSET]',
   parse: async (text, _context, { name }) => {
     const [, positions, offset = '0'] = /^\s*([1-9]\d{0,8})(?:@(\d{1,9}))?\s*$/.exec(text) ?? [];
     if (positions !== undefined) return { positions: Number(positions), offset: Number(offset) };
-    throw new UserError('usage', `--${name}: expected positions of a call, found ${quote(text)}`, {
-      suggestion: `write it as in --${name} 4,9,1@4`,
-    });
+    return unreadable(name, text, 'positions of a call', `write it as in --${name} 4,9,1@4`);
   },
 });
 

@@ -12,12 +12,12 @@ import {
   names,
   range,
   tokens,
+  unreadable,
 } from '../cli/flags/value-flags.js';
 import { isStdout, writeText } from '../cli/output.js';
 import { progress } from '../cli/progress.js';
 import { ANY_BACKEND, SweepCommand } from '../cli/sweep-command.js';
 import { quote } from '../config/quote.js';
-import { UserError } from '../errors.js';
 import { splitCount } from '../hardware/hardware-names.js';
 import { CRITERIA, CRITERION_NAMES } from '../plan/criteria.js';
 import { decodingTarget, missingPeakText } from '../plan/decode.js';
@@ -139,7 +139,11 @@ export default class Plan extends SweepCommand {
         shown.add(1);
       },
     };
-    const texts = await textsOf(flags);
+    const { tokenizer, text: corpus } = flags;
+    const texts =
+      tokenizer && corpus !== undefined
+        ? await (await import('../tokenizer/measure.js')).measureText(tokenizer, corpus)
+        : undefined;
     const sweep = planSweep(family, wish, texts);
     const found = await run.solve({
       units: { name: 'widths', count: sweep.count, costs: sweep.costs, identity: sweep.identity },
@@ -190,19 +194,6 @@ function commandToSave(
   return ['minimind plan', ...words.map(shellWord), '--save', file].join(' ');
 }
 
-/** Loads the tokenizers' library only when one is given. */
-async function textsOf({
-  tokenizer,
-  text,
-}: {
-  readonly tokenizer?: readonly string[] | undefined;
-  readonly text?: string | undefined;
-}) {
-  if (tokenizer === undefined || text === undefined) return undefined;
-  const { measureText } = await import('../tokenizer/measure.js');
-  return measureText(tokenizer, text);
-}
-
 /** The GPU for decoding, if any. */
 const askedGpu = async (flags: Omit<HardwareFlags, 'gpus'>, say: (choice: string) => void) =>
   (flags.gpu ?? flags.hardware ?? (flags['this-machine'] || undefined))
@@ -213,7 +204,5 @@ const askedGpu = async (flags: Omit<HardwareFlags, 'gpus'>, say: (choice: string
 function oneOf(gpu: string | undefined): string | undefined {
   const { name, count = 1 } = splitCount(gpu ?? '');
   if (gpu === undefined || count === 1) return gpu && name;
-  throw new UserError('usage', `--gpu: expected one GPU, found ${quote(gpu)}`, {
-    suggestion: `write --gpu ${quote(name)}`,
-  });
+  return unreadable('gpu', gpu, 'one GPU', `write --gpu ${quote(name)}`);
 }

@@ -20,7 +20,7 @@ import {
   threads,
 } from '../cli/flags/flags.js';
 import { exceededLogits, logitLimits } from '../cli/flags/thresholds.js';
-import { count, learningRate, tokens, weightForm } from '../cli/flags/value-flags.js';
+import { count, LIST, learningRate, tokens, weightForm } from '../cli/flags/value-flags.js';
 import { progressDisplay } from '../cli/progress.js';
 import { UserError } from '../errors.js';
 import { readText } from '../files/read-file.js';
@@ -44,42 +44,20 @@ import { overfitReport } from '../report/quick-test/overfit-report.js';
 import { quickTestReport, traceReport } from '../report/quick-test/quick-test-report.js';
 import type { TokenIds } from '../runtime/engine.js';
 
+const OF_CHECKS = ['only', 'cross-check', 'repeat', 'output-tokens'];
+const OF_ENGINES = ['engine', 'device', 'compute'];
+
 /** Flags of a run, unused by --trace. */
 const NOT_TRACED = [
-  'checkpoint',
-  'state-dict',
-  'only',
-  'cross-check',
-  'repeat',
-  'output-tokens',
-  'seed',
-  'engine',
-  'device',
-  'compute',
-  'threads',
-  'full',
-  'save',
-  'against',
-  'weights',
+  ...['checkpoint', 'state-dict', ...OF_CHECKS, 'seed', ...OF_ENGINES],
+  ...['threads', 'full', 'save', 'against', 'weights'],
 ];
 
 /** Flags unused by --overfit, which trains in float32 on the CPU. */
-const NOT_TRAINED = [
-  'only',
-  'cross-check',
-  'repeat',
-  'output-tokens',
-  'engine',
-  'device',
-  'compute',
-  'save',
-  'against',
-  'weights',
-  'trace',
-];
+const NOT_TRAINED = [...OF_CHECKS, ...OF_ENGINES, 'save', 'against', 'weights', 'trace'];
 
-/** Flags of checks, unused by --against. */
-const NOT_COMPARED = ['only', 'cross-check', 'repeat', 'output-tokens', 'save', 'trace', 'weights'];
+/** Flags unused by --against. */
+const NOT_COMPARED = [...OF_CHECKS, 'save', 'trace', 'weights'];
 
 /** Defaults of --overfit. */
 const STEPS = 40;
@@ -127,9 +105,7 @@ export default class QuickTest extends BaseCommand {
     seed,
     only: Flags.option({
       options: CHECK_NAMES,
-      multiple: true,
-      multipleNonGreedy: true,
-      delimiter: ',',
+      ...LIST,
       description: 'run only these checks',
     } as const)(),
     'cross-check': Flags.boolean({ description: 'also compare with the other engine' }),

@@ -65,8 +65,10 @@ async function explain(cause: unknown, file: string): Promise<unknown> {
   const failure = Object.hasOwn(FAILURES, systemCode) ? FAILURES[systemCode] : undefined;
   if (failure === undefined) {
     const message = `cannot read ${quote(file, 200)}: ${escapeText(cause.message, 200)}`;
-    const suggestion = systemAdvice(systemCode, 'file');
-    return new UserError('system', message, { cause, ...(suggestion && { suggestion }) });
+    return new UserError('system', message, {
+      cause,
+      suggestion: systemAdvice(systemCode, 'file'),
+    });
   }
   const isMissing = failure.code === 'usage' && systemCode !== 'EISDIR';
   const reason = isMissing ? missingReason(file) : undefined;
@@ -74,10 +76,7 @@ async function explain(cause: unknown, file: string): Promise<unknown> {
     systemCode === 'ENOENT' && reason === undefined ? await similarFile(file) : undefined;
   const suggestion =
     reason ?? (near === undefined ? failure.suggestion : `did you mean ${quote(near, 200)}?`);
-  return new UserError(failure.code, `${failure.what} ${quote(file, 200)}`, {
-    cause,
-    ...(suggestion === undefined ? {} : { suggestion }),
-  });
+  return new UserError(failure.code, `${failure.what} ${quote(file, 200)}`, { cause, suggestion });
 }
 
 /** File in the same folder with a similar name. The extension only breaks ties, because all configs share it. */

@@ -32,63 +32,63 @@ export interface ConversionJob {
   /** Path of the output as given. */
   readonly out: string;
   /** Undefined: keep the SRTE, or use the one of `target`. */
-  readonly to: LayoutName | undefined;
+  readonly to?: LayoutName | undefined;
   /** The config file of the output. */
-  readonly target: string | undefined;
+  readonly target?: string | undefined;
   readonly merge: Merge;
   /** Rank of a low-rank pair. */
-  readonly rank: number | undefined;
+  readonly rank?: number | undefined;
   /** Alternative to a rank: the largest relative error of a pair. */
-  readonly 'max-error': number | undefined;
+  readonly 'max-error'?: number | undefined;
   /** Rows of the tables; undefined for the present number. */
-  readonly 'max-positions': number | undefined;
+  readonly 'max-positions'?: number | undefined;
   /** Undefined: a larger number of rows is refused. */
-  readonly extend: Extension | undefined;
-  readonly tie: Tie | undefined;
+  readonly extend?: Extension | undefined;
+  readonly tie?: Tie | undefined;
   /** Type of the parameters; undefined to keep each. Buffers keep theirs. */
-  readonly dtype: EncodableDtype | undefined;
+  readonly dtype?: EncodableDtype | undefined;
   /** Blocks of the matrices of a GGUF file, instead of `dtype`. */
-  readonly blocks: WritableBlocks | undefined;
+  readonly blocks?: WritableBlocks | undefined;
   /** Bits of the weights of linear layers; undefined to keep floats. */
-  readonly quantize: WeightForm['bits'] | undefined;
+  readonly quantize?: WeightForm['bits'] | undefined;
   /** Values that share a scale; undefined for 32. */
-  readonly group: WeightForm['group'] | undefined;
+  readonly group?: WeightForm['group'] | undefined;
   /** Whether to write packed weights of the input as floats. */
   readonly dequantize: boolean;
   /** Whether to clamp values beyond the dtype's range instead of an error. */
   readonly saturate: boolean;
-  readonly dialect: NamingScheme | undefined;
+  readonly dialect?: NamingScheme | undefined;
   /** Attention heads, for `dialect`. */
-  readonly heads: number | undefined;
+  readonly heads?: number | undefined;
   /** Undefined: by the ending of the output. */
-  readonly container: Container | undefined;
-  readonly 'shard-size': number | bigint | undefined;
-  readonly 'max-memory': number | bigint | undefined;
+  readonly container?: Container | undefined;
+  readonly 'shard-size'?: number | bigint | undefined;
+  readonly 'max-memory'?: number | bigint | undefined;
   /** Folder of a LoRA adapter that is merged into the checkpoint already. */
-  readonly 'merge-lora': string | undefined;
+  readonly 'merge-lora'?: string | undefined;
   /** The config file of the input; undefined for the one inside or next to it. */
-  readonly config: string | undefined;
+  readonly config?: string | undefined;
   /** Family to read the input's config as, whatever its kind. */
-  readonly family: string | undefined;
+  readonly family?: string | undefined;
   /** Whether the input's config is ignored. */
   readonly 'no-config': boolean;
   /** Overrides of the output's config. */
-  readonly set: readonly string[] | undefined;
+  readonly set?: readonly string[] | undefined;
   /** Seed of the search for a low-rank pair, and of the tokens of a proof. */
   readonly seed: number;
   readonly engine: EngineChoice;
-  readonly threads: number | undefined;
+  readonly threads?: number | undefined;
   readonly 'dry-run': boolean;
   readonly resume: boolean;
   /** Whether to read the output again and compare every value. */
   readonly check: boolean;
   /** Whether to run the input and the output on the same tokens. */
   readonly prove: boolean;
-  readonly device: DeviceChoice | undefined;
+  readonly device?: DeviceChoice | undefined;
   /** Tokens of the proof. */
-  readonly context: number | undefined;
+  readonly context?: number | undefined;
   /** The file of the report; undefined to print it. */
-  readonly output: string | undefined;
+  readonly output?: string | undefined;
   readonly force: boolean;
   readonly display: ConversionDisplay;
   readonly warn: (warnings: readonly Problem[]) => Promise<void>;
@@ -97,9 +97,9 @@ export interface ConversionJob {
 /** A job as asked for, where a value that is not given is undefined. */
 export type ConversionRequest = Omit<ConversionJob, 'merge' | 'seed' | 'dtype' | 'blocks'> & {
   /** Type of the parameters; blocks only in a GGUF file. */
-  readonly dtype: EncodableDtype | WritableBlocks | undefined;
-  readonly merge: Merge | undefined;
-  readonly seed: number | undefined;
+  readonly dtype?: EncodableDtype | WritableBlocks | undefined;
+  readonly merge?: Merge | undefined;
+  readonly seed?: number | undefined;
 };
 
 /** State of the output when a run ends before any file is complete. */
@@ -152,25 +152,20 @@ const VALUE_CHANGES = [
   'target',
 ] as const satisfies readonly (keyof ConversionRequest)[];
 
+/** Other flags that change the output. */
+const OTHER_CHANGES = [
+  'dialect',
+  'blocks',
+  'container',
+  'shard-size',
+  'quantize',
+  'merge-lora',
+] as const satisfies readonly (keyof ConversionJob)[];
+
 /** Whether the request names no change at all. */
 export function isUnspecific(job: ConversionJob): boolean {
-  const asked = [
-    job.to,
-    job.target,
-    job.dialect,
-    job.tie,
-    job.dtype,
-    job.blocks,
-    job.container,
-    job['max-positions'],
-    job['shard-size'],
-    job.rank,
-    job['max-error'],
-    job.quantize,
-    job.dequantize || undefined,
-    job['merge-lora'],
-  ];
-  return asked.every((each) => each === undefined);
+  const isChange = (name: keyof ConversionJob) => job[name] !== undefined;
+  return ![...VALUE_CHANGES, ...OTHER_CHANGES].some(isChange) && !job.dequantize;
 }
 
 /** Endings of files, such as `.onnx`, `.txt` or a mistyped `.safetensor`; but not of versions: `llama-3.2-1b`. */

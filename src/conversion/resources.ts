@@ -6,7 +6,6 @@ import { lowRankBytes, lowRankMultiplications } from '../linalg/low-rank.js';
 import type { MatrixProducts } from '../linalg/matrix.js';
 import { plainProducts } from '../linalg/matrix.js';
 import type { EngineName } from '../runtime/engine.js';
-import type { EngineChoice } from '../runtime/select/devices.js';
 import { formatBytes } from '../text/units.js';
 import { sumOf } from '../text/words.js';
 import type { ConversionJob } from './job.js';
@@ -37,7 +36,7 @@ const JAVASCRIPT: MatmulBackend = {
 /** Backend of the matrix products: an engine for many multiplications if one is available, else plain JavaScript. */
 export async function matmulBackendFor(
   multiplications: number,
-  { engine, threads }: { readonly engine: EngineChoice; readonly threads: number | undefined },
+  { engine, threads }: Pick<ConversionJob, 'engine' | 'threads'>,
 ): Promise<MatmulBackend> {
   if (multiplications < FEW_MULTIPLICATIONS) return JAVASCRIPT;
   const { chooseProducts } = await import('../runtime/select/matmul-backends.js');

@@ -33,10 +33,9 @@ function cannotWrite(target: string, error: unknown, where: string): unknown {
       cause: error,
     });
   }
-  const suggestion = systemAdvice(code, 'folder');
   return new UserError('system', `cannot write ${target}${where}: ${(error as Error).message}`, {
     cause: error,
-    ...(suggestion && { suggestion }),
+    suggestion: systemAdvice(code, 'folder'),
   });
 }
 

@@ -6,6 +6,15 @@ import { quantity } from '../budget/quantity.js';
 
 type QuantityDerivation = Derivation<Quantity>;
 
+/** A value for each bound. */
+export const byBound = <T>(
+  make: (bound: keyof Bounds) => T,
+): Readonly<Record<keyof Bounds, T>> => ({
+  lower: make('lower'),
+  expected: make('expected'),
+  upper: make('upper'),
+});
+
 /** Bounds that share a label, unit and inputs, each with its own formula and source. */
 export function boundsOf(
   shared: Pick<QuantityDerivation, 'label' | 'unit'> & Required<Pick<QuantityDerivation, 'inputs'>>,

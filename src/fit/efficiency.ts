@@ -7,9 +7,6 @@ import { memoryKindOf } from '../hardware/gpu.js';
 import { primitivesOf } from '../operations/lower.js';
 import { sumOf } from '../text/words.js';
 
-/** Connection between neighbours in a collective. */
-type Way = 'nvlink' | 'pcie' | 'network';
-
 /** Utilisation of memory bandwidth, compute peak and links, and the overhead of each operation. */
 export interface Efficiency {
   /** Share of the bandwidth for caches, activations and 16-bit weights. */
@@ -20,9 +17,9 @@ export interface Efficiency {
   readonly linkUtilisation: number;
   /** Seconds per kernel launch. */
   readonly launchSeconds: number;
-  /** Seconds of an all-reduce regardless of its size, and of each further GPU in the ring. */
+  /** Seconds of an all-reduce regardless of its size, and of each further GPU in the ring, by their connection. */
   readonly reduceSeconds: number;
-  readonly hopSeconds: Readonly<Record<Way, number>>;
+  readonly hopSeconds: Readonly<Record<'nvlink' | 'pcie' | 'network', number>>;
   readonly source: string;
 }
 
@@ -172,13 +169,10 @@ export interface KernelLaunches {
   readonly kernels: number;
 }
 
-export const kernelLaunchesOf = (layers: readonly Layer[]): KernelLaunches =>
-  layers
-    .map(launchesIn)
-    .reduce(
-      (sum, each) => ({ layers: sum.layers + each.layers, kernels: sum.kernels + each.kernels }),
-      { layers: 0, kernels: 0 },
-    );
+export const kernelLaunchesOf = (layers: readonly Layer[]): KernelLaunches => ({
+  layers: sumOf(layers, (layer) => launchesIn(layer).layers),
+  kernels: sumOf(layers, (layer) => launchesIn(layer).kernels),
+});
 
 const launchesIn = memoized((layer: Layer): KernelLaunches => {
   // Layers that blocks share are launched in each block, and once more where the model holds them.

@@ -136,7 +136,7 @@ export class DataReader {
 function errorOf(failure: DataFailure | undefined): Error {
   if (failure?.code === undefined) return new Error(failure?.message ?? 'no answer');
   const { code, message, suggestion } = failure;
-  return new UserError(code, message, { ...(suggestion !== undefined && { suggestion }) });
+  return new UserError(code, message, { suggestion });
 }
 
 /** The built thread, from the sources as from any depth of the built files. */

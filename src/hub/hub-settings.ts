@@ -81,7 +81,8 @@ function endpointOf(given: string | undefined): string {
   });
 }
 
-const isLoopback = (host: string) => /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/.test(host);
+export const isLoopback = (host: string) =>
+  /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/.test(host);
 
 /** Whether a token can be sent there: only encrypted, or within this machine. */
 function isProtected(endpoint: string): boolean {

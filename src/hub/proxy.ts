@@ -5,7 +5,7 @@ import net from 'node:net';
 import tls from 'node:tls';
 import { quote } from '../config/quote.js';
 import { UserError } from '../errors.js';
-import type { ProxySettings } from './hub-settings.js';
+import { isLoopback, type ProxySettings } from './hub-settings.js';
 
 /**
  * The proxy for an address; undefined when it is reached directly, as this machine always is.
@@ -31,11 +31,9 @@ export function proxyFor(
   );
 }
 
-const LOCAL = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;
-
 /** NO_PROXY as curl reads it: `*`, hosts, and their subdomains with or without a leading dot. */
 function isExcepted(hostname: string, port: string, except: readonly string[]): boolean {
-  if (LOCAL.test(hostname)) return true;
+  if (isLoopback(hostname)) return true;
   return except.some((each) => {
     if (each === '*') return true;
     const [, host = '', only] = /^\.?(.*?)(?::(\d+))?$/.exec(each.toLowerCase()) ?? [];

@@ -25,7 +25,7 @@ import {
 import { ggufTypeOf, openModelCheckpoint } from './gguf/gguf-checkpoint.js';
 import type { ModelFile } from './model-file.js';
 import { modelOf } from './model-file.js';
-import { faultProblems } from './verify-checkpoint.js';
+import { faultProblems, listedText } from './verify-checkpoint.js';
 
 /** Facts of the checkpoint that a model was loaded from, by its index. */
 export interface CheckpointFacts {
@@ -203,8 +203,7 @@ const MAX_LISTED_FAULTS = 3;
 
 function mismatches(file: string, { faults }: Reconciliation, config: string): Problem[] {
   if (faults.length === 0) return [];
-  const more =
-    faults.length > MAX_LISTED_FAULTS ? `, of which ${MAX_LISTED_FAULTS} are listed here` : '';
+  const more = listedText(faults, MAX_LISTED_FAULTS);
   return [
     {
       severity: 'warning',

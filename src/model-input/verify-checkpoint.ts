@@ -141,6 +141,10 @@ export const faultProblems = (
     return { severity, file, path: shortened(fault.pattern), message };
   });
 
+/** What a message says of more than `most` faults. */
+export const listedText = (faults: readonly FaultGroup[], most: number): string =>
+  faults.length > most ? `, of which ${most} are listed here` : '';
+
 /** Further faults are only counted: they indicate another model. */
 const MAX_LISTED_FAULTS = 40;
 
@@ -151,8 +155,7 @@ function refuseFaults(
   { faults, suggestions }: Reconciliation,
 ): void {
   if (faults.length === 0) return;
-  const more =
-    faults.length > MAX_LISTED_FAULTS ? `, of which ${MAX_LISTED_FAULTS} are listed here` : '';
+  const more = listedText(faults, MAX_LISTED_FAULTS);
   throw new UserError(
     'usage',
     `${file} is not as ${config} describes: ${faultCountText(faults)}${more}`,

@@ -41,23 +41,16 @@ function isConfigFile(file: string): boolean {
 }
 
 /**
- * The only model of the working folder.
- * @param command The words before the model, for the error.
+ * The only model or checkpoint of the working folder.
+ * @param command The words before it, for the error.
  * @throws UserError when there is none, or several.
  */
-export function modelOfFolder(command: string, example: string): string {
-  return onlyOne(modelsIn('.'), 'model', command, example);
-}
-
-/**
- * The only checkpoint of the working folder.
- * @throws UserError when there is none, or several.
- */
-export function checkpointOfFolder(command: string, example: string): string {
-  return onlyOne(checkpointsIn('.'), 'checkpoint', command, example);
-}
-
-function onlyOne(found: readonly string[], what: string, command: string, example: string): string {
+export function onlyOneInFolder(
+  what: 'model' | 'checkpoint',
+  command: string,
+  example: string,
+): string {
+  const found = what === 'model' ? modelsIn('.') : checkpointsIn('.');
   const [only] = found;
   if (only !== undefined && found.length === 1) return only;
   throw new UserError(

@@ -6,6 +6,14 @@ import { formatDuration } from '../text/units.js';
 import { shellWord } from '../text/words.js';
 import type { LaunchName } from './task-index.js';
 
+/** A job, and what became of it. */
+export interface LaunchedJob {
+  readonly scheduler: LaunchName;
+  readonly text: string;
+  /** Answer of the scheduler; null when the job was only printed. */
+  readonly answer: string | null;
+}
+
 /** The work that a plan asks of a scheduler. */
 export interface PartsJob {
   /** Command of the plan, `convert-checkpoint`. */
@@ -69,6 +77,16 @@ function needsOf({ memoryBytes, partSeconds }: PartsJob, most: number): Needs {
     memoryMiB: Math.ceil(memory / 2 ** 26) * 64,
     seconds: Math.ceil(longest / 60) * 60,
   };
+}
+
+/** Writes a job and submits it if asked. @throws UserError when it cannot be submitted. */
+export async function launch(
+  job: PartsJob,
+  scheduler: LaunchName,
+  options: LaunchOptions & { readonly isSubmitted: boolean },
+): Promise<LaunchedJob> {
+  const text = launchText(job, scheduler, options);
+  return { scheduler, text, answer: options.isSubmitted ? await submit(scheduler, text) : null };
 }
 
 /** The job as text: a shell script, or a manifest. */
@@ -294,7 +312,7 @@ const SUBMITTERS = {
  * Hands a job to its scheduler. @returns What the scheduler printed.
  * @throws UserError when the program is missing or fails.
  */
-export async function submit(name: LaunchName, text: string): Promise<string> {
+async function submit(name: LaunchName, text: string): Promise<string> {
   const [program, ...args] = SUBMITTERS[name];
   const { code, out, error } = await new Promise<{
     readonly code: number | null;

@@ -1,9 +1,36 @@
 /** States of parts, as their locks and results show them, and the names of those that are missing. */
 import fs from 'node:fs';
 import path from 'node:path';
+import { runsOf } from '../text/words.js';
+import type { LaunchedJob } from './launch.js';
 import { LOCK_TIMES, type LockOwner, ownerIn } from './part-lock.js';
 
 export type StateName = 'done' | 'running' | 'stalled' | 'missing';
+
+/** What every answer about work in parts has. */
+export interface PartsAnswer {
+  readonly action: 'plan' | 'part' | 'status' | 'finish' | 'launch';
+  readonly plan: { readonly file: string; readonly hash: string };
+  readonly parts: readonly {
+    readonly part: number;
+    readonly state: StateName;
+    /** Hosts that work on it. */
+    readonly hosts: readonly string[];
+  }[];
+  readonly missing: readonly number[];
+  /** The missing parts as an array of Slurm: `7,19`. */
+  readonly array: string;
+  /** Null for other actions. */
+  readonly ran: {
+    readonly parts: readonly number[];
+    readonly units: number;
+    /** Units that an earlier run or another runner did. */
+    readonly unitsThere: number;
+    readonly seconds: number;
+  } | null;
+  /** Null for other actions. */
+  readonly job: LaunchedJob | null;
+}
 
 /**
  * State of work that is not done, by its lock. The owner is there only while it runs.
@@ -35,13 +62,7 @@ export function diskTime(root: string): number {
 
 /** `3,7-9,19`: parts as schedulers take them. */
 export function arrayText(parts: readonly number[]): string {
-  const runs: [number, number][] = [];
-  for (const part of [...new Set(parts)].toSorted((a, b) => a - b)) {
-    const last = runs.at(-1);
-    if (last?.[1] === part - 1) last[1] = part;
-    else runs.push([part, part]);
-  }
-  return runs
+  return runsOf([...new Set(parts)].toSorted((a, b) => a - b))
     .map(([from, to]) =>
       from === to ? `${from}` : to === from + 1 ? `${from},${to}` : `${from}-${to}`,
     )

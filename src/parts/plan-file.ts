@@ -1,10 +1,12 @@
 /** Files of plans in parts: JSON with a schema, the version of minimind, and a hash over all of it. */
 import { createHash } from 'node:crypto';
+import fs from 'node:fs';
 import type * as z from 'zod';
 import { checkDocument } from '../config/check-document.js';
 import { documentOfData, parseDocument } from '../config/document.js';
 import { MAX_DOCUMENT_BYTES } from '../config/source.js';
 import { UserError } from '../errors.js';
+import { codeOf } from '../files/file-system.js';
 import { readText } from '../files/read-file.js';
 import { writeWhole } from '../files/write-whole.js';
 import { counted, isRecord } from '../text/words.js';
@@ -35,13 +37,19 @@ export function refuseTooManyParts(parts: number): void {
   });
 }
 
-/** @throws UserError for a part that the plan lacks. */
-export function refuseOtherPart(part: number, parts: number, file: string): void {
-  if (part >= 1 && part <= parts) return;
-  throw new UserError('usage', `--part ${part}: expected 1 to ${parts}, the parts of ${file}`, {
-    suggestion: `write --part ${Math.max(1, Math.min(parts, part))}`,
-  });
+/** Makes a folder, unless another part has made it. */
+export function makeFolder(folder: string): void {
+  try {
+    fs.mkdirSync(folder);
+  } catch (error) {
+    if (codeOf(error) !== 'EEXIST') throw error;
+  }
 }
+
+export const changedInput = (message: string): UserError =>
+  new UserError('refused-file', message, {
+    suggestion: 'restore the input, or plan again: finished parts of the old plan cannot be used',
+  });
 
 export const sha256 = (content: string | Uint8Array): string =>
   createHash('sha256').update(content).digest('hex');

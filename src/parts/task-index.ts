@@ -9,6 +9,30 @@ export type LaunchName = (typeof LAUNCH_NAMES)[number];
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
+/** The parts to do. */
+export interface AskedParts {
+  /** Number of the part, or `auto` for those of the task that this process is. */
+  readonly part: number | 'auto';
+  readonly tasks: number | undefined;
+  readonly environment: Environment;
+}
+
+/**
+ * Numbers of the parts to do, of those of a plan.
+ * @throws UserError for a part that the plan lacks.
+ */
+export function askedParts(
+  { part, tasks, environment }: AskedParts,
+  parts: number,
+  file: string,
+): number[] {
+  if (part === 'auto') return partsOfTask(environment, parts, tasks);
+  if (part >= 1 && part <= parts) return [part];
+  throw new UserError('usage', `--part ${part}: expected 1 to ${parts}, the parts of ${file}`, {
+    suggestion: `write --part ${Math.max(1, Math.min(parts, part))}`,
+  });
+}
+
 /** Numbers of parts, from 1; empty for a task beyond the last part. */
 export function partsOfTask(
   environment: Environment,

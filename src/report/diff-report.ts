@@ -22,6 +22,7 @@ import {
 } from '../text/units.js';
 import {
   counted,
+  inTurn,
   isRecord,
   modelName,
   nameText,
@@ -337,17 +338,10 @@ function formText(form: TensorForm | null, other: TensorForm | null = null): str
 
 /** Rows for the answer: of each rank the first ones in turn, those of inner layers only where there is room. */
 function foremost(rows: readonly Row[], most: number): readonly Row[] {
-  const outer = rows.filter(({ rank }) => rank !== RANKS.inner);
-  const shown = new Set<Row>();
-  for (const some of [outer, rows]) {
-    const order = Object.values(RANKS).map((rank) => some.filter((row) => row.rank === rank));
-    for (let turn = 0; turn < some.length && shown.size < most; turn++) {
-      for (const each of order) {
-        const row = each[turn];
-        if (row && shown.size < most) shown.add(row);
-      }
-    }
-  }
+  const ofRank = (rank: number) => rows.filter((row) => row.rank === rank);
+  const { inner, ...outer } = RANKS;
+  const order = [...inTurn(Object.values(outer).map(ofRank)), ...ofRank(inner)];
+  const shown = new Set(order.slice(0, most));
   return rows.filter((row) => shown.has(row));
 }
 

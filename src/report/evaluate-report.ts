@@ -88,15 +88,13 @@ function lossFacts(result: EvaluationResult): Fact[] {
   ]);
 }
 
-type Figures = NonNullable<EvaluationResult['divergence']>;
-
 function divergenceTable({
   kl,
   sameTop,
   rmsProbabilityChange,
   meanProbabilityChange,
   lossChange,
-}: Figures): TableBlock {
+}: NonNullable<EvaluationResult['divergence']>): TableBlock {
   const row = (name: string, text: string): Cell[] => [{ text: name }, { text }];
   return {
     kind: 'table',

@@ -1,5 +1,5 @@
 /** Report of a sweep in parts: its plan, its progress, and what is missing. */
-import type { StateName } from '../parts/part-states.js';
+import type { PartsAnswer } from '../parts/part-states.js';
 import type { SweepResult } from '../sweep/sweep.js';
 import { formatBytes, formatDuration, formatInteger, significant } from '../text/units.js';
 import { counted, present, shellWord, shortened } from '../text/words.js';
@@ -9,20 +9,40 @@ import type { Fact, Report, TableBlock, Verdict } from './kit/report.js';
 /** Rows of the answer's table; the details have all. */
 const ANSWER_ROWS = 6;
 
-export function sweepReport(result: SweepResult): Report {
-  const { parts, action } = result;
-  const shown = action === 'plan' ? parts : parts.filter(({ state }) => state !== 'done');
-  const more = shown.length - ANSWER_ROWS;
-  return {
+export const sweepReport = (result: SweepResult): Report =>
+  progressReport(result, {
     verdict: verdictOf(result),
+    facts: factsOf(result),
+    table: (parts) => partsTable(result, parts),
+    next: nextStep(result.command, result),
+  });
+
+/** Report of work in parts: all parts of a plan, else those that are not done. */
+export function progressReport<Part extends PartsAnswer['parts'][number]>(
+  { action, parts }: { readonly action: PartsAnswer['action']; readonly parts: readonly Part[] },
+  {
+    verdict,
+    facts,
+    table,
+    next,
+  }: {
+    readonly verdict: Verdict;
+    readonly facts: readonly Fact[];
+    readonly table: (parts: readonly Part[]) => TableBlock;
+    readonly next: string;
+  },
+): Report {
+  const shown = action === 'plan' ? parts : parts.filter(({ state }) => state !== 'done');
+  return {
+    verdict,
     blocks: [
-      { kind: 'facts', facts: factsOf(result) },
-      ...(shown.length > 0 ? [partsTable(result, shown.slice(0, ANSWER_ROWS))] : []),
-      ...moreNote(more, '--details'),
+      { kind: 'facts', facts },
+      ...(shown.length > 0 ? [table(shown.slice(0, ANSWER_ROWS))] : []),
+      ...moreNote(shown.length - ANSWER_ROWS, '--details'),
     ],
-    details: shown.length > ANSWER_ROWS || action !== 'plan' ? [partsTable(result, parts)] : [],
-    next: nextStep(result),
-    data: partsTable(result, parts),
+    details: shown.length > ANSWER_ROWS || action !== 'plan' ? [table(parts)] : [],
+    next,
+    data: table(parts),
   };
 }
 
@@ -31,14 +51,16 @@ const unitsText = (count: number, plural: string): string =>
   counted(count, plural.replace(/s$/, ''));
 
 function verdictOf(result: SweepResult): Verdict {
-  const { action, parts, units, unitName, missing, array, ran } = result;
+  const { action, parts, units, unitName } = result;
+  if (action !== 'plan') return progressVerdict(result);
+  const total = counted(parts.length, 'part');
+  return { text: `Plan for ${unitsText(units, unitName)} in ${total}: nothing was computed` };
+}
+
+/** Verdict on a run of parts, or on the state of all. */
+export function progressVerdict({ action, parts, missing, array, ran }: PartsAnswer): Verdict {
   const total = counted(parts.length, 'part');
   const done = `${formatInteger(parts.length - missing.length)} of ${total} done`;
-  if (action === 'plan') {
-    return {
-      text: `Plan for ${unitsText(units, unitName)} in ${total}: nothing was computed`,
-    };
-  }
   if (action === 'part' && ran !== null) return { text: ranText(ran), tone: 'good' };
   if (missing.length === 0) return { text: `${done}: --finish is next`, tone: 'good' };
   if (action === 'finish') {
@@ -47,7 +69,7 @@ function verdictOf(result: SweepResult): Verdict {
   return { text: done };
 }
 
-function ranText({ parts, units, unitsThere }: NonNullable<SweepResult['ran']>): string {
+function ranText({ parts, units, unitsThere }: NonNullable<PartsAnswer['ran']>): string {
   const [first, ...others] = parts;
   const name =
     first === undefined
@@ -92,15 +114,8 @@ function factsOf(result: SweepResult): Fact[] {
   ]);
 }
 
-/** What every answer about parts says of those that are not done. */
-interface PartStates {
-  readonly parts: readonly { readonly state: StateName }[];
-  readonly missing: readonly number[];
-  readonly array: string;
-}
-
 /** Numbers of parts that run, that have stopped and that are missing. */
-export function stateFacts({ parts, missing, array }: PartStates): Fact[] {
+export function stateFacts({ parts, missing, array }: PartsAnswer): Fact[] {
   const running = parts.filter(({ state }) => state === 'running').length;
   const stalled = parts.filter(({ state }) => state === 'stalled').length;
   return present([
@@ -114,20 +129,15 @@ export function stateFacts({ parts, missing, array }: PartStates): Fact[] {
   ]);
 }
 
-export const stateColumn = leftColumn(
-  'state',
-  'state',
-  ({ state }: { readonly state: StateName }) => ({
-    text: state,
-    ...(state === 'stalled' && { tone: 'warning' as const }),
-  }),
-);
+type Part = PartsAnswer['parts'][number];
 
-export const hostsColumn = wrapColumn(
-  'host',
-  'hosts',
-  ({ hosts }: { readonly hosts: readonly string[] }) =>
-    hosts.map((host) => shortened(host)).join(', '),
+export const stateColumn = leftColumn('state', 'state', ({ state }: Part) => ({
+  text: state,
+  ...(state === 'stalled' && { tone: 'warning' as const }),
+}));
+
+export const hostsColumn = wrapColumn('host', 'hosts', ({ hosts }: Part) =>
+  hosts.map((host) => shortened(host)).join(', '),
 );
 
 /** `24 to 26 models`. */
@@ -148,7 +158,8 @@ const partsTable = ({ unitName }: SweepResult, parts: SweepResult['parts']): Tab
     hostsColumn,
   ]);
 
-function nextStep({ action, command, plan, missing }: SweepResult): string {
+/** Next command of work in parts. */
+export function nextStep(command: string, { action, plan, missing }: PartsAnswer): string {
   const start = `minimind ${command} --plan ${shellWord(plan.file)}`;
   if (action === 'plan') return `${start} --launch slurm`;
   return missing.length === 0 ? `${start} --finish` : `${start} --status`;

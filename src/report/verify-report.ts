@@ -13,7 +13,7 @@ import {
   propertiesText,
 } from '../reconcile/reconcile.js';
 import { formatBytes, formatInteger, percentText } from '../text/units.js';
-import { counted, joined, namesText, shellWord, shortened, sumOf } from '../text/words.js';
+import { counted, inTurn, joined, namesText, shellWord, shortened, sumOf } from '../text/words.js';
 import { onnxNotes } from './inspect/inspect-onnx.js';
 import {
   cutColumn,
@@ -168,13 +168,7 @@ function factsOf({
 /** Faults for the answer: of each kind the first ones, so that no kind is hidden. */
 function foremost(faults: readonly FaultGroup[], most: number): readonly FaultGroup[] {
   const byKind = FAULT_KINDS.map((kind) => faults.filter((fault) => fault.kind === kind));
-  const shown = new Set<FaultGroup>();
-  for (let turn = 0; shown.size < Math.min(most, faults.length); turn++) {
-    for (const each of byKind) {
-      const fault = each[turn];
-      if (fault && shown.size < most) shown.add(fault);
-    }
-  }
+  const shown = new Set(inTurn(byKind).slice(0, most));
   return byKind.flat().filter((fault) => shown.has(fault));
 }
 

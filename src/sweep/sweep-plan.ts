@@ -6,9 +6,14 @@ import fs from 'node:fs';
 import path from 'node:path';
 import * as z from 'zod';
 import { UserError } from '../errors.js';
-import { codeOf } from '../files/file-system.js';
 import { fingerprintOf } from '../parts/fingerprint.js';
-import { MOST_PARTS, type PlanFormat, readPlan, withHash } from '../parts/plan-file.js';
+import {
+  changedInput,
+  MOST_PARTS,
+  type PlanFormat,
+  readPlan,
+  withHash,
+} from '../parts/plan-file.js';
 import { sumOf } from '../text/words.js';
 
 const SWEEP_PLAN_SCHEMA = 'minimind/sweep-plan@1';
@@ -124,11 +129,12 @@ export function refuseChangedInputs({ inputs }: SweepPlan, presets: string): voi
   for (const { path: input, bytes, sampleSha256 } of inputs) {
     const file = path.resolve(presets, input);
     const size = fs.statSync(file, { throwIfNoEntry: false })?.size;
-    if (size === undefined) throw changed(`${file} is missing, and was read when it was planned`);
+    if (size === undefined)
+      throw changedInput(`${file} is missing, and was read when it was planned`);
     if (size !== bytes)
-      throw changed(`${file} has ${size} bytes, and ${bytes} when it was planned`);
+      throw changedInput(`${file} has ${size} bytes, and ${bytes} when it was planned`);
     if (fingerprintOf(file, WHOLE_BYTES).sampleSha256 !== sampleSha256) {
-      throw changed(`${file} has other bytes than when it was planned`);
+      throw changedInput(`${file} has other bytes than when it was planned`);
     }
   }
 }
@@ -137,11 +143,6 @@ export function refuseChangedInputs({ inputs }: SweepPlan, presets: string): voi
 export const hubModelsOf = ({ arguments: words }: SweepPlan): string[] => [
   ...new Set(words.flatMap((word) => /^(?:--[\w-]+=)?(hf:.*)$/s.exec(word)?.[1] ?? [])),
 ];
-
-export const changed = (message: string) =>
-  new UserError('refused-file', message, {
-    suggestion: 'restore the input, or plan again: finished parts of the old plan cannot be used',
-  });
 
 /** The folder next to the plan with the results and the locks of its parts. */
 export class SweepFolder {
@@ -155,13 +156,4 @@ export class SweepFolder {
   results = ({ part }: SweepPart): string => path.join(this.root, `part-${part}.jsonl`);
 
   lock = ({ part }: SweepPart): string => path.join(this.root, `part-${part}.lock`);
-
-  /** Makes the folder; another part may make it at the same time. */
-  make(): void {
-    try {
-      fs.mkdirSync(this.root);
-    } catch (error) {
-      if (codeOf(error) !== 'EEXIST') throw error;
-    }
-  }
 }

@@ -199,12 +199,8 @@ function storedOutcome<Value>(line: unknown, unit: number): Outcome<Value> | und
   if (found !== unit || Object.keys(more).length > 0) return undefined;
   if (error === undefined) return { value: value as Value };
   const { code, message, suggestion, problems } = error as ReturnType<typeof storedError>['error'];
-  return {
-    error: new UserError(code as ErrorCode, message, {
-      problems,
-      ...(suggestion !== null && { suggestion }),
-    }),
-  };
+  const details = { problems, suggestion: suggestion ?? undefined };
+  return { error: new UserError(code as ErrorCode, message, details) };
 }
 
 function unitText(line: unknown): string {

@@ -10,15 +10,20 @@ import { UserError } from '../errors.js';
 import { withFileErrors } from '../files/file-system.js';
 import { readInputs } from '../files/input-registry.js';
 import { refuseUnwritable } from '../files/write-whole.js';
-import { CPUS, type LaunchOptions, launchText, type PartsJob, submit } from '../parts/launch.js';
+import { CPUS, type LaunchOptions, launch, type PartsJob } from '../parts/launch.js';
 import { type LockTimes, LockWatch, workUnder } from '../parts/part-lock.js';
-import { arrayText, diskTime, lockState, type StateName } from '../parts/part-states.js';
-import { refuseOtherPart, refuseTooManyParts, sha256, writePlan } from '../parts/plan-file.js';
-import { type LaunchName, partsOfTask } from '../parts/task-index.js';
+import { arrayText, diskTime, lockState, type PartsAnswer } from '../parts/part-states.js';
+import {
+  changedInput,
+  makeFolder,
+  refuseTooManyParts,
+  sha256,
+  writePlan,
+} from '../parts/plan-file.js';
+import { type AskedParts, askedParts, type LaunchName } from '../parts/task-index.js';
 import { sumOf } from '../text/words.js';
 import { exactJson, fromExactJson } from './exact-json.js';
 import {
-  changed,
   dealtUnits,
   hashedSweepPlan,
   hubModelsOf,
@@ -62,46 +67,23 @@ export interface Sweep<Value, Result, Backend = null> {
 }
 
 /** Output of a sweep in parts, except of a complete `--finish`. */
-export interface SweepResult {
+export interface SweepResult extends PartsAnswer {
   readonly schema: 'minimind/sweep@1';
-  readonly action: 'plan' | 'part' | 'status' | 'finish' | 'launch';
   /** Command of the sweep. */
   readonly command: string;
-  readonly plan: { readonly file: string; readonly hash: string };
   /** Folder of the results. */
   readonly results: string;
   readonly unitName: string;
   readonly units: number;
   readonly doneUnits: number;
-  readonly parts: readonly {
-    readonly part: number;
-    readonly state: StateName;
-    readonly hosts: readonly string[];
+  readonly parts: readonly (PartsAnswer['parts'][number] & {
     readonly doneUnits: number;
     readonly units: number;
-  }[];
+  })[];
   readonly memoryBytes: number;
   /** Of all runners together; null when none runs. */
   readonly unitsPerSecond: number | null;
   readonly secondsLeft: number | null;
-  readonly missing: readonly number[];
-  /** The missing parts as an array of Slurm: `7,19`. */
-  readonly array: string;
-  /** Null for other actions. */
-  readonly ran: {
-    readonly parts: readonly number[];
-    readonly units: number;
-    /** Units that an earlier run or another runner did. */
-    readonly unitsThere: number;
-    readonly seconds: number;
-  } | null;
-  /** Null for other actions. */
-  readonly job: {
-    readonly scheduler: LaunchName;
-    readonly text: string;
-    /** Answer of the scheduler; null when the job was only printed. */
-    readonly answer: string | null;
-  } | null;
 }
 
 /** An opened plan, and the folder of its results. */
@@ -171,19 +153,12 @@ export class SweepParts {
   /** @throws UserError when a sweep has other units, or runs otherwise, than that of the plan. */
   refuseOther(sweep: AnySweep): void {
     if (identityOf(sweep) === this.plan.units.sha256) return;
-    throw changed(`${this.file}: the ${this.plan.units.name} are not those of the plan`);
+    throw changedInput(`${this.file}: the ${this.plan.units.name} are not those of the plan`);
   }
 
-  /** Parts of a task, or one part. @throws UserError for a part that the plan lacks. */
-  partsFor(
-    part: number | 'auto',
-    tasks: number | undefined,
-    environment: Readonly<Record<string, string | undefined>>,
-  ): number[] {
-    const { length } = this.plan.parts;
-    if (part === 'auto') return partsOfTask(environment, length, tasks);
-    refuseOtherPart(part, length, this.file);
-    return [part];
+  /** @throws UserError for a part that the plan lacks. */
+  partsFor(asked: AskedParts): number[] {
+    return askedParts(asked, this.plan.parts.length, this.file);
   }
 
   /**
@@ -199,7 +174,7 @@ export class SweepParts {
     const start = performance.now();
     this.refuseOther(sweep);
     const watch = new LockWatch(times);
-    await withFileErrors(this.#folder.root, () => this.#folder.make());
+    await withFileErrors(this.#folder.root, () => makeFolder(this.#folder.root));
     const parts = numbers.flatMap((number) => this.plan.parts[number - 1] ?? []);
     const there = new Set(parts);
     let pending = parts;
@@ -328,9 +303,8 @@ export class SweepParts {
     scheduler: LaunchName,
     options: LaunchOptions & { readonly isSubmitted: boolean },
   ): Promise<SweepResult> {
-    const text = launchText(this.#job(), scheduler, options);
-    const answer = options.isSubmitted ? await submit(scheduler, text) : null;
-    return { ...this.result('launch'), job: { scheduler, text, answer } };
+    const job = await launch(this.#job(), scheduler, options);
+    return { ...this.result('launch'), job };
   }
 
   #job(): PartsJob {

@@ -9,8 +9,10 @@ export const counted = (number: number, what: string) =>
 export const joined = (texts: readonly string[]) =>
   [texts.slice(0, -1).join(', '), texts.at(-1) ?? ''].filter(Boolean).join(' and ');
 
+export const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
+
 /** `text` with a capital and a full stop. */
-export const sentence = (text: string) => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
+export const sentence = (text: string) => `${capital(text)}.`;
 
 /** Limit in characters. Tensor names are shorter, but a file can hold names of a megabyte. */
 const MAX_TEXT = 120;
@@ -68,13 +70,32 @@ export function blocksText(names: readonly string[]): string {
   const numbers = names.map((name) => Number(name.slice(name.lastIndexOf('.') + 1)));
   const [first = ''] = names;
   const prefix = first.slice(0, first.lastIndexOf('.') + 1);
+  return `${prefix}${runsText(numbers)}`;
+}
+
+/** Ascending numbers as ranges, the first and the last number of each. */
+export function runsOf(numbers: readonly number[]): [from: number, to: number][] {
   const runs: [number, number][] = [];
   for (const number of numbers) {
     const last = runs.at(-1);
-    if (last && last[1] === number - 1) last[1] = number;
+    if (last?.[1] === number - 1) last[1] = number;
     else runs.push([number, number]);
   }
-  return `${prefix}${runs.map(([from, to]) => (from === to ? from : `${from}–${to}`)).join(', ')}`;
+  return runs;
+}
+
+/** `0–31`, `0, 2–5`. */
+export const runsText = (numbers: readonly number[]): string =>
+  runsOf(numbers)
+    .map(([from, to]) => (from === to ? `${from}` : `${from}–${to}`))
+    .join(', ');
+
+/** All items: the first of each group, then the second ones, and so on. */
+export function inTurn<Item>(groups: readonly (readonly Item[])[]): Item[] {
+  const longest = Math.max(0, ...groups.map(({ length }) => length));
+  return Array.from({ length: longest }, (_, turn) =>
+    groups.flatMap((group) => group.slice(turn, turn + 1)),
+  ).flat();
 }
 
 /** Characters that the shell of this system leaves as they are. */

@@ -4,7 +4,6 @@ import type { TrainingHints } from '../../architecture/family.js';
 import type { LanguageModel } from '../../architecture/layer.js';
 import { resolveSetting } from '../../budget/profile-model.js';
 import { OPTIMIZER_NAMES } from '../../budget/training-budget.js';
-import { quote } from '../../config/quote.js';
 import { UserError } from '../../errors.js';
 import type { TableRequest } from '../../fit/fit-table.js';
 import { COMMON_HARDWARE } from '../../fit/fit-table.js';
@@ -39,6 +38,7 @@ import {
   tokens,
   tokenTotal,
   typeSuggestion,
+  unreadable,
 } from './value-flags.js';
 
 const TRAINING = { helpGroup: 'TRAINING' };
@@ -56,9 +56,8 @@ const weightDtype = Flags.custom<WeightDtype>({
   parse: async (text, _context, { name }) => {
     const parsed = parseWeightDtype(text);
     if (parsed) return parsed;
-    throw new UserError('usage', `--${name}: expected a type of weights, found ${quote(text)}`, {
-      suggestion: typeSuggestion(text, WEIGHT_DTYPE_NAMES, parseWeightDtype),
-    });
+    const suggestion = typeSuggestion(text, WEIGHT_DTYPE_NAMES, parseWeightDtype);
+    return unreadable(name, text, 'a type of weights', suggestion);
   },
 });
 

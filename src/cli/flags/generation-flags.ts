@@ -1,8 +1,6 @@
 /** Flags of generation: sampling, stops, drafts. */
 import * as Flags from '@oclif/core/flags';
-import { quote } from '../../config/quote.js';
-import { UserError } from '../../errors.js';
-import { count, seedOf, tokens } from './value-flags.js';
+import { count, seedOf, tokens, unreadable } from './value-flags.js';
 
 /** Temperatures and penalties beyond this change nothing any more. */
 const MOST = 1_000_000;
@@ -16,9 +14,7 @@ const number = Flags.custom<number, { readonly least: number; readonly most?: nu
     if (value >= least && value <= (most ?? MOST)) return value;
     const isOpen = most === undefined && !(value > MOST);
     const bounds = isOpen ? `from ${least} on` : `from ${least} to ${most ?? MOST}`;
-    throw new UserError('usage', `--${name}: expected a number ${bounds}, found ${quote(text)}`, {
-      suggestion: `write it as in --${name} 0.8`,
-    });
+    return unreadable(name, text, `a number ${bounds}`, `write it as in --${name} 0.8`);
   },
 });
 
@@ -28,11 +24,7 @@ const wholeFromZero = Flags.custom<number>({
   helpGroup: 'SAMPLING',
   parse: async (text, _context, { name }) => {
     if (/^\s*\d{1,9}\s*$/.test(text)) return Number(text);
-    throw new UserError(
-      'usage',
-      `--${name}: expected a whole number from 0 on, found ${quote(text)}`,
-      { suggestion: `write it as in --${name} 50` },
-    );
+    return unreadable(name, text, 'a whole number from 0 on', `write it as in --${name} 50`);
   },
 });
 

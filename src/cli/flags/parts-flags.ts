@@ -5,7 +5,7 @@ import type { PartsRequest } from '../../conversion/parts/parts-plan.js';
 import { UserError } from '../../errors.js';
 import { LAUNCH_NAMES } from '../../parts/task-index.js';
 import { joined } from '../../text/words.js';
-import { count } from './value-flags.js';
+import { count, unreadable } from './value-flags.js';
 
 const helpGroup = 'PARTS';
 
@@ -16,9 +16,8 @@ const partNumber = Flags.custom<number | 'auto'>({
     const text = written.trim().toLowerCase();
     if (text === 'auto') return text;
     if (/^\d{1,6}$/.test(text) && Number(text) > 0) return Number(text);
-    throw new UserError('usage', `--part: expected a number from 1 or auto, found ${quote(text)}`, {
-      suggestion: 'write --part 3, or --part auto in a task of a job',
-    });
+    const suggestion = 'write --part 3, or --part auto in a task of a job';
+    return unreadable('part', text, 'a number from 1 or auto', suggestion);
   },
 });
 
@@ -90,8 +89,6 @@ export const sweepFlags = {
   }),
 };
 
-type PartsFlag = keyof typeof partsFlags;
-
 /** Flags of the answer. */
 const OUTPUT = ['json', 'format', 'output', 'force', 'quiet', 'no-color', 'plan'];
 
@@ -134,7 +131,7 @@ const MODE_FLAGS = {
   finish: ['wait', 'details'],
   status: ['details'],
   launch: ['submit', 'tasks', 'image', 'claim'],
-} satisfies Partial<Record<PartsFlag, readonly string[]>>;
+} satisfies Partial<Record<keyof typeof partsFlags, readonly string[]>>;
 
 export type PartsMode = keyof typeof MODE_FLAGS;
 

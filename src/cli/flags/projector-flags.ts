@@ -1,15 +1,12 @@
 /** Flags shared by the commands on projectors of keys and values. */
 
 import * as Flags from '@oclif/core/flags';
-import { quote } from '../../config/quote.js';
-import { UserError } from '../../errors.js';
+import { LIST, unreadable } from './value-flags.js';
 
 /** A larger ratio would not be a bottleneck. */
 const LARGEST_RATIO = 1024;
 
 const NUMBER = /^\d*\.?\d+$/;
-
-const LIST = { multiple: true, multipleNonGreedy: true, delimiter: ',' } as const;
 
 /** A ratio of the teacher's width; undefined for other text. */
 function ratioIn(text: string): number | undefined {
@@ -17,16 +14,16 @@ function ratioIn(text: string): number | undefined {
   return ratio > 0 && ratio <= LARGEST_RATIO ? ratio : undefined;
 }
 
-const ratioError = (expected: string, text: string, example: string) =>
-  new UserError('usage', `--ratio: expected ${expected}, found ${quote(text)}`, {
-    suggestion: `write numbers up to ${LARGEST_RATIO} as in --ratio ${example}`,
-  });
+const noRatio = (expected: string, text: string, example: string): never =>
+  unreadable(
+    'ratio',
+    text,
+    expected,
+    `write numbers up to ${LARGEST_RATIO} as in --ratio ${example}`,
+  );
 
-const numericRatio = async (text: string): Promise<number> => {
-  const ratio = ratioIn(text);
-  if (ratio !== undefined) return ratio;
-  throw ratioError('a number', text, '0.5');
-};
+const numericRatio = async (text: string): Promise<number> =>
+  ratioIn(text) ?? noRatio('a number', text, '0.5');
 
 /** `--ratio 0.5`: width between the layers of an elastic adapter, as a ratio of the teacher's. */
 export const widthRatio = Flags.custom<number>({ helpValue: 'RATIO', parse: numericRatio });
@@ -42,22 +39,17 @@ export const widthRatios = Flags.custom<number>({
 export const ratioChoices = Flags.custom<number | 'recommended'>({
   ...LIST,
   helpValue: 'RATIO,RATIO',
-  parse: async (text) => {
-    if (text === 'recommended') return text;
-    const found = ratioIn(text);
-    if (found !== undefined) return found;
-    throw ratioError('a number or recommended', text, '0.5,recommended');
-  },
+  parse: async (text) =>
+    text === 'recommended'
+      ? text
+      : (ratioIn(text) ?? noRatio('a number or recommended', text, '0.5,recommended')),
 });
 
 /** Probability of dropout: from 0 to below 1. */
 const dropoutOf = async (text: string): Promise<number> => {
   if (NUMBER.test(text) && Number(text) < 1) return Number(text);
-  throw new UserError(
-    'usage',
-    `--dropout: expected a probability from 0 to below 1, found ${quote(text)}`,
-    { suggestion: 'write it as in --dropout 0.1' },
-  );
+  const expected = 'a probability from 0 to below 1';
+  return unreadable('dropout', text, expected, 'write it as in --dropout 0.1');
 };
 
 /** `--dropout 0.1`. */

@@ -1,10 +1,8 @@
 /** Thresholds on how far two models are apart, and the lines about those that a result exceeds. */
 import * as Flags from '@oclif/core/flags';
-import { quote } from '../../config/quote.js';
-import { UserError } from '../../errors.js';
 import { percentText } from '../../text/units.js';
 import type { ParsedFlags } from './flags.js';
-import { parseShare } from './value-flags.js';
+import { parseShare, unreadable } from './value-flags.js';
 
 /** A share: `0.05` or `5%`. */
 export const shareOrPercent = Flags.custom<number>({
@@ -12,11 +10,8 @@ export const shareOrPercent = Flags.custom<number>({
   parse: async (text, _context, { name }) => {
     const value = parseShare(text);
     if (value >= 0 && value <= 1) return value;
-    throw new UserError(
-      'usage',
-      `--${name}: expected a share from 0 to 1, or a percentage, found ${quote(text)}`,
-      { suggestion: `write it as in --${name} 0.05 or --${name} 5%` },
-    );
+    const expected = 'a share from 0 to 1, or a percentage';
+    return unreadable(name, text, expected, `write it as in --${name} 0.05 or --${name} 5%`);
   },
 });
 
@@ -27,11 +22,7 @@ const amount = (unit: string, example: string) =>
     parse: async (text, _context, { name }) => {
       const value = Number(text);
       if (/^\s*\d*\.?\d+(e[+-]?\d+)?\s*$/i.test(text) && Number.isFinite(value)) return value;
-      throw new UserError(
-        'usage',
-        `--${name}: expected a number of ${unit}, found ${quote(text)}`,
-        { suggestion: `write it as in --${name} ${example}` },
-      );
+      return unreadable(name, text, `a number of ${unit}`, `write it as in --${name} ${example}`);
     },
   });
 

@@ -15,7 +15,15 @@ import type { SettingFlags } from '../../training/training-settings.js';
 import { fitFlags } from './fit-flags.js';
 import type { ParsedFlags } from './flags.js';
 import { hardwareFlags } from './hardware-flags.js';
-import { count, learningRate, notNegative, positive, tokens, tokenTotal } from './value-flags.js';
+import {
+  count,
+  learningRate,
+  notNegative,
+  positive,
+  tokens,
+  tokenTotal,
+  unreadable,
+} from './value-flags.js';
 
 const SIZE = { helpGroup: 'SIZE' };
 const RATE = { helpGroup: 'LEARNING RATE' };
@@ -61,13 +69,8 @@ const stepsOrShare = Flags.custom<StepsOrShare>({
     if (isNumber && percent !== undefined && value <= 100) return { share: value / 100 };
     if (isNumber && percent === undefined && value > 0 && value < 1) return { share: value };
     if (isNumber && percent === undefined && Number.isSafeInteger(value)) return { steps: value };
-    throw new UserError(
-      'usage',
-      `--${name}: expected steps or a share of them, found ${quote(text)}`,
-      {
-        suggestion: `write it as in --${name} 500 or --${name} 2%`,
-      },
-    );
+    const expected = 'steps or a share of them';
+    return unreadable(name, text, expected, `write it as in --${name} 500 or --${name} 2%`);
   },
 });
 

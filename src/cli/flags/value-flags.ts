@@ -35,16 +35,12 @@ export function typeSuggestion<T extends string>(
 /** `--dtype bf16`, by any usual name of a type. */
 export const dtype = Flags.custom<Dtype>({
   helpValue: 'TYPE',
-  parse: async (text, context, options) => {
+  parse: async (text, context, { name }) => {
     const parsed = parseDtype(text);
     if (parsed) return parsed;
-    if (options.name === 'dtype') await refuseServedType(text, context);
-    return unreadable(
-      options.name,
-      text,
-      'an element type',
-      typeSuggestion(text, DTYPE_NAMES, parseDtype),
-    );
+    if (name === 'dtype') await refuseServedType(text, context);
+    const suggestion = typeSuggestion(text, DTYPE_NAMES, parseDtype);
+    return unreadable(name, text, 'an element type', suggestion);
   },
 });
 
@@ -63,19 +59,18 @@ async function refuseServedType(text: string, context: object): Promise<void> {
   );
 }
 
+/** Several values with commas between them. */
+export const LIST = { multiple: true, multipleNonGreedy: true, delimiter: ',' } as const;
+
 /** Comma-separated names: `--columns parameters,weights`. */
 export const names = Flags.custom<string>({
-  multiple: true,
-  multipleNonGreedy: true,
-  delimiter: ',',
+  ...LIST,
   helpValue: 'NAME,NAME',
 });
 
 /** Comma-separated positive integers: `--ranks 128,64`. */
 export const counts = Flags.custom<number>({
-  multiple: true,
-  multipleNonGreedy: true,
-  delimiter: ',',
+  ...LIST,
   helpValue: 'N,N',
   parse: async (text, context, options) => wholeNumber(text, options.name, context),
 });
@@ -94,9 +89,7 @@ export const tokens = Flags.custom<number>({
 
 /** Comma-separated numbers of tokens: `--max-positions 32k,16k`. */
 export const tokenCounts = Flags.custom<number>({
-  multiple: true,
-  multipleNonGreedy: true,
-  delimiter: ',',
+  ...LIST,
   helpValue: 'N,N',
   parse: async (text, context, options) => wholeNumber(text, options.name, context, 'tokens'),
 });
@@ -104,23 +97,16 @@ export const tokenCounts = Flags.custom<number>({
 /** A growth factor: `--factor 4`, `--factor 1.5`. */
 export const times = Flags.custom<number>({
   helpValue: 'N',
-  parse: async (text, _context, options) => {
+  parse: async (text, _context, { name }) => {
     const value = Number(text);
     if (/^\s*\d+(\.\d+)?\s*$/.test(text) && Number.isFinite(value) && value >= 1) return value;
-    return unreadable(
-      options.name,
-      text,
-      'a factor of at least 1',
-      `write it as in --${options.name} 4`,
-    );
+    return unreadable(name, text, 'a factor of at least 1', `write it as in --${name} 4`);
   },
 });
 
 /** Comma-separated ratios: `--published 2,8,3.8`. */
 export const ratios = Flags.custom<number>({
-  multiple: true,
-  multipleNonGreedy: true,
-  delimiter: ',',
+  ...LIST,
   helpValue: 'N,N',
   parse: async (text, _context, { name }) => {
     const value = Number(/^\s*(\d+(?:\.\d+)?)\s*[x×]?\s*$/i.exec(text)?.[1]);
@@ -215,16 +201,11 @@ const SECONDS = { us: 1e-6, ms: 1e-3, s: 1, min: 60, h: 3600 } as const;
 /** A time, in seconds: `500ms`, `1.5s`, `2min`. */
 export const duration = Flags.custom<number>({
   helpValue: 'TIME',
-  parse: async (text, _context, options) => {
+  parse: async (text, _context, { name }) => {
     const [, number, unit] = /^\s*(\d+(?:\.\d+)?)\s*(us|ms|s|min|h)\s*$/.exec(text) ?? [];
     const value = Number(number) * SECONDS[unit as keyof typeof SECONDS];
     if (value > 0) return value;
-    return unreadable(
-      options.name,
-      text,
-      'a time with its unit',
-      `write it as in --${options.name} 500ms`,
-    );
+    return unreadable(name, text, 'a time with its unit', `write it as in --${name} 500ms`);
   },
 });
 
@@ -278,19 +259,16 @@ export const bytesLimit = Flags.custom<number | bigint>({
 /** A published number with its printed digits: `22,143,967,232`, `~13.8B`, `536MB`, `57x`, `96.9%`. */
 export const publishedNumber = Flags.custom<PublishedNumber>({
   helpValue: 'N',
-  parse: async (text, _context, options) => {
+  parse: async (text, _context, { name }) => {
     const published = parsePublished(text);
     if (published?.unit !== 'bytes' && published !== undefined) return published;
     const dtype = parseDtype(published?.type ?? '');
     if (published && (published.type === undefined || dtype)) {
       return { ...published, ...(dtype && { dtype }) };
     }
-    return unreadable(
-      options.name,
-      text,
-      'a count, a size, a ratio or a percentage',
-      `write it as in --${options.name} 13.8B, ~25M, 536MB, 57x or 96.9%`,
-    );
+    const expected = 'a count, a size, a ratio or a percentage';
+    const example = `--${name} 13.8B, ~25M, 536MB, 57x or 96.9%`;
+    return unreadable(name, text, expected, `write it as in ${example}`);
   },
 });
 

@@ -6,7 +6,13 @@ import { openCheckpoint } from '../../checkpoint/open.js';
 import { UserError } from '../../errors.js';
 import { Staging } from '../../files/staging.js';
 import type { LockOwner } from '../../parts/part-lock.js';
-import { arrayText, diskTime, lockState, type StateName } from '../../parts/part-states.js';
+import {
+  arrayText,
+  diskTime,
+  lockState,
+  type PartsAnswer,
+  type StateName,
+} from '../../parts/part-states.js';
 import { sumOf } from '../../text/words.js';
 import { type ConversionResult, resultOf } from '../conversion-result.js';
 import {
@@ -36,15 +42,11 @@ import {
 import { isFinished } from './run-part.js';
 
 /** State of the units of a part. */
-export interface PartState {
-  readonly part: number;
-  readonly state: StateName;
-  /** Hosts that work on it. */
-  readonly hosts: readonly string[];
+export type PartState = PartsAnswer['parts'][number] & {
   /** Bytes of its files that are written, those of running units included. */
   readonly doneBytes: number;
   readonly bytes: number;
-}
+};
 
 /** Progress of a plan: what receipts and locks say. */
 export interface PartsStatus {

@@ -25,6 +25,7 @@ import {
   type PartsPlan,
   type PartsRequest,
   type PlannedPart,
+  plannedRequest,
 } from './parts-plan.js';
 
 interface PartsOptions {
@@ -111,53 +112,26 @@ export async function planInParts(
 /** A path that other machines read: absolute, or of a commit of the hub. */
 const lastingPath = (file: string): string => (mountedPath(file) ? file : path.resolve(file));
 
-/** A flag that is not given has no key. */
 function requestOf(request: ConversionRequest, stateDict: string | undefined): PartsRequest {
-  const { 'shard-size': shard, 'max-memory': memory, target, config, ...flags } = request;
-  const { 'merge-lora': adapter } = flags;
+  const { 'shard-size': shard, 'max-memory': memory, 'merge-lora': adapter } = request;
   const file = (name: string | undefined) => (name === undefined ? undefined : lastingPath(name));
   const number = (value: number | bigint | undefined) =>
     value === undefined ? undefined : Number(value);
-  return {
+  return plannedRequest({
+    ...request,
     'state-dict': stateDict,
-    ...pick(flags, REQUEST_FLAGS),
     // A missing flag is undefined, despite its type.
-    dequantize: Boolean(flags.dequantize),
-    saturate: Boolean(flags.saturate),
-    'no-config': Boolean(flags['no-config']),
-    force: Boolean(flags.force),
+    dequantize: Boolean(request.dequantize),
+    saturate: Boolean(request.saturate),
+    'no-config': Boolean(request['no-config']),
+    force: Boolean(request.force),
     'merge-lora': file(adapter),
-    target: file(target),
-    config: file(config),
+    target: file(request.target),
+    config: file(request.config),
     'shard-size': number(shard),
     'max-memory': number(memory),
-    set: flags.set === undefined ? undefined : [...flags.set],
-  };
+  });
 }
-
-/** Flags of a plan that are stored as they are. */
-const REQUEST_FLAGS = [
-  'to',
-  'merge',
-  'rank',
-  'max-error',
-  'max-positions',
-  'extend',
-  'tie',
-  'dtype',
-  'quantize',
-  'group',
-  'dialect',
-  'heads',
-  'container',
-  'family',
-  'seed',
-  'engine',
-  'threads',
-] as const satisfies readonly (keyof ConversionRequest & keyof PartsRequest)[];
-
-const pick = <T extends object, K extends keyof T>(value: T, keys: readonly K[]): Pick<T, K> =>
-  Object.fromEntries(keys.map((key) => [key, value[key]])) as Pick<T, K>;
 
 // The work of each part
 

@@ -7,6 +7,7 @@ import { contentTagOf, fileStatus } from '../../files/mounted.js';
 import { withAdapter } from '../../model-input/adapter-model.js';
 import { openModelCheckpoint } from '../../model-input/gguf/gguf-checkpoint.js';
 import { sampleSha256 } from '../../parts/fingerprint.js';
+import { changedInput } from '../../parts/plan-file.js';
 import { type PreparedConversion, prepare } from '../conversion.js';
 import { configNameFor, outputFilesOf } from '../execute/accompanying-files.js';
 import type { OutputFile, ValuesOf } from '../execute/output-files.js';
@@ -49,7 +50,7 @@ export async function openParts(
     const { files } = checkpoint;
     refuseOtherHubFiles(plan);
     if (indexSha256(checkpoint, adapter) !== plan.input.indexSha256) {
-      throw changed(`${input} has other tensors than when it was planned`);
+      throw changedInput(`${input} has other tensors than when it was planned`);
     }
     const prepared = await prepare(requestFrom(plan, checkpoint, display));
     const close = async () => {
@@ -65,7 +66,7 @@ export async function openParts(
     });
     if (outputSha256(opened, conversion, planned) !== plan.output.planSha256) {
       await close();
-      throw changed(`the config or the tokenizer files of ${input} are not those of the plan`);
+      throw changedInput(`the config or the tokenizer files of ${input} are not those of the plan`);
     }
     refuseOtherProducts(products, resources.backend.name);
     return {
@@ -87,38 +88,12 @@ function requestFrom(
   checkpoint: ConversionRequest['checkpoint'],
   display: ConversionDisplay,
 ): ConversionRequest {
-  const none = {
-    'merge-lora': undefined,
-    to: undefined,
-    target: undefined,
-    merge: undefined,
-    rank: undefined,
-    'max-error': undefined,
-    'max-positions': undefined,
-    extend: undefined,
-    tie: undefined,
-    dtype: undefined,
-    quantize: undefined,
-    group: undefined,
-    dialect: undefined,
-    heads: undefined,
-    container: undefined,
-    'shard-size': undefined,
-    'max-memory': undefined,
-    config: undefined,
-    family: undefined,
-    set: undefined,
-    seed: undefined,
-    threads: undefined,
-  };
   return {
-    ...none,
     ...request,
     checkpoint,
     display,
     out: output.kind === 'folder' ? `${output.path}/` : output.path,
     ...{ 'dry-run': false, resume: false, check: false, prove: false },
-    ...{ device: undefined, context: undefined, output: undefined },
     // Planning has shown them.
     warn: async () => {},
   };
@@ -133,7 +108,8 @@ function refuseChangedSizes({ input: { path, files } }: PartsPlan): void {
       `${file.path} (${size === undefined ? 'missing' : `${size} bytes, not ${file.bytes}`})`,
     ];
   });
-  if (wrong.length > 0) throw changed(`${path} is not the input of the plan: ${listed(wrong)}`);
+  if (wrong.length > 0)
+    throw changedInput(`${path} is not the input of the plan: ${listed(wrong)}`);
 }
 
 /** A commit does not change, but a mirror can serve something else. */
@@ -141,11 +117,14 @@ function refuseOtherHubFiles({ input: { files } }: PartsPlan): void {
   for (const { path, bytes, sampleSha256: sample, contentTag: planned } of files) {
     if (sample !== undefined) continue;
     const size = fileStatus(path)?.size;
-    if (size === undefined) throw changed(`${path} is missing, and was there when it was planned`);
-    if (size !== bytes) throw changed(`${path} has ${size} bytes, not ${bytes} as planned`);
+    if (size === undefined)
+      throw changedInput(`${path} is missing, and was there when it was planned`);
+    if (size !== bytes) throw changedInput(`${path} has ${size} bytes, not ${bytes} as planned`);
     const found = contentTagOf(path);
     if (planned !== undefined && found !== undefined && planned !== found) {
-      throw changed(`${path} has other content than when it was planned: ${found}, not ${planned}`);
+      throw changedInput(
+        `${path} has other content than when it was planned: ${found}, not ${planned}`,
+      );
     }
   }
 }
@@ -159,7 +138,7 @@ function refuseOtherSamples(
   for (const file of files) {
     const expected = planned.get(file)?.sampleSha256;
     if (expected !== undefined && sampleSha256(file) !== expected) {
-      throw changed(`${file.path} has other bytes than when it was planned`);
+      throw changedInput(`${file.path} has other bytes than when it was planned`);
     }
   }
 }
@@ -174,8 +153,3 @@ function refuseOtherProducts(planned: string, here: string): void {
     { suggestion: 'install the same engine on every machine, or plan again with --engine tfjs' },
   );
 }
-
-const changed = (message: string) =>
-  new UserError('refused-file', message, {
-    suggestion: 'restore the input, or plan again: finished parts of the old plan cannot be used',
-  });

@@ -7,8 +7,14 @@ import path from 'node:path';
 import * as z from 'zod';
 import { CONTAINER_NAMES } from '../../checkpoint/formats.js';
 import { WRITABLE_BLOCKS } from '../../checkpoint/gguf/ggml-types.js';
-import { codeOf, removeQuietly } from '../../files/file-system.js';
-import { MOST_PARTS, type PlanFormat, readPlan, withHash } from '../../parts/plan-file.js';
+import { removeQuietly } from '../../files/file-system.js';
+import {
+  MOST_PARTS,
+  makeFolder,
+  type PlanFormat,
+  readPlan,
+  withHash,
+} from '../../parts/plan-file.js';
 import type { EngineChoice } from '../../runtime/select/devices.js';
 import { ENCODABLE_DTYPES } from '../../tensor/encode.js';
 import { EXTENSIONS, LAYOUT_NAMES, NAMING_SCHEMES, TIES } from '../conversion-choices.js';
@@ -117,6 +123,9 @@ export type PartsPlan = z.infer<typeof planSchema>;
 export type PlannedPart = PartsPlan['parts'][number];
 export type PartsRequest = z.infer<typeof requestSchema>;
 
+/** The flags that a plan keeps. */
+export const plannedRequest = (flags: object): PartsRequest => requestSchema.strip().parse(flags);
+
 /** Models of the hub that a plan reads, at their commits. */
 export function hubModelsOf({ input, request }: PartsPlan): string[] {
   const paths = [input.path, request['merge-lora'], request.target, request.config];
@@ -160,15 +169,9 @@ export class PartsFolder {
     this.finished = path.join(this.root, 'finished.json');
   }
 
-  /** Makes the folders; another part may make them at the same time. */
   make(): void {
-    for (const folder of [this.root, this.files, this.spool, this.receipts, this.locks]) {
-      try {
-        fs.mkdirSync(folder);
-      } catch (error) {
-        if (codeOf(error) !== 'EEXIST') throw error;
-      }
-    }
+    const { root, files, spool, receipts, locks } = this;
+    for (const folder of [root, files, spool, receipts, locks]) makeFolder(folder);
   }
 
   /** Opens the folders, which makes a client of NFS ask for their current names. */

@@ -1,10 +1,9 @@
 /** A conversion in parts: plan, work, progress, end and job, each with one result. */
 import { setTimeout as delay } from 'node:timers/promises';
-import { type LaunchOptions, launchText, submit } from '../../parts/launch.js';
-import type { LockTimes } from '../../parts/part-lock.js';
-import { arrayText } from '../../parts/part-states.js';
-import { refuseOtherPart, refuseTooManyParts, writePlan } from '../../parts/plan-file.js';
-import { type LaunchName, partsOfTask } from '../../parts/task-index.js';
+import { CPUS, type LaunchOptions, launch, type PartsJob } from '../../parts/launch.js';
+import { arrayText, type PartsAnswer } from '../../parts/part-states.js';
+import { refuseTooManyParts, writePlan } from '../../parts/plan-file.js';
+import { type AskedParts, askedParts, type LaunchName } from '../../parts/task-index.js';
 import { sumOf } from '../../text/words.js';
 import type { ConversionResult } from '../conversion-result.js';
 import type { ConversionRequest } from '../job.js';
@@ -17,17 +16,12 @@ import {
   statusOf,
 } from './finish-parts.js';
 import { planInParts } from './make-parts.js';
-import type { PartsSurroundings } from './open-parts.js';
-import { jobOf } from './parts-job.js';
-import { type PartsPlan, readPartsPlan } from './parts-plan.js';
-import type { Phase } from './receipts.js';
-import { runParts } from './run-part.js';
+import { hubModelsOf, type PartsPlan, readPartsPlan } from './parts-plan.js';
+import { type PartOptions, runParts } from './run-part.js';
 
 /** Output of `minimind convert-checkpoint --plan FILE --json`, except of a complete `--finish`. */
-export interface PartsResult {
+export interface PartsResult extends PartsAnswer {
   readonly schema: 'minimind/convert-parts@1';
-  readonly action: 'plan' | 'part' | 'status' | 'finish' | 'launch';
-  readonly plan: { readonly file: string; readonly hash: string };
   readonly input: { readonly path: string; readonly files: number; readonly bytes: number };
   readonly output: { readonly path: string; readonly files: number; readonly bytes: number };
   readonly parts: readonly (PartState & {
@@ -45,25 +39,7 @@ export interface PartsResult {
   readonly bytes: number;
   readonly bytesPerSecond: number | null;
   readonly secondsLeft: number | null;
-  readonly missing: readonly number[];
-  /** The missing parts as an array of Slurm: `7,19`. */
-  readonly array: string;
-  /** Null for other actions. */
-  readonly ran: {
-    readonly parts: readonly number[];
-    readonly units: number;
-    /** Units that an earlier run or another runner did. */
-    readonly unitsThere: number;
-    readonly writtenBytes: number;
-    readonly seconds: number;
-  } | null;
-  /** Null for other actions. */
-  readonly job: {
-    readonly scheduler: LaunchName;
-    readonly text: string;
-    /** Answer of the scheduler; null when the job was only printed. */
-    readonly answer: string | null;
-  } | null;
+  readonly ran: (NonNullable<PartsAnswer['ran']> & { readonly writtenBytes: number }) | null;
 }
 
 function resultOf(
@@ -121,15 +97,7 @@ export async function makePlan(
   return resultOf('plan', file, plan);
 }
 
-export interface RunOptions extends PartsSurroundings {
-  /** Number of the part, or the one of the task that this process is. */
-  readonly part: number | 'auto';
-  readonly phase: Phase | undefined;
-  readonly tasks: number | undefined;
-  readonly environment: Readonly<Record<string, string | undefined>>;
-  readonly times?: LockTimes;
-  readonly poll?: number;
-}
+type RunOptions = AskedParts & Omit<PartOptions, 'parts'>;
 
 /** Does a part of a plan. @throws UserError as `runParts`, and for a part that the plan lacks. */
 export async function runPart(
@@ -138,9 +106,7 @@ export async function runPart(
 ): Promise<PartsResult> {
   const start = performance.now();
   const plan = await readPartsPlan(file, version);
-  const total = plan.parts.length;
-  if (part !== 'auto') refuseOtherPart(part, total, file);
-  const parts = part === 'auto' ? partsOfTask(environment, total, tasks) : [part];
+  const parts = askedParts({ part, tasks, environment }, plan.parts.length, file);
   const units = await runParts(plan, { parts, ...options });
   const done = units.filter(({ outcome }) => outcome === 'done');
   return {
@@ -181,14 +147,36 @@ export async function finishPlan(
 /** The job of a plan. @throws UserError when it cannot be submitted. */
 export async function launchPlan(
   { file, version }: PlanFile,
-  options: LaunchOptions & {
-    readonly scheduler: LaunchName;
-    readonly isSubmitted: boolean;
-  },
+  scheduler: LaunchName,
+  options: LaunchOptions & { readonly isSubmitted: boolean },
 ): Promise<PartsResult> {
-  const { scheduler, isSubmitted } = options;
   const plan = await readPartsPlan(file, version);
-  const text = launchText(jobOf(plan, file), scheduler, options);
-  const answer = isSubmitted ? await submit(scheduler, text) : null;
-  return { ...resultOf('launch', file, plan), job: { scheduler, text, answer } };
+  const job = await launch(jobOf(plan, file), scheduler, options);
+  return { ...resultOf('launch', file, plan), job };
+}
+
+/** Bytes read and written per second that a part is sure to reach; half of a slow shared disk. */
+const LEAST_RATE = 50e6;
+/** Memory of the finish for each tensor of the input: it also reads the index of the output. */
+const FINISH_INDEX_BYTES = 2e3;
+
+/** What the tasks of a plan do and need. */
+export function jobOf(plan: PartsPlan, planFile: string): PartsJob {
+  const { input, output, parts, hash } = plan;
+  const largest = Math.max(...parts.map(({ memoryBytes }) => memoryBytes));
+  return {
+    command: 'convert-checkpoint',
+    planFile,
+    planHash: hash,
+    partSeconds: parts.map(({ readBytes, writeBytes }) => (readBytes + writeBytes) / LEAST_RATE),
+    comments: [
+      `Converts ${input.path} into ${output.path} in ${parts.length} parts.`,
+      `for at least ${LEAST_RATE / 1e6} MB/s read and written.`,
+    ],
+    hubModels: [...new Set(hubModelsOf(plan))],
+    hasRows: parts.some(({ slices }) => slices.length > 0),
+    memoryBytes: largest + FINISH_INDEX_BYTES * input.tensors,
+    cpus: CPUS,
+    places: [input.path, output.path],
+  };
 }

@@ -3,7 +3,7 @@ import type { LanguageModel } from '../../architecture/layer.js';
 import type { Cluster } from '../../hardware/gpu.js';
 import { peakIfKnown } from '../../hardware/gpu.js';
 import { formatSeconds } from '../../text/units.js';
-import { counted } from '../../text/words.js';
+import { counted, joined } from '../../text/words.js';
 import { largest } from '../bounds.js';
 import { parallelismOf } from '../parallelism/parallelism.js';
 import { MOST_GPUS } from '../parallelism/tensor-parallel.js';
@@ -136,15 +136,12 @@ function remedyOf(
   const { total, stages } = fitTrainingMemory(model, setting);
   const isTimed = peakIfKnown(setting.cluster.gpu, computedIn(setting)) !== null;
   return {
-    change: listed(changes.map(({ words }) => words)),
+    change: joined(changes.map(({ words }) => words)),
     flags,
     total,
     tokensPerSecond: isTimed ? stepTimeOf(model, setting, stages).tokensPerSecond : null,
   };
 }
-
-const listed = (words: readonly string[]): string =>
-  [words.slice(0, -1).join(', '), ...words.slice(-1)].filter((part) => part !== '').join(' and ');
 
 /** Largest micro-batch and longest context with which the training still fits. */
 function roomFor(model: LanguageModel, setting: TrainingFitSetting): Remedy[] {

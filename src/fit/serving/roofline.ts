@@ -17,7 +17,7 @@ import type { Bounds, Quantity } from '../../budget/quantity.js';
 import { quantity, realValue } from '../../budget/quantity.js';
 import type { Cluster } from '../../hardware/gpu.js';
 import { computedDtype, isNarrow } from '../../hardware/gpu.js';
-import { eachBound } from '../bounds.js';
+import { byBound, eachBound } from '../bounds.js';
 import type { Efficiencies, GroupLink } from '../efficiency.js';
 import { efficienciesOn, hopSeconds } from '../efficiency.js';
 import { linkFor } from '../parallelism/collectives.js';
@@ -117,11 +117,8 @@ export function decodeStep(work: DecodeWork, rates: Rates, batch: number): Decod
     ...(compute ? [{ limit: 'compute' as const, seconds: atPeak('computing', compute) }] : []),
     { limit: 'links' as const, seconds: atPeak('all-reduces', links) },
   ];
-  const seconds = eachBound(rates.efficiencies, (_, bound) =>
-    stepSeconds(work, rates, batch, bound),
-  );
   return {
-    seconds,
+    seconds: byBound((bound) => stepSeconds(work, rates, batch, bound)),
     limits,
     limitedBy: longest(takenAtPeak(terms, atPeak)),
   };
@@ -254,10 +251,7 @@ const LARGER = {
 };
 const OVERLAP = {
   lower: LARGER,
-  expected: {
-    join: add,
-    text: 'computing, and moving bytes',
-  },
+  expected: { join: add, text: 'computing, and moving bytes' },
   upper: LARGER,
 } as const satisfies Record<keyof Bounds, typeof LARGER>;
 
@@ -352,11 +346,7 @@ const peakSeconds =
 /** Utilisation of a bound as formula inputs, cached for searches. */
 const reached = (rates: Rates, bound: keyof Bounds) => reachedAt(rates)[bound];
 
-const reachedAt = memoized((rates: Rates) => ({
-  lower: inputsAt(rates, 'lower'),
-  expected: inputsAt(rates, 'expected'),
-  upper: inputsAt(rates, 'upper'),
-}));
+const reachedAt = memoized((rates: Rates) => byBound((bound) => inputsAt(rates, bound)));
 
 function inputsAt({ efficiencies, link }: Rates, bound: keyof Bounds) {
   const efficiency = efficiencies[bound];

@@ -6,7 +6,7 @@ import { type Bounds, type Quantity, quantity } from '../../budget/quantity.js';
 import { UserError } from '../../errors.js';
 import type { Cluster } from '../../hardware/gpu.js';
 import { capacityOf, noPeakText, peakFor, peakIfKnown } from '../../hardware/gpu.js';
-import { largest } from '../bounds.js';
+import { byBound, largest } from '../bounds.js';
 import { withoutLink } from '../parallelism/collectives.js';
 import type { FitVerdict } from '../training/training-fit.js';
 import { verdictOf } from '../training/training-memory.js';
@@ -28,13 +28,8 @@ import type { ServedModel, ServingFitSetting } from './serving-work.js';
 import { decodeWork, prefillWork, servedModel } from './serving-work.js';
 import { WEIGHT_DTYPES } from './weight-types.js';
 
-export type { ServingFitSetting };
-
 /** GPUs that a load needs, at the speed of each bound. */
-export interface ServingLoad {
-  readonly lower: LoadAnswer;
-  readonly expected: LoadAnswer;
-  readonly upper: LoadAnswer;
+export interface ServingLoad extends Readonly<Record<keyof Bounds, LoadAnswer>> {
   readonly assumption: string;
 }
 
@@ -193,10 +188,5 @@ function loadOf(
       },
       load,
     );
-  return {
-    lower: answer('lower'),
-    expected: answer('expected'),
-    upper: answer('upper'),
-    assumption: LOAD_ASSUMPTION,
-  };
+  return { ...byBound(answer), assumption: LOAD_ASSUMPTION };
 }

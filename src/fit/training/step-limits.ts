@@ -21,7 +21,7 @@ import { activationsOf } from '../../budget/saved-activations.js';
 import type { Optimizer } from '../../budget/training-budget.js';
 import { trainingBytes } from '../../budget/training-budget.js';
 import { bandwidthOf } from '../../hardware/gpu.js';
-import { boundsOf, eachBound } from '../bounds.js';
+import { boundsOf, byBound, eachBound } from '../bounds.js';
 import { kernelLaunchesOf } from '../efficiency.js';
 import type { CommunicationPace } from '../parallelism/collectives.js';
 import { distinctTensors, type Parallelism, type Stage } from '../parallelism/parallelism.js';
@@ -155,7 +155,7 @@ const sum = (values: readonly number[]) => values.reduce((total, value) => total
 /** Least memory traffic of a GPU, and the launch overhead of its layers. */
 export function memorySeconds(situation: StepInputs, paces: OfBounds<CommunicationPace>): Bounds {
   const ofStages = situation.stages.map((stage) => memoryOfStage(situation, stage, paces));
-  return eachBound(paces, (_, bound) =>
+  return byBound((bound) =>
     ofStages.map((each) => each[bound]).reduce((a, b) => (b.value > a.value ? b : a)),
   );
 }

@@ -8,7 +8,7 @@ import type { Bounds, Quantity } from '../../budget/quantity.js';
 import { quantity } from '../../budget/quantity.js';
 import type { Gpu, GpuArchitecture } from '../../hardware/gpu.js';
 import { peakFor } from '../../hardware/gpu.js';
-import { boundsOf, eachBound } from '../bounds.js';
+import { boundsOf, byBound, eachBound } from '../bounds.js';
 import { efficienciesOn } from '../efficiency.js';
 import { communicationSeconds, paceOf, withoutLink } from '../parallelism/collectives.js';
 import type { Parallelism } from '../parallelism/parallelism.js';
@@ -188,13 +188,9 @@ export function trainingTimeOf(step: StepTime, trainTokens: number): TrainingTim
     expected: seconds.expected.value,
     upper: seconds.upper.value,
   });
-  const total = (which: keyof Bounds) => ({
-    formula: mul(of.steps, of[which]),
-    source: seconds[which].source,
-  });
   const totalSeconds = boundsOf(
     { label: 'time of the training', unit: 'seconds', inputs: of },
-    { lower: total('lower'), expected: total('expected'), upper: total('upper') },
+    byBound((which) => ({ formula: mul(of.steps, of[which]), source: seconds[which].source })),
   );
   const best = quantity({
     label: 'time of the training, lower bound',

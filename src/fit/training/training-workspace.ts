@@ -17,7 +17,7 @@ import {
 import type { Trained } from '../../budget/training-budget.js';
 import { trainingBytes } from '../../budget/training-budget.js';
 import { sumOf } from '../../text/words.js';
-import { boundsOf, eachBound, sumBounds } from '../bounds.js';
+import { boundsOf, byBound, sumBounds } from '../bounds.js';
 import type { Parallelism, Stage } from '../parallelism/parallelism.js';
 import { fragmentationBytes, roundingBytes } from './allocator.js';
 import { channelBytes, contextBytes, libraryBytes, lossBytes, MIB } from './fixed-workspace.js';
@@ -220,7 +220,7 @@ const blockGradients: WorkspaceTerm = ({ model, setting, stage: { from, to } }) 
     ...activationSetting(setting),
     stage: { from, to, microBatches: 1 },
   }).map(workspaceOfBlock);
-  return eachBound({ lower: 'lower', expected: 'expected', upper: 'upper' } as const, (bound) =>
+  return byBound((bound) =>
     blocks.map((each) => each[bound]).reduce((a, b) => (b.value > a.value ? b : a)),
   );
 };

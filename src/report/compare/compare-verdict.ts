@@ -1,7 +1,7 @@
 /** Verdict of `minimind compare`. */
 import type { ComparedRow, ComparisonTable, ShownColumn } from '../../comparison/compare-models.js';
 import { formatChange, formatInteger, percentText, shortCount } from '../../text/units.js';
-import { counted, joined } from '../../text/words.js';
+import { capital, counted, joined } from '../../text/words.js';
 import type { Verdict } from '../kit/report.js';
 import {
   changeCell,
@@ -144,5 +144,3 @@ function rangeText(
     ? `Smallest: ${smallest}, ${low} ${nounOf(column)}. Largest: ${largest}, ${high}${ratio}`
     : `Lowest ${nounOf(column)}: ${smallest}, ${low}. Highest: ${largest}, ${high}${ratio}`;
 }
-
-const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);

@@ -2,63 +2,35 @@
 import type { PartsResult } from '../../conversion/parts/parts.js';
 import { formatBytes, formatDuration, formatInteger, formatShare } from '../../text/units.js';
 import { counted, present, shellWord } from '../../text/words.js';
-import { bytesCell, integerCell, moreNote, right, tableOf } from '../kit/cells.js';
+import { bytesCell, integerCell, right, tableOf } from '../kit/cells.js';
 import type { Fact, Report, TableBlock, Verdict } from '../kit/report.js';
-import { hostsColumn, stateColumn, stateFacts } from '../sweep-report.js';
+import {
+  hostsColumn,
+  nextStep,
+  progressReport,
+  progressVerdict,
+  stateColumn,
+  stateFacts,
+} from '../sweep-report.js';
 
-/** Rows of the answer's table; the details have all. */
-const ANSWER_ROWS = 6;
-
-export function partsReport(result: PartsResult): Report {
-  const { parts, action } = result;
-  const shown = action === 'plan' ? parts : parts.filter(({ state }) => state !== 'done');
-  const more = shown.length - ANSWER_ROWS;
-  const rows = shown.slice(0, ANSWER_ROWS);
-  return {
+export const partsReport = (result: PartsResult): Report =>
+  progressReport(result, {
     verdict: verdictOf(result),
-    blocks: [
-      { kind: 'facts', facts: factsOf(result) },
-      ...(rows.length > 0 ? [partsTable(rows)] : []),
-      ...moreNote(more, '--details'),
-    ],
-    details: shown.length > ANSWER_ROWS || action !== 'plan' ? [partsTable(parts)] : [],
-    next: nextStep(result),
-    data: partsTable(parts),
-  };
-}
+    facts: factsOf(result),
+    table: partsTable,
+    next: result.isFinished
+      ? `minimind verify ${shellWord(result.output.path)}`
+      : nextStep('convert-checkpoint', result),
+  });
 
-function verdictOf({
-  action,
-  parts,
-  output,
-  missing,
-  array,
-  isFinished,
-  ran,
-}: PartsResult): Verdict {
-  const total = counted(parts.length, 'part');
-  const done = `${formatInteger(parts.length - missing.length)} of ${total} done`;
-  if (action === 'plan')
+function verdictOf(result: PartsResult): Verdict {
+  const { action, parts, output, isFinished } = result;
+  if (action === 'plan') {
+    const total = counted(parts.length, 'part');
     return { text: `Plan for ${output.path} in ${total}: nothing was converted` };
-  if (isFinished) return { text: `${output.path} is complete`, tone: 'good' };
-  if (action === 'part' && ran !== null) return { text: ranText(ran), tone: 'good' };
-  if (missing.length === 0) return { text: `${done}: --finish is next`, tone: 'good' };
-  if (action === 'finish') {
-    return { text: `Not finished: ${done}; missing: --array=${array}`, tone: 'bad' };
   }
-  return { text: done };
-}
-
-function ranText({ parts, units, unitsThere }: NonNullable<PartsResult['ran']>): string {
-  const [first, ...others] = parts;
-  const name =
-    first === undefined
-      ? 'This task has no part'
-      : others.length === 0
-        ? `Part ${first} is done`
-        : `${counted(parts.length, 'part')} are done`;
-  if (units === 0) return `${name}: nothing to do`;
-  return unitsThere === units ? `${name} already` : name;
+  if (isFinished) return { text: `${output.path} is complete`, tone: 'good' };
+  return progressVerdict(result);
 }
 
 function factsOf(result: PartsResult): Fact[] {
@@ -118,10 +90,3 @@ const partsTable = (parts: PartsResult['parts']): TableBlock =>
     right('memory', 'memory_bytes', (part) => bytesCell(part.memoryBytes)),
     hostsColumn,
   ]);
-
-function nextStep({ action, plan, missing, isFinished, output }: PartsResult): string | undefined {
-  const command = `minimind convert-checkpoint --plan ${shellWord(plan.file)}`;
-  if (isFinished) return `minimind verify ${shellWord(output.path)}`;
-  if (action === 'plan') return `${command} --launch slurm`;
-  return missing.length === 0 ? `${command} --finish` : `${command} --status`;
-}

@@ -126,8 +126,11 @@ function changeTexts(result: ConversionResult): string[] {
   const { relativeError: blocks = null } = result.gguf ?? {};
   const worstWeight = worstOf(quantization?.errors ?? []);
   const changes = present([
-    worstWeight && { error: worstWeight.relativeError, text: weightErrorText(worstWeight) },
-    worstTie && { error: worstTie.relativeError, text: tieErrorText(worstTie) },
+    worstWeight && {
+      error: worstWeight.relativeError,
+      text: `largest quantization ${worstText(worstWeight)}`,
+    },
+    worstTie && { error: worstTie.relativeError, text: `${worstText(worstTie)} (tied)` },
     srte &&
       worstTable && { error: worstTable.relativeError, text: srteErrorText(srte, worstTable) },
     blocks !== null && {
@@ -147,15 +150,14 @@ function changeTexts(result: ConversionResult): string[] {
 
 const isCast = ({ action }: { readonly action: string }) => action === 'cast';
 
-const weightErrorText = ({ name, relativeError }: Worst): string =>
-  `largest quantization error ${relativeErrorText(relativeError)} in ${shortened(name)}`;
-
-function tieErrorText({ name, relativeError }: Worst): string {
-  return `error ${relativeErrorText(relativeError)} in ${shortened(name)} (tied)`;
-}
+const worstText = ({ name, relativeError }: Worst): string =>
+  `error ${relativeErrorText(relativeError)} in ${shortened(name)}`;
 
 /** A bound applies to the error of all layers, so that error is printed next to it. */
-function srteErrorText(srte: ConvertedSrte, { layer, relativeError }: Worst & Layered): string {
+function srteErrorText(
+  srte: ConvertedSrte,
+  { layer, relativeError }: Worst & { readonly layer: number },
+): string {
   const errors = layerErrors(srte);
   const isSame = errors.every((each) => each.relativeError === relativeError);
   const overall = `SRTE error ${relativeErrorText(srte.relativeError)}`;
@@ -168,10 +170,6 @@ function srteErrorText(srte: ConvertedSrte, { layer, relativeError }: Worst & La
 interface Worst {
   readonly name: string;
   readonly relativeError: number;
-}
-
-interface Layered {
-  readonly layer: number;
 }
 
 /** The largest relative error; undefined when none is known. */
@@ -269,15 +267,13 @@ const changesText = ({ configChanges }: ConversionResult): string =>
     ),
   );
 
-function runFacts({ resumed, checked }: ConversionRun): Fact[] {
+function runFacts({ resumed, checked }: NonNullable<ConversionResult['run']>): Fact[] {
   const texts = [
     ...(resumed ? ['resumed an earlier run'] : []),
     ...(checked ? ['output read back and compared'] : []),
   ];
   return texts.length > 0 ? [{ name: 'run', text: texts.join(', ') }] : [];
 }
-
-type ConversionRun = NonNullable<ConversionResult['run']>;
 
 function nextStep({ dryRun, input, output }: ConversionResult, again: string | undefined) {
   if (dryRun) return again;

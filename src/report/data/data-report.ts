@@ -325,7 +325,7 @@ function scriptTable({ figures }: DataResult): TableBlock {
     leftColumn('script', 'script', ({ script }) => script),
     right('samples', 'samples', ({ samples }) => integerCell(samples)),
     right('characters', 'characters', ({ characters }) => integerCell(characters)),
-    right('tokens', 'tokens', ({ tokens }) => (tokens === null ? NOTHING : integerCell(tokens))),
+    right('tokens', 'tokens', ({ tokens }) => integerCell(tokens)),
     right('tokens/character', 'tokens_per_character', ({ characters, tokens }) =>
       tokens === null ? realCell(null) : ratio(tokens, characters),
     ),

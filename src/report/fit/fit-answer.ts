@@ -15,7 +15,7 @@ import {
   shortCount,
   significant,
 } from '../../text/units.js';
-import { counted, modelName, present, shellWord, withoutFlags } from '../../text/words.js';
+import { capital, counted, modelName, present, shellWord, withoutFlags } from '../../text/words.js';
 import { contextText, leftColumn, right, strongCell } from '../kit/cells.js';
 import type { Cell, Fact, TableBlock, Tone, Verdict } from '../kit/report.js';
 import { boundsCells, boundsColumns, bytesText, NOUNS, TONES } from './fit-bounds.js';
@@ -78,8 +78,6 @@ function loadShortage(serving: Serving | null): string {
     ? `the load needs ${counted(answer.gpus.value, 'GPU')}`
     : 'no number of GPUs meets the load';
 }
-
-const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
 
 /** `serves 124 users at 2,048 tokens, 27 tokens/s each (estimate)`. */
 function usersText({ setting, fit, users }: Serving): string {

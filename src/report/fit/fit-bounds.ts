@@ -7,15 +7,7 @@ import { formatBytes } from '../../text/units.js';
 import { bar, leftColumn, right, strongCell, wrapColumn } from '../kit/cells.js';
 import type { Block, Cell, TableBlock, Tone } from '../kit/report.js';
 
-interface Value {
-  readonly value: number | bigint;
-}
-
-export interface ShownBounds {
-  readonly lower: Value;
-  readonly expected: Value;
-  readonly upper: Value;
-}
+export type ShownBounds = Readonly<Record<keyof Bounds, { readonly value: number | bigint }>>;
 
 export const sameBounds = (value: number | bigint): ShownBounds => ({
   lower: { value },

@@ -8,6 +8,8 @@ import {
   namesText,
   nameText,
   present,
+  runsOf,
+  runsText,
   shellWord,
   shortened,
   sumOf,
@@ -186,8 +188,10 @@ const ANSWER_ROWS = 10;
 /** Columns of the bar of the largest component. */
 const BAR_WIDTH = 12;
 
-/** The largest components, in the order of the checkpoint. */
-/** @param groups Components to show: of an ONNX file, those of its model. */
+/**
+ * The largest components, in the order of the checkpoint.
+ * @param groups Components to show: of an ONNX file, those of its model.
+ */
 function componentsBlocks(result: InspectResult, groups = result.groups): Block[] {
   const totals = { ...result.totals, ...(result.onnx && totalsIn(groups)) };
   if (groups.length === 0) return [];
@@ -235,8 +239,7 @@ const totalOf = (group: TensorGroup, figure: 'tensors' | 'elements' | 'bytes'): 
 /** `layers.0–31`, `layers.0, 2–5`, `embed`. */
 function shortLabel({ name, layers }: TensorGroup): string {
   if (layers === undefined) return name;
-  const runs = runsOf(layers).map(({ from, to }) => (from === to ? `${from}` : `${from}–${to}`));
-  return `${name === '' ? '' : `${name}.`}${runs.join(', ')}`;
+  return `${name === '' ? '' : `${name}.`}${runsText(layers)}`;
 }
 
 function nextStep({ file, model, srte }: InspectResult): string | undefined {
@@ -315,29 +318,12 @@ function alikeCell({ layers = [] }: TensorGroup): Cell {
 }
 
 /** `layers.0 … layers.31`, `layers.0, 2–5, 8`, `embed`. */
-function groupLabel({ name, layers }: TensorGroup): string {
-  if (layers === undefined) return name;
-  const prefix = name === '' ? '' : `${name}.`;
+function groupLabel(group: TensorGroup): string {
+  const { name, layers = [] } = group;
   const [first, ...others] = runsOf(layers);
   if (first === undefined) return name;
-  if (others.length === 0) {
-    return first.from === first.to
-      ? `${prefix}${first.from}`
-      : `${prefix}${first.from} … ${prefix}${first.to}`;
-  }
-  const texts = [first, ...others].map(({ from, to }) =>
-    from === to ? `${from}` : `${from}–${to}`,
-  );
-  return `${prefix}${texts.join(', ')}`;
-}
-
-/** Ascending numbers as ranges. */
-function runsOf(numbers: readonly number[]): { readonly from: number; readonly to: number }[] {
-  const runs: { from: number; to: number }[] = [];
-  for (const number of numbers) {
-    const last = runs.at(-1);
-    if (last && number === last.to + 1) last.to = number;
-    else runs.push({ from: number, to: number });
-  }
-  return runs;
+  const [from, to] = first;
+  if (others.length > 0 || from === to) return shortLabel(group);
+  const prefix = name === '' ? '' : `${name}.`;
+  return `${prefix}${from} … ${prefix}${to}`;
 }

@@ -68,66 +68,28 @@ const HASH: Field<Row> = leftColumn('sha256', 'sha256', ({ sha256 = '' }) => ({
   value: sha256,
 }));
 
-const number =
-  (of: (stats: Statistics) => number | null) =>
-  ({ stats }: Row): Cell => {
+const statistic = (title: string, key: string, of: (stats: Statistics) => number | null) =>
+  right(title, key, ({ stats }: Row): Cell => {
     const value = stats ? of(stats) : null;
     return value === null ? NOTHING : { text: numberText(value), value };
-  };
-const count =
-  (of: (stats: Statistics) => number) =>
-  ({ stats }: Row): Cell =>
-    stats ? integerCell(of(stats)) : NOTHING;
+  });
+
+const count = (title: string, key: string, of: (stats: Statistics) => number) =>
+  right(title, key, ({ stats }: Row): Cell => (stats ? integerCell(of(stats)) : NOTHING));
 
 const STATISTICS: readonly Field<Row>[] = [
-  right(
-    'min',
-    'min',
-    number(({ min }) => min),
-  ),
-  right(
-    'max',
-    'max',
-    number(({ max }) => max),
-  ),
-  right(
-    'mean',
-    'mean',
-    number(({ mean }) => mean),
-  ),
-  right(
-    'deviation',
-    'standard_deviation',
-    number(({ standardDeviation }) => standardDeviation),
-  ),
-  right(
-    'norm',
-    'norm',
-    number(({ norm }) => norm),
-  ),
-  right(
-    'zeros',
-    'zeros',
-    count(({ zeros }) => zeros),
-  ),
+  statistic('min', 'min', ({ min }) => min),
+  statistic('max', 'max', ({ max }) => max),
+  statistic('mean', 'mean', ({ mean }) => mean),
+  statistic('deviation', 'standard_deviation', ({ standardDeviation }) => standardDeviation),
+  statistic('norm', 'norm', ({ norm }) => norm),
+  count('zeros', 'zeros', ({ zeros }) => zeros),
 ];
 
 const NOT_FINITE: readonly Field<Row>[] = [
-  right(
-    'NaN',
-    'nan',
-    count(({ nan }) => nan),
-  ),
-  right(
-    '+Inf',
-    'positive_infinity',
-    count(({ positiveInfinity }) => positiveInfinity),
-  ),
-  right(
-    '−Inf',
-    'negative_infinity',
-    count(({ negativeInfinity }) => negativeInfinity),
-  ),
+  count('NaN', 'nan', ({ nan }) => nan),
+  count('+Inf', 'positive_infinity', ({ positiveInfinity }) => positiveInfinity),
+  count('−Inf', 'negative_infinity', ({ negativeInfinity }) => negativeInfinity),
 ];
 
 /** A table of the tensors, and a second one of their statistics: one would be too wide. */

@@ -82,10 +82,9 @@ export const binaryCell = (value: number | bigint): Cell => ({
   text: formatBinaryBytes(value),
   value: Number(value) / 2 ** 30,
 });
-export const integerCell = (value: number | bigint): Cell => ({
-  text: formatInteger(value),
-  value: exactValue(value),
-});
+/** `1,234`; `–` for null. */
+export const integerCell = (value: number | bigint | null): Cell =>
+  value === null ? NOTHING : { text: formatInteger(value), value: exactValue(value) };
 export const flopsCell = (value: number | bigint): Cell => ({
   text: formatFlops(value),
   value: exactValue(value),

@@ -117,12 +117,8 @@ export function projectorInitReport(result: ProjectorInit): Report {
   const table: TableBlock = tableOf(teachers, [
     wrapColumn('teacher', 'teacher', (each) => each.name),
     right('width', 'width', (each) => integerCell(each.width)),
-    right('layers', 'layers', (each) =>
-      each.layers === null ? NOTHING : integerCell(each.layers),
-    ),
-    right('hidden', 'hidden', (each) =>
-      each.hidden === null ? NOTHING : integerCell(each.hidden),
-    ),
+    right('layers', 'layers', (each) => integerCell(each.layers)),
+    right('hidden', 'hidden', (each) => integerCell(each.hidden)),
     right('student', 'student', () => integerCell(studentWidth)),
   ]);
   const rows = table.rows.slice(0, ANSWER_ROWS);
@@ -305,7 +301,7 @@ const FIGURES: readonly FigureColumn[] = [
   {
     column: right('hidden', 'hidden'),
     rooms: ['all'],
-    of: ({ hidden }) => (hidden === null ? NOTHING : integerCell(hidden)),
+    of: ({ hidden }) => integerCell(hidden),
     ofAll: () => NOTHING,
   },
   {

@@ -4,16 +4,9 @@ import type { SettingSource, SourcedSetting } from '../../quicktest/overfit/over
 import { formatInteger, formatSeconds, shortNumber } from '../../text/units.js';
 import { counted, modelName, sentence } from '../../text/words.js';
 import { engineText } from '../doctor-report.js';
-import {
-  headingBlock,
-  integerCell,
-  leftColumn,
-  noteOf,
-  realCell,
-  right,
-  tableOf,
-} from '../kit/cells.js';
+import { headingBlock, integerCell, noteOf, realCell, right, tableOf } from '../kit/cells.js';
 import type { Block, Fact, LinePlotBlock, Report, TableBlock, Verdict } from '../kit/report.js';
+import { proxyBlocks } from './quick-test-report.js';
 
 export interface OverfitResult {
   readonly file: string;
@@ -46,7 +39,10 @@ export function overfitReport(result: OverfitResult): Report {
     ],
     details: [
       ...sweepBlocks(overfit),
-      ...proxyBlocks(overfit),
+      ...proxyBlocks(
+        overfit.twin,
+        '--full trains the model itself, at any size that memory holds.',
+      ),
       headingBlock('Steps'),
       steps(overfit),
       ...notes(),
@@ -184,19 +180,6 @@ function sweepBlocks({ learningRates }: Overfit): Block[] {
       })),
       right('loss', 'loss', ({ loss }) => realCell(loss)),
     ]),
-  ];
-}
-
-function proxyBlocks({ twin }: Overfit): Block[] {
-  if (!twin) return [];
-  return [
-    headingBlock('Scaled-down proxy'),
-    tableOf(twin.changes, [
-      leftColumn('setting', 'setting', ({ path }) => path),
-      right('model', 'model', ({ from }) => integerCell(from)),
-      right('proxy', 'proxy', ({ to }) => integerCell(to)),
-    ]),
-    noteOf('--full trains the model itself, at any size that memory holds.'),
   ];
 }
 

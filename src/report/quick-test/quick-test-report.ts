@@ -27,8 +27,6 @@ import {
 import type { Block, Cell, Fact, Report, TableBlock, Tone, Verdict } from '../kit/report.js';
 import { logitsTable } from './against.js';
 
-type FloatComparison = Pick<Float16Cost | QuantizedCost, 'f32' | 'logits'>;
-
 interface QuickTestResult extends QuickTest {
   readonly file: string;
   readonly family: string;
@@ -48,7 +46,7 @@ export function quickTestReport(
     verdict: verdictOf(result, timing),
     blocks: [{ kind: 'facts', facts: factsOf(result, timing) }, checksTable(checks, flat)],
     details: [
-      ...proxyDetails(result),
+      ...proxyBlocks(proxyOf(result), 'Times of the proxy say nothing about the model.'),
       ...remarkBlocks(checks),
       ...(timing ? timingBlocks(timing, result) : []),
       ...(float16 ? costBlocks('float16', float16.f16, float16) : []),
@@ -84,9 +82,11 @@ function proxyFacts(result: QuickTestResult): Fact[] {
   ];
 }
 
-/** Changes from the model to its proxy. */
-function proxyDetails(result: QuickTestResult): Block[] {
-  const proxy = proxyOf(result);
+/** Changes from the model to its proxy, if there is one. */
+export function proxyBlocks(
+  proxy: { readonly changes: NonNullable<QuickTestResult['twin']>['changes'] } | null,
+  note: string,
+): Block[] {
   if (!proxy) return [];
   return [
     headingBlock('Scaled-down proxy'),
@@ -95,7 +95,7 @@ function proxyDetails(result: QuickTestResult): Block[] {
       right('model', 'model', ({ from }) => integerCell(from)),
       right('proxy', 'proxy', ({ to }) => integerCell(to)),
     ]),
-    noteOf('Times of the proxy say nothing about the model.'),
+    noteOf(note),
   ];
 }
 
@@ -254,7 +254,11 @@ function secondsText(seconds: number): string {
 }
 
 /** Speed, memory and error of another number type against float32. */
-function costBlocks(title: string, own: ForwardCost, { f32, logits }: FloatComparison): Block[] {
+function costBlocks(
+  title: string,
+  own: ForwardCost,
+  { f32, logits }: Pick<Float16Cost | QuantizedCost, 'f32' | 'logits'>,
+): Block[] {
   const speed = (f32.meanSeconds / own.meanSeconds).toPrecision(2);
   const row = (what: string, key: keyof ForwardCost, text: (value: number) => string): Cell[] => [
     { text: what },

@@ -4,7 +4,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { partsMode } from '../../../src/cli/flags/parts-flags.js';
-import { jobOf } from '../../../src/conversion/parts/parts-job.js';
+import { jobOf } from '../../../src/conversion/parts/parts.js';
 import { type LaunchOptions, launchText, type PartsJob } from '../../../src/parts/launch.js';
 import { arrayText } from '../../../src/parts/part-states.js';
 import { partsOfTask } from '../../../src/parts/task-index.js';
