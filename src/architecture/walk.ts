@@ -30,18 +30,19 @@ export function memoized<Key extends object, Value>(of: (key: Key) => Value): (k
   };
 }
 
-/** As `memoized`, with a value for each text that `textOf` makes of a setting. */
+/** As `memoized`, with a value for each setting. Settings are the same if `identityOf` gives the same value for them. */
 export function memoizedBy<Key extends object, Setting, Value>(
-  textOf: (setting: Setting) => string,
+  identityOf: (setting: Setting) => unknown,
   of: (key: Key, setting: Setting) => Value,
 ): (key: Key, setting: Setting) => Value {
-  const known = memoized((_: Key) => new Map<string, { readonly value: Value }>());
+  const values = memoized((_: Key) => new Map<unknown, { readonly value: Value }>());
   return (key, setting) => {
-    const text = textOf(setting);
-    const found = known(key).get(text);
+    const known = values(key);
+    const identity = identityOf(setting);
+    const found = known.get(identity);
     if (found) return found.value;
     const value = of(key, setting);
-    known(key).set(text, { value });
+    known.set(identity, { value });
     return value;
   };
 }

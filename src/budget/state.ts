@@ -2,7 +2,7 @@
 import type { Component, HeadSpan, Layer, Window } from '../architecture/layer.js';
 import { COMPONENTS } from '../architecture/layer.js';
 import { reachOf, windowKey } from '../architecture/masks.js';
-import { memoized } from '../architecture/walk.js';
+import { memoizedBy } from '../architecture/walk.js';
 import { primitivesOf } from '../operations/lower.js';
 import type { Scores } from '../operations/primitive.js';
 import type { Dtype } from '../tensor/dtype.js';
@@ -196,14 +196,7 @@ const windowsOf = (attentions: readonly Scores[]): Window[] =>
   widthsOf(attentions, 1, 0).flatMap(({ window }) => (window === undefined ? [] : [window]));
 
 /** State independent of batch and context, memoized because searches request it often. */
-function keptOn(model: Layer, gpus: number): KeptOnGpus {
-  const known = knownKept(model);
-  const found = known.get(gpus) ?? readKept(model, gpus);
-  known.set(gpus, found);
-  return found;
-}
-
-const knownKept = memoized<Layer, Map<number, KeptOnGpus>>(() => new Map());
+const keptOn = memoizedBy((gpus: number) => gpus, readKept);
 
 function readKept(model: Layer, gpus: number): KeptOnGpus {
   const kept = keptBy(model, gpus);

@@ -1,7 +1,7 @@
 /** Folded models: many blocks, described by one block of each kind. */
 import type { LanguageModel, Layer } from '../architecture/layer.js';
 import { LimitError } from '../architecture/param.js';
-import { memoized } from '../architecture/walk.js';
+import { memoized, memoizedBy } from '../architecture/walk.js';
 import { countParameters } from '../budget/parameters.js';
 import { sumOf } from '../text/words.js';
 import type { ModelSpace, Sizes } from './space.js';
@@ -220,14 +220,10 @@ export class Folding {
 /** Parts of small models, which are asked for at many depths. */
 const withoutBlocks = memoized((model: LanguageModel): LanguageModel => ({ ...model, blocks: [] }));
 
-const withEachBlock = memoized<LanguageModel, Map<Layer, LanguageModel>>(() => new Map());
-
-function withBlock(model: LanguageModel, block: Layer): LanguageModel {
-  const known = withEachBlock(model);
-  const part = known.get(block) ?? { ...model, blocks: [block] };
-  known.set(block, part);
-  return part;
-}
+const withBlock = memoizedBy(
+  (block: Layer) => block,
+  (model: LanguageModel, block): LanguageModel => ({ ...model, blocks: [block] }),
+);
 
 function timesOf(pattern: readonly RepeatedBlock[]): Map<RepeatedBlock, number> {
   const times = new Map<RepeatedBlock, number>();

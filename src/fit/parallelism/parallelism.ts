@@ -1,7 +1,7 @@
 /** Parallelism of a training: replicas, pipeline stages, and GPUs that share each layer. */
 import type { LanguageModel, Layer } from '../../architecture/layer.js';
 import type { Param } from '../../architecture/param.js';
-import { countedTensors, memoized, type OwnedTensor } from '../../architecture/walk.js';
+import { countedTensors, memoized, memoizedBy, type OwnedTensor } from '../../architecture/walk.js';
 import { add, div, inputs, v } from '../../budget/expression.js';
 import { type Figure, figure } from '../../budget/figure.js';
 import { requirePositions } from '../../budget/profile-model.js';
@@ -78,19 +78,10 @@ export interface Stage {
 }
 
 /** Blocks in stages of nearly equal size. Each stage holds the shared layers that its blocks use. */
-export function pipelineStages(
-  model: LanguageModel,
-  { tensor, pipeline }: Parallelism,
-): readonly Stage[] {
-  const known = spreadings(model);
-  const key = `${tensor} ${pipeline}`;
-  const stages = known.get(key) ?? spread(model, tensor, pipeline);
-  known.set(key, stages);
-  return stages;
-}
+export const pipelineStages: (model: LanguageModel, spread: Spread) => readonly Stage[] =
+  memoizedBy(({ tensor, pipeline }) => `${tensor} ${pipeline}`, spreadOver);
 
-/** Cache of stages by the number of stages and of GPUs per layer. */
-const spreadings = memoized<LanguageModel, Map<string, readonly Stage[]>>(() => new Map());
+type Spread = Pick<Parallelism, 'tensor' | 'pipeline'>;
 
 /** Equal parameters with their cut for tensor parallelism. */
 interface SharedParam {
@@ -100,7 +91,7 @@ interface SharedParam {
   readonly cut: Cut | undefined;
 }
 
-function spread(model: LanguageModel, tensor: number, pipeline: number): Stage[] {
+function spreadOver(model: LanguageModel, { tensor, pipeline }: Spread): Stage[] {
   const shares = sharesOf(model);
   const { trainedOf, blockSizes } = perGpuOf(model, tensor);
   return Array.from({ length: pipeline }, (_, stage) => {
@@ -147,15 +138,7 @@ interface PerGpu {
   readonly blockSizes: readonly number[];
 }
 
-function perGpuOf(model: LanguageModel, gpus: number): PerGpu {
-  const known = perGpuByModel(model);
-  const found = known.get(gpus) ?? findPerGpu(model, gpus);
-  known.set(gpus, found);
-  return found;
-}
-
-/** Cache by the number of GPUs per layer. */
-const perGpuByModel = memoized<LanguageModel, Map<number, PerGpu>>(() => new Map());
+const perGpuOf = memoizedBy((gpus: number) => gpus, findPerGpu);
 
 function findPerGpu(model: LanguageModel, gpus: number): PerGpu {
   const shares = sharesOf(model);

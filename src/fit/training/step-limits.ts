@@ -1,6 +1,6 @@
 /** Limits of a training step: compute and memory traffic. */
 import type { LanguageModel, Layer } from '../../architecture/layer.js';
-import { countedTensors, memoized, type OwnedTensor } from '../../architecture/walk.js';
+import { countedTensors, memoizedBy, type OwnedTensor } from '../../architecture/walk.js';
 import {
   add,
   div,
@@ -103,7 +103,7 @@ function flopsOfStages({ model, setting, stages, parallelism }: StepInputs): num
   // Most blocks are equal, so compute each kind once.
   const known = new Map<string, number>();
   const flops = (layer: Layer, again: Recompute, rank: number) => {
-    const { operations, key } = sharedOperations(layer, sharing, rank);
+    const { operations, key } = sharedOperations(layer, { ...sharing, rank });
     const name = `${again} ${key}`;
     const value =
       known.get(name) ??
@@ -127,28 +127,19 @@ interface SharedOperations {
   readonly key: string;
 }
 
-function sharedOperations(
-  layer: Layer,
-  sharing: TensorParallelCuts,
-  rank: number,
-): SharedOperations {
-  const known = knownOperations(layer);
-  const name = `${sharing.gpus} ${sharing.byTokens} ${rank}`;
-  const found = known.get(name);
-  if (found) return found;
-  const operations = operationsOfRank(layer, sharing, rank);
-  // Names do not affect the work.
-  const sizes = operations.map(({ layer: _, params: __, saved: ___, cuts: ____, ...each }) => ({
-    ...each,
-    tensor: undefined,
-  }));
-  const made = { operations, key: JSON.stringify(sizes) };
-  known.set(name, made);
-  return made;
-}
-
-/** Cache by the sharing of the layer. */
-const knownOperations = memoized<Layer, Map<string, SharedOperations>>(() => new Map());
+const sharedOperations = memoizedBy(
+  ({ gpus, byTokens, rank }: TensorParallelCuts & { readonly rank: number }) =>
+    `${gpus} ${byTokens} ${rank}`,
+  (layer: Layer, sharing): SharedOperations => {
+    const operations = operationsOfRank(layer, sharing, sharing.rank);
+    // Names do not affect the work.
+    const sizes = operations.map(({ layer: _, params: __, saved: ___, cuts: ____, ...each }) => ({
+      ...each,
+      tensor: undefined,
+    }));
+    return { operations, key: JSON.stringify(sizes) };
+  },
+);
 
 const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
 
