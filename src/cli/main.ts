@@ -15,7 +15,7 @@ import { joined } from '../text/words.js';
 import { pasteable, readCommandLine } from './command-line.js';
 import type { HelpLength } from './help.js';
 import { renderOptions, writeInterruption, writeStdout } from './output.js';
-import { setProgram } from './program.js';
+import { setProgram } from './program-file.js';
 import { nearestCommand } from './spellings.js';
 
 /** Must match `additionalHelpFlags` and `additionalVersionFlags` in package.json. */

@@ -6,7 +6,7 @@ import { BaseCommand, formatOf } from './base-command.js';
 import { baseFlags, details } from './flags/flags.js';
 import { type PartsMode, partsMode, sweepFlags } from './flags/parts-flags.js';
 import { isStdout } from './output.js';
-import { programFile } from './program.js';
+import { programFile } from './program-file.js';
 
 /** A command line whose sweep is answered, or planned, or done in part. */
 export interface SweepRun {

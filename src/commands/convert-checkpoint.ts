@@ -19,7 +19,7 @@ import {
 import { type PartsMode, partsFlags, partsMode } from '../cli/flags/parts-flags.js';
 import { exceededLogits, logitLimits } from '../cli/flags/thresholds.js';
 import { bytesLimit, count, seedOf, tokens, unreadable } from '../cli/flags/value-flags.js';
-import { programFile } from '../cli/program.js';
+import { programFile } from '../cli/program-file.js';
 import { progressDisplay, stepProgress } from '../cli/progress.js';
 import { quote } from '../config/quote.js';
 import type { Merge } from '../conversion/conversion-choices.js';

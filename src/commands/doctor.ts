@@ -3,7 +3,7 @@ import os from 'node:os';
 import * as Flags from '@oclif/core/flags';
 import { BaseCommand, type FlagsOf } from '../cli/base-command.js';
 import { details, threads as threadsFlag } from '../cli/flags/flags.js';
-import { programFile } from '../cli/program.js';
+import { programFile } from '../cli/program-file.js';
 import { steps } from '../cli/progress.js';
 import { doctorReport } from '../report/doctor-report.js';
 import type { AdapterSurvey } from '../runtime/adapters/adapters.js';

@@ -15,7 +15,7 @@ import { openModelCheckpoint } from '../model-input/gguf/gguf-checkpoint.js';
 import { configPath, isCheckpointPath } from '../model-input/locate.js';
 import { modelOf, readConfig } from '../model-input/model-file.js';
 import { openModelSource, withErrorOf } from '../model-input/model-source.js';
-import { onnxViewOf } from '../model-input/onnx-tensors.js';
+import { onnxViewOf } from '../model-input/onnx/onnx-tensors.js';
 import {
   type VerifyResult,
   verifiedAdapter,

@@ -111,7 +111,7 @@ export interface ModelCandidates {
   candidate(index: number): Promise<ModelCandidate>;
 }
 
-/** What a model says about the common setting. */
+/** Training hints and positions of a model, which the common setting follows. */
 interface SettingFacts {
   readonly hints: TrainingHints;
   readonly positions: number;

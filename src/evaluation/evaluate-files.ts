@@ -118,7 +118,7 @@ export interface FileEvaluation {
   readonly count: number;
   /** Seconds of each window on a slow machine. */
   costs(): Iterable<number>;
-  /** What the scores depend on beyond the bytes of the files. */
+  /** Influences on the scores beyond the bytes of the files. */
   identity(): unknown;
   /** Opens the engine. @throws UserError when none can run here, or the models do not fit. */
   engine(): Promise<EngineInfo>;

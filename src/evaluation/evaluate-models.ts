@@ -62,7 +62,7 @@ export interface Divergence {
 export interface Evaluation {
   /** Tokens that were scored. */
   readonly scored: number;
-  /** Of all windows. */
+  /** In all windows. */
   readonly seconds: number;
   /** Windows that were read. */
   readonly windows: number;

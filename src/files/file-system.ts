@@ -58,7 +58,7 @@ const ADVICE: ReadonlyMap<string, string> = new Map([
 ]);
 
 /**
- * What to do about a system code; undefined where that is not plain.
+ * Advice about a system code; undefined where there is none.
  * @param place What has the permissions: the file that is read, or the folder that is written to.
  */
 export const systemAdvice = (code: string, place: 'file' | 'folder'): string | undefined =>

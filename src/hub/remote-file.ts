@@ -102,7 +102,7 @@ export class RemoteFile implements MountedFile {
   }
 
   /**
-   * What has to be fetched for a range: the parts that are not here. A part that continues one that is here grows with
+   * Bytes to fetch for a range: the parts that are not here. A part that continues one that is here grows with
    * it, so that a long header takes few requests.
    */
   gaps({ position, length }: ByteRange): ByteRange[] {

@@ -78,7 +78,7 @@ export function presetOfPath(file: string): string | undefined {
   return file.slice(folder.length + 1, -'.yaml'.length).replaceAll(path.sep, '/');
 }
 
-/** What to write instead of a name that is not one of a preset: a family is not. */
+/** Advice for a name that is not one of a preset: a family is not. */
 export function presetAdvice(name: string): string {
   const folded = name.toLowerCase();
   const family = FAMILY_NAMES.find((each) => each === folded);

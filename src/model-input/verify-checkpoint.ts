@@ -141,7 +141,7 @@ export const faultProblems = (
     return { severity, file, path: shortened(fault.pattern), message };
   });
 
-/** What a message says of more than `most` faults. */
+/** Text about more than `most` faults. */
 export const listedText = (faults: readonly FaultGroup[], most: number): string =>
   faults.length > most ? `, of which ${most} are listed here` : '';
 

@@ -143,7 +143,7 @@ export interface Scan extends Base<'scan'> {
   readonly inner: number;
   readonly state: number;
   /**
-   * What has a decay of its own: each value of the state (Mamba), or each head, of equal width (Mamba-2); `delta`: each
+   * Unit with its own decay: each value of the state (Mamba), or each head, of equal width (Mamba-2); `delta`: each
    * head, with the delta rule.
    */
   readonly decays: 'values' | 'heads' | 'delta';

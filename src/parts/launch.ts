@@ -119,7 +119,7 @@ const line = (words: readonly string[]) => words.map(shellWord).join(' ');
 /** One line of a comment, whatever the paths contain. */
 const comment = (text: string) => `# ${text.replaceAll(/[\r\n]+/g, ' ')}`;
 
-/** What tasks need for models of the hub. A token is never part of a job. */
+/** Needs of tasks for models of the hub. A token is never part of a job. */
 function hubNote({ hubModels }: PartsJob, { isOffline }: LaunchOptions): string | undefined {
   if (hubModels.length === 0) return undefined;
   const access = isOffline

@@ -7,7 +7,7 @@ import { LOCK_TIMES, type LockOwner, ownerIn } from './part-lock.js';
 
 export type StateName = 'done' | 'running' | 'stalled' | 'missing';
 
-/** What every answer about work in parts has. */
+/** Fields of every answer about work in parts. */
 export interface PartsAnswer {
   readonly action: 'plan' | 'part' | 'status' | 'finish' | 'launch';
   readonly plan: { readonly file: string; readonly hash: string };

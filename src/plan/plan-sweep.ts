@@ -33,7 +33,7 @@ export interface PlanSweep {
 const COLUMN_SECONDS = 0.01;
 const MODEL_SECONDS = 0.01;
 
-/** What a search gives where all models are too large. */
+/** Result of a search where all models are too large. */
 const BEYOND: WidthSearch = {
   found: [],
   smallest: undefined,

@@ -42,7 +42,7 @@ const planSchema = z.strictObject({
     /** SHA-256 of what the results depend on beyond the inputs: the list of units. */
     sha256: hash,
   }),
-  /** What computes the values, as exact JSON; `null` where every machine gives the same. */
+  /** The engine of the values, as exact JSON; `null` where every machine gives the same. */
   backend: z.string(),
   /** Processors of a task. */
   cpus: z.int().min(1),
@@ -140,7 +140,7 @@ export function refuseChangedInputs({ inputs }: SweepPlan, presets: string): voi
 }
 
 /** Models of the hub in the command line, at their commits. */
-export const hubModelsOf = ({ arguments: words }: SweepPlan): string[] => [
+export const modelsOfSweep = ({ arguments: words }: SweepPlan): string[] => [
   ...new Set(words.flatMap((word) => /^(?:--[\w-]+=)?(hf:.*)$/s.exec(word)?.[1] ?? [])),
 ];
 

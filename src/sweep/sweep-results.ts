@@ -99,7 +99,7 @@ export async function writeResults(
   });
 }
 
-/** What the end of a file of results says. */
+/** The end of a file of results. */
 export interface ResultsEnd {
   readonly host: string;
   readonly seconds: number;

@@ -26,8 +26,8 @@ import { exactJson, fromExactJson } from './exact-json.js';
 import {
   dealtUnits,
   hashedSweepPlan,
-  hubModelsOf,
   inputFingerprints,
+  modelsOfSweep,
   readSweepPlan,
   refuseChangedInputs,
   SweepFolder,
@@ -43,7 +43,7 @@ export interface Sweep<Value, Result, Backend = null> {
     readonly count: number;
     /** Cost of each unit, in seconds of a slow machine. */
     readonly costs: () => Iterable<number> | Promise<Iterable<number>>;
-    /** What the values depend on beyond the files: the list of units. */
+    /** Influences on the values beyond the files: the list of units. */
     readonly identity: () => unknown;
   };
   /**
@@ -51,7 +51,7 @@ export interface Sweep<Value, Result, Backend = null> {
    * @param costs Those of the units.
    */
   readonly memoryBytes: (backend: Backend, costs: readonly number[]) => number;
-  /** What computes the values, where it decides their last bits: it is the same in all parts. */
+  /** The engine, where it decides the last bits of the values: it is the same in all parts. */
   readonly backend: {
     readonly here: () => Promise<Backend>;
     /** Flags that choose it, with the number of threads. A plan keeps them. */
@@ -81,7 +81,7 @@ export interface SweepResult extends PartsAnswer {
     readonly units: number;
   })[];
   readonly memoryBytes: number;
-  /** Of all runners together; null when none runs. */
+  /** Rate of all runners together; null when none runs. */
   readonly unitsPerSecond: number | null;
   readonly secondsLeft: number | null;
 }
@@ -317,13 +317,13 @@ export class SweepParts {
         'enough for a slow machine.',
       ],
       hasRows: false,
-      hubModels: hubModelsOf(this.plan),
+      hubModels: modelsOfSweep(this.plan),
       // The folder itself holds what the paths of the command line name.
       places: [path.join(folder, 'x'), ...inputs.map(({ path: input }) => input)],
     };
   }
 
-  /** What the results and the locks say. */
+  /** State by the results and the locks. */
   result(action: SweepResult['action'], ran: SweepResult['ran'] = null): SweepResult {
     const { file, plan } = this;
     const clock = diskTime(this.#folder.root);

@@ -2,7 +2,7 @@ import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { readTensor } from '../../src/checkpoint/view.js';
 import { openModelCheckpoint } from '../../src/model-input/gguf/gguf-checkpoint.js';
-import { onnxViewOf } from '../../src/model-input/onnx-tensors.js';
+import { onnxViewOf } from '../../src/model-input/onnx/onnx-tensors.js';
 import { initializer, node, onnx } from '../checkpoint/onnx/files.js';
 import { fileIn, folderOf } from '../checkpoint/temp-folder.js';
 import { onTestEnd } from '../cleanup.js';

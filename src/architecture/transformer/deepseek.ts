@@ -19,7 +19,7 @@ import {
   expertsStored,
   flag,
   positiveInteger,
-  type ValuesOf,
+  type SettingsOf,
 } from './settings.js';
 
 /** Norms inside the attention use this instead of `rms_norm_eps`. */
@@ -127,14 +127,14 @@ export const deepseekSettings = ({ sizes, latent = LATENT, ...defaults }: Defaul
   tie_word_embeddings: flag.default(false).describe('The head reads the embedding'),
 });
 
-type RoutedConfig = ValuesOf<ReturnType<typeof routedSettings>> & {
+type RoutedConfig = SettingsOf<ReturnType<typeof routedSettings>> & {
   readonly hidden_size: number;
   readonly intermediate_size: number;
   readonly moe_layer_freq?: number;
   readonly hidden_act: ActivationWord;
 };
 
-type DeepseekConfig = ValuesOf<ReturnType<typeof deepseekSettings>>;
+type DeepseekConfig = SettingsOf<ReturnType<typeof deepseekSettings>>;
 
 const ROTATED = {
   reads: ['model.qk_rope_head_dim'],

@@ -20,7 +20,7 @@ import {
   gateActivation,
   partOfHead,
   positiveInteger,
-  type ValuesOf,
+  type SettingsOf,
 } from './settings.js';
 
 export const deltaSettings = (defaults: { readonly linear_num_value_heads: number }) => ({
@@ -51,7 +51,7 @@ export const deltaSettings = (defaults: { readonly linear_num_value_heads: numbe
   hidden_act: gateActivation,
 });
 
-type DeltaConfig = ValuesOf<ReturnType<typeof deltaSettings>> & {
+type DeltaConfig = SettingsOf<ReturnType<typeof deltaSettings>> & {
   readonly hidden_size: number;
   readonly max_position_embeddings: number;
   readonly rope_theta: number;

@@ -6,7 +6,7 @@ import type { ActivationName, Window } from '../layer.js';
 import { TRAINING_SECTIONS } from '../training-section.js';
 
 /** Values of a document's keys. */
-export type ValuesOf<Settings extends z.ZodRawShape> = z.output<z.ZodObject<Settings>>;
+export type SettingsOf<Settings extends z.ZodRawShape> = z.output<z.ZodObject<Settings>>;
 
 // Settings that depend on the writer of a checkpoint, not on the model
 
@@ -360,7 +360,7 @@ export const sparseSettings = ({ experts, expertsPerToken, inner }: SparseDefaul
 
 export const hasExperts = (
   config: Pick<
-    ValuesOf<ReturnType<typeof sparseSettings>>,
+    SettingsOf<ReturnType<typeof sparseSettings>>,
     'num_experts' | 'decoder_sparse_step' | 'mlp_only_layers'
   >,
   index: number,

@@ -19,8 +19,8 @@ import {
   epsilon,
   flag,
   positiveInteger,
+  type SettingsOf,
   storedPrefix,
-  type ValuesOf,
 } from './settings.js';
 
 /** Settings of models with nothing but Mamba layers. */
@@ -53,7 +53,7 @@ export const recurrentSizes = (defaults: {
   stored_prefix: storedPrefix('backbone.'),
 });
 
-type RecurrentConfig = ValuesOf<ReturnType<typeof recurrentSizes>>;
+type RecurrentConfig = SettingsOf<ReturnType<typeof recurrentSizes>>;
 
 /** Keys of recurrent models that change no logits. */
 export const RECURRENT_HARMLESS = {
@@ -189,7 +189,7 @@ export const dualIn = ({ time_step_limit: limit }: JsonObject): JsonObject => ({
   time_step_limit: stepLimitIn(limit),
 });
 
-export type DualConfig = ValuesOf<typeof dualSettings> & {
+export type DualConfig = SettingsOf<typeof dualSettings> & {
   readonly hidden_size: number;
   readonly mamba_d_ssm?: number | null | undefined;
   readonly hidden_act: ActivationWord;

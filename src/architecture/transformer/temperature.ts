@@ -10,7 +10,7 @@ import {
   rotaryIn,
   rotaryReading,
 } from './rotary.js';
-import { positiveInteger, type ValuesOf } from './settings.js';
+import { positiveInteger, type SettingsOf } from './settings.js';
 
 const BETA = 'llama_4_scaling_beta';
 const TRAINED = 'original_max_position_embeddings';
@@ -25,7 +25,7 @@ export const temperatureSettings = {
     .describe('Tokens of a step; default: that of rope_scaling, or max_position_embeddings'),
 };
 
-type TemperedConfig = ValuesOf<typeof temperatureSettings> & {
+type TemperedConfig = SettingsOf<typeof temperatureSettings> & {
   readonly rope_scaling?: RopeScaling | null | undefined;
   readonly max_position_embeddings: number;
 };

@@ -145,7 +145,7 @@ export interface PartsUse {
   readonly more: Readonly<Partial<Record<PartsMode, readonly string[]>>>;
   /** Arguments of the command, `IN and OUT`. */
   readonly files: string;
-  /** What a plan needs in addition, ` with IN and OUT`. */
+  /** Additional needs of a plan, ` with IN and OUT`. */
   readonly request: string;
   /** Reason why a flag of the plan is refused without --parts. */
   readonly kept: string;

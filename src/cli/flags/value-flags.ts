@@ -182,7 +182,7 @@ export function parseShare(text: string): number {
   return Number(number) / (percent ? 100 : 1);
 }
 
-/** What is divided by a smaller share is beyond any time or cost. */
+/** Division by a smaller share gives more than any time or cost. */
 const LEAST_SHARE = 1e-9;
 
 /** A share: above 0, at most 1. */

@@ -14,9 +14,9 @@ import type { OutputFile, ValuesOf } from '../execute/output-files.js';
 import type { ConversionDisplay, ConversionRequest } from '../job.js';
 import { planConversion } from '../plan/plan-conversion.js';
 import { indexSha256, outputSha256 } from './fingerprints.js';
-import { hubModelsOf, type PartsPlan } from './parts-plan.js';
+import { modelsOfConversion, type PartsPlan } from './parts-plan.js';
 
-/** What a part needs besides its plan. */
+/** Needs of a part besides its plan. */
 export interface PartsSurroundings {
   readonly display: ConversionDisplay;
   /** Makes models of the hub readable. */
@@ -40,7 +40,7 @@ export async function openParts(
   { display, mount }: PartsSurroundings,
 ): Promise<OpenedParts> {
   refuseChangedSizes(plan);
-  const models = hubModelsOf(plan);
+  const models = modelsOfConversion(plan);
   if (models.length > 0) await mount(models);
   const { path: input } = plan.input;
   const { 'state-dict': stateDict, 'merge-lora': adapter, ...flags } = plan.request;

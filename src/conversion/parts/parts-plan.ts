@@ -127,7 +127,7 @@ export type PartsRequest = z.infer<typeof requestSchema>;
 export const plannedRequest = (flags: object): PartsRequest => requestSchema.strip().parse(flags);
 
 /** Models of the hub that a plan reads, at their commits. */
-export function hubModelsOf({ input, request }: PartsPlan): string[] {
+export function modelsOfConversion({ input, request }: PartsPlan): string[] {
   const paths = [input.path, request['merge-lora'], request.target, request.config];
   // Paths on a disk are absolute.
   return paths.filter((each): each is string => each?.startsWith('hf:') === true);

@@ -16,7 +16,7 @@ import {
   statusOf,
 } from './finish-parts.js';
 import { planInParts } from './make-parts.js';
-import { hubModelsOf, type PartsPlan, readPartsPlan } from './parts-plan.js';
+import { modelsOfConversion, type PartsPlan, readPartsPlan } from './parts-plan.js';
 import { type PartOptions, runParts } from './run-part.js';
 
 /** Output of `minimind convert-checkpoint --plan FILE --json`, except of a complete `--finish`. */
@@ -160,7 +160,7 @@ const LEAST_RATE = 50e6;
 /** Memory of the finish for each tensor of the input: it also reads the index of the output. */
 const FINISH_INDEX_BYTES = 2e3;
 
-/** What the tasks of a plan do and need. */
+/** Work and needs of the tasks of a plan. */
 export function jobOf(plan: PartsPlan, planFile: string): PartsJob {
   const { input, output, parts, hash } = plan;
   const largest = Math.max(...parts.map(({ memoryBytes }) => memoryBytes));
@@ -173,7 +173,7 @@ export function jobOf(plan: PartsPlan, planFile: string): PartsJob {
       `Converts ${input.path} into ${output.path} in ${parts.length} parts.`,
       `for at least ${LEAST_RATE / 1e6} MB/s read and written.`,
     ],
-    hubModels: [...new Set(hubModelsOf(plan))],
+    hubModels: [...new Set(modelsOfConversion(plan))],
     hasRows: parts.some(({ slices }) => slices.length > 0),
     memoryBytes: largest + FINISH_INDEX_BYTES * input.tensors,
     cpus: CPUS,

@@ -3,7 +3,7 @@ import type { Checkpoint, CheckpointOptions } from '../../checkpoint/checkpoint.
 import { openCheckpoint } from '../../checkpoint/open.js';
 import { encodedBytes, storedTypeOf } from '../../checkpoint/stored-tensor.js';
 import { UserError } from '../../errors.js';
-import { tensorsOfOnnx } from '../onnx-tensors.js';
+import { tensorsOfOnnx } from '../onnx/onnx-tensors.js';
 import { configOfGguf, GgufMetadata, headCountsOf } from './gguf-config.js';
 import { isGgufArchitecture } from './gguf-names.js';
 import { tensorsOfGguf } from './gguf-weights.js';

@@ -1,7 +1,7 @@
 /** The parts of an inspection that only ONNX files have. */
 import type { OnnxDescription, OnnxValueInfo } from '../../checkpoint/onnx/describe-onnx.js';
 import type { TensorGroup } from '../../checkpoint/summary.js';
-import type { OnnxView } from '../../model-input/onnx-tensors.js';
+import type { OnnxView } from '../../model-input/onnx/onnx-tensors.js';
 import { formatBytes, formatInteger } from '../../text/units.js';
 import { counted, joined, namesText, nameText, present, shortened } from '../../text/words.js';
 import {

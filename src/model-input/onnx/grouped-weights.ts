@@ -1,11 +1,11 @@
 /** Weights of 8 or 4 bits in groups, as ONNX Runtime's MatMulNBits and GatherBlockQuantized read them. */
-import { computedTensor } from '../checkpoint/computed-file.js';
-import type { OnnxNodeUse } from '../checkpoint/onnx/describe-onnx.js';
-import type { StoredTensor } from '../checkpoint/stored-tensor.js';
-import { encodedBytes } from '../checkpoint/stored-tensor.js';
-import { readRows } from '../checkpoint/view.js';
-import { decodeValues, fillLittleEndian, viewOf } from '../tensor/decode-values.js';
-import { sumOf } from '../text/words.js';
+import { computedTensor } from '../../checkpoint/computed-file.js';
+import type { OnnxNodeUse } from '../../checkpoint/onnx/describe-onnx.js';
+import type { StoredTensor } from '../../checkpoint/stored-tensor.js';
+import { encodedBytes } from '../../checkpoint/stored-tensor.js';
+import { readRows } from '../../checkpoint/view.js';
+import { decodeValues, fillLittleEndian, viewOf } from '../../tensor/decode-values.js';
+import { sumOf } from '../../text/words.js';
 
 export interface GroupedWeight {
   /** Name of the weight; undefined where the name of its codes does not contain it. */

@@ -2,12 +2,12 @@
  * Tensors of an ONNX graph under the names of the model that it was exported from. Exporters of PyTorch keep the names of
  * most weights; they transpose those of matrix products, and give them numbers for names. The nodes that use them show which weights they are.
  */
-import type { Checkpoint } from '../checkpoint/checkpoint.js';
-import { transposedTensor } from '../checkpoint/computed-file.js';
-import type { OnnxGraph, OnnxNodeUse } from '../checkpoint/onnx/describe-onnx.js';
-import type { StoredTensor } from '../checkpoint/stored-tensor.js';
-import { STORED_DTYPES } from '../tensor/dtype.js';
-import { groupedWeight } from './onnx-grouped-weights.js';
+import type { Checkpoint } from '../../checkpoint/checkpoint.js';
+import { transposedTensor } from '../../checkpoint/computed-file.js';
+import type { OnnxGraph, OnnxNodeUse } from '../../checkpoint/onnx/describe-onnx.js';
+import type { StoredTensor } from '../../checkpoint/stored-tensor.js';
+import { STORED_DTYPES } from '../../tensor/dtype.js';
+import { groupedWeight } from './grouped-weights.js';
 
 /** How a graph stores the tensors of its model. */
 export interface OnnxView {
