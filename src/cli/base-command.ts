@@ -3,7 +3,7 @@ import type * as Interfaces from '@oclif/core/interfaces';
 import { quote } from '../config/quote.js';
 import type { Problem } from '../errors.js';
 import { UserError } from '../errors.js';
-import { overlap, refuseModelFile } from '../files/input-registry.js';
+import { firstOverlapping, refuseModelFile } from '../files/input-registry.js';
 import type { HubNeed, MountedReference } from '../hub/mount-reference.js';
 import type { Format, Report } from '../report/kit/report.js';
 import { jsonPieces, printable } from '../text/escape.js';
@@ -251,7 +251,7 @@ export abstract class BaseCommand extends Command {
     const { refuseUnwritable } = await import('../files/write-whole.js');
     if (!isStdout(save)) await refuseUnwritable(save, force);
     if (isStdout(output)) return;
-    if (!isStdout(save) && overlap(output, save)) {
+    if (!isStdout(save) && firstOverlapping([output], save) !== undefined) {
       throw new UserError('usage', `--output and --save are the same file, ${quote(save)}`, {
         suggestion: 'choose another file for --output',
       });

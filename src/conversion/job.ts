@@ -5,7 +5,7 @@ import { type Container, containerOf } from '../checkpoint/formats.js';
 import type { WritableBlocks } from '../checkpoint/gguf/ggml-types.js';
 import { type Problem, UserError } from '../errors.js';
 import { ownConfigNames } from '../files/config-names.js';
-import { overlap } from '../files/input-registry.js';
+import { firstOverlapping } from '../files/input-registry.js';
 import type { ProgressDisplay } from '../progress-display.js';
 import type { DeviceChoice, EngineChoice } from '../runtime/select/devices.js';
 import type { EncodableDtype } from '../tensor/encode.js';
@@ -222,18 +222,16 @@ export function refuseOverlap(
   { read, report }: { readonly read: readonly string[]; readonly report: string | undefined },
 ): void {
   const inputs = [input, ...files.map((file) => file.path), ...read];
-  const inPlace = inputs.find((each) => overlap(each, output.path));
+  const inPlace = firstOverlapping(inputs, output.path);
   if (inPlace !== undefined) {
     throw new UserError('usage', `${output.path} would replace the input ${inPlace}`, {
       suggestion: 'choose another output: the input is never changed',
     });
   }
-  const [, taken] =
+  const taken =
     report === undefined
-      ? []
-      : ([...inputs, output.path, ...configsBeside(output)]
-          .map((each) => [overlap(report, each), each] as const)
-          .find(([isTaken]) => isTaken) ?? []);
+      ? undefined
+      : firstOverlapping([...inputs, output.path, ...configsBeside(output)], report);
   if (taken === undefined) return;
   throw new UserError('usage', `the report would replace ${taken}`, {
     suggestion: 'choose another file for --output',

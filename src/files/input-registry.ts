@@ -52,15 +52,23 @@ export function identitiesAt(file: string): readonly FileIdentity[] {
   return status ? identitiesOf(status, file) : [];
 }
 
-/** Whether two paths are equal or one contains the other; they need not exist. */
-export function overlap(a: string, b: string): boolean {
-  const [one, other] = [locationOf(a), locationOf(b)];
-  return isAround(one, other) || isAround(other, one);
-}
+/** The first of some files that is equal to a path, contains it or is in it; they need not exist. */
+export const firstOverlapping = (files: readonly string[], place: string): string | undefined =>
+  firstAt(files, place, (file, other) => isAround(file, other) || isAround(other, file));
 
-/** Whether a path is a folder or is inside it. */
-export const isInsideFolder = (file: string, folder: string): boolean =>
-  isAround(locationOf(folder), locationOf(file));
+/** The first of some files that is a folder or is inside it. */
+export const firstInFolder = (files: readonly string[], folder: string): string | undefined =>
+  firstAt(files, folder, (file, outer) => isAround(outer, file));
+
+function firstAt(
+  files: readonly string[],
+  place: string,
+  isMeant: (file: PathIdentity, place: PathIdentity) => boolean,
+): string | undefined {
+  const known: KnownFolders = new Map();
+  const other = locationOf(place, known);
+  return files.find((file) => isMeant(locationOf(file, known), other));
+}
 
 interface PathIdentity {
   /** Identities of the path, or of its nearest existing parent. */
@@ -80,19 +88,29 @@ function isAround(outer: PathIdentity, inner: PathIdentity): boolean {
   );
 }
 
-function locationOf(file: string): PathIdentity {
+/** Identities of folders and all folders above them: a shared disk takes long for each question, and inputs share theirs. */
+type KnownFolders = Map<string, ReadonlySet<FileIdentity>>;
+
+function locationOf(file: string, known: KnownFolders): PathIdentity {
   const missing: string[] = [];
   let place = linkTarget(file);
   while (statusOf(place) === undefined && path.dirname(place) !== place) {
     missing.unshift(path.basename(place));
     place = path.dirname(place);
   }
-  const above = new Set<FileIdentity>();
-  for (let each = realPath(place), last = ''; each !== last; each = path.dirname(each)) {
-    for (const identity of identitiesAt(each)) above.add(identity);
-    last = each;
-  }
-  return { found: identitiesAt(place), above, missing };
+  const found = identitiesAt(place);
+  const folders = identitiesAbove(path.dirname(realPath(place)), known);
+  return { found, above: new Set([...folders, ...found]), missing };
+}
+
+function identitiesAbove(folder: string, known: KnownFolders): ReadonlySet<FileIdentity> {
+  const found = known.get(folder);
+  if (found) return found;
+  const parent = path.dirname(folder);
+  const above = parent === folder ? [] : identitiesAbove(parent, known);
+  const identities = new Set([...above, ...identitiesAt(folder)]);
+  known.set(folder, identities);
+  return identities;
 }
 
 /** The limit on Linux. */
@@ -242,9 +260,9 @@ const namesOf = (file: string): readonly string[] => {
 export function refuseInputsIn(folder: string, target: string): void {
   if (kept === undefined || kept.size === 0) return;
   for (const name of fs.readdirSync(folder)) refuseInput(path.join(folder, name), target);
-  for (const input of new Set(kept.values())) {
-    if (isInsideFolder(input.file, folder)) throw replaces(target, input);
-  }
+  const inputs = new Map([...kept.values()].map((input) => [input.file, input]));
+  const inside = inputs.get(firstInFolder([...inputs.keys()], folder) ?? '');
+  if (inside) throw replaces(target, inside);
 }
 
 function replaces(target: string, { file, why }: RegisteredFile): UserError {

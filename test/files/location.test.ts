@@ -3,8 +3,10 @@ import os from 'node:os';
 import path from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { homeFolder } from '../../src/files/file-system.js';
-import { identitiesAt, isInsideFolder, overlap } from '../../src/files/input-registry.js';
+import { firstInFolder, firstOverlapping, identitiesAt } from '../../src/files/input-registry.js';
 import { folderOf } from '../checkpoint/temp-folder.js';
+
+const overlap = (one: string, other: string) => firstOverlapping([one], other) !== undefined;
 
 afterEach(() => vi.restoreAllMocks());
 
@@ -53,8 +55,8 @@ describe('two paths', () => {
   });
 
   it('are in a folder, or not', () => {
-    expect(isInsideFolder(at('b/link/sub/x'), at('a'))).toBe(true);
-    expect(isInsideFolder(at('a'), at('a/sub'))).toBe(false);
+    expect(firstInFolder([at('none'), at('b/link/sub/x')], at('a'))).toBe(at('b/link/sub/x'));
+    expect(firstInFolder([at('a')], at('a/sub'))).toBeUndefined();
   });
 });
 

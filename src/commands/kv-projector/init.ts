@@ -7,7 +7,7 @@ import { count } from '../../cli/flags/value-flags.js';
 import { isStdout } from '../../cli/output.js';
 import { progressDisplay } from '../../cli/progress.js';
 import { UserError } from '../../errors.js';
-import { overlap } from '../../files/input-registry.js';
+import { firstOverlapping } from '../../files/input-registry.js';
 import { loadTeachers } from '../../kv-projector/costs.js';
 import { INITS } from '../../kv-projector/init-projector.js';
 import { ADAPTER_KINDS } from '../../kv-projector/projector.js';
@@ -65,7 +65,7 @@ export default class KvProjectorInit extends BaseCommand {
     refuseForLinear(flags);
     const { kind, init, force } = flags;
     await this.refuseUnwritable(flags);
-    if (!isStdout(flags.output) && overlap(flags.output, args.out)) {
+    if (!isStdout(flags.output) && firstOverlapping([flags.output], args.out) !== undefined) {
       throw new UserError('usage', 'OUT and the file of --output are the same', {
         suggestion: 'choose another file for --output',
       });
