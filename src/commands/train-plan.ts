@@ -12,6 +12,7 @@ import { measureGradients } from '../model-input/measure-gradients.js';
 import { openModelSource } from '../model-input/model-source.js';
 import { configText } from '../report/inspect/inspect-text.js';
 import { trainPlanReport } from '../report/train-plan/train-plan-report.js';
+import { formatInteger } from '../text/units.js';
 import { counted as countedText } from '../text/words.js';
 import {
   type CountedData,
@@ -96,7 +97,10 @@ export default class TrainPlanCommand extends BaseCommand {
       );
     }
     if (formatOf(flags) === 'csv' && size.steps > MOST_ROWS) {
-      this.note(flags, `${MOST_ROWS} of ${size.steps} steps are listed, evenly spaced`);
+      this.note(
+        flags,
+        `${formatInteger(MOST_ROWS)} of ${formatInteger(size.steps)} steps are listed, evenly spaced`,
+      );
     }
     return this.answer(flags, result, (each) =>
       trainPlanReport(each, {

@@ -318,7 +318,7 @@ function refuseTooLong(prompt: number, output: number, context: number): void {
   if (prompt > 0 && prompt + output <= context) return;
   throw new UserError(
     'usage',
-    `expected prompt and output within the context of ${context} tokens, found ${prompt} + ${output}`,
+    `expected prompt and output within the context of ${formatInteger(context)} tokens, found ${formatInteger(prompt)} + ${formatInteger(output)}`,
     { suggestion: `write --context ${Math.max(1, prompt) + output}, or fewer tokens` },
   );
 }
