@@ -249,7 +249,10 @@ describe('a budget for which there is nothing', () => {
     [{ set: ['model.nonsense=1'] }, /the plan is not valid: 1 error/],
     [{ set: ['model=3'] }, /the plan is not valid: 1 error/],
     [{ set: ['model.hidden_size=wide'] }, /the plan is not valid: 1 error/],
-    [{ set: ['model.max_position_embeddings=100'] }, /2,048 tokens are more than the 100 positions/],
+    [
+      { set: ['model.max_position_embeddings=100'] },
+      /2,048 tokens are more than the 100 positions/,
+    ],
     [{ sort: 'decode' }, /how fast a model decodes depends on what it runs on/],
   ] satisfies [Partial<PlanRequest>, RegExp][])('%j is reported', async (wish, message) => {
     const error = await plan('minimind', { vocabulary: 6400, ...wish }).catch((each) => each);
