@@ -5,6 +5,7 @@ import { countedTensors, ownedTensors, tensorsOf, walkCounted } from '../archite
 import { UserError } from '../errors.js';
 import type { Dtype } from '../tensor/dtype.js';
 import { DTYPE_NAMES, DTYPES } from '../tensor/dtype.js';
+import { formatInteger } from '../text/units.js';
 import { ceildiv, mul, v } from './expression.js';
 import type { Exact, Figure } from './figure.js';
 import { figure, sumFigure } from './figure.js';
@@ -177,7 +178,7 @@ export function requirePositions(context: number, positions: number): void {
   if (context <= positions) return;
   throw new UserError(
     'usage',
-    `--context: ${context} tokens are more than the ${positions} positions of the model`,
+    `--context: ${formatInteger(context)} tokens are more than the ${formatInteger(positions)} positions of the model`,
     { suggestion: `write --context ${positions}, or less` },
   );
 }

@@ -4,7 +4,7 @@ import { UserError } from '../errors.js';
 import type { Sweep } from '../sweep/sweep.js';
 import { BaseCommand, formatOf } from './base-command.js';
 import { baseFlags, details } from './flags/flags.js';
-import { type PartsMode, partsMode, sweepFlags } from './flags/parts-flags.js';
+import { type PartsMode, partsMode, refuseIdlePlaces, sweepFlags } from './flags/parts-flags.js';
 import { isStdout } from './output.js';
 import { programFile } from './program-file.js';
 
@@ -130,6 +130,7 @@ export abstract class SweepCommand extends BaseCommand {
       case 'status':
         return this.#report(flags, parts.result('status'));
       case 'launch': {
+        refuseIdlePlaces(flags);
         const program = [process.execPath, programFile()];
         const isSubmitted = Boolean(flags.submit);
         const result = await parts.launch(launch, {

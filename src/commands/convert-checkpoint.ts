@@ -16,7 +16,12 @@ import {
   stateDict,
   threads,
 } from '../cli/flags/flags.js';
-import { type PartsMode, partsFlags, partsMode } from '../cli/flags/parts-flags.js';
+import {
+  type PartsMode,
+  partsFlags,
+  partsMode,
+  refuseIdlePlaces,
+} from '../cli/flags/parts-flags.js';
 import { exceededLogits, logitLimits } from '../cli/flags/thresholds.js';
 import { bytesLimit, count, seedOf, tokens, unreadable } from '../cli/flags/value-flags.js';
 import { programFile } from '../cli/program-file.js';
@@ -342,6 +347,7 @@ export default class ConvertCheckpoint extends BaseCommand {
         return this.answer(flags, result, partsReport);
       }
       case 'launch': {
+        refuseIdlePlaces(flags);
         const program = [process.execPath, programFile()];
         const [isSubmitted, isOffline] = [Boolean(flags.submit), flags.offline];
         const options = { isSubmitted, isOffline, program, tasks, image, claim };

@@ -6,6 +6,7 @@ import { pasteable } from '../cli/command-line.js';
 import {
   fitFlags,
   fitRequestOf,
+  idleTrainingFlags,
   PURPOSES,
   refuseLongGroups,
   refuseWithoutHardware,
@@ -122,6 +123,10 @@ export default class Fit extends BaseCommand {
       this.note(flags, choice),
     );
     const fits = fitsOf(loaded.model, fitRequestOf(loaded, cluster, flags));
+    if (fits.training) {
+      const { setting } = fits.training;
+      await this.warnAbout(flags, idleTrainingFlags(loaded.model, setting, flags, loaded.file));
+    }
     const isAlone = flags.batch === undefined && flags.users === undefined;
     if (flags['token-time'] !== undefined && flags.qps !== undefined && isAlone) {
       this.note(flags, TOKEN_TIME_ALONE);

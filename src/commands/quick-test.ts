@@ -22,7 +22,7 @@ import {
 import { exceededLogits, logitLimits } from '../cli/flags/thresholds.js';
 import { count, LIST, learningRate, tokens, weightForm } from '../cli/flags/value-flags.js';
 import { progressDisplay } from '../cli/progress.js';
-import { UserError } from '../errors.js';
+import { type Problem, UserError } from '../errors.js';
 import { readText } from '../files/read-file.js';
 import {
   checkpointAsConfig,
@@ -162,8 +162,12 @@ export default class QuickTest extends BaseCommand {
     }),
   };
 
+  /** Whether the command line has --seed. */
+  #isSeeded = false;
+
   async run() {
-    const { args, flags } = await this.parse(QuickTest);
+    const { args, flags, metadata } = await this.parse(QuickTest);
+    this.#isSeeded = metadata.flags.seed?.setFromDefault !== true;
     const config = await this.modelGiven(flags, args.config, 'hybrid/tiny');
     const own = checkpointAsConfig(config, flags);
     try {
@@ -192,6 +196,9 @@ export default class QuickTest extends BaseCommand {
         checkpoint && (await verifiedModel(described, checkpoint, progressDisplay(flags)));
       if (held) await this.warnAbout(flags, [...checkpointWarnings(checkpoint), ...held.warnings]);
       const loaded = held?.loaded ?? described;
+      if (this.#isSeeded && checkpoint && flags.against === undefined && isSettled(flags)) {
+        await this.warnAbout(flags, [idleSeed(loaded)]);
+      }
       if (flags.overfit) return await this.#overfit(flags, loaded, checkpoint);
       if (flags.against !== undefined) {
         return await this.#compare(flags, { loaded, checkpoint }, flags.against);
@@ -226,6 +233,9 @@ export default class QuickTest extends BaseCommand {
     try {
       const other = opened ?? own;
       await this.warnAbout(flags, opened?.warnings ?? []);
+      if (this.#isSeeded && flags.ids !== undefined && own.checkpoint && other.checkpoint) {
+        await this.warnAbout(flags, [idleSeed(own.loaded)]);
+      }
       const { shorterContext } = await import('../quicktest/compare-outputs.js');
       const ids = await idsOf(flags, shorterContext(own.loaded.model, other.loaded.model));
       const wishes = { ...flags, device: flags.device ?? 'auto', ids, otherWay } as const;
@@ -315,6 +325,24 @@ const DICT_OF_CHECKPOINT = new UserError('usage', '--state-dict requires a check
 });
 
 type TestFlags = FlagsOf<typeof QuickTest>;
+
+/** Checks of random tokens, also where ids are given. */
+const RANDOM_CHECKS: readonly CheckName[] = ['batch', 'srte'];
+
+/** Whether nothing random is left in a test of the weights of a checkpoint. */
+const isSettled = ({ ids, only, overfit }: TestFlags): boolean =>
+  ids !== undefined &&
+  !overfit &&
+  only !== undefined &&
+  !only.some((check) => RANDOM_CHECKS.includes(check));
+
+/** Scripts write --seed for all models. */
+const idleSeed = ({ file }: ModelFile): Problem => ({
+  severity: 'warning',
+  file,
+  message:
+    '--seed is not used: the weights are those of the checkpoint, and the tokens those of --ids',
+});
 
 /** Another engine or device for the same model, in float32; undefined when `source` is a file. */
 function wayOf(source: string, { engine }: TestFlags): EngineTarget | undefined {

@@ -1,6 +1,7 @@
 import * as Flags from '@oclif/core/flags';
 import type { LanguageModel } from '../architecture/layer.js';
 import { BaseCommand, type FlagsOf, formatOf } from '../cli/base-command.js';
+import { idleZero } from '../cli/flags/fit-flags.js';
 import { details, modelArgument, modelFlags } from '../cli/flags/flags.js';
 import { hardwareOf } from '../cli/flags/hardware-flags.js';
 import { settingFlagsOf, trainPlanFlags } from '../cli/flags/train-plan-flags.js';
@@ -12,7 +13,8 @@ import { measureGradients } from '../model-input/measure-gradients.js';
 import { openModelSource } from '../model-input/model-source.js';
 import { configText } from '../report/inspect/inspect-text.js';
 import { trainPlanReport } from '../report/train-plan/train-plan-report.js';
-import { counted as countedText } from '../text/words.js';
+import { formatInteger } from '../text/units.js';
+import { counted as countedText, present } from '../text/words.js';
 import {
   type CountedData,
   contextOf,
@@ -60,12 +62,15 @@ export default class TrainPlanCommand extends BaseCommand {
     const loaded = await source.model(flags.set);
     if (loaded.checkpoint) this.note(flags, configText(loaded.checkpoint.config));
     await this.warnAbout(flags, loaded.warnings);
-    const { model } = loaded;
+    const { model, file: name } = loaded;
     const { settings, data } = await this.#withData(flags, model, loaded.document);
+    const cluster = await this.#cluster(flags, settings);
+    const replicas = cluster?.gpus ?? settings.values.gpus ?? 1;
+    await this.warnAbout(flags, present([idleZero(flags.zero, replicas, name)]));
     const plan = planTraining(model, {
       settings,
       context: flags.context,
-      cluster: await this.#cluster(flags, settings),
+      cluster,
       price: flags.price,
       mfu: flags.mfu,
       recompute: flags.recompute,
@@ -96,7 +101,10 @@ export default class TrainPlanCommand extends BaseCommand {
       );
     }
     if (formatOf(flags) === 'csv' && size.steps > MOST_ROWS) {
-      this.note(flags, `${MOST_ROWS} of ${size.steps} steps are listed, evenly spaced`);
+      this.note(
+        flags,
+        `${formatInteger(MOST_ROWS)} of ${formatInteger(size.steps)} steps are listed, evenly spaced`,
+      );
     }
     return this.answer(flags, result, (each) =>
       trainPlanReport(each, {

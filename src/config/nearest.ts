@@ -20,8 +20,9 @@ export function nearest(name: string, candidates: Iterable<string>): string | un
   let bestDistance = Number.POSITIVE_INFINITY;
   for (const candidate of candidates) {
     const folded = fold(candidate);
-    const longest = Math.max(foldedQuery.length, folded.length);
-    const allowed = longest <= 2 ? 0 : Math.max(1, Math.floor(longest / 3));
+    const [shorter, longer] = [foldedQuery.length, folded.length].sort((a, b) => a - b);
+    // By the shorter name: two of the five letters of "heads" are too many for "threads".
+    const allowed = (longer ?? 0) <= 2 ? 0 : Math.max(1, Math.floor((shorter ?? 0) / 3));
     // Ruling out candidates by length avoids work on very long names.
     if (Math.abs(foldedQuery.length - folded.length) > allowed) continue;
     const letters = isSwapped(foldedQuery, folded) ? 1 : distance(foldedQuery, folded);

@@ -28,6 +28,8 @@ interface ReadDocumentOptions {
   readonly stdin?: AsyncIterable<Uint8Array | string>;
   /** Whether minimind found the file instead of the user naming it; it must then be a regular file. */
   readonly isFound?: boolean;
+  /** Advice on a missing file, where no file has a similar name. */
+  readonly advice?: string;
   /** Name for messages and results instead of the path. */
   readonly name?: string;
 }
@@ -41,7 +43,7 @@ interface ReadDocumentOptions {
  */
 export async function readDocument(
   source: string,
-  { stdin = process.stdin, isFound = false, name = source }: ReadDocumentOptions = {},
+  { stdin = process.stdin, isFound = false, advice, name = source }: ReadDocumentOptions = {},
 ): Promise<ConfigDocument> {
   const file = source === '-' ? '<stdin>' : name;
   const most = MAX_DOCUMENT_BYTES;
@@ -52,13 +54,13 @@ export async function readDocument(
       ? readStreamAtMost(stdin, most)
       : readFileAtMost(source, { most, isFound }));
   } catch (cause) {
-    throw await explain(cause, file);
+    throw await explain(cause, file, advice);
   }
   if (bytes === undefined) throw tooLarge(file);
   return parseDocument(bytes, file);
 }
 
-async function explain(cause: unknown, file: string): Promise<unknown> {
+async function explain(cause: unknown, file: string, advice?: string): Promise<unknown> {
   if (cause instanceof UserError || !(cause instanceof Error)) return cause;
   const systemCode = 'code' in cause ? String(cause.code) : undefined;
   if (systemCode === undefined) return cause;
@@ -74,8 +76,8 @@ async function explain(cause: unknown, file: string): Promise<unknown> {
   const reason = isMissing ? missingReason(file) : undefined;
   const near =
     systemCode === 'ENOENT' && reason === undefined ? await similarFile(file) : undefined;
-  const suggestion =
-    reason ?? (near === undefined ? failure.suggestion : `did you mean ${quote(near, 200)}?`);
+  const other = failure.suggestion ?? (isMissing ? advice : undefined);
+  const suggestion = reason ?? (near === undefined ? other : `did you mean ${quote(near, 200)}?`);
   return new UserError(failure.code, `${failure.what} ${quote(file, 200)}`, { cause, suggestion });
 }
 

@@ -1,7 +1,8 @@
 /** Converts a checkpoint: request, plan, execution, check, result. */
 import { WRITABLE_BLOCKS } from '../checkpoint/gguf/ggml-types.js';
-import { UserError } from '../errors.js';
+import { type Problem, UserError } from '../errors.js';
 import { ENCODABLE_DTYPES } from '../tensor/encode.js';
+import { joined, present } from '../text/words.js';
 import { type ConversionResult, merges, resultOf } from './conversion-result.js';
 import { checkProvable, prove } from './execute/check-output.js';
 import { execute, preview } from './execute/execute.js';
@@ -17,7 +18,7 @@ import type { ConversionInput, ConversionPlan } from './plan/conversion-plan.js'
 import { asGgufPlan } from './plan/gguf-plan.js';
 import { planConversion, readInput } from './plan/plan-conversion.js';
 import type { Resources } from './resources.js';
-import { resourcesFor } from './resources.js';
+import { JAVASCRIPT, resourcesFor } from './resources.js';
 import type { SrtePlan } from './srte/srte-plan.js';
 
 /** A checked request. Its caller closes the backend of its resources. */
@@ -89,9 +90,26 @@ async function planned(
   const plan = await planConversion(input);
   refuseIdle(request, plan.srte);
   const resources = await resourcesFor(plan.srte, job);
+  await job.warn(idleEngine(job, resources));
   return place.container === 'gguf'
     ? { ...asGgufPlan(input, plan), resources }
     : { input, plan, resources };
+}
+
+/** Warning of flags of an engine where none runs: scripts write them for all conversions. */
+function idleEngine(
+  { checkpoint, engine, threads, prove }: ConversionJob,
+  { backend }: Resources,
+): Problem[] {
+  const flags = present([engine !== 'auto' && '--engine', threads !== undefined && '--threads']);
+  if (prove || backend !== JAVASCRIPT || flags.length === 0) return [];
+  return [
+    {
+      severity: 'warning',
+      file: checkpoint.path,
+      message: `${joined(flags)} ${flags.length === 1 ? 'is' : 'are'} not used: this conversion has no large matrix products`,
+    },
+  ];
 }
 
 /** @throws UserError for types of blocks in another file than GGUF. */

@@ -26,7 +26,8 @@ const FEW_MULTIPLICATIONS = 1e9;
 /** Measured memory of an engine and of its copies of blocks. */
 const ENGINE_BYTES = { onnx: 120e6, tfjs: 160e6 } as const satisfies Record<EngineName, number>;
 
-const JAVASCRIPT: MatmulBackend = {
+/** Backend of few matrix products, or none. */
+export const JAVASCRIPT: MatmulBackend = {
   products: plainProducts,
   name: 'JavaScript',
   bytes: 0,

@@ -126,6 +126,8 @@ function isWaiting(error: unknown): boolean {
 interface ReadTextOptions {
   readonly most: number;
   readonly suggestion: string;
+  /** Advice on a missing file, where none of its ending is there. */
+  readonly missing?: string;
 }
 
 /**
@@ -134,7 +136,7 @@ interface ReadTextOptions {
  */
 export async function readText(
   path: string,
-  { most, suggestion }: ReadTextOptions,
+  { most, suggestion, missing }: ReadTextOptions,
 ): Promise<string> {
   try {
     const bytes = await readFileAtMost(path, { most });
@@ -144,7 +146,7 @@ export async function readText(
       const message = `${path} is not UTF-8 text`;
       throw new UserError('refused-file', message, { cause, suggestion: 'save it as UTF-8' });
     }
-    throw cannotReadText(path, cause);
+    throw cannotReadText(path, cause, missing);
   }
   const message = `${path} is larger than ${most / 1e6} MB, the most that is read`;
   throw new UserError('refused-file', message, { suggestion });
@@ -154,11 +156,11 @@ const NOT_UTF8 = 'ERR_ENCODING_INVALID_ENCODED_DATA';
 
 const MISSING = ['ENOENT', 'ENOTDIR', 'ENAMETOOLONG', 'ERR_INVALID_ARG_VALUE'];
 
-function cannotReadText(path: string, cause: unknown): unknown {
+function cannotReadText(path: string, cause: unknown, missing?: string): unknown {
   if (!(cause instanceof Error) || !('code' in cause)) return cause;
   const code = String(cause.code);
   if (MISSING.includes(code)) {
-    const suggestion = missingAdvice(path);
+    const suggestion = missingAdvice(path) ?? missing;
     return new UserError('usage', `there is no file or folder ${path || "''"}`, {
       cause,
       ...(suggestion && { suggestion }),

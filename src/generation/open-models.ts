@@ -8,6 +8,8 @@ import type { EngineRequest } from '../runtime/select/devices.js';
 import { chooseEngineFor } from '../runtime/select/devices.js';
 import type { WeightSource } from '../runtime/weights.js';
 import type { WeightForm } from '../tensor/group-quantization.js';
+import { formatInteger } from '../text/units.js';
+import { counted } from '../text/words.js';
 
 export interface ModelToOpen {
   readonly model: LanguageModel;
@@ -86,7 +88,7 @@ export function contextFor(
   if (context !== undefined && context > positions) {
     throw new UserError(
       'usage',
-      `--context: expected at most ${positions} tokens, the positions of the model, found ${context}`,
+      `--context: expected at most ${formatInteger(positions)} tokens, the positions of the model, found ${formatInteger(context)}`,
       { suggestion: `write --context ${positions}, or less` },
     );
   }
@@ -95,7 +97,7 @@ export function contextFor(
   const limit = context === undefined ? 'the positions of the model' : '--context';
   throw new UserError(
     'usage',
-    `expected a prompt below ${most} ${most === 1 ? 'token' : 'tokens'} (${limit}), found ${prompt}`,
+    `expected a prompt below ${counted(most, 'token')} (${limit}), found ${formatInteger(prompt)}`,
     {
       suggestion: 'give a shorter prompt',
     },

@@ -7,6 +7,7 @@ import type { Bounds, Quantity } from '../budget/quantity.js';
 import type { StateSetting } from '../budget/state.js';
 import { documentText } from '../config/document.js';
 import { UserError } from '../errors.js';
+import { formatInteger } from '../text/units.js';
 import type { Shares } from './allocation.js';
 import { ALLOCATION_RULE, allocatedSizes, sharesOf } from './allocation.js';
 import type { Criterion, CriterionName, Measures, ParetoAxis } from './criteria.js';
@@ -270,7 +271,7 @@ function limitsOf(wish: PlanRequest): Plan['limits'] {
   if (minParameters > maxParameters) {
     throw new UserError(
       'usage',
-      `--min-params: ${minParameters} are more than the ${maxParameters} of --max-params`,
+      `--min-params: ${formatInteger(minParameters)} are more than the ${formatInteger(maxParameters)} of --max-params`,
       { suggestion: 'ask for fewer, or leave it out' },
     );
   }

@@ -20,6 +20,7 @@ import {
   headingBlock,
   integerCell,
   leftColumn,
+  moreNote,
   NOTHING,
   noteOf,
   percentCell,
@@ -54,20 +55,30 @@ export function planReport(
       data: vocabularyTable(vocabularies),
     };
   }
+  const most = squareRootRule ? ROWS_WITH_RULE : plan.rows.length;
   return {
     verdict: verdictOf(plan),
     blocks: [
       ...conditionNotes(plan),
-      rowTable(plan),
+      rowTable(plan, most),
+      ...moreNote(plan.rows.length - most, '--details'),
       ...allocationNotes(plan),
       noteOf(legendOf(plan)),
       ...rule,
     ],
-    details: [...searchNotes(plan), ...spectrumBlocks(plan), ...explanationNotes(plan)],
+    details: [
+      ...(plan.rows.length > most ? [headingBlock('All models'), rowTable(plan)] : []),
+      ...searchNotes(plan),
+      ...spectrumBlocks(plan),
+      ...explanationNotes(plan),
+    ],
     next,
     data: flatTable(plan),
   };
 }
+
+/** Rows of the answer above the rule of the square root, which takes the lines of others. */
+const ROWS_WITH_RULE = 6;
 
 /** A property of a model and its format. */
 interface Shown extends Field<PlanRow> {
@@ -282,8 +293,9 @@ const FLAT_COLUMNS: readonly Field<PlanRow>[] = [
 
 const flatTable = ({ rows }: Plan) => tableOf(rows, FLAT_COLUMNS);
 
-function rowTable({ rows, allocation }: Plan): TableBlock {
-  const shown = allocation ? [...rows, allocation.row] : rows;
+function rowTable({ rows, allocation }: Plan, most = rows.length): TableBlock {
+  const best = rows.slice(0, most);
+  const shown = allocation ? [...best, allocation.row] : best;
   return tableOf(
     shown,
     ROW_COLUMNS.filter(({ isIn }) => !isIn || shown.some(isIn)),

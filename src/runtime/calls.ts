@@ -5,6 +5,7 @@ import { dependsOnLength } from '../architecture/rotary-scaling.js';
 import { walk } from '../architecture/walk.js';
 import { UserError } from '../errors.js';
 import { primitivesOf } from '../operations/lower.js';
+import { formatInteger } from '../text/units.js';
 import type { Program, ProgramOptions, RunInput, StateHandle, TokenIds, Values } from './engine.js';
 
 /** A valid call of a program. */
@@ -61,7 +62,7 @@ export class Calls<Kept> {
     const start = before?.position ?? 0;
     const end = start + tokens;
     if (end > this.#positions) {
-      const message = `${end} tokens are more than the model's ${this.#positions} positions`;
+      const message = `${formatInteger(end)} tokens are more than the model's ${formatInteger(this.#positions)} positions`;
       throw new UserError('usage', message, { suggestion: 'take a shorter context' });
     }
     if (this.#total !== undefined && end > this.#total) {

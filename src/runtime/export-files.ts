@@ -1,5 +1,7 @@
 /** Writes all files of an exported model, or none. */
+
 import path from 'node:path';
+import { UserError } from '../errors.js';
 import { refuseFullDisk } from '../files/output-place.js';
 import { Staging } from '../files/staging.js';
 import type { ProgressDisplay } from '../progress-display.js';
@@ -36,6 +38,7 @@ export async function writeExport(
   const discard = () => void staging.discard();
   process.prependOnceListener('exit', discard);
   try {
+    refuseOtherEnding(save);
     const { files, ...facts } = plan(staging.mainName);
     const written = files.map(({ name, length }) => ({
       path: name === staging.mainName ? save : path.join(path.dirname(save), name),
@@ -51,6 +54,15 @@ export async function writeExport(
   } finally {
     process.removeListener('exit', discard);
   }
+}
+
+/** @throws UserError for a name by which other programs would not know the graph. */
+function refuseOtherEnding(save: string): void {
+  if (/\.onnx$/i.test(save)) return;
+  const { dir, name } = path.parse(save);
+  throw new UserError('usage', `--save: expected a .onnx file, found ${save}`, {
+    suggestion: `write --save ${path.join(dir, name)}.onnx`,
+  });
 }
 
 async function writeFiles(

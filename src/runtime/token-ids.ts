@@ -1,6 +1,7 @@
 /** Token ids: parsed, random, sliced and changed. */
 import type { LanguageModel } from '../architecture/layer.js';
 import { UserError } from '../errors.js';
+import { formatInteger } from '../text/units.js';
 import type { TokenIds } from './engine.js';
 import { randomIntegers } from './weights.js';
 
@@ -52,7 +53,7 @@ export function inputSize(
   if (tokens <= positions) return { batch: batch ?? 1, tokens };
   throw new UserError(
     'usage',
-    `--context: ${tokens} tokens are more than the ${positions} positions of the model`,
+    `--context: ${formatInteger(tokens)} tokens are more than the ${formatInteger(positions)} positions of the model`,
     { suggestion: `write --context ${positions}, or less` },
   );
 }
@@ -85,7 +86,10 @@ export function parseIds(text: string, file: string, limits: IdLimits): TokenIds
   };
   for (const [index, row] of rows.entries()) {
     if (row.length !== tokens) {
-      reportProblem(() => `sequence ${index} has ${row.length} ids, and the first ${tokens}`);
+      reportProblem(
+        () =>
+          `sequence ${index} has ${formatInteger(row.length)} ids, and the first ${formatInteger(tokens)}`,
+      );
     }
     const invalid = firstInvalidId(row, limits.vocabulary);
     if (invalid) {
@@ -98,7 +102,8 @@ export function parseIds(text: string, file: string, limits: IdLimits): TokenIds
   if (rows.length === 0 || tokens === 0) reportProblem(() => 'there are no ids');
   if (tokens > limits.positions) {
     reportProblem(
-      () => `${tokens} tokens are more than the ${limits.positions} positions of the model`,
+      () =>
+        `${formatInteger(tokens)} tokens are more than the ${formatInteger(limits.positions)} positions of the model`,
     );
   }
   if (count > 0) {

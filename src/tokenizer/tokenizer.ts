@@ -62,7 +62,11 @@ export class TextTokenizer {
    */
   static async open(named: string, options: TokenizerOptions = {}): Promise<TextTokenizer> {
     const file = tokenizerFile(named);
-    const json = await readText(file, { most: MAX_TOKENIZER_BYTES, suggestion: SUGGESTION });
+    const json = await readText(file, {
+      most: MAX_TOKENIZER_BYTES,
+      suggestion: SUGGESTION,
+      missing: `${SUGGESTION}, or its folder`,
+    });
     const { content, vocabulary, checkText } = parseTokenizer(json, file);
     const run = runnerFor(file, json.length, options.limit);
     const own = options.isPlain ? { ...content, post_processor: null, decoder: null } : content;

@@ -209,7 +209,7 @@ describe('exit codes', () => {
     [
       'a context beyond the model',
       { ...LOAD, 'prompt-tokens': 40_000 },
-      /40050 tokens are more than the/,
+      /40,050 tokens are more than the/,
     ],
     [
       'a prompt that is the context',

@@ -320,6 +320,7 @@ describe('a sweep in parts refuses', () => {
     [['--part', '1', '--finish'], '--part and --finish contradict each other'],
     [['--finish', '--force'], '--force has no effect with --finish'],
     [['--launch', 'kubernetes'], '--launch kubernetes requires --image'],
+    [['--launch', 'slurm', '--image', 'x'], '--image has no effect with --launch slurm'],
     [[], '--plan: expected also one of --parts, --part'],
   ])('%j', async (flags, message) => {
     const { code, stderr } = await work(...flags);

@@ -296,7 +296,7 @@ describe('train-plan', () => {
     [['--tokens', '1B', '--steps', '5'], '--tokens and --steps both set the length', 'only one'],
     [['--warmup', 'x'], 'expected steps or a share', '--warmup 500'],
     [['--groups', 'x'], 'unknown rule "x"', 'nanogpt, huggingface, all'],
-    [['--context', '1000000'], 'more than the 32768 positions', '--context 32768'],
+    [['--context', '1000000'], 'more than the 32,768 positions', '--context 32768'],
     [['--gradients', 'no-such-file'], 'no-such-file', ''],
     [['--epochs', '2'], '--epochs requires the number of tokens', '--data-tokens 1B'],
     [['--tokens', '1e30'], 'expected at most 9,010,000B tokens, found 1e30', '--tokens 10B'],

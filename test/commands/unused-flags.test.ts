@@ -65,6 +65,12 @@ const REFUSED: readonly (readonly [line: string, message: string])[] = [
     'fit minimind2-small --gpu h100 --gpus 2 --for training --sequence-parallel',
     '--sequence-parallel --tensor-parallel 2',
   ],
+  ['export fixtures/hf/llama --save no-folder.txt', 'expected a .onnx file, found no-folder.txt'],
+  ['export fixtures/hf/llama --save model.pt', 'write --save model.onnx'],
+  ['compare hybrid/tiny --image x', 'write --plan plan.json --launch kubernetes --image IMAGE'],
+  ['compare hybrid/tiny --wait', 'write --plan plan.json --finish'],
+  ['compare hybrid/tiny --submit', 'write --plan plan.json --launch slurm'],
+  ['plan --max-params 26M --heads 8', 'convert-checkpoint has a flag of this name'],
   ['modules layernorm', 'unknown block "layernorm"'],
   ['modules layernorm', 'write minimind modules layer-norm'],
 ];
@@ -91,6 +97,57 @@ describe('a flag without a meaning', () => {
     const { code, stderr } = await runHere(line);
     expect(code).toBe(0);
     expect(stderr).toContain('--no-config is not used: no config is in the checkpoint');
+  });
+
+  const CAST = 'convert-checkpoint fixtures/hf/llama x.safetensors --dry-run --dtype bf16';
+  const IDS = ['--checkpoint', 'fixtures/hf/llama/model.safetensors', '--ids', '1,2,3'];
+  const TRAINED = 'fit minimind2-small --for training --gpu h100';
+  const RUN = [
+    'quick-test',
+    'fixtures/hf/llama/config.json',
+    '--device',
+    'cpu',
+    '--engine',
+    'onnx',
+  ];
+  const FLAGS: readonly (readonly [words: string, flags: string, warning: string])[] = [
+    [CAST, '--engine tfjs', '--engine is not used: this conversion has no large matrix products'],
+    [CAST, '--engine onnx --threads 1', '--engine and --threads are not used'],
+    [`${TRAINED}`, '--zero 2', '--zero 2 is not used: the training has 1 replica'],
+    [`${TRAINED} --gpus 2 --tensor-parallel 2`, '--zero 1', '--zero 1 is not used'],
+    ['train-plan minimind2-small --tokens 1B', '--zero 3', '--zero 3 is not used'],
+    [
+      `${TRAINED} --gpus 2`,
+      '--global-batch 4095',
+      'at least 4,096 tokens (1 × 2,048 × 2 replicas)',
+    ],
+    [[...RUN, '--only', 'created,forward', ...IDS].join(' '), '--seed 3', '--seed is not used'],
+    [
+      [...RUN, '--against', 'fixtures/hf/llama', ...IDS].join(' '),
+      '--seed 3',
+      '--seed is not used',
+    ],
+  ];
+
+  it.each(FLAGS)(
+    'is a warning where scripts may always write it: %s %s',
+    async (words, flags, warning) => {
+      const { code, stderr } = await runHere([...words.split(' '), ...flags.split(' ')]);
+      expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringContaining(warning) });
+      expect((await runHere(words.split(' '))).stderr).not.toContain('not used');
+    },
+  );
+
+  it.each([
+    `${TRAINED} --zero 0`,
+    `${TRAINED} --gpus 2 --zero 1 --global-batch 4096`,
+    'train-plan minimind2-small --tokens 1B --gpu h100 --gpus 2 --zero 3',
+    `${CAST} --engine auto`,
+    [...RUN, '--only', 'created,batch', ...IDS, '--seed', '3'].join(' '),
+  ])('has no warning where it has an effect: %s', async (line) => {
+    const { code, stderr } = await runHere(line.split(' '));
+    expect(code).toBe(0);
+    expect(stderr).not.toMatch(/not used|at least/);
   });
 
   it('is no default: those depend on nothing', async () => {
@@ -226,6 +283,25 @@ describe('a path with nothing at it', () => {
     expect(stderr).toContain('fixtures/hf/llama/model.safetensors');
     const { stderr: above } = await runHere(['inspect', 'fixtures/no-such/model.safetensors']);
     expect(above).toContain('there is no folder fixtures/no-such');
+  });
+});
+
+describe('a missing file of a flag', () => {
+  it('is followed by what the file must be', async () => {
+    const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
+    try {
+      const gpus = ['fit', 'minimind2-small', '--gpu', 'mine', '--hardware', 'x.yaml'];
+      const hardware = await runHere(gpus, { cwd: folder });
+      expect(hardware).toMatchObject({ code: 2, stderr: expect.stringContaining('"x.yaml"') });
+      expect(hardware.stderr).toContain('→ write a YAML file as in gpus: { mine: { extends: h100');
+      const texts = path.resolve('fixtures/tokenizers/text.txt');
+      const text = ['plan', '--max-params', '26M', '--tokenizer', 'x.json', '--text', texts];
+      const tokenizer = await runHere(text, { cwd: folder });
+      expect(tokenizer).toMatchObject({ code: 2, stderr: expect.stringContaining('x.json') });
+      expect(tokenizer.stderr).toContain('→ give the tokenizer.json of a model, or its folder');
+    } finally {
+      fs.rmSync(folder, { recursive: true });
+    }
   });
 });
 

@@ -17,6 +17,7 @@ describe('nearest', () => {
     ['x', undefined],
     ['', undefined],
     ['colour', undefined],
+    ['vocal', undefined],
   ])('%s → %s', (name, key) => {
     expect(nearest(name, KEYS)).toBe(key);
   });

@@ -442,6 +442,15 @@ describe('values that a conversion keeps', () => {
     expect(JSON.parse(fs.readFileSync(report, 'utf8')).output).toBe(out);
   });
 
+  it('refuses a container that no program reads projectors from', async () => {
+    const out = inFolder('projector.gguf');
+    const { code, stdout } = await run('convert', copied('to-gguf.pt'), out);
+    expect(code).toBe(2);
+    expect(stdout).toContain('expected a .safetensors or .pt file, found gguf');
+    expect(stdout).toContain('llama.cpp cannot read projectors: write .safetensors or .pt');
+    expect(fs.existsSync(out)).toBe(false);
+  });
+
   it('keeps None', async () => {
     const input = await savedWith('none.pt', [['mlp_ratio', null]]);
     const [middle, back] = [inFolder('none.safetensors'), inFolder('none-back.pt')];

@@ -243,13 +243,16 @@ describe('a budget for which there is nothing', () => {
     [{ maxParameters: 1e5 }, /with 2 layers of width 64$/],
     [{ vocabulary: Number.MAX_SAFE_INTEGER }, /the smallest that is tried has more than 2\^53/],
     [{ minParameters: 26e6 }, /26,000,000 to 26,000,000 parameters: the largest below/],
-    [{ minParameters: 27e6 }, /--min-params: 27000000 are more than/],
+    [{ minParameters: 27e6 }, /--min-params: 27,000,000 are more than/],
     [{ maxMemory: 1e6 }, /at most 1,000,000 bytes: the least that is needed is/],
     [{ width: { least: 100, most: 110 } }, /heads have to divide the width/],
     [{ set: ['model.nonsense=1'] }, /the plan is not valid: 1 error/],
     [{ set: ['model=3'] }, /the plan is not valid: 1 error/],
     [{ set: ['model.hidden_size=wide'] }, /the plan is not valid: 1 error/],
-    [{ set: ['model.max_position_embeddings=100'] }, /2048 tokens are more than the 100 positions/],
+    [
+      { set: ['model.max_position_embeddings=100'] },
+      /2,048 tokens are more than the 100 positions/,
+    ],
     [{ sort: 'decode' }, /how fast a model decodes depends on what it runs on/],
   ] satisfies [Partial<PlanRequest>, RegExp][])('%j is reported', async (wish, message) => {
     const error = await plan('minimind', { vocabulary: 6400, ...wish }).catch((each) => each);

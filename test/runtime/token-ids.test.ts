@@ -90,7 +90,7 @@ describe('how much a model is given', () => {
 
   it('is at most the longest input', () => {
     expect(() => inputSize({ context: 2001 }, model)).toThrow(
-      '--context: 2001 tokens are more than the 2000 positions of the model',
+      '--context: 2,001 tokens are more than the 2,000 positions of the model',
     );
   });
 

@@ -4,11 +4,12 @@ import type { TrainingHints } from '../../architecture/family.js';
 import type { LanguageModel } from '../../architecture/layer.js';
 import { resolveSetting } from '../../budget/profile-model.js';
 import { OPTIMIZER_NAMES } from '../../budget/training-budget.js';
-import { UserError } from '../../errors.js';
+import { type Problem, UserError } from '../../errors.js';
 import type { TableRequest } from '../../fit/fit-table.js';
 import { COMMON_HARDWARE } from '../../fit/fit-table.js';
 import type { FitRequest, Resolved } from '../../fit/fits.js';
 import { hintsOf } from '../../fit/fits.js';
+import { parallelismOf } from '../../fit/parallelism/parallelism.js';
 import { weightLayout } from '../../fit/serving/quantized.js';
 import type { ServingFitSetting } from '../../fit/serving/serving-work.js';
 import type { WeightDtype } from '../../fit/serving/weight-types.js';
@@ -27,6 +28,7 @@ import { CONVENTIONS } from '../../fit/training/training-setting.js';
 import type { Cluster } from '../../hardware/gpu.js';
 import type { ModelFile } from '../../model-input/model-file.js';
 import { formatInteger } from '../../text/units.js';
+import { counted, present } from '../../text/words.js';
 import type { ParsedFlags } from './flags.js';
 import { settingFlags } from './flags.js';
 import {
@@ -220,6 +222,41 @@ function trainingSettingOf(
   };
 }
 
+/**
+ * Warnings of flags of training without an effect on these GPUs. Scripts write the same flags for any number of them.
+ * @param file The model.
+ */
+export function idleTrainingFlags(
+  model: LanguageModel,
+  { microBatch, context, ...setting }: TrainingFitSetting,
+  { zero, 'global-batch': asked }: Partial<FitFlags>,
+  file: string,
+): Problem[] {
+  const { replicas } = parallelismOf(model, { ...setting, microBatch, context });
+  const least = microBatch * context * replicas;
+  return present([
+    idleZero(zero, replicas, file),
+    asked !== undefined &&
+      asked < least && {
+        severity: 'warning',
+        file,
+        message: `--global-batch: a step has at least ${formatInteger(least)} tokens (${formatInteger(microBatch)} × ${formatInteger(context)} × ${counted(replicas, 'replica')}), found ${formatInteger(asked)}`,
+        suggestion: `write --global-batch ${least}, or use fewer GPUs, sequences or tokens`,
+      },
+  ]);
+}
+
+/** Warning of `--zero` where only one replica is, so that nothing can be divided. */
+export function idleZero(zero: FitFlags['zero'], replicas: number, file: string): Problem | false {
+  if (zero === undefined || zero === '0' || replicas > 1) return false;
+  return {
+    severity: 'warning',
+    file,
+    message: `--zero ${zero} is not used: the training has 1 replica`,
+    suggestion: 'write --gpus 2 or more, or leave --zero out',
+  };
+}
+
 /** Sequence parallelism needs GPUs that share the layers. */
 function refuseLoneSequence(flags: FitFlags): void {
   if (!flags['sequence-parallel'] || flags['tensor-parallel'] !== 1) return;
@@ -317,7 +354,7 @@ function refuseTooLong(prompt: number, output: number, context: number): void {
   if (prompt > 0 && prompt + output <= context) return;
   throw new UserError(
     'usage',
-    `expected prompt and output within the context of ${context} tokens, found ${prompt} + ${output}`,
+    `expected prompt and output within the context of ${formatInteger(context)} tokens, found ${formatInteger(prompt)} + ${formatInteger(output)}`,
     { suggestion: `write --context ${Math.max(1, prompt) + output}, or fewer tokens` },
   );
 }

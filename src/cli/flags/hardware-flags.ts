@@ -99,7 +99,12 @@ function gpuCount(gpus: number): number {
 
 /** GPUs and machines that a user's file adds to the table. */
 export const ownHardware = async (file: string | undefined): Promise<Hardware> =>
-  file === undefined ? { gpus: [], machines: [] } : hardwareOfDocument(await readDocument(file));
+  file === undefined
+    ? { gpus: [], machines: [] }
+    : hardwareOfDocument(await readDocument(file, { advice: OWN_FILE }));
+
+const OWN_FILE =
+  'write a YAML file as in gpus: { mine: { extends: h100-80gb, memory: 96GB } }, or a name of minimind fit --list-gpus';
 
 /** Names of GPUs have no file ending or folder. */
 const isFile = (name: string): boolean => /\.(ya?ml|json)$|[/\\]|^-$/i.test(name);

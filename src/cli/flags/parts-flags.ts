@@ -184,9 +184,7 @@ export function partsMode(
   if (mode === undefined) {
     const names = given.filter((each) => each in partsFlags).map((each) => `--${each}`);
     throw new UserError('usage', `${joined(names)}: expected also one of ${modesText()}`, {
-      suggestion: given.includes('plan')
-        ? `write --parts 8${use.request} to plan, or --part 1 to do a part`
-        : 'write --plan FILE with one of them',
+      suggestion: adviceWithout(given, use),
     });
   }
   if (other !== undefined) {
@@ -201,6 +199,39 @@ export function partsMode(
   }
   refuseOthers(mode, given, files, use);
   return mode;
+}
+
+/** What to write in addition to flags of parts without an action. */
+function adviceWithout(given: readonly string[], use: PartsUse): string {
+  const isKubernetes = given.includes('image') || given.includes('claim');
+  if (isKubernetes) {
+    return 'write --plan plan.json --launch kubernetes --image IMAGE --claim NAME';
+  }
+  if (given.includes('plan')) {
+    return `write --parts 8${use.request} to plan, or --part 1 to do a part`;
+  }
+  const modes = MODE_NAMES.filter((mode) => {
+    const own: readonly string[] = [...MODE_FLAGS[mode], ...(use.more[mode] ?? [])];
+    return given.some((name) => own.includes(name) && name in partsFlags);
+  });
+  const [only, ...others] = modes;
+  if (only === undefined || others.length > 0) return 'write --plan FILE with one of them';
+  return `write --plan plan.json --${only}${VALUES[only] ?? ''}`;
+}
+
+/** Values of actions in advice. */
+const VALUES: Readonly<Partial<Record<PartsMode, string>>> = { part: ' 1', launch: ' slurm' };
+
+/** @throws UserError for a container image or claim where no container runs. */
+export function refuseIdlePlaces(
+  flags: Readonly<Partial<Record<'launch' | 'image' | 'claim', string | undefined>>>,
+): void {
+  const { launch, image, claim } = flags;
+  if (launch === 'kubernetes' || (image === undefined && claim === undefined)) return;
+  const flag = image === undefined ? '--claim' : '--image';
+  throw new UserError('usage', `${flag} has no effect with --launch ${launch}`, {
+    suggestion: 'write --launch kubernetes, or remove it',
+  });
 }
 
 const modesText = () => joined(MODE_NAMES.map((name) => `--${name}`));

@@ -16,6 +16,7 @@ import type { OpenedModel, TwoModelComparison } from '../../quicktest/compare-tw
 import { decodeValues } from '../../tensor/decode-values.js';
 import { isSameShape, STORED_DTYPES } from '../../tensor/dtype.js';
 import type { ScaleDtype, WeightForm } from '../../tensor/group-quantization.js';
+import { formatInteger } from '../../text/units.js';
 import { sumOf } from '../../text/words.js';
 import type { ConversionJob, StepProgress } from '../job.js';
 import type {
@@ -466,7 +467,7 @@ export async function checkProvable(job: ConversionJob, source: ModelFile | unde
   if (context > positions) {
     throw new UserError(
       'usage',
-      `--context: ${context} tokens are more than the ${positions} positions of the model`,
+      `--context: ${formatInteger(context)} tokens are more than the ${formatInteger(positions)} positions of the model`,
       { suggestion: `write --context ${positions}, or less` },
     );
   }

@@ -9,6 +9,7 @@ import { UserError } from '../../errors.js';
 import type { StoredDtype } from '../../tensor/dtype.js';
 import { STORED_DTYPES } from '../../tensor/dtype.js';
 import { isEncodable } from '../../tensor/encode.js';
+import { formatInteger } from '../../text/units.js';
 import type { Extension, Merge } from '../conversion-choices.js';
 import { LAYOUTS } from '../conversion-choices.js';
 import type { ConversionJob } from '../job.js';
@@ -174,9 +175,9 @@ function checkRank(rank: number, positions: number, hidden: number): void {
   if (rank <= most) return;
   throw new UserError(
     'usage',
-    `rank ${rank} is too large for a table of ${positions} × ${hidden}: ${
+    `rank ${formatInteger(rank)} is too large for a table of ${formatInteger(positions)} × ${formatInteger(hidden)}: ${
       rank > Math.min(positions, hidden)
-        ? `no such table has a rank above ${Math.min(positions, hidden)}`
+        ? `no such table has a rank above ${formatInteger(Math.min(positions, hidden))}`
         : 'models build a full table unless the rank is below the hidden size'
     }`,
     { suggestion: most > 0 ? `choose a rank from 1 to ${most}` : 'keep the full table' },
@@ -190,7 +191,7 @@ function checkPositions(
   if (positions === undefined || positions <= rowsKnown(source) || extend !== undefined) return;
   throw new UserError(
     'usage',
-    `the tables have ${source.positions} rows, and ${positions} are asked for: nothing was learned for the others`,
+    `the tables have ${formatInteger(source.positions)} rows, and ${formatInteger(positions)} are asked for: nothing was learned for the others`,
     {
       suggestion: `ask for at most ${source.positions}, or say what to put there with --extend repeat or --extend zero`,
     },

@@ -19,6 +19,7 @@ import {
 import { squaredLosses } from '../../linalg/subspace-iteration.js';
 import type { StoredDtype } from '../../tensor/dtype.js';
 import { STORED_DTYPES } from '../../tensor/dtype.js';
+import { formatInteger } from '../../text/units.js';
 import { sumOf } from '../../text/words.js';
 import type { NonFiniteSummary } from '../execute/table-rows.js';
 import { NonFiniteValues, SrteRowReader } from '../execute/table-rows.js';
@@ -143,11 +144,13 @@ function checkSize({ tables, hidden, rank }: SrteTables, file: string): void {
   const refuse = (message: string) => new UserError('refused-file', `${file}: ${message}`);
   if (tables.length > MOST_TABLES) {
     throw refuse(
-      `${tables.length} SRTE tables are more than ${MOST_TABLES}, the limit of this comparison`,
+      `${formatInteger(tables.length)} SRTE tables are more than ${MOST_TABLES}, the limit of this comparison`,
     );
   }
   if (tables.length * hidden * ROW_STEP > MOST_VALUES || hidden * (rank ?? 0) > MOST_VALUES) {
-    throw refuse(`${tables.length} SRTE tables of ${hidden} columns are too wide to be compared`);
+    throw refuse(
+      `${formatInteger(tables.length)} SRTE tables of ${formatInteger(hidden)} columns are too wide to be compared`,
+    );
   }
 }
 
@@ -227,7 +230,7 @@ function sharingNotes({ sharing, tables }: SrteTables): string[] {
 const rankNote = ({ positions, hidden }: SrteTables, hasMean: boolean): string =>
   `Ranks were not looked into: ${
     hasMean
-      ? `tables of ${positions} × ${hidden} take too much memory for that`
+      ? `tables of ${formatInteger(positions)} × ${formatInteger(hidden)} take too much memory for that`
       : 'the mean of the tables has no finite norm'
   }.`;
 
@@ -345,9 +348,13 @@ function checkRanks(ranks: readonly number[], { positions, hidden }: SrteTables)
   const most = Math.min(positions, hidden);
   const wrong = ranks.find((rank) => !Number.isInteger(rank) || rank < 1 || rank > most);
   if (wrong === undefined) return;
-  throw new UserError('usage', `${wrong} is not a rank of a table of ${positions} × ${hidden}`, {
-    suggestion: `choose a whole number from 1 to ${most}`,
-  });
+  throw new UserError(
+    'usage',
+    `${wrong} is not a rank of a table of ${formatInteger(positions)} × ${formatInteger(hidden)}`,
+    {
+      suggestion: `choose a whole number from 1 to ${most}`,
+    },
+  );
 }
 
 /** The mean, unless the table is shared already, and each rank, if errors of ranks are known. */

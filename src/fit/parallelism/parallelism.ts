@@ -8,6 +8,7 @@ import { requirePositions } from '../../budget/profile-model.js';
 import { embeddingsOf, type Trained } from '../../budget/training-budget.js';
 import { UserError } from '../../errors.js';
 import type { Cut } from '../../operations/primitive.js';
+import { formatInteger } from '../../text/units.js';
 import { counted, sumOf } from '../../text/words.js';
 import type { TrainingFitSetting } from '../training/training-setting.js';
 import {
@@ -36,14 +37,18 @@ export function parallelismOf(model: LanguageModel, setting: TrainingFitSetting)
     const [flag, value] =
       gpus % tensor === 0 ? ['--pipeline-parallel', pipeline] : ['--tensor-parallel', tensor];
     const left = flag === '--pipeline-parallel' ? gpus / tensor : gpus;
-    throw new UserError('usage', `${flag}: ${value} does not divide ${counted(left, 'GPU')}`, {
-      suggestion: `write ${nearestDivisors(left, value as number).join(' or ')}`,
-    });
+    throw new UserError(
+      'usage',
+      `${flag}: ${formatInteger(value as number)} does not divide ${counted(left, 'GPU')}`,
+      {
+        suggestion: `write ${nearestDivisors(left, value as number).join(' or ')}`,
+      },
+    );
   }
   if (pipeline > model.blocks.length) {
     throw new UserError(
       'usage',
-      `--pipeline-parallel: ${pipeline} stages are more than the ${model.blocks.length} blocks`,
+      `--pipeline-parallel: ${formatInteger(pipeline)} stages are more than the ${model.blocks.length} blocks`,
       { suggestion: `write at most ${model.blocks.length}` },
     );
   }

@@ -9,6 +9,7 @@ import { UserError } from '../../errors.js';
 import { primitivesOf } from '../../operations/lower.js';
 import type { Collective, Cut, UnitRun } from '../../operations/primitive.js';
 import { allReduce } from '../../operations/primitive.js';
+import { formatInteger } from '../../text/units.js';
 import { sumOf } from '../../text/words.js';
 
 // Cuts of tensors under tensor parallelism, in training and in serving. As in Megatron-LM (arXiv 1909.08053), products
@@ -113,7 +114,7 @@ export function requireTensorParallel(model: Layer, gpus: number): void {
   const common = counts.reduce((gcd, { count }) => greatestCommonDivisor(gcd, count), 0);
   throw new UserError(
     'usage',
-    `--tensor-parallel: ${gpus} GPUs cannot share the ${bad.count} ${bad.unit} of ${bad.of} equally`,
+    `--tensor-parallel: ${formatInteger(gpus)} GPUs cannot share the ${formatInteger(bad.count)} ${bad.unit} of ${bad.of} equally`,
     { suggestion: `write ${nearestDivisors(common, gpus).join(' or ')}` },
   );
 }

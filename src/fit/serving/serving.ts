@@ -6,6 +6,7 @@ import { type Bounds, type Quantity, quantity } from '../../budget/quantity.js';
 import { UserError } from '../../errors.js';
 import type { Cluster } from '../../hardware/gpu.js';
 import { capacityOf, noPeakText, peakFor, peakIfKnown } from '../../hardware/gpu.js';
+import { formatInteger } from '../../text/units.js';
 import { byBound, largest } from '../bounds.js';
 import { withoutLink } from '../parallelism/collectives.js';
 import type { FitVerdict } from '../training/training-fit.js';
@@ -107,12 +108,17 @@ export function fitServing(model: LanguageModel, setting: ServingFitSetting): Se
     withoutRoom: verdict === 'does not fit' ? WITHOUT_ROOM : null,
     prefill: measuredPrefill(measured) ?? prefill(prefillWork(served, prompt), rates),
     decode: { ...step, tokensPerSecond: tokensPerSecond(step.seconds, batch) },
-    largestBatch: found('largest batch', 'requests', largestBatch, `at ${context} tokens each`),
+    largestBatch: found(
+      'largest batch',
+      'requests',
+      largestBatch,
+      `at ${formatInteger(context)} tokens each`,
+    ),
     largestContext: found(
       'largest context',
       'tokens',
       largestContext,
-      `at a batch of ${batch}; the model takes ${model.positions}`,
+      `at a batch of ${formatInteger(batch)}; the model takes ${formatInteger(model.positions)}`,
     ),
     ...(load && { load }),
   };

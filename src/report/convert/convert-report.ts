@@ -50,6 +50,9 @@ import {
 
 /** Rows of the answer's table; the details have all. */
 const ANSWER_ROWS = 6;
+/** Rows of the plan's table at least: each note after the first takes the place of two. */
+const LEAST_ROWS = 2;
+const planRows = (notes: number) => Math.max(LEAST_ROWS, ANSWER_ROWS - 2 * Math.max(0, notes - 1));
 
 /** @param again Command line that carries out a plan, if this is one. */
 export function convertReport(
@@ -63,7 +66,7 @@ export function convertReport(
       { kind: 'facts', facts: factsOf(result) },
       ...result.notes.map((text): Block => ({ kind: 'note', text: `${text}.` })),
       ...(dryRun
-        ? planBlocks(groups, ANSWER_ROWS)
+        ? planBlocks(groups, planRows(result.notes.length))
         : [...worstErrorsBlocks(srte, ANSWER_ROWS), ...weightErrors(result, ANSWER_ROWS)]),
     ],
     details: [

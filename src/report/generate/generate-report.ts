@@ -270,7 +270,9 @@ const answersTable = (answers: readonly ReportedAnswer[]): TableBlock =>
 const tokenText = ({ id, text }: NamedToken) => (text === null ? `#${id}` : JSON.stringify(text));
 
 const rateText = (rate: number | null) =>
-  rate === null ? '– tokens/s' : `${rate >= 100 ? Math.round(rate) : rate.toPrecision(3)} tokens/s`;
+  rate === null
+    ? '– tokens/s'
+    : `${rate >= 100 ? formatInteger(Math.round(rate)) : rate.toPrecision(3)} tokens/s`;
 
 const millisecondsText = (milliseconds: number) =>
   milliseconds >= 10_000

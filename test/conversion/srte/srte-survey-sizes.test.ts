@@ -111,7 +111,7 @@ describe('tables are refused', () => {
 
   it.each([
     ['that are too many', repeated(513, [1, 1, 1]), '513 SRTE tables are more than 512'],
-    ['that are too wide', repeated(2, [1, 1, 2 ** 22 + 1]), '2 SRTE tables of 4194305 columns'],
+    ['that are too wide', repeated(2, [1, 1, 2 ** 22 + 1]), '2 SRTE tables of 4,194,305 columns'],
   ])('%s', async (_what, checkpoint, message) => {
     const error = await survey(checkpoint).catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(UserError);
@@ -148,6 +148,6 @@ it('leaves ranks out when they would take too much memory', async () => {
   expect(meanNorm).toBeCloseTo(Math.sqrt(25 * 2_000_001), 8);
   expect(options.map(({ rank }) => rank)).toEqual([null]);
   expect(notes).toEqual([
-    'Ranks were not looked into: tables of 25 × 2000001 take too much memory for that.',
+    'Ranks were not looked into: tables of 25 × 2,000,001 take too much memory for that.',
   ]);
 });
