@@ -2,7 +2,6 @@
 import module from 'node:module';
 import os from 'node:os';
 import path from 'node:path';
-import { cacheFolder, makeCacheFolder } from '../dist/files/cache-folder.js';
 
 const [major, minor] = process.versions.node.split('.').map(Number);
 if (major < 20 || (major === 20 && minor < 19)) {
@@ -10,7 +9,7 @@ if (major < 20 || (major === 20 && minor < 19)) {
   process.exit(3);
 }
 prepareCommandLibrary();
-keepCompiledCode();
+await keepCompiledCode();
 const { main } = await import('../dist/cli/main.js');
 await main(process.argv.slice(2), new URL('..', import.meta.url));
 
@@ -31,8 +30,9 @@ function prepareCommandLibrary() {
  * From Node 22 on, compiled code can be kept for the next start. It is kept in a folder of the user's
  * own: in a temporary folder that is shared, others could leave code there to be run.
  */
-function keepCompiledCode() {
+async function keepCompiledCode() {
   if (!module.enableCompileCache) return;
+  const { cacheFolder, makeCacheFolder } = await import('../dist/files/cache-folder.js');
   try {
     const own = cacheFolder(process.env, process.platform, os.homedir());
     if (!path.isAbsolute(own)) return;

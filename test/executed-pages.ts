@@ -21,7 +21,10 @@ export async function buildCopy(copy: string): Promise<void> {
   fs.cpSync(inPackage('oclif.manifest.json'), path.join(copy, 'oclif.manifest.json'));
   await build({
     absWorkingDir: copy,
-    entryPoints: ['src/cli/main.ts', 'src/tokenizer/template-worker.ts', 'src/commands/**/*.ts'],
+    entryPoints: [
+      ...['src/files/cache-folder.ts', 'src/cli/main.ts', 'src/tokenizer/template-worker.ts'],
+      'src/commands/**/*.ts',
+    ],
     outbase: 'src',
     outdir: 'dist',
     bundle: true,
