@@ -56,9 +56,9 @@ export async function writeExport(
   }
 }
 
-/** @throws UserError for a name by which other programs would not know the graph. */
+/** @throws UserError for the ending of another kind of file. `model` has none, nor `model-0.5b`. */
 function refuseOtherEnding(save: string): void {
-  if (/\.onnx$/i.test(save)) return;
+  if (!/\.[a-z]\w*$/i.test(save) || /\.onnx$/i.test(save)) return;
   const { dir, name } = path.parse(save);
   throw new UserError('usage', `--save: expected a .onnx file, found ${save}`, {
     suggestion: `write --save ${path.join(dir, name)}.onnx`,
