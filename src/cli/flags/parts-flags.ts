@@ -201,7 +201,7 @@ export function partsMode(
   return mode;
 }
 
-/** What to write in addition to flags of parts without an action. */
+/** Advice for flags of parts without an action. */
 function adviceWithout(given: readonly string[], use: PartsUse): string {
   const isKubernetes = given.includes('image') || given.includes('claim');
   if (isKubernetes) {
