@@ -14,5 +14,4 @@ const options = { isRoot: true, ignoreManifest: true, pjson, root: fileURLToPath
 const sources = new Plugin(options);
 await sources.load();
 const { main } = await import('../src/cli/main.ts');
-const plugins = new Map([[sources.name, sources]]);
-await main(process.argv.slice(2), root, { plugins, program: 'bin/dev.js' });
+await main(process.argv.slice(2), root, { plugins: new Map([[sources.name, sources]]) });

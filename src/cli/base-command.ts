@@ -1,3 +1,4 @@
+import path from 'node:path';
 import { Command } from '@oclif/core/command';
 import type * as Interfaces from '@oclif/core/interfaces';
 import { quote } from '../config/quote.js';
@@ -149,6 +150,12 @@ export abstract class BaseCommand extends Command {
   /** Whether models of the hub are named by their commits: for a plan that other machines follow. */
   protected pinsModels(_flags: object): boolean {
     return false;
+  }
+
+  /** Path of the program. Not `process.argv[1]`: a command can run in the process of another program. */
+  protected get program(): string {
+    const isBuilt = import.meta.url.endsWith('.js');
+    return path.join(this.config.root, isBuilt ? 'bin/run.js' : 'bin/dev.js');
   }
 
   /** @throws UserError for `--force` where no file is written. */

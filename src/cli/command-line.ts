@@ -364,7 +364,7 @@ class CommandLine {
 
 const spaced = (id: string) => id.replaceAll(':', ' ');
 
-/** Values for the placeholders of the help. What only the user can name, such as FILE, has none. */
+/** Examples for the values in the help. A value that only the user can name, such as FILE, has none. */
 const EXAMPLES: Readonly<Record<string, string>> = {
   N: '1',
   K: '5',
@@ -392,7 +392,7 @@ const EXAMPLE = /(?<!\[default: )\bas in (?!the\b)([^\s,;)\]]+)/;
 /** Default in a description that is a value, not the beginning of a phrase. */
 const DEFAULT = /\[default: (\d\S*?)(?:[,;] |\])/;
 
-/** A value that a flag accepts: its first choice, the example in its description, or one for its placeholder. */
+/** A value that a flag accepts: its first choice, or the example or default of its description, or one for its kind. */
 function exampleOf(flag: DeclaredFlag): string {
   const {
     options,
@@ -403,10 +403,9 @@ function exampleOf(flag: DeclaredFlag): string {
     helpValue?: string;
     description?: string;
   };
-  const [, example] = EXAMPLE.exec(description) ?? [];
-  if (options?.[0] ?? example) return options?.[0] ?? example ?? '';
-  const [, preset] = (helpValue !== 'N' && DEFAULT.exec(description)) || [];
-  return preset ?? EXAMPLES[helpValue] ?? helpValue;
+  const example = EXAMPLE.exec(description)?.[1];
+  const preset = helpValue === 'N' ? undefined : DEFAULT.exec(description)?.[1];
+  return options?.[0] ?? example ?? preset ?? EXAMPLES[helpValue] ?? helpValue;
 }
 
 /** Names of flags of which a flag needs at least one. */

@@ -15,7 +15,6 @@ import { joined } from '../text/words.js';
 import { pasteable, readCommandLine } from './command-line.js';
 import type { HelpLength } from './help.js';
 import { renderOptions, writeInterruption, writeStdout } from './output.js';
-import { setProgram } from './program-file.js';
 import { nearestCommand } from './spellings.js';
 
 /** Must match `additionalHelpFlags` and `additionalVersionFlags` in package.json. */
@@ -24,11 +23,8 @@ const HELP_AND_VERSION: ReadonlySet<string> = new Set(['--help', '-h', '--versio
 /** Lines that the parser adds to each of its messages, which do not help here. */
 const PARSER_ADVICE = /^(See more help|Note: |Alternatively, )/;
 
-/** Location of the commands and of the program, where they differ from package.json. */
-type Load = (Exclude<LoadOptions, Config | string | URL | undefined> | object) & {
-  /** Path in the package. */
-  readonly program?: string;
-};
+/** Location of the commands, when it differs from package.json. */
+type Load = Exclude<LoadOptions, Config | string | URL | undefined> | object;
 
 /**
  * Runs one command line as the whole process. Sets `process.exitCode`; never throws.
@@ -49,7 +45,6 @@ export async function runCommandLine(
   const words = argv[0] === 'help' ? [...argv.slice(1), '--help'] : [...argv];
   beginInputs();
   beginMounts();
-  setProgram(root, load.program ?? 'bin/run.js');
   try {
     const config = await loadConfig(root, load);
     await refuseUnknownCommand(words, config);

@@ -6,7 +6,6 @@ import { BaseCommand, formatOf } from './base-command.js';
 import { baseFlags, details } from './flags/flags.js';
 import { type PartsMode, partsMode, refuseIdlePlaces, sweepFlags } from './flags/parts-flags.js';
 import { isStdout } from './output.js';
-import { programFile } from './program-file.js';
 
 /** A command line whose sweep is answered, or planned, or done in part. */
 export interface SweepRun {
@@ -131,7 +130,7 @@ export abstract class SweepCommand extends BaseCommand {
         return this.#report(flags, parts.result('status'));
       case 'launch': {
         refuseIdlePlaces(flags);
-        const program = [process.execPath, programFile()];
+        const program = [process.execPath, this.program];
         const isSubmitted = Boolean(flags.submit);
         const result = await parts.launch(launch, {
           ...{ isSubmitted, program, tasks, image, claim, isOffline: false },

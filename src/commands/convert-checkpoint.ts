@@ -24,7 +24,6 @@ import {
 } from '../cli/flags/parts-flags.js';
 import { exceededLogits, logitLimits } from '../cli/flags/thresholds.js';
 import { bytesLimit, count, seedOf, tokens, unreadable } from '../cli/flags/value-flags.js';
-import { programFile } from '../cli/program-file.js';
 import { progressDisplay, stepProgress } from '../cli/progress.js';
 import { quote } from '../config/quote.js';
 import type { Merge } from '../conversion/conversion-choices.js';
@@ -348,7 +347,7 @@ export default class ConvertCheckpoint extends BaseCommand {
       }
       case 'launch': {
         refuseIdlePlaces(flags);
-        const program = [process.execPath, programFile()];
+        const program = [process.execPath, this.program];
         const [isSubmitted, isOffline] = [Boolean(flags.submit), flags.offline];
         const options = { isSubmitted, isOffline, program, tasks, image, claim };
         const result = await launchPlan(plan, launch, options);

@@ -3,7 +3,6 @@ import os from 'node:os';
 import * as Flags from '@oclif/core/flags';
 import { BaseCommand, type FlagsOf } from '../cli/base-command.js';
 import { details, threads as threadsFlag } from '../cli/flags/flags.js';
-import { programFile } from '../cli/program-file.js';
 import { steps } from '../cli/progress.js';
 import { doctorReport } from '../report/doctor-report.js';
 import type { AdapterSurvey } from '../runtime/adapters/adapters.js';
@@ -46,7 +45,7 @@ export default class Doctor extends BaseCommand {
   async run() {
     const { flags } = await this.parse(Doctor);
     const threads = flags.threads ?? os.availableParallelism();
-    const engines = await survey(flags, threads);
+    const engines = await survey(flags, threads, this.program);
     // `--only` tries just that candidate.
     const graphics = flags.only ? null : await surveyGraphics(flags);
     const result = {
@@ -75,7 +74,11 @@ async function surveyGraphics(flags: FlagsOf<typeof Doctor>): Promise<AdapterSur
   }
 }
 
-async function survey(flags: FlagsOf<typeof Doctor>, threads: number): Promise<SurveyEntry[]> {
+async function survey(
+  flags: FlagsOf<typeof Doctor>,
+  threads: number,
+  program: string,
+): Promise<SurveyEntry[]> {
   const { surveyEngine, surveyEngines } = await import('../runtime/select/survey.js');
   if (flags.only) return [await surveyEngine(flags.only, threads)];
   const shown = steps(flags);
@@ -83,7 +86,7 @@ async function survey(flags: FlagsOf<typeof Doctor>, threads: number): Promise<S
     return await surveyEngines({
       threads,
       watch: (name) => shown.doing(`trying ${name}`),
-      apart: (name) => inOwnProcess(name, threads),
+      apart: (name) => inOwnProcess(program, name, threads),
     });
   } finally {
     shown.end();
@@ -93,22 +96,14 @@ async function survey(flags: FlagsOf<typeof Doctor>, threads: number): Promise<S
 /** Milliseconds: some drivers never answer. */
 const PATIENCE = 60_000;
 
-/** Variable in the environment of a process that tries an engine: it starts no further one, whatever it runs. */
-const TRIAL = 'MINIMIND_ENGINE_TRIAL';
-
-/** Output of this command for one engine in its own process, whose stderr is ignored. */
-function inOwnProcess(name: CandidateName, threads: number): Promise<string> {
-  if (process.env[TRIAL] !== undefined) {
-    return Promise.reject(
-      new Error(`it was not tried: ${TRIAL} is set, as in a process that tries one engine`),
-    );
-  }
+/** Output of this command for one engine in its own process, whose stderr is ignored. With `--only` it starts no other. */
+function inOwnProcess(program: string, name: CandidateName, threads: number): Promise<string> {
   const words = ['doctor', '--only', name, '--threads', String(threads), '--json'];
   return new Promise((resolve, reject) => {
     execFile(
       process.execPath,
-      [...process.execArgv, programFile(), ...words],
-      { timeout: PATIENCE, killSignal: 'SIGKILL', env: { ...process.env, [TRIAL]: name } },
+      [...process.execArgv, program, ...words],
+      { timeout: PATIENCE, killSignal: 'SIGKILL' },
       (error, stdout) => {
         // A complete answer counts, even if the process crashed after it.
         if (stdout.trimEnd().endsWith('}')) resolve(stdout);

@@ -232,7 +232,7 @@ function lastOf(moves: readonly Move[]): Move {
 
 // Folders of the system
 
-/** Home folder of the user. A HOME that is empty or relative, and an account without one, are no place for files. */
+/** Home folder of the user, from HOME or the account; a temporary folder where neither has an absolute path. */
 export function homeFolder(): string {
   for (const find of [() => os.homedir(), () => os.userInfo().homedir]) {
     try {

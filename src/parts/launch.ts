@@ -36,7 +36,7 @@ export interface PartsJob {
 }
 
 export interface LaunchOptions {
-  /** Tasks that share the parts; undefined for one each, as far as the scheduler takes so many. */
+  /** Number of tasks that share the parts. Default: one for each part, up to the limit of the scheduler. */
   readonly tasks: number | undefined;
   /** Words that start minimind on every machine. */
   readonly program: readonly string[];

@@ -3,7 +3,7 @@ import { type DeclaredCommand, readCommandLine } from '../../src/cli/command-lin
 import { UserError } from '../../src/errors.js';
 import { commandNames, inPackage } from '../fixtures.js';
 
-/** What only the user can name: files, models, texts, and names of things of theirs. */
+/** Values that only the user can name: files, models, texts, names. */
 const OF_THE_USER =
   /^(?:FILE(?:,FILE)?|PATH|DIR|OTHER|ORIGINAL|MODEL|TEXT|TEACHER|IMAGE|KEY|NAME(?:,NAME)?|COLUMN|NAME\|FILE|GLOB)$/;
 

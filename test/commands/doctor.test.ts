@@ -34,16 +34,6 @@ describe('doctor', () => {
     expect(problems((await runHere(['doctor', '--json'])).stdout)).toEqual(alone);
   });
 
-  it('starts no process from one that tries an engine', () => {
-    const env = { MINIMIND_ENGINE_TRIAL: 'onnx:webgpu' };
-    const { code, stdout } = runCli(['doctor', '--json'], { env });
-    expect(code).toBe(0);
-    for (const { backend, problem, version } of JSON.parse(stdout).engines) {
-      if (backend !== 'webgpu' || version === null) continue;
-      expect(problem).toContain('it was not tried');
-    }
-  });
-
   it('can be asked for any of them alone', () => {
     expect(Doctor.flags.only.options).toEqual(CANDIDATES.map(({ name }) => name));
   });

@@ -17,7 +17,7 @@ describe('the tokens that a sequence can have', () => {
     );
   });
 
-  it('are no more than the positions of the model', () => {
+  it('are at most the positions of the model', () => {
     expect(() => contextFor({ positions: 2048 }, 1, 1, 40_000)).toThrow(
       'expected at most 2,048 tokens, the positions of the model, found 40,000',
     );

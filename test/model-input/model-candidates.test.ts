@@ -30,7 +30,7 @@ describe('candidateCosts', () => {
       set: ['model.num_hidden_layers=16', 'model.n_routed_experts=64'],
     });
     const [cost = 0] = await candidateCosts(alone);
-    // What a block has besides its experts is counted too often.
+    // Tensors of a block other than its experts are counted too often.
     expect((costs[largest] ?? 0) / cost).toBeGreaterThan(0.5);
     expect((costs[largest] ?? 0) / cost).toBeLessThan(2);
     expect(costs[largest + 1]).toBe(costs[largest]);

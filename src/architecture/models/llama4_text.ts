@@ -13,6 +13,7 @@ import {
   flag,
   gateActivation,
   positiveInteger,
+  unrotatedLayers,
 } from '../transformer/settings.js';
 
 const DEFAULT_LAYERS = 48;
@@ -44,13 +45,7 @@ const schema = decoderDocument(
     use_qk_norm: flag
       .default(true)
       .describe('Norms without weights on queries and keys that are rotated'),
-    no_rope_layers: z
-      .array(z.literal([0, 1]))
-      .nullish()
-      .describe('For each layer 1 where positions are rotated, 0 where there are none'),
-    no_rope_layer_interval: positiveInteger
-      .default(4)
-      .describe('Without no_rope_layers: one layer in this many has no positions'),
+    ...unrotatedLayers,
     attention_chunk_size: positiveInteger
       .nullable()
       .default(8192)

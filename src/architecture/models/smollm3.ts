@@ -1,12 +1,11 @@
 /** SmolLM 3: Llama without positions in every fourth layer (NoPE, arXiv 2501.18795). */
-import * as z from 'zod';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
 import {
   attentionBias,
   flag,
   gateActivation,
   mlpBias,
-  positiveInteger,
+  unrotatedLayers,
   windowAt,
   windowSettings,
 } from '../transformer/settings.js';
@@ -30,13 +29,7 @@ export const smollm3 = defineDecoder({
       tie_word_embeddings: true,
     },
     {
-      no_rope_layers: z
-        .array(z.literal([0, 1]))
-        .nullish()
-        .describe('For each layer 1 where positions are rotated, 0 where there are none'),
-      no_rope_layer_interval: positiveInteger
-        .default(4)
-        .describe('Without no_rope_layers: one layer in this many has no positions'),
+      ...unrotatedLayers,
       ...windowSettings(),
       use_sliding_window: flag.default(false).describe('Whether layers without positions have it'),
       hidden_act: gateActivation,

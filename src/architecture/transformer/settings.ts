@@ -253,6 +253,17 @@ export const GPT_NAMES = {
 /** Flag for attention to later tokens; no supported model has it. */
 export const causalOnly = z.literal(false).nullish().describe('Attention is causal');
 
+/** Keys of models without positions in some of their layers. */
+export const unrotatedLayers = {
+  no_rope_layers: z
+    .array(z.literal([0, 1]))
+    .nullish()
+    .describe('For each layer 1 where positions are rotated, 0 where there are none'),
+  no_rope_layer_interval: positiveInteger
+    .default(4)
+    .describe('Without no_rope_layers: one layer in this many has no positions'),
+};
+
 /** Keys of models with sliding windows in some of their layers. */
 export const windowSettings = (tokens: number | null = null) => ({
   sliding_window: z

@@ -18,7 +18,7 @@ const PADDED_ROWS = 128;
 const isPretraining = ({ stage }: TrainingValues) =>
   stage === undefined || /^pre-?_?train/i.test(stage);
 
-/** Largest batch whose step has at most so many tokens; a single sequence where even that has more. */
+/** Largest batch whose step stays within a number of tokens; at least one sequence. */
 function smallerBatch(size: RunSize, tokens: number): string {
   const { context, filled, gpus, microBatch, accumulation } = size;
   const sequences = Math.max(1, Math.floor((tokens / (context * filled)) * (1 + 1e-12)));
