@@ -59,23 +59,27 @@ export interface Resources {
   readonly backend: MatmulBackend;
   /** Rows of each table processed at a time. */
   readonly blockRows: number;
-  /** Memory limit from the user. */
+  /** Memory limit: the user's, or one that suffices. */
   readonly limitBytes: number;
   /** Predicted memory of the process. */
   readonly peakBytes: number;
 }
 
+/** Limit without `--max-memory`, unless the conversion takes more. */
 const DEFAULT_MEMORY_BYTES = 512e6;
 
-/** @throws UserError when the engine is not available, or the memory is insufficient. */
+/** @throws UserError when the engine is not available, or `--max-memory` is insufficient. */
 export async function resourcesFor(
   srte: SrtePlan | null,
   job: Pick<ConversionJob, 'engine' | 'threads' | 'max-memory'>,
 ): Promise<Resources> {
   const backend = await matmulBackendFor(srte ? multiplications(srte) : 0, job);
   try {
-    const limitBytes = Number(job['max-memory'] ?? DEFAULT_MEMORY_BYTES);
     const started = Math.max(process.memoryUsage.rss(), STARTED_BYTES);
+    const limitBytes =
+      job['max-memory'] === undefined
+        ? Math.max(DEFAULT_MEMORY_BYTES, leastMemory(srte, backend, started))
+        : Number(job['max-memory']);
     return { backend, limitBytes, ...planMemory(srte, limitBytes, backend, started) };
   } catch (error) {
     await backend.close();
@@ -132,23 +136,44 @@ function planMemory(
   backend: MatmulBackend,
   startedBytes: number,
 ): Pick<Resources, 'blockRows' | 'peakBytes'> {
-  const fixed = startedBytes + backend.bytes + STREAMING_BYTES;
-  const rowBytes = srte ? bytesPerRow(srte) : 0;
-  const needed = (rows: number) => fixed + rows * rowBytes + factorisingBytes(srte, rows);
+  const needed = (rows: number) => neededMemory(srte, backend, startedBytes, rows);
   if (needed(ROW_STEP) > limitBytes) {
-    const least = Math.ceil(needed(ROW_STEP) / LEAST_STEP_BYTES) * LEAST_STEP_BYTES;
+    const least = leastMemory(srte, backend, startedBytes);
     throw new UserError(
       'usage',
       `--max-memory ${formatBytes(limitBytes)} is not enough: this conversion takes at least ${formatBytes(least)}`,
       { suggestion: `allow --max-memory ${Math.ceil(least / 1e6)}MB` },
     );
   }
+  const rowBytes = srte ? bytesPerRow(srte) : 0;
   const most = srte ? rowsMade(srte) : ROW_STEP;
   let blockRows = Math.max(ROW_STEP, rowBytes ? LARGEST_BLOCK_BYTES / rowBytes : most);
   while (blockRows > ROW_STEP && needed(blockRows) > limitBytes) blockRows /= 2;
   blockRows = Math.max(ROW_STEP, Math.floor(Math.min(blockRows, most) / ROW_STEP) * ROW_STEP);
   return { blockRows, peakBytes: needed(blockRows) };
 }
+
+/** Memory of a conversion that processes this number of rows at a time. */
+const neededMemory = (
+  srte: SrtePlan | null,
+  backend: Pick<MatmulBackend, 'bytes'>,
+  startedBytes: number,
+  rows: number,
+): number =>
+  startedBytes +
+  backend.bytes +
+  STREAMING_BYTES +
+  rows * (srte ? bytesPerRow(srte) : 0) +
+  factorisingBytes(srte, rows);
+
+/** The smallest limit that a conversion can keep, rounded up. */
+const leastMemory = (
+  srte: SrtePlan | null,
+  backend: Pick<MatmulBackend, 'bytes'>,
+  startedBytes: number,
+): number =>
+  Math.ceil(neededMemory(srte, backend, startedBytes, ROW_STEP) / LEAST_STEP_BYTES) *
+  LEAST_STEP_BYTES;
 
 /** Bytes of a row of all sources of a table and of their mean, in float64 and in stored form. */
 function bytesPerRow({ source, tables }: SrtePlan): number {

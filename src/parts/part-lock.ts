@@ -63,7 +63,7 @@ export class PartLock {
    */
   static take(file: string, { beat }: LockTimes = LOCK_TIMES): PartLock | undefined {
     const token = randomUUID();
-    const own = `${file}.${token}`;
+    const own = ownName(file, token);
     const descriptor = fs.openSync(own, 'wx+');
     try {
       fs.writeSync(descriptor, encoded(ownerOf(token)), 0, LOCK_BYTES, 0);
@@ -120,6 +120,12 @@ export class PartLock {
   }
 }
 
+/** A token becomes part of a file name. */
+const TOKEN = /^[\w-]+$/;
+
+/** Name under which an owner writes a lock before it takes it. */
+const ownName = (file: string, token: string): string => `${file}.${token}`;
+
 /** Locks of this process, released when it exits. */
 const held = new Set<PartLock>();
 process.on('exit', () => {
@@ -174,7 +180,7 @@ const encoded = (owner: LockOwner): Buffer =>
 export function ownerIn(file: string): LockOwner | undefined {
   try {
     const owner = JSON.parse(readReplaced(file));
-    return typeof owner?.token === 'string' ? owner : undefined;
+    return TOKEN.test(owner?.token) ? owner : undefined;
   } catch {
     return undefined;
   }
@@ -268,7 +274,11 @@ function removeLock(file: string, content: string): boolean {
     throw error;
   }
   const isSame = contentOf(aside) === content;
-  if (!isSame) {
+  if (isSame) {
+    // Its owner may have been killed between taking the name and giving up its own.
+    const { token } = ownerIn(aside) ?? {};
+    if (token !== undefined) removeQuietly(ownName(file, token));
+  } else {
     try {
       takeFreeName(aside, file);
     } catch {

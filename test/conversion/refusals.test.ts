@@ -1,7 +1,7 @@
 /** What a conversion refuses: what it says, and that nothing is left of it. */
 import fs from 'node:fs';
 import path from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { ruleOf } from '../../src/checkpoint/checkpoint-rules.js';
 import { UserError } from '../../src/errors.js';
 import { folderOf } from '../checkpoint/temp-folder.js';
@@ -49,6 +49,23 @@ describe('a request that cannot be met', () => {
     // This process has more and more, so it may take a little more than it said.
     const { memory } = await convertTo('out', input, { ...SHARED, 'max-memory': least + 64e6 });
     expect(memory.predictedPeakBytes).toBeLessThanOrEqual(least + 64e6);
+  });
+});
+
+describe('a conversion without --max-memory', () => {
+  afterEach(() => {
+    vi.restoreAllMocks();
+  });
+
+  it.each([
+    [100e6, 512e6],
+    [900e6, 952e6],
+  ])('of a process of %d bytes has a limit of %d', async (resident, limit) => {
+    vi.spyOn(process.memoryUsage, 'rss').mockReturnValue(resident);
+    const job = { ...SHARED, 'max-memory': undefined };
+    const { memory } = await convertTo('out', await torchFile(LAYERS), job);
+    expect(memory.limitBytes).toBe(limit);
+    expect(memory.predictedPeakBytes).toBeLessThanOrEqual(limit);
   });
 });
 

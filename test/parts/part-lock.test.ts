@@ -88,8 +88,23 @@ describe('LockWatch', () => {
     child.kill('SIGKILL');
     await killed;
     fs.writeFileSync(file, JSON.stringify({ ...owner, pid, token: 'dead' }).padEnd(512));
+    // It was killed before it gave up the name of its own.
+    fs.linkSync(file, `${file}.dead`);
     expect(new LockWatch(TIMES).breakStale(file)).toBe(true);
     expect(fs.readdirSync(path.dirname(file))).toEqual([]);
+  });
+
+  it('removes nothing but a lock for an owner whose token is a path', () => {
+    const file = lockFile();
+    const other = path.join(path.dirname(file), 'other');
+    fs.writeFileSync(other, 'keep');
+    fs.mkdirSync(`${file}.a`);
+    fs.writeFileSync(file, JSON.stringify({ token: 'a/../other' }).padEnd(512));
+    const watch = new LockWatch({ beat: 1, stale: 0 });
+    watch.breakStale(file);
+    expect(watch.breakStale(file)).toBe(true);
+    expect(fs.existsSync(file)).toBe(false);
+    expect(fs.readFileSync(other, 'utf8')).toBe('keep');
   });
 
   it.runIf(process.platform === 'linux')(
