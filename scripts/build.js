@@ -1,5 +1,6 @@
 // Bundles src into dist, writes the declarations of the library, the licences of what is bundled, the bill
-// of materials, oclif.manifest.json, with which a command starts without loading the others, and the man pages.
+// of materials, the families with their counts, oclif.manifest.json, with which a command starts without loading the
+// others, and the man pages.
 // docs/decisions/0004-bundle.md says why.
 import { execFileSync } from 'node:child_process';
 import { readdirSync, rmSync, writeFileSync } from 'node:fs';
@@ -19,6 +20,9 @@ const LIBRARY = ['src/index.ts', 'src/modules/index.ts', 'src/random/index.ts'];
 
 /** What bin/run.js loads. */
 const PROGRAM = ['src/files/cache-folder.ts', 'src/cli/main.ts'];
+
+/** Counts the presets for families.json. */
+const COUNTING = 'src/budget/family-counts.ts';
 
 /** Threads of their own, started by path. */
 const THREADS = ['src/tokenizer/template-worker.ts', 'src/hub/data-worker.ts'];
@@ -53,7 +57,7 @@ async function bundle() {
     .map((file) => `src/commands/${file.replaceAll(path.sep, '/')}`);
   const { metafile } = await build({
     absWorkingDir: root,
-    entryPoints: [...LIBRARY, ...PROGRAM, ...THREADS, ...commands],
+    entryPoints: [...LIBRARY, ...PROGRAM, ...THREADS, COUNTING, ...commands],
     outbase: 'src',
     outdir: 'dist',
     chunkNames: 'chunks/[name]-[hash]',
@@ -85,6 +89,11 @@ function declarations() {
   });
 }
 
+async function families() {
+  const { describeFamilies } = await import('../dist/budget/family-counts.js');
+  return describeFamilies();
+}
+
 async function manifest() {
   const { Plugin } = await import('@oclif/core/config');
   const plugin = new Plugin({
@@ -106,5 +115,6 @@ writeFileSync(inRoot('dist/THIRD-PARTY-LICENSES.txt'), licencesText(bundled));
 const titles = bundled.map(({ name, version }) => `${name}@${version}`);
 writeFileSync(inRoot('dist/sbom.cdx.json'), billOfMaterials(root, titles));
 declarations();
+writeFileSync(inRoot('dist/families.json'), JSON.stringify(await families()));
 writeFileSync(inRoot('oclif.manifest.json'), `${JSON.stringify(await manifest())}\n`);
 execFileSync(process.execPath, [inRoot('scripts/man-pages.js')], { stdio: 'inherit' });

@@ -5,6 +5,7 @@ import { type FamilyName, loadFamily } from '../architecture/families.js';
 import { jsonSchemaOf } from '../architecture/family.js';
 import { BaseCommand, type OutputFlags } from '../cli/base-command.js';
 import { savedConfig } from '../cli/flags/flags.js';
+import { listFamilies } from '../cli/family-list.js';
 import { writeText } from '../cli/output.js';
 import { isInteractive, Questions } from '../cli/questions.js';
 import { parseLimit } from '../config/parse-limit.js';
@@ -81,8 +82,7 @@ export default class Init extends BaseCommand {
 
   /** The config by the user's answers. */
   async #asked(): Promise<Written> {
-    const { describeFamilies } = await import('../budget/family-counts.js');
-    const families = (await describeFamilies()).filter(({ presets }) => presets.length > 0);
+    const families = (await listFamilies()).filter(({ presets }) => presets.length > 0);
     const questions = new Questions();
     try {
       const family = await questions.choose(

@@ -1,6 +1,7 @@
 import * as Args from '@oclif/core/args';
-import { describeFamilies, type FamilySummary } from '../budget/family-counts.js';
+import type { FamilySummary } from '../budget/family-counts.js';
 import { BaseCommand } from '../cli/base-command.js';
+import { listFamilies } from '../cli/family-list.js';
 import { details } from '../cli/flags/flags.js';
 import { globMatcher } from '../cli/name-filter.js';
 import { nearest } from '../config/nearest.js';
@@ -27,7 +28,7 @@ export default class List extends BaseCommand {
 
   async run() {
     const { args, flags } = await this.parse(List);
-    const all = await describeFamilies();
+    const all = await listFamilies();
     const families = args.pattern === undefined ? all : matching(all, args.pattern);
     return this.answer(flags, { schema: 'minimind/list@1', families } as const, (each) =>
       familiesReport({ ...each, pattern: args.pattern }),

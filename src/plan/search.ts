@@ -1,4 +1,6 @@
 /** Searches the sizes of a family for models within a budget. */
+import type { LanguageModel } from '../architecture/layer.js';
+import { memoizedBy } from '../architecture/walk.js';
 import type { Exact } from '../budget/figure.js';
 import { bodyIn, countParameters, type ParameterBudget } from '../budget/parameters.js';
 import { inferenceBytes, requirePositions } from '../budget/profile-model.js';
@@ -295,7 +297,7 @@ export class WidthSearcher {
       const { sizes, value: foreseen } = widest;
       this.#note('largest', sizes, foreseen);
       if (foreseen < minParameters) continue;
-      const measures = this.#measure(sizes);
+      const measures = this.#measure(sizes, sizesIn(column, depth, 0));
       if (measures?.parameters !== foreseen) return undefined;
       this.#note('leanest', sizes, measures.memory);
       if (measures.memory <= maxMemory) models.push({ sizes, measures });
@@ -329,12 +331,15 @@ export class WidthSearcher {
     }
   }
 
-  #measure(sizes: Sizes): Measures | undefined {
-    const { inference, decode } = this.#wish;
+  /** @param narrowest The same sizes with the narrowest feed-forward network, which many models of a column share. */
+  #measure(sizes: Sizes, narrowest: Sizes): Measures | undefined {
+    const { inference, decode, isFolded } = this.#wish;
     const model = this.#models.model(sizes);
     if (!model) return undefined;
     requirePositions(inference.context, positionsOf(model));
-    return measuresOf(model, sizes, inference, decode);
+    // A feed-forward network is assumed to keep no state, which callers check on whole models.
+    const keeping = isFolded ? this.#models.model(narrowest) : model;
+    return measuresOf(model, sizes, inference, decode, keeping);
   }
 
   #note(which: 'smallest' | 'largest' | 'leanest', sizes: Sizes, value: number): void {
@@ -365,11 +370,13 @@ const sizesIn = (
   rank,
 });
 
+/** @param keeping A model that keeps the same state. */
 export function measuresOf(
   model: FoldedModel,
   sizes: Sizes,
   inference: StateSetting,
   decode?: DecodingTarget,
+  keeping = model,
 ): Measures {
   const counted = model.map(({ model: part, times }) => ({ times, ...countParameters(part) }));
   const sum = (of: (count: ParameterBudget) => number) =>
@@ -378,7 +385,7 @@ export function measuresOf(
   const memory = inferenceBytes({
     parameters,
     buffers: sum(({ buffers }) => buffers),
-    state: sumOver(model, (part) => Number(stateOf(part, inference).total.value)),
+    state: sumOver(keeping, (part) => stateBytes(part, inference)),
     dtype: inference.dtype,
   });
   return {
@@ -390,3 +397,8 @@ export function measuresOf(
     offBalance: offBalance(sizes).value,
   };
 }
+
+const stateBytes = memoizedBy(
+  (setting: StateSetting) => setting,
+  (part: LanguageModel, setting) => Number(stateOf(part, setting).total.value),
+);
