@@ -256,7 +256,9 @@ export default class ConvertCheckpoint extends BaseCommand {
       exclusive: ['dry-run'],
     }),
     details,
-    'max-memory': bytesLimit({ description: 'memory limit [default: 512MB, or more if it takes more]' }),
+    'max-memory': bytesLimit({
+      description: 'memory limit [default: 512MB, or more if it takes more]',
+    }),
     threads: threads(),
     ...partsFlags,
   };
