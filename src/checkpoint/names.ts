@@ -19,6 +19,10 @@ const COMPILED = '_orig_mod';
 export function canonicalNames(names: Iterable<string>, file: string): ReadonlyMap<string, string> {
   const own = [...names];
   const stripped = withoutWrappers(own.map(withoutCompiledParts));
+  // As they are, names cannot become equal.
+  if (stripped.every((short, index) => short === own[index])) {
+    return new Map(own.map((name) => [name, name]));
+  }
   const canonical = new Map<string, string>();
   const owners = new Map<string, string>();
   for (const [index, name] of own.entries()) {
@@ -143,15 +147,16 @@ export interface Template {
 
 /** Splits a name at the first part that may be a layer number. */
 export function templateOf(name: string): Template {
-  const parts = name.split('.');
-  const at = parts.findIndex((part, index) => index > 0 && layerNumber(part) !== undefined);
-  if (at < 0) return { before: name, number: undefined, after: '' };
-  const after = parts.slice(at + 1).map((part) => `.${part}`);
-  return {
-    before: `${parts.slice(0, at).join('.')}.`,
-    number: layerNumber(parts[at] ?? ''),
-    after: after.join(''),
-  };
+  for (let from = name.indexOf('.') + 1; from > 0; ) {
+    const dot = name.indexOf('.', from);
+    const end = dot < 0 ? name.length : dot;
+    const number = layerNumber(name.slice(from, end));
+    if (number !== undefined) {
+      return { before: name.slice(0, from), number, after: name.slice(end) };
+    }
+    from = dot + 1;
+  }
+  return { before: name, number: undefined, after: '' };
 }
 
 /** Numbers in a name that are sorted by value: layers, and experts in a layer. */

@@ -177,7 +177,8 @@ const keysText = (keys: readonly string[]) =>
 function joined(index: ShardIndex, shards: ReadonlyMap<string, FileIndex>): FileIndex {
   const parts = [...shards.values()];
   const { format, stateDict } = parts.reduce((first) => first);
-  const tensors = new Map(parts.flatMap((part) => [...part.tensors]));
+  const tensors = new Map<string, StoredTensor>();
+  for (const part of parts) for (const [name, tensor] of part.tensors) tensors.set(name, tensor);
   const warnings = [...shards].flatMap(([name, part]) =>
     part.warnings.map((warning) => `${name}: ${warning}`),
   );

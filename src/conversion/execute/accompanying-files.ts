@@ -26,7 +26,7 @@ import { readFileAtMost } from '../../files/read-file.js';
 import { isRecord } from '../../text/words.js';
 import type { CheckpointTarget } from '../job.js';
 import type { ConversionInput, ConversionPlan } from '../plan/conversion-plan.js';
-import type { AccompanyingData, OutputFile, Shard, ValuesOf } from './output-files.js';
+import type { AccompanyingData, OutputFile, Shard } from './output-files.js';
 import { DEFAULT_SHARD_BYTES, shardsOf, TENSOR_FILES } from './output-files.js';
 
 export interface Sidecar {
@@ -177,15 +177,12 @@ const configFormatOf = ({ config }: ConversionPlan): ConfigFormat =>
   config?.written.format ?? 'yaml';
 
 /**
- * The files of an output, once the source of their values is known.
- * @param configName Name of the config next to the output.
- * @throws UserError when the container does not support the request.
+ * The files of an output.
+ * @throws UserError when the container does not support the request, or the config would replace another.
  */
-export function outputFilesOf(
-  { job, place }: ConversionInput,
-  plan: ConversionPlan,
-  configName: string,
-): (valuesOf: ValuesOf) => readonly OutputFile[] {
+export function outputFilesOf(input: ConversionInput, plan: ConversionPlan): readonly OutputFile[] {
+  const { job, place } = input;
+  const configName = configNameFor(input, plan);
   const { checkpoint, target, set = [], 'shard-size': shardBytes } = job;
   const isNew = target !== undefined || set.length > 0;
   const accompanying = { ...accompanyingData(checkpoint, plan, isNew), configName };
@@ -203,7 +200,7 @@ export function outputFilesOf(
   const shards = shardsIn(place, plan, shardBytes, name);
   const copies = place.kind === 'folder' ? copiesOf(sidecarsOf(checkpoint)) : [];
   const tensorFiles = TENSOR_FILES[place.container];
-  return (valuesOf) => [...tensorFiles({ name, plan, shards, accompanying, valuesOf }), ...copies];
+  return [...tensorFiles({ name, plan, shards, accompanying }), ...copies];
 }
 
 /** @param name Name of the single file, when the output is not a folder. */
@@ -229,7 +226,7 @@ const fileOf = ({ path: target, kind }: CheckpointTarget): string =>
  * file, as `shared.config.yaml`. A config that is read is never replaced, even with force.
  * @throws UserError when it would replace such a config, or another would be read in its place.
  */
-export function configNameFor(
+function configNameFor(
   { source, place, job: { target, config } }: ConversionInput,
   plan: ConversionPlan,
 ): string {

@@ -21,7 +21,6 @@ import { isRankOpen, planConversion } from '../plan/plan-conversion.js';
 import type { Resources } from '../resources.js';
 import { findSrteTables } from '../srte/srte-tables.js';
 import {
-  configNameFor,
   outputFilesOf,
   refuseLostSidecars,
   sidecarNotes,
@@ -38,7 +37,7 @@ import {
 } from './check-output.js';
 import type { MadeTable, Scratch } from './make-tables.js';
 import { makeTables } from './make-tables.js';
-import type { OutputFile, ValuesOf } from './output-files.js';
+import type { OutputFile } from './output-files.js';
 import { outputValuesOf } from './tensor-values.js';
 
 /** The output of a conversion, or of its preview. */
@@ -103,13 +102,7 @@ export const expectedFiles = (
   input: ConversionInput,
   plan: ConversionPlan,
 ): Promise<readonly OutputFile[]> =>
-  withFileErrors(input.place.path, () =>
-    outputFilesOf(input, plan, configNameFor(input, plan))(noValues),
-  );
-
-const noValues: ValuesOf = () => {
-  throw new Error('a preview writes nothing');
-};
+  withFileErrors(input.place.path, () => outputFilesOf(input, plan));
 
 export const notesOnFiles = ({ job, place }: ConversionInput): string[] =>
   sidecarNotes(job.checkpoint, place.kind);
@@ -166,7 +159,8 @@ export async function execute(
         const plan = isRankOpen(input)
           ? await planConversion(input, made[0]?.rank ?? rankIn(place.path))
           : first;
-        const output = await writeOutput(input, plan, made, staging, resources);
+        const files = plan === first ? expected : outputFilesOf(input, plan);
+        const output = await writeOutput(input, { plan, files }, made, staging, resources);
         scratch.close();
         await staging.commit();
         return { ...output, plan: { ...plan, notes: [...plan.notes, ...notesOnFiles(input)] } };
@@ -202,34 +196,28 @@ function rankIn(file: string): number {
 /** Writes every file that an earlier run did not finish, and checks the output. */
 async function writeOutput(
   input: ConversionInput,
-  plan: ConversionPlan,
+  { plan, files }: { readonly plan: ConversionPlan; readonly files: readonly OutputFile[] },
   made: readonly (MadeTable | undefined)[],
   staging: Staging,
   resources: Resources,
 ): Promise<ConversionOutput> {
   const { checkpoint, saturate, check, display } = input.job;
-  const configName = configNameFor(input, plan);
   const values = (tensor: PlannedTensor) =>
     outputValuesOf(tensor, { checkpoint, made, plan, saturate });
-  let onProgress: (bytes: number) => void = () => {};
-  const files = outputFilesOf(
-    input,
-    plan,
-    configName,
-  )(async function* (tensor) {
+  const written = [];
+  const onProgress = display.step(
+    'writing',
+    sumOf(files, ({ name, bytes }) => (staging.isFinished(name) ? 0 : bytes)),
+  );
+  const watched = async function* (tensor: PlannedTensor) {
     for await (const chunk of values(tensor)) {
       yield chunk;
       onProgress(chunk.length);
     }
-  });
-  const written = [];
-  onProgress = display.step(
-    'writing',
-    sumOf(files, ({ name, bytes }) => (staging.isFinished(name) ? 0 : bytes)),
-  );
+  };
   for (const { fill, ...file } of files) {
     const resumed = staging.isFinished(file.name);
-    if (!resumed) await staging.write(file.name, fill);
+    if (!resumed) await staging.write(file.name, (sink) => fill(sink, watched));
     written.push({ ...file, resumed });
   }
   refuseChanged(checkpoint.files);

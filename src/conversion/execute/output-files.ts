@@ -73,16 +73,21 @@ function indexOfShards(shards: readonly Shard[]): string {
   return `${JSON.stringify({ metadata: { total_size }, weight_map }, null, 2)}\n`;
 }
 
+/** Bytes of a tensor; called once per write. */
+export type ValuesOf = (tensor: PlannedTensor) => AsyncIterable<Uint8Array>;
+
 export interface OutputFile {
   /** Name in the output's folder. */
   readonly name: string;
   readonly bytes: number;
   readonly tensors: readonly string[];
-  fill(sink: ByteSink): Promise<void>;
+  fill(sink: ByteSink, valuesOf: ValuesOf): Promise<void>;
 }
 
-/** Bytes of a tensor; called once per write. */
-export type ValuesOf = (tensor: PlannedTensor) => AsyncIterable<Uint8Array>;
+/** For files without tensors, and for sizes. */
+export const noValues: ValuesOf = () => {
+  throw new Error('no values of tensors are expected');
+};
 
 /** Metadata and config that accompany the tensors. */
 export interface AccompanyingData {
@@ -103,11 +108,10 @@ interface OutputContents {
   readonly plan: ConversionPlan;
   readonly shards: readonly Shard[];
   readonly accompanying: AccompanyingData;
-  readonly valuesOf: ValuesOf;
 }
 
 /** Safetensors files, their index when there are several, and the config. */
-function safetensorsFiles({ plan, shards, accompanying, valuesOf }: OutputContents): OutputFile[] {
+function safetensorsFiles({ plan, shards, accompanying }: OutputContents): OutputFile[] {
   const byName = new Map(plan.tensors.map((tensor) => [tensor.name, tensor]));
   const files = shards.map((shard): OutputFile => {
     const tensors = shard.tensors.flatMap((name) => byName.get(name) ?? []);
@@ -116,7 +120,7 @@ function safetensorsFiles({ plan, shards, accompanying, valuesOf }: OutputConten
       name: shard.file,
       bytes: planSafetensors(tensors, metadata).fileBytes,
       tensors: shard.tensors,
-      fill: (sink) =>
+      fill: (sink, valuesOf) =>
         writeSafetensors(
           sink,
           tensors.map((tensor) => ({
@@ -172,8 +176,22 @@ function textFile(name: string, text: string): OutputFile {
  * neither step nor config is known. Every alias uses the storage of its tensor.
  * Its name without the ending is the folder in the archive, as in PyTorch.
  */
-function torchFile({ name, plan, accompanying, valuesOf }: OutputContents): OutputFile {
-  const { step, config } = accompanying;
+function torchFile({ name, plan, accompanying }: OutputContents): OutputFile {
+  const planned = (valuesOf: ValuesOf) =>
+    planTorch(trainingDict(plan, accompanying, valuesOf), rootOf(name));
+  return {
+    name,
+    bytes: planned(noValues).fileBytes,
+    tensors: plan.tensors.map((tensor) => tensor.name),
+    fill: (sink, valuesOf) => writeZip(sink, planned(valuesOf)),
+  };
+}
+
+function trainingDict(
+  plan: ConversionPlan,
+  { step, config }: AccompanyingData,
+  valuesOf: ValuesOf,
+): WritableDict {
   const tensors = new Map<string, WritableTensor>();
   for (const planned of plan.tensors) {
     const { dtype, shape, bytes } = planned;
@@ -191,41 +209,32 @@ function torchFile({ name, plan, accompanying, valuesOf }: OutputContents): Outp
     type: 'collections.OrderedDict',
     entries: new Map(entries),
   };
-  const isBare = config === null && step === null;
-  const whole: WritableDict = isBare
-    ? stateDict
-    : {
-        kind: 'dict',
-        type: 'dict',
-        entries: new Map<Writable, Writable>([
-          ['step', step ?? 0],
-          ['model_state_dict', stateDict],
-          ...(config ? [['config', config.value] as const] : []),
-        ]),
-      };
-  const planned = planTorch(whole, rootOf(name));
-  const names = plan.tensors.map((tensor) => tensor.name);
+  if (config === null && step === null) return stateDict;
   return {
-    name,
-    bytes: planned.fileBytes,
-    tensors: names,
-    fill: (sink) => writeZip(sink, planned),
+    kind: 'dict',
+    type: 'dict',
+    entries: new Map<Writable, Writable>([
+      ['step', step ?? 0],
+      ['model_state_dict', stateDict],
+      ...(config ? [['config', config.value] as const] : []),
+    ]),
   };
 }
 
 /** A GGUF file; its metadata takes the place of the config. */
-function ggufFile({ name, plan, valuesOf }: OutputContents): OutputFile {
+function ggufFile({ name, plan }: OutputContents): OutputFile {
   const keyValues = plan.gguf?.keyValues ?? new Map();
-  const tensors = plan.tensors.map((tensor) => {
-    const { dtype, blocks, shape } = tensor;
-    if (!isGgmlName(dtype)) throw new Error(`${tensor.name} of ${dtype} in a GGUF file`);
-    return { name: tensor.name, type: blocks ?? dtype, shape, chunks: () => valuesOf(tensor) };
-  });
+  const tensors = (valuesOf: ValuesOf) =>
+    plan.tensors.map((tensor) => {
+      const { dtype, blocks, shape } = tensor;
+      if (!isGgmlName(dtype)) throw new Error(`${tensor.name} of ${dtype} in a GGUF file`);
+      return { name: tensor.name, type: blocks ?? dtype, shape, chunks: () => valuesOf(tensor) };
+    });
   return {
     name,
-    bytes: planGguf(keyValues, tensors).fileBytes,
-    tensors: tensors.map((tensor) => tensor.name),
-    fill: (sink) => writeGguf(sink, keyValues, tensors),
+    bytes: planGguf(keyValues, tensors(noValues)).fileBytes,
+    tensors: plan.tensors.map((tensor) => tensor.name),
+    fill: (sink, valuesOf) => writeGguf(sink, keyValues, tensors(valuesOf)),
   };
 }
 

@@ -1,5 +1,5 @@
 /** Fingerprints of a conversion's input and of its planned output, from contents and never from times. */
-import { createHash } from 'node:crypto';
+import { createHash, type Hash } from 'node:crypto';
 import path from 'node:path';
 import { ByteFile } from '../../checkpoint/byte-file.js';
 import type { Checkpoint } from '../../checkpoint/checkpoint.js';
@@ -16,12 +16,12 @@ export function indexSha256(
 ): string {
   const numbers = new Map(files.map((file, number) => [file, number]));
   const hash = createHash('sha256');
-  for (const [name, tensor] of tensors) {
+  updateLines(hash, tensors, ([name, tensor]) => {
     const { dtype, shape, strides, offset, storage, encoding } = tensor;
     const place = [numbers.get(storage.file) ?? -1, storage.position, storage.isBigEndian];
     const packed = encoding && [encoding.type, encoding.position, encoding.bytes];
-    hash.update(`${JSON.stringify([name, dtype, shape, strides, offset, place, packed])}\n`);
-  }
+    return JSON.stringify([name, dtype, shape, strides, offset, place, packed]);
+  });
   hash.update(JSON.stringify([...aliases]));
   hash.update(JSON.stringify([...metadata].sort()));
   if (adapter !== undefined) {
@@ -40,11 +40,34 @@ export function outputSha256(
 ): string {
   const { tensors, names, srte, tie, quantization, formulas, config, keepsConfig, gguf } = plan;
   const hash = createHash('sha256');
-  for (const tensor of tensors) hash.update(`${plainJson(tensor)}\n`);
+  updateLines(hash, tensors, (tensor) =>
+    // Most are copied. Their JSON is the same, and takes a third of the time.
+    tensor.action.do === 'copy' ? JSON.stringify(tensor) : plainJson(tensor),
+  );
   hash.update(plainJson([names, srte, tie, quantization, formulas, keepsConfig, gguf]));
   hash.update(plainJson([config?.written.text, checkpoint.content.get('step')]));
   hash.update(plainJson(files.map(({ name, bytes }) => [name, bytes])));
   return hash.digest('hex');
+}
+
+/** Lines that go into a hash at once: a call for each takes longer than hashing it. */
+const LINES = 1000;
+
+function updateLines<Value>(
+  hash: Hash,
+  values: Iterable<Value>,
+  lineOf: (value: Value) => string,
+): void {
+  let lines: string[] = [];
+  const flush = () => {
+    hash.update(lines.join(''));
+    lines = [];
+  };
+  for (const value of values) {
+    lines.push(`${lineOf(value)}\n`);
+    if (lines.length === LINES) flush();
+  }
+  flush();
 }
 
 /** JSON of values that JSON lacks too. */

@@ -25,6 +25,7 @@ import {
 } from '../execute/check-output.js';
 import { notesOnFiles, outputPath } from '../execute/execute.js';
 import { type MadeTable, sliceErrors } from '../execute/make-tables.js';
+import { noValues } from '../execute/output-files.js';
 import type { ConversionDisplay } from '../job.js';
 import { weightGroups } from './measure-file.js';
 import { type OpenedParts, openParts, type PartsSurroundings } from './open-parts.js';
@@ -159,10 +160,7 @@ export async function finishParts(
   if (check) await checkReceipts(plan, folder, receipts, display);
   const opened = await openParts(plan, { display, mount });
   try {
-    const { input, filesOf } = opened;
-    const files = filesOf(() => {
-      throw new Error('finish writes no tensors');
-    });
+    const { input, files } = opened;
     const { path: target, kind } = plan.output;
     const { force } = plan.request;
     const staging = await Staging.open(target, { kind, force, resume: true, identity: plan.hash });
@@ -170,7 +168,7 @@ export async function finishParts(
       for (const { name, fill, tensors } of files) {
         if (staging.isFinished(name)) continue;
         if (tensors.length > 0) await staging.adopt(name, path.join(folder.files, name));
-        else await staging.write(name, fill);
+        else await staging.write(name, (sink) => fill(sink, noValues));
       }
       const output = openCheckpoint(outputPath(staging, files), { keepPacked: true });
       try {

@@ -9,8 +9,8 @@ import { openModelCheckpoint } from '../../model-input/gguf/gguf-checkpoint.js';
 import { sampleSha256 } from '../../parts/fingerprint.js';
 import { changedInput } from '../../parts/plan-file.js';
 import { type PreparedConversion, prepare } from '../conversion.js';
-import { configNameFor, outputFilesOf } from '../execute/accompanying-files.js';
-import type { OutputFile, ValuesOf } from '../execute/output-files.js';
+import { outputFilesOf } from '../execute/accompanying-files.js';
+import type { OutputFile } from '../execute/output-files.js';
 import type { ConversionDisplay, ConversionRequest } from '../job.js';
 import { planConversion } from '../plan/plan-conversion.js';
 import { indexSha256, outputSha256 } from './fingerprints.js';
@@ -24,8 +24,8 @@ export interface PartsSurroundings {
 }
 
 export interface OpenedParts extends PreparedConversion {
-  /** The files of the output, with the source of their values. */
-  readonly filesOf: (valuesOf: ValuesOf) => readonly OutputFile[];
+  /** The files of the output. */
+  readonly files: readonly OutputFile[];
   /** @throws UserError when a sampled byte of a file differs from the plan. */
   readonly refuseOther: (files: Iterable<ByteFile>) => void;
   close(): Promise<void>;
@@ -47,7 +47,6 @@ export async function openParts(
   let checkpoint = openModelCheckpoint(input, { stateDict });
   try {
     if (adapter !== undefined) checkpoint = await withAdapter(checkpoint, adapter, flags);
-    const { files } = checkpoint;
     refuseOtherHubFiles(plan);
     if (indexSha256(checkpoint, adapter) !== plan.input.indexSha256) {
       throw changedInput(`${input} has other tensors than when it was planned`);
@@ -60,11 +59,8 @@ export async function openParts(
     const { rank, blockRows, products } = plan.compute;
     const { input: opened, resources } = prepared;
     const conversion = rank === null ? prepared.plan : await planConversion(opened, rank);
-    const filesOf = outputFilesOf(opened, conversion, configNameFor(opened, conversion));
-    const planned = filesOf(() => {
-      throw new Error('no values are needed for a plan');
-    });
-    if (outputSha256(opened, conversion, planned) !== plan.output.planSha256) {
+    const files = outputFilesOf(opened, conversion);
+    if (outputSha256(opened, conversion, files) !== plan.output.planSha256) {
       await close();
       throw changedInput(`the config or the tokenizer files of ${input} are not those of the plan`);
     }
@@ -73,8 +69,8 @@ export async function openParts(
       input: opened,
       plan: conversion,
       resources: { ...resources, blockRows },
-      filesOf,
-      refuseOther: (read) => refuseOtherSamples(plan, files, read),
+      files,
+      refuseOther: (read) => refuseOtherSamples(plan, checkpoint.files, read),
       close,
     };
   } catch (error) {

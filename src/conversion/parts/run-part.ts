@@ -188,16 +188,8 @@ class Runner {
   }
 
   async #outputFile(name: string): Promise<OutputFile> {
-    const { input, plan, filesOf } = await this.#open();
-    const { checkpoint, saturate } = input.job;
-    const tables = plan.srte?.tables ?? [];
-    // The tables are made before the values of a file are read.
-    const made = () => tables.map((_, number) => this.#made.get(number));
-    this.#files ??= new Map(
-      filesOf((tensor) => outputValuesOf(tensor, { checkpoint, made: made(), plan, saturate })).map(
-        (file) => [file.name, file],
-      ),
-    );
+    const { files } = await this.#open();
+    this.#files ??= new Map(files.map((file) => [file.name, file]));
     const file = this.#files.get(name);
     if (file === undefined) throw new Error(`no file ${name} in the plan`);
     return file;
@@ -320,6 +312,10 @@ class Runner {
     }
     const temporary = path.join(files, `${prefix}${lock.token}.tmp`);
     const target = path.join(files, name);
+    const { checkpoint, saturate } = input.job;
+    const made = (plan.srte?.tables ?? []).map((_, number) => this.#made.get(number));
+    const valuesOf = (tensor: PlannedTensor) =>
+      outputValuesOf(tensor, { checkpoint, made, plan, saturate });
     const hash = createHash('sha256');
     const { display } = this.#options;
     const onProgress = display.step(`writing ${name}`, file.bytes);
@@ -340,7 +336,7 @@ class Runner {
       temporary,
       target,
       undefined,
-      (sink) => file.fill(hashing(sink)),
+      (sink) => file.fill(hashing(sink), valuesOf),
       () => {
         renameTo(temporary, target);
         syncFolder(files);

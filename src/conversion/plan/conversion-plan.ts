@@ -192,7 +192,8 @@ export function stepsOf(
     outputs.flatMap((file) => file.tensors.map((name) => [name, file.name] as const)),
   );
   const tables = srte?.tables?.tables ?? [];
-  return plan.tensors.map(({ action, ...tensor }): TensorStep => {
+  return plan.tensors.map((tensor): TensorStep => {
+    const { action } = tensor;
     const from = namesFrom(action, plan.srte, tables);
     const stored = from.flatMap((name) => tensorNamed(name, checkpoint) ?? []);
     return {

@@ -1,4 +1,5 @@
 /** The SRTE tables of a checkpoint, found by their names and checked without reading values. */
+import { memoized } from '../../architecture/walk.js';
 import type { Checkpoint } from '../../checkpoint/checkpoint.js';
 import { listed } from '../../checkpoint/checkpoint-rules.js';
 import { canonicalNames, layerNumber } from '../../checkpoint/names.js';
@@ -295,7 +296,7 @@ const SRTE_NAME = /^(|.*\.)(?:layers\.([^.]*)\.srte|shared_srte)\.(freqs|lowrank
  * tensors.
  * @throws UserError when two names are equal without those prefixes.
  */
-function srteNames({ path, tensors, aliases }: Tensors): SrteNames[] {
+const srteNames = memoized(({ path, tensors, aliases }: Tensors): readonly SrteNames[] => {
   const named = new Map(tensors);
   for (const [alias, target] of aliases) {
     const tensor = tensors.get(target);
@@ -314,7 +315,7 @@ function srteNames({ path, tensors, aliases }: Tensors): SrteNames[] {
     parts.set(part, { name, tensor });
   }
   return Array.from(models, ([prefix, model]) => ({ prefix, ...model }));
-}
+});
 
 /** Model, layer and part of an SRTE tensor's name. */
 export interface SrteTensorName {

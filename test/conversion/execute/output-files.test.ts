@@ -17,8 +17,7 @@ const files = (alias: string, accompanying: AccompanyingData) => {
   const tensor = { name: 'w', aliases: [alias], dtype: 'F32', shape: [1], bytes: 4 };
   const plan = { tensors: [tensor] } as unknown as ConversionPlan;
   const shard = { file: 'model.safetensors', bytes: 4, tensors: ['w'] };
-  const valuesOf = async function* () {};
-  const output = { name: 'out', plan, shards: [shard], accompanying, valuesOf };
+  const output = { name: 'out', plan, shards: [shard], accompanying };
   return TENSOR_FILES.safetensors(output);
 };
 
