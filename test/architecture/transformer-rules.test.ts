@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { type FamilyName, loadFamily } from '../../src/architecture/families.js';
+import { countParameters } from '../../src/budget/parameters.js';
 import type { Severity } from '../../src/errors.js';
 
 /** What the rules of a family say of a model. */
@@ -93,4 +94,19 @@ describe('rules of transformers', () => {
     const document = schema.parse({ model: { family: 'qwen2_moe', num_experts: 1e9 } });
     expect(() => build(document)).toThrow(/3,000,000,000 tensor names; the limit is 100,000/);
   });
+});
+
+describe('a mixture without experts', () => {
+  it.each(['qwen2_moe', 'qwen3_moe', 'qwen3_next'] as const)(
+    'of %s has dense layers, as in transformers',
+    async (name) => {
+      const none = { num_experts: 0, num_hidden_layers: 4 };
+      expect(await findings(name, none)).toEqual([]);
+      const { schema, build } = await loadFamily(name);
+      const parameters = (model: object) =>
+        countParameters(build(schema.parse({ model: { family: name, ...model } }))).parameters;
+      const dense = { num_hidden_layers: 4, mlp_only_layers: [0, 1, 2, 3] };
+      expect(parameters(none)).toBe(parameters(dense));
+    },
+  );
 });

@@ -271,7 +271,7 @@ export const lengthRules = (positionsKey: string) =>
     },
   ]);
 
-/** The number of chosen experts is at most the number of experts. */
+/** The number of chosen experts is at most the number of experts. A family that allows 0 experts has dense layers then. */
 export const expertRules = (experts: string, chosen = 'num_experts_per_tok') =>
   defineRules<{ readonly model: object }>([
     {
@@ -280,7 +280,7 @@ export const expertRules = (experts: string, chosen = 'num_experts_per_tok') =>
       check: ({ model }) => {
         const values = model as Readonly<Record<string, unknown>>;
         const [there, taken] = [Number(values[experts]), Number(values[chosen])];
-        return taken > there
+        return there > 0 && taken > there
           ? {
               message: `${taken} experts for a token are more than the ${there} there are`,
               suggestion: `write at most ${there}`,
