@@ -2,6 +2,9 @@
 // threads of a program that is given with -e would be given it too.
 const root = new URL('../', import.meta.url);
 
+// As in bin/run.js.
+globalThis.oclif = { enableAutoTranspile: false };
+
 process.on('message', async ({ args, env }) => {
   // One by one: of another object, the system would know nothing.
   for (const name of Object.keys(process.env)) if (!(name in env)) delete process.env[name];

@@ -85,7 +85,15 @@ function pretend(stream: NodeJS.WriteStream, { columns, rows }: Terminal): () =>
   };
 }
 
+/** Settings of the command library for all its copies in a process, which look for them here when they are loaded. */
+declare global {
+  var oclif: { enableAutoTranspile?: boolean } | undefined;
+}
+
 function builtMain(): Promise<typeof import('../src/cli/main.js')> {
+  // As in bin/run.js. In tests, the library would otherwise load a compiler of TypeScript for every import that follows.
+  globalThis.oclif ??= {};
+  globalThis.oclif.enableAutoTranspile = false;
   // As in a pipe, whatever the terminal of the tests is.
   delete process.env.NO_COLOR;
   delete process.env.FORCE_COLOR;

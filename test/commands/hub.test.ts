@@ -52,9 +52,10 @@ describe('models of the hub', () => {
     const { hub, user } = await start();
     const first = await user.runAlone(['profile', 'hf:org/mix']);
     const before = hub.requests.length;
-    const again = await user.runAlone(['profile', `hf:org/mix@${COMMIT}`]);
-    const offline = await user.runAlone(['profile', 'hf:org/mix', '--offline']);
-    const byVariable = await user.runAlone(['profile', 'hf:org/mix'], { HF_HUB_OFFLINE: '1' });
+    // In another process, which has nothing of the first one but its files.
+    const again = await user.run(['profile', `hf:org/mix@${COMMIT}`]);
+    const offline = await user.run(['profile', 'hf:org/mix', '--offline']);
+    const byVariable = await user.run(['profile', 'hf:org/mix'], { HF_HUB_OFFLINE: '1' });
     expect(hub.requests.length).toBe(before);
     const figures = (text: string) => text.split('\n').slice(0, 4).join('\n');
     expect(figures(again.stdout)).toContain('15.3K parameters');
@@ -503,7 +504,7 @@ describe('a tunnel through an HTTP proxy to an endpoint in https', () => {
   it('is refused without them, and the variable is named', async () => {
     const { hub, user } = await start();
     const { env } = await startTunnels(hub);
-    const { code, stderr } = await user.runAlone(['profile', 'hf:org/mix'], env);
+    const { code, stderr } = await user.run(['profile', 'hf:org/mix'], env);
     const text = stderr.replaceAll(/\s+/g, ' ');
     expect([code, text]).toEqual([3, expect.stringContaining('hub.example cannot be reached')]);
     expect(text).toContain('NODE_EXTRA_CA_CERTS');

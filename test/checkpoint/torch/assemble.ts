@@ -19,8 +19,14 @@ type Part = Uint8Array | number | string;
 /** Numbers are bytes, strings their UTF-8. */
 export const join = (...parts: readonly Part[]): Buffer =>
   Buffer.concat(
-    parts.map((part) => (typeof part === 'number' ? Buffer.from([part]) : Buffer.from(part))),
+    parts.map((part) => {
+      if (typeof part === 'number') return BYTES.subarray(part, part + 1);
+      return typeof part === 'string' ? Buffer.from(part) : part;
+    }),
   );
+
+/** Every byte. */
+const BYTES = Uint8Array.from({ length: 256 }, (_, byte) => byte);
 
 export const MARK = 0x28;
 export const STOP = 0x2e;

@@ -42,44 +42,50 @@ const FLAGS = ['--no-config', '--dtype', 'bf16', '--shard-size', '50KB'];
 const SAME: Flags = { 'no-config': true, dtype: 'BF16', 'shard-size': 50e3 };
 const TOKEN = 'hf_onlyForTheTasks';
 
-async function start(more: Partial<HubRepository> = {}, files = sharded()) {
+const FILES = sharded();
+
+/** Files of a single run with the same flags; every test has the same input. */
+let singleHashes: Record<string, string> | undefined;
+
+/** @param isAlone Whether each command runs in a process of its own, so that several can run at once. */
+async function start(more: Partial<HubRepository> = {}, { isAlone = false } = {}) {
   const hub = await loopbackHub({
-    'org/big': { commit: COMMIT, refs: { kept: COMMIT }, files, ...more },
+    'org/big': { commit: COMMIT, refs: { kept: COMMIT }, files: FILES, ...more },
   });
   const folder = temporaryFolder();
   const at = (...names: string[]) => path.join(folder, ...names);
-  for (const [name, content] of Object.entries(files)) {
+  for (const [name, content] of Object.entries(FILES)) {
     fs.mkdirSync(path.dirname(at('in', name)), { recursive: true });
     fs.writeFileSync(at('in', name), content);
   }
   const plan = ['--plan', at('plan.json')];
-  const convertCheckpoint = async (user: HubUser, words: string[], env = {}) =>
-    user.runAlone(['convert-checkpoint', ...words, '--json'], env);
+  // A command forgets what those before it in its process have read, so one process does for all users.
+  const run = (user: HubUser, words: string[], env = {}) =>
+    (isAlone ? user.runAlone : user.run)(['convert-checkpoint', ...words, '--json'], env);
   return {
     ...{ hub, at },
     /** A machine whose caches are empty. */
     machine: () => hubUser(hub),
     plan: (user: HubUser, parts: number, words: string[] = [], env = {}) =>
-      convertCheckpoint(
+      run(
         user,
         ['hf:org/big', at('out'), ...FLAGS, '--parts', String(parts), ...plan, ...words],
         env,
       ),
     part: (user: HubUser, words: string[], env = {}) =>
-      convertCheckpoint(user, [...plan, '--part', ...words], env),
-    step: (user: HubUser, words: string[], env = {}) =>
-      convertCheckpoint(user, [...plan, ...words], env),
-    /** Several in one process. */
-    steps: (user: HubUser, commands: string[], env = {}) => {
-      const lines = commands.map((words) => [...plan, ...words.split(' '), '--json']);
-      return user.runAll(
-        lines.map((words) => ['convert-checkpoint', ...words]),
-        env,
-      );
+      run(user, [...plan, '--part', ...words], env),
+    step: (user: HubUser, words: string[], env = {}) => run(user, [...plan, ...words], env),
+    steps: async (user: HubUser, commands: string[], env = {}) => {
+      const runs = [];
+      for (const words of commands) runs.push(await run(user, [...plan, ...words.split(' ')], env));
+      return runs;
     },
     single: async () => {
-      await convert(at('in'), at('single'), SAME);
-      return hashes(at('single'));
+      if (singleHashes === undefined) {
+        await convert(at('in'), at('single'), SAME);
+        singleHashes = hashes(at('single'));
+      }
+      return singleHashes;
     },
   };
 }
@@ -99,7 +105,10 @@ describe('parts of a model of the hub', () => {
   it.each([1, 3, 8])(
     'write the files of a single run from a local copy: %d',
     async (parts) => {
-      const { hub, at, machine, plan, part, step, single } = await start();
+      const { hub, at, machine, plan, part, step, single } = await start(
+        {},
+        { isAlone: parts === 8 },
+      );
       const planned = succeeded(await plan(machine(), parts));
       expect(planned).toMatchObject({
         input: { path: `hf:org/big@${COMMIT}`, files: 4 },
@@ -316,7 +325,8 @@ describe('by reference', () => {
         [...plan, '--finish', '--check'],
       ];
       const lines = commands.map((each) => ['convert-checkpoint', ...each, '--json']);
-      for (const run of await hubUser(hub).runAll(lines)) succeeded(run);
+      const user = hubUser(hub);
+      for (const line of lines) succeeded(await user.run(line));
       expect(hashes(at('out'))).toEqual(hashes(at('single')));
     },
     60_000,

@@ -47,6 +47,22 @@ const CONVERSIONS: Record<string, readonly [input: string, out: string, flags: F
 const isWhole = process.env.MINIMIND_CONVERSIONS === 'all';
 const NUMBERS = isWhole ? [1, 2, 3, 7, 64] : [3];
 
+/** A conversion in a single run, made once. */
+const singles = new Map<string, ReturnType<typeof convertSingle>>();
+
+function single(name: string) {
+  const made = singles.get(name) ?? convertSingle(name);
+  singles.set(name, made);
+  return made;
+}
+
+async function convertSingle(name: string) {
+  const [input, out, flags] = CONVERSIONS[name] ?? expect.unreachable();
+  const target = path.join(folderOf({}), out);
+  const result = await convert(input, target, flags);
+  return { result, hashes: hashes(target) };
+}
+
 /** The parts in an order of their own, and the finish. */
 async function inParts(
   [input, out, flags]: (typeof CONVERSIONS)[string],
@@ -63,30 +79,32 @@ async function inParts(
 }
 
 describe('a conversion in parts', () => {
-  it.each(Object.entries(CONVERSIONS))('writes the files of a single run: %s', async (_, each) => {
-    const [input, out, flags] = each;
-    const single = path.join(folderOf({}), out);
-    const { schema, srte, quantization, tie, gguf } = await convert(input, single, flags);
-    for (const parts of NUMBERS) {
-      const { target, result } = await inParts(each, parts, undefined, (all) => all.reverse());
-      expect(hashes(target)).toEqual(hashes(single));
-      expect(result).toMatchObject({ schema, srte, quantization, tie, gguf });
-      const left = fs.readdirSync(path.dirname(target));
-      expect(left.filter((name) => !/^out|^\.out.*\.parts-/.test(name))).toEqual([]);
-    }
-  });
+  it.each(Object.entries(CONVERSIONS))(
+    'writes the files of a single run: %s',
+    async (name, each) => {
+      const expected = await single(name);
+      const { schema, srte, quantization, tie, gguf } = expected.result;
+      for (const parts of NUMBERS) {
+        const { target, result } = await inParts(each, parts, undefined, (all) => all.reverse());
+        expect(hashes(target)).toEqual(expected.hashes);
+        expect(result).toMatchObject({ schema, srte, quantization, tie, gguf });
+        const left = fs.readdirSync(path.dirname(target));
+        expect(left.filter((name) => !/^out|^\.out.*\.parts-/.test(name))).toEqual([]);
+      }
+    },
+  );
 
   it('divides tables into rows without a change of a bit', async () => {
     const wanted = ['mean of tables', 'more rows', 'multiplied out', 'sincos', 'cast'];
     for (const name of wanted) {
       const each = CONVERSIONS[name] ?? expect.unreachable();
-      const single = path.join(folderOf({}), each[1]);
-      const { srte } = await convert(each[0], single, each[2]);
+      const expected = await single(name);
+      const { srte } = expected.result;
       for (const parts of isWhole ? [1, 2, 7, 64] : [2, 64]) {
         const { target, planned, result } = await inParts(each, parts, 4, (all) => all);
         const slices = planned.plan.parts.flatMap((part) => part.slices);
         if (name === 'mean of tables' && parts > 1) expect(slices.length).toBe(Math.min(parts, 12));
-        expect(hashes(target)).toEqual(hashes(single));
+        expect(hashes(target)).toEqual(expected.hashes);
         if (srte !== null && 'srte' in result) {
           expect(result.srte?.relativeError ?? 0).toBeCloseTo(srte.relativeError ?? 0, 12);
         }
