@@ -1,8 +1,13 @@
 import { UserError } from '../errors.js';
 import type { Family } from './family.js';
 
+type FamilyLoaders<Name extends string> = Readonly<Record<Name, () => Promise<Family>>>;
+
+/** Without the type of each schema: a program that imports the library would compare all of them. */
+const familyLoaders = <Name extends string>(loaders: FamilyLoaders<Name>) => loaders;
+
 /** Registry of families, one per line; each is loaded on demand. */
-export const FAMILIES = {
+export const FAMILIES = familyLoaders({
   hybrid: async () => (await import('./models/hybrid.js')).hybrid,
   minimind: async () => (await import('./models/minimind.js')).minimind,
   minigpt: async () => (await import('./models/minigpt.js')).minigpt,
@@ -76,7 +81,7 @@ export const FAMILIES = {
   phimoe: async () => (await import('./models/phimoe.js')).phimoe,
   zamba2: async () => (await import('./models/zamba2.js')).zamba2,
   mistral4: async () => (await import('./models/mistral4.js')).mistral4,
-} as const satisfies Record<string, () => Promise<Family>>;
+});
 
 export type FamilyName = keyof typeof FAMILIES;
 

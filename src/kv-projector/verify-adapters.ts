@@ -114,7 +114,14 @@ export function freshAdapter(
           : []),
         xavier(hidden, teacherWidth),
         { kind: design.activation },
-        { kind: 'dropout', maskOf: (count) => random.dropoutMask(count, design.dropout) },
+        ...(design.dropout > 0
+          ? [
+              {
+                ...({ kind: 'dropout' } as const),
+                maskOf: (count: number) => random.dropoutMask(count, design.dropout),
+              },
+            ]
+          : []),
         xavier(studentWidth, hidden),
       ];
     }

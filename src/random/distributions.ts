@@ -156,9 +156,29 @@ const pair = new Int32Array(2);
 /** Uniform from 0 to below 1, with 53 bits: two draws, the first for the high word. */
 export function uniform53(twister: MersenneTwister): number {
   twister.fill(pair);
-  const high = (pair[0] ?? 0) & 0x1fffff;
-  const low = (pair[1] ?? 0) >>> 0;
-  return (high * 2 ** 32 + low) * 2 ** -53;
+  return fraction53(pair[0] ?? 0, pair[1] ?? 0);
+}
+
+const fraction53 = (high: number, low: number) =>
+  ((high & 0x1fffff) * 2 ** 32 + (low >>> 0)) * 2 ** -53;
+
+const pairs = new Int32Array(2 ** 9);
+
+/** Fills with 1 where a value of `uniform53` is below `probability`, else with 0. */
+export function fillBernoulli(
+  twister: MersenneTwister,
+  target: Float32Array,
+  probability: number,
+): void {
+  const block = pairs.length / 2;
+  for (let start = 0; start < target.length; start += block) {
+    const count = Math.min(block, target.length - start);
+    twister.fill(count === block ? pairs : pairs.subarray(0, 2 * count));
+    for (let i = 0; i < count; i++) {
+      const value = fraction53(pairs[2 * i] ?? 0, pairs[2 * i + 1] ?? 0);
+      target[start + i] = value < probability ? 1 : 0;
+    }
+  }
 }
 
 /** Two standard normal values, in double precision. */

@@ -1,7 +1,13 @@
 /** PyTorch's CPU generator: equal seeds and fills give equal values. */
 import { UserError } from '../errors.js';
 import { elementCount, type Shape, shapeText } from '../tensor/dtype.js';
-import { fillNormalBlocks, fillUniform, isPaired, normalPair, uniform53 } from './distributions.js';
+import {
+  fillBernoulli,
+  fillNormalBlocks,
+  fillUniform,
+  isPaired,
+  normalPair,
+} from './distributions.js';
 import { MersenneTwister } from './mersenne-twister.js';
 
 /** Whether a number is whole and has 32 bits. */
@@ -113,9 +119,7 @@ export class Generator {
    */
   bernoulli(target: Float32Array, probability: number): Float32Array {
     checkProbability(probability);
-    for (let i = 0; i < target.length; i++) {
-      target[i] = uniform53(this.#twister) < probability ? 1 : 0;
-    }
+    fillBernoulli(this.#twister, target, probability);
     return target;
   }
 

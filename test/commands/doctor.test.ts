@@ -1,22 +1,26 @@
-import { describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import Doctor from '../../src/commands/doctor.js';
 import { matchesRequest } from '../../src/runtime/select/devices.js';
 import { CANDIDATES } from '../../src/runtime/select/engine-candidates.js';
-import { runCli } from '../run-cli.js';
+import { type Run, runCli } from '../run-cli.js';
 import { runHere } from '../run-here.js';
 
 describe('doctor', () => {
-  it('lists every engine with every backend, and exits with 0', async () => {
-    const { code, stdout, stderr } = await runHere(['doctor', '--json']);
-    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-    const { engines, adapters, adapterFindings } = JSON.parse(stdout);
+  let here: Run;
+  beforeAll(async () => {
+    here = await runHere(['doctor', '--json']);
+  }, 60_000);
+
+  it('lists every engine with every backend, and exits with 0', () => {
+    expect(here).toMatchObject({ code: 0, stderr: '' });
+    const { engines, adapters, adapterFindings } = JSON.parse(here.stdout);
     const named = (engine: string, backend: string) =>
       engines.find(
         (each: { engine: string; backend: string }) =>
           each.engine === engine && each.backend === backend,
       );
-    const here = CANDIDATES.filter((each) => matchesRequest(each, process.platform));
-    expect(engines).toHaveLength(here.length);
+    const candidates = CANDIDATES.filter((each) => matchesRequest(each, process.platform));
+    expect(engines).toHaveLength(candidates.length);
     // Where there is none, it is said what was looked for.
     expect(adapters.length + adapterFindings.length).toBeGreaterThan(0);
     expect(named('tfjs', 'wasm')).toMatchObject({ problem: null, selfCheck: { passed: true } });
@@ -27,11 +31,11 @@ describe('doctor', () => {
     }
   });
 
-  it('tries engines in processes of the program, also where it runs in another one', async () => {
+  it('tries engines in processes of the program, also where it runs in another one', () => {
     const problems = (stdout: string) =>
       JSON.parse(stdout).engines.map(({ problem }: { problem: string | null }) => problem);
     const alone = problems(runCli(['doctor', '--json']).stdout);
-    expect(problems((await runHere(['doctor', '--json'])).stdout)).toEqual(alone);
+    expect(problems(here.stdout)).toEqual(alone);
   });
 
   it('can be asked for any of them alone', () => {

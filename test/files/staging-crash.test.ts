@@ -49,7 +49,7 @@ function begin({ old }: Scenario): void {
 
 /** A whole run, as a process of its own has it. */
 async function run({ kind, output }: Scenario, resume: boolean): Promise<void> {
-  const Staging = await freshStaging();
+  const Staging = freshStaging();
   const staging = await Staging.open(
     inFolder('out'),
     options({ kind, force: true, resume, identity: kind }),
@@ -65,7 +65,7 @@ async function run({ kind, output }: Scenario, resume: boolean): Promise<void> {
 
 /** A run that fails as soon as it has begun. */
 async function touch({ kind }: Scenario): Promise<void> {
-  const Staging = await freshStaging();
+  const Staging = freshStaging();
   const staging = await Staging.open(
     inFolder('out'),
     options({ kind, force: true, identity: '?' }),
@@ -100,7 +100,10 @@ function expectWhole(scenario: Scenario, when: string): void {
 }
 
 beforeAll(withoutDisk);
-afterAll(() => vi.restoreAllMocks());
+afterAll(() => {
+  vi.restoreAllMocks();
+  vi.unstubAllEnvs();
+});
 
 describe.each(SCENARIOS)('%s, when the process dies', (_, scenario) => {
   it('at any operation, the old is whole or the new, and a later run completes the new', async () => {
