@@ -197,10 +197,10 @@ describe('a killed part', () => {
     const request = ['compare', 'hybrid/tiny', '--set', `model.num_layers=${layers}`];
     await runHere([...request, '--parts', '1', '--plan', file]);
     const words = [inPackage('bin/run.js'), 'compare', '--plan', file, '--part', '1'];
-    const child = spawn(process.execPath, words, { stdio: 'ignore' });
     const { results } = JSON.parse(
       (await runHere(['compare', '--plan', file, '--status', '--json'])).stdout,
     );
+    const child = spawn(process.execPath, words, { stdio: 'ignore' });
     while (!fs.existsSync(path.join(results, 'part-1.lock')) && child.exitCode === null) {
       await new Promise((resolve) => setTimeout(resolve, 5));
     }
