@@ -128,16 +128,20 @@ function* limitedTokens(text: string, source: Source): Generator<CST.Token, void
   const counts = new Map<string, number>();
   for (const lexeme of new Lexer().lex(text)) {
     yield* parser.next(lexeme);
-    const top = parser.stack.at(-1);
+    const { stack } = parser;
     // The stack also holds the document, and possibly a text.
-    const depth = parser.stack.length - (top !== undefined && 'items' in top ? 1 : 2);
-    const place = { source, offset: parser.offset };
-    if (depth > MAX_DEPTH) throw unreadableAt(place, TOO_DEEP);
+    if (stack.length > MAX_DEPTH + 1) {
+      const top = stack.at(-1);
+      const depth = stack.length - (top !== undefined && 'items' in top ? 1 : 2);
+      if (depth > MAX_DEPTH) throw unreadableAt({ source, offset: parser.offset }, TOO_DEEP);
+    }
     const first = lexeme.charAt(0);
     if (NO_NODE.has(first)) continue;
     const kind = OF_A_NODE.has(first) ? first : '';
     const count = (counts.get(kind) ?? 0) + 1;
-    if (count > MAX_NODES) throw unreadableAt(place, TOO_MANY_NODES);
+    if (count > MAX_NODES) {
+      throw unreadableAt({ source, offset: parser.offset }, TOO_MANY_NODES);
+    }
     counts.set(kind, count);
   }
   yield* parser.end();

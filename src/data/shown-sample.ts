@@ -38,7 +38,7 @@ export function shownSample(
     mask,
     tokens: ids.length,
     uncut: fullLength,
-    texts: tokenizer ? ids.map((id) => tokenText(tokenizer, id)) : null,
+    texts: tokenizer ? tokenTexts(tokenizer, ids) : null,
   };
 }
 
@@ -50,11 +50,15 @@ for (let byte = 0, more = 0; byte < 256; byte++) {
   if (!isOwn) more++;
 }
 
-/** Text of a token; bytes in hexadecimal for a part of a character. */
-function tokenText(tokenizer: TextTokenizer, id: number): string {
-  const text = tokenizer.decode([id], { special: true });
+/** Text of each token; bytes in hexadecimal for a part of a character. */
+const tokenTexts = (tokenizer: TextTokenizer, ids: readonly number[]): string[] =>
+  tokenizer
+    .decodeEach(ids, { special: true })
+    .map((text, at) => withBytes(text, tokenizer.tokenOf(ids[at] ?? 0)));
+
+function withBytes(text: string, token: string | undefined): string {
   if (!text.includes('\ufffd')) return text;
-  const bytes = Array.from(tokenizer.tokenOf(id) ?? '', (each) => BYTE_OF.get(each));
+  const bytes = Array.from(token ?? '', (each) => BYTE_OF.get(each));
   if (bytes.length === 0 || bytes.includes(undefined)) return text;
   return bytes.map((byte) => `<${(byte ?? 0).toString(16).padStart(2, '0')}>`).join('');
 }

@@ -128,12 +128,23 @@ export class TextTokenizer {
   decode(ids: readonly number[], { special }: { readonly special: boolean }): string {
     const known = ids.filter((id) => this.tokenOf(id) !== undefined);
     if (known.length === 0) return '';
-    return this.#run(known.length, () =>
-      this.#tokenizer.decode(known, {
-        skip_special_tokens: !special,
-        clean_up_tokenization_spaces: this.#cleansUp,
-      }),
+    return this.#run(known.length, () => this.#textOf(known, special));
+  }
+
+  /** Texts of token ids, each by itself. As with `encodeAll`, they share one time limit. */
+  decodeEach(ids: readonly number[], { special }: { readonly special: boolean }): string[] {
+    return this.#run(
+      ids.length,
+      () => ids.map((id) => (this.tokenOf(id) === undefined ? '' : this.#textOf([id], special))),
+      MANY_LIMIT,
     );
+  }
+
+  #textOf(ids: number[], special: boolean): string {
+    return this.#tokenizer.decode(ids, {
+      skip_special_tokens: !special,
+      clean_up_tokenization_spaces: this.#cleansUp,
+    });
   }
 
   /** Token as the file writes it. */

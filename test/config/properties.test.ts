@@ -133,13 +133,14 @@ describe('checkDocument', () => {
   });
 });
 
+const strict = z.strictObject({ a: z.int(), b: z.array(z.string()).optional() });
+
 /** All that a user may see of a document: it must not throw, and must be safe to print. */
 function outcome(read: () => ConfigDocument): string {
-  const schema = z.strictObject({ a: z.int(), b: z.array(z.string()).optional() });
   try {
     const document = read();
     document.locate(['a', 0, 'b'], 'key');
-    return checkDocument(document, { schema })
+    return checkDocument(document, { schema: strict })
       .problems.map((each) => line(each) + each.excerpt)
       .join('');
   } catch (error) {

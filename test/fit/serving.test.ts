@@ -286,10 +286,11 @@ describe('every preset', () => {
           for (const each of [...bounds, fit.decode.tokensPerSecond]) {
             expect(inOrder(each)).toBe(true);
           }
-          for (const each of derived(fit)) {
-            expect(each.value, each.label).toBeGreaterThanOrEqual(0);
-            expect(Number.isFinite(Number(each.value)), each.label).toBe(true);
-          }
+          // Thousands of them: `expect` of each would take as long as the fit.
+          const wrong = derived(fit).filter(
+            ({ value }) => !(value >= 0 && Number.isFinite(Number(value))),
+          );
+          expect(wrong.map(({ label, value }) => `${label}: ${value}`)).toEqual([]);
           expect(fit.verdict === 'fits').toBe(fit.total.upper.value <= fit.capacity.value);
         }
       }

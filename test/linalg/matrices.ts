@@ -72,7 +72,8 @@ export function orthonormalRows(rows: number, columns: number, random: () => num
     for (let round = 0; round < 2; round++) {
       for (let before = 0; before < row; before++) {
         const other = matrix.values.subarray(before * columns, (before + 1) * columns);
-        const dot = own.reduce((sum, value, k) => sum + value * (other[k] ?? 0), 0);
+        let dot = 0;
+        for (let k = 0; k < columns; k++) dot += (own[k] ?? 0) * (other[k] ?? 0);
         for (let k = 0; k < columns; k++) own[k] = (own[k] ?? 0) - dot * (other[k] ?? 0);
       }
       const norm = Math.hypot(...own);
@@ -93,11 +94,11 @@ export function withSingularValues(
   const v = orthonormalRows(singular.length, columns, random);
   const values = new Float64Array(rows * columns);
   for (const [k, value] of singular.entries()) {
+    const across = v.values.subarray(k * columns, (k + 1) * columns);
     for (let i = 0; i < rows; i++) {
-      for (let j = 0; j < columns; j++) {
-        values[i * columns + j] =
-          (values[i * columns + j] ?? 0) + value * at(u, k, i) * at(v, k, j);
-      }
+      const factor = value * at(u, k, i);
+      const row = values.subarray(i * columns, (i + 1) * columns);
+      for (let j = 0; j < columns; j++) row[j] = (row[j] ?? 0) + factor * (across[j] ?? 0);
     }
   }
   return { values, rows, columns };

@@ -123,14 +123,14 @@ describe('any plan', () => {
       const { rows, pareto } = await rankedBy(sort);
       expect(rows).toHaveLength(pareto);
       const { measure, best } = CRITERIA[sort];
-      const values = rows.map((row) => measuresOfRow(row)[measure] ?? 0);
+      const measured = rows.map(measuresOfRow);
+      const values = measured.map((each) => each[measure] ?? 0);
       const sign = best === 'least' ? 1 : -1;
       expect(values).toEqual(values.toSorted((a, b) => sign * (a - b)));
-      for (const row of rows) {
-        const others = rows.filter((other) => other !== row);
-        const axes = axesFor(CRITERIA[sort]);
-        const better = others.filter((o) =>
-          isAtLeastAsGood(measuresOfRow(o), measuresOfRow(row), axes),
+      const axes = axesFor(CRITERIA[sort]);
+      for (const own of measured) {
+        const better = measured.filter(
+          (other) => other !== own && isAtLeastAsGood(other, own, axes),
         );
         expect(better).toEqual([]);
       }

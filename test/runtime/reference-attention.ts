@@ -61,22 +61,25 @@ export function attend(query: Query, into: Float64Array): void {
   const tokens = q.shape[1] ?? 0;
   const rows = k.shape[1] ?? 0;
   const own = ((row * tokens + t) * heads + head) * key;
-  const scores = Float64Array.from({ length: to - from + 1 }, (_, index) => {
-    const s = from + index;
+  const { scale, softcap, slope, offset, sink = Number.NEGATIVE_INFINITY } = query;
+  const scores = new Float64Array(to - from + 1);
+  let largest = sink;
+  for (let s = from; s <= to; s++) {
     const at = ((row * rows + s) * keyHeads + shared) * key;
     let sum = 0;
     for (let i = 0; i < key; i++) sum += (q.data[own + i] ?? 0) * (k.data[at + i] ?? 0);
-    return capped(sum * query.scale, query.softcap) - query.slope * (t + query.offset - s);
-  });
-  const { sink = Number.NEGATIVE_INFINITY } = query;
-  const largest = scores.reduce((a, b) => Math.max(a, b), sink);
+    const score = capped(sum * scale, softcap) - slope * (t + offset - s);
+    scores[s - from] = score;
+    largest = Math.max(largest, score);
+  }
   const weights = scores.map((score) => Math.exp(score - largest));
   const total = sumOf(weights) + Math.exp(sink - largest);
   const result = ((row * tokens + t) * heads + head) * value;
-  for (const [index, weight] of weights.entries()) {
-    const at = ((row * rows + from + index) * keyHeads + shared) * value;
+  for (let s = from; s <= to; s++) {
+    const at = ((row * rows + s) * keyHeads + shared) * value;
+    const weight = (weights[s - from] ?? 0) / total;
     for (let i = 0; i < value; i++) {
-      into[result + i] = (into[result + i] ?? 0) + (weight / total) * (v.data[at + i] ?? 0);
+      into[result + i] = (into[result + i] ?? 0) + weight * (v.data[at + i] ?? 0);
     }
   }
 }

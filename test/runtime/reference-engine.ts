@@ -162,7 +162,7 @@ function valuesOf(source: WeightSource, tensor: Param): Float64Array {
   return Float64Array.from(values);
 }
 
-const rounded = ({ shape, data }: Tensor): Values => ({ shape, data: Float32Array.from(data) });
+const rounded = ({ shape, data }: Tensor): Values => ({ shape, data: new Float32Array(data) });
 const mapped = (tensors: ReadonlyMap<string, Tensor>) =>
   new Map([...tensors].map(([path, tensor]) => [path, rounded(tensor)]));
 
@@ -960,10 +960,13 @@ function gatedRmsNorm(
 
 /** Each part of `size` values divided by its root mean square, each value times its factor. */
 function scaledParts(x: Tensor, size: number, eps: number, factor: (at: number) => number): Tensor {
+  let root = 0;
   return each(x, (value, at) => {
-    const from = at - (at % size);
-    const squares = x.data.subarray(from, from + size).map((each) => each * each);
-    return (value / Math.sqrt(sumOf(squares) / size + eps)) * factor(at);
+    if (at % size === 0) {
+      const squares = x.data.subarray(at, at + size).map((each) => each * each);
+      root = Math.sqrt(sumOf(squares) / size + eps);
+    }
+    return (value / root) * factor(at);
   });
 }
 

@@ -13,8 +13,11 @@ export const plus = (a: Tensor, b: Tensor) => each(a, (value, at) => value + (b.
 export const times = (a: Tensor, b: Tensor) => each(a, (value, at) => value * (b.data[at] ?? 0));
 export const sigmoid = (x: number) => 1 / (1 + Math.exp(-x));
 export const silu = (x: number) => x * sigmoid(x);
-export const sumOf = (values: ArrayLike<number>) =>
-  Array.from(values).reduce((sum, value) => sum + value, 0);
+export function sumOf(values: ArrayLike<number>): number {
+  let sum = 0;
+  for (let at = 0; at < values.length; at++) sum += values[at] ?? 0;
+  return sum;
+}
 
 /** Columns of the last dimension, in parts. */
 export function split<const Sizes extends readonly number[]>(x: Tensor, sizes: Sizes) {

@@ -108,12 +108,13 @@ export function replicasFor(
       return service.value + waitOf(place) <= p95Seconds;
     });
     if (replicas === undefined) continue;
-    const met = metBy(server, service, batch, replicas, requestsPerSecond);
+    const wait = waitIn(service, batch, replicas, requestsPerSecond);
     const better =
       best === undefined ||
       replicas < best.replicas.value ||
-      met.p95Seconds.value < best.p95Seconds.value;
-    if (better) best = met;
+      wait.p95Seconds.value < best.p95Seconds.value;
+    // The mean takes a search of its own.
+    if (better) best = metBy(server, wait, requestsPerSecond);
   }
   return best ?? tooSlow;
 }
@@ -217,16 +218,24 @@ function blockChance(load: number, slots: number): number {
   return blocked;
 }
 
-/** All figures of a met target, each with its formula. */
-function metBy(
-  server: Server,
+/** Wait for a place at a number of replicas, and the places. */
+interface Wait
+  extends Pick<LoadMet, 'service' | 'waiting' | 'chance' | 'utilisation' | 'p95Seconds'> {
+  readonly batch: number;
+  readonly replicas: number;
+}
+
+const arrivingAt = (requestsPerSecond: number, replicas: number) =>
+  div(v({ requests_per_second: requestsPerSecond }), v({ replicas }));
+
+function waitIn(
   service: Quantity,
   batch: number,
   replicas: number,
   requestsPerSecond: number,
-): LoadMet {
+): Wait {
   const rate = requestsPerSecond / replicas;
-  const arriving = div(v({ requests_per_second: requestsPerSecond }), v({ replicas }));
+  const arriving = arrivingAt(requestsPerSecond, replicas);
   const inService = v({ service: service.value });
   const slots = v({ batch });
   const blocked = v({ blocked: blockChance(rate * service.value, batch) });
@@ -251,6 +260,25 @@ function metBy(
     ),
     source: 'where P(wait > t) = chance · exp(−(batch / service − rate) · t) is 5% (M/M/c)',
   });
+  const p95Seconds = quantity({
+    label: '95th percentile of the time to the last token',
+    unit: 'seconds',
+    formula: add(inService, v({ waiting: waiting.value })),
+    source: LOAD_ASSUMPTION,
+  });
+  return { batch, replicas, service, waiting, chance, utilisation, p95Seconds };
+}
+
+/** All figures of a met target, each with its formula. */
+function metBy(
+  server: Server,
+  { batch, replicas, ...wait }: Wait,
+  requestsPerSecond: number,
+): LoadMet {
+  const { service, waiting, chance, utilisation, p95Seconds } = wait;
+  const rate = requestsPerSecond / replicas;
+  const arriving = arrivingAt(requestsPerSecond, replicas);
+  const slots = v({ batch });
   const meanService = meanServiceOf(server, batch, rate, service.value);
   const meanLoad = rate * meanService.value;
   const meanChance = v({ chance: waitChance(meanLoad, batch) });
@@ -277,12 +305,7 @@ function metBy(
     }),
     replicas: one('replicas', 'replicas', replicas, 'the fewest that meet the target at any batch'),
     batch: one('requests in service at a time', 'requests', batch, 'the one with the least time'),
-    p95Seconds: quantity({
-      label: '95th percentile of the time to the last token',
-      unit: 'seconds',
-      formula: add(inService, v({ waiting: waiting.value })),
-      source: LOAD_ASSUMPTION,
-    }),
+    p95Seconds,
     meanSeconds,
     meanService,
     service,

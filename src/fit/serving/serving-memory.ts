@@ -1,9 +1,10 @@
 /** Memory of one GPU in serving: exact parts and workspace. */
 import type { LanguageModel } from '../../architecture/layer.js';
 import type { Param } from '../../architecture/param.js';
-import { outputWidth, walkCounted } from '../../architecture/walk.js';
+import { memoizedBy, outputWidth, walkCounted } from '../../architecture/walk.js';
 import { add, type Expression, mul, v } from '../../budget/expression.js';
 import type { Figure } from '../../budget/figure.js';
+import type { ActivationSetting } from '../../budget/kernel-activations.js';
 import { type Bounds, type Quantity, quantity } from '../../budget/quantity.js';
 import { activationsOf, unlikeBlocks } from '../../budget/saved-activations.js';
 import type { Gpu } from '../../hardware/gpu.js';
@@ -13,7 +14,12 @@ import { elementsPerGpu } from '../parallelism/tensor-parallel.js';
 import { type AllocatedTensors, roundingBytes } from '../training/allocator.js';
 import { channelBytes, contextBytes, libraryBytes } from '../training/fixed-workspace.js';
 import { servedWeights } from './quantized.js';
-import { type ServedLayout, sequenceState, valueBytes } from './serving-work.js';
+import {
+  type SequenceState,
+  type ServedLayout,
+  sequenceState,
+  valueBytes,
+} from './serving-work.js';
 import { WEIGHT_DTYPES } from './weight-types.js';
 
 /** Tokens per prefill pass; longer prompts take several passes. */
@@ -48,10 +54,18 @@ export function servingMemoryOf(
     served.form.weights,
     served.form.tensorParallel,
   );
-  const live = liveActivations(served);
+  const { form } = served;
+  const live = liveActivations(served.model, {
+    bytesPerValue: valueBytes(form),
+    tensor: form.tensorParallel,
+  });
   const constant = constantParts(served, gpu);
+  // A search for the largest batch asks for one context many times.
+  const states = new Map<number, SequenceState>();
   return (batch, context) => {
-    const { cache, perToken, state } = sequenceState(served, context);
+    const kept = states.get(context) ?? sequenceState(served, context);
+    states.set(context, kept);
+    const { cache, perToken, state } = kept;
     const workspaceParts = [
       ...constant,
       activationPart(live, batch, context),
@@ -147,17 +161,18 @@ interface Live {
   readonly block: number;
 }
 
+/** Settings that determine the live activations. */
+type LiveSetting = Required<Pick<ActivationSetting, 'bytesPerValue' | 'tensor'>>;
+
 /** Live activations of the largest block; equal blocks are computed once. */
-function liveActivations({ model, form }: ServedLayout): Live {
-  const bytesPerValue = valueBytes(form);
+const liveActivations = memoizedBy(
+  ({ bytesPerValue, tensor }: LiveSetting) => `${bytesPerValue} ${tensor}`,
+  liveInLargestBlock,
+);
+
+function liveInLargestBlock(model: LanguageModel, { bytesPerValue, tensor }: LiveSetting): Live {
   const stream = model.hidden * bytesPerValue;
-  const setting = {
-    batch: 1,
-    context: 1,
-    bytesPerValue,
-    recompute: 'selective',
-    tensor: form.tensorParallel,
-  } as const;
+  const setting = { batch: 1, context: 1, bytesPerValue, recompute: 'selective', tensor } as const;
   let [largestPart, block] = [0, 0];
   for (const each of unlikeBlocks(model)) {
     const { parts } = activationsOf({ ...model, blocks: [each] }, setting);

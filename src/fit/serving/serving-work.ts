@@ -1,7 +1,7 @@
 /** Work of one GPU in serving: bytes read, FLOPs and communication, from the model description. */
 import type { LanguageModel, Layer } from '../../architecture/layer.js';
 import type { Param } from '../../architecture/param.js';
-import { expertTensors, walkCounted } from '../../architecture/walk.js';
+import { expertTensors, memoized, memoizedBy, walkCounted } from '../../architecture/walk.js';
 import { add, div, sub, v } from '../../budget/expression.js';
 import type { Figure } from '../../budget/figure.js';
 import { figure } from '../../budget/figure.js';
@@ -82,7 +82,7 @@ export function servedModel(model: LanguageModel, form: ServingFormat): ServedMo
     Number(servedWeights(layout, form.weights, form.tensorParallel, which).total.value);
   return {
     model,
-    work: workOf(model, layout, form),
+    work: workOf(model, form.tensorParallel),
     form,
     layout,
     weightBytes: bytesOf((tensor) => !layout.lookups.has(tensor) && !layout.experts.has(tensor)),
@@ -92,16 +92,15 @@ export function servedModel(model: LanguageModel, form: ServingFormat): ServedMo
 }
 
 /** Operations per rank; a single GPU has the whole model. */
-function workOf(
-  model: LanguageModel,
-  { cuts }: WeightLayout,
-  { tensorParallel: gpus }: ServingFormat,
-) {
-  const sharing = { cuts, gpus, byTokens: false };
-  return gpus === 1
-    ? [model]
-    : ranksThatDiffer([model], gpus).map((rank) => operationsOfRank(model, sharing, rank));
-}
+const workOf = memoizedBy(
+  (gpus: number) => gpus,
+  (model: LanguageModel, gpus): readonly Work[] => {
+    const sharing = { cuts: weightLayout(model).cuts, gpus, byTokens: false };
+    return gpus === 1
+      ? [model]
+      : ranksThatDiffer([model], gpus).map((rank) => operationsOfRank(model, sharing, rank));
+  },
+);
 
 /** Keys, values and states of one sequence on one GPU. */
 export interface SequenceState {
@@ -221,11 +220,12 @@ export function expertGroupsOf(
 /** All-reduces of a pass. Gathering the logits of one token per sequence is left out. */
 function sharedWork(model: LanguageModel, bytesPerValue: number): SharedWork {
   // Rows of a shared embedding are reduced too.
-  const { values, times } = collectivesOf([model.embedding, ...model.blocks]).forward;
-  return {
-    allReduces: times,
-    // An all-reduce counts twice in `values`.
-    reducedBytes: (bytesPerValue * values) / 2,
-    launches: kernelLaunchesOf([model]).layers,
-  };
+  const { values, times, launches } = passOf(model);
+  // An all-reduce counts twice in `values`.
+  return { allReduces: times, reducedBytes: (bytesPerValue * values) / 2, launches };
 }
+
+const passOf = memoized((model: LanguageModel) => ({
+  ...collectivesOf([model.embedding, ...model.blocks]).forward,
+  launches: kernelLaunchesOf([model]).layers,
+}));

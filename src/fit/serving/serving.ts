@@ -99,7 +99,10 @@ export function fitServing(model: LanguageModel, setting: ServingFitSetting): Se
   const verdict = verdictOf(memory.total, capacity);
   return {
     ...memory,
-    wholeWeights: servedWeights(served.layout, setting.weights, 1).total,
+    wholeWeights:
+      tensorParallel === 1
+        ? memory.weights
+        : servedWeights(served.layout, setting.weights, 1).total,
     capacity,
     verdict,
     peak,

@@ -141,11 +141,12 @@ const loss: WorkspaceTerm = ({ model, setting, parallelism, stage }) =>
 const unfused: WorkspaceTerm = ({ model, setting, kept, memory }) => {
   const total = (wish: Pick<ActivationSetting, 'unfused' | 'repeated'>) =>
     activationsOf(model, { ...kept, ...wish }).total.value;
+  const most = total({ unfused: true, repeated: true });
   const isPlain = setting.attention === 'plain';
   const of = inputs({
     counted: memory.activations.total.value,
-    usual: total({ unfused: true, repeated: isPlain }),
-    most: total({ unfused: true, repeated: true }),
+    usual: isPlain ? most : total({ unfused: true, repeated: false }),
+    most,
   });
   return boundsOf(
     { label: OTHER_PARTS.unfused, unit: 'bytes', inputs: of },
