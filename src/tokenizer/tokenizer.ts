@@ -136,6 +136,19 @@ export class TextTokenizer {
     );
   }
 
+  /** Text of each token id alone, special tokens included. All are decoded in one call, which starts one timer. */
+  decodeEach(ids: readonly number[]): string[] {
+    const options = { skip_special_tokens: false, clean_up_tokenization_spaces: this.#cleansUp };
+    return this.#run(
+      ids.length,
+      () =>
+        ids.map((id) =>
+          this.tokenOf(id) === undefined ? '' : this.#tokenizer.decode([id], options),
+        ),
+      MANY_LIMIT,
+    );
+  }
+
   /** Token as the file writes it. */
   tokenOf(id: number): string | undefined {
     return this.#tokenizer.id_to_token(id);
