@@ -1,7 +1,7 @@
 /** Memory of one GPU in serving: exact parts and workspace. */
 import type { LanguageModel } from '../../architecture/layer.js';
 import type { Param } from '../../architecture/param.js';
-import { outputWidth, walkCounted } from '../../architecture/walk.js';
+import { memoizedBy, outputWidth, walkCounted } from '../../architecture/walk.js';
 import { add, type Expression, mul, v } from '../../budget/expression.js';
 import type { Figure } from '../../budget/figure.js';
 import { type Bounds, type Quantity, quantity } from '../../budget/quantity.js';
@@ -12,8 +12,14 @@ import { eachBound, sumBounds } from '../bounds.js';
 import { elementsPerGpu } from '../parallelism/tensor-parallel.js';
 import { type AllocatedTensors, roundingBytes } from '../training/allocator.js';
 import { channelBytes, contextBytes, libraryBytes } from '../training/fixed-workspace.js';
-import { servedWeights } from './quantized.js';
-import { type ServedLayout, sequenceState, valueBytes } from './serving-work.js';
+import { servedWeights, weightLayout } from './quantized.js';
+import {
+  formatKey,
+  type ServedLayout,
+  type ServingFormat,
+  sequenceState,
+  valueBytes,
+} from './serving-work.js';
 import { WEIGHT_DTYPES } from './weight-types.js';
 
 /** Tokens per prefill pass; longer prompts take several passes. */
@@ -43,13 +49,9 @@ export function servingMemoryOf(
   served: ServedLayout,
   gpu: Pick<Gpu, 'kind' | 'architecture'>,
 ): (batch: number, context: number) => ServingMemory {
-  const { parts, total: weights } = servedWeights(
-    served.layout,
-    served.form.weights,
-    served.form.tensorParallel,
-  );
-  const live = liveActivations(served);
-  const constant = constantParts(served, gpu);
+  const { weights: ofWeights, live, tensors } = onAnyGpu(served.model, served.form);
+  const { parts, total: weights } = ofWeights;
+  const constant = constantParts(served.form, tensors, gpu);
   return (batch, context) => {
     const { cache, perToken, state } = sequenceState(served, context);
     const workspaceParts = [
@@ -76,6 +78,17 @@ export function servingMemoryOf(
   };
 }
 
+/** Parts that no GPU changes, once for each format: a table and searches ask for many GPUs. */
+const onAnyGpu = memoizedBy(formatKey, (model: LanguageModel, form) => {
+  const layout = weightLayout(model);
+  const served = { model, form, layout };
+  return {
+    weights: servedWeights(layout, form.weights, form.tensorParallel),
+    live: liveActivations(served),
+    tensors: allottedWeights(served),
+  };
+});
+
 function totalOf(
   batch: number,
   { weights, cache, state }: Readonly<Record<'weights' | 'cache' | 'state', Figure>>,
@@ -96,14 +109,11 @@ function totalOf(
 }
 
 function constantParts(
-  served: ServedLayout,
+  form: ServingFormat,
+  tensors: readonly AllocatedTensors[],
   gpu: Pick<Gpu, 'kind' | 'architecture'>,
 ): WorkspacePart[] {
-  const { form } = served;
-  const rounding = {
-    part: 'rounding of the allocator',
-    bytes: roundingBytes(gpu, allottedWeights(served)),
-  };
+  const rounding = { part: 'rounding of the allocator', bytes: roundingBytes(gpu, tensors) };
   const links = { part: 'buffers of all-reduces', bytes: channelBytes(1, gpu) };
   return [
     { part: 'driver context and kernels', bytes: contextBytes(gpu) },
