@@ -193,7 +193,7 @@ describe('a sweep in one process', () => {
 describe('a killed part', () => {
   it('leaves no results, and can be repeated', async () => {
     const file = at('killed.json');
-    // A second of work, in steps of 5 ms of which the lock is looked for.
+    // They take the part about a second. The lock is looked for every 5 ms.
     const widths = Array.from({ length: 60 }, (_, index) => 64 * (index + 1)).join();
     const sweep = ['--set', 'model.num_layers=12', '--set', `model.hidden_size=${widths}`];
     const request = ['compare', 'hybrid/tiny', ...sweep];
