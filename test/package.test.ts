@@ -148,7 +148,9 @@ describe('the package', () => {
     expect(
       built.filter(
         (file) =>
-          !/(\.js|\.d\.ts|LICENSES\.txt|sbom\.cdx\.json|^dist\/families\.json|man\/[\w-]+\.1)$/.test(file),
+          !/(\.js|\.d\.ts|LICENSES\.txt|sbom\.cdx\.json|^dist\/families\.json|man\/[\w-]+\.1)$/.test(
+            file,
+          ),
       ),
     ).toEqual([]);
     expect(

@@ -272,7 +272,7 @@ async function readWords(
     bos: bosAddedBy(tokenizer),
     bytes: Buffer.byteLength(text),
     words: text.split(/\s+/).filter((word) => word !== '').length,
-    lines: LineTracker.of(text, ids, newlineCounter(tokenizer)),
+    lines: LineTracker.of(text, ids, newlinesById(tokenizer, ids)),
   };
 }
 
@@ -283,16 +283,11 @@ function bosAddedBy(tokenizer: TextTokenizer): number | undefined {
   return first === plain ? undefined : first;
 }
 
-/** Line feeds in a token's text, each token decoded once. */
-function newlineCounter(tokenizer: TextTokenizer): (id: number) => number {
-  const known = new Map<number, number>();
-  return (id) => {
-    const before = known.get(id);
-    if (before !== undefined) return before;
-    const count = tokenizer.decode([id], { special: true }).split('\n').length - 1;
-    known.set(id, count);
-    return count;
-  };
+/** Line feeds in the text of each token, by its id. */
+function newlinesById(tokenizer: TextTokenizer, ids: readonly number[]): Map<number, number> {
+  const distinct = [...new Set(ids)];
+  const texts = tokenizer.decodeEach(distinct, { special: true });
+  return new Map(distinct.map((id, at) => [id, (texts[at] ?? '').split('\n').length - 1]));
 }
 
 async function readIds(source: string, vocabulary: number): Promise<ReadTexts> {

@@ -32,20 +32,20 @@ export class LineTracker {
   }
 
   /**
-   * @param newlinesOf Number of line feeds in the text of a token.
+   * @param newlines Number of line feeds in the text of each token, by its id.
    * @returns Undefined when the tokens do not have the line feeds of the text, as after a normalizer that removes them.
    */
   static of(
     text: string,
     ids: readonly number[],
-    newlinesOf: (id: number) => number,
+    newlines: ReadonlyMap<number, number>,
   ): LineTracker | undefined {
     const lines = text.split('\n');
     const lineOf = new Uint32Array(ids.length);
     let line = 0;
     for (const [at, id] of ids.entries()) {
       lineOf[at] = line;
-      line += newlinesOf(id);
+      line += newlines.get(id) ?? 0;
     }
     return line === lines.length - 1 ? new LineTracker(lines, lineOf) : undefined;
   }

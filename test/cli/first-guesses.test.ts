@@ -160,7 +160,7 @@ describe('a first guess', () => {
     'fit my.yaml --gpu l4 --output 20',
     'fit my.yaml --gpu l4 --qps 3',
     'fit my.yaml --gpu l4 --users 50 --batch 3',
-    'fit my.yaml --gpu l4 --remeasure --this-machin',
+    'fit my.yaml --gpu l4 --threads 1 --remeasure --this-machin',
     'fit --list-gpus=4090',
     'inspect old.pt --ranks 2',
     'inspect old.pt --rank 2 --srte',

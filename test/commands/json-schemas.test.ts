@@ -231,7 +231,10 @@ describe('JSON output keeps to docs/schemas', () => {
 
   it.skipIf(onnxVersion() === undefined)('fit --this-machine', async () => {
     const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
-    const args = ['--this-machine', '--device', 'cpu', '--profile', path.join(folder, 'p.json')];
+    const args = [
+      ...['--this-machine', '--device', 'cpu', '--threads', '1'],
+      ...['--profile', path.join(folder, 'p.json')],
+    ];
     const { code, stdout } = await runHere([
       'fit',
       SMALL_CONFIG,

@@ -193,8 +193,10 @@ describe('a sweep in one process', () => {
 describe('a killed part', () => {
   it('leaves no results, and can be repeated', async () => {
     const file = at('killed.json');
-    const layers = Array.from({ length: 60 }, (_, index) => index + 1).join();
-    const request = ['compare', 'hybrid/tiny', '--set', `model.num_layers=${layers}`];
+    // They take the part about a second. The lock is looked for every 5 ms.
+    const widths = Array.from({ length: 60 }, (_, index) => 64 * (index + 1)).join();
+    const sweep = ['--set', 'model.num_layers=12', '--set', `model.hidden_size=${widths}`];
+    const request = ['compare', 'hybrid/tiny', ...sweep];
     await runHere([...request, '--parts', '1', '--plan', file]);
     const words = [inPackage('bin/run.js'), 'compare', '--plan', file, '--part', '1'];
     const { results } = JSON.parse(

@@ -88,6 +88,34 @@ describe('the engine that is chosen', () => {
     expect(closed).toEqual(['closed', 'closed']);
   });
 
+  it.each([
+    ['an engine on the processor', 'cpu', undefined, [1, 1, 2], [true, false, true]],
+    ['a graphics card, which can be lost', 'webgpu', undefined, [1, 1], [true, true]],
+    ['an engine that failed', 'cpu', missing, [1, 1], [true, true]],
+  ] as const)(
+    'is checked again only where that can differ: %s',
+    async (_, device, failing, threads, expected) => {
+      const engine = referenceEngine();
+      let loads = 0;
+      const open = async (): Promise<Engine> => ({
+        ...engine,
+        load: async (...words) => {
+          loads++;
+          if (failing) await failing();
+          return engine.load(...words);
+        },
+      });
+      const candidates = [{ ...NEEDED, device, engine: 'onnx', backend: 'own', open } as const];
+      const checked: boolean[] = [];
+      for (const each of threads) {
+        loads = 0;
+        await chooseEngine({ ...auto, device, threads: each }, candidates).catch(() => {});
+        checked.push(loads > 0);
+      }
+      expect(checked).toEqual(expected);
+    },
+  );
+
   it('omits optional packages that are not installed', async () => {
     const optional = (name: string) => ({
       ...TFJS,

@@ -108,6 +108,8 @@ export function replicasFor(
       return service.value + waitOf(place) <= p95Seconds;
     });
     if (replicas === undefined) continue;
+    // Its p95 is at least the time in service, so it is no better.
+    if (replicas === best?.replicas.value && service.value >= best.p95Seconds.value) continue;
     const wait = waitIn(service, batch, replicas, requestsPerSecond);
     const better =
       best === undefined ||

@@ -13,10 +13,12 @@ import { eachBound, sumBounds } from '../bounds.js';
 import { elementsPerGpu } from '../parallelism/tensor-parallel.js';
 import { type AllocatedTensors, roundingBytes } from '../training/allocator.js';
 import { channelBytes, contextBytes, libraryBytes } from '../training/fixed-workspace.js';
-import { servedWeights } from './quantized.js';
+import { servedWeights, weightLayout } from './quantized.js';
 import {
+  formatKey,
   type SequenceState,
   type ServedLayout,
+  type ServingFormat,
   sequenceState,
   valueBytes,
 } from './serving-work.js';
@@ -49,17 +51,9 @@ export function servingMemoryOf(
   served: ServedLayout,
   gpu: Pick<Gpu, 'kind' | 'architecture'>,
 ): (batch: number, context: number) => ServingMemory {
-  const { parts, total: weights } = servedWeights(
-    served.layout,
-    served.form.weights,
-    served.form.tensorParallel,
-  );
-  const { form } = served;
-  const live = liveActivations(served.model, {
-    bytesPerValue: valueBytes(form),
-    tensor: form.tensorParallel,
-  });
-  const constant = constantParts(served, gpu);
+  const { weights: ofWeights, live, tensors } = onAnyGpu(served.model, served.form);
+  const { parts, total: weights } = ofWeights;
+  const constant = constantParts(served.form, tensors, gpu);
   // A search for the largest batch asks for one context many times.
   const states = new Map<number, SequenceState>();
   return (batch, context) => {
@@ -90,6 +84,17 @@ export function servingMemoryOf(
   };
 }
 
+/** Parts that no GPU changes, once for each format: a table and searches ask for many GPUs. */
+const onAnyGpu = memoizedBy(formatKey, (model: LanguageModel, form) => {
+  const layout = weightLayout(model);
+  const { tensorParallel: tensor } = form;
+  return {
+    weights: servedWeights(layout, form.weights, tensor),
+    live: liveActivations(model, { bytesPerValue: valueBytes(form), tensor }),
+    tensors: allottedWeights({ model, form, layout }),
+  };
+});
+
 function totalOf(
   batch: number,
   { weights, cache, state }: Readonly<Record<'weights' | 'cache' | 'state', Figure>>,
@@ -110,14 +115,11 @@ function totalOf(
 }
 
 function constantParts(
-  served: ServedLayout,
+  form: ServingFormat,
+  tensors: readonly AllocatedTensors[],
   gpu: Pick<Gpu, 'kind' | 'architecture'>,
 ): WorkspacePart[] {
-  const { form } = served;
-  const rounding = {
-    part: 'rounding of the allocator',
-    bytes: roundingBytes(gpu, allottedWeights(served)),
-  };
+  const rounding = { part: 'rounding of the allocator', bytes: roundingBytes(gpu, tensors) };
   const links = { part: 'buffers of all-reduces', bytes: channelBytes(1, gpu) };
   return [
     { part: 'driver context and kernels', bytes: contextBytes(gpu) },

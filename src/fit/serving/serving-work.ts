@@ -60,6 +60,14 @@ export type ServingFormat = Pick<
   'weights' | 'cacheDtype' | 'stateDtype' | 'tensorParallel'
 >;
 
+/** Equal for formats that are the same. */
+export const formatKey = ({ weights, cacheDtype, stateDtype, tensorParallel }: ServingFormat) => {
+  const { dtype, groupSize, scaleDtype, zeroPoints } = weights;
+  return [dtype, groupSize, scaleDtype, zeroPoints, cacheDtype, stateDtype, tensorParallel].join(
+    ' ',
+  );
+};
+
 /** Model with its serving data, computed once for many queries. */
 export interface ServedModel {
   readonly model: LanguageModel;

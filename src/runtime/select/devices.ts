@@ -63,9 +63,32 @@ export async function chooseEngine(
       await refuseUnfit(wish, candidate);
       return openHere(candidate, { ...wish, acceptsSoftware: !isAnyCard(wish) }, platform);
     },
-    selfCheck,
+    (engine, candidate) => checkOnce(engine, candidate, wish),
   );
   return { engine: opened, selfCheck: check, passedOver };
+}
+
+/** Passed checks of engines on the processor, by their settings. */
+const passedChecks = new WeakMap<Choosable, Map<string, SelfCheck>>();
+
+/**
+ * Checks an engine on the processor once in a process: the same code with the same settings computes the same. A
+ * graphics card can be lost, so it is checked each time.
+ */
+async function checkOnce(
+  engine: Engine,
+  candidate: Choosable,
+  { threads, compute }: EngineOptions,
+): Promise<SelfCheck> {
+  if (candidate.device !== 'cpu') return selfCheck(engine);
+  const passed = passedChecks.get(candidate) ?? new Map<string, SelfCheck>();
+  passedChecks.set(candidate, passed);
+  const key = `${threads} ${compute}`;
+  const known = passed.get(key);
+  if (known) return known;
+  const check = await selfCheck(engine);
+  if (check.passed) passed.set(key, check);
+  return check;
 }
 
 /** Models, and the number of tokens of each run. */
@@ -248,7 +271,7 @@ interface UsableCandidate<T, C> extends CheckedCandidate<T> {
 export async function firstUsable<T extends Closable, C extends EngineChoiceKey>(
   candidates: readonly C[],
   open: (candidate: C) => Promise<T>,
-  checkOf: (opened: T) => Promise<SelfCheck>,
+  checkOf: (opened: T, candidate: C) => Promise<SelfCheck>,
 ): Promise<UsableCandidate<T, C>> {
   const skipped: SkippedEngine[] = [];
   for (const candidate of candidates) {
@@ -295,13 +318,13 @@ export async function tryCandidate(
 async function tryOpen<T extends Closable, C extends EngineChoiceKey>(
   candidate: C,
   open: (candidate: C) => Promise<T>,
-  checkOf: (opened: T) => Promise<SelfCheck>,
+  checkOf: (opened: T, candidate: C) => Promise<SelfCheck>,
 ): Promise<CheckedCandidate<T> | SkippedEngine> {
   const { engine, backend, device } = candidate;
   let opened: T | undefined;
   try {
     opened = await open(candidate);
-    const check = await checkOf(opened);
+    const check = await checkOf(opened, candidate);
     if (check.passed) return { opened, selfCheck: check };
     await opened.close();
     const why = `its results are wrong: ${check.difference.toExponential(1)} off, where ${check.limit} is allowed`;
