@@ -180,7 +180,7 @@ const encoded = (owner: LockOwner): Buffer =>
 export function ownerIn(file: string): LockOwner | undefined {
   try {
     const owner = JSON.parse(readReplaced(file));
-    return TOKEN.test(owner?.token) ? owner : undefined;
+    return typeof owner?.token === 'string' && TOKEN.test(owner.token) ? owner : undefined;
   } catch {
     return undefined;
   }

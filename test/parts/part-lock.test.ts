@@ -152,4 +152,13 @@ describe('LockWatch', () => {
     now = 10;
     expect(watch.breakStale(file)).toBe(true);
   });
+
+  it.each(['{}', 'null', '7', '{"token":7}', '{"token":"../x"}', '{"token":""}'])(
+    'finds no owner in %s',
+    (content) => {
+      const file = lockFile();
+      fs.writeFileSync(file, content);
+      expect(ownerIn(file)).toBeUndefined();
+    },
+  );
 });

@@ -60,12 +60,10 @@ export type ServingFormat = Pick<
   'weights' | 'cacheDtype' | 'stateDtype' | 'tensorParallel'
 >;
 
-/** Equal for formats that are the same. */
-export const formatKey = ({ weights, cacheDtype, stateDtype, tensorParallel }: ServingFormat) => {
-  const { dtype, groupSize, scaleDtype, zeroPoints } = weights;
-  return [dtype, groupSize, scaleDtype, zeroPoints, cacheDtype, stateDtype, tensorParallel].join(
-    ' ',
-  );
+/** Equal only for formats that are the same. */
+export const formatKey = (form: ServingFormat): string => {
+  const { weights, cacheDtype, stateDtype, tensorParallel } = form;
+  return JSON.stringify([weights, cacheDtype, stateDtype, tensorParallel]);
 };
 
 /** Model with its serving data, computed once for many queries. */
