@@ -82,7 +82,7 @@ async function bundle() {
 }
 
 function declarations() {
-  const tsc = require.resolve('typescript/bin/tsc');
+  const tsc = inRoot('node_modules/typescript-7/bin/tsc');
   execFileSync(process.execPath, [tsc, '-p', 'tsconfig.build.json'], {
     cwd: root,
     stdio: 'inherit',

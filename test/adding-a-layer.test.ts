@@ -59,7 +59,7 @@ describe('a layer kind made by docs/adding-a-layer.md', () => {
     const settings = path.join(copy, 'tsconfig.copy.json');
     const include = ['src', 'test/runtime/reference-engine.ts'];
     fs.writeFileSync(settings, JSON.stringify({ extends: './tsconfig.json', include }));
-    const compiler = inPackage('node_modules/typescript/bin/tsc');
+    const compiler = inPackage('node_modules/typescript-7/bin/tsc');
     const { stdout } = spawnSync(process.execPath, [compiler, '-p', settings], {
       encoding: 'utf8',
     });

@@ -64,8 +64,8 @@ export const planProjectorFiles = (
     const { dtype, shape, bytes } = tensor;
     return { name, dtype, shape, bytes, chunks: () => counted(tensor, done) };
   });
-  const { path, arguments: args } = projector;
-  return planProjectorContent({ path, values: args.values, tensors }, container);
+  const { path } = projector;
+  return planProjectorContent({ path, values: projector.arguments.values, tensors }, container);
 };
 
 /** Output file of any projector. @throws UserError when the container cannot hold a tensor or an argument. */
