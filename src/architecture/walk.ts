@@ -185,7 +185,11 @@ const visits = (layer: Layer): readonly CountedVisit[] =>
   // Only whole models are walked often enough to cache.
   layer.kind === 'languageModel' ? visitsOfModel(layer) : visitsFrom(layer, 'each');
 
-const visitsOfModel = memoized((model: LanguageModel) => visitsFrom(model, 'each'));
+const visitsOfModel = memoized((model: LanguageModel) => {
+  const counted = walkCounted(model);
+  // Only equal experts make a difference.
+  return counted.every(({ count }) => count === 1) ? counted : visitsFrom(model, 'each');
+});
 
 /**
  * `walk` with one expert of each mixture for all: experts differ only in their names. Counts take time by the layers
