@@ -188,9 +188,8 @@ export function stepsOf(
   { job: { checkpoint }, srte }: ConversionInput,
   outputs: readonly { readonly name: string; readonly tensors: readonly string[] }[],
 ): TensorStep[] {
-  const files = new Map(
-    outputs.flatMap((file) => file.tensors.map((name) => [name, file.name] as const)),
-  );
+  const files = new Map<string, string>();
+  for (const file of outputs) for (const name of file.tensors) files.set(name, file.name);
   const tables = srte?.tables?.tables ?? [];
   return plan.tensors.map((tensor): TensorStep => {
     const { action } = tensor;
@@ -200,10 +199,17 @@ export function stepsOf(
       ...tensor,
       action: kindOf(tensor, action, plan.srte, stored),
       from,
-      fromDtypes: [...new Set(stored.map(({ dtype }) => dtype))],
+      fromDtypes: distinctDtypes(stored),
       file: files.get(tensor.name) ?? '',
     };
   });
+}
+
+function distinctDtypes([first, ...others]: readonly StoredTensor[]): readonly StoredDtype[] {
+  if (first === undefined) return [];
+  // Nearly all tensors are made of one.
+  if (others.length === 0) return [first.dtype];
+  return [...new Set([first, ...others].map(({ dtype }) => dtype))];
 }
 
 /** A tensor by its own name, or by an alias in the metadata. */
@@ -276,7 +282,7 @@ export function groupSteps(steps: readonly TensorStep[]): StepGroup[] {
     const isPlain = PLAIN.has(action) && whole.number !== undefined;
     return {
       template: isPlain ? { ...whole, after: '.…' } : whole,
-      key: JSON.stringify([action, fromDtypes, blocks ?? dtype]),
+      key: `${action} ${fromDtypes} ${blocks ?? dtype}`,
     };
   });
   return STEP_KINDS.flatMap((kind) => groups.filter(({ first }) => first.action === kind)).map(
