@@ -6,7 +6,7 @@ import { codeOf } from '../files/file-system.js';
 /** Beside the built files, from any folder of them; the sources have none. */
 const BUILT = new URL('../families.json', import.meta.url);
 
-/** As the build counted them: building each preset takes a second. From the sources, they are counted here. */
+/** As the build counted them: building all presets takes over a second. From the sources, they are counted here. */
 export async function listFamilies(): Promise<readonly FamilySummary[]> {
   try {
     return JSON.parse(fs.readFileSync(BUILT, 'utf8'));

@@ -257,7 +257,7 @@ export default class ConvertCheckpoint extends BaseCommand {
     }),
     details,
     'max-memory': bytesLimit({
-      description: 'memory limit [default: 512MB, or more if it takes more]',
+      description: 'memory limit [default: 512MB, or what the conversion needs]',
     }),
     threads: threads(),
     ...partsFlags,

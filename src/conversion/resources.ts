@@ -54,9 +54,8 @@ export async function matmulBackendFor(
   }
 }
 
-/** Matmul backend and memory of a conversion. */
-export interface Resources {
-  readonly backend: MatmulBackend;
+/** Memory of a conversion. */
+interface MemoryPlan {
   /** Rows of each table processed at a time. */
   readonly blockRows: number;
   /** Memory limit: the user's, or one that suffices. */
@@ -65,7 +64,12 @@ export interface Resources {
   readonly peakBytes: number;
 }
 
-/** Limit without `--max-memory`, unless the conversion takes more. */
+/** Matmul backend and memory of a conversion. */
+export interface Resources extends MemoryPlan {
+  readonly backend: MatmulBackend;
+}
+
+/** Limit without `--max-memory`, where it suffices. */
 const DEFAULT_MEMORY_BYTES = 512e6;
 
 /** @throws UserError when the engine is not available, or `--max-memory` is insufficient. */
@@ -76,11 +80,7 @@ export async function resourcesFor(
   const backend = await matmulBackendFor(srte ? multiplications(srte) : 0, job);
   try {
     const started = Math.max(process.memoryUsage.rss(), STARTED_BYTES);
-    const limitBytes =
-      job['max-memory'] === undefined
-        ? Math.max(DEFAULT_MEMORY_BYTES, leastMemory(srte, backend, started))
-        : Number(job['max-memory']);
-    return { backend, limitBytes, ...planMemory(srte, limitBytes, backend, started) };
+    return { backend, ...planMemory(srte, job, backend, started) };
   } catch (error) {
     await backend.close();
     throw error;
@@ -94,14 +94,14 @@ const INDEX_BYTES = 2.5e3;
  * Block sizes and memory of a process that begins with the same work, whatever this one has done: the same for every
  * plan of it.
  * @param tensors Number of tensors in the index of the input.
- * @throws UserError when the memory is insufficient.
+ * @throws UserError when `--max-memory` is insufficient.
  */
 export const plannedMemory = (
   srte: SrtePlan | null,
-  { backend, limitBytes }: Pick<Resources, 'backend' | 'limitBytes'>,
+  job: Pick<ConversionJob, 'max-memory'>,
+  backend: Pick<MatmulBackend, 'bytes'>,
   tensors: number,
-): Pick<Resources, 'blockRows' | 'peakBytes'> =>
-  planMemory(srte, limitBytes, backend, STARTED_BYTES + INDEX_BYTES * tensors);
+): MemoryPlan => planMemory(srte, job, backend, STARTED_BYTES + INDEX_BYTES * tensors);
 
 /** Approximate multiplications of a plan: factorising tables, and multiplying pairs. */
 function multiplications({ source, target, tables }: SrtePlan): number {
@@ -123,57 +123,43 @@ const STARTED_BYTES = 144e6;
 /** Measured buffers for reading ahead, casting and writing, and memory that is freed late. */
 const STREAMING_BYTES = 48e6;
 
-/** The reported minimum is rounded up to a multiple of this, so that it suffices in the next run. */
-const LEAST_STEP_BYTES = 8e6;
+/** Reported sizes are rounded up to a multiple of this, so that the smallest limit suffices in the next run. */
+const ROUNDING_BYTES = 8e6;
 
 /**
- * Block sizes within the user's memory limit.
- * @throws UserError with the required minimum, when the limit is lower.
+ * Block sizes within the user's memory limit. Without one, the limit is that of the largest blocks where the default is not
+ * enough for the smallest: their size then does not depend on what this process has done.
+ * @throws UserError with the required minimum, when the user's limit is lower.
  */
 function planMemory(
   srte: SrtePlan | null,
-  limitBytes: number,
-  backend: MatmulBackend,
+  { 'max-memory': asked }: Pick<ConversionJob, 'max-memory'>,
+  backend: Pick<MatmulBackend, 'bytes'>,
   startedBytes: number,
-): Pick<Resources, 'blockRows' | 'peakBytes'> {
-  const needed = (rows: number) => neededMemory(srte, backend, startedBytes, rows);
+): MemoryPlan {
+  const rowBytes = srte ? bytesPerRow(srte) : 0;
+  const fixed = startedBytes + backend.bytes + STREAMING_BYTES;
+  const needed = (rows: number) => fixed + rows * rowBytes + factorisingBytes(srte, rows);
+  const most = srte ? rowsMade(srte) : ROW_STEP;
+  const largest = Math.max(ROW_STEP, rowBytes ? LARGEST_BLOCK_BYTES / rowBytes : most);
+  const enough =
+    needed(ROW_STEP) <= DEFAULT_MEMORY_BYTES ? DEFAULT_MEMORY_BYTES : roundedUp(needed(largest));
+  const limitBytes = asked === undefined ? enough : Number(asked);
   if (needed(ROW_STEP) > limitBytes) {
-    const least = leastMemory(srte, backend, startedBytes);
+    const least = roundedUp(needed(ROW_STEP));
     throw new UserError(
       'usage',
       `--max-memory ${formatBytes(limitBytes)} is not enough: this conversion takes at least ${formatBytes(least)}`,
       { suggestion: `allow --max-memory ${Math.ceil(least / 1e6)}MB` },
     );
   }
-  const rowBytes = srte ? bytesPerRow(srte) : 0;
-  const most = srte ? rowsMade(srte) : ROW_STEP;
-  let blockRows = Math.max(ROW_STEP, rowBytes ? LARGEST_BLOCK_BYTES / rowBytes : most);
+  let blockRows = largest;
   while (blockRows > ROW_STEP && needed(blockRows) > limitBytes) blockRows /= 2;
   blockRows = Math.max(ROW_STEP, Math.floor(Math.min(blockRows, most) / ROW_STEP) * ROW_STEP);
-  return { blockRows, peakBytes: needed(blockRows) };
+  return { limitBytes, blockRows, peakBytes: needed(blockRows) };
 }
 
-/** Memory of a conversion that processes this number of rows at a time. */
-const neededMemory = (
-  srte: SrtePlan | null,
-  backend: Pick<MatmulBackend, 'bytes'>,
-  startedBytes: number,
-  rows: number,
-): number =>
-  startedBytes +
-  backend.bytes +
-  STREAMING_BYTES +
-  rows * (srte ? bytesPerRow(srte) : 0) +
-  factorisingBytes(srte, rows);
-
-/** The smallest limit that a conversion can keep, rounded up. */
-const leastMemory = (
-  srte: SrtePlan | null,
-  backend: Pick<MatmulBackend, 'bytes'>,
-  startedBytes: number,
-): number =>
-  Math.ceil(neededMemory(srte, backend, startedBytes, ROW_STEP) / LEAST_STEP_BYTES) *
-  LEAST_STEP_BYTES;
+const roundedUp = (bytes: number): number => Math.ceil(bytes / ROUNDING_BYTES) * ROUNDING_BYTES;
 
 /** Bytes of a row of all sources of a table and of their mean, in float64 and in stored form. */
 function bytesPerRow({ source, tables }: SrtePlan): number {

@@ -338,7 +338,7 @@ export class WidthSearcher {
     if (!model) return undefined;
     requirePositions(inference.context, positionsOf(model));
     // A feed-forward network is assumed to keep no state, which callers check on whole models.
-    const keeping = isFolded ? this.#models.model(narrowest) : model;
+    const keeping = isFolded && model.length > 1 ? this.#models.model(narrowest) : model;
     return measuresOf(model, sizes, inference, decode, keeping);
   }
 

@@ -779,8 +779,7 @@ describe('without hardware', () => {
           ]);
         }
         if (gpus === null || gpus < unit) continue;
-        // Without a number, all GPUs of a unit are used.
-        const enough = gpus === unit && on ? on : await answered(MODEL, name, { ...wish, gpus });
+        const enough = await answered(MODEL, name, { ...wish, gpus });
         expect((enough.serving ?? enough.training)?.fit.verdict).toBe('fits');
       }
     }

@@ -76,12 +76,21 @@ export function freshStaging(): typeof Staging {
 /** A file system in memory, on Linux. */
 const MEMORY = '/dev/shm';
 
+function isWritable(folder: string): boolean {
+  try {
+    fs.accessSync(folder, fs.constants.W_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 /**
  * Lets nothing wait for the disk: what the process wrote is there after it, if not after a power cut. Temporary folders
  * are in memory where that is possible: operations there take half the time.
  */
 export async function withoutDisk(): Promise<void> {
-  if (fs.existsSync(MEMORY)) vi.stubEnv('TMPDIR', MEMORY);
+  if (isWritable(MEMORY)) vi.stubEnv('TMPDIR', MEMORY);
   vi.spyOn(fs, 'fsyncSync').mockImplementation(() => undefined);
   vi.spyOn(await fileHandlePrototype(), 'sync').mockResolvedValue(undefined);
 }

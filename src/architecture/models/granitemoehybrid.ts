@@ -8,10 +8,8 @@ import {
   router,
 } from '../constructors/feed-forward-layers.js';
 import type { GatedMlp } from '../layer.js';
-import type { JsonObject } from '../transformer/config-keys.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
 import { isHeldInMemory } from '../transformer/hugging-face.js';
-import { expertRules } from '../transformer/rules.js';
 import {
   type ActivationWord,
   activationOf,
@@ -147,11 +145,6 @@ export const graniteMoeHybrid = defineDecoder({
       attention_bias: attentionBias,
     },
   ),
-  countRules: expertRules('num_local_experts').map((rule) => ({
-    ...rule,
-    check: (document: Parameters<typeof rule.check>[0]) =>
-      (document.model as JsonObject).num_local_experts === 0 ? undefined : rule.check(document),
-  })),
   rules: dualRules,
   dimensions: null,
   huggingFace: {

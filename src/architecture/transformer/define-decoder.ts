@@ -152,8 +152,6 @@ interface DecoderFamily<Schema extends DecoderSchema>
     Pick<Transformer<Schema>, 'huggingFace' | 'presets'> {
   /** Replaces the shared rules for heads, rotation and rotary scaling. */
   readonly headRules?: Family<Schema>['rules'];
-  /** Replaces the shared rule for the number of experts. */
-  readonly countRules?: Family<Schema>['rules'];
   /** Whether some layers have a window that the config does not list, even without its size. */
   readonly slidesByRule?: Parameters<typeof windowRules>[0];
   /** Sizes that differ from Llama's; null where no rule relates the widths. */
@@ -190,7 +188,6 @@ export function defineDecoder<Schema extends DecoderSchema>(
   const {
     rules = [],
     headRules,
-    countRules,
     slidesByRule,
     dimensions,
     huggingFace,
@@ -240,7 +237,7 @@ export function defineDecoder<Schema extends DecoderSchema>(
       ...(headRules ?? (usualHeadRules(shape) as Family<Schema>['rules'])),
       ...(sharedRules(shape, slidesByRule) as Family<Schema>['rules']),
       ...rules,
-      ...(countRules ?? (expertCountRules(shape) as Family<Schema>['rules'])),
+      ...(expertCountRules(shape) as Family<Schema>['rules']),
     ],
     ...(dimensions !== null && { dimensions: { ...dimensionsOf(shape), ...dimensions } }),
     huggingFace: {

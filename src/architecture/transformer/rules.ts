@@ -271,7 +271,7 @@ export const lengthRules = (positionsKey: string) =>
     },
   ]);
 
-/** The number of chosen experts is at most the number of experts. A family that allows 0 experts has dense layers then. */
+/** The chosen experts are at most those there are. With 0 experts, where a family allows that, all layers are dense. */
 export const expertRules = (experts: string, chosen = 'num_experts_per_tok') =>
   defineRules<{ readonly model: object }>([
     {

@@ -159,7 +159,8 @@ export async function execute(
         const plan = isRankOpen(input)
           ? await planConversion(input, made[0]?.rank ?? rankIn(place.path))
           : first;
-        const files = plan === first ? expected : outputFilesOf(input, plan);
+        // Again: the files that are copied can have changed while tables were made.
+        const files = outputFilesOf(input, plan);
         const output = await writeOutput(input, { plan, files }, made, staging, resources);
         scratch.close();
         await staging.commit();

@@ -50,11 +50,13 @@ export async function planInParts(
   const prepared = await prepare(request);
   const { input } = prepared;
   const { size: tensors } = request.checkpoint.tensors;
-  const memoryOf = (srte: SrtePlan | null) => plannedMemory(srte, prepared.resources, tensors);
+  const memoryOf = (srte: SrtePlan | null) =>
+    plannedMemory(srte, request, prepared.resources.backend, tensors);
   try {
     const withTables = memoryOf(prepared.plan.srte);
     const resources = {
       ...prepared.resources,
+      ...withTables,
       blockRows: blockRows ?? withTables.blockRows,
     };
     const rank = isRankOpen(input)
