@@ -3,7 +3,7 @@ import fs from 'node:fs';
 import type { FamilySummary } from '../budget/family-counts.js';
 import { codeOf } from '../files/file-system.js';
 
-/** Beside the built files, from any folder of them; the sources have none. */
+/** The build writes it into the folder above each built module. Above the sources there is none. */
 const BUILT = new URL('../families.json', import.meta.url);
 
 /** As the build counted them: building all presets takes over a second. From the sources, they are counted here. */

@@ -159,9 +159,7 @@ export async function execute(
         const plan = isRankOpen(input)
           ? await planConversion(input, made[0]?.rank ?? rankIn(place.path))
           : first;
-        // Again: the files that are copied can have changed while tables were made.
-        const files = outputFilesOf(input, plan);
-        const output = await writeOutput(input, { plan, files }, made, staging, resources);
+        const output = await writeOutput(input, plan, made, staging, resources);
         scratch.close();
         await staging.commit();
         return { ...output, plan: { ...plan, notes: [...plan.notes, ...notesOnFiles(input)] } };
@@ -197,12 +195,14 @@ function rankIn(file: string): number {
 /** Writes every file that an earlier run did not finish, and checks the output. */
 async function writeOutput(
   input: ConversionInput,
-  { plan, files }: { readonly plan: ConversionPlan; readonly files: readonly OutputFile[] },
+  plan: ConversionPlan,
   made: readonly (MadeTable | undefined)[],
   staging: Staging,
   resources: Resources,
 ): Promise<ConversionOutput> {
   const { checkpoint, saturate, check, display } = input.job;
+  // Anew, because the files that are copied can have changed while tables were made.
+  const files = outputFilesOf(input, plan);
   const values = (tensor: PlannedTensor) =>
     outputValuesOf(tensor, { checkpoint, made, plan, saturate });
   const written = [];

@@ -108,7 +108,7 @@ export function replicasFor(
       return service.value + waitOf(place) <= p95Seconds;
     });
     if (replicas === undefined) continue;
-    // Its p95 is at least the time in service, so it is no better.
+    // A batch is no better if its time in service alone is as long as the best p95.
     if (replicas === best?.replicas.value && service.value >= best.p95Seconds.value) continue;
     const wait = waitIn(service, batch, replicas, requestsPerSecond);
     const better =

@@ -4,7 +4,6 @@ import type { Param } from '../../architecture/param.js';
 import { memoizedBy, outputWidth, walkCounted } from '../../architecture/walk.js';
 import { add, type Expression, mul, v } from '../../budget/expression.js';
 import type { Figure } from '../../budget/figure.js';
-import type { ActivationSetting } from '../../budget/kernel-activations.js';
 import { type Bounds, type Quantity, quantity } from '../../budget/quantity.js';
 import { activationsOf, unlikeBlocks } from '../../budget/saved-activations.js';
 import type { Gpu } from '../../hardware/gpu.js';
@@ -87,10 +86,9 @@ export function servingMemoryOf(
 /** Parts that no GPU changes, once for each format: a table and searches ask for many GPUs. */
 const onAnyGpu = memoizedBy(formatKey, (model: LanguageModel, form) => {
   const layout = weightLayout(model);
-  const { tensorParallel: tensor } = form;
   return {
-    weights: servedWeights(layout, form.weights, tensor),
-    live: liveActivations(model, { bytesPerValue: valueBytes(form), tensor }),
+    weights: servedWeights(layout, form.weights, form.tensorParallel),
+    live: liveActivations(model, form),
     tensors: allottedWeights({ model, form, layout }),
   };
 });
@@ -163,18 +161,17 @@ interface Live {
   readonly block: number;
 }
 
-/** Settings that determine the live activations. */
-type LiveSetting = Required<Pick<ActivationSetting, 'bytesPerValue' | 'tensor'>>;
-
 /** Live activations of the largest block; equal blocks are computed once. */
-const liveActivations = memoizedBy(
-  ({ bytesPerValue, tensor }: LiveSetting) => `${bytesPerValue} ${tensor}`,
-  liveInLargestBlock,
-);
-
-function liveInLargestBlock(model: LanguageModel, { bytesPerValue, tensor }: LiveSetting): Live {
+function liveActivations(model: LanguageModel, form: ServingFormat): Live {
+  const bytesPerValue = valueBytes(form);
   const stream = model.hidden * bytesPerValue;
-  const setting = { batch: 1, context: 1, bytesPerValue, recompute: 'selective', tensor } as const;
+  const setting = {
+    batch: 1,
+    context: 1,
+    bytesPerValue,
+    recompute: 'selective',
+    tensor: form.tensorParallel,
+  } as const;
   let [largestPart, block] = [0, 0];
   for (const each of unlikeBlocks(model)) {
     const { parts } = activationsOf({ ...model, blocks: [each] }, setting);
