@@ -116,7 +116,7 @@ export function missingPeakText({ gpu }: Cluster, { dtype }: StateSetting): stri
 function servedIn(dtype: Dtype): WeightDtype {
   const served = SERVED_IN[dtype];
   if (served !== undefined) return served;
-  throw new UserError('usage', `--dtype: nothing is served in ${dtype}`, {
-    suggestion: 'use f32, bf16 or f16, or leave out --gpu',
+  throw new UserError('usage', `--dtype: decoding speed has no estimate for ${dtype}`, {
+    suggestion: 'write f32, bf16 or f16, or leave out --gpu',
   });
 }

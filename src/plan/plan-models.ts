@@ -37,8 +37,8 @@ import { ModelSpace } from './space.js';
 export function rowDocument({ rows, family, limits, inference }: Plan, place: number): string {
   const row = rows[place - 1];
   if (row === undefined) {
-    throw new UserError('usage', `--row: there is no row ${place}; the plan has ${rows.length}`, {
-      suggestion: 'write one that is shown, or show more with --top',
+    throw new UserError('usage', `--row: expected 1 to ${rows.length}, found ${place}`, {
+      suggestion: 'write a row of the table, or show more rows with --top',
     });
   }
   const { parameters, memory, document } = row;
@@ -212,8 +212,8 @@ function allocationOf(
 }
 
 const withoutGpu = () =>
-  new UserError('usage', '--sort: how fast a model decodes depends on what it runs on', {
-    suggestion: 'name a GPU, as in --gpu h100-80gb',
+  new UserError('usage', '--sort decode requires --gpu', {
+    suggestion: 'write a GPU, as in --gpu h100-80gb',
   });
 
 interface Searched {
@@ -221,7 +221,7 @@ interface Searched {
   readonly result: SearchResult;
 }
 
-/** Search within the limits. If no lower limit is set and the maximum has no models nearby, uses the largest. */
+/** Search within the limits. Without a lower limit, and without models near the maximum, searches near the largest. */
 function* searchWithin(
   space: ModelSpace,
   wish: PlanRequest,
@@ -235,7 +235,7 @@ function* searchWithin(
   const searched = yield* within(limits.minParameters);
   const { largest, leanest } = searched.result;
   const isFar = wish.minParameters === undefined && leanest === undefined;
-  return isFar && largest ? yield* within(mostOf(largest.value)) : searched;
+  return isFar && largest ? yield* within(defaultMinimum(largest.value)) : searched;
 }
 
 /** The first search of a plan. @throws UserError for limits that contradict each other. */
@@ -261,18 +261,18 @@ export function spaceOf(family: Family, wish: PlanRequest): ModelSpace {
 }
 
 function withoutDimensions({ name }: Family): UserError {
-  return new UserError('usage', `--family: of ${name} it is not known which sizes go together`, {
-    suggestion: 'plan another family, or compare models of it with minimind compare --set',
+  return new UserError('usage', `--family: ${name} has no table of sizes to search`, {
+    suggestion: 'plan another family, or compare its models with minimind compare --set',
   });
 }
 
 function limitsOf(wish: PlanRequest): Plan['limits'] {
-  const { maxParameters, minParameters = mostOf(maxParameters), maxMemory = null } = wish;
+  const { maxParameters, minParameters = defaultMinimum(maxParameters), maxMemory = null } = wish;
   if (minParameters > maxParameters) {
     throw new UserError(
       'usage',
-      `--min-params: ${formatInteger(minParameters)} are more than the ${formatInteger(maxParameters)} of --max-params`,
-      { suggestion: 'ask for fewer, or leave it out' },
+      `--min-params: expected at most --max-params (${formatInteger(maxParameters)}), found ${formatInteger(minParameters)}`,
+      { suggestion: 'write fewer, or leave it out' },
     );
   }
   return { minParameters, maxParameters, maxMemory };
@@ -282,7 +282,7 @@ function limitsOf(wish: PlanRequest): Plan['limits'] {
  * Lower limit for models of about equal size: 5 % more parameters lower the loss by 0.4 %, with the exponent 0.076 of
  * arXiv 2001.08361.
  */
-const mostOf = (value: Exact): Exact =>
+const defaultMinimum = (value: Exact): Exact =>
   typeof value === 'bigint' ? (value * 19n) / 20n : Math.floor((value * 19) / 20);
 
 /** Best model of each width, thinnest first. */
@@ -334,7 +334,7 @@ const isAsMeasured = ({ parameters, body, memory, decode }: PlanRow, measures: M
   Math.abs((decode?.expected.value ?? 0) - (measures.decode ?? 0)) <= 1e-9 * (measures.decode ?? 1);
 
 const misfitText = ({ value }: Figure, { capacity }: DecodingTarget) =>
-  `${grouped(value)} bytes do not fit into the ${grouped(capacity.value)} of the GPU`;
+  `${grouped(value)} bytes do not fit in the ${grouped(capacity.value)} bytes of the GPU`;
 
 // Errors of a search without results.
 
@@ -352,36 +352,36 @@ function nothingFound(
   if (!smallest) {
     return new UserError(
       'usage',
-      `no ${name} model has such sizes: heads have to divide the width`,
+      `no ${name} model in the range: its heads must divide its width`,
       {
-        suggestion: 'give a range of widths with a multiple of 64 in it, or other heads',
+        suggestion: 'write a --width range that contains a multiple of 64, or another --head-dim',
       },
     );
   }
   if (leanest && maxMemory !== null) {
     return new UserError(
       'usage',
-      `no ${name} model of ${grouped(minParameters)} to ${grouped(maxParameters)} parameters takes at most ` +
-        `${grouped(maxMemory)} bytes: the least that is needed is ${grouped(leanest.value)}, ${shapeText(leanest.sizes)}`,
+      `no ${name} model of ${grouped(minParameters)} to ${grouped(maxParameters)} parameters needs at most ` +
+        `${grouped(maxMemory)} bytes: the leanest needs ${grouped(leanest.value)}, ${shapeText(leanest.sizes)}`,
       { suggestion: `raise --max-memory to ${leanest.value}, or lower --min-params or --context` },
     );
   }
   if (!largest) {
     return new UserError(
       'usage',
-      `no ${name} model has at most ${grouped(maxParameters)} parameters: the smallest that is tried has ` +
+      `no ${name} model has at most ${grouped(maxParameters)} parameters: the smallest candidate has ` +
         `${grouped(smallest.value)}, ${shapeText(smallest.sizes)}`,
       {
         suggestion: Number.isFinite(smallest.value)
-          ? `raise --max-params to ${smallest.value}, or give a smaller --vocab`
-          : 'give a smaller --vocab or --context',
+          ? `raise --max-params to ${smallest.value}, or write a smaller --vocab`
+          : 'write a smaller --vocab or --context',
       },
     );
   }
   return new UserError(
     'usage',
     `no ${name} model has ${grouped(minParameters)} to ${grouped(maxParameters)} parameters: the largest ` +
-      `below that is tried has ${grouped(largest.value)}, ${shapeText(largest.sizes)}`,
+      `candidate below has ${grouped(largest.value)}, ${shapeText(largest.sizes)}`,
     { suggestion: `lower --min-params to ${largest.value}, or widen --depth and --width` },
   );
 }

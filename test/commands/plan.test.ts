@@ -72,7 +72,7 @@ describe('plan --save', () => {
     [
       'a row that is not there',
       ['--save', '-', '--row', '11'],
-      /there is no row 11; the plan has 10/,
+      /--row: expected 1 to 10, found 11/,
     ],
     ['a row without a file', ['--row', '2'], /--row requires --save/],
     [
@@ -96,7 +96,7 @@ describe('flags that make no sense', () => {
   it.each([
     [['--max-params', 'NaN'], /expected a count, found "NaN"/],
     [['--max-params=-1'], /expected a count, found "-1"/],
-    [['--max-params', '0'], /the smallest that is tried has/],
+    [['--max-params', '0'], /the smallest candidate has/],
     [['--max-params', '26M', '--vocab', '0'], /expected a positive whole number, found "0"/],
     [['--max-params', '26M', '--vocab', '1e400'], /expected a positive whole number/],
     [
@@ -108,7 +108,10 @@ describe('flags that make no sense', () => {
     [['--max-params', '26M', '--width', '0'], /expected a range from small to large/],
     [['--max-params', '26M', '--context', '9007199254740993'], /expected a positive whole number/],
     [['--max-params', '26M', '--gpu', 'h1000'], /unknown GPU/],
-    [['--max-params', '26M', '--dtype', 'f64', '--gpu', 'h100-80gb'], /nothing is served in f64/],
+    [
+      ['--max-params', '26M', '--dtype', 'f64', '--gpu', 'h100-80gb'],
+      /--dtype: decoding speed has no estimate for f64/,
+    ],
     [['--max-params', '26M', '--set', 'model.x=1'], /unknown key "x"/],
     [['--max-params', '26M', '--set', 'model.__proto__=1'], /unknown key "__proto__"/],
     [[], /max-params/],
