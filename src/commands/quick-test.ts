@@ -23,6 +23,7 @@ import { exceededLogits, logitLimits } from '../cli/flags/thresholds.js';
 import { count, LIST, learningRate, tokens, weightForm } from '../cli/flags/value-flags.js';
 import { progressDisplay } from '../cli/progress.js';
 import { type Problem, UserError } from '../errors.js';
+import { refuseOtherEnding } from '../files/output-place.js';
 import { readText } from '../files/read-file.js';
 import {
   checkpointAsConfig,
@@ -189,6 +190,7 @@ export default class QuickTest extends BaseCommand {
     flags: TestFlags,
   ): Promise<unknown> {
     await this.refuseUnwritable(flags);
+    if (flags.save !== undefined) refuseOtherEnding(flags.save, '.safetensors');
     const checkpoint = own ?? openFlaggedCheckpoint(flags);
     if (checkpoint === undefined && flags['state-dict'] !== undefined) throw DICT_OF_CHECKPOINT;
     try {

@@ -1,8 +1,7 @@
 /** Writes all files of an exported model, or none. */
 
 import path from 'node:path';
-import { UserError } from '../errors.js';
-import { refuseFullDisk } from '../files/output-place.js';
+import { refuseFullDisk, refuseOtherEnding } from '../files/output-place.js';
 import { Staging } from '../files/staging.js';
 import type { ProgressDisplay } from '../progress-display.js';
 import type { OnnxExport } from './engine.js';
@@ -38,7 +37,7 @@ export async function writeExport(
   const discard = () => void staging.discard();
   process.prependOnceListener('exit', discard);
   try {
-    refuseOtherEnding(save);
+    refuseOtherEnding(save, '.onnx');
     const { files, ...facts } = plan(staging.mainName);
     const written = files.map(({ name, length }) => ({
       path: name === staging.mainName ? save : path.join(path.dirname(save), name),
@@ -54,15 +53,6 @@ export async function writeExport(
   } finally {
     process.removeListener('exit', discard);
   }
-}
-
-/** @throws UserError for the ending of another kind of file. `model` has none, nor `model-0.5b`. */
-function refuseOtherEnding(save: string): void {
-  if (!/\.[a-z]\w*$/i.test(save) || /\.onnx$/i.test(save)) return;
-  const { dir, name } = path.parse(save);
-  throw new UserError('usage', `--save: expected a .onnx file, found ${save}`, {
-    suggestion: `write --save ${path.join(dir, name)}.onnx`,
-  });
 }
 
 async function writeFiles(

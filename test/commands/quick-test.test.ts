@@ -321,6 +321,17 @@ describe('quick-test refuses', () => {
     expect(code).toBe(2);
   });
 
+  it.each([
+    ['out.pt', 'out.safetensors'],
+    ['sub.d/out.json', 'sub.d/out.safetensors'],
+  ])('to save logits to %s', async (file, suggested) => {
+    const { code, stderr } = await quickTest(TINY, '--save', file);
+    expect(stderr).toBe(
+      `error: --save: expected a .safetensors file, found ${file}\n  → write --save ${suggested}\n`,
+    );
+    expect(code).toBe(2);
+  });
+
   it('to save over a file, before it runs anything', async () => {
     const file = inFolder('mine.safetensors');
     fs.writeFileSync(file, 'mine');
