@@ -119,7 +119,7 @@ export default class Plan extends SweepCommand {
     const inference = { batch: flags.batch, context: flags.context, dtype: flags.dtype };
     const cluster = await askedGpu(flags, (choice) => this.note(flags, choice));
     let shown: ReturnType<typeof progress> | undefined;
-    const wish = {
+    const request = {
       ...flags,
       inference,
       ...(cluster && {
@@ -144,7 +144,7 @@ export default class Plan extends SweepCommand {
       tokenizer && corpus !== undefined
         ? await (await import('../tokenizer/measure.js')).measureText(tokenizer, corpus)
         : undefined;
-    const sweep = planSweep(family, wish, texts);
+    const sweep = planSweep(family, request, texts);
     const found = await run.solve({
       units: { name: 'widths', count: sweep.count, costs: sweep.costs, identity: sweep.identity },
       memoryBytes: () => SEARCH_BYTES,

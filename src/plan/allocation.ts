@@ -25,7 +25,7 @@ export function sharesOf(model: LanguageModel): Shares {
   };
 }
 
-interface AllocationWish {
+interface AllocationRequest {
   readonly maxParameters: number;
   readonly align: number;
   readonly depth: SizeRange;
@@ -37,13 +37,13 @@ interface AllocationWish {
  * Sizes whose shares are nearest to the rule, within the budget. Undefined for a family whose feed-forward width is not
  * free, for a mixture, and where no model is valid.
  */
-export function allocatedSizes(space: ModelSpace, wish: AllocationWish): Sizes | undefined {
+export function allocatedSizes(space: ModelSpace, request: AllocationRequest): Sizes | undefined {
   if (!space.dimensions.feedForward) return undefined;
   const candidates: { readonly sizes: Sizes; readonly shares: Shares }[] = [];
-  for (const [index, width] of widthsOf(space, wish).entries()) {
+  for (const [index, width] of widthsOf(space, request).entries()) {
     if (index >= NEAREST && candidates.length > 0) break;
-    const layouts = layoutsOf(space, width, wish.headDims);
-    candidates.push(...layouts.flatMap((layout) => sizesFor(space, { width, layout }, wish)));
+    const layouts = layoutsOf(space, width, request.headDims);
+    candidates.push(...layouts.flatMap((layout) => sizesFor(space, { width, layout }, request)));
   }
   const deviation = ({ shares }: (typeof candidates)[number]) =>
     Math.abs(shares.embedding - ALLOCATION_RULE.embedding) +
@@ -56,7 +56,10 @@ export function allocatedSizes(space: ModelSpace, wish: AllocationWish): Sizes |
 const NEAREST = 2;
 
 /** Widths from the first whose embeddings have their share downwards. */
-function widthsOf(space: ModelSpace, { maxParameters, width, headDims }: AllocationWish): number[] {
+function widthsOf(
+  space: ModelSpace,
+  { maxParameters, width, headDims }: AllocationRequest,
+): number[] {
   const fixed = space.fixed(space.dimensions.width);
   const widths = widthsIn(fixed === undefined ? width : { least: fixed, most: fixed });
   const [least = 0] = widths;
@@ -98,7 +101,7 @@ const sizesIn = ({ width, layout }: Shape, depth: number, feedForward: number): 
 function sizesFor(
   space: ModelSpace,
   shape: Shape,
-  { maxParameters, align, depth: depths }: AllocationWish,
+  { maxParameters, align, depth: depths }: AllocationRequest,
 ) {
   const countsAt = (sizes: Sizes) => {
     const model = space.model(sizes);

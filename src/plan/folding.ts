@@ -35,8 +35,8 @@ export function foreseenCounts(described: Counts): Counts | undefined {
   const around = one - perBlock;
   const perStep = wider - one;
   const foreseen = (depth: number, steps: number) => around + depth * (perBlock + steps * perStep);
-  const isTold = foreseen(2, 1) === twoWider && foreseen(3, 2) === third;
-  return isTold ? foreseen : undefined;
+  const isLinear = foreseen(2, 1) === twoWider && foreseen(3, 2) === third;
+  return isLinear ? foreseen : undefined;
 }
 
 /** Most steps, up to `most`, with at most `limit` parameters; undefined if there are none. */
@@ -167,11 +167,11 @@ export class Folding {
   #patternOf(depth: number): RepeatedBlocks {
     const above = 2 ** Math.ceil(Math.log2(depth));
     const [smaller, larger] = [this.#patternAt(above / 2), this.#patternAt(above)];
-    const isTold =
+    const isPrefix =
       smaller?.length === above / 2 &&
       larger?.length === above &&
       smaller.every((kind, index) => kind === larger[index]);
-    return isTold ? larger.slice(0, depth) : this.#patternAt(depth);
+    return isPrefix ? larger.slice(0, depth) : this.#patternAt(depth);
   }
 
   #patternAt(depth: number): RepeatedBlocks {

@@ -140,37 +140,39 @@ const DEFAULT_WIDTHS: SizeRange = { least: 64, most: 65_536 };
  * Searches a family for the best models within a budget. Each returned model is a valid document.
  * @throws UserError when there is none, with the nearest ones, or when an override is wrong.
  */
-export const planModels = (family: Family, wish: PlanRequest): Plan =>
-  searchedHere(planning(family, wish));
+export const planModels = (family: Family, request: PlanRequest): Plan =>
+  searchedHere(planning(family, request));
 
 /** The steps of `planModels`. */
-export function* planning(family: Family, wish: PlanRequest): Searching<Plan> {
+export function* planning(family: Family, request: PlanRequest): Searching<Plan> {
   if (!family.dimensions) throw withoutDimensions(family);
-  if (CRITERIA[wish.sort].measure === 'decode' && !wish.decode) throw withoutGpu();
-  const space = spaceOf(family, wish);
+  if (CRITERIA[request.sort].measure === 'decode' && !request.decode) throw withoutGpu();
+  const space = spaceOf(family, request);
   // If folding gives wrong figures for a shown model, repeat without folding.
-  return (yield* planWith(space, wish, true)) ?? ((yield* planWith(space, wish, false)) as Plan);
+  return (
+    (yield* planWith(space, request, true)) ?? ((yield* planWith(space, request, false)) as Plan)
+  );
 }
 
 /** Plan, or undefined if the figures of a shown model differ from the measured ones. */
 function* planWith(
   space: ModelSpace,
-  wish: PlanRequest,
+  request: PlanRequest,
   isFolded: boolean,
 ): Searching<Plan | undefined> {
   const { family } = space;
-  const { inference } = wish;
-  const { limits, result } = yield* searchWithin(space, wish, isFolded);
+  const { inference } = request;
+  const { limits, result } = yield* searchWithin(space, request, isFolded);
   if (result.found.length === 0) throw nothingFound(family, result, limits);
-  const criterion: Criterion = CRITERIA[wish.sort];
-  const axes = axesFor(criterion).filter(({ measure }) => wish.decode || measure !== 'decode');
+  const criterion: Criterion = CRITERIA[request.sort];
+  const axes = axesFor(criterion).filter(({ measure }) => request.decode || measure !== 'decode');
   const best = paretoSet(inOrder(result.found, criterion), axes);
   const ranks = new Map(best.map((found, index) => [found, index + 1]));
   const rows = new Map<MeasuredModel, PlanRow>();
-  const first = best.slice(0, wish.top);
+  const first = best.slice(0, request.top);
   const spectrum = bestOfEachWidth(best);
   for (const found of new Set([...first, ...spectrum])) {
-    const row = describeRow(space, wish, found, ranks.get(found) ?? 0);
+    const row = describeRow(space, request, found, ranks.get(found) ?? 0);
     if (!row || (isFolded && !isAsMeasured(row, found.measures))) return undefined;
     rows.set(found, row);
   }
@@ -178,34 +180,34 @@ function* planWith(
   return {
     family: family.name,
     inference,
-    gpu: wish.gpu ?? null,
-    gpuMemory: wish.decode?.capacity ?? null,
-    withoutPeak: wish.withoutPeak ?? null,
+    gpu: request.gpu ?? null,
+    gpuMemory: request.decode?.capacity ?? null,
+    withoutPeak: request.withoutPeak ?? null,
     limits,
-    align: wish.align,
-    criterion: { name: wish.sort, ...criterion },
+    align: request.align,
+    criterion: { name: request.sort, ...criterion },
     axes,
     compared: result.found.length,
     pareto: best.length,
     rows: first.map(rowOf),
     spectrum: spectrum.map(rowOf),
-    allocation: allocationOf(space, wish, best[0]),
+    allocation: allocationOf(space, request, best[0]),
   };
 }
 
 function allocationOf(
   space: ModelSpace,
-  wish: PlanRequest,
+  request: PlanRequest,
   best: MeasuredModel | undefined,
 ): Allocation | null {
   const sizes = allocatedSizes(space, {
-    ...wish,
-    maxParameters: Number(wish.maxParameters),
-    depth: wish.depth ?? DEFAULT_DEPTHS,
-    width: wish.width ?? DEFAULT_WIDTHS,
-    headDims: wish.headDims,
+    ...request,
+    maxParameters: Number(request.maxParameters),
+    depth: request.depth ?? DEFAULT_DEPTHS,
+    width: request.width ?? DEFAULT_WIDTHS,
+    headDims: request.headDims,
   });
-  const row = sizes && describeRow(space, wish, { sizes }, 0);
+  const row = sizes && describeRow(space, request, { sizes }, 0);
   const [model, bestModel] = [sizes && space.model(sizes), best && space.model(best.sizes)];
   if (!row || !model || !bestModel) return null;
   return { rule: ALLOCATION_RULE, row, shares: sharesOf(model), best: sharesOf(bestModel) };
@@ -224,29 +226,29 @@ interface Searched {
 /** Search within the limits. Without a lower limit, and without models near the maximum, searches near the largest. */
 function* searchWithin(
   space: ModelSpace,
-  wish: PlanRequest,
+  request: PlanRequest,
   isFolded: boolean,
 ): Searching<Searched> {
-  const limits = limitsOf(wish);
+  const limits = limitsOf(request);
   function* within(minParameters: Exact): Searching<Searched> {
-    const request = { ...searchRequest(wish), isFolded, minParameters: Number(minParameters) };
-    return { limits: { ...limits, minParameters }, result: yield* search(space, request) };
+    const searched = { ...searchRequest(request), isFolded, minParameters: Number(minParameters) };
+    return { limits: { ...limits, minParameters }, result: yield* search(space, searched) };
   }
   const searched = yield* within(limits.minParameters);
   const { largest, leanest } = searched.result;
-  const isFar = wish.minParameters === undefined && leanest === undefined;
+  const isFar = request.minParameters === undefined && leanest === undefined;
   return isFar && largest ? yield* within(defaultMinimum(largest.value)) : searched;
 }
 
 /** The first search of a plan. @throws UserError for limits that contradict each other. */
-export function searchRequest(wish: PlanRequest): SearchRequest {
-  const { minParameters, maxParameters, maxMemory } = limitsOf(wish);
+export function searchRequest(request: PlanRequest): SearchRequest {
+  const { minParameters, maxParameters, maxMemory } = limitsOf(request);
   return {
-    ...wish,
+    ...request,
     isFolded: true,
-    depth: wish.depth ?? DEFAULT_DEPTHS,
-    width: wish.width ?? DEFAULT_WIDTHS,
-    headDims: wish.headDims,
+    depth: request.depth ?? DEFAULT_DEPTHS,
+    width: request.width ?? DEFAULT_WIDTHS,
+    headDims: request.headDims,
     minParameters: Number(minParameters),
     maxParameters: Number(maxParameters),
     maxMemory: Number(maxMemory ?? Number.POSITIVE_INFINITY),
@@ -254,10 +256,10 @@ export function searchRequest(wish: PlanRequest): SearchRequest {
 }
 
 /** The models of a family. @throws UserError when its sizes are not known, or an override is wrong. */
-export function spaceOf(family: Family, wish: PlanRequest): ModelSpace {
+export function spaceOf(family: Family, request: PlanRequest): ModelSpace {
   const { dimensions } = family;
   if (!dimensions) throw withoutDimensions(family);
-  return new ModelSpace(family, dimensions, { ...wish, context: wish.inference.context });
+  return new ModelSpace(family, dimensions, { ...request, context: request.inference.context });
 }
 
 function withoutDimensions({ name }: Family): UserError {
@@ -266,8 +268,12 @@ function withoutDimensions({ name }: Family): UserError {
   });
 }
 
-function limitsOf(wish: PlanRequest): Plan['limits'] {
-  const { maxParameters, minParameters = defaultMinimum(maxParameters), maxMemory = null } = wish;
+function limitsOf(request: PlanRequest): Plan['limits'] {
+  const {
+    maxParameters,
+    minParameters = defaultMinimum(maxParameters),
+    maxMemory = null,
+  } = request;
   if (minParameters > maxParameters) {
     throw new UserError(
       'usage',

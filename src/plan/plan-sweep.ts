@@ -50,21 +50,24 @@ const BEYOND: WidthSearch = {
  */
 export function planSweep(
   family: Family,
-  wish: PlanRequest,
+  request: PlanRequest,
   texts: readonly TokenizedText[] | undefined,
 ): PlanSweep {
-  const vocabularies = texts?.map(({ vocabulary }) => vocabulary) ?? [wish.vocabulary];
-  const request = searchRequest(wish);
+  const vocabularies = texts?.map(({ vocabulary }) => vocabulary) ?? [request.vocabulary];
+  const searched = searchRequest(request);
   const searches = vocabularies.map((vocabulary) => {
-    const space = spaceOf(family, { ...wish, vocabulary });
-    return { searcher: new WidthSearcher(space, request), widths: searchedWidths(space, request) };
+    const space = spaceOf(family, { ...request, vocabulary });
+    return {
+      searcher: new WidthSearcher(space, searched),
+      widths: searchedWidths(space, searched),
+    };
   });
   const widths = searches[0]?.widths.length ?? 0;
   /** Index of the first width that this process found to be too wide. */
   const beyond = new Map<number, number>();
   const unitOf = ({ vocabulary, minParameters, isFolded, index }: WidthRequest) => {
     const number = vocabularies.indexOf(vocabulary);
-    const isUnit = number >= 0 && isFolded && minParameters === request.minParameters;
+    const isUnit = number >= 0 && isFolded && minParameters === searched.minParameters;
     return isUnit ? number * widths + index : undefined;
   };
   return {
@@ -75,7 +78,7 @@ export function planSweep(
           ({ columns, models }) => COLUMN_SECONDS * columns + MODEL_SECONDS * models,
         ),
       ),
-    identity: () => [vocabularies, searches[0]?.widths, request.minParameters],
+    identity: () => [vocabularies, searches[0]?.widths, searched.minParameters],
     async find(unit) {
       const number = Math.floor(unit / widths);
       const index = unit % widths;
@@ -89,7 +92,7 @@ export function planSweep(
       return found;
     },
     fold: (found) =>
-      searchedBy(vocabularyPlan(family, wish, texts), async (asked) => {
+      searchedBy(vocabularyPlan(family, request, texts), async (asked) => {
         const unit = unitOf(asked);
         return unit === undefined ? asked.compute() : found(unit);
       }),
@@ -98,10 +101,10 @@ export function planSweep(
 
 function* vocabularyPlan(
   family: Family,
-  wish: PlanRequest,
+  request: PlanRequest,
   texts: readonly TokenizedText[] | undefined,
 ): Generator<WidthRequest, VocabularyPlan, WidthSearch> {
-  const vocabularies = texts && (yield* comparingVocabularies(family, wish, texts));
+  const vocabularies = texts && (yield* comparingVocabularies(family, request, texts));
   const best = vocabularies ? { vocabulary: vocabularies.best.vocabulary } : {};
-  return { plan: yield* planning(family, { ...wish, ...best }), vocabularies };
+  return { plan: yield* planning(family, { ...request, ...best }), vocabularies };
 }

@@ -133,11 +133,11 @@ export const searchedWidths = (space: ModelSpace, { width }: Pick<SearchRequest,
   widthsIn(fixedOr(space.fixed(space.dimensions.width), width));
 
 /** @throws UserError when no model of the first width is valid, or one does not support the context. */
-export function* search(space: ModelSpace, wish: SearchRequest): Searching<SearchResult> {
-  const run = new WidthSearcher(space, wish);
-  const { minParameters, isFolded } = wish;
+export function* search(space: ModelSpace, request: SearchRequest): Searching<SearchResult> {
+  const run = new WidthSearcher(space, request);
+  const { minParameters, isFolded } = request;
   const { vocabulary } = space;
-  const widths = searchedWidths(space, wish);
+  const widths = searchedWidths(space, request);
   const found: MeasuredModel[] = [];
   let nearest: Omit<SearchResult, 'found'> = {
     ...{ smallest: undefined, largest: undefined, leanest: undefined },
@@ -153,7 +153,7 @@ export function* search(space: ModelSpace, wish: SearchRequest): Searching<Searc
     };
     if (each.isInvalid && nearest.smallest === undefined) run.refuse(width);
     if (each.isBeyond) break;
-    wish.onSearched?.(index + 1, widths.length);
+    request.onSearched?.(index + 1, widths.length);
   }
   return { found, ...nearest };
 }
@@ -171,7 +171,7 @@ const fixedOr = (fixed: number | undefined, range: SizeRange): SizeRange =>
 /** Searches single widths. */
 export class WidthSearcher {
   readonly #space: ModelSpace;
-  readonly #wish: SearchRequest;
+  readonly #request: SearchRequest;
   readonly #models: Folding;
   readonly #depths: readonly number[];
   #found: MeasuredModel[] = [];
@@ -179,11 +179,11 @@ export class WidthSearcher {
   #largest: NearestModel | undefined;
   #leanest: NearestModel | undefined;
 
-  constructor(space: ModelSpace, wish: SearchRequest) {
+  constructor(space: ModelSpace, request: SearchRequest) {
     this.#space = space;
-    this.#wish = wish;
-    this.#models = wish.isFolded ? new Folding(space) : new Folding(space, 0);
-    this.#depths = depthsIn(fixedOr(space.fixed(space.dimensions.depth), wish.depth));
+    this.#request = request;
+    this.#models = request.isFolded ? new Folding(space) : new Folding(space, 0);
+    this.#depths = depthsIn(fixedOr(space.fixed(space.dimensions.depth), request.depth));
   }
 
   /** Searches the models of a width. @throws UserError when a model does not support the context. */
@@ -200,7 +200,7 @@ export class WidthSearcher {
       smallest: this.#smallest,
       largest: this.#largest,
       leanest: this.#leanest,
-      isBeyond: valid.length > 0 && valid.every((each) => each > this.#wish.maxParameters),
+      isBeyond: valid.length > 0 && valid.every((each) => each > this.#request.maxParameters),
       isInvalid: columns.length > 0 && valid.length === 0,
     };
   }
@@ -227,12 +227,12 @@ export class WidthSearcher {
         );
         const counts = foreseenCounts(described) ?? described;
         for (const { widest } of this.#depthsOf(column, counts)) {
-          if (widest && widest.value >= this.#wish.minParameters) models++;
+          if (widest && widest.value >= this.#request.minParameters) models++;
         }
         return described(this.#depths[0] ?? 1, 0) ?? [];
       });
       yield { columns: columns.length, models };
-      isBeyond ||= least.length > 0 && least.every((each) => each > this.#wish.maxParameters);
+      isBeyond ||= least.length > 0 && least.every((each) => each > this.#request.maxParameters);
     }
   }
 
@@ -240,7 +240,7 @@ export class WidthSearcher {
     const { dimensions } = this.#space;
     const fixed = (key: string | undefined) => this.#space.fixed(key);
     const layouts = headLayouts(width, {
-      headDims: this.#wish.headDims,
+      headDims: this.#request.headDims,
       heads: fixed(dimensions.heads),
       keyValueHeads: fixed(dimensions.keyValueHeads),
       headDim: fixed(dimensions.headDim?.[0]),
@@ -261,7 +261,7 @@ export class WidthSearcher {
     if (!feedForward) return null;
     const fixed = this.#space.fixed(feedForward.key);
     if (fixed !== undefined) return { least: fixed, step: 0, most: 0 };
-    const { align: step } = this.#wish;
+    const { align: step } = this.#request;
     const [fewest, most] = feedForward.perChannel;
     const least = step * Math.max(1, Math.ceil((fewest * width) / step));
     return { least, step, most: Math.max(0, Math.floor((most * width - least) / step)) };
@@ -285,7 +285,7 @@ export class WidthSearcher {
     column: ShapeColumn,
     counts: Counts,
   ): { models: MeasuredModel[]; fewest: number | undefined } | undefined {
-    const { minParameters, maxMemory } = this.#wish;
+    const { minParameters, maxMemory } = this.#request;
     const models: MeasuredModel[] = [];
     let fewest: number | undefined;
     for (const { depth, least, widest } of this.#depthsOf(column, counts)) {
@@ -321,7 +321,7 @@ export class WidthSearcher {
     for (const depth of this.#depths) {
       const least = counts(depth, 0);
       if (least === undefined) continue;
-      const steps = mostStepsWithin(counts, depth, { most, limit: this.#wish.maxParameters });
+      const steps = mostStepsWithin(counts, depth, { most, limit: this.#request.maxParameters });
       if (steps === undefined) {
         yield { depth, least, widest: undefined };
         return;
@@ -333,7 +333,7 @@ export class WidthSearcher {
 
   /** @param narrowest The same sizes with the narrowest feed-forward network, which many models of a column share. */
   #measure(sizes: Sizes, narrowest: Sizes): Measures | undefined {
-    const { inference, decode, isFolded } = this.#wish;
+    const { inference, decode, isFolded } = this.#request;
     const model = this.#models.model(sizes);
     if (!model) return undefined;
     requirePositions(inference.context, positionsOf(model));

@@ -83,11 +83,11 @@ function usualHeadDims(width: number): readonly number[] {
 const MOST_QUERIES_PER_KEY = 4;
 
 /** Head layouts of a width; the first of those with the same parameters and KV cache. */
-export function headLayouts(width: number, wish: HeadRequest): HeadLayout[] {
-  const layouts = queryHeads(width, wish)
+export function headLayouts(width: number, request: HeadRequest): HeadLayout[] {
+  const layouts = queryHeads(width, request)
     .filter(({ headDim }) => headDim > 0 && headDim % 2 === 0)
     .flatMap((layout) =>
-      keyHeads(layout.heads, wish).map((keyValueHeads) => ({ ...layout, keyValueHeads })),
+      keyHeads(layout.heads, request).map((keyValueHeads) => ({ ...layout, keyValueHeads })),
     );
   const distinct = new Map<string, HeadLayout>();
   for (const layout of layouts) {
@@ -133,17 +133,17 @@ const NAME = 'the plan';
 export class ModelSpace {
   readonly family: Family;
   readonly dimensions: Dimensions;
-  readonly #wish: SpaceRequest;
+  readonly #request: SpaceRequest;
   /** Overrides outside and inside `model`. */
   readonly #sections: JsonObject;
   readonly #model: JsonObject;
 
   /** @throws UserError when an override cannot be read, or removes the model. */
-  constructor(family: Family, dimensions: Dimensions, wish: SpaceRequest) {
+  constructor(family: Family, dimensions: Dimensions, request: SpaceRequest) {
     this.family = family;
     this.dimensions = dimensions;
-    const set = correctedOverrides(family.schema, wish.set);
-    this.#wish = { ...wish, set };
+    const set = correctedOverrides(family.schema, request.set);
+    this.#request = { ...request, set };
     const overridden = applyOverrides(documentOfData({ model: {} }, NAME), set);
     const unread = unreadKeys(overridden, family.schema);
     const { problems, errors } = toProblems([...overridden.found, ...unread]);
@@ -159,7 +159,7 @@ export class ModelSpace {
 
   /** The requested vocabulary. */
   get vocabulary(): number | undefined {
-    return this.#wish.vocabulary;
+    return this.#request.vocabulary;
   }
 
   /** Size that the overrides fix for a key. */
@@ -176,7 +176,7 @@ export class ModelSpace {
 
   #written(sizes: Sizes): JsonObject {
     const { dimensions } = this;
-    const { vocabulary, context } = this.#wish;
+    const { vocabulary, context } = this.#request;
     const { keyValueHeads, headDim, feedForward, rank } = dimensions;
     const entries: [string | undefined, unknown][] = [
       ['family', this.family.name],
@@ -207,7 +207,10 @@ export class ModelSpace {
   /** Error of the overrides if a model of these sizes is invalid; undefined if it is valid. */
   complaint(sizes: Sizes): UserError | undefined {
     const plain = documentOfData({ model: this.#written(sizes) }, NAME);
-    const { problems, errors } = checkDocument(applyOverrides(plain, this.#wish.set), this.family);
+    const { problems, errors } = checkDocument(
+      applyOverrides(plain, this.#request.set),
+      this.family,
+    );
     return errors > 0 ? invalidConfig(NAME, problems, errors) : undefined;
   }
 }

@@ -48,17 +48,17 @@ export interface VocabularyComparison {
  */
 export function* comparingVocabularies(
   family: Family,
-  wish: PlanRequest,
+  request: PlanRequest,
   texts: readonly TokenizedText[],
 ): Searching<VocabularyComparison> {
   const { dimensions } = family;
   const sorted = texts.toSorted((a, b) => a.vocabulary - b.vocabulary);
-  const shape = yield* shapeForLargest(family, wish, sorted);
+  const shape = yield* shapeForLargest(family, request, sorted);
   if (shape === undefined || !dimensions) {
     const smallest = sorted[0]?.vocabulary;
     throw new UserError(
       'usage',
-      `--tokenizer: no vocabulary fits into ${wish.maxParameters} parameters`,
+      `--tokenizer: no vocabulary fits into ${request.maxParameters} parameters`,
       {
         suggestion: `raise --max-params, or give a tokenizer with fewer than ${smallest} tokens`,
       },
@@ -66,12 +66,12 @@ export function* comparingVocabularies(
   }
   const rows = sorted.map((text) => {
     const space = new ModelSpace(family, dimensions, {
-      ...wish,
+      ...request,
       vocabulary: text.vocabulary,
-      context: wish.inference.context,
+      context: request.inference.context,
     });
     const model = text.vocabulary <= shape.vocabulary ? space.model(shape.sizes) : undefined;
-    return rowOf(text, model, wish);
+    return rowOf(text, model, request);
   });
   const best = rows.reduce((least, row) => (costOf(row) < costOf(least) ? row : least));
   return { shape: shape.sizes, rows, best };
@@ -83,12 +83,12 @@ const costOf = ({ model }: VocabularyRow) =>
 /** The best shape with the largest vocabulary for which the budget has one. */
 function* shapeForLargest(
   family: Family,
-  wish: PlanRequest,
+  request: PlanRequest,
   sorted: readonly TokenizedText[],
 ): Searching<{ readonly vocabulary: number; readonly sizes: Sizes } | undefined> {
   for (const { vocabulary } of sorted.toReversed()) {
     try {
-      const { rows } = yield* planning(family, { ...wish, vocabulary, top: 1 });
+      const { rows } = yield* planning(family, { ...request, vocabulary, top: 1 });
       const [best] = rows;
       if (best) return { vocabulary, sizes: best.sizes };
     } catch (error) {
