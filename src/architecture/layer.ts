@@ -8,44 +8,37 @@
 import type {
   Activation,
   ActivationName,
-  Scale,
-  Softcap,
-  WeightedScale,
-} from './layers/activation-kinds.js';
-import type { Alibi, Attention, LatentAttention, Rotary } from './layers/attention-kinds.js';
-import type { Node } from './layers/layer-node.js';
-import type {
-  GatedRmsNorm,
-  HeadNorms,
-  LayerNorm,
-  NormLayer,
-  RmsNorm,
-} from './layers/norm-kinds.js';
-import type {
+  Alibi,
+  Attention,
+  CausalConv,
   Embedding,
   EmbeddingJoin,
   FusedProjection,
-  LearnedPositions,
-  Linear,
-  ProjectionLayer,
-  Projections,
-  TransposedLinear,
-} from './layers/projection-kinds.js';
-import type {
-  CausalConv,
   GatedConv,
   GatedDelta,
+  GatedRmsNorm,
+  HeadNorms,
+  LatentAttention,
+  LayerNorm,
+  LearnedPositions,
+  Linear,
   Mamba,
+  Node,
+  NormLayer,
+  ProjectionLayer,
+  Projections,
+  RmsNorm,
+  Rotary,
+  Scale,
+  Softcap,
   StateSpaceDual,
-} from './layers/recurrent-kinds.js';
+  TransposedLinear,
+  WeightedScale,
+} from './layer-kinds.js';
 import type { Param } from './param.js';
 
-export * from './layers/activation-kinds.js';
-export type * from './layers/attention-kinds.js';
-export * from './layers/layer-node.js';
-export type * from './layers/norm-kinds.js';
-export type * from './layers/projection-kinds.js';
-export * from './layers/recurrent-kinds.js';
+export * from './layer-kinds.js';
+export type { HeadSpan, Window } from './masks.js';
 
 // A walk visits layers and tensors in the order in which the constructor sets the fields.
 // It has to be the order in which PyTorch registers them.

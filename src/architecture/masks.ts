@@ -1,5 +1,19 @@
-/** Keys visible to a query. The local rule is that of the original hybrid model, including edges. */
-import type { Window } from './layer.js';
+/** Windows and ALiBi: the keys that a query sees. The local rule is that of the original hybrid model, edges included. */
+
+/**
+ * Window of a head. `sliding`: the last `tokens` keys, including a position's own. `chunked`: the keys up to its own in
+ * its chunk of `tokens` positions. `local`: the hybrid model's rule, tokens // 2 keys before it and itself.
+ */
+export interface Window {
+  readonly rule: 'sliding' | 'chunked' | 'local';
+  readonly tokens: number;
+}
+
+/** A group of heads with the same window; without a window they see all earlier positions. */
+export interface HeadSpan {
+  readonly heads: number;
+  readonly window: Window | undefined;
+}
 
 /**
  * ALiBi slopes [heads] (arXiv 2108.12409). A score gains slope · key position; the softmax only sees the

@@ -1,58 +1,12 @@
-/** Rotary frequencies, and the published methods that scale them to longer inputs. */
-/**
- * Frequency scaling; names and formulas follow `modeling_rope_utils.py` of transformers.
- * `originalPositions`: training length of the model.
- */
-export type RotaryScaling =
-  /** All positions divided by the factor (arXiv 2306.15595). */
-  | { readonly kind: 'linear'; readonly factor: number }
-  /** The first `pairs` frequencies of a head divided by the factor; the others are 0 (Gemma 4). */
-  | { readonly kind: 'proportional'; readonly pairs: number; readonly factor: number }
-  /** A larger base beyond the original length, depending on the input length (dynamic NTK). */
-  | { readonly kind: 'dynamic'; readonly factor: number; readonly originalPositions: number }
-  /** Divides long waves, keeps short ones, and blends those between (Llama 3.1). */
-  | {
-      readonly kind: 'llama3';
-      readonly factor: number;
-      readonly lowFrequencyFactor: number;
-      readonly highFrequencyFactor: number;
-      readonly originalPositions: number;
-    }
-  /** arXiv 2309.00071: a ramp over the dimensions between kept and divided frequencies. */
-  | {
-      readonly kind: 'yarn';
-      readonly factor: number;
-      readonly originalPositions: number;
-      readonly betaFast: number;
-      readonly betaSlow: number;
-      /** Whether the ends of the ramp are rounded to whole dimensions. */
-      readonly truncate: boolean;
-      /** Upper bound of the ramp's end; implementations differ. */
-      readonly lastDimension: number;
-      /** Behaviour of a ramp that would end before it begins: runs backwards, or has no width. */
-      readonly inverted: 'backwards' | 'stepped';
-      /** Factor of cosine and sine. */
-      readonly amplitude: number;
-    }
-  /** A divisor for every frequency, one list up to the original length and one beyond (arXiv 2402.13753). */
-  | {
-      readonly kind: 'longrope';
-      readonly shortDivisors: readonly number[];
-      readonly longDivisors: readonly number[];
-      readonly originalPositions: number;
-      readonly amplitude: number;
-      /** Amplitude beyond the original length; default: the same. */
-      readonly longAmplitude?: number;
-    };
+/** Frequencies of rotary positions, with the published methods that scale them to longer inputs, and buffers from them. */
+import type { Layer, Rotary, RotaryScaling, SrteSincos } from './layer.js';
+import type { Param } from './param.js';
+import { walk } from './walk.js';
 
 const f32 = Math.fround;
 
 /** Inputs of a rotary's angles. */
-interface AngleInputs {
-  readonly base: number;
-  readonly rotatedDim: number;
-  readonly scaling: RotaryScaling | undefined;
-}
+type AngleInputs = Pick<Rotary, 'base' | 'rotatedDim' | 'scaling'>;
 
 /** Whether frequencies depend on the length of the whole input. */
 export const dependsOnLength = ({ scaling }: Pick<AngleInputs, 'scaling'>): boolean =>
@@ -160,4 +114,41 @@ export function yarnRamp(
   return truncate
     ? [Math.max(Math.floor(low), 0), Math.min(Math.ceil(high), lastDimension)]
     : [Math.max(low, 0), Math.min(high, lastDimension)];
+}
+
+// Buffers that follow from a model's configuration; checkpoints often leave them out
+
+/** Value at a row-major index of a tensor. */
+export type Formula = (index: number) => number;
+
+/**
+ * Formulas of every buffer below `layer`. They round to float32 at each step, as the original does, so values
+ * match bit for bit.
+ */
+export function computedBuffers(layer: Layer): Map<Param, Formula> {
+  const formulas = new Map<Param, Formula>();
+  for (const visit of walk(layer)) {
+    if (visit.layer.kind === 'rotary') rotaryFormulas(visit.layer, formulas);
+    if (visit.layer.kind === 'srteSincos') sincosFormula(visit.layer, formulas);
+  }
+  return formulas;
+}
+
+/** Frequencies [d / 2], then cosine and sine [1, 1, positions, d] of position · frequency. */
+function rotaryFormulas(rotary: Rotary, into: Map<Param, Formula>): void {
+  const [frequencies, cosines, sines] = rotary.tables;
+  const { headDim } = rotary;
+  const half = headDim / 2;
+  const frequency = rotaryFrequencies(rotary);
+  const angle: Formula = (index) =>
+    f32(Math.floor(index / headDim) * (frequency[(index % headDim) % half] ?? Number.NaN));
+  if (frequencies) into.set(frequencies, (j) => frequency[j] ?? Number.NaN);
+  if (cosines) into.set(cosines, (index) => Math.cos(angle(index)));
+  if (sines) into.set(sines, (index) => Math.sin(angle(index)));
+}
+
+function sincosFormula({ inverseFrequencies }: SrteSincos, into: Map<Param, Formula>): void {
+  const hidden = 2 * inverseFrequencies.elements;
+  const exponent = f32(-Math.log(10_000) / hidden);
+  into.set(inverseFrequencies, (j) => Math.exp(f32(2 * j * exponent)));
 }

@@ -2,9 +2,14 @@
  * Rotary positions beyond the training length: the wavelength of each frequency, and the effect of each published
  * scaling method.
  */
-import type { Attention, LanguageModel, LatentAttention, Rotary } from '../architecture/layer.js';
+import type {
+  Attention,
+  LanguageModel,
+  LatentAttention,
+  Rotary,
+  RotaryScaling,
+} from '../architecture/layer.js';
 import { LARGEST_BLOCK, reachOf } from '../architecture/masks.js';
-import type { RotaryScaling } from '../architecture/rotary-scaling.js';
 import { amplitudeOf, ntkBase, rotaryFrequencies } from '../architecture/rotary-scaling.js';
 import { scalingOf } from '../architecture/transformer/rotary.js';
 import { walkCounted } from '../architecture/walk.js';

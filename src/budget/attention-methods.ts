@@ -14,8 +14,7 @@ import type { Scores } from '../operations/primitive.js';
 import { DTYPES, type Dtype } from '../tensor/dtype.js';
 import { sumOf } from '../text/words.js';
 import { add, ceildiv, type Expression, min, mul, v } from './expression.js';
-import { exact, type Figure, figure } from './figure.js';
-import { type Quantity, quantity } from './quantity.js';
+import { exact, type Figure, figure, type Quantity, quantity } from './figure.js';
 import { keptBehind, stateOf } from './state.js';
 
 export type AttentionMethod =

@@ -18,7 +18,7 @@ import { isStdout, writeText } from '../cli/output.js';
 import { progress } from '../cli/progress.js';
 import { ANY_BACKEND, SweepCommand } from '../cli/sweep-command.js';
 import { quote } from '../config/quote.js';
-import { splitCount } from '../hardware/hardware-names.js';
+import { splitCount } from '../hardware/gpus.js';
 import { CRITERIA, CRITERION_NAMES } from '../plan/criteria.js';
 import { decodingTarget, missingPeakText } from '../plan/decode.js';
 import { type Plan as PlanResult, rowDocument } from '../plan/plan-models.js';

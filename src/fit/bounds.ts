@@ -1,8 +1,7 @@
 /** Lower bound, estimate and upper bound of a quantity. */
 import { add, inputNamed } from '../budget/expression.js';
-import type { Derivation, Figure } from '../budget/figure.js';
-import type { Bounds, Quantity } from '../budget/quantity.js';
-import { quantity } from '../budget/quantity.js';
+import type { Bounds, Derivation, Figure, Quantity } from '../budget/figure.js';
+import { quantity } from '../budget/figure.js';
 
 type QuantityDerivation = Derivation<Quantity>;
 

@@ -1,8 +1,8 @@
 /** Cost of GPUs by the hour: of a load that is served, and of a training. */
 import type { Expression } from '../budget/expression.js';
 import { div, inputs, mul, v } from '../budget/expression.js';
-import type { Bounds, Quantity } from '../budget/quantity.js';
-import { quantity } from '../budget/quantity.js';
+import type { Bounds, Quantity } from '../budget/figure.js';
+import { quantity } from '../budget/figure.js';
 import { eachBound } from './bounds.js';
 import type { ServingLoad } from './serving/serving.js';
 import type { ServingFitSetting } from './serving/serving-work.js';

@@ -1,7 +1,7 @@
 /** Share of the hardware's peaks that programs reach, and their overheads, in serving and in training. */
 import type { Layer } from '../architecture/layer.js';
 import { memoized } from '../architecture/walk.js';
-import type { Bounds } from '../budget/quantity.js';
+import type { Bounds } from '../budget/figure.js';
 import type { Gpu, GpuArchitecture, Link, MemoryKind } from '../hardware/gpu.js';
 import { memoryKindOf } from '../hardware/gpu.js';
 import { primitivesOf } from '../operations/lower.js';

@@ -1,7 +1,7 @@
 /** Common GPUs and machines on which a model can be served, fine-tuned with LoRA, and trained. */
 import type { LanguageModel } from '../architecture/layer.js';
+import type { Bounds } from '../budget/figure.js';
 import type { SettingOrigin } from '../budget/profile-model.js';
-import type { Bounds } from '../budget/quantity.js';
 import type { Gpu, GpuMachine } from '../hardware/gpu.js';
 import { areLinked, capacityOf } from '../hardware/gpu.js';
 import { GPUS, MACHINES } from '../hardware/gpus.js';

@@ -1,11 +1,11 @@
 /** Training and serving of a model on some hardware, and a forward pass on this machine. */
 import type { Family, TrainingHints } from '../architecture/family.js';
 import type { LanguageModel } from '../architecture/layer.js';
+import type { Bounds } from '../budget/figure.js';
 import type { GenerationFlops } from '../budget/generation.js';
 import { answerFlopsOf } from '../budget/generation.js';
 import type { SettingOrigin } from '../budget/profile-model.js';
 import { resolveSetting } from '../budget/profile-model.js';
-import type { Bounds } from '../budget/quantity.js';
 import type { MachineProfile } from '../hardware/machine-profile.js';
 import type { ServingCost } from './cost.js';
 import { servingCost, trainingCost } from './cost.js';

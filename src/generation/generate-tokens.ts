@@ -1,6 +1,5 @@
 /** Generation of tokens one after the other, or speculatively with a draft. */
-import { uniform53 } from '../random/distributions.js';
-import { MersenneTwister } from '../random/mersenne-twister.js';
+import { MersenneTwister, uniform53 } from '../random/distributions.js';
 import { advance, type Decoder, rowOf } from '../runtime/decoder.js';
 import type { Draft, DraftToken } from './draft.js';
 import type {

@@ -12,7 +12,7 @@ import {
   publisher,
   reportedByDriver,
   TECHPOWERUP,
-} from './published-gpu.js';
+} from './gpu.js';
 
 const geforce = publisher('nvidia', 'NVIDIA GeForce ');
 

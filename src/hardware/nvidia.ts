@@ -12,7 +12,7 @@ import {
   reportedByDriver,
   TECHPOWERUP,
   totalOfSmi,
-} from './published-gpu.js';
+} from './gpu.js';
 
 const nvidia = publisher('nvidia', 'NVIDIA ');
 

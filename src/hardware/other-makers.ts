@@ -7,7 +7,7 @@ import {
   PCIE_5_X8,
   publisher,
   reportedByDriver,
-} from './published-gpu.js';
+} from './gpu.js';
 
 const ACCELERATORS = 'stas00, ml-engineering, accelerators (2025)';
 

@@ -1,7 +1,7 @@
 /** Measures of planned models, and the criteria to sort by. */
 import { div, inputs, ln, max, sub, v } from '../budget/expression.js';
-import type { Quantity } from '../budget/quantity.js';
-import { quantity } from '../budget/quantity.js';
+import type { Quantity } from '../budget/figure.js';
+import { quantity } from '../budget/figure.js';
 import type { Sizes } from './space.js';
 
 /** Measures of a model; the criterion decides whether more or less is better. */

@@ -1,9 +1,8 @@
 /** Plans models within a budget: the Pareto set of a family, best first. */
 import type { Family } from '../architecture/family.js';
-import type { Exact, Figure } from '../budget/figure.js';
+import type { Bounds, Exact, Figure, Quantity } from '../budget/figure.js';
 import { componentSums, countParameters } from '../budget/parameters.js';
 import { inferenceMemoryOf } from '../budget/profile-model.js';
-import type { Bounds, Quantity } from '../budget/quantity.js';
 import type { StateSetting } from '../budget/state.js';
 import { documentText } from '../config/document.js';
 import { UserError } from '../errors.js';

@@ -1,10 +1,9 @@
 /** Searches the sizes of a family for models within a budget. */
 import type { LanguageModel } from '../architecture/layer.js';
 import { memoizedBy } from '../architecture/walk.js';
-import type { Exact } from '../budget/figure.js';
+import type { Bounds, Exact, Quantity } from '../budget/figure.js';
 import { bodyIn, countParameters, type ParameterBudget } from '../budget/parameters.js';
 import { inferenceBytes, requirePositions } from '../budget/profile-model.js';
-import type { Bounds, Quantity } from '../budget/quantity.js';
 import { type StateSetting, stateOf } from '../budget/state.js';
 import { sumOf } from '../text/words.js';
 import { type Measures, offBalance, widthPerLayer } from './criteria.js';

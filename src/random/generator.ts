@@ -6,9 +6,9 @@ import {
   fillNormalBlocks,
   fillUniform,
   isPaired,
+  MersenneTwister,
   normalPair,
 } from './distributions.js';
-import { MersenneTwister } from './mersenne-twister.js';
 
 /** Whether a number is whole and has 32 bits. */
 const isWord = (value: number) => (value | 0) === value;

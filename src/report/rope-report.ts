@@ -1,5 +1,5 @@
 /** Report of `minimind rope`: a table of methods, a plot and a table of frequencies for each rotation. */
-import type { RotaryScaling } from '../architecture/rotary-scaling.js';
+import type { RotaryScaling } from '../architecture/layer.js';
 import type {
   ContextFrom,
   RopeAnalysis,

@@ -1,8 +1,8 @@
 import os from 'node:os';
-import type { Formula } from '../architecture/computed-buffers.js';
-import { computedBuffers } from '../architecture/computed-buffers.js';
 import type { Layer } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
+import type { Formula } from '../architecture/rotary-scaling.js';
+import { computedBuffers } from '../architecture/rotary-scaling.js';
 import { ownTensors, packedInner, tensorsOf, walk } from '../architecture/walk.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { namedTensors } from '../checkpoint/names.js';

@@ -1,9 +1,9 @@
 /** The plan of a training: size, learning rate, optimizer groups, checkpoints, memory, time, and its mistakes. */
 import type { LanguageModel } from '../architecture/layer.js';
+import type { Bounds } from '../budget/figure.js';
 import type { Recompute } from '../budget/flops.js';
 import { countParameters } from '../budget/parameters.js';
 import { resolveSetting } from '../budget/profile-model.js';
-import type { Bounds } from '../budget/quantity.js';
 import type { Problem, PropertyPath } from '../errors.js';
 import { trainingCost } from '../fit/cost.js';
 import { computedIn, stepTimeOf, trainingTimeOf } from '../fit/training/step-time.js';

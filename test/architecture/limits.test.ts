@@ -2,8 +2,12 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
-import { rmsNormLayer, sequence } from '../../src/architecture/constructors/basic-layers.js';
-import { blockNames, stack } from '../../src/architecture/constructors/language-model.js';
+import {
+  blockNames,
+  rmsNormLayer,
+  sequence,
+  stack,
+} from '../../src/architecture/constructors/basic-layers.js';
 import { FAMILY_NAMES, loadFamily } from '../../src/architecture/families.js';
 import { LimitError, MAX_LAYERS, MAX_TENSORS } from '../../src/architecture/param.js';
 import { DECODER_DIMENSIONS } from '../../src/architecture/transformer/settings.js';

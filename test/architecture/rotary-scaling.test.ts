@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import type { RotaryScaling } from '../../src/architecture/layer.js';
 import { minimind } from '../../src/architecture/models/minimind.js';
-import type { RotaryScaling } from '../../src/architecture/rotary-scaling.js';
 import {
   amplitudeOf,
   dependsOnLength,

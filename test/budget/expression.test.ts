@@ -18,8 +18,7 @@ import {
   sub,
   v,
 } from '../../src/budget/expression.js';
-import { wholeNumberValue } from '../../src/budget/figure.js';
-import { quantity } from '../../src/budget/quantity.js';
+import { quantity, wholeNumberValue } from '../../src/budget/figure.js';
 import { evaluateIndependently } from './independent.js';
 
 const { a, b, c } = inputs({ a: 12, b: 3, c: 2 });

@@ -1,6 +1,6 @@
 /** What others measured and published, and what `fit` says of the same. */
 import { readFile } from 'node:fs/promises';
-import type { Bounds } from '../../src/budget/quantity.js';
+import type { Bounds } from '../../src/budget/figure.js';
 import { inPackage } from '../fixtures.js';
 import { runHere } from '../run-here.js';
 

@@ -9,8 +9,7 @@ import {
   tokenAt,
   topTokens,
 } from '../../src/generation/sampling.js';
-import { uniform53 } from '../../src/random/distributions.js';
-import { MersenneTwister } from '../../src/random/mersenne-twister.js';
+import { MersenneTwister, uniform53 } from '../../src/random/distributions.js';
 import { readJson } from '../fixtures.js';
 
 interface Row {

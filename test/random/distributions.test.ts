@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type Distribution, SeededFill } from '../../src/random/distributions.js';
+import { type Distribution, MersenneTwister, SeededFill } from '../../src/random/distributions.js';
 import { manualSeed } from '../../src/random/index.js';
-import { MersenneTwister } from '../../src/random/mersenne-twister.js';
 
 const draw = (twister: MersenneTwister) => {
   const word = new Int32Array(1);

@@ -9,12 +9,12 @@ import type {
   ProjectionLayer,
   Projections,
   Rotary,
+  RotaryScaling,
   Temperature,
   Window,
 } from '../layer.js';
 import type { Param } from '../param.js';
 import { buffer, param } from '../param.js';
-import type { RotaryScaling } from '../rotary-scaling.js';
 import { linear } from './basic-layers.js';
 
 interface HybridAttentionSizes {

@@ -1,6 +1,5 @@
 /** Gemma 3n, the text part: streams of AltUp, LAuReL, per-layer inputs, shared keys and values, sparse gates. */
 import * as z from 'zod';
-import { altUpBlock, altUpEnd, perLayerBranch } from '../constructors/altup-layers.js';
 import {
   linear,
   residual,
@@ -15,6 +14,9 @@ import { unreadBut } from '../transformer/config-keys.js';
 import { decoder, separateMlp } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineTransformer } from '../transformer/define-decoder.js';
 import {
+  altUpBlock,
+  altUpEnd,
+  perLayerBranch,
   perLayerIn,
   perLayerOf,
   perLayerSettings,

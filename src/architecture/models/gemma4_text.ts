@@ -1,6 +1,5 @@
 /** Gemma 4, the text part: per-layer inputs, shared keys and values, other heads in layers without a window. */
 import * as z from 'zod';
-import { perLayerBranch } from '../constructors/altup-layers.js';
 import {
   plainRmsNorm,
   rmsNormLayer,
@@ -18,6 +17,7 @@ import { decoder, residualBlock, separateMlp } from '../transformer/decoder-part
 import { decoderDocument, defineTransformer } from '../transformer/define-decoder.js';
 import {
   ownKeyLayers,
+  perLayerBranch,
   perLayerIn,
   perLayerOf,
   perLayerSettings,

@@ -8,14 +8,16 @@ import type { Confusion, DocumentRule } from '../../errors.js';
 import { hybridAttention } from '../constructors/attention-layers.js';
 import {
   alignment,
+  blockNames,
   embedding,
   gate,
   geluNetwork,
   head,
+  languageModel,
   layerNormLayer,
   linear,
+  stack,
 } from '../constructors/basic-layers.js';
-import { blockNames, languageModel, stack } from '../constructors/language-model.js';
 import { mambaLayer } from '../constructors/recurrent-layers.js';
 import {
   defineFamily,

@@ -7,8 +7,7 @@ import type { DocumentRule } from '../../errors.js';
 import { rotary } from '../constructors/attention-layers.js';
 import { rmsNormLayer } from '../constructors/basic-layers.js';
 import { mixtureOfExperts, router } from '../constructors/feed-forward-layers.js';
-import type { Layer, Router } from '../layer.js';
-import type { RotaryScaling } from '../rotary-scaling.js';
+import type { Layer, RotaryScaling, Router } from '../layer.js';
 import {
   decoder,
   expertsOf,

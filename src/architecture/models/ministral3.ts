@@ -1,7 +1,7 @@
 /** Ministral 3: Mistral with YaRN, and queries that grow with their position. */
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
+import { temperatureOf, temperatureSettings, temperedReading } from '../transformer/rotary.js';
 import { gateActivation, windowAt, windowSettings } from '../transformer/settings.js';
-import { temperatureOf, temperatureSettings, temperedReading } from '../transformer/temperature.js';
 
 export const ministral3 = defineDecoder({
   title: 'Ministral 3: queries that grow with their position',

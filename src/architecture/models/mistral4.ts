@@ -13,9 +13,13 @@ import {
   RENORMALISE_EPS,
 } from '../transformer/deepseek.js';
 import { defineDecoder } from '../transformer/define-decoder.js';
-import { rotaryIn } from '../transformer/rotary.js';
+import {
+  rotaryIn,
+  temperatureOf,
+  temperatureSettings,
+  temperedReading,
+} from '../transformer/rotary.js';
 import { expertsStored, transformerDocument } from '../transformer/settings.js';
-import { temperatureOf, temperatureSettings, temperedReading } from '../transformer/temperature.js';
 
 /** Dimensions of a head that are not rotated, and that are. */
 const [STILL, TURNED] = [64, 64];

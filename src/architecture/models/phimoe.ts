@@ -4,7 +4,7 @@ import { rotary } from '../constructors/attention-layers.js';
 import { layerNormLayer } from '../constructors/basic-layers.js';
 import { mixtureOfExperts, router } from '../constructors/feed-forward-layers.js';
 import type { KeyRemark } from '../family.js';
-import type { RotaryScaling } from '../rotary-scaling.js';
+import type { RotaryScaling } from '../layer.js';
 import { type JsonObject, unreadBut } from '../transformer/config-keys.js';
 import { expertsOf } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';

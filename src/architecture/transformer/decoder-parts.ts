@@ -3,13 +3,16 @@ import type { AttentionParts } from '../constructors/attention-layers.js';
 import { attention, rotary } from '../constructors/attention-layers.js';
 import {
   activation,
+  blockNames,
   embedding,
   fusedProjection,
   head,
+  languageModel,
   linear,
   residual,
   scale,
   sequence,
+  stack,
   sum,
 } from '../constructors/basic-layers.js';
 import {
@@ -18,7 +21,6 @@ import {
   packedExperts,
   router,
 } from '../constructors/feed-forward-layers.js';
-import { blockNames, languageModel, stack } from '../constructors/language-model.js';
 import type {
   ActivationName,
   Attention,

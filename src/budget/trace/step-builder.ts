@@ -1,5 +1,14 @@
 /** Builds the steps of a trace: names, operations, output shapes, and parameters counted once. */
-import type { Layer, ProjectionLayer } from '../../architecture/layer.js';
+import type {
+  GatedRmsNorm,
+  HeadNorms,
+  Layer,
+  LayerNorm,
+  NormLayer,
+  ProjectionLayer,
+  RmsNorm,
+} from '../../architecture/layer.js';
+import { ACTIVATIONS } from '../../architecture/layer.js';
 import { inputWidth, outputWidth, tensorsOf } from '../../architecture/walk.js';
 import { widthAfter } from '../../operations/lower.js';
 import type { Shape } from '../../tensor/dtype.js';
@@ -104,3 +113,25 @@ export class StepBuilder {
     );
   }
 }
+
+// Operations as the trace shows them: norms, rotation by position, scores
+
+export const rmsText = ({ eps, offset, weight }: RmsNorm) =>
+  `RMSNorm, eps ${eps}${offset === 0 ? '' : `, weight + ${offset}`}${weight ? '' : ', no weight'}`;
+
+export const gatedNormText = ({ eps, groups, gated, activation }: GatedRmsNorm) => {
+  const norm = `RMSNorm, eps ${eps}${groups === 1 ? '' : `, of each of ${groups} groups`}`;
+  const gate = `f(gate), f = ${ACTIVATIONS[activation]}`;
+  return gated === 'before' ? `x · ${gate}; ${norm}` : `${norm}; · ${gate}`;
+};
+
+export const layerNormText = ({ eps, offset, weight, bias }: LayerNorm) =>
+  `LayerNorm, eps ${eps}${offset === 0 ? '' : `, weight + ${offset}`}` +
+  (bias ? '' : weight ? ', no bias' : ', no weight or bias');
+
+export const normText = (norm: NormLayer) =>
+  norm.kind === 'rmsNorm' ? rmsText(norm) : layerNormText(norm);
+
+/** One step for all: the norms differ in nothing but their weights. */
+export const headNormsText = ({ norms: [first] }: HeadNorms) =>
+  `${first ? normText(first) : ''}, another for each head`;

@@ -13,25 +13,31 @@ import { ACTIVATIONS } from '../../architecture/layer.js';
 import { widthAfter } from '../../operations/lower.js';
 import { formatInteger } from '../../text/units.js';
 import { blocksText, counted } from '../../text/words.js';
+import { attentionSteps, latentAttentionSteps, rotaryText } from './attention-steps.js';
+import {
+  alignmentSteps,
+  altUpBlockSteps,
+  altUpEndSteps,
+  gatedConvSteps,
+  gatedDeltaSteps,
+  gatedMlpSteps,
+  gateSteps,
+  hybridBlockSteps,
+  mambaSteps,
+  mixtureSteps,
+  perLayerBranchSteps,
+  routerSteps,
+  srteStep,
+  stateSpaceDualSteps,
+} from './layer-steps.js';
+import type { TokenGrid, TraceStep, UnplacedStep } from './step-builder.js';
 import {
   gatedNormText,
   headNormsText,
   layerNormText,
   rmsText,
-  rotaryText,
-} from './operation-text.js';
-import type { TokenGrid, TraceStep, UnplacedStep } from './step-builder.js';
-import { StepBuilder } from './step-builder.js';
-import { altUpBlockSteps, altUpEndSteps, perLayerBranchSteps } from './trace-altup.js';
-import { attentionSteps, latentAttentionSteps } from './trace-attention.js';
-import { gatedMlpSteps, mixtureSteps, routerSteps } from './trace-feed-forward.js';
-import { alignmentSteps, gateSteps, hybridBlockSteps, srteStep } from './trace-hybrid.js';
-import {
-  gatedConvSteps,
-  gatedDeltaSteps,
-  mambaSteps,
-  stateSpaceDualSteps,
-} from './trace-recurrent.js';
+  StepBuilder,
+} from './step-builder.js';
 
 /** Every step of a forward pass. Equal blocks are listed once. */
 export const traceOf = (model: LanguageModel, setting: TokenGrid): TraceStep[] =>

@@ -1,5 +1,5 @@
 /** The values of the tensors of an output, read, cast and assembled piece by piece. */
-import type { Formula } from '../../architecture/computed-buffers.js';
+import type { Formula } from '../../architecture/rotary-scaling.js';
 import type { Checkpoint } from '../../checkpoint/checkpoint.js';
 import { encodeBlocks, ggmlType, type WritableBlocks } from '../../checkpoint/gguf/ggml-types.js';
 import type { StoredTensor } from '../../checkpoint/stored-tensor.js';

@@ -2,7 +2,7 @@
  * The plan of a conversion as data: the source of the values of every output tensor. It is made from indexes and
  * configs only, printed by a dry run, and carried out by `execute`.
  */
-import type { Formula } from '../../architecture/computed-buffers.js';
+import type { Formula } from '../../architecture/rotary-scaling.js';
 import type { SrteLayout } from '../../architecture/srte-layout.js';
 import type { Checkpoint } from '../../checkpoint/checkpoint.js';
 import type { WritableBlocks } from '../../checkpoint/gguf/ggml-types.js';

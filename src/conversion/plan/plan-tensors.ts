@@ -1,9 +1,10 @@
 /** The required tensors of an output, and the sources of their values. */
-import type { Formula } from '../../architecture/computed-buffers.js';
-import { computedBuffers } from '../../architecture/computed-buffers.js';
+
 import type { LanguageModel } from '../../architecture/layer.js';
 import type { Param } from '../../architecture/param.js';
 import { buffer } from '../../architecture/param.js';
+import type { Formula } from '../../architecture/rotary-scaling.js';
+import { computedBuffers } from '../../architecture/rotary-scaling.js';
 import type { SrteLayout } from '../../architecture/srte-layout.js';
 import { stateDictOf, tensorsOf } from '../../architecture/walk.js';
 import { isTrainingFormat } from '../../checkpoint/formats.js';

@@ -11,7 +11,7 @@ import {
   sub,
   v,
 } from '../../budget/expression.js';
-import { type Quantity, quantity } from '../../budget/quantity.js';
+import { type Quantity, quantity } from '../../budget/figure.js';
 import { trainingBytes } from '../../budget/training-budget.js';
 import type { Cluster } from '../../hardware/gpu.js';
 import { MACHINES } from '../../hardware/gpus.js';

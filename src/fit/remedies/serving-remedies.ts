@@ -1,6 +1,6 @@
 /** Changes that make a model fit on GPUs that serve it. */
 import type { LanguageModel } from '../../architecture/layer.js';
-import type { Bounds } from '../../budget/quantity.js';
+import type { Bounds } from '../../budget/figure.js';
 import { areLinked, capacityOf } from '../../hardware/gpu.js';
 import { largest } from '../bounds.js';
 import { COMMON_HARDWARE } from '../fit-table.js';

@@ -1,7 +1,7 @@
 /** Measured times of serving, which replace the estimates of the roofline. */
 import { v } from '../../budget/expression.js';
-import type { Bounds } from '../../budget/quantity.js';
-import { quantity } from '../../budget/quantity.js';
+import type { Bounds } from '../../budget/figure.js';
+import { quantity } from '../../budget/figure.js';
 import type { DecodeStep, Prefill } from './roofline.js';
 
 /** Times that a user measured on the GPUs of one replica. */

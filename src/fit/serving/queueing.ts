@@ -22,7 +22,7 @@
  * number of requests in service instead of the batch. The simulation is within 15% of it.
  */
 import { add, div, inputs, ln, max, min, mul, sub, v } from '../../budget/expression.js';
-import { type Quantity, quantity } from '../../budget/quantity.js';
+import { type Quantity, quantity } from '../../budget/figure.js';
 import type { LoadRequest } from './serving-work.js';
 
 /** Share of requests that may exceed the target. */

@@ -13,8 +13,8 @@
 import { memoized } from '../../architecture/walk.js';
 import type { Expression, Input } from '../../budget/expression.js';
 import { add, div, exp, inputs, inputsOf, ln, max, mul, sub, v } from '../../budget/expression.js';
-import type { Bounds, Quantity } from '../../budget/quantity.js';
-import { quantity, realValue } from '../../budget/quantity.js';
+import type { Bounds, Quantity } from '../../budget/figure.js';
+import { quantity, realValue } from '../../budget/figure.js';
 import type { Cluster } from '../../hardware/gpu.js';
 import { computedDtype, isNarrow } from '../../hardware/gpu.js';
 import { byBound, eachBound } from '../bounds.js';

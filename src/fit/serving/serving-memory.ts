@@ -4,7 +4,7 @@ import type { Param } from '../../architecture/param.js';
 import { memoizedBy, outputWidth, walkCounted } from '../../architecture/walk.js';
 import { add, type Expression, mul, v } from '../../budget/expression.js';
 import type { Figure } from '../../budget/figure.js';
-import { type Bounds, type Quantity, quantity } from '../../budget/quantity.js';
+import { type Bounds, type Quantity, quantity } from '../../budget/figure.js';
 import { activationsOf, unlikeBlocks } from '../../budget/saved-activations.js';
 import type { Gpu } from '../../hardware/gpu.js';
 import { sumOf } from '../../text/words.js';

@@ -2,7 +2,7 @@
 import type { LanguageModel } from '../../architecture/layer.js';
 import { v } from '../../budget/expression.js';
 import type { Figure } from '../../budget/figure.js';
-import { type Bounds, type Quantity, quantity } from '../../budget/quantity.js';
+import { type Bounds, type Quantity, quantity } from '../../budget/figure.js';
 import { UserError } from '../../errors.js';
 import type { Cluster } from '../../hardware/gpu.js';
 import { capacityOf, noPeakText, peakFor, peakIfKnown } from '../../hardware/gpu.js';

@@ -10,9 +10,9 @@
 import type { LanguageModel } from '../../architecture/layer.js';
 import { walk } from '../../architecture/walk.js';
 import { add, div, inputs, max, mul, v } from '../../budget/expression.js';
+import { type Bounds, type Quantity, quantity } from '../../budget/figure.js';
 import { type ComponentFlops, forwardFlopsOf } from '../../budget/flops.js';
 import { countParameters } from '../../budget/parameters.js';
-import { type Bounds, type Quantity, quantity } from '../../budget/quantity.js';
 import { activationsOf } from '../../budget/saved-activations.js';
 import {
   bestProduct,

@@ -1,8 +1,8 @@
 /** Users that GPUs serve at the same time, and the tokens per second of each. */
 import type { LanguageModel } from '../../architecture/layer.js';
 import { div, mul, v } from '../../budget/expression.js';
-import type { Bounds, Quantity } from '../../budget/quantity.js';
-import { quantity } from '../../budget/quantity.js';
+import type { Bounds, Quantity } from '../../budget/figure.js';
+import { quantity } from '../../budget/figure.js';
 import { capacityOf, peakIfKnown } from '../../hardware/gpu.js';
 import { eachBound, largest } from '../bounds.js';
 import { measuredStep } from './measured-speed.js';

@@ -4,7 +4,7 @@
  * have their own segments, rounded up to 2 MiB. Temporary tensors also leave gaps.
  */
 import { add, div, type Input, inputs, mul, sub } from '../../budget/expression.js';
-import type { Bounds } from '../../budget/quantity.js';
+import type { Bounds } from '../../budget/figure.js';
 import type { Gpu } from '../../hardware/gpu.js';
 import { sumOf } from '../../text/words.js';
 import { boundsOf } from '../bounds.js';

@@ -6,8 +6,8 @@
 import type { LanguageModel } from '../../architecture/layer.js';
 import { inputWidth, outputWidth } from '../../architecture/walk.js';
 import { add, inputs, min, mul, sub } from '../../budget/expression.js';
-import type { Bounds } from '../../budget/quantity.js';
-import { quantity } from '../../budget/quantity.js';
+import type { Bounds } from '../../budget/figure.js';
+import { quantity } from '../../budget/figure.js';
 import { trainingBytes } from '../../budget/training-budget.js';
 import type { Gpu, GpuKind } from '../../hardware/gpu.js';
 import { isFromHopperOn } from '../../hardware/gpu.js';

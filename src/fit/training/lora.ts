@@ -11,9 +11,8 @@
 import type { LanguageModel } from '../../architecture/layer.js';
 import { memoized, walkCounted } from '../../architecture/walk.js';
 import { add, ceildiv, mul, v } from '../../budget/expression.js';
-import type { Figure } from '../../budget/figure.js';
+import type { Bounds, Figure, Quantity } from '../../budget/figure.js';
 import { figure } from '../../budget/figure.js';
-import type { Bounds, Quantity } from '../../budget/quantity.js';
 import { type Trained, trainingBytes } from '../../budget/training-budget.js';
 import { areLinked, capacityOf } from '../../hardware/gpu.js';
 import { sumOf } from '../../text/words.js';

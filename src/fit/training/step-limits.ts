@@ -13,10 +13,10 @@ import {
   sub,
   v,
 } from '../../budget/expression.js';
+import type { Bounds, Quantity } from '../../budget/figure.js';
+import { quantity } from '../../budget/figure.js';
 import type { Operation, Recompute } from '../../budget/flops.js';
 import { trainingFlopsOf } from '../../budget/flops.js';
-import type { Bounds, Quantity } from '../../budget/quantity.js';
-import { quantity } from '../../budget/quantity.js';
 import { activationsOf } from '../../budget/saved-activations.js';
 import type { Optimizer } from '../../budget/training-budget.js';
 import { trainingBytes } from '../../budget/training-budget.js';

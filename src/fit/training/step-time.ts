@@ -2,10 +2,9 @@
 import type { LanguageModel } from '../../architecture/layer.js';
 import type { Expression, Input } from '../../budget/expression.js';
 import { ceil, div, inputs, max, mul, v } from '../../budget/expression.js';
-import type { Figure } from '../../budget/figure.js';
+import type { Bounds, Figure, Quantity } from '../../budget/figure.js';
+import { quantity } from '../../budget/figure.js';
 import { trainingFlopsOf } from '../../budget/flops.js';
-import type { Bounds, Quantity } from '../../budget/quantity.js';
-import { quantity } from '../../budget/quantity.js';
 import type { Gpu, GpuArchitecture } from '../../hardware/gpu.js';
 import { peakFor } from '../../hardware/gpu.js';
 import { boundsOf, byBound, eachBound } from '../bounds.js';

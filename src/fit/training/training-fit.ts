@@ -1,7 +1,6 @@
 /** Result types of fitting a training: memory, time and remedies. */
 import type { LanguageModel } from '../../architecture/layer.js';
-import type { Figure } from '../../budget/figure.js';
-import type { Bounds, Quantity } from '../../budget/quantity.js';
+import type { Bounds, Figure, Quantity } from '../../budget/figure.js';
 import type { ActivationBudget } from '../../budget/saved-activations.js';
 import type { Parallelism, Stage } from '../parallelism/parallelism.js';
 import type { TrainingFitSetting } from './training-setting.js';

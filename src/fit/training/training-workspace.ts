@@ -6,9 +6,9 @@ import type { LanguageModel } from '../../architecture/layer.js';
 import { inputWidth, memoized, outputWidth } from '../../architecture/walk.js';
 import type { Expression } from '../../budget/expression.js';
 import { add, div, inputs, max, min, mul, sub } from '../../budget/expression.js';
+import type { Bounds } from '../../budget/figure.js';
 import type { ActivationSetting } from '../../budget/kernel-activations.js';
 import { OTHER_PARTS } from '../../budget/kernel-activations.js';
-import type { Bounds } from '../../budget/quantity.js';
 import {
   activationsOf,
   type BlockInBackward,

@@ -1,7 +1,6 @@
 /** The metadata of a model's GGUF file, from its description. */
 import type { FamilyName } from '../../architecture/families.js';
-import type { Attention, LanguageModel, Layer } from '../../architecture/layer.js';
-import type { RotaryScaling } from '../../architecture/rotary-scaling.js';
+import type { Attention, LanguageModel, Layer, RotaryScaling } from '../../architecture/layer.js';
 import { walk } from '../../architecture/walk.js';
 import type { GgufValue } from '../../checkpoint/gguf/gguf-scanner.js';
 import { UserError } from '../../errors.js';

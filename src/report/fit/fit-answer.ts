@@ -1,6 +1,6 @@
 /** The answer of `minimind fit` on one screen: a verdict, the facts, and the memory. */
 
-import type { Bounds } from '../../budget/quantity.js';
+import type { Bounds } from '../../budget/figure.js';
 import type { Fits, MachineForward } from '../../fit/fits.js';
 import type { UnmetRequirement } from '../../fit/remedies/remedies.js';
 import type { UsersFit } from '../../fit/serving/users.js';

@@ -1,5 +1,5 @@
 /** Lower bounds, estimates and upper bounds as cells, and the memory table shared by training and serving. */
-import type { Bounds, Quantity } from '../../budget/quantity.js';
+import type { Bounds, Quantity } from '../../budget/figure.js';
 import type { MOST_TRIED_GPUS } from '../../fit/training/lora.js';
 import type { FitVerdict } from '../../fit/training/training-fit.js';
 import type { GpuKind } from '../../hardware/gpu.js';

@@ -1,5 +1,5 @@
 /** CSV of `minimind fit`: one row per figure, with exact numbers. */
-import type { Quantity } from '../../budget/quantity.js';
+import type { Quantity } from '../../budget/figure.js';
 import type { MachineForward } from '../../fit/fits.js';
 import type { LoadAnswer, LoadMet } from '../../fit/serving/queueing.js';
 import type { ServingLoad } from '../../fit/serving/serving.js';

@@ -1,5 +1,5 @@
 /** Serving part of the report of `minimind fit`. */
-import type { Quantity } from '../../budget/quantity.js';
+import type { Quantity } from '../../budget/figure.js';
 import type { Fits } from '../../fit/fits.js';
 import type { UnmetRequirement } from '../../fit/remedies/remedies.js';
 import type { ServingRemedy } from '../../fit/remedies/serving-remedies.js';

@@ -1,5 +1,5 @@
 /** Training part of the report of `minimind fit`. */
-import type { Bounds } from '../../budget/quantity.js';
+import type { Bounds } from '../../budget/figure.js';
 import type { Fits } from '../../fit/fits.js';
 import type {
   Remedy,

@@ -1,7 +1,6 @@
 /** Inventory of the model for `profile`: block by block and tensor by tensor. */
-import type { Figure } from '../../budget/figure.js';
+import type { Bounds, Figure, Quantity } from '../../budget/figure.js';
 import type { BlockBudget, TensorEntry } from '../../budget/profile-model.js';
-import type { Bounds, Quantity } from '../../budget/quantity.js';
 import { formatInteger } from '../../text/units.js';
 import { MAX_ROWS } from '../inspect/inspect-text.js';
 import {

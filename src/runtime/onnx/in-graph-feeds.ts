@@ -2,9 +2,8 @@
  * Feeds of a program (see feeds.ts), computed in the graph itself for a whole forward pass. Shapes: T tokens of each
  * sequence. All integers are int64.
  */
-import type { Rotary, Window } from '../../architecture/layer.js';
+import type { Rotary, RotaryScaling, Window } from '../../architecture/layer.js';
 import { LARGEST_BLOCK, LONGEST_SLIDING_CONTEXT, reachOf } from '../../architecture/masks.js';
-import type { RotaryScaling } from '../../architecture/rotary-scaling.js';
 import { amplitudeOf, rotaryFrequencies } from '../../architecture/rotary-scaling.js';
 import type { GraphContext } from './context.js';
 import type { Feed } from './feeds.js';

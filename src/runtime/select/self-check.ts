@@ -11,6 +11,7 @@ import {
   embedding,
   fusedProjection,
   head,
+  languageModel,
   layerNormLayer,
   learnedPositions,
   linear,
@@ -27,7 +28,6 @@ import {
   packedExperts,
   router,
 } from '../../architecture/constructors/feed-forward-layers.js';
-import { languageModel } from '../../architecture/constructors/language-model.js';
 import type {
   ActivationName,
   GatedMlp,

@@ -1,21 +1,23 @@
 /** Steps of attention, and of attention with a latent. */
-
-import type { Attention, HeadSpan, LatentAttention } from '../../architecture/layer.js';
+import type {
+  Attention,
+  HeadSpan,
+  LatentAttention,
+  Rotary,
+  Temperature,
+} from '../../architecture/layer.js';
 import { ACTIVATIONS } from '../../architecture/layer.js';
 import { projectionLayers } from '../../architecture/walk.js';
 import { formatInteger } from '../../text/units.js';
 import { counted } from '../../text/words.js';
+
 import {
   headNormsText,
   normText,
-  productText,
   rmsText,
-  rotaryText,
-  scoresText,
-  spanText,
-  temperatureText,
-} from './operation-text.js';
-import type { StepBuilder, UnplacedStep } from './step-builder.js';
+  type StepBuilder,
+  type UnplacedStep,
+} from './step-builder.js';
 
 export function attentionSteps(layer: Attention, build: StepBuilder): UnplacedStep[] {
   const { name, heads, keyValueHeads, headDim, spans, rotary, clip } = layer;
@@ -136,3 +138,22 @@ export function latentAttentionSteps(
 }
 
 const hasHeads = ({ heads }: HeadSpan) => heads > 0;
+
+const productText = (scale: number, headDim: number) =>
+  scale === 1 / Math.sqrt(headDim) ? `q · kᵀ / √${headDim}` : `q · kᵀ · ${scale}`;
+
+function scoresText({ scale, headDim, softcap, alibi, sinks }: Attention): string {
+  const product = productText(scale, headDim);
+  const capped = softcap === undefined ? product : `${softcap} · tanh(${product} / ${softcap})`;
+  return `softmax(${capped}${alibi ? ' − slope · distance' : ''}${sinks ? ', sink' : ''})`;
+}
+
+const temperatureText = ({ tokens, strength, offset }: Temperature) =>
+  `q · (1 + ${strength} · log(1 + floor(${offset === 0 ? 'position' : `(position + ${offset})`} / ${formatInteger(tokens)})))`;
+
+const spanText = ({ heads, window }: HeadSpan) =>
+  `${counted(heads, 'head')} ${window === undefined ? 'global' : `${window.rule} (${formatInteger(window.tokens)})`}`;
+
+export const rotaryText = ({ base, headDim, rotatedDim, scaling }: Rotary) =>
+  `q and k rotated by position, base ${base.toLocaleString('en-US')}` +
+  `${rotatedDim < headDim ? `, ${rotatedDim} of ${headDim}` : ''}${scaling ? `, ${scaling.kind}` : ''}`;
