@@ -83,6 +83,21 @@ export function windowKey(window: Window | undefined): string {
   return `${window.rule === 'local' ? 'window' : window.rule}_${window.tokens}`;
 }
 
+/** Sums a size of the heads of layers by their window, in order of first appearance. */
+export function sumByWindow<Spanned extends { readonly spans: readonly HeadSpan[] }>(
+  layers: readonly Spanned[],
+  sizeOf: (layer: Spanned, heads: number) => number,
+): ReadonlyMap<string, { readonly window: Window | undefined; readonly size: number }> {
+  const sums = new Map<string, { readonly window: Window | undefined; readonly size: number }>();
+  for (const layer of layers) {
+    for (const { heads, window } of layer.spans) {
+      const key = windowKey(window);
+      sums.set(key, { window, size: (sums.get(key)?.size ?? 0) + sizeOf(layer, heads) });
+    }
+  }
+  return sums;
+}
+
 /** Unmasked pairs of query and key over all positions of one sequence. Exact. */
 export function visiblePairs(context: number, window: Window | undefined): bigint {
   const tokens = BigInt(context);

@@ -7,7 +7,7 @@
  * computed, with those that the causal mask hides.
  */
 import type { HeadSpan, Layer, Window } from '../architecture/layer.js';
-import { firstVisibleKey, scoreValues, windowKey } from '../architecture/masks.js';
+import { firstVisibleKey, scoreValues, sumByWindow, windowKey } from '../architecture/masks.js';
 import { UserError } from '../errors.js';
 import { primitivesOf } from '../operations/lower.js';
 import type { Scores } from '../operations/primitive.js';
@@ -425,14 +425,7 @@ function storedOf(
   of: (layer: AttentionLayer) => number,
   name: string,
 ): Expression {
-  const spans = new Map<string, { readonly window: Window | undefined; readonly size: number }>();
-  for (const layer of layers) {
-    for (const { heads, window } of layer.spans) {
-      const key = windowKey(window);
-      const before = spans.get(key)?.size ?? 0;
-      spans.set(key, { window, size: before + (of(layer) / layer.heads) * heads });
-    }
-  }
+  const spans = sumByWindow(layers, (layer, heads) => (of(layer) / layer.heads) * heads);
   const tokens = v({ context });
   return add(
     ...[...spans].map(([key, { window, size }]) => {
@@ -500,18 +493,14 @@ function keptValues({ layers, block }: Variant, context: number): Expression {
     const width = total(layers, (each) => each.keyHeads * bothWidths(each));
     return mul(v({ key_and_value_width: width }), min(tokens, mul(3, v({ block }))));
   }
-  const spans = new Map<string, { readonly window: Window | undefined; readonly width: number }>();
-  for (const layer of layers) {
-    for (const { heads, window } of layer.spans) {
-      const key = windowKey(window);
-      const own = (heads * layer.keyHeads * bothWidths(layer)) / layer.heads;
-      spans.set(key, { window, width: (spans.get(key)?.width ?? 0) + own });
-    }
-  }
+  const spans = sumByWindow(
+    layers,
+    (layer, heads) => (heads * layer.keyHeads * bothWidths(layer)) / layer.heads,
+  );
   return add(
-    ...[...spans].map(([key, { window, width }]) =>
+    ...[...spans].map(([key, { window, size }]) =>
       mul(
-        v({ [`key_and_value_width_${key}`]: width }),
+        v({ [`key_and_value_width_${key}`]: size }),
         window === undefined ? tokens : min(tokens, keptBehind(window)),
       ),
     ),

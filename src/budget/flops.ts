@@ -4,13 +4,14 @@
  */
 import type { Component, Layer, Window } from '../architecture/layer.js';
 import { COMPONENTS } from '../architecture/layer.js';
-import { reachOf, visiblePairs, windowKey } from '../architecture/masks.js';
+import { reachOf, sumByWindow, visiblePairs, windowKey } from '../architecture/masks.js';
 import { memoized } from '../architecture/walk.js';
 import { primitivesOf } from '../operations/lower.js';
-import type { Primitive, Scan } from '../operations/primitive.js';
+import type { Primitive, Scan, Scores } from '../operations/primitive.js';
+import { sumOf } from '../text/words.js';
 import { add, ceildiv, div, type Expression, type Input, min, mul, sub, v } from './expression.js';
-import type { Exact, Figure } from './figure.js';
-import { exact, figure, sumFigure } from './figure.js';
+import type { Figure } from './figure.js';
+import { type Exact, exact, figure, sumFigure } from './figure.js';
 
 /** Work repeated in the backward pass to save memory. */
 export type Recompute = 'none' | 'selective' | 'full';
@@ -84,6 +85,13 @@ const KINDS = {
   },
 } as const satisfies Record<WorkKind, { label: string; source: string }>;
 
+/** FLOPs of a scan per value of its state and per channel, as `KINDS` lists them; the suffix names its inputs. */
+const SCANS = [
+  { decays: 'values', suffix: '', perValue: 8, perChannel: 2 },
+  { decays: 'heads', suffix: '_of_heads', perValue: 5, perChannel: 3 },
+  { decays: 'delta', suffix: '_of_delta', perValue: 7, perChannel: 2 },
+] as const;
+
 /** Counted work: a whole layer, or selected operations. */
 export type Work = Layer | readonly Operation[];
 
@@ -98,7 +106,7 @@ export function forwardFlopsOf(work: Work, setting: ForwardSetting): ForwardBudg
     return { component, kind: WORK[kind], flops: forwardFigure(operations, setting) };
   });
   const products = parts.filter(({ kind }) => kind === 'projection' || kind === 'scores');
-  return { parts, total: sumOf('forward pass', parts), macs: macs(products) };
+  return { parts, total: partsTotal('forward pass', parts), macs: macs(products) };
 }
 
 /** Counts one training step over batch × context tokens. */
@@ -106,13 +114,13 @@ export function trainingFlopsOf(work: Work, setting: TrainingFlopsSetting): Trai
   const parts = forwardFlopsOf(work, setting).parts.map((part): ComponentFlops => {
     return { ...part, flops: trainingFigure(part, setting.recompute) };
   });
-  return { parts, total: sumOf('training step', parts) };
+  return { parts, total: partsTotal('training step', parts) };
 }
 
 const named = (parts: readonly ComponentFlops[]) =>
   Object.fromEntries(parts.map(({ component, kind, flops }) => [`${component}_${kind}`, flops]));
 
-const sumOf = (label: string, parts: readonly ComponentFlops[]) =>
+const partsTotal = (label: string, parts: readonly ComponentFlops[]) =>
   sumFigure(label, 'FLOP', named(parts), 'sum of the parts');
 
 type OperationGroup = readonly [Operation, ...Operation[]];
@@ -140,8 +148,7 @@ function forwardFigure(
   const { label, source } = KINDS[kind];
   const [batches, tokens] = [v({ batch }), v({ context })];
   const base = { label: `${COMPONENTS[component]}: ${label}`, unit: 'FLOP', source } as const;
-  const sum = (of: (operation: Operation) => number) =>
-    operations.reduce((total, operation) => total + of(operation), 0);
+  const sum = (of: (operation: Operation) => number) => sumOf(operations, of);
   switch (kind) {
     case 'projection': {
       const weights = (rows: 'tokens' | 'positions') =>
@@ -170,25 +177,14 @@ function forwardFigure(
     case 'scan': {
       const of = (decays: Scan['decays'], size: (scan: Scan) => number) =>
         sum((each) => (each.kind === 'scan' && each.decays === decays ? size(each) : 0));
-      const ofValues = of('values', ({ inner, state }) => inner * state);
-      const ofHeads = of('heads', ({ inner, state }) => inner * state);
-      const ofDelta = of('delta', ({ inner, state }) => inner * state);
-      const channels = of('values', ({ inner }) => inner);
-      const perToken = [
-        ...(ofValues > 0 ? [mul(8, v({ state_values: ofValues })), mul(2, v({ channels }))] : []),
-        ...(ofHeads > 0
-          ? [
-              mul(5, v({ state_values_of_heads: ofHeads })),
-              mul(3, v({ channels_of_heads: of('heads', ({ inner }) => inner) })),
-            ]
-          : []),
-        ...(ofDelta > 0
-          ? [
-              mul(7, v({ state_values_of_delta: ofDelta })),
-              mul(2, v({ channels_of_delta: of('delta', ({ inner }) => inner) })),
-            ]
-          : []),
-      ];
+      const perToken = SCANS.flatMap(({ decays, suffix, perValue, perChannel }) => {
+        const values = of(decays, ({ inner, state }) => inner * state);
+        if (values === 0) return [];
+        return [
+          mul(perValue, v({ [`state_values${suffix}`]: values })),
+          mul(perChannel, v({ [`channels${suffix}`]: of(decays, ({ inner }) => inner) })),
+        ];
+      });
       return figure({ ...base, formula: mul(batches, tokens, add(...perToken)) });
     }
   }
@@ -201,39 +197,24 @@ function scoresFormula(
   context: number,
   causal: boolean,
 ): Expression {
-  const spans = new Map<string, SpanWidths>();
-  for (const operation of operations) {
-    if (operation.kind !== 'scores') continue;
-    for (const { heads, window } of operation.spans) {
-      const key = windowKey(window);
-      const before = spans.get(key) ?? { queries: 0, values: 0 };
-      spans.set(key, {
-        window,
-        queries: before.queries + heads * operation.headDim,
-        values: before.values + heads * operation.valueDim,
-      });
-    }
-  }
-  const sum = (of: keyof Omit<SpanWidths, 'window'>) =>
-    [...spans.values()].reduce((total, each) => total + each[of], 0);
+  const scores = operations.filter((each) => each.kind === 'scores');
+  const queries = sumByWindow(scores, ({ headDim }, heads) => heads * headDim);
+  const values = sumByWindow(scores, ({ valueDim }, heads) => heads * valueDim);
   if (!causal) {
-    const widths = add(v({ query_width: sum('queries') }), v({ value_width: sum('values') }));
+    const widthOf = (sums: typeof queries) => sumOf(sums.values(), ({ size }) => size);
+    const widths = add(v({ query_width: widthOf(queries) }), v({ value_width: widthOf(values) }));
     return mul(2, v({ batch }), v({ context }), v({ context }), widths);
   }
-  const terms = [...spans].map(([suffix, { window, queries, values }]) =>
+  const terms = [...queries].map(([suffix, { window, size }]) =>
     mul(
-      add(v({ [`query_width_${suffix}`]: queries }), v({ [`value_width_${suffix}`]: values })),
+      add(
+        v({ [`query_width_${suffix}`]: size }),
+        v({ [`value_width_${suffix}`]: values.get(suffix)?.size ?? 0 }),
+      ),
       v({ [`pairs_${suffix}`]: exact(visiblePairs(context, window)) }),
     ),
   );
   return mul(2, v({ batch }), add(...terms));
-}
-
-/** Total width of the heads with one window, in all layers: their number times the width of one. */
-interface SpanWidths {
-  readonly window?: Window | undefined;
-  readonly queries: number;
-  readonly values: number;
 }
 
 function macs(products: readonly ComponentFlops[]): Figure {
@@ -298,9 +279,7 @@ export function decodingFlopsOf(work: Work, context: number): DecodingFlops {
     perToken: sumFigure(
       'a token, without scores',
       'FLOP',
-      Object.fromEntries(
-        others.map(({ component, kind, flops }) => [`${component}_${kind}`, flops]),
-      ),
+      named(others),
       'sum of the parts of a forward pass over one token',
     ),
     scores: scoresFigure(work, context),
@@ -308,7 +287,7 @@ export function decodingFlopsOf(work: Work, context: number): DecodingFlops {
 }
 
 /** FLOPs of scores alone, without their formulas, for sums over many contexts. */
-export interface ScoresByContext {
+interface ScoresByContext {
   /** A masked forward pass over one sequence. */
   readonly forward: (context: number) => bigint;
   /** One more token. @param context Cached tokens, including the new one. */
@@ -316,28 +295,25 @@ export interface ScoresByContext {
 }
 
 /** The same counts as those of `forwardFlopsOf` and `decodingFlopsOf`. */
-export function scoresByContext(work: Work): ScoresByContext {
-  const widths = new Map<string, { window: Window | undefined; forward: number; step: number }>();
-  for (const operation of operationsIn(work)) {
-    if (operation.kind !== 'scores') continue;
-    const whole = operation.headDim + operation.valueDim;
-    for (const { heads, window } of operation.spans) {
-      const key = windowKey(window);
-      const before = widths.get(key) ?? { forward: 0, step: 0 };
-      widths.set(key, {
-        window,
-        forward: before.forward + heads * whole,
-        step: before.step + heads * (operation.latent?.multiplied ?? whole),
-      });
-    }
-  }
-  const all = [...widths.values()];
-  const sum = (values: readonly bigint[]) => 2n * values.reduce((total, each) => total + each, 0n);
+function scoresByContext(work: Work): ScoresByContext {
+  const scores = operationsIn(work).filter((each) => each.kind === 'scores');
+  const perPair = ({ headDim, valueDim }: Scores) => headDim + valueDim;
+  const forward = sumByWindow(scores, (layer, heads) => heads * perPair(layer));
+  const step = sumByWindow(
+    scores,
+    (layer, heads) => heads * (layer.latent?.multiplied ?? perPair(layer)),
+  );
+  const flops = (
+    sums: typeof forward,
+    pairsOf: (window: Window | undefined) => number | bigint,
+  ): bigint =>
+    [...sums.values()].reduce(
+      (total, { window, size }) => total + 2n * BigInt(size) * BigInt(pairsOf(window)),
+      0n,
+    );
   return {
-    forward: (context) =>
-      sum(all.map(({ window, forward }) => BigInt(forward) * visiblePairs(context, window))),
-    decoding: (context) =>
-      sum(all.map(({ window, step }) => BigInt(step) * BigInt(seenFrom(context, window)))),
+    forward: (context) => flops(forward, (window) => visiblePairs(context, window)),
+    decoding: (context) => flops(step, (window) => seenFrom(context, window)),
   };
 }
 
@@ -384,4 +360,61 @@ function scoresFigure(work: Work, context: number): Figure {
       'q·kᵀ and its sum over v: per kept token and head a multiply-accumulate for each value of the query, and of v; ' +
       'latents are read as they are',
   });
+}
+
+// FLOPs of generating tokens one by one: with a cache of the tokens before, and computing all of them again each time
+
+export interface GenerationSetting {
+  /** Tokens of the prompt, P. */
+  readonly prompt: number;
+  /** Generated tokens, N. The last one is not computed with. */
+  readonly generated: number;
+}
+
+export interface GenerationFlops extends GenerationSetting {
+  /** A forward pass over the prompt, and a step for each generated token but the last. */
+  readonly cached: Exact;
+  /** Forward passes over P, P + 1, …, P + N − 1 tokens. */
+  readonly recomputed: Exact;
+  /** The second divided by the first. */
+  readonly ratio: number;
+}
+
+/** One sequence; scores are counted as masked. */
+export function generationFlopsOf(work: Work, setting: GenerationSetting): GenerationFlops {
+  const { prompt, generated } = setting;
+  // All other parts cost the same for each token, at any position.
+  const perToken = BigInt(decodingFlopsOf(work, 1).perToken.value);
+  const scores = scoresByContext(work);
+  const forward = (context: number) => BigInt(context) * perToken + scores.forward(context);
+  let cached = forward(prompt);
+  let recomputed = cached;
+  for (let context = prompt + 1; context < prompt + generated; context++) {
+    cached += perToken + scores.decoding(context);
+    recomputed += forward(context);
+  }
+  return {
+    ...setting,
+    cached: exact(cached),
+    recomputed: exact(recomputed),
+    ratio: Number(recomputed) / Number(cached),
+  };
+}
+
+/** Generated tokens that a report counts, at most. */
+const GENERATED = 128;
+
+/** Counts the first tokens of an answer. Undefined without a prompt or an answer. */
+export const answerFlopsOf = (
+  work: Work,
+  { prompt, generated }: GenerationSetting,
+): GenerationFlops | undefined =>
+  prompt < 1 || generated < 1
+    ? undefined
+    : generationFlopsOf(work, { prompt, generated: Math.min(GENERATED, generated) });
+
+/** Counts the last tokens of a context, generated after those before. Undefined for a context without room for both. */
+export function lastTokensFlopsOf(work: Work, context: number): GenerationFlops | undefined {
+  const generated = Math.min(GENERATED, Math.floor(context / 2));
+  return answerFlopsOf(work, { prompt: context - generated, generated });
 }

@@ -1,10 +1,11 @@
 /** Kept intermediates of attention and scan: scores and states if plain, sums if fused. */
 import type { Component, LanguageModel, Layer } from '../architecture/layer.js';
-import { scoreValues, windowKey } from '../architecture/masks.js';
+import { scoreValues, sumByWindow } from '../architecture/masks.js';
 import { memoized } from '../architecture/walk.js';
 import { primitivesOf } from '../operations/lower.js';
 import type { Scan, Scores } from '../operations/primitive.js';
-import type { Expression, Input } from './expression.js';
+import { sumOf } from '../text/words.js';
+import type { Expression } from './expression.js';
 import { add, div, mul, v } from './expression.js';
 import type { Figure } from './figure.js';
 import { exact, figure } from './figure.js';
@@ -111,20 +112,24 @@ function scoresOfRank(
 ): Figure {
   const { context, bytesPerValue, dropout, unfused } = setting;
   const bytes = v({ bytes: bytesPerValue });
-  const squares: SquareCounts = new Map();
-  const copies: SquareCounts = new Map();
-  for (const layer of attentions) {
-    for (const span of spansOfRank(layer.spans, tensorOf(setting), rank)) {
-      const name = windowKey(span.window);
-      const scores = v({ [`scores_${name}`]: exact(scoreValues(context, span.window)) });
-      countMore(squares, name, scores, span.heads * squaresOf(layer));
-      if (unfused && bytesPerValue < 4 && layer.inFloat32) {
-        countMore(copies, name, scores, span.heads);
-      }
-    }
-  }
+  const layers = attentions.map((layer) => ({
+    ...layer,
+    spans: spansOfRank(layer.spans, tensorOf(setting), rank),
+  }));
+  const squares = sumByWindow(layers, (layer, heads) => heads * squaresOf(layer));
+  const isCast = unfused && bytesPerValue < 4;
+  const copies = sumByWindow(
+    isCast ? layers.filter(({ inFloat32 }) => inFloat32) : [],
+    (_, heads) => heads,
+  );
+  const valuesOf = (counts: typeof squares) =>
+    add(
+      ...[...counts].map(([name, { window, size }]) =>
+        mul(size, v({ [`scores_${name}`]: exact(scoreValues(context, window)) })),
+      ),
+    );
   const each = dropout ? add(mul(2, bytes), 1) : bytes;
-  const inType = mul(each, sumOf(squares));
+  const inType = mul(each, valuesOf(squares));
   const local = [...squares.keys()].some((name) => name.startsWith('window_'));
   const capped = attentions.some((layer) => layer.capped);
   return figure({
@@ -132,7 +137,7 @@ function scoresOfRank(
     unit: 'bytes',
     formula: mul(
       sequencesIn(setting),
-      copies.size > 0 ? add(inType, mul(4, sumOf(copies))) : inType,
+      copies.size > 0 ? add(inType, mul(4, valuesOf(copies))) : inType,
     ),
     source: [
       'the softmax of each head',
@@ -145,15 +150,6 @@ function scoresOfRank(
     ].join(''),
   });
 }
-
-/** Number of kept squares of scores, by window. */
-type SquareCounts = Map<string, { readonly scores: Input; readonly count: number }>;
-
-const countMore = (counts: SquareCounts, name: string, scores: Input, count: number) =>
-  counts.set(name, { scores, count: (counts.get(name)?.count ?? 0) + count });
-
-const sumOf = (counts: SquareCounts) =>
-  add(...[...counts.values()].map(({ scores, count }) => mul(count, scores)));
 
 /** Layers of a block with scores or scan states. */
 export const kernelsOf = memoized((block: Layer) => {
@@ -169,7 +165,7 @@ const attentionsIn = (blocks: readonly Layer[]) =>
 
 /** A fused kernel needs the log-sum of each score row for its backward pass. */
 export function softmaxSums(blocks: readonly Layer[], setting: ActivationSetting): Figure {
-  const heads = attentionsIn(blocks).reduce((sum, layer) => sum + layer.heads, 0);
+  const heads = sumOf(attentionsIn(blocks), (layer) => layer.heads);
   const sums = mul(4, sequencesIn(setting), v({ context: setting.context }), v({ heads }));
   return figure({
     label: `activations: ${OTHER_PARTS.softmaxSums}`,
@@ -195,13 +191,9 @@ export function scoreGradientsFigure(block: Layer, setting: ActivationSetting): 
 export function scanFigure(blocks: readonly Layer[], setting: ActivationSetting): Figure {
   const { context, bytesPerValue: bytes } = setting;
   const scans = blocks.flatMap((block) => kernelsOf(block).scans);
-  const valuesOf = (which: Scan['decays']) =>
-    scans.reduce(
-      (total, { inner, state, decays }) =>
-        total + ((decays === 'values') === (which === 'values') ? inner * state : 0),
-      0,
-    );
-  const [ofValues, ofHeads] = [valuesOf('values'), valuesOf('heads')];
+  const valuesOf = (kinds: readonly Scan[]) => sumOf(kinds, ({ inner, state }) => inner * state);
+  const ofValues = valuesOf(scans.filter(({ decays }) => decays === 'values'));
+  const ofHeads = valuesOf(scans.filter(({ decays }) => decays !== 'values'));
   const tensor = tensorOf(setting);
   const kept = [
     mul(3, v({ state_values: ofValues })),

@@ -11,6 +11,7 @@ import {
   type OwnedTensor,
   walkCounted,
 } from '../architecture/walk.js';
+import { sumOf } from '../text/words.js';
 import { add, div, type Expression, mul, sub, v } from './expression.js';
 import { type Figure, figure } from './figure.js';
 
@@ -81,7 +82,7 @@ const isOfBody = (component: string) => !AROUND_BODY.includes(component);
 
 /** Parameters of the body; see `ParameterFigures`. */
 export const bodyIn = ({ byComponent }: Pick<ParameterBudget, 'byComponent'>): number =>
-  COMPONENT_NAMES.filter(isOfBody).reduce((total, name) => total + byComponent[name], 0);
+  sumOf(COMPONENT_NAMES.filter(isOfBody), (name) => byComponent[name]);
 
 /** Parameters of a model, summed from its tensors. */
 export function parameterFigures(layer: Layer): ParameterFigures {
@@ -132,7 +133,7 @@ export function componentSums(
 ): Pick<ParameterFigures, 'total' | 'trainable' | 'embedding' | 'nonEmbedding' | 'body'> {
   const counted: Readonly<Record<string, number>> = counts;
   const names = COMPONENT_NAMES.filter((name) => (counts[name] ?? 0) > 0);
-  const sumOf = (label: string, which: readonly string[], source: string) =>
+  const sumFigureOf = (label: string, which: readonly string[], source: string) =>
     figure({
       label,
       unit: 'parameters',
@@ -141,19 +142,23 @@ export function componentSums(
     });
   const isEmbedding = (name: string) => name === 'embedding';
   return {
-    total: sumOf('parameters', names, 'each stored tensor once, even if several layers share it'),
-    trainable: sumOf('trainable', names, 'all parameters; buffers are not trained'),
-    embedding: sumOf(
+    total: sumFigureOf(
+      'parameters',
+      names,
+      'each stored tensor once, even if several layers share it',
+    ),
+    trainable: sumFigureOf('trainable', names, 'all parameters; buffers are not trained'),
+    embedding: sumFigureOf(
       'in the embedding',
       names.filter(isEmbedding),
       'the token embedding, with a tied head',
     ),
-    nonEmbedding: sumOf(
+    nonEmbedding: sumFigureOf(
       'non-embedding',
       names.filter((name) => !isEmbedding(name)),
       'without the token embedding; an untied head counts',
     ),
-    body: sumOf(
+    body: sumFigureOf(
       'body',
       names.filter(isOfBody),
       'without embedding, learned positions and head (non-embedding in arXiv 2304.01373)',
@@ -197,7 +202,7 @@ function withoutLookup(layer: Layer, active: Figure): Figure {
 }
 
 const expertElements = (mixture: MixtureOfExperts): number =>
-  expertTensors(mixture).reduce((sum, { tensor, count }) => sum + count * tensor.elements, 0);
+  sumOf(expertTensors(mixture), ({ tensor, count }) => count * tensor.elements);
 
 const expertCount = ({ router }: MixtureOfExperts): number => router.weight.shape[0] ?? 0;
 

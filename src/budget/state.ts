@@ -1,7 +1,7 @@
 /** State kept between tokens in cached decoding, and memory of inference. */
 import type { Component, HeadSpan, Layer, Window } from '../architecture/layer.js';
 import { COMPONENTS } from '../architecture/layer.js';
-import { reachOf, windowKey } from '../architecture/masks.js';
+import { reachOf, sumByWindow } from '../architecture/masks.js';
 import { memoizedBy } from '../architecture/walk.js';
 import { primitivesOf } from '../operations/lower.js';
 import type { Scores } from '../operations/primitive.js';
@@ -162,9 +162,9 @@ const NO_CACHE = 'no layer keeps keys and values';
 
 /** Cached values on one of the GPUs that share the heads. */
 function cachedValues({ attentions, latentWidth }: StateSizes, gpus: number, rank: number) {
-  const heads = widthsOf(attentions, gpus, rank).map(({ window, width }): CachedValues => {
+  const heads = widthsOf(attentions, gpus, rank).map(([key, { window, size }]): CachedValues => {
     return {
-      perToken: mul(2, v({ [`width_${windowKey(window)}`]: width })),
+      perToken: mul(2, v({ [`width_${key}`]: size })),
       kept: (context) => (window === undefined ? context : min(context, keptBehind(window))),
       windowed: window !== undefined,
       source: 'a key and a value of head_dim for each key head and kept position',
@@ -180,20 +180,18 @@ function cachedValues({ attentions, latentWidth }: StateSizes, gpus: number, ran
 }
 
 /** Key heads × head_dim over all layers, for heads with the same window. */
-function widthsOf(attentions: readonly Scores[], gpus: number, rank: number) {
-  const spans = new Map<string, { readonly window: Window | undefined; readonly width: number }>();
-  for (const layer of attentions) {
-    for (const { heads, window } of spansOfRank(keySpansOf(layer), gpus, rank)) {
-      const key = windowKey(window);
-      const before = spans.get(key)?.width ?? 0;
-      spans.set(key, { window, width: before + heads * layer.headDim });
-    }
-  }
-  return [...spans.values()];
-}
+const widthsOf = (attentions: readonly Scores[], gpus: number, rank: number) => [
+  ...sumByWindow(
+    attentions.map((layer) => ({
+      headDim: layer.headDim,
+      spans: spansOfRank(keySpansOf(layer), gpus, rank),
+    })),
+    ({ headDim }, heads) => heads * headDim,
+  ),
+];
 
 const windowsOf = (attentions: readonly Scores[]): Window[] =>
-  widthsOf(attentions, 1, 0).flatMap(({ window }) => (window === undefined ? [] : [window]));
+  widthsOf(attentions, 1, 0).flatMap(([, { window }]) => (window === undefined ? [] : [window]));
 
 /** State independent of batch and context, memoized because searches request it often. */
 const keptOn = memoizedBy((gpus: number) => gpus, readKept);

@@ -1,8 +1,7 @@
 import * as Flags from '@oclif/core/flags';
 import type { LanguageModel } from '../architecture/layer.js';
 import type { Exact } from '../budget/figure.js';
-import { flopsByConvention } from '../budget/flops.js';
-import { lastTokensFlopsOf } from '../budget/generation.js';
+import { flopsByConvention, lastTokensFlopsOf } from '../budget/flops.js';
 import type {
   LimitCheck,
   LimitName,

@@ -2,8 +2,8 @@
 import type { Family, TrainingHints } from '../architecture/family.js';
 import type { LanguageModel } from '../architecture/layer.js';
 import type { Bounds } from '../budget/figure.js';
-import type { GenerationFlops } from '../budget/generation.js';
-import { answerFlopsOf } from '../budget/generation.js';
+import type { GenerationFlops } from '../budget/flops.js';
+import { answerFlopsOf } from '../budget/flops.js';
 import type { SettingOrigin } from '../budget/profile-model.js';
 import { resolveSetting } from '../budget/profile-model.js';
 import type { MachineProfile } from '../hardware/machine-profile.js';

@@ -14,6 +14,7 @@ import {
   matmul,
   norm,
   normStatistics,
+  ONE_KERNEL,
   openingMatmuls,
   paramsOf,
   unfusedNorm,
@@ -120,10 +121,7 @@ const scores = ({ name, heads }: Attention | LatentAttention, component: Compone
     layer: name,
     component,
     input: 0,
-    params: [],
-    saved: [],
-    cuts: [],
-    launches: 1,
+    ...ONE_KERNEL,
     heads,
   }) as const satisfies Partial<Scores>;
 

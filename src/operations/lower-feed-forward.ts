@@ -4,7 +4,6 @@ import type {
   Component,
   Expert,
   GatedMlp,
-  Layer,
   Linear,
   MixtureOfExperts,
   PackedExperts,
@@ -25,7 +24,10 @@ import {
   byRows,
   closingMatmul,
   elementwise,
+  type LoweringContext,
+  type LowerLayer,
   matmul,
+  ONE_KERNEL,
   openingMatmuls,
 } from './lowering-blocks.js';
 import type { Matmul, Primitive, Saved } from './primitive.js';
@@ -48,11 +50,14 @@ export function lowerGatedMlp(layer: GatedMlp, component: Component): Primitive[
   ];
 }
 
-/** @param lower Lowers a layer for an input of some width. */
-export function lowerRouter(layer: Router, around: Component, lower: Lowering): Primitive[] {
+export function lowerRouter(
+  layer: Router,
+  around: LoweringContext,
+  lower: LowerLayer,
+): Primitive[] {
   const { name, weight, bias, correction, expertsPerToken, expertScales } = layer;
   const [experts = 0, hidden = 0] = weight.shape;
-  const component = layer.component ?? around;
+  const component = layer.component ?? around.component;
   const product: Primitive = {
     kind: 'router',
     layer: name,
@@ -77,28 +82,28 @@ export function lowerRouter(layer: Router, around: Component, lower: Lowering): 
     weights: weight.elements,
     rows: 'tokens',
   };
-  return [...(layer.steps ?? []).flatMap((each) => lower(each, hidden)), product];
+  const inside = { ...around, width: hidden };
+  return [...(layer.steps ?? []).flatMap((each) => lower(each, inside)), product];
 }
-
-type Lowering = (layer: Layer, width: number) => Primitive[];
 
 /** Kernels of a mixture's chosen experts: into the inner width, activation, and back. */
 const EXPERT_LAUNCHES = 3;
 
 /**
  * Each chosen expert gets a copy of its tokens; one all-reduce sums the outputs of all experts.
- * @param lower Lowers a layer for an input of some width.
  */
 export function lowerMixture(
   layer: MixtureOfExperts,
-  component: Component,
-  lower: Lowering,
+  around: LoweringContext,
+  lower: LowerLayer,
 ): Primitive[] {
+  const { component } = around;
   const { name, router, experts, shared, sharedGate, latent, expertNorm } = layer;
-  const lowerExpert = (expert: Expert) => lower(expert, 0);
+  const lowerExpert = (expert: Expert) => lower(expert, { ...around, width: 0 });
   const width = expertWidth(layer);
   const chosen = router.expertsPerToken;
   const hidden = router.weight.shape[1] ?? 0;
+  const inside = { ...around, width: hidden };
   const routed: Saved = {
     part: expertLayers(experts)[0]?.component ?? component,
     vectors: [
@@ -136,10 +141,10 @@ export function lowerMixture(
         ]
       : [];
   return [
-    ...lower(router, hidden).map((each) =>
+    ...lower(router, inside).map((each) =>
       each.kind === 'router' ? { ...each, backward: allReduce(hidden) } : each,
     ),
-    ...(expertNorm ? lower(expertNorm, hidden) : []),
+    ...(expertNorm ? lower(expertNorm, inside) : []),
     ...whole(latent[0]),
     {
       kind: 'dispatch',
@@ -147,9 +152,8 @@ export function lowerMixture(
       component,
       input: width,
       output: width,
-      params: [],
+      ...ONE_KERNEL,
       saved: [routed],
-      cuts: [],
       launches: 0,
       copies: chosen,
     },
@@ -195,10 +199,9 @@ function lowerPackedExperts(
     component: component ?? around,
     input,
     output,
+    ...ONE_KERNEL,
     params: [tensor, ...bias],
-    saved: [],
     cuts,
-    launches: 1,
     tensor,
     weights: (tensor.elements / count) * chosen,
     rows: 'tokens',

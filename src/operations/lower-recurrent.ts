@@ -16,6 +16,7 @@ import {
   gatedNorm,
   type LowerLayer,
   matmul,
+  ONE_KERNEL,
   openingMatmuls,
   paramsOf,
 } from './lowering-blocks.js';
@@ -42,10 +43,9 @@ const scan = (
   component,
   input: sizes.inner,
   output: sizes.inner,
+  ...ONE_KERNEL,
   params,
-  saved: [],
   cuts: byRows(params, layer, run),
-  launches: 1,
   ...sizes,
 });
 

@@ -102,13 +102,9 @@ function lower(layer: Layer, around: LoweringContext): Primitive[] {
     case 'gatedMlp':
       return lowerGatedMlp(layer, component);
     case 'mixtureOfExperts':
-      return lowerMixture(layer, component, (each, given) =>
-        lower(each, { ...inside, width: given }),
-      );
+      return lowerMixture(layer, inside, lower);
     case 'router':
-      return lowerRouter(layer, component, (each, given) =>
-        lower(each, { ...inside, width: given }),
-      );
+      return lowerRouter(layer, inside, lower);
     // The mixture that holds them computes some of them.
     case 'packedExperts':
     case 'clampedExperts':

@@ -65,8 +65,14 @@ export const byLength = (
   run: UnitRun,
 ): readonly (readonly [Param, Cut])[] => [[tensor, { along: 'length', runs: [run], of }]];
 
-export const paramsOf = ({ weight, bias }: ProjectionLayer): readonly Param[] =>
+export const paramsOf = ({
+  weight,
+  bias,
+}: Pick<ProjectionLayer, 'weight' | 'bias'>): readonly Param[] =>
   bias ? [weight, bias] : [weight];
+
+/** A primitive without tensors, saved values and cuts. */
+export const ONE_KERNEL = { params: [], saved: [], cuts: [], launches: 1 } as const;
 
 /** A product that saves nothing itself and is whole on every GPU, unless `more` changes that. */
 export function matmul(
@@ -80,10 +86,8 @@ export function matmul(
     component: product.component ?? component,
     input: inputWidth(product),
     output: outputWidth(product),
+    ...ONE_KERNEL,
     params: paramsOf(product),
-    saved: [],
-    cuts: [],
-    launches: 1,
     tensor: product.weight,
     weights: product.weight.elements,
     rows: 'tokens',
@@ -180,10 +184,7 @@ export const elementwise = (
   component,
   input: width,
   output: width,
-  params: [],
-  saved: [],
-  cuts: [],
-  launches: 1,
+  ...ONE_KERNEL,
   ...more,
 });
 
@@ -198,10 +199,8 @@ export const norm = (
   component: layer.component ?? component,
   input: width,
   output: width,
+  ...ONE_KERNEL,
   params: tensorsOf(layer),
-  saved: [],
-  cuts: [],
-  launches: 1,
   size: layer.kind === 'gatedRmsNorm' ? layer.width / layer.groups : normWidth(layer),
   ...more,
 });
@@ -237,10 +236,8 @@ export const lookup = (
   component: layer.component ?? component,
   input: 0,
   output: width,
+  ...ONE_KERNEL,
   params: [table],
-  saved: [],
-  cuts: [],
-  launches: 1,
   by,
   rows,
   ...more,
@@ -253,17 +250,16 @@ export function convolution(
   of = layer.name,
 ): Convolution {
   const [channels = 0, , kernel = 0] = layer.weight.shape;
-  const params = layer.bias ? [layer.weight, layer.bias] : [layer.weight];
+  const params = paramsOf(layer);
   return {
     kind: 'convolution',
     layer: layer.name,
     component: layer.component ?? component,
     input: width,
     output: width,
+    ...ONE_KERNEL,
     params,
-    saved: [],
     cuts: byRows(params, of, runOf('channels', channels)),
-    launches: 1,
     channels,
     kernel,
     cached: layer.cached,

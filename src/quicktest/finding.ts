@@ -1,6 +1,6 @@
 /** Results of a check. */
 import type { Component } from '../architecture/layer.js';
-import type { GenerationFlops } from '../budget/generation.js';
+import type { GenerationFlops } from '../budget/flops.js';
 import type { Statistics } from '../checkpoint/statistics.js';
 import type { Shape } from '../tensor/dtype.js';
 import type { LogitDifference } from './differences.js';

@@ -1,7 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import type { LanguageModel } from '../../src/architecture/layer.js';
-import { decodingFlopsOf, forwardFlopsOf } from '../../src/budget/flops.js';
-import { generationFlopsOf, lastTokensFlopsOf } from '../../src/budget/generation.js';
+import {
+  decodingFlopsOf,
+  forwardFlopsOf,
+  generationFlopsOf,
+  lastTokensFlopsOf,
+} from '../../src/budget/flops.js';
 import { loadModelFile } from '../../src/model-input/model-file.js';
 import { inPackage } from '../fixtures.js';
 

@@ -27,7 +27,7 @@ import {
   tensorsOf,
 } from '../../architecture/walk.js';
 import { formatInteger } from '../../text/units.js';
-import { blocksText, counted } from '../../text/words.js';
+import { blocksText, counted, sumOf } from '../../text/words.js';
 import type { StepBuilder, UnplacedStep } from './step-builder.js';
 import { rmsText } from './step-builder.js';
 
@@ -197,7 +197,7 @@ export function mixtureSteps(
     name: 'kind' in experts ? experts.name : blocksText(all.map((each) => each.name)),
     operation: `${router.expertsPerToken} of ${formatInteger(router.weight.shape[0] ?? 0)} experts ${widths}, f = ${fn ? ACTIVATIONS[fn] : 'none'}`,
     shape: [...build.lead, router.expertsPerToken, width],
-    parameters: all.reduce((sum, each) => sum + build.countNew(tensorsOf(each)), 0),
+    parameters: sumOf(all, (each) => build.countNew(tensorsOf(each))),
   };
   const gate = sharedGate ? [build.linear(sharedGate)] : [];
   const others = shared.length === 0 ? '' : sharedGate ? ' + σ(gate) · shared' : ' + shared';

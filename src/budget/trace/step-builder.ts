@@ -9,10 +9,12 @@ import type {
   RmsNorm,
 } from '../../architecture/layer.js';
 import { ACTIVATIONS } from '../../architecture/layer.js';
+import type { Param } from '../../architecture/param.js';
 import { inputWidth, outputWidth, tensorsOf } from '../../architecture/walk.js';
 import { widthAfter } from '../../operations/lower.js';
 import type { Shape } from '../../tensor/dtype.js';
 import { formatInteger } from '../../text/units.js';
+import { sumOf } from '../../text/words.js';
 
 /** Sequences, and tokens per sequence. */
 export interface TokenGrid {
@@ -35,16 +37,13 @@ export interface TraceStep {
 /** A step without its depth. */
 export type UnplacedStep = Omit<TraceStep, 'depth'>;
 
-/** A tensor of a layer, as `tensorsOf` lists it. */
-type Tensor = ReturnType<typeof tensorsOf>[number];
-
 export class StepBuilder {
   readonly batch: number;
   readonly tokens: number;
   /** First dimensions of most outputs: batch and tokens. */
   readonly lead: Shape;
   /** Tensors already counted. */
-  readonly #listed = new Set<Tensor>();
+  readonly #listed = new Set<Param>();
   readonly #stepsOf: (layer: Layer, size: number, build: StepBuilder) => UnplacedStep[];
 
   constructor(
@@ -99,18 +98,15 @@ export class StepBuilder {
   }
 
   /** Whether earlier steps counted all of these tensors. */
-  isListed(tensors: readonly Tensor[]): boolean {
+  isListed(tensors: readonly Param[]): boolean {
     return tensors.every((tensor) => this.#listed.has(tensor));
   }
 
   /** Parameters of the tensors that no earlier step counted. */
-  countNew(tensors: readonly Tensor[]): number {
+  countNew(tensors: readonly Param[]): number {
     const fresh = tensors.filter((tensor) => !this.#listed.has(tensor));
     for (const tensor of fresh) this.#listed.add(tensor);
-    return fresh.reduce(
-      (sum, { role, elements }) => sum + (role === 'parameter' ? elements : 0),
-      0,
-    );
+    return sumOf(fresh, ({ role, elements }) => (role === 'parameter' ? elements : 0));
   }
 }
 

@@ -12,7 +12,7 @@ import type {
 import { ACTIVATIONS } from '../../architecture/layer.js';
 import { widthAfter } from '../../operations/lower.js';
 import { formatInteger } from '../../text/units.js';
-import { blocksText, counted } from '../../text/words.js';
+import { blocksText, counted, sumOf } from '../../text/words.js';
 import { attentionSteps, latentAttentionSteps, rotaryText } from './attention-steps.js';
 import {
   alignmentSteps,
@@ -77,7 +77,7 @@ function blockSteps(model: LanguageModel, hidden: number, build: StepBuilder): T
     const form = JSON.stringify(steps).replaceAll(`"${name}.`, '".').replaceAll(`"${name}"`, '""');
     const like = known.get(form);
     if (like !== undefined) {
-      more.push({ name, like, parameters: sumOf(steps) });
+      more.push({ name, like, parameters: parametersOf(steps) });
       continue;
     }
     known.set(form, name);
@@ -88,9 +88,6 @@ function blockSteps(model: LanguageModel, hidden: number, build: StepBuilder): T
   return allSteps;
 }
 
-const sumOf = (steps: readonly UnplacedStep[]) =>
-  steps.reduce((sum, each) => sum + each.parameters, 0);
-
 function likeOthers(blocks: readonly Repeated[]) {
   const models = [...new Set(blocks.map(({ like }) => like))];
   const like =
@@ -98,9 +95,12 @@ function likeOthers(blocks: readonly Repeated[]) {
   return {
     name: blocksText(blocks.map(({ name }) => name)),
     operation: `${counted(blocks.length, 'more block')}${like}`,
-    parameters: blocks.reduce((sum, { parameters }) => sum + parameters, 0),
+    parameters: parametersOf(blocks),
   };
 }
+
+const parametersOf = (steps: readonly Pick<UnplacedStep, 'parameters'>[]) =>
+  sumOf(steps, ({ parameters }) => parameters);
 
 const at = (depth: number, step: UnplacedStep): TraceStep => ({ ...step, depth });
 const atDepth = (depth: number, steps: readonly UnplacedStep[]) =>

@@ -1,5 +1,5 @@
 import type { Layer, Window } from '../../architecture/layer.js';
-import { generationFlopsOf } from '../../budget/generation.js';
+import { generationFlopsOf } from '../../budget/flops.js';
 import { attentionWindows, isFollowedByCache } from '../../runtime/calls.js';
 import type {
   Program,

@@ -1,6 +1,6 @@
 /** Cells and blocks of reports. */
 
-import type { GenerationFlops } from '../../budget/generation.js';
+import type { GenerationFlops } from '../../budget/flops.js';
 import type { ResolvedSetting, SettingOrigin } from '../../budget/profile-model.js';
 import {
   formatBinaryBytes,

@@ -1,6 +1,6 @@
 /** Report of `minimind profile`: a block of tables for each budget. */
 import type { Figure } from '../../budget/figure.js';
-import type { GenerationFlops } from '../../budget/generation.js';
+import type { GenerationFlops } from '../../budget/flops.js';
 import type {
   BlockBudget,
   LimitCheck,
