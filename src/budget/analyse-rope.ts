@@ -224,8 +224,7 @@ function noRotary(model: LanguageModel, name: string): UserError {
   });
   const [has = 'no positions at all'] = positions;
   return new UserError('usage', `${name} has no rotary positions: it has ${has}`, {
-    suggestion:
-      'give a model with RoPE; learned rows end where they end, and ALiBi has no frequencies',
+    suggestion: 'use a model with RoPE: learned positions and ALiBi have no frequencies',
   });
 }
 
@@ -278,9 +277,9 @@ function rotaryUnder({ rotary, layers, window }: RotaryGroup, lengths: Lengths):
   if (rotatedDim / 2 > MOST_FREQUENCIES) {
     throw new UserError(
       'usage',
-      `heads of ${headDim} dimensions have more frequencies than are shown`,
+      `expected at most ${2 * MOST_FREQUENCIES} rotated dimensions in heads of ${headDim}, found ${rotatedDim}`,
       {
-        suggestion: `rotate at most ${2 * MOST_FREQUENCIES} dimensions`,
+        suggestion: `write a head_dim of at most ${2 * MOST_FREQUENCIES}`,
       },
     );
   }
@@ -347,7 +346,7 @@ function judged(
       'usage',
       `with the base ${base}, ${id} gives frequencies that are not numbers`,
       {
-        suggestion: 'give a base (rope_theta) between 1 and 1e30, and a smaller factor',
+        suggestion: 'write a base (rope_theta) between 1 and 1e30, and a smaller factor',
       },
     );
   }

@@ -121,7 +121,7 @@ export function peakFor(gpu: Gpu, dtype: PeakDtype): Quantity {
   const peak = peakIfKnown(gpu, dtype);
   if (peak) return peak;
   throw new UserError('usage', noPeakText(gpu, dtype), {
-    suggestion: `state one in a file for --hardware: "extends: ${gpu.name}", and under peak "${dtype}: …TFLOP/s"`,
+    suggestion: `write one in a file for --hardware: "extends: ${gpu.name}", and under peak "${dtype}: …TFLOP/s"`,
   });
 }
 

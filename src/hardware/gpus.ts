@@ -278,7 +278,7 @@ function unknown(text: string, entries: readonly Named[]): UserError {
   const names = entries.map(({ name }) => name);
   const close = nearest(text, [...names, ...bases]) ?? nearest(folded(text), bases.map(folded));
   return new UserError('usage', `unknown GPU or machine ${quote(text)}`, {
-    suggestion: close ? `did you mean ${close}?` : 'minimind fit --list-gpus lists them',
+    suggestion: close ? `did you mean ${close}?` : 'see minimind fit --list-gpus',
   });
 }
 

@@ -82,7 +82,7 @@ const gpuSchema = z
     if (gpu.extends !== undefined) return;
     for (const key of ['memory', 'bandwidth'] as const) {
       if (gpu[key] !== undefined) continue;
-      const message = `the key "${key}" is missing, which only a GPU that extends another can do without`;
+      const message = `the key "${key}" is missing, which only a GPU with "extends" can omit`;
       context.addIssue({ code: 'custom', message, path: [key] });
     }
   });
@@ -174,8 +174,8 @@ class Resolver {
     const refuse = (key: keyof Hardware, own: readonly string[], what: string, taken: string[]) => {
       for (const name of own.filter((each) => taken.includes(each))) {
         const finding = {
-          message: `${quote(name)} is the name of a ${what}`,
-          suggestion: 'give it a name that neither a GPU nor a machine has',
+          message: `${quote(name)} is already the name of a ${what}`,
+          suggestion: 'choose a name that no GPU or machine has',
         };
         this.#report([key, name], finding, 'key');
       }
@@ -214,8 +214,8 @@ class Resolver {
     const most = Math.floor(memoryBytes * MOST_OF_LABEL);
     if (usable <= most) return;
     this.#report(['gpus', name, 'usable'], {
-      message: `must be no more than the memory holds, ${most} bytes where its label counts GiB, but is ${usable}`,
-      suggestion: 'state a larger memory, or less that programs can have',
+      message: `must be at most the memory with its label in GiB, ${most} bytes, but is ${usable}`,
+      suggestion: 'write a larger memory, or a smaller usable',
     });
   }
 
@@ -226,8 +226,8 @@ class Resolver {
     const gpu = this.own(name);
     if (gpu !== 'open') return gpu;
     return this.#report(path, {
-      message: `${quote(name)} extends this one in turn`,
-      suggestion: 'extend one of the table',
+      message: `${quote(name)} and this GPU extend each other`,
+      suggestion: 'extend a GPU of the table',
     });
   }
 

@@ -100,10 +100,10 @@ export function stalenessOf(
   time: Date,
 ): string | null {
   const other = changeOf(then, now);
-  if (other !== null) return `what is known is of ${other}`;
+  if (other !== null) return `the stored measurements are of ${other}`;
   const days = (time.getTime() - Date.parse(measured)) / 86_400_000;
-  if (days > MOST_DAYS) return `what is known is ${Math.floor(days)} days old`;
-  return days < -1 ? 'what is known is of the future' : null;
+  if (days > MOST_DAYS) return `the stored measurements are ${Math.floor(days)} days old`;
+  return days < -1 ? 'the stored measurements have a future date' : null;
 }
 
 /** First circumstance that changed; null if none did. */
@@ -183,7 +183,7 @@ export function gpuOfProfile(
     bandwidth: speed.weightBandwidth.most,
     peakFlops: { [compute]: bestProduct(speed) },
     links: [],
-    source: `measured on ${measured.slice(0, 10)} with ${title}: the best that was ever seen`,
+    source: `measured on ${measured.slice(0, 10)} with ${title}: the best of all measurements`,
   };
 }
 

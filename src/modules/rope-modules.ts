@@ -38,11 +38,7 @@ export function applyRotaryPosEmb(x: Tensor, cos: Tensor, sin: Tensor): Tensor {
 
 function expectEven(where: string, width: number): void {
   if (width >= 2 && width % 2 === 0) return;
-  throw mistake(
-    where,
-    `the width of a head is ${width}`,
-    'values are turned in pairs: make it even',
-  );
+  throw mistake(where, `the width of a head is ${width}`, 'use an even width: RoPE rotates pairs');
 }
 
 export interface NtkAwareRopeOptions {
@@ -147,7 +143,7 @@ export class NtkAwareRope {
       throw mistake(
         NAME,
         `the tables of ${positions} positions would have more than ${MOST_VALUES} values`,
-        'stay within fewer positions; without dynamic, a call needs no more than its own',
+        'use fewer positions, or leave dynamic off: then a call computes only its own rows',
       );
     }
     return this.#rowsFor(scale, 0, positions);
@@ -181,8 +177,8 @@ export class NtkAwareRope {
     if (headDim === 2) {
       throw mistake(
         NAME,
-        'heads of width 2 have one frequency, 1, which no base stretches',
-        'use wider heads, or stay within the positions of the training',
+        'heads of width 2 have one frequency, 1, for any base',
+        'use wider heads, or at most the training positions',
       );
     }
     return ntkBase(base, scale, headDim);

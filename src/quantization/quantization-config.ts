@@ -221,7 +221,7 @@ function dynamicOf(dynamic: unknown): Selection {
     isLeftOut,
     doubts: [
       ...doubts,
-      ...(isMore ? ['bits that dynamic gives to some modules are not counted'] : []),
+      ...(isMore ? ['the bits of single modules in dynamic are not counted'] : []),
     ],
   };
 }

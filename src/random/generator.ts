@@ -49,8 +49,8 @@ export class Generator {
   uniform(target: Float32Array, low = 0, high = 1): Float32Array {
     const range = Math.fround(high) - Math.fround(low);
     if (!(range >= 0 && Number.isFinite(Math.fround(range)))) {
-      throw new UserError('usage', `no values lie evenly between ${low} and ${high}`, {
-        suggestion: 'give two finite numbers, the lower one first',
+      throw new UserError('usage', `no float32 values lie between ${low} and ${high}`, {
+        suggestion: 'write two finite bounds, the lower one first',
       });
     }
     fillUniform(this.#twister, target, { kind: 'uniform', low, high });
@@ -63,9 +63,13 @@ export class Generator {
    */
   normal(target: Float32Array, mean = 0, deviation = 1): Float32Array {
     if (Number.isNaN(mean) || !(deviation >= 0)) {
-      throw new UserError('usage', `mean ${mean} and standard deviation ${deviation}`, {
-        suggestion: 'give a number, and one that is not negative',
-      });
+      throw new UserError(
+        'usage',
+        `expected a mean and a standard deviation of at least 0, found mean ${mean} and deviation ${deviation}`,
+        {
+          suggestion: 'write a number for the mean, and one from 0 on for the deviation',
+        },
+      );
     }
     if (isPaired(target.length)) {
       for (let i = 0; i < target.length; i++) target[i] = this.#nextNormal() * deviation + mean;
@@ -175,7 +179,7 @@ export class Generator {
       throw new UserError(
         'usage',
         `a bias of ${bias.length} values for a weight of shape ${shapeText(shape)}`,
-        { suggestion: `it has one for each output: ${outputs}` },
+        { suggestion: `give one value per output: ${outputs}` },
       );
     }
     if (weight.length > 0) {

@@ -233,7 +233,9 @@ describe('unknown lengths', () => {
 
   it('heads wider than there are', async () => {
     const changes = { head_dim: 2 ** 20, num_hidden_layers: 1 };
-    await expect(analysed(LLAMA_2, { context: 8192 }, changes)).rejects.toThrow('than are shown');
+    await expect(analysed(LLAMA_2, { context: 8192 }, changes)).rejects.toThrow(
+      'expected at most 8192 rotated dimensions in heads of 1048576',
+    );
   });
 
   it('nothing: heads of a single frequency, which no base stretches', async () => {

@@ -192,7 +192,7 @@ describe('mistakes have their places', () => {
       'half a GPU',
       'gpus:\n  a: { memory: 3GB }\n',
       [
-        '2:3 gpus.a.bandwidth: the key "bandwidth" is missing, which only a GPU that extends another can do without',
+        '2:3 gpus.a.bandwidth: the key "bandwidth" is missing, which only a GPU with "extends" can omit',
       ],
     ],
     [
@@ -203,7 +203,7 @@ describe('mistakes have their places', () => {
     [
       'a base that turns back',
       'gpus:\n  a: { extends: b }\n  b: { extends: a }\n',
-      ['3:17 gpus.b.extends: "a" extends this one in turn; extend one of the table'],
+      ['3:17 gpus.b.extends: "a" and this GPU extend each other; extend a GPU of the table'],
     ],
     [
       'a machine of nothing',
@@ -219,24 +219,24 @@ describe('mistakes have their places', () => {
       'a machine with the name of a GPU of the table',
       'machines:\n  h100-80gb: { gpu: t4, gpus: 2 }\n',
       [
-        '2:3 machines.h100-80gb: "h100-80gb" is the name of a GPU; give it a name that neither a GPU nor a machine has',
+        '2:3 machines.h100-80gb: "h100-80gb" is already the name of a GPU; choose a name that no GPU or machine has',
       ],
     ],
     [
       'a machine with the name of a GPU of the file',
       'gpus:\n  a: { extends: t4 }\nmachines:\n  a: { gpu: a, gpus: 2 }\n',
-      ['4:3 machines.a: "a" is the name of a GPU'],
+      ['4:3 machines.a: "a" is already the name of a GPU'],
     ],
     [
       'a GPU with the name of a machine',
       'gpus:\n  dgx-h100: { extends: t4 }\n',
-      ['2:3 gpus.dgx-h100: "dgx-h100" is the name of a machine'],
+      ['2:3 gpus.dgx-h100: "dgx-h100" is already the name of a machine'],
     ],
     [
       'more for programs than chips hold',
       'gpus:\n  a: { extends: t4, memory: 16GB, usable: 16.1GiB }\n',
       [
-        '2:43 gpus.a.usable: must be no more than the memory holds, 17179869184 bytes where its label counts GiB, but is 17287243366',
+        '2:43 gpus.a.usable: must be at most the memory with its label in GiB, 17179869184 bytes, but is 17287243366',
       ],
     ],
     ['a hostile name', 'gpus:\n  __proto__: { extends: t4 }\n', ['2:3']],

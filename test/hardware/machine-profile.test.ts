@@ -57,14 +57,14 @@ describe('a profile', () => {
     [{ libraries: { 'onnxruntime-node': '1.31.0' } }, 'other versions of the libraries'],
   ])('does not where there is %j', (change, why) => {
     const staleness = stalenessOf(PROFILE, { ...circumstances, ...change }, DAY_LATER);
-    expect(staleness).toBe(`what is known is of ${why}`);
+    expect(staleness).toBe(`the stored measurements are of ${why}`);
   });
 
   it('does not a month later, nor before it was made', () => {
     const on = (date: string) => stalenessOf(PROFILE, circumstances, new Date(date));
     expect(on('2026-02-14T11:00:00Z')).toBeNull();
-    expect(on('2026-02-15T13:00:00Z')).toBe('what is known is 31 days old');
-    expect(on('2026-01-01T00:00:00Z')).toBe('what is known is of the future');
+    expect(on('2026-02-15T13:00:00Z')).toBe('the stored measurements are 31 days old');
+    expect(on('2026-01-01T00:00:00Z')).toBe('the stored measurements have a future date');
   });
 
   it.each<[string, number | null]>([

@@ -166,7 +166,9 @@ describe.skipIf(process.platform !== 'linux')('the profile of this machine', () 
     changeProfile(profileFile(), (circumstances) => ({ ...circumstances, hostname: 'elsewhere' }));
     const again = await asked();
     expect(again.measurements).toBe(1);
-    expect(again.told).toBe('measuring this machine again: what is known is of another machine\n');
+    expect(again.told).toBe(
+      'measuring this machine again: the stored measurements are of another machine\n',
+    );
     expect(await asked()).toMatchObject({ measurements: 0 });
   });
 

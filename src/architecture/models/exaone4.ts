@@ -39,7 +39,7 @@ export const exaone4 = defineDecoder({
       }) =>
         types == null && sliding_window !== null && (pattern === 0 || typeof pattern === 'string')
           ? {
-              message: `sliding_window_pattern ${JSON.stringify(pattern)} is no period of layers`,
+              message: `sliding_window_pattern ${JSON.stringify(pattern)} is not a number of layers`,
               suggestion: 'give layer_types, or a period of 1 or more',
             }
           : undefined,

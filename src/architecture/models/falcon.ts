@@ -96,7 +96,7 @@ export const falcon = defineTransformer({
       check: ({ model }) =>
         model.new_decoder_architecture && !model.parallel_attn
           ? {
-              message: 'the new architecture has attention beside the network only',
+              message: 'new_decoder_architecture requires parallel_attn',
               suggestion: 'write parallel_attn: true',
             }
           : undefined,
@@ -107,7 +107,7 @@ export const falcon = defineTransformer({
       check: ({ model }) =>
         !model.new_decoder_architecture && model.num_ln_in_parallel_attn === 2
           ? {
-              message: 'only the new architecture has two norms',
+              message: 'num_ln_in_parallel_attn: 2 requires new_decoder_architecture',
               suggestion: 'leave num_ln_in_parallel_attn out',
             }
           : undefined,

@@ -110,7 +110,7 @@ const altUpRules = defineRules<{ readonly model: Config }>([
     check: ({ model: { altup_active_idx: active, altup_num_inputs: streams } }) =>
       active >= streams
         ? {
-            message: `there is no stream ${active} of ${streams}`,
+            message: `expected a stream from 0 to ${streams - 1}, found ${active}`,
             suggestion: `write altup_active_idx: ${streams - 1} or less`,
           }
         : undefined,

@@ -33,6 +33,7 @@ import {
   rotarySettings,
 } from '../transformer/rotary.js';
 import {
+  keyHeadsDivide,
   layerListRules,
   localRotaryRules,
   WHOLE_HEAD_RULES,
@@ -173,22 +174,11 @@ function hasFullSizes(byLayer: unknown, { layer_types: types }: JsonObject): boo
 const globalHeadRules = defineRules<{ readonly model: Config }>([
   {
     severity: 'error',
-    reads: ['model.num_global_key_value_heads', 'model.num_attention_heads'],
-    check: ({ model: { num_global_key_value_heads: shared, num_attention_heads: heads } }) =>
-      shared !== null && heads % shared !== 0
-        ? {
-            message: `${shared} key-value heads do not divide ${heads} heads`,
-            suggestion: 'write a divisor as num_global_key_value_heads',
-          }
-        : undefined,
-  },
-  {
-    severity: 'error',
     reads: ['model.global_head_dim'],
     check: ({ model: { global_head_dim: width } }) =>
       width % 2 === 1
         ? {
-            message: `RoPE rotates pairs, and global_head_dim ${width} is odd`,
+            message: `RoPE rotates pairs, but global_head_dim ${width} is odd`,
             suggestion: 'write an even global_head_dim',
           }
         : undefined,
@@ -286,6 +276,7 @@ export const gemma4Text = defineTransformer({
     ...localRotaryRules,
     ...layerListRules('layer_types'),
     ...windowRules(() => true),
+    ...keyHeadsDivide('num_global_key_value_heads'),
     ...globalHeadRules,
     ...sharingRules(slides),
     ...sparseRules,

@@ -57,7 +57,7 @@ export const gptj = defineTransformer({
       check: ({ model: { rotary_dim: rotated, n_embd: hidden, n_head: heads } }) =>
         rotated > hidden / heads
           ? {
-              message: `rotary_dim ${rotated} is wider than a head, which has ${hidden / heads}`,
+              message: `rotary_dim ${rotated} is more than the head width ${hidden / heads}`,
               suggestion: `write at most ${hidden / heads}`,
             }
           : undefined,

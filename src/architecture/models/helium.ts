@@ -33,7 +33,7 @@ export const helium = defineDecoder({
         return heads * headDim === hidden
           ? undefined
           : {
-              message: `${heads} heads of ${headDim} are not as wide as hidden_size ${hidden}, as this family's output product needs`,
+              message: `expected heads as wide together as hidden_size ${hidden}, found ${heads} heads of ${headDim}`,
               suggestion: `write head_dim: ${hidden / heads}`,
             };
       },

@@ -88,7 +88,7 @@ const chunkRules = defineRules<{ readonly model: Llama4 }>([
       );
       return model.attention_chunk_size === null && chunked.includes(true)
         ? {
-            message: 'layers attend to chunks, and attention_chunk_size is null',
+            message: 'layers attend to chunks, but attention_chunk_size is null',
             suggestion: 'write attention_chunk_size: N, or full_attention for all layers',
           }
         : undefined;

@@ -2,7 +2,7 @@
 import { gatedRmsNorm } from '../constructors/basic-layers.js';
 import { stateSpaceDual } from '../constructors/recurrent-layers.js';
 import { defineTransformer } from '../transformer/define-decoder.js';
-import { lengthRules } from '../transformer/rules.js';
+import { groupRules, lengthRules } from '../transformer/rules.js';
 import {
   activationOf,
   flag,
@@ -11,7 +11,6 @@ import {
   transformerDocument,
 } from '../transformer/settings.js';
 import {
-  groupRules,
   limitsOf,
   NO_ATTENTION_KEYS,
   RECURRENT_HARMLESS,
@@ -65,7 +64,7 @@ export const mamba2 = defineTransformer({
         heads * headDim === expand * hidden
           ? undefined
           : {
-              message: `${heads} heads of ${headDim} are not the ${expand * hidden} inner values of a layer`,
+              message: `expected heads for ${expand * hidden} inner values of a layer, found ${heads} heads of ${headDim}`,
               suggestion: `write num_heads: ${(expand * hidden) / headDim}, or another head_dim`,
             },
     },

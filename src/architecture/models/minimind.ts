@@ -224,7 +224,7 @@ export const minimind = defineTransformer({
         check: ({ model }) =>
           model.use_moe && model[key] != null && versionOf(model) === version
             ? {
-                message: `${key} has no effect in version ${version} of MiniMind, which this is`,
+                message: `${key} has no effect in version ${version} of MiniMind`,
                 suggestion: `remove it, or write version: ${version === 2 ? 3 : 2}`,
               }
             : undefined,

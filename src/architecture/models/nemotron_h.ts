@@ -19,7 +19,7 @@ import {
 } from '../transformer/decoder-parts.js';
 import { defineTransformer } from '../transformer/define-decoder.js';
 import { isHeldInMemory } from '../transformer/hugging-face.js';
-import { expertRules, headRules, lengthRules } from '../transformer/rules.js';
+import { expertRules, groupRules, headRules, lengthRules } from '../transformer/rules.js';
 import {
   activationOf,
   activationWord,
@@ -31,7 +31,7 @@ import {
   positiveInteger,
   transformerDocument,
 } from '../transformer/settings.js';
-import { groupRules, layerTypesIn, RECURRENT_HARMLESS } from '../transformer/state-space.js';
+import { layerTypesIn, RECURRENT_HARMLESS } from '../transformer/state-space.js';
 
 const KINDS = ['linear_attention', 'full_attention', 'mlp', 'moe'] as const;
 

@@ -26,6 +26,7 @@ import {
 import { decoder, residualBlock, rotaryOf } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineTransformer } from '../transformer/define-decoder.js';
 import {
+  groupRules,
   headRules,
   layerListRules,
   lengthRules,
@@ -39,7 +40,7 @@ import {
   flag,
   positiveInteger,
 } from '../transformer/settings.js';
-import { groupRules, layerTypesIn, RECURRENT_HARMLESS } from '../transformer/state-space.js';
+import { layerTypesIn, RECURRENT_HARMLESS } from '../transformer/state-space.js';
 import { inputWidth, outputWidth } from '../walk.js';
 
 const KINDS = ['linear_attention', 'hybrid'] as const;
@@ -123,7 +124,7 @@ const hybridLayers = (config: Zamba2): readonly number[] =>
 const rotated = {
   reads: ['model.head_dim', 'model.hidden_size', 'model.num_attention_heads'],
   of: (config: Zamba2) => (config.use_mem_rope ? headDimOf(config) : 2),
-  suggestion: 'give an even head_dim, or another number of heads',
+  suggestion: 'write an even head_dim, or another number of heads',
 } as const;
 
 const rules = defineRules<{ readonly model: Zamba2 }>([
@@ -151,8 +152,8 @@ const rules = defineRules<{ readonly model: Zamba2 }>([
       return heads * width === inner
         ? undefined
         : {
-            message: `${heads} heads of ${width} are not the ${inner} inner values of a Mamba layer`,
-            suggestion: 'leave mamba_headdim out, and write an n_mamba_heads that divides them',
+            message: `expected heads for ${inner} inner values of a Mamba layer, found ${heads} heads of ${width}`,
+            suggestion: `leave mamba_headdim out, and write an n_mamba_heads that divides ${inner}`,
           };
     },
   },
@@ -169,7 +170,7 @@ const rules = defineRules<{ readonly model: Zamba2 }>([
       const wide = [heads, keys ?? heads].find((count) => count * headDimOf(model) !== 2 * hidden);
       return model.use_shared_attention_adapter && wide !== undefined
         ? {
-            message: `adapters of attention give 2 · hidden_size = ${2 * hidden} values, and ${wide} heads of ${headDimOf(model)} have another number`,
+            message: `attention adapters give 2 · hidden_size = ${2 * hidden} values, but ${wide} heads of ${headDimOf(model)} need ${wide * headDimOf(model)}`,
             suggestion:
               'give as many key-value heads as query heads, which divide 2 · hidden_size, or write use_shared_attention_adapter: false',
           }

@@ -168,8 +168,8 @@ export const ROUTED_RULES = [
       check: ({ model: { first_k_dense_replace: dense, num_hidden_layers: layers } }) =>
         dense >= layers
           ? {
-              message: `the first ${dense} layers are dense, and there are ${layers}: none has experts`,
-              suggestion: `write less than ${layers}`,
+              message: `the first ${dense} of ${layers} layers are dense: none has experts`,
+              suggestion: `write first_k_dense_replace: ${layers - 1} or less`,
             }
           : undefined,
     },
@@ -186,7 +186,7 @@ export const ROUTED_RULES = [
         }
         return kept === null || kept > groups
           ? {
-              message: `${kept ?? 'no number'} of ${groups} groups cannot be kept`,
+              message: `expected topk_group from 1 to n_group ${groups}, found ${kept}`,
               suggestion: `write topk_group: 1 to ${groups}`,
             }
           : undefined;
@@ -243,7 +243,7 @@ export const BEST_TWO_RULES = defineRules<{ readonly model: RoutedConfig }>([
     check: ({ model: { n_group: groups, n_routed_experts: experts } }) =>
       groups !== null && experts < 2 * groups
         ? {
-            message: `${groups} groups of ${experts} experts have fewer than two each, and a group is scored by its best two`,
+            message: `${groups} groups of ${experts} experts have fewer than two each, but the two best give the score of a group`,
             suggestion: `write n_group: ${Math.max(1, Math.floor(experts / 2))} or less`,
           }
         : undefined,

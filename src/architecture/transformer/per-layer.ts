@@ -193,7 +193,7 @@ export const sharingRules = <Config extends SharingSource>(slides: Slides<Config
         return missing === undefined
           ? undefined
           : {
-              message: `the last ${shared} of ${layers} layers have no keys of their own, and no layer of their kind is before them`,
+              message: `the last ${shared} of ${layers} layers read the keys of an earlier layer of their kind, but there is none`,
               suggestion: 'write a smaller num_kv_shared_layers',
             };
       },

@@ -420,7 +420,7 @@ export function temperedReading(
           (key): KeyRemark => ({
             path: ['rope_parameters'],
             severity: 'error',
-            why: `${key} is missing, by which queries are scaled`,
+            why: `${key} is missing, which scales the queries`,
           }),
         ),
         ...plain.remarks(usual),

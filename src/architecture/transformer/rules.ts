@@ -6,7 +6,7 @@ import type { JsonObject } from './config-keys.js';
 import type { RopeScaling } from './rotary.js';
 import { type HeadSettings, headsOf } from './settings.js';
 
-/** Divisor of `whole` nearest to `wanted`. */
+/** Divisor of `whole` nearest to `target`. */
 function nearestDivisor(target: number, whole: number): number {
   // 1 always divides, so the search ends; a divisor 4096 steps away is not near.
   for (let step = 0; step < 4096; step++) {
@@ -16,8 +16,8 @@ function nearestDivisor(target: number, whole: number): number {
   return 1;
 }
 
-/** Heads must divide the width unless the head width is given; key-value heads must divide the heads. */
-export const headRules = defineRules<{ readonly model: HeadSettings }>([
+/** Heads must divide the width unless the head width is given. */
+const widthRules = defineRules<{ readonly model: HeadSettings }>([
   {
     severity: 'error',
     reads: ['model.num_attention_heads', 'model.hidden_size', 'model.head_dim'],
@@ -29,37 +29,50 @@ export const headRules = defineRules<{ readonly model: HeadSettings }>([
           }
         : undefined,
   },
-  {
-    severity: 'error',
-    reads: ['model.num_key_value_heads', 'model.num_attention_heads'],
-    check: ({ model: { num_attention_heads: heads, num_key_value_heads: shared } }) =>
-      shared != null && heads % shared !== 0
-        ? {
-            message: `${shared} key-value heads do not divide ${heads} heads`,
-            suggestion: `write num_key_value_heads: ${nearestDivisor(shared, heads)}`,
-          }
-        : undefined,
-  },
 ]);
 
-/** Rule that heads divide the width, by the names of their keys. */
-export const headsDivide = (headsKey: string, hiddenKey: string) =>
+/**
+ * A number must divide another one, by their keys. A number that is null divides any.
+ * @param what The things that the first number counts: `heads`.
+ * @param wholeText The second number in messages: `hidden_size 64`.
+ */
+const divisorRules = (
+  key: string,
+  what: string,
+  wholeKey: string,
+  wholeText: (whole: number) => string,
+) =>
   defineRules<{ readonly model: object }>([
     {
       severity: 'error',
-      reads: [`model.${headsKey}`, `model.${hiddenKey}`],
+      reads: [`model.${key}`, `model.${wholeKey}`],
       check: ({ model }) => {
-        const values = model as Readonly<Record<string, unknown>>;
-        const [heads, hidden] = [Number(values[headsKey]), Number(values[hiddenKey])];
-        return hidden % heads !== 0
+        const values = model as JsonObject;
+        const [part, whole] = [values[key], Number(values[wholeKey])];
+        return typeof part === 'number' && whole % part !== 0
           ? {
-              message: `${heads} heads do not divide ${hiddenKey} ${hidden}`,
-              suggestion: `write ${headsKey}: ${nearestDivisor(heads, hidden)}`,
+              message: `${part} ${what} do not divide ${wholeText(whole)}`,
+              suggestion: `write ${key}: ${nearestDivisor(part, whole)}`,
             }
           : undefined;
       },
     },
   ]);
+
+/** Heads must divide the width. */
+export const headsDivide = (headsKey: string, hiddenKey: string) =>
+  divisorRules(headsKey, 'heads', hiddenKey, (hidden) => `${hiddenKey} ${hidden}`);
+
+/** Key-value heads must divide the query heads. */
+export const keyHeadsDivide = (key: string) =>
+  divisorRules(key, 'key-value heads', 'num_attention_heads', (heads) => `${heads} heads`);
+
+/** Heads must divide the width, and key-value heads the heads. */
+export const headRules = [...widthRules, ...keyHeadsDivide('num_key_value_heads')];
+
+/** Groups of the heads of a Mamba layer must be equal. */
+export const groupRules = (groupsKey: string, headsKey: string) =>
+  divisorRules(groupsKey, 'groups', headsKey, (heads) => `the ${heads} heads of a Mamba layer`);
 
 // ── Rotary positions ─────────────────────────────────────────────────────────────────────────────
 
@@ -76,7 +89,7 @@ const HEAD_KEYS = ['model.hidden_size', 'model.num_attention_heads'] as const;
 const wholeHead: Rotated<HeadSettings> = {
   reads: ['model.head_dim', ...HEAD_KEYS],
   of: (model) => headsOf(model).headDim,
-  suggestion: 'give an even head_dim, or another number of heads',
+  suggestion: 'write an even head_dim, or another number of heads',
 };
 
 /** Rotated part of each head, by the key that sets it. */
@@ -97,7 +110,7 @@ export const rotationRules = <Model>({ reads, of, suggestion }: Rotated<Model>) 
         // The rule of heads reports a head width that is not a whole number.
         return Number.isInteger(rotated) && (rotated % 2 === 1 || rotated === 0)
           ? {
-              message: `${rotated} dimensions of a head would be rotated, but RoPE rotates pairs: the number must be even, and not 0`,
+              message: `${rotated} dimensions of a head would be rotated, but RoPE rotates pairs: expected an even number above 0`,
               suggestion,
             }
           : undefined;
@@ -136,8 +149,8 @@ export const scalingRules = <Model>(
         const wrong = [short, long].find((list) => list && list.length !== target);
         return wrong && Number.isInteger(target)
           ? {
-              message: `short_factor and long_factor need ${target} entries each, one for every two dimensions that are rotated, and one has ${wrong.length}`,
-              suggestion: 'take the lists of a model with heads as wide',
+              message: `expected ${target} entries in short_factor and long_factor, half of the rotated dimensions, found ${wrong.length}`,
+              suggestion: 'copy the lists of a model with the same head width',
             }
           : undefined;
       },
@@ -189,7 +202,7 @@ export const layerListRules = (key: string) =>
         return Array.isArray(list) && list.length !== layers
           ? {
               message: `${key} has ${list.length} entries for ${layers} layers`,
-              suggestion: 'give one for each layer, or leave the list out',
+              suggestion: 'write one entry per layer, or leave the list out',
             }
           : undefined;
       },
@@ -224,7 +237,7 @@ export const windowRules = (slidesByRule: (model: Windowed) => boolean = () => f
         const slides = types ? isListed : slidesByRule(model);
         return slides && tokens === null
           ? {
-              message: 'layers have a sliding window, and its size is null',
+              message: 'layers have a sliding window, but its size is null',
               suggestion: 'write sliding_window: N, or layer_types without sliding_attention',
             }
           : undefined;
@@ -242,7 +255,7 @@ export const usedWindowRules = defineRules<{
     check: ({ model: { layer_types: types, use_sliding_window: use } }) =>
       !use && types?.includes('sliding_attention')
         ? {
-            message: 'layer_types has sliding_attention, and use_sliding_window is false',
+            message: 'layer_types has sliding_attention, but use_sliding_window is false',
             suggestion: 'write use_sliding_window: true, or full_attention for all layers',
           }
         : undefined,

@@ -12,6 +12,7 @@ import {
   unreadBut,
 } from './config-keys.js';
 import { causalModel, residualBlock } from './decoder-parts.js';
+import { groupRules } from './rules.js';
 import {
   type ActivationWord,
   activationOf,
@@ -246,33 +247,13 @@ export const dualRules = defineRules<{ readonly model: DualConfig }>([
       return heads * headDim === inner
         ? undefined
         : {
-            message: `${heads} heads of ${headDim} are not the ${inner} inner values of a Mamba layer`,
-            suggestion: 'write mamba_d_head: auto, and a mamba_n_heads that divides them',
+            message: `expected heads for ${inner} inner values of a Mamba layer, found ${heads} heads of ${headDim}`,
+            suggestion: `write mamba_d_head: auto, and a mamba_n_heads that divides ${inner}`,
           };
     },
   },
   ...groupRules('mamba_n_groups', 'mamba_n_heads'),
 ]);
-
-/** Groups of heads must be equal. */
-export function groupRules(groupsKey: string, headsKey: string) {
-  return defineRules<{ readonly model: object }>([
-    {
-      severity: 'error',
-      reads: [`model.${groupsKey}`, `model.${headsKey}`],
-      check: ({ model }) => {
-        const values = model as Readonly<Record<string, unknown>>;
-        const [groups, heads] = [Number(values[groupsKey]), Number(values[headsKey])];
-        return heads % groups === 0
-          ? undefined
-          : {
-              message: `${groups} groups do not divide the ${heads} heads of a Mamba layer`,
-              suggestion: `write a ${groupsKey} that divides ${headsKey}`,
-            };
-      },
-    },
-  ]);
-}
 
 /** Older names of the kinds of layers. */
 const OLD_LAYERS: Readonly<Record<string, string>> = {
