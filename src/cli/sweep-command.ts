@@ -179,7 +179,7 @@ export abstract class SweepCommand extends BaseCommand {
     flags: Parameters<BaseCommand['answer']>[0],
     result: import('../sweep/sweep.js').SweepResult,
   ): Promise<undefined> {
-    const { sweepReport } = await import('../report/sweep-report.js');
+    const { sweepReport } = await import('../report/parts-report.js');
     await this.answer(flags, result, sweepReport);
     return undefined;
   }

@@ -22,7 +22,7 @@ import type {
 import type { ModelFile } from '../model-input/model-file.js';
 import { foldersOf, openWeighted } from '../model-input/weighted-model.js';
 import type { ComparedModel } from '../quicktest/compare-two-models.js';
-import { figuresText, generateReport, settingsText } from '../report/generate/generate-report.js';
+import { figuresText, generateReport, settingsText } from '../report/generate-report.js';
 import type { ChatMessage } from '../tokenizer/chat-template.js';
 
 /** Number of first tokens whose sampling --explain-sampling shows. */
@@ -216,7 +216,9 @@ export default class Generate extends BaseCommand {
   ): Promise<unknown> {
     const isStreamed = formatOf(flags) === 'table' && isStdout(flags.output);
     const isTerminal = process.stdout.isTTY === true;
-    const shown = isTerminal ? (await import('../cli/chat.js')).shownText : (text: string) => text;
+    const shown = isTerminal
+      ? (await import('../cli/dialogue.js')).shownText
+      : (text: string) => text;
     const isOne = prompts.length === 1;
     const answers: ReportedAnswer[] = [];
     // From the first token on, Ctrl-C ends the answer, and what there is so far is reported.
@@ -273,7 +275,7 @@ export default class Generate extends BaseCommand {
     context: number,
     flags: GenerateFlags,
   ): Promise<void> {
-    const { runChat, shownText } = await import('../cli/chat.js');
+    const { runChat, shownText } = await import('../cli/dialogue.js');
     const { promptIds } = await import('../generation/prompts.js');
     const messages: ChatMessage[] = [];
     this.note(

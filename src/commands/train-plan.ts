@@ -12,7 +12,7 @@ import type { ZeroStage } from '../fit/training/training-setting.js';
 import { measureGradients } from '../model-input/measure-gradients.js';
 import { openModelSource } from '../model-input/model-source.js';
 import { configText } from '../report/inspect/inspect-text.js';
-import { trainPlanReport } from '../report/train-plan/train-plan-report.js';
+import { trainPlanReport } from '../report/train-plan-report.js';
 import { formatInteger } from '../text/units.js';
 import { counted as countedText, present } from '../text/words.js';
 import {

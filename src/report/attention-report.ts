@@ -9,6 +9,7 @@ import type {
 import type { NormOperations } from '../budget/norm-operations.js';
 import { formatBytes, formatInteger, percentText, significant } from '../text/units.js';
 import { counted, groupBy, joined, modelName } from '../text/words.js';
+import type { Block, Cell, Report, TableBlock, Verdict } from './kit/report.js';
 import {
   bytesCell,
   CURRENT_MARK,
@@ -19,8 +20,7 @@ import {
   noteOf,
   right,
   tableOf,
-} from './kit/cells.js';
-import type { Block, Cell, Report, TableBlock, Verdict } from './kit/report.js';
+} from './kit/report.js';
 import { explanationBlocks } from './profile/inventory.js';
 
 export interface AttentionResult extends AttentionMethods {

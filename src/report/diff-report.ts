@@ -1,10 +1,12 @@
 /** Report of `minimind diff`: what differs in one line, the figures of both sides, and the main differences. */
 import { FORMAT_TITLES } from '../checkpoint/formats.js';
-import type { KeyDifference, KeyPlace } from '../difference/config-key-differences.js';
-import type { Difference } from '../difference/difference.js';
-import type { LayerDifference } from '../difference/layer-differences.js';
+import type { Difference, KeyDifference, KeyPlace } from '../difference/difference.js';
 import type { SideSummary } from '../difference/sides.js';
-import type { TensorDifference, TensorForm } from '../difference/tensor-differences.js';
+import type {
+  LayerDifference,
+  TensorDifference,
+  TensorForm,
+} from '../difference/structure-differences.js';
 import type {
   SkippedTensor,
   TensorValueDifference,
@@ -30,6 +32,7 @@ import {
   shortened,
   sumOf,
 } from '../text/words.js';
+import type { Block, Cell, Fact, Report, TableBlock, Verdict } from './kit/report.js';
 import {
   cutColumn,
   headingBlock,
@@ -40,8 +43,7 @@ import {
   percentCell,
   right,
   tableOf,
-} from './kit/cells.js';
-import type { Block, Cell, Fact, Report, TableBlock, Verdict } from './kit/report.js';
+} from './kit/report.js';
 
 type Result = Difference & { readonly schema?: string };
 

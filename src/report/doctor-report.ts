@@ -7,6 +7,7 @@ import type { SelfCheck } from '../runtime/select/self-check.js';
 import type { SurveyEntry } from '../runtime/select/survey.js';
 import { formatBinaryBytes, formatBytes } from '../text/units.js';
 import { counted } from '../text/words.js';
+import type { Block, Cell, Fact, Report, TableBlock, Verdict } from './kit/report.js';
 import {
   headingBlock,
   leftColumn,
@@ -15,8 +16,7 @@ import {
   strongCell,
   tableOf,
   wrapColumn,
-} from './kit/cells.js';
-import type { Block, Cell, Fact, Report, TableBlock, Verdict } from './kit/report.js';
+} from './kit/report.js';
 
 interface DoctorResult {
   readonly node: string;

@@ -4,8 +4,8 @@ import type { Estimate } from '../evaluation/token-scores.js';
 import { formatInteger, percentText, significant, weightFormText } from '../text/units.js';
 import { counted, modelName, present, shortened } from '../text/words.js';
 import { engineText } from './doctor-report.js';
-import { headingBlock, integerCell, leftColumn, NOTHING, right, tableOf } from './kit/cells.js';
 import type { Cell, Fact, Report, TableBlock, Verdict } from './kit/report.js';
+import { headingBlock, integerCell, leftColumn, NOTHING, right, tableOf } from './kit/report.js';
 
 export function evaluateReport(result: EvaluationResult): Report {
   const { divergence, worstLines } = result;

@@ -5,6 +5,7 @@ import type { OnnxValue } from '../runtime/engine.js';
 import type { WrittenExport } from '../runtime/export-files.js';
 import { formatBytes, formatInteger, shortCount } from '../text/units.js';
 import { counted, present, shellWord, sumOf } from '../text/words.js';
+import type { Report, TableBlock } from './kit/report.js';
 import {
   headingBlock,
   integerCell,
@@ -15,8 +16,7 @@ import {
   strongCell,
   tableOf,
   wrapColumn,
-} from './kit/cells.js';
-import type { Report, TableBlock } from './kit/report.js';
+} from './kit/report.js';
 
 interface Families {
   readonly families: readonly FamilySummary[];

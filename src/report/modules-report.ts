@@ -3,6 +3,7 @@ import type { SoftmaxStep } from '../modules/attention-modules.js';
 import type { BlockCheck, BlockRun, NamedTensor, RotationStep } from '../modules/block-runs.js';
 import { formatInteger, significant } from '../text/units.js';
 import { counted } from '../text/words.js';
+import type { Block, Cell, Report, TableBlock } from './kit/report.js';
 import {
   headingBlock,
   integerCell,
@@ -12,8 +13,7 @@ import {
   strongCell,
   tableOf,
   wrapColumn,
-} from './kit/cells.js';
-import type { Block, Cell, Report, TableBlock } from './kit/report.js';
+} from './kit/report.js';
 
 /** A block that can be run, and the flags that it uses. */
 export interface ListedBlock {

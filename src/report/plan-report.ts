@@ -12,7 +12,7 @@ import {
   significant,
 } from '../text/units.js';
 import { counted, joined, modelName, present, sentence } from '../text/words.js';
-import type { Field } from './kit/cells.js';
+import type { Block, Cell, Field, Report, TableBlock, Tone, Verdict } from './kit/report.js';
 import {
   bar,
   bytesCell,
@@ -26,8 +26,7 @@ import {
   percentCell,
   right,
   tableOf,
-} from './kit/cells.js';
-import type { Block, Cell, Report, TableBlock, Tone, Verdict } from './kit/report.js';
+} from './kit/report.js';
 
 /** A plan, with the vocabularies and the rule that the user asked about. */
 export interface PlanAnswer extends Plan {

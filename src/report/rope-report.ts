@@ -12,16 +12,6 @@ import type {
 } from '../budget/analyse-rope.js';
 import { formatInteger } from '../text/units.js';
 import { counted, joined, present, sumOf } from '../text/words.js';
-import {
-  CURRENT_MARK,
-  headingBlock,
-  integerCell,
-  leftColumn,
-  noteOf,
-  right,
-  tableOf,
-  wrapColumn,
-} from './kit/cells.js';
 import type {
   Block,
   Cell,
@@ -31,6 +21,16 @@ import type {
   TableBlock,
   Tone,
   Verdict,
+} from './kit/report.js';
+import {
+  CURRENT_MARK,
+  headingBlock,
+  integerCell,
+  leftColumn,
+  noteOf,
+  right,
+  tableOf,
+  wrapColumn,
 } from './kit/report.js';
 
 interface Analysed extends RopeAnalysis {

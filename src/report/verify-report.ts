@@ -14,7 +14,8 @@ import {
 } from '../reconcile/reconcile.js';
 import { formatBytes, formatInteger, percentText } from '../text/units.js';
 import { counted, inTurn, joined, namesText, shellWord, shortened, sumOf } from '../text/words.js';
-import { onnxNotes } from './inspect/inspect-onnx.js';
+import { onnxNotes } from './inspect/inspect-formats.js';
+import type { Block, Cell, Fact, Report, TableBlock, Verdict } from './kit/report.js';
 import {
   cutColumn,
   headingBlock,
@@ -26,8 +27,7 @@ import {
   right,
   tableOf,
   wrapColumn,
-} from './kit/cells.js';
-import type { Block, Cell, Fact, Report, TableBlock, Verdict } from './kit/report.js';
+} from './kit/report.js';
 
 /** Report of `minimind verify`: a verdict, the faults by kind, and suggestions. */
 

@@ -1,9 +1,8 @@
 import * as Flags from '@oclif/core/flags';
 import { BaseCommand } from '../../cli/base-command.js';
 import { details } from '../../cli/flags/flags.js';
-import { ratioChoices, teachers } from '../../cli/flags/projector-flags.js';
 import type { PublishedNumber } from '../../cli/flags/value-flags.js';
-import { count, publishedNumber } from '../../cli/flags/value-flags.js';
+import { count, publishedNumber, ratioChoices, teachers } from '../../cli/flags/value-flags.js';
 import { UserError } from '../../errors.js';
 import { compareProjectors, loadTeachers } from '../../kv-projector/costs.js';
 import { explainProjector } from '../../kv-projector/explain-projector.js';

@@ -3,6 +3,7 @@ import type { ColumnValue, Disagreement } from '../../comparison/columns.js';
 import type { ComparedRow, ComparisonTable, ShownColumn } from '../../comparison/compare-models.js';
 import { formatInteger } from '../../text/units.js';
 import { counted, joined, present, shortened } from '../../text/words.js';
+import type { Block, Cell, Column, Report, TableBlock, Tone } from '../kit/report.js';
 import {
   contextText,
   headingBlock,
@@ -14,11 +15,16 @@ import {
   settingNotes,
   tableOf,
   wrapColumn,
-} from '../kit/cells.js';
-import type { Block, Cell, Column, Report, TableBlock, Tone } from '../kit/report.js';
-import { comparisonVerdict } from './compare-verdict.js';
+} from '../kit/report.js';
 import type { Value } from './shown-comparison.js';
-import { changeCell, ShownComparison, titleOfKey, valueIn, valueText } from './shown-comparison.js';
+import {
+  changeCell,
+  comparisonVerdict,
+  ShownComparison,
+  titleOfKey,
+  valueIn,
+  valueText,
+} from './shown-comparison.js';
 
 /**
  * @param columns Columns of the answer; --details has all.

@@ -7,6 +7,7 @@ import type { StepGroup, StepKind, TensorStep } from '../../conversion/plan/conv
 import { formatInteger, percentText } from '../../text/units.js';
 import { counted, nameText, present } from '../../text/words.js';
 import { MAX_ROWS } from '../inspect/inspect-text.js';
+import type { Block, Cell, TableBlock } from '../kit/report.js';
 import {
   bar,
   bytesCell,
@@ -22,8 +23,7 @@ import {
   strongCell,
   tableOf,
   wrapColumn,
-} from '../kit/cells.js';
-import type { Block, Cell, TableBlock } from '../kit/report.js';
+} from '../kit/report.js';
 
 const STEPS = {
   factorised: 'factorised',

@@ -20,6 +20,7 @@ import {
 } from '../../text/units.js';
 import { counted, namesText, present, shellWord, shortened } from '../../text/words.js';
 import { configText, MAX_ROWS } from '../inspect/inspect-text.js';
+import type { Block, Cell, Fact, Report, TableBlock, Verdict } from '../kit/report.js';
 import {
   bytesCell,
   cosineCell,
@@ -33,8 +34,7 @@ import {
   strongCell,
   tableOf,
   wrapColumn,
-} from '../kit/cells.js';
-import type { Block, Cell, Fact, Report, TableBlock, Verdict } from '../kit/report.js';
+} from '../kit/report.js';
 import { againstBlocks, measurementText } from '../quick-test/against.js';
 import {
   errorsBlocks,

@@ -11,6 +11,7 @@ import {
   significant,
 } from '../../text/units.js';
 import { counted, present, shortened, sumOf } from '../../text/words.js';
+import type { Block, Cell, Fact, Report, TableBlock, Verdict } from '../kit/report.js';
 import {
   bar,
   headingBlock,
@@ -23,8 +24,7 @@ import {
   right,
   tableOf,
   wrapColumn,
-} from '../kit/cells.js';
-import type { Block, Cell, Fact, Report, TableBlock, Verdict } from '../kit/report.js';
+} from '../kit/report.js';
 import { positionsTable, shownSampleBlocks } from './shown-samples.js';
 
 export type DataResult = DataReading & DataJudgement & { readonly schema: 'minimind/data@1' };

@@ -3,8 +3,8 @@ import type { DataReading } from '../../data/read-data.js';
 import type { ShownSample } from '../../data/shown-sample.js';
 import { formatInteger } from '../../text/units.js';
 import { counted, present } from '../../text/words.js';
-import { cutColumn, headingBlock, leftColumn, noteOf, right } from '../kit/cells.js';
 import type { Block, Cell, Column, TableBlock } from '../kit/report.js';
+import { cutColumn, headingBlock, leftColumn, noteOf, right } from '../kit/report.js';
 
 /** Positions of padding that are shown after a sample, so that one sees where it begins. */
 const SHOWN_PADDING = 1;

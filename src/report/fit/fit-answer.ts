@@ -16,8 +16,8 @@ import {
   significant,
 } from '../../text/units.js';
 import { capital, counted, modelName, present, shellWord, withoutFlags } from '../../text/words.js';
-import { contextText, leftColumn, right, strongCell } from '../kit/cells.js';
 import type { Cell, Fact, TableBlock, Tone, Verdict } from '../kit/report.js';
+import { contextText, leftColumn, right, strongCell } from '../kit/report.js';
 import { boundsCells, boundsColumns, bytesText, NOUNS, TONES } from './fit-bounds.js';
 import type { Serving } from './fit-serving.js';
 import {

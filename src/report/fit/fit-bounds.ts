@@ -4,8 +4,8 @@ import type { MOST_TRIED_GPUS } from '../../fit/training/lora.js';
 import type { FitVerdict } from '../../fit/training/training-fit.js';
 import type { GpuKind } from '../../hardware/gpu.js';
 import { formatBytes } from '../../text/units.js';
-import { bar, leftColumn, right, strongCell, wrapColumn } from '../kit/cells.js';
 import type { Block, Cell, TableBlock, Tone } from '../kit/report.js';
+import { bar, leftColumn, right, strongCell, wrapColumn } from '../kit/report.js';
 
 export type ShownBounds = Readonly<Record<keyof Bounds, { readonly value: number | bigint }>>;
 

@@ -8,6 +8,7 @@ import type { DecodeStep, DecodingLimit, Prefill } from '../../fit/serving/roofl
 import type { ServingLoad } from '../../fit/serving/serving.js';
 import { formatInteger, formatSeconds, percentText, significant } from '../../text/units.js';
 import { counted, present, sentence } from '../../text/words.js';
+import type { Block, Cell, TableBlock } from '../kit/report.js';
 import {
   contextText,
   generationNote,
@@ -19,8 +20,7 @@ import {
   right,
   strongCell,
   wrapColumn,
-} from '../kit/cells.js';
-import type { Block, Cell, TableBlock } from '../kit/report.js';
+} from '../kit/report.js';
 import {
   boundsCells,
   boundsColumns,

@@ -2,8 +2,8 @@
 import type { TableCell, TableRow, TableSetting } from '../../fit/fit-table.js';
 import { formatBytes, formatInteger, shortCount } from '../../text/units.js';
 import { counted, joined, modelName, present, shellWord, withoutFlags } from '../../text/words.js';
-import { contextText, leftColumn, noteOf, right, strongCell, tableOf } from '../kit/cells.js';
 import type { Block, Cell, Report, TableBlock } from '../kit/report.js';
+import { contextText, leftColumn, noteOf, right, strongCell, tableOf } from '../kit/report.js';
 import { MOST_TRIED } from './fit-bounds.js';
 
 export interface FitTableResult {

@@ -15,6 +15,7 @@ import {
   significant,
 } from '../../text/units.js';
 import { counted, present, sentence } from '../../text/words.js';
+import type { Block, TableBlock } from '../kit/report.js';
 import {
   contextText,
   headingBlock,
@@ -25,8 +26,7 @@ import {
   right,
   strongCell,
   wrapColumn,
-} from '../kit/cells.js';
-import type { Block, TableBlock } from '../kit/report.js';
+} from '../kit/report.js';
 import {
   boundsCells,
   boundsColumns,

@@ -14,6 +14,7 @@ import {
   shortened,
   sumOf,
 } from '../../text/words.js';
+import type { Block, Cell, Fact, Report, TableBlock, Verdict } from '../kit/report.js';
 import {
   bar,
   bytesCell,
@@ -27,10 +28,14 @@ import {
   strongCell,
   tableOf,
   wrapColumn,
-} from '../kit/cells.js';
-import type { Block, Cell, Fact, Report, TableBlock, Verdict } from '../kit/report.js';
-import { ggufComponents, ggufDetails, ggufFacts } from './inspect-gguf.js';
-import { onnxDetails, onnxFacts } from './inspect-onnx.js';
+} from '../kit/report.js';
+import {
+  ggufComponents,
+  ggufDetails,
+  ggufFacts,
+  onnxDetails,
+  onnxFacts,
+} from './inspect-formats.js';
 import type { InspectResult } from './inspect-tensors.js';
 import { contentBlocks, sharingBlocks, tensorsBlocks, tensorsTable } from './inspect-tensors.js';
 import { MAX_ROWS } from './inspect-text.js';

@@ -9,6 +9,7 @@ import type { SrteSurvey } from '../../conversion/srte/survey-srte.js';
 import type { StoredModel } from '../../model-input/stored-model.js';
 import { formatBytes, formatInteger } from '../../text/units.js';
 import { namesText, nameText, present, shortened } from '../../text/words.js';
+import type { Block, Cell, TableBlock } from '../kit/report.js';
 import {
   bytesCell,
   cutColumn,
@@ -22,9 +23,8 @@ import {
   right,
   tableOf,
   wrapColumn,
-} from '../kit/cells.js';
-import type { Block, Cell, TableBlock } from '../kit/report.js';
-import type { OnnxInspection } from './inspect-onnx.js';
+} from '../kit/report.js';
+import type { OnnxInspection } from './inspect-formats.js';
 import { MAX_ROWS, plainText } from './inspect-text.js';
 
 /** Full result of `minimind inspect`. */

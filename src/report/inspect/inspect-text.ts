@@ -3,6 +3,7 @@ import type { JsonLike } from '../../checkpoint/summary-content.js';
 import type { CheckpointFacts } from '../../model-input/checkpoint-model.js';
 import { formatBytes, formatInteger } from '../../text/units.js';
 import { shortened } from '../../text/words.js';
+import type { Block } from '../kit/report.js';
 import {
   bytesCell,
   headingBlock,
@@ -12,8 +13,7 @@ import {
   right,
   strongCell,
   tableOf,
-} from '../kit/cells.js';
-import type { Block } from '../kit/report.js';
+} from '../kit/report.js';
 
 /** Maximum characters of a configuration in a table. */
 const MAX_PLAIN_TEXT = 160;

@@ -2,6 +2,7 @@
 import type { SrteOption, SrteSurvey, TableSurvey } from '../../conversion/srte/survey-srte.js';
 import { formatBytes, formatInteger, formatShare, percentText } from '../../text/units.js';
 import { present, shortened } from '../../text/words.js';
+import type { Block, Cell, TableBlock } from '../kit/report.js';
 import {
   bar,
   bytesCell,
@@ -17,8 +18,7 @@ import {
   right,
   shareCell,
   tableOf,
-} from '../kit/cells.js';
-import type { Block, Cell, TableBlock } from '../kit/report.js';
+} from '../kit/report.js';
 
 /** Columns of the bar of a table whose distance from the mean equals its norm. */
 const BAR_WIDTH = 12;

@@ -13,6 +13,7 @@ import type { ProjectorInit } from '../../kv-projector/init-projector.js';
 import type { KvProjection } from '../../kv-projector/project-kv.js';
 import { formatBytes, formatInteger, shortCount } from '../../text/units.js';
 import { counted, present, sumOf } from '../../text/words.js';
+import type { Block, Cell, Column, Fact, Report, TableBlock, Verdict } from '../kit/report.js';
 import {
   bytesCell,
   cutColumn,
@@ -26,10 +27,9 @@ import {
   strongCell,
   tableOf,
   wrapColumn,
-} from '../kit/cells.js';
-import type { Block, Cell, Column, Fact, Report, TableBlock, Verdict } from '../kit/report.js';
+} from '../kit/report.js';
+import { publishedBlocks } from '../profile/explanation.js';
 import { explanationBlocks } from '../profile/inventory.js';
-import { publishedBlocks } from '../profile/published.js';
 
 type Described = KvProjection['projector'];
 

@@ -4,6 +4,7 @@ import type { BlockBudget, TensorEntry } from '../../budget/profile-model.js';
 import type { Bounds, Quantity } from '../../budget/quantity.js';
 import { formatInteger } from '../../text/units.js';
 import { MAX_ROWS } from '../inspect/inspect-text.js';
+import type { Block, Cell, TableBlock } from '../kit/report.js';
 import {
   bytesCell,
   flopsCell,
@@ -16,8 +17,7 @@ import {
   strongCell,
   tableOf,
   wrapColumn,
-} from '../kit/cells.js';
-import type { Block, Cell, TableBlock } from '../kit/report.js';
+} from '../kit/report.js';
 
 const spanText = ({ heads, window, rule }: BlockBudget['spans'][number]) =>
   window === undefined ? `${heads} global` : `${heads} ${rule} (${formatInteger(window)})`;

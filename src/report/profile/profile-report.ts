@@ -24,6 +24,7 @@ import {
 } from '../../text/units.js';
 import { counted, joined, modelName, present, shellWord, sumOf } from '../../text/words.js';
 import { checkpointBlocks } from '../inspect/inspect-text.js';
+import type { Block, Fact, Report, TableBlock, Tone, Verdict } from '../kit/report.js';
 import {
   bar,
   binaryCell,
@@ -41,8 +42,8 @@ import {
   strongCell,
   tableOf,
   wrapColumn,
-} from '../kit/cells.js';
-import type { Block, Fact, Report, TableBlock, Tone, Verdict } from '../kit/report.js';
+} from '../kit/report.js';
+import { publishedBlocks } from './explanation.js';
 import {
   explanationBlocks,
   explanationData,
@@ -50,7 +51,6 @@ import {
   inventoryBlocks,
   layersBlocks,
 } from './inventory.js';
-import { publishedBlocks } from './published.js';
 
 /** Full result of the command. */
 export interface ProfileResult extends ModelProfile {

@@ -3,8 +3,8 @@ import type { ComparedRun, TwoModelComparison } from '../../quicktest/compare-tw
 import { formatInteger, percentText } from '../../text/units.js';
 import { counted, modelName } from '../../text/words.js';
 import { engineText } from '../doctor-report.js';
-import { bar, headingBlock, leftColumn, noteOf, right, tableOf } from '../kit/cells.js';
 import type { Block, Cell, Fact, Report, TableBlock, Verdict } from '../kit/report.js';
+import { bar, headingBlock, leftColumn, noteOf, right, tableOf } from '../kit/report.js';
 
 /** @param flat Whether to output one table, for programs. */
 export function againstReport(

@@ -13,6 +13,7 @@ import type { QuantizedWeights, QuickTest } from '../../quicktest/run-quick-test
 import { formatBytes, formatInteger, shortCount, weightFormText } from '../../text/units.js';
 import { counted, modelName, sumOf } from '../../text/words.js';
 import { engineText, skippedEngineText } from '../doctor-report.js';
+import type { Block, Cell, Fact, Report, TableBlock, Tone, Verdict } from '../kit/report.js';
 import {
   bar,
   headingBlock,
@@ -23,8 +24,7 @@ import {
   right,
   tableOf,
   wrapColumn,
-} from '../kit/cells.js';
-import type { Block, Cell, Fact, Report, TableBlock, Tone, Verdict } from '../kit/report.js';
+} from '../kit/report.js';
 import { logitsTable } from './against.js';
 
 interface QuickTestResult extends QuickTest {

@@ -7,10 +7,11 @@ import {
   shortCount,
   shortNumber,
   significant,
-} from '../../text/units.js';
-import { counted, joined, shellWord, withoutFlags } from '../../text/words.js';
-import type { Mistake } from '../../training/mistakes/find-mistakes.js';
-import type { PlainBounds, ShownPlan } from '../../training/plan-training.js';
+} from '../text/units.js';
+import { counted, joined, shellWord, withoutFlags } from '../text/words.js';
+import type { Mistake } from '../training/mistakes/find-mistakes.js';
+import type { PlainBounds, ShownPlan } from '../training/plan-training.js';
+import type { Block, Cell, Fact, LinePlotBlock, Report, TableBlock } from './kit/report.js';
 import {
   bytesCell,
   headingBlock,
@@ -21,8 +22,7 @@ import {
   right,
   strongCell,
   tableOf,
-} from '../kit/cells.js';
-import type { Block, Cell, Fact, LinePlotBlock, Report, TableBlock } from '../kit/report.js';
+} from './kit/report.js';
 
 export interface TrainPlanResult extends ShownPlan {
   readonly file: string;

@@ -1,8 +1,8 @@
 /** Explanations of a published number, as `--published` shows them. */
 import type { PublishedReport } from '../../budget/published/explain-published.js';
 import { formatBytes, formatInteger, percentText, significant } from '../../text/units.js';
-import { headingBlock, noteOf, right, tableOf, wrapColumn } from '../kit/cells.js';
 import type { Block } from '../kit/report.js';
+import { headingBlock, noteOf, right, tableOf, wrapColumn } from '../kit/report.js';
 
 /** Ways of counting that give a published number. */
 export function publishedBlocks(published: PublishedReport): Block[] {

@@ -4,10 +4,11 @@ import type {
   NamedToken,
   ReportedAnswer,
   ReportedToken,
-} from '../../generation/session.js';
-import { formatInteger, percentText, weightFormText } from '../../text/units.js';
-import { counted, modelName, present, sumOf } from '../../text/words.js';
-import { engineText } from '../doctor-report.js';
+} from '../generation/session.js';
+import { formatInteger, percentText, weightFormText } from '../text/units.js';
+import { counted, modelName, present, sumOf } from '../text/words.js';
+import { engineText } from './doctor-report.js';
+import type { Block, Cell, Fact, Report, TableBlock } from './kit/report.js';
 import {
   bar,
   headingBlock,
@@ -19,8 +20,7 @@ import {
   right,
   tableOf,
   wrapColumn,
-} from '../kit/cells.js';
-import type { Block, Cell, Fact, Report, TableBlock } from '../kit/report.js';
+} from './kit/report.js';
 
 /** @param isStreamed Whether the text is on the screen already. */
 export function generateReport(
