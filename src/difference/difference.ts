@@ -5,7 +5,7 @@ import type { ConfigDocument } from '../config/document.js';
 import { formatPath, splitDotted, valueAt } from '../config/quote.js';
 import { TextSource } from '../config/source.js';
 import type { Problem, PropertyPath } from '../errors.js';
-import { UserError } from '../errors.js';
+import { usageError } from '../errors.js';
 import { asOurDocument, isHuggingFace } from '../model-input/hugging-face-document.js';
 import { withErrorOf } from '../model-input/model-source.js';
 import type { ProgressDisplay } from '../progress-display.js';
@@ -57,14 +57,13 @@ export async function differenceOf(
   { display, warn }: DifferenceSurroundings,
 ): Promise<Difference> {
   if (first === '-' && second === '-') {
-    throw new UserError('usage', 'standard input can be read only once', {
-      suggestion: 'write - once',
-    });
+    throw usageError('standard input can be read only once', 'write - once');
   }
   if (stateDicts.length > 2) {
-    throw new UserError('usage', `--state-dict: expected one or two, found ${stateDicts.length}`, {
-      suggestion: 'write it once for both sides, or once for each',
-    });
+    throw usageError(
+      `--state-dict: expected one or two, found ${stateDicts.length}`,
+      'write it once for both sides, or once for each',
+    );
   }
   const [stateDict, otherDict = stateDict] = stateDicts;
   const isShared = stateDicts.length === 1;
@@ -148,18 +147,16 @@ const modelOf = (document: unknown): unknown => (document as { readonly model?: 
 function refuseMixed(a: Side, b: Side, valuesFlag: DifferenceRequest['valuesFlag']): void {
   if (a.kind !== b.kind) {
     const [config, checkpoint] = a.kind === 'config' ? [a, b] : [b, a];
-    throw new UserError(
-      'usage',
+    throw usageError(
       `expected two configs or two checkpoints, found the config ${config.path} and the checkpoint ${checkpoint.path}`,
-      {
-        suggestion: `to check the checkpoint against the config, write minimind verify ${shellWord(config.path)} ${shellWord(checkpoint.path)}`,
-      },
+      `to check the checkpoint against the config, write minimind verify ${shellWord(config.path)} ${shellWord(checkpoint.path)}`,
     );
   }
   if (valuesFlag !== undefined && a.kind === 'config') {
-    throw new UserError('usage', `${valuesFlag}: expected two checkpoints, found two configs`, {
-      suggestion: `leave ${valuesFlag} out, or name the checkpoints`,
-    });
+    throw usageError(
+      `${valuesFlag}: expected two checkpoints, found two configs`,
+      `leave ${valuesFlag} out, or name the checkpoints`,
+    );
   }
 }
 

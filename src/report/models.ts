@@ -15,6 +15,7 @@ import {
   right,
   strongCell,
   tableOf,
+  valueCell,
   wrapColumn,
 } from './kit/report.js';
 
@@ -147,10 +148,7 @@ function someOf(names: readonly string[], most: number): string {
 const presetTable = (presets: readonly Listed[]): TableBlock =>
   tableOf(presets, [
     leftColumn('preset', 'preset', ({ family, preset }) => strongCell(nameOf({ family, preset }))),
-    right('parameters', 'parameters', ({ preset }) => ({
-      text: shortCount(preset.parameters),
-      value: preset.parameters,
-    })),
+    right('parameters', 'parameters', ({ preset }) => valueCell(preset.parameters, shortCount)),
     wrapColumn('description', 'title', ({ preset }) => preset.title),
   ]);
 
@@ -236,10 +234,7 @@ const filesTable = (files: readonly ValidFile[]): TableBlock =>
     wrapColumn('file', 'file', ({ file }) => file),
     leftColumn('result', 'verdict', () => ({ text: 'valid', tone: 'good' })),
     leftColumn('family', 'family', ({ family }) => family),
-    right('parameters', 'parameters', ({ parameters }) => ({
-      text: formatInteger(parameters),
-      value: parameters,
-    })),
+    right('parameters', 'parameters', ({ parameters }) => integerCell(parameters)),
     right('warnings', 'warnings', ({ warnings }) => ({
       text: warnings.length === 0 ? '–' : String(warnings.length),
       value: warnings.length,

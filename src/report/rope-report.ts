@@ -28,8 +28,10 @@ import {
   integerCell,
   leftColumn,
   noteOf,
+  paragraph,
   right,
   tableOf,
+  valueCell,
   wrapColumn,
 } from './kit/report.js';
 
@@ -64,7 +66,7 @@ function settingsBlocks(analysis: RopeAnalysis, settings: Analysed['settings']):
   if (!settings) return [noteOf('The config of this family has no settings for YaRN.')];
   return [
     headingBlock(settings.format === 'json' ? 'YaRN in config.json' : 'YaRN in the config (YAML)'),
-    ...settings.text.split('\n').map((text): Block => ({ kind: 'note', text })),
+    ...settings.text.split('\n').map((text): Block => paragraph(text)),
   ];
 }
 
@@ -371,7 +373,7 @@ function flatTable({ rotaries, trained }: RopeAnalysis): TableBlock {
             each.stretch,
             each.change,
             each.extrapolated,
-          ].map((value): Cell => ({ text: String(value), value })),
+          ].map((value) => valueCell(value)),
         ),
       ),
     ),

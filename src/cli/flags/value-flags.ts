@@ -4,7 +4,7 @@ import { nearest } from '../../config/nearest.js';
 import type { PublishedBytes, PublishedFigure } from '../../config/parse-number.js';
 import { lacksUnit, parseCount, parseLimit, parsePublished } from '../../config/parse-number.js';
 import { quote } from '../../config/quote.js';
-import { UserError } from '../../errors.js';
+import { usageError } from '../../errors.js';
 import type { Dtype } from '../../tensor/dtype.js';
 import {
   DTYPE_NAMES,
@@ -51,10 +51,9 @@ async function refuseServedType(text: string, context: object): Promise<void> {
   const argv = 'argv' in context && Array.isArray(context.argv) ? context.argv : [];
   const [model = ''] = argv.filter((word) => typeof word === 'string');
   const words = ['fit', ...(model.startsWith('-') ? [] : [model]), '--dtype', served];
-  throw new UserError(
-    'usage',
+  throw usageError(
     `--dtype: expected an element type, found ${quote(text)}, a type of quantized files`,
-    { suggestion: `for its memory write ${pasteable(words)}` },
+    `for its memory write ${pasteable(words)}`,
   );
 }
 
@@ -234,9 +233,7 @@ export const tokenTotal = Flags.custom<number>({
         ? 'tokens above 0'
         : 'a whole number of tokens';
     const found = isTooMany ? shortNumber(Number(floor)) : text.trim();
-    throw new UserError('usage', `--${name}: expected ${expected}, found ${found}`, {
-      suggestion: example,
-    });
+    throw usageError(`--${name}: expected ${expected}, found ${found}`, example);
   },
 });
 
@@ -328,9 +325,7 @@ export function unreadable(
   expected: string,
   suggestion: string,
 ): never {
-  throw new UserError('usage', `--${flag}: expected ${expected}, found ${quote(text)}`, {
-    suggestion,
-  });
+  throw usageError(`--${flag}: expected ${expected}, found ${quote(text)}`, suggestion);
 }
 
 // Projectors of keys and values

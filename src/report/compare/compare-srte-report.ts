@@ -11,7 +11,7 @@ import {
 } from '../../text/units.js';
 import { present } from '../../text/words.js';
 import type { Cell, Fact, Report, Verdict } from '../kit/report.js';
-import { CURRENT_MARK, leftColumn, NOTHING, noteOf, right } from '../kit/report.js';
+import { CURRENT_MARK, leftColumn, NOTHING, noteOf, right, valueCell } from '../kit/report.js';
 
 /** Loss as a multiple of the model above which a percentage is unreadable. */
 const LARGE_LOSS = 10;
@@ -58,7 +58,7 @@ export function srteReport(comparison: SrteComparison): Report {
     count(row.srteParameters),
     share(row.srteParameters, row.parameters),
     ...savedCells(row),
-    { text: formatBytes(row.bytes), value: row.bytes },
+    valueCell(row.bytes, formatBytes),
   ];
   return {
     verdict: verdictOf(rows),

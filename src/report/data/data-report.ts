@@ -17,12 +17,14 @@ import {
   headingBlock,
   integerCell,
   leftColumn,
+  listBlocks,
   NOTHING,
   noteOf,
   percentCell,
   realCell,
   right,
   tableOf,
+  valueCell,
   wrapColumn,
 } from '../kit/report.js';
 import { positionsTable, shownSampleBlocks } from './shown-samples.js';
@@ -291,15 +293,10 @@ function mergedBins(bins: readonly LengthBin[], most: number): LengthBin[] {
 function detailBlocks(result: DataResult): Block[] {
   const { figures, faults } = result;
   return [
-    ...(faults.length === 0
-      ? []
-      : [
-          headingBlock('Faults'),
-          tableOf(faults, [
-            wrapColumn('fault', 'fault', ({ message }) => message),
-            wrapColumn('first places', 'places', ({ places }) => places.slice(0, 5).join('; ')),
-          ]),
-        ]),
+    ...listBlocks('Faults', faults, [
+      wrapColumn('fault', 'fault', ({ message }) => message),
+      wrapColumn('first places', 'places', ({ places }) => places.slice(0, 5).join('; ')),
+    ]),
     headingBlock('Scripts'),
     scriptTable(result),
     noteOf(
@@ -417,5 +414,5 @@ function figuresTable({ figures, packing, epochs, faults, special }: DataResult)
 
 const numberCell = (value: number | bigint): Cell =>
   typeof value === 'number' && !Number.isInteger(value)
-    ? { text: significant(value), value }
+    ? valueCell(value, significant)
     : integerCell(value);

@@ -10,6 +10,7 @@ import {
   formatBytes,
   formatInteger,
   formatSeconds,
+  formatSequences,
   loadText,
   significant,
 } from '../../text/units.js';
@@ -25,9 +26,10 @@ import {
   right,
   strongCell,
   tableOf,
+  valueCell,
   wrapColumn,
 } from '../kit/report.js';
-import { explanationBlocks } from '../profile/inventory.js';
+import { explanationBlocks } from '../profile/explanation.js';
 import type { FitResult } from './fit-answer.js';
 import { factsOf, fitVerdictOf, memorySummary, nextOf } from './fit-answer.js';
 import type { ShownBounds } from './fit-bounds.js';
@@ -99,7 +101,7 @@ const forwardBlocks = (
   { engine, measured, load, history }: MachineProfile,
 ): Block[] => [
   headingBlock(
-    `A forward pass of ${formatInteger(batch)} × ${formatInteger(tokens)} tokens on this machine, ${engine.title}, in ${engine.compute}`,
+    `A forward pass of ${formatSequences(batch, tokens)} on this machine, ${engine.title}, in ${engine.compute}`,
   ),
   {
     kind: 'table',
@@ -188,7 +190,7 @@ function hardwareTable(
 
 const usableCell = ({ memoryBytes, usable }: Gpu): Cell =>
   usable
-    ? { text: formatBytes(usable.bytes), value: usable.bytes }
+    ? valueCell(usable.bytes, formatBytes)
     : { text: `*${formatBytes(memoryBytes)}`, value: memoryBytes };
 
 const peakCell = (peak: number | undefined): Cell =>
@@ -242,10 +244,9 @@ const cellsOf = (purpose: string, { what, unit, bounds }: Row): Cell[] => [
   { text: purpose },
   { text: what },
   { text: unit },
-  ...[bounds.lower, bounds.expected, bounds.upper].map((bound): Cell => {
-    const value = bound && Number(bound.value);
-    return { text: String(value ?? ''), value: value ?? '' };
-  }),
+  ...[bounds.lower, bounds.expected, bounds.upper].map((bound) =>
+    valueCell(bound ? Number(bound.value) : ''),
+  ),
 ];
 
 const costRow = ({ label, unit, value }: Quantity): Row => ({

@@ -11,12 +11,13 @@ import {
   headingBlock,
   integerCell,
   leftColumn,
+  MAX_ROWS,
   noteOf,
+  paragraph,
   right,
   tableOf,
   wrapColumn,
 } from '../kit/report.js';
-import { MAX_ROWS } from './inspect-text.js';
 
 /** Longest value of the metadata in a table; JSON has all of it. */
 const MAX_VALUE = 100;
@@ -67,10 +68,7 @@ export function ggufDetails({ metadata, chatTemplate }: GgufDescription): Block[
     ]),
     ...(chatTemplate === null
       ? []
-      : [
-          headingBlock('Chat template'),
-          { kind: 'note', text: shortened(chatTemplate, 1000) } satisfies Block,
-        ]),
+      : [headingBlock('Chat template'), paragraph(shortened(chatTemplate, 1000))]),
   ];
 }
 
@@ -179,7 +177,7 @@ export function onnxDetails(onnx: OnnxInspection): Block[] {
     headingBlock('Inputs and outputs'),
     ...[...onnx.inputs, ...onnx.outputs]
       .slice(0, MAX_ROWS)
-      .map((each): Block => ({ kind: 'note', text: valueText(each) })),
+      .map((each): Block => paragraph(valueText(each))),
     ...onnxNotes(onnx),
   ]);
 }

@@ -1,12 +1,13 @@
 import type { GenerationFlops } from '../../budget/generation.js';
 import type { ResolvedSetting, SettingOrigin } from '../../budget/profile-model.js';
+import type { CheckpointFacts } from '../../model-input/checkpoint-model.js';
 import {
   formatBinaryBytes,
   formatBytes,
   formatFlops,
   formatInteger,
+  formatSequences,
   formatShare,
-  percentText,
 } from '../../text/units.js';
 import { present } from '../../text/words.js';
 
@@ -187,6 +188,13 @@ export function moreText(
 export const headingBlock = (text: string): Block => ({ kind: 'heading', text });
 export const noteOf = (text: string): Block => ({ kind: 'note', text, tone: 'dim' });
 
+/** A note that is part of the answer. */
+export const paragraph = (text: string, tone: Tone = 'plain'): Block => ({
+  kind: 'note',
+  text,
+  tone,
+});
+
 /** `… 14 more: --details`, below a list that was cut; nothing when it was not. */
 export const moreNote = (more: number, flag: '--details' | '--json'): Block[] =>
   more > 0 ? [noteOf(`… ${formatInteger(more)} more: ${flag}`)] : [];
@@ -234,6 +242,27 @@ export function tableOf<Row>(
   };
 }
 
+/** Rows of a long list for people; programs get all. */
+export const MAX_ROWS = 1000;
+
+/** A heading and a table of the first rows, with a note about the others; nothing without rows. */
+export const listBlocks = <Row>(
+  title: string,
+  rows: readonly Row[],
+  fields: readonly (Field<Row> | false)[],
+  most = MAX_ROWS,
+): Block[] =>
+  rows.length === 0
+    ? []
+    : [
+        headingBlock(title),
+        tableOf(rows.slice(0, most), fields),
+        ...moreNote(rows.length - most, '--json'),
+      ];
+
+/** `[512, 64]` */
+export const shapeText = (shape: readonly (number | string)[]): string => `[${shape.join(', ')}]`;
+
 /** Mark of a file's current state. */
 export const CURRENT_MARK = '●';
 
@@ -275,18 +304,27 @@ export function bar(share: number, width: number): string {
   return '█'.repeat(Math.floor(eighths / 8)) + (EIGHTHS[eighths % 8] ?? '');
 }
 
-export const percentCell = (share: number | null): Cell => ({
-  text: percentText(share),
-  value: share ?? '',
+/** `bar` in a table; programs get no value. */
+export const barCell = (share: number, width: number): Cell => ({
+  text: bar(share, width),
+  value: '',
 });
+
+/** A value in `format`; `–` for null. */
+export const valueCell = <Value extends number | string | boolean>(
+  value: Value | null,
+  format: (value: Value) => string = String,
+): Cell => (value === null ? NOTHING : { text: format(value), value });
+
+export const percentCell = (share: number | null): Cell => percentCell(share);
 
 /** `2.5587`; `–` for null. */
 export const realCell = (value: number | null): Cell =>
-  value === null ? NOTHING : { text: value === 0 ? '0' : value.toPrecision(5), value };
+  valueCell(value, (real) => (real === 0 ? '0' : real.toPrecision(5)));
 
 /** `0.9633`; `–` for null. */
 export const cosineCell = (cosine: number | null): Cell =>
-  cosine === null ? NOTHING : { text: cosine.toFixed(4), value: cosine };
+  valueCell(cosine, (value) => value.toFixed(4));
 
 // Texts shared by several reports.
 
@@ -312,13 +350,16 @@ const from = (origin: SettingOrigin, file: string) => ORIGINS[origin].replace('f
 
 const inferenceNote = ({ inference, origins }: ResolvedSetting, file: string): Block =>
   noteOf(
-    `Inference: ${formatInteger(inference.batch)} × ${formatInteger(inference.context)} tokens` +
+    `Inference: ${formatSequences(inference.batch, inference.context)}` +
       `${from(origins.context, file)}, ${inference.dtype}.`,
   );
 
+export const precisionText = (precision: ResolvedSetting['training']['precision']): string =>
+  precision === 'mixed' ? 'mixed precision' : 'float32';
+
 function trainingNotes(setting: ResolvedSetting, file: string): Block[] {
   const { training, origins, beyondOneDevice } = setting;
-  const precision = training.precision === 'mixed' ? 'mixed precision' : 'float32';
+  const precision = precisionText(training.precision);
   return present([
     noteOf(
       `Training: ${formatInteger(training.batch)}${from(origins.trainingBatch, file)} × ${formatInteger(training.context)} ` +
@@ -331,6 +372,15 @@ function trainingNotes(setting: ResolvedSetting, file: string): Block[] {
       ),
   ]);
 }
+
+const CONFIGS = {
+  flag: (file) => file,
+  inside: () => 'the one in the checkpoint',
+  beside: (file) => `${file}, next to the checkpoint`,
+} as const satisfies Record<CheckpointFacts['config']['origin'], (file: string) => string>;
+
+export const configText = ({ file, origin }: CheckpointFacts['config']): string =>
+  `the config is ${CONFIGS[origin](file)}`;
 
 /** FLOPs of generating tokens with and without a cache. */
 export const generationNote = ({

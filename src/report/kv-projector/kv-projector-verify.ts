@@ -7,7 +7,7 @@ import type {
   AblationsResult,
   VerifyProjectorsResult,
 } from '../../kv-projector/verify-projectors.js';
-import { formatDuration, formatInteger, shortCount } from '../../text/units.js';
+import { formatDuration, formatInteger, formatSequences, shortCount } from '../../text/units.js';
 import { counted } from '../../text/words.js';
 import { ENGINE_TITLES } from '../doctor-report.js';
 import type {
@@ -28,6 +28,7 @@ import {
   right,
   strongCell,
   tableOf,
+  valueCell,
 } from '../kit/report.js';
 
 const MARKS = {
@@ -75,7 +76,7 @@ function factsOf(result: VerifyProjectorsResult, about: string): Fact[] {
       name: 'elastic',
       text: `${formatInteger(teacherWidth)} → ${formatInteger(hidden)} → ${formatInteger(studentWidth)}, ${shortCount(parameters.elastic)} parameters`,
     },
-    { name: 'data', text: `${about}, ${formatInteger(batch)} × ${formatInteger(context)} tokens` },
+    { name: 'data', text: `${about}, ${formatSequences(batch, context)}` },
     {
       name: 'engine',
       text: `${ENGINE_TITLES[engine.name]} ${engine.version}, ${formatDuration(seconds)}`,
@@ -88,7 +89,7 @@ function factsOf(result: VerifyProjectorsResult, about: string): Fact[] {
 /** Four digits: `22.02`, `0.02638`. */
 const lossText = (loss: number): string => String(Number(loss.toPrecision(4)));
 
-const lossCell = (loss: number): Cell => ({ text: lossText(loss), value: loss });
+const lossCell = (loss: number): Cell => valueCell(loss, lossText);
 
 const everyStep = ({ steps }: Verification): TableBlock =>
   tableOf(steps, [
@@ -305,7 +306,7 @@ function ablationsFacts(result: AblationsResult, about: string): Fact[] {
     },
     {
       name: 'data',
-      text: `${teacher?.tensor ? `X = ${teacher.tensor} of ${teacher.text}` : about}, ${formatInteger(batch)} × ${formatInteger(context)} tokens`,
+      text: `${teacher?.tensor ? `X = ${teacher.tensor} of ${teacher.text}` : about}, ${formatSequences(batch, context)}`,
     },
     ...(withoutNorm ? [{ name: 'published', text: 'ten times the loss without the norm' }] : []),
     {
@@ -318,17 +319,14 @@ function ablationsFacts(result: AblationsResult, about: string): Fact[] {
 const variantTable = (variants: readonly VariantResult[]): TableBlock =>
   tableOf(variants, [
     leftColumn('variant', 'variant', ({ name }) => strongCell(name)),
-    right('parameters', 'parameters', ({ parameters }) => ({
-      text: shortCount(parameters),
-      value: parameters,
-    })),
+    right('parameters', 'parameters', ({ parameters }) => valueCell(parameters, shortCount)),
     right('final loss', 'loss', ({ loss }) => lossCell(loss.mean)),
     right(
       'range',
       'loss_range',
       ({ loss }) => `${lossText(loss.lowest)}–${lossText(loss.highest)}`,
     ),
-    right('÷ base', 'times_base', ({ timesBase: { mean } }) => ({ text: two(mean), value: mean })),
+    right('÷ base', 'times_base', ({ timesBase: { mean } }) => valueCell(mean, two)),
     right('range', 'times_base_range', ({ timesBase: { lowest, highest } }, at) =>
       at === 0 ? '' : `${two(lowest)}–${two(highest)}`,
     ),
