@@ -95,6 +95,10 @@ export class UserError extends Error {
   }
 }
 
+/** Error for flags or arguments that are not valid. */
+export const usageError = (message: string, suggestion?: string): UserError =>
+  new UserError('usage', message, { suggestion });
+
 /** Problems of an error. An error without any (a file that cannot be read) becomes one problem of `file`. */
 export function problemsOf(error: UserError, file: string): readonly Problem[] {
   if (error.problems.length > 0) return error.problems;

@@ -5,7 +5,7 @@ import { noteInput } from '../files/input-registry.js';
 import { missingAdvice, missingReason } from '../files/missing-path.js';
 import type { ByteRange, MountedFile } from '../files/mounted.js';
 import { mountedPath } from '../files/mounted.js';
-import { hubSuggestion } from '../text/hub-names.js';
+import { hubSuggestion } from '../text/words.js';
 import { refusal } from './checkpoint-rules.js';
 
 /** A read-only file with random access. */

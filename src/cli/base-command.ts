@@ -3,7 +3,7 @@ import { Command } from '@oclif/core/command';
 import type * as Interfaces from '@oclif/core/interfaces';
 import { quote } from '../config/quote.js';
 import type { Problem } from '../errors.js';
-import { UserError } from '../errors.js';
+import { usageError } from '../errors.js';
 import { firstOverlapping, refuseModelFile } from '../files/input-registry.js';
 import type { HubNeed, MountedReference } from '../hub/mount-reference.js';
 import type { Format, Report } from '../report/kit/report.js';
@@ -42,18 +42,20 @@ const ENDINGS: Readonly<Record<string, Format>> = {
 function chooseFormat(flags: Partial<OutputFlags>, isFormatGiven: boolean): void {
   const { output, format, json } = flags;
   if (json && isFormatGiven && format !== 'json') {
-    throw new UserError('usage', `--json and --format ${format} contradict each other`, {
-      suggestion: 'write only one of them',
-    });
+    throw usageError(
+      `--json and --format ${format} contradict each other`,
+      'write only one of them',
+    );
   }
   const ending = /\.(\w+)$/.exec(output ?? '')?.[1]?.toLowerCase() ?? '';
   const named = Object.hasOwn(ENDINGS, ending) ? ENDINGS[ending] : undefined;
   if (named === undefined || format === undefined) return;
   const asked = json ? 'json' : isFormatGiven ? format : undefined;
   if (asked !== undefined && asked !== named) {
-    throw new UserError('usage', `--output ${output} is ${named}, and the format is ${asked}`, {
-      suggestion: `write --format ${named}, or another ending`,
-    });
+    throw usageError(
+      `--output ${output} is ${named}, and the format is ${asked}`,
+      `write --format ${named}, or another ending`,
+    );
   }
   flags.format = named;
 }
@@ -166,9 +168,10 @@ export abstract class BaseCommand extends Command {
     if (!force || hasOut || parts !== undefined || !isStdout(output) || !isStdout(save)) return;
     if (writesUnasked && save === undefined) return;
     const words = this.argv.filter((word) => word !== '--force');
-    throw new UserError('usage', '--force: expected a file to replace, found none', {
-      suggestion: `write ${pasteable([...(this.id ?? '').split(':'), ...words])}`,
-    });
+    throw usageError(
+      '--force: expected a file to replace, found none',
+      `write ${pasteable([...(this.id ?? '').split(':'), ...words])}`,
+    );
   }
 
   /** The model to work on: the one given, else the one of the working folder, which is named on stderr. */
@@ -237,9 +240,10 @@ export abstract class BaseCommand extends Command {
     const format = formatOf(flags);
     if (isStdout(flags.output) && format !== 'table') {
       if (format === 'json') return this.answer(flags, { ...result, text }, report);
-      throw new UserError('usage', `--save - and --format ${format} both need standard output`, {
-        suggestion: `write --output answer.${format === 'csv' ? 'csv' : 'md'} for the answer`,
-      });
+      throw usageError(
+        `--save - and --format ${format} both need standard output`,
+        `write --output answer.${format === 'csv' ? 'csv' : 'md'} for the answer`,
+      );
     }
     await writeStdout(text);
     return isStdout(flags.output) ? result : this.answer(flags, result, report);
@@ -259,9 +263,10 @@ export abstract class BaseCommand extends Command {
     if (!isStdout(save)) await refuseUnwritable(save, force);
     if (isStdout(output)) return;
     if (!isStdout(save) && firstOverlapping([output], save) !== undefined) {
-      throw new UserError('usage', `--output and --save are the same file, ${quote(save)}`, {
-        suggestion: 'choose another file for --output',
-      });
+      throw usageError(
+        `--output and --save are the same file, ${quote(save)}`,
+        'choose another file for --output',
+      );
     }
     refuseModelFile(output);
     await refuseUnwritable(output, force);

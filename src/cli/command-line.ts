@@ -2,8 +2,8 @@
 import type { Command } from '@oclif/core/command';
 import { nearest } from '../config/nearest.js';
 import { quote } from '../config/quote.js';
-import { UserError } from '../errors.js';
-import { counted, joined } from '../text/words.js';
+import { type UserError, usageError } from '../errors.js';
+import { counted, joined, shellWord } from '../text/words.js';
 import { foldedName, nearestFlag, nearestValue } from './spellings.js';
 
 /** Declaration of a command, from its class or from the manifest. */
@@ -38,14 +38,10 @@ export function readCommandLine(
 export const pasteable = (words: readonly string[]): string =>
   ['minimind', ...words.map(shellWord)].join(' ');
 
-const shellWord = (word: string): string =>
-  /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
-
 /** Endings of artifacts: configs, graphs and tensors. */
 const SAVED_ENDING = /\.(?:ya?ml|onnx|safetensors|pt|pth)$/i;
 
-const usage = (message: string, suggestion: string | undefined) =>
-  new UserError('usage', message, { suggestion });
+const usage = (message: string, suggestion: string | undefined) => usageError(message, suggestion);
 
 /** More allowed values than these are not listed in an error. */
 const MOST_LISTED = 20;

@@ -1,12 +1,11 @@
 /** Models of the hub on a command line. Loaded only when there is one. */
-import { UserError } from '../errors.js';
+import { type UserError, usageError } from '../errors.js';
 import type { HubNeed, MountedReference } from '../hub/mount-reference.js';
 import { mountReference } from '../hub/mount-reference.js';
 import type { HubReference } from '../hub/reference.js';
 import { parseHubReference, pinnedPath } from '../hub/reference.js';
-import { downloadLine } from '../text/hub-names.js';
 import { formatBytes } from '../text/units.js';
-import { shellWord } from '../text/words.js';
+import { downloadLine, shellWord } from '../text/words.js';
 import { progressDisplay } from './progress.js';
 
 interface MountOptions {
@@ -76,7 +75,8 @@ function needsDownload(command: string, { repository, revision, file }: HubRefer
   const folder = repository.slice(repository.indexOf('/') + 1);
   const at = revision === undefined ? '' : ` --revision ${shellWord(revision)}`;
   const message = `minimind ${command} needs local files, and downloads none from the hub`;
-  return new UserError('usage', message, {
-    suggestion: `write ${downloadLine(repository)}${at}, then name ./${folder}${file === undefined ? '' : `/${file}`}`,
-  });
+  return usageError(
+    message,
+    `write ${downloadLine(repository)}${at}, then name ./${folder}${file === undefined ? '' : `/${file}`}`,
+  );
 }

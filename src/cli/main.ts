@@ -6,7 +6,7 @@ import type { LoadOptions } from '@oclif/core/interfaces';
 import { run } from '@oclif/core/run';
 import { nearest } from '../config/nearest.js';
 import { escapeText, quote } from '../config/quote.js';
-import { ERROR_CODES, UserError } from '../errors.js';
+import { ERROR_CODES, UserError, usageError } from '../errors.js';
 import { systemAdvice } from '../files/file-system.js';
 import { beginInputs, writtenFiles } from '../files/input-registry.js';
 import { beginMounts } from '../files/mounted.js';
@@ -173,11 +173,12 @@ async function unknownCommand(
   const close = isFlag ? nearest(text, ['--version', '--help']) : nearestCommand(text, known);
   const isFile = close === undefined && !isFlag && (await isModel(text));
   const meant = isFile ? ['profile', text] : close?.split(' ');
-  return new UserError('usage', `expected a command, found ${quote(text)}`, {
-    suggestion: meant
+  return usageError(
+    `expected a command, found ${quote(text)}`,
+    meant
       ? `did you mean ${meant.join(' ')}? write ${pasteable([...meant, ...rest])}`
       : 'minimind --help lists the commands',
-  });
+  );
 }
 
 async function isModel(text: string): Promise<boolean> {

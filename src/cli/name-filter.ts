@@ -1,6 +1,6 @@
 import { nearest } from '../config/nearest.js';
 import { quote } from '../config/quote.js';
-import { UserError } from '../errors.js';
+import { UserError, usageError } from '../errors.js';
 
 /**
  * The entries whose names match the glob of `--filter`; all of them without one.
@@ -14,9 +14,10 @@ export function filterByName<T>(
   const isWanted = matcherOf(glob);
   const wanted = new Map([...entries].filter(([name]) => isWanted(name)));
   if (wanted.size > 0) return wanted;
-  throw new UserError('usage', `--filter: no tensor has a name like ${quote(glob)}`, {
-    suggestion: betterFilter(glob, [...entries.keys()]),
-  });
+  throw usageError(
+    `--filter: no tensor has a name like ${quote(glob)}`,
+    betterFilter(glob, [...entries.keys()]),
+  );
 }
 
 function matcherOf(glob: string): (name: string) => boolean {

@@ -1,6 +1,6 @@
 /** Base class of commands whose work can be divided into parts: `compare`, `plan`, `evaluate`. */
 import path from 'node:path';
-import { UserError } from '../errors.js';
+import { UserError, usageError } from '../errors.js';
 import type { Sweep } from '../sweep/sweep.js';
 import { BaseCommand, formatOf } from './base-command.js';
 import { baseFlags, details } from './flags/flags.js';
@@ -179,7 +179,7 @@ export abstract class SweepCommand extends BaseCommand {
     flags: Parameters<BaseCommand['answer']>[0],
     result: import('../sweep/sweep.js').SweepResult,
   ): Promise<undefined> {
-    const { sweepReport } = await import('../report/sweep-report.js');
+    const { sweepReport } = await import('../report/parts-report.js');
     await this.answer(flags, result, sweepReport);
     return undefined;
   }
@@ -246,12 +246,9 @@ function refuseOwnInputs(words: readonly Word[]): void {
   const isStdin = values.includes('-');
   const isMachine = words.some(({ flag }) => flag === 'this-machine');
   if (!isStdin && !isMachine) return;
-  throw new UserError(
-    'usage',
+  throw usageError(
     `--parts: expected files that every machine can read, found ${isStdin ? '"-"' : '--this-machine'}`,
-    {
-      suggestion: isStdin ? 'write it into a file in a shared folder' : 'name the GPU: --gpu NAME',
-    },
+    isStdin ? 'write it into a file in a shared folder' : 'name the GPU: --gpu NAME',
   );
 }
 

@@ -12,12 +12,12 @@ import {
   tokenCounts,
   tokens,
 } from '../cli/flags/value-flags.js';
-import { UserError } from '../errors.js';
+import { usageError } from '../errors.js';
 import { onChipMemoryOf } from '../hardware/gpu.js';
 import { clusterNamed } from '../hardware/gpus.js';
 import { openModelSource } from '../model-input/model-source.js';
 import { attentionReport } from '../report/attention-report.js';
-import { configText } from '../report/inspect/inspect-text.js';
+import { configText } from '../report/kit/report.js';
 import { formatBytes } from '../text/units.js';
 
 export default class Attention extends BaseCommand {
@@ -112,7 +112,5 @@ function onChipOf(
   const { gpu } = clusterNamed(name, 1, { gpus: [], machines: [] }, say);
   const known = onChipMemoryOf(gpu);
   if (known) return { gpu: gpu.name, ...known };
-  throw new UserError('usage', `no shared memory of ${gpu.title} is known`, {
-    suggestion: 'write it as in --on-chip 64KiB',
-  });
+  throw usageError(`no shared memory of ${gpu.title} is known`, 'write it as in --on-chip 64KiB');
 }

@@ -8,7 +8,7 @@ import { progress } from '../cli/progress.js';
 import { ANY_BACKEND, SweepCommand } from '../cli/sweep-command.js';
 import { COLUMN_NAMES } from '../comparison/columns.js';
 import { comparisonOf, comparisonWarnings, mainColumns } from '../comparison/compare-models.js';
-import { UserError } from '../errors.js';
+import { usageError } from '../errors.js';
 import { candidateCosts, openCandidates } from '../model-input/model-candidates.js';
 import { compareReport } from '../report/compare/compare-report.js';
 import { formatInteger } from '../text/units.js';
@@ -92,9 +92,10 @@ export default class Compare extends SweepCommand {
     const { argv, flags } = await this.parse(Compare, run.words);
     const models = await openCandidates(argv as string[], flags);
     if (flags.zip && models.swept.length === 0) {
-      throw new UserError('usage', '--zip requires several values in --set', {
-        suggestion: 'write --set model.num_layers=2,4 for several values',
-      });
+      throw usageError(
+        '--zip requires several values in --set',
+        'write --set model.num_layers=2,4 for several values',
+      );
     }
     const { tokenizer, text } = flags;
     const texts =

@@ -42,13 +42,13 @@ import {
 import type { ConversionResult } from '../conversion/conversion-result.js';
 import type { Proof } from '../conversion/execute/check-output.js';
 import type { ConversionRequest } from '../conversion/job.js';
-import { UserError } from '../errors.js';
+import { usageError } from '../errors.js';
 import { withAdapter } from '../model-input/adapter-model.js';
 import { checkpointWarnings } from '../model-input/checkpoint-config.js';
 import { openModelCheckpoint } from '../model-input/gguf/gguf-checkpoint.js';
 import { onlyOneInFolder } from '../model-input/working-folder.js';
-import { partsReport } from '../report/convert/convert-parts.js';
 import { convertReport, exceedsBound } from '../report/convert/convert-report.js';
+import { partsReport } from '../report/parts-report.js';
 import { percentText } from '../text/units.js';
 import { shellWord } from '../text/words.js';
 
@@ -372,15 +372,17 @@ export default class ConvertCheckpoint extends BaseCommand {
     if (first !== undefined && fs.existsSync(first)) {
       const { dir, name, ext } = path.parse(first);
       const out = path.join(dir, `${name}-shared${containerOf(ext) ? ext : ''}`);
-      throw new UserError('usage', `expected IN and OUT, found only ${quote(first)}`, {
-        suggestion: `write ${pasteable(['convert-checkpoint', ...this.argv.flatMap((word) => (word === first ? [word, out] : word))])}`,
-      });
+      throw usageError(
+        `expected IN and OUT, found only ${quote(first)}`,
+        `write ${pasteable(['convert-checkpoint', ...this.argv.flatMap((word) => (word === first ? [word, out] : word))])}`,
+      );
     }
     const found = onlyOneInFolder('checkpoint', 'convert-checkpoint', example);
     if (first === undefined) {
-      throw new UserError('usage', 'expected OUT, found nothing', {
-        suggestion: `write minimind convert-checkpoint ${found} shared.safetensors`,
-      });
+      throw usageError(
+        'expected OUT, found nothing',
+        `write minimind convert-checkpoint ${found} shared.safetensors`,
+      );
     }
     this.note(flags, `using ${found === '.' ? 'the checkpoint in this folder' : found}`);
     return { in: found, out: first };

@@ -6,7 +6,7 @@ import { dataLimits } from '../cli/flags/thresholds.js';
 import { count, share, tokens, tokenTotal } from '../cli/flags/value-flags.js';
 import { progressDisplay } from '../cli/progress.js';
 import { KIND_NAMES, RECIPE_NAMES, USUAL_SIMILARITY } from '../data/data-choices.js';
-import { UserError } from '../errors.js';
+import { usageError } from '../errors.js';
 import { dataReport } from '../report/data/data-report.js';
 import { shellWord, withoutFlags } from '../text/words.js';
 
@@ -112,6 +112,7 @@ const ABOUT_TOKENS = ['vocab', 'tokens', 'max-padding', 'max-cut'] as const;
 const QUIET: ReadonlySet<string> = new Set(['-q', '--quiet']);
 
 const beyondEnd = (line: number) =>
-  new UserError('usage', `--line: expected a line of the data, found ${line}, beyond its end`, {
-    suggestion: 'write a smaller number',
-  });
+  usageError(
+    `--line: expected a line of the data, found ${line}, beyond its end`,
+    'write a smaller number',
+  );

@@ -8,7 +8,7 @@ import { evaluationLimits, exceededEvaluation } from '../cli/flags/thresholds.js
 import { seedOf, tokens, weightForm } from '../cli/flags/value-flags.js';
 import { progressDisplay } from '../cli/progress.js';
 import { SweepCommand, type SweepRun } from '../cli/sweep-command.js';
-import { UserError } from '../errors.js';
+import { usageError } from '../errors.js';
 import type { EvaluationInput, EvaluationResult } from '../evaluation/evaluate-files.js';
 import { isCheckpointPath } from '../model-input/locate.js';
 import { openWeighted } from '../model-input/weighted-model.js';
@@ -152,6 +152,7 @@ type EvaluateFlags = FlagsOf<typeof Evaluate>;
 const isRandom = ({ random }: EvaluateFlags, file: string): boolean =>
   random && !isCheckpointPath(file);
 
-const NOTHING_TO_READ = new UserError('usage', 'expected a text or token ids, found none', {
-  suggestion: 'add --text FILE, or --ids 1,2,3',
-});
+const NOTHING_TO_READ = usageError(
+  'expected a text or token ids, found none',
+  'add --text FILE, or --ids 1,2,3',
+);

@@ -16,7 +16,7 @@ import {
 import { details, modelFlags } from '../cli/flags/flags.js';
 import { hardwareFlags, hardwareOf, ownHardware } from '../cli/flags/hardware-flags.js';
 import { quote } from '../config/quote.js';
-import { UserError } from '../errors.js';
+import { usageError } from '../errors.js';
 import { fitTable, tableSettingOf } from '../fit/fit-table.js';
 import { fitsOf, forwardOn } from '../fit/fits.js';
 import { unmetRequirementsOf } from '../fit/remedies/remedies.js';
@@ -25,7 +25,7 @@ import { entriesMatching, withKnownHardware } from '../hardware/gpus.js';
 import { openModelSource } from '../model-input/model-source.js';
 import { fitReport, hardwareReport } from '../report/fit/fit-report.js';
 import { fitTableReport } from '../report/fit/fit-table-report.js';
-import { configText } from '../report/inspect/inspect-text.js';
+import { configText } from '../report/kit/report.js';
 
 /** Flags of a model on hardware, which a list has no use for. */
 const NOT_LISTED = [modelFlags, fitFlags, hardwareFlags]
@@ -164,17 +164,19 @@ async function listed(pattern: string | undefined, file: string | undefined): Pr
     machines: entriesMatching(pattern, machines),
   };
   if (known.gpus.length + known.machines.length > 0) return known;
-  throw new UserError('usage', `--list-gpus: found no GPU or machine like ${quote(pattern)}`, {
-    suggestion: 'minimind fit --list-gpus lists all',
-  });
+  throw usageError(
+    `--list-gpus: found no GPU or machine like ${quote(pattern)}`,
+    'minimind fit --list-gpus lists all',
+  );
 }
 
 /** A number is meant as tokens of output, and not as the name of a file. */
 function refuseTokensAsFile(output: string | undefined, words: readonly string[]): void {
   if (output === undefined || !/^\d+[kKmM]?$/.test(output)) return;
-  throw new UserError('usage', `--output: expected a file for the answer, found ${output}`, {
-    suggestion: `for tokens, write ${pasteable(['fit', ...words.map(asTokens)])}`,
-  });
+  throw usageError(
+    `--output: expected a file for the answer, found ${output}`,
+    `for tokens, write ${pasteable(['fit', ...words.map(asTokens)])}`,
+  );
 }
 
 const asTokens = (word: string) => word.replace(/^(?:--output|-o)(?==|$)/, '--output-tokens');

@@ -9,7 +9,7 @@ import { generationFlags } from '../cli/flags/generation-flags.js';
 import { weightForm } from '../cli/flags/value-flags.js';
 import { Interruption, isStdout, writeStdout } from '../cli/output.js';
 import { progressDisplay } from '../cli/progress.js';
-import { ERROR_CODES, UserError } from '../errors.js';
+import { ERROR_CODES, UserError, usageError } from '../errors.js';
 import { readText } from '../files/read-file.js';
 import type { ChosenSettings } from '../generation/defaults.js';
 import type { PromptReader } from '../generation/prompts.js';
@@ -22,7 +22,7 @@ import type {
 import type { ModelFile } from '../model-input/model-file.js';
 import { foldersOf, openWeighted } from '../model-input/weighted-model.js';
 import type { ComparedModel } from '../quicktest/compare-two-models.js';
-import { figuresText, generateReport, settingsText } from '../report/generate/generate-report.js';
+import { figuresText, generateReport, settingsText } from '../report/generate-report.js';
 import type { ChatMessage } from '../tokenizer/chat-template.js';
 
 /** Number of first tokens whose sampling --explain-sampling shows. */
@@ -216,7 +216,9 @@ export default class Generate extends BaseCommand {
   ): Promise<unknown> {
     const isStreamed = formatOf(flags) === 'table' && isStdout(flags.output);
     const isTerminal = process.stdout.isTTY === true;
-    const shown = isTerminal ? (await import('../cli/chat.js')).shownText : (text: string) => text;
+    const shown = isTerminal
+      ? (await import('../cli/dialogue.js')).shownText
+      : (text: string) => text;
     const isOne = prompts.length === 1;
     const answers: ReportedAnswer[] = [];
     // From the first token on, Ctrl-C ends the answer, and what there is so far is reported.
@@ -273,7 +275,7 @@ export default class Generate extends BaseCommand {
     context: number,
     flags: GenerateFlags,
   ): Promise<void> {
-    const { runChat, shownText } = await import('../cli/chat.js');
+    const { runChat, shownText } = await import('../cli/dialogue.js');
     const { promptIds } = await import('../generation/prompts.js');
     const messages: ChatMessage[] = [];
     this.note(
@@ -283,12 +285,9 @@ export default class Generate extends BaseCommand {
     await runChat(async (line, isStopped) => {
       const ids = await promptIds(reader, line, messages);
       if (ids.length >= context) {
-        throw new UserError(
-          'usage',
+        throw usageError(
           `the conversation has ${ids.length} tokens, and the context ${context}`,
-          {
-            suggestion: 'begin a new conversation, or write a larger --context',
-          },
+          'begin a new conversation, or write a larger --context',
         );
       }
       const answer = await session.answer(ids, {
@@ -311,9 +310,10 @@ function refuseUnsampled(flags: GenerateFlags, { sampling }: ChosenSettings): vo
   const ofDraws = ['top-k', 'top-p', 'min-p', ...(flags.random ? [] : ['seed' as const])] as const;
   const unused = ofDraws.find((name) => flags[name] !== undefined);
   if (sampling.temperature !== 0 || unused === undefined) return;
-  throw new UserError('usage', `--${unused} has no effect at --temperature 0`, {
-    suggestion: `write a temperature above 0, or leave --${unused} out`,
-  });
+  throw usageError(
+    `--${unused} has no effect at --temperature 0`,
+    `write a temperature above 0, or leave --${unused} out`,
+  );
 }
 
 type GenerateFlags = FlagsOf<typeof Generate>;
@@ -338,24 +338,24 @@ function inputOf(
 ): Input {
   const given = [prompt, ids, batch].filter((each) => each !== undefined);
   if (given.length > 1) {
-    throw new UserError('usage', 'expected one of a prompt, --ids and --batch, found several', {
-      suggestion: 'leave all but one out',
-    });
+    throw usageError(
+      'expected one of a prompt, --ids and --batch, found several',
+      'leave all but one out',
+    );
   }
   if (ids !== undefined) return { kind: 'ids', ids };
   if (batch !== undefined) return { kind: 'batch', file: batch };
   if (prompt === '-' && model === '-') {
-    throw new UserError('usage', 'standard input cannot be read twice', {
-      suggestion: 'name a file for the model',
-    });
+    throw usageError('standard input cannot be read twice', 'name a file for the model');
   }
   if (prompt !== undefined)
     return prompt === '-' ? { kind: 'stdin' } : { kind: 'text', text: prompt };
   const isTerminal = process.stdin.isTTY === true && process.stdout.isTTY === true;
   if (isTerminal && formatOf(flags) === 'table' && isStdout(flags.output)) return { kind: 'talk' };
-  throw new UserError('usage', 'expected a prompt, found none', {
-    suggestion: 'write it after the model, or - for standard input, or --ids 1,2,3',
-  });
+  throw usageError(
+    'expected a prompt, found none',
+    'write it after the model, or - for standard input, or --ids 1,2,3',
+  );
 }
 
 /** More than any model reads. */
@@ -438,9 +438,10 @@ async function draftSource(
   const longest = Number(length);
   if (Number.isSafeInteger(longest) && longest > 0)
     return { kind: 'lookup', name: source, longest };
-  throw new UserError('usage', `--draft: expected ngram:N with N from 1 on, found ${source}`, {
-    suggestion: 'write --draft ngram:3',
-  });
+  throw usageError(
+    `--draft: expected ngram:N with N from 1 on, found ${source}`,
+    'write --draft ngram:3',
+  );
 }
 
 function resultOf(
@@ -469,6 +470,7 @@ function resultOf(
 }
 
 const stopWithoutText = () =>
-  new UserError('usage', '--stop requires a tokenizer, found none: the answer is token ids', {
-    suggestion: 'name one with --tokenizer FILE, or leave --stop out',
-  });
+  usageError(
+    '--stop requires a tokenizer, found none: the answer is token ids',
+    'name one with --tokenizer FILE, or leave --stop out',
+  );

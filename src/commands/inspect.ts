@@ -21,7 +21,7 @@ import { modelViewOf } from '../model-input/gguf/gguf-checkpoint.js';
 import { onnxViewOf } from '../model-input/onnx/onnx-tensors.js';
 import type { StoredModel } from '../model-input/stored-model.js';
 import { storedModel } from '../model-input/stored-model.js';
-import type { OnnxInspection } from '../report/inspect/inspect-onnx.js';
+import type { OnnxInspection } from '../report/inspect/inspect-formats.js';
 import { inspectReport } from '../report/inspect/inspect-report.js';
 import { sumOf } from '../text/words.js';
 

@@ -6,7 +6,7 @@ import { details } from '../cli/flags/flags.js';
 import { globMatcher } from '../cli/name-filter.js';
 import { nearest } from '../config/nearest.js';
 import { quote } from '../config/quote.js';
-import { UserError } from '../errors.js';
+import { UserError, usageError } from '../errors.js';
 import { familiesReport } from '../report/models.js';
 
 export default class List extends BaseCommand {
@@ -54,9 +54,10 @@ function matching(families: readonly FamilySummary[], pattern: string): FamilySu
     ...presets.map((each) => each.name),
   ]);
   const close = nearest(pattern, names);
-  throw new UserError('usage', `no family or preset matches ${quote(pattern)}`, {
-    suggestion: close ? `did you mean ${close}?` : 'minimind list shows the families',
-  });
+  throw usageError(
+    `no family or preset matches ${quote(pattern)}`,
+    close ? `did you mean ${close}?` : 'minimind list shows the families',
+  );
 }
 
 function matcherOf(pattern: string): (name: string) => boolean {

@@ -5,7 +5,7 @@ import { details } from '../cli/flags/flags.js';
 import { count, LIST, positive, seedOf, tokens, unreadable } from '../cli/flags/value-flags.js';
 import { nearest } from '../config/nearest.js';
 import { quote } from '../config/quote.js';
-import { UserError } from '../errors.js';
+import { usageError } from '../errors.js';
 import {
   BLOCKS,
   type BlockSizes,
@@ -147,11 +147,12 @@ function refuseUnknown(block: string): void {
   const names = BLOCKS.map(({ name }) => name);
   if (names.some((name) => name === block)) return;
   const near = nearest(block, names);
-  throw new UserError('usage', `unknown block ${quote(block)}`, {
-    suggestion: near
+  throw usageError(
+    `unknown block ${quote(block)}`,
+    near
       ? `did you mean ${near}? write minimind modules ${near}`
       : `write one of ${names.join(', ')}`,
-  });
+  );
 }
 
 /** @throws UserError for a flag that the block does not use. */
@@ -161,9 +162,10 @@ function refuseUnused(block: string, flags: ModulesFlags): void {
     (flag) => flags[flag] !== undefined && !used.includes(flag),
   );
   if (idle === undefined) return;
-  throw new UserError('usage', `--${idle} is not used by ${block}`, {
-    suggestion: `it uses ${used.map((flag) => `--${flag}`).join(', ')}`,
-  });
+  throw usageError(
+    `--${idle} is not used by ${block}`,
+    `it uses ${used.map((flag) => `--${flag}`).join(', ')}`,
+  );
 }
 
 function sizesOf(flags: ModulesFlags): BlockSizes {

@@ -21,13 +21,13 @@ import { BaseCommand, formatOf } from '../cli/base-command.js';
 import { details, modelArgument, modelFlags, settingFlags } from '../cli/flags/flags.js';
 import type { PublishedNumber } from '../cli/flags/value-flags.js';
 import { bytesLimit, countLimit, publishedNumber } from '../cli/flags/value-flags.js';
-import { UserError } from '../errors.js';
+import { usageError } from '../errors.js';
 import { isAdapterFolder } from '../files/config-names.js';
 import { servedParameters } from '../fit/serving/quantized.js';
 import type { ModelFile } from '../model-input/model-file.js';
 import { openModelSource } from '../model-input/model-source.js';
 import { storedWeights } from '../quantization/stored-weights.js';
-import { configText } from '../report/inspect/inspect-text.js';
+import { configText } from '../report/kit/report.js';
 import { profileReport } from '../report/profile/profile-report.js';
 import { formatBytes, formatCount, formatFlops } from '../text/units.js';
 import { shellWord } from '../text/words.js';
@@ -91,9 +91,10 @@ export default class Profile extends BaseCommand {
   async run() {
     const { args, flags } = await this.parse(Profile);
     if (formatOf(flags) === 'csv' && flags.layers && flags.tensors) {
-      throw new UserError('usage', 'expected one table for CSV, found --layers and --tensors', {
-        suggestion: 'write one of them, or --json for both',
-      });
+      throw usageError(
+        'expected one table for CSV, found --layers and --tensors',
+        'write one of them, or --json for both',
+      );
     }
     const adapterPath = flags.adapter ?? (isAdapterFolder(args.file) ? args.file : undefined);
     const adapter = adapterPath === undefined ? undefined : await adapterIn(adapterPath);

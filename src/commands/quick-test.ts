@@ -22,7 +22,7 @@ import {
 import { exceededLogits, logitLimits } from '../cli/flags/thresholds.js';
 import { count, LIST, learningRate, tokens, weightForm } from '../cli/flags/value-flags.js';
 import { progressDisplay } from '../cli/progress.js';
-import { type Problem, UserError } from '../errors.js';
+import { type Problem, usageError } from '../errors.js';
 import { refuseOtherEnding } from '../files/output-place.js';
 import { readText } from '../files/read-file.js';
 import {
@@ -322,9 +322,10 @@ export default class QuickTest extends BaseCommand {
   }
 }
 
-const DICT_OF_CHECKPOINT = new UserError('usage', '--state-dict requires a checkpoint', {
-  suggestion: 'write --checkpoint PATH, or leave --state-dict out',
-});
+const DICT_OF_CHECKPOINT = usageError(
+  '--state-dict requires a checkpoint',
+  'write --checkpoint PATH, or leave --state-dict out',
+);
 
 type TestFlags = FlagsOf<typeof QuickTest>;
 
@@ -438,9 +439,10 @@ function refuseIdle({ only, ...flags }: TestFlags): void {
   for (const [name, readers] of Object.entries(READERS)) {
     if (flags[name as keyof typeof READERS] === undefined) continue;
     if (readers.some((check) => only.includes(check))) continue;
-    throw new UserError('usage', `--${name} requires the check ${readers.join(' or ')}`, {
-      suggestion: `write --only ${[...only, 'timing'].join(',')}, or leave --${name} out`,
-    });
+    throw usageError(
+      `--${name} requires the check ${readers.join(' or ')}`,
+      `write --only ${[...only, 'timing'].join(',')}, or leave --${name} out`,
+    );
   }
 }
 

@@ -6,13 +6,13 @@ import { details, modelArgument, modelFlags } from '../cli/flags/flags.js';
 import { hardwareOf } from '../cli/flags/hardware-flags.js';
 import { settingFlagsOf, trainPlanFlags } from '../cli/flags/train-plan-flags.js';
 import { progressDisplay } from '../cli/progress.js';
-import { UserError } from '../errors.js';
+import { usageError } from '../errors.js';
 import { hintsOf } from '../fit/fits.js';
 import type { ZeroStage } from '../fit/training/training-setting.js';
 import { measureGradients } from '../model-input/measure-gradients.js';
 import { openModelSource } from '../model-input/model-source.js';
-import { configText } from '../report/inspect/inspect-text.js';
-import { trainPlanReport } from '../report/train-plan/train-plan-report.js';
+import { configText } from '../report/kit/report.js';
+import { trainPlanReport } from '../report/train-plan-report.js';
 import { formatInteger } from '../text/units.js';
 import { counted as countedText, present } from '../text/words.js';
 import {
@@ -141,9 +141,10 @@ export default class TrainPlanCommand extends BaseCommand {
     const isPacked = settings.values.packing === true;
     const tokens = isPacked ? found.uncut : found.tokens;
     if (tokens === 0) {
-      throw new UserError('usage', `--data: expected samples, found none in ${files.join(', ')}`, {
-        suggestion: 'see what is in the files: minimind data FILE',
-      });
+      throw usageError(
+        `--data: expected samples, found none in ${files.join(', ')}`,
+        'see what is in the files: minimind data FILE',
+      );
     }
     return {
       settings: trainingSettings(document, {
@@ -178,16 +179,14 @@ export default class TrainPlanCommand extends BaseCommand {
   }
 }
 
-const SCALE_OF_FP16 = new UserError('usage', '--loss-scale requires fp16', {
-  suggestion: 'write --set training.fp16=true, or leave --loss-scale out',
-});
+const SCALE_OF_FP16 = usageError(
+  '--loss-scale requires fp16',
+  'write --set training.fp16=true, or leave --loss-scale out',
+);
 
-const EPOCHS_OF_DATA = new UserError(
-  'usage',
+const EPOCHS_OF_DATA = usageError(
   '--epochs requires the number of tokens of the data',
-  {
-    suggestion: 'write --data FILE or --data-tokens 1B',
-  },
+  'write --data FILE or --data-tokens 1B',
 );
 
 async function tokenizerSize(file: string): Promise<number> {

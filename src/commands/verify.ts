@@ -5,7 +5,7 @@ import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { BaseCommand, type FlagsOf } from '../cli/base-command.js';
 import { details, offline, readAs, set, stateDict } from '../cli/flags/flags.js';
 import { progressDisplay } from '../cli/progress.js';
-import { UserError } from '../errors.js';
+import { usageError } from '../errors.js';
 import { isAdapterFolder } from '../files/config-names.js';
 import { pathExists } from '../files/mounted.js';
 import { basePathOf } from '../model-input/adapter-model.js';
@@ -22,8 +22,7 @@ import {
   verifyCheckpoint,
 } from '../model-input/verify-checkpoint.js';
 import { verifyReport } from '../report/verify-report.js';
-import { hubSuggestion } from '../text/hub-names.js';
-import { shellWord } from '../text/words.js';
+import { hubSuggestion, shellWord } from '../text/words.js';
 
 export default class Verify extends BaseCommand {
   static override summary = 'Check a checkpoint against a config.';
@@ -167,4 +166,4 @@ export default class Verify extends BaseCommand {
 }
 
 const misused = (message: string, suggestion = 'write minimind verify CONFIG CHECKPOINT') =>
-  new UserError('usage', message, { suggestion });
+  usageError(message, suggestion);

@@ -7,7 +7,7 @@ import { profileModel, requirePositions } from '../budget/profile-model.js';
 import { nearest } from '../config/nearest.js';
 import { formatPath, quote, valueAt } from '../config/quote.js';
 import type { Problem } from '../errors.js';
-import { problemsOf, UserError } from '../errors.js';
+import { problemsOf, UserError, usageError } from '../errors.js';
 import { isRecord, modelName } from '../text/words.js';
 import type {
   ColumnName,
@@ -238,7 +238,7 @@ function namedBaseline(rows: readonly DocumentRow[], text: string): DocumentRow 
   const numbered = named.length === 0 && /^\d+$/.test(text) ? [rows[Number(text) - 1]] : named;
   const [row] = numbered;
   const refuse = (message: string, suggestion: string) =>
-    new UserError('usage', `--baseline: ${message}`, { suggestion });
+    usageError(`--baseline: ${message}`, suggestion);
   const numbers = `write a number from 1 to ${rows.length}`;
   if (!row) {
     const names = rows.flatMap(namesOf).filter(Boolean);
@@ -414,10 +414,9 @@ function refuseAlike(texts: readonly ComparedText[]): void {
   for (const { vocabulary, tokenizer } of texts) {
     const other = bySize.get(vocabulary);
     if (other !== undefined) {
-      throw new UserError(
-        'usage',
+      throw usageError(
         `--tokenizer: ${other} and ${tokenizer} both have ${vocabulary} tokens, so either fits`,
-        { suggestion: 'give one of them' },
+        'give one of them',
       );
     }
     bySize.set(vocabulary, tokenizer);
@@ -448,11 +447,12 @@ function knownColumn(name: string, keys: readonly string[]): string {
   if (isColumn(name) || keys.includes(name)) return name;
   const inModel = `model.${name}`;
   const close = keys.includes(inModel) ? inModel : nearest(name, [...COLUMN_NAMES, ...keys]);
-  throw new UserError('usage', `unknown column ${quote(name)}`, {
-    suggestion: close
+  throw usageError(
+    `unknown column ${quote(name)}`,
+    close
       ? `did you mean ${close}?`
       : `use ${COLUMN_NAMES.join(', ')}, or a key such as model.num_layers`,
-  });
+  );
 }
 
 /** Stable sort by a column, rows without a value last. */

@@ -1,4 +1,4 @@
-import { type PropertyPath, UserError } from '../errors.js';
+import { type PropertyPath, usageError } from '../errors.js';
 import { counted, isRecord } from '../text/words.js';
 import { ConfigDocument } from './document.js';
 import { type LocatedFinding, Unreadable, unreadableAt } from './document-problems.js';
@@ -218,9 +218,10 @@ export function sweepOf(sets: readonly string[], inStep = false): OverrideSweep 
   const paths = all.map(({ path }) => path);
   const twice = keys.find((key) => paths.indexOf(key) !== paths.lastIndexOf(key));
   if (twice !== undefined) {
-    throw new UserError('usage', `--set: ${twice} has several values, and is set again`, {
-      suggestion: 'write all its values in one --set, with commas between them',
-    });
+    throw usageError(
+      `--set: ${twice} has several values, and is set again`,
+      'write all its values in one --set, with commas between them',
+    );
   }
   if (inStep) return { keys, ...stepsOf(all) };
   return {
@@ -236,10 +237,9 @@ function stepsOf(all: readonly Swept[]): Omit<OverrideSweep, 'keys'> {
   const size = lists[0]?.values.length ?? 1;
   const other = lists.find(({ values }) => values.length !== size);
   if (other) {
-    throw new UserError(
-      'usage',
+    throw usageError(
       `--zip: ${lists[0]?.path} has ${size} values, and ${other.path} has ${other.values.length}`,
-      { suggestion: 'give all lists of --set the same number of values' },
+      'give all lists of --set the same number of values',
     );
   }
   const at = ({ values }: Swept, step: number) => values[step] ?? values[0] ?? '';
@@ -264,9 +264,10 @@ function sweptOf(text: string): Swept {
   const { path, value } = parts;
   const values = splitList(value);
   if (values.length > 1 && values.includes('')) {
-    throw new UserError('usage', `--set: ${quote(text)} has an empty value among others`, {
-      suggestion: 'leave the comma out, or write null',
-    });
+    throw usageError(
+      `--set: ${quote(text)} has an empty value among others`,
+      'leave the comma out, or write null',
+    );
   }
   return {
     path: formatPath(path),

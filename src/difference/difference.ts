@@ -1,21 +1,21 @@
 /** The difference of two configs or two checkpoints: keys, layers, tensors, and on request values. */
 import { isDeepStrictEqual } from 'node:util';
 import { NoStateDicts } from '../checkpoint/open.js';
-import type { Problem } from '../errors.js';
-import { UserError } from '../errors.js';
+import type { ConfigDocument } from '../config/document.js';
+import { formatPath, splitDotted, valueAt } from '../config/quote.js';
+import { TextSource } from '../config/source.js';
+import type { Problem, PropertyPath } from '../errors.js';
+import { usageError } from '../errors.js';
+import { asOurDocument, isHuggingFace } from '../model-input/hugging-face-document.js';
 import { withErrorOf } from '../model-input/model-source.js';
 import type { ProgressDisplay } from '../progress-display.js';
-import { shellWord } from '../text/words.js';
-import { type ConfigKeyDifferences, configKeyDifferences } from './config-key-differences.js';
-import { type LayerDifference, layerDifferences } from './layer-differences.js';
-import { openSide, type Side, type SideOptions, type SideSummary, summaryOf } from './sides.js';
-import {
-  type NamePrefix,
-  type TensorDifference,
-  tensorDifferences,
-  underCommonNames,
-} from './tensor-differences.js';
-import { type ValueDifferences, valueDifferences } from './value-differences.js';
+import { isRecord, shellWord } from '../text/words.js';
+import type { Side, SideOptions, SideSummary } from './sides.js';
+import { openSide, summaryOf } from './sides.js';
+import type { LayerDifference, NamePrefix, TensorDifference } from './structure-differences.js';
+import { layerDifferences, tensorDifferences, underCommonNames } from './structure-differences.js';
+import type { ValueDifferences } from './value-differences.js';
+import { valueDifferences } from './value-differences.js';
 
 export interface Difference {
   /** Whether nothing differs: no key that matters, no layer, no tensor, no value, and none was skipped. */
@@ -57,14 +57,13 @@ export async function differenceOf(
   { display, warn }: DifferenceSurroundings,
 ): Promise<Difference> {
   if (first === '-' && second === '-') {
-    throw new UserError('usage', 'standard input can be read only once', {
-      suggestion: 'write - once',
-    });
+    throw usageError('standard input can be read only once', 'write - once');
   }
   if (stateDicts.length > 2) {
-    throw new UserError('usage', `--state-dict: expected one or two, found ${stateDicts.length}`, {
-      suggestion: 'write it once for both sides, or once for each',
-    });
+    throw usageError(
+      `--state-dict: expected one or two, found ${stateDicts.length}`,
+      'write it once for both sides, or once for each',
+    );
   }
   const [stateDict, otherDict = stateDict] = stateDicts;
   const isShared = stateDicts.length === 1;
@@ -148,17 +147,112 @@ const modelOf = (document: unknown): unknown => (document as { readonly model?: 
 function refuseMixed(a: Side, b: Side, valuesFlag: DifferenceRequest['valuesFlag']): void {
   if (a.kind !== b.kind) {
     const [config, checkpoint] = a.kind === 'config' ? [a, b] : [b, a];
-    throw new UserError(
-      'usage',
+    throw usageError(
       `expected two configs or two checkpoints, found the config ${config.path} and the checkpoint ${checkpoint.path}`,
-      {
-        suggestion: `to check the checkpoint against the config, write minimind verify ${shellWord(config.path)} ${shellWord(checkpoint.path)}`,
-      },
+      `to check the checkpoint against the config, write minimind verify ${shellWord(config.path)} ${shellWord(checkpoint.path)}`,
     );
   }
   if (valuesFlag !== undefined && a.kind === 'config') {
-    throw new UserError('usage', `${valuesFlag}: expected two checkpoints, found two configs`, {
-      suggestion: `leave ${valuesFlag} out, or name the checkpoints`,
-    });
+    throw usageError(
+      `${valuesFlag}: expected two checkpoints, found two configs`,
+      `leave ${valuesFlag} out, or name the checkpoints`,
+    );
   }
+}
+
+// Keys in which two configs differ, with their lines
+
+export interface KeyPlace {
+  /** Undefined where the key is absent and has no default. */
+  readonly value?: unknown;
+  /** Whether the key is absent, and `value` is its default. */
+  readonly isDefault?: true;
+  /** Line in the file; absent for a value without one. */
+  readonly line?: number;
+}
+
+export interface KeyDifference {
+  readonly change: 'added' | 'removed' | 'changed';
+  /** Dotted path: `model.num_layers`. */
+  readonly path: string;
+  readonly before: KeyPlace;
+  readonly after: KeyPlace;
+  /** Whether the model is the same all the same: the written value is the default of the other side. */
+  readonly isSameValue: boolean;
+}
+
+export interface ConfigKeyDifferences {
+  /** `written`: keys as in the files. `read`: settings after both were read, with defaults, as the files have other forms. */
+  readonly compared: 'written' | 'read';
+  readonly keys: readonly KeyDifference[];
+}
+
+/** Differing keys in the order of the files; undefined where one of the two has no config. */
+async function configKeyDifferences(
+  a: Side,
+  b: Side,
+  family: string | undefined,
+): Promise<ConfigKeyDifferences | undefined> {
+  if (!a.document || !b.document) return undefined;
+  const isWritten =
+    isHuggingFace(a.document) === isHuggingFace(b.document) &&
+    [a.document, b.document].every(({ root }) => root.place.source instanceof TextSource);
+  if (!isWritten && a.described && b.described) {
+    const [first, second] = [await readOf(a, family), await readOf(b, family)];
+    return { compared: 'read', keys: differencesOf(first, second) };
+  }
+  return { compared: 'written', keys: differencesOf(writtenOf(a), writtenOf(b)) };
+}
+
+/** One side: its values by path, the places of keys, and defaults of absent ones. */
+interface Keys {
+  readonly values: ReadonlyMap<string, { readonly path: PropertyPath; readonly value: unknown }>;
+  readonly document: ConfigDocument | undefined;
+  readonly defaults: unknown;
+}
+
+const writtenOf = ({ document, described }: Side): Keys => ({
+  values: leavesOf(document?.value),
+  document,
+  // Keys of a config.json are not those of the document with defaults.
+  defaults: document && !isHuggingFace(document) ? described?.document : undefined,
+});
+
+async function readOf({ document, described }: Side, family: string | undefined): Promise<Keys> {
+  const own = document && (await asOurDocument(document, family));
+  return { values: leavesOf(described?.document), document: own, defaults: undefined };
+}
+
+/** Values other than mappings, by path. */
+function leavesOf(value: unknown, path: PropertyPath = []): Keys['values'] {
+  const found = new Map<string, { path: PropertyPath; value: unknown }>();
+  const visit = (at: unknown, here: PropertyPath) => {
+    if (isRecord(at) && Object.keys(at).length > 0) {
+      for (const [key, inner] of Object.entries(at)) visit(inner, [...here, key]);
+    } else if (at !== undefined) found.set(formatPath(here), { path: here, value: at });
+  };
+  visit(value, path);
+  return found;
+}
+
+function differencesOf(a: Keys, b: Keys): KeyDifference[] {
+  const paths = [...new Set([...a.values.keys(), ...b.values.keys()])];
+  return paths.flatMap((path): KeyDifference[] => {
+    const [before, after] = [placeOf(a, path), placeOf(b, path)];
+    const [isThere, isHere] = [a.values.has(path), b.values.has(path)];
+    const isSameValue = isDeepStrictEqual(before.value, after.value);
+    if (isThere && isHere && isSameValue) return [];
+    const change = isThere ? (isHere ? 'changed' : 'removed') : 'added';
+    return [{ change, path, before, after, isSameValue }];
+  });
+}
+
+function placeOf({ values, document, defaults }: Keys, path: string): KeyPlace {
+  const found = values.get(path);
+  if (found === undefined) {
+    const value = valueAt(defaults, splitDotted(path));
+    return value === undefined ? {} : { value, isDefault: true };
+  }
+  const line = document?.has(found.path) ? document.locate(found.path, 'key').line : undefined;
+  return { value: found.value, ...(line !== undefined && { line }) };
 }

@@ -10,7 +10,7 @@ import * as z from 'zod';
 import { checkDocument } from '../config/check-document.js';
 import type { ConfigDocument } from '../config/document.js';
 import { invalidConfig } from '../config/document-problems.js';
-import { lacksUnit, parseLimit, type ReadUnit } from '../config/parse-limit.js';
+import { lacksUnit, parseLimit, type ReadUnit } from '../config/parse-number.js';
 import { describeValue, formatPath, quote } from '../config/quote.js';
 import { type Problem, type ProblemText, type PropertyPath, UserError } from '../errors.js';
 import type { Gpu, GpuMachine, Hardware, Link } from './gpu.js';

@@ -1,7 +1,7 @@
 /** The two routes of the hub that are used: the description of a revision, and the files of a commit. */
 import { quote } from '../config/quote.js';
 import { UserError } from '../errors.js';
-import { downloadLine } from '../text/hub-names.js';
+import { downloadLine } from '../text/words.js';
 import type { HttpAnswer } from './http-client.js';
 import {
   HttpClient,

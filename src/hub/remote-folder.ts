@@ -2,7 +2,7 @@
 import fs from 'node:fs';
 import { UserError } from '../errors.js';
 import type { MountedFile, MountedFolder } from '../files/mounted.js';
-import { downloadLine } from '../text/hub-names.js';
+import { downloadLine } from '../text/words.js';
 import { DataReader } from './data-reader.js';
 import type { HeaderCache } from './header-cache.js';
 import { MAX_PARALLEL } from './http-client.js';

@@ -6,7 +6,7 @@ import type {
   PublishedReport,
 } from '../budget/published/explain-published.js';
 import { isNear, MOST_EXPLANATIONS, ranked } from '../budget/published/explain-published.js';
-import type { PublishedBytes, PublishedCount } from '../config/parse-published.js';
+import type { PublishedBytes, PublishedCount } from '../config/parse-number.js';
 import { bytesIn } from '../tensor/dtype.js';
 import { formatBytes, formatInteger } from '../text/units.js';
 import type { ProjectorComparison, ProjectorCosts, TeacherCosts } from './costs.js';

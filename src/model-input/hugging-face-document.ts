@@ -9,6 +9,7 @@ import {
 } from '../architecture/families.js';
 import type { Family, KeyRemark } from '../architecture/family.js';
 import type { JsonObject } from '../architecture/transformer/config-keys.js';
+import { suggestedKey } from '../config/check-document.js';
 import {
   ConfigDocument,
   documentOfSection,
@@ -17,7 +18,6 @@ import {
 } from '../config/document.js';
 import type { LocatedFinding } from '../config/document-problems.js';
 import { invalidConfig } from '../config/document-problems.js';
-import { suggestedKey } from '../config/issues.js';
 import { applyOverrides, splitOverride } from '../config/overrides.js';
 import { describeValue, formatPath, quote, valueAt } from '../config/quote.js';
 import type { ProblemText, PropertyPath, UserError } from '../errors.js';

@@ -9,6 +9,7 @@ import type {
 import type { NormOperations } from '../budget/norm-operations.js';
 import { formatBytes, formatInteger, percentText, significant } from '../text/units.js';
 import { counted, groupBy, joined, modelName } from '../text/words.js';
+import type { Block, Cell, Report, TableBlock, Verdict } from './kit/report.js';
 import {
   bytesCell,
   CURRENT_MARK,
@@ -19,9 +20,9 @@ import {
   noteOf,
   right,
   tableOf,
-} from './kit/cells.js';
-import type { Block, Cell, Report, TableBlock, Verdict } from './kit/report.js';
-import { explanationBlocks } from './profile/inventory.js';
+  valueCell,
+} from './kit/report.js';
+import { explanationBlocks } from './profile/explanation.js';
 
 export interface AttentionResult extends AttentionMethods {
   readonly file: string;
@@ -167,7 +168,7 @@ function flatTable({ contexts }: AttentionResult): TableBlock {
     right('context', 'context_tokens', ({ context }) => integerCell(context)),
     leftColumn('method', 'method', ({ method }) => method),
     leftColumn('name', 'name', ({ name }) => name),
-    leftColumn('model', 'is_model', ({ isModel }) => ({ text: String(isModel), value: isModel })),
+    leftColumn('model', 'is_model', ({ isModel }) => valueCell(isModel)),
     ...NAMES.map((name) =>
       right(FIGURES[name].title, `${name}_${FIGURES[name].unit}`, (row: AttentionRow) =>
         FIGURES[name].cell(row[name].value),

@@ -1,22 +1,22 @@
 /** Report of `minimind diff`: what differs in one line, the figures of both sides, and the main differences. */
 import { FORMAT_TITLES } from '../checkpoint/formats.js';
-import type { KeyDifference, KeyPlace } from '../difference/config-key-differences.js';
-import type { Difference } from '../difference/difference.js';
-import type { LayerDifference } from '../difference/layer-differences.js';
+import type { Difference, KeyDifference, KeyPlace } from '../difference/difference.js';
 import type { SideSummary } from '../difference/sides.js';
-import type { TensorDifference, TensorForm } from '../difference/tensor-differences.js';
+import type {
+  LayerDifference,
+  TensorDifference,
+  TensorForm,
+} from '../difference/structure-differences.js';
 import type {
   SkippedTensor,
   TensorValueDifference,
   ValueDifferences,
   ValueGroup,
 } from '../difference/value-differences.js';
-import type { Shape } from '../tensor/dtype.js';
 import {
   formatBytes,
   formatChange,
   formatInteger,
-  percentText,
   shortCount,
   significant,
 } from '../text/units.js';
@@ -30,18 +30,21 @@ import {
   shortened,
   sumOf,
 } from '../text/words.js';
+import type { Block, Cell, Fact, Field, Report, TableBlock, Verdict } from './kit/report.js';
 import {
   cutColumn,
   headingBlock,
   integerCell,
   leftColumn,
-  moreNote,
+  listBlocks,
+  MAX_ROWS,
   noteOf,
   percentCell,
   right,
+  shapeText,
   tableOf,
-} from './kit/cells.js';
-import type { Block, Cell, Fact, Report, TableBlock, Verdict } from './kit/report.js';
+  valueCell,
+} from './kit/report.js';
 
 type Result = Difference & { readonly schema?: string };
 
@@ -51,8 +54,6 @@ const LINES = 15;
 const LINES_OF_VALUES = 4;
 const MOST_ANSWER_ROWS = 9;
 const SCREEN_WIDTH = 80;
-/** Longer lists are only for programs. */
-const MOST_ROWS = 1000;
 /** Characters of a value in a table; JSON has all. */
 const MOST_CHARACTERS = 60;
 
@@ -71,12 +72,12 @@ export function diffReport(result: Result): Report {
     verdict,
     blocks: [
       { kind: 'facts', facts },
-      ...(shown.length > 0 ? [differenceTable(shown)] : []),
+      ...(shown.length > 0 ? [tableOf(shown, differenceFields(shown))] : []),
       ...answer.blocks,
       ...(rest.length > 0 ? [noteOf(`… ${rest.join(', ')}: --details`)] : []),
     ],
     details: [
-      ...(more > 0 ? allRows(rows) : []),
+      ...(more > 0 ? listBlocks('All differences', rows, differenceFields(rows)) : []),
       ...(result.values ? valueDetails(result.values) : []),
     ],
     more: result.values || result.a.kind === 'config' ? [] : ['--values'],
@@ -321,8 +322,6 @@ function tensorRow(
   };
 }
 
-const shapeText = (shape: Shape) => `[${shape.join(', ')}]`;
-
 /** `F32 [97, 32]`. @param other The other side, if what both share is left out. */
 function formText(form: TensorForm | null, other: TensorForm | null = null): string {
   if (form === null) return '–';
@@ -345,12 +344,12 @@ function foremost(rows: readonly Row[], most: number): readonly Row[] {
   return rows.filter((row) => shown.has(row));
 }
 
-function differenceTable(rows: readonly Row[]): TableBlock {
+function differenceFields(rows: readonly Row[]): (Field<Row> | false)[] {
   const hasLines = rows.some(
     ({ lines }) => lines?.before !== undefined || lines?.after !== undefined,
   );
   const hasCounts = rows.some(({ count }) => count > 1);
-  return tableOf(rows, [
+  return [
     leftColumn('difference', 'difference', (row) => row.change),
     cutColumn('name', 'name', (row) => nameText(row.name)),
     hasCounts &&
@@ -360,7 +359,7 @@ function differenceTable(rows: readonly Row[]): TableBlock {
     cutColumn('before', 'before', (row) => row.before),
     cutColumn('after', 'after', (row) => row.after),
     hasLines && leftColumn('lines', 'lines', linesText),
-  ]);
+  ];
 }
 
 /** `3`, or `3 → 4` where they differ; a side without the key is `–`. */
@@ -369,12 +368,6 @@ function linesText({ lines }: Row): string {
   if (lines.before === lines.after) return String(lines.before);
   return `${lines.before ?? '–'} → ${lines.after ?? '–'}`;
 }
-
-const allRows = (rows: readonly Row[]): Block[] => [
-  headingBlock('All differences'),
-  differenceTable(rows.slice(0, MOST_ROWS)),
-  ...moreNote(rows.length - MOST_ROWS, '--json'),
-];
 
 // Values.
 
@@ -407,7 +400,7 @@ function groupTable(groups: readonly ValueGroup[], title: string): TableBlock {
   ]);
 }
 
-const numberCell = (value: number): Cell => ({ text: significant(value), value });
+const numberCell = (value: number): Cell => valueCell(value, significant);
 
 const VERDICTS = {
   equal: { text: 'equal', tone: 'good' },
@@ -421,11 +414,10 @@ function valueDetails({ layers, tensors, components, skipped }: ValueDifferences
       'equal: share of the values; largest: largest absolute difference; relative error: of the Frobenius norms.',
     ),
     headingBlock('Values by component'),
-    groupTable(components.slice(0, MOST_ROWS), 'component'),
+    groupTable(components.slice(0, MAX_ROWS), 'component'),
     headingBlock('Values by layer'),
-    groupTable(layers.slice(0, MOST_ROWS), 'layer'),
-    headingBlock('Values by tensor'),
-    tableOf(tensors.slice(0, MOST_ROWS), [
+    groupTable(layers.slice(0, MAX_ROWS), 'layer'),
+    ...listBlocks('Values by tensor', tensors, [
       cutColumn('tensor', 'tensor', ({ name }) => nameText(name)),
       leftColumn('types', 'types', typePair),
       leftColumn('values', 'values', ({ verdict }) => VERDICTS[verdict]),
@@ -435,22 +427,15 @@ function valueDetails({ layers, tensors, components, skipped }: ValueDifferences
       right('largest', 'largest_difference', ({ largest }) => numberCell(largest)),
       right('relative error', 'relative_error', ({ relativeError }) => percentCell(relativeError)),
       right('limit', 'limit', ({ limit }) =>
-        limit === 0 ? { text: '–', value: 0 } : { text: percentText(limit), value: limit },
+        limit === 0 ? { text: '–', value: 0 } : percentCell(limit),
       ),
     ]),
-    ...moreNote(tensors.length - MOST_ROWS, '--json'),
-    ...(skipped.length > 0 ? skippedBlocks(skipped) : []),
+    ...listBlocks('Skipped: the values of a type cannot be read', skipped, [
+      cutColumn('tensor', 'tensor', (each) => nameText(each.name)),
+      leftColumn('types', 'types', typePair),
+    ]),
   ];
 }
-
-const skippedBlocks = (skipped: readonly SkippedTensor[]): Block[] => [
-  headingBlock('Skipped: the values of a type cannot be read'),
-  tableOf(skipped.slice(0, MOST_ROWS), [
-    cutColumn('tensor', 'tensor', (each) => nameText(each.name)),
-    leftColumn('types', 'types', typePair),
-  ]),
-  ...moreNote(skipped.length - MOST_ROWS, '--json'),
-];
 
 const typePair = ({ types: { before, after } }: SkippedTensor): string =>
   before === after ? before : `${before} → ${after}`;
@@ -491,7 +476,7 @@ function dataTable(rows: readonly Row[], values: ValueDifferences | null): Table
         integerCell(each.equal),
         numberCell(each.largest),
         percentCell(each.relativeError),
-        { text: String(each.limit), value: each.limit },
+        valueCell(each.limit),
       ]),
       ...(values?.skipped ?? []).map((each): Cell[] => [
         { text: 'values' },

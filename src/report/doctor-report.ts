@@ -7,16 +7,18 @@ import type { SelfCheck } from '../runtime/select/self-check.js';
 import type { SurveyEntry } from '../runtime/select/survey.js';
 import { formatBinaryBytes, formatBytes } from '../text/units.js';
 import { counted } from '../text/words.js';
+import type { Block, Cell, Fact, Report, TableBlock, Verdict } from './kit/report.js';
 import {
   headingBlock,
   leftColumn,
   NOTHING,
+  paragraph,
   right,
   strongCell,
   tableOf,
+  valueCell,
   wrapColumn,
-} from './kit/cells.js';
-import type { Block, Cell, Fact, Report, TableBlock, Verdict } from './kit/report.js';
+} from './kit/report.js';
 
 interface DoctorResult {
   readonly node: string;
@@ -83,9 +85,7 @@ const enginesTable = (engines: readonly SurveyEntry[], flat = false): TableBlock
     leftColumn('backend', 'backend', ({ backend }) => strongCell(backend)),
     leftColumn('version', 'version', ({ version }) => version ?? NOTHING),
     leftColumn('result', 'verdict', verdictCell),
-    right('threads', 'threads', ({ info }) =>
-      info ? { text: String(info.threads), value: info.threads } : NOTHING,
-    ),
+    right('threads', 'threads', ({ info }) => valueCell(info?.threads ?? null)),
     right('error', 'difference', ({ selfCheck }) => differenceCell(selfCheck)),
     right('512³ product', 'product_flops', ({ productFlops }) => flopsCell(productFlops)),
     flat && leftColumn('problem', 'problem', ({ problem }) => problem ?? ''),
@@ -175,13 +175,10 @@ const runOn = (
     .toSorted((a, b) => (b.productFlops ?? 0) - (a.productFlops ?? 0))[0];
 
 /** Limits in units of 2^10, as usual for graphics adapters and their memory. */
-const limitCell = (bytes: number | null): Cell =>
-  bytes === null ? NOTHING : { text: formatBinaryBytes(bytes), value: bytes };
+const limitCell = (bytes: number | null): Cell => valueCell(bytes, formatBinaryBytes);
 
-const findingNote = ({ message, suggestion }: ProblemText): Block => ({
-  kind: 'note',
-  text: `→ ${suggestion === undefined ? message : `${message}: ${suggestion}`}`,
-});
+const findingNote = ({ message, suggestion }: ProblemText): Block =>
+  paragraph(`→ ${suggestion === undefined ? message : `${message}: ${suggestion}`}`);
 
 // Texts about engines.
 

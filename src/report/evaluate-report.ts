@@ -1,11 +1,17 @@
 /** Report of `minimind evaluate`. */
 import type { EvaluatedModel, EvaluationResult } from '../evaluation/evaluate-files.js';
 import type { Estimate } from '../evaluation/token-scores.js';
-import { formatInteger, percentText, significant, weightFormText } from '../text/units.js';
+import {
+  formatInteger,
+  formatSequences,
+  percentText,
+  significant,
+  weightFormText,
+} from '../text/units.js';
 import { counted, modelName, present, shortened } from '../text/words.js';
 import { engineText } from './doctor-report.js';
-import { headingBlock, integerCell, leftColumn, NOTHING, right, tableOf } from './kit/cells.js';
 import type { Cell, Fact, Report, TableBlock, Verdict } from './kit/report.js';
+import { headingBlock, integerCell, leftColumn, right, tableOf, valueCell } from './kit/report.js';
 
 export function evaluateReport(result: EvaluationResult): Report {
   const { divergence, worstLines } = result;
@@ -53,7 +59,7 @@ function inputFacts(result: EvaluationResult): Fact[] {
     {
       name: 'windows',
       text:
-        `${formatInteger(windows)} × ${formatInteger(context)} tokens, stride ${formatInteger(stride)}, ` +
+        `${formatSequences(windows, context)}, stride ${formatInteger(stride)}, ` +
         `${bos === null ? 'no BOS' : `BOS ${bos}`}; ${counted(scored, 'token')} scored`,
     },
     {
@@ -120,10 +126,9 @@ function linesTable({ worstLines, divergence }: EvaluationResult): TableBlock {
   const measure = divergence ? 'KL' : 'loss';
   return tableOf(worstLines ?? [], [
     right('line', 'line', ({ line }) => integerCell(line)),
-    right(`mean ${measure}`, `mean_${measure.toLowerCase()}`, ({ mean }) => ({
-      text: significant(mean),
-      value: mean,
-    })),
+    right(`mean ${measure}`, `mean_${measure.toLowerCase()}`, ({ mean }) =>
+      valueCell(mean, significant),
+    ),
     right('tokens', 'tokens', ({ tokens }) => integerCell(tokens)),
     leftColumn('worst lines', 'text', ({ text }) => ({
       text: shortened(text.trim(), LINE_TEXT),
@@ -137,8 +142,8 @@ function figuresTable(result: EvaluationResult): TableBlock {
   const { divergence, reference } = result;
   const row = (name: string, mean: number | null, error: number | null = null): Cell[] => [
     { text: name },
-    valueCell(mean),
-    valueCell(error),
+    valueCell(mean, significant),
+    valueCell(error, significant),
   ];
   const estimate = (name: string, { mean, error }: Estimate) => row(name, mean, error);
   return {
@@ -176,6 +181,3 @@ function figuresTable(result: EvaluationResult): TableBlock {
     ],
   };
 }
-
-const valueCell = (value: number | null): Cell =>
-  value === null ? NOTHING : { text: significant(value), value };

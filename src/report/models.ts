@@ -5,6 +5,7 @@ import type { OnnxValue } from '../runtime/engine.js';
 import type { WrittenExport } from '../runtime/export-files.js';
 import { formatBytes, formatInteger, shortCount } from '../text/units.js';
 import { counted, present, shellWord, sumOf } from '../text/words.js';
+import type { Report, TableBlock } from './kit/report.js';
 import {
   headingBlock,
   integerCell,
@@ -14,9 +15,9 @@ import {
   right,
   strongCell,
   tableOf,
+  valueCell,
   wrapColumn,
-} from './kit/cells.js';
-import type { Report, TableBlock } from './kit/report.js';
+} from './kit/report.js';
 
 interface Families {
   readonly families: readonly FamilySummary[];
@@ -147,10 +148,7 @@ function someOf(names: readonly string[], most: number): string {
 const presetTable = (presets: readonly Listed[]): TableBlock =>
   tableOf(presets, [
     leftColumn('preset', 'preset', ({ family, preset }) => strongCell(nameOf({ family, preset }))),
-    right('parameters', 'parameters', ({ preset }) => ({
-      text: shortCount(preset.parameters),
-      value: preset.parameters,
-    })),
+    right('parameters', 'parameters', ({ preset }) => valueCell(preset.parameters, shortCount)),
     wrapColumn('description', 'title', ({ preset }) => preset.title),
   ]);
 
@@ -236,10 +234,7 @@ const filesTable = (files: readonly ValidFile[]): TableBlock =>
     wrapColumn('file', 'file', ({ file }) => file),
     leftColumn('result', 'verdict', () => ({ text: 'valid', tone: 'good' })),
     leftColumn('family', 'family', ({ family }) => family),
-    right('parameters', 'parameters', ({ parameters }) => ({
-      text: formatInteger(parameters),
-      value: parameters,
-    })),
+    right('parameters', 'parameters', ({ parameters }) => integerCell(parameters)),
     right('warnings', 'warnings', ({ warnings }) => ({
       text: warnings.length === 0 ? '–' : String(warnings.length),
       value: warnings.length,

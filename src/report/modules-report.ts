@@ -3,17 +3,20 @@ import type { SoftmaxStep } from '../modules/attention-modules.js';
 import type { BlockCheck, BlockRun, NamedTensor, RotationStep } from '../modules/block-runs.js';
 import { formatInteger, significant } from '../text/units.js';
 import { counted } from '../text/words.js';
+import type { Block, Cell, Report, TableBlock } from './kit/report.js';
 import {
   headingBlock,
   integerCell,
   leftColumn,
   noteOf,
+  paragraph,
   right,
+  shapeText,
   strongCell,
   tableOf,
+  valueCell,
   wrapColumn,
-} from './kit/cells.js';
-import type { Block, Cell, Report, TableBlock } from './kit/report.js';
+} from './kit/report.js';
 
 /** A block that can be run, and the flags that it uses. */
 export interface ListedBlock {
@@ -58,7 +61,7 @@ export function moduleReport(run: ModulesRun): Report {
         : { text: `${block}: ${counted(checks.length, 'check')} passed`, tone: 'good' },
     blocks: [
       headingBlock('Inputs in PyTorch'),
-      ...seededLines(torch).map((text): Block => ({ kind: 'note', text })),
+      ...seededLines(torch).map((text): Block => paragraph(text)),
       tensorTable(tensors),
       ...(calls ? [callTable(calls)] : []),
       ...(steps ? [stepTable(steps)] : []),
@@ -84,8 +87,6 @@ function seededLines(torch: readonly string[]): string[] {
 }
 
 const DTYPES = { f32: 'float32', f16: 'float16', bf16: 'bfloat16', i64: 'int64' } as const;
-
-const shapeText = (shape: readonly number[]) => `[${shape.join(', ')}]`;
 
 /** Four decimals as PyTorch prints them; whole numbers for ids. */
 const valueText = (dtype: NamedTensor['dtype'], value: number, decimals = 4) =>
@@ -115,7 +116,7 @@ const callTable = (calls: readonly RotationStep[]): TableBlock =>
     right('positions', 'positions', ({ positions }) => integerCell(positions)),
     right('offset', 'offset', ({ offset }) => integerCell(offset)),
     right('scale', 'scale', ({ scale }) => integerCell(scale)),
-    right('base', 'base', ({ base }) => ({ text: significant(base), value: base })),
+    right('base', 'base', ({ base }) => valueCell(base, significant)),
     right('scale after', 'kept_scale', ({ keptScale }) => integerCell(keptScale)),
     right('rows of tables', 'kept_rows', ({ keptRows }) => integerCell(keptRows)),
   ]);
@@ -175,7 +176,7 @@ function valueBlocks({ name, role, dtype, shape, values }: NamedTensor): Block[]
   );
   return [
     headingBlock(`${name} ${shapeText(shape)} ${DTYPES[dtype]}, ${role}`),
-    ...lines.map((text): Block => ({ kind: 'note', text })),
+    ...lines.map((text): Block => paragraph(text)),
     ...(rows > MOST_ROWS ? [noteOf(`… ${formatInteger(rows - MOST_ROWS)} more rows: --json`)] : []),
   ];
 }
@@ -192,6 +193,6 @@ const valueTable = (tensors: readonly NamedTensor[]): TableBlock =>
       leftColumn('type', 'dtype', ({ dtype }) => DTYPES[dtype]),
       leftColumn('shape', 'shape', ({ shape }) => shape.join('x')),
       right('index', 'index', ({ at }) => integerCell(at)),
-      right('value', 'value', ({ value }) => ({ text: String(value), value })),
+      right('value', 'value', ({ value }) => valueCell(value)),
     ],
   );

@@ -8,11 +8,12 @@ import {
   formatCount,
   formatFlops,
   formatInteger,
+  formatSequences,
   shortCount,
   significant,
 } from '../text/units.js';
 import { counted, joined, modelName, present, sentence } from '../text/words.js';
-import type { Field } from './kit/cells.js';
+import type { Block, Cell, Field, Report, TableBlock, Tone, Verdict } from './kit/report.js';
 import {
   bar,
   bytesCell,
@@ -23,11 +24,12 @@ import {
   moreNote,
   NOTHING,
   noteOf,
+  paragraph,
   percentCell,
   right,
   tableOf,
-} from './kit/cells.js';
-import type { Block, Cell, Report, TableBlock, Tone, Verdict } from './kit/report.js';
+  valueCell,
+} from './kit/report.js';
 
 /** A plan, with the vocabularies and the rule that the user asked about. */
 export interface PlanAnswer extends Plan {
@@ -114,7 +116,7 @@ function conditionNotes(plan: Plan): Block[] {
   return [
     noteOf(
       `${formatInteger(pareto)} of ${counted(compared, 'candidate')} ${pareto === 1 ? 'is' : 'are'} Pareto-optimal. ` +
-        `Inference: ${formatInteger(inference.batch)} × ${formatInteger(inference.context)} tokens, ${inference.dtype}${gpu === null ? '' : `, on ${gpu}`}${memory}.`,
+        `Inference: ${formatSequences(inference.batch, inference.context)}, ${inference.dtype}${gpu === null ? '' : `, on ${gpu}`}${memory}.`,
     ),
     ...misfitNotes(plan),
   ];
@@ -138,14 +140,12 @@ function misfitNotes({ rows, spectrum, gpu, gpuMemory }: Plan): Block[] {
   const misfits = [...shown.values()].filter((misfit) => misfit !== null).length;
   if (misfits === 0) return [];
   return [
-    {
-      kind: 'note',
-      tone: 'bad',
-      text:
-        `${formatInteger(misfits)} of ${counted(shown.size, 'model')} shown do not fit into the ` +
+    paragraph(
+      `${formatInteger(misfits)} of ${counted(shown.size, 'model')} shown do not fit into the ` +
         `${formatBytes(gpuMemory.value)} of ${gpu ?? 'the GPU'} (no tokens/s). ` +
         `--max-memory ${gpuMemory.value} removes them.`,
-    },
+      'bad',
+    ),
   ];
 }
 
@@ -217,8 +217,6 @@ const ruleNote = ({ parameters, vocabulary, width, embedding, timesBudget }: Squ
 
 /** Mark of the row outside the ranking, whose place is 0. */
 const RULE_MARK = '*';
-const sizeCell = (value: number | null): Cell =>
-  value === null ? NOTHING : { text: String(value), value };
 const countCell = (value: Exact): Cell => ({ ...integerCell(value), text: formatCount(value) });
 const times = (value: number) => (value < 10 ? `×${value.toFixed(2)}` : `×${value.toFixed(1)}`);
 
@@ -230,22 +228,19 @@ function headsText({ sizes: { heads, keyValueHeads } }: PlanRow): string {
 const rateText = (value: number) =>
   value < 100 ? value.toFixed(1) : formatInteger(Math.round(value));
 
-const rateCell = ({ decode }: PlanRow): Cell =>
-  decode === null
-    ? NOTHING
-    : { text: rateText(decode.expected.value), value: decode.expected.value };
+const rateCell = ({ decode }: PlanRow): Cell => valueCell(decode?.expected.value ?? null, rateText);
 
 const ROW_COLUMNS: readonly Shown[] = [
-  right('#', 'place', ({ place }) => (place === 0 ? RULE_MARK : sizeCell(place))),
-  right('layers', 'layers', ({ sizes }) => sizeCell(sizes.depth)),
-  right('width', 'width', ({ sizes }) => sizeCell(sizes.width)),
+  right('#', 'place', ({ place }) => (place === 0 ? RULE_MARK : valueCell(place))),
+  right('layers', 'layers', ({ sizes }) => valueCell(sizes.depth)),
+  right('width', 'width', ({ sizes }) => valueCell(sizes.width)),
   right('heads/KV', 'heads', headsText),
   {
-    ...right('FFN', 'feed_forward', ({ sizes }) => sizeCell(sizes.feedForward)),
+    ...right('FFN', 'feed_forward', ({ sizes }) => valueCell(sizes.feedForward)),
     isIn: ({ sizes }) => sizes.feedForward !== null,
   },
   {
-    ...right('rank', 'rank', ({ sizes }) => sizeCell(sizes.rank)),
+    ...right('rank', 'rank', ({ sizes }) => valueCell(sizes.rank)),
     isIn: ({ sizes }) => sizes.rank !== null,
   },
   right('params', 'parameters', ({ parameters }) => countCell(parameters.value)),
@@ -254,7 +249,7 @@ const ROW_COLUMNS: readonly Shown[] = [
     ...right('tokens/s', 'tokens_per_second', rateCell),
     isIn: ({ decode, misfit }) => decode !== null || misfit !== null,
   },
-  right('balance', 'off_balance', ({ offBalance: { value } }) => ({ text: times(value), value })),
+  right('balance', 'off_balance', ({ offBalance: { value } }) => valueCell(value, times)),
 ];
 
 /** Meaning of the columns that the table has. */
@@ -273,22 +268,22 @@ function legendOf({ rows }: Plan): string {
 
 /** All columns, for programs. */
 const FLAT_COLUMNS: readonly Field<PlanRow>[] = [
-  right('', 'place', ({ place }) => sizeCell(place)),
-  right('', 'layers', ({ sizes }) => sizeCell(sizes.depth)),
-  right('', 'width', ({ sizes }) => sizeCell(sizes.width)),
-  right('', 'heads', ({ sizes }) => sizeCell(sizes.heads)),
-  right('', 'kv_heads', ({ sizes }) => sizeCell(sizes.keyValueHeads)),
-  right('', 'head_dim', ({ sizes }) => sizeCell(sizes.headDim)),
-  right('', 'feed_forward', ({ sizes }) => sizeCell(sizes.feedForward)),
-  right('', 'rank', ({ sizes }) => sizeCell(sizes.rank)),
+  right('', 'place', ({ place }) => valueCell(place)),
+  right('', 'layers', ({ sizes }) => valueCell(sizes.depth)),
+  right('', 'width', ({ sizes }) => valueCell(sizes.width)),
+  right('', 'heads', ({ sizes }) => valueCell(sizes.heads)),
+  right('', 'kv_heads', ({ sizes }) => valueCell(sizes.keyValueHeads)),
+  right('', 'head_dim', ({ sizes }) => valueCell(sizes.headDim)),
+  right('', 'feed_forward', ({ sizes }) => valueCell(sizes.feedForward)),
+  right('', 'rank', ({ sizes }) => valueCell(sizes.rank)),
   right('', 'parameters', ({ parameters }) => integerCell(parameters.value)),
   right('', 'body_parameters', ({ body }) => integerCell(body.value)),
   right('', 'weights_bytes', ({ weights }) => bytesCell(weights.value)),
   right('', 'kv_cache_bytes', ({ keyValueCache }) => bytesCell(keyValueCache.value)),
   right('', 'memory_bytes', ({ memory }) => bytesCell(memory.value)),
   right('', 'tokens_per_second', rateCell),
-  right('', 'width_per_layer', ({ widthPerLayer: { value } }) => ({ text: String(value), value })),
-  right('', 'off_balance', ({ offBalance: { value } }) => ({ text: String(value), value })),
+  right('', 'width_per_layer', ({ widthPerLayer: { value } }) => valueCell(value)),
+  right('', 'off_balance', ({ offBalance: { value } }) => valueCell(value)),
 ];
 
 const flatTable = ({ rows }: Plan) => tableOf(rows, FLAT_COLUMNS);
@@ -336,7 +331,7 @@ function spectrumBlocks({ spectrum }: Plan): Block[] {
   return [
     headingBlock('From deep and thin to shallow and wide: the best model of each width'),
     tableOf(rows, [
-      right('#', 'place', (row) => ({ ...sizeCell(row.place), tone: toneOf(row) })),
+      right('#', 'place', (row) => ({ ...valueCell(row.place), tone: toneOf(row) })),
       right('shape', 'shape', (row) => ({
         text: `${row.sizes.depth} × ${row.sizes.width}`,
         tone: toneOf(row),
@@ -345,10 +340,7 @@ function spectrumBlocks({ spectrum }: Plan): Block[] {
         text: value.toFixed(1),
         value,
       })),
-      right('balance', 'off_balance', ({ offBalance: { value } }) => ({
-        text: times(value),
-        value,
-      })),
+      right('balance', 'off_balance', ({ offBalance: { value } }) => valueCell(value, times)),
       right('state', 'state_bytes', ({ state }) => bytesCell(state.value)),
       leftColumn('', 'state_bar', (row) => barCell(cache(row), mostCache)),
       hasRate && right('tokens/s', 'tokens_per_second', rateCell),

@@ -12,16 +12,6 @@ import type {
 } from '../budget/analyse-rope.js';
 import { formatInteger } from '../text/units.js';
 import { counted, joined, present, sumOf } from '../text/words.js';
-import {
-  CURRENT_MARK,
-  headingBlock,
-  integerCell,
-  leftColumn,
-  noteOf,
-  right,
-  tableOf,
-  wrapColumn,
-} from './kit/cells.js';
 import type {
   Block,
   Cell,
@@ -31,6 +21,18 @@ import type {
   TableBlock,
   Tone,
   Verdict,
+} from './kit/report.js';
+import {
+  CURRENT_MARK,
+  headingBlock,
+  integerCell,
+  leftColumn,
+  noteOf,
+  paragraph,
+  right,
+  tableOf,
+  valueCell,
+  wrapColumn,
 } from './kit/report.js';
 
 interface Analysed extends RopeAnalysis {
@@ -64,7 +66,7 @@ function settingsBlocks(analysis: RopeAnalysis, settings: Analysed['settings']):
   if (!settings) return [noteOf('The config of this family has no settings for YaRN.')];
   return [
     headingBlock(settings.format === 'json' ? 'YaRN in config.json' : 'YaRN in the config (YAML)'),
-    ...settings.text.split('\n').map((text): Block => ({ kind: 'note', text })),
+    ...settings.text.split('\n').map((text): Block => paragraph(text)),
   ];
 }
 
@@ -371,7 +373,7 @@ function flatTable({ rotaries, trained }: RopeAnalysis): TableBlock {
             each.stretch,
             each.change,
             each.extrapolated,
-          ].map((value): Cell => ({ text: String(value), value })),
+          ].map((value) => valueCell(value)),
         ),
       ),
     ),

@@ -12,30 +12,31 @@ import {
   FAULT_NAMES,
   propertiesText,
 } from '../reconcile/reconcile.js';
-import { formatBytes, formatInteger, percentText } from '../text/units.js';
+import { formatBytes, formatInteger } from '../text/units.js';
 import { counted, inTurn, joined, namesText, shellWord, shortened, sumOf } from '../text/words.js';
-import { onnxNotes } from './inspect/inspect-onnx.js';
+import { onnxNotes } from './inspect/inspect-formats.js';
+import type { Block, Cell, Fact, Field, Report, TableBlock, Verdict } from './kit/report.js';
 import {
   cutColumn,
   headingBlock,
   integerCell,
   leftColumn,
+  listBlocks,
   moreNote,
   NOTHING,
   noteOf,
+  paragraph,
+  percentCell,
   right,
   tableOf,
   wrapColumn,
-} from './kit/cells.js';
-import type { Block, Cell, Fact, Report, TableBlock, Verdict } from './kit/report.js';
+} from './kit/report.js';
 
 /** Report of `minimind verify`: a verdict, the faults by kind, and suggestions. */
 
 /** Rows of the answer's table, alone and below suggestions; the details have all. */
 const ANSWER_ROWS = 10;
 const ROWS_BELOW = 5;
-/** Longer lists are only for programs. */
-const MOST_ROWS = 1000;
 
 /** Result of `minimind verify`, with --values that of the comparison. */
 export type VerifyAnswer = VerifyResult & {
@@ -67,7 +68,7 @@ export function verifyReport(result: VerifyAnswer): Report {
     ],
     details: [
       ...(differences.length > 1 ? differences.map(differenceBlock) : []),
-      ...(more > 0 ? faultBlocks(faults) : []),
+      ...(more > 0 ? listBlocks('Faults', faults, faultFields(faults)) : []),
     ],
     next: matches ? quickTest(result) : undefined,
     data: faultTable(faults),
@@ -90,11 +91,10 @@ function valueBlocks({ original, compared, missing, beyond, types }: ValueCompar
       : tableOf(types, [
           leftColumn('type', 'type', ({ type }) => type),
           right('tensors', 'tensors', ({ tensors }) => integerCell(tensors)),
-          right('largest error', 'relative_error', ({ relativeError }) => ({
-            text: percentText(relativeError),
-            value: relativeError,
-          })),
-          right('limit', 'limit', ({ limit }) => ({ text: percentText(limit), value: limit })),
+          right('largest error', 'relative_error', ({ relativeError }) =>
+            percentCell(relativeError),
+          ),
+          right('limit', 'limit', ({ limit }) => percentCell(limit)),
           wrapColumn('in tensor', 'worst', ({ worst }) => worst),
         ]),
     ...(beyond.length > 0 ? [noteOf(`Beyond the error of their type: ${namesText(beyond)}.`)] : []),
@@ -172,15 +172,12 @@ function foremost(faults: readonly FaultGroup[], most: number): readonly FaultGr
   return byKind.flat().filter((fault) => shown.has(fault));
 }
 
-const faultBlocks = (faults: readonly FaultGroup[]): Block[] => [
-  headingBlock('Faults'),
-  faultTable(faults.slice(0, MOST_ROWS)),
-  ...moreNote(faults.length - MOST_ROWS, '--json'),
-];
+const faultTable = (faults: readonly FaultGroup[]): TableBlock =>
+  tableOf(faults, faultFields(faults));
 
-function faultTable(faults: readonly FaultGroup[]): TableBlock {
+function faultFields(faults: readonly FaultGroup[]): (Field<FaultGroup> | false)[] {
   const hasHints = faults.some(({ hint }) => hint !== null);
-  return tableOf(faults, [
+  return [
     leftColumn('fault', 'fault', ({ kind }) => ({
       text: FAULT_NAMES[kind],
       value: kind,
@@ -191,7 +188,7 @@ function faultTable(faults: readonly FaultGroup[]): TableBlock {
     wrapColumn('expected', 'described', ({ expected }) => saidCell(expected)),
     wrapColumn('found', 'found', ({ found }) => saidCell(found)),
     hasHints && wrapColumn('hint', 'remark', ({ hint }) => hint ?? ''),
-  ]);
+  ];
 }
 
 const saidCell = (said: TensorProperties | null): Cell =>
@@ -203,7 +200,7 @@ function adviceBlock(suggestion: Suggestion, faulty: number): Block {
     leaves === 0
       ? 'This explains all differences.'
       : `${formatInteger(leaves)} of ${counted(faulty, 'tensor')} still differ.`;
-  return { kind: 'note', text: `→ ${adviceText(suggestion)} ${rest}` };
+  return paragraph(`→ ${adviceText(suggestion)} ${rest}`);
 }
 
 const NOTES = {
@@ -219,11 +216,8 @@ const NOTES = {
     `${counted(names.length, 'tensor')} not used by the model (${namesText(names)}), ${formatBytes(bytes)}: ${what}.`,
 } as const satisfies Record<ReconciliationNote['kind'], (note: ReconciliationNote) => string>;
 
-const noteBlock = (each: ReconciliationNote): Block => ({
-  kind: 'note',
-  text: NOTES[each.kind](each),
-  tone: each.severity === 'warning' ? 'warning' : 'dim',
-});
+const noteBlock = (each: ReconciliationNote): Block =>
+  paragraph(NOTES[each.kind](each), each.severity === 'warning' ? 'warning' : 'dim');
 
 /** One difference with its values, or the names of several. */
 function differenceBlocks(differences: readonly ConfigDifference[]): Block[] {
@@ -232,17 +226,8 @@ function differenceBlocks(differences: readonly ConfigDifference[]): Block[] {
   const [first, second] = paths;
   const shown =
     paths.length > 3 ? `${first}, ${second} and ${paths.length - 2} more` : joined(paths);
-  return [
-    {
-      kind: 'note',
-      text: `The config inside the checkpoint has other values: ${shown}.`,
-      tone: 'warning',
-    },
-  ];
+  return [paragraph(`The config inside the checkpoint has other values: ${shown}.`, 'warning')];
 }
 
-const differenceBlock = (difference: ConfigDifference): Block => ({
-  kind: 'note',
-  text: `The ${configDifferenceText(difference)}.`,
-  tone: 'warning',
-});
+const differenceBlock = (difference: ConfigDifference): Block =>
+  paragraph(`The ${configDifferenceText(difference)}.`, 'warning');

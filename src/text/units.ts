@@ -71,6 +71,10 @@ export function formatBinaryBytes(bytes: number | bigint): string {
   return scaled(BigInt(bytes), 1024n, ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB']);
 }
 
+/** `2 × 512 tokens`: sequences of a batch. */
+export const formatSequences = (batch: number, context: number): string =>
+  `${formatInteger(batch)} × ${formatInteger(context)} tokens`;
+
 /** `26.4 GFLOPs`: a number of operations, not a speed. @throws RangeError for a value other than an integer. */
 export function formatFlops(flops: number | bigint): string {
   const prefixes = ['', 'k', 'M', 'G', 'T', 'P', 'E', 'Z', 'Y'];

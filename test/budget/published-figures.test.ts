@@ -9,7 +9,7 @@ import { profileModel, resolveSetting } from '../../src/budget/profile-model.js'
 import { explainPublished } from '../../src/budget/published/explain-published.js';
 import { explainBytes } from '../../src/budget/published/published-bytes.js';
 import { explainRatio } from '../../src/budget/published/published-ratios.js';
-import { parsePublished } from '../../src/config/parse-published.js';
+import { parsePublished } from '../../src/config/parse-number.js';
 import { parseDtype } from '../../src/tensor/dtype.js';
 
 const SETTING: ResolvedSetting = resolveSetting(

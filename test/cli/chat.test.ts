@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { runChat, shownText } from '../../src/cli/chat.js';
+import { runChat, shownText } from '../../src/cli/dialogue.js';
 
 function terminal() {
   const input = new PassThrough();

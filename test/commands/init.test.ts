@@ -3,7 +3,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { PassThrough } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { Questions } from '../../src/cli/questions.js';
+import { Questions } from '../../src/cli/dialogue.js';
 import { inPackage } from '../fixtures.js';
 import { runHere } from '../run-here.js';
 

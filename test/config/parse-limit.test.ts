@@ -4,7 +4,7 @@ import {
   parseLimit,
   parseRounded,
   parseCount as parseWhole,
-} from '../../src/config/parse-limit.js';
+} from '../../src/config/parse-number.js';
 
 const MAX = Number.MAX_SAFE_INTEGER;
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parsePublished } from '../../src/config/parse-published.js';
+import { parsePublished } from '../../src/config/parse-number.js';
 
 describe('parsePublished', () => {
   it.each([

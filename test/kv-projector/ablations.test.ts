@@ -4,7 +4,7 @@ import { ablate, PUBLISHED_CHANGES, variantsOf } from '../../src/kv-projector/ab
 import { sizeOf, verify } from '../../src/kv-projector/verify-adapters.js';
 import type { AblationsResult } from '../../src/kv-projector/verify-projectors.js';
 import { manualSeed } from '../../src/random/index.js';
-import { ablationsReport } from '../../src/report/kv-projector/kv-projector-ablations.js';
+import { ablationsReport } from '../../src/report/kv-projector/kv-projector-verify.js';
 import { render } from '../../src/report/render/render.js';
 import { openTrainer } from '../../src/runtime/tfjs/training/tfjs-trainer.js';
 import { runHere } from '../run-here.js';

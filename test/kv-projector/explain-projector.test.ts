@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parsePublished } from '../../src/config/parse-published.js';
+import { parsePublished } from '../../src/config/parse-number.js';
 import { compareProjectors } from '../../src/kv-projector/costs.js';
 import { explainProjector } from '../../src/kv-projector/explain-projector.js';
 

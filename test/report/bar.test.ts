@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { bar } from '../../src/report/kit/cells.js';
+import { bar } from '../../src/report/kit/report.js';
 
 it.each([
   [0, 4, ''],

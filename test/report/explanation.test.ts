@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { add, inputs, mul, v } from '../../src/budget/expression.js';
 import { figure, quantity } from '../../src/budget/figure.js';
-import { explanationBlocks } from '../../src/report/profile/inventory.js';
+import { explanationBlocks } from '../../src/report/profile/explanation.js';
 import { renderTable } from '../../src/report/render/table.js';
 
 const weights = figure({

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { ReportedAnswer } from '../../src/generation/session.js';
-import { figuresText } from '../../src/report/generate/generate-report.js';
+import { figuresText } from '../../src/report/generate-report.js';
 
 /** An answer of two tokens at a speed. */
 const answerAt = (tokensPerSecond: number | null): ReportedAnswer => ({

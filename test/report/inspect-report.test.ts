@@ -3,7 +3,7 @@ import type { Checkpoint } from '../../src/checkpoint/checkpoint.js';
 import type { Measurement, Statistics } from '../../src/checkpoint/statistics.js';
 import { summarise } from '../../src/checkpoint/summary.js';
 import { inspectReport } from '../../src/report/inspect/inspect-report.js';
-import { plainText } from '../../src/report/inspect/inspect-text.js';
+import { plainText } from '../../src/report/inspect/inspect-tensors.js';
 import { render } from '../../src/report/render/render.js';
 import { shortened } from '../../src/text/words.js';
 import { fileOf } from '../checkpoint/byte-files.js';

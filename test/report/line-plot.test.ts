@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { drawLinePlot } from '../../src/report/kit/line-plot.js';
+import { drawLinePlot } from '../../src/report/kit/plots.js';
 import type { LinePlotBlock } from '../../src/report/kit/report.js';
 import { render } from '../../src/report/render/render.js';
 

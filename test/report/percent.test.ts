@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { percentCell } from '../../src/report/kit/cells.js';
+import { percentCell } from '../../src/report/kit/report.js';
 import { percentText } from '../../src/text/units.js';
 
 it.each([

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { drawPlot } from '../../src/report/kit/plot.js';
+import { drawPlot } from '../../src/report/kit/plots.js';
 import type { PlotBlock, Series } from '../../src/report/kit/report.js';
 import { render } from '../../src/report/render/render.js';
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { parseLimit } from '../../src/config/parse-limit.js';
+import { parseLimit } from '../../src/config/parse-number.js';
 import {
   countUnit,
   formatBinaryBytes,

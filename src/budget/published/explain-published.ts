@@ -6,7 +6,7 @@
 import type { Attention, LanguageModel, LatentAttention, Layer } from '../../architecture/layer.js';
 import type { Param } from '../../architecture/param.js';
 import { packedMatrices, tensorsOf, walk } from '../../architecture/walk.js';
-import type { PublishedCount } from '../../config/parse-published.js';
+import type { PublishedCount } from '../../config/parse-number.js';
 import type { KnownCount } from '../family-counts.js';
 import type { Exact } from '../figure.js';
 import { layerPattern } from '../parameters.js';

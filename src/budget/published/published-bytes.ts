@@ -2,7 +2,7 @@
 
 import type { LanguageModel } from '../../architecture/layer.js';
 import { walk } from '../../architecture/walk.js';
-import type { PublishedBytes } from '../../config/parse-published.js';
+import type { PublishedBytes } from '../../config/parse-number.js';
 import type { Dtype } from '../../tensor/dtype.js';
 import { DTYPES } from '../../tensor/dtype.js';
 import { formatBytes, formatInteger } from '../../text/units.js';

@@ -6,7 +6,7 @@ import { hybrid } from '../../architecture/models/hybrid.js';
 import type { SrteLayout } from '../../architecture/srte-layout.js';
 import { srteParameters } from '../../architecture/srte-layout.js';
 import { walk } from '../../architecture/walk.js';
-import type { PublishedRatio } from '../../config/parse-published.js';
+import type { PublishedRatio } from '../../config/parse-number.js';
 import { sumOf } from '../../text/words.js';
 import { presetCounts } from '../family-counts.js';
 import { parameterFigures } from '../parameters.js';

@@ -4,7 +4,7 @@ import type { TrainingHints } from '../../architecture/family.js';
 import type { LanguageModel } from '../../architecture/layer.js';
 import { resolveSetting } from '../../budget/profile-model.js';
 import { OPTIMIZER_NAMES } from '../../budget/training-budget.js';
-import { type Problem, UserError } from '../../errors.js';
+import { type Problem, usageError } from '../../errors.js';
 import type { TableRequest } from '../../fit/fit-table.js';
 import { COMMON_HARDWARE } from '../../fit/fit-table.js';
 import type { FitRequest, Resolved } from '../../fit/fits.js';
@@ -260,9 +260,10 @@ export function idleZero(zero: FitFlags['zero'], replicas: number, file: string)
 /** Sequence parallelism needs GPUs that share the layers. */
 function refuseLoneSequence(flags: FitFlags): void {
   if (!flags['sequence-parallel'] || flags['tensor-parallel'] !== 1) return;
-  throw new UserError('usage', '--sequence-parallel requires GPUs that share layers', {
-    suggestion: 'write --tensor-parallel 2 or more',
-  });
+  throw usageError(
+    '--sequence-parallel requires GPUs that share layers',
+    'write --tensor-parallel 2 or more',
+  );
 }
 
 /** Default output tokens of a request. */
@@ -332,9 +333,10 @@ function refuseGroups(flags: FitFlags, dtype: WeightDtype): void {
   const flag = (['group-size', 'scale-dtype'] as const).find((each) => flags[each] !== undefined);
   if (flag === undefined || WEIGHT_DTYPES[dtype].usual) return;
   const why = WEIGHT_DTYPES[dtype].blocks ? 'have the scales of their blocks' : 'have no scales';
-  throw new UserError('usage', `--${flag}: weights in ${dtype} ${why}`, {
-    suggestion: 'leave it out, or ask for --dtype int4, int8 or f8',
-  });
+  throw usageError(
+    `--${flag}: weights in ${dtype} ${why}`,
+    'leave it out, or ask for --dtype int4, int8 or f8',
+  );
 }
 
 /** @throws UserError for groups longer than every row, whose scales would be those of the rows. */
@@ -343,19 +345,17 @@ export function refuseLongGroups(model: LanguageModel, flags: FitFlags): void {
   if (size === undefined) return;
   const most = Math.max(...[...weightLayout(model).quantised.values()].map(({ length }) => length));
   if (size <= most) return;
-  throw new UserError(
-    'usage',
+  throw usageError(
     `--group-size: expected at most ${formatInteger(most)}, the longest row of a matrix, found ${formatInteger(size)}`,
-    { suggestion: `for one scale per row, write --group-size ${most}` },
+    `for one scale per row, write --group-size ${most}`,
   );
 }
 
 function refuseTooLong(prompt: number, output: number, context: number): void {
   if (prompt > 0 && prompt + output <= context) return;
-  throw new UserError(
-    'usage',
+  throw usageError(
     `expected prompt and output within the context of ${formatInteger(context)} tokens, found ${formatInteger(prompt)} + ${formatInteger(output)}`,
-    { suggestion: `write --context ${Math.max(1, prompt) + output}, or fewer tokens` },
+    `write --context ${Math.max(1, prompt) + output}, or fewer tokens`,
   );
 }
 
@@ -386,9 +386,10 @@ const OF_HARDWARE = [
 export function refuseWithoutHardware(flags: Readonly<Record<string, unknown>>): void {
   const flag = OF_HARDWARE.find((name) => flags[name] !== undefined && flags[name] !== false);
   if (flag === undefined) return;
-  throw new UserError('usage', `--${flag} requires hardware`, {
-    suggestion: 'name a GPU, as in --gpu h100-80gb, or measure this machine with --this-machine',
-  });
+  throw usageError(
+    `--${flag} requires hardware`,
+    'name a GPU, as in --gpu h100-80gb, or measure this machine with --this-machine',
+  );
 }
 
 /** Type of the weights as a checkpoint holds them. */
@@ -441,9 +442,10 @@ export function tableRequestOf(
 function refuseLonePrice(flags: FitFlags): void {
   const { price, qps, 'train-tokens': trainTokens } = flags;
   if (price === undefined || qps !== undefined || trainTokens !== undefined) return;
-  throw new UserError('usage', '--price requires a load or the tokens of a training', {
-    suggestion: 'write --qps and --p95 for serving, or --train-tokens for training',
-  });
+  throw usageError(
+    '--price requires a load or the tokens of a training',
+    'write --qps and --p95 for serving, or --train-tokens for training',
+  );
 }
 
 /** Help group of each purpose, which identifies the other one's flags. */
@@ -464,10 +466,9 @@ function refuseForeign(flags: FitFlags): void {
     return flag.helpGroup === GROUPS[other] && isWritten;
   });
   if (foreign === undefined) return;
-  throw new UserError(
-    'usage',
+  throw usageError(
     `--${foreign[0]} is a flag of ${other}, and --for ${purpose} excludes it`,
-    { suggestion: `write --for ${other}, or leave --for out for both` },
+    `write --for ${other}, or leave --for out for both`,
   );
 }
 

@@ -4,7 +4,7 @@ import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import type * as Interfaces from '@oclif/core/interfaces';
 import { FAMILY_NAMES } from '../../architecture/families.js';
-import { UserError } from '../../errors.js';
+import { usageError } from '../../errors.js';
 import type { Format } from '../../report/kit/report.js';
 import { FORMATS } from '../../report/kit/report.js';
 import type { Compute } from '../../runtime/engine.js';
@@ -202,10 +202,9 @@ export const threads = Flags.custom<number>({
     const value = wholeNumber(text, options.name, context);
     const most = os.availableParallelism();
     if (value <= most) return value;
-    throw new UserError(
-      'usage',
+    throw usageError(
       `--${options.name}: expected at most ${most}, the processors here, found ${text}`,
-      { suggestion: `write --${options.name} ${most}` },
+      `write --${options.name} ${most}`,
     );
   },
 });

@@ -2,7 +2,7 @@
 import os from 'node:os';
 import * as Flags from '@oclif/core/flags';
 import { readDocument } from '../../config/read.js';
-import { UserError } from '../../errors.js';
+import { usageError } from '../../errors.js';
 import type { Cluster, Hardware } from '../../hardware/gpu.js';
 import { clusterNamed } from '../../hardware/gpus.js';
 import { hardwareOfDocument, onlyGpu } from '../../hardware/hardware-file.js';
@@ -77,9 +77,10 @@ export async function hardwareOf(
   }
   const file = name ?? flags.hardware;
   if (file === undefined) {
-    throw new UserError('usage', 'expected a GPU, found none', {
-      suggestion: 'write --gpu h100 for a GPU, or --this-machine to measure this one',
-    });
+    throw usageError(
+      'expected a GPU, found none',
+      'write --gpu h100 for a GPU, or --this-machine to measure this one',
+    );
   }
   const gpu = onlyGpu(name === undefined ? own : await ownHardware(name), file);
   return { gpu, gpus: gpuCount(gpus ?? 1), network: null };
@@ -92,9 +93,7 @@ const MOST_GPUS = 1_000_000;
 function gpuCount(gpus: number): number {
   if (gpus <= MOST_GPUS) return gpus;
   const [most, found] = [formatInteger(MOST_GPUS), formatInteger(gpus)];
-  throw new UserError('usage', `expected at most ${most} GPUs, found ${found}`, {
-    suggestion: 'write it as in --gpus 8',
-  });
+  throw usageError(`expected at most ${most} GPUs, found ${found}`, 'write it as in --gpus 8');
 }
 
 /** GPUs and machines that a user's file adds to the table. */

@@ -2,7 +2,7 @@
 import * as Flags from '@oclif/core/flags';
 import { quote } from '../../config/quote.js';
 import type { PartsRequest } from '../../conversion/parts/parts-plan.js';
-import { UserError } from '../../errors.js';
+import { usageError } from '../../errors.js';
 import { LAUNCH_NAMES } from '../../parts/task-index.js';
 import { joined } from '../../text/words.js';
 import { count, unreadable } from './value-flags.js';
@@ -183,19 +183,16 @@ export function partsMode(
   const [mode, other] = found;
   if (mode === undefined) {
     const names = given.filter((each) => each in partsFlags).map((each) => `--${each}`);
-    throw new UserError('usage', `${joined(names)}: expected also one of ${modesText()}`, {
-      suggestion: adviceWithout(given, use),
-    });
+    throw usageError(
+      `${joined(names)}: expected also one of ${modesText()}`,
+      adviceWithout(given, use),
+    );
   }
   if (other !== undefined) {
-    throw new UserError('usage', `--${mode} and --${other} contradict each other`, {
-      suggestion: 'write only one of them',
-    });
+    throw usageError(`--${mode} and --${other} contradict each other`, 'write only one of them');
   }
   if (!given.includes('plan')) {
-    throw new UserError('usage', `--${mode} requires --plan`, {
-      suggestion: 'write --plan plan.json',
-    });
+    throw usageError(`--${mode} requires --plan`, 'write --plan plan.json');
   }
   refuseOthers(mode, given, files, use);
   return mode;
@@ -229,9 +226,10 @@ export function refuseIdlePlaces(
   const { launch, image, claim } = flags;
   if (launch === 'kubernetes' || (image === undefined && claim === undefined)) return;
   const flag = image === undefined ? '--claim' : '--image';
-  throw new UserError('usage', `${flag} has no effect with --launch ${launch}`, {
-    suggestion: 'write --launch kubernetes, or remove it',
-  });
+  throw usageError(
+    `${flag} has no effect with --launch ${launch}`,
+    'write --launch kubernetes, or remove it',
+  );
 }
 
 const modesText = () => joined(MODE_NAMES.map((name) => `--${name}`));
@@ -247,23 +245,22 @@ function refuseOthers(
   const allowed: readonly string[] = [mode, ...OUTPUT, ...own];
   const first = given.find((name) => !allowed.includes(name));
   if (first !== undefined) {
-    throw new UserError('usage', `--${first} has no effect with --${mode}`, {
-      suggestion:
-        !isPlan && use.planned.includes(first)
-          ? `remove it: ${use.kept}; to change it, plan again`
-          : 'remove it',
-    });
+    throw usageError(
+      `--${first} has no effect with --${mode}`,
+      !isPlan && use.planned.includes(first)
+        ? `remove it: ${use.kept}; to change it, plan again`
+        : 'remove it',
+    );
   }
   if (isPlan) return;
   if (files.length > 0) {
     const found = files.map((each) => quote(each)).join(' and ');
-    throw new UserError('usage', `--${mode}: expected no ${use.files}, found ${found}`, {
-      suggestion: 'remove them: they are in the plan',
-    });
+    throw usageError(
+      `--${mode}: expected no ${use.files}, found ${found}`,
+      'remove them: they are in the plan',
+    );
   }
   if (given.includes('force') && !given.includes('output') && !given.includes('save')) {
-    throw new UserError('usage', `--force has no effect with --${mode}`, {
-      suggestion: `remove it${use.replaced ?? ''}`,
-    });
+    throw usageError(`--force has no effect with --${mode}`, `remove it${use.replaced ?? ''}`);
   }
 }

@@ -3,7 +3,7 @@ import * as Flags from '@oclif/core/flags';
 import { nearest } from '../../config/nearest.js';
 import { quote } from '../../config/quote.js';
 import { KIND_NAMES } from '../../data/data-choices.js';
-import { UserError } from '../../errors.js';
+import { usageError } from '../../errors.js';
 import { GROUP_RULE_NAMES, parseGroupRule } from '../../training/optimizer-groups.js';
 import {
   DECAY_TYPES,
@@ -36,9 +36,10 @@ const schedule = Flags.custom<string>({
   parse: async (text, _context, { name }) => {
     if (parseSchedule(text) !== undefined) return text.trim();
     const near = nearest(text.trim().toLowerCase(), new Set(SCHEDULE_SPELLINGS));
-    throw new UserError('usage', `--${name}: unknown schedule ${quote(text)}`, {
-      suggestion: near ? `did you mean ${near}?` : `write one of ${SCHEDULE_NAMES.join(', ')}`,
-    });
+    throw usageError(
+      `--${name}: unknown schedule ${quote(text)}`,
+      near ? `did you mean ${near}?` : `write one of ${SCHEDULE_NAMES.join(', ')}`,
+    );
   },
 });
 
@@ -47,9 +48,10 @@ const groupRule = Flags.custom<string>({
   parse: async (text, _context, { name }) => {
     const rule = parseGroupRule(text);
     if (rule !== undefined) return rule;
-    throw new UserError('usage', `--${name}: unknown rule ${quote(text)}`, {
-      suggestion: `write one of ${GROUP_RULE_NAMES.join(', ')}`,
-    });
+    throw usageError(
+      `--${name}: unknown rule ${quote(text)}`,
+      `write one of ${GROUP_RULE_NAMES.join(', ')}`,
+    );
   },
 });
 
@@ -219,7 +221,8 @@ const LENGTHS = ['tokens', 'steps', 'epochs'] as const;
 function refuseTwoLengths(flags: TrainPlanFlags): void {
   const [first, second] = LENGTHS.filter((name) => flags[name] !== undefined);
   if (first === undefined || second === undefined) return;
-  throw new UserError('usage', `--${first} and --${second} both set the length of the training`, {
-    suggestion: 'write only one of them',
-  });
+  throw usageError(
+    `--${first} and --${second} both set the length of the training`,
+    'write only one of them',
+  );
 }

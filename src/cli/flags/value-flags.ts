@@ -1,11 +1,10 @@
 /** Flags by the kind of their value: counts, sizes, shares, times, types, ranges. */
 import * as Flags from '@oclif/core/flags';
 import { nearest } from '../../config/nearest.js';
-import { lacksUnit, parseCount, parseLimit } from '../../config/parse-limit.js';
-import type { PublishedBytes, PublishedFigure } from '../../config/parse-published.js';
-import { parsePublished } from '../../config/parse-published.js';
+import type { PublishedBytes, PublishedFigure } from '../../config/parse-number.js';
+import { lacksUnit, parseCount, parseLimit, parsePublished } from '../../config/parse-number.js';
 import { quote } from '../../config/quote.js';
-import { UserError } from '../../errors.js';
+import { usageError } from '../../errors.js';
 import type { Dtype } from '../../tensor/dtype.js';
 import {
   DTYPE_NAMES,
@@ -52,10 +51,9 @@ async function refuseServedType(text: string, context: object): Promise<void> {
   const argv = 'argv' in context && Array.isArray(context.argv) ? context.argv : [];
   const [model = ''] = argv.filter((word) => typeof word === 'string');
   const words = ['fit', ...(model.startsWith('-') ? [] : [model]), '--dtype', served];
-  throw new UserError(
-    'usage',
+  throw usageError(
     `--dtype: expected an element type, found ${quote(text)}, a type of quantized files`,
-    { suggestion: `for its memory write ${pasteable(words)}` },
+    `for its memory write ${pasteable(words)}`,
   );
 }
 
@@ -235,9 +233,7 @@ export const tokenTotal = Flags.custom<number>({
         ? 'tokens above 0'
         : 'a whole number of tokens';
     const found = isTooMany ? shortNumber(Number(floor)) : text.trim();
-    throw new UserError('usage', `--${name}: expected ${expected}, found ${found}`, {
-      suggestion: example,
-    });
+    throw usageError(`--${name}: expected ${expected}, found ${found}`, example);
   },
 });
 
@@ -329,7 +325,73 @@ export function unreadable(
   expected: string,
   suggestion: string,
 ): never {
-  throw new UserError('usage', `--${flag}: expected ${expected}, found ${quote(text)}`, {
-    suggestion,
-  });
+  throw usageError(`--${flag}: expected ${expected}, found ${quote(text)}`, suggestion);
 }
+
+// Projectors of keys and values
+
+/** A larger ratio would not be a bottleneck. */
+const LARGEST_RATIO = 1024;
+
+const NUMBER = /^\d*\.?\d+$/;
+
+/** A ratio of the teacher's width; undefined for other text. */
+function ratioIn(text: string): number | undefined {
+  const ratio = NUMBER.test(text) ? Number(text) : 0;
+  return ratio > 0 && ratio <= LARGEST_RATIO ? ratio : undefined;
+}
+
+const noRatio = (expected: string, text: string, example: string): never =>
+  unreadable(
+    'ratio',
+    text,
+    expected,
+    `write numbers up to ${LARGEST_RATIO} as in --ratio ${example}`,
+  );
+
+const numericRatio = async (text: string): Promise<number> =>
+  ratioIn(text) ?? noRatio('a number', text, '0.5');
+
+/** `--ratio 0.5`: width between the layers of an elastic adapter, as a ratio of the teacher's. */
+export const widthRatio = Flags.custom<number>({ helpValue: 'RATIO', parse: numericRatio });
+
+/** `--ratio 0.5,1`. */
+export const widthRatios = Flags.custom<number>({
+  ...LIST,
+  helpValue: 'RATIO,RATIO',
+  parse: numericRatio,
+});
+
+/** `--ratio 0.5,recommended`. */
+export const ratioChoices = Flags.custom<number | 'recommended'>({
+  ...LIST,
+  helpValue: 'RATIO,RATIO',
+  parse: async (text) =>
+    text === 'recommended'
+      ? text
+      : (ratioIn(text) ?? noRatio('a number or recommended', text, '0.5,recommended')),
+});
+
+/** Probability of dropout: from 0 to below 1. */
+const dropoutOf = async (text: string): Promise<number> => {
+  if (NUMBER.test(text) && Number(text) < 1) return Number(text);
+  const expected = 'a probability from 0 to below 1';
+  return unreadable('dropout', text, expected, 'write it as in --dropout 0.1');
+};
+
+/** `--dropout 0.1`. */
+export const dropout = Flags.custom<number>({ helpValue: 'P', parse: dropoutOf });
+
+/** `--dropout 0,0.1`. */
+export const dropouts = Flags.custom<number>({ ...LIST, helpValue: 'P,P', parse: dropoutOf });
+
+/** `--teacher Qwen2-14B:5120x40`, repeatable. */
+export const teachers = () =>
+  Flags.string({
+    required: true,
+    multiple: true,
+    multipleNonGreedy: true,
+    helpValue: 'NAME:WIDTHxLAYERS',
+    description:
+      'teacher as NAME:WIDTHxLAYERS, as in Qwen2-14B:5120x40, as NAME:WIDTH, or a config (repeatable)',
+  });

@@ -2,11 +2,10 @@ import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { BaseCommand } from '../../cli/base-command.js';
 import { seed } from '../../cli/flags/flags.js';
-import { dropout, teachers, widthRatio } from '../../cli/flags/projector-flags.js';
-import { count } from '../../cli/flags/value-flags.js';
+import { count, dropout, teachers, widthRatio } from '../../cli/flags/value-flags.js';
 import { isStdout } from '../../cli/output.js';
 import { progressDisplay } from '../../cli/progress.js';
-import { UserError } from '../../errors.js';
+import { usageError } from '../../errors.js';
 import { firstOverlapping } from '../../files/input-registry.js';
 import { loadTeachers } from '../../kv-projector/costs.js';
 import { INITS } from '../../kv-projector/init-projector.js';
@@ -66,9 +65,10 @@ export default class KvProjectorInit extends BaseCommand {
     const { kind, init, force } = flags;
     await this.refuseUnwritable(flags);
     if (!isStdout(flags.output) && firstOverlapping([flags.output], args.out) !== undefined) {
-      throw new UserError('usage', 'OUT and the file of --output are the same', {
-        suggestion: 'choose another file for --output',
-      });
+      throw usageError(
+        'OUT and the file of --output are the same',
+        'choose another file for --output',
+      );
     }
     const loaded = await loadTeachers(flags.teacher);
     await this.warnAbout(flags, loaded.warnings);
@@ -93,7 +93,8 @@ function refuseForLinear(flags: {
 }): void {
   const flag = (['ratio', 'dropout'] as const).find((name) => flags[name] !== undefined);
   if (flags.kind !== 'linear' || flag === undefined) return;
-  throw new UserError('usage', `--${flag} requires --kind elastic`, {
-    suggestion: `leave out --${flag}, or write --kind elastic`,
-  });
+  throw usageError(
+    `--${flag} requires --kind elastic`,
+    `leave out --${flag}, or write --kind elastic`,
+  );
 }

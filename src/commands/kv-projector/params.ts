@@ -1,10 +1,9 @@
 import * as Flags from '@oclif/core/flags';
 import { BaseCommand } from '../../cli/base-command.js';
 import { details } from '../../cli/flags/flags.js';
-import { ratioChoices, teachers } from '../../cli/flags/projector-flags.js';
 import type { PublishedNumber } from '../../cli/flags/value-flags.js';
-import { count, publishedNumber } from '../../cli/flags/value-flags.js';
-import { UserError } from '../../errors.js';
+import { count, publishedNumber, ratioChoices, teachers } from '../../cli/flags/value-flags.js';
+import { usageError } from '../../errors.js';
 import { compareProjectors, loadTeachers } from '../../kv-projector/costs.js';
 import { explainProjector } from '../../kv-projector/explain-projector.js';
 import { projectorParamsReport } from '../../report/kv-projector/kv-projector.js';
@@ -58,7 +57,8 @@ export default class KvProjectorParams extends BaseCommand {
 /** @throws UserError for a ratio or a percentage. */
 function countOrSize(published: PublishedNumber) {
   if (published.unit === undefined || published.unit === 'bytes') return published;
-  throw new UserError('usage', '--published: expected a count or a size, found a ratio', {
-    suggestion: 'write it as in --published 34.1M',
-  });
+  throw usageError(
+    '--published: expected a count or a size, found a ratio',
+    'write it as in --published 34.1M',
+  );
 }

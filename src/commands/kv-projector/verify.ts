@@ -1,16 +1,18 @@
 import * as Flags from '@oclif/core/flags';
 import { BaseCommand } from '../../cli/base-command.js';
 import { details, seed, threads } from '../../cli/flags/flags.js';
-import { dropouts, widthRatios } from '../../cli/flags/projector-flags.js';
-import { count, tokens } from '../../cli/flags/value-flags.js';
+import { count, dropouts, tokens, widthRatios } from '../../cli/flags/value-flags.js';
 import { livePlot, progressDisplay } from '../../cli/progress.js';
-import { UserError } from '../../errors.js';
+import { usageError } from '../../errors.js';
 import type { Changes } from '../../kv-projector/ablations.js';
 import { ACTIVATION_NAMES, PUBLISHED_CHANGES } from '../../kv-projector/ablations.js';
 import type { DataKind } from '../../kv-projector/verify-adapters.js';
 import { DATA, STEPS } from '../../kv-projector/verify-adapters.js';
-import { ablationsReport } from '../../report/kv-projector/kv-projector-ablations.js';
-import { lossPlot, verifyProjectorsReport } from '../../report/kv-projector/kv-projector-verify.js';
+import {
+  ablationsReport,
+  lossPlot,
+  verifyProjectorsReport,
+} from '../../report/kv-projector/kv-projector-verify.js';
 import type { TrainedActivation } from '../../runtime/trainer.js';
 
 const ABLATIONS = { helpGroup: 'ABLATIONS' };
@@ -133,7 +135,8 @@ function changesOf(flags: {
 /** Ablations train many times. */
 function refuseFull(isFull: boolean): void {
   if (!isFull) return;
-  throw new UserError('usage', '--full does not apply to ablations', {
-    suggestion: 'for the published widths, write --teacher-width 5120 --student 1536',
-  });
+  throw usageError(
+    '--full does not apply to ablations',
+    'for the published widths, write --teacher-width 5120 --student 1536',
+  );
 }

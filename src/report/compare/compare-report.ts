@@ -1,24 +1,33 @@
 /** Report of `minimind compare`: the main difference, and the models in columns, or in rows when there are many. */
 import type { ColumnValue, Disagreement } from '../../comparison/columns.js';
 import type { ComparedRow, ComparisonTable, ShownColumn } from '../../comparison/compare-models.js';
-import { formatInteger } from '../../text/units.js';
+import { formatSequences } from '../../text/units.js';
 import { counted, joined, present, shortened } from '../../text/words.js';
+import type { Block, Cell, Column, Report, TableBlock, Tone } from '../kit/report.js';
 import {
   contextText,
   headingBlock,
   leftColumn,
+  listBlocks,
   moreNote,
   NOTHING,
   noteOf,
+  paragraph,
+  precisionText,
   right,
   settingNotes,
   tableOf,
   wrapColumn,
-} from '../kit/cells.js';
-import type { Block, Cell, Column, Report, TableBlock, Tone } from '../kit/report.js';
-import { comparisonVerdict } from './compare-verdict.js';
+} from '../kit/report.js';
 import type { Value } from './shown-comparison.js';
-import { changeCell, ShownComparison, titleOfKey, valueIn, valueText } from './shown-comparison.js';
+import {
+  changeCell,
+  comparisonVerdict,
+  ShownComparison,
+  titleOfKey,
+  valueIn,
+  valueText,
+} from './shown-comparison.js';
 
 /**
  * @param columns Columns of the answer; --details has all.
@@ -60,11 +69,11 @@ function conditionNotes({ shown, columns }: Answer, more = ''): Block[] {
   const { inference, training, origins } = setting;
   const file = shown.hasSeveralFiles ? 'files' : 'file';
   const parts = present([
-    `Inference: ${formatInteger(inference.batch)} × ${formatInteger(inference.context)} tokens` +
+    `Inference: ${formatSequences(inference.batch, inference.context)}` +
       `${contextText(origins.context).replace('file', file)}, ${inference.dtype}.`,
     hasTraining(columns) &&
-      `Training: ${formatInteger(training.batch)} × ${formatInteger(training.context)} tokens, ` +
-        `${training.precision === 'mixed' ? 'mixed precision' : 'float32'}, ${training.optimizer}.`,
+      `Training: ${formatSequences(training.batch, training.context)}, ` +
+        `${precisionText(training.precision)}, ${training.optimizer}.`,
   ]);
   const isMarked = columns.some(({ name }) => name in least);
   const marks =
@@ -389,24 +398,18 @@ const invalidRows = ({ result }: ShownComparison) => result.rows.filter(({ valid
 
 function invalidNotes(shown: ShownComparison): Block[] {
   const names = invalidRows(shown).map((row) => shown.labelOf(row));
-  return names.length === 0
-    ? []
-    : [{ kind: 'note', tone: 'bad', text: `Not valid: ${joined(names)}.` }];
+  return names.length === 0 ? [] : [paragraph(`Not valid: ${joined(names)}.`, 'bad')];
 }
 
 function invalidBlocks(shown: ShownComparison): Block[] {
   const invalid = invalidRows(shown);
-  if (invalid.length === 0) return [];
-  return [
-    headingBlock(`Not valid: ${invalid.length} of ${shown.result.rows.length}`),
-    tableOf(invalid, [
-      wrapColumn('model', 'model', (row) => shown.labelOf(row)),
-      wrapColumn('reason', 'reason', (row) =>
-        row.problems
-          .filter(({ severity }) => severity === 'error')
-          .map(({ path, message }) => (path ? `${path}: ${message}` : message))
-          .join('; '),
-      ),
-    ]),
-  ];
+  return listBlocks(`Not valid: ${invalid.length} of ${shown.result.rows.length}`, invalid, [
+    wrapColumn('model', 'model', (row) => shown.labelOf(row)),
+    wrapColumn('reason', 'reason', (row) =>
+      row.problems
+        .filter(({ severity }) => severity === 'error')
+        .map(({ path, message }) => (path ? `${path}: ${message}` : message))
+        .join('; '),
+    ),
+  ]);
 }

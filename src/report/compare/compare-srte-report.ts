@@ -10,8 +10,8 @@ import {
   significant,
 } from '../../text/units.js';
 import { present } from '../../text/words.js';
-import { CURRENT_MARK, leftColumn, NOTHING, noteOf, right } from '../kit/cells.js';
 import type { Cell, Fact, Report, Verdict } from '../kit/report.js';
+import { CURRENT_MARK, leftColumn, NOTHING, noteOf, right, valueCell } from '../kit/report.js';
 
 /** Loss as a multiple of the model above which a percentage is unreadable. */
 const LARGE_LOSS = 10;
@@ -58,7 +58,7 @@ export function srteReport(comparison: SrteComparison): Report {
     count(row.srteParameters),
     share(row.srteParameters, row.parameters),
     ...savedCells(row),
-    { text: formatBytes(row.bytes), value: row.bytes },
+    valueCell(row.bytes, formatBytes),
   ];
   return {
     verdict: verdictOf(rows),

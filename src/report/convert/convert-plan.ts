@@ -6,7 +6,7 @@ import type { TableError } from '../../conversion/execute/table-rows.js';
 import type { StepGroup, StepKind, TensorStep } from '../../conversion/plan/conversion-plan.js';
 import { formatInteger, percentText } from '../../text/units.js';
 import { counted, nameText, present } from '../../text/words.js';
-import { MAX_ROWS } from '../inspect/inspect-text.js';
+import type { Block, Cell, TableBlock } from '../kit/report.js';
 import {
   bar,
   bytesCell,
@@ -14,6 +14,7 @@ import {
   headingBlock,
   integerCell,
   leftColumn,
+  MAX_ROWS,
   moreNote,
   noteOf,
   percentCell,
@@ -21,9 +22,9 @@ import {
   right,
   strongCell,
   tableOf,
+  valueCell,
   wrapColumn,
-} from '../kit/cells.js';
-import type { Block, Cell, TableBlock } from '../kit/report.js';
+} from '../kit/report.js';
 
 const STEPS = {
   factorised: 'factorised',
@@ -237,7 +238,7 @@ const errorCell = (error: number | null): Cell =>
 /** Table for programs: one row per layer with a table. Empty when the SRTE is unchanged. */
 export const errorsTable = (srte: ConvertedSrte | null): TableBlock =>
   tableOf(srte ? layerErrors(srte) : [], [
-    right('layer', 'layer', (line) => ({ text: String(line.layer), value: line.layer })),
+    right('layer', 'layer', (line) => valueCell(line.layer)),
     wrapColumn('had', 'had', (line) => line.name),
     wrapColumn('gets', 'gets', (line) => line.table),
     right('norm', 'norm', (line) => realCell(line.norm)),

@@ -19,22 +19,26 @@ import {
   weightFormText,
 } from '../../text/units.js';
 import { counted, namesText, present, shellWord, shortened } from '../../text/words.js';
-import { configText, MAX_ROWS } from '../inspect/inspect-text.js';
+import type { Block, Cell, Fact, Report, TableBlock, Verdict } from '../kit/report.js';
 import {
   bytesCell,
+  configText,
   cosineCell,
   headingBlock,
   integerCell,
   leftColumn,
+  listBlocks,
+  MAX_ROWS,
   noteOf,
+  paragraph,
   percentCell,
   realCell,
   right,
   strongCell,
   tableOf,
+  valueCell,
   wrapColumn,
-} from '../kit/cells.js';
-import type { Block, Cell, Fact, Report, TableBlock, Verdict } from '../kit/report.js';
+} from '../kit/report.js';
 import { againstBlocks, measurementText } from '../quick-test/against.js';
 import {
   errorsBlocks,
@@ -64,7 +68,7 @@ export function convertReport(
     verdict: verdictOf(result),
     blocks: [
       { kind: 'facts', facts: factsOf(result) },
-      ...result.notes.map((text): Block => ({ kind: 'note', text: `${text}.` })),
+      ...result.notes.map((text): Block => paragraph(`${text}.`)),
       ...(dryRun
         ? planBlocks(groups, planRows(result.notes.length))
         : [...worstErrorsBlocks(srte, ANSWER_ROWS), ...weightErrors(result, ANSWER_ROWS)]),
@@ -105,19 +109,14 @@ function verdictOf(result: ConversionResult): Verdict {
 
 /** Errors of the tensors in blocks, by layer. */
 function ggufBlocks({ gguf }: ConversionResult): Block[] {
-  if (gguf === null || gguf.errors.length === 0) return [];
-  return [
-    headingBlock('Error per layer'),
-    tableOf(gguf.errors.slice(0, MAX_ROWS), [
-      wrapColumn('part', 'part', ({ part }) => part),
-      right('tensors', 'tensors', ({ tensors }) => integerCell(tensors)),
-      right('relative error', 'relative_error', ({ relativeError }) => ({
-        text: relativeErrorText(relativeError),
-        value: relativeError ?? '',
-      })),
-      right('largest error', 'largest_error', ({ largestError }) => realCell(largestError)),
-    ]),
-  ];
+  return listBlocks('Error per layer', gguf?.errors ?? [], [
+    wrapColumn('part', 'part', ({ part }) => part),
+    right('tensors', 'tensors', ({ tensors }) => integerCell(tensors)),
+    right('relative error', 'relative_error', ({ relativeError }) =>
+      valueCell(relativeError, relativeErrorText),
+    ),
+    right('largest error', 'largest_error', ({ largestError }) => realCell(largestError)),
+  ]);
 }
 
 /** The changes of values, the worst first: of the logits if both models were run, else of the tensors. */
@@ -312,7 +311,7 @@ function weightErrors({ quantization }: ConversionResult, most: number): Block[]
 
 const weightErrorTable = (errors: ConvertedWeights['errors']): TableBlock =>
   tableOf(errors, [
-    wrapColumn('weight', 'weight', ({ name }) => ({ text: shortened(name), value: name })),
+    wrapColumn('weight', 'weight', ({ name }) => valueCell(name, shortened)),
     right('error', 'relative_error', ({ relativeError }) => percentCell(relativeError)),
     right('largest', 'largest_error', ({ largestError }) => realCell(largestError)),
     right('bound', 'bound', ({ bound }) => realCell(bound)),
@@ -325,16 +324,13 @@ const errorsOf = ({ srte, quantization }: ConversionResult): TableBlock =>
 
 /** Error of tying the embedding and the head. */
 function tieBlocks({ tie }: ConversionResult): Block[] {
-  if (tie === null || tie.errors.length === 0) return [];
-  return [
-    headingBlock(`Error of the tied tensor (values of ${TIE_VALUES[tie.values]})`),
-    tableOf(tie.errors, [
-      wrapColumn('tensor', 'tensor', ({ name }) => shortened(name)),
-      right('error', 'relative_error', ({ relativeError }) => percentCell(relativeError)),
-      right('largest', 'largest_error', ({ largestError }) => realCell(largestError)),
-      right('cosine', 'cosine', ({ cosine }) => cosineCell(cosine)),
-    ]),
-  ];
+  if (tie === null) return [];
+  return listBlocks(`Error of the tied tensor (values of ${TIE_VALUES[tie.values]})`, tie.errors, [
+    wrapColumn('tensor', 'tensor', ({ name }) => shortened(name)),
+    right('error', 'relative_error', ({ relativeError }) => percentCell(relativeError)),
+    right('largest', 'largest_error', ({ largestError }) => realCell(largestError)),
+    right('cosine', 'cosine', ({ cosine }) => cosineCell(cosine)),
+  ]);
 }
 
 const TIE_VALUES = {
@@ -387,43 +383,30 @@ function savedCells(before: number, after: number, cell: (value: number) => Cell
 
 function filesBlocks({ dryRun, output: { files } }: ConversionResult): Block[] {
   const isResumed = files.some(({ resumed }) => resumed);
-  return [
-    headingBlock(dryRun ? 'Planned files' : 'Files'),
-    tableOf(files, [
-      wrapColumn('file', 'file', ({ name }) => shortened(name)),
-      right('bytes', 'bytes', ({ bytes }) => bytesCell(bytes)),
-      isResumed && leftColumn('origin', 'resumed', ({ resumed }) => (resumed ? 'earlier run' : '')),
-    ]),
-  ];
+  return listBlocks(dryRun ? 'Planned files' : 'Files', files, [
+    wrapColumn('file', 'file', ({ name }) => shortened(name)),
+    right('bytes', 'bytes', ({ bytes }) => bytesCell(bytes)),
+    isResumed && leftColumn('origin', 'resumed', ({ resumed }) => (resumed ? 'earlier run' : '')),
+  ]);
 }
 
-function changesBlocks({ configChanges }: ConversionResult): Block[] {
-  if (configChanges.length === 0) return [];
-  return [
-    headingBlock('Config changes'),
-    tableOf(configChanges, [
-      wrapColumn('key', 'key', ({ path }) => path),
-      wrapColumn('from', 'from', ({ from }) => settingCell(from)),
-      wrapColumn('to', 'to', ({ to }) => settingCell(to)),
-    ]),
-  ];
-}
+const changesBlocks = ({ configChanges }: ConversionResult): Block[] =>
+  listBlocks('Config changes', configChanges, [
+    wrapColumn('key', 'key', ({ path }) => path),
+    wrapColumn('from', 'from', ({ from }) => settingCell(from)),
+    wrapColumn('to', 'to', ({ to }) => settingCell(to)),
+  ]);
 
 const settingCell = (value: unknown): Cell => ({
   text: value === null ? '–' : shortened(JSON.stringify(value)),
 });
 
-function leftOutBlocks({ leftOut }: ConversionResult): Block[] {
-  if (leftOut.length === 0) return [];
-  return [
-    headingBlock('Left out'),
-    tableOf(leftOut, [
-      wrapColumn('entry', 'what', ({ pattern }) => shortened(pattern)),
-      right('count', 'count', ({ names }) => integerCell(names.length)),
-      wrapColumn('reason', 'why', ({ why }) => why),
-    ]),
-  ];
-}
+const leftOutBlocks = ({ leftOut }: ConversionResult): Block[] =>
+  listBlocks('Left out', leftOut, [
+    wrapColumn('entry', 'what', ({ pattern }) => shortened(pattern)),
+    right('count', 'count', ({ names }) => integerCell(names.length)),
+    wrapColumn('reason', 'why', ({ why }) => why),
+  ]);
 
 function costBlocks({ memory, run, srte }: ConversionResult): Block[] {
   const { limitBytes, predictedPeakBytes, peakBytes } = memory;
@@ -439,11 +422,10 @@ function costBlocks({ memory, run, srte }: ConversionResult): Block[] {
       `Read ${formatBytes(readBytes)}, wrote ${formatBytes(writtenBytes)} in ${secondsText(seconds)} ` +
         `(${formatBytes(bytesPerSecond)}/s).${isFactorised ? ` Matrix products: ${products}.` : ''}`,
     ),
-    {
-      kind: 'note',
-      text: `Peak memory: ${formatBytes(peakBytes)} (estimate ${predicted}, ${limit}).`,
-      tone: peakBytes > limitBytes ? 'warning' : 'dim',
-    },
+    paragraph(
+      `Peak memory: ${formatBytes(peakBytes)} (estimate ${predicted}, ${limit}).`,
+      peakBytes > limitBytes ? 'warning' : 'dim',
+    ),
   ];
 }
 

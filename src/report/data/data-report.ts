@@ -11,20 +11,22 @@ import {
   significant,
 } from '../../text/units.js';
 import { counted, present, shortened, sumOf } from '../../text/words.js';
+import type { Block, Cell, Fact, Report, TableBlock, Verdict } from '../kit/report.js';
 import {
   bar,
   headingBlock,
   integerCell,
   leftColumn,
+  listBlocks,
   NOTHING,
   noteOf,
   percentCell,
   realCell,
   right,
   tableOf,
+  valueCell,
   wrapColumn,
-} from '../kit/cells.js';
-import type { Block, Cell, Fact, Report, TableBlock, Verdict } from '../kit/report.js';
+} from '../kit/report.js';
 import { positionsTable, shownSampleBlocks } from './shown-samples.js';
 
 export type DataResult = DataReading & DataJudgement & { readonly schema: 'minimind/data@1' };
@@ -291,15 +293,10 @@ function mergedBins(bins: readonly LengthBin[], most: number): LengthBin[] {
 function detailBlocks(result: DataResult): Block[] {
   const { figures, faults } = result;
   return [
-    ...(faults.length === 0
-      ? []
-      : [
-          headingBlock('Faults'),
-          tableOf(faults, [
-            wrapColumn('fault', 'fault', ({ message }) => message),
-            wrapColumn('first places', 'places', ({ places }) => places.slice(0, 5).join('; ')),
-          ]),
-        ]),
+    ...listBlocks('Faults', faults, [
+      wrapColumn('fault', 'fault', ({ message }) => message),
+      wrapColumn('first places', 'places', ({ places }) => places.slice(0, 5).join('; ')),
+    ]),
     headingBlock('Scripts'),
     scriptTable(result),
     noteOf(
@@ -417,5 +414,5 @@ function figuresTable({ figures, packing, epochs, faults, special }: DataResult)
 
 const numberCell = (value: number | bigint): Cell =>
   typeof value === 'number' && !Number.isInteger(value)
-    ? { text: significant(value), value }
+    ? valueCell(value, significant)
     : integerCell(value);

@@ -3,8 +3,8 @@ import type { DataReading } from '../../data/read-data.js';
 import type { ShownSample } from '../../data/shown-sample.js';
 import { formatInteger } from '../../text/units.js';
 import { counted, present } from '../../text/words.js';
-import { cutColumn, headingBlock, leftColumn, noteOf, right } from '../kit/cells.js';
 import type { Block, Cell, Column, TableBlock } from '../kit/report.js';
+import { cutColumn, headingBlock, leftColumn, noteOf, right, valueCell } from '../kit/report.js';
 
 /** Positions of padding that are shown after a sample, so that one sees where it begins. */
 const SHOWN_PADDING = 1;
@@ -27,10 +27,7 @@ function sampleBlocks(sample: ShownSample, isOnlyFile: boolean): Block[] {
     {
       kind: 'table',
       columns: [right('#', 'position'), ...PAIR_COLUMNS],
-      rows: Array.from({ length: positions }, (_, at) => [
-        { text: String(at), value: at },
-        ...pairCells(sample, at),
-      ]),
+      rows: Array.from({ length: positions }, (_, at) => [valueCell(at), ...pairCells(sample, at)]),
     },
     hidden !== 0 &&
       noteOf(
@@ -57,10 +54,7 @@ function pairCells({ x, y, mask, texts, tokens }: ShownSample, at: number): Cell
     const value = texts?.[position] ?? '';
     return { text: texts === null ? '' : JSON.stringify(value), value };
   };
-  const id = (value: number | undefined): Cell => ({
-    text: String(value ?? ''),
-    value: value ?? '',
-  });
+  const id = (value: number | undefined): Cell => valueCell(value ?? '');
   return [
     id(x[at]),
     word(at),
@@ -83,9 +77,9 @@ export const positionsTable = ({ shown }: DataReading): TableBlock => ({
   rows: shown.flatMap((sample) =>
     sample.mask.map((_, at) => [
       { text: sample.file },
-      { text: String(sample.line), value: sample.line },
+      valueCell(sample.line),
       { text: sample.side ?? '', value: sample.side ?? '' },
-      { text: String(at), value: at },
+      valueCell(at),
       ...pairCells(sample, at),
     ]),
   ),

@@ -10,14 +10,22 @@ import type { MachineProfile } from '../../hardware/machine-profile.js';
 import {
   formatInteger,
   formatSeconds,
+  formatSequences,
   loadText,
   percentText,
   shortCount,
   significant,
 } from '../../text/units.js';
 import { capital, counted, modelName, present, shellWord, withoutFlags } from '../../text/words.js';
-import { contextText, leftColumn, right, strongCell } from '../kit/cells.js';
 import type { Cell, Fact, TableBlock, Tone, Verdict } from '../kit/report.js';
+import {
+  contextText,
+  leftColumn,
+  precisionText,
+  right,
+  strongCell,
+  valueCell,
+} from '../kit/report.js';
 import { boundsCells, boundsColumns, bytesText, NOUNS, TONES } from './fit-bounds.js';
 import type { Serving } from './fit-serving.js';
 import {
@@ -230,8 +238,8 @@ function trainingFacts(training: Training): Fact[] {
   const { microBatch, context, precision, optimizer, recompute } = setting;
   const how = [
     optimizer,
-    precision === 'mixed' ? 'mixed precision' : 'float32',
-    `${formatInteger(microBatch)} × ${formatInteger(context)} tokens${contextText(contextOrigin)}`,
+    precisionText(precision),
+    `${formatSequences(microBatch, context)}${contextText(contextOrigin)}`,
     ...(recompute === 'none' ? [] : [`recomputation ${recompute}`]),
   ];
   const [first] = fit.remedies;
@@ -274,7 +282,7 @@ function forwardFacts({ forward, profile }: FitResult): Fact[] {
     {
       name: 'forward',
       text:
-        `${formatInteger(batch)} × ${formatInteger(tokens)} tokens in ${formatSeconds(seconds.expected.value)}, ` +
+        `${formatSequences(batch, tokens)} in ${formatSeconds(seconds.expected.value)}, ` +
         `${bytesText(bytes.expected.value)} here (${profile.engine.title}, measured at ${loadText(profile.load)})`,
     },
   ];
@@ -286,7 +294,7 @@ export function memorySummary({ cluster, training, serving }: FitResult): TableB
   const row = (what: string, total: Bounds, capacity: number, verdict: FitVerdict): Cell[] => [
     strongCell(what),
     ...boundsCells(total, bytesText),
-    { text: bytesText(capacity), value: capacity },
+    valueCell(capacity, bytesText),
     { text: verdict, tone: TONES[verdict] },
   ];
   return {

@@ -4,8 +4,8 @@ import type { MOST_TRIED_GPUS } from '../../fit/training/lora.js';
 import type { FitVerdict } from '../../fit/training/training-fit.js';
 import type { GpuKind } from '../../hardware/gpu.js';
 import { formatBytes } from '../../text/units.js';
-import { bar, leftColumn, right, strongCell, wrapColumn } from '../kit/cells.js';
 import type { Block, Cell, TableBlock, Tone } from '../kit/report.js';
+import { barCell, leftColumn, right, strongCell, valueCell, wrapColumn } from '../kit/report.js';
 
 export type ShownBounds = Readonly<Record<keyof Bounds, { readonly value: number | bigint }>>;
 
@@ -43,10 +43,8 @@ export function memoryTable(
   capacity: Quantity,
 ): TableBlock {
   const { each, own } = NOUNS[kind];
-  const share = (bytes: ShownBounds): Cell => ({
-    text: bar(Number(bytes.expected.value) / capacity.value, BAR_WIDTH),
-    value: '',
-  });
+  const share = (bytes: ShownBounds): Cell =>
+    barCell(Number(bytes.expected.value) / capacity.value, BAR_WIDTH);
   const row = ({ part, bytes }: MemoryPart): Cell[] => [
     { text: part },
     ...boundsCells(bytes, bytesText),
@@ -60,9 +58,9 @@ export function memoryTable(
     [
       { text: `${own} has`, tone: 'dim' },
       { text: '', value: '' },
-      { text: bytesText(capacity.value), value: capacity.value },
+      valueCell(capacity.value, bytesText),
       { text: '', value: '' },
-      { text: bar(1, BAR_WIDTH), value: '' },
+      barCell(1, BAR_WIDTH),
     ],
   ];
   return {
@@ -84,10 +82,7 @@ export const boundsColumns = (unit: string) => [
 ];
 
 export const boundsCells = (bounds: ShownBounds, text: (value: number) => string): Cell[] =>
-  [bounds.lower, bounds.expected, bounds.upper].map(({ value }) => ({
-    text: text(Number(value)),
-    value: Number(value),
-  }));
+  [bounds.lower, bounds.expected, bounds.upper].map(({ value }) => valueCell(Number(value), text));
 
 /** Copy of the limit in `src/fit/training/lora.ts`: a report imports only its types. */
 export const MOST_TRIED: typeof MOST_TRIED_GPUS = 64;

@@ -6,8 +6,9 @@ import type { ServingRemedy } from '../../fit/remedies/serving-remedies.js';
 import type { LoadAnswer } from '../../fit/serving/queueing.js';
 import type { DecodeStep, DecodingLimit, Prefill } from '../../fit/serving/roofline.js';
 import type { ServingLoad } from '../../fit/serving/serving.js';
-import { formatInteger, formatSeconds, percentText, significant } from '../../text/units.js';
+import { formatInteger, formatSeconds, formatSequences, significant } from '../../text/units.js';
 import { counted, present, sentence } from '../../text/words.js';
+import type { Block, Cell, TableBlock } from '../kit/report.js';
 import {
   contextText,
   generationNote,
@@ -16,11 +17,12 @@ import {
   leftColumn,
   NOTHING,
   noteOf,
+  percentCell,
   right,
   strongCell,
+  valueCell,
   wrapColumn,
-} from '../kit/cells.js';
-import type { Block, Cell, TableBlock } from '../kit/report.js';
+} from '../kit/report.js';
 import {
   boundsCells,
   boundsColumns,
@@ -59,7 +61,7 @@ export function servingBlocks(
   return present([
     verdictHeading('Serving', verdict),
     noteOf(
-      `${formatInteger(batch)} × ${formatInteger(context)} tokens${contextText(contextOrigin)}, weights in ` +
+      `${formatSequences(batch, context)}${contextText(contextOrigin)}, weights in ` +
         `${formatText(setting)}, cache in ${setting.cacheDtype}, ` +
         `${setting.tensorParallel === 1 ? 'a replica on each GPU' : `${setting.tensorParallel} GPUs share each layer`}.`,
     ),
@@ -227,7 +229,7 @@ function loadRow(title: string, answer: LoadAnswer): Cell[] {
     ];
   }
   const { gpus, replicas, batch, meanSeconds, p95Seconds, service, waiting, utilisation } = answer;
-  const seconds = ({ value }: Quantity): Cell => ({ text: formatSeconds(value), value });
+  const seconds = ({ value }: Quantity): Cell => valueCell(value, formatSeconds);
   return [
     strongCell(title),
     integerCell(gpus.value),
@@ -237,7 +239,7 @@ function loadRow(title: string, answer: LoadAnswer): Cell[] {
     seconds(p95Seconds),
     seconds(service),
     seconds(waiting),
-    { text: percentText(utilisation.value), value: utilisation.value },
+    percentCell(utilisation.value),
     { text: batch.value === 1 ? 'one at a time: a cautious figure' : '' },
   ];
 }

@@ -2,8 +2,16 @@
 import type { TableCell, TableRow, TableSetting } from '../../fit/fit-table.js';
 import { formatBytes, formatInteger, shortCount } from '../../text/units.js';
 import { counted, joined, modelName, present, shellWord, withoutFlags } from '../../text/words.js';
-import { contextText, leftColumn, noteOf, right, strongCell, tableOf } from '../kit/cells.js';
 import type { Block, Cell, Report, TableBlock } from '../kit/report.js';
+import {
+  contextText,
+  leftColumn,
+  noteOf,
+  right,
+  strongCell,
+  tableOf,
+  valueCell,
+} from '../kit/report.js';
 import { MOST_TRIED } from './fit-bounds.js';
 
 export interface FitTableResult {
@@ -98,15 +106,12 @@ const dataTable = (rows: readonly TableRow[]): TableBlock =>
     rows.flatMap(({ cells, ...row }) => cells.map((cell) => ({ ...row, ...cell }))),
     [
       leftColumn('gpu', 'gpu', ({ name }) => name),
-      right('unit', 'unit_gpus', ({ unit }) => ({ text: String(unit), value: unit })),
-      right('memory', 'memory_bytes', ({ memoryBytes }) => ({
-        text: String(memoryBytes),
-        value: memoryBytes,
-      })),
+      right('unit', 'unit_gpus', ({ unit }) => valueCell(unit)),
+      right('memory', 'memory_bytes', ({ memoryBytes }) => valueCell(memoryBytes)),
       leftColumn('use', 'use', ({ use }) => use),
       leftColumn('dtype', 'dtype', ({ dtype }) => dtype ?? ''),
       leftColumn('verdict', 'verdict', ({ verdict }) => verdict),
-      right('gpus', 'gpus', ({ gpus }) => ({ text: String(gpus ?? ''), value: gpus ?? '' })),
+      right('gpus', 'gpus', ({ gpus }) => valueCell(gpus ?? '')),
     ],
   );
 

@@ -15,18 +15,19 @@ import {
   significant,
 } from '../../text/units.js';
 import { counted, present, sentence } from '../../text/words.js';
+import type { Block, TableBlock } from '../kit/report.js';
 import {
   contextText,
   headingBlock,
   integerCell,
   leftColumn,
-  NOTHING,
   noteOf,
+  precisionText,
   right,
   strongCell,
+  valueCell,
   wrapColumn,
-} from '../kit/cells.js';
-import type { Block, TableBlock } from '../kit/report.js';
+} from '../kit/report.js';
 import {
   boundsCells,
   boundsColumns,
@@ -51,7 +52,7 @@ export function trainingBlocks(training: Training): Block[] {
     verdictHeading('Training', verdict),
     noteOf(
       `Micro-batch of ${formatInteger(setting.microBatch)} × ${formatInteger(setting.context)} ` +
-        `tokens${contextText(contextOrigin)}, ${setting.precision === 'mixed' ? 'mixed precision' : 'float32'}, ${setting.optimizer}, ` +
+        `tokens${contextText(contextOrigin)}, ${precisionText(setting.precision)}, ${setting.optimizer}, ` +
         `recomputation ${setting.recompute}, ${ATTENTION[setting.attention]}, ${LOSSES[setting.loss]}, ` +
         `${setting.dropout ? 'with dropout, ' : ''}${spreadText(setting)}.`,
     ),
@@ -196,9 +197,7 @@ function remedyBlocks({ setting, fit: { remedies, verdict } }: Training): Block[
       rows: remedies.map(({ flags, total, tokensPerSecond }) => [
         { text: `${isRoom ? 'up to ' : ''}${flagsText(flags)}` },
         ...boundsCells(total, bytesText),
-        tokensPerSecond
-          ? { text: significant(tokensPerSecond.value), value: tokensPerSecond.value }
-          : NOTHING,
+        valueCell(tokensPerSecond?.value ?? null, significant),
       ]),
     },
   ];

@@ -1,7 +1,7 @@
 /** Report of `minimind inspect`: a checkpoint's type and tensors. */
 import type { AdapterDescription } from '../../checkpoint/adapter/adapter.js';
 import type { TensorGroup } from '../../checkpoint/summary.js';
-import { formatBytes, formatInteger, shortCount } from '../../text/units.js';
+import { formatBytes, shortCount } from '../../text/units.js';
 import {
   counted,
   joined,
@@ -14,6 +14,7 @@ import {
   shortened,
   sumOf,
 } from '../../text/words.js';
+import type { Block, Cell, Fact, Field, Report, TableBlock, Verdict } from '../kit/report.js';
 import {
   bar,
   bytesCell,
@@ -21,19 +22,24 @@ import {
   headingBlock,
   integerCell,
   leftColumn,
+  listBlocks,
   moreNote,
   right,
   shareCell,
   strongCell,
   tableOf,
+  valueCell,
   wrapColumn,
-} from '../kit/cells.js';
-import type { Block, Cell, Fact, Report, TableBlock, Verdict } from '../kit/report.js';
-import { ggufComponents, ggufDetails, ggufFacts } from './inspect-gguf.js';
-import { onnxDetails, onnxFacts } from './inspect-onnx.js';
+} from '../kit/report.js';
+import {
+  ggufComponents,
+  ggufDetails,
+  ggufFacts,
+  onnxDetails,
+  onnxFacts,
+} from './inspect-formats.js';
 import type { InspectResult } from './inspect-tensors.js';
 import { contentBlocks, sharingBlocks, tensorsBlocks, tensorsTable } from './inspect-tensors.js';
-import { MAX_ROWS } from './inspect-text.js';
 import { srteData, srteSurveyBlocks, srteSurveyDetails } from './srte-survey.js';
 
 /** @param options.listed Whether each tensor has its own row. */
@@ -58,7 +64,7 @@ export function inspectReport(
       ...(srte ? srteSurveyDetails(srte) : []),
       headingBlock('Totals'),
       totalsTable(result),
-      ...groupsBlocks(groups),
+      ...listBlocks('Components', groups, groupFields(groups)),
       ...sharingBlocks(result),
       ...contentBlocks(result),
       ...(result.gguf ? ggufDetails(result.gguf) : []),
@@ -66,7 +72,11 @@ export function inspectReport(
     ],
     more: listed ? [] : ['--tensors'],
     next: nextStep(result),
-    data: listed ? tensorsTable(result) : srte ? srteData(srte) : groupsTable(groups),
+    data: listed
+      ? tensorsTable(result)
+      : srte
+        ? srteData(srte)
+        : tableOf(groups, groupFields(groups)),
   };
 }
 
@@ -283,22 +293,11 @@ function totalsTable({ totals }: InspectResult): TableBlock {
   );
 }
 
-const groupsBlocks = (groups: readonly TensorGroup[]): Block[] =>
-  groups.length > 0
-    ? [
-        headingBlock('Components'),
-        groupsTable(groups.slice(0, MAX_ROWS)),
-        ...moreNote(groups.length - MAX_ROWS, '--json'),
-      ]
-    : [];
-
-function groupsTable(groups: readonly TensorGroup[]): TableBlock {
+/** Columns of the components. */
+function groupFields(groups: readonly TensorGroup[]): (Field<TensorGroup> | false)[] {
   const isRepeated = groups.some(({ layers = [] }) => layers.length > 1);
-  return tableOf(groups, [
-    cutColumn('component', 'group', (group) => ({
-      text: nameText(groupLabel(group)),
-      value: groupLabel(group),
-    })),
+  return [
+    cutColumn('component', 'group', (group) => valueCell(groupLabel(group), nameText)),
     isRepeated && right('layers', 'alike', (group) => alikeCell(group)),
     right(isRepeated ? 'tensors each' : 'tensors', 'tensors_each', (group) =>
       integerCell(group.tensors),
@@ -308,13 +307,11 @@ function groupsTable(groups: readonly TensorGroup[]): TableBlock {
     ),
     right(isRepeated ? 'size each' : 'size', 'bytes_each', (group) => bytesCell(group.bytes)),
     wrapColumn('types', 'dtypes', (group) => group.dtypes.join(', ')),
-  ]);
+  ];
 }
 
 function alikeCell({ layers = [] }: TensorGroup): Cell {
-  return layers.length > 1
-    ? { text: formatInteger(layers.length), value: layers.length }
-    : { text: '', value: 1 };
+  return layers.length > 1 ? integerCell(layers.length) : { text: '', value: 1 };
 }
 
 /** `layers.0 … layers.31`, `layers.0, 2–5, 8`, `embed`. */

@@ -9,6 +9,7 @@ import type { SrteSurvey } from '../../conversion/srte/survey-srte.js';
 import type { StoredModel } from '../../model-input/stored-model.js';
 import { formatBytes, formatInteger } from '../../text/units.js';
 import { namesText, nameText, present, shortened } from '../../text/words.js';
+import type { Block, Cell, TableBlock } from '../kit/report.js';
 import {
   bytesCell,
   cutColumn,
@@ -16,16 +17,18 @@ import {
   headingBlock,
   integerCell,
   leftColumn,
+  listBlocks,
+  MAX_ROWS,
   moreNote,
   NOTHING,
   noteOf,
   right,
+  shapeText,
   tableOf,
+  valueCell,
   wrapColumn,
-} from '../kit/cells.js';
-import type { Block, Cell, TableBlock } from '../kit/report.js';
-import type { OnnxInspection } from './inspect-onnx.js';
-import { MAX_ROWS, plainText } from './inspect-text.js';
+} from '../kit/report.js';
+import type { OnnxInspection } from './inspect-formats.js';
 
 /** Full result of `minimind inspect`. */
 export interface InspectResult extends CheckpointSummary {
@@ -52,14 +55,9 @@ interface Row extends TensorSummary {
 /** Shown characters of a hash, enough to compare by eye. */
 const SHOWN_HASH = 12;
 
-const NAME: Field<Row> = cutColumn('tensor', 'tensor', ({ name }) => ({
-  text: nameText(name),
-  value: name,
-}));
+const NAME: Field<Row> = cutColumn('tensor', 'tensor', ({ name }) => valueCell(name, nameText));
 const DTYPE: Field<Row> = leftColumn('type', 'dtype', ({ dtype }) => dtype);
-const SHAPE: Field<Row> = right('shape', 'shape', ({ shape }) =>
-  shortened(`[${shape.join(', ')}]`),
-);
+const SHAPE: Field<Row> = right('shape', 'shape', ({ shape }) => shortened(shapeText(shape)));
 const ELEMENTS: Field<Row> = right('values', 'elements', ({ elements }) => integerCell(elements));
 const BYTES: Field<Row> = right('size', 'bytes', ({ bytes }) => bytesCell(bytes));
 const SHARED: Field<Row> = cutColumn('shared with', 'shared_with', sharedCell);
@@ -71,7 +69,7 @@ const HASH: Field<Row> = leftColumn('sha256', 'sha256', ({ sha256 = '' }) => ({
 const statistic = (title: string, key: string, of: (stats: Statistics) => number | null) =>
   right(title, key, ({ stats }: Row): Cell => {
     const value = stats ? of(stats) : null;
-    return value === null ? NOTHING : { text: numberText(value), value };
+    return valueCell(value, numberText);
   });
 
 const count = (title: string, key: string, of: (stats: Statistics) => number) =>
@@ -233,17 +231,16 @@ export function sharingBlocks({ shared, aliases }: CheckpointSummary): Block[] {
 }
 
 export function contentBlocks({ content }: CheckpointSummary): Block[] {
-  const entries = Object.entries(content);
-  if (entries.length === 0) return [];
-  return [
-    headingBlock('Other content'),
-    tableOf(entries.slice(0, MAX_BESIDE), [
+  return listBlocks(
+    'Other content',
+    Object.entries(content),
+    [
       wrapColumn('key', 'key', ([key]) => nameText(key)),
       leftColumn('type', 'type', ([, entry]) => entry.type),
       wrapColumn('value', 'value', ([, entry]) => contentText(entry)),
-    ]),
-    ...moreNote(entries.length - MAX_BESIDE, '--json'),
-  ];
+    ],
+    MAX_BESIDE,
+  );
 }
 
 function contentText({ type, value, tensors, tensorBytes = 0 }: ContentEntry): string {
@@ -265,4 +262,43 @@ function contentOf(value: JsonLike, isForm: boolean): JsonLike {
   if (!('object' in value)) return value;
   const { state, args = [] } = value;
   return state ?? (Array.isArray(args) && args.length === 1 ? (args[0] ?? null) : args);
+}
+
+/** Maximum characters of a configuration in a table. */
+const MAX_PLAIN_TEXT = 160;
+
+/** Plain data in one line, without the outer brackets. */
+export function plainText(value: JsonLike): string {
+  const line: Line = { parts: [], room: MAX_PLAIN_TEXT };
+  write(value, 0, line);
+  return shortened(line.parts.join(''), MAX_PLAIN_TEXT);
+}
+
+/** Output line with limited room. */
+interface Line {
+  readonly parts: string[];
+  /** Remaining characters. */
+  room: number;
+}
+
+function put(line: Line, text: string): void {
+  line.parts.push(text);
+  line.room -= text.length;
+}
+
+/** @param depth Depth of the value, which plain data limits. */
+function write(value: JsonLike, depth: number, line: Line): void {
+  if (typeof value !== 'object' || value === null) {
+    put(line, typeof value === 'string' && depth > 0 ? JSON.stringify(value) : String(value));
+    return;
+  }
+  const isList = Array.isArray(value);
+  const [open, close] = depth === 0 ? ['', ''] : isList ? ['[', ']'] : ['{', '}'];
+  put(line, open);
+  for (const [index, [key, item]] of Object.entries(value).entries()) {
+    if (line.room < 0) return;
+    put(line, `${index > 0 ? ', ' : ''}${isList ? '' : `${key}: `}`);
+    write(item, depth + 1, line);
+  }
+  put(line, close);
 }

@@ -2,8 +2,9 @@
 import type { SrteOption, SrteSurvey, TableSurvey } from '../../conversion/srte/survey-srte.js';
 import { formatBytes, formatInteger, formatShare, percentText } from '../../text/units.js';
 import { present, shortened } from '../../text/words.js';
+import type { Block, Cell, TableBlock } from '../kit/report.js';
 import {
-  bar,
+  barCell,
   bytesCell,
   cosineCell,
   headingBlock,
@@ -12,13 +13,13 @@ import {
   moreNote,
   NOTHING,
   noteOf,
+  paragraph,
   percentCell,
   realCell,
   right,
   shareCell,
   tableOf,
-} from '../kit/cells.js';
-import type { Block, Cell, TableBlock } from '../kit/report.js';
+} from '../kit/report.js';
 
 /** Columns of the bar of a table whose distance from the mean equals its norm. */
 const BAR_WIDTH = 12;
@@ -33,7 +34,7 @@ export function srteSurveyBlocks(survey: SrteSurvey): Block[] {
   const more = options.length - ANSWER_ROWS;
   return [
     headingBlock('SRTE'),
-    { kind: 'note', text: storageText(survey) },
+    paragraph(storageText(survey)),
     ...notes.map(noteOf),
     ...tables.flatMap(nonFiniteBlocks),
     ...(advice === undefined ? [] : [{ kind: 'note' as const, text: advice }]),
@@ -73,11 +74,10 @@ function nonFiniteBlocks({ name, nonFinite }: TableSurvey): Block[] {
   const { count, row, column, value } = nonFinite;
   const what = count === 1 ? 'value is' : 'values are';
   return [
-    {
-      kind: 'note',
-      text: `${shortened(name)}: ${formatInteger(count)} ${what} not finite; the first is ${value} at row ${row}, column ${column}.`,
-      tone: 'bad',
-    },
+    paragraph(
+      `${shortened(name)}: ${formatInteger(count)} ${what} not finite; the first is ${value} at row ${row}, column ${column}.`,
+      'bad',
+    ),
   ];
 }
 
@@ -89,10 +89,7 @@ function tablesBlocks(tables: readonly TableSurvey[]): Block[] {
       right('norm', 'norm', (table) => realCell(table.norm)),
       right('distance', 'distance_to_mean', (table) => realCell(table.distanceToMean)),
       right('relative', 'relative_distance', (table) => percentCell(table.relativeDistance)),
-      leftColumn('', 'bar', (table) => ({
-        text: bar(table.relativeDistance ?? 0, BAR_WIDTH),
-        value: '',
-      })),
+      leftColumn('', 'bar', (table) => barCell(table.relativeDistance ?? 0, BAR_WIDTH)),
       right('largest', 'largest_difference', (table) => realCell(table.largestDifference)),
       right('cosine', 'cosine_to_mean', (table) => cosineCell(table.cosineToMean)),
     ]),

@@ -1,11 +1,15 @@
 /** Report of `minimind kv-projector verify`: loss curves of the two adapters and their crossover. */
+
+import type { Spread, VariantResult } from '../../kv-projector/ablations.js';
 import type { AdapterKind } from '../../kv-projector/projector.js';
 import type { DataKind, Step, Verification } from '../../kv-projector/verify-adapters.js';
-import type { VerifyProjectorsResult } from '../../kv-projector/verify-projectors.js';
-import { formatDuration, formatInteger, shortCount } from '../../text/units.js';
+import type {
+  AblationsResult,
+  VerifyProjectorsResult,
+} from '../../kv-projector/verify-projectors.js';
+import { formatDuration, formatInteger, formatSequences, shortCount } from '../../text/units.js';
 import { counted } from '../../text/words.js';
 import { ENGINE_TITLES } from '../doctor-report.js';
-import { headingBlock, integerCell, leftColumn, noteOf, right, tableOf } from '../kit/cells.js';
 import type {
   Block,
   Cell,
@@ -15,6 +19,16 @@ import type {
   Series,
   TableBlock,
   Verdict,
+} from '../kit/report.js';
+import {
+  headingBlock,
+  integerCell,
+  leftColumn,
+  noteOf,
+  right,
+  strongCell,
+  tableOf,
+  valueCell,
 } from '../kit/report.js';
 
 const MARKS = {
@@ -62,7 +76,7 @@ function factsOf(result: VerifyProjectorsResult, about: string): Fact[] {
       name: 'elastic',
       text: `${formatInteger(teacherWidth)} → ${formatInteger(hidden)} → ${formatInteger(studentWidth)}, ${shortCount(parameters.elastic)} parameters`,
     },
-    { name: 'data', text: `${about}, ${formatInteger(batch)} × ${formatInteger(context)} tokens` },
+    { name: 'data', text: `${about}, ${formatSequences(batch, context)}` },
     {
       name: 'engine',
       text: `${ENGINE_TITLES[engine.name]} ${engine.version}, ${formatDuration(seconds)}`,
@@ -73,9 +87,9 @@ function factsOf(result: VerifyProjectorsResult, about: string): Fact[] {
 }
 
 /** Four digits: `22.02`, `0.02638`. */
-export const lossText = (loss: number): string => String(Number(loss.toPrecision(4)));
+const lossText = (loss: number): string => String(Number(loss.toPrecision(4)));
 
-export const lossCell = (loss: number): Cell => ({ text: lossText(loss), value: loss });
+const lossCell = (loss: number): Cell => valueCell(loss, lossText);
 
 const everyStep = ({ steps }: Verification): TableBlock =>
   tableOf(steps, [
@@ -218,3 +232,105 @@ const reducedText = ({
 }: NonNullable<VerifyProjectorsResult['reduced']>): string =>
   `a quarter of the published widths or less; --full runs ${formatInteger(fromTeacherWidth)} → ` +
   `${formatInteger(fromStudentWidth)} (about ${formatDuration(estimatedSeconds)})`;
+
+// Ablations: the final loss of each variant, and its ratio to the base
+
+/** @param about Description of the data. */
+export function ablationsReport(result: AblationsResult, about: string): Report {
+  const { optimizer, variants, seeds } = result;
+  const [beta1, beta2] = optimizer.betas;
+  return {
+    verdict: ablationsVerdict(result),
+    blocks: [{ kind: 'facts', facts: ablationsFacts(result, about) }, variantTable(variants)],
+    details: [
+      noteOf(
+        'Each row changes one part of the base. A ratio compares final losses of the same seed, and a range has the ' +
+          'lowest and the highest of the seeds.',
+      ),
+      noteOf(
+        'Losses are those of the training, with dropout active: without dropout they are lower for that reason alone. ' +
+          'All rows train on the same data, and no row is tested on other data.',
+      ),
+      noteOf(
+        `AdamW: learning rate ${optimizer.learningRate}, betas ${beta1} and ${beta2}, epsilon ${optimizer.epsilon}, weight ` +
+          `decay ${optimizer.weightDecay}. Only the adapter of K is trained.`,
+      ),
+    ],
+    data: tableOf(
+      variants.flatMap(({ name, parameters, losses }) =>
+        losses.map((loss, at) => ({ name, parameters, loss, seed: seeds[at] ?? 0 })),
+      ),
+      [
+        leftColumn('variant', 'variant', ({ name }) => name),
+        right('parameters', 'parameters', ({ parameters }) => integerCell(parameters)),
+        right('seed', 'seed', ({ seed }) => integerCell(seed)),
+        right('loss', 'loss', ({ loss }) => lossCell(loss)),
+      ],
+    ),
+  };
+}
+
+function ablationsVerdict({ withoutNorm, variants, seeds, steps }: AblationsResult): Verdict {
+  const after = `after ${counted(steps, 'step')}`;
+  if (withoutNorm !== null && !Number.isFinite(withoutNorm.mean)) {
+    return { text: `Without the norm, a loss ${after} is not a number`, tone: 'bad' };
+  }
+  if (withoutNorm !== null) {
+    return {
+      text: `Without the norm, the loss ${after} is ${timesText(withoutNorm, seeds.length)} that of the base`,
+    };
+  }
+  const ranked = variants.slice(1).toSorted((a, b) => a.timesBase.mean - b.timesBase.mean);
+  const [best, worst] = [ranked[0], ranked.at(-1)];
+  if (!best || !worst) return { text: 'Only the base was trained: no value differs from it' };
+  const text = (variant: VariantResult) =>
+    `${variant.name} ${timesText(variant.timesBase, seeds.length)}`;
+  return {
+    text: `Loss ${after}, relative to the base: ${text(best)}${best === worst ? '' : `, ${text(worst)}`}`,
+  };
+}
+
+/** `9.6 times (9.5–9.7 over 3 seeds)` */
+const timesText = ({ mean, lowest, highest }: Spread, seeds: number): string =>
+  `${two(mean)} times${seeds === 1 ? '' : ` (${two(lowest)}–${two(highest)} over ${counted(seeds, 'seed')})`}`;
+
+function ablationsFacts(result: AblationsResult, about: string): Fact[] {
+  const { size, variants, engine, seconds, seeds, withoutNorm, teacher } = result;
+  const { teacherWidth, studentWidth, hidden, batch, context } = size;
+  const [base] = variants;
+  const widths = [teacherWidth, hidden, studentWidth].map(formatInteger).join(' → ');
+  return [
+    {
+      name: 'base',
+      text: `norm, ratio 1, SiLU, dropout 0.1: ${widths}, ${shortCount(base?.parameters ?? 0)} parameters`,
+    },
+    {
+      name: 'data',
+      text: `${teacher?.tensor ? `X = ${teacher.tensor} of ${teacher.text}` : about}, ${formatSequences(batch, context)}`,
+    },
+    ...(withoutNorm ? [{ name: 'published', text: 'ten times the loss without the norm' }] : []),
+    {
+      name: 'engine',
+      text: `${ENGINE_TITLES[engine.name]} ${engine.version}, ${counted(seeds.length * variants.length, 'training')} in ${formatDuration(seconds)}`,
+    },
+  ];
+}
+
+const variantTable = (variants: readonly VariantResult[]): TableBlock =>
+  tableOf(variants, [
+    leftColumn('variant', 'variant', ({ name }) => strongCell(name)),
+    right('parameters', 'parameters', ({ parameters }) => valueCell(parameters, shortCount)),
+    right('final loss', 'loss', ({ loss }) => lossCell(loss.mean)),
+    right(
+      'range',
+      'loss_range',
+      ({ loss }) => `${lossText(loss.lowest)}–${lossText(loss.highest)}`,
+    ),
+    right('÷ base', 'times_base', ({ timesBase: { mean } }) => valueCell(mean, two)),
+    right('range', 'times_base_range', ({ timesBase: { lowest, highest } }, at) =>
+      at === 0 ? '' : `${two(lowest)}–${two(highest)}`,
+    ),
+  ]);
+
+/** Two digits after the point below 10, one above. */
+const two = (value: number): string => value.toFixed(value < 10 ? 2 : 1);

@@ -13,6 +13,7 @@ import type { ProjectorInit } from '../../kv-projector/init-projector.js';
 import type { KvProjection } from '../../kv-projector/project-kv.js';
 import { formatBytes, formatInteger, shortCount } from '../../text/units.js';
 import { counted, present, sumOf } from '../../text/words.js';
+import type { Block, Cell, Column, Fact, Report, TableBlock, Verdict } from '../kit/report.js';
 import {
   bytesCell,
   cutColumn,
@@ -23,13 +24,13 @@ import {
   NOTHING,
   noteOf,
   right,
+  shapeText,
   strongCell,
   tableOf,
+  valueCell,
   wrapColumn,
-} from '../kit/cells.js';
-import type { Block, Cell, Column, Fact, Report, TableBlock, Verdict } from '../kit/report.js';
-import { explanationBlocks } from '../profile/inventory.js';
-import { publishedBlocks } from '../profile/published.js';
+} from '../kit/report.js';
+import { explanationBlocks, publishedBlocks } from '../profile/explanation.js';
 
 type Described = KvProjection['projector'];
 
@@ -76,8 +77,8 @@ export function projectionReport(result: KvProjection): Report {
 const projectionTable = (tensors: KvProjection['tensors']): TableBlock =>
   tableOf(tensors, [
     cutColumn('tensor', 'tensor', (each) => each.output.name),
-    leftColumn('input shape', 'shape', (each) => `[${each.input.shape.join(', ')}]`),
-    leftColumn('output shape', 'projected_shape', (each) => `[${each.output.shape.join(', ')}]`),
+    leftColumn('input shape', 'shape', (each) => shapeText(each.input.shape)),
+    leftColumn('output shape', 'projected_shape', (each) => shapeText(each.output.shape)),
     leftColumn('type', 'dtype', (each) => each.output.dtype),
     right('not finite', 'non_finite', (each) => integerCell(each.output.nonFinite)),
   ]);
@@ -295,7 +296,7 @@ const FIGURES: readonly FigureColumn[] = [
   {
     column: right('ratio', 'ratio'),
     rooms: ['all'],
-    of: ({ ratio }) => (ratio === null ? NOTHING : { text: String(ratio), value: ratio }),
+    of: ({ ratio }) => valueCell(ratio),
     ofAll: () => NOTHING,
   },
   {

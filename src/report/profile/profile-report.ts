@@ -19,15 +19,17 @@ import {
   formatFlops,
   formatInteger,
   formatMacs,
+  formatSequences,
   formatShare,
   shortCount,
 } from '../../text/units.js';
 import { counted, joined, modelName, present, shellWord, sumOf } from '../../text/words.js';
-import { checkpointBlocks } from '../inspect/inspect-text.js';
+import type { Block, Fact, Report, TableBlock, Tone, Verdict } from '../kit/report.js';
 import {
-  bar,
+  barCell,
   binaryCell,
   bytesCell,
+  configText,
   contextText,
   flopsCell,
   generationNote,
@@ -35,22 +37,17 @@ import {
   integerCell,
   leftColumn,
   noteOf,
+  precisionText,
   right,
   settingNotes,
   shareCell,
   strongCell,
   tableOf,
+  valueCell,
   wrapColumn,
-} from '../kit/cells.js';
-import type { Block, Fact, Report, TableBlock, Tone, Verdict } from '../kit/report.js';
-import {
-  explanationBlocks,
-  explanationData,
-  figuresOf,
-  inventoryBlocks,
-  layersBlocks,
-} from './inventory.js';
-import { publishedBlocks } from './published.js';
+} from '../kit/report.js';
+import { explanationBlocks, explanationData, figuresOf, publishedBlocks } from './explanation.js';
+import { inventoryBlocks, layersBlocks } from './inventory.js';
 
 /** Full result of the command. */
 export interface ProfileResult extends ModelProfile {
@@ -145,7 +142,7 @@ function factsOf({
 }: ProfileResult): Fact[] {
   const { state, total, weights } = inference;
   const { batch, context, dtype } = setting.inference;
-  const tokens = `${formatInteger(batch)} × ${formatInteger(context)} tokens${contextText(setting.origins.context)}`;
+  const tokens = `${formatSequences(batch, context)}${contextText(setting.origins.context)}`;
   const bf16 = bytes.find((each) => each.dtype === 'bf16');
   return present([
     {
@@ -198,7 +195,7 @@ function stateFacts(state: State, { inference }: ResolvedSetting): Fact[] {
       name: 'KV cache',
       text:
         `${formatBytes(keyValuePerToken.value)} per token, ${formatBytes(keyValueCache.value)} for ` +
-        `${formatInteger(inference.batch)} × ${formatInteger(inference.context)} tokens`,
+        `${formatSequences(inference.batch, inference.context)}`,
     },
     first && {
       name: first.label,
@@ -225,8 +222,8 @@ function trainingFact(
   return present([
     `${formatBytes(total.value)}${plain > 0 ? ` (${fused} with fused attention)` : ''}`,
     optimizer.label.replace(/^optimizer: /, ''),
-    precision === 'mixed' ? 'mixed precision' : 'float32',
-    batch !== inference.batch && `${formatInteger(batch)} × ${formatInteger(context)} tokens`,
+    precisionText(precision),
+    batch !== inference.batch && `${formatSequences(batch, context)}`,
     recompute !== 'none' && `recomputation ${recompute}`,
   ]).join(', ');
 }
@@ -268,10 +265,7 @@ function componentsTable(
       leftColumn('component', 'component', ({ label }) => label),
       right('parameters', 'parameters', ({ value }) => integerCell(value)),
       right('share', 'share', ({ value }) => shareCell(value, total)),
-      leftColumn('', 'bar', ({ value }) => ({
-        text: bar(Number(value) / Number(largest), BAR_WIDTH),
-        value: '',
-      })),
+      leftColumn('', 'bar', ({ value }) => barCell(Number(value) / Number(largest), BAR_WIDTH)),
     ],
     [
       [
@@ -299,7 +293,7 @@ function figuresTable(result: ProfileResult): TableBlock {
     leftColumn('section', 'section', ({ section }) => section),
     leftColumn('figure', 'figure', ({ figure }) => figure.label),
     leftColumn('value', 'value', ({ figure: { value } }) =>
-      typeof value === 'bigint' ? String(value) : { text: String(value), value },
+      typeof value === 'bigint' ? String(value) : valueCell(value),
     ),
     leftColumn('unit', 'unit', ({ figure }) => figure.unit),
   ]);
@@ -396,6 +390,35 @@ function bytesTable(figures: readonly Figure[], sum: Figure): TableBlock {
   ]);
 }
 
+/** The stored tensors of a checkpoint. */
+function checkpointBlocks({ totals, config, matches }: CheckpointFacts): Block[] {
+  const { dtypes, distinctTensors, distinctElements, distinctBytes, tensors } = totals;
+  return [
+    headingBlock(`Stored: ${formatBytes(distinctBytes)}`),
+    tableOf(
+      dtypes,
+      [
+        leftColumn('type', 'dtype', ({ dtype }) => dtype),
+        right('tensors', 'tensors', (each) => integerCell(each.tensors)),
+        right('values', 'values', ({ elements }) => integerCell(elements)),
+        right('bytes', 'bytes', ({ bytes }) => bytesCell(bytes)),
+      ],
+      [
+        [
+          strongCell('total'),
+          integerCell(distinctTensors),
+          integerCell(distinctElements),
+          bytesCell(distinctBytes),
+        ],
+      ],
+    ),
+    noteOf(
+      `Each tensor once, buffers included; ${formatInteger(tensors)} names. ` +
+        `Names, shapes and types are ${matches ? '' : 'not '}as the config describes; ${configText(config)}.`,
+    ),
+  ];
+}
+
 function inferenceBlocks({ inference, setting }: ProfileResult): Block[] {
   const { state, weights, buffers, total } = inference;
   return [
@@ -456,8 +479,7 @@ function flopsBlocks(result: ProfileResult): Block[] {
   const { forwardFlops, trainingFlops, setting, parameters, generation } = result;
   const { parts, total, macs } = forwardFlops;
   const { causal, batch, context } = setting.inference;
-  const tokens = (sequences: number) =>
-    `${formatInteger(sequences)} × ${formatInteger(context)} tokens`;
+  const tokens = (sequences: number) => `${formatSequences(sequences, context)}`;
   return present([
     headingBlock(`Forward pass: ${formatFlops(total.value)}`),
     tableOf(
@@ -469,10 +491,9 @@ function flopsBlocks(result: ProfileResult): Block[] {
         right('training', 'training_flops', (_, index) =>
           flopsCell(trainingFlops.parts[index]?.flops.value ?? 0),
         ),
-        leftColumn('', 'bar', ({ flops }) => ({
-          text: bar(Number(flops.value) / Number(total.value), FLOPS_BAR_WIDTH),
-          value: '',
-        })),
+        leftColumn('', 'bar', ({ flops }) =>
+          barCell(Number(flops.value) / Number(total.value), FLOPS_BAR_WIDTH),
+        ),
       ],
       [
         [

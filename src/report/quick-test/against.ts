@@ -3,8 +3,17 @@ import type { ComparedRun, TwoModelComparison } from '../../quicktest/compare-tw
 import { formatInteger, percentText } from '../../text/units.js';
 import { counted, modelName } from '../../text/words.js';
 import { engineText } from '../doctor-report.js';
-import { bar, headingBlock, leftColumn, noteOf, right, tableOf } from '../kit/cells.js';
 import type { Block, Cell, Fact, Report, TableBlock, Verdict } from '../kit/report.js';
+import {
+  barCell,
+  headingBlock,
+  leftColumn,
+  noteOf,
+  percentCell,
+  right,
+  tableOf,
+  valueCell,
+} from '../kit/report.js';
 
 /** @param flat Whether to output one table, for programs. */
 export function againstReport(
@@ -113,7 +122,7 @@ export function logitsTable({ logits }: Pick<TwoModelComparison, 'logits'>): Tab
   ]);
 }
 
-const differenceCell = (value: number): Cell => ({ text: measurementText(value), value });
+const differenceCell = (value: number): Cell => valueCell(value, measurementText);
 
 /** `0`, `2.41e-7`, `0.0727`, `3.13`. */
 export function measurementText(value: number): string {
@@ -123,7 +132,7 @@ export function measurementText(value: number): string {
 }
 
 const shareCell = (value: number): Cell =>
-  Number.isFinite(value) ? { text: percentText(value), value } : differenceCell(value);
+  Number.isFinite(value) ? percentCell(value) : differenceCell(value);
 
 /** Columns of the bar of the largest difference. */
 const BAR_WIDTH = 16;
@@ -137,10 +146,9 @@ function blocksTable({ blocks, logits, threshold }: TwoModelComparison): TableBl
     right('relative', 'relative_difference', ({ relativeDifference }) =>
       shareCell(relativeDifference),
     ),
-    leftColumn('', 'bar', ({ relativeDifference }) => ({
-      text: bar(shareOf(relativeDifference, most), BAR_WIDTH),
-      value: '',
-    })),
+    leftColumn('', 'bar', ({ relativeDifference }) =>
+      barCell(shareOf(relativeDifference, most), BAR_WIDTH),
+    ),
     right('largest', 'largest_difference', ({ largestDifference }) =>
       differenceCell(largestDifference),
     ),
@@ -162,6 +170,6 @@ function flatTable({ logits, blocks }: TwoModelComparison): TableBlock {
   return tableOf(figures, [
     leftColumn('where', 'where', ([where]) => where),
     leftColumn('measure', 'measure', ([, measure]) => measure),
-    right('value', 'value', ([, , value]) => ({ text: String(value), value })),
+    right('value', 'value', ([, , value]) => valueCell(value)),
   ]);
 }

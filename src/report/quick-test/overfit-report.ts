@@ -4,8 +4,16 @@ import type { SettingSource, SourcedSetting } from '../../quicktest/overfit/over
 import { formatInteger, formatSeconds, shortNumber } from '../../text/units.js';
 import { counted, modelName, sentence } from '../../text/words.js';
 import { engineText } from '../doctor-report.js';
-import { headingBlock, integerCell, noteOf, realCell, right, tableOf } from '../kit/cells.js';
 import type { Block, Fact, LinePlotBlock, Report, TableBlock, Verdict } from '../kit/report.js';
+import {
+  headingBlock,
+  integerCell,
+  noteOf,
+  realCell,
+  right,
+  tableOf,
+  valueCell,
+} from '../kit/report.js';
 import { proxyBlocks } from './quick-test-report.js';
 
 export interface OverfitResult {
@@ -174,10 +182,9 @@ function sweepBlocks({ learningRates }: Overfit): Block[] {
       ],
     },
     tableOf(points, [
-      right('learning rate', 'learning_rate', ({ learningRate }) => ({
-        text: shortNumber(learningRate),
-        value: learningRate,
-      })),
+      right('learning rate', 'learning_rate', ({ learningRate }) =>
+        valueCell(learningRate, shortNumber),
+      ),
       right('loss', 'loss', ({ loss }) => realCell(loss)),
     ]),
   ];

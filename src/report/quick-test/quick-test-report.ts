@@ -10,21 +10,29 @@ import type {
   Timing,
 } from '../../quicktest/finding.js';
 import type { QuantizedWeights, QuickTest } from '../../quicktest/run-quick-test.js';
-import { formatBytes, formatInteger, shortCount, weightFormText } from '../../text/units.js';
+import {
+  formatBytes,
+  formatInteger,
+  formatSequences,
+  shortCount,
+  weightFormText,
+} from '../../text/units.js';
 import { counted, modelName, sumOf } from '../../text/words.js';
 import { engineText, skippedEngineText } from '../doctor-report.js';
+import type { Block, Cell, Fact, Report, TableBlock, Tone, Verdict } from '../kit/report.js';
 import {
-  bar,
+  barCell,
   headingBlock,
   integerCell,
   leftColumn,
   noteOf,
   percentCell,
   right,
+  shapeText,
   tableOf,
+  valueCell,
   wrapColumn,
-} from '../kit/cells.js';
-import type { Block, Cell, Fact, Report, TableBlock, Tone, Verdict } from '../kit/report.js';
+} from '../kit/report.js';
 import { logitsTable } from './against.js';
 
 interface QuickTestResult extends QuickTest {
@@ -220,7 +228,7 @@ function timingBlocks(timing: Timing, { batch, context, engine }: QuickTestResul
   return [
     headingBlock(`Forward pass: ${meanText(timing)}`),
     noteOf(
-      `${formatInteger(batch)} × ${formatInteger(context)} tokens; ${runsText(timing)}; ` +
+      `${formatSequences(batch, context)}; ${runsText(timing)}; ` +
         `median ${secondsText(medianSeconds)}, fastest ${secondsText(minSeconds)}.` +
         (engine.deviceKind === 'cpu' ? '' : COPIED),
     ),
@@ -233,7 +241,7 @@ function timingBlocks(timing: Timing, { batch, context, engine }: QuickTestResul
       right('count', 'times', ({ times }) => integerCell(times)),
       right('total', 'seconds_in_all', (part) => secondsCell(inModel(part))),
       right('share', 'share', (part) => percentCell(inModel(part) / sum)),
-      leftColumn('', 'bar', (part) => ({ text: bar(inModel(part) / sum, BAR_WIDTH), value: '' })),
+      leftColumn('', 'bar', (part) => barCell(inModel(part) / sum, BAR_WIDTH)),
     ]),
     noteOf(
       `Each part runs alone, and the first block is measured for all: ${secondsText(sum)} together. ` +
@@ -244,7 +252,7 @@ function timingBlocks(timing: Timing, { batch, context, engine }: QuickTestResul
 
 const inModel = ({ seconds, times }: PartTiming) => seconds * times;
 
-const secondsCell = (seconds: number): Cell => ({ text: secondsText(seconds), value: seconds });
+const secondsCell = (seconds: number): Cell => valueCell(seconds, secondsText);
 
 /** `0.06 ms`, `12.3 ms`, `1.25 s`. */
 function secondsText(seconds: number): string {
@@ -262,7 +270,7 @@ function costBlocks(
   const speed = (f32.meanSeconds / own.meanSeconds).toPrecision(2);
   const row = (what: string, key: keyof ForwardCost, text: (value: number) => string): Cell[] => [
     { text: what },
-    ...[own, f32].map((spent) => ({ text: text(spent[key]), value: spent[key] })),
+    ...[own, f32].map((spent) => valueCell(spent[key], text)),
   ];
   return [
     headingBlock(`${title} is ${speed} times as fast as float32`),
@@ -306,11 +314,11 @@ export function traceReport(
           value: name,
         })),
         wrapColumn('operation', 'operation', ({ operation }) => operation),
-        leftColumn('shape', 'shape', ({ shape }) => `[${shape.join(', ')}]`),
+        leftColumn('shape', 'shape', ({ shape }) => shapeText(shape)),
         right('parameters', 'parameters', ({ parameters }) =>
           parameters === 0 ? { text: '', value: 0 } : integerCell(parameters),
         ),
-        flat && right('depth', 'depth', ({ depth }) => ({ text: String(depth), value: depth })),
+        flat && right('depth', 'depth', ({ depth }) => valueCell(depth)),
       ]),
     ],
   };

@@ -1,8 +1,7 @@
 import { markdownTable } from 'markdown-table';
 import { printable } from '../../text/escape.js';
 import { textWidth } from '../kit/layout.js';
-import { drawLinePlot } from '../kit/line-plot.js';
-import { drawPlot } from '../kit/plot.js';
+import { drawLinePlot, drawPlot } from '../kit/plots.js';
 import type {
   Block,
   FactsBlock,

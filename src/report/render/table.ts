@@ -3,8 +3,7 @@ import { Chalk } from 'chalk';
 import Table from 'cli-table3';
 import { printable } from '../../text/escape.js';
 import { cutMiddle, textWidth, usableWidth, wrap } from '../kit/layout.js';
-import { drawLinePlot } from '../kit/line-plot.js';
-import { drawPlot } from '../kit/plot.js';
+import { drawLinePlot, drawPlot } from '../kit/plots.js';
 import type {
   Block,
   FactsBlock,

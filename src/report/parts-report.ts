@@ -1,24 +1,40 @@
-/** Report of a sweep in parts: its plan, its progress, and what is missing. */
+/** Reports of work in parts, a sweep or a conversion: the plan, the progress, and what is missing. */
+
+import type { PartsResult } from '../conversion/parts/parts.js';
 import type { PartsAnswer } from '../parts/part-states.js';
 import type { SweepResult } from '../sweep/sweep.js';
-import { formatBytes, formatDuration, formatInteger, significant } from '../text/units.js';
+import {
+  formatBytes,
+  formatDuration,
+  formatInteger,
+  formatShare,
+  significant,
+} from '../text/units.js';
 import { counted, present, shellWord, shortened } from '../text/words.js';
-import { integerCell, leftColumn, moreNote, right, tableOf, wrapColumn } from './kit/cells.js';
 import type { Fact, Report, TableBlock, Verdict } from './kit/report.js';
+import {
+  bytesCell,
+  integerCell,
+  leftColumn,
+  moreNote,
+  right,
+  tableOf,
+  wrapColumn,
+} from './kit/report.js';
 
 /** Rows of the answer's table; the details have all. */
 const ANSWER_ROWS = 6;
 
 export const sweepReport = (result: SweepResult): Report =>
   progressReport(result, {
-    verdict: verdictOf(result),
-    facts: factsOf(result),
-    table: (parts) => partsTable(result, parts),
+    verdict: sweepVerdict(result),
+    facts: sweepFacts(result),
+    table: (parts) => sweepTable(result, parts),
     next: nextStep(result.command, result),
   });
 
 /** Report of work in parts: all parts of a plan, else those that are not done. */
-export function progressReport<Part extends PartsAnswer['parts'][number]>(
+function progressReport<Part extends PartsAnswer['parts'][number]>(
   { action, parts }: { readonly action: PartsAnswer['action']; readonly parts: readonly Part[] },
   {
     verdict,
@@ -50,7 +66,7 @@ export function progressReport<Part extends PartsAnswer['parts'][number]>(
 const unitsText = (count: number, plural: string): string =>
   counted(count, plural.replace(/s$/, ''));
 
-function verdictOf(result: SweepResult): Verdict {
+function sweepVerdict(result: SweepResult): Verdict {
   const { action, parts, units, unitName } = result;
   if (action !== 'plan') return progressVerdict(result);
   const total = counted(parts.length, 'part');
@@ -58,7 +74,7 @@ function verdictOf(result: SweepResult): Verdict {
 }
 
 /** Verdict on a run of parts, or on the state of all. */
-export function progressVerdict({ action, parts, missing, array, ran }: PartsAnswer): Verdict {
+function progressVerdict({ action, parts, missing, array, ran }: PartsAnswer): Verdict {
   const total = counted(parts.length, 'part');
   const done = `${formatInteger(parts.length - missing.length)} of ${total} done`;
   if (action === 'part' && ran !== null) return { text: ranText(ran), tone: 'good' };
@@ -81,7 +97,7 @@ function ranText({ parts, units, unitsThere }: NonNullable<PartsAnswer['ran']>):
   return unitsThere === units ? `${name} already` : name;
 }
 
-function factsOf(result: SweepResult): Fact[] {
+function sweepFacts(result: SweepResult): Fact[] {
   const { action, parts, ran, plan, unitName, units, doneUnits } = result;
   const { memoryBytes, unitsPerSecond, secondsLeft } = result;
   if (action === 'plan') {
@@ -115,7 +131,7 @@ function factsOf(result: SweepResult): Fact[] {
 }
 
 /** Numbers of parts that run, that have stopped and that are missing. */
-export function stateFacts({ parts, missing, array }: PartsAnswer): Fact[] {
+function stateFacts({ parts, missing, array }: PartsAnswer): Fact[] {
   const running = parts.filter(({ state }) => state === 'running').length;
   const stalled = parts.filter(({ state }) => state === 'stalled').length;
   return present([
@@ -131,12 +147,12 @@ export function stateFacts({ parts, missing, array }: PartsAnswer): Fact[] {
 
 type Part = PartsAnswer['parts'][number];
 
-export const stateColumn = leftColumn('state', 'state', ({ state }: Part) => ({
+const stateColumn = leftColumn('state', 'state', ({ state }: Part) => ({
   text: state,
   ...(state === 'stalled' && { tone: 'warning' as const }),
 }));
 
-export const hostsColumn = wrapColumn('host', 'hosts', ({ hosts }: Part) =>
+const hostsColumn = wrapColumn('host', 'hosts', ({ hosts }: Part) =>
   hosts.map((host) => shortened(host)).join(', '),
 );
 
@@ -149,7 +165,7 @@ function spreadText({ parts, unitName }: SweepResult): string {
     : `${formatInteger(least)} to ${unitsText(most, unitName)}`;
 }
 
-const partsTable = ({ unitName }: SweepResult, parts: SweepResult['parts']): TableBlock =>
+const sweepTable = ({ unitName }: SweepResult, parts: SweepResult['parts']): TableBlock =>
   tableOf(parts, [
     right('part', 'part', (part) => integerCell(part.part)),
     stateColumn,
@@ -159,8 +175,88 @@ const partsTable = ({ unitName }: SweepResult, parts: SweepResult['parts']): Tab
   ]);
 
 /** Next command of work in parts. */
-export function nextStep(command: string, { action, plan, missing }: PartsAnswer): string {
+function nextStep(command: string, { action, plan, missing }: PartsAnswer): string {
   const start = `minimind ${command} --plan ${shellWord(plan.file)}`;
   if (action === 'plan') return `${start} --launch slurm`;
   return missing.length === 0 ? `${start} --finish` : `${start} --status`;
 }
+
+// A conversion in parts
+
+export const partsReport = (result: PartsResult): Report =>
+  progressReport(result, {
+    verdict: conversionVerdict(result),
+    facts: conversionFacts(result),
+    table: conversionTable,
+    next: result.isFinished
+      ? `minimind verify ${shellWord(result.output.path)}`
+      : nextStep('convert-checkpoint', result),
+  });
+
+function conversionVerdict(result: PartsResult): Verdict {
+  const { action, parts, output, isFinished } = result;
+  if (action === 'plan') {
+    const total = counted(parts.length, 'part');
+    return { text: `Plan for ${output.path} in ${total}: nothing was converted` };
+  }
+  if (isFinished) return { text: `${output.path} is complete`, tone: 'good' };
+  return progressVerdict(result);
+}
+
+function conversionFacts(result: PartsResult): Fact[] {
+  const { action, input, output, parts, ran, plan } = result;
+  const { doneBytes, bytes, bytesPerSecond, secondsLeft } = result;
+  const working = parts.filter((part) => part.files > 0 || part.slices > 0).length;
+  const memory = Math.max(...parts.map(({ memoryBytes }) => memoryBytes));
+  if (action === 'plan') {
+    return [
+      { name: 'input', text: `${counted(input.files, 'file')}, ${formatBytes(input.bytes)}` },
+      { name: 'output', text: `${counted(output.files, 'file')}, ${formatBytes(output.bytes)}` },
+      {
+        name: 'parts',
+        text:
+          working < parts.length
+            ? `${formatInteger(working)} with work: a part is whole files; a smaller --shard-size makes more`
+            : `${counted(parts.length, 'part')} of whole files, ${sizesText(parts)}`,
+        ...(working < parts.length && { tone: 'warning' as const }),
+      },
+      { name: 'memory', text: `about ${formatBytes(memory)} for each part` },
+      { name: 'plan', text: plan.file },
+    ];
+  }
+  return present([
+    ran !== null && {
+      name: 'wrote',
+      text: `${formatBytes(ran.writtenBytes)} in ${formatDuration(ran.seconds)}`,
+    },
+    {
+      name: 'files',
+      text: `${formatBytes(doneBytes)} of ${formatBytes(bytes)} (${formatShare(doneBytes, Math.max(1, bytes))})`,
+    },
+    bytesPerSecond !== null &&
+      secondsLeft !== null && {
+        name: 'rate',
+        text: `${formatBytes(bytesPerSecond)}/s, ${formatDuration(secondsLeft)} left`,
+      },
+    ...stateFacts(result),
+  ]);
+}
+
+/** `412 MB to 530 MB`, of the bytes written by a part. */
+function sizesText(parts: PartsResult['parts']): string {
+  const bytes = parts.map((part) => part.bytes);
+  const [least, most] = [Math.min(...bytes), Math.max(...bytes)].map(formatBytes);
+  return least === most ? `${least} each` : `${least} to ${most}`;
+}
+
+const conversionTable = (parts: PartsResult['parts']): TableBlock =>
+  tableOf(parts, [
+    right('part', 'part', (part) => integerCell(part.part)),
+    stateColumn,
+    right('files', 'files', (part) => integerCell(part.files)),
+    right('done', 'done_bytes', (part) => bytesCell(part.doneBytes)),
+    right('writes', 'bytes', (part) => bytesCell(part.bytes)),
+    right('reads', 'read_bytes', (part) => bytesCell(part.readBytes)),
+    right('memory', 'memory_bytes', (part) => bytesCell(part.memoryBytes)),
+    hostsColumn,
+  ]);

@@ -3,26 +3,29 @@ import {
   formatBytes,
   formatInteger,
   formatSeconds,
+  formatSequences,
   percentText,
   shortCount,
   shortNumber,
   significant,
-} from '../../text/units.js';
-import { counted, joined, shellWord, withoutFlags } from '../../text/words.js';
-import type { Mistake } from '../../training/mistakes/find-mistakes.js';
-import type { PlainBounds, ShownPlan } from '../../training/plan-training.js';
+} from '../text/units.js';
+import { counted, joined, shellWord, withoutFlags } from '../text/words.js';
+import type { Mistake } from '../training/mistakes/find-mistakes.js';
+import type { PlainBounds, ShownPlan } from '../training/plan-training.js';
+import type { Block, Cell, Fact, LinePlotBlock, Report, TableBlock } from './kit/report.js';
 import {
   bytesCell,
   headingBlock,
   integerCell,
   leftColumn,
   noteOf,
+  paragraph,
   percentCell,
   right,
   strongCell,
   tableOf,
-} from '../kit/cells.js';
-import type { Block, Cell, Fact, LinePlotBlock, Report, TableBlock } from '../kit/report.js';
+  valueCell,
+} from './kit/report.js';
 
 export interface TrainPlanResult extends ShownPlan {
   readonly file: string;
@@ -80,11 +83,11 @@ function verdictOf({ parameters, size, mistakes }: TrainPlanResult): Report['ver
   };
 }
 
-const mistakeBlock = ({ severity, place, title, reason, fix }: Mistake): Block => ({
-  kind: 'note',
-  text: `${severity}: ${place}: ${title}: ${reason}. Write ${fix}`,
-  tone: severity === 'error' ? 'bad' : 'warning',
-});
+const mistakeBlock = ({ severity, place, title, reason, fix }: Mistake): Block =>
+  paragraph(
+    `${severity}: ${place}: ${title}: ${reason}. Write ${fix}`,
+    severity === 'error' ? 'bad' : 'warning',
+  );
 
 const usual = (isUsual: boolean) => (isUsual ? ' (default)' : '');
 
@@ -100,7 +103,7 @@ function factsOf(plan: TrainPlanResult, isLong: boolean): Fact[] {
     },
     {
       name: 'batch',
-      text: `${formatInteger(microBatch)} × ${formatInteger(context)} tokens × ${formatInteger(accumulation)} accumulated × ${counted(gpus, 'GPU')} = ${shortCount(tokensPerStep)}${usual(size.isUsualBatch)}`,
+      text: `${formatSequences(microBatch, context)} × ${formatInteger(accumulation)} accumulated × ${counted(gpus, 'GPU')} = ${shortCount(tokensPerStep)}${usual(size.isUsualBatch)}`,
     },
     { name: 'tokens', text: tokensText(plan) },
     { name: 'rate', text: rateText(plan) },
@@ -278,7 +281,7 @@ const longerText = ({ overTrained }: TrainPlanResult): string =>
   );
 
 const accumulationTable = ({ accumulation }: TrainPlanResult): TableBlock => {
-  const roundBytes = (bytes: number): Cell => ({ text: bytesText(bytes), value: bytes });
+  const roundBytes = (bytes: number): Cell => valueCell(bytes, bytesText);
   return tableOf(accumulation, [
     right('micro-batch', 'micro_batch', ({ microBatch, isPlanned }) =>
       isPlanned ? strongCell(formatInteger(microBatch)) : integerCell(microBatch),
@@ -312,10 +315,9 @@ const groupsTable = ({ optimizer: { groups } }: TrainPlanResult): TableBlock =>
   tableOf(
     groups.flatMap(({ weightDecay, kinds }) => kinds.map((each) => ({ ...each, weightDecay }))),
     [
-      right('weight decay', 'weight_decay', ({ weightDecay }) => ({
-        text: shortNumber(weightDecay),
-        value: weightDecay,
-      })),
+      right('weight decay', 'weight_decay', ({ weightDecay }) =>
+        valueCell(weightDecay, shortNumber),
+      ),
       leftColumn('tensors of', 'kind', ({ kind }) => strongCell(KINDS[kind])),
       right('tensors', 'tensors', ({ tensors }) => integerCell(tensors)),
       right('parameters', 'parameters', ({ parameters }) => integerCell(parameters)),
@@ -347,7 +349,7 @@ function gradientBlocks({ gradients }: TrainPlanResult): Block[] {
       `${formatInteger(values)} values other than 0, ${formatInteger(zeros)} zeros, ${formatInteger(notFinite)} not finite; largest ${shortNumber(largest)}.`,
     ),
     tableOf(scales, [
-      right('scale', 'scale', ({ scale }) => ({ text: scaleText(scale), value: scale })),
+      right('scale', 'scale', ({ scale }) => valueCell(scale, scaleText)),
       right('below 6.0e-8', 'below', ({ below }) => percentCell(below)),
       right('become 0', 'zeroed', ({ zeroed }) => percentCell(zeroed)),
       right('below 6.1e-5', 'imprecise', ({ imprecise }) => percentCell(imprecise)),
@@ -366,9 +368,9 @@ const rateTable = ({ size }: TrainPlanResult, { rates }: TrainPlanOptions): Tabl
   ],
   get rows() {
     return rates().map(([step, rate]) => [
-      { text: String(step), value: step },
+      valueCell(step),
       integerCell(Math.round((step + 1) * size.tokensPerStep * size.filled)),
-      { text: String(rate), value: rate },
+      valueCell(rate),
     ]);
   },
 });

@@ -4,23 +4,25 @@ import type {
   NamedToken,
   ReportedAnswer,
   ReportedToken,
-} from '../../generation/session.js';
-import { formatInteger, percentText, weightFormText } from '../../text/units.js';
-import { counted, modelName, present, sumOf } from '../../text/words.js';
-import { engineText } from '../doctor-report.js';
+} from '../generation/session.js';
+import { formatInteger, percentText, weightFormText } from '../text/units.js';
+import { counted, modelName, present, sumOf } from '../text/words.js';
+import { engineText } from './doctor-report.js';
+import type { Block, Cell, Fact, Report, TableBlock } from './kit/report.js';
 import {
-  bar,
+  barCell,
   headingBlock,
   integerCell,
   leftColumn,
   noteOf,
+  paragraph,
   percentCell,
   realCell,
   right,
   tableOf,
+  valueCell,
   wrapColumn,
-} from '../kit/cells.js';
-import type { Block, Cell, Fact, Report, TableBlock } from '../kit/report.js';
+} from './kit/report.js';
 
 /** @param isStreamed Whether the text is on the screen already. */
 export function generateReport(
@@ -112,9 +114,7 @@ function answerBlocks(answer: ReportedAnswer, isStreamed: boolean): Block[] {
   const explained = tokens.filter(({ sampling }) => sampling !== null);
   const hasTop = tokens.some(({ top }) => top.length > 0);
   return [
-    ...(isStreamed
-      ? []
-      : [headingBlock('Answer'), { kind: 'note', text: answerText(answer) } as const]),
+    ...(isStreamed ? [] : [headingBlock('Answer'), paragraph(answerText(answer))]),
     ...(draft ? draftBlocks(answer) : []),
     ...(against ? againstBlocks(answer) : []),
     ...explained.flatMap((token, index) => samplingBlocks(token, index)),
@@ -218,7 +218,7 @@ function samplingBlocks(token: ReportedToken, index: number): Block[] {
           const shown: Cell =
             probability === 0 ? { text: '–', value: 0 } : percentCell(probability);
           const isEnd = at === 0 || at === stages.length - 1;
-          return isEnd ? [shown, { text: bar(probability / most, BAR_WIDTH), value: '' }] : [shown];
+          return isEnd ? [shown, barCell(probability / most, BAR_WIDTH)] : [shown];
         }),
       ]),
     },
@@ -243,14 +243,8 @@ const tokensTable = ({ tokens }: ReportedAnswer): TableBlock =>
     right('position', 'position', (_, index) => integerCell(index)),
     right('id', 'id', ({ id }) => integerCell(id)),
     leftColumn('text', 'text', ({ text }) => text ?? ''),
-    right('log-probability', 'logprob', ({ logprob }) => ({
-      text: String(logprob),
-      value: logprob,
-    })),
-    right('probability', 'probability', ({ probability }) => ({
-      text: String(probability),
-      value: probability,
-    })),
+    right('log-probability', 'logprob', ({ logprob }) => valueCell(logprob)),
+    right('probability', 'probability', ({ probability }) => valueCell(probability)),
   ]);
 
 const answersTable = (answers: readonly ReportedAnswer[]): TableBlock =>

@@ -1,0 +1,208 @@
+/** Explanations of figures with formula, inputs and source, and of a published number. */
+import type { Bounds, Figure, Quantity } from '../../budget/figure.js';
+import type { PublishedReport } from '../../budget/published/explain-published.js';
+import { formatBytes, formatInteger, percentText, significant } from '../../text/units.js';
+import type { Block, Cell, TableBlock } from '../kit/report.js';
+import {
+  headingBlock,
+  integerCell,
+  leftColumn,
+  noteOf,
+  right,
+  strongCell,
+  tableOf,
+  wrapColumn,
+} from '../kit/report.js';
+
+/** Ways of counting that give a published number. */
+export function publishedBlocks(published: PublishedReport): Block[] {
+  const { unit, value, difference, explanations, tried } = published;
+  const shown = publishedText(unit, value);
+  const away =
+    difference === null ? '' : ` (${difference >= 0n ? '+' : ''}${formatInteger(difference)})`;
+  const [best] = explanations;
+  if (!best) {
+    return [
+      headingBlock(`Published: ${shown}${away}`),
+      noteOf(`None of the ${tried} combinations of common errors gives this number.`),
+    ];
+  }
+  if (best.reasons.length === 0) {
+    return [
+      headingBlock(`Published: ${shown}`),
+      noteOf(
+        `That is the number of parameters, ${publishedText(unit, best.value)}, to every digit given.`,
+      ),
+    ];
+  }
+  return [
+    headingBlock(`Published: ${shown}${away}`),
+    tableOf(explanations, [
+      wrapColumn('likely reason', 'reason', ({ reasons }) =>
+        reasons.map(({ text }) => text).join('; and '),
+      ),
+      right('gives', 'value', ({ value: gives }) => ({
+        text: publishedText(unit, gives),
+        value: typeof gives === 'bigint' ? String(gives) : gives,
+      })),
+    ]),
+    noteOf(`${formatInteger(tried)} combinations tried, the most likely first.`),
+  ];
+}
+
+function publishedText(unit: PublishedReport['unit'], value: bigint | number): string {
+  switch (unit) {
+    case 'parameters':
+      return formatInteger(value);
+    case 'bytes':
+      return formatBytes(value);
+    case 'ratio':
+      return `${significant(Number(value))} ×`;
+    case 'share':
+      return percentText(Number(value), 1);
+  }
+}
+
+// Explanations of a profile's figures: formula, inputs and source of each.
+
+/** A figure, or its lower, expected and upper bounds. */
+type Explained = readonly [Figure | Quantity] | readonly [Quantity, Quantity, Quantity];
+
+const BOUNDS = ['lower', 'expected', 'upper'] as const satisfies readonly (keyof Bounds)[];
+
+const isFigure = (value: unknown): value is Figure | Quantity =>
+  typeof value === 'object' && value !== null && 'formula' in value && 'inputs' in value;
+
+const isBounds = (value: object): value is Bounds =>
+  BOUNDS.every((name) => isFigure((value as Partial<Bounds>)[name]));
+
+/** Every figure of a result, in display order. */
+export function* figuresOf(value: unknown): Generator<Explained> {
+  if (typeof value !== 'object' || value === null) return;
+  if (isFigure(value)) {
+    yield [value];
+    return;
+  }
+  if (isBounds(value)) {
+    yield [value.lower, value.expected, value.upper];
+    const { lower, expected, upper, ...others } = value;
+    yield* figuresOf(others);
+    return;
+  }
+  for (const inner of Object.values(value)) yield* figuresOf(inner);
+}
+
+/**
+ * A table for each section; a figure in two sections is explained in the first.
+ * @param sections Results by name; every figure inside them is explained.
+ */
+export const explanationBlocks = (sections: Readonly<Record<string, unknown>>): Block[] =>
+  newFigures(sections).flatMap(({ name, figures }) => {
+    const hasBounds = figures.some((each) => each.length === BOUNDS.length);
+    return [
+      headingBlock(`How the figures are computed: ${name}`),
+      ...(hasBounds ? [noteOf(`Where there are three, they are ${BOUNDS.join(' / ')}.`)] : []),
+      explanationTable(figures),
+    ];
+  });
+
+/** The same as one table, for programs. */
+export const explanationData = (sections: Readonly<Record<string, unknown>>): TableBlock =>
+  explanationTable(newFigures(sections).flatMap(({ figures }) => figures));
+
+/** The figures of each section that no earlier section has. */
+function newFigures(sections: Readonly<Record<string, unknown>>) {
+  const seen = new Set<string>();
+  const isNew = (figures: Explained) => {
+    const key = figures
+      .map(({ label, formula, inputs }) => `${label} ${formula} ${Object.values(inputs).join()}`)
+      .join();
+    return !seen.has(key) && seen.add(key);
+  };
+  return Object.entries(sections)
+    .map(([name, section]) => ({ name, figures: [...figuresOf(section)].filter(isNew) }))
+    .filter(({ figures }) => figures.length > 0);
+}
+
+function explanationTable(explained: readonly Explained[]): TableBlock {
+  const rows = explained.map((figures) => ({
+    label: figures[0].label,
+    value: boundsCell(figures),
+    unit: figures[0].unit,
+    formula: listed(figures.map(({ formula }) => formula)),
+    inputs: inputsText(figures),
+    source: listed(figures.map(({ source }) => source)),
+  }));
+  return {
+    ...tableOf(rows, [
+      leftColumn('figure', 'figure', ({ label }) => strongCell(label)),
+      right('value', 'value', ({ value }) => value),
+      leftColumn('unit', 'unit', ({ unit }) => unit),
+      wrapColumn('formula', 'formula', ({ formula }) => formula),
+      wrapColumn('inputs', 'inputs', ({ inputs }) => inputs),
+      wrapColumn('source', 'source', ({ source }) => source),
+    ]),
+    narrower: tableOf(rows, [
+      wrapColumn('figure', 'figure', ({ label, value, unit }) =>
+        strongCell(`${label}: ${value.text} ${unit}`),
+      ),
+      wrapColumn(
+        'formula, with inputs; source',
+        'derivation',
+        ({ formula, inputs, source }) =>
+          `${formula}${inputs === '' ? '' : `, with ${inputs}`}; ${source}`,
+      ),
+    ]),
+  };
+}
+
+/** One text when all bounds have the same; else each after the names of its bounds. */
+function listed(texts: readonly string[]): string {
+  const [first = '', ...others] = texts;
+  if (others.every((text) => text === first)) return first;
+  return [...new Set(texts)]
+    .map((text) => {
+      const names = BOUNDS.filter((_, index) => texts[index] === text);
+      return `${names.join(' and ')}: ${text}`;
+    })
+    .join('; ');
+}
+
+function inputsText(figures: Explained): string {
+  const names = new Set(figures.flatMap(({ inputs }) => Object.keys(inputs)));
+  return [...names]
+    .map((name) => {
+      const values = figures.map(({ inputs }) => {
+        const value = inputs[name];
+        return value === undefined ? '–' : numberText(value);
+      });
+      return `${name} = ${besideEachOther(values)}`;
+    })
+    .join('; ');
+}
+
+const besideEachOther = (texts: readonly string[]): string =>
+  new Set(texts).size === 1 ? (texts[0] ?? '') : texts.join(' / ');
+
+const isWhole = (value: number | bigint): boolean =>
+  typeof value === 'bigint' || Number.isSafeInteger(value);
+
+/** Numbers from here on are shown without decimals. */
+const LARGE = 1e6;
+
+/** Every digit of an integer, six of other numbers. */
+function numberText(value: number | bigint): string {
+  if (isWhole(value)) return formatInteger(value);
+  const number = Number(value);
+  return Math.abs(number) >= LARGE && Math.abs(number) <= Number.MAX_SAFE_INTEGER
+    ? formatInteger(Math.round(number))
+    : Number(number.toPrecision(6)).toString();
+}
+
+function boundsCell(figures: Explained): Cell {
+  const [{ value }] = figures;
+  if (figures.length === 1) {
+    return isWhole(value) ? integerCell(value) : { text: numberText(value), value: Number(value) };
+  }
+  return { text: besideEachOther(figures.map((each) => numberText(each.value))) };
+}
