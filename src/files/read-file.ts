@@ -4,9 +4,8 @@ import { type FileHandle, open } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { UserError } from '../errors.js';
-import { systemAdvice } from './file-system.js';
+import { missingAdvice, systemAdvice } from './file-system.js';
 import { noteInput } from './input-registry.js';
-import { missingAdvice } from './missing-path.js';
 import { mountedPath } from './mounted.js';
 
 export interface ReadOptions {

@@ -17,8 +17,8 @@ import {
   takeFreeName,
 } from './file-system.js';
 import { refuseInputsIn } from './input-registry.js';
-import type { OutputKind, OutputTarget } from './output-place.js';
 import { isRunning, isTemporaryFile } from './temporary.js';
+import type { OutputKind, OutputTarget } from './write-whole.js';
 
 // Record of an unfinished output for the next run.
 

@@ -1,5 +1,5 @@
 /** Report of a sweep in parts: its plan, its progress, and what is missing. */
-import type { PartsAnswer } from '../parts/part-states.js';
+import type { PartsAnswer } from '../parts/part-lock.js';
 import type { SweepResult } from '../sweep/sweep.js';
 import { formatBytes, formatDuration, formatInteger, significant } from '../text/units.js';
 import { counted, present, shellWord, shortened } from '../text/words.js';

@@ -1,8 +1,8 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { proxyFor } from '../../src/hub/http-client.js';
 import { hubSettings } from '../../src/hub/hub-settings.js';
-import { proxyFor } from '../../src/hub/proxy.js';
 import { temporaryFolder } from './support.js';
 
 const settings = (env: Record<string, string>, home = '/home/user') => hubSettings({}, env, home);
