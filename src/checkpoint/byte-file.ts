@@ -1,7 +1,7 @@
 import fs from 'node:fs';
 import { isAbsolute, relative, sep } from 'node:path';
 import { UserError } from '../errors.js';
-import { missingAdvice, missingReason, systemAdvice } from '../files/file-system.js';
+import { codeOf, missingAdvice, missingReason, systemAdvice } from '../files/file-system.js';
 import { noteInput } from '../files/input-registry.js';
 import { type ByteRange, type MountedFile, mountedPath } from '../files/mounted.js';
 import { hubSuggestion } from '../text/hub-names.js';
@@ -235,8 +235,8 @@ class PartlyHere extends ByteFile {
 
 /** Turns a system error into an error message for the user. */
 export function cannotRead(path: string, error: unknown): unknown {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined;
-  if (error instanceof UserError || typeof code !== 'string') return error;
+  const code = codeOf(error);
+  if (error instanceof UserError || code === undefined) return error;
   if (MISSING.has(code)) {
     const suggestion = missingReason(path) ?? hubSuggestion(path) ?? missingAdvice(path);
     return new UserError('usage', `there is no file or folder ${path || "''"}`, {
@@ -282,8 +282,7 @@ export function realPath(path: string): string | undefined {
   try {
     return fs.realpathSync(path);
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? error.code : undefined;
-    if (code === 'ENOENT' || code === 'ENOTDIR' || code === 'ENAMETOOLONG') return undefined;
+    if (MISSING.has(codeOf(error) ?? '')) return undefined;
     throw cannotRead(path, error);
   }
 }

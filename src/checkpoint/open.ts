@@ -1,9 +1,8 @@
 /** Opens a path to weights: a file, a shard index, or a folder. */
 
-import path, { basename, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { UserError } from '../errors.js';
-import { fileNamesIn, folderNamesIn, pathExists, pathKind } from '../files/mounted.js';
-import { cannotRead } from './byte-file.js';
+import { fileNamesIn, folderNamesIn, pathExists } from '../files/mounted.js';
 import type { Checkpoint, CheckpointOptions, OpenedFiles } from './checkpoint.js';
 import { listed, refusal } from './checkpoint-rules.js';
 import { fileNamesOf, zeroFilesIn } from './distributed/part-files.js';
@@ -37,8 +36,8 @@ const SHARD = /-\d+-of-\d+\.\w+$/;
  * Path of the checkpoint in a folder: a shard index or a single file.
  * @throws UserError if the folder contains none, or several.
  */
-function weightsIn(folder: string): string {
-  const names = namesIn(folder);
+function weightsIn(folder: string, all: readonly string[]): string {
+  const names = all.filter((name) => !name.startsWith('.'));
   const marked = markedIn(folder, names);
   const candidates = marked.length > 0 ? marked : names.filter(isWeightsName);
   const [first, ...others] = candidates;
@@ -68,17 +67,6 @@ function suggestionFor(folder: string, names: readonly string[]): string {
   return names.includes('config.json')
     ? 'download the weights too: config.json only describes the model'
     : 'name the folder or the file that holds the weights';
-}
-
-/** Visible names in a folder that are not folders, sorted. */
-function namesIn(folder: string): string[] {
-  try {
-    return fileNamesIn(folder)
-      .filter((name) => !name.startsWith('.'))
-      .sort();
-  } catch (error) {
-    throw cannotRead(folder, error);
-  }
 }
 
 /** Files whose names mark them as the complete checkpoint. */
@@ -125,15 +113,8 @@ export function openCheckpoint(path: string, options: CheckpointOptions = {}): C
 }
 
 function openSaved(path: string, options: CheckpointOptions): OpenedFiles {
-  return openFound(isFolder(path) ? weightsIn(path) : path, options);
-}
-
-function isFolder(path: string): boolean {
-  try {
-    return pathKind(path) === 'folder';
-  } catch (error) {
-    throw cannotRead(path, error);
-  }
+  const names = fileNamesOf(path);
+  return openFound(names ? weightsIn(path, names) : path, options);
 }
 
 function openFound(path: string, options: CheckpointOptions): OpenedFiles {
@@ -168,14 +149,11 @@ function partOfSeveral(path: string): string | undefined {
  * @returns Undefined for other files and folders.
  * @throws UserError that names the violated rule. No file stays open then.
  */
-function openDistributed(
-  named: string,
-  options: CheckpointOptions,
-): OpenedFiles | undefined {
+function openDistributed(named: string, options: CheckpointOptions): OpenedFiles | undefined {
   const names = fileNamesOf(named);
   if (names === undefined) {
-    const isPart = isDcpName(named) || isZeroName(named) || path.basename(named) === DCP_METADATA;
-    return isPart && pathExists(named) ? openDistributed(path.dirname(named), options) : undefined;
+    const isPart = isDcpName(named) || isZeroName(named) || basename(named) === DCP_METADATA;
+    return isPart && pathExists(named) ? openDistributed(dirname(named), options) : undefined;
   }
   // Weights that a trainer gathered are the whole model, and faster to read.
   if (names.some((name) => isIndexName(name) || isStandaloneName(name))) return undefined;
@@ -195,7 +173,7 @@ function openDistributed(
 const distributedFoldersIn = (folder: string): string[] =>
   folderNamesIn(folder)
     .slice(0, MOST_SEARCHED)
-    .filter((name) => isDistributedFolder(readableNamesIn(path.join(folder, name))))
+    .filter((name) => isDistributedFolder(readableNamesIn(join(folder, name))))
     .sort();
 
 function readableNamesIn(folder: string): string[] {

@@ -3,6 +3,7 @@
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { UserError } from '../errors.js';
 
 /**
@@ -129,6 +130,15 @@ const NO_LINKS: ReadonlySet<string> = new Set([
   'EMLINK',
 ]);
 
+/** Makes a folder, unless another process has made it. Not `recursive`: that never returns where no folder can be made, as in /proc. */
+export function makeFolder(folder: string): void {
+  try {
+    fs.mkdirSync(folder);
+  } catch (error) {
+    if (codeOf(error) !== 'EEXIST') throw error;
+  }
+}
+
 /** Syncs the names in a folder to disk. */
 export function syncFolder(folder: string): void {
   try {
@@ -230,7 +240,25 @@ function lastOf(moves: readonly Move[]): Move {
   return last;
 }
 
-// Folders of the system
+// Folders of the system and of the package
+
+/** A file or folder of the package, from the sources as from any depth of the built files; undefined where it is missing. */
+export function packagePath(name: string): string | undefined {
+  let folder = path.dirname(fileURLToPath(import.meta.url));
+  for (let depth = 0; depth < 4; depth++) {
+    const found = path.join(folder, name);
+    if (fs.existsSync(found)) return found;
+    folder = path.dirname(folder);
+  }
+  return undefined;
+}
+
+/** @param name Its path in the package. @throws Error for a package that is not built. */
+export function builtThread(name: string): string {
+  const file = packagePath(name);
+  if (file === undefined) throw new Error(`${name} is missing: run npm run build`);
+  return file;
+}
 
 /** Home folder of the user, from HOME or the account; a temporary folder where neither has an absolute path. */
 export function homeFolder(): string {

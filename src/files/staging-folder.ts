@@ -8,9 +8,9 @@ import { UserError } from '../errors.js';
 import type { Move } from './file-system.js';
 import {
   areMovesDone,
-  codeOf,
   exists,
   isRemovedName,
+  makeFolder,
   removeQuietly,
   revertMoves,
   syncFolder,
@@ -71,16 +71,6 @@ export const isPlainName = (name: unknown) =>
   name !== '..' &&
   !name.includes('/') &&
   path.basename(name) === name;
-
-/** Not `recursive`: it never returns where folders cannot be created, as in /proc. */
-function makeFolder(folder: string): void {
-  try {
-    fs.mkdirSync(folder);
-  } catch (error) {
-    // Another run created it first: the lock decides.
-    if (codeOf(error) !== 'EEXIST') throw error;
-  }
-}
 
 export class StagingFolder {
   readonly files: string;

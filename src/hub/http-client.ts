@@ -8,6 +8,7 @@ import tls from 'node:tls';
 import { urlToHttpOptions } from 'node:url';
 import { quote } from '../config/quote.js';
 import { UserError } from '../errors.js';
+import { codeOf } from '../files/file-system.js';
 import { type HubSettings, isLoopback, type ProxySettings } from './hub-settings.js';
 
 /** An answer whose body has not been read. */
@@ -44,9 +45,7 @@ export class TransferError extends Error {
     this.name = 'TransferError';
     this.retryAfter = details.retryAfter;
     this.isFinal = details.isFinal ?? false;
-    const { cause } = details;
-    const code = cause instanceof Error && 'code' in cause ? cause.code : undefined;
-    this.code = typeof code === 'string' ? code : undefined;
+    this.code = codeOf(details.cause);
   }
 }
 

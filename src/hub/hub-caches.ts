@@ -8,7 +8,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { makeCacheFolder } from '../files/cache-folder.js';
 import { removeQuietly } from '../files/file-system.js';
-import { isRecord } from '../text/words.js';
+import { isRecord, jsonOrUndefined } from '../text/words.js';
 import type { HubFile, Listing } from './hub-client.js';
 import { isCommit, isRepositoryPath } from './reference.js';
 
@@ -158,12 +158,8 @@ function writeAll(descriptor: number, bytes: Buffer): void {
 }
 
 function parsed(bytes: Buffer): Record<string, unknown> | undefined {
-  try {
-    const value: unknown = JSON.parse(bytes.toString('utf8'));
-    return isRecord(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
+  const value = jsonOrUndefined(bytes.toString('utf8'));
+  return isRecord(value) ? value : undefined;
 }
 
 const isCount = (value: unknown): value is number =>

@@ -24,7 +24,7 @@ import { configIn, ownConfigNames } from '../files/config-names.js';
 import { pathKind } from '../files/mounted.js';
 import { namesOf, shapesOf } from '../reconcile/faults.js';
 import type { ConfigDifference, Description } from '../reconcile/reconcile.js';
-import { isRecord } from '../text/words.js';
+import { isRecord, jsonOrUndefined } from '../text/words.js';
 import { ggufConfigIn, openModelCheckpoint } from './gguf/gguf-checkpoint.js';
 import { isCheckpointPath } from './locate.js';
 import { type ModelFile, modelOf, readConfig } from './model-file.js';
@@ -101,12 +101,8 @@ function configInside(checkpoint: Checkpoint): ConfigDocument | undefined {
 
 /** The config that `export` writes into the metadata of a graph; undefined for other texts. */
 function configOfOnnx(text: string | undefined): Record<string, unknown> | undefined {
-  try {
-    const value: unknown = JSON.parse(text ?? '');
-    return isRecord(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
+  const value = jsonOrUndefined(text ?? '');
+  return isRecord(value) ? value : undefined;
 }
 
 /**

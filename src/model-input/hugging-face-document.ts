@@ -23,7 +23,7 @@ import { describeValue, formatPath, quote, valueAt } from '../config/quote.js';
 import type { ProblemText, PropertyPath, UserError } from '../errors.js';
 import type { QuantizationReading } from '../quantization/quantization-config.js';
 import { KNOWN_METHODS, readQuantization } from '../quantization/quantization-config.js';
-import { isRecord, joined } from '../text/words.js';
+import { isRecord, joined, jsonOrUndefined } from '../text/words.js';
 import { type TextPart, textKeyOf, textPartOf, unknownTextPart } from './text-part.js';
 
 type Reader = NonNullable<Family['fromHuggingFace']>;
@@ -251,17 +251,11 @@ export async function changedHuggingFace(
   const { value } = changed;
   const edits = moved.map(({ path }) => ({ path, value: valueAt(value, path) }));
   const text = editedText(document, edits);
-  const isRight = text !== undefined && isJson(text) && (await isSame(parseDocument(text, '')));
+  const isRight =
+    text !== undefined &&
+    jsonOrUndefined(text) !== undefined &&
+    (await isSame(parseDocument(text, '')));
   return { value, text: isRight ? text : `${JSON.stringify(value, null, 2)}\n` };
-}
-
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 const readerOf = async (kind: unknown): Promise<Reader | undefined> =>

@@ -2,7 +2,6 @@
 
 import fs from 'node:fs';
 import path from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { FAMILY_NAMES } from '../architecture/families.js';
 import {
   FILE_FORMATS,
@@ -16,6 +15,7 @@ import { nearest } from '../config/nearest.js';
 import { quote } from '../config/quote.js';
 import { UserError } from '../errors.js';
 import { configIn } from '../files/config-names.js';
+import { packagePath } from '../files/file-system.js';
 import { fileNamesIn, mountedPath, pathKind } from '../files/mounted.js';
 
 const INDEX_NAME = /\.index\.json$/i;
@@ -153,15 +153,10 @@ export interface PresetFile {
   readonly text: string;
 }
 
-/** Folder of the package's configs, from the sources as from any depth of the built files. */
+/** Folder of the package's configs. */
 function presetFolder(): string | undefined {
-  let folder = path.dirname(fileURLToPath(import.meta.url));
-  for (let depth = 0; depth < 4; depth++) {
-    const configs = path.join(folder, 'configs');
-    if (fs.existsSync(path.join(configs, 'hybrid'))) return configs;
-    folder = path.dirname(folder);
-  }
-  return undefined;
+  const hybrid = packagePath('configs/hybrid');
+  return hybrid && path.dirname(hybrid);
 }
 
 /** Names of all presets with their families: `hybrid/original`. */

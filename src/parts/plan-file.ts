@@ -7,10 +7,9 @@ import { checkDocument } from '../config/check-document.js';
 import { documentOfData, parseDocument } from '../config/document.js';
 import { MAX_DOCUMENT_BYTES } from '../config/source.js';
 import { UserError } from '../errors.js';
-import { codeOf } from '../files/file-system.js';
 import { readText } from '../files/read-file.js';
 import { writeWhole } from '../files/write-whole.js';
-import { counted, isRecord } from '../text/words.js';
+import { counted, isRecord, jsonOrUndefined } from '../text/words.js';
 
 export interface HashedPlan {
   readonly schema: string;
@@ -36,15 +35,6 @@ export function refuseTooManyParts(parts: number): void {
   throw new UserError('usage', `--parts: expected at most ${MOST_PARTS} parts, found ${parts}`, {
     suggestion: `write --parts ${MOST_PARTS}, or fewer`,
   });
-}
-
-/** Makes a folder, unless another part has made it. */
-export function makeFolder(folder: string): void {
-  try {
-    fs.mkdirSync(folder);
-  } catch (error) {
-    if (codeOf(error) !== 'EEXIST') throw error;
-  }
 }
 
 export const changedInput = (message: string): UserError =>
@@ -85,7 +75,7 @@ export async function readPlan<Plan extends HashedPlan>(
     new UserError('refused-file', `${file}${place} ${message}`, { suggestion });
   const again = `plan again with ${command} --parts N --plan FILE`;
   const text = await readText(file, { most: MOST_BYTES, suggestion: again });
-  const value = parsed(text);
+  const value = jsonOrUndefined(text);
   if (value === undefined) throw refuse('is not JSON, expected a plan of --parts', again);
   const schema = isRecord(value) ? value.schema : undefined;
   if (schema !== name) {
@@ -127,14 +117,6 @@ function firstMistake(
     place: line === undefined ? '' : `:${line}:${column}`,
     mistake: `${path === undefined ? '' : `${path}: `}${message}${more}`,
   };
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 // Fingerprints of input files, from contents and never from times.

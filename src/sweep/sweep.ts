@@ -7,7 +7,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { UserError } from '../errors.js';
-import { withFileErrors } from '../files/file-system.js';
+import { makeFolder, withFileErrors } from '../files/file-system.js';
 import { readInputs } from '../files/input-registry.js';
 import { refuseUnwritable } from '../files/write-whole.js';
 import { CPUS, type LaunchOptions, launch, type PartsJob } from '../parts/launch.js';
@@ -20,13 +20,7 @@ import {
   type PartsAnswer,
   workUnder,
 } from '../parts/part-lock.js';
-import {
-  changedInput,
-  makeFolder,
-  refuseTooManyParts,
-  sha256,
-  writePlan,
-} from '../parts/plan-file.js';
+import { changedInput, refuseTooManyParts, sha256, writePlan } from '../parts/plan-file.js';
 import { type AskedParts, askedParts, type LaunchName } from '../parts/task-index.js';
 import { sumOf } from '../text/words.js';
 import {

@@ -148,3 +148,12 @@ export function modelName(file: string): string {
   const folder = parts.at(-2);
   return COMMON_NAMES.has(last) && folder !== undefined && folder !== '..' ? folder : last || file;
 }
+
+/** The value of a JSON text; undefined for another text. */
+export function jsonOrUndefined(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
