@@ -48,7 +48,7 @@ export class ByteFile {
           rule: 'file-is-regular',
           message: status.isDirectory()
             ? 'is a folder where a file should be'
-            : 'is not a regular file, and only those can be read at any place',
+            : 'is not a regular file, which random access requires',
           suggestion: status.isDirectory()
             ? 'name a file in it'
             : 'copy its content into a file first',

@@ -52,7 +52,7 @@ function weightsIn(folder: string, all: readonly string[]): string {
   if (others.length > 0 && !isCompleteSplit(candidates)) {
     throw refusal(folder, {
       rule: 'folder-is-one',
-      message: `holds ${candidates.length} files that could be meant: ${listed(candidates)}`,
+      message: `holds ${candidates.length} possible checkpoints: ${listed(candidates)}`,
       suggestion: candidates.every((name) => SHARD.test(name))
         ? 'add the index of these shards (*.index.json), or name one of them'
         : 'name one of them',

@@ -228,7 +228,7 @@ export function revertMoves(moves: readonly Move[]): void {
 const twoOf = (to: string, aside: string) =>
   new UserError(
     'usage',
-    `a run that was cut short has moved ${to} to ${aside}, and now there is another ${to}`,
+    `an interrupted run moved ${to} to ${aside}, and now there is another ${to}`,
     {
       suggestion: 'move one of the two elsewhere',
     },
@@ -283,7 +283,7 @@ export function missingReason(file: string): string | undefined {
     return `write $HOME${file.slice(1)}: the shell replaces ~ only at the start of a word`;
   }
   const target = linkTarget(file);
-  if (target !== undefined) return `it is a link to ${target}, where nothing is`;
+  if (target !== undefined) return `it is a link to ${target}, which does not exist`;
   const above = firstAbove(file);
   if (statusOf(above)?.isFile()) return `${above} is a file`;
   return undefined;

@@ -96,9 +96,13 @@ export class StagingFolder {
     makeFolder(this.#root);
     // In a folder that others can write to, it may be their link.
     if (!fs.lstatSync(this.#root).isDirectory()) {
-      throw new UserError('usage', `${this.#root} is not a folder, but is needed for writing`, {
-        suggestion: 'remove it',
-      });
+      throw new UserError(
+        'usage',
+        `expected a folder at ${this.#root}, which is needed for writing, found something else`,
+        {
+          suggestion: 'remove it',
+        },
+      );
     }
     // Files of an earlier run in it are removed or become the output.
     refuseInputsIn(this.#root, this.#place.target);
@@ -129,7 +133,7 @@ export class StagingFolder {
   }
 
   #lostJournal(): UserError {
-    const what = 'holds what was moved away, and no journal that says why';
+    const what = 'has files of an interrupted run, but no journal';
     return new UserError('usage', `${this.#replaced} ${what}`, {
       suggestion: `move what you want to keep elsewhere, and remove ${this.#root}`,
     });

@@ -254,8 +254,6 @@ export class Staging {
 }
 
 const otherIdentity = (target: string) =>
-  new UserError(
-    'usage',
-    `the unfinished ${target} was begun from another input, or with other settings`,
-    { suggestion: 'use those again to resume it; without --resume it starts over' },
-  );
+  new UserError('usage', `the unfinished ${target} comes from another input or other settings`, {
+    suggestion: 'use those again to resume it; without --resume it starts over',
+  });

@@ -235,7 +235,7 @@ export function resolveOutputTarget(target: string, kind: OutputKind): OutputTar
   const file = isPlain
     ? path.join(fs.realpathSync.native(path.dirname(place)), path.basename(place))
     : fs.realpathSync.native(place);
-  if (path.dirname(file) === file) throw new UserError('usage', `${target} is the whole disk`);
+  if (path.dirname(file) === file) throw new UserError('usage', `${target} is the root of a disk`);
   return { target, kind, file };
 }
 
@@ -269,7 +269,7 @@ function checkFolder(target: string, file: string, existing: fs.Stats, force: bo
     throw new UserError('usage', `${target} is a file`, { suggestion: 'name a folder' });
   }
   if (existing.dev !== fs.statSync(path.dirname(file)).dev) {
-    throw new UserError('usage', `${target} is a disk of its own, which cannot be replaced`, {
+    throw new UserError('usage', `${target} is a mount point, which cannot be replaced`, {
       suggestion: 'name a folder in it',
     });
   }
@@ -280,7 +280,7 @@ function checkFolder(target: string, file: string, existing: fs.Stats, force: bo
   if (strange === undefined && entries.some(({ name }) => isConvertedWeights(name))) return;
   const why = strange ? `holds ${strange.name}` : 'holds no weights';
   throw new UserError('usage', `${target} is not a folder written by a conversion: it ${why}`, {
-    suggestion: 'only such a one is replaced; choose another name, or move what is to stay',
+    suggestion: 'choose another name, or move its files elsewhere',
   });
 }
 

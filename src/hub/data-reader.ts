@@ -95,7 +95,7 @@ export class DataReader {
     const { repository, name } = file;
     throw new UserError(
       'system',
-      `offline, and the values in ${name} of ${repository} are in no cache of this machine`,
+      `offline, and no cache of this machine has the values in ${name} of ${repository}`,
       { suggestion: `download the model: ${downloadLine(repository)}` },
     );
   }

@@ -308,13 +308,9 @@ function headerOf({ allHeaders }: HttpAnswer, name: string): string | undefined 
 /** @throws UserError when it is not the description of this revision. */
 function listingIn(body: Buffer, host: string, { repository, revision = '' }: Subject): Listing {
   const refused = (what: string) =>
-    new UserError(
-      'system',
-      `${host} describes ${repository} in a form that is not known: ${what}`,
-      {
-        suggestion: 'check HF_ENDPOINT',
-      },
-    );
+    new UserError('system', `${host} describes ${repository} in an unknown form: ${what}`, {
+      suggestion: 'check HF_ENDPOINT',
+    });
   let value: unknown;
   try {
     value = JSON.parse(body.toString('utf8'));

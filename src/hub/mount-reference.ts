@@ -191,7 +191,7 @@ function isEnough(
 const notCached = (repository: string, revision: string) =>
   new UserError(
     'system',
-    `offline, and ${repository} at ${quote(revision, 100)} is in no cache of this machine`,
+    `offline, and no cache of this machine has ${repository} at ${quote(revision, 100)}`,
     {
       suggestion: `run once without --offline and HF_HUB_OFFLINE, or download the model: ${downloadLine(repository)}`,
     },

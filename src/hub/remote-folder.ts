@@ -188,7 +188,7 @@ function localFile(path: string): MountedFile {
 }
 
 const notHere = ({ repository, name }: HubFile) =>
-  new UserError('system', `offline, and ${name} of ${repository} is in no cache of this machine`, {
+  new UserError('system', `offline, and no cache of this machine has ${name} of ${repository}`, {
     suggestion: `run once without --offline and HF_HUB_OFFLINE, or download the model: ${downloadLine(repository)}`,
   });
 

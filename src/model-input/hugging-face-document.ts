@@ -129,7 +129,7 @@ function leftOutFound(document: ConfigDocument, part: TextPart | undefined): Loc
   if (part === undefined || first === undefined) return [];
   const path = [first];
   const finding = {
-    message: `${joined(part.leftOut)} ${part.leftOut.length === 1 ? 'is' : 'are'} left out: of ${part.of}, the language model is described (${part.config.model_type})`,
+    message: `${joined(part.leftOut)} ${part.leftOut.length === 1 ? 'is' : 'are'} left out: only the language model of ${part.of} is described (${part.config.model_type})`,
     suggestion: 'give the checkpoint in place of its config to count what is left out',
   };
   return [{ severity: 'warning', place: document.place(path, 'key'), path, finding }];
@@ -281,7 +281,7 @@ async function withoutKind(document: ConfigDocument): Promise<UserError> {
   const likely = await likelyKind(document.value, kinds);
   return refusal(document, {
     path: [],
-    message: `has no ${KIND}, so it does not say of what kind its model is`,
+    message: `has no ${KIND}: the kind of its model is unknown`,
     suggestion: likely
       ? `its keys are those of ${likely}: add "${KIND}": "${likely}", or write --family ${likely}`
       : `add "${KIND}", one of those in minimind list`,

@@ -160,7 +160,7 @@ function refuseFaults(
   const more = listedText(faults, MAX_LISTED_FAULTS);
   throw new UserError(
     'usage',
-    `${file} is not as ${config} describes: ${faultCountText(faults)}${more}`,
+    `${file} does not match ${config}: ${faultCountText(faults)}${more}`,
     {
       problems: faultProblems(file, faults, 'error', MAX_LISTED_FAULTS),
       suggestion:

@@ -178,7 +178,7 @@ function byRank(folder: string, names: readonly string[], pattern: RegExp): stri
   if (missing.length === 0) return files;
   throw refusal(folder, {
     rule: 'zero-rank-missing',
-    message: `holds files of ${files.length - missing.length} processes, and not those of ${listed(missing.map(String))}`,
+    message: `holds files of ${files.length - missing.length} processes; missing: ${listed(missing.map(String))}`,
     suggestion: 'copy the files of all processes into the folder',
   });
 }

@@ -266,8 +266,8 @@ export function overflowError(
         severity: 'error',
         file,
         path: `tensor ${JSON.stringify(name)}`,
-        message: `would hold ${value} in ${place}, which ${dtype} cannot: it would become infinite`,
-        suggestion: 'choose a wider --dtype, or cut such values to the largest with --saturate',
+        message: `has ${value} in ${place}, beyond the range of ${dtype}: it would become infinite`,
+        suggestion: 'choose a wider --dtype, or clamp such values with --saturate',
       },
     ],
   });
