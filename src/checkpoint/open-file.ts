@@ -177,17 +177,17 @@ const KINDS: readonly FileKind[] = [
   },
   {
     // The safetensors length field; a pickle or archive with a tensor is longer.
-    what: `a file of fewer than ${LENGTH_FIELD_BYTES} bytes, and so the beginning of one at best`,
+    what: `a file of fewer than ${LENGTH_FIELD_BYTES} bytes, probably cut off`,
     suggestion: DOWNLOAD,
     is: ({ head, isNamedSafetensors }) => head.length < LENGTH_FIELD_BYTES && !isNamedSafetensors,
   },
   {
-    what: 'JSON, and a config or an index by another name holds no weights',
+    what: 'JSON, which has no weights',
     suggestion: NAME_WEIGHTS,
     is: ({ head }) => isText(head) && /^(?:\xef\xbb\xbf)?\s*[{[]/.test(head),
   },
   {
-    what: 'text, and a config holds no weights',
+    what: 'text, which has no weights',
     suggestion: NAME_WEIGHTS,
     is: ({ head }) => isText(head),
   },

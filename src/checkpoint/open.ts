@@ -1,18 +1,32 @@
 /** Opens a path to weights: a file, a shard index, or a folder. */
 
-import { basename, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { UserError } from '../errors.js';
-import { fileNamesIn, pathKind } from '../files/mounted.js';
-import { cannotRead } from './byte-file.js';
+import { fileNamesIn, folderNamesIn, pathExists } from '../files/mounted.js';
 import type { Checkpoint, CheckpointOptions, OpenedFiles } from './checkpoint.js';
 import { listed, refusal } from './checkpoint-rules.js';
-import { distributedFoldersIn, openDistributed } from './distributed/open-distributed.js';
-import { isIndexName, isStandaloneName, isWeightsName } from './formats.js';
-import { isCompleteSplit, isPartName, openSplit, refuseLonePart } from './gguf/split-files.js';
+import { fileNamesOf, zeroFilesIn } from './distributed/part-files.js';
+import { openDcp } from './distributed/read-dcp.js';
+import { openZero } from './distributed/read-zero.js';
+import {
+  DCP_METADATA,
+  isDcpName,
+  isDistributedFolder,
+  isIndexName,
+  isStandaloneName,
+  isWeightsName,
+  isZeroName,
+} from './formats.js';
 import { openFile } from './open-file.js';
 import { withUnpackedWeights } from './packed-weights.js';
 import { isShardIndex, readShardIndex } from './shards/index-file.js';
-import { openShards } from './shards/open-shards.js';
+import {
+  isCompleteSplit,
+  isPartName,
+  openShards,
+  openSplit,
+  refuseLonePart,
+} from './shards/open-shards.js';
 
 // Choice of the checkpoint in a folder.
 
@@ -22,8 +36,8 @@ const SHARD = /-\d+-of-\d+\.\w+$/;
  * Path of the checkpoint in a folder: a shard index or a single file.
  * @throws UserError if the folder contains none, or several.
  */
-function weightsIn(folder: string): string {
-  const names = namesIn(folder);
+function weightsIn(folder: string, all: readonly string[]): string {
+  const names = all.filter((name) => !name.startsWith('.'));
   const marked = markedIn(folder, names);
   const candidates = marked.length > 0 ? marked : names.filter(isWeightsName);
   const [first, ...others] = candidates;
@@ -38,7 +52,7 @@ function weightsIn(folder: string): string {
   if (others.length > 0 && !isCompleteSplit(candidates)) {
     throw refusal(folder, {
       rule: 'folder-is-one',
-      message: `holds ${candidates.length} files that could be meant: ${listed(candidates)}`,
+      message: `holds ${candidates.length} possible checkpoints: ${listed(candidates)}`,
       suggestion: candidates.every((name) => SHARD.test(name))
         ? 'add the index of these shards (*.index.json), or name one of them'
         : 'name one of them',
@@ -53,17 +67,6 @@ function suggestionFor(folder: string, names: readonly string[]): string {
   return names.includes('config.json')
     ? 'download the weights too: config.json only describes the model'
     : 'name the folder or the file that holds the weights';
-}
-
-/** Visible names in a folder that are not folders, sorted. */
-function namesIn(folder: string): string[] {
-  try {
-    return fileNamesIn(folder)
-      .filter((name) => !name.startsWith('.'))
-      .sort();
-  } catch (error) {
-    throw cannotRead(folder, error);
-  }
 }
 
 /** Files whose names mark them as the complete checkpoint. */
@@ -110,15 +113,8 @@ export function openCheckpoint(path: string, options: CheckpointOptions = {}): C
 }
 
 function openSaved(path: string, options: CheckpointOptions): OpenedFiles {
-  return openFound(isFolder(path) ? weightsIn(path) : path, options);
-}
-
-function isFolder(path: string): boolean {
-  try {
-    return pathKind(path) === 'folder';
-  } catch (error) {
-    throw cannotRead(path, error);
-  }
+  const names = fileNamesOf(path);
+  return openFound(names ? weightsIn(path, names) : path, options);
 }
 
 function openFound(path: string, options: CheckpointOptions): OpenedFiles {
@@ -145,3 +141,49 @@ function partOfSeveral(path: string): string | undefined {
   if (Number(count ?? 1) <= 1) return undefined;
   return `${name} is shard ${Number(number)} of ${Number(count)}, and the others were not opened: name the folder or the index`;
 }
+
+// Finds checkpoints of several processes: a folder, or a file in one.
+
+/**
+ * Opens a folder that several processes wrote, or a file in it that stands for all.
+ * @returns Undefined for other files and folders.
+ * @throws UserError that names the violated rule. No file stays open then.
+ */
+function openDistributed(named: string, options: CheckpointOptions): OpenedFiles | undefined {
+  const names = fileNamesOf(named);
+  if (names === undefined) {
+    const isPart = isDcpName(named) || isZeroName(named) || basename(named) === DCP_METADATA;
+    return isPart && pathExists(named) ? openDistributed(dirname(named), options) : undefined;
+  }
+  // Weights that a trainer gathered are the whole model, and faster to read.
+  if (names.some((name) => isIndexName(name) || isStandaloneName(name))) return undefined;
+  if (names.includes(DCP_METADATA)) return openDcp(named, options);
+  const zero = zeroFilesIn(named, names);
+  if (zero) return openZero(zero);
+  const parts = names.filter(isDcpName);
+  if (parts.length === 0) return undefined;
+  throw refusal(named, {
+    rule: 'dcp-metadata',
+    message: `holds parts of a distributed checkpoint, but no file ${DCP_METADATA}: ${listed(parts)}`,
+    suggestion: `copy ${DCP_METADATA} too, which the shell does not show; without one, saving was interrupted`,
+  });
+}
+
+/** Folders that hold a checkpoint of several processes each: the steps of a training. */
+const distributedFoldersIn = (folder: string): string[] =>
+  folderNamesIn(folder)
+    .slice(0, MOST_SEARCHED)
+    .filter((name) => isDistributedFolder(readableNamesIn(join(folder, name))))
+    .sort();
+
+function readableNamesIn(folder: string): string[] {
+  try {
+    return fileNamesIn(folder);
+  } catch {
+    // Only for advice.
+    return [];
+  }
+}
+
+/** Folders that are searched for checkpoints. */
+const MOST_SEARCHED = 1000;

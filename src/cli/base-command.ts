@@ -184,7 +184,7 @@ export abstract class BaseCommand extends Command {
       await this.notePublishedFile(flags, file);
       return file;
     }
-    const { onlyOneInFolder } = await import('../model-input/working-folder.js');
+    const { onlyOneInFolder } = await import('../model-input/locate.js');
     const found = onlyOneInFolder('model', this.id ?? '', example);
     this.note(flags, `using ${found === '.' ? 'the checkpoint in this folder' : found}`);
     return found;
@@ -193,7 +193,7 @@ export abstract class BaseCommand extends Command {
   /** Names the preset that is used for a missing file of a published report. */
   protected async notePublishedFile(flags: OutputFlags, file: string): Promise<void> {
     const { existsSync } = await import('node:fs');
-    const { publishedPreset } = await import('../model-input/presets.js');
+    const { publishedPreset } = await import('../model-input/locate.js');
     const preset = publishedPreset(file);
     if (preset !== undefined && !existsSync(file)) {
       this.note(flags, `${file} is the preset ${preset}`);

@@ -183,7 +183,7 @@ async function unknownCommand(
 
 async function isModel(text: string): Promise<boolean> {
   if (/[/\\.]/.test(text) || fs.existsSync(text)) return true;
-  const { presetsNamed } = await import('../model-input/presets.js');
+  const { presetsNamed } = await import('../model-input/locate.js');
   return presetsNamed(text).length > 0;
 }
 

@@ -100,7 +100,7 @@ export default class Compare extends SweepCommand {
     const { tokenizer, text } = flags;
     const texts =
       tokenizer && text !== undefined
-        ? await (await import('../tokenizer/measure.js')).measureText(tokenizer, text)
+        ? await (await import('../tokenizer/tokenizer.js')).measureText(tokenizer, text)
         : undefined;
     const count = run.units ?? models.count;
     const shown = progress(flags, 'counting models', count, undefined, formatInteger);

@@ -9,7 +9,7 @@ import { COLUMN_NAMES } from '../comparison/columns.js';
 import { formatPath } from '../config/quote.js';
 import { keyPaths } from '../config/schema-structure.js';
 import { GPUS, MACHINES } from '../hardware/gpus.js';
-import { presetNames } from '../model-input/presets.js';
+import { presetNames } from '../model-input/locate.js';
 import { DTYPE_NAMES } from '../tensor/dtype.js';
 import { toJson } from '../text/escape.js';
 

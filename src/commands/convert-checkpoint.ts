@@ -46,7 +46,7 @@ import { usageError } from '../errors.js';
 import { withAdapter } from '../model-input/adapter-model.js';
 import { checkpointWarnings } from '../model-input/checkpoint-config.js';
 import { openModelCheckpoint } from '../model-input/gguf/gguf-checkpoint.js';
-import { onlyOneInFolder } from '../model-input/working-folder.js';
+import { onlyOneInFolder } from '../model-input/locate.js';
 import { convertReport, exceedsBound } from '../report/convert/convert-report.js';
 import { partsReport } from '../report/parts-report.js';
 import { percentText } from '../text/units.js';

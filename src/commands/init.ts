@@ -9,7 +9,7 @@ import { listFamilies } from '../cli/family-list.js';
 import { savedConfig } from '../cli/flags/flags.js';
 import { writeText } from '../cli/output.js';
 import { parseLimit } from '../config/parse-number.js';
-import { readPresetFile } from '../model-input/presets.js';
+import { readPresetFile } from '../model-input/locate.js';
 import { initReport } from '../report/models.js';
 import { toJson } from '../text/escape.js';
 import { shortCount } from '../text/units.js';

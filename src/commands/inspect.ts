@@ -16,11 +16,13 @@ import { filterByName } from '../cli/name-filter.js';
 import { progress } from '../cli/progress.js';
 import type { SrteSurvey } from '../conversion/srte/survey-srte.js';
 import { isAdapterFolder } from '../files/config-names.js';
-import { checkpointWarnings } from '../model-input/checkpoint-config.js';
+import {
+  checkpointWarnings,
+  type StoredModel,
+  storedModel,
+} from '../model-input/checkpoint-config.js';
 import { modelViewOf } from '../model-input/gguf/gguf-checkpoint.js';
 import { onnxViewOf } from '../model-input/onnx/onnx-tensors.js';
-import type { StoredModel } from '../model-input/stored-model.js';
-import { storedModel } from '../model-input/stored-model.js';
 import type { OnnxInspection } from '../report/inspect/inspect-formats.js';
 import { inspectReport } from '../report/inspect/inspect-report.js';
 import { sumOf } from '../text/words.js';

@@ -142,7 +142,7 @@ export default class Plan extends SweepCommand {
     const { tokenizer, text: corpus } = flags;
     const texts =
       tokenizer && corpus !== undefined
-        ? await (await import('../tokenizer/measure.js')).measureText(tokenizer, corpus)
+        ? await (await import('../tokenizer/tokenizer.js')).measureText(tokenizer, corpus)
         : undefined;
     const sweep = planSweep(family, request, texts);
     const found = await run.solve({

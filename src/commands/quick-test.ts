@@ -23,8 +23,8 @@ import { exceededLogits, logitLimits } from '../cli/flags/thresholds.js';
 import { count, LIST, learningRate, tokens, weightForm } from '../cli/flags/value-flags.js';
 import { progressDisplay } from '../cli/progress.js';
 import { type Problem, usageError } from '../errors.js';
-import { refuseOtherEnding } from '../files/output-place.js';
 import { readText } from '../files/read-file.js';
+import { refuseOtherEnding } from '../files/write-whole.js';
 import {
   checkpointAsConfig,
   checkpointWarnings,

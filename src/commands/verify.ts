@@ -10,13 +10,14 @@ import { isAdapterFolder } from '../files/config-names.js';
 import { pathExists } from '../files/mounted.js';
 import { basePathOf } from '../model-input/adapter-model.js';
 import { checkpointWarnings, findConfig } from '../model-input/checkpoint-config.js';
-import { compareValues, type ValueComparison } from '../model-input/compare-values.js';
 import { openModelCheckpoint } from '../model-input/gguf/gguf-checkpoint.js';
 import { configPath, isCheckpointPath } from '../model-input/locate.js';
 import { modelOf, readConfig } from '../model-input/model-file.js';
 import { openModelSource, withErrorOf } from '../model-input/model-source.js';
 import { onnxViewOf } from '../model-input/onnx/onnx-tensors.js';
 import {
+  compareValues,
+  type ValueComparison,
   type VerifyResult,
   verifiedAdapter,
   verifyCheckpoint,

@@ -1,9 +1,8 @@
 import { readdir } from 'node:fs/promises';
 import { basename, dirname, extname, join } from 'node:path';
 import { type ErrorCode, UserError } from '../errors.js';
-import { systemAdvice } from '../files/file-system.js';
+import { missingReason, systemAdvice } from '../files/file-system.js';
 import { noteStandardInput } from '../files/input-registry.js';
-import { missingReason } from '../files/missing-path.js';
 import { readFileAtMost, readStreamAtMost } from '../files/read-file.js';
 import { type ConfigDocument, parseDocument } from './document.js';
 import { nearest } from './nearest.js';

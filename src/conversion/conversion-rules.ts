@@ -101,7 +101,7 @@ export function refusedPlan(file: string, faults: readonly ConversionFault[]): U
   const hidden = problems.length - MOST_SHOWN;
   return new UserError(
     'refused-file',
-    `${file} cannot be converted to this: ${faults.length} ${faults.length === 1 ? 'tensor does' : 'tensors do'} not fit${hidden > 0 ? `; the first ${MOST_SHOWN} kinds are listed` : ''}`,
+    `${file} cannot be converted: ${faults.length} ${faults.length === 1 ? 'tensor does' : 'tensors do'} not fit${hidden > 0 ? `; the first ${MOST_SHOWN} kinds are listed` : ''}`,
     { problems: problems.slice(0, MOST_SHOWN) },
   );
 }

@@ -2,15 +2,9 @@
 import { sumOf } from '../text/words.js';
 import type { CharacterCounts, Script } from './characters.js';
 import type { Duplicate } from './duplicates.js';
+import type { Place } from './lines.js';
 import type { Sample } from './recipes.js';
 import type { LineFault } from './records.js';
-
-/** A line of one of the files. */
-export interface Place {
-  readonly file: string;
-  /** 1-based; for a stream of ids, the number of the window. */
-  readonly line: number;
-}
 
 /** A list of which only the first items are kept. */
 export interface Listed<Item> {

@@ -1,8 +1,9 @@
 /** Judgement of training data: faults that spoil a training run, limits of a build, packing and epochs. */
 import { formatInteger, percentText } from '../text/units.js';
 import { counted, shortened } from '../text/words.js';
-import type { DataFigures, Listed, Place } from './data-statistics.js';
+import type { DataFigures, Listed } from './data-statistics.js';
 import type { Duplicate } from './duplicates.js';
+import type { Place } from './lines.js';
 import type { DataReading } from './read-data.js';
 import { isStream, LINE_FAULTS } from './records.js';
 

@@ -19,6 +19,13 @@ export interface Line {
   readonly length: number;
 }
 
+/** A line of one of the files. */
+export interface Place {
+  readonly file: string;
+  /** 1-based; for a stream of ids, the number of the window. */
+  readonly line: number;
+}
+
 /** How a file is stored, as far as it has been read. */
 export interface StoredText {
   isGzip: boolean;

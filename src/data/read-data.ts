@@ -6,9 +6,8 @@ import type { ProgressDisplay } from '../progress-display.js';
 import { formatInteger } from '../text/units.js';
 import { type ModelText, openModelText } from '../tokenizer/model-text.js';
 import { type CharacterCounts, countCharacters } from './characters.js';
-import { type DataFigures, DataFold, type Place, type TokenSequence } from './data-statistics.js';
+import { type DataFigures, DataFold, type TokenSequence } from './data-statistics.js';
 import { DuplicateFinder } from './duplicates.js';
-import { streamWindows } from './id-streams.js';
 import {
   type DataSource,
   fileBytes,
@@ -16,6 +15,7 @@ import {
   type Line,
   nameOfSource,
   openSource,
+  type Place,
   peeked,
   readLines,
 } from './lines.js';
@@ -26,7 +26,10 @@ import {
   requireChat,
   type Sample,
   SampleMaker,
+  type ShownSample,
   type SpecialIds,
+  shownSample,
+  streamWindows,
 } from './recipes.js';
 import { chatsOf, RecordReader, type RecordTexts } from './record-texts.js';
 import {
@@ -40,7 +43,6 @@ import {
   RECORD_KINDS,
   type RecordKind,
 } from './records.js';
-import { type ShownSample, shownSample } from './shown-sample.js';
 
 export interface DataInput {
   /** Paths, `-` for standard input. */

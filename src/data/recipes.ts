@@ -3,9 +3,10 @@
  * fixed to the likelier case: no system prompt is added, and empty thinking is removed.
  */
 import { UserError } from '../errors.js';
-import { joined } from '../text/words.js';
+import { counted, joined } from '../text/words.js';
 import type { ModelText } from '../tokenizer/model-text.js';
 import type { TextTokenizer } from '../tokenizer/tokenizer.js';
+import type { Place } from './lines.js';
 
 /** The dataset classes of a time. */
 interface Recipe {
@@ -234,4 +235,117 @@ export function requireChat(
     `${text.template.file}: expected a template with ${joined(ANSWER_MARKS.map(([has]) => has))}, found none of these`,
     { suggestion: 'name the texts around an answer: --answer-start TEXT --answer-end TEXT' },
   );
+}
+
+// Streams of token ids in binary form, as nanoGPT's prepare.py writes them.
+
+/** A window of a stream: its last id is the first of the next, so that each id is a target once. */
+interface StreamWindow {
+  readonly ids: readonly number[];
+  /** Number of the window, from 1. */
+  readonly line: number;
+  readonly fullLength: number;
+}
+
+const BYTES = { uint16: 2, uint32: 4 } as const;
+
+/**
+ * Windows of `length` ids, the last one shorter.
+ * @throws UserError when bytes are left over.
+ */
+export async function* streamWindows(
+  file: string,
+  chunks: AsyncIterable<Buffer>,
+  kind: keyof typeof BYTES,
+  length: number,
+): AsyncGenerator<StreamWindow> {
+  const size = BYTES[kind];
+  let rest: Buffer = Buffer.alloc(0);
+  let ids: number[] = [];
+  let line = 0;
+  for await (const chunk of chunks) {
+    const bytes = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
+    const end = bytes.length - (bytes.length % size);
+    for (let at = 0; at < end; at += size) {
+      ids.push(size === 2 ? bytes.readUInt16LE(at) : bytes.readUInt32LE(at));
+      if (ids.length < length) continue;
+      line++;
+      yield { ids, line, fullLength: ids.length };
+      ids = ids.slice(-1);
+    }
+    rest = bytes.subarray(end);
+  }
+  if (rest.length > 0) {
+    throw new UserError(
+      'refused-file',
+      `${file}: expected ids of ${size} bytes, found ${counted(rest.length, 'byte')} left over`,
+      {
+        suggestion:
+          size === 4 ? 'write --as uint16' : 'copy the file again, or name its kind with --as',
+      },
+    );
+  }
+  if (ids.length > (line === 0 ? 0 : 1)) yield { ids, line: line + 1, fullLength: ids.length };
+}
+
+// Samples as they are shown: padded ids, inputs, targets, mask and the text of each token.
+
+/** A sample as the model sees it. Padding has the id of the padding, or 0. */
+export interface ShownSample extends Place {
+  /** Answer of a pair; null for other samples. */
+  readonly side: 'chosen' | 'rejected' | null;
+  readonly ids: readonly number[];
+  readonly x: readonly number[];
+  readonly y: readonly number[];
+  readonly mask: readonly (0 | 1)[];
+  /** Tokens without padding. */
+  readonly tokens: number;
+  readonly uncut: number;
+  /** Texts of the tokens without padding; null without a tokenizer. */
+  readonly texts: readonly string[] | null;
+}
+
+export function shownSample(
+  place: Place,
+  side: ShownSample['side'],
+  { ids, fullLength, counted }: Sample,
+  { length, special }: SampleMaker,
+  tokenizer: TextTokenizer | undefined,
+): ShownSample {
+  const size = Math.max(length, ids.length);
+  const padded = [...ids, ...new Array<number>(size - ids.length).fill(special.pad ?? 0)];
+  const mask = new Array<0 | 1>(Math.max(0, size - 1)).fill(0);
+  for (const [from, end] of counted) mask.fill(1, Math.max(0, from - 1), end - 1);
+  return {
+    ...place,
+    side,
+    ids: padded,
+    x: padded.slice(0, -1),
+    y: padded.slice(1),
+    mask,
+    tokens: ids.length,
+    uncut: fullLength,
+    texts: tokenizer ? tokenTexts(tokenizer, ids) : null,
+  };
+}
+
+/** Characters with which byte-level tokenizers write bytes, from `bytes_to_unicode` of GPT-2. */
+const BYTE_OF = new Map<string, number>();
+for (let byte = 0, more = 0; byte < 256; byte++) {
+  const isOwn = (byte > 0x20 && byte < 0x7f) || (byte > 0xa0 && byte !== 0xad);
+  BYTE_OF.set(String.fromCharCode(isOwn ? byte : 256 + more), byte);
+  if (!isOwn) more++;
+}
+
+/** Text of each token; bytes in hexadecimal for a part of a character. */
+const tokenTexts = (tokenizer: TextTokenizer, ids: readonly number[]): string[] =>
+  tokenizer
+    .decodeEach(ids, { special: true })
+    .map((text, at) => withBytes(text, tokenizer.tokenOf(ids[at] ?? 0)));
+
+function withBytes(text: string, token: string | undefined): string {
+  if (!text.includes('\ufffd')) return text;
+  const bytes = Array.from(token ?? '', (each) => BYTE_OF.get(each));
+  if (bytes.length === 0 || bytes.includes(undefined)) return text;
+  return bytes.map((byte) => `<${(byte ?? 0).toString(16).padStart(2, '0')}>`).join('');
 }

@@ -1,7 +1,7 @@
 /** Records of training data: the kinds, how a file's kind is found, and how a line is read. */
 import { isUtf8 } from 'node:buffer';
 import { UserError } from '../errors.js';
-import { isRecord, joined, shortened } from '../text/words.js';
+import { isRecord, joined, jsonOrUndefined, shortened } from '../text/words.js';
 import type { Line } from './lines.js';
 import { MOST_LINE_BYTES } from './lines.js';
 
@@ -169,11 +169,7 @@ function refuseBareValues(file: string, lines: readonly string[], isJson: boolea
 /** A JSON value other than a list or an object; undefined for another text. */
 function bareValue(line: string): string | number | boolean | null | undefined {
   if (!/^(?:"|-?\d|true$|false$|null$)/.test(line)) return undefined;
-  try {
-    return JSON.parse(line);
-  } catch {
-    return undefined;
-  }
+  return jsonOrUndefined(line) as string | number | boolean | null | undefined;
 }
 
 function refuseOtherFormat(file: string, head: Buffer): void {
@@ -204,11 +200,7 @@ function binaryKind(file: string): 'uint16' {
 
 function parsedOrUndefined(line: string): unknown {
   if (!/^[{["\d]/.test(line) || nestingOf(line) > MOST_NESTING) return undefined;
-  try {
-    return JSON.parse(line);
-  } catch {
-    return undefined;
-  }
+  return jsonOrUndefined(line);
 }
 
 const ID_KEYS = ['input_ids', 'ids', 'tokens'] as const;

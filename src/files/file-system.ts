@@ -3,6 +3,7 @@
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { UserError } from '../errors.js';
 
 /**
@@ -129,6 +130,15 @@ const NO_LINKS: ReadonlySet<string> = new Set([
   'EMLINK',
 ]);
 
+/** Makes a folder, unless another process has made it. Not `recursive`: that never returns where no folder can be made, as in /proc. */
+export function makeFolder(folder: string): void {
+  try {
+    fs.mkdirSync(folder);
+  } catch (error) {
+    if (codeOf(error) !== 'EEXIST') throw error;
+  }
+}
+
 /** Syncs the names in a folder to disk. */
 export function syncFolder(folder: string): void {
   try {
@@ -218,7 +228,7 @@ export function revertMoves(moves: readonly Move[]): void {
 const twoOf = (to: string, aside: string) =>
   new UserError(
     'usage',
-    `a run that was cut short has moved ${to} to ${aside}, and now there is another ${to}`,
+    `an interrupted run moved ${to} to ${aside}, and now there is another ${to}`,
     {
       suggestion: 'move one of the two elsewhere',
     },
@@ -230,7 +240,25 @@ function lastOf(moves: readonly Move[]): Move {
   return last;
 }
 
-// Folders of the system
+// Folders of the system and of the package
+
+/** A file or folder of the package, from the sources as from any depth of the built files; undefined where it is missing. */
+export function packagePath(name: string): string | undefined {
+  let folder = path.dirname(fileURLToPath(import.meta.url));
+  for (let depth = 0; depth < 4; depth++) {
+    const found = path.join(folder, name);
+    if (fs.existsSync(found)) return found;
+    folder = path.dirname(folder);
+  }
+  return undefined;
+}
+
+/** @param name Its path in the package. @throws Error for a package that is not built. */
+export function builtThread(name: string): string {
+  const file = packagePath(name);
+  if (file === undefined) throw new Error(`${name} is missing: run npm run build`);
+  return file;
+}
 
 /** Home folder of the user, from HOME or the account; a temporary folder where neither has an absolute path. */
 export function homeFolder(): string {
@@ -244,3 +272,72 @@ export function homeFolder(): string {
   }
   return os.tmpdir();
 }
+
+// Advice on a path with nothing at it.
+
+/** Reason for which nothing is at a path, with what to write; undefined where none is plain. */
+export function missingReason(file: string): string | undefined {
+  if (file === '') return 'write the path of a file';
+  if (file === '-') return 'write the path of a file: standard input cannot be read here';
+  if (/^~(?:[/\\]|$)/.test(file)) {
+    return `write $HOME${file.slice(1)}: the shell replaces ~ only at the start of a word`;
+  }
+  const target = linkTarget(file);
+  if (target !== undefined) return `it is a link to ${target}, which does not exist`;
+  const above = firstAbove(file);
+  if (statusOf(above)?.isFile()) return `${above} is a file`;
+  return undefined;
+}
+
+/** `missingReason`, or the files of the same ending beside it. */
+export function missingAdvice(file: string): string | undefined {
+  const reason = missingReason(file);
+  if (reason !== undefined) return reason;
+  const folder = path.dirname(file);
+  const names = namesLike(file, folder);
+  if (names.length === 0) return statusOf(folder) ? undefined : `there is no folder ${folder}`;
+  const shown = names.slice(0, MOST_SHOWN).map((name) => path.join(folder, name));
+  return `there is ${shown.join(', ')}${names.length > shown.length ? ', …' : ''}`;
+}
+
+const MOST_SHOWN = 3;
+
+function linkTarget(file: string): string | undefined {
+  try {
+    return fs.readlinkSync(file);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The nearest part of a path above its end at which something is. */
+function firstAbove(file: string): string {
+  let above = file.replace(/[/\\]+$/, '');
+  if (above === file) above = path.dirname(file);
+  while (!statusOf(above) && path.dirname(above) !== above) above = path.dirname(above);
+  return above;
+}
+
+const statusOf = (file: string): fs.Stats | undefined => {
+  try {
+    return fs.statSync(file);
+  } catch {
+    return undefined;
+  }
+};
+
+function namesLike(file: string, folder: string): string[] {
+  const ending = path.extname(file);
+  if (ending === '') return [];
+  try {
+    return fs
+      .readdirSync(folder)
+      .filter((name) => path.extname(name) === ending && name !== path.basename(file))
+      .sort();
+  } catch {
+    return [];
+  }
+}
+
+/** Whether a path is a folder; an error of the file system is for whoever reads it. */
+export const isFolder = (file: string): boolean => statusOf(file)?.isDirectory() ?? false;

@@ -4,9 +4,8 @@ import { type FileHandle, open } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { UserError } from '../errors.js';
-import { systemAdvice } from './file-system.js';
+import { codeOf, missingAdvice, systemAdvice } from './file-system.js';
 import { noteInput } from './input-registry.js';
-import { missingAdvice } from './missing-path.js';
 import { mountedPath } from './mounted.js';
 
 export interface ReadOptions {
@@ -25,13 +24,9 @@ export async function readFileAtMost(
 ): Promise<Buffer | undefined> {
   const mounted = mountedPath(path);
   if (mounted?.folder.names.has(mounted.name)) return mounted.folder.read(mounted.name, most);
-  // A blocking open of a pipe waits for its writer, in a thread that keeps the process alive.
-  const handle = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
+  const handle = await openToRead(path);
   try {
-    const status = await handle.stat();
-    if (status.isDirectory()) {
-      throw Object.assign(new Error('EISDIR: is a directory'), { code: 'EISDIR' });
-    }
+    const status = await statusOf(handle);
     if (isFound && !status.isFile()) throw notRegular(path, status);
     if (status.size > most) return undefined;
     noteInput(path, await handle.stat({ bigint: true }));
@@ -48,11 +43,8 @@ export async function readFileAtMost(
 export async function* fileChunks(path: string): AsyncGenerator<Uint8Array> {
   let handle: FileHandle | undefined;
   try {
-    handle = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
-    const status = await handle.stat();
-    if (status.isDirectory()) {
-      throw Object.assign(new Error('EISDIR: is a directory'), { code: 'EISDIR' });
-    }
+    handle = await openToRead(path);
+    const status = await statusOf(handle);
     noteInput(path, await handle.stat({ bigint: true }));
     yield* status.isFile() ? chunks(handle) : arriving(handle, path);
   } catch (cause) {
@@ -76,6 +68,15 @@ export async function readStreamAtMost(
     if (size > most) return undefined;
   }
   return Buffer.concat(parts, size);
+}
+
+/** A blocking open of a pipe would wait for its writer, in a thread that keeps the process alive. */
+const openToRead = (path: string) => open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
+
+async function statusOf(handle: FileHandle): Promise<Stats> {
+  const status = await handle.stat();
+  if (!status.isDirectory()) return status;
+  throw Object.assign(new Error('EISDIR: is a directory'), { code: 'EISDIR' });
 }
 
 function notRegular(path: string, status: Stats): UserError {
@@ -110,17 +111,13 @@ async function* arriving(handle: FileHandle, path: string): AsyncGenerator<Uint8
         yield chunk;
       }
     } catch (error) {
-      if (!isWaiting(error)) throw error;
+      // No data is available yet.
+      if (codeOf(error) !== 'EAGAIN') throw error;
       isAtEnd = false;
     }
     if (isAtEnd) return;
     await sleep(PIPE_PAUSE);
   }
-}
-
-/** Whether a read failed only because no data is available yet. */
-function isWaiting(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === 'EAGAIN';
 }
 
 interface ReadTextOptions {

@@ -8,17 +8,17 @@ import { UserError } from '../errors.js';
 import type { Move } from './file-system.js';
 import {
   areMovesDone,
-  codeOf,
   exists,
   isRemovedName,
+  makeFolder,
   removeQuietly,
   revertMoves,
   syncFolder,
   takeFreeName,
 } from './file-system.js';
 import { refuseInputsIn } from './input-registry.js';
-import type { OutputKind, OutputTarget } from './output-place.js';
 import { isRunning, isTemporaryFile } from './temporary.js';
+import type { OutputKind, OutputTarget } from './write-whole.js';
 
 // Record of an unfinished output for the next run.
 
@@ -72,16 +72,6 @@ export const isPlainName = (name: unknown) =>
   !name.includes('/') &&
   path.basename(name) === name;
 
-/** Not `recursive`: it never returns where folders cannot be created, as in /proc. */
-function makeFolder(folder: string): void {
-  try {
-    fs.mkdirSync(folder);
-  } catch (error) {
-    // Another run created it first: the lock decides.
-    if (codeOf(error) !== 'EEXIST') throw error;
-  }
-}
-
 export class StagingFolder {
   readonly files: string;
   readonly spool: string;
@@ -106,9 +96,13 @@ export class StagingFolder {
     makeFolder(this.#root);
     // In a folder that others can write to, it may be their link.
     if (!fs.lstatSync(this.#root).isDirectory()) {
-      throw new UserError('usage', `${this.#root} is not a folder, but is needed for writing`, {
-        suggestion: 'remove it',
-      });
+      throw new UserError(
+        'usage',
+        `expected a folder at ${this.#root}, which is needed for writing, found something else`,
+        {
+          suggestion: 'remove it',
+        },
+      );
     }
     // Files of an earlier run in it are removed or become the output.
     refuseInputsIn(this.#root, this.#place.target);
@@ -139,7 +133,7 @@ export class StagingFolder {
   }
 
   #lostJournal(): UserError {
-    const what = 'holds what was moved away, and no journal that says why';
+    const what = 'has files of an interrupted run, but no journal';
     return new UserError('usage', `${this.#replaced} ${what}`, {
       suggestion: `move what you want to keep elsewhere, and remove ${this.#root}`,
     });

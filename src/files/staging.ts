@@ -36,11 +36,15 @@ import {
   withFileErrors,
 } from './file-system.js';
 import { noteOutput, refuseInput } from './input-registry.js';
-import { checkReplaceable, type OutputTarget, resolveOutputTarget } from './output-place.js';
 import type { Journal } from './staging-folder.js';
 import { isPlainName, StagingFolder } from './staging-folder.js';
-import type { ByteSink } from './write-whole.js';
-import { writeThrough } from './write-whole.js';
+import {
+  type ByteSink,
+  checkReplaceable,
+  type OutputTarget,
+  resolveOutputTarget,
+  writeThrough,
+} from './write-whole.js';
 
 export interface StagingOptions {
   readonly kind: 'file' | 'folder';
@@ -250,8 +254,6 @@ export class Staging {
 }
 
 const otherIdentity = (target: string) =>
-  new UserError(
-    'usage',
-    `the unfinished ${target} was begun from another input, or with other settings`,
-    { suggestion: 'use those again to resume it; without --resume it starts over' },
-  );
+  new UserError('usage', `the unfinished ${target} comes from another input or other settings`, {
+    suggestion: 'use those again to resume it; without --resume it starts over',
+  });

@@ -6,7 +6,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { UserError } from '../errors.js';
-import { removeQuietly } from './file-system.js';
+import { codeOf, removeQuietly } from './file-system.js';
 
 /**
  * Scope in which process ids are unique: a machine since boot, and on Linux a PID namespace. Containers often share
@@ -77,7 +77,7 @@ export function isRunning(pid: number): boolean {
     return true;
   } catch (error) {
     // A process of another user.
-    return (error as NodeJS.ErrnoException).code === 'EPERM';
+    return codeOf(error) === 'EPERM';
   }
 }
 

@@ -1,9 +1,7 @@
 /** Reads ranges of remote files through a thread of its own: blocking, or with a promise. */
-import fs from 'node:fs';
-import path from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import { UserError } from '../errors.js';
+import { builtThread } from '../files/file-system.js';
 import { pulse } from '../files/mounted.js';
 import { downloadLine } from '../text/words.js';
 import type { DataAnswer, DataFailure, DataRequest, DataThreadOptions } from './data-worker.js';
@@ -97,7 +95,7 @@ export class DataReader {
     const { repository, name } = file;
     throw new UserError(
       'system',
-      `offline, and the values in ${name} of ${repository} are in no cache of this machine`,
+      `offline, and no cache of this machine has the values in ${name} of ${repository}`,
       { suggestion: `download the model: ${downloadLine(repository)}` },
     );
   }
@@ -114,7 +112,7 @@ export class DataReader {
     Atomics.store(this.#state, 2, 0);
     const workerData = { settings: this.#settings, state, data } as DataThreadOptions;
     // Options of this process, such as those of an inline script, need not suit a file.
-    const worker = new Worker(workerFile(), { workerData, execArgv: [] });
+    const worker = new Worker(builtThread('dist/hub/data-worker.js'), { workerData, execArgv: [] });
     worker.on('message', ({ id, bytes, failure }: DataAnswer) => {
       const waiting = this.#waiting.get(id);
       this.#waiting.delete(id);
@@ -137,15 +135,4 @@ function errorOf(failure: DataFailure | undefined): Error {
   if (failure?.code === undefined) return new Error(failure?.message ?? 'no answer');
   const { code, message, suggestion } = failure;
   return new UserError(code, message, { suggestion });
-}
-
-/** The built thread, from the sources as from any depth of the built files. */
-function workerFile(): string {
-  let folder = path.dirname(fileURLToPath(import.meta.url));
-  for (let depth = 0; depth < 4; depth++) {
-    const file = path.join(folder, 'dist/hub/data-worker.js');
-    if (fs.existsSync(file)) return file;
-    folder = path.dirname(folder);
-  }
-  throw new Error('dist/hub/data-worker.js is missing: run npm run build');
 }

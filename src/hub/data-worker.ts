@@ -4,9 +4,8 @@
  */
 import { parentPort, workerData } from 'node:worker_threads';
 import { type ErrorCode, UserError } from '../errors.js';
-import { HubClient, type HubFile } from './hub-client.js';
+import { HubClient, type HubFile, ReadAhead } from './hub-client.js';
 import type { HubSettings } from './hub-settings.js';
-import { ReadAhead } from './read-ahead.js';
 
 export interface DataRequest {
   readonly file: HubFile;

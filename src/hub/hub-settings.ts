@@ -99,7 +99,7 @@ function tokenOf(env: Environment, defaultPath: string): string | undefined {
   const token = given || tokenIn(env.HF_TOKEN_PATH?.trim() || defaultPath);
   if (!token) return undefined;
   if (/^[\x21-\x7e]+$/.test(token) && token.length <= MAX_TOKEN) return token;
-  throw new UserError('usage', 'the token for the hub has characters that no token has', {
+  throw new UserError('usage', 'the token for the hub has invalid characters', {
     suggestion: 'set HF_TOKEN again, or run hf auth login',
   });
 }

@@ -18,7 +18,7 @@ import { homeFolder } from '../files/file-system.js';
 import { mount } from '../files/mounted.js';
 import type { ProgressDisplay } from '../progress-display.js';
 import { downloadLine } from '../text/words.js';
-import { HeaderCache } from './header-cache.js';
+import { HeaderCache, UserCache } from './hub-caches.js';
 import type { Listing } from './hub-client.js';
 import { HubClient } from './hub-client.js';
 import type { HubSettings } from './hub-settings.js';
@@ -26,7 +26,6 @@ import { hubSettings } from './hub-settings.js';
 import type { HubReference } from './reference.js';
 import { isCommit, isRepositoryPath, pinnedPath } from './reference.js';
 import { RemoteFolder } from './remote-folder.js';
-import { UserCache } from './user-cache.js';
 
 /**
  * Parts of a model that a command reads: its config; also the index of its tensors; or also their values and the files next to
@@ -192,7 +191,7 @@ function isEnough(
 const notCached = (repository: string, revision: string) =>
   new UserError(
     'system',
-    `offline, and ${repository} at ${quote(revision, 100)} is in no cache of this machine`,
+    `offline, and no cache of this machine has ${repository} at ${quote(revision, 100)}`,
     {
       suggestion: `run once without --offline and HF_HUB_OFFLINE, or download the model: ${downloadLine(repository)}`,
     },

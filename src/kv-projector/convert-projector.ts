@@ -16,9 +16,12 @@ import { writeZip } from '../checkpoint/torch/zip/write-zip.js';
 import { readInChunks } from '../checkpoint/view.js';
 import { outputTarget, refuseOverlap } from '../conversion/job.js';
 import { UserError } from '../errors.js';
-import { refuseFullDisk } from '../files/output-place.js';
-import type { ByteSink } from '../files/write-whole.js';
-import { refuseUnwritable, writeWhole } from '../files/write-whole.js';
+import {
+  type ByteSink,
+  refuseFullDisk,
+  refuseUnwritable,
+  writeWhole,
+} from '../files/write-whole.js';
 import { sumOf } from '../text/words.js';
 import { CONTAINER_KEY, JsonWriter, STATE_DICT } from './arguments.js';
 import { partName } from './projector.js';

@@ -96,7 +96,7 @@ export function basePathOf(adapter: AdapterFiles, command: (base: string) => str
   const { base } = adapter.config;
   throw new UserError(
     'usage',
-    `${adapter.checkpoint.path} is an adapter of ${base ?? 'a model that it does not name'}, which is not there`,
+    `${adapter.checkpoint.path} is an adapter of ${base ?? 'a model that it does not name'}, which was not found`,
     {
       suggestion: `write minimind ${command(base === null ? 'BASE' : shellWord(isHubName(base) ? `hf:${base}` : base))}`,
     },

@@ -1,30 +1,33 @@
 /** The config of a checkpoint, and the description to compare it with. */
+
 import path from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import type { Ignored, Setting } from '../architecture/family.js';
 import { LimitError } from '../architecture/param.js';
-import { stateDictOf } from '../architecture/walk.js';
+import { type SrteLayout, srteLayoutOf } from '../architecture/srte-layout.js';
+import { stateDictOf, tensorsOf } from '../architecture/walk.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { storedNames } from '../checkpoint/names.js';
 import { equalByLocation } from '../checkpoint/sharing.js';
-import type { JsonLike, JsonLikeLimits } from '../checkpoint/summary-content.js';
-import { jsonLikeOf, typeName } from '../checkpoint/summary-content.js';
+import {
+  type JsonLike,
+  type JsonLikeLimits,
+  jsonLikeOf,
+  typeName,
+} from '../checkpoint/summary-content.js';
 import { isKind } from '../checkpoint/torch/pickle/values.js';
-import type { ConfigDocument } from '../config/document.js';
-import { documentOfData } from '../config/document.js';
+import { type ConfigDocument, documentOfData } from '../config/document.js';
 import { splitDotted, valueAt } from '../config/quote.js';
 import { readDocument } from '../config/read.js';
-import type { Problem } from '../errors.js';
-import { UserError } from '../errors.js';
+import { type Problem, UserError } from '../errors.js';
 import { configIn, ownConfigNames } from '../files/config-names.js';
 import { pathKind } from '../files/mounted.js';
-import { shapesOf } from '../reconcile/faults.js';
+import { namesOf, shapesOf } from '../reconcile/faults.js';
 import type { ConfigDifference, Description } from '../reconcile/reconcile.js';
-import { isRecord } from '../text/words.js';
+import { isRecord, jsonOrUndefined } from '../text/words.js';
 import { ggufConfigIn, openModelCheckpoint } from './gguf/gguf-checkpoint.js';
 import { isCheckpointPath } from './locate.js';
-import type { ModelFile } from './model-file.js';
-import { modelOf, readConfig } from './model-file.js';
+import { type ModelFile, modelOf, readConfig } from './model-file.js';
 import { partsLeftOut } from './text-part.js';
 
 /** Origin of a checkpoint's config. */
@@ -98,12 +101,8 @@ function configInside(checkpoint: Checkpoint): ConfigDocument | undefined {
 
 /** The config that `export` writes into the metadata of a graph; undefined for other texts. */
 function configOfOnnx(text: string | undefined): Record<string, unknown> | undefined {
-  try {
-    const value: unknown = JSON.parse(text ?? '');
-    return isRecord(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
+  const value = jsonOrUndefined(text ?? '');
+  return isRecord(value) ? value : undefined;
 }
 
 /**
@@ -257,3 +256,64 @@ export const openFlaggedCheckpoint = (flags: WeightsFlags): Checkpoint | undefin
 
 const opened = (path: string, flags: WeightsFlags): Checkpoint =>
   openModelCheckpoint(path, { stateDict: flags['state-dict'] });
+
+// The model in a checkpoint, according to its config and the names of its tensors.
+
+export interface StoredModel {
+  /** Null without a usable config. */
+  readonly family: string | null;
+  readonly config: string | null;
+  readonly srte: Pick<SrteLayout, 'sharing' | 'form'> | null;
+  /** Names of the tensors that are buffers by the config. */
+  readonly buffers: readonly string[];
+}
+
+const SRTE_TABLE = /(?:^|\.)(?:(shared_srte)|layers\.\d{1,5}\.srte)\.(freqs|lowrank)$/;
+
+/**
+ * Null when neither a config nor a name says anything. A config that cannot be read is ignored.
+ * @param as Family to read the config as, whatever its kind.
+ * @throws UserError when it cannot be read as that family.
+ */
+export async function storedModel(
+  checkpoint: Checkpoint,
+  as?: string,
+): Promise<StoredModel | null> {
+  const described = await describedModel(checkpoint, as);
+  const srte = described?.srte ?? srteByNames(checkpoint.tensors.keys());
+  if (described === null && srte === null) return null;
+  return { family: null, config: null, buffers: [], ...described, srte };
+}
+
+async function describedModel(
+  checkpoint: Checkpoint,
+  as: string | undefined,
+): Promise<StoredModel | null> {
+  try {
+    const found = await findConfig(checkpoint, undefined);
+    if (found === undefined) return null;
+    const { family, file, model } = await modelOf(found.document, { family: as });
+    const layout = srteLayoutOf(model);
+    const stored = storedNames(checkpoint);
+    const buffers = tensorsOf(model).filter(({ role }) => role === 'buffer');
+    return {
+      family: family.name,
+      config: file,
+      srte: layout ? { sharing: layout.sharing, form: layout.form } : null,
+      buffers: buffers.flatMap(namesOf).flatMap((name) => stored.get(name)?.own ?? []),
+    };
+  } catch (error) {
+    if (error instanceof UserError && as === undefined) return null;
+    throw error;
+  }
+}
+
+function srteByNames(names: Iterable<string>): StoredModel['srte'] {
+  for (const name of names) {
+    const [, shared, part] = SRTE_TABLE.exec(name) ?? [];
+    if (part === undefined) continue;
+    const form = part === 'freqs' ? 'table' : 'low-rank';
+    return { sharing: shared === undefined ? 'per-layer' : 'shared', form };
+  }
+  return null;
+}

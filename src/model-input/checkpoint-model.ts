@@ -208,7 +208,7 @@ function mismatches(file: string, { faults }: Reconciliation, config: string): P
     {
       severity: 'warning',
       file,
-      message: `is not as ${config} describes: ${faults.length} ${faults.length === 1 ? 'fault' : 'faults'}${more}`,
+      message: `does not match ${config}: ${faults.length} ${faults.length === 1 ? 'fault' : 'faults'}${more}`,
       suggestion: 'see them all with --json',
     },
     ...faultProblems(file, faults, 'warning', MAX_LISTED_FAULTS),

@@ -23,7 +23,7 @@ import { describeValue, formatPath, quote, valueAt } from '../config/quote.js';
 import type { ProblemText, PropertyPath, UserError } from '../errors.js';
 import type { QuantizationReading } from '../quantization/quantization-config.js';
 import { KNOWN_METHODS, readQuantization } from '../quantization/quantization-config.js';
-import { isRecord, joined } from '../text/words.js';
+import { isRecord, joined, jsonOrUndefined } from '../text/words.js';
 import { type TextPart, textKeyOf, textPartOf, unknownTextPart } from './text-part.js';
 
 type Reader = NonNullable<Family['fromHuggingFace']>;
@@ -129,7 +129,7 @@ function leftOutFound(document: ConfigDocument, part: TextPart | undefined): Loc
   if (part === undefined || first === undefined) return [];
   const path = [first];
   const finding = {
-    message: `${joined(part.leftOut)} ${part.leftOut.length === 1 ? 'is' : 'are'} left out: of ${part.of}, the language model is described (${part.config.model_type})`,
+    message: `${joined(part.leftOut)} ${part.leftOut.length === 1 ? 'is' : 'are'} left out: only the language model of ${part.of} is described (${part.config.model_type})`,
     suggestion: 'give the checkpoint in place of its config to count what is left out',
   };
   return [{ severity: 'warning', place: document.place(path, 'key'), path, finding }];
@@ -251,17 +251,11 @@ export async function changedHuggingFace(
   const { value } = changed;
   const edits = moved.map(({ path }) => ({ path, value: valueAt(value, path) }));
   const text = editedText(document, edits);
-  const isRight = text !== undefined && isJson(text) && (await isSame(parseDocument(text, '')));
+  const isRight =
+    text !== undefined &&
+    jsonOrUndefined(text) !== undefined &&
+    (await isSame(parseDocument(text, '')));
   return { value, text: isRight ? text : `${JSON.stringify(value, null, 2)}\n` };
-}
-
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 const readerOf = async (kind: unknown): Promise<Reader | undefined> =>
@@ -287,7 +281,7 @@ async function withoutKind(document: ConfigDocument): Promise<UserError> {
   const likely = await likelyKind(document.value, kinds);
   return refusal(document, {
     path: [],
-    message: `has no ${KIND}, so it does not say of what kind its model is`,
+    message: `has no ${KIND}: the kind of its model is unknown`,
     suggestion: likely
       ? `its keys are those of ${likely}: add "${KIND}": "${likely}", or write --family ${likely}`
       : `add "${KIND}", one of those in minimind list`,

@@ -101,7 +101,7 @@ function refuseTooMany(models: number): void {
   if (models <= MAX_MODELS) return;
   throw new UserError(
     'usage',
-    `--set asks for ${models.toLocaleString('en-US')} models; ${MAX_MODELS.toLocaleString('en-US')} are the most that are compared`,
+    `--set: expected at most ${MAX_MODELS.toLocaleString('en-US')} models, found ${models.toLocaleString('en-US')}`,
     { suggestion: 'give fewer values, or fewer keys with several' },
   );
 }

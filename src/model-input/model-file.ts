@@ -22,8 +22,7 @@ import type { Problem, PropertyPath } from '../errors.js';
 import { UserError } from '../errors.js';
 import type { Quantization } from '../quantization/quantization-config.js';
 import { hubSuggestion, isRecord } from '../text/words.js';
-import { configPath } from './locate.js';
-import { presetAdvice, presetOfPath } from './presets.js';
+import { configPath, presetAdvice, presetOfPath } from './locate.js';
 import type { LeftOutPart } from './text-part.js';
 
 /** A valid config and the model that it describes. */

@@ -172,7 +172,7 @@ function slurmScript(job: PartsJob, needs: Needs, options: LaunchOptions): strin
   const auto = ['--part', 'auto'];
   return lines([
     ...headOf(job, needs, options),
-    '# A phase follows also a failed one: the last job names what is missing.',
+    '# Each phase runs also after a failed one: the last job lists what is missing.',
     'set -euo pipefail',
     heapLine(needs),
     ...(hasRows ? [submit('rows', undefined, true, [...auto, '--phase', '1'])] : []),

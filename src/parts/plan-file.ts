@@ -1,4 +1,5 @@
 /** Files of plans in parts: JSON with a schema, the version of minimind, and a hash over all of it. */
+
 import { createHash } from 'node:crypto';
 import fs from 'node:fs';
 import type * as z from 'zod';
@@ -6,10 +7,9 @@ import { checkDocument } from '../config/check-document.js';
 import { documentOfData, parseDocument } from '../config/document.js';
 import { MAX_DOCUMENT_BYTES } from '../config/source.js';
 import { UserError } from '../errors.js';
-import { codeOf } from '../files/file-system.js';
 import { readText } from '../files/read-file.js';
 import { writeWhole } from '../files/write-whole.js';
-import { counted, isRecord } from '../text/words.js';
+import { counted, isRecord, jsonOrUndefined } from '../text/words.js';
 
 export interface HashedPlan {
   readonly schema: string;
@@ -35,15 +35,6 @@ export function refuseTooManyParts(parts: number): void {
   throw new UserError('usage', `--parts: expected at most ${MOST_PARTS} parts, found ${parts}`, {
     suggestion: `write --parts ${MOST_PARTS}, or fewer`,
   });
-}
-
-/** Makes a folder, unless another part has made it. */
-export function makeFolder(folder: string): void {
-  try {
-    fs.mkdirSync(folder);
-  } catch (error) {
-    if (codeOf(error) !== 'EEXIST') throw error;
-  }
 }
 
 export const changedInput = (message: string): UserError =>
@@ -84,7 +75,7 @@ export async function readPlan<Plan extends HashedPlan>(
     new UserError('refused-file', `${file}${place} ${message}`, { suggestion });
   const again = `plan again with ${command} --parts N --plan FILE`;
   const text = await readText(file, { most: MOST_BYTES, suggestion: again });
-  const value = parsed(text);
+  const value = jsonOrUndefined(text);
   if (value === undefined) throw refuse('is not JSON, expected a plan of --parts', again);
   const schema = isRecord(value) ? value.schema : undefined;
   if (schema !== name) {
@@ -128,10 +119,61 @@ function firstMistake(
   };
 }
 
-function parsed(text: string): unknown {
+// Fingerprints of input files, from contents and never from times.
+
+/** Bytes hashed at both ends of a file: headers, directories of archives. */
+const END_BYTES = 64 * 1024;
+const SAMPLE_BYTES = 4 * 1024;
+const SAMPLES = 4;
+const SAMPLED_BYTES = 2 * END_BYTES + SAMPLES * SAMPLE_BYTES;
+
+/** An open file. */
+export interface SampledFile {
+  readonly size: number;
+  readonly readInto: (bytes: Uint8Array, position: number) => void;
+}
+
+/**
+ * SHA-256 of a file's size, its first and last 64 KiB and four samples between. A change of other bytes that keeps the
+ * size is not found.
+ * @param wholeBytes Size up to which all bytes of a file are hashed.
+ */
+export function sampleSha256(file: SampledFile, wholeBytes = SAMPLED_BYTES): string {
+  const { size } = file;
+  const hash = createHash('sha256').update(`${size}\n`);
+  const add = (position: number, length: number) => {
+    const bytes = Buffer.alloc(Math.max(0, Math.min(length, size - position)));
+    file.readInto(bytes, position);
+    hash.update(bytes);
+  };
+  if (size <= wholeBytes) add(0, size);
+  else {
+    add(0, END_BYTES);
+    for (let sample = 1; sample <= SAMPLES; sample++) {
+      add(Math.floor((size * sample) / (SAMPLES + 1)), SAMPLE_BYTES);
+    }
+    add(size - END_BYTES, END_BYTES);
+  }
+  return hash.digest('hex');
+}
+
+/** Path and size of a file, and its fingerprint. @throws System errors. */
+export function fingerprintOf(
+  path: string,
+  wholeBytes: number,
+): { readonly path: string; readonly bytes: number; readonly sampleSha256: string } {
+  const descriptor = fs.openSync(path, 'r');
   try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
+    const { size } = fs.fstatSync(descriptor);
+    const readInto = (bytes: Uint8Array, position: number) => {
+      for (let at = 0; at < bytes.length; ) {
+        const read = fs.readSync(descriptor, bytes, at, bytes.length - at, position + at);
+        if (read === 0) return;
+        at += read;
+      }
+    };
+    return { path, bytes: size, sampleSha256: sampleSha256({ size, readInto }, wholeBytes) };
+  } finally {
+    fs.closeSync(descriptor);
   }
 }

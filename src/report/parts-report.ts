@@ -1,7 +1,7 @@
 /** Reports of work in parts, a sweep or a conversion: the plan, the progress, and what is missing. */
 
 import type { PartsResult } from '../conversion/parts/parts.js';
-import type { PartsAnswer } from '../parts/part-states.js';
+import type { PartsAnswer } from '../parts/part-lock.js';
 import type { SweepResult } from '../sweep/sweep.js';
 import {
   formatBytes,

@@ -1,7 +1,6 @@
 import { FORMAT_TITLES } from '../checkpoint/formats.js';
-import type { ValueComparison } from '../model-input/compare-values.js';
 import type { OnnxView } from '../model-input/onnx/onnx-tensors.js';
-import type { VerifyResult } from '../model-input/verify-checkpoint.js';
+import type { ValueComparison, VerifyResult } from '../model-input/verify-checkpoint.js';
 import type { FaultKind, TensorProperties } from '../reconcile/faults.js';
 import { FAULT_KINDS } from '../reconcile/faults.js';
 import type { FaultGroup, ReconciliationNote } from '../reconcile/notes.js';

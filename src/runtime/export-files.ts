@@ -1,8 +1,8 @@
 /** Writes all files of an exported model, or none. */
 
 import path from 'node:path';
-import { refuseFullDisk, refuseOtherEnding } from '../files/output-place.js';
 import { Staging } from '../files/staging.js';
+import { refuseFullDisk, refuseOtherEnding } from '../files/write-whole.js';
 import type { ProgressDisplay } from '../progress-display.js';
 import type { OnnxExport } from './engine.js';
 

@@ -6,9 +6,9 @@ import fs from 'node:fs';
 import path from 'node:path';
 import * as z from 'zod';
 import { UserError } from '../errors.js';
-import { fingerprintOf } from '../parts/fingerprint.js';
 import {
   changedInput,
+  fingerprintOf,
   MOST_PARTS,
   type PlanFormat,
   readPlan,

@@ -7,22 +7,22 @@ import os from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { UserError } from '../errors.js';
-import { withFileErrors } from '../files/file-system.js';
+import { makeFolder, withFileErrors } from '../files/file-system.js';
 import { readInputs } from '../files/input-registry.js';
 import { refuseUnwritable } from '../files/write-whole.js';
 import { CPUS, type LaunchOptions, launch, type PartsJob } from '../parts/launch.js';
-import { type LockTimes, LockWatch, workUnder } from '../parts/part-lock.js';
-import { arrayText, diskTime, lockState, type PartsAnswer } from '../parts/part-states.js';
 import {
-  changedInput,
-  makeFolder,
-  refuseTooManyParts,
-  sha256,
-  writePlan,
-} from '../parts/plan-file.js';
+  arrayText,
+  diskTime,
+  type LockTimes,
+  LockWatch,
+  lockState,
+  type PartsAnswer,
+  workUnder,
+} from '../parts/part-lock.js';
+import { changedInput, refuseTooManyParts, sha256, writePlan } from '../parts/plan-file.js';
 import { type AskedParts, askedParts, type LaunchName } from '../parts/task-index.js';
 import { sumOf } from '../text/words.js';
-import { exactJson, fromExactJson } from './exact-json.js';
 import {
   dealtUnits,
   hashedSweepPlan,
@@ -34,7 +34,14 @@ import {
   type SweepPart,
   type SweepPlan,
 } from './sweep-plan.js';
-import { checkResults, outcomeOf, ResultsReader, writeResults } from './sweep-results.js';
+import {
+  checkResults,
+  exactJson,
+  fromExactJson,
+  outcomeOf,
+  ResultsReader,
+  writeResults,
+} from './sweep-results.js';
 
 export interface Sweep<Value, Result, Backend = null> {
   readonly units: {

@@ -1,9 +1,7 @@
 /** Chat templates: the Jinja program with which a model turns messages into its prompt. */
-import fs from 'node:fs';
-import path from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import { UserError } from '../errors.js';
+import { builtThread } from '../files/file-system.js';
 import { shortened } from '../text/words.js';
 import type { TemplateAnswer, TemplateSeries, TemplateTask } from './template-worker.js';
 
@@ -38,12 +36,13 @@ export async function renderChat(
   tokens: Readonly<Record<string, string>>,
   limit = TIME_LIMIT,
 ): Promise<string> {
-  const answer = await answerWithin(limit, {
+  const worker = startThread({
     template,
     values: { ...tokens, messages, tools: null, documents: null, add_generation_prompt: true },
   });
-  if (answer === 'time') throw slow(file, limit);
-  if (answer === 'memory') throw refused(file, `takes more than ${MEMORY_LIMIT} MiB of memory`);
+  const answer = await answerOf<TemplateAnswer>(worker, file, limit);
+  // The thread can be in an endless loop.
+  void worker.terminate();
   if ('error' in answer) throw refused(file, `is not valid: ${shortened(answer.error, 300)}`);
   if ('text' in answer) return answer.text;
   throw new UserError(
@@ -67,7 +66,7 @@ export class ChatRenderer {
   readonly #file: string;
   readonly #worker: Worker;
   /** Reason for which the thread ended. */
-  #failure: unknown;
+  #failure: NodeJS.ErrnoException | undefined;
 
   /** @param tokens Special tokens that templates name: `bos_token`, `eos_token`, …. */
   constructor({ text: template, file }: ChatTemplate, tokens: Readonly<Record<string, string>>) {
@@ -83,26 +82,9 @@ export class ChatRenderer {
   /** @throws UserError when the template is not valid, does not end, or takes too much memory. */
   async render(chats: readonly TemplateChat[], limit = SERIES_LIMIT): Promise<RenderedChat[]> {
     const json = chats.map((chat) => JSON.stringify(chat));
-    const answers = await new Promise<readonly TemplateAnswer[]>((resolve, reject) => {
-      const timer = setTimeout(() => {
-        this.close();
-        finish(() => reject(slow(this.#file, limit)));
-      }, limit);
-      const onError = (error: NodeJS.ErrnoException) =>
-        finish(() => reject(threadError(this.#file, error)));
-      const finish = (settle: () => void) => {
-        clearTimeout(timer);
-        this.#worker.off('error', onError);
-        this.#worker.removeAllListeners('message');
-        settle();
-      };
-      this.#worker.once('error', onError);
-      this.#worker.once('message', (answer: readonly TemplateAnswer[]) =>
-        finish(() => resolve(answer)),
-      );
-      if (this.#failure === undefined) this.#worker.postMessage(json);
-      else onError(this.#failure as NodeJS.ErrnoException);
-    });
+    if (this.#failure !== undefined) throw threadError(this.#file, this.#failure);
+    this.#worker.postMessage(json);
+    const answers = await answerOf<readonly TemplateAnswer[]>(this.#worker, this.#file, limit);
     return answers.map((answer) => {
       if ('text' in answer) return answer;
       if ('raised' in answer) return { problem: shortened(answer.raised, 300) };
@@ -115,9 +97,6 @@ export class ChatRenderer {
   }
 }
 
-const slow = (file: string, limit: number) =>
-  refused(file, `takes more than ${limit / 1000} s and was stopped`);
-
 const threadError = (file: string, error: NodeJS.ErrnoException): Error =>
   error.code === 'ERR_WORKER_OUT_OF_MEMORY'
     ? refused(file, `takes more than ${MEMORY_LIMIT} MiB of memory`)
@@ -128,43 +107,29 @@ const refused = (file: string, what: string) =>
     suggestion: 'leave --chat out, and write the whole prompt',
   });
 
-function answerWithin(
-  limit: number,
-  workerData: TemplateTask,
-): Promise<TemplateAnswer | 'time' | 'memory'> {
-  const worker = startThread(workerData);
+/** The next message of a thread, which is stopped after `limit` milliseconds. @throws UserError when it takes too long. */
+function answerOf<Answer>(worker: Worker, file: string, limit: number): Promise<Answer> {
   return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => settle(() => resolve('time')), limit);
-    function settle(answer: () => void): void {
+    const settle = (act: () => void) => {
       clearTimeout(timer);
-      // The thread can be in an endless loop.
+      worker.off('error', onError);
+      worker.removeAllListeners('message');
+      act();
+    };
+    const timer = setTimeout(() => {
       void worker.terminate();
-      answer();
-    }
-    worker.once('message', (answer: TemplateAnswer) => settle(() => resolve(answer)));
-    worker.once('error', (error: NodeJS.ErrnoException) =>
-      settle(() => {
-        if (error.code === 'ERR_WORKER_OUT_OF_MEMORY') resolve('memory');
-        else reject(error);
-      }),
-    );
+      settle(() => reject(refused(file, `takes more than ${limit / 1000} s and was stopped`)));
+    }, limit);
+    const onError = (error: NodeJS.ErrnoException) =>
+      settle(() => reject(threadError(file, error)));
+    worker.once('error', onError);
+    worker.once('message', (answer: Answer) => settle(() => resolve(answer)));
   });
 }
 
 const startThread = (workerData: TemplateTask | TemplateSeries) =>
-  new Worker(workerFile(), {
+  new Worker(builtThread('dist/tokenizer/template-worker.js'), {
     workerData,
     env: {},
     resourceLimits: { maxOldGenerationSizeMb: MEMORY_LIMIT, maxYoungGenerationSizeMb: 32 },
   });
-
-/** The built thread, from the sources as from any depth of the built files. */
-function workerFile(): string {
-  let folder = path.dirname(fileURLToPath(import.meta.url));
-  for (let depth = 0; depth < 4; depth++) {
-    const file = path.join(folder, 'dist/tokenizer/template-worker.js');
-    if (fs.existsSync(file)) return file;
-    folder = path.dirname(folder);
-  }
-  throw new Error('dist/tokenizer/template-worker.js is missing: run npm run build');
-}

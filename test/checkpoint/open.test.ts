@@ -160,7 +160,7 @@ describe('a folder', () => {
     expect(problemOf(folder)).toMatchObject({
       rule: 'folder-is-one',
       file: folder,
-      message: `holds 2 files that could be meant: ${names.map((name) => JSON.stringify(name)).join(', ')}`,
+      message: `holds 2 possible checkpoints: ${names.map((name) => JSON.stringify(name)).join(', ')}`,
       suggestion,
     });
   });
@@ -169,7 +169,9 @@ describe('a folder', () => {
     const names = Array.from({ length: 12 }, (_, at) => `${String.fromCharCode(97 + at)}.pt`);
     const folder = folderOf(Object.fromEntries(names.map((name) => [name, ''])));
     expect(problemOf(folder)).toMatchObject({
-      message: expect.stringMatching(/^holds 12 files .*: "a\.pt", .*, "j\.pt" and 2 more$/),
+      message: expect.stringMatching(
+        /^holds 12 possible checkpoints: "a\.pt", .*, "j\.pt" and 2 more$/,
+      ),
     });
   });
 

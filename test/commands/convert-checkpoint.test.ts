@@ -222,7 +222,10 @@ describe('mistakes of the user', () => {
       'expected a number between 0 and 1, found "2"',
     ],
     [[IN, 'x.pt', '--to', 'per-layer'], 'its SRTE is per-layer already [conversion-changes]'],
-    [[IN, 'x.pt', '--max-positions', '99'], 'the tables have 48 rows, and 99 are asked for'],
+    [
+      [IN, 'x.pt', '--max-positions', '99'],
+      'expected at most 48 rows, those of the tables, found 99',
+    ],
     [
       [IN, 'x.pt', '--to', 'shared', '--max-memory', '8'],
       '--max-memory: expected a size with its unit, found "8"',

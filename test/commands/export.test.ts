@@ -80,7 +80,7 @@ describe('mistakes of the user', () => {
     [[CONFIG], 'is a config without weights'],
     [[MODEL, '--random'], 'is a checkpoint; --random requires a config'],
     [[MODEL, '--checkpoint', MODEL], 'is a checkpoint, and so is --checkpoint'],
-    [[CONFIG, '--checkpoint', MODEL], 'is not as'],
+    [[CONFIG, '--checkpoint', MODEL], 'does not match'],
     [[CONFIG, '--checkpoint', MODEL, '--random'], 'cannot be used together'],
   ])('%j', async (args, message) => {
     const { code, stdout, stderr } = await exported(...args, '--save', out());

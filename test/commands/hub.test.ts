@@ -521,7 +521,7 @@ describe('errors', () => {
     [
       ['profile', 'hf:org/mix', '--offline'],
       3,
-      'offline, and org/mix at "main" is in no cache of this machine',
+      'offline, and no cache of this machine has org/mix at "main"',
     ],
     [['generate', 'hf:org/mix', 'x'], 2, 'hf download org/mix --local-dir mix'],
     [['evaluate', 'hf:org/mix', '--text', 'README.md'], 2, 'needs local files, and downloads none'],

@@ -276,9 +276,7 @@ describe('profile of a checkpoint', () => {
       cwd: folder,
     });
     expect(run.code).toBe(0);
-    expect(run.stderr).toContain(
-      'warning: beside: is not as beside/config.yaml describes: 2 faults\n',
-    );
+    expect(run.stderr).toContain('warning: beside: does not match beside/config.yaml: 2 faults\n');
     expect(run.stderr).toContain(
       'warning: beside: lm_head.weight: wrong shape: expected [9, 8], found F32 [17, 8]\n',
     );

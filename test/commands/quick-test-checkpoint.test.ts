@@ -78,7 +78,7 @@ describe('a checkpoint that does not fit its config is refused in the words of v
     const file = await safetensorsFile(path.join(folder, `${name}.safetensors`), tensors, metadata);
     const { code, stdout, stderr } = await quickTest('--checkpoint', file);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
-    expect(stderr).toContain(`${file} is not as ${CONFIG} describes: `);
+    expect(stderr).toContain(`${file} does not match ${CONFIG}: `);
     for (const each of words) expect(stderr).toContain(`error: ${file}: ${each}`);
     for (const each of advice) expect(stderr).toContain(`→ ${each}`);
   });
@@ -90,7 +90,7 @@ describe('a checkpoint that does not fit its config is refused in the words of v
     expect(code).toBe(2);
     expect(JSON.parse(stdout)).toMatchObject({
       schema: 'minimind/error@1',
-      message: `${file} is not as ${CONFIG} describes: 1 fault in 1 tensor`,
+      message: `${file} does not match ${CONFIG}: 1 fault in 1 tensor`,
       suggestion: expect.stringContaining('set model.tie_word_embeddings: false'),
       problems: [{ file, path: 'lm_head.weight', message: expect.stringMatching(/^not tied: /) }],
     });

@@ -255,7 +255,7 @@ describe('a path with nothing at it', () => {
   ];
 
   it.each([
-    ['broken.yaml', 'it is a link to nowhere, where nothing is'],
+    ['broken.yaml', 'it is a link to nowhere, which does not exist'],
     ['one.yaml/x', 'one.yaml is a file'],
     ['~/one.yaml', 'write $HOME/one.yaml'],
   ])('%s', async (name, advice) => {

@@ -28,14 +28,17 @@ describe('a request that cannot be met', () => {
     ],
     [{ to: 'per-layer', 'max-error': 0.5 }, /one rank for all of them[^\0]*--rank/],
     [{ to: 'shared', merge: { layer: 99 } }, /layer:99: there is no such layer[^\0]*layer:2/],
-    [{ to: 'shared', 'max-positions': 13 }, /have 12 rows, and 13 are asked for[^\0]*--extend/],
+    [
+      { to: 'shared', 'max-positions': 13 },
+      /expected at most 12 rows, those of the tables, found 13[^\0]*--extend/,
+    ],
     [
       { to: 'shared', 'max-positions': 2 ** 52, extend: 'zero' },
-      /shared_srte\.freqs[^\0]*more than a file can hold[^\0]*fewer rows/,
+      /shared_srte\.freqs[^\0]*beyond the limit of a file[^\0]*fewer rows/,
     ],
     [{ to: 'shared', 'max-positions': 1e11, extend: 'zero' }, /3\.2 TB[^\0]*the disk has/],
     [{ to: 'per-layer' }, /per-layer already/],
-    [{ tie: 'embed' }, /no embedding and head by names that are known here/],
+    [{ tie: 'embed' }, /expected an embedding and a head with known names, found none/],
     [{ to: 'shared', 'max-memory': 1e6 }, /takes at least \d+\.\d MB[^\0]*--max-memory \d+MB/],
     [{ to: 'shared', 'shard-size': 100 }, /a PyTorch file has no shards/],
   ] as const satisfies readonly (readonly [Flags, RegExp])[])('%j', async (flags, message) => {
@@ -209,7 +212,7 @@ describe('a training checkpoint', () => {
     expect(leftOut).toContainEqual({
       pattern: 'optimizer_state_dict',
       names: ['optimizer_state_dict'],
-      why: 'the state of an optimizer belongs to the tensors that it has trained',
+      why: 'optimizer state applies only to the original tensors',
     });
     expect(warnings[0]?.message).toContain('by its names alone');
     expect(Object.keys(digests(file))).toContain('layers.2.srte.freqs');

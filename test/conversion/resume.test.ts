@@ -116,7 +116,7 @@ describe('a conversion that was cut short', () => {
     change(input);
     await expect(convert(input, out, { ...flags, resume: true })).rejects.toMatchObject({
       code: 'usage',
-      message: `the unfinished ${out} was begun from another input, or with other settings`,
+      message: `the unfinished ${out} comes from another input or other settings`,
     });
     expect(staged('files')).toEqual(kept);
     const { run } = await convert(input, out, flags);

@@ -39,7 +39,7 @@ describe('a target', () => {
     const text = textOf(await refused(INPUT, { target: wider }));
     expect(text).toContain('tensor "embed_tokens.weight"');
     expect(text).toContain('tensor "lm_head.weight"');
-    expect(text).toContain('is [53, 8], and the output wants [64, 8]');
+    expect(text).toContain('has the shape [53, 8], expected [64, 8] in the output');
   });
 
   it('gives the pair of a single-pair target', async () => {

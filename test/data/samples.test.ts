@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { countTokens, readData } from '../../src/data/read-data.js';
-import type { RecipeName } from '../../src/data/recipes.js';
-import type { ShownSample } from '../../src/data/shown-sample.js';
+import type { RecipeName, ShownSample } from '../../src/data/recipes.js';
 import { inPackage, readJson } from '../fixtures.js';
 import { SILENT } from './support.js';
 

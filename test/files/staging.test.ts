@@ -182,13 +182,13 @@ describe('a file', () => {
 describe('a place that cannot be', () => {
   it.each<[string, Change, () => string]>([
     ['the name of the folder to write is empty', {}, () => ''],
-    ['is the whole disk', {}, () => '/'],
+    ['is the root of a disk', {}, () => '/'],
     ['there is no such folder', {}, () => inFolder('no/such/out')],
     ['is a file', {}, () => inFolder('file')],
     ['there is no such folder', {}, () => inFolder('file/out')],
     ['is a folder', { kind: 'file' }, () => inFolder('folder')],
     ['is neither a file nor a folder', { kind: 'file' }, () => '/dev/null'],
-    ['is a disk of its own', {}, () => '/dev/shm'],
+    ['is a mount point', {}, () => '/dev/shm'],
     ['ELOOP', {}, () => inFolder('loop')],
     ['ENAMETOOLONG', {}, () => inFolder('a'.repeat(250))],
   ])('is refused: %s', async (message, changed, target) => {
@@ -204,7 +204,7 @@ describe('a place that cannot be', () => {
   it('is refused when a file that it needs is a link of another user', async () => {
     putTexts({ 'elsewhere/precious': 'text' });
     fs.symlinkSync('elsewhere', inFolder(STAGING));
-    await expect(open()).rejects.toThrow(`${inFolder(STAGING)} is not a folder`);
+    await expect(open()).rejects.toThrow(`expected a folder at ${inFolder(STAGING)}`);
     expect(textsIn('elsewhere')).toEqual({ precious: 'text' });
   });
 
@@ -405,7 +405,9 @@ describe('a later run', () => {
   it('does not lose what was moved away when the journal is lost', async () => {
     putTexts({ 'replaced/out/model.safetensors': 'old weights' }, STAGING);
     for (const force of [true, false]) {
-      await expect(open({ force })).rejects.toThrow('holds what was moved away');
+      await expect(open({ force })).rejects.toThrow(
+        'has files of an interrupted run, but no journal',
+      );
     }
     expect(textsIn(STAGING)).toEqual({ 'replaced/out/model.safetensors': 'old weights' });
   });

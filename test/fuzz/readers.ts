@@ -5,7 +5,7 @@ import { openCheckpoint } from '../../src/checkpoint/open.js';
 import { readTensor } from '../../src/checkpoint/view.js';
 import { UserError } from '../../src/errors.js';
 import { loadModelFile } from '../../src/model-input/model-file.js';
-import { measureText } from '../../src/tokenizer/measure.js';
+import { measureText } from '../../src/tokenizer/tokenizer.js';
 import {
   ARCHITECTURE,
   array,

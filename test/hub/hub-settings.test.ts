@@ -1,8 +1,8 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { proxyFor } from '../../src/hub/http-client.js';
 import { hubSettings } from '../../src/hub/hub-settings.js';
-import { proxyFor } from '../../src/hub/proxy.js';
 import { temporaryFolder } from './support.js';
 
 const settings = (env: Record<string, string>, home = '/home/user') => hubSettings({}, env, home);
@@ -56,7 +56,7 @@ describe('hubSettings', () => {
   );
 
   it('refuses a token that would change the request', () => {
-    expect(() => settings({ HF_TOKEN: 'a\r\nHost: b' })).toThrow('characters that no token has');
+    expect(() => settings({ HF_TOKEN: 'a\r\nHost: b' })).toThrow('the token for the hub has invalid characters');
   });
 
   it('keeps what different hubs answer apart', () => {

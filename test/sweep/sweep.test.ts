@@ -4,9 +4,9 @@ import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 
 import { UserError } from '../../src/errors.js';
-import { exactJson, fromExactJson } from '../../src/sweep/exact-json.js';
 import { type Sweep, SweepParts } from '../../src/sweep/sweep.js';
 import { dealtUnits } from '../../src/sweep/sweep-plan.js';
+import { exactJson, fromExactJson } from '../../src/sweep/sweep-results.js';
 import { folderOf } from '../checkpoint/temp-folder.js';
 
 const ODD = [

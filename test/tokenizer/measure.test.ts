@@ -3,7 +3,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { UserError } from '../../src/errors.js';
-import { measureText } from '../../src/tokenizer/measure.js';
+import { measureText } from '../../src/tokenizer/tokenizer.js';
 import { inPackage, readJson } from '../fixtures.js';
 
 const TEXT = inPackage('fixtures/tokenizers/text.txt');

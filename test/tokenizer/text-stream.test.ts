@@ -1,7 +1,6 @@
 import fs from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { TextStream } from '../../src/tokenizer/text-stream.js';
-import { TextTokenizer } from '../../src/tokenizer/tokenizer.js';
+import { TextStream, TextTokenizer } from '../../src/tokenizer/tokenizer.js';
 import { inPackage } from '../fixtures.js';
 
 const open = () => TextTokenizer.open(inPackage('fixtures/tokenizers/bpe-512.json'));

@@ -11,9 +11,8 @@ import type { Entries, PickleValue } from '../torch/pickle/values.js';
 import { globalName, isKind, isNatural } from '../torch/pickle/values.js';
 import { readTorchObject } from '../torch/read-torch.js';
 import { narrow } from '../view.js';
-import { PartFiles } from './part-files.js';
+import { PartFiles, type ZeroFiles } from './part-files.js';
 import { tensorOfParts } from './sharded-tensor.js';
-import type { ZeroFiles } from './zero-files.js';
 
 /** Keys of the files: deepspeed/checkpoint/constants.py. */
 const KEYS = {

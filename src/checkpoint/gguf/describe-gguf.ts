@@ -111,12 +111,13 @@ function componentsOf(tensors: ReadonlyMap<string, StoredTensor>): GgufComponent
       elements: sumOf(some, ({ elements }) => elements),
       bytes: sumOf(some, encodedBytes),
       bitsPerWeight: bitsOf(some),
-      types: typesOf(some),
+      types: typesByBytes(some),
     }))
     .sort((a, b) => b.bytes - a.bytes);
 }
 
-function typesOf(tensors: readonly StoredTensor[]): string[] {
+/** Types of tensors, most bytes first. */
+export function typesByBytes(tensors: Iterable<StoredTensor>): string[] {
   const bytes = new Map<string, number>();
   for (const tensor of tensors) {
     const type = storedTypeOf(tensor);

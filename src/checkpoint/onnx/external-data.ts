@@ -4,9 +4,8 @@ import { dirname, join } from 'node:path';
 import { UserError } from '../../errors.js';
 import { mountedPath, pathExists } from '../../files/mounted.js';
 import { groupBy } from '../../text/words.js';
-import { ByteFile } from '../byte-file.js';
+import { allowedFolders, ByteFile, goesDown, isAllowed, realPath } from '../byte-file.js';
 import { exactBytesText, quoted, refusal, tensorPlace } from '../checkpoint-rules.js';
-import { allowedFolders, goesDown, isAllowed, realPath } from '../shards/beside.js';
 import type { OnnxTensor } from './tensor-proto.js';
 
 /** A file that the model names. */

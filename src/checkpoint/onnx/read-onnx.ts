@@ -11,10 +11,15 @@ import { contiguousStrides } from '../stored-tensor.js';
 import type { OnnxDescription, OnnxNodeUse, OnnxValueInfo } from './describe-onnx.js';
 import { OnnxCounts } from './describe-onnx.js';
 import { type ExternalFiles, missingExternal, openExternalFiles } from './external-data.js';
-import { onnxTypeOf } from './onnx-types.js';
 import type { ByteSpan, ProtoField } from './proto-scanner.js';
 import { ProtoScanner, WIRE } from './proto-scanner.js';
-import { type OnnxTensor, readEntry, readTensorProto, varints } from './tensor-proto.js';
+import {
+  type OnnxTensor,
+  onnxTypeOf,
+  readEntry,
+  readTensorProto,
+  varints,
+} from './tensor-proto.js';
 
 /** A length in a message of Protocol Buffers is below 2 GiB, and so is the file. */
 const MAX_FILE_BYTES = 2 ** 31 - 1;

@@ -3,12 +3,11 @@
 import { isUtf8 } from 'node:buffer';
 import { basename, extname } from 'node:path';
 import { groupBy } from '../../text/words.js';
-import { ByteFile } from '../byte-file.js';
+import { ByteFile, goesDown } from '../byte-file.js';
 import { quoted, refusal } from '../checkpoint-rules.js';
 import { SHARD_EXTENSIONS } from '../formats.js';
 import type { JsonRules, JsonValue } from '../json-scanner.js';
 import { JsonScanner } from '../json-scanner.js';
-import { goesDown } from './beside.js';
 
 /**
  * Checks the text of a shard name in an index.

@@ -21,8 +21,8 @@ import {
 } from '../../files/config-names.js';
 import { isSameFile } from '../../files/file-system.js';
 import { fileNamesIn, fileStatus, mountedPath, pathKind } from '../../files/mounted.js';
-import { resolveOutputTarget } from '../../files/output-place.js';
 import { readFileAtMost } from '../../files/read-file.js';
+import { resolveOutputTarget } from '../../files/write-whole.js';
 import { isRecord } from '../../text/words.js';
 import type { CheckpointTarget } from '../job.js';
 import type { ConversionInput, ConversionPlan } from '../plan/conversion-plan.js';

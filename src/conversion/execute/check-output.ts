@@ -346,7 +346,7 @@ function asBytes(tensor: StoredTensor): StoredTensor {
 export class WrongOutput extends UserError {}
 
 function differs(file: string, name: string, message: string): UserError {
-  return new WrongOutput('system', `${file} is not what was written: ${name} ${message}`, {
+  return new WrongOutput('system', `${file} differs from what was written: ${name} ${message}`, {
     suggestion: 'check the disk: it returned other bytes than were written',
   });
 }
@@ -459,7 +459,7 @@ export async function checkProvable(job: ConversionJob, source: ModelFile | unde
   const { context = 1, 'max-positions': cut = Number.POSITIVE_INFINITY, device = 'auto' } = job;
   if (source === undefined) {
     const file = job.checkpoint.path;
-    throw new UserError('usage', `--prove runs the model, and no config describes ${file}`, {
+    throw new UserError('usage', `--prove requires a config of ${file}, found none`, {
       suggestion: 'name one that does with --config FILE, or leave --prove out',
     });
   }

@@ -8,10 +8,14 @@ import { openCheckpoint } from '../../checkpoint/open.js';
 import { UserError } from '../../errors.js';
 import { INDEX_FILE } from '../../files/config-names.js';
 import { withFileErrors } from '../../files/file-system.js';
-import { checkReplaceable, refuseFullDisk, resolveOutputTarget } from '../../files/output-place.js';
 import { Staging } from '../../files/staging.js';
 import { TemporaryFolder } from '../../files/temporary.js';
-import { writeWhole } from '../../files/write-whole.js';
+import {
+  checkReplaceable,
+  refuseFullDisk,
+  resolveOutputTarget,
+  writeWhole,
+} from '../../files/write-whole.js';
 import { formatBytes } from '../../text/units.js';
 import { sumOf } from '../../text/words.js';
 import type { ConversionJob } from '../job.js';

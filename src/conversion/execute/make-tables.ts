@@ -347,7 +347,7 @@ class Making {
     if (pair.rank < mostRank || lost <= allowedLoss) return pair;
     throw new UserError(
       'refused-file',
-      `${this.#file}: no pair that is smaller than the table keeps within an error of ${maxError}: the largest, of rank ${mostRank}, changes the table by ${lost.toPrecision(3)}`,
+      `${this.#file}: no pair smaller than the table has an error of at most ${maxError}: the largest, of rank ${mostRank}, has ${lost.toPrecision(3)}`,
       { suggestion: 'allow a larger --max-error, or keep the full table with --to shared' },
     );
   }

@@ -2,6 +2,7 @@
 import type { Formula } from '../../architecture/rotary-scaling.js';
 import type { Checkpoint } from '../../checkpoint/checkpoint.js';
 import { encodeBlocks, ggmlType, type WritableBlocks } from '../../checkpoint/gguf/ggml-types.js';
+import { type PackedPart, packedWords } from '../../checkpoint/packed-weights.js';
 import type { StoredTensor } from '../../checkpoint/stored-tensor.js';
 import { narrow, piecesOf, readInChunks, readTensor } from '../../checkpoint/view.js';
 import { UserError } from '../../errors.js';
@@ -9,10 +10,18 @@ import { meanOfRows } from '../../linalg/matrix.js';
 import { decodeValues, numbersIn } from '../../tensor/decode-values.js';
 import { STORED_DTYPES, type StoredDtype } from '../../tensor/dtype.js';
 import { convertDtype, type EncodableDtype, encode, isEncodable } from '../../tensor/encode.js';
+import {
+  groupsIn,
+  NotFiniteWeight,
+  packCodes,
+  type QuantizedRows,
+  quantizeRows,
+  type ScaleDtype,
+  type WeightForm,
+} from '../../tensor/group-quantization.js';
 import type { Extension } from '../conversion-choices.js';
 import { type ConversionPlan, type PlannedTensor, tensorNamed } from '../plan/conversion-plan.js';
 import type { SrtePart } from '../srte/srte-tables.js';
-import { packedValues } from './quantized-values.js';
 import { runsOf } from './table-rows.js';
 
 /** The tensors of a computed table: [1, rows, …] of the rows that the input has; [H, r] of a projection. */
@@ -257,9 +266,134 @@ export function overflowError(
         severity: 'error',
         file,
         path: `tensor ${JSON.stringify(name)}`,
-        message: `would hold ${value} in ${place}, which ${dtype} cannot: it would become infinite`,
-        suggestion: 'choose a wider --dtype, or cut such values to the largest with --saturate',
+        message: `has ${value} in ${place}, beyond the range of ${dtype}: it would become infinite`,
+        suggestion: 'choose a wider --dtype, or clamp such values with --saturate',
       },
     ],
   });
+}
+
+// Bytes of the tensors of a packed weight, computed from the bytes of the weight in whole rows.
+
+/** Values of whole rows that are quantized at a time. */
+const ROWS_NUMBERS = 2 ** 18;
+
+/** Rows whose zero points share words, for any number of bits. */
+const ROW_STEP = 8;
+
+interface PackedValues {
+  readonly part: PackedPart;
+  readonly form: WeightForm;
+  /** The weight that is quantized, and its bytes. */
+  readonly weight: PlannedTensor;
+  readonly values: () => AsyncIterable<Uint8Array>;
+  /** The file of the input, for messages. */
+  readonly file: string;
+}
+
+/**
+ * The bytes of one of the tensors, in order.
+ * @throws UserError for a weight with a value that is not finite.
+ */
+async function* packedValues(values: PackedValues): AsyncGenerator<Uint8Array, undefined> {
+  const { part, form, weight, file } = values;
+  const [rows = 0, columns = 0] = weight.shape;
+  if (part === 'shape') {
+    yield new Uint8Array(BigInt64Array.of(BigInt(rows), BigInt(columns)).buffer);
+    return;
+  }
+  const rowBytes = weight.bytes / rows;
+  const atOnce = Math.max(1, Math.floor(ROWS_NUMBERS / columns / ROW_STEP)) * ROW_STEP;
+  for await (const block of blocksOf(values.values(), atOnce * rowBytes)) {
+    const numbers = new Float64Array(block.length / (STORED_DTYPES[weight.dtype].bits / 8));
+    decodeValues(weight.dtype, block, numbers);
+    yield partOf(
+      part,
+      quantized(numbers, columns, form, weight, file),
+      form,
+      weight.dtype as ScaleDtype,
+    );
+  }
+}
+
+function quantized(
+  numbers: Float64Array,
+  columns: number,
+  form: WeightForm,
+  { name, dtype }: PlannedTensor,
+  file: string,
+): QuantizedRows {
+  try {
+    return quantizeRows(numbers, columns, form, dtype as ScaleDtype);
+  } catch (error) {
+    if (!(error instanceof NotFiniteWeight)) throw error;
+    throw new UserError('refused-file', `${file} has values that cannot be quantized`, {
+      problems: [
+        {
+          severity: 'error',
+          file,
+          path: `tensor ${JSON.stringify(name)}`,
+          message: `expected finite values, found ${error.value}`,
+          suggestion: 'convert without --quantize, or repair the weights first',
+        },
+      ],
+    });
+  }
+}
+
+function partOf(
+  part: Exclude<PackedPart, 'shape'>,
+  rows: QuantizedRows,
+  form: WeightForm,
+  dtype: ScaleDtype,
+): Uint8Array {
+  switch (part) {
+    case 'packed':
+      // Rows are whole groups, and groups are whole words.
+      return packCodes(rows.codes, rows.columns, form.bits);
+    case 'scale': {
+      const bytes = new Uint8Array((rows.scales.length * STORED_DTYPES[dtype].bits) / 8);
+      encode(dtype, rows.scales, bytes);
+      return bytes;
+    }
+    case 'zeroPoint':
+      return packedZeroPoints(rows, form);
+  }
+}
+
+/** Words [rows of words, groups], in which the zero points of consecutive rows follow each other. */
+function packedZeroPoints({ rows, columns, zeroPoints }: QuantizedRows, form: WeightForm) {
+  const { bits } = form;
+  const groups = groupsIn(columns, form);
+  const perWord = 32 / bits;
+  const words = packedWords(rows, bits);
+  const turned = new Uint8Array(words * groups * perWord);
+  for (let row = 0; row < rows; row++) {
+    const word = Math.floor(row / perWord) * groups;
+    for (let group = 0; group < groups; group++) {
+      turned[(word + group) * perWord + (row % perWord)] = zeroPoints[row * groups + group] ?? 0;
+    }
+  }
+  return packCodes(turned, turned.length, bits);
+}
+
+/** Cuts a stream of bytes into blocks of one size; the last may be shorter. */
+async function* blocksOf(
+  chunks: AsyncIterable<Uint8Array>,
+  size: number,
+): AsyncGenerator<Uint8Array, undefined> {
+  const block = new Uint8Array(size);
+  let filled = 0;
+  for await (const chunk of chunks) {
+    for (let at = 0; at < chunk.length; ) {
+      const length = Math.min(size - filled, chunk.length - at);
+      block.set(chunk.subarray(at, at + length), filled);
+      filled += length;
+      at += length;
+      if (filled < size) continue;
+      yield block;
+      filled = 0;
+    }
+  }
+  if (filled > 0) yield block.subarray(0, filled);
 }

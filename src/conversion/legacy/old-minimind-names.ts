@@ -58,11 +58,11 @@ export function fromOldMiniMind(
   if (unknown.length > 0) {
     throw new UserError(
       'refused-file',
-      `${file} has names that no old MiniMind file has: ${unknown
+      `${file}: expected names of an old MiniMind checkpoint, found ${unknown
         .slice(0, 5)
         .map((name) => JSON.stringify(name))
         .join(', ')}${unknown.length > 5 ? ` and ${unknown.length - 5} more` : ''}`,
-      { suggestion: 'leave --dialect out when its names are of today' },
+      { suggestion: 'leave --dialect out if the checkpoint has current names' },
     );
   }
   return { sources: renamed, dropped };
@@ -94,7 +94,7 @@ function headDimOf(file: string, sources: SourceTensors, heads: number): number 
   if (rows % heads === 0 && (rows / heads) % 2 === 0) return rows / heads;
   throw new UserError(
     'usage',
-    `${rows} rows of a query are not those of ${heads} heads of an even size`,
+    `expected a query of ${heads} heads of an even size, found ${rows} rows`,
     { suggestion: 'give the number of attention heads of the model with --heads' },
   );
 }

@@ -5,14 +5,14 @@ import path from 'node:path';
 import { openCheckpoint } from '../../checkpoint/open.js';
 import { UserError } from '../../errors.js';
 import { Staging } from '../../files/staging.js';
-import type { LockOwner } from '../../parts/part-lock.js';
 import {
   arrayText,
   diskTime,
+  type LockOwner,
   lockState,
   type PartsAnswer,
   type StateName,
-} from '../../parts/part-states.js';
+} from '../../parts/part-lock.js';
 import { sumOf } from '../../text/words.js';
 import { type ConversionResult, resultOf } from '../conversion-result.js';
 import {
@@ -27,7 +27,6 @@ import { notesOnFiles, outputPath } from '../execute/execute.js';
 import { type MadeTable, sliceErrors } from '../execute/make-tables.js';
 import { noValues } from '../execute/output-files.js';
 import type { ConversionDisplay } from '../job.js';
-import { weightGroups } from './measure-file.js';
 import { type OpenedParts, openParts, type PartsSurroundings } from './open-parts.js';
 import { PartsFolder, type PartsPlan, type PlannedPart } from './parts-plan.js';
 import {
@@ -38,6 +37,7 @@ import {
   tableUnit,
   type Unit,
   unitsOf,
+  weightGroups,
   writeSynced,
 } from './receipts.js';
 import { isFinished } from './run-part.js';

@@ -2,8 +2,8 @@
 import path from 'node:path';
 import { encodedBytes } from '../../checkpoint/stored-tensor.js';
 import { contentTagOf, mountedPath } from '../../files/mounted.js';
-import { checkReplaceable, refuseFullDisk, resolveOutputTarget } from '../../files/output-place.js';
-import { sampleSha256 } from '../../parts/fingerprint.js';
+import { checkReplaceable, refuseFullDisk, resolveOutputTarget } from '../../files/write-whole.js';
+import { sampleSha256 } from '../../parts/plan-file.js';
 import { sumOf } from '../../text/words.js';
 import { type PreparedConversion, prepare } from '../conversion.js';
 import { expectedFiles, findRank, refuseLost } from '../execute/execute.js';
@@ -19,7 +19,7 @@ import {
 import { isRankOpen, planConversion } from '../plan/plan-conversion.js';
 import { plannedMemory } from '../resources.js';
 import { rowsMade, type SrtePlan } from '../srte/srte-plan.js';
-import { indexSha256, outputSha256 } from './fingerprints.js';
+import { indexSha256, outputSha256 } from './open-parts.js';
 import {
   hashedPartsPlan,
   type PartsPlan,

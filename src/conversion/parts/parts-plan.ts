@@ -7,14 +7,8 @@ import path from 'node:path';
 import * as z from 'zod';
 import { CONTAINER_NAMES } from '../../checkpoint/formats.js';
 import { WRITABLE_BLOCKS } from '../../checkpoint/gguf/ggml-types.js';
-import { removeQuietly } from '../../files/file-system.js';
-import {
-  MOST_PARTS,
-  makeFolder,
-  type PlanFormat,
-  readPlan,
-  withHash,
-} from '../../parts/plan-file.js';
+import { makeFolder, removeQuietly } from '../../files/file-system.js';
+import { MOST_PARTS, type PlanFormat, readPlan, withHash } from '../../parts/plan-file.js';
 import type { EngineChoice } from '../../runtime/select/devices.js';
 import { ENCODABLE_DTYPES } from '../../tensor/encode.js';
 import { EXTENSIONS, LAYOUT_NAMES, NAMING_SCHEMES, TIES } from '../conversion-choices.js';

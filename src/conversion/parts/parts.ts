@@ -1,7 +1,7 @@
 /** A conversion in parts: plan, work, progress, end and job, each with one result. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { CPUS, type LaunchOptions, launch, type PartsJob } from '../../parts/launch.js';
-import { arrayText, type PartsAnswer } from '../../parts/part-states.js';
+import { arrayText, type PartsAnswer } from '../../parts/part-lock.js';
 import { refuseTooManyParts, writePlan } from '../../parts/plan-file.js';
 import { type AskedParts, askedParts, type LaunchName } from '../../parts/task-index.js';
 import { sumOf } from '../../text/words.js';

@@ -18,11 +18,11 @@ import { withStoppedNotice } from '../job.js';
 import { type Action, type PlannedTensor, tensorNamed } from '../plan/conversion-plan.js';
 import type { PlannedTable } from '../srte/srte-plan.js';
 import { tablesIn } from './make-parts.js';
-import { measureFile } from './measure-file.js';
 import { type OpenedParts, openParts, type PartsSurroundings } from './open-parts.js';
 import { PartsFolder, type PartsPlan, type PlannedPart } from './parts-plan.js';
 import {
   fileUnit,
+  measureFile,
   type Phase,
   type Receipt,
   receiptOf,

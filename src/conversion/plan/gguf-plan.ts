@@ -102,9 +102,13 @@ function ggufView(checkpoint: Checkpoint, plan: ConversionPlan, found: GgufModel
     if (role === 'buffer') continue;
     const stored = action.do === 'copy' ? tensorNamed(action.from, checkpoint) : undefined;
     if (stored === undefined) {
-      throw new UserError('usage', `${name} would be computed, which a GGUF file cannot take`, {
-        suggestion: 'convert into safetensors first, and that into GGUF',
-      });
+      throw new UserError(
+        'usage',
+        `a GGUF file has copied tensors only; ${name} would be computed`,
+        {
+          suggestion: 'convert into safetensors first, and that into GGUF',
+        },
+      );
     }
     tensors.set(withPrefix(name, found), stored);
   }
@@ -185,9 +189,7 @@ function roundedRows(
   if (blocks === undefined) return [];
   const others = tensors.filter(({ dtype, blocks: own }) => own === undefined && dtype === 'F16');
   if (others.length === 0) return [];
-  return [
-    `${others.length} tensors stay in f16: their rows are no whole number of blocks of 32 values`,
-  ];
+  return [`${others.length} tensors stay in f16: their rows are not a multiple of 32 values`];
 }
 
 function metadataOf(

@@ -124,8 +124,8 @@ function unlike(file: string, config: string, { faults, suggestions }: Reconcili
       message: faultText(fault),
     }),
   );
-  const hint = suggestions[0] ? 'see what would explain it with minimind verify' : undefined;
-  return new Unlike('refused-file', `${file} is not as ${config} describes it`, {
+  const hint = suggestions[0] ? 'run minimind verify for likely causes' : undefined;
+  return new Unlike('refused-file', `${file} does not match ${config}`, {
     problems: shown,
     suggestion: `${hint ? `${hint}, ` : ''}name the right config with --config FILE, or convert by names alone with --no-config`,
   });

@@ -28,7 +28,7 @@ export async function readInput(
   const stored = storedNames(checkpoint);
   const { source, warnings } = await sourceConfigOf(request);
   if (set.length > 0 && source === undefined && request.target === undefined) {
-    throw new UserError('usage', '--set has no config to change', {
+    throw new UserError('usage', '--set requires a config, found none', {
       suggestion: 'name the config of the input with --config, or leave --set out',
     });
   }
@@ -79,8 +79,8 @@ function refuseContradiction({ model }: TargetConfig, layout: SrteLayout): void 
   if (wrong === undefined) return;
   throw new UserError(
     'usage',
-    `--set describes another SRTE than is asked for: its ${wrong} would be ${described?.[wrong]}, not ${layout[wrong]}`,
-    { suggestion: 'say how it is to be with --to, --rank and --max-positions, or with --target' },
+    `--set contradicts the requested SRTE: its ${wrong} would be ${described?.[wrong]}, not ${layout[wrong]}`,
+    { suggestion: 'set it with --to, --rank and --max-positions, or with --target' },
   );
 }
 
@@ -150,7 +150,7 @@ function namesOf(
 ): Pick<ConversionInput, 'tensors' | 'dropped'> {
   if (namingScheme === undefined || heads === undefined) return { tensors: stored, dropped: [] };
   const { sources, dropped } = fromOldMiniMind(checkpoint.path, stored, heads);
-  const why = 'it follows from the config, and files of today do not hold it';
+  const why = 'recomputed from the config, not stored in current files';
   return { tensors: sources, dropped: dropped.map((name) => ({ name, why })) };
 }
 
@@ -194,6 +194,6 @@ const contentLeftOut = ({ content }: Checkpoint, hasConfig: boolean): Omission[]
 function reasonOf(name: string): string {
   if (name === CONFIG) return 'does not describe the output and cannot be converted';
   return OPTIMIZER.test(name)
-    ? 'the state of an optimizer belongs to the tensors that it has trained'
+    ? 'optimizer state applies only to the original tensors'
     : 'it is not part of the model';
 }

@@ -73,7 +73,7 @@ export function withQuantization(plan: ConversionPlan, input: ConversionInput): 
   const config = packed ? withoutQuantization(plan.config) : plan.config;
   if (form === undefined) return { ...plan, config };
   if (config === undefined) {
-    throw new UserError('usage', '--quantize requires a config, which says what the layers are', {
+    throw new UserError('usage', '--quantize requires a config that describes the layers', {
       suggestion: 'name one with --config FILE, and remove --no-config',
     });
   }

@@ -109,7 +109,7 @@ class Resolver {
     const elements = elementCount(shape) ?? Number.NaN;
     const bytes = storedBytes(elements, dtype);
     if (bytes === undefined) {
-      const message = `would be ${shapeText(shape)}, which is more than a file can hold`;
+      const message = `would be ${shapeText(shape)}, beyond the limit of a file`;
       this.#fault(name, message, 'ask for fewer rows with --max-positions');
       return undefined;
     }
@@ -175,7 +175,7 @@ class Resolver {
       if (role === 'buffer' && expected.formula) return undefined;
       this.#fault(
         misshapen.own,
-        `is ${shapeText(misshapen.tensor.shape)}, and the output wants ${shapeText(shape)}`,
+        `has the shape ${shapeText(misshapen.tensor.shape)}, expected ${shapeText(shape)} in the output`,
         'choose a target of the same sizes: only the SRTE, tying and types can be changed',
       );
       return { action: { do: 'copy', from: misshapen.own }, stored: misshapen.tensor };
@@ -198,8 +198,8 @@ class Resolver {
     if (tie === undefined) {
       this.#fault(
         other.own,
-        `and ${JSON.stringify(first.own)} are to be one tensor, and are two here`,
-        'say whose values it gets: --tie embed, --tie head or --tie mean',
+        `expected one tensor with ${JSON.stringify(first.own)}, found two`,
+        'choose its values: --tie embed, --tie head or --tie mean',
       );
       return { action: { do: 'copy', from: first.own }, stored };
     }
@@ -208,7 +208,7 @@ class Resolver {
     if (tie === 'mean' && !isEncodable(dtype)) {
       this.#fault(
         first.own,
-        `holds ${stored.dtype}, as which a mean cannot be written`,
+        `has the type ${stored.dtype}, which cannot store a mean`,
         'choose another type with --dtype',
       );
     }
@@ -226,7 +226,11 @@ class Resolver {
       const isExpected = isTrainingFormat(this.#input.place.container) || isSrteName(name);
       return isExpected ? { action: { do: 'compute' } } : undefined;
     }
-    this.#fault(name, 'is missing', 'check that the checkpoint is whole, and the config its own');
+    this.#fault(
+      name,
+      'is missing',
+      'check that the checkpoint is complete, and that the config belongs to it',
+    );
     return undefined;
   }
 
@@ -349,9 +353,13 @@ function expectedByNames(
   const tied = job.tie === undefined ? undefined : tiedPairOf((name) => stored.has(name));
   if (job.tie !== undefined && tied === undefined) {
     const file = job.checkpoint.path;
-    throw new UserError('usage', `${file} has no embedding and head by names that are known here`, {
-      suggestion: 'leave --tie out, or name a config that describes the model, with --config',
-    });
+    throw new UserError(
+      'usage',
+      `${file}: expected an embedding and a head with known names, found none`,
+      {
+        suggestion: 'leave --tie out, or name a config that describes the model, with --config',
+      },
+    );
   }
   const kept = [...stored].filter(([name]) => srte === undefined || !isSrteName(name));
   const [embedding, head] = tied ?? [];

@@ -84,7 +84,7 @@ function computedSource(
   const name = names.find((each) => SINCOS_NAME.test(each));
   if (name === undefined) return undefined;
   if (positions === undefined) {
-    throw new UserError('usage', 'a computed SRTE does not say how many positions it is for', {
+    throw new UserError('usage', 'a computed SRTE has no number of positions', {
       suggestion: 'give their number with --max-positions, or the model’s config with --config',
     });
   }
@@ -159,7 +159,7 @@ function requestedRank(
     if (sharing === 'shared') return null;
     throw new UserError(
       'usage',
-      'tables of layers have one rank for all of them: it cannot be found by an error',
+      '--max-error requires a shared table: tables of layers have one rank for all of them',
       {
         suggestion: 'give the rank with --rank, or make one pair for all layers with --to low-rank',
       },
@@ -191,9 +191,9 @@ function checkPositions(
   if (positions === undefined || positions <= rowsKnown(source) || extend !== undefined) return;
   throw new UserError(
     'usage',
-    `the tables have ${formatInteger(source.positions)} rows, and ${formatInteger(positions)} are asked for: nothing was learned for the others`,
+    `expected at most ${formatInteger(source.positions)} rows, those of the tables, found ${formatInteger(positions)}`,
     {
-      suggestion: `ask for at most ${source.positions}, or say what to put there with --extend repeat or --extend zero`,
+      suggestion: `write --max-positions ${source.positions}, or fill the new rows with --extend repeat or --extend zero`,
     },
   );
 }
@@ -266,7 +266,7 @@ function dtypeOf(
   const widest = widestOf(sources.flatMap((index) => found?.tables[index]?.rows.dtype ?? []));
   if (!isMade || isEncodable(widest)) return widest;
   throw new UserError('usage', `new tables cannot be written as ${widest}`, {
-    suggestion: 'choose a type that they can be written as, with --dtype',
+    suggestion: 'choose another type with --dtype',
   });
 }
 

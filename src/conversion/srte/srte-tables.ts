@@ -188,7 +188,7 @@ function checkDtypes(parts: SrteParts, faults: SrteFaults): void {
       rule: 'srte-dtype',
       tensor: name,
       message: `holds ${tensor.dtype}, expected floating-point numbers`,
-      suggestion: 'check what saved it: a table is learnt, and so neither integer nor complex',
+      suggestion: 'check the program that saved it: learned tables are real numbers',
     });
   }
 }

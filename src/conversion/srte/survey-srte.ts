@@ -228,7 +228,7 @@ function sharingNotes({ sharing, tables }: SrteTables): string[] {
 }
 
 const rankNote = ({ positions, hidden }: SrteTables, hasMean: boolean): string =>
-  `Ranks were not looked into: ${
+  `Ranks were not compared: ${
     hasMean
       ? `tables of ${formatInteger(positions)} × ${formatInteger(hidden)} take too much memory for that`
       : 'the mean of the tables has no finite norm'

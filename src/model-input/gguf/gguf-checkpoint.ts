@@ -1,7 +1,7 @@
 /** Opens checkpoints of models: GGUF and ONNX files under the names of PyTorch, any other as it is. */
 import type { Checkpoint, CheckpointOptions } from '../../checkpoint/checkpoint.js';
+import { typesByBytes } from '../../checkpoint/gguf/describe-gguf.js';
 import { openCheckpoint } from '../../checkpoint/open.js';
-import { encodedBytes, storedTypeOf } from '../../checkpoint/stored-tensor.js';
 import { UserError } from '../../errors.js';
 import { tensorsOfOnnx } from '../onnx/onnx-tensors.js';
 import { configOfGguf, GgufMetadata, headCountsOf } from './gguf-config.js';
@@ -99,10 +99,5 @@ export function ggufTypeOf({ keyValues, tensors }: Checkpoint): string | undefin
   if (keyValues === undefined) return undefined;
   const stated = FILE_TYPES[Number(keyValues.get('general.file_type')?.value)];
   if (stated !== undefined) return stated;
-  const bytes = new Map<string, number>();
-  for (const tensor of tensors.values()) {
-    const type = storedTypeOf(tensor).toLowerCase();
-    bytes.set(type, (bytes.get(type) ?? 0) + encodedBytes(tensor));
-  }
-  return [...bytes].sort(([, a], [, b]) => b - a)[0]?.[0];
+  return typesByBytes(tensors.values())[0]?.toLowerCase();
 }

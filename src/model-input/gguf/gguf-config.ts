@@ -24,7 +24,7 @@ export class GgufMetadata {
     const name = values.get('general.architecture')?.value;
     if (!isGgufArchitecture(name)) {
       const found = name === undefined ? 'states no architecture' : `has the architecture ${name}`;
-      throw new UserError('refused-file', `${file} ${found}, and no family here is of that kind`, {
+      throw new UserError('refused-file', `${file} ${found}, which no family supports`, {
         suggestion: `known are ${Object.keys(TENSOR_NAMES).join(', ')}; minimind inspect shows the tensors of any file`,
       });
     }

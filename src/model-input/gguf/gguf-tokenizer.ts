@@ -81,7 +81,7 @@ export function tokenizerMetadata(folder: string, rows: number, config: Json): T
   const vocabulary = vocabularyOf(tokenizer, model, rows);
   const kind = kindOf(tokenizer, model);
   if (vocabulary === undefined || kind === undefined) {
-    return none('The tokenizer is of no kind that llama.cpp reads: programs must give token ids');
+    return none('llama.cpp does not support this kind of tokenizer: programs must give token ids');
   }
   const { tokens, types } = vocabulary;
   const keys = new Map<string, GgufValue>([
@@ -102,7 +102,7 @@ export function tokenizerMetadata(folder: string, rows: number, config: Json): T
     notes:
       kind.pre === 'default' && kind.model === 'gpt2'
         ? [
-            'The pattern that splits text is none that llama.cpp names: "default" is written, and tokens can differ',
+            'llama.cpp has no name for the pattern that splits text: "default" is written, and tokens can differ',
           ]
         : [],
   };

@@ -60,43 +60,36 @@ function reordered(
   return reshaped(swapped(splitRows(tensor, sizes), ...axes), tensor.shape);
 }
 
-/** Values as transformers has them. */
-function asTransformers(tensor: StoredTensor, { change }: GgufNaming, counts: HeadCounts) {
-  const [rows = 0] = tensor.shape;
+/** Values as the other program has them. */
+function changed(
+  tensor: StoredTensor,
+  { change }: GgufNaming,
+  { heads, keyValueHeads }: HeadCounts,
+  to: 'gguf' | 'transformers',
+): StoredTensor {
+  const isGguf = to === 'gguf';
+  const { shape } = tensor;
+  const [rows = 0] = shape;
+  const paired = (count: number) => {
+    const half = rows / count / 2;
+    return reordered(tensor, isGguf ? [count, 2, half] : [count, half, 2], [1, 2]);
+  };
   switch (change) {
     case 'queryRows':
-      return reordered(tensor, [counts.heads, rows / counts.heads / 2, 2], [1, 2]);
+      return paired(heads);
     case 'keyRows':
-      return reordered(tensor, [counts.keyValueHeads, rows / counts.keyValueHeads / 2, 2], [1, 2]);
-    case 'heads':
-      return reordered(tensor, [3, counts.heads, rows / counts.heads / 3], [0, 1]);
+      return paired(keyValueHeads);
+    case 'heads': {
+      const headDim = rows / heads / 3;
+      return reordered(tensor, isGguf ? [heads, 3, headDim] : [3, heads, headDim], [0, 1]);
+    }
     case 'transposed':
       return transposedTensor(tensor);
     case 'plusOne':
-      return mapped(tensor, (value) => value - 1);
+      return mapped(tensor, (value) => (isGguf ? value + 1 : value - 1));
     case 'column':
-      return tensor.shape.length === 1 ? reshaped(tensor, [1, ...tensor.shape]) : tensor;
-    default:
-      return tensor;
-  }
-}
-
-/** Values as llama.cpp has them. */
-function asGguf(tensor: StoredTensor, { change }: GgufNaming, counts: HeadCounts): StoredTensor {
-  const [rows = 0] = tensor.shape;
-  switch (change) {
-    case 'queryRows':
-      return reordered(tensor, [counts.heads, 2, rows / counts.heads / 2], [1, 2]);
-    case 'keyRows':
-      return reordered(tensor, [counts.keyValueHeads, 2, rows / counts.keyValueHeads / 2], [1, 2]);
-    case 'heads':
-      return reordered(tensor, [counts.heads, 3, rows / counts.heads / 3], [0, 1]);
-    case 'transposed':
-      return transposedTensor(tensor);
-    case 'plusOne':
-      return mapped(tensor, (value) => value + 1);
-    case 'column':
-      return tensor.shape.length === 2 ? reshaped(tensor, tensor.shape.slice(1)) : tensor;
+      if (shape.length !== (isGguf ? 2 : 1)) return tensor;
+      return reshaped(tensor, isGguf ? shape.slice(1) : [1, ...shape]);
     default:
       return tensor;
   }
@@ -139,7 +132,7 @@ export function tensorsOfGguf(
         renamed.set(withNumber(found.each.name, layer, expert), matrixOf(tensor, expert));
       }
     } else {
-      const values = asTransformers(tensor, found.each, counts);
+      const values = changed(tensor, found.each, counts, 'transformers');
       renamed.set(withNumber(found.each.name, layer), withEncoding(values, tensor));
     }
   }
@@ -200,7 +193,7 @@ export function tensorsForGguf(
       }
       const name = withNumber(each.name, layer);
       const tensor = tensors.get(name);
-      if (tensor) put(gguf, asGguf(tensor, each, counts), [name]);
+      if (tensor) put(gguf, changed(tensor, each, counts, 'gguf'), [name]);
     }
   }
   return { tensors: found, unknown: [...tensors.keys()].filter((name) => !used.has(name)) };

@@ -1,6 +1,6 @@
 /** Samples as the model sees them: input, target and mask of each position. */
 import type { DataReading } from '../../data/read-data.js';
-import type { ShownSample } from '../../data/shown-sample.js';
+import type { ShownSample } from '../../data/recipes.js';
 import { formatInteger } from '../../text/units.js';
 import { counted, present } from '../../text/words.js';
 import type { Block, Cell, Column, TableBlock } from '../kit/report.js';

@@ -6,7 +6,7 @@ import type { Statistics } from '../../checkpoint/statistics.js';
 import type { CheckpointSummary, TensorSummary } from '../../checkpoint/summary.js';
 import type { ContentEntry, JsonLike } from '../../checkpoint/summary-content.js';
 import type { SrteSurvey } from '../../conversion/srte/survey-srte.js';
-import type { StoredModel } from '../../model-input/stored-model.js';
+import type { StoredModel } from '../../model-input/checkpoint-config.js';
 import { formatBytes, formatInteger } from '../../text/units.js';
 import { namesText, nameText, present, shortened } from '../../text/words.js';
 import type { Block, Cell, TableBlock } from '../kit/report.js';

@@ -116,8 +116,8 @@ describe('an old MiniMind file', () => {
   });
 
   it.each([
-    ['heads of no whole size', {}, 5, /24 rows of a query are not those of 5 heads/],
-    ['heads of an odd size', {}, 8, /24 rows of a query are not those of 8 heads of an even size/],
+    ['heads of no whole size', {}, 5, /expected a query of 5 heads .*, found 24 rows/],
+    ['heads of an odd size', {}, 8, /expected a query of 8 heads of an even size, found 24 rows/],
     [
       'keys of other heads',
       { 'layers.0.attention.wk.weight': made([12, 24], () => 0) },
@@ -128,7 +128,7 @@ describe('an old MiniMind file', () => {
       'a name of another model',
       { 'layers.0.srte.freqs': made([1, 2, 2], []) },
       HEADS,
-      /no old MiniMind file has: "layers\.0\.srte\.freqs"/,
+      /expected names of an old MiniMind checkpoint, found "layers\.0\.srte\.freqs"/,
     ],
     ['a bias', { 'layers.0.attention.wq.bias': made([24], []) }, HEADS, /wq\.bias/],
   ] as const)('with %s is refused', async (_, more: Record<string, Made>, heads, message) => {

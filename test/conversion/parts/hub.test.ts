@@ -253,7 +253,7 @@ describe('parts of a model of the hub', () => {
     const before = hub.requests.length;
     succeeded(await plan(user, 2, ['--offline']));
     expect(errorOf(await part(user, ['1', '--offline']))).toMatch(
-      /^3: offline, and the values in model-0000\d-of-00004.safetensors of org\/big are in no cache.*hf download org\/big/,
+      /^3: offline, and no cache of this machine has the values in model-0000\d-of-00004.safetensors of org\/big.*hf download org\/big/,
     );
     // As hf download leaves it on another machine.
     const other = machine();

@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { partsMode } from '../../../src/cli/flags/parts-flags.js';
 import { jobOf } from '../../../src/conversion/parts/parts.js';
 import { type LaunchOptions, launchText, type PartsJob } from '../../../src/parts/launch.js';
-import { arrayText } from '../../../src/parts/part-states.js';
+import { arrayText } from '../../../src/parts/part-lock.js';
 import { partsOfTask } from '../../../src/parts/task-index.js';
 import { folderOf } from '../../checkpoint/temp-folder.js';
 import { inPackage } from '../../fixtures.js';

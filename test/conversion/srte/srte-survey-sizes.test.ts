@@ -148,6 +148,6 @@ it('leaves ranks out when they would take too much memory', async () => {
   expect(meanNorm).toBeCloseTo(Math.sqrt(25 * 2_000_001), 8);
   expect(options.map(({ rank }) => rank)).toEqual([null]);
   expect(notes).toEqual([
-    'Ranks were not looked into: tables of 25 × 2,000,001 take too much memory for that.',
+    'Ranks were not compared: tables of 25 × 2,000,001 take too much memory for that.',
   ]);
 });

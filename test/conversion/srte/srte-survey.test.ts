@@ -90,9 +90,7 @@ describe('the survey', () => {
     expect(meanNorm).toBeNull();
     expect(cosines.flat()).toEqual([null, null, null, null]);
     expect(options).toMatchObject([{ rank: null, energy: null, relativeError: null }]);
-    expect(notes).toEqual([
-      'Ranks were not looked into: the mean of the tables has no finite norm.',
-    ]);
+    expect(notes).toEqual(['Ranks were not compared: the mean of the tables has no finite norm.']);
   });
 
   it('still reports the tables that are finite', async () => {

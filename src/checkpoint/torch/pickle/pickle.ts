@@ -219,7 +219,7 @@ function build(machine: PickleMachine, source: PickleSource): void {
     checkAttributes(state, source);
     return;
   }
-  throw source.refusal('pickle-state', 'gives a state to what has none');
+  throw source.refusal('pickle-state', 'sets the state of an object that has none');
 }
 
 /**
@@ -233,7 +233,7 @@ function checkAttributes(state: PickleValue, source: PickleSource): void {
   }
   throw source.refusal(
     'pickle-attributes',
-    'hangs attributes on a dict, other than the _metadata of a state dict',
+    'sets attributes of a dict, other than the _metadata of a state dict',
     'save model.state_dict(), or a plain dict',
   );
 }

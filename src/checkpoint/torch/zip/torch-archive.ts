@@ -185,7 +185,7 @@ function checkKind(file: ByteFile, records: ReadonlyMap<string, ZipRecord>): voi
   if (records.size === 0) {
     throw refusal(file.path, {
       rule: 'zip-content',
-      message: 'is a zip archive that holds nothing',
+      message: 'is an empty zip archive',
     });
   }
   if (records.has('constants.pkl')) {
