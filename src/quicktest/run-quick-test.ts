@@ -41,9 +41,8 @@ import {
   usableBytes,
 } from './memory.js';
 import { streamedTest } from './streamed.js';
-import { TestContext } from './test-context.js';
-import type { ProxyChange, TestedModel } from './tested-model.js';
-import { scaledDownProxy } from './tested-model.js';
+import type { ProxyChange, TestedModel } from './test-context.js';
+import { scaledDownProxy, TestContext } from './test-context.js';
 
 export interface QuickTestRequest extends EngineRequest, TestedModel {
   /** Number of timed forward passes; undefined to time for half a second. */

@@ -5,23 +5,27 @@ import { countParameters } from '../budget/parameters.js';
 import { resolveSetting } from '../budget/profile-model.js';
 import type { Bounds } from '../budget/quantity.js';
 import type { Problem, PropertyPath } from '../errors.js';
-import { trainingCost } from '../fit/cost.js';
-import { computedIn, stepTimeOf, trainingTimeOf } from '../fit/training/step-time.js';
+import { computedIn, stepTimeOf, trainingCost, trainingTimeOf } from '../fit/training/step-time.js';
 import { fitTrainingMemory } from '../fit/training/training-memory.js';
 import type { TrainingFitSetting, ZeroStage } from '../fit/training/training-setting.js';
 import type { Cluster } from '../hardware/gpu.js';
 import { peakIfKnown } from '../hardware/gpu.js';
 import { GPUS } from '../hardware/gpus.js';
-import type { LearningRate } from './learning-rate.js';
-import { learningRateAt, learningRateOf } from './learning-rate.js';
 import type { Mistake } from './mistakes/find-mistakes.js';
 import { findMistakes } from './mistakes/find-mistakes.js';
 import type { GroupRuleName, OptimizerGroup } from './optimizer-groups.js';
 import { GROUP_RULES, optimizerGroups, parseGroupRule } from './optimizer-groups.js';
 import type { RunSize } from './run-size.js';
 import { accumulationChoices, OVER_TRAINED, runSizeOf } from './run-size.js';
-import type { Origin, Schedule } from './schedules.js';
-import { decayStepsOf, parseSchedule, SCHEDULES, titleOf } from './schedules.js';
+import type { LearningRate, Origin, Schedule } from './schedules.js';
+import {
+  decayStepsOf,
+  learningRateAt,
+  learningRateOf,
+  parseSchedule,
+  SCHEDULES,
+  titleOf,
+} from './schedules.js';
 import type { TrainingSettings } from './training-settings.js';
 import { trainingSettings } from './training-settings.js';
 import type { Underflow } from './underflow.js';

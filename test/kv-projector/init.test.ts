@@ -4,10 +4,10 @@ import path from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { openCheckpoint } from '../../src/checkpoint/open.js';
 import { readTensor } from '../../src/checkpoint/view.js';
-import type { Init } from '../../src/kv-projector/init-projector.js';
-import { INITS, newTensors } from '../../src/kv-projector/init-projector.js';
 import { ADAPTER_KINDS } from '../../src/kv-projector/projector.js';
 import { savedProjector } from '../../src/kv-projector/saved.js';
+import type { Init } from '../../src/kv-projector/write-projector.js';
+import { INITS, newTensors } from '../../src/kv-projector/write-projector.js';
 import { inPackage } from '../fixtures.js';
 import { runHere } from '../run-here.js';
 

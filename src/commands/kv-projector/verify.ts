@@ -11,7 +11,7 @@ import type { DataKind } from '../../kv-projector/verify-adapters.js';
 import { DATA, STEPS } from '../../kv-projector/verify-adapters.js';
 import { ablationsReport } from '../../report/kv-projector/kv-projector-ablations.js';
 import { lossPlot, verifyProjectorsReport } from '../../report/kv-projector/kv-projector-verify.js';
-import type { TrainedActivation } from '../../runtime/trainer.js';
+import type { TrainedActivation } from '../../runtime/engine.js';
 
 const ABLATIONS = { helpGroup: 'ABLATIONS' };
 

@@ -23,7 +23,7 @@ import {
   type ZeroStage,
 } from '../training/training-setting.js';
 import type { Parallelism, Stage } from './parallelism.js';
-import { type CollectiveTraffic, collectivesOf, headCollectives } from './tensor-parallel.js';
+import { type CollectiveTraffic, collectivesOf, headCollectives } from './parallelism.js';
 
 /**
  * Link for a collective over a number of GPUs; undefined if unknown. Between machines, each GPU of a group has its own

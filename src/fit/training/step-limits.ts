@@ -24,14 +24,16 @@ import { bandwidthOf } from '../../hardware/gpu.js';
 import { boundsOf, byBound, eachBound } from '../bounds.js';
 import { kernelLaunchesOf } from '../efficiency.js';
 import type { CommunicationPace } from '../parallelism/collectives.js';
-import { distinctTensors, type Parallelism, type Stage } from '../parallelism/parallelism.js';
-import type { TensorParallelCuts } from '../parallelism/tensor-parallel.js';
+import type { TensorParallelCuts } from '../parallelism/parallelism.js';
 import {
+  distinctTensors,
   elementsPerGpu,
   operationsOfRank,
+  type Parallelism,
   ranksThatDiffer,
+  type Stage,
   tensorCuts,
-} from '../parallelism/tensor-parallel.js';
+} from '../parallelism/parallelism.js';
 import type { ExpertGroup } from '../serving/roofline.js';
 import { weightsTerm } from '../serving/roofline.js';
 import { expertGroupsOf } from '../serving/serving-work.js';

@@ -19,8 +19,14 @@ import { trainingBytes } from '../../budget/training-budget.js';
 import { sumOf } from '../../text/words.js';
 import { boundsOf, byBound, sumBounds } from '../bounds.js';
 import type { Parallelism, Stage } from '../parallelism/parallelism.js';
-import { fragmentationBytes, roundingBytes } from './allocator.js';
-import { channelBytes, contextBytes, libraryBytes, lossBytes, MIB } from './fixed-workspace.js';
+import {
+  channelBytes,
+  contextBytes,
+  fragmentationBytes,
+  libraryBytes,
+  MIB,
+  roundingBytes,
+} from './gpu-overhead.js';
 import { optimizerReplicas, UPDATES, updateBytes } from './step-limits.js';
 import type { StageMemory } from './training-fit.js';
 import type { TrainingFitSetting } from './training-setting.js';
@@ -356,3 +362,88 @@ export function workspaceOf(situation: WorkspaceContext): Workspace {
     total: sumBounds('workspace', named, 'sum of the parts'),
   };
 }
+
+// Memory of the loss beyond its saved activations.
+
+/** Temporary logits; saved logits are counted with the activations. */
+function lossBytes(
+  model: LanguageModel,
+  setting: TrainingFitSetting,
+  parallelism: Parallelism,
+): Bounds {
+  const vocabulary = Math.ceil(outputWidth(model.head) / parallelism.tensor);
+  switch (setting.loss) {
+    case 'full':
+      return fullLoss(setting, vocabulary);
+    case 'chunked':
+      return chunkedLoss(setting, parallelism, vocabulary, inputWidth(model.head));
+  }
+}
+
+/** Temporary logits of a loss in float32 that saves its log-softmax. */
+function fullLoss({ microBatch, context }: TrainingFitSetting, vocabulary: number): Bounds {
+  const of = inputs({ batch: microBatch, context, vocabulary });
+  const logits = mul(4, of.batch, of.context, of.vocabulary);
+  return boundsOf(
+    { label: 'temporary logits', unit: 'bytes', inputs: of },
+    {
+      lower: { formula: add(), source: 'a fused loss writes its gradient over the log-softmax' },
+      expected: {
+        formula: mul(2, logits),
+        source:
+          'the gradient of the log-softmax and that of the logits, in float32 (measured with PyTorch 2.13)',
+      },
+      upper: {
+        formula: mul(3, logits),
+        source: '… and the logits in float32, which a program keeps until the end of the step',
+      },
+    },
+  );
+}
+
+/** Logits of a chunk of tokens, and the chunk's gradient of the head. */
+function chunkedLoss(
+  setting: TrainingFitSetting,
+  { microBatches }: Parallelism,
+  vocabulary: number,
+  hidden: number,
+): Bounds {
+  const tokens = setting.microBatch * setting.context;
+  const of = inputs({
+    chunk: chunkOf(tokens, vocabulary, hidden),
+    vocabulary,
+    hidden,
+    bytes: trainingBytes(setting.precision),
+    micro_batches: microBatches,
+  });
+  return boundsOf(
+    { label: 'temporary logits', unit: 'bytes', inputs: of },
+    {
+      lower: {
+        formula: add(),
+        source: 'a kernel fused with the head holds none in memory (arXiv 2411.09009)',
+      },
+      expected: {
+        formula: mul(
+          of.bytes,
+          of.vocabulary,
+          add(of.chunk, mul(min(1, sub(of.micro_batches, 1)), of.hidden)),
+        ),
+        source:
+          'a chunk of tokens, 2^⌈log2(tokens / ⌈vocabulary / hidden⌉)⌉ tokens, overwritten by its gradient ' +
+          '(Liger kernel, arXiv 2410.10989); after the first micro-batch, a second gradient of the head',
+      },
+      upper: {
+        formula: add(
+          mul(add(4, of.bytes), of.vocabulary, of.chunk),
+          mul(4, of.vocabulary, of.hidden),
+        ),
+        source: '… assumed: a chunk in float32 too, and the gradient of the head in float32',
+      },
+    },
+  );
+}
+
+/** Tokens per chunk: the power of two for which the logits have about as many values as the hidden states. */
+const chunkOf = (tokens: number, vocabulary: number, hidden: number): number =>
+  Math.min(tokens, 2 ** Math.ceil(Math.log2(Math.ceil(tokens / Math.ceil(vocabulary / hidden)))));

@@ -3,7 +3,7 @@ import type { Layer } from '../../architecture/layer.js';
 import { UserError } from '../../errors.js';
 import { primitivesOf } from '../../operations/lower.js';
 import type { Primitive } from '../../operations/primitive.js';
-import { WEBGPU_COMMAND } from '../adapters/webgpu.js';
+import { WEBGPU_COMMAND } from '../adapters/adapters.js';
 import type { Target } from './context.js';
 import { GUARANTEED_BYTES, headsAtATime, mostElements } from './context.js';
 

@@ -1,10 +1,17 @@
 /** Checks of the length of a run, its schedule and its learning rate. */
 import { formatInteger, shortCount, shortNumber } from '../../text/units.js';
 import { counted } from '../../text/words.js';
-import { highestRate, learningRateAt, parseDecayType, publishedRate } from '../learning-rate.js';
 import type { RunSize } from '../run-size.js';
 import { stepsFor } from '../run-size.js';
-import { parseSchedule, SCHEDULE_NAMES, SCHEDULES } from '../schedules.js';
+import {
+  highestRate,
+  learningRateAt,
+  parseDecayType,
+  parseSchedule,
+  publishedRate,
+  SCHEDULE_NAMES,
+  SCHEDULES,
+} from '../schedules.js';
 import type { PlanCheck, PlanFacts } from './plan-check.js';
 
 /** Several times what small models are trained with: 3e-3 for SmolLM-135M (huggingface/smollm). */
