@@ -226,7 +226,10 @@ export class GenerationSession {
     if (own === undefined) throw new Error('no model was opened');
     this.#decoder = own;
     if (draft?.source.kind === 'lookup') this.#draft = lookupDraft(draft.source.longest);
-    if (draft?.source.kind === 'model') this.#draft = draftBy(others.shift());
+    if (draft?.source.kind === 'model') {
+      const drafting = others.shift();
+      this.#draft = drafting && modelDraft(drafting);
+    }
     if (against) this.#other = others.shift();
   }
 
@@ -354,8 +357,6 @@ export class GenerationSession {
     };
   }
 }
-
-const draftBy = (decoder: Decoder | undefined): Draft | undefined => decoder && modelDraft(decoder);
 
 function refuseOtherVocabulary(flag: string, { model }: ModelToOpen, other: ModelToOpen): void {
   const [own, given] = [vocabularyOf(model), vocabularyOf(other.model)];

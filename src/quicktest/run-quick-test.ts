@@ -14,7 +14,6 @@ import type {
   TokenIds,
   Values,
 } from '../runtime/engine.js';
-import { DeviceLostError } from '../runtime/engine.js';
 import { withWeightForm } from '../runtime/quantized-weights.js';
 import type { ChosenEngine, EngineRequest, SkippedEngine } from '../runtime/select/devices.js';
 import { chooseEngine, chooseEngineFor, crossCheckTarget } from '../runtime/select/devices.js';
@@ -42,7 +41,7 @@ import {
 } from './memory.js';
 import { streamedTest } from './streamed.js';
 import type { ProxyChange, TestedModel } from './test-context.js';
-import { scaledDownProxy, TestContext } from './test-context.js';
+import { endsAll, scaledDownProxy, TestContext } from './test-context.js';
 
 export interface QuickTestRequest extends EngineRequest, TestedModel {
   /** Number of timed forward passes; undefined to time for half a second. */
@@ -354,10 +353,6 @@ async function findingOf(name: CheckName, context: TestContext): Promise<CheckFi
     return cannotRun(error);
   }
 }
-
-/** Whether later checks would fail too. */
-const endsAll = (error: UserError): boolean =>
-  error.code === 'interrupted' || error instanceof DeviceLostError;
 
 const cannotRun = ({ message, suggestion }: UserError): CheckFinding => ({
   verdict: 'failed',

@@ -1,6 +1,7 @@
 import type { Family, ProxyBounds, ProxySetting } from '../architecture/family.js';
 import type { LanguageModel, Layer } from '../architecture/layer.js';
 import { decoderProxy } from '../architecture/transformer/scaled-down-proxy.js';
+import type { UserError } from '../errors.js';
 import type {
   Engine,
   Program,
@@ -10,6 +11,7 @@ import type {
   TokenIds,
   Values,
 } from '../runtime/engine.js';
+import { DeviceLostError } from '../runtime/engine.js';
 import type { WeightSource } from '../runtime/weights.js';
 import { peakBytes } from './memory.js';
 
@@ -97,6 +99,10 @@ interface TestContextParts {
   /** Opens the same engine on the same device in float32. */
   readonly openFloat32: () => Promise<Engine>;
 }
+
+/** Whether an error ends the test: later checks use the same device, and would fail too. */
+export const endsAll = (error: UserError): boolean =>
+  error.code === 'interrupted' || error instanceof DeviceLostError;
 
 /** Base class whose instances have the given parts as fields. */
 const WithParts = class {

@@ -5,7 +5,9 @@ import { countParameters } from '../budget/parameters.js';
 import { resolveSetting } from '../budget/profile-model.js';
 import type { Bounds } from '../budget/quantity.js';
 import type { Problem, PropertyPath } from '../errors.js';
+import { byBound } from '../fit/bounds.js';
 import { computedIn, stepTimeOf, trainingCost, trainingTimeOf } from '../fit/training/step-time.js';
+import type { FitVerdict } from '../fit/training/training-fit.js';
 import { fitTrainingMemory } from '../fit/training/training-memory.js';
 import type { TrainingFitSetting, ZeroStage } from '../fit/training/training-setting.js';
 import type { Cluster } from '../hardware/gpu.js';
@@ -99,22 +101,18 @@ export interface AccumulationRow {
   readonly gpus: number;
   /** Memory of a GPU. */
   readonly memory: PlainBounds;
-  readonly verdict: 'fits' | 'may fit' | 'does not fit' | null;
+  readonly verdict: FitVerdict | null;
   readonly isPlanned: boolean;
 }
 
-export interface PlainBounds {
-  readonly lower: number;
-  readonly expected: number;
-  readonly upper: number;
-}
+export type PlainBounds = Readonly<Record<keyof Bounds, number>>;
 
 export interface TrainingOnHardware {
   readonly gpu: string;
   readonly gpus: number;
   readonly memory: PlainBounds;
   readonly capacity: number;
-  readonly verdict: 'fits' | 'may fit' | 'does not fit';
+  readonly verdict: FitVerdict;
   readonly stepSeconds: PlainBounds | null;
   readonly tokensPerSecond: number | null;
   readonly totalSeconds: PlainBounds | null;
@@ -335,11 +333,7 @@ function onHardware(
   };
 }
 
-const plain = ({ lower, expected, upper }: Bounds): PlainBounds => ({
-  lower: lower.value,
-  expected: expected.value,
-  upper: upper.value,
-});
+const plain = (bounds: Bounds): PlainBounds => byBound((bound) => bounds[bound].value);
 
 /** Points of the learning rate, at most `most`, with the first and the last step. */
 export function ratePoints(

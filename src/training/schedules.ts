@@ -270,10 +270,6 @@ function withFloor(name: ScheduleName, floor: number): ScheduleName {
   return name === 'linear' ? 'polynomial' : name;
 }
 
-/** The learning rate at a step of a schedule. */
-export const rateAt = (name: ScheduleName, setting: ScheduleSetting, step: number): number =>
-  SCHEDULES[name].rateAt(setting, step);
-
 // The learning rate of a training: schedule, peak, floor and warm-up, from settings and defaults.
 
 /** Learning rates that were published with the width of the model, as table 2.1 of GPT-3 (arXiv 2005.14165) has them. */
@@ -419,4 +415,4 @@ const unreadOf = (values: TrainingValues, reads: readonly string[]): TrainingKey
 
 /** The learning rate at a step of a training. */
 export const learningRateAt = ({ schedule, setting }: LearningRate, step: number): number =>
-  rateAt(schedule, setting, step);
+  SCHEDULES[schedule].rateAt(setting, step);

@@ -5,7 +5,7 @@ import { quantity } from '../../budget/quantity.js';
 import type { Gpu, GpuKind } from '../../hardware/gpu.js';
 import { isFromHopperOn } from '../../hardware/gpu.js';
 import { sumOf } from '../../text/words.js';
-import { boundsOf } from '../bounds.js';
+import { boundsOf, NOT_REQUIRED } from '../bounds.js';
 
 export const MIB = 2 ** 20;
 
@@ -150,8 +150,6 @@ const SOURCE =
   'sizes rounded to 512 bytes; up to 1 MiB from segments of 2 MiB, below 10 MiB of 20 MiB, others in steps of 2 MiB ' +
   '(PyTorch, CUDACachingAllocator)';
 
-const NONE = { formula: add(), source: 'not required' } as const;
-
 /** Tensors of the same size. */
 export interface AllocatedTensors {
   readonly count: number;
@@ -181,7 +179,7 @@ export function roundingBytes(
   const ofNvidia = boundsOf(
     { label: 'rounding of the allocator', unit: 'bytes', inputs: of },
     {
-      lower: NONE,
+      lower: NOT_REQUIRED,
       expected: {
         formula: sub(div(add(of.rounded, of.alone, of.last_segments), 2), of.bytes),
         source: `half of the ends of segments filled by other tensors, and half of the last segments: ${SOURCE}`,
@@ -228,7 +226,7 @@ export function fragmentationBytes(
   const ofNvidia = boundsOf(
     { label: 'fragmentation', unit: 'bytes', inputs: of },
     {
-      lower: NONE,
+      lower: NOT_REQUIRED,
       expected: { formula: gaps(of.moving, of.unused), source },
       upper: { formula: gaps(of.most_moving, of.most_unused), source },
     },

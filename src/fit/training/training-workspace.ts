@@ -17,7 +17,7 @@ import {
 import type { Trained } from '../../budget/training-budget.js';
 import { trainingBytes } from '../../budget/training-budget.js';
 import { sumOf } from '../../text/words.js';
-import { boundsOf, byBound, sumBounds } from '../bounds.js';
+import { boundsOf, byBound, NOT_REQUIRED, sumBounds } from '../bounds.js';
 import type { Parallelism, Stage } from '../parallelism/parallelism.js';
 import {
   channelBytes,
@@ -54,8 +54,6 @@ const CONSTANTS = {
   liveParameters: 1e9,
 } as const;
 
-const NONE = { formula: add(), source: 'not required' } as const;
-
 /** One communicator for each kind of parallelism. */
 const communicators: WorkspaceTerm = ({ setting, parallelism: { tensor, pipeline, replicas } }) => {
   const count = [tensor, pipeline, replicas].filter((gpus) => gpus > 1).length;
@@ -76,7 +74,7 @@ const buckets: WorkspaceTerm = ({ setting, parallelism: { replicas }, stage }) =
   const shared = { label: 'buckets of gradients', unit: 'bytes', inputs: of } as const;
   if (setting.zero === 0) {
     return boundsOf(shared, {
-      lower: NONE,
+      lower: NOT_REQUIRED,
       expected: {
         formula: min(mul(2, of.bucket), mul(of.bytes, of.parameters)),
         source:
@@ -90,7 +88,7 @@ const buckets: WorkspaceTerm = ({ setting, parallelism: { replicas }, stage }) =
     });
   }
   return boundsOf(shared, {
-    lower: NONE,
+    lower: NOT_REQUIRED,
     expected: {
       formula: mul(of.bytes, min(of.values, of.parameters)),
       source: 'reduce_bucket_size of 5e8 values (DeepSpeed, ZeRO)',
@@ -157,7 +155,7 @@ const unfused: WorkspaceTerm = ({ model, setting, kept, memory }) => {
   return boundsOf(
     { label: OTHER_PARTS.unfused, unit: 'bytes', inputs: of },
     {
-      lower: NONE,
+      lower: NOT_REQUIRED,
       expected: {
         formula: sub(of.usual, of.counted),
         source:
@@ -184,7 +182,7 @@ const small: WorkspaceTerm = ({ setting, stage }) => {
   return boundsOf(
     { label: 'token ids, and counters of the optimizer', unit: 'bytes', inputs: of },
     {
-      lower: NONE,
+      lower: NOT_REQUIRED,
       expected: {
         formula: add(ids, counters),
         source: 'int64 ids, and a float32 step for each tensor (PyTorch, AdamW)',
@@ -217,7 +215,7 @@ const added: WorkspaceTerm = ({ model, setting, parallelism, stage: { from, to, 
   };
   return boundsOf(
     { label: 'gradients of embedding and head, to be added', unit: 'bytes', inputs: of },
-    { lower: NONE, expected: shared, upper: shared },
+    { lower: NOT_REQUIRED, expected: shared, upper: shared },
   );
 };
 
@@ -245,7 +243,7 @@ function workspaceOfBlock(block: BlockInBackward): Bounds {
   return boundsOf(
     { label: 'gradients of the activations of a block', unit: 'bytes', inputs: of },
     {
-      lower: NONE,
+      lower: NOT_REQUIRED,
       expected: {
         formula: gradients(div(of.layers, 2), 4),
         source:

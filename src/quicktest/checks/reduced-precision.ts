@@ -1,13 +1,12 @@
 import { UserError } from '../../errors.js';
 import type { Program, Values } from '../../runtime/engine.js';
-import { DeviceLostError } from '../../runtime/engine.js';
 import { percentText, weightFormText } from '../../text/units.js';
 import type { LogitDifference } from '../differences.js';
 import { differenceText, logitDifference, relativeLimit } from '../differences.js';
 import type { CheckFinding, ForwardCost } from '../finding.js';
 import { skipped } from '../finding.js';
 import { hasMixture } from '../rounding.js';
-import type { TestContext } from '../test-context.js';
+import { endsAll, type TestContext } from '../test-context.js';
 import { timed } from './timing.js';
 
 /** A forward pass of the model under test. */
@@ -30,10 +29,6 @@ export async function checkFloat16(context: TestContext): Promise<CheckFinding> 
     };
   }
 }
-
-/** Whether later checks would fail too: they use the same device. */
-const endsAll = (error: UserError): boolean =>
-  error.code === 'interrupted' || error instanceof DeviceLostError;
 
 /** Without block outputs, whose copies from the card would count in the reported time. */
 const APART = { blocks: false } as const;

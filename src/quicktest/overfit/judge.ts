@@ -193,19 +193,17 @@ function isFalling({ steps, finalLoss }: JudgedTraining): boolean {
   return mean < first * (1 - LEAST_FALL) || isMonotonic;
 }
 
-const rateText = (rate: number) => shortNumber(rate);
-
 /** Why a learning rate ruins a training, where the sweep shows that; undefined otherwise. */
 function tooHigh({ settings, learningRates }: JudgedTraining): string | undefined {
   const rate = settings.learning_rate.value;
   if (!learningRates) return undefined;
   const { risesFrom, lowestAt } = learningRates;
   if (risesFrom === null || rate < risesFrom) return undefined;
-  return `learning rate ${rateText(rate)} is too high: the loss is lowest at ${rateText(lowestAt)} and rises from ${rateText(risesFrom)}`;
+  return `learning rate ${shortNumber(rate)} is too high: the loss is lowest at ${shortNumber(lowestAt)} and rises from ${shortNumber(risesFrom)}`;
 }
 
 const lowerRate = ({ learningRates }: JudgedTraining) =>
-  `write training.learning_rate: ${rateText(learningRates?.suggested ?? 1e-3)}`;
+  `write training.learning_rate: ${shortNumber(learningRates?.suggested ?? 1e-3)}`;
 
 const WHERE = {
   output: (name) => (name === 'loss' ? 'in the loss' : `in the output of ${name}`),
@@ -241,7 +239,7 @@ function notFalling(training: JudgedTraining): OverfitProblem {
     tooHigh(training) ??
     (rate === 0 ? 'learning rate 0 changes nothing' : undefined) ??
     (training.learningRates && rate < training.learningRates.suggested / 100
-      ? `learning rate ${rateText(rate)} is too low for ${counted(steps.length, 'step')}`
+      ? `learning rate ${shortNumber(rate)} is too low for ${counted(steps.length, 'step')}`
       : undefined);
   return {
     kind: 'not falling',
