@@ -12,10 +12,8 @@ import { formatInteger } from '../text/units.js';
 import { counted } from '../text/words.js';
 import { TextStream } from '../tokenizer/text-stream.js';
 import type { TextTokenizer } from '../tokenizer/tokenizer.js';
-import type { Answer, AnswerEnd, AnswerFigures } from './answer.js';
-import { answerTo, compareAnswer, plainSpeed } from './answer.js';
-import type { Draft, GeneratedToken } from './generate-tokens.js';
-import { lookupDraft, modelDraft } from './generate-tokens.js';
+import type { Answer, AnswerEnd, AnswerFigures, Draft, GeneratedToken } from './generate-tokens.js';
+import { answerTo, compareAnswer, lookupDraft, modelDraft, plainSpeed } from './generate-tokens.js';
 import type { SamplingSettings, TokenDistribution } from './sampling.js';
 
 // Models loaded for generation on one engine.

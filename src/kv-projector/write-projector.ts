@@ -123,8 +123,8 @@ const takenName = (file: string): UserError =>
         severity: 'error',
         file,
         path: `argument ${JSON.stringify(CONTAINER_KEY)}`,
-        message: 'has the name under which safetensors keeps which library wrote the file',
-        suggestion: 'write a PyTorch file, which can hold it, or give the argument another name',
+        message: 'has a reserved name: safetensors stores there which library wrote the file',
+        suggestion: 'write a PyTorch file, which can store it, or rename the argument',
       },
     ],
   });
@@ -182,8 +182,8 @@ export async function convertProjector(
 ) {
   const place = outputTarget(out, request.container);
   if (place.kind === 'folder') {
-    throw new UserError('usage', `${out} is named like no file of weights`, {
-      suggestion: 'let the name end in .safetensors or .pt',
+    throw new UserError('usage', `expected a .safetensors or .pt file, found ${out}`, {
+      suggestion: 'write a name that ends in .safetensors or .pt',
     });
   }
   const checkpoint = openCheckpoint(file);

@@ -302,9 +302,13 @@ function refuseSameEngine(info: EngineInfo, other: EngineTarget): void {
     other.device === 'auto'
       ? [ENGINES[info.name], 'engine', info.name === 'onnx' ? 'tfjs' : 'onnx']
       : [DEVICES[info.deviceKind], 'device', info.deviceKind === 'cpu' ? 'webgpu' : 'cpu'];
-  throw new UserError('usage', `${what} runs the model already`, {
-    suggestion: `choose another for the first model, as in --${flag} ${example}`,
-  });
+  throw new UserError(
+    'usage',
+    `expected another engine or device than ${what}, which already runs the model`,
+    {
+      suggestion: `choose another for the first model, as in --${flag} ${example}`,
+    },
+  );
 }
 
 async function onEngine<T>(

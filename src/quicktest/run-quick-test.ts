@@ -251,10 +251,10 @@ export const activationsTooLarge = (
 ) =>
   new UserError(
     'usage',
-    `${formatInteger(batch)} × ${formatInteger(tokens)} tokens need ${gigabytes(activationBytes)} on their way through the ` +
-      `model, ${gigabytes(totalBytes)} with its weights, and here ${gigabytes(usable)} can be used`,
+    `${formatInteger(batch)} × ${formatInteger(tokens)} tokens need ${gigabytes(activationBytes)} for activations, ` +
+      `${gigabytes(totalBytes)} with the weights; ${gigabytes(usable)} is available`,
     {
-      suggestion: `ask for a smaller --batch or --context${fitsTfjs ? ', or for --engine tfjs, which needs less' : ''}`,
+      suggestion: `write a smaller --batch or --context${fitsTfjs ? ', or --engine tfjs, which needs less' : ''}`,
     },
   );
 
@@ -268,9 +268,8 @@ const savesProxy = (reason: TooLarge, { totalBytes }: MemoryNeed, usable: number
   new UserError(
     'usage',
     reason === 'tensors'
-      ? `--save keeps what the model computes, and a model runs as a whole up to ${formatInteger(MOST_TENSORS)} tensors`
-      : `--save keeps what the model computes, which needs ${gigabytes(totalBytes)} and room to be made ready, and ` +
-          `here ${gigabytes(usable)} can be used`,
+      ? `--save requires the model itself, and a model runs as a whole up to ${formatInteger(MOST_TENSORS)} tensors`
+      : `--save requires the model itself, which needs more than ${gigabytes(totalBytes)}; ${gigabytes(usable)} is available`,
     { suggestion: 'add --full, which runs the model itself layer by layer' },
   );
 

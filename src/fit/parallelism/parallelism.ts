@@ -223,7 +223,7 @@ export function parallelismOf(model: LanguageModel, setting: TrainingFitSetting)
   if (pipeline > model.blocks.length) {
     throw new UserError(
       'usage',
-      `--pipeline-parallel: ${formatInteger(pipeline)} stages are more than the ${model.blocks.length} blocks`,
+      `--pipeline-parallel: expected at most ${model.blocks.length} stages, one for each block, found ${formatInteger(pipeline)}`,
       { suggestion: `write at most ${model.blocks.length}` },
     );
   }

@@ -140,14 +140,14 @@ function requireGpus(tensorParallel: number, { gpus }: Cluster): void {
   if (tensorParallel > MOST_SHARING) {
     throw new UserError(
       'usage',
-      `--tensor-parallel: at most ${MOST_SHARING} GPUs can share each layer, found ${tensorParallel}`,
+      `--tensor-parallel: expected at most ${MOST_SHARING} GPUs for each layer, found ${tensorParallel}`,
       { suggestion: `write at most ${MOST_SHARING}` },
     );
   }
   if (tensorParallel <= gpus) return;
   throw new UserError(
     'usage',
-    `--tensor-parallel: ${tensorParallel} GPUs are to share each layer, and there are ${gpus}`,
+    `--tensor-parallel: expected at most the ${gpus} GPUs of --gpus, found ${tensorParallel}`,
     { suggestion: `write at most ${gpus}, or ask for more with --gpus` },
   );
 }

@@ -25,7 +25,7 @@ const BY_KIND = {
   },
   other: (bounds) => ({
     lower: bounds.lower,
-    expected: nothingOf(bounds, 'left out: not known of this GPU'),
+    expected: nothingOf(bounds, 'not counted: unknown for this GPU'),
     upper: bounds.upper.reworded({
       source: `unknown for this GPU, assumed as on NVIDIA's: ${bounds.upper.source}`,
     }),
@@ -213,9 +213,9 @@ export function fragmentationBytes(
   moving: Readonly<Record<'expected' | 'upper', number>>,
 ): Bounds {
   const source =
-    'of reserved memory 15% are in gaps, and up to 33 %: so much less of it had gaps when GMLake joined them, 9.2 GB on ' +
-    'average and 25 GB at most of an A100 with 80 GB (arXiv 2401.08156); what is left in gaps even then is not known. Of ' +
-    'what comes and goes: activations and temporary values';
+    '15% of reserved memory is in gaps, at most 33%: joining gaps saved GMLake 9.2 GB on average, and up to 25 GB, of an ' +
+    'A100 with 80 GB (arXiv 2401.08156); gaps that remain even then are not counted; applied to activations and ' +
+    'temporary values';
   const of = inputs({
     moving: moving.expected,
     most_moving: moving.upper,

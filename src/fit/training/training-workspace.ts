@@ -210,8 +210,8 @@ const added: WorkspaceTerm = ({ model, setting, parallelism, stage: { from, to, 
   const shared = {
     formula: mul(of.gradients, of.bytes, of.rows, of.hidden),
     source:
-      'of a tied weight, the gradient as a head, that as an embedding, and their sum, one of which stays; after the ' +
-      'first micro-batch one that is added to what is there (measured with PyTorch 2.13)',
+      'a tied weight has a gradient as a head, one as an embedding, and their sum, of which one stays; after the first ' +
+      'micro-batch, one more is added to the stored gradient (measured with PyTorch 2.13)',
   };
   return boundsOf(
     { label: 'gradients of embedding and head, to be added', unit: 'bytes', inputs: of },

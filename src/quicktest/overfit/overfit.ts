@@ -284,6 +284,6 @@ const tooShort = (tokens: number, isGiven: boolean) =>
 const tooLarge = (parameters: number, usable: number) =>
   new UserError(
     'usage',
-    `training ${formatInteger(parameters)} parameters takes about ${gigabytes(parameters * COPIES_OF_WEIGHTS * 4)}, and here ${gigabytes(usable)} can be used`,
+    `training ${formatInteger(parameters)} parameters takes about ${gigabytes(parameters * COPIES_OF_WEIGHTS * 4)}; ${gigabytes(usable)} is available`,
     { suggestion: 'leave --full out, which trains a scaled-down proxy' },
   );

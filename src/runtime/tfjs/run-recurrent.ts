@@ -2,13 +2,12 @@ import type { CausalConv, GatedDelta, Mamba, StateSpaceDual } from '../../archit
 import { LENGTH_EPS } from '../../architecture/layer.js';
 import { columnFactors } from '../../architecture/walk.js';
 import { normedParts, runProjections } from './basic.js';
-import { deltaRule } from './delta-rule.js';
 import { activate } from './differentiable.js';
 import type { Tensor3D, Tensor4D, Tf } from './packages.js';
 import type { ForwardRun } from './run.js';
 import { readValues } from './run.js';
 import { selectiveScan } from './selective-scan.js';
-import { differentiableDelta, differentiableScan } from './training/host-operations.js';
+import { deltaRule, differentiableDelta, differentiableScan } from './training/host-operations.js';
 
 /** x [B, T, D]: Σ_k weight[:, 0, k] · x, kernel − 1 − k tokens before, + bias. */
 export function runCausalConv(run: ForwardRun, layer: CausalConv, x: Tensor3D): Tensor3D {

@@ -217,13 +217,13 @@ export const SCHEDULE_CHECKS = {
         reason:
           rate < LOWEST_RATE
             ? `${shortNumber(rate)} is too small for AdamW to change a model`
-            : `AdamW hardly survives ${shortNumber(rate)}; SmolLM-135M, a high case, trains at 3e-3`,
+            : `a training with AdamW usually diverges at ${shortNumber(rate)}; SmolLM-135M, a high case, has 3e-3`,
         fix: `learning_rate: ${shortNumber(usual)} (GPT-3 at width ${formatInteger(at)})`,
       };
     },
   },
   'learning-rate-above-width': {
-    title: 'learning rate above what the width bears',
+    title: 'learning rate too high for the width',
     severity: 'warning',
     key: 'learning_rate',
     find: ({ settings: { values }, width }) => {

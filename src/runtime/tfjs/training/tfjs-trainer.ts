@@ -76,7 +76,7 @@ function refuseTooMany({ heap }: Backend, size: TrainingSize): void {
   const owner = heap ? "TensorFlow.js's wasm backend" : 'this machine';
   throw new UserError(
     'usage',
-    `training ${parameters} parameters on ${rows} rows takes about ${needed} GiB, and ${owner} has at most ${room} GiB`,
+    `training ${parameters} parameters on ${rows} rows takes about ${needed} GiB; ${owner} has at most ${room} GiB`,
     { suggestion: 'choose smaller widths, or fewer rows: sequences times the tokens of each' },
   );
 }
