@@ -21,7 +21,7 @@ import type {
 } from '../generation/session.js';
 import type { ModelFile } from '../model-input/model-file.js';
 import { foldersOf, openWeighted } from '../model-input/weighted-model.js';
-import type { ComparedModel } from '../quicktest/compare-two-models.js';
+import type { ComparedModel } from '../quicktest/compare-outputs.js';
 import { figuresText, generateReport, settingsText } from '../report/generate-report.js';
 import type { ChatMessage } from '../tokenizer/chat-template.js';
 
@@ -131,7 +131,7 @@ export default class Generate extends BaseCommand {
       system: flags.system,
     };
     const prompts = await promptsOf(way, reader, side.loaded);
-    const { contextFor } = await import('../generation/open-models.js');
+    const { contextFor } = await import('../generation/session.js');
     const longest = Math.max(1, ...prompts.map((ids) => ids.length));
     const isTalk = way.kind === 'talk';
     const { positions } = side.loaded.model;
@@ -166,7 +166,7 @@ export default class Generate extends BaseCommand {
     try {
       const weightsOf = await weightsFor(flags);
       const other = async (source: string) => {
-        const { openComparedModel } = await import('../quicktest/compare-two-models.js');
+        const { openComparedModel } = await import('../quicktest/compare-outputs.js');
         const found = await openComparedModel(source, side, progressDisplay(flags));
         opened.push(found.checkpoint);
         await this.warnAbout(flags, found.warnings);

@@ -36,10 +36,9 @@ import { loadModelFile, modelOf } from '../model-input/model-file.js';
 import { verifiedModel } from '../model-input/verify-checkpoint.js';
 import type { CheckName } from '../quicktest/checks.js';
 import { CHECK_NAMES } from '../quicktest/checks.js';
-import type { EngineTarget } from '../quicktest/compare-outputs.js';
-import type { ComparedModel } from '../quicktest/compare-two-models.js';
+import type { ComparedModel, EngineTarget } from '../quicktest/compare-outputs.js';
 import type { QuickTest as QuickTestData, QuickTestRun } from '../quicktest/run-quick-test.js';
-import type { TestedModel } from '../quicktest/tested-model.js';
+import type { TestedModel } from '../quicktest/test-context.js';
 import { againstReport } from '../report/quick-test/against.js';
 import { overfitReport } from '../report/quick-test/overfit-report.js';
 import { quickTestReport, traceReport } from '../report/quick-test/quick-test-report.js';
@@ -227,9 +226,7 @@ export default class QuickTest extends BaseCommand {
 
   async #compare(flags: TestFlags, own: ComparedModel, source: string): Promise<unknown> {
     const otherWay = wayOf(source, flags);
-    const { compareTwoModels, openComparedModel } = await import(
-      '../quicktest/compare-two-models.js'
-    );
+    const { compareTwoModels, openComparedModel } = await import('../quicktest/compare-outputs.js');
     const display = progressDisplay(flags);
     const opened = otherWay ? undefined : await openComparedModel(source, own, display);
     try {

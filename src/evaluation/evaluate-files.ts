@@ -21,7 +21,7 @@ import {
   type WeightedModel,
   type WindowScores,
 } from './evaluate-models.js';
-import { LineTracker } from './line-scores.js';
+import { LineTracker } from './token-scores.js';
 import { checkWindows, type WindowSettings, Windows } from './windows.js';
 
 export interface EvaluationInput extends EngineRequest {

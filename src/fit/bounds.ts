@@ -14,16 +14,15 @@ export const byBound = <T>(
   upper: make('upper'),
 });
 
+/** Memory that an implementation can do without. */
+export const NOT_REQUIRED = { formula: add(), source: 'not required' } as const;
+
 /** Bounds that share a label, unit and inputs, each with its own formula and source. */
 export function boundsOf(
   shared: Pick<QuantityDerivation, 'label' | 'unit'> & Required<Pick<QuantityDerivation, 'inputs'>>,
   formulas: Readonly<Record<keyof Bounds, Pick<QuantityDerivation, 'formula' | 'source'>>>,
 ): Bounds {
-  return {
-    lower: quantity({ ...shared, ...formulas.lower }),
-    expected: quantity({ ...shared, ...formulas.expected }),
-    upper: quantity({ ...shared, ...formulas.upper }),
-  };
+  return byBound((bound) => quantity({ ...shared, ...formulas[bound] }));
 }
 
 /** Sum of bytes, figures and bounds, bound by bound. Each part is an input under its own name. */
@@ -32,29 +31,25 @@ export function sumBounds(
   parts: Readonly<Record<string, Bounds | Figure>>,
   source: string,
 ): Bounds {
-  const sumOf = (which: keyof Bounds) =>
+  return byBound((bound) =>
     quantity({
       label,
       unit: 'bytes',
       formula: add(
         ...Object.entries(parts).map(([name, part]) =>
-          inputNamed(name, ('lower' in part ? part[which] : part).value),
+          inputNamed(name, ('lower' in part ? part[bound] : part).value),
         ),
       ),
       source,
-    });
-  return { lower: sumOf('lower'), expected: sumOf('expected'), upper: sumOf('upper') };
+    }),
+  );
 }
 
 /** Makes the three bounds, each from its own value. */
 export const eachBound = <T>(
   values: Readonly<Record<keyof Bounds, T>>,
   make: (value: T, name: keyof Bounds) => Quantity,
-): Bounds => ({
-  lower: make(values.lower, 'lower'),
-  expected: make(values.expected, 'expected'),
-  upper: make(values.upper, 'upper'),
-});
+): Bounds => byBound((bound) => make(values[bound], bound));
 
 /** Largest number from 1 to `most` that `holds`, 0 for none. Larger numbers than a failing one must fail too. */
 export function largest(most: number, holds: (count: number) => boolean): number {

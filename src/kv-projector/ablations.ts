@@ -2,8 +2,13 @@
 
 import { setImmediate as breathe } from 'node:timers/promises';
 import { manualSeed } from '../random/index.js';
-import type { EngineInfo, Values } from '../runtime/engine.js';
-import type { AdamWSettings, TrainedActivation, Trainer } from '../runtime/trainer.js';
+import type {
+  AdamWSettings,
+  EngineInfo,
+  TrainedActivation,
+  Trainer,
+  Values,
+} from '../runtime/engine.js';
 import { adapterParameters, hiddenOf } from './projector.js';
 import type { DataKind, ElasticDesign, VerifySize } from './verify-adapters.js';
 import {

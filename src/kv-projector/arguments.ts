@@ -81,7 +81,7 @@ function floatText(value: number): string {
 const cannotHold = (name: string, what: string) =>
   new UserError(
     'refused-file',
-    `the argument ${quoted(name)} holds ${what}, which JSON has no form for`,
+    `the argument ${quoted(name)} has ${what}, which JSON cannot store`,
     {
       suggestion: 'write a PyTorch file, which can hold it',
     },
@@ -206,14 +206,14 @@ function fromContent(
   if (stateDict.length > 1) {
     complain(
       undefined,
-      `has its tensors in dicts within dicts, ${quoted(stateDict.join('.'))}`,
+      `expected its tensors in one dict, found nested dicts ${quoted(stateDict.join('.'))}`,
       SAVED,
     );
     return values;
   }
   for (const [key, value] of content) {
     if (KEY.test(key) && key !== STATE_DICT) values.set(key.replace(/\\([\\.])/g, '$1'), value);
-    else complain(undefined, `has ${quoted(key)} among its tensors, which is none`, SAVED);
+    else complain(undefined, `has ${quoted(key)} among its tensors, which is not a tensor`, SAVED);
   }
   return values;
 }
@@ -232,7 +232,7 @@ function fromMetadata(
     const value = parseJson(text);
     if (key === CONTAINER_KEY && value === undefined) continue;
     if (key === STATE_DICT) {
-      complain(undefined, `has metadata of the name ${STATE_DICT}, which is that of the tensors`);
+      complain(undefined, `has metadata called ${STATE_DICT}, the name reserved for the tensors`);
     }
     // Other writers use plain strings instead of JSON; `None` is a value.
     values.set(key, value === undefined ? text : value);

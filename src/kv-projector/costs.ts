@@ -152,9 +152,13 @@ export function refuseNoWidth(teachers: readonly RatedTeacher[], choice: RatioCh
     const ratio = ratioFor(teacher, choice);
     if (ratio === null || hiddenOf(width, ratio) > 0) continue;
     const narrowest = Math.min(...teachers.map((each) => each.width));
-    throw new UserError('usage', `ratio ${ratio} of width ${width} leaves no width at all`, {
-      suggestion: `choose a ratio from ${leastRatioText(narrowest)} on`,
-    });
+    throw new UserError(
+      'usage',
+      `expected a ratio with a hidden width of at least 1, found ${ratio} of width ${width}`,
+      {
+        suggestion: `write a ratio of ${leastRatioText(narrowest)} or more`,
+      },
+    );
   }
 }
 

@@ -191,7 +191,7 @@ function valuesOf({ module, branch, parts }: SavedAdapter, part: string): Float6
     const complain = errorCollector(tensor.storage.file.path);
     complain(
       partName(module, branch, part),
-      'holds NaN or infinities, of which all results would be NaN',
+      'has NaN or infinite values: all results would be NaN',
       'train the projector again from a state that is finite',
     );
     throw complain.error();
@@ -253,7 +253,7 @@ async function project(checkpoint: Checkpoint, kv: Checkpoint, request: ProjectR
   if (kv.format !== 'safetensors') {
     throw new UserError(
       'usage',
-      `${kv.path} is ${FORMAT_TITLES[kv.format]}, and keys and values come in safetensors`,
+      `expected keys and values in a safetensors file, found ${FORMAT_TITLES[kv.format]} in ${kv.path}`,
       {
         suggestion: 'save them with safetensors.torch.save_file',
       },
@@ -267,7 +267,7 @@ async function project(checkpoint: Checkpoint, kv: Checkpoint, request: ProjectR
   await request.warn(
     projectorWarnings(
       kv.path,
-      unused.map((module) => `has nothing of the teacher ${quote(module)} of the projector`),
+      unused.map((module) => `has no keys or values of the teacher ${quote(module)}`),
     ),
   );
   const planned = tensors.map((each) => ({
@@ -333,9 +333,9 @@ function resultsPlace(name: string): CheckpointTarget {
   if (container === 'safetensors') return { path: name, container, kind: 'file' };
   throw new UserError(
     'usage',
-    `${name} is named like a ${container} file, and results are safetensors`,
+    `expected a .safetensors file for the results, found ${name}, a ${container} file`,
     {
-      suggestion: 'let the name end in .safetensors',
+      suggestion: 'write a name that ends in .safetensors',
     },
   );
 }
@@ -357,7 +357,7 @@ function nonFiniteWarning(
   if (made === 0) return [];
   const why =
     given > 0
-      ? `${quote(input)} holds ${given} NaN or infinities, each of which spoils its row`
-      : `${quote(input)} leads to values beyond the type`;
+      ? `${quote(input)} has ${given} NaN or infinite values, each of which spoils its row`
+      : `${quote(input)} gives values beyond the range of the type`;
   return projectorWarnings(file, [`${why}: ${made} values of ${quote(output)} are not finite`]);
 }

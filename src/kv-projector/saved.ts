@@ -224,17 +224,20 @@ function checkTogether(
     const [part = ''] = adapter.parts.keys();
     const name = partName(module, branch, part);
     if (kind !== first.kind) {
-      complain(name, `is of a projector that is ${kind}, ${first.module} is ${first.kind}`);
+      complain(name, `is ${kind}, expected ${first.kind} as for ${first.module}`);
     } else if (studentWidth !== first.studentWidth) {
       complain(
         name,
-        `leads to width ${studentWidth}, that of ${first.module} to ${first.studentWidth}`,
+        `has student width ${studentWidth}, expected ${first.studentWidth} as for ${first.module}`,
       );
     }
     const other = widths.get(module);
     widths.set(module, other ?? adapter);
     if (other !== undefined && other.teacherWidth !== teacherWidth) {
-      complain(name, `takes width ${teacherWidth}, that for ${other.branch} ${other.teacherWidth}`);
+      complain(
+        name,
+        `has teacher width ${teacherWidth}, expected ${other.teacherWidth} as for ${other.branch}`,
+      );
     }
   }
 }
@@ -247,7 +250,7 @@ function contradictions(
 ): string[] {
   const said: string[] = [];
   if (args.studentWidth !== undefined && args.studentWidth !== studentWidth) {
-    said.push(`student_d_model is ${args.studentWidth}, but the tensors lead to ${studentWidth}`);
+    said.push(`student_d_model is ${args.studentWidth}, but the tensors have ${studentWidth}`);
   }
   said.push(...otherHidden(adapters, args.ratio));
   for (const { module, first, second } of sharedModules([...args.teachers.keys()])) {

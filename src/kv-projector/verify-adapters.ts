@@ -2,15 +2,16 @@
 
 import { setImmediate as breathe } from 'node:timers/promises';
 import type { Generator } from '../random/index.js';
-import type { EngineInfo, Values } from '../runtime/engine.js';
 import type {
   AdamWSettings,
   ChainLayer,
+  EngineInfo,
   Task,
   TrainedActivation,
   Trainer,
   TrainingRun,
-} from '../runtime/trainer.js';
+  Values,
+} from '../runtime/engine.js';
 import type { AdapterKind } from './projector.js';
 import { ADAPTER_KINDS, adapterParameters, hiddenOf, NORM_EPSILON } from './projector.js';
 

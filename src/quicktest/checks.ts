@@ -57,12 +57,12 @@ export const QUICK_TEST_CHECKS = {
   float16: {
     summary: 'error and savings of float16 against float32',
     needs: 'finite logits',
-    load: async () => (await import('./checks/float16.js')).checkFloat16,
+    load: async () => (await import('./checks/reduced-precision.js')).checkFloat16,
   },
   weights: {
     summary: 'error and savings of quantized weights against float32',
     needs: 'finite logits',
-    load: async () => (await import('./checks/weight-form.js')).checkWeightForm,
+    load: async () => (await import('./checks/reduced-precision.js')).checkWeightForm,
   },
   'cross-check': {
     summary: 'the other engine gives the same logits',

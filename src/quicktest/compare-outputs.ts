@@ -2,9 +2,21 @@
  * Compares two models, or one model on two engines, on the same tokens. They run one after the other, and only logits
  * and block outputs of the first are kept: memory never holds two models.
  */
+
+import os from 'node:os';
+import path from 'node:path';
 import type { LanguageModel } from '../architecture/layer.js';
 import { countParameters } from '../budget/parameters.js';
+import type { Checkpoint } from '../checkpoint/checkpoint.js';
+import type { Problem } from '../errors.js';
 import { UserError } from '../errors.js';
+import { checkpointWarnings, findConfig } from '../model-input/checkpoint-config.js';
+import { openModelCheckpoint } from '../model-input/gguf/gguf-checkpoint.js';
+import { configPath, hasWeights, isCheckpointPath } from '../model-input/locate.js';
+import type { ModelFile } from '../model-input/model-file.js';
+import { loadModelFile, modelOf } from '../model-input/model-file.js';
+import { verifiedModel } from '../model-input/verify-checkpoint.js';
+import type { ProgressDisplay } from '../progress-display.js';
 import type { CallSize, EngineInfo, RunOutput, TokenIds } from '../runtime/engine.js';
 import { DEVICES, ENGINES } from '../runtime/engine.js';
 import type { ChosenEngine, EngineRequest, ModelsToRun } from '../runtime/select/devices.js';
@@ -12,7 +24,7 @@ import { chooseEngineFor, isRequestedEngine } from '../runtime/select/devices.js
 import type { SelfCheck } from '../runtime/select/self-check.js';
 import { idLimitsOf, inputSize, randomIds } from '../runtime/token-ids.js';
 import type { WeightSource } from '../runtime/weights.js';
-import { randomWeights } from '../runtime/weights.js';
+import { checkpointWeights, randomWeights } from '../runtime/weights.js';
 import { isSameShape, shapeText } from '../tensor/dtype.js';
 import { formatInteger } from '../text/units.js';
 import { counted } from '../text/words.js';
@@ -28,6 +40,128 @@ import type { Mode } from './run-quick-test.js';
 import { activationsTooLarge } from './run-quick-test.js';
 import { streamedTest } from './streamed.js';
 import { TestContext } from './test-context.js';
+
+// The two compared models: located, opened with their weights, and run on the same tokens.
+
+/** A model and the source of its weights. */
+export interface ComparedModel {
+  readonly loaded: ModelFile;
+  /** An open checkpoint; undefined for random weights. */
+  readonly checkpoint: Checkpoint | undefined;
+}
+
+export interface OpenedModel extends ComparedModel {
+  readonly warnings: readonly Problem[];
+}
+
+/**
+ * Opens the other model from a checkpoint or a config. A checkpoint without a config uses the model's own. A config has
+ * random weights, unless the model has a checkpoint's and a checkpoint is next to the config.
+ * @throws UserError when it cannot be read, or does not match its config. Everything is closed then.
+ */
+export async function openComparedModel(
+  source: string,
+  own: ComparedModel,
+  display: ProgressDisplay,
+): Promise<OpenedModel> {
+  if (source === '-' && own.loaded.file === '<stdin>') {
+    throw new UserError('usage', 'standard input cannot be read twice', {
+      suggestion: 'name a file for one of the two models',
+    });
+  }
+  if (isCheckpointPath(source)) return checkpointSide(source, own.loaded, display);
+  const loaded = await loadModelFile(source);
+  const folder = path.dirname(configPath(source));
+  return own.checkpoint && source !== '-' && hasWeights(folder)
+    ? checkpointSide(folder, loaded, display, loaded)
+    : { loaded, checkpoint: undefined, warnings: loaded.warnings };
+}
+
+/**
+ * Opens a checkpoint with its own config.
+ * @param otherwise Config to use when it has none.
+ * @param named Config that takes precedence.
+ */
+export async function checkpointSide(
+  source: string,
+  otherwise: ModelFile,
+  display: ProgressDisplay,
+  named?: ModelFile,
+): Promise<OpenedModel> {
+  const checkpoint = openModelCheckpoint(source);
+  try {
+    const config = named ? undefined : await findConfig(checkpoint, undefined);
+    const described = named ?? (config ? await modelOf(config.document) : otherwise);
+    const held = await verifiedModel(described, checkpoint, display);
+    const warnings = [
+      ...(described === otherwise ? [] : described.warnings),
+      ...checkpointWarnings(checkpoint),
+      ...held.warnings,
+    ];
+    return { loaded: held.loaded, checkpoint, warnings };
+  } catch (error) {
+    checkpoint.close();
+    throw error;
+  }
+}
+
+type Wishes = Omit<AgainstRequest, 'own' | 'other' | 'threads' | 'watch' | 'notice'> & {
+  readonly threads: number | undefined;
+};
+
+/** One of the two models after its run. */
+export interface ComparedRun extends RanModel {
+  /** Path of the config as given. */
+  readonly file: string;
+  readonly family: string;
+  /** The checkpoint with the weights; null for random weights. */
+  readonly checkpoint: string | null;
+}
+
+export interface TwoModelComparison extends ModelComparison {
+  readonly own: ComparedRun;
+  readonly other: ComparedRun;
+}
+
+/**
+ * Runs both.
+ * @throws UserError as `compareOutputs`.
+ */
+export async function compareTwoModels(
+  own: ComparedModel,
+  other: ComparedModel,
+  wishes: Wishes,
+  display: ProgressDisplay,
+): Promise<TwoModelComparison> {
+  const toRun = ({ loaded: { model }, checkpoint }: ComparedModel) => ({
+    model,
+    weights: checkpoint && checkpointWeights(model, checkpoint),
+  });
+  const shown = display.steps();
+  try {
+    const found = await compareOutputs({
+      ...wishes,
+      own: toRun(own),
+      other: toRun(other),
+      threads: wishes.threads ?? os.availableParallelism(),
+      watch: shown.doing,
+      notice: shown.say,
+    });
+    return {
+      ...found,
+      own: { ...namesOf(own), ...found.own },
+      other: { ...namesOf(other), ...found.other },
+    };
+  } finally {
+    shown.end();
+  }
+}
+
+const namesOf = ({ loaded: { file, family }, checkpoint }: ComparedModel) => ({
+  file,
+  family: family.name,
+  checkpoint: checkpoint?.path ?? null,
+});
 
 export interface ModelToRun {
   readonly model: LanguageModel;
@@ -98,7 +232,7 @@ export interface ModelComparison {
  * @throws UserError when they do not share a vocabulary, when even a layer does not fit in memory, or without an
  * engine.
  */
-export async function compareOutputs(request: AgainstRequest): Promise<ModelComparison> {
+async function compareOutputs(request: AgainstRequest): Promise<ModelComparison> {
   const { own, other, otherWay, seed } = request;
   refuseOtherVocabulary(own.model, other.model);
   const model = shorterContext(own.model, other.model);
@@ -168,9 +302,13 @@ function refuseSameEngine(info: EngineInfo, other: EngineTarget): void {
     other.device === 'auto'
       ? [ENGINES[info.name], 'engine', info.name === 'onnx' ? 'tfjs' : 'onnx']
       : [DEVICES[info.deviceKind], 'device', info.deviceKind === 'cpu' ? 'webgpu' : 'cpu'];
-  throw new UserError('usage', `${what} runs the model already`, {
-    suggestion: `choose another for the first model, as in --${flag} ${example}`,
-  });
+  throw new UserError(
+    'usage',
+    `expected another engine or device than ${what}, which already runs the model`,
+    {
+      suggestion: `choose another for the first model, as in --${flag} ${example}`,
+    },
+  );
 }
 
 async function onEngine<T>(

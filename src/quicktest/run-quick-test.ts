@@ -14,7 +14,6 @@ import type {
   TokenIds,
   Values,
 } from '../runtime/engine.js';
-import { DeviceLostError } from '../runtime/engine.js';
 import { withWeightForm } from '../runtime/quantized-weights.js';
 import type { ChosenEngine, EngineRequest, SkippedEngine } from '../runtime/select/devices.js';
 import { chooseEngine, chooseEngineFor, crossCheckTarget } from '../runtime/select/devices.js';
@@ -41,9 +40,8 @@ import {
   usableBytes,
 } from './memory.js';
 import { streamedTest } from './streamed.js';
-import { TestContext } from './test-context.js';
-import type { ProxyChange, TestedModel } from './tested-model.js';
-import { scaledDownProxy } from './tested-model.js';
+import type { ProxyChange, TestedModel } from './test-context.js';
+import { endsAll, scaledDownProxy, TestContext } from './test-context.js';
 
 export interface QuickTestRequest extends EngineRequest, TestedModel {
   /** Number of timed forward passes; undefined to time for half a second. */
@@ -253,10 +251,10 @@ export const activationsTooLarge = (
 ) =>
   new UserError(
     'usage',
-    `${formatInteger(batch)} × ${formatInteger(tokens)} tokens need ${gigabytes(activationBytes)} on their way through the ` +
-      `model, ${gigabytes(totalBytes)} with its weights, and here ${gigabytes(usable)} can be used`,
+    `${formatInteger(batch)} × ${formatInteger(tokens)} tokens need ${gigabytes(activationBytes)} for activations, ` +
+      `${gigabytes(totalBytes)} with the weights; ${gigabytes(usable)} is available`,
     {
-      suggestion: `ask for a smaller --batch or --context${fitsTfjs ? ', or for --engine tfjs, which needs less' : ''}`,
+      suggestion: `write a smaller --batch or --context${fitsTfjs ? ', or --engine tfjs, which needs less' : ''}`,
     },
   );
 
@@ -270,9 +268,8 @@ const savesProxy = (reason: TooLarge, { totalBytes }: MemoryNeed, usable: number
   new UserError(
     'usage',
     reason === 'tensors'
-      ? `--save keeps what the model computes, and a model runs as a whole up to ${formatInteger(MOST_TENSORS)} tensors`
-      : `--save keeps what the model computes, which needs ${gigabytes(totalBytes)} and room to be made ready, and ` +
-          `here ${gigabytes(usable)} can be used`,
+      ? `--save requires the model itself, and a model runs as a whole up to ${formatInteger(MOST_TENSORS)} tensors`
+      : `--save requires the model itself, which needs more than ${gigabytes(totalBytes)}; ${gigabytes(usable)} is available`,
     { suggestion: 'add --full, which runs the model itself layer by layer' },
   );
 
@@ -355,10 +352,6 @@ async function findingOf(name: CheckName, context: TestContext): Promise<CheckFi
     return cannotRun(error);
   }
 }
-
-/** Whether later checks would fail too. */
-const endsAll = (error: UserError): boolean =>
-  error.code === 'interrupted' || error instanceof DeviceLostError;
 
 const cannotRun = ({ message, suggestion }: UserError): CheckFinding => ({
   verdict: 'failed',

@@ -5,23 +5,29 @@ import type { Recompute } from '../budget/flops.js';
 import { countParameters } from '../budget/parameters.js';
 import { resolveSetting } from '../budget/profile-model.js';
 import type { Problem, PropertyPath } from '../errors.js';
-import { trainingCost } from '../fit/cost.js';
-import { computedIn, stepTimeOf, trainingTimeOf } from '../fit/training/step-time.js';
+import { byBound } from '../fit/bounds.js';
+import { computedIn, stepTimeOf, trainingCost, trainingTimeOf } from '../fit/training/step-time.js';
+import type { FitVerdict } from '../fit/training/training-fit.js';
 import { fitTrainingMemory } from '../fit/training/training-memory.js';
 import type { TrainingFitSetting, ZeroStage } from '../fit/training/training-setting.js';
 import type { Cluster } from '../hardware/gpu.js';
 import { peakIfKnown } from '../hardware/gpu.js';
 import { GPUS } from '../hardware/gpus.js';
-import type { LearningRate } from './learning-rate.js';
-import { learningRateAt, learningRateOf } from './learning-rate.js';
 import type { Mistake } from './mistakes/find-mistakes.js';
 import { findMistakes } from './mistakes/find-mistakes.js';
 import type { GroupRuleName, OptimizerGroup } from './optimizer-groups.js';
 import { GROUP_RULES, optimizerGroups, parseGroupRule } from './optimizer-groups.js';
 import type { RunSize } from './run-size.js';
 import { accumulationChoices, OVER_TRAINED, runSizeOf } from './run-size.js';
-import type { Origin, Schedule } from './schedules.js';
-import { decayStepsOf, parseSchedule, SCHEDULES, titleOf } from './schedules.js';
+import type { LearningRate, Origin, Schedule } from './schedules.js';
+import {
+  decayStepsOf,
+  learningRateAt,
+  learningRateOf,
+  parseSchedule,
+  SCHEDULES,
+  titleOf,
+} from './schedules.js';
 import type { TrainingSettings } from './training-settings.js';
 import { trainingSettings } from './training-settings.js';
 import type { Underflow } from './underflow.js';
@@ -95,22 +101,18 @@ export interface AccumulationRow {
   readonly gpus: number;
   /** Memory of a GPU. */
   readonly memory: PlainBounds;
-  readonly verdict: 'fits' | 'may fit' | 'does not fit' | null;
+  readonly verdict: FitVerdict | null;
   readonly isPlanned: boolean;
 }
 
-export interface PlainBounds {
-  readonly lower: number;
-  readonly expected: number;
-  readonly upper: number;
-}
+export type PlainBounds = Readonly<Record<keyof Bounds, number>>;
 
 export interface TrainingOnHardware {
   readonly gpu: string;
   readonly gpus: number;
   readonly memory: PlainBounds;
   readonly capacity: number;
-  readonly verdict: 'fits' | 'may fit' | 'does not fit';
+  readonly verdict: FitVerdict;
   readonly stepSeconds: PlainBounds | null;
   readonly tokensPerSecond: number | null;
   readonly totalSeconds: PlainBounds | null;
@@ -331,11 +333,7 @@ function onHardware(
   };
 }
 
-const plain = ({ lower, expected, upper }: Bounds): PlainBounds => ({
-  lower: lower.value,
-  expected: expected.value,
-  upper: upper.value,
-});
+const plain = (bounds: Bounds): PlainBounds => byBound((bound) => bounds[bound].value);
 
 /** Points of the learning rate, at most `most`, with the first and the last step. */
 export function ratePoints(

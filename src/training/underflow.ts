@@ -32,17 +32,11 @@ export class MagnitudeCount {
   /** Values that are infinite or not a number. */
   notFinite = 0;
   largest = 0;
-  readonly #scales: readonly number[];
-  readonly #below: number[];
-  readonly #zeroed: number[];
-  readonly #imprecise: number[];
-  readonly #above: number[];
+  readonly #counts: readonly { -readonly [Key in keyof Underflow]: number }[];
 
   /** @param scales Scales at which to count. */
   constructor(scales: readonly number[]) {
-    this.#scales = scales;
-    const none = () => new Array<number>(scales.length).fill(0);
-    [this.#below, this.#zeroed, this.#imprecise, this.#above] = [none(), none(), none(), none()];
+    this.#counts = scales.map((scale) => ({ scale, below: 0, zeroed: 0, imprecise: 0, above: 0 }));
   }
 
   add(numbers: ArrayLike<number>): void {
@@ -57,24 +51,24 @@ export class MagnitudeCount {
   #addValue(size: number): void {
     this.values++;
     if (size > this.largest) this.largest = size;
-    for (let index = 0; index < this.#scales.length; index++) {
-      const scaled = size * (this.#scales[index] ?? 1);
-      if (scaled < FP16_SMALLEST) this.#below[index] = (this.#below[index] ?? 0) + 1;
-      if (scaled <= FP16_SMALLEST / 2) this.#zeroed[index] = (this.#zeroed[index] ?? 0) + 1;
-      if (scaled < FP16_SMALLEST_NORMAL) this.#imprecise[index] = (this.#imprecise[index] ?? 0) + 1;
-      if (scaled > FP16_LARGEST) this.#above[index] = (this.#above[index] ?? 0) + 1;
+    for (const count of this.#counts) {
+      const scaled = size * count.scale;
+      if (scaled < FP16_SMALLEST) count.below++;
+      if (scaled <= FP16_SMALLEST / 2) count.zeroed++;
+      if (scaled < FP16_SMALLEST_NORMAL) count.imprecise++;
+      if (scaled > FP16_LARGEST) count.above++;
     }
   }
 
   /** The shares at each scale. */
   shares(): Underflow[] {
     const all = Math.max(1, this.values);
-    return this.#scales.map((scale, index) => ({
+    return this.#counts.map(({ scale, below, zeroed, imprecise, above }) => ({
       scale,
-      below: (this.#below[index] ?? 0) / all,
-      zeroed: (this.#zeroed[index] ?? 0) / all,
-      imprecise: (this.#imprecise[index] ?? 0) / all,
-      above: (this.#above[index] ?? 0) / all,
+      below: below / all,
+      zeroed: zeroed / all,
+      imprecise: imprecise / all,
+      above: above / all,
     }));
   }
 }

@@ -489,7 +489,7 @@ describe('the answer', () => {
       return renderMarkdown(fitReport(result, { explain: false, argv: [] }), { details: true });
     };
     const told =
-      /what joins more than 8 of h100-80gb is not known: name a machine, as in --gpu dgx-h100/;
+      /no link between more than 8 of h100-80gb is known: name a machine, as in --gpu dgx-h100/;
     expect(await text('h100-80gb')).toMatch(told);
     expect(await text('h100-80gb')).toMatch(/communication at least [\d.]+ /);
     expect(await text('dgx-h100')).not.toMatch(/not known: name a machine/);

@@ -438,7 +438,7 @@ it('reports that all-reduces are not counted without a known link', async () => 
     on(tensorParallel).decode.limits.find(({ limit }) => limit === 'links')?.seconds.value;
   expect(on(8).withoutLink).toBeNull();
   expect(links(8)).toBeGreaterThan(0);
-  expect(on(16).withoutLink).toMatch(/^what joins more than 8 of h100-80gb is not known: /);
+  expect(on(16).withoutLink).toMatch(/^no link between more than 8 of h100-80gb is known: /);
   expect(links(16)).toBe(0);
 });
 

@@ -106,7 +106,7 @@ describe('links between GPUs', () => {
       return { ...communication?.seconds.lower, withoutLink: step.withoutLink };
     };
     const told =
-      'what joins more than 8 of h100-80gb is not known: name a machine, as in --gpu dgx-h100, or describe one with ' +
+      'no link between more than 8 of h100-80gb is known: name a machine, as in --gpu dgx-h100, or describe one with ' +
       'its network in a file for --hardware';
     expect(of(8, 1).withoutLink).toBeNull();
     expect(of(64, 1)).toMatchObject({ value: 0, withoutLink: told });

@@ -5,8 +5,11 @@ import type { LanguageModel } from '../../src/architecture/layer.js';
 import { countedTensors } from '../../src/architecture/walk.js';
 import { layerPattern } from '../../src/budget/parameters.js';
 import { UserError } from '../../src/errors.js';
-import { parallelismOf, pipelineStages } from '../../src/fit/parallelism/parallelism.js';
-import { tensorCuts } from '../../src/fit/parallelism/tensor-parallel.js';
+import {
+  parallelismOf,
+  pipelineStages,
+  tensorCuts,
+} from '../../src/fit/parallelism/parallelism.js';
 import { servedWeights, weightLayout } from '../../src/fit/serving/quantized.js';
 import { usualFormat } from '../../src/fit/serving/weight-types.js';
 import { replicatedState } from '../../src/fit/training/training-memory.js';

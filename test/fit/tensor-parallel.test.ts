@@ -4,7 +4,7 @@ import {
   collectivesOf,
   nearestDivisors,
   requireTensorParallel,
-} from '../../src/fit/parallelism/tensor-parallel.js';
+} from '../../src/fit/parallelism/parallelism.js';
 import { publishedConfig } from '../budget/published-models.js';
 import { gptLike } from './settings.js';
 

@@ -366,7 +366,7 @@ describe('tensors that cannot be divided', () => {
       '--tensor-parallel: 4 does not divide 6 GPUs',
     );
     expect(refused({ cluster: H100(8), pipelineParallel: 4 })).toThrow(
-      '--pipeline-parallel: 4 stages are more than the 3 blocks',
+      '--pipeline-parallel: expected at most 3 stages, one for each block, found 4',
     );
     expect(refused({ context: 65 })).toThrow('65 tokens are more than the 64 positions');
   });

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { LanguageModel } from '../../src/architecture/layer.js';
 import type { Optimizer } from '../../src/budget/training-budget.js';
-import { roundingBytes } from '../../src/fit/training/allocator.js';
+import { roundingBytes } from '../../src/fit/training/gpu-overhead.js';
 import { fitTrainingMemory } from '../../src/fit/training/training-memory.js';
 import type { TrainingFitSetting } from '../../src/fit/training/training-setting.js';
 import type { GpuKind } from '../../src/hardware/gpu.js';

@@ -1,8 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { Draft } from '../../src/generation/draft.js';
-import { lookupDraft, modelDraft } from '../../src/generation/draft.js';
-import type { GenerationRequest } from '../../src/generation/generate-tokens.js';
-import { generateTokens } from '../../src/generation/generate-tokens.js';
+import type { Draft, GenerationRequest } from '../../src/generation/generate-tokens.js';
+import { generateTokens, lookupDraft, modelDraft } from '../../src/generation/generate-tokens.js';
 import { GREEDY } from '../../src/generation/sampling.js';
 import { Decoder } from '../../src/runtime/decoder.js';
 import type { Program } from '../../src/runtime/engine.js';

@@ -104,7 +104,11 @@ describe('kv-projector verify with ablations', () => {
     ['no keys', ['--teacher', 'fixtures/kv-projector/init.safetensors'], /found no keys in/],
     ['the full size', ['--no-norm', '--full'], /--full does not apply to ablations/],
     ['another activation', ['--activation', 'tanh'], /silu, relu, gelu/],
-    ['no width', ['--ratio', '0.01', '--teacher-width', '24'], /leaves no width at all/],
+    [
+      'no width',
+      ['--ratio', '0.01', '--teacher-width', '24'],
+      /expected a ratio with a hidden width of at least 1, found 0\.01/,
+    ],
     ['no probability', ['--dropout', '1'], /--dropout: expected a probability/],
     ['a ratio of words', ['--ratio', 'recommended'], /--ratio: expected a number, found/],
     ['two widths', ['--teacher', 'A:8', '--teacher-width', '8'], /--teacher/],

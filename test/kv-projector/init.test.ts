@@ -4,10 +4,10 @@ import path from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { openCheckpoint } from '../../src/checkpoint/open.js';
 import { readTensor } from '../../src/checkpoint/view.js';
-import type { Init } from '../../src/kv-projector/init-projector.js';
-import { INITS, newTensors } from '../../src/kv-projector/init-projector.js';
 import { ADAPTER_KINDS } from '../../src/kv-projector/projector.js';
 import { savedProjector } from '../../src/kv-projector/saved.js';
+import type { Init } from '../../src/kv-projector/write-projector.js';
+import { INITS, newTensors } from '../../src/kv-projector/write-projector.js';
 import { inPackage } from '../fixtures.js';
 import { runHere } from '../run-here.js';
 
@@ -108,7 +108,11 @@ describe('a new projector', () => {
     ['another ending', ['x.npy', ...FLAGS], /expected OUT to end in/],
     ['a folder', ['x/', ...FLAGS], /expected a \.pt or \.safetensors file/],
     ['a GGUF file', ['x.gguf', ...FLAGS], /found gguf/],
-    ['no width', ['x.pt', ...FLAGS, '--ratio', '0.01'], /leaves no width at all/],
+    [
+      'no width',
+      ['x.pt', ...FLAGS, '--ratio', '0.01'],
+      /expected a ratio with a hidden width of at least 1, found 0\.01/,
+    ],
     ['a ratio of linear', ['x.pt', ...FLAGS, '--kind', 'linear', '--ratio', '1'], /--kind elastic/],
     [
       'dropout of linear',

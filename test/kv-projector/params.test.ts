@@ -232,14 +232,16 @@ describe('minimind kv-projector params', () => {
 
   it('refuses a ratio that leaves nothing', () => {
     const teachers = [{ name: 'a', width: 1, size: null }];
-    expect(() => compareProjectors(teachers, 8, [0.5])).toThrow('leaves no width');
+    expect(() => compareProjectors(teachers, 8, [0.5])).toThrow(
+      'expected a ratio with a hidden width of at least 1',
+    );
   });
 
   it('suggests a ratio that leaves something, of every teacher', () => {
     const teachers = [98, 49].map((width) => ({ name: `${width}`, width, size: null }));
     const refused = () => compareProjectors(teachers, 8, [0.001]);
     expect(refused).toThrow(
-      expect.objectContaining({ suggestion: 'choose a ratio from 0.021 on' }),
+      expect.objectContaining({ suggestion: 'write a ratio of 0.021 or more' }),
     );
     expect(compareProjectors(teachers, 8, [0.021]).projectors[1]?.teachers[1]?.hidden).toBe(1);
     for (let width = 1; width < 5000; width++) {

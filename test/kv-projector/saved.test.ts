@@ -8,8 +8,8 @@ import type { PickleValue } from '../../src/checkpoint/torch/pickle/values.js';
 import { readTensor } from '../../src/checkpoint/view.js';
 import { writeWhole } from '../../src/files/write-whole.js';
 import { JsonWriter, parseJson } from '../../src/kv-projector/arguments.js';
-import { planProjectorFiles } from '../../src/kv-projector/convert-projector.js';
 import { savedProjector } from '../../src/kv-projector/saved.js';
+import { planProjectorFiles } from '../../src/kv-projector/write-projector.js';
 import { decodeValues } from '../../src/tensor/decode-values.js';
 import { inPackage, readJson } from '../fixtures.js';
 import { runHere } from '../run-here.js';
@@ -204,9 +204,9 @@ describe('project', () => {
       (each: { output: { nonFinite: number } }) => each.output.nonFinite,
     );
     expect(counts).toEqual([2, 1]);
-    expect(stderr).toContain('nothing of the teacher "c"');
+    expect(stderr).toContain('no keys or values of the teacher "c"');
     expect(stderr).toContain('spoils its row');
-    expect(stderr).toContain('beyond the type');
+    expect(stderr).toContain('beyond the range of the type');
   });
 
   it('takes tensors without rows, and a teacher called __proto__', async () => {
@@ -305,7 +305,7 @@ describe('project', () => {
           [0, 1],
         ],
       },
-      'takes width 1',
+      'has teacher width 1',
     ],
     ['both kinds', { ...both, 'projectors.a_b.K.0.weight': [[2], [0, 1]] }, 'elastic'],
     ['nothing', {}, 'holds no tensors of a projector'],
@@ -352,7 +352,7 @@ describe('project', () => {
       inFolder('results.pt'),
     );
     expect(code).toBe(2);
-    expect(answer.message).toContain('results.pt is named like a pt file');
+    expect(answer.message).toContain('results.pt, a pt file');
   });
 });
 
@@ -365,7 +365,7 @@ it('reports arguments that differ from the tensors', () => {
   ]);
   const { warnings } = savedProjector({ ...checkpoint, metadata });
   checkpoint.close();
-  expect(warnings).toContain('student_d_model is 7, but the tensors lead to 12');
+  expect(warnings).toContain('student_d_model is 7, but the tensors have 12');
   expect(warnings).toContain('teacher_configs says width 9 of "Qwen2-7B", its tensors 24');
   expect(warnings).toContain(
     'teacher_configs has "Qwen2-7B" and "Qwen2.7B", which share the adapters of Qwen2_7B',
@@ -535,7 +535,7 @@ describe('arguments as JSON', () => {
     expect(() => new JsonWriter().text('x', held)).toThrow('more than 4194304 characters');
   });
 
-  it('refuses what JSON has no form for', () => {
+  it('refuses what JSON cannot store', () => {
     expect(() =>
       new JsonWriter().text('x', { kind: 'set', type: 'set', items: new Set() }),
     ).toThrow('no form');

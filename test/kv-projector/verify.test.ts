@@ -11,10 +11,15 @@ import {
   verify,
 } from '../../src/kv-projector/verify-adapters.js';
 import { manualSeed } from '../../src/random/index.js';
-import type { Values } from '../../src/runtime/engine.js';
+import type {
+  ChainLayer,
+  Task,
+  TrainedActivation,
+  Trainer,
+  Values,
+} from '../../src/runtime/engine.js';
 import type { BackendName } from '../../src/runtime/tfjs/backends.js';
 import { openTrainer } from '../../src/runtime/tfjs/training/tfjs-trainer.js';
-import type { ChainLayer, Task, TrainedActivation, Trainer } from '../../src/runtime/trainer.js';
 import { readJson } from '../fixtures.js';
 
 interface Fixture {

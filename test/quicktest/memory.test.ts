@@ -12,7 +12,7 @@ import {
   streamedNeed,
   usableBytes,
 } from '../../src/quicktest/memory.js';
-import { scaledDownProxy } from '../../src/quicktest/tested-model.js';
+import { scaledDownProxy } from '../../src/quicktest/test-context.js';
 import type { EngineName } from '../../src/runtime/engine.js';
 import { publishedConfig, publishedModels } from '../budget/published-models.js';
 import { fixtureModel, modelOfConfig } from '../runtime/fixture-models.js';

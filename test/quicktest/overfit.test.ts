@@ -1,11 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { walk } from '../../src/architecture/walk.js';
 import { countParameters } from '../../src/budget/parameters.js';
-import { summary } from '../../src/quicktest/overfit/learning-rates.js';
+import { settingsOf, summary } from '../../src/quicktest/overfit/judge.js';
 import type { OverfitRequest } from '../../src/quicktest/overfit/overfit.js';
 import { overfit, overfitProxy } from '../../src/quicktest/overfit/overfit.js';
-import { settingsOf } from '../../src/quicktest/overfit/overfit-settings.js';
-import { scaledDownProxy } from '../../src/quicktest/tested-model.js';
+import { scaledDownProxy } from '../../src/quicktest/test-context.js';
 import type { WeightSource } from '../../src/runtime/weights.js';
 import { publishedConfig, publishedModels } from '../budget/published-models.js';
 import { familyCase } from '../runtime/family-cases.js';

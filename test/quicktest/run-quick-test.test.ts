@@ -106,9 +106,9 @@ describe('a quick test', () => {
     await expect(quickTest(request({ batch: 1e9, full }))).rejects.toMatchObject({
       code: 'usage',
       message: expect.stringMatching(
-        /^1,000,000,000 × 32 tokens need [\d.]+ GB on their way through the model, [\d.]+ GB with its weights, and here [\d.]+ GB/,
+        /^1,000,000,000 × 32 tokens need [\d.]+ GB for activations, [\d.]+ GB with the weights; [\d.]+ GB is available$/,
       ),
-      suggestion: 'ask for a smaller --batch or --context',
+      suggestion: 'write a smaller --batch or --context',
     });
   });
 
@@ -154,7 +154,7 @@ describe('a quick test', () => {
     ).rejects.toMatchObject({
       code: 'usage',
       message: expect.stringMatching(
-        /^--save keeps what the model computes, which needs \d+\.\d GB and/,
+        /^--save requires the model itself, which needs more than \d+\.\d GB; \d+\.\d GB is available$/,
       ),
       suggestion: expect.stringContaining('--full'),
     });

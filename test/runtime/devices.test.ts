@@ -83,7 +83,9 @@ describe('the engine that is chosen', () => {
       ['tfjs', 'backend 0'],
     ]);
     for (const { why } of passedOver) {
-      expect(why).toMatch(/^its results are wrong: \d\.\de[+-]\d off, where 0.00001 is/);
+      expect(why).toMatch(
+        /^its results are wrong: expected a difference of at most 0.00001, found \d\.\de[+-]\d$/,
+      );
     }
     expect(closed).toEqual(['closed', 'closed']);
   });
@@ -266,13 +268,13 @@ describe('the device that is chosen', () => {
     [
       'it computes what is wrong',
       { ...webgpu, open: onCard('NVIDIA H200', noMask) },
-      /^running on the CPU: ONNX Runtime \(webgpu\): its results are wrong: \d\.\de[+-]\d off, where 0\.0001 is allowed$/,
+      /^running on the CPU: ONNX Runtime \(webgpu\): its results are wrong: expected a difference of at most 0\.0001, found \d\.\de[+-]\d$/,
     ],
     [
       'it is software',
       software,
-      'running on the CPU: ONNX Runtime (webgpu): llvmpipe is a software adapter, and no graphics card; to fix ' +
-        'it: --device webgpu takes it all the same',
+      'running on the CPU: ONNX Runtime (webgpu): llvmpipe is a software adapter, not a graphics card; to fix ' +
+        'it: write --device webgpu to use it anyway',
     ],
   ])('is the processor under auto where %s, and one line says so', async (_, card, line) => {
     const chosen = await chosenFrom([card, cpu], 'auto');
@@ -334,13 +336,13 @@ describe('the device that is chosen', () => {
       'gpu',
       [cpu, noCard],
       'ONNX Runtime (webgpu): no graphics card that it can use',
-      'minimind doctor says what there is',
+      'run minimind doctor to see the engines',
     ],
     [
       'gpu',
       [cpu, software],
       'llvmpipe is a software adapter',
-      '--device webgpu takes it all the same',
+      'write --device webgpu to use it anyway',
     ],
     [
       'gpu',
@@ -485,7 +487,7 @@ describe('a survey', () => {
       '{"schema": "minimind/error@1", "code": "system", "message": "no room", "suggestion": "make some"}',
       { backend: 'webgpu', version: '1.30.0', problem: 'no room', remedy: 'make some' },
     ],
-    ['nonsense', 'Segmentation fault }', { problem: 'its answer makes no sense', remedy: null }],
+    ['nonsense', 'Segmentation fault }', { problem: 'its answer is not valid JSON', remedy: null }],
   ])('takes %s from a process of its own', async (_, answer, expected) => {
     const risky = CANDIDATES.filter(({ name }) => name === 'onnx:webgpu');
     const options = { threads: 1, watch: () => {}, apart: async () => answer };

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { highestRate, learningRateOf, publishedRate } from '../../src/training/learning-rate.js';
 import {
   accumulationChoices,
   partialAccumulation,
   runSizeOf,
   worthOfRepeated,
 } from '../../src/training/run-size.js';
+import { highestRate, learningRateOf, publishedRate } from '../../src/training/schedules.js';
 import { trainingSettings } from '../../src/training/training-settings.js';
 import {
   assumedUnderflow,

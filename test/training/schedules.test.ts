@@ -2,7 +2,6 @@ import fs from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import {
   parseSchedule,
-  rateAt,
   SCHEDULE_NAMES,
   SCHEDULES,
   type ScheduleName,
@@ -54,7 +53,7 @@ describe('schedules', () => {
       const expected = numbersOf(each.rates);
       expect(expected).toHaveLength(1000);
       const worst = Math.max(
-        ...expected.map((rate, step) => Math.abs(rateAt(schedule, setting, step) - rate)),
+        ...expected.map((rate, step) => Math.abs(SCHEDULES[schedule].rateAt(setting, step) - rate)),
       );
       expect(worst / setting.peak).toBeLessThan(1e-12);
     },

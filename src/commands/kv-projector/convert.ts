@@ -33,7 +33,7 @@ export default class KvProjectorConvert extends BaseCommand {
 
   async run() {
     const { args, flags } = await this.parse(KvProjectorConvert);
-    const { convertProjector } = await import('../../kv-projector/convert-projector.js');
+    const { convertProjector } = await import('../../kv-projector/write-projector.js');
     await this.refuseUnwritable(flags);
     const result = await convertProjector(args.in, args.out, {
       container: flags.container,

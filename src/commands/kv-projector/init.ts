@@ -8,9 +8,9 @@ import { progressDisplay } from '../../cli/progress.js';
 import { usageError } from '../../errors.js';
 import { firstOverlapping } from '../../files/input-registry.js';
 import { loadTeachers } from '../../kv-projector/costs.js';
-import { INITS } from '../../kv-projector/init-projector.js';
 import { ADAPTER_KINDS } from '../../kv-projector/projector.js';
 import { DROPOUT, RATIO } from '../../kv-projector/verify-adapters.js';
+import { INITS } from '../../kv-projector/write-projector.js';
 import { projectorInitReport } from '../../report/kv-projector/kv-projector.js';
 
 export default class KvProjectorInit extends BaseCommand {
@@ -72,7 +72,7 @@ export default class KvProjectorInit extends BaseCommand {
     }
     const loaded = await loadTeachers(flags.teacher);
     await this.warnAbout(flags, loaded.warnings);
-    const { initProjector } = await import('../../kv-projector/init-projector.js');
+    const { initProjector } = await import('../../kv-projector/write-projector.js');
     const result = await initProjector({
       ...{ kind, init, force, seed: flags.seed, teachers: loaded.teachers },
       studentWidth: flags.student,

@@ -12,7 +12,7 @@ import type { MatrixProducts } from '../../linalg/matrix.js';
 import { squaredNorm } from '../../linalg/matrix.js';
 import type { ModelFile } from '../../model-input/model-file.js';
 import type { ProgressDisplay } from '../../progress-display.js';
-import type { OpenedModel, TwoModelComparison } from '../../quicktest/compare-two-models.js';
+import type { OpenedModel, TwoModelComparison } from '../../quicktest/compare-outputs.js';
 import { decodeValues } from '../../tensor/decode-values.js';
 import { isSameShape, STORED_DTYPES } from '../../tensor/dtype.js';
 import type { ScaleDtype, WeightForm } from '../../tensor/group-quantization.js';
@@ -421,9 +421,7 @@ export async function prove(
   source: ModelFile,
   keepsSrte: boolean,
 ): Promise<Proof> {
-  const { checkpointSide, compareTwoModels } = await import(
-    '../../quicktest/compare-two-models.js'
-  );
+  const { checkpointSide, compareTwoModels } = await import('../../quicktest/compare-outputs.js');
   // Conservative: assumes changed values unless every value is certainly one of the input's.
   const isChanged =
     [tie, dtype, quantize, target].some((each) => each !== undefined) || set.length > 0;

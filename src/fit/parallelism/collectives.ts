@@ -23,7 +23,7 @@ import {
   type ZeroStage,
 } from '../training/training-setting.js';
 import type { Parallelism, Stage } from './parallelism.js';
-import { type CollectiveTraffic, collectivesOf, headCollectives } from './tensor-parallel.js';
+import { type CollectiveTraffic, collectivesOf, headCollectives } from './parallelism.js';
 
 /**
  * Link for a collective over a number of GPUs; undefined if unknown. Between machines, each GPU of a group has its own
@@ -53,7 +53,7 @@ export function withoutLink(cluster: Cluster, gpus: number): string | null {
   const byName = machine
     ? `name a machine, as in --gpu ${machine.name}, or describe one`
     : 'describe a machine';
-  return `what joins more than ${joined} of ${gpu.name} is not known: ${byName} with its network in a file for --hardware`;
+  return `no link between more than ${joined} of ${gpu.name} is known: ${byName} with its network in a file for --hardware`;
 }
 
 /** Link utilisation, waiting time per exchange, and pipeline turns of a step. */

@@ -27,7 +27,7 @@ import { bufferBytes } from '../../budget/parameters.js';
 import type { Cut } from '../../operations/primitive.js';
 import { DTYPES } from '../../tensor/dtype.js';
 import { groupBy, sumOf } from '../../text/words.js';
-import { elementsPerGpu, shareOf, tensorCuts } from '../parallelism/tensor-parallel.js';
+import { elementsPerGpu, shareOf, tensorCuts } from '../parallelism/parallelism.js';
 import {
   type BlockBits,
   usualFormat,

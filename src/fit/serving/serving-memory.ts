@@ -9,9 +9,14 @@ import { activationsOf, unlikeBlocks } from '../../budget/saved-activations.js';
 import type { Gpu } from '../../hardware/gpu.js';
 import { sumOf } from '../../text/words.js';
 import { eachBound, sumBounds } from '../bounds.js';
-import { elementsPerGpu } from '../parallelism/tensor-parallel.js';
-import { type AllocatedTensors, roundingBytes } from '../training/allocator.js';
-import { channelBytes, contextBytes, libraryBytes } from '../training/fixed-workspace.js';
+import { elementsPerGpu } from '../parallelism/parallelism.js';
+import {
+  type AllocatedTensors,
+  channelBytes,
+  contextBytes,
+  libraryBytes,
+  roundingBytes,
+} from '../training/gpu-overhead.js';
 import { servedWeights, weightLayout } from './quantized.js';
 import {
   formatKey,

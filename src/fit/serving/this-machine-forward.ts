@@ -86,7 +86,8 @@ export function forwardSecondsOf(
   });
   const bound = (which: 'expected' | 'upper'): Quantity => {
     const isExpected = which === 'expected';
-    const rate = nearestRate(speed, batch * tokens, meanWidth(model));
+    // Matrices in blocks are about as wide as the residual stream.
+    const rate = nearestRate(speed, batch * tokens, model.hidden);
     return quantity({
       label,
       unit: 'seconds',
@@ -138,9 +139,6 @@ function readWeights(model: LanguageModel, bytes: number): number {
   const isTied = embedding.weight === head.weight;
   return isTied ? bytes : bytes - FLOAT_BYTES * embedding.weight.elements;
 }
-
-/** Typical width of the products: block matrices are about as wide as the residual stream. */
-const meanWidth = ({ hidden }: LanguageModel): number => hidden;
 
 /** Rate of the nearest measured product, by the ratios of rows and of widths. */
 function nearestRate({ products }: MachineSpeed, rows: number, width: number): ProductRate {

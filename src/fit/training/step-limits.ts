@@ -21,17 +21,19 @@ import { activationsOf } from '../../budget/saved-activations.js';
 import type { Optimizer } from '../../budget/training-budget.js';
 import { trainingBytes } from '../../budget/training-budget.js';
 import { bandwidthOf } from '../../hardware/gpu.js';
-import { boundsOf, byBound, eachBound } from '../bounds.js';
+import { boundsOf, byBound, eachBound, NOT_REQUIRED } from '../bounds.js';
 import { kernelLaunchesOf } from '../efficiency.js';
 import type { CommunicationPace } from '../parallelism/collectives.js';
-import { distinctTensors, type Parallelism, type Stage } from '../parallelism/parallelism.js';
-import type { TensorParallelCuts } from '../parallelism/tensor-parallel.js';
+import type { TensorParallelCuts } from '../parallelism/parallelism.js';
 import {
+  distinctTensors,
   elementsPerGpu,
   operationsOfRank,
+  type Parallelism,
   ranksThatDiffer,
+  type Stage,
   tensorCuts,
-} from '../parallelism/tensor-parallel.js';
+} from '../parallelism/parallelism.js';
 import type { ExpertGroup } from '../serving/roofline.js';
 import { weightsTerm } from '../serving/roofline.js';
 import { expertGroupsOf } from '../serving/serving-work.js';
@@ -393,7 +395,7 @@ export function updateBytes(setting: UpdateSetting): Bounds {
   return boundsOf(
     { label: 'the update of the weights', unit: 'bytes', inputs: of },
     {
-      lower: { formula: add(), source: 'not required' },
+      lower: NOT_REQUIRED,
       expected: {
         formula: beyondBackward(of.bytes, of.temporary),
         source: `${expected.source}; ${beyond}`,

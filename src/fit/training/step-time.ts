@@ -200,6 +200,18 @@ export function trainingTimeOf(step: StepTime, trainTokens: number): TrainingTim
   return { steps, stepSeconds: seconds, totalSeconds, mfu, roofline: best, limitedBy };
 }
 
+/** Cost of all GPUs for the time of a training. */
+export const trainingCost = (seconds: Bounds, gpus: number, price: number): Bounds =>
+  eachBound(seconds, ({ value }) => {
+    const one = inputs({ gpus, price, seconds: value });
+    return quantity({
+      label: 'cost of the training',
+      unit: 'currency',
+      formula: div(mul(one.gpus, one.price, one.seconds), 3600),
+      source: 'all GPUs for the time of all steps',
+    });
+  });
+
 // Model FLOPs utilisation (MFU): model FLOPs without recomputation, as a share of the peak.
 
 /** Utilisation of published large trainings. */

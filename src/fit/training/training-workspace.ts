@@ -17,10 +17,16 @@ import {
 import type { Trained } from '../../budget/training-budget.js';
 import { trainingBytes } from '../../budget/training-budget.js';
 import { sumOf } from '../../text/words.js';
-import { boundsOf, byBound, sumBounds } from '../bounds.js';
+import { boundsOf, byBound, NOT_REQUIRED, sumBounds } from '../bounds.js';
 import type { Parallelism, Stage } from '../parallelism/parallelism.js';
-import { fragmentationBytes, roundingBytes } from './allocator.js';
-import { channelBytes, contextBytes, libraryBytes, lossBytes, MIB } from './fixed-workspace.js';
+import {
+  channelBytes,
+  contextBytes,
+  fragmentationBytes,
+  libraryBytes,
+  MIB,
+  roundingBytes,
+} from './gpu-overhead.js';
 import { optimizerReplicas, UPDATES, updateBytes } from './step-limits.js';
 import type { StageMemory } from './training-fit.js';
 import type { TrainingFitSetting } from './training-setting.js';
@@ -48,8 +54,6 @@ const CONSTANTS = {
   liveParameters: 1e9,
 } as const;
 
-const NONE = { formula: add(), source: 'not required' } as const;
-
 /** One communicator for each kind of parallelism. */
 const communicators: WorkspaceTerm = ({ setting, parallelism: { tensor, pipeline, replicas } }) => {
   const count = [tensor, pipeline, replicas].filter((gpus) => gpus > 1).length;
@@ -70,7 +74,7 @@ const buckets: WorkspaceTerm = ({ setting, parallelism: { replicas }, stage }) =
   const shared = { label: 'buckets of gradients', unit: 'bytes', inputs: of } as const;
   if (setting.zero === 0) {
     return boundsOf(shared, {
-      lower: NONE,
+      lower: NOT_REQUIRED,
       expected: {
         formula: min(mul(2, of.bucket), mul(of.bytes, of.parameters)),
         source:
@@ -84,7 +88,7 @@ const buckets: WorkspaceTerm = ({ setting, parallelism: { replicas }, stage }) =
     });
   }
   return boundsOf(shared, {
-    lower: NONE,
+    lower: NOT_REQUIRED,
     expected: {
       formula: mul(of.bytes, min(of.values, of.parameters)),
       source: 'reduce_bucket_size of 5e8 values (DeepSpeed, ZeRO)',
@@ -151,7 +155,7 @@ const unfused: WorkspaceTerm = ({ model, setting, kept, memory }) => {
   return boundsOf(
     { label: OTHER_PARTS.unfused, unit: 'bytes', inputs: of },
     {
-      lower: NONE,
+      lower: NOT_REQUIRED,
       expected: {
         formula: sub(of.usual, of.counted),
         source:
@@ -178,7 +182,7 @@ const small: WorkspaceTerm = ({ setting, stage }) => {
   return boundsOf(
     { label: 'token ids, and counters of the optimizer', unit: 'bytes', inputs: of },
     {
-      lower: NONE,
+      lower: NOT_REQUIRED,
       expected: {
         formula: add(ids, counters),
         source: 'int64 ids, and a float32 step for each tensor (PyTorch, AdamW)',
@@ -206,12 +210,12 @@ const added: WorkspaceTerm = ({ model, setting, parallelism, stage: { from, to, 
   const shared = {
     formula: mul(of.gradients, of.bytes, of.rows, of.hidden),
     source:
-      'of a tied weight, the gradient as a head, that as an embedding, and their sum, one of which stays; after the ' +
-      'first micro-batch one that is added to what is there (measured with PyTorch 2.13)',
+      'a tied weight has a gradient as a head, one as an embedding, and their sum, of which one stays; after the first ' +
+      'micro-batch, one more is added to the stored gradient (measured with PyTorch 2.13)',
   };
   return boundsOf(
     { label: 'gradients of embedding and head, to be added', unit: 'bytes', inputs: of },
-    { lower: NONE, expected: shared, upper: shared },
+    { lower: NOT_REQUIRED, expected: shared, upper: shared },
   );
 };
 
@@ -239,7 +243,7 @@ function workspaceOfBlock(block: BlockInBackward): Bounds {
   return boundsOf(
     { label: 'gradients of the activations of a block', unit: 'bytes', inputs: of },
     {
-      lower: NONE,
+      lower: NOT_REQUIRED,
       expected: {
         formula: gradients(div(of.layers, 2), 4),
         source:
@@ -356,3 +360,88 @@ export function workspaceOf(situation: WorkspaceContext): Workspace {
     total: sumBounds('workspace', named, 'sum of the parts'),
   };
 }
+
+// Memory of the loss beyond its saved activations.
+
+/** Temporary logits; saved logits are counted with the activations. */
+function lossBytes(
+  model: LanguageModel,
+  setting: TrainingFitSetting,
+  parallelism: Parallelism,
+): Bounds {
+  const vocabulary = Math.ceil(outputWidth(model.head) / parallelism.tensor);
+  switch (setting.loss) {
+    case 'full':
+      return fullLoss(setting, vocabulary);
+    case 'chunked':
+      return chunkedLoss(setting, parallelism, vocabulary, inputWidth(model.head));
+  }
+}
+
+/** Temporary logits of a loss in float32 that saves its log-softmax. */
+function fullLoss({ microBatch, context }: TrainingFitSetting, vocabulary: number): Bounds {
+  const of = inputs({ batch: microBatch, context, vocabulary });
+  const logits = mul(4, of.batch, of.context, of.vocabulary);
+  return boundsOf(
+    { label: 'temporary logits', unit: 'bytes', inputs: of },
+    {
+      lower: { formula: add(), source: 'a fused loss writes its gradient over the log-softmax' },
+      expected: {
+        formula: mul(2, logits),
+        source:
+          'the gradient of the log-softmax and that of the logits, in float32 (measured with PyTorch 2.13)',
+      },
+      upper: {
+        formula: mul(3, logits),
+        source: '… and the logits in float32, which a program keeps until the end of the step',
+      },
+    },
+  );
+}
+
+/** Logits of a chunk of tokens, and the chunk's gradient of the head. */
+function chunkedLoss(
+  setting: TrainingFitSetting,
+  { microBatches }: Parallelism,
+  vocabulary: number,
+  hidden: number,
+): Bounds {
+  const tokens = setting.microBatch * setting.context;
+  const of = inputs({
+    chunk: chunkOf(tokens, vocabulary, hidden),
+    vocabulary,
+    hidden,
+    bytes: trainingBytes(setting.precision),
+    micro_batches: microBatches,
+  });
+  return boundsOf(
+    { label: 'temporary logits', unit: 'bytes', inputs: of },
+    {
+      lower: {
+        formula: add(),
+        source: 'a kernel fused with the head holds none in memory (arXiv 2411.09009)',
+      },
+      expected: {
+        formula: mul(
+          of.bytes,
+          of.vocabulary,
+          add(of.chunk, mul(min(1, sub(of.micro_batches, 1)), of.hidden)),
+        ),
+        source:
+          'a chunk of tokens, 2^⌈log2(tokens / ⌈vocabulary / hidden⌉)⌉ tokens, overwritten by its gradient ' +
+          '(Liger kernel, arXiv 2410.10989); after the first micro-batch, a second gradient of the head',
+      },
+      upper: {
+        formula: add(
+          mul(add(4, of.bytes), of.vocabulary, of.chunk),
+          mul(4, of.vocabulary, of.hidden),
+        ),
+        source: '… assumed: a chunk in float32 too, and the gradient of the head in float32',
+      },
+    },
+  );
+}
+
+/** Tokens per chunk: the power of two for which the logits have about as many values as the hidden states. */
+const chunkOf = (tokens: number, vocabulary: number, hidden: number): number =>
+  Math.min(tokens, 2 ** Math.ceil(Math.log2(Math.ceil(tokens / Math.ceil(vocabulary / hidden)))));

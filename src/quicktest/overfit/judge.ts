@@ -1,11 +1,132 @@
 /** Findings of a training on one batch: problems, which fail the test, and warnings. */
 import type { LanguageModel, MixtureOfExperts } from '../../architecture/layer.js';
 import { tensorsOf, walk } from '../../architecture/walk.js';
-import type { NonFinite } from '../../runtime/trainer.js';
+import type { AdamWSettings, ModelTraining, NonFinite } from '../../runtime/engine.js';
 import { shortNumber } from '../../text/units.js';
-import { counted, groupBy, joined } from '../../text/words.js';
-import type { LearningRateSweep } from './learning-rates.js';
-import type { OverfitSettings } from './overfit-settings.js';
+import { counted, groupBy, isRecord, joined } from '../../text/words.js';
+
+// Settings of a training: those of the model file, of flags, and defaults.
+
+export type SettingSource = 'flag' | 'file' | 'default';
+
+export interface SourcedSetting {
+  readonly value: number;
+  readonly source: SettingSource;
+}
+
+/** Defaults of torch.optim.AdamW, and the usual limit of the gradients' norm. */
+const DEFAULTS = {
+  learning_rate: 1e-3,
+  beta1: 0.9,
+  beta2: 0.999,
+  eps: 1e-8,
+  weight_decay: 0.01,
+  max_grad_norm: 1,
+} as const;
+
+type SettingKey = keyof typeof DEFAULTS;
+
+/** Settings by the keys of a model file's `training:` section. */
+export type OverfitSettings = Readonly<Record<SettingKey, SourcedSetting>>;
+
+/** @param document Document parsed by the family's schema. */
+export function settingsOf(document: unknown, learningRate: number | undefined): OverfitSettings {
+  const section = isRecord(document) && isRecord(document.training) ? document.training : {};
+  const settingOf = (key: SettingKey): SourcedSetting => {
+    if (key === 'learning_rate' && learningRate !== undefined) {
+      return { value: learningRate, source: 'flag' };
+    }
+    const value = section[key];
+    return typeof value === 'number'
+      ? { value, source: 'file' }
+      : { value: DEFAULTS[key], source: 'default' };
+  };
+  return {
+    learning_rate: settingOf('learning_rate'),
+    beta1: settingOf('beta1'),
+    beta2: settingOf('beta2'),
+    eps: settingOf('eps'),
+    weight_decay: settingOf('weight_decay'),
+    max_grad_norm: settingOf('max_grad_norm'),
+  };
+}
+
+export const optimizerOf = (settings: OverfitSettings): AdamWSettings => ({
+  learningRate: settings.learning_rate.value,
+  betas: [settings.beta1.value, settings.beta2.value],
+  epsilon: settings.eps.value,
+  weightDecay: settings.weight_decay.value,
+});
+
+/** As in trainers of Hugging Face, 0 turns clipping off. */
+export const clippingOf = ({ max_grad_norm }: OverfitSettings): number | undefined =>
+  max_grad_norm.value === 0 ? undefined : max_grad_norm.value;
+
+// Learning rate range test: Smith, arXiv 1506.01186, with a learning rate that grows by a constant factor.
+
+/** First and last learning rate of a sweep. */
+const RANGE = { from: 1e-5, to: 1 } as const;
+/** Steps of a sweep: five and two for each power of ten. */
+export const SWEEP_STEPS = 26;
+const FEWEST_STEPS = 11;
+/** A loss this many times the first ends a sweep. */
+const DIVERGED = 2;
+/** Share of the first loss by which the loss must rise above its lowest value to count as a rise. */
+const RISE = 0.05;
+
+export interface LearningRatePoint {
+  readonly learningRate: number;
+  /** Loss after an update with this learning rate, and those before it. */
+  readonly loss: number;
+}
+
+export interface LearningRateSweep {
+  readonly points: readonly LearningRatePoint[];
+  /** Learning rate after which the loss was lowest. */
+  readonly lowestAt: number;
+  /** A tenth of that, the usual choice. */
+  readonly suggested: number;
+  /** The first learning rate beyond that after which the loss rises; null when it never does. */
+  readonly risesFrom: number | null;
+}
+
+/**
+ * Trains with a learning rate that grows in each step, until the loss diverges.
+ * @param steps Number of steps that there is time for. @param pause Called before each step, with the number of all.
+ * @returns Null without time, or when the first steps fail.
+ */
+export async function sweepLearningRates(
+  training: ModelTraining,
+  steps: number,
+  pause: (step: number, count: number) => Promise<void>,
+): Promise<LearningRateSweep | null> {
+  if (steps < FEWEST_STEPS) return null;
+  const count = Math.min(Math.floor(steps), SWEEP_STEPS);
+  const factor = (RANGE.to / RANGE.from) ** (1 / (count - 1));
+  const losses: number[] = [];
+  for (let step = 0; step < count; step++) {
+    await pause(step + 1, count);
+    const { loss, nonFinite } = await training.step(RANGE.from * factor ** step);
+    losses.push(loss);
+    if (nonFinite || !(loss <= DIVERGED * (losses[0] ?? 0))) break;
+  }
+  const [first = Number.NaN, ...after] = losses;
+  const points = after.map((loss, step) => ({ learningRate: RANGE.from * factor ** step, loss }));
+  return points.length < 2 ? null : summary(first, points);
+}
+
+export function summary(first: number, points: readonly LearningRatePoint[]): LearningRateSweep {
+  const lowest = points.reduce((best, each) => (each.loss < best.loss ? each : best));
+  const rise = points
+    .slice(points.indexOf(lowest) + 1)
+    .find(({ loss }) => !(loss <= lowest.loss + RISE * first));
+  return {
+    points,
+    lowestAt: lowest.learningRate,
+    suggested: lowest.learningRate / 10,
+    risesFrom: rise?.learningRate ?? null,
+  };
+}
 
 export interface OverfitStep {
   /** Mean cross-entropy in nats before the update. */
@@ -72,19 +193,17 @@ function isFalling({ steps, finalLoss }: JudgedTraining): boolean {
   return mean < first * (1 - LEAST_FALL) || isMonotonic;
 }
 
-const rateText = (rate: number) => shortNumber(rate);
-
 /** Why a learning rate ruins a training, where the sweep shows that; undefined otherwise. */
 function tooHigh({ settings, learningRates }: JudgedTraining): string | undefined {
   const rate = settings.learning_rate.value;
   if (!learningRates) return undefined;
   const { risesFrom, lowestAt } = learningRates;
   if (risesFrom === null || rate < risesFrom) return undefined;
-  return `learning rate ${rateText(rate)} is too high: the loss is lowest at ${rateText(lowestAt)} and rises from ${rateText(risesFrom)}`;
+  return `learning rate ${shortNumber(rate)} is too high: the loss is lowest at ${shortNumber(lowestAt)} and rises from ${shortNumber(risesFrom)}`;
 }
 
 const lowerRate = ({ learningRates }: JudgedTraining) =>
-  `write training.learning_rate: ${rateText(learningRates?.suggested ?? 1e-3)}`;
+  `write training.learning_rate: ${shortNumber(learningRates?.suggested ?? 1e-3)}`;
 
 const WHERE = {
   output: (name) => (name === 'loss' ? 'in the loss' : `in the output of ${name}`),
@@ -120,7 +239,7 @@ function notFalling(training: JudgedTraining): OverfitProblem {
     tooHigh(training) ??
     (rate === 0 ? 'learning rate 0 changes nothing' : undefined) ??
     (training.learningRates && rate < training.learningRates.suggested / 100
-      ? `learning rate ${rateText(rate)} is too low for ${counted(steps.length, 'step')}`
+      ? `learning rate ${shortNumber(rate)} is too low for ${counted(steps.length, 'step')}`
       : undefined);
   return {
     kind: 'not falling',

@@ -8,21 +8,29 @@ import type { LanguageModel } from '../../architecture/layer.js';
 import { walk } from '../../architecture/walk.js';
 import { countParameters } from '../../budget/parameters.js';
 import { UserError } from '../../errors.js';
-import type { EngineInfo } from '../../runtime/engine.js';
+import type { EngineInfo, ModelTraining, TrainingStep } from '../../runtime/engine.js';
 import { chooseTrainer } from '../../runtime/select/matmul-backends.js';
 import { idLimitsOf, inputSize, randomIds } from '../../runtime/token-ids.js';
-import type { ModelTraining, TrainingStep } from '../../runtime/trainer.js';
 import { randomWeights } from '../../runtime/weights.js';
 import { formatInteger } from '../../text/units.js';
 import { gigabytes, usableBytes } from '../memory.js';
-import type { ProxyChange, ScaledDownProxy, TestedModel } from '../tested-model.js';
-import { scaledDownProxy } from '../tested-model.js';
-import type { FirstNonFinite, OverfitProblem, OverfitStep } from './judge.js';
-import { judge } from './judge.js';
-import type { LearningRateSweep } from './learning-rates.js';
-import { SWEEP_STEPS, sweepLearningRates } from './learning-rates.js';
-import type { OverfitSettings } from './overfit-settings.js';
-import { clippingOf, optimizerOf, settingsOf } from './overfit-settings.js';
+import type { ProxyChange, ScaledDownProxy, TestedModel } from '../test-context.js';
+import { scaledDownProxy } from '../test-context.js';
+import type {
+  FirstNonFinite,
+  LearningRateSweep,
+  OverfitProblem,
+  OverfitSettings,
+  OverfitStep,
+} from './judge.js';
+import {
+  clippingOf,
+  judge,
+  optimizerOf,
+  SWEEP_STEPS,
+  settingsOf,
+  sweepLearningRates,
+} from './judge.js';
 
 export interface OverfitRequest extends TestedModel {
   readonly steps: number;
@@ -276,6 +284,6 @@ const tooShort = (tokens: number, isGiven: boolean) =>
 const tooLarge = (parameters: number, usable: number) =>
   new UserError(
     'usage',
-    `training ${formatInteger(parameters)} parameters takes about ${gigabytes(parameters * COPIES_OF_WEIGHTS * 4)}, and here ${gigabytes(usable)} can be used`,
+    `training ${formatInteger(parameters)} parameters takes about ${gigabytes(parameters * COPIES_OF_WEIGHTS * 4)}; ${gigabytes(usable)} is available`,
     { suggestion: 'leave --full out, which trains a scaled-down proxy' },
   );

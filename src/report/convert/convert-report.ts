@@ -7,7 +7,7 @@ import type {
   ConvertedWeights,
 } from '../../conversion/conversion-result.js';
 import type { Proof, TensorError } from '../../conversion/execute/check-output.js';
-import type { TwoModelComparison } from '../../quicktest/compare-two-models.js';
+import type { TwoModelComparison } from '../../quicktest/compare-outputs.js';
 import {
   formatBytes,
   formatChange,

@@ -3,7 +3,7 @@
 import type { Bounds } from '../../budget/figure.js';
 import type { Fits, MachineForward } from '../../fit/fits.js';
 import type { UnmetRequirement } from '../../fit/remedies/remedies.js';
-import type { UsersFit } from '../../fit/serving/users.js';
+import type { UsersFit } from '../../fit/serving/serving.js';
 import type { FitVerdict } from '../../fit/training/training-fit.js';
 import type { Cluster } from '../../hardware/gpu.js';
 import type { MachineProfile } from '../../hardware/machine-profile.js';

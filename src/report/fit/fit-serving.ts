@@ -1,8 +1,7 @@
 /** Serving part of the report of `minimind fit`. */
 import type { Quantity } from '../../budget/figure.js';
 import type { Fits } from '../../fit/fits.js';
-import type { UnmetRequirement } from '../../fit/remedies/remedies.js';
-import type { ServingRemedy } from '../../fit/remedies/serving-remedies.js';
+import type { ServingRemedy, UnmetRequirement } from '../../fit/remedies/remedies.js';
 import type { LoadAnswer } from '../../fit/serving/queueing.js';
 import type { DecodeStep, DecodingLimit, Prefill } from '../../fit/serving/roofline.js';
 import type { ServingLoad } from '../../fit/serving/serving.js';

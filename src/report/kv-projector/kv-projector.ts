@@ -2,15 +2,14 @@
 
 import type { PublishedReport } from '../../budget/published/explain-published.js';
 import { FORMAT_TITLES } from '../../checkpoint/formats.js';
-import type { ProjectorConversion } from '../../kv-projector/convert-projector.js';
 import type {
   CostedTeacher,
   ProjectorComparison,
   ProjectorCosts,
   TeacherCosts,
 } from '../../kv-projector/costs.js';
-import type { ProjectorInit } from '../../kv-projector/init-projector.js';
 import type { KvProjection } from '../../kv-projector/project-kv.js';
+import type { ProjectorConversion, ProjectorInit } from '../../kv-projector/write-projector.js';
 import { formatBytes, formatInteger, shortCount } from '../../text/units.js';
 import { counted, present, sumOf } from '../../text/words.js';
 import type { Block, Cell, Column, Fact, Report, TableBlock, Verdict } from '../kit/report.js';

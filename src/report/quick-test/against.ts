@@ -1,5 +1,5 @@
 /** Comparison of two models on the same tokens: report of `quick-test --against`, and check of a conversion. */
-import type { ComparedRun, TwoModelComparison } from '../../quicktest/compare-two-models.js';
+import type { ComparedRun, TwoModelComparison } from '../../quicktest/compare-outputs.js';
 import { formatInteger, percentText } from '../../text/units.js';
 import { counted, modelName } from '../../text/words.js';
 import { engineText } from '../doctor-report.js';

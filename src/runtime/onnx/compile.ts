@@ -13,13 +13,14 @@ import type {
 } from './context.js';
 import { feedPositions, folded, ON_CPU, rowsWithin, scaledBy, weightOf, whole } from './context.js';
 import { declarationOf, type Feed } from './feeds.js';
-import { withFloat16Products } from './float16-products.js';
 import { GraphBuilder, type GraphValue, LEFT_OUT } from './graph.js';
 import { madeInGraph } from './in-graph-feeds.js';
 import { logitColumns } from './largest-tensor.js';
-import { emitAltUpBlock, emitAltUpMerge, emitAltUpSplit } from './layers/altup.js';
 import {
   emitAlignment,
+  emitAltUpBlock,
+  emitAltUpMerge,
+  emitAltUpSplit,
   emitGate,
   emitHybridBlock,
   emitInTurn,
@@ -49,13 +50,17 @@ import {
   rotaryAlone,
 } from './layers/embeddings.js';
 import { emitAttention, emitLatentAttention } from './layers/emit-attention.js';
-import { emitGatedConv, emitGatedDelta } from './layers/emit-gated-delta.js';
-import { emitCausalConv, emitMamba } from './layers/emit-mamba.js';
+import {
+  emitCausalConv,
+  emitGatedConv,
+  emitGatedDelta,
+  emitMamba,
+} from './layers/emit-recurrent.js';
 import { emitMixtureOfExperts, emitRouter } from './layers/mixture-of-experts.js';
 import { emitProjection, fusedParts } from './layers/projections.js';
 import { emitStateSpaceDual } from './layers/state-space-dual.js';
 import type { GraphProto, Initializer } from './proto.js';
-import { lookupName } from './quantized-products.js';
+import { lookupName, withFloat16Products } from './quantized-products.js';
 
 /** A graph with its inputs and outputs. */
 export interface CompiledGraph extends Outputs {

@@ -11,7 +11,7 @@ export interface Target {
   readonly provider: 'cpu' | 'webgpu' | 'cuda' | 'dml' | 'coreml';
   /** Largest tensor in bytes that an operation can bind. */
   readonly maxBindingBytes: number;
-  /** Number type of products; the graph is built in float32 first, see float16.ts. */
+  /** Number type of products; the graph is built in float32 first, see quantized-products.ts. */
   readonly compute: Compute;
 }
 

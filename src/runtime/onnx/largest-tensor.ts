@@ -3,7 +3,7 @@ import type { Layer } from '../../architecture/layer.js';
 import { UserError } from '../../errors.js';
 import { primitivesOf } from '../../operations/lower.js';
 import type { Primitive } from '../../operations/primitive.js';
-import { WEBGPU_COMMAND } from '../adapters/webgpu.js';
+import { WEBGPU_COMMAND } from '../adapters/adapters.js';
 import type { Target } from './context.js';
 import { GUARANTEED_BYTES, headsAtATime, mostElements } from './context.js';
 
@@ -54,11 +54,11 @@ export function checkFits(
       : `take a batch of 1 and a context of at most ${start + length} tokens`;
   const isGuaranteed = target.maxBindingBytes === GUARANTEED_BYTES[target.provider];
   const [sees, remedy] = isGuaranteed
-    ? [' for certain', `, or ${WEBGPU_COMMAND} to learn how much it is`]
+    ? [' for certain', `, or ${WEBGPU_COMMAND} to find out how much`]
     : ['', ''];
   throw new UserError(
     'system',
-    `${batch} × ${tokens} tokens make a tensor of ${megabytes(needed.elements)} MB in ${JSON.stringify(needed.name)}, and one operation of the graphics card sees ${megabytes(most)} MB${sees}`,
+    `${batch} × ${tokens} tokens need a tensor of ${megabytes(needed.elements)} MB in ${JSON.stringify(needed.name)}; an operation of the graphics card can use ${megabytes(most)} MB${sees}`,
     { suggestion: `${smaller}, or --device cpu${remedy}` },
   );
 }

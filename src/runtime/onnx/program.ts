@@ -13,13 +13,12 @@ import type {
 import { DeviceLostError } from '../engine.js';
 import type { CompiledGraph } from './compile.js';
 import type { Target } from './context.js';
-import { type Call, tensorFor } from './feeds.js';
-import { heldBytes, nameOf } from './float16-products.js';
+import { type CacheMark, type Call, KeyCache, tensorFor } from './feeds.js';
 import type { GraphValue } from './graph.js';
-import { type CacheMark, KeyCache } from './key-cache.js';
 import { checkFits } from './largest-tensor.js';
 import type { Library, OrtTensor, Session } from './library.js';
 import type { PlacedWeights } from './placed-weights.js';
+import { heldBytes, nameOf } from './quantized-products.js';
 
 // Errors of ONNX Runtime, translated to actionable messages.
 

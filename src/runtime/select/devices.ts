@@ -179,8 +179,8 @@ async function refuseNoCard(
     throw new UserError('system', message, suggestion ? { suggestion } : {});
   }
   if (!adapter.isSoftware) return;
-  throw new UserError('system', `${adapter.name} is a software adapter, and no graphics card`, {
-    suggestion: '--device webgpu takes it all the same',
+  throw new UserError('system', `${adapter.name} is a software adapter, not a graphics card`, {
+    suggestion: 'write --device webgpu to use it anyway',
   });
 }
 
@@ -327,7 +327,7 @@ async function tryOpen<T extends Closable, C extends EngineChoiceKey>(
     const check = await checkOf(opened, candidate);
     if (check.passed) return { opened, selfCheck: check };
     await opened.close();
-    const why = `its results are wrong: ${check.difference.toExponential(1)} off, where ${check.limit} is allowed`;
+    const why = `its results are wrong: expected a difference of at most ${check.limit}, found ${check.difference.toExponential(1)}`;
     return { engine, backend, device, why };
   } catch (error) {
     await opened?.close();
@@ -352,6 +352,7 @@ function noEngine(skipped: readonly SkippedEngine[]): UserError {
   const what = areCards ? 'no graphics card can be used here' : 'no engine can run here';
   const remedies = [...new Set(skipped.flatMap(({ suggestion }) => suggestion ?? []))];
   return new UserError('system', `${what}: ${reasons.join('; ')}`, {
-    suggestion: remedies.length > 0 ? remedies.join('; or ') : 'minimind doctor says what there is',
+    suggestion:
+      remedies.length > 0 ? remedies.join('; or ') : 'run minimind doctor to see the engines',
   });
 }

@@ -3,10 +3,9 @@
 import type { MatrixProducts } from '../../linalg/matrix.js';
 import { plainProducts } from '../../linalg/matrix.js';
 import { fillKeyedUniform, keyOf } from '../../tensor/random.js';
-import type { EngineName } from '../engine.js';
+import type { EngineName, Trainer } from '../engine.js';
 import type { ClosableProducts } from '../float32-products.js';
 import type { BackendName } from '../tfjs/backends.js';
-import type { Trainer } from '../trainer.js';
 import type { EngineChoice, EngineChoiceKey, SkippedEngine } from './devices.js';
 import { firstUsable } from './devices.js';
 import type { SelfCheck } from './self-check.js';

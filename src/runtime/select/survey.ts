@@ -77,7 +77,7 @@ async function tryApart(
     return unusable(candidate, answer.message, answer.suggestion);
   } catch (error) {
     const why =
-      error instanceof SyntaxError ? 'its answer makes no sense' : (error as Error).message;
+      error instanceof SyntaxError ? 'its answer is not valid JSON' : (error as Error).message;
     return unusable(candidate, why);
   }
 }

@@ -4,7 +4,7 @@
  */
 import type { ActivationName } from '../../architecture/layer.js';
 import { LAPLACE } from '../../architecture/layer.js';
-import type { TrainedActivation } from '../trainer.js';
+import type { TrainedActivation } from '../engine.js';
 import type { Tensor, Tensor1D, Tensor2D, Tf } from './packages.js';
 
 type Activate = <T extends Tensor>(tf: Tf, x: T) => T;

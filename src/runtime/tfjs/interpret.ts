@@ -13,6 +13,9 @@ import type {
 } from '../../architecture/layer.js';
 import {
   applySoftcap,
+  runAltUpBlock,
+  runAltUpMerge,
+  runAltUpSplit,
   runEmbedding,
   runFusedProjection,
   runGatedMlp,
@@ -31,10 +34,8 @@ import { activate } from './differentiable.js';
 import { runMixtureOfExperts, runRouter } from './mixture.js';
 import type { Tensor, Tensor3D } from './packages.js';
 import type { ForwardRun } from './run.js';
-import { runAltUpBlock, runAltUpMerge, runAltUpSplit } from './run-altup.js';
 import { runAttention, runLatentAttention } from './run-attention.js';
-import { runGatedDelta } from './run-gated-delta.js';
-import { runCausalConv, runMamba, runStateSpaceDual } from './run-mamba.js';
+import { runCausalConv, runGatedDelta, runMamba, runStateSpaceDual } from './run-recurrent.js';
 
 /**
  * A run with its shared values, which `release` disposes.

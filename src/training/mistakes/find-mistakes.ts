@@ -3,7 +3,6 @@ import type { TrainingKey } from '../../architecture/training-section.js';
 import type { Severity } from '../../errors.js';
 import { formatInteger } from '../../text/units.js';
 import { DATA_CHECKS } from './data-checks.js';
-import { GRADIENT_CHECKS } from './gradient-checks.js';
 import { OPTIMIZER_CHECKS } from './optimizer-checks.js';
 import type { PlanCheck, PlanFacts } from './plan-check.js';
 import { SCHEDULE_CHECKS } from './schedule-checks.js';
@@ -24,7 +23,6 @@ export interface Mistake {
 /** All checks, in the order of the answer. */
 export const PLAN_CHECKS = {
   ...SCHEDULE_CHECKS,
-  ...GRADIENT_CHECKS,
   ...OPTIMIZER_CHECKS,
   ...DATA_CHECKS,
   'nothing-saved': {

@@ -1,11 +1,135 @@
-/** Checks of AdamW: its groups of tensors, weight decay and constants. */
-import { percentText, shortNumber } from '../../text/units.js';
+/** Checks of clipping, half precision, accumulation, weight decay and the constants of AdamW. */
+import { formatInteger, percentText, shortNumber } from '../../text/units.js';
 import { counted } from '../../text/words.js';
 import { GROUP_RULES, parseGroupRule } from '../optimizer-groups.js';
+import { partialAccumulation } from '../run-size.js';
+import type { TrainingValues } from '../training-settings.js';
+import { FIRST_SCALE, FP16_LARGEST } from '../underflow.js';
 import type { PlanCheck } from './plan-check.js';
+
+/** Share of gradients below the smallest value of fp16 that is too many at a scale. */
+const MOST_UNDERFLOW = 0.01;
+
+/** Names of the mean over all tokens of a step, and of means of means. */
+const TOKEN_MEANS = ['token', 'tokens', 'token_mean', 'token-mean', 'per_token', 'global_token'];
+const MEANS_OF_MEANS = [
+  'micro_batch',
+  'micro-batch',
+  'microbatch',
+  'batch',
+  'sequence',
+  'sample',
+  'mean_of_means',
+  'mean-of-means',
+];
+
+const isTokenMean = ({ loss_reduction: text }: TrainingValues) =>
+  text !== undefined && TOKEN_MEANS.includes(text.toLowerCase());
+
+const isMeanOfMeans = ({ loss_reduction: text }: TrainingValues) =>
+  text !== undefined && MEANS_OF_MEANS.includes(text.toLowerCase());
+
+const hasScaler = ({ grad_scaler, loss_scale }: TrainingValues) =>
+  grad_scaler === true || (grad_scaler === undefined && loss_scale !== undefined);
 
 /** In the order of the answer. */
 export const OPTIMIZER_CHECKS = {
+  'no-clipping': {
+    title: 'no gradient clipping',
+    severity: 'warning',
+    key: 'max_grad_norm',
+    find: ({ settings: { values } }) => {
+      const { max_grad_norm: norm, learning_rate, lr_scheduler } = values;
+      // The trainers of the named schedules clip at 1.0 unless told otherwise.
+      const isUnset =
+        norm === undefined && learning_rate !== undefined && lr_scheduler === undefined;
+      return norm === 0 || isUnset
+        ? {
+            reason: `${norm === 0 ? 'max_grad_norm: 0 switches clipping off' : 'no max_grad_norm is set'}: one bad batch can undo the training`,
+            fix: 'max_grad_norm: 1.0',
+          }
+        : undefined;
+    },
+  },
+  'both-types': {
+    title: 'fp16 and bf16 are both on',
+    severity: 'error',
+    key: 'fp16',
+    find: ({ settings: { values } }) =>
+      values.fp16 && values.bf16
+        ? { reason: 'a training has one of them', fix: 'fp16: false' }
+        : undefined,
+  },
+  'fp16-without-scaler': {
+    title: 'fp16 without a gradient scaler',
+    severity: 'error',
+    key: 'grad_scaler',
+    find: ({ settings: { values }, underflow }) => {
+      if (!values.fp16 || values.bf16 || hasScaler(values)) return undefined;
+      const share = underflow
+        ? `: ${percentText(underflow.below)} of the gradients are smaller, and ${percentText(underflow.zeroed)} become 0 (${underflow.isMeasured ? 'measured' : 'assumed normal'})`
+        : '';
+      return {
+        reason: `the smallest value of fp16 is 6.0e-8${share}`,
+        fix: 'grad_scaler: true, or bf16: true instead of fp16',
+      };
+    },
+  },
+  'fp16-underflow': {
+    title: 'gradients that fp16 cannot hold',
+    severity: 'warning',
+    key: 'loss_scale',
+    find: ({ settings: { values }, underflow }) => {
+      if (!values.fp16 || values.bf16 || !hasScaler(values) || underflow === undefined)
+        return undefined;
+      const how = underflow.isMeasured
+        ? 'of the measured gradients'
+        : 'of the gradients (assumed normal)';
+      if (underflow.above > 0 && underflow.isMeasured) {
+        return {
+          reason: `at a scale of ${shortNumber(underflow.scale, 6)}, ${percentText(underflow.above)} ${how} are above ${formatInteger(FP16_LARGEST)}: GradScaler skips such steps and halves its scale`,
+          fix: `loss_scale: ${underflow.scale / 2}, or less`,
+        };
+      }
+      return underflow.below <= MOST_UNDERFLOW
+        ? undefined
+        : {
+            reason: `at a scale of ${shortNumber(underflow.scale, 6)}, ${percentText(underflow.below)} ${how} are below 6.0e-8`,
+            fix: values.loss_scale === undefined ? 'bf16: true' : `loss_scale: ${FIRST_SCALE}`,
+          };
+    },
+  },
+  'partial-accumulation': {
+    title: 'last accumulation is incomplete',
+    severity: 'warning',
+    key: 'gradient_accumulation_steps',
+    find: ({ settings: { values }, size }) => {
+      const partial = partialAccumulation(size);
+      const isRight = values.drop_last === true || isTokenMean(values) || isMeanOfMeans(values);
+      if (partial === undefined || isRight) return undefined;
+      return {
+        reason:
+          `an epoch has ${counted(partial.microSteps, 'micro-step')}, so its last step has ${formatInteger(partial.last)} of ${formatInteger(size.accumulation)}: ` +
+          `divided by ${formatInteger(size.accumulation)}, its gradient is ${percentText(partial.last / size.accumulation)} of a full one`,
+        fix: 'loss_reduction: token (divide by the tokens of the step), or drop_last: true',
+      };
+    },
+  },
+  'mean-of-means': {
+    title: 'loss is a mean of means',
+    severity: 'warning',
+    key: 'loss_reduction',
+    find: ({ settings: { values }, size }) => {
+      const isEqual = values.packing === true;
+      if (!isMeanOfMeans(values) || isEqual || size.accumulation * size.gpus === 1)
+        return undefined;
+      return {
+        reason:
+          'micro-batches have unequal numbers of counted tokens, and each has the same weight: tokens of short samples count more',
+        fix: 'loss_reduction: token (sum of losses / counted tokens of the step)',
+      };
+    },
+  },
   'decayed-norms': {
     title: 'norms or biases are decayed',
     severity: 'warning',

@@ -1,9 +1,9 @@
 /** A check of a training plan, and the facts that it uses. */
 import type { TrainingKey } from '../../architecture/training-section.js';
 import type { Severity } from '../../errors.js';
-import type { LearningRate } from '../learning-rate.js';
 import type { GroupRuleName, OptimizerGroup } from '../optimizer-groups.js';
 import type { RunSize } from '../run-size.js';
+import type { LearningRate } from '../schedules.js';
 import type { TrainingSettings } from '../training-settings.js';
 import type { Underflow } from '../underflow.js';
 

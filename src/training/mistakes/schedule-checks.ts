@@ -1,10 +1,17 @@
 /** Checks of the length of a run, its schedule and its learning rate. */
 import { formatInteger, shortCount, shortNumber } from '../../text/units.js';
 import { counted } from '../../text/words.js';
-import { highestRate, learningRateAt, parseDecayType, publishedRate } from '../learning-rate.js';
 import type { RunSize } from '../run-size.js';
 import { stepsFor } from '../run-size.js';
-import { parseSchedule, SCHEDULE_NAMES, SCHEDULES } from '../schedules.js';
+import {
+  highestRate,
+  learningRateAt,
+  parseDecayType,
+  parseSchedule,
+  publishedRate,
+  SCHEDULE_NAMES,
+  SCHEDULES,
+} from '../schedules.js';
 import type { PlanCheck, PlanFacts } from './plan-check.js';
 
 /** Several times what small models are trained with: 3e-3 for SmolLM-135M (huggingface/smollm). */
@@ -210,13 +217,13 @@ export const SCHEDULE_CHECKS = {
         reason:
           rate < LOWEST_RATE
             ? `${shortNumber(rate)} is too small for AdamW to change a model`
-            : `AdamW hardly survives ${shortNumber(rate)}; SmolLM-135M, a high case, trains at 3e-3`,
+            : `a training with AdamW usually diverges at ${shortNumber(rate)}; SmolLM-135M, a high case, has 3e-3`,
         fix: `learning_rate: ${shortNumber(usual)} (GPT-3 at width ${formatInteger(at)})`,
       };
     },
   },
   'learning-rate-above-width': {
-    title: 'learning rate above what the width bears',
+    title: 'learning rate too high for the width',
     severity: 'warning',
     key: 'learning_rate',
     find: ({ settings: { values }, width }) => {

@@ -7,7 +7,6 @@ import type { Param } from '../../../src/architecture/param.js';
 import type { Compute, Values } from '../../../src/runtime/engine.js';
 import { compile } from '../../../src/runtime/onnx/compile.js';
 import { ON_CPU } from '../../../src/runtime/onnx/context.js';
-import { heldBytes, withFloat16Products } from '../../../src/runtime/onnx/float16-products.js';
 import { GraphBuilder } from '../../../src/runtime/onnx/graph.js';
 import { openOnnx } from '../../../src/runtime/onnx/onnx-engine.js';
 import {
@@ -16,6 +15,7 @@ import {
   type GraphProto,
   type Initializer,
 } from '../../../src/runtime/onnx/proto.js';
+import { heldBytes, withFloat16Products } from '../../../src/runtime/onnx/quantized-products.js';
 import type { WeightSource } from '../../../src/runtime/weights.js';
 import { inPackage } from '../../fixtures.js';
 import { familyCase, ONE_OF_EACH_FAMILY } from '../family-cases.js';

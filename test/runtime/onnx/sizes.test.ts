@@ -1,7 +1,6 @@
 import { expect, it } from 'vitest';
 import { type CompiledGraph, compile } from '../../../src/runtime/onnx/compile.js';
-import { type Call, tensorFor } from '../../../src/runtime/onnx/feeds.js';
-import { KeyCache } from '../../../src/runtime/onnx/key-cache.js';
+import { type Call, KeyCache, tensorFor } from '../../../src/runtime/onnx/feeds.js';
 import { loadLibrary, type OrtTensor } from '../../../src/runtime/onnx/library.js';
 import { PlacedWeights } from '../../../src/runtime/onnx/placed-weights.js';
 import { encodeModel, type GraphProto } from '../../../src/runtime/onnx/proto.js';

@@ -1,9 +1,9 @@
 import fs from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import type { Param } from '../../../src/architecture/param.js';
+import type { ModelTraining, TrainingStep } from '../../../src/runtime/engine.js';
 import { openTrainer } from '../../../src/runtime/tfjs/training/tfjs-trainer.js';
 import { randomIds } from '../../../src/runtime/token-ids.js';
-import type { ModelTraining, TrainingStep } from '../../../src/runtime/trainer.js';
 import type { WeightSource } from '../../../src/runtime/weights.js';
 import { randomWeights } from '../../../src/runtime/weights.js';
 import { inPackage } from '../../fixtures.js';

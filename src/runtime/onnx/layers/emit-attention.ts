@@ -23,12 +23,17 @@ import { MICROSOFT } from '../proto.js';
 import { attendWithCache, cached } from './attend-with-cache.js';
 import { activated, clipped } from './elementwise.js';
 import { emitRotary } from './embeddings.js';
-import type { HeadRange } from './mask.js';
-import { mask, maskWithAlibi, withPast } from './mask.js';
 import { emitProjections } from './projections.js';
-import type { Attended } from './scores.js';
-import { attend, forEachHead } from './scores.js';
-import { sinkScores, withSinks } from './sinks.js';
+import type { Attended, HeadRange } from './scores.js';
+import {
+  attend,
+  forEachHead,
+  mask,
+  maskWithAlibi,
+  sinkScores,
+  withPast,
+  withSinks,
+} from './scores.js';
 
 /** u [R, H] → [R, H]. */
 export function emitAttention(context: Context, layer: Attention, u: GraphValue): GraphValue {

@@ -1,9 +1,157 @@
 /** Softmax attention over given queries, keys and values. Shapes: T queries, S keys, G = heads / keyValueHeads. */
+import type { Alibi, Window } from '../../../architecture/layer.js';
+import { windowKey } from '../../../architecture/masks.js';
+import type { Param } from '../../../architecture/param.js';
 import type { Context, Target } from '../context.js';
-import { headsAtATime, parts, scaledBy, sizeNames, swapped } from '../context.js';
-import { type GraphValue, LEFT_OUT } from '../graph.js';
+import {
+  cachesInPlace,
+  feedPositions,
+  headsAtATime,
+  parts,
+  scaledBy,
+  sizeNames,
+  swapped,
+  weightOf,
+} from '../context.js';
+import type { GraphValue } from '../graph.js';
+import { LEFT_OUT } from '../graph.js';
 import { MICROSOFT } from '../proto.js';
-import type { HeadRange } from './mask.js';
+
+/** Additive mask of the scores: 0 where a token sees a key, else −∞. [1, 1, T, S] */
+export function mask(context: Context, window: Window | undefined): GraphValue {
+  const key = windowKey(window);
+  return context.once(`mask:${key}`, () => {
+    const { graph } = context;
+    const keys = keyPositions(context, window);
+    const first = context.feed(`first.${key}`, { kind: 'firstKeys', window });
+    const visible = graph.op('And', [
+      graph.op('LessOrEqual', [keys, column(context, feedPositions(context))]),
+      graph.op('GreaterOrEqual', [keys, column(context, first)]),
+    ]);
+    const hidden = graph.float(Number.NEGATIVE_INFINITY);
+    const scores = graph.op('Where', [visible, graph.float(0), hidden]);
+    return graph.op('Unsqueeze', [scores, graph.ints(0, 1)]);
+  });
+}
+
+/** Some of an attention's heads. */
+export interface HeadRange {
+  readonly first: number;
+  readonly heads: number;
+}
+
+/** The same mask plus a distance penalty per head. [1, heads, T, S] */
+export function maskWithAlibi(
+  context: Context,
+  window: Window | undefined,
+  { slopes: all }: Alibi,
+  { first, heads }: HeadRange,
+): GraphValue {
+  const { graph, once } = context;
+  return once(`alibi:${windowKey(window)}:${all}:${first}:${heads}`, () => {
+    const slopes = Float32Array.from(all.slice(first, first + heads));
+    const ahead = graph.op('Sub', [
+      keyPositions(context, window),
+      column(context, feedPositions(context)),
+    ]); // [T, S]; where it is positive, the key is masked
+    const penalties = graph.op('Mul', [
+      graph.cast(ahead, 'f32'),
+      graph.op('Unsqueeze', [graph.floats(`slopes:${slopes}`, slopes), graph.ints(1, 2)]),
+    ]);
+    return graph.op('Add', [penalties, mask(context, window)]);
+  });
+}
+
+const column = ({ graph }: Context, values: GraphValue): GraphValue =>
+  graph.op('Unsqueeze', [values, graph.ints(1)]);
+
+/** [S] */
+const keyPositions = (context: Context, window: Window | undefined): GraphValue =>
+  context.feed(`keys.${windowKey(window)}`, {
+    kind: 'keyPositions',
+    window,
+    isCached: cachesInPlace(context),
+  });
+
+/** State between calls, as far back as `window` reaches. */
+export interface PastValues {
+  readonly name: string;
+  readonly width: number;
+  readonly window: Window | undefined;
+}
+
+/** Values [B, T, width] after those of former calls, [B, S, width]. */
+export function withPast(
+  context: Context,
+  { name, width, window }: PastValues,
+  now: GraphValue,
+): GraphValue {
+  const { graph, outputs, sizes } = context;
+  if (!outputs.states) return now;
+  const past = context.feed(name, { kind: 'state', shape: [0, width] });
+  const all = graph.sized(graph.op('Concat', [past, now], { attributes: { axis: 1 } }), [
+    sizeNames(sizes).batch,
+    `S.${windowKey(window)}:${sizes}`,
+    width,
+  ]);
+  const dropped = context.feed(`dropped.${windowKey(window)}`, { kind: 'droppedKeys', window });
+  const rest = [dropped, graph.ints(Number.MAX_SAFE_INTEGER), graph.ints(1)];
+  outputs.states.set(name, graph.output(graph.op('Slice', [all, ...rest])));
+  return all;
+}
+
+// Attention sinks as one more key for all queries: its values are zero, and its score is that of each head. Shapes:
+// B batch, T queries, S keys.
+
+/** @param from First head of the attended ones. */
+export function withSinks(
+  context: Context,
+  sinks: Param,
+  from: number,
+  { queries, keys, values, bias }: Attended,
+): Attended {
+  const { graph } = context;
+  const extended = (rows: GraphValue) => graph.op('Pad', [rows, graph.ints(0, 0, 0, 0, 1, 0)]);
+  return {
+    queries,
+    keys: extended(keys),
+    values: extended(values),
+    bias: (range) =>
+      biasWithSinks(context, sinks, { ...range, first: from + range.first }, bias(range)),
+  };
+}
+
+/** [1, heads, 1, 1] */
+export function sinkScores(
+  context: Context,
+  sinks: Param,
+  { first, heads }: HeadRange,
+): GraphValue {
+  const { graph } = context;
+  const own = graph.op('Slice', [
+    weightOf(context, sinks),
+    graph.ints(first),
+    graph.ints(first + heads),
+  ]);
+  return graph.op('Reshape', [own, graph.ints(1, heads, 1, 1)]);
+}
+
+/** Bias [1, 1 or heads, T, S] → [1, heads, T, S + 1]. */
+function biasWithSinks(
+  context: Context,
+  sinks: Param,
+  { first, heads }: HeadRange,
+  bias: GraphValue,
+): GraphValue {
+  const { graph } = context;
+  const keys = graph.op('Shape', [bias], { attributes: { start: 3, end: 4 } });
+  const before = graph.op('Concat', [graph.ints(0, 0, 0), keys, graph.ints(0, 0, 0, 0)], {
+    attributes: { axis: 0 },
+  });
+  const scores = sinkScores(context, sinks, { first, heads });
+  const padded = graph.op('Pad', [bias, graph.ints(0, 0, 0, 0, 0, 0, 0, 1)]);
+  return graph.op('Add', [padded, graph.op('Pad', [scores, before])]); // [1, heads, 1, S + 1] added
+}
 
 export interface ScoreHeads {
   readonly heads: number;

@@ -8,9 +8,8 @@ import type { Context } from '../context.js';
 import { folded, unfoldedRows, weightOf } from '../context.js';
 import { GraphBuilder, type GraphValue, LEFT_OUT } from '../graph.js';
 import { type GraphProto, MICROSOFT } from '../proto.js';
-import { chunked, chunksOf, type ScanChunks } from './chunked-scan.js';
 import { activated, emitSilu, softplus } from './elementwise.js';
-import { startingState } from './scan.js';
+import { chunked, chunksOf, type ScanChunks, startingState } from './scan.js';
 
 /**
  * Tokens of a chunk, at most. A chunk costs c² and c³ products besides those with the state; a smaller one, more

@@ -2,7 +2,6 @@
 
 import os from 'node:os';
 import { UserError } from '../../../errors.js';
-import type { Values } from '../../engine.js';
 import type {
   AdamWSettings,
   ChainLayer,
@@ -10,7 +9,8 @@ import type {
   Trainer,
   TrainingRun,
   TrainingSize,
-} from '../../trainer.js';
+  Values,
+} from '../../engine.js';
 import type { BackendName } from '../backends.js';
 import { openBackend } from '../backends.js';
 import {
@@ -24,8 +24,7 @@ import type { Backend, Tensor, Tensor1D, Tensor2D, Tf } from '../packages.js';
 import { onBackend, scoped } from '../packages.js';
 import { readValues } from '../run.js';
 import { infoOf } from '../tfjs-engine.js';
-import { AdamW } from './adamw.js';
-import { TfjsModelTraining } from './model-training.js';
+import { AdamW, TfjsModelTraining } from './model-training.js';
 
 /** Loads the library, so import this lazily. @throws UserError when the backend cannot be used here. */
 export async function openTrainer(threads: number, name: BackendName): Promise<Trainer> {
@@ -77,7 +76,7 @@ function refuseTooMany({ heap }: Backend, size: TrainingSize): void {
   const owner = heap ? "TensorFlow.js's wasm backend" : 'this machine';
   throw new UserError(
     'usage',
-    `training ${parameters} parameters on ${rows} rows takes about ${needed} GiB, and ${owner} has at most ${room} GiB`,
+    `training ${parameters} parameters on ${rows} rows takes about ${needed} GiB; ${owner} has at most ${room} GiB`,
     { suggestion: 'choose smaller widths, or fewer rows: sequences times the tokens of each' },
   );
 }

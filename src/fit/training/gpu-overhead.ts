@@ -1,19 +1,11 @@
-/**
- * GPU memory that does not depend on the model. Figures are for PyTorch with NVIDIA's libraries. For other GPUs the
- * estimate leaves them out, and the upper bound assumes the same values. A processor has neither driver nor
- * collectives, and its library buffers are small.
- */
-import type { LanguageModel } from '../../architecture/layer.js';
-import { inputWidth, outputWidth } from '../../architecture/walk.js';
-import { add, inputs, min, mul, sub } from '../../budget/expression.js';
+import type { Input } from '../../budget/expression.js';
+import { add, div, inputs, mul, sub } from '../../budget/expression.js';
 import type { Bounds } from '../../budget/figure.js';
 import { quantity } from '../../budget/figure.js';
-import { trainingBytes } from '../../budget/training-budget.js';
 import type { Gpu, GpuKind } from '../../hardware/gpu.js';
 import { isFromHopperOn } from '../../hardware/gpu.js';
-import { boundsOf } from '../bounds.js';
-import type { Parallelism } from '../parallelism/parallelism.js';
-import type { TrainingFitSetting } from './training-setting.js';
+import { sumOf } from '../../text/words.js';
+import { boundsOf, NOT_REQUIRED } from '../bounds.js';
 
 export const MIB = 2 ** 20;
 
@@ -33,7 +25,7 @@ const BY_KIND = {
   },
   other: (bounds) => ({
     lower: bounds.lower,
-    expected: nothingOf(bounds, 'left out: not known of this GPU'),
+    expected: nothingOf(bounds, 'not counted: unknown for this GPU'),
     upper: bounds.upper.reworded({
       source: `unknown for this GPU, assumed as on NVIDIA's: ${bounds.upper.source}`,
     }),
@@ -44,7 +36,7 @@ const nothingOf = ({ expected: { label, unit } }: Bounds, source: string) =>
   quantity({ label, unit, formula: add(), source });
 
 /** Bounds on a GPU, for parts known only of NVIDIA's libraries. */
-export const boundsOnGpu = ({ kind }: Pick<Gpu, 'kind'>, ofNvidia: Bounds): Bounds =>
+const boundsOnGpu = ({ kind }: Pick<Gpu, 'kind'>, ofNvidia: Bounds): Bounds =>
   BY_KIND[kind](ofNvidia);
 
 export const contextBytes = (gpu: Pick<Gpu, 'kind'>): Bounds => boundsOnGpu(gpu, CONTEXT);
@@ -135,87 +127,109 @@ export function channelBytes(communicators: number, gpu: Pick<Gpu, 'kind'>): Bou
   return boundsOnGpu(gpu, ofNvidia);
 }
 
-// Memory of the loss beyond its saved activations.
+// Overhead of PyTorch's CUDA allocator in training and serving (CUDACachingAllocator). Sizes are rounded up to 512
+// bytes. Tensors up to 1 MiB come from segments of 2 MiB, tensors below 10 MiB from segments of 20 MiB. Larger ones
+// have their own segments, rounded up to 2 MiB. Temporary tensors also leave gaps.
 
-/** Temporary logits; saved logits are counted with the activations. */
-export function lossBytes(
-  model: LanguageModel,
-  setting: TrainingFitSetting,
-  parallelism: Parallelism,
-): Bounds {
-  const vocabulary = Math.ceil(outputWidth(model.head) / parallelism.tensor);
-  switch (setting.loss) {
-    case 'full':
-      return fullLoss(setting, vocabulary);
-    case 'chunked':
-      return chunkedLoss(setting, parallelism, vocabulary, inputWidth(model.head));
-  }
+/** Rounding of sizes, in bytes. */
+const STEP = 512;
+
+/** Largest tensor of each kind of shared segment, and the segment size. */
+const SHARED = [
+  { most: MIB, segment: 2 * MIB },
+  { most: 10 * MIB - STEP, segment: 20 * MIB },
+] as const;
+
+/** Rounding of segments for larger tensors. */
+const LARGE_STEP = 2 * MIB;
+
+/** Share of reserved memory lost in gaps, measured as possible savings. */
+const UNUSED = { expected: 0.15, upper: 0.33 };
+
+const SOURCE =
+  'sizes rounded to 512 bytes; up to 1 MiB from segments of 2 MiB, below 10 MiB of 20 MiB, others in steps of 2 MiB ' +
+  '(PyTorch, CUDACachingAllocator)';
+
+/** Tensors of the same size. */
+export interface AllocatedTensors {
+  readonly count: number;
+  readonly bytes: number;
 }
 
-/** Temporary logits of a loss in float32 that saves its log-softmax. */
-function fullLoss({ microBatch, context }: TrainingFitSetting, vocabulary: number): Bounds {
-  const of = inputs({ batch: microBatch, context, vocabulary });
-  const logits = mul(4, of.batch, of.context, of.vocabulary);
-  return boundsOf(
-    { label: 'temporary logits', unit: 'bytes', inputs: of },
-    {
-      lower: { formula: add(), source: 'a fused loss writes its gradient over the log-softmax' },
-      expected: {
-        formula: mul(2, logits),
-        source:
-          'the gradient of the log-softmax and that of the logits, in float32 (measured with PyTorch 2.13)',
-      },
-      upper: {
-        formula: mul(3, logits),
-        source: '… and the logits in float32, which a program keeps until the end of the step',
-      },
-    },
+/**
+ * Reserved memory for permanent tensors, beyond their bytes. At most, tensors of each size fill their own segments,
+ * with unused ends. At best, other tensors fill those ends. The last segment of each kind can be nearly empty.
+ */
+export function roundingBytes(
+  gpu: Pick<Gpu, 'kind'>,
+  tensors: readonly AllocatedTensors[],
+): Bounds {
+  const total = (sizeOf: (bytes: number) => number) =>
+    sumOf(tensors, ({ count, bytes }) => count * sizeOf(bytes));
+  const lastSegments = sumOf(
+    SHARED.filter((shared) => tensors.some(({ bytes }) => sharedBy(bytes) === shared)),
+    ({ segment }) => segment,
   );
-}
-
-/** Logits of a chunk of tokens, and the chunk's gradient of the head. */
-function chunkedLoss(
-  setting: TrainingFitSetting,
-  { microBatches }: Parallelism,
-  vocabulary: number,
-  hidden: number,
-): Bounds {
-  const tokens = setting.microBatch * setting.context;
   const of = inputs({
-    chunk: chunkOf(tokens, vocabulary, hidden),
-    vocabulary,
-    hidden,
-    bytes: trainingBytes(setting.precision),
-    micro_batches: microBatches,
+    bytes: total((bytes) => bytes),
+    rounded: total(roundedSize),
+    alone: total(shareOfSegment),
+    last_segments: lastSegments,
   });
-  return boundsOf(
-    { label: 'temporary logits', unit: 'bytes', inputs: of },
+  const ofNvidia = boundsOf(
+    { label: 'rounding of the allocator', unit: 'bytes', inputs: of },
     {
-      lower: {
-        formula: add(),
-        source: 'a kernel fused with the head holds none in memory (arXiv 2411.09009)',
-      },
+      lower: NOT_REQUIRED,
       expected: {
-        formula: mul(
-          of.bytes,
-          of.vocabulary,
-          add(of.chunk, mul(min(1, sub(of.micro_batches, 1)), of.hidden)),
-        ),
-        source:
-          'a chunk of tokens, 2^⌈log2(tokens / ⌈vocabulary / hidden⌉)⌉ tokens, overwritten by its gradient ' +
-          '(Liger kernel, arXiv 2410.10989); after the first micro-batch, a second gradient of the head',
+        formula: sub(div(add(of.rounded, of.alone, of.last_segments), 2), of.bytes),
+        source: `half of the ends of segments filled by other tensors, and half of the last segments: ${SOURCE}`,
       },
       upper: {
-        formula: add(
-          mul(add(4, of.bytes), of.vocabulary, of.chunk),
-          mul(4, of.vocabulary, of.hidden),
-        ),
-        source: '… assumed: a chunk in float32 too, and the gradient of the head in float32',
+        formula: sub(add(of.alone, of.last_segments), of.bytes),
+        source: `tensors of each size in segments of their own: ${SOURCE}`,
       },
     },
   );
+  return boundsOnGpu(gpu, ofNvidia);
 }
 
-/** Tokens per chunk: the power of two for which the logits have about as many values as the hidden states. */
-const chunkOf = (tokens: number, vocabulary: number, hidden: number): number =>
-  Math.min(tokens, 2 ** Math.ceil(Math.log2(Math.ceil(tokens / Math.ceil(vocabulary / hidden)))));
+const sharedBy = (bytes: number) => SHARED.find(({ most }) => roundedUp(bytes, STEP) <= most);
+
+const roundedUp = (bytes: number, step: number): number => Math.ceil(bytes / step) * step;
+
+const roundedSize = (bytes: number): number =>
+  roundedUp(bytes, sharedBy(bytes) === undefined ? LARGE_STEP : STEP);
+
+/** Bytes of a segment per tensor, if the segment holds only tensors of this size. */
+function shareOfSegment(bytes: number): number {
+  const size = roundedSize(bytes);
+  const segment = sharedBy(bytes)?.segment ?? size;
+  return segment / Math.floor(segment / size);
+}
+
+/** Gaps left by temporary tensors, from their size for each bound. */
+export function fragmentationBytes(
+  gpu: Pick<Gpu, 'kind'>,
+  moving: Readonly<Record<'expected' | 'upper', number>>,
+): Bounds {
+  const source =
+    '15% of reserved memory is in gaps, at most 33%: joining gaps saved GMLake 9.2 GB on average, and up to 25 GB, of an ' +
+    'A100 with 80 GB (arXiv 2401.08156); gaps that remain even then are not counted; applied to activations and ' +
+    'temporary values';
+  const of = inputs({
+    moving: moving.expected,
+    most_moving: moving.upper,
+    unused: UNUSED.expected,
+    most_unused: UNUSED.upper,
+  });
+  const gaps = (used: Input, unused: Input) => div(mul(used, unused), sub(1, unused));
+  const ofNvidia = boundsOf(
+    { label: 'fragmentation', unit: 'bytes', inputs: of },
+    {
+      lower: NOT_REQUIRED,
+      expected: { formula: gaps(of.moving, of.unused), source },
+      upper: { formula: gaps(of.most_moving, of.most_unused), source },
+    },
+  );
+  return boundsOnGpu(gpu, ofNvidia);
+}

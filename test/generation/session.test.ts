@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { contextFor } from '../../src/generation/open-models.js';
+import { contextFor } from '../../src/generation/session.js';
 
 describe('the tokens that a sequence can have', () => {
   it('are those of prompt and answer, up to the positions of the model', () => {
