@@ -21,7 +21,7 @@ import type { ByteSink } from '../files/write-whole.js';
 import { refuseUnwritable, writeWhole } from '../files/write-whole.js';
 import { sumOf } from '../text/words.js';
 import { CONTAINER_KEY, JsonWriter, STATE_DICT } from './arguments.js';
-import { partName } from './projector.js';
+import { type PROJECTOR_CONTAINERS, partName } from './projector.js';
 import type { ProjectorSurroundings, SavedProjector } from './saved.js';
 import { describedProjector, projectorWarnings, savedProjector } from './saved.js';
 
@@ -31,10 +31,12 @@ export interface ProjectorFile {
   write(sink: ByteSink): Promise<void>;
 }
 
+type ProjectorContainer = (typeof PROJECTOR_CONTAINERS)[number];
+
 const WRITERS = {
   safetensors: planSafetensorsFile,
   pt: planTorchFile,
-} as const satisfies Partial<Record<Container, ProjectorWriter>>;
+} as const satisfies Record<ProjectorContainer, ProjectorWriter>;
 
 /** Arguments and tensors to write. */
 export interface ProjectorContent {
@@ -45,7 +47,7 @@ export interface ProjectorContent {
   readonly tensors: readonly (TensorToWrite & { readonly bytes: number })[];
 }
 
-const isProjectorContainer = (container: Container): container is keyof typeof WRITERS =>
+const isProjectorContainer = (container: Container): container is ProjectorContainer =>
   container in WRITERS;
 
 type ProjectorWriter = (content: ProjectorContent) => ProjectorFile;
