@@ -13,7 +13,7 @@ import {
   modelArgument,
   offline,
   readAs,
-  savedFile,
+  savedTensors,
   seed,
   set,
   stateDict,
@@ -28,6 +28,7 @@ import { readText } from '../files/read-file.js';
 import {
   checkpointAsConfig,
   checkpointWarnings,
+  configFirst,
   configOf,
   openFlaggedCheckpoint,
 } from '../model-input/checkpoint-config.js';
@@ -128,7 +129,7 @@ export default class QuickTest extends BaseCommand {
     threads: threads(),
     full: Flags.boolean({ description: 'run the whole model layer by layer, at any size' }),
     details,
-    save: savedFile({
+    save: savedTensors({
       description: 'write logits and the output of every block to a safetensors file',
       example: 'logits.safetensors',
     }),
@@ -173,7 +174,7 @@ export default class QuickTest extends BaseCommand {
     const own = checkpointAsConfig(config, flags);
     try {
       const described = own
-        ? await modelOf((await configOf(own, undefined)).document, flags)
+        ? await modelOf((await configOf(own, undefined, configFirst(own))).document, flags)
         : await loadModelFile(config, flags);
       await this.warnAbout(flags, described.warnings);
       if (flags.trace) return await this.#trace(flags, described);

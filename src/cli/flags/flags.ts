@@ -1,14 +1,17 @@
 /** Flags with the same meaning in every command. */
 import os from 'node:os';
+import path from 'node:path';
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import type * as Interfaces from '@oclif/core/interfaces';
 import { FAMILY_NAMES } from '../../architecture/families.js';
+import { hasWeightsExtension, isOnnxName } from '../../checkpoint/formats.js';
 import { UserError } from '../../errors.js';
 import type { Format } from '../../report/kit/report.js';
 import { FORMATS } from '../../report/kit/report.js';
 import type { Compute } from '../../runtime/engine.js';
 import type { DeviceChoice, EngineChoice } from '../../runtime/select/devices.js';
+import { shellWord } from '../../text/words.js';
 import { count, dtype, seedOf, tokens, unreadable, wholeNumber } from './value-flags.js';
 
 /** Copy of the devices in `src/runtime/engine.ts`, which is loaded only when a model runs. */
@@ -71,13 +74,34 @@ export const details = Flags.boolean({
   helpGroup: 'OUTPUT',
 });
 
+const notStdout = (flag: string, text: string, example: string): string =>
+  text === '-' ? unreadable(flag, text, 'a file', `write --${flag} ${example}`) : text;
+
 /** `--save FILE`: the artifact of a command, which cannot go to standard output. */
 export const savedFile = Flags.custom<string, { readonly example: string }>({
   helpValue: 'FILE',
   helpGroup: 'OUTPUT',
-  parse: async (text, _context, { name, example }) =>
-    text === '-' ? unreadable(name, text, 'a file', `write --${name} ${example}`) : text,
+  parse: async (text, _context, { name, example }) => notStdout(name, text, example),
 });
+
+/** `--save FILE`: tensors in safetensors. */
+export const savedTensors = Flags.custom<string, { readonly example: string }>({
+  helpValue: 'FILE',
+  helpGroup: 'OUTPUT',
+  parse: async (text, _context, { name, example }) => {
+    refuseOtherWeights(name, text);
+    return notStdout(name, text, example);
+  },
+});
+
+/** @throws UserError for the ending of weights in another format than safetensors. */
+function refuseOtherWeights(flag: string, text: string): void {
+  const ending = path.extname(text);
+  if (!(hasWeightsExtension(text) || isOnnxName(text)) || /^\.safetensors$/i.test(ending)) return;
+  throw new UserError('usage', `--${flag}: expected a .safetensors file, found ${text}`, {
+    suggestion: `write --${flag} ${shellWord(`${text.slice(0, -ending.length)}.safetensors`)}`,
+  });
+}
 
 /** `--save FILE`: a config, which is written as YAML. */
 export const savedConfig = Flags.custom<string>({
